@@ -1,4 +1,4 @@
-//! Tells the package which commit it was built from, where that is known.
+//! Passes the Git commit to the package, if known.
 
 use std::process::Command;
 
@@ -6,10 +6,10 @@ fn main() {
     println!("cargo::rerun-if-changed=../../.git/HEAD");
     println!("cargo::rerun-if-changed=../../.git/logs/HEAD");
     let git = Command::new("git").args(["rev-parse", "HEAD"]).output();
-    if let Ok(answer) = git
-        && answer.status.success()
+    if let Ok(output) = git
+        && output.status.success()
     {
-        let commit = String::from_utf8_lossy(&answer.stdout);
+        let commit = String::from_utf8_lossy(&output.stdout);
         println!("cargo::rustc-env=WARPLINE_COMMIT={}", commit.trim());
     }
 }

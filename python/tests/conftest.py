@@ -1,4 +1,4 @@
-"""What the tests share: inputs, references in float64, and a tolerance that can fail."""
+"""Shared by the tests: inputs, float64 references, and a tolerance."""
 
 from __future__ import annotations
 
@@ -7,33 +7,33 @@ from typing import Any, NamedTuple
 import ml_dtypes
 import numpy as np
 
-#: Element types that every op takes.
+#: Element types that every op supports.
 DTYPES = {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16}
 
-#: The tensors that each op is called with here; the first is the one whose shape comes out.
+#: The tensors of each op; the output has the shape of the first.
 TENSORS = {"add": "ab", "softmax": "x", "layer_norm": "xwb", "rms_norm": "xw"}
 
 
 class Reference(NamedTuple):
-    """What an op should give, and how large the values are that its rounding goes by."""
+    """The expected values of an op, and the magnitude that its rounding error scales with."""
 
     value: np.ndarray
     scale: np.ndarray
 
 
 def random(shape: tuple[int, ...], dtype: Any = np.float32, seed: int = 0) -> np.ndarray:
-    """Normal values: the same in each run."""
+    """Returns normally distributed values, the same in each run."""
     return np.random.default_rng(seed).standard_normal(shape).astype(dtype)
 
 
 def inputs(op: str, shape: tuple[int, ...], dtype: Any = np.float32) -> tuple[np.ndarray, ...]:
-    """Tensors for an op: one of that shape, and what goes with it."""
+    """Returns the tensors of an op for a shape."""
     shapes = {"w": shape[-1:]} | ({"b": shape[-1:]} if op == "layer_norm" else {})
     return tuple(random(shapes.get(name, shape), dtype, seed) for seed, name in enumerate(TENSORS[op]))
 
 
 def reference(op: str, *tensors: np.ndarray, **options: float) -> Reference:
-    """What an op gives, in float64."""
+    """Computes an op in float64."""
     wide = [np.asarray(t).astype(np.float64) for t in tensors]
     makers = {"add": _add, "softmax": _softmax, "layer_norm": _layer_norm, "rms_norm": _rms_norm}
     return makers[op](*wide, **options)
@@ -61,27 +61,27 @@ def _rms_norm(x: np.ndarray, weight: Any = 1.0, eps: float = 1e-6) -> Reference:
 
 
 def ulp(values: np.ndarray, dtype: Any) -> np.ndarray:
-    """The distance of neighbours of an element type, at these values."""
+    """Returns the ulp of an element type at these values."""
     info = ml_dtypes.finfo(dtype)
     exponent = np.where(values == 0, info.minexp, np.frexp(values)[1] - 1)
     return np.ldexp(1.0, np.maximum(exponent, info.minexp) - info.nmant)
 
 
 def outside(got: np.ndarray, want: Reference) -> np.ndarray:
-    """Which results are further off than one ulp of their type and 1e-6 of the scale. A NaN is."""
+    """Returns which results differ by more than one ulp of their type plus 1e-6 of the scale; a NaN does."""
     return ~(np.abs(got.astype(np.float64) - want.value) <= bound(got.dtype, want))
 
 
 def bound(dtype: Any, want: Reference) -> np.ndarray:
-    """How far off a result may be."""
+    """Returns the tolerance."""
     return ulp(want.value, dtype) + 1e-6 * want.scale
 
 
 def assert_close(got: np.ndarray, want: Reference) -> None:
-    """Results are near the reference, and would not pass if they were off by four times as much."""
+    """Asserts that results are within tolerance, and that four times the tolerance would fail."""
     assert got.shape == want.value.shape
     wrong = outside(got, want)
     off = np.abs(got.astype(np.float64) - want.value) / bound(got.dtype, want)
-    assert not wrong.any(), f"{wrong.sum()} of {wrong.size} are off, by up to {off.max():.2f} bounds"
+    assert not wrong.any(), f"{wrong.sum()} of {wrong.size} outside tolerance, by up to {off.max():.2f} x"
     worse = (want.value + 4 * bound(got.dtype, want)).astype(got.dtype)
-    assert outside(worse, want).all(), "the tolerance takes what is four times off"
+    assert outside(worse, want).all(), "four times the tolerance passes"

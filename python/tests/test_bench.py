@@ -16,12 +16,12 @@ from unittest import mock
 import pytest
 
 from warpline import _warpline
-from warpline.bench import Refusal, cli, inputs, machine, peers, plot, record, report, suites
+from warpline.bench import BenchError, cli, inputs, machine, peers, plot, record, report, suites
 from warpline._declared import OPS
 from warpline.bench import protocol, verify
 from warpline.bench.peers._rows import longer_rows_than
 from warpline.bench import statistics as stats
-from warpline.bench.record import AGAIN, BARE, COPY, FAILED, OURS, SKIPPED, WRONG, Contender, Measured
+from warpline.bench.record import AGAIN, BARE, COPY, FAILED, OURS, SKIPPED, WRONG, Implementation, Measured
 from warpline.bench.statistics import Quartiles
 
 
@@ -36,7 +36,7 @@ def entry(suite: str, op: str, problem: dict[str, Any], *args: dict[str, Any]) -
 
 
 def declared() -> list[dict[str, Any]]:
-    """Suites as the registry would give them."""
+    """Suites in the JSON of the registry."""
     rows = [
         entry(
             "memory",
@@ -67,7 +67,7 @@ def declared() -> list[dict[str, Any]]:
 
 @pytest.fixture
 def native(monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
-    """A compiled part that only answers questions."""
+    """A fake native module."""
     fake = types.ModuleType("warpline._warpline")
     fake.suites = lambda: json.dumps(declared())  # type: ignore[attr-defined]
     fake.sensors = lambda ordinal: {  # type: ignore[attr-defined]
@@ -83,10 +83,10 @@ def native(monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
 
 @pytest.fixture
 def no_torch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if torch were not installed."""
+    """Hides torch."""
     real = builtins.__import__
 
-    def refuse(name: str, *args: Any, **kwargs: Any) -> Any:
+    def input_error(name: str, *args: Any, **kwargs: Any) -> Any:
         if name.split(".")[0] == "torch":
             raise ImportError("No module named 'torch'")
         return real(name, *args, **kwargs)
@@ -94,12 +94,12 @@ def no_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(builtins, "__import__", refuse)
 
 
-def timed(name: str, kind: str, micros: float, **more: Any) -> Contender:
+def timed(name: str, kind: str, micros: float, **more: Any) -> Implementation:
     seconds = Quartiles(*(micros * 1e-6 * f for f in (0.98, 0.99, 1.0, 1.01, 1.1)), 25)
-    return Contender(name, kind, seconds=seconds, error=1e-7, bound=2e-7, **more)
+    return Implementation(name, kind, seconds=seconds, error=1e-7, bound=2e-7, **more)
 
 
-def measured(op: str, shape: str, peers: list[Contender], **more: Any) -> Measured:
+def measured(op: str, shape: str, peers: list[Implementation], **more: Any) -> Measured:
     times = {"ours": 100.0, "again": 102.0, "copy": 95.0, **more.pop("times", {})}
     one = Measured(
         suite="memory",
@@ -112,7 +112,7 @@ def measured(op: str, shape: str, peers: list[Contender], **more: Any) -> Measur
         flops=more.pop("flops", 1e6),
         bytes=4e8,
         compute_bound=more.pop("compute_bound", False),
-        contenders=[
+        implementations=[
             more.pop("ours", timed("warpline", OURS, times["ours"])),
             *peers,
             timed("warpline, again", AGAIN, times["again"]),
@@ -126,7 +126,7 @@ def measured(op: str, shape: str, peers: list[Contender], **more: Any) -> Measur
 
 
 def canned() -> record.Run:
-    """A run with a win, a loss, and everything that can go wrong with a peer."""
+    """A run with a win, a loss, and every failure of a peer."""
     where = machine.Machine(
         device="NVIDIA H200",
         ordinal=0,
@@ -153,11 +153,11 @@ def canned() -> record.Run:
         "32768x4096",
         [
             timed("torch", "eager", 80),
-            Contender("torch.compile", "compiled", FAILED, "OutOfMemoryError: 80 <GiB>"),
-            Contender("Triton", "triton", SKIPPED, "rows are too long"),
+            Implementation("torch.compile", "compiled", FAILED, "OutOfMemoryError: 80 <GiB>"),
+            Implementation("Triton", "triton", SKIPPED, "rows are too long"),
         ],
     )
-    wrong = Contender("cuBLAS", "cublas", WRONG, "element [0, 1] is nan", error=math.nan)
+    wrong = Implementation("cuBLAS", "cublas", WRONG, "element [0, 1] is nan", error=math.nan)
     more = record.Sustained(130e-6, 8000, 1500.0, 690.0)
     product = measured(
         "gemm",
@@ -185,7 +185,7 @@ def canned() -> record.Run:
 
 
 class TestStatistics:
-    def test_quartiles_lie_between_neighbours(self) -> None:
+    def test_quartiles_lie_between_neighbors(self) -> None:
         four = stats.quartiles([40.0, 10.0, 30.0, 20.0])
         assert four == Quartiles(10.0, 17.5, 25.0, 32.5, 40.0, 4)
         assert four.spread == 0.6
@@ -196,7 +196,7 @@ class TestStatistics:
         slow = stats.quartiles([1.0] * 14 + [50.0])
         assert slow and (slow.median, slow.spread, slow.most) == (1.0, 0.0, 50.0)
 
-    def test_medians_leave_out_what_is_not_there(self) -> None:
+    def test_medians_ignore_missing_values(self) -> None:
         assert stats.median([None, 3.0, 1.0]) == 2.0
         assert stats.median([None]) is None
 
@@ -214,7 +214,7 @@ class TestSuites:
         assert problems[0].label == "softmax 32768x1024 bf16"
         assert problems[0].args[1] == suites.Arg("dim", None, -1)
         assert problems[-2].args[1].value is None
-        assert (problems[0].compute_bound, problems[-1].large_product) == (False, True)
+        assert (problems[0].compute_bound, problems[-1].is_large_gemm) == (False, True)
 
     def test_many_sizes_and_switches_are_named(self) -> None:
         problem = {"batch": 4, "heads": 16, "seq": 1024, "dim": 128, "causal": True, "bias": False}
@@ -223,7 +223,7 @@ class TestSuites:
         text = json.dumps([entry("msda", "msda", {"batch": 4, "shapes": "92x160,46x80"})])
         assert suites.parse(text)[0].shape == "4 shapes=92x160,…"
 
-    def test_filters_keep_what_contains_any_of_them(self) -> None:
+    def test_filters_keep_labels_that_contain_any_of_them(self) -> None:
         problems = suites.parse(json.dumps(declared()))
 
         def labels(*filters: str) -> list[str]:
@@ -237,29 +237,29 @@ class TestSuites:
         assert len(labels()) == 5
         assert len(suites.select(problems, ["all"])) == len(suites.select(problems, [])) == 6
 
-    def test_what_is_not_there_is_refused(self) -> None:
+    def test_unknown_suites_and_empty_selections_are_rejected(self) -> None:
         problems = suites.parse(json.dumps(declared()))
-        with pytest.raises(Refusal, match="no suite 'memry'; there are memory, gemm, all"):
+        with pytest.raises(BenchError, match="no suite 'memry'; there are memory, gemm, all"):
             suites.select(problems, ["memry"])
-        with pytest.raises(Refusal, match="contains 'bf17' in memory"):
+        with pytest.raises(BenchError, match="contains 'bf17' in memory"):
             suites.select(problems, ["memory"], ["bf17"])
 
     def test_a_small_problem_keeps_equal_sides_equal(self) -> None:
         problem = suites.parse(json.dumps(declared()))[0]
-        little = inputs.small(problem)
-        assert little.args[0].tensor == suites.TensorSpec("bf16", (64, 64))
-        assert little.args[1] == problem.args[1]
+        reduced = inputs.small(problem)
+        assert reduced.args[0].tensor == suites.TensorSpec("bf16", (64, 64))
+        assert reduced.args[1] == problem.args[1]
 
 
 @pytest.fixture
 def stand_in_for_torch(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Peers with something in torch's place, so that what they declare is read without it."""
+    """The peers with a fake torch, so that their declarations can be read without torch."""
     for name in ("torch", "torch.nn", "torch.nn.functional"):
         monkeypatch.setitem(sys.modules, name, mock.MagicMock())
     yield
     for name in peers.OPS:
         sys.modules.pop(f"warpline.bench.peers.{name}", None)
-    sys.modules.pop("warpline.bench.peers._products", None)
+    sys.modules.pop("warpline.bench.peers._gemm", None)
 
 
 class TestPeers:
@@ -297,31 +297,31 @@ class TestPeers:
 
     def test_triton_rows_have_a_longest(self) -> None:
         problems = suites.parse(json.dumps(declared()))
-        why_not = longer_rows_than(32768)
-        assert why_not(problems[0]) is None
-        assert why_not(problems[-2]) == "one program holds a row of at most 32768 elements"
+        skip_reason = longer_rows_than(32768)
+        assert skip_reason(problems[0]) is None
+        assert skip_reason(problems[-2]) == "one program holds a row of at most 32768 elements"
 
     def test_figures_of_others_are_of_problems_that_are_measured(
         self, stand_in_for_torch: None
     ) -> None:
         problems = suites.parse(_warpline.suites())
         for name, op in peers.OPS.items():
-            found = [op.elsewhere(one) for one in problems if one.op == name]
+            found = [op.reported_times(one) for one in problems if one.op == name]
             used = {figure.name for figures in found for figure in figures}
             assert used == {figure.name for figure in op.figures}, name
 
 
 class TestVerify:
-    def test_what_is_inexact_need_not_be_wrong(self) -> None:
+    def test_inexact_results_within_slack_pass(self) -> None:
         assert not verify.Checked([1.0, 0.5], [1.0, 0.6]).inexact
         assert verify.Checked([1.0, 0.7], [1.0, 0.6]).inexact
         assert verify.Checked([math.nan], [1.0]).inexact
 
-    def test_an_element_is_told_with_its_place(self) -> None:
-        spot = verify.Spot(0.25, 0.125, [3, 7], 1.25, 1.0)
-        assert spot.used == 2.0
-        assert spot.sentence() == "element [3, 7] is 1.25 where 1 is expected within 1.25e-01"
-        assert verify.Spot(math.nan, 0.125, [0], math.nan, 1.0).used == math.inf
+    def test_failing_element_is_reported_with_its_index(self) -> None:
+        element = verify.ElementError(0.25, 0.125, [3, 7], 1.25, 1.0)
+        assert element.used == 2.0
+        assert element.describe() == "element [3, 7] is 1.25 where 1 is expected within 1.25e-01"
+        assert verify.ElementError(math.nan, 0.125, [0], math.nan, 1.0).used == math.inf
 
     def test_sixteen_bits_may_be_off_by_an_ulp_at_the_magnitude(self) -> None:
         assert verify.allowance("bf16", 10.0) == 8 * 2.0**-7
@@ -344,9 +344,9 @@ class TestVerify:
 
 
 class TestRecord:
-    def test_what_is_written_is_read_again(self, tmp_path: Path) -> None:
+    def test_json_round_trip(self, tmp_path: Path) -> None:
         run, path = canned(), tmp_path / "run.json"
-        run.problems[2].contenders[2].error = None
+        run.problems[2].implementations[2].error = None
         record.write(run, path)
         assert record.load(path) == run
         assert [file.name for file in tmp_path.iterdir()] == ["run.json"]
@@ -360,26 +360,26 @@ class TestRecord:
         assert plain["schema"] == record.SCHEMA
         assert plain["passed"] and plain["seed"] == 7 and plain["machine"]["driver"] == "580.159"
         assert plain["reading"] == {"sm_mhz": 1980.0, "memory_mhz": 3201.0, "watts": 410.0}
-        ours, eager = plain["problems"][0]["contenders"][:2]
+        ours, eager = plain["problems"][0]["implementations"][:2]
         assert ours["seconds"]["count"] == 25 and eager["ratio"] == pytest.approx(2.0)
         assert plain["summary"]["wins"] == 2 and plain["summary"]["losses"] == 1
 
-    def test_what_was_measured_elsewhere_is_kept_apart(self, tmp_path: Path) -> None:
+    def test_reported_times_are_separate(self, tmp_path: Path) -> None:
         run, path = canned(), tmp_path / "run.json"
-        run.problems[2].contenders[2].error = None
-        before = record.summarise(run.problems)
-        run.problems[0].elsewhere = [record.Elsewhere("another kernel", 50e-6, "less exact")]
+        run.problems[2].implementations[2].error = None
+        before = record.summarize(run.problems)
+        run.problems[0].reported_times = [record.ReportedTime("another kernel", 50e-6, "less exact")]
         record.write(run, path)
         assert record.load(path) == run
-        assert record.summarise(run.problems) == before
+        assert record.summarize(run.problems) == before
         best = run.problems[0].best
         assert best and best.name == "torch.compile"
         older = record.to_dict(run)
         for one in older["problems"]:
-            del one["elsewhere"]
-        assert record.from_dict(older).problems[0].elsewhere == []
+            del one["reported_times"]
+        assert record.from_dict(older).problems[0].reported_times == []
 
-    def test_another_schema_is_refused(self) -> None:
+    def test_another_schema_is_rejected(self) -> None:
         with pytest.raises(ValueError, match="schema 99"):
             record.from_dict({**record.to_dict(canned()), "schema": 99})
 
@@ -391,7 +391,7 @@ class TestRecord:
         assert win.share(win.ours) == pytest.approx(0.95)
 
     def test_the_summary_has_means_by_op_and_overall(self) -> None:
-        summary = record.summarise(canned().problems)
+        summary = record.summarize(canned().problems)
         assert [line.name for line in summary.ops] == ["softmax", "layer_norm", "gemm"]
         assert summary.overall.best == pytest.approx((1.1 * 0.8 * 1.01) ** (1 / 3))
         assert summary.overall.peers["torch"][1] == 3
@@ -411,7 +411,7 @@ class TestReport:
         lines = report.table(["a", "bb"], [["x", "1"], ["yyy", "22222"]])
         assert lines == ["a       bb", "---  -----", "x        1", "yyy  22222"]
 
-    def test_a_run_says_who_won_and_what_went_wrong(self) -> None:
+    def test_report_shows_wins_and_failures(self) -> None:
         text = report.text(canned())
         for part in (
             "NVIDIA H200",
@@ -436,11 +436,11 @@ class TestReport:
             assert part in text, part
         assert "QUICK" not in text
 
-    def test_a_layer_is_told_against_its_bare_product(self) -> None:
+    def test_layer_is_compared_with_its_bare_gemm(self) -> None:
         run = canned()
         assert "of bare" not in report.text(run)
         layer = measured("linear", "64x64x64", [timed("torch", "eager", 120)])
-        layer.contenders.append(timed("warpline, bare", BARE, 97))
+        layer.implementations.append(timed("warpline, bare", BARE, 97))
         layer.compare()
         run.problems.append(layer)
         text = report.text(run)
@@ -450,8 +450,8 @@ class TestReport:
 
     def test_figures_from_elsewhere_are_marked_as_such(self) -> None:
         run = canned()
-        assert "elsewhere" not in report.text(run)
-        run.problems[0].elsewhere = [record.Elsewhere("another kernel", 50e-6, "less exact")]
+        assert "reported_times" not in report.text(run)
+        run.problems[0].reported_times = [record.ReportedTime("another kernel", 50e-6, "less exact")]
         lines = report.text(run).splitlines()
         at = next(i for i, line in enumerate(lines) if line.startswith("NOT MEASURED HERE"))
         assert lines[at + 3].split("  ")[0] == "softmax 32768x1024"
@@ -464,7 +464,7 @@ class TestReport:
         assert report.text(run).count("not for publication") == 2
 
     def test_a_wrong_result_of_ours_is_loud(self) -> None:
-        ours = Contender("warpline", OURS, WRONG, "element [3] is 1 where 2 is expected")
+        ours = Implementation("warpline", OURS, WRONG, "element [3] is 1 where 2 is expected")
         one = measured("softmax", "8x8", [timed("torch", "eager", 90)], ours=ours)
         run = canned()
         run.problems = [one]
@@ -497,7 +497,7 @@ class TestPlot:
 
     def test_marks_lie_inside_the_picture(self) -> None:
         run = canned()
-        run.problems[0].contenders[1] = timed("a & b <c>", "eager", 4000)
+        run.problems[0].implementations[1] = timed("a & b <c>", "eager", 4000)
         run.problems[0].compare()
         root = ElementTree.fromstring(plot.svg(run))
         places = [float(e.get("cx", "")) for e in root.iter() if e.get("cx")]
@@ -522,7 +522,7 @@ class TestPlot:
 
 
 class TestCommandLine:
-    def refused(self, capsys: pytest.CaptureFixture[str], *argv: str) -> str:
+    def rejected(self, capsys: pytest.CaptureFixture[str], *argv: str) -> str:
         assert cli.main(list(argv)) == 2
         out, err = capsys.readouterr()
         assert out == "" and err.startswith("warpline.bench: ") and err.count("\n") == 1
@@ -541,35 +541,35 @@ class TestCommandLine:
     def test_an_unknown_suite_names_those_that_exist(
         self, native: Any, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        assert "there are memory, gemm, all" in self.refused(capsys, "nothing")
-        assert "Name a suite: memory, gemm, all" in self.refused(capsys)
-        assert "no problem" in self.refused(capsys, "memory", "--filter", "bf17")
+        assert "there are memory, gemm, all" in self.rejected(capsys, "nothing")
+        assert "Name a suite: memory, gemm, all" in self.rejected(capsys)
+        assert "no problem" in self.rejected(capsys, "memory", "--filter", "bf17")
 
-    def test_too_few_rounds_are_refused(
+    def test_too_few_rounds_are_rejected(
         self, native: Any, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        err = self.refused(capsys, "memory", "--rounds", "14")
+        err = self.rejected(capsys, "memory", "--rounds", "14")
         assert "14 rounds are too few: ask for at least 15" in err and "--quick" in err
-        assert "at least 1" in self.refused(capsys, "memory", "--quick", "--rounds", "0")
+        assert "at least 1" in self.rejected(capsys, "memory", "--quick", "--rounds", "0")
 
-    def test_bad_arguments_are_refused_in_a_sentence(
+    def test_bad_arguments_are_rejected_in_a_sentence(
         self, native: Any, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        assert "--bogus" in self.refused(capsys, "memory", "--bogus")
-        assert "invalid int" in self.refused(capsys, "memory", "--rounds", "many")
-        assert "not allowed" in self.refused(capsys, "memory", "--sustained", "--no-sustained")
+        assert "--bogus" in self.rejected(capsys, "memory", "--bogus")
+        assert "invalid int" in self.rejected(capsys, "memory", "--rounds", "many")
+        assert "not allowed" in self.rejected(capsys, "memory", "--sustained", "--no-sustained")
 
-    def test_a_file_that_cannot_be_written_is_refused_before_the_run(
+    def test_a_file_that_cannot_be_written_is_rejected_before_the_run(
         self, native: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         missing = str(tmp_path / "no" / "run.json")
-        assert "cannot be written" in self.refused(capsys, "memory", "--json", missing)
-        assert "cannot be written" in self.refused(capsys, "memory", "--plot", str(tmp_path))
+        assert "cannot be written" in self.rejected(capsys, "memory", "--json", missing)
+        assert "cannot be written" in self.rejected(capsys, "memory", "--plot", str(tmp_path))
 
     def test_no_torch_is_said(
         self, native: Any, no_torch: None, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        assert "needs torch" in self.refused(capsys, "memory")
+        assert "needs torch" in self.rejected(capsys, "memory")
 
     def test_no_cuda_is_said(
         self, native: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -579,15 +579,15 @@ class TestCommandLine:
             is_available=lambda: False, device_count=lambda: 1
         )
         monkeypatch.setitem(sys.modules, "torch", torch)
-        assert "no CUDA device" in self.refused(capsys, "memory")
+        assert "no CUDA device" in self.rejected(capsys, "memory")
         torch.cuda.is_available = lambda: True  # type: ignore[attr-defined]
-        assert "no CUDA device 3" in self.refused(capsys, "memory", "--device", "3")
+        assert "no CUDA device 3" in self.rejected(capsys, "memory", "--device", "3")
 
     def test_a_missing_compiled_part_is_said(
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
         monkeypatch.setitem(sys.modules, "warpline._warpline", None)
-        assert "compiled part" in self.refused(capsys, "--list")
+        assert "compiled part" in self.rejected(capsys, "--list")
 
 
 class TestMachine:

@@ -1,4 +1,4 @@
-"""What is written about the functions holds: examples, parameters, names."""
+"""Docstrings are correct: examples, parameters, names."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ NAMES = [name for name in warpline.__all__ if inspect.isfunction(getattr(warplin
 
 
 def examples(doc: str | None, name: str) -> int:
-    """Runs the examples of a docstring, and counts them."""
+    """Runs the examples of a docstring and returns their number."""
     test = doctest.DocTestParser().get_doctest(doc or "", {"np": np, "warpline": warpline}, name, None, None)
-    said: list[str] = []
+    message: list[str] = []
     runner = doctest.DocTestRunner(verbose=False)
-    failed = runner.run(test, out=said.append).failed
-    assert not failed, "".join(said)
+    failed = runner.run(test, out=message.append).failed
+    assert not failed, "".join(message)
     return len(test.examples)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_function_has_an_example_that_holds(name: str) -> None:
+def test_every_function_has_a_working_example(name: str) -> None:
     assert examples(getattr(warpline, name).__doc__, name) > 0
 
 
-def test_the_examples_of_the_package_hold() -> None:
+def test_package_examples_work() -> None:
     assert examples(warpline.__doc__, "warpline") > 0
 
 
-def test_an_example_that_does_not_hold_is_seen() -> None:
+def test_a_failing_example_is_detected() -> None:
     with pytest.raises(AssertionError, match="Expected"):
         examples(">>> 1 + 1\n3\n", "wrong")
 
 
 @pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
-def test_a_function_has_the_parameters_that_are_declared(op: Any) -> None:
+def test_functions_have_the_declared_parameters(op: Any) -> None:
     declared = [
         inspect.Parameter(
             p.name,
@@ -65,7 +65,7 @@ def test_functions_can_be_pickled(name: str) -> None:
     assert pickle.loads(pickle.dumps(function)) is function
 
 
-def test_all_that_is_public_is_there() -> None:
+def test_all_public_names_exist() -> None:
     assert len(set(warpline.__all__)) == len(warpline.__all__)
     assert all(hasattr(warpline, name) for name in warpline.__all__)
     assert {op.name for op in OPS} <= set(warpline.__all__)

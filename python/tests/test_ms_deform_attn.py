@@ -1,4 +1,4 @@
-"""Deformable attention on NumPy arrays: values, layouts, levels, and what is refused."""
+"""Deformable attention on NumPy arrays: values, layouts, levels, bad input."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Given(NamedTuple):
 
 
 def starts(levels: list[tuple[int, int]], border: int = 0) -> list[int]:
-    """The first pixel of each level."""
+    """Returns the first pixel of each level."""
     pixels = [(h + 2 * border) * (w + 2 * border) for h, w in levels]
     return [sum(pixels[:i]) for i in range(len(pixels))]
 
@@ -42,7 +42,7 @@ def draw(
     channels: int = 16,
     each: int = 2,
 ) -> Given:
-    """Values, points inside and outside of the maps, and weights."""
+    """Returns values, points inside and outside of the maps, and weights."""
     random = np.random.default_rng(3)
     pixels = sum(h * w for h, w in levels)
     shape = (batch, queries, heads, len(levels), each)
@@ -57,7 +57,7 @@ def draw(
 
 
 def with_border(given: Given) -> Given:
-    """The same maps with a border of one pixel of zeros around each."""
+    """Returns the same maps with a border of one zero pixel."""
     maps = []
     for (h, w), start in zip(given.shapes, given.starts):
         level = given.value[:, start : start + h * w]
@@ -68,7 +68,7 @@ def with_border(given: Given) -> Given:
 
 
 def reference(given: Given) -> np.ndarray:
-    """What must come out, in float64 and point by point."""
+    """Computes the expected result in float64, point by point."""
     value, shapes, starts, locations, weights = given
     batch, queries, heads, levels, points, _ = locations.shape
     out = np.zeros((batch, queries, heads, value.shape[3]))
@@ -84,7 +84,7 @@ def reference(given: Given) -> np.ndarray:
 
 
 def assert_near(got: np.ndarray, want: np.ndarray) -> None:
-    """Within the bound of its type, which would not take what is off by much."""
+    """Asserts results within the tolerance of their type."""
     least, power = BOUNDS[got.dtype.type]
     bound = least + np.abs(want) * 0.5**power
     assert got.shape == want.shape
@@ -153,50 +153,50 @@ def test_points_outside_count_nothing_whatever_they_weigh() -> None:
 
 
 def change(**fields: Any) -> Any:
-    """Arguments of which some are others."""
+    """Returns the arguments with some replaced."""
     return lambda g: {"given": g._replace(**{name: make(g) for name, make in fields.items()})}
 
 
 REFUSED = [
-    (change(value=lambda g: g.value[0]), "value has 4 dimensions, [B, S, heads, C], not 3"),
-    (change(locations=lambda g: g.locations[0]), "sampling_locations has 6 dimensions, [B, Q, heads, L, P, 2], not 5"),
-    (change(locations=lambda g: g.locations[0, 0, 0, 0, 0]), "sampling_locations has 6 dimensions"),
+    (change(value=lambda g: g.value[0]), "value must have 4 dimensions [B, S, heads, C], not 3"),
+    (change(locations=lambda g: g.locations[0]), "sampling_locations must have 6 dimensions [B, Q, heads, L, P, 2], not 5"),
+    (change(locations=lambda g: g.locations[0, 0, 0, 0, 0]), "sampling_locations must have 6 dimensions"),
     (
         change(weights=lambda g: g.weights[..., 0]),
-        "attention_weights is f16 [2, 9, 2, 3, 2], as sampling_locations, not f16 [2, 9, 2, 3]",
+        "attention_weights must be f16 [2, 9, 2, 3, 2] like sampling_locations, not f16 [2, 9, 2, 3]",
     ),
     (
         change(weights=lambda g: g.weights.astype(np.float32)),
-        "attention_weights is f16 [2, 9, 2, 3, 2], as sampling_locations, not f32 [2, 9, 2, 3, 2]",
+        "attention_weights must be f16 [2, 9, 2, 3, 2] like sampling_locations, not f32 [2, 9, 2, 3, 2]",
     ),
-    (change(value=lambda g: g.value[..., :12].copy()), "value has a multiple of 8 channels up to 256, not 12"),
+    (change(value=lambda g: g.value[..., :12].copy()), "the channels of value must be a multiple of 8 up to 256, not 12"),
     (
         change(value=lambda g: g.value[:1]),
-        "sampling_locations is [1, Q, 2, L, P, 2] beside a value of [1, 49, 2, 16], not [2, 9, 2, 3, 2, 2]",
+        "sampling_locations must be [1, Q, 2, L, P, 2] for a value of [1, 49, 2, 16], not [2, 9, 2, 3, 2, 2]",
     ),
     (
         change(value=lambda g: g.value[:, :, :1].copy()),
-        "sampling_locations is [2, Q, 1, L, P, 2] beside a value of [2, 49, 1, 16], not [2, 9, 2, 3, 2, 2]",
+        "sampling_locations must be [2, Q, 1, L, P, 2] for a value of [2, 49, 1, 16], not [2, 9, 2, 3, 2, 2]",
     ),
-    (change(value=lambda g: g.value.astype(np.int32)), "value is f32, f16 or bf16, not i32"),
-    (change(value=lambda g: g.value.astype(np.float64)), "value has elements of type float64, which no kernel takes"),
-    (change(locations=lambda g: g.locations.astype(np.int64)), "sampling_locations is f32, f16 or bf16, not i64"),
-    (change(value=lambda g: g.value[:, ::2]), "value is dense, and its strides are [1568, 64, 16, 1]"),
-    (change(locations=lambda g: g.locations[..., ::-1]), "sampling_locations is dense, and its strides are"),
+    (change(value=lambda g: g.value.astype(np.int32)), "value must be f32, f16 or bf16, not i32"),
+    (change(value=lambda g: g.value.astype(np.float64)), "value has the unsupported element type float64"),
+    (change(locations=lambda g: g.locations.astype(np.int64)), "sampling_locations must be f32, f16 or bf16, not i64"),
+    (change(value=lambda g: g.value[:, ::2]), "value must be dense, but has strides [1568, 64, 16, 1]"),
+    (change(locations=lambda g: g.locations[..., ::-1]), "sampling_locations must be dense, but has strides"),
     (
         change(starts=lambda g: [0, 35, 46]),
-        "levels of 5x7,3x4,1x2 start at [0, 35, 47] in a value of 49 pixels, or with borders of one pixel at "
-        "[0, 63, 93] in one of 105; level_start_index is [0, 35, 46], and value has 49 pixels",
+        "level_start_index is [0, 35, 46] and value has 49 pixels, but levels of 5x7,3x4,1x2 start at [0, 35, 47] "
+        "with 49 pixels, or with borders at [0, 63, 93] with 105 pixels",
     ),
-    (change(starts=lambda g: g.starts[:2]), "level_start_index is [0, 35], and value has 49 pixels"),
+    (change(starts=lambda g: g.starts[:2]), "level_start_index is [0, 35] and value has 49 pixels"),
     (change(value=lambda g: g.value[:, :48].copy()), "and value has 48 pixels"),
     (
         change(shapes=lambda g: g.shapes[:2]),
-        "spatial_shapes is [3, 2], as sampling_locations has 3 levels, not [2, 2]",
+        "spatial_shapes must be [3, 2] for the 3 levels of sampling_locations, not [2, 2]",
     ),
     (
         change(shapes=lambda g: [*g.shapes[:2], (0, 2)]),
-        "a level has 1 to 4194304 pixels with its border; level 2 of spatial_shapes is 0x2",
+        "level 2 of spatial_shapes is 0x2, but a level must have 1 to 4194304 pixels including its border",
     ),
     (change(shapes=lambda g: [*g.shapes[:2], (1 << 40, 1)]), "level 2 of spatial_shapes is 1099511627776x1"),
     (change(shapes=lambda g: [*g.shapes[:2], (-1, 2)]), "level 2 of spatial_shapes is -1x2"),
@@ -208,22 +208,22 @@ REFUSED = [
     (change(starts=lambda g: "012"), "level_start_index is integers, not '012'"),
     (change(starts=lambda g: [[0], [35], [47]]), "level_start_index is integers, not [[0], [35], [47]]"),
     (change(starts=lambda g: [0, 35, 1 << 70]), "level_start_index is integers, not [0, 35, 1180591620717411303424]"),
-    (lambda g: {"given": g, "im2col_step": 0}, "im2col_step is at least 1, not 0"),
+    (lambda g: {"given": g, "im2col_step": 0}, "im2col_step must be at least 1, not 0"),
     (lambda g: {"given": g, "im2col_step": 1.5}, "im2col_step is an integer, not 1.5"),
     (
         change(
             locations=lambda g: np.zeros((2, 9, 2, 3, 17, 2), np.float16),
             weights=lambda g: np.zeros((2, 9, 2, 3, 17), np.float16),
         ),
-        "sampling_locations has 1 to 16 points, not 17",
+        "sampling_locations must have 1 to 16 points, not 17",
     ),
 ]
 
 
-@pytest.mark.parametrize(("make", "said"), REFUSED, ids=[said[:60] for _, said in REFUSED])
-def test_what_no_kernel_serves_is_refused_by_a_sentence(make: Any, said: str) -> None:
+@pytest.mark.parametrize(("make", "message"), REFUSED, ids=[message[:60] for _, message in REFUSED])
+def test_unsupported_problems_are_rejected_with_a_message(make: Any, message: str) -> None:
     asked = make(draw())
     with pytest.raises(warpline.InputError) as caught:
         warpline.ms_deform_attn(*asked.pop("given"), **asked)
     text = str(caught.value)
-    assert text.startswith("ms_deform_attn: ") and said in text
+    assert text.startswith("ms_deform_attn: ") and message in text

@@ -1,4 +1,4 @@
-"""Every op on NumPy arrays: its values, and the layouts that are taken."""
+"""Every op on NumPy arrays: values and supported layouts."""
 
 from __future__ import annotations
 
@@ -289,7 +289,7 @@ def test_an_output_may_be_the_next_bytes_after_an_input() -> None:
 
 
 class Foreign:
-    """An array that shows nothing but DLPack's protocol."""
+    """An array with only DLPack's protocol."""
 
     def __init__(self, array: np.ndarray) -> None:
         self._array = array
@@ -324,9 +324,9 @@ def test_an_output_that_is_also_an_input_is_seen_through_dlpack() -> None:
     assert warpline.softmax(Foreign(x), out=out) is out
 
 
-def test_what_dlpack_cannot_give_is_refused() -> None:
+def test_dlpack_failures_are_rejected() -> None:
     x = random((5, 33), DTYPES["bf16"])
-    said = "^softmax: x, of type Foreign, cannot be had through DLPack: "
-    with pytest.raises(warpline.InputError, match=said) as caught:
+    message = "^softmax: x, of type Foreign, cannot be read through DLPack: "
+    with pytest.raises(warpline.InputError, match=message) as caught:
         warpline.softmax(Foreign(x))
     assert caught.value.code == "bad-type"

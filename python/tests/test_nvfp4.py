@@ -1,4 +1,4 @@
-"""NVFP4 on NumPy arrays: rounding, values, how scales lie, and what is refused."""
+"""NVFP4 on NumPy arrays: rounding, values, scale layouts, bad input."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ SIZES = [(rows, k) for rows in (0, 1, 7, 127, 128, 129, 300) for k in (16, 48, 6
 
 
 def nearest(x: float, values: list[float]) -> int:
-    """The code whose value is nearest, by a search, in exact numbers; of two the even one."""
+    """Returns the nearest code by exhaustive search in exact arithmetic, ties to even."""
     exact = Fraction(x)
     return min(range(len(values)), key=lambda code: (abs(Fraction(values[code]) - exact), code % 2))
 
 
 def reference(x: np.ndarray, scale: float) -> tuple[np.ndarray, np.ndarray]:
-    """Packed codes, and bits of plain scales, one by one."""
+    """Quantizes element by element: packed codes and plain scale bits."""
     codes: list[int] = []
     scales: list[int] = []
     for block in x.astype(np.float32).reshape(-1, 16).tolist():
@@ -58,7 +58,7 @@ def unpacked(codes: np.ndarray) -> np.ndarray:
 
 
 def drawn(rows: int, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Any codes, a 6 or -6 in each block, and any scales but zero."""
+    """Returns random codes with a 6 or -6 in each block, and random nonzero scales."""
     draw = np.random.default_rng(rows)
     codes = draw.integers(0, 256, (rows, k // 16, 8), np.uint8)
     codes[..., 3] |= 0x70
@@ -68,7 +68,7 @@ def drawn(rows: int, k: int) -> tuple[np.ndarray, np.ndarray]:
 # To NVFP4.
 
 
-@pytest.mark.parametrize("scale", [None, 0.3, 1e-3, "chosen"])
+@pytest.mark.parametrize("scale", [None, 0.3, 1e-3, "amax"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, ml_dtypes.bfloat16])
 def test_codes_and_scales_are_the_nearest(dtype: Any, scale: Any) -> None:
     x = random((5, 80), np.float32)
@@ -120,9 +120,9 @@ def test_codes_are_rounded_once_and_ties_go_to_even() -> None:
         (6 / 512, None, (1.0, 1, [15, 13])),
         (2.9 / 512, None, (1.0, 0, [8, 8])),
         (100.0, 1e6, (1e6, 0, [8, 8])),
-        (0.0, "chosen", (1.0, 0, [8, 8])),
-        (2688 * 0.75, "chosen", (0.75, 0x7E, [15, 13])),
-        (6 * LEAST, "chosen", (LEAST, 0x38, [15, 13])),
+        (0.0, "amax", (1.0, 0, [8, 8])),
+        (2688 * 0.75, "amax", (0.75, 0x7E, [15, 13])),
+        (6 * LEAST, "amax", (LEAST, 0x38, [15, 13])),
     ],
 )
 def test_scales_are_those_of_the_recipe(most: float, scale: Any, expected: Any) -> None:
@@ -134,14 +134,14 @@ def test_scales_are_those_of_the_recipe(most: float, scale: Any, expected: Any) 
 
 def test_a_chosen_scale_is_rounded_once_and_the_greatest_is_reached() -> None:
     for most in [*np.abs(random((1, 50)))[0], np.finfo(np.float32).max]:
-        q = nvfp4_quantize(np.full((2, 16), most, np.float32), "chosen")
+        q = nvfp4_quantize(np.full((2, 16), most, np.float32), "amax")
         assert q.tensor_scale[0] == np.float32(Fraction(float(most)) / 2688)
         assert (q.scales.view(np.uint8) == 0x7E).all() and (q.codes == 0x77).all()
 
 
 @pytest.mark.parametrize("scale", [1.0, 0.25, 0.3, 1e-30, 1e30])
 @pytest.mark.parametrize(("rows", "k"), [(1, 16), (7, 48), (129, 80), (3, 1040)])
-def test_what_is_nvfp4_already_stays_as_it_is(rows: int, k: int, scale: float) -> None:
+def test_exact_nvfp4_values_are_unchanged(rows: int, k: int, scale: float) -> None:
     codes, scales = drawn(rows, k)
     for given in (scale, np.float32(scale), np.array([scale], np.float32), np.array(scale)):
         q = nvfp4_quantize(nvfp4_dequantize(codes, scales, given), given)
@@ -157,14 +157,14 @@ def test_arrays_may_lie_anyhow_and_have_no_rows() -> None:
         assert all(np.array_equal(a, b) and a.flags.c_contiguous for a, b in zip(there, dense, strict=True))
     apart = (np.repeat(dense.codes, 2, 1)[:, ::2], np.asfortranarray(dense.scales))
     assert np.array_equal(nvfp4_dequantize(*apart), nvfp4_dequantize(*dense))
-    for scale in (None, "chosen"):
+    for scale in (None, "amax"):
         for layout, shape in (("plain", (0, 2)), ("block", (0, 1, 512))):
             q = nvfp4_quantize(np.zeros((0, 32)), scale, layout)
             assert (q.codes.shape, q.scales.shape, q.tensor_scale) == ((0, 16), shape, 1)
             assert nvfp4_dequantize(*q, layout).shape == (0, 32)
 
 
-def test_what_comes_out_has_names_and_can_be_pickled() -> None:
+def test_result_is_a_picklable_named_tuple() -> None:
     q = nvfp4_quantize(random((2, 32)))
     assert isinstance(q, warpline.Nvfp4) and q._fields == ("codes", "scales", "tensor_scale")
     again = pickle.loads(pickle.dumps(q))
@@ -188,7 +188,7 @@ def test_every_code_and_scale_have_the_value_of_their_bits() -> None:
         assert np.isnan(values).sum() == 32
 
 
-def test_what_is_too_large_for_float32_is_infinite_and_nothing_warns() -> None:
+def test_float32_overflow_is_infinite_without_a_warning() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         codes, scales = np.full((1, 8), 0xF7, np.uint8), np.full((1, 1), 0x7E, np.uint8)
@@ -221,7 +221,7 @@ def test_tiles_lie_as_cublas_reads_them_and_come_back(rows: int, k: int) -> None
 @pytest.mark.parametrize(("rows", "k"), [(1, 16), (129, 80), (300, 48)])
 def test_both_layouts_have_the_same_values(rows: int, k: int) -> None:
     x = random((rows, k))
-    plain, block = nvfp4_quantize(x, "chosen"), nvfp4_quantize(x, "chosen", "block")
+    plain, block = nvfp4_quantize(x, "amax"), nvfp4_quantize(x, "amax", "block")
     assert block.scales.dtype == FP8
     assert np.array_equal(block.scales, nvfp4_arrange_scales(plain.scales, rows, k))
     assert np.array_equal(nvfp4_dequantize(*block, "block"), nvfp4_dequantize(*plain))
@@ -265,11 +265,11 @@ W = nvfp4_quantize(np.ones((8, 32), np.float32))
 
 
 @pytest.mark.parametrize(
-    ("call", "sentence"),
+    ("call", "expected_message"),
     [
         (
             lambda: warpline.nvfp4_dual_gemm(W.codes[:, :12], *(W.codes[:, :12], W.scales) * 2, W.scales),
-            "K is a positive multiple of 16, not 24",
+            "K must be a positive multiple of 16, not 24",
         ),
         (
             lambda: warpline.nvfp4_dual_gemm(W.codes, *(W.codes, W.scales[:4]) * 2, W.scales),
@@ -285,50 +285,50 @@ W = nvfp4_quantize(np.ones((8, 32), np.float32))
             lambda: warpline.nvfp4_dual_gemm(
                 W.codes, *(W.codes, W.scales) * 2, W.scales, scale_layout="tiled"
             ),
-            'scale_layout is plain or block, not "tiled"',
+            'scale_layout is "tiled"; it must be plain or block',
         ),
         (
             lambda: warpline.nvfp4_dual_gemm(W.codes, W.codes, W.scales, W.codes[:4], W.scales, W.scales),
-            r"w_up is as w_gate, u8 \[8, 16\], not u8 \[4, 16\]",
+            r"w_up is u8 \[4, 16\]; it must match w_gate, u8 \[8, 16\]",
         ),
         (
             lambda: warpline.nvfp4_dual_gemm(W.codes, W.codes[:5], W.scales, x_scales=W.scales),
-            "as many rows for the gate as for the other, not 5 in all",
+            "the packed weights have 5 rows",
         ),
         (
             lambda: warpline.nvfp4_dual_gemm(W.codes, *(W.codes, W.scales) * 2),
-            "x_scales was not given, and it is needed here",
+            "x_scales is missing; this call needs it",
         ),
         (
             lambda: warpline.nvfp4_dual_gemm(
                 np.ones((2, 32), np.float16), *(W.codes, W.scales) * 2, W.scales
             ),
-            "x_scales goes with an x of codes, and was given without",
+            "x_scales is set without an x in codes",
         ),
         (
             lambda: warpline.nvfp4_dual_gemm(
                 W.codes, *(W.codes, W.scales) * 2, W.scales, scale_gate=W.tensor_scale
             ),
-            "scales of whole tensors are given together or not at all",
+            "pass all tensor scales or none",
         ),
         (
             lambda: warpline.nvfp4_dual_gemm(
                 np.ones((2, 48), np.float16), *(W.codes, W.scales) * 2
             ),
-            "the last dimension of x in f16 is 32",
+            "with w_gate rows of 16 bytes it must be 32",
         ),
     ],
 )
-def test_operands_that_do_not_go_together_are_refused(call: Callable[[], Any], sentence: str) -> None:
-    with pytest.raises(warpline.InputError, match=sentence):
+def test_operands_that_do_not_go_together_are_rejected(call: Callable[[], Any], expected_message: str) -> None:
+    with pytest.raises(warpline.InputError, match=expected_message):
         call()
 
 
-# What is refused.
+# What is rejected.
 
 X = np.ones((2, 32), np.float32)
 Q = nvfp4_quantize(X)
-POSITIVE = "the scale of a tensor is one number, finite and positive in float32, not "
+POSITIVE = "tensor_scale must be one number, finite and positive in float32, not "
 
 
 def with_value(value: float, dtype: Any = np.float32) -> np.ndarray:
@@ -338,26 +338,26 @@ def with_value(value: float, dtype: Any = np.float32) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    ("call", "sentence"),
+    ("call", "expected_message"),
     [
-        (lambda: nvfp4_quantize(X[:, :24]), "K is a positive multiple of 16, not 24"),
-        (lambda: nvfp4_quantize(X[:, :0]), "K is a positive multiple of 16, not 0"),
-        (lambda: nvfp4_quantize(X[0]), "x has 2 dimensions, [rows, K], not [32]"),
+        (lambda: nvfp4_quantize(X[:, :24]), "K must be a positive multiple of 16, not 24"),
+        (lambda: nvfp4_quantize(X[:, :0]), "K must be a positive multiple of 16, not 0"),
+        (lambda: nvfp4_quantize(X[0]), "x must have 2 dimensions, [rows, K], not [32]"),
         (
             lambda: nvfp4_quantize(X.astype(np.int32)),
-            "x has elements of type f32 or f16 or bf16 or float64, not i32",
+            "x must have the element type f32 or f16 or bf16 or float64, not i32",
         ),
         (
             lambda: nvfp4_quantize(with_value(np.nan)),
-            "values are finite in float32, not nan in row 1, column 18",
+            "values are finite in float32, not nan at row 1, column 18",
         ),
         (
             lambda: nvfp4_quantize(with_value(-np.inf, np.float16)),
-            "values are finite in float32, not -inf in row 1, column 18",
+            "values are finite in float32, not -inf at row 1, column 18",
         ),
         (
             lambda: nvfp4_quantize(with_value(1e300, np.float64)),
-            "values are finite in float32, not 1e+300 in row 1, column 18",
+            "values are finite in float32, not 1e+300 at row 1, column 18",
         ),
         (lambda: nvfp4_quantize(X, 0.0), POSITIVE + "0.0"),
         (lambda: nvfp4_quantize(X, -1), POSITIVE + "-1"),
@@ -369,59 +369,59 @@ def with_value(value: float, dtype: Any = np.float32) -> np.ndarray:
         (lambda: nvfp4_quantize(X, "best"), POSITIVE + "'best'"),
         (lambda: nvfp4_quantize(X, "2"), POSITIVE + "'2'"),
         (lambda: nvfp4_quantize(X, np.ones(2)), POSITIVE + "array([1., 1.])"),
-        (lambda: nvfp4_quantize(X, scale_layout="tiled"), "scale_layout is plain or block, not 'tiled'"),
-        (lambda: nvfp4_dequantize(Q.codes[:, :12], Q.scales), "K is a positive multiple of 16, not 24"),
-        (lambda: nvfp4_dequantize(Q.codes[0], Q.scales), "codes has 2 dimensions, [rows, K/2], not [16]"),
+        (lambda: nvfp4_quantize(X, scale_layout="tiled"), "scale_layout must be plain or block, not 'tiled'"),
+        (lambda: nvfp4_dequantize(Q.codes[:, :12], Q.scales), "K must be a positive multiple of 16, not 24"),
+        (lambda: nvfp4_dequantize(Q.codes[0], Q.scales), "codes must have 2 dimensions, [rows, K/2], not [16]"),
         (
             lambda: nvfp4_dequantize(Q.codes.view(np.int8), Q.scales),
-            "codes has elements of type u8, not int8",
+            "codes must have the element type u8, not int8",
         ),
         (
             lambda: nvfp4_dequantize(Q.codes, Q.scales.astype(np.float32)),
-            "scales has elements of type e4m3 or u8, not f32",
+            "scales must have the element type e4m3 or u8, not f32",
         ),
         (
             lambda: nvfp4_dequantize(Q.codes, Q.scales[:1]),
-            "plain scales of [2, 32] are [2, 2], not [1, 2]",
+            "plain scales of [2, 32] must have shape [2, 2], not [1, 2]",
         ),
         (
             lambda: nvfp4_dequantize(Q.codes, Q.scales, scale_layout="block"),
-            "block scales of [2, 32] are [1, 1, 512], not [2, 2]",
+            "block scales of [2, 32] must have shape [1, 1, 512], not [2, 2]",
         ),
-        (lambda: nvfp4_dequantize(*Q, scale_layout="rows"), "scale_layout is plain or block, not 'rows'"),
-        (lambda: nvfp4_dequantize(Q.codes, Q.scales, "chosen"), POSITIVE + "'chosen'"),
-        (lambda: nvfp4_arrange_scales(Q.scales, 2, 24), "K is a positive multiple of 16, not 24"),
-        (lambda: nvfp4_arrange_scales(Q.scales, 2, 32.0), "K is a positive multiple of 16, not 32.0"),
-        (lambda: nvfp4_arrange_scales(Q.scales, -1, 32), "rows is an integer of 0 or more, not -1"),
-        (lambda: nvfp4_arrange_scales(Q.scales, 3, 32), "plain scales of [3, 32] are [3, 2], not [2, 2]"),
+        (lambda: nvfp4_dequantize(*Q, scale_layout="rows"), "scale_layout must be plain or block, not 'rows'"),
+        (lambda: nvfp4_dequantize(Q.codes, Q.scales, "amax"), POSITIVE + "'amax'"),
+        (lambda: nvfp4_arrange_scales(Q.scales, 2, 24), "K must be a positive multiple of 16, not 24"),
+        (lambda: nvfp4_arrange_scales(Q.scales, 2, 32.0), "K must be a positive multiple of 16, not 32.0"),
+        (lambda: nvfp4_arrange_scales(Q.scales, -1, 32), "rows must be a non-negative integer, not -1"),
+        (lambda: nvfp4_arrange_scales(Q.scales, 3, 32), "plain scales of [3, 32] must have shape [3, 2], not [2, 2]"),
         (
             lambda: nvfp4_arrange_scales(Q.scales, 129, 80, "plain"),
-            "block scales of [129, 80] are [2, 2, 512], not [2, 2]",
+            "block scales of [129, 80] must have shape [2, 2, 512], not [2, 2]",
         ),
-        (lambda: nvfp4_arrange_scales(Q.scales, 2, 32, "cublas"), "to is plain or block, not 'cublas'"),
+        (lambda: nvfp4_arrange_scales(Q.scales, 2, 32, "cublas"), "to must be plain or block, not 'cublas'"),
     ],
 )
-def test_what_breaks_a_rule_is_refused(call: Callable[[], Any], sentence: str) -> None:
+def test_bad_input_is_rejected(call: Callable[[], Any], expected_message: str) -> None:
     with pytest.raises(warpline.InputError) as caught:
         call()
-    assert (str(caught.value), caught.value.code) == (f"nvfp4: {sentence}", "bad-problem")
+    assert (str(caught.value), caught.value.code) == (f"nvfp4: {expected_message}", "bad-problem")
 
 
 @pytest.mark.parametrize(
-    ("call", "sentence"),
+    ("call", "expected_message"),
     [
-        (lambda: nvfp4_quantize(X.tolist()), "x is a NumPy array or a torch tensor, not of type list"),
+        (lambda: nvfp4_quantize(X.tolist()), "x must be a NumPy array or a torch tensor, not of type list"),
         (
             lambda: nvfp4_quantize(np.ma.masked_less(X, 0)),
-            "x is a NumPy array or a torch tensor, not of type MaskedArray",
+            "x must be a NumPy array or a torch tensor, not of type MaskedArray",
         ),
         (
             lambda: nvfp4_dequantize(Q.codes, None),
-            "scales is a NumPy array or a torch tensor, not of type NoneType",
+            "scales must be a NumPy array or a torch tensor, not of type NoneType",
         ),
     ],
 )
-def test_what_is_no_array_is_refused(call: Callable[[], Any], sentence: str) -> None:
+def test_non_arrays_are_rejected(call: Callable[[], Any], expected_message: str) -> None:
     with pytest.raises(warpline.InputError) as caught:
         call()
-    assert (str(caught.value), caught.value.code) == (f"nvfp4: {sentence}", "bad-type")
+    assert (str(caught.value), caught.value.code) == (f"nvfp4: {expected_message}", "bad-type")

@@ -1,4 +1,4 @@
-"""Type stubs say what is there: those of the package follow from the declared ops."""
+"""Type stubs match the package; the package stub is generated from the declared ops."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FOLDER = Path(__file__).resolve().parents[1] / "src" / "warpline"
 RENEW = "WARPLINE_WRITE=1 pytest python/tests/test_stubs.py"
 
 HEAD = f"""\
-# Made from the ops that Rust declares. To renew it: {RENEW}
+# Generated from the ops that Rust declares. To update: {RENEW}
 from typing import Any, TypeVar
 
 """
@@ -26,14 +26,14 @@ from typing import Any, TypeVar
 MIDDLE = """
 __version__: str
 
-# An array of any library; what comes out is of the same one.
+# An array of any library; results are of the same library.
 _A = TypeVar("_A")
 
 """
 
 
 def imports() -> str:
-    """What Python itself defines, each name from its own module."""
+    """Returns the imports of names that are defined in Python."""
     own = set(warpline.__all__) - {op.name for op in OPS}
     modules = {name: getattr(warpline, name).__module__.rpartition(".")[2] for name in own}
     modules |= dict.fromkeys(warpline._MODULES, "_modules")
@@ -42,21 +42,21 @@ def imports() -> str:
 
 
 def expected() -> str:
-    """The stub of the package."""
+    """Returns the stub of the package."""
     names = "".join(f'    "{name}",\n' for name in sorted(warpline.__all__))
     stubs = [op["stub"] for op in json.loads(_warpline.ops())]
     return HEAD + imports() + MIDDLE + f"__all__ = [\n{names}]\n\n" + "".join(stubs)
 
 
-def test_the_stub_of_the_package_follows_from_the_declared_ops() -> None:
+def test_package_stub_matches_the_declared_ops() -> None:
     file = FOLDER / "__init__.pyi"
     if os.environ.get("WARPLINE_WRITE"):
         file.write_text(expected())
     there = file.read_text() if file.exists() else ""
-    assert there == expected(), f"{file.name} is not what the ops are declared as; renew it: {RENEW}"
+    assert there == expected(), f"{file.name} does not match the declared ops; update it: {RENEW}"
 
 
-def test_the_stub_of_the_package_has_all_that_is_public() -> None:
+def test_package_stub_has_all_public_names() -> None:
     names: set[str] = set()
     for node in ast.parse(expected()).body:
         match node:
@@ -79,7 +79,7 @@ def public(value: object) -> set[str]:
     return {name for name in dir(value) if not name.startswith("_")}
 
 
-def test_the_stub_of_the_native_part_has_the_names_of_the_native_part() -> None:
+def test_native_stub_has_the_names_of_the_native_module() -> None:
     assert set(defined(stub().body)) == public(_warpline)
     view = defined(stub().body)["View"]
     assert isinstance(view, ast.ClassDef)
@@ -87,7 +87,7 @@ def test_the_stub_of_the_native_part_has_the_names_of_the_native_part() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(public(_warpline) - {"View"}))
-def test_the_stub_of_the_native_part_has_its_parameters(name: str) -> None:
+def test_native_stub_has_the_parameters_of_the_native_module(name: str) -> None:
     node = defined(stub().body)[name]
     assert isinstance(node, ast.FunctionDef)
     wanted = inspect.signature(getattr(_warpline, name)).parameters.values()
@@ -96,7 +96,7 @@ def test_the_stub_of_the_native_part_has_its_parameters(name: str) -> None:
     assert [ast.literal_eval(value) for value in node.args.defaults] == defaults
 
 
-def test_everything_in_the_stub_of_the_native_part_says_what_it_is() -> None:
+def test_native_stub_has_docstrings() -> None:
     names = defined(stub().body)
     view = names["View"]
     assert isinstance(view, ast.ClassDef)

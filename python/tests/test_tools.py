@@ -11,8 +11,8 @@ import warpline
 from warpline._declared import OPS
 
 
-def refused(code: str, family: str, **flags: Any) -> str:
-    """The sentence that refuses to check, which also refuses to emit."""
+def rejected(code: str, family: str, **flags: Any) -> str:
+    """Returns the message with which check and emit reject the flags."""
     with pytest.raises(warpline.InputError) as caught:
         warpline.check(family, **flags)
     with pytest.raises(warpline.InputError) as emitted:
@@ -39,16 +39,16 @@ def test_the_default_problem_of_every_family_is_proved(family: str) -> None:
 
 
 def test_flags_set_problem_and_config() -> None:
-    answer = warpline.check("softmax", rows=3, cols=100, dtype="f16", form="direct", vectors=False)
+    answer = warpline.check("softmax", rows=3, cols=100, dtype="f16", schedule="direct", vectors=False)
     assert answer["problem"] == {"rows": 3, "cols": 100, "dtype": "f16"}
-    assert (answer["config"]["form"], answer["config"]["vectors"]) == ("direct", False)
+    assert (answer["config"]["schedule"], answer["config"]["vectors"]) == ("direct", False)
 
 
 def test_flags_are_written_with_underscores() -> None:
     answer = warpline.check("softmax", rows=4, cols=64, x_stride=128)
     assert answer["problem"]["x_stride"] == 128
-    said = refused("bad-problem", "softmax", **{"rows": 4, "x-stride": 128})
-    assert said.startswith('softmax has no "x-stride"; it takes rows, cols, dtype, x_stride, y_stride, ')
+    message = rejected("bad-problem", "softmax", **{"rows": 4, "x-stride": 128})
+    assert message.startswith('softmax has no "x-stride"; it takes rows, cols, dtype, x_stride, y_stride, ')
 
 
 def test_numbers_may_be_text() -> None:
@@ -61,49 +61,49 @@ def test_a_family_may_be_meant_by_a_flag_of_another() -> None:
     assert answer == warpline.check("nvfp4-dual-gemm", **flags)
     assert answer["family"] == "nvfp4-dual-gemm"
     assert warpline.emit("dual-gemm", dtype="nvfp4", **flags) == warpline.emit("nvfp4-dual-gemm", **flags)
-    said = refused("bad-problem", "dual-gemm", scale_layout="block")
-    assert said.startswith("--scale-layout requires --dtype nvfp4 (the family nvfp4-dual-gemm)\nhelp: ")
+    message = rejected("bad-problem", "dual-gemm", scale_layout="block")
+    assert message.startswith("--scale-layout requires --dtype nvfp4 (the family nvfp4-dual-gemm)\nhelp: ")
 
 
-def test_a_family_that_is_not_there_is_refused_with_those_that_are() -> None:
+def test_a_family_that_is_not_there_is_rejected_with_those_that_are() -> None:
     families = ", ".join(f["name"] for f in warpline.families())
-    said = refused("bad-problem", "layer_norm")
-    assert said == f'there is no family "layer_norm"; the families are {families}'
+    message = rejected("bad-problem", "layer_norm")
+    assert message == f'unknown family "layer_norm"; the families are: {families}'
 
 
 @pytest.mark.parametrize("flag", ["foo", "Rows", "", "help", "rows=4 --cols"])
-def test_a_flag_that_is_not_there_is_refused_with_those_that_are(flag: str) -> None:
-    said = refused("bad-problem", "softmax", **{flag: 1})
-    assert said.startswith(f'softmax has no "{flag}"; it takes rows, cols, dtype, ')
+def test_a_flag_that_is_not_there_is_rejected_with_those_that_are(flag: str) -> None:
+    message = rejected("bad-problem", "softmax", **{flag: 1})
+    assert message.startswith(f'softmax has no "{flag}"; it takes rows, cols, dtype, ')
 
 
 @pytest.mark.parametrize("value", ["four", -1, 1.5, None, True, "4 --cols=8", ""], ids=repr)
-def test_a_value_that_is_no_count_is_refused(value: Any) -> None:
+def test_a_value_that_is_no_count_is_rejected(value: Any) -> None:
     shown = "true" if value is True else str(value)
-    said = refused("bad-problem", "softmax", rows=value)
-    assert said.startswith("--rows is a whole number")
-    assert said.endswith(f", not {shown}")
+    message = rejected("bad-problem", "softmax", rows=value)
+    assert message.startswith("--rows must be a whole number")
+    assert message.endswith(f", not {shown}")
 
 
-def test_a_value_that_is_none_of_several_is_refused_with_them() -> None:
-    said = refused("bad-problem", "softmax", dtype="f64")
-    assert said == "--dtype is f32, f16 or bf16, not f64"
+def test_a_value_that_is_none_of_several_is_rejected_with_them() -> None:
+    message = rejected("bad-problem", "softmax", dtype="f64")
+    assert message == "--dtype must be f32, f16 or bf16, not f64"
 
 
-def test_a_problem_that_makes_no_sense_is_refused() -> None:
-    assert refused("bad-problem", "softmax", cols=0) == "a row has at least 1 element, not 0 (--cols 0)"
-    said = "rows must not overlap: --x-stride is at least the 1024 columns, not 4"
-    assert refused("bad-problem", "softmax", cols=1024, x_stride=4) == said
+def test_a_problem_that_makes_no_sense_is_rejected() -> None:
+    assert rejected("bad-problem", "softmax", cols=0) == "a row has at least 1 element, not 0 (--cols 0)"
+    message = "rows must not overlap: --x-stride is at least the 1024 columns, not 4"
+    assert rejected("bad-problem", "softmax", cols=1024, x_stride=4) == message
 
 
-def test_a_config_that_is_not_legal_is_refused_as_such() -> None:
-    said = refused("bad-config", "softmax", rows=4, cols=1023, vectors=True)
-    assert said == (
-        "rows of 1023 elements with strides 1023 and 1023 do not all start and end on 16 bytes:"
-        " --vectors false"
+def test_a_config_that_is_not_legal_is_rejected_as_such() -> None:
+    message = rejected("bad-config", "softmax", rows=4, cols=1023, vectors=True)
+    assert message == (
+        "--vectors true needs rows that start and end on 16 bytes, but rows have 1023 elements"
+        " with strides 1023 and 1023\nhelp: use --vectors false"
     )
-    said = refused("bad-config", "softmax", rows=4, cols=1024, form="direct", stages=3)
-    assert said == "form direct has no ring, so --stages 3 has no meaning: choose --form specialized"
+    message = rejected("bad-config", "softmax", rows=4, cols=1024, schedule="direct", stages=3)
+    assert message == "--stages 3 requires a schedule with a ring (selected: direct)\nhelp: use --schedule specialized"
 
 
 # emit.
@@ -118,7 +118,7 @@ def test_ptx_is_for_hopper(family: str) -> None:
 
 
 def test_the_program_is_text_with_roles_and_parameters() -> None:
-    text = warpline.emit("vector-add", what="ir", n=4096, form="specialized")
+    text = warpline.emit("vector-add", what="ir", n=4096, schedule="specialized")
     assert text.startswith("kernel vector_add threads ")
     assert "\n  param " in text
 
@@ -133,7 +133,7 @@ def test_the_program_is_not_ptx() -> None:
 def test_nothing_else_is_emitted(what: str) -> None:
     with pytest.raises(warpline.InputError) as caught:
         warpline.emit("softmax", what)
-    assert str(caught.value) == f'what to emit is "ptx" or "ir", not "{what}"'
+    assert str(caught.value) == f'what must be "ptx" or "ir", not "{what}"'
 
 
 # devices, families.
@@ -141,13 +141,13 @@ def test_nothing_else_is_emitted(what: str) -> None:
 
 def test_the_simulator_is_always_there() -> None:
     cpu, *others = warpline.devices()
-    assert (cpu["name"], cpu["simulator"], cpu["why_not"]) == ("cpu", True, None)
+    assert (cpu["name"], cpu["simulator"], cpu["unavailable"]) == ("cpu", True, None)
     for device in others:
         assert device["simulator"] is False
-        assert device["why_not"] or device["gpu"]
+        assert device["unavailable"] or device["gpu"]
 
 
-def test_families_say_what_they_compute() -> None:
+def test_families_have_a_description() -> None:
     families = warpline.families()
     names = [f["name"] for f in families]
     assert len(set(names)) == len(names)

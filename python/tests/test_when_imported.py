@@ -1,4 +1,4 @@
-"""Torch is noticed, whenever and however it is imported, and not imported by us."""
+"""The import hook runs whenever torch is imported; the package itself does not import torch."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PACKAGES = str(Path(warpline.__file__).parent.parent)
 
 
 def run(source: str) -> subprocess.CompletedProcess[str]:
-    """Runs a program in a Python of its own."""
+    """Runs a program in a new Python process."""
     source = f"import sys\nsys.path.insert(0, {PACKAGES!r})\n{source}"
     return subprocess.run(
         [sys.executable, "-c", source], capture_output=True, text=True, timeout=300, check=False
@@ -50,7 +50,7 @@ def test_torch_has_the_ops_whichever_is_imported_first(first: str) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder of modules; what is imported from it, and what waits for it, goes when the test ends."""
+    """A folder of modules; imports from it and callbacks for it are removed after the test."""
     modules, finders = set(sys.modules), list(sys.meta_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
@@ -67,7 +67,7 @@ def write(folder: Path, name: str, source: str) -> None:
 
 
 class Noticed:
-    """Counts the calls for a module, which is there, with all that its code makes, at each."""
+    """Counts the callbacks for a module, and asserts at each that the module is complete."""
 
     def __init__(self, name: str) -> None:
         self.name, self.times = name, 0
@@ -78,7 +78,7 @@ class Noticed:
         self.times += 1
 
     def is_over(self) -> bool:
-        """Was it called once, and nothing is left in the import system?"""
+        """Returns whether it was called once and the import system has no hooks left."""
         return self.times == 1 and sys.meta_path == self.before
 
 
@@ -148,14 +148,14 @@ def test_two_can_wait_for_one_module(folder: Path) -> None:
 
 
 def waiting(name: str) -> Noticed:
-    """What a module calls that has itself noticed while its code runs."""
+    """The callback registration of a module that registers during its own import."""
     noticed = Noticed(name)
     _when_imported.call(name, noticed)
     assert noticed.times == 0
     return noticed
 
 
-def test_a_module_whose_own_code_asks_is_noticed_when_it_is_complete(
+def test_callback_registered_during_import_runs_after_it(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     helper = ModuleType("helper")
@@ -167,7 +167,7 @@ def test_a_module_whose_own_code_asks_is_noticed_when_it_is_complete(
     assert type(spec) is importlib.machinery.ModuleSpec
 
 
-def test_a_module_whose_own_code_asks_and_fails_is_noticed_when_it_is_tried_again(
+def test_callback_registered_during_a_failing_import_runs_after_the_retry(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     helper = ModuleType("helper")

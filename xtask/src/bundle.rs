@@ -1,4 +1,4 @@
-//! What is carried to a GPU host: the command line, the GPU tests and the Python package, in one folder.
+//! Builds the bundle for a GPU host: the command line, the GPU tests and the Python package.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,8 +9,8 @@ use anyhow::{Context, Result, ensure};
 use crate::run;
 use crate::workspace::Workspace;
 
-/// What is built: package, what it is called there, and where it goes.
-const BUILT: [(&str, &str, &str); 3] = [
+/// The build outputs: package, file name, path in the bundle.
+const BUILD_OUTPUTS: [(&str, &str, &str); 3] = [
     ("warpline-cli", "warpline", "bin/warpline"),
     ("warpline-gpu-tests", "gpu-tests", "bin/gpu-tests"),
     (
@@ -20,14 +20,14 @@ const BUILT: [(&str, &str, &str); 3] = [
     ),
 ];
 
-/// Folders of the checkout that go along: from and to. Python's own files alone are taken.
+/// Folders to copy: source and path in the bundle. Only Python files are copied.
 const FOLDERS: [(&str, &str); 2] = [
     ("python/src/warpline", "warpline"),
     ("python/tests/with_torch", "tests"),
 ];
 
-/// The most that all of it may weigh.
-const LIMIT: u64 = 48 << 20;
+/// The maximum size of the bundle in bytes.
+const MAX_BYTES: u64 = 48 << 20;
 
 /// `cargo xtask gpu-bundle --output DIR`
 pub(crate) fn run(output: Option<PathBuf>) -> Result<ExitCode> {
@@ -36,21 +36,21 @@ pub(crate) fn run(output: Option<PathBuf>) -> Result<ExitCode> {
     let from = build(&workspace)?;
     let bytes = copy(&from, &workspace.root, &output)?;
     println!(
-        "{} has {:.1} MiB. Carry it to a machine with an H100 or H200 and a driver; there:",
+        "{}: {:.1} MiB. Copy it to a machine with an H100 or H200 and an NVIDIA driver, and run there:",
         output.display(),
         bytes as f64 / f64::from(1 << 20)
     );
     println!("  bin/gpu-tests --ledger ledger.json");
     println!("  bin/gpu-tests --record vectors");
     println!("  bin/warpline bench memory");
-    println!("and, where PyTorch is:");
+    println!("and, with PyTorch:");
     println!("  PYTHONPATH=. python3 -m unittest discover tests");
     println!("  PYTHONPATH=. python3 -m warpline.bench memory");
     Ok(ExitCode::SUCCESS)
 }
 
-/// Builds them stripped, in the release profile: the one that is shipped takes many times as long
-/// to build, for little on the host side of a launch. Gives the folder they are in.
+/// Builds the outputs stripped, in the release profile, and returns their folder. The dist profile
+/// takes many times as long to build and hardly reduces the host overhead of a launch.
 fn build(workspace: &Workspace) -> Result<PathBuf> {
     let mut cargo = workspace.cargo();
     cargo.args([
@@ -59,40 +59,40 @@ fn build(workspace: &Workspace) -> Result<PathBuf> {
         "--config",
         "profile.release.strip=true",
     ]);
-    for (package, _, _) in BUILT {
+    for (package, _, _) in BUILD_OUTPUTS {
         cargo.args(["--package", package]);
     }
-    run::shown(cargo)?;
+    run::run(cargo)?;
     Ok(workspace.target_dir.join("release"))
 }
 
-/// Copies what was built, and the folders of the checkout; gives their bytes.
+/// Copies the build outputs and the folders; returns their size in bytes.
 fn copy(from: &Path, root: &Path, to: &Path) -> Result<u64> {
     let mut bytes = 0;
-    for (_, name, place) in BUILT {
-        bytes += copy_file(&from.join(name), &to.join(place))?;
+    for (_, name, path) in BUILD_OUTPUTS {
+        bytes += copy_file(&from.join(name), &to.join(path))?;
     }
     for (source, target) in FOLDERS {
         bytes += copy_folder(&root.join(source), &to.join(target))?;
     }
     ensure!(
-        bytes < LIMIT,
-        "the bundle has {bytes} bytes, and {LIMIT} are the most"
+        bytes < MAX_BYTES,
+        "the bundle has {bytes} bytes; the limit is {MAX_BYTES}"
     );
     Ok(bytes)
 }
 
 fn copy_file(from: &Path, to: &Path) -> Result<u64> {
     let folder = to.parent().unwrap_or(to);
-    fs::create_dir_all(folder).with_context(|| format!("no folder {}", folder.display()))?;
+    fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     fs::copy(from, to)
-        .with_context(|| format!("{} cannot be copied to {}", from.display(), to.display()))
+        .with_context(|| format!("cannot copy {} to {}", from.display(), to.display()))
 }
 
-/// Copies the files of Python in a folder and below.
+/// Copies the Python files of a folder, recursively.
 fn copy_folder(from: &Path, to: &Path) -> Result<u64> {
     let mut bytes = 0;
-    let entries = fs::read_dir(from).with_context(|| format!("no folder {}", from.display()))?;
+    let entries = fs::read_dir(from).with_context(|| format!("cannot read {}", from.display()))?;
     for entry in entries {
         let path = entry?.path();
         let target = to.join(path.file_name().unwrap_or_default());
@@ -112,11 +112,11 @@ mod tests {
     use super::*;
     use tempfile::TempDir;
 
-    /// What was built, of 10 bytes each, and a checkout with two files of Python.
-    fn made() -> [TempDir; 3] {
+    /// Creates build outputs of 10 bytes each, and a checkout with two Python files.
+    fn folders() -> [TempDir; 3] {
         let folders = [(); 3].map(|()| tempfile::tempdir().unwrap());
         let [built, root, _] = &folders;
-        for (_, name, _) in BUILT {
+        for (_, name, _) in BUILD_OUTPUTS {
             fs::write(built.path().join(name), [0; 10]).unwrap();
         }
         let bench = root.path().join("python/src/warpline/bench");
@@ -134,8 +134,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_built_and_the_files_of_python_are_copied_and_counted() {
-        let [built, root, to] = made();
+    fn build_outputs_and_python_files_are_copied() {
+        let [built, root, to] = folders();
         let folder = to.path().join("new/folder");
         let bytes = copy(built.path(), root.path(), &folder).unwrap();
         assert_eq!(bytes, 3 * 10 + 3 + 4);
@@ -145,28 +145,25 @@ mod tests {
         assert_eq!(
             native.len(),
             10,
-            "the one that was built, not the one that lies there"
+            "the build output, not the file in the source folder"
         );
         assert!(!folder.join("warpline/bench/__pycache__").exists());
     }
 
     #[test]
-    fn a_binary_that_is_missing_is_named() {
-        let [built, root, to] = made();
+    fn a_missing_binary_is_named() {
+        let [built, root, to] = folders();
         fs::remove_file(built.path().join("gpu-tests")).unwrap();
         let error = copy(built.path(), root.path(), to.path()).unwrap_err();
-        assert!(
-            error.to_string().contains("gpu-tests cannot be copied"),
-            "{error}"
-        );
+        assert!(error.to_string().contains("gpu-tests to "), "{error}");
     }
 
     #[test]
-    fn a_folder_that_cannot_be_made_is_named() {
-        let [built, root, to] = made();
+    fn a_folder_that_cannot_be_created_is_named() {
+        let [built, root, to] = folders();
         let file = to.path().join("file");
         fs::write(&file, []).unwrap();
         let error = copy(built.path(), root.path(), &file.join("below")).unwrap_err();
-        assert!(error.to_string().starts_with("no folder"), "{error}");
+        assert!(error.to_string().starts_with("cannot create"), "{error}");
     }
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz-checker`: random kernels against the checker.
+//! `cargo xtask fuzz-checker`: compares checker and CPU executor on random kernels.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -14,12 +14,12 @@ pub(crate) fn run(args: &[OsString]) -> Result<ExitCode> {
     let mut build = workspace.cargo();
     build.args(["build", "--release", "--package", "warpline-fuzz"]);
     build.args(["--bin", "fuzz-checker"]);
-    run::shown(build)?;
+    run::run(build)?;
     let program = workspace.target_dir.join("release/fuzz-checker");
     let mut fuzz = std::process::Command::new(program);
     fuzz.args(args);
-    // It has printed its findings.
-    Ok(match run::shown_as("fuzz-checker", fuzz) {
+    // The fuzzer prints its findings itself.
+    Ok(match run::run_as("fuzz-checker", fuzz) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     })

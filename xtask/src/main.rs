@@ -1,4 +1,4 @@
-//! `cargo xtask`: what the developers of Warpline run.
+//! `cargo xtask`: development tasks.
 
 mod bundle;
 mod fuzz;
@@ -6,9 +6,9 @@ mod mutants;
 mod ptxas;
 mod python;
 mod run;
-mod tally;
 mod test;
-mod timed;
+mod test_results;
+mod time_tests;
 mod workspace;
 
 use std::ffi::OsString;
@@ -17,7 +17,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// What the developers of Warpline run.
+/// Development tasks of Warpline
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
 struct Args {
@@ -27,39 +27,39 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Format, lints, tests, doc tests and documentation, with the pinned ptxas
+    /// Run format check, clippy, tests, doc tests, rustdoc and Python tests, with the pinned ptxas
     Test {
-        /// Also the long tests (sets WARPLINE_FULL=1)
+        /// Also run the long tests (sets WARPLINE_FULL=1)
         #[arg(long)]
         full: bool,
     },
-    /// Fetch the pinned ptxas if need be, and run it; without arguments, say where it is
+    /// Download the pinned ptxas if necessary and run it; without arguments, print its path
     Ptxas {
-        /// What to hand to ptxas
+        /// Arguments of ptxas
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<OsString>,
     },
-    /// Build what a GPU host needs, the command line, the GPU tests and the Python package, into one folder
+    /// Build the command line, the GPU tests and the Python package into one folder for a GPU host
     GpuBundle {
-        /// The folder [default: gpu-bundle in the target directory]
+        /// Output folder [default: gpu-bundle in the target directory]
         #[arg(long, value_name = "DIR")]
         output: Option<PathBuf>,
     },
-    /// Build the wheel of the Python package, for any Linux of the last ten years
+    /// Build the Python wheel for manylinux2014 (glibc 2.17)
     Wheel {
-        /// The folder [default: wheels in the target directory]
+        /// Output folder [default: wheels in the target directory]
         #[arg(long, value_name = "DIR")]
         output: Option<PathBuf>,
     },
-    /// Break every kernel that ships, and see whether the checker tells
+    /// Mutate every shipped kernel and test that the checker refutes the mutants
     Mutants {
-        /// What to hand on: --json, --most COUNT, --only TEXT, --kinds
+        /// Arguments of the mutation tester: --json, --most COUNT, --only TEXT, --kinds
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<OsString>,
     },
-    /// Hold the checker against the executor on random kernels
+    /// Compare checker and CPU executor on random kernels
     FuzzChecker {
-        /// What to hand on: --minutes N, --seed S, --count K, --json, --save DIR, --show, --replay FILE
+        /// Arguments of the fuzzer: --minutes N, --seed S, --count K, --json, --save DIR, --show, --replay FILE
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<OsString>,
     },
@@ -75,12 +75,12 @@ enum Task {
 fn main() -> ExitCode {
     let done = match Args::parse().task {
         Task::Test { full } => test::run(full),
-        Task::Ptxas { args } => ptxas::by_hand(&args),
+        Task::Ptxas { args } => ptxas::run(&args),
         Task::GpuBundle { output } => bundle::run(output),
         Task::Wheel { output } => python::wheel(output),
         Task::Mutants { args } => mutants::run(&args),
         Task::FuzzChecker { args } => fuzz::run(&args),
-        Task::TimeTests { exe, args } => timed::run(&exe, &args),
+        Task::TimeTests { exe, args } => time_tests::run(&exe, &args),
     };
     done.unwrap_or_else(|error| {
         eprintln!("error: {error:#}");
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wrong_arguments_are_refused() {
+    fn bad_arguments_are_rejected() {
         for (args, why) in [
             (&["gpu-bundle", "--output"][..], "a value is required"),
             (&["gpu-bundle", "folder"], "unexpected argument 'folder'"),
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_of_the_mutants_are_handed_on() {
+    fn arguments_of_mutants_are_passed_through() {
         let args = ["cargo xtask", "mutants", "--json", "--most", "2"];
         let Task::Mutants { args } = Args::try_parse_from(args).unwrap().task else {
             panic!("another task")
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_of_the_fuzzer_are_handed_on() {
+    fn arguments_of_the_fuzzer_are_passed_through() {
         let args = ["cargo xtask", "fuzz-checker", "--minutes", "2", "--json"];
         let Task::FuzzChecker { args } = Args::try_parse_from(args).unwrap().task else {
             panic!("another task")
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_for_the_bundle_can_be_named() {
+    fn gpu_bundle_takes_an_output_folder() {
         let args = ["cargo xtask", "gpu-bundle", "--output", "there"];
         let Task::GpuBundle { output } = Args::try_parse_from(args).unwrap().task else {
             panic!("another task")

@@ -1,4 +1,4 @@
-//! `cargo xtask mutants`: broken kernels, and whether the checker tells.
+//! `cargo xtask mutants`: tests that the checker refutes mutated kernels.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -14,12 +14,12 @@ pub(crate) fn run(args: &[OsString]) -> Result<ExitCode> {
     let mut build = workspace.cargo();
     build.args(["build", "--release", "--package", "warpline-mutants"]);
     build.args(["--bin", "mutants"]);
-    run::shown(build)?;
+    run::run(build)?;
     let mut mutants = std::process::Command::new(workspace.target_dir.join("release/mutants"));
     mutants.args(args);
-    // It has told what is wrong.
-    let told = run::shown_as("mutants", mutants);
-    Ok(match told {
+    // The mutation tester prints its findings itself.
+    let done = run::run_as("mutants", mutants);
+    Ok(match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     })

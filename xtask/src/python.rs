@@ -1,4 +1,4 @@
-//! The Python package: installed into an environment of its own, tested, built as a wheel.
+//! Tests the Python package in its own virtual environment, and builds its wheel.
 
 use std::env;
 use std::ffi::OsString;
@@ -11,18 +11,18 @@ use anyhow::{Context, Result, ensure};
 use crate::run;
 use crate::workspace::Workspace;
 
-/// The most that the wheel may weigh.
-const LIMIT: u64 = 15 << 20;
+/// The maximum size of the wheel in bytes.
+const MAX_BYTES: u64 = 15 << 20;
 
-/// The requirements of the package and of its tests, one a line.
+/// A script that prints the requirements of the package and of its tests, one per line.
 const REQUIREMENTS: &str = "\
 import tomllib
 with open('python/pyproject.toml', 'rb') as file:
     project = tomllib.load(file)['project']
 print(*project['dependencies'], *project['optional-dependencies']['test'], sep='\\n')";
 
-/// Runs the tests of the package: on the library that the stage `tests` built the crates of, and
-/// in a full run on the package as users install it.
+/// Runs the tests of the package on the library of the test build; a full run installs the package
+/// with pip, as users do.
 pub(crate) fn test(workspace: &Workspace, full: bool, on_line: impl FnMut(&str)) -> Result<()> {
     let python = environment(workspace, "tests")?;
     let mut pytest = Command::new(&python);
@@ -31,21 +31,21 @@ pub(crate) fn test(workspace: &Workspace, full: bool, on_line: impl FnMut(&str))
         pip.args(["./python[test]", "--config-settings"]);
         pip.arg("build-args=--profile dev --locked");
         pip.env("CARGO_TARGET_DIR", &workspace.target_dir);
-        run::shown(pip)?;
+        run::run(pip)?;
     } else {
         install_requirements(&python, workspace)?;
         pytest.env("PYTHONPATH", assemble(workspace)?);
     }
     pytest.args(["-m", "pytest", "-q", "--durations=5", "python/tests"]);
     pytest.current_dir(&workspace.root);
-    run::scanned(pytest, on_line)
+    run::run_with_lines(pytest, on_line)
 }
 
-/// Installs what the package and its tests need, but not the package.
+/// Installs the requirements of the package and of its tests, not the package itself.
 fn install_requirements(python: &Path, workspace: &Workspace) -> Result<()> {
     let mut ask = Command::new(python);
     ask.args(["-c", REQUIREMENTS]).current_dir(&workspace.root);
-    let output = ask.output().context("Python does not start")?;
+    let output = ask.output().context("cannot run Python")?;
     ensure!(
         output.status.success(),
         "python/pyproject.toml: {}",
@@ -53,19 +53,19 @@ fn install_requirements(python: &Path, workspace: &Workspace) -> Result<()> {
     );
     let mut pip = pip(python, workspace);
     pip.args(String::from_utf8_lossy(&output.stdout).lines());
-    run::shown(pip)
+    run::run(pip)
 }
 
-/// Builds the native library and puts it beside the Python sources; returns the folder to import
-/// from.
+/// Builds the native library and copies it next to the Python sources; returns the folder to
+/// import from.
 ///
-/// All tests of the workspace are selected too, and are built already: cargo unifies the features
-/// of the packages that are selected together. Alone, the package would have other features of
-/// syn, serde_core and more, and every crate would be built again.
+/// The build also selects all tests of the workspace, which are built already. Cargo unifies the
+/// features of the selected packages: alone, the package would have other features of syn,
+/// serde_core and more, and every crate would be built again.
 fn assemble(workspace: &Workspace) -> Result<PathBuf> {
     let mut cargo = workspace.cargo();
     cargo.args(["build", "--workspace", "--lib", "--tests", "--locked"]);
-    run::shown(cargo)?;
+    run::run(cargo)?;
     let folder = workspace.target_dir.join("python/package");
     let package = folder.join("warpline");
     if package.exists() {
@@ -78,7 +78,7 @@ fn assemble(workspace: &Workspace) -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// Copies a folder with everything in it.
+/// Copies a folder recursively.
 fn copy_folder(from: &Path, to: &Path) -> Result<()> {
     fs::create_dir_all(to).with_context(|| format!("{}", to.display()))?;
     for entry in fs::read_dir(from).with_context(|| format!("{}", from.display()))? {
@@ -100,47 +100,48 @@ pub(crate) fn wheel(output: Option<PathBuf>) -> Result<ExitCode> {
     let python = environment(&workspace, "wheel")?;
     let mut pip = pip(&python, &workspace);
     pip.arg("maturin[zig]>=1.9.4,<2");
-    run::shown(pip)?;
-    // Zig links against an old glibc, so that the wheel runs on every Linux of the last ten years.
+    run::run(pip)?;
+    // Zig links against glibc 2.17, as manylinux2014 requires.
     let mut maturin = Command::new(&python);
     maturin.args(["-m", "maturin", "build", "--profile", "dist", "--locked"]);
     maturin.args(["--zig", "--compatibility", "manylinux2014", "--out"]);
     maturin.arg(&output);
     maturin.current_dir(workspace.root.join("python"));
     maturin.env("CARGO_TARGET_DIR", &workspace.target_dir);
-    // Maturin asks the `python3` of the path for zig.
+    // Maturin looks for zig in the `python3` of the PATH.
     maturin.env("PATH", path_with(python.parent())?);
-    run::shown(maturin)?;
+    run::run(maturin)?;
     let (path, bytes) = newest(&output)?;
     ensure!(
-        bytes < LIMIT,
-        "{} has {bytes} bytes, and {LIMIT} are the most",
+        bytes < MAX_BYTES,
+        "{} has {bytes} bytes; the limit is {MAX_BYTES}",
         path.display()
     );
-    println!("{} has {:.1} MB", path.display(), bytes as f64 / 1e6);
+    println!("{}: {:.1} MB", path.display(), bytes as f64 / 1e6);
     Ok(ExitCode::SUCCESS)
 }
 
-/// The Python of an environment under the target directory, made where it is missing.
+/// Returns the Python of a virtual environment in the target directory; creates it if missing.
 fn environment(workspace: &Workspace, name: &str) -> Result<PathBuf> {
     let folder = workspace.target_dir.join("python").join(name);
     let python = folder.join("bin/python");
     if !python.is_file() {
         let mut venv = Command::new("python3");
         venv.args(["-m", "venv", "--clear"]).arg(&folder);
-        run::shown(venv)?;
+        run::run(venv)?;
     }
     Ok(python)
 }
 
-/// The path, with one folder before it.
+/// Returns PATH with a folder prepended.
 fn path_with(folder: Option<&Path>) -> Result<OsString> {
     let path = env::var_os("PATH").unwrap_or_default();
     let folders = folder.map(Path::to_path_buf).into_iter();
-    env::join_paths(folders.chain(env::split_paths(&path))).context("a path with a colon in it")
+    env::join_paths(folders.chain(env::split_paths(&path)))
+        .context("a folder of PATH contains a colon")
 }
 
-/// `pip install`, at the root of the workspace.
+/// Returns `pip install`, run at the root of the workspace.
 fn pip(python: &Path, workspace: &Workspace) -> Command {
     let mut pip = Command::new(python);
     pip.args(["-m", "pip", "install", "--quiet"]);
@@ -149,11 +150,11 @@ fn pip(python: &Path, workspace: &Workspace) -> Command {
     pip
 }
 
-/// The wheel that was built last, and its bytes.
+/// Returns the newest wheel and its size in bytes.
 fn newest(folder: &Path) -> Result<(PathBuf, u64)> {
     let mut wheels = Vec::new();
     let entries =
-        fs::read_dir(folder).with_context(|| format!("no folder {}", folder.display()))?;
+        fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
     for entry in entries {
         let path = entry?.path();
         if path.extension().is_some_and(|x| x == "whl") {
@@ -162,6 +163,6 @@ fn newest(folder: &Path) -> Result<(PathBuf, u64)> {
         }
     }
     wheels.sort();
-    let (_, path, bytes) = wheels.pop().context("maturin has left no wheel")?;
+    let (_, path, bytes) = wheels.pop().context("maturin built no wheel")?;
     Ok((path, bytes))
 }

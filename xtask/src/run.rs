@@ -1,53 +1,59 @@
-//! Child processes whose output is shown as it comes.
+//! Runs child processes and streams their output.
 
 use std::io::{self, Read, Write};
 use std::process::{Command, ExitStatus, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
-/// Runs `command` with this process' output; an error unless it succeeds.
-pub(crate) fn shown(command: Command) -> Result<()> {
-    shown_as(&name(&command), command)
+/// Runs `command` with the output of this process; fails unless it succeeds.
+pub(crate) fn run(command: Command) -> Result<()> {
+    run_as(&name(&command), command)
 }
 
-/// As [`shown`], under a shorter name in errors.
-pub(crate) fn shown_as(name: &str, mut command: Command) -> Result<()> {
+/// Runs a command like [`run`], with another name in errors.
+pub(crate) fn run_as(name: &str, mut command: Command) -> Result<()> {
     let status = command
         .stdin(Stdio::null())
         .status()
-        .with_context(|| format!("`{name}` does not start"))?;
-    succeeded(name, status)
+        .with_context(|| format!("cannot run `{name}`"))?;
+    require_success(name, status)
 }
 
-/// As [`shown`], and hands each line of its output to `on_line`.
-pub(crate) fn scanned(command: Command, on_line: impl FnMut(&str)) -> Result<()> {
-    copied(command, &mut io::stdout().lock(), on_line)
+/// Runs a command like [`run`], and calls `on_line` with each line of its output.
+pub(crate) fn run_with_lines(command: Command, on_line: impl FnMut(&str)) -> Result<()> {
+    copy_output(command, &mut io::stdout().lock(), on_line)
 }
 
-fn copied(mut command: Command, to: &mut impl Write, mut on_line: impl FnMut(&str)) -> Result<()> {
+fn copy_output(
+    mut command: Command,
+    to: &mut impl Write,
+    mut on_line: impl FnMut(&str),
+) -> Result<()> {
     let name = name(&command);
     // One pipe for both streams keeps their order.
-    let (mut reader, writer) = io::pipe().context("no pipe")?;
+    let (mut reader, writer) = io::pipe().context("cannot create a pipe")?;
     let mut child = command
         .stdin(Stdio::null())
-        .stdout(writer.try_clone().context("no pipe")?)
+        .stdout(writer.try_clone().context("cannot create a pipe")?)
         .stderr(writer)
         .spawn()
-        .with_context(|| format!("`{name}` does not start"))?;
-    // The command holds the writing ends; without this the pipe never ends.
+        .with_context(|| format!("cannot run `{name}`"))?;
+    // The command holds the write ends; the reader sees no end of file before they are dropped.
     drop(command);
     let copied = copy_lines(&mut reader, to, &mut on_line);
-    let status = child.wait().with_context(|| format!("`{name}` is lost"))?;
-    copied.with_context(|| format!("the output of `{name}` is lost"))?;
-    succeeded(&name, status)
+    let status = child
+        .wait()
+        .with_context(|| format!("cannot wait for `{name}`"))?;
+    copied.with_context(|| format!("cannot read the output of `{name}`"))?;
+    require_success(&name, status)
 }
 
-fn succeeded(name: &str, status: ExitStatus) -> Result<()> {
+fn require_success(name: &str, status: ExitStatus) -> Result<()> {
     ensure!(status.success(), "`{name}` failed: {status}");
     Ok(())
 }
 
-/// The command as one would type it, with the program's file name alone.
+/// Formats a command as a command line, with the program's file name only.
 fn name(command: &Command) -> String {
     let program = std::path::Path::new(command.get_program());
     let program = program.file_name().unwrap_or(command.get_program());
@@ -56,7 +62,7 @@ fn name(command: &Command) -> String {
     words.join(" ")
 }
 
-/// Copies bytes as they come, and hands on each line once it is whole.
+/// Copies bytes as they arrive, and calls `on_line` with each complete line.
 fn copy_lines(
     from: &mut impl Read,
     to: &mut impl Write,
@@ -92,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_whole_and_the_copy_is_exact() {
+    fn lines_are_complete_and_the_copy_is_exact() {
         let text = format!("first\n{}\nno end", "x".repeat(20_000));
         let (mut copy, mut lines) = (Vec::new(), Vec::new());
         let mut on_line = |line: &str| lines.push(line.to_owned());
@@ -102,12 +108,12 @@ mod tests {
     }
 
     #[test]
-    fn both_streams_are_scanned_in_order_and_failure_is_told() {
+    fn both_streams_are_read_in_order_and_failure_is_reported() {
         let mut command = Command::new("sh");
         command.args(["-c", "echo one; echo two >&2; echo three; exit 3"]);
         let (mut copy, mut lines) = (Vec::new(), Vec::new());
         let on_line = |line: &str| lines.push(line.to_owned());
-        let error = copied(command, &mut copy, on_line).unwrap_err();
+        let error = copy_output(command, &mut copy, on_line).unwrap_err();
         assert_eq!(lines, ["one", "two", "three"]);
         assert_eq!(copy, b"one\ntwo\nthree\n");
         assert!(error.to_string().contains("exit status: 3"), "{error}");

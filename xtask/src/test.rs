@@ -1,4 +1,4 @@
-//! `cargo xtask test`: every check, in order, and what it came to.
+//! `cargo xtask test`: runs every check in order and prints a summary.
 
 use std::env;
 use std::io::{self, IsTerminal};
@@ -12,33 +12,33 @@ use warpline_ptxas::Ptxas;
 use crate::ptxas;
 use crate::python;
 use crate::run;
-use crate::tally::Tally;
+use crate::test_results::TestResults;
 use crate::workspace::Workspace;
 
-/// Every package, also the library that Python loads and that has no tests of its own here: cargo
-/// unifies the features of the packages that are selected, and the stage `python` selects the same.
+/// Selects every package, including the Python library, which has no Rust tests: Cargo unifies the
+/// features of the selected packages, and the stage `python` selects the same ones.
 const TEST: [&str; 4] = ["test", "--workspace", "--locked", "--no-fail-fast"];
 
-/// Runs every stage up to the first that fails, and prints what they came to.
+/// Runs the stages up to the first failure and prints a summary.
 pub(crate) fn run(full: bool) -> Result<ExitCode> {
-    // Asked for now: cargo may replace this executable while it builds the tests.
-    let xtask = env::current_exe().context("the path of xtask is unknown")?;
+    // Read the path first: cargo may replace this executable while it builds the tests.
+    let xtask = env::current_exe().context("the path of the xtask executable is unknown")?;
     let mut session = Session {
         workspace: Workspace::load()?,
         full,
         xtask,
         ptxas: None,
-        tally: Tally::default(),
+        results: TestResults::default(),
         stages: Vec::new(),
     };
     let done = session.stages();
     session.print_summary();
     if let Err((stage, error)) = &done {
-        println!("\nstage {stage} failed, and no later stage ran: {error:#}");
+        println!("\nstage {stage} failed; later stages did not run: {error:#}");
     }
     println!(
         "\n{} passed, {} failed",
-        session.tally.passed, session.tally.failed
+        session.results.passed, session.results.failed
     );
     Ok(match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -46,7 +46,7 @@ pub(crate) fn run(full: bool) -> Result<ExitCode> {
     })
 }
 
-/// The stage that failed, and why.
+/// The stage that failed and its error.
 type Failure = (&'static str, anyhow::Error);
 
 struct Session {
@@ -54,9 +54,9 @@ struct Session {
     full: bool,
     /// This executable.
     xtask: PathBuf,
-    /// Known once the first stage is through.
+    /// Set by the first stage.
     ptxas: Option<Ptxas>,
-    tally: Tally,
+    results: TestResults,
     /// Seconds per stage.
     stages: Vec<(&'static str, f64)>,
 }
@@ -68,43 +68,43 @@ impl Session {
             Ok(())
         })?;
         self.stage("fmt", |session| {
-            run::shown(session.cargo(&["fmt", "--all", "--check"]))
+            run::run(session.cargo(&["fmt", "--all", "--check"]))
         })?;
         self.stage("clippy", |session| {
             let mut command = session.cargo(&["clippy", "--workspace", "--all-targets"]);
             command.args(["--locked", "--", "-D", "warnings"]);
-            run::shown(command)
+            run::run(command)
         })?;
         self.stage("tests", |session| {
             let mut command = session.cargo(&TEST);
-            // The targets with `test = true`; clippy compiles the examples.
+            // All targets with `test = true`; clippy compiles the examples.
             command.arg("--tests");
             command.args(["--config", &runner(&session.xtask)]);
-            session.counted(command)
+            session.count_tests(command)
         })?;
         self.stage("doc tests", |session| {
             let mut command = session.cargo(&TEST);
             command.arg("--doc");
-            session.counted(command)
+            session.count_tests(command)
         })?;
         self.stage("rustdoc", |session| {
             let mut command = session.cargo(&["doc", "--workspace", "--no-deps", "--locked"]);
             command.env("RUSTDOCFLAGS", "-D warnings");
-            run::shown(command)
+            run::run(command)
         })?;
         self.stage("python", |session| {
-            let (workspace, tally) = (&session.workspace, &mut session.tally);
-            python::test(workspace, session.full, |line| tally.line(line))
+            let (workspace, results) = (&session.workspace, &mut session.results);
+            python::test(workspace, session.full, |line| results.line(line))
         })?;
-        // A list, not a failure: a changed kernel has yet to be run on a GPU.
+        // Lists the changed kernels that were not verified on a GPU yet; not a failure.
         self.stage("ledger", |session| {
-            // The tests of the binary have built it; `cargo run` would build its
-            // dependencies once more, with fewer features.
+            // The test stage built this binary; `cargo run` would build its dependencies again,
+            // with fewer features.
             let binary = session.workspace.target_dir.join("debug/gpu-tests");
             let mut command = Command::new(binary);
             command.current_dir(&session.workspace.root);
             command.args(["--missing", "crates/gpu-tests/ledger.json"]);
-            run::shown(command)
+            run::run(command)
         })
     }
 
@@ -120,7 +120,7 @@ impl Session {
         done.map_err(|error| (name, error))
     }
 
-    /// `cargo`, which hands the tests the ptxas of the first stage.
+    /// Returns a cargo command that passes the ptxas of the first stage to the tests.
     fn cargo(&self, args: &[&str]) -> Command {
         let mut command = self.workspace.cargo();
         command.args(args);
@@ -133,13 +133,13 @@ impl Session {
         command
     }
 
-    /// Runs a `cargo test` and counts its tests.
-    fn counted(&mut self, mut command: Command) -> Result<()> {
+    /// Runs `cargo test` and counts its tests.
+    fn count_tests(&mut self, mut command: Command) -> Result<()> {
         if io::stdout().is_terminal() {
-            // As an option, not in the environment, where the tests would see it.
+            // An option, because tests would inherit an environment variable.
             command.arg("--color=always");
         }
-        run::scanned(command, |line| self.tally.line(line))
+        run::run_with_lines(command, |line| self.results.line(line))
     }
 
     fn print_summary(&self) {
@@ -152,9 +152,9 @@ impl Session {
         for (name, seconds) in &self.stages {
             println!("{seconds:9.1}  {name}");
         }
-        let slowest = self.tally.slowest(10);
+        let slowest = self.results.slowest(10);
         if slowest.is_empty() {
-            println!("\nno test was timed");
+            println!("\nno test times");
             return;
         }
         println!("\nslowest tests, in seconds:");
@@ -164,10 +164,10 @@ impl Session {
     }
 }
 
-/// The setting that has cargo run each test binary through `xtask time-tests`.
+/// Returns the setting that makes cargo run each test binary through `xtask time-tests`.
 ///
-/// cargo then sets the directory and the environment of the tests as it always does. On the
-/// command line, the setting does not reach a cargo that a test starts.
+/// Cargo still sets the directory and the environment of the tests. As a command-line option, the
+/// setting does not reach a cargo process that a test starts.
 fn runner(xtask: &Path) -> String {
     let xtask = serde_json::Value::from(xtask.to_string_lossy());
     format!("target.'cfg(all())'.runner=[{xtask},\"time-tests\"]")

@@ -1,4 +1,4 @@
-"""Takes ptxas and its license out of a wheel of a known sha256: WHEEL SHA256 FOLDER."""
+"""Verifies the sha256 of a wheel and extracts ptxas and its license: WHEEL SHA256 FOLDER."""
 
 import hashlib
 import pathlib

@@ -1,4 +1,4 @@
-//! Where the workspace and its target directory are.
+//! The folders of the workspace.
 
 use std::env;
 use std::ffi::OsString;
@@ -11,12 +11,12 @@ use anyhow::{Context, Result, ensure};
 pub(crate) struct Workspace {
     /// The folder of the workspace's `Cargo.toml`.
     pub(crate) root: PathBuf,
-    /// Where cargo builds, by whatever setting.
+    /// Cargo's target directory.
     pub(crate) target_dir: PathBuf,
 }
 
 impl Workspace {
-    /// Asks cargo.
+    /// Reads the folders from `cargo metadata`.
     pub(crate) fn load() -> Result<Self> {
         let output = Command::new(cargo_path())
             .args(["metadata", "--no-deps", "--format-version=1"])
@@ -26,19 +26,19 @@ impl Workspace {
             ])
             .stderr(Stdio::inherit())
             .output()
-            .context("`cargo metadata` does not run")?;
+            .context("cannot run `cargo metadata`")?;
         ensure!(
             output.status.success(),
             "`cargo metadata` failed: {}",
             output.status
         );
         let metadata: serde_json::Value = serde_json::from_slice(&output.stdout)
-            .context("what `cargo metadata` printed is no JSON")?;
+            .context("the output of `cargo metadata` is not JSON")?;
         let folder = |key: &str| {
             let folder = metadata[key].as_str();
             folder
                 .map(PathBuf::from)
-                .with_context(|| format!("`cargo metadata` names no {key}"))
+                .with_context(|| format!("`cargo metadata` has no {key}"))
         };
         Ok(Self {
             root: folder("workspace_root")?,
@@ -46,7 +46,7 @@ impl Workspace {
         })
     }
 
-    /// `cargo`, to be run at the root of the workspace.
+    /// Returns a cargo command at the root of the workspace.
     pub(crate) fn cargo(&self) -> Command {
         let mut command = Command::new(cargo_path());
         command.current_dir(&self.root);
@@ -54,7 +54,7 @@ impl Workspace {
     }
 }
 
-/// The cargo that runs this task.
+/// Returns the cargo that runs this task.
 fn cargo_path() -> OsString {
     env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
 }

@@ -3,10 +3,10 @@
 use criterion::{Criterion, criterion_group, criterion_main};
 use half::bf16;
 use std::hint::black_box;
-use warpline_cpu::{Memory, Options, Timing, run};
-use warpline_ir::build::*;
+use warpline_cpu::{GlobalMemory, Options, Timing, run};
+use warpline_ir::builder::*;
 use warpline_ir::{
-    Arg, DType, Kernel, Launch, MapMode, Swizzle, Target, TensorMapDecl, TensorMapValue,
+    Arg, DType, Kernel, Launch, TensorMapMode, Swizzle, Target, TensorMapDecl, TensorMapValue,
 };
 
 /// Persistent CTAs, four elements per thread and round.
@@ -20,7 +20,7 @@ fn grid_stride_add() -> Kernel {
         );
         k.role("all").warps(8).body(|| {
             let first = cta_id() * 256 + thread_id();
-            range(first, n / 4).by(grid_ctas() * 256).each(|i| {
+            range(first, n / 4).step_by(grid_ctas() * 256).each(|i| {
                 let (x, y) = (a.load_vec::<4>(i * 4), b.load_vec::<4>(i * 4));
                 let sum: [_; 4] = std::array::from_fn(|j| x[j] + y[j]);
                 c.store_vec(i * 4, sum);
@@ -42,7 +42,7 @@ fn specialized_add() -> Kernel {
         );
         let ring = k.ring("in", 4, |s| (s.vector::<f32>(TILE), s.vector::<f32>(TILE)));
         let out = k.ring("out", 2, |s| s.vector::<f32>(TILE));
-        let tiles = || range(cta_id(), n / TILE).by(grid_ctas());
+        let tiles = || range(cta_id(), n / TILE).step_by(grid_ctas());
         k.role("load").warps(1).body(|| {
             elect(|| {
                 tiles().each(|t| {
@@ -56,7 +56,7 @@ fn specialized_add() -> Kernel {
         k.role("compute").warps(4).body(|| {
             tiles().each(|_| {
                 let (x, y) = (ring.wait(), out.acquire());
-                range(thread_in_role() * 4, TILE).by(512u32).each(|i| {
+                range(thread_in_role() * 4, TILE).step_by(512u32).each(|i| {
                     let (p, q) = (x.0.load_vec::<4>(0u32, i), x.1.load_vec::<4>(0u32, i));
                     let sum: [_; 4] = std::array::from_fn(|j| p[j] + q[j]);
                     y.store_vec(0u32, i, sum);
@@ -86,7 +86,7 @@ fn map(rows: u32) -> TensorMapDecl {
         dtype: DType::Bf16,
         tile: vec![64, rows],
         swizzle: Swizzle::B128,
-        mode: MapMode::Tiled,
+        mode: TensorMapMode::Tiled,
     }
 }
 
@@ -107,7 +107,7 @@ fn product() -> Kernel {
                 slot.release_after(&acc);
             });
             let row0 = cta_id() * 64;
-            acc.finish().map_at(|x, at| {
+            acc.into_frag().map_with_coord(|x, at| {
                 c.store((row0 + at.row) * 256 + at.col, x);
                 x
             });
@@ -126,18 +126,18 @@ fn product() -> Kernel {
     .expect("a kernel")
 }
 
-fn go(kernel: &Kernel, memory: &Memory, args: &[Arg], ctas: u32, timing: Timing) {
+fn go(kernel: &Kernel, memory: &GlobalMemory, args: &[Arg], ctas: u32, timing: Timing) {
     let launch = Launch {
         grid: [ctas, 1, 1],
         args: args.to_vec(),
     };
-    let stats = run(kernel, &launch, memory, &Options::timed(timing));
+    let stats = run(kernel, &launch, memory, &Options::with_timing(timing));
     black_box(stats.unwrap_or_else(|e| panic!("{e}")));
 }
 
 fn adds(c: &mut Criterion) {
     let n = 10_000_000 / 1024 * 1024;
-    let mut memory = Memory::new();
+    let mut memory = GlobalMemory::new();
     let x: Vec<f32> = (0..n).map(|i| i as f32).collect();
     let (a, b) = (
         memory.alloc_from(bytemuck::cast_slice(&x), "a"),
@@ -152,12 +152,12 @@ fn adds(c: &mut Criterion) {
     ];
     let mut group = c.benchmark_group("vector add, 10^7 elements");
     group.sample_size(10);
-    for (form, kernel) in [
+    for (schedule, kernel) in [
         ("grid-stride", grid_stride_add()),
         ("specialized", specialized_add()),
     ] {
         for timing in Timing::ALL {
-            group.bench_function(format!("{form}, {timing}"), |b| {
+            group.bench_function(format!("{schedule}, {timing}"), |b| {
                 b.iter(|| go(&kernel, &memory, &args, 132, timing));
             });
         }
@@ -165,11 +165,11 @@ fn adds(c: &mut Criterion) {
 }
 
 fn products(c: &mut Criterion) {
-    let mut memory = Memory::new();
+    let mut memory = GlobalMemory::new();
     let x: Vec<bf16> = (0..256 * 256)
         .map(|i| bf16::from_f32((i % 13) as f32))
         .collect();
-    let tensor = |memory: &mut Memory, name, rows| {
+    let tensor = |memory: &mut GlobalMemory, name, rows| {
         let at = memory.alloc_from(bytemuck::cast_slice(&x), name);
         Arg::TensorMap(TensorMapValue::dense(map(rows), at, &[256, 256]))
     };

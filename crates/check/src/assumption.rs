@@ -1,16 +1,16 @@
-//! Facts that a verdict rests on and that the checker does not prove.
+//! Assumptions: facts about the launch that a proof relies on.
 
 use std::fmt;
 use warpline_ir::Frame;
 
-/// A fact that a proof takes for granted: whoever launches the kernel vouches for it.
+/// A fact that a proof relies on and the checker does not prove. The launcher must ensure it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Assumption {
     /// A stable code for tools, for example `A.writer`.
     pub code: &'static str,
     /// The fact, as a sentence without a full stop.
     pub text: String,
-    /// The author's line that needs it, if one does.
+    /// The author's line that needs the fact, if one does.
     pub at: Option<Frame>,
 }
 

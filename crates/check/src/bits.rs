@@ -1,11 +1,11 @@
-//! A set of small numbers.
+//! A bit set.
 
-/// Numbers below the length it was made with.
+/// A set of numbers below a fixed length.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Bits(Vec<u64>);
 
 impl Bits {
-    /// The empty set of numbers below `len`.
+    /// Creates the empty set of numbers below `len`.
     pub(crate) fn new(len: usize) -> Self {
         Self(vec![0; len.div_ceil(64)])
     }
@@ -22,7 +22,7 @@ impl Bits {
         self.0.fill(0);
     }
 
-    /// Adds all of another set of the same length; says whether that changed anything.
+    /// Adds all numbers of another set of the same length; returns whether the set changed.
     pub(crate) fn add(&mut self, other: &Self) -> bool {
         let mut changed = false;
         for (a, b) in self.0.iter_mut().zip(&other.0) {
@@ -32,19 +32,19 @@ impl Bits {
         changed
     }
 
-    /// The least number that is in both.
+    /// Returns the least number that both sets contain.
     pub(crate) fn common(&self, other: &Self) -> Option<usize> {
         let both = self.0.iter().zip(&other.0).map(|(a, b)| a & b);
         let (word, bits) = both.enumerate().find(|(_, bits)| *bits != 0)?;
         Some(64 * word + bits.trailing_zeros() as usize)
     }
 
-    /// How many numbers are in it.
+    /// Returns the number of elements.
     pub(crate) fn count(&self) -> u32 {
         self.0.iter().map(|bits| bits.count_ones()).sum()
     }
 
-    /// Its numbers, ascending.
+    /// Iterates over the numbers in ascending order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = usize> {
         self.0.iter().enumerate().flat_map(|(word, &bits)| {
             let rest = |b: &u64| Some(b & (b - 1)).filter(|b| *b != 0);
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_holds_what_was_put_into_it() {
+    fn a_set_contains_its_inserted_numbers() {
         let all = [0, 63, 64, 130, 199];
         assert_eq!(of(&all).iter().collect::<Vec<_>>(), all);
         assert_eq!(of(&all).count(), 5);
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sum_says_whether_it_is_more() {
+    fn add_returns_whether_the_set_changed() {
         let mut bits = of(&[1, 70]);
         assert!(!bits.add(&of(&[70])));
         assert!(bits.add(&of(&[70, 71])));
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_common_number() {
+    fn common_returns_the_least_shared_number() {
         assert_eq!(of(&[1, 70, 150]).common(&of(&[2, 70, 150])), Some(70));
         assert_eq!(of(&[1]).common(&of(&[2])), None);
     }

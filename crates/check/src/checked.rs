@@ -1,9 +1,9 @@
-//! The proof of having been checked: a type that only the checker makes.
+//! [`Checked`]: the type of a kernel that passed the checker. Only the checker creates it.
 
 use crate::assumption::Assumption;
+use crate::diagnostic::Diagnostics;
 use crate::proof::Proof;
 use crate::protocol;
-use crate::refusal::Refusals;
 use crate::replay;
 use crate::report::Report;
 use crate::rules;
@@ -12,27 +12,27 @@ use std::ops::Deref;
 use std::time::Instant;
 use warpline_ir::{Kernel, Target};
 
-/// A kernel that the checker let pass, or that was let through by name with a reason.
+/// A kernel that the checker proved, or that was admitted unproved with a reason.
 ///
-/// It reads as the kernel it holds.
+/// It dereferences to the kernel.
 #[derive(Clone, Debug)]
 pub struct Checked<K = Kernel> {
     kernel: K,
-    verdict: Verdict,
+    basis: Basis,
     assumptions: Vec<Assumption>,
 }
 
 #[derive(Clone, Debug)]
-enum Verdict {
+enum Basis {
     Proved(Target),
     Unproved(String),
 }
 
-/// Checks a kernel for a target, structure, resources and protocol; refuses with everything that
-/// is wrong or cannot be decided.
+/// Checks the structure, the resources and the protocol of a kernel for a target. Returns all
+/// diagnostics if the kernel is refuted or undecided.
 ///
-/// A kernel that was proved in this process is recognized by its text hash, and is not proved
-/// again. [`examine`] also says how far it was looked.
+/// A kernel that this process has proved before is recognized by its text hash and not proved
+/// again. [`examine`] also returns the extent of the search.
 ///
 /// ```
 /// use warpline_check::check;
@@ -44,22 +44,22 @@ enum Verdict {
 /// });
 /// assert!(check(kernel(24)?, &Target::SM_90A).is_ok());
 ///
-/// // One step of eight too many: the last increase would wait for ever.
-/// let refused = check(kernel(32)?, &Target::SM_90A).unwrap_err();
-/// assert_eq!(refused.refusals[0].code(), "R9.pool");
+/// // Eight registers too many: the last increase would wait forever.
+/// let error = check(kernel(32)?, &Target::SM_90A).unwrap_err();
+/// assert_eq!(error.diagnostics[0].code(), "R9.pool");
 /// # Ok::<(), warpline_ir::BuildErrors>(())
 /// ```
-pub fn check(kernel: Kernel, target: &Target) -> Result<Checked, Refusals> {
+pub fn check(kernel: Kernel, target: &Target) -> Result<Checked, Diagnostics> {
     let proof = Proof::of(&kernel, target);
     let known = proof.as_ref().and_then(Proof::known);
     let assumptions = match known {
         Some(assumptions) => assumptions,
         None => {
             let report = examine(&kernel, target);
-            if !report.refusals.is_empty() {
-                return Err(Refusals {
+            if !report.diagnostics.is_empty() {
+                return Err(Diagnostics {
                     kernel: kernel.name,
-                    refusals: report.refusals,
+                    diagnostics: report.diagnostics,
                 });
             }
             if let Some(proof) = proof {
@@ -70,20 +70,20 @@ pub fn check(kernel: Kernel, target: &Target) -> Result<Checked, Refusals> {
     };
     Ok(Checked {
         kernel,
-        verdict: Verdict::Proved(*target),
+        basis: Basis::Proved(*target),
         assumptions,
     })
 }
 
-/// Examines a kernel for a target, structure and protocol, and reports what was found and how far
-/// it was looked.
+/// Checks a kernel for a target and returns the full report, with the diagnostics, the
+/// assumptions and the extent of the search.
 pub fn examine(kernel: &Kernel, target: &Target) -> Report {
     let start = Instant::now();
-    let (mut refusals, mut assumptions) = rules::judge(kernel, target);
+    let (mut diagnostics, mut assumptions) = rules::judge(kernel, target);
     let (mut states, mut steps) = (0, 0);
-    if refusals.is_empty() {
+    if diagnostics.is_empty() {
         let walked = protocol::judge(kernel, target);
-        refusals.extend(replay::confirmed(kernel, walked.refusals));
+        diagnostics.extend(replay::confirmed(kernel, walked.diagnostics));
         assumptions.extend(walked.assumptions);
         (states, steps) = (walked.states, walked.steps);
     }
@@ -93,7 +93,7 @@ pub fn examine(kernel: &Kernel, target: &Target) -> Report {
             true => kernel.program_hash(),
             false => String::new(),
         },
-        refusals,
+        diagnostics,
         assumptions,
         states,
         steps,
@@ -102,43 +102,43 @@ pub fn examine(kernel: &Kernel, target: &Target) -> Report {
 }
 
 impl<K> Checked<K> {
-    /// Lets a kernel through unchecked, for experiments. The reason is shown wherever the kernel is.
+    /// Admits a kernel without a check, for experiments. The reason is printed with the kernel.
     pub fn unproved(kernel: K, reason: impl Into<String>) -> Self {
         Self {
             kernel,
-            verdict: Verdict::Unproved(reason.into()),
+            basis: Basis::Unproved(reason.into()),
             assumptions: Vec::new(),
         }
     }
 
-    /// Did the checker let it pass?
+    /// Did the checker prove the kernel?
     pub fn is_proved(&self) -> bool {
-        matches!(self.verdict, Verdict::Proved(_))
+        matches!(self.basis, Basis::Proved(_))
     }
 
-    /// Why it was let through unchecked, if it was.
+    /// Returns the reason for which an unproved kernel was admitted.
     pub fn unproved_reason(&self) -> Option<&str> {
-        match &self.verdict {
-            Verdict::Proved(_) => None,
-            Verdict::Unproved(reason) => Some(reason),
+        match &self.basis {
+            Basis::Proved(_) => None,
+            Basis::Unproved(reason) => Some(reason),
         }
     }
 
-    /// The target it was checked for, if it was checked.
+    /// Returns the target that the kernel was checked for.
     pub fn target(&self) -> Option<&Target> {
-        match &self.verdict {
-            Verdict::Proved(target) => Some(target),
-            Verdict::Unproved(_) => None,
+        match &self.basis {
+            Basis::Proved(target) => Some(target),
+            Basis::Unproved(_) => None,
         }
     }
 
-    /// Facts that the proof rests on and that the checker does not prove: whoever launches the
-    /// kernel vouches for them. None for a kernel that was let through unchecked.
+    /// Returns the assumptions of the proof, which the launcher must ensure. Empty for an unproved
+    /// kernel.
     pub fn assumptions(&self) -> &[Assumption] {
         &self.assumptions
     }
 
-    /// The kernel, without the proof.
+    /// Returns the kernel without the proof.
     pub fn into_inner(self) -> K {
         self.kernel
     }
@@ -153,15 +153,15 @@ impl<K> Deref for Checked<K> {
 
 impl fmt::Display for Checked<Kernel> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.verdict {
-            Verdict::Proved(target) => {
+        match &self.basis {
+            Basis::Proved(target) => {
                 write!(
                     f,
                     "kernel {}, checked for {}",
                     self.kernel.name, target.name
                 )
             }
-            Verdict::Unproved(reason) => {
+            Basis::Unproved(reason) => {
                 write!(f, "kernel {}, unproved: {reason}", self.kernel.name)
             }
         }

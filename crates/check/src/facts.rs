@@ -1,90 +1,90 @@
-//! What one op does, collected from its effects.
+//! The registers, memory and synchronization of one op, collected from its effects.
 
 use warpline_ir::{
-    Access, At, BarRef, Completion, Effects, Memory, Op, Operand, Place, RegId, Scope, Sync, Touch,
-    Type, View,
+    AccessKind, BarRef, Completion, Effects, MemoryAccess, MemoryAddress, MemoryRegion, Op,
+    Operand, RegId, Scope, SharedAddress, SyncOp, Type, View,
 };
 
-/// How much of the CTA must reach an op together.
+/// The threads that must reach an op together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, PartialOrd, Ord)]
-pub enum Whole {
+pub enum Convergence {
     /// Any lanes.
     #[default]
-    No,
+    None,
     /// All lanes of the warp.
     Warp,
     /// All warps of the warpgroup.
     Warpgroup,
 }
 
-/// Registers, memory and synchronisation of one op.
+/// The registers, memory and synchronization of one op.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
-    /// Registers it writes.
+    /// Registers that the op writes.
     pub defs: Vec<RegId>,
-    /// Operands it reads, each once: those it names and those inside its
-    /// places, views and barriers.
+    /// Operands that the op reads, each once: those it names and those inside its
+    /// addresses, views and barriers.
     pub reads: Vec<(Operand, Type)>,
-    /// Memory it touches.
-    pub touches: Vec<Touch>,
-    /// Acts of synchronisation.
-    pub syncs: Vec<Sync>,
-    /// Who must reach it together.
-    pub whole: Whole,
+    /// Memory accesses.
+    pub touches: Vec<MemoryAccess>,
+    /// Synchronization operations.
+    pub syncs: Vec<SyncOp>,
+    /// The threads that must reach the op together.
+    pub convergence: Convergence,
 }
 
 impl Facts {
-    /// The facts of an op.
+    /// Collects the facts of an op.
     pub fn of(op: &Op) -> Self {
         let mut facts = Self::default();
         op.effects(&mut facts);
         facts
     }
 
-    /// Registers it reads in any case, itself or through an engine.
+    /// Returns the registers that the op always reads, itself or through an asynchronous engine.
     pub fn uses(&self) -> impl Iterator<Item = RegId> {
         self.named_reads().chain(self.engine_reads())
     }
 
-    /// Registers it reads itself.
+    /// Returns the registers that the op itself reads.
     pub fn named_reads(&self) -> impl Iterator<Item = RegId> {
         self.reads.iter().filter_map(|(o, _)| o.as_reg())
     }
 
-    /// Registers that an engine reads for it in any case. A product whose
-    /// predicate is a register may overwrite its accumulators: they are not
-    /// among them.
+    /// Returns the registers that an asynchronous engine always reads for the op. A wgmma whose
+    /// scale predicate is a register may overwrite its accumulators; these are not included.
     pub fn engine_reads(&self) -> impl Iterator<Item = RegId> {
         let choice = |(o, ty): &(Operand, Type)| *ty == Type::Pred && o.as_reg().is_some();
         let may_overwrite = self.reads.iter().any(choice);
         self.touches
             .iter()
             .filter_map(move |t| match (t.memory, t.access) {
-                (Memory::Register(r), Access::Read) => Some(r),
-                (Memory::Register(r), Access::Atomic) if !may_overwrite => Some(r),
+                (MemoryRegion::Register(r), AccessKind::Read) => Some(r),
+                (MemoryRegion::Register(r), AccessKind::Atomic) if !may_overwrite => Some(r),
                 _ => None,
             })
     }
 
-    /// Rectangles of tiles it names.
+    /// Returns the views that the op names.
     pub fn views(&self) -> impl Iterator<Item = &View> {
         self.touches.iter().filter_map(|t| match &t.memory {
-            Memory::View(v) => Some(v),
+            MemoryRegion::View(v) => Some(v),
             _ => None,
         })
     }
 
-    /// Bytes of tiles it names, and how many from there at least.
-    pub fn places(&self) -> impl Iterator<Item = (&Place, u64)> {
+    /// Returns the shared-memory addresses that the op names, each with the least number of bytes
+    /// accessed there.
+    pub fn places(&self) -> impl Iterator<Item = (&SharedAddress, u64)> {
         self.touches.iter().filter_map(|t| match &t.memory {
-            Memory::At(At::Shared(p), bytes) => Some((p, (*bytes).into())),
-            Memory::Run(p, bytes) => Some((p, bytes.as_imm().unwrap_or(0))),
-            Memory::Rows(p, _) => Some((p, 16)),
+            MemoryRegion::PerLane(MemoryAddress::Shared(p), bytes) => Some((p, (*bytes).into())),
+            MemoryRegion::Shared(p, bytes) => Some((p, bytes.as_imm().unwrap_or(0))),
+            MemoryRegion::MatrixRows(p, _) => Some((p, 16)),
             _ => None,
         })
     }
 
-    /// The mbarriers it names, each once.
+    /// Returns the mbarriers that the op names, each once.
     pub fn barriers(&self) -> Vec<BarRef> {
         let done = self.touches.iter().filter_map(|t| match t.completion {
             Completion::Bytes(bar) => Some(bar),
@@ -115,13 +115,14 @@ impl Effects for Facts {
         self.read(o, ty);
     }
 
-    fn touch(&mut self, t: &Touch) {
+    fn access(&mut self, t: &MemoryAccess) {
         let address = match t.memory {
-            Memory::At(At::Global { addr, .. }, _) | Memory::Global(addr, _) => Some(addr),
+            MemoryRegion::PerLane(MemoryAddress::Global { addr, .. }, _)
+            | MemoryRegion::Global(addr, _) => Some(addr),
             _ => None,
         };
-        // Registers of an engine have the type they have; all else counts or indexes.
-        if !matches!(t.memory, Memory::Register(_)) {
+        // Register operands of an engine keep their type; all other operands count or index.
+        if !matches!(t.memory, MemoryRegion::Register(_)) {
             t.operands(&mut |o| {
                 let ty = if Some(o) == address {
                     Type::U64
@@ -134,32 +135,32 @@ impl Effects for Facts {
         self.touches.push(*t);
     }
 
-    fn sync(&mut self, s: &Sync) {
+    fn sync(&mut self, s: &SyncOp) {
         s.operands(&mut |o, ty| self.read(o, ty));
         self.syncs.push(*s);
     }
 
     fn whole_warp(&mut self) {
-        self.whole = self.whole.max(Whole::Warp);
+        self.convergence = self.convergence.max(Convergence::Warp);
     }
 
     fn whole_warpgroup(&mut self) {
-        self.whole = Whole::Warpgroup;
+        self.convergence = Convergence::Warpgroup;
     }
 
     fn orders(&mut self, _scope: Scope) {}
 }
 
-/// The mbarrier an act of synchronisation is on.
-fn barrier(s: &Sync) -> Option<BarRef> {
+/// Returns the mbarrier of a synchronization operation.
+fn barrier(s: &SyncOp) -> Option<BarRef> {
     match s {
-        Sync::Init { bar, .. }
-        | Sync::Inval { bar }
-        | Sync::Arrive { bar, .. }
-        | Sync::ExpectTx { bar, .. }
-        | Sync::CopyArrive { bar, .. }
-        | Sync::Wait { bar, .. }
-        | Sync::Test { bar, .. } => Some(*bar),
+        SyncOp::Init { bar, .. }
+        | SyncOp::Inval { bar }
+        | SyncOp::Arrive { bar, .. }
+        | SyncOp::ExpectTx { bar, .. }
+        | SyncOp::CopyArrive { bar, .. }
+        | SyncOp::Wait { bar, .. }
+        | SyncOp::Test { bar, .. } => Some(*bar),
         _ => None,
     }
 }

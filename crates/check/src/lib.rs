@@ -1,38 +1,37 @@
-//! Decides whether a Warpline kernel may be printed or launched.
+//! Decides before launch whether a Warpline kernel can deadlock or race.
 //!
-//! [`check`] reads a kernel against a target and gives a [`Checked`] kernel,
-//! or all [`Refusals`] at once: each with the code of the rule, a sentence
-//! with the value seen, and the author's line. Printers and launchers take
-//! nothing but [`Checked`].
+//! [`check`] examines a kernel for a target. It returns a [`Checked`] kernel, or all
+//! [`Diagnostics`] at once: each has the code of the rule, a headline, the author's lines, the
+//! cause, a trace and the usual repair. Printers and launchers accept only [`Checked`] kernels.
 //!
-//! What one reading of the program shows is judged first: structure and
-//! resources. Then the protocol is proved, for every order and every trip
-//! count. Codes that begin with `R` are the numbered rules of the protocol
-//! (`R12` is shared memory); `S` codes are the shape of the program itself;
-//! `U` codes say why something could not be decided. [`rules::ALL`] lists
-//! them.
+//! The checker first examines structure and resources, which one pass over the program decides.
+//! Then it proves the synchronization protocol, for every schedule and every trip count.
+//! [`codes::CODES`] lists all codes: `R` codes are the numbered rules (`R12` is shared memory),
+//! `S` codes concern the structure of the program, and `U` codes mark undecided points.
 //!
-//! A proof may rest on facts that the checker does not prove: its
-//! [`Assumption`]s are part of the verdict.
+//! A proof may rely on facts that the checker does not prove. These [`Assumption`]s are part of
+//! the report.
 //!
 //! | where | what |
 //! |---|---|
-//! | [`rules`] | one file per group of rules |
-//! | [`protocol`] | the walk that proves: no deadlock, no race, any trip count |
-//! | `symbolic` | integers that a launch decides, as terms in a normal form |
-//! | [`replay`] | refutations, replayed by the executor |
+//! | [`codes`] | every code: title, rule, usual repair |
+//! | [`rules`] | structure and resources, one file per group of rules |
+//! | [`protocol`] | the proof: no deadlock, no race, for any trip count |
+//! | `symbolic` | integers that depend on the launch, as terms in a normal form |
+//! | [`replay`] | counterexamples, run by the CPU executor |
 //! | [`render`] | a report as text and as JSON |
-//! | [`facts`] | what one op does, collected from its effects |
-//! | [`uniform`] | which threads agree on a register |
+//! | [`facts`] | the registers, memory and synchronization of one op |
+//! | [`uniform`] | the threads that agree on a register |
 //! | [`walk`] | every statement, with the threads that reach it together |
 
 mod assumption;
 mod bits;
 mod checked;
+pub mod codes;
+mod diagnostic;
 pub mod facts;
 mod proof;
 pub mod protocol;
-mod refusal;
 pub mod render;
 pub mod replay;
 mod report;
@@ -43,7 +42,8 @@ pub mod walk;
 
 pub use assumption::Assumption;
 pub use checked::{Checked, check, examine};
+pub use codes::{CODES, Rule};
+pub use diagnostic::{Diagnostic, Diagnostics, Label, TraceEvent};
 pub use facts::Facts;
-pub use refusal::{Event, Refusal, Refusals, Rule, Side};
-pub use report::{Outcome, Report};
+pub use report::{Report, Verdict};
 pub use uniform::Uniformity;

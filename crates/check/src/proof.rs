@@ -1,5 +1,5 @@
-//! Proofs of this process, by text hash. Declared bounds are part of the text:
-//! a proof that counts on one does not hold without it.
+//! A cache of the proofs of this process, by text hash. Declared bounds are part of the text,
+//! because a proof may rely on them.
 
 use crate::assumption::Assumption;
 use crate::rules::references;
@@ -9,7 +9,7 @@ use warpline_ir::{Kernel, Target};
 
 static KNOWN: LazyLock<Mutex<HashMap<Proof, Vec<Assumption>>>> = LazyLock::new(Mutex::default);
 
-/// That a program was proved for a target.
+/// The key of a proof: the program and the target.
 #[derive(PartialEq, Eq, Hash)]
 pub(crate) struct Proof {
     text: String,
@@ -17,7 +17,7 @@ pub(crate) struct Proof {
 }
 
 impl Proof {
-    /// What a proof of a kernel would be kept under, if it has a hash.
+    /// Returns the key of a kernel, if all its ids are declared, so that it has a hash.
     pub(crate) fn of(kernel: &Kernel, target: &Target) -> Option<Self> {
         references::are_declared(kernel).then(|| Self {
             text: kernel.text_hash(),
@@ -25,13 +25,13 @@ impl Proof {
         })
     }
 
-    /// The assumptions of the proof, if it was found before.
+    /// Returns the assumptions of the proof, if the cache has it.
     pub(crate) fn known(&self) -> Option<Vec<Assumption>> {
         let known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
         known.get(self).cloned()
     }
 
-    /// Keeps it, with the assumptions it rests on.
+    /// Stores the proof with its assumptions.
     pub(crate) fn keep(self, assumptions: Vec<Assumption>) {
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
         known.insert(self, assumptions);

@@ -1,59 +1,59 @@
-//! What the checker says of one kernel, whether it lets it pass or not.
+//! The report of the checker about one kernel.
 
 use crate::assumption::Assumption;
-use crate::refusal::Refusal;
+use crate::diagnostic::Diagnostic;
 use std::time::Duration;
 
-/// The outcome of a check.
+/// The result of a check.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Report {
     /// The kernel's name.
     pub kernel: String,
-    /// Its program hash; empty if an id of the kernel names nothing.
+    /// The program hash; empty if the kernel uses an undeclared id.
     pub hash: String,
-    /// Breaches, and what could not be decided; none: proved.
-    pub refusals: Vec<Refusal>,
-    /// Facts that the verdict rests on and that the checker does not prove.
+    /// Breaches and undecided points; empty if the kernel is proved.
+    pub diagnostics: Vec<Diagnostic>,
+    /// The assumptions of the proof.
     pub assumptions: Vec<Assumption>,
-    /// States of the protocol that were reached, up to the fixed point.
+    /// The states of the protocol that the search reached, up to the fixed point.
     pub states: u64,
-    /// Steps of warps that were walked to reach them.
+    /// The steps of warps in that search.
     pub steps: u64,
-    /// How long it took.
+    /// The duration of the check.
     pub time: Duration,
 }
 
-/// What a report comes to.
+/// The verdict of a check.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Outcome {
-    /// Every rule holds, for every trip count.
+pub enum Verdict {
+    /// Every rule holds, for every schedule and every trip count.
     Proved,
-    /// A rule is broken.
+    /// A rule is broken: a counterexample was found.
     Refuted,
-    /// No rule is seen broken, but not all could be decided.
+    /// No breach was found, but not every rule could be decided.
     Undecided,
 }
 
-impl Outcome {
-    /// As a word.
+impl Verdict {
+    /// Returns the verdict as a word.
     pub const fn name(self) -> &'static str {
         match self {
-            Outcome::Proved => "proved",
-            Outcome::Refuted => "refuted",
-            Outcome::Undecided => "undecided",
+            Verdict::Proved => "proved",
+            Verdict::Refuted => "refuted",
+            Verdict::Undecided => "undecided",
         }
     }
 }
 
 impl Report {
-    /// What it comes to.
-    pub fn outcome(&self) -> Outcome {
-        if self.refusals.iter().any(|r| !r.undecided) {
-            Outcome::Refuted
-        } else if self.refusals.is_empty() {
-            Outcome::Proved
+    /// Returns the verdict.
+    pub fn verdict(&self) -> Verdict {
+        if self.diagnostics.iter().any(|r| !r.undecided) {
+            Verdict::Refuted
+        } else if self.diagnostics.is_empty() {
+            Verdict::Proved
         } else {
-            Outcome::Undecided
+            Verdict::Undecided
         }
     }
 }

@@ -1,24 +1,23 @@
-//! Which threads agree on the value of a register.
+//! The threads that agree on the value of a register.
 //!
-//! A register is as uniform as the least uniform value that is ever put into
-//! it, and a value put into it under a condition is no more uniform than the
-//! condition. All registers begin uniform; rounds over the program lower them
-//! until nothing changes.
+//! A register is as uniform as the least uniform value that is ever written to it. A value written
+//! under a condition is no more uniform than the condition. All registers start as uniform in the
+//! CTA; passes over the program lower them until nothing changes.
 //!
-//! Thread and warp indices are followed through constant sums, so that
-//! `tid / 32` is known to agree in a warp and `warp / 4` in a warpgroup.
+//! The analysis follows thread and warp indices through sums with constants, so that `tid / 32` is
+//! uniform in a warp and `warp / 4` in a warpgroup.
 
 use crate::facts::Facts;
 use warpline_ir::{Block, Kernel, Op, Operand, RegId, Special, Stmt, StmtKind, Uniform};
 
-/// The agreement of every register of a kernel.
+/// The uniformity of every register of a kernel.
 #[derive(Clone, Debug)]
 pub struct Uniformity {
     regs: Vec<Uniform>,
 }
 
 impl Uniformity {
-    /// Analyses a kernel, whose references must be in range.
+    /// Analyzes a kernel whose ids are all declared.
     pub fn of(kernel: &Kernel) -> Self {
         let mut a = Analysis {
             regs: vec![Uniform::Cta; kernel.regs.len()],
@@ -36,17 +35,18 @@ impl Uniformity {
         Self { regs: a.regs }
     }
 
-    /// Who agrees on a register.
+    /// Returns the threads that agree on a register.
     pub fn reg(&self, r: RegId) -> Uniform {
         self.regs[r.index()]
     }
 
-    /// Who agrees on an operand.
+    /// Returns the threads that agree on an operand.
     pub fn operand(&self, o: Operand) -> Uniform {
         operand(&self.regs, o)
     }
 
-    /// Who stays together inside a statement's blocks, if all threads reach it together.
+    /// Returns the threads that stay together inside the blocks of a statement, if all threads
+    /// reach it together.
     pub fn inside(&self, s: &Stmt) -> Uniform {
         inside(&self.regs, s)
     }
@@ -119,16 +119,16 @@ impl Analysis {
     }
 }
 
-/// A register that holds a thread's or warp's index in the CTA plus a constant.
+/// A thread or warp index of the CTA plus a constant.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Index {
-    /// Threads from one value to the next.
+    /// The number of threads that share a value.
     threads: u64,
     /// The constant, in threads.
     offset: i64,
 }
 
-/// The registers that hold an index: written once, and from one.
+/// Finds the registers that hold an index: those written once, from an index.
 fn indices(kernel: &Kernel) -> Vec<Option<Index>> {
     let mut writes = vec![0u32; kernel.regs.len()];
     kernel.each_stmt(&mut |_, s| match &s.kind {
@@ -179,14 +179,14 @@ fn index_of(op: &Op, index: &[Option<Index>]) -> Option<(RegId, Index)> {
     }
 }
 
-/// Who agrees on an index divided by a constant.
+/// Returns the threads that agree on an index divided by a constant.
 fn grouped(op: &Op, index: &[Option<Index>]) -> Option<Uniform> {
     let (a, by) = match op {
         Op::Shr(o) => (o.a, 1u64.checked_shl(u32::try_from(o.b.as_imm()?).ok()?)?),
         Op::Div(o) => (o.a, o.b.as_imm()?),
         _ => return None,
     };
-    // Powers of two divide 2³², so that an index below zero stays in its group.
+    // A power of two divides 2³², so that a negative index stays in its group.
     if !by.is_power_of_two() {
         return None;
     }

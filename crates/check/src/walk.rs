@@ -3,34 +3,34 @@
 use crate::uniform::Uniformity;
 use warpline_ir::{Block, Kernel, Loc, RoleId, Stmt, StmtKind, Uniform};
 
-/// A statement and what surrounds it.
+/// A statement and its surroundings.
 #[derive(Clone, Copy, Debug)]
-pub struct Site<'k> {
+pub struct StmtSite<'k> {
     /// The statement.
     pub stmt: &'k Stmt,
-    /// Its role; `None`: prologue or epilogue, which every thread runs.
+    /// The role; `None` for the prologue and the epilogue, which every thread runs.
     pub role: Option<RoleId>,
-    /// The threads that reach it together.
+    /// The threads that reach the statement together.
     pub reach: Uniform,
-    /// The enclosing statement that parted the others off.
-    pub split: Option<Split>,
-    /// Does one lane of each warp run it?
+    /// The enclosing statement at which the other threads diverged.
+    pub split: Option<DivergencePoint>,
+    /// Does one elected lane of each warp run the statement?
     pub elected: bool,
-    /// How many statements enclose it.
+    /// The number of enclosing statements.
     pub depth: u32,
 }
 
-/// A statement whose blocks not all threads run together.
+/// A statement at which threads diverge.
 #[derive(Clone, Copy, Debug)]
-pub struct Split {
-    /// What it is: `if`, `for`, `while` or `elect`.
+pub struct DivergencePoint {
+    /// The kind of statement: `if`, `for`, `while` or `elect`.
     pub what: &'static str,
-    /// Where it is.
+    /// The position of the statement.
     pub loc: Loc,
 }
 
-/// Calls `f` for every statement in program order, outer ones before inner ones.
-pub fn sites<'k>(kernel: &'k Kernel, uniformity: &Uniformity, f: &mut dyn FnMut(&Site<'k>)) {
+/// Calls `f` for every statement in program order, outer statements first.
+pub fn sites<'k>(kernel: &'k Kernel, uniformity: &Uniformity, f: &mut dyn FnMut(&StmtSite<'k>)) {
     let mut part = |role, block: &'k Block| {
         let frame = Frame {
             role,
@@ -52,14 +52,14 @@ pub fn sites<'k>(kernel: &'k Kernel, uniformity: &Uniformity, f: &mut dyn FnMut(
 struct Frame {
     role: Option<RoleId>,
     reach: Uniform,
-    split: Option<Split>,
+    split: Option<DivergencePoint>,
     elected: bool,
     depth: u32,
 }
 
-fn walk<'k>(block: &'k Block, u: &Uniformity, at: Frame, f: &mut dyn FnMut(&Site<'k>)) {
+fn walk<'k>(block: &'k Block, u: &Uniformity, at: Frame, f: &mut dyn FnMut(&StmtSite<'k>)) {
     for stmt in &block.0 {
-        f(&Site {
+        f(&StmtSite {
             stmt,
             role: at.role,
             reach: at.reach,
@@ -78,7 +78,7 @@ fn walk<'k>(block: &'k Block, u: &Uniformity, at: Frame, f: &mut dyn FnMut(&Site
         let inner = Frame {
             reach: at.reach.min(inside),
             split: if inside < at.reach {
-                Some(Split {
+                Some(DivergencePoint {
                     what,
                     loc: stmt.loc,
                 })

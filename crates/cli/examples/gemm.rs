@@ -1,19 +1,19 @@
-//! A family of one's own, with every command of the `warpline` tool:
+//! A family of your own with the whole `warpline` command line:
 //!
 //! ```sh
 //! cargo run --release --example gemm -- run gemm --m 200 --n 136 --k 104
 //! cargo run --release --example gemm -- emit gemm --ptx
 //! ```
 //!
-//! `C[M, N] = A[M, K] · B[N, K]ᵀ` in bf16 with f32 sums: one loader, one
-//! warpgroup that multiplies, a ring between them, and an epilogue through
-//! shared memory. A teaching kernel: the fast ones are in the library.
+//! `C[M, N] = A[M, K] · B[N, K]ᵀ` in bf16 with f32 accumulation: a load role, one
+//! consumer warpgroup, a ring between them, and an epilogue through shared memory.
+//! A teaching kernel; the fast ones are in the library.
 
 use half::bf16;
 use std::process::ExitCode;
 use warpline_family::prelude::*;
 use warpline_ir::TensorMapDecl;
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 
 fn main() -> ExitCode {
     warpline_cli::main(&[&Gemm])
@@ -43,14 +43,14 @@ config! {
         /// CTAs of the grid
         ctas: u32,
     }
-    /// What the caller fixes of the config.
+    /// The config fields that the caller sets; the rest is selected.
     struct Choice;
 }
 
 const BM: u32 = 128;
 const BK: u32 = 64;
 
-/// A box of rows of 128 bytes.
+/// Returns a tensor map with boxes of `rows` rows of 128 bytes.
 fn map(rows: u32) -> TensorMapDecl {
     TensorMapDecl::tiled(DType::Bf16, [64, rows])
 }
@@ -68,7 +68,7 @@ fn gemm(k: Builder, c: &Config) {
         (s.tile::<bf16>(BM, BK), s.tile::<bf16>(c.bn, BK))
     });
     let outbox = k.outbox::<bf16>("c", 1, BM, c.bn);
-    let tiles = Order::Grouped(8).tiles(m.div_ceil(BM), n.div_ceil(c.bn));
+    let tiles = Rasterization::Grouped(8).tiles(m.div_ceil(BM), n.div_ceil(c.bn));
 
     k.role("math").warpgroups(1).registers(240).body(|| {
         tiles.each(|tile| {
@@ -78,7 +78,7 @@ fn gemm(k: Builder, c: &Config) {
                 acc.mma(&slot.0, &slot.1);
                 slot.release_after(&acc);
             });
-            outbox.send(&acc.finish(), out, [tile.n * c.bn, tile.m * BM]);
+            outbox.store(&acc.into_frag(), out, [tile.n * c.bn, tile.m * BM]);
         });
     });
 
@@ -104,14 +104,14 @@ impl Family for Gemm {
     const NAME: &'static str = "gemm";
     const ABOUT: &'static str = "C = A · Bᵀ in bf16, a teaching kernel";
 
-    fn default_problem(place: Place) -> Problem {
+    fn default_problem(place: DeviceKind) -> Problem {
         match place {
-            Place::Cpu => Problem {
+            DeviceKind::Cpu => Problem {
                 m: 256,
                 n: 256,
                 k: 256,
             },
-            Place::Gpu => Problem {
+            DeviceKind::Gpu => Problem {
                 m: 4096,
                 n: 4096,
                 k: 4096,
@@ -121,9 +121,9 @@ impl Family for Gemm {
 
     fn check(p: &Problem) -> Result<(), FamilyError> {
         for (flag, x) in [("--n", p.n), ("--k", p.k)] {
-            Rule::at_least(1).check_problem(flag, x.into())?;
-            // Rows are a multiple of 16 bytes.
-            Rule::multiple_of(8).check_problem(flag, x.into())?;
+            FieldRule::at_least(1).check_problem(flag, x.into())?;
+            // TMA needs a row pitch that is a multiple of 16 bytes.
+            FieldRule::multiple_of(8).check_problem(flag, x.into())?;
         }
         Ok(())
     }
@@ -132,7 +132,7 @@ impl Family for Gemm {
         let (bn, stages) = (choice.bn.unwrap_or(128), choice.stages.unwrap_or(3));
         if bn == 0 || !bn.is_multiple_of(64) || bn > 128 {
             return Err(FamilyError::Config(format!(
-                "a tile has 64 or 128 columns, not {bn}"
+                "--bn must be 64 or 128, not {bn}"
             )));
         }
         let tiles = p.m.div_ceil(BM).saturating_mul(p.n.div_ceil(bn));
@@ -158,7 +158,7 @@ impl Family for Gemm {
     fn plan(p: &Problem, c: &Config, target: &Target) -> Result<Plan, FamilyError> {
         let kernel = Kernel::build("gemm", target, |k| gemm(k, c))?;
         let dense = |buffer: Buffer, rows, cols| TensorArg::dense(buffer, &[cols, rows]);
-        let step = Step::new(kernel, [c.ctas, 1, 1])
+        let step = LaunchStep::new(kernel, [c.ctas, 1, 1])
             .scalar("m", p.m)
             .scalar("n", p.n)
             .scalar("k", p.k)
@@ -199,9 +199,9 @@ impl Family for Gemm {
         vec![(0..p.m as usize * n).map(one).collect()]
     }
 
-    fn cases() -> Vec<Case<Problem, Choice>> {
+    fn cases() -> Vec<TestCase<Problem, Choice>> {
         let shapes = [[128, 64, 64], [200, 136, 104], [8, 8, 8], [300, 72, 448]];
-        let case = |[m, n, k]: [u32; 3]| Case {
+        let case = |[m, n, k]: [u32; 3]| TestCase {
             problem: Problem { m, n, k },
             choice: Choice::default(),
         };
@@ -209,15 +209,15 @@ impl Family for Gemm {
     }
 }
 
-/// The example is right on the simulator under every timing, and assembles without a spill.
+/// The example passes on the simulator under every timing, and assembles without spills.
 #[test]
-fn the_table_holds() {
+fn cases_pass_and_assemble() {
     use warpline::{Device, RunOptions, Timing, prepare, run};
     use warpline_kernels::AnyFamily;
     let device = Device::cpu();
     let ptxas = warpline_ptx::ptxas::Ptxas::find().unwrap_or_else(|e| panic!("{e}"));
     for work in AnyFamily::cases(&Gemm, &device.target()) {
-        let work = work.expect("a case of the table is legal");
+        let work = work.expect("every test case is valid");
         for timing in Timing::ALL {
             let mut options = RunOptions::default();
             options.timing = timing;
@@ -236,7 +236,7 @@ fn the_table_holds() {
             .assemble(&ptx.text, "sm_90a")
             .unwrap_or_else(|e| panic!("{e}"));
         assert_eq!(out.report.errors().count(), 0);
-        let spilled: u32 = out.report.entries.iter().map(|e| e.spill_store_bytes).sum();
+        let spilled: u32 = out.report.kernels.iter().map(|e| e.spill_store_bytes).sum();
         assert_eq!(spilled, 0);
     }
 }

@@ -1,7 +1,7 @@
 //! Commands and options.
 //!
 //! Each family is a subcommand of `check`, `run`, `bench`, `sweep`, `tune` and
-//! `emit`, so that its options are its own.
+//! `emit`, with its own options.
 
 pub(crate) mod fields;
 pub(crate) mod sweep;
@@ -15,8 +15,8 @@ use clap_complete::Shell;
 use std::ffi::{OsStr, OsString};
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
-use warpline::bench::{LEAST_ROUNDS, suite};
-use warpline::kernels::Place;
+use warpline::bench::{MIN_ROUNDS, suite};
+use warpline::kernels::DeviceKind;
 use warpline::{Device, Timing};
 use warpline_kernels::AnyFamily;
 
@@ -36,16 +36,20 @@ pub(crate) const COMMANDS: [&str; 11] = [
 ];
 
 const ABOUT: &str = "\
-Warp-specialized GPU kernels: write the assembly line once, check it, run it on
-the CPU or a GPU, print it as PTX.
+Warpline: warp-specialized GPU kernels, proved free of deadlocks and data races
+before launch. Runs on an NVIDIA GPU, or on a CPU simulator without one.
 
-Without a command, the first kernel family runs on the best device there is.";
+A family is all kernels of one computation (gemm, softmax, ...). Without a
+command, the default problem of the first family runs.";
 
 const EXIT_CODES: &str = "
-Exit codes: 0 good; 1 refused, undecided or wrong result; 2 bad input or no such
-device; 3 device fault or hang.";
+Exit codes:
+  0  PASS, or proved
+  1  FAIL: result outside tolerance, or kernel refuted or undecided
+  2  bad input, or device not available
+  3  device fault or hang";
 
-/// What to try, with the names that this program and its first family go by.
+/// Example command lines, with the names of this program and of its first family.
 pub(crate) struct Examples {
     program: String,
     family: &'static str,
@@ -61,71 +65,89 @@ impl Examples {
 
     fn all(&self) -> String {
         let lines = self.lines(&[
-            ("", "run the first family where it runs best"),
-            ("devices", "what can run here, and why not"),
+            ("", "run the first family"),
+            ("devices", "list usable GPUs and the CPU simulator"),
             (
                 "check FAMILY",
-                "prove that it neither hangs nor races, and print what the proof assumes",
+                "prove the absence of deadlocks and data races",
             ),
-            ("run FAMILY", "run, compare with the reference, time"),
-            ("run FAMILY --help", "the family's own options"),
-            ("bench memory", "measure on a GPU"),
+            (
+                "run FAMILY",
+                "run once and compare with a float64 reference",
+            ),
+            ("run FAMILY --help", "list the options of the family"),
+            ("bench memory", "measure a benchmark suite on a GPU"),
             (
                 "sweep FAMILY --vary stages=2,3,4",
-                "the values of an option side by side",
+                "compare the values of an option",
             ),
-            ("tune FAMILY", "find the fastest config on a GPU"),
-            ("emit FAMILY --ptx -o k.ptx", "print the kernel"),
-            ("new mine", "a crate with a kernel of your own"),
+            (
+                "tune FAMILY",
+                "autotune on a GPU and cache the fastest config",
+            ),
+            ("emit FAMILY --ptx -o k.ptx", "write the PTX to a file"),
+            ("new mine", "create a crate with a kernel of your own"),
         ]);
         format!("Examples:\n{lines}{EXIT_CODES}")
     }
 
     fn check(&self) -> String {
         let lines = self.lines(&[
-            ("check FAMILY", "proved, or what is wrong and where"),
-            ("check FAMILY --lint", "and a checklist of what is slow"),
-            ("check --all", "every family with every config"),
-            ("check --corpus", "public bugs, which must be refused"),
-            ("check FAMILY --json", "for programs"),
-            ("check FAMILY --help", "the family's own options"),
+            (
+                "check FAMILY",
+                "prove the kernel, or report the bug and its source line",
+            ),
+            ("check FAMILY --lint", "and print performance warnings"),
+            ("check --all", "check every family with every config"),
+            (
+                "check --corpus",
+                "check kernels with known public bugs; each must be refuted",
+            ),
+            ("check FAMILY --json", "print the result as JSON"),
+            ("check FAMILY --help", "list the options of the family"),
         ]);
         format!("Examples:\n{lines}")
     }
 
     fn run(&self) -> String {
         let lines = self.lines(&[
-            ("run FAMILY", "where it runs best"),
+            (
+                "run FAMILY",
+                "on a GPU if usable, else on the CPU simulator",
+            ),
             (
                 "run FAMILY --device cpu --timing late",
-                "asynchronous work ends as late as it can",
+                "complete asynchronous copies as late as possible",
             ),
             (
-                "run FAMILY --timing random --seed 7",
-                "and at moments drawn from a seed",
+                "run FAMILY --device cpu --timing random --seed 7",
+                "complete them at random times",
             ),
             (
-                "run FAMILY --save drawn",
-                "keep inputs and outputs as files",
+                "run FAMILY --save tensors",
+                "write inputs and outputs to files",
             ),
-            ("run FAMILY --data drawn", "and run on such files"),
-            ("run FAMILY --device cuda:0 --json", "for programs"),
-            ("run FAMILY --help", "the family's own options"),
+            ("run FAMILY --data tensors", "read the inputs from files"),
+            (
+                "run FAMILY --device cuda:0 --json",
+                "print the result as JSON",
+            ),
+            ("run FAMILY --help", "list the options of the family"),
         ]);
         format!("Examples:\n{lines}")
     }
 
     fn bench(&self) -> String {
         let lines = self.lines(&[
-            ("bench", "every suite"),
-            ("bench memory --json", "one suite, for programs"),
-            ("bench FAMILY", "one family at its default problem"),
-            ("bench FAMILY --forms", "its forms against each other"),
+            ("bench", "measure every suite"),
+            ("bench memory --json", "measure one suite, print JSON"),
+            ("bench FAMILY", "measure one family at its default problem"),
+            ("bench FAMILY --schedules", "compare its schedules"),
             (
                 "bench FAMILY --candidates 12",
-                "its likeliest configs against each other",
+                "compare the first 12 configs of the heuristic",
             ),
-            ("bench FAMILY --help", "the family's own options"),
+            ("bench FAMILY --help", "list the options of the family"),
         ]);
         format!("Examples:\n{lines}")
     }
@@ -134,76 +156,100 @@ impl Examples {
         let lines = self.lines(&[
             (
                 "sweep FAMILY --vary stages=2,3,4",
-                "each value: timed on a GPU, counted on the CPU",
+                "run each value: times on a GPU, counters on the CPU",
             ),
             (
                 "sweep FAMILY --vary stages=2,3 --vary ctas=66,132",
-                "every combination",
+                "run every combination",
             ),
             (
                 "sweep FAMILY --vary stages=2,3,4 --svg stages.svg",
-                "and a plot of it",
+                "and write a plot",
             ),
-            ("sweep FAMILY --help", "the family's own options"),
+            ("sweep FAMILY --help", "list the options of the family"),
         ]);
         format!("Examples:\n{lines}")
     }
 
     fn tune(&self) -> String {
         let lines = self.lines(&[
-            ("tune FAMILY", "the family at its default problem"),
-            ("tune FAMILY --dry-run", "what would be raced"),
-            ("tune FAMILY --again", "also where it was tuned before"),
-            ("tune --suite memory", "every problem of a suite"),
-            ("tune FAMILY --help", "the family's own options"),
+            ("tune FAMILY", "autotune the default problem"),
+            (
+                "tune FAMILY --dry-run",
+                "list the candidates, measure nothing",
+            ),
+            (
+                "tune FAMILY --again",
+                "measure again, ignoring the cached result",
+            ),
+            ("tune --suite memory", "autotune every problem of a suite"),
+            ("tune FAMILY --help", "list the options of the family"),
         ]);
         format!("Examples:\n{lines}")
     }
 
     fn cache(&self) -> String {
         let lines = self.lines(&[
-            ("cache list", "what was tuned, and where it is"),
-            ("cache clear --family FAMILY", "forget one family's"),
-            ("cache export tuned.json", "for other machines of this kind"),
-            ("cache import tuned.json", "take them there"),
+            ("cache list", "list the tuned configs and their files"),
+            ("cache clear --family FAMILY", "delete those of one family"),
+            (
+                "cache export tuned.json",
+                "write all to one file, for machines with the same GPU",
+            ),
+            ("cache import tuned.json", "read such a file"),
         ]);
         format!("Examples:\n{lines}")
     }
 
     fn emit(&self) -> String {
         let lines = self.lines(&[
-            ("emit FAMILY --ptx -o k.ptx", "into a file"),
-            ("emit FAMILY --ir", "the program as Warpline reads it"),
+            ("emit FAMILY --ptx -o k.ptx", "write the PTX to a file"),
+            (
+                "emit FAMILY --ir",
+                "print Warpline's intermediate representation",
+            ),
             (
                 "emit FAMILY --resources --json",
-                "registers, shared memory, spills",
+                "print registers, shared memory and spills as JSON",
             ),
-            ("emit FAMILY --help", "the family's own options"),
+            ("emit FAMILY --help", "list the options of the family"),
         ]);
         format!("Examples:\n{lines}")
     }
 
     fn new_crate(&self) -> String {
         let lines = self.lines(&[
-            ("new mine", "in the folder mine"),
-            ("new mine --path kernels/mine", "in another folder"),
-            ("new mine --json", "for programs"),
+            ("new mine", "create the crate in ./mine"),
+            (
+                "new mine --path kernels/mine",
+                "create it in another folder",
+            ),
+            ("new mine --json", "print the result as JSON"),
         ]);
         format!("Examples:\n{lines}")
     }
 
-    /// What to try after a first run.
+    /// The commands to try after a first run.
     pub(crate) fn next(&self) -> String {
         let lines = self.lines(&[
-            ("devices", "what can run here, and why not"),
-            ("list", "the kernel families"),
-            ("run FAMILY --help", "other problems and configs"),
-            ("emit FAMILY --ir", "the program"),
+            (
+                "check FAMILY",
+                "prove the absence of deadlocks and data races",
+            ),
+            (
+                "run FAMILY --help",
+                "list the options: sizes, element types, schedule, tiles",
+            ),
+            ("emit FAMILY --ptx", "print the PTX"),
+            ("list", "list the other kernel families"),
+            ("devices", "list usable GPUs and the CPU simulator"),
+            ("new mine", "create a crate with a kernel of your own"),
+            ("--help", "list all commands"),
         ]);
         format!("\nTry next:\n{lines}")
     }
 
-    /// Commands and what they do, in two columns.
+    /// Formats command lines and their effects in two columns.
     fn lines(&self, rows: &[(&str, &str)]) -> String {
         let command = |line: &str| {
             let line = line.replace("FAMILY", self.family);
@@ -220,13 +266,14 @@ impl Examples {
     }
 }
 
-/// What to check, where no family is named.
+/// The options of `check` without a family.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct CheckArgs {
-    /// Every family with every config that it may choose or is tested with
+    /// Check every family with every config of its heuristic and of its tests
     #[arg(long, conflicts_with = "corpus")]
     pub(crate) all: bool,
-    /// Kernels with public bugs: each must be refused, and its repaired form proved
+    /// Check kernels with known public bugs: each must be refuted, and its repaired
+    /// version proved
     #[arg(long)]
     pub(crate) corpus: bool,
     /// Also replays each refutation on the CPU executor, with the launch and the schedule
@@ -237,16 +284,16 @@ pub(crate) struct CheckArgs {
     pub(crate) on: TargetArgs,
 }
 
-/// What else to look at in a family's kernels.
+/// The options of `check FAMILY`.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Check")]
-pub(crate) struct LintArgs {
-    /// Also runs this launch on the CPU simulator and looks for races, in global
-    /// memory too: one writer for each byte, or an order
+pub(crate) struct CheckFamilyArgs {
+    /// Also run this launch on the CPU simulator and report data races in shared and
+    /// global memory
     #[arg(long)]
     pub(crate) launch: bool,
-    /// Also a checklist of what is slow: bank conflicts, sectors, divergence,
-    /// registers, spills, idle roles, sizes
+    /// Also print performance warnings: bank conflicts, uncoalesced sectors, divergence,
+    /// registers, spills, idle roles, block sizes
     #[arg(long)]
     pub(crate) lint: bool,
     /// Also replays each refutation on the CPU executor, with the launch and the schedule
@@ -257,107 +304,108 @@ pub(crate) struct LintArgs {
     pub(crate) on: TargetArgs,
 }
 
-/// How to run.
+/// The options of `run`.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Run")]
 pub(crate) struct RunArgs {
-    /// Where to run: auto takes a GPU if one can be used, else the CPU simulator
+    /// Device: auto selects the first usable GPU, else the CPU simulator
     #[arg(long, value_name = "auto|cpu|cuda:N", default_value = "auto")]
     pub(crate) device: String,
-    /// When asynchronous work completes on the simulator: at once, as late as
-    /// the program allows, or at moments drawn from the seed [default: eager]
+    /// When the simulator completes asynchronous copies and matrix instructions: at
+    /// once, as late as the kernel allows, or at random times [default: eager]
     #[arg(long, value_parser = timing(), hide_possible_values = true, value_name = "eager|late|random")]
     pub(crate) timing: Option<Timing>,
-    /// Draws the inputs and the random timing
+    /// Seed of the random inputs and of the random timing
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) seed: u64,
-    /// Timed runs, of which the median counts [default: 10 on a GPU, 1 on the simulator]
+    /// Number of timed launches; the median is reported [default: 10 on a GPU, 1 on the
+    /// simulator]
     #[arg(long, value_name = "N")]
     pub(crate) repeat: Option<NonZeroU32>,
-    /// Takes the inputs from a folder with a NAME.bin or NAME.safetensors for
-    /// each, or from one .safetensors file
+    /// Read the inputs from a folder with NAME.bin or NAME.safetensors for each, or
+    /// from one .safetensors file
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(crate) data: Option<PathBuf>,
-    /// Leaves inputs and outputs in a new folder, a NAME.bin for each, or in
-    /// one .safetensors file
+    /// Write inputs and outputs to a new folder, NAME.bin for each, or to one
+    /// .safetensors file
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(crate) save: Option<PathBuf>,
-    /// On a GPU: does not look for hangs first, in a process of its own
+    /// On a GPU: skip the watchdog run, which detects hangs in a separate process
     #[arg(long)]
     pub(crate) no_watchdog: bool,
-    /// Also says how long the kernels took to make, and where they came from
+    /// Also print the build times and the origin of each kernel (compiled or cached)
     #[arg(short, long)]
     pub(crate) verbose: bool,
 }
 
-/// How to measure.
+/// The options of a measurement.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Measure")]
 pub(crate) struct BenchArgs {
-    /// The GPU: auto takes the first that can be used
+    /// GPU: auto selects the first usable one
     #[arg(long, value_name = "auto|cuda:N", default_value = "auto")]
     pub(crate) device: String,
-    /// Rounds, each of which times every contender once, in a fresh random order
+    /// Measurement rounds; each times every candidate once, in random order
     #[arg(long, value_name = "N", default_value_t = 25, value_parser = rounds())]
     pub(crate) rounds: u32,
-    /// Draws the inputs and the orders
+    /// Seed of the random inputs and of the measurement order
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) seed: u64,
-    /// Also runs each contender alone for more than a second, as a product
-    /// under the power limit does
+    /// Also time each candidate back to back for more than a second, at sustained clocks
+    /// under the power limit
     #[arg(long)]
     pub(crate) sustained: bool,
 }
 
-/// Which configs of a family to measure against each other.
+/// The configs of a family to compare.
 #[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Contenders")]
-pub(crate) struct ContenderArgs {
-    /// The first N of the family's candidates that agree with the config
-    /// options given, instead of its own choice alone
-    #[arg(long, value_name = "N", conflicts_with = "forms")]
+#[command(next_help_heading = "Candidates")]
+pub(crate) struct CandidateArgs {
+    /// Compare the first N candidates of the heuristic that match the given config
+    /// options, instead of measuring the selected config alone
+    #[arg(long, value_name = "N", conflicts_with = "schedules")]
     pub(crate) candidates: Option<NonZeroU32>,
-    /// The first candidate of each form
+    /// Compare the first candidate of each schedule
     #[arg(long)]
-    pub(crate) forms: bool,
+    pub(crate) schedules: bool,
 }
 
-/// What to print of a kernel.
+/// The options of `emit`.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct EmitArgs {
-    /// The program as Warpline reads it
+    /// Print Warpline's intermediate representation
     #[arg(long, conflicts_with = "ptx")]
     pub(crate) ir: bool,
-    /// PTX for the target (what is printed unless asked otherwise)
+    /// Print PTX for the target (the default)
     #[arg(long)]
     pub(crate) ptx: bool,
-    /// Registers, shared memory, barriers and spills: from ptxas if it is
-    /// found, else our estimate
+    /// Print registers, shared memory, barriers and spills: reported by ptxas if found,
+    /// else estimated
     #[arg(long)]
     pub(crate) resources: bool,
-    /// Writes the program to a file; `-` is standard output
+    /// Write to a file; `-` is standard output
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) on: TargetArgs,
 }
 
-/// What to make, and where.
+/// The options of `new`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct NewArgs {
-    /// The crate's name: ASCII letters, digits, - and _
+    /// Name of the crate: ASCII letters, digits, - and _
     pub(crate) name: String,
-    /// The folder to make; one that is there must be empty [default: ./NAME]
+    /// Folder to create; an existing one must be empty [default: ./NAME]
     #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     pub(crate) path: Option<PathBuf>,
-    /// The checkout of Warpline to depend on [default: the one that built this
-    /// program, or the repository where that is gone]
+    /// Checkout of Warpline to depend on [default: the one that built this program, or
+    /// the Git repository if that no longer exists]
     #[arg(long, value_name = "CHECKOUT", value_hint = ValueHint::DirPath)]
     pub(crate) warpline: Option<PathBuf>,
 }
 
-/// For which shell.
+/// The options of `completions`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct CompletionArgs {
     /// The shell
@@ -366,16 +414,16 @@ pub(crate) struct CompletionArgs {
 }
 
 fn rounds() -> impl TypedValueParser<Value = u32> {
-    clap::value_parser!(u32).range(i64::from(LEAST_ROUNDS)..=1_000_000)
+    clap::value_parser!(u32).range(i64::from(MIN_ROUNDS)..=1_000_000)
 }
 
 fn timing() -> impl TypedValueParser<Value = Timing> {
     PossibleValuesParser::new(Timing::ALL.map(Timing::name)).try_map(|name| name.parse::<Timing>())
 }
 
-/// The whole command line.
+/// Builds the command line.
 pub(crate) fn command(families: &[&dyn AnyFamily], args: &[OsString]) -> Command {
-    let place = place(args);
+    let device = device_kind(args);
     let examples = Examples::new(args, families);
     let of_families = |name: &'static str, about: &'static str, examples: String| {
         Command::new(name)
@@ -388,12 +436,12 @@ pub(crate) fn command(families: &[&dyn AnyFamily], args: &[OsString]) -> Command
     };
     let run = of_families(
         "run",
-        "Runs a family's kernels, compares them with the reference, and prints error and time",
+        "Run a family's kernels, compare with a float64 reference, print PASS/FAIL and the time",
         examples.run(),
     );
     let emit = of_families(
         "emit",
-        "Prints a family's kernels: program, PTX, resources",
+        "Print a family's kernels: PTX, intermediate representation, resources",
         examples.emit(),
     );
     Command::new("warpline")
@@ -407,44 +455,44 @@ pub(crate) fn command(families: &[&dyn AnyFamily], args: &[OsString]) -> Command
                 .long("json")
                 .global(true)
                 .action(ArgAction::SetTrue)
-                .help("One JSON object on standard output, all else on standard error"),
+                .help("Print one JSON object to standard output, all else to standard error"),
         )
-        .subcommand(Command::new("devices").about("What can run here, and why not"))
+        .subcommand(Command::new("devices").about("List usable GPUs and the CPU simulator"))
         .subcommand(
             TargetArgs::augment_args(Command::new("list"))
-                .about("The kernel families, their problems and configs")
+                .about("List the kernel families, their problems and configs")
                 .arg(
                     Arg::new("ops")
                         .long("ops")
                         .action(ArgAction::SetTrue)
-                        .help("The instructions a kernel can use, instead"),
+                        .help("List the instructions of kernels and their PTX instead"),
                 ),
         )
         .subcommand(check(families, examples.check()))
         .subcommand(run.subcommands(families.iter().map(|f| {
-            let command = with_flags(*f, place);
+            let command = with_flags(*f, device);
             RunArgs::augment_args(command).about(f.about())
         })))
         .subcommand(bench(families, examples.bench()))
-        .subcommand(sweep::sweep(families, place, examples.sweep()))
+        .subcommand(sweep::sweep(families, device, examples.sweep()))
         .subcommand(tune::tune(families, examples.tune()))
         .subcommand(tune::cache(examples.cache()))
         .subcommand(emit.subcommands(families.iter().map(|f| {
-            let command = with_flags(*f, Place::Gpu);
+            let command = with_flags(*f, DeviceKind::Gpu);
             EmitArgs::augment_args(command).about(f.about())
         })))
         .subcommand(
             NewArgs::augment_args(Command::new("new"))
-                .about("Makes a crate with a kernel of your own, to be changed")
+                .about("Create a crate with a kernel of your own to edit")
                 .after_help(examples.new_crate()),
         )
         .subcommand(
             CompletionArgs::augment_args(Command::new("completions"))
-                .about("Prints a script that completes commands in a shell"),
+                .about("Print a completion script for a shell"),
         )
 }
 
-/// `check`: a family, all of them, or the corpus.
+/// Builds `check`: one family, all families, or the corpus.
 fn check(families: &[&dyn AnyFamily], examples: String) -> Command {
     let command = Command::new("check")
         .after_help(examples)
@@ -452,43 +500,43 @@ fn check(families: &[&dyn AnyFamily], examples: String) -> Command {
         .subcommand_help_heading("Families")
         .disable_help_subcommand(true);
     let families = families.iter().map(|f| {
-        let command = with_flags(*f, Place::Gpu);
-        LintArgs::augment_args(command).about(f.about())
+        let command = with_flags(*f, DeviceKind::Gpu);
+        CheckFamilyArgs::augment_args(command).about(f.about())
     });
     CheckArgs::augment_args(command)
-        .about("Proves that kernels neither hang nor race, under the assumptions it prints, or reports the bug and its line")
+        .about("Prove that kernels have no deadlock and no data race, or report the bug and its source line")
         .args_conflicts_with_subcommands(true)
         .subcommands(families)
 }
 
-/// `bench`: a suite, a family, or everything.
+/// Builds `bench`: one suite, one family, or every suite.
 fn bench(families: &[&dyn AnyFamily], examples: String) -> Command {
     let command = Command::new("bench")
         .after_help(examples)
         .subcommand_value_name("SUITE or FAMILY")
         .subcommand_help_heading("Suites and families")
         .disable_help_subcommand(true);
-    // A suite with the name of a family is measured where the family is asked for nothing of its own.
-    let families_too = |name: &&str| families.iter().all(|f| f.name() != *name);
-    let suites = suite::names(families).into_iter().filter(families_too);
+    // `bench NAME` measures the suite NAME if no option of the family NAME is given.
+    let is_not_a_family = |name: &&str| families.iter().all(|f| f.name() != *name);
+    let suites = suite::names(families).into_iter().filter(is_not_a_family);
     let suites =
         suites.map(|name| BenchArgs::augment_args(Command::new(name)).about(suite::about(name)));
     let families = families.iter().map(|f| {
-        let command = ContenderArgs::augment_args(with_flags(*f, Place::Gpu));
+        let command = CandidateArgs::augment_args(with_flags(*f, DeviceKind::Gpu));
         BenchArgs::augment_args(command).about(f.about())
     });
     BenchArgs::augment_args(command)
-        .about("Measures on a GPU: contenders against each other and against the limit, in one run")
+        .about("Measure kernels on a GPU, and a device copy or a large GEMM as their limit in the same run")
         .args_conflicts_with_subcommands(true)
         .subcommands(suites.chain(families))
 }
 
-/// A family's subcommand with its own options.
-pub(crate) fn with_flags(family: &dyn AnyFamily, place: Place) -> Command {
-    fields::flags(Command::new(family.name()), family, place)
+/// Builds a family's subcommand with its own options.
+pub(crate) fn with_flags(family: &dyn AnyFamily, device: DeviceKind) -> Command {
+    fields::flags(Command::new(family.name()), family, device)
 }
 
-/// The name this program goes by.
+/// Returns the name of this program.
 pub(crate) fn program(args: &[OsString]) -> String {
     let stem = args.first().and_then(|first| Path::new(first).file_stem());
     stem.map_or("warpline".into(), |stem| {
@@ -496,7 +544,7 @@ pub(crate) fn program(args: &[OsString]) -> String {
     })
 }
 
-/// Is the answer to be JSON? Asked before the arguments are known to be good.
+/// Returns whether the arguments contain `--json`; works on arguments that do not parse.
 pub(crate) fn wants_json(args: &[OsString]) -> bool {
     args.iter()
         .skip(1)
@@ -504,27 +552,27 @@ pub(crate) fn wants_json(args: &[OsString]) -> bool {
         .any(|a| a == "--json")
 }
 
-/// The first argument that is no option: the command.
+/// Returns the command: the first argument that is not an option.
 pub(crate) fn first_word(args: &[OsString]) -> Option<&str> {
     let words = args.iter().skip(1).filter_map(|a| a.to_str());
     words.into_iter().find(|a| !a.starts_with('-'))
 }
 
-/// Where a run would be, for the defaults that help shows.
-fn place(args: &[OsString]) -> Place {
-    let named = args
+/// Returns the kind of device that the arguments select; help shows its defaults.
+fn device_kind(args: &[OsString]) -> DeviceKind {
+    let device = args
         .iter()
         .enumerate()
         .find_map(|(i, a)| match a.to_str()? {
             "--device" => args.get(i + 1)?.to_str(),
             a => a.strip_prefix("--device="),
         });
-    let asks = |a: &OsString| [OsStr::new("-h"), OsStr::new("--help")].contains(&a.as_os_str());
-    match named {
-        Some(name) if name.starts_with("cuda") => Place::Gpu,
-        // Only help needs to know; asking a driver takes time.
-        None | Some("auto") if args.iter().any(asks) => Device::auto().0.place(),
-        _ => Place::Cpu,
+    let is_help = |a: &OsString| [OsStr::new("-h"), OsStr::new("--help")].contains(&a.as_os_str());
+    match device {
+        Some(name) if name.starts_with("cuda") => DeviceKind::Gpu,
+        // Only help shows defaults, and loading the driver takes time.
+        None | Some("auto") if args.iter().any(is_help) => Device::auto().0.kind(),
+        _ => DeviceKind::Cpu,
     }
 }
 
@@ -537,7 +585,7 @@ mod tests {
     }
 
     #[test]
-    fn the_command_line_holds_together() {
+    fn command_line_is_consistent() {
         command(&warpline_kernels::registry(), &words("warpline")).debug_assert();
         let names = command(&[], &words("warpline"));
         let names: Vec<&str> = names.get_subcommands().map(Command::get_name).collect();
@@ -545,31 +593,31 @@ mod tests {
     }
 
     #[test]
-    fn json_is_asked_for_anywhere_before_the_double_dash() {
+    fn json_flag_is_found_anywhere_before_the_double_dash() {
         assert!(wants_json(&words("warpline --json")));
         assert!(wants_json(&words("warpline run vector-add --json --n 3")));
         assert!(!wants_json(&words("warpline run -- --json")));
     }
 
     #[test]
-    fn help_for_a_named_device_shows_its_defaults() {
+    fn help_shows_the_defaults_of_the_named_device() {
         assert_eq!(
-            place(&words("warpline run x --device cuda:1 --help")),
-            Place::Gpu
+            device_kind(&words("warpline run x --device cuda:1 --help")),
+            DeviceKind::Gpu
         );
         assert_eq!(
-            place(&words("warpline run x --device=cuda --help")),
-            Place::Gpu
+            device_kind(&words("warpline run x --device=cuda --help")),
+            DeviceKind::Gpu
         );
         assert_eq!(
-            place(&words("warpline run x --device cpu --help")),
-            Place::Cpu
+            device_kind(&words("warpline run x --device cpu --help")),
+            DeviceKind::Cpu
         );
-        assert_eq!(place(&words("warpline run x")), Place::Cpu);
+        assert_eq!(device_kind(&words("warpline run x")), DeviceKind::Cpu);
     }
 
     #[test]
-    fn a_program_goes_by_the_name_of_its_file() {
+    fn program_name_is_the_file_name() {
         assert_eq!(program(&words("/usr/bin/mine --json")), "mine");
         assert_eq!(program(&[]), "warpline");
     }

@@ -1,8 +1,8 @@
-//! Failures: one sentence each, with a stable code and an exit code.
+//! Failures: a message, a stable code and an exit code.
 
 use crate::args;
 use crate::args::fields::Expected;
-use crate::words;
+use crate::display;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::error::Error as _;
 use std::ffi::OsString;
@@ -11,8 +11,8 @@ use std::num::{IntErrorKind, ParseIntError};
 use warpline::bench::suite;
 use warpline_kernels::{AnyFamily, FamilyError};
 
-/// The exit code of a result that was refused or is wrong.
-pub(crate) const REFUSED: u8 = 1;
+/// The exit code of a wrong result or of a kernel that is not proved.
+pub(crate) const BAD_RESULT: u8 = 1;
 /// The exit code of bad input.
 const BAD_INPUT: u8 = 2;
 
@@ -21,7 +21,7 @@ const BAD_INPUT: u8 = 2;
 pub(crate) struct Failure {
     /// A stable code, for programs.
     pub(crate) code: &'static str,
-    /// The rule and the value seen, in one sentence.
+    /// The rule and the value context, in one sentence.
     pub(crate) message: String,
     /// The exit code of the command.
     pub(crate) exit: u8,
@@ -50,8 +50,8 @@ impl From<FamilyError> for Failure {
 }
 
 impl Failure {
-    /// Bad input.
-    pub(crate) fn input(code: &'static str, message: impl Into<String>) -> Self {
+    /// Creates a failure for bad input.
+    pub(crate) fn bad_input(code: &'static str, message: impl Into<String>) -> Self {
         Self {
             code,
             message: message.into(),
@@ -59,59 +59,64 @@ impl Failure {
         }
     }
 
-    /// A result that was refused or is wrong.
-    pub(crate) fn refused(code: &'static str, message: impl Into<String>) -> Self {
+    /// Creates a failure for a wrong result or a kernel that is not proved.
+    pub(crate) fn bad_result(code: &'static str, message: impl Into<String>) -> Self {
         Self {
             code,
             message: message.into(),
-            exit: REFUSED,
+            exit: BAD_RESULT,
         }
     }
 
-    /// What clap says against the arguments, in one sentence of ours.
+    /// Converts a clap error to a failure.
     pub(crate) fn usage(e: &clap::Error, args: &[OsString], families: &[&dyn AnyFamily]) -> Self {
-        let seen = Seen(e);
+        let context = ClapContext(e);
         match e.kind() {
-            ErrorKind::InvalidSubcommand => unknown_name(&seen, args, families),
-            ErrorKind::MissingSubcommand if args::first_word(args) == Some("cache") => Self::input(
-                "missing-argument",
-                "what cache is to do must be named: list, clear, export, import",
-            ),
-            ErrorKind::MissingSubcommand => Self::input(
+            ErrorKind::InvalidSubcommand => unknown_name(&context, args, families),
+            ErrorKind::MissingSubcommand if args::first_word(args) == Some("cache") => {
+                Self::bad_input(
+                    "missing-argument",
+                    "cache needs an action: list, clear, export or import",
+                )
+            }
+            ErrorKind::MissingSubcommand => Self::bad_input(
                 "no-family",
-                format!("a family must be named: {}", known(families)),
+                format!(
+                    "missing FAMILY; the families are: {}",
+                    family_names(families)
+                ),
             ),
             ErrorKind::UnknownArgument => {
-                let option = seen.first(ContextKind::InvalidArg);
-                let hint = seen.suggestion(ContextKind::SuggestedArg);
+                let option = context.first(ContextKind::InvalidArg);
+                let hint = context.suggestion(ContextKind::SuggestedArg);
                 let what = if option.starts_with('-') {
                     "option"
                 } else {
                     "argument"
                 };
-                Self::input(
+                Self::bad_input(
                     "unknown-option",
-                    format!("there is no {what} {option}{hint}; --help lists what there is"),
+                    format!("unknown {what} {option}{hint}; --help lists the options"),
                 )
             }
-            ErrorKind::InvalidValue => bad_choice(&seen),
-            ErrorKind::ValueValidation => bad_value(&seen),
-            ErrorKind::ArgumentConflict => conflict(&seen),
+            ErrorKind::InvalidValue => bad_choice(&context),
+            ErrorKind::ValueValidation => bad_value(&context),
+            ErrorKind::ArgumentConflict => conflict(&context),
             ErrorKind::MissingRequiredArgument => {
-                let missing = seen.all(ContextKind::InvalidArg);
+                let missing = context.all(ContextKind::InvalidArg);
                 let missing: Vec<String> = missing.iter().map(|m| option_name(m)).collect();
-                let text = format!("{} must be given", words::list(&missing, "and"));
-                Self::input("missing-argument", text)
+                let text = format!("missing {}", display::list(&missing, "and"));
+                Self::bad_input("missing-argument", text)
             }
-            _ => Self::input("bad-usage", first_line(e)),
+            _ => Self::bad_input("bad-usage", first_line(e)),
         }
     }
 }
 
-/// The pieces that clap keeps of an error.
-struct Seen<'a>(&'a clap::Error);
+/// The context values of a clap error.
+struct ClapContext<'a>(&'a clap::Error);
 
-impl Seen<'_> {
+impl ClapContext<'_> {
     fn all(&self, kind: ContextKind) -> Vec<String> {
         match self.0.get(kind) {
             Some(ContextValue::String(s)) => vec![s.clone()],
@@ -124,21 +129,21 @@ impl Seen<'_> {
         self.all(kind).into_iter().next().unwrap_or_default()
     }
 
-    /// The option without its value's name: `--n` of `--n <COUNT>`.
+    /// Returns the option without its value's name: `--n` of `--n <COUNT>`.
     fn option(&self) -> String {
         option_name(&self.first(ContextKind::InvalidArg))
     }
 
-    /// `, did you mean x?`, or nothing.
+    /// Returns ` (did you mean x?)`, or an empty string.
     fn suggestion(&self, kind: ContextKind) -> String {
         match self.all(kind).as_slice() {
             [] => String::new(),
-            near => format!(" (did you mean {}?)", words::list(near, "or")),
+            near => format!(" (did you mean {}?)", display::list(near, "or")),
         }
     }
 }
 
-/// `--n` of `--n <COUNT>`, `SHELL` of `<SHELL>`.
+/// Returns `--n` of `--n <COUNT>`, `SHELL` of `<SHELL>`.
 fn option_name(shown: &str) -> String {
     let shown = shown.trim_matches(['<', '>']);
     shown
@@ -148,75 +153,79 @@ fn option_name(shown: &str) -> String {
         .to_owned()
 }
 
-/// A command or family that does not exist.
-fn unknown_name(seen: &Seen<'_>, args: &[OsString], families: &[&dyn AnyFamily]) -> Failure {
-    let name = seen.first(ContextKind::InvalidSubcommand);
-    let hint = seen.suggestion(ContextKind::SuggestedSubcommand);
+/// Reports an unknown command, family, suite or action.
+fn unknown_name(
+    context: &ClapContext<'_>,
+    args: &[OsString],
+    families: &[&dyn AnyFamily],
+) -> Failure {
+    let name = context.first(ContextKind::InvalidSubcommand);
+    let hint = context.suggestion(ContextKind::SuggestedSubcommand);
     let first = args::first_word(args);
     if first == Some("bench") && name != "bench" {
-        let known = [suite::names(families).join(", "), known(families)];
+        let names = [suite::names(families).join(", "), family_names(families)];
         let text = format!(
-            "there is no suite or family {name:?}{hint}; there are: {}",
-            known.join(", ")
+            "unknown suite or family {name:?}{hint}; known: {}",
+            names.join(", ")
         );
-        return Failure::input("unknown-suite", text);
+        return Failure::bad_input("unknown-suite", text);
     }
     if first == Some("cache") && name != "cache" {
-        let known = "list, clear, export, import";
-        let text = format!("cache does not {name:?}{hint}; it does: {known}");
-        return Failure::input("unknown-command", text);
+        let names = "list, clear, export, import";
+        let text = format!("unknown cache action {name:?}{hint}; the actions are: {names}");
+        return Failure::bad_input("unknown-command", text);
     }
     if first.is_some_and(|w| w != name.as_str()) {
-        let known = known(families);
-        let text = format!("there is no family {name:?}{hint}; the families are: {known}");
-        return Failure::input("unknown-family", text);
+        let names = family_names(families);
+        let text = format!("unknown family {name:?}{hint}; the families are: {names}");
+        return Failure::bad_input("unknown-family", text);
     }
-    let known = args::COMMANDS.join(", ");
-    let text = format!("there is no command {name:?}{hint}; the commands are: {known}");
-    Failure::input("unknown-command", text)
+    let names = args::COMMANDS.join(", ");
+    let text = format!("unknown command {name:?}{hint}; the commands are: {names}");
+    Failure::bad_input("unknown-command", text)
 }
 
-/// The families by name.
-pub(crate) fn known(families: &[&dyn AnyFamily]) -> String {
+/// Returns the names of the families, separated by commas.
+pub(crate) fn family_names(families: &[&dyn AnyFamily]) -> String {
     let names: Vec<&str> = families.iter().map(|f| f.name()).collect();
     names.join(", ")
 }
 
-/// A value that is none of those allowed.
-fn bad_choice(seen: &Seen<'_>) -> Failure {
-    let (option, value) = (seen.option(), seen.first(ContextKind::InvalidValue));
-    let allowed = seen.all(ContextKind::ValidValue);
+/// Reports a value that is not one of the possible values.
+fn bad_choice(context: &ClapContext<'_>) -> Failure {
+    let (option, value) = (context.option(), context.first(ContextKind::InvalidValue));
+    let allowed = context.all(ContextKind::ValidValue);
     let text = match (value.as_str(), allowed.as_slice()) {
         ("", []) => format!("{option} needs a value"),
-        ("", allowed) => format!("{option} needs a value: {}", words::list(allowed, "or")),
+        ("", allowed) => format!("{option} needs a value: {}", display::list(allowed, "or")),
         (value, allowed) => {
-            let hint = seen.suggestion(ContextKind::SuggestedValue);
+            let hint = context.suggestion(ContextKind::SuggestedValue);
             format!(
-                "{option} is {}, not {value:?}{hint}",
-                words::list(allowed, "or")
+                "{option} must be {}, not {value:?}{hint}",
+                display::list(allowed, "or")
             )
         }
     };
-    Failure::input("bad-value", text)
+    Failure::bad_input("bad-value", text)
 }
 
-/// A value that does not parse.
-fn bad_value(seen: &Seen<'_>) -> Failure {
-    let (option, value) = (seen.option(), seen.first(ContextKind::InvalidValue));
-    let Some(cause) = seen.0.source() else {
-        return Failure::input("bad-value", format!("{option} does not take {value:?}"));
+/// Reports a value that does not parse.
+fn bad_value(context: &ClapContext<'_>) -> Failure {
+    let (option, value) = (context.option(), context.first(ContextKind::InvalidValue));
+    let Some(cause) = context.0.source() else {
+        return Failure::bad_input("bad-value", format!("invalid value {value:?} for {option}"));
     };
     if let Some(expected) = cause.downcast_ref::<Expected>() {
-        let text = format!("{option} is {expected}, not {value}");
-        return Failure::input("bad-value", text);
+        let text = format!("{option} must be {expected}, not {value}");
+        return Failure::bad_input("bad-value", text);
     }
-    let said = cause.to_string();
-    let range = said
+    let cause_text = cause.to_string();
+    let range = cause_text
         .split_once(" is not in ")
         .and_then(|(_, range)| range.split_once("..="));
     let text = match (cause.downcast_ref::<ParseIntError>(), range) {
         (Some(e), _) if *e.kind() == IntErrorKind::PosOverflow => {
-            format!("{value} is too large a number for {option}")
+            format!("{option} must be a smaller number, not {value}")
         }
         (Some(e), _) => {
             let rule = match e.kind() {
@@ -224,36 +233,36 @@ fn bad_value(seen: &Seen<'_>) -> Failure {
                 _ if value.starts_with('-') => "a whole number of at least 0",
                 _ => "a whole number",
             };
-            format!("{option} is {rule}, not {value}")
+            format!("{option} must be {rule}, not {value}")
         }
         (None, Some((least, most))) => {
-            format!("{option} is a whole number from {least} to {most}, not {value}")
+            format!("{option} must be a whole number from {least} to {most}, not {value}")
         }
-        _ => format!("{option} does not take {value:?}: {said}"),
+        _ => format!("invalid value {value:?} for {option}: {cause_text}"),
     };
-    Failure::input("bad-value", text)
+    Failure::bad_input("bad-value", text)
 }
 
-/// Options that exclude each other, or one given twice.
-fn conflict(seen: &Seen<'_>) -> Failure {
-    let option = match seen.first(ContextKind::InvalidSubcommand) {
-        name if name.is_empty() => seen.option(),
+/// Reports options that exclude each other, or an option given twice.
+fn conflict(context: &ClapContext<'_>) -> Failure {
+    let option = match context.first(ContextKind::InvalidSubcommand) {
+        name if name.is_empty() => context.option(),
         name => name,
     };
-    let others = seen.all(ContextKind::PriorArg);
+    let others = context.all(ContextKind::PriorArg);
     let others: Vec<String> = others.iter().map(|o| option_name(o)).collect();
     let text = match others.as_slice() {
         [] => format!("{option} is given more than once"),
         same if *same == [option.clone()] => format!("{option} is given more than once"),
         others => format!(
-            "{option} cannot go together with {}",
-            words::list(others, "and")
+            "{option} cannot be combined with {}",
+            display::list(others, "and")
         ),
     };
-    Failure::input("bad-usage", text)
+    Failure::bad_input("bad-usage", text)
 }
 
-/// The first line of what clap would print.
+/// Returns the first line of clap's own message.
 fn first_line(e: &clap::Error) -> String {
     let text = e.render().to_string();
     let line = text.lines().next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Writing a file or a folder whole or not at all.
+//! Atomic writes of files and folders.
 
 use crate::errors::Failure;
 use std::fs;
@@ -6,76 +6,78 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use tempfile::Builder;
 
-/// Writes `bytes` to `path`: other readers see the old file or the new one,
-/// never a part.
+/// Writes `bytes` to `path` atomically: readers see the old file or the new one.
 pub(crate) fn write(path: &Path, bytes: impl AsRef<[u8]>) -> Result<(), Failure> {
-    let (bytes, refused) = (bytes.as_ref(), |why| refused(path, why));
+    let (bytes, fail) = (bytes.as_ref(), |why| cannot_write(path, why));
     match fs::metadata(path) {
-        Ok(found) if found.is_dir() => Err(refused("it is a directory".into())),
-        // A pipe or a device takes bytes, and must not be replaced by a file.
-        Ok(found) if !found.is_file() => in_place(path, bytes).map_err(|e| refused(e.to_string())),
-        _ => replace(&real(path), bytes).map_err(|e| refused(e.to_string())),
+        Ok(found) if found.is_dir() => Err(fail("it is a directory".into())),
+        // A file must not replace a pipe or a device.
+        Ok(found) if !found.is_file() => in_place(path, bytes).map_err(|e| fail(e.to_string())),
+        _ => replace(&link_target(path), bytes).map_err(|e| fail(e.to_string())),
     }
 }
 
-/// Refuses a path that no file can be written to: a folder, or one in a folder
-/// that is not there.
+/// Rejects a path that is a folder or whose parent folder does not exist.
 pub(crate) fn can_write(path: &Path) -> Result<(), Failure> {
     if path.is_dir() {
-        return Err(refused(path, "it is a directory".into()));
+        return Err(cannot_write(path, "it is a directory".into()));
     }
     has_parent(path)
 }
 
-/// Refuses a path at which no folder can be made and filled. Is one there?
+/// Rejects a path where no folder can be created or filled. Returns whether an empty
+/// folder exists there.
 pub(crate) fn can_write_folder(path: &Path) -> Result<bool, Failure> {
-    let refused = |why| refused(path, why);
-    let there = match fs::metadata(path) {
-        Ok(found) if !found.is_dir() => return Err(refused("it is no folder".into())),
+    let fail = |why| cannot_write(path, why);
+    let exists = match fs::metadata(path) {
+        Ok(found) if !found.is_dir() => return Err(fail("it is not a folder".into())),
         found => found.is_ok(),
     };
-    if !there {
+    if !exists {
         return has_parent(path).map(|()| false);
     }
-    let mut entries = fs::read_dir(path).map_err(|e| refused(e.to_string()))?;
+    let mut entries = fs::read_dir(path).map_err(|e| fail(e.to_string()))?;
     match entries.next() {
         None => Ok(true),
-        Some(_) => Err(refused("it is a folder that is not empty".into())),
+        Some(_) => Err(fail("it is a folder that is not empty".into())),
     }
 }
 
-/// Refuses a path in a folder that is not there.
+/// Rejects a path whose parent folder does not exist.
 fn has_parent(path: &Path) -> Result<(), Failure> {
-    let around = parent(path);
-    match around.metadata() {
+    let parent_folder = parent(path);
+    match parent_folder.metadata() {
         Ok(found) if found.is_dir() => Ok(()),
-        Ok(_) => Err(refused(path, format!("{} is no folder", around.display()))),
+        Ok(_) => Err(cannot_write(
+            path,
+            format!("{} is not a folder", parent_folder.display()),
+        )),
         Err(e) => {
-            let (around, why) = (around.display(), e.kind());
-            Err(refused(
+            let (parent_folder, why) = (parent_folder.display(), e.kind());
+            Err(cannot_write(
                 path,
-                format!("nothing can be made in {around}: {why}"),
+                format!("cannot create it in {parent_folder}: {why}"),
             ))
         }
     }
 }
 
-/// Makes the folder `path` with files in it, each by its path and bytes: all of
-/// them or nothing. A folder that is there must be empty, and stays the same one.
+/// Creates the folder `path` with the given files (path and bytes): all of them or none.
+/// An existing folder must be empty and is filled in place.
 pub(crate) fn write_folder(
     path: &Path,
     files: &[(impl AsRef<Path>, impl AsRef<[u8]>)],
 ) -> Result<(), Failure> {
-    let refused = |why| refused(path, why);
-    let failed = |e: io::Error| refused(e.to_string());
-    let there = can_write_folder(path)?;
-    let around = if there { path } else { parent(path) };
-    // If it moves away, nothing of it is left to be removed.
-    let made = scratch(0o777).tempdir_in(around).map_err(|e| {
-        let (around, why) = (around.display(), e.kind());
-        refused(format!("nothing can be made in {around}: {why}"))
+    let fail = |why| cannot_write(path, why);
+    let failed = |e: io::Error| fail(e.to_string());
+    let exists = can_write_folder(path)?;
+    let parent_folder = if exists { path } else { parent(path) };
+    // Dropping the temporary folder after the rename removes nothing.
+    let made = temporary(0o777).tempdir_in(parent_folder).map_err(|e| {
+        let (parent_folder, why) = (parent_folder.display(), e.kind());
+        fail(format!("cannot create it in {parent_folder}: {why}"))
     })?;
-    let moved = fill(made.path(), files).and_then(|()| match there {
+    let moved = fill(made.path(), files).and_then(|()| match exists {
         true => move_all(made.path(), path),
         false => fs::rename(made.path(), path),
     });
@@ -91,14 +93,14 @@ fn fill(folder: &Path, files: &[(impl AsRef<Path>, impl AsRef<[u8]>)]) -> io::Re
     Ok(())
 }
 
-/// Moves what is in one folder to another; back again if one cannot be moved.
+/// Moves the contents of one folder to another; moves them back on failure.
 fn move_all(from: &Path, to: &Path) -> io::Result<()> {
     let entries = fs::read_dir(from)?.map(|e| e.map(|e| e.file_name()));
     let entries = entries.collect::<io::Result<Vec<_>>>()?;
     for (i, name) in entries.iter().enumerate() {
         if let Err(e) = fs::rename(from.join(name), to.join(name)) {
             for name in &entries[..i] {
-                // What cannot be moved back stays where it is.
+                // An entry that cannot be moved back stays.
                 let _ = fs::rename(to.join(name), from.join(name));
             }
             return Err(e);
@@ -107,14 +109,14 @@ fn move_all(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn refused(path: &Path, why: String) -> Failure {
-    Failure::input(
+fn cannot_write(path: &Path, why: String) -> Failure {
+    Failure::bad_input(
         "cannot-write",
         format!("cannot write {}: {why}", path.display()),
     )
 }
 
-/// The folder that a path lies in.
+/// Returns the folder that contains a path.
 fn parent(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if folder != Path::new("") => folder,
@@ -122,9 +124,9 @@ fn parent(path: &Path) -> &Path {
     }
 }
 
-/// What is made under another name first, with the permissions of anything
-/// new: the umask takes its part off `mode`.
-fn scratch(mode: u32) -> Builder<'static, 'static> {
+/// Returns a builder of temporary files and folders with the permissions of new ones:
+/// `mode` minus the umask.
+fn temporary(mode: u32) -> Builder<'static, 'static> {
     let mut builder = Builder::new();
     builder.prefix(".warpline-");
     #[cfg(unix)]
@@ -141,13 +143,13 @@ fn in_place(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = scratch(0o666).tempfile_in(parent(path))?;
+    let mut file = temporary(0o666).tempfile_in(parent(path))?;
     file.write_all(bytes)?;
     file.persist(path).map(|_| ()).map_err(|e| e.error)
 }
 
-/// The file that a link leads to, so that the link stays.
-fn real(path: &Path) -> PathBuf {
+/// Returns the file that a symbolic link points to, so that the link is kept.
+fn link_target(path: &Path) -> PathBuf {
     fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
@@ -156,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_written_replaced_and_nothing_is_left_beside_it() {
+    fn writing_and_replacing_leave_no_temporary_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("k.ptx");
         write(&path, "one").unwrap();
@@ -166,13 +168,13 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_and_a_missing_folder_are_refused_with_their_name() {
+    fn a_directory_and_a_missing_folder_are_rejected_by_name() {
         let folder = tempfile::tempdir().unwrap();
-        let said = write(folder.path(), "text").unwrap_err();
-        assert!(said.message.ends_with("it is a directory"), "{said}");
-        assert_eq!(said.exit, 2);
-        let said = write(&folder.path().join("no/k.ptx"), "text").unwrap_err();
-        assert!(said.message.contains("no/k.ptx: "), "{said}");
+        let failure = write(folder.path(), "text").unwrap_err();
+        assert!(failure.message.ends_with("it is a directory"), "{failure}");
+        assert_eq!(failure.exit, 2);
+        let failure = write(&folder.path().join("no/k.ptx"), "text").unwrap_err();
+        assert!(failure.message.contains("no/k.ptx: "), "{failure}");
     }
 
     const FILES: [(&str, &str); 2] = [("a.txt", "one"), ("in/b.txt", "two")];
@@ -192,50 +194,56 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_made_or_filled_and_nothing_is_left_beside_it() {
-        let around = tempfile::tempdir().unwrap();
-        let (new, empty) = (around.path().join("new"), around.path().join("empty"));
+    fn creating_and_filling_a_folder_leave_no_temporary_folder() {
+        let parent_folder = tempfile::tempdir().unwrap();
+        let (new, empty) = (
+            parent_folder.path().join("new"),
+            parent_folder.path().join("empty"),
+        );
         fs::create_dir(&empty).unwrap();
         for folder in [&new, &empty] {
             write_two(folder).unwrap();
             assert_eq!(names(folder), ["a.txt", "in"]);
             assert_eq!(fs::read_to_string(folder.join("in/b.txt")).unwrap(), "two");
         }
-        assert_eq!(names(around.path()), ["empty", "new"]);
+        assert_eq!(names(parent_folder.path()), ["empty", "new"]);
     }
 
     #[test]
-    fn a_folder_that_is_in_use_stays_as_it_is() {
-        let around = tempfile::tempdir().unwrap();
-        let file = around.path().join("file");
+    fn a_folder_with_contents_is_not_changed() {
+        let parent_folder = tempfile::tempdir().unwrap();
+        let file = parent_folder.path().join("file");
         fs::write(&file, "mine").unwrap();
         for (path, why) in [
-            (around.path().to_owned(), "it is a folder that is not empty"),
-            (file.clone(), "it is no folder"),
-            (around.path().join("no/new"), "entity not found"),
+            (
+                parent_folder.path().to_owned(),
+                "it is a folder that is not empty",
+            ),
+            (file.clone(), "it is not a folder"),
+            (parent_folder.path().join("no/new"), "entity not found"),
         ] {
-            let said = write_two(&path).unwrap_err();
+            let failure = write_two(&path).unwrap_err();
             let start = format!("cannot write {}: ", path.display());
-            assert!(said.message.starts_with(&start), "{said}");
-            assert!(said.message.ends_with(why), "{said}");
-            assert_eq!(said.exit, 2);
+            assert!(failure.message.starts_with(&start), "{failure}");
+            assert!(failure.message.ends_with(why), "{failure}");
+            assert_eq!(failure.exit, 2);
         }
-        assert_eq!(names(around.path()), ["file"]);
+        assert_eq!(names(parent_folder.path()), ["file"]);
     }
 
     #[test]
-    fn files_that_cannot_be_written_leave_no_folder() {
-        let around = tempfile::tempdir().unwrap();
+    fn failed_writes_leave_no_folder() {
+        let parent_folder = tempfile::tempdir().unwrap();
         // A file cannot be the folder of another.
         let files = ["a", "a/b"].map(|name| (name, String::new()));
-        let said = write_folder(&around.path().join("new"), &files).unwrap_err();
-        assert_eq!(said.code, "cannot-write");
-        assert!(names(around.path()).is_empty());
+        let failure = write_folder(&parent_folder.path().join("new"), &files).unwrap_err();
+        assert_eq!(failure.code, "cannot-write");
+        assert!(names(parent_folder.path()).is_empty());
     }
 
     #[test]
     #[cfg(unix)]
-    fn a_link_stays_a_link() {
+    fn a_symbolic_link_is_kept() {
         let folder = tempfile::tempdir().unwrap();
         let (file, link) = (folder.path().join("file"), folder.path().join("link"));
         write(&file, "old").unwrap();

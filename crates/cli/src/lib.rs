@@ -1,8 +1,7 @@
 //! The `warpline` command line, as a library.
 //!
-//! Authors of kernels get every command for their own families with a
-//! `main.rs` of three lines; the first family is the one that runs when no
-//! command is given:
+//! A program with its own kernel families gets every command from a `main.rs`
+//! of three lines. Without a command, the first family runs:
 //!
 //! ```
 //! use warpline_kernels::vector_add::VectorAdd;
@@ -13,64 +12,65 @@
 //! }
 //! ```
 //!
-//! Exit codes: 0 good; 1 refused, undecided or wrong result; 2 bad input or no
-//! such device; 3 device fault or hang. With `--json` one versioned object
-//! goes to standard output, and all else to standard error.
+//! Exit codes: 0 PASS or proved; 1 result outside tolerance, kernel refuted or
+//! undecided; 2 bad input or device not available; 3 device fault or hang. With
+//! `--json`, standard output is one versioned JSON object, and everything else
+//! goes to standard error.
 //!
 //! | where | what |
 //! |---|---|
 //! | `args` | commands and options |
-//! | `commands` | what each command does |
-//! | `answer` | what a command gives: text and JSON |
-//! | `errors` | failures as one sentence with a code |
-//! | `report`, `standings`, `raced`, `words` | the report of a run, of a measurement, of a tuning; numbers and settings in words |
-//! | `resources` | what a kernel needs, from ptxas or our estimate |
-//! | `progress` | a bar on the terminal |
-//! | `sweep` | many runs that differ by the values of some options |
-//! | `plot` | lines and bars as an SVG |
-//! | `tensors` | tensors that a run reads from files and leaves in files |
-//! | `file` | writing a file or a folder whole or not at all |
+//! | `commands` | the implementation of each command |
+//! | `output` | the output of a command: text and JSON |
+//! | `errors` | failures: message, stable code, exit code |
+//! | `report`, `bench_report`, `tune_report` | the reports of `run`, `bench` and `tune` |
+//! | `display` | numbers with units, settings, lists |
+//! | `resources` | registers, shared memory and spills of a kernel, from ptxas or estimated |
+//! | `progress` | a progress bar on the terminal |
+//! | `sweep` | runs with several values of some options |
+//! | `plot` | line and bar plots as SVG |
+//! | `tensors` | reading inputs from files, writing inputs and outputs |
+//! | `file` | atomic writes of files and folders |
 
-mod answer;
 mod args;
+mod bench_report;
 mod commands;
+mod display;
 mod errors;
 mod file;
-mod picture;
+mod output;
 mod plot;
 mod progress;
-mod raced;
 mod report;
 mod resources;
-mod standings;
 mod sweep;
 mod tensors;
-mod words;
+mod tune_report;
 
-use answer::Answer;
 use errors::Failure;
+use output::CommandOutput;
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
 use warpline_kernels::AnyFamily;
 
-/// What a command line comes to.
+/// The output of a command line.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Reply {
-    /// What goes to standard output.
-    pub out: String,
-    /// What goes to standard error: one line if the command fails, else nothing.
-    pub err: String,
+pub struct CliOutput {
+    /// The text for standard output.
+    pub stdout: String,
+    /// The text for standard error: the error if the command fails, else empty.
+    pub stderr: String,
     /// The exit code.
-    pub exit: u8,
+    pub exit_code: u8,
 }
 
-impl Reply {
-    fn new(out: String, failure: Option<Failure>) -> Self {
+impl CliOutput {
+    fn new(stdout: String, failure: Option<Failure>) -> Self {
         Self {
-            out,
-            err: failure.iter().map(|f| format!("error: {f}\n")).collect(),
-            exit: failure.map_or(0, |f| f.exit),
+            stdout,
+            stderr: failure.iter().map(|f| format!("error: {f}\n")).collect(),
+            exit_code: failure.map_or(0, |f| f.exit),
         }
     }
 }
@@ -78,52 +78,53 @@ impl Reply {
 /// Runs the command line of this process for the given families.
 pub fn main(families: &[&dyn AnyFamily]) -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().collect();
-    let mut reply = call(families, &args);
-    if let Err(failure) = write_out(&reply.out)
-        && reply.exit == 0
+    let mut output = run(families, &args);
+    if let Err(failure) = write_out(&output.stdout)
+        && output.exit_code == 0
     {
-        reply = Reply::new(String::new(), Some(failure));
+        output = CliOutput::new(String::new(), Some(failure));
     }
-    // Nobody is left to tell if this fails too.
-    let _ = io::stderr().write_all(reply.err.as_bytes());
-    ExitCode::from(reply.exit)
+    // A failure of this write cannot be reported.
+    let _ = io::stderr().write_all(output.stderr.as_bytes());
+    ExitCode::from(output.exit_code)
 }
 
-/// Runs a command line, whose first word is the program's name, for the given
-/// families: for tests of what their users will read.
+/// Runs a command line for the given families and returns its output, for tests.
+///
+/// `args[0]` is the program's name.
 ///
 /// ```
 /// use warpline_kernels::vector_add::VectorAdd;
 ///
 /// let args = ["mine", "check", "vector-add", "--stages", "0"].map(Into::into);
-/// let reply = warpline_cli::call(&[&VectorAdd], &args);
-/// assert_eq!(reply.err, "error: a ring has at least 1 stage, not 0\n");
-/// assert_eq!(reply.exit, 2);
+/// let output = warpline_cli::run(&[&VectorAdd], &args);
+/// assert_eq!(output.stderr, "error: a ring has at least 1 stage, not 0\n");
+/// assert_eq!(output.exit_code, 2);
 /// ```
-pub fn call(families: &[&dyn AnyFamily], args: &[OsString]) -> Reply {
+pub fn run(families: &[&dyn AnyFamily], args: &[OsString]) -> CliOutput {
     let json = args::wants_json(args);
-    match answer(families, args) {
-        Ok(answer) if json => Reply::new(answer.to_json(), answer.failure),
-        Ok(answer) => Reply::new(answer.text, answer.failure),
-        Err(failure) if json => Reply::new(failure.to_json(), Some(failure)),
-        Err(failure) => Reply::new(String::new(), Some(failure)),
+    match execute(families, args) {
+        Ok(output) if json => CliOutput::new(output.to_json(), output.failure),
+        Ok(output) => CliOutput::new(output.text, output.failure),
+        Err(failure) if json => CliOutput::new(failure.to_json(), Some(failure)),
+        Err(failure) => CliOutput::new(String::new(), Some(failure)),
     }
 }
 
-fn answer(families: &[&dyn AnyFamily], args: &[OsString]) -> Result<Answer, Failure> {
+fn execute(families: &[&dyn AnyFamily], args: &[OsString]) -> Result<CommandOutput, Failure> {
     let command = args::command(families, args);
     match command.try_get_matches_from(args) {
         Ok(matches) => commands::dispatch(families, args, &matches),
-        Err(e) if !e.use_stderr() => Ok(Answer::words(e.render().to_string())),
+        Err(e) if !e.use_stderr() => Ok(CommandOutput::text_only(e.render().to_string())),
         Err(e) => Err(Failure::usage(&e, args, families)),
     }
 }
 
-/// Writes to standard output. A reader that has gone away wants no more.
+/// Writes to standard output; a closed pipe is not an error.
 fn write_out(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(Failure::input(
+        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(Failure::bad_input(
             "cannot-write",
             format!("cannot write to standard output: {e}"),
         )),

@@ -1,4 +1,4 @@
-//! A bar on the terminal while something goes on; nothing where there is no terminal.
+//! A progress bar on standard error, if that is a terminal.
 
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{self, Write};
@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 use warpline::bench::BenchProgress;
 use warpline::tune::{TuneProgress, TuneStage};
-use warpline::{Phase, Progress};
+use warpline::{RunPhase, RunProgress};
 
-/// A bar that disappears when it is dropped.
+/// A progress bar that disappears when it is dropped.
 pub(crate) struct Bar(ProgressBar);
 
 impl Bar {
-    /// A bar on standard error, shown only if that is a terminal.
+    /// Creates a bar on standard error, shown only if that is a terminal.
     pub(crate) fn new() -> Self {
         let bar = ProgressBar::new_spinner();
         bar.set_style(style("{spinner} {msg}"));
@@ -20,27 +20,27 @@ impl Bar {
         Self(bar)
     }
 
-    /// What a run tells its progress to.
-    pub(crate) fn listener(&self) -> Progress {
+    /// Returns the listener for the progress of a run.
+    pub(crate) fn listener(&self) -> RunProgress {
         let bar = self.0.clone();
         let counted = style("{spinner} {msg} {wide_bar} {percent}% {eta}");
         Arc::new(move |phase| match phase {
-            Phase::Inputs => bar.set_message("draws the inputs"),
-            Phase::Kernels { done, total } => {
+            RunPhase::Inputs => bar.set_message("generating inputs"),
+            RunPhase::Kernels { done, total } => {
                 if bar.length() != Some(total) {
                     bar.set_length(total);
-                    bar.set_message("runs");
+                    bar.set_message("running");
                     bar.set_style(counted.clone());
                 }
-                // Threads may tell out of order.
+                // Threads may report out of order.
                 bar.set_position(bar.position().max(done));
             }
-            Phase::Compare => bar.set_message("compares with the reference"),
+            RunPhase::Compare => bar.set_message("comparing with the reference"),
             _ => {}
         })
     }
 
-    /// Counts up to a total from here on.
+    /// Starts counting to a total.
     pub(crate) fn count(&self, doing: &'static str, total: usize) {
         self.0
             .set_style(style("{spinner} {msg} {wide_bar} {pos}/{len}"));
@@ -49,14 +49,14 @@ impl Bar {
         self.0.set_position(0);
     }
 
-    /// One of the total is done.
+    /// Counts one item as done.
     pub(crate) fn step(&self) {
         self.0.inc(1);
     }
 
-    /// What the tuning of one problem of several tells its progress to. Who is
-    /// waited for is said also where there is no terminal.
-    pub(crate) fn tuning(&self, i: usize, of: usize, family: &'static str) -> TuneProgress {
+    /// Returns the listener for the autotuning of problem `i` of `of`. Without a terminal
+    /// it still prints a wait for another process.
+    pub(crate) fn tune_listener(&self, i: usize, of: usize, family: &'static str) -> TuneProgress {
         let bar = self.0.clone();
         let plain = style("{spinner} {msg}");
         let counted = style("{spinner} {msg} {wide_bar} {pos}/{len}");
@@ -66,21 +66,22 @@ impl Bar {
         };
         Arc::new(move |stage| {
             let (message, count) = match stage {
-                TuneStage::Waits { holder } => {
-                    let note =
-                        format!("note: {family} is being tuned by {holder}, and is waited for");
+                TuneStage::Waiting { holder } => {
+                    let note = format!("note: waiting for {holder}, which is tuning {family}");
                     bar.suspend(|| {
                         let _ = writeln!(io::stderr(), "{note}");
                     });
-                    ("waits for another process", None)
+                    ("waiting for another process", None)
                 }
-                TuneStage::Builds { done, total } => ("builds and compiles", Some((*done, *total))),
-                TuneStage::Draws => ("draws the inputs and computes the reference", None),
-                TuneStage::Races { round, rounds, .. } => {
-                    ("races", Some((*round as usize, *rounds as usize)))
+                TuneStage::Building { done, total } => {
+                    ("building and compiling", Some((*done, *total)))
                 }
-                TuneStage::Compares => ("compares with the reference", None),
-                TuneStage::Confirms => ("confirms the winner", None),
+                TuneStage::DrawingInputs => ("generating inputs and the reference", None),
+                TuneStage::Measuring { round, rounds, .. } => {
+                    ("measuring", Some((*round as usize, *rounds as usize)))
+                }
+                TuneStage::Comparing => ("comparing with the reference", None),
+                TuneStage::Confirming => ("confirming the winner", None),
                 _ => return,
             };
             bar.set_message(format!("{title}: {message}"));
@@ -95,14 +96,14 @@ impl Bar {
         })
     }
 
-    /// What a measurement tells its progress to.
-    pub(crate) fn stages(&self) -> BenchProgress {
+    /// Returns the listener for the progress of a measurement.
+    pub(crate) fn bench_listener(&self) -> BenchProgress {
         let bar = self.0.clone();
         bar.set_style(style("{spinner} {pos}/{len} {msg}"));
         Arc::new(move |stage| {
-            bar.set_length(stage.heats as u64);
-            bar.set_position(stage.heat as u64);
-            bar.set_message(format!("{}: {}", stage.family, stage.doing));
+            bar.set_length(stage.groups as u64);
+            bar.set_position(stage.group as u64);
+            bar.set_message(format!("{}: {}", stage.family, stage.action));
         })
     }
 }

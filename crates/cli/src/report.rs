@@ -1,11 +1,11 @@
-//! The report of a run, and the looks of tables.
+//! The report of a run; tables and lists of fields for all reports.
 
-use crate::words;
+use crate::display;
 use comfy_table::{ContentArrangement, Table, presets};
 use std::path::Path;
-use warpline::{Comparison, KernelRun, Origin, Outcome, RunOptions};
+use warpline::{CodeOrigin, Comparison, KernelRun, RunOptions, RunReport};
 
-/// An empty table with our looks.
+/// Returns an empty table in the style of all reports.
 pub(crate) fn table<'a>(header: impl IntoIterator<Item = &'a str>) -> Table {
     let mut table = Table::new();
     table
@@ -15,7 +15,7 @@ pub(crate) fn table<'a>(header: impl IntoIterator<Item = &'a str>) -> Table {
     table
 }
 
-/// A title, and below it one line per field.
+/// Formats a title and, below it, one line per field.
 pub(crate) fn fields(title: &str, rows: &[(&str, String)]) -> String {
     let width = rows.iter().map(|(label, _)| label.len()).max().unwrap_or(0);
     let mut text = format!("{title}\n");
@@ -25,111 +25,162 @@ pub(crate) fn fields(title: &str, rows: &[(&str, String)]) -> String {
     text
 }
 
-/// The report of a run.
+/// Formats the report of a run; `about` is the computation in one line.
 pub(crate) fn run(
-    outcome: &Outcome,
+    outcome: &RunReport,
+    about: Option<&str>,
     reason: Option<&str>,
     tuned: bool,
     data: Option<&Path>,
     options: &RunOptions,
 ) -> String {
     let device = &outcome.device;
-    let mut rows = vec![("device", device.description.clone())];
-    if let Some(reason) = reason {
-        rows.push(("because", reason.to_owned()));
-    }
-    rows.push(("problem", words::settings(&outcome.problem)));
+    let mut rows: Vec<(&str, String)> = Vec::new();
+    rows.extend(about.map(|about| ("computes", about.to_owned())));
+    rows.push(("device", device.description.clone()));
+    rows.extend(reason.map(|reason| ("no GPU", reason.to_owned())));
+    rows.push(("problem", display::settings(&outcome.problem)));
     rows.extend(data.map(|path| ("inputs", format!("from {}", path.display()))));
-    let by = if tuned { " (tuned)" } else { "" };
-    let config = words::settings(&outcome.config);
-    rows.push(("config", format!("{config}{by}")));
-    rows.push(("result", verdict(outcome)));
-    rows.extend(outcome.outputs.iter().map(|o| ("error", error(o))));
+    let selected_by = match (tuned, &outcome.fallback) {
+        (_, Some(_)) => " (baseline: the checker cannot decide the selected config)",
+        (true, None) => " (tuned)",
+        (false, None) => "",
+    };
+    let config = display::settings(&outcome.config);
+    rows.push(("config", format!("{config}{selected_by}")));
+    rows.extend(results(outcome).into_iter().map(|line| ("result", line)));
     if device.simulator {
-        rows.push(("counted", counted(outcome)));
-        rows.push(("time", simulated(outcome, options)));
+        rows.push(("counters", counters(outcome)));
+        rows.push(("time", simulator_time(outcome, options)));
     } else {
-        rows.push(("time", timed(outcome)));
+        rows.push(("time", gpu_time(outcome)));
         rows.extend(rate(outcome).map(|r| ("rate", r)));
     }
     fields(&format!("{} on {}", outcome.family, device.name), &rows)
 }
 
-/// How the kernels were made: the stages, and each kernel.
-pub(crate) fn made(outcome: &Outcome) -> String {
+/// Formats how the kernels were built: the time of each step, then each kernel.
+pub(crate) fn build(outcome: &RunReport) -> String {
     let times = &outcome.build;
     let mut stages = vec![("build", times.build), ("check", times.check)];
     if !outcome.device.simulator {
-        stages.extend([("print", times.print), ("JIT", times.jit)]);
+        stages.extend([("PTX", times.print), ("driver JIT", times.jit)]);
     }
     let stages: Vec<String> = stages
         .into_iter()
-        .map(|(stage, took)| format!("{stage} {}", words::seconds(took.as_secs_f64())))
+        .map(|(stage, took)| format!("{stage} {}", display::seconds(took.as_secs_f64())))
         .collect();
-    let mut rows = vec![("stages", stages.join(", "))];
+    let mut rows = vec![("time", stages.join(", "))];
     if let Some(fallback) = &outcome.fallback {
-        let selected = words::settings(&fallback.selected);
-        let text = format!("the selected config is undecided: {selected}");
+        let selected = display::settings(&fallback.selected);
+        let text = format!("used in place of the selected config, which is undecided: {selected}");
         rows.push(("baseline", text));
     }
     rows.extend(outcome.kernels.iter().map(|k| ("kernel", kernel(k))));
-    fields("made", &rows)
+    fields("kernel build", &rows)
 }
 
 fn kernel(kernel: &KernelRun) -> String {
     let [x, y, z] = kernel.grid;
     let origin = match kernel.origin {
         None => "",
-        Some(Origin::Compiled) => ", compiled by the driver",
-        Some(Origin::CompiledWhole) => ", compiled by the driver, whole",
-        Some(Origin::Disk) => ", from disk",
-        Some(Origin::Process) => ", from this process",
+        Some(CodeOrigin::Compiled) => ", compiled by the driver",
+        Some(CodeOrigin::CompiledWhole) => ", compiled by the driver as a whole program",
+        Some(CodeOrigin::Disk) => ", from the disk cache",
+        Some(CodeOrigin::Process) => ", from the cache of this process",
     };
     format!(
-        "{} ({}): {x}×{y}×{z} CTAs of {} threads with {} of shared memory{origin}",
+        "{} (hash {}): {x}×{y}×{z} CTAs, {} threads and {} of shared memory each{origin}",
         kernel.name,
         kernel.hash,
         kernel.threads,
-        words::bytes(kernel.shared_bytes.into())
+        display::bytes(kernel.shared_bytes.into())
     )
 }
 
-fn verdict(outcome: &Outcome) -> String {
-    let (all, wrong) = (outcome.elements(), outcome.failed());
-    match (wrong, outcome.same_bits) {
-        (0, true) => format!("good: all {all} elements are within their bounds"),
-        (0, false) => "WRONG: the repeats did not give the same bits".into(),
-        _ => format!("WRONG: {wrong} of {all} elements are outside their bounds"),
+/// PASS or FAIL: one line per output, and one more if repeats differ.
+fn results(outcome: &RunReport) -> Vec<String> {
+    let mut lines: Vec<String> = outcome.outputs.iter().map(result).collect();
+    if !outcome.same_bits {
+        lines.push("FAIL: repeated runs gave different bits".into());
+    }
+    lines
+}
+
+/// PASS or FAIL of one output, with its largest error.
+fn result(output: &Comparison) -> String {
+    match output.passed() {
+        true => format!("PASS: {}", within(output)),
+        false => format!("FAIL: {}", outside(output)),
     }
 }
 
-fn error(output: &Comparison) -> String {
-    let Some(worst) = &output.worst else {
-        return format!("{} has no elements", output.output);
-    };
-    let place = element(&output.output, &worst.index);
-    let mut text = format!("at most {}", words::small(output.max_error));
-    if worst.ratio > 0.0 {
-        text += &format!(
-            "; {place} comes nearest to its bound: {} of {}",
-            words::small(worst.error),
-            words::small(worst.bound)
+/// Formats `65536 elements within tolerance (worst error 0.51 ulp at c[46, 24], relative 3.9e-3)`.
+///
+/// The worst element is the one with the largest ratio of error to tolerance. The largest error in
+/// ulp would often be that of an element that cancels to almost zero, where the tolerance is wide.
+fn within(output: &Comparison) -> String {
+    let (name, elements) = (&output.output, output.elements);
+    match &output.worst {
+        None => format!("{name} has no elements to compare"),
+        Some(worst) if worst.error == 0.0 => {
+            format!("{elements} elements within tolerance (worst error 0 in {name})")
+        }
+        Some(worst) => format!(
+            "{elements} elements within tolerance (worst error {} ulp at {}, relative {})",
+            display::ulp(worst.ulp),
+            element(name, &worst.index),
+            display::relative(worst.relative)
+        ),
+    }
+}
+
+/// Formats `12 of 65536 elements outside tolerance (worst at c[46, 24]: got 1.25, …)`.
+pub(crate) fn outside(output: &Comparison) -> String {
+    let Comparison {
+        output: name,
+        elements,
+        failed,
+        never_written,
+        ..
+    } = output;
+    let failing = output.worst.as_ref().filter(|worst| worst.ratio > 1.0);
+    let mut details = Vec::new();
+    if *never_written > 0 {
+        details.push(format!("{never_written} never written"));
+    }
+    if let Some(worst) = failing {
+        let mut text = format!(
+            "worst at {}: got {}, expected {}",
+            element(name, &worst.index),
+            display::element(worst.value),
+            display::element(worst.expected)
         );
+        if worst.ulp.is_finite() {
+            text += &format!(
+                ", error {} ulp, relative {}, tolerance {} ulp",
+                display::ulp(worst.ulp),
+                display::relative(worst.relative),
+                display::ulp(worst.bound_ulp)
+            );
+        }
+        details.push(text);
     }
-    if output.never_written > 0 {
-        text += &format!("; {} elements were never written", output.never_written);
+    if details.is_empty() {
+        details.push(format!("{name} was written where it must stay unchanged"));
     }
-    text
+    let details = details.join("; ");
+    format!("{failed} of {elements} elements outside tolerance ({details})")
 }
 
-/// `c[3, 17]`.
-pub(crate) fn element(name: &str, index: &[usize]) -> String {
+/// Formats the position of an element: `c[3, 17]`.
+fn element(name: &str, index: &[usize]) -> String {
     let index: Vec<String> = index.iter().map(ToString::to_string).collect();
     format!("{name}[{}]", index.join(", "))
 }
 
-/// What the simulator counted, over all kernels.
-fn counted(outcome: &Outcome) -> String {
+/// Formats the simulator's counters, summed over all kernels.
+fn counters(outcome: &RunReport) -> String {
     let stats: Vec<_> = outcome
         .kernels
         .iter()
@@ -137,45 +188,45 @@ fn counted(outcome: &Outcome) -> String {
         .collect();
     let roles = stats.iter().flat_map(|s| &s.roles);
     let roles: Vec<String> = roles
-        .map(|r| format!("{} in role {}", words::count(r.instructions), r.name))
+        .map(|r| format!("{} in role {}", display::count(r.instructions), r.name))
         .collect();
     let sites = stats.iter().flat_map(|s| &s.sites);
     let conflicts: u64 = sites.map(|s| s.traffic.bank_conflicts).sum();
     format!(
-        "instructions: {}; bank conflicts: {}",
-        words::list(&roles, "and"),
-        words::count(conflicts)
+        "warp instructions: {}; shared-memory bank conflicts: {}",
+        display::list(&roles, "and"),
+        display::count(conflicts)
     )
 }
 
-fn simulated(outcome: &Outcome, options: &RunOptions) -> String {
+fn simulator_time(outcome: &RunReport, options: &RunOptions) -> String {
     format!(
-        "{} in the simulator (timing {}, seed {}), which is no measure of a GPU",
-        words::seconds(outcome.times.median_s),
+        "{} simulator time, not GPU time (timing {}, seed {})",
+        display::seconds(outcome.times.median_s),
         options.timing,
         options.seed
     )
 }
 
-fn timed(outcome: &Outcome) -> String {
+fn gpu_time(outcome: &RunReport) -> String {
     let times = &outcome.times;
     format!(
-        "{} (median of {}, from {} to {}; level-2 cache flushed before each)",
-        words::seconds(times.median_s),
+        "{} (median of {} launches, {} to {}; L2 flushed before each)",
+        display::seconds(times.median_s),
         times.all_s.len(),
-        words::seconds(times.least_s()),
-        words::seconds(times.most_s())
+        display::seconds(times.min_s()),
+        display::seconds(times.max_s())
     )
 }
 
-fn rate(outcome: &Outcome) -> Option<String> {
+fn rate(outcome: &RunReport) -> Option<String> {
     let rates = outcome.rates.as_ref()?;
-    let share = rates.memory_share.map_or(String::new(), |s| {
-        format!(" ({:.0} % of what the memory can do)", s * 100.0)
+    let share = rates.memory_fraction.map_or(String::new(), |s| {
+        format!(" ({:.0} % of peak memory bandwidth)", s * 100.0)
     });
     Some(format!(
         "{}B/s{share}, {}FLOP/s",
-        words::scaled(rates.bytes_per_s),
-        words::scaled(rates.flops_per_s)
+        display::si(rates.bytes_per_s),
+        display::si(rates.flops_per_s)
     ))
 }

@@ -1,22 +1,22 @@
-//! What a kernel needs of an SM: from ptxas where it is found, else our estimate.
+//! The resources of a kernel: reported by ptxas if found, else estimated.
 
 use crate::errors::Failure;
 use crate::report;
 use serde::Serialize;
 use std::fmt;
 use warpline_ir::{Kernel, Target};
-use warpline_ptx::ptxas::{Advisory, Entry, Ptxas, PtxasError};
-use warpline_ptx::{Estimate, Ptx};
+use warpline_ptx::ptxas::{Advisory, KernelReport, Ptxas, PtxasError};
+use warpline_ptx::{Ptx, ResourceEstimate};
 
-/// Where numbers come from.
+/// The source of the numbers.
 pub(crate) enum Assembler {
     /// ptxas.
     Found(Ptxas),
-    /// Our estimate, and why.
+    /// The estimate, and the reason that ptxas is not used.
     Missing(String),
 }
 
-/// What a kernel needs.
+/// The resources of a kernel.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Resources {
     kernel: String,
@@ -25,31 +25,31 @@ pub(crate) struct Resources {
     /// The version of ptxas.
     #[serde(skip_serializing_if = "Option::is_none")]
     ptxas: Option<String>,
-    /// Why ptxas was not asked.
+    /// The reason that ptxas is not used.
     #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<String>,
-    /// What ptxas says of the entry.
+    /// The report of ptxas on the kernel.
     #[serde(skip_serializing_if = "Option::is_none")]
-    entry: Option<Entry>,
+    entry: Option<KernelReport>,
     advisories: Vec<Advisory>,
-    /// What we know without ptxas, and our estimate of registers by role.
-    estimate: Estimate,
+    /// The resources known without ptxas, and the estimated registers of each role.
+    estimate: ResourceEstimate,
 }
 
 impl Assembler {
-    /// Finds ptxas. That there is none, or one of another version, is a normal
-    /// case; one that was named and does not run is not.
+    /// Finds ptxas. A missing ptxas or one of another version is not an error; a named one
+    /// that does not run is.
     pub(crate) fn find() -> Result<Self, Failure> {
         match Ptxas::find() {
             Ok(ptxas) => Ok(Self::Found(ptxas)),
             Err(e @ (PtxasError::NotFound | PtxasError::WrongVersion { .. })) => {
                 Ok(Self::Missing(e.to_string()))
             }
-            Err(e) => Err(Failure::input("bad-ptxas", e.to_string())),
+            Err(e) => Err(Failure::bad_input("bad-ptxas", e.to_string())),
         }
     }
 
-    /// What a kernel needs.
+    /// Returns the resources of a kernel.
     pub(crate) fn resources(
         &self,
         kernel: &Kernel,
@@ -63,17 +63,17 @@ impl Assembler {
             why: None,
             entry: None,
             advisories: Vec::new(),
-            estimate: Estimate::of(kernel, target),
+            estimate: ResourceEstimate::of(kernel, target),
         };
         match self {
             Self::Missing(why) => resources.why = Some(why.clone()),
             Self::Found(ptxas) => {
                 let made = ptxas
                     .assemble(&ptx.text, target.name)
-                    .map_err(|e| Failure::refused("ptxas-refused", e.to_string()))?;
+                    .map_err(|e| Failure::bad_result("ptxas-rejected", e.to_string()))?;
                 resources.source = "ptxas";
                 resources.ptxas = Some(ptxas.version.clone());
-                resources.entry = made.report.entry(&ptx.entry).cloned();
+                resources.entry = made.report.kernel(&ptx.entry).cloned();
                 resources.advisories = made.report.advisories;
             }
         }
@@ -82,14 +82,14 @@ impl Assembler {
 }
 
 impl Resources {
-    /// Set where ptxas made another kernel than the one that was asked for.
+    /// Returns a failure if ptxas compiled something other than the kernel as written.
     pub(crate) fn failure(&self) -> Option<Failure> {
         let bad = self.advisories.iter().find(|a| a.is_error())?;
         let text = format!(
-            "ptxas did not make kernel {} as it was written: {} ({})",
+            "ptxas changed kernel {}: {} ({})",
             self.kernel, bad.text, bad.code
         );
-        Some(Failure::refused("ptxas-advisory", text))
+        Some(Failure::bad_result("ptxas-advisory", text))
     }
 }
 
@@ -100,7 +100,7 @@ impl fmt::Display for Resources {
         if let Some(entry) = &self.entry {
             rows.push((
                 "registers",
-                format!("{} per thread at entry", entry.registers),
+                format!("{} per thread at launch", entry.registers),
             ));
             rows.push((
                 "spills",
@@ -114,17 +114,20 @@ impl fmt::Display for Resources {
             .entry
             .as_ref()
             .map_or(e.barriers, |entry| entry.barriers);
-        rows.push(("threads", e.threads.to_string()));
-        rows.push(("shared", format!("{} bytes, dynamic", e.shared_bytes)));
+        rows.push(("threads", format!("{} per CTA", e.threads)));
+        rows.push((
+            "shared",
+            format!("{} bytes of dynamic shared memory per CTA", e.shared_bytes),
+        ));
         rows.push((
             "barriers",
-            format!("{barriers}, and {} mbarriers", e.mbarriers),
+            format!("{barriers} named barriers, {} mbarriers", e.mbarriers),
         ));
         for role in &e.roles {
             rows.push((
                 "role",
                 format!(
-                    "{}: warps {}, about {} of {} registers (our estimate)",
+                    "{}: {} warps, about {} of {} registers per thread (estimate)",
                     role.name, role.warps, role.registers, role.budget
                 ),
             ));
@@ -132,10 +135,10 @@ impl fmt::Display for Resources {
         for advisory in &self.advisories {
             rows.push(("advisory", format!("{} ({})", advisory.text, advisory.code)));
         }
-        rows.extend(self.why.as_ref().map(|why| ("why", why.clone())));
+        rows.extend(self.why.as_ref().map(|why| ("no ptxas", why.clone())));
         let source = match &self.ptxas {
             Some(version) => format!("ptxas {version}"),
-            None => "our estimate".into(),
+            None => "an estimate".into(),
         };
         f.write_str(&report::fields(
             &format!("kernel {}, from {source}", self.kernel),

@@ -1,41 +1,44 @@
-//! Tensors that a run reads from files and leaves in files.
+//! Reads the inputs of a run from files; writes its inputs and outputs.
 
 use crate::errors::Failure;
 use crate::file;
 use std::path::{Path, PathBuf};
-use warpline::data::{self, SAFETENSORS, Source};
+use warpline::data::{self, SAFETENSORS, TensorFiles};
 use warpline::kernels::HostTensor;
-use warpline::{RunData, Tensors, estimate};
-use warpline_family::AnyWork;
+use warpline::{RunData, RunTensors, estimate};
+use warpline_family::AnyWorkload;
 
-/// The inputs of work, from a source.
-pub(crate) fn read(work: &dyn AnyWork, source: &Source) -> Result<RunData, Failure> {
-    estimate::fits_host(work)?;
+/// Reads the inputs of a workload from a source.
+pub(crate) fn read(work: &dyn AnyWorkload, source: &TensorFiles) -> Result<RunData, Failure> {
+    estimate::check_host_memory(work)?;
     Ok(RunData::new(source.tensors(&work.inputs())?))
 }
 
-/// Where the tensors of a run go: to one file, or to a folder with one for each.
+/// The destination of a run's tensors: one file, or a folder with one file per tensor.
 pub(crate) struct Destination {
     path: PathBuf,
-    in_one: bool,
+    is_single_file: bool,
 }
 
 impl Destination {
-    /// Refuses at once what could not be written after the run.
+    /// Rejects, before the run, a path that cannot be written after it.
     pub(crate) fn new(path: &Path) -> Result<Self, Failure> {
-        let in_one = path.extension().is_some_and(|end| end == SAFETENSORS);
-        match in_one {
+        let is_single_file = path.extension().is_some_and(|end| end == SAFETENSORS);
+        match is_single_file {
             true => file::can_write(path)?,
             false => file::can_write_folder(path).map(|_| ())?,
         }
         let path = path.to_owned();
-        Ok(Self { path, in_one })
+        Ok(Self {
+            path,
+            is_single_file,
+        })
     }
 
     /// Writes the inputs and the outputs.
-    pub(crate) fn save(&self, tensors: &Tensors) -> Result<(), Failure> {
+    pub(crate) fn save(&self, tensors: &RunTensors) -> Result<(), Failure> {
         let all: Vec<&HostTensor> = tensors.inputs.iter().chain(&tensors.outputs).collect();
-        if self.in_one {
+        if self.is_single_file {
             return file::write(&self.path, data::encode(&all)?);
         }
         let name = |t: &&HostTensor| format!("{}.{}", t.spec.name, data::BIN);
@@ -43,7 +46,7 @@ impl Destination {
         file::write_folder(&self.path, &files)
     }
 
-    /// Where they are.
+    /// Returns the path.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }

@@ -1,11 +1,11 @@
-//! R12: tiles that share bytes are in use one after the other.
+//! R12: aliased tiles are not in use at the same time.
 
-use crate::bug::{Bug, Built, Executor, Form};
-use crate::case::Case;
+use crate::bug::{Bug, Built, ExpectedRun, Version};
+use crate::case::CorpusCase;
 use crate::kit::{BYTES, Ring, WORDS};
 use crate::mark::{Source, this_file};
-use crate::trial::Trial;
-use warpline_ir::build::*;
+use crate::template::LaunchTemplate;
+use warpline_ir::builder::*;
 use warpline_ir::{FaultKind, Kernel, Target};
 
 const SOURCE: Source = this_file!("aliases.rs");
@@ -13,36 +13,36 @@ const SOURCE: Source = this_file!("aliases.rs");
 pub(crate) const BUGS: &[Bug] = &[Bug {
     name: "flash-attention-2754",
     reference: "Dao-AILab/flash-attention#2754",
-    title: "the output is staged in the bytes of Q, which has been given back",
+    title: "the output is staged in the bytes of Q after Q has been released",
     rule: "R12.alias",
-    executor: Executor::Faults(&[FaultKind::Race, FaultKind::MissingProxyFence]),
+    executor: ExpectedRun::Faults(&[FaultKind::Race, FaultKind::MissingProxyFence]),
     build: output_over_query,
 }];
 
-/// With one tile per CTA nothing follows. In a persistent loop the next Q
-/// comes as soon as this one is given back, and meets the output there.
-fn output_over_query(form: Form) -> Built {
+/// With one tile per CTA nothing follows. In a persistent loop the producer loads the next Q as soon as
+/// this one is released, into the bytes of the output.
+fn output_over_query(version: Version) -> Built {
     let kernel = Kernel::build("output_over_query", &Target::default(), |k| {
         let tiles = k.param::<u32>("tiles");
         let (x, y) = (k.pointer::<f32>("x"), k.pointer::<f32>("y"));
         let ring = Ring::new(k, "q", 1, 1);
-        let o = k.tile::<f32>("o", 1, WORDS).plain().alias(ring.slots);
+        let o = k.tile::<f32>("o", 1, WORDS).unswizzled().alias(ring.slots);
         let o = o.declare().whole();
         k.role("load").body(|| {
-            let at = ring.fills();
+            let at = ring.producer_cursor();
             elect(|| steps(tiles).each(|i| ring.fill(at, x, i)));
         });
         k.role("math").body(|| {
-            let at = ring.reads();
+            let at = ring.consumer_cursor();
             let q = ring.slots.stage(0u32);
             steps(tiles).each(|i| {
-                let give_back = || ring.empty.at(0u32).arrive();
+                let release_slot = || ring.empty.at(0u32).arrive();
                 ring.full.at(0u32).wait(at.parity());
                 let value = q.load(0u32, lane_id());
                 fence_async();
                 warp_sync();
-                if !form.is_repaired() {
-                    elect(give_back);
+                if !version.is_repaired() {
+                    elect(release_slot);
                 }
                 o.store(0u32, lane_id(), value); // BUG: the next Q may be there
                 fence_async();
@@ -51,8 +51,8 @@ fn output_over_query(form: Form) -> Built {
                     bulk_store(o, y.address(i * WORDS), BYTES);
                     bulk_commit();
                     bulk_wait_read(0);
-                    if form.is_repaired() {
-                        give_back();
+                    if version.is_repaired() {
+                        release_slot();
                     }
                 });
                 warp_sync();
@@ -60,9 +60,12 @@ fn output_over_query(form: Form) -> Built {
             });
         });
     })?;
-    Ok(Case {
+    Ok(CorpusCase {
         kernel,
         line: SOURCE.marked(),
-        trial: Trial::of(1).number(3).buffer(3 * BYTES).buffer(3 * BYTES),
+        launch: LaunchTemplate::of(1)
+            .number(3)
+            .buffer(3 * BYTES)
+            .buffer(3 * BYTES),
     })
 }

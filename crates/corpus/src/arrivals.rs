@@ -1,11 +1,11 @@
-//! R1: the arrivals of a phase are as many as the barrier was told.
+//! R1: a phase receives as many arrivals as its mbarrier counts.
 
-use crate::bug::{Bug, Built, Executor, Form};
-use crate::case::Case;
+use crate::bug::{Bug, Built, ExpectedRun, Version};
+use crate::case::CorpusCase;
 use crate::kit::{BYTES, Ring};
 use crate::mark::{Source, this_file};
-use crate::trial::Trial;
-use warpline_ir::build::*;
+use crate::template::LaunchTemplate;
+use warpline_ir::builder::*;
 use warpline_ir::{FaultKind, Kernel, Target};
 
 const SOURCE: Source = this_file!("arrivals.rs");
@@ -14,76 +14,74 @@ pub(crate) const BUGS: &[Bug] = &[
     Bug {
         name: "cutlass-2418",
         reference: "NVIDIA/cutlass#2418",
-        title: "thread 0 of the CTA signals for the consumers, but belongs to the producer",
+        title: "thread 0 of the CTA arrives for the consumers, but belongs to the producer",
         rule: "R1.arrivals",
-        executor: Executor::Faults(&[FaultKind::Deadlock]),
-        build: signalling_thread,
+        executor: ExpectedRun::Faults(&[FaultKind::Deadlock]),
+        build: signaling_thread,
     },
     Bug {
         name: "thunderkittens-115",
         reference: "HazyResearch/ThunderKittens#115",
-        title: "a fourth consumer joins a kernel whose barriers count three",
+        title: "a fourth consumer is added, but the mbarriers count three arrivals",
         rule: "R1.arrivals",
-        executor: Executor::Faults(&[FaultKind::Race, FaultKind::Deadlock, FaultKind::Barrier]),
+        executor: ExpectedRun::Faults(&[FaultKind::Race, FaultKind::Deadlock, FaultKind::Barrier]),
         build: fourth_consumer,
     },
 ];
 
-/// A pipeline class for kernels without roles: whoever releases a slot, thread
-/// 0 of the CTA arrives. In a kernel with roles it is the producer's, and no
-/// slot is ever given back.
-fn signalling_thread(form: Form) -> Built {
-    let kernel = Kernel::build("signalling_thread", &Target::default(), |k| {
+/// A pipeline class for kernels without roles lets thread 0 of the CTA arrive for every release. In a
+/// kernel with roles that thread belongs to the producer, and no slot is ever released.
+fn signaling_thread(version: Version) -> Built {
+    let kernel = Kernel::build("signaling_thread", &Target::default(), |k| {
         let (n, x) = (k.param::<u32>("n"), k.pointer::<f32>("x"));
         let ring = Ring::new(k, "ring", 2, 1);
         k.role("load").body(|| {
             elect(|| {
-                let at = ring.fills();
+                let at = ring.producer_cursor();
                 steps(n).each(|i| {
-                    ring.empty.at(at.stage()).wait(at.parity()); // BUG: nobody gives slots back
-                    ring.bring(at.stage(), x, i);
+                    ring.empty.at(at.stage()).wait(at.parity()); // BUG: no thread releases slots
+                    ring.load_slot(at.stage(), x, i);
                     at.advance();
                 });
             });
         });
         k.role("math").body(|| {
-            let at = ring.reads();
+            let at = ring.consumer_cursor();
             steps(n).each(|_| {
                 let empty = ring.empty.at(at.stage());
                 ring.full.at(at.stage()).wait(at.parity());
-                ring.look(at.stage());
+                ring.read_slot(at.stage());
                 fence_async();
                 warp_sync();
-                let signals = form.pick(thread_id(), lane_id()).eq(0u32);
+                let signals = version.pick(thread_id(), lane_id()).eq(0u32);
                 if_(signals, || empty.arrive());
                 at.advance();
             });
         });
     })?;
-    Ok(Case {
+    Ok(CorpusCase {
         kernel,
         line: SOURCE.marked(),
-        trial: Trial::of(1).number(5).buffer(5 * BYTES),
+        launch: LaunchTemplate::of(1).number(5).buffer(5 * BYTES),
     })
 }
 
-/// The report says that the kernel hangs with four consumers in place of
-/// three, and no more; that the barriers still count three is what rule R1
-/// would find in it.
-fn fourth_consumer(form: Form) -> Built {
+/// The report only says that the kernel hangs with four consumers instead of three. The mbarriers
+/// that still count three are a reconstruction after rule R1.
+fn fourth_consumer(version: Version) -> Built {
     let kernel = Kernel::build("fourth_consumer", &Target::default(), |k| {
         let (n, x) = (k.param::<u32>("n"), k.pointer::<f32>("x"));
-        let ring = Ring::new(k, "ring", 2, form.pick(3, 4));
+        let ring = Ring::new(k, "ring", 2, version.pick(3, 4));
         k.role("load").body(|| {
-            let at = ring.fills();
+            let at = ring.producer_cursor();
             elect(|| steps(n).each(|i| ring.fill(at, x, i)));
         });
         for consumer in ["math0", "math1", "math2", "math3"] {
             k.role(consumer).body(|| {
-                let at = ring.reads();
+                let at = ring.consumer_cursor();
                 steps(n).each(|_| {
                     ring.full.at(at.stage()).wait(at.parity());
-                    ring.look(at.stage());
+                    ring.read_slot(at.stage());
                     fence_async();
                     warp_sync();
                     elect_lane(|| ring.empty.at(at.stage()).arrive()); // BUG: one too many
@@ -92,9 +90,9 @@ fn fourth_consumer(form: Form) -> Built {
             });
         }
     })?;
-    Ok(Case {
+    Ok(CorpusCase {
         kernel,
         line: SOURCE.marked(),
-        trial: Trial::of(1).number(5).buffer(5 * BYTES),
+        launch: LaunchTemplate::of(1).number(5).buffer(5 * BYTES),
     })
 }

@@ -1,6 +1,6 @@
-//! A bug of the corpus, and the list of them.
+//! The bugs of the corpus.
 
-use crate::case::Case;
+use crate::case::CorpusCase;
 use std::fmt;
 use std::sync::LazyLock;
 use warpline_ir::{BuildErrors, FaultKind};
@@ -8,64 +8,64 @@ use warpline_ir::{BuildErrors, FaultKind};
 /// A public bug.
 #[derive(Clone, Copy, Debug)]
 pub struct Bug {
-    /// Its name here.
+    /// The name of the bug in the corpus.
     pub name: &'static str,
-    /// Where it was reported: `owner/repository#number`, or what it is of.
+    /// The report, `owner/repository#number`, or another source.
     pub reference: &'static str,
-    /// What went wrong, as a sentence.
+    /// The bug in one sentence, without a full stop.
     pub title: &'static str,
-    /// The code of the rule that refuses it.
+    /// The code of the rule that the broken version breaks.
     pub rule: &'static str,
-    /// What the CPU executor makes of it.
-    pub executor: Executor,
-    pub(crate) build: fn(Form) -> Built,
+    /// The result of the broken version on the CPU executor.
+    pub executor: ExpectedRun,
+    pub(crate) build: fn(Version) -> Built,
 }
 
-/// A case, or why its kernel could not be built.
-pub(crate) type Built = Result<Case, BuildErrors>;
+/// A kernel of the corpus, or the errors of the builder.
+pub(crate) type Built = Result<CorpusCase, BuildErrors>;
 
-/// The two forms of a bug.
+/// The two versions of a kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Form {
-    /// As it was reported.
+pub enum Version {
+    /// With the bug.
     Broken,
-    /// As it is right.
+    /// Without the bug.
     Repaired,
 }
 
-impl Form {
-    /// Is it the repaired form?
+impl Version {
+    /// Is it the repaired version?
     pub(crate) fn is_repaired(self) -> bool {
-        self == Form::Repaired
+        self == Version::Repaired
     }
 
-    /// One of two values, by form.
+    /// Returns one of two values, by version.
     pub(crate) fn pick<T>(self, broken: T, repaired: T) -> T {
         match self {
-            Form::Broken => broken,
-            Form::Repaired => repaired,
+            Version::Broken => broken,
+            Version::Repaired => repaired,
         }
     }
 }
 
-/// What the CPU executor makes of a broken form; repaired ones run clean.
+/// The result of a broken version on the CPU executor. Repaired versions run without a fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Executor {
-    /// Under some schedule it ends in a fault of one of these kinds.
+pub enum ExpectedRun {
+    /// Some schedule ends in a fault of one of these kinds.
     Faults(&'static [FaultKind]),
-    /// It runs through under every schedule tried, for this reason.
-    Blind(&'static str),
+    /// No schedule shows a fault, for this reason.
+    Clean(&'static str),
 }
 
 impl Bug {
-    /// The kernel as it was reported.
-    pub fn broken(&self) -> Result<Case, BuildErrors> {
-        (self.build)(Form::Broken)
+    /// Builds the kernel with the bug.
+    pub fn broken(&self) -> Result<CorpusCase, BuildErrors> {
+        (self.build)(Version::Broken)
     }
 
-    /// The kernel as it is right.
-    pub fn repaired(&self) -> Result<Case, BuildErrors> {
-        (self.build)(Form::Repaired)
+    /// Builds the kernel without the bug.
+    pub fn repaired(&self) -> Result<CorpusCase, BuildErrors> {
+        (self.build)(Version::Repaired)
     }
 }
 
@@ -96,13 +96,13 @@ const GROUPS: &[&[Bug]] = &[
     crate::global::BUGS,
 ];
 
-/// Every bug, in the order of the rules.
+/// Returns every bug, in the order of the rules.
 pub fn all() -> &'static [Bug] {
     static ALL: LazyLock<Vec<Bug>> = LazyLock::new(|| GROUPS.concat());
     &ALL
 }
 
-/// A bug by its name.
+/// Returns the bug with this name.
 pub fn find(name: &str) -> Option<&'static Bug> {
     all().iter().find(|bug| bug.name == name)
 }

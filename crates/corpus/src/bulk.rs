@@ -1,11 +1,11 @@
-//! R6: who waits for a bulk store is the thread that issued it.
+//! R6: the thread that issued a bulk store waits for it.
 
-use crate::bug::{Bug, Built, Executor, Form};
-use crate::case::Case;
+use crate::bug::{Bug, Built, ExpectedRun, Version};
+use crate::case::CorpusCase;
 use crate::kit::{BYTES, WORDS};
 use crate::mark::{Source, this_file};
-use crate::trial::Trial;
-use warpline_ir::build::*;
+use crate::template::LaunchTemplate;
+use warpline_ir::builder::*;
 use warpline_ir::{FaultKind, Kernel, Target};
 
 const SOURCE: Source = this_file!("bulk.rs");
@@ -14,32 +14,32 @@ pub(crate) const BUGS: &[Bug] = &[
     Bug {
         name: "fast-cu-kernel-12",
         reference: "pranjalssh/fast.cu, kernel 12",
-        title: "all threads wait for bulk groups that one of them has issued",
+        title: "all threads wait for bulk groups, but only one thread has issued them",
         rule: "R6.bulk",
-        executor: Executor::Faults(&[FaultKind::Race]),
-        build: everybody_waits,
+        executor: ExpectedRun::Faults(&[FaultKind::Race]),
+        build: all_threads_wait,
     },
     Bug {
         name: "transformer-engine-3417",
         reference: "NVIDIA/TransformerEngine#3417",
-        title: "the leader waits for its store, and nobody waits for the leader",
+        title: "one thread waits for its store, but no barrier makes the others wait for that thread",
         rule: "R6.bulk",
-        executor: Executor::Faults(&[FaultKind::Race]),
-        build: nobody_is_told,
+        executor: ExpectedRun::Faults(&[FaultKind::Race]),
+        build: no_barrier_after_wait,
     },
 ];
 
-/// Groups belong to the thread that commits them: for every other thread there
-/// is nothing to wait for, and it writes into a buffer that is being stored.
-fn everybody_waits(form: Form) -> Built {
-    let kernel = Kernel::build("everybody_waits", &Target::default(), |k| {
+/// A bulk group belongs to the thread that commits it. The wait of every other thread returns at
+/// once, and the thread overwrites a buffer that is still being stored.
+fn all_threads_wait(version: Version) -> Built {
+    let kernel = Kernel::build("all_threads_wait", &Target::default(), |k| {
         let (n, y) = (k.param::<u32>("n"), k.pointer::<f32>("y"));
-        let c = k.tile::<f32>("c", 4, WORDS).plain().declare().whole();
+        let c = k.tile::<f32>("c", 4, WORDS).unswizzled().declare().whole();
         k.role("math").warpgroups(1).body(|| {
             steps(n).each(|i| {
-                match form {
-                    Form::Broken => bulk_wait_read(0),
-                    Form::Repaired => {
+                match version {
+                    Version::Broken => bulk_wait_read(0),
+                    Version::Repaired => {
                         elect(|| bulk_wait_read(0));
                         cta_sync();
                     }
@@ -55,18 +55,22 @@ fn everybody_waits(form: Form) -> Built {
             elect(|| bulk_wait_read(0));
         });
     })?;
-    Ok(Case {
+    Ok(CorpusCase {
         kernel,
         line: SOURCE.marked(),
-        trial: Trial::of(1).number(3).buffer(3 * 4 * BYTES),
+        launch: LaunchTemplate::of(1).number(3).buffer(3 * 4 * BYTES),
     })
 }
 
-/// The wait is where it must be, but no barrier comes after it.
-fn nobody_is_told(form: Form) -> Built {
-    let kernel = Kernel::build("nobody_is_told", &Target::default(), |k| {
+/// The issuing thread waits, but no barrier follows.
+fn no_barrier_after_wait(version: Version) -> Built {
+    let kernel = Kernel::build("no_barrier_after_wait", &Target::default(), |k| {
         let (n, y) = (k.param::<u32>("n"), k.pointer::<f32>("y"));
-        let out = k.tile::<f32>("out", 4, WORDS).plain().declare().whole();
+        let out = k
+            .tile::<f32>("out", 4, WORDS)
+            .unswizzled()
+            .declare()
+            .whole();
         k.role("all").warps(4).body(|| {
             steps(n).each(|i| {
                 out.store(warp_id(), lane_id(), 1.0); // BUG: the store may still read it
@@ -77,15 +81,15 @@ fn nobody_is_told(form: Form) -> Built {
                     bulk_commit();
                     bulk_wait_read(0);
                 });
-                if form.is_repaired() {
+                if version.is_repaired() {
                     cta_sync();
                 }
             });
         });
     })?;
-    Ok(Case {
+    Ok(CorpusCase {
         kernel,
         line: SOURCE.marked(),
-        trial: Trial::of(1).number(3).buffer(3 * 4 * BYTES),
+        launch: LaunchTemplate::of(1).number(3).buffer(3 * 4 * BYTES),
     })
 }

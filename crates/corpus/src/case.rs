@@ -1,57 +1,54 @@
-//! One form of a bug: a kernel, where it goes wrong, and how to run it.
+//! One version of a bug: the kernel, the line of the bug and a launch.
 
-use crate::mark::Line;
-use crate::trial::Trial;
-use warpline_check::{Refusal, Report, Rule, examine};
+use crate::mark::MarkedLine;
+use crate::template::LaunchTemplate;
+use warpline_check::codes::R13_LAUNCH;
+use warpline_check::{Diagnostic, Report, examine};
 use warpline_ir::{Arg, Fault, Kernel, Target};
 
 /// A kernel of the corpus.
 #[derive(Clone, Debug)]
-pub struct Case {
+pub struct CorpusCase {
     /// The kernel.
     pub kernel: Kernel,
-    /// Where the broken form must be refused.
-    pub line: Line,
-    /// How it can be run.
-    pub trial: Trial,
+    /// The line at which the checker must refute the broken version.
+    pub line: MarkedLine,
+    /// A launch of the kernel.
+    pub launch: LaunchTemplate,
 }
 
-/// What a launch must keep to: tensor maps get base and strides from it.
-const LAUNCH: Rule = Rule {
-    code: "R13.launch",
-    holds: "base, extents and strides of a tensor map are what the hardware takes",
-};
-
-impl Case {
-    /// What the checker says of the kernel, and of its launch.
+impl CorpusCase {
+    /// Checks the kernel and its launch.
     pub fn examine(&self, target: &Target) -> Report {
         let mut report = examine(&self.kernel, target);
-        report.refusals.extend(self.refused_launch());
+        report.diagnostics.extend(self.illegal_launch());
         report
     }
 
-    /// The refusal of a tensor map that the launch passes.
-    fn refused_launch(&self) -> Option<Refusal> {
-        let launch = self.trial.launch(&mut |_| 1 << 20);
+    /// Returns the diagnostic of an illegal tensor that the launch passes.
+    fn illegal_launch(&self) -> Option<Diagnostic> {
+        let launch = self.launch.instantiate(&mut |_| 1 << 20);
         let params = self.kernel.params.iter().zip(&launch.args);
-        let refused = params.filter_map(|(param, arg)| match arg {
-            Arg::TensorMap(map) if map.decl.broken_rule().is_none() => {
+        let illegal = params.filter_map(|(param, arg)| match arg {
+            Arg::TensorMap(map) if map.decl.violated_rule().is_none() => {
                 map.check().err().map(|fault| (param, fault))
             }
             _ => None,
         });
-        let (param, Fault { text, .. }) = { refused }.next()?;
-        Some(Refusal {
-            rule: LAUNCH,
-            text: format!("tensor map {}: {text}", param.name),
+        let (param, Fault { text, .. }) = { illegal }.next()?;
+        Some(Diagnostic {
+            rule: R13_LAUNCH,
+            text: format!("{}: tensor map `{}`: {text}", R13_LAUNCH.title, param.name),
+            label: String::new(),
+            cause: None,
             role: None,
             at: self.kernel.locs.author(param.loc),
             stack: self.kernel.locs.stack(param.loc).to_vec(),
             undecided: false,
-            others: Vec::new(),
+            labels: Vec::new(),
             help: None,
             trace: Vec::new(),
-            witness: None,
+            counterexample: None,
         })
     }
 }

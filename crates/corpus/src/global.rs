@@ -1,11 +1,11 @@
-//! R18: global memory between threads and engines.
+//! R18: synchronization through global memory.
 
-use crate::bug::{Bug, Built, Executor, Form};
-use crate::case::Case;
+use crate::bug::{Bug, Built, ExpectedRun, Version};
+use crate::case::CorpusCase;
 use crate::kit::{BYTES, WORDS};
 use crate::mark::{Source, this_file};
-use crate::trial::Trial;
-use warpline_ir::build::*;
+use crate::template::LaunchTemplate;
+use warpline_ir::builder::*;
 use warpline_ir::{FaultKind, Kernel, MemoryOrder, Scope, Target};
 
 const SOURCE: Source = this_file!("global.rs");
@@ -16,15 +16,15 @@ pub(crate) const BUGS: &[Bug] = &[
         reference: "deepseek-ai/DeepEP#632",
         title: "TMA reads global memory that threads have written, without a proxy fence",
         rule: "R18.proxy",
-        executor: Executor::Blind("proxy fences of global memory are not looked for"),
+        executor: ExpectedRun::Clean("the executor does not check proxy fences of global memory"),
         build: stale_copy,
     },
     Bug {
         name: "flags-in-a-circle",
         reference: "chained scans (decoupled look-back) without a first tile",
-        title: "every CTA waits for its neighbour's flag before it raises its own",
+        title: "every CTA waits for its neighbor's flag before it sets its own",
         rule: "R18.cycle",
-        executor: Executor::Faults(&[FaultKind::Deadlock, FaultKind::Limit]),
+        executor: ExpectedRun::Faults(&[FaultKind::Deadlock, FaultKind::Limit]),
         build: circle,
     },
     Bug {
@@ -32,7 +32,7 @@ pub(crate) const BUGS: &[Bug] = &[
         reference: "PTX ISA, cp.async.bulk.wait_group: .read waits for the reads of the source only",
         title: "a flag publishes a bulk store that has read its source and may not be complete",
         rule: "R18.complete",
-        executor: Executor::Faults(&[FaultKind::Race]),
+        executor: ExpectedRun::Faults(&[FaultKind::Race]),
         build: published_early,
     },
     Bug {
@@ -40,65 +40,72 @@ pub(crate) const BUGS: &[Bug] = &[
         reference: "two spin locks, taken as A, B and as B, A",
         title: "two roles take two locks in opposite orders",
         rule: "R18.locks",
-        executor: Executor::Faults(&[FaultKind::Deadlock, FaultKind::Limit]),
+        executor: ExpectedRun::Faults(&[FaultKind::Deadlock, FaultKind::Limit]),
         build: opposite_locks,
     },
 ];
 
-/// What the threads wrote and met over is there for other threads, not yet for
-/// the engine that copies it.
-fn stale_copy(form: Form) -> Built {
+/// After the barrier the writes are visible to other threads, but not yet to the async proxy.
+fn stale_copy(version: Version) -> Built {
     let kernel = Kernel::build("stale_copy", &Target::default(), |k| {
         let x = k.pointer::<f32>("x");
-        let slot = k.tile::<f32>("slot", 1, WORDS).plain().declare().whole();
-        let full = k.barrier("full", 1).count(1).at(0u32);
+        let slot = k
+            .tile::<f32>("slot", 1, WORDS)
+            .unswizzled()
+            .declare()
+            .whole();
+        let full = k.barrier("full", 1).arrivals(1).at(0u32);
         k.role("all").body(|| {
             x.store(lane_id(), 1.0);
-            if form.is_repaired() {
+            if version.is_repaired() {
                 fence_async_global();
             }
             cta_sync();
             elect(|| {
-                bulk_load(slot, x.address(0u32), BYTES, full); // BUG: may bring what was there
+                bulk_load(slot, x.address(0u32), BYTES, full); // BUG: may load old bytes
                 full.arrive_expect(BYTES);
             });
             full.wait(0u32);
             slot.load(0u32, lane_id());
         });
     })?;
-    Ok(Case {
+    Ok(CorpusCase {
         kernel,
         line: SOURCE.marked(),
-        trial: Trial::of(1).buffer(BYTES),
+        launch: LaunchTemplate::of(1).buffer(BYTES),
     })
 }
 
-/// The first CTA of a chain waits for nobody; here it waits for the last.
-fn circle(form: Form) -> Built {
+/// The first CTA of a chain must not wait; here it waits for the last one.
+fn circle(version: Version) -> Built {
     let kernel = Kernel::build("circle", &Target::default(), |k| {
         let flags = k.flags("flags");
         k.role("all").body(|| {
             let before = (cta_id() + grid_ctas() - 1) % grid_ctas();
-            match form {
-                Form::Broken => flags.wait(before, 1u32), // BUG: nobody goes first
-                Form::Repaired => if_(cta_id().gt(0u32), || flags.wait(before, 1u32)),
+            match version {
+                Version::Broken => flags.wait(before, 1u32), // BUG: no CTA starts the chain
+                Version::Repaired => if_(cta_id().gt(0u32), || flags.wait(before, 1u32)),
             }
             flags.signal(cta_id());
         });
     })?;
-    Ok(Case {
+    Ok(CorpusCase {
         kernel,
         line: SOURCE.marked(),
-        trial: Trial::of(4).buffer(BYTES),
+        launch: LaunchTemplate::of(4).buffer(BYTES),
     })
 }
 
-/// The CTA that waits reads bytes that are still on their way.
-fn published_early(form: Form) -> Built {
+/// The waiting CTA reads bytes that the store has not written yet.
+fn published_early(version: Version) -> Built {
     let kernel = Kernel::build("published_early", &Target::default(), |k| {
         let (flags, row) = (k.flags("flags"), k.pointer::<f32>("row"));
         let out = k.pointer::<f32>("out");
-        let slot = k.tile::<f32>("slot", 1, WORDS).plain().declare().whole();
+        let slot = k
+            .tile::<f32>("slot", 1, WORDS)
+            .unswizzled()
+            .declare()
+            .whole();
         k.role("all").body(|| {
             if_else(
                 cta_id().eq(0u32),
@@ -109,11 +116,11 @@ fn published_early(form: Form) -> Built {
                     elect(|| {
                         bulk_store(slot, row.address(0u32), BYTES);
                         bulk_commit();
-                        match form {
-                            Form::Broken => bulk_wait_read(0),
-                            Form::Repaired => bulk_wait(0),
+                        match version {
+                            Version::Broken => bulk_wait_read(0),
+                            Version::Repaired => bulk_wait(0),
                         }
-                        flags.signal(0u32); // BUG: the row may not be there yet
+                        flags.signal(0u32); // BUG: the row may not be complete
                     });
                 },
                 || {
@@ -123,32 +130,35 @@ fn published_early(form: Form) -> Built {
             );
         });
     })?;
-    Ok(Case {
+    Ok(CorpusCase {
         kernel,
         line: SOURCE.marked(),
-        trial: Trial::of(2).buffer(BYTES).buffer(BYTES).buffer(BYTES),
+        launch: LaunchTemplate::of(2)
+            .buffer(BYTES)
+            .buffer(BYTES)
+            .buffer(BYTES),
     })
 }
 
-/// Each role holds one lock and waits for the other's.
-fn opposite_locks(form: Form) -> Built {
+/// Each role holds one lock and waits for the lock of the other.
+fn opposite_locks(version: Version) -> Built {
     let kernel = Kernel::build("opposite_locks", &Target::default(), |k| {
         let (a, b) = (k.pointer::<u32>("a"), k.pointer::<u32>("b"));
         let guarded = k.pointer::<u32>("guarded");
         let take = |lock: Global<u32>| {
-            let (word, order) = (lock.word(0u32), MemoryOrder::acquire(Scope::Gpu));
+            let (word, order) = (lock.atomic_ref(0u32), MemoryOrder::acquire(Scope::Gpu));
             while_(
-                || word.compare_swap(0u32, 1u32, order).ne(0u32), // BUG: the other is held
+                || word.compare_swap(0u32, 1u32, order).ne(0u32), // BUG: the other lock is held
                 || nanosleep(1000),
             );
         };
         let give = |lock: Global<u32>| {
-            lock.word(0u32)
+            lock.atomic_ref(0u32)
                 .store(0u32, MemoryOrder::release(Scope::Gpu));
         };
         for (name, first, second) in [
             ("first", a, b),
-            ("second", form.pick(b, a), form.pick(a, b)),
+            ("second", version.pick(b, a), version.pick(a, b)),
         ] {
             k.role(name).body(|| {
                 elect(|| {
@@ -162,9 +172,12 @@ fn opposite_locks(form: Form) -> Built {
             });
         }
     })?;
-    Ok(Case {
+    Ok(CorpusCase {
         kernel,
         line: SOURCE.marked(),
-        trial: Trial::of(1).buffer(BYTES).buffer(BYTES).buffer(BYTES),
+        launch: LaunchTemplate::of(1)
+            .buffer(BYTES)
+            .buffer(BYTES)
+            .buffer(BYTES),
     })
 }

@@ -1,10 +1,10 @@
-//! R11: a barrier is used when its init can be seen.
+//! R11: an mbarrier is used after its initialization is visible.
 
-use crate::bug::{Bug, Built, Executor, Form};
-use crate::case::Case;
+use crate::bug::{Bug, Built, ExpectedRun, Version};
+use crate::case::CorpusCase;
 use crate::mark::{Source, this_file};
-use crate::trial::Trial;
-use warpline_ir::build::*;
+use crate::template::LaunchTemplate;
+use warpline_ir::builder::*;
 use warpline_ir::{FaultKind, Kernel, Target};
 
 const SOURCE: Source = this_file!("init.rs");
@@ -12,14 +12,14 @@ const SOURCE: Source = this_file!("init.rs");
 pub(crate) const BUGS: &[Bug] = &[Bug {
     name: "fuser-1552",
     reference: "NVIDIA/Fuser#1552",
-    title: "threads arrive at an mbarrier that is just being made",
+    title: "threads arrive at an mbarrier while another thread initializes it",
     rule: "R11.init",
-    executor: Executor::Faults(&[FaultKind::Barrier]),
+    executor: ExpectedRun::Faults(&[FaultKind::Barrier]),
     build: early_arrival,
 }];
 
-/// One thread makes the barrier, and nobody waits for that.
-fn early_arrival(form: Form) -> Built {
+/// One thread initializes the mbarrier, and the others do not wait for it.
+fn early_arrival(version: Version) -> Built {
     let kernel = Kernel::build("early_arrival", &Target::default(), |k| {
         let done = k.barrier("done", 1).at(0u32);
         k.role("all").warps(4).body(|| {
@@ -27,16 +27,16 @@ fn early_arrival(form: Form) -> Built {
                 done.init(128);
                 fence_mbarrier_init();
             });
-            if form.is_repaired() {
+            if version.is_repaired() {
                 cta_sync();
             }
-            done.arrive(); // BUG: it may not be a barrier yet
+            done.arrive(); // BUG: may not be initialized yet
             done.wait(0u32);
         });
     })?;
-    Ok(Case {
+    Ok(CorpusCase {
         kernel,
         line: SOURCE.marked(),
-        trial: Trial::of(1),
+        launch: LaunchTemplate::of(1),
     })
 }

@@ -1,87 +1,89 @@
-//! What the kernels share: slots of 128 bytes, and places in a ring of them.
+//! Helpers of the kernels: a ring of 128-byte slots with raw mbarriers.
 
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 
 /// Elements of a slot.
 pub(crate) const WORDS: u32 = 32;
 /// Bytes of a slot.
 pub(crate) const BYTES: u32 = 4 * WORDS;
 
-/// A ring in the raw layer: slots, and a barrier to say full and empty for each.
+/// A ring of raw mbarriers: slots, with a full and an empty mbarrier for each.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ring {
     pub(crate) stages: u32,
     pub(crate) slots: Tile<f32>,
-    pub(crate) full: Bar,
-    pub(crate) empty: Bar,
+    pub(crate) full: MbarrierArray,
+    pub(crate) empty: MbarrierArray,
 }
 
 impl Ring {
-    /// A ring that one thread fills and that `readers` warps empty.
+    /// Declares a ring that one thread fills and `readers` warps empty.
     pub(crate) fn new(k: Builder, name: &str, stages: u32, readers: u32) -> Self {
-        let slots = k.tile(name, 1, WORDS).plain().stages(stages).declare();
+        let slots = k.tile(name, 1, WORDS).unswizzled().stages(stages).declare();
         Self {
             stages,
             slots,
-            full: k.barrier(&format!("{name}.full"), stages).count(1),
-            empty: k.barrier(&format!("{name}.empty"), stages).count(readers),
+            full: k.barrier(&format!("{name}.full"), stages).arrivals(1),
+            empty: k
+                .barrier(&format!("{name}.empty"), stages)
+                .arrivals(readers),
         }
     }
 
-    /// Where its producer starts: the first waits for empty slots pass.
+    /// Returns the cursor of the producer, whose first waits for empty slots pass.
     #[track_caller]
-    pub(crate) fn fills(self) -> Cursor {
+    pub(crate) fn producer_cursor(self) -> Cursor {
         Cursor::new(self.stages, 1)
     }
 
-    /// Where its consumers start.
+    /// Returns the cursor of a consumer.
     #[track_caller]
-    pub(crate) fn reads(self) -> Cursor {
+    pub(crate) fn consumer_cursor(self) -> Cursor {
         Cursor::new(self.stages, 0)
     }
 
-    /// Waits for an empty slot and has slot `i` of `x` brought there.
+    /// Waits for an empty slot and loads slot `i` of `x` into it.
     #[track_caller]
     pub(crate) fn fill(self, at: Cursor, x: Global<f32>, i: Reg<u32>) {
         let stage = at.stage();
         self.empty.at(stage).wait(at.parity());
-        self.bring(stage, x, i);
+        self.load_slot(stage, x, i);
         at.advance();
     }
 
-    /// Has slot `i` of `x` brought to a stage.
+    /// Loads slot `i` of `x` into a stage.
     #[track_caller]
-    pub(crate) fn bring(self, stage: Reg<u32>, x: Global<f32>, i: Reg<u32>) {
+    pub(crate) fn load_slot(self, stage: Reg<u32>, x: Global<f32>, i: Reg<u32>) {
         let full = self.full.at(stage);
         bulk_load(self.slots.stage(stage), x.address(i * WORDS), BYTES, full);
         full.arrive_expect(BYTES);
     }
 
-    /// Waits for a full slot, reads it and gives it back.
+    /// Waits for a full slot, reads it and releases it.
     #[track_caller]
     pub(crate) fn read(self, at: Cursor) {
         self.full.at(at.stage()).wait(at.parity());
-        self.look(at.stage());
-        give_back(self.empty.at(at.stage()));
+        self.read_slot(at.stage());
+        release_slot(self.empty.at(at.stage()));
         at.advance();
     }
 
-    /// Each lane reads its word of a slot.
+    /// Reads one word of a slot in each lane.
     #[track_caller]
-    pub(crate) fn look(self, stage: Reg<u32>) {
+    pub(crate) fn read_slot(self, stage: Reg<u32>) {
         self.slots.stage(stage).load(0u32, lane_id());
     }
 }
 
-/// The warp has read a slot: each lane fences, and one arrives.
+/// Releases a slot that the warp has read: each lane fences, and one lane arrives.
 #[track_caller]
-pub(crate) fn give_back(empty: BarHandle) {
+pub(crate) fn release_slot(empty: MbarrierHandle) {
     fence_async();
     warp_sync();
     elect_lane(|| empty.arrive());
 }
 
-/// A place in a ring: a stage, and the parity of its next phase.
+/// A position in a ring: a stage, and the parity of its next phase.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cursor {
     stages: u32,
@@ -109,7 +111,7 @@ impl Cursor {
         self.parity.get()
     }
 
-    /// Goes on to the next stage, after the last to the first of the next phase.
+    /// Advances to the next stage, and flips the parity after the last one.
     #[track_caller]
     pub(crate) fn advance(self) {
         let (stage, parity) = (self.stage.get(), self.parity.get());
@@ -118,7 +120,7 @@ impl Cursor {
         self.parity.set(select(last, parity ^ 1, parity));
     }
 
-    /// Starts again at stage 0, with a parity.
+    /// Restarts at stage 0 with a parity.
     #[track_caller]
     pub(crate) fn restart(self, parity: u32) {
         self.stage.set(0u32);

@@ -1,11 +1,11 @@
-//! R16: a grid that starts early waits before it reads.
+//! R16: a dependent launch waits before it accesses global memory.
 
-use crate::bug::{Bug, Built, Executor, Form};
-use crate::case::Case;
-use crate::kit::{BYTES, Ring, WORDS, give_back};
+use crate::bug::{Bug, Built, ExpectedRun, Version};
+use crate::case::CorpusCase;
+use crate::kit::{BYTES, Ring, WORDS, release_slot};
 use crate::mark::{Source, this_file};
-use crate::trial::Trial;
-use warpline_ir::build::*;
+use crate::template::LaunchTemplate;
+use warpline_ir::builder::*;
 use warpline_ir::{Kernel, Target};
 
 const SOURCE: Source = this_file!("launch.rs");
@@ -13,22 +13,22 @@ const SOURCE: Source = this_file!("launch.rs");
 pub(crate) const BUGS: &[Bug] = &[Bug {
     name: "cutlass-2760",
     reference: "NVIDIA/cutlass#2760",
-    title: "the loading role of a dependent launch does not wait for the grid before it",
+    title: "the producer of a dependent launch does not wait for the preceding grid",
     rule: "R16.wait",
-    executor: Executor::Blind("a launch is alone here: no grid runs before it"),
+    executor: ExpectedRun::Clean("the executor runs one grid at a time"),
     build: early_grid,
 }];
 
-/// The role that writes the results waits; the one that loads does not, and
-/// may bring what the grid before has not written yet.
-fn early_grid(form: Form) -> Built {
+/// The role that writes the results waits. The role that loads does not, and may read bytes that the
+/// preceding grid has not written yet.
+fn early_grid(version: Version) -> Built {
     let kernel = Kernel::build("early_grid", &Target::default(), |k| {
         let n = k.param::<u32>("n");
         let (x, y) = (k.pointer::<f32>("x"), k.pointer::<f32>("y"));
         let ring = Ring::new(k, "ring", 2, 1);
         k.role("load").body(|| {
-            let at = ring.fills();
-            if form.is_repaired() {
+            let at = ring.producer_cursor();
+            if version.is_repaired() {
                 wait_prerequisites();
             }
             elect(|| {
@@ -42,20 +42,23 @@ fn early_grid(form: Form) -> Built {
             });
         });
         k.role("math").body(|| {
-            let at = ring.reads();
+            let at = ring.consumer_cursor();
             wait_prerequisites();
             steps(n).each(|i| {
                 ring.full.at(at.stage()).wait(at.parity());
                 let value = ring.slots.stage(at.stage()).load(0u32, lane_id());
-                give_back(ring.empty.at(at.stage()));
+                release_slot(ring.empty.at(at.stage()));
                 y.store(i * WORDS + lane_id(), value);
                 at.advance();
             });
         });
     })?;
-    Ok(Case {
+    Ok(CorpusCase {
         kernel,
         line: SOURCE.marked(),
-        trial: Trial::of(1).number(3).buffer(3 * BYTES).buffer(3 * BYTES),
+        launch: LaunchTemplate::of(1)
+            .number(3)
+            .buffer(3 * BYTES)
+            .buffer(3 * BYTES),
     })
 }

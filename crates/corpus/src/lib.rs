@@ -1,21 +1,21 @@
-//! Public bugs of GPU kernels, transcribed in the raw layer, each beside its repair.
+//! Kernels with known public bugs, each with its repaired version.
 //!
-//! Every kernel here hung, raced or was refused by the driver somewhere else
-//! first. It is cut down to what the bug needs: a slot of 128 bytes, a few
-//! warps. The broken form must be refused by the rule and at the line that the
-//! bug names; the repaired one must be proved. [`verify`] looks at both.
+//! Every bug was reported for another project: a hang, a race, or an error of the driver. The kernels
+//! are minimal: slots of 128 bytes, a few warps, raw barriers. The checker must refute the broken
+//! version with the rule and at the line that the bug names, and prove the repaired version.
+//! [`verify`] checks both.
 //!
 //! ```
 //! use warpline_corpus::{find, verify};
 //! use warpline_ir::Target;
 //!
 //! let bug = find("registers-32-240-240").unwrap();
-//! let verdict = verify(bug, &Target::SM_90A)?;
-//! assert_eq!(verdict.hit().unwrap().code(), "R9.pool");
+//! let result = verify(bug, &Target::SM_90A)?;
+//! assert_eq!(result.hit().unwrap().code(), "R9.pool");
 //! # Ok::<(), warpline_ir::BuildErrors>(())
 //! ```
 //!
-//! The line of a bug is the one that ends in `// BUG`, with the reason.
+//! A comment `// BUG`, with the reason, marks the line of a bug.
 //!
 //! | where | rules |
 //! |---|---|
@@ -46,12 +46,12 @@ mod parity;
 mod products;
 mod proxies;
 mod registers;
-mod trial;
+mod result;
+mod template;
 mod trips;
-mod verdict;
 
-pub use bug::{Bug, Executor, Form, all, find};
-pub use case::Case;
-pub use mark::Line;
-pub use trial::{Given, Trial};
-pub use verdict::{Verdict, verify};
+pub use bug::{Bug, ExpectedRun, Version, all, find};
+pub use case::CorpusCase;
+pub use mark::MarkedLine;
+pub use result::{BugResult, verify};
+pub use template::{LaunchTemplate, TemplateArg};

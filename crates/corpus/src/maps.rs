@@ -1,10 +1,10 @@
-//! R13: what the driver takes as a tensor map.
+//! R13: tensor maps that the driver accepts.
 
-use crate::bug::{Bug, Built, Executor, Form};
-use crate::case::Case;
+use crate::bug::{Bug, Built, ExpectedRun, Version};
+use crate::case::CorpusCase;
 use crate::mark::{Source, this_file};
-use crate::trial::Trial;
-use warpline_ir::build::*;
+use crate::template::LaunchTemplate;
+use warpline_ir::builder::*;
 use warpline_ir::{DType, FaultKind, Kernel, ParamKind, Target, TensorMapDecl, TensorMapValue};
 
 const SOURCE: Source = this_file!("maps.rs");
@@ -13,42 +13,41 @@ pub(crate) const BUGS: &[Bug] = &[
     Bug {
         name: "vllm-13961",
         reference: "vllm-project/vllm#13961",
-        title: "a tensor map that the driver refuses with a number",
+        title: "a tensor map that the driver rejects with an error number only",
         rule: "R13.map",
-        executor: Executor::Faults(&[FaultKind::TensorMap]),
+        executor: ExpectedRun::Faults(&[FaultKind::TensorMap]),
         build: wide_box,
     },
     Bug {
         name: "cutlass-947",
         reference: "NVIDIA/cutlass#947",
-        title: "a tensor map for a matrix that is not there",
+        title: "a tensor map for a matrix without an address",
         rule: "R13.launch",
-        executor: Executor::Faults(&[FaultKind::TensorMap]),
+        executor: ExpectedRun::Faults(&[FaultKind::TensorMap]),
         build: no_matrix,
     },
     Bug {
         name: "tilelang-460",
         reference: "tile-ai/tilelang#460",
-        title: "rows that are no multiple of 16 bytes apart",
+        title: "a row stride that is not a multiple of 16 bytes",
         rule: "R13.launch",
-        executor: Executor::Faults(&[FaultKind::TensorMap]),
+        executor: ExpectedRun::Faults(&[FaultKind::TensorMap]),
         build: odd_rows,
     },
 ];
 
-/// Boxes of 8 rows of 64 bytes.
+/// Declares boxes of 8 rows of 64 bytes.
 fn boxes() -> TensorMapDecl {
     TensorMapDecl::tiled(DType::F32, [16, 8])
 }
 
-/// The report shows many maps and a driver error that is not about them. What
-/// rule R13 says of maps, it says in a sentence: here a side of a box is 512.
-/// The builder would refuse it at once, so the kernel is changed afterwards.
-fn wide_box(form: Form) -> Built {
+/// The report shows many tensor maps and an unspecific driver error. Here one extent of a box is 512.
+/// The builder rejects that at once, so the kernel is changed afterwards.
+fn wide_box(version: Version) -> Built {
     let mut kernel = Kernel::build("wide_box", &Target::default(), |k| {
-        let x = k.tensor_map("x", boxes()); // BUG: its boxes will have 512 rows
+        let x = k.tensor_map("x", boxes()); // BUG: its boxes have 512 rows
         let tile = k.tile::<f32>("tile", 8, 16).declare().whole();
-        let full = k.barrier("full", 1).count(1).at(0u32);
+        let full = k.barrier("full", 1).arrivals(1).at(0u32);
         k.role("load").body(|| {
             elect(|| {
                 x.load(tile, [0u32; 2], full);
@@ -57,21 +56,21 @@ fn wide_box(form: Form) -> Built {
             full.wait(0u32);
         });
     })?;
-    let decl = form.pick(TensorMapDecl::tiled(DType::F32, [16, 512]), boxes());
+    let decl = version.pick(TensorMapDecl::tiled(DType::F32, [16, 512]), boxes());
     kernel.params[0].kind = ParamKind::TensorMap(decl.clone());
-    Ok(Case {
+    Ok(CorpusCase {
         kernel,
         line: SOURCE.marked(),
-        trial: Trial::of(1).rows(decl, [16, 512], 64),
+        launch: LaunchTemplate::of(1).rows(decl, [16, 512], 64),
     })
 }
 
-/// D = A·B without a C: its map was made all the same, with address 0.
-fn no_matrix(form: Form) -> Built {
+/// D = A·B without a C: the tensor map of C exists with address 0.
+fn no_matrix(version: Version) -> Built {
     let kernel = Kernel::build("no_matrix", &Target::default(), |k| {
         let c = k.tensor_map("c", boxes()); // BUG: there is no C
         let tile = k.tile::<f32>("tile", 8, 16).declare().whole();
-        let full = k.barrier("full", 1).count(1).at(0u32);
+        let full = k.barrier("full", 1).arrivals(1).at(0u32);
         k.role("load").body(|| {
             elect(|| {
                 c.load(tile, [0u32; 2], full);
@@ -80,22 +79,24 @@ fn no_matrix(form: Form) -> Built {
             full.wait(0u32);
         });
     })?;
-    Ok(Case {
+    Ok(CorpusCase {
         kernel,
         line: SOURCE.marked(),
-        trial: match form {
-            Form::Broken => Trial::of(1).nowhere(TensorMapValue::dense(boxes(), 0, &[16, 8])),
-            Form::Repaired => Trial::of(1).rows(boxes(), [16, 8], 64),
+        launch: match version {
+            Version::Broken => {
+                LaunchTemplate::of(1).nowhere(TensorMapValue::dense(boxes(), 0, &[16, 8]))
+            }
+            Version::Repaired => LaunchTemplate::of(1).rows(boxes(), [16, 8], 64),
         },
     })
 }
 
-/// A row of 15 elements is 60 bytes; repaired, rows start 64 bytes apart.
-fn odd_rows(form: Form) -> Built {
+/// A row of 15 elements has 60 bytes; in the repaired version the stride is 64 bytes.
+fn odd_rows(version: Version) -> Built {
     let kernel = Kernel::build("odd_rows", &Target::default(), |k| {
         let x = k.tensor_map("x", boxes()); // BUG: its rows are 60 bytes apart
         let tile = k.tile::<f32>("tile", 8, 16).declare().whole();
-        let full = k.barrier("full", 1).count(1).at(0u32);
+        let full = k.barrier("full", 1).arrivals(1).at(0u32);
         k.role("load").body(|| {
             elect(|| {
                 x.load(tile, [0u32; 2], full);
@@ -104,9 +105,9 @@ fn odd_rows(form: Form) -> Built {
             full.wait(0u32);
         });
     })?;
-    Ok(Case {
+    Ok(CorpusCase {
         kernel,
         line: SOURCE.marked(),
-        trial: Trial::of(1).rows(boxes(), [15, 8], form.pick(60, 64)),
+        launch: LaunchTemplate::of(1).rows(boxes(), [15, 8], version.pick(60, 64)),
     })
 }

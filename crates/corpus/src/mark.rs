@@ -1,4 +1,4 @@
-//! Marked lines: a comment `// BUG` says where a kernel goes wrong.
+//! Marked lines: a comment `// BUG` marks the line of a bug.
 
 use std::fmt;
 use std::panic::Location;
@@ -7,23 +7,23 @@ use warpline_ir::Frame;
 /// The comment that marks a line.
 const MARK: &str = "// BUG";
 
-/// A line of a source file.
+/// The marked line of a source file.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Line {
-    /// The path as the compiler saw it.
+pub struct MarkedLine {
+    /// The path, as the compiler names it.
     pub file: &'static str,
     /// The line, from 1.
     pub line: u32,
 }
 
-impl Line {
+impl MarkedLine {
     /// Is the frame on this line?
     pub fn holds(self, frame: Frame) -> bool {
         (frame.file, frame.line) == (self.file, self.line)
     }
 }
 
-impl fmt::Display for Line {
+impl fmt::Display for MarkedLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.file.rsplit(['/', '\\']).next().unwrap_or(self.file);
         write!(f, "{name}:{}", self.line)
@@ -38,20 +38,20 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// The last marked line above the caller's; line 0 if there is none.
+    /// Returns the last marked line above the caller; line 0 if there is none.
     #[track_caller]
-    pub(crate) fn marked(self) -> Line {
+    pub(crate) fn marked(self) -> MarkedLine {
         let above = Location::caller().line() as usize;
         let lines = self.text.lines().take(above).zip(1..);
         let marked = lines.filter(|(text, _)| text.contains(MARK));
-        Line {
+        MarkedLine {
             file: self.file,
             line: marked.last().map_or(0, |(_, line)| line),
         }
     }
 }
 
-/// The source file it is written in.
+/// Expands to the source file of the caller.
 macro_rules! this_file {
     ($name:literal) => {
         $crate::mark::Source {
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_mark_is_the_last_one_above() {
+    fn marked_returns_the_last_mark_above_the_caller() {
         let source = this_file!("mark.rs");
         let first = line!() + 1; // BUG: not a bug, but a mark
         assert_eq!(source.marked().line, first - 1);
@@ -77,11 +77,11 @@ mod tests {
     }
 
     #[test]
-    fn a_line_holds_the_frames_on_it() {
+    fn a_line_contains_its_frames() {
         let frame = Frame::caller();
         let (file, line) = (frame.file, frame.line);
-        assert!(Line { file, line }.holds(frame));
+        assert!(MarkedLine { file, line }.holds(frame));
         let line = line + 1;
-        assert!(!Line { file, line }.holds(frame));
+        assert!(!MarkedLine { file, line }.holds(frame));
     }
 }

@@ -1,11 +1,11 @@
-//! R10: a named barrier serves its next meeting only after the last one.
+//! R10: a named barrier is reused only after its previous use is complete.
 
-use crate::bug::{Bug, Built, Executor, Form};
-use crate::case::Case;
+use crate::bug::{Bug, Built, ExpectedRun, Version};
+use crate::case::CorpusCase;
 use crate::kit::WORDS;
 use crate::mark::{Source, this_file};
-use crate::trial::Trial;
-use warpline_ir::build::*;
+use crate::template::LaunchTemplate;
+use warpline_ir::builder::*;
 use warpline_ir::{FaultKind, Kernel, Target};
 
 const SOURCE: Source = this_file!("named.rs");
@@ -13,24 +13,23 @@ const SOURCE: Source = this_file!("named.rs");
 pub(crate) const BUGS: &[Bug] = &[Bug {
     name: "weft-recycling",
     reference: "Weft (PLDI 2015), safe recycling of barriers",
-    title: "two pairs of warps use one named barrier, and nothing keeps them apart",
+    title: "two pairs of warps use one named barrier without an order between them",
     rule: "R10.recycle",
-    executor: Executor::Faults(&[FaultKind::Race, FaultKind::NeverWritten]),
+    executor: ExpectedRun::Faults(&[FaultKind::Race, FaultKind::NeverWritten]),
     build: two_pairs,
 }];
 
-/// Each pair is one warp that writes and arrives, and one that waits and
-/// reads. With one barrier for both, a reader may go on at the arrival of the
-/// other pair's writer.
-fn two_pairs(form: Form) -> Built {
+/// Each pair has one warp that writes and arrives, and one that waits and reads. With one barrier for
+/// both pairs, a reader may continue after the arrival of the other pair's writer.
+fn two_pairs(version: Version) -> Built {
     let kernel = Kernel::build("two_pairs", &Target::default(), |k| {
         let first = k.named_barrier("first");
-        let second = form.pick(first, k.named_barrier("second"));
+        let second = version.pick(first, k.named_barrier("second"));
         for (pair, barrier) in [("a", first), ("b", second)] {
-            let slot = k.tile::<f32>(pair, 1, WORDS).plain().declare().whole();
+            let slot = k.tile::<f32>(pair, 1, WORDS).unswizzled().declare().whole();
             k.role(&format!("write_{pair}")).body(|| {
                 slot.store(0u32, lane_id(), 1.0);
-                barrier.arrive(64); // BUG: at whose meeting?
+                barrier.arrive(64); // BUG: may count for the other pair
             });
             k.role(&format!("read_{pair}")).body(|| {
                 barrier.sync(64);
@@ -38,9 +37,9 @@ fn two_pairs(form: Form) -> Built {
             });
         }
     })?;
-    Ok(Case {
+    Ok(CorpusCase {
         kernel,
         line: SOURCE.marked(),
-        trial: Trial::of(1),
+        launch: LaunchTemplate::of(1),
     })
 }

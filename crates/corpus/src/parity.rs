@@ -1,11 +1,11 @@
-//! R3: a wait names the phase it means.
+//! R3: a wait names the parity of its phase.
 
-use crate::bug::{Bug, Built, Executor, Form};
-use crate::case::Case;
-use crate::kit::{BYTES, Cursor, Ring, WORDS, give_back};
+use crate::bug::{Bug, Built, ExpectedRun, Version};
+use crate::case::CorpusCase;
+use crate::kit::{BYTES, Cursor, Ring, WORDS, release_slot};
 use crate::mark::{Source, this_file};
-use crate::trial::Trial;
-use warpline_ir::build::*;
+use crate::template::LaunchTemplate;
+use warpline_ir::builder::*;
 use warpline_ir::{FaultKind, Kernel, Target};
 
 const SOURCE: Source = this_file!("parity.rs");
@@ -14,17 +14,17 @@ pub(crate) const BUGS: &[Bug] = &[
     Bug {
         name: "tilelang-3087",
         reference: "tile-ai/tilelang#3087",
-        title: "a barrier that flips every round is waited for with the parity of a ring",
+        title: "an mbarrier that flips in every iteration is waited on with the parity of a ring",
         rule: "R3.parity",
-        executor: Executor::Faults(&[FaultKind::Race, FaultKind::Deadlock]),
+        executor: ExpectedRun::Faults(&[FaultKind::Race, FaultKind::Deadlock]),
         build: ring_parity,
     },
     Bug {
         name: "tilelang-2674",
         reference: "tile-ai/tilelang#2674",
-        title: "stage and parity start again with every tile of a persistent loop",
+        title: "stage and parity restart with every tile of a persistent loop",
         rule: "R3.parity",
-        executor: Executor::Faults(&[FaultKind::Race, FaultKind::Deadlock]),
+        executor: ExpectedRun::Faults(&[FaultKind::Race, FaultKind::Deadlock]),
         build: forgotten_parity,
     },
     Bug {
@@ -32,35 +32,39 @@ pub(crate) const BUGS: &[Bug] = &[
         reference: "Dao-AILab/flash-attention#2258",
         title: "the first wait of a producer does not pass",
         rule: "R3.parity",
-        executor: Executor::Faults(&[FaultKind::Deadlock]),
+        executor: ExpectedRun::Faults(&[FaultKind::Deadlock]),
         build: first_wait,
     },
     Bug {
         name: "point-flags",
         reference: "a port of multi-scale deformable attention",
-        title: "a flag for every point says that it was worked out, and none that it was read",
+        title: "a flag per point marks it as computed, but no flag marks it as read",
         rule: "R3.order",
-        executor: Executor::Faults(&[FaultKind::Race, FaultKind::Deadlock]),
+        executor: ExpectedRun::Faults(&[FaultKind::Race, FaultKind::Deadlock]),
         build: point_flags,
     },
 ];
 
-/// Three stages, but one barrier that says of each round that it was used. The
-/// parity of a ring of three, `k / 3 % 2`, names a phase that is long over, so
-/// that the wait passes at once and a stage is filled while it is read.
-fn ring_parity(form: Form) -> Built {
+/// Three stages share one mbarrier `used`, which completes in every iteration. The parity of a ring
+/// of three, `k / 3 % 2`, names an old phase, so the wait passes at once and a stage is filled while
+/// it is read.
+fn ring_parity(version: Version) -> Built {
     let kernel = Kernel::build("ring_parity", &Target::default(), |k| {
         let (n, x) = (k.param::<u32>("n"), k.pointer::<f32>("x"));
-        let slots = k.tile::<f32>("slots", 1, WORDS).plain().stages(3).declare();
-        let full = k.barrier("full", 3).count(1);
-        let used = k.barrier("used", 1).count(1).at(0u32);
+        let slots = k
+            .tile::<f32>("slots", 1, WORDS)
+            .unswizzled()
+            .stages(3)
+            .declare();
+        let full = k.barrier("full", 3).arrivals(1);
+        let used = k.barrier("used", 1).arrivals(1).at(0u32);
         k.role("load").body(|| {
             let at = Cursor::new(3, 0);
             elect(|| {
                 steps(n).each(|i| {
                     let (slot, full) = (slots.stage(at.stage()), full.at(at.stage()));
-                    let before = form.pick(i / 3, i) + 1;
-                    used.wait(before % 2); // BUG: `used` has a phase for every round
+                    let before = version.pick(i / 3, i) + 1;
+                    used.wait(before % 2); // BUG: `used` has a phase for every iteration
                     bulk_load(slot, x.address(i * WORDS), BYTES, full);
                     full.arrive_expect(BYTES);
                     at.advance();
@@ -72,103 +76,104 @@ fn ring_parity(form: Form) -> Built {
             steps(n).each(|_| {
                 full.at(at.stage()).wait(at.parity());
                 slots.stage(at.stage()).load(0u32, lane_id());
-                give_back(used);
+                release_slot(used);
                 at.advance();
             });
         });
     })?;
-    Ok(Case {
+    Ok(CorpusCase {
         kernel,
         line: SOURCE.marked(),
-        trial: Trial::of(1).number(7).buffer(7 * BYTES),
+        launch: LaunchTemplate::of(1).number(7).buffer(7 * BYTES),
     })
 }
 
-/// Right as long as the steps of a tile are a multiple of twice the stages, or
-/// each CTA has one tile.
-fn forgotten_parity(form: Form) -> Built {
+/// Correct only if the k-tiles of a tile are a multiple of twice the stages, or each CTA has one
+/// tile.
+fn forgotten_parity(version: Version) -> Built {
     let kernel = Kernel::build("forgotten_parity", &Target::default(), |k| {
         let (tiles, n) = (k.param::<u32>("tiles"), k.param::<u32>("n"));
         let x = k.pointer::<f32>("x");
         let ring = Ring::new(k, "ring", 2, 1);
         k.role("load").body(|| {
-            let at = ring.fills();
+            let at = ring.producer_cursor();
             elect(|| {
                 steps(tiles).each(|_| {
-                    if !form.is_repaired() {
+                    if !version.is_repaired() {
                         at.restart(1);
                     }
                     steps(n).each(|i| {
-                        ring.empty.at(at.stage()).wait(at.parity()); // BUG: of the first tile
-                        ring.bring(at.stage(), x, i);
+                        ring.empty.at(at.stage()).wait(at.parity()); // BUG: the parity of the first tile
+                        ring.load_slot(at.stage(), x, i);
                         at.advance();
                     });
                 });
             });
         });
         k.role("math").body(|| {
-            let at = ring.reads();
+            let at = ring.consumer_cursor();
             steps(tiles).each(|_| {
-                if !form.is_repaired() {
+                if !version.is_repaired() {
                     at.restart(0);
                 }
                 steps(n).each(|_| ring.read(at));
             });
         });
     })?;
-    Ok(Case {
+    Ok(CorpusCase {
         kernel,
         line: SOURCE.marked(),
-        trial: Trial::of(1).number(2).number(1).buffer(BYTES),
+        launch: LaunchTemplate::of(1).number(2).number(1).buffer(BYTES),
     })
 }
 
-/// The report was not found; this is what rule R3 says of producers. All slots
-/// are empty at the start, and no phase says so: the producer must begin with
-/// the parity of the phase before the first.
-fn first_wait(form: Form) -> Built {
+/// A reconstruction after rule R3, without the code of the report. All slots are empty at the start,
+/// but no phase has completed: the producer must begin with the parity of the phase before the first.
+fn first_wait(version: Version) -> Built {
     let kernel = Kernel::build("first_wait", &Target::default(), |k| {
         let (n, x) = (k.param::<u32>("n"), k.pointer::<f32>("x"));
         let ring = Ring::new(k, "ring", 2, 1);
         k.role("load").body(|| {
-            let at = form.pick(ring.reads(), ring.fills());
+            let at = version.pick(ring.consumer_cursor(), ring.producer_cursor());
             elect(|| {
                 steps(n).each(|i| {
                     ring.empty.at(at.stage()).wait(at.parity()); // BUG: waits for phase 0
-                    ring.bring(at.stage(), x, i);
+                    ring.load_slot(at.stage(), x, i);
                     at.advance();
                 });
             });
         });
         k.role("math").body(|| {
-            let at = ring.reads();
+            let at = ring.consumer_cursor();
             steps(n).each(|_| ring.read(at));
         });
     })?;
-    Ok(Case {
+    Ok(CorpusCase {
         kernel,
         line: SOURCE.marked(),
-        trial: Trial::of(1).number(5).buffer(5 * BYTES),
+        launch: LaunchTemplate::of(1).number(5).buffer(5 * BYTES),
     })
 }
 
-/// Producers raise a flag for every point in place of handing on a slot, and go
-/// on to the next query. Nothing holds them back: they write a record that is
-/// still read, and raise its flag twice before a consumer looks, which then
-/// waits for a phase that is over. Repaired, a second flag for every point says
-/// that it was read: a ring of one slot for each.
-fn point_flags(form: Form) -> Built {
+/// Producers set a flag for every point instead of committing a slot, and continue with the next
+/// query. Nothing limits their progress: they overwrite a record that is still read, and set its flag
+/// twice before a consumer waits, which then waits for an old phase. The repaired version has a
+/// second flag per point that marks it as read: a ring of one slot per point.
+fn point_flags(version: Version) -> Built {
     const POINTS: u32 = 4;
     let kernel = Kernel::build("point_flags", &Target::default(), |k| {
         let (queries, y) = (k.param::<u32>("queries"), k.pointer::<f32>("y"));
-        let records = k.tile::<f32>("records", 1, WORDS).plain().stages(POINTS);
+        let records = k
+            .tile::<f32>("records", 1, WORDS)
+            .unswizzled()
+            .stages(POINTS);
         let records = records.declare();
-        let done = k.barrier("done", POINTS).count(1);
-        let read = k.barrier("read", POINTS).count(1);
+        let done = k.barrier("done", POINTS).arrivals(1);
+        let read = k.barrier("read", POINTS).arrivals(1);
         k.role("produce").body(|| {
             steps(queries).each(|i| {
                 for point in 0..POINTS {
-                    if form.is_repaired() {
+                    if version.is_repaired() {
                         read.at(point).wait((i + 1) % 2);
                     }
                     records.stage(point).store(0u32, lane_id(), 1.0); // BUG: it may still be read
@@ -183,7 +188,7 @@ fn point_flags(form: Form) -> Built {
                     done.at(point).wait(i % 2);
                     let x = records.stage(point).load(0u32, lane_id());
                     y.store((i * POINTS + point) * WORDS + lane_id(), x);
-                    if form.is_repaired() {
+                    if version.is_repaired() {
                         warp_sync();
                         elect_lane(|| read.at(point).arrive());
                     }
@@ -191,9 +196,9 @@ fn point_flags(form: Form) -> Built {
             });
         });
     })?;
-    Ok(Case {
+    Ok(CorpusCase {
         kernel,
         line: SOURCE.marked(),
-        trial: Trial::of(1).number(5).buffer(5 * POINTS * BYTES),
+        launch: LaunchTemplate::of(1).number(5).buffer(5 * POINTS * BYTES),
     })
 }

@@ -1,42 +1,43 @@
-//! Memory as lanes see it: bounds, alignment, written bytes, races, counters.
+//! Memory accesses of lanes: bounds, alignment, uninitialized bytes, races, counters.
 
-use crate::clock::Moment;
+use crate::clock::Epoch;
+use crate::error::RaceKind;
+use crate::global_memory::Buffer;
 use crate::lane_sets::LaneCode;
-use crate::machine::{Lockstep, lanes_of};
-use crate::memory::Buffer;
-use crate::order::Word;
-use crate::shadow::{Conflict, Who};
-use crate::shared::Use;
-use crate::stats::{bank_conflicts, bank_turns, dense, sectors};
+use crate::machine::{WarpMachine, lanes_of};
+use crate::release_acquire::WordAddress;
+use crate::shared_memory::MemoryUse;
+use crate::shared_shadow::{Accessor, Conflict};
+use crate::stats::{bank_conflicts, dense, ideal_wavefronts, sectors};
 use std::ops::Range;
 use warpline_ir::{
-    Fault, FaultKind, LaneBytes, Lanes, Machine, Mask, MemoryOrder, Operand, Place, Scope,
-    SharedAt, WARP,
+    Fault, FaultKind, LaneBytes, Machine, Mask, MemoryOrder, Operand, PerLane, ResolvedAddress,
+    Scope, SharedAddress, WARP,
 };
 
-/// How an access of lanes touches memory.
+/// The kind of a lane access.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum AccessKind {
     Load,
     Store,
     Atomic,
 }
 
-impl Kind {
+impl AccessKind {
     fn verb(self) -> &'static str {
         match self {
-            Kind::Load => "reads",
-            Kind::Store => "writes",
-            Kind::Atomic => "updates",
+            AccessKind::Load => "reads",
+            AccessKind::Store => "writes",
+            AccessKind::Atomic => "updates",
         }
     }
 }
 
-/// Where each lane of a shared access goes.
+/// The addresses of a shared-memory access, per lane.
 struct Targets {
     cta: [u32; WARP],
     byte: [u32; WARP],
-    /// All lanes take part and are neighbours in this CTA: the whole run.
+    /// The whole range, if all lanes are active and access consecutive bytes of this CTA.
     run: Option<Range<u32>>,
 }
 
@@ -45,29 +46,29 @@ impl Targets {
         self.byte[lane]..self.byte[lane] + width as u32
     }
 
-    /// The lanes that go to the same bytes as a lane does. Ranges of one access
-    /// are aligned and of one width, so that they are the same or apart.
+    /// Returns the lanes with the same address as a lane. Ranges of one access are aligned and have
+    /// one width, so they are equal or disjoint.
     fn sharing(&self, lanes: Mask, lane: usize) -> Mask {
         let same = |l: &usize| self.byte[*l] == self.byte[lane] && self.cta[*l] == self.cta[lane];
         lanes_of(lanes).filter(same).fold(0, |m, l| m | 1 << l)
     }
 
-    /// Does every lane go to bytes of its own? A quick yes, for bytes that rise with the lanes.
+    /// Whether all addresses are distinct; a fast test that detects ascending addresses only.
     fn are_apart(&self, lanes: Mask) -> bool {
         let bytes = lanes_of(lanes).map(|l| (self.cta[l], self.byte[l]));
         self.run.is_some() || bytes.is_sorted_by(|a, b| a < b)
     }
 }
 
-impl Lockstep<'_, '_> {
+impl WarpMachine<'_, '_> {
     pub(crate) fn load_shared(
         &mut self,
         lanes: Mask,
-        p: &Place,
+        p: &SharedAddress,
         width: usize,
     ) -> Result<LaneBytes, Fault> {
         let to = self.targets(lanes, p, width)?;
-        self.judge(lanes, &to, width, Kind::Load)?;
+        self.check_access(lanes, &to, width, AccessKind::Load)?;
         let mut out = [[0; 16]; WARP];
         if let Some(run) = &to.run
             && let shared = &self.cluster.ctas[self.warp.cta as usize].shared
@@ -91,12 +92,12 @@ impl Lockstep<'_, '_> {
     pub(crate) fn store_shared(
         &mut self,
         lanes: Mask,
-        p: &Place,
+        p: &SharedAddress,
         width: usize,
         data: &LaneBytes,
     ) -> Result<(), Fault> {
         let to = self.targets(lanes, p, width)?;
-        self.judge(lanes, &to, width, Kind::Store)?;
+        self.check_access(lanes, &to, width, AccessKind::Store)?;
         if let Some(run) = &to.run {
             let mut bytes = [0; 16 * WARP];
             let bytes = &mut bytes[..width * WARP];
@@ -116,14 +117,14 @@ impl Lockstep<'_, '_> {
 
     pub(crate) fn atomic_shared(
         &mut self,
-        p: &Place,
+        p: &SharedAddress,
         width: usize,
         order: MemoryOrder,
         f: &mut dyn FnMut(usize, u64) -> u64,
-    ) -> Result<Lanes<u64>, Fault> {
+    ) -> Result<PerLane<u64>, Fault> {
         let lanes = self.warp.active;
         let to = self.targets(lanes, p, width)?;
-        self.judge(lanes, &to, width, Kind::Atomic)?;
+        self.check_access(lanes, &to, width, AccessKind::Atomic)?;
         let blind = self.env.code.sites[self.site as usize].facts.only_writes;
         let mut out = [0; WARP];
         let mut changed = false;
@@ -141,7 +142,7 @@ impl Lockstep<'_, '_> {
         }
         self.changed(changed);
         self.order(order, |lane| {
-            Word::Shared(SharedAt {
+            WordAddress::Shared(ResolvedAddress {
                 cta: to.cta[lane],
                 byte: to.byte[lane],
             })
@@ -149,14 +150,14 @@ impl Lockstep<'_, '_> {
         Ok(out)
     }
 
-    /// An atomic that changes nothing is a poll.
+    /// Records whether an atomic changed memory; one that did not is a poll.
     fn changed(&mut self, changed: bool) {
         self.cluster.progress += u64::from(changed);
         self.polled |= !changed;
     }
 
-    /// Where the lanes go, inside their tile and aligned.
-    fn targets(&mut self, lanes: Mask, p: &Place, width: usize) -> Result<Targets, Fault> {
+    /// Resolves the addresses of the lanes; checks bounds and alignment.
+    fn targets(&mut self, lanes: Mask, p: &SharedAddress, width: usize) -> Result<Targets, Fault> {
         let byte = self.get::<u32>(p.byte);
         let stage = self.get::<u32>(p.stage);
         let layout = self.env.kernel.tile(p.tile).layout;
@@ -183,7 +184,7 @@ impl Lockstep<'_, '_> {
         if p.peer.is_some() {
             for lane in lanes_of(lanes) {
                 to.cta[lane] = self.rank(p.peer, lane)?;
-                self.check_here(to.cta[lane])?;
+                self.check_not_exited(to.cta[lane])?;
             }
         } else if dense(lanes, &to.byte.map(u64::from), width) {
             to.run = Some(to.byte[0]..to.byte[0] + (width * WARP) as u32);
@@ -191,30 +192,36 @@ impl Lockstep<'_, '_> {
         Ok(to)
     }
 
-    /// Counts an access and looks for races.
-    fn judge(&mut self, lanes: Mask, to: &Targets, width: usize, kind: Kind) -> Result<(), Fault> {
+    /// Counts an access and checks it for races.
+    fn check_access(
+        &mut self,
+        lanes: Mask,
+        to: &Targets,
+        width: usize,
+        kind: AccessKind,
+    ) -> Result<(), Fault> {
         self.count_shared(lanes, to, width, kind);
-        if let Some((lane, byte)) = self.meets_flight(lanes, to, width, kind) {
+        if let Some((lane, byte)) = self.overlaps_in_flight(lanes, to, width, kind) {
             return Err(self.in_flight(lane, to.cta[lane], byte, kind));
         }
         if self.cluster.shadow.is_some() {
-            self.judge_order(lanes, to, width, kind)?;
+            self.check_order(lanes, to, width, kind)?;
         }
         Ok(())
     }
 
-    /// The first lane and byte that share memory with work in flight.
-    fn meets_flight(
+    /// Returns the first lane and byte that overlap an asynchronous op in flight.
+    fn overlaps_in_flight(
         &self,
         lanes: Mask,
         to: &Targets,
         width: usize,
-        kind: Kind,
+        kind: AccessKind,
     ) -> Option<(usize, u32)> {
-        let write = kind != Kind::Load;
+        let write = kind != AccessKind::Load;
         let over = |cta: u32, range: &Range<u32>| {
             let shared = &self.cluster.ctas[cta as usize].shared;
-            shared.in_flight(range, Use::of(write))
+            shared.in_flight(range, MemoryUse::of(write))
         };
         if let Some(run) = &to.run
             && over(self.warp.cta, run).is_none()
@@ -224,34 +231,34 @@ impl Lockstep<'_, '_> {
         lanes_of(lanes).find_map(|lane| Some((lane, over(to.cta[lane], &to.range(lane, width))?)))
     }
 
-    /// Is every lane's access ordered after all that it conflicts with? Lanes
-    /// of one instruction do not conflict with each other.
-    fn judge_order(
+    /// Checks that every lane's access is ordered after all conflicting accesses. Lanes of one
+    /// instruction do not conflict with each other.
+    fn check_order(
         &mut self,
         lanes: Mask,
         to: &Targets,
         width: usize,
-        kind: Kind,
+        kind: AccessKind,
     ) -> Result<(), Fault> {
         let (Some(shadow), Some(clock)) = (&mut self.cluster.shadow, &self.warp.clock) else {
             return Ok(());
         };
         let strong = self.env.code.sites[self.site as usize].facts.strong;
-        let who = |lane: usize| Who {
+        let accessor = |lane: usize| Accessor {
             clock,
             lane: lane as u8,
-            atomic: kind == Kind::Atomic || strong,
+            atomic: kind == AccessKind::Atomic || strong,
         };
         let clear = to.run.as_ref().is_some_and(|run| {
-            let write = kind != Kind::Load;
-            shadow.is_clear(clock, self.warp.cta, run, write)
+            let write = kind != AccessKind::Load;
+            shadow.may_all_access(clock, self.warp.cta, run, write)
         });
         let lanes_to_judge = if clear { 0 } else { lanes };
         let found = lanes_of(lanes_to_judge).find_map(|lane| {
             let range = to.range(lane, width);
             let check = match kind {
-                Kind::Load => shadow.check_read(&who(lane), to.cta[lane], &range),
-                _ => shadow.check_write(&who(lane), to.cta[lane], &range),
+                AccessKind::Load => shadow.check_read(&accessor(lane), to.cta[lane], &range),
+                _ => shadow.check_write(&accessor(lane), to.cta[lane], &range),
             };
             check.map(|c| (lane, c))
         });
@@ -259,7 +266,7 @@ impl Lockstep<'_, '_> {
             return Err(self.race(Some(lane), kind.verb(), &c));
         }
         shadow.tidy();
-        let record = shadow.access(&who(0), self.site);
+        let record = shadow.access(&accessor(0), self.site);
         let apart = to.are_apart(lanes);
         let mut left = lanes;
         while left != 0 {
@@ -273,24 +280,24 @@ impl Lockstep<'_, '_> {
             };
             left &= !sharing;
             let (cta, range) = (to.cta[lane], to.range(lane, width));
-            let who = who(lane);
+            let accessor = accessor(lane);
             match kind {
-                Kind::Load => shadow.read(&who, record, code, cta, &range),
-                Kind::Store if !strong => shadow.wrote(record, code, cta, &range),
+                AccessKind::Load => shadow.read(&accessor, record, code, cta, &range),
+                AccessKind::Store if !strong => shadow.wrote(record, code, cta, &range),
                 _ => {
-                    let knows = |m: &Moment| clock.knows(who.lane, m);
-                    shadow.updated(&knows, record, code, cta, &range);
+                    let has_seen = |m: &Epoch| clock.has_seen(accessor.lane, m);
+                    shadow.updated(&has_seen, record, code, cta, &range);
                 }
             }
         }
         if self.env.code.sites[self.site as usize].facts.remote {
-            self.reach_lanes(lanes, &to.cta);
+            self.record_remote_lanes(lanes, &to.cta);
         }
         Ok(())
     }
 
-    /// Notes that lanes reach into other CTAs.
-    fn reach_lanes(&mut self, lanes: Mask, ctas: &[u32; WARP]) {
+    /// Records accesses of lanes to other CTAs.
+    fn record_remote_lanes(&mut self, lanes: Mask, ctas: &[u32; WARP]) {
         let own = self.warp.cta;
         let mut left = lanes_of(lanes).filter(|&l| ctas[l] != own);
         let Some(first) = left.next() else { return };
@@ -299,60 +306,84 @@ impl Lockstep<'_, '_> {
             let cta = ctas[left.trailing_zeros() as usize];
             let same = lanes_of(left).filter(|&l| ctas[l] == cta);
             let same = same.fold(0, |m, l| m | 1 << l);
-            self.reach_into(cta, same);
+            self.record_remote_access(cta, same);
             left &= !same;
         }
     }
 
-    /// A race with an access that is over.
+    /// Builds the fault for a race with a completed access.
     #[cold]
     pub(crate) fn race(&mut self, lane: Option<usize>, verb: &str, c: &Conflict) -> Fault {
         self.lane = lane.map(|l| l as u32);
-        self.other = Some(self.party(c.with.warp, c.with.site));
-        let did = if c.wrote { "written" } else { "read" };
+        self.other = Some(self.op_location(c.with.warp, c.with.site));
+        self.race = Some(RaceKind::of(verb != "reads", c.wrote));
+        let did = if c.wrote { "wrote" } else { "read" };
         let byte = self.env.byte_name(c.byte);
-        let same = if c.with.thread == self.warp.id {
-            "lanes of one warp see each other's memory only after a warp-level sync"
-        } else if lane.is_some_and(|l| self.another_knows(l, &c.moment)) {
-            "another lane of the warp has waited for it, and this lane has not: \
-             a warp-level sync after that wait is missing"
+        let (cause, help) = if c.with.thread == self.warp.id {
+            (
+                "lanes of one warp see each other's memory only after a warp-level sync",
+                "call `warp_sync()` between the two accesses",
+            )
+        } else if lane.is_some_and(|l| self.another_lane_has_seen(l, &c.epoch)) {
+            (
+                "another lane of this warp waited for that access, but this lane did not",
+                "call `warp_sync()` after the wait",
+            )
         } else {
-            "nothing orders the two"
+            (
+                "nothing orders the two accesses",
+                "let the other thread arrive at a barrier after its access, and wait for that \
+                 barrier before this one",
+            )
         };
+        self.help = Some(help);
         Fault::new(
             FaultKind::Race,
-            format!("{verb} {byte}, {did} before by another thread; {same}"),
+            format!("{verb} {byte}, which another thread {did}; {cause}"),
         )
     }
 
-    /// Does another lane of the warp know of a moment that a lane does not know of?
-    fn another_knows(&self, lane: usize, m: &Moment) -> bool {
+    /// Whether another lane of the warp is ordered after an epoch.
+    fn another_lane_has_seen(&self, lane: usize, m: &Epoch) -> bool {
         let clock = self.warp.clock.as_ref();
         let others = lanes_of(Mask::MAX).filter(|&l| l != lane);
-        clock.is_some_and(|c| others.into_iter().any(|l| c.knows(l as u8, m)))
+        clock.is_some_and(|c| others.into_iter().any(|l| c.has_seen(l as u8, m)))
     }
 
-    /// A race with work in flight.
+    /// Builds the fault for a race with an asynchronous op in flight.
     #[cold]
-    fn in_flight(&mut self, lane: usize, cta: u32, byte: u32, kind: Kind) -> Fault {
-        let write = kind != Kind::Load;
+    fn in_flight(&mut self, lane: usize, cta: u32, byte: u32, kind: AccessKind) -> Fault {
+        let write = kind != AccessKind::Load;
         let text = self.flight_text(cta, byte, kind.verb(), write);
-        self.fault_in(lane, FaultKind::Race, text)
+        self.lane_fault(lane, FaultKind::Race, text)
     }
 
-    /// Names the work in flight over a byte.
+    /// Describes the asynchronous op in flight on a byte.
     #[cold]
     pub(crate) fn flight_text(&mut self, cta: u32, byte: u32, verb: &str, write: bool) -> String {
-        let over = self.cluster.engines.over(SharedAt { cta, byte }, write);
-        self.other = over.map(|(warp, site)| self.party(warp, site));
+        let engines = &self.cluster.engines;
+        let at = ResolvedAddress { cta, byte };
+        let in_flight = engines.in_flight_at(at, write);
+        let writer = engines.in_flight_at(at, false);
+        self.race = Some(RaceKind::of(write, writer.is_some()));
+        self.other = in_flight.map(|(warp, site)| self.op_location(warp, site));
+        self.help = Some(
+            "wait for the asynchronous op before this access: mbarrier wait, bulk or copy group \
+             wait, or wgmma wait",
+        );
         let name = self.env.byte_name(byte);
-        format!("{verb} {name} while an asynchronous op is at work on it")
+        let does = if writer.is_some() {
+            "writing"
+        } else {
+            "reading"
+        };
+        format!("{verb} {name} while an asynchronous op may still be {does} it")
     }
 
     #[cold]
     fn never_written(&mut self, lane: usize, byte: u32) -> Fault {
         let name = self.env.byte_name(byte);
-        self.fault_in(
+        self.lane_fault(
             lane,
             FaultKind::NeverWritten,
             format!("reads {name}, which was never written"),
@@ -361,49 +392,50 @@ impl Lockstep<'_, '_> {
 
     #[cold]
     fn misaligned(&mut self, lane: usize, at: u64, width: usize) -> Fault {
-        self.fault_in(
+        self.lane_fault(
             lane,
             FaultKind::Misaligned,
-            format!("reaches {width} bytes at {at:#x}, which is no multiple of {width}"),
+            format!("accesses {width} bytes at {at:#x}, which is not a multiple of {width}"),
         )
     }
 
-    fn count_shared(&mut self, lanes: Mask, to: &Targets, width: usize, kind: Kind) {
+    fn count_shared(&mut self, lanes: Mask, to: &Targets, width: usize, kind: AccessKind) {
         let bytes = u64::from(lanes.count_ones()) * width as u64;
         let own = to.run.is_some() || lanes_of(lanes).all(|l| to.cta[l] == self.warp.cta);
         let b = &mut self.counters.bytes;
         *match (kind, own) {
-            (Kind::Load, true) => &mut b.shared_load,
-            (Kind::Store, true) => &mut b.shared_store,
-            (Kind::Load, false) => &mut b.peer_load,
-            (Kind::Store, false) => &mut b.peer_store,
-            (Kind::Atomic, _) => &mut b.shared_atomic,
+            (AccessKind::Load, true) => &mut b.shared_load,
+            (AccessKind::Store, true) => &mut b.shared_store,
+            (AccessKind::Load, false) => &mut b.peer_load,
+            (AccessKind::Store, false) => &mut b.peer_store,
+            (AccessKind::Atomic, _) => &mut b.shared_atomic,
         } += bytes;
         self.warp.accesses += 1;
-        if kind != Kind::Load && lanes != 0 {
-            // The stage of the first lane stands for all.
+        if kind != AccessKind::Load && lanes != 0 {
+            // The stage of the first lane represents all lanes.
             let tile = self.env.code.sites[self.site as usize].facts.writes;
             let byte = to.byte[lanes.trailing_zeros() as usize];
-            self.counters.written(self.env.kernel, tile, byte, bytes);
+            self.counters
+                .add_tile_write(self.env.kernel, tile, byte, bytes);
         }
         let t = &mut self.counters.sites[self.site as usize];
         t.shared_accesses += 1;
         t.bytes += bytes;
         if own {
-            t.bank_turns += bank_turns(lanes, width);
+            t.ideal_wavefronts += ideal_wavefronts(lanes, width);
         }
         if own && to.run.is_none() {
             t.bank_conflicts += bank_conflicts(lanes, &to.byte.map(u64::from), width);
         }
     }
 
-    fn count_global(&mut self, lanes: Mask, at: &[u64; WARP], width: usize, kind: Kind) {
+    fn count_global(&mut self, lanes: Mask, at: &[u64; WARP], width: usize, kind: AccessKind) {
         let bytes = u64::from(lanes.count_ones()) * width as u64;
         let b = &mut self.counters.bytes;
         *match kind {
-            Kind::Load => &mut b.global_load,
-            Kind::Store => &mut b.global_store,
-            Kind::Atomic => &mut b.global_atomic,
+            AccessKind::Load => &mut b.global_load,
+            AccessKind::Store => &mut b.global_store,
+            AccessKind::Atomic => &mut b.global_atomic,
         } += bytes;
         self.warp.accesses += 1;
         let t = &mut self.counters.sites[self.site as usize];
@@ -411,10 +443,10 @@ impl Lockstep<'_, '_> {
         t.bytes += bytes;
         let (touched, least) = sectors(lanes, at, width);
         t.global_sectors += touched;
-        t.least_sectors += least;
+        t.ideal_sectors += least;
     }
 
-    /// The global addresses of the lanes, aligned.
+    /// Returns the global addresses of the lanes; checks the alignment.
     fn addresses(
         &mut self,
         lanes: Mask,
@@ -425,26 +457,26 @@ impl Lockstep<'_, '_> {
         let at = self
             .get::<u64>(addr)
             .map(|a| a.wrapping_add_signed(i64::from(offset)));
-        let is_bad = |at: u64| !is_aligned(at, width) && !self.env.memory.is_open();
+        let is_bad = |at: u64| !is_aligned(at, width) && !self.env.memory.is_unbounded();
         match lanes_of(lanes).find(|&l| is_bad(at[l])) {
             Some(lane) => Err(self.misaligned(lane, at[lane], width)),
             None => Ok(at),
         }
     }
 
-    /// The buffer and the first byte of a lane's global access.
+    /// Returns the buffer and offset of a lane's global access.
     fn buffer(&mut self, lane: usize, at: u64, width: usize) -> Result<(&Buffer, usize), Fault> {
         self.env.memory.find(at, width).inspect_err(|_| {
             self.lane = Some(lane as u32);
         })
     }
 
-    /// A volatile access is relaxed, of the widest scope.
+    /// Orders a volatile access as a relaxed access of system scope; returns its scope.
     fn volatile(&mut self, at: &[u64; WARP]) -> Option<Scope> {
         let strong = self.env.code.sites[self.site as usize].facts.strong;
         let order = MemoryOrder::relaxed(Scope::Sys);
         strong.then(|| {
-            self.order(order, |lane| Word::Global(at[lane]));
+            self.order(order, |lane| WordAddress::Global(at[lane]));
             order.scope
         })
     }
@@ -477,8 +509,8 @@ impl Lockstep<'_, '_> {
             }
         }
         let scope = self.volatile(&at);
-        self.judge_global(lanes, &at, width, false, scope)?;
-        self.count_global(lanes, &at, width, Kind::Load);
+        self.check_global(lanes, &at, width, false, scope)?;
+        self.count_global(lanes, &at, width, AccessKind::Load);
         Ok(out)
     }
 
@@ -507,8 +539,8 @@ impl Lockstep<'_, '_> {
             }
         }
         let scope = self.volatile(&at);
-        self.judge_global(lanes, &at, width, true, scope)?;
-        self.count_global(lanes, &at, width, Kind::Store);
+        self.check_global(lanes, &at, width, true, scope)?;
+        self.count_global(lanes, &at, width, AccessKind::Store);
         Ok(())
     }
 
@@ -519,7 +551,7 @@ impl Lockstep<'_, '_> {
         width: usize,
         order: MemoryOrder,
         f: &mut dyn FnMut(usize, u64) -> u64,
-    ) -> Result<Lanes<u64>, Fault> {
+    ) -> Result<PerLane<u64>, Fault> {
         let lanes = self.warp.active;
         let at = self.addresses(lanes, addr, offset, width)?;
         let blind = self.env.code.sites[self.site as usize].facts.only_writes;
@@ -545,19 +577,19 @@ impl Lockstep<'_, '_> {
         }
         self.changed(changed);
         let writes = !self.env.code.sites[self.site as usize].facts.only_reads;
-        self.judge_global(lanes, &at, width, writes, Some(order.scope))?;
-        self.order(order, |lane| Word::Global(at[lane]));
-        self.count_global(lanes, &at, width, Kind::Atomic);
+        self.check_global(lanes, &at, width, writes, Some(order.scope))?;
+        self.order(order, |lane| WordAddress::Global(at[lane]));
+        self.count_global(lanes, &at, width, AccessKind::Atomic);
         Ok(out)
     }
 }
 
-/// Is an address a multiple of a width, which is a power of two?
+/// Whether an address is a multiple of a width, a power of two.
 fn is_aligned(at: u64, width: usize) -> bool {
     at & (width as u64 - 1) == 0
 }
 
-/// A little-endian word of up to 8 bytes.
+/// Decodes a little-endian word of up to 8 bytes.
 fn word(bytes: &[u8]) -> u64 {
     let mut w = [0; 8];
     w[..bytes.len()].copy_from_slice(bytes);

@@ -1,75 +1,76 @@
-//! Barriers as state: mbarriers, meetings of threads, the cluster's barrier.
+//! The state of barriers: mbarriers, CTA and named barriers, the cluster barrier.
 //!
-//! They count; the clocks they carry are `None` where races are not looked for.
+//! Their clocks are `None` if races are not checked.
 
-use crate::clock::{Clock, Moment, Threads};
-use crate::last::LastMoments;
-use warpline_ir::{Fault, FaultKind, Tally};
+use crate::clock::{Clock, Epoch, Threads};
+use crate::error::TOO_MANY_ARRIVALS;
+use crate::last_uses::LastUses;
+use warpline_ir::{BarrierReduction, Fault, FaultKind};
 
-/// The most arrivals or bytes an mbarrier counts.
+/// The maximum arrival count and transaction count of an mbarrier.
 const MAX_COUNT: u32 = (1 << 20) - 1;
 
-/// What a barrier passes from those who come to those who go.
+/// The clocks of a barrier: published by arrivals, acquired by waits.
 #[derive(Clone, Debug)]
-pub(crate) struct Passing {
-    /// What those know who have come since the start.
-    pub(crate) came: Clock,
-    /// What was known when the last phase was complete.
-    pub(crate) complete: Clock,
+pub(crate) struct BarrierClocks {
+    /// Joined clocks of all arrivals so far.
+    pub(crate) arrived_clock: Clock,
+    /// The same at the completion of the last phase.
+    pub(crate) completed_clock: Clock,
 }
 
-impl Passing {
-    /// Nothing yet.
+impl BarrierClocks {
+    /// Creates empty clocks.
     pub(crate) fn new(t: &Threads) -> Self {
         Self {
-            came: Clock::new(t),
-            complete: Clock::new(t),
+            arrived_clock: Clock::new(t),
+            completed_clock: Clock::new(t),
         }
     }
 
-    fn turn(this: &mut Option<Box<Self>>) {
+    fn complete_phase(this: &mut Option<Box<Self>>) {
         if let Some(p) = this {
-            p.complete.copy(&p.came);
+            p.completed_clock.copy(&p.arrived_clock);
         }
     }
 }
 
-/// Who made an mbarrier, and whether the others may know.
+/// The init of an mbarrier, and its visibility to other threads.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Init {
-    /// When and by which lane.
-    pub(crate) moment: Moment,
+    /// The epoch of the init.
+    pub(crate) epoch: Epoch,
     /// The op.
     pub(crate) site: u32,
-    /// Did that lane run `fence.mbarrier_init` since?
+    /// Whether that lane ran `fence.mbarrier_init` since.
     pub(crate) fenced: bool,
-    /// The cluster's meeting that it came to after that.
-    pub(crate) told: Option<u32>,
+    /// The phase of the cluster barrier at which the lane arrived after that.
+    pub(crate) published_in: Option<u32>,
 }
 
-/// The life of an mbarrier.
+/// The lifetime state of an mbarrier.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Life {
-    Unborn,
+enum MbarrierState {
+    Uninitialized,
     Live,
-    Ended,
+    Invalidated,
 }
 
 /// An mbarrier.
 #[derive(Clone, Debug)]
 pub(crate) struct Mbarrier {
-    life: Life,
+    state: MbarrierState,
     count: u32,
-    /// Arrivals that the current phase lacks.
+    /// Missing arrivals of the current phase.
     pub(crate) arrivals: u32,
-    /// Bytes that the current phase lacks; negative if bytes came before they were expected.
+    /// Missing bytes of the current phase; negative if bytes arrived before `expect_tx`.
     pub(crate) bytes: i64,
-    /// Phases that are complete.
+    /// The number of completed phases.
     pub(crate) phase: u32,
     pub(crate) init: Option<Init>,
-    /// What was done with it, where barriers end and races are looked for.
-    pub(crate) uses: Option<LastMoments>,
-    pub(crate) passing: Option<Box<Passing>>,
+    /// Its uses, if mbarriers are invalidated and races are checked.
+    pub(crate) uses: Option<LastUses>,
+    pub(crate) clocks: Option<Box<BarrierClocks>>,
 }
 
 fn barrier(text: String) -> Fault {
@@ -77,82 +78,84 @@ fn barrier(text: String) -> Fault {
 }
 
 impl Mbarrier {
-    /// Before its init.
-    pub(crate) fn new(passing: Option<Box<Passing>>) -> Self {
+    /// Creates an mbarrier before its init.
+    pub(crate) fn new(clocks: Option<Box<BarrierClocks>>) -> Self {
         Self {
-            life: Life::Unborn,
+            state: MbarrierState::Uninitialized,
             count: 0,
             arrivals: 0,
             bytes: 0,
             phase: 0,
             init: None,
             uses: None,
-            passing,
+            clocks,
         }
     }
 
-    /// Is it between init and end?
+    /// Checks that the mbarrier is initialized and not invalidated.
     pub(crate) fn check_live(&self) -> Result<(), Fault> {
-        match self.life {
-            Life::Live => Ok(()),
-            Life::Unborn => Err(barrier("uses an mbarrier before its init".into())),
-            Life::Ended => Err(barrier("uses an mbarrier after its end".into())),
+        match self.state {
+            MbarrierState::Live => Ok(()),
+            MbarrierState::Uninitialized => Err(barrier("uses an mbarrier before its init".into())),
+            MbarrierState::Invalidated => {
+                Err(barrier("uses an mbarrier after `mbarrier.inval`".into()))
+            }
         }
     }
 
-    /// The count of arrivals of a phase that is neither complete nor untouched.
+    /// Returns the arrival count if a phase is in progress.
     pub(crate) fn in_phase(&self) -> Option<u32> {
         let touched = self.arrivals != self.count || self.bytes != 0;
-        (self.life == Life::Live && touched).then_some(self.count)
+        (self.state == MbarrierState::Live && touched).then_some(self.count)
     }
 
-    /// Comes to life.
+    /// Initializes the mbarrier.
     pub(crate) fn init(&mut self, count: u32, init: Init) -> Result<(), Fault> {
-        if self.life == Life::Live {
-            return Err(barrier("makes an mbarrier a second time".into()));
+        if self.state == MbarrierState::Live {
+            return Err(barrier("initializes an mbarrier a second time".into()));
         }
         if !(1..=MAX_COUNT).contains(&count) {
             return Err(barrier(format!(
-                "an mbarrier counts 1 to {MAX_COUNT} arrivals, not {count}"
+                "the arrival count must be 1 to {MAX_COUNT}, not {count}"
             )));
         }
-        self.life = Life::Live;
+        self.state = MbarrierState::Live;
         (self.count, self.arrivals, self.bytes) = (count, count, 0);
-        // Every life begins at parity 0; phases go on counting, as clocks do.
+        // A new init starts at parity 0; the phase number must keep growing for the clocks.
         self.phase += self.phase & 1;
         self.init = Some(init);
         Ok(())
     }
 
-    /// Ends.
+    /// Invalidates the mbarrier.
     pub(crate) fn end(&mut self) -> Result<(), Fault> {
         self.check_live()?;
-        self.life = Life::Ended;
+        self.state = MbarrierState::Invalidated;
         Ok(())
     }
 
-    /// Expects bytes in the current phase.
+    /// Adds expected bytes to the current phase.
     pub(crate) fn expect(&mut self, bytes: u32) -> Result<(), Fault> {
         self.bytes += i64::from(bytes);
         self.check_bytes()
     }
 
-    /// Expects more arrivals in the current phase.
+    /// Adds expected arrivals to the current phase.
     pub(crate) fn expect_more(&mut self, arrivals: u32) -> Result<(), Fault> {
         self.arrivals += arrivals;
         match self.arrivals {
             0..=MAX_COUNT => Ok(()),
             n => Err(barrier(format!(
-                "an mbarrier counts up to {MAX_COUNT} arrivals, not {n}"
+                "{TOO_MANY_ARRIVALS}: {n} pending arrivals exceed the limit of {MAX_COUNT}"
             ))),
         }
     }
 
-    /// Arrives, and leaves for good if asked to; says whether the phase is complete.
+    /// Arrives, and drops out of later phases if `leave`; returns whether the phase completes.
     pub(crate) fn arrive(&mut self, count: u32, leave: bool) -> Result<bool, Fault> {
         if count > self.arrivals {
             return Err(barrier(format!(
-                "arrives {count} times at an mbarrier that expects {} more of {} arrivals in this phase",
+                "{TOO_MANY_ARRIVALS}: {count} arrivals, but this phase expects {} more of {}",
                 self.arrivals, self.count
             )));
         }
@@ -160,14 +163,14 @@ impl Mbarrier {
         if leave {
             self.count -= count;
         }
-        Ok(self.turn())
+        Ok(self.complete_phase())
     }
 
-    /// Counts bytes that have come; says whether the phase is complete.
+    /// Counts received bytes; returns whether the phase completes.
     pub(crate) fn receive(&mut self, bytes: u32) -> Result<bool, Fault> {
         self.bytes -= i64::from(bytes);
         self.check_bytes()?;
-        Ok(self.turn())
+        Ok(self.complete_phase())
     }
 
     fn check_bytes(&self) -> Result<(), Fault> {
@@ -175,154 +178,158 @@ impl Mbarrier {
             return Ok(());
         }
         Err(barrier(format!(
-            "an mbarrier counts up to {MAX_COUNT} bytes, not {}",
-            self.bytes
+            "{} pending bytes exceed the limit of {MAX_COUNT}",
+            self.bytes.unsigned_abs()
         )))
     }
 
-    fn turn(&mut self) -> bool {
+    fn complete_phase(&mut self) -> bool {
         let done = self.arrivals == 0 && self.bytes == 0;
         if done {
             self.arrivals = self.count;
             self.phase += 1;
-            Passing::turn(&mut self.passing);
+            BarrierClocks::complete_phase(&mut self.clocks);
         }
         done
     }
 
-    /// Is the phase of a parity complete?
+    /// Whether a wait for a parity passes.
     pub(crate) fn passes(&self, parity: u32) -> bool {
         self.phase & 1 != parity
     }
 }
 
-/// How a warp comes to a meeting.
+/// How a warp arrives at a barrier of threads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Coming {
-    /// It waits for the rest.
-    Waits,
-    /// It does not.
-    GoesOn,
-    /// It waits, and so many of its threads say yes.
-    Counts { tally: Tally, yes: u32 },
+pub(crate) enum BarrierArrival {
+    /// `sync`: it waits for the phase.
+    Sync,
+    /// `arrive`: it does not wait.
+    Arrive,
+    /// `red`: it waits, and contributes the number of its threads whose predicate is true.
+    Reduce {
+        reduction: BarrierReduction,
+        votes: u32,
+    },
 }
 
-impl Coming {
-    fn tally(self) -> Option<Tally> {
+impl BarrierArrival {
+    fn reduction(self) -> Option<BarrierReduction> {
         match self {
-            Coming::Counts { tally, .. } => Some(tally),
+            BarrierArrival::Reduce { reduction, .. } => Some(reduction),
             _ => None,
         }
     }
 }
 
-/// What a meeting has counted, until all its warps know.
+/// The result of a reduction, kept until all warps have read it.
 #[derive(Clone, Copy, Debug)]
-struct Counted {
-    meeting: u32,
-    yes: u32,
+struct ReductionResult {
+    phase: u32,
+    votes: u32,
     warps: u32,
 }
 
-/// A barrier at which a number of threads meet: the CTA's own, or a named one.
+/// A barrier of threads: the CTA barrier, a named barrier, or the cluster barrier.
 #[derive(Clone, Debug)]
-pub(crate) struct Meeting {
-    /// Threads of the meeting that is on; 0: nobody has come.
+pub(crate) struct ThreadBarrier {
+    /// The thread count of the current phase; 0 before the first arrival.
     pub(crate) threads: u32,
-    /// Threads that have come.
+    /// Arrived threads.
     pub(crate) arrived: u32,
-    /// Meetings that are over.
-    pub(crate) over: u32,
-    /// What those who have come count.
-    tally: Option<Tally>,
-    /// How many said yes.
-    yes: u32,
-    counted: Vec<Counted>,
-    pub(crate) passing: Option<Box<Passing>>,
+    /// The number of completed phases.
+    pub(crate) phase: u32,
+    /// The reduction of the current phase.
+    reduction: Option<BarrierReduction>,
+    /// The threads whose predicate is true.
+    votes: u32,
+    results: Vec<ReductionResult>,
+    pub(crate) clocks: Option<Box<BarrierClocks>>,
 }
 
-impl Meeting {
-    /// Nobody has come.
-    pub(crate) fn new(passing: Option<Box<Passing>>) -> Self {
+impl ThreadBarrier {
+    /// Creates a barrier without arrivals.
+    pub(crate) fn new(clocks: Option<Box<BarrierClocks>>) -> Self {
         Self {
             threads: 0,
             arrived: 0,
-            over: 0,
-            tally: None,
-            yes: 0,
-            counted: Vec::new(),
-            passing,
+            phase: 0,
+            reduction: None,
+            votes: 0,
+            results: Vec::new(),
+            clocks,
         }
     }
 
-    /// A warp comes to a meeting of `threads`; says whether all are there.
-    pub(crate) fn arrive(&mut self, threads: u32, coming: Coming) -> Result<bool, Fault> {
+    /// A warp arrives at a barrier of `threads` threads; returns whether the phase completes.
+    pub(crate) fn arrive(&mut self, threads: u32, arrival: BarrierArrival) -> Result<bool, Fault> {
         if self.arrived > 0 && self.threads != threads {
             return Err(barrier(format!(
-                "meets {threads} threads at a barrier where others meet {}",
+                "names {threads} threads, but other warps at this barrier name {}",
                 self.threads
             )));
         }
         if threads == 0 || !threads.is_multiple_of(32) {
             return Err(barrier(format!(
-                "a barrier is for a multiple of 32 threads, not for {threads}"
+                "the thread count of a barrier must be a multiple of 32, not {threads}"
             )));
         }
-        if self.arrived > 0 && self.tally != coming.tally() {
-            let does = |t: Option<Tally>| t.map_or("sync or arrive", Tally::name);
+        if self.arrived > 0 && self.reduction != arrival.reduction() {
+            let does =
+                |t: Option<BarrierReduction>| t.map_or("sync or arrive", BarrierReduction::name);
             return Err(barrier(format!(
-                "does {} at a barrier where others do {}",
-                does(coming.tally()),
-                does(self.tally)
+                "performs `{}`, but other warps at this barrier perform `{}`",
+                does(arrival.reduction()),
+                does(self.reduction)
             )));
         }
         if self.arrived == 0 {
-            (self.tally, self.yes) = (coming.tally(), 0);
+            (self.reduction, self.votes) = (arrival.reduction(), 0);
         }
-        if let Coming::Counts { yes, .. } = coming {
-            self.yes += yes;
+        if let BarrierArrival::Reduce { votes, .. } = arrival {
+            self.votes += votes;
         }
         self.threads = threads;
         self.arrived += 32;
-        Ok(self.turn())
+        Ok(self.complete_phase())
     }
 
-    /// Ends the meeting if all are there.
-    fn turn(&mut self) -> bool {
+    /// Completes the phase if all threads have arrived.
+    fn complete_phase(&mut self) -> bool {
         let done = self.arrived > 0 && self.arrived >= self.threads;
         if done {
-            if self.tally.is_some() {
-                self.counted.push(Counted {
-                    meeting: self.over,
-                    yes: self.yes,
+            if self.reduction.is_some() {
+                self.results.push(ReductionResult {
+                    phase: self.phase,
+                    votes: self.votes,
                     warps: self.threads / 32,
                 });
             }
             self.arrived = 0;
-            self.over += 1;
-            Passing::turn(&mut self.passing);
+            self.phase += 1;
+            BarrierClocks::complete_phase(&mut self.clocks);
         }
         done
     }
 
-    /// How many said yes in a meeting that is over, for one of its warps.
-    pub(crate) fn take_count(&mut self, meeting: u32) -> u32 {
-        let Some(at) = self.counted.iter().position(|c| c.meeting == meeting) else {
+    /// Takes the reduction result of a completed phase, for one of its warps.
+    pub(crate) fn take_count(&mut self, phase: u32) -> u32 {
+        let Some(at) = self.results.iter().position(|c| c.phase == phase) else {
             return 0;
         };
-        let counted = &mut self.counted[at];
-        counted.warps -= 1;
-        let Counted { yes, warps, .. } = *counted;
+        let result = &mut self.results[at];
+        result.warps -= 1;
+        let ReductionResult { votes, warps, .. } = *result;
         if warps == 0 {
-            self.counted.swap_remove(at);
+            self.results.swap_remove(at);
         }
-        yes
+        votes
     }
 
-    /// Those who have left need not come; says whether all others are there.
+    /// Reduces the thread count after warps exited; returns whether the phase completes.
     pub(crate) fn shrink(&mut self, threads: u32) -> bool {
         self.threads = threads;
-        self.turn()
+        self.complete_phase()
     }
 }
 
@@ -337,16 +344,16 @@ mod tests {
     }
 
     fn begun() -> Init {
-        let moment = Moment {
+        let epoch = Epoch {
             thread: 0,
             lanes: 1,
             clock: 0,
         };
         Init {
-            moment,
+            epoch,
             site: 0,
             fenced: true,
-            told: None,
+            published_in: None,
         }
     }
 
@@ -362,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_made_anew_begins_at_parity_0() {
+    fn a_second_init_starts_at_parity_0() {
         let mut b = live(1);
         assert!(b.arrive(1, false).unwrap());
         b.end().unwrap();
@@ -371,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_may_come_before_they_are_expected() {
+    fn bytes_may_arrive_before_expect_tx() {
         let mut b = live(1);
         assert!(!b.receive(64).unwrap());
         b.expect(64).unwrap();
@@ -379,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn one_who_leaves_is_not_expected_again() {
+    fn arrive_drop_reduces_the_count_of_later_phases() {
         let mut b = live(2);
         assert!(!b.arrive(1, true).unwrap());
         assert!(b.arrive(1, false).unwrap());
@@ -394,35 +401,40 @@ mod tests {
         assert!(b.expect(1 << 20).is_err());
         assert!(Mbarrier::new(None).check_live().is_err());
         b.end().unwrap();
-        assert!(b.check_live().unwrap_err().text.contains("after its end"));
+        assert!(
+            b.check_live()
+                .unwrap_err()
+                .text
+                .contains("after `mbarrier.inval`")
+        );
     }
 
     #[test]
-    fn a_meeting_ends_when_all_are_there() {
-        let mut m = Meeting::new(None);
-        let mut arrive = |threads| m.arrive(threads, Coming::Waits);
+    fn a_phase_completes_when_all_threads_arrive() {
+        let mut m = ThreadBarrier::new(None);
+        let mut arrive = |threads| m.arrive(threads, BarrierArrival::Sync);
         assert!(!arrive(64).unwrap());
         assert!(arrive(96).is_err());
         assert!(arrive(64).unwrap());
         assert!(arrive(33).is_err());
-        assert_eq!(m.over, 1);
+        assert_eq!(m.phase, 1);
     }
 
     #[test]
-    fn a_meeting_keeps_its_count_until_all_know() {
-        let mut m = Meeting::new(None);
-        let count = |yes| Coming::Counts {
-            tally: Tally::Count,
-            yes,
+    fn a_reduction_result_is_kept_until_all_warps_read_it() {
+        let mut m = ThreadBarrier::new(None);
+        let count = |votes| BarrierArrival::Reduce {
+            reduction: BarrierReduction::Count,
+            votes,
         };
         assert!(!m.arrive(64, count(3)).unwrap());
-        let mixed = m.arrive(64, Coming::GoesOn).unwrap_err();
-        assert!(mixed.text.contains("others do count"), "{}", mixed.text);
+        let mixed = m.arrive(64, BarrierArrival::Arrive).unwrap_err();
+        assert!(mixed.text.contains("perform `count`"), "{}", mixed.text);
         assert!(m.arrive(64, count(4)).unwrap());
         assert_eq!(m.take_count(0), 7);
-        // Others meet before the second warp has looked.
+        // The next phase completes before the second warp reads the result.
         assert!(m.arrive(32, count(1)).unwrap());
         assert_eq!((m.take_count(1), m.take_count(0)), (1, 7));
-        assert!(m.counted.is_empty());
+        assert!(m.results.is_empty());
     }
 }

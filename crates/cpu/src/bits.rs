@@ -1,6 +1,6 @@
 //! Ranges of a bitmap with one bit per byte of memory.
 
-/// The 64-bit words that `start..start + len` touches, each with the bits it touches.
+/// Returns the 64-bit words of the range `start..start + len`, each with the mask of its bits.
 pub(crate) fn masks(start: usize, len: usize) -> impl Iterator<Item = (usize, u64)> {
     let end = start + len;
     (start / 64..end.div_ceil(64)).map(move |word| {
@@ -11,17 +11,17 @@ pub(crate) fn masks(start: usize, len: usize) -> impl Iterator<Item = (usize, u6
     })
 }
 
-/// Which bytes of a memory were written, for one thread.
+/// A bitmap of the written bytes of a memory, for one host thread.
 #[derive(Clone, Debug)]
-pub(crate) struct Written(Vec<u64>);
+pub(crate) struct WrittenBytes(Vec<u64>);
 
-impl Written {
-    /// None of `bytes`.
+impl WrittenBytes {
+    /// Creates a bitmap of `bytes` unwritten bytes.
     pub(crate) fn none(bytes: usize) -> Self {
         Self(vec![0; bytes.div_ceil(64)])
     }
 
-    /// Marks a range, which lies inside.
+    /// Marks a range as written.
     #[inline]
     pub(crate) fn set(&mut self, start: usize, len: usize) {
         if start % 64 + len <= 64 && len < 64 {
@@ -31,7 +31,7 @@ impl Written {
         masks(start, len).for_each(|(w, m)| self.0[w] |= m);
     }
 
-    /// The first byte of a range that was not written.
+    /// Returns the first unwritten byte of a range.
     #[inline]
     pub(crate) fn first_gap(&self, start: usize, len: usize) -> Option<usize> {
         if start % 64 + len <= 64 && len < 64 {
@@ -51,11 +51,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_gap_is_found_where_it_is() {
-        let mut w = Written::none(300);
+    fn the_first_unwritten_byte_is_found() {
+        let mut w = WrittenBytes::none(300);
         w.set(0, 300);
         assert_eq!(w.first_gap(0, 300), None);
-        let mut w = Written::none(300);
+        let mut w = WrittenBytes::none(300);
         w.set(3, 200);
         assert_eq!(w.first_gap(3, 200), None);
         assert_eq!(w.first_gap(3, 201), Some(203));

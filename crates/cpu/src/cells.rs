@@ -1,27 +1,27 @@
-//! Who touched each byte of global memory, in runs.
+//! The last accesses of each byte of global memory, stored per range.
 //!
-//! Memory is cut into nodes of 512 bytes, as much as a warp moves at once. A
-//! node whose bytes were all touched alike is one cell; one that was touched in
-//! parts is split into 16-byte nodes, and those into bytes.
+//! Memory is divided into nodes of 512 bytes, the size of a full-warp access. A node whose bytes all
+//! have the same accesses is one cell. Other nodes are split into 16-byte nodes, and those into
+//! bytes.
 
 use std::ops::Range;
 
-/// An access: what it means is up to who made it. 0 is none.
+/// An access, defined by the caller. 0 is none.
 pub(crate) type Mark = u32;
 
-/// What touched some bytes last.
+/// The last accesses of some bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Cell {
     /// The last write.
     pub(crate) write: Mark,
-    /// Reads since, of those that do not know of each other the first and the last.
+    /// Reads since; of several unordered reads, the first and the last.
     pub(crate) reads: [Mark; 2],
 }
 
-/// Not a write: the node is split, and `reads[0]` is where its parts are.
+/// Marker in `write`: the node is split, and `reads[0]` is the index of its parts.
 const SPLIT: Mark = Mark::MAX;
 
-/// Bytes of the nodes, from the largest; each is cut into the next.
+/// The bytes of the node levels, from the largest.
 const BYTES: [u64; 3] = [512, 16, 1];
 
 impl Cell {
@@ -34,13 +34,13 @@ impl Cell {
 #[derive(Debug, Default)]
 pub(crate) struct Cells {
     nodes: Vec<Cell>,
-    /// The parts of nodes that are split, side by side.
+    /// The parts of split nodes, contiguous per node.
     parts: Vec<Cell>,
-    /// By level: parts that are no longer in use.
+    /// By level: free parts.
     free: [Vec<u32>; 3],
 }
 
-/// A node: its first byte, and its level.
+/// A node: its first byte and its level.
 #[derive(Clone, Copy)]
 struct Node {
     start: u64,
@@ -57,7 +57,7 @@ impl Node {
         self.start + BYTES[self.level]
     }
 
-    /// How many parts it has.
+    /// Returns the number of parts.
     fn fanout(self) -> usize {
         (BYTES[self.level] / BYTES[self.level + 1]) as usize
     }
@@ -68,7 +68,7 @@ impl Node {
         Self { start, level }
     }
 
-    /// The parts that a range meets.
+    /// Returns the parts that a range overlaps.
     fn met(self, range: &Range<u64>) -> Range<usize> {
         let bytes = BYTES[self.level + 1];
         let from = range.start.max(self.start) - self.start;
@@ -85,13 +85,13 @@ impl Node {
     }
 }
 
-/// The largest nodes that a range meets.
+/// Returns the top-level nodes that a range overlaps.
 fn tops(range: &Range<u64>) -> Range<usize> {
     (range.start / BYTES[0]) as usize..range.end.div_ceil(BYTES[0]) as usize
 }
 
 impl Cells {
-    /// Shows the cells of a range, with the bytes that each is for, until one gives something.
+    /// Calls `f` for the cells of a range and their bytes until it returns a value.
     pub(crate) fn find<T>(
         &self,
         range: &Range<u64>,
@@ -121,18 +121,18 @@ impl Cells {
             .find_map(|i| self.find_in(node.part(i), &self.parts[first + i], range, f))
     }
 
-    /// Shows every cell that something touched.
+    /// Calls `f` for every cell with an access.
     pub(crate) fn each<T>(&self, f: &mut impl FnMut(&Cell, Range<u64>) -> Option<T>) -> Option<T> {
         let all = 0..self.nodes.len() as u64 * BYTES[0];
         self.find(&all, f)
     }
 
-    /// Puts the same cell over a range.
+    /// Sets all cells of a range.
     pub(crate) fn fill(&mut self, range: &Range<u64>, with: Cell) {
         self.put(range, &mut |_| with, true);
     }
 
-    /// Changes the cells of a range.
+    /// Maps the cells of a range.
     pub(crate) fn change(&mut self, range: &Range<u64>, f: &mut impl FnMut(Cell) -> Cell) {
         self.put(range, f, false);
     }
@@ -147,7 +147,7 @@ impl Cells {
         }
     }
 
-    /// What a node becomes; `whole`: its parts need not be kept where all of it is in the range.
+    /// Returns the new cell of a node. With `whole`, a node inside the range loses its parts.
     fn put_in(
         &mut self,
         node: Node,
@@ -192,7 +192,7 @@ impl Cells {
         }
     }
 
-    /// Gives back the parts of a node.
+    /// Frees the parts of a node.
     fn release(&mut self, node: Node, cell: Cell) {
         if !cell.is_split() {
             return;
@@ -204,7 +204,7 @@ impl Cells {
         self.free[node.level].push(cell.reads[0]);
     }
 
-    /// Renames every mark.
+    /// Maps every mark.
     pub(crate) fn rename(&mut self, f: &mut impl FnMut(Mark) -> Mark) {
         for c in self.nodes.iter_mut().chain(&mut self.parts) {
             if !c.is_split() {
@@ -224,7 +224,7 @@ mod tests {
         Cell { write, reads }
     }
 
-    /// The last write of each byte.
+    /// Returns the last write of each byte.
     fn bytes(cells: &Cells, range: Range<u64>) -> Vec<Mark> {
         let mut all = vec![0; (range.end - range.start) as usize];
         let none: Option<()> = cells.find(&range, &mut |c, bytes| {
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn each_byte_keeps_its_own() {
+    fn each_byte_keeps_its_own_mark() {
         let mut cells = Cells::default();
         let mut expected = vec![0; 2048];
         let ranges = [
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_used_again() {
+    fn freed_parts_are_reused() {
         let mut cells = Cells::default();
         for _ in 0..100 {
             cells.fill(&(3..40), wrote(1));

@@ -1,30 +1,26 @@
-//! Who knows of what: vector clocks over the warps and engines of a cluster.
+//! Happens-before: vector clocks over the warps and engines of a cluster.
 //!
-//! A warp's life is cut into *segments*, numbered up; a new one starts at each
-//! release and at each warp-level sync. An access happened before a point of
-//! the program if that point *knows* the segment it was in.
+//! The execution of a warp is divided into numbered *segments*; a new one starts at each release and
+//! at each warp-level sync. An access happens before a point of the program if the clock of that
+//! point includes the access's segment.
 //!
-//! Lanes do not know of each other by themselves: what a lane releases is its
-//! own segments, plus what it knows of others. So a warp is known lane by
-//! lane, and exactly: *all lanes below `full`, the lanes of `lanes` below
-//! `part`*, and, where that is not enough, some further pieces in a list that
-//! is empty for nearly all clocks.
+//! Lanes of a warp are not ordered with each other. A lane releases its own segments and its clock.
+//! Therefore a clock stores a warp per lane, exactly: *all lanes below `full`, the lanes of `lanes`
+//! below `part`*, and further pieces in a list that is usually empty.
 //!
-//! Engines are threads of their own, with one number each. Bytes that arrive
-//! on an mbarrier belong to the thread of that barrier, numbered by its phase;
-//! wgmmas to the thread of the warpgroup, numbered by instruction. A wait that
-//! passes makes the number known.
+//! Each engine is a thread with one number. Bytes that arrive at an mbarrier belong to the barrier's
+//! thread, numbered by phase; wgmmas belong to the warpgroup's thread, numbered by instruction. A
+//! wait that passes acquires the number.
 //!
-//! Bulk groups belong to the *lane* that issued them, and `cp.async` copies to
-//! the lanes that did: the threads of a warp's bulk copies and of its copy
-//! stream are numbered by copy, and known lane by lane, as a warp is. What is
-//! known of a stream when a proxy fence runs is known as *fenced*, and handed
-//! on like the rest.
+//! Bulk groups belong to the *lane* that issued them, and `cp.async` copies to the lanes that issued
+//! them. The threads of a warp's bulk copies and of its copy stream are numbered by copy and stored
+//! per lane, like a warp. A proxy fence marks the stream numbers in the clock as *fenced*; releases
+//! publish those too.
 
-use crate::far::Far;
+use crate::other_clusters::OtherClusters;
 use warpline_ir::Mask;
 
-/// Numbers the threads of a cluster: warps first, then engines.
+/// The numbering of the threads of a cluster: warps first, then engines.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Threads {
     /// CTAs.
@@ -33,9 +29,9 @@ pub(crate) struct Threads {
     pub(crate) warps: u32,
     /// mbarriers of one CTA.
     pub(crate) bars: u32,
-    /// Do lanes copy by themselves?
+    /// Whether the kernel uses `cp.async`.
     pub(crate) streams: bool,
-    /// Are there bulk groups?
+    /// Whether the kernel uses bulk groups.
     pub(crate) bulks: bool,
 }
 
@@ -44,23 +40,23 @@ impl Threads {
         self.bars + self.warps.div_ceil(4)
     }
 
-    /// All warps.
+    /// Returns the number of warps.
     pub(crate) fn all_warps(&self) -> u32 {
         self.ctas * self.warps
     }
 
-    /// All threads that are known lane by lane: warps, their bulk copies, their streams.
-    fn laned(&self) -> u32 {
+    /// Returns the number of threads that clocks store per lane: warps, bulk copies, streams.
+    fn per_lane_threads(&self) -> u32 {
         let kinds = 1 + if self.bulks { 2 } else { 0 } + if self.streams { 2 } else { 0 };
         self.all_warps() * kinds
     }
 
-    /// What a warp's bulk groups read; warps are counted through the cluster.
+    /// Returns the thread of the reads of a warp's bulk groups; `warp` is the index in the cluster.
     pub(crate) fn bulk(&self, warp: u32) -> u32 {
         self.all_warps() + warp
     }
 
-    /// What a warp's bulk groups write; warps are counted through the cluster.
+    /// Returns the thread of the writes of a warp's bulk groups; `warp` is the index in the cluster.
     pub(crate) fn bulk_writes(&self, warp: u32) -> u32 {
         2 * self.all_warps() + warp
     }
@@ -69,69 +65,69 @@ impl Threads {
         self.all_warps() * if self.bulks { 3 } else { 1 }
     }
 
-    /// The stream of a warp; warps are counted through the cluster.
+    /// Returns the `cp.async` stream of a warp; `warp` is the index in the cluster.
     pub(crate) fn stream(&self, warp: u32) -> u32 {
         self.first_stream() + warp
     }
 
-    /// The warp of a thread that is a stream.
-    pub(crate) fn streaming(&self, thread: u32) -> Option<u32> {
+    /// Returns the warp of a stream thread.
+    pub(crate) fn warp_of_stream(&self, thread: u32) -> Option<u32> {
         let warp = thread.checked_sub(self.first_stream())?;
         (self.streams && warp < self.all_warps()).then_some(warp)
     }
 
-    /// The stream of a warp as far as it is fenced.
+    /// Returns the thread of the fenced part of a warp's stream.
     pub(crate) fn fenced(&self, warp: u32) -> u32 {
         self.stream(warp) + self.all_warps()
     }
 
-    /// All engines.
+    /// Returns the number of engines.
     fn all_engines(&self) -> u32 {
         self.ctas * self.engines_per_cta()
     }
 
-    /// The engine of an mbarrier.
+    /// Returns the engine of an mbarrier.
     pub(crate) fn barrier(&self, cta: u32, slot: u32) -> u32 {
-        self.laned() + cta * self.engines_per_cta() + slot
+        self.per_lane_threads() + cta * self.engines_per_cta() + slot
     }
 
-    /// The engine of a warp's warpgroup; warps are counted through the cluster.
+    /// Returns the engine of a warp's warpgroup; `warp` is the index in the cluster.
     pub(crate) fn wgmma(&self, warp: u32) -> u32 {
         let (cta, warp) = (warp / self.warps, warp % self.warps);
-        self.laned() + cta * self.engines_per_cta() + self.bars + warp / 4
+        self.per_lane_threads() + cta * self.engines_per_cta() + self.bars + warp / 4
     }
 }
 
-/// One moment of some lanes of a thread.
+/// An epoch: one clock value of some lanes of a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Moment {
+pub(crate) struct Epoch {
     /// A warp or an engine.
     pub(crate) thread: u32,
-    /// The lanes; all of them for an engine that has none.
+    /// The lanes; all of them for an engine without lanes.
     pub(crate) lanes: Mask,
     /// The segment, phase or number.
     pub(crate) clock: u32,
 }
 
-/// What is known of one warp, but for the pieces that its clock lists.
+/// The clock of one warp, without the pieces in the list.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-struct Known {
-    /// All lanes, below this segment.
+struct LaneClock {
+    /// All lanes are included below this segment.
     full: u32,
-    /// The lanes of `lanes`, below this segment; nothing if it is not above `full`.
+    /// The lanes of `lanes` are included below this segment, if it exceeds `full`.
     part: u32,
     lanes: Mask,
 }
 
-impl Known {
-    /// Some lanes, below a number.
+impl LaneClock {
+    /// Creates the clock of some lanes below a number.
     fn of(lanes: Mask, past: u32) -> Self {
         let full = if lanes == Mask::MAX { past } else { 0 };
         let part = past;
         Self { full, part, lanes }
     }
 
-    /// The lanes that are known to be past a number.
+    /// Returns the lanes for which a clock value is included.
     #[inline]
     fn covered(&self, clock: u32) -> Mask {
         match clock {
@@ -141,9 +137,9 @@ impl Known {
         }
     }
 
-    /// Adds what another knows; gives back the piece that has no room here.
+    /// Joins another clock; returns the piece that does not fit.
     #[inline]
-    fn join(&mut self, other: &Known) -> Option<(Mask, u32)> {
+    fn join(&mut self, other: &LaneClock) -> Option<(Mask, u32)> {
         self.full = self.full.max(other.full);
         if other.part <= self.full {
             return None;
@@ -174,60 +170,60 @@ impl Known {
     }
 }
 
-/// More that is known of some lanes of a warp.
+/// A further piece of a warp's clock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Piece {
+struct ClockPiece {
     thread: u32,
     lanes: Mask,
     past: u32,
 }
 
-/// What is known of every thread.
+/// A vector clock over all threads of a cluster.
 #[derive(Clone, Debug)]
 pub(crate) struct Clock {
-    /// Threads that are known lane by lane.
-    warps: Box<[Known]>,
-    /// What `warps` has no room for.
-    pieces: Vec<Piece>,
+    /// Threads that are stored per lane.
+    warps: Box<[LaneClock]>,
+    /// Pieces that do not fit in `warps`.
+    pieces: Vec<ClockPiece>,
     engines: Box<[u32]>,
-    /// What is known of other clusters.
-    pub(crate) far: Far,
+    /// The clocks of other clusters.
+    pub(crate) other_clusters: OtherClusters,
 }
 
 impl Clock {
-    /// Nothing.
+    /// Creates an empty clock.
     pub(crate) fn new(t: &Threads) -> Self {
         Self {
-            warps: vec![Known::default(); t.laned() as usize].into(),
+            warps: vec![LaneClock::default(); t.per_lane_threads() as usize].into(),
             pieces: Vec::new(),
             engines: vec![0; t.all_engines() as usize].into(),
-            far: Far::default(),
+            other_clusters: OtherClusters::default(),
         }
     }
 
-    /// Nothing, of the same threads.
-    pub(crate) fn nothing(&self) -> Self {
+    /// Creates an empty clock of the same threads.
+    pub(crate) fn empty_like(&self) -> Self {
         Self {
-            warps: vec![Known::default(); self.warps.len()].into(),
+            warps: vec![LaneClock::default(); self.warps.len()].into(),
             pieces: Vec::new(),
             engines: vec![0; self.engines.len()].into(),
-            far: Far::default(),
+            other_clusters: OtherClusters::default(),
         }
     }
 
-    /// What is known of the own cluster alone.
-    pub(crate) fn near(&self) -> Self {
+    /// Returns the clock without those of other clusters.
+    pub(crate) fn without_other_clusters(&self) -> Self {
         Self {
-            far: Far::default(),
+            other_clusters: OtherClusters::default(),
             ..self.clone()
         }
     }
 
-    /// Adds what another knows.
+    /// Joins another clock.
     pub(crate) fn join(&mut self, other: &Clock) {
         for (thread, (a, b)) in (0..).zip(self.warps.iter_mut().zip(&other.warps)) {
             if let Some((lanes, past)) = a.join(b) {
-                self.pieces.push(Piece {
+                self.pieces.push(ClockPiece {
                     thread,
                     lanes,
                     past,
@@ -240,23 +236,23 @@ impl Clock {
         for (a, b) in self.engines.iter_mut().zip(&other.engines) {
             *a = (*a).max(*b);
         }
-        self.far.join(&other.far);
+        self.other_clusters.join(&other.other_clusters);
     }
 
     #[cold]
-    fn join_pieces(&mut self, others: &[Piece]) {
+    fn join_pieces(&mut self, others: &[ClockPiece]) {
         let mut all = std::mem::take(&mut self.pieces);
         all.extend_from_slice(others);
         for p in all {
-            self.know(p.thread, p.lanes, p.past);
+            self.advance_lanes(p.thread, p.lanes, p.past);
         }
     }
 
-    /// Learns that some lanes of a thread are past a number. The pieces of a
-    /// thread have no lane in common, so that there are at most 32.
-    pub(crate) fn know(&mut self, thread: u32, lanes: Mask, past: u32) {
+    /// Advances some lanes of a thread to a number. The pieces of a thread are disjoint in lanes,
+    /// so there are at most 32.
+    pub(crate) fn advance_lanes(&mut self, thread: u32, lanes: Mask, past: u32) {
         let known = &mut self.warps[thread as usize];
-        let Some((mut lanes, past)) = known.join(&Known::of(lanes, past)) else {
+        let Some((mut lanes, past)) = known.join(&LaneClock::of(lanes, past)) else {
             return;
         };
         let full = known.full;
@@ -271,7 +267,7 @@ impl Clock {
             p.lanes != 0 && p.past > full
         });
         if lanes != 0 {
-            self.pieces.push(Piece {
+            self.pieces.push(ClockPiece {
                 thread,
                 lanes,
                 past,
@@ -279,35 +275,35 @@ impl Clock {
         }
     }
 
-    /// Takes over what another knows, and forgets the rest.
+    /// Replaces this clock by another.
     pub(crate) fn copy(&mut self, other: &Clock) {
         self.warps.copy_from_slice(&other.warps);
         self.pieces.clone_from(&other.pieces);
         self.engines.copy_from_slice(&other.engines);
-        self.far = other.far.clone();
+        self.other_clusters = other.other_clusters.clone();
     }
 
-    /// Learns that an engine is past a number.
+    /// Advances an engine to a number.
     pub(crate) fn learn(&mut self, engine: u32, past: u32) {
         let e = &mut self.engines[engine as usize - self.warps.len()];
         *e = (*e).max(past);
     }
 
-    /// What is known of the streams of some warps is known as fenced.
+    /// Marks the stream numbers of some warps as fenced.
     pub(crate) fn fence_streams(&mut self, t: &Threads, warps: &std::ops::Range<u32>) {
         for warp in warps.clone() {
             let (stream, fenced) = (t.stream(warp), t.fenced(warp));
             let known = self.warps[stream as usize];
-            self.know(fenced, Mask::MAX, known.full);
-            self.know(fenced, known.lanes, known.part);
+            self.advance_lanes(fenced, Mask::MAX, known.full);
+            self.advance_lanes(fenced, known.lanes, known.part);
             let more = self.pieces.iter().filter(|p| p.thread == stream);
             for p in more.copied().collect::<Vec<_>>() {
-                self.know(fenced, p.lanes, p.past);
+                self.advance_lanes(fenced, p.lanes, p.past);
             }
         }
     }
 
-    /// The lanes of a thread that are known to be past a number.
+    /// Returns the lanes of a thread for which a clock value is included.
     #[inline]
     pub(crate) fn covered(&self, thread: u32, clock: u32) -> Mask {
         let Some(known) = self.warps.get(thread as usize) else {
@@ -320,7 +316,7 @@ impl Clock {
     }
 
     #[inline]
-    pub(crate) fn knows(&self, m: &Moment) -> bool {
+    pub(crate) fn has_seen(&self, m: &Epoch) -> bool {
         m.lanes & !self.covered(m.thread, m.clock) == 0
     }
 }

@@ -1,95 +1,95 @@
-//! The CTAs of one cluster: what their warps share.
+//! The state that the warps of a cluster share.
 
-use crate::barrier::{Mbarrier, Meeting, Passing};
+use crate::barrier::{BarrierClocks, Mbarrier, ThreadBarrier};
 use crate::clock::{Clock, Threads};
 use crate::engine::Engines;
 use crate::env::Env;
-use crate::last::LastMoments;
-use crate::order::Released;
-use crate::shadow::Shadow;
-use crate::shared::{Shared, Use};
+use crate::last_uses::LastUses;
+use crate::release_acquire::Released;
+use crate::shared_memory::{MemoryUse, SharedMemory};
+use crate::shared_shadow::SharedShadow;
 use crate::warp::{Status, Waiting, Warp};
 use crate::warp_clock::WarpClock;
 use warpline_ir::{Mask, Span};
 
-/// What the warps of a cluster share.
+/// The shared state of a cluster.
 #[derive(Debug)]
 pub(crate) struct Cluster {
-    /// Its number in the grid.
+    /// The cluster index in the grid.
     pub(crate) index: u64,
-    /// Its CTAs, by rank.
+    /// The CTAs, by rank.
     pub(crate) ctas: Vec<Cta>,
-    /// Asynchronous work.
+    /// Asynchronous ops.
     pub(crate) engines: Engines,
-    /// Its barrier, in warps of 32 threads.
-    pub(crate) meeting: Meeting,
-    /// Who touched what, where races are looked for.
-    pub(crate) shadow: Option<Shadow>,
-    /// What was released through words of memory, where races are looked for.
+    /// The cluster barrier, in warps of 32 threads.
+    pub(crate) barrier: ThreadBarrier,
+    /// The shadow of shared memory, if races are checked.
+    pub(crate) shadow: Option<SharedShadow>,
+    /// The clocks released through memory words, if races are checked.
     pub(crate) released: Option<Released>,
-    /// Numbers its threads.
+    /// The numbering of the threads.
     pub(crate) threads: Threads,
-    /// Has anything happened that a waiting warp may wait for?
-    pub(crate) stirred: bool,
-    /// Counts everything that another warp could see.
+    /// Whether an event occurred that a waiting warp may wait for.
+    pub(crate) notified: bool,
+    /// The number of events that another warp can observe.
     pub(crate) progress: u64,
 }
 
 /// One CTA.
 #[derive(Debug)]
 pub(crate) struct Cta {
-    /// Its place in the grid.
+    /// The CTA index in the grid.
     pub(crate) id: [u32; 3],
-    /// Its number in the grid, x fastest.
+    /// The linear CTA index, x fastest.
     pub(crate) number: u64,
-    /// Its shared memory.
-    pub(crate) shared: Shared,
-    /// Its mbarriers, by slot.
+    /// The shared memory.
+    pub(crate) shared: SharedMemory,
+    /// The mbarriers, by slot.
     pub(crate) bars: Vec<Mbarrier>,
-    /// Its own barrier.
-    pub(crate) meeting: Meeting,
-    /// Its named barriers.
-    pub(crate) named: Vec<Meeting>,
-    /// Registers of the pool that no warp has.
+    /// The CTA barrier.
+    pub(crate) barrier: ThreadBarrier,
+    /// The named barriers.
+    pub(crate) named: Vec<ThreadBarrier>,
+    /// Free registers of the pool.
     pub(crate) free_registers: u32,
-    /// Warps that have not left.
+    /// Warps that have not exited.
     pub(crate) live: u32,
-    /// Who reached into it from other CTAs.
-    pub(crate) reached: LastMoments,
-    /// What the warps knew that have left, where others may reach into it.
-    pub(crate) left: Option<Clock>,
+    /// Accesses of other CTAs to its shared memory and mbarriers.
+    pub(crate) remote_uses: LastUses,
+    /// The joined clocks of its exited warps, if other CTAs may access it.
+    pub(crate) exited_clock: Option<Clock>,
 }
 
 impl Cluster {
-    /// Cluster number `index` of the grid, and its warps.
+    /// Creates the cluster `index` of the grid and its warps.
     pub(crate) fn new(env: &Env<'_>, index: u64) -> (Self, Vec<Warp>) {
         let kernel = env.kernel;
         let threads = env.threads;
-        let passing = || env.races.then(|| Box::new(Passing::new(&threads)));
+        let clocks = || env.races.then(|| Box::new(BarrierClocks::new(&threads)));
         let cta = |rank: u32| {
             let id = env.cta_id(index, rank);
             Cta {
                 id,
                 number: env.cta_number(id),
-                shared: Shared::new(kernel.shared_bytes as usize),
+                shared: SharedMemory::new(kernel.shared_bytes as usize),
                 bars: (0..threads.bars)
                     .map(|_| {
-                        let mut bar = Mbarrier::new(passing());
+                        let mut bar = Mbarrier::new(clocks());
                         let uses = env.races && env.code.ends_bars;
-                        bar.uses = uses.then(LastMoments::default);
+                        bar.uses = uses.then(LastUses::default);
                         bar
                     })
                     .collect(),
-                meeting: Meeting::new(passing()),
+                barrier: ThreadBarrier::new(clocks()),
                 named: kernel
                     .named
                     .iter()
-                    .map(|_| Meeting::new(passing()))
+                    .map(|_| ThreadBarrier::new(clocks()))
                     .collect(),
                 free_registers: 0,
                 live: threads.warps,
-                reached: LastMoments::default(),
-                left: (env.races && threads.ctas > 1).then(|| Clock::new(&threads)),
+                remote_uses: LastUses::default(),
+                exited_clock: (env.races && threads.ctas > 1).then(|| Clock::new(&threads)),
             }
         };
         let warp = |id: u32| {
@@ -104,34 +104,34 @@ impl Cluster {
             index,
             ctas: (0..threads.ctas).map(cta).collect(),
             engines: Engines::new(&threads),
-            meeting: Meeting::new(passing()),
-            shadow: env
-                .races
-                .then(|| Shadow::new(&threads, kernel.shared_bytes as usize, env.code.sites.len())),
+            barrier: ThreadBarrier::new(clocks()),
+            shadow: env.races.then(|| {
+                SharedShadow::new(&threads, kernel.shared_bytes as usize, env.code.sites.len())
+            }),
             released: env.races.then(|| Released::new(&threads)),
             threads,
-            stirred: false,
+            notified: false,
             progress: 0,
         };
         (cluster, (0..threads.all_warps()).map(warp).collect())
     }
 
-    /// Something happened that others can see, and may wait for.
-    pub(crate) fn stir(&mut self) {
-        self.stirred = true;
+    /// Records an event that other warps can observe and wait for.
+    pub(crate) fn notify(&mut self) {
+        self.notified = true;
         self.progress += 1;
     }
 
-    /// Can a waiting warp go on?
+    /// Whether a wait passes.
     pub(crate) fn passes(&self, warp: &Warp, on: &Waiting) -> bool {
         let cta = &self.ctas[warp.cta as usize];
         match *on {
             Waiting::Mbarrier { bar, parity } => {
                 self.ctas[bar.cta as usize].bars[bar.slot as usize].passes(parity)
             }
-            Waiting::Named { named, meeting } => cta.named[named as usize].over > meeting,
-            Waiting::Cta { meeting } => cta.meeting.over > meeting,
-            Waiting::Cluster { meeting } => self.meeting.over > meeting,
+            Waiting::Named { named, phase } => cta.named[named as usize].phase > phase,
+            Waiting::Cta { phase } => cta.barrier.phase > phase,
+            Waiting::Cluster { phase } => self.barrier.phase > phase,
             Waiting::Bulk {
                 lane,
                 pending,
@@ -140,36 +140,35 @@ impl Cluster {
             Waiting::Copies { lane, past } => {
                 !self.engines.lane_copies[warp.id as usize].is_open(lane, past)
             }
-            Waiting::Wgmma { done } => self.engines.products_of(warp).done >= done,
+            Waiting::Wgmma { done } => self.engines.wgmmas_of(warp).done >= done,
             Waiting::Registers { wanted, .. } => cta.free_registers >= wanted,
         }
     }
 
-    /// A warp has run its last op. Barriers of the whole CTA or cluster no
-    /// longer count it.
-    pub(crate) fn leave(&mut self, warp: &mut Warp) {
+    /// Exits a warp; the CTA and cluster barriers no longer count it.
+    pub(crate) fn exit_warp(&mut self, warp: &mut Warp) {
         warp.status = Status::Exited;
         let cta = &mut self.ctas[warp.cta as usize];
         cta.live -= 1;
-        if let (Some(left), Some(clock)) = (&mut cta.left, &warp.clock) {
-            clock.tell(Mask::MAX, left);
+        if let (Some(left), Some(clock)) = (&mut cta.exited_clock, &warp.clock) {
+            clock.publish(Mask::MAX, left);
         }
-        cta.meeting.shrink(32 * cta.live);
+        cta.barrier.shrink(32 * cta.live);
         let live: u32 = self.ctas.iter().map(|c| c.live).sum();
-        self.meeting.shrink(32 * live);
-        self.stir();
+        self.barrier.shrink(32 * live);
+        self.notify();
     }
 
-    /// Work is no longer in flight over a run of shared memory.
-    pub(crate) fn unclaim(&mut self, span: Span, how: Use) {
+    /// Ends the claim of an asynchronous op on a span of shared memory.
+    pub(crate) fn unclaim(&mut self, span: Span, how: MemoryUse) {
         if let Span::Shared(at, len) = span {
             let shared = &mut self.ctas[at.cta as usize].shared;
             shared.unclaim(&(at.byte..at.byte + len), how);
         }
     }
 
-    /// Have all warps left?
-    pub(crate) fn over(&self) -> bool {
+    /// Whether all warps have exited.
+    pub(crate) fn has_exited(&self) -> bool {
         self.ctas.iter().all(|c| c.live == 0)
     }
 }

@@ -1,7 +1,7 @@
-//! From a tree of statements to linear code that a warp can stop in and go on with.
+//! Compiles the statement tree to linear code that a warp can suspend and resume.
 //!
-//! Each role becomes one list of [`Inst`]: prologue, body, epilogue. Control
-//! flow works on the active mask and a stack of saved masks:
+//! Each role becomes one list of [`Inst`]: prologue, body, epilogue. Control flow uses the active
+//! mask and a stack of saved masks:
 //!
 //! ```text
 //! if c { A } else { B }      If c → L1 · A · Else → L2 · L1: B · L2: Pop
@@ -10,38 +10,37 @@
 //! elect { A }                Elect · A · Pop
 //! ```
 //!
-//! Lanes that leave a loop early wait, masked off, until none is left in it.
-//! The lanes of an `if` run `then` before `else`: if the first waits for the
-//! second, the warp is stuck, as the hardware may be.
+//! Lanes that leave a loop early are masked off until all lanes have left it. An `if` runs `then`
+//! before `else`: if `then` waits for `else`, the warp deadlocks, as it may on hardware.
 
-use crate::facts::{Facts, Seen};
+use crate::facts::{EffectsCollector, Facts};
 use std::collections::HashSet;
 use warpline_ir::{Block, Kernel, Loc, Op, Operand, RegId, RoleId, Stmt, StmtKind, Type};
 
-/// One step of a warp.
+/// One instruction of a warp.
 #[derive(Debug)]
 pub(crate) enum Inst<'k> {
-    /// An op, by its site.
+    /// An op and its site.
     Op(&'k Op, u32),
-    /// Splits the mask; jumps if no lane goes on here.
+    /// Splits the mask; jumps if no lane takes `then`.
     If {
         cond: RegId,
         other: u32,
         branch: u32,
     },
-    /// Takes up the lanes of the other branch; jumps if there are none.
+    /// Activates the lanes of the other branch; jumps if there are none.
     Else { end: u32 },
-    /// Goes back to the mask before the last split.
+    /// Restores the mask before the last split.
     Pop,
     /// Saves the mask.
     Push { branch: u32 },
-    /// Saves the mask and starts a count.
+    /// Saves the mask and initializes the loop variable.
     For {
         var: RegId,
         from: Operand,
         branch: u32,
     },
-    /// Keeps the lanes whose count is below the end; leaves if none is.
+    /// Keeps the lanes whose loop variable is below the end; exits if there are none.
     Below {
         var: RegId,
         to: Operand,
@@ -49,13 +48,13 @@ pub(crate) enum Inst<'k> {
         exit: u32,
         branch: u32,
     },
-    /// Counts on and jumps back.
+    /// Increments the loop variable and jumps back.
     Next {
         var: RegId,
         step: Operand,
         head: u32,
     },
-    /// Keeps the lanes whose predicate is set; leaves if there are none.
+    /// Keeps the lanes whose predicate is set; exits if there are none.
     While { cond: RegId, exit: u32, branch: u32 },
     /// Jumps.
     Jump(u32),
@@ -65,7 +64,7 @@ pub(crate) enum Inst<'k> {
     Exit,
 }
 
-/// An op in its place, as counters, faults and races name it.
+/// An op at its location, referenced by counters, faults and races.
 #[derive(Debug)]
 pub(crate) struct OpSite<'k> {
     pub(crate) op: &'k Op,
@@ -74,14 +73,14 @@ pub(crate) struct OpSite<'k> {
     pub(crate) facts: Facts,
 }
 
-/// An `if` or a loop in its place, as counters name it.
+/// An `if` or a loop at its location, referenced by counters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BranchSite {
     pub(crate) role: RoleId,
     pub(crate) loc: Loc,
 }
 
-/// Where a register lives in a warp's file.
+/// The position of a register in a warp's register file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Slot(pub(crate) u32);
 
@@ -95,41 +94,41 @@ pub(crate) struct RoleCode<'k> {
     pub(crate) words: usize,
     /// Predicates of a warp.
     pub(crate) preds: usize,
-    /// Does it run wgmmas, so that registers can be in flight?
+    /// Whether the role runs wgmmas, so that registers can be in flight.
     pub(crate) wgmma: bool,
 }
 
-/// A kernel, ready to run.
+/// A compiled kernel.
 #[derive(Debug)]
 pub(crate) struct Code<'k> {
     pub(crate) roles: Vec<RoleCode<'k>>,
     pub(crate) sites: Vec<OpSite<'k>>,
     pub(crate) branches: Vec<BranchSite>,
-    /// Does any role move registers?
+    /// Whether any role runs `setmaxnreg`.
     pub(crate) moves_registers: bool,
-    /// Do lanes copy by themselves?
+    /// Whether the kernel uses `cp.async`.
     pub(crate) copies: bool,
-    /// Are there bulk groups?
+    /// Whether the kernel uses bulk groups.
     pub(crate) bulks: bool,
-    /// Do mbarriers end?
+    /// Whether the kernel invalidates mbarriers.
     pub(crate) ends_bars: bool,
-    /// Are there fences that order relaxed accesses?
+    /// Whether there are fences that order relaxed accesses.
     pub(crate) fences: bool,
-    /// Do CTAs speak with each other through global memory?
+    /// Whether CTAs communicate through global memory.
     pub(crate) communicates: bool,
-    /// Something that is used and was never declared; the builder makes none.
+    /// An undeclared object that the kernel uses; the builder never produces one.
     pub(crate) undeclared: Option<String>,
 }
 
 impl RoleCode<'_> {
-    /// Where a register lives. One that the role does not use has the file's
-    /// first words, which nothing else uses.
+    /// Returns the position of a register. Registers that the role does not use share the first
+    /// words of the file.
     #[inline]
     pub(crate) fn slot(&self, r: RegId) -> Slot {
         self.slots[r.index()]
     }
 
-    /// Registers of the kernel.
+    /// Returns the number of registers of the kernel.
     pub(crate) fn registers(&self) -> usize {
         self.slots.len()
     }
@@ -189,7 +188,7 @@ impl<'k> Compiler<'k, '_> {
         self.used.extend(o.as_reg());
     }
 
-    /// A new branch, by its number.
+    /// Adds a branch; returns its number.
     fn branch(&mut self, loc: Loc) -> u32 {
         let role = self.role;
         self.code.branches.push(BranchSite { role, loc });
@@ -281,7 +280,7 @@ impl<'k> Compiler<'k, '_> {
     }
 
     fn op(&mut self, op: &'k Op, loc: Loc) {
-        let seen = Seen::of(self.kernel, op);
+        let seen = EffectsCollector::of(self.kernel, op);
         self.used.extend(seen.regs);
         self.wgmma |= seen.wgmma;
         self.code.moves_registers |= seen.moves_registers;
@@ -325,7 +324,7 @@ impl<'k> Compiler<'k, '_> {
         RoleCode {
             insts: self.insts,
             slots,
-            // A read as wide as the widest type stays inside, whatever was declared.
+            // A read of the widest type stays in bounds for every register.
             words: words + WIDEST,
             preds,
             wgmma: self.wgmma,

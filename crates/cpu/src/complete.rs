@@ -1,58 +1,60 @@
-//! Completing asynchronous work: memory and registers as engines see them.
+//! Completion of asynchronous ops: the memory and registers that engines access.
 //!
-//! The first step of a copy in two steps runs the job and keeps what it reads;
-//! the second runs it again on what was kept.
+//! A two-step copy runs the job twice: the first step keeps the data that it reads, the second
+//! replays the kept data and writes it.
 
-use crate::clock::{Clock, Moment};
+use crate::clock::{Clock, Epoch};
 use crate::cluster::Cluster;
 use crate::compile::RoleCode;
-use crate::engine::{Copy, Piece};
+use crate::engine::{Copy, PieceState};
 use crate::env::Env;
-use crate::lane_copies::landed;
+use crate::lane_copies::piece_written;
 use crate::lane_sets::LaneCode;
-use crate::last::Last;
-use crate::shared::Use;
+use crate::last_uses::LastUse;
+use crate::shared_memory::MemoryUse;
 use crate::stats::Counters;
 use crate::warp::{Registers, Warp};
 use std::collections::VecDeque;
 use warpline_ir::job::WgmmaJob;
-use warpline_ir::{BarAt, Done, Engine, Fault, FaultKind, Job, Mask, RegId, Span};
+use warpline_ir::{
+    Engine, Fault, FaultKind, Job, JobCompletion, Mask, RegId, ResolvedBarrier, Span,
+};
 
-/// A fault of work in flight, and the warp and op that issued it.
+/// A fault of an asynchronous op, and the warp and op that issued it.
 #[derive(Debug)]
-pub(crate) struct Failed {
+pub(crate) struct AsyncFault {
     pub(crate) fault: Fault,
     pub(crate) warp: u32,
     pub(crate) site: u32,
 }
 
-/// Takes one step of one piece of a copy.
+/// Runs one step of one piece of a copy.
 pub(crate) fn step_copy(
     env: &Env<'_>,
     cluster: &mut Cluster,
     copy: usize,
     piece: usize,
     counters: &mut Counters,
-) -> Result<(), Failed> {
+) -> Result<(), AsyncFault> {
     let mut c = cluster.engines.copies.remove(copy);
     let was_read = c.is_read();
-    let failed = |fault, c: &Copy| Failed {
+    let failed = |fault, c: &Copy| AsyncFault {
         fault,
         warp: c.warp,
         site: c.site,
     };
-    let before = std::mem::replace(&mut c.pieces[piece], Piece::Done);
-    let mut port = Port {
+    let before = std::mem::replace(&mut c.pieces[piece], PieceState::Done);
+    let mut port = EngineMemory {
         env,
         cluster,
         registers: None,
         mode: Mode::Direct,
-        arrival: match c.job.done() {
-            Done::Bytes(bar) => Some(Arrival {
+        arrival: match c.job.completion() {
+            JobCompletion::Bytes(bar) => Some(Arrival {
                 bar,
                 warp: c.warp,
                 site: c.site,
-                combines: c.job.combines(),
+                reduces: c.job.is_reduction(),
                 clock: c.clock.as_deref(),
             }),
             _ => None,
@@ -60,15 +62,15 @@ pub(crate) fn step_copy(
     };
     let mut kept = VecDeque::new();
     match before {
-        Piece::Issued if c.two_steps() => {
+        PieceState::Issued if c.two_steps() => {
             port.mode = Mode::Keep(&mut kept);
             c.job
                 .complete(piece as u32, &mut port)
                 .map_err(|f| failed(f, &c))?;
-            c.pieces[piece] = Piece::Read(kept);
+            c.pieces[piece] = PieceState::Read(kept);
         }
-        Piece::Issued | Piece::Read(_) => {
-            if let Piece::Read(k) = before {
+        PieceState::Issued | PieceState::Read(_) => {
+            if let PieceState::Read(k) = before {
                 kept = k;
                 port.mode = Mode::Replay(&mut kept);
             }
@@ -78,69 +80,69 @@ pub(crate) fn step_copy(
                 .map_err(|f| failed(f, &c))?;
             *counter(&c.job, counters) += u64::from(bytes);
             if let (Job::Copy(job), Some(number)) = (&c.job, c.stream) {
-                landed(cluster, job, piece as u32, (number, c.warp, c.site))?;
+                piece_written(cluster, job, piece as u32, (number, c.warp, c.site))?;
             }
-            if let Done::Bytes(bar) = c.job.done() {
-                reached(cluster, bar, &c);
+            if let JobCompletion::Bytes(bar) = c.job.completion() {
+                record_remote_arrival(cluster, bar, &c);
                 let b = &mut cluster.ctas[bar.cta as usize].bars[bar.slot as usize];
-                if let (Some(p), Some(clock)) = (&mut b.passing, &c.clock) {
-                    p.came.join(clock);
+                if let (Some(p), Some(clock)) = (&mut b.clocks, &c.clock) {
+                    p.arrived_clock.join(clock);
                 }
                 b.check_live()
                     .and_then(|()| b.receive(bytes))
                     .map_err(|f| failed(f, &c))?;
             }
         }
-        Piece::Done => {}
+        PieceState::Done => {}
     }
     finish_copy(cluster, copy, c, was_read);
     Ok(())
 }
 
-/// Bytes have come to a CTA, which must not leave before it knows; of its own
-/// warps the scheduler sees to that.
-fn reached(cluster: &mut Cluster, bar: BarAt, c: &Copy) {
+/// Records that another CTA's copy delivered bytes: the receiving CTA must not exit before it
+/// acquires them. The scheduler checks the CTA's own copies.
+fn record_remote_arrival(cluster: &mut Cluster, bar: ResolvedBarrier, c: &Copy) {
     let phase = cluster.ctas[bar.cta as usize].bars[bar.slot as usize].phase;
-    let moment = Moment {
+    let epoch = Epoch {
         thread: cluster.threads.barrier(bar.cta, bar.slot),
         lanes: Mask::MAX,
         clock: phase,
     };
     if cluster.shadow.is_some() && c.warp / cluster.threads.warps != bar.cta {
         let (warp, site) = (c.warp, c.site);
-        let reached = &mut cluster.ctas[bar.cta as usize].reached;
-        reached.note(Last { moment, warp, site });
+        let reached = &mut cluster.ctas[bar.cta as usize].remote_uses;
+        reached.note(LastUse { epoch, warp, site });
     }
 }
 
-/// How a job uses the memory it writes.
-pub(crate) fn written(job: &Job) -> Use {
-    if job.combines() {
-        Use::Combine
+/// Returns how a job uses the memory that it writes.
+pub(crate) fn written(job: &Job) -> MemoryUse {
+    if job.is_reduction() {
+        MemoryUse::Reduce
     } else {
-        Use::Write
+        MemoryUse::Write
     }
 }
 
-/// The counter of the bytes that a job moves.
+/// Returns the counter of the bytes that a job moves.
 fn counter<'c>(job: &Job, counters: &'c mut Counters) -> &'c mut u64 {
     let bytes = &mut counters.bytes;
-    match (job, job.done()) {
+    match (job, job.completion()) {
         (Job::Copy(_), _) => &mut bytes.lane_copy,
         (Job::Remote(_), _) => &mut bytes.peer_store,
-        (Job::Bulk(j), _) if j.is_sent() => &mut bytes.peer_store,
-        (_, Done::Bytes(_)) => &mut bytes.bulk_load,
+        (Job::Bulk(j), _) if j.is_shared_to_shared() => &mut bytes.peer_store,
+        (_, JobCompletion::Bytes(_)) => &mut bytes.bulk_load,
         _ => &mut bytes.bulk_store,
     }
 }
 
-/// Gives up what a copy no longer needs, and keeps it if anything is left to do.
+/// Ends the claims that a copy no longer needs, and requeues it if it is not done.
 fn finish_copy(cluster: &mut Cluster, at: usize, c: Copy, was_read: bool) {
     let (read, done) = (c.is_read() && !was_read, c.is_done());
     if read {
-        c.job.reads(&mut |s| cluster.unclaim(s, Use::Read));
+        c.job.reads(&mut |s| cluster.unclaim(s, MemoryUse::Read));
     }
-    // What lanes copy is given up piece by piece.
+    // `cp.async` copies end their claims per piece.
     if done && c.stream.is_none() {
         let how = written(&c.job);
         c.job.writes(&mut |s| cluster.unclaim(s, how));
@@ -151,19 +153,19 @@ fn finish_copy(cluster: &mut Cluster, at: usize, c: Copy, was_read: bool) {
     if !done {
         cluster.engines.copies.insert(at, c);
     }
-    cluster.stir();
+    cluster.notify();
 }
 
-/// Completes the oldest wgmma of a warpgroup, which all four warps have issued.
-pub(crate) fn step_product(
+/// Completes the oldest wgmma of a warpgroup; all four warps have issued it.
+pub(crate) fn complete_wgmma(
     env: &Env<'_>,
     cluster: &mut Cluster,
     warps: &mut [Warp],
     group: usize,
     counters: &mut Counters,
-) -> Result<(), Failed> {
+) -> Result<(), AsyncFault> {
     let first = cluster.engines.first_warp(group) as usize;
-    let products = &mut cluster.engines.products[group];
+    let products = &mut cluster.engines.wgmmas[group];
     let Some(p) = products.queue.pop_front() else {
         return Ok(());
     };
@@ -174,25 +176,25 @@ pub(crate) fn step_product(
             continue;
         };
         counters.wgmma_flops += job.flops();
-        job.reads(&mut |s| cluster.unclaim(s, Use::Read));
-        let mut port = Port {
+        job.reads(&mut |s| cluster.unclaim(s, MemoryUse::Read));
+        let mut port = EngineMemory {
             env,
             cluster,
             registers: Some((&mut warp.regs, &env.code.roles[warp.role])),
             mode: Mode::Direct,
             arrival: None,
         };
-        job.complete(&mut port).map_err(|fault| Failed {
+        job.complete(&mut port).map_err(|fault| AsyncFault {
             fault,
             warp: warp.id,
             site: p.site,
         })?;
     }
-    cluster.stir();
+    cluster.notify();
     Ok(())
 }
 
-/// Shared bytes that the parts of a wgmma read, those that several read counted once.
+/// Returns the shared bytes that the parts of a wgmma read; common ranges count once.
 fn bytes_read<'p>(parts: impl Iterator<Item = &'p WgmmaJob>) -> u64 {
     let mut runs = Vec::new();
     for p in parts {
@@ -207,18 +209,18 @@ fn bytes_read<'p>(parts: impl Iterator<Item = &'p WgmmaJob>) -> u64 {
     runs.iter().map(|r| u64::from(r.2)).sum()
 }
 
-/// Whether a job's reads and writes happen, and when.
+/// Which of a job's reads and writes take effect.
 enum Mode<'a> {
-    /// Now.
+    /// Both.
     Direct,
-    /// Reads happen and are kept; writes do not happen.
+    /// Reads take effect and are kept; writes are skipped.
     Keep(&'a mut VecDeque<Box<[u8]>>),
-    /// Reads give what was kept; writes happen.
+    /// Reads return the kept data; writes take effect.
     Replay(&'a mut VecDeque<Box<[u8]>>),
 }
 
-/// Memory and registers as a job sees them.
-struct Port<'a, 'k> {
+/// The memory and registers that a job accesses.
+struct EngineMemory<'a, 'k> {
     env: &'a Env<'k>,
     cluster: &'a mut Cluster,
     registers: Option<(&'a mut Registers, &'a RoleCode<'k>)>,
@@ -226,19 +228,19 @@ struct Port<'a, 'k> {
     arrival: Option<Arrival<'a>>,
 }
 
-/// Where what is written arrives, and who sent it.
+/// The mbarrier that receives the bytes of a job, and the issuer.
 #[derive(Clone, Copy)]
 struct Arrival<'a> {
-    bar: BarAt,
+    bar: ResolvedBarrier,
     /// The issuing warp and op.
     warp: u32,
     site: u32,
-    combines: bool,
-    /// What the issuer knew.
+    reduces: bool,
+    /// The clock of the issuer.
     clock: Option<&'a Clock>,
 }
 
-impl Port<'_, '_> {
+impl EngineMemory<'_, '_> {
     fn read_now(&self, span: Span, out: &mut [u8]) -> Result<(), Fault> {
         match span {
             Span::Global(addr, _) => self.env.memory.load(addr, out),
@@ -257,7 +259,7 @@ impl Port<'_, '_> {
     }
 }
 
-impl Engine for Port<'_, '_> {
+impl Engine for EngineMemory<'_, '_> {
     fn read(&mut self, span: Span, out: &mut [u8]) -> Result<(), Fault> {
         match &mut self.mode {
             Mode::Replay(kept) => {
@@ -290,12 +292,12 @@ impl Engine for Port<'_, '_> {
                     let bar = a.bar;
                     let phase = self.cluster.ctas[bar.cta as usize].bars[bar.slot as usize].phase;
                     let thread = self.cluster.threads.barrier(bar.cta, bar.slot);
-                    let record = shadow.engine(thread, phase, a.site, a.warp, a.combines);
+                    let record = shadow.engine(thread, phase, a.site, a.warp, a.reduces);
                     let range = at.byte..at.byte + data.len() as u32;
-                    match a.combines {
+                    match a.reduces {
                         true => {
-                            let knows = |m: &Moment| a.clock.is_some_and(|c| c.knows(m));
-                            shadow.updated(&knows, record, LaneCode::ALL, at.cta, &range);
+                            let has_seen = |m: &Epoch| a.clock.is_some_and(|c| c.has_seen(m));
+                            shadow.updated(&has_seen, record, LaneCode::ALL, at.cta, &range);
                         }
                         false => shadow.wrote(record, LaneCode::ALL, at.cta, &range),
                     }

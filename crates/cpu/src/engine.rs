@@ -1,123 +1,124 @@
 //! Asynchronous engines: copies and wgmmas between issue and completion.
 //!
-//! A copy goes through its pieces in any order. A copy that completes with a
-//! bulk group takes two steps per piece, the read of its source and the write
-//! of its destination, since a wait may be for the first alone. A wgmma is one event of its warpgroup: it can complete when all four
-//! warps have issued their part, and events complete in order.
+//! The pieces of a copy complete in any order. A copy of a bulk group takes two steps per piece, the
+//! read of its source and the write of its destination, because `wait_group.read` waits for the
+//! first only. A wgmma is one event of its warpgroup: it can complete when all four warps have
+//! issued their part, and wgmmas complete in order.
 
+use crate::bulk_groups::BulkGroups;
 use crate::clock::{Clock, Threads};
-use crate::groups::Groups;
 use crate::lane_copies::LaneCopies;
 use crate::warp::Warp;
 use std::collections::VecDeque;
 use warpline_ir::job::WgmmaJob;
-use warpline_ir::{BarAt, Done, Job, SharedAt, Span};
+use warpline_ir::{Job, JobCompletion, ResolvedAddress, ResolvedBarrier, Span};
 
-/// What is in flight in a cluster.
+/// The asynchronous ops in flight in a cluster.
 #[derive(Debug)]
 pub(crate) struct Engines {
     /// Copies, oldest first.
     pub(crate) copies: Vec<Copy>,
     /// Bulk groups, by warp of the cluster.
-    pub(crate) groups: Vec<Groups>,
-    /// What lanes copy by themselves, by warp of the cluster.
+    pub(crate) groups: Vec<BulkGroups>,
+    /// `cp.async` copies, by warp of the cluster.
     pub(crate) lane_copies: Vec<LaneCopies>,
     /// wgmmas, by warpgroup of the cluster.
-    pub(crate) products: Vec<Products>,
+    pub(crate) wgmmas: Vec<WgmmaQueue>,
     warps: u32,
-    /// Numbers all work in order of issue.
+    /// The number of issued ops.
     issued: u64,
 }
 
 /// A copy in flight.
 #[derive(Debug)]
 pub(crate) struct Copy {
-    /// Its number in order of issue.
+    /// The issue number.
     pub(crate) number: u64,
     pub(crate) job: Job,
-    /// The warp that issued it, counted through the cluster.
+    /// The issuing warp, by its index in the cluster.
     pub(crate) warp: u32,
-    /// The op that issued it.
+    /// The issuing op.
     pub(crate) site: u32,
-    /// The bulk group it belongs to.
+    /// The bulk group of the copy.
     pub(crate) group: Option<u64>,
-    /// Its number among the copies by lanes of its warp, if it is one.
+    /// The number among the warp's `cp.async` copies, if it is one.
     pub(crate) stream: Option<u32>,
-    /// What the issuer knew.
+    /// The clock of the issuer.
     pub(crate) clock: Option<Box<Clock>>,
-    pub(crate) pieces: Vec<Piece>,
+    pub(crate) pieces: Vec<PieceState>,
 }
 
-/// How far a piece of a copy is.
+/// The progress of a piece of a copy.
 #[derive(Debug)]
-pub(crate) enum Piece {
-    /// Nothing is done.
+pub(crate) enum PieceState {
+    /// Not started.
     Issued,
-    /// Its source was read.
+    /// The source is read.
     Read(VecDeque<Box<[u8]>>),
-    /// All is done.
+    /// Complete.
     Done,
 }
 
 impl Copy {
-    /// Does it read in one step and write in another?
+    /// Whether the copy reads and writes in separate steps.
     pub(crate) fn two_steps(&self) -> bool {
         self.group.is_some()
     }
 
-    /// Is it one of a lane's own copies below a number?
+    /// Whether it is a `cp.async` copy of a lane below a number.
     pub(crate) fn is_of_lane(&self, lane: u32, past: u32) -> bool {
-        let Done::CopyGroup { lanes } = self.job.done() else {
+        let JobCompletion::CopyGroup { lanes } = self.job.completion() else {
             return false;
         };
         lanes >> lane & 1 == 1 && self.stream.is_some_and(|n| n < past)
     }
 
-    /// Are all sources read?
+    /// Whether all sources are read.
     pub(crate) fn is_read(&self) -> bool {
-        self.pieces.iter().all(|p| !matches!(p, Piece::Issued))
+        self.pieces.iter().all(|p| !matches!(p, PieceState::Issued))
     }
 
     pub(crate) fn is_done(&self) -> bool {
-        self.pieces.iter().all(|p| matches!(p, Piece::Done))
+        self.pieces.iter().all(|p| matches!(p, PieceState::Done))
     }
 
-    /// The pieces with something left to do.
+    /// Returns the incomplete pieces.
     pub(crate) fn open_pieces(&self) -> impl Iterator<Item = usize> {
-        let open = |(i, p): (usize, &Piece)| (!matches!(p, Piece::Done)).then_some(i);
+        let open = |(i, p): (usize, &PieceState)| (!matches!(p, PieceState::Done)).then_some(i);
         self.pieces.iter().enumerate().filter_map(open)
     }
 
-    /// The pieces whose source is not read.
+    /// Returns the pieces whose source is not read.
     pub(crate) fn unread_pieces(&self) -> impl Iterator<Item = usize> {
-        let open = |(i, p): (usize, &Piece)| matches!(p, Piece::Issued).then_some(i);
+        let open = |(i, p): (usize, &PieceState)| matches!(p, PieceState::Issued).then_some(i);
         self.pieces.iter().enumerate().filter_map(open)
     }
 }
 
 /// The wgmmas of one warpgroup.
 #[derive(Debug, Default)]
-pub(crate) struct Products {
-    /// wgmmas that are complete.
+pub(crate) struct WgmmaQueue {
+    /// The number of completed wgmmas.
     pub(crate) done: u32,
-    pub(crate) queue: VecDeque<Product>,
+    pub(crate) queue: VecDeque<PendingWgmma>,
 }
 
+/// A wgmma in flight.
 #[derive(Debug)]
-pub(crate) struct Product {
+pub(crate) struct PendingWgmma {
     number: u64,
     pub(crate) site: u32,
     pub(crate) parts: [Option<WgmmaJob>; 4],
 }
 
-impl Products {
-    /// The issue number of the oldest wgmma, if all four warps have issued it.
+impl WgmmaQueue {
+    /// Returns the issue number of the oldest wgmma, if all four warps have issued it.
     pub(crate) fn ready(&self) -> Option<u64> {
         let p = self.queue.front()?;
         p.parts.iter().all(Option::is_some).then_some(p.number)
     }
 
-    /// The warps that have issued the oldest wgmma.
+    /// Returns the number of warps that have issued the oldest wgmma.
     pub(crate) fn issued(&self) -> u32 {
         self.queue
             .front()
@@ -126,14 +127,14 @@ impl Products {
 }
 
 impl Engines {
-    /// Nothing is in flight.
+    /// Creates engines without ops.
     pub(crate) fn new(t: &Threads) -> Self {
         let groups = t.ctas * t.warps.div_ceil(4);
         Self {
             copies: Vec::new(),
-            groups: (0..t.all_warps()).map(|_| Groups::default()).collect(),
+            groups: (0..t.all_warps()).map(|_| BulkGroups::default()).collect(),
             lane_copies: (0..t.all_warps()).map(|_| LaneCopies::default()).collect(),
-            products: (0..groups).map(|_| Products::default()).collect(),
+            wgmmas: (0..groups).map(|_| WgmmaQueue::default()).collect(),
             warps: t.warps,
             issued: 0,
         }
@@ -143,18 +144,18 @@ impl Engines {
         (w.cta * self.warps.div_ceil(4) + w.index / 4) as usize
     }
 
-    /// The wgmmas of a warp's warpgroup.
-    pub(crate) fn products_of(&self, w: &Warp) -> &Products {
-        self.products_of_warp(w).1
+    /// Returns the wgmmas of a warp's warpgroup.
+    pub(crate) fn wgmmas_of(&self, w: &Warp) -> &WgmmaQueue {
+        self.wgmmas_of_warp(w).1
     }
 
-    /// A warp's warpgroup, counted through the cluster, and its wgmmas.
-    pub(crate) fn products_of_warp(&self, w: &Warp) -> (usize, &Products) {
+    /// Returns the index of a warp's warpgroup in the cluster, and its wgmmas.
+    pub(crate) fn wgmmas_of_warp(&self, w: &Warp) -> (usize, &WgmmaQueue) {
         let group = self.warpgroup(w);
-        (group, &self.products[group])
+        (group, &self.wgmmas[group])
     }
 
-    /// Takes a copy.
+    /// Adds a copy.
     pub(crate) fn add_copy(
         &mut self,
         job: Job,
@@ -163,18 +164,20 @@ impl Engines {
         clock: Option<Box<Clock>>,
     ) {
         self.issued += 1;
-        let group = match job.done() {
-            Done::BulkGroup { lane } => {
+        let group = match job.completion() {
+            JobCompletion::BulkGroup { lane } => {
                 warp.copies += 1;
                 Some(self.groups[warp.id as usize].add(lane, warp.copies - 1))
             }
             _ => None,
         };
-        let stream = match job.done() {
-            Done::CopyGroup { lanes } => Some(self.lane_copies[warp.id as usize].issue(lanes)),
+        let stream = match job.completion() {
+            JobCompletion::CopyGroup { lanes } => {
+                Some(self.lane_copies[warp.id as usize].issue(lanes))
+            }
             _ => None,
         };
-        let pieces = (0..job.pieces()).map(|_| Piece::Issued).collect();
+        let pieces = (0..job.pieces()).map(|_| PieceState::Issued).collect();
         self.copies.push(Copy {
             number: self.issued,
             job,
@@ -187,8 +190,9 @@ impl Engines {
         });
     }
 
-    /// Takes one warp's part of its `index`th wgmma; gives the op of another warp's part, if it differs.
-    pub(crate) fn add_product(
+    /// Adds one warp's part of its `index`th wgmma; returns the op of another warp's part if it
+    /// differs.
+    pub(crate) fn add_wgmma(
         &mut self,
         job: WgmmaJob,
         index: u32,
@@ -198,10 +202,10 @@ impl Engines {
         self.issued += 1;
         let number = self.issued;
         let group = self.warpgroup(warp);
-        let p = &mut self.products[group];
+        let p = &mut self.wgmmas[group];
         let at = (index - p.done) as usize;
         if at == p.queue.len() {
-            p.queue.push_back(Product {
+            p.queue.push_back(PendingWgmma {
                 number,
                 site,
                 parts: [const { None }; 4],
@@ -212,19 +216,19 @@ impl Engines {
         (product.site != site).then_some(product.site)
     }
 
-    /// The warpgroups whose oldest wgmma can complete, with its number.
-    pub(crate) fn ready_products(&self) -> impl Iterator<Item = (usize, u64)> {
-        let ready = |(i, p): (usize, &Products)| p.ready().map(|n| (i, n));
-        self.products.iter().enumerate().filter_map(ready)
+    /// Returns the warpgroups whose oldest wgmma can complete, with its issue number.
+    pub(crate) fn ready_wgmmas(&self) -> impl Iterator<Item = (usize, u64)> {
+        let ready = |(i, p): (usize, &WgmmaQueue)| p.ready().map(|n| (i, n));
+        self.wgmmas.iter().enumerate().filter_map(ready)
     }
 
-    /// The warp and the op that issued work on the shared memory of a CTA.
-    pub(crate) fn on(&self, cta: u32) -> Option<(u32, u32)> {
+    /// Returns the warp and op of an asynchronous op on the shared memory of a CTA.
+    pub(crate) fn in_flight_on(&self, cta: u32) -> Option<(u32, u32)> {
         self.find(true, |s| matches!(s, Span::Shared(at, _) if at.cta == cta))
     }
 
-    /// The warp and the op that issued work over a byte, which an access conflicts with.
-    pub(crate) fn over(&self, at: SharedAt, write: bool) -> Option<(u32, u32)> {
+    /// Returns the warp and op of an asynchronous op that conflicts with an access to a byte.
+    pub(crate) fn in_flight_at(&self, at: ResolvedAddress, write: bool) -> Option<(u32, u32)> {
         self.find(write, |s| match s {
             Span::Shared(from, len) => {
                 from.cta == at.cta && (from.byte..from.byte + len).contains(&at.byte)
@@ -233,7 +237,8 @@ impl Engines {
         })
     }
 
-    /// The warp and the op of the first work with a span to write, or with one to read.
+    /// Returns the warp and op of the first asynchronous op that writes a matching span, or reads
+    /// one if `reads`.
     fn find(&self, reads: bool, is: impl Fn(Span) -> bool) -> Option<(u32, u32)> {
         for c in &self.copies {
             let mut hit = false;
@@ -245,7 +250,7 @@ impl Engines {
                 return Some((c.warp, c.site));
             }
         }
-        for (group, p) in self.products.iter().enumerate().filter(|_| reads) {
+        for (group, p) in self.wgmmas.iter().enumerate().filter(|_| reads) {
             for product in &p.queue {
                 for (i, job) in product.parts.iter().enumerate() {
                     let mut hit = false;
@@ -259,20 +264,20 @@ impl Engines {
         None
     }
 
-    /// The first warp of a warpgroup, counted through the cluster.
+    /// Returns the first warp of a warpgroup, by its index in the cluster.
     pub(crate) fn first_warp(&self, group: usize) -> u32 {
         let per_cta = self.warps.div_ceil(4);
         let group = group as u32;
         group / per_cta * self.warps + group % per_cta * 4
     }
 
-    /// Does an arrival on a barrier wait for a copy by lanes?
-    pub(crate) fn arrives(&self, copy: &Copy, bar: BarAt) -> bool {
+    /// Whether an arrival at a barrier waits for a `cp.async` copy.
+    pub(crate) fn arrives(&self, copy: &Copy, bar: ResolvedBarrier) -> bool {
         let copies = &self.lane_copies[copy.warp as usize];
         copy.stream.is_some_and(|n| copies.arrives(bar, n))
     }
 
-    /// Does a wait on a warp's bulk groups need a copy?
+    /// Whether a bulk group wait of a warp needs a copy.
     pub(crate) fn bulk_needs(
         &self,
         copy: &Copy,
@@ -281,7 +286,7 @@ impl Engines {
         pending: u32,
         read: bool,
     ) -> bool {
-        // Of several copies in a group, one that is read already is not what a read waits for.
+        // `wait_group.read` does not wait for a copy whose source is read.
         let left = !read || copy.unread_pieces().next().is_some();
         left && copy.warp == warp
             && copy

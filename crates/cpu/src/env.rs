@@ -1,49 +1,51 @@
-//! What a whole run shares and nobody changes.
+//! The immutable state of a run.
 
 use crate::clock::Threads;
 use crate::compile::Code;
 use crate::error::RunError;
+use crate::global_memory::GlobalMemory;
 use crate::machine::lanes_of;
-use crate::memory::Memory;
 use crate::options::{Options, Timing};
 use crate::rng::Rng;
-use warpline_ir::{Arg, BarAt, Fault, Kernel, Launch, Mask, Site, Target, TensorMapValue};
+use warpline_ir::{
+    Arg, Fault, Kernel, Launch, Mask, OpLocation, ResolvedBarrier, Target, TensorMapValue,
+};
 
-/// What a whole run shares and nobody changes.
+/// The immutable state of a run.
 #[derive(Debug)]
 pub(crate) struct Env<'k> {
     pub(crate) kernel: &'k Kernel,
     pub(crate) code: Code<'k>,
-    pub(crate) memory: &'k Memory,
+    pub(crate) memory: &'k GlobalMemory,
     pub(crate) grid: [u32; 3],
     pub(crate) timing: Timing,
     /// The seed of `random`.
     pub(crate) seed: u64,
-    /// Are races, exits and fences looked at (`late` and `random`)?
+    /// Whether races, exits and fences are checked (`late` and `random`).
     pub(crate) races: bool,
-    /// Must a CTA complete the phases of its mbarriers?
-    pub(crate) whole_phases: bool,
+    /// Whether a CTA must complete the phases of its mbarriers.
+    pub(crate) require_complete_phases: bool,
     /// By parameter: the bits of a scalar or pointer.
     pub(crate) scalars: Vec<u64>,
     /// By parameter: the tensor map.
     pub(crate) maps: Vec<Option<&'k TensorMapValue>>,
     /// By barrier array: the slot of its first mbarrier.
     pub(crate) first_slot: Vec<u32>,
-    /// Registers a thread starts with, if roles move them.
+    /// Registers per thread at entry, if roles run `setmaxnreg`.
     pub(crate) entry_registers: u32,
-    /// Numbers the threads of a cluster.
+    /// The numbering of the threads of a cluster.
     pub(crate) threads: Threads,
-    /// SMs of the machine played.
+    /// The simulated GPU.
     pub(crate) target: Target,
 }
 
 impl<'k> Env<'k> {
-    /// Prepares a launch that was checked.
+    /// Prepares a checked launch.
     pub(crate) fn new(
         kernel: &'k Kernel,
         code: Code<'k>,
         launch: &'k Launch,
-        memory: &'k Memory,
+        memory: &'k GlobalMemory,
         options: &Options,
     ) -> Self {
         let (timing, target) = (options.timing, options.target);
@@ -61,7 +63,7 @@ impl<'k> Env<'k> {
             timing,
             seed: options.seed,
             races: timing != Timing::Eager,
-            whole_phases: options.whole_phases,
+            require_complete_phases: options.require_complete_phases,
             scalars: launch
                 .args
                 .iter()
@@ -92,8 +94,7 @@ impl<'k> Env<'k> {
         }
     }
 
-    /// The lane that `elect` picks among some lanes: any that the hardware might,
-    /// and always the same for the same lanes.
+    /// Returns the lane that `elect` selects; the same for the same active lanes.
     pub(crate) fn elected(&self, lanes: Mask) -> Mask {
         let lowest = lanes & lanes.wrapping_neg();
         if self.timing != Timing::Random || lanes == lowest {
@@ -103,22 +104,22 @@ impl<'k> Env<'k> {
         lanes_of(lanes).nth(nth).map_or(lowest, |lane| 1 << lane)
     }
 
-    /// Clusters of the grid, by axis.
+    /// Returns the clusters of the grid, by axis.
     fn clusters_by_axis(&self) -> [u64; 3] {
         std::array::from_fn(|i| u64::from(self.grid[i] / self.kernel.cluster[i]))
     }
 
-    /// Clusters of the grid.
+    /// Returns the number of clusters.
     pub(crate) fn clusters(&self) -> u64 {
         self.clusters_by_axis().iter().product()
     }
 
-    /// CTAs of the grid.
+    /// Returns the number of CTAs.
     pub(crate) fn ctas(&self) -> u64 {
         self.grid.iter().map(|&g| u64::from(g)).product()
     }
 
-    /// The place in the grid of a CTA of a cluster; x is fastest in both.
+    /// Returns the grid index of a CTA of a cluster; x is fastest in both.
     pub(crate) fn cta_id(&self, cluster: u64, rank: u32) -> [u32; 3] {
         let [nx, ny, _] = self.clusters_by_axis();
         let [cx, cy, cz] = self.kernel.cluster;
@@ -130,19 +131,19 @@ impl<'k> Env<'k> {
         ]
     }
 
-    /// The number of a CTA in the grid; x is fastest.
+    /// Returns the linear index of a CTA; x is fastest.
     pub(crate) fn cta_number(&self, [x, y, z]: [u32; 3]) -> u64 {
         let [gx, gy, _] = self.grid.map(u64::from);
         u64::from(x) + gx * (u64::from(y) + gy * u64::from(z))
     }
 
-    /// The array and index of an mbarrier: `full[2]`.
-    pub(crate) fn barrier_name(&self, at: BarAt) -> (&'k str, u32) {
+    /// Returns the array name and index of an mbarrier: `full[2]`.
+    pub(crate) fn barrier_name(&self, at: ResolvedBarrier) -> (&'k str, u32) {
         let i = self.first_slot.partition_point(|&f| f <= at.slot) - 1;
         (&self.kernel.barriers[i].name, at.slot - self.first_slot[i])
     }
 
-    /// A byte of shared memory in words: `byte 12 of tile a, stage 1`.
+    /// Describes a byte of shared memory: `byte 12 of tile a, stage 1`.
     pub(crate) fn byte_name(&self, byte: u32) -> String {
         let tile = self
             .kernel
@@ -167,16 +168,16 @@ impl<'k> Env<'k> {
         }
     }
 
-    /// An op as a warp of a cluster ran it; warps are counted through the cluster.
-    pub(crate) fn party(&self, cluster: u64, warp: u32, site: u32) -> Site {
+    /// Returns the location of an op in a warp; `warp` is the index in the cluster.
+    pub(crate) fn op_location(&self, cluster: u64, warp: u32, site: u32) -> OpLocation {
         let (cta, warp) = (warp / self.threads.warps, warp % self.threads.warps);
         self.site(self.cta_id(cluster, cta), warp, site)
     }
 
-    /// An op as a warp ran it, for a report.
-    pub(crate) fn site(&self, cta: [u32; 3], warp: u32, site: u32) -> Site {
+    /// Returns the location of an op in a warp of a CTA.
+    pub(crate) fn site(&self, cta: [u32; 3], warp: u32, site: u32) -> OpLocation {
         let s = &self.code.sites[site as usize];
-        Site {
+        OpLocation {
             role: self.kernel.roles[s.role.index()].name.clone(),
             warp,
             cta,
@@ -188,11 +189,11 @@ impl<'k> Env<'k> {
 }
 
 impl Env<'_> {
-    /// A branch or loop as a warp of a cluster came to it.
-    pub(crate) fn branch(&self, cluster: u64, warp: u32, branch: u32) -> Site {
+    /// Returns the location of a loop in a warp; `warp` is the index in the cluster.
+    pub(crate) fn branch(&self, cluster: u64, warp: u32, branch: u32) -> OpLocation {
         let b = &self.code.branches[branch as usize];
         let (cta, warp) = (warp / self.threads.warps, warp % self.threads.warps);
-        Site {
+        OpLocation {
             role: self.kernel.roles[b.role.index()].name.clone(),
             warp,
             cta: self.cta_id(cluster, cta),
@@ -203,14 +204,16 @@ impl Env<'_> {
     }
 }
 
-/// A fault of the launch as a whole.
-pub(crate) fn refused(f: Fault) -> Box<RunError> {
+/// Builds the error for a fault of the launch.
+pub(crate) fn launch_fault(f: Fault) -> Box<RunError> {
     Box::new(RunError {
         kind: f.kind,
         text: f.text,
         at: None,
         lane: None,
         other: None,
+        race: None,
+        help: None,
         waits: Vec::new(),
     })
 }

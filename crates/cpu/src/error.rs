@@ -1,137 +1,176 @@
-//! What went wrong in a run, and where.
+//! Errors of a run: the fault, its class, and its location.
 
 use std::fmt;
-use warpline_ir::{Awaited, FaultKind, Site, Waits};
+use warpline_ir::{FaultKind, OpLocation, WaitList, WaitReason};
+
+/// The start of the text of an arrival count mismatch.
+pub(crate) const TOO_MANY_ARRIVALS: &str = "arrives too often";
 
 /// A run that ended in a fault.
 #[derive(Clone, PartialEq, Debug)]
 pub struct RunError {
     /// The kind of fault.
     pub kind: FaultKind,
-    /// What happened, with the values seen.
+    /// What the op did, with the values seen, and the broken rule.
     pub text: String,
-    /// The thread and the op it was in; `None` for faults of the launch and for deadlocks.
-    pub at: Option<Site>,
-    /// The lane, where one lane is to blame.
+    /// The warp and op of the fault; `None` for faults of the launch and for deadlocks.
+    pub at: Option<OpLocation>,
+    /// The faulting lane, if it is a single one.
     pub lane: Option<u32>,
-    /// The other side of a race or of a missing fence.
-    pub other: Option<Site>,
-    /// For a deadlock: what each warp waits for.
-    pub waits: Vec<Wait>,
+    /// The other access of a race or of a missing fence.
+    pub other: Option<OpLocation>,
+    /// The kind of a race between two accesses.
+    pub race: Option<RaceKind>,
+    /// The change that usually fixes the fault.
+    pub help: Option<&'static str>,
+    /// For a deadlock: the blocked warps.
+    pub waits: Vec<BlockedWarp>,
 }
 
-/// What one warp waits for.
+/// The kind of a race: the later access, and the earlier one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RaceKind {
+    /// A read without order after a write.
+    ReadAfterWrite,
+    /// A write without order after a read.
+    WriteAfterRead,
+    /// A write without order after a write.
+    WriteAfterWrite,
+}
+
+impl RaceKind {
+    /// Returns the kind of a race; `other_writes` is the earlier access.
+    pub(crate) fn of(writes: bool, other_writes: bool) -> Self {
+        match (writes, other_writes) {
+            (false, _) => Self::ReadAfterWrite,
+            (true, false) => Self::WriteAfterRead,
+            (true, true) => Self::WriteAfterWrite,
+        }
+    }
+}
+
+impl fmt::Display for RaceKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::ReadAfterWrite => "read-after-write race",
+            Self::WriteAfterRead => "write-after-read race",
+            Self::WriteAfterWrite => "write-after-write race",
+        })
+    }
+}
+
+/// A blocked warp.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Wait {
-    /// The warp, and the op it is in.
-    pub at: Site,
-    /// What it waits for.
-    pub on: WaitOn,
+pub struct BlockedWarp {
+    /// The warp and its op.
+    pub at: OpLocation,
+    /// The condition that it waits for.
+    pub on: BlockedOn,
 }
 
-/// The things a warp can wait for.
+/// The condition that a blocked warp waits for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-pub enum WaitOn {
+pub enum BlockedOn {
     /// A phase of an mbarrier.
     Mbarrier {
         /// The barrier array.
         name: String,
-        /// Which of the array: the stage, in a ring.
+        /// The index in the array: the stage of a ring.
         index: u32,
-        /// The parity waited for.
+        /// The parity of the wait.
         parity: u32,
-        /// Arrivals that have not come.
+        /// The missing arrivals.
         arrivals: u32,
-        /// Bytes that have not come (negative: bytes that nobody expected yet).
+        /// The missing bytes; negative if bytes arrived before `expect_tx`.
         bytes: i64,
     },
-    /// The rest of the threads of a named barrier.
+    /// A named barrier.
     Named {
         /// The barrier.
         name: String,
-        /// Threads that have come.
+        /// The arrived threads.
         arrived: u32,
-        /// Threads that must come.
+        /// The required threads.
         threads: u32,
     },
-    /// The rest of the CTA.
+    /// The CTA barrier.
     Cta {
-        /// Threads that have come.
+        /// The arrived threads.
         arrived: u32,
-        /// Threads that must come.
+        /// The required threads.
         threads: u32,
     },
-    /// The rest of the cluster.
+    /// The cluster barrier.
     Cluster {
-        /// Warps that have come.
+        /// The arrived warps.
         arrived: u32,
-        /// Warps that must come.
+        /// The required warps.
         warps: u32,
     },
     /// Bulk groups of one lane.
     BulkGroup {
         /// The lane.
         lane: u32,
-        /// Groups that may stay open.
+        /// The number of groups that may stay pending.
         pending: u32,
     },
-    /// Copies that one lane has issued by itself.
+    /// `cp.async` copies of one lane.
     Copies {
         /// The lane.
         lane: u32,
-        /// Copies that are not done.
+        /// The incomplete copies.
         open: u32,
     },
     /// A wgmma that not all four warps of the warpgroup have issued.
     Wgmma {
-        /// Warps of the warpgroup that have issued it.
+        /// The warps of the warpgroup that have issued it.
         issued: u32,
     },
     /// Registers of the CTA's pool.
     Registers {
-        /// Registers per thread it wants.
+        /// The requested registers per thread.
         count: u32,
-        /// Registers the warp lacks.
+        /// The additional registers that the warp needs.
         wanted: u32,
-        /// Registers free in the pool.
+        /// The free registers of the pool.
         free: u32,
     },
-    /// A value in memory or a barrier that it asks for again and again.
+    /// A value in memory or a barrier that it polls.
     Poll,
 }
 
-impl WaitOn {
-    /// What of it the warp itself knows.
-    pub fn awaited(&self) -> Awaited {
+impl BlockedOn {
+    /// Returns the part that the warp itself can observe.
+    pub fn resolve_wait(&self) -> WaitReason {
         match self {
-            WaitOn::Mbarrier {
+            BlockedOn::Mbarrier {
                 name,
                 index,
                 parity,
                 ..
-            } => Awaited::Mbarrier {
+            } => WaitReason::Mbarrier {
                 name: name.clone(),
                 index: *index,
                 parity: *parity,
             },
-            WaitOn::Named { name, .. } => Awaited::Named { name: name.clone() },
-            WaitOn::Cta { .. } => Awaited::Cta,
-            WaitOn::Cluster { .. } => Awaited::Cluster,
-            WaitOn::BulkGroup { pending, .. } => Awaited::BulkGroup { pending: *pending },
-            WaitOn::Copies { .. } => Awaited::Copies,
-            WaitOn::Wgmma { .. } => Awaited::Wgmma,
-            WaitOn::Registers { count, .. } => Awaited::Registers { count: *count },
-            WaitOn::Poll => Awaited::Poll,
+            BlockedOn::Named { name, .. } => WaitReason::Named { name: name.clone() },
+            BlockedOn::Cta { .. } => WaitReason::Cta,
+            BlockedOn::Cluster { .. } => WaitReason::Cluster,
+            BlockedOn::BulkGroup { pending, .. } => WaitReason::BulkGroup { pending: *pending },
+            BlockedOn::Copies { .. } => WaitReason::Copies,
+            BlockedOn::Wgmma { .. } => WaitReason::Wgmma,
+            BlockedOn::Registers { count, .. } => WaitReason::Registers { count: *count },
+            BlockedOn::Poll => WaitReason::Poll,
         }
     }
 }
 
-impl fmt::Display for WaitOn {
+impl fmt::Display for BlockedOn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.awaited())?;
+        write!(f, "{}", self.resolve_wait())?;
         match self {
-            WaitOn::Mbarrier {
+            BlockedOn::Mbarrier {
                 arrivals, bytes, ..
             } => match (arrivals, bytes) {
                 (1, 0) => write!(f, ": 1 arrival is missing"),
@@ -140,49 +179,93 @@ impl fmt::Display for WaitOn {
                 (a, b) if *b > 0 => write!(f, ": {a} arrivals and {b} bytes are missing"),
                 (a, b) => write!(
                     f,
-                    ": {a} arrivals are missing, and {} bytes came that nobody expects",
+                    ": {a} arrivals are missing, and {} bytes arrived without expect_tx",
                     -b
                 ),
             },
-            WaitOn::Named {
+            BlockedOn::Named {
                 arrived, threads, ..
             }
-            | WaitOn::Cta { arrived, threads } => {
-                write!(f, ": {arrived} of {threads} threads have come")
+            | BlockedOn::Cta { arrived, threads } => {
+                write!(f, ": {arrived} of {threads} threads have arrived")
             }
-            WaitOn::Cluster { arrived, warps } => {
-                write!(f, ": {arrived} of {warps} warps have come")
+            BlockedOn::Cluster { arrived, warps } => {
+                write!(f, ": {arrived} of {warps} warps have arrived")
             }
-            WaitOn::BulkGroup { lane, .. } => write!(f, ": lane {lane} has more"),
-            WaitOn::Copies { lane, open } => write!(f, ": {open} of lane {lane} are not done"),
-            WaitOn::Wgmma { issued } => write!(f, ": {issued} of its 4 warps have issued it"),
-            WaitOn::Registers { wanted, free, .. } => {
-                write!(f, ": the warp lacks {wanted}, the CTA's pool has {free}")
+            BlockedOn::BulkGroup { lane, .. } => write!(f, ": lane {lane} has more"),
+            BlockedOn::Copies { lane, open } => {
+                write!(f, ": {open} copies of lane {lane} are incomplete")
             }
-            WaitOn::Poll => Ok(()),
+            BlockedOn::Wgmma { issued } => {
+                write!(f, ": {issued} of 4 warps of the warpgroup have issued it")
+            }
+            BlockedOn::Registers { wanted, free, .. } => {
+                write!(f, ": the warp needs {wanted} more, the CTA has {free} free")
+            }
+            BlockedOn::Poll => Ok(()),
         }
     }
 }
 
-impl fmt::Display for Wait {
+impl fmt::Display for BlockedWarp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.at, self.on)
     }
 }
 
+impl RunError {
+    /// Returns the class of the bug: `deadlock`, `write-after-read race`, `missing proxy fence`.
+    pub fn class(&self) -> String {
+        let class = match self.kind {
+            FaultKind::OutOfBounds => "out-of-bounds access",
+            FaultKind::Misaligned => "misaligned access",
+            FaultKind::NeverWritten => "uninitialized read",
+            FaultKind::Race => {
+                return self.race.map_or("race".to_owned(), |race| race.to_string());
+            }
+            FaultKind::MissingProxyFence => "missing proxy fence",
+            FaultKind::TensorMap => "tensor map error",
+            FaultKind::Barrier if self.text.starts_with(TOO_MANY_ARRIVALS) => {
+                "arrival count mismatch"
+            }
+            FaultKind::Barrier => "barrier misuse",
+            FaultKind::Convergence => "divergent warp",
+            FaultKind::RegisterInFlight => "wgmma register hazard",
+            FaultKind::Registers => "invalid setmaxnreg",
+            FaultKind::PeerExited => "access to an exited CTA",
+            FaultKind::Trap => "trap",
+            FaultKind::Deadlock => "deadlock",
+            FaultKind::Limit => "step limit exceeded",
+            FaultKind::Launch => "invalid launch",
+            FaultKind::Illegal => "unsupported op",
+            FaultKind::Operand => "invalid operand",
+            _ => "fault",
+        };
+        class.to_owned()
+    }
+}
+
 impl fmt::Display for RunError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.class())?;
         if let Some(at) = &self.at {
-            write!(f, "{at}: {}: ", at.op)?;
+            write!(f, "{} ", at.op)?;
         }
         if let Some(lane) = self.lane {
-            write!(f, "lane {lane} ")?;
+            write!(f, "(lane {lane}) ")?;
         }
         f.write_str(&self.text)?;
-        if let Some(other) = &self.other {
-            write!(f, " ({} in {other})", other.op)?;
+        if let Some(at) = &self.at {
+            write!(f, "\n  at {at}")?;
         }
-        write!(f, "{}", Waits(&self.waits))
+        if let Some(other) = &self.other {
+            write!(f, "\n  other access: {} at {other}", other.op)?;
+        }
+        write!(f, "{}", WaitList(&self.waits))?;
+        match self.help {
+            Some(help) => write!(f, "\nhelp: {help}"),
+            None => Ok(()),
+        }
     }
 }
 

@@ -1,62 +1,62 @@
-//! What the executor reads in an op's effects, before it runs.
+//! Static properties of ops, derived from their effects.
 
 use std::collections::HashSet;
 use warpline_ir::ops::memory::LoadPath;
 use warpline_ir::{
-    Access, At, BarRef, Completion, Effects, Kernel, Memory, Op, Operand, Proxy, RegId, Scope,
-    Sync, TileId, Touch, Type,
+    AccessKind, BarRef, Completion, Effects, Kernel, MemoryAccess, MemoryAddress, MemoryRegion, Op,
+    Operand, Proxy, RegId, Scope, SyncOp, TileId, Type,
 };
 
-/// What the executor wants to know of an op beforehand.
+/// The properties of an op that the executor uses at run time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Facts {
-    /// Can another warp see that it ran?
+    /// Whether another warp can observe the op.
     pub(crate) visible: bool,
-    /// Does it write memory without reading it?
+    /// Whether it writes memory without reading it.
     pub(crate) only_writes: bool,
-    /// Does it read memory in one step, and never write it?
+    /// Whether it is a strong read without a write.
     pub(crate) only_reads: bool,
-    /// Does it read global memory that nobody may write during the launch?
+    /// Whether it is a read-only load (`ld.global.nc`).
     pub(crate) read_only: bool,
-    /// Does it race with no other strong access, without being an atomic?
+    /// Whether it is a volatile access: strong, but not an atomic.
     pub(crate) strong: bool,
-    /// Is it there to be run again until something changes?
+    /// Whether it is used to poll.
     pub(crate) polls: bool,
-    /// Does it reach into another CTA of the cluster?
+    /// Whether it accesses another CTA of the cluster.
     pub(crate) remote: bool,
-    /// Does it end the warp?
+    /// Whether it ends the warp.
     pub(crate) exits: bool,
-    /// The tile that it writes, itself or through an engine.
+    /// The tile that it writes, directly or through an engine.
     pub(crate) writes: Option<TileId>,
 }
 
-/// Reads an op's effects.
-pub(crate) struct Seen<'k> {
+/// Collects the effects of an op.
+pub(crate) struct EffectsCollector<'k> {
     kernel: &'k Kernel,
-    /// Registers it uses.
+    /// The registers that it uses.
     pub(crate) regs: HashSet<RegId>,
-    /// What the executor keeps.
+    /// The properties for run time.
     pub(crate) facts: Facts,
-    /// Does it run wgmmas?
+    /// Whether it is a wgmma.
     pub(crate) wgmma: bool,
-    /// Does it move registers?
+    /// Whether it is `setmaxnreg`.
     pub(crate) moves_registers: bool,
-    /// Do its lanes copy by themselves, or arrive behind such copies?
+    /// Whether it is `cp.async` or `cp.async.mbarrier.arrive`.
     pub(crate) copies: bool,
-    /// Does it give work to bulk groups?
+    /// Whether it belongs to a bulk group.
     pub(crate) bulks: bool,
-    /// Does it end an mbarrier?
+    /// Whether it is `mbarrier.inval`.
     pub(crate) ends_bars: bool,
-    /// Is it a fence that makes releases and acquires of relaxed accesses?
+    /// Whether it is a fence that turns relaxed accesses into releases or acquires.
     pub(crate) fences: bool,
-    /// Does it speak to other CTAs through global memory?
+    /// Whether it communicates with other CTAs through global memory.
     pub(crate) communicates: bool,
-    /// Something it uses that the kernel does not declare.
+    /// An undeclared object that it uses.
     pub(crate) undeclared: Option<String>,
 }
 
-impl<'k> Seen<'k> {
-    /// What an op says of itself.
+impl<'k> EffectsCollector<'k> {
+    /// Collects the effects of an op.
     pub(crate) fn of(kernel: &'k Kernel, op: &Op) -> Self {
         let mut seen = Self {
             kernel,
@@ -95,9 +95,9 @@ impl<'k> Seen<'k> {
         }
     }
 
-    fn tile(&mut self, t: TileId, access: Access) {
+    fn tile(&mut self, t: TileId, access: AccessKind) {
         self.declared(t, t.index(), self.kernel.tiles.len());
-        if access != Access::Read {
+        if access != AccessKind::Read {
             self.facts.writes = Some(t);
         }
     }
@@ -106,21 +106,23 @@ impl<'k> Seen<'k> {
         self.declared(b.bar, b.bar.index(), self.kernel.barriers.len());
     }
 
-    /// Notes the tile, barrier or parameter behind an access; says whether it is in another CTA.
-    fn place(&mut self, t: &Touch) -> bool {
+    /// Records the tile, barrier or parameter of an access; returns whether it is in another CTA.
+    fn place(&mut self, t: &MemoryAccess) -> bool {
         if let Completion::Bytes(bar) = &t.completion {
             self.bar(bar);
         }
         match &t.memory {
-            Memory::At(At::Shared(p), _) | Memory::Run(p, _) | Memory::Rows(p, _) => {
+            MemoryRegion::PerLane(MemoryAddress::Shared(p), _)
+            | MemoryRegion::Shared(p, _)
+            | MemoryRegion::MatrixRows(p, _) => {
                 self.tile(p.tile, t.access);
                 p.peer.is_some()
             }
-            Memory::View(v) => {
+            MemoryRegion::View(v) => {
                 self.tile(v.tile, t.access);
                 v.peer.is_some()
             }
-            Memory::Tensor(p) => {
+            MemoryRegion::Tensor(p) => {
                 self.declared(p, p.index(), self.kernel.params.len());
                 false
             }
@@ -129,7 +131,7 @@ impl<'k> Seen<'k> {
     }
 }
 
-impl Effects for Seen<'_> {
+impl Effects for EffectsCollector<'_> {
     fn def(&mut self, r: RegId) {
         self.regs.insert(r);
     }
@@ -138,49 +140,51 @@ impl Effects for Seen<'_> {
         self.regs.extend(o.as_reg());
     }
 
-    fn touch(&mut self, t: &Touch) {
+    fn access(&mut self, t: &MemoryAccess) {
         t.operands(&mut |o| self.regs.extend(o.as_reg()));
         self.facts.visible = true;
-        self.facts.only_writes |= t.proxy == Proxy::Generic && t.access == Access::Write;
+        self.facts.only_writes |= t.proxy == Proxy::Generic && t.access == AccessKind::Write;
         self.wgmma |= t.proxy == Proxy::Wgmma;
         self.copies |= t.completion == Completion::CopyGroup;
         self.bulks |= t.completion == Completion::BulkGroup;
         self.facts.remote |= self.place(t) || t.multicast.is_some();
         let global = matches!(
             t.memory,
-            Memory::At(At::Global { .. }, _) | Memory::Global(..) | Memory::Tensor(_)
+            MemoryRegion::PerLane(MemoryAddress::Global { .. }, _)
+                | MemoryRegion::Global(..)
+                | MemoryRegion::Tensor(_)
         );
-        self.communicates |= global && t.access == Access::Atomic;
-        if let Memory::Register(r) = t.memory {
+        self.communicates |= global && t.access == AccessKind::Atomic;
+        if let MemoryRegion::Register(r) = t.memory {
             self.regs.insert(r);
         }
     }
 
-    fn sync(&mut self, s: &Sync) {
+    fn sync(&mut self, s: &SyncOp) {
         s.operands(&mut |o, _| self.regs.extend(o.as_reg()));
         self.facts.visible = true;
         match s {
-            Sync::Arrive { bar, .. } | Sync::ExpectTx { bar, .. } => {
+            SyncOp::Arrive { bar, .. } | SyncOp::ExpectTx { bar, .. } => {
                 self.bar(bar);
                 self.facts.remote |= bar.peer.is_some();
             }
-            Sync::Init { bar, .. }
-            | Sync::Inval { bar }
-            | Sync::CopyArrive { bar, .. }
-            | Sync::Wait { bar, .. }
-            | Sync::Test { bar, .. } => self.bar(bar),
-            Sync::NamedSync { bar, .. }
-            | Sync::NamedArrive { bar, .. }
-            | Sync::NamedTally { bar, .. } => {
+            SyncOp::Init { bar, .. }
+            | SyncOp::Inval { bar }
+            | SyncOp::CopyArrive { bar, .. }
+            | SyncOp::Wait { bar, .. }
+            | SyncOp::Test { bar, .. } => self.bar(bar),
+            SyncOp::NamedSync { bar, .. }
+            | SyncOp::NamedArrive { bar, .. }
+            | SyncOp::NamedReduce { bar, .. } => {
                 self.declared(bar, bar.index(), self.kernel.named.len());
             }
             _ => {}
         }
-        self.copies |= matches!(s, Sync::CopyArrive { .. });
-        self.ends_bars |= matches!(s, Sync::Inval { .. });
-        self.facts.exits |= matches!(s, Sync::Exit);
-        self.fences |= matches!(s, Sync::Fence(f) if f.order().is_some());
-        self.moves_registers |= matches!(s, Sync::SetMaxRegs { .. });
+        self.copies |= matches!(s, SyncOp::CopyArrive { .. });
+        self.ends_bars |= matches!(s, SyncOp::Inval { .. });
+        self.facts.exits |= matches!(s, SyncOp::Exit);
+        self.fences |= matches!(s, SyncOp::Fence(f) if f.order().is_some());
+        self.moves_registers |= matches!(s, SyncOp::SetMaxRegs { .. });
     }
 
     fn whole_warp(&mut self) {}

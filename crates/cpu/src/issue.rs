@@ -1,35 +1,34 @@
-//! Handing work to the engines: what must hold when a job is issued.
+//! Issue of asynchronous ops.
 //!
-//! Everything that came before the issue is known here, and everything after
-//! it that touches the job's bytes is caught as a race with work in flight. So
-//! order and fences are judged at issue, and data are moved at completion.
+//! Races with earlier accesses and missing fences are checked at issue. A later access to the op's
+//! bytes is a race with an op in flight. The data moves at completion.
 
 use crate::clock::Clock;
 use crate::complete::written;
 use crate::lane_sets::LaneCode;
-use crate::machine::{Lockstep, lanes_of};
-use crate::shadow::{Conflict, Who};
-use crate::shared::Use;
+use crate::machine::{WarpMachine, lanes_of};
+use crate::shared_memory::MemoryUse;
+use crate::shared_shadow::{Accessor, Conflict};
 use crate::warp_clock::ALL_LANES;
 use std::ops::Range;
-use warpline_ir::{Done, Fault, FaultKind, Job, Mask, SharedAt, Span};
+use warpline_ir::{Fault, FaultKind, Job, JobCompletion, Mask, ResolvedAddress, Span};
 
-/// A run of shared memory that a job touches.
+/// A range of shared memory that a job accesses.
 struct Run {
     cta: u32,
     range: Range<u32>,
-    how: Use,
-    /// The lane that has it touched, or all of the warp together.
+    how: MemoryUse,
+    /// The issuing lane, or the whole warp.
     lane: u8,
 }
 
 impl Run {
     fn writes(&self) -> bool {
-        self.how != Use::Read
+        self.how != MemoryUse::Read
     }
 }
 
-/// The lane that issues a job, or the warp together.
+/// Returns the issuing lane, or [`ALL_LANES`] for the whole warp.
 fn issuer(lanes: Mask) -> u8 {
     match lanes.is_power_of_two() {
         true => lanes.trailing_zeros() as u8,
@@ -37,30 +36,30 @@ fn issuer(lanes: Mask) -> u8 {
     }
 }
 
-impl Lockstep<'_, '_> {
+impl WarpMachine<'_, '_> {
     pub(crate) fn issue(&mut self, lanes: Mask, job: Job) -> Result<(), Fault> {
         if let Job::Copy(job) = job {
             return self.issue_copy(job);
         }
         let lane = issuer(lanes);
         let runs = self.runs(&job, lanes)?;
-        if let Done::Bytes(bar) = job.done() {
+        if let JobCompletion::Bytes(bar) = job.completion() {
             self.check_bar(bar, lanes)?;
-            self.use_phase(bar);
+            self.record_phase_use(bar);
         }
         for r in &runs {
             self.check_run(r, job.is_async_proxy())?;
         }
-        self.judge_job(&job, lane)?;
+        self.check_job(&job, lane)?;
         self.mark_reads(&job, &runs);
         self.claim(&job);
-        self.warp.jobs += 1;
+        self.warp.async_ops += 1;
         self.cluster.progress += 1;
         self.submitted = true;
         match job {
-            Job::Wgmma(job) => self.issue_product(job),
+            Job::Wgmma(job) => self.issue_wgmma(job),
             job => {
-                let clock = self.told(lanes, &job);
+                let clock = self.issuer_clock(lanes, &job);
                 let engines = &mut self.cluster.engines;
                 engines.add_copy(job, self.warp, self.site, clock);
                 Ok(())
@@ -68,27 +67,27 @@ impl Lockstep<'_, '_> {
         }
     }
 
-    /// The memory of a job is in flight from now on, and counts as written.
+    /// Claims the memory of a job and counts its writes.
     fn claim(&mut self, job: &Job) {
         let tile = self.env.code.sites[self.site as usize].facts.writes;
-        let mut claim = |span: Span, how: Use| {
-            if let Span::Shared(SharedAt { cta, byte }, len) = span {
+        let mut claim = |span: Span, how: MemoryUse| {
+            if let Span::Shared(ResolvedAddress { cta, byte }, len) = span {
                 let shared = &mut self.cluster.ctas[cta as usize].shared;
                 shared.claim(&(byte..byte + len), how);
-                if how != Use::Read {
-                    (self.counters).written(self.env.kernel, tile, byte, len.into());
+                if how != MemoryUse::Read {
+                    (self.counters).add_tile_write(self.env.kernel, tile, byte, len.into());
                 }
             }
         };
-        job.reads(&mut |s| claim(s, Use::Read));
+        job.reads(&mut |s| claim(s, MemoryUse::Read));
         job.writes(&mut |s| claim(s, written(job)));
     }
 
-    /// The shared memory a job touches, inside the CTAs it names.
+    /// Returns the shared-memory ranges of a job; checks their bounds.
     fn runs(&mut self, job: &Job, lanes: Mask) -> Result<Vec<Run>, Fault> {
         let mut runs = Vec::new();
-        let mut add = |span: Span, how: Use, lane: u8| {
-            if let Span::Shared(SharedAt { cta, byte }, len) = span {
+        let mut add = |span: Span, how: MemoryUse, lane: u8| {
+            if let Span::Shared(ResolvedAddress { cta, byte }, len) = span {
                 runs.push(Run {
                     cta,
                     range: byte..byte.saturating_add(len),
@@ -98,22 +97,22 @@ impl Lockstep<'_, '_> {
             }
         };
         let lane = issuer(lanes);
-        job.reads(&mut |s| add(s, Use::Read, lane));
+        job.reads(&mut |s| add(s, MemoryUse::Read, lane));
         match job {
-            // Each lane sends a value of its own.
+            // Each lane stores its own value.
             Job::Remote(j) => lanes_of(lanes)
                 .zip(j.written())
                 .for_each(|(lane, (at, len))| add(Span::Shared(at, len), written(job), lane as u8)),
             _ => job.writes(&mut |s| add(s, written(job), lane)),
         }
         for r in &runs {
-            self.check_here(r.cta)?;
+            self.check_not_exited(r.cta)?;
             let shared = &self.cluster.ctas[r.cta as usize].shared;
             if !shared.holds(r.range.start, r.range.len() as u32) {
                 return Err(Fault::new(
                     FaultKind::OutOfBounds,
                     format!(
-                        "reaches bytes {} to {} of {} bytes of shared memory",
+                        "accesses bytes {} to {} of {} bytes of shared memory",
                         r.range.start, r.range.end, self.env.kernel.shared_bytes
                     ),
                 ));
@@ -133,17 +132,17 @@ impl Lockstep<'_, '_> {
         let (Some(shadow), Some(clock)) = (&self.cluster.shadow, &self.warp.clock) else {
             return Ok(());
         };
-        let who = Who {
+        let accessor = Accessor {
             clock,
             lane: r.lane,
-            atomic: r.how == Use::Combine,
+            atomic: r.how == MemoryUse::Reduce,
         };
         let found = match write {
-            true => shadow.check_write(&who, r.cta, &r.range),
-            false => shadow.check_read(&who, r.cta, &r.range),
+            true => shadow.check_write(&accessor, r.cta, &r.range),
+            false => shadow.check_read(&accessor, r.cta, &r.range),
         };
         let unfenced = match async_proxy {
-            true => shadow.unfenced(&who, r.cta, &r.range, write),
+            true => shadow.unfenced(&accessor, r.cta, &r.range, write),
             false => None,
         };
         match (found, unfenced) {
@@ -155,20 +154,23 @@ impl Lockstep<'_, '_> {
 
     #[cold]
     fn unfenced(&mut self, verb: &str, c: &Conflict) -> Fault {
-        self.other = Some(self.party(c.with.warp, c.with.site));
+        self.other = Some(self.op_location(c.with.warp, c.with.site));
         let byte = self.env.byte_name(c.byte);
-        let why = if self.cluster.threads.streaming(c.with.thread).is_some() {
-            "no thread has run fence.proxy.async since the copy that wrote it was waited for"
+        let why = if self.cluster.threads.warp_of_stream(c.with.thread).is_some() {
+            "no thread ran `fence.proxy.async` after the wait for the `cp.async` that wrote it"
         } else if c.wrote {
-            "the thread that wrote it has not run fence.proxy.async since"
+            "the thread that wrote it did not run `fence.proxy.async` afterwards"
         } else {
-            "the thread that read it has not run fence.proxy.async since"
+            "the thread that read it did not run `fence.proxy.async` afterwards"
         };
+        self.help = Some(
+            "call `fence_async()` after the generic access and before the arrival that publishes it",
+        );
         let text = format!("{verb} {byte} through the async proxy; {why}");
         Fault::new(FaultKind::MissingProxyFence, text)
     }
 
-    /// Notes the bytes that a job reads: they stay read until the wait that covers it.
+    /// Records the reads of a job; they end at the wait that covers the job.
     fn mark_reads(&mut self, job: &Job, runs: &[Run]) {
         let (Some(shadow), Some(clock)) = (&mut self.cluster.shadow, &self.warp.clock) else {
             return;
@@ -178,49 +180,49 @@ impl Lockstep<'_, '_> {
             return;
         }
         let threads = &self.cluster.threads;
-        let (thread, number, lanes) = match job.done() {
-            Done::Bytes(bar) => (
+        let (thread, number, lanes) = match job.completion() {
+            JobCompletion::Bytes(bar) => (
                 threads.barrier(bar.cta, bar.slot),
                 self.cluster.ctas[bar.cta as usize].bars[bar.slot as usize].phase,
                 LaneCode::ALL,
             ),
-            Done::WgmmaGroup => (
+            JobCompletion::WgmmaGroup => (
                 threads.wgmma(self.warp.id),
                 self.warp.wgmma.as_ref().map_or(0, |w| w.issued),
                 LaneCode::ALL,
             ),
-            Done::BulkGroup { lane } => (
+            JobCompletion::BulkGroup { lane } => (
                 threads.bulk(self.warp.id),
                 self.warp.copies,
                 LaneCode::lane(lane as u8),
             ),
-            // Prefetches leave shared memory alone, and copies by lanes do not read it.
-            Done::CopyGroup { .. } | Done::Nobody => return,
+            // Prefetches and `cp.async` do not read shared memory.
+            JobCompletion::CopyGroup { .. } | JobCompletion::None => return,
         };
         shadow.tidy();
         let record = shadow.engine(thread, number, self.site, self.warp.id, false);
         for r in reads {
-            let who = Who {
+            let accessor = Accessor {
                 clock,
                 lane: r.lane,
                 atomic: false,
             };
-            shadow.read(&who, record, lanes, r.cta, &r.range);
+            shadow.read(&accessor, record, lanes, r.cta, &r.range);
         }
     }
 
-    /// What the issuer of a copy knows, for those who see it arrive.
-    fn told(&self, lanes: Mask, job: &Job) -> Option<Box<Clock>> {
-        let Done::Bytes(_) = job.done() else {
+    /// Returns the clock of the issuer of a copy, which waits on its mbarrier acquire.
+    fn issuer_clock(&self, lanes: Mask, job: &Job) -> Option<Box<Clock>> {
+        let JobCompletion::Bytes(_) = job.completion() else {
             return None;
         };
         let clock = self.warp.clock.as_ref()?;
-        let mut told = Box::new(Clock::new(&self.cluster.threads));
-        clock.tell(lanes, &mut told);
-        Some(told)
+        let mut published = Box::new(Clock::new(&self.cluster.threads));
+        clock.publish(lanes, &mut published);
+        Some(published)
     }
 
-    fn issue_product(&mut self, job: warpline_ir::job::WgmmaJob) -> Result<(), Fault> {
+    fn issue_wgmma(&mut self, job: warpline_ir::job::WgmmaJob) -> Result<(), Fault> {
         let Some(w) = &mut self.warp.wgmma else {
             return Ok(());
         };
@@ -233,23 +235,25 @@ impl Lockstep<'_, '_> {
         });
         if let Some(which) = unfenced {
             let text = match which {
-                Some(r) => format!(
-                    "uses register {r}, written since the last wgmma fence: a wgmma fence is missing"
-                ),
-                None => "is the first of its warp with no wgmma fence before: it is missing".into(),
+                Some(r) => {
+                    format!("uses register {r}, which was written after the last `wgmma.fence`")
+                }
+                None => "is the first wgmma of its warp, without a `wgmma.fence` before it".into(),
             };
+            self.help =
+                Some("call `wgmma_fence()` before the first wgmma and after register writes");
             return Err(Fault::new(FaultKind::RegisterInFlight, text));
         }
         let index = w.issued;
         w.issued += 1;
         let engines = &mut self.cluster.engines;
-        match engines.add_product(job, index, self.warp, self.site) {
+        match engines.add_wgmma(job, index, self.warp, self.site) {
             None => Ok(()),
             Some(other) => {
-                self.other = Some(self.party(self.warp.id, other));
+                self.other = Some(self.op_location(self.warp.id, other));
                 Err(Fault::new(
                     FaultKind::Convergence,
-                    "is issued where another warp of the warpgroup issues another wgmma",
+                    "is issued while another warp of the warpgroup issues a different wgmma",
                 ))
             }
         }

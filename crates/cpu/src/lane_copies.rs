@@ -1,52 +1,54 @@
-//! What lanes copy by themselves (`cp.async`): groups, and arrivals that follow.
+//! `cp.async`: copies, groups, and `cp.async.mbarrier.arrive`.
 //!
-//! The copies of a warp are numbered in the order of issue; one number is one
-//! instruction, of all lanes that ran it. A lane closes a group by noting how
-//! far the numbers are, and waits until none of its copies below such a note
-//! is open. An arrival fires, lane by lane, when none of the lane's copies
-//! that came before it is open.
+//! The copies of a warp are numbered in issue order; one number is one instruction of all lanes that
+//! ran it. A commit records the current number, and a wait waits until all of the lane's copies below
+//! that number are complete. An arrival fires per lane when all earlier copies of the lane are
+//! complete.
 
 use crate::clock::Clock;
 use crate::cluster::Cluster;
-use crate::complete::Failed;
+use crate::complete::AsyncFault;
 use crate::lane_sets::LaneCode;
-use crate::machine::{Lockstep, lanes_of};
-use crate::shadow::Who;
-use crate::shared::Use;
-use crate::stats::{bank_conflicts, bank_turns};
+use crate::machine::{WarpMachine, lanes_of};
+use crate::shared_memory::MemoryUse;
+use crate::shared_shadow::Accessor;
+use crate::stats::{bank_conflicts, ideal_wavefronts};
 use crate::warp::Waiting;
 use std::ops::Range;
 use warpline_ir::job::CopyJob;
-use warpline_ir::{BarAt, BarRef, Exec, Fault, FaultKind, Job, Mask, SharedAt, Span, Step, WARP};
+use warpline_ir::{
+    BarRef, Exec, ExecStatus, Fault, FaultKind, Job, Mask, ResolvedAddress, ResolvedBarrier, Span,
+    WARP,
+};
 
-/// The copies of one warp's lanes.
+/// The `cp.async` copies of one warp.
 #[derive(Debug, Default)]
 pub(crate) struct LaneCopies {
-    /// Copies issued.
+    /// The number of issued copies.
     issued: u32,
-    /// Copies that are not done, oldest first, and the lanes that they are not done for.
+    /// Incomplete copies, oldest first, with their incomplete lanes.
     open: Vec<(u32, Mask)>,
-    /// Groups that no wait has covered, oldest first: whose, and copies issued up to the end.
+    /// Groups that no wait has retired, oldest first: lanes, and copies issued before the commit.
     groups: Vec<(Mask, u32)>,
     arrivals: Vec<Arrival>,
 }
 
-/// Arrivals on one mbarrier that wait for copies.
+/// Arrivals at one mbarrier that wait for copies.
 #[derive(Debug)]
 struct Arrival {
-    bar: BarAt,
-    /// The lanes that have yet to arrive.
+    bar: ResolvedBarrier,
+    /// The lanes that have not arrived.
     lanes: Mask,
-    /// Each waits for its copies below this number.
+    /// Each lane waits for its copies below this number.
     past: u32,
     /// The op.
     site: u32,
-    /// What they knew.
+    /// The clock of the lanes.
     clock: Option<Box<Clock>>,
 }
 
 impl LaneCopies {
-    /// A copy of some lanes; its number.
+    /// Adds a copy of some lanes; returns its number.
     pub(crate) fn issue(&mut self, lanes: Mask) -> u32 {
         self.issued += 1;
         self.open.push((self.issued - 1, lanes));
@@ -57,7 +59,7 @@ impl LaneCopies {
         self.groups.push((lanes, self.issued));
     }
 
-    /// The number past the last copy that a wait of a lane covers.
+    /// Returns one more than the number of the last copy that a wait of a lane covers.
     fn past(&self, lane: u32, pending: Option<u32>) -> u32 {
         let Some(pending) = pending else {
             return self.issued;
@@ -67,31 +69,31 @@ impl LaneCopies {
         own.take(covered).last().map_or(0, |g| g.1)
     }
 
-    /// Is a copy of a lane below a number open?
+    /// Whether a copy of a lane below a number is incomplete.
     pub(crate) fn is_open(&self, lane: u32, past: u32) -> bool {
         self.open_below(past) >> lane & 1 == 1
     }
 
-    /// The lanes with an open copy below a number.
+    /// Returns the lanes with an incomplete copy below a number.
     fn open_below(&self, past: u32) -> Mask {
         let below = self.open.iter().filter(|c| c.0 < past);
         below.fold(0, |m, c| m | c.1)
     }
 
-    /// Open copies of a lane.
+    /// Returns the number of incomplete copies of a lane.
     pub(crate) fn open_of(&self, lane: u32) -> u32 {
         self.open.iter().filter(|c| c.1 >> lane & 1 == 1).count() as u32
     }
 
-    /// Forgets the groups of a lane up to a number.
-    fn forget(&mut self, lane: u32, past: u32) {
+    /// Retires the groups of a lane up to a number.
+    fn retire(&mut self, lane: u32, past: u32) {
         for g in self.groups.iter_mut().filter(|g| g.1 <= past) {
             g.0 &= !(1 << lane);
         }
         self.groups.retain(|g| g.0 != 0);
     }
 
-    /// A copy is done for some lanes.
+    /// Completes a copy for some lanes.
     fn done(&mut self, number: u32, lanes: Mask) {
         for c in self.open.iter_mut().filter(|c| c.0 == number) {
             c.1 &= !lanes;
@@ -99,14 +101,14 @@ impl LaneCopies {
         self.open.retain(|c| c.1 != 0);
     }
 
-    /// Does an arrival on a barrier wait for a copy?
-    pub(crate) fn arrives(&self, bar: BarAt, number: u32) -> bool {
+    /// Whether an arrival at a barrier waits for a copy.
+    pub(crate) fn arrives(&self, bar: ResolvedBarrier, number: u32) -> bool {
         let lanes = self.open.iter().find(|c| c.0 == number).map_or(0, |c| c.1);
         let waits = |a: &Arrival| a.bar == bar && number < a.past && a.lanes & lanes != 0;
         self.arrivals.iter().any(waits)
     }
 
-    /// The next arrival that can fire, and its lanes that can.
+    /// Returns the next arrival that can fire, and its ready lanes.
     fn ready(&mut self) -> Option<(usize, Mask)> {
         let lanes = |a: &Arrival| a.lanes & !self.open_below(a.past);
         let mut all = self.arrivals.iter().map(lanes).enumerate();
@@ -114,13 +116,13 @@ impl LaneCopies {
     }
 }
 
-/// One piece of a copy has been written.
-pub(crate) fn landed(
+/// Records that one piece of a copy is written.
+pub(crate) fn piece_written(
     cluster: &mut Cluster,
     job: &CopyJob,
     piece: u32,
     (number, warp, site): (u32, u32, u32),
-) -> Result<(), Failed> {
+) -> Result<(), AsyncFault> {
     let stream = cluster.threads.stream(warp);
     let mut lanes = 0;
     if let Some(shadow) = &mut cluster.shadow {
@@ -134,29 +136,29 @@ pub(crate) fn landed(
     for (lane, _, _) in job.written(piece) {
         lanes |= 1 << lane;
     }
-    job.piece_writes(piece, &mut |s| cluster.unclaim(s, Use::Write));
+    job.piece_writes(piece, &mut |s| cluster.unclaim(s, MemoryUse::Write));
     cluster.engines.lane_copies[warp as usize].done(number, lanes);
     fire(cluster, warp)
 }
 
-/// Has lanes arrive whose copies are done.
-fn fire(cluster: &mut Cluster, warp: u32) -> Result<(), Failed> {
+/// Fires the arrivals of lanes whose copies are complete.
+fn fire(cluster: &mut Cluster, warp: u32) -> Result<(), AsyncFault> {
     let stream = cluster.threads.stream(warp);
     let copies = &mut cluster.engines.lane_copies[warp as usize];
     while let Some((i, lanes)) = copies.ready() {
         let a = &mut copies.arrivals[i];
         a.lanes &= !lanes;
         let b = &mut cluster.ctas[a.bar.cta as usize].bars[a.bar.slot as usize];
-        if let Some(p) = &mut b.passing {
-            p.came.know(stream, lanes, a.past);
-            a.clock.iter().for_each(|c| p.came.join(c));
+        if let Some(p) = &mut b.clocks {
+            p.arrived_clock.advance_lanes(stream, lanes, a.past);
+            a.clock.iter().for_each(|c| p.arrived_clock.join(c));
         }
         let mut arrived = b.check_live();
         for _ in lanes_of(lanes) {
             arrived = arrived.and_then(|()| b.arrive(1, false).map(|_| ()));
         }
         let site = a.site;
-        arrived.map_err(|fault| Failed { fault, warp, site })?;
+        arrived.map_err(|fault| AsyncFault { fault, warp, site })?;
         if a.lanes == 0 {
             copies.arrivals.remove(i);
         }
@@ -164,8 +166,8 @@ fn fire(cluster: &mut Cluster, warp: u32) -> Result<(), Failed> {
     Ok(())
 }
 
-impl Lockstep<'_, '_> {
-    /// Takes a copy: its lanes must know of all that touched what they will write.
+impl WarpMachine<'_, '_> {
+    /// Issues a copy. Each lane must be ordered after all accesses to the bytes that it will write.
     pub(crate) fn issue_copy(&mut self, job: CopyJob) -> Result<(), Fault> {
         for piece in 0..job.pieces() {
             let mut runs = Vec::new();
@@ -178,12 +180,12 @@ impl Lockstep<'_, '_> {
             job.piece_writes(piece, &mut |s| {
                 if let Span::Shared(at, len) = s {
                     let shared = &mut self.cluster.ctas[at.cta as usize].shared;
-                    shared.claim(&(at.byte..at.byte + len), Use::Write);
+                    shared.claim(&(at.byte..at.byte + len), MemoryUse::Write);
                 }
             });
         }
         let number = self.cluster.engines.lane_copies[self.warp.id as usize].issued;
-        self.judge_copy(&job, number)?;
+        self.check_copy_reads(&job, number)?;
         self.count_copy(&job);
         self.cluster.progress += 1;
         self.submitted = true;
@@ -193,28 +195,28 @@ impl Lockstep<'_, '_> {
     }
 
     fn check_copy(&mut self, job: &CopyJob, piece: u32, run: Span) -> Result<(), Fault> {
-        let Span::Shared(SharedAt { cta, byte }, len) = run else {
+        let Span::Shared(ResolvedAddress { cta, byte }, len) = run else {
             return Ok(());
         };
         let range: Range<u32> = byte..byte + len;
         let shared = &self.cluster.ctas[cta as usize].shared;
-        if let Some(byte) = shared.in_flight(&range, Use::Write) {
+        if let Some(byte) = shared.in_flight(&range, MemoryUse::Write) {
             let text = self.flight_text(cta, byte, "writes", true);
             return Err(Fault::new(FaultKind::Race, text));
         }
         let (Some(shadow), Some(clock)) = (&self.cluster.shadow, &self.warp.clock) else {
             return Ok(());
         };
-        if shadow.is_clear(clock, cta, &range, true) {
+        if shadow.may_all_access(clock, cta, &range, true) {
             return Ok(());
         }
         let found = job.written(piece).find_map(|(lane, at, bytes)| {
-            let who = Who {
+            let accessor = Accessor {
                 clock,
                 lane: lane as u8,
                 atomic: false,
             };
-            let conflict = shadow.check_write(&who, at.cta, &(at.byte..at.byte + bytes))?;
+            let conflict = shadow.check_write(&accessor, at.cta, &(at.byte..at.byte + bytes))?;
             Some((lane, conflict))
         });
         match found {
@@ -223,15 +225,15 @@ impl Lockstep<'_, '_> {
         }
     }
 
-    /// Counts what a copy asks of both memories.
+    /// Counts the traffic of a copy in both memories.
     fn count_copy(&mut self, job: &CopyJob) {
-        self.warp.jobs += 1;
+        self.warp.async_ops += 1;
         let tile = self.env.code.sites[self.site as usize].facts.writes;
         let (lanes, mut at, mut width) = (job.lanes(), [0; WARP], 0);
         for (lane, to, bytes) in (0..job.pieces()).flat_map(|p| job.written(p)) {
             at[lane] = u64::from(to.byte);
             width = bytes as usize;
-            (self.counters).written(self.env.kernel, tile, to.byte, bytes.into());
+            (self.counters).add_tile_write(self.env.kernel, tile, to.byte, bytes.into());
         }
         let (mut sectors, mut bytes) = (Vec::new(), 0);
         job.reads(&mut |s| {
@@ -244,17 +246,17 @@ impl Lockstep<'_, '_> {
         sectors.dedup();
         let t = &mut self.counters.sites[self.site as usize];
         t.shared_accesses += 1;
-        t.bank_turns += bank_turns(lanes, width);
+        t.ideal_wavefronts += ideal_wavefronts(lanes, width);
         t.bank_conflicts += bank_conflicts(lanes, &at, width);
         t.global_requests += 1;
         t.global_sectors += sectors.len() as u64;
-        t.least_sectors += bytes.div_ceil(32);
+        t.ideal_sectors += bytes.div_ceil(32);
         t.bytes += bytes;
     }
 
     pub(crate) fn copy_commit(&mut self) -> Exec {
         self.cluster.engines.lane_copies[self.warp.id as usize].commit(self.warp.active);
-        Ok(Step::Next)
+        Ok(ExecStatus::Completed)
     }
 
     pub(crate) fn copy_wait(&mut self, pending: Option<u32>) -> Exec {
@@ -268,25 +270,25 @@ impl Lockstep<'_, '_> {
         }
         let mut left = self.warp.active;
         while left != 0 {
-            // Lanes that waited for as much learn together.
+            // Lanes with the same number acquire together.
             let number = past[left.trailing_zeros() as usize];
             let alike = lanes_of(left).filter(|&l| past[l] == number);
             let alike = alike.fold(0, |m, l| m | 1 << l);
             if let (Some(c), 1..) = (&mut self.warp.clock, number) {
-                c.learn_own(self.cluster.threads.stream(self.warp.id), alike, number);
+                c.advance_own(self.cluster.threads.stream(self.warp.id), alike, number);
             }
             left &= !alike;
         }
         for lane in lanes_of(self.warp.active) {
-            copies.forget(lane as u32, past[lane]);
+            copies.retire(lane as u32, past[lane]);
         }
-        Ok(Step::Next)
+        Ok(ExecStatus::Completed)
     }
 
-    /// Each lane arrives once its copies are done.
+    /// Makes each lane arrive when its copies are complete.
     pub(crate) fn copy_arrive(&mut self, bar: &BarRef, counted: bool) -> Exec {
         let active = self.warp.active;
-        let mut by_bar: Vec<(BarAt, Mask)> = Vec::new();
+        let mut by_bar: Vec<(ResolvedBarrier, Mask)> = Vec::new();
         for lane in lanes_of(active) {
             let at = self.live_bar(bar, lane)?;
             match by_bar.iter_mut().find(|b| b.0 == at) {
@@ -296,15 +298,15 @@ impl Lockstep<'_, '_> {
         }
         let id = self.warp.id as usize;
         for (bar, lanes) in by_bar {
-            self.use_phase(bar);
+            self.record_phase_use(bar);
             if !counted {
                 let b = &mut self.cluster.ctas[bar.cta as usize].bars[bar.slot as usize];
                 b.expect_more(lanes.count_ones())?;
             }
             let clock = self.warp.clock.as_ref().map(|c| {
-                let mut told = Box::new(Clock::new(&self.cluster.threads));
-                c.tell_known(lanes, &mut told);
-                told
+                let mut published = Box::new(Clock::new(&self.cluster.threads));
+                c.publish_acquired(lanes, &mut published);
+                published
             });
             let copies = &mut self.cluster.engines.lane_copies[id];
             copies.arrivals.push(Arrival {
@@ -316,8 +318,8 @@ impl Lockstep<'_, '_> {
             });
         }
         fire(self.cluster, self.warp.id).map_err(|f| f.fault)?;
-        self.cluster.stir();
-        Ok(Step::Next)
+        self.cluster.notify();
+        Ok(ExecStatus::Completed)
     }
 }
 
@@ -325,10 +327,10 @@ impl Lockstep<'_, '_> {
 mod tests {
     use super::*;
 
-    const BAR: BarAt = BarAt { cta: 0, slot: 0 };
+    const BAR: ResolvedBarrier = ResolvedBarrier { cta: 0, slot: 0 };
 
     #[test]
-    fn a_wait_is_for_all_but_the_youngest_groups_of_its_lane() {
+    fn a_wait_covers_all_but_the_youngest_groups_of_its_lane() {
         let mut c = LaneCopies::default();
         c.issue(0b11);
         c.commit(0b11);
@@ -341,13 +343,13 @@ mod tests {
         assert!(c.is_open(0, 1) && !c.is_open(2, 3));
         c.done(0, 0b01);
         assert!(!c.is_open(0, 1) && c.is_open(1, 1) && c.is_open(0, 2));
-        c.forget(0, 1);
+        c.retire(0, 1);
         assert_eq!([0, 1].map(|n| c.past(0, Some(n))), [2, 0]);
         assert_eq!(c.past(1, Some(0)), 1);
     }
 
     #[test]
-    fn an_empty_group_is_done() {
+    fn an_empty_group_is_complete() {
         let mut c = LaneCopies::default();
         c.commit(1);
         assert_eq!(c.past(0, Some(0)), 0);
@@ -355,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn an_arrival_fires_lane_by_lane_after_what_came_before_it() {
+    fn an_arrival_fires_per_lane_after_its_earlier_copies() {
         let mut c = LaneCopies::default();
         let first = c.issue(0b11);
         c.arrivals.push(Arrival {

@@ -1,38 +1,38 @@
-//! Sets of lanes, as small numbers that fit beside the number of a record.
+//! Sets of lanes, encoded in few bits next to a record number.
 
 use std::collections::HashMap;
 use warpline_ir::Mask;
 
-/// Bits of a code.
+/// The bits of a code.
 pub(crate) const LANE_BITS: u32 = 9;
 
-/// A set of lanes: one lane, all of them, or a set of the table.
+/// The code of a lane set: one lane, all lanes, or an entry of the table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct LaneCode(pub(crate) u16);
 
 impl LaneCode {
-    /// All lanes, or an engine that has none.
+    /// All lanes, or an engine without lanes.
     pub(crate) const ALL: Self = Self(32);
 
-    /// One lane, or all.
+    /// Returns the code of one lane, or of all.
     pub(crate) fn lane(lane: u8) -> Self {
         Self(lane.into())
     }
 }
 
-/// The sets of lanes that were named so far, but for single lanes and all.
+/// The table of lane sets, except single lanes and all lanes.
 #[derive(Debug, Default)]
 pub(crate) struct LaneSets {
     masks: Vec<Mask>,
     codes: HashMap<Mask, u16>,
 }
 
-/// Codes that need no table: lanes and [`LaneCode::ALL`].
+/// The number of codes without a table entry: lanes and [`LaneCode::ALL`].
 const PLAIN: u16 = 33;
 
 impl LaneSets {
-    /// The code of a set. Once the table is full, all lanes stand for further
-    /// sets: that asks for more than it must, and nothing is missed.
+    /// Returns the code of a set. Once the table is full, further sets are over-approximated by all
+    /// lanes, which misses no race.
     pub(crate) fn code(&mut self, lanes: Mask) -> LaneCode {
         if lanes == Mask::MAX {
             return LaneCode::ALL;
@@ -52,7 +52,7 @@ impl LaneSets {
         LaneCode(code)
     }
 
-    /// The set of a code.
+    /// Returns the set of a code.
     #[inline]
     pub(crate) fn mask(&self, code: LaneCode) -> Mask {
         match code.0 {
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_code_names_its_set_until_the_table_is_full() {
+    fn codes_are_exact_until_the_table_is_full() {
         let mut sets = LaneSets::default();
         for lanes in [1, 1 << 31, 0b11, 0xffff, Mask::MAX, 0b11] {
             let code = sets.code(lanes);

@@ -1,67 +1,72 @@
-//! One warp in lockstep: what ops see of the machine.
+//! The machine that ops run on: one warp in lockstep.
 //!
-//! Registers and names are here; memory is in [`access`](crate::access),
-//! synchronisation in [`act`](crate::act).
+//! Registers and address resolution are here; memory is in [`access`](crate::access),
+//! synchronization in [`sync`](crate::sync).
 
 use crate::cluster::Cluster;
 use crate::compile::RoleCode;
 use crate::env::Env;
-use crate::global::Global;
+use crate::error::RaceKind;
+use crate::global_shadow::GlobalShadow;
 use crate::stats::Counters;
 use crate::warp::{Waiting, Warp};
 use warpline_ir::{
-    At, Axis, BarAt, BarRef, Exec, Fault, FaultKind, Job, Lane, LaneBytes, Lanes, Machine, Mask,
-    MemoryOrder, Operand, ParamId, Place, RegId, SharedAt, Site, Special, Sync, TensorMapValue,
-    TileLayout, View, WARP,
+    Axis, BarRef, Exec, Fault, FaultKind, Job, Lane, LaneBytes, Machine, Mask, MemoryAddress,
+    MemoryOrder, OpLocation, Operand, ParamId, PerLane, RegId, ResolvedAddress, ResolvedBarrier,
+    SharedAddress, Special, SyncOp, TensorMapValue, TileLayout, View, WARP,
 };
 
-/// A warp that runs, and all it can reach.
-pub(crate) struct Lockstep<'a, 'k> {
+/// A running warp, and the state that it can access.
+pub(crate) struct WarpMachine<'a, 'k> {
     pub(crate) env: &'a Env<'k>,
     pub(crate) code: &'a RoleCode<'k>,
     pub(crate) warp: &'a mut Warp,
     pub(crate) cluster: &'a mut Cluster,
-    /// Who touched global memory, where races are looked for.
-    pub(crate) global: &'a mut Option<Global>,
+    /// The shadow of global memory, if races are checked.
+    pub(crate) global: &'a mut Option<GlobalShadow>,
     pub(crate) counters: &'a mut Counters,
-    /// The op that runs.
+    /// The current op.
     pub(crate) site: u32,
-    /// Steps of this scheduler so far: its clock.
+    /// The steps of this scheduler so far, which are its clock.
     pub(crate) now: u64,
-    /// Why the op returned `Blocked`.
+    /// The wait of an op that returned `Blocked`.
     pub(crate) waiting: Option<Waiting>,
-    /// Did the op ask for something that had not changed?
+    /// Whether the op polled without success.
     pub(crate) polled: bool,
-    /// Has it given work to an engine?
+    /// Whether the op issued an asynchronous op.
     pub(crate) submitted: bool,
-    /// A fault that the op could not return.
+    /// A fault from a function without a `Result`.
     pub(crate) deferred: Option<Fault>,
-    /// The lane to blame for a fault.
+    /// The faulting lane.
     pub(crate) lane: Option<u32>,
-    /// The other side of a fault.
-    pub(crate) other: Option<Site>,
-    /// The loop to blame for a fault, if no op is.
+    /// The other access of a fault.
+    pub(crate) other: Option<OpLocation>,
+    /// The kind of a race.
+    pub(crate) race: Option<RaceKind>,
+    /// The usual fix of a fault.
+    pub(crate) help: Option<&'static str>,
+    /// The faulting loop, if no op faults.
     pub(crate) branch: Option<u32>,
 }
 
-/// The lanes of a mask, lowest first.
+/// Iterates over the lanes of a mask, lowest first.
 pub(crate) fn lanes_of(mask: Mask) -> impl Iterator<Item = usize> {
     (0..WARP).filter(move |l| mask >> l & 1 == 1)
 }
 
-impl Lockstep<'_, '_> {
-    /// An op of a warp of this cluster, as the other side of a fault.
-    pub(crate) fn party(&self, warp: u32, site: u32) -> Site {
-        self.env.party(self.cluster.index, warp, site)
+impl WarpMachine<'_, '_> {
+    /// Returns the location of an op in a warp of this cluster.
+    pub(crate) fn op_location(&self, warp: u32, site: u32) -> OpLocation {
+        self.env.op_location(self.cluster.index, warp, site)
     }
 
-    /// A fault of one lane.
-    pub(crate) fn fault_in(&mut self, lane: usize, kind: FaultKind, text: String) -> Fault {
+    /// Builds a fault of one lane.
+    pub(crate) fn lane_fault(&mut self, lane: usize, kind: FaultKind, text: String) -> Fault {
         self.lane = Some(lane as u32);
         Fault::new(kind, text)
     }
 
-    /// Notes that the op touches a register that a wgmma may own.
+    /// Checks an access to a register that a wgmma in flight may use.
     #[inline]
     fn touch(&mut self, r: RegId) {
         if let Some(w) = &self.warp.wgmma
@@ -73,12 +78,11 @@ impl Lockstep<'_, '_> {
 
     #[cold]
     fn owned(&mut self, r: RegId) {
+        self.help = Some("call `wgmma_wait` before the access");
         self.deferred.get_or_insert_with(|| {
             Fault::new(
                 FaultKind::RegisterInFlight,
-                format!(
-                    "touches register {r} while a wgmma owns it: no wait has covered that wgmma"
-                ),
+                format!("accesses register {r} while a wgmma in flight uses it"),
             )
         });
     }
@@ -91,7 +95,7 @@ impl Lockstep<'_, '_> {
         }
     }
 
-    /// A `u32` operand in one lane.
+    /// Returns a `u32` operand in one lane.
     pub(crate) fn one(&mut self, o: Operand, lane: usize) -> u32 {
         match o {
             Operand::Imm(x) => x as u32,
@@ -99,7 +103,7 @@ impl Lockstep<'_, '_> {
         }
     }
 
-    /// The rank that a reference names.
+    /// Resolves the CTA rank of a reference.
     pub(crate) fn rank(&mut self, peer: Option<Operand>, lane: usize) -> Result<u32, Fault> {
         let Some(peer) = peer else {
             return Ok(self.warp.cta);
@@ -109,25 +113,25 @@ impl Lockstep<'_, '_> {
         if rank < size {
             return Ok(rank);
         }
-        Err(self.fault_in(
+        Err(self.lane_fault(
             lane,
             FaultKind::OutOfBounds,
-            format!("names the CTA of rank {rank} in a cluster of {size}"),
+            format!("names CTA rank {rank} in a cluster of {size} CTAs"),
         ))
     }
 
-    /// Refuses a peer that has left; only where that may happen at any time.
-    pub(crate) fn check_here(&mut self, cta: u32) -> Result<(), Fault> {
+    /// Checks that a peer has not exited; not in `eager`.
+    pub(crate) fn check_not_exited(&mut self, cta: u32) -> Result<(), Fault> {
         if self.env.races && cta != self.warp.cta && self.cluster.ctas[cta as usize].live == 0 {
             return Err(Fault::new(
                 FaultKind::PeerExited,
-                format!("reaches into the CTA of rank {cta}, which has left"),
+                format!("accesses CTA rank {cta}, which has exited"),
             ));
         }
         Ok(())
     }
 
-    /// The first byte of a stage of a tile, after checking the stage.
+    /// Returns the first byte of a stage of a tile; checks the stage.
     pub(crate) fn stage_base(
         &mut self,
         tile: warpline_ir::TileId,
@@ -138,17 +142,17 @@ impl Lockstep<'_, '_> {
         if stage < t.stages {
             return Ok(t.offset + stage * t.layout.stage_bytes());
         }
-        Err(self.fault_in(
+        Err(self.lane_fault(
             lane,
             FaultKind::OutOfBounds,
             format!(
-                "names stage {stage} of tile {}, which has {}",
+                "names stage {stage} of tile {}, which has {} stages",
                 t.name, t.stages
             ),
         ))
     }
 
-    /// Refuses bytes outside one stage of a tile.
+    /// Builds the fault for an access outside one stage of a tile.
     #[cold]
     pub(crate) fn outside(
         &mut self,
@@ -159,25 +163,25 @@ impl Lockstep<'_, '_> {
     ) -> Fault {
         let t = self.env.kernel.tile(tile);
         let bytes = t.layout.rows * t.layout.row_bytes();
-        self.fault_in(
+        self.lane_fault(
             lane,
             FaultKind::OutOfBounds,
             format!(
-                "reaches {len} bytes at byte {byte} of tile {}, which has {bytes}",
+                "accesses {len} bytes at byte {byte} of tile {}, which has {bytes} bytes",
                 t.name
             ),
         )
     }
 }
 
-impl Machine for Lockstep<'_, '_> {
+impl Machine for WarpMachine<'_, '_> {
     #[inline]
     fn active(&self) -> Mask {
         self.warp.active
     }
 
     #[inline]
-    fn get<T: Lane>(&mut self, o: Operand) -> Lanes<T> {
+    fn get<T: Lane>(&mut self, o: Operand) -> PerLane<T> {
         match o {
             Operand::Imm(x) => {
                 [bytemuck::pod_read_unaligned(&x.to_le_bytes()[..size_of::<T>()]); WARP]
@@ -190,7 +194,7 @@ impl Machine for Lockstep<'_, '_> {
     }
 
     #[inline]
-    fn set<T: Lane>(&mut self, r: RegId, v: &Lanes<T>) {
+    fn set<T: Lane>(&mut self, r: RegId, v: &PerLane<T>) {
         self.wrote(r);
         let active = self.warp.active;
         let to = self.warp.regs.get_mut::<T>(self.code.slot(r));
@@ -219,7 +223,7 @@ impl Machine for Lockstep<'_, '_> {
         *to = *to & !active | m & active;
     }
 
-    fn special(&mut self, s: Special) -> Lanes<u64> {
+    fn special(&mut self, s: Special) -> PerLane<u64> {
         let (w, env) = (&*self.warp, self.env);
         let cta = &self.cluster.ctas[w.cta as usize];
         let side = |a: Axis| env.kernel.cluster[a.index()];
@@ -250,38 +254,55 @@ impl Machine for Lockstep<'_, '_> {
     fn tensor_map(&mut self, p: ParamId) -> Result<TensorMapValue, Fault> {
         let map = self.env.maps.get(p.index()).copied().flatten();
         map.cloned()
-            .ok_or_else(|| Fault::new(FaultKind::TensorMap, format!("{p} is no tensor map")))
+            .ok_or_else(|| Fault::new(FaultKind::TensorMap, format!("{p} is not a tensor map")))
     }
 
-    fn load(&mut self, lanes: Mask, at: &At, width: usize) -> Result<LaneBytes, Fault> {
+    fn load(&mut self, lanes: Mask, at: &MemoryAddress, width: usize) -> Result<LaneBytes, Fault> {
         match at {
-            At::Shared(p) => self.load_shared(lanes, p, width),
-            At::Global { addr, offset } => self.load_global(lanes, *addr, *offset, width),
+            MemoryAddress::Shared(p) => self.load_shared(lanes, p, width),
+            MemoryAddress::Global { addr, offset } => {
+                self.load_global(lanes, *addr, *offset, width)
+            }
         }
     }
 
-    fn store(&mut self, lanes: Mask, at: &At, width: usize, data: &LaneBytes) -> Result<(), Fault> {
+    fn store(
+        &mut self,
+        lanes: Mask,
+        at: &MemoryAddress,
+        width: usize,
+        data: &LaneBytes,
+    ) -> Result<(), Fault> {
         self.cluster.progress += 1;
         match at {
-            At::Shared(p) => self.store_shared(lanes, p, width, data),
-            At::Global { addr, offset } => self.store_global(lanes, *addr, *offset, width, data),
+            MemoryAddress::Shared(p) => self.store_shared(lanes, p, width, data),
+            MemoryAddress::Global { addr, offset } => {
+                self.store_global(lanes, *addr, *offset, width, data)
+            }
         }
     }
 
     fn atomic(
         &mut self,
-        at: &At,
+        at: &MemoryAddress,
         width: usize,
         order: MemoryOrder,
         f: &mut dyn FnMut(usize, u64) -> u64,
-    ) -> Result<Lanes<u64>, Fault> {
+    ) -> Result<PerLane<u64>, Fault> {
         match at {
-            At::Shared(p) => self.atomic_shared(p, width, order, f),
-            At::Global { addr, offset } => self.atomic_global(*addr, *offset, width, order, f),
+            MemoryAddress::Shared(p) => self.atomic_shared(p, width, order, f),
+            MemoryAddress::Global { addr, offset } => {
+                self.atomic_global(*addr, *offset, width, order, f)
+            }
         }
     }
 
-    fn resolve(&mut self, place: &Place, lane: usize, len: usize) -> Result<SharedAt, Fault> {
+    fn resolve(
+        &mut self,
+        place: &SharedAddress,
+        lane: usize,
+        len: usize,
+    ) -> Result<ResolvedAddress, Fault> {
         let cta = self.rank(place.peer, lane)?;
         let stage = self.one(place.stage, lane);
         let base = self.stage_base(place.tile, stage, lane)?;
@@ -290,13 +311,13 @@ impl Machine for Lockstep<'_, '_> {
         if byte + len as u64 > u64::from(layout.rows * layout.row_bytes()) {
             return Err(self.outside(place.tile, byte, len, lane));
         }
-        Ok(SharedAt {
+        Ok(ResolvedAddress {
             cta,
             byte: base + byte as u32,
         })
     }
 
-    fn resolve_view(&mut self, view: &View, lane: usize) -> Result<SharedAt, Fault> {
+    fn resolve_view(&mut self, view: &View, lane: usize) -> Result<ResolvedAddress, Fault> {
         let cta = self.rank(view.peer, lane)?;
         let stage = self.one(view.stage, lane);
         let base = self.stage_base(view.tile, stage, lane)?;
@@ -305,33 +326,36 @@ impl Machine for Lockstep<'_, '_> {
         if u64::from(view.row) + u64::from(view.rows) > u64::from(l.rows)
             || u64::from(view.col) + u64::from(view.cols) > u64::from(l.cols)
         {
-            return Err(self.fault_in(
+            return Err(self.lane_fault(
                 lane,
                 FaultKind::OutOfBounds,
                 format!(
-                    "names rows {}+{} and columns {}+{} of tile {}, which has {} × {}",
+                    "names rows {}+{} and columns {}+{} of tile {}, which has {} × {} elements",
                     view.row, view.rows, view.col, view.cols, t.name, l.rows, l.cols
                 ),
             ));
         }
-        Ok(SharedAt {
+        Ok(ResolvedAddress {
             cta,
-            byte: base + l.linear(view.row, view.col),
+            byte: base + l.unswizzled_offset(view.row, view.col),
         })
     }
 
-    fn resolve_bar(&mut self, bar: &BarRef, lane: usize) -> Result<BarAt, Fault> {
+    fn resolve_bar(&mut self, bar: &BarRef, lane: usize) -> Result<ResolvedBarrier, Fault> {
         let cta = self.rank(bar.peer, lane)?;
         let index = self.one(bar.index, lane);
         let b = self.env.kernel.barrier(bar.bar);
         if index >= b.len {
-            return Err(self.fault_in(
+            return Err(self.lane_fault(
                 lane,
                 FaultKind::OutOfBounds,
-                format!("names mbarrier {}[{index}] of {}", b.name, b.len),
+                format!(
+                    "names mbarrier {}[{index}], but the array has {}",
+                    b.name, b.len
+                ),
             ));
         }
-        Ok(BarAt {
+        Ok(ResolvedBarrier {
             cta,
             slot: self.env.first_slot[bar.bar.index()] + index,
         })
@@ -341,8 +365,8 @@ impl Machine for Lockstep<'_, '_> {
         self.env.kernel.layout(view)
     }
 
-    fn sync(&mut self, s: &Sync) -> Exec {
-        self.act(s)
+    fn sync(&mut self, s: &SyncOp) -> Exec {
+        self.run_sync(s)
     }
 
     fn submit(&mut self, lanes: Mask, job: Job) -> Result<(), Fault> {

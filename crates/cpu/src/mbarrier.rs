@@ -1,177 +1,187 @@
-//! mbarriers, as the lanes of one warp use them.
+//! mbarrier ops of one warp.
 
 use crate::barrier::Init;
-use crate::clock::Moment;
-use crate::last::Last;
-use crate::machine::{Lockstep, lanes_of};
+use crate::clock::Epoch;
+use crate::last_uses::LastUse;
+use crate::machine::{WarpMachine, lanes_of};
 use crate::warp::Waiting;
-use warpline_ir::{BarAt, BarRef, Exec, Fault, FaultKind, Machine, Mask, Operand, Step};
+use warpline_ir::{
+    BarRef, Exec, ExecStatus, Fault, FaultKind, Machine, Mask, Operand, ResolvedBarrier,
+};
 
-impl Lockstep<'_, '_> {
+impl WarpMachine<'_, '_> {
     pub(crate) fn init(&mut self, bar: &BarRef, count: u32) -> Exec {
         for lane in lanes_of(self.warp.active) {
             let at = self.resolve_bar(bar, lane)?;
-            self.check_here(at.cta)?;
-            // One that was made invalid before: by a thread that this one knows of.
-            self.check_uses(at, lane, "makes an mbarrier anew")?;
+            self.check_not_exited(at.cta)?;
+            // A second init after `mbarrier.inval` must be ordered after all earlier uses.
+            self.check_uses(at, lane, "initializes")?;
             let init = Init {
-                moment: self.moment(1 << lane),
+                epoch: self.epoch(1 << lane),
                 site: self.site,
                 fenced: false,
-                told: None,
+                published_in: None,
             };
             let made = self.cluster.ctas[at.cta as usize].bars[at.slot as usize].init(count, init);
-            self.named_fault(made, at, lane)?;
-            self.use_bar(at, 1 << lane);
-            self.reach_bar(at, 1 << lane);
+            self.with_barrier_name(made, at, lane)?;
+            self.record_use(at, 1 << lane);
+            self.record_remote_barrier(at, 1 << lane);
         }
         self.cluster.progress += 1;
-        Ok(Step::Next)
+        Ok(ExecStatus::Completed)
     }
 
     pub(crate) fn inval(&mut self, bar: &BarRef) -> Exec {
         for lane in lanes_of(self.warp.active) {
             let at = self.live_bar(bar, lane)?;
-            self.check_uses(at, lane, "ends an mbarrier")?;
+            self.check_uses(at, lane, "invalidates")?;
             let ended = self.cluster.ctas[at.cta as usize].bars[at.slot as usize].end();
-            self.named_fault(ended, at, lane)?;
-            self.use_bar(at, 1 << lane);
-            self.reach_bar(at, 1 << lane);
+            self.with_barrier_name(ended, at, lane)?;
+            self.record_use(at, 1 << lane);
+            self.record_remote_barrier(at, 1 << lane);
         }
-        Ok(Step::Next)
+        Ok(ExecStatus::Completed)
     }
 
-    /// This moment of some lanes.
-    pub(crate) fn moment(&self, lanes: Mask) -> Moment {
-        Moment {
+    /// Returns the current epoch of some lanes.
+    pub(crate) fn epoch(&self, lanes: Mask) -> Epoch {
+        Epoch {
             thread: self.warp.id,
             lanes,
             clock: self.warp.clock.as_ref().map_or(0, |c| c.now),
         }
     }
 
-    /// Some lanes use a barrier: who ends it must know of that.
-    fn use_bar(&mut self, at: BarAt, lanes: Mask) {
-        let moment = self.moment(lanes);
-        self.used(at, moment);
+    /// Records a use of a barrier, which `mbarrier.inval` must be ordered after.
+    fn record_use(&mut self, at: ResolvedBarrier, lanes: Mask) {
+        let epoch = self.epoch(lanes);
+        self.record_use_at(at, epoch);
     }
 
-    /// What copies do in the current phase of a barrier: who knows that the
-    /// phase is complete knows of it.
-    pub(crate) fn use_phase(&mut self, at: BarAt) {
+    /// Records a copy's use of the current phase of a barrier; a wait for the phase acquires it.
+    pub(crate) fn record_phase_use(&mut self, at: ResolvedBarrier) {
         let b = &self.cluster.ctas[at.cta as usize].bars[at.slot as usize];
-        let moment = Moment {
+        let epoch = Epoch {
             thread: self.cluster.threads.barrier(at.cta, at.slot),
             lanes: Mask::MAX,
             clock: b.phase,
         };
-        self.used(at, moment);
+        self.record_use_at(at, epoch);
     }
 
-    fn used(&mut self, at: BarAt, moment: Moment) {
+    fn record_use_at(&mut self, at: ResolvedBarrier, epoch: Epoch) {
         let (warp, site) = (self.warp.id, self.site);
         let b = &mut self.cluster.ctas[at.cta as usize].bars[at.slot as usize];
         if let Some(uses) = &mut b.uses {
-            uses.note(Last { moment, warp, site });
+            uses.note(LastUse { epoch, warp, site });
         }
     }
 
-    /// Refuses to end a barrier, or to make it anew, unless all that was done
-    /// with it is ordered before.
-    fn check_uses(&mut self, at: BarAt, lane: usize, verb: &str) -> Result<(), Fault> {
+    /// Checks that an init or invalidation of a barrier is ordered after all its uses.
+    fn check_uses(&mut self, at: ResolvedBarrier, lane: usize, verb: &str) -> Result<(), Fault> {
         let b = &self.cluster.ctas[at.cta as usize].bars[at.slot as usize];
         let (Some(uses), Some(clock)) = (&b.uses, &self.warp.clock) else {
             return Ok(());
         };
-        let Some(last) = uses.unknown(|m| clock.knows(lane as u8, m)) else {
+        let Some(last) = uses.unordered(|m| clock.has_seen(lane as u8, m)) else {
             return Ok(());
         };
-        self.other = Some(self.party(last.warp, last.site));
+        self.other = Some(self.op_location(last.warp, last.site));
+        self.help = Some("synchronize all users of the mbarrier before this op");
         let race = Fault::new(
             FaultKind::Race,
-            format!("{verb} that another thread may still use: nothing orders that use before"),
+            format!(
+                "{verb} an mbarrier that another thread may still use; nothing orders that use before"
+            ),
         );
-        self.named_fault(Err(race), at, lane)
+        self.with_barrier_name(Err(race), at, lane)
     }
 
-    /// Some lanes reach a barrier, which may be another CTA's.
-    fn reach_bar(&mut self, at: BarAt, lanes: Mask) {
+    /// Records an access to a barrier, if it is in another CTA.
+    fn record_remote_barrier(&mut self, at: ResolvedBarrier, lanes: Mask) {
         if at.cta != self.warp.cta {
-            self.reach_into(at.cta, lanes);
+            self.record_remote_access(at.cta, lanes);
         }
     }
 
-    /// Some lanes reach into another CTA: it must not leave before.
-    pub(crate) fn reach_into(&mut self, cta: u32, lanes: Mask) {
+    /// Records an access to another CTA, which must not exit before it.
+    pub(crate) fn record_remote_access(&mut self, cta: u32, lanes: Mask) {
         if !self.env.races {
             return;
         }
-        let moment = self.moment(lanes);
+        let epoch = self.epoch(lanes);
         let (warp, site) = (self.warp.id, self.site);
-        let reached = &mut self.cluster.ctas[cta as usize].reached;
-        reached.note(Last { moment, warp, site });
+        let reached = &mut self.cluster.ctas[cta as usize].remote_uses;
+        reached.note(LastUse { epoch, warp, site });
     }
 
-    /// Adds the barrier's name to a fault.
-    fn named_fault<T>(&mut self, r: Result<T, Fault>, at: BarAt, lane: usize) -> Result<T, Fault> {
+    /// Adds the barrier's name and the lane to a fault.
+    fn with_barrier_name<T>(
+        &mut self,
+        r: Result<T, Fault>,
+        at: ResolvedBarrier,
+        lane: usize,
+    ) -> Result<T, Fault> {
         r.map_err(|f| {
             let (name, index) = self.env.barrier_name(at);
-            self.fault_in(lane, f.kind, format!("{} ({name}[{index}])", f.text))
+            self.lane_fault(lane, f.kind, format!("{} ({name}[{index}])", f.text))
         })
     }
 
-    /// A barrier that this lane may use.
-    pub(crate) fn live_bar(&mut self, bar: &BarRef, lane: usize) -> Result<BarAt, Fault> {
+    /// Resolves a barrier and checks that a lane may use it.
+    pub(crate) fn live_bar(&mut self, bar: &BarRef, lane: usize) -> Result<ResolvedBarrier, Fault> {
         let at = self.resolve_bar(bar, lane)?;
         self.check_bar(at, 1 << lane)?;
         Ok(at)
     }
 
-    /// Refuses a barrier that is not alive, or whose init one of these lanes cannot know of.
-    pub(crate) fn check_bar(&mut self, at: BarAt, lanes: Mask) -> Result<(), Fault> {
-        self.check_here(at.cta)?;
+    /// Checks that a barrier is initialized, and that its init is visible to these lanes.
+    pub(crate) fn check_bar(&mut self, at: ResolvedBarrier, lanes: Mask) -> Result<(), Fault> {
+        self.check_not_exited(at.cta)?;
         let b = &self.cluster.ctas[at.cta as usize].bars[at.slot as usize];
         let live = b.check_live();
         let seen = match (&b.init, &self.warp.clock) {
-            (Some(init), Some(clock)) => init.fenced && clock.all_know(&init.moment),
+            (Some(init), Some(clock)) => init.fenced && clock.all_have_seen(&init.epoch),
             _ => true,
         };
-        self.named_fault(live, at, lanes.trailing_zeros() as usize)?;
+        self.with_barrier_name(live, at, lanes.trailing_zeros() as usize)?;
         if seen {
             return Ok(());
         }
         lanes_of(lanes).try_for_each(|lane| self.check_init(at, lane))
     }
 
-    /// Refuses a barrier whose init this lane cannot know of.
-    fn check_init(&mut self, at: BarAt, lane: usize) -> Result<(), Fault> {
+    /// Checks that the init of a barrier is visible to a lane.
+    fn check_init(&mut self, at: ResolvedBarrier, lane: usize) -> Result<(), Fault> {
         let init = self.cluster.ctas[at.cta as usize].bars[at.slot as usize].init;
         let (Some(init), Some(clock)) = (init, &self.warp.clock) else {
             return Ok(());
         };
-        let own = init.moment.thread == self.warp.id && init.moment.lanes == 1 << lane;
+        let own = init.epoch.thread == self.warp.id && init.epoch.lanes == 1 << lane;
         let why = if own {
             return Ok(());
         } else if !init.fenced {
-            "the lane that made it has not run fence.mbarrier_init"
-        } else if !clock.knows(lane as u8, &init.moment)
+            "the lane that initialized it did not run `fence.mbarrier_init`"
+        } else if !clock.has_seen(lane as u8, &init.epoch)
             && init
-                .told
-                .is_none_or(|meeting| meeting >= self.warp.left_cluster)
+                .published_in
+                .is_none_or(|phase| phase >= self.warp.cluster_phases_passed)
         {
-            "no barrier of threads orders its init before this use"
+            "no CTA, named or cluster barrier orders its init before this use"
         } else {
             return Ok(());
         };
-        self.other = Some(self.party(init.moment.thread, init.site));
+        self.other = Some(self.op_location(init.epoch.thread, init.site));
+        self.help =
+            Some("after the inits, call `fence_mbarrier_init()` and a CTA or cluster barrier");
         let unseen = Fault::new(
             FaultKind::Barrier,
-            format!("uses an mbarrier whose init it may not see: {why}"),
+            format!("uses an mbarrier whose init may not be visible: {why}"),
         );
-        self.named_fault(Err(unseen), at, lane)
+        self.with_barrier_name(Err(unseen), at, lane)
     }
 
-    /// Expects bytes and arrives, each active lane by itself.
+    /// Expects bytes and arrives, separately for each active lane.
     pub(crate) fn arrive(
         &mut self,
         bar: &BarRef,
@@ -181,52 +191,57 @@ impl Lockstep<'_, '_> {
     ) -> Exec {
         let mut left = self.warp.active;
         while left != 0 {
-            let (at, lanes) = self.same_bar(bar, left)?;
+            let (at, lanes) = self.group_by_barrier(bar, left)?;
             left &= !lanes;
-            self.use_bar(at, lanes);
-            self.reach_bar(at, lanes);
+            self.record_use(at, lanes);
+            self.record_remote_barrier(at, lanes);
             let counts = match count {
                 Some(Operand::Imm(n)) => n * u64::from(lanes.count_ones()),
                 Some(o) => lanes_of(lanes).map(|l| u64::from(self.one(o, l))).sum(),
                 None => 0,
             };
-            // Lanes whose arrivals all count in this phase are released
-            // together; else each with the phase that it arrives in.
+            // Arrivals that all belong to this phase publish together; otherwise each lane publishes
+            // to the phase that it arrives in.
             let b = &mut self.cluster.ctas[at.cta as usize].bars[at.slot as usize];
             let together = counts <= u64::from(b.arrivals);
             if let (Some(p), Some(clock), true, Some(_)) =
-                (&mut b.passing, &self.warp.clock, together, count)
+                (&mut b.clocks, &self.warp.clock, together, count)
             {
-                clock.tell(lanes, &mut p.came);
+                clock.publish(lanes, &mut p.arrived_clock);
             }
             for lane in lanes_of(lanes) {
                 let tx = tx.map_or(0, |o| self.one(o, lane));
                 let count = count.map(|o| self.one(o, lane));
                 let b = &mut self.cluster.ctas[at.cta as usize].bars[at.slot as usize];
                 if let (Some(p), Some(clock), false, Some(_)) =
-                    (&mut b.passing, &self.warp.clock, together, count)
+                    (&mut b.clocks, &self.warp.clock, together, count)
                 {
-                    clock.tell(1 << lane, &mut p.came);
+                    clock.publish(1 << lane, &mut p.arrived_clock);
                 }
                 let done = b
                     .expect(tx)
                     .and_then(|()| count.map_or(Ok(false), |n| b.arrive(n, leave)));
-                self.named_fault(done, at, lane)?;
+                self.with_barrier_name(done, at, lane)?;
             }
         }
         if let (Some(c), Some(_)) = (&mut self.warp.clock, count) {
             c.now += 1;
         }
-        self.cluster.stir();
-        Ok(Step::Next)
+        self.cluster.notify();
+        Ok(ExecStatus::Completed)
     }
 
-    /// The barrier of the first of some lanes, and those that name the same; all may use it.
-    fn same_bar(&mut self, bar: &BarRef, lanes: Mask) -> Result<(BarAt, Mask), Fault> {
+    /// Resolves the barrier of the first of some lanes; returns it with the lanes that name the same
+    /// barrier.
+    fn group_by_barrier(
+        &mut self,
+        bar: &BarRef,
+        lanes: Mask,
+    ) -> Result<(ResolvedBarrier, Mask), Fault> {
         let first = lanes.trailing_zeros() as usize;
         let at = self.resolve_bar(bar, first)?;
         let mut same = lanes;
-        if !self.names_one(bar, lanes) {
+        if !self.is_one_barrier(bar, lanes) {
             same = 0;
             for lane in lanes_of(lanes) {
                 if self.resolve_bar(bar, lane)? == at {
@@ -238,40 +253,40 @@ impl Lockstep<'_, '_> {
         Ok((at, same))
     }
 
-    /// Do some lanes name one barrier?
-    fn names_one(&mut self, bar: &BarRef, lanes: Mask) -> bool {
+    /// Whether all lanes name the same barrier.
+    fn is_one_barrier(&mut self, bar: &BarRef, lanes: Mask) -> bool {
         self.uniform(bar.index, lanes) && bar.peer.is_none_or(|p| self.uniform(p, lanes))
     }
 
-    /// A barrier of this CTA, to be waited for, and a parity.
-    fn awaited(
+    /// Resolves the barrier and parity of a wait.
+    fn resolve_wait(
         &mut self,
         bar: &BarRef,
         parity: Operand,
         lanes: Mask,
-    ) -> Result<(BarAt, u32), Fault> {
+    ) -> Result<(ResolvedBarrier, u32), Fault> {
         let lane = lanes.trailing_zeros() as usize;
         let at = self.resolve_bar(bar, lane)?;
         self.check_bar(at, lanes)?;
         let parity = self.one(parity, lane);
-        let wrong = if at.cta != self.warp.cta {
-            Err("a thread waits for mbarriers of its own CTA only".to_owned())
+        let checked = if at.cta != self.warp.cta {
+            Err("waits for an mbarrier of another CTA; only the own CTA's are allowed".to_owned())
         } else if parity > 1 {
-            Err(format!("a parity is 0 or 1, not {parity}"))
+            Err(format!("names parity {parity}; a parity is 0 or 1"))
         } else {
             Ok((at, parity))
         };
-        wrong.map_err(|text| self.fault_in(lane, FaultKind::Barrier, text))
+        checked.map_err(|text| self.lane_fault(lane, FaultKind::Barrier, text))
     }
 
-    /// Takes what the complete phases of a barrier pass on.
-    fn pass_bar(&mut self, at: BarAt, lanes: Mask) {
+    /// Acquires the completed phases of a barrier.
+    fn acquire_phase(&mut self, at: ResolvedBarrier, lanes: Mask) {
         let Some(c) = &mut self.warp.clock else {
             return;
         };
         let b = &self.cluster.ctas[at.cta as usize].bars[at.slot as usize];
-        if let Some(p) = &b.passing {
-            c.acquire(lanes, &p.complete);
+        if let Some(p) = &b.clocks {
+            c.acquire(lanes, &p.completed_clock);
         }
         c.learn(
             lanes,
@@ -280,36 +295,36 @@ impl Lockstep<'_, '_> {
         );
     }
 
-    fn is_past(&self, at: BarAt, parity: u32) -> bool {
+    fn wait_passes(&self, at: ResolvedBarrier, parity: u32) -> bool {
         self.cluster.ctas[at.cta as usize].bars[at.slot as usize].passes(parity)
     }
 
     pub(crate) fn wait(&mut self, bar: &BarRef, parity: Operand) -> Exec {
         let lanes = self.warp.active;
-        // The usual case: the lanes wait for one barrier, and pass together.
-        if self.names_one(bar, lanes) && self.uniform(parity, lanes) {
-            let (at, parity) = self.awaited(bar, parity, lanes)?;
-            self.use_bar(at, lanes);
-            if !self.is_past(at, parity) {
+        // Usually all lanes wait for one barrier and pass together.
+        if self.is_one_barrier(bar, lanes) && self.uniform(parity, lanes) {
+            let (at, parity) = self.resolve_wait(bar, parity, lanes)?;
+            self.record_use(at, lanes);
+            if !self.wait_passes(at, parity) {
                 return self.block(Waiting::Mbarrier { bar: at, parity });
             }
-            self.pass_bar(at, lanes);
-            return Ok(Step::Next);
+            self.acquire_phase(at, lanes);
+            return Ok(ExecStatus::Completed);
         }
         for lane in lanes_of(lanes & !self.warp.passed) {
-            let (at, parity) = self.awaited(bar, parity, 1 << lane)?;
-            self.use_bar(at, 1 << lane);
-            if !self.is_past(at, parity) {
+            let (at, parity) = self.resolve_wait(bar, parity, 1 << lane)?;
+            self.record_use(at, 1 << lane);
+            if !self.wait_passes(at, parity) {
                 return self.block(Waiting::Mbarrier { bar: at, parity });
             }
-            self.pass_bar(at, 1 << lane);
+            self.acquire_phase(at, 1 << lane);
             self.warp.passed |= 1 << lane;
         }
         self.warp.passed = 0;
-        Ok(Step::Next)
+        Ok(ExecStatus::Completed)
     }
 
-    /// Is an operand the same in all of these lanes?
+    /// Whether an operand is uniform in these lanes.
     fn uniform(&mut self, o: Operand, lanes: Mask) -> bool {
         let Operand::Reg(_) = o else { return true };
         let v = self.get::<u32>(o);
@@ -319,13 +334,13 @@ impl Lockstep<'_, '_> {
 
     pub(crate) fn test(&mut self, bar: &BarRef, parity: Operand) -> Exec {
         let lanes = self.warp.active;
-        let (at, parity) = self.awaited(bar, parity, lanes)?;
-        self.use_bar(at, lanes);
-        if !self.is_past(at, parity) {
+        let (at, parity) = self.resolve_wait(bar, parity, lanes)?;
+        self.record_use(at, lanes);
+        if !self.wait_passes(at, parity) {
             self.polled = true;
-            return Ok(Step::Blocked);
+            return Ok(ExecStatus::Blocked);
         }
-        self.pass_bar(at, lanes);
-        Ok(Step::Next)
+        self.acquire_phase(at, lanes);
+        Ok(ExecStatus::Completed)
     }
 }

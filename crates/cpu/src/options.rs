@@ -1,28 +1,28 @@
-//! How to run: when asynchronous work completes, and on how much of this machine.
+//! Options of a run.
 
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 use warpline_ir::Target;
 
-/// When asynchronous work completes.
+/// When asynchronous ops complete.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Timing {
-    /// At issue. Fast; only what would be wrong at any speed is found.
+    /// At issue. Fast; finds only faults that do not depend on timing.
     #[default]
     Eager,
-    /// As late as the program allows: only when no warp can go on otherwise,
-    /// and then only what one needs. Every race check is on.
+    /// As late as possible: when no warp can run otherwise, and only the ops that a warp needs. Race
+    /// checks are on.
     Late,
-    /// At a moment chosen by the seed, in pieces. Every race check is on.
+    /// At random times, in pieces. Race checks are on.
     Random,
 }
 
 impl Timing {
-    /// All of them.
+    /// All timings.
     pub const ALL: [Timing; 3] = [Timing::Eager, Timing::Late, Timing::Random];
 
-    /// The word for it.
+    /// Returns the name.
     pub const fn name(self) -> &'static str {
         match self {
             Timing::Eager => "eager",
@@ -45,31 +45,31 @@ impl FromStr for Timing {
         Timing::ALL
             .into_iter()
             .find(|t| t.name() == s)
-            .ok_or_else(|| format!("a timing is eager, late or random, not {s:?}"))
+            .ok_or_else(|| format!("unknown timing {s:?}; expected eager, late or random"))
     }
 }
 
-/// Told of finished CTAs: how many, of how many.
-pub type Progress = Arc<dyn Fn(u64, u64) + Send + Sync>;
+/// A progress callback: completed CTAs, total CTAs.
+pub type ProgressCallback = Arc<dyn Fn(u64, u64) + Send + Sync>;
 
-/// How to run a kernel.
+/// Options of a run.
 #[derive(Clone)]
 pub struct Options {
-    /// When asynchronous work completes.
+    /// When asynchronous ops complete.
     pub timing: Timing,
     /// The seed of [`Timing::Random`].
     pub seed: u64,
-    /// Host threads; 0 takes all. The result does not depend on it.
+    /// The number of host threads; 0 uses all. The result does not depend on it.
     pub threads: usize,
-    /// The machine that is played; its SMs say how many CTAs are resident together.
+    /// The simulated GPU; its SMs limit the resident CTAs.
     pub target: Target,
-    /// Told of finished CTAs.
-    pub progress: Option<Progress>,
-    /// The most statements all warps of one scheduler may run; `None`: 2³⁶.
+    /// Called for completed CTAs.
+    pub progress: Option<ProgressCallback>,
+    /// The maximum number of statements of all warps of one scheduler; `None`: 2³⁶.
     pub max_steps: Option<u64>,
-    /// Is it a fault (in `late` and `random`) if a CTA leaves an mbarrier in the middle of a
-    /// phase, for which nobody waits any more?
-    pub whole_phases: bool,
+    /// Whether the exit of a CTA with an incomplete mbarrier phase is a fault (in `late` and
+    /// `random`), even if no thread waits for the phase.
+    pub require_complete_phases: bool,
 }
 
 impl Default for Options {
@@ -81,14 +81,14 @@ impl Default for Options {
             target: Target::default(),
             progress: None,
             max_steps: None,
-            whole_phases: false,
+            require_complete_phases: false,
         }
     }
 }
 
 impl Options {
-    /// The defaults with a timing.
-    pub fn timed(timing: Timing) -> Self {
+    /// Returns the default options with a timing.
+    pub fn with_timing(timing: Timing) -> Self {
         Self {
             timing,
             ..Self::default()
@@ -106,7 +106,7 @@ impl fmt::Debug for Options {
             .field("sms", &self.target.sms)
             .field("progress", &self.progress.is_some())
             .field("max_steps", &self.max_steps)
-            .field("whole_phases", &self.whole_phases)
+            .field("require_complete_phases", &self.require_complete_phases)
             .finish()
     }
 }

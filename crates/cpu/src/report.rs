@@ -1,43 +1,46 @@
-//! Faults and deadlocks in words, at the author's line.
+//! Reports of faults and deadlocks.
 
 use crate::compile::Inst;
 use crate::env::Env;
-use crate::error::{RunError, Wait, WaitOn};
-use crate::schedule::Resident;
+use crate::error::{BlockedOn, BlockedWarp, RunError};
+use crate::schedule::ResidentCluster;
 use crate::warp::{Status, Waiting, Warp};
-use warpline_ir::{Fault, FaultKind, Site, Waits};
+use warpline_ir::{Fault, FaultKind, WaitList};
 
-/// A fault of a warp of a cluster, in an op.
+/// The cause of a deadlock in which all warps poll.
+pub(crate) const LIVELOCK: &str = "all of them poll values that never change (livelock)";
+
+/// Builds the error for a fault of an op in a warp.
 pub(crate) fn fault(
     env: &Env<'_>,
-    r: &Resident,
+    r: &ResidentCluster,
     warp: usize,
     site: u32,
     fault: Fault,
-    lane: Option<u32>,
-    other: Option<Site>,
 ) -> Box<RunError> {
     Box::new(RunError {
         kind: fault.kind,
         text: fault.text,
-        at: Some(env.party(r.cluster.index, r.warps[warp].id, site)),
-        lane,
-        other,
+        at: Some(env.op_location(r.cluster.index, r.warps[warp].id, site)),
+        lane: None,
+        other: None,
+        race: None,
+        help: None,
         waits: Vec::new(),
     })
 }
 
-/// Nothing can go on: what each warp waits for.
-pub(crate) fn stuck<'r>(
+/// Builds the error for a deadlock, with the wait of each warp.
+pub(crate) fn deadlock<'r>(
     env: &Env<'_>,
-    resident: impl Iterator<Item = &'r Resident>,
+    resident: impl Iterator<Item = &'r ResidentCluster>,
     why: String,
 ) -> Box<RunError> {
     let mut waits = Vec::new();
     for r in resident {
         for w in r.warps.iter().filter(|w| w.status != Status::Exited) {
             let id = r.cluster.ctas[w.cta as usize].id;
-            waits.push(Wait {
+            waits.push(BlockedWarp {
                 at: env.site(id, w.index, site_of(env, w)),
                 on: on(env, r, w),
             });
@@ -45,15 +48,17 @@ pub(crate) fn stuck<'r>(
     }
     Box::new(RunError {
         kind: FaultKind::Deadlock,
-        text: format!("{why}: {}", Waits(&waits).count()),
+        text: format!("{}; {why}", WaitList(&waits).count()),
         at: None,
         lane: None,
         other: None,
+        race: None,
+        help: None,
         waits,
     })
 }
 
-/// The op a warp is in, or the next one it would run.
+/// Returns the current op of a warp, or its next one.
 fn site_of(env: &Env<'_>, w: &Warp) -> u32 {
     let insts = &env.code.roles[w.role].insts;
     let op = |i: &Inst<'_>| match i {
@@ -66,16 +71,16 @@ fn site_of(env: &Env<'_>, w: &Warp) -> u32 {
         .unwrap_or(0)
 }
 
-fn on(env: &Env<'_>, r: &Resident, w: &Warp) -> WaitOn {
+fn on(env: &Env<'_>, r: &ResidentCluster, w: &Warp) -> BlockedOn {
     let cta = &r.cluster.ctas[w.cta as usize];
     let Status::Waiting(waiting) = w.status else {
-        return WaitOn::Poll;
+        return BlockedOn::Poll;
     };
     match waiting {
         Waiting::Mbarrier { bar, parity } => {
             let (name, index) = env.barrier_name(bar);
             let b = &r.cluster.ctas[bar.cta as usize].bars[bar.slot as usize];
-            WaitOn::Mbarrier {
+            BlockedOn::Mbarrier {
                 name: name.to_owned(),
                 index,
                 parity,
@@ -83,28 +88,28 @@ fn on(env: &Env<'_>, r: &Resident, w: &Warp) -> WaitOn {
                 bytes: b.bytes,
             }
         }
-        Waiting::Named { named, .. } => WaitOn::Named {
+        Waiting::Named { named, .. } => BlockedOn::Named {
             name: env.kernel.named[named as usize].name.clone(),
             arrived: cta.named[named as usize].arrived,
             threads: cta.named[named as usize].threads,
         },
-        Waiting::Cta { .. } => WaitOn::Cta {
-            arrived: cta.meeting.arrived,
-            threads: cta.meeting.threads,
+        Waiting::Cta { .. } => BlockedOn::Cta {
+            arrived: cta.barrier.arrived,
+            threads: cta.barrier.threads,
         },
-        Waiting::Cluster { .. } => WaitOn::Cluster {
-            arrived: r.cluster.meeting.arrived / 32,
-            warps: r.cluster.meeting.threads / 32,
+        Waiting::Cluster { .. } => BlockedOn::Cluster {
+            arrived: r.cluster.barrier.arrived / 32,
+            warps: r.cluster.barrier.threads / 32,
         },
-        Waiting::Bulk { lane, pending, .. } => WaitOn::BulkGroup { lane, pending },
-        Waiting::Copies { lane, .. } => WaitOn::Copies {
+        Waiting::Bulk { lane, pending, .. } => BlockedOn::BulkGroup { lane, pending },
+        Waiting::Copies { lane, .. } => BlockedOn::Copies {
             lane,
             open: r.cluster.engines.lane_copies[w.id as usize].open_of(lane),
         },
-        Waiting::Wgmma { .. } => WaitOn::Wgmma {
-            issued: r.cluster.engines.products_of(w).issued(),
+        Waiting::Wgmma { .. } => BlockedOn::Wgmma {
+            issued: r.cluster.engines.wgmmas_of(w).issued(),
         },
-        Waiting::Registers { count, wanted } => WaitOn::Registers {
+        Waiting::Registers { count, wanted } => BlockedOn::Registers {
             count,
             wanted,
             free: cta.free_registers,

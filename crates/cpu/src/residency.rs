@@ -1,18 +1,17 @@
-//! How many CTAs are on the machine together.
+//! The number of resident CTAs.
 
 use crate::compile::Code;
 use warpline_ir::{Kernel, Target};
 
-/// What the target's SM has beyond what one CTA can have: the most resident
-/// threads and CTAs, and the shared memory the system keeps per CTA.
+/// Limits of an SM: resident threads, resident CTAs, and the reserved shared memory per CTA.
 const THREADS: u32 = 2048;
 const CTAS: u32 = 32;
 const RESERVED: u32 = 1024;
 
-/// CTAs of a kernel that fit one SM: by threads, shared memory and registers.
+/// Returns the CTAs per SM, limited by threads, shared memory and registers.
 ///
-/// Registers are known only where a role asks for some; CTAs that move
-/// registers own their SM.
+/// Registers count only if a role sets a budget. A kernel that runs `setmaxnreg` has the registers of
+/// the entry.
 pub(crate) fn ctas_per_sm(kernel: &Kernel, code: &Code<'_>, target: &Target) -> u32 {
     let threads = kernel.threads().max(1);
     let shared = target.shared_bytes + RESERVED;

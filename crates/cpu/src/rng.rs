@@ -1,18 +1,18 @@
-//! The seeded stream behind `--timing random`: SplitMix64.
+//! The random number generator of `--timing random`: SplitMix64.
 
-/// A stream of numbers that depends on a seed and a stream number alone.
+/// A random stream, determined by a seed and a stream number.
 #[derive(Clone, Debug)]
 pub(crate) struct Rng(u64);
 
 impl Rng {
-    /// The stream `stream` of a seed.
+    /// Creates the stream `stream` of a seed.
     pub(crate) fn new(seed: u64, stream: u64) -> Self {
         let mut rng = Self(seed);
         rng.0 = rng.next() ^ stream.wrapping_mul(0xd134_2543_de82_ef95);
         rng
     }
 
-    /// The next number.
+    /// Returns the next number.
     pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -21,7 +21,7 @@ impl Rng {
         z ^ (z >> 31)
     }
 
-    /// A number below `n`, which is not 0.
+    /// Returns a number below `n`; `n` must not be 0.
     pub(crate) fn below(&mut self, n: usize) -> usize {
         ((u128::from(self.next()) * n as u128) >> 64) as usize
     }

@@ -1,10 +1,10 @@
-//! A launch from start to end.
+//! Runs a launch.
 
 use crate::compile::{Code, compile};
-use crate::env::{Env, refused};
+use crate::env::{Env, launch_fault};
 use crate::error::RunError;
-use crate::memory::Memory;
-use crate::merge::Merge;
+use crate::global_memory::GlobalMemory;
+use crate::merge_shadows::ShadowMerger;
 use crate::options::Options;
 use crate::residency;
 use crate::rng::Rng;
@@ -13,20 +13,20 @@ use crate::stats::{Counters, Stats};
 use rayon::prelude::*;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use warpline_ir::{Fault, FaultKind, Kernel, Launch, Site, Target};
+use warpline_ir::{Fault, FaultKind, Kernel, Launch, OpLocation, Target};
 
-/// Runs a kernel. The result, in memory and counters, depends on the kernel,
-/// the launch and the options' timing, seed and target alone.
+/// Runs a kernel. Memory and counters depend only on the kernel, the launch, and the timing, seed and
+/// target of the options.
 pub fn run(
     kernel: &Kernel,
     launch: &Launch,
-    memory: &Memory,
+    memory: &GlobalMemory,
     options: &Options,
 ) -> Result<Stats, Box<RunError>> {
     let target = &options.target;
-    check_kernel(kernel, target).map_err(refused)?;
-    launch.check(kernel).map_err(refused)?;
-    (launch.check_extents(kernel, |at| memory.bytes_from(at))).map_err(refused)?;
+    check_kernel(kernel, target).map_err(launch_fault)?;
+    launch.check(kernel).map_err(launch_fault)?;
+    (launch.check_extents(kernel, |at| memory.bytes_to_end(at))).map_err(launch_fault)?;
     let code = compile(kernel);
     check_ops(kernel, &code, target)?;
     let one_scheduler = code.communicates;
@@ -38,21 +38,21 @@ pub fn run(
         done: AtomicU64::new(0),
     };
     let counters = if one_scheduler {
-        run.together(room)?
+        run.run_together(room)?
     } else {
-        run.apart()?
+        run.run_independently()?
     };
     Ok(counters.stats(kernel, &env.code))
 }
 
-/// Refuses a kernel that is not whole; what the builder makes always is.
+/// Checks the structure of a kernel; kernels from the builder always pass.
 fn check_kernel(kernel: &Kernel, target: &Target) -> Result<(), Fault> {
     let bad = |text: String| Err(Fault::new(FaultKind::Launch, text));
     let mut warps = 0;
     for r in &kernel.roles {
         if r.first_warp != warps || r.warps == 0 {
             return bad(format!(
-                "role {} does not start where the one before ends",
+                "role {} does not start at the warp after the previous role",
                 r.name
             ));
         }
@@ -60,47 +60,44 @@ fn check_kernel(kernel: &Kernel, target: &Target) -> Result<(), Fault> {
     }
     if warps == 0 || warps * 32 > target.threads {
         return bad(format!(
-            "a CTA has 32 to {} threads, not {}",
+            "the CTA has {1} threads; the limit is 32 to {0}",
             target.threads,
             warps * 32
         ));
     }
     if kernel.shared_bytes > target.shared_bytes {
         return bad(format!(
-            "a CTA has at most {} bytes of shared memory, not {}",
+            "the CTA needs {1} bytes of shared memory; the limit is {0}",
             target.shared_bytes, kernel.shared_bytes
         ));
     }
-    // Clusters above the portable size exist, up to twice that.
+    // Non-portable clusters have up to twice the portable size.
     let size: u64 = kernel.cluster.iter().map(|&c| u64::from(c)).product();
     if !(1..=2 * u64::from(target.cluster)).contains(&size) {
         return bad(format!(
-            "a cluster has 1 to {} CTAs, not {size}",
+            "the cluster has {size} CTAs; the limit is 1 to {}",
             2 * target.cluster
         ));
     }
     for t in &kernel.tiles {
         if u64::from(t.offset) + u64::from(t.bytes()) > u64::from(kernel.shared_bytes) {
-            return bad(format!("tile {} lies outside shared memory", t.name));
+            return bad(format!("tile {} is outside shared memory", t.name));
         }
     }
     Ok(())
 }
 
-/// Refuses ops that the target does not have, and names of nothing.
+/// Checks that the target supports all ops, and that all references are declared.
 fn check_ops(kernel: &Kernel, code: &Code<'_>, target: &Target) -> Result<(), Box<RunError>> {
     if let Some(what) = &code.undeclared {
-        let text = format!(
-            "kernel {} uses {what}, which it does not declare",
-            kernel.name
-        );
-        return Err(refused(Fault::new(FaultKind::Illegal, text)));
+        let text = format!("kernel {} uses {what}, which is not declared", kernel.name);
+        return Err(launch_fault(Fault::new(FaultKind::Illegal, text)));
     }
     for s in &code.sites {
         if let Err(text) = s.op.legal(target) {
             let role = &kernel.roles[s.role.index()];
-            let mut e = refused(Fault::new(FaultKind::Illegal, text));
-            e.at = Some(Site {
+            let mut e = launch_fault(Fault::new(FaultKind::Illegal, text));
+            e.at = Some(OpLocation {
                 role: role.name.clone(),
                 warp: role.first_warp,
                 cta: [0; 3],
@@ -117,42 +114,42 @@ fn check_ops(kernel: &Kernel, code: &Code<'_>, target: &Target) -> Result<(), Bo
 struct Run<'e, 'k> {
     env: &'e Env<'k>,
     options: &'e Options,
-    /// CTAs that are done.
+    /// The number of completed CTAs.
     done: AtomicU64,
 }
 
 impl Run<'_, '_> {
-    fn told(&self) {
+    fn report_progress(&self) {
         if let Some(progress) = &self.options.progress {
             let done = self.done.fetch_add(1, Relaxed) + 1;
             progress(done, self.env.ctas());
         }
     }
 
-    /// CTAs that communicate: all under one scheduler, as many at once as fit the machine.
-    fn together(&self, room: u64) -> Result<Counters, Box<RunError>> {
+    /// Runs CTAs that communicate: one scheduler, with as many resident clusters as fit the GPU.
+    fn run_together(&self, room: u64) -> Result<Counters, Box<RunError>> {
         let mut counters = Counters::new(self.env.kernel, &self.env.code);
         let rng = Rng::new(self.options.seed, u64::MAX);
-        let done = || self.told();
+        let done = || self.report_progress();
         let clusters = 0..self.env.clusters();
         let max = self.options.max_steps;
         let scheduler = Scheduler::new(self.env, clusters, room, rng, max, &mut counters, &done);
-        // All clusters had one shadow: what it gives was judged.
+        // The clusters shared one shadow, which has no conflict.
         scheduler.run().map(|_| counters)
     }
 
-    /// CTAs that do not: each cluster under its own scheduler, on any host thread.
-    fn apart(&self) -> Result<Counters, Box<RunError>> {
-        // The fault of the first cluster that has one is the result, whichever came first in time.
+    /// Runs CTAs that do not communicate: one scheduler per cluster, on any host thread.
+    fn run_independently(&self) -> Result<Counters, Box<RunError>> {
+        // The result is the fault of the lowest cluster, independent of the host timing.
         let failed: Mutex<Option<(u64, Box<RunError>)>> = Mutex::new(None);
         let first_failed = AtomicU64::new(u64::MAX);
-        let merge = Mutex::new(Merge::new(self.env));
+        let merge = Mutex::new(ShadowMerger::new(self.env));
         let one = |mut counters: Counters, cluster: u64| {
             if cluster > first_failed.load(Relaxed) {
                 return counters;
             }
             let rng = Rng::new(self.options.seed, cluster);
-            let done = || self.told();
+            let done = || self.report_progress();
             let clusters = cluster..cluster + 1;
             let max = self.options.max_steps;
             let ran = Scheduler::new(self.env, clusters, 1, rng, max, &mut counters, &done).run();
@@ -176,9 +173,9 @@ impl Run<'_, '_> {
             n => {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(n).build();
                 let pool = pool.map_err(|e| {
-                    refused(Fault::new(
+                    launch_fault(Fault::new(
                         FaultKind::Launch,
-                        format!("no host threads: {e}"),
+                        format!("cannot start host threads: {e}"),
                     ))
                 })?;
                 pool.install(|| {

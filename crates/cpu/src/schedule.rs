@@ -1,138 +1,137 @@
-//! The scheduler: which warp runs next, and which piece of work completes.
+//! The scheduler: selects the next warp to run and the next asynchronous op to complete.
 //!
-//! One scheduler runs the warps of some clusters on one host thread, and is a
-//! function of the kernel, the launch and the seed. In `eager` and `late` the
-//! warps take turns, each until it must stop. In `eager` work completes at
-//! issue. In `late` a warp that would reach into another CTA lets all others
-//! go first, so that a CTA that may leave has left by then; and work completes
-//! when no warp can go on: the oldest work that a waiting warp needs, as far as
-//! that warp needs it, and then the warps are asked again. In `random` each turn is a seeded choice between the warps
-//! that can run, for one op that others can see, and the work in flight, for
-//! one step of one piece.
+//! One scheduler runs the warps of some clusters on one host thread. Its choices depend only on the
+//! kernel, the launch and the seed. In `eager` and `late` the warps take turns, each until it must
+//! stop. In `eager`, asynchronous ops complete at issue. In `late`, a warp that would access another
+//! CTA runs after all others, so that a CTA that can exit has exited by then. Asynchronous ops
+//! complete only when no warp can run: the oldest op that a waiting warp needs, as far as the warp
+//! needs it. In `random`, each turn is a seeded choice between one visible op of a ready warp and one
+//! step of one piece of an asynchronous op.
 
 use crate::cluster::Cluster;
-use crate::complete::{Failed, step_copy, step_product};
+use crate::complete::{AsyncFault, complete_wgmma, step_copy};
 use crate::engine::Copy;
 use crate::env::Env;
 use crate::error::RunError;
-use crate::global::Global;
-use crate::machine::Lockstep;
+use crate::global_shadow::GlobalShadow;
+use crate::livelock::LivelockDetector;
+use crate::machine::WarpMachine;
 use crate::options::Timing;
-use crate::report;
+use crate::report::{self, LIVELOCK};
 use crate::rng::Rng;
-use crate::spin::Spins;
 use crate::stats::Counters;
-use crate::step::{Stop, Turn};
+use crate::step::{Stop, TurnLimits};
 use crate::warp::{Status, Waiting, Warp};
 use std::collections::VecDeque;
 use std::ops::Range;
-use warpline_ir::{BarAt, Done, Fault, FaultKind};
+use warpline_ir::{Fault, FaultKind, JobCompletion, ResolvedBarrier};
 
-/// Ops that others can see in one turn of a warp, where warps take turns.
+/// The visible ops of one turn in `eager` and `late`.
 const TURN: u32 = 1024;
 
-/// Polls in a row after which nothing is expected to change any more.
-const PATIENCE: u64 = 1 << 18;
+/// The number of consecutive polls without progress that counts as a livelock.
+const POLL_LIMIT: u64 = 1 << 18;
 
-/// The most ops that a warp runs without a wait.
-const ENDLESS: u64 = 1 << 30;
+/// The maximum number of ops of a warp without a wait.
+const MAX_OPS_WITHOUT_WAIT: u64 = 1 << 30;
 
-/// The most steps of a run that has no limit of its own.
+/// The default step limit of a run.
 const MAX_STEPS: u64 = 1 << 36;
 
-/// A cluster on the machine, with its warps.
+/// A resident cluster with its warps.
 #[derive(Debug)]
-pub(crate) struct Resident {
+pub(crate) struct ResidentCluster {
     pub(crate) cluster: Cluster,
     pub(crate) warps: Vec<Warp>,
-    /// Work that could take a step.
-    work: usize,
+    /// The number of asynchronous ops that can take a step.
+    steps_ready: usize,
 }
 
-/// A warp that can run: the place of its cluster, and its number in it.
-type Key = (usize, usize);
+/// A warp: the slot of its cluster, and its index in the cluster.
+type WarpKey = (usize, usize);
 
 /// Runs clusters on one host thread.
 pub(crate) struct Scheduler<'e, 'k> {
     env: &'e Env<'k>,
-    /// Clusters on the machine.
-    resident: Vec<Option<Resident>>,
-    /// Who touched global memory, where races are looked for.
-    global: Option<Global>,
-    /// Clusters that wait for room.
+    /// The resident clusters.
+    resident: Vec<Option<ResidentCluster>>,
+    /// The shadow of global memory, if races are checked.
+    global: Option<GlobalShadow>,
+    /// Clusters that are not resident yet.
     waiting: Range<u64>,
-    ready: VecDeque<Key>,
-    /// `late`: warps whose next op reaches into another CTA.
-    remote: VecDeque<Key>,
+    ready: VecDeque<WarpKey>,
+    /// `late`: warps whose next op accesses another CTA.
+    remote: VecDeque<WarpKey>,
     rng: Rng,
-    /// How much likelier a warp runs than a piece of work, in `random`.
-    odds: (usize, usize),
+    /// `random`: the weights of warps and asynchronous ops.
+    weights: (usize, usize),
     max_steps: u64,
     steps: u64,
-    /// Polls in a row without progress.
+    /// Consecutive polls without progress.
     idle: u64,
-    /// `idle` when something else was last made to move.
-    pushed: u64,
-    /// Warps that run although nothing changes.
-    spins: Spins<Key>,
+    /// `idle` when the scheduler last forced another event.
+    forced_at: u64,
+    /// Detects warps that repeat their state.
+    livelock: LivelockDetector<WarpKey>,
     counters: &'e mut Counters,
-    /// Told of each CTA that is done.
+    /// Called for each completed CTA.
     done: &'e dyn Fn(),
 }
 
 type Result<T> = std::result::Result<T, Box<RunError>>;
 
-/// Something an engine could do next.
+/// The next step of an engine.
 #[derive(Clone, Copy, Debug)]
-enum Work {
-    /// Steps of a copy; only the reads of its source?
+enum EngineStep {
+    /// Steps of a copy; with `read`, only the reads of its source.
     Copy { at: usize, read: bool },
     /// The oldest wgmma of a warpgroup.
-    Product { group: usize },
+    Wgmma { group: usize },
 }
 
 impl<'e, 'k> Scheduler<'e, 'k> {
-    /// A scheduler for some clusters of the grid, of which `room` fit the machine at once.
+    /// Creates a scheduler for some clusters of the grid; `room` of them are resident at once.
     pub(crate) fn new(
         env: &'e Env<'k>,
         clusters: Range<u64>,
-        room: u64,
+        capacity: u64,
         mut rng: Rng,
         max_steps: Option<u64>,
         counters: &'e mut Counters,
         done: &'e dyn Fn(),
     ) -> Self {
-        let room = room.clamp(1, (clusters.end - clusters.start).max(1));
-        let odds = [(1, 1), (4, 1), (32, 1), (1, 4)][rng.below(4)];
+        let capacity = capacity.clamp(1, (clusters.end - clusters.start).max(1));
+        let weights = [(1, 1), (4, 1), (32, 1), (1, 4)][rng.below(4)];
         Self {
             env,
-            resident: (0..room).map(|_| None).collect(),
-            global: (env.races && !env.memory.is_open()).then(|| Global::new(env.threads.warps)),
+            resident: (0..capacity).map(|_| None).collect(),
+            global: (env.races && !env.memory.is_unbounded())
+                .then(|| GlobalShadow::new(env.threads.warps)),
             waiting: clusters,
             ready: VecDeque::new(),
             remote: VecDeque::new(),
             rng,
-            odds,
+            weights,
             max_steps: max_steps.unwrap_or(MAX_STEPS),
             steps: 0,
             idle: 0,
-            pushed: 0,
-            spins: Spins::new(),
+            forced_at: 0,
+            livelock: LivelockDetector::new(),
             counters,
             done,
         }
     }
 
-    /// Runs all clusters to their end; gives who touched global memory.
-    pub(crate) fn run(mut self) -> Result<Option<Global>> {
+    /// Runs all clusters; returns the shadow of global memory.
+    pub(crate) fn run(mut self) -> Result<Option<GlobalShadow>> {
         for at in 0..self.resident.len() {
             self.start(at);
         }
         loop {
             if self.steps > self.max_steps {
-                let text = format!("the run took more than {} steps", self.max_steps);
-                let mut cut = self.stuck(text);
-                cut.kind = FaultKind::Limit;
+                let text = format!("the run exceeds {} steps", self.max_steps);
+                let mut cut = self.deadlock(String::new());
+                (cut.kind, cut.text) = (FaultKind::Limit, text);
                 return Err(cut);
             }
             let busy = match self.env.timing {
@@ -146,14 +145,14 @@ impl<'e, 'k> Scheduler<'e, 'k> {
                 return Ok(self.global);
             }
             let why = match self.waiting.clone().count() {
-                0 => "nothing can go on".to_owned(),
-                n => format!("nothing can go on, and {n} clusters wait for room on the machine"),
+                0 => "no warp can make progress".to_owned(),
+                n => format!("no warp can make progress, and {n} clusters wait to become resident"),
             };
-            return Err(self.stuck(why));
+            return Err(self.deadlock(why));
         }
     }
 
-    /// Puts the next cluster on the machine.
+    /// Makes the next cluster resident.
     fn start(&mut self, at: usize) {
         self.resident[at] = self.waiting.next().map(|index| {
             let (cluster, mut warps) = Cluster::new(self.env, index);
@@ -161,35 +160,35 @@ impl<'e, 'k> Scheduler<'e, 'k> {
                 w.queued = true;
             }
             self.ready.extend((0..warps.len()).map(|w| (at, w)));
-            Resident {
+            ResidentCluster {
                 cluster,
                 warps,
-                work: 0,
+                steps_ready: 0,
             }
         });
     }
 
-    /// A turn of the next warp, or of the work that one needs.
+    /// Runs the next warp, or completes an asynchronous op that a warp needs.
     fn turn(&mut self) -> Result<bool> {
         let eager = self.env.timing == Timing::Eager;
-        let turn = Turn {
+        let turn = TurnLimits {
             visible: TURN,
-            each_job: eager,
+            stop_at_async: eager,
             remote: eager,
             all_remote: eager,
         };
-        let remote = Turn {
+        let remote = TurnLimits {
             remote: true,
             ..turn
         };
-        // After a round in which all that ran only polled, something else must move.
-        if self.idle > self.pushed + 2 * self.ready.len() as u64 {
-            self.pushed = self.idle;
+        // After a round of polls without progress, force another event.
+        if self.idle > self.forced_at + 2 * self.ready.len() as u64 {
+            self.forced_at = self.idle;
             if let Some(key) = self.remote.pop_front() {
                 return self.run_warp(key, remote);
             }
             if self.complete_oldest()? {
-                (self.idle, self.pushed) = (0, 0);
+                (self.idle, self.forced_at) = (0, 0);
                 return Ok(true);
             }
         }
@@ -202,30 +201,30 @@ impl<'e, 'k> Scheduler<'e, 'k> {
         self.complete_needed()
     }
 
-    /// A turn of whatever the seed says.
+    /// Runs a turn chosen by the seed.
     fn random_turn(&mut self) -> Result<bool> {
-        let warps = self.ready.len() * self.odds.0;
-        let work: usize = self.resident.iter().flatten().map(|r| r.work).sum();
-        if warps + work == 0 {
+        let warps = self.ready.len() * self.weights.0;
+        let steps_ready: usize = self.resident.iter().flatten().map(|r| r.steps_ready).sum();
+        if warps + steps_ready == 0 {
             return Ok(false);
         }
-        let pick = self.rng.below(warps + work * self.odds.1);
+        let pick = self.rng.below(warps + steps_ready * self.weights.1);
         if pick < warps {
-            let i = pick / self.odds.0;
+            let i = pick / self.weights.0;
             let Some(key) = self.ready.swap_remove_back(i) else {
                 return Ok(false);
             };
-            let turn = Turn {
+            let turn = TurnLimits {
                 visible: 1,
-                each_job: false,
+                stop_at_async: false,
                 remote: true,
                 all_remote: true,
             };
             return self.run_warp(key, turn);
         }
-        let mut i = (pick - warps) / self.odds.1;
+        let mut i = (pick - warps) / self.weights.1;
         let found = self.resident.iter().position(|r| {
-            let n = r.as_ref().map_or(0, |r| r.work);
+            let n = r.as_ref().map_or(0, |r| r.steps_ready);
             let here = i < n;
             i -= if here { 0 } else { n };
             here
@@ -235,7 +234,7 @@ impl<'e, 'k> Scheduler<'e, 'k> {
         Ok(true)
     }
 
-    /// One step of the `i`th work of a cluster.
+    /// Runs one step of the `i`th asynchronous op of a cluster.
     fn random_step(&mut self, at: usize, i: usize) -> Result<()> {
         let Some(r) = &mut self.resident[at] else {
             return Ok(());
@@ -246,23 +245,23 @@ impl<'e, 'k> Scheduler<'e, 'k> {
             let piece = open[self.rng.below(open.len())];
             step_copy(self.env, &mut r.cluster, i, piece, self.counters)
         } else {
-            let ready = r.cluster.engines.ready_products().nth(i - copies);
+            let ready = r.cluster.engines.ready_wgmmas().nth(i - copies);
             let (group, _) = ready.unwrap_or_default();
-            step_product(self.env, &mut r.cluster, &mut r.warps, group, self.counters)
+            complete_wgmma(self.env, &mut r.cluster, &mut r.warps, group, self.counters)
         };
         self.idle = 0;
         self.checked(at, stepped)?;
-        self.settle(at)
+        self.wake_and_retire(at)
     }
 
-    /// Runs a warp, and puts it where it belongs then.
-    fn run_warp(&mut self, (at, w): Key, turn: Turn) -> Result<bool> {
+    /// Runs a warp and requeues it.
+    fn run_warp(&mut self, (at, w): WarpKey, turn: TurnLimits) -> Result<bool> {
         let Some(r) = &mut self.resident[at] else {
             return Ok(true);
         };
         let before = r.cluster.progress;
         let warp = &mut r.warps[w];
-        let mut m = Lockstep {
+        let mut m = WarpMachine {
             env: self.env,
             code: &self.env.code.roles[warp.role],
             warp,
@@ -277,6 +276,8 @@ impl<'e, 'k> Scheduler<'e, 'k> {
             deferred: None,
             lane: None,
             other: None,
+            race: None,
+            help: None,
             branch: None,
         };
         let stop = m.run(turn);
@@ -285,8 +286,10 @@ impl<'e, 'k> Scheduler<'e, 'k> {
         let stop = match stop {
             Ok(stop) => stop,
             Err(fault) => {
-                let (site, lane, other, branch) = (m.site, m.lane, m.other, m.branch);
-                let mut e = report::fault(self.env, r, w, site, fault, lane, other);
+                let (site, branch) = (m.site, m.branch);
+                let (lane, other, race, help) = (m.lane, m.other, m.race, m.help);
+                let mut e = report::fault(self.env, r, w, site, fault);
+                (e.lane, e.other, e.race, e.help) = (lane, other, race, help);
                 if let Some(branch) = branch {
                     let (cluster, warp) = (r.cluster.index, r.warps[w].id);
                     e.at = Some(self.env.branch(cluster, warp, branch));
@@ -296,15 +299,15 @@ impl<'e, 'k> Scheduler<'e, 'k> {
         };
         if stop == Stop::Exited {
             let (cluster, warp) = (&mut r.cluster, &mut r.warps[w]);
-            cluster.leave(warp);
-            self.left_with_work(at, w)?;
+            cluster.exit_warp(warp);
+            self.check_exit(at, w)?;
         }
         let progress = self.resident[at]
             .as_ref()
             .is_none_or(|r| r.cluster.progress != before);
         match stop {
             Stop::Polled if !progress => self.idle += 1,
-            _ => (self.idle, self.pushed) = (0, 0),
+            _ => (self.idle, self.forced_at) = (0, 0),
         }
         let queue = match stop {
             Stop::Yield | Stop::Polled => Some(&mut self.ready),
@@ -320,20 +323,20 @@ impl<'e, 'k> Scheduler<'e, 'k> {
         if self.env.timing == Timing::Eager && submitted {
             self.complete_all(at)?;
         }
-        self.settle(at)?;
+        self.wake_and_retire(at)?;
         self.check_loops((at, w), progress)?;
-        if self.idle < PATIENCE {
+        if self.idle < POLL_LIMIT {
             return Ok(true);
         }
-        // Warps that only poll, with no work in flight, will poll for ever.
-        Err(self.stuck("nothing changes any more".into()))
+        // Warps that only poll, with no asynchronous op in flight, poll forever.
+        Err(self.deadlock(LIVELOCK.into()))
     }
 
-    /// Refuses loops that never end: all warps that can run repeat themselves,
-    /// or one runs for ever without a wait.
-    fn check_loops(&mut self, key: Key, progress: bool) -> Result<()> {
+    /// Detects endless loops: all ready warps repeat their states, or one runs too long without a
+    /// wait.
+    fn check_loops(&mut self, key: WarpKey, progress: bool) -> Result<()> {
         if progress {
-            self.spins.change(self.steps);
+            self.livelock.change(self.steps);
         }
         let Some(r) = &mut self.resident[key.0] else {
             return Ok(());
@@ -342,33 +345,32 @@ impl<'e, 'k> Scheduler<'e, 'k> {
         if warp.status != Status::Ready {
             warp.waited = warp.ran.ops;
         }
-        if warp.ran.ops - warp.waited > ENDLESS {
-            let why =
-                format!("a warp has run {ENDLESS} ops without a wait, in a loop without an end");
-            return Err(self.stuck(why));
+        if warp.ran.ops - warp.waited > MAX_OPS_WITHOUT_WAIT {
+            let why = format!("endless loop: a warp ran {MAX_OPS_WITHOUT_WAIT} ops without a wait");
+            return Err(self.deadlock(why));
         }
-        if progress || !self.spins.turn(key, warp, self.steps) {
+        if progress || !self.livelock.turn(key, warp, self.steps) {
             return Ok(());
         }
         let all = self.ready.iter().chain(&self.remote);
-        if !all.clone().all(|key| self.spins.repeats(key)) {
+        if !all.clone().all(|key| self.livelock.repeats(key)) {
             return Ok(());
         }
-        // What is in flight may change what they read.
+        // An asynchronous op in flight may change the values that they read.
         if self.complete_oldest()? {
-            self.spins.change(self.steps);
+            self.livelock.change(self.steps);
             return Ok(());
         }
-        let why = "loops without an end repeat themselves, and nothing else can go on";
-        Err(self.stuck(why.into()))
+        let why = "endless loop: all running warps repeat their states, and no other warp can make progress";
+        Err(self.deadlock(why.into()))
     }
 
-    /// Wakes the warps that can go on, and ends the cluster if all have left.
-    fn settle(&mut self, at: usize) -> Result<()> {
+    /// Wakes the warps whose waits pass, and retires the cluster if all warps have exited.
+    fn wake_and_retire(&mut self, at: usize) -> Result<()> {
         let Some(r) = &mut self.resident[at] else {
             return Ok(());
         };
-        if std::mem::take(&mut r.cluster.stirred) {
+        if std::mem::take(&mut r.cluster.notified) {
             for i in 0..r.warps.len() {
                 let w = &r.warps[i];
                 if let (false, Status::Waiting(on)) = (w.queued, &w.status)
@@ -380,8 +382,8 @@ impl<'e, 'k> Scheduler<'e, 'k> {
             }
         }
         let engines = &r.cluster.engines;
-        r.work = engines.copies.len() + engines.ready_products().count();
-        if r.cluster.over() {
+        r.steps_ready = engines.copies.len() + engines.ready_wgmmas().count();
+        if r.cluster.has_exited() {
             self.complete_all(at)?;
             for _ in 0..self.env.threads.ctas {
                 self.counters.ctas += 1;
@@ -392,8 +394,9 @@ impl<'e, 'k> Scheduler<'e, 'k> {
         Ok(())
     }
 
-    /// A CTA that may exit exits at once: nothing may be at work on its shared memory then.
-    fn left_with_work(&mut self, at: usize, w: usize) -> Result<()> {
+    /// Checks the exit of a warp's CTA: no asynchronous op may be in flight on its shared memory, and
+    /// accesses of other CTAs must be ordered before the exit.
+    fn check_exit(&mut self, at: usize, w: usize) -> Result<()> {
         let Some(r) = &self.resident[at] else {
             return Ok(());
         };
@@ -403,45 +406,39 @@ impl<'e, 'k> Scheduler<'e, 'k> {
             return Ok(());
         }
         let at_work = if c.shared.busy() {
-            r.cluster.engines.on(cta)
+            r.cluster.engines.in_flight_on(cta)
         } else {
             None
         };
-        // Others that reached into it must be known to one of its threads, which has left after that.
-        let left = c.left.as_ref();
-        let reached = left.and_then(|left| c.reached.unknown(|m| left.knows(m)));
+        // An access of another CTA must be ordered before the exit of one of its threads.
+        let left = c.exited_clock.as_ref();
+        let reached = left.and_then(|left| c.remote_uses.unordered(|m| left.has_seen(m)));
         let (warp, site, text) = match (at_work, reached) {
             (Some((warp, site)), _) => (
                 warp,
                 site,
                 format!(
-                    "is still at work on the shared memory of the CTA of rank {cta}, which has left"
+                    "is still in flight on the shared memory of CTA rank {cta}, which has exited"
                 ),
             ),
             (None, Some(last)) => (
                 last.warp,
                 last.site,
                 format!(
-                    "reaches into the CTA of rank {cta}, which may have left by then: nothing orders its exit after this"
+                    "accesses CTA rank {cta}, which may have exited by then; nothing orders its exit after this access"
                 ),
             ),
-            (None, None) => return self.left_in_phase(r, w),
+            (None, None) => return self.check_phases_complete(r, w),
         };
         let fault = Fault::new(FaultKind::PeerExited, text);
-        Err(report::fault(
-            self.env,
-            r,
-            warp as usize,
-            site,
-            fault,
-            None,
-            None,
-        ))
+        let mut e = report::fault(self.env, r, warp as usize, site, fault);
+        e.help = Some("end the kernel with a cluster barrier after the last remote access");
+        Err(e)
     }
 
-    /// The CTA of a warp has left: are phases of its mbarriers begun and not complete?
-    fn left_in_phase(&self, r: &Resident, w: usize) -> Result<()> {
-        if !self.env.whole_phases {
+    /// Checks that an exited CTA left no mbarrier phase incomplete.
+    fn check_phases_complete(&self, r: &ResidentCluster, w: usize) -> Result<()> {
+        if !self.env.require_complete_phases {
             return Ok(());
         }
         let cta = r.warps[w].cta;
@@ -450,10 +447,10 @@ impl<'e, 'k> Scheduler<'e, 'k> {
         let Some((b, count, slot)) = begun else {
             return Ok(());
         };
-        let (name, index) = self.env.barrier_name(BarAt { cta, slot });
+        let (name, index) = self.env.barrier_name(ResolvedBarrier { cta, slot });
         let (arrivals, bytes) = (b.arrivals, b.bytes);
         let text = format!(
-            "the CTA ends in the middle of a phase of {name}[{index}], which lacks {arrivals} of {count} arrivals and {bytes} bytes"
+            "the CTA exits during a phase of {name}[{index}]: {arrivals} of {count} arrivals and {bytes} bytes are missing"
         );
         Err(Box::new(RunError {
             kind: FaultKind::Barrier,
@@ -461,35 +458,29 @@ impl<'e, 'k> Scheduler<'e, 'k> {
             at: None,
             lane: None,
             other: None,
+            race: None,
+            help: None,
             waits: Vec::new(),
         }))
     }
 
-    fn checked(&self, at: usize, stepped: std::result::Result<(), Failed>) -> Result<()> {
+    fn checked(&self, at: usize, stepped: std::result::Result<(), AsyncFault>) -> Result<()> {
         match (stepped, &self.resident[at]) {
-            (Err(f), Some(r)) => Err(report::fault(
-                self.env,
-                r,
-                f.warp as usize,
-                f.site,
-                f.fault,
-                None,
-                None,
-            )),
+            (Err(f), Some(r)) => Err(report::fault(self.env, r, f.warp as usize, f.site, f.fault)),
             _ => Ok(()),
         }
     }
 
-    /// Does all that is left of some work, or all reads of its source.
-    fn complete(&mut self, at: usize, work: Work) -> Result<()> {
+    /// Completes an asynchronous op, or only the reads of its source.
+    fn complete(&mut self, at: usize, work: EngineStep) -> Result<()> {
         let Some(r) = &mut self.resident[at] else {
             return Ok(());
         };
         let stepped = match work {
-            Work::Product { group } => {
-                step_product(self.env, &mut r.cluster, &mut r.warps, group, self.counters)
+            EngineStep::Wgmma { group } => {
+                complete_wgmma(self.env, &mut r.cluster, &mut r.warps, group, self.counters)
             }
-            Work::Copy { at, read } => loop {
+            EngineStep::Copy { at, read } => loop {
                 let c = &r.cluster.engines.copies[at];
                 let number = c.number;
                 let next = if read {
@@ -508,24 +499,24 @@ impl<'e, 'k> Scheduler<'e, 'k> {
         self.checked(at, stepped)
     }
 
-    /// Completes everything that can.
+    /// Completes all asynchronous ops that can complete.
     fn complete_all(&mut self, at: usize) -> Result<()> {
         loop {
             let Some(r) = &self.resident[at] else {
                 return Ok(());
             };
             let engines = &r.cluster.engines;
-            let product = engines.ready_products().next();
+            let product = engines.ready_wgmmas().next();
             let work = match (engines.copies.is_empty(), product) {
-                (false, _) => Work::Copy { at: 0, read: false },
-                (true, Some((group, _))) => Work::Product { group },
+                (false, _) => EngineStep::Copy { at: 0, read: false },
+                (true, Some((group, _))) => EngineStep::Wgmma { group },
                 (true, None) => return Ok(()),
             };
             self.complete(at, work)?;
         }
     }
 
-    /// `late`: completes the oldest work that a waiting warp needs.
+    /// `late`: completes the oldest asynchronous op that a waiting warp needs.
     fn complete_needed(&mut self) -> Result<bool> {
         for at in 0..self.resident.len() {
             let Some(r) = &self.resident[at] else {
@@ -537,47 +528,47 @@ impl<'e, 'k> Scheduler<'e, 'k> {
             });
             if let Some((_, work)) = needs.min_by_key(|(number, _)| *number) {
                 self.complete(at, work)?;
-                self.settle(at)?;
+                self.wake_and_retire(at)?;
                 return Ok(true);
             }
         }
         Ok(false)
     }
 
-    /// Completes the oldest work of some cluster: warps that poll may need anything.
+    /// Completes the oldest asynchronous op of a cluster, because polling warps may need any.
     fn complete_oldest(&mut self) -> Result<bool> {
         for at in 0..self.resident.len() {
             let Some(r) = &self.resident[at] else {
                 continue;
             };
             let e = &r.cluster.engines;
-            let copy = |(at, c): (usize, &Copy)| (c.number, Work::Copy { at, read: false });
+            let copy = |(at, c): (usize, &Copy)| (c.number, EngineStep::Copy { at, read: false });
             let copies = e.copies.iter().enumerate().map(copy);
             let products = e
-                .ready_products()
-                .map(|(group, number)| (number, Work::Product { group }));
+                .ready_wgmmas()
+                .map(|(group, number)| (number, EngineStep::Wgmma { group }));
             if let Some((_, work)) = copies.chain(products).min_by_key(|(number, _)| *number) {
                 self.complete(at, work)?;
-                self.settle(at)?;
+                self.wake_and_retire(at)?;
                 return Ok(true);
             }
         }
         Ok(false)
     }
 
-    fn stuck(&self, why: String) -> Box<RunError> {
-        report::stuck(self.env, self.resident.iter().flatten(), why)
+    fn deadlock(&self, why: String) -> Box<RunError> {
+        report::deadlock(self.env, self.resident.iter().flatten(), why)
     }
 }
 
-/// The oldest work that a waiting warp needs, with its number.
-fn needed(cluster: &Cluster, w: &Warp, on: &Waiting) -> Option<(u64, Work)> {
+/// Returns the oldest asynchronous op that a waiting warp needs, with its issue number.
+fn needed(cluster: &Cluster, w: &Warp, on: &Waiting) -> Option<(u64, EngineStep)> {
     let e = &cluster.engines;
     let copies = e.copies.iter().enumerate();
     match *on {
         Waiting::Mbarrier { bar, .. } => copies
-            .filter(|(_, c)| c.job.done() == Done::Bytes(bar) || e.arrives(c, bar))
-            .map(|(at, c)| (c.number, Work::Copy { at, read: false }))
+            .filter(|(_, c)| c.job.completion() == JobCompletion::Bytes(bar) || e.arrives(c, bar))
+            .map(|(at, c)| (c.number, EngineStep::Copy { at, read: false }))
             .next(),
         Waiting::Bulk {
             lane,
@@ -585,15 +576,15 @@ fn needed(cluster: &Cluster, w: &Warp, on: &Waiting) -> Option<(u64, Work)> {
             read,
         } => copies
             .filter(|(_, c)| e.bulk_needs(c, w.id, lane, pending, read))
-            .map(|(at, c)| (c.number, Work::Copy { at, read }))
+            .map(|(at, c)| (c.number, EngineStep::Copy { at, read }))
             .next(),
         Waiting::Copies { lane, past } => copies
             .filter(|(_, c)| c.warp == w.id && c.is_of_lane(lane, past))
-            .map(|(at, c)| (c.number, Work::Copy { at, read: false }))
+            .map(|(at, c)| (c.number, EngineStep::Copy { at, read: false }))
             .next(),
         Waiting::Wgmma { .. } => {
-            let (group, products) = e.products_of_warp(w);
-            products.ready().map(|n| (n, Work::Product { group }))
+            let (group, products) = e.wgmmas_of_warp(w);
+            products.ready().map(|n| (n, EngineStep::Wgmma { group }))
         }
         _ => None,
     }

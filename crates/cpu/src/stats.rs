@@ -1,83 +1,82 @@
-//! What a run did: instructions, bytes, conflicts, sectors.
+//! Counters of a run: instructions, bytes, bank conflicts, sectors.
 
 use crate::compile::Code;
 use crate::warp::Warp;
 use serde::{Serialize, Serializer};
-use warpline_ir::{Frame, Kernel, Mask, Role, RoleId, Tile, TileId, WARP};
+use warpline_ir::{Frame, Kernel, Mask, Role, RoleId, TileId, TileInfo, WARP};
 
-/// Counts of one run, summed over all CTAs. The same for any number of threads.
+/// Counters of one run, summed over all CTAs; independent of the number of host threads.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Stats {
-    /// CTAs that ran.
+    /// The number of CTAs.
     pub ctas: u64,
-    /// Statements that warps ran, control flow included.
+    /// Executed statements, including control flow.
     pub steps: u64,
-    /// By role, in the kernel's order.
+    /// The roles, in the kernel's order.
     pub roles: Vec<RoleStats>,
     /// Bytes moved, by kind.
-    pub bytes: Bytes,
+    pub bytes: ByteCounts,
     /// Floating-point operations of wgmmas.
     pub wgmma_flops: u64,
-    /// The ops that touched memory themselves, in program order.
+    /// The ops with direct memory accesses, in program order.
     pub sites: Vec<SiteStats>,
-    /// The branches that split a warp, in program order.
+    /// The divergent branches, in program order.
     pub branches: Vec<BranchStats>,
     /// The shared tiles, in the kernel's order.
     pub tiles: Vec<TileStats>,
 }
 
-/// What one role did.
+/// Counters of one role.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct RoleStats {
-    /// Its name.
+    /// The role's name.
     pub name: String,
-    /// Ops that its warps ran.
+    /// Ops executed by its warps.
     pub instructions: u64,
-    /// Its warps, in order, each summed over all CTAs.
+    /// The warps in order, each summed over all CTAs.
     pub warps: Vec<WarpStats>,
 }
 
-/// What one warp of a CTA did.
+/// Counters of one warp of a CTA.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct WarpStats {
-    /// Ops that it ran.
+    /// Executed ops.
     pub instructions: u64,
-    /// Accesses to memory that it made itself.
+    /// Direct memory accesses.
     pub accesses: u64,
-    /// Work that it gave to an engine: copies and wgmmas.
-    pub jobs: u64,
+    /// Issued asynchronous ops: copies and wgmmas.
+    pub async_ops: u64,
 }
 
-/// A branch or loop that kept part of a warp from its ops. `elect` is none: it says so.
+/// A branch or loop that diverged. `elect` does not count, because it is explicit.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct BranchStats {
     /// The role.
     pub role: String,
-    /// The author's line.
+    /// The source line.
     #[serde(serialize_with = "shown")]
     pub frame: Option<Frame>,
-    /// How often and at what cost.
-    pub split: Split,
+    /// The divergence counters.
+    pub divergence: Divergence,
 }
 
-/// How a branch splits warps.
+/// Divergence counters of a branch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
-pub struct Split {
-    /// Times that a warp came to it; to each round of a loop.
-    pub runs: u64,
-    /// Times that some of its lanes went one way and some the other.
-    pub splits: u64,
-    /// Ops that warps ran inside it after they were split.
+pub struct Divergence {
+    /// Executions by a warp; each iteration of a loop counts.
+    pub executions: u64,
+    /// Executions in which the lanes diverged.
+    pub divergent: u64,
+    /// Ops executed inside it while diverged.
     pub ops: u64,
-    /// Lanes that were missing in those, summed over ops. Lanes that a branch
-    /// further in took away are counted there.
-    pub lost_lanes: u64,
+    /// Inactive lanes, summed over those ops. Lanes masked off by an inner branch count there.
+    pub inactive_lanes: u64,
 }
 
-/// What was written into one shared tile.
+/// Counters of one shared tile.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct TileStats {
-    /// Its name.
+    /// The tile's name.
     pub name: String,
     /// Bytes written into each stage, by threads and by engines.
     pub written: Vec<u64>,
@@ -86,7 +85,7 @@ pub struct TileStats {
 /// Bytes moved, by kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 #[non_exhaustive]
-pub struct Bytes {
+pub struct ByteCounts {
     /// Loads from global memory.
     pub global_load: u64,
     /// Stores to global memory.
@@ -103,7 +102,7 @@ pub struct Bytes {
     pub peer_load: u64,
     /// Stores to the shared memory of a peer.
     pub peer_store: u64,
-    /// Copies of single lanes into shared memory.
+    /// `cp.async` copies into shared memory.
     pub lane_copy: u64,
     /// Bulk and tensor copies into shared memory, counted at each receiver.
     pub bulk_load: u64,
@@ -113,40 +112,40 @@ pub struct Bytes {
     pub wgmma_read: u64,
 }
 
-/// What one op of one role did in all warps that ran it.
+/// Counters of one op of one role, over all warps.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct SiteStats {
     /// The op.
     pub op: String,
     /// The role.
     pub role: String,
-    /// The author's line.
+    /// The source line.
     #[serde(serialize_with = "shown")]
     pub frame: Option<Frame>,
-    /// What it touched, and how well.
-    pub traffic: Traffic,
+    /// The memory traffic.
+    pub traffic: MemoryTraffic,
 }
 
-/// Traffic of one op.
+/// Memory traffic of one op.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
-pub struct Traffic {
+pub struct MemoryTraffic {
     /// Warp-wide accesses to shared memory.
     pub shared_accesses: u64,
-    /// The fewest turns of the banks that those could take, of what lies in the CTA itself.
-    pub bank_turns: u64,
-    /// Turns of the banks that those took beyond the fewest possible.
+    /// The minimum wavefronts of those accesses, in the own CTA only.
+    pub ideal_wavefronts: u64,
+    /// The wavefronts beyond that minimum.
     pub bank_conflicts: u64,
     /// Warp-wide accesses to global memory.
     pub global_requests: u64,
-    /// 32-byte sectors that those touched.
+    /// Accessed 32-byte sectors.
     pub global_sectors: u64,
-    /// The fewest sectors that would hold as many bytes.
-    pub least_sectors: u64,
-    /// Bytes that lanes loaded or stored.
+    /// The minimum number of sectors for the same bytes.
+    pub ideal_sectors: u64,
+    /// Bytes loaded or stored by lanes.
     pub bytes: u64,
 }
 
-/// A line as it is shown: `gemm.rs:88`.
+/// Serializes a source line as `gemm.rs:88`.
 fn shown<S: Serializer>(frame: &Option<Frame>, to: S) -> Result<S::Ok, S::Error> {
     frame.map(|f| f.to_string()).serialize(to)
 }
@@ -158,42 +157,48 @@ pub(crate) struct Counters {
     pub(crate) steps: u64,
     /// By warp of a CTA.
     warps: Vec<WarpStats>,
-    pub(crate) bytes: Bytes,
+    pub(crate) bytes: ByteCounts,
     pub(crate) wgmma_flops: u64,
-    pub(crate) sites: Vec<Traffic>,
-    pub(crate) branches: Vec<Split>,
+    pub(crate) sites: Vec<MemoryTraffic>,
+    pub(crate) branches: Vec<Divergence>,
     /// By tile and stage: bytes written.
     tiles: Vec<Vec<u64>>,
 }
 
 impl Counters {
-    /// All 0.
+    /// Creates zeroed counters.
     pub(crate) fn new(kernel: &Kernel, code: &Code<'_>) -> Self {
-        // A tile of no bytes may claim any number of stages.
-        let stages = |t: &Tile| vec![0; t.stages.min(t.bytes()) as usize];
+        // An empty tile may declare any number of stages.
+        let stages = |t: &TileInfo| vec![0; t.stages.min(t.bytes()) as usize];
         Self {
             ctas: 0,
             steps: 0,
             warps: vec![WarpStats::default(); kernel.warps() as usize],
-            bytes: Bytes::default(),
+            bytes: ByteCounts::default(),
             wgmma_flops: 0,
-            sites: vec![Traffic::default(); code.sites.len()],
-            branches: vec![Split::default(); code.branches.len()],
+            sites: vec![MemoryTraffic::default(); code.sites.len()],
+            branches: vec![Divergence::default(); code.branches.len()],
             tiles: kernel.tiles.iter().map(stages).collect(),
         }
     }
 
-    /// A warp has run its last op.
-    pub(crate) fn leaves(&mut self, warp: &Warp) {
+    /// Adds the counters of an exiting warp.
+    pub(crate) fn add_warp(&mut self, warp: &Warp) {
         self.warps[warp.index as usize].add(&WarpStats {
             instructions: warp.ran.ops,
             accesses: warp.accesses,
-            jobs: warp.jobs,
+            async_ops: warp.async_ops,
         });
     }
 
-    /// Bytes are written from a byte of shared memory on, by an op that names a tile.
-    pub(crate) fn written(&mut self, kernel: &Kernel, tile: Option<TileId>, byte: u32, bytes: u64) {
+    /// Counts bytes written at a byte of shared memory by an op that names a tile.
+    pub(crate) fn add_tile_write(
+        &mut self,
+        kernel: &Kernel,
+        tile: Option<TileId>,
+        byte: u32,
+        bytes: u64,
+    ) {
         let Some(id) = tile else { return };
         let tile = kernel.tile(id);
         let stages = &mut self.tiles[id.index()];
@@ -206,7 +211,7 @@ impl Counters {
         }
     }
 
-    /// Adds another's.
+    /// Adds other counters.
     pub(crate) fn add(mut self, other: &Self) -> Self {
         self.ctas += other.ctas;
         self.steps += other.steps;
@@ -229,18 +234,18 @@ impl Counters {
         a.wgmma_read += b.wgmma_read;
         for (a, b) in self.sites.iter_mut().zip(&other.sites) {
             a.shared_accesses += b.shared_accesses;
-            a.bank_turns += b.bank_turns;
+            a.ideal_wavefronts += b.ideal_wavefronts;
             a.bank_conflicts += b.bank_conflicts;
             a.global_requests += b.global_requests;
             a.global_sectors += b.global_sectors;
-            a.least_sectors += b.least_sectors;
+            a.ideal_sectors += b.ideal_sectors;
             a.bytes += b.bytes;
         }
         for (a, b) in self.branches.iter_mut().zip(&other.branches) {
-            a.runs += b.runs;
-            a.splits += b.splits;
+            a.executions += b.executions;
+            a.divergent += b.divergent;
             a.ops += b.ops;
-            a.lost_lanes += b.lost_lanes;
+            a.inactive_lanes += b.inactive_lanes;
         }
         for (a, b) in self.tiles.iter_mut().zip(&other.tiles) {
             a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
@@ -248,7 +253,7 @@ impl Counters {
         self
     }
 
-    /// Names what was counted.
+    /// Converts to the public counters.
     pub(crate) fn stats(&self, kernel: &Kernel, code: &Code<'_>) -> Stats {
         let name = |role: RoleId| kernel.roles[role.index()].name.clone();
         let warps = |r: &Role| self.warps[r.first_warp as usize..][..r.warps as usize].to_vec();
@@ -266,7 +271,7 @@ impl Counters {
             bytes: self.bytes,
             wgmma_flops: self.wgmma_flops,
             sites: sites
-                .filter(|(_, t)| **t != Traffic::default())
+                .filter(|(_, t)| **t != MemoryTraffic::default())
                 .map(|(s, &traffic)| SiteStats {
                     op: s.op.name(),
                     role: name(s.role),
@@ -275,11 +280,11 @@ impl Counters {
                 })
                 .collect(),
             branches: (code.branches.iter().zip(&self.branches))
-                .filter(|(_, split)| split.splits > 0)
-                .map(|(b, &split)| BranchStats {
+                .filter(|(_, d)| d.divergent > 0)
+                .map(|(b, &divergence)| BranchStats {
                     role: name(b.role),
                     frame: kernel.locs.author(b.loc),
-                    split,
+                    divergence,
                 })
                 .collect(),
             tiles: (kernel.tiles.iter().zip(&self.tiles))
@@ -296,54 +301,53 @@ impl WarpStats {
     fn add(&mut self, other: &Self) {
         self.instructions += other.instructions;
         self.accesses += other.accesses;
-        self.jobs += other.jobs;
+        self.async_ops += other.async_ops;
     }
 }
 
-/// Are the lanes of an access neighbours in ascending order?
+/// Whether all lanes access consecutive elements in ascending order.
 pub(crate) fn dense(lanes: Mask, at: &[u64; WARP], width: usize) -> bool {
     lanes == Mask::MAX && (0..WARP as u64).all(|i| at[i as usize] == at[0] + i * width as u64)
 }
 
-/// The fewest turns of the 32 banks that a shared access can take: one for each
-/// group of lanes that take part.
-pub(crate) fn bank_turns(lanes: Mask, width: usize) -> u64 {
+/// Returns the minimum wavefronts of a shared access: one per group of lanes with an active lane.
+pub(crate) fn ideal_wavefronts(lanes: Mask, width: usize) -> u64 {
     let group = WARP / (width / 4).max(1);
     let of_group = |first: usize| lanes >> first & (Mask::MAX >> (WARP - group)) != 0;
     (0..WARP).step_by(group).filter(|&f| of_group(f)).count() as u64
 }
 
-/// Turns of the 32 banks that a shared access takes beyond the fewest possible.
+/// Returns the wavefronts of a shared access beyond the minimum.
 ///
-/// Each bank gives one 4-byte word per turn; lanes that want the same word
-/// share it. Accesses of 8 bytes are made by half warps, of 16 by quarter warps.
+/// Each bank delivers one 4-byte word per wavefront; lanes with the same word share it. Accesses of
+/// 8 bytes run per half warp, of 16 bytes per quarter warp.
 pub(crate) fn bank_conflicts(lanes: Mask, at: &[u64; WARP], width: usize) -> u64 {
     let group = WARP / (width / 4).max(1);
     let mut extra = 0;
     for first in (0..WARP).step_by(group) {
-        // The first word each bank is asked for, and the words beyond those.
-        let mut held = [u64::MAX; 32];
-        let mut turns = [1u64; 32];
+        // The first word of each bank, and the further words.
+        let mut first_word = [u64::MAX; 32];
+        let mut wavefronts = [1u64; 32];
         let (mut more, mut n) = ([0; WARP], 0);
         for lane in (first..first + group).filter(|l| lanes >> l & 1 == 1) {
             for word in at[lane] / 4..(at[lane] + width as u64).div_ceil(4) {
                 let bank = (word % 32) as usize;
-                if held[bank] == u64::MAX {
-                    held[bank] = word;
-                } else if held[bank] != word && !more[..n].contains(&word) {
+                if first_word[bank] == u64::MAX {
+                    first_word[bank] = word;
+                } else if first_word[bank] != word && !more[..n].contains(&word) {
                     more[n] = word;
                     n += 1;
-                    turns[bank] += 1;
+                    wavefronts[bank] += 1;
                 }
             }
         }
-        extra += turns.iter().max().map_or(0, |t| t - 1);
+        extra += wavefronts.iter().max().map_or(0, |w| w - 1);
     }
     extra
 }
 
-/// 32-byte sectors that a global access touches, and the fewest that would
-/// hold as many bytes. Bytes that several lanes want count once.
+/// Returns the 32-byte sectors of a global access, and the minimum for the same bytes. Bytes that
+/// several lanes access count once.
 pub(crate) fn sectors(lanes: Mask, at: &[u64; WARP], width: usize) -> (u64, u64) {
     let holds = |n: usize| (n * width).div_ceil(32) as u64;
     if dense(lanes, at, width) {
@@ -357,10 +361,10 @@ pub(crate) fn sectors(lanes: Mask, at: &[u64; WARP], width: usize) -> (u64, u64)
     }
     let seen = &mut seen[..n];
     seen.sort_unstable();
-    let places = seen.chunk_by(|a, b| a == b).count();
-    // No access crosses a sector: it is aligned to its width.
+    let distinct = seen.chunk_by(|a, b| a == b).count();
+    // An access is aligned to its width, so it never crosses a sector.
     let touched = seen.chunk_by(|a, b| a / 32 == b / 32).count();
-    (touched as u64, holds(places))
+    (touched as u64, holds(distinct))
 }
 
 #[cfg(test)]
@@ -372,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn conflicts_are_turns_beyond_the_first() {
+    fn conflicts_are_wavefronts_beyond_the_minimum() {
         assert_eq!(bank_conflicts(Mask::MAX, &at(|i| 4 * i), 4), 0);
         assert_eq!(bank_conflicts(Mask::MAX, &at(|i| 8 * i), 4), 1);
         assert_eq!(bank_conflicts(Mask::MAX, &at(|i| 128 * i), 4), 31);
@@ -385,14 +389,17 @@ mod tests {
     }
 
     #[test]
-    fn the_fewest_turns_are_one_for_each_group_that_takes_part() {
+    fn the_minimum_is_one_wavefront_per_active_group() {
         assert_eq!(
-            [1, 4, 8, 16].map(|w| bank_turns(Mask::MAX, w)),
+            [1, 4, 8, 16].map(|w| ideal_wavefronts(Mask::MAX, w)),
             [1, 1, 2, 4]
         );
-        assert_eq!([4, 16].map(|w| bank_turns(0b11, w)), [1, 1]);
-        assert_eq!([4, 8, 16].map(|w| bank_turns(0x0101_0000, w)), [1, 1, 2]);
-        assert_eq!(bank_turns(0, 4), 0);
+        assert_eq!([4, 16].map(|w| ideal_wavefronts(0b11, w)), [1, 1]);
+        assert_eq!(
+            [4, 8, 16].map(|w| ideal_wavefronts(0x0101_0000, w)),
+            [1, 1, 2]
+        );
+        assert_eq!(ideal_wavefronts(0, 4), 0);
     }
 
     #[test]
@@ -407,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn dense_is_whole_and_ascending() {
+    fn dense_requires_all_lanes_in_ascending_order() {
         assert!(dense(Mask::MAX, &at(|i| 100 + 4 * i), 4));
         assert!(!dense(Mask::MAX, &at(|i| 100 + 8 * i), 4));
         assert!(!dense(1, &at(|i| 100 + 4 * i), 4));

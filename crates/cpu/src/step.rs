@@ -1,57 +1,61 @@
-//! The inner loop: a warp runs until it must stop.
+//! The instruction loop of a warp.
 
 use crate::compile::Inst;
-use crate::machine::{Lockstep, lanes_of};
-use crate::warp::{Ran, Saved, Status};
-use warpline_ir::{Fault, FaultKind, Machine, Mask, Operand, RegId, Step};
+use crate::machine::{WarpMachine, lanes_of};
+use crate::warp::{OpCounts, SavedMask, Status};
+use warpline_ir::{ExecStatus, Fault, FaultKind, Machine, Mask, Operand, RegId};
 
-/// The most steps of one turn, so that a loop in which nothing is visible ends one too.
+/// The maximum steps of one turn, which also bounds loops without visible ops.
 const TURN_STEPS: u64 = 1 << 16;
 
-/// Why a warp stopped.
+/// The reason why a warp stopped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Stop {
     /// It waits.
     Blocked,
-    /// It has run its last op.
+    /// It exited.
     Exited,
-    /// It has asked for something that had not changed.
+    /// It polled without success.
     Polled,
-    /// Its next op reaches into another CTA, which may wait.
+    /// Its next op accesses another CTA and is deferred.
     Remote,
-    /// It could go on.
+    /// Its turn is over.
     Yield,
 }
 
-/// How far a warp may run.
+/// The limits of a turn.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Turn {
-    /// So many ops that other warps can see.
+pub(crate) struct TurnLimits {
+    /// The number of visible ops.
     pub(crate) visible: u32,
-    /// Until it has given work to an engine?
-    pub(crate) each_job: bool,
-    /// May its next op that reaches into another CTA run?
+    /// Whether the turn ends at an asynchronous op.
+    pub(crate) stop_at_async: bool,
+    /// Whether the next op that accesses another CTA may run.
     pub(crate) remote: bool,
-    /// And those after it?
+    /// Whether the following ones may run too.
     pub(crate) all_remote: bool,
 }
 
-impl Lockstep<'_, '_> {
-    /// Runs ops until the warp must stop, or `turn` says that it shall.
-    pub(crate) fn run(&mut self, turn: Turn) -> Result<Stop, Fault> {
+impl WarpMachine<'_, '_> {
+    /// Runs ops until the warp must stop or the turn ends.
+    pub(crate) fn run(&mut self, turn: TurnLimits) -> Result<Stop, Fault> {
         let (steps, ran) = (self.now, self.warp.ran);
-        let mut done = Counted { steps, ran };
+        let mut done = TurnCounters { steps, ran };
         let stop = self.run_counted(turn, &mut done);
         self.counters.steps += done.steps - steps;
         self.now = done.steps;
         self.warp.ran = done.ran;
         if matches!(stop, Ok(Stop::Exited)) {
-            self.counters.leaves(self.warp);
+            self.counters.add_warp(self.warp);
         }
         stop
     }
 
-    fn run_counted(&mut self, mut turn: Turn, done: &mut Counted) -> Result<Stop, Fault> {
+    fn run_counted(
+        &mut self,
+        mut turn: TurnLimits,
+        done: &mut TurnCounters,
+    ) -> Result<Stop, Fault> {
         let code = self.code;
         let sites = &self.env.code.sites[..];
         let end = done.steps + TURN_STEPS;
@@ -75,7 +79,7 @@ impl Lockstep<'_, '_> {
                     if let Some(f) = self.deferred.take() {
                         return Err(f);
                     }
-                    if step == Step::Blocked {
+                    if step == ExecStatus::Blocked {
                         if let Some(on) = self.waiting.take() {
                             self.warp.status = Status::Waiting(on);
                         }
@@ -95,7 +99,7 @@ impl Lockstep<'_, '_> {
                         return Ok(Stop::Polled);
                     }
                     turn.visible = turn.visible.saturating_sub(1);
-                    if turn.visible == 0 || turn.each_job && self.submitted {
+                    if turn.visible == 0 || turn.stop_at_async && self.submitted {
                         return Ok(Stop::Yield);
                     }
                     continue;
@@ -108,7 +112,7 @@ impl Lockstep<'_, '_> {
                     let active = self.warp.active;
                     let then = active & self.warp.regs.pred(code.slot(*cond));
                     let rest = active & !then;
-                    self.came(*branch, then != 0 && rest != 0);
+                    self.count_branch(*branch, then != 0 && rest != 0);
                     let later = if then == 0 { 0 } else { rest };
                     self.save(later, Some(*branch), done);
                     self.warp.active = if then == 0 { rest } else { then };
@@ -147,7 +151,7 @@ impl Lockstep<'_, '_> {
                     if let Operand::Reg(_) | Operand::Imm(0) = by
                         && let Some(lane) = lanes_of(self.warp.active).find(|&l| step[l] == 0)
                     {
-                        return Err(self.stands_still(*head, lane));
+                        return Err(self.zero_step(*head, lane));
                     }
                     let mut v = self.get::<u32>((*var).into());
                     for (v, s) in v.iter_mut().zip(step) {
@@ -179,8 +183,8 @@ impl Lockstep<'_, '_> {
         }
     }
 
-    fn save(&mut self, other: Mask, branch: Option<u32>, done: &Counted) {
-        self.warp.saved.push(Saved {
+    fn save(&mut self, other: Mask, branch: Option<u32>, done: &TurnCounters) {
+        self.warp.saved.push(SavedMask {
             lanes: self.warp.active,
             other,
             branch,
@@ -188,31 +192,31 @@ impl Lockstep<'_, '_> {
         });
     }
 
-    fn restore(&mut self, done: &mut Counted) {
+    fn restore(&mut self, done: &mut TurnCounters) {
         let Some(s) = self.warp.saved.pop() else {
             return;
         };
         self.warp.active = s.lanes;
         let (ops, lost) = done.ran.since(&s);
-        done.ran.lost += lost;
+        done.ran.masked += lost;
         if let (Some(branch), 1..) = (s.branch, lost) {
-            let split = &mut self.counters.branches[branch as usize];
-            split.ops += ops;
-            split.lost_lanes += lost;
+            let divergence = &mut self.counters.branches[branch as usize];
+            divergence.ops += ops;
+            divergence.inactive_lanes += lost;
         }
     }
 
-    /// Counts that the warp comes to a branch.
-    fn came(&mut self, branch: u32, splits: bool) {
-        let split = &mut self.counters.branches[branch as usize];
-        split.runs += 1;
-        split.splits += u64::from(splits);
+    /// Counts the execution of a branch.
+    fn count_branch(&mut self, branch: u32, diverges: bool) {
+        let divergence = &mut self.counters.branches[branch as usize];
+        divergence.executions += 1;
+        divergence.divergent += u64::from(diverges);
     }
 
-    /// Keeps some lanes in a loop; leaves it, and says so, if there are none.
-    fn keep(&mut self, lanes: Mask, branch: u32, done: &mut Counted) -> bool {
+    /// Keeps some lanes in a loop; returns false and exits the loop if there are none.
+    fn keep(&mut self, lanes: Mask, branch: u32, done: &mut TurnCounters) -> bool {
         let on = self.warp.active & lanes;
-        self.came(branch, on != 0 && on != self.warp.active);
+        self.count_branch(branch, on != 0 && on != self.warp.active);
         if on == 0 {
             self.restore(done);
         } else {
@@ -221,14 +225,14 @@ impl Lockstep<'_, '_> {
         on != 0
     }
 
-    /// A loop counts by 0.
+    /// Builds the fault for a loop with step 0.
     #[cold]
-    fn stands_still(&mut self, head: u32, lane: usize) -> Fault {
+    fn zero_step(&mut self, head: u32, lane: usize) -> Fault {
         if let Inst::Below { branch, .. } = &self.code.insts[head as usize] {
             self.branch = Some(*branch);
         }
-        let text = "counts by 0: its loop never ends";
-        self.fault_in(lane, FaultKind::Deadlock, text.into())
+        let text = "has step 0, so the loop never ends";
+        self.lane_fault(lane, FaultKind::Deadlock, text.into())
     }
 
     fn below(&mut self, var: RegId, to: Operand, signed: bool) -> Mask {
@@ -243,8 +247,8 @@ impl Lockstep<'_, '_> {
     }
 }
 
-/// What a warp has run, kept out of memory while it runs.
-struct Counted {
+/// Local copies of the counters of a running warp.
+struct TurnCounters {
     steps: u64,
-    ran: Ran,
+    ran: OpCounts,
 }

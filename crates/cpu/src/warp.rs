@@ -1,90 +1,90 @@
-//! One warp: where it is, which lanes run, its registers, what it waits for.
+//! The state of one warp: program counter, active mask, registers, wait.
 
 use crate::compile::{RoleCode, Slot};
-use crate::order::Fenced;
+use crate::release_acquire::FenceState;
 use crate::warp_clock::WarpClock;
-use warpline_ir::{BarAt, Lane, Lanes, Mask, RegId};
+use warpline_ir::{Lane, Mask, PerLane, RegId, ResolvedBarrier};
 
-/// A warp, between two steps.
+/// The state of a warp.
 #[derive(Debug)]
 pub(crate) struct Warp {
-    /// Counted through the cluster.
+    /// The index in the cluster.
     pub(crate) id: u32,
-    /// Rank of its CTA in the cluster.
+    /// The rank of its CTA.
     pub(crate) cta: u32,
-    /// Counted through the CTA.
+    /// The index in the CTA.
     pub(crate) index: u32,
-    /// Its role.
+    /// The role.
     pub(crate) role: usize,
-    /// The next step.
+    /// The next instruction.
     pub(crate) pc: u32,
-    /// The lanes that run.
+    /// The active lanes.
     pub(crate) active: Mask,
-    /// Masks to go back to.
-    pub(crate) saved: Vec<Saved>,
-    /// Its registers.
+    /// Saved masks.
+    pub(crate) saved: Vec<SavedMask>,
+    /// The registers.
     pub(crate) regs: Registers,
-    /// Can it run?
+    /// Whether it can run.
     pub(crate) status: Status,
-    /// Is it among those that will?
+    /// Whether it is in a queue of the scheduler.
     pub(crate) queued: bool,
-    /// Lanes that a wait of single lanes has let pass.
+    /// The lanes that already passed a divergent wait.
     pub(crate) passed: Mask,
-    /// Registers of each thread, where roles move them.
+    /// Registers per thread, if roles run `setmaxnreg`.
     pub(crate) budget: u32,
-    /// The cluster's meeting it has come to and not waited for.
-    pub(crate) at_cluster: Option<u32>,
-    /// Meetings of the cluster that it has left.
-    pub(crate) left_cluster: u32,
-    /// Its part in wgmmas, if its role runs any.
-    pub(crate) wgmma: Option<Box<InFlight>>,
-    /// Copies it has issued in bulk groups.
+    /// The phase of the cluster barrier at which it arrived without a wait yet.
+    pub(crate) cluster_arrival: Option<u32>,
+    /// The number of cluster barrier phases that it passed.
+    pub(crate) cluster_phases_passed: u32,
+    /// The state of its wgmmas, if its role runs any.
+    pub(crate) wgmma: Option<Box<WgmmaState>>,
+    /// The number of issued bulk-group copies.
     pub(crate) copies: u32,
-    /// Ops it has run, and with how many lanes.
-    pub(crate) ran: Ran,
-    /// Ops it had run when it last waited.
+    /// The executed ops and lanes.
+    pub(crate) ran: OpCounts,
+    /// The executed ops at the last wait.
     pub(crate) waited: u64,
-    /// Accesses to memory it has made.
+    /// The number of memory accesses.
     pub(crate) accesses: u64,
-    /// Work it has given to engines.
-    pub(crate) jobs: u64,
-    /// What it knows, where races are looked for.
+    /// The number of issued asynchronous ops.
+    pub(crate) async_ops: u64,
+    /// The vector clock, if races are checked.
     pub(crate) clock: Option<Box<WarpClock>>,
-    /// What its fences make of its relaxed accesses.
-    pub(crate) fenced: Option<Box<Fenced>>,
+    /// The state of fences and relaxed accesses.
+    pub(crate) fenced: Option<Box<FenceState>>,
 }
 
-/// A mask to go back to.
+/// A saved mask.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Saved {
-    /// The lanes before the split.
+pub(crate) struct SavedMask {
+    /// The active lanes before the split.
     pub(crate) lanes: Mask,
-    /// Those that have yet to run the other branch.
+    /// The lanes that have not run the other branch yet.
     pub(crate) other: Mask,
-    /// The branch that splits; none where one lane was asked for.
+    /// The branch; `None` for `elect`.
     pub(crate) branch: Option<u32>,
-    /// What the warp had run until then.
-    pub(crate) before: Ran,
+    /// The executed ops at that point.
+    pub(crate) before: OpCounts,
 }
 
-/// What a warp has run.
+/// Counts of executed ops.
 #[derive(Clone, Copy, Default, Debug)]
-pub(crate) struct Ran {
+pub(crate) struct OpCounts {
     /// Ops.
     pub(crate) ops: u64,
-    /// Lanes that took part, summed over ops.
+    /// Active lanes, summed over ops.
     pub(crate) lanes: u64,
-    /// Lanes that masks further in kept from them.
-    pub(crate) lost: u64,
+    /// Lanes masked off by inner branches, summed over ops.
+    pub(crate) masked: u64,
 }
 
-impl Ran {
-    /// The ops since a mask was saved, and the lanes of it that they lacked,
-    /// but for those that masks further in took away.
-    pub(crate) fn since(&self, saved: &Saved) -> (u64, u64) {
+impl OpCounts {
+    /// Returns the ops since a mask was saved, and the inactive lanes of that mask, without those
+    /// masked off by inner branches.
+    pub(crate) fn since(&self, saved: &SavedMask) -> (u64, u64) {
         let ops = self.ops - saved.before.ops;
         let lanes = self.lanes - saved.before.lanes;
-        let lost = self.lost - saved.before.lost;
+        let lost = self.masked - saved.before.masked;
         (
             ops,
             ops * u64::from(saved.lanes.count_ones()) - lanes - lost,
@@ -92,7 +92,7 @@ impl Ran {
     }
 }
 
-/// Can a warp run?
+/// The status of a warp.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Status {
     Ready,
@@ -100,29 +100,29 @@ pub(crate) enum Status {
     Exited,
 }
 
-/// What a warp waits for.
+/// The condition that a warp waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Waiting {
     /// A phase of an mbarrier.
-    Mbarrier { bar: BarAt, parity: u32 },
-    /// The end of a meeting at a named barrier.
-    Named { named: u32, meeting: u32 },
-    /// The end of a meeting of the CTA.
-    Cta { meeting: u32 },
-    /// The end of a meeting of the cluster.
-    Cluster { meeting: u32 },
+    Mbarrier { bar: ResolvedBarrier, parity: u32 },
+    /// A phase of a named barrier.
+    Named { named: u32, phase: u32 },
+    /// A phase of the CTA barrier.
+    Cta { phase: u32 },
+    /// A phase of the cluster barrier.
+    Cluster { phase: u32 },
     /// A lane's bulk groups.
     Bulk { lane: u32, pending: u32, read: bool },
-    /// A lane's own copies below a number.
+    /// A lane's `cp.async` copies below a number.
     Copies { lane: u32, past: u32 },
-    /// So many wgmmas of its warpgroup.
+    /// A number of completed wgmmas of its warpgroup.
     Wgmma { done: u32 },
-    /// Registers of the pool, for one warp.
+    /// Registers from the pool.
     Registers { count: u32, wanted: u32 },
 }
 
 impl Warp {
-    /// A warp at the start of its role.
+    /// Creates a warp at the start of its role.
     pub(crate) fn new(id: u32, cta: u32, index: u32, role: usize, code: &RoleCode<'_>) -> Self {
         let registers = code.registers();
         Self {
@@ -141,21 +141,21 @@ impl Warp {
             queued: false,
             passed: 0,
             budget: 0,
-            at_cluster: None,
-            left_cluster: 0,
-            wgmma: code.wgmma.then(|| Box::new(InFlight::new(registers))),
+            cluster_arrival: None,
+            cluster_phases_passed: 0,
+            wgmma: code.wgmma.then(|| Box::new(WgmmaState::new(registers))),
             copies: 0,
-            ran: Ran::default(),
+            ran: OpCounts::default(),
             waited: 0,
             accesses: 0,
-            jobs: 0,
+            async_ops: 0,
             clock: None,
             fenced: None,
         }
     }
 }
 
-/// A warp's registers: 32 lanes of each, one after the other.
+/// The registers of a warp: 32 lanes each, contiguous.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Registers {
     words: Vec<u64>,
@@ -163,50 +163,49 @@ pub(crate) struct Registers {
 }
 
 impl Registers {
-    /// All lanes of a register.
+    /// Returns all lanes of a register.
     #[inline]
-    pub(crate) fn get<T: Lane>(&self, s: Slot) -> &Lanes<T> {
-        let words = size_of::<Lanes<T>>() / 8;
+    pub(crate) fn get<T: Lane>(&self, s: Slot) -> &PerLane<T> {
+        let words = size_of::<PerLane<T>>() / 8;
         bytemuck::from_bytes(bytemuck::cast_slice(
             &self.words[s.0 as usize..s.0 as usize + words],
         ))
     }
 
-    /// All lanes of a register, to change.
+    /// Returns all lanes of a register, mutably.
     #[inline]
-    pub(crate) fn get_mut<T: Lane>(&mut self, s: Slot) -> &mut Lanes<T> {
-        let words = size_of::<Lanes<T>>() / 8;
+    pub(crate) fn get_mut<T: Lane>(&mut self, s: Slot) -> &mut PerLane<T> {
+        let words = size_of::<PerLane<T>>() / 8;
         bytemuck::from_bytes_mut(bytemuck::cast_slice_mut(
             &mut self.words[s.0 as usize..s.0 as usize + words],
         ))
     }
 
-    /// A predicate.
+    /// Returns a predicate.
     #[inline]
     pub(crate) fn pred(&self, s: Slot) -> Mask {
         self.preds[s.0 as usize]
     }
 
-    /// A predicate, to change.
+    /// Returns a predicate, mutably.
     #[inline]
     pub(crate) fn pred_mut(&mut self, s: Slot) -> &mut Mask {
         &mut self.preds[s.0 as usize]
     }
 }
 
-/// A warp's part in the wgmmas of its warpgroup, and the registers they own.
+/// The state of a warp's wgmmas, and the registers that they use.
 ///
-/// wgmmas are numbered from 0 in the order in which the warp issues them; the
-/// four warps of a warpgroup agree on the numbers.
+/// wgmmas are numbered from 0 in issue order; the four warps of a warpgroup agree on the numbers.
 #[derive(Debug)]
-pub(crate) struct InFlight {
-    /// wgmmas issued.
+pub(crate) struct WgmmaState {
+    /// The number of issued wgmmas.
     pub(crate) issued: u32,
-    /// wgmmas that a wait has covered.
+    /// The number of wgmmas that a wait covered.
     pub(crate) waited: u32,
-    /// For each group that no wait has covered: wgmmas issued up to its end.
+    /// For each group without a wait: the number of wgmmas issued before its commit.
     pub(crate) groups: Vec<u32>,
-    /// `wgmma.fence`s run.
+    /// The number of `wgmma.fence`s.
     pub(crate) fences: u32,
     /// By register: `fences` at its last write by the warp, plus 1.
     written: Vec<u32>,
@@ -214,7 +213,7 @@ pub(crate) struct InFlight {
     used: Vec<u32>,
 }
 
-impl InFlight {
+impl WgmmaState {
     fn new(registers: usize) -> Self {
         Self {
             issued: 0,
@@ -226,24 +225,24 @@ impl InFlight {
         }
     }
 
-    /// Is a register owned by a wgmma that no wait has covered?
+    /// Whether a wgmma that no wait covered uses a register.
     #[inline]
     pub(crate) fn owns(&self, r: RegId) -> bool {
         self.issued > self.waited && self.used[r.index()] > self.waited
     }
 
-    /// The warp writes a register.
+    /// Records a register write of the warp.
     #[inline]
     pub(crate) fn wrote(&mut self, r: RegId) {
         self.written[r.index()] = self.fences + 1;
     }
 
-    /// Was a register written since the last `wgmma.fence`?
+    /// Whether a register was written since the last `wgmma.fence`.
     pub(crate) fn unfenced(&self, r: RegId) -> bool {
         self.written[r.index()] > self.fences
     }
 
-    /// The wgmma being issued uses a register.
+    /// Records a register of the wgmma that is issued next.
     pub(crate) fn uses(&mut self, r: RegId) {
         self.used[r.index()] = self.issued + 1;
     }

@@ -1,18 +1,17 @@
-//! What the lanes of one warp know.
+//! The clocks of the lanes of one warp.
 //!
-//! One clock holds what every lane knows. What only some lanes know, since one
-//! of them waited, is kept beside it with the mask of those lanes, until the
-//! lanes meet: nearly always the list is empty or has one entry. What each lane
-//! knows of its own copies is a number per lane, kept in runs of equal ones.
+//! One clock is common to all lanes. If only some lanes acquired a clock, it is kept separately with
+//! the mask of those lanes until the lanes synchronize; the list is usually empty or has one entry.
+//! The progress of each lane's own copies is one number per lane, grouped by equal numbers.
 
-use crate::clock::{Clock, Moment, Threads};
+use crate::clock::{Clock, Epoch, Threads};
 use warpline_ir::Mask;
 
-/// Not one lane but the whole warp, in an op that its lanes run together: what
-/// one of them did or knows comes before it.
+/// The whole warp instead of one lane, for ops of the whole warp: the op is ordered after the
+/// accesses and clocks of every lane.
 pub(crate) const ALL_LANES: u8 = 32;
 
-/// The mask of a lane, or of all.
+/// Returns the mask of a lane, or of all lanes.
 pub(crate) fn mask_of(lane: u8) -> Mask {
     match lane {
         ALL_LANES => Mask::MAX,
@@ -20,12 +19,12 @@ pub(crate) fn mask_of(lane: u8) -> Mask {
     }
 }
 
-/// Clocks of some lanes each.
+/// Clocks by lane mask.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct ByLanes(Vec<(Mask, Clock)>);
 
 impl ByLanes {
-    /// The clock of exactly these lanes; it starts with nothing.
+    /// Returns the clock of exactly these lanes, initially empty.
     pub(crate) fn of(&mut self, lanes: Mask, nothing: impl FnOnce() -> Clock) -> &mut Clock {
         let at = self.0.iter().position(|(of, _)| *of == lanes);
         let at = at.unwrap_or_else(|| {
@@ -35,12 +34,12 @@ impl ByLanes {
         &mut self.0[at].1
     }
 
-    /// Adds a clock for some lanes.
+    /// Joins a clock for some lanes.
     pub(crate) fn add(&mut self, lanes: Mask, clock: &Clock) {
-        self.of(lanes, || clock.nothing()).join(clock);
+        self.of(lanes, || clock.empty_like()).join(clock);
     }
 
-    /// The clocks that some of these lanes have, and which of the lanes do.
+    /// Iterates over the clocks of some of these lanes, with the lanes.
     pub(crate) fn any(&self, lanes: Mask) -> impl Iterator<Item = (Mask, &Clock)> {
         self.0
             .iter()
@@ -49,17 +48,17 @@ impl ByLanes {
     }
 }
 
-/// What each lane of a warp knows of its own copies, until the lanes meet.
+/// The completed copies of each lane, until the lanes synchronize.
 #[derive(Clone, Debug)]
 struct Own {
     /// The thread of the copies.
     thread: u32,
-    /// The lanes of a mask know of their own copies below a number; no lane is in two masks.
+    /// For each mask: the lanes' copies below a number are complete. The masks are disjoint.
     each: Vec<(Mask, u32)>,
 }
 
 impl Own {
-    /// The lanes that know of their own copies past a number.
+    /// Returns the lanes whose copy `clock` is complete.
     fn covered(&self, clock: u32) -> Mask {
         let past = self.each.iter().filter(|e| clock < e.1);
         past.fold(0, |m, e| m | e.0)
@@ -79,7 +78,7 @@ impl Own {
     }
 }
 
-/// What one warp knows, and how far it is itself.
+/// The clocks of one warp, and its current segment.
 #[derive(Clone, Debug)]
 pub(crate) struct WarpClock {
     threads: Threads,
@@ -87,18 +86,18 @@ pub(crate) struct WarpClock {
     pub(crate) thread: u32,
     /// The current segment.
     pub(crate) now: u32,
-    /// The lanes know of each other's segments below this one.
+    /// The lanes are ordered with each other below this segment.
     synced: u32,
-    /// What every lane knows.
+    /// The clock of all lanes.
     known: Clock,
-    /// What only some lanes know, until they meet.
+    /// The clocks of some lanes, until they synchronize.
     some: ByLanes,
-    /// What each knows of its own copies; a thread without has no entry.
+    /// The completed copies of each lane, by thread.
     own: Vec<Own>,
 }
 
 impl WarpClock {
-    /// A warp at its start.
+    /// Creates the clock of a warp at its start.
     pub(crate) fn new(t: &Threads, thread: u32) -> Self {
         Self {
             threads: *t,
@@ -111,18 +110,18 @@ impl WarpClock {
         }
     }
 
-    /// Does a lane know of a moment?
+    /// Whether an epoch happens before the current point of a lane.
     #[inline]
-    pub(crate) fn knows(&self, lane: u8, m: &Moment) -> bool {
+    pub(crate) fn has_seen(&self, lane: u8, m: &Epoch) -> bool {
         let asks = mask_of(lane);
         if m.thread == self.thread && (m.lanes & !asks == 0 || m.clock < self.synced) {
             return true;
         }
-        self.known.knows(m) || self.some_know(asks, m)
+        self.known.has_seen(m) || self.some_have_seen(asks, m)
     }
 
-    /// Does a lane know of a moment through what not all lanes know?
-    fn some_know(&self, asks: Mask, m: &Moment) -> bool {
+    /// The same, including clocks of some lanes only.
+    fn some_have_seen(&self, asks: Mask, m: &Epoch) -> bool {
         if self.some.0.is_empty() && self.own.is_empty() && m.thread != self.thread {
             return false;
         }
@@ -135,41 +134,41 @@ impl WarpClock {
         m.lanes & !(itself | own | some | known) == 0
     }
 
-    /// Does every lane know of a moment?
+    /// Whether an epoch happens before the current point of every lane.
     #[inline]
-    pub(crate) fn all_know(&self, m: &Moment) -> bool {
-        m.thread == self.thread && m.clock < self.synced || self.known.knows(m)
+    pub(crate) fn all_have_seen(&self, m: &Epoch) -> bool {
+        m.thread == self.thread && m.clock < self.synced || self.known.has_seen(m)
     }
 
-    /// Does a lane know of a moment of another cluster?
-    pub(crate) fn knows_far(&self, lane: u8, cluster: u64, m: &Moment) -> bool {
-        self.all_know_far(cluster, m)
+    /// Whether an epoch of another cluster happens before the current point of a lane.
+    pub(crate) fn has_seen_in_cluster(&self, lane: u8, cluster: u64, m: &Epoch) -> bool {
+        self.all_have_seen_in_cluster(cluster, m)
             || self
                 .some
                 .any(mask_of(lane))
-                .any(|(_, c)| c.far.knows(cluster, m))
+                .any(|(_, c)| c.other_clusters.has_seen(cluster, m))
     }
 
-    /// Does every lane know of a moment of another cluster?
-    pub(crate) fn all_know_far(&self, cluster: u64, m: &Moment) -> bool {
-        self.known.far.knows(cluster, m)
+    /// Whether an epoch of another cluster happens before the current point of every lane.
+    pub(crate) fn all_have_seen_in_cluster(&self, cluster: u64, m: &Epoch) -> bool {
+        self.known.other_clusters.has_seen(cluster, m)
     }
 
-    /// All lanes meet: what one knows, all know.
+    /// Synchronizes all lanes: joins their clocks.
     pub(crate) fn sync(&mut self) {
         for (_, c) in self.some.0.drain(..) {
             self.known.join(&c);
         }
         for own in self.own.drain(..) {
             for (lanes, past) in own.each {
-                self.known.know(own.thread, lanes, past);
+                self.known.advance_lanes(own.thread, lanes, past);
             }
         }
         self.now += 1;
         self.synced = self.now;
     }
 
-    /// Some lanes meet: what one of them did or knows, all of them know.
+    /// Synchronizes some lanes: joins their clocks.
     pub(crate) fn sync_lanes(&mut self, lanes: Mask) {
         if lanes == Mask::MAX {
             return self.sync();
@@ -177,51 +176,51 @@ impl WarpClock {
         if lanes.is_power_of_two() {
             return;
         }
-        let mut told = self.known.nothing();
-        self.release(lanes, &mut told);
-        // What none but they know is part of it.
+        let mut published = self.known.empty_like();
+        self.release(lanes, &mut published);
+        // The joined clock includes the clocks of these lanes only.
         self.some.0.retain(|(of, _)| of & !lanes != 0);
-        self.acquire(lanes, &told);
+        self.acquire(lanes, &published);
     }
 
-    /// Hands what some lanes know and did to a barrier, and starts a segment.
+    /// Publishes the clocks of some lanes to a barrier, and starts a segment.
     pub(crate) fn release(&mut self, lanes: Mask, into: &mut Clock) {
-        self.tell(lanes, into);
+        self.publish(lanes, into);
         self.now += 1;
     }
 
-    /// What some lanes know of others.
-    pub(crate) fn tell_known(&self, lanes: Mask, into: &mut Clock) {
+    /// Joins the clocks that some lanes acquired into `into`, without their own accesses.
+    pub(crate) fn publish_acquired(&self, lanes: Mask, into: &mut Clock) {
         into.join(&self.known);
         for (_, c) in self.some.any(lanes) {
             into.join(c);
         }
     }
 
-    /// What some lanes know and did so far.
-    pub(crate) fn tell(&self, lanes: Mask, into: &mut Clock) {
-        self.tell_known(lanes, into);
+    /// Joins the clocks of some lanes into `into`, with their own accesses.
+    pub(crate) fn publish(&self, lanes: Mask, into: &mut Clock) {
+        self.publish_acquired(lanes, into);
         for own in &self.own {
             for (of, past) in &own.each {
-                into.know(own.thread, of & lanes, *past);
+                into.advance_lanes(own.thread, of & lanes, *past);
             }
         }
-        into.know(self.thread, Mask::MAX, self.synced);
-        into.know(self.thread, lanes, self.now + 1);
+        into.advance_lanes(self.thread, Mask::MAX, self.synced);
+        into.advance_lanes(self.thread, lanes, self.now + 1);
     }
 
-    /// Takes what a barrier knows, for some lanes.
+    /// Acquires a clock for some lanes.
     pub(crate) fn acquire(&mut self, lanes: Mask, from: &Clock) {
-        self.knowing(lanes).join(from);
+        self.clock_of(lanes).join(from);
     }
 
-    /// Learns, for some lanes, that an engine is past a number.
+    /// Advances an engine to a number, for some lanes.
     pub(crate) fn learn(&mut self, lanes: Mask, engine: u32, past: u32) {
-        self.knowing(lanes).learn(engine, past);
+        self.clock_of(lanes).learn(engine, past);
     }
 
-    /// Each of some lanes learns that its own copies below a number are done.
-    pub(crate) fn learn_own(&mut self, thread: u32, lanes: Mask, past: u32) {
+    /// Records, for some lanes, that the lane's own copies below a number are complete.
+    pub(crate) fn advance_own(&mut self, thread: u32, lanes: Mask, past: u32) {
         let at = self.own.iter().position(|o| o.thread == thread);
         let at = at.unwrap_or_else(|| {
             let each = Vec::new();
@@ -231,8 +230,7 @@ impl WarpClock {
         self.own[at].learn(lanes, past);
     }
 
-    /// Some lanes run a proxy fence: what each knows of the streams of some
-    /// warps is fenced.
+    /// Runs a proxy fence of some lanes: marks the stream numbers of some warps as fenced.
     pub(crate) fn fence_streams(&mut self, lanes: Mask, warps: std::ops::Range<u32>) {
         let t = self.threads;
         if !t.streams {
@@ -251,23 +249,23 @@ impl WarpClock {
         let own = self.own.iter().find(|o| o.thread == stream);
         for (of, past) in own.map_or(Vec::new(), |o| o.each.clone()) {
             if of & lanes != 0 {
-                self.learn_own(t.fenced(self.thread), of & lanes, past);
+                self.advance_own(t.fenced(self.thread), of & lanes, past);
             }
         }
     }
 
-    /// Does a lane know of a moment of a stream as fenced? Other threads need no such fence.
-    pub(crate) fn is_fenced(&self, lane: u8, m: &Moment) -> bool {
-        self.threads.streaming(m.thread).is_none_or(|warp| {
+    /// Whether an epoch of a stream is fenced for a lane. Other threads need no such fence.
+    pub(crate) fn is_fenced(&self, lane: u8, m: &Epoch) -> bool {
+        self.threads.warp_of_stream(m.thread).is_none_or(|warp| {
             let thread = self.threads.fenced(warp);
-            self.knows(lane, &Moment { thread, ..*m })
+            self.has_seen(lane, &Epoch { thread, ..*m })
         })
     }
 
-    fn knowing(&mut self, lanes: Mask) -> &mut Clock {
+    fn clock_of(&mut self, lanes: Mask) -> &mut Clock {
         match lanes {
             Mask::MAX => &mut self.known,
-            lanes => self.some.of(lanes, || self.known.nothing()),
+            lanes => self.some.of(lanes, || self.known.empty_like()),
         }
     }
 }
@@ -284,8 +282,8 @@ mod tests {
         bulks: false,
     };
 
-    fn did(w: &WarpClock, lane: u8) -> Moment {
-        Moment {
+    fn did(w: &WarpClock, lane: u8) -> Epoch {
+        Epoch {
             thread: w.thread,
             lanes: mask_of(lane),
             clock: w.now,
@@ -293,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn an_elected_arrival_releases_its_lane_and_what_the_warp_synced() {
+    fn an_elected_arrival_publishes_its_lane_and_the_synced_warp() {
         let (mut a, mut b) = (WarpClock::new(&T, 0), WarpClock::new(&T, 1));
         let before = did(&a, 7);
         a.sync();
@@ -302,41 +300,41 @@ mod tests {
         a.release(1, &mut bar);
         let after = did(&a, 0);
         b.acquire(Mask::MAX, &bar);
-        assert!(b.knows(3, &before) && b.knows(3, &own));
-        assert!(!b.knows(3, &others) && !b.knows(3, &after));
+        assert!(b.has_seen(3, &before) && b.has_seen(3, &own));
+        assert!(!b.has_seen(3, &others) && !b.has_seen(3, &after));
     }
 
     #[test]
-    fn what_one_lane_learns_the_warp_knows_after_a_sync() {
+    fn a_sync_joins_the_clock_of_one_lane_into_the_warp() {
         let (mut a, mut b) = (WarpClock::new(&T, 0), WarpClock::new(&T, 1));
         let x = did(&a, 4);
         let mut bar = Clock::new(&T);
         a.release(Mask::MAX, &mut bar);
         b.acquire(1, &bar);
-        assert!(b.knows(0, &x) && !b.knows(1, &x));
+        assert!(b.has_seen(0, &x) && !b.has_seen(1, &x));
         b.sync();
-        assert!(b.knows(1, &x));
+        assert!(b.has_seen(1, &x));
     }
 
     #[test]
-    fn lanes_know_each_other_only_after_a_sync() {
+    fn lanes_are_ordered_only_after_a_sync() {
         let mut a = WarpClock::new(&T, 0);
         let x = did(&a, 4);
-        assert!(a.knows(4, &x) && !a.knows(5, &x) && a.knows(ALL_LANES, &x));
+        assert!(a.has_seen(4, &x) && !a.has_seen(5, &x) && a.has_seen(ALL_LANES, &x));
         a.sync();
-        assert!(a.knows(5, &x));
+        assert!(a.has_seen(5, &x));
     }
 
     #[test]
-    fn engines_are_known_by_number() {
+    fn engines_have_one_number() {
         let mut a = WarpClock::new(&T, 0);
-        let phase = |clock| Moment {
+        let phase = |clock| Epoch {
             thread: T.barrier(0, 0),
             lanes: Mask::MAX,
             clock,
         };
         a.learn(Mask::MAX, T.barrier(0, 0), 2);
-        assert!(a.knows(0, &phase(1)) && !a.knows(0, &phase(2)));
+        assert!(a.has_seen(0, &phase(1)) && !a.has_seen(0, &phase(2)));
         assert_eq!([T.barrier(0, 0), T.wgmma(1)], [2, 3]);
         let all = Threads {
             streams: true,
@@ -347,16 +345,16 @@ mod tests {
         assert_eq!([all.stream(1), all.fenced(1)], [7, 9]);
         assert_eq!([all.barrier(0, 0), all.wgmma(0)], [10, 11]);
         assert_eq!(
-            [5, 6, 7, 8].map(|t| all.streaming(t)),
+            [5, 6, 7, 8].map(|t| all.warp_of_stream(t)),
             [None, Some(0), Some(1), None]
         );
     }
 
     const S: Threads = Threads { streams: true, ..T };
 
-    /// A copy of a lane in the stream of warp 0.
-    fn copied(lane: u8, clock: u32) -> Moment {
-        Moment {
+    /// Returns the epoch of a lane's copy in the stream of warp 0.
+    fn copied(lane: u8, clock: u32) -> Epoch {
+        Epoch {
             thread: S.stream(0),
             lanes: 1 << lane,
             clock,
@@ -364,63 +362,63 @@ mod tests {
     }
 
     #[test]
-    fn a_lane_that_waits_knows_of_its_own_copies_until_the_warp_syncs() {
+    fn a_wait_covers_the_lane_s_own_copies_until_the_warp_syncs() {
         let mut a = WarpClock::new(&S, 0);
-        a.learn_own(S.stream(0), Mask::MAX, 3);
-        assert!(a.knows(4, &copied(4, 2)) && !a.knows(4, &copied(4, 3)));
-        assert!(!a.knows(5, &copied(4, 2)) && !a.all_know(&copied(4, 2)));
+        a.advance_own(S.stream(0), Mask::MAX, 3);
+        assert!(a.has_seen(4, &copied(4, 2)) && !a.has_seen(4, &copied(4, 3)));
+        assert!(!a.has_seen(5, &copied(4, 2)) && !a.all_have_seen(&copied(4, 2)));
         a.sync();
-        assert!(a.knows(5, &copied(4, 2)) && a.all_know(&copied(4, 2)));
+        assert!(a.has_seen(5, &copied(4, 2)) && a.all_have_seen(&copied(4, 2)));
     }
 
     #[test]
-    fn an_elected_arrival_hands_on_its_own_copies_and_what_the_warp_synced() {
+    fn an_elected_arrival_publishes_its_own_and_the_synced_copies() {
         let (mut a, mut b) = (WarpClock::new(&S, 0), WarpClock::new(&S, 1));
-        a.learn_own(S.stream(0), Mask::MAX, 1);
+        a.advance_own(S.stream(0), Mask::MAX, 1);
         a.sync();
-        a.learn_own(S.stream(0), Mask::MAX, 2);
+        a.advance_own(S.stream(0), Mask::MAX, 2);
         let mut bar = Clock::new(&S);
         a.release(1, &mut bar);
         b.acquire(Mask::MAX, &bar);
-        assert!(b.knows(9, &copied(7, 0)) && b.knows(9, &copied(0, 1)));
-        assert!(!b.knows(9, &copied(7, 1)));
+        assert!(b.has_seen(9, &copied(7, 0)) && b.has_seen(9, &copied(0, 1)));
+        assert!(!b.has_seen(9, &copied(7, 1)));
     }
 
     #[test]
-    fn a_fence_of_the_one_who_waited_or_of_the_one_who_was_told_will_do() {
+    fn a_fence_of_the_waiting_or_of_the_acquiring_thread_suffices() {
         let (mut a, mut b) = (WarpClock::new(&S, 0), WarpClock::new(&S, 1));
         let pass = |from: &mut WarpClock, to: &mut WarpClock| {
             let mut bar = Clock::new(&S);
             from.release(Mask::MAX, &mut bar);
             to.acquire(Mask::MAX, &bar);
         };
-        a.learn_own(S.stream(0), Mask::MAX, 1);
+        a.advance_own(S.stream(0), Mask::MAX, 1);
         assert!(!a.is_fenced(3, &copied(3, 0)));
         a.fence_streams(Mask::MAX, 0..2);
         assert!(a.is_fenced(3, &copied(3, 0)) && !a.is_fenced(3, &copied(2, 0)));
         pass(&mut a, &mut b);
         assert!(b.is_fenced(3, &copied(2, 0)) && !b.is_fenced(3, &copied(2, 1)));
-        a.learn_own(S.stream(0), Mask::MAX, 2);
+        a.advance_own(S.stream(0), Mask::MAX, 2);
         pass(&mut a, &mut b);
-        assert!(b.knows(3, &copied(2, 1)) && !b.is_fenced(3, &copied(2, 1)));
+        assert!(b.has_seen(3, &copied(2, 1)) && !b.is_fenced(3, &copied(2, 1)));
         b.fence_streams(0b1000, 0..2);
         assert!(b.is_fenced(3, &copied(2, 1)) && !b.is_fenced(4, &copied(2, 1)));
     }
 
     #[test]
-    fn each_lane_knows_what_it_waited_for() {
+    fn each_lane_has_its_own_waits() {
         let mut a = WarpClock::new(&S, 0);
-        a.learn_own(S.stream(0), 0b01, 2);
-        a.learn_own(S.stream(0), 0b10, 5);
-        assert!(a.knows(0, &copied(0, 1)) && !a.knows(0, &copied(0, 4)));
-        assert!(a.knows(1, &copied(1, 4)) && !a.knows(1, &copied(0, 1)));
+        a.advance_own(S.stream(0), 0b01, 2);
+        a.advance_own(S.stream(0), 0b10, 5);
+        assert!(a.has_seen(0, &copied(0, 1)) && !a.has_seen(0, &copied(0, 4)));
+        assert!(a.has_seen(1, &copied(1, 4)) && !a.has_seen(1, &copied(0, 1)));
         let mut bar = Clock::new(&S);
         a.release(0b01, &mut bar);
-        assert!(bar.knows(&copied(0, 1)) && !bar.knows(&copied(1, 1)));
+        assert!(bar.has_seen(&copied(0, 1)) && !bar.has_seen(&copied(1, 1)));
     }
 
     #[test]
-    fn what_two_lanes_learn_apart_stays_apart() {
+    fn separate_waits_of_two_lanes_stay_separate() {
         let mut warps = [0, 1].map(|t| WarpClock::new(&T, t));
         let [a, b] = &mut warps;
         let (mut first, mut second) = (Clock::new(&T), Clock::new(&T));
@@ -430,47 +428,47 @@ mod tests {
         a.release(1 << 4, &mut second);
         b.acquire(0b01, &first);
         b.acquire(0b10, &second);
-        assert!(b.knows(0, &x) && !b.knows(0, &y));
-        assert!(b.knows(1, &y) && !b.knows(1, &x));
+        assert!(b.has_seen(0, &x) && !b.has_seen(0, &y));
+        assert!(b.has_seen(1, &y) && !b.has_seen(1, &x));
         b.sync_lanes(0b101);
-        assert!(b.knows(2, &x) && !b.knows(2, &y) && !b.knows(1, &x));
+        assert!(b.has_seen(2, &x) && !b.has_seen(2, &y) && !b.has_seen(1, &x));
         b.sync();
-        assert!(b.knows(7, &x) && b.knows(7, &y));
+        assert!(b.has_seen(7, &x) && b.has_seen(7, &y));
     }
 
     #[test]
-    fn lanes_that_meet_know_of_each_other_and_of_no_others() {
+    fn a_partial_sync_orders_only_its_lanes() {
         let mut a = WarpClock::new(&T, 0);
         let (x, y) = (did(&a, 0), did(&a, 9));
         a.sync_lanes(0b11);
-        assert!(a.knows(1, &x) && !a.knows(1, &y) && !a.knows(2, &x));
-        // An arrival of one of them hands that on.
+        assert!(a.has_seen(1, &x) && !a.has_seen(1, &y) && !a.has_seen(2, &x));
+        // An arrival of one of them publishes that.
         let mut bar = Clock::new(&T);
         a.release(0b10, &mut bar);
-        assert!(bar.knows(&x) && !bar.knows(&y));
+        assert!(bar.has_seen(&x) && !bar.has_seen(&y));
     }
 
     #[test]
-    fn joined_clocks_claim_no_more_than_both() {
-        let at = |lanes, clock| Moment {
+    fn joined_clocks_are_exact() {
+        let at = |lanes, clock| Epoch {
             thread: 1,
             lanes,
             clock,
         };
         let mut c = Clock::new(&T);
-        c.know(1, 0b0001, 9);
-        c.know(1, 0b0110, 5);
-        c.know(1, 0b1000, 7);
+        c.advance_lanes(1, 0b0001, 9);
+        c.advance_lanes(1, 0b0110, 5);
+        c.advance_lanes(1, 0b1000, 7);
         let mut d = Clock::new(&T);
-        d.know(1, 0b0010, 8);
+        d.advance_lanes(1, 0b0010, 8);
         d.join(&c);
         for c in [&c, &d] {
-            assert!(c.knows(&at(0b0001, 8)) && c.knows(&at(0b1111, 4)));
-            assert!(!c.knows(&at(0b0100, 5)) && !c.knows(&at(0b1001, 7)));
-            assert!(c.knows(&at(0b1001, 6)) && !c.knows(&at(0b10000, 0)));
+            assert!(c.has_seen(&at(0b0001, 8)) && c.has_seen(&at(0b1111, 4)));
+            assert!(!c.has_seen(&at(0b0100, 5)) && !c.has_seen(&at(0b1001, 7)));
+            assert!(c.has_seen(&at(0b1001, 6)) && !c.has_seen(&at(0b10000, 0)));
         }
-        assert!(d.knows(&at(0b0011, 7)) && !c.knows(&at(0b0011, 7)));
-        d.know(1, Mask::MAX, 9);
-        assert!(d.knows(&at(Mask::MAX, 8)));
+        assert!(d.has_seen(&at(0b0011, 7)) && !c.has_seen(&at(0b0011, 7)));
+        d.advance_lanes(1, Mask::MAX, 9);
+        assert!(d.has_seen(&at(Mask::MAX, 8)));
     }
 }

@@ -1,6 +1,5 @@
-//! A first run on a real GPU: device information, one small kernel, its
-//! result. Exit code 0 good, 1 wrong result, 2 no usable device, 3 anything
-//! else the driver refuses.
+//! Smoke test on a real GPU: device properties, one small kernel, its result. Exit code 0: pass,
+//! 1: wrong result, 2: no supported device, 3: any other driver error.
 //!
 //! ```text
 //! cargo run --release -p warpline-cuda --example smoke
@@ -10,8 +9,8 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use warpline_cuda::{
-    Args, Buffer, Context, CudaError, DataType, Driver, Event, HostBuffer, JitOptions,
-    LaunchConfig, Module, Stream, Swizzle, Tensor, TensorMap, Tiled, launch,
+    Args, Context, CudaError, DeviceBuffer, Driver, Event, GlobalTensor, HostBuffer, JitOptions,
+    LaunchConfig, Module, Stream, TensorMap, TensorMapSwizzle, TensorMapType, TiledMap, launch,
 };
 
 /// `data[i] *= 2` for `i < n`.
@@ -58,11 +57,11 @@ fn main() -> ExitCode {
     };
     match run(&context) {
         Ok(0) => {
-            println!("good: {N} values doubled");
+            println!("PASS: {N} values doubled");
             ExitCode::SUCCESS
         }
         Ok(wrong) => {
-            println!("wrong: {wrong} of {N} values");
+            println!("FAIL: {wrong} of {N} values are wrong");
             ExitCode::from(1)
         }
         Err(reason) => {
@@ -76,14 +75,14 @@ fn open() -> Result<Context, CudaError> {
     let driver = Driver::load()?;
     for device in driver.devices()? {
         println!("{device:#?}");
-        if let Err(reason) = device.usable() {
+        if let Err(reason) = device.check_supported() {
             println!("{reason}");
         }
     }
     driver.device(0)?.context()
 }
 
-/// How many values came out wrong.
+/// Runs the kernel and returns the number of wrong values.
 fn run(context: &Context) -> Result<usize, CudaError> {
     let stream = Stream::new(context)?;
     let started = Instant::now();
@@ -108,9 +107,9 @@ fn run(context: &Context) -> Result<usize, CudaError> {
 
     let input: Vec<f32> = (0..N).map(|i| i as f32 * 0.25).collect();
     let bytes: Vec<u8> = input.iter().flat_map(|x| x.to_le_bytes()).collect();
-    let data = Buffer::from_host(context, &bytes, &stream)?;
+    let data = DeviceBuffer::from_host(context, &bytes, &stream)?;
     let (start, end) = (Event::new(context)?, Event::new(context)?);
-    // Clusters of two, and more shared memory than the default, to try both.
+    // Exercises clusters and more shared memory than the default limit.
     let grid = N.div_ceil(THREADS).next_multiple_of(2);
     let config = LaunchConfig::new([grid, 1, 1], [THREADS, 1, 1])
         .cluster(Some([2, 1, 1]))
@@ -130,13 +129,14 @@ fn run(context: &Context) -> Result<usize, CudaError> {
 
     let clusters = kernel.max_active_clusters(&config)?;
     let blocks = kernel.max_active_blocks(&config)?;
-    println!("{clusters} clusters fit the device, {blocks} CTAs an SM");
+    println!("resident: {clusters} clusters on the device, {blocks} CTAs per SM");
     launch_cost(&kernel, &config, &stream, &args)?;
-    refusals(context, &data)?;
+    print_rejections(context, &data)?;
     Ok(wrong + replayed(&kernel, context)?)
 }
 
-/// Doubles words of host memory by a graph, three times: how many are wrong.
+/// Doubles words of pinned host memory with three graph launches; returns the number of wrong
+/// words.
 fn replayed(kernel: &warpline_cuda::Function, context: &Context) -> Result<usize, CudaError> {
     const WORDS: u32 = 64;
     let stream = Stream::new(context)?;
@@ -158,7 +158,7 @@ fn replayed(kernel: &warpline_cuda::Function, context: &Context) -> Result<usize
         let seen = f32::from_bits(memory.u32(i as usize * 4)?);
         wrong += usize::from(seen != i as f32 * 8.0);
     }
-    println!("{wrong} of {WORDS} words of host memory are wrong after three replays");
+    println!("graph replay: {wrong} of {WORDS} words are wrong after three launches");
     Ok(wrong)
 }
 
@@ -177,20 +177,20 @@ fn launch_cost(
     stream.synchronize()
 }
 
-/// What a real driver says to a tensor map, a bad text and a huge buffer.
-fn refusals(context: &Context, data: &Buffer) -> Result<(), CudaError> {
-    let tensor = Tensor::new(DataType::Bf16, data.address(), &[512, 64], &[1024]);
-    let mut tiled = Tiled::new(tensor, &[64, 64]);
-    tiled.tensor.swizzle = Swizzle::B128;
+/// Prints the driver's response to a tensor map, invalid PTX and a huge allocation.
+fn print_rejections(context: &Context, data: &DeviceBuffer) -> Result<(), CudaError> {
+    let tensor = GlobalTensor::new(TensorMapType::Bf16, data.address(), &[512, 64], &[1024]);
+    let mut tiled = TiledMap::new(tensor, &[64, 64]);
+    tiled.tensor.swizzle = TensorMapSwizzle::B128;
     let map = TensorMap::tiled(context, &tiled)?;
     println!("tensor map: {:02x?} …", &map.to_bytes()[..16]);
-    for refused in [
+    for rejected in [
         Module::from_ptx(context, "junk", &JitOptions::default()).err(),
-        Buffer::alloc(context, 1 << 50).err(),
+        DeviceBuffer::alloc(context, 1 << 50).err(),
     ] {
-        match refused {
-            Some(reason) => println!("refused as it should be: {reason} [{}]", reason.code()),
-            None => println!("not refused, and should have been"),
+        match rejected {
+            Some(reason) => println!("rejected as expected: {reason} [{}]", reason.code()),
+            None => println!("FAIL: accepted an invalid request"),
         }
     }
     Ok(())

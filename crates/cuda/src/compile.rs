@@ -1,4 +1,4 @@
-//! The driver's PTX compiler: its options, its log, and the cubin it makes.
+//! The driver's PTX compiler: options, log and cubin.
 
 use std::ffi::{CString, c_int, c_void};
 use std::ptr::without_provenance_mut;
@@ -9,19 +9,19 @@ use crate::error::CudaError;
 use crate::ffi::{self, CUlinkState, CUresult};
 use crate::module::Module;
 
-/// Room for each of the compiler's two logs.
+/// The size of each of the compiler's two log buffers.
 const LOG_BYTES: usize = 64 << 10;
 
-/// What is asked of the driver's PTX compiler. The default is what `ptxas`
-/// does by default, with line numbers.
+/// Options of the driver's PTX compiler. The defaults are those of `ptxas`, with line
+/// information.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct JitOptions {
-    /// The most registers a thread may have.
+    /// The maximum number of registers per thread.
     pub max_registers: Option<u32>,
-    /// 0 to 4; the compiler's default is 4.
+    /// The optimization level, 0 to 4; the compiler's default is 4.
     pub optimization: Option<u32>,
-    /// Keep the `.loc` lines for profilers and debuggers.
+    /// Keeps the `.loc` lines for profilers and debuggers.
     pub line_info: bool,
 }
 
@@ -35,7 +35,7 @@ impl Default for JitOptions {
     }
 }
 
-/// Machine code for one kind of device, and what the compiler said of it.
+/// Machine code for one GPU architecture, and the compiler's log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cubin {
     /// An ELF file.
@@ -45,16 +45,16 @@ pub struct Cubin {
 }
 
 impl Module {
-    /// Compiles PTX text to a cubin, which [`Module::from_cubin`] loads, now
-    /// or in another process with the same driver and kind of device.
+    /// Compiles PTX text to a cubin for [`Module::from_cubin`]. Another process with the same
+    /// driver and GPU architecture can load it too.
     ///
-    /// The driver's linker takes the text for one unit of a larger program,
-    /// and ignores `setmaxnreg` in it (C7504): a kernel that has it is loaded
-    /// by [`Module::from_ptx`].
+    /// The driver's linker treats the text as one unit of a larger program and ignores
+    /// `setmaxnreg` in it (C7504). Load a kernel that uses `setmaxnreg` with
+    /// [`Module::from_ptx`].
     pub fn compile(context: &Context, ptx: &str, options: &JitOptions) -> Result<Cubin, CudaError> {
         let text = nul_terminated(ptx)?;
         let mut request = Request::new(options);
-        // The linker derives plain sm_90 from the context, without wgmma.
+        // Without it the linker targets plain sm_90, which has no wgmma.
         request.set(ffi::CU_JIT_TARGET, ffi::CU_TARGET_COMPUTE_90A);
         let _current = context.enter()?;
         let linker = Linker::new(context.driver(), &mut request)?;
@@ -67,19 +67,19 @@ impl Module {
     }
 }
 
-/// A compilation under way; the context is current as long as it lives.
+/// A running compilation; the context must stay current while it lives.
 struct Linker {
     driver: &'static Driver,
     raw: CUlinkState,
 }
 
 impl Linker {
-    /// The driver writes into the request's logs until the linker is dropped.
+    /// Starts a compilation. The driver writes into the request's logs until the linker is dropped.
     fn new(driver: &'static Driver, request: &mut Request) -> Result<Self, CudaError> {
         let mut raw = CUlinkState::NULL;
-        // SAFETY: writes one handle; names and values are of one length, and
-        // the logs are as long as their size options say. The caller keeps
-        // the request until the linker is gone.
+        // SAFETY: writes one handle; names and values have equal length, and the logs have
+        // the length that their size options state. The caller keeps the request until the
+        // linker is dropped.
         unsafe {
             cu!(
                 driver,
@@ -94,11 +94,11 @@ impl Linker {
         Ok(Self { driver, raw })
     }
 
-    /// The cubin of one text, copied out of the linker.
+    /// Compiles one PTX text and copies the cubin out of the linker.
     fn link(&self, text: &CString, request: &Request) -> Result<Vec<u8>, CudaError> {
         let bytes = text.as_bytes_with_nul();
-        // SAFETY: the driver reads as many bytes as it is told, the last of
-        // which is NUL; there are no options and no name.
+        // SAFETY: the driver reads `bytes.len()` bytes, and the last one is NUL; there are no
+        // options.
         let added = unsafe {
             (self.driver.api.cuLinkAddData_v2)(
                 self.raw,
@@ -111,15 +111,15 @@ impl Linker {
                 std::ptr::null_mut(),
             )
         };
-        request.judge(self.driver, "cuLinkAddData", added)?;
+        request.check(self.driver, "cuLinkAddData", added)?;
         let (mut image, mut len) = (std::ptr::null_mut(), 0);
         // SAFETY: writes a pointer and a length.
         let linked = unsafe { (self.driver.api.cuLinkComplete)(self.raw, &mut image, &mut len) };
-        request.judge(self.driver, "cuLinkComplete", linked)?;
+        request.check(self.driver, "cuLinkComplete", linked)?;
         if image.is_null() {
             return Ok(Vec::new());
         }
-        // SAFETY: the linker owns so many bytes until it is destroyed.
+        // SAFETY: the linker owns `len` bytes until it is destroyed.
         let image = unsafe { std::slice::from_raw_parts(image.cast::<u8>(), len) };
         Ok(image.to_vec())
     }
@@ -127,17 +127,17 @@ impl Linker {
 
 impl Drop for Linker {
     fn drop(&mut self) {
-        // SAFETY: made once, destroyed once.
+        // SAFETY: created once, destroyed once.
         let _ = unsafe { cu!(self.driver, cuLinkDestroy(self.raw)) };
     }
 }
 
-/// Options as the driver takes them, and the logs it writes.
+/// The options in the driver's format, and the log buffers that the driver writes.
 pub(crate) struct Request {
     info: Vec<u8>,
     errors: Vec<u8>,
     pub(crate) names: Vec<c_int>,
-    /// Each a pointer, or a number in a pointer's place.
+    /// Each value is a pointer, or a number cast to a pointer.
     pub(crate) values: Vec<*mut c_void>,
 }
 
@@ -158,8 +158,8 @@ impl Request {
         if jit.line_info {
             request.set(ffi::CU_JIT_GENERATE_LINE_INFO, 1);
         }
-        if let Some(most) = jit.max_registers {
-            request.set(ffi::CU_JIT_MAX_REGISTERS, most as usize);
+        if let Some(max) = jit.max_registers {
+            request.set(ffi::CU_JIT_MAX_REGISTERS, max as usize);
         }
         if let Some(level) = jit.optimization {
             request.set(ffi::CU_JIT_OPTIMIZATION_LEVEL, level as usize);
@@ -180,20 +180,20 @@ impl Request {
         self.names.len() as u32
     }
 
-    /// What the compiler remarked on.
+    /// Returns the compiler's information log.
     pub(crate) fn info(&self) -> String {
         log_text(&self.info)
     }
 
-    /// The driver's answer; a refusal comes with the compiler's errors.
-    pub(crate) fn judge(
+    /// Checks a result of the driver; a rejection carries the compiler's error log.
+    pub(crate) fn check(
         &self,
         driver: &Driver,
         call: &'static str,
         result: CUresult,
     ) -> Result<(), CudaError> {
-        if ffi::IMAGE_REFUSED.contains(&result) {
-            return Err(CudaError::JitRefused {
+        if ffi::IMAGE_REJECTED.contains(&result) {
+            return Err(CudaError::JitRejected {
                 name: driver.result_name(result),
                 log: log_text(&self.errors),
             });
@@ -202,17 +202,17 @@ impl Request {
     }
 }
 
-/// PTX text as the driver reads it.
+/// Converts PTX text to a C string.
 pub(crate) fn nul_terminated(ptx: &str) -> Result<CString, CudaError> {
     CString::new(ptx).map_err(|error| {
         CudaError::bad_argument(
             "PTX text",
-            format!("it has a NUL byte at {}", error.nul_position()),
+            format!("contains a NUL byte at offset {}", error.nul_position()),
         )
     })
 }
 
-/// The text of a log up to its NUL.
+/// Returns the text of a log buffer up to its NUL.
 fn log_text(bytes: &[u8]) -> String {
     let text = bytes.split(|&b| b == 0).next().unwrap_or_default();
     String::from_utf8_lossy(text).trim().to_owned()

@@ -3,14 +3,14 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use crate::device::{Device, DeviceInfo};
+use crate::device::{CudaDevice, CudaDeviceInfo};
 use crate::driver::{Driver, cu};
 use crate::error::CudaError;
 use crate::ffi::CUcontext;
 
-/// The primary context of a device: the one that every user in the process
-/// shares. Clones are cheap and name the same one; it is released with the
-/// last clone and the last thing made in it.
+/// The primary context of a device, shared by all users of the device in this process. Clones
+/// are cheap and refer to the same context. It is released when the last clone and the last
+/// object created in it are dropped.
 #[derive(Debug, Clone)]
 pub struct Context {
     primary: Arc<Primary>,
@@ -18,18 +18,18 @@ pub struct Context {
 
 #[derive(Debug)]
 struct Primary {
-    device: Device,
-    info: DeviceInfo,
+    device: CudaDevice,
+    info: CudaDeviceInfo,
     raw: CUcontext,
 }
 
 impl Context {
-    /// Retains the primary context of `device`, which must be usable.
-    pub fn new(device: &Device) -> Result<Self, CudaError> {
+    /// Retains the primary context of `device`; fails on a device that Warpline does not support.
+    pub fn new(device: &CudaDevice) -> Result<Self, CudaError> {
         let info = device.info()?;
-        info.usable()?;
+        info.check_supported()?;
         let mut raw = CUcontext::NULL;
-        // SAFETY: writes one handle; given back when `Primary` is dropped.
+        // SAFETY: writes one handle; released when `Primary` is dropped.
         unsafe {
             cu!(
                 device.driver,
@@ -45,12 +45,12 @@ impl Context {
         })
     }
 
-    /// The device this context is on.
-    pub fn device(&self) -> &DeviceInfo {
+    /// Returns the properties of the context's device.
+    pub fn device(&self) -> &CudaDeviceInfo {
         &self.primary.info
     }
 
-    /// Free and total bytes of device memory.
+    /// Returns the free and total bytes of device memory.
     pub fn memory(&self) -> Result<(u64, u64), CudaError> {
         let _current = self.enter()?;
         let (mut free, mut total) = (0, 0);
@@ -59,7 +59,7 @@ impl Context {
         Ok((free as u64, total as u64))
     }
 
-    /// Waits for all work in this context, of other users in the process too.
+    /// Waits for all work in this context, including work of other users in the process.
     pub fn synchronize(&self) -> Result<(), CudaError> {
         let _current = self.enter()?;
         // SAFETY: takes no argument.
@@ -80,7 +80,7 @@ impl Context {
         })
     }
 
-    /// Refuses to mix what belongs to different contexts.
+    /// Rejects a stream of another context.
     pub(crate) fn expect_same(
         &self,
         other: &Context,
@@ -92,7 +92,7 @@ impl Context {
         Err(CudaError::bad_argument(
             what(),
             format!(
-                "the stream is on cuda:{}, the rest on cuda:{}",
+                "the stream belongs to cuda:{}, the operands to cuda:{}",
                 other.device().ordinal,
                 self.device().ordinal
             ),
@@ -112,10 +112,10 @@ impl Drop for Primary {
     }
 }
 
-/// A context that is current on this thread; leaves it so on drop.
+/// A guard for a context that is current on this thread; pops it on drop.
 pub(crate) struct Current<'a> {
     driver: &'static Driver,
-    /// Borrows the context, and must be dropped on the thread that made it.
+    /// Borrows the context, and must be dropped on the thread that created it.
     context: PhantomData<(&'a Context, *const ())>,
 }
 

@@ -1,4 +1,4 @@
-//! Devices: what is there, and why one cannot be used.
+//! Devices: enumeration, properties, and the check whether Warpline supports them.
 
 use std::ffi::c_int;
 use std::fmt;
@@ -18,8 +18,8 @@ pub struct ComputeCapability {
 }
 
 impl ComputeCapability {
-    /// The one our kernels are made for: code for sm_90a runs nowhere else.
-    pub const NEEDED: Self = Self { major: 9, minor: 0 };
+    /// The capability of Warpline's kernels: sm_90a code runs on no other.
+    pub const REQUIRED: Self = Self { major: 9, minor: 0 };
 }
 
 impl fmt::Display for ComputeCapability {
@@ -28,11 +28,11 @@ impl fmt::Display for ComputeCapability {
     }
 }
 
-/// What the driver says of one device.
+/// The properties of one device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct DeviceInfo {
-    /// The N of `cuda:N`.
+pub struct CudaDeviceInfo {
+    /// The N in `cuda:N`.
     pub ordinal: u32,
     /// The product's name.
     pub name: String,
@@ -40,32 +40,32 @@ pub struct DeviceInfo {
     pub compute_capability: ComputeCapability,
     /// Streaming multiprocessors.
     pub sms: u32,
-    /// Device memory.
+    /// Bytes of device memory.
     pub memory_bytes: u64,
-    /// The most shared memory one CTA can have when it asks for it.
+    /// The maximum shared memory of one CTA after opt-in, in bytes.
     pub shared_bytes_per_block: u32,
-    /// Level-2 cache.
+    /// Bytes of L2 cache.
     pub l2_bytes: u64,
-    /// The highest SM clock in kHz, if the driver says.
+    /// The highest SM clock in kHz, if the driver reports it.
     pub clock_khz: Option<u32>,
-    /// The highest memory clock in kHz, if the driver says.
+    /// The highest memory clock in kHz, if the driver reports it.
     pub memory_clock_khz: Option<u32>,
-    /// Width of the memory bus in bits, if the driver says.
+    /// Width of the memory bus in bits, if the driver reports it.
     pub memory_bus_bits: Option<u32>,
-    /// Where it is on the PCI bus, `0000:3b:00.0`, if the driver says: what
-    /// the tools that measure clocks and power know it by.
+    /// The PCI bus ID, `0000:3b:00.0`, if the driver reports it. Tools that measure clocks and
+    /// power identify the device by it.
     pub pci: Option<String>,
     /// The driver's CUDA version.
     pub driver: DriverVersion,
 }
 
-impl DeviceInfo {
-    /// Whether our kernels run here; the error is a sentence that says why not.
-    pub fn usable(&self) -> Result<(), CudaError> {
-        if self.compute_capability == ComputeCapability::NEEDED {
+impl CudaDeviceInfo {
+    /// Checks that Warpline's kernels can run on this device.
+    pub fn check_supported(&self) -> Result<(), CudaError> {
+        if self.compute_capability == ComputeCapability::REQUIRED {
             return Ok(());
         }
-        Err(CudaError::UnsuitableDevice {
+        Err(CudaError::UnsupportedDevice {
             ordinal: self.ordinal,
             name: self.name.clone(),
             seen: self.compute_capability,
@@ -73,22 +73,22 @@ impl DeviceInfo {
     }
 }
 
-/// The devices of this machine's driver, usable or not.
-pub fn devices() -> Result<Vec<DeviceInfo>, CudaError> {
+/// Lists all devices of the machine's driver, supported or not.
+pub fn devices() -> Result<Vec<CudaDeviceInfo>, CudaError> {
     Driver::load()?.devices()
 }
 
 /// A device of a loaded driver.
 #[derive(Debug, Clone, Copy)]
-pub struct Device {
+pub struct CudaDevice {
     pub(crate) driver: &'static Driver,
     pub(crate) raw: CUdevice,
     ordinal: u32,
 }
 
 impl Driver {
-    /// The device `cuda:ordinal`.
-    pub fn device(&'static self, ordinal: u32) -> Result<Device, CudaError> {
+    /// Returns the device `cuda:ordinal`.
+    pub fn device(&'static self, ordinal: u32) -> Result<CudaDevice, CudaError> {
         let count = self.device_count()?;
         let Some(index) = c_int::try_from(ordinal).ok().filter(|_| ordinal < count) else {
             return Err(CudaError::NoSuchDevice { ordinal, count });
@@ -96,30 +96,30 @@ impl Driver {
         let mut raw = 0;
         // SAFETY: writes one device number.
         unsafe { cu!(self, cuDeviceGet(&mut raw, index)) }?;
-        Ok(Device {
+        Ok(CudaDevice {
             driver: self,
             raw,
             ordinal,
         })
     }
 
-    /// All devices, usable or not.
-    pub fn devices(&'static self) -> Result<Vec<DeviceInfo>, CudaError> {
+    /// Lists all devices, supported or not.
+    pub fn devices(&'static self) -> Result<Vec<CudaDeviceInfo>, CudaError> {
         (0..self.device_count()?)
             .map(|ordinal| self.device(ordinal)?.info())
             .collect()
     }
 }
 
-impl Device {
-    /// The N of `cuda:N`.
+impl CudaDevice {
+    /// Returns the N in `cuda:N`.
     pub fn ordinal(&self) -> u32 {
         self.ordinal
     }
 
-    /// What the driver says of this device.
-    pub fn info(&self) -> Result<DeviceInfo, CudaError> {
-        Ok(DeviceInfo {
+    /// Queries the properties of this device.
+    pub fn info(&self) -> Result<CudaDeviceInfo, CudaError> {
+        Ok(CudaDeviceInfo {
             ordinal: self.ordinal,
             name: self.name()?,
             compute_capability: ComputeCapability {
@@ -133,15 +133,16 @@ impl Device {
             l2_bytes: self
                 .attribute(ffi::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?
                 .into(),
-            clock_khz: self.stated(ffi::CU_DEVICE_ATTRIBUTE_CLOCK_RATE),
-            memory_clock_khz: self.stated(ffi::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE),
-            memory_bus_bits: self.stated(ffi::CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH),
+            clock_khz: self.optional_attribute(ffi::CU_DEVICE_ATTRIBUTE_CLOCK_RATE),
+            memory_clock_khz: self.optional_attribute(ffi::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE),
+            memory_bus_bits: self
+                .optional_attribute(ffi::CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH),
             pci: self.pci(),
             driver: self.driver.version(),
         })
     }
 
-    /// The device's primary context, for a device that our kernels can use.
+    /// Retains the device's primary context; fails on a device that Warpline does not support.
     pub fn context(&self) -> Result<Context, CudaError> {
         Context::new(self)
     }
@@ -189,8 +190,8 @@ impl Device {
         Ok(value.max(0).unsigned_abs())
     }
 
-    /// An attribute that a driver may leave out or answer with 0.
-    fn stated(&self, attribute: c_int) -> Option<u32> {
+    /// Reads an attribute that a driver may omit or report as 0.
+    fn optional_attribute(&self, attribute: c_int) -> Option<u32> {
         self.attribute(attribute).ok().filter(|&value| value > 0)
     }
 }

@@ -20,13 +20,13 @@ pub struct DriverVersion {
 }
 
 impl DriverVersion {
-    /// The oldest that has PTX 8.0 and tensor maps.
-    pub const NEEDED: Self = Self {
+    /// The oldest version with PTX 8.0 and tensor maps.
+    pub const REQUIRED: Self = Self {
         major: 12,
         minor: 0,
     };
 
-    /// From the driver's `1000 · major + 10 · minor`.
+    /// Decodes the driver's `1000 · major + 10 · minor`.
     fn from_raw(raw: c_int) -> Self {
         let raw = raw.max(0).unsigned_abs();
         Self {
@@ -42,12 +42,12 @@ impl fmt::Display for DriverVersion {
     }
 }
 
-/// A loaded and initialised CUDA driver.
+/// A loaded and initialized CUDA driver.
 pub struct Driver {
     pub(crate) api: Api,
     version: DriverVersion,
     path: String,
-    /// `cuInit` found no device, so no other function may be called.
+    /// `cuInit` found no device; no other function may be called.
     empty: bool,
     /// Keeps the functions of `api` in memory.
     _library: Library,
@@ -63,11 +63,11 @@ impl fmt::Debug for Driver {
 }
 
 impl Driver {
-    /// The name under which the loader finds the driver.
+    /// The file name of the driver library.
     pub const LIBRARY: &'static str = "libcuda.so.1";
 
-    /// The machine's driver. The first call loads it; its answer, good or bad,
-    /// holds for the life of the process.
+    /// Returns the machine's driver. The first call loads it; its result, success or error,
+    /// stays the same for the life of the process.
     pub fn load() -> Result<&'static Self, CudaError> {
         static DRIVER: OnceLock<Result<&'static Driver, CudaError>> = OnceLock::new();
         DRIVER
@@ -77,16 +77,16 @@ impl Driver {
             .map_err(Clone::clone)
     }
 
-    /// Loads the driver from a library of the caller's choice, such as a
-    /// stand-in for tests. It stays loaded for the life of the process.
+    /// Loads the driver from another library, such as a stub for tests. It stays loaded for the
+    /// life of the process.
     pub fn open(library: impl AsRef<OsStr>) -> Result<&'static Self, CudaError> {
         let name = library.as_ref();
         let path = name.to_string_lossy().into_owned();
-        // SAFETY: loading runs the library's initialisers; the name is the
-        // driver's, or the caller chose a library to stand in for it.
+        // SAFETY: loading runs the library's initializers; the library is the driver or the
+        // caller's replacement for it.
         let library = unsafe { Library::new(name) }.map_err(|error| CudaError::NoDriver {
             library: path.clone(),
-            // The loader's own words are one step down.
+            // The loader's own message is the source of the error.
             reason: error.source().unwrap_or(&error).to_string(),
         })?;
 
@@ -97,7 +97,7 @@ impl Driver {
         // SAFETY: writes one int; allowed before cuInit.
         let version_result = unsafe { get_version(&mut raw) };
         let version = DriverVersion::from_raw(raw);
-        if version_result == ffi::CUDA_SUCCESS && version < DriverVersion::NEEDED {
+        if version_result == ffi::CUDA_SUCCESS && version < DriverVersion::REQUIRED {
             return Err(CudaError::DriverTooOld { seen: version });
         }
 
@@ -121,13 +121,12 @@ impl Driver {
         Ok(Box::leak(Box::new(driver)))
     }
 
-    /// The newest CUDA version that this driver supports.
+    /// Returns the newest CUDA version that this driver supports.
     pub fn version(&self) -> DriverVersion {
         self.version
     }
 
-    /// How many devices the driver shows; `CUDA_VISIBLE_DEVICES` has been
-    /// applied.
+    /// Returns the number of devices after `CUDA_VISIBLE_DEVICES`.
     pub fn device_count(&self) -> Result<u32, CudaError> {
         if self.empty {
             return Ok(0);
@@ -138,7 +137,7 @@ impl Driver {
         Ok(count.max(0).unsigned_abs())
     }
 
-    /// Turns the result of the function `call` into ours.
+    /// Converts the result of the driver function `call`.
     pub(crate) fn check(&self, call: &'static str, result: CUresult) -> Result<(), CudaError> {
         if result == ffi::CUDA_SUCCESS {
             return Ok(());
@@ -149,7 +148,7 @@ impl Driver {
             name: self.result_name(result),
             text: self
                 .text(self.api.cuGetErrorString, result)
-                .unwrap_or_else(|| "an error this driver does not describe".into()),
+                .unwrap_or_else(|| "no description from the driver".into()),
         })
     }
 
@@ -168,14 +167,13 @@ impl Driver {
         if unsafe { function(result, &mut text) } != ffi::CUDA_SUCCESS || text.is_null() {
             return None;
         }
-        // SAFETY: a non-null answer is a NUL-terminated constant of the driver.
+        // SAFETY: a non-null pointer refers to a NUL-terminated constant of the driver.
         let text = unsafe { CStr::from_ptr(text) };
         Some(text.to_string_lossy().into_owned())
     }
 }
 
-/// Calls one driver function and checks its result; `unsafe` and its reason
-/// stay with the caller.
+/// Calls one driver function and checks its result. The caller writes `unsafe` and its reason.
 macro_rules! cu {
     ($driver:expr, $name:ident($($arg:expr),* $(,)?)) => {{
         let driver: &$crate::driver::Driver = $driver;

@@ -1,9 +1,8 @@
-//! Cubins are ELF files; a cut-off one must not reach the driver.
+//! Validation of cubins (ELF files): a truncated file must not reach the driver.
 
-/// Whether the bytes are a 64-bit ELF file whose headers and sections all lie
-/// inside them, which the driver trusts: it is
-/// told no length.
-pub(crate) fn is_whole(bytes: &[u8]) -> Result<(), String> {
+/// Checks that the bytes are a 64-bit ELF file with all headers and sections inside them. The
+/// driver receives no length and trusts the headers.
+pub(crate) fn check_complete(bytes: &[u8]) -> Result<(), String> {
     let field = |at: usize, len: usize| -> Option<u64> {
         let mut word = [0; 8];
         word[..len].copy_from_slice(bytes.get(at..at.checked_add(len)?)?);
@@ -14,7 +13,7 @@ pub(crate) fn is_whole(bytes: &[u8]) -> Result<(), String> {
             .is_some_and(|end| end <= bytes.len() as u64)
     };
     if bytes.get(..6) != Some(b"\x7fELF\x02\x01") {
-        return Err("the bytes are no 64-bit ELF file".into());
+        return Err("not a 64-bit ELF file".into());
     }
     let tables_and_sections = || -> Option<bool> {
         let (programs, program_size, program_count) = (field(32, 8)?, field(54, 2)?, field(56, 2)?);
@@ -32,7 +31,7 @@ pub(crate) fn is_whole(bytes: &[u8]) -> Result<(), String> {
     match tables_and_sections() {
         Some(true) => Ok(()),
         _ => Err(format!(
-            "the file is cut off: {} bytes are less than its headers name",
+            "truncated file: {} bytes are fewer than the ELF headers state",
             bytes.len()
         )),
     }
@@ -42,30 +41,30 @@ pub(crate) fn is_whole(bytes: &[u8]) -> Result<(), String> {
 mod tests {
     use super::*;
 
-    /// An ELF header, one section of 16 bytes, and its table.
+    /// Builds an ELF header, one section of 16 bytes, and its table.
     fn elf() -> Vec<u8> {
         let mut bytes = vec![0; 64 + 16 + 64];
         bytes[..6].copy_from_slice(b"\x7fELF\x02\x01");
         bytes[40] = 80; // section table
         bytes[58] = 64;
         bytes[60] = 1;
-        bytes[80 + 24] = 64; // the section's place
+        bytes[80 + 24] = 64; // the section's offset
         bytes[80 + 32] = 16; // and size
         bytes
     }
 
     #[test]
-    fn a_whole_cubin_passes_and_every_cut_is_seen() {
+    fn accepts_a_complete_cubin_and_rejects_every_truncation() {
         let whole = elf();
-        assert_eq!(is_whole(&whole), Ok(()));
+        assert_eq!(check_complete(&whole), Ok(()));
         for len in 0..whole.len() {
-            assert!(is_whole(&whole[..len]).is_err(), "{len}");
+            assert!(check_complete(&whole[..len]).is_err(), "{len}");
         }
         let mut long_section = whole.clone();
         long_section[80 + 32] = 81;
-        assert!(is_whole(&long_section).is_err());
+        assert!(check_complete(&long_section).is_err());
         let mut wild = whole;
         wild[80 + 24..80 + 32].fill(0xff);
-        assert!(is_whole(&wild).is_err());
+        assert!(check_complete(&wild).is_err());
     }
 }

@@ -1,35 +1,35 @@
-//! What can go wrong, each with a stable code and a sentence.
+//! Errors of the CUDA driver, each with a stable code and a message.
 
 use crate::device::ComputeCapability;
 use crate::driver::DriverVersion;
 use crate::ffi;
 
-/// Why a request to the CUDA driver was refused.
+/// An error of the CUDA driver, or a request that Warpline rejects before it reaches the driver.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CudaError {
-    /// The driver library is not on this machine, or cannot be loaded.
-    #[error("there is no CUDA driver on this machine: {library} could not be loaded ({reason})")]
+    /// The driver library is missing or cannot be loaded.
+    #[error("no CUDA driver found: cannot load {library} ({reason})")]
     NoDriver {
-        /// The library asked for.
+        /// The requested library.
         library: String,
-        /// The loader's words.
+        /// The loader's message.
         reason: String,
     },
 
-    /// The library lacks a function that every driver we can use has.
-    #[error("the CUDA driver {library} has no function {symbol}")]
+    /// The library lacks a function that Warpline requires.
+    #[error("the CUDA driver library {library} has no function {symbol}")]
     MissingSymbol {
         /// The library that was loaded.
         library: String,
-        /// The function looked for.
+        /// The missing function.
         symbol: &'static str,
     },
 
-    /// The driver is older than PTX 8.0 and tensor maps.
+    /// The driver does not support PTX 8.0 and tensor maps.
     #[error(
-        "the CUDA driver is too old: it supports CUDA {seen}, and Warpline needs {} or newer (PTX 8.0, tensor maps)",
-        DriverVersion::NEEDED
+        "the CUDA driver supports CUDA {seen}; Warpline requires {} or newer (PTX 8.0, tensor maps)\nhelp: update the NVIDIA driver",
+        DriverVersion::REQUIRED
     )]
     DriverTooOld {
         /// The CUDA version the driver reports.
@@ -37,20 +37,20 @@ pub enum CudaError {
     },
 
     /// The ordinal names no device.
-    #[error("there is no device cuda:{ordinal}: this machine has {}", list(*count))]
+    #[error("device cuda:{ordinal} does not exist; available: {}", list(*count))]
     NoSuchDevice {
-        /// The ordinal asked for.
+        /// The requested ordinal.
         ordinal: u32,
-        /// How many devices the driver shows.
+        /// The number of devices.
         count: u32,
     },
 
-    /// The device is there, and cannot run our kernels.
+    /// The device cannot run Warpline's kernels.
     #[error(
-        "cuda:{ordinal} ({name}) cannot be used: its compute capability is {seen}, and Warpline's kernels need {} (sm_90a: wgmma, TMA, clusters)",
-        ComputeCapability::NEEDED
+        "cuda:{ordinal} ({name}) has compute capability {seen}; Warpline's kernels require {} (sm_90a: wgmma, TMA, clusters)",
+        ComputeCapability::REQUIRED
     )]
-    UnsuitableDevice {
+    UnsupportedDevice {
         /// The device's ordinal.
         ordinal: u32,
         /// The device's name.
@@ -62,7 +62,7 @@ pub enum CudaError {
     /// A driver function returned an error that has no variant of its own.
     #[error("{call} failed: {name} ({result}), {text}")]
     DriverCall {
-        /// The function, without its `_v2`.
+        /// The function, without the `_v2` suffix.
         call: &'static str,
         /// The `CUresult`.
         result: i32,
@@ -72,9 +72,9 @@ pub enum CudaError {
         text: String,
     },
 
-    /// The driver's compiler or loader refused a module.
-    #[error("the driver refused the module: {name}{}{}", if log.is_empty() { "" } else { "\n" }, log.trim_end())]
-    JitRefused {
+    /// The driver's compiler or loader rejected a module.
+    #[error("the driver rejected the module: {name}{}{}", if log.is_empty() { "" } else { "\n" }, log.trim_end())]
+    JitRejected {
         /// The result's name, such as `CUDA_ERROR_INVALID_PTX`.
         name: String,
         /// The error log of the compiler; may be empty.
@@ -83,51 +83,51 @@ pub enum CudaError {
 
     /// An allocation did not fit.
     #[error(
-        "out of memory on cuda:{ordinal}: {asked} bytes were asked for, {free} of {total} are free"
+        "out of memory on cuda:{ordinal}: {requested} bytes requested, {free} of {total} bytes free"
     )]
     OutOfMemory {
         /// The device's ordinal.
         ordinal: u32,
-        /// Bytes asked for.
-        asked: u64,
-        /// Bytes free at the time.
+        /// Requested bytes.
+        requested: u64,
+        /// Free bytes at the time of the request.
         free: u64,
-        /// Bytes of the device.
+        /// Total bytes of device memory.
         total: u64,
     },
 
-    /// An argument breaks a rule that we know before asking the driver.
+    /// An argument breaks a rule that Warpline checks before it calls the driver.
     #[error("{what}: {why}")]
     BadArgument {
-        /// What was being asked for: `launch of scale`, `tensor map`.
+        /// The request: `launch of scale`, `tensor map`.
         what: String,
-        /// The rule and the value seen.
+        /// The value and the rule that it breaks.
         why: String,
     },
 }
 
 impl CudaError {
-    /// A stable code for programs; the sentence is for people.
+    /// Returns a stable code for programs; the message is for people.
     pub fn code(&self) -> &'static str {
         match self {
             Self::NoDriver { .. } => "cuda-no-driver",
             Self::MissingSymbol { .. } => "cuda-missing-symbol",
             Self::DriverTooOld { .. } => "cuda-driver-too-old",
             Self::NoSuchDevice { .. } => "cuda-no-such-device",
-            Self::UnsuitableDevice { .. } => "cuda-unsuitable-device",
+            Self::UnsupportedDevice { .. } => "cuda-unsupported-device",
             Self::DriverCall { .. } if self.is_fault() => "cuda-device-fault",
             Self::DriverCall { result, .. } if *result == ffi::CUDA_ERROR_OUT_OF_MEMORY => {
                 "cuda-out-of-memory"
             }
             Self::DriverCall { .. } => "cuda-driver-call",
-            Self::JitRefused { .. } => "cuda-jit-refused",
+            Self::JitRejected { .. } => "cuda-jit-rejected",
             Self::OutOfMemory { .. } => "cuda-out-of-memory",
             Self::BadArgument { .. } => "cuda-bad-argument",
         }
     }
 
-    /// Whether a kernel or the device failed while running. The context is
-    /// lost then: every later call in this process on that device fails too.
+    /// Whether a kernel or the device failed at run time. The context is then lost: every later
+    /// call on that device in this process fails too.
     pub fn is_fault(&self) -> bool {
         matches!(self, Self::DriverCall { result, .. } if ffi::FAULTS.contains(result))
     }
@@ -140,7 +140,7 @@ impl CudaError {
     }
 }
 
-/// `1 CUDA device (cuda:0)`, or `none`.
+/// Describes the available devices: `1 CUDA device (cuda:0)`, or `none`.
 fn list(count: u32) -> String {
     match count {
         0 => "none".into(),

@@ -1,6 +1,6 @@
-//! Types, constants and signatures of the driver functions in use, as in
-//! `cuda.h`. Names are NVIDIA's; a field of [`Api`] is the symbol it loads,
-//! with the `_v2` where the header's macro would add one.
+//! Types, constants and signatures of the used driver functions, as in `cuda.h`. Names are
+//! NVIDIA's; a field of [`Api`] has the name of its symbol, including the `_v2` that the header's
+//! macros add.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
@@ -39,8 +39,8 @@ pub(crate) const CUDA_ERROR_NO_DEVICE: CUresult = 100;
 pub(crate) const CUDA_ERROR_NOT_FOUND: CUresult = 500;
 pub(crate) const CUDA_ERROR_NOT_READY: CUresult = 600;
 
-/// Results by which the driver says that an image cannot be compiled or loaded.
-pub(crate) const IMAGE_REFUSED: [CUresult; 7] = [
+/// Results for an image that cannot be compiled or loaded.
+pub(crate) const IMAGE_REJECTED: [CUresult; 7] = [
     200, // INVALID_IMAGE
     209, // NO_BINARY_FOR_GPU
     218, // INVALID_PTX
@@ -152,14 +152,14 @@ macro_rules! api {
         }
 
         impl Api {
-            /// Looks up every function; the first that is missing is named.
+            /// Looks up every function; the error names the first missing one.
             ///
             /// # Safety
             /// The table must not outlive `library`, and its symbols must have
             /// the signatures of `cuda.h`.
             pub(crate) unsafe fn load(library: &Library, path: &str) -> Result<Self, CudaError> {
                 Ok(Self {
-                    // SAFETY: the caller vouches for the signatures.
+                    // SAFETY: the caller guarantees the signatures.
                     $($name: unsafe { symbol(library, path, stringify!($name)) }?,)*
                     // SAFETY: as above.
                     $($late: unsafe { symbol(library, path, stringify!($late)) }.ok(),)*
@@ -169,7 +169,7 @@ macro_rules! api {
     };
 }
 
-/// One function of the library.
+/// Looks up one function of the library.
 ///
 /// # Safety
 /// `F` must be the function pointer type of the symbol, and must not be called
@@ -179,8 +179,8 @@ pub(crate) unsafe fn symbol<F: Copy>(
     path: &str,
     name: &'static str,
 ) -> Result<F, CudaError> {
-    // SAFETY: the caller vouches for the type; the pointer is copied out and
-    // the library is never closed.
+    // SAFETY: the caller guarantees the type; the pointer is copied out, and the library is
+    // never closed.
     match unsafe { library.get::<F>(name) } {
         Ok(found) => Ok(*found),
         Err(_) => Err(CudaError::MissingSymbol {
@@ -190,8 +190,8 @@ pub(crate) unsafe fn symbol<F: Copy>(
     }
 }
 
-/// `cuDriverGetVersion`, looked up before the rest so that an old driver is
-/// called old and not incomplete.
+/// `cuDriverGetVersion`. It is looked up first, so that an old driver is reported as too old
+/// and not as incomplete.
 pub(crate) type DriverGetVersion = unsafe extern "C" fn(*mut c_int) -> CUresult;
 
 api! {

@@ -7,7 +7,7 @@ use crate::error::CudaError;
 use crate::ffi::{self, CUfunction};
 use crate::module::Module;
 
-/// What the compiler gave a kernel.
+/// The resources that the compiler assigned to a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FunctionAttributes {
@@ -15,9 +15,9 @@ pub struct FunctionAttributes {
     pub registers: u32,
     /// Bytes of local memory per thread: spills and arrays.
     pub local_bytes: u32,
-    /// Bytes of shared memory declared with a size in the code.
+    /// Bytes of statically declared shared memory.
     pub static_shared_bytes: u32,
-    /// The most threads a CTA of it can have.
+    /// The maximum number of threads per CTA.
     pub max_threads: u32,
 }
 
@@ -34,33 +34,33 @@ pub struct Function {
 }
 
 impl Function {
-    /// The kernel's name.
+    /// Returns the kernel's name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The module it is in.
+    /// Returns the kernel's module.
     pub fn module(&self) -> &Module {
         &self.module
     }
 
-    /// Registers, local and shared memory, threads.
+    /// Returns registers, local and shared memory, and threads.
     pub fn attributes(&self) -> FunctionAttributes {
         self.attributes
     }
 
-    /// Allows launches with up to `bytes` of dynamic shared memory; without
-    /// this the limit is 48 KiB less the static part.
+    /// Allows launches with up to `bytes` of dynamic shared memory. The default limit is 48 KiB
+    /// minus the static part.
     pub fn set_max_dynamic_shared(&mut self, bytes: u32) -> Result<(), CudaError> {
-        let most = self.module.context().device().shared_bytes_per_block;
+        let max = self.module.context().device().shared_bytes_per_block;
         let fixed = self.attributes.static_shared_bytes;
         match bytes.checked_add(fixed) {
-            Some(sum) if sum <= most => {}
+            Some(sum) if sum <= max => {}
             _ => {
                 return Err(CudaError::bad_argument(
                     format!("kernel {}", self.name),
                     format!(
-                        "{bytes} bytes of dynamic and {fixed} of static shared memory are more than the device's {most} for one CTA"
+                        "{bytes} bytes of dynamic and {fixed} bytes of static shared memory exceed the device's limit of {max} bytes per CTA"
                     ),
                 ));
             }
@@ -73,7 +73,7 @@ impl Function {
         Ok(())
     }
 
-    /// The most dynamic shared memory that a launch may ask for now.
+    /// Returns the current limit of dynamic shared memory of a launch.
     pub fn max_dynamic_shared(&self) -> u32 {
         self.max_dynamic_shared
     }
@@ -85,13 +85,13 @@ impl Function {
         Ok(())
     }
 
-    /// The most CTAs that a cluster of this kernel may have now.
+    /// Returns the current limit of CTAs per cluster.
     pub fn max_cluster(&self) -> u32 {
         self.max_cluster
     }
 
-    /// The size in bytes of each parameter, if the driver can tell (12.4 and
-    /// newer). Launches are checked against it.
+    /// Returns the size in bytes of each parameter, if the driver reports it (12.4 and newer).
+    /// Launches are checked against it.
     pub fn params(&self) -> Option<&[usize]> {
         self.params.as_deref()
     }

@@ -1,4 +1,4 @@
-//! Graphs: the work of a stream, recorded once and launched as one.
+//! CUDA graphs: captured work of a stream, replayed as one launch.
 
 use crate::context::Context;
 use crate::driver::cu;
@@ -6,15 +6,15 @@ use crate::error::CudaError;
 use crate::ffi::{self, CUgraph, CUgraphExec};
 use crate::stream::Stream;
 
-/// Work that was captured from a stream.
+/// Work captured from a stream.
 #[derive(Debug)]
 pub struct Graph {
     context: Context,
     raw: CUgraph,
 }
 
-/// A graph that is ready to be launched. It keeps no buffer or module alive:
-/// what its launches use must outlive it.
+/// An instantiated graph. It keeps no buffer or module alive: the objects that its launches
+/// use must outlive it.
 #[derive(Debug)]
 pub struct GraphExec {
     context: Context,
@@ -22,11 +22,10 @@ pub struct GraphExec {
 }
 
 impl Stream {
-    /// Records what `work` puts into this stream, and runs none of it.
+    /// Captures the work that `work` enqueues on this stream, without running it.
     ///
-    /// Whatever would wait for the stream or allocate on this thread fails
-    /// meanwhile; other threads are not disturbed. The default stream cannot
-    /// be captured.
+    /// During the capture, waits for the stream and allocations on this thread fail; other
+    /// threads are not affected. The default stream cannot be captured.
     pub fn capture<E: From<CudaError>>(
         &self,
         work: impl FnOnce(&Stream) -> Result<(), E>,
@@ -43,14 +42,13 @@ impl Stream {
             }
         };
         begin()?;
-        // A capture must be ended, whatever became of the work; a guard, as
-        // `work` is the caller's and may unwind.
+        // The capture must end even if `work` fails or panics, so a guard ends it.
         let capture = Capture(Some(self));
         work(self)?;
         Ok(capture.end()?)
     }
 
-    /// Whether work put into this stream is recorded, and not run.
+    /// Whether this stream is being captured.
     pub fn is_capturing(&self) -> Result<bool, CudaError> {
         let _current = self.context().enter()?;
         let mut status = 0;
@@ -65,14 +63,17 @@ impl Stream {
     }
 }
 
-/// A stream that is being captured.
+/// Guard of a stream that is being captured; ends the capture on drop.
 struct Capture<'a>(Option<&'a Stream>);
 
 impl Capture<'_> {
     fn end(mut self) -> Result<Graph, CudaError> {
         match self.0.take() {
             Some(stream) => end(stream),
-            None => Err(CudaError::bad_argument("capture", "it has ended")),
+            None => Err(CudaError::bad_argument(
+                "capture",
+                "the capture has already ended",
+            )),
         }
     }
 }
@@ -98,7 +99,7 @@ fn end(stream: &Stream) -> Result<Graph, CudaError> {
 }
 
 impl Graph {
-    /// Makes it ready to be launched any number of times.
+    /// Instantiates the graph; the result can be launched any number of times.
     pub fn instantiate(&self) -> Result<GraphExec, CudaError> {
         let _current = self.context.enter()?;
         let mut raw = CUgraphExec::NULL;
@@ -117,7 +118,7 @@ impl Graph {
 }
 
 impl GraphExec {
-    /// Puts all of it into `stream`; does not wait.
+    /// Launches the graph on `stream`; does not wait.
     pub fn launch(&self, stream: &Stream) -> Result<(), CudaError> {
         self.context
             .expect_same(stream.context(), || "launch of a graph".into())?;
@@ -130,7 +131,7 @@ impl GraphExec {
 impl Drop for Graph {
     fn drop(&mut self) {
         if let Ok(_current) = self.context.enter() {
-            // SAFETY: made once, destroyed once.
+            // SAFETY: created once, destroyed once.
             let _ = unsafe { cu!(self.context.driver(), cuGraphDestroy(self.raw)) };
         }
     }
@@ -139,7 +140,7 @@ impl Drop for Graph {
 impl Drop for GraphExec {
     fn drop(&mut self) {
         if let Ok(_current) = self.context.enter() {
-            // SAFETY: made once, destroyed once; launches under way go on.
+            // SAFETY: created once, destroyed once; running launches continue.
             let _ = unsafe { cu!(self.context.driver(), cuGraphExecDestroy(self.raw)) };
         }
     }

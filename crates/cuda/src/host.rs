@@ -1,4 +1,4 @@
-//! Host memory that a running kernel and the host see at the same time.
+//! Pinned host memory that the host and a running kernel access concurrently.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -9,11 +9,11 @@ use crate::driver::cu;
 use crate::error::CudaError;
 use crate::ffi;
 
-/// Page-locked host memory with an address on the device: what a kernel
-/// writes, the host can read while it runs, and the other way round.
+/// Page-locked host memory that is mapped on the device. Host and kernel can exchange data
+/// while the kernel runs.
 ///
-/// Words are read and written whole; a word that the device writes is seen
-/// once it is flushed (`fence.acq_rel.sys`) or the kernel has ended.
+/// Words are read and written atomically. The host sees a word that the device writes after the
+/// device's `fence.acq_rel.sys` or after the kernel ends.
 #[derive(Debug)]
 pub struct HostBuffer {
     context: Context,
@@ -22,21 +22,22 @@ pub struct HostBuffer {
     len: usize,
 }
 
+/// The host address of the mapping.
 #[derive(Debug)]
 struct Memory(*mut c_void);
 
-// SAFETY: plain memory, read and written by atomic words alone.
+// SAFETY: plain memory, accessed only through atomics.
 unsafe impl Send for Memory {}
 // SAFETY: as above.
 unsafe impl Sync for Memory {}
 
 impl HostBuffer {
-    /// `len` bytes of zeros, rounded up to a multiple of 8.
+    /// Allocates `len` zero bytes, rounded up to a multiple of 8.
     pub fn zeroed(context: &Context, len: usize) -> Result<Self, CudaError> {
         let Some(len) = len.max(8).checked_next_multiple_of(8) else {
             return Err(CudaError::bad_argument(
                 "host memory",
-                format!("{len} bytes are more than there are addresses"),
+                format!("{len} bytes exceed the address space"),
             ));
         };
         let driver = context.driver();
@@ -51,7 +52,7 @@ impl HostBuffer {
             address: 0,
             len,
         };
-        // SAFETY: so many bytes were just allocated, and nobody else has them.
+        // SAFETY: `len` bytes were just allocated and are not shared yet.
         unsafe { ptr::write_bytes(memory.cast::<u8>(), 0, len) };
         // SAFETY: writes one address; the memory is mapped, and flags are 0.
         unsafe {
@@ -63,46 +64,46 @@ impl HostBuffer {
         Ok(buffer)
     }
 
-    /// Length in bytes.
+    /// Returns the length in bytes.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are no bytes, which is never so.
+    /// Whether the buffer is empty; always false.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The address on the device.
+    /// Returns the device address.
     pub fn address(&self) -> u64 {
         self.address
     }
 
-    /// The 4-byte word at a byte offset, as it is now.
+    /// Loads the 4-byte word at a byte offset.
     pub fn u32(&self, offset: usize) -> Result<u32, CudaError> {
         Ok(self.word::<AtomicU32>(offset)?.load(Ordering::Acquire))
     }
 
-    /// The 8-byte word at a byte offset, as it is now.
+    /// Loads the 8-byte word at a byte offset.
     pub fn u64(&self, offset: usize) -> Result<u64, CudaError> {
         Ok(self.word::<AtomicU64>(offset)?.load(Ordering::Acquire))
     }
 
-    /// Writes a 4-byte word at a byte offset.
+    /// Stores a 4-byte word at a byte offset.
     pub fn set_u32(&self, offset: usize, value: u32) -> Result<(), CudaError> {
         self.word::<AtomicU32>(offset)?
             .store(value, Ordering::Release);
         Ok(())
     }
 
-    /// Writes an 8-byte word at a byte offset.
+    /// Stores an 8-byte word at a byte offset.
     pub fn set_u64(&self, offset: usize, value: u64) -> Result<(), CudaError> {
         self.word::<AtomicU64>(offset)?
             .store(value, Ordering::Release);
         Ok(())
     }
 
-    /// A word inside the buffer; `W` is one of the two atomics.
+    /// Returns a reference to the word at a byte offset.
     fn word<W: Word>(&self, offset: usize) -> Result<&W, CudaError> {
         let size = size_of::<W>();
         let end = offset.checked_add(size);
@@ -110,19 +111,19 @@ impl HostBuffer {
             return Err(CudaError::bad_argument(
                 "host memory",
                 format!(
-                    "offset {offset} is no place of a word of {size} bytes in {} bytes",
+                    "offset {offset} is misaligned or out of range (word size {size}, buffer size {})",
                     self.len
                 ),
             ));
         }
-        // SAFETY: the word lies inside memory that lives as long as `self` and
-        // begins on a page, so it is aligned; host and device touch it by
-        // whole words only, and every bit pattern is a number.
+        // SAFETY: the word is inside memory that lives as long as `self`. The memory begins on
+        // a page, so the word is aligned. Host and device access whole words only, and every bit
+        // pattern is valid.
         Ok(unsafe { &*self.memory.0.cast::<u8>().add(offset).cast::<W>() })
     }
 }
 
-/// What may lie in shared memory of host and device.
+/// The atomic word types that host and device may share.
 trait Word {}
 impl Word for AtomicU32 {}
 impl Word for AtomicU64 {}

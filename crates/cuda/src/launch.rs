@@ -1,4 +1,4 @@
-//! Launching a kernel: its shape and its arguments.
+//! Kernel launches: launch configuration and arguments.
 
 use std::ffi::c_void;
 
@@ -6,11 +6,11 @@ use crate::driver::cu;
 use crate::error::CudaError;
 use crate::ffi::{self, CUlaunchAttribute, CUlaunchConfig, CUstream};
 use crate::function::Function;
-use crate::memory::Buffer;
+use crate::memory::DeviceBuffer;
 use crate::stream::Stream;
 use crate::tensor_map::TensorMap;
 
-/// The shape of a launch.
+/// The configuration of a launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LaunchConfig {
@@ -18,16 +18,17 @@ pub struct LaunchConfig {
     pub grid: [u32; 3],
     /// Threads of a CTA in x, y, z.
     pub block: [u32; 3],
-    /// CTAs of a cluster in x, y, z; none launches without clusters.
+    /// CTAs of a cluster in x, y, z; `None` launches without clusters.
     pub cluster: Option<[u32; 3]>,
-    /// Dynamic shared memory of a CTA.
+    /// Dynamic shared memory of a CTA, in bytes.
     pub shared_bytes: u32,
-    /// May it start before the work before it in the stream has ended?
+    /// Whether this is a dependent launch (PDL): it may start before the preceding work in the
+    /// stream ends.
     pub dependent: bool,
 }
 
 impl LaunchConfig {
-    /// A launch without clusters or dynamic shared memory.
+    /// Creates a launch without clusters or dynamic shared memory.
     pub fn new(grid: [u32; 3], block: [u32; 3]) -> Self {
         Self {
             grid,
@@ -38,32 +39,32 @@ impl LaunchConfig {
         }
     }
 
-    /// With another grid.
+    /// Sets the grid.
     pub fn grid(mut self, grid: [u32; 3]) -> Self {
         self.grid = grid;
         self
     }
 
-    /// With clusters of that shape.
+    /// Sets the cluster shape.
     pub fn cluster(mut self, cluster: Option<[u32; 3]>) -> Self {
         self.cluster = cluster;
         self
     }
 
-    /// With that much dynamic shared memory.
+    /// Sets the dynamic shared memory.
     pub fn shared_bytes(mut self, bytes: u32) -> Self {
         self.shared_bytes = bytes;
         self
     }
 
-    /// That may start, or not, before the work before it in the stream has
-    /// ended; the kernel waits for that itself (`griddepcontrol.wait`).
+    /// Makes this a dependent launch (PDL), or not. A dependent kernel waits for the preceding
+    /// work with `griddepcontrol.wait`.
     pub fn dependent(mut self, dependent: bool) -> Self {
         self.dependent = dependent;
         self
     }
 
-    /// What is not the same for every launch: cluster and dependence.
+    /// Returns the optional launch attributes: cluster and dependence.
     fn attributes(&self) -> Attributes {
         let mut attributes = Attributes::default();
         if let Some(cluster) = self.cluster {
@@ -78,7 +79,7 @@ impl LaunchConfig {
         attributes
     }
 
-    /// As the driver takes it; `attributes` must outlive the result.
+    /// Converts to the driver's struct; `attributes` must outlive the result.
     fn raw(&self, stream: CUstream, attributes: &mut Attributes) -> CUlaunchConfig {
         CUlaunchConfig {
             grid: self.grid,
@@ -90,30 +91,30 @@ impl LaunchConfig {
         }
     }
 
-    /// The rules that the driver would answer with one word.
+    /// Checks the rules whose violation the driver reports only as an error code.
     fn check(&self, function: &Function) -> Result<(), String> {
         if self.grid.contains(&0) || self.block.contains(&0) {
             return Err(format!(
-                "grid {:?} and block {:?} must not have a 0",
+                "grid {:?} and block {:?} must not contain a 0",
                 self.grid, self.block
             ));
         }
         if self.grid[0] > i32::MAX as u32 || self.grid[1] > 65_535 || self.grid[2] > 65_535 {
             return Err(format!(
-                "grid {:?} is above the limit of [2147483647, 65535, 65535]",
+                "grid {:?} exceeds the limit of [2147483647, 65535, 65535]",
                 self.grid
             ));
         }
-        let most = function.attributes().max_threads;
-        if product(self.block) > most.into() {
+        let max = function.attributes().max_threads;
+        if product(self.block) > max.into() {
             return Err(format!(
-                "block {:?} has more than the {most} threads that this kernel can have",
+                "block {:?} exceeds this kernel's limit of {max} threads",
                 self.block
             ));
         }
         if self.shared_bytes > function.max_dynamic_shared() {
             return Err(format!(
-                "{} bytes of dynamic shared memory are more than the {} allowed for this kernel (set_max_dynamic_shared)",
+                "{} bytes of dynamic shared memory exceed this kernel's limit of {} bytes\nhelp: call set_max_dynamic_shared",
                 self.shared_bytes,
                 function.max_dynamic_shared()
             ));
@@ -127,15 +128,17 @@ impl LaunchConfig {
                 self.grid
             ));
         }
-        let most = function.max_cluster();
-        if product(cluster) > most.into() {
-            return Err(format!("cluster {cluster:?} has more than {most} CTAs"));
+        let max = function.max_cluster();
+        if product(cluster) > max.into() {
+            return Err(format!(
+                "cluster {cluster:?} exceeds the limit of {max} CTAs"
+            ));
         }
         Ok(())
     }
 }
 
-/// The attributes of one launch, on the stack.
+/// The attributes of one launch, stored on the stack.
 #[derive(Default)]
 struct Attributes {
     list: [CUlaunchAttribute; 2],
@@ -155,21 +158,21 @@ fn product(dims: [u32; 3]) -> u128 {
     dims.into_iter().map(u128::from).product()
 }
 
-/// Puts a launch into `stream`. Allocates nothing, waits for nothing; what
-/// goes wrong in the kernel is reported by a later wait.
+/// Launches a kernel on `stream`. Does not allocate or wait; a later synchronization reports
+/// faults of the kernel.
 ///
-/// Shape and, where the driver can tell them, parameter sizes are checked
-/// first. With drivers older than 12.4 the arguments must be known to fit.
+/// The configuration is checked first, and the argument sizes too where the driver reports the
+/// parameter sizes. With drivers older than 12.4 the caller must pass arguments that match.
 pub fn launch(
     function: &Function,
     config: &LaunchConfig,
     stream: &Stream,
     args: &Args,
 ) -> Result<(), CudaError> {
-    let refused = |why| CudaError::bad_argument(format!("launch of {}", function.name()), why);
-    config.check(function).map_err(refused)?;
+    let rejected = |why| CudaError::bad_argument(format!("launch of {}", function.name()), why);
+    config.check(function).map_err(rejected)?;
     if let Some(sizes) = function.params() {
-        args.check(sizes).map_err(refused)?;
+        args.check(sizes).map_err(rejected)?;
     }
     let context = function.module().context();
     context.expect_same(stream.context(), || {
@@ -180,9 +183,8 @@ pub fn launch(
     let raw = config.raw(stream.raw(), &mut attributes);
     let params = args.pointers();
     let _current = context.enter()?;
-    // SAFETY: the config and its attributes are on this stack; each pointer of
-    // `params` leads to a value of its parameter's size, and the driver copies
-    // the values before it returns.
+    // SAFETY: the config and its attributes are on this stack; each pointer in `params` refers
+    // to a value of its parameter's size, and the driver copies the values before it returns.
     unsafe {
         cu!(
             context.driver(),
@@ -192,8 +194,8 @@ pub fn launch(
 }
 
 impl Function {
-    /// How many clusters of a launch the device can hold at once; none if one
-    /// does not fit, or the launch has no clusters.
+    /// Returns the number of clusters that can be resident on the device at once; 0 if none
+    /// fits or the launch has no clusters.
     pub fn max_active_clusters(&self, config: &LaunchConfig) -> Result<u32, CudaError> {
         if config.cluster.is_none() {
             return Ok(0);
@@ -213,7 +215,7 @@ impl Function {
         Ok(count.max(0).unsigned_abs())
     }
 
-    /// How many CTAs of a launch one SM can hold at once, clusters aside.
+    /// Returns the occupancy: the CTAs that can be resident on one SM, ignoring clusters.
     pub fn max_active_blocks(&self, config: &LaunchConfig) -> Result<u32, CudaError> {
         let context = self.module().context();
         let threads = i32::try_from(product(config.block)).unwrap_or(i32::MAX);
@@ -235,11 +237,11 @@ impl Function {
     }
 }
 
-/// A number that can be a kernel argument.
-pub trait Scalar: Copy + sealed::Bytes {}
+/// A scalar type that can be a kernel argument.
+pub trait ScalarArg: Copy + sealed::LittleEndian {}
 
 mod sealed {
-    pub trait Bytes {
+    pub trait LittleEndian {
         type Array: AsRef<[u8]>;
         fn bytes(self) -> Self::Array;
     }
@@ -247,13 +249,13 @@ mod sealed {
 
 macro_rules! scalars {
     ($($ty:ty)*) => {$(
-        impl sealed::Bytes for $ty {
+        impl sealed::LittleEndian for $ty {
             type Array = [u8; size_of::<$ty>()];
             fn bytes(self) -> Self::Array {
                 self.to_le_bytes()
             }
         }
-        impl Scalar for $ty {}
+        impl ScalarArg for $ty {}
     )*};
 }
 
@@ -261,22 +263,21 @@ scalars!(u8 u16 u32 i32 u64 i64 f32 f64);
 
 /// The arguments of a launch, in the order of the kernel's parameters.
 ///
-/// Values are copied in, laid out as the parameters are in PTX: each at the
-/// next multiple of its size, tensor maps at a multiple of 64. A list that is
-/// cleared and filled again allocates nothing new.
+/// Values are copied in with the layout of PTX parameters: each at the next multiple of its
+/// size, tensor maps at a multiple of 64. Clearing and refilling a list does not allocate.
 ///
-/// Addresses are plain numbers here: keep the buffers until the launch is done.
+/// Addresses are plain numbers: keep the buffers alive until the launch completes.
 #[derive(Debug, Default)]
 pub struct Args {
     lines: Vec<Line>,
     len: usize,
     /// Offset and size of each argument.
-    places: Vec<(usize, usize)>,
-    /// Where each argument lies: the list that the driver wants.
+    ranges: Vec<(usize, usize)>,
+    /// A pointer to each argument, in the driver's format.
     pointers: Vec<ParamPointer>,
 }
 
-/// Storage in units that keep the alignment of tensor maps.
+/// A storage unit with the alignment of tensor maps.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
 struct Line([u8; 64]);
@@ -285,20 +286,20 @@ struct Line([u8; 64]);
 #[repr(transparent)]
 struct ParamPointer(#[allow(dead_code)] *mut c_void);
 
-// SAFETY: leads into `lines`, which it moves and goes with; written under
-// `&mut Args`, and followed by the driver alone, which only reads.
+// SAFETY: points into the heap storage of `lines`, which moves and dies with it; written under
+// `&mut Args`, and dereferenced only by the driver, which only reads.
 unsafe impl Send for ParamPointer {}
 // SAFETY: as above.
 unsafe impl Sync for ParamPointer {}
 
 impl Args {
-    /// No arguments yet.
+    /// Creates an empty list.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Appends a number. Half-precision values are passed by their bits.
-    pub fn push<T: Scalar>(&mut self, value: T) -> &mut Self {
+    /// Appends a scalar. Half-precision values are passed as their bits.
+    pub fn push<T: ScalarArg>(&mut self, value: T) -> &mut Self {
         let bytes = value.bytes();
         let bytes = bytes.as_ref();
         self.append(bytes, bytes.len())
@@ -310,7 +311,7 @@ impl Args {
     }
 
     /// Appends the address of a buffer.
-    pub fn buffer(&mut self, buffer: &Buffer) -> &mut Self {
+    pub fn buffer(&mut self, buffer: &DeviceBuffer) -> &mut Self {
         self.push(buffer.address())
     }
 
@@ -319,30 +320,30 @@ impl Args {
         self.append(&map.to_bytes(), 64)
     }
 
-    /// Removes all arguments and keeps the room.
+    /// Removes all arguments and keeps the capacity.
     pub fn clear(&mut self) {
         self.lines.clear();
-        self.places.clear();
+        self.ranges.clear();
         self.pointers.clear();
         self.len = 0;
     }
 
-    /// How many arguments there are.
+    /// Returns the number of arguments.
     pub fn len(&self) -> usize {
-        self.places.len()
+        self.ranges.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no arguments.
     pub fn is_empty(&self) -> bool {
-        self.places.is_empty()
+        self.ranges.is_empty()
     }
 
-    /// Offset and size of each argument in [`Args::to_bytes`].
-    pub fn places(&self) -> &[(usize, usize)] {
-        &self.places
+    /// Returns the offset and size of each argument in [`Args::to_bytes`].
+    pub fn ranges(&self) -> &[(usize, usize)] {
+        &self.ranges
     }
 
-    /// The arguments as one block, with zeros between them.
+    /// Returns the parameter block, with zeros as padding.
     pub fn to_bytes(&self) -> Vec<u8> {
         let all = self.lines.iter().flat_map(|line| line.0);
         all.take(self.len).collect()
@@ -355,33 +356,33 @@ impl Args {
         for (at, &byte) in (offset..).zip(bytes) {
             self.lines[at / 64].0[at % 64] = byte;
         }
-        self.places.push((offset, bytes.len()));
-        // The lines may have moved.
+        self.ranges.push((offset, bytes.len()));
+        // `resize` may have moved the storage.
         let base = self.lines.as_mut_ptr().cast::<u8>();
         let pointer =
             |&(offset, _): &(usize, usize)| ParamPointer(base.wrapping_add(offset).cast());
         self.pointers.clear();
-        self.pointers.extend(self.places.iter().map(pointer));
+        self.pointers.extend(self.ranges.iter().map(pointer));
         self
     }
 
-    /// One pointer for each argument, good until the arguments are changed.
+    /// Returns one pointer per argument; valid until the arguments change.
     fn pointers(&self) -> *mut *mut c_void {
         self.pointers.as_ptr().cast_mut().cast()
     }
 
     fn check(&self, sizes: &[usize]) -> Result<(), String> {
-        if sizes.len() != self.places.len() {
+        if sizes.len() != self.ranges.len() {
             return Err(format!(
-                "the kernel takes {} arguments, {} were given",
+                "the kernel takes {} arguments, got {}",
                 sizes.len(),
-                self.places.len()
+                self.ranges.len()
             ));
         }
-        for (index, (&want, &(_, given))) in sizes.iter().zip(&self.places).enumerate() {
-            if want != given {
+        for (index, (&expected, &(_, size))) in sizes.iter().zip(&self.ranges).enumerate() {
+            if expected != size {
                 return Err(format!(
-                    "argument {index} is {given} bytes long, the kernel's parameter {want}"
+                    "argument {index} has {size} bytes, the kernel's parameter has {expected}"
                 ));
             }
         }
@@ -403,7 +404,7 @@ mod tests {
             .push(4u16)
             .pointer(5);
         assert_eq!(
-            args.places(),
+            args.ranges(),
             [(0, 4), (8, 8), (16, 1), (20, 4), (24, 2), (32, 8)]
         );
         let bytes = args.to_bytes();
@@ -414,11 +415,11 @@ mod tests {
     }
 
     #[test]
-    fn a_tensor_map_lies_on_64_bytes_in_the_block_and_in_memory() {
+    fn tensor_maps_are_aligned_to_64_bytes_in_the_block_and_in_memory() {
         let mut args = Args::new();
         let map = TensorMap::from_words(std::array::from_fn(|i| i as u64 + 1));
         args.push(7u32).tensor_map(&map).push(9u32).tensor_map(&map);
-        assert_eq!(args.places(), [(0, 4), (64, 128), (192, 4), (256, 128)]);
+        assert_eq!(args.ranges(), [(0, 4), (64, 128), (192, 4), (256, 128)]);
         assert_eq!(args.to_bytes()[64..192], map.to_bytes());
         let bases: Vec<usize> = args.pointers.iter().map(|p| p.0.addr()).collect();
         assert_eq!(bases[1] % 64, 0);
@@ -427,27 +428,27 @@ mod tests {
     }
 
     #[test]
-    fn a_cleared_list_has_no_stale_bytes_and_keeps_its_room() {
+    fn a_cleared_list_has_no_stale_bytes_and_keeps_its_capacity() {
         let mut args = Args::new();
         args.push(u64::MAX).push(u64::MAX).push(u64::MAX);
-        let room = (args.lines.capacity(), args.places.capacity());
+        let capacity = (args.lines.capacity(), args.ranges.capacity());
         args.clear();
         assert!(args.is_empty());
         args.push(1u8).push(2u64);
         assert_eq!(args.to_bytes()[1..8], [0; 7]);
-        assert_eq!((args.lines.capacity(), args.places.capacity()), room);
+        assert_eq!((args.lines.capacity(), args.ranges.capacity()), capacity);
     }
 
     #[test]
-    fn what_is_shared_between_threads_may_be() {
-        fn both<T: Send + Sync>() {}
-        both::<Args>();
-        both::<Function>();
-        both::<Stream>();
-        both::<Buffer>();
-        both::<crate::Event>();
-        both::<crate::Context>();
-        both::<crate::Driver>();
-        both::<CudaError>();
+    fn handles_are_send_and_sync() {
+        fn assert_send_sync<T: Send + Sync>() {}
+        assert_send_sync::<Args>();
+        assert_send_sync::<Function>();
+        assert_send_sync::<Stream>();
+        assert_send_sync::<DeviceBuffer>();
+        assert_send_sync::<crate::Event>();
+        assert_send_sync::<crate::Context>();
+        assert_send_sync::<crate::Driver>();
+        assert_send_sync::<CudaError>();
     }
 }

@@ -6,18 +6,17 @@ use crate::error::CudaError;
 use crate::ffi::{self, CUdeviceptr};
 use crate::stream::Stream;
 
-/// A range of device memory, aligned to 256 bytes, freed on drop. Freeing
-/// waits for the work that uses it.
+/// A range of device memory, aligned to 256 bytes and freed on drop. Freeing waits for the
+/// work that uses it.
 #[derive(Debug)]
-pub struct Buffer {
+pub struct DeviceBuffer {
     context: Context,
     address: CUdeviceptr,
     len: usize,
 }
 
-impl Buffer {
-    /// `len` bytes with no particular content. An empty buffer is no error;
-    /// its address is null.
+impl DeviceBuffer {
+    /// Allocates `len` uninitialized bytes. An empty buffer is valid; its address is null.
     pub fn alloc(context: &Context, len: usize) -> Result<Self, CudaError> {
         let mut buffer = Self {
             context: context.clone(),
@@ -29,14 +28,14 @@ impl Buffer {
         }
         let current = context.enter()?;
         let driver = context.driver();
-        // SAFETY: writes one address; freed when `Buffer` is dropped.
+        // SAFETY: writes one address; freed when `DeviceBuffer` is dropped.
         let result = unsafe { (driver.api.cuMemAlloc_v2)(&mut buffer.address, len) };
         drop(current);
         if result == ffi::CUDA_ERROR_OUT_OF_MEMORY {
             let (free, total) = context.memory()?;
             return Err(CudaError::OutOfMemory {
                 ordinal: context.device().ordinal,
-                asked: len as u64,
+                requested: len as u64,
                 free,
                 total,
             });
@@ -45,14 +44,14 @@ impl Buffer {
         Ok(buffer)
     }
 
-    /// A new buffer with a copy of `bytes`.
+    /// Allocates a buffer and copies `bytes` to it.
     pub fn from_host(context: &Context, bytes: &[u8], stream: &Stream) -> Result<Self, CudaError> {
         let mut buffer = Self::alloc(context, bytes.len())?;
         buffer.write(0, bytes, stream)?;
         Ok(buffer)
     }
 
-    /// Length in bytes.
+    /// Returns the length in bytes.
     pub fn len(&self) -> usize {
         self.len
     }
@@ -62,18 +61,17 @@ impl Buffer {
         self.len == 0
     }
 
-    /// The address on the device; null for an empty buffer.
+    /// Returns the device address; null for an empty buffer.
     pub fn address(&self) -> u64 {
         self.address
     }
 
-    /// The context the memory belongs to.
+    /// Returns the context of the memory.
     pub fn context(&self) -> &Context {
         &self.context
     }
 
-    /// Copies `bytes` to `offset`, after the earlier work in `stream`, and
-    /// waits for it.
+    /// Copies `bytes` to `offset` in stream order and waits for the copy.
     pub fn write(&mut self, offset: usize, bytes: &[u8], stream: &Stream) -> Result<(), CudaError> {
         let to = self.range("writing a buffer", offset, bytes.len(), stream)?;
         if !bytes.is_empty() {
@@ -90,8 +88,7 @@ impl Buffer {
         stream.synchronize()
     }
 
-    /// Copies from `offset` into all of `bytes`, after the earlier work in
-    /// `stream`, and waits for it.
+    /// Copies `bytes.len()` bytes from `offset` in stream order and waits for the copy.
     pub fn read(&self, offset: usize, bytes: &mut [u8], stream: &Stream) -> Result<(), CudaError> {
         let from = self.range("reading a buffer", offset, bytes.len(), stream)?;
         if !bytes.is_empty() {
@@ -113,14 +110,14 @@ impl Buffer {
         stream.synchronize()
     }
 
-    /// Sets every byte, in the order of `stream`; does not wait.
+    /// Sets every byte in stream order; does not wait.
     pub fn fill(&mut self, byte: u8, stream: &Stream) -> Result<(), CudaError> {
         let to = self.range("filling a buffer", 0, self.len, stream)?;
         if self.is_empty() {
             return Ok(());
         }
         let _current = self.context.enter()?;
-        // SAFETY: the range is this buffer's.
+        // SAFETY: the range is the whole buffer.
         unsafe {
             cu!(
                 self.context.driver(),
@@ -129,15 +126,14 @@ impl Buffer {
         }
     }
 
-    /// Copies all of `source`, of the same length, in the order of `stream`;
-    /// does not wait.
-    pub fn copy_from(&mut self, source: &Buffer, stream: &Stream) -> Result<(), CudaError> {
+    /// Copies all of `source`, which has the same length, in stream order; does not wait.
+    pub fn copy_from(&mut self, source: &DeviceBuffer, stream: &Stream) -> Result<(), CudaError> {
         let what = "copying a buffer";
         if source.len != self.len {
             return Err(CudaError::bad_argument(
                 what,
                 format!(
-                    "the source has {} bytes, the target {}",
+                    "source and destination must have the same length, not {} and {} bytes",
                     source.len, self.len
                 ),
             ));
@@ -157,8 +153,8 @@ impl Buffer {
         }
     }
 
-    /// The address of `len` bytes from `offset`, if they are inside and the
-    /// stream is of the same context.
+    /// Returns the address of `len` bytes at `offset`; checks the bounds and the context of the
+    /// stream.
     fn range(
         &self,
         what: &str,
@@ -172,7 +168,7 @@ impl Buffer {
             _ => Err(CudaError::bad_argument(
                 what,
                 format!(
-                    "{len} bytes from offset {offset} do not lie inside its {} bytes",
+                    "{len} bytes at offset {offset} exceed the buffer of {} bytes",
                     self.len
                 ),
             )),
@@ -180,7 +176,7 @@ impl Buffer {
     }
 }
 
-impl Drop for Buffer {
+impl Drop for DeviceBuffer {
     fn drop(&mut self) {
         if self.address == 0 {
             return;

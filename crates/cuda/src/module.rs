@@ -1,4 +1,4 @@
-//! Modules: PTX compiled by the driver, or a cubin, loaded.
+//! Loaded modules: PTX compiled by the driver, or cubins.
 
 use std::ffi::{CString, c_void};
 use std::sync::Arc;
@@ -11,9 +11,8 @@ use crate::error::CudaError;
 use crate::ffi::{self, CUfunction, CUlibrary, CUmodule};
 use crate::function::{Function, FunctionAttributes};
 
-/// A loaded module. Clones name the same one; it is unloaded with the last
-/// clone and the last [`Function`] of it, so keep one of them until the work
-/// that runs it is done.
+/// A loaded module. Clones refer to the same module. It is unloaded when the last clone and the
+/// last [`Function`] are dropped, so keep one of them until its launches complete.
 #[derive(Debug, Clone)]
 pub struct Module {
     loaded: Arc<Loaded>,
@@ -23,30 +22,29 @@ pub struct Module {
 struct Loaded {
     context: Context,
     library: CUlibrary,
-    /// The library as it is in the context.
+    /// The library's module in the context.
     raw: CUmodule,
     log: String,
 }
 
 impl Module {
-    /// Compiles and loads PTX text. What the compiler remarks on is in
-    /// [`Module::log`], what it refuses in [`CudaError::JitRefused`].
+    /// Compiles and loads PTX text. [`Module::log`] has the compiler's remarks;
+    /// [`CudaError::JitRejected`] has its errors.
     pub fn from_ptx(context: &Context, ptx: &str, options: &JitOptions) -> Result<Self, CudaError> {
         let text = nul_terminated(ptx)?;
         // SAFETY: NUL-terminated text, which the driver reads to its NUL.
         unsafe { Self::load(context, text.as_ptr().cast(), options) }
     }
 
-    /// Loads a cubin: machine code for this very kind of device.
+    /// Loads a cubin: machine code for this GPU architecture.
     pub fn from_cubin(context: &Context, cubin: &[u8]) -> Result<Self, CudaError> {
-        elf::is_whole(cubin).map_err(|why| CudaError::bad_argument("cubin", why))?;
-        // SAFETY: the driver reads as far as the ELF headers say, which is
-        // inside the slice.
+        elf::check_complete(cubin).map_err(|why| CudaError::bad_argument("cubin", why))?;
+        // SAFETY: the driver reads the ranges in the ELF headers, which are inside the slice.
         unsafe { Self::load(context, cubin.as_ptr().cast(), &JitOptions::default()) }
     }
 
     /// # Safety
-    /// `image` is NUL-terminated PTX or a whole cubin.
+    /// `image` is NUL-terminated PTX or a complete cubin.
     unsafe fn load(
         context: &Context,
         image: *const c_void,
@@ -56,11 +54,11 @@ impl Module {
         let driver = context.driver();
         let mut library = CUlibrary::NULL;
         let _current = context.enter()?;
-        // A library rather than a module: of modules the driver compiles one
-        // at a time, whatever the number of threads.
+        // A library rather than a module: the driver compiles modules one at a time, even from
+        // several threads.
         //
-        // SAFETY: the caller vouches for the image; names and values are of
-        // one length, and the logs are as long as their size options say.
+        // SAFETY: the caller guarantees the image; names and values have equal length, and the
+        // logs have the length that their size options state.
         let result = unsafe {
             (driver.api.cuLibraryLoadData)(
                 &mut library,
@@ -73,49 +71,53 @@ impl Module {
                 0,
             )
         };
-        request.judge(driver, "cuLibraryLoadData", result)?;
+        request.check(driver, "cuLibraryLoadData", result)?;
         let mut loaded = Loaded {
             context: context.clone(),
             library,
             raw: CUmodule::NULL,
             log: String::new(),
         };
-        // What the compiler refuses is told here.
+        // This call reports errors of the compiler.
         //
         // SAFETY: writes one handle; the library is loaded.
         let result = unsafe { (driver.api.cuLibraryGetModule)(&mut loaded.raw, library) };
-        request.judge(driver, "cuLibraryGetModule", result)?;
+        request.check(driver, "cuLibraryGetModule", result)?;
         loaded.log = request.info();
         Ok(Self {
             loaded: Arc::new(loaded),
         })
     }
 
-    /// The compiler's information log. Empty when the driver took the code
-    /// from its own cache on disk.
+    /// Returns the compiler's information log; empty when the driver took the code from its disk
+    /// cache.
     pub fn log(&self) -> &str {
         &self.loaded.log
     }
 
-    /// The context the module is loaded in.
+    /// Returns the context of the module.
     pub fn context(&self) -> &Context {
         &self.loaded.context
     }
 
-    /// The kernel of that name.
+    /// Returns the kernel `name`.
     ///
-    /// The driver tells parameter sizes only until it is asked for one too
-    /// many, which debuggers and sanitizers report as an error of the program:
-    /// a caller who knows the sizes takes [`function_with`](Self::function_with).
+    /// The driver has no query for the number of parameters: the only way to find the last one
+    /// is a failing call, which debuggers and sanitizers report as an error. A caller that knows
+    /// the sizes should use [`function_with_params`](Self::function_with_params).
     pub fn function(&self, name: &str) -> Result<Function, CudaError> {
-        let mut function = self.function_with(name, &[])?;
+        let mut function = self.function_with_params(name, &[])?;
         let _current = self.context().enter()?;
         function.params = self.params(function.raw)?;
         Ok(function)
     }
 
-    /// The kernel of that name, whose parameters have these sizes in bytes.
-    pub fn function_with(&self, name: &str, params: &[usize]) -> Result<Function, CudaError> {
+    /// Returns the kernel `name`; `params` are the sizes of its parameters in bytes.
+    pub fn function_with_params(
+        &self,
+        name: &str,
+        params: &[usize],
+    ) -> Result<Function, CudaError> {
         let missing = || {
             CudaError::bad_argument(
                 "kernel name",
@@ -158,7 +160,7 @@ impl Module {
         })
     }
 
-    /// Size of each parameter, if the driver can tell (12.4 and newer).
+    /// Queries the size of each parameter, if the driver reports it (12.4 and newer).
     fn params(&self, function: CUfunction) -> Result<Option<Vec<usize>>, CudaError> {
         let driver = self.context().driver();
         let Some(param_info) = driver.api.cuFuncGetParamInfo else {

@@ -1,4 +1,4 @@
-//! Streams order work; events mark points in them and measure time.
+//! Streams and events.
 
 use std::ffi::c_void;
 
@@ -16,7 +16,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// A new stream, which does not wait for the default stream.
+    /// Creates a stream that does not synchronize with the default stream.
     pub fn new(context: &Context) -> Result<Self, CudaError> {
         let _current = context.enter()?;
         let mut raw = CUstream::NULL;
@@ -34,8 +34,8 @@ impl Stream {
         })
     }
 
-    /// The default stream of the context, which others in the process use too.
-    pub fn default_of(context: &Context) -> Self {
+    /// Returns the default stream of the context, which other users in the process share.
+    pub fn default_stream(context: &Context) -> Self {
         Self {
             context: context.clone(),
             raw: CUstream::NULL,
@@ -43,12 +43,11 @@ impl Stream {
         }
     }
 
-    /// A stream that someone else made, such as PyTorch's current one; it is
-    /// not destroyed here.
+    /// Wraps a foreign stream, such as PyTorch's current one. Drop does not destroy it.
     ///
     /// # Safety
     /// `handle` is a `CUstream` of `context`'s device, and outlives the result.
-    pub unsafe fn borrowed(context: &Context, handle: *mut c_void) -> Self {
+    pub unsafe fn from_raw(context: &Context, handle: *mut c_void) -> Self {
         Self {
             context: context.clone(),
             raw: CUstream(handle),
@@ -56,26 +55,25 @@ impl Stream {
         }
     }
 
-    /// The context the stream belongs to.
+    /// Returns the context of the stream.
     pub fn context(&self) -> &Context {
         &self.context
     }
 
-    /// The driver's handle, for whoever shares the stream; it is good as long
-    /// as the stream is.
+    /// Returns the driver's handle, valid as long as the stream.
     pub fn handle(&self) -> *mut c_void {
         self.raw.0
     }
 
-    /// Waits until all work in the stream is done. A fault of a kernel
-    /// launched before is reported here ([`CudaError::is_fault`]).
+    /// Waits until all work in the stream completes. Reports a fault of an earlier kernel
+    /// ([`CudaError::is_fault`]).
     pub fn synchronize(&self) -> Result<(), CudaError> {
         let _current = self.context.enter()?;
         // SAFETY: the handle lives as long as `self`.
         unsafe { cu!(self.context.driver(), cuStreamSynchronize(self.raw)) }
     }
 
-    /// Later work in this stream starts after `event`.
+    /// Makes later work in this stream wait for `event`.
     pub fn wait(&self, event: &Event) -> Result<(), CudaError> {
         let _current = self.context.enter()?;
         // SAFETY: both handles live as long as their owners.
@@ -98,7 +96,7 @@ impl Drop for Stream {
             return;
         }
         if let Ok(_current) = self.context.enter() {
-            // SAFETY: made by `new`; the driver ends the queued work first.
+            // SAFETY: created by `new`; the driver completes the queued work first.
             let _ = unsafe { cu!(self.context.driver(), cuStreamDestroy_v2(self.raw)) };
         }
     }
@@ -112,7 +110,7 @@ pub struct Event {
 }
 
 impl Event {
-    /// An event that keeps time, not yet recorded.
+    /// Creates a timing event.
     pub fn new(context: &Context) -> Result<Self, CudaError> {
         let _current = context.enter()?;
         let mut raw = CUevent::NULL;
@@ -129,7 +127,7 @@ impl Event {
         })
     }
 
-    /// Moves the event to the present end of `stream`.
+    /// Records the event at the current end of `stream`.
     pub fn record(&self, stream: &Stream) -> Result<(), CudaError> {
         self.context
             .expect_same(&stream.context, || "recording an event".into())?;
@@ -138,7 +136,7 @@ impl Event {
         unsafe { cu!(self.context.driver(), cuEventRecord(self.raw, stream.raw)) }
     }
 
-    /// Whether the stream has passed the event.
+    /// Whether the recorded work has completed.
     pub fn is_done(&self) -> Result<bool, CudaError> {
         let _current = self.context.enter()?;
         let driver = self.context.driver();
@@ -149,14 +147,14 @@ impl Event {
         }
     }
 
-    /// Waits until the stream has passed the event.
+    /// Waits until the recorded work completes.
     pub fn synchronize(&self) -> Result<(), CudaError> {
         let _current = self.context.enter()?;
         // SAFETY: the handle lives as long as `self`.
         unsafe { cu!(self.context.driver(), cuEventSynchronize(self.raw)) }
     }
 
-    /// Milliseconds from `start` to this event, both recorded and passed.
+    /// Returns the milliseconds from `start` to this event; both must have completed.
     pub fn ms_since(&self, start: &Event) -> Result<f32, CudaError> {
         let _current = self.context.enter()?;
         let mut ms = 0.0;
@@ -174,7 +172,7 @@ impl Event {
 impl Drop for Event {
     fn drop(&mut self) {
         if let Ok(_current) = self.context.enter() {
-            // SAFETY: made by `new`.
+            // SAFETY: created by `new`.
             let _ = unsafe { cu!(self.context.driver(), cuEventDestroy_v2(self.raw)) };
         }
     }

@@ -1,4 +1,4 @@
-//! Tensor maps: what a bulk tensor copy knows of the tensor in global memory.
+//! Tensor maps: the descriptors of global tensors for TMA copies.
 
 use std::ffi::c_int;
 use std::fmt;
@@ -9,11 +9,11 @@ use crate::driver::cu;
 use crate::error::CudaError;
 use crate::ffi::{self, CUtensorMap};
 
-/// The type of a tensor map's elements. 8-bit floats are `U8`.
+/// The element type of a tensor map. 8-bit floats use `U8`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 #[non_exhaustive]
-pub enum DataType {
+pub enum TensorMapType {
     U8 = 0,
     U16 = 1,
     U32 = 2,
@@ -29,8 +29,8 @@ pub enum DataType {
     Tf32Ftz = 12,
 }
 
-impl DataType {
-    /// Bytes of one element.
+impl TensorMapType {
+    /// Returns the bytes of one element.
     pub fn bytes(self) -> u32 {
         match self {
             Self::U8 => 1,
@@ -45,10 +45,10 @@ impl DataType {
     }
 }
 
-/// How 16-byte pieces of a box are permuted in shared memory.
+/// The permutation of 16-byte units of a box in shared memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Swizzle {
-    /// Rows follow each other as they are.
+pub enum TensorMapSwizzle {
+    /// No permutation.
     #[default]
     None = 0,
     /// Within 32 bytes.
@@ -59,8 +59,8 @@ pub enum Swizzle {
     B128 = 3,
 }
 
-impl Swizzle {
-    /// The most bytes of the innermost dimension that a box can have.
+impl TensorMapSwizzle {
+    /// Returns the maximum bytes of a box's innermost dimension.
     fn span(self) -> Option<u32> {
         match self {
             Self::None => None,
@@ -71,10 +71,10 @@ impl Swizzle {
     }
 }
 
-/// How much the L2 cache fetches when it misses.
+/// The granularity of L2 fetches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum L2Promotion {
-    /// What was asked for.
+    /// The accessed bytes only.
     None = 0,
     /// 64 bytes.
     B64 = 1,
@@ -85,7 +85,7 @@ pub enum L2Promotion {
     B256 = 3,
 }
 
-/// What a box reads outside of the tensor.
+/// The fill value of a box's out-of-bounds elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum OobFill {
     /// Zeros.
@@ -95,55 +95,54 @@ pub enum OobFill {
     NanRequestZeroFma = 1,
 }
 
-/// A tensor on the device, as all maps say it; dimension 0 is innermost.
+/// A tensor in global memory, common to all kinds of maps; dimension 0 is innermost.
 #[derive(Debug, Clone, Copy)]
-pub struct Tensor<'a> {
+pub struct GlobalTensor<'a> {
     /// The type of the elements.
-    pub dtype: DataType,
-    /// Where the tensor begins on the device.
+    pub dtype: TensorMapType,
+    /// The device address of the first element.
     pub address: u64,
     /// Elements in each of the 1 to 5 dimensions.
     pub dims: &'a [u64],
-    /// Bytes from one element to the next in dimensions 1 and up; those of
-    /// dimension 0 touch each other.
+    /// Strides in bytes of dimensions 1 and up; dimension 0 is contiguous.
     pub strides: &'a [u64],
-    /// The permutation in shared memory.
-    pub swizzle: Swizzle,
-    /// The L2 fetch.
+    /// The swizzle in shared memory.
+    pub swizzle: TensorMapSwizzle,
+    /// The granularity of L2 fetches.
     pub l2_promotion: L2Promotion,
-    /// What is read outside.
+    /// The fill value of out-of-bounds elements.
     pub oob_fill: OobFill,
 }
 
-impl<'a> Tensor<'a> {
-    /// No swizzle, 128-byte L2 fetches, zeros outside.
-    pub fn new(dtype: DataType, address: u64, dims: &'a [u64], strides: &'a [u64]) -> Self {
+impl<'a> GlobalTensor<'a> {
+    /// Creates a tensor without swizzle, with 128-byte L2 fetches and zero fill.
+    pub fn new(dtype: TensorMapType, address: u64, dims: &'a [u64], strides: &'a [u64]) -> Self {
         Self {
             dtype,
             address,
             dims,
             strides,
-            swizzle: Swizzle::None,
+            swizzle: TensorMapSwizzle::None,
             l2_promotion: L2Promotion::default(),
             oob_fill: OobFill::Zero,
         }
     }
 }
 
-/// A tensor and the boxes in which it is copied.
+/// A tiled tensor map: copies of boxes of a tensor.
 #[derive(Debug, Clone, Copy)]
-pub struct Tiled<'a> {
+pub struct TiledMap<'a> {
     /// The tensor.
-    pub tensor: Tensor<'a>,
+    pub tensor: GlobalTensor<'a>,
     /// Elements of a box in each dimension.
     pub box_dims: &'a [u32],
-    /// Every how many elements one is taken, in each dimension; empty for all.
+    /// Element strides of a copy in each dimension; empty for 1.
     pub element_strides: &'a [u32],
 }
 
-impl<'a> Tiled<'a> {
-    /// Boxes of all elements.
-    pub fn new(tensor: Tensor<'a>, box_dims: &'a [u32]) -> Self {
+impl<'a> TiledMap<'a> {
+    /// Creates a map with element strides of 1.
+    pub fn new(tensor: GlobalTensor<'a>, box_dims: &'a [u32]) -> Self {
         Self {
             tensor,
             box_dims,
@@ -151,50 +150,50 @@ impl<'a> Tiled<'a> {
         }
     }
 
-    /// The driver's rules, of which it names none when it refuses.
+    /// Checks the driver's rules; the driver's own error does not name the broken rule.
     fn check(&self) -> Result<(), String> {
         self.tensor.check()?;
         let rank = self.tensor.dims.len();
         if self.box_dims.len() != rank {
             return Err(format!(
-                "rank {rank} takes {rank} box dimensions, {} were given",
+                "rank {rank} takes {rank} box dimensions, got {}",
                 self.box_dims.len()
             ));
         }
         if !matches!(self.element_strides.len(), n if n == 0 || n == rank) {
             return Err(format!(
-                "rank {rank} takes {rank} element strides or none, {} were given",
+                "rank {rank} takes {rank} element strides or none, got {}",
                 self.element_strides.len()
             ));
         }
         if let Some(dim) = self.box_dims.iter().find(|dim| !(1..=256).contains(*dim)) {
             return Err(format!("a box dimension must be 1 to 256, not {dim}"));
         }
-        check_steps(self.element_strides)?;
+        check_element_strides(self.element_strides)?;
         self.tensor.check_inner("box dimension", self.box_dims[0])
     }
 }
 
-/// A tensor and the columns of pixels in which a convolution copies it;
-/// dimension 0 is the channels, the last one the images, 3 to 5 in all.
+/// An im2col tensor map: copies of pixel columns for a convolution. Dimension 0 is the channels
+/// and the last dimension the images; rank 3 to 5.
 #[derive(Debug, Clone, Copy)]
-pub struct Im2col<'a> {
+pub struct Im2colMap<'a> {
     /// The tensor.
-    pub tensor: Tensor<'a>,
-    /// Where the first position of the window is, in each spatial dimension.
+    pub tensor: GlobalTensor<'a>,
+    /// The first position of the window in each spatial dimension.
     pub lower: &'a [i32],
-    /// Where the last one is, from the tensor's last element.
+    /// The last position of the window, relative to the tensor's last element.
     pub upper: &'a [i32],
     /// Channels of a copy.
     pub channels: u32,
     /// Pixels of a copy.
     pub pixels: u32,
-    /// From one position to the next, in each spatial dimension.
+    /// The stride between positions in each spatial dimension.
     pub element_strides: &'a [u32],
 }
 
-impl Im2col<'_> {
-    /// The driver's rules, of which it names none when it refuses.
+impl Im2colMap<'_> {
+    /// Checks the driver's rules; the driver's own error does not name the broken rule.
     fn check(&self) -> Result<(), String> {
         self.tensor.check()?;
         let rank = self.tensor.dims.len();
@@ -208,7 +207,7 @@ impl Im2col<'_> {
         ] {
             if len != rank - 2 {
                 return Err(format!(
-                    "an im2col map of rank {rank} takes {} {list}, {len} were given",
+                    "an im2col map of rank {rank} takes {} {list}, got {len}",
                     rank - 2
                 ));
             }
@@ -234,12 +233,12 @@ impl Im2col<'_> {
                 self.pixels
             ));
         }
-        check_steps(self.element_strides)?;
+        check_element_strides(self.element_strides)?;
         self.tensor.check_inner("channels", self.channels)
     }
 }
 
-impl Tensor<'_> {
+impl GlobalTensor<'_> {
     fn check(&self) -> Result<(), String> {
         let rank = self.dims.len();
         if !(1..=5).contains(&rank) {
@@ -247,7 +246,7 @@ impl Tensor<'_> {
         }
         if self.strides.len() != rank - 1 {
             return Err(format!(
-                "rank {rank} takes {} strides, {} were given",
+                "rank {rank} takes {} strides, got {}",
                 rank - 1,
                 self.strides.len()
             ));
@@ -276,7 +275,7 @@ impl Tensor<'_> {
         Ok(())
     }
 
-    /// The rules of the innermost dimension of a copy.
+    /// Checks the rules of the innermost dimension of a copy.
     fn check_inner(&self, what: &str, elements: u32) -> Result<(), String> {
         let inner = elements * self.dtype.bytes();
         if !inner.is_multiple_of(16) {
@@ -293,15 +292,14 @@ impl Tensor<'_> {
     }
 }
 
-fn check_steps(steps: &[u32]) -> Result<(), String> {
-    match steps.iter().find(|s| !(1..=8).contains(*s)) {
-        Some(step) => Err(format!("an element stride must be 1 to 8, not {step}")),
+fn check_element_strides(strides: &[u32]) -> Result<(), String> {
+    match strides.iter().find(|s| !(1..=8).contains(*s)) {
+        Some(stride) => Err(format!("an element stride must be 1 to 8, not {stride}")),
         None => Ok(()),
     }
 }
 
-/// As many entries as there may be dimensions; the driver may read as many
-/// strides as dimensions.
+/// Pads a list to 5 entries; the driver may read as many strides as dimensions.
 fn padded<T: Copy>(list: &[T], fill: T) -> [T; 5] {
     std::array::from_fn(|i| list.get(i).copied().unwrap_or(fill))
 }
@@ -317,9 +315,8 @@ impl fmt::Debug for TensorMap {
 }
 
 impl TensorMap {
-    /// Checks the rules, so that a refusal names one, and has the driver
-    /// encode the map.
-    pub fn tiled(context: &Context, tiled: &Tiled<'_>) -> Result<Self, CudaError> {
+    /// Encodes a tiled map. Checks the driver's rules first, so that an error names the rule.
+    pub fn tiled(context: &Context, tiled: &TiledMap<'_>) -> Result<Self, CudaError> {
         tiled
             .check()
             .map_err(|why| CudaError::bad_argument("tensor map", why))?;
@@ -352,14 +349,14 @@ impl TensorMap {
         Ok(Self(map))
     }
 
-    /// As [`tiled`](Self::tiled), for columns of pixels.
-    pub fn im2col(context: &Context, im2col: &Im2col<'_>) -> Result<Self, CudaError> {
+    /// Encodes an im2col map; checks the rules like [`tiled`](Self::tiled).
+    pub fn im2col(context: &Context, im2col: &Im2colMap<'_>) -> Result<Self, CudaError> {
         im2col
             .check()
             .map_err(|why| CudaError::bad_argument("tensor map", why))?;
         let rank = im2col.tensor.dims.len();
         let strides = padded(im2col.tensor.strides, 0);
-        // The driver has one for each dimension; channels and images have 1.
+        // The driver takes one stride per dimension; channels and images have 1.
         let mut element_strides = [1; 5];
         element_strides[1..rank - 1].copy_from_slice(im2col.element_strides);
 
@@ -393,11 +390,11 @@ impl TensorMap {
         Ok(Self(map))
     }
 
-    /// The 128 bytes.
+    /// Returns the 128 bytes of the map.
     pub fn to_bytes(&self) -> [u8; 128] {
         let mut bytes = [0; 128];
-        for (place, word) in bytes.chunks_exact_mut(8).zip(self.0.0) {
-            place.copy_from_slice(&word.to_le_bytes());
+        for (chunk, word) in bytes.chunks_exact_mut(8).zip(self.0.0) {
+            chunk.copy_from_slice(&word.to_le_bytes());
         }
         bytes
     }

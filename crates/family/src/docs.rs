@@ -1,14 +1,14 @@
-//! A family as a section of Markdown, made from its declarations.
+//! The Markdown reference of a family, generated from its declarations.
 
 use crate::erased::{AnyFamily, AnyOp};
-use crate::family::Place;
-use crate::field::{Field, Kind};
+use crate::family::DeviceKind;
+use crate::field::{Field, FieldKind};
 use std::fmt::Write as _;
 
-/// Returns the section of a family: its problem, its config, its ops and its suites.
+/// Returns the Markdown section of a family: problem, config, ops and suites.
 pub fn markdown(family: &dyn AnyFamily) -> String {
     let mut text = format!("## {}\n\n{}.\n", family.name(), family.about());
-    let fields = family.fields(Place::Gpu);
+    let fields = family.fields(DeviceKind::Gpu);
     for (title, fields) in [("problem", fields.problem), ("config", fields.config)] {
         if !fields.is_empty() {
             let _ = write!(text, "\n| {title} | values | meaning |\n|---|---|---|\n");
@@ -27,12 +27,12 @@ pub fn markdown(family: &dyn AnyFamily) -> String {
     text
 }
 
-/// A field, with the default of a GPU.
+/// Formats one field as a table row, with the default for a GPU.
 fn row(field: &Field) -> String {
     let mut values = match &field.kind {
-        Kind::Number { unit } => unit.to_lowercase(),
-        Kind::Flag => "true, false".to_owned(),
-        Kind::Words(words) => {
+        FieldKind::Number { unit } => unit.to_lowercase(),
+        FieldKind::Flag => "true, false".to_owned(),
+        FieldKind::Keywords(words) => {
             let names: Vec<_> = words.iter().map(|word| word.name).collect();
             names.join(", ")
         }

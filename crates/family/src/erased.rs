@@ -1,71 +1,75 @@
-//! Families and their work without their types, for code that iterates.
+//! Type-erased families, workloads and ops, for code that iterates over families.
 //!
-//! This is the only place that forwards to [`Family`].
+//! Only this module forwards to [`Family`].
 
 use crate::bucket::Bucket;
 use crate::error::FamilyError;
-use crate::family::{Case, Cost, Family, Op, Place};
+use crate::family::{Cost, DeviceKind, Family, Op, TestCase};
 use crate::field::{FieldError, Fields};
-use crate::op::{Call, Signature, TensorView, Value as Argument};
+use crate::op::{ArgValue, OpArgs, Signature, TensorView};
 use crate::plan::Plan;
 use crate::redirect::{self, ReadRequest};
 use crate::request::{FamilyFields, Request};
-use crate::stored::Stored;
+use crate::stored::StoredTensors;
 use crate::tensor::{HostTensor, TensorSpec};
 use serde_json::Value;
 use std::fmt;
 use warpline_ir::Target;
 
-/// Several pieces of work, or why there are none.
-pub type Works = Result<Vec<Box<dyn AnyWork>>, FamilyError>;
+/// A list of workloads, or the error that prevented it.
+pub type Workloads = Result<Vec<Box<dyn AnyWorkload>>, FamilyError>;
 
-/// A family without its types.
+/// A type-erased [`Family`].
 pub trait AnyFamily: Send + Sync {
     /// See [`Family::NAME`].
     fn name(&self) -> &'static str;
     /// See [`Family::ABOUT`].
     fn about(&self) -> &'static str;
-    /// The default problem of a place, as JSON.
-    fn default_problem(&self, place: Place) -> Value;
-    /// Describes the fields of its problem, with the defaults of a place, and of its config.
-    fn fields(&self, place: Place) -> FamilyFields;
-    /// The work that a request asks for; where inputs are stored, they may say the rest
-    /// ([`Family::learn`]).
-    fn work(
+    /// Returns the default problem for a device kind, as JSON.
+    fn default_problem(&self, device: DeviceKind) -> Value;
+    /// Describes the fields of the problem, with the defaults for a device kind, and of the config.
+    fn fields(&self, device: DeviceKind) -> FamilyFields;
+    /// Returns the workload of a request. Stored input tensors may determine fields that the
+    /// request does not set ([`Family::complete_from_tensors`]).
+    fn workload(
         &self,
         request: &Request,
-        place: Place,
-        stored: Option<&dyn Stored>,
+        device: DeviceKind,
+        stored: Option<&dyn StoredTensors>,
         target: &Target,
-    ) -> Result<Box<dyn AnyWork>, FamilyError>;
-    /// The work of the default problem.
-    fn default_work(&self, place: Place, target: &Target) -> Result<Box<dyn AnyWork>, FamilyError> {
-        self.work(&Request::default(), place, None, target)
+    ) -> Result<Box<dyn AnyWorkload>, FamilyError>;
+    /// Returns the workload of the default problem.
+    fn default_workload(
+        &self,
+        device: DeviceKind,
+        target: &Target,
+    ) -> Result<Box<dyn AnyWorkload>, FamilyError> {
+        self.workload(&Request::default(), device, None, target)
     }
-    /// The candidates for the problem that a request asks for, best guess first: those that
-    /// agree with every choice the request makes.
-    fn candidates(&self, request: &Request, place: Place, target: &Target) -> Works;
+    /// Returns the candidates for the problem of a request, most promising first. Every candidate
+    /// agrees with the config fields that the request sets.
+    fn candidates(&self, request: &Request, device: DeviceKind, target: &Target) -> Workloads;
     /// See [`Family::cases`].
-    fn cases(&self, target: &Target) -> Vec<Result<Box<dyn AnyWork>, FamilyError>>;
+    fn cases(&self, target: &Target) -> Vec<Result<Box<dyn AnyWorkload>, FamilyError>>;
     /// See [`Family::large_cases`].
-    fn large_cases(&self, target: &Target) -> Vec<Result<Box<dyn AnyWork>, FamilyError>>;
-    /// The suites that it is measured in.
+    fn large_cases(&self, target: &Target) -> Vec<Result<Box<dyn AnyWorkload>, FamilyError>>;
+    /// Returns the names of the benchmark suites of the family.
     fn suites(&self) -> Vec<&'static str>;
-    /// The problems that it is measured at in a suite, with the configs that it selects.
-    fn bench(&self, suite: &str, target: &Target) -> Works;
+    /// Returns the workloads of a benchmark suite, with the configs that the heuristic selects.
+    fn bench(&self, suite: &str, target: &Target) -> Workloads;
     /// See [`Family::ops`].
     fn ops(&self) -> Vec<AnyOp>;
-    /// The problems that it is measured at in every suite, as calls of its ops.
-    fn calls(&self, target: &Target) -> Result<Vec<MeasuredCall>, FamilyError>;
+    /// Returns the benchmark problems of all suites as op calls.
+    fn bench_calls(&self, target: &Target) -> Result<Vec<BenchCall>, FamilyError>;
 }
 
-/// A problem with its config, without its types: something to run.
-pub trait AnyWork: Send + Sync {
-    /// The family's name.
+/// A type-erased [`Workload`]: a problem with its config.
+pub trait AnyWorkload: Send + Sync {
+    /// Returns the name of the family.
     fn family(&self) -> &'static str;
-    /// The problem, as JSON.
+    /// Returns the problem as JSON.
     fn problem(&self) -> Value;
-    /// The config, as JSON.
+    /// Returns the config as JSON.
     fn config(&self) -> Value;
     /// See [`Family::plan`].
     fn plan(&self, target: &Target) -> Result<Plan, FamilyError>;
@@ -82,19 +86,19 @@ pub trait AnyWork: Send + Sync {
     /// See [`Family::reference`].
     fn reference(&self, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64)>>;
     /// See [`Family::period`].
-    fn period(&self) -> Option<Box<dyn AnyWork>> {
+    fn period(&self) -> Option<Box<dyn AnyWorkload>> {
         None
     }
     /// See [`Family::reduced`].
-    fn reduced(&self) -> Option<Box<dyn AnyWork>> {
+    fn reduced(&self) -> Option<Box<dyn AnyWorkload>> {
         None
     }
-    /// The same problem with the family's [baseline](Family::baseline); none
-    /// where this config is the baseline, or the caller's choices exclude it.
-    fn baseline(&self, _: &Target) -> Option<Box<dyn AnyWork>> {
+    /// Returns the same problem with the [baseline](Family::baseline) config; `None` if this config
+    /// is the baseline or the caller's choices exclude it.
+    fn baseline(&self, _: &Target) -> Option<Box<dyn AnyWorkload>> {
         None
     }
-    /// Describes the work to a tuner; none if it is not a family's.
+    /// Returns the data that autotuning needs; `None` if the workload belongs to no family.
     fn tuning(&self) -> Option<Tuning> {
         None
     }
@@ -102,20 +106,20 @@ pub trait AnyWork: Send + Sync {
     fn estimate(&self, _: &Target) -> Option<f64> {
         None
     }
-    /// The same problem with a config that was written down, for it or for
-    /// another problem of its bucket; rejected where the family would not take it.
-    fn with_config(&self, _: &Value, _: &Target) -> Result<Box<dyn AnyWork>, FamilyError> {
-        let text = format!("{} has one config", self.family());
+    /// Returns the same problem with a stored config, tuned for this problem or another one of its
+    /// bucket. Rejects a config that the family does not accept.
+    fn with_config(&self, _: &Value, _: &Target) -> Result<Box<dyn AnyWorkload>, FamilyError> {
+        let text = format!("{} has only one config", self.family());
         Err(FamilyError::Config(text))
     }
-    /// The same problem with every config that may win: the family's own
-    /// selection first, then its candidates that agree with the caller's choices.
-    fn alternatives(&self, _: &Target) -> Works {
+    /// Returns the same problem with every config that autotuning considers: the heuristic's
+    /// selection first, then the candidates that agree with the caller's choices.
+    fn alternatives(&self, _: &Target) -> Workloads {
         Ok(Vec::new())
     }
 }
 
-/// What a tuner needs to know of a family's work.
+/// The data that autotuning needs about a workload.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Tuning {
     /// See [`Family::class`].
@@ -128,19 +132,19 @@ pub struct Tuning {
     pub is_deterministic: bool,
 }
 
-/// A problem of a family, and the config to solve it with.
+/// A problem of a family with its config.
 #[derive(Debug)]
-pub struct Work<F: Family> {
+pub struct Workload<F: Family> {
     /// The problem.
     pub problem: F::Problem,
-    /// What the caller fixed of the config.
+    /// The part of the config that the caller fixed.
     pub choice: F::Choice,
-    /// How it is solved.
+    /// The complete config.
     pub config: F::Config,
 }
 
-impl<F: Family> Work<F> {
-    /// Checks the problem and selects the config.
+impl<F: Family> Workload<F> {
+    /// Checks the problem and the choice, and selects the config.
     pub fn new(
         problem: F::Problem,
         choice: &F::Choice,
@@ -159,7 +163,7 @@ impl<F: Family> Work<F> {
         })
     }
 
-    fn with(&self, problem: F::Problem, config: F::Config) -> Box<dyn AnyWork> {
+    fn with(&self, problem: F::Problem, config: F::Config) -> Box<dyn AnyWorkload> {
         Box::new(Self {
             problem,
             choice: self.choice.clone(),
@@ -167,18 +171,18 @@ impl<F: Family> Work<F> {
         })
     }
 
-    fn with_configs(&self, configs: Vec<F::Config>) -> Vec<Box<dyn AnyWork>> {
-        let work = |config| self.with(self.problem.clone(), config);
-        configs.into_iter().map(work).collect()
+    fn with_configs(&self, configs: Vec<F::Config>) -> Vec<Box<dyn AnyWorkload>> {
+        let workload = |config| self.with(self.problem.clone(), config);
+        configs.into_iter().map(workload).collect()
     }
 }
 
-/// The complete config as JSON.
+/// Returns the complete config as JSON.
 fn config_json<F: Family>(config: &F::Config) -> Value {
     F::Choice::from(config).json()
 }
 
-/// The candidates of a problem that agree with a choice.
+/// Returns the candidates of a problem that agree with a choice.
 fn candidates<F: Family>(
     problem: &F::Problem,
     choice: &F::Choice,
@@ -190,13 +194,14 @@ fn candidates<F: Family>(
     all
 }
 
-/// Does a config have every value that a choice fixes?
+/// Returns whether a config has every value that a choice fixes. Fields that the config does not
+/// have are ignored.
 pub(crate) fn agrees(config: &Value, choice: &Value) -> bool {
     let mut fixed = choice.as_object().into_iter().flatten();
     fixed.all(|(name, value)| config.get(name).is_none_or(|has| has == value))
 }
 
-impl<F: Family> AnyWork for Work<F> {
+impl<F: Family> AnyWorkload for Workload<F> {
     fn family(&self) -> &'static str {
         F::NAME
     }
@@ -224,13 +229,13 @@ impl<F: Family> AnyWork for Work<F> {
     fn reference(&self, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64)>> {
         F::reference(&self.problem, inputs)
     }
-    fn period(&self) -> Option<Box<dyn AnyWork>> {
+    fn period(&self) -> Option<Box<dyn AnyWorkload>> {
         Some(self.with(F::period(&self.problem)?, self.config.clone()))
     }
-    fn reduced(&self) -> Option<Box<dyn AnyWork>> {
+    fn reduced(&self) -> Option<Box<dyn AnyWorkload>> {
         Some(self.with(F::reduced(&self.problem)?, self.config.clone()))
     }
-    fn baseline(&self, target: &Target) -> Option<Box<dyn AnyWork>> {
+    fn baseline(&self, target: &Target) -> Option<Box<dyn AnyWorkload>> {
         let config = F::baseline(&self.problem, &self.choice, target).ok()?;
         (config != self.config).then(|| self.with(self.problem.clone(), config))
     }
@@ -249,9 +254,9 @@ impl<F: Family> AnyWork for Work<F> {
         &self,
         config: &Value,
         target: &Target,
-    ) -> Result<Box<dyn AnyWork>, FamilyError> {
+    ) -> Result<Box<dyn AnyWorkload>, FamilyError> {
         let reject = |why: String| {
-            let text = format!("{} cannot take the config {config}: {why}", F::NAME);
+            let text = format!("{} rejects the config {config}: {why}", F::NAME);
             FamilyError::Config(text)
         };
         let mut stored = F::Choice::default();
@@ -260,14 +265,14 @@ impl<F: Family> AnyWork for Work<F> {
         let json = config_json::<F>(&fitted);
         let mut names = json.as_object().into_iter().flatten();
         if let Some((name, _)) = names.find(|(name, _)| config.get(name).is_none()) {
-            return Err(reject(format!("it has no field {name:?}")));
+            return Err(reject(format!("the field {name:?} is missing")));
         }
         if !agrees(&json, &self.choice.json()) {
-            return Err(reject("it does not agree with the caller's choices".into()));
+            return Err(reject("it contradicts the caller's choices".into()));
         }
         Ok(self.with(self.problem.clone(), fitted))
     }
-    fn alternatives(&self, target: &Target) -> Works {
+    fn alternatives(&self, target: &Target) -> Workloads {
         let mut all = vec![F::config(&self.problem, &self.choice, target)?];
         for config in candidates::<F>(&self.problem, &self.choice, target) {
             if !all.contains(&config) {
@@ -285,34 +290,34 @@ impl<F: Family> AnyFamily for F {
     fn about(&self) -> &'static str {
         F::ABOUT
     }
-    fn default_problem(&self, place: Place) -> Value {
-        F::default_problem(place).json()
+    fn default_problem(&self, device: DeviceKind) -> Value {
+        F::default_problem(device).json()
     }
-    fn fields(&self, place: Place) -> FamilyFields {
-        redirect::fields::<F>(place)
+    fn fields(&self, device: DeviceKind) -> FamilyFields {
+        redirect::fields::<F>(device)
     }
-    fn work(
+    fn workload(
         &self,
         request: &Request,
-        place: Place,
-        stored: Option<&dyn Stored>,
+        device: DeviceKind,
+        stored: Option<&dyn StoredTensors>,
         target: &Target,
-    ) -> Result<Box<dyn AnyWork>, FamilyError> {
-        let task = NewWork {
-            place,
+    ) -> Result<Box<dyn AnyWorkload>, FamilyError> {
+        let task = NewWorkload {
+            device,
             stored,
             target,
         };
-        redirect::read::<F, _>(request, place, &task)
+        redirect::read::<F, _>(request, device, &task)
     }
-    fn candidates(&self, request: &Request, place: Place, target: &Target) -> Works {
-        redirect::read::<F, _>(request, place, &Candidates { place, target })
+    fn candidates(&self, request: &Request, device: DeviceKind, target: &Target) -> Workloads {
+        redirect::read::<F, _>(request, device, &Candidates { device, target })
     }
-    fn cases(&self, target: &Target) -> Vec<Result<Box<dyn AnyWork>, FamilyError>> {
-        works::<F>(F::cases(), target)
+    fn cases(&self, target: &Target) -> Vec<Result<Box<dyn AnyWorkload>, FamilyError>> {
+        workloads::<F>(F::cases(), target)
     }
-    fn large_cases(&self, target: &Target) -> Vec<Result<Box<dyn AnyWork>, FamilyError>> {
-        works::<F>(F::large_cases(), target)
+    fn large_cases(&self, target: &Target) -> Vec<Result<Box<dyn AnyWorkload>, FamilyError>> {
+        workloads::<F>(F::large_cases(), target)
     }
     fn suites(&self) -> Vec<&'static str> {
         let mut names: Vec<_> = F::bench().into_iter().map(|(suite, _)| suite).collect();
@@ -320,98 +325,100 @@ impl<F: Family> AnyFamily for F {
         names.dedup();
         names
     }
-    fn bench(&self, suite: &str, target: &Target) -> Works {
+    fn bench(&self, suite: &str, target: &Target) -> Workloads {
         let of_suite = F::bench().into_iter().filter(|(name, _)| *name == suite);
-        let cases = of_suite.map(|(_, problem)| Case {
+        let cases = of_suite.map(|(_, problem)| TestCase {
             problem,
             choice: F::Choice::default(),
         });
-        works::<F>(cases.collect(), target).into_iter().collect()
+        workloads::<F>(cases.collect(), target)
+            .into_iter()
+            .collect()
     }
     fn ops(&self) -> Vec<AnyOp> {
         F::ops().into_iter().map(AnyOp::new).collect()
     }
-    fn calls(&self, target: &Target) -> Result<Vec<MeasuredCall>, FamilyError> {
+    fn bench_calls(&self, target: &Target) -> Result<Vec<BenchCall>, FamilyError> {
         let ops = F::ops();
         let call = |(suite, problem): (&'static str, F::Problem)| {
-            let op = ops.get(F::op(&problem))?;
+            let op = ops.get(F::bench_op(&problem))?;
             let args = (op.args)(&problem);
-            let work = Work::<F>::new(problem, &F::Choice::default(), target);
-            Some(work.map(|work| MeasuredCall {
+            let work = Workload::<F>::new(problem, &F::Choice::default(), target);
+            Some(work.map(|work| BenchCall {
                 suite,
                 op: op.signature.name,
                 args,
-                work: Box::new(work),
+                workload: Box::new(work),
             }))
         };
         F::bench().into_iter().filter_map(call).collect()
     }
 }
 
-/// Reads a request into work.
-struct NewWork<'a> {
-    place: Place,
-    stored: Option<&'a dyn Stored>,
+/// Converts a request to a workload.
+struct NewWorkload<'a> {
+    device: DeviceKind,
+    stored: Option<&'a dyn StoredTensors>,
     target: &'a Target,
 }
 
-impl ReadRequest for NewWork<'_> {
-    type Output = Box<dyn AnyWork>;
-    fn read<F: Family>(&self, request: &Request) -> Result<Box<dyn AnyWork>, FamilyError> {
-        let (mut problem, choice) = request.read::<F>(self.place)?;
+impl ReadRequest for NewWorkload<'_> {
+    type Output = Box<dyn AnyWorkload>;
+    fn read<F: Family>(&self, request: &Request) -> Result<Box<dyn AnyWorkload>, FamilyError> {
+        let (mut problem, choice) = request.read::<F>(self.device)?;
         if let Some(stored) = self.stored {
-            F::learn(&mut problem, &|name| request.get(name).is_some(), stored)?;
+            F::complete_from_tensors(&mut problem, &|name| request.get(name).is_some(), stored)?;
         }
-        Ok(Box::new(Work::<F>::new(problem, &choice, self.target)?))
+        Ok(Box::new(Workload::<F>::new(problem, &choice, self.target)?))
     }
 }
 
-/// Reads a request into candidates.
+/// Converts a request to candidates.
 struct Candidates<'a> {
-    place: Place,
+    device: DeviceKind,
     target: &'a Target,
 }
 
 impl ReadRequest for Candidates<'_> {
-    type Output = Vec<Box<dyn AnyWork>>;
-    fn read<F: Family>(&self, request: &Request) -> Works {
-        let (problem, choice) = request.read::<F>(self.place)?;
+    type Output = Vec<Box<dyn AnyWorkload>>;
+    fn read<F: Family>(&self, request: &Request) -> Workloads {
+        let (problem, choice) = request.read::<F>(self.device)?;
         F::check(&problem)?;
         let work = |config| {
-            Box::new(Work::<F> {
+            Box::new(Workload::<F> {
                 problem: problem.clone(),
                 choice: choice.clone(),
                 config,
-            }) as Box<dyn AnyWork>
+            }) as Box<dyn AnyWorkload>
         };
         let all = candidates::<F>(&problem, &choice, self.target);
         Ok(all.into_iter().map(work).collect())
     }
 }
 
-/// Rows of a test table as work.
-fn works<F: Family>(
-    cases: Vec<Case<F::Problem, F::Choice>>,
+/// Converts a test table to workloads.
+fn workloads<F: Family>(
+    cases: Vec<TestCase<F::Problem, F::Choice>>,
     target: &Target,
-) -> Vec<Result<Box<dyn AnyWork>, FamilyError>> {
-    let work = |c: Case<F::Problem, F::Choice>| {
-        let work = Work::<F>::new(c.problem, &c.choice, target)?;
-        Ok(Box::new(work) as Box<dyn AnyWork>)
+) -> Vec<Result<Box<dyn AnyWorkload>, FamilyError>> {
+    let work = |c: TestCase<F::Problem, F::Choice>| {
+        let work = Workload::<F>::new(c.problem, &c.choice, target)?;
+        Ok(Box::new(work) as Box<dyn AnyWorkload>)
     };
     cases.into_iter().map(work).collect()
 }
 
-/// What a call comes to: work on the call's tensors.
-type Solve =
-    dyn Fn(&Call<'_>, &Target) -> Result<Option<Box<dyn AnyWork>>, FamilyError> + Send + Sync;
+/// Converts a call to a workload; `None` if all outputs are empty.
+type BuildWorkload =
+    dyn Fn(&OpArgs<'_>, &Target) -> Result<Option<Box<dyn AnyWorkload>>, FamilyError> + Send + Sync;
 
-/// An op without the types of its family.
+/// A type-erased op.
 pub struct AnyOp {
-    /// What callers see of it.
+    /// The name, parameters and outputs.
     pub signature: Signature,
-    /// The family's name.
+    /// The name of the family.
     pub family: &'static str,
-    solve: Box<Solve>,
+    build: Box<BuildWorkload>,
 }
 
 impl fmt::Debug for AnyOp {
@@ -429,45 +436,48 @@ impl AnyOp {
         Self {
             signature: op.signature,
             family: F::NAME,
-            solve: Box::new(move |call, target| {
+            build: Box::new(move |call, target| {
                 let (problem, choice) = problem(call)?;
                 if call.outs.iter().all(|out| out.elements() == 0) {
                     return Ok(None);
                 }
-                let work = Work::<F>::new(problem, &choice, target);
+                let work = Workload::<F>::new(problem, &choice, target);
                 Ok(Some(Box::new(work.map_err(|e| named(name, e))?)))
             }),
         }
     }
 
-    /// The work that a call asks for; none where nothing comes out.
+    /// Returns the workload of a call; `None` if all outputs are empty.
     ///
-    /// The plan's inputs are the tensors that are given, in the order of the
-    /// parameters, and its outputs those of the call. Lists of integers have
-    /// their place among the inputs too, and no kernel reads them.
-    pub fn solve(
+    /// The plan's inputs are the tensor arguments in the order of the parameters; its outputs are
+    /// those of the call. A list of integers also occupies an input, but no kernel reads it.
+    pub fn workload(
         &self,
-        args: &[Argument],
+        args: &[ArgValue],
         outs: &[TensorView],
         target: &Target,
-    ) -> Result<Option<Box<dyn AnyWork>>, FamilyError> {
-        let call = Call::new(&self.signature, args, outs)?;
-        (self.solve)(&call, target)
+    ) -> Result<Option<Box<dyn AnyWorkload>>, FamilyError> {
+        let call = OpArgs::new(&self.signature, args, outs)?;
+        (self.build)(&call, target)
     }
 
-    /// Refuses outputs that share memory with an input or with each other:
-    /// what must hold of every call anew, as addresses change.
-    pub fn apart(&self, args: &[Argument], outs: &[TensorView]) -> Result<(), FamilyError> {
-        Call {
+    /// Rejects outputs that share memory with an input or with each other. Every call must check
+    /// this, because addresses change between calls.
+    pub fn check_aliasing(
+        &self,
+        args: &[ArgValue],
+        outs: &[TensorView],
+    ) -> Result<(), FamilyError> {
+        OpArgs {
             signature: &self.signature,
             args,
             outs,
         }
-        .apart()
+        .check_aliasing()
     }
 }
 
-/// What a family refuses, with the op's name before it.
+/// Prefixes an error of the family with the name of the op.
 fn named(op: &str, error: FamilyError) -> FamilyError {
     match error {
         FamilyError::Problem(text) => FamilyError::Problem(format!("{op}: {text}")),
@@ -476,16 +486,16 @@ fn named(op: &str, error: FamilyError) -> FamilyError {
     }
 }
 
-/// A call that benchmarks make.
-pub struct MeasuredCall {
+/// An op call of a benchmark.
+pub struct BenchCall {
     /// The suite.
     pub suite: &'static str,
     /// The op's name.
     pub op: &'static str,
-    /// Its arguments, in the order of the parameters.
-    pub args: Vec<Argument>,
-    /// The work behind it: problem and cost.
-    pub work: Box<dyn AnyWork>,
+    /// The arguments, in the order of the parameters.
+    pub args: Vec<ArgValue>,
+    /// The workload, which has the problem and the cost.
+    pub workload: Box<dyn AnyWorkload>,
 }
 
 #[cfg(test)]
@@ -494,10 +504,10 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_is_fixed_and_unknown_to_the_config_excludes_nothing() {
-        let config = json!({ "form": "a", "stages": 3 });
+    fn a_fixed_field_that_the_config_lacks_excludes_nothing() {
+        let config = json!({ "schedule": "a", "stages": 3 });
         assert!(agrees(&config, &json!({ "other": 7 })));
-        assert!(agrees(&config, &json!({ "form": "a" })));
-        assert!(!agrees(&config, &json!({ "form": "a", "stages": 2 })));
+        assert!(agrees(&config, &json!({ "schedule": "a" })));
+        assert!(!agrees(&config, &json!({ "schedule": "a", "stages": 2 })));
     }
 }

@@ -1,34 +1,34 @@
-//! What a family refuses.
+//! Errors of families.
 
-use warpline_check::Refusals;
+use warpline_check::Diagnostics;
 use warpline_ir::BuildErrors;
 
-/// Why a problem or a config cannot be served.
+/// The reason why a family rejects a problem, a config or a plan.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FamilyError {
     /// The problem breaks a rule of the family.
     #[error("{0}")]
     Problem(String),
-    /// The config breaks a rule of the family or the machine.
+    /// The config breaks a rule of the family or of the target.
     #[error("{0}")]
     Config(String),
-    /// Stored tensors are not those that the problem asks for, or cannot be read.
+    /// A stored tensor does not match the problem or cannot be read.
     #[error("{0}")]
     Data(String),
-    /// A step omits an argument of its kernel, or passes an unknown or mistyped one: a bug in the family.
+    /// A launch step omits an argument or passes an unknown or mistyped one: a bug in the family.
     #[error("{0}")]
     Plan(String),
-    /// The kernel could not be built: a bug of the family.
+    /// The kernel could not be built: a bug in the family.
     #[error(transparent)]
     Build(#[from] BuildErrors),
-    /// The checker refused the kernel.
+    /// The checker did not prove the kernel.
     #[error(transparent)]
-    Refused(#[from] Refusals),
+    NotProved(#[from] Diagnostics),
 }
 
 impl FamilyError {
-    /// A stable code, for tools.
+    /// Returns a stable code for tools.
     pub fn code(&self) -> &'static str {
         match self {
             FamilyError::Problem(_) => "bad-problem",
@@ -36,7 +36,7 @@ impl FamilyError {
             FamilyError::Data(_) => "bad-data",
             FamilyError::Plan(_) => "bad-plan",
             FamilyError::Build(_) => "build-failed",
-            FamilyError::Refused(_) => "refused",
+            FamilyError::NotProved(_) => "not-proved",
         }
     }
 }

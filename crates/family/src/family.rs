@@ -1,30 +1,29 @@
-//! What a kernel family states of itself, and how tools read it.
+//! The [`Family`] trait, which the author of a kernel family implements.
 //!
-//! An author implements [`Family`] on plain structs;
-//! [`AnyFamily`](crate::AnyFamily) and [`AnyWork`](crate::AnyWork) are the same
-//! without the types, for code that iterates.
+//! [`AnyFamily`](crate::AnyFamily) and [`AnyWorkload`](crate::AnyWorkload) are its type-erased
+//! counterparts, for code that iterates over families.
 
 use crate::bucket::Bucket;
 use crate::error::FamilyError;
-use crate::field::{Fields, Word};
-use crate::op::{Call, Signature, Value};
+use crate::field::{Fields, Keyword};
+use crate::op::{ArgValue, OpArgs, Signature};
 use crate::plan::Plan;
-use crate::stored::{Asked, Stored};
+use crate::stored::{IsOptionSet, StoredTensors};
 use crate::tensor::{HostTensor, TensorSpec};
 use serde::Serialize;
 use std::fmt::Debug;
 use warpline_ir::Target;
 
-/// Where a problem is to be solved: default sizes differ by orders of magnitude.
+/// The kind of device that runs a problem. Default sizes differ by orders of magnitude.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Place {
-    /// On the CPU simulator.
+pub enum DeviceKind {
+    /// The CPU simulator.
     Cpu,
-    /// On a GPU.
+    /// A GPU.
     Gpu,
 }
 
-/// What a problem costs at least.
+/// The minimum cost of a problem.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Cost {
     /// Floating-point operations.
@@ -34,7 +33,7 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// Returns the cost of `flops` operations that move every tensor once.
+    /// Returns the cost of `flops` operations and of moving every tensor once.
     pub fn once(flops: f64, tensors: &[TensorSpec]) -> Self {
         let bytes: usize = tensors.iter().map(TensorSpec::bytes).sum();
         Self {
@@ -44,44 +43,45 @@ impl Cost {
     }
 }
 
-/// A kernel family.
+/// A kernel family: all kernels of one computation.
 ///
-/// Flags, JSON, cache keys and test names follow from the [fields](crate::field) of two structs:
-/// `Problem` is class and extents; `Choice` is the part of the config that the caller fixes, every
-/// field optional.
+/// Flags, JSON, cache keys and test names are derived from the [fields](crate::field) of two
+/// structs. `Problem` holds the class and the extents. `Choice` holds the part of the config that
+/// the caller fixes; all its fields are optional.
 pub trait Family: Send + Sync + 'static {
     /// The problem: class (compiled in) and extents (launch parameters).
     type Problem: Fields + PartialEq;
-    /// What the caller fixes of the config; the rest is chosen.
+    /// The part of the config that the caller fixes; the heuristic selects the rest.
     type Choice: Fields + Default + for<'a> From<&'a Self::Config>;
-    /// A complete config. As a choice it fixes every field, which is how it is written down.
+    /// A complete config. It is stored as a `Choice` that fixes every field.
     type Config: Clone + Debug + PartialEq + Send + Sync;
 
     /// The family's name: `vector-add`.
     const NAME: &'static str;
-    /// What it computes, in one line.
+    /// A one-line description of the computation.
     const ABOUT: &'static str;
 
-    /// The problem to run when none is given; flags replace fields of it.
-    fn default_problem(place: Place) -> Self::Problem;
-    /// Names the families that requests to this one are meant for, by the value of a field:
-    /// `to.family::<Other>("dtype", word)`. Tools offer the fields of both under this family.
+    /// Returns the default problem; the caller's flags override its fields.
+    fn default_problem(device: DeviceKind) -> Self::Problem;
+    /// Redirects requests with a given field value to another family:
+    /// `to.family::<Other>("dtype", keyword)`. Tools then offer the fields of both families under
+    /// this family's name.
     fn redirects(_: &mut impl Redirects) {}
-    /// Rejects a problem that the family does not serve; by default none.
+    /// Rejects a problem that the family does not support. The default accepts every problem.
     fn check(_: &Self::Problem) -> Result<(), FamilyError> {
         Ok(())
     }
-    /// The config for a problem, with the caller's choices in it.
+    /// Returns the config that the heuristic selects, with the caller's choices applied.
     fn config(
         problem: &Self::Problem,
         choice: &Self::Choice,
         target: &Target,
     ) -> Result<Self::Config, FamilyError>;
-    /// The config of the family's baseline schedule, with the caller's choices
-    /// in it. The checker proves it for every problem of the family, so a call
-    /// takes it where the selected config is undecided.
+    /// Returns the config of the baseline schedule, with the caller's choices applied.
     ///
-    /// By default the selected config: a family of one schedule has no other.
+    /// The checker must prove the baseline for every problem of the family. A call uses it when
+    /// the checker cannot decide the selected config. The default is the selected config, which
+    /// suits a family with one schedule.
     fn baseline(
         problem: &Self::Problem,
         choice: &Self::Choice,
@@ -89,12 +89,13 @@ pub trait Family: Send + Sync + 'static {
     ) -> Result<Self::Config, FamilyError> {
         Self::config(problem, choice, target)
     }
-    /// Choices that may win, best guess first; by default one, which fixes nothing.
+    /// Returns the choices that autotuning completes to candidates, most promising first. The
+    /// default is one choice that fixes nothing.
     fn choices(_: &Self::Problem) -> Vec<Self::Choice> {
         vec![Self::Choice::default()]
     }
-    /// Legal configs, best guess first, at most 48; by default those of the
-    /// [`choices`](Self::choices), each once.
+    /// Returns the candidates for autotuning: at most 48 legal configs, most promising first. The
+    /// default completes the [`choices`](Self::choices) and drops duplicates.
     fn candidates(problem: &Self::Problem, target: &Target) -> Vec<Self::Config> {
         let mut all = Vec::new();
         for choice in Self::choices(problem) {
@@ -103,70 +104,73 @@ pub trait Family: Send + Sync + 'static {
         }
         all
     }
-    /// The kernels that solve the problem.
+    /// Returns the launches that solve the problem.
     fn plan(
         problem: &Self::Problem,
         config: &Self::Config,
         target: &Target,
     ) -> Result<Plan, FamilyError>;
-    /// The tensors that go in, in the order of [`Buffer::Input`](crate::Buffer::Input).
+    /// Returns the input tensors, in the order of [`Buffer::Input`](crate::Buffer::Input).
     fn inputs(problem: &Self::Problem) -> Vec<TensorSpec>;
-    /// The tensors that come out, in the order of [`Buffer::Output`](crate::Buffer::Output).
+    /// Returns the output tensors, in the order of [`Buffer::Output`](crate::Buffer::Output).
     fn outputs(problem: &Self::Problem) -> Vec<TensorSpec>;
-    /// The inputs with values drawn from a seed; by default from N(0, 1).
+    /// Draws random inputs from a seed. The default draws from N(0, 1).
     fn draw(problem: &Self::Problem, seed: u64) -> Vec<HostTensor> {
         HostTensor::draw_normal(Self::inputs(problem), seed)
     }
-    /// Floating-point operations; by default none are counted.
+    /// Returns the number of floating-point operations. The default is 0.
     fn flops(_: &Self::Problem) -> f64 {
         0.0
     }
-    /// The minimum cost; by default [`flops`](Self::flops) operations, and every tensor moved once.
+    /// Returns the minimum cost. The default is [`flops`](Self::flops) operations and moving every
+    /// tensor once.
     fn cost(problem: &Self::Problem) -> Cost {
         let tensors = [Self::inputs(problem), Self::outputs(problem)].concat();
         Cost::once(Self::flops(problem), &tensors)
     }
-    /// The float64 reference from the rounded inputs: for each output, every value and its error bound.
+    /// Computes the float64 reference from the rounded inputs: the value and the tolerance of every
+    /// element of every output.
     fn reference(problem: &Self::Problem, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64)>>;
-    /// The test table: small problems that reach every path.
-    fn cases() -> Vec<Case<Self::Problem, Self::Choice>>;
-    /// The problems it is measured at, each with the suite it belongs to: `("memory", …)`.
+    /// Returns the test table: small problems that cover every code path.
+    fn cases() -> Vec<TestCase<Self::Problem, Self::Choice>>;
+    /// Returns the benchmark problems, each with its suite: `("memory", …)`.
     fn bench() -> Vec<(&'static str, Self::Problem)> {
         Vec::new()
     }
-    /// The small problem of the same class that a large one repeats, for inputs that take long
-    /// to draw and outputs that take long to compare; none where there is no such.
+    /// Returns a small problem of the same class whose tensors, repeated, form the tensors of
+    /// `problem`; `None` if there is none. Benchmarks use it because drawing large inputs and
+    /// comparing large outputs takes long.
     ///
-    /// Each tensor of the large problem is the small one's over and over, cut off
-    /// at its end: rows that are computed alone repeat, and weights are the same in both.
+    /// Each tensor of the large problem repeats the small one's and is cut off at its end. This
+    /// holds if rows are independent and both problems use the same weights.
     fn period(_: &Self::Problem) -> Option<Self::Problem> {
         None
     }
-    /// A small problem of the same class, which a config of this one solves as
-    /// well; none where it is small itself.
+    /// Returns a small problem of the same class that the same config solves; `None` if `problem`
+    /// is already small.
     fn reduced(problem: &Self::Problem) -> Option<Self::Problem> {
         Self::period(problem)
     }
-    /// Which of its ops asks for a problem that is measured.
-    fn op(_: &Self::Problem) -> usize {
+    /// Returns the index of the op that benchmarks call for this problem.
+    fn bench_op(_: &Self::Problem) -> usize {
         0
     }
-    /// More of the test table, which the simulator has no time for.
-    fn large_cases() -> Vec<Case<Self::Problem, Self::Choice>> {
+    /// Returns the test cases that are too large for the simulator.
+    fn large_cases() -> Vec<TestCase<Self::Problem, Self::Choice>> {
         Vec::new()
     }
-    /// What decides which configs are good beside the extents, as JSON: types,
-    /// layouts, alignment. The whole problem, unless [`bucket`](Self::bucket) covers the rest.
+    /// Returns the class as JSON: types, layouts and alignment. A tuned config is valid for one
+    /// class. The default is the whole problem; narrow it if [`bucket`](Self::bucket) covers the
+    /// extents.
     fn class(problem: &Self::Problem) -> serde_json::Value {
         problem.json()
     }
-    /// Which problems of the class share a tuned config, and by what rule.
+    /// Returns the bucket of the problem: the extents that share a tuned config.
     fn bucket(_: &Self::Problem) -> Bucket {
         Bucket::exact()
     }
-    /// The config for this problem that was written down for it or for another problem of its
-    /// bucket: the family completes `stored` for this problem's extents, with the caller's choices
-    /// in it. What follows from extents, as a grid does, is settled anew.
+    /// Adapts a stored config of this bucket to this problem, with the caller's choices applied.
+    /// Parameters that depend on the extents, such as the grid, are computed again.
     fn fit(
         problem: &Self::Problem,
         choice: &Self::Choice,
@@ -181,22 +185,26 @@ pub trait Family: Send + Sync + 'static {
             FamilyError::Config(text)
         })
     }
-    /// Does a config give the same bits in every run?
+    /// Returns whether a config produces the same bits in every run.
     fn is_deterministic(_: &Self::Config) -> bool {
         true
     }
-    /// Seconds that a config takes by the family's model; none where there is
-    /// no model, and the order of the candidates ranks them.
+    /// Estimates the run time of a config in seconds with the family's model; `None` without a
+    /// model. Candidates without an estimate keep their order.
     fn estimate(_: &Self::Problem, _: &Self::Config, _: &Target) -> Option<f64> {
         None
     }
-    /// Takes over what stored tensors say of the problem, where no option says
-    /// it. What both say must agree.
-    fn learn(_: &mut Self::Problem, _: Asked<'_>, _: &dyn Stored) -> Result<(), FamilyError> {
+    /// Sets the fields of the problem that stored tensors determine, such as extents. Rejects
+    /// tensors that contradict an option.
+    fn complete_from_tensors(
+        _: &mut Self::Problem,
+        _: IsOptionSet<'_>,
+        _: &dyn StoredTensors,
+    ) -> Result<(), FamilyError> {
         Ok(())
     }
-    /// The functions that it serves: in Python, in torch, from Rust. Its
-    /// problems are measured as calls of the first.
+    /// Returns the ops that the family serves in Python, torch and Rust. Benchmarks call the op
+    /// that [`bench_op`](Self::bench_op) names.
     fn ops() -> Vec<Op<Self>>
     where
         Self: Sized,
@@ -205,38 +213,38 @@ pub trait Family: Send + Sync + 'static {
     }
 }
 
-/// Takes the families that requests to another one are meant for: see [`Family::redirects`].
+/// Collects the redirects of a family: see [`Family::redirects`].
 pub trait Redirects {
-    /// Requests that give `field` the value `word` are meant for the family `F`.
-    fn family<F: Family>(&mut self, field: &'static str, word: Word);
+    /// Redirects requests that set `field` to `keyword` to the family `F`.
+    fn family<F: Family>(&mut self, field: &'static str, keyword: Keyword);
 }
 
-/// The problem that a call asks for, and the config choices that it makes.
-pub type AskedOf<F> = Result<(<F as Family>::Problem, <F as Family>::Choice), FamilyError>;
+/// The problem of an op call and the config choices that the call fixes.
+pub type ProblemAndChoice<F> = Result<(<F as Family>::Problem, <F as Family>::Choice), FamilyError>;
 
 /// An op of a family.
 pub struct Op<F: Family> {
-    /// What callers see of it.
+    /// The name, parameters and outputs.
     pub signature: Signature,
-    /// The problem that a call asks, and what the call fixes of the config:
-    /// addresses that are not on 16 bytes exclude vectors.
-    pub problem: fn(&Call<'_>) -> AskedOf<F>,
-    /// The arguments that ask a problem, in the order of the parameters, for
-    /// benchmarks; tensors have no address.
-    pub args: fn(&F::Problem) -> Vec<Value>,
+    /// Converts a call to a problem and a choice. The call may fix config fields: addresses that
+    /// are not 16-byte aligned exclude vector accesses.
+    pub problem: fn(&OpArgs<'_>) -> ProblemAndChoice<F>,
+    /// Returns the arguments that request a problem, in the order of the parameters, for
+    /// benchmarks. Tensors have no address.
+    pub args: fn(&F::Problem) -> Vec<ArgValue>,
 }
 
 /// A row of a test table.
 #[derive(Clone, Debug)]
-pub struct Case<P, C> {
+pub struct TestCase<P, C> {
     /// The problem.
     pub problem: P,
-    /// What is fixed of the config.
+    /// The fixed part of the config.
     pub choice: C,
 }
 
-impl<P, C> Case<P, C> {
-    /// Returns a row with a complete config.
+impl<P, C> TestCase<P, C> {
+    /// Returns a test case with a complete config.
     pub fn new<F>(problem: P, config: &F) -> Self
     where
         C: for<'a> From<&'a F>,
@@ -246,13 +254,13 @@ impl<P, C> Case<P, C> {
     }
 }
 
-/// The trip counts that reach every state of a ring of `stages` slots: none, one, around one
-/// pass over the slots, and more than two passes.
+/// Returns trip counts that reach every state of a ring with `stages` stages: none, one, around
+/// one pass over the stages, and more than two passes.
 ///
 /// ```
-/// assert_eq!(warpline_family::trips(3), [0, 1, 2, 3, 4, 7]);
+/// assert_eq!(warpline_family::trip_counts(3), [0, 1, 2, 3, 4, 7]);
 /// ```
-pub fn trips(stages: u32) -> [u32; 6] {
+pub fn trip_counts(stages: u32) -> [u32; 6] {
     let s = stages;
     [0, 1, s.saturating_sub(1), s, s + 1, 2 * s + 1]
 }

@@ -1,22 +1,22 @@
-//! Fields of problems and configs, described once.
+//! Descriptions of the fields of problems and configs.
 //!
 //! An author lists the fields of a problem or a config with [`fields!`](crate::fields),
-//! [`config!`](crate::config) and [`words!`](crate::words): name, help, type, unit, default, legal
-//! values. The command line, JSON, the cache key of the tuner, Python and the documentation read
-//! that list.
+//! [`config!`](crate::config) and [`keywords!`](crate::keywords): name, help, type, unit, default, legal
+//! values. The command line, JSON, the cache key of autotuning, Python and the documentation are
+//! derived from that list.
 //!
 //! ```
 //! use warpline_family::field::Fields;
-//! use warpline_family::{fields, words};
+//! use warpline_family::{fields, keywords};
 //!
-//! words! {
-//!     /// How rows follow each other in memory.
+//! keywords! {
+//!     /// The memory layout of rows.
 //!     #[derive(Default)]
 //!     pub enum Layout {
-//!         /// Without gaps
+//!         /// Without padding
 //!         #[default]
 //!         Dense = "dense",
-//!         /// With a gap behind each row
+//!         /// With padding after each row
 //!         Padded = "padded" | "strided",
 //!     }
 //! }
@@ -27,7 +27,7 @@
 //!         pub rows: u32 where multiple_of(3),
 //!         /// Bytes of a row
 //!         pub pitch: Option<u64> [BYTES] = None,
-//!         /// How rows follow each other
+//!         /// The memory layout of rows
 //!         pub layout: Layout = Layout::Dense,
 //!     }
 //! }
@@ -38,7 +38,7 @@
 //! assert_eq!(problem.json(), serde_json::json!({ "rows": 3, "layout": "padded" }));
 //! assert_eq!(Problem::fields()[1].flag(), "--pitch");
 //! let error = problem.set("rows", "4").unwrap_err();
-//! assert_eq!(error.to_string(), "--rows is a multiple of 3, not 4");
+//! assert_eq!(error.to_string(), "--rows must be a multiple of 3, not 4");
 //! ```
 
 use crate::error::FamilyError;
@@ -47,23 +47,22 @@ use serde_json::{Map, Value};
 use std::fmt::{self, Debug};
 use std::num::{IntErrorKind, ParseIntError};
 
-/// One field, as tools see it.
+/// The description of one field.
 #[derive(Clone, Debug, Serialize)]
 pub struct Field {
     /// The name in Rust, JSON and Python: `tile_m`.
     pub name: &'static str,
-    /// One sentence, without a full stop.
+    /// The help text: one sentence without a full stop.
     pub help: String,
-    /// The values that it takes.
-    pub kind: Kind,
-    /// Its value unless a caller says otherwise; none if there is no such value, or if it depends
-    /// on other fields.
+    /// The accepted values.
+    pub kind: FieldKind,
+    /// The default value; `None` if there is none or it depends on other fields.
     pub default: Option<Value>,
-    /// The flag that a caller must give beside it, if there is one: `--dtype nvfp4`.
+    /// The flag that the field requires, if any: `--dtype nvfp4`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requires: Option<String>,
-    /// The values that are legal, where not all of the type are.
-    pub rule: Option<Rule>,
+    /// The rule that restricts the values of the type, if any.
+    pub rule: Option<FieldRule>,
     #[serde(skip)]
     read: fn(&str) -> Result<Value, String>,
 }
@@ -72,10 +71,10 @@ impl Field {
     /// Describes a field of type `T`.
     pub fn of<T: FieldValue>(name: &'static str, help: &str, unit: Option<&'static str>) -> Self {
         let mut kind = T::kind();
-        if let (Kind::Number { unit: usual }, Some(unit)) = (&mut kind, unit) {
+        if let (FieldKind::Number { unit: usual }, Some(unit)) = (&mut kind, unit) {
             *usual = unit;
         }
-        // Doc comments start with a space, and continue on the next line with one.
+        // A doc comment has a leading space on every line.
         let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
         Self {
             name,
@@ -88,11 +87,11 @@ impl Field {
         }
     }
 
-    /// Rejects a value that the field does not take; the error says what a value is.
+    /// Rejects a value that the field does not accept. The error describes an accepted value.
     pub fn check(&self, text: &str) -> Result<(), String> {
         match &self.kind {
-            Kind::Words(words) if words.iter().any(|word| word.is(text)) => Ok(()),
-            Kind::Words(_) => Err(one_of(&self.kind)),
+            FieldKind::Keywords(all) if all.iter().any(|keyword| keyword.matches(text)) => Ok(()),
+            FieldKind::Keywords(_) => Err(one_of(&self.kind)),
             _ => {
                 let value = (self.read)(text)?;
                 self.rule.map_or(Ok(()), |rule| rule.check(&value))
@@ -100,137 +99,138 @@ impl Field {
         }
     }
 
-    /// The name on the command line: `--tile-m`.
+    /// Returns the command-line flag: `--tile-m`.
     pub fn flag(&self) -> String {
         format!("--{}", self.name.replace('_', "-"))
     }
 }
 
-/// The values that a field takes.
+/// The kind of values that a field accepts.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
-    /// A number or another text, whose unit stands for it in help: `COUNT`.
+pub enum FieldKind {
+    /// A number or other free text. Help shows its unit: `COUNT`.
     Number {
         /// The unit.
         unit: &'static str,
     },
     /// `true` or `false`.
     Flag,
-    /// One of some words.
-    Words(Vec<Word>),
+    /// One of a set of keywords.
+    Keywords(Vec<Keyword>),
 }
 
-/// Which numbers a field takes, declared behind its type: `pub cols: u32 where multiple_of(4)`.
+/// A restriction of a numeric field, declared after its type:
+/// `pub cols: u32 where multiple_of(4)`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Rule {
-    /// No number below this one.
+pub enum FieldRule {
+    /// The number must be at least this.
     AtLeast(u64),
-    /// No number above this one.
+    /// The number must be at most this.
     AtMost(u64),
-    /// Multiples of a number that is not 0.
+    /// The number must be a multiple of this, which is not 0.
     MultipleOf(u64),
 }
 
-impl Rule {
-    /// Allows no number below `n`.
+impl FieldRule {
+    /// Requires at least `n`.
     pub const fn at_least(n: u64) -> Self {
-        Rule::AtLeast(n)
+        FieldRule::AtLeast(n)
     }
 
-    /// Allows no number above `n`.
+    /// Requires at most `n`.
     pub const fn at_most(n: u64) -> Self {
-        Rule::AtMost(n)
+        FieldRule::AtMost(n)
     }
 
-    /// Allows multiples of `n`.
+    /// Requires a multiple of `n`.
     pub const fn multiple_of(n: u64) -> Self {
-        Rule::MultipleOf(n)
+        FieldRule::MultipleOf(n)
     }
 
-    /// Rejects a number of a problem that is not legal; `what` names the number.
+    /// Rejects a number of a problem that breaks the rule; `what` names the number.
     ///
     /// ```
-    /// use warpline_family::field::Rule;
-    /// let error = Rule::at_most(9).check_problem("--rows times --cols", 12).unwrap_err();
+    /// use warpline_family::field::FieldRule;
+    /// let error = FieldRule::at_most(9).check_problem("--rows times --cols", 12).unwrap_err();
     /// assert_eq!(
     ///     error.to_string(),
-    ///     "--rows times --cols is a whole number of at most 9, not 12"
+    ///     "--rows times --cols must be a whole number of at most 9, not 12"
     /// );
     /// ```
     pub fn check_problem(self, what: &str, number: u64) -> Result<(), FamilyError> {
-        let rejected = |rule| FamilyError::Problem(format!("{what} is {rule}, not {number}"));
+        let rejected = |rule| FamilyError::Problem(format!("{what} must be {rule}, not {number}"));
         self.check(&number.into()).map_err(rejected)
     }
 
-    /// Rejects a number that is not legal; the error says what a value is. A value that is not
-    /// given is legal.
+    /// Rejects a number that breaks the rule. The error describes a legal value. An unset value is
+    /// legal.
     pub fn check(self, value: &Value) -> Result<(), String> {
         let is_legal = value.as_u64().is_none_or(|x| match self {
-            Rule::AtLeast(n) => x >= n,
-            Rule::AtMost(n) => x <= n,
-            Rule::MultipleOf(n) => x.is_multiple_of(n),
+            FieldRule::AtLeast(n) => x >= n,
+            FieldRule::AtMost(n) => x <= n,
+            FieldRule::MultipleOf(n) => x.is_multiple_of(n),
         });
         match (is_legal, self) {
             (true, _) => Ok(()),
-            (_, Rule::MultipleOf(_)) => Err(format!("a {self}")),
+            (_, FieldRule::MultipleOf(_)) => Err(format!("a {self}")),
             _ => Err(format!("a whole number of {self}")),
         }
     }
 }
 
-impl fmt::Display for Rule {
+impl fmt::Display for FieldRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Rule::AtLeast(n) => write!(f, "at least {n}"),
-            Rule::AtMost(n) => write!(f, "at most {n}"),
-            Rule::MultipleOf(n) => write!(f, "multiple of {n}"),
+            FieldRule::AtLeast(n) => write!(f, "at least {n}"),
+            FieldRule::AtMost(n) => write!(f, "at most {n}"),
+            FieldRule::MultipleOf(n) => write!(f, "multiple of {n}"),
         }
     }
 }
 
-/// A word that a field takes.
+/// A keyword that a field accepts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-pub struct Word {
-    /// The word.
+pub struct Keyword {
+    /// The keyword.
     pub name: &'static str,
     /// Other spellings.
     pub aliases: &'static [&'static str],
-    /// What it means, in one sentence.
+    /// The help text: one sentence.
     pub help: &'static str,
 }
 
-impl Word {
-    /// Is it spelled so?
-    pub fn is(&self, text: &str) -> bool {
+impl Keyword {
+    /// Returns whether the text is the keyword or an alias.
+    pub fn matches(&self, text: &str) -> bool {
         self.name == text || self.aliases.contains(&text)
     }
 }
 
-/// The words of a kind as one phrase: `nk or kn`.
+/// Formats the keywords of a kind as a phrase: `nk or kn`.
 #[doc(hidden)]
-pub fn one_of(kind: &Kind) -> String {
-    let Kind::Words(words) = kind else {
+pub fn one_of(kind: &FieldKind) -> String {
+    let FieldKind::Keywords(keywords) = kind else {
         return "a value".to_owned();
     };
-    let words: Vec<_> = words.iter().map(|word| word.name).collect();
-    match &words[..] {
-        [] => "a word".to_owned(),
+    let names: Vec<_> = keywords.iter().map(|keyword| keyword.name).collect();
+    match &names[..] {
+        [] => "a keyword".to_owned(),
         [one] => (*one).to_owned(),
         [first @ .., last] => format!("{} or {last}", first.join(", ")),
     }
 }
 
-/// A type that fields have.
+/// A type that a field can have.
 pub trait FieldValue: Clone + PartialEq + Debug + Send + Sync + 'static {
-    /// The values of the type.
-    fn kind() -> Kind;
-    /// Reads a value as a person writes it; an error says what a value is: `a whole number`.
+    /// Returns the kind of the type's values.
+    fn kind() -> FieldKind;
+    /// Parses a value from text. The error describes an accepted value: `a whole number`.
     fn read(text: &str) -> Result<Self, String>;
-    /// The value as JSON; `null` says that a field is not given.
+    /// Returns the value as JSON; `null` if the field is not set.
     fn json(&self) -> Value;
-    /// Returns this value, or `base` if the field is not given.
+    /// Returns this value, or `base` if the field is not set.
     fn or(&self, _base: &Self) -> Self {
         self.clone()
     }
@@ -239,8 +239,8 @@ pub trait FieldValue: Clone + PartialEq + Debug + Send + Sync + 'static {
 macro_rules! integers {
     ($($int:ty)*) => {$(
         impl FieldValue for $int {
-            fn kind() -> Kind {
-                Kind::Number { unit: "COUNT" }
+            fn kind() -> FieldKind {
+                FieldKind::Number { unit: "COUNT" }
             }
             fn read(text: &str) -> Result<Self, String> {
                 text.parse().map_err(|e: ParseIntError| match e.kind() {
@@ -262,8 +262,8 @@ integers!(u32 u64 i64);
 macro_rules! numbers {
     ($($float:ty)*) => {$(
         impl FieldValue for $float {
-            fn kind() -> Kind {
-                Kind::Number { unit: "NUMBER" }
+            fn kind() -> FieldKind {
+                FieldKind::Number { unit: "NUMBER" }
             }
             fn read(text: &str) -> Result<Self, String> {
                 text.parse().map_err(|_| "a number".to_owned())
@@ -277,8 +277,8 @@ macro_rules! numbers {
 numbers!(f32 f64);
 
 impl FieldValue for bool {
-    fn kind() -> Kind {
-        Kind::Flag
+    fn kind() -> FieldKind {
+        FieldKind::Flag
     }
     fn read(text: &str) -> Result<Self, String> {
         text.parse().map_err(|_| "true or false".to_owned())
@@ -289,7 +289,7 @@ impl FieldValue for bool {
 }
 
 impl<T: FieldValue> FieldValue for Option<T> {
-    fn kind() -> Kind {
+    fn kind() -> FieldKind {
         T::kind()
     }
     fn read(text: &str) -> Result<Self, String> {
@@ -303,21 +303,21 @@ impl<T: FieldValue> FieldValue for Option<T> {
     }
 }
 
-/// A struct whose fields are described.
+/// A struct with described fields; [`fields!`](crate::fields) implements it.
 pub trait Fields: Clone + Debug + Send + Sync + 'static {
     /// Describes the fields, in order.
     fn fields() -> Vec<Field>;
-    /// Reads a value into a field, as a person writes it.
+    /// Parses a value and sets a field to it.
     fn set(&mut self, name: &str, text: &str) -> Result<(), FieldError>;
-    /// Rejects a field whose value its [rule](Rule) excludes.
+    /// Rejects a field whose value breaks its [rule](FieldRule).
     fn check(&self) -> Result<(), FieldError>;
-    /// The values by name. Fields that have their declared default are left out, and so are
-    /// fields that are not given.
+    /// Returns the values by name. Fields that have their declared default or are not set are
+    /// omitted.
     fn json(&self) -> Value;
-    /// Returns these values, and those of `base` for fields that are not given.
+    /// Returns these values, with those of `base` for fields that are not set.
     fn or(&self, base: &Self) -> Self;
 
-    /// Reads all that a JSON object has.
+    /// Sets every field that a JSON object has.
     fn set_json(&mut self, values: &Value) -> Result<(), FieldError> {
         let values = values.as_object().into_iter().flatten();
         for (name, value) in values.filter(|(_, value)| !value.is_null()) {
@@ -330,26 +330,26 @@ pub trait Fields: Clone + Debug + Send + Sync + 'static {
     }
 }
 
-/// Why a value was not read into a field.
+/// The reason why a field could not be set.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum FieldError {
-    /// There is no field of that name.
-    #[error("there is no field {0:?}")]
+    /// No field has this name.
+    #[error("unknown field {0:?}")]
     Unknown(String),
-    /// The field does not take that value.
-    #[error("{flag} is {expected}, not {value}")]
+    /// The field does not accept the value.
+    #[error("{flag} must be {expected}, not {value}")]
     Value {
-        /// The field, as the command line names it.
+        /// The command-line flag of the field.
         flag: String,
-        /// The value as it was written.
+        /// The rejected text.
         value: String,
-        /// What a value of the field is.
+        /// A description of an accepted value.
         expected: String,
     },
 }
 
 impl FieldError {
-    /// The field does not take the value.
+    /// Returns the error for a value that the field does not accept.
     pub fn value(name: &str, value: &str, expected: String) -> Self {
         FieldError::Value {
             flag: format!("--{}", name.replace('_', "-")),
@@ -359,7 +359,7 @@ impl FieldError {
     }
 }
 
-/// A struct without fields, for families without options of their own.
+/// A struct without fields, for families without options.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct NoFields;
 
@@ -381,7 +381,7 @@ impl Fields for NoFields {
     }
 }
 
-/// Joins the lines of a doc comment, and skips other attributes.
+/// Concatenates the lines of a doc comment and skips other attributes.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __doc {
@@ -390,7 +390,7 @@ macro_rules! __doc {
     ([$($other:tt)*] $($rest:tt)*) => { $crate::__doc!($($rest)*) };
 }
 
-/// Is a field `#[doc(hidden)]`?
+/// Returns whether a field is `#[doc(hidden)]`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __is_hidden {
@@ -399,7 +399,7 @@ macro_rules! __is_hidden {
     ([$($other:tt)*] $($rest:tt)*) => { $crate::__is_hidden!($($rest)*) };
 }
 
-/// The unit of a field, if one is declared.
+/// Returns the declared unit of a field, if any.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __unit {
@@ -411,11 +411,11 @@ macro_rules! __unit {
     };
 }
 
-/// Declares a struct whose fields are described: see [`field`](crate::field).
+/// Declares a struct with described fields: see [`field`](crate::field).
 ///
-/// Each field has a doc comment, which is its help; a type; and, if there are such, a unit in
-/// brackets, a [rule](crate::field::Rule) and a default. A field that has its default is left out of JSON. A field that is
-/// `#[doc(hidden)]` is written to JSON and read from it, and no tool offers it.
+/// Each field has a doc comment, which is its help text, and a type. A unit in brackets, a
+/// [rule](crate::field::FieldRule) and a default are optional. JSON omits a field that has its
+/// default. Tools do not offer a field that is `#[doc(hidden)]`, but JSON contains it.
 #[macro_export]
 macro_rules! fields {
     (
@@ -448,7 +448,7 @@ macro_rules! fields {
                         let default = $crate::field::FieldValue::json(&default);
                         field.default = Some(default).filter(|value| !value.is_null());
                     )?
-                    $(field.rule = Some($crate::field::Rule::$rule($number));)?
+                    $(field.rule = Some($crate::field::FieldRule::$rule($number));)?
                     field
                 })),*];
                 all.into_iter().flatten().collect()
@@ -460,7 +460,7 @@ macro_rules! fields {
                         let value: $ty = $crate::field::FieldValue::read(text).map_err(rejected)?;
                         $(
                             let json = $crate::field::FieldValue::json(&value);
-                            $crate::field::Rule::$rule($number).check(&json).map_err(rejected)?;
+                            $crate::field::FieldRule::$rule($number).check(&json).map_err(rejected)?;
                         )?
                         self.$field = value;
                         Ok(())
@@ -471,7 +471,7 @@ macro_rules! fields {
             fn check(&self) -> Result<(), $crate::field::FieldError> {
                 $($(
                     let value = $crate::field::FieldValue::json(&self.$field);
-                    let legal = $crate::field::Rule::$rule($number).check(&value);
+                    let legal = $crate::field::FieldRule::$rule($number).check(&value);
                     legal.map_err(|e| {
                         $crate::field::FieldError::value(stringify!($field), &value.to_string(), e)
                     })?;
@@ -482,7 +482,7 @@ macro_rules! fields {
                 let mut map = $crate::serde_json::Map::new();
                 $(
                     let value = $crate::field::FieldValue::json(&self.$field);
-                    #[allow(unused_mut, unused_assignments, reason = "only a field with a default may be left out")]
+                    #[allow(unused_mut, unused_assignments, reason = "only a field with a default may be omitted")]
                     let mut is_default = false;
                     $(
                         let default: $ty = $default;
@@ -503,8 +503,7 @@ macro_rules! fields {
     };
 }
 
-/// Declares a complete config, and beside it the choice: the same fields, each of which a caller
-/// may fix or leave open.
+/// Declares a complete config and its choice: a struct with the same fields, all optional.
 #[macro_export]
 macro_rules! config {
     (
@@ -542,10 +541,10 @@ macro_rules! config {
     };
 }
 
-/// Declares an enum whose variants are words: see [`field`](crate::field). No tool offers a
+/// Declares an enum whose variants are keywords: see [`field`](crate::field). Tools do not offer a
 /// variant that is `#[doc(hidden)]`.
 #[macro_export]
-macro_rules! words {
+macro_rules! keywords {
     (
         $(#[$($attr:tt)*])*
         $vis:vis enum $name:ident {
@@ -561,13 +560,13 @@ macro_rules! words {
             $( $(#[$($meta)*])* $variant, )*
         }
 
-        #[allow(dead_code, reason = "not every enum needs both")]
+        #[allow(dead_code, reason = "not every enum uses both")]
         impl $name {
-            /// Every one, in order.
+            /// All variants, in order.
             $vis const ALL: &'static [Self] = &[$(Self::$variant),*];
 
-            /// The word for it.
-            $vis const fn word(self) -> &'static str {
+            /// Returns the keyword of the variant.
+            $vis const fn keyword(self) -> &'static str {
                 match self {
                     $(Self::$variant => $word,)*
                 }
@@ -575,15 +574,15 @@ macro_rules! words {
         }
 
         impl $crate::field::FieldValue for $name {
-            fn kind() -> $crate::field::Kind {
+            fn kind() -> $crate::field::FieldKind {
                 let all = [$((!$crate::__is_hidden!($([$($meta)*])*)).then_some(
-                    $crate::field::Word {
+                    $crate::field::Keyword {
                         name: $word,
                         aliases: &[$($alias),*],
                         help: $crate::__doc!($([$($meta)*])*).trim_ascii(),
                     },
                 )),*];
-                $crate::field::Kind::Words(all.into_iter().flatten().collect())
+                $crate::field::FieldKind::Keywords(all.into_iter().flatten().collect())
             }
             fn read(text: &str) -> Result<Self, String> {
                 match text {
@@ -592,13 +591,13 @@ macro_rules! words {
                 }
             }
             fn json(&self) -> $crate::serde_json::Value {
-                self.word().into()
+                self.keyword().into()
             }
         }
 
         impl $crate::serde::Serialize for $name {
             fn serialize<S: $crate::serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-                s.serialize_str(self.word())
+                s.serialize_str(self.keyword())
             }
         }
     };
@@ -608,7 +607,7 @@ macro_rules! words {
 mod tests {
     use super::*;
 
-    words! {
+    keywords! {
         #[derive(Default)]
         enum Color {
             /// Like
@@ -629,7 +628,7 @@ mod tests {
             tile: u32 [BYTES],
             color: Color,
         }
-        /// What a caller fixes.
+        /// The fields that the caller fixes.
         struct Choice;
     }
 
@@ -642,21 +641,21 @@ mod tests {
             (stages.name, &*stages.help),
             ("stages", "Stages of the ring")
         );
-        assert_eq!(stages.kind, Kind::Number { unit: "COUNT" });
+        assert_eq!(stages.kind, FieldKind::Number { unit: "COUNT" });
         assert_eq!(
             (&*tile.help, &tile.kind),
-            ("Bytes of a tile", &Kind::Number { unit: "BYTES" })
+            ("Bytes of a tile", &FieldKind::Number { unit: "BYTES" })
         );
-        let Kind::Words(words) = &color.kind else {
-            panic!("words");
+        let FieldKind::Keywords(keywords) = &color.kind else {
+            panic!("keywords");
         };
-        assert_eq!(words[0].name, "red");
-        assert_eq!(words[0].help, "Like a tomato");
-        assert_eq!(words[1].aliases, ["azure"]);
+        assert_eq!(keywords[0].name, "red");
+        assert_eq!(keywords[0].help, "Like a tomato");
+        assert_eq!(keywords[1].aliases, ["azure"]);
     }
 
     #[test]
-    fn values_are_read_and_written() {
+    fn values_round_trip_through_json() {
         let mut choice = Choice::default();
         assert_eq!(choice.json(), serde_json::json!({}));
         choice.set("stages", "3").unwrap();
@@ -680,39 +679,45 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_holds_for_values_that_no_caller_wrote() {
+    fn a_rule_is_checked_for_values_set_in_code() {
         let mut choice = Choice::default();
         assert_eq!(choice.check(), Ok(()));
         choice.stages = Some(0);
         let error = choice.check().unwrap_err().to_string();
-        assert_eq!(error, "--stages is a whole number of at least 1, not 0");
+        assert_eq!(
+            error,
+            "--stages must be a whole number of at least 1, not 0"
+        );
         let [stages, ..] = &Choice::fields()[..] else {
             panic!("three fields");
         };
-        assert_eq!(stages.rule, Some(Rule::AtLeast(1)));
-        let legal = |rule: Rule, x: u32| rule.check(&x.into()).is_ok();
-        assert!(legal(Rule::at_most(4), 4) && !legal(Rule::at_most(4), 5));
-        assert!(legal(Rule::multiple_of(4), 8) && !legal(Rule::multiple_of(4), 6));
+        assert_eq!(stages.rule, Some(FieldRule::AtLeast(1)));
+        let legal = |rule: FieldRule, x: u32| rule.check(&x.into()).is_ok();
+        assert!(legal(FieldRule::at_most(4), 4) && !legal(FieldRule::at_most(4), 5));
+        assert!(legal(FieldRule::multiple_of(4), 8) && !legal(FieldRule::multiple_of(4), 6));
     }
 
     #[test]
-    fn a_value_that_a_field_does_not_take_is_rejected_by_name() {
+    fn a_rejected_value_is_reported_with_its_flag() {
         let mut choice = Choice::default();
-        let mut said = |name, text| choice.set(name, text).unwrap_err().to_string();
+        let mut error = |name, text| choice.set(name, text).unwrap_err().to_string();
         assert_eq!(
-            said("stages", "4294967296"),
-            "--stages is a whole number from 0 to 4294967295, not 4294967296"
+            error("stages", "4294967296"),
+            "--stages must be a whole number from 0 to 4294967295, not 4294967296"
         );
         assert_eq!(
-            said("stages", "0"),
-            "--stages is a whole number of at least 1, not 0"
+            error("stages", "0"),
+            "--stages must be a whole number of at least 1, not 0"
         );
-        assert_eq!(said("tile", "x"), "--tile is a whole number, not x");
+        assert_eq!(error("tile", "x"), "--tile must be a whole number, not x");
         assert_eq!(
-            said("tile", "-1"),
-            "--tile is a whole number of at least 0, not -1"
+            error("tile", "-1"),
+            "--tile must be a whole number of at least 0, not -1"
         );
-        assert_eq!(said("color", "green"), "--color is red or blue, not green");
-        assert_eq!(said("size", "1"), "there is no field \"size\"");
+        assert_eq!(
+            error("color", "green"),
+            "--color must be red or blue, not green"
+        );
+        assert_eq!(error("size", "1"), "unknown field \"size\"");
     }
 }

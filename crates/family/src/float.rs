@@ -1,10 +1,10 @@
-//! The floating-point types that families take as a flag.
+//! The floating-point element types that families accept as a flag.
 
 use warpline_ir::DType;
 
-words! {
-    /// An element type.
-    pub enum Float {
+keywords! {
+    /// A floating-point element type.
+    pub enum FloatType {
         /// IEEE binary32
         F32 = "f32" | "fp32",
         /// IEEE binary16
@@ -14,8 +14,8 @@ words! {
     }
 }
 
-impl Float {
-    /// The one whose elements are of that type, if there is one.
+impl FloatType {
+    /// Returns the keyword of an element type; `None` if it is not one of these.
     pub fn of(dtype: DType) -> Option<Self> {
         Self::ALL
             .iter()
@@ -23,12 +23,12 @@ impl Float {
             .find(|float| float.dtype() == dtype)
     }
 
-    /// As an element in memory.
+    /// Returns the element type.
     pub fn dtype(self) -> DType {
         match self {
-            Float::F32 => DType::F32,
-            Float::F16 => DType::F16,
-            Float::Bf16 => DType::Bf16,
+            FloatType::F32 => DType::F32,
+            FloatType::F16 => DType::F16,
+            FloatType::Bf16 => DType::Bf16,
         }
     }
 }

@@ -1,31 +1,31 @@
-//! The frame of kernel families: what a family states of itself, and how tools read it.
+//! Defines kernel families: the [`Family`] trait and the types that tools use to read a family.
 //!
-//! An author implements [`Family`] on plain structs whose fields are described by
-//! [`fields!`], [`config!`] and [`words!`]. The command line, the tests, the tuner and
-//! the Python package see [`AnyFamily`] and [`AnyWork`], and know no family by name.
+//! The author of a family declares its problem and config with [`fields!`], [`config!`] and
+//! [`keywords!`] and implements [`Family`]. The command line, the tests, the autotuner and the
+//! Python package use the type-erased [`AnyFamily`] and [`AnyWorkload`]; none of them names a
+//! family.
 //!
 //! | where | what |
 //! |---|---|
-//! | [`family`] | the trait that an author implements |
+//! | [`family`] | the `Family` trait |
 //! | [`field`] | fields of problems and configs: name, help, type, default, legal values |
-//! | [`request`], `redirect` | values of fields, as a caller gives them; requests that are meant for another family |
-//! | [`plan`], [`program`] | kernels with their arguments by name; kernels that are built and checked once |
-//! | [`tensor`], [`float`], [`numbers`] | tensors on the host, element types, random numbers and rounding |
-//! | [`mod@resources`] | the resources of a config, and whether they fit |
-//! | [`op`] | functions of a family for Python, torch and Rust |
-//! | [`bucket`] | which problems share a tuned config |
+//! | [`request`], `redirect` | field values set by the caller; requests that another family serves |
+//! | [`plan`], [`program`] | launches with arguments by name; cached kernels and their proofs |
+//! | [`tensor`], [`float`], [`numbers`] | host tensors, element types, random numbers and rounding |
+//! | [`mod@resources`] | the resources of a kernel, and whether they fit an SM |
+//! | [`op`] | the ops that a family serves to Python, torch and Rust |
+//! | [`bucket`] | sets of problems that share a tuned config |
 //! | [`prelude`] | the names that most families import |
-//! | [`stored`] | tensors that a caller has stored |
-//! | [`erased`] | families and work without their types |
-//! | `declared` | ops and measured calls as JSON, for Python |
-//! | [`docs`] | a family as a section of Markdown |
-//! | [`shipped`] | the work that a family names itself |
+//! | [`stored`] | input tensors that the caller stores in files |
+//! | [`erased`] | type-erased families and workloads |
+//! | `op_json` | ops and benchmark calls as JSON, for Python |
+//! | [`docs`] | the Markdown reference of a family |
+//! | [`shipped`] | the workloads that a family declares: test cases, candidates, benchmarks |
 
 #[macro_use]
 pub mod field;
 
 pub mod bucket;
-mod declared;
 pub mod docs;
 pub mod erased;
 pub mod error;
@@ -33,6 +33,7 @@ pub mod family;
 pub mod float;
 pub mod numbers;
 pub mod op;
+mod op_json;
 pub mod plan;
 pub mod prelude;
 pub mod program;
@@ -47,14 +48,18 @@ pub mod tensor;
 pub use {serde, serde_json};
 
 pub use bucket::Bucket;
-pub use erased::{AnyFamily, AnyOp, AnyWork, MeasuredCall, Tuning, Work, Works};
+pub use erased::{AnyFamily, AnyOp, AnyWorkload, BenchCall, Tuning, Workload, Workloads};
 pub use error::FamilyError;
-pub use family::{AskedOf, Case, Cost, Family, Op, Place, Redirects, trips};
+pub use family::{
+    Cost, DeviceKind, Family, Op, ProblemAndChoice, Redirects, TestCase, trip_counts,
+};
 pub use field::{Field, Fields};
-pub use float::Float;
-pub use plan::{Address, Bound, Buffer, BufferBytes, Plan, PlanArg, Step, TensorArg};
+pub use float::FloatType;
+pub use plan::{
+    Address, Buffer, BufferAddresses, BufferBytes, LaunchStep, Plan, PlanArg, TensorArg,
+};
 pub use program::{Program, Proof};
 pub use request::{FamilyFields, Request};
 pub use resources::resources;
-pub use stored::{Asked, Stored};
+pub use stored::{IsOptionSet, StoredTensors};
 pub use tensor::{HostTensor, TensorSpec, UNTOUCHED};

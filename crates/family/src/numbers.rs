@@ -1,30 +1,30 @@
-//! Numbers of every element type, and streams of random ones.
+//! Element values of every type, rounding, and random numbers.
 
 use half::{bf16, f16};
 use warpline_ir::DType;
 
-/// The value of one little-endian element.
-pub fn value(dtype: DType, b: &[u8]) -> f64 {
-    fn word<const N: usize>(b: &[u8]) -> [u8; N] {
-        let mut w = [0; N];
-        w.copy_from_slice(&b[..N]);
-        w
+/// Decodes one little-endian element.
+pub fn element_value(dtype: DType, b: &[u8]) -> f64 {
+    fn bytes<const N: usize>(b: &[u8]) -> [u8; N] {
+        let mut array = [0; N];
+        array.copy_from_slice(&b[..N]);
+        array
     }
     match dtype {
         DType::U8 => f64::from(b[0]),
-        DType::U16 => f64::from(u16::from_le_bytes(word(b))),
-        DType::U32 => f64::from(u32::from_le_bytes(word(b))),
-        DType::I32 => f64::from(i32::from_le_bytes(word(b))),
-        DType::U64 => u64::from_le_bytes(word(b)) as f64,
-        DType::I64 => i64::from_le_bytes(word(b)) as f64,
-        DType::F32 | DType::Tf32 => f64::from(f32::from_le_bytes(word(b))),
-        DType::F16 => f16::from_le_bytes(word(b)).to_f64(),
-        DType::Bf16 => bf16::from_le_bytes(word(b)).to_f64(),
+        DType::U16 => f64::from(u16::from_le_bytes(bytes(b))),
+        DType::U32 => f64::from(u32::from_le_bytes(bytes(b))),
+        DType::I32 => f64::from(i32::from_le_bytes(bytes(b))),
+        DType::U64 => u64::from_le_bytes(bytes(b)) as f64,
+        DType::I64 => i64::from_le_bytes(bytes(b)) as f64,
+        DType::F32 | DType::Tf32 => f64::from(f32::from_le_bytes(bytes(b))),
+        DType::F16 => f16::from_le_bytes(bytes(b)).to_f64(),
+        DType::Bf16 => bf16::from_le_bytes(bytes(b)).to_f64(),
         DType::E4m3 | DType::E5m2 => from_fp8(dtype, b[0]),
     }
 }
 
-/// Exponent bits, mantissa bits, bias and greatest finite value of an fp8 type.
+/// Returns the exponent bits, mantissa bits, bias and largest finite value of an fp8 type.
 fn fp8_shape(dtype: DType) -> (i32, i32, i32, f64) {
     match dtype {
         DType::E5m2 => (5, 2, 15, 57344.0),
@@ -32,7 +32,7 @@ fn fp8_shape(dtype: DType) -> (i32, i32, i32, f64) {
     }
 }
 
-/// The value of an fp8 code.
+/// Decodes an fp8 code.
 ///
 /// ```
 /// use warpline_ir::DType;
@@ -61,7 +61,7 @@ pub fn from_fp8(dtype: DType, code: u8) -> f64 {
     }
 }
 
-/// The nearest fp8 code, ties to even, saturating to the greatest finite value.
+/// Rounds to the nearest fp8 code, ties to even, and saturates to the largest finite value.
 ///
 /// ```
 /// use warpline_ir::DType;
@@ -76,16 +76,15 @@ pub fn to_fp8(dtype: DType, x: f64) -> u8 {
     }
     let sign = if x.is_sign_negative() { 0x80 } else { 0 };
     let x = x.abs().min(max);
-    // Below the least normal number all distances are as they are there.
+    // Subnormal numbers have the spacing of the smallest normal binade.
     let least = 1 - bias;
     let exponent = ((x.to_bits() >> 52) as i32 - 1023).max(least);
     let steps = (x / 2f64.powi(exponent - mantissa)).round_ties_even();
-    // Codes ascend with their values: each binade has as many as a mantissa.
+    // Codes ascend with their values; each binade has 2^mantissa codes.
     sign | (((exponent - least) << mantissa) as u8 + steps as u8)
 }
 
-/// Half the distance between neighbouring values of an element type near `x`:
-/// the most that rounding to nearest may err.
+/// Returns half the spacing of an element type at `x`: the largest error of rounding to nearest.
 pub fn half_ulp(dtype: DType, x: f64) -> f64 {
     let (mantissa, least) = match dtype {
         DType::F32 => (23, -126),
@@ -103,20 +102,20 @@ pub fn half_ulp(dtype: DType, x: f64) -> f64 {
     2f64.powi(exponent - mantissa - 1)
 }
 
-/// A stream of random numbers: the same seed gives the same numbers everywhere.
+/// A random number generator. The same seed gives the same numbers on every machine.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
-/// From one state to the next.
+/// The increment of the SplitMix64 state.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Random {
-    /// The stream of a seed.
+    /// Returns the generator for a seed.
     pub fn new(seed: u64) -> Self {
         Self(seed ^ STEP)
     }
 
-    /// 64 random bits (SplitMix64).
+    /// Draws 64 random bits (SplitMix64).
     pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(STEP);
         let mut z = self.0;
@@ -125,7 +124,7 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// Goes past so many draws of bits: a uniform number is one, a normal one two.
+    /// Skips `draws` draws of 64 bits. A uniform number takes one draw, a normal number two.
     ///
     /// ```
     /// use warpline_family::numbers::Random;
@@ -138,12 +137,12 @@ impl Random {
         self.0 = self.0.wrapping_add(STEP.wrapping_mul(draws));
     }
 
-    /// Uniform in 0…1.
+    /// Draws a uniform number in [0, 1).
     pub fn uniform(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Normal, mean 0 and variance 1 (Box–Muller).
+    /// Draws from N(0, 1) by the Box–Muller method.
     pub fn normal(&mut self) -> f64 {
         let u = (1.0 - self.uniform()).ln() * -2.0;
         u.sqrt() * (std::f64::consts::TAU * self.uniform()).cos()

@@ -1,9 +1,9 @@
-//! Plans: the kernels that solve a problem, in order, before any buffer has an address.
+//! Plans: the launches that solve a problem, in order, with symbolic buffers.
 
 use crate::error::FamilyError;
 use crate::program::Program;
 use crate::tensor::TensorSpec;
-use warpline_ir::build::Divisor;
+use warpline_ir::builder::FastDivisor;
 use warpline_ir::{
     Arg, Fault, Kernel, Launch, Param, ParamId, ParamKind, Scalar, TensorMapDecl, TensorMapValue,
     Type,
@@ -16,38 +16,38 @@ pub enum Buffer {
     Input(usize),
     /// The i-th output.
     Output(usize),
-    /// The workspace, which the plans of a stream can share. Its first
-    /// [`ZEROED`] bytes are zeros before the plan's first run, and each run
-    /// leaves zeros there; what is behind them may hold anything.
+    /// The workspace, which all plans of a stream share. Its first [`ZEROED_BYTES`] bytes are zero
+    /// before the first run, and every run must leave them zero. The remaining bytes are
+    /// uninitialized.
     Workspace,
 }
 
-/// Bytes from the start of a workspace that every run finds zero and leaves zero.
-pub const ZEROED: u64 = 64 << 10;
+/// The number of bytes at the start of the workspace that are zero before and after every run.
+pub const ZEROED_BYTES: u64 = 64 << 10;
 
-/// A byte of a buffer.
+/// An address inside a buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Address {
     /// The buffer.
     pub buffer: Buffer,
-    /// Bytes from its start.
+    /// The offset in bytes.
     pub offset: u64,
 }
 
 impl Buffer {
-    /// Returns the input of that name among the inputs of a problem.
+    /// Returns the input buffer with this name.
     pub fn named(inputs: &[TensorSpec], name: &str) -> Result<Self, FamilyError> {
-        let place = inputs.iter().position(|spec| spec.name == name);
-        place.map(Buffer::Input).ok_or_else(|| {
+        let index = inputs.iter().position(|spec| spec.name == name);
+        index.map(Buffer::Input).ok_or_else(|| {
             let names: Vec<_> = inputs.iter().map(|spec| spec.name).collect();
             FamilyError::Plan(format!(
-                "there is no input {name}\nhelp: the inputs are {}",
+                "unknown input {name}\nhelp: the inputs are {}",
                 names.join(", ")
             ))
         })
     }
 
-    /// Returns the address so many bytes behind the start.
+    /// Returns the address at an offset in bytes.
     pub fn at(self, offset: u64) -> Address {
         Address {
             buffer: self,
@@ -62,19 +62,20 @@ impl From<Buffer> for Address {
     }
 }
 
-/// A tensor behind a tensor map. The kernel's parameter has the rest: element type, box, swizzle.
+/// The run-time part of a tensor map. The kernel parameter has the compiled-in part: element type,
+/// box and swizzle.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TensorArg {
-    /// Its first element.
+    /// The address of the first element.
     pub at: Address,
     /// Extents, innermost first.
     pub extents: Vec<u64>,
-    /// Bytes between elements of dimensions 1, 2, …; none if there are no gaps.
+    /// The strides of dimensions 1, 2, … in bytes; `None` for a dense tensor.
     pub strides: Option<Vec<u64>>,
 }
 
 impl TensorArg {
-    /// A tensor without gaps; `extents` innermost first.
+    /// Returns a dense tensor; `extents` are innermost first.
     pub fn dense<T: Copy + Into<u64>>(at: impl Into<Address>, extents: &[T]) -> Self {
         Self {
             at: at.into(),
@@ -83,7 +84,8 @@ impl TensorArg {
         }
     }
 
-    /// A tensor whose dimensions 1, 2, … are `strides` bytes apart; `extents` innermost first.
+    /// Returns a tensor with `strides` in bytes for dimensions 1, 2, …; `extents` are innermost
+    /// first.
     pub fn strided(at: impl Into<Address>, extents: Vec<u64>, strides: Vec<u64>) -> Self {
         Self {
             at: at.into(),
@@ -92,7 +94,7 @@ impl TensorArg {
         }
     }
 
-    /// The strides in bytes, for elements of that size.
+    /// Returns the strides in bytes for an element size.
     fn strides(&self, element: usize) -> Vec<u64> {
         let dense = || {
             let outer = self.extents.len().saturating_sub(1);
@@ -107,28 +109,28 @@ impl TensorArg {
     }
 }
 
-/// An argument of a step.
+/// An argument of a launch step.
 #[derive(Clone, PartialEq, Debug)]
 pub enum PlanArg {
-    /// A number.
+    /// A scalar: its type and bits.
     Scalar(Type, u64),
     /// An address inside a buffer.
     Pointer(Address),
-    /// A tensor inside a buffer, with all strides in bytes.
+    /// A tensor map of a tensor inside a buffer, with all strides in bytes.
     TensorMap {
         /// The compiled-in part.
         decl: TensorMapDecl,
-        /// Its first element.
+        /// The address of the first element.
         at: Address,
         /// Extents, innermost first.
         extents: Vec<u64>,
-        /// Bytes between elements of dimensions 1, 2, ….
+        /// The strides of dimensions 1, 2, … in bytes.
         strides: Vec<u64>,
     },
 }
 
 impl PlanArg {
-    /// The buffer behind it, unless it is a number.
+    /// Returns the buffer that the argument refers to; `None` for a scalar.
     pub fn buffer(&self) -> Option<Buffer> {
         match self {
             PlanArg::Scalar(..) => None,
@@ -137,102 +139,101 @@ impl PlanArg {
     }
 }
 
-/// An argument before its parameter is known.
-enum Given {
+/// An argument that is not yet matched to its parameter.
+enum UnmatchedArg {
     Scalar(Type, u64),
     Pointer(Address),
     Tensor(TensorArg),
 }
 
-impl Given {
-    /// As messages name its kind.
+impl UnmatchedArg {
+    /// Describes the kind in messages.
     fn kind(&self) -> String {
         match self {
-            Given::Scalar(ty, _) => format!("a {ty}"),
-            Given::Pointer(_) => "a pointer".to_owned(),
-            Given::Tensor(t) => format!("a tensor with {} dimensions", t.extents.len()),
+            UnmatchedArg::Scalar(ty, _) => format!("a {ty}"),
+            UnmatchedArg::Pointer(_) => "a pointer".to_owned(),
+            UnmatchedArg::Tensor(t) => format!("a tensor with {} dimensions", t.extents.len()),
         }
     }
 }
 
-/// One kernel of a plan, and its arguments by name.
+/// One launch of a plan: a kernel, its grid and its arguments by name.
 ///
 /// [`Plan::new`] rejects a step with a missing, unknown or mistyped argument.
 ///
 /// ```
-/// use warpline_family::{Buffer, Plan, Step};
+/// use warpline_family::{Buffer, Plan, LaunchStep};
 /// use warpline_ir::{Kernel, Target};
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let kernel = Kernel::build("fill", &Target::SM_90A, |k| {
 ///     let (_n, _out) = (k.param::<u32>("n"), k.pointer::<f32>("out"));
 ///     k.role("all").body(|| {});
 /// })?;
-/// let step = Step::new(kernel, [1, 1, 1]).scalar("n", 7u32);
-/// let whole = step.clone().pointer("out", Buffer::Output(0));
-/// assert!(Plan::new(vec![whole], 0).is_ok());
+/// let step = LaunchStep::new(kernel, [1, 1, 1]).scalar("n", 7u32);
+/// let complete = step.clone().pointer("out", Buffer::Output(0));
+/// assert!(Plan::new(vec![complete], 0).is_ok());
 ///
-/// let said = |step| Plan::new(vec![step], 0).unwrap_err().to_string();
+/// let error = |step| Plan::new(vec![step], 0).unwrap_err().to_string();
 /// assert_eq!(
-///     said(step.clone()),
+///     error(step.clone()),
 ///     "kernel fill has no argument for its parameter out: a pointer to f32"
 /// );
 /// assert_eq!(
-///     said(step.clone().scalar("m", 7u32)),
+///     error(step.clone().scalar("m", 7u32)),
 ///     "kernel fill has no parameter m\nhelp: its parameters are n, out"
 /// );
 /// assert_eq!(
-///     said(step.scalar("out", 7u64)),
+///     error(step.scalar("out", 7u64)),
 ///     "parameter out of kernel fill is a pointer to f32, not a u64"
 /// );
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Clone, Debug)]
-pub struct Step {
+pub struct LaunchStep {
     /// The kernel.
     pub kernel: Program,
-    /// CTAs, by axis.
+    /// The grid size in CTAs.
     pub grid: [u32; 3],
-    /// May a GPU start it before the step before it has ended? The kernel
-    /// then waits for that itself, by `wait_prerequisites` before it touches
-    /// global memory (rule R16.wait) other than what the steps that may still
-    /// run leave alone (rule R16.settled).
+    /// Whether this is a dependent launch (PDL), which may start before the previous step ends. The
+    /// kernel must call `wait_prerequisites` before it accesses global memory (rule R16.wait),
+    /// except memory that no running step writes (rule R16.pdl-safe).
     pub dependent: bool,
-    /// Arguments, in the order of the kernel's parameters, as far as they were given.
-    given: Vec<Option<PlanArg>>,
-    /// What is wrong with the arguments that were given.
+    /// The arguments in the order of the kernel's parameters; `None` if not set yet.
+    set_args: Vec<Option<PlanArg>>,
+    /// The first error in an argument.
     rejected: Option<String>,
 }
 
-/// The kernels that solve a problem, in order.
+/// The launches that solve a problem, in order.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Plan {
-    /// The kernels.
-    pub steps: Vec<Step>,
-    /// Bytes of workspace.
+    /// The launches, in order.
+    pub steps: Vec<LaunchStep>,
+    /// The size of the workspace in bytes.
     pub workspace: u64,
 }
 
-/// The addresses of a plan's buffers on a device.
+/// The device addresses of a plan's buffers.
 #[derive(Clone, Debug, Default)]
-pub struct Bound {
-    /// Addresses of the inputs.
+pub struct BufferAddresses {
+    /// The addresses of the inputs.
     pub inputs: Vec<u64>,
-    /// Addresses of the outputs.
+    /// The addresses of the outputs.
     pub outputs: Vec<u64>,
-    /// Address of the workspace.
+    /// The address of the workspace.
     pub workspace: u64,
 }
 
-/// The bytes of a plan's buffers, where they are known.
+/// The sizes of a plan's buffers, if known.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct BufferBytes {
-    /// Bytes of the inputs, from their addresses on.
+    /// The bytes from the address of each input to its end.
     pub inputs: Vec<Option<u64>>,
-    /// Bytes of the outputs, from their addresses on.
+    /// The bytes from the address of each output to its end.
     pub outputs: Vec<Option<u64>>,
-    /// Bytes of the workspace.
+    /// The bytes of the workspace.
     pub workspace: u64,
 }
 
@@ -246,7 +247,7 @@ impl BufferBytes {
     }
 }
 
-impl Bound {
+impl BufferAddresses {
     fn address(&self, at: Address) -> u64 {
         at.offset
             + match at.buffer {
@@ -258,14 +259,15 @@ impl Bound {
 }
 
 impl Plan {
-    /// A plan of steps whose arguments are complete, with so many bytes of workspace.
-    pub fn new(steps: Vec<Step>, workspace: u64) -> Result<Self, FamilyError> {
-        steps.iter().try_for_each(Step::check)?;
+    /// Returns a plan with `workspace` bytes of workspace. Rejects a step with a missing, unknown or
+    /// mistyped argument.
+    pub fn new(steps: Vec<LaunchStep>, workspace: u64) -> Result<Self, FamilyError> {
+        steps.iter().try_for_each(LaunchStep::check)?;
         Ok(Self { steps, workspace })
     }
 }
 
-/// A parameter as messages name its kind.
+/// Describes the kind of a parameter in messages.
 fn expected(kind: &ParamKind) -> String {
     match kind {
         ParamKind::Scalar(ty) => format!("a {ty}"),
@@ -276,12 +278,12 @@ fn expected(kind: &ParamKind) -> String {
     }
 }
 
-impl Step {
-    /// A kernel that starts when the step before it has ended.
+impl LaunchStep {
+    /// Returns a step that starts after the previous step ends.
     pub fn new(kernel: impl Into<Program>, grid: [u32; 3]) -> Self {
         let kernel = kernel.into();
         Self {
-            given: vec![None; kernel.params.len()],
+            set_args: vec![None; kernel.params.len()],
             kernel,
             grid,
             dependent: false,
@@ -289,59 +291,59 @@ impl Step {
         }
     }
 
-    /// The launch of another kernel with the same grid and arguments, which it takes by the same
-    /// names; those of its parameters that this kernel does not have are still to be given.
-    pub fn of_kernel(&self, kernel: impl Into<Program>) -> Self {
-        let mut step = Step::new(kernel, self.grid);
-        for (param, arg) in self.kernel.params.iter().zip(&self.given) {
+    /// Returns a launch of another kernel with the same grid and, by parameter name, the same
+    /// arguments. Parameters that this kernel does not have remain unset.
+    pub fn with_kernel(&self, kernel: impl Into<Program>) -> Self {
+        let mut step = LaunchStep::new(kernel, self.grid);
+        for (param, arg) in self.kernel.params.iter().zip(&self.set_args) {
             if let Some(id) = step.kernel.find_param(&param.name) {
-                step.given[id.index()].clone_from(arg);
+                step.set_args[id.index()].clone_from(arg);
             }
         }
         step
     }
 
-    /// Gives a number.
+    /// Sets a scalar.
     pub fn scalar<T: Scalar>(self, name: &str, x: T) -> Self {
         self.bits(name, T::TYPE, x.to_bits())
     }
 
-    /// Gives the bits of a number of a type.
+    /// Sets a scalar from its bits.
     pub fn bits(self, name: &str, ty: Type, bits: u64) -> Self {
-        self.give(name, Given::Scalar(ty, bits))
+        self.set(name, UnmatchedArg::Scalar(ty, bits))
     }
 
-    /// Gives the divisor of a fast division by `n`.
+    /// Sets the divisor of a fast division by `n`.
     pub fn divisor(self, name: &str, n: u32) -> Self {
-        self.scalar(name, Divisor::word(n))
+        self.scalar(name, FastDivisor::encode(n))
     }
 
-    /// Gives an address.
+    /// Sets a pointer.
     pub fn pointer(self, name: &str, at: impl Into<Address>) -> Self {
-        self.give(name, Given::Pointer(at.into()))
+        self.set(name, UnmatchedArg::Pointer(at.into()))
     }
 
-    /// Gives every input and output to the pointer of its name.
+    /// Sets the pointer with the name of each input and output.
     pub fn pointers(self, inputs: &[TensorSpec], outputs: &[TensorSpec]) -> Self {
         let inputs = (inputs.iter().enumerate()).map(|(i, spec)| (spec, Buffer::Input(i)));
         let outputs = (outputs.iter().enumerate()).map(|(i, spec)| (spec, Buffer::Output(i)));
-        let give =
+        let set =
             |step: Self, (spec, buffer): (&TensorSpec, Buffer)| step.pointer(spec.name, buffer);
-        inputs.chain(outputs).fold(self, give)
+        inputs.chain(outputs).fold(self, set)
     }
 
-    /// Gives a tensor.
+    /// Sets a tensor map.
     pub fn tensor(self, name: &str, tensor: TensorArg) -> Self {
-        self.give(name, Given::Tensor(tensor))
+        self.set(name, UnmatchedArg::Tensor(tensor))
     }
 
-    fn give(mut self, name: &str, given: Given) -> Self {
-        let rejected = self.put(name, given).err();
+    fn set(mut self, name: &str, arg: UnmatchedArg) -> Self {
+        let rejected = self.try_set(name, arg).err();
         self.rejected = self.rejected.or(rejected);
         self
     }
 
-    fn put(&mut self, name: &str, given: Given) -> Result<(), String> {
+    fn try_set(&mut self, name: &str, arg: UnmatchedArg) -> Result<(), String> {
         let kernel = &self.kernel.name;
         let Some(id) = self.kernel.find_param(name) else {
             let names: Vec<_> = self.kernel.params.iter().map(|p| p.name.as_str()).collect();
@@ -350,12 +352,14 @@ impl Step {
                 names.join(", ")
             ));
         };
-        let arg = match (&self.kernel.param(id).kind, given) {
-            (ParamKind::Scalar(ty), Given::Scalar(given, bits)) if *ty == given => {
-                PlanArg::Scalar(given, bits)
+        let arg = match (&self.kernel.param(id).kind, arg) {
+            (ParamKind::Scalar(ty), UnmatchedArg::Scalar(arg_ty, bits)) if *ty == arg_ty => {
+                PlanArg::Scalar(arg_ty, bits)
             }
-            (ParamKind::Pointer(_), Given::Pointer(at)) => PlanArg::Pointer(at),
-            (ParamKind::TensorMap(decl), Given::Tensor(t)) if t.extents.len() == decl.rank() => {
+            (ParamKind::Pointer(_), UnmatchedArg::Pointer(at)) => PlanArg::Pointer(at),
+            (ParamKind::TensorMap(decl), UnmatchedArg::Tensor(t))
+                if t.extents.len() == decl.rank() =>
+            {
                 PlanArg::TensorMap {
                     decl: decl.clone(),
                     at: t.at,
@@ -363,34 +367,32 @@ impl Step {
                     extents: t.extents,
                 }
             }
-            (kind, given) => {
+            (kind, arg) => {
                 return Err(format!(
                     "parameter {name} of kernel {kernel} is {}, not {}",
                     expected(kind),
-                    given.kind()
+                    arg.kind()
                 ));
             }
         };
-        match self.given[id.index()].replace(arg) {
+        match self.set_args[id.index()].replace(arg) {
             None => Ok(()),
-            Some(_) => Err(format!(
-                "parameter {name} of kernel {kernel} is given twice"
-            )),
+            Some(_) => Err(format!("parameter {name} of kernel {kernel} is set twice")),
         }
     }
 
     fn first_missing(&self) -> Option<&Param> {
-        let mut params = self.kernel.params.iter().zip(&self.given);
+        let mut params = self.kernel.params.iter().zip(&self.set_args);
         let (param, _) = params.find(|(_, arg)| arg.is_none())?;
         Some(param)
     }
 
-    /// The first parameter that has no argument yet.
-    pub fn missing(&self) -> Option<&str> {
+    /// Returns the name of the first parameter without an argument.
+    pub fn missing_param(&self) -> Option<&str> {
         self.first_missing().map(|param| param.name.as_str())
     }
 
-    /// Rejects arguments that are missing, unknown or mistyped.
+    /// Rejects missing, unknown and mistyped arguments.
     fn check(&self) -> Result<(), FamilyError> {
         let missing = self.first_missing().map(|param| {
             format!(
@@ -406,45 +408,45 @@ impl Step {
         }
     }
 
-    /// Arguments, in the order of the kernel's parameters.
+    /// Iterates over the arguments in the order of the kernel's parameters.
     pub fn args(&self) -> impl Iterator<Item = &PlanArg> {
-        self.given.iter().flatten()
+        self.set_args.iter().flatten()
     }
 
-    /// The argument of a parameter.
+    /// Returns the argument of a parameter.
     pub fn arg(&self, p: ParamId) -> Option<&PlanArg> {
-        self.given.get(p.index())?.as_ref()
+        self.set_args.get(p.index())?.as_ref()
     }
 
-    /// The kernel as a value of its own.
+    /// Returns a copy of the kernel.
     pub fn into_kernel(self) -> Kernel {
         Kernel::clone(&self.kernel)
     }
 
-    /// Lets a GPU start it early: see [`dependent`](Self::dependent).
+    /// Makes this a dependent launch: see [`dependent`](Self::dependent).
     pub fn dependent(mut self) -> Self {
         self.dependent = true;
         self
     }
 
-    /// Checks the extents that the kernel declares for its pointers against the plan's buffers.
+    /// Checks that the buffers are as large as the extents that the kernel declares for its pointers.
     pub fn check_extents(&self, bytes: &BufferBytes) -> Result<(), Fault> {
         let value = |p: ParamId| match self.arg(p)? {
             PlanArg::Scalar(ty, bits) => ty.int_value(*bits),
             _ => None,
         };
-        let room = |p: ParamId| match self.arg(p)? {
+        let available = |p: ParamId| match self.arg(p)? {
             PlanArg::Pointer(at) => Some(bytes.of(at.buffer)?.saturating_sub(at.offset)),
             _ => None,
         };
-        self.kernel.check_extents(value, room)
+        self.kernel.check_extents(value, available)
     }
 
-    /// The launch of this step on buffers that have addresses.
-    pub fn launch(&self, bound: &Bound) -> Launch {
+    /// Returns the launch of this step for given buffer addresses.
+    pub fn launch(&self, addresses: &BufferAddresses) -> Launch {
         let arg = |a: &PlanArg| match a {
             PlanArg::Scalar(ty, bits) => Arg::Scalar(*ty, *bits),
-            PlanArg::Pointer(at) => Arg::Pointer(bound.address(*at)),
+            PlanArg::Pointer(at) => Arg::Pointer(addresses.address(*at)),
             PlanArg::TensorMap {
                 decl,
                 at,
@@ -452,7 +454,7 @@ impl Step {
                 strides,
             } => Arg::TensorMap(TensorMapValue {
                 decl: decl.clone(),
-                base: bound.address(*at),
+                base: addresses.address(*at),
                 extents: extents.clone(),
                 strides: strides.clone(),
             }),

@@ -1,96 +1,96 @@
-//! Requests to a family that are meant for another: the fields of both are offered under the first,
-//! and the other reads the request.
+//! Redirects: a request to one family that another family serves. Tools offer the fields of both
+//! families under the first.
 
 use crate::error::FamilyError;
-use crate::family::{Family, Place, Redirects};
-use crate::field::{Field, Kind, Word};
+use crate::family::{DeviceKind, Family, Redirects};
+use crate::field::{Field, FieldKind, Keyword};
 use crate::request::{FamilyFields, Request};
 
-/// A function of a family and a request.
+/// An operation on a request, generic over the family that serves it.
 pub(crate) trait ReadRequest {
     /// The result.
     type Output;
-    /// Reads the request as the family `F` does.
+    /// Runs the operation with the family `F`.
     fn read<F: Family>(&self, request: &Request) -> Result<Self::Output, FamilyError>;
 }
 
-/// Reads a request to `F` as the family that it is meant for does.
+/// Runs `task` with the family that serves a request to `F`.
 pub(crate) fn read<F: Family, R: ReadRequest>(
     request: &Request,
-    place: Place,
+    device: DeviceKind,
     task: &R,
 ) -> Result<R::Output, FamilyError> {
-    let mut meant = Meant {
+    let mut redirect = Redirect {
         request,
-        place,
+        device,
         own: FamilyFields::of::<F>,
         task,
-        read: None,
+        result: None,
     };
-    F::redirects(&mut meant);
-    match meant.read {
-        Some(read) => read,
+    F::redirects(&mut redirect);
+    match redirect.result {
+        Some(result) => result,
         None => task.read::<F>(request),
     }
 }
 
-/// Describes the fields that a request to `F` may have.
-pub(crate) fn fields<F: Family>(place: Place) -> FamilyFields {
+/// Describes the fields of `F` and of the families that it redirects to.
+pub(crate) fn fields<F: Family>(device: DeviceKind) -> FamilyFields {
     let mut all = AllFields {
-        place,
-        fields: FamilyFields::of::<F>(place),
+        device,
+        fields: FamilyFields::of::<F>(device),
     };
     F::redirects(&mut all);
     all.fields
 }
 
-/// A value of a field as the command line has it: `--dtype nvfp4`.
+/// Formats a field value as a flag: `--dtype nvfp4`.
 fn flag(field: &str, word: &str) -> String {
     format!("--{} {word}", field.replace('_', "-"))
 }
 
-/// Finds the family that a request is meant for, and has it read the request.
-struct Meant<'a, R: ReadRequest> {
+/// Finds the family that serves a request and runs the task with it.
+struct Redirect<'a, R: ReadRequest> {
     request: &'a Request,
-    place: Place,
-    /// Describes the fields of the family that is asked.
-    own: fn(Place) -> FamilyFields,
+    device: DeviceKind,
+    /// Describes the fields of the family that the request names.
+    own: fn(DeviceKind) -> FamilyFields,
     task: &'a R,
-    /// The answer, where it is not that family's.
-    read: Option<Result<R::Output, FamilyError>>,
+    /// The result, if another family serves the request.
+    result: Option<Result<R::Output, FamilyError>>,
 }
 
-impl<R: ReadRequest> Redirects for Meant<'_, R> {
-    fn family<F: Family>(&mut self, field: &'static str, word: Word) {
-        let other = FamilyFields::of::<F>(self.place);
-        let is_meant = (self.request.get(field)).is_some_and(|value| word.is(value));
-        self.read = match is_meant {
-            true => Some(self.redirect::<F>(field, &word, &other)),
+impl<R: ReadRequest> Redirects for Redirect<'_, R> {
+    fn family<F: Family>(&mut self, field: &'static str, keyword: Keyword) {
+        let other = FamilyFields::of::<F>(self.device);
+        let is_redirected = (self.request.get(field)).is_some_and(|value| keyword.matches(value));
+        self.result = match is_redirected {
+            true => Some(self.redirect::<F>(field, &keyword, &other)),
             false => {
-                let foreign = self.foreign(F::NAME, field, &word, &other);
-                self.read.take().or(foreign.map(Err))
+                let foreign = self.foreign(F::NAME, field, &keyword, &other);
+                self.result.take().or(foreign.map(Err))
             }
         };
     }
 }
 
-impl<R: ReadRequest> Meant<'_, R> {
-    /// Has `F` read the request, unless it has fields that are not `F`'s.
+impl<R: ReadRequest> Redirect<'_, R> {
+    /// Runs the task with `F`. Rejects fields that `F` does not have.
     fn redirect<F: Family>(
         &self,
         field: &str,
-        word: &Word,
+        keyword: &Keyword,
         other: &FamilyFields,
     ) -> Result<R::Output, FamilyError> {
-        let (request, own) = (self.request.without(field), (self.own)(self.place));
+        let (request, own) = (self.request.without(field), (self.own)(self.device));
         let mut names = request.names().filter(|name| other.get(name).is_none());
         let unknown = names.find_map(|name| own.get(name));
         if let Some(unknown) = unknown {
             let fields: Vec<_> = other.iter().map(Field::flag).collect();
             let text = format!(
-                "{flag} does not go with {}: the family {} has no such field\n\
-                 help: leave {flag} out; the fields are {}",
-                self::flag(field, word.name),
+                "{flag} cannot be combined with {}: the family {} has no such field\n\
+                 help: remove {flag}; the fields are {}",
+                self::flag(field, keyword.name),
                 F::NAME,
                 fields.join(", "),
                 flag = unknown.flag(),
@@ -103,51 +103,52 @@ impl<R: ReadRequest> Meant<'_, R> {
         self.task.read::<F>(&request)
     }
 
-    /// Rejects a field that only the other family has, in a request that is not meant for it.
+    /// Returns an error if the request sets a field of the other family without the redirecting
+    /// keyword.
     fn foreign(
         &self,
         family: &str,
         field: &str,
-        word: &Word,
+        keyword: &Keyword,
         other: &FamilyFields,
     ) -> Option<FamilyError> {
-        let own = (self.own)(self.place);
+        let own = (self.own)(self.device);
         let mut names = (self.request.names()).filter(|name| own.get(name).is_none());
         let foreign = names.find_map(|name| other.get(name))?.flag();
-        let given = flag(field, word.name);
+        let required = flag(field, keyword.name);
         Some(FamilyError::Problem(format!(
-            "{foreign} requires {given} (the family {family})\nhelp: add {given}, or leave {foreign} out"
+            "{foreign} requires {required} (the family {family})\nhelp: add {required}, or remove {foreign}"
         )))
     }
 }
 
-/// Collects the fields of a family and of those that its requests may be meant for.
+/// Collects the fields of a family and of the families that it redirects to.
 struct AllFields {
-    place: Place,
+    device: DeviceKind,
     fields: FamilyFields,
 }
 
 impl Redirects for AllFields {
-    fn family<F: Family>(&mut self, field: &'static str, word: Word) {
-        let requires = flag(field, word.name);
-        let other = FamilyFields::of::<F>(self.place);
+    fn family<F: Family>(&mut self, field: &'static str, keyword: Keyword) {
+        let requires = flag(field, keyword.name);
+        let other = FamilyFields::of::<F>(self.device);
         add(&mut self.fields.problem, other.problem, &requires);
         add(&mut self.fields.config, other.config, &requires);
         let all = self.fields.problem.iter_mut();
         let all = all.chain(&mut self.fields.config);
         for own in all.filter(|own| own.name == field) {
-            add_words(&mut own.kind, vec![word]);
+            add_keywords(&mut own.kind, vec![keyword]);
         }
     }
 }
 
-/// Adds fields, or the words that they take where there are such fields.
+/// Adds the fields that are missing, and the keywords of the fields that exist.
 fn add(all: &mut Vec<Field>, others: Vec<Field>, requires: &str) {
     for mut other in others {
         match all.iter_mut().find(|own| own.name == other.name) {
             Some(own) => {
-                if let Kind::Words(words) = other.kind {
-                    add_words(&mut own.kind, words);
+                if let FieldKind::Keywords(keywords) = other.kind {
+                    add_keywords(&mut own.kind, keywords);
                 }
             }
             None => {
@@ -158,12 +159,12 @@ fn add(all: &mut Vec<Field>, others: Vec<Field>, requires: &str) {
     }
 }
 
-/// Adds words to those that a field takes.
-fn add_words(kind: &mut Kind, words: Vec<Word>) {
-    if let Kind::Words(own) = kind {
-        let new = words
+/// Adds the keywords that the field does not accept yet.
+fn add_keywords(kind: &mut FieldKind, keywords: Vec<Keyword>) {
+    if let FieldKind::Keywords(own) = kind {
+        let new = keywords
             .into_iter()
-            .filter(|word| !own.iter().any(|w| w.is(word.name)));
+            .filter(|keyword| !own.iter().any(|k| k.matches(keyword.name)));
         let new: Vec<_> = new.collect();
         own.extend(new);
     }

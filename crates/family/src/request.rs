@@ -1,23 +1,23 @@
-//! What a caller asks of a family, field by field.
+//! Requests: field values that the caller sets.
 
 use crate::error::FamilyError;
-use crate::family::{Family, Place};
+use crate::family::{DeviceKind, Family};
 use crate::field::{Field, FieldError, Fields};
 use std::collections::BTreeMap;
 
-/// The fields of a family: those of its problem, and those of its config.
+/// The fields of a family's problem and config.
 #[derive(Clone, Debug)]
 pub struct FamilyFields {
-    /// Fields of the problem; their defaults are those of the default problem.
+    /// Fields of the problem, with the default problem's values as defaults.
     pub problem: Vec<Field>,
-    /// Fields of the config, each of which a caller may fix.
+    /// Fields of the config; a caller may fix any of them.
     pub config: Vec<Field>,
 }
 
 impl FamilyFields {
-    /// Describes a family's fields, with the default problem of a place.
-    pub(crate) fn of<F: Family>(place: Place) -> Self {
-        let default = F::default_problem(place).json();
+    /// Describes a family's fields, with the defaults for a device kind.
+    pub(crate) fn of<F: Family>(device: DeviceKind) -> Self {
+        let default = F::default_problem(device).json();
         let with_default = |mut field: Field| {
             if let Some(value) = default.get(field.name) {
                 field.default = Some(value.clone());
@@ -30,19 +30,18 @@ impl FamilyFields {
         }
     }
 
-    /// Describes the field of that name, if there is one.
+    /// Returns the field with this name.
     pub fn get(&self, name: &str) -> Option<&Field> {
         self.iter().find(|field| field.name == name)
     }
 
-    /// All of them.
+    /// Iterates over all fields, problem first.
     pub fn iter(&self) -> impl Iterator<Item = &Field> {
         self.problem.iter().chain(&self.config)
     }
 }
 
-/// What a caller asks of a family: values of fields, as a person writes them. A field that is not
-/// given keeps its default.
+/// Field values that the caller sets, as text. A field that is not set keeps its default.
 ///
 /// ```
 /// use warpline_family::Request;
@@ -56,24 +55,24 @@ pub struct Request {
 }
 
 impl Request {
-    /// Asks for a value of a field.
+    /// Sets a field.
     #[must_use]
     pub fn with(mut self, name: &str, value: impl ToString) -> Self {
         self.values.insert(name.to_owned(), value.to_string());
         self
     }
 
-    /// The value of a field, if it is given.
+    /// Returns the value of a field, if it is set.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.values.get(name).map(String::as_str)
     }
 
-    /// The names of the fields that are given.
+    /// Iterates over the names of the fields that are set.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.values.keys().map(String::as_str)
     }
 
-    /// The same without a field.
+    /// Returns the request without one field.
     #[must_use]
     pub(crate) fn without(&self, name: &str) -> Self {
         let mut request = self.clone();
@@ -81,14 +80,14 @@ impl Request {
         request
     }
 
-    /// Reads flags as the command line has them: `--tile-m=128`, `--tile-m 128`, `--bias`.
+    /// Parses command-line flags: `--tile-m=128`, `--tile-m 128`, `--bias`.
     pub fn from_flags<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<Self, FamilyError> {
         let mut request = Self::default();
         let mut words = words.into_iter().peekable();
         while let Some(word) = words.next() {
             let Some(flag) = word.strip_prefix("--") else {
                 return Err(FamilyError::Problem(format!(
-                    "{word:?} is no flag\nhelp: write --NAME=VALUE"
+                    "{word:?} is not a flag\nhelp: write --NAME=VALUE"
                 )));
             };
             let (name, value) = match flag.split_once('=') {
@@ -103,21 +102,21 @@ impl Request {
         Ok(request)
     }
 
-    /// The problem and the choice that it asks of a family.
+    /// Parses the request into the problem and the choice of a family.
     pub(crate) fn read<F: Family>(
         &self,
-        place: Place,
+        device: DeviceKind,
     ) -> Result<(F::Problem, F::Choice), FamilyError> {
-        let (mut problem, mut choice) = (F::default_problem(place), F::Choice::default());
+        let (mut problem, mut choice) = (F::default_problem(device), F::Choice::default());
         for (name, value) in &self.values {
             let read = match problem.set(name, value) {
                 Err(FieldError::Unknown(_)) => choice.set(name, value),
-                Err(wrong) => return Err(FamilyError::Problem(wrong.to_string())),
+                Err(error) => return Err(FamilyError::Problem(error.to_string())),
                 Ok(()) => Ok(()),
             };
             read.map_err(|e| match e {
                 FieldError::Unknown(_) => {
-                    let fields = FamilyFields::of::<F>(place);
+                    let fields = FamilyFields::of::<F>(device);
                     let names: Vec<_> = fields.iter().map(|field| field.name).collect();
                     FamilyError::Problem(format!(
                         "{} has no field {name:?}\nhelp: its fields are {}",
@@ -125,7 +124,7 @@ impl Request {
                         names.join(", ")
                     ))
                 }
-                wrong => FamilyError::Config(wrong.to_string()),
+                error => FamilyError::Config(error.to_string()),
             })?;
         }
         Ok((problem, choice))

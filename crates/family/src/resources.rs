@@ -1,15 +1,15 @@
-//! The resources of a config's kernel, and whether they fit an SM.
+//! The resources of a kernel, and whether they fit an SM.
 
 use crate::error::FamilyError;
 use warpline_ir::Target;
-use warpline_ir::build::{Builder, Resources};
+use warpline_ir::builder::{Builder, Resources};
 
-/// Returns the resources of the kernel that `declare` declares; rejects a kernel whose CTA needs
-/// more shared memory than an SM has. `what` names the part of the config that decides it.
+/// Returns the resources of the kernel that `declare` declares. Rejects a kernel whose CTA needs
+/// more shared memory than an SM has; `what` names the cause in the error.
 ///
 /// ```
 /// use warpline_family::resources;
-/// use warpline_ir::{Target, build::Builder};
+/// use warpline_ir::{Target, builder::Builder};
 ///
 /// fn copy(k: Builder, stages: u32) {
 ///     k.ring("tiles", stages, |s| s.vector::<f32>(4096));

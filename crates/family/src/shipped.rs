@@ -1,28 +1,28 @@
-//! The work that a family names itself.
+//! The workloads that a family declares: test cases, candidates and benchmarks.
 
-use crate::erased::{AnyFamily, Works};
-use crate::family::Place;
+use crate::erased::{AnyFamily, Workloads};
+use crate::family::DeviceKind;
 use crate::request::Request;
 use warpline_ir::Target;
 
-/// All of it: the test table, the candidates for both default problems, and
-/// the problems that it is measured at. Many of them share a program.
-pub fn works(family: &dyn AnyFamily, target: &Target) -> Works {
+/// Returns all workloads of a family: the test table, the candidates for both default problems and
+/// the benchmark problems. Many of them share a kernel.
+pub fn workloads(family: &dyn AnyFamily, target: &Target) -> Workloads {
     let mut all: Vec<_> = family.cases(target).into_iter().collect::<Result<_, _>>()?;
-    for place in [Place::Gpu, Place::Cpu] {
-        all.extend(candidates(family, place, target)?);
+    for device in [DeviceKind::Gpu, DeviceKind::Cpu] {
+        all.extend(candidates(family, device, target)?);
     }
-    all.extend(measured(family, target)?);
+    all.extend(bench_workloads(family, target)?);
     Ok(all)
 }
 
-/// The candidates for the default problem of a place, best guess first.
-pub fn candidates(family: &dyn AnyFamily, place: Place, target: &Target) -> Works {
-    family.candidates(&Request::default(), place, target)
+/// Returns the candidates for the default problem of a device kind, most promising first.
+pub fn candidates(family: &dyn AnyFamily, device: DeviceKind, target: &Target) -> Workloads {
+    family.candidates(&Request::default(), device, target)
 }
 
-/// The problems that it is measured at, in every suite.
-pub fn measured(family: &dyn AnyFamily, target: &Target) -> Works {
+/// Returns the benchmark workloads of all suites.
+pub fn bench_workloads(family: &dyn AnyFamily, target: &Target) -> Workloads {
     let mut all = vec![];
     for suite in family.suites() {
         all.extend(family.bench(suite, target)?);

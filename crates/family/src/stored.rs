@@ -1,21 +1,21 @@
-//! Tensors that a caller has stored, as far as a family asks for them.
+//! Input tensors that the caller stores in files.
 
 use crate::error::FamilyError;
 
-/// Tensors that are stored somewhere, by name.
+/// Named tensors in files or another store.
 ///
-/// A family asks for those that say something of the problem
-/// ([`Family::learn`](crate::Family::learn)); who runs it reads the rest.
-pub trait Stored {
-    /// Refuses unless all of these are there.
+/// A family reads the tensors that determine fields of the problem
+/// ([`Family::complete_from_tensors`](crate::Family::complete_from_tensors)); the runtime reads the rest.
+pub trait StoredTensors {
+    /// Returns an error unless all of these tensors exist.
     fn has(&self, names: &[&str]) -> Result<(), FamilyError>;
-    /// The shape of a tensor; none where it is stored without one.
+    /// Returns the shape of a tensor; `None` if it is stored without a shape.
     fn shape(&self, name: &str) -> Result<Option<Vec<usize>>, FamilyError>;
-    /// How many bytes a tensor has.
+    /// Returns the size of a tensor in bytes.
     fn bytes(&self, name: &str) -> Result<u64, FamilyError>;
-    /// The numbers of a tensor of 64-bit integers.
+    /// Returns the elements of an i64 tensor.
     fn integers(&self, name: &str) -> Result<Vec<i64>, FamilyError>;
 }
 
-/// Was this option given?
-pub type Asked<'a> = &'a dyn Fn(&str) -> bool;
+/// Returns whether the caller set an option.
+pub type IsOptionSet<'a> = &'a dyn Fn(&str) -> bool;

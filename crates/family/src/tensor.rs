@@ -1,22 +1,22 @@
-//! Tensors on the host, and what is known of them before they exist.
+//! Tensor specifications and tensors in host memory.
 
 use crate::numbers::Random;
 use half::{bf16, f16};
 use warpline_ir::DType;
 
-/// Name, element type and shape of a tensor.
+/// The name, element type and shape of a tensor.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TensorSpec {
-    /// Its name in messages.
+    /// The name, used in messages.
     pub name: &'static str,
-    /// Its element type.
+    /// The element type.
     pub dtype: DType,
-    /// Its extents, outermost first.
+    /// The extents, outermost first.
     pub shape: Vec<usize>,
 }
 
 impl TensorSpec {
-    /// A tensor of that name, type and shape, outermost extent first.
+    /// Returns a specification; `shape` has the outermost extent first.
     pub fn new<N: Copy + Into<u64>>(name: &'static str, dtype: DType, shape: &[N]) -> Self {
         let extent = |&n: &N| n.into() as usize;
         Self {
@@ -26,12 +26,12 @@ impl TensorSpec {
         }
     }
 
-    /// How many elements.
+    /// Returns the number of elements.
     pub fn elements(&self) -> usize {
         self.shape.iter().product()
     }
 
-    /// How many bytes.
+    /// Returns the size in bytes.
     pub fn bytes(&self) -> usize {
         self.elements() * self.dtype.bytes()
     }
@@ -40,20 +40,20 @@ impl TensorSpec {
 /// A dense tensor in host memory.
 #[derive(Clone, PartialEq, Debug)]
 pub struct HostTensor {
-    /// What it is.
+    /// The name, element type and shape.
     pub spec: TensorSpec,
-    /// Its elements, little-endian.
+    /// The elements, little-endian.
     pub data: Vec<u8>,
 }
 
 impl HostTensor {
-    /// Draws normally distributed values and rounds them.
+    /// Draws normally distributed values and rounds them to the element type.
     pub fn normal(spec: TensorSpec, random: &mut Random) -> Self {
         let len = spec.elements();
         Self::round(spec, (0..len).map(|_| random.normal()))
     }
 
-    /// Draws normally distributed values for several tensors from one seed, in order.
+    /// Draws normally distributed values for several tensors, in order, from one seed.
     pub fn draw_normal(specs: Vec<TensorSpec>, seed: u64) -> Vec<Self> {
         let mut random = Random::new(seed);
         let draw = |spec| Self::normal(spec, &mut random);
@@ -80,8 +80,7 @@ impl HostTensor {
         Self { spec, data }
     }
 
-    /// The same with all of its elements where it has only the first of them:
-    /// these come again and again.
+    /// Extends a partially filled tensor to full size by repeating its elements.
     pub fn cycled(mut self) -> Self {
         let (all, period) = (self.spec.bytes(), self.data.len());
         while period > 0 && self.data.len() < all {
@@ -91,17 +90,17 @@ impl HostTensor {
         self
     }
 
-    /// Its elements as `f64`; exact for every type but 64-bit integers.
+    /// Iterates over the elements as `f64`; exact for every type except 64-bit integers.
     pub fn values(&self) -> impl Iterator<Item = f64> + '_ {
         let size = self.spec.dtype.bytes();
         let dtype = self.spec.dtype;
         self.data
             .chunks_exact(size)
-            .map(move |b| crate::numbers::value(dtype, b))
+            .map(move |b| crate::numbers::element_value(dtype, b))
     }
 }
 
-/// As a reference value and its bound: the element must not be written.
+/// The reference value and tolerance of an element that the kernel must not write.
 pub const UNTOUCHED: (f64, f64) = (f64::NAN, f64::INFINITY);
 
 #[cfg(test)]
@@ -109,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_there_is_of_a_tensor_comes_again() {
+    fn a_partial_tensor_is_repeated_to_full_size() {
         let spec = |elements| TensorSpec {
             name: "a",
             dtype: DType::U16,

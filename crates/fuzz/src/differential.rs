@@ -7,7 +7,7 @@ use crate::plan::{Plan, Step};
 use crate::project;
 use serde::{Deserialize, Serialize};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use warpline_check::{Outcome, examine};
+use warpline_check::examine;
 use warpline_cpu::{Options, Timing, run};
 use warpline_ir::Kernel;
 
@@ -231,15 +231,15 @@ pub fn verdict(kernel: &Kernel) -> (Verdict, Vec<&'static str>) {
     };
     let assumed = report.assumptions.iter().map(|a| a.code).collect();
     let said = || {
-        let all = report.refusals.iter();
+        let all = report.diagnostics.iter();
         all.map(|r| format!("{}: {}", r.code(), r.text))
             .next()
             .unwrap_or_default()
     };
-    let verdict = match report.outcome() {
-        Outcome::Proved => Verdict::Proved,
-        Outcome::Refuted => Verdict::Refuted(said()),
-        Outcome::Undecided => Verdict::Undecided(said()),
+    let verdict = match report.verdict() {
+        warpline_check::Verdict::Proved => Verdict::Proved,
+        warpline_check::Verdict::Refuted => Verdict::Refuted(said()),
+        warpline_check::Verdict::Undecided => Verdict::Undecided(said()),
     };
     (verdict, assumed)
 }

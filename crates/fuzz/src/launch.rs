@@ -4,7 +4,7 @@ use crate::plan::Plan;
 use crate::project::{DATA, ENTRIES, OUT};
 use crate::rng::Rng;
 use serde::{Deserialize, Serialize};
-use warpline_cpu::Memory;
+use warpline_cpu::GlobalMemory;
 use warpline_ir::{Arg, Kernel, Launch, ParamKind};
 
 /// The values of one launch.
@@ -112,8 +112,8 @@ impl Values {
     }
 
     /// The launch, with its buffers in a memory of its own.
-    pub fn launch(&self, plan: &Plan, kernel: &Kernel) -> (Launch, Memory, Vec<(u64, usize)>) {
-        let mut memory = Memory::new();
+    pub fn launch(&self, plan: &Plan, kernel: &Kernel) -> (Launch, GlobalMemory, Vec<(u64, usize)>) {
+        let mut memory = GlobalMemory::new();
         let words = self.words();
         let narrow: Vec<u16> = words.iter().map(|&w| w as u16).collect();
         let bytes: Vec<u8> = words.iter().map(|&w| w as u8).collect();
@@ -128,12 +128,12 @@ impl Values {
                 (ParamKind::Scalar(_), "wide") => Arg::scalar(self.wide),
                 (ParamKind::Scalar(_), "signed") => Arg::scalar(self.signed),
                 (ParamKind::Scalar(_), _) => Arg::scalar(self.long),
-                (_, "u8s") => Arg::Pointer(memory.alloc_of(&bytes, name)),
-                (_, "u16s") => Arg::Pointer(memory.alloc_of(&narrow, name)),
-                (_, "u32s" | "i32s") => Arg::Pointer(memory.alloc_of(&words, name)),
+                (_, "u8s") => Arg::Pointer(memory.alloc_slice(&bytes, name)),
+                (_, "u16s") => Arg::Pointer(memory.alloc_slice(&narrow, name)),
+                (_, "u32s" | "i32s") => Arg::Pointer(memory.alloc_slice(&words, name)),
                 (_, "data") => {
                     let data: Vec<u32> = (0..DATA).map(|i| i.wrapping_mul(2_654_435_761)).collect();
-                    Arg::Pointer(memory.alloc_of(&data, name))
+                    Arg::Pointer(memory.alloc_slice(&data, name))
                 }
                 (_, "out") => {
                     let bytes = (self.ctas * warps * OUT * 4) as usize;

@@ -2,7 +2,7 @@
 
 use crate::rng::Rng;
 use serde::{Deserialize, Serialize};
-use warpline_ir::{At, Block, Fence, Kernel, Op, Operand, RegId, Scope, Semantics, Stmt, StmtKind};
+use warpline_ir::{MemoryAddress, Block, FenceKind, Kernel, Op, Operand, RegId, Scope, Semantics, Stmt, StmtKind};
 
 /// A mutation: a kind, and the site it applies to, counted over the kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -227,7 +227,7 @@ fn is_sync(op: &Op) -> bool {
             | Op::NamedSync(_)
             | Op::NamedArrive(_)
             | Op::SetMaxRegs(_)
-            | Op::Reduce(_)
+            | Op::AtomicReduce(_)
             | Op::StrongLoad(_)
             | Op::StrongStore(_)
     )
@@ -235,8 +235,8 @@ fn is_sync(op: &Op) -> bool {
 
 fn is_access(op: &Op) -> bool {
     match op {
-        Op::Load(o) => matches!(o.at, At::Shared(_)),
-        Op::Store(o) => matches!(o.at, At::Shared(_)),
+        Op::Load(o) => matches!(o.at, MemoryAddress::Shared(_)),
+        Op::Store(o) => matches!(o.at, MemoryAddress::Shared(_)),
         Op::Atomic(_) | Op::CopyAsync(_) => true,
         _ => false,
     }
@@ -309,17 +309,17 @@ fn weaken(op: &mut Op) -> bool {
         Op::MbarrierWait(o) => narrow(&mut o.scope),
         Op::ClusterArrive(o) => std::mem::replace(&mut o.release, false),
         Op::Atomic(o) => relax(&mut o.order.sem),
-        Op::Reduce(o) => relax(&mut o.order.sem),
+        Op::AtomicReduce(o) => relax(&mut o.order.sem),
         Op::StrongLoad(o) => relax(&mut o.order.sem),
         Op::StrongStore(o) => relax(&mut o.order.sem),
         Op::BulkWait(o) => !std::mem::replace(&mut o.read, true),
-        Op::Fence(o) => match o.fence {
-            Fence::ProxyAsyncCluster | Fence::ProxyAsync => {
-                o.fence = Fence::ProxyAsyncShared;
+        Op::Fence(o) => match o.kind {
+            FenceKind::ProxyAsyncCluster | FenceKind::ProxyAsync => {
+                o.kind = FenceKind::ProxyAsyncShared;
                 true
             }
-            Fence::ProxyAsyncShared => {
-                o.fence = Fence::ProxyAsyncGlobal;
+            FenceKind::ProxyAsyncShared => {
+                o.kind = FenceKind::ProxyAsyncGlobal;
                 true
             }
             _ => false,

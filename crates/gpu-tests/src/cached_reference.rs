@@ -6,7 +6,7 @@
 use serde_json::Value;
 use std::sync::Arc;
 use warpline::RunData;
-use warpline_family::{AnyWork, TensorSpec};
+use warpline_family::{AnyWorkload, TensorSpec};
 
 /// The inputs and the reference of the last problem.
 #[derive(Default)]
@@ -17,13 +17,13 @@ pub struct CachedReference {
 /// What inputs and reference depend on: family, problem, outputs and seed.
 type Question = (&'static str, Value, Vec<TensorSpec>, u64);
 
-fn question(work: &dyn AnyWork, seed: u64) -> Question {
+fn question(work: &dyn AnyWorkload, seed: u64) -> Question {
     (work.family(), work.problem(), work.outputs(), seed)
 }
 
 impl CachedReference {
     /// The inputs that a seed draws for the work, and their reference.
-    pub fn data(&mut self, work: &dyn AnyWork, seed: u64) -> Arc<RunData> {
+    pub fn data(&mut self, work: &dyn AnyWorkload, seed: u64) -> Arc<RunData> {
         let asked = question(work, seed);
         if let Some((_, data)) = self.last.as_ref().filter(|(of, _)| *of == asked) {
             return data.clone();

@@ -13,7 +13,7 @@ use warpline_ir::ops::compare::{Cmp, Select, Setp};
 use warpline_ir::ops::memory::{Load, LoadCache, Store, StoreCache};
 use warpline_ir::ops::special::{ReadParam, ReadSpecial};
 use warpline_ir::*;
-use warpline_kernels::{Buffer, Step};
+use warpline_kernels::{Buffer, LaunchStep};
 
 /// Threads of a CTA: values of a column in a block.
 pub const THREADS: usize = 64;
@@ -142,7 +142,7 @@ impl Columns {
         side: Side,
         (ty, n): (Type, usize),
         reads: bool,
-        op: impl FnOnce(At) -> Op,
+        op: impl FnOnce(MemoryAddress) -> Op,
     ) {
         let column = Column {
             ty,
@@ -237,7 +237,7 @@ impl Columns {
         Trial {
             name: self.op.to_owned(),
             shows: vec![self.op],
-            step: Step::new(self.kernel, [blocks as u32, 1, 1])
+            step: LaunchStep::new(self.kernel, [blocks as u32, 1, 1])
                 .pointer("in", Buffer::Input(0))
                 .pointer("out", Buffer::Output(0)),
             inputs: vec![input],
@@ -259,9 +259,9 @@ impl Columns {
     }
 
     /// Where a thread has its values.
-    fn at(&self, side: Side, column: &Column) -> At {
+    fn at(&self, side: Side, column: &Column) -> MemoryAddress {
         let width = column.stride().ilog2() as usize;
-        At::Global {
+        MemoryAddress::Global {
             addr: self.bases[side as usize][width].into(),
             offset: column.at as i32,
         }
@@ -393,7 +393,7 @@ impl Effects for Registers {
             self.read.push((r, ty));
         }
     }
-    fn touch(&mut self, _: &Touch) {}
-    fn sync(&mut self, _: &warpline_ir::Sync) {}
+    fn access(&mut self, _: &MemoryAccess) {}
+    fn sync(&mut self, _: &warpline_ir::SyncOp) {}
     fn whole_warp(&mut self) {}
 }

@@ -2,9 +2,9 @@
 
 use crate::trial::{Results, Trial};
 use anyhow::{Context as _, Result, ensure};
-use warpline::cuda::{Buffer, Context, Stream};
+use warpline::cuda::{DeviceBuffer, Context, Stream};
 use warpline::{Device, prepare};
-use warpline_kernels::Bound;
+use warpline_kernels::BufferAddresses;
 
 /// The first GPU that can run kernels, or a sentence why there is none.
 pub fn device() -> Result<Device> {
@@ -25,20 +25,20 @@ pub fn run(trial: &Trial, device: &Device) -> Result<Results> {
     let context = context(device)?;
     let ready = prepare(trial, &device.target())?.load(device)?;
     let stream = Stream::new(context)?;
-    let buffer = |bytes: &Vec<u8>| Buffer::from_host(context, bytes, &stream);
-    let inputs: Vec<Buffer> = trial.inputs.iter().map(buffer).collect::<Result<_, _>>()?;
-    let outputs: Vec<Buffer> = (trial.outputs.iter())
+    let buffer = |bytes: &Vec<u8>| DeviceBuffer::from_host(context, bytes, &stream);
+    let inputs: Vec<DeviceBuffer> = trial.inputs.iter().map(buffer).collect::<Result<_, _>>()?;
+    let outputs: Vec<DeviceBuffer> = (trial.outputs.iter())
         .map(|o| buffer(&o.first))
         .collect::<Result<_, _>>()?;
-    let addresses = |all: &[Buffer]| all.iter().map(Buffer::address).collect();
-    let bound = Bound {
+    let addresses = |all: &[DeviceBuffer]| all.iter().map(DeviceBuffer::address).collect();
+    let bound = BufferAddresses {
         inputs: addresses(&inputs),
         outputs: addresses(&outputs),
         workspace: 0,
     };
     ready.launch(&stream, &bound)?;
     stream.synchronize()?;
-    let read = |buffer: &Buffer| -> Result<Vec<u8>> {
+    let read = |buffer: &DeviceBuffer| -> Result<Vec<u8>> {
         let mut bytes = vec![0; buffer.len()];
         buffer.read(0, &mut bytes, &stream)?;
         Ok(bytes)

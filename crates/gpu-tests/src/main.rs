@@ -40,7 +40,7 @@ fn unusable(why: &str) -> ExitCode {
 fn gpu() -> Result<DeviceInfo, String> {
     let mut why = "the driver finds none".to_owned();
     for device in warpline::devices().into_iter().filter(|d| !d.simulator) {
-        match device.why_not {
+        match device.unavailable {
             None => return Ok(device),
             Some(reason) => why = reason,
         }

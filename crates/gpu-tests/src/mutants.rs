@@ -26,12 +26,12 @@ pub fn run(name: &str, device: &Device) -> Result<Answer> {
         inputs,
         outputs,
         workspace,
-        refusal,
+        diagnostic,
         ..
     } = &mutant;
     let start = Instant::now();
-    let Err(error) = watch::step(step, inputs, outputs, *workspace, device) else {
-        bail!("it did not hang, and the checker says: {refusal}");
+    let Err(error) = watch::run_step(step, inputs, outputs, *workspace, device) else {
+        bail!("it did not hang, and the checker says: {diagnostic}");
     };
     let took = start.elapsed();
     let report = error.to_string();

@@ -27,7 +27,7 @@ impl Rule {
             let (dtype, parts) = numbers_of(ty);
             (0..parts).all(|part| {
                 let bits = |x: u64| x >> (8 * dtype.bytes() * part);
-                let value = |x: u64| numbers::value(dtype, &bits(x).to_le_bytes());
+                let value = |x: u64| numbers::element_value(dtype, &bits(x).to_le_bytes());
                 let (expected, got) = (value(expected), value(got));
                 close(expected, got, bound(dtype, expected))
             })

@@ -1,23 +1,23 @@
-//! What the runtime promises, on a real device.
+//! What the runtime guarantees, on a real device.
 
 use crate::child::Answer;
 use crate::gpu::{self, context};
 use crate::trial::Trial;
 use anyhow::{Result, bail, ensure};
-use warpline::cuda::{Buffer, Stream};
-use warpline::gpu::promises;
-use warpline::{Device, Ready, RunOptions, prepare};
-use warpline_ir::build::*;
+use warpline::cuda::{DeviceBuffer, Stream};
+use warpline::gpu::guarantees;
+use warpline::{Device, LoadedPlan, RunOptions, prepare};
+use warpline_ir::builder::*;
 use warpline_ir::{BuildErrors, DType, Kernel, Target};
-use warpline_kernels::vector_add::{Choice, Float, Form, Problem, VectorAdd};
+use warpline_kernels::vector_add::{Choice, FloatType, Schedule, Problem, VectorAdd};
 use warpline_kernels::{
-    AnyWork, Bound, Cost, FamilyError, HostTensor, Plan, Step, TensorSpec, Work,
+    AnyWorkload, BufferAddresses, Cost, FamilyError, HostTensor, Plan, LaunchStep, TensorSpec, Workload,
 };
 
 /// A case: its name, and what must hold.
 type Case = (&'static str, fn(&Device) -> Result<Answer>);
 
-/// What the runtime's own promises leave to try.
+/// What the runtime's own guarantees leave to try.
 const CASES: [Case; 4] = [
     ("two-threads", threads),
     ("out-of-memory", out_of_memory),
@@ -25,18 +25,18 @@ const CASES: [Case; 4] = [
     ("trap", trapped),
 ];
 
-/// The names of all cases: the runtime's promises, and what is left.
+/// The names of all cases: the runtime's guarantees, and what is left.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    let promises = promises::ALL.iter().map(|(name, _)| *name);
-    promises.chain(CASES.iter().map(|(name, _)| *name))
+    let guarantees = guarantees::ALL.iter().map(|(name, _)| *name);
+    guarantees.chain(CASES.iter().map(|(name, _)| *name))
 }
 
 /// Runs a case by its name.
 pub fn run(name: &str, device: &Device) -> Result<Answer> {
-    let promise = promises::ALL.iter().find(|(known, _)| *known == name);
+    let guarantee = guarantees::ALL.iter().find(|(known, _)| *known == name);
     let case = CASES.iter().find(|(known, _)| *known == name);
-    match (promise, case) {
-        (Some((_, promise)), _) => Ok(said(promise(device).map_err(anyhow::Error::msg)?)),
+    match (guarantee, case) {
+        (Some((_, guarantee)), _) => Ok(said(guarantee(device).map_err(anyhow::Error::msg)?)),
         (_, Some((_, case))) => case(device),
         _ => bail!("there is no runtime test {name:?}"),
     }
@@ -50,42 +50,42 @@ fn said(note: impl Into<String>) -> Answer {
     }
 }
 
-fn vector_add(n: u64, form: Form, target: &Target) -> Result<Work<VectorAdd>> {
+fn vector_add(n: u64, schedule: Schedule, target: &Target) -> Result<Workload<VectorAdd>> {
     let choice = Choice {
-        form: Some(form),
+        schedule: Some(schedule),
         ..Choice::default()
     };
-    let dtype = Float::F32;
-    Ok(Work::new(Problem { n, dtype }, &choice, target)?)
+    let dtype = FloatType::F32;
+    Ok(Workload::new(Problem { n, dtype }, &choice, target)?)
 }
 
 /// A plan on a device, with buffers of its own.
 struct Loaded {
-    ready: Ready,
+    ready: LoadedPlan,
     stream: Stream,
-    _inputs: Vec<Buffer>,
-    outputs: Vec<Buffer>,
-    _workspace: Buffer,
-    bound: Bound,
+    _inputs: Vec<DeviceBuffer>,
+    outputs: Vec<DeviceBuffer>,
+    _workspace: DeviceBuffer,
+    bound: BufferAddresses,
 }
 
 impl Loaded {
-    fn new(work: &dyn AnyWork, device: &Device) -> Result<Self> {
+    fn new(work: &dyn AnyWorkload, device: &Device) -> Result<Self> {
         let context = context(device)?;
         let prepared = prepare(work, &device.target())?;
         let ready = prepared.load(device)?;
         let stream = Stream::new(context)?;
         let inputs = (work.draw(1).iter())
-            .map(|t| Buffer::from_host(context, &t.data, &stream))
+            .map(|t| DeviceBuffer::from_host(context, &t.data, &stream))
             .collect::<Result<Vec<_>, _>>()?;
         let outputs = (work.outputs().iter())
-            .map(|spec| Buffer::alloc(context, spec.bytes()))
+            .map(|spec| DeviceBuffer::alloc(context, spec.bytes()))
             .collect::<Result<Vec<_>, _>>()?;
-        let mut workspace = Buffer::alloc(context, prepared.workspace as usize)?;
+        let mut workspace = DeviceBuffer::alloc(context, prepared.workspace as usize)?;
         workspace.fill(0, &stream)?;
         stream.synchronize()?;
-        let addresses = |all: &[Buffer]| all.iter().map(Buffer::address).collect();
-        let bound = Bound {
+        let addresses = |all: &[DeviceBuffer]| all.iter().map(DeviceBuffer::address).collect();
+        let bound = BufferAddresses {
             inputs: addresses(&inputs),
             outputs: addresses(&outputs),
             workspace: workspace.address(),
@@ -101,7 +101,7 @@ impl Loaded {
     }
 
     /// Holds every output against the reference for these inputs.
-    fn check(&self, work: &dyn AnyWork, inputs: &[HostTensor]) -> Result<()> {
+    fn check(&self, work: &dyn AnyWorkload, inputs: &[HostTensor]) -> Result<()> {
         let outputs = work.outputs().into_iter().zip(&self.outputs);
         for ((spec, buffer), reference) in outputs.zip(work.reference(inputs)) {
             let mut data = vec![0; buffer.len()];
@@ -116,8 +116,8 @@ impl Loaded {
 }
 
 fn threads(device: &Device) -> Result<Answer> {
-    let one = |form| -> Result<()> {
-        let work = vector_add(50_021, form, &device.target())?;
+    let one = |schedule| -> Result<()> {
+        let work = vector_add(50_021, schedule, &device.target())?;
         let mut loaded = Loaded::new(&work, device)?;
         let inputs = work.draw(1);
         for _ in 0..50 {
@@ -131,7 +131,7 @@ fn threads(device: &Device) -> Result<Answer> {
         Ok(())
     };
     std::thread::scope(|scope| {
-        let both = [Form::Specialized, Form::GridStride].map(|form| scope.spawn(move || one(form)));
+        let both = [Schedule::Specialized, Schedule::GridStride].map(|schedule| scope.spawn(move || one(schedule)));
         for thread in both {
             match thread.join() {
                 Ok(done) => done?,
@@ -145,7 +145,7 @@ fn threads(device: &Device) -> Result<Answer> {
 fn out_of_memory(device: &Device) -> Result<Answer> {
     let context = context(device)?;
     let (free, total) = context.memory()?;
-    let error = match Buffer::alloc(context, total as usize) {
+    let error = match DeviceBuffer::alloc(context, total as usize) {
         Ok(_) => bail!("{total} bytes were given, of which {free} were free"),
         Err(error) => error,
     };
@@ -154,7 +154,7 @@ fn out_of_memory(device: &Device) -> Result<Answer> {
         sentence.contains(&total.to_string()),
         "the sentence does not name the {total} bytes: {sentence}"
     );
-    let work = vector_add(10_000, Form::Specialized, &device.target())?;
+    let work = vector_add(10_000, Schedule::Specialized, &device.target())?;
     let outcome = warpline::run(&work, device, &RunOptions::default())?;
     ensure!(outcome.passed(), "the next run is wrong");
     Ok(said(sentence))
@@ -187,7 +187,7 @@ impl Chain {
     }
 }
 
-impl AnyWork for Chain {
+impl AnyWorkload for Chain {
     fn family(&self) -> &'static str {
         "chain"
     }
@@ -204,8 +204,8 @@ impl AnyWork for Chain {
         let first = Self::kernel("chain_first", launch_dependents, |x| x + 1)?;
         let second = Self::kernel("chain_second", wait_prerequisites, |x| x * 3)?;
         let grid = [CTAS, 1, 1];
-        let first = Step::new(first, grid).pointer("x", x).pointer("y", mid);
-        let second = Step::new(second, grid).pointer("x", mid).pointer("y", y);
+        let first = LaunchStep::new(first, grid).pointer("x", x).pointer("y", mid);
+        let second = LaunchStep::new(second, grid).pointer("x", mid).pointer("y", y);
         Plan::new(vec![first, second.dependent()], u64::from(CHAIN) * 4)
     }
     fn cost(&self) -> Cost {

@@ -3,10 +3,10 @@
 use crate::rule::Rule;
 use std::fmt::Write as _;
 use std::ops::Range;
-use warpline_cpu::{Memory, Options};
+use warpline_cpu::{GlobalMemory, Options};
 use warpline_ir::{Kernel, StmtKind, Target, Type};
 use warpline_kernels::{
-    AnyWork, Bound, Buffer, Cost, FamilyError, HostTensor, Plan, Step, TensorArg, TensorSpec,
+    AnyWorkload, BufferAddresses, Buffer, Cost, FamilyError, HostTensor, Plan, LaunchStep, TensorArg, TensorSpec,
 };
 
 /// The bytes of every buffer a launch has written, in order.
@@ -19,7 +19,7 @@ pub struct Trial {
     /// The ops it shows, as the op table names them.
     pub shows: Vec<&'static str>,
     /// The kernel, its grid and its arguments.
-    pub step: Step,
+    pub step: LaunchStep,
     /// What goes in.
     pub inputs: Vec<Vec<u8>>,
     /// What comes out.
@@ -85,7 +85,7 @@ impl Trial {
         Self {
             name: name.into(),
             shows: shows.to_vec(),
-            step: Step::new(kernel, grid),
+            step: LaunchStep::new(kernel, grid),
             inputs: vec![],
             outputs: vec![],
         }
@@ -139,8 +139,8 @@ impl Trial {
     }
 
     /// Gives an argument to the first parameter that has none yet.
-    fn next(mut self, give: impl FnOnce(Step, &str) -> Step) -> Self {
-        let name = self.step.missing().map(ToOwned::to_owned);
+    fn next(mut self, give: impl FnOnce(LaunchStep, &str) -> LaunchStep) -> Self {
+        let name = self.step.missing_param().map(ToOwned::to_owned);
         self.step = give(self.step, &name.unwrap_or_default());
         self
     }
@@ -198,8 +198,8 @@ impl Trial {
         inputs: &[Vec<u8>],
         options: &Options,
     ) -> Result<Results, String> {
-        let mut memory = Memory::new();
-        let bound = Bound {
+        let mut memory = GlobalMemory::new();
+        let bound = BufferAddresses {
             inputs: (inputs.iter().enumerate())
                 .map(|(i, bytes)| memory.alloc_from(bytes, format!("input {i}")))
                 .collect(),
@@ -325,7 +325,7 @@ fn word(bytes: &[u8]) -> u64 {
 }
 
 /// A trial is prepared and loaded as any work is; its inputs and comparison are its own.
-impl AnyWork for Trial {
+impl AnyWorkload for Trial {
     fn family(&self) -> &'static str {
         "ops"
     }

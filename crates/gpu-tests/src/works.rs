@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 use warpline_ir::Target;
-use warpline_kernels::shipped::{candidates, measured};
-use warpline_kernels::{AnyWork, FamilyError, Place, registry};
+use warpline_kernels::shipped::{bench_workloads, candidates};
+use warpline_kernels::{AnyWorkload, FamilyError, DeviceKind, registry};
 
 /// A piece of work with a name of its own.
 pub struct Named {
@@ -12,7 +12,7 @@ pub struct Named {
     /// Family or probe, and which of its works.
     pub set: String,
     /// The work.
-    pub work: Box<dyn AnyWork>,
+    pub work: Box<dyn AnyWorkload>,
     /// Why it is there.
     pub part: Part,
 }
@@ -39,8 +39,8 @@ pub fn all(target: &Target) -> Result<Vec<Named>, FamilyError> {
         let cases: Vec<_> = family.cases(target).into_iter().collect::<Result<_, _>>()?;
         number(&mut all, family.name(), cases, Part::Table);
         let mut seen = HashSet::new();
-        let mut tuned = candidates(family, Place::Gpu, target)?;
-        tuned.extend(candidates(family, Place::Cpu, target)?);
+        let mut tuned = candidates(family, DeviceKind::Gpu, target)?;
+        tuned.extend(candidates(family, DeviceKind::Cpu, target)?);
         let tuned = small(tuned, &mut seen, target)?;
         let large = family
             .large_cases(target)
@@ -54,7 +54,7 @@ pub fn all(target: &Target) -> Result<Vec<Named>, FamilyError> {
         );
         let name = format!("{}, candidate", family.name());
         number(&mut all, &name, tuned, Part::Tuning);
-        let measured = small(measured(family, target)?, &mut seen, target)?;
+        let measured = small(bench_workloads(family, target)?, &mut seen, target)?;
         let name = format!("{}, measured", family.name());
         number(&mut all, &name, measured, Part::Tuning);
     }
@@ -67,7 +67,7 @@ pub fn all(target: &Target) -> Result<Vec<Named>, FamilyError> {
     Ok(all)
 }
 
-fn number(all: &mut Vec<Named>, set: &str, works: Vec<Box<dyn AnyWork>>, part: Part) {
+fn number(all: &mut Vec<Named>, set: &str, works: Vec<Box<dyn AnyWorkload>>, part: Part) {
     for (i, work) in works.into_iter().enumerate() {
         all.push(Named {
             name: format!("{set} {i} {} {}", work.problem(), work.config()),
@@ -80,10 +80,10 @@ fn number(all: &mut Vec<Named>, set: &str, works: Vec<Box<dyn AnyWork>>, part: P
 
 /// One work for each program that was not seen yet, with a problem that is soon compared.
 fn small(
-    works: Vec<Box<dyn AnyWork>>,
+    works: Vec<Box<dyn AnyWorkload>>,
     seen: &mut HashSet<Vec<String>>,
     target: &Target,
-) -> Result<Vec<Box<dyn AnyWork>>, FamilyError> {
+) -> Result<Vec<Box<dyn AnyWorkload>>, FamilyError> {
     let mut all = vec![];
     for work in works {
         // The same program with smaller extents.
@@ -129,8 +129,8 @@ pub fn shipped(target: &Target) -> Result<Kernels, FamilyError> {
 fn large(target: &Target) -> Result<Vec<Named>, FamilyError> {
     let mut works = vec![];
     for family in registry() {
-        let mut large = candidates(family, Place::Gpu, target)?;
-        large.extend(measured(family, target)?);
+        let mut large = candidates(family, DeviceKind::Gpu, target)?;
+        large.extend(bench_workloads(family, target)?);
         let name = format!("{}, GPU", family.name());
         number(&mut works, &name, large, Part::Large);
     }

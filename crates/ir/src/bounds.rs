@@ -1,8 +1,8 @@
-//! Facts that a kernel declares about its launch parameters.
+//! Declared bounds of launch parameters.
 //!
-//! The checker counts on them, and every launch is held to them: an argument
-//! outside its bounds is rejected on every device. The code does not depend on
-//! them, so they are no part of [`Kernel::program_hash`].
+//! The checker relies on them, and every device rejects a launch that breaks
+//! them. The generated code does not depend on them, so they do not enter
+//! [`Kernel::program_hash`].
 
 use crate::loc::Loc;
 use crate::machine::{Fault, FaultKind};
@@ -12,19 +12,16 @@ use crate::value::ParamId;
 use std::fmt;
 use std::ops::{Add, Mul, Sub};
 
-/// The values that a launch may pass for one parameter.
-///
-/// A parameter without a declaration has the full range of its type.
+/// The declared bounds of one parameter; the default is the full range of its type.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Bounds {
-    /// The least value of an integer.
+    /// The minimum of an integer.
     pub least: i128,
-    /// The largest value of an integer.
+    /// The maximum of an integer.
     pub most: i128,
-    /// The value of an integer, or the address of a pointer in bytes, is a
-    /// multiple of this; 1 states nothing.
+    /// The divisor of an integer or of a pointer's address in bytes; 1 is no restriction.
     pub multiple_of: u64,
-    /// The elements that the buffer behind a pointer has at least.
+    /// The minimum number of elements behind a pointer.
     pub elements: Option<Extent>,
 }
 
@@ -45,20 +42,20 @@ impl Bounds {
         }
     }
 
-    /// Does every value that the bounds allow lie in `least..=most`?
+    /// Returns whether every allowed value is in `least..=most`.
     pub fn within(&self, least: i128, most: i128) -> bool {
         least <= self.least && self.most <= most
     }
 
-    /// Is there no value that keeps the bounds?
+    /// Returns whether no value is within the bounds.
     pub fn is_empty(&self) -> bool {
         let of = i128::from(self.multiple_of.max(1));
-        // The first multiple from the least value on.
+        // The distance from the minimum to the first multiple.
         let up = (of - self.least.rem_euclid(of)) % of;
         self.least.saturating_add(up) > self.most
     }
 
-    /// Returns the rule that a value breaks, if it breaks one.
+    /// Returns the bound that a value breaks, if any.
     pub fn broken_by(&self, value: i128) -> Option<BrokenBound> {
         if value < self.least {
             Some(BrokenBound::Least(self.least))
@@ -79,7 +76,7 @@ pub enum BrokenBound {
     Least(i128),
     /// The value is more than this.
     Most(i128),
-    /// The value is no multiple of this.
+    /// The value is not a multiple of this.
     Multiple(u64),
 }
 
@@ -93,43 +90,42 @@ impl fmt::Display for BrokenBound {
     }
 }
 
-/// A number of elements that the launch decides: a sum of products of integer
-/// parameters and constants, such as `rows*cols` or `rows*stride - stride + cols`.
+/// A number that depends on launch parameters: a sum of products of integer parameters and
+/// constants, such as `rows*cols` or `rows*stride - stride + cols`.
 ///
-/// Terms are in a normal form: equal extents compare equal, however they were written.
+/// The terms are normalized, so equal extents compare equal.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Extent {
     terms: Vec<ExtentTerm>,
 }
 
-/// An upper bound of a sum of products of integer parameters: a fact about several of them.
+/// An upper bound of a sum of products of integer parameters.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Limit {
     /// The sum.
     pub sum: Extent,
-    /// The most that it is.
+    /// The maximum.
     pub most: u64,
-    /// Where it was declared.
+    /// The declaration's source location.
     pub loc: Loc,
 }
 
 /// One product of an [`Extent`].
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ExtentTerm {
-    /// The parameters that are multiplied, in ascending order; none: a constant.
+    /// The parameters of the product, in ascending order; empty for a constant.
     pub params: Vec<ParamId>,
-    /// The constant that they are multiplied by, not 0.
+    /// The constant factor, not 0.
     pub times: i64,
 }
 
 impl Extent {
-    /// Returns the products whose sum it is.
+    /// Returns the terms of the sum.
     pub fn terms(&self) -> &[ExtentTerm] {
         &self.terms
     }
 
-    /// Computes the number of elements; none if a parameter has no value or the sum leaves
-    /// 128 bits.
+    /// Computes the value; `None` if a parameter has no value or the result overflows 128 bits.
     pub fn value(&self, of: impl Fn(ParamId) -> Option<i128>) -> Option<i128> {
         self.terms.iter().try_fold(0i128, |sum, term| {
             let product = term
@@ -142,7 +138,7 @@ impl Extent {
         })
     }
 
-    /// Writes it with the names of a kernel's parameters.
+    /// Formats the extent with the parameter names of a kernel.
     fn show(&self, kernel: &Kernel) -> String {
         let mut text = String::new();
         for term in &self.terms {
@@ -168,8 +164,8 @@ impl Extent {
         }
     }
 
-    /// Adds a product, those of most parameters first. Coefficients that leave 64 bits stop at
-    /// their ends, which no buffer reaches.
+    /// Adds a term, sorted by descending number of parameters. Coefficients saturate at 64 bits,
+    /// which no buffer reaches.
     fn push(&mut self, params: Vec<ParamId>, times: i64) {
         let order = |params: &Vec<ParamId>| (std::cmp::Reverse(params.len()), params.clone());
         let key = order(&params);
@@ -252,12 +248,12 @@ impl Param {
             name: name.into(),
             bounds: Bounds::of(&kind),
             kind,
-            settled: false,
+            pdl_safe: false,
             loc,
         }
     }
 
-    /// Rejects bits of an argument that break the bounds; the fault names value, rule and remedy.
+    /// Checks the bits of an argument; the fault states the value, the rule and the fix.
     pub(crate) fn check(&self, bits: u64) -> Result<(), Fault> {
         let (name, bounds) = (&self.name, &self.bounds);
         if let ParamKind::Pointer(dtype) = &self.kind {
@@ -287,8 +283,7 @@ impl Param {
 }
 
 impl Kernel {
-    /// Rejects arguments that break a declared limit. `value` gives the value of an integer
-    /// parameter.
+    /// Checks the declared limits; `value` returns the value of an integer parameter.
     pub(crate) fn check_limits(
         &self,
         value: impl Fn(ParamId) -> Option<i128>,
@@ -308,9 +303,9 @@ impl Kernel {
         Ok(())
     }
 
-    /// Checks every declared extent against the buffers of a launch. `value` gives the value of
-    /// an integer parameter; `bytes` the bytes from a pointer to the end of its buffer, or
-    /// nothing where that is not known.
+    /// Checks every declared extent against the buffers of a launch. `value` returns the value
+    /// of an integer parameter; `bytes` returns the bytes from a pointer to the end of its
+    /// buffer, or `None` if unknown.
     pub fn check_extents(
         &self,
         value: impl Fn(ParamId) -> Option<i128>,
@@ -343,13 +338,13 @@ impl Kernel {
         Ok(())
     }
 
-    /// The declared limits, as the text form has them after the parameters.
+    /// Formats the declared limits for the text form.
     pub(crate) fn show_limits(&self) -> String {
         let line = |l: &Limit| format!("  limit {} at most {}\n", l.sum.show(self), l.most);
         self.limits.iter().map(line).collect()
     }
 
-    /// The declared bounds of a parameter, as the text form has them after its type.
+    /// Formats the declared bounds of a parameter for the text form.
     pub(crate) fn show_bounds(&self, p: &Param) -> String {
         let (bounds, own) = (&p.bounds, Bounds::of(&p.kind));
         let mut text = String::new();
@@ -405,7 +400,7 @@ mod tests {
         assert_eq!(
             product.value(values(large, large)),
             None,
-            "beyond 127 bits is no number"
+            "the product overflows 127 bits"
         );
         let half = i128::from(i64::MAX);
         assert_eq!(product.value(values(half, half)), Some(half * half + 3));

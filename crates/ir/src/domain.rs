@@ -1,15 +1,14 @@
-//! What ops compute on values that are only partly known: their transfer functions.
+//! Transfer functions: the semantics of ops on abstract values.
 //!
-//! The checker runs a kernel without knowing its launch. Beside its concrete
-//! meaning ([`Instr::exec`](crate::Instr::exec)) every op therefore declares
-//! an abstract one ([`Instr::transfer`](crate::Instr::transfer)), written
-//! against a [`Domain`]: the domain decides how sets of values are
-//! represented, the op decides what it does to them. An op that declares
-//! nothing gives results of which nothing is known.
+//! The checker analyzes a kernel for all launches. Besides its concrete
+//! semantics ([`Instr::exec`](crate::Instr::exec)) an op therefore declares an
+//! abstract one ([`Instr::transfer`](crate::Instr::transfer)), generic over a
+//! [`Domain`]: the domain represents sets of values, the op transforms them.
+//! The results of an op without a transfer function are unknown.
 //!
-//! A transfer function is *sound* if the concrete results lie in the abstract
-//! ones whenever the concrete operands lie in the abstract operands. The
-//! checker's tests run every op of the table against that sentence.
+//! A transfer function is *sound* if the abstract results contain the concrete
+//! results whenever the abstract operands contain the concrete operands. The
+//! checker's tests verify this property for every op of the table.
 
 use crate::machine::Special;
 use crate::ops::compare::Cmp;
@@ -17,7 +16,7 @@ use crate::ops::warp::VoteMode;
 use crate::types::Type;
 use crate::value::{Operand, ParamId, RegId};
 
-/// A function of two integers of one type, with the wrap-around of that type.
+/// A function of two integers of one type, with wrap-around.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Binary {
     /// `a + b`.
@@ -26,74 +25,73 @@ pub enum Binary {
     Sub,
     /// The low half of `a * b`.
     Mul,
-    /// `a / b`, rounded towards zero; all ones where `b` is zero.
+    /// `a / b`, rounded toward zero; all ones if `b` is zero.
     Div,
-    /// The remainder with the sign of `a`; all ones where `b` is zero.
+    /// The remainder with the sign of `a`; all ones if `b` is zero.
     Rem,
-    /// The lesser.
+    /// Minimum.
     Min,
-    /// The greater.
+    /// Maximum.
     Max,
-    /// Bits set in both.
+    /// Bitwise and.
     And,
-    /// Bits set in either.
+    /// Bitwise or.
     Or,
-    /// Bits set in one.
+    /// Bitwise exclusive or.
     Xor,
     /// `a` shifted left by `b` (`u32`) bits.
     Shl,
-    /// `a` shifted right by `b` (`u32`) bits, filled with the sign of its type.
+    /// `a` shifted right by `b` (`u32`) bits: arithmetic for signed types, logical for unsigned ones.
     Shr,
 }
 
-/// A representation of sets of values, as transfer functions see it.
+/// A representation of sets of values: the interface of transfer functions.
 ///
-/// Every value belongs to the lanes that execute now. The domain knows which
-/// op it runs.
+/// Every value belongs to the active lanes. The domain tracks the current op.
 pub trait Domain {
     /// A set of values.
     type Value: Clone;
 
-    /// An operand, read as a type.
+    /// Reads an operand of type `ty`.
     fn read(&mut self, o: Operand, ty: Type) -> Self::Value;
     /// Writes a register.
     fn write(&mut self, r: RegId, v: Self::Value);
 
-    /// Any value; lanes may differ.
+    /// Returns the set of all values; lanes may differ.
     fn unknown(&mut self) -> Self::Value;
-    /// An unknown value that follows from operands alone: the same op gives the same value for
-    /// the same operands.
+    /// Returns an uninterpreted function of the operands: unknown, but equal for equal
+    /// operands of the same op.
     fn function(&mut self, operands: &[Self::Value]) -> Self::Value;
 
-    /// A function of two integers.
+    /// Applies a function of two integers.
     fn binary(&mut self, f: Binary, ty: Type, a: Self::Value, b: Self::Value) -> Self::Value;
-    /// An integer in another integer type, as `as` gives it in Rust.
+    /// Converts an integer to another integer type, as Rust's `as` does.
     fn convert(&mut self, from: Type, to: Type, v: Self::Value) -> Self::Value;
-    /// A comparison of integers, as a predicate.
+    /// Compares two integers; the result is a predicate.
     fn compare(&mut self, cmp: Cmp, ty: Type, a: Self::Value, b: Self::Value) -> Self::Value;
-    /// `a` where a predicate holds, `b` elsewhere.
+    /// Returns `a` where the predicate is true and `b` elsewhere.
     fn select(&mut self, cond: Self::Value, a: Self::Value, b: Self::Value) -> Self::Value;
-    /// Both predicates.
+    /// Returns the conjunction of two predicates.
     fn both(&mut self, a: Self::Value, b: Self::Value) -> Self::Value;
-    /// Either predicate.
+    /// Returns the disjunction of two predicates.
     fn either(&mut self, a: Self::Value, b: Self::Value) -> Self::Value;
-    /// The opposite of a predicate.
+    /// Returns the negation of a predicate.
     fn not(&mut self, p: Self::Value) -> Self::Value;
 
-    /// A launch parameter.
+    /// Returns a launch parameter.
     fn param(&mut self, p: ParamId, ty: Type) -> Self::Value;
-    /// A special register.
+    /// Returns a special register.
     fn special(&mut self, s: Special) -> Self::Value;
 
-    /// The answer of all executing lanes to a question about a predicate.
+    /// Returns the result of a vote of the active lanes on a predicate.
     fn vote(&mut self, mode: VoteMode, p: Self::Value) -> Self::Value;
-    /// A value that each executing lane takes from one of the executing lanes.
+    /// Returns the value that each active lane reads from some active lane (a shuffle).
     fn exchange(&mut self, v: Self::Value) -> Self::Value;
-    /// The value that an operand has in the lane of a number, given to all lanes of the warp.
+    /// Returns the operand's value in lane `lane`, in all lanes of the warp.
     fn broadcast(&mut self, o: Operand, ty: Type, lane: Self::Value) -> Self::Value;
 }
 
-/// An unknown function of the operands.
+/// Returns an uninterpreted function of the operands.
 pub(crate) fn function<D: Domain, const N: usize>(
     d: &mut D,
     _: Type,
@@ -130,15 +128,15 @@ pub(crate) fn mad<D: Domain>(d: &mut D, ty: Type, [a, b, c]: [D::Value; 3]) -> D
     d.binary(Binary::Add, ty, product, c)
 }
 
-/// `a * b` in the type of twice the width.
+/// `a * b` in twice the width.
 pub(crate) fn mul_wide<D: Domain>(d: &mut D, ty: Type, [a, b]: [D::Value; 2]) -> D::Value {
-    let wide = crate::lanes::widened(ty);
+    let wide = crate::lanes::double_width(ty);
     let [a, b] = [a, b].map(|v| d.convert(ty, wide, v));
     d.binary(Binary::Mul, wide, a, b)
 }
 
-/// `a * b + c` in the type of twice the width, of which `c` is.
+/// `a * b + c` in twice the width, which is also the width of `c`.
 pub(crate) fn mad_wide<D: Domain>(d: &mut D, ty: Type, [a, b, c]: [D::Value; 3]) -> D::Value {
     let product = mul_wide(d, ty, [a, b]);
-    d.binary(Binary::Add, crate::lanes::widened(ty), product, c)
+    d.binary(Binary::Add, crate::lanes::double_width(ty), product, c)
 }

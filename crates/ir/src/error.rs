@@ -1,18 +1,18 @@
-//! What the builder refuses.
+//! Errors of the kernel builder.
 
 use crate::loc::Frame;
 use std::fmt;
 
-/// One thing an author wrote that cannot be.
+/// One error of a kernel's author.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BuildError {
     /// A stable code, for tools.
     pub code: &'static str,
-    /// The rule and the value seen, as a sentence.
+    /// The problem and the rule; a second line `help: …` suggests a fix.
     pub text: String,
-    /// The author's line.
+    /// The author's source line.
     pub at: Option<Frame>,
-    /// A second line that matters, and why.
+    /// A related source line and its role.
     pub other: Option<(Frame, &'static str)>,
 }
 
@@ -21,20 +21,27 @@ impl fmt::Display for BuildError {
         if let Some(at) = self.at {
             write!(f, "{at}: ")?;
         }
-        write!(f, "{} [{}]", self.text, self.code)?;
+        let (problem, help) = match self.text.split_once('\n') {
+            Some((problem, help)) => (problem, Some(help)),
+            None => (self.text.as_str(), None),
+        };
+        write!(f, "{problem} [{}]", self.code)?;
         if let Some((at, why)) = self.other {
             write!(f, " ({why}: {at})")?;
         }
-        Ok(())
+        match help {
+            Some(help) => write!(f, "\n  {help}"),
+            None => Ok(()),
+        }
     }
 }
 
 impl std::error::Error for BuildError {}
 
-/// All errors of one kernel, in program order.
+/// The errors of one kernel, in program order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BuildErrors {
-    /// The kernel's name.
+    /// The name of the kernel.
     pub kernel: String,
     /// The errors; never empty.
     pub errors: Vec<BuildError>,
@@ -45,7 +52,7 @@ impl fmt::Display for BuildErrors {
         write!(f, "kernel {}: ", self.kernel)?;
         for (i, e) in self.errors.iter().enumerate() {
             if i > 0 {
-                write!(f, "; ")?;
+                write!(f, "\n")?;
             }
             write!(f, "{e}")?;
         }

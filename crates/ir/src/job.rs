@@ -1,10 +1,10 @@
-//! Asynchronous work: what engines do after an op has handed it over.
+//! Asynchronous operations in flight: copies and matrix instructions that an op issued.
 //!
-//! Operands that live in memory are read when the job *completes*, through
-//! [`Engine`]; only addresses and coordinates are fixed at issue. A multicast
-//! copy is one job per receiver, as each receiver's bytes arrive on their own.
+//! A job reads its operands in memory when it *completes*, through [`Engine`];
+//! addresses and coordinates are fixed at issue. A multicast copy is one job
+//! per receiving CTA, because each CTA's bytes arrive independently.
 
-use crate::machine::{BarAt, Fault, Mask, SharedAt};
+use crate::machine::{Fault, Mask, ResolvedAddress, ResolvedBarrier};
 pub use crate::ops::bulk::BulkJob;
 pub use crate::ops::copy::CopyJob;
 pub use crate::ops::remote::RemoteJob;
@@ -12,64 +12,64 @@ pub use crate::ops::tensor::TensorJob;
 pub use crate::ops::wgmma::WgmmaJob;
 use crate::value::RegId;
 
-/// A run of bytes in memory.
+/// Consecutive bytes in memory.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Span {
-    /// In the shared memory of a CTA of the cluster.
-    Shared(SharedAt, u32),
-    /// In global memory.
+    /// In the shared memory of a CTA of the cluster; length in bytes.
+    Shared(ResolvedAddress, u32),
+    /// In global memory; length in bytes.
     Global(u64, u32),
 }
 
-/// How a job tells that it is done.
+/// The completion mechanism of a job.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Done {
-    /// Bytes on an mbarrier, as pieces arrive.
-    Bytes(BarAt),
-    /// With the issuing lane's bulk group.
+pub enum JobCompletion {
+    /// Each completed piece adds its transaction bytes to an mbarrier.
+    Bytes(ResolvedBarrier),
+    /// The bulk async-group of the issuing lane.
     BulkGroup {
         /// The issuing lane.
         lane: u32,
     },
-    /// With the copy groups of the issuing lanes.
+    /// The `cp.async` groups of the issuing lanes.
     CopyGroup {
         /// The issuing lanes.
         lanes: Mask,
     },
-    /// With the warpgroup's wgmma group.
+    /// The wgmma-group of the warpgroup.
     WgmmaGroup,
-    /// Nobody is told (prefetch).
-    Nobody,
+    /// No completion signal (prefetch).
+    None,
 }
 
-/// Work for an engine.
+/// An asynchronous operation.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Job {
-    /// A run of bytes between global and shared memory, or between CTAs.
+    /// A bulk copy between global and shared memory, or between CTAs.
     Bulk(BulkJob),
-    /// A few bytes per lane, from global to shared memory.
+    /// A `cp.async`: up to 16 bytes per lane from global to shared memory.
     Copy(CopyJob),
-    /// Registers on their way to a peer.
+    /// A `st.async` or `red.async` to the shared memory of a peer.
     Remote(RemoteJob),
-    /// A box of a tensor.
+    /// A TMA copy of a box of a tensor.
     Tensor(TensorJob),
-    /// One warp's part of a warpgroup product.
+    /// One warp's part of a `wgmma`.
     Wgmma(WgmmaJob),
 }
 
 impl Job {
-    /// How the job tells that it is done.
-    pub fn done(&self) -> Done {
+    /// Returns the completion mechanism.
+    pub fn completion(&self) -> JobCompletion {
         match self {
-            Job::Bulk(j) => j.done,
-            Job::Copy(j) => Done::CopyGroup { lanes: j.lanes() },
-            Job::Remote(j) => j.done,
-            Job::Tensor(j) => j.done,
-            Job::Wgmma(_) => Done::WgmmaGroup,
+            Job::Bulk(j) => j.completion,
+            Job::Copy(j) => JobCompletion::CopyGroup { lanes: j.lanes() },
+            Job::Remote(j) => j.completion,
+            Job::Tensor(j) => j.completion,
+            Job::Wgmma(_) => JobCompletion::WgmmaGroup,
         }
     }
 
-    /// The shared and global bytes it will read, as runs; a run is never empty.
+    /// Calls `each` with the shared and global bytes that the job will read; no span is empty.
     pub fn reads(&self, each: &mut dyn FnMut(Span)) {
         match self {
             Job::Bulk(j) => j.reads(each),
@@ -80,7 +80,7 @@ impl Job {
         }
     }
 
-    /// The shared and global bytes it will write, as runs; a run is never empty.
+    /// Calls `each` with the shared and global bytes that the job will write; no span is empty.
     pub fn writes(&self, each: &mut dyn FnMut(Span)) {
         match self {
             Job::Bulk(j) => j.writes(each),
@@ -91,23 +91,23 @@ impl Job {
         }
     }
 
-    /// Does it combine what it writes with what is there? Such jobs do not conflict with each other.
-    pub fn combines(&self) -> bool {
+    /// Returns whether the job is a reduction into memory. Reductions do not conflict with each other.
+    pub fn is_reduction(&self) -> bool {
         match self {
-            Job::Bulk(j) => j.combines(),
+            Job::Bulk(j) => j.is_reduction(),
             Job::Copy(_) => false,
-            Job::Remote(j) => j.combines(),
-            Job::Tensor(j) => j.combines(),
+            Job::Remote(j) => j.is_reduction(),
+            Job::Tensor(j) => j.is_reduction(),
             Job::Wgmma(_) => false,
         }
     }
 
-    /// Does it reach shared memory through the async proxy?
+    /// Returns whether the job accesses shared memory through the async proxy.
     pub fn is_async_proxy(&self) -> bool {
         !matches!(self, Job::Copy(_) | Job::Remote(_))
     }
 
-    /// Pieces the job may be done in, in any order and apart; at least one.
+    /// Returns the number of pieces that complete independently, in any order; at least one.
     pub fn pieces(&self) -> u32 {
         match self {
             Job::Bulk(j) => j.pieces(),
@@ -118,7 +118,7 @@ impl Job {
         }
     }
 
-    /// Does one piece of the work; gives the bytes it moved.
+    /// Completes one piece and returns the bytes it moved.
     pub fn complete(&self, piece: u32, e: &mut impl Engine) -> Result<u32, Fault> {
         match self {
             Job::Bulk(j) => j.complete(piece, e),
@@ -130,34 +130,34 @@ impl Job {
     }
 }
 
-/// The most pieces a copy falls into: enough for every order of arrival to
-/// matter, few enough to cost nothing.
+/// Maximum number of pieces of a copy: enough to expose an assumption about
+/// the order of arrival, and few enough to be cheap.
 pub(crate) const PIECES: u32 = 4;
 
-/// The part of `0..len` that piece `i` of `of` covers.
-pub(crate) fn part(len: u32, i: u32, of: u32) -> std::ops::Range<u32> {
-    let at = |i: u32| (u64::from(len) * u64::from(i) / u64::from(of)) as u32;
-    at(i)..at(i + 1)
+/// Returns the range of `0..len` that piece `i` of `of` covers.
+pub(crate) fn piece_range(len: u32, i: u32, of: u32) -> std::ops::Range<u32> {
+    let start = |i: u32| (u64::from(len) * u64::from(i) / u64::from(of)) as u32;
+    start(i)..start(i + 1)
 }
 
 impl Span {
-    /// Its length in bytes.
+    /// Returns the length in bytes.
     pub fn len(&self) -> u32 {
         match *self {
             Span::Shared(_, len) | Span::Global(_, len) => len,
         }
     }
 
-    /// Has it no bytes?
+    /// Returns whether the span has no bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// `len` bytes of it, from byte `at` on.
+    /// Returns the `len` bytes that start at byte `at` of the span.
     pub(crate) fn slice(self, at: u32, len: u32) -> Span {
         match self {
             Span::Shared(s, _) => Span::Shared(
-                SharedAt {
+                ResolvedAddress {
                     byte: s.byte + at,
                     ..s
                 },
@@ -167,7 +167,7 @@ impl Span {
         }
     }
 
-    /// Both as one run, if `next` starts where this one ends.
+    /// Returns both spans as one if `next` starts where this span ends.
     fn join(self, next: Span) -> Option<Span> {
         match (self, next) {
             (Span::Shared(a, n), Span::Shared(b, m)) if a.cta == b.cta && a.byte + n == b.byte => {
@@ -181,8 +181,8 @@ impl Span {
     }
 }
 
-/// Hands on the runs that `walk` gives, with neighbours joined and empty ones left out.
-pub(crate) fn joined(each: &mut dyn FnMut(Span), walk: impl FnOnce(&mut dyn FnMut(Span))) {
+/// Calls `each` with the spans that `walk` produces; adjacent spans are joined and empty ones dropped.
+pub(crate) fn join_spans(each: &mut dyn FnMut(Span), walk: impl FnOnce(&mut dyn FnMut(Span))) {
     let mut open: Option<Span> = None;
     walk(&mut |next| {
         if next.is_empty() {
@@ -201,22 +201,22 @@ pub(crate) fn joined(each: &mut dyn FnMut(Span), walk: impl FnOnce(&mut dyn FnMu
     }
 }
 
-/// What becomes of an element: `f(old, new, result)`.
+/// Computes an element of a reduction: `f(old, new, result)`.
 pub type Combine<'a> = &'a (dyn Fn(&[u8], &[u8], &mut [u8]) + 'a);
 
-/// What an engine sees when it completes a job: memory through the async
-/// proxy, and, for wgmma, the registers of the issuing warp.
+/// The memory, and for `wgmma` the registers of the issuing warp, that a job
+/// accesses when it completes.
 pub trait Engine {
     /// Reads bytes.
     fn read(&mut self, span: Span, out: &mut [u8]) -> Result<(), Fault>;
     /// Writes bytes.
     fn write(&mut self, span: Span, data: &[u8]) -> Result<(), Fault>;
-    /// Combines numbers with those in memory, each in one step: `f(old, new)` per element of `size` bytes.
+    /// Atomically combines each element of `size` bytes in `data` with the one in memory.
     fn reduce(&mut self, span: Span, data: &[u8], size: usize, f: Combine<'_>)
     -> Result<(), Fault>;
-    /// A 32-bit register of the issuing warp, all lanes.
+    /// Reads a 32-bit register of the issuing warp, all lanes.
     fn register(&mut self, r: RegId) -> [u32; 32];
-    /// Sets a 32-bit register of the issuing warp, all lanes.
+    /// Writes a 32-bit register of the issuing warp, all lanes.
     fn set_register(&mut self, r: RegId, v: &[u32; 32]);
 }
 
@@ -228,19 +228,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_cover_everything_once() {
+    fn piece_ranges_partition_the_length() {
         for (len, of) in [(0, 1), (1, 1), (7, 4), (16, 4), (u32::MAX, 3)] {
-            let parts: Vec<_> = (0..of).map(|i| part(len, i, of)).collect();
+            let parts: Vec<_> = (0..of).map(|i| piece_range(len, i, of)).collect();
             assert_eq!((parts[0].start, parts[of as usize - 1].end), (0, len));
             assert!(parts.windows(2).all(|w| w[0].end == w[1].start));
         }
     }
 
     #[test]
-    fn neighbouring_runs_are_joined_and_empty_ones_left_out() {
-        let at = |cta, byte| SharedAt { cta, byte };
+    fn adjacent_spans_are_joined_and_empty_ones_dropped() {
+        let at = |cta, byte| ResolvedAddress { cta, byte };
         let mut runs = Vec::new();
-        joined(&mut |s| runs.push(s), |each| {
+        join_spans(&mut |s| runs.push(s), |each| {
             each(Span::Shared(at(0, 0), 16));
             each(Span::Shared(at(0, 16), 0));
             each(Span::Shared(at(0, 16), 8));

@@ -1,13 +1,13 @@
-//! From one lane to a warp: how ops that work lane by lane are declared and run.
+//! Ops that compute each lane independently: their declaration and execution.
 //!
-//! [`map1`], [`map2`] and [`map3`] lift a function of one lane's values to all
-//! lanes. `lane_types!` picks the Rust type behind a [`Type`]. `lanewise!` puts
-//! both together: it declares an op from its PTX template, its types and the
-//! [`Number`] or [`Integer`] method that is its meaning.
+//! [`map1`], [`map2`] and [`map3`] apply a function of one lane to all lanes.
+//! `lane_types!` selects the Rust type of a [`Type`]. `lanewise!` declares an
+//! op from its PTX template, its types and the [`Number`] or [`Integer`] method
+//! that defines its semantics.
 //!
-//! All of this is the executor's inner loop: no allocation, no dynamic call,
-//! and functions of a lane without branches, so that loops over lanes become
-//! vector code.
+//! This is the executor's inner loop: no allocation, no dynamic call, and
+//! branch-free functions of a lane, so that the compiler vectorizes the loops
+//! over lanes.
 
 #[cfg(test)]
 pub(crate) mod fake;
@@ -15,14 +15,14 @@ mod fp8;
 pub mod narrow;
 pub mod number;
 
-pub use narrow::Narrow;
-pub use number::{Divide, Field, FloatBits, Integer, Number, Signed, Wide};
+pub use narrow::HalfFloat;
+pub use number::{BitFieldExtract, Divide, FloatBits, Integer, Number, Signed, WideMultiply};
 
-use crate::machine::{Asm, Fault, FaultKind, Lane, Lanes, Machine, Mask, WARP};
+use crate::machine::{Asm, Fault, FaultKind, Lane, Machine, Mask, PerLane, WARP};
 use crate::types::Type;
 use crate::value::{Operand, RegId};
 
-/// `dst = f(a)` in every active lane.
+/// Computes `dst = f(a)` in every active lane.
 #[inline]
 pub fn map1<A: Lane, R: Lane, M: Machine>(m: &mut M, dst: RegId, a: Operand, f: impl Fn(A) -> R) {
     let a = m.get::<A>(a);
@@ -33,7 +33,7 @@ pub fn map1<A: Lane, R: Lane, M: Machine>(m: &mut M, dst: RegId, a: Operand, f: 
     m.set(dst, &r);
 }
 
-/// `dst = f(a, b)` in every active lane.
+/// Computes `dst = f(a, b)` in every active lane.
 #[inline]
 pub fn map2<A: Lane, B: Lane, R: Lane, M: Machine>(
     m: &mut M,
@@ -50,7 +50,7 @@ pub fn map2<A: Lane, B: Lane, R: Lane, M: Machine>(
     m.set(dst, &r);
 }
 
-/// `dst = f(a, b, c)` in every active lane.
+/// Computes `dst = f(a, b, c)` in every active lane.
 #[inline]
 pub fn map3<A: Lane, B: Lane, C: Lane, R: Lane, M: Machine>(
     m: &mut M,
@@ -68,7 +68,7 @@ pub fn map3<A: Lane, B: Lane, C: Lane, R: Lane, M: Machine>(
     m.set(dst, &r);
 }
 
-/// The predicate `dst = f(a, b)` in every active lane.
+/// Computes the predicate `dst = f(a, b)` in every active lane.
 #[inline]
 pub fn test2<A: Lane, B: Lane, M: Machine>(
     m: &mut M,
@@ -85,32 +85,32 @@ pub fn test2<A: Lane, B: Lane, M: Machine>(
     m.set_pred(dst, mask_of(&hit));
 }
 
-/// One bit per lane.
+/// Returns the mask of the lanes that are true.
 #[inline]
-pub fn mask_of(lanes: &Lanes<bool>) -> Mask {
+pub fn mask_of(lanes: &PerLane<bool>) -> Mask {
     (0..WARP).fold(0, |m, i| m | Mask::from(lanes[i]) << i)
 }
 
-/// The lanes of a mask, lowest first.
+/// Iterates over the lanes of a mask, lowest first.
 pub fn lanes_of(mask: Mask) -> impl Iterator<Item = usize> {
     (0..WARP).filter(move |i| mask >> i & 1 == 1)
 }
 
-/// The fault of an op that was run with a type it does not take.
+/// Returns the fault of an op that is executed with an unsupported type.
 ///
-/// [`Instr::legal`](crate::Instr::legal) refuses such an op in words; this is
-/// what remains for an executor that did not ask.
+/// [`Instr::legal`](crate::Instr::legal) rejects such an op earlier, with a
+/// better message; this fault covers callers that skip it.
 #[cold]
-pub(crate) fn no_such_type(ty: Type) -> Fault {
-    Fault::new(FaultKind::Illegal, format!("the op does not take {ty}"))
+pub(crate) fn unsupported_type(ty: Type) -> Fault {
+    Fault::new(FaultKind::Illegal, format!("does not support {ty}"))
 }
 
-/// A PTX template with its choices made for a type.
+/// Returns the PTX instruction of a template for a type.
 ///
-/// In `mul{.lo}{.rn}.{u32,s32,f32}`, `{.rn}` stays where the type rounds,
-/// `{.lo}` where it is an integer, and of the last braces the type's own
-/// suffix, or the one of its width (`b32`), whichever the template offers.
-pub(crate) fn spell(template: &str, ty: Type) -> String {
+/// In `mul{.lo}{.rn}.{u32,s32,f32}`, `{.rn}` is kept for floats and `{.lo}`
+/// for integers. The last braces become the suffix of the type if they list
+/// it, otherwise the untyped suffix of its width (`b32`).
+pub(crate) fn instruction_name(template: &str, ty: Type) -> String {
     let (head, choices) = template
         .strip_suffix('}')
         .and_then(|t| t.rsplit_once(".{"))
@@ -123,16 +123,16 @@ pub(crate) fn spell(template: &str, ty: Type) -> String {
     format!("{head}.{}", if own { ty.ptx() } else { ty.bits() })
 }
 
-/// An operand ready to print. PTX has no constants of the narrow floats.
-pub(crate) fn value(a: &mut dyn Asm, o: Operand, ty: Type) -> String {
+/// Prints an operand. PTX has no constants of 16-bit floats, so these go through a register.
+pub(crate) fn printed_operand(a: &mut dyn Asm, o: Operand, ty: Type) -> String {
     match ty {
         Type::F16 | Type::Bf16 | Type::F16x2 | Type::Bf16x2 => a.in_reg(o, ty),
         _ => a.operand(o, ty),
     }
 }
 
-/// The integer type of twice the width.
-pub(crate) fn widened(ty: Type) -> Type {
+/// Returns the integer type of twice the width.
+pub(crate) fn double_width(ty: Type) -> Type {
     match ty {
         Type::U16 => Type::U32,
         Type::U32 => Type::U64,
@@ -141,7 +141,7 @@ pub(crate) fn widened(ty: Type) -> Type {
     }
 }
 
-/// The Rust type behind a variant of [`Type`].
+/// The Rust type of a variant of [`Type`].
 macro_rules! lane_type {
     (U8) => {
         u8
@@ -178,9 +178,9 @@ macro_rules! lane_type {
     };
 }
 
-/// Evaluates an expression with `T` as the Rust type behind `ty`, for the types listed.
+/// Evaluates an expression with `T` as the Rust type of `ty`, for the listed types.
 ///
-/// Any other type leaves the function with a fault.
+/// Returns a fault from the function for any other type.
 macro_rules! lane_types {
     ($ty:expr, [$($name:ident),*], $T:ident => $body:expr) => {
         match $ty {
@@ -188,25 +188,25 @@ macro_rules! lane_types {
                 type $T = $crate::lanes::lane_type!($name);
                 $body
             })*
-            other => return Err($crate::lanes::no_such_type(other)),
+            other => return Err($crate::lanes::unsupported_type(other)),
         }
     };
 }
 
-/// The type of an operand of a lanewise op: the op's own, twice as wide, or `u32`.
+/// The type of an operand of a lanewise op: the op's type, twice its width, or `u32`.
 macro_rules! operand_type {
     ($op:expr, T) => {
         $op.ty
     };
     ($op:expr, wide) => {
-        $crate::lanes::widened($op.ty)
+        $crate::lanes::double_width($op.ty)
     };
     ($op:expr, u32) => {
         $crate::types::Type::U32
     };
 }
 
-/// `map1`, `map2` or `map3`, by the number of operands.
+/// Calls `map1`, `map2` or `map3`, by the number of operands.
 macro_rules! map_lanes {
     ($m:expr, $dst:expr, $f:expr, $a:expr) => {
         $crate::lanes::map1($m, $dst, $a, $f)
@@ -219,15 +219,15 @@ macro_rules! map_lanes {
     };
 }
 
-/// Declares ops that compute each lane's result from that lane's operands alone.
+/// Declares ops that compute each lane's result from that lane's operands.
 ///
 /// ```text
-/// Add "add": "sum",                              struct, name in the text form, meaning in words
-///     ptx "add{.rn}.{u32,s32,f32}",              row of the op table, and what `asm` prints (see `spell`)
-///     types [U32, I32, F32],                     what `ty` may be; T below is its Rust type
-///     (a: T, b: T) => Number::add,               operands (T, wide or u32) and meaning of a lane
-///         transfer add;                          what it does to integers that are partly known (`domain`);
-///                                                without it, an unknown function of the operands
+/// Add "add": "adds",                             struct, name in the text form, row of the op table
+///     ptx "add{.rn}.{u32,s32,f32}",              PTX template (see `instruction_name`)
+///     types [U32, I32, F32],                     types of `ty`; T below is the Rust type of `ty`
+///     (a: T, b: T) => Number::add,               operands (T, wide or u32) and the function of a lane
+///         transfer add;                          transfer function for integers (`domain`); without it,
+///                                                an uninterpreted function of the operands
 /// ```
 macro_rules! lanewise {
     ($(
@@ -250,7 +250,7 @@ macro_rules! lanewise {
         }
 
         impl $crate::ops::Instr for $name {
-            const INFO: $crate::ops::Info = $crate::ops::Info {
+            const INFO: $crate::ops::OpInfo = $crate::ops::OpInfo {
                 name: $text,
                 ptx: $ptx,
                 doc: $doc,
@@ -266,9 +266,9 @@ macro_rules! lanewise {
             fn asm(&self, a: &mut dyn $crate::machine::Asm) {
                 let operands = [
                     a.reg(self.dst),
-                    $($crate::lanes::value(a, self.$arg, $crate::lanes::operand_type!(self, $kind)),)*
+                    $($crate::lanes::printed_operand(a, self.$arg, $crate::lanes::operand_type!(self, $kind)),)*
                 ];
-                a.emit(format!("{} {}", $crate::lanes::spell($ptx, self.ty), operands.join(", ")));
+                a.emit(format!("{} {}", $crate::lanes::instruction_name($ptx, self.ty), operands.join(", ")));
             }
             fn exec<M: $crate::machine::Machine>(&self, m: &mut M) -> $crate::machine::Exec {
                 $crate::lanes::lane_types!(self.ty, [$($ty),*], T => {
@@ -276,7 +276,7 @@ macro_rules! lanewise {
                         m, self.dst, <T as $crate::lanes::$trait>::$meaning, $(self.$arg),*
                     )
                 });
-                Ok($crate::machine::Step::Next)
+                Ok($crate::machine::ExecStatus::Completed)
             }
             fn transfer<D: $crate::domain::Domain>(&self, d: &mut D) {
                 let operands = [$(d.read(self.$arg, $crate::lanes::operand_type!(self, $kind))),*];
@@ -287,7 +287,7 @@ macro_rules! lanewise {
                 d.write(self.dst, result);
             }
             fn legal(&self, _: &$crate::target::Target) -> Result<(), String> {
-                $crate::ops::only($text, self.ty, &[$($crate::types::Type::$ty),*])
+                $crate::ops::require_type($text, self.ty, &[$($crate::types::Type::$ty),*])
             }
         }
     )*};
@@ -310,18 +310,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_template_is_spelled_for_each_type() {
+    fn a_template_yields_the_instruction_of_each_type() {
         let mul = "mul{.lo}{.rn}.{u16,u32,s32,f32,bf16x2}";
-        assert_eq!(spell(mul, Type::U16), "mul.lo.u16");
-        assert_eq!(spell(mul, Type::I32), "mul.lo.s32");
-        assert_eq!(spell(mul, Type::F32), "mul.rn.f32");
-        assert_eq!(spell(mul, Type::Bf16x2), "mul.rn.bf16x2");
-        assert_eq!(spell("and.{b16,b32,b64}", Type::I64), "and.b64");
-        assert_eq!(spell("not.{b16,b32,b64}", Type::U16), "not.b16");
+        assert_eq!(instruction_name(mul, Type::U16), "mul.lo.u16");
+        assert_eq!(instruction_name(mul, Type::I32), "mul.lo.s32");
+        assert_eq!(instruction_name(mul, Type::F32), "mul.rn.f32");
+        assert_eq!(instruction_name(mul, Type::Bf16x2), "mul.rn.bf16x2");
+        assert_eq!(instruction_name("and.{b16,b32,b64}", Type::I64), "and.b64");
+        assert_eq!(instruction_name("not.{b16,b32,b64}", Type::U16), "not.b16");
     }
 
     #[test]
-    fn masks_and_lanes_are_the_same_set() {
+    fn a_mask_round_trips_through_its_lanes() {
         let mut lanes = [false; WARP];
         for i in [0, 5, 31] {
             lanes[i] = true;

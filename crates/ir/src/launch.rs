@@ -1,4 +1,4 @@
-//! What a launch passes to a kernel: the same for every device.
+//! The grid and the arguments of a launch, for every device.
 
 use crate::machine::{Fault, FaultKind};
 use crate::program::{Kernel, ParamKind};
@@ -6,7 +6,7 @@ use crate::tensor_map::TensorMapValue;
 use crate::types::{Scalar, Type};
 use crate::value::ParamId;
 
-/// One argument.
+/// A launch argument.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Arg {
     /// A number.
@@ -18,28 +18,29 @@ pub enum Arg {
 }
 
 impl Arg {
-    /// A number of a Rust type.
+    /// Returns a scalar argument.
     pub fn scalar<T: Scalar>(x: T) -> Self {
         Arg::Scalar(T::TYPE, x.to_bits())
     }
 }
 
-/// Grid and arguments of one launch.
+/// The grid and the arguments of one launch.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Launch {
-    /// CTAs, by axis.
+    /// The grid shape in CTAs.
     pub grid: [u32; 3],
-    /// Arguments, in the order of the kernel's parameters.
+    /// The arguments, in the order of the kernel's parameters.
     pub args: Vec<Arg>,
 }
 
 impl Launch {
-    /// Checks grid and arguments against the kernel; the fault names the rule and the value.
+    /// Checks the grid and the arguments against the kernel; the fault states the value and the
+    /// rule.
     pub fn check(&self, kernel: &Kernel) -> Result<(), Fault> {
         let bad = |text: String| Err(Fault::new(FaultKind::Launch, text));
         if self.args.len() != kernel.params.len() {
             return bad(format!(
-                "kernel {} takes {} arguments, not {}",
+                "kernel {} takes {} arguments, but the launch passes {}",
                 kernel.name,
                 kernel.params.len(),
                 self.args.len()
@@ -49,7 +50,7 @@ impl Launch {
             let (g, c) = (self.grid[axis], kernel.cluster[axis]);
             if g == 0 || !g.is_multiple_of(c) {
                 return bad(format!(
-                    "a grid is a positive multiple of the cluster in each axis; axis {axis} has {g} CTAs and clusters of {c}"
+                    "axis {axis} of the grid has {g} CTAs and clusters of {c}; the grid must be a positive multiple of the cluster"
                 ));
             }
         }
@@ -62,7 +63,7 @@ impl Launch {
                 (ParamKind::TensorMap(decl), Arg::TensorMap(map)) => {
                     if *decl != map.decl {
                         return bad(format!(
-                            "parameter {} was declared with another box, dtype or swizzle than the map passed",
+                            "the tensor map for parameter {} has another box, dtype or swizzle than declared",
                             p.name
                         ));
                     }
@@ -74,14 +75,17 @@ impl Launch {
                     }
                 }
                 (want, got) => {
-                    return bad(format!("parameter {} is {want:?}, not {got:?}", p.name));
+                    return bad(format!(
+                        "parameter {} takes {want:?}, but the launch passes {got:?}",
+                        p.name
+                    ));
                 }
             }
         }
         kernel.check_limits(|p| self.value(p))
     }
 
-    /// The value of an integer argument.
+    /// Returns the value of an integer argument.
     fn value(&self, p: ParamId) -> Option<i128> {
         match self.args.get(p.index())? {
             Arg::Scalar(ty, bits) => ty.int_value(*bits),
@@ -89,9 +93,8 @@ impl Launch {
         }
     }
 
-    /// Checks the declared extents of a kernel against the buffers behind the arguments.
-    /// `bytes` gives the bytes from an address to the end of its buffer, or nothing where
-    /// that is not known.
+    /// Checks the declared extents of a kernel against the buffers of the arguments. `bytes`
+    /// returns the bytes from an address to the end of its buffer, or `None` if unknown.
     pub fn check_extents(
         &self,
         kernel: &Kernel,
@@ -109,7 +112,7 @@ impl Launch {
 mod tests {
     use super::{Arg, Launch};
     use crate::Kernel;
-    use crate::build::*;
+    use crate::builder::*;
 
     fn kernel(declare: impl FnOnce(Builder)) -> Kernel {
         Kernel::build("facts", &crate::Target::SM_90A, |k| {
@@ -132,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_launch_keeps_the_least_value() {
+    fn launch_below_the_minimum_is_rejected() {
         let kernel = kernel(|k| _ = k.param::<u32>("rounds").at_least(3));
         assert_eq!(one(&kernel, Arg::scalar(3u32)), Ok(()));
         let text = "parameter rounds is 2, but the kernel takes u32 values that are at least 3\n\
@@ -141,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_launch_keeps_the_largest_value() {
+    fn launch_above_the_maximum_is_rejected() {
         let kernel = kernel(|k| _ = k.param::<u32>("rounds").at_most(7));
         assert_eq!(one(&kernel, Arg::scalar(7u32)), Ok(()));
         let text = "parameter rounds is 8, but the kernel takes u32 values that are at most 7\n\
@@ -150,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_launch_keeps_the_divisor() {
+    fn launch_with_a_wrong_multiple_is_rejected() {
         let kernel = kernel(|k| _ = k.param::<u32>("bytes").multiple_of(4).multiple_of(16));
         assert_eq!(one(&kernel, Arg::scalar(48u32)), Ok(()));
         let text = "parameter bytes is 40, but the kernel takes u32 values that are a multiple of 16\n\
@@ -191,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_its_type_does_not_hold_is_rejected() {
+    fn value_outside_of_its_type_is_rejected() {
         use crate::types::Type;
         let kernel = kernel(|k| _ = k.param::<u32>("n"));
         assert_eq!(
@@ -203,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_launch_keeps_the_alignment() {
+    fn launch_with_a_misaligned_pointer_is_rejected() {
         let kernel = kernel(|k| _ = k.pointer::<f32>("x").aligned_to(16));
         assert_eq!(one(&kernel, Arg::Pointer(0x120)), Ok(()));
         let text = "parameter x is the address 0x124, but the kernel takes f32 elements at a multiple of 16 bytes\n\
@@ -212,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_buffer_has_the_declared_elements() {
+    fn launch_with_a_short_buffer_is_rejected() {
         let kernel = kernel(|k| {
             let [rows, stride] = ["rows", "stride"].map(|name| k.param::<u32>(name));
             let _ = k.pointer::<f32>("x").elements(extent(rows) * stride + 4u32);
@@ -233,30 +236,31 @@ mod tests {
     }
 
     #[test]
-    fn a_launch_keeps_the_limit_of_a_product() {
+    fn launch_above_the_limit_of_a_product_is_rejected() {
         let kernel = kernel(|k| {
-            let [tall, wide] = ["tall", "wide"].map(|name| k.param::<u32>(name));
-            k.limit(extent(tall) * wide, (1 << 31) - 1);
+            let [m_tiles, n_tiles] = ["m_tiles", "n_tiles"].map(|name| k.param::<u32>(name));
+            k.limit(extent(m_tiles) * n_tiles, (1 << 31) - 1);
         });
-        let with = |tall: u32, wide: u32| launch(&kernel, &[tall, wide].map(Arg::scalar));
+        let with =
+            |m_tiles: u32, n_tiles: u32| launch(&kernel, &[m_tiles, n_tiles].map(Arg::scalar));
         assert_eq!(with(1 << 16, (1 << 15) - 1), Ok(()));
-        let text = "tall*wide is 2147483648, but the kernel takes at most 2147483647\nhelp: pass smaller values";
+        let text = "m_tiles*n_tiles is 2147483648, but the kernel takes at most 2147483647\nhelp: pass smaller values";
         assert_eq!(with(1 << 16, 1 << 15), Err(text.to_owned()));
         assert!(with(u32::MAX, u32::MAX).is_err(), "no product wraps around");
-        let line = "  limit tall*wide at most 2147483647\n";
+        let line = "  limit m_tiles*n_tiles at most 2147483647\n";
         assert!(kernel.to_string().contains(line));
     }
 
     #[test]
-    fn bounds_are_part_of_the_program_and_not_of_its_code() {
+    fn bounds_enter_the_text_hash_but_not_the_program_hash() {
         let plain = kernel(|k| {
             let [_, _] = ["rows", "cols"].map(|name| k.param::<i32>(name));
-            let _ = k.pointer::<f32>("x").settled();
+            let _ = k.pointer::<f32>("x").pdl_safe();
         });
         let bounded = kernel(|k| {
             let rows = k.param::<i32>("rows").at_least(-1).at_most(64);
             let cols = k.param::<i32>("cols").multiple_of(4);
-            let x = k.pointer::<f32>("x").settled().aligned_to(16);
+            let x = k.pointer::<f32>("x").pdl_safe().aligned_to(16);
             let _ = x.elements(extent(rows) * cols * 2u32 - cols + 3u32);
         });
         let params = |kernel: &Kernel| {
@@ -271,7 +275,7 @@ mod tests {
             [
                 "param rows: i32",
                 "param cols: i32",
-                "param x: *f32 settled"
+                "param x: *f32 pdl-safe"
             ]
         );
         assert_eq!(
@@ -279,7 +283,7 @@ mod tests {
             [
                 "param rows: i32 at least -1 at most 64",
                 "param cols: i32 multiple of 4",
-                "param x: *f32 settled aligned to 16 elements 2*rows*cols - cols + 3",
+                "param x: *f32 pdl-safe aligned to 16 elements 2*rows*cols - cols + 3",
             ]
         );
         assert_ne!(plain.text_hash(), bounded.text_hash());

@@ -1,4 +1,4 @@
-//! How a tile lies in shared memory: panels, swizzles, and the descriptors made of them.
+//! Shared-memory tile layouts: panels, swizzles, and wgmma descriptors.
 //!
 //! A swizzled tile is cut into *panels* as wide as the swizzle span (32, 64 or
 //! 128 bytes); each panel holds all rows, one span per row, and the panels
@@ -16,10 +16,10 @@
 use crate::ops::mma::MmaType;
 use std::fmt;
 
-/// How 16-byte chunks are permuted, so that neither rows nor columns conflict in banks.
+/// The permutation of 16-byte chunks that avoids bank conflicts along rows and columns.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord, Default)]
 pub enum Swizzle {
-    /// Plain rows.
+    /// Row-major, no permutation.
     #[default]
     None,
     /// Spans of 32 bytes.
@@ -31,7 +31,7 @@ pub enum Swizzle {
 }
 
 impl Swizzle {
-    /// The span in bytes; `None` has none.
+    /// Returns the span in bytes; `None` without a swizzle.
     pub const fn span(self) -> Option<u32> {
         match self {
             Swizzle::None => None,
@@ -41,7 +41,7 @@ impl Swizzle {
         }
     }
 
-    /// The bits of `b >> 3` that are folded into `b`.
+    /// Returns the bits of `b >> 3` that are XORed into the byte offset `b`.
     pub const fn mask(self) -> u32 {
         match self {
             Swizzle::None => 0,
@@ -51,7 +51,7 @@ impl Swizzle {
         }
     }
 
-    /// The alignment a stage needs: the length after which the pattern repeats.
+    /// Returns the alignment of a stage: the period of the pattern.
     pub const fn align(self) -> u32 {
         match self {
             Swizzle::None => 128,
@@ -61,7 +61,7 @@ impl Swizzle {
         }
     }
 
-    /// Permutes a byte offset of a panel. Its own inverse.
+    /// Permutes a byte offset of a panel. The permutation is its own inverse.
     ///
     /// ```
     /// use warpline_ir::Swizzle;
@@ -87,17 +87,17 @@ impl fmt::Display for Swizzle {
 /// The layout of one stage of a tile.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct TileLayout {
-    /// Bytes of one element.
-    pub element: u32,
-    /// Rows.
+    /// The bytes of one element.
+    pub element_bytes: u32,
+    /// The number of rows.
     pub rows: u32,
-    /// Columns, in elements.
+    /// The number of columns, in elements.
     pub cols: u32,
     /// The swizzle.
     pub swizzle: Swizzle,
 }
 
-/// Which dimension of a matrix operand runs along a tile's rows in memory.
+/// The contiguous dimension of a matrix operand in memory.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Major {
     /// K is contiguous: the tile is `[m or n, k]`.
@@ -106,20 +106,20 @@ pub enum Major {
     Mn,
 }
 
-/// How wgmma shall walk a view.
+/// The variable part of a wgmma descriptor.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Descriptor {
+pub struct WgmmaDescriptor {
     /// The contiguous dimension.
     pub major: Major,
 }
 
 impl TileLayout {
-    /// Bytes of one row.
+    /// Returns the bytes of one row.
     pub const fn row_bytes(&self) -> u32 {
-        self.cols.saturating_mul(self.element)
+        self.cols.saturating_mul(self.element_bytes)
     }
 
-    /// Bytes of a row inside one panel.
+    /// Returns the bytes of a row inside one panel.
     pub const fn span(&self) -> u32 {
         match self.swizzle.span() {
             None => self.row_bytes(),
@@ -127,12 +127,12 @@ impl TileLayout {
         }
     }
 
-    /// Columns of one panel.
+    /// Returns the columns of one panel.
     pub const fn panel_cols(&self) -> u32 {
-        self.span() / self.element
+        self.span() / self.element_bytes
     }
 
-    /// Panels side by side.
+    /// Returns the number of panels.
     pub const fn panels(&self) -> u32 {
         match self.row_bytes().checked_div(self.span()) {
             Some(panels) => panels,
@@ -140,12 +140,12 @@ impl TileLayout {
         }
     }
 
-    /// Bytes of one panel.
+    /// Returns the bytes of one panel.
     pub const fn panel_bytes(&self) -> u32 {
         self.rows.saturating_mul(self.span())
     }
 
-    /// Bytes from one stage to the next.
+    /// Returns the bytes from one stage to the next.
     pub const fn stage_bytes(&self) -> u32 {
         let bytes = self.rows.saturating_mul(self.row_bytes());
         match bytes.checked_next_multiple_of(self.swizzle.align()) {
@@ -154,30 +154,31 @@ impl TileLayout {
         }
     }
 
-    /// The byte of an element before the swizzle: where wgmma and TMA start to walk.
-    pub const fn linear(&self, row: u32, col: u32) -> u32 {
-        let byte = col * self.element;
+    /// Returns the unswizzled byte offset of an element, the start address for wgmma and TMA.
+    pub const fn unswizzled_offset(&self, row: u32, col: u32) -> u32 {
+        let byte = col * self.element_bytes;
         let span = self.span();
         (byte / span) * self.panel_bytes() + row * span + byte % span
     }
 
-    /// The byte of an element.
+    /// Returns the swizzled byte offset of an element.
     ///
     /// ```
     /// use warpline_ir::{Swizzle, TileLayout};
-    /// let t = TileLayout { element: 2, rows: 64, cols: 128, swizzle: Swizzle::B128 };
+    /// let t = TileLayout { element_bytes: 2, rows: 64, cols: 128, swizzle: Swizzle::B128 };
     /// assert_eq!(t.offset(0, 64), 64 * 128);       // second panel
     /// assert_eq!(t.offset(1, 0), 128 + 16);        // row 1, first chunk moved by one
     /// ```
     pub const fn offset(&self, row: u32, col: u32) -> u32 {
-        self.swizzle.apply(self.linear(row, col))
+        self.swizzle.apply(self.unswizzled_offset(row, col))
     }
 
-    /// Is the rectangle on swizzle-atom boundaries, so that it is a tile of its own?
-    pub fn is_atomic(&self, row: u32, rows: u32, col: u32, cols: u32) -> bool {
+    /// Returns whether a rectangle is aligned to swizzle atoms, so that TMA and wgmma can use it
+    /// as a tile.
+    pub fn is_atom_aligned(&self, row: u32, rows: u32, col: u32, cols: u32) -> bool {
         let chunk = match self.swizzle {
             Swizzle::None => 1,
-            _ => 16 / self.element.min(16),
+            _ => 16 / self.element_bytes.min(16),
         };
         let atom = if self.swizzle == Swizzle::None { 1 } else { 8 };
         let whole = col.is_multiple_of(self.panel_cols()) && cols.is_multiple_of(self.panel_cols());
@@ -189,19 +190,19 @@ impl TileLayout {
             && (whole || within)
     }
 
-    /// The constant parts of a wgmma descriptor: the low word without the
-    /// start address, and the high word.
+    /// Returns the constant part of a wgmma descriptor: the low word without the start address,
+    /// and the high word.
     ///
-    /// K-major: the leading offset is ignored (1), the stride offset is 8 rows
-    /// of a span. MN-major: the leading offset goes from panel to panel, the
-    /// stride offset from 8 k-rows to the next.
+    /// K-major: the leading-dimension byte offset is ignored (encoded 1), the stride byte offset
+    /// is 8 rows of a span. MN-major: the leading offset is the distance between panels, the
+    /// stride offset the distance between groups of 8 k-rows.
     ///
     /// ```
-    /// use warpline_ir::{Descriptor, Major, Swizzle, TileLayout};
-    /// let t = TileLayout { element: 2, rows: 128, cols: 64, swizzle: Swizzle::B128 };
-    /// assert_eq!(t.descriptor(Descriptor { major: Major::K }), (1 << 16, (1024 >> 4) | 1 << 30));
+    /// use warpline_ir::{WgmmaDescriptor, Major, Swizzle, TileLayout};
+    /// let t = TileLayout { element_bytes: 2, rows: 128, cols: 64, swizzle: Swizzle::B128 };
+    /// assert_eq!(t.descriptor(WgmmaDescriptor { major: Major::K }), (1 << 16, (1024 >> 4) | 1 << 30));
     /// ```
-    pub const fn descriptor(&self, d: Descriptor) -> (u32, u32) {
+    pub const fn descriptor(&self, d: WgmmaDescriptor) -> (u32, u32) {
         let code = match self.swizzle {
             Swizzle::None => 0,
             Swizzle::B128 => 1,
@@ -220,7 +221,8 @@ impl TileLayout {
     }
 }
 
-/// The element of a wgmma accumulator (64 rows) that register `i` of `lane` in `warp` holds: `(row, col)`.
+/// Returns the `(row, col)` of the value that register `i` of `lane` in `warp` holds in a
+/// wgmma accumulator of 64 rows.
 ///
 /// ```
 /// assert_eq!(warpline_ir::accumulator_at(1, 5, 6), (16 + 1 + 8, 8 + 2));
@@ -232,11 +234,11 @@ pub const fn accumulator_at(warp: u32, lane: u32, i: u32) -> (u32, u32) {
     )
 }
 
-/// The first of the elements that register `i` of `lane` holds of A, 16 rows
-/// by [`MmaType::k`]: `(row, k)`. The others of its 32 bits follow along k.
+/// Returns the `(row, k)` of the first element that register `i` of `lane` holds of an A
+/// operand of 16 rows by [`MmaType::k`]; the other elements of the register follow along K.
 ///
-/// `mma.sync` and wgmma with A in registers agree on it; each warp of a
-/// warpgroup holds 16 rows.
+/// `mma.sync` and wgmma with A in registers use the same layout; each warp of a warpgroup
+/// holds 16 rows.
 ///
 /// ```
 /// use warpline_ir::{mma_a_at, ops::mma::MmaType};
@@ -247,9 +249,9 @@ pub const fn mma_a_at(ty: MmaType, lane: u32, i: u32) -> (u32, u32) {
     (lane / 4 + i % 2 * 8, word * ty.per_reg())
 }
 
-/// The first of the elements that register `i` of `lane` holds of B in
-/// `mma.sync`, [`MmaType::k`] by 8 columns: `(k, col)`. The others of its 32
-/// bits follow along k.
+/// Returns the `(k, col)` of the first element that register `i` of `lane` holds of a B
+/// operand of `mma.sync`, [`MmaType::k`] by 8 columns; the other elements of the register
+/// follow along K.
 ///
 /// ```
 /// use warpline_ir::{mma_b_at, ops::mma::MmaType};

@@ -1,24 +1,24 @@
-//! The Warpline kernel program.
+//! The kernel IR and the builder that authors write kernels with.
 //!
-//! A [`Kernel`] is a plain value: roles (warps that run one body), the shared
-//! tiles and barriers between them, and the ops they run. It is written once,
-//! with [`Kernel::build`], and read by the checker, the CPU executor and the
-//! PTX printer.
+//! A [`Kernel`] is a plain value: roles (groups of warps that run one body),
+//! shared tiles and barriers, and ops. [`Kernel::build`] creates it; the
+//! checker, the CPU executor and the PTX printer read it.
 //!
-//! | where | what |
+//! | module | contents |
 //! |---|---|
-//! | [`types`], [`value`] | types of registers and elements; registers, operands, references |
-//! | [`layout`], [`tensor_map`] | tiles in shared memory, tensors in global memory |
+//! | [`builder`] | the API that kernel authors use |
 //! | [`program`] | the kernel: roles, tiles, barriers, statements |
-//! | [`bounds`] | facts that a kernel declares about its parameters |
-//! | [`ops`] | the instructions, one struct each, by group |
-//! | [`sync`], [`job`] | acts of synchronisation; asynchronous work |
-//! | [`machine`], [`domain`] | the traits ops are written against: values, and values that are partly known |
-//! | [`wait`] | what a stuck warp waits for, in words |
-//! | [`build`] | what authors write with |
+//! | [`types`], [`value`] | types of registers and elements; registers, operands, references |
+//! | [`layout`], [`tensor_map`] | tiles in shared memory; tensors in global memory |
+//! | [`bounds`], [`launch`] | declared bounds of the parameters; grid and arguments of a launch |
+//! | [`ops`] | the instructions, one struct each |
+//! | [`sync`], [`job`] | synchronization effects of ops; asynchronous operations |
+//! | [`machine`], [`domain`] | the traits that ops execute against: concrete and abstract values |
+//! | [`wait`] | descriptions of blocked warps |
 
 pub mod bounds;
-pub mod build;
+pub mod builder;
+
 pub mod domain;
 pub mod error;
 pub mod job;
@@ -40,21 +40,21 @@ pub mod wait;
 pub use bounds::{Bounds, BrokenBound, Extent, ExtentTerm, Limit};
 pub use domain::{Binary, Domain};
 pub use error::{BuildError, BuildErrors};
-pub use job::{Done, Engine, Job, Span};
+pub use job::{Engine, Job, JobCompletion, Span};
 pub use launch::{Arg, Launch};
-pub use layout::{Descriptor, Major, Swizzle, TileLayout, accumulator_at, mma_a_at, mma_b_at};
+pub use layout::{Major, Swizzle, TileLayout, WgmmaDescriptor, accumulator_at, mma_a_at, mma_b_at};
 pub use loc::{Frame, Loc, Locs};
 pub use machine::*;
-pub use ops::{Exactness, Info, Instr, Op, Uniform};
+pub use ops::{Exactness, Instr, Op, OpInfo, Uniform};
 pub use program::*;
-pub use sync::{Fence, MemoryOrder, Scope, Semantics, Sync, Tally};
+pub use sync::{BarrierReduction, FenceKind, MemoryOrder, Scope, Semantics, SyncOp};
 pub use target::Target;
-pub use tensor_map::{MapMode, TensorMapDecl, TensorMapValue};
+pub use tensor_map::{TensorMapDecl, TensorMapMode, TensorMapValue};
 pub use types::*;
 pub use value::*;
-pub use wait::{Awaited, Site, Waits};
+pub use wait::{OpLocation, WaitList, WaitReason};
 
-/// The README's kernel compiles and builds.
+/// Compiles and builds the kernel of the README.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;

@@ -1,17 +1,17 @@
-//! Where a statement comes from: stacks of Rust source locations.
+//! Source locations of statements: stacks of Rust source lines.
 //!
-//! Every statement keeps the line of the op's caller and the lines of the
-//! helpers, loops and role that enclose it, innermost first. A message shows
-//! the innermost line that is not inside this crate: the author's.
+//! Every statement keeps the line of its caller and the lines of the enclosing
+//! helpers, loops and role, innermost first. A message shows the author's line:
+//! the innermost line outside of this crate.
 
 use std::collections::HashMap;
 use std::fmt;
 use std::panic::Location;
 
-/// One place in a Rust source file.
+/// A position in a Rust source file.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub struct Frame {
-    /// The path as the compiler saw it.
+    /// The path that the compiler reports.
     pub file: &'static str,
     /// The line, from 1.
     pub line: u32,
@@ -20,13 +20,13 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// The caller of a `#[track_caller]` function.
+    /// Returns the caller of a `#[track_caller]` function.
     #[track_caller]
     pub fn caller() -> Self {
         Location::caller().into()
     }
 
-    /// Is this frame inside the builder, and so of no use to an author?
+    /// Returns whether the frame is inside of this crate, and so not the author's.
     pub fn is_internal(&self) -> bool {
         // `file!()` and `Location::file` spell the same file the same way.
         let here = file!();
@@ -56,7 +56,7 @@ impl fmt::Display for Frame {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord, Default)]
 pub struct Loc(pub u32);
 
-/// All location stacks of a kernel.
+/// The location stacks of a kernel.
 #[derive(Clone, Debug, Default)]
 pub struct Locs {
     stacks: Vec<Box<[Frame]>>,
@@ -76,12 +76,12 @@ impl Locs {
         l
     }
 
-    /// The whole stack, innermost frame first.
+    /// Returns the stack, innermost frame first.
     pub fn stack(&self, l: Loc) -> &[Frame] {
         self.stacks.get(l.0 as usize).map_or(&[], |s| s)
     }
 
-    /// The innermost frame that belongs to an author.
+    /// Returns the author's frame: the innermost one outside of this crate.
     pub fn author(&self, l: Loc) -> Option<Frame> {
         let stack = self.stack(l);
         stack
@@ -91,7 +91,7 @@ impl Locs {
             .copied()
     }
 
-    /// The author's line, as `file.rs:12`.
+    /// Returns the author's line as `file.rs:12`.
     pub fn show(&self, l: Loc) -> String {
         self.author(l)
             .map_or_else(|| "(no line)".to_owned(), |f| f.to_string())

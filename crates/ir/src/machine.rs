@@ -1,39 +1,39 @@
-//! The three narrow traits that ops are written against, and what passes through them.
+//! The three interfaces of an op, and the types they exchange.
 //!
-//! [`Asm`] turns operands into PTX text, [`Machine`] runs a whole warp on the
-//! CPU, [`Effects`] tells a reader what an op touches. They grow no method for
-//! one op.
+//! [`Asm`] prints operands as PTX, [`Machine`] executes one warp on the CPU,
+//! and [`Effects`] receives the registers, memory accesses and synchronization
+//! of an op. No method of these traits serves a single op.
 
 use crate::job::Job;
-use crate::sync::{MemoryOrder, Scope, Sync};
+use crate::sync::{MemoryOrder, Scope, SyncOp};
 use crate::tensor_map::TensorMapValue;
 use crate::types::Type;
-use crate::value::{At, BarRef, Operand, ParamId, Place, RegId, View};
+use crate::value::{BarRef, MemoryAddress, Operand, ParamId, RegId, SharedAddress, View};
 use bytemuck::Pod;
 
-/// The lanes of a warp, one bit each.
+/// A set of lanes of a warp, one bit per lane.
 pub type Mask = u32;
 
-/// Lanes of a warp.
+/// Number of lanes in a warp.
 pub const WARP: usize = 32;
 
-/// One value per lane.
-pub type Lanes<T> = [T; WARP];
+/// One value for each lane of a warp.
+pub type PerLane<T> = [T; WARP];
 
-/// Up to 16 bytes per lane: what one generic access moves.
+/// Up to 16 bytes per lane, the most that one generic access moves.
 pub type LaneBytes = [[u8; 16]; WARP];
 
-/// Something that went wrong while running, in words; the executor adds op, role, warp and line.
+/// An error found while executing an op. The executor adds the op, role, warp and source line.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fault {
-    /// The kind, stable.
+    /// The kind of fault; tests match on it.
     pub kind: FaultKind,
-    /// What happened, with the values seen.
+    /// The message: a predicate whose subject is the op ("has length 0x14; it must be a multiple of 16 bytes").
     pub text: String,
 }
 
 impl Fault {
-    /// A fault of a kind.
+    /// Creates a fault.
     pub fn new(kind: FaultKind, text: impl Into<String>) -> Self {
         Self {
             kind,
@@ -50,95 +50,95 @@ impl std::fmt::Display for Fault {
 
 impl std::error::Error for Fault {}
 
-/// The kinds of fault.
+/// The kind of a [`Fault`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum FaultKind {
     /// An access outside its tile, buffer or barrier array.
     OutOfBounds,
-    /// An access whose address is not a multiple of its width.
+    /// An access whose address is not a multiple of its size.
     Misaligned,
-    /// A read of bytes that nothing wrote.
+    /// A read of uninitialized bytes.
     NeverWritten,
-    /// Two accesses to the same bytes with nothing between that orders them.
+    /// Two conflicting accesses to the same bytes without a happens-before order.
     Race,
-    /// An async read of a generic write that no proxy fence followed, or the reverse.
+    /// Accesses to the same bytes through the generic and the async proxy without a proxy fence between them.
     MissingProxyFence,
-    /// A tensor map that breaks a rule, or is used against its declaration.
+    /// An invalid tensor map, or a use that contradicts its declaration.
     TensorMap,
-    /// A barrier used before its init, after its end, or with too many arrivals or bytes.
+    /// An mbarrier used before its init or after its inval, or with too many arrivals or transaction bytes.
     Barrier,
-    /// A whole-warp op reached by part of a warp, or with different values in its lanes.
+    /// An `.aligned` op executed by part of a warp, or a uniform operand that differs between lanes.
     Convergence,
-    /// A register touched while a wgmma owns it.
+    /// A register accessed while a `wgmma` in flight uses it.
     RegisterInFlight,
-    /// A register pool that cannot serve.
+    /// A `setmaxnreg` that the register pool of the CTA cannot satisfy.
     Registers,
-    /// An access to a CTA that has left.
+    /// An access to the shared memory of a CTA that has exited.
     PeerExited,
-    /// The program trapped.
+    /// A `trap` instruction.
     Trap,
-    /// Nothing can go on.
+    /// No warp can make progress.
     Deadlock,
-    /// The run was cut off at its limit of steps.
+    /// The run reached its step limit.
     Limit,
-    /// The launch does not fit the kernel.
+    /// The launch does not match the kernel.
     Launch,
-    /// An op with a type it does not take.
+    /// An op with an unsupported type.
     Illegal,
-    /// An operand outside what the instruction takes.
+    /// An operand outside the range of the instruction.
     Operand,
 }
 
-/// Whether an op is done, or must be tried again later.
+/// Whether an op completed or must be retried later.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use]
-pub enum Step {
-    /// The op is done.
-    Next,
-    /// The op waits; nothing has changed.
+pub enum ExecStatus {
+    /// The op completed.
+    Completed,
+    /// The op waits. It changed no state.
     Blocked,
 }
 
-/// What running an op gives.
-pub type Exec = Result<Step, Fault>;
+/// The result of executing an op.
+pub type Exec = Result<ExecStatus, Fault>;
 
-/// A plain value that lanes of a register hold.
+/// A plain value that a register holds in each lane.
 pub trait Lane: Pod + Default {}
 impl<T: Pod + Default> Lane for T {}
 
-/// Values a thread can ask the machine for.
+/// A PTX special register, or a value derived from one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Special {
-    /// Thread index in the CTA.
+    /// Thread index in the CTA (`%tid.x`).
     Tid,
-    /// Lane in the warp.
+    /// Lane index in the warp (`%laneid`).
     LaneId,
-    /// Warp index in the CTA (the same in every lane).
+    /// Warp index in the CTA, the same in every lane.
     WarpId,
-    /// CTA index, by axis.
+    /// CTA index in the grid (`%ctaid`).
     CtaId(Axis),
-    /// CTAs of the grid, by axis.
+    /// Number of CTAs in the grid (`%nctaid`).
     GridDim(Axis),
-    /// Rank of the CTA in its cluster.
+    /// Rank of the CTA in its cluster (`%cluster_ctarank`).
     ClusterRank,
-    /// CTAs of the cluster.
+    /// Number of CTAs in the cluster (`%cluster_nctarank`).
     ClusterSize,
-    /// Index of the CTA in its cluster, by axis.
+    /// CTA index in its cluster (`%cluster_ctaid`).
     ClusterCtaId(Axis),
-    /// CTAs of the cluster, by axis.
+    /// Number of CTAs in the cluster along an axis (`%cluster_nctaid`).
     ClusterDim(Axis),
-    /// Index of the cluster in the grid, by axis.
+    /// Cluster index in the grid (`%clusterid`).
     ClusterId(Axis),
-    /// Clusters of the grid, by axis.
+    /// Number of clusters in the grid (`%nclusterid`).
     GridClusters(Axis),
-    /// The SM the CTA runs on.
+    /// The SM that runs the CTA (`%smid`).
     SmId,
-    /// One more than the highest number of an SM.
+    /// One more than the highest SM number (`%nsmid`).
     SmCount,
-    /// The low 32 bits of the SM's cycle counter.
+    /// The low 32 bits of the cycle counter of the SM (`%clock`).
     Clock,
-    /// Nanoseconds (`u64`).
+    /// The global timer in nanoseconds (`u64`, `%globaltimer`).
     GlobalTimer,
 }
 
@@ -154,232 +154,244 @@ pub enum Axis {
 }
 
 impl Axis {
-    /// 0, 1, 2.
+    /// Returns 0, 1 or 2.
     pub const fn index(self) -> usize {
         self as usize
     }
-    /// `x`, `y`, `z`.
+    /// Returns `x`, `y` or `z`.
     pub const fn name(self) -> &'static str {
         ["x", "y", "z"][self as usize]
     }
 }
 
-/// A byte of the shared memory of one CTA of the cluster, resolved.
+/// A byte in the shared memory of a CTA of the cluster (`shared::cluster`), with all operands evaluated.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct SharedAt {
+pub struct ResolvedAddress {
     /// The CTA's rank in the cluster.
     pub cta: u32,
-    /// Bytes from the start of its shared memory.
+    /// Byte offset in its shared memory.
     pub byte: u32,
 }
 
-/// An mbarrier of one CTA of the cluster, resolved.
+/// An mbarrier of a CTA of the cluster, with all operands evaluated.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct BarAt {
+pub struct ResolvedBarrier {
     /// The CTA's rank in the cluster.
     pub cta: u32,
-    /// Its index among all mbarriers of the CTA.
+    /// Index among all mbarriers of the CTA.
     pub slot: u32,
 }
 
-/// One warp of the CPU executor, as ops see it.
+/// One warp of the CPU executor: the interface of [`Instr::exec`](crate::Instr::exec).
 pub trait Machine {
-    /// The lanes that execute now.
+    /// Returns the active lanes.
     fn active(&self) -> Mask;
 
-    /// The operand in every lane. The lane type's size is the register's.
-    fn get<T: Lane>(&mut self, o: Operand) -> Lanes<T>;
+    /// Reads an operand in every lane. `T` has the size of the register.
+    fn get<T: Lane>(&mut self, o: Operand) -> PerLane<T>;
     /// Writes the active lanes of a register.
-    fn set<T: Lane>(&mut self, r: RegId, v: &Lanes<T>);
-    /// A predicate operand, one bit per lane.
+    fn set<T: Lane>(&mut self, r: RegId, v: &PerLane<T>);
+    /// Reads a predicate operand, one bit per lane.
     fn pred(&mut self, o: Operand) -> Mask;
     /// Writes the active lanes of a predicate register.
     fn set_pred(&mut self, r: RegId, m: Mask);
 
-    /// A special register.
-    fn special(&mut self, s: Special) -> Lanes<u64>;
-    /// The bits of a scalar or pointer parameter.
+    /// Reads a special register.
+    fn special(&mut self, s: Special) -> PerLane<u64>;
+    /// Returns the bits of a scalar or pointer parameter.
     fn param(&mut self, p: ParamId) -> u64;
-    /// The tensor map passed for a parameter.
+    /// Returns the tensor map passed for a parameter.
     fn tensor_map(&mut self, p: ParamId) -> Result<TensorMapValue, Fault>;
 
-    /// Reads `width` bytes (1, 2, 4, 8 or 16; aligned) in each lane of
-    /// `lanes`, which are active.
-    fn load(&mut self, lanes: Mask, at: &At, width: usize) -> Result<LaneBytes, Fault>;
-    /// Writes `width` bytes from each lane of `lanes`, which are active.
-    fn store(&mut self, lanes: Mask, at: &At, width: usize, data: &LaneBytes) -> Result<(), Fault>;
-    /// Replaces a word of `width` bytes (2, 4 or 8) in every active lane, lane 0
-    /// first, by `f(lane, old)`; gives the old words. Orders what it says.
+    /// Reads `width` bytes (1, 2, 4, 8 or 16, aligned) in each lane of `lanes`,
+    /// a subset of the active lanes.
+    fn load(&mut self, lanes: Mask, at: &MemoryAddress, width: usize) -> Result<LaneBytes, Fault>;
+    /// Writes `width` bytes from each lane of `lanes`, a subset of the active lanes.
+    fn store(
+        &mut self,
+        lanes: Mask,
+        at: &MemoryAddress,
+        width: usize,
+        data: &LaneBytes,
+    ) -> Result<(), Fault>;
+    /// Atomically replaces a word of `width` bytes (2, 4 or 8) by `f(lane, old)`
+    /// for each active lane, lane 0 first, with the given memory order. Returns
+    /// the old words.
     fn atomic(
         &mut self,
-        at: &At,
+        at: &MemoryAddress,
         width: usize,
         order: MemoryOrder,
         f: &mut dyn FnMut(usize, u64) -> u64,
-    ) -> Result<Lanes<u64>, Fault>;
+    ) -> Result<PerLane<u64>, Fault>;
 
-    /// Where a place is for one lane, after bounds checks for `len` bytes.
-    fn resolve(&mut self, place: &Place, lane: usize, len: usize) -> Result<SharedAt, Fault>;
-    /// Where the first byte of a view is for one lane, before the swizzle
-    /// ([`TileLayout::linear`](crate::layout::TileLayout::linear)), after bounds checks.
-    fn resolve_view(&mut self, view: &View, lane: usize) -> Result<SharedAt, Fault>;
-    /// Which barrier a reference means for one lane.
-    fn resolve_bar(&mut self, bar: &BarRef, lane: usize) -> Result<BarAt, Fault>;
-    /// The layout of a tile.
+    /// Evaluates a shared address for one lane and checks `len` bytes against the bounds of the tile.
+    fn resolve(
+        &mut self,
+        place: &SharedAddress,
+        lane: usize,
+        len: usize,
+    ) -> Result<ResolvedAddress, Fault>;
+    /// Returns the first byte of a view for one lane, before the swizzle
+    /// ([`TileLayout::unswizzled_offset`](crate::layout::TileLayout::unswizzled_offset)), after bounds checks.
+    fn resolve_view(&mut self, view: &View, lane: usize) -> Result<ResolvedAddress, Fault>;
+    /// Evaluates an mbarrier reference for one lane.
+    fn resolve_bar(&mut self, bar: &BarRef, lane: usize) -> Result<ResolvedBarrier, Fault>;
+    /// Returns the layout of a tile.
     fn layout(&self, view: &View) -> crate::layout::TileLayout;
 
-    /// Performs an act of synchronisation for the active lanes, or says that it must wait.
-    fn sync(&mut self, s: &Sync) -> Exec;
-    /// Hands work of some of the active lanes to an asynchronous engine.
+    /// Performs a synchronization for the active lanes, or returns [`ExecStatus::Blocked`].
+    fn sync(&mut self, s: &SyncOp) -> Exec;
+    /// Issues an asynchronous job on behalf of `lanes`, a subset of the active lanes.
     fn submit(&mut self, lanes: Mask, job: Job) -> Result<(), Fault>;
 }
 
-/// A PTX instruction writer, as ops see it.
+/// The PTX printer: the interface of [`Instr::asm`](crate::Instr::asm).
 ///
-/// Methods that return text give an operand ready to print; some write
-/// instructions of their own first (an address, a constant in a register).
+/// Methods that return text return a printed operand. Some of them first emit
+/// instructions that compute it (an address, a constant in a register).
 pub trait Asm {
-    /// Writes one instruction (without the semicolon).
+    /// Emits one instruction, without the semicolon.
     fn emit(&mut self, instruction: String);
-    /// The name of a register.
+    /// Returns the name of a register.
     fn reg(&mut self, r: RegId) -> String;
-    /// An operand of a type: a register's name, or a constant as PTX spells it.
+    /// Prints an operand: the name of a register, or a PTX constant of type `ty`.
     fn operand(&mut self, o: Operand, ty: Type) -> String;
-    /// An operand that must be a register, of a type.
+    /// Prints an operand as a register, and moves a constant into a temporary first.
     fn in_reg(&mut self, o: Operand, ty: Type) -> String;
-    /// A fresh register of a type.
+    /// Declares a temporary register.
     fn temp(&mut self, ty: Type) -> String;
-    /// A fresh label.
+    /// Declares a label.
     fn label(&mut self) -> String;
-    /// The address of a generic access, without brackets (`%r1+16`).
-    fn address(&mut self, at: &At) -> String;
-    /// The shared-memory address of the first byte of a view.
+    /// Prints the address of a generic access, without brackets (`%r1+16`).
+    fn address(&mut self, at: &MemoryAddress) -> String;
+    /// Prints the shared-memory address of the first byte of a view.
     fn view(&mut self, v: &View) -> String;
-    /// The `shared::cluster` or `shared::cta` address of an mbarrier.
+    /// Prints the `shared::cta` or `shared::cluster` address of an mbarrier.
     fn barrier(&mut self, b: &BarRef) -> String;
-    /// The number of a named barrier.
+    /// Returns the hardware number of a named barrier.
     fn named(&mut self, id: crate::value::NamedId) -> u32;
-    /// A parameter: a register with the generic address of a tensor map, the name of any other.
+    /// Prints a parameter: a register with the generic address of a tensor map, or the parameter's name.
     fn param(&mut self, p: ParamId) -> String;
-    /// The 64-bit wgmma descriptor of a view.
-    fn descriptor(&mut self, v: &View, d: crate::layout::Descriptor) -> String;
-    /// The layout of a tile.
+    /// Prints the 64-bit `wgmma` matrix descriptor of a view.
+    fn descriptor(&mut self, v: &View, d: crate::layout::WgmmaDescriptor) -> String;
+    /// Returns the layout of a tile.
     fn layout(&self, view: &View) -> crate::layout::TileLayout;
 }
 
-/// How an op touches memory.
+/// How an op accesses memory.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Access {
-    /// Reads.
+pub enum AccessKind {
+    /// A read.
     Read,
-    /// Writes.
+    /// A write.
     Write,
-    /// Reads and writes in one step.
+    /// An atomic read-modify-write.
     Atomic,
 }
 
-/// Through which proxy, and when.
+/// The path of an access to memory, and its timing.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Proxy {
-    /// By the thread itself, when the op runs.
+    /// The thread accesses memory through the generic proxy when the op executes.
     Generic,
-    /// By a bulk copy engine, some time after.
+    /// The TMA unit accesses memory asynchronously through the async proxy.
     Bulk,
-    /// By the tensor cores, some time after.
+    /// The tensor cores access memory asynchronously through the async proxy.
     Wgmma,
-    /// By the thread itself, in a peer, some time after.
+    /// An asynchronous access to the shared memory of a peer through the generic proxy (`st.async`).
     Remote,
 }
 
-/// How an asynchronous access tells that it is done.
+/// The completion mechanism of an access.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Completion {
-    /// When the op is.
+    /// The access completes with the op.
     Now,
-    /// By the bytes of the memory written, on an mbarrier.
+    /// An mbarrier counts the written bytes (`mbarrier::complete_tx::bytes`).
     Bytes(BarRef),
-    /// By the thread's bulk group.
+    /// The bulk async-group of the thread (`bulk_group`).
     BulkGroup,
-    /// By the thread's group of `cp.async` copies.
+    /// The `cp.async` group of the thread.
     CopyGroup,
-    /// By the warpgroup's wgmma group.
+    /// The wgmma-group of the warpgroup.
     WgmmaGroup,
 }
 
-/// What memory an op touches.
+/// The memory that an op accesses.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Memory {
-    /// A generic access of some bytes per lane.
-    At(At, u32),
+pub enum MemoryRegion {
+    /// One address per lane; size in bytes.
+    PerLane(MemoryAddress, u32),
     /// A rectangle of a tile.
     View(View),
-    /// The tensor behind a parameter.
+    /// The tensor of a tensor map parameter.
     Tensor(ParamId),
-    /// The global bytes from an address on; length in bytes.
+    /// Consecutive bytes of global memory: address and length.
     Global(Operand, Operand),
-    /// The shared bytes from a place on; length in bytes.
-    Run(Place, Operand),
-    /// 16 bytes at the place of each of the first lanes, as many as said: rows of 8×8 matrices.
-    Rows(Place, u32),
-    /// A register that an engine reads or writes after the op has passed.
+    /// Consecutive bytes of shared memory: address and length.
+    Shared(SharedAddress, Operand),
+    /// Rows of 8×8 matrices: 16 bytes at the address of each of the first lanes; number of lanes.
+    MatrixRows(SharedAddress, u32),
+    /// A register that an asynchronous job reads or writes after the op.
     Register(RegId),
 }
 
-/// One access of an op.
+/// One memory access of an op.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Touch {
-    /// What.
-    pub memory: Memory,
-    /// How.
-    pub access: Access,
-    /// Through which proxy.
+pub struct MemoryAccess {
+    /// The accessed memory.
+    pub memory: MemoryRegion,
+    /// Read, write or atomic.
+    pub access: AccessKind,
+    /// The proxy.
     pub proxy: Proxy,
-    /// When it is done.
+    /// The completion mechanism.
     pub completion: Completion,
-    /// The CTAs of the cluster in which it happens, each with its own barrier
-    /// (`u32`, bit r = rank r); `None`: in the one that is named.
+    /// The CTAs that receive a multicast copy, each with its own mbarrier
+    /// (`u32`, bit r = rank r); `None`: the CTA that the address names.
     pub multicast: Option<Operand>,
 }
 
-/// A reader of what ops do. An op calls these in the order in which its operands print.
+/// Receives the effects of an op. An op calls these methods in the order of its printed operands.
 pub trait Effects {
     /// The op writes a register.
     fn def(&mut self, r: RegId);
-    /// The op reads an operand of a type.
+    /// The op reads an operand of type `ty`.
     fn arg(&mut self, o: Operand, ty: Type);
-    /// The op touches memory.
-    fn touch(&mut self, t: &Touch);
-    /// The op synchronises.
-    fn sync(&mut self, s: &Sync);
-    /// The op must be reached by whole warps (`.aligned`).
+    /// The op accesses memory.
+    fn access(&mut self, t: &MemoryAccess);
+    /// The op synchronizes.
+    fn sync(&mut self, s: &SyncOp);
+    /// All lanes of the warp must execute the op together (`.aligned`).
     fn whole_warp(&mut self);
-    /// The op must be reached by all four warps of a warpgroup.
+    /// All four warps of the warpgroup must execute the op.
     fn whole_warpgroup(&mut self) {
         self.whole_warp();
     }
-    /// The op has the scope of a release or acquire on global memory.
+    /// The op releases or acquires at a scope.
     fn orders(&mut self, _scope: Scope) {}
 }
 
-impl Touch {
-    /// Every operand inside it.
+impl MemoryAccess {
+    /// Calls `each` with every operand of the access.
     pub fn operands(&self, each: &mut dyn FnMut(Operand)) {
         match &self.memory {
-            Memory::At(At::Shared(p), _) => p.operands(each),
-            Memory::At(At::Global { addr, .. }, _) => each(*addr),
-            Memory::View(v) => v.operands(each),
-            Memory::Tensor(_) => {}
-            Memory::Global(addr, bytes) => {
+            MemoryRegion::PerLane(MemoryAddress::Shared(p), _) => p.operands(each),
+            MemoryRegion::PerLane(MemoryAddress::Global { addr, .. }, _) => each(*addr),
+            MemoryRegion::View(v) => v.operands(each),
+            MemoryRegion::Tensor(_) => {}
+            MemoryRegion::Global(addr, bytes) => {
                 each(*addr);
                 each(*bytes);
             }
-            Memory::Run(p, bytes) => {
+            MemoryRegion::Shared(p, bytes) => {
                 p.operands(each);
                 each(*bytes);
             }
-            Memory::Rows(p, _) => p.operands(each),
-            Memory::Register(r) if self.access != Access::Write => each(Operand::Reg(*r)),
-            Memory::Register(_) => {}
+            MemoryRegion::MatrixRows(p, _) => p.operands(each),
+            MemoryRegion::Register(r) if self.access != AccessKind::Write => each(Operand::Reg(*r)),
+            MemoryRegion::Register(_) => {}
         }
         self.multicast.iter().copied().for_each(&mut *each);
         if let Completion::Bytes(bar) = &self.completion {

@@ -1,4 +1,4 @@
-//! The kernel program: a plain value that the checker, the executor and the printer read.
+//! The kernel program, which the checker, the CPU executor and the PTX printer read.
 
 use crate::bounds::{Bounds, Limit};
 use crate::layout::{Swizzle, TileLayout};
@@ -9,62 +9,61 @@ use crate::tensor_map::TensorMapDecl;
 use crate::types::{DType, Type};
 use crate::value::{BarId, NamedId, Operand, ParamId, RegId, RegInfo, RoleId, TileId, View};
 
-/// A kernel: roles that run beside one another in a CTA, and what they share.
+/// A kernel: the concurrent roles of a CTA, and the memory and barriers that they share.
 ///
-/// Made by [`Kernel::build`]; read by everything else. Two kernels with the
-/// same text have the same [`text_hash`](Kernel::text_hash), whatever file they were
-/// written in.
+/// [`Kernel::build`] creates it. Source locations do not enter its
+/// [`text_hash`](Kernel::text_hash).
 #[derive(Clone, Debug)]
 pub struct Kernel {
     /// The name of the PTX entry.
     pub name: String,
-    /// The target that it was built for.
+    /// The GPU target.
     pub target: Target,
-    /// Launch parameters, in order.
+    /// The launch parameters, in order.
     pub params: Vec<Param>,
-    /// Upper bounds of products of parameters.
+    /// Upper bounds of sums of products of parameters.
     pub limits: Vec<Limit>,
-    /// Shared tiles.
-    pub tiles: Vec<Tile>,
-    /// Arrays of mbarriers.
+    /// The tiles in shared memory.
+    pub tiles: Vec<TileInfo>,
+    /// The arrays of mbarriers.
     pub barriers: Vec<Barrier>,
-    /// Named barriers.
+    /// The named barriers.
     pub named: Vec<NamedBarrier>,
-    /// Roles, by ascending first warp; together they cover the CTA.
+    /// The roles, by ascending first warp; together they cover the CTA.
     pub roles: Vec<Role>,
-    /// Run by every thread before its role.
+    /// The code that every thread runs before its role.
     pub prologue: Block,
-    /// Run by every thread after its role.
+    /// The code that every thread runs after its role.
     pub epilogue: Block,
-    /// Virtual registers.
+    /// The virtual registers.
     pub regs: Vec<RegInfo>,
-    /// CTAs of a cluster, by axis.
+    /// The cluster shape in CTAs.
     pub cluster: [u32; 3],
-    /// Bytes of dynamic shared memory: tiles, then mbarriers.
+    /// The bytes of dynamic shared memory: tiles, then mbarriers.
     pub shared_bytes: u32,
-    /// CTAs that must be on the machine together, if they wait for each other through global memory.
+    /// The grid must be co-resident, because CTAs wait for each other through global memory.
     pub co_resident: bool,
-    /// Source locations.
+    /// The source locations.
     pub locs: Locs,
 }
 
 /// A launch parameter.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Param {
-    /// Its name at launch.
+    /// The name.
     pub name: String,
-    /// What it is.
+    /// The kind.
     pub kind: ParamKind,
-    /// The values that a launch may pass.
+    /// The declared bounds of the value.
     pub bounds: Bounds,
-    /// Of memory: do the grids before leave it alone, so that a kernel that
-    /// starts early may read it at once?
-    pub settled: bool,
-    /// Where it was declared.
+    /// Whether no earlier kernel of the plan writes the memory, so that a dependent launch may
+    /// read it before its wait.
+    pub pdl_safe: bool,
+    /// The declaration's source location.
     pub loc: Loc,
 }
 
-/// The kinds of launch parameter.
+/// The kind of a launch parameter.
 #[derive(Clone, PartialEq, Debug)]
 pub enum ParamKind {
     /// A number.
@@ -75,173 +74,173 @@ pub enum ParamKind {
     TensorMap(TensorMapDecl),
 }
 
-/// A declared tile of shared memory, with its stages.
+/// A tile of shared memory, with its stages.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Tile {
-    /// Its name in messages.
+pub struct TileInfo {
+    /// The name in messages.
     pub name: String,
-    /// Element type.
+    /// The element type.
     pub dtype: DType,
-    /// Layout of one stage.
+    /// The layout of one stage.
     pub layout: TileLayout,
-    /// Stages.
+    /// The number of stages.
     pub stages: u32,
-    /// Bytes from the start of shared memory; set when the kernel is finished.
+    /// The byte offset in shared memory, assigned by the last pass of the builder.
     pub offset: u32,
-    /// The tile whose bytes it shares.
+    /// The tile that it aliases.
     pub alias: Option<TileId>,
-    /// Where it was declared.
+    /// The declaration's source location.
     pub loc: Loc,
 }
 
-impl Tile {
-    /// Bytes of all stages.
+impl TileInfo {
+    /// Returns the bytes of all stages.
     pub fn bytes(&self) -> u32 {
         self.stages.saturating_mul(self.layout.stage_bytes())
     }
 }
 
-/// A declared array of mbarriers.
+/// An array of mbarriers.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Barrier {
-    /// Its name in messages.
+    /// The name in messages.
     pub name: String,
-    /// How many.
+    /// The number of mbarriers.
     pub len: u32,
-    /// Bytes from the start of shared memory; set when the kernel is finished.
+    /// The byte offset in shared memory, assigned by the last pass of the builder.
     pub offset: u32,
-    /// Where it was declared.
+    /// The declaration's source location.
     pub loc: Loc,
 }
 
-/// A declared named barrier.
+/// A named barrier.
 #[derive(Clone, PartialEq, Debug)]
 pub struct NamedBarrier {
-    /// Its name in messages.
+    /// The name in messages.
     pub name: String,
-    /// Its number, 1 to 15 (0 is the CTA's own).
+    /// The barrier id, 1 to 15 (0 is the CTA barrier).
     pub id: u32,
-    /// Where it was declared.
+    /// The declaration's source location.
     pub loc: Loc,
 }
 
-/// A role: warps that run one body.
+/// A role: consecutive warps that run one body.
 #[derive(Clone, Debug)]
 pub struct Role {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its first warp in the CTA.
+    /// The first warp in the CTA.
     pub first_warp: u32,
-    /// Its warps.
+    /// The number of warps.
     pub warps: u32,
-    /// The registers per thread it asked for.
+    /// The register budget per thread for `setmaxnreg`; `None` keeps the launch default.
     pub registers: Option<u32>,
-    /// What it runs.
+    /// The code.
     pub body: Block,
-    /// Where it was declared.
+    /// The declaration's source location.
     pub loc: Loc,
 }
 
-/// Statements in order.
+/// A sequence of statements.
 #[derive(Clone, Debug, Default)]
 pub struct Block(pub Vec<Stmt>);
 
-/// A statement and where it comes from.
+/// A statement and its source location.
 #[derive(Clone, Debug)]
 pub struct Stmt {
-    /// What it does.
+    /// The statement.
     pub kind: StmtKind,
-    /// Where it comes from.
+    /// The source location.
     pub loc: Loc,
 }
 
-/// The statements. There is no jump: control flow is a tree.
+/// The kinds of statement. There are no jumps: control flow is structured.
 #[derive(Clone, Debug)]
 pub enum StmtKind {
     /// One op.
     Op(Op),
-    /// Lanes whose predicate is set run `then`, the others `other`; then they meet.
+    /// Lanes with a true predicate run `then`, the others run `other`; then they reconverge.
     If {
         /// The predicate.
         cond: RegId,
-        /// Run where it is set.
+        /// The code for true.
         then: Block,
-        /// Run where it is not.
+        /// The code for false.
         other: Block,
     },
-    /// Counts `var` from `from` while it is below `to`, by `step`.
+    /// A counted loop: `for (var = from; var < to; var += step)`.
     For {
-        /// The counter (`u32` or `i32`), set by the loop alone.
+        /// The counter (`u32` or `i32`); only the loop writes it.
         var: RegId,
-        /// First value.
+        /// The initial value.
         from: Operand,
-        /// The loop runs while `var < to`.
+        /// The end value, exclusive.
         to: Operand,
-        /// Added after each round.
+        /// The increment.
         step: Operand,
-        /// The rounds.
+        /// The loop body.
         body: Block,
-        /// How often ptxas may unroll it; `None` leaves it to ptxas.
+        /// The unroll limit for ptxas; only `Some(1)` has an effect (`.pragma "nounroll"`).
         unroll: Option<u32>,
     },
-    /// Runs `head`; leaves if the predicate is not set; runs `body`; again.
+    /// Repeats: runs `head`, exits if the predicate is false, runs `body`.
     While {
-        /// Computes the predicate.
+        /// The code that computes the predicate.
         head: Block,
-        /// Goes on while it is set.
+        /// The predicate; the loop continues while it is true.
         cond: RegId,
-        /// The rounds.
+        /// The loop body.
         body: Block,
     },
-    /// One lane of each warp runs the body (the lowest active one).
+    /// One lane of each warp runs the body (`elect.sync`; the lowest active lane).
     Elect {
-        /// Run by that lane.
+        /// The code of the elected lane.
         body: Block,
     },
 }
 
 impl Kernel {
-    /// Threads of a CTA.
+    /// Returns the threads of a CTA.
     pub fn threads(&self) -> u32 {
         self.warps() * 32
     }
 
-    /// Warps of a CTA.
+    /// Returns the warps of a CTA.
     pub fn warps(&self) -> u32 {
         self.roles.iter().map(|r| r.warps).sum()
     }
 
-    /// CTAs of a cluster.
+    /// Returns the CTAs of a cluster.
     pub fn cluster_size(&self) -> u32 {
         self.cluster.iter().product()
     }
 
-    /// The type of a register.
+    /// Returns the type of a register.
     pub fn ty(&self, r: RegId) -> Type {
         self.regs[r.index()].ty
     }
 
-    /// A tile by id.
-    pub fn tile(&self, t: TileId) -> &Tile {
+    /// Returns a tile by id.
+    pub fn tile(&self, t: TileId) -> &TileInfo {
         &self.tiles[t.index()]
     }
 
-    /// An mbarrier array by id.
+    /// Returns an mbarrier array by id.
     pub fn barrier(&self, b: BarId) -> &Barrier {
         &self.barriers[b.index()]
     }
 
-    /// A named barrier by id.
+    /// Returns a named barrier by id.
     pub fn named(&self, n: NamedId) -> &NamedBarrier {
         &self.named[n.index()]
     }
 
-    /// A parameter by id.
+    /// Returns a parameter by id.
     pub fn param(&self, p: ParamId) -> &Param {
         &self.params[p.index()]
     }
 
-    /// A parameter by name.
+    /// Returns a parameter by name.
     pub fn find_param(&self, name: &str) -> Option<ParamId> {
         self.params
             .iter()
@@ -249,12 +248,12 @@ impl Kernel {
             .map(|i| ParamId(i as u32))
     }
 
-    /// The layout under a view.
+    /// Returns the layout of a view's tile.
     pub fn layout(&self, v: &View) -> TileLayout {
         self.tile(v.tile).layout
     }
 
-    /// The role of a warp.
+    /// Returns the role of a warp.
     pub fn role_of_warp(&self, warp: u32) -> RoleId {
         let i = self
             .roles
@@ -264,7 +263,7 @@ impl Kernel {
         RoleId(i as u32)
     }
 
-    /// Calls `f` for every statement, outer ones before inner ones, in program order.
+    /// Calls `f` for every statement in program order, outer statements first.
     pub fn each_stmt<'a>(&'a self, f: &mut dyn FnMut(Option<RoleId>, &'a Stmt)) {
         self.prologue.each(&mut |s| f(None, s));
         for (i, r) in self.roles.iter().enumerate() {
@@ -273,7 +272,7 @@ impl Kernel {
         self.epilogue.each(&mut |s| f(None, s));
     }
 
-    /// Does any tile use a swizzle that needs it?
+    /// Returns the alignment of shared memory that the widest swizzle needs.
     pub fn shared_align(&self) -> u32 {
         self.tiles
             .iter()
@@ -284,7 +283,7 @@ impl Kernel {
 }
 
 impl Block {
-    /// Calls `f` for every statement, outer ones before inner ones.
+    /// Calls `f` for every statement, outer statements first.
     pub fn each<'a>(&'a self, f: &mut dyn FnMut(&'a Stmt)) {
         for s in &self.0 {
             f(s);

@@ -1,27 +1,27 @@
-//! The acts of synchronisation, as values.
+//! Synchronization operations as values.
 //!
-//! An op that synchronises *is* one of these: the executor performs it
-//! ([`Machine::sync`](crate::Machine::sync)), the checker judges it
-//! ([`Effects::sync`](crate::Effects::sync)), and neither knows the op.
+//! A synchronizing op declares one [`SyncOp`]. The executor performs it
+//! ([`Machine::sync`](crate::Machine::sync)) and the checker analyzes it
+//! ([`Effects::sync`](crate::Effects::sync)); neither depends on the op.
 
 use crate::types::Type;
 use crate::value::{BarRef, NamedId, Operand, RegId};
 
-/// Which threads a release or acquire reaches.
+/// The scope of a release, acquire or atomic access.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub enum Scope {
     /// The CTA.
     Cta,
     /// The cluster.
     Cluster,
-    /// The device.
+    /// The GPU.
     Gpu,
-    /// The device, the host and other devices.
+    /// The GPU, the host and other GPUs.
     Sys,
 }
 
 impl Scope {
-    /// The suffix in PTX.
+    /// Returns the PTX suffix.
     pub const fn ptx(self) -> &'static str {
         match self {
             Scope::Cta => "cta",
@@ -32,21 +32,21 @@ impl Scope {
     }
 }
 
-/// What a strong access orders around it.
+/// The memory-ordering semantics of a strong access.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Semantics {
-    /// Nothing.
+    /// No ordering.
     Relaxed,
-    /// What was released where its value comes from is seen after it.
+    /// Later accesses are ordered after the release whose value this access reads.
     Acquire,
-    /// What came before it is seen by who acquires its value.
+    /// Earlier accesses are ordered before an acquire that reads the value written here.
     Release,
-    /// Both.
+    /// Acquire and release.
     AcqRel,
 }
 
 impl Semantics {
-    /// The suffix in PTX.
+    /// Returns the PTX suffix.
     pub const fn ptx(self) -> &'static str {
         match self {
             Semantics::Relaxed => "relaxed",
@@ -56,254 +56,256 @@ impl Semantics {
         }
     }
 
-    /// Does it acquire?
+    /// Returns whether the access acquires.
     pub const fn acquires(self) -> bool {
         matches!(self, Semantics::Acquire | Semantics::AcqRel)
     }
 
-    /// Does it release?
+    /// Returns whether the access releases.
     pub const fn releases(self) -> bool {
         matches!(self, Semantics::Release | Semantics::AcqRel)
     }
 }
 
-/// The order of a strong access: what it orders, and among which threads.
+/// The memory order of a strong access: semantics and scope.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct MemoryOrder {
-    /// What it orders.
+    /// The semantics.
     pub sem: Semantics,
-    /// Among which threads it is one step, and orders.
+    /// The scope of atomicity and ordering.
     pub scope: Scope,
 }
 
 impl MemoryOrder {
-    /// One step, and no order.
+    /// Atomic without ordering.
     pub const fn relaxed(scope: Scope) -> Self {
         let sem = Semantics::Relaxed;
         Self { sem, scope }
     }
 
-    /// An acquire.
+    /// Acquire.
     pub const fn acquire(scope: Scope) -> Self {
         let sem = Semantics::Acquire;
         Self { sem, scope }
     }
 
-    /// A release.
+    /// Release.
     pub const fn release(scope: Scope) -> Self {
         let sem = Semantics::Release;
         Self { sem, scope }
     }
 
-    /// Both.
+    /// Acquire and release.
     pub const fn acq_rel(scope: Scope) -> Self {
         let sem = Semantics::AcqRel;
         Self { sem, scope }
     }
 
-    /// The suffix in PTX and in text: `.acquire.gpu`.
+    /// Returns the suffix in PTX and in the text form: `.acquire.gpu`.
     pub fn suffix(self) -> String {
         format!(".{}.{}", self.sem.ptx(), self.scope.ptx())
     }
 }
 
-/// A fence.
+/// A kind of fence, with its operands.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Fence {
-    /// `fence.proxy.async`, the CTA's shared memory: this thread's generic accesses come before later async ones.
+pub enum FenceKind {
+    /// `fence.proxy.async` on the CTA's shared memory: orders this thread's
+    /// generic-proxy accesses before later async-proxy accesses.
     ProxyAsyncShared,
-    /// `fence.proxy.async`, the shared memory of the cluster.
+    /// `fence.proxy.async` on the shared memory of the cluster.
     ProxyAsyncCluster,
-    /// `fence.proxy.async`, global memory.
+    /// `fence.proxy.async` on global memory.
     ProxyAsyncGlobal,
-    /// `fence.proxy.async`, all memory.
+    /// `fence.proxy.async` on all memory.
     ProxyAsync,
-    /// `fence.proxy.async::generic.release`: this thread's generic accesses to
-    /// the CTA's shared memory come before async ones behind an acquire of the
-    /// same kind.
+    /// `fence.proxy.async::generic.release`: orders this thread's generic-proxy
+    /// accesses to the CTA's shared memory before async-proxy accesses that
+    /// follow the matching acquire fence.
     ProxyAsyncRelease,
-    /// `fence.proxy.async::generic.acquire`: async accesses to the cluster's
-    /// shared memory come after generic ones that were released so.
+    /// `fence.proxy.async::generic.acquire`: orders later async-proxy accesses to
+    /// the cluster's shared memory after the released generic-proxy accesses.
     ProxyAsyncAcquire,
-    /// `fence.proxy.tensormap::generic.release` at a scope: tensor maps that
-    /// this thread wrote come before copies behind an acquire of the same kind.
+    /// `fence.proxy.tensormap::generic.release` at a scope: orders this thread's
+    /// writes to tensor maps before copies that follow the matching acquire fence.
     TensorMapRelease(Scope),
-    /// `fence.proxy.tensormap::generic.acquire` at a scope, of the map at an
-    /// address of global memory (`u64`). Maps that are launch parameters need
-    /// none: nothing on the device writes them.
+    /// `fence.proxy.tensormap::generic.acquire` at a scope, for the tensor map at
+    /// a global address (`u64`). Tensor maps passed as launch parameters need no
+    /// such fence, because no device code writes them.
     TensorMapAcquire(Scope, Operand),
-    /// `fence.proxy.alias`: accesses to one place by different addresses.
+    /// `fence.proxy.alias`: orders accesses to one location through different virtual addresses.
     ProxyAlias,
-    /// `fence.mbarrier_init`: this thread's barrier inits are seen by the cluster.
+    /// `fence.mbarrier_init`: makes this thread's `mbarrier.init` visible to the cluster.
     MbarrierInit,
     /// `fence.acq_rel` at a scope.
     AcqRel(Scope),
-    /// `fence.acquire` at a scope: that half of [`Fence::AcqRel`] alone.
+    /// `fence.acquire` at a scope.
     Acquire(Scope),
-    /// `fence.release` at a scope: that half of [`Fence::AcqRel`] alone.
+    /// `fence.release` at a scope.
     Release(Scope),
-    /// `fence.acquire` at the scope of the cluster, for its shared memory alone.
+    /// `fence.acquire` at cluster scope, restricted to `shared::cluster`.
     AcquireShared,
-    /// `fence.release` at the scope of the cluster, for the CTA's shared memory alone.
+    /// `fence.release` at cluster scope, restricted to `shared::cta`.
     ReleaseShared,
-    /// `fence.sc` at a scope: in one order that all threads agree on.
+    /// `fence.sc` at a scope: sequentially consistent.
     Sc(Scope),
 }
 
-impl Fence {
-    /// What follows `fence.` in PTX.
+impl FenceKind {
+    /// Returns the PTX suffix after `fence.`.
     pub fn ptx(self) -> String {
         match self {
-            Fence::ProxyAsyncShared => "proxy.async.shared::cta".into(),
-            Fence::ProxyAsyncCluster => "proxy.async.shared::cluster".into(),
-            Fence::ProxyAsyncGlobal => "proxy.async.global".into(),
-            Fence::ProxyAsync => "proxy.async".into(),
-            Fence::ProxyAsyncRelease => {
+            FenceKind::ProxyAsyncShared => "proxy.async.shared::cta".into(),
+            FenceKind::ProxyAsyncCluster => "proxy.async.shared::cluster".into(),
+            FenceKind::ProxyAsyncGlobal => "proxy.async.global".into(),
+            FenceKind::ProxyAsync => "proxy.async".into(),
+            FenceKind::ProxyAsyncRelease => {
                 "proxy.async::generic.release.sync_restrict::shared::cta.cluster".into()
             }
-            Fence::ProxyAsyncAcquire => {
+            FenceKind::ProxyAsyncAcquire => {
                 "proxy.async::generic.acquire.sync_restrict::shared::cluster.cluster".into()
             }
-            Fence::TensorMapRelease(scope) => {
+            FenceKind::TensorMapRelease(scope) => {
                 format!("proxy.tensormap::generic.release.{}", scope.ptx())
             }
-            Fence::TensorMapAcquire(scope, _) => {
+            FenceKind::TensorMapAcquire(scope, _) => {
                 format!("proxy.tensormap::generic.acquire.{}", scope.ptx())
             }
-            Fence::ProxyAlias => "proxy.alias".into(),
-            Fence::MbarrierInit => "mbarrier_init.release.cluster".into(),
-            Fence::AcqRel(scope) => format!("acq_rel.{}", scope.ptx()),
-            Fence::Acquire(scope) => format!("acquire.{}", scope.ptx()),
-            Fence::Release(scope) => format!("release.{}", scope.ptx()),
-            Fence::AcquireShared => "acquire.sync_restrict::shared::cluster.cluster".into(),
-            Fence::ReleaseShared => "release.sync_restrict::shared::cta.cluster".into(),
-            Fence::Sc(scope) => format!("sc.{}", scope.ptx()),
+            FenceKind::ProxyAlias => "proxy.alias".into(),
+            FenceKind::MbarrierInit => "mbarrier_init.release.cluster".into(),
+            FenceKind::AcqRel(scope) => format!("acq_rel.{}", scope.ptx()),
+            FenceKind::Acquire(scope) => format!("acquire.{}", scope.ptx()),
+            FenceKind::Release(scope) => format!("release.{}", scope.ptx()),
+            FenceKind::AcquireShared => "acquire.sync_restrict::shared::cluster.cluster".into(),
+            FenceKind::ReleaseShared => "release.sync_restrict::shared::cta.cluster".into(),
+            FenceKind::Sc(scope) => format!("sc.{}", scope.ptx()),
         }
     }
 
-    /// The PTX version it needs at least.
+    /// Returns the minimum PTX version.
     pub const fn ptx_version(self) -> (u32, u32) {
         match self {
-            Fence::TensorMapRelease(_) | Fence::TensorMapAcquire(..) => (8, 3),
-            Fence::ProxyAsyncRelease
-            | Fence::ProxyAsyncAcquire
-            | Fence::Acquire(_)
-            | Fence::Release(_)
-            | Fence::AcquireShared
-            | Fence::ReleaseShared => (8, 6),
+            FenceKind::TensorMapRelease(_) | FenceKind::TensorMapAcquire(..) => (8, 3),
+            FenceKind::ProxyAsyncRelease
+            | FenceKind::ProxyAsyncAcquire
+            | FenceKind::Acquire(_)
+            | FenceKind::Release(_)
+            | FenceKind::AcquireShared
+            | FenceKind::ReleaseShared => (8, 6),
             _ => (8, 0),
         }
     }
 
-    /// The address it is about, if it is about one (`u64`).
+    /// Returns the address operand (`u64`), if the fence has one.
     pub const fn address(self) -> Option<Operand> {
         match self {
-            Fence::TensorMapAcquire(_, addr) => Some(addr),
+            FenceKind::TensorMapAcquire(_, addr) => Some(addr),
             _ => None,
         }
     }
 
-    /// What it makes of relaxed accesses around it, if anything.
+    /// Returns the memory order that the fence gives to relaxed accesses around it.
     pub const fn order(self) -> Option<MemoryOrder> {
         match self {
-            Fence::AcqRel(scope) | Fence::Sc(scope) => Some(MemoryOrder::acq_rel(scope)),
-            Fence::Acquire(scope) => Some(MemoryOrder::acquire(scope)),
-            Fence::Release(scope) => Some(MemoryOrder::release(scope)),
-            Fence::AcquireShared => Some(MemoryOrder::acquire(Scope::Cluster)),
-            Fence::ReleaseShared => Some(MemoryOrder::release(Scope::Cluster)),
+            FenceKind::AcqRel(scope) | FenceKind::Sc(scope) => Some(MemoryOrder::acq_rel(scope)),
+            FenceKind::Acquire(scope) => Some(MemoryOrder::acquire(scope)),
+            FenceKind::Release(scope) => Some(MemoryOrder::release(scope)),
+            FenceKind::AcquireShared => Some(MemoryOrder::acquire(Scope::Cluster)),
+            FenceKind::ReleaseShared => Some(MemoryOrder::release(Scope::Cluster)),
             _ => None,
         }
     }
 
-    /// Is its order one of shared memory alone?
+    /// Returns whether the fence orders only shared memory.
     pub const fn is_shared_only(self) -> bool {
-        matches!(self, Fence::AcquireShared | Fence::ReleaseShared)
+        matches!(self, FenceKind::AcquireShared | FenceKind::ReleaseShared)
     }
 
-    /// Does it order generic accesses to shared memory before async ones, by itself?
+    /// Returns whether the fence alone orders generic-proxy accesses to shared memory before
+    /// async-proxy accesses.
     pub const fn is_proxy_shared(self) -> bool {
         matches!(
             self,
-            Fence::ProxyAsyncShared | Fence::ProxyAsyncCluster | Fence::ProxyAsync
+            FenceKind::ProxyAsyncShared | FenceKind::ProxyAsyncCluster | FenceKind::ProxyAsync
         )
     }
 }
 
-/// What the threads that meet at a barrier learn of each other's predicates.
+/// The reduction of a predicate across the threads of a barrier (`barrier.red`).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Tally {
-    /// In how many threads it holds (`u32`).
+pub enum BarrierReduction {
+    /// The number of threads with a true predicate (`u32`, `.popc`).
     Count,
-    /// Whether it holds in all (a predicate).
+    /// Whether the predicate is true in all threads (a predicate, `.and`).
     All,
-    /// Whether it holds in any (a predicate).
+    /// Whether the predicate is true in any thread (a predicate, `.or`).
     Any,
 }
 
-impl Tally {
-    /// The operator and type in PTX.
+impl BarrierReduction {
+    /// Returns the PTX operation and type.
     pub const fn ptx(self) -> (&'static str, &'static str) {
         match self {
-            Tally::Count => ("popc", "u32"),
-            Tally::All => ("and", "pred"),
-            Tally::Any => ("or", "pred"),
+            BarrierReduction::Count => ("popc", "u32"),
+            BarrierReduction::All => ("and", "pred"),
+            BarrierReduction::Any => ("or", "pred"),
         }
     }
 
-    /// The name in text.
+    /// Returns the name in the text form.
     pub const fn name(self) -> &'static str {
         match self {
-            Tally::Count => "count",
-            Tally::All => "all",
-            Tally::Any => "any",
+            BarrierReduction::Count => "count",
+            BarrierReduction::All => "all",
+            BarrierReduction::Any => "any",
         }
     }
 }
 
-/// One act of synchronisation.
+/// One synchronization operation.
 ///
-/// Operands are evaluated lane by lane; each active lane acts once unless a
-/// variant says that the whole warp acts.
+/// Operands are evaluated per lane. Each active lane performs the operation
+/// once; variants marked "whole warp" are performed once per warp.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Sync {
-    /// The lanes of `mask` meet, and see each other's memory (whole warp).
+pub enum SyncOp {
+    /// `bar.warp.sync`: synchronizes the lanes of `mask` and their memory accesses (whole warp).
     Warp {
         /// The lanes (`u32`).
         mask: Operand,
     },
-    /// An mbarrier comes to life, expecting `count` arrivals per phase.
+    /// Initializes an mbarrier with an arrival count.
     Init {
         /// The barrier.
         bar: BarRef,
-        /// Arrivals per phase.
+        /// Arrival count of each phase.
         count: u32,
     },
-    /// An mbarrier ends; its bytes may be reused.
+    /// Invalidates an mbarrier, so that its bytes may be reused.
     Inval {
         /// The barrier.
         bar: BarRef,
     },
-    /// Arrives `count` times, after raising the expected bytes by `tx`.
+    /// Increases the expected transaction bytes by `tx`, then arrives `count` times.
     Arrive {
         /// The barrier.
         bar: BarRef,
-        /// How many arrivals (`u32`).
+        /// Number of arrivals (`u32`).
         count: Operand,
-        /// Bytes to expect on top (`u32`).
+        /// Transaction bytes to add (`u32`).
         tx: Option<Operand>,
         /// The scope of the release.
         scope: Scope,
-        /// Does the thread leave the barrier, which expects as many arrivals fewer from then on?
-        leave: bool,
+        /// `arrive_drop`: the arrival count of later phases decreases by `count`.
+        drop: bool,
     },
-    /// Raises the expected bytes of the current phase without arriving.
+    /// Increases the expected transaction bytes of the current phase without arriving.
     ExpectTx {
         /// The barrier.
         bar: BarRef,
-        /// Bytes (`u32`).
+        /// Transaction bytes to add (`u32`).
         tx: Operand,
     },
-    /// Waits until the phase of the given parity is complete.
+    /// Waits until the phase of the given parity completes.
     Wait {
         /// The barrier.
         bar: BarRef,
@@ -312,8 +314,9 @@ pub enum Sync {
         /// The scope of the acquire.
         scope: Scope,
     },
-    /// Asks whether the phase of the given parity is complete: `Next` says
-    /// yes and is a wait that passed, `Blocked` says no. The lanes ask of one barrier.
+    /// Tests whether the phase of the given parity is complete. `Completed` is a
+    /// successful wait and acquires; `Blocked` means that the phase is incomplete.
+    /// All active lanes name the same barrier.
     Test {
         /// The barrier.
         bar: BarRef,
@@ -322,116 +325,116 @@ pub enum Sync {
         /// The scope of the acquire.
         scope: Scope,
     },
-    /// Arrives at a named barrier and waits for the rest (whole warp).
+    /// Arrives at a named barrier and waits for the other participants (whole warp).
     NamedSync {
         /// The barrier.
         bar: NamedId,
-        /// Threads that take part.
+        /// Number of participating threads.
         threads: u32,
     },
-    /// Arrives at a named barrier and goes on (whole warp).
+    /// Arrives at a named barrier without waiting (whole warp).
     NamedArrive {
         /// The barrier.
         bar: NamedId,
-        /// Threads that take part.
+        /// Number of participating threads.
         threads: u32,
     },
-    /// As `NamedSync`; every thread that waits learns of the others' predicates (whole warp).
-    NamedTally {
+    /// Like `NamedSync`, and reduces a predicate across the participants (whole warp).
+    NamedReduce {
         /// The barrier.
         bar: NamedId,
-        /// Threads that take part, all of them so.
+        /// Number of participating threads; all of them perform the reduction.
         threads: u32,
-        /// What is counted.
-        tally: Tally,
+        /// The reduction.
+        reduction: BarrierReduction,
         /// The predicate.
         pred: Operand,
-        /// The answer.
+        /// The result.
         dst: RegId,
     },
-    /// All threads of the CTA meet (whole warp).
+    /// Synchronizes all threads of the CTA (whole warp).
     Cta,
-    /// Arrives at the cluster's barrier (whole warp).
+    /// Arrives at the cluster barrier (whole warp).
     ClusterArrive {
-        /// Does it release this thread's writes?
+        /// Whether the arrival releases this thread's writes.
         release: bool,
     },
     /// Waits for all threads of the cluster (whole warp).
     ClusterWait,
-    /// A fence of each active lane.
-    Fence(Fence),
-    /// Closes the bulk copies issued by each active lane into one group.
+    /// A fence in each active lane.
+    Fence(FenceKind),
+    /// Commits the uncommitted bulk copies of each active lane to one bulk async-group.
     BulkCommit,
-    /// Waits until at most `pending` of the lane's bulk groups are open.
+    /// Waits until at most `pending` bulk async-groups of the lane are pending.
     BulkWait {
-        /// Groups that may stay open.
+        /// Number of groups that may stay pending.
         pending: u32,
-        /// Only the reads of the source must be done.
+        /// Waits only until the source has been read (`.read`).
         read: bool,
     },
-    /// Closes the `cp.async` copies issued by each active lane into one group.
+    /// Commits the uncommitted `cp.async` copies of each active lane to one group.
     CopyCommit,
-    /// Waits until at most `pending` of the lane's copy groups are open;
-    /// `None`: until all its copies are done, committed or not.
+    /// Waits until at most `pending` copy groups of the lane are pending;
+    /// `None`: until all its copies complete, committed or not.
     CopyWait {
-        /// Groups that may stay open.
+        /// Number of groups that may stay pending.
         pending: Option<u32>,
     },
-    /// Each active lane arrives on an mbarrier of its CTA once all copies it
-    /// has issued are done.
+    /// Each active lane arrives on an mbarrier of its CTA when all its earlier
+    /// `cp.async` copies complete.
     CopyArrive {
         /// The barrier.
         bar: BarRef,
-        /// Is the arrival one of those that the barrier expects? If not, it
-        /// expects one more in the current phase.
-        counted: bool,
+        /// `.noinc`: the arrival count of the barrier includes this arrival. Otherwise
+        /// the pending count of the current phase increases by one.
+        noinc: bool,
     },
-    /// Orders register accesses before the warpgroup's next wgmma (whole warp).
+    /// Orders register accesses before the next `wgmma` of the warpgroup (whole warp).
     WgmmaFence,
-    /// Closes the warpgroup's wgmmas into one group (whole warp).
+    /// Commits the uncommitted `wgmma`s of the warpgroup to one wgmma-group (whole warp).
     WgmmaCommit,
-    /// Waits until at most `pending` of the warpgroup's wgmma groups are open (whole warp).
+    /// Waits until at most `pending` wgmma-groups of the warpgroup are pending (whole warp).
     WgmmaWait {
-        /// Groups that may stay open.
+        /// Number of groups that may stay pending.
         pending: u32,
     },
-    /// Changes the registers of each thread of the warpgroup (whole warp).
+    /// Changes the register budget of the warpgroup (whole warp).
     SetMaxRegs {
-        /// The new number.
+        /// Registers per thread.
         count: u32,
-        /// Growing (may wait for registers) or shrinking.
+        /// `setmaxnreg.inc`, which may wait for free registers; otherwise `dec`.
         grow: bool,
     },
-    /// The threads end (whole warp).
+    /// The threads exit (whole warp).
     Exit,
 }
 
-impl Sync {
-    /// Every operand inside it, and its type.
+impl SyncOp {
+    /// Calls `each` with every operand and its type.
     pub fn operands(&self, each: &mut dyn FnMut(Operand, Type)) {
         let mut word = |o| each(o, Type::U32);
         match self {
-            Sync::Warp { mask } => word(*mask),
-            Sync::Init { bar, .. } | Sync::Inval { bar } | Sync::CopyArrive { bar, .. } => {
+            SyncOp::Warp { mask } => word(*mask),
+            SyncOp::Init { bar, .. } | SyncOp::Inval { bar } | SyncOp::CopyArrive { bar, .. } => {
                 bar.operands(&mut word);
             }
-            Sync::Arrive { bar, count, tx, .. } => {
+            SyncOp::Arrive { bar, count, tx, .. } => {
                 bar.operands(&mut word);
                 word(*count);
                 tx.iter().copied().for_each(word);
             }
-            Sync::ExpectTx { bar, tx } => {
+            SyncOp::ExpectTx { bar, tx } => {
                 bar.operands(&mut word);
                 word(*tx);
             }
-            Sync::Wait { bar, parity, .. } | Sync::Test { bar, parity, .. } => {
+            SyncOp::Wait { bar, parity, .. } | SyncOp::Test { bar, parity, .. } => {
                 bar.operands(&mut word);
                 word(*parity);
             }
-            Sync::NamedTally { pred, .. } => each(*pred, Type::Pred),
-            Sync::Fence(fence) => {
-                let about = fence.address();
-                about.into_iter().for_each(|o| each(o, Type::U64));
+            SyncOp::NamedReduce { pred, .. } => each(*pred, Type::Pred),
+            SyncOp::Fence(fence) => {
+                let address = fence.address();
+                address.into_iter().for_each(|o| each(o, Type::U64));
             }
             _ => {}
         }

@@ -1,55 +1,56 @@
-//! The machines a kernel can be printed for, as values.
+//! GPU targets and their limits.
 
-/// What a GPU offers to one kernel. Readers ask the target; none knows a GPU by name.
+/// A GPU architecture and its limits. Code reads limits and features from the target instead
+/// of testing its name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Target {
-    /// The name ptxas and PTX use, for example `sm_90a`.
+    /// The PTX name, for example `sm_90a`.
     pub name: &'static str,
-    /// Compute capability, major and minor.
+    /// The compute capability, major and minor.
     pub capability: (u32, u32),
-    /// Shared memory one CTA can have, in bytes.
+    /// The maximum shared memory of a CTA in bytes.
     pub shared_bytes: u32,
-    /// Registers of one SM.
+    /// The registers of an SM.
     pub registers: u32,
-    /// The most registers one thread can have.
+    /// The maximum registers of a thread.
     pub registers_per_thread: u32,
-    /// The most threads of one CTA.
+    /// The maximum threads of a CTA.
     pub threads: u32,
-    /// The most CTAs of a cluster; above 8 a device may have no room for it, and is asked.
+    /// The maximum CTAs of a cluster. Above 8 (non-portable size) the device is queried.
     pub cluster: u32,
-    /// Named barriers of one CTA.
+    /// The named barriers of a CTA.
     pub named_barriers: u32,
-    /// SMs of the part we model when no device is asked.
+    /// The number of SMs to assume without a device.
     pub sms: u32,
-    /// Instruction groups beyond the common ones.
+    /// The optional instruction groups.
     pub features: Features,
 }
 
 /// Instruction groups that not every target has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Features {
-    /// Warpgroup matrix products.
+    /// `wgmma`.
     pub wgmma: bool,
-    /// Bulk copies and tensor maps.
+    /// TMA: bulk copies and tensor maps.
     pub tma: bool,
-    /// Moving registers between warpgroups.
+    /// `setmaxnreg`.
     pub setmaxnreg: bool,
-    /// Clusters of CTAs.
+    /// Thread block clusters.
     pub clusters: bool,
 }
 
 impl Default for Target {
-    /// The target of kernels that nobody asks for by name: Hopper.
+    /// Returns the default target, Hopper.
     fn default() -> Self {
         Self::SM_90A
     }
 }
 
 impl Target {
-    /// Every target, the oldest first.
+    /// All targets, the oldest first.
     pub const ALL: [Target; 1] = [Self::SM_90A];
 
-    /// Returns the target that ptxas and PTX call so.
+    /// Returns the target with this PTX name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|target| target.name == name)
     }
@@ -79,11 +80,11 @@ impl Target {
         },
     };
 
-    /// The registers each thread enters a CTA of `threads` threads with, when
-    /// one CTA owns the SM and registers are moved between its warpgroups.
+    /// Returns the registers per thread at launch for a CTA of `threads` threads that occupies
+    /// the SM alone and uses `setmaxnreg`.
     ///
-    /// ptxas counts whole warpgroups (288 threads get what 384 do), and the
-    /// hardware hands registers out in units of 8 per thread.
+    /// ptxas counts whole warpgroups (288 threads get as many as 384), and the hardware
+    /// allocates registers in units of 8 per thread.
     ///
     /// ```
     /// use warpline_ir::Target;

@@ -1,7 +1,7 @@
-//! Tensor maps: what a bulk tensor copy knows of a tensor in global memory.
+//! Tensor maps: descriptors of tensors in global memory for TMA.
 //!
-//! The *declaration* (dtype, rank, box, swizzle) belongs to the class and is
-//! compiled in; base, extents and strides come with the launch.
+//! The *declaration* (dtype, rank, box, swizzle) is part of the class and
+//! compiled in; the launch passes base address, extents and strides.
 
 use crate::layout::Swizzle;
 use crate::machine::{Fault, FaultKind};
@@ -10,68 +10,68 @@ use crate::types::DType;
 /// The compiled-in part of a tensor map.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct TensorMapDecl {
-    /// Element type.
+    /// The element type.
     pub dtype: DType,
-    /// The box one copy moves, in elements, innermost dimension first.
+    /// The box of one copy in elements, innermost dimension first.
     pub tile: Vec<u32>,
-    /// The swizzle of the shared side.
+    /// The swizzle in shared memory.
     pub swizzle: Swizzle,
-    /// Tiled boxes, or im2col windows.
-    pub mode: MapMode,
+    /// The mode: tiled boxes or im2col windows.
+    pub mode: TensorMapMode,
 }
 
-/// Tiled or im2col.
+/// The mode of a tensor map.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub enum MapMode {
-    /// A box of every dimension.
+pub enum TensorMapMode {
+    /// A dense box.
     Tiled,
-    /// A box that takes every so many elements of each dimension.
-    Stepped {
-        /// The element strides, innermost dimension first; that one is 1.
-        steps: Vec<u32>,
+    /// A box with element strides.
+    Strided {
+        /// The element strides, innermost dimension first; the first is 1.
+        element_strides: Vec<u32>,
     },
     /// Pixels of a convolution window (rank 3 to 5): `channels` × `pixels`.
     Im2col {
-        /// Offset of the window's first corner, per spatial dimension.
+        /// The offset of the window's first corner, per spatial dimension.
         lower: Vec<i32>,
-        /// Offset of its last corner.
+        /// The offset of the window's last corner, per spatial dimension.
         upper: Vec<i32>,
-        /// Channels of one copy.
+        /// The channels of one copy.
         channels: u32,
-        /// Pixels of one copy.
+        /// The pixels of one copy.
         pixels: u32,
-        /// From one position to the next, per spatial dimension: the convolution's strides.
-        steps: Vec<u32>,
+        /// The convolution strides, per spatial dimension.
+        element_strides: Vec<u32>,
     },
 }
 
-/// A tensor map as passed to a launch.
+/// A tensor map as a launch argument.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TensorMapValue {
-    /// The declaration it fills in.
+    /// The declaration.
     pub decl: TensorMapDecl,
-    /// Address of the first element.
+    /// The address of the first element.
     pub base: u64,
-    /// Extents in elements, innermost first.
+    /// The extents in elements, innermost first.
     pub extents: Vec<u64>,
-    /// Bytes from one element to the next along dimensions 1, 2, … (the innermost is dense).
+    /// The byte strides of dimensions 1, 2, …; the innermost dimension is dense.
     pub strides: Vec<u64>,
 }
 
 impl TensorMapDecl {
-    /// Refuses a map through which nothing is stored: an im2col window that starts before the
-    /// tensor, at which an H200 ends the kernel with an illegal instruction.
-    pub fn legal_store(&self) -> Result<(), String> {
+    /// Rejects an im2col store whose window starts before the tensor; an H200 stops such a kernel
+    /// with an illegal instruction.
+    pub fn check_store(&self) -> Result<(), String> {
         match &self.mode {
-            MapMode::Im2col { lower, .. } if lower.iter().any(|&c| c < 0) => Err(format!(
-                "a store goes to a window that starts inside the tensor; its lower corner is {lower:?}"
+            TensorMapMode::Im2col { lower, .. } if lower.iter().any(|&c| c < 0) => Err(format!(
+                "the lower corner of an im2col store is {lower:?}; it must not be negative"
             )),
             _ => Ok(()),
         }
     }
 
-    /// Boxes of a tiled map, innermost dimension first, with the swizzle that
-    /// fits a row of them: as wide as the row where one is, none otherwise.
+    /// Returns a tiled declaration, innermost dimension first. The swizzle span equals the box
+    /// row if such a swizzle exists; otherwise there is no swizzle.
     ///
     /// ```
     /// use warpline_ir::{DType, Swizzle, TensorMapDecl};
@@ -92,64 +92,70 @@ impl TensorMapDecl {
             dtype,
             tile,
             swizzle,
-            mode: MapMode::Tiled,
+            mode: TensorMapMode::Tiled,
         }
     }
 
-    /// Number of dimensions.
+    /// Returns the number of dimensions.
     pub fn rank(&self) -> usize {
         match &self.mode {
-            MapMode::Tiled | MapMode::Stepped { .. } => self.tile.len(),
-            MapMode::Im2col { lower, .. } => lower.len() + 2,
+            TensorMapMode::Tiled | TensorMapMode::Strided { .. } => self.tile.len(),
+            TensorMapMode::Im2col { lower, .. } => lower.len() + 2,
         }
     }
 
-    /// Elements of one copy along the innermost dimension.
+    /// Returns the elements of one copy along the innermost dimension.
     pub fn inner(&self) -> u32 {
         match &self.mode {
-            MapMode::Tiled | MapMode::Stepped { .. } => self.tile[0],
-            MapMode::Im2col { channels, .. } => *channels,
+            TensorMapMode::Tiled | TensorMapMode::Strided { .. } => self.tile[0],
+            TensorMapMode::Im2col { channels, .. } => *channels,
         }
     }
 
-    /// The element stride of a dimension.
-    pub fn step(&self, dimension: usize) -> u32 {
-        let step = match &self.mode {
-            MapMode::Tiled => None,
-            MapMode::Stepped { steps } => steps.get(dimension),
-            MapMode::Im2col { steps, .. } => dimension.checked_sub(1).and_then(|i| steps.get(i)),
+    /// Returns the element stride of a dimension.
+    pub fn element_stride(&self, dimension: usize) -> u32 {
+        let stride = match &self.mode {
+            TensorMapMode::Tiled => None,
+            TensorMapMode::Strided { element_strides } => element_strides.get(dimension),
+            TensorMapMode::Im2col {
+                element_strides, ..
+            } => dimension
+                .checked_sub(1)
+                .and_then(|i| element_strides.get(i)),
         };
-        step.copied().unwrap_or(1)
+        stride.copied().unwrap_or(1)
     }
 
-    /// The side of a box as the driver counts it, with the elements that are left out.
+    /// Returns the box size that the driver expects, including the skipped elements.
     pub fn box_side(&self, dimension: usize) -> u32 {
-        self.tile[dimension].saturating_mul(self.step(dimension))
+        self.tile[dimension].saturating_mul(self.element_stride(dimension))
     }
 
-    /// Bytes that one copy puts into shared memory.
+    /// Returns the bytes that one copy writes to shared memory.
     pub fn bytes(&self) -> u32 {
         let elements: u32 = match &self.mode {
-            MapMode::Tiled | MapMode::Stepped { .. } => self
+            TensorMapMode::Tiled | TensorMapMode::Strided { .. } => self
                 .tile
                 .iter()
                 .fold(1, |n: u32, &side| n.saturating_mul(side)),
-            MapMode::Im2col {
+            TensorMapMode::Im2col {
                 channels, pixels, ..
             } => channels.saturating_mul(*pixels),
         };
         elements.saturating_mul(self.dtype.bytes() as u32)
     }
 
-    /// The first rule of the hardware that the declaration breaks, as a sentence.
-    pub fn broken_rule(&self) -> Option<String> {
+    /// Returns the first hardware rule that the declaration violates, as a message.
+    pub fn violated_rule(&self) -> Option<String> {
         let rank = self.rank();
         if !(1..=5).contains(&rank) {
-            return Some(format!("a tensor map has 1 to 5 dimensions, not {rank}"));
+            return Some(format!(
+                "the rank is {rank}; a tensor map has 1 to 5 dimensions"
+            ));
         }
         let broken = match &self.mode {
-            MapMode::Tiled | MapMode::Stepped { .. } => self.broken_box(),
-            MapMode::Im2col { .. } => self.broken_window(),
+            TensorMapMode::Tiled | TensorMapMode::Strided { .. } => self.broken_box(),
+            TensorMapMode::Im2col { .. } => self.broken_window(),
         };
         if broken.is_some() {
             return broken;
@@ -158,80 +164,86 @@ impl TensorMapDecl {
         let inner_bytes = inner * self.dtype.bytes() as u32;
         if !inner_bytes.is_multiple_of(16) {
             return Some(format!(
-                "the inner side of a box is a multiple of 16 bytes, not {inner_bytes}"
+                "the inner box dimension is {inner_bytes} bytes; TMA needs a multiple of 16"
             ));
         }
         match self.swizzle.span() {
             Some(span) if inner_bytes > span => Some(format!(
-                "the inner side of a box is at most the swizzle span of {span} bytes, not {inner_bytes}"
+                "the inner box dimension is {inner_bytes} bytes; the swizzle span of {span} bytes is the maximum"
             )),
             _ => None,
         }
     }
 
-    /// The rule of tiled boxes that is broken.
+    /// Returns the rule of tiled boxes that is violated.
     fn broken_box(&self) -> Option<String> {
         let rank = self.rank();
-        if let MapMode::Stepped { steps } = &self.mode {
-            if steps.len() != rank {
+        if let TensorMapMode::Strided { element_strides } = &self.mode {
+            if element_strides.len() != rank {
                 return Some(format!(
-                    "a tensor map of rank {rank} has {rank} element strides, not {}",
-                    steps.len()
+                    "a tensor map of rank {rank} needs {rank} element strides; it has {}",
+                    element_strides.len()
                 ));
             }
-            if steps[0] != 1 {
+            if element_strides[0] != 1 {
                 return Some(format!(
-                    "the innermost dimension has an element stride of 1, not {}",
-                    steps[0]
+                    "the element stride of the innermost dimension is {}; it must be 1",
+                    element_strides[0]
                 ));
             }
         }
         (0..rank).find_map(|i| {
-            let (side, step) = (self.tile[i], self.step(i));
-            if !(1..=8).contains(&step) {
-                return Some(bad_step(i, step));
+            let (side, stride) = (self.tile[i], self.element_stride(i));
+            if !(1..=8).contains(&stride) {
+                return Some(bad_element_stride(i, stride));
             }
-            (!(1..=256).contains(&self.box_side(i))).then(|| match step {
-                1 => format!("each side of a box is 1 to 256 elements; dimension {i} has {side}"),
+            (!(1..=256).contains(&self.box_side(i))).then(|| match stride {
+                1 => format!("box dimension {i} has {side} elements; it must have 1 to 256"),
                 _ => format!(
-                    "each side of a box spans 1 to 256 elements; dimension {i} has {side}, {step} apart"
+                    "box dimension {i} has {side} elements with stride {stride}; it must span 1 to 256"
                 ),
             })
         })
     }
 
-    /// The rule of im2col windows that is broken.
+    /// Returns the rule of im2col windows that is violated.
     fn broken_window(&self) -> Option<String> {
-        let MapMode::Im2col {
+        let TensorMapMode::Im2col {
             lower,
             upper,
             channels,
             pixels,
-            steps,
+            element_strides,
         } = &self.mode
         else {
             return None;
         };
         let rank = self.rank();
         if rank < 3 {
-            return Some(format!("an im2col map has 3 to 5 dimensions, not {rank}"));
-        }
-        if lower.len() != upper.len() {
-            return Some("an im2col map needs as many upper as lower corners".into());
-        }
-        if steps.len() != lower.len() {
             return Some(format!(
-                "an im2col map has an element stride for each of its {} spatial dimensions, not {}",
-                lower.len(),
-                steps.len()
+                "the rank is {rank}; an im2col map has 3 to 5 dimensions"
             ));
         }
-        if let Some(i) = steps.iter().position(|s| !(1..=8).contains(s)) {
-            return Some(bad_step(i + 1, steps[i]));
+        if lower.len() != upper.len() {
+            return Some(format!(
+                "an im2col map has {} lower and {} upper corner coordinates; the counts must be equal",
+                lower.len(),
+                upper.len()
+            ));
+        }
+        if element_strides.len() != lower.len() {
+            return Some(format!(
+                "an im2col map needs {} element strides, one for each spatial dimension; it has {}",
+                lower.len(),
+                element_strides.len()
+            ));
+        }
+        if let Some(i) = element_strides.iter().position(|s| !(1..=8).contains(s)) {
+            return Some(bad_element_stride(i + 1, element_strides[i]));
         }
         if !(1..=256).contains(channels) || !(1..=1024).contains(pixels) {
             return Some(format!(
-                "an im2col copy has 1 to 256 channels and 1 to 1024 pixels, not {channels} and {pixels}"
+                "an im2col copy has {channels} channels and {pixels} pixels; the limits are 1 to 256 and 1 to 1024"
             ));
         }
         let limit = match rank {
@@ -244,19 +256,19 @@ impl TensorMapDecl {
             .chain(upper)
             .find(|&&c| c < -limit || c >= limit)?;
         Some(format!(
-            "an im2col corner of a rank-{rank} map is {} to {}, not {corner}",
+            "an im2col corner is {corner}; for rank {rank} it must be {} to {}",
             -limit,
             limit - 1
         ))
     }
 }
 
-fn bad_step(dimension: usize, step: u32) -> String {
-    format!("an element stride is 1 to 8, not {step} (dimension {dimension})")
+fn bad_element_stride(dimension: usize, stride: u32) -> String {
+    format!("the element stride of dimension {dimension} is {stride}; it must be 1 to 8")
 }
 
 impl TensorMapValue {
-    /// A dense row-major tensor: `extents` innermost first.
+    /// Returns the map of a dense row-major tensor; `extents` are innermost first.
     pub fn dense(decl: TensorMapDecl, base: u64, extents: &[u64]) -> Self {
         let mut strides = Vec::new();
         let mut bytes = decl.dtype.bytes() as u64;
@@ -272,43 +284,43 @@ impl TensorMapValue {
         }
     }
 
-    /// Positions of an im2col window along a spatial dimension from one of
-    /// them on, as far as the last element plus the upper corner; none of a tiled map.
+    /// Returns the number of window positions along a spatial dimension from position `from` to
+    /// the last element plus the upper corner; 0 for a tiled map.
     pub(crate) fn positions(&self, spatial: usize, from: i32) -> i64 {
-        let MapMode::Im2col { upper, .. } = &self.decl.mode else {
+        let TensorMapMode::Im2col { upper, .. } = &self.decl.mode else {
             return 0;
         };
         let last = self.extents[spatial + 1] as i64 - 1 + i64::from(upper[spatial]);
-        let step = i64::from(self.decl.step(spatial + 1));
-        (last - i64::from(from)).div_euclid(step) + 1
+        let stride = i64::from(self.decl.element_stride(spatial + 1));
+        (last - i64::from(from)).div_euclid(stride) + 1
     }
 
-    /// Checks the rules of the hardware; the fault names the rule and the value.
+    /// Checks the hardware rules; the fault states the value and the rule.
     pub fn check(&self) -> Result<(), Fault> {
         let bad = |text: String| Err(Fault::new(FaultKind::TensorMap, text));
-        if let Some(rule) = self.decl.broken_rule() {
+        if let Some(rule) = self.decl.violated_rule() {
             return bad(rule);
         }
         let rank = self.decl.rank();
         if self.extents.len() != rank || self.strides.len() != rank - 1 {
             return bad(format!(
-                "a tensor map of rank {rank} needs {rank} extents and {} strides, not {} and {}",
+                "a tensor map of rank {rank} needs {rank} extents and {} strides; it has {} and {}",
                 rank - 1,
                 self.extents.len(),
                 self.strides.len()
             ));
         }
         if self.base == 0 {
-            return bad("a tensor has an address, not 0".into());
+            return bad("the tensor address is 0".into());
         }
         if !self.base.is_multiple_of(16) {
             return bad(format!(
-                "a tensor starts at a multiple of 16 bytes, not at {:#x}",
+                "the tensor address {:#x} is misaligned; TMA needs a multiple of 16 bytes",
                 self.base
             ));
         }
         if let Some(&e) = self.extents.iter().find(|&&e| e == 0 || e > 1 << 32) {
-            return bad(format!("an extent is 1 to 2^32, not {e}"));
+            return bad(format!("an extent is {e}; TMA allows 1 to 2^32"));
         }
         if let Some(&s) = self
             .strides
@@ -316,7 +328,7 @@ impl TensorMapValue {
             .find(|&&s| !s.is_multiple_of(16) || s >= 1 << 40)
         {
             return bad(format!(
-                "a stride is a multiple of 16 bytes below 2^40, not {s}"
+                "a stride is {s} bytes; TMA needs a multiple of 16 below 2^40"
             ));
         }
         Ok(())

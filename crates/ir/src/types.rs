@@ -6,8 +6,8 @@ use std::fmt;
 
 /// The type of a virtual register.
 ///
-/// Every register has one type for life. Packed types hold several narrow
-/// numbers in one register of 16 or 32 bits, the first in the low bits.
+/// The type of a register never changes. Packed types hold several narrow values in a
+/// register of 16 or 32 bits, the first in the low bits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub enum Type {
     /// A predicate: one bit per lane.
@@ -30,7 +30,7 @@ pub enum Type {
     F16,
     /// bfloat16.
     Bf16,
-    /// TensorFloat-32: an `f32` whose low 13 mantissa bits do not count.
+    /// TensorFloat-32: an `f32` whose low 13 mantissa bits are ignored.
     Tf32,
     /// Two [`Type::F16`].
     F16x2,
@@ -47,7 +47,7 @@ pub enum Type {
 }
 
 impl Type {
-    /// Every type of a register.
+    /// All register types.
     pub const ALL: [Type; 17] = [
         Type::Pred,
         Type::U8,
@@ -68,7 +68,7 @@ impl Type {
         Type::E5m2x4,
     ];
 
-    /// Bytes of one lane. A predicate counts as none.
+    /// Returns the bytes of one lane; 0 for a predicate.
     pub const fn bytes(self) -> usize {
         match self {
             Type::Pred => 0,
@@ -79,7 +79,7 @@ impl Type {
         }
     }
 
-    /// The type's name in the text form.
+    /// Returns the name in the text form.
     pub const fn name(self) -> &'static str {
         match self {
             Type::Pred => "pred",
@@ -102,7 +102,7 @@ impl Type {
         }
     }
 
-    /// The suffix PTX uses for arithmetic of this type.
+    /// Returns the PTX suffix of arithmetic instructions.
     pub const fn ptx(self) -> &'static str {
         match self {
             Type::I32 => "s32",
@@ -111,7 +111,7 @@ impl Type {
         }
     }
 
-    /// The suffix PTX uses where only the width matters (`b16`, `b32`, `b64`).
+    /// Returns the untyped PTX suffix (`b16`, `b32`, `b64`).
     pub const fn bits(self) -> &'static str {
         match self.bytes() {
             0 => "pred",
@@ -122,7 +122,7 @@ impl Type {
         }
     }
 
-    /// Is this an integer type?
+    /// Returns whether this is an integer type.
     pub const fn is_int(self) -> bool {
         matches!(
             self,
@@ -130,12 +130,12 @@ impl Type {
         )
     }
 
-    /// Is this a signed integer type?
+    /// Returns whether this is a signed integer type.
     pub const fn is_signed(self) -> bool {
         matches!(self, Type::I32 | Type::I64)
     }
 
-    /// The least and the largest value of an integer type.
+    /// Returns the minimum and the maximum of an integer type.
     pub const fn range(self) -> Option<(i128, i128)> {
         if !self.is_int() {
             return None;
@@ -147,9 +147,9 @@ impl Type {
         })
     }
 
-    /// The number that the bits of an integer argument stand for, zero-extended or
-    /// sign-extended to 64 bits. Bits beyond the type's own are kept, so that a value that
-    /// does not fit is outside of its [`range`](Self::range).
+    /// Returns the integer value of the bits of an argument, zero-extended or sign-extended to
+    /// 64 bits. Bits beyond the type's width are kept, so a value that does not fit is outside
+    /// of the [`range`](Self::range).
     pub const fn int_value(self, bits: u64) -> Option<i128> {
         match self {
             Type::I64 => Some(bits as i64 as i128),
@@ -160,7 +160,7 @@ impl Type {
         }
     }
 
-    /// Is this a floating-point type that has arithmetic (packed pairs included)?
+    /// Returns whether this is a floating-point type with arithmetic, packed pairs included.
     pub const fn is_float(self) -> bool {
         matches!(
             self,
@@ -175,7 +175,7 @@ impl fmt::Display for Type {
     }
 }
 
-/// The type of one element in memory: of a tile, a tensor map, a buffer.
+/// The element type of a tile, a tensor map or a buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub enum DType {
     /// 8-bit unsigned integer.
@@ -205,7 +205,7 @@ pub enum DType {
 }
 
 impl DType {
-    /// Bytes of one element.
+    /// Returns the bytes of one element.
     pub const fn bytes(self) -> usize {
         match self {
             DType::U8 | DType::E4m3 | DType::E5m2 => 1,
@@ -215,7 +215,7 @@ impl DType {
         }
     }
 
-    /// Every one.
+    /// All element types.
     pub const ALL: [DType; 12] = [
         DType::U8,
         DType::U16,
@@ -231,12 +231,12 @@ impl DType {
         DType::E5m2,
     ];
 
-    /// The one of that name.
-    pub fn of_name(name: &str) -> Option<Self> {
+    /// Returns the type with this name.
+    pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|dtype| dtype.name() == name)
     }
 
-    /// The name used in text, flags and errors.
+    /// Returns the name in texts, flags and errors.
     pub const fn name(self) -> &'static str {
         match self {
             DType::U8 => "u8",
@@ -306,7 +306,7 @@ macro_rules! halves {
                 let bits = |half| <$bits>::from($to(half));
                 Self(bits(lo) | bits(hi) << <$half_bits>::BITS)
             }
-            /// The two halves, the low one first.
+            /// Returns both halves, the low one first.
             #[inline]
             pub fn split(self) -> [$half; 2] {
                 [
@@ -330,7 +330,7 @@ halves! {
 pub trait Scalar: Copy + 'static {
     /// The register type.
     const TYPE: Type;
-    /// The bits of a constant, zero-extended.
+    /// Returns the bits of a constant, zero-extended.
     fn to_bits(self) -> u64;
 }
 
@@ -340,7 +340,7 @@ pub trait Scalar: Copy + 'static {
 pub trait Element: Copy + 'static {
     /// The memory type.
     const DTYPE: DType;
-    /// What one element becomes in a register.
+    /// The register type of one element.
     type Reg: Scalar;
 }
 

@@ -1,4 +1,4 @@
-//! The nouns of a program: registers, operands, and references into shared memory.
+//! Registers, operands, and references to shared memory.
 
 use crate::types::{Scalar, Type};
 use std::fmt;
@@ -9,7 +9,7 @@ macro_rules! ids {
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
         pub struct $name(pub u32);
         impl $name {
-            /// Its index in the kernel's list.
+            /// Returns the index in the kernel's list.
             pub const fn index(self) -> usize { self.0 as usize }
         }
         impl fmt::Display for $name {
@@ -22,11 +22,11 @@ macro_rules! ids {
 ids! {
     /// A virtual register of a kernel.
     RegId "%";
-    /// A declared shared-memory tile.
+    /// A tile in shared memory.
     TileId "tile";
-    /// A declared array of mbarriers.
+    /// An array of mbarriers.
     BarId "bar";
-    /// A declared named barrier.
+    /// A named barrier.
     NamedId "named";
     /// A launch parameter.
     ParamId "param";
@@ -34,22 +34,22 @@ ids! {
     RoleId "role";
 }
 
-/// What an op reads: a register, or a constant.
+/// An operand of an op: a register or a constant.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Operand {
     /// A register.
     Reg(RegId),
-    /// A constant: its bits, zero-extended.
+    /// A constant, as zero-extended bits.
     Imm(u64),
 }
 
 impl Operand {
-    /// A constant of a Rust type.
+    /// Returns a constant operand.
     pub fn imm<T: Scalar>(x: T) -> Self {
         Operand::Imm(x.to_bits())
     }
 
-    /// The constant, if it is one.
+    /// Returns the constant, or `None` for a register.
     pub fn as_imm(self) -> Option<u64> {
         match self {
             Operand::Imm(x) => Some(x),
@@ -57,7 +57,7 @@ impl Operand {
         }
     }
 
-    /// The register, if it is one.
+    /// Returns the register, or `None` for a constant.
     pub fn as_reg(self) -> Option<RegId> {
         match self {
             Operand::Reg(r) => Some(r),
@@ -81,56 +81,56 @@ impl fmt::Display for Operand {
     }
 }
 
-/// A byte of a declared tile, lane by lane: what a generic shared-memory access names.
+/// A byte address in a tile, one for each lane, of a generic shared-memory access.
 ///
-/// The address is `tile base + stage · stage bytes + byte + offset`, in the
-/// CTA itself or in the CTA of the cluster whose rank is `peer`.
+/// The address is `tile base + stage · stage bytes + byte + offset`, in this CTA or in the
+/// CTA with cluster rank `peer`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Place {
+pub struct SharedAddress {
     /// The tile.
     pub tile: TileId,
-    /// Which stage of it (`u32`).
+    /// The stage (`u32`).
     pub stage: Operand,
-    /// Bytes from the start of the stage, swizzle applied (`u32`).
+    /// The swizzled byte offset in the stage (`u32`).
     pub byte: Operand,
-    /// Constant bytes on top.
+    /// A constant byte offset that is added.
     pub offset: u32,
-    /// The rank in the cluster of the CTA that is meant (`u32`); `None`: this CTA.
+    /// The cluster rank of the CTA (`u32`); `None` is this CTA.
     pub peer: Option<Operand>,
 }
 
-/// A rectangle of a declared tile: what bulk copies and matrix ops name.
+/// A rectangle of a tile: an operand of TMA copies and matrix instructions.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct View {
     /// The tile.
     pub tile: TileId,
-    /// Which stage of it (`u32`, the same in every lane).
+    /// The stage (`u32`, uniform across the warp).
     pub stage: Operand,
-    /// First row.
+    /// The first row.
     pub row: u32,
-    /// Number of rows.
+    /// The number of rows.
     pub rows: u32,
-    /// First column.
+    /// The first column.
     pub col: u32,
-    /// Number of columns.
+    /// The number of columns.
     pub cols: u32,
-    /// The rank in the cluster of the CTA that is meant; `None`: this CTA.
+    /// The cluster rank of the CTA; `None` is this CTA.
     pub peer: Option<Operand>,
 }
 
-/// One mbarrier of a declared array.
+/// One mbarrier of an array.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct BarRef {
     /// The array.
     pub bar: BarId,
-    /// Which one (`u32`).
+    /// The index in the array (`u32`).
     pub index: Operand,
-    /// The rank in the cluster of the CTA that is meant; `None`: this CTA.
+    /// The cluster rank of the CTA; `None` is this CTA.
     pub peer: Option<Operand>,
 }
 
-impl Place {
-    /// Every operand inside it.
+impl SharedAddress {
+    /// Calls `each` for every operand.
     pub fn operands(&self, each: &mut dyn FnMut(Operand)) {
         each(self.stage);
         each(self.byte);
@@ -139,7 +139,7 @@ impl Place {
 }
 
 impl View {
-    /// Every operand inside it.
+    /// Calls `each` for every operand.
     pub fn operands(&self, each: &mut dyn FnMut(Operand)) {
         each(self.stage);
         self.peer.into_iter().for_each(each);
@@ -147,34 +147,34 @@ impl View {
 }
 
 impl BarRef {
-    /// Every operand inside it.
+    /// Calls `each` for every operand.
     pub fn operands(&self, each: &mut dyn FnMut(Operand)) {
         each(self.index);
         self.peer.into_iter().for_each(each);
     }
 }
 
-/// Where a generic memory access goes.
+/// The address of a generic memory access.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum At {
-    /// A declared shared tile.
-    Shared(Place),
+pub enum MemoryAddress {
+    /// A byte of a tile in shared memory.
+    Shared(SharedAddress),
     /// Global memory at `addr + offset` (`addr` is `u64`).
     Global {
         /// The address register.
         addr: Operand,
-        /// Constant bytes on top.
+        /// A constant byte offset that is added.
         offset: i32,
     },
 }
 
-/// What a virtual register is.
+/// The description of a virtual register.
 #[derive(Clone, Debug)]
 pub struct RegInfo {
-    /// Its type.
+    /// The type.
     pub ty: Type,
-    /// The role that made it; `None`: the prologue, so that every role may use it.
+    /// The role that defines it; `None` is the prologue, whose registers every role may use.
     pub role: Option<RoleId>,
-    /// Where it was made.
+    /// The source location of its definition.
     pub loc: crate::loc::Loc,
 }

@@ -1,26 +1,26 @@
-//! What a stuck warp waits for, in words: the same from every device that runs a kernel.
+//! Descriptions of blocked warps, shared by the CPU executor, the watchdog and the checker.
 
 use crate::loc::Frame;
 use std::fmt;
 
-/// An op as one warp of one CTA ran it.
+/// One op, executed by one warp of one CTA.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Site {
+pub struct OpLocation {
     /// The role.
     pub role: String,
-    /// The warp in its CTA.
+    /// The warp's index in the CTA.
     pub warp: u32,
-    /// The CTA in the grid.
+    /// The CTA's index in the grid.
     pub cta: [u32; 3],
     /// The op's name.
     pub op: String,
-    /// The author's line.
+    /// The author's source line.
     pub frame: Option<Frame>,
-    /// The whole location stack, innermost first.
+    /// The location stack, innermost frame first.
     pub stack: Vec<Frame>,
 }
 
-impl fmt::Display for Site {
+impl fmt::Display for OpLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [x, y, z] = self.cta;
         write!(f, "{}, warp {}, CTA ({x},{y},{z})", self.role, self.warp)?;
@@ -31,77 +31,77 @@ impl fmt::Display for Site {
     }
 }
 
-/// The things a warp can wait for, as far as the warp itself knows them.
+/// The condition that a blocked warp waits for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-pub enum Awaited {
+pub enum WaitReason {
     /// A phase of an mbarrier.
     Mbarrier {
         /// The barrier array.
         name: String,
-        /// Which of the array: the stage, in a ring.
+        /// The index in the array; in a ring, the stage.
         index: u32,
-        /// The parity waited for.
+        /// The awaited parity.
         parity: u32,
     },
-    /// The rest of the threads of a named barrier.
+    /// Other threads of a named barrier.
     Named {
         /// The barrier.
         name: String,
     },
-    /// The rest of the CTA.
+    /// Other threads of the CTA.
     Cta,
-    /// The rest of the cluster.
+    /// Other threads of the cluster.
     Cluster,
-    /// Bulk groups of its lanes.
+    /// Bulk groups of the warp's lanes.
     BulkGroup {
-        /// Groups that may stay open.
+        /// The number of groups that may stay in flight.
         pending: u32,
     },
-    /// Copies that its lanes have issued by themselves.
+    /// `cp.async` copies of the warp's lanes.
     Copies,
-    /// wgmmas of its warpgroup.
+    /// `wgmma` of the warpgroup.
     Wgmma,
-    /// Registers of the CTA's pool.
+    /// Registers of the CTA's pool (`setmaxnreg.inc`).
     Registers {
-        /// Registers per thread it wants.
+        /// The requested registers per thread.
         count: u32,
     },
-    /// A value in memory or a barrier that it asks for again and again.
+    /// A value in memory or an mbarrier that the warp polls.
     Poll,
 }
 
-impl fmt::Display for Awaited {
+impl fmt::Display for WaitReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Awaited::Mbarrier {
+            WaitReason::Mbarrier {
                 name,
                 index,
                 parity,
             } => write!(f, "waits for {name}[{index}], parity {parity}"),
-            Awaited::Named { name } => write!(f, "waits at barrier {name}"),
-            Awaited::Cta => f.write_str("waits for its CTA"),
-            Awaited::Cluster => f.write_str("waits for its cluster"),
-            Awaited::BulkGroup { pending } => {
-                write!(f, "waits until at most {pending} bulk groups are open")
+            WaitReason::Named { name } => write!(f, "waits at barrier {name}"),
+            WaitReason::Cta => f.write_str("waits at the CTA barrier"),
+            WaitReason::Cluster => f.write_str("waits at the cluster barrier"),
+            WaitReason::BulkGroup { pending } => {
+                write!(f, "waits until at most {pending} bulk groups are in flight")
             }
-            Awaited::Copies => f.write_str("waits for its copies"),
-            Awaited::Wgmma => f.write_str("waits for a wgmma of its warpgroup"),
-            Awaited::Registers { count } => write!(f, "waits for {count} registers per thread"),
-            Awaited::Poll => f.write_str("polls, and nothing changes"),
+            WaitReason::Copies => f.write_str("waits for its cp.async copies"),
+            WaitReason::Wgmma => f.write_str("waits for a wgmma of its warpgroup"),
+            WaitReason::Registers { count } => write!(f, "waits for {count} registers per thread"),
+            WaitReason::Poll => f.write_str("polls a value that does not change"),
         }
     }
 }
 
-/// The most waits that one message shows.
+/// The maximum number of waits in one message.
 const SHOWN: usize = 32;
 
-/// What each warp waits for, below a sentence that says why that is told.
+/// A list of blocked warps, one line each, for the end of a message.
 #[derive(Clone, Copy, Debug)]
-pub struct Waits<'a, W>(pub &'a [W]);
+pub struct WaitList<'a, W>(pub &'a [W]);
 
-impl<W> Waits<'_, W> {
-    /// How many there are, as a sentence goes on: `3 warps wait`.
+impl<W> WaitList<'_, W> {
+    /// Returns the count as a phrase: `3 warps wait`.
     pub fn count(&self) -> String {
         match self.0.len() {
             1 => "1 warp waits".to_owned(),
@@ -110,7 +110,7 @@ impl<W> Waits<'_, W> {
     }
 }
 
-impl<W: fmt::Display> fmt::Display for Waits<'_, W> {
+impl<W: fmt::Display> fmt::Display for WaitList<'_, W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for w in self.0.iter().take(SHOWN) {
             write!(f, "\n  {w}")?;
@@ -127,12 +127,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_list_is_cut() {
+    fn long_list_is_truncated() {
         let all: Vec<u32> = (0..40).collect();
-        assert_eq!(Waits(&all[..2]).to_string(), "\n  0\n  1");
-        assert!(!Waits(&all[..32]).to_string().contains("more"));
-        assert!(Waits(&all).to_string().ends_with("\n  31\n  and 8 more"));
-        let counts = [1, 2].map(|n| Waits(&all[..n]).count());
+        assert_eq!(WaitList(&all[..2]).to_string(), "\n  0\n  1");
+        assert!(!WaitList(&all[..32]).to_string().contains("more"));
+        assert!(WaitList(&all).to_string().ends_with("\n  31\n  and 8 more"));
+        let counts = [1, 2].map(|n| WaitList(&all[..n]).count());
         assert_eq!(counts, ["1 warp waits", "2 warps wait"]);
     }
 }

@@ -1,9 +1,9 @@
 //! The Warpline kernel library: one folder per family, one line in the [`registry`].
 //!
-//! A [`Family`] states its problem (class and extents), its configs, the
-//! [`Plan`] of kernels that solves it, its cost, a float64 reference and its
-//! test table, and its [ops](op). The frame is [`warpline_family`]. The command line, the tests,
-//! the tuner and the Python package iterate over the registry and know no family by name.
+//! A [`Family`] declares its problem (class and extents), its configs, the [`Plan`] of kernels that
+//! solves it, its cost, a float64 reference, its test table and its [ops](op). The traits are in
+//! [`warpline_family`]. The command line, the tests, the tuner and the Python package iterate over
+//! the registry; they name no family.
 
 pub mod dual_gemm;
 pub mod gemm;
@@ -22,7 +22,7 @@ pub mod weights;
 
 pub use warpline_family::*;
 
-/// Every family that ships with Warpline.
+/// Returns every family that ships with Warpline.
 pub fn registry() -> Vec<&'static dyn AnyFamily> {
     vec![
         &dual_gemm::DualGemm::NEW,
@@ -37,7 +37,7 @@ pub fn registry() -> Vec<&'static dyn AnyFamily> {
     ]
 }
 
-/// Every op of every family that ships, in the order of the registry.
+/// Returns every op of every shipped family, in the order of the registry.
 pub fn ops() -> Vec<AnyOp> {
     let families = registry();
     families.into_iter().flat_map(|f| f.ops()).collect()

@@ -1,22 +1,22 @@
-//! Results that are computed once for each key.
+//! A memo table: each result is computed once per key.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
-/// The most results that a memo keeps; beyond, it forgets all.
-const MOST: usize = 1 << 16;
+/// Entries of a full memo; the next insertion clears it first.
+const MAX_ENTRIES: usize = 1 << 16;
 
-/// Results by key.
+/// A thread-safe map from keys to computed results.
 pub(crate) struct Memo<K, V>(LazyLock<Mutex<HashMap<K, V>>>);
 
 impl<K: Eq + Hash, V: Copy> Memo<K, V> {
-    /// An empty memo.
+    /// Returns an empty memo.
     pub(crate) const fn new() -> Self {
         Self(LazyLock::new(Mutex::default))
     }
 
-    /// Returns the result for a key; `compute` runs if the key is new, without the lock.
+    /// Returns the result for a key. A new key runs `compute`, without holding the lock.
     pub(crate) fn get<E>(&self, key: K, compute: impl FnOnce() -> Result<V, E>) -> Result<V, E> {
         let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(&known) = lock().get(&key) {
@@ -24,7 +24,7 @@ impl<K: Eq + Hash, V: Copy> Memo<K, V> {
         }
         let value = compute()?;
         let mut known = lock();
-        if known.len() >= MOST {
+        if known.len() >= MAX_ENTRIES {
             known.clear();
         }
         known.insert(key, value);

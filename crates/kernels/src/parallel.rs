@@ -1,10 +1,10 @@
-//! A long slice, filled on all cores.
+//! Fills a long slice on all cores.
 
 use std::num::NonZeroUsize;
 use std::thread;
 
-/// Has `fill` write the parts of a slice, one on each core: it is told at which
-/// unit of `unit` elements its part starts.
+/// Splits a slice into one part per core and runs `fill(first_unit, part)` on each. A unit is `unit`
+/// elements; a part has whole units.
 pub(crate) fn fill<T: Send>(all: &mut [T], unit: usize, fill: impl Fn(usize, &mut [T]) + Sync) {
     let unit = unit.max(1);
     let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
@@ -22,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_unit_is_filled_once_and_knows_its_place() {
+    fn every_unit_is_filled_once_with_its_own_index() {
         for units in [0, 1, 2, 3, 100, 101] {
             let mut all = vec![0; 3 * units];
             fill(&mut all, 3, |first, part| {

@@ -1,93 +1,93 @@
 //! `y = x / √(mean of x² + eps) · weight` over each row.
 
-use crate::rows::{Given, Held, Lanes, RowOp, Rows, Stat, positive_eps};
+use crate::rows::{OpParams, RowFamily, RowLanes, RowOp, RowStats, RowValues, check_eps};
 use warpline_family::error::FamilyError;
-use warpline_family::op::{Call, Param};
-use warpline_family::{fields, words};
-use warpline_ir::build::*;
+use warpline_family::op::{OpArgs, OpParam};
+use warpline_family::{fields, keywords};
+use warpline_ir::builder::*;
 
-/// The family.
-pub type RmsNorm = Rows<Op>;
+/// The RMSNorm family.
+pub type RmsNorm = RowFamily<RmsNormOp>;
 
-/// See [`RmsNorm`].
+/// The op of [`RmsNorm`].
 #[derive(Clone, Copy, Debug)]
-pub struct Op;
+pub struct RmsNormOp;
 
 fields! {
-    /// The family's own part of the problem.
-    pub struct Options {
+    /// The options of RMSNorm.
+    pub struct RmsNormOptions {
         /// Added to the mean of squares
         pub eps: f64,
-        /// Which vector scales each column
-        pub affine: Affine,
+        /// Per-column vectors: none, or weight
+        pub affine: RmsNormAffine,
     }
 }
 
-impl Default for Options {
+impl Default for RmsNormOptions {
     fn default() -> Self {
         Self {
             eps: 1e-6,
-            affine: Affine::Weight,
+            affine: RmsNormAffine::Weight,
         }
     }
 }
 
-words! {
-    /// Which vector scales each column.
-    pub enum Affine {
-        /// None
+keywords! {
+    /// The per-column vectors.
+    pub enum RmsNormAffine {
+        /// No weight
         None = "none",
-        /// A weight
+        /// Weight
         Weight = "weight",
     }
 }
 
-/// The record of a part of a row: the sum of squares.
-impl RowOp for Op {
+/// The record is the sum of squares.
+impl RowOp for RmsNormOp {
     const NAME: &'static str = "rms-norm";
     const ABOUT: &'static str = "y = x / √(mean of x² + eps) · weight, row by row";
-    const NOTHING: &'static [f32] = &[0.0];
-    const SYMMETRIC: bool = true;
+    const IDENTITY: &'static [f32] = &[0.0];
+    const MERGE_IS_COMMUTATIVE: bool = true;
     const FLOPS: f64 = 4.0;
-    type Options = Options;
+    type Options = RmsNormOptions;
     const OP: &'static str = "rms_norm";
-    const PARAMS: &'static [Param] = &[
-        Param::optional(
+    const PARAMS: &'static [OpParam] = &[
+        OpParam::optional(
             "weight",
-            "Scales each column: of the type and length of a row.",
+            "Scales each column; same type and length as a row.",
         ),
-        Param::number("eps", 1e-6, "Added to the mean of squares."),
+        OpParam::number("eps", 1e-6, "Added to the mean of squares."),
     ];
     const EXAMPLE: &'static str = "\
 >>> x = np.array([[3.0, 4.0]], dtype=np.float32)
 >>> (warpline.rms_norm(x) * 12.5**0.5).round(4)
 array([[3., 4.]], dtype=float32)";
 
-    fn options(call: &Call<'_>) -> Result<Options, FamilyError> {
+    fn options(call: &OpArgs<'_>) -> Result<RmsNormOptions, FamilyError> {
         let affine = match call.optional("weight") {
-            None => Affine::None,
-            Some(_) => Affine::Weight,
+            None => RmsNormAffine::None,
+            Some(_) => RmsNormAffine::Weight,
         };
         let eps = call.number("eps")?;
-        Ok(Options { eps, affine })
+        Ok(RmsNormOptions { eps, affine })
     }
 
-    fn check(options: &Options) -> Result<(), FamilyError> {
-        positive_eps(options.eps)
+    fn check(options: &RmsNormOptions) -> Result<(), FamilyError> {
+        check_eps(options.eps)
     }
 
-    fn vectors(options: &Options) -> &'static [&'static str] {
+    fn vectors(options: &RmsNormOptions) -> &'static [&'static str] {
         match options.affine {
-            Affine::None => &[],
-            Affine::Weight => &["weight"],
+            RmsNormAffine::None => &[],
+            RmsNormAffine::Weight => &["weight"],
         }
     }
 
-    fn scalars(options: &Options) -> Vec<(&'static str, f32)> {
+    fn scalars(options: &RmsNormOptions) -> Vec<(&'static str, f32)> {
         vec![("eps", options.eps as f32)]
     }
 
-    fn reference(options: &Options, x: &[f64], vectors: &[Vec<f64>]) -> Vec<(f64, f64)> {
+    fn reference(options: &RmsNormOptions, x: &[f64], vectors: &[Vec<f64>]) -> Vec<(f64, f64)> {
         let mean = x.iter().map(|x| x * x).sum::<f64>() / x.len() as f64;
         let r = 1.0 / (mean + f64::from(options.eps as f32)).sqrt();
         let column = |(i, x): (usize, &f64)| {
@@ -97,33 +97,33 @@ array([[3., 4.]], dtype=float32)";
         x.iter().enumerate().map(column).collect()
     }
 
-    fn base(_: &Held, _: Lanes) -> Reg<f32> {
+    fn shift(_: &RowValues, _: RowLanes) -> Reg<f32> {
         0.0f32.reg()
     }
 
-    fn keep(_: Reg<f32>, x: Reg<f32>) -> Reg<f32> {
+    fn transform(_: Reg<f32>, x: Reg<f32>) -> Reg<f32> {
         x
     }
 
-    fn measure(_: Reg<f32>, kept: &Held, lanes: Lanes) -> Stat {
-        vec![lanes.sum(kept.sum(|x| x * x))]
+    fn stats(_: Reg<f32>, transformed: &RowValues, lanes: RowLanes) -> RowStats {
+        vec![lanes.sum(transformed.sum(|x| x * x))]
     }
 
-    fn merge(a: &Stat, b: &Stat) -> Stat {
+    fn merge(a: &RowStats, b: &RowStats) -> RowStats {
         vec![a[0] + b[0]]
     }
 
-    fn base_of(_: &Stat) -> Reg<f32> {
+    fn shift_of(_: &RowStats) -> Reg<f32> {
         0.0f32.reg()
     }
 
-    fn factors(total: &Stat, _: Reg<f32>, given: &Given) -> Vec<Reg<f32>> {
-        let mean = total[0] * recip(given.cols);
-        vec![rsqrt(mean + given.scalars[0])]
+    fn factors(total: &RowStats, _: Reg<f32>, params: &OpParams) -> Vec<Reg<f32>> {
+        let mean = total[0] * recip(params.cols);
+        vec![rsqrt(mean + params.scalars[0])]
     }
 
-    fn output(factors: &[Reg<f32>], kept: Reg<f32>, vectors: &[Reg<f32>]) -> Reg<f32> {
-        let y = kept * factors[0];
+    fn output(factors: &[Reg<f32>], transformed: Reg<f32>, vectors: &[Reg<f32>]) -> Reg<f32> {
+        let y = transformed * factors[0];
         vectors.first().map_or(y, |w| y * *w)
     }
 }

@@ -1,24 +1,25 @@
-//! Roles that kernels of several families have.
+//! Role declarations that several families share.
 
 use warpline_family::error::FamilyError;
 use warpline_ir::Target;
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 
-/// The names of the roles that multiply.
+/// Names of the consumer roles.
 pub(crate) const CONSUMERS: [&str; 4] = ["consumer0", "consumer1", "consumer2", "consumer3"];
 
-/// Registers of a thread by role, as `setmaxnreg` sets them.
+/// Registers per thread of the copy roles and of the consumers, as set by `setmaxnreg`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Registers {
-    /// Of a thread that loads or stores.
+pub struct RegisterBudget {
+    /// Registers of a thread that loads or stores.
     pub load: u32,
-    /// Of a thread that multiplies.
+    /// Registers of a consumer thread.
     pub math: u32,
 }
 
-/// Declares producer and consumers; whole warpgroups come first.
-pub(crate) fn in_order(
-    registers: Option<Registers>,
+/// Declares the producer and the consumers. Roles that are whole warpgroups come first: the producer
+/// is one only where registers are moved.
+pub(crate) fn declare_roles(
+    registers: Option<RegisterBudget>,
     producer: impl FnOnce(),
     consumers: impl FnOnce(),
 ) {
@@ -34,15 +35,16 @@ pub(crate) fn in_order(
     }
 }
 
-/// A role that multiplies.
+/// Declares a consumer role: one warpgroup.
 #[track_caller]
-pub(crate) fn consumer(k: Builder, i: u32, registers: Option<Registers>) -> RoleDecl {
+pub(crate) fn consumer(k: Builder, i: u32, registers: Option<RegisterBudget>) -> RoleDecl {
     let role = k.role(CONSUMERS[i as usize]).warpgroups(1);
     role.registers_opt(registers.map(|r| r.math))
 }
 
-/// A role of one thread that works: one warp, or a warpgroup where registers are moved.
-pub(crate) fn helper(k: Builder, name: &str, registers: Option<u32>) -> RoleDecl {
+/// Declares a role of which one thread issues copies. It is one warp, or a warpgroup where registers
+/// are moved: `setmaxnreg` acts on whole warpgroups.
+pub(crate) fn copy_role(k: Builder, name: &str, registers: Option<u32>) -> RoleDecl {
     let role = k.role(name);
     match registers {
         None => role.warps(1),
@@ -50,43 +52,42 @@ pub(crate) fn helper(k: Builder, name: &str, registers: Option<u32>) -> RoleDecl
     }
 }
 
-/// What the threads of a role ask for by `setmaxnreg`.
-pub(crate) struct Budget {
-    /// What the role does: `loading`.
+/// The register budget of one role.
+pub(crate) struct RoleRegisters {
+    /// The role's task, for messages: `loading`.
     pub(crate) role: &'static str,
-    /// Its warpgroups.
+    /// Warpgroups of the role.
     pub(crate) warpgroups: u32,
-    /// Registers of a thread.
+    /// Registers per thread.
     pub(crate) registers: u32,
-    /// The option that sets them.
+    /// The flag that sets the budget.
     pub(crate) option: &'static str,
 }
 
-/// Rejects budgets that `setmaxnreg` does not take, or that are more together
-/// than the CTA enters with: the last role to ask would wait for ever.
-pub(crate) fn check_registers(all: &[Budget], target: &Target) -> Result<(), FamilyError> {
-    let refuse = |text: String| Err(FamilyError::Config(text));
+/// Rejects budgets that `setmaxnreg` does not accept, and budgets whose sum exceeds the registers of
+/// the CTA at entry: the last role to request more would wait forever.
+pub(crate) fn check_registers(all: &[RoleRegisters], target: &Target) -> Result<(), FamilyError> {
+    let reject = |text: String| Err(FamilyError::Config(text));
     for b in all {
         if !b.registers.is_multiple_of(8) || !(24..=240).contains(&b.registers) {
-            return refuse(format!(
-                "a thread of a role has 24 to 240 registers in steps of 8, not {} for {}\nhelp: change {}",
+            return reject(format!(
+                "{} registers per {} thread; setmaxnreg needs a multiple of 8 from 24 to 240\nhelp: change {}",
                 b.registers, b.role, b.option
             ));
         }
     }
     let warpgroups: u32 = all.iter().map(|b| b.warpgroups).sum();
     let pool = target.entry_registers(128 * warpgroups) * warpgroups;
-    let asked: u32 = all.iter().map(|b| b.warpgroups * b.registers).sum();
-    if asked > pool {
-        let each = all
+    let requested: u32 = all.iter().map(|b| b.warpgroups * b.registers).sum();
+    if requested > pool {
+        let terms = all
             .iter()
-            .map(|b| format!("{} for {}", b.registers, b.role));
-        let each: Vec<_> = each.collect();
-        return refuse(format!(
-            "{warpgroups} warpgroups have {pool} registers for one thread of each; {} take {asked}, {} too many\n\
+            .map(|b| format!("{} x {} ({})", b.warpgroups, b.registers, b.role));
+        let terms: Vec<_> = terms.collect();
+        return reject(format!(
+            "the register budgets need {} = {requested} registers, but {warpgroups} warpgroups have {pool}\n\
              help: lower {}",
-            each.join(" and "),
-            asked - pool,
+            terms.join(" + "),
             all[all.len() - 1].option
         ));
     }

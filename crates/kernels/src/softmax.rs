@@ -1,102 +1,103 @@
-//! `y = softmax(x)` over each row, by one exponential for each element.
+//! `y = softmax(x)` over each row, with one exponential per element.
+//! See [`crate::rows`] for the derivation.
 
-use crate::rows::{Given, Held, Lanes, RowOp, Rows, Stat};
+use crate::rows::{OpParams, RowFamily, RowLanes, RowOp, RowStats, RowValues};
 use std::f32::consts::LOG2_E;
 use warpline_family::error::FamilyError;
 use warpline_family::field::NoFields;
-use warpline_family::op::{Call, Param};
-use warpline_ir::build::*;
+use warpline_family::op::{OpArgs, OpParam};
+use warpline_ir::builder::*;
 
-/// The family.
-pub type Softmax = Rows<Op>;
+/// The softmax family.
+pub type Softmax = RowFamily<SoftmaxOp>;
 
-/// See [`Softmax`].
+/// The op of [`Softmax`].
 #[derive(Clone, Copy, Debug)]
-pub struct Op;
+pub struct SoftmaxOp;
 
-/// Softmax has no options of its own.
-pub type Options = NoFields;
+/// Softmax has no options.
+pub type SoftmaxOptions = NoFields;
 
-/// The record of a part of a row: its maximum, and the sum of `exp(x - maximum)`.
+/// The record is (maximum, sum of `exp(x - maximum)`).
 ///
-/// Each warp subtracts the maximum of its own values and corrects by one
-/// factor when the row's is known, so that no value meets a second exponential.
-impl RowOp for Op {
+/// Each warp subtracts the maximum of its own values. One factor per thread corrects for the maximum
+/// of the row, so that no value needs a second exponential.
+impl RowOp for SoftmaxOp {
     const NAME: &'static str = "softmax";
     const ABOUT: &'static str = "y = exp(x - max) / Σ exp(x - max), row by row";
-    const NOTHING: &'static [f32] = &[f32::NEG_INFINITY, 0.0];
-    const SYMMETRIC: bool = true;
+    const IDENTITY: &'static [f32] = &[f32::NEG_INFINITY, 0.0];
+    const MERGE_IS_COMMUTATIVE: bool = true;
     const FLOPS: f64 = 5.0;
-    type Options = Options;
+    type Options = SoftmaxOptions;
     const OP: &'static str = "softmax";
-    const PARAMS: &'static [Param] = &[Param::integer(
+    const PARAMS: &'static [OpParam] = &[OpParam::integer(
         "dim",
         -1,
-        "The dimension that is summed over: the last one.",
+        "The dimension to normalize over; must be the last one.",
     )];
     const EXAMPLE: &'static str = "\
 >>> x = np.array([[0.0, np.log(3.0)]], dtype=np.float32)
 >>> warpline.softmax(x).round(6)
 array([[0.25, 0.75]], dtype=float32)";
 
-    fn options(call: &Call<'_>) -> Result<Options, FamilyError> {
+    fn options(call: &OpArgs<'_>) -> Result<SoftmaxOptions, FamilyError> {
         let (dim, rank) = (call.integer("dim")?, call.tensor("x")?.shape.len() as i64);
         match dim {
             -1 => Ok(NoFields),
             n if n == rank - 1 => Ok(NoFields),
-            n => call.refuse(format!(
-                "dim is the last dimension (-1 or {}), not {n}",
+            n => call.reject(format!(
+                "dim must be the last dimension (-1 or {}), not {n}",
                 rank - 1
             )),
         }
     }
 
-    fn reference(_: &Options, x: &[f64], _: &[Vec<f64>]) -> Vec<(f64, f64)> {
-        // As torch does, a row with a NaN or +∞, or with nothing but -∞, is NaN throughout.
+    fn reference(_: &SoftmaxOptions, x: &[f64], _: &[Vec<f64>]) -> Vec<(f64, f64)> {
+        // As in torch: a row with NaN or +∞, or of only -∞, is NaN.
         let max = x.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let exp: Vec<f64> = x.iter().map(|x| (x - max).exp()).collect();
         let sum: f64 = exp.iter().sum();
         exp.iter().map(|e| (e / sum, 1.0 / sum)).collect()
     }
 
-    fn base(held: &Held, lanes: Lanes) -> Reg<f32> {
-        lanes.max(held.max())
+    fn shift(values: &RowValues, lanes: RowLanes) -> Reg<f32> {
+        lanes.max(values.max())
     }
 
-    fn keep(base: Reg<f32>, x: Reg<f32>) -> Reg<f32> {
-        exp2((x - finite(base)) * LOG2_E)
+    fn transform(shift: Reg<f32>, x: Reg<f32>) -> Reg<f32> {
+        exp2((x - finite(shift)) * LOG2_E)
     }
 
-    fn measure(base: Reg<f32>, kept: &Held, lanes: Lanes) -> Stat {
-        vec![base, lanes.sum(kept.sum(|e| e))]
+    fn stats(shift: Reg<f32>, transformed: &RowValues, lanes: RowLanes) -> RowStats {
+        vec![shift, lanes.sum(transformed.sum(|e| e))]
     }
 
-    fn merge(a: &Stat, b: &Stat) -> Stat {
+    fn merge(a: &RowStats, b: &RowStats) -> RowStats {
         let max = a[0].max(b[0]);
-        let part = |s: &Stat| s[1] * rescale(s[0], max);
+        let part = |s: &RowStats| s[1] * rescale(s[0], max);
         vec![max, part(a) + part(b)]
     }
 
-    fn base_of(total: &Stat) -> Reg<f32> {
+    fn shift_of(total: &RowStats) -> Reg<f32> {
         total[0]
     }
 
-    fn factors(total: &Stat, base: Reg<f32>, _: &Given) -> Vec<Reg<f32>> {
-        vec![rescale(base, total[0]) * recip(total[1])]
+    fn factors(total: &RowStats, shift: Reg<f32>, _: &OpParams) -> Vec<Reg<f32>> {
+        vec![rescale(shift, total[0]) * recip(total[1])]
     }
 
-    fn output(factors: &[Reg<f32>], kept: Reg<f32>, _: &[Reg<f32>]) -> Reg<f32> {
-        kept * factors[0]
+    fn output(factors: &[Reg<f32>], transformed: Reg<f32>, _: &[Reg<f32>]) -> Reg<f32> {
+        transformed * factors[0]
     }
 }
 
-/// A maximum to subtract: -∞, the maximum of nothing, would give NaN.
+/// Returns the maximum to subtract: 0 for -∞, since -∞ - (-∞) is NaN.
 #[track_caller]
 fn finite(max: Reg<f32>) -> Reg<f32> {
     select(max.eq(f32::NEG_INFINITY), 0.0f32, max)
 }
 
-/// What turns values kept against `from` into values kept against `to`.
+/// Returns `exp(from - to)`, which turns a sum relative to maximum `from` into one relative to `to`.
 #[track_caller]
 fn rescale(from: Reg<f32>, to: Reg<f32>) -> Reg<f32> {
     exp2((from - finite(to)) * LOG2_E)

@@ -1,98 +1,98 @@
-//! `c = a + b`, element by element: the smallest assembly line, in three forms to compare.
+//! `c = a + b`, element by element: the smallest warp-specialized kernel, next to plain schedules for comparison.
 
 use half::{bf16, f16};
 use serde_json::{Value, json};
 use std::ops::Add;
 use warpline_family::Op;
-use warpline_family::bucket::{Bucket, doubling};
+use warpline_family::bucket::{Bucket, power_of_two_bucket};
 use warpline_family::error::FamilyError;
-use warpline_family::family::{Case, Family, Place, trips};
-pub use warpline_family::float::Float;
+use warpline_family::family::{DeviceKind, Family, TestCase, trip_counts};
+pub use warpline_family::float::FloatType;
 use warpline_family::numbers::half_ulp;
-use warpline_family::op::layout::walk;
-use warpline_family::op::{Call, Output, Param, Side, Signature, TensorView};
-use warpline_family::plan::{Buffer, Plan, Step};
+use warpline_family::op::layout::merge_dims;
+use warpline_family::op::{OpArgs, OpOutput, OpParam, OutputDim, Signature, TensorView};
+use warpline_family::plan::{Buffer, LaunchStep, Plan};
 use warpline_family::program::Program;
 use warpline_family::resources::resources;
 use warpline_family::tensor::{HostTensor, TensorSpec};
-use warpline_family::{config, fields, words};
-use warpline_ir::build::*;
+use warpline_family::{config, fields, keywords};
+use warpline_ir::builder::*;
 use warpline_ir::{Bf16x2, Element, F16x2, Kernel, Scalar, Target};
 
-/// The family.
+/// The vector-add family.
 #[derive(Clone, Copy, Debug)]
 pub struct VectorAdd;
 
 fields! {
-    /// The problem.
+    /// The vectors to add.
     pub struct Problem {
         /// Elements of each vector
         pub n: u64,
         /// Element type
-        pub dtype: Float,
+        pub dtype: FloatType,
     }
 }
 
-words! {
-    /// The structure of the program.
-    pub enum Form {
-        /// Every thread loads, adds and stores
+keywords! {
+    /// The division of the kernel into roles.
+    pub enum Schedule {
+        /// Every thread loads, adds and stores 16-byte vectors
         GridStride = "grid-stride",
-        /// The same, one element at a time: for vectors that do not start on 16 bytes
+        /// As grid-stride, one element at a time: for vectors that are not aligned to 16 bytes
         Elements = "elements",
-        /// Every warp waits for bulk copies one tile ahead, adds and stores
+        /// Every warp adds; bulk copies load one tile ahead
         DoubleBuffer = "double-buffer",
-        /// loader → compute → storer, through two rings
+        /// Roles load, compute and store, connected by two rings
         Specialized = "specialized",
     }
 }
 
-impl Form {
-    /// Does it bring tiles to shared memory?
-    fn has_rings(self) -> bool {
-        matches!(self, Form::DoubleBuffer | Form::Specialized)
+impl Schedule {
+    /// Returns whether tiles are loaded into shared memory.
+    fn has_ring(self) -> bool {
+        matches!(self, Schedule::DoubleBuffer | Schedule::Specialized)
     }
 }
 
 config! {
-    /// A complete config.
+    /// The complete set of tuning parameters.
     #[derive(Copy, Eq)]
     pub struct Config {
-        /// The structure of the program
-        pub form: Form,
+        /// Division of the kernel into roles
+        pub schedule: Schedule,
         /// Stages of each ring (double-buffer: 2)
         pub stages: u32,
-        /// Bytes of each vector in one tile, a multiple of 16 per thread
+        /// Bytes of each vector per tile, a multiple of 16 per thread
         pub tile: u32 [BYTES],
         /// Warps that add
         pub warps: u32,
         /// CTAs of the grid
         pub ctas: u32,
     }
-    /// What the caller fixes of the config.
+    /// The tuning parameters that the caller fixes.
     pub struct Choice;
 }
 
 /// Bytes of one access.
-const VECTOR: u32 = 16;
+const VECTOR_BYTES: u32 = 16;
 
-/// The most elements of a vector.
-const MOST: u64 = 1 << 40;
+/// Maximum elements of a vector.
+const MAX_ELEMENTS: u64 = 1 << 40;
 
 impl Config {
-    /// Threads that add.
+    /// Returns the number of threads that add.
     fn threads(&self) -> u32 {
         self.warps * 32
     }
 
-    /// The most bytes of a vector: tiles are counted in 32 bits, with room for a step of the grid.
-    fn most_bytes(&self) -> u64 {
+    /// Returns the maximum bytes of a vector: tile indices have 32 bits, including one step of the grid past the end.
+    fn max_bytes(&self) -> u64 {
         u64::from(self.tile) << 31
     }
 
-    /// 16-byte accesses of one thread per tile and vector.
+    /// Returns the 16-byte accesses of one thread per tile and vector.
     fn accesses(&self) -> u32 {
-        self.tile / (self.threads() * VECTOR)
+        self.tile / (self.threads() * VECTOR_BYTES)
     }
 }
 
@@ -104,20 +104,20 @@ impl Family for VectorAdd {
     const NAME: &'static str = "vector-add";
     const ABOUT: &'static str = "c = a + b, element by element";
 
-    fn default_problem(place: Place) -> Problem {
+    fn default_problem(place: DeviceKind) -> Problem {
         Problem {
             n: match place {
-                Place::Cpu => 1_000_000,
-                Place::Gpu => 1 << 25,
+                DeviceKind::Cpu => 1_000_000,
+                DeviceKind::Gpu => 1 << 25,
             },
-            dtype: Float::F32,
+            dtype: FloatType::F32,
         }
     }
 
     fn check(p: &Problem) -> Result<(), FamilyError> {
-        if p.n > MOST {
+        if p.n > MAX_ELEMENTS {
             return Err(FamilyError::Problem(format!(
-                "vector-add takes at most {MOST} elements, not {}",
+                "--n must be at most {MAX_ELEMENTS}, not {}",
                 p.n
             )));
         }
@@ -125,60 +125,64 @@ impl Family for VectorAdd {
     }
 
     fn config(p: &Problem, choice: &Choice, target: &Target) -> Result<Config, FamilyError> {
-        // Whoever asks for stages asks for rings.
-        let form = choice.form.unwrap_or(match choice.stages {
-            None => Form::GridStride,
-            Some(_) => Form::Specialized,
+        // Asking for stages implies a schedule with rings.
+        let schedule = choice.schedule.unwrap_or(match choice.stages {
+            None => Schedule::GridStride,
+            Some(_) => Schedule::Specialized,
         });
-        let refuse = |text: String| Err(FamilyError::Config(text));
-        let stages = match (form, choice.stages) {
-            (Form::GridStride | Form::Elements, None) => 1,
-            (Form::GridStride | Form::Elements, Some(s)) => {
-                let form = if form == Form::Elements {
+        let reject = |text: String| Err(FamilyError::Config(text));
+        let stages = match (schedule, choice.stages) {
+            (Schedule::GridStride | Schedule::Elements, None) => 1,
+            (Schedule::GridStride | Schedule::Elements, Some(s)) => {
+                let schedule = if schedule == Schedule::Elements {
                     "elements"
                 } else {
                     "grid-stride"
                 };
-                return refuse(format!(
-                    "form {form} has no ring, so --stages {s} has no meaning: choose --form specialized"
+                return reject(format!(
+                    "--stages {s} requires a schedule with a ring (selected: {schedule})\nhelp: use --schedule specialized"
                 ));
             }
-            (Form::DoubleBuffer, None | Some(2)) => 2,
-            (Form::DoubleBuffer, Some(s)) => {
-                return refuse(format!("form double-buffer has 2 stages, not {s}"));
+            (Schedule::DoubleBuffer, None | Some(2)) => 2,
+            (Schedule::DoubleBuffer, Some(s)) => {
+                return reject(format!("--schedule double-buffer has 2 stages, not {s}"));
             }
-            (Form::Specialized, None) => 3,
-            (Form::Specialized, Some(0)) => {
-                return refuse("a ring has at least 1 stage, not 0".into());
+            (Schedule::Specialized, None) => 3,
+            (Schedule::Specialized, Some(0)) => {
+                return reject("--stages is 0, but a ring needs at least 1 stage".into());
             }
-            (Form::Specialized, Some(s)) => s,
+            (Schedule::Specialized, Some(s)) => s,
         };
-        let warps = choice.warps.unwrap_or(if form.has_rings() { 8 } else { 4 });
-        let most = if form == Form::Specialized { 30 } else { 32 };
+        let warps = choice
+            .warps
+            .unwrap_or(if schedule.has_ring() { 8 } else { 4 });
+        let most = if schedule == Schedule::Specialized {
+            30
+        } else {
+            32
+        };
         if warps == 0 || warps > most {
-            return refuse(format!("1 to {most} warps can add, not {warps}"));
+            return reject(format!("--warps must be 1 to {most}, not {warps}"));
         }
-        let unit = warps * 32 * VECTOR;
-        let usual = if form.has_rings() { 4 * unit } else { unit };
+        let unit = warps * 32 * VECTOR_BYTES;
+        let usual = if schedule.has_ring() { 4 * unit } else { unit };
         let tile = choice.tile.unwrap_or(usual);
         if tile == 0 || !tile.is_multiple_of(unit) || !(tile / unit).is_power_of_two() {
-            return refuse(format!(
-                "a tile is 1, 2, 4, … times {unit} bytes (16 per thread of {warps} warps), not {tile}"
+            return reject(format!(
+                "--tile must be a power of two times {unit} bytes (16 per thread of {warps} warps), not {tile}"
             ));
         }
         if !warps.is_power_of_two() {
-            return refuse(format!(
-                "the number of warps that add is a power of two, not {warps}"
-            ));
+            return reject(format!("--warps must be a power of two, not {warps}"));
         }
         let mut config = Config {
-            form,
+            schedule,
             stages,
             tile,
             warps,
             ctas: 1,
         };
-        let needed = match form.has_rings() {
+        let needed = match schedule.has_ring() {
             true => {
                 let what = format!("{stages} stages of {tile} bytes");
                 resources(&what, target, |k| roles(k, p.dtype, &config))?.shared_bytes
@@ -186,15 +190,14 @@ impl Family for VectorAdd {
             false => 0,
         };
         let bytes = p.n.saturating_mul(p.dtype.dtype().bytes() as u64);
-        if bytes > config.most_bytes() {
-            return refuse(format!(
-                "{bytes} bytes are more than 2147483648 tiles of {tile} bytes: choose a larger --tile"
+        if bytes > config.max_bytes() {
+            return reject(format!(
+                "{bytes} bytes are more than 2147483648 tiles of {tile} bytes\nhelp: use a larger --tile"
             ));
         }
         let tiles = bytes.div_ceil(u64::from(tile)).clamp(1, 1 << 30);
-        let full = match form.has_rings() {
-            // A CTA of its own for each tile: the hardware deals them out in
-            // order and evens out the SMs, which a grid that stays does not.
+        let full = match schedule.has_ring() {
+            // One CTA per tile: the hardware scheduler balances the SMs, which a persistent grid does not.
             false => tiles,
             true => {
                 let per_sm = (target.shared_bytes / needed.max(1)).clamp(1, 4);
@@ -203,17 +206,17 @@ impl Family for VectorAdd {
         };
         config.ctas = match choice.ctas {
             None => tiles.min(full) as u32,
-            Some(0) => return refuse("a grid has at least 1 CTA, not 0".into()),
+            Some(0) => return reject("--ctas is 0, but a grid needs at least 1 CTA".into()),
             Some(n) => n,
         };
         Ok(config)
     }
 
     fn baseline(p: &Problem, choice: &Choice, target: &Target) -> Result<Config, FamilyError> {
-        // Nothing synchronizes.
-        let form = choice.form.or(Some(Form::GridStride));
+        // Grid-stride has no synchronization.
+        let schedule = choice.schedule.or(Some(Schedule::GridStride));
         let choice = Choice {
-            form,
+            schedule,
             ..choice.clone()
         };
         Self::config(p, &choice, target)
@@ -221,20 +224,20 @@ impl Family for VectorAdd {
 
     fn choices(_: &Problem) -> Vec<Choice> {
         let mut all = vec![Choice::default()];
-        let forms = [
-            (Form::GridStride, None),
-            (Form::DoubleBuffer, None),
-            (Form::Specialized, Some(2)),
-            (Form::Specialized, Some(3)),
-            (Form::Specialized, Some(4)),
+        let schedules = [
+            (Schedule::GridStride, None),
+            (Schedule::DoubleBuffer, None),
+            (Schedule::Specialized, Some(2)),
+            (Schedule::Specialized, Some(3)),
+            (Schedule::Specialized, Some(4)),
         ];
-        for (form, stages) in forms {
+        for (schedule, stages) in schedules {
             for warps in [4, 8] {
                 for per_thread in [2, 4, 8] {
                     all.push(Choice {
-                        form: Some(form),
+                        schedule: Some(schedule),
                         stages,
-                        tile: Some(per_thread * warps * 32 * VECTOR),
+                        tile: Some(per_thread * warps * 32 * VECTOR_BYTES),
                         warps: Some(warps),
                         ctas: None,
                     });
@@ -247,10 +250,10 @@ impl Family for VectorAdd {
     fn plan(p: &Problem, c: &Config, target: &Target) -> Result<Plan, FamilyError> {
         let compiled_in = Config { ctas: 0, ..*c };
         let key = format!("{} {:?} {compiled_in:?}", Self::NAME, p.dtype);
-        let kernel = Program::once(key, target, |target| {
+        let kernel = Program::cached(key, target, |target| {
             Kernel::build("vector_add", target, |k| roles(k, p.dtype, c))
         })?;
-        let step = Step::new(kernel, [c.ctas, 1, 1])
+        let step = LaunchStep::new(kernel, [c.ctas, 1, 1])
             .scalar("n", p.n)
             .pointer("a", Buffer::Input(0))
             .pointer("b", Buffer::Input(1))
@@ -271,7 +274,7 @@ impl Family for VectorAdd {
     }
 
     fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64)>> {
-        // One rounding: half a unit in the last place of the sum.
+        // One rounding: half an ulp of the sum.
         let sum = inputs[0]
             .values()
             .zip(inputs[1].values())
@@ -279,29 +282,29 @@ impl Family for VectorAdd {
         vec![sum.map(|c| (c, half_ulp(p.dtype.dtype(), c))).collect()]
     }
 
-    fn cases() -> Vec<Case<Problem, Choice>> {
+    fn cases() -> Vec<TestCase<Problem, Choice>> {
         let mut cases = Vec::new();
         let tile = 2048; // bytes, of one warp
-        for (form, stages) in [
-            (Form::GridStride, None),
-            (Form::Elements, None),
-            (Form::DoubleBuffer, None),
-            (Form::Specialized, Some(1)),
-            (Form::Specialized, Some(3)),
+        for (schedule, stages) in [
+            (Schedule::GridStride, None),
+            (Schedule::Elements, None),
+            (Schedule::DoubleBuffer, None),
+            (Schedule::Specialized, Some(1)),
+            (Schedule::Specialized, Some(3)),
         ] {
-            for dtype in [Float::F32, Float::F16, Float::Bf16] {
+            for dtype in [FloatType::F32, FloatType::F16, FloatType::Bf16] {
                 let per_tile = u64::from(tile) / dtype.dtype().bytes() as u64;
-                // Tiles of one CTA, whole and ragged.
-                let trips = trips(stages.unwrap_or(2)).map(u64::from);
+                // Tiles of one CTA, full and ragged.
+                let trips = trip_counts(stages.unwrap_or(2)).map(u64::from);
                 let whole = trips.iter().map(|t| t * per_tile);
                 let ragged = trips.iter().map(|t| t * per_tile + per_tile / 2 + 3);
                 let odd = [1, 7, per_tile - 1, per_tile + 1];
                 for n in whole.chain(ragged).chain(odd) {
                     for ctas in [1, 3] {
-                        cases.push(Case {
+                        cases.push(TestCase {
                             problem: Problem { n, dtype },
                             choice: Choice {
-                                form: Some(form),
+                                schedule: Some(schedule),
                                 stages,
                                 tile: Some(tile),
                                 warps: Some(1),
@@ -318,7 +321,7 @@ impl Family for VectorAdd {
     fn bench() -> Vec<(&'static str, Problem)> {
         let problem = Problem {
             n: 1 << 28,
-            dtype: Float::F32,
+            dtype: FloatType::F32,
         };
         vec![("memory", problem)]
     }
@@ -329,9 +332,8 @@ impl Family for VectorAdd {
 
     fn bucket(p: &Problem) -> Bucket {
         Bucket {
-            extents: json!({ "n": doubling(p.n) }),
-            rule: "vectors up to the same power of two: length changes how many tiles there are, \
-                   and nothing of a tile",
+            extents: json!({ "n": power_of_two_bucket(p.n) }),
+            rule: "vector lengths up to the same power of two: the length changes only the number of tiles",
         }
     }
 
@@ -341,9 +343,9 @@ impl Family for VectorAdd {
         stored: &Choice,
         target: &Target,
     ) -> Result<Config, FamilyError> {
-        let has_rings = stored.form.is_some_and(Form::has_rings);
+        let has_ring = stored.schedule.is_some_and(Schedule::has_ring);
         let again = Choice {
-            stages: stored.stages.filter(|_| has_rings),
+            stages: stored.stages.filter(|_| has_ring),
             ctas: choice.ctas,
             ..stored.clone()
         };
@@ -356,18 +358,21 @@ impl Family for VectorAdd {
                 name: "add",
                 about: Self::ABOUT,
                 params: vec![
-                    Param::tensor("a", "The first summand: f32, f16 or bf16, without gaps."),
-                    Param::tensor("b", "The second, of the same type, shape and strides."),
+                    OpParam::tensor("a", "The first summand: f32, f16 or bf16, dense."),
+                    OpParam::tensor(
+                        "b",
+                        "The second summand, with the same type, shape and strides.",
+                    ),
                 ],
-                outputs: vec![Output {
+                outputs: vec![OpOutput {
                     name: "c",
-                    sides: &[Side::All("a")],
+                    dims: &[OutputDim::All("a")],
                     dtype_of: "a",
-                    dtype_by: None,
+                    dtype_override: None,
                 }],
                 example: EXAMPLE,
             },
-            problem: asked,
+            problem: problem_of_call,
             args: |p| {
                 ["a", "b"]
                     .map(|_| TensorView::dense(p.dtype.dtype(), &[p.n], 0).into())
@@ -390,31 +395,31 @@ const EXAMPLE: &str = "\
 >>> warpline.add(a, a)
 array([0., 2., 4., 6.], dtype=float32)";
 
-/// The problem of a call: any shape that one walk over all elements serves.
-fn asked(call: &Call<'_>) -> Result<(Problem, Choice), FamilyError> {
+/// Returns the problem of a call: any shape whose tensors have the same dense strides.
+fn problem_of_call(call: &OpArgs<'_>) -> Result<(Problem, Choice), FamilyError> {
     let (a, b, c) = (call.tensor("a")?, call.tensor("b")?, &call.outs[0]);
-    let Some(dtype) = Float::of(a.dtype) else {
-        return call.refuse(format!("a is f32, f16 or bf16, not {}", a.dtype));
+    let Some(dtype) = FloatType::of(a.dtype) else {
+        return call.reject(format!("a must be f32, f16 or bf16, not {}", a.dtype));
     };
     if (a.dtype, &a.shape) != (b.dtype, &b.shape) {
-        return call.refuse(format!(
-            "a and b are of one type and shape, not {a} and {b}"
+        return call.reject(format!(
+            "a and b must have the same type and shape, not {a} and {b}"
         ));
     }
-    match &walk(&a.shape, &[&a.strides, &b.strides, &c.strides])[..] {
+    match &merge_dims(&a.shape, &[&a.strides, &b.strides, &c.strides])[..] {
         [] => {}
         [one] if one.strides == [1; 3] => {}
         _ if a.elements() == 0 => {}
         _ => {
-            return call.refuse(format!(
-                "a, b and c lie without gaps and with the same strides, not with {:?}, {:?} and {:?}: \
+            return call.reject(format!(
+                "a, b and c must be dense with the same strides, not {:?}, {:?} and {:?}: \
                  make them contiguous",
                 a.strides, b.strides, c.strides
             ));
         }
     }
     let choice = Choice {
-        form: (!call.on_16_bytes()).then_some(Form::Elements),
+        schedule: (!call.is_16_byte_aligned()).then_some(Schedule::Elements),
         ..Choice::default()
     };
     let n = a.elements();
@@ -429,32 +434,32 @@ fn spec(name: &'static str, p: &Problem) -> TensorSpec {
     }
 }
 
-/// The kernel of an element type and a config.
-fn roles(k: Builder, dtype: Float, c: &Config) {
+/// Declares the kernel of an element type and a config.
+fn roles(k: Builder, dtype: FloatType, c: &Config) {
     match dtype {
-        Float::F32 => roles_of::<f32>(k, c),
-        Float::F16 => roles_of::<f16>(k, c),
-        Float::Bf16 => roles_of::<bf16>(k, c),
+        FloatType::F32 => roles_of::<f32>(k, c),
+        FloatType::F16 => roles_of::<f16>(k, c),
+        FloatType::Bf16 => roles_of::<bf16>(k, c),
     }
 }
 
 fn roles_of<E: Summand>(k: Builder, c: &Config) {
-    match c.form {
-        Form::GridStride => grid_stride::<E>(k, c),
-        Form::Elements => elements::<E>(k, c),
-        Form::DoubleBuffer => double_buffer::<E>(k, c),
-        Form::Specialized => specialized::<E>(k, c),
+    match c.schedule {
+        Schedule::GridStride => grid_stride::<E>(k, c),
+        Schedule::Elements => elements::<E>(k, c),
+        Schedule::DoubleBuffer => double_buffer::<E>(k, c),
+        Schedule::Specialized => specialized::<E>(k, c),
     }
 }
 
-/// An element type, and the 32-bit register its sums are made in.
+/// An element type, and the 32-bit register type in which it is added.
 trait Summand: Element<Reg = Self::One> {
     /// One element.
     type One: Scalar;
-    /// As many elements as 32 bits hold.
+    /// A 32-bit register with as many elements as fit.
     type Word: Scalar;
-    fn one(a: Reg<Self::One>, b: Reg<Self::One>) -> Reg<Self::One>;
-    fn word(a: Reg<Self::Word>, b: Reg<Self::Word>) -> Reg<Self::Word>;
+    fn add_one(a: Reg<Self::One>, b: Reg<Self::One>) -> Reg<Self::One>;
+    fn add_word(a: Reg<Self::Word>, b: Reg<Self::Word>) -> Reg<Self::Word>;
 }
 
 macro_rules! summand {
@@ -463,9 +468,9 @@ macro_rules! summand {
             type One = $e;
             type Word = $word;
             #[track_caller]
-            fn one(a: Reg<$e>, b: Reg<$e>) -> Reg<$e> { Add::add(a, b) }
+            fn add_one(a: Reg<$e>, b: Reg<$e>) -> Reg<$e> { Add::add(a, b) }
             #[track_caller]
-            fn word(a: Reg<$word>, b: Reg<$word>) -> Reg<$word> { Add::add(a, b) }
+            fn add_word(a: Reg<$word>, b: Reg<$word>) -> Reg<$word> { Add::add(a, b) }
         }
     )*};
 }
@@ -475,39 +480,39 @@ summand! {
     bf16, Bf16x2;
 }
 
-/// Four words: what one thread adds at a time.
+/// The 16 bytes that one thread adds at a time.
 type Vector<E> = [Reg<<E as Summand>::Word>; 4];
 
-fn sum<E: Summand>(a: Vector<E>, b: Vector<E>) -> Vector<E> {
-    std::array::from_fn(|i| E::word(a[i], b[i]))
+fn add_vectors<E: Summand>(a: Vector<E>, b: Vector<E>) -> Vector<E> {
+    std::array::from_fn(|i| E::add_word(a[i], b[i]))
 }
 
-/// The parameters, and the work as tiles of whole 16-byte vectors and a tail.
+/// The launch parameters. The work is tiles of whole 16-byte vectors, and a tail of single elements.
 #[derive(Clone, Copy)]
-struct Io<E> {
+struct AddParams<E> {
     a: Global<E>,
     b: Global<E>,
     c: Global<E>,
-    /// Elements.
+    /// Number of elements.
     n: Reg<u64>,
     /// Bytes in whole vectors.
     bytes: Reg<u64>,
     tile: u32,
 }
 
-impl<E: Summand> Io<E> {
+impl<E: Summand> AddParams<E> {
     const SIZE: u32 = E::DTYPE.bytes() as u32;
     /// Elements of one vector.
-    const PER_VECTOR: u32 = VECTOR / Self::SIZE;
+    const PER_VECTOR: u32 = VECTOR_BYTES / Self::SIZE;
 
     fn declare(k: Builder, c: &Config) -> Self {
-        let most = c.most_bytes() / u64::from(Self::SIZE);
-        let n = k.param::<u64>("n").at_most(most.min(MOST));
+        let most = c.max_bytes() / u64::from(Self::SIZE);
+        let n = k.param::<u64>("n").at_most(most.min(MAX_ELEMENTS));
         let [a, b, out] = ["a", "b", "c"].map(|name| {
             let elements = k.pointer(name).elements(n);
-            match c.form {
-                Form::Elements => elements,
-                _ => elements.aligned_to(VECTOR.into()),
+            match c.schedule {
+                Schedule::Elements => elements,
+                _ => elements.aligned_to(VECTOR_BYTES.into()),
             }
         });
         Self {
@@ -515,92 +520,100 @@ impl<E: Summand> Io<E> {
             b,
             c: out,
             n,
-            bytes: (n << Self::SIZE.trailing_zeros()) & !u64::from(VECTOR - 1),
+            bytes: (n << Self::SIZE.trailing_zeros()) & !u64::from(VECTOR_BYTES - 1),
             tile: c.tile,
         }
     }
 
-    /// The tiles of this CTA: for each, its first element and its bytes.
-    fn each_tile(self, body: impl FnOnce(Reg<u64>, Reg<u32>)) {
+    /// Runs `body` for each tile of this CTA, with its first element and its bytes.
+    fn for_each_tile(self, body: impl FnOnce(Reg<u64>, Reg<u32>)) {
         let shift = self.tile.trailing_zeros();
         let tiles = ((self.bytes + u64::from(self.tile - 1)) >> shift).cast::<u32>();
-        range(cta_id(), tiles).by(grid_ctas()).each(|t| {
+        range(cta_id(), tiles).step_by(grid_ctas()).each(|t| {
             let start = t.mul_wide(self.tile);
             let bytes = (self.bytes - start).min(u64::from(self.tile)).cast::<u32>();
             body(start >> Self::SIZE.trailing_zeros(), bytes);
         });
     }
 
-    /// Every thread of the role takes its vectors of a tile: `f` gets the
-    /// number of the access and the element, inside the tile.
-    fn each_vector(c: &Config, bytes: Reg<u32>, f: impl Fn(u32, Reg<u32>)) {
-        let mine = thread_in_role() * Self::PER_VECTOR;
+    /// Runs `f` for each vector of a tile that this thread adds, with the constant and the per-thread
+    /// part of the element index.
+    fn for_each_vector(c: &Config, bytes: Reg<u32>, f: impl Fn(u32, Reg<u32>)) {
+        let first = thread_in_role() * Self::PER_VECTOR;
         let stride = c.threads() * Self::PER_VECTOR;
         if_else(
             bytes.eq(c.tile),
-            || (0..c.accesses()).for_each(|i| f(i * stride, mine)),
+            || (0..c.accesses()).for_each(|i| f(i * stride, first)),
             || {
                 for i in 0..c.accesses() {
-                    let inside = (mine + i * stride) * Self::SIZE;
-                    if_(inside.lt(bytes), || f(i * stride, mine));
+                    let inside = (first + i * stride) * Self::SIZE;
+                    if_(inside.lt(bytes), || f(i * stride, first));
                 }
             },
         );
     }
 
-    /// The elements after the last whole vector: one thread each, in CTA 0.
-    fn tail(self) {
+    /// Adds the elements after the last whole vector: one per thread, in CTA 0.
+    fn add_tail(self) {
         let whole = self.bytes >> Self::SIZE.trailing_zeros();
         let i = whole + thread_in_role().cast::<u64>();
         if_(i.lt(self.n) & cta_id().eq(0), || {
-            self.c.store(i, E::one(self.a.load(i), self.b.load(i)));
+            self.c.store(i, E::add_one(self.a.load(i), self.b.load(i)));
         });
     }
 }
 
 /// Every thread loads, adds and stores.
 fn grid_stride<E: Summand>(k: Builder, c: &Config) {
-    let io = Io::<E>::declare(k, c);
+    let params = AddParams::<E>::declare(k, c);
     k.role("all").warps(c.warps).body(|| {
         let threads = c.threads();
-        io.each_tile(|start, bytes| {
-            let (a, b, out) = (io.a.offset(start), io.b.offset(start), io.c.offset(start));
-            let mine = thread_in_role() * Io::<E>::PER_VECTOR;
-            let stride = threads * Io::<E>::PER_VECTOR;
-            let at = |i: u32| mine + i * stride;
+        params.for_each_tile(|start, bytes| {
+            let (a, b, out) = (
+                params.a.offset(start),
+                params.b.offset(start),
+                params.c.offset(start),
+            );
+            let first = thread_in_role() * AddParams::<E>::PER_VECTOR;
+            let stride = threads * AddParams::<E>::PER_VECTOR;
+            let at = |i: u32| first + i * stride;
             if_else(
                 bytes.eq(c.tile),
                 || {
-                    // All loads of a tile are in flight before the first sum.
+                    // All loads of a tile are in flight before the first add.
                     let load = |from: Global<E>| -> Vec<Vector<E>> {
                         (0..c.accesses()).map(|i| from.load_as(at(i))).collect()
                     };
                     let (x, y) = (load(a), load(b));
                     for (i, (&x, y)) in x.iter().zip(y).enumerate() {
-                        out.store_as(at(i as u32), sum::<E>(x, y));
+                        out.store_as(at(i as u32), add_vectors::<E>(x, y));
                     }
                 },
                 || {
                     for i in 0..c.accesses() {
-                        if_((at(i) * Io::<E>::SIZE).lt(bytes), || {
-                            let s = sum::<E>(a.load_as(at(i)), b.load_as(at(i)));
+                        if_((at(i) * AddParams::<E>::SIZE).lt(bytes), || {
+                            let s = add_vectors::<E>(a.load_as(at(i)), b.load_as(at(i)));
                             out.store_as(at(i), s);
                         });
                     }
                 },
             );
         });
-        io.tail();
+        params.add_tail();
     });
 }
 
 /// Every thread loads, adds and stores single elements.
 fn elements<E: Summand>(k: Builder, c: &Config) {
-    let io = Io::<E>::declare(k, c);
+    let params = AddParams::<E>::declare(k, c);
     k.role("all").warps(c.warps).body(|| {
-        io.each_tile(|start, bytes| {
-            let (a, b, out) = (io.a.offset(start), io.b.offset(start), io.c.offset(start));
-            let per_thread = c.tile / Io::<E>::SIZE / c.threads();
+        params.for_each_tile(|start, bytes| {
+            let (a, b, out) = (
+                params.a.offset(start),
+                params.b.offset(start),
+                params.c.offset(start),
+            );
+            let per_thread = c.tile / AddParams::<E>::SIZE / c.threads();
             let at = |j: u32| thread_in_role() + j * c.threads();
             if_else(
                 bytes.eq(c.tile),
@@ -610,91 +623,95 @@ fn elements<E: Summand>(k: Builder, c: &Config) {
                     };
                     let (x, y) = (load(a), load(b));
                     for (j, (&x, y)) in x.iter().zip(y).enumerate() {
-                        out.store(at(j as u32), E::one(x, y));
+                        out.store(at(j as u32), E::add_one(x, y));
                     }
                 },
                 || {
                     for j in 0..per_thread {
-                        if_((at(j) * Io::<E>::SIZE).lt(bytes), || {
-                            out.store(at(j), E::one(a.load(at(j)), b.load(at(j))));
+                        if_((at(j) * AddParams::<E>::SIZE).lt(bytes), || {
+                            out.store(at(j), E::add_one(a.load(at(j)), b.load(at(j))));
                         });
                     }
                 },
             );
         });
-        io.tail();
+        params.add_tail();
     });
 }
 
 /// Every warp adds; one thread keeps the copies of the next tile in flight.
 fn double_buffer<E: Summand>(k: Builder, c: &Config) {
-    let io = Io::<E>::declare(k, c);
-    let len = c.tile / Io::<E>::SIZE;
+    let params = AddParams::<E>::declare(k, c);
+    let len = c.tile / AddParams::<E>::SIZE;
     let tiles = k.ring("tiles", c.stages, |s| {
         (s.vector::<E>(len), s.vector::<E>(len))
     });
     k.role("all").warps(c.warps).body(|| {
-        let fetch = |start: Reg<u64>, bytes: Reg<u32>| {
+        let load = |start: Reg<u64>, bytes: Reg<u32>| {
             elect(|| {
                 let slot = tiles.acquire();
-                slot.load_bytes(slot.0, io.a.address(start), bytes);
-                slot.load_bytes(slot.1, io.b.address(start), bytes);
+                slot.load_bytes(slot.0, params.a.address(start), bytes);
+                slot.load_bytes(slot.1, params.b.address(start), bytes);
                 slot.commit();
             });
         };
-        let (last_start, last_bytes) = (Var::new(0u64), Var::new(0u32));
-        let fetched = Var::new(false);
+        let (previous_start, previous_bytes) = (Var::new(0u64), Var::new(0u32));
+        let has_previous = Var::new(false);
         let add = |start: Reg<u64>, bytes: Reg<u32>| {
             let slot = tiles.wait();
-            let (a, b, out) = (slot.0, slot.1, io.c.offset(start));
-            Io::<E>::each_vector(c, bytes, |i, mine| {
+            let (a, b, out) = (slot.0, slot.1, params.c.offset(start));
+            AddParams::<E>::for_each_vector(c, bytes, |i, first| {
                 let (a, b) = (a.slice(0..1, i..len), b.slice(0..1, i..len));
-                let s = sum::<E>(a.load_as(0u32, mine), b.load_as(0u32, mine));
-                out.store_as(mine + i, s);
+                let s = add_vectors::<E>(a.load_as(0u32, first), b.load_as(0u32, first));
+                out.store_as(first + i, s);
             });
             slot.release();
         };
-        // One tile ahead: fetch this one, then add the one before it.
-        io.each_tile(|start, bytes| {
-            fetch(start, bytes);
-            if_(fetched.get(), || add(last_start.get(), last_bytes.get()));
-            fetched.set(true);
-            last_start.set(start);
-            last_bytes.set(bytes);
+        // Software pipeline of depth one: load this tile, then add the previous one.
+        params.for_each_tile(|start, bytes| {
+            load(start, bytes);
+            if_(has_previous.get(), || {
+                add(previous_start.get(), previous_bytes.get())
+            });
+            has_previous.set(true);
+            previous_start.set(start);
+            previous_bytes.set(bytes);
         });
-        if_(fetched.get(), || add(last_start.get(), last_bytes.get()));
-        io.tail();
+        if_(has_previous.get(), || {
+            add(previous_start.get(), previous_bytes.get())
+        });
+        params.add_tail();
     });
 }
 
-/// loader → compute → storer.
+/// load → compute → store.
 fn specialized<E: Summand>(k: Builder, c: &Config) {
-    let io = Io::<E>::declare(k, c);
-    let len = c.tile / Io::<E>::SIZE;
+    let params = AddParams::<E>::declare(k, c);
+    let len = c.tile / AddParams::<E>::SIZE;
     let inputs = k.ring("in", c.stages, |s| (s.vector::<E>(len), s.vector::<E>(len)));
     let sums = k.ring("out", c.stages, |s| s.vector::<E>(len));
 
     k.role("compute").warps(c.warps).body(|| {
-        io.each_tile(|_, bytes| {
+        params.for_each_tile(|_, bytes| {
             let (slot, out) = (inputs.wait(), sums.acquire());
-            Io::<E>::each_vector(c, bytes, |i, mine| {
+            AddParams::<E>::for_each_vector(c, bytes, |i, first| {
                 let part = |t: TileRef<E>| t.slice(0..1, i..len);
                 let (a, b) = (part(slot.0), part(slot.1));
-                let s = sum::<E>(a.load_as(0u32, mine), b.load_as(0u32, mine));
-                part(out.tiles()).store_as(0u32, mine, s);
+                let s = add_vectors::<E>(a.load_as(0u32, first), b.load_as(0u32, first));
+                part(out.tiles()).store_as(0u32, first, s);
             });
             slot.release();
             out.commit();
         });
-        io.tail();
+        params.add_tail();
     });
 
     k.role("load").warps(1).body(|| {
         elect(|| {
-            io.each_tile(|start, bytes| {
+            params.for_each_tile(|start, bytes| {
                 let slot = inputs.acquire();
-                slot.load_bytes(slot.0, io.a.address(start), bytes);
-                slot.load_bytes(slot.1, io.b.address(start), bytes);
+                slot.load_bytes(slot.0, params.a.address(start), bytes);
+                slot.load_bytes(slot.1, params.b.address(start), bytes);
                 slot.commit();
             });
         });
@@ -702,9 +719,9 @@ fn specialized<E: Summand>(k: Builder, c: &Config) {
 
     k.role("store").warps(1).body(|| {
         elect(|| {
-            io.each_tile(|start, bytes| {
+            params.for_each_tile(|start, bytes| {
                 let slot = sums.wait();
-                bulk_store(slot.tiles(), io.c.address(start), bytes);
+                bulk_store(slot.tiles(), params.c.address(start), bytes);
                 bulk_commit();
                 bulk_wait_read(0);
                 slot.release();

@@ -1,69 +1,71 @@
-//! The two weights of a gated layer as one tensor.
+//! The gate and up weights of a gated GEMM, packed into one tensor.
 
 use warpline_family::error::FamilyError;
-use warpline_family::words;
+use warpline_family::keywords;
 
-/// How many rows of each follow each other in [`Weights::Interleaved`].
+/// Rows of a block in [`WeightLayout::Interleaved`].
 pub const GROUP: usize = 8;
 
-words! {
-    /// How the two weights [N, K] of a gated layer lie in memory.
+keywords! {
+    /// Memory layout of the gate and up weights, each [N, K].
     #[derive(Default)]
-    pub enum Weights {
-        /// Two tensors
+    pub enum WeightLayout {
+        /// Two tensors [N, K]
         #[default]
-        Apart = "apart",
-        /// One tensor [2N, K], gate first
+        Separate = "separate",
+        /// One tensor [2N, K], the gate rows first
         Concatenated = "concatenated",
-        /// One tensor [2N, K], blocks of 8 rows of gate and of up in turn
+        /// One tensor [2N, K] of alternating blocks of 8 gate rows and 8 up rows
         Interleaved = "interleaved",
     }
 }
 
-fn refuse<T>(text: String) -> Result<T, FamilyError> {
+fn reject<T>(text: String) -> Result<T, FamilyError> {
     Err(FamilyError::Problem(text))
 }
 
-/// How many rows of `row_len` elements there are.
+/// Returns the number of rows of `row_len` elements.
 fn rows(elements: usize, row_len: usize) -> Result<usize, FamilyError> {
     if row_len > 0 && elements.is_multiple_of(row_len) {
         return Ok(elements / row_len);
     }
-    let rule = format!("weights are whole rows of {row_len}");
-    refuse(format!("{rule}, not {elements} elements"))
+    reject(format!(
+        "{elements} elements are not a whole number of weight rows of {row_len}"
+    ))
 }
 
-impl Weights {
-    /// How many elements of one weight come before the other's turn, of
-    /// weights of `rows` rows each.
-    fn part(self, rows: usize, row_len: usize) -> Result<usize, FamilyError> {
+impl WeightLayout {
+    /// Returns the elements of one alternating block, for weights of `rows` rows each.
+    fn block_len(self, rows: usize, row_len: usize) -> Result<usize, FamilyError> {
         let group = match self {
-            Weights::Apart => return refuse("weights that lie apart are not packed".into()),
-            Weights::Concatenated => rows,
-            Weights::Interleaved if rows.is_multiple_of(GROUP) => GROUP,
-            Weights::Interleaved => {
-                let rule = format!("interleaved weights have a multiple of {GROUP} rows each");
-                return refuse(format!("{rule}, not {rows}"));
+            WeightLayout::Separate => {
+                return reject("separate weights cannot be packed into one tensor".into());
+            }
+            WeightLayout::Concatenated => rows,
+            WeightLayout::Interleaved if rows.is_multiple_of(GROUP) => GROUP,
+            WeightLayout::Interleaved => {
+                return reject(format!(
+                    "interleaved weights have {rows} rows each; a multiple of {GROUP} is needed"
+                ));
             }
         };
-        // Without rows there is no part, whatever its length.
+        // Without rows any block length but 0 will do.
         Ok(if rows == 0 { 1 } else { group * row_len })
     }
 }
 
-/// The two weights, each of rows of `row_len` elements, as one tensor.
+/// Packs gate and up, each with rows of `row_len` elements, into one tensor.
 ///
-/// An element is whatever does not depend on its row: numbers, bytes of codes,
-/// scales that lie row by row.
+/// Elements may be numbers, bytes of codes or row-major scales: rows are moved as a whole.
 ///
-/// Refused are weights that lie apart, that differ in length or are not whole
-/// rows, and interleaved ones whose rows are no multiple of 8.
+/// Rejects [`WeightLayout::Separate`], weights of different lengths, weights that are not whole rows, and
+/// interleaved weights whose row count is not a multiple of 8.
 ///
 /// ```
-/// use warpline_kernels::weights::{Weights, pack, unpack};
-/// let one = pack(&[1, 2, 3, 4], &[5, 6, 7, 8], 2, Weights::Concatenated)?;
+/// use warpline_kernels::weights::{WeightLayout, pack, unpack};
+/// let one = pack(&[1, 2, 3, 4], &[5, 6, 7, 8], 2, WeightLayout::Concatenated)?;
 /// assert_eq!(one, [1, 2, 3, 4, 5, 6, 7, 8]);
-/// let (gate, up) = unpack(&one, 2, Weights::Concatenated)?;
+/// let (gate, up) = unpack(&one, 2, WeightLayout::Concatenated)?;
 /// assert_eq!((gate, up), (vec![1, 2, 3, 4], vec![5, 6, 7, 8]));
 /// # Ok::<(), warpline_kernels::FamilyError>(())
 /// ```
@@ -71,33 +73,35 @@ pub fn pack<T: Copy>(
     gate: &[T],
     up: &[T],
     row_len: usize,
-    weights: Weights,
+    weights: WeightLayout,
 ) -> Result<Vec<T>, FamilyError> {
     let (a, b) = (gate.len(), up.len());
     if a != b {
-        let rule = "gate and up are of one size";
-        return refuse(format!("{rule}, not {a} and {b} elements"));
+        return reject(format!(
+            "gate has {a} elements and up has {b}; both must have the same size"
+        ));
     }
-    let part = weights.part(rows(a, row_len)?, row_len)?;
+    let part = weights.block_len(rows(a, row_len)?, row_len)?;
     let pairs = gate.chunks(part).zip(up.chunks(part));
     let parts = pairs.flat_map(|(gate, up)| [gate, up]);
     Ok(parts.flatten().copied().collect())
 }
 
-/// Gate and up of one tensor: the reverse of [`pack`].
+/// Unpacks gate and up from one tensor: the inverse of [`pack`].
 ///
-/// Refused is what `pack` cannot give.
+/// Rejects tensors that `pack` cannot return.
 pub fn unpack<T: Copy>(
     packed: &[T],
     row_len: usize,
-    weights: Weights,
+    weights: WeightLayout,
 ) -> Result<(Vec<T>, Vec<T>), FamilyError> {
     let both = rows(packed.len(), row_len)?;
     if !both.is_multiple_of(2) {
-        let rule = "gate and up have an even number of rows together";
-        return refuse(format!("{rule}, not {both}"));
+        return reject(format!(
+            "packed weights have {both} rows; gate and up together need an even number"
+        ));
     }
-    let part = weights.part(both / 2, row_len)?;
+    let part = weights.block_len(both / 2, row_len)?;
     let (mut gate, mut up) = (Vec::new(), Vec::new());
     for pair in packed.chunks(2 * part) {
         gate.extend_from_slice(&pair[..part]);
@@ -109,17 +113,17 @@ pub fn unpack<T: Copy>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Weights::{Apart, Concatenated, Interleaved};
+    use WeightLayout::{Concatenated, Interleaved, Separate};
     use warpline_family::field::FieldValue;
 
-    /// Elements that say of which weight, row and column they are.
+    /// Returns elements that name their weight, row and column.
     fn weight(of: char, rows: usize, row_len: usize) -> Vec<(char, usize, usize)> {
         let row = |i| (0..row_len).map(move |j| (of, i, j));
         (0..rows).flat_map(row).collect()
     }
 
     #[test]
-    fn every_row_lies_where_it_should_and_comes_back() -> Result<(), FamilyError> {
+    fn rows_are_packed_in_layout_order_and_unpacked_unchanged() -> Result<(), FamilyError> {
         for (n, k) in [(0, 3), (1, 1), (7, 5), (8, 1), (24, 17), (129, 3), (136, 7)] {
             let (gate, up) = (weight('g', n, k), weight('u', n, k));
             for weights in [Concatenated, Interleaved] {
@@ -145,36 +149,48 @@ mod tests {
     }
 
     #[test]
-    fn what_breaks_a_rule_is_refused() {
+    fn bad_sizes_and_layouts_are_rejected() {
         fn is<T>(result: Result<T, FamilyError>, text: &str) {
-            let refused = result.err().map(|e| e.to_string()).unwrap_or_default();
-            assert!(refused.ends_with(text), "{refused:?}, not {text:?}");
+            let message = result.err().map(|e| e.to_string()).unwrap_or_default();
+            assert!(message.ends_with(text), "{message:?}, not {text:?}");
         }
         let pack = |a, b, k, weights| pack(&vec![0; a], &vec![0; b], k, weights);
         is(
             pack(6, 9, 3, Concatenated),
-            "of one size, not 6 and 9 elements",
+            "gate has 6 elements and up has 9; both must have the same size",
         );
         is(
             pack(6, 6, 4, Concatenated),
-            "whole rows of 4, not 6 elements",
+            "6 elements are not a whole number of weight rows of 4",
         );
         is(
             pack(6, 6, 0, Concatenated),
-            "whole rows of 0, not 6 elements",
+            "6 elements are not a whole number of weight rows of 0",
         );
         is(
             pack(24, 24, 2, Interleaved),
-            "multiple of 8 rows each, not 12",
+            "interleaved weights have 12 rows each; a multiple of 8 is needed",
         );
-        is(pack(16, 16, 2, Apart), "apart are not packed");
+        is(
+            pack(16, 16, 2, Separate),
+            "separate weights cannot be packed into one tensor",
+        );
         let unpack = |len, k, weights| unpack(&vec![0; len], k, weights);
-        is(unpack(16, 2, Apart), "apart are not packed");
-        is(unpack(6, 2, Concatenated), "number of rows together, not 3");
-        is(unpack(16, 2, Interleaved), "multiple of 8 rows each, not 4");
+        is(
+            unpack(16, 2, Separate),
+            "separate weights cannot be packed into one tensor",
+        );
+        is(
+            unpack(6, 2, Concatenated),
+            "packed weights have 3 rows; gate and up together need an even number",
+        );
+        is(
+            unpack(16, 2, Interleaved),
+            "interleaved weights have 4 rows each; a multiple of 8 is needed",
+        );
         is(
             unpack(16, 5, Interleaved),
-            "whole rows of 5, not 16 elements",
+            "16 elements are not a whole number of weight rows of 5",
         );
         for weights in [Concatenated, Interleaved] {
             assert!(pack(0, 0, usize::MAX, weights).is_ok());
@@ -183,11 +199,11 @@ mod tests {
     }
 
     #[test]
-    fn they_have_the_same_names_everywhere() {
-        let names = ["apart", "concatenated", "interleaved"];
-        for (weights, name) in [Apart, Concatenated, Interleaved].into_iter().zip(names) {
+    fn keywords_match_their_json_names() {
+        let names = ["separate", "concatenated", "interleaved"];
+        for (weights, name) in [Separate, Concatenated, Interleaved].into_iter().zip(names) {
             assert_eq!(serde_json::to_value(weights).ok(), Some(name.into()));
-            assert_eq!(Weights::read(name), Ok(weights));
+            assert_eq!(WeightLayout::read(name), Ok(weights));
         }
     }
 }

@@ -1,73 +1,73 @@
-//! What a check says.
+//! The finding of a check.
 
 use serde::{Serialize, Serializer};
 use std::fmt;
-use warpline_check::render::Place;
+use warpline_check::render::SourceLocation;
 use warpline_ir::Frame;
 
-/// What a check says of one kernel, or of one line of it.
+/// A finding of a check about one kernel, or about one line of it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[non_exhaustive]
-pub struct Finding {
+pub struct LintFinding {
     /// The check: one of [`checks::ALL`](crate::checks::ALL).
     pub check: &'static str,
-    /// What it comes to.
-    pub verdict: Verdict,
-    /// What was seen, with the numbers.
+    /// The status.
+    pub status: LintStatus,
+    /// The observation, with its numbers.
     pub text: String,
-    /// The author's line, if it is about one.
+    /// The author's line, if the finding is about one.
     #[serde(serialize_with = "shown")]
     pub at: Option<Frame>,
-    /// The role, if it is about one.
+    /// The role, if the finding is about one.
     pub role: Option<String>,
     /// The kernel.
     pub kernel: String,
 }
 
-/// What a check comes to.
+/// The status of a check.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Verdict {
-    /// Nothing to look at.
+pub enum LintStatus {
+    /// No problem found.
     Pass,
-    /// A place to look at.
+    /// A possible problem.
     Warn,
-    /// What it would take was not there.
-    NotLooked,
+    /// The data that the check needs is missing.
+    Skipped,
 }
 
-impl Verdict {
-    /// As a word.
+impl LintStatus {
+    /// Returns the status as a word.
     pub const fn name(self) -> &'static str {
         match self {
-            Verdict::Pass => "pass",
-            Verdict::Warn => "warn",
-            Verdict::NotLooked => "not looked at",
+            LintStatus::Pass => "pass",
+            LintStatus::Warn => "warn",
+            LintStatus::Skipped => "skipped",
         }
     }
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for LintStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
 }
 
-/// One line of a checklist: `warn  coalescing: gemm.rs:88, role math: …`.
-impl fmt::Display for Finding {
+/// Formats one line of the checklist: ``warn  coalescing: gemm.rs:88, role `math`: …``.
+impl fmt::Display for LintFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}  {}: ", self.verdict, self.check)?;
+        write!(f, "{}  {}: ", self.status, self.check)?;
         match (self.at, &self.role) {
-            (Some(at), Some(role)) => write!(f, "{at}, role {role}: ")?,
+            (Some(at), Some(role)) => write!(f, "{at}, role `{role}`: ")?,
             (Some(at), None) => write!(f, "{at}: ")?,
-            (None, Some(role)) => write!(f, "role {role}: ")?,
+            (None, Some(role)) => write!(f, "role `{role}`: ")?,
             (None, None) => {}
         }
         f.write_str(&self.text)
     }
 }
 
-/// A line as in the reports of the checker.
+/// Serializes a line as the reports of the checker do.
 fn shown<S: Serializer>(frame: &Option<Frame>, to: S) -> Result<S::Ok, S::Error> {
-    frame.map(Place::from).serialize(to)
+    frame.map(SourceLocation::from).serialize(to)
 }

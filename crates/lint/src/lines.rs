@@ -1,25 +1,25 @@
-//! Counters by source line: an op that was written once may be many in the program.
+//! Counters by source line: one line of the author may create many ops.
 
 use warpline_ir::Frame;
 
-/// What was counted at one line of one role.
+/// The counters of one line of one role.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Line<T> {
+pub(crate) struct LineCounters<T> {
     pub(crate) role: String,
     pub(crate) at: Option<Frame>,
     pub(crate) counted: T,
 }
 
-/// Sums what shares a line and a role, in the order in which lines first come.
+/// Sums the counters of each line and role, in the order of first occurrence.
 pub(crate) fn by_line<'a, T: Copy>(
     sites: impl Iterator<Item = (&'a str, Option<Frame>, T)>,
     add: impl Fn(&mut T, T),
-) -> Vec<Line<T>> {
-    let mut lines: Vec<Line<T>> = Vec::new();
+) -> Vec<LineCounters<T>> {
+    let mut lines: Vec<LineCounters<T>> = Vec::new();
     for (role, at, counted) in sites {
         match lines.iter_mut().find(|l| l.at == at && l.role == role) {
             Some(line) => add(&mut line.counted, counted),
-            None => lines.push(Line {
+            None => lines.push(LineCounters {
                 role: role.to_owned(),
                 at,
                 counted,
@@ -29,12 +29,12 @@ pub(crate) fn by_line<'a, T: Copy>(
     lines
 }
 
-/// The lines that a measure finds wanting, worst first.
+/// Returns the lines that `wanting` selects, those with the highest cost first.
 pub(crate) fn worst_first<T>(
-    mut lines: Vec<Line<T>>,
+    mut lines: Vec<LineCounters<T>>,
     wanting: impl Fn(&T) -> bool,
     cost: impl Fn(&T) -> u64,
-) -> Vec<Line<T>> {
+) -> Vec<LineCounters<T>> {
     lines.retain(|l| wanting(&l.counted));
     lines.sort_by_key(|l| std::cmp::Reverse(cost(&l.counted)));
     lines
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_one_however_many_ops_it_makes() {
+    fn ops_of_one_line_are_summed() {
         let here = Some(Frame::caller());
         let sites = [
             ("a", here, 2),

@@ -1,33 +1,32 @@
-//! The run that the checks read, kept small.
+//! Runs a workload on the simulator and applies the checks.
 
-use crate::case::Case;
-use crate::checks::look;
-use crate::finding::Finding;
+use crate::checks::run_all;
+use crate::finding::LintFinding;
+use crate::input::LintInput;
 use warpline::{Device, Prepared, RunOptions, Timing, estimate, prepare, run};
 use warpline_check::Checked;
 use warpline_cpu::Stats;
 use warpline_ir::Target;
-use warpline_kernels::{AnyFamily, AnyWork};
-use warpline_ptx::ptxas::{Entry, Ptxas, PtxasError};
-use warpline_ptx::{Estimate, PtxError, print};
+use warpline_kernels::{AnyFamily, AnyWorkload};
+use warpline_ptx::ptxas::{KernelReport, Ptxas, PtxasError};
+use warpline_ptx::{PtxError, ResourceEstimate, print};
 
-/// How to lint.
+/// The options of a lint.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Options<'f> {
-    /// The machine that kernels are checked and printed for.
+    /// The target that kernels are checked and printed for.
     pub target: Target,
-    /// The assembler; without one, what needs it is not looked at.
+    /// The assembler; without it, checks that need it are skipped.
     pub ptxas: Option<Ptxas>,
-    /// The family of the work, whose test table has small problems to run
-    /// where the caller's is too large.
+    /// The family of the workload. Its test cases replace a problem that is too large to simulate.
     pub family: Option<&'f dyn AnyFamily>,
-    /// The most seconds that the run may take, as it is estimated.
+    /// The longest estimated duration of the simulated run, in seconds.
     pub seconds: f64,
 }
 
-/// The most seconds that a lint takes unasked: a checklist is waited for.
-const UNASKED_SECONDS: f64 = 5.0;
+/// The default limit, short enough for interactive use.
+const DEFAULT_SIMULATION_LIMIT_S: f64 = 5.0;
 
 impl Default for Options<'_> {
     fn default() -> Self {
@@ -35,16 +34,16 @@ impl Default for Options<'_> {
             target: Target::default(),
             ptxas: None,
             family: None,
-            seconds: UNASKED_SECONDS,
+            seconds: DEFAULT_SIMULATION_LIMIT_S,
         }
     }
 }
 
-/// Why there is no checklist.
+/// The reason that a lint failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Error {
-    /// The work cannot be planned, is refused, or faults.
+pub enum LintError {
+    /// The workload cannot be planned, is not proved, or faults.
     #[error(transparent)]
     Run(#[from] warpline::Error),
     /// A kernel cannot be printed.
@@ -55,12 +54,12 @@ pub enum Error {
     Ptxas(#[from] PtxasError),
 }
 
-/// Runs work on the simulator and looks at every kernel of its plan.
+/// Runs a workload on the simulator and checks every kernel of its plan.
 ///
-/// Work that would take too long is not run: a smaller problem is that makes
-/// the same programs, the one that it repeats or one of its family's table.
-/// Where there is none, the checks that read a run say so.
-pub fn lint(work: &dyn AnyWork, options: &Options<'_>) -> Result<Vec<Finding>, Error> {
+/// If the run would take too long, a smaller problem with the same programs runs instead: one
+/// period of the workload, or a test case of its family. If there is none, the checks that need a
+/// run are skipped.
+pub fn lint(work: &dyn AnyWorkload, options: &Options<'_>) -> Result<Vec<LintFinding>, LintError> {
     let prepared = prepare(work, &options.target)?;
     let stats = match small(work, &prepared, options) {
         Ok(Small::Same) => Ok(counted(work)?),
@@ -70,66 +69,72 @@ pub fn lint(work: &dyn AnyWork, options: &Options<'_>) -> Result<Vec<Finding>, E
     let mut findings = Vec::new();
     for (i, step) in prepared.steps.iter().enumerate() {
         let stats = match &stats {
-            Ok(all) => all.get(i).ok_or_else(|| "nothing was counted".to_owned()),
+            Ok(all) => all
+                .get(i)
+                .ok_or_else(|| "the run has no counters".to_owned()),
             Err(why) => Err(why.clone()),
         };
-        findings.extend(look_at(&step.kernel, stats, options)?);
+        findings.extend(lint_kernel(&step.kernel, stats, options)?);
     }
     Ok(findings)
 }
 
-/// Looks at one kernel, of which the caller has run a launch on the simulator.
+/// Checks one kernel with the counters of a run by the caller.
 pub fn lint_run(
     kernel: &Checked,
     stats: &Stats,
     options: &Options<'_>,
-) -> Result<Vec<Finding>, Error> {
-    look_at(kernel, Ok(stats), options)
+) -> Result<Vec<LintFinding>, LintError> {
+    lint_kernel(kernel, Ok(stats), options)
 }
 
-fn look_at(
+fn lint_kernel(
     kernel: &Checked,
     stats: Result<&Stats, String>,
     options: &Options<'_>,
-) -> Result<Vec<Finding>, Error> {
-    let case = Case {
+) -> Result<Vec<LintFinding>, LintError> {
+    let input = LintInput {
         kernel,
         target: &options.target,
         stats,
         entry: assembled(kernel, options)?,
-        estimate: Estimate::of(kernel, &options.target),
+        estimate: ResourceEstimate::of(kernel, &options.target),
     };
-    Ok(look(&case))
+    Ok(run_all(&input))
 }
 
-/// What ptxas says of a kernel, or why it does not.
-fn assembled(kernel: &Checked, options: &Options<'_>) -> Result<Result<Entry, String>, Error> {
+/// Returns the report of ptxas, or the reason for its absence.
+fn assembled(
+    kernel: &Checked,
+    options: &Options<'_>,
+) -> Result<Result<KernelReport, String>, LintError> {
     let Some(ptxas) = &options.ptxas else {
         return Ok(Err("no ptxas".to_owned()));
     };
     let ptx = print(kernel, &options.target)?;
     let report = ptxas.assemble(&ptx.text, options.target.name)?.report;
-    let entry = report.entry(&ptx.entry).cloned();
-    Ok(entry.ok_or_else(|| format!("ptxas says nothing of {}", ptx.entry)))
+    let entry = report.kernel(&ptx.entry).cloned();
+    Ok(entry.ok_or_else(|| format!("the report of ptxas lacks {}", ptx.entry)))
 }
 
-/// What is run.
+/// The workload to run.
 enum Small {
-    /// The work itself.
+    /// The workload itself.
     Same,
-    /// A smaller problem that makes the same programs.
-    Other(Box<dyn AnyWork>),
+    /// A smaller problem with the same programs.
+    Other(Box<dyn AnyWorkload>),
 }
 
-/// Something that does not take too long, or why nothing is run.
-fn small(work: &dyn AnyWork, made: &Prepared, options: &Options<'_>) -> Result<Small, String> {
-    let seconds = |work: &dyn AnyWork| estimate::simulation_seconds(&work.cost(), Timing::Eager, 1);
+/// Returns a workload that is short enough, or the reason that there is none.
+fn small(work: &dyn AnyWorkload, made: &Prepared, options: &Options<'_>) -> Result<Small, String> {
+    let seconds =
+        |work: &dyn AnyWorkload| estimate::simulation_seconds(&work.cost(), Timing::Eager, 1);
     if seconds(work) <= options.seconds {
         return Ok(Small::Same);
     }
     let table = || options.family.map(|f| f.cases(&options.target));
     let others = (work.period().into_iter()).chain(table().into_iter().flatten().flatten());
-    // The largest that is small enough says the most.
+    // The largest problem within the limit is the most representative.
     let mut others: Vec<_> = others
         .filter(|o| seconds(o.as_ref()) <= options.seconds)
         .collect();
@@ -139,14 +144,14 @@ fn small(work: &dyn AnyWork, made: &Prepared, options: &Options<'_>) -> Result<S
         .find(|o| makes(o.as_ref(), made, options));
     alike.map(Small::Other).ok_or_else(|| {
         format!(
-            "the run would take about {:.0} s, and no smaller problem makes the same program",
+            "the run would take about {:.0} s, and no smaller problem has the same program",
             seconds(work)
         )
     })
 }
 
-/// Does work make the same programs?
-fn makes(work: &dyn AnyWork, made: &Prepared, options: &Options<'_>) -> bool {
+/// Does a workload have the same programs?
+fn makes(work: &dyn AnyWorkload, made: &Prepared, options: &Options<'_>) -> bool {
     let plan = work.plan(&options.target);
     plan.is_ok_and(|plan| {
         let hashes = plan.steps.iter().map(|s| s.kernel.program_hash());
@@ -154,10 +159,10 @@ fn makes(work: &dyn AnyWork, made: &Prepared, options: &Options<'_>) -> bool {
     })
 }
 
-/// What the simulator counts, by step of the plan.
-fn counted(work: &dyn AnyWork) -> Result<Vec<Stats>, Error> {
+/// Returns the counters of a simulated run, by step of the plan.
+fn counted(work: &dyn AnyWorkload) -> Result<Vec<Stats>, LintError> {
     let mut how = RunOptions::default();
-    // How long it takes was looked at before.
+    // The duration was checked before.
     how.simulate = true;
     let outcome = run(work, &Device::cpu(), &how)?;
     Ok(outcome

@@ -1,6 +1,6 @@
-//! Numbers in sentences.
+//! Formats numbers for messages.
 
-/// A share in percent: `12 %`, `0.4 %`.
+/// Formats a share in percent: `12 %`, `0.4 %`.
 pub(crate) fn percent(part: u64, whole: u64) -> String {
     match ratio(part, whole) * 100.0 {
         p if p == 0.0 || p >= 9.95 => format!("{p:.0} %"),
@@ -9,12 +9,12 @@ pub(crate) fn percent(part: u64, whole: u64) -> String {
     }
 }
 
-/// One number by another; of nothing, nothing.
+/// Returns the ratio of two numbers; a zero denominator counts as 1.
 pub(crate) fn ratio(part: u64, whole: u64) -> f64 {
     part as f64 / whole.max(1) as f64
 }
 
-/// `1 warp`, `2 warps`.
+/// Formats a count: `1 warp`, `2 warps`.
 pub(crate) fn count(n: u64, what: &str) -> String {
     match n {
         1 => format!("1 {what}"),

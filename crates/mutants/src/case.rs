@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use warpline_check::Facts;
 use warpline_ir::{
-    At, BarId, BarRef, Block, Completion, Kernel, Memory, Op, RegId, RoleId, Stmt, StmtKind, Sync,
+    MemoryAddress, BarId, BarRef, Block, Completion, Kernel, MemoryRegion, Op, RegId, RoleId, Stmt, StmtKind, SyncOp,
     TileId,
 };
 
@@ -177,7 +177,7 @@ impl<'k> Case<'k> {
         let mut words = vec![op.name()];
         let bars = bars(&facts).map(|b| self.kernel.barrier(b.bar).name.clone());
         let named = facts.syncs.iter().filter_map(|s| match s {
-            Sync::NamedSync { bar, .. } | Sync::NamedArrive { bar, .. } => Some(*bar),
+            SyncOp::NamedSync { bar, .. } | SyncOp::NamedArrive { bar, .. } => Some(*bar),
             _ => None,
         });
         let named = named.map(|n| self.kernel.named(n).name.clone());
@@ -213,13 +213,13 @@ fn arms(stmt: &Stmt) -> Vec<(Arm, &Block)> {
 /// The mbarriers an op names.
 pub(crate) fn bars(facts: &Facts) -> impl Iterator<Item = BarRef> {
     let acts = facts.syncs.iter().filter_map(|s| match s {
-        Sync::Init { bar, .. }
-        | Sync::Inval { bar }
-        | Sync::Arrive { bar, .. }
-        | Sync::ExpectTx { bar, .. }
-        | Sync::Wait { bar, .. }
-        | Sync::Test { bar, .. }
-        | Sync::CopyArrive { bar, .. } => Some(*bar),
+        SyncOp::Init { bar, .. }
+        | SyncOp::Inval { bar }
+        | SyncOp::Arrive { bar, .. }
+        | SyncOp::ExpectTx { bar, .. }
+        | SyncOp::Wait { bar, .. }
+        | SyncOp::Test { bar, .. }
+        | SyncOp::CopyArrive { bar, .. } => Some(*bar),
         _ => None,
     });
     let copies = facts.touches.iter().filter_map(|t| match t.completion {
@@ -232,8 +232,8 @@ pub(crate) fn bars(facts: &Facts) -> impl Iterator<Item = BarRef> {
 /// The tiles an op touches.
 pub(crate) fn tiles(facts: &Facts) -> impl Iterator<Item = TileId> {
     facts.touches.iter().filter_map(|t| match t.memory {
-        Memory::At(At::Shared(p), _) | Memory::Run(p, _) | Memory::Rows(p, _) => Some(p.tile),
-        Memory::View(v) => Some(v.tile),
+        MemoryRegion::PerLane(MemoryAddress::Shared(p), _) | MemoryRegion::Shared(p, _) | MemoryRegion::MatrixRows(p, _) => Some(p.tile),
+        MemoryRegion::View(v) => Some(v.tile),
         _ => None,
     })
 }

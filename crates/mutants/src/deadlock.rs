@@ -4,10 +4,10 @@ use crate::mutation::{Mutation, mutations};
 use crate::subject::{Part, small};
 use std::collections::HashSet;
 use std::vec::IntoIter;
-use warpline_check::{Refusal, examine};
-use warpline_cpu::{Memory, Options, Timing};
+use warpline_check::{Diagnostic, examine};
+use warpline_cpu::{GlobalMemory, Options, Timing};
 use warpline_ir::{FaultKind, Target};
-use warpline_kernels::{Bound, FamilyError, HostTensor, Step, TensorSpec};
+use warpline_kernels::{BufferAddresses, FamilyError, HostTensor, LaunchStep, TensorSpec};
 
 /// A mutant that the checker calls a deadlock, with a small launch that
 /// deadlocks in the executor.
@@ -16,7 +16,7 @@ pub struct Deadlock {
     /// The kernel and the mutant.
     pub name: String,
     /// The mutant and its launch.
-    pub step: Step,
+    pub step: LaunchStep,
     /// Its inputs.
     pub inputs: Vec<HostTensor>,
     /// Its outputs.
@@ -24,7 +24,7 @@ pub struct Deadlock {
     /// Bytes of workspace.
     pub workspace: u64,
     /// What the checker says.
-    pub refusal: Refusal,
+    pub diagnostic: Diagnostic,
 }
 
 /// Rules whose breach can stop a launch for good.
@@ -38,9 +38,9 @@ const STOPS: [&str; 7] = [
     "R17.cycle",
 ];
 
-/// Is a refusal a wait that never ends?
-fn stops(refusal: &Refusal) -> bool {
-    !refusal.undecided && STOPS.contains(&refusal.code())
+/// Is a diagnostic a wait that never ends?
+fn stops(diagnostic: &Diagnostic) -> bool {
+    !diagnostic.undecided && STOPS.contains(&diagnostic.code())
 }
 
 /// The seed of the inputs.
@@ -96,16 +96,16 @@ fn named(part: &Part, mutation: &Mutation) -> String {
 /// The mutant, if checker and executor agree that it stops.
 fn confirmed(part: &Part, mutation: &Mutation, target: &Target) -> Option<Deadlock> {
     let kernel = mutation.of(&part.step.kernel);
-    let refusals = examine(&kernel, target).refusals;
-    let refusal = refusals.into_iter().find(stops)?;
-    let step = part.step.of_kernel(kernel);
+    let diagnostics = examine(&kernel, target).diagnostics;
+    let diagnostic = diagnostics.into_iter().find(stops)?;
+    let step = part.step.with_kernel(kernel);
     let deadlock = Deadlock {
         name: named(part, mutation),
         step,
         inputs: part.work.draw(SEED),
         outputs: part.work.outputs(),
         workspace: part.workspace,
-        refusal,
+        diagnostic,
     };
     deadlock.stops_on_the_cpu().then_some(deadlock)
 }
@@ -113,8 +113,8 @@ fn confirmed(part: &Part, mutation: &Mutation, target: &Target) -> Option<Deadlo
 impl Deadlock {
     /// Does its launch deadlock in the executor?
     fn stops_on_the_cpu(&self) -> bool {
-        let mut memory = Memory::new();
-        let bound = Bound {
+        let mut memory = GlobalMemory::new();
+        let bound = BufferAddresses {
             inputs: (self.inputs.iter())
                 .map(|t| memory.alloc_from(&t.data, t.spec.name))
                 .collect(),
@@ -125,7 +125,7 @@ impl Deadlock {
         };
         let launch = self.step.launch(&bound);
         // Copies come at once, so that no race ends the launch before it stops.
-        let options = Options::timed(Timing::Eager);
+        let options = Options::with_timing(Timing::Eager);
         let ended = warpline_cpu::run(&self.step.kernel, &launch, &memory, &options);
         ended.is_err_and(|error| error.kind == FaultKind::Deadlock)
     }

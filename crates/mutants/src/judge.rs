@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashSet};
 use std::time::{Duration, Instant};
-use warpline_check::{Outcome, examine};
+use warpline_check::{Verdict, examine};
 use warpline_ir::Target;
 
 /// What became of the mutants of one kind.
@@ -119,7 +119,7 @@ impl Report {
 struct Answer<'a> {
     subject: &'a Subject,
     mutation: Option<&'a Mutation>,
-    outcome: Outcome,
+    outcome: Verdict,
     /// The first thing found: the rule's code, and the sentence.
     first: Option<(&'static str, String)>,
     time: Duration,
@@ -131,10 +131,10 @@ fn ask<'a>(subject: &'a Subject, mutation: Option<&'a Mutation>, target: &Target
         None => examine(&subject.kernel, target),
         Some(m) => examine(&m.of(&subject.kernel), target),
     };
-    let outcome = report.outcome();
+    let outcome = report.verdict();
     // Of a refused kernel a breach, and not what could not be decided beside it.
-    let breach = |r: &&warpline_check::Refusal| r.undecided == (outcome == Outcome::Undecided);
-    let first = report.refusals.iter().find(breach);
+    let breach = |r: &&warpline_check::Diagnostic| r.undecided == (outcome == Verdict::Undecided);
+    let first = report.diagnostics.iter().find(breach);
     Answer {
         subject,
         mutation,
@@ -209,7 +209,7 @@ fn count(answers: &[Answer<'_>], survivors: &Survivors) -> Report {
             };
         }
         let Some(mutation) = answer.mutation else {
-            if answer.outcome != Outcome::Proved {
+            if answer.outcome != Verdict::Proved {
                 report.false_alarms.push(FalseAlarm {
                     subject,
                     outcome: answer.outcome.name(),
@@ -230,15 +230,15 @@ fn count(answers: &[Answer<'_>], survivors: &Survivors) -> Report {
         };
         row.made += 1;
         match answer.outcome {
-            Outcome::Refuted => {
+            Verdict::Refuted => {
                 row.killed += 1;
                 *report.rules.entry(code).or_default() += 1;
             }
-            Outcome::Undecided => {
+            Verdict::Undecided => {
                 row.undecided += 1;
                 report.undecided.push(found);
             }
-            Outcome::Proved => {
+            Verdict::Proved => {
                 row.survived += 1;
                 let why = survivors.why(&found.subject, &found.mutant);
                 found.why = why.map(str::to_owned);
@@ -255,7 +255,7 @@ fn count(answers: &[Answer<'_>], survivors: &Survivors) -> Report {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use warpline_ir::{Kernel, build::*};
+    use warpline_ir::{Kernel, builder::*};
 
     /// A kernel of two mutants that are killed, and one that changes nothing that matters.
     fn subject() -> Subject {

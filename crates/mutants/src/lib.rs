@@ -9,8 +9,8 @@
 //! kernel it was made from.
 //!
 //! ```
-//! use warpline_check::{Outcome, examine};
-//! use warpline_ir::{Kernel, Target, build::*};
+//! use warpline_check::{Verdict, examine};
+//! use warpline_ir::{Kernel, Target, builder::*};
 //! use warpline_mutants::mutations;
 //!
 //! let kernel = Kernel::build("line", &Target::SM_90A, |k| {
@@ -23,7 +23,7 @@
 //! let greedy = greedy.expect("a place");
 //! assert_eq!(greedy.text, "load: 32 registers per thread, not 24");
 //! let report = examine(&greedy.of(&kernel), &Target::SM_90A);
-//! assert_eq!(report.outcome(), Outcome::Refuted);
+//! assert_eq!(report.verdict(), Verdict::Refuted);
 //! # Ok::<(), warpline_ir::BuildErrors>(())
 //! ```
 //!

@@ -1,13 +1,13 @@
-//! The kernels that are broken: every form of what ships, the probes, and some of the corpus.
+//! The kernels that are broken: every schedule of the shipped families, the probes, and some of the corpus.
 
 use crate::case::Case;
 use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use warpline_check::Facts;
-use warpline_ir::{BuildErrors, Completion, Kernel, Target, Touch};
+use warpline_ir::{BuildErrors, Completion, Kernel, Target, MemoryAccess};
 use warpline_kernels::shipped::candidates;
-use warpline_kernels::{AnyWork, FamilyError, Place, Step, registry};
+use warpline_kernels::{AnyWorkload, FamilyError, DeviceKind, LaunchStep, registry};
 
 /// A kernel to break.
 #[derive(Clone, Debug)]
@@ -24,10 +24,10 @@ pub struct Subject {
 pub(crate) struct Part {
     /// Family or probe, and config.
     pub(crate) name: String,
-    pub(crate) work: Arc<dyn AnyWork>,
+    pub(crate) work: Arc<dyn AnyWorkload>,
     /// Which step.
     index: usize,
-    pub(crate) step: Step,
+    pub(crate) step: LaunchStep,
     pub(crate) workspace: u64,
 }
 
@@ -45,7 +45,7 @@ impl Part {
 pub fn shipped(target: &Target) -> Result<Vec<Subject>, FamilyError> {
     let mut all = Parts::default();
     for family in registry() {
-        let mut works = candidates(family, Place::Gpu, target)?;
+        let mut works = candidates(family, DeviceKind::Gpu, target)?;
         works.extend(table(family.cases(target))?);
         all.add(family.name(), works, target)?;
     }
@@ -80,8 +80,8 @@ pub fn repaired() -> Result<Vec<Subject>, BuildErrors> {
 
 /// The works of a table, those with the most work first.
 fn table(
-    works: Vec<Result<Box<dyn AnyWork>, FamilyError>>,
-) -> Result<Vec<Box<dyn AnyWork>>, FamilyError> {
+    works: Vec<Result<Box<dyn AnyWorkload>, FamilyError>>,
+) -> Result<Vec<Box<dyn AnyWorkload>>, FamilyError> {
     let mut works = works.into_iter().collect::<Result<Vec<_>, _>>()?;
     works.sort_by(|a, b| b.cost().bytes.total_cmp(&a.cost().bytes));
     Ok(works)
@@ -100,12 +100,12 @@ impl Parts {
     fn add(
         &mut self,
         of: &str,
-        works: Vec<Box<dyn AnyWork>>,
+        works: Vec<Box<dyn AnyWorkload>>,
         target: &Target,
     ) -> Result<(), FamilyError> {
         for work in works {
             let plan = work.plan(target)?;
-            let work: Arc<dyn AnyWork> = work.into();
+            let work: Arc<dyn AnyWorkload> = work.into();
             for (index, step) in plan.steps.into_iter().enumerate() {
                 let protocol = protocol(&step.kernel);
                 if !protocol.is_empty() && self.known.insert((of.to_owned(), protocol)) {
@@ -132,7 +132,7 @@ impl Parts {
 }
 
 /// The config in words, or the problem where there is no config.
-fn settings(work: &dyn AnyWork) -> String {
+fn settings(work: &dyn AnyWorkload) -> String {
     let fields = |value: serde_json::Value| match value {
         serde_json::Value::Object(fields) => fields,
         _ => serde_json::Map::new(),
@@ -160,7 +160,7 @@ fn protocol(kernel: &Kernel) -> String {
     let mut last = String::new();
     for (spot, op) in Case::new(kernel).ops() {
         let facts = Facts::of(op);
-        let apart = |t: &Touch| t.completion != Completion::Now;
+        let apart = |t: &MemoryAccess| t.completion != Completion::Now;
         if facts.syncs.is_empty() && !facts.touches.iter().any(apart) {
             continue;
         }

@@ -1,46 +1,46 @@
-//! (b) The inner loop of attention: the scores of one block of keys are
-//! multiplied while the values of the block before are.
+//! (b) The inner loop of attention: the scores of one block of keys are computed while the previous block is
+//! multiplied by its values.
 
-use crate::probe::{Probe, boxes, sampled, side, tensor};
+use crate::probe::{Probe, box_map, extent_param, sampled_rows, tensor};
 use half::bf16;
 use serde_json::{Value as Json, json};
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 use warpline_ir::{BuildErrors, DType, Kernel, Target, TensorMapDecl};
 use warpline_kernels::numbers::half_ulp;
-use warpline_kernels::{Buffer, Step, TensorArg, TensorSpec};
+use warpline_kernels::{Buffer, LaunchStep, TensorArg, TensorSpec};
 
 /// Queries of a CTA: 64 for each of two warpgroups.
 const QUERIES: u32 = 128;
 /// Keys of a block.
 const KEYS: u32 = 128;
 
-/// Boxes of `rows` rows of one head, 64 columns wide.
+/// Declares boxes of `rows` rows of one head, 64 columns wide.
 fn of_head(rows: u32) -> TensorMapDecl {
-    let mut decl = boxes(DType::Bf16, 64, rows);
+    let mut decl = box_map(DType::Bf16, 64, rows);
     decl.tile.push(1);
     decl
 }
 
-/// `softmax(Q · Kᵀ · scale) · V` for each head, causal: query i sees keys 0 … i.
+/// `softmax(Q · Kᵀ · scale) · V` for each head, causal: query i attends to keys 0 … i.
 ///
-/// `scale` is given times log₂ e. There is at least one key.
-// [picture: attention]
+/// The parameter `scale` includes the factor log₂ e. There is at least one key.
+// [excerpt: attention]
 fn attention(d: u32, stages: u32, target: &Target) -> Result<Kernel, BuildErrors> {
     Kernel::build("attention", target, |k| {
-        let (keys, scale) = (side(k, "keys").at_least(1), k.param::<f32>("scale"));
+        let (keys, scale) = (extent_param(k, "keys").at_least(1), k.param::<f32>("scale"));
         let q = k.tensor_map("q", of_head(QUERIES));
         let [kt, v] = ["k", "v"].map(|name| k.tensor_map(name, of_head(KEYS)));
         let out = k.tensor_map("o", of_head(64));
-        let q_ring = k.ring("q", 1, |s| s.tile::<bf16>(QUERIES, d)).shared();
-        let k_ring = k.ring("k", stages, |s| s.tile::<bf16>(KEYS, d)).shared();
-        let v_ring = k.ring("v", stages, |s| s.tile::<bf16>(KEYS, d)).shared();
+        let q_ring = k.ring("q", 1, |s| s.tile::<bf16>(QUERIES, d)).broadcast();
+        let k_ring = k.ring("k", stages, |s| s.tile::<bf16>(KEYS, d)).broadcast();
+        let v_ring = k.ring("v", stages, |s| s.tile::<bf16>(KEYS, d)).broadcast();
         let (first, head) = (cta_id() * QUERIES, cta_id_y());
-        // Blocks are taken from the diagonal down, so only the first one is masked.
+        // Blocks are processed from the diagonal down, so only the first one is masked.
         let blocks = keys.min(first + QUERIES).div_ceil(KEYS);
 
         k.role("load").warpgroups(1).registers(24).body(|| {
             elect(|| {
-                let fill = |slot: Slot<Tile<bf16>, Filling>, from: Map, row: Reg<u32>| {
+                let fill = |slot: Slot<Tile<bf16>, Producing>, from: TensorMap, row: Reg<u32>| {
                     for col in (0..d).step_by(64) {
                         let panel = slot.slice(0..slot.rows(), col..col + 64);
                         slot.load(from, panel, (col, row, head));
@@ -56,26 +56,27 @@ fn attention(d: u32, stages: u32, target: &Target) -> Result<Kernel, BuildErrors
             });
         });
 
-        for (part, who) in (0..).zip(["upper", "lower"]) {
-            let outbox = k.outbox::<bf16>(who, 1, 64, d);
-            k.role(who).warpgroups(1).registers(240).body(|| {
+        for (part, consumer) in (0..).zip(["consumer0", "consumer1"]) {
+            let outbox = k.outbox::<bf16>(consumer, 1, 64, d);
+            k.role(consumer).warpgroups(1).registers(240).body(|| {
                 let first = first + part * 64;
                 let q_slot = q_ring.wait();
                 let q = q_slot.slice(part * 64..part * 64 + 64, 0..d);
                 let o = Acc::new(64, d);
 
-                // On the diagonal: scores, their maxima, and what they weigh.
+                // On the diagonal: scores, row maxima and probabilities.
                 let keys_slot = k_ring.wait();
                 let s = Acc::new(64, KEYS);
                 s.mma(&q, &keys_slot);
-                let s = s.finish();
+                let s = s.into_frag();
                 keys_slot.release();
                 let diagonal = (blocks - 1) * KEYS;
-                let seen = |at: Cell| (diagonal + at.col).lt(keys.min(first + at.row + 1));
-                let s = s.keep(seen, f32::NEG_INFINITY);
+                let is_visible =
+                    |at: FragCoord| (diagonal + at.col).lt(keys.min(first + at.row + 1));
+                let s = s.mask(is_visible, f32::NEG_INFINITY);
                 let max = s.row_max();
                 let p = s.zip_rows(&max, |s, max| exp2((s - max) * scale));
-                let sum = p.row_parts(|x, y| x + y);
+                let sum = p.row_reduce_partial(|x, y| x + y);
 
                 let start = (p.operand::<bf16>(), v_ring.wait(), max, sum);
                 let rest = steps(blocks - 1);
@@ -83,30 +84,30 @@ fn attention(d: u32, stages: u32, target: &Target) -> Result<Kernel, BuildErrors
                     let keys_slot = k_ring.wait();
                     let s = Acc::new(64, KEYS);
                     s.mma(&q, &keys_slot); // this block's scores,
-                    o.mma(&p, &values.t()); // and beside them the last block's values
-                    let s = s.finish();
+                    o.mma(&p, &values.t()); // overlapped with the last block's values
+                    let s = s.into_frag();
                     keys_slot.release();
-                    let top = max.zip(&s.row_max(), |x, y| x.max(y));
-                    let shrink = max.zip(&top, |old, new| exp2((old - new) * scale));
-                    let p = s.zip_rows(&top, |s, max| exp2((s - max) * scale));
-                    let sum = sum.zip(&shrink, |sum, by| sum * by);
-                    let sum = sum.zip(&p.row_parts(|x, y| x + y), |x, y| x + y);
+                    let new_max = max.zip(&s.row_max(), |x, y| x.max(y));
+                    let correction = max.zip(&new_max, |old, new| exp2((old - new) * scale));
+                    let p = s.zip_rows(&new_max, |s, max| exp2((s - max) * scale));
+                    let sum = sum.zip(&correction, |sum, by| sum * by);
+                    let sum = sum.zip(&p.row_reduce_partial(|x, y| x + y), |x, y| x + y);
                     o.wait();
                     values.release();
-                    o.rescale(&shrink);
-                    (p.operand(), v_ring.wait(), top, sum)
+                    o.rescale(&correction);
+                    (p.operand(), v_ring.wait(), new_max, sum)
                 });
                 o.mma(&p, &values.t());
-                let o = o.finish();
+                let o = o.into_frag();
                 values.release();
                 q_slot.release();
-                let sum = sum.across(|x, y| x + y);
-                outbox.send(&o.rescale(&sum.map(recip)), out, (0u32, first, head));
+                let sum = sum.reduce_lanes(|x, y| x + y);
+                outbox.store(&o.rescale(&sum.map(recip)), out, (0u32, first, head));
             });
         }
     })
 }
-// [end of picture]
+// [end of excerpt]
 
 pub(crate) struct Attention {
     heads: u32,
@@ -121,11 +122,11 @@ impl Probe for Attention {
     fn extents(&self) -> Json {
         json!({ "heads": self.heads, "queries": self.queries, "keys": self.keys, "d": self.d })
     }
-    fn step(&self, target: &Target) -> Result<Step, BuildErrors> {
+    fn step(&self, target: &Target) -> Result<LaunchStep, BuildErrors> {
         let scale = std::f32::consts::LOG2_E / (self.d as f32).sqrt();
         let heads = |buffer: Buffer, len| TensorArg::dense(buffer, &[self.d, len, self.heads]);
         let grid = [self.queries.div_ceil(QUERIES), self.heads, 1];
-        let step = Step::new(attention(self.d, self.stages, target)?, grid)
+        let step = LaunchStep::new(attention(self.d, self.stages, target)?, grid)
             .scalar("keys", self.keys)
             .scalar("scale", scale)
             .tensor("q", heads(Buffer::Input(0), self.queries))
@@ -153,7 +154,7 @@ impl Probe for Attention {
         let (d, queries, keys) = (self.d as usize, self.queries as usize, self.keys as usize);
         let scale = 1.0 / f64::from(self.d).sqrt();
         let rows = self.heads as usize * queries;
-        sampled(rows, d, 2 * rows * keys * d, |row| {
+        sampled_rows(rows, d, 2 * rows * keys * d, |row| {
             let (head, i) = (row / queries, row % queries);
             let q = &inputs[0][row * d..][..d];
             let [k, v] = [1, 2].map(|x| inputs[x][head * keys * d..][..keys * d].chunks(d));
@@ -201,7 +202,7 @@ pub(crate) fn cases() -> Vec<Attention> {
     ]
 }
 
-/// What a GPU is given besides.
+/// Returns additional cases for a GPU.
 pub(crate) fn gpu_cases() -> Vec<Attention> {
     let case = |d| Attention {
         heads: 16,

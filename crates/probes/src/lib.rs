@@ -1,16 +1,13 @@
-//! Hard kernels that try the program form, written with the public API only.
+//! Hard kernels that test the expressiveness of the builder; they use only the public API.
 //!
-//! Beside them stands the ladder ([`ladder()`]): one product as nine kernels, each a
-//! change of the one before.
+//! The crate also has the ladder ([`ladder()`]): one GEMM as nine kernels, each one change to the previous.
 //!
-//! Each is work like that of a family: extents, a plan, inputs, a float64
-//! reference. The tests of the crate `warpline` (`tests/it/shipped.rs`) check
-//! them, assemble them without an error or a spill, and run them on the
-//! simulator under every timing; the binary `gpu-tests` runs them on an H100 or
-//! H200.
+//! A probe has the parts of a family: extents, a plan, inputs and a float64 reference. The tests of crate
+//! `warpline` (`tests/it/shipped.rs`) check the probes, assemble them without errors or spills, and run them on the
+//! CPU executor under every timing. The binary `gpu-tests` runs them on an H100 or H200.
 
 mod attention;
-mod dequantise;
+mod dequantize;
 mod ladder;
 mod ping_pong;
 mod probe;
@@ -19,21 +16,21 @@ mod stream_k;
 mod thin;
 mod types;
 
-use dequantise::Form;
-use probe::works;
-use warpline_kernels::AnyWork;
+use dequantize::DequantPath;
+use probe::workloads;
+use warpline_kernels::AnyWorkload;
 
 /// The cases of a probe.
 pub struct ProbeSet {
-    /// Its name.
+    /// The name of the probe.
     pub name: &'static str,
-    /// Small extents that reach every path.
-    pub cases: Vec<Box<dyn AnyWork>>,
-    /// Extents that a simulator has no time for.
-    pub gpu_cases: Vec<Box<dyn AnyWork>>,
+    /// Small problems that reach every path.
+    pub cases: Vec<Box<dyn AnyWorkload>>,
+    /// Problems that are too large for the CPU executor.
+    pub gpu_cases: Vec<Box<dyn AnyWorkload>>,
 }
 
-/// Every probe.
+/// Returns every probe.
 ///
 /// ```
 /// let names: Vec<&str> = warpline_probes::all().iter().map(|p| p.name).collect();
@@ -48,53 +45,57 @@ pub fn all() -> Vec<ProbeSet> {
     let mut sets = vec![
         set(
             "ping-pong",
-            works(ping_pong::cases()),
-            works(ping_pong::gpu_cases()),
+            workloads(ping_pong::cases()),
+            workloads(ping_pong::gpu_cases()),
         ),
         set(
             "ping-pong, full tile",
-            works(ping_pong::full_tile()),
+            workloads(ping_pong::full_tile()),
             vec![],
         ),
         set(
             "attention",
-            works(attention::cases()),
-            works(attention::gpu_cases()),
+            workloads(attention::cases()),
+            workloads(attention::gpu_cases()),
         ),
         set(
             "split-k",
-            works(split_k::cases()),
-            works(split_k::gpu_cases()),
+            workloads(split_k::cases()),
+            workloads(split_k::gpu_cases()),
         ),
         set(
             "stream-k",
-            works(stream_k::cases()),
-            works(stream_k::gpu_cases()),
+            workloads(stream_k::cases()),
+            workloads(stream_k::gpu_cases()),
         ),
-        set("thin", works(thin::cases()), works(thin::gpu_cases())),
-        set("one-tile", works(types::cases()), vec![]),
+        set(
+            "thin",
+            workloads(thin::cases()),
+            workloads(thin::gpu_cases()),
+        ),
+        set("one-tile", workloads(types::cases()), vec![]),
     ];
-    for (form, name) in [
-        (Form::Ring, "dequantise, second ring"),
-        (Form::Registers, "dequantise, register operand"),
+    for (path, name) in [
+        (DequantPath::Ring, "dequantize, second ring"),
+        (DequantPath::Registers, "dequantize, register operand"),
     ] {
         sets.push(set(
             name,
-            works(dequantise::cases(form)),
-            works(dequantise::gpu_cases(form)),
+            workloads(dequantize::cases(path)),
+            workloads(dequantize::gpu_cases(path)),
         ));
     }
     sets.extend(ladder::sets());
     sets
 }
 
-/// The ladder at the sizes of a GPU: size by size, its steps from the bottom up.
+/// Returns the ladder at GPU sizes: for each size, the steps in order.
 ///
 /// ```
 /// let steps: Vec<_> = warpline_probes::ladder().iter().map(|w| w.config()).collect();
 /// assert_eq!(steps[0]["step"], "plain tensor cores");
-/// assert_eq!(steps[8]["step"], "store");
+/// assert_eq!(steps[8]["step"], "TMA store");
 /// ```
-pub fn ladder() -> Vec<Box<dyn AnyWork>> {
-    works(ladder::gpu_cases())
+pub fn ladder() -> Vec<Box<dyn AnyWorkload>> {
+    workloads(ladder::gpu_cases())
 }

@@ -1,12 +1,12 @@
-//! (a) A GEMM in which two warpgroups take turns at the tensor cores: while
-//! one multiplies, the other sends its tile.
+//! (a) A ping-pong GEMM: two warpgroups take turns at the tensor cores; one multiplies while the other
+//! stores its tile.
 
-use crate::probe::{Gemm, boxes, side};
+use crate::probe::{GemmProbe, box_map, extent_param};
 use half::bf16;
 use serde_json::{Value as Json, json};
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 use warpline_ir::{BuildErrors, DType, Kernel, Target};
-use warpline_kernels::{Buffer, Step, TensorArg};
+use warpline_kernels::{Buffer, LaunchStep, TensorArg};
 
 /// Rows and columns of a tile, and stages of the ring.
 #[derive(Clone, Copy)]
@@ -17,26 +17,26 @@ struct Config {
 }
 
 /// `C[M, N] = A[M, K] · B[N, K]ᵀ` in bf16, for any M, N, K at launch.
-// [picture: ping-pong]
+// [excerpt: ping-pong]
 fn ping_pong(c: Config, target: &Target) -> Result<Kernel, BuildErrors> {
     Kernel::build("ping_pong", target, |k| {
-        let [m, n, depth] = ["m", "n", "k"].map(|name| side(k, name));
-        let a = k.tensor_map("a", boxes(DType::Bf16, 64, c.bm));
-        let b = k.tensor_map("b", boxes(DType::Bf16, 64, c.bn));
-        let out = k.tensor_map("c", boxes(DType::Bf16, 64, c.bm));
+        let [m, n, k_extent] = ["m", "n", "k"].map(|name| extent_param(k, name));
+        let a = k.tensor_map("a", box_map(DType::Bf16, 64, c.bm));
+        let b = k.tensor_map("b", box_map(DType::Bf16, 64, c.bn));
+        let out = k.tensor_map("c", box_map(DType::Bf16, 64, c.bm));
         let ab = k
             .ring("ab", c.stages, |s| {
                 (s.tile::<bf16>(c.bm, 64), s.tile::<bf16>(c.bn, 64))
             })
-            .dealt();
-        let turn = k.turn("tensor cores", ["ping", "pong"]);
-        let tiles = Order::Grouped(8).tiles(m.div_ceil(c.bm), n.div_ceil(c.bn));
-        let depth = depth.div_ceil(64);
+            .round_robin();
+        let turn = k.turn("tensor cores", ["consumer0", "consumer1"]);
+        let tiles = Rasterization::Grouped(8).tiles(m.div_ceil(c.bm), n.div_ceil(c.bn));
+        let k_tiles = k_extent.div_ceil(64);
 
         k.role("load").warpgroups(1).registers(40).body(|| {
             elect(|| {
                 tiles.each(|tile| {
-                    steps(depth).each(|i| {
+                    steps(k_tiles).each(|i| {
                         let slot = ab.acquire();
                         slot.load(a, slot.0, [i * 64, tile.m * c.bm]);
                         slot.load(b, slot.1, [i * 64, tile.n * c.bn]);
@@ -46,25 +46,25 @@ fn ping_pong(c: Config, target: &Target) -> Result<Kernel, BuildErrors> {
             });
         });
 
-        for (i, who) in (0..).zip(["ping", "pong"]) {
-            let outbox = k.outbox::<bf16>(who, 2, c.bm, 64);
-            k.role(who).warpgroups(1).registers(232).body(|| {
-                tiles.dealt(i, 2, |_| ab.skip(depth)).each(|tile| {
+        for (i, consumer) in (0..).zip(["consumer0", "consumer1"]) {
+            let outbox = k.outbox::<bf16>(consumer, 2, c.bm, 64);
+            k.role(consumer).warpgroups(1).registers(232).body(|| {
+                tiles.round_robin(i, 2, |_| ab.skip(k_tiles)).each(|tile| {
                     let acc = Acc::new(c.bm, c.bn);
                     turn.hold(|| {
-                        steps(depth).each(|_| {
+                        steps(k_tiles).each(|_| {
                             let slot = ab.wait();
                             acc.mma(&slot.0, &slot.1);
                             slot.release_after(&acc);
                         });
                     });
-                    outbox.send(&acc.finish(), out, [tile.n * c.bn, tile.m * c.bm]);
+                    outbox.store(&acc.into_frag(), out, [tile.n * c.bn, tile.m * c.bm]);
                 });
             });
         }
     })
 }
-// [end of picture]
+// [end of excerpt]
 
 pub(crate) struct PingPong {
     shape: [u32; 3],
@@ -72,7 +72,7 @@ pub(crate) struct PingPong {
     ctas: u32,
 }
 
-impl Gemm for PingPong {
+impl GemmProbe for PingPong {
     const NAME: &'static str = "ping-pong";
     const OUT: DType = DType::Bf16;
     fn shape(&self) -> [u32; 3] {
@@ -82,9 +82,9 @@ impl Gemm for PingPong {
         let Config { bm, bn, stages } = self.config;
         json!({ "tile": [bm, bn], "stages": stages, "ctas": self.ctas })
     }
-    fn step(&self, target: &Target) -> Result<Step, BuildErrors> {
+    fn step(&self, target: &Target) -> Result<LaunchStep, BuildErrors> {
         let [m, n, k] = self.shape;
-        let step = Step::new(ping_pong(self.config, target)?, [self.ctas, 1, 1])
+        let step = LaunchStep::new(ping_pong(self.config, target)?, [self.ctas, 1, 1])
             .tensor("a", TensorArg::dense(Buffer::Input(0), &[k, m]))
             .tensor("b", TensorArg::dense(Buffer::Input(1), &[k, n]))
             .tensor("c", TensorArg::dense(Buffer::Output(0), &[n, m]));
@@ -92,7 +92,7 @@ impl Gemm for PingPong {
     }
 }
 
-/// Tiles fewer and more than the roles, K of 1, S−1, S, S+1 and 2S+1 steps, ragged edges.
+/// Fewer and more tiles than consumers; K of 1, S−1, S, S+1 and 2S+1 k-tiles; ragged edges.
 pub(crate) fn cases() -> Vec<PingPong> {
     let small = Config {
         bm: 64,
@@ -114,7 +114,7 @@ pub(crate) fn cases() -> Vec<PingPong> {
     ]
 }
 
-/// The tile that is meant to be fast also fits the machine.
+/// A tile of the size for full speed.
 pub(crate) fn full_tile() -> Vec<PingPong> {
     vec![PingPong {
         shape: [200, 264, 136],
@@ -127,7 +127,7 @@ pub(crate) fn full_tile() -> Vec<PingPong> {
     }]
 }
 
-/// What a GPU is given besides.
+/// Returns additional cases for a GPU.
 pub(crate) fn gpu_cases() -> Vec<PingPong> {
     let case = |bm, bn, stages| PingPong {
         shape: [4096, 4096, 4096],

@@ -1,76 +1,76 @@
-//! A probe as work to run, and what all of them are written with.
+//! The traits of a probe, and helpers for writing one.
 
 use serde_json::{Value as Json, json};
-use warpline_ir::build::{Builder, Reg};
+use warpline_ir::builder::{Builder, Reg};
 use warpline_ir::{BuildErrors, DType, Target, TensorMapDecl};
 use warpline_kernels::numbers::half_ulp;
-use warpline_kernels::{AnyWork, Cost, FamilyError, HostTensor, Plan, Step, TensorSpec};
+use warpline_kernels::{AnyWorkload, Cost, FamilyError, HostTensor, LaunchStep, Plan, TensorSpec};
 
-/// Declares an extent of a probe: so small that tiles and their k-tiles are counted in 32 bits.
+/// Declares an extent, small enough that tiles and k-tiles are counted in 32 bits.
 #[track_caller]
-pub(crate) fn side(k: Builder, name: &str) -> Reg<u32> {
+pub(crate) fn extent_param(k: Builder, name: &str) -> Reg<u32> {
     k.param(name).at_most(1 << 16)
 }
 
 /// A probe kernel at some extents.
 pub(crate) trait Probe: Send + Sync {
-    /// Its name.
+    /// The name of the probe.
     const NAME: &'static str;
-    /// What is asked, for messages.
+    /// Returns the extents, for messages.
     fn extents(&self) -> Json;
-    /// How it is solved, for messages.
+    /// Returns the config, for messages.
     fn config(&self) -> Json {
         json!({})
     }
-    /// The kernel, its grid and its arguments.
-    fn step(&self, target: &Target) -> Result<Step, BuildErrors>;
-    /// Bytes of workspace.
+    /// Returns the kernel with its grid and arguments.
+    fn step(&self, target: &Target) -> Result<LaunchStep, BuildErrors>;
+    /// Returns the workspace size in bytes.
     fn workspace(&self) -> u64 {
         0
     }
-    /// What goes in.
+    /// Returns the specs of the inputs.
     fn inputs(&self) -> Vec<TensorSpec>;
-    /// What comes out.
+    /// Returns the specs of the outputs.
     fn outputs(&self) -> Vec<TensorSpec>;
-    /// The float64 reference: every value and its error bound.
+    /// Computes the float64 reference: each value and its tolerance.
     fn reference(&self, inputs: &[Vec<f64>]) -> Vec<(f64, f64)>;
-    /// Floating-point operations.
+    /// Returns the number of floating-point operations.
     fn flops(&self) -> f64;
 }
 
 /// A probe of `C[M, N] = A[M, K] · B[N, K]ᵀ` with bf16 operands.
-pub(crate) trait Gemm: Send + Sync {
-    /// Its name.
+pub(crate) trait GemmProbe: Send + Sync {
+    /// The name of the probe.
     const NAME: &'static str;
-    /// Element type of C.
+    /// The element type of C.
     const OUT: DType;
-    /// M, N, K.
+    /// Returns M, N, K.
     fn shape(&self) -> [u32; 3];
-    /// The config, for messages.
+    /// Returns the config, for messages.
     fn config(&self) -> Json;
-    /// The kernel, its grid, and its arguments other than `m`, `n` and `k`.
-    fn step(&self, target: &Target) -> Result<Step, BuildErrors>;
-    /// Bytes of workspace.
+    /// Returns the kernel with its grid and its arguments other than `m`, `n` and `k`.
+    fn step(&self, target: &Target) -> Result<LaunchStep, BuildErrors>;
+    /// Returns the workspace size in bytes.
     fn workspace(&self) -> u64 {
         0
     }
 }
 
-impl<G: Gemm> Probe for G {
+impl<G: GemmProbe> Probe for G {
     const NAME: &'static str = G::NAME;
     fn extents(&self) -> Json {
         json!({ "mnk": self.shape() })
     }
     fn config(&self) -> Json {
-        Gemm::config(self)
+        GemmProbe::config(self)
     }
-    fn step(&self, target: &Target) -> Result<Step, BuildErrors> {
+    fn step(&self, target: &Target) -> Result<LaunchStep, BuildErrors> {
         let [m, n, k] = self.shape();
-        let step = Gemm::step(self, target)?;
+        let step = GemmProbe::step(self, target)?;
         Ok(step.scalar("m", m).scalar("n", n).scalar("k", k))
     }
     fn workspace(&self) -> u64 {
-        Gemm::workspace(self)
+        GemmProbe::workspace(self)
     }
     fn inputs(&self) -> Vec<TensorSpec> {
         let [m, n, k] = self.shape();
@@ -84,23 +84,23 @@ impl<G: Gemm> Probe for G {
         vec![tensor("c", G::OUT, &[m, n])]
     }
     fn reference(&self, inputs: &[Vec<f64>]) -> Vec<(f64, f64)> {
-        product(&inputs[0], &inputs[1], self.shape()[2], G::OUT)
+        gemm_reference(&inputs[0], &inputs[1], self.shape()[2], G::OUT)
     }
     fn flops(&self) -> f64 {
         2.0 * self.shape().map(f64::from).iter().product::<f64>()
     }
 }
 
-/// Probes without their types.
-pub(crate) fn works<P: Probe + 'static>(probes: Vec<P>) -> Vec<Box<dyn AnyWork>> {
-    let work = |probe| Box::new(Work(probe)) as Box<dyn AnyWork>;
-    probes.into_iter().map(work).collect()
+/// Erases the types of probes.
+pub(crate) fn workloads<P: Probe + 'static>(probes: Vec<P>) -> Vec<Box<dyn AnyWorkload>> {
+    let workload = |probe| Box::new(ProbeWorkload(probe)) as Box<dyn AnyWorkload>;
+    probes.into_iter().map(workload).collect()
 }
 
-/// A probe as work to run.
-struct Work<P>(P);
+/// A probe as a workload.
+struct ProbeWorkload<P>(P);
 
-impl<P: Probe> AnyWork for Work<P> {
+impl<P: Probe> AnyWorkload for ProbeWorkload<P> {
     fn family(&self) -> &'static str {
         P::NAME
     }
@@ -129,7 +129,7 @@ impl<P: Probe> AnyWork for Work<P> {
     }
 }
 
-/// A tensor of a name, type and shape.
+/// Creates a tensor spec.
 pub(crate) fn tensor(name: &'static str, dtype: DType, shape: &[u32]) -> TensorSpec {
     TensorSpec {
         name,
@@ -138,38 +138,39 @@ pub(crate) fn tensor(name: &'static str, dtype: DType, shape: &[u32]) -> TensorS
     }
 }
 
-/// A tensor map whose boxes are `rows` rows of `cols` elements.
-pub(crate) fn boxes(dtype: DType, cols: u32, rows: u32) -> TensorMapDecl {
+/// Declares a tensor map with boxes of `rows` rows of `cols` elements.
+pub(crate) fn box_map(dtype: DType, cols: u32, rows: u32) -> TensorMapDecl {
     TensorMapDecl::tiled(dtype, [cols, rows])
 }
 
-/// The sum of products of two rows, with the bound of an f32 sum of so many, rounded to `out`.
+/// Returns the dot product of two rows, with the tolerance of an f32 accumulation rounded to `out`.
 pub(crate) fn dot(a: &[f64], b: &[f64], out: DType) -> (f64, f64) {
     let (mut sum, mut size) = (0.0, 0.0);
     for (x, y) in a.iter().zip(b) {
         sum += x * y;
         size += (x * y).abs();
     }
-    // Products are exact; the hardware truncates what it aligns, once per step of K.
+    // Products are exact; the tensor cores truncate during alignment, once per k-tile.
     (sum, half_ulp(out, sum) * 1.01 + size * 2f64.powi(-20))
 }
 
-/// A · Bᵀ for rows of `k`: every value with its bound.
+/// Computes A · Bᵀ for rows of length `k`: each value with its tolerance.
 ///
-/// Of a large product some rows are computed, as [`sampled`] has it.
-pub(crate) fn product(a: &[f64], b: &[f64], k: u32, out: DType) -> Vec<(f64, f64)> {
+/// For a large GEMM only some rows are computed; see [`sampled_rows`].
+pub(crate) fn gemm_reference(a: &[f64], b: &[f64], k: u32, out: DType) -> Vec<(f64, f64)> {
     let k = k as usize;
     let work = a.len() * b.len() / k;
-    sampled(a.len() / k, b.len() / k, work, |i| {
+    sampled_rows(a.len() / k, b.len() / k, work, |i| {
         let x = &a[i * k..][..k];
         b.chunks(k).map(|y| dot(x, y, out)).collect()
     })
 }
 
-/// Rows of a reference that takes `work` operations. Of a large one every n-th
-/// row is computed, and the others may hold any number; n is odd, so that all
-/// rows of a tile have their turn.
-pub(crate) fn sampled(
+/// Computes the rows of a reference that takes `work` operations.
+///
+/// For large work only every n-th row is computed, and the others accept any number. n is odd, so that over
+/// all tiles every row of a tile is covered.
+pub(crate) fn sampled_rows(
     rows: usize,
     cols: usize,
     work: usize,

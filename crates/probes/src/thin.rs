@@ -1,41 +1,44 @@
-//! (e) A product of at most 16 rows: `mma.sync` by warps, fed by `cp.async`.
+//! (e) A GEMM with at most 16 rows: `mma.sync` on warps, fed by `cp.async`.
 
-use crate::probe::{Gemm, side};
+use crate::probe::{GemmProbe, extent_param};
 use half::bf16;
 use serde_json::{Value as Json, json};
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 use warpline_ir::{BuildErrors, DType, Kernel, Target};
-use warpline_kernels::{Buffer, Step};
+use warpline_kernels::{Buffer, LaunchStep};
 
-const ROWS: u32 = 16;
+const TILE_M: u32 = 16;
 /// Columns of a CTA: 32 for each of four warps.
-const COLS: u32 = 128;
-const DEPTH: u32 = 64;
+const TILE_N: u32 = 128;
+const TILE_K: u32 = 64;
 
-/// `C[M, N] = A[M, K] · B[N, K]ᵀ` for M up to 16, bf16 in and f32 out; K a multiple of 8.
+/// `C[M, N] = A[M, K] · B[N, K]ᵀ` for M up to 16, bf16 in and f32 out; K is a multiple of 8.
 fn thin(stages: u32, target: &Target) -> Result<Kernel, BuildErrors> {
     Kernel::build("thin", target, |k| {
-        let [m, n, depth] = ["m", "n", "k"].map(|name| side(k, name));
+        let [m, n, k_extent] = ["m", "n", "k"].map(|name| extent_param(k, name));
         let [a, b] = ["a", "b"].map(|name| k.pointer::<bf16>(name));
         let c = k.pointer::<f32>("c");
         let ab = k.ring("ab", stages, |s| {
-            (s.tile::<bf16>(ROWS, DEPTH), s.tile::<bf16>(COLS, DEPTH))
+            (
+                s.tile::<bf16>(TILE_M, TILE_K),
+                s.tile::<bf16>(TILE_N, TILE_K),
+            )
         });
-        let first = cta_id() * COLS;
+        let first = cta_id() * TILE_N;
 
         k.role("load").warps(4).body(|| {
-            steps(depth.div_ceil(DEPTH)).each(|i| {
+            steps(k_extent.div_ceil(TILE_K)).each(|i| {
                 let slot = ab.acquire();
-                // Eight elements for each thread at a time; what lies outside is zero.
+                // Eight elements per thread at a time; out-of-range elements are zero-filled.
                 let fill =
                     |to: TileRef<bf16>, from: Global<bf16>, first: Reg<u32>, rows: Reg<u32>| {
-                        for chunk in (0..to.rows() * DEPTH / 8).step_by(role_threads() as usize) {
+                        for chunk in (0..to.rows() * TILE_K / 8).step_by(role_threads() as usize) {
                             let chunk = thread_in_role() + chunk;
-                            let (row, col) = (chunk / (DEPTH / 8), chunk % (DEPTH / 8) * 8);
-                            let (y, x) = (first + row, i * DEPTH + col);
-                            let valid = select(y.lt(rows) & x.lt(depth), 16u32, 0u32);
-                            let at = y.mul_wide(depth) + x.cast::<u64>();
-                            to.copy_some_from(row, col, from.address(at), 16, valid);
+                            let (row, col) = (chunk / (TILE_K / 8), chunk % (TILE_K / 8) * 8);
+                            let (y, x) = (first + row, i * TILE_K + col);
+                            let valid = select(y.lt(rows) & x.lt(k_extent), 16u32, 0u32);
+                            let at = y.mul_wide(k_extent) + x.cast::<u64>();
+                            to.copy_zfill_from(row, col, from.address(at), 16, valid);
                         }
                     };
                 fill(slot.0, a, 0u32.reg(), m);
@@ -44,17 +47,17 @@ fn thin(stages: u32, target: &Target) -> Result<Kernel, BuildErrors> {
             });
         });
 
-        k.role("math").warps(4).body(|| {
-            let mine = warp_in_role() * (COLS / 4);
-            let zeros = Frag::warp_zeros(ROWS, COLS / 4);
-            let sums = steps(depth.div_ceil(DEPTH)).fold(zeros, |_, sums| {
+        k.role("compute").warps(4).body(|| {
+            let first_col = warp_in_role() * (TILE_N / 4);
+            let zeros = Frag::warp_zeros(TILE_M, TILE_N / 4);
+            let sums = steps(k_extent.div_ceil(TILE_K)).fold(zeros, |_, sums| {
                 let slot = ab.wait();
-                let sums = sums.mma_sync(&slot.0, 0u32, &slot.1, mine);
+                let sums = sums.mma_sync(&slot.0, 0u32, &slot.1, first_col);
                 slot.release();
                 sums
             });
             sums.each_pair(|at, pair| {
-                let col = first + mine + at.col;
+                let col = first + first_col + at.col;
                 for (j, x) in pair.into_iter().enumerate() {
                     let col = col + j as u32;
                     if_(at.row.lt(m) & col.lt(n), || c.store(at.row * n + col, x));
@@ -69,7 +72,7 @@ pub(crate) struct Thin {
     stages: u32,
 }
 
-impl Gemm for Thin {
+impl GemmProbe for Thin {
     const NAME: &'static str = "thin";
     const OUT: DType = DType::F32;
     fn shape(&self) -> [u32; 3] {
@@ -78,9 +81,9 @@ impl Gemm for Thin {
     fn config(&self) -> Json {
         json!({ "stages": self.stages })
     }
-    fn step(&self, target: &Target) -> Result<Step, BuildErrors> {
-        let grid = [self.shape[1].div_ceil(COLS), 1, 1];
-        let step = Step::new(thin(self.stages, target)?, grid)
+    fn step(&self, target: &Target) -> Result<LaunchStep, BuildErrors> {
+        let grid = [self.shape[1].div_ceil(TILE_N), 1, 1];
+        let step = LaunchStep::new(thin(self.stages, target)?, grid)
             .pointer("a", Buffer::Input(0))
             .pointer("b", Buffer::Input(1))
             .pointer("c", Buffer::Output(0));
@@ -88,7 +91,7 @@ impl Gemm for Thin {
     }
 }
 
-/// K of 1, S−1, S, S+1 and 2S+1 steps; one row; ragged columns and depth.
+/// K of 1, S−1, S, S+1 and 2S+1 k-tiles; one row; ragged N and K.
 pub(crate) fn cases() -> Vec<Thin> {
     let case = |shape| Thin { shape, stages: 3 };
     vec![
@@ -101,7 +104,7 @@ pub(crate) fn cases() -> Vec<Thin> {
     ]
 }
 
-/// What a GPU is given besides.
+/// Returns additional cases for a GPU.
 pub(crate) fn gpu_cases() -> Vec<Thin> {
     vec![Thin {
         shape: [16, 16896, 4096],

@@ -1,35 +1,35 @@
-//! Every element type and operand of the matrix units, on one tile: what a
-//! descriptor or a fragment gets wrong shows here, on a GPU too.
+//! Every element type and operand source of the matrix instructions, on one tile: reveals errors in
+//! descriptors and fragment layouts, also on a GPU.
 
-use crate::probe::{Probe, boxes, dot, tensor};
+use crate::probe::{Probe, box_map, dot, tensor};
 use half::{bf16, f16};
 use serde_json::{Value as Json, json};
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 use warpline_ir::{BuildErrors, DType, E4m3, E5m2, Kernel, Target, Tf32};
-use warpline_kernels::{Buffer, Step, TensorArg, TensorSpec};
+use warpline_kernels::{Buffer, LaunchStep, TensorArg, TensorSpec};
 
-/// Where the operands of a product lie.
+/// Where the operands of an instruction are.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Operands {
-    /// wgmma, A and B in shared memory, rows of K.
+    /// wgmma, A and B in shared memory, K-major.
     Shared,
-    /// wgmma, A and B in shared memory, columns of K.
+    /// wgmma, A and B in shared memory, M- and N-major.
     Transposed,
     /// wgmma, A in registers.
     Registers,
-    /// mma.sync of four warps.
+    /// mma.sync on four warps.
     Warps,
 }
 
 const M: u32 = 64;
 const N: u32 = 64;
 
-/// 128 bytes of K.
+/// Returns the elements in 128 bytes of K.
 const fn depth(dtype: DType) -> u32 {
     128 / dtype.bytes() as u32
 }
 
-/// Boxes of a whole operand: rows of K, or (16-bit) columns of it.
+/// Returns the box of a whole operand: K-major, or (16-bit types) transposed.
 fn operand_box(dtype: DType, operands: Operands) -> [u32; 2] {
     match operands {
         Operands::Transposed => [M, depth(dtype)],
@@ -39,16 +39,16 @@ fn operand_box(dtype: DType, operands: Operands) -> [u32; 2] {
 
 fn one_tile<T>(operands: Operands, target: &Target) -> Result<Kernel, BuildErrors>
 where
-    T: Multiplied<Word: Mixes<T::Word>>,
+    T: MmaElement<Word: MmaWith<T::Word>>,
 {
     let [cols, rows] = operand_box(T::DTYPE, operands);
     Kernel::build("one_tile", target, |k| {
-        let [a, b] = ["a", "b"].map(|name| k.tensor_map(name, boxes(T::DTYPE, cols, rows)));
+        let [a, b] = ["a", "b"].map(|name| k.tensor_map(name, box_map(T::DTYPE, cols, rows)));
         let c = k.pointer::<f32>("c");
         let ab = k.ring("ab", 1, |s| {
             (s.tile::<T>(rows, cols), s.tile::<T>(rows, cols))
         });
-        k.role("math").warpgroups(1).body(|| {
+        k.role("compute").warpgroups(1).body(|| {
             let slot = ab.wait();
             let (a, b) = *slot;
             let store = |first: Reg<u32>, sums: Frag| {
@@ -59,17 +59,17 @@ where
                 Operands::Shared => {
                     let acc = acc();
                     acc.mma(&a, &b);
-                    store(0u32.reg(), acc.finish());
+                    store(0u32.reg(), acc.into_frag());
                 }
                 Operands::Transposed => {
                     let acc = acc();
                     acc.mma(&a.t(), &b.t());
-                    store(0u32.reg(), acc.finish());
+                    store(0u32.reg(), acc.into_frag());
                 }
                 Operands::Registers => {
                     let acc = acc();
                     acc.mma(&RegOperand::load(&a), &b);
-                    store(0u32.reg(), acc.finish());
+                    store(0u32.reg(), acc.into_frag());
                 }
                 Operands::Warps => {
                     let row = warp_in_role() * 16;
@@ -100,7 +100,7 @@ impl Probe for OneTile {
     fn extents(&self) -> Json {
         json!({ "dtype": self.dtype.name(), "operands": format!("{:?}", self.operands) })
     }
-    fn step(&self, target: &Target) -> Result<Step, BuildErrors> {
+    fn step(&self, target: &Target) -> Result<LaunchStep, BuildErrors> {
         let kernel = match self.dtype {
             DType::Bf16 => one_tile::<bf16>(self.operands, target)?,
             DType::F16 => one_tile::<f16>(self.operands, target)?,
@@ -109,7 +109,7 @@ impl Probe for OneTile {
             _ => one_tile::<E5m2>(self.operands, target)?,
         };
         let extents = operand_box(self.dtype, self.operands);
-        let step = Step::new(kernel, [1, 1, 1])
+        let step = LaunchStep::new(kernel, [1, 1, 1])
             .tensor("a", TensorArg::dense(Buffer::Input(0), &extents))
             .tensor("b", TensorArg::dense(Buffer::Input(1), &extents))
             .pointer("c", Buffer::Output(0));
@@ -131,7 +131,7 @@ impl Probe for OneTile {
                 Operands::Transposed => x[j * M as usize + i],
                 _ => x[i * k + j],
             };
-            // A tf32 is an f32 with 13 bits less: the copy rounds to nearest even.
+            // tf32 has 13 mantissa bits less than f32; the copy rounds to nearest even.
             let round = |x: f64| match self.dtype {
                 DType::Tf32 => {
                     let bits = (x as f32).to_bits();
@@ -149,7 +149,7 @@ impl Probe for OneTile {
                 row(&inputs[1], i % N as usize),
             );
             let (sum, bound) = dot(&a, &b, DType::F32);
-            // 8-bit products are summed with 13 bits behind the greatest term.
+            // Sums of 8-bit products keep 13 bits below the largest term.
             let size: f64 = a.iter().zip(&b).map(|(x, y)| (x * y).abs()).sum();
             out.push((
                 sum,

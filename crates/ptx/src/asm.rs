@@ -1,21 +1,20 @@
-//! Operands, addresses and descriptors as text.
+//! Text of operands, addresses and descriptors.
 //!
-//! A register of the program keeps its number: `%17` is `%r17`, `%h17`,
-//! `%d17` or `%p17` by its width. Registers the printer makes itself are
-//! numbered on from there.
+//! A program register keeps its number: `%17` is `%r17`, `%h17`, `%d17` or `%p17`, depending on its
+//! width. The printer's temporaries have the following numbers.
 
 use crate::lines::Lines;
 use crate::names::comment;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use warpline_ir::{
-    Asm, At, BarRef, Descriptor, Kernel, Loc, NamedId, Operand, ParamId, ParamKind, Place, RegId,
-    TileId, TileLayout, Type, View,
+    Asm, BarRef, Kernel, Loc, MemoryAddress, NamedId, Operand, ParamId, ParamKind, RegId,
+    SharedAddress, TileId, TileLayout, Type, View, WgmmaDescriptor,
 };
 
-/// The start of shared memory, in a register.
+/// The register with the start of shared memory.
 pub(crate) const SHARED: &str = "%smem";
-/// The same in units of 16 bytes, as descriptors count.
+/// The same in units of 16 bytes, for descriptors.
 pub(crate) const SHARED_16: &str = "%smem16";
 
 /// Writes the instructions of an entry.
@@ -24,17 +23,17 @@ pub(crate) struct Writer<'k> {
     pub(crate) text: String,
     pub(crate) lines: Lines,
     pub(crate) params: &'k [String],
-    /// What the entry must set up before the first statement.
+    /// The values that the entry must set up before the first statement.
     pub(crate) needs: Needs,
-    /// Blocks around the current statement.
+    /// The nesting depth of the current statement.
     pub(crate) depth: usize,
     registers: u32,
     labels: u32,
-    /// Names of tiles and barriers in the instruction to come.
-    notes: Vec<String>,
+    /// Names of the tiles and barriers of the next instruction, for its comment.
+    comments: Vec<String>,
 }
 
-/// What the body used that the entry sets up once.
+/// The values that the body uses and the entry sets up once.
 #[derive(Default)]
 pub(crate) struct Needs {
     pub(crate) shared: bool,
@@ -53,39 +52,39 @@ impl<'k> Writer<'k> {
             depth: 0,
             registers: kernel.regs.len() as u32,
             labels: 0,
-            notes: Vec::new(),
+            comments: Vec::new(),
         }
     }
 
-    /// One more than the highest register number.
+    /// Returns one more than the highest register number.
     pub(crate) fn register_count(&self) -> u32 {
         self.registers
     }
 
-    /// The next number for labels.
+    /// Returns the next label number.
     pub(crate) fn next_label(&mut self) -> u32 {
         self.labels += 1;
         self.labels
     }
 
-    /// A line of text at the current depth.
+    /// Writes a line of text at the current depth.
     pub(crate) fn line(&mut self, text: &str) {
         let indent = 4 + 2 * self.depth;
         let _ = writeln!(self.text, "{:indent$}{text}", "");
     }
 
-    /// An instruction.
+    /// Writes an instruction.
     pub(crate) fn instruction(&mut self, text: &str) {
         self.line(&format!("{text};"));
     }
 
-    /// A label, one step to the left of what follows.
+    /// Writes a label, one indentation step to the left.
     pub(crate) fn place_label(&mut self, name: &str) {
         let indent = 2 + 2 * self.depth;
         let _ = writeln!(self.text, "{:indent$}{name}:", "");
     }
 
-    /// Makes a location the line of what follows.
+    /// Writes `.loc` for the following instructions.
     pub(crate) fn at(&mut self, loc: Loc) {
         if let Some(frame) = self.kernel.locs.author(loc)
             && let Some(directive) = self.lines.loc(frame)
@@ -94,14 +93,15 @@ impl<'k> Writer<'k> {
         }
     }
 
-    fn note(&mut self, name: &str) {
+    fn add_comment(&mut self, name: &str) {
         let name = comment(name);
-        if !self.notes.contains(&name) {
-            self.notes.push(name);
+        if !self.comments.contains(&name) {
+            self.comments.push(name);
         }
     }
 
-    /// `register+constant` of `base + stage · bytes + byte + constant` in shared memory, here or in a peer.
+    /// Returns `register+constant` for `base + stage · bytes + byte + constant` in shared memory of
+    /// this CTA or a peer.
     fn shared(
         &mut self,
         peer: Option<Operand>,
@@ -132,29 +132,29 @@ impl<'k> Writer<'k> {
         plus(at, constant)
     }
 
-    /// A register with `stage · bytes + base`.
+    /// Computes `stage · bytes + base` in a register.
     fn scaled(&mut self, stage: RegId, bytes: u32, base: &str) -> String {
         let (sum, stage) = (self.temp(Type::U32), self.reg(stage));
         self.instruction(&format!("mad.lo.u32 {sum}, {stage}, {bytes}, {base}"));
         sum
     }
 
-    fn place(&mut self, p: &Place) -> String {
+    fn place(&mut self, p: &SharedAddress) -> String {
         let tile = self.tile(p.tile);
         let constant = u64::from(tile.offset) + u64::from(p.offset);
         self.shared(p.peer, p.stage, tile.layout.stage_bytes(), p.byte, constant)
     }
 
-    fn tile(&mut self, id: TileId) -> &'k warpline_ir::Tile {
+    fn tile(&mut self, id: TileId) -> &'k warpline_ir::TileInfo {
         let tile = self.kernel.tile(id);
-        self.note(&tile.name);
+        self.add_comment(&tile.name);
         tile
     }
 }
 
 impl Asm for Writer<'_> {
     fn emit(&mut self, instruction: String) {
-        // An op that loops writes its label in front of an instruction.
+        // An op with a loop prefixes the instruction with its label.
         let instruction = match instruction.split_once(": ") {
             Some((label, rest)) if label.starts_with('$') => {
                 self.place_label(label);
@@ -163,11 +163,11 @@ impl Asm for Writer<'_> {
             _ => instruction.as_str(),
         };
         let helper = ["mov.", "cvt."].iter().any(|m| instruction.starts_with(m));
-        if helper || self.notes.is_empty() {
+        if helper || self.comments.is_empty() {
             return self.instruction(instruction);
         }
-        let notes = std::mem::take(&mut self.notes);
-        self.line(&format!("{instruction};  // {}", notes.join(", ")));
+        let comments = std::mem::take(&mut self.comments);
+        self.line(&format!("{instruction};  // {}", comments.join(", ")));
     }
 
     fn reg(&mut self, r: RegId) -> String {
@@ -180,7 +180,7 @@ impl Asm for Writer<'_> {
             Operand::Imm(bits) => bits,
         };
         match ty {
-            // PTX has no such constants: they go through a register.
+            // PTX has no immediates of these types.
             Type::F16 | Type::Bf16 | Type::F16x2 | Type::Bf16x2 => self.in_reg(o, ty),
             Type::F32 => format!("0f{:08X}", bits as u32),
             Type::I32 => (bits as u32 as i32).to_string(),
@@ -215,10 +215,10 @@ impl Asm for Writer<'_> {
         format!("$again_{}", self.next_label())
     }
 
-    fn address(&mut self, at: &At) -> String {
+    fn address(&mut self, at: &MemoryAddress) -> String {
         match at {
-            At::Shared(p) => self.place(p),
-            At::Global { addr, offset } => {
+            MemoryAddress::Shared(p) => self.place(p),
+            MemoryAddress::Global { addr, offset } => {
                 let addr = self.in_reg(*addr, Type::U64);
                 match offset {
                     0 => addr,
@@ -231,19 +231,19 @@ impl Asm for Writer<'_> {
     fn view(&mut self, v: &View) -> String {
         let tile = self.tile(v.tile);
         let l = &tile.layout;
-        let constant = u64::from(tile.offset) + u64::from(l.linear(v.row, v.col));
+        let constant = u64::from(tile.offset) + u64::from(l.unswizzled_offset(v.row, v.col));
         self.shared(v.peer, v.stage, l.stage_bytes(), Operand::Imm(0), constant)
     }
 
     fn barrier(&mut self, b: &BarRef) -> String {
         let array = self.kernel.barrier(b.bar);
-        self.note(&array.name);
+        self.add_comment(&array.name);
         self.shared(b.peer, b.index, 8, Operand::Imm(0), array.offset.into())
     }
 
     fn named(&mut self, id: NamedId) -> u32 {
         let named = self.kernel.named(id);
-        self.note(&named.name);
+        self.add_comment(&named.name);
         named.id
     }
 
@@ -257,14 +257,15 @@ impl Asm for Writer<'_> {
         }
     }
 
-    /// The low word is one sum, so that a step along K costs one add; the high word is constant.
-    fn descriptor(&mut self, v: &View, d: Descriptor) -> String {
+    /// The low word is one sum, so that a step along K costs one add. The high word is constant.
+    fn descriptor(&mut self, v: &View, d: WgmmaDescriptor) -> String {
         self.needs.shared = true;
         self.needs.shared_16 = true;
         let tile = self.tile(v.tile);
         let l = &tile.layout;
         let (leading, high) = l.descriptor(d);
-        let mut constant = (u64::from(tile.offset) + u64::from(l.linear(v.row, v.col))) >> 4;
+        let mut constant =
+            (u64::from(tile.offset) + u64::from(l.unswizzled_offset(v.row, v.col))) >> 4;
         let mut at = SHARED_16.to_owned();
         match v.stage {
             Operand::Imm(s) => add(&mut constant, s, l.stage_bytes() >> 4),
@@ -282,12 +283,12 @@ impl Asm for Writer<'_> {
     }
 }
 
-/// The register with the generic address of a tensor map.
+/// Returns the register with the generic address of a tensor map.
 pub(crate) fn map_register(param: &str) -> String {
     format!("%{param}")
 }
 
-/// The name of a register: its class and number.
+/// Returns the name of a register.
 fn register(ty: Type, number: u32) -> String {
     let class = match ty.bytes() {
         0 => 'p',
@@ -298,7 +299,7 @@ fn register(ty: Type, number: u32) -> String {
     format!("%{class}{number}")
 }
 
-/// Adds `n · bytes`. A kernel that was not proved may name any stage: addresses wrap.
+/// Adds `n · bytes`. Addresses wrap, because an unproved kernel may name any stage.
 fn add(constant: &mut u64, n: u64, bytes: u32) {
     *constant = constant.wrapping_add(n.wrapping_mul(bytes.into())) & u64::from(u32::MAX);
 }

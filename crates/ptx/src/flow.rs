@@ -1,8 +1,7 @@
-//! Statements to labels and branches.
+//! Prints statements as labels and branches.
 //!
-//! Every lane of a divergent branch meets again at the label that ends the
-//! statement. `bra.uni` is written where all lanes of a warp are known to go
-//! the same way, and nowhere else.
+//! Divergent lanes reconverge at the label that ends the statement. The printer writes `bra.uni`
+//! only where the branch is uniform in the warp.
 
 use crate::asm::Writer;
 use warpline_check::Uniformity;
@@ -12,7 +11,7 @@ use warpline_ir::{Asm, Block, Operand, RegId, Stmt, StmtKind, Type, Uniform};
 pub(crate) struct Flow<'a, 'k> {
     pub(crate) asm: &'a mut Writer<'k>,
     pub(crate) uniformity: &'a Uniformity,
-    /// Is one lane of the warp elected already?
+    /// Whether the code is inside an `elect`.
     pub(crate) elected: bool,
 }
 
@@ -40,16 +39,16 @@ impl<'k> Flow<'_, 'k> {
         }
     }
 
-    /// Prints the statements of a block, one step deeper.
+    /// Prints a block one indentation step deeper.
     fn inner(&mut self, block: &'k Block) {
         self.asm.depth += 1;
         self.block(block);
         self.asm.depth -= 1;
     }
 
-    /// `bra`, or `bra.uni` where a warp agrees.
-    fn bra(&self, agreed: Uniform) -> &'static str {
-        if agreed >= Uniform::Warp {
+    /// Returns `bra.uni` for a warp-uniform branch, else `bra`.
+    fn bra(&self, uniform: Uniform) -> &'static str {
+        if uniform >= Uniform::Warp {
             "bra.uni"
         } else {
             "bra"
@@ -118,7 +117,7 @@ impl<'k> Flow<'_, 'k> {
     }
 
     fn elect(&mut self, body: &'k Block) {
-        // One lane of one lane is that lane; `elect.sync` wants the whole warp.
+        // A nested elect selects the same lane, and `elect.sync` needs the whole warp.
         if self.elected {
             return self.block(body);
         }

@@ -1,17 +1,16 @@
-//! Prints checked Warpline kernels as PTX and reads what ptxas says of them.
+//! Prints checked Warpline kernels as PTX.
 //!
-//! [`print()`] takes nothing but a [`Checked`](warpline_check::Checked) kernel.
-//! The text is a function of the kernel and the target alone: the same bytes
-//! on every run and in every checkout.
+//! [`print()`] accepts only a [`Checked`](warpline_check::Checked) kernel. The text depends only on
+//! the kernel and the target: it has the same bytes on every run and in every checkout.
 //!
 //! | where | what |
 //! |---|---|
 //! | [`mod@print`] | the module: header, entry, roles |
-//! | `flow` | statements to labels and branches |
-//! | `asm` | operands, addresses and descriptors to text |
+//! | `flow` | statements as labels and branches |
+//! | `asm` | operands, addresses and descriptors |
 //! | `params`, `names`, `lines` | launch parameters; identifiers; `.file` and `.loc` |
-//! | [`resources`] | our estimate of registers, without ptxas |
-//! | [`ptxas`] | the pinned assembler and what it says |
+//! | [`resources`] | the register estimate, without ptxas |
+//! | [`ptxas`] | the pinned assembler and its report |
 
 mod asm;
 mod flow;
@@ -22,6 +21,6 @@ pub mod print;
 pub mod resources;
 
 pub use print::{Ptx, PtxError, print};
-pub use resources::{Estimate, RoleEstimate};
-/// The pinned assembler, and what it says.
+pub use resources::{ResourceEstimate, RoleEstimate};
+/// The pinned assembler and its report.
 pub use warpline_ptxas as ptxas;

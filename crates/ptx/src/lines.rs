@@ -1,27 +1,26 @@
 //! Source lines: `.file` and `.loc`.
 //!
-//! ptxas writes a DWARF line table whenever it finds `.loc` (neither
-//! `-lineinfo` nor `-g` is needed), so that Nsight, cuda-gdb and
-//! compute-sanitizer name the author's line.
+//! ptxas writes a DWARF line table whenever it finds `.loc`, without `-lineinfo` or `-g`. Nsight,
+//! cuda-gdb and compute-sanitizer then report the author's line.
 
 use crate::names::ascii;
 use std::fmt::Write;
 use warpline_ir::Frame;
 
-/// The files named so far, and the line now in force.
+/// The files so far, and the current line.
 #[derive(Default)]
 pub(crate) struct Lines {
     files: Vec<&'static str>,
-    now: Option<Frame>,
+    current: Option<Frame>,
 }
 
 impl Lines {
-    /// The `.loc` that makes a frame the line of what follows, unless it already is.
+    /// Returns the `.loc` for a frame, unless it is already the current line.
     pub(crate) fn loc(&mut self, frame: Frame) -> Option<String> {
-        if self.now == Some(frame) {
+        if self.current == Some(frame) {
             return None;
         }
-        self.now = Some(frame);
+        self.current = Some(frame);
         let known = self.files.iter().position(|f| *f == frame.file);
         let file = known.unwrap_or_else(|| {
             self.files.push(frame.file);
@@ -30,7 +29,7 @@ impl Lines {
         Some(format!(".loc {} {} {}", file + 1, frame.line, frame.column))
     }
 
-    /// The `.file` directives of all lines seen.
+    /// Returns the `.file` directives.
     pub(crate) fn files(&self) -> String {
         let mut text = String::new();
         for (i, file) in self.files.iter().enumerate() {
@@ -54,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_named_when_it_changes() {
+    fn loc_is_written_when_the_line_changes() {
         let mut lines = Lines::default();
         assert_eq!(lines.loc(frame("a.rs", 3)).as_deref(), Some(".loc 1 3 5"));
         assert_eq!(lines.loc(frame("a.rs", 3)), None);
@@ -64,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_of_another_system_is_written_with_slashes() {
+    fn backslashes_in_paths_become_slashes() {
         let mut lines = Lines::default();
         lines.loc(frame("src\\gemm.rs", 1));
         assert_eq!(lines.files(), ".file 1 \"src/gemm.rs\"\n");

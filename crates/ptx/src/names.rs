@@ -1,9 +1,9 @@
-//! Identifiers that PTX takes.
+//! PTX identifiers.
 
 use std::collections::HashSet;
 
-/// A name made of what PTX identifiers may hold: other characters become `_`.
-pub(crate) fn sanitise(name: &str) -> String {
+/// Converts a name to a PTX identifier: other characters become `_`.
+pub(crate) fn sanitize(name: &str) -> String {
     let mut id: String = name
         .chars()
         .map(|c| if c.is_ascii_alphanumeric() { c } else { '_' })
@@ -14,27 +14,27 @@ pub(crate) fn sanitise(name: &str) -> String {
     id
 }
 
-/// Text that fits on one line of a comment, in the ASCII that ptxas takes.
+/// Converts text to one line of ASCII, which ptxas requires in comments.
 pub(crate) fn comment(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     ascii(&line)
 }
 
-/// Text with `?` for what is not ASCII.
+/// Replaces non-ASCII characters by `?`.
 pub(crate) fn ascii(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_ascii() { c } else { '?' })
         .collect()
 }
 
-/// Hands out names, each once.
+/// Makes names unique.
 #[derive(Default)]
 pub(crate) struct Names {
     taken: HashSet<String>,
 }
 
 impl Names {
-    /// The name itself, or with a number if it is taken.
+    /// Returns the name, with a number appended if it is taken.
     pub(crate) fn unique(&mut self, name: String) -> String {
         let mut id = name.clone();
         let mut n = 2;
@@ -51,12 +51,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_keeps_its_letters_and_digits() {
-        assert_eq!(sanitise("gemm128"), "gemm128");
-        assert_eq!(sanitise("vector-add.bf16"), "vector_add_bf16");
-        assert_eq!(sanitise("2d"), "k2d");
-        assert_eq!(sanitise(""), "k");
-        assert_eq!(sanitise("größe"), "gr__e");
+    fn identifiers_keep_letters_and_digits() {
+        assert_eq!(sanitize("gemm128"), "gemm128");
+        assert_eq!(sanitize("vector-add.bf16"), "vector_add_bf16");
+        assert_eq!(sanitize("2d"), "k2d");
+        assert_eq!(sanitize(""), "k");
+        assert_eq!(sanitize("größe"), "gr__e");
     }
 
     #[test]

@@ -1,22 +1,22 @@
 //! Launch parameters.
 
-use crate::names::{Names, sanitise};
+use crate::names::{Names, sanitize};
 use warpline_ir::{Param, ParamKind, Type};
 
-/// The names of the parameters in PTX, by id.
+/// Returns the PTX names of the parameters, by id.
 pub(crate) fn names(params: &[Param]) -> Vec<String> {
     let mut names = Names::default();
     params
         .iter()
-        .map(|p| names.unique(format!("param_{}", sanitise(&p.name))))
+        .map(|p| names.unique(format!("param_{}", sanitize(&p.name))))
         .collect()
 }
 
-/// The declaration of a parameter.
+/// Returns the declaration of a parameter.
 pub(crate) fn declaration(param: &Param, name: &str) -> String {
     match &param.kind {
         ParamKind::Scalar(ty) => format!(".param .{} {name}", scalar(*ty)),
-        // An element's own alignment is all that a launch promises.
+        // A launch guarantees only the alignment of the element type.
         ParamKind::Pointer(dtype) => {
             format!(".param .u64 .ptr .global .align {} {name}", dtype.bytes())
         }

@@ -1,65 +1,65 @@
-//! The module: header, entry, roles.
+//! Prints the module: header, entry, roles.
 
 use crate::asm::{SHARED, SHARED_16, Writer, map_register};
 use crate::flow::Flow;
-use crate::names::{Names, comment, sanitise};
+use crate::names::{Names, comment, sanitize};
 use crate::params;
 use std::fmt::Write;
-use warpline_check::rules::unreadable;
-use warpline_check::{Checked, Refusals, Uniformity};
+use warpline_check::rules::malformed;
+use warpline_check::{Checked, Diagnostics, Uniformity};
 use warpline_ir::{Kernel, Role, StmtKind, Target};
 
-/// The name of the shared memory of a CTA.
+/// The name of the dynamic shared memory.
 const MEMORY: &str = "smem";
-/// The index of the warp, the same in all its lanes.
+/// The register with the warp index, uniform in the warp.
 const WARP: &str = "%warp";
-/// Where roles go when they are done.
+/// The label after all roles.
 const ROLES_END: &str = "$roles_end";
 
 /// A kernel as PTX.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Ptx {
-    /// The module.
+    /// The text of the module.
     pub text: String,
-    /// The name of its entry.
+    /// The name of the entry.
     pub entry: String,
-    /// Dynamic shared memory a launch must give it, in bytes.
+    /// The dynamic shared memory of a launch, in bytes.
     pub shared_bytes: u32,
     /// Threads of a CTA.
     pub threads: u32,
     /// CTAs of a cluster, by axis.
     pub cluster: [u32; 3],
-    /// The PTX version it needs.
+    /// The required PTX version.
     pub version: (u32, u32),
-    /// The target it is for, as ptxas names it.
+    /// The target, as in `-arch`.
     pub target: &'static str,
 }
 
-/// Why a kernel cannot be printed.
+/// An error of the printer.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PtxError {
-    /// It was checked for another target.
-    #[error("kernel {kernel} was checked for {checked} and cannot be printed for {asked}")]
+    /// The kernel was checked for another target.
+    #[error("kernel {kernel} was checked for {checked} and cannot be printed for {requested}")]
     OtherTarget {
         /// The kernel's name.
         kernel: String,
-        /// The target it was checked for.
+        /// The target of the check.
         checked: &'static str,
-        /// The target that was asked for.
-        asked: &'static str,
+        /// The requested target.
+        requested: &'static str,
     },
-    /// It was let through unproved, and names things that are not there.
-    #[error("an unproved kernel cannot be printed: {0}")]
-    Broken(Refusals),
+    /// The kernel is unproved and has invalid references.
+    #[error("cannot print an unproved kernel with invalid references: {0}")]
+    InvalidReferences(Diagnostics),
 }
 
 impl PtxError {
-    /// A stable code, for tools.
+    /// Returns a stable code for tools.
     pub fn code(&self) -> &'static str {
         match self {
             PtxError::OtherTarget { .. } => "ptx-target",
-            PtxError::Broken(_) => "ptx-broken",
+            PtxError::InvalidReferences(_) => "ptx-invalid-references",
         }
     }
 }
@@ -68,7 +68,7 @@ impl PtxError {
 ///
 /// ```
 /// use warpline_check::check;
-/// use warpline_ir::{Kernel, Target, build::*};
+/// use warpline_ir::{Kernel, Target, builder::*};
 ///
 /// let kernel = Kernel::build("scale", &Target::SM_90A, |k| {
 ///     let x = k.pointer::<f32>("x");
@@ -83,8 +83,7 @@ impl PtxError {
 /// ```
 ///
 /// # Errors
-/// When it was checked for another target, or let through unproved with
-/// references that lead nowhere.
+/// The kernel was checked for another target, or is unproved with invalid references.
 pub fn print(kernel: &Checked, target: &Target) -> Result<Ptx, PtxError> {
     match kernel.target() {
         Some(checked) if checked == target => {}
@@ -92,22 +91,22 @@ pub fn print(kernel: &Checked, target: &Target) -> Result<Ptx, PtxError> {
             return Err(PtxError::OtherTarget {
                 kernel: kernel.name.clone(),
                 checked: checked.name,
-                asked: target.name,
+                requested: target.name,
             });
         }
         None => {
-            let refusals = unreadable(kernel);
-            if !refusals.is_empty() {
-                return Err(PtxError::Broken(Refusals {
+            let diagnostics = malformed(kernel);
+            if !diagnostics.is_empty() {
+                return Err(PtxError::InvalidReferences(Diagnostics {
                     kernel: kernel.name.clone(),
-                    refusals,
+                    diagnostics,
                 }));
             }
         }
     }
     let mut names = Names::default();
     names.unique(MEMORY.to_owned());
-    let entry = names.unique(sanitise(&kernel.name));
+    let entry = names.unique(sanitize(&kernel.name));
     let version = version(kernel);
     let params = params::names(&kernel.params);
     let body = Body::print(kernel, &params);
@@ -136,7 +135,7 @@ pub fn print(kernel: &Checked, target: &Target) -> Result<Ptx, PtxError> {
     })
 }
 
-/// The lowest PTX version that has every op of the kernel.
+/// Returns the lowest PTX version that has every op of the kernel.
 fn version(kernel: &Kernel) -> (u32, u32) {
     let mut version = (8, 0);
     kernel.each_stmt(&mut |_, s| {
@@ -189,7 +188,7 @@ fn signature(text: &mut String, kernel: &Kernel, entry: &str, params: &[String])
         .collect();
     let close = if list.is_empty() { "" } else { "\n" };
     let _ = writeln!(text, "\n.visible .entry {entry}({}{close})", list.join(","));
-    // Both are needed: without `.minnctapersm` ptxas ignores setmaxnreg.
+    // Without `.minnctapersm` ptxas ignores setmaxnreg.
     let _ = writeln!(text, ".maxntid {}, 1, 1", kernel.threads());
     let _ = writeln!(text, ".minnctapersm 1");
     if kernel.cluster_size() > 1 {
@@ -260,15 +259,15 @@ impl Body {
     }
 }
 
-/// The roles one after the other, each entered by its own warps.
+/// Prints the roles in order; each warp branches to its role.
 fn roles<'k>(flow: &mut Flow<'_, 'k>, roles: &'k [Role]) {
     let mut names = Names::default();
     let labels: Vec<_> = roles
         .iter()
-        .map(|r| names.unique(format!("$role_{}", sanitise(&r.name))))
+        .map(|r| names.unique(format!("$role_{}", sanitize(&r.name))))
         .collect();
     if roles.len() > 1 {
-        // A shuffle makes the index uniform in the eyes of ptxas.
+        // The shuffle makes the index uniform for ptxas.
         flow.asm.instruction(&format!("mov.u32 {WARP}, %tid.x"));
         flow.asm.instruction(&format!("shr.u32 {WARP}, {WARP}, 5"));
         flow.asm.instruction(&format!(

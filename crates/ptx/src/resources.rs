@@ -1,19 +1,18 @@
-//! Our estimate of what a kernel needs, without ptxas.
+//! Resource estimate of a kernel, without ptxas.
 //!
-//! Registers are those that hold a value still wanted, counted backwards
-//! through the structured program, as if every counted loop ran. ptxas needs
-//! some more (addresses, pairs that must be aligned) and sometimes fewer
-//! (values it computes again, or stores early).
+//! The register estimate is the peak of a backward liveness analysis over the structured program,
+//! assuming that every counted loop runs. ptxas needs more registers for addresses and aligned
+//! pairs, and sometimes fewer because it recomputes values or stores them early.
 
 use serde::Serialize;
 use std::fmt;
 use warpline_check::Facts;
-use warpline_ir::{Block, Kernel, Operand, RegId, Role, StmtKind, Sync, Target, Type};
+use warpline_ir::{Block, Kernel, Operand, RegId, Role, StmtKind, SyncOp, Target, Type};
 
-/// What a kernel needs, as far as we can tell.
+/// The estimated resources of a kernel.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Estimate {
-    /// Always `estimate`: ptxas has not been asked.
+pub struct ResourceEstimate {
+    /// Always `estimate`, in contrast to numbers from ptxas.
     pub source: &'static str,
     /// Threads of a CTA.
     pub threads: u32,
@@ -21,7 +20,7 @@ pub struct Estimate {
     pub shared_bytes: u32,
     /// mbarriers in shared memory.
     pub mbarriers: u32,
-    /// Barriers of threads: the named ones, and the CTA's own where it is used.
+    /// Named barriers, plus the CTA barrier if it is used.
     pub barriers: u32,
     /// Registers, by role.
     pub roles: Vec<RoleEstimate>,
@@ -34,14 +33,14 @@ pub struct RoleEstimate {
     pub name: String,
     /// Its warps.
     pub warps: u32,
-    /// The most 32-bit registers that hold a value at one time.
+    /// The peak number of live 32-bit registers.
     pub registers: u32,
-    /// The registers a thread of the role may have.
+    /// The register budget per thread.
     pub budget: u32,
 }
 
-impl Estimate {
-    /// Estimates a kernel.
+impl ResourceEstimate {
+    /// Estimates the resources of a kernel.
     pub fn of(kernel: &Kernel, target: &Target) -> Self {
         let entry = target.entry_registers(kernel.threads());
         let mut after = Live::new(kernel);
@@ -74,17 +73,17 @@ impl Estimate {
             threads: kernel.threads(),
             shared_bytes: kernel.shared_bytes,
             mbarriers: kernel.barriers.iter().map(|b| b.len).sum(),
-            barriers: kernel.named.len() as u32 + u32::from(meets(kernel)),
+            barriers: kernel.named.len() as u32 + u32::from(uses_cta_barrier(kernel)),
             roles: roles.collect(),
         }
     }
 }
 
-impl fmt::Display for Estimate {
+impl fmt::Display for ResourceEstimate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "estimate, without ptxas: {} threads, {} bytes of shared memory, {} mbarriers, {} barriers",
+            "estimate (without ptxas): {} threads, {} bytes of shared memory, {} mbarriers, {} barriers",
             self.threads, self.shared_bytes, self.mbarriers, self.barriers
         )?;
         for r in &self.roles {
@@ -98,13 +97,13 @@ impl fmt::Display for Estimate {
     }
 }
 
-/// The registers a role settles on by setmaxnreg.
+/// Returns the last `setmaxnreg` count of a role.
 fn budget(role: &Role) -> Option<u32> {
     let mut count = None;
     role.body.each(&mut |s| {
         if let StmtKind::Op(op) = &s.kind {
             for sync in Facts::of(op).syncs {
-                if let Sync::SetMaxRegs { count: n, .. } = sync {
+                if let SyncOp::SetMaxRegs { count: n, .. } = sync {
                     count = Some(n);
                 }
             }
@@ -113,18 +112,18 @@ fn budget(role: &Role) -> Option<u32> {
     count
 }
 
-/// Does the CTA meet at its own barrier?
-fn meets(kernel: &Kernel) -> bool {
-    let mut meets = false;
+/// Whether the kernel uses the CTA barrier.
+fn uses_cta_barrier(kernel: &Kernel) -> bool {
+    let mut uses = false;
     kernel.each_stmt(&mut |_, s| {
         if let StmtKind::Op(op) = &s.kind {
-            meets |= Facts::of(op).syncs.contains(&Sync::Cta);
+            uses |= Facts::of(op).syncs.contains(&SyncOp::Cta);
         }
     });
-    meets
+    uses
 }
 
-/// Registers that hold a value still wanted, at a point of the program.
+/// The live registers at a point of the program.
 #[derive(Clone)]
 struct Live<'k> {
     kernel: &'k Kernel,
@@ -170,7 +169,7 @@ impl<'k> Live<'k> {
         }
     }
 
-    /// Adds what is wanted on another way; tells whether there was more.
+    /// Adds the live registers of another path; returns whether the set grew.
     fn join(&mut self, other: &Live) -> bool {
         self.peak = self.peak.max(other.peak);
         let before = self.weight;
@@ -195,10 +194,10 @@ impl<'k> Live<'k> {
                     facts.uses().for_each(|r| self.add(r));
                 }
                 StmtKind::If { cond, then, other } => {
-                    let mut way = self.clone();
-                    way.block(other);
+                    let mut path = self.clone();
+                    path.block(other);
                     self.block(then);
-                    self.join(&way);
+                    self.join(&path);
                     self.add(*cond);
                 }
                 StmtKind::For {
@@ -211,34 +210,36 @@ impl<'k> Live<'k> {
                 } => {
                     self.add(*var);
                     [to, step].into_iter().for_each(|o| self.read(*o));
-                    // At least one round: what it writes first is not wanted before.
-                    *self = self.rounds(|live| live.block(body));
+                    // The loop runs at least once, so a register that it writes first is not live
+                    // before it.
+                    *self = self.iterate(|live| live.block(body));
                     self.remove(*var);
                     self.read(*from);
                 }
                 StmtKind::While { head, cond, body } => {
                     self.add(*cond);
                     self.block(head);
-                    self.rounds(|live| {
+                    self.iterate(|live| {
                         live.block(body);
                         live.add(*cond);
                         live.block(head);
                     });
                 }
                 StmtKind::Elect { body } => {
-                    let mut way = self.clone();
-                    way.block(body);
-                    self.join(&way);
+                    let mut path = self.clone();
+                    path.block(body);
+                    self.join(&path);
                 }
             }
         }
     }
 
-    /// What the rounds of a loop want, of one another too; `self` becomes what is wanted after each.
-    fn rounds(&mut self, round: impl Fn(&mut Self)) -> Self {
+    /// Computes the fixed point of a loop: returns the live set before an iteration; `self` becomes
+    /// the live set after it.
+    fn iterate(&mut self, iteration: impl Fn(&mut Self)) -> Self {
         loop {
             let mut once = self.clone();
-            round(&mut once);
+            iteration(&mut once);
             if !self.join(&once) {
                 return once;
             }

@@ -1,4 +1,4 @@
-//! Why there is no ptxas, or why it made nothing of a module.
+//! Errors: no usable ptxas, or a rejected module.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -7,76 +7,76 @@ use std::process::ExitStatus;
 use super::VERSION;
 use super::log::{LogLine, Severity};
 
-/// One error in a module, as ptxas puts it.
+/// One error that ptxas reports for a module.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct Complaint {
-    /// The line of the PTX, where ptxas names one.
+pub struct PtxasDiagnostic {
+    /// The PTX line, if ptxas names one.
     pub line: Option<u32>,
-    /// What ptxas says of it.
+    /// The message of ptxas.
     pub text: String,
 }
 
-/// Why there is no ptxas to use, or why it made nothing of a module.
+/// An error of the search for ptxas or of a ptxas run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PtxasError {
-    /// None of the places has one.
+    /// No ptxas was found.
     #[error(
-        "ptxas {VERSION} was not found: PTXAS is not set, no target/ptxas/{VERSION}/ptxas lies at \
-         or above the current directory or the executable, and the PATH has no ptxas; fetch it \
-         with `cargo xtask ptxas`, or name one with PTXAS=/path/to/ptxas"
+        "ptxas {VERSION} not found: PTXAS is not set, no target/ptxas/{VERSION}/ptxas exists at or \
+         above the current directory or the executable, and PATH has no ptxas\n\
+         help: download it with `cargo xtask ptxas`, or set PTXAS=/path/to/ptxas"
     )]
     NotFound,
-    /// The one that was found is of another version, and was not asked for by name.
+    /// The ptxas on the `PATH` has another version; only `$PTXAS` may select one.
     #[error(
-        "{} is ptxas {found}, and only {VERSION} is used unasked; fetch that with \
-         `cargo xtask ptxas`, or use this one with PTXAS={}", .path.display(), .path.display()
+        "{} is ptxas {found}; Warpline uses {VERSION} unless PTXAS selects another\n\
+         help: download it with `cargo xtask ptxas`, or set PTXAS={}", .path.display(), .path.display()
     )]
     WrongVersion {
-        /// Where it is.
+        /// The path of the executable.
         path: PathBuf,
-        /// What it calls itself.
+        /// Its version.
         found: String,
     },
-    /// It does not start.
-    #[error("{} does not run as ptxas: {cause}", .path.display())]
+    /// The executable does not start.
+    #[error("cannot run {} as ptxas: {cause}", .path.display())]
     Run {
-        /// Where it is.
+        /// The path of the executable.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         cause: std::io::Error,
     },
-    /// It ran and told no version.
-    #[error("`{} --version` names no ptxas version; it says {said:?}", .path.display())]
+    /// The executable printed no ptxas version.
+    #[error("`{} --version` printed no ptxas version: {output:?}", .path.display())]
     NoVersion {
-        /// Where it is.
+        /// The path of the executable.
         path: PathBuf,
-        /// What it printed.
-        said: String,
+        /// Its output.
+        output: String,
     },
-    /// The folder for the module and the cubin cannot be written or read.
-    #[error("the scratch folder for ptxas cannot be used: {0}")]
+    /// The temporary directory cannot be written or read.
+    #[error("cannot use the temporary directory for ptxas: {0}")]
     Scratch(std::io::Error),
-    /// It ran and rejected the module.
-    #[error("ptxas {version} rejects the module for {arch} ({status}){}", listed(.complaints))]
+    /// ptxas rejected the module.
+    #[error("ptxas {version} rejected the module for {arch} ({status}){}", list(.diagnostics))]
     Rejected {
-        /// The version that rejects it.
+        /// The version of ptxas.
         version: String,
-        /// For which architecture.
+        /// The target architecture.
         arch: String,
-        /// How ptxas ended.
+        /// The exit status of ptxas.
         status: ExitStatus,
-        /// What it says against the module, in its order.
-        complaints: Vec<Complaint>,
-        /// Everything it printed.
+        /// The errors, in the order of the log.
+        diagnostics: Vec<PtxasDiagnostic>,
+        /// The complete output.
         log: String,
     },
-    /// The log does not say what a report has to say.
-    #[error("the log of ptxas does not state {what} of entry `{entry}`")]
+    /// The log lacks a number that the report requires.
+    #[error("the ptxas log does not state {what} of kernel `{kernel}`")]
     Unreadable {
-        /// The entry in question.
-        entry: String,
-        /// What is missing.
+        /// The kernel.
+        kernel: String,
+        /// The missing numbers.
         what: &'static str,
     },
 }
@@ -90,26 +90,26 @@ impl PtxasError {
     }
 }
 
-/// Every error in `log`; the closing "aborted" counts only where it is all there is.
-pub(super) fn complaints(log: &str) -> Vec<Complaint> {
-    let mut found: Vec<Complaint> = log
+/// Returns every error in `log`. The closing "aborted" line counts only if it is the only error.
+pub(super) fn diagnostics(log: &str) -> Vec<PtxasDiagnostic> {
+    let mut found: Vec<PtxasDiagnostic> = log
         .lines()
         .filter_map(LogLine::parse)
         .filter(|line| matches!(line.severity, Severity::Error | Severity::Fatal))
-        .map(|line| Complaint {
+        .map(|line| PtxasDiagnostic {
             line: line.line,
             text: line.text.to_owned(),
         })
         .collect();
     if found.len() > 1 {
-        found.retain(|complaint| complaint.text != "Ptx assembly aborted due to errors");
+        found.retain(|diagnostic| diagnostic.text != "Ptx assembly aborted due to errors");
     }
     found
 }
 
-fn listed(complaints: &[Complaint]) -> String {
+fn list(diagnostics: &[PtxasDiagnostic]) -> String {
     let mut list = String::new();
-    for Complaint { line, text } in complaints {
+    for PtxasDiagnostic { line, text } in diagnostics {
         let _ = match line {
             Some(line) => write!(list, "\n  line {line}: {text}"),
             None => write!(list, "\n  {text}"),

@@ -1,4 +1,4 @@
-//! Where a ptxas is looked for, and in which order.
+//! The search for a ptxas executable, in order of precedence.
 
 use std::env;
 use std::ffi::OsString;
@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 use super::{Ptxas, PtxasError, VERSION};
 
-/// Where the pinned ptxas lies below a target directory.
+/// Returns the path of the pinned ptxas below a target directory.
 #[must_use]
 pub fn pinned_path(target_dir: &Path) -> PathBuf {
     target_dir.join("ptxas").join(VERSION).join("ptxas")
 }
 
-/// What of the process decides which ptxas is used.
+/// The process state that determines which ptxas is used.
 #[derive(Debug, Default)]
 pub(super) struct Search {
     /// `$PTXAS`
@@ -38,7 +38,7 @@ impl Search {
         }
     }
 
-    /// The ptxas to use; `version_of` asks one for its version.
+    /// Finds the ptxas to use; `version_of` runs an executable for its version.
     pub(super) fn resolve(
         &self,
         version_of: impl Fn(&Path) -> Result<String, PtxasError>,
@@ -61,7 +61,7 @@ impl Search {
         }
     }
 
-    /// The ptxas that `$PTXAS` names; a bare name is looked up on the `PATH`.
+    /// Returns the ptxas that `$PTXAS` names; a bare name is looked up on the `PATH`.
     pub(super) fn resolve_override(
         &self,
         version_of: impl Fn(&Path) -> Result<String, PtxasError>,
@@ -83,7 +83,7 @@ impl Search {
     fn pinned(&self) -> Option<PathBuf> {
         let configured = self.target_dir.iter().map(PathBuf::from);
         let above = ancestors(&self.current_dir).map(|folder| folder.join("target"));
-        // An executable that cargo built lies in the target directory, whatever its name.
+        // An executable built by cargo is inside the target directory, whose name may differ.
         let around = ancestors(&self.current_exe)
             .flat_map(|folder| [folder.to_owned(), folder.join("target")]);
         configured
@@ -100,14 +100,14 @@ impl Search {
     }
 }
 
-/// `path` from the root; as it is where that cannot be had.
+/// Makes `path` absolute, or returns it unchanged if that fails.
 pub(super) fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// The version in `Cuda compilation tools, release 13.0, V13.0.88`.
-pub(super) fn parse_version(said: &str) -> Option<String> {
-    let line = said.lines().find(|line| line.contains("release "))?;
+/// Parses the version in `Cuda compilation tools, release 13.0, V13.0.88`.
+pub(super) fn parse_version(output: &str) -> Option<String> {
+    let line = output.lines().find(|line| line.contains("release "))?;
     let (_, version) = line.rsplit_once(", V")?;
     let version = version.trim();
     let numbers = version.bytes().all(|b| b.is_ascii_digit() || b == b'.');
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
     use std::fs;
 
-    /// Makes an empty file and the folders above it.
+    /// Creates an empty file and its parent directories.
     fn file(path: PathBuf) -> PathBuf {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, "").unwrap();
@@ -139,19 +139,19 @@ mod tests {
     }
 
     #[test]
-    fn the_version_is_read_from_the_answer() {
-        let said = "ptxas: NVIDIA (R) Ptx optimizing assembler\n\
+    fn the_version_is_parsed_from_the_output() {
+        let output = "ptxas: NVIDIA (R) Ptx optimizing assembler\n\
                     Copyright (c) 2005-2025 NVIDIA Corporation\n\
                     Built on Wed_Aug_20_01:55:12_PM_PDT_2025\n\
                     Cuda compilation tools, release 13.0, V13.0.88\n\
                     Build cuda_13.0.r13.0/compiler.36424714_0\n";
-        assert_eq!(parse_version(said).as_deref(), Some("13.0.88"));
+        assert_eq!(parse_version(output).as_deref(), Some("13.0.88"));
         assert_eq!(parse_version("usage: something, Vim"), None);
         assert_eq!(parse_version(""), None);
     }
 
     #[test]
-    fn an_override_comes_first_and_may_be_of_any_version() {
+    fn an_override_has_precedence_and_may_have_any_version() {
         let root = tempfile::tempdir().unwrap();
         file(pinned_path(&root.path().join("target")));
         let named = file(root.path().join("cuda/ptxas"));
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn the_configured_target_directory_comes_before_the_walk() {
+    fn the_configured_target_directory_has_precedence() {
         let root = tempfile::tempdir().unwrap();
         let configured = file(pinned_path(&root.path().join("out")));
         let walked = file(pinned_path(&root.path().join("target")));
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn the_walk_also_starts_at_the_executable() {
+    fn the_search_includes_the_directories_of_the_executable() {
         let root = tempfile::tempdir().unwrap();
         let there = file(pinned_path(&root.path().join("out")));
         let search = Search {
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn one_on_the_path_is_used_only_at_the_pinned_version() {
+    fn a_ptxas_on_the_path_must_have_the_pinned_version() {
         let root = tempfile::tempdir().unwrap();
         let there = file(root.path().join("ptxas"));
         let search = Search {
@@ -224,19 +224,19 @@ mod tests {
         assert_eq!(search.resolve(pinned).unwrap().path, there);
         let error = search.resolve(older).unwrap_err();
         assert!(matches!(error, PtxasError::WrongVersion { .. }), "{error}");
-        let said = error.to_string();
+        let message = error.to_string();
         let named = format!("PTXAS={}", there.display());
         for part in ["12.4.131", "13.0.88", &named, "cargo xtask ptxas"] {
-            assert!(said.contains(part), "{part} in {said}");
+            assert!(message.contains(part), "{part} in {message}");
         }
     }
 
     #[test]
-    fn none_anywhere_says_how_to_get_one() {
+    fn a_missing_ptxas_error_has_help() {
         let error = Search::default().resolve(pinned).unwrap_err();
         assert!(matches!(error, PtxasError::NotFound), "{error}");
-        let said = error.to_string();
-        assert!(said.contains("cargo xtask ptxas"), "{said}");
-        assert!(said.contains("PTXAS=/path/to/ptxas"), "{said}");
+        let message = error.to_string();
+        assert!(message.contains("cargo xtask ptxas"), "{message}");
+        assert!(message.contains("PTXAS=/path/to/ptxas"), "{message}");
     }
 }

@@ -1,4 +1,4 @@
-//! The assembler of PTX: which one is used, what it makes of a kernel, and what it says of it.
+//! Runs ptxas, the PTX assembler: finds the executable, assembles kernels, and parses the log.
 
 mod error;
 mod find;
@@ -11,58 +11,57 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-pub use error::{Complaint, PtxasError};
+pub use error::{PtxasDiagnostic, PtxasError};
 pub use find::pinned_path;
-pub use report::{Advisory, Entry, Report};
+pub use report::{Advisory, KernelReport, PtxasReport};
 
 /// The version of ptxas that Warpline is tested with.
 pub const VERSION: &str = "13.0.88";
 
-/// A ptxas that runs and has told its version.
+/// A ptxas executable with a known version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ptxas {
     /// The absolute path of the executable.
     pub path: PathBuf,
-    /// What it calls itself, such as `13.0.88`.
+    /// The version, such as `13.0.88`.
     pub version: String,
 }
 
-/// What ptxas made of one PTX module.
+/// The result of assembling one PTX module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assembled {
     /// The ELF image that the driver loads.
     pub cubin: Vec<u8>,
-    /// What the log says of each entry, and the advisories in it.
-    pub report: Report,
-    /// Everything that ptxas printed under `-v`.
+    /// The resources of each kernel and the advisories, parsed from the log.
+    pub report: PtxasReport,
+    /// The complete output of `ptxas -v`.
     pub log: String,
 }
 
 impl Ptxas {
     /// Finds the ptxas to use.
     ///
-    /// In order: `$PTXAS`, of any version; the pinned copy below the target directory; a `ptxas`
-    /// on the `PATH`, only if it is of the pinned [`VERSION`].
+    /// In order: `$PTXAS`, any version; the pinned copy below the target directory; a `ptxas` on
+    /// the `PATH` with the pinned [`VERSION`].
     ///
     /// # Errors
-    /// When none is found, when the one on the `PATH` is of another version, or when the one that
-    /// was found does not run.
+    /// No ptxas is found, the one on the `PATH` has another version, or it does not run.
     pub fn find() -> Result<Self, PtxasError> {
         find::Search::from_env().resolve(version_of)
     }
 
-    /// The ptxas that `$PTXAS` names, or `None` where that is unset or empty.
+    /// Returns the ptxas that `$PTXAS` names, or `None` if it is unset or empty.
     ///
     /// # Errors
-    /// When what it names does not run as a ptxas.
+    /// `$PTXAS` does not run as a ptxas.
     pub fn from_override() -> Result<Option<Self>, PtxasError> {
         find::Search::from_env().resolve_override(version_of)
     }
 
-    /// The ptxas at `path`, which is run once for its version.
+    /// Returns the ptxas at `path`, after running it for its version.
     ///
     /// # Errors
-    /// When it does not run, or what it prints has no version in it.
+    /// The executable does not run or prints no version.
     pub fn at(path: &Path) -> Result<Self, PtxasError> {
         let path = find::absolute(path);
         let version = version_of(&path)?;
@@ -72,11 +71,11 @@ impl Ptxas {
     /// Assembles `ptx` for `arch`, such as `sm_90a`.
     ///
     /// # Errors
-    /// [`PtxasError::Rejected`] with each of its complaints where ptxas rejects the module; else
-    /// when it does not run or its log is not understood.
+    /// [`PtxasError::Rejected`] with the diagnostics if ptxas rejects the module; other variants
+    /// if ptxas does not run or its log cannot be parsed.
     pub fn assemble(&self, ptx: &str, arch: &str) -> Result<Assembled, PtxasError> {
         let scratch = tempfile::tempdir().map_err(PtxasError::Scratch)?;
-        // Plain names and the folder as the working directory: the log then names no folder.
+        // Relative names keep the temporary path out of the log.
         let cubin = scratch.path().join("kernel.cubin");
         fs::write(scratch.path().join("kernel.ptx"), ptx).map_err(PtxasError::Scratch)?;
         let output = Command::new(&self.path)
@@ -92,28 +91,28 @@ impl Ptxas {
                 version: self.version.clone(),
                 arch: arch.to_owned(),
                 status: output.status,
-                complaints: error::complaints(&log),
+                diagnostics: error::diagnostics(&log),
                 log,
             });
         }
         Ok(Assembled {
             cubin: fs::read(cubin).map_err(PtxasError::Scratch)?,
-            report: Report::parse(&log)?,
+            report: PtxasReport::parse(&log)?,
             log,
         })
     }
 }
 
-/// Runs `path --version` and reads the version out of the answer.
+/// Runs `path --version` and parses the version.
 fn version_of(path: &Path) -> Result<String, PtxasError> {
     let output = Command::new(path)
         .arg("--version")
         .output()
         .map_err(|cause| PtxasError::run(path, cause))?;
-    let said = text(&output.stdout);
-    find::parse_version(&said).ok_or_else(|| PtxasError::NoVersion {
+    let printed = text(&output.stdout);
+    find::parse_version(&printed).ok_or_else(|| PtxasError::NoVersion {
         path: path.to_owned(),
-        said: said + &text(&output.stderr),
+        output: printed + &text(&output.stderr),
     })
 }
 

@@ -1,6 +1,6 @@
-//! The shape of a line in what ptxas prints.
+//! The format of a line of the ptxas log.
 
-/// How much a line matters to ptxas.
+/// The severity of a log line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Severity {
     Info,
@@ -9,17 +9,17 @@ pub(super) enum Severity {
     Fatal,
 }
 
-/// A line of the log, taken apart.
+/// A parsed line of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct LogLine<'a> {
     pub(super) severity: Severity,
-    /// The line of the PTX, where the head of the line names one.
+    /// The PTX line, if the prefix names one.
     pub(super) line: Option<u32>,
     pub(super) text: &'a str,
 }
 
 impl<'a> LogLine<'a> {
-    /// Reads `ptxas info    : text` and `ptxas kernel.ptx, line 19; error   : text`.
+    /// Parses `ptxas info    : text` and `ptxas kernel.ptx, line 19; error   : text`.
     pub(super) fn parse(raw: &'a str) -> Option<Self> {
         let rest = raw.strip_prefix("ptxas ")?;
         if let Some((severity, text)) = severity(rest) {
@@ -29,8 +29,8 @@ impl<'a> LogLine<'a> {
                 text,
             });
         }
-        let (place, rest) = rest.split_once("; ")?;
-        let (_, line) = place.rsplit_once(", line ")?;
+        let (location, rest) = rest.split_once("; ")?;
+        let (_, line) = location.rsplit_once(", line ")?;
         let (severity, text) = severity(rest)?;
         Some(Self {
             severity,
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_with_a_place() {
+    fn a_line_with_a_location() {
         let line = LogLine::parse("ptxas kernel.ptx, line 19; error   : Unknown modifier '.snyc'");
         assert_eq!(
             line,
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_a_place_may_have_a_semicolon_in_its_text() {
+    fn a_line_without_a_location_may_contain_a_semicolon() {
         let line = LogLine::parse("ptxas info    : (C7508) 'setmaxnreg' ignored; unable");
         assert_eq!(
             line,
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn other_text_is_no_log_line() {
+    fn other_text_is_not_a_log_line() {
         for raw in [
             "",
             "ptxas",

@@ -1,8 +1,8 @@
-//! The parser over logs that ptxas 13.0.88 wrote, and the same modules assembled anew.
+//! Tests of the parser on stored logs of ptxas 13.0.88, and on the same modules assembled again.
 
 use super::*;
 
-/// A module and what ptxas 13.0.88 printed of it with `-v -arch=sm_90a`.
+/// A module and its log from ptxas 13.0.88 with `-v -arch=sm_90a`.
 macro_rules! sample {
     ($name:literal) => {
         (
@@ -12,50 +12,53 @@ macro_rules! sample {
     };
 }
 
-fn codes(report: &Report) -> Vec<(&str, Option<u32>)> {
+fn codes(report: &PtxasReport) -> Vec<(&str, Option<u32>)> {
     let advisories = report.advisories.iter();
     advisories.map(|a| (a.code.as_str(), a.line)).collect()
 }
 
-/// Assembles a module whose log is stored, and compares what the two logs say.
+/// Assembles a module and compares the report with that of the stored log.
 fn assembled((ptx, log): (&str, &str)) -> Assembled {
     let ptxas = Ptxas::find().unwrap();
     let made = ptxas.assemble(ptx, "sm_90a").unwrap();
     assert_eq!(&made.cubin[..4], b"\x7fELF");
     assert!(made.log.contains("ptxas info"), "{}", made.log);
-    // Another version, asked for with $PTXAS, may count registers as it likes.
+    // Another version, selected with $PTXAS, may report other register counts.
     if ptxas.version == VERSION {
-        assert_eq!(made.report, Report::parse(log).unwrap());
+        assert_eq!(made.report, PtxasReport::parse(log).unwrap());
     }
     made
 }
 
 #[test]
-fn a_plain_entry() {
+fn a_plain_kernel() {
     let report = assembled(sample!("plain")).report;
     let (_, log) = sample!("plain");
     assert!(report.advisories.is_empty());
     assert_eq!(
-        Report::parse(log).unwrap().entries,
-        [Entry {
+        PtxasReport::parse(log).unwrap().kernels,
+        [KernelReport {
             name: "add_one".to_owned(),
             registers: 10,
             barriers: 2,
             shared_bytes: 256,
-            ..Entry::default()
+            ..KernelReport::default()
         }]
     );
 }
 
 #[test]
-fn constant_memory_where_it_is_stated() {
-    let report = Report::parse(include_str!("samples/plain_sm_80.log")).unwrap();
-    assert_eq!(report.entries[0].cmem_bytes, Some(360));
+fn constant_memory_is_summed_over_banks() {
+    let report = PtxasReport::parse(include_str!("samples/plain_sm_80.log")).unwrap();
+    assert_eq!(report.kernels[0].cmem_bytes, Some(360));
     let two = "ptxas info    : Compiling entry function 'f' for 'sm_80'\n\
                ptxas info    : Function properties for f\n    \
                0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n\
                ptxas info    : Used 8 registers, used 0 barriers, 360 bytes cmem[0], 8 bytes cmem[2]\n";
-    assert_eq!(Report::parse(two).unwrap().entries[0].cmem_bytes, Some(368));
+    assert_eq!(
+        PtxasReport::parse(two).unwrap().kernels[0].cmem_bytes,
+        Some(368)
+    );
 }
 
 #[test]
@@ -72,7 +75,7 @@ fn setmaxnreg_without_a_register_count_at_entry() {
 }
 
 #[test]
-fn an_accumulator_touched_between_products() {
+fn an_accumulator_accessed_between_wgmmas() {
     let report = assembled(sample!("wgmma")).report;
     assert_eq!(codes(&report), [("C7519", Some(23)), ("C7517", Some(22))]);
     assert_eq!(report.errors().count(), 2);
@@ -81,10 +84,10 @@ fn an_accumulator_touched_between_products() {
 #[test]
 fn spills() {
     let made = assembled(sample!("spill")).report;
-    assert!(made.entries[0].spill_store_bytes > 0);
+    assert!(made.kernels[0].spill_store_bytes > 0);
     let (_, log) = sample!("spill");
-    let report = Report::parse(log).unwrap();
-    let entry = report.entry("spill").unwrap();
+    let report = PtxasReport::parse(log).unwrap();
+    let entry = report.kernel("spill").unwrap();
     assert_eq!(entry.registers, 24);
     assert_eq!(entry.stack_bytes, 232);
     assert_eq!(entry.spill_store_bytes, 228);
@@ -92,84 +95,87 @@ fn spills() {
 }
 
 #[test]
-fn two_entries_keep_their_own_numbers() {
+fn two_kernels_keep_their_own_numbers() {
     let (_, log) = sample!("two");
-    let report = Report::parse(log).unwrap();
-    assert_eq!(report.entries.len(), 2);
-    assert_eq!(report.entry("roles").unwrap().registers, 8);
-    assert_eq!(report.entry("add_one").unwrap().shared_bytes, 256);
-    assert_eq!(report.entry("roles").unwrap().shared_bytes, 0);
+    let report = PtxasReport::parse(log).unwrap();
+    assert_eq!(report.kernels.len(), 2);
+    assert_eq!(report.kernel("roles").unwrap().registers, 8);
+    assert_eq!(report.kernel("add_one").unwrap().shared_bytes, 256);
+    assert_eq!(report.kernel("roles").unwrap().shared_bytes, 0);
     assembled(sample!("two"));
 }
 
 #[test]
-fn a_device_function_does_not_overwrite_the_entry() {
+fn a_device_function_does_not_overwrite_the_kernel() {
     let report = assembled(sample!("device_function")).report;
-    assert_eq!(report.entries.len(), 1);
+    assert_eq!(report.kernels.len(), 1);
     let (_, log) = sample!("device_function");
-    let report = Report::parse(log).unwrap();
-    assert_eq!(report.entry("lookup").unwrap().stack_bytes, 128);
+    let report = PtxasReport::parse(log).unwrap();
+    assert_eq!(report.kernel("lookup").unwrap().stack_bytes, 128);
 }
 
 #[test]
-fn a_rejected_module_tells_the_line() {
+fn a_rejected_module_names_the_line() {
     let (ptx, log) = sample!("syntax");
-    let stored = error::complaints(log);
+    let stored = error::diagnostics(log);
     assert_eq!(
         stored,
         [
-            Complaint {
+            PtxasDiagnostic {
                 line: Some(19),
                 text: "Unknown modifier '.snyc'".to_owned()
             },
-            Complaint {
+            PtxasDiagnostic {
                 line: Some(19),
                 text: "Barrier modifier required for instruction 'bar'".to_owned()
             },
         ]
     );
     let error = Ptxas::find().unwrap().assemble(ptx, "sm_90a").unwrap_err();
-    let said = error.to_string();
-    assert!(said.contains("line 19: Unknown modifier '.snyc'"), "{said}");
-    let PtxasError::Rejected { complaints, .. } = error else {
+    let message = error.to_string();
+    assert!(
+        message.contains("line 19: Unknown modifier '.snyc'"),
+        "{message}"
+    );
+    let PtxasError::Rejected { diagnostics, .. } = error else {
         panic!("{error:?}");
     };
-    assert_eq!(complaints, stored);
+    assert_eq!(diagnostics, stored);
 }
 
 #[test]
-fn a_fatal_line_with_a_code_is_a_complaint_and_no_advisory() {
+fn a_fatal_line_with_a_code_is_a_diagnostic_not_an_advisory() {
     let (ptx, log) = sample!("dec");
-    let stored = error::complaints(log);
+    let stored = error::diagnostics(log);
     assert_eq!(stored.len(), 1);
     assert_eq!(stored[0].line, Some(13));
     assert!(stored[0].text.starts_with("(C7406)"), "{stored:?}");
-    assert!(Report::parse(log).unwrap().advisories.is_empty());
+    assert!(PtxasReport::parse(log).unwrap().advisories.is_empty());
     let error = Ptxas::find().unwrap().assemble(ptx, "sm_90a").unwrap_err();
     assert!(error.to_string().contains("line 13: (C7406)"), "{error}");
 }
 
 #[test]
-fn an_unknown_architecture_is_rejected_by_name() {
+fn an_unknown_architecture_is_named_in_the_error() {
     let (ptx, _) = sample!("plain");
     let error = Ptxas::find().unwrap().assemble(ptx, "sm_999").unwrap_err();
     assert!(error.to_string().contains("sm_999"), "{error}");
 }
 
 #[test]
-fn a_number_that_is_missing_is_not_zero() {
+fn a_missing_number_is_an_error() {
     let (_, log) = sample!("plain");
     for (what, needle) in [("the registers", "Used"), ("the spills", "stack frame")] {
         let kept = log.lines().filter(|line| !line.contains(needle));
         let log = kept.collect::<Vec<_>>().join("\n");
-        let said = Report::parse(&log).unwrap_err().to_string();
-        assert!(said.contains("add_one"), "{said}");
-        assert!(said.contains(what), "{said}");
+        let message = PtxasReport::parse(&log).unwrap_err().to_string();
+        assert!(message.contains("add_one"), "{message}");
+        assert!(message.contains(what), "{message}");
     }
 }
 
 #[test]
-fn which_advisories_are_errors() {
+fn advisories_that_are_errors() {
     let is_error = |code: &str| {
         let advisory = Advisory {
             code: code.to_owned(),
@@ -187,7 +193,7 @@ fn which_advisories_are_errors() {
 }
 
 #[test]
-fn what_is_not_a_ptxas_says_so() {
+fn other_executables_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let error = Ptxas::at(&folder.path().join("ptxas")).unwrap_err();
     assert!(matches!(error, PtxasError::Run { .. }), "{error}");

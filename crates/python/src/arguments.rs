@@ -1,33 +1,33 @@
-//! Python values as arguments of a call.
+//! Converts Python values to arguments of a call.
 
-use crate::errors::input;
+use crate::errors::input_error;
 use pyo3::prelude::*;
 use warpline::DType;
-use warpline::ops::{self, AnyOp, Value};
-use warpline_kernels::op::{Kind, Param};
+use warpline::ops::{self, AnyOp, ArgValue};
+use warpline_kernels::op::{OpParam, OpParamKind};
 
-/// The op at that place, which the Python side has from the same list.
+/// Returns the op at an index of the list that `ops()` returns.
 pub(crate) fn op(py: Python<'_>, index: usize) -> PyResult<&'static AnyOp> {
     ops::all()
         .get(index)
-        .ok_or_else(|| input(py, format!("there is no op {index}")))
+        .ok_or_else(|| input_error(py, format!("unknown op index {index}")))
 }
 
-/// A number, an integer, integers or a word, as the parameter wants it; none for a tensor.
-pub(crate) fn plain(op: &AnyOp, param: &Param, value: &Bound<'_, PyAny>) -> PyResult<Value> {
+/// Converts a value to the kind of its parameter; `ArgValue::None` for a tensor.
+pub(crate) fn plain(op: &AnyOp, param: &OpParam, value: &Bound<'_, PyAny>) -> PyResult<ArgValue> {
     let (number, wanted) = match param.kind {
-        Kind::Tensor => return Ok(Value::None),
-        Kind::Number => (value.extract().map(Value::Number), "a number"),
-        Kind::Integer => (value.extract().map(Value::Integer), "an integer"),
-        Kind::Integers => (value.extract().map(Value::Integers), "integers"),
-        Kind::Pairs => (value.extract().map(Value::Integers), "pairs of integers"),
-        Kind::Type if value.is_none() => return Ok(Value::None),
-        Kind::Type => (
-            value.extract().map(Value::Text),
+        OpParamKind::Tensor => return Ok(ArgValue::None),
+        OpParamKind::Number => (value.extract().map(ArgValue::Number), "a number"),
+        OpParamKind::Integer => (value.extract().map(ArgValue::Integer), "an integer"),
+        OpParamKind::Integers => (value.extract().map(ArgValue::Integers), "integers"),
+        OpParamKind::Pairs => (value.extract().map(ArgValue::Integers), "pairs of integers"),
+        OpParamKind::Type if value.is_none() => return Ok(ArgValue::None),
+        OpParamKind::Type => (
+            value.extract().map(ArgValue::Text),
             "the name of an element type",
         ),
-        Kind::Flag => (value.extract().map(Value::Flag), "True or False"),
-        Kind::Text => (value.extract().map(Value::Text), "a word"),
+        OpParamKind::Flag => (value.extract().map(ArgValue::Flag), "True or False"),
+        OpParamKind::Text => (value.extract().map(ArgValue::Text), "a string"),
     };
     number.map_err(|_| {
         let given = match value.repr() {
@@ -41,12 +41,15 @@ pub(crate) fn plain(op: &AnyOp, param: &Param, value: &Bound<'_, PyAny>) -> PyRe
             ),
         };
         let (op, name) = (op.signature.name, param.name);
-        input(value.py(), format!("{op}: {name} is {wanted}, not {given}"))
+        input_error(
+            value.py(),
+            format!("{op}: {name} must be {wanted}, not {given}"),
+        )
     })
 }
 
-/// The element type of that name.
+/// Returns the element type of a name.
 pub(crate) fn dtype_named(py: Python<'_>, name: &str) -> PyResult<DType> {
-    let named = DType::of_name(name).filter(|&dtype| dtype != DType::Tf32);
-    named.ok_or_else(|| input(py, format!("there is no element type {name:?}")))
+    let named = DType::from_name(name).filter(|&dtype| dtype != DType::Tf32);
+    named.ok_or_else(|| input_error(py, format!("unknown element type {name:?}")))
 }

@@ -1,4 +1,4 @@
-//! Ops and suites, as JSON for the Python side.
+//! Ops and benchmark suites as JSON.
 
 use crate::errors::exception;
 use pyo3::prelude::*;
@@ -7,28 +7,28 @@ use warpline::ops::{AnyOp, all};
 use warpline_ir::Target;
 use warpline_kernels::registry;
 
-/// Every op, as JSON: its signature, the schemas that torch registers, its type stub.
+/// Returns every op as JSON: signature, torch schemas, type stub.
 #[pyfunction]
 pub(crate) fn ops() -> String {
-    Json::from_iter(all().iter().map(AnyOp::declared)).to_string()
+    Json::from_iter(all().iter().map(AnyOp::to_json)).to_string()
 }
 
-/// Every problem that is measured, as JSON: its suite, and the call that asks it.
+/// Returns every benchmark problem as JSON: its suite and its call.
 #[pyfunction]
 pub(crate) fn suites(py: Python<'_>) -> PyResult<String> {
     let mut measured = Vec::new();
     for family in registry() {
-        let calls = family.calls(&Target::default());
+        let calls = family.bench_calls(&Target::default());
         for call in calls.map_err(|e| exception(py, &e.into()))? {
             let op = all().iter().find(|op| op.signature.name == call.op);
             let params = op.map_or(&[][..], |op| &op.signature.params);
-            measured.push(call.declared(params));
+            measured.push(call.to_json(params));
         }
     }
     Ok(Json::from(measured).to_string())
 }
 
-/// The version of the package, and the commit that it was built from.
+/// Returns the version of the package and the commit that it was built from.
 #[pyfunction]
 pub(crate) fn build_info(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     let info = pyo3::types::PyDict::new(py);

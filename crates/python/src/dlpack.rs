@@ -1,12 +1,12 @@
-//! Tensors as DLPack describes them.
+//! DLPack tensors.
 
 use std::ffi::{c_int, c_void};
 use warpline::DType;
 use warpline::ops::TensorView;
 
-/// DLPack's number for memory of the CPU.
+/// DLPack's device type of the CPU.
 const CPU: c_int = 1;
-/// DLPack's number for memory of an NVIDIA GPU.
+/// DLPack's device type of NVIDIA GPUs.
 const CUDA: c_int = 2;
 
 /// `DLTensor`.
@@ -32,8 +32,8 @@ struct DlDataType {
 }
 
 impl DlTensor {
-    /// One that is to be filled in.
-    pub(crate) fn unknown() -> Self {
+    /// Returns an empty tensor for a C function to fill.
+    pub(crate) fn empty() -> Self {
         Self {
             data: std::ptr::null(),
             device: 0,
@@ -50,17 +50,16 @@ impl DlTensor {
         }
     }
 
-    /// As a tensor of ours, and the index of its device, -1 for the CPU; or
-    /// why no kernel takes it.
+    /// Returns the tensor as a `TensorView` and its device index, -1 for the CPU; or the
+    /// reason that no kernel supports it.
     ///
     /// # Safety
-    /// Shape, and strides unless they are null, lead to as many numbers as
-    /// there are dimensions.
+    /// `shape`, and `strides` unless null, must point to `rank` numbers.
     pub(crate) unsafe fn view(&self) -> Result<(TensorView, i64), String> {
         let DlDataType { code, bits, lanes } = self.dtype;
-        let Some(dtype) = self.dtype.ours() else {
+        let Some(dtype) = self.dtype.to_dtype() else {
             return Err(format!(
-                "DLPack elements of code {code}, {bits} bits, {lanes} lanes, which no kernel takes"
+                "the unsupported DLPack element type code {code}, {bits} bits, {lanes} lanes"
             ));
         };
         let device = match self.device {
@@ -76,7 +75,7 @@ impl DlTensor {
         let list = |from: *const i64| match rank {
             0 => Some(&[][..]),
             _ if from.is_null() => None,
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             _ => Some(unsafe { std::slice::from_raw_parts(from, rank) }),
         };
         let shape = list(self.shape).unwrap_or_default();
@@ -96,7 +95,7 @@ impl DlTensor {
 }
 
 impl DlDataType {
-    fn ours(self) -> Option<DType> {
+    fn to_dtype(self) -> Option<DType> {
         Some(match (self.code, self.bits, self.lanes) {
             (0, 32, 1) => DType::I32,
             (0, 64, 1) => DType::I64,

@@ -1,5 +1,5 @@
-//! Tensors and streams without a call of Python: DLPack's table of C functions,
-//! which torch has from 2.10 on.
+//! Reads tensors without calling Python, through DLPack's table of C functions, which torch
+//! has from 2.10 on.
 
 use crate::dlpack::DlTensor;
 use pyo3::prelude::*;
@@ -7,10 +7,10 @@ use pyo3::types::PyCapsule;
 use std::ffi::{c_int, c_void};
 use warpline::ops::TensorView;
 
-/// The major version whose table this is.
+/// The major version of the table.
 const MAJOR: u32 = 1;
 
-/// `DLPackExchangeAPI`, of which we call one function.
+/// `DLPackExchangeAPI`; only `tensor_from_python` is called.
 #[repr(C)]
 struct Table {
     major: u32,
@@ -23,15 +23,15 @@ struct Table {
     current_stream: *const c_void,
 }
 
-/// The table of one class of tensors.
+/// The table of one tensor class.
 pub(crate) struct Exchange {
-    /// The class, whose objects alone the table's functions take.
+    /// The class; the table's functions accept only its instances.
     class: Py<PyAny>,
     tensor: unsafe extern "C" fn(*mut c_void, *mut DlTensor) -> c_int,
 }
 
 impl Exchange {
-    /// That of a class, if it has one of the version we know.
+    /// Returns the table of a class, if it has one of the supported version.
     pub(crate) fn of(class: &Bound<'_, PyAny>) -> Option<Self> {
         let capsule = class.getattr("__dlpack_c_exchange_api__").ok()?;
         let capsule = capsule.cast::<PyCapsule>().ok()?;
@@ -46,19 +46,19 @@ impl Exchange {
         })
     }
 
-    /// A tensor, and the index of its device: -1 for the CPU. None where the
-    /// object is of another class, or DLPack does not describe it.
+    /// Returns a tensor and its device index, -1 for the CPU; none if the object is of another
+    /// class or DLPack cannot describe it.
     pub(crate) fn view(&self, object: &Bound<'_, PyAny>) -> Option<(TensorView, i64)> {
         let py = object.py();
         if !object.is_instance(self.class.bind(py)).ok()? {
             return None;
         }
-        let mut tensor = DlTensor::unknown();
+        let mut tensor = DlTensor::empty();
         // SAFETY: the object is of the table's class and outlives the call,
         // and so do the shape and strides that `tensor` then leads to.
         let done = unsafe { (self.tensor)(object.as_ptr().cast(), &mut tensor) };
         if done != 0 {
-            // What it raised is told in our words by who asks next.
+            // The fallback reports its own error.
             drop(PyErr::take(py));
             return None;
         }

@@ -1,4 +1,4 @@
-//! A call on the simulator.
+//! Calls on the CPU simulator.
 
 use crate::arguments::{dtype_named, op, plain};
 use crate::errors::exception;
@@ -6,17 +6,17 @@ use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use warpline::RunOptions;
-use warpline::ops::{Call, TensorView, Value};
-use warpline_kernels::op::Kind;
+use warpline::ops::{ArgValue, Call, TensorView};
+use warpline_kernels::op::OpParamKind;
 
-/// An array: the name of its element type, its shape, its strides in elements,
-/// and the bytes of a dense copy.
+/// An array: name of the element type, shape, strides in elements, bytes of a dense copy.
 type Array<'py> = (String, Vec<u64>, Vec<i64>, Bound<'py, PyAny>);
 
-/// Runs an op on the CPU simulator. Arrays are `(dtype, shape, strides, bytes)`:
-/// the layout is judged as on a GPU, and the bytes are those of a dense copy
-/// (of the transpose where the last two dimensions lie so), little-endian;
-/// those of outputs are written.
+/// Runs an op on the CPU simulator.
+///
+/// Arrays are `(dtype, shape, strides, bytes)`. The layout is checked as on a GPU. The bytes
+/// are those of a dense little-endian copy, of the transpose if the last two dimensions are
+/// transposed; output bytes are written.
 #[pyfunction]
 pub(crate) fn simulate(
     py: Python<'_>,
@@ -29,11 +29,11 @@ pub(crate) fn simulate(
     let (mut values, mut inputs) = (Vec::new(), Vec::new());
     for (param, arg) in op.signature.params.iter().zip(args) {
         values.push(match param.kind {
-            Kind::Tensor if arg.is_none() => Value::None,
-            Kind::Tensor => {
+            OpParamKind::Tensor if arg.is_none() => ArgValue::None,
+            OpParamKind::Tensor => {
                 let (view, bytes) = view(py, arg.extract()?)?;
                 inputs.push(bytes);
-                Value::Tensor(view)
+                ArgValue::Tensor(view)
             }
             _ => plain(op, param, &arg)?,
         });
@@ -46,9 +46,9 @@ pub(crate) fn simulate(
     }
     let mut options = RunOptions::default();
     options.simulate = simulate;
-    let asked = Call::with(index, values.clone(), views.clone());
-    asked
-        .can_simulate(&options)
+    let request = Call::with(index, values.clone(), views.clone());
+    request
+        .check_simulation(&options)
         .map_err(|e| exception(py, &e))?;
 
     let inputs: Vec<Vec<u8>> = inputs
@@ -69,9 +69,9 @@ pub(crate) fn simulate(
     Ok(())
 }
 
-fn dense(value: Value) -> Value {
+fn dense(value: ArgValue) -> ArgValue {
     match value {
-        Value::Tensor(view) => Value::Tensor(view.packed()),
+        ArgValue::Tensor(view) => ArgValue::Tensor(view.packed()),
         other => other,
     }
 }

@@ -1,7 +1,7 @@
-//! A call on a GPU.
+//! Calls on a GPU.
 
 use crate::arguments::{op, plain};
-use crate::errors::{exception, input};
+use crate::errors::{exception, input_error};
 use crate::torch;
 use crate::tune;
 use crate::view::View;
@@ -11,13 +11,13 @@ use pyo3::types::PyTuple;
 use std::ffi::c_void;
 use std::sync::Mutex;
 use warpline::cuda::Stream;
-use warpline::ops::{Call, Planned, TensorView, Value};
+use warpline::ops::{ArgValue, Call, PlannedCall, TensorView};
 use warpline::{Device, Error};
-use warpline_kernels::op::Kind;
+use warpline_kernels::op::OpParamKind;
 
-/// Puts an op into a stream: torch's current one, or the one of that handle.
+/// Launches an op on a stream: the given one, else torch's current one.
 ///
-/// Tensors are torch's, or a `View` of those of another library. Waits for nothing.
+/// Tensors are torch tensors, or a `View` of another library's arrays. Does not synchronize.
 #[pyfunction]
 #[pyo3(signature = (index, args, outs, stream=None))]
 pub(crate) fn launch(
@@ -27,15 +27,15 @@ pub(crate) fn launch(
     outs: &Bound<'_, PyTuple>,
     stream: Option<usize>,
 ) -> PyResult<()> {
-    let Asked {
+    let LaunchRequest {
         call,
         ordinal,
         device,
         stream: stream_of,
-    } = asked(py, index, args, outs, stream)?;
+    } = launch_request(py, index, args, outs, stream)?;
     let planned = plan(py, &call, &device, &stream_of)?;
-    // SAFETY: tensors that torch or their library keeps alive, in the order of
-    // the stream that they are used in; `call` has their shapes and strides.
+    // SAFETY: torch or the other library keeps the tensors alive in stream order, and `call`
+    // has their shapes and strides.
     let done = unsafe {
         match stream {
             None => {
@@ -48,22 +48,22 @@ pub(crate) fn launch(
     done.map_err(|e| exception(py, &e))
 }
 
-/// A call, its device and the stream that it works in.
-pub(crate) struct Asked {
+/// A call, its device and its stream.
+pub(crate) struct LaunchRequest {
     pub(crate) call: Call,
     pub(crate) ordinal: u32,
     pub(crate) device: Device,
     pub(crate) stream: Stream,
 }
 
-/// What arguments of Python's ask for, in the stream of that handle or torch's current one.
-pub(crate) fn asked(
+/// Converts Python arguments to a call on the given stream, else torch's current one.
+pub(crate) fn launch_request(
     py: Python<'_>,
     index: usize,
     args: &Bound<'_, PyTuple>,
     outs: &Bound<'_, PyTuple>,
     stream: Option<usize>,
-) -> PyResult<Asked> {
+) -> PyResult<LaunchRequest> {
     let (call, ordinal) = call(py, index, args, outs)?;
     let device = device(ordinal).map_err(|e| exception(py, &e))?;
     let context = device
@@ -73,10 +73,9 @@ pub(crate) fn asked(
         Some(handle) => handle,
         None => torch::current_stream(py, ordinal)?,
     };
-    // SAFETY: the handle is that of a stream of this device: torch's own, or
-    // the one that the caller works with.
-    let stream = unsafe { Stream::borrowed(context, handle as *mut c_void) };
-    Ok(Asked {
+    // SAFETY: the handle is a stream of this device: torch's, or the caller's.
+    let stream = unsafe { Stream::from_raw(context, handle as *mut c_void) };
+    Ok(LaunchRequest {
         call,
         ordinal,
         device,
@@ -84,9 +83,9 @@ pub(crate) fn asked(
     })
 }
 
-/// Others can run meanwhile where something is to be planned or compiled.
-fn plan(py: Python<'_>, call: &Call, device: &Device, stream: &Stream) -> PyResult<Planned> {
-    match call.known(device) {
+/// Returns the plan of a call; releases the GIL while it plans or compiles.
+fn plan(py: Python<'_>, call: &Call, device: &Device, stream: &Stream) -> PyResult<PlannedCall> {
+    match call.cached_plan(device) {
         Some(planned) => Ok(planned),
         None => {
             let planned = py.detach(|| call.plan(device, stream));
@@ -96,7 +95,7 @@ fn plan(py: Python<'_>, call: &Call, device: &Device, stream: &Stream) -> PyResu
     }
 }
 
-/// The call, and the device that all of its tensors are on.
+/// Returns the call and the device of all its tensors.
 fn call(
     py: Python<'_>,
     index: usize,
@@ -105,41 +104,41 @@ fn call(
 ) -> PyResult<(Call, u32)> {
     let op = op(py, index)?;
     let name = op.signature.name;
-    let mut place = Place {
+    let mut device = CallDevice {
         op: name,
         first: None,
     };
     let mut values = Vec::with_capacity(args.len());
     for (param, arg) in op.signature.params.iter().zip(args) {
         values.push(match param.kind {
-            Kind::Tensor if arg.is_none() => Value::None,
-            Kind::Tensor => Value::Tensor(place.tensor(param.name, &arg)?),
+            OpParamKind::Tensor if arg.is_none() => ArgValue::None,
+            OpParamKind::Tensor => ArgValue::Tensor(device.tensor(param.name, &arg)?),
             _ => plain(op, param, &arg)?,
         });
     }
     let mut views = Vec::with_capacity(outs.len());
     for (output, out) in op.signature.outputs.iter().zip(outs) {
-        views.push(place.tensor(output.name, &out)?);
+        views.push(device.tensor(output.name, &out)?);
     }
-    match place.first {
+    match device.first {
         Some((first, device)) => match u32::try_from(device) {
             Ok(ordinal) => {
                 let call = Call::with(index, values, views);
                 Ok((call.deterministic(tune::deterministic()), ordinal))
             }
-            Err(_) => Err(input(py, format!("{name}: {first} is not on a GPU"))),
+            Err(_) => Err(input_error(py, format!("{name}: {first} is not on a GPU"))),
         },
-        None => Err(input(py, format!("{name}: no tensor was given"))),
+        None => Err(input_error(py, format!("{name}: no tensor given"))),
     }
 }
 
-/// The device of a call: that of its first tensor.
-struct Place {
+/// The device of a call: the one of its first tensor.
+struct CallDevice {
     op: &'static str,
     first: Option<(&'static str, i64)>,
 }
 
-impl Place {
+impl CallDevice {
     fn tensor(&mut self, name: &'static str, value: &Bound<'_, PyAny>) -> PyResult<TensorView> {
         let (view, device) = match value.cast::<View>() {
             Ok(view) => (view.get().tensor.clone(), view.get().device),
@@ -153,10 +152,10 @@ impl Place {
             -1 => "the CPU".to_owned(),
             n => format!("cuda:{n}"),
         };
-        Err(input(
+        Err(input_error(
             value.py(),
             format!(
-                "{}: all tensors are on one device, and {first} is on {}, {name} on {}",
+                "{}: all tensors must be on one device, but {first} is on {} and {name} is on {}",
                 self.op,
                 text(known),
                 text(device)
@@ -165,7 +164,7 @@ impl Place {
     }
 }
 
-/// Each GPU, opened once and kept open.
+/// Opens a GPU once and keeps it open.
 fn device(ordinal: u32) -> Result<Device, Error> {
     static OPEN: Mutex<Vec<(u32, Device)>> = Mutex::new(Vec::new());
     let mut open = OPEN.lock().unwrap_or_else(|e| e.into_inner());

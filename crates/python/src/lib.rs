@@ -1,21 +1,21 @@
-//! The native part of the Python package `warpline`: what Python cannot do itself.
+//! The native module of the Python package `warpline`.
 //!
 //! | where | what |
 //! |---|---|
-//! | `declare` | ops and suites, as JSON for the Python side |
-//! | `arguments` | Python values as arguments of a call |
-//! | `torch` | torch's tensors, types and streams |
-//! | `exchange` | the same without a call of Python |
-//! | `workspace` | where ops work, kept by stream |
-//! | `dlpack` | tensors as DLPack describes them |
-//! | `view` | device arrays of other libraries: DLPack, CUDA array interface |
-//! | `launch` | a call on a GPU |
-//! | `tune` | tuning the problem of a call |
-//! | `host` | a call on the simulator |
+//! | `declare` | ops and benchmark suites as JSON |
+//! | `arguments` | converts Python values to arguments |
+//! | `torch` | torch's tensors, element types and streams |
+//! | `exchange` | reads torch tensors without calling Python |
+//! | `workspace` | workspaces, cached by stream |
+//! | `dlpack` | DLPack tensors |
+//! | `view` | GPU arrays of other libraries: DLPack, CUDA array interface |
+//! | `launch` | calls on a GPU |
+//! | `tune` | autotunes the problem of a call |
+//! | `host` | calls on the CPU simulator |
 //! | `tools` | check, emit, devices |
-//! | `errors` | our errors as Python exceptions |
+//! | `errors` | converts errors to Python exceptions |
 
-// The Python boundary: raw addresses come in here. Each block states why it is sound.
+// The boundary to Python receives raw addresses. Each unsafe block states why it is sound.
 #![allow(unsafe_code)]
 #![deny(clippy::undocumented_unsafe_blocks, unsafe_op_in_unsafe_fn)]
 
@@ -32,7 +32,7 @@ mod tune;
 mod view;
 mod workspace;
 
-/// The native part of the package `warpline`.
+/// The native module of the package `warpline`.
 #[pyo3::pymodule]
 mod _warpline {
     #[pymodule_export]
@@ -46,7 +46,7 @@ mod _warpline {
     #[pymodule_export]
     use super::torch::use_torch;
     #[pymodule_export]
-    use super::tune::{may_differ, tune};
+    use super::tune::{allow_nondeterministic, tune};
     #[pymodule_export]
     use super::view::View;
 }

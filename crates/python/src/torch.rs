@@ -1,7 +1,7 @@
-//! Torch's tensors, types and streams.
+//! torch's tensors, element types and streams.
 
 use crate::arguments::dtype_named;
-use crate::errors::input;
+use crate::errors::input_error;
 use crate::exchange::Exchange;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -9,22 +9,22 @@ use pyo3::sync::PyOnceLock;
 use warpline::DType;
 use warpline::ops::TensorView;
 
-/// What is used of torch, once Python has imported it.
+/// The parts of torch in use; set when Python imports torch.
 struct Torch {
-    /// Its types, and ours.
+    /// torch's element types and Warpline's.
     dtypes: Vec<(Py<PyAny>, DType)>,
-    /// The quick way to a tensor's shape and address, where it has one.
+    /// The fast path to a tensor's shape and address, if torch has it.
     exchange: Option<Exchange>,
-    /// The handle of the current stream of a device, by its index.
+    /// Maps a device index to the handle of its current stream.
     stream: Py<PyAny>,
-    /// Zeros to work in: bytes and device to a tensor.
+    /// Maps bytes and device index to a zeroed tensor.
     workspace: Py<PyAny>,
 }
 
 static TORCH: PyOnceLock<Torch> = PyOnceLock::new();
 
-/// Tells what is used of torch: its class of tensors, its types with the names
-/// that they have here, how the handle of a stream is had, and how a workspace.
+/// Sets the parts of torch in use: tensor class, element types with Warpline's names, current
+/// stream, workspace.
 #[pyfunction]
 pub(crate) fn use_torch(
     tensor: &Bound<'_, PyAny>,
@@ -40,7 +40,7 @@ pub(crate) fn use_torch(
         stream,
         workspace,
     };
-    // A second one is the same.
+    // A second call passes the same values.
     let _ = TORCH.set(py, made);
     Ok(())
 }
@@ -48,26 +48,26 @@ pub(crate) fn use_torch(
 fn torch(py: Python<'_>) -> PyResult<&'static Torch> {
     TORCH
         .get(py)
-        .ok_or_else(|| input(py, "torch is not imported".into()))
+        .ok_or_else(|| input_error(py, "torch is not imported".into()))
 }
 
-/// The handle of the current stream.
+/// Returns the handle of the current stream.
 pub(crate) fn current_stream(py: Python<'_>, device: u32) -> PyResult<usize> {
     torch(py)?.stream.bind(py).call1((device,))?.extract()
 }
 
-/// A new tensor of zeros to work in.
+/// Allocates a zeroed tensor.
 pub(crate) fn zeros(py: Python<'_>, bytes: u64, device: u32) -> PyResult<Bound<'_, PyAny>> {
     torch(py)?.workspace.bind(py).call1((bytes, device))
 }
 
-/// Where a tensor starts.
+/// Returns the address of a tensor.
 pub(crate) fn address(tensor: &Bound<'_, PyAny>) -> PyResult<u64> {
     let py = tensor.py();
     tensor.call_method0(intern!(py, "data_ptr"))?.extract()
 }
 
-/// A tensor, and the index of its device: -1 for the CPU.
+/// Returns a tensor and its device index, -1 for the CPU.
 pub(crate) fn view(op: &str, name: &str, tensor: &Bound<'_, PyAny>) -> PyResult<(TensorView, i64)> {
     let py = tensor.py();
     let exchange = torch(py)?.exchange.as_ref();
@@ -77,9 +77,9 @@ pub(crate) fn view(op: &str, name: &str, tensor: &Bound<'_, PyAny>) -> PyResult<
     let theirs = tensor.getattr(intern!(py, "dtype"))?;
     let known = torch(py)?.dtypes.iter().find(|(d, _)| d.is(&theirs));
     let Some(&(_, dtype)) = known else {
-        return Err(input(
+        return Err(input_error(
             py,
-            format!("{op}: {name} has elements of type {theirs}, which no kernel takes"),
+            format!("{op}: {name} has the unsupported element type {theirs}"),
         ));
     };
     let view = TensorView {

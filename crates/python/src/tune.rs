@@ -1,7 +1,7 @@
-//! Tuning the problem of a call, and what may be chosen for it.
+//! Autotunes the problem of a call; allows or forbids nondeterministic configs.
 
 use crate::errors::exception;
-use crate::launch::asked;
+use crate::launch::launch_request;
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -10,23 +10,23 @@ use std::ffi::CString;
 use warpline::TuneOptions;
 
 thread_local! {
-    static MAY_DIFFER: Cell<bool> = const { Cell::new(false) };
+    static NONDETERMINISTIC_ALLOWED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Allows the calls of this thread what gives other bits from run to run, or
-/// forbids it; gives what was allowed before.
+/// Allows or forbids configs whose results may differ in bits from run to run, for the calls of
+/// this thread; returns the previous setting.
 #[pyfunction]
-pub(crate) fn may_differ(allowed: bool) -> bool {
-    MAY_DIFFER.replace(allowed)
+pub(crate) fn allow_nondeterministic(allowed: bool) -> bool {
+    NONDETERMINISTIC_ALLOWED.replace(allowed)
 }
 
-/// Must the calls of this thread give the same bits in every run?
+/// Returns whether the calls of this thread must be bitwise reproducible.
 pub(crate) fn deterministic() -> bool {
-    !MAY_DIFFER.get()
+    !NONDETERMINISTIC_ALLOWED.get()
 }
 
-/// Tunes the problem of a call, unless a winner is remembered, and waits for
-/// that. Arguments are those of `launch`.
+/// Autotunes the problem of a call, unless a tuned config is cached; blocks until it is done.
+/// Takes the arguments of `launch`.
 #[pyfunction]
 #[pyo3(signature = (index, args, outs, stream=None))]
 pub(crate) fn tune(
@@ -36,14 +36,18 @@ pub(crate) fn tune(
     outs: &Bound<'_, PyTuple>,
     stream: Option<usize>,
 ) -> PyResult<()> {
-    let asked = asked(py, index, args, outs, stream)?;
+    let request = launch_request(py, index, args, outs, stream)?;
     let options = TuneOptions::default();
-    let tuned = py.detach(|| asked.call.tune(&asked.device, &asked.stream, &options));
+    let tuned = py.detach(|| {
+        request
+            .call
+            .tune(&request.device, &request.stream, &options)
+    });
     warn(py)?;
     tuned.map(drop).map_err(|e| exception(py, &e))
 }
 
-/// Says what is to be known of tuned configs, as warnings of Python's.
+/// Issues the notices about tuned configs as Python warnings.
 pub(crate) fn warn(py: Python<'_>) -> PyResult<()> {
     for notice in warpline::tune::notices() {
         let text = CString::new(notice).unwrap_or_default();

@@ -1,32 +1,32 @@
-//! Device arrays of other libraries: DLPack, CUDA array interface.
+//! GPU arrays of other libraries: DLPack, CUDA array interface.
 
 use crate::dlpack::DlTensor;
-use crate::errors::input;
+use crate::errors::input_error;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 use warpline::DType;
 use warpline::ops::TensorView;
 
-/// A device array of another library: where it lies, and who keeps it there.
+/// A GPU array of another library and its owner.
 #[pyclass(frozen, module = "warpline._warpline")]
 pub(crate) struct View {
     pub(crate) tensor: TensorView,
     pub(crate) device: i64,
-    /// The stream that the array is ready on, if its library says so.
+    /// The stream that the array is ready on, if its library reports one.
     #[pyo3(get)]
     stream: Option<usize>,
-    /// May it be written?
+    /// Whether the array may be written.
     #[pyo3(get)]
     writable: bool,
-    /// Keeps the memory.
+    /// Keeps the memory alive.
     _owner: Py<PyAny>,
 }
 
 #[pymethods]
 impl View {
-    /// From what an array's `__cuda_array_interface__` says.
+    /// Creates a view from `__cuda_array_interface__`.
     #[staticmethod]
-    fn of_interface(array: Bound<'_, PyAny>, device: i64) -> PyResult<Self> {
+    fn from_cuda_array_interface(array: Bound<'_, PyAny>, device: i64) -> PyResult<Self> {
         let py = array.py();
         let interface = array.getattr("__cuda_array_interface__")?;
         let interface = interface.cast::<PyDict>()?;
@@ -36,23 +36,19 @@ impl View {
         };
         let needed = |name: &'static str| {
             field(name)?.ok_or_else(|| {
-                input(
+                input_error(
                     py,
-                    format!("a CUDA array interface has a field {name:?}, and this one has none"),
+                    format!("__cuda_array_interface__ must have the field {name:?}"),
                 )
             })
         };
         let typestr: String = needed("typestr")?.extract()?;
-        let dtype = of_typestr(&typestr).ok_or_else(|| {
-            input(
-                py,
-                format!("elements of type {typestr:?} are taken by no kernel"),
-            )
-        })?;
+        let dtype = of_typestr(&typestr)
+            .ok_or_else(|| input_error(py, format!("unsupported element type {typestr:?}")))?;
         let shape: Vec<u64> = needed("shape")?.extract()?;
         let (address, read_only): (u64, bool) = needed("data")?.extract()?;
         if field("mask")?.is_some() {
-            return Err(input(py, "arrays with a mask are not taken".into()));
+            return Err(input_error(py, "masked arrays are not supported".into()));
         }
         let mut tensor = TensorView::dense(dtype, &shape, address);
         if let Some(strides) = field("strides")? {
@@ -72,16 +68,15 @@ impl View {
         })
     }
 
-    /// From the capsule that an array's `__dlpack__` gives.
+    /// Creates a view from the capsule of `__dlpack__`.
     #[staticmethod]
-    fn of_dlpack(capsule: Bound<'_, PyCapsule>) -> PyResult<Self> {
+    fn from_dlpack(capsule: Bound<'_, PyCapsule>) -> PyResult<Self> {
         let py = capsule.py();
         let managed = capsule.pointer_checked(Some(c"dltensor"))?;
-        // SAFETY: a capsule of that name holds a DLManagedTensor, which begins
-        // with the tensor and lives as long as the capsule does while nobody
-        // takes it over; we do not, and keep the capsule.
+        // SAFETY: a capsule of that name holds a DLManagedTensor, which begins with the tensor.
+        // It lives as long as the capsule, which this view keeps and does not consume.
         let (tensor, device) = unsafe { managed.cast::<DlTensor>().as_ref().view() }
-            .map_err(|what| input(py, format!("the array has {what}")))?;
+            .map_err(|what| input_error(py, format!("the array has {what}")))?;
         Ok(Self {
             tensor,
             device,
@@ -92,7 +87,7 @@ impl View {
     }
 }
 
-/// `<f4` and the like; bfloat16 has none of its own.
+/// Parses a type string such as `<f4`; bfloat16 has none.
 fn of_typestr(text: &str) -> Option<DType> {
     Some(match text.trim_start_matches(['<', '|', '=']) {
         "f4" => DType::F32,
@@ -108,7 +103,7 @@ fn in_elements(py: Python<'_>, bytes: &[i64], dtype: DType) -> PyResult<Vec<i64>
     let size = dtype.bytes() as i64;
     let one = |&stride: &i64| match stride % size {
         0 => Ok(stride / size),
-        _ => Err(input(
+        _ => Err(input_error(
             py,
             format!("a stride of {stride} bytes is not a whole number of {dtype} elements"),
         )),

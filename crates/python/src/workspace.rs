@@ -1,4 +1,4 @@
-//! Where ops work, kept by stream.
+//! Workspaces of ops, cached by stream.
 
 use crate::errors::exception;
 use crate::torch;
@@ -7,28 +7,28 @@ use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex, PoisonError};
 use warpline::cuda::Stream;
 
-/// The least that is allocated.
-const LEAST: u64 = 4096;
+/// The minimum allocation.
+const MIN_BYTES: u64 = 4096;
 
 /// The workspaces of each device and stream.
-type Kept = HashMap<(u32, usize), Vec<Zeros>>;
+type WorkspaceMap = HashMap<(u32, usize), Vec<ZeroedTensor>>;
 
-/// A tensor of torch's, its bytes and its address.
-type Zeros = (Py<PyAny>, u64, u64);
+/// A torch tensor, its size in bytes and its address.
+type ZeroedTensor = (Py<PyAny>, u64, u64);
 
-/// By device and stream: what runs in a stream runs in order, and leaves zeros.
-/// The last is the longest; shorter ones stay, as they may still be worked in.
-static KEPT: LazyLock<Mutex<Kept>> = LazyLock::new(Mutex::default);
+/// Workspaces by device and stream. Ops of a stream run in order and leave zeros behind. The last
+/// workspace is the largest; smaller ones stay alive, because launched ops may still use them.
+static WORKSPACES: LazyLock<Mutex<WorkspaceMap>> = LazyLock::new(Mutex::default);
 
-/// A workspace, which must live until the launch is in the stream: torch gives
-/// its memory to later work of that stream alone.
+/// A workspace. It must live until the op is launched; torch reuses its memory only for later
+/// work of the same stream.
 pub(crate) struct Workspace {
     pub(crate) address: u64,
     _tensor: Option<Py<PyAny>>,
 }
 
-/// Zeros for an op that is about to be put into torch's current stream. In a
-/// capture they belong to the graph, which sets them to zero in each replay.
+/// Returns a zeroed workspace for an op on torch's current stream. In a capture it belongs to the
+/// graph, which zeroes it in every replay.
 pub(crate) fn workspace(
     py: Python<'_>,
     bytes: u64,
@@ -54,25 +54,26 @@ pub(crate) fn workspace(
         address,
         _tensor: None,
     };
-    let enough = |all: Option<&Vec<Zeros>>| {
+    let enough = |all: Option<&Vec<ZeroedTensor>>| {
         let last = all.and_then(|all| all.last());
         last.filter(|(_, len, _)| *len >= bytes).map(|z| z.2)
     };
     let known = enough(
-        KEPT.lock()
+        WORKSPACES
+            .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .get(&key),
     );
     if let Some(address) = known {
         return Ok(kept(address));
     }
-    // Torch is called without the lock.
-    let len = bytes.max(LEAST);
+    // Do not hold the lock while torch allocates.
+    let len = bytes.max(MIN_BYTES);
     let tensor = torch::zeros(py, len, device)?;
     let address = torch::address(&tensor)?;
-    let mut all = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut all = WORKSPACES.lock().unwrap_or_else(PoisonError::into_inner);
     let all = all.entry(key).or_default();
-    // Another thread may have been first.
+    // Another thread may have added one meanwhile.
     Ok(kept(enough(Some(all)).unwrap_or_else(|| {
         all.push((tensor.unbind(), len, address));
         address

@@ -3,7 +3,7 @@
 use crate::kernel::TARGET;
 use std::sync::LazyLock;
 use warpline_check::Checked;
-use warpline_ptx::ptxas::{Assembled, Entry, Ptxas};
+use warpline_ptx::ptxas::{Assembled, KernelReport, Ptxas};
 use warpline_ptx::{Ptx, print};
 
 /// The assembler, looked for once.
@@ -35,8 +35,8 @@ pub fn assembles(ptx: &Ptx) -> Result<Assembled, String> {
     if !errors.is_empty() {
         return Err(of(format!("{errors:?}")));
     }
-    let spills = |e: &Entry| e.spill_store_bytes + e.spill_load_bytes > 0;
-    match made.report.entries.iter().find(|e| spills(e)) {
+    let spills = |e: &KernelReport| e.spill_store_bytes + e.spill_load_bytes > 0;
+    match made.report.kernels.iter().find(|e| spills(e)) {
         Some(entry) => Err(of(format!("ptxas spills: {entry:?}"))),
         None => Ok(made),
     }

@@ -1,6 +1,6 @@
 //! The target of the tests, and kernels from a closure.
 
-use warpline_ir::build::Builder;
+use warpline_ir::builder::Builder;
 use warpline_ir::{Kernel, Target};
 
 /// The target that tests build, check and print for.

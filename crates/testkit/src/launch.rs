@@ -1,14 +1,14 @@
 //! Buffers and arguments of a launch on the executor.
 
 use bytemuck::Pod;
-use warpline_cpu::{Memory, Options, RunError, Stats, run};
+use warpline_cpu::{GlobalMemory, Options, RunError, Stats, run};
 use warpline_ir::{Arg, Kernel, Launch, TensorMapDecl, TensorMapValue};
 
 /// The buffers and arguments of a launch, in the order of the kernel's parameters.
 #[derive(Default)]
 pub struct Setup {
     /// The memory that holds the buffers.
-    pub memory: Memory,
+    pub memory: GlobalMemory,
     /// The arguments.
     pub args: Vec<Arg>,
     /// The addresses of the buffers, in the order in which they were added.
@@ -80,7 +80,7 @@ impl Setup {
     #[track_caller]
     pub fn values<T: Pod>(&self, i: usize) -> Vec<T> {
         let at = self.addresses[i];
-        let bytes = self.memory.len_of(at).map(|len| self.memory.read(at, len));
+        let bytes = self.memory.buffer_len(at).map(|len| self.memory.read(at, len));
         match bytes {
             Some(Ok(bytes)) => bytes
                 .chunks_exact(size_of::<T>())

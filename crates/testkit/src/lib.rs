@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`kernel`] | the target; kernels from a closure |
 //! | [`raw`] | kernels written statement by statement, which may break any rule |
-//! | [`verdict`] | what the checker decides: proved, or the codes and lines of its refusals |
+//! | [`verdict`] | what the checker decides: proved, or the codes and lines of its diagnostics |
 //! | [`launch`] | buffers and arguments of a launch on the executor |
 //! | [`timings`] | the schedules that a kernel is run under |
 //! | [`full`] | is the full test run requested (`cargo xtask test --full`)? |

@@ -3,7 +3,7 @@
 //! The file of every statement is `kernel.rs`; the test states its line.
 
 use crate::kernel::TARGET;
-use warpline_check::{Refusal, examine, protocol};
+use warpline_check::{Diagnostic, examine, protocol};
 use warpline_ir::*;
 
 /// A kernel under construction, without the builder and its checks.
@@ -108,9 +108,9 @@ impl RawKernel {
     pub fn tile(&mut self, line: u32, name: &str, layout: TileLayout, stages: u32) -> TileId {
         let loc = self.loc(line);
         let offset = self.0.shared_bytes.next_multiple_of(layout.swizzle.align());
-        self.0.tiles.push(Tile {
+        self.0.tiles.push(TileInfo {
             name: name.to_owned(),
-            dtype: if layout.element == 2 {
+            dtype: if layout.element_bytes == 2 {
                 DType::Bf16
             } else {
                 DType::F32
@@ -179,25 +179,25 @@ impl RawKernel {
         self.run(0, stmt);
     }
 
-    /// Returns all refusals but those of the protocol, of which these kernels have little.
-    pub fn refusals(self) -> Vec<Refusal> {
-        let mut all = examine(&self.0, &TARGET).refusals;
+    /// Returns all diagnostics but those of the protocol, of which these kernels have little.
+    pub fn diagnostics(self) -> Vec<Diagnostic> {
+        let mut all = examine(&self.0, &TARGET).diagnostics;
         all.retain(|r| !protocol::rules::RULES.contains(&r.rule));
         all
     }
 
-    /// Expects no refusal.
+    /// Expects no diagnostic.
     #[track_caller]
     pub fn passes(self) {
         let name = self.0.name.clone();
-        let found: Vec<_> = self.refusals().iter().map(Refusal::to_string).collect();
+        let found: Vec<_> = self.diagnostics().iter().map(Diagnostic::to_string).collect();
         assert!(found.is_empty(), "{name}: {found:#?}");
     }
 
-    /// Expects one refusal, by this rule, at this line; returns its sentence.
+    /// Expects one diagnostic, by this rule, at this line; returns its sentence.
     #[track_caller]
     pub fn refused(self, code: &str, line: u32) -> String {
-        let all = self.refusals();
+        let all = self.diagnostics();
         let seen: Vec<_> = all
             .iter()
             .map(|r| (r.code(), r.at.map(|f| f.line)))
@@ -218,7 +218,7 @@ fn frame(line: u32) -> Frame {
 /// Returns the layout of swizzled bf16 rows of 128 bytes.
 pub const fn swizzled(rows: u32) -> TileLayout {
     TileLayout {
-        element: 2,
+        element_bytes: 2,
         rows,
         cols: 64,
         swizzle: Swizzle::B128,
@@ -228,7 +228,7 @@ pub const fn swizzled(rows: u32) -> TileLayout {
 /// Returns the layout of plain f32 rows.
 pub const fn plain(rows: u32, cols: u32) -> TileLayout {
     TileLayout {
-        element: 4,
+        element_bytes: 4,
         rows,
         cols,
         swizzle: Swizzle::None,

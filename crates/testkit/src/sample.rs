@@ -66,7 +66,7 @@ pub fn cover<T>(
 
 /// The field of a config that names its schedule.
 fn schedule(config: &Value) -> String {
-    let named = ["schedule", "form"].iter().find_map(|f| config.get(f));
+    let named = config.get("schedule");
     named.map(Value::to_string).unwrap_or_default()
 }
 
@@ -107,13 +107,13 @@ mod tests {
 
     fn table() -> Vec<(Value, Value)> {
         let mut table = Vec::new();
-        for form in ["plain", "ring"] {
+        for schedule in ["plain", "ring"] {
             for dtype in ["f32", "bf16", "e4m3"] {
                 for n in [0, 1, 7, 8, 16, 100] {
                     let bias = (n == 7).then_some("row");
                     table.push((
                         json!({"n": n, "dtype": dtype, "bias": bias}),
-                        json!({"form": form, "hints": n > 8}),
+                        json!({"schedule": schedule, "hints": n > 8}),
                     ));
                 }
             }
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn the_cheaper_of_equal_items_is_taken() {
-        let item = |n: u32| (json!({"n": n}), json!({"form": "plain"}));
+        let item = |n: u32| (json!({"n": n}), json!({"schedule": "plain"}));
         let seconds = |(problem, _): &(Value, Value)| problem["n"].as_f64().unwrap_or(1.0);
         let some = cover(vec![item(800), item(8), item(16)], of, seconds);
         assert_eq!(some, [item(8)]);

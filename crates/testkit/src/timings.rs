@@ -6,9 +6,9 @@ use warpline_cpu::{Options, Timing};
 pub fn timings(seeds: u64) -> impl Iterator<Item = Options> {
     let seeded = |seed| Options {
         seed,
-        ..Options::timed(Timing::Random)
+        ..Options::with_timing(Timing::Random)
     };
-    [Options::timed(Timing::Eager), Options::timed(Timing::Late)]
+    [Options::with_timing(Timing::Eager), Options::with_timing(Timing::Late)]
         .into_iter()
         .chain((0..seeds).map(seeded))
 }

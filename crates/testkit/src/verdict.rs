@@ -1,7 +1,7 @@
 //! What the checker decides about a kernel.
 
 use crate::kernel::TARGET;
-use warpline_check::{Checked, Refusal, check};
+use warpline_check::{Checked, Diagnostic, check};
 use warpline_ir::{Frame, Kernel};
 
 /// The code of a rule, the line that breaks it, and the line of the other side.
@@ -10,11 +10,11 @@ pub type Breach = (&'static str, u32, Option<u32>);
 /// The codes of a kernel that breaks no rule.
 pub const NONE: [&str; 0] = [];
 
-/// Checks a kernel that must be proved; panics with its name, the refusals and their traces.
+/// Checks a kernel that must be proved; panics with its name, the diagnostics and their traces.
 #[track_caller]
 pub fn checked(kernel: Kernel) -> Checked {
     check(kernel, &TARGET).unwrap_or_else(|refused| {
-        let events = refused.refusals.iter().flat_map(|r| &r.trace);
+        let events = refused.diagnostics.iter().flat_map(|r| &r.trace);
         let trace: Vec<String> = events.map(|e| format!("{}: {}", e.who, e.what)).collect();
         panic!("{refused}\n{}", trace.join("\n"))
     })
@@ -29,13 +29,13 @@ pub fn proved(kernel: &Kernel) {
 /// Returns every breach of a kernel.
 pub fn breaches(kernel: &Kernel) -> Vec<Breach> {
     let line = |at: Option<Frame>| at.map_or(0, |f| f.line);
-    let breach = |r: &Refusal| {
-        let other = r.others.first().map(|o| line(o.at));
+    let breach = |r: &Diagnostic| {
+        let other = r.labels.first().map(|o| line(o.at));
         (r.code(), line(r.at), other)
     };
     match check(kernel.clone(), &TARGET) {
         Ok(_) => Vec::new(),
-        Err(refused) => refused.refusals.iter().map(breach).collect(),
+        Err(refused) => refused.diagnostics.iter().map(breach).collect(),
     }
 }
 

@@ -1,31 +1,31 @@
-//! How much was compared.
+//! Counts of the compared actions.
 
-use crate::act::{Act, Kind};
+use crate::action::{Action, ActionKind};
 use std::collections::BTreeMap;
 
-/// What a PTX text was found to do, in agreement with its program.
+/// The actions on which a PTX text and its program agree.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Counts {
-    /// Acts that both sides agree on, by kind.
-    pub acts: BTreeMap<Kind, usize>,
+pub struct ActionCounts {
+    /// The number of actions of each kind.
+    pub actions: BTreeMap<ActionKind, usize>,
 }
 
-impl Counts {
-    pub(crate) fn of<'a>(acts: impl Iterator<Item = &'a Act<'a>>) -> Self {
+impl ActionCounts {
+    pub(crate) fn of<'a>(actions: impl Iterator<Item = &'a Action<'a>>) -> Self {
         let mut counts = Self::default();
-        for act in acts {
-            *counts.acts.entry(act.kind).or_default() += 1;
+        for action in actions {
+            *counts.actions.entry(action.kind).or_default() += 1;
         }
         counts
     }
 
-    /// How often an act of a kind stands in the text.
-    pub fn get(&self, kind: Kind) -> usize {
-        self.acts.get(&kind).copied().unwrap_or(0)
+    /// Returns the number of actions of one kind.
+    pub fn get(&self, kind: ActionKind) -> usize {
+        self.actions.get(&kind).copied().unwrap_or(0)
     }
 
-    /// All acts.
+    /// Returns the total number of actions.
     pub fn total(&self) -> usize {
-        self.acts.values().sum()
+        self.actions.values().sum()
     }
 }

@@ -1,32 +1,29 @@
-//! Reads printed PTX again, and compares it with the program it was printed from.
+//! The translation check: parses printed PTX and compares it with its kernel.
 //!
-//! The checker proves a [`Kernel`]; a GPU runs a text. [`verify`] stands
-//! between them: a small reader that shares nothing with the printer turns the
-//! text into *acts* (an arrival at this barrier with that many bytes, a
-//! product of that shape, a branch over that many labels), the program's
-//! statements are turned into acts from the fields of their ops, and the two
-//! lists must be the same, act by act, in order.
+//! The checker proves a [`Kernel`], but the GPU runs a PTX text. [`verify`] closes the gap. A small
+//! parser that shares no code with the printer converts the text into *actions* (an mbarrier arrival
+//! with its bytes, a wgmma with its shape, a branch with its target). The kernel's statements are
+//! converted into actions from the fields of their ops. The two lists must be equal, in order.
 //!
-//! What is compared:
+//! Compared:
 //! - the entry: threads, CTAs per SM, cluster, shared memory, parameters;
 //! - every branch and label with its condition: loops, roles, elections;
-//! - every op that synchronises, copies, multiplies or accesses memory, with
-//!   all its modifiers and operands: barriers and tiles by their byte, stages
-//!   and parities by their register, constants by value;
-//! - of arithmetic, which register is set, and which registers and constants
-//!   it is worked out from.
+//! - every op that synchronizes, copies, multiplies or accesses memory, with all modifiers and
+//!   operands: barriers and tiles by byte offset, stages and parities by register, constants by
+//!   value;
+//! - of arithmetic, the written register and the registers and constants that it reads.
 //!
-//! What is not: the operator of arithmetic (`add` for `sub`), which the tests
-//! of the ops hold against a GPU, and hints to caches, which have no meaning.
+//! Not compared: the operator of arithmetic (`add` for `sub`), which the op tests compare with a
+//! GPU, and cache hints, which do not change results.
 //!
 //! | where | what |
 //! |---|---|
-//! | `ptx` | statements, registers and instructions of a text, as acts |
-//! | `program` | statements and ops of a kernel, as acts |
-//! | `value`, `act` | what both are reduced to |
-//! | `compare`, `mismatch` | where they differ, in words |
+//! | `ptx` | parser of a text: statements, registers and instructions to actions |
+//! | `program` | statements and ops of a kernel to actions |
+//! | `value`, `action` | the common form of both sides |
+//! | `compare`, `mismatch` | the comparison and its messages |
 
-mod act;
+mod action;
 mod compare;
 mod counts;
 mod mismatch;
@@ -34,19 +31,19 @@ mod program;
 mod ptx;
 mod value;
 
-pub use act::Kind;
-pub use counts::Counts;
+pub use action::ActionKind;
+pub use counts::ActionCounts;
 pub use mismatch::{Mismatch, Mismatches, PtxLine};
 
-use warpline_check::rules::unreadable;
+use warpline_check::rules::malformed;
 use warpline_ir::Kernel;
 
-/// Does a PTX text say what the program says?
+/// Checks that a PTX text implements the kernel.
 ///
 /// ```
 /// use warpline_check::check;
-/// use warpline_ir::{Kernel, Target, build::*};
-/// use warpline_translation::{Kind, verify};
+/// use warpline_ir::{Kernel, Target, builder::*};
+/// use warpline_translation::{ActionKind, verify};
 ///
 /// let kernel = Kernel::build("scale", &Target::SM_90A, |k| {
 ///     let x = k.pointer::<f32>("x");
@@ -57,39 +54,38 @@ use warpline_ir::Kernel;
 /// })?;
 /// let kernel = check(kernel, &Target::SM_90A)?;
 /// let ptx = warpline_ptx::print(&kernel, &Target::SM_90A)?;
-/// assert_eq!(verify(&kernel, &ptx.text)?.get(Kind::Store), 1);
+/// assert_eq!(verify(&kernel, &ptx.text)?.get(ActionKind::Store), 1);
 ///
 /// let broken = ptx.text.replace("st.global", "st.shared");
-/// let refused = verify(&kernel, &broken).unwrap_err().to_string();
-/// assert!(refused.contains("space is global in the program and shared::cta in the PTX"));
+/// let mismatch = verify(&kernel, &broken).unwrap_err().to_string();
+/// assert!(mismatch.contains("space is global in the program but shared::cta in the PTX"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
 /// # Errors
-/// Everything on which they differ, each with the program's line and the
-/// line of the text.
-pub fn verify(kernel: &Kernel, ptx: &str) -> Result<Counts, Mismatches> {
-    let refuse = |list| Mismatches {
+/// All mismatches, each with the source line and the PTX line.
+pub fn verify(kernel: &Kernel, ptx: &str) -> Result<ActionCounts, Mismatches> {
+    let rejected = |list| Mismatches {
         kernel: kernel.name.clone(),
         list,
     };
-    let broken = unreadable(kernel);
+    let broken = malformed(kernel);
     if let Some(first) = broken.first() {
-        return Err(refuse(vec![Mismatch {
-            text: format!("the program cannot be read: {}", first.text),
+        return Err(rejected(vec![Mismatch {
+            text: format!("the program is malformed: {}", first.text),
             at: first.at,
             role: first.role.clone(),
             line: None,
         }]));
     }
     let registers = u32::try_from(kernel.regs.len()).unwrap_or(u32::MAX);
-    let said = ptx::read(ptx, registers).map_err(|m| refuse(vec![m]))?;
+    let parsed = ptx::read(ptx, registers).map_err(|m| rejected(vec![m]))?;
     let name = program::name(kernel);
-    let meant = program::read(kernel, &name);
-    let found = compare::compare(kernel, &meant, &said);
+    let expected = program::read(kernel, &name);
+    let found = compare::compare(kernel, &expected, &parsed);
     if found.is_empty() {
-        Ok(Counts::of(said.iter().map(|s| &s.act)))
+        Ok(ActionCounts::of(parsed.iter().map(|s| &s.action)))
     } else {
-        Err(refuse(found))
+        Err(rejected(found))
     }
 }

@@ -1,4 +1,4 @@
-//! Where a text does not say what its program says.
+//! Mismatches between a program and its PTX.
 
 use std::fmt;
 use warpline_ir::Frame;
@@ -6,28 +6,28 @@ use warpline_ir::Frame;
 /// One difference between a program and its PTX.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Mismatch {
-    /// The difference, as a sentence without the places.
+    /// The difference, without locations.
     pub text: String,
-    /// The author's line, if the program has a statement for it.
+    /// The source line of the program's statement, if there is one.
     pub at: Option<Frame>,
-    /// The role of that statement, if it is one role's.
+    /// The role of that statement, if it belongs to one role.
     pub role: Option<String>,
-    /// The line of the PTX, if it has one for it.
+    /// The PTX line, if there is one.
     pub line: Option<PtxLine>,
 }
 
 /// A line of a PTX text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PtxLine {
-    /// Its number, from 1.
+    /// The line number, from 1.
     pub number: usize,
-    /// What stands there.
+    /// The code on the line.
     pub text: String,
 }
 
 impl fmt::Display for PtxLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A product of 256 columns names 128 registers.
+        // A wgmma with N = 256 names 128 registers.
         const SHOWN: usize = 160;
         let cut: String = self.text.chars().take(SHOWN).collect();
         let more = if cut.len() < self.text.len() {
@@ -54,16 +54,16 @@ impl fmt::Display for Mismatch {
     }
 }
 
-/// All differences that were found, in the order of the text.
+/// All mismatches, in the order of the text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Mismatches {
     /// The kernel's name.
     pub kernel: String,
-    /// The differences; never empty.
+    /// The mismatches; never empty.
     pub list: Vec<Mismatch>,
 }
 
-/// How many differences a message shows.
+/// The number of mismatches that a message shows.
 const SHOWN: usize = 4;
 
 impl fmt::Display for Mismatches {

@@ -1,37 +1,37 @@
-//! What an operand stands for, on either side.
+//! Symbolic values of operands, in one form for both sides.
 //!
-//! The printer works out addresses and constants in registers of its own just
-//! before their use. A value is what such a register comes to: both sides
-//! write `base + stage · bytes + offset` the same way, whatever instructions
-//! it took.
+//! The printer computes addresses and constants in temporary registers just before their use. A
+//! value is the expression that such a register holds: both sides write
+//! `base + stage · bytes + offset` the same way, independent of the instructions.
 
 use std::fmt;
 
-/// The value of an operand.
+/// The symbolic value of an operand.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum Value<'a> {
+pub(crate) enum OperandValue<'a> {
     /// No operand.
-    Nothing,
+    Absent,
     /// A constant: its bits, sign-extended.
     Number(u64),
     /// A register of the program: its class in PTX (`r`, `h`, `d`, `p`) and number.
     Reg(char, u32),
-    /// A word: a special register, a choice of an instruction.
+    /// A name: a special register or a modifier.
     Name(&'a str),
     /// A launch parameter, by position.
     Param(usize),
     /// The start of the CTA's shared memory.
     Shared,
-    /// A sum of multiples and a constant; made by [`plus`](Value::plus) alone.
-    Sum(Vec<(Value<'a>, u64)>, u64),
-    /// What an instruction makes of its operands.
-    Made(&'a str, Vec<Value<'a>>),
-    /// Several, in order.
-    List(Vec<Value<'a>>),
+    /// A sum of scaled terms and a constant; only [`plus`](OperandValue::plus) and
+    /// [`times`](OperandValue::times) create it.
+    Sum(Vec<(OperandValue<'a>, u64)>, u64),
+    /// The result of an instruction on its operands.
+    Computed(&'a str, Vec<OperandValue<'a>>),
+    /// A list, in order.
+    List(Vec<OperandValue<'a>>),
 }
 
-impl<'a> Value<'a> {
-    /// The sum of two values, in one form whatever the order.
+impl<'a> OperandValue<'a> {
+    /// Returns the sum of two values in canonical form.
     pub(crate) fn plus(self, other: Self) -> Self {
         let (mut terms, constant) = self.terms();
         let (more, rest) = other.terms();
@@ -46,7 +46,7 @@ impl<'a> Value<'a> {
         Self::sum(terms, constant.wrapping_add(rest))
     }
 
-    /// A multiple of a value.
+    /// Returns a multiple of a value.
     pub(crate) fn times(self, n: u64) -> Self {
         let (mut terms, constant) = self.terms();
         terms.iter_mut().for_each(|t| t.1 = t.1.wrapping_mul(n));
@@ -54,7 +54,7 @@ impl<'a> Value<'a> {
         Self::sum(terms, constant.wrapping_mul(n))
     }
 
-    /// The same address of 32 bits, whose constant wraps.
+    /// Wraps the constant of a 32-bit address.
     pub(crate) fn wrapped(self) -> Self {
         let (terms, constant) = self.terms();
         Self::sum(terms, constant & u64::from(u32::MAX))
@@ -62,66 +62,68 @@ impl<'a> Value<'a> {
 
     fn terms(self) -> (Vec<(Self, u64)>, u64) {
         match self {
-            Value::Number(n) => (vec![], n),
-            Value::Sum(terms, constant) => (terms, constant),
+            OperandValue::Number(n) => (vec![], n),
+            OperandValue::Sum(terms, constant) => (terms, constant),
             other => (vec![(other, 1)], 0),
         }
     }
 
     fn sum(mut terms: Vec<(Self, u64)>, constant: u64) -> Self {
         match &terms[..] {
-            [] => Value::Number(constant),
+            [] => OperandValue::Number(constant),
             [(_, 1)] if constant == 0 => terms.remove(0).0,
-            _ => Value::Sum(terms, constant),
+            _ => OperandValue::Sum(terms, constant),
         }
     }
 
-    /// Calls `f` for what it is made of, from left to right.
+    /// Calls `f` for every leaf, from left to right.
     pub(crate) fn leaves(&self, f: &mut dyn FnMut(&Self)) {
         match self {
-            Value::Made(_, all) | Value::List(all) => all.iter().for_each(|v| v.leaves(f)),
-            Value::Sum(terms, constant) => {
+            OperandValue::Computed(_, all) | OperandValue::List(all) => {
+                all.iter().for_each(|v| v.leaves(f))
+            }
+            OperandValue::Sum(terms, constant) => {
                 terms.iter().for_each(|(v, _)| v.leaves(f));
                 if *constant != 0 {
-                    f(&Value::Number(*constant));
+                    f(&OperandValue::Number(*constant));
                 }
             }
-            Value::Nothing => {}
+            OperandValue::Absent => {}
             leaf => f(leaf),
         }
     }
 
-    /// `yes` or `no`.
+    /// Returns `yes` or `no`.
     pub(crate) fn yes(is: bool) -> Self {
-        Value::Name(if is { "yes" } else { "no" })
+        OperandValue::Name(if is { "yes" } else { "no" })
     }
 }
 
-impl From<u32> for Value<'_> {
+impl From<u32> for OperandValue<'_> {
     fn from(n: u32) -> Self {
-        Value::Number(n.into())
+        OperandValue::Number(n.into())
     }
 }
 
-impl<'a> From<&'a str> for Value<'a> {
+impl<'a> From<&'a str> for OperandValue<'a> {
     fn from(name: &'a str) -> Self {
-        Value::Name(name)
+        OperandValue::Name(name)
     }
 }
 
-impl fmt::Display for Value<'_> {
+impl fmt::Display for OperandValue<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Value::Nothing => f.write_str("none"),
-            Value::Number(n) => match *n as i64 {
+            OperandValue::Absent => f.write_str("none"),
+            OperandValue::Number(n) => match *n as i64 {
                 small if (-4096..0).contains(&small) => write!(f, "{small}"),
                 _ => write!(f, "{n}"),
             },
-            Value::Reg(class, n) => write!(f, "%{class}{n}"),
-            Value::Name(name) => f.write_str(name),
-            Value::Param(i) => write!(f, "parameter {i}"),
-            Value::Shared => f.write_str("shared"),
-            Value::Sum(terms, constant) => {
+            OperandValue::Reg(class, n) => write!(f, "%{class}{n}"),
+            OperandValue::Name(name) => f.write_str(name),
+            OperandValue::Param(i) => write!(f, "parameter {i}"),
+            OperandValue::Shared => f.write_str("shared"),
+            OperandValue::Sum(terms, constant) => {
                 for (i, (value, scale)) in terms.iter().enumerate() {
                     let plus = if i > 0 { " + " } else { "" };
                     match scale {
@@ -134,13 +136,13 @@ impl fmt::Display for Value<'_> {
                     n => write!(f, " + {n}"),
                 }
             }
-            Value::Made(op, all) => write!(f, "{op}({})", Listed(all)),
-            Value::List(all) => write!(f, "{{{}}}", Listed(all)),
+            OperandValue::Computed(op, all) => write!(f, "{op}({})", Listed(all)),
+            OperandValue::List(all) => write!(f, "{{{}}}", Listed(all)),
         }
     }
 }
 
-struct Listed<'v, 'a>(&'v [Value<'a>]);
+struct Listed<'v, 'a>(&'v [OperandValue<'a>]);
 
 impl fmt::Display for Listed<'_, '_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -157,17 +159,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sums_have_one_form() {
-        let stage = || Value::Reg('r', 4).times(8);
-        let a = Value::Shared.plus(stage()).plus(Value::Number(16));
-        let b = Value::Number(24).plus(stage()).plus(Value::Number(!7));
-        assert_eq!(a, b.plus(Value::Shared));
+    fn sums_have_a_canonical_form() {
+        let stage = || OperandValue::Reg('r', 4).times(8);
+        let a = OperandValue::Shared
+            .plus(stage())
+            .plus(OperandValue::Number(16));
+        let b = OperandValue::Number(24)
+            .plus(stage())
+            .plus(OperandValue::Number(!7));
+        assert_eq!(a, b.plus(OperandValue::Shared));
         assert_eq!(a.to_string(), "8·%r4 + shared + 16");
         assert_eq!(a.plus(stage().times(!0)).to_string(), "shared + 16");
-        assert_eq!(Value::Shared.plus(Value::Number(0)), Value::Shared);
         assert_eq!(
-            Value::Shared.plus(Value::Number(1 << 32)).wrapped(),
-            Value::Shared
+            OperandValue::Shared.plus(OperandValue::Number(0)),
+            OperandValue::Shared
+        );
+        assert_eq!(
+            OperandValue::Shared
+                .plus(OperandValue::Number(1 << 32))
+                .wrapped(),
+            OperandValue::Shared
         );
     }
 }

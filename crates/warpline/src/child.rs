@@ -1,9 +1,7 @@
-//! This program once more, in a process of its own: for what may hang, or lose
-//! the device for the process it runs in.
+//! Child processes of the same program, for kernels that may hang or lose the device.
 //!
-//! The child says how it ends before it does ([`say`]): a process with a
-//! kernel that hangs may be kept by the driver, and the parent need not wait
-//! for that.
+//! The child reports its exit code before it exits ([`report_exit`]), because the driver may keep a
+//! process with a hanging kernel alive. The parent does not wait for that.
 
 use std::ffi::OsStr;
 use std::io::{self, BufRead, BufReader, Write};
@@ -12,40 +10,40 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Set in the environment of a child.
+/// The environment variable of a child.
 const VARIABLE: &str = "WARPLINE_CHILD";
 
-/// Begins the line with which a child says how it ends.
+/// The prefix of the line with the exit code.
 const END: &str = "\u{4}warpline child ends with ";
 
-/// What became of a child.
+/// The result of a child.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Ended {
-    /// Its exit code, said or real; `None`: it had to be ended.
+pub struct ChildResult {
+    /// The reported or actual exit code; `None` if the child was killed.
     pub code: Option<i32>,
-    /// What it wrote to standard output until then.
+    /// The standard output before the report.
     pub output: String,
 }
 
-/// Is this process a child?
+/// Returns whether this process is a child.
 pub fn is_child() -> bool {
     std::env::var_os(VARIABLE).is_some()
 }
 
-/// In a child: says with which code it ends, after a text. What it writes
-/// later is not read.
-pub fn say(code: u8, text: &str) -> io::Result<()> {
+/// Writes a text and reports the exit code to the parent, which ignores later output. Call it in a
+/// child.
+pub fn report_exit(code: u8, text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "{text}\n{END}{code}")?;
     out.flush()
 }
 
-/// Runs this program with other arguments as a child, and ends it once it has
-/// said how it ends, or when its time is up. Standard error is shared.
+/// Runs this program as a child with other arguments. Kills it after it reports its exit code or when
+/// the time limit expires. The child shares standard error.
 pub fn run<A: AsRef<OsStr>>(
     args: impl IntoIterator<Item = A>,
     limit: Duration,
-) -> io::Result<Ended> {
+) -> io::Result<ChildResult> {
     let deadline = Instant::now() + limit;
     let mut child = Command::new(std::env::current_exe()?)
         .args(args)
@@ -56,8 +54,8 @@ pub fn run<A: AsRef<OsStr>>(
     let lines = lines(&mut child);
     let mut output = String::new();
     let code = loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        match lines.recv_timeout(left) {
+        let remaining = deadline.saturating_duration_since(Instant::now());
+        match lines.recv_timeout(remaining) {
             Ok(line) => match line.strip_prefix(END) {
                 Some(code) => break code.parse().ok(),
                 None => output += &(line + "\n"),
@@ -66,13 +64,13 @@ pub fn run<A: AsRef<OsStr>>(
             Err(RecvTimeoutError::Disconnected) => break child.wait()?.code(),
         }
     };
-    // One that waits in the driver ends by nothing else, and not at once.
+    // A child that waits in the driver needs a kill, which may take a while.
     let _ = child.kill();
     thread::spawn(move || child.wait());
-    Ok(Ended { code, output })
+    Ok(ChildResult { code, output })
 }
 
-/// The lines of a child's output, as they come.
+/// Returns a channel with the lines of the child's output.
 fn lines(child: &mut Child) -> Receiver<String> {
     let (send, lines) = channel();
     if let Some(out) = child.stdout.take() {

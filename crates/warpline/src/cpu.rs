@@ -1,16 +1,16 @@
-//! Running a plan on the simulator.
+//! Runs plans on the simulator.
 
-use crate::compare::Produced;
+use crate::compare::DeviceOutput;
 use crate::error::Error;
-use crate::run::{Done, Job, Phase};
+use crate::run::{Job, RunPhase, RunResult};
 use std::sync::Arc;
 use std::time::Instant;
-use warpline_cpu::{Memory, Options};
-use warpline_kernels::{Bound, TensorSpec};
+use warpline_cpu::{GlobalMemory, Options};
+use warpline_kernels::{BufferAddresses, TensorSpec};
 
-/// Runs the plan as often as asked for, each time on fresh memory; random
-/// timing takes another seed each time.
-pub(crate) fn run(job: &Job<'_>) -> Result<Done, Error> {
+/// Runs the plan once per repeat, each time on new memory. Random timing uses a different seed for
+/// each repeat.
+pub(crate) fn run(job: &Job<'_>) -> Result<RunResult, Error> {
     let repeats = job.options.repeat.map_or(1, |n| n.get());
     let mut done = once(job, 0, repeats)?;
     for i in 1..repeats {
@@ -21,24 +21,24 @@ pub(crate) fn run(job: &Job<'_>) -> Result<Done, Error> {
     Ok(done)
 }
 
-fn once(job: &Job<'_>, index: u32, repeats: u32) -> Result<Done, Error> {
-    let mut memory = Memory::new();
-    let bound = bind(job, &mut memory);
+fn once(job: &Job<'_>, index: u32, repeats: u32) -> Result<RunResult, Error> {
+    let mut memory = GlobalMemory::new();
+    let addresses = bind(job, &mut memory);
     let start = Instant::now();
     let mut stats = Vec::new();
     let per_run: u64 = job.prepared.steps.iter().map(|s| s.ctas()).sum();
     let mut before = u64::from(index) * per_run;
     for step in &job.prepared.steps {
         let options = options(job, index, before, u64::from(repeats) * per_run);
-        let launch = step.launch(&bound)?;
+        let launch = step.launch(&addresses)?;
         stats.push(warpline_cpu::run(&step.kernel, &launch, &memory, &options)?);
         before += step.ctas();
     }
     let seconds = vec![start.elapsed().as_secs_f64()];
-    let outputs = job.outputs.iter().zip(&bound.outputs);
-    Ok(Done {
+    let outputs = job.outputs.iter().zip(&addresses.outputs);
+    Ok(RunResult {
         outputs: outputs
-            .map(|(spec, &at)| fetch(&memory, spec, at))
+            .map(|(spec, &at)| read_output(&memory, spec, at))
             .collect(),
         same_bits: true,
         seconds,
@@ -48,9 +48,9 @@ fn once(job: &Job<'_>, index: u32, repeats: u32) -> Result<Done, Error> {
     })
 }
 
-/// Gives every buffer of the plan its place in the simulator's memory.
-fn bind(job: &Job<'_>, memory: &mut Memory) -> Bound {
-    Bound {
+/// Allocates every buffer of the plan in simulator memory.
+fn bind(job: &Job<'_>, memory: &mut GlobalMemory) -> BufferAddresses {
+    BufferAddresses {
         inputs: job
             .inputs
             .iter()
@@ -66,14 +66,14 @@ fn bind(job: &Job<'_>, memory: &mut Memory) -> Bound {
 }
 
 fn options(job: &Job<'_>, index: u32, before: u64, total: u64) -> Options {
-    let progress = job.options.progress.clone().map(|tell| {
-        let told = move |done: u64, _: u64| {
-            tell(Phase::Kernels {
+    let progress = job.options.progress.clone().map(|progress| {
+        let report = move |done: u64, _: u64| {
+            progress(RunPhase::Kernels {
                 done: before + done,
                 total,
             })
         };
-        Arc::new(told) as warpline_cpu::Progress
+        Arc::new(report) as warpline_cpu::ProgressCallback
     });
     Options {
         timing: job.options.timing,
@@ -84,19 +84,19 @@ fn options(job: &Job<'_>, index: u32, before: u64, total: u64) -> Options {
     }
 }
 
-/// The bytes of an output, and which elements nothing wrote.
-fn fetch(memory: &Memory, spec: &TensorSpec, at: u64) -> Produced {
+/// Reads an output and finds the elements that were never written.
+fn read_output(memory: &GlobalMemory, spec: &TensorSpec, at: u64) -> DeviceOutput {
     if let Ok(bytes) = memory.read(at, spec.bytes()) {
-        return Produced {
+        return DeviceOutput {
             bytes,
             never_written: Vec::new(),
         };
     }
-    // One by one, only where something is missing.
+    // Element by element, because at least one is unwritten.
     let size = spec.dtype.bytes();
     let missing = |i: &usize| memory.read(at + (i * size) as u64, size).is_err();
-    Produced {
-        // The buffer is this long, so there is no fault.
+    DeviceOutput {
+        // Cannot fail: the buffer has this size.
         bytes: memory.read_lossy(at, spec.bytes()).unwrap_or_default(),
         never_written: (0..spec.elements()).filter(missing).collect(),
     }

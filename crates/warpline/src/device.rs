@@ -1,4 +1,4 @@
-//! Devices: the CPU simulator and the GPUs, and why one cannot be used.
+//! Devices: the CPU simulator and the GPUs.
 
 use crate::error::Error;
 use crate::gpu::Gpu;
@@ -6,95 +6,94 @@ use serde::Serialize;
 use std::sync::Arc;
 use warpline_cuda::{Context, CudaError};
 use warpline_ir::Target;
-use warpline_kernels::Place;
+use warpline_kernels::DeviceKind;
 
-/// What runs kernels: the CPU simulator, or a GPU.
+/// A device that runs kernels: the CPU simulator or a GPU.
 ///
 /// ```
 /// use warpline::Device;
 /// assert_eq!(Device::cpu().name(), "cpu");
-/// let sentence = Device::parse("gpu").unwrap_err().to_string();
-/// assert!(sentence.starts_with("a device is cpu, cuda or cuda:N"));
+/// let error = Device::parse("gpu").unwrap_err().to_string();
+/// assert!(error.starts_with("unknown device \"gpu\""));
 /// ```
 #[derive(Clone, Debug)]
-pub struct Device(Kind);
+pub struct Device(Inner);
 
 #[derive(Clone, Debug)]
-enum Kind {
+enum Inner {
     Cpu,
     Cuda(Arc<Gpu>),
 }
 
-/// What is known of a device without using it.
+/// A description of a device.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[non_exhaustive]
 pub struct DeviceInfo {
-    /// `cpu`, `cuda:0`, …; `cuda` for GPUs as a whole where there are none.
+    /// The name: `cpu`, `cuda:0`, …; `cuda` if no GPU is available.
     pub name: String,
-    /// What it is.
+    /// The model name, or a description.
     pub description: String,
-    /// Is it a simulator, whose times are no measure of a GPU?
+    /// Whether it is the simulator. Simulator time is not GPU time.
     pub simulator: bool,
-    /// Why it cannot be used, if it cannot.
-    pub why_not: Option<String>,
-    /// What the driver says of a GPU.
+    /// The reason why the device is unavailable, if it is.
+    pub unavailable: Option<String>,
+    /// The properties of a GPU.
     pub gpu: Option<GpuInfo>,
 }
 
-/// What the driver says of a GPU.
+/// The properties of a GPU, as reported by the driver.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[non_exhaustive]
 pub struct GpuInfo {
-    /// Compute capability, for example `9.0`.
+    /// The compute capability, such as `9.0`.
     pub compute_capability: String,
-    /// Streaming multiprocessors.
+    /// The number of SMs.
     pub sms: u32,
-    /// Bytes of device memory.
+    /// The device memory in bytes.
     pub memory_bytes: u64,
-    /// Bytes of level-2 cache.
+    /// The L2 cache in bytes.
     pub l2_bytes: u64,
-    /// Bytes of shared memory that one CTA can have.
+    /// The maximum shared memory of a CTA in bytes.
     pub shared_bytes: u32,
-    /// Bytes per second between the GPU and its memory at the highest clock,
-    /// if the driver tells clock and width.
+    /// The peak memory bandwidth in bytes per second, if the driver reports clock and bus width.
     pub memory_bytes_per_s: Option<f64>,
     /// The CUDA version of the driver.
     pub driver: String,
 }
 
 impl Device {
-    /// The CPU simulator.
+    /// Returns the CPU simulator.
     pub fn cpu() -> Self {
-        Self(Kind::Cpu)
+        Self(Inner::Cpu)
     }
 
-    /// The GPU `cuda:ordinal`. Kernels that were brought onto it stay there
-    /// while anyone in this process has it open.
+    /// Opens the GPU `cuda:ordinal`. Its loaded kernels stay loaded while any handle in this process
+    /// is open.
     pub fn cuda(ordinal: u32) -> Result<Self, Error> {
-        Ok(Self(Kind::Cuda(Gpu::open(ordinal)?)))
+        Ok(Self(Inner::Cuda(Gpu::open(ordinal)?)))
     }
 
-    /// The first GPU that our kernels can use, or else the CPU simulator; and
-    /// why GPUs were passed over, if any was or none is there.
+    /// Returns the first supported GPU, or else the CPU simulator. Also returns the reasons why GPUs
+    /// were skipped, if any were or none exists.
     pub fn auto() -> (Self, Option<String>) {
         let listed = match warpline_cuda::devices() {
             Ok(listed) => listed,
             Err(e) => return (Self::cpu(), Some(e.to_string())),
         };
-        let mut passed_over = Vec::new();
+        let mut skipped = Vec::new();
         for info in &listed {
             match Self::cuda(info.ordinal) {
-                Ok(device) => return (device, sentence(passed_over)),
-                Err(e) => passed_over.push(e.to_string()),
+                Ok(device) => return (device, join_reasons(skipped)),
+                Err(e) => skipped.push(e.to_string()),
             }
         }
         if listed.is_empty() {
-            passed_over.push("the CUDA driver shows no GPU".into());
+            skipped.push("the CUDA driver reports no GPU".into());
         }
-        (Self::cpu(), sentence(passed_over))
+        (Self::cpu(), join_reasons(skipped))
     }
 
-    /// The device of a name: `cpu`, `cuda:N`, or `cuda` for `cuda:0`.
+    /// Opens a device by name: `cpu`, `cuda:N`, or `cuda` for `cuda:0`.
     pub fn parse(name: &str) -> Result<Self, Error> {
         let bad = || Error::DeviceName(name.to_owned());
         match name.split_once(':') {
@@ -107,70 +106,70 @@ impl Device {
         }
     }
 
-    /// Its name: `cpu`, `cuda:0`.
+    /// Returns the name: `cpu`, `cuda:0`.
     pub fn name(&self) -> String {
         self.info().name
     }
 
-    /// What is known of it.
+    /// Describes the device.
     pub fn info(&self) -> DeviceInfo {
         match &self.0 {
-            Kind::Cpu => simulator(),
-            Kind::Cuda(open) => gpu(open.context.device()),
+            Inner::Cpu => simulator(),
+            Inner::Cuda(open) => gpu(open.context.device()),
         }
     }
 
-    /// Is it the simulator?
+    /// Returns whether it is the simulator.
     pub fn is_simulator(&self) -> bool {
-        matches!(self.0, Kind::Cpu)
+        matches!(self.0, Inner::Cpu)
     }
 
-    /// Where its problems are solved: default sizes depend on it.
-    pub fn place(&self) -> Place {
+    /// Returns the kind of device, which determines default problem sizes.
+    pub fn kind(&self) -> DeviceKind {
         match self.0 {
-            Kind::Cpu => Place::Cpu,
-            Kind::Cuda(_) => Place::Gpu,
+            Inner::Cpu => DeviceKind::Cpu,
+            Inner::Cuda(_) => DeviceKind::Gpu,
         }
     }
 
-    /// The target that kernels for it are built and checked for.
+    /// Returns the target for which kernels are built and checked.
     pub fn target(&self) -> Target {
         match &self.0 {
-            Kind::Cpu => Target::default(),
-            Kind::Cuda(open) => open.target,
+            Inner::Cpu => Target::default(),
+            Inner::Cuda(open) => open.target,
         }
     }
 
-    /// The driver's context, of a GPU: streams and buffers are made in it.
+    /// Returns the CUDA context of a GPU, for streams and buffers.
     pub fn context(&self) -> Option<&Context> {
         self.gpu().map(|gpu| &gpu.context)
     }
 
-    /// Its kernels, of a GPU.
+    /// Returns the GPU state; `None` for the simulator.
     pub(crate) fn gpu(&self) -> Option<&Gpu> {
         match &self.0 {
-            Kind::Cpu => None,
-            Kind::Cuda(gpu) => Some(gpu),
+            Inner::Cpu => None,
+            Inner::Cuda(gpu) => Some(gpu),
         }
     }
 }
 
-/// Everything that can run kernels here, and what cannot, with its reason.
+/// Lists all devices, including unavailable ones with their reasons.
 ///
-/// The simulator is always there. A machine without a driver or a GPU has one
-/// entry `cuda` that says so.
+/// The simulator is always listed. A machine without a driver or a GPU has one entry `cuda` with
+/// the reason.
 pub fn devices() -> Vec<DeviceInfo> {
     let mut all = vec![simulator()];
     let none = |why: String| DeviceInfo {
         name: "cuda".into(),
         description: "NVIDIA GPUs".into(),
         simulator: false,
-        why_not: Some(why),
+        unavailable: Some(why),
         gpu: None,
     };
     match warpline_cuda::devices() {
         Err(e) => all.push(none(e.to_string())),
-        Ok(list) if list.is_empty() => all.push(none("the CUDA driver shows no GPU".into())),
+        Ok(list) if list.is_empty() => all.push(none("the CUDA driver reports no GPU".into())),
         Ok(list) => all.extend(list.iter().map(gpu)),
     }
     all
@@ -182,13 +181,13 @@ fn simulator() -> DeviceInfo {
         name: "cpu".into(),
         description: format!("CPU simulator of {name} with {sms} SMs"),
         simulator: true,
-        why_not: None,
+        unavailable: None,
         gpu: None,
     }
 }
 
-fn gpu(info: &warpline_cuda::DeviceInfo) -> DeviceInfo {
-    // Two transfers per clock.
+fn gpu(info: &warpline_cuda::CudaDeviceInfo) -> DeviceInfo {
+    // The memory transfers twice per clock.
     let rate = info.memory_clock_khz.zip(info.memory_bus_bits);
     let memory_bytes_per_s =
         rate.map(|(khz, bits)| f64::from(khz) * 1e3 * 2.0 * f64::from(bits) / 8.0);
@@ -196,7 +195,10 @@ fn gpu(info: &warpline_cuda::DeviceInfo) -> DeviceInfo {
         name: format!("cuda:{}", info.ordinal),
         description: info.name.clone(),
         simulator: false,
-        why_not: info.usable().err().map(|e: CudaError| e.to_string()),
+        unavailable: info
+            .check_supported()
+            .err()
+            .map(|e: CudaError| e.to_string()),
         gpu: Some(GpuInfo {
             compute_capability: info.compute_capability.to_string(),
             sms: info.sms,
@@ -209,7 +211,7 @@ fn gpu(info: &warpline_cuda::DeviceInfo) -> DeviceInfo {
     }
 }
 
-fn sentence(reasons: Vec<String>) -> Option<String> {
+fn join_reasons(reasons: Vec<String>) -> Option<String> {
     (!reasons.is_empty()).then(|| reasons.join("; "))
 }
 
@@ -218,43 +220,40 @@ mod tests {
     use super::*;
 
     fn code(name: &str) -> &'static str {
-        Device::parse(name).map_or_else(|e| e.code(), |_| "good")
+        Device::parse(name).map_or_else(|e| e.code(), |_| "ok")
     }
 
     #[test]
-    fn a_name_that_is_none_is_refused_with_the_rule() {
-        let near = [
+    fn an_invalid_name_is_rejected_with_the_rule() {
+        let invalid = [
             "", "gpu", "CPU", "cpu:0", "cuda:", "cuda:-1", "cuda:x", "cuda:0x1", "cuda: 1",
         ];
-        for name in near.into_iter().chain(["cuda:99999999999"]) {
+        for name in invalid.into_iter().chain(["cuda:99999999999"]) {
             assert_eq!(code(name), "bad-device-name", "{name:?}");
         }
-        let said = Device::parse("gpu").unwrap_err().to_string();
+        let error = Device::parse("gpu").unwrap_err().to_string();
         assert_eq!(
-            said,
-            "a device is cpu, cuda or cuda:N (cuda:0 is the first GPU), not \"gpu\""
+            error,
+            "unknown device \"gpu\"\nhelp: use cpu, cuda or cuda:N (cuda:0 is the first GPU)"
         );
     }
 
     #[test]
-    fn the_simulator_is_always_there_and_says_what_it_is() {
+    fn the_simulator_is_always_listed() {
         let cpu = Device::parse("cpu").unwrap();
         assert!(cpu.is_simulator() && cpu.context().is_none());
-        assert_eq!(cpu.place(), Place::Cpu);
+        assert_eq!(cpu.kind(), DeviceKind::Cpu);
         assert_eq!(cpu.target(), Target::SM_90A);
         let listed = devices();
         assert_eq!(listed[0], cpu.info());
-        assert!(listed[0].simulator && listed[0].why_not.is_none());
-        assert!(
-            listed.len() > 1,
-            "GPUs are listed, or the reason why there are none"
-        );
+        assert!(listed[0].simulator && listed[0].unavailable.is_none());
+        assert!(listed.len() > 1, "GPUs or the reason why none is available");
     }
 
     #[test]
-    fn what_auto_takes_can_be_used_and_the_cpu_comes_with_a_reason() {
+    fn auto_returns_an_available_device_and_a_reason_for_the_cpu() {
         let (device, reason) = Device::auto();
-        assert!(device.info().why_not.is_none());
+        assert!(device.info().unavailable.is_none());
         assert!(!device.is_simulator() || reason.is_some());
     }
 }

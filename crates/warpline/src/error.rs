@@ -1,6 +1,6 @@
-//! What can go wrong between a piece of work and its outcome.
+//! Errors of preparing, loading, running and tuning workloads.
 
-use warpline_check::Refusals;
+use warpline_check::Diagnostics;
 use warpline_cpu::RunError;
 use warpline_cuda::CudaError;
 use warpline_ir::FaultKind;
@@ -8,163 +8,162 @@ use warpline_kernels::FamilyError;
 use warpline_ptx::PtxError;
 use warpline_translation::Mismatches;
 
-/// Why there is no outcome.
+/// An error of preparing, loading, running or tuning a workload.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A name that no device has.
-    #[error("a device is cpu, cuda or cuda:N (cuda:0 is the first GPU), not {0:?}")]
+    /// The device name is invalid.
+    #[error("unknown device {0:?}\nhelp: use cpu, cuda or cuda:N (cuda:0 is the first GPU)")]
     DeviceName(String),
-    /// The driver, a GPU or a kernel on it.
+    /// The driver, a GPU or a kernel on it failed.
     #[error(transparent)]
     Cuda(#[from] CudaError),
-    /// A problem or config that the family does not serve.
+    /// The family rejected the problem, the config or the input tensors.
     #[error(transparent)]
     Family(#[from] FamilyError),
-    /// A kernel that the checker did not let pass.
+    /// The checker did not prove the kernel.
     #[error(transparent)]
-    Refused(#[from] Refusals),
-    /// A kernel that cannot be printed.
+    NotProved(#[from] Diagnostics),
+    /// The kernel cannot be printed as PTX.
     #[error(transparent)]
     Print(#[from] PtxError),
-    /// A bug of the printer, found before anything ran.
+    /// The translation check found a bug in the PTX printer before the kernel was loaded.
     #[error(
-        "the printed PTX does not say what the program says, which is a bug in Warpline; \
-         please report it: {0}"
+        "the printed PTX does not match the kernel, which is a bug in Warpline; please report it: {0}"
     )]
     Translation(#[from] Mismatches),
     /// The simulated kernel faulted or hung.
     #[error(transparent)]
     Fault(#[from] Box<RunError>),
-    /// The GPU did not finish.
-    #[error("kernel {kernel} did not finish on {device} within {seconds} s, so it hangs")]
+    /// The GPU did not finish in time.
+    #[error("kernel {kernel} hangs: it did not finish on {device} within {seconds} s")]
     Hang {
         /// The first kernel of the plan.
         kernel: String,
         /// The device.
         device: String,
-        /// How long it was waited for.
+        /// The time limit in seconds.
         seconds: u64,
     },
-    /// A watchdog build did not finish; who waits for what, line by line.
+    /// A watchdog build hung; the report lists the waits of its warps.
     #[error("{0}")]
     HangReport(String),
-    /// The driver's compiler made something else of a kernel.
-    #[error("the driver did not compile kernel {kernel} as it was written:{remarks}")]
+    /// The driver's compiler serialized or ignored instructions of a kernel.
+    #[error("the driver did not compile kernel {kernel} as written:{advisories}")]
     NotAsWritten {
         /// The kernel.
         kernel: String,
-        /// What the compiler said, one line each.
-        remarks: String,
+        /// The advisories of the compiler, one line each.
+        advisories: String,
     },
-    /// A launch in a capture needs a kernel that is not on the device.
+    /// A launch during stream capture needs a kernel that is not loaded.
     #[error(
-        "kernel {kernel} is not on the device yet, and it cannot be compiled while a stream is \
-         captured: run the op once, or call `Prepared::load`, before the capture"
+        "kernel {kernel} is not loaded and cannot be compiled during stream capture\n\
+         help: run the op once, or call `Prepared::load`, before the capture"
     )]
     Capture {
         /// The kernel.
         kernel: String,
     },
-    /// A launch in a capture needs a workspace that is not there.
+    /// A launch during stream capture needs a workspace that is not allocated.
     #[error(
-        "{op} works in {bytes} bytes that belong to the stream, and they cannot be allocated while \
-         it is captured: run the op once on this stream before the capture, or give it a workspace"
+        "{op} needs a workspace of {bytes} bytes, which cannot be allocated during stream capture\n\
+         help: run the op once on this stream before the capture, or pass a workspace"
     )]
     WorkspaceInCapture {
         /// The op.
         op: &'static str,
-        /// Bytes of workspace.
+        /// The size of the workspace in bytes.
         bytes: u64,
     },
-    /// A name that no op has.
-    #[error("there is no op {name:?}; the ops are {}", known.join(", "))]
+    /// No op has this name.
+    #[error("unknown op {name:?}\nhelp: the ops are {}", known.join(", "))]
     UnknownOp {
         /// The name.
         name: String,
-        /// Those that are there.
+        /// The valid names.
         known: Vec<&'static str>,
     },
-    /// A name that no parameter of an op has.
-    #[error("{op} has no parameter {name:?}; it takes {}", known.join(", "))]
+    /// No parameter of the op has this name.
+    #[error("{op} has no parameter {name:?}\nhelp: its parameters are {}", known.join(", "))]
     UnknownParameter {
         /// The op.
         op: &'static str,
         /// The name.
         name: String,
-        /// Those that are there.
+        /// The valid names.
         known: Vec<&'static str>,
     },
-    /// A contender of a measurement after which nothing more can be measured.
+    /// A candidate failed in a way that ends the measurement.
     #[error("{name}: {error}")]
-    Contender {
-        /// Its family and config.
+    Measurement {
+        /// The family and config of the candidate.
         name: String,
-        /// What happened.
+        /// The error.
         error: Box<Error>,
     },
-    /// Kernels can be loaded on a GPU alone.
-    #[error("the CPU simulator loads no kernels; a GPU does")]
+    /// The operation needs a GPU.
+    #[error("the CPU simulator cannot load kernels\nhelp: use a GPU")]
     NoGpu,
-    /// The simulator would take too long to start it unasked.
+    /// The simulation would exceed the default time limit.
     #[error(
-        "the CPU is a simulator, and this problem would take it about {seconds:.0} s; \
-         above {} s that must be asked for with `simulate`",
-        crate::estimate::UNASKED_SECONDS
+        "simulating this problem on the CPU takes about {seconds:.0} s; the limit is {} s\n\
+         help: set `simulate` to run it anyway",
+        crate::estimate::DEFAULT_SIMULATION_LIMIT_S
     )]
     TooLong {
-        /// The estimate.
+        /// The estimated seconds.
         seconds: f64,
     },
-    /// The problem does not fit into the memory of this machine.
+    /// The problem does not fit into host memory.
     #[error(
         "this problem needs about {needed} bytes of host memory for its tensors and the \
-         reference, and {available} are available"
+         reference, but {available} are available"
     )]
     HostMemory {
-        /// Bytes needed.
+        /// The needed bytes.
         needed: u64,
-        /// Bytes there are.
+        /// The available bytes.
         available: u64,
     },
-    /// Work of which no config could be tuned.
+    /// No candidate could be tuned.
     #[error("{family} could not be tuned: {why}")]
     NotTuned {
         /// The family.
         family: &'static str,
-        /// Why not.
+        /// The reason.
         why: String,
     },
-    /// Tuning launches and compiles, which would spoil a capture.
+    /// Tuning was requested during stream capture.
     #[error(
-        "{op} cannot be tuned while a stream is captured, as tuning compiles, launches and waits: \
-         tune it before the capture, and the captured call takes the winner"
+        "{op} cannot be tuned during stream capture, because tuning compiles and waits\n\
+         help: tune it before the capture; the captured call uses the winner"
     )]
     TuneInCapture {
         /// The op.
         op: &'static str,
     },
-    /// The folder or a file of tuned configs cannot be used as was asked.
+    /// The cache of tuned configs cannot be read or written.
     #[error("{0}")]
     Cache(String),
-    /// Grid or arguments that the kernel does not take.
+    /// The kernel does not accept the grid or the arguments.
     #[error("kernel {kernel} cannot be launched: {why}")]
     Launch {
         /// The kernel.
         kernel: String,
-        /// The rule and the value seen.
+        /// The rule and the actual value.
         why: String,
     },
 }
 
 impl Error {
-    /// A stable code, for tools.
+    /// Returns a stable code for tools.
     pub fn code(&self) -> &'static str {
         match self {
             Error::DeviceName(_) => "bad-device-name",
             Error::Cuda(e) => e.code(),
             Error::Family(e) => e.code(),
-            Error::Refused(_) => "refused",
+            Error::NotProved(_) => "not-proved",
             Error::Print(e) => e.code(),
             Error::Translation(_) => "ptx-mismatch",
             Error::Fault(e) if e.kind == FaultKind::Deadlock => "deadlock",
@@ -176,7 +175,7 @@ impl Error {
             Error::WorkspaceInCapture { .. } => "workspace-in-capture",
             Error::UnknownOp { .. } => "unknown-op",
             Error::UnknownParameter { .. } => "unknown-parameter",
-            Error::Contender { error, .. } => error.code(),
+            Error::Measurement { error, .. } => error.code(),
             Error::NoGpu => "no-gpu",
             Error::TooLong { .. } => "too-long",
             Error::HostMemory { .. } => "host-memory",
@@ -187,18 +186,18 @@ impl Error {
         }
     }
 
-    /// Is the device lost to this process: a fault, or a kernel that does not end?
-    pub fn is_lost(&self) -> bool {
+    /// Returns whether this process has lost the device: a fault, or a kernel that hangs.
+    pub fn is_device_lost(&self) -> bool {
         match self {
             Error::Cuda(e) => e.is_fault(),
-            Error::Contender { error, .. } => error.is_lost(),
+            Error::Measurement { error, .. } => error.is_device_lost(),
             Error::Hang { .. } | Error::HangReport(_) => true,
             _ => false,
         }
     }
 
-    /// The exit code of a command that ends with this error: 1 refused or
-    /// wrong, 2 bad input or no such device, 3 device fault or hang.
+    /// Returns the exit code for this error: 1 not proved or failed, 2 bad input or no such device, 3
+    /// device fault or hang.
     pub fn exit_code(&self) -> u8 {
         match self {
             Error::DeviceName(_)
@@ -212,7 +211,7 @@ impl Error {
                 FamilyError::Problem(_) | FamilyError::Config(_) | FamilyError::Data(_),
             ) => 2,
             Error::Family(_)
-            | Error::Refused(_)
+            | Error::NotProved(_)
             | Error::Print(_)
             | Error::Translation(_)
             | Error::NotAsWritten { .. }
@@ -221,12 +220,12 @@ impl Error {
             | Error::NotTuned { .. }
             | Error::TuneInCapture { .. }
             | Error::Launch { .. } => 1,
-            Error::Contender { error, .. } => error.exit_code(),
+            Error::Measurement { error, .. } => error.exit_code(),
             Error::Fault(e) if e.kind == FaultKind::Launch => 1,
             Error::Fault(_) | Error::Hang { .. } | Error::HangReport(_) => 3,
             Error::Cuda(e) => match e {
                 CudaError::DriverCall { .. } => 3,
-                CudaError::JitRefused { .. } | CudaError::BadArgument { .. } => 1,
+                CudaError::JitRejected { .. } | CudaError::BadArgument { .. } => 1,
                 _ => 2,
             },
         }
@@ -238,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn exit_codes_tell_bad_input_refusal_and_fault_apart() {
+    fn exit_codes_distinguish_bad_input_failure_and_fault() {
         let config = Error::Family(FamilyError::Config("no".into()));
         assert_eq!((config.code(), config.exit_code()), ("bad-config", 2));
         let none = Error::Cuda(CudaError::NoSuchDevice {
@@ -246,11 +245,14 @@ mod tests {
             count: 1,
         });
         assert_eq!((none.code(), none.exit_code()), ("cuda-no-such-device", 2));
-        let refused = Error::Refused(Refusals {
+        let not_proved = Error::NotProved(Diagnostics {
             kernel: "k".into(),
-            refusals: vec![],
+            diagnostics: vec![],
         });
-        assert_eq!((refused.code(), refused.exit_code()), ("refused", 1));
+        assert_eq!(
+            (not_proved.code(), not_proved.exit_code()),
+            ("not-proved", 1)
+        );
         let misprint = Error::Translation(Mismatches {
             kernel: "k".into(),
             list: vec![],
@@ -263,12 +265,12 @@ mod tests {
             seconds: 60,
         };
         assert_eq!((hang.code(), hang.exit_code()), ("hang", 3));
-        assert!(hang.is_lost() && !none.is_lost());
-        let named = Error::Contender {
+        assert!(hang.is_device_lost() && !none.is_device_lost());
+        let named = Error::Measurement {
             name: "softmax {}".into(),
             error: Box::new(hang),
         };
         assert_eq!((named.code(), named.exit_code()), ("hang", 3));
-        assert!(named.is_lost() && named.to_string().starts_with("softmax {}: kernel k"));
+        assert!(named.is_device_lost() && named.to_string().starts_with("softmax {}: kernel k"));
     }
 }

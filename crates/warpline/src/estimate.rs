@@ -1,34 +1,33 @@
-//! How long the simulator will take, and how much memory a run needs.
+//! Estimates of simulation time and host memory.
 
 use crate::error::Error;
 use crate::run::RunOptions;
 use std::fs;
 use warpline_cpu::Timing;
-use warpline_kernels::{AnyWork, Cost};
+use warpline_kernels::{AnyWorkload, Cost};
 
-/// The most seconds that the simulator takes unasked.
-pub const UNASKED_SECONDS: f64 = 30.0;
+/// The time limit of a simulation unless [`RunOptions::simulate`] is set, in seconds.
+pub const DEFAULT_SIMULATION_LIMIT_S: f64 = 30.0;
 
-// Measured on two cores of a server. Bytes are those of vector add, whose three
-// forms differ by a factor of two; flops are those of wgmma.
+// Measured on two cores of a server: bytes with vector add, whose three schedules differ by a factor
+// of two, and FLOPs with wgmma.
 
-/// Bytes of tensors for which the host draws inputs, computes the reference
-/// and compares, in a second.
+/// The tensor bytes per second for which the host draws inputs, computes the reference and compares.
 const HOST_BYTES_PER_S: f64 = 60e6;
-/// Bytes of global memory that the simulator moves in a second, by timing.
+/// The bytes of global memory per second that the simulator moves, by timing.
 const EAGER_BYTES_PER_S: f64 = 250e6;
 const CHECKED_BYTES_PER_S: f64 = 60e6;
-/// Floating-point operations that the simulator makes in a second.
+/// The floating-point operations per second of the simulator.
 const FLOPS_PER_S: f64 = 2e9;
 
-/// Seconds that a run on the simulator will take, to a factor of a few.
+/// Estimates the seconds of a run on the simulator, within a small factor.
 ///
 /// ```
 /// use warpline::{Timing, estimate};
 /// use warpline::kernels::Cost;
 /// let cost = Cost { flops: 1e6, bytes: 12e6 };
 /// let eager = estimate::simulation_seconds(&cost, Timing::Eager, 1);
-/// assert!(eager < estimate::UNASKED_SECONDS);
+/// assert!(eager < estimate::DEFAULT_SIMULATION_LIMIT_S);
 /// assert!(estimate::simulation_seconds(&cost, Timing::Late, 1) > eager);
 /// ```
 pub fn simulation_seconds(cost: &Cost, timing: Timing, repeats: u32) -> f64 {
@@ -40,22 +39,22 @@ pub fn simulation_seconds(cost: &Cost, timing: Timing, repeats: u32) -> f64 {
     cost.bytes / HOST_BYTES_PER_S + once * f64::from(repeats)
 }
 
-/// Refuses work that takes the simulator long, unless that was asked for.
-pub fn affordable(work: &dyn AnyWork, options: &RunOptions) -> Result<(), Error> {
+/// Rejects a workload that exceeds the simulation time limit, unless [`RunOptions::simulate`] is set.
+pub fn check_simulation_time(work: &dyn AnyWorkload, options: &RunOptions) -> Result<(), Error> {
     if options.simulate {
         return Ok(());
     }
     let repeats = options.repeat.map_or(1, |n| n.get());
     let seconds = simulation_seconds(&work.cost(), options.timing, repeats);
-    match seconds > UNASKED_SECONDS {
+    match seconds > DEFAULT_SIMULATION_LIMIT_S {
         true => Err(Error::TooLong { seconds }),
         false => Ok(()),
     }
 }
 
-/// Bytes of host memory that a run needs: the tensors here and on the device's
-/// side of the copy, and two numbers per output element for the reference.
-pub fn host_bytes(work: &dyn AnyWork) -> f64 {
+/// Estimates the host memory of a run in bytes: two copies of the tensors, and two f64 per output
+/// element for the reference.
+pub fn host_bytes(work: &dyn AnyWorkload) -> f64 {
     let reference: f64 = work
         .outputs()
         .iter()
@@ -64,8 +63,8 @@ pub fn host_bytes(work: &dyn AnyWork) -> f64 {
     2.0 * work.cost().bytes + reference
 }
 
-/// Refuses work that does not fit into the memory of this machine, where that is known.
-pub fn fits_host(work: &dyn AnyWork) -> Result<(), Error> {
+/// Rejects a workload that does not fit into host memory, if the available memory is known.
+pub fn check_host_memory(work: &dyn AnyWorkload) -> Result<(), Error> {
     let needed = host_bytes(work);
     match available_bytes() {
         Some(available) if needed > available as f64 => Err(Error::HostMemory {
@@ -76,7 +75,7 @@ pub fn fits_host(work: &dyn AnyWork) -> Result<(), Error> {
     }
 }
 
-/// Bytes of memory that a process can get without swapping, as Linux tells it.
+/// Returns the memory that is available without swapping, as reported by Linux.
 fn available_bytes() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|l| l.strip_prefix("MemAvailable:"))?;
@@ -88,18 +87,19 @@ fn available_bytes() -> Option<u64> {
 mod tests {
     use super::*;
     use warpline_ir::Target;
-    use warpline_kernels::Work;
-    use warpline_kernels::vector_add::{Choice, Float, Problem, VectorAdd};
+    use warpline_kernels::Workload;
+    use warpline_kernels::vector_add::{Choice, FloatType, Problem, VectorAdd};
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn a_problem_beyond_this_machine_is_refused_before_anything_is_allocated() {
+    fn a_problem_that_exceeds_host_memory_is_rejected() {
         let problem = Problem {
             n: 1 << 40,
-            dtype: Float::F32,
+            dtype: FloatType::F32,
         };
-        let work = Work::<VectorAdd>::new(problem, &Choice::default(), &Target::SM_90A).unwrap();
-        let refused = fits_host(&work).unwrap_err();
-        assert_eq!((refused.code(), refused.exit_code()), ("host-memory", 2));
+        let work =
+            Workload::<VectorAdd>::new(problem, &Choice::default(), &Target::SM_90A).unwrap();
+        let error = check_host_memory(&work).unwrap_err();
+        assert_eq!((error.code(), error.exit_code()), ("host-memory", 2));
     }
 }

@@ -1,68 +1,70 @@
-//! A plan whose kernels have all been checked.
+//! Prepared plans: all kernels are proved.
 
 use crate::device::Device;
 use crate::error::Error;
-use crate::gpu::{BuildTimes, LoadOptions, Ready};
+use crate::gpu::{BuildTimes, LoadOptions, LoadedPlan};
 use crate::tune;
 use serde::Serialize;
 use std::sync::Arc;
 use std::time::Instant;
-use warpline_check::{Checked, Refusal, Refusals, rules};
+use warpline_check::{Checked, Diagnostic, Diagnostics, rules};
 use warpline_cuda::Stream;
 use warpline_ir::{Fault, Kernel, Launch, ParamId, Target};
-use warpline_kernels::{AnyWork, Bound, Buffer, BufferBytes, Plan, Proof, Step};
+use warpline_kernels::{
+    AnyWorkload, Buffer, BufferAddresses, BufferBytes, LaunchStep, Plan, Proof,
+};
 use warpline_ptx::Ptx;
 
-/// The kernels of a plan, each let pass by the checker.
+/// A plan whose kernels are all proved.
 #[derive(Clone, Debug)]
 pub struct Prepared {
-    /// In order.
+    /// The steps, in order.
     pub steps: Vec<PreparedStep>,
-    /// Bytes of workspace.
+    /// The size of the workspace in bytes.
     pub workspace: u64,
-    /// How long it took to build and to check them.
+    /// The time to build and to check the kernels.
     pub times: BuildTimes,
-    /// The baseline that took the place of the selected config, where that is undecided.
+    /// The baseline that replaced the selected config, if the checker could not decide that.
     pub fallback: Option<Fallback>,
 }
 
-/// A baseline config in the place of a selected one that is undecided.
+/// A baseline config that replaces an undecided config.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Fallback {
     /// The baseline config.
     pub config: serde_json::Value,
-    /// The config that was selected.
+    /// The replaced config.
     pub selected: serde_json::Value,
-    /// Why the checker proves nothing of the selected config.
+    /// The reason why the checker could not decide the selected config.
     pub reason: String,
 }
 
-/// One kernel of a plan, checked.
+/// One step of a prepared plan.
 #[derive(Clone, Debug)]
 pub struct PreparedStep {
     /// The kernel.
     pub kernel: Arc<Checked>,
-    /// Its [program hash](Kernel::program_hash).
+    /// The [program hash](Kernel::program_hash).
     pub hash: Arc<str>,
-    /// Its [text hash](Kernel::text_hash).
+    /// The [text hash](Kernel::text_hash).
     pub(crate) text_hash: Arc<str>,
-    step: Arc<Step>,
+    step: Arc<LaunchStep>,
 }
 
 impl PreparedStep {
-    /// CTAs, by axis.
+    /// Returns the grid size in CTAs.
     pub fn grid(&self) -> [u32; 3] {
         self.step.grid
     }
 
-    /// How many CTAs.
+    /// Returns the number of CTAs.
     pub fn ctas(&self) -> u64 {
         self.step.grid.into_iter().map(u64::from).product()
     }
 
-    /// A kernel that the checker is not asked about, and why.
-    pub(crate) fn unproved(step: Step, reason: &str) -> Self {
+    /// Returns a step without a proof, for the given reason.
+    pub(crate) fn unproved(step: LaunchStep, reason: &str) -> Self {
         let kernel = Checked::unproved(Kernel::clone(&step.kernel), reason);
         Self {
             hash: kernel.program_hash().into(),
@@ -72,32 +74,32 @@ impl PreparedStep {
         }
     }
 
-    /// The step of the plan.
-    pub(crate) fn step(&self) -> &Step {
+    /// Returns the launch step.
+    pub(crate) fn step(&self) -> &LaunchStep {
         &self.step
     }
 
-    /// The target it was checked for.
+    /// Returns the target of the proof.
     pub(crate) fn target(&self) -> Target {
         self.kernel.target().copied().unwrap_or(self.kernel.target)
     }
 
-    /// The kernel as PTX for a target: printed, and read again, so that no bug
-    /// of the printer reaches a GPU.
+    /// Prints the kernel as PTX for a target. The translation check reads the PTX back, so that no
+    /// bug of the printer reaches a GPU.
     pub fn ptx(&self, target: &Target) -> Result<Ptx, Error> {
         let ptx = warpline_ptx::print(&self.kernel, target)?;
         warpline_translation::verify(&self.kernel, &ptx.text)?;
         Ok(ptx)
     }
 
-    /// May a GPU start it before the step before it has ended?
+    /// Returns whether this is a dependent launch (PDL).
     pub fn is_dependent(&self) -> bool {
         self.step.dependent
     }
 
-    /// The launch on buffers that have addresses, checked against the kernel's parameters.
-    pub fn launch(&self, bound: &Bound) -> Result<Launch, Error> {
-        let launch = self.step.launch(bound);
+    /// Returns the launch for given buffer addresses, checked against the kernel's parameters.
+    pub fn launch(&self, addresses: &BufferAddresses) -> Result<Launch, Error> {
+        let launch = self.step.launch(addresses);
         let checked = launch.check(&self.kernel);
         checked.map_err(|fault| self.rejected(fault))?;
         Ok(launch)
@@ -112,21 +114,21 @@ impl PreparedStep {
 }
 
 impl Prepared {
-    /// Checks every kernel of a plan for the target.
+    /// Proves every kernel of a plan for the target.
     pub fn new(plan: Plan, target: &Target) -> Result<Self, Error> {
         let start = Instant::now();
         for i in 0..plan.steps.len() {
-            finds_it_settled(&plan.steps[..=i], target)?;
+            check_pdl_safe(&plan.steps[..=i], target)?;
         }
-        let checked = |step: Step| -> Result<PreparedStep, Error> {
+        let checked = |step: LaunchStep| -> Result<PreparedStep, Error> {
             let Proof {
                 kernel,
                 hash,
                 text_hash,
             } = step.kernel.proof(target)?;
             if step.dependent {
-                let early = rules::early_start(&kernel, target);
-                refused(&kernel, early)?;
+                let early = rules::dependent_launch(&kernel, target);
+                require_no_diagnostics(&kernel, early)?;
             }
             tracing::debug!(kernel = kernel.name, grid = ?step.grid, "checked a kernel");
             Ok(PreparedStep {
@@ -148,7 +150,7 @@ impl Prepared {
         })
     }
 
-    /// Checks the extents that the kernels declare for their pointers against the plan's buffers.
+    /// Checks that the buffers are as large as the extents that the kernels declare.
     pub fn check_extents(&self, bytes: &BufferBytes) -> Result<(), Error> {
         for step in &self.steps {
             let checked = step.step.check_extents(bytes);
@@ -157,62 +159,66 @@ impl Prepared {
         Ok(())
     }
 
-    /// The config of the kernels: that of the work they were prepared for, or
-    /// of its baseline.
-    pub fn config(&self, of: &dyn AnyWork) -> serde_json::Value {
+    /// Returns the config of the kernels: that of the workload, or of its baseline.
+    pub fn config(&self, work: &dyn AnyWorkload) -> serde_json::Value {
         let fallback = self.fallback.as_ref();
-        fallback.map_or_else(|| of.config(), |fallback| fallback.config.clone())
+        fallback.map_or_else(|| work.config(), |fallback| fallback.config.clone())
     }
 
-    /// Brings every kernel of the plan onto a GPU: from this process, from
-    /// disk, or compiled by the driver.
+    /// Loads every kernel of the plan onto a GPU. The code comes from this process, from disk or from
+    /// the driver's compiler.
     ///
     /// ```no_run
     /// use warpline::cuda::Stream;
-    /// use warpline::kernels::{Bound, Place, registry};
+    /// use warpline::kernels::{BufferAddresses, DeviceKind, registry};
     /// use warpline::{Device, prepare};
     ///
     /// # fn main() -> Result<(), warpline::Error> {
-    /// # let bound = Bound::default();
+    /// # let addresses = BufferAddresses::default();
     /// let device = Device::cuda(0)?;
-    /// let work = registry()[0].default_work(Place::Gpu, &device.target())?;
-    /// let ready = prepare(work.as_ref(), &device.target())?.load(&device)?;
-    /// let stream = Stream::new(ready.context())?;
-    /// let launches = ready.bind(&bound)?;
-    /// launches.launch(&stream)?;
+    /// let work = registry()[0].default_workload(DeviceKind::Gpu, &device.target())?;
+    /// let loaded = prepare(work.as_ref(), &device.target())?.load(&device)?;
+    /// let stream = Stream::new(loaded.context())?;
+    /// let plan = loaded.bind(&addresses)?;
+    /// plan.launch(&stream)?;
     /// # Ok(())
     /// # }
     /// ```
-    pub fn load(&self, device: &Device) -> Result<Ready, Error> {
+    pub fn load(&self, device: &Device) -> Result<LoadedPlan, Error> {
         self.load_with(device, &LoadOptions::default())
     }
 
-    /// As [`load`](Self::load), with options.
-    pub fn load_with(&self, device: &Device, options: &LoadOptions) -> Result<Ready, Error> {
-        Ready::new(self, device, options)
+    /// Loads the plan as [`load`](Self::load) does, with options.
+    pub fn load_with(&self, device: &Device, options: &LoadOptions) -> Result<LoadedPlan, Error> {
+        LoadedPlan::new(self, device, options)
     }
 
-    /// Launches the plan once, and loads it first where it is not on the
-    /// device yet. Inside a capture that is refused: compiling would spoil it.
-    pub fn launch(&self, device: &Device, stream: &Stream, bound: &Bound) -> Result<(), Error> {
+    /// Launches the plan once, and loads it first if needed. Returns an error if it must compile during
+    /// stream capture.
+    pub fn launch(
+        &self,
+        device: &Device,
+        stream: &Stream,
+        addresses: &BufferAddresses,
+    ) -> Result<(), Error> {
         let options = LoadOptions::default();
         self.can_load(device, stream, &options)?;
-        self.load_with(device, &options)?.launch(stream, bound)
+        self.load_with(device, &options)?.launch(stream, addresses)
     }
 
-    /// Refuses to compile while a stream is captured.
+    /// Returns an error if a kernel must be compiled during stream capture.
     pub(crate) fn can_load(
         &self,
         device: &Device,
         stream: &Stream,
         options: &LoadOptions,
     ) -> Result<(), Error> {
-        let missing = |step: &&PreparedStep| {
+        let is_missing = |step: &&PreparedStep| {
             let gpu = device.gpu();
-            gpu.is_some_and(|gpu| !gpu.has(step, &options.jit))
+            gpu.is_some_and(|gpu| !gpu.has_kernel(step, &options.jit))
         };
         if stream.is_capturing()?
-            && let Some(step) = self.steps.iter().find(missing)
+            && let Some(step) = self.steps.iter().find(is_missing)
         {
             return Err(Error::Capture {
                 kernel: step.kernel.name.clone(),
@@ -222,75 +228,77 @@ impl Prepared {
     }
 }
 
-/// Refuses the last of the steps if it may start early and reads at once what
-/// one that may still run writes.
-fn finds_it_settled(steps: &[Step], target: &Target) -> Result<(), Refusals> {
+/// Rejects a dependent launch, the last of `steps`, whose PDL-safe parameter points to memory that a
+/// still running step may write.
+fn check_pdl_safe(steps: &[LaunchStep], target: &Target) -> Result<(), Diagnostics> {
     let Some((last, before)) = steps.split_last() else {
         return Ok(());
     };
-    if !last.dependent || !last.kernel.params.iter().any(|p| p.settled) {
+    if !last.dependent || !last.kernel.params.iter().any(|p| p.pdl_safe) {
         return Ok(());
     }
-    // A step that starts when the one before it has ended ends the search.
+    // All steps before the last non-dependent step have ended.
     let first = before.iter().rposition(|step| !step.dependent);
     let written: Vec<Option<Buffer>> = match first {
-        // Nobody knows what the grids before the plan write.
+        // Launches before the plan may write any buffer.
         None => vec![None],
         Some(first) => (before[first..].iter())
             .flat_map(|step| {
-                let params = rules::writes(&step.kernel, target);
+                let params = rules::written_params(&step.kernel, target);
                 params.into_iter().map(|p| step.arg(p)?.buffer())
             })
             .collect(),
     };
     let params = (0..).map(ParamId).zip(last.args());
-    let met = params.filter(|(_, arg)| {
+    let conflicts = params.filter(|(_, arg)| {
         let buffer = arg.buffer();
         buffer.is_some() && written.iter().any(|w| w.is_none() || *w == buffer)
     });
-    let met: Vec<_> = met.map(|(id, _)| id).collect();
-    refused(&last.kernel, rules::unsettled(&last.kernel, &met))
+    let conflicts: Vec<_> = conflicts.map(|(id, _)| id).collect();
+    require_no_diagnostics(&last.kernel, rules::pdl_unsafe(&last.kernel, &conflicts))
 }
 
-/// An error, if a kernel breaks rules.
-fn refused(kernel: &Kernel, refusals: Vec<Refusal>) -> Result<(), Refusals> {
-    if refusals.is_empty() {
+/// Returns an error if there are diagnostics.
+fn require_no_diagnostics(
+    kernel: &Kernel,
+    diagnostics: Vec<Diagnostic>,
+) -> Result<(), Diagnostics> {
+    if diagnostics.is_empty() {
         return Ok(());
     }
-    Err(Refusals {
+    Err(Diagnostics {
         kernel: kernel.name.clone(),
-        refusals,
+        diagnostics,
     })
 }
 
-/// Plans the work and checks every kernel of the plan for the target. Where
-/// the checker decides nothing of the selected config, the family's
-/// [baseline](warpline_kernels::Family::baseline) takes its place, with a
-/// [notice](crate::tune::notices()).
+/// Plans a workload and proves every kernel of the plan for the target. If the checker cannot decide
+/// the selected config, the family's [baseline](warpline_kernels::Family::baseline) replaces it,
+/// with a [notice](crate::tune::notices()).
 ///
 /// ```
-/// use warpline::kernels::{Place, registry};
+/// use warpline::kernels::{DeviceKind, registry};
 /// use warpline::{Device, prepare};
 ///
 /// # fn main() -> Result<(), warpline::Error> {
 /// let target = Device::cpu().target();
-/// let work = registry()[0].default_work(Place::Cpu, &target)?;
+/// let work = registry()[0].default_workload(DeviceKind::Cpu, &target)?;
 /// for step in prepare(work.as_ref(), &target)?.steps {
 ///     assert!(step.kernel.is_proved());
 /// }
 /// # Ok(())
 /// # }
 /// ```
-pub fn prepare(work: &dyn AnyWork, target: &Target) -> Result<Prepared, Error> {
-    let undecided = match prepare_exactly(work, target) {
-        Err(Error::Refused(all)) if all.refusals.iter().all(|r| r.undecided) => all,
+pub fn prepare(work: &dyn AnyWorkload, target: &Target) -> Result<Prepared, Error> {
+    let undecided = match prepare_selected(work, target) {
+        Err(Error::NotProved(all)) if all.diagnostics.iter().all(|r| r.undecided) => all,
         other => return other,
     };
     let Some(baseline) = work.baseline(target) else {
         return Err(undecided.into());
     };
-    // A baseline has no baseline of its own: nothing is tried a third time.
-    let Ok(mut prepared) = prepare_exactly(baseline.as_ref(), target) else {
+    // The baseline itself has no fallback.
+    let Ok(mut prepared) = prepare_selected(baseline.as_ref(), target) else {
         return Err(undecided.into());
     };
     let fallback = Fallback {
@@ -298,8 +306,8 @@ pub fn prepare(work: &dyn AnyWork, target: &Target) -> Result<Prepared, Error> {
         selected: work.config(),
         reason: undecided.to_string(),
     };
-    tune::say(format!(
-        "the selected config of {} is undecided, and the baseline {} takes its place: {}",
+    tune::notify(format!(
+        "the selected config of {} is undecided; the baseline {} replaces it: {}",
         work.family(),
         fallback.config,
         fallback.reason
@@ -308,8 +316,8 @@ pub fn prepare(work: &dyn AnyWork, target: &Target) -> Result<Prepared, Error> {
     Ok(prepared)
 }
 
-/// As [`prepare()`], with the config that the work has and no other.
-pub fn prepare_exactly(work: &dyn AnyWork, target: &Target) -> Result<Prepared, Error> {
+/// Prepares a workload as [`prepare()`] does, but without falling back to the baseline.
+pub fn prepare_selected(work: &dyn AnyWorkload, target: &Target) -> Result<Prepared, Error> {
     let start = Instant::now();
     let plan = work.plan(target)?;
     let build = start.elapsed();
@@ -321,9 +329,9 @@ pub fn prepare_exactly(work: &dyn AnyWork, target: &Target) -> Result<Prepared, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use warpline_ir::build::{elect, lane_id, steps, wait_prerequisites};
+    use warpline_ir::builder::{elect, lane_id, steps, wait_prerequisites};
 
-    /// A plan of one kernel that declares bounds, with a count and a buffer at an address.
+    /// Returns a plan of one kernel with declared bounds.
     fn bounded(count: u32, offset: u64) -> Prepared {
         let kernel = Kernel::build("fill", &Target::SM_90A, |k| {
             let count = k.param::<u32>("count").at_least(8).at_most(64);
@@ -333,20 +341,20 @@ mod tests {
                 steps(count).each(|i| elect(|| y.store(i, 1.0)));
             });
         });
-        let step = Step::new(kernel.unwrap(), [1, 1, 1])
+        let step = LaunchStep::new(kernel.unwrap(), [1, 1, 1])
             .scalar("count", count)
             .pointer("y", Buffer::Output(0).at(offset));
         Prepared::new(Plan::new(vec![step], 0).unwrap(), &Target::SM_90A).unwrap()
     }
 
     #[test]
-    fn a_prepared_launch_keeps_declared_bounds() {
+    fn a_launch_must_keep_declared_bounds() {
         let launch = |count, address| {
-            let bound = Bound {
+            let addresses = BufferAddresses {
                 outputs: vec![address],
-                ..Bound::default()
+                ..BufferAddresses::default()
             };
-            let launch = bounded(count, 0).steps[0].launch(&bound);
+            let launch = bounded(count, 0).steps[0].launch(&addresses);
             launch.map(|_| ()).map_err(|e| e.to_string())
         };
         for count in [8, 32, 64] {
@@ -364,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_has_buffers_of_the_declared_extents() {
+    fn buffers_must_have_the_declared_extents() {
         let check = |offset, bytes| {
             let buffers = BufferBytes {
                 outputs: vec![bytes],
@@ -375,7 +383,7 @@ mod tests {
         };
         assert_eq!(check(0, Some(64)), Ok(()));
         assert_eq!(check(32, Some(96)), Ok(()));
-        assert_eq!(check(0, None), Ok(()), "nothing is known of it");
+        assert_eq!(check(0, None), Ok(()), "the size is unknown");
         for (offset, bytes) in [(0, 63), (32, 95), (128, 64)] {
             let text = check(offset, Some(bytes)).unwrap_err();
             let rule = "f32 elements, but the kernel takes at least count = 16";
@@ -383,8 +391,8 @@ mod tests {
         }
     }
 
-    /// A step that may start early, by a kernel that waits or does not.
-    fn early(waits: bool) -> Result<Prepared, Error> {
+    /// Prepares a dependent launch of a kernel that waits or does not.
+    fn dependent_launch(waits: bool) -> Result<Prepared, Error> {
         let kernel = Kernel::build("second", &Target::SM_90A, |k| {
             let out = k.pointer::<u32>("out");
             k.role("all").body(|| {
@@ -394,28 +402,28 @@ mod tests {
                 out.store(lane_id(), 1u32);
             });
         });
-        let step = Step::new(kernel.unwrap(), [1, 1, 1]).pointer("out", Buffer::Output(0));
+        let step = LaunchStep::new(kernel.unwrap(), [1, 1, 1]).pointer("out", Buffer::Output(0));
         let plan = Plan::new(vec![step.dependent()], 0)?;
         Prepared::new(plan, &Target::SM_90A)
     }
 
-    /// Two steps, of which the second may start early and reads an input at
-    /// once: the first writes there or to the output.
-    fn settled(first_writes: Buffer, dependent: bool) -> Result<Prepared, Error> {
+    /// Prepares two steps. The second is a dependent launch that reads an input before its wait; the
+    /// first writes `first_writes`. With `dependent`, only the second step.
+    fn pdl_safe_read(first_writes: Buffer, dependent: bool) -> Result<Prepared, Error> {
         let first = Kernel::build("first", &Target::SM_90A, |k| {
             let to = k.pointer::<u32>("to");
             k.role("all").body(|| to.store(lane_id(), 1u32));
         });
         let second = Kernel::build("second", &Target::SM_90A, |k| {
-            let (x, y) = (k.pointer::<u32>("x").settled(), k.pointer::<u32>("y"));
+            let (x, y) = (k.pointer::<u32>("x").pdl_safe(), k.pointer::<u32>("y"));
             k.role("all").body(|| {
                 let x = x.load(lane_id());
                 wait_prerequisites();
                 y.store(lane_id(), x);
             });
         });
-        let first = Step::new(first.unwrap(), [1, 1, 1]).pointer("to", first_writes);
-        let second = Step::new(second.unwrap(), [1, 1, 1])
+        let first = LaunchStep::new(first.unwrap(), [1, 1, 1]).pointer("to", first_writes);
+        let second = LaunchStep::new(second.unwrap(), [1, 1, 1])
             .pointer("x", Buffer::Input(0))
             .pointer("y", Buffer::Output(0))
             .dependent();
@@ -427,25 +435,25 @@ mod tests {
     }
 
     #[test]
-    fn what_a_step_reads_at_once_no_step_that_runs_writes() {
-        assert!(settled(Buffer::Output(0), false).is_ok());
+    fn a_pdl_safe_read_must_not_conflict_with_a_running_step() {
+        assert!(pdl_safe_read(Buffer::Output(0), false).is_ok());
         for broken in [
-            settled(Buffer::Input(0), false),
-            settled(Buffer::Output(0), true),
+            pdl_safe_read(Buffer::Input(0), false),
+            pdl_safe_read(Buffer::Output(0), true),
         ] {
             match broken {
-                Err(Error::Refused(all)) => assert_eq!(all.refusals[0].code(), "R16.settled"),
-                other => panic!("must be refused: {other:?}"),
+                Err(Error::NotProved(all)) => assert_eq!(all.diagnostics[0].code(), "R16.pdl-safe"),
+                other => panic!("must not be proved: {other:?}"),
             }
         }
     }
 
     #[test]
-    fn a_step_that_may_start_early_waits() {
-        assert!(early(true).is_ok());
-        match early(false) {
-            Err(Error::Refused(all)) => assert_eq!(all.refusals[0].code(), "R16.wait"),
-            other => panic!("must be refused: {other:?}"),
+    fn a_dependent_launch_must_wait() {
+        assert!(dependent_launch(true).is_ok());
+        match dependent_launch(false) {
+            Err(Error::NotProved(all)) => assert_eq!(all.diagnostics[0].code(), "R16.wait"),
+            other => panic!("must not be proved: {other:?}"),
         }
     }
 }

@@ -1,88 +1,87 @@
-//! From work to outcome: plan, check, run, compare.
+//! Runs workloads: plan, check, run, compare.
 
-use crate::compare::{Comparison, Produced, compare};
+use crate::compare::{Comparison, DeviceOutput, compare};
 use crate::device::Device;
 use crate::error::Error;
 use crate::estimate;
-use crate::gpu::{BuildTimes, Origin};
-use crate::outcome::{KernelRun, Outcome, Rates, Times};
+use crate::gpu::{BuildTimes, CodeOrigin};
 use crate::prepare::{Prepared, prepare};
+use crate::report::{KernelRun, Rates, RunReport, Times};
 use crate::{cpu, gpu};
 use std::fmt;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 use warpline_cpu::{Stats, Timing};
-use warpline_kernels::{AnyWork, BufferBytes, HostTensor, TensorSpec};
+use warpline_kernels::{AnyWorkload, BufferBytes, HostTensor, TensorSpec};
 
-/// How far a run has come.
+/// The progress of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-pub enum Phase {
-    /// The inputs are drawn.
+pub enum RunPhase {
+    /// Draws the inputs.
     Inputs,
-    /// Kernels run; the simulator tells how many CTAs are done of how many.
+    /// Runs kernels. Counts CTAs on the simulator, launches on a GPU.
     Kernels {
-        /// CTAs that are done.
+        /// The finished CTAs or launches.
         done: u64,
-        /// CTAs of all kernels and repeats.
+        /// All CTAs or launches, including repeats.
         total: u64,
     },
-    /// The reference is computed and the outputs are compared with it.
+    /// Computes the reference and compares the outputs.
     Compare,
 }
 
-/// Told how far a run has come.
-pub type Progress = Arc<dyn Fn(Phase) + Send + Sync>;
+/// A progress callback.
+pub type RunProgress = Arc<dyn Fn(RunPhase) + Send + Sync>;
 
-/// Which program of a kernel a GPU runs.
+/// The build of a kernel that a GPU runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Build {
-    /// As it was written.
+    /// The kernel as written.
     #[default]
     Final,
-    /// With bounded waits, so that a hang is reported and not waited for.
+    /// The watchdog build: waits have a time limit, and a hang is reported.
     Watchdog,
 }
 
-/// How to run.
+/// Options of [`run()`].
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct RunOptions {
-    /// Draws the inputs, and the moments of [`Timing::Random`].
+    /// The seed of the inputs and of [`Timing::Random`].
     pub seed: u64,
-    /// When the simulator completes asynchronous work.
+    /// When the simulator completes asynchronous operations.
     pub timing: Timing,
-    /// Runs that are timed: by default 1 on the simulator and 10 on a GPU.
+    /// The number of timed runs; by default 1 on the simulator and 10 on a GPU.
     pub repeat: Option<NonZeroU32>,
-    /// Lets the simulator work for longer than 30 s.
+    /// Allows the simulator to run longer than 30 s.
     pub simulate: bool,
-    /// Host threads of the simulator; 0 takes all. The result does not depend on it.
+    /// The number of simulator threads; 0 uses all cores. The result does not depend on it.
     pub threads: usize,
-    /// How long a GPU may take for one run before it counts as hung.
+    /// The time limit of one run on a GPU; a longer run counts as hung.
     pub timeout: Duration,
-    /// Which program of each kernel a GPU runs.
+    /// The build of each kernel that a GPU runs.
     pub build: Build,
-    /// Refuses a kernel that the driver did not compile as it was written,
-    /// where otherwise a warning is emitted.
+    /// Rejects a kernel with compiler advisories that change it; by default they are warnings.
     pub strict: bool,
-    /// The inputs to run on, in place of those that the seed draws.
+    /// The inputs, instead of random ones.
     pub data: Option<Arc<RunData>>,
-    /// Told how far the run has come.
-    pub progress: Option<Progress>,
+    /// The progress callback.
+    pub progress: Option<RunProgress>,
 }
 
-/// Tensors that a caller gives to a run.
+/// Tensors that the caller passes to a run.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct RunData {
-    /// The inputs, in the order of the work's own.
+    /// The inputs, in the order of the workload.
     pub inputs: Vec<HostTensor>,
-    /// For each output every value and its error bound; the work's own reference if none.
+    /// The value and tolerance of every element of each output; `None` computes the reference.
     pub reference: Option<Vec<Vec<(f64, f64)>>>,
 }
 
 impl RunData {
-    /// Inputs whose reference the work computes.
+    /// Returns inputs with a computed reference.
     pub fn new(inputs: Vec<HostTensor>) -> Self {
         Self {
             inputs,
@@ -90,7 +89,7 @@ impl RunData {
         }
     }
 
-    /// The same inputs with a reference of the caller's own.
+    /// Sets a reference of the caller.
     pub fn with_reference(self, reference: Vec<Vec<(f64, f64)>>) -> Self {
         Self {
             reference: Some(reference),
@@ -134,7 +133,7 @@ impl fmt::Debug for RunOptions {
 }
 
 impl RunOptions {
-    /// The default options, on the caller's tensors.
+    /// Returns the default options with the caller's tensors.
     pub fn with_data(data: RunData) -> Self {
         Self {
             data: Some(Arc::new(data)),
@@ -142,28 +141,28 @@ impl RunOptions {
         }
     }
 
-    /// The inputs of a run: given, or drawn from the seed.
-    fn inputs(&self, work: &dyn AnyWork) -> Vec<HostTensor> {
+    /// Returns the inputs of a run: the caller's, or random ones.
+    fn inputs(&self, work: &dyn AnyWorkload) -> Vec<HostTensor> {
         match &self.data {
             Some(data) => data.inputs.clone(),
             None => work.draw(self.seed),
         }
     }
 
-    /// What the outputs of a run are compared with.
-    fn reference(&self, work: &dyn AnyWork, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64)>> {
-        let given = self.data.as_ref().and_then(|data| data.reference.clone());
-        given.unwrap_or_else(|| work.reference(inputs))
+    /// Returns the reference of a run: the caller's, or a computed one.
+    fn reference(&self, work: &dyn AnyWorkload, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64)>> {
+        let reference = self.data.as_ref().and_then(|data| data.reference.clone());
+        reference.unwrap_or_else(|| work.reference(inputs))
     }
 
-    pub(crate) fn tell(&self, phase: Phase) {
+    pub(crate) fn report_progress(&self, phase: RunPhase) {
         if let Some(progress) = &self.progress {
             progress(phase);
         }
     }
 }
 
-/// What a device is given.
+/// The input of a device run.
 pub(crate) struct Job<'a> {
     pub(crate) prepared: &'a Prepared,
     pub(crate) inputs: &'a [HostTensor],
@@ -172,8 +171,8 @@ pub(crate) struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// Checks the extents that the kernels declare against the tensors. The simulator checks
-    /// them against its own memory.
+    /// Checks that the tensors are as large as the extents that the kernels declare. The simulator
+    /// checks them against its own memory.
     pub(crate) fn check_extents(&self) -> Result<(), Error> {
         let inputs = self.inputs.iter().map(|tensor| tensor.data.len());
         let outputs = self.outputs.iter().map(TensorSpec::bytes);
@@ -186,27 +185,31 @@ impl Job<'_> {
     }
 }
 
-/// What a device gives back.
-pub(crate) struct Done {
+/// The result of a device run.
+pub(crate) struct RunResult {
     /// The outputs of the first run.
-    pub(crate) outputs: Vec<Produced>,
-    /// Did every repeat give the same bits?
+    pub(crate) outputs: Vec<DeviceOutput>,
+    /// Whether all repeats produced the same bits.
     pub(crate) same_bits: bool,
-    /// Seconds of each timed run.
+    /// The seconds of each timed run.
     pub(crate) seconds: Vec<f64>,
-    /// What the simulator counted, by step; empty on a GPU.
+    /// The counters of the simulator, by step; empty on a GPU.
     pub(crate) stats: Vec<Stats>,
-    /// How long it took until the kernels could be launched.
+    /// The time to build, check and load the kernels.
     pub(crate) build: BuildTimes,
-    /// Where a GPU's code came from, by step; empty on the simulator.
-    pub(crate) origins: Vec<Origin>,
+    /// The origin of the GPU code, by step; empty on the simulator.
+    pub(crate) origins: Vec<CodeOrigin>,
 }
 
-/// Runs work once on a GPU as its watchdog build, and compares nothing: a hang
-/// is an [`Error::HangReport`], after which the device is of no use to this
-/// process ([`child`](crate::child)).
-pub fn watch(work: &dyn AnyWork, device: &Device, options: &RunOptions) -> Result<(), Error> {
-    estimate::fits_host(work)?;
+/// Runs the watchdog build of a workload once on a GPU, without a comparison. A hang is an
+/// [`Error::HangReport`], after which this process cannot use the device: run it in a
+/// [`child`](crate::child).
+pub fn run_watchdog(
+    work: &dyn AnyWorkload,
+    device: &Device,
+    options: &RunOptions,
+) -> Result<(), Error> {
+    estimate::check_host_memory(work)?;
     let prepared = prepare(work, &device.target())?;
     let job = Job {
         prepared: &prepared,
@@ -217,61 +220,65 @@ pub fn watch(work: &dyn AnyWork, device: &Device, options: &RunOptions) -> Resul
     gpu::watch::run(&job, device).map(|_| ())
 }
 
-/// Runs work on a device and compares every output with the reference.
+/// Runs a workload on a device and compares every output with the reference.
 ///
-/// A wrong result is an [`Outcome`] that did not pass, not an error.
+/// A wrong result is a [`RunReport`] that did not pass, not an error.
 ///
 /// ```
-/// use warpline::kernels::{Place, registry};
+/// use warpline::kernels::{DeviceKind, registry};
 /// use warpline::{Device, RunOptions, run};
 ///
 /// # fn main() -> Result<(), warpline::Error> {
 /// let device = Device::cpu();
-/// let work = registry()[0].default_work(Place::Cpu, &device.target())?;
-/// let outcome = run(work.as_ref(), &device, &RunOptions::default())?;
-/// assert!(outcome.passed() && outcome.device.simulator);
+/// let work = registry()[0].default_workload(DeviceKind::Cpu, &device.target())?;
+/// let report = run(work.as_ref(), &device, &RunOptions::default())?;
+/// assert!(report.passed() && report.device.simulator);
 /// # Ok(())
 /// # }
 /// ```
-pub fn run(work: &dyn AnyWork, device: &Device, options: &RunOptions) -> Result<Outcome, Error> {
-    run_and_keep(work, device, options).map(|(outcome, _)| outcome)
+pub fn run(
+    work: &dyn AnyWorkload,
+    device: &Device,
+    options: &RunOptions,
+) -> Result<RunReport, Error> {
+    run_with_tensors(work, device, options).map(|(report, _)| report)
 }
 
 /// The tensors of a run.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Tensors {
-    /// What went in.
+pub struct RunTensors {
+    /// The inputs.
     pub inputs: Vec<HostTensor>,
-    /// What came out, as the device left it.
+    /// The outputs of the first run.
     pub outputs: Vec<HostTensor>,
 }
 
-/// The same as [`run()`], with the tensors.
+/// Runs a workload as [`run()`] does, and also returns the tensors.
 ///
 /// ```
-/// use warpline::kernels::{Place, registry};
-/// use warpline::{Device, RunOptions, run_and_keep};
+/// use warpline::kernels::{DeviceKind, registry};
+/// use warpline::{Device, RunOptions, run_with_tensors};
 ///
 /// # fn main() -> Result<(), warpline::Error> {
 /// let device = Device::cpu();
-/// let work = registry()[1].default_work(Place::Cpu, &device.target())?;
-/// let (outcome, tensors) = run_and_keep(work.as_ref(), &device, &RunOptions::default())?;
-/// assert_eq!(outcome.elements(), tensors.outputs[0].spec.elements());
+/// let work = registry()[1].default_workload(DeviceKind::Cpu, &device.target())?;
+/// let (report, tensors) = run_with_tensors(work.as_ref(), &device, &RunOptions::default())?;
+/// assert_eq!(report.elements(), tensors.outputs[0].spec.elements());
 /// # Ok(())
 /// # }
 /// ```
-pub fn run_and_keep(
-    work: &dyn AnyWork,
+pub fn run_with_tensors(
+    work: &dyn AnyWorkload,
     device: &Device,
     options: &RunOptions,
-) -> Result<(Outcome, Tensors), Error> {
+) -> Result<(RunReport, RunTensors), Error> {
     if device.is_simulator() {
-        estimate::affordable(work, options)?;
+        estimate::check_simulation_time(work, options)?;
     }
-    estimate::fits_host(work)?;
+    estimate::check_host_memory(work)?;
     let prepared = prepare(work, &device.target())?;
 
-    options.tell(Phase::Inputs);
+    options.report_progress(RunPhase::Inputs);
     let inputs = options.inputs(work);
     let outputs = work.outputs();
     let job = Job {
@@ -288,7 +295,7 @@ pub fn run_and_keep(
         },
     };
 
-    options.tell(Phase::Compare);
+    options.report_progress(RunPhase::Compare);
     let reference = options.reference(work, &inputs);
     let none = Vec::new();
     let compared: Vec<Comparison> = (outputs.iter().zip(&done.outputs).enumerate())
@@ -302,7 +309,7 @@ pub fn run_and_keep(
         .steps
         .iter()
         .map(|s| KernelRun::new(s, stats.next(), origins.next()));
-    let outcome = Outcome {
+    let report = RunReport {
         family: work.family(),
         problem: work.problem(),
         config: prepared.config(work),
@@ -318,18 +325,18 @@ pub fn run_and_keep(
         cost,
     };
     tracing::info!(
-        family = outcome.family,
-        device = outcome.device.name,
-        passed = outcome.passed(),
-        seconds = outcome.times.median_s,
+        family = report.family,
+        device = report.device.name,
+        passed = report.passed(),
+        seconds = report.times.median_s,
         "ran"
     );
     let produced = outputs.into_iter().zip(done.outputs);
-    let tensors = Tensors {
+    let tensors = RunTensors {
         inputs,
         outputs: produced
-            .map(|(spec, Produced { bytes: data, .. })| HostTensor { spec, data })
+            .map(|(spec, DeviceOutput { bytes: data, .. })| HostTensor { spec, data })
             .collect(),
     };
-    Ok((outcome, tensors))
+    Ok((report, tensors))
 }

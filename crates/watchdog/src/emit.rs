@@ -1,4 +1,4 @@
-//! Writes statements into a kernel that is already built.
+//! Emits statements into a kernel that is already built.
 
 use warpline_ir::ops::arith::{Mad, Min, Mov, Sub};
 use warpline_ir::ops::compare::{Cmp, PredAnd, PredNot, PredOr, Setp};
@@ -11,7 +11,7 @@ use warpline_ir::{
 /// All lanes of a warp.
 pub(crate) const ALL_LANES: Operand = Operand::Imm(u32::MAX as u64);
 
-/// Statements in the making: fresh registers of one role, at one location.
+/// An emitter of statements with fresh registers of one role, at one source location.
 pub(crate) struct Emit<'a> {
     regs: &'a mut Vec<RegInfo>,
     role: Option<RoleId>,
@@ -29,7 +29,7 @@ impl<'a> Emit<'a> {
         }
     }
 
-    /// What was written.
+    /// Returns the emitted statements.
     pub(crate) fn finish(self) -> Vec<Stmt> {
         self.out
     }
@@ -40,7 +40,7 @@ impl<'a> Emit<'a> {
         RegId(self.regs.len() as u32 - 1)
     }
 
-    /// An op with a fresh result.
+    /// Emits an op with a fresh result register.
     fn value<O: Into<Op>>(&mut self, ty: Type, op: impl FnOnce(RegId) -> O) -> RegId {
         let dst = self.reg(ty);
         self.op(op(dst));
@@ -56,12 +56,12 @@ impl<'a> Emit<'a> {
         self.out.push(Stmt { kind, loc });
     }
 
-    /// Statements that are there already.
+    /// Appends existing statements.
     pub(crate) fn append(&mut self, stmts: impl IntoIterator<Item = Stmt>) {
         self.out.extend(stmts);
     }
 
-    /// What `body` writes, as a block of its own.
+    /// Collects the statements that `body` emits into a block.
     pub(crate) fn block(&mut self, body: impl FnOnce(&mut Self)) -> Block {
         let outer = std::mem::take(&mut self.out);
         body(self);
@@ -74,7 +74,7 @@ impl<'a> Emit<'a> {
         self.push(StmtKind::If { cond, then, other });
     }
 
-    /// Runs `head` again and again while the predicate it gives holds.
+    /// Emits a loop that runs `head` while the returned predicate is true.
     pub(crate) fn while_(&mut self, head: impl FnOnce(&mut Self) -> RegId) {
         let outer = std::mem::take(&mut self.out);
         let cond = head(self);
@@ -93,8 +93,8 @@ impl<'a> Emit<'a> {
         self.op(Mov { ty, dst, src });
     }
 
-    /// A predicate that does not hold yet.
-    pub(crate) fn no(&mut self) -> RegId {
+    /// Emits a predicate that is initially false.
+    pub(crate) fn false_pred(&mut self) -> RegId {
         let dst = self.reg(Type::Pred);
         self.mov(Type::Pred, dst, Operand::imm(false));
         dst
@@ -108,7 +108,7 @@ impl<'a> Emit<'a> {
         self.value(ty, |dst| ReadSpecial { dst, which })
     }
 
-    /// An address passed at launch.
+    /// Emits a read of a pointer parameter.
     pub(crate) fn address(&mut self, param: ParamId) -> RegId {
         let ty = Type::U64;
         self.value(ty, |dst| ReadParam { dst, param, ty })
@@ -124,8 +124,8 @@ impl<'a> Emit<'a> {
         self.value(ty, |dst| Min { ty, dst, a, b })
     }
 
-    /// Has it been `ns` nanoseconds since `start`?
-    pub(crate) fn past(&mut self, start: RegId, ns: u64) -> RegId {
+    /// Emits the predicate that `ns` nanoseconds have passed since `start`.
+    pub(crate) fn elapsed(&mut self, start: RegId, ns: u64) -> RegId {
         let ty = Type::U64;
         let now = self.special(Special::GlobalTimer);
         let (a, b) = (now.into(), start.into());
@@ -153,7 +153,7 @@ impl<'a> Emit<'a> {
         self.value(Type::Pred, |dst| PredAnd { dst, a, b })
     }
 
-    /// Does a predicate hold in any lane of the warp?
+    /// Emits a vote: whether a predicate is true in any lane of the warp.
     pub(crate) fn any(&mut self, src: RegId) -> RegId {
         let (mode, src, mask) = (VoteMode::Any, src.into(), ALL_LANES);
         self.value(Type::Pred, |dst| Vote {

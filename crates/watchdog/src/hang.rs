@@ -1,30 +1,30 @@
-//! Notes read on the host: what each warp waits for.
+//! Decoding of the status words on the host: the wait of each warp.
 
-use crate::note::{BYTES, CTAS, Note, State};
-use crate::watch::Watched;
+use crate::status::{BYTES, CTAS, State, WarpStatus};
+use crate::watch::WatchedKernel;
 use std::fmt;
-use warpline_ir::{Awaited, Kernel, Site, Waits};
+use warpline_ir::{Kernel, OpLocation, WaitList, WaitReason};
 
-/// A launch that did not end by itself.
+/// The report of a launch that hung.
 ///
-/// It reads as the CPU executor's report of a deadlock does, up to what a warp
-/// cannot know: how many arrivals are missing.
+/// It has the format of the CPU executor's deadlock report, without the number of missing arrivals,
+/// which a warp cannot observe.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Hang {
-    /// What each warp waits for.
-    pub waits: Vec<Wait>,
+    /// The warps that wait.
+    pub waits: Vec<HungWarp>,
 }
 
-/// What one warp waits for.
+/// A warp in a wait that does not end.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Wait {
-    /// The warp, and the op it is in.
-    pub at: Site,
-    /// What it waits for.
-    pub on: Awaited,
+pub struct HungWarp {
+    /// The warp and its op.
+    pub at: OpLocation,
+    /// The barrier or resource that it waits for.
+    pub on: WaitReason,
 }
 
-impl fmt::Display for Wait {
+impl fmt::Display for HungWarp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.at, self.on)
     }
@@ -32,32 +32,34 @@ impl fmt::Display for Wait {
 
 impl fmt::Display for Hang {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let waits = Waits(&self.waits);
+        let waits = WaitList(&self.waits);
         match self.waits.is_empty() {
-            true => f.write_str("the launch does not end, and no warp waits: one runs for ever"),
-            false => write!(f, "nothing can go on: {}{waits}", waits.count()),
+            true => f.write_str(
+                "hang: the launch does not end, but no warp is in a wait; a warp loops forever",
+            ),
+            false => write!(f, "deadlock: {}{waits}", waits.count()),
         }
     }
 }
 
 impl std::error::Error for Hang {}
 
-impl Watched {
-    /// Bytes of the notes of a launch: host-visible memory, zero at launch.
-    pub fn notes_bytes(&self, grid: [u32; 3]) -> usize {
+impl WatchedKernel {
+    /// Returns the size of the status table of a launch: host-visible memory, zero at launch.
+    pub fn status_bytes(&self, grid: [u32; 3]) -> usize {
         let ctas: u64 = grid.iter().map(|&n| u64::from(n)).product();
         let rows = ctas.min(u64::from(CTAS) + 1) as usize;
         rows * self.kernel.warps() as usize * BYTES as usize
     }
 
-    /// Did a launch that has ended give a wait up?
-    pub fn gave_up(&self, notes: &[u64]) -> bool {
-        let left = |w: &u64| Note::read(*w).is_some_and(|n| n.state == State::Left);
-        notes.iter().any(left)
+    /// Whether a wait of a completed launch timed out.
+    pub fn has_timed_out(&self, status: &[u64]) -> bool {
+        let timed_out = |w: &u64| WarpStatus::read(*w).is_some_and(|n| n.state == State::TimedOut);
+        status.iter().any(timed_out)
     }
 
-    /// What every warp of a launch waits for, by its notes.
-    pub fn hang(&self, notes: &[u64], grid: [u32; 3]) -> Hang {
+    /// Decodes the status table into the waits of all warps.
+    pub fn read_hang(&self, status: &[u64], grid: [u32; 3]) -> Hang {
         let (kernel, warps) = (&self.kernel, self.kernel.warps());
         let mut waits = Vec::new();
         for cta in ctas(kernel, grid) {
@@ -67,16 +69,16 @@ impl Watched {
             }
             for warp in 0..warps {
                 let at = row as usize * warps as usize + warp as usize;
-                let Some(note) = notes.get(at).and_then(|&w| Note::read(w)) else {
+                let Some(word) = status.get(at).and_then(|&w| WarpStatus::read(w)) else {
                     continue;
                 };
-                let site = match note.state {
-                    State::Waiting | State::Left => self.sites.get(usize::from(note.site)),
+                let site = match word.state {
+                    State::Waiting | State::TimedOut => self.sites.get(usize::from(word.site)),
                     State::Running | State::Done => None,
                 };
-                waits.extend(site.map(|site| Wait {
+                waits.extend(site.map(|site| HungWarp {
                     at: site.at(kernel, cta, warp),
-                    on: site.awaited(kernel, &note),
+                    on: site.awaited(kernel, &word),
                 }));
             }
         }
@@ -84,17 +86,17 @@ impl Watched {
     }
 }
 
-/// The CTAs of a grid: cluster by cluster, and in each by rank, x fastest.
+/// Iterates over the CTAs of a grid by cluster and rank, x fastest.
 fn ctas(kernel: &Kernel, grid: [u32; 3]) -> impl Iterator<Item = [u32; 3]> {
     let size = kernel.cluster;
     let clusters: [u32; 3] = std::array::from_fn(|i| grid[i] / size[i].max(1));
-    places(clusters).flat_map(move |c| {
-        places(size).map(move |r| std::array::from_fn(|i| c[i] * size[i] + r[i]))
+    coords(clusters).flat_map(move |c| {
+        coords(size).map(move |r| std::array::from_fn(|i| c[i] * size[i] + r[i]))
     })
 }
 
-/// All places of a box, x fastest.
-fn places([nx, ny, nz]: [u32; 3]) -> impl Iterator<Item = [u32; 3]> {
+/// Iterates over the coordinates of a box, x fastest.
+fn coords([nx, ny, nz]: [u32; 3]) -> impl Iterator<Item = [u32; 3]> {
     (0..nz).flat_map(move |z| (0..ny).flat_map(move |y| (0..nx).map(move |x| [x, y, z])))
 }
 

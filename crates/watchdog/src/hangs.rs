@@ -1,28 +1,26 @@
-//! Wrong kernels, one for each kind of hang, and what their reports say.
-//!
-//! They take no arguments. The checker refuses some of them, and would refuse
-//! more if it followed the protocol: they are for tests of the watchdog alone.
+//! Kernels that hang, one for each kind of wait, with the expected reports. They take no
+//! arguments and exist only for tests of the watchdog.
 
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 use warpline_ir::{BuildErrors, Kernel, Target};
 
 /// A kernel that hangs.
 #[derive(Clone, Debug)]
-pub struct Wrong {
-    /// What hangs in it.
+pub struct HangingKernel {
+    /// The kind of wait that hangs.
     pub name: &'static str,
-    /// The kernel, not watched.
+    /// The kernel without the watchdog.
     pub kernel: Kernel,
-    /// CTAs of the launch, by axis.
+    /// The grid of the launch.
     pub grid: [u32; 3],
-    /// Parts of its report.
+    /// Texts that the report must contain.
     pub report: Vec<String>,
-    /// Can all its warps leave, so that the launch ends without an error?
-    pub leaves: bool,
+    /// Whether all warps can exit, so that the launch ends without an error.
+    pub exits_cleanly: bool,
 }
 
-/// All of them.
-pub fn all() -> Result<Vec<Wrong>, BuildErrors> {
+/// Builds all kernels of this module.
+pub fn all() -> Result<Vec<HangingKernel>, BuildErrors> {
     Ok(vec![
         mbarrier()?,
         named_barrier()?,
@@ -31,16 +29,16 @@ pub fn all() -> Result<Vec<Wrong>, BuildErrors> {
     ])
 }
 
-/// The start of a line of a report.
+/// Formats the start of a report line.
 fn line(role: &str, warp: u32, cta: u32, line: u32, waits: &str) -> String {
     format!("{role}, warp {warp}, CTA ({cta},0,0), hangs.rs:{line}: {waits}")
 }
 
-/// An mbarrier that misses an arrival: the loader forgets the last stage.
-fn mbarrier() -> Result<Wrong, BuildErrors> {
+/// An mbarrier with a missing arrival: `load` skips the last stage.
+fn mbarrier() -> Result<HangingKernel, BuildErrors> {
     let (mut at, stages) = (0, 3);
     let kernel = Kernel::build("hang_mbarrier", &Target::default(), |k| {
-        let full = k.barrier("full", stages).count(1);
+        let full = k.barrier("full", stages).arrivals(1);
         k.role("load").warps(1).body(|| {
             range(0u32, stages - 1).each(|i| elect(|| full.at(i).arrive()));
         });
@@ -52,22 +50,22 @@ fn mbarrier() -> Result<Wrong, BuildErrors> {
         });
     })?;
     let waits = "waits for full[2], parity 0";
-    Ok(Wrong {
+    Ok(HangingKernel {
         name: "mbarrier",
         kernel,
         grid: [2, 1, 1],
         report: [(1, 0), (2, 0), (1, 1), (2, 1)]
             .map(|(warp, cta)| line("compute", warp, cta, at, waits))
             .into(),
-        leaves: true,
+        exits_cleanly: true,
     })
 }
 
-/// A named barrier that is one warp short.
-fn named_barrier() -> Result<Wrong, BuildErrors> {
+/// A named barrier with one warp missing.
+fn named_barrier() -> Result<HangingKernel, BuildErrors> {
     let (mut a, mut b) = (0, 0);
     let kernel = Kernel::build("hang_named_barrier", &Target::default(), |k| {
-        let (pair, never) = (k.named_barrier("pair"), k.barrier("never", 1).count(1));
+        let (pair, never) = (k.named_barrier("pair"), k.barrier("never", 1).arrivals(1));
         k.role("a").warps(1).body(|| {
             pair.sync(64);
             a = line!() + 1;
@@ -79,7 +77,7 @@ fn named_barrier() -> Result<Wrong, BuildErrors> {
             never.at(0u32).wait(0u32);
         });
     })?;
-    Ok(Wrong {
+    Ok(HangingKernel {
         name: "named barrier",
         kernel,
         grid: [1, 1, 1],
@@ -87,22 +85,22 @@ fn named_barrier() -> Result<Wrong, BuildErrors> {
             line("a", 0, 0, a, "waits at barrier pair"),
             line("b", 1, 0, b, "waits for never[0], parity 0"),
         ],
-        leaves: true,
+        exits_cleanly: true,
     })
 }
 
-/// A barrier of the cluster that one CTA never comes to.
-fn cluster_barrier() -> Result<Wrong, BuildErrors> {
-    let (mut meet, mut stuck) = (0, 0);
+/// A cluster barrier at which one CTA never arrives.
+fn cluster_barrier() -> Result<HangingKernel, BuildErrors> {
+    let (mut wait, mut stuck) = (0, 0);
     let kernel = Kernel::build("hang_cluster_barrier", &Target::default(), |k| {
         k.cluster(2, 1, 1);
-        let never = k.barrier("never", 1).count(1);
+        let never = k.barrier("never", 1).arrivals(1);
         k.role("all").warps(1).body(|| {
             if_else(
                 cluster_rank().eq(0u32),
                 || {
                     cluster_arrive();
-                    meet = line!() + 1;
+                    wait = line!() + 1;
                     cluster_wait();
                 },
                 || {
@@ -112,24 +110,24 @@ fn cluster_barrier() -> Result<Wrong, BuildErrors> {
             );
         });
     })?;
-    Ok(Wrong {
+    Ok(HangingKernel {
         name: "cluster barrier",
         kernel,
         grid: [2, 1, 1],
         report: vec![
-            line("all", 0, 0, meet, "waits for its cluster"),
+            line("all", 0, 0, wait, "waits at the cluster barrier"),
             line("all", 0, 1, stuck, "waits for never[0], parity 0"),
         ],
-        leaves: true,
+        exits_cleanly: true,
     })
 }
 
-/// `setmaxnreg` by 32/240/240 on 384 threads: 8 registers a thread too many,
-/// so that one warpgroup never gets what it asks for.
-fn registers() -> Result<Wrong, BuildErrors> {
+/// `setmaxnreg` of 32/240/240 on 384 threads: 8 registers per thread more than the CTA has, so
+/// one warpgroup blocks forever.
+fn registers() -> Result<HangingKernel, BuildErrors> {
     let mut at = 0;
     let kernel = Kernel::build("hang_registers", &Target::default(), |k| {
-        let ready = k.barrier("ready", 1).count(8);
+        let ready = k.barrier("ready", 1).arrivals(8);
         let load = k.role("load").warpgroups(1).registers(32);
         load.body(|| ready.at(0u32).wait(0u32));
         at = line!() + 1;
@@ -139,7 +137,7 @@ fn registers() -> Result<Wrong, BuildErrors> {
             ready.at(0u32).wait(0u32);
         });
     })?;
-    Ok(Wrong {
+    Ok(HangingKernel {
         name: "setmaxnreg",
         kernel,
         grid: [1, 1, 1],
@@ -147,6 +145,6 @@ fn registers() -> Result<Wrong, BuildErrors> {
             "load, warp 0, CTA (0,0,0), ".to_owned(),
             format!("hangs.rs:{at}: waits for 240 registers per thread"),
         ],
-        leaves: false,
+        exits_cleanly: false,
     })
 }

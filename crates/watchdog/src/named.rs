@@ -1,44 +1,43 @@
-//! Named barriers that can be mbarriers, so that waits for them end.
+//! Replacement of named barriers by mbarriers.
 //!
-//! A wait at a named barrier cannot be given up; one for an mbarrier can, but
-//! must know the parity of its phase. Each warp counts the phases it took part
-//! in, which is right if no warp ever sits one out: so no more warps may use
-//! the barrier than it waits for.
+//! A wait at a named barrier has no timeout. A wait at an mbarrier can have one, but it needs the
+//! parity of the phase. Each warp counts its phases, which is correct only if every warp takes part
+//! in every phase: the warps that use the barrier must not exceed its thread count.
 
 use warpline_ir::{BarId, Kernel, NamedId, Op, RoleId, StmtKind};
 
-/// A named barrier, as an mbarrier.
+/// A named barrier and the mbarrier that replaces it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Turned {
+pub(crate) struct ReplacedBarrier {
     pub(crate) named: NamedId,
     pub(crate) bar: BarId,
-    /// Arrivals of a phase: one of each warp.
+    /// The arrival count: one per warp.
     pub(crate) warps: u32,
 }
 
-/// The named barriers that can be turned, and the warps each waits for.
-pub(crate) fn turnable(kernel: &Kernel) -> Vec<(NamedId, u32)> {
+/// Returns the named barriers that can be replaced, with their arrival counts.
+pub(crate) fn replaceable(kernel: &Kernel) -> Vec<(NamedId, u32)> {
     let mut uses: Vec<Uses> = vec![Uses::default(); kernel.named.len()];
     kernel.each_stmt(&mut |role, s| {
         let (bar, threads) = match &s.kind {
             StmtKind::Op(Op::NamedSync(o)) => (o.bar, Some(o.threads)),
             StmtKind::Op(Op::NamedArrive(o)) => (o.bar, Some(o.threads)),
-            StmtKind::Op(Op::NamedTally(o)) => (o.bar, None),
+            StmtKind::Op(Op::NamedReduce(o)) => (o.bar, None),
             _ => return,
         };
         uses[bar.index()].add(role, threads);
     });
-    let turn = |(i, u): (usize, &Uses)| Some((NamedId(i as u32), u.warps(kernel)?));
-    uses.iter().enumerate().filter_map(turn).collect()
+    let replace = |(i, u): (usize, &Uses)| Some((NamedId(i as u32), u.warps(kernel)?));
+    uses.iter().enumerate().filter_map(replace).collect()
 }
 
-/// Who uses a named barrier.
+/// The uses of a named barrier.
 #[derive(Clone, Default)]
 struct Uses {
     roles: Vec<RoleId>,
     threads: Option<u32>,
-    /// It is used as no mbarrier can be.
-    odd: bool,
+    /// Whether an mbarrier cannot express one of the uses.
+    unsupported: bool,
 }
 
 impl Uses {
@@ -46,13 +45,13 @@ impl Uses {
         match role {
             Some(r) if !self.roles.contains(&r) => self.roles.push(r),
             Some(_) => {}
-            None => self.odd = true,
+            None => self.unsupported = true,
         }
-        self.odd |= threads.is_none() || self.threads.is_some_and(|t| Some(t) != threads);
+        self.unsupported |= threads.is_none() || self.threads.is_some_and(|t| Some(t) != threads);
         self.threads = threads;
     }
 
-    /// The warps it waits for, if it can be turned.
+    /// Returns the arrival count, if the barrier can be replaced.
     fn warps(&self, kernel: &Kernel) -> Option<u32> {
         let warps = self.threads? / 32;
         let users: u32 = self
@@ -60,6 +59,6 @@ impl Uses {
             .iter()
             .map(|r| kernel.roles[r.index()].warps)
             .sum();
-        (!self.odd && warps > 0 && users <= warps).then_some(warps)
+        (!self.unsupported && warps > 0 && users <= warps).then_some(warps)
     }
 }

@@ -1,40 +1,39 @@
-//! The pass: every wait of a kernel, and what it becomes.
+//! The pass over statements: adds timeouts to waits.
 //!
-//! A whole warp that gives a wait up leaves on the spot. Lanes that run apart
-//! (in an `elect`, or behind a condition of their own) cannot: they note what
-//! they waited for, skip what is left of the statement that parted them from
-//! the warp, and the warp leaves behind it.
+//! A converged warp exits at the wait that times out. Diverged lanes (in an `elect` or under a
+//! divergent condition) cannot: they record the wait and skip the rest of the divergent statement,
+//! and the warp exits after it.
 
 use crate::emit::{ALL_LANES, Emit};
-use crate::gear::Gear;
-use crate::leave::{Drains, ask, only};
-use crate::named::Turned;
-use crate::note::State;
-use crate::site::{WaitSite, What};
+use crate::exit::{PendingOps, poll_phase, single};
+use crate::named::ReplacedBarrier;
+use crate::site::{WaitKind, WaitSite};
+use crate::status::State;
+use crate::watchdog::Watchdog;
 use warpline_check::{Facts, Uniformity};
 use warpline_ir::ops::bits::Xor;
 use warpline_ir::ops::mbarrier::{MbarrierArrive, MbarrierWait};
 use warpline_ir::ops::warp::WarpSync;
 use warpline_ir::{
-    Access, Block, Loc, NamedId, Op, Operand, RegId, RegInfo, RoleId, Scope, Special, Stmt,
-    StmtKind, Sync, Type, Uniform,
+    AccessKind, Block, Loc, NamedId, Op, Operand, RegId, RegInfo, RoleId, Scope, Special, Stmt,
+    StmtKind, SyncOp, Type, Uniform,
 };
 
-/// What surrounds a statement.
+/// The context of a statement.
 #[derive(Clone, Copy)]
 pub(crate) struct Context {
     pub(crate) role: Option<RoleId>,
-    /// The threads that reach it together.
+    /// The threads that reach the statement together.
     pub(crate) reach: Uniform,
-    /// Set in lanes that will leave, where lanes run apart.
-    pub(crate) leaving: Option<RegId>,
-    pub(crate) drains: Drains,
+    /// Predicate of the lanes that will exit, in divergent code.
+    pub(crate) exiting: Option<RegId>,
+    pub(crate) pending: PendingOps,
 }
 
-/// Statements, and whether a lane may want to leave after them.
-type Watched = (Vec<Stmt>, bool);
+/// Statements, and whether a lane may have to exit after them.
+type Rewritten = (Vec<Stmt>, bool);
 
-/// A parity that the warps of a role count for a barrier.
+/// The parity register of a role for a replaced barrier.
 struct Parity {
     role: Option<RoleId>,
     named: NamedId,
@@ -42,47 +41,52 @@ struct Parity {
 }
 
 pub(crate) struct Pass<'k> {
-    pub(crate) gear: Gear,
+    pub(crate) watchdog: Watchdog,
     pub(crate) uniformity: &'k Uniformity,
     pub(crate) regs: Vec<RegInfo>,
     pub(crate) sites: Vec<WaitSite>,
-    pub(crate) turned: Vec<Turned>,
+    pub(crate) replaced: Vec<ReplacedBarrier>,
     parities: Vec<Parity>,
 }
 
 impl<'k> Pass<'k> {
     pub(crate) fn new(
-        gear: Gear,
+        watchdog: Watchdog,
         uniformity: &'k Uniformity,
         regs: Vec<RegInfo>,
-        turned: Vec<Turned>,
+        replaced: Vec<ReplacedBarrier>,
     ) -> Self {
         Self {
-            gear,
+            watchdog,
             uniformity,
             regs,
             sites: Vec::new(),
-            turned,
+            replaced,
             parities: Vec::new(),
         }
     }
 
-    /// The body of a role, or what all roles share.
-    pub(crate) fn body(&mut self, body: &Block, role: Option<RoleId>, drains: Drains) -> Block {
+    /// Rewrites the body of a role, or the code that all roles share.
+    pub(crate) fn body(
+        &mut self,
+        body: &Block,
+        role: Option<RoleId>,
+        pending: PendingOps,
+    ) -> Block {
         let at = Context {
             role,
             reach: Uniform::Cta,
-            leaving: None,
-            drains,
+            exiting: None,
+            pending,
         };
-        let (watched, _) = self.stmts(&body.0, at);
-        // Phases are counted from the start of the role.
+        let (rewritten, _) = self.stmts(&body.0, at);
+        // The parities start at 0.
         let loc = body.0.first().map_or(Loc::default(), |s| s.loc);
         let mut e = Emit::new(&mut self.regs, role, loc);
         for p in self.parities.iter().filter(|p| p.role == role) {
             e.mov(Type::U32, p.reg, Operand::Imm(0));
         }
-        e.append(watched);
+        e.append(rewritten);
         Block(e.finish())
     }
 
@@ -90,63 +94,63 @@ impl<'k> Pass<'k> {
         Emit::new(&mut self.regs, at.role, loc)
     }
 
-    fn stmts(&mut self, stmts: &[Stmt], at: Context) -> Watched {
+    fn stmts(&mut self, stmts: &[Stmt], at: Context) -> Rewritten {
         let mut out = Vec::new();
         for (i, s) in stmts.iter().enumerate() {
-            let (mut watched, leaves) = self.stmt(s, at);
-            out.append(&mut watched);
-            if !leaves {
+            let (mut rewritten, may_exit) = self.stmt(s, at);
+            out.append(&mut rewritten);
+            if !may_exit {
                 continue;
             }
             let rest = &stmts[i + 1..];
-            if let (Some(leaving), false) = (at.leaving, rest.is_empty()) {
+            if let (Some(exiting), false) = (at.exiting, rest.is_empty()) {
                 let (rest, _) = self.stmts(rest, at);
-                out.extend(self.unless(leaving, rest, at, s.loc));
+                out.extend(self.unless(exiting, rest, at, s.loc));
             }
             return (out, true);
         }
         (out, false)
     }
 
-    /// Statements for the lanes that stay.
-    fn unless(&mut self, leaving: RegId, stmts: Vec<Stmt>, at: Context, loc: Loc) -> Vec<Stmt> {
+    /// Guards statements: only lanes that do not exit run them.
+    fn unless(&mut self, exiting: RegId, stmts: Vec<Stmt>, at: Context, loc: Loc) -> Vec<Stmt> {
         let mut e = self.emit(at, loc);
-        let stay = e.not(leaving);
+        let stay = e.not(exiting);
         e.if_(stay, |e| e.append(stmts));
         e.finish()
     }
 
-    fn stmt(&mut self, s: &Stmt, at: Context) -> Watched {
+    fn stmt(&mut self, s: &Stmt, at: Context) -> Rewritten {
         if let StmtKind::Op(op) = &s.kind {
             return self.op(op, s, at);
         }
         let reach = at.reach.min(self.uniformity.inside(s));
-        if reach >= Uniform::Warp || at.leaving.is_some() {
+        if reach >= Uniform::Warp || at.exiting.is_some() {
             return self.flow(s, Context { reach, ..at });
         }
-        // Lanes part here, and meet again behind the statement.
-        let leaving = self.emit(at, s.loc).reg(Type::Pred);
+        // Lanes diverge here and reconverge after the statement.
+        let exiting = self.emit(at, s.loc).reg(Type::Pred);
         let apart = Context {
             reach,
-            leaving: Some(leaving),
+            exiting: Some(exiting),
             ..at
         };
-        let (watched, leaves) = self.flow(s, apart);
-        if !leaves {
-            return (watched, false);
+        let (rewritten, may_exit) = self.flow(s, apart);
+        if !may_exit {
+            return (rewritten, false);
         }
-        let gear = self.gear;
+        let watchdog = self.watchdog;
         let mut e = self.emit(at, s.loc);
-        e.mov(Type::Pred, leaving, Operand::imm(false));
-        e.append(watched);
-        let leave = e.any(leaving);
-        e.if_(leave, |e| gear.leave(e, at.drains));
+        e.mov(Type::Pred, exiting, Operand::imm(false));
+        e.append(rewritten);
+        let exits = e.any(exiting);
+        e.if_(exits, |e| watchdog.exit_warp(e, at.pending));
         (e.finish(), false)
     }
 
-    /// A statement with blocks, whose lanes are those of `at`.
-    fn flow(&mut self, s: &Stmt, at: Context) -> Watched {
-        let (kind, leaves) = match &s.kind {
+    /// Rewrites a statement with blocks; `at` describes its inside.
+    fn flow(&mut self, s: &Stmt, at: Context) -> Rewritten {
+        let (kind, may_exit) = match &s.kind {
             StmtKind::Op(op) => return self.op(op, s, at),
             StmtKind::If { cond, then, other } => {
                 let (then, a) = self.stmts(&then.0, at);
@@ -159,9 +163,9 @@ impl<'k> Pass<'k> {
                 (kind, a | b)
             }
             StmtKind::Elect { body } => {
-                let (body, leaves) = self.stmts(&body.0, at);
+                let (body, may_exit) = self.stmts(&body.0, at);
                 let body = Block(body);
-                (StmtKind::Elect { body }, leaves)
+                (StmtKind::Elect { body }, may_exit)
             }
             StmtKind::For {
                 var,
@@ -171,10 +175,10 @@ impl<'k> Pass<'k> {
                 body,
                 unroll,
             } => {
-                let (body, leaves) = self.stmts(&body.0, at);
-                // The rounds that are left do nothing.
-                let body = match at.leaving {
-                    Some(leaving) if leaves => self.unless(leaving, body, at, s.loc),
+                let (body, may_exit) = self.stmts(&body.0, at);
+                // The remaining iterations are empty for exiting lanes.
+                let body = match at.exiting {
+                    Some(exiting) if may_exit => self.unless(exiting, body, at, s.loc),
                     _ => body,
                 };
                 let kind = StmtKind::For {
@@ -185,14 +189,14 @@ impl<'k> Pass<'k> {
                     body: Block(body),
                     unroll: *unroll,
                 };
-                (kind, leaves)
+                (kind, may_exit)
             }
             StmtKind::While { head, cond, body } => match is_spin(head, body) {
                 true => return self.spin(s, head, *cond, body, at),
                 false => return self.repeat(s, head, *cond, body, at),
             },
         };
-        (vec![Stmt { kind, loc: s.loc }], leaves)
+        (vec![Stmt { kind, loc: s.loc }], may_exit)
     }
 
     fn repeat(
@@ -202,26 +206,26 @@ impl<'k> Pass<'k> {
         cond: RegId,
         body: &Block,
         at: Context,
-    ) -> Watched {
+    ) -> Rewritten {
         let (head, a) = self.stmts(&head.0, at);
         let (body, b) = self.stmts(&body.0, at);
-        let leaving = at.leaving.filter(|_| a | b);
+        let exiting = at.exiting.filter(|_| a | b);
         let mut e = self.emit(at, s.loc);
-        let Some(leaving) = leaving else {
+        let Some(exiting) = exiting else {
             let (head, body) = (Block(head), Block(body));
             e.push(StmtKind::While { head, cond, body });
             return (e.finish(), a | b);
         };
-        // Lanes that leave run neither part again.
-        let on = e.no();
+        // Exiting lanes run neither head nor body again.
+        let on = e.false_pred();
         let mut go = on;
         let head = e.block(|e| {
-            let stay = e.not(leaving);
+            let stay = e.not(exiting);
             e.if_(stay, |e| {
                 e.append(head);
                 e.mov(Type::Pred, on, cond);
             });
-            let stay = e.not(leaving);
+            let stay = e.not(exiting);
             go = e.and(on, stay);
         });
         let body = Block(body);
@@ -233,107 +237,117 @@ impl<'k> Pass<'k> {
         (e.finish(), true)
     }
 
-    fn op(&mut self, op: &Op, s: &Stmt, at: Context) -> Watched {
+    fn op(&mut self, op: &Op, s: &Stmt, at: Context) -> Rewritten {
         match op {
             Op::MbarrierWait(wait) => {
-                let site = self.site(op, s.loc, What::Mbarrier(wait.bar.bar));
-                return self.bounded(wait, site, s.loc, at);
+                let site = self.site(op, s.loc, WaitKind::Mbarrier(wait.bar.bar));
+                return self.timed_wait(wait, site, s.loc, at);
             }
             Op::NamedSync(o) => {
-                if let Some(turned) = self.turned(o.bar) {
-                    let site = self.site(op, s.loc, What::Named(o.bar));
-                    return self.meet(turned, Some(site), s.loc, at);
+                if let Some(replaced) = self.replaced(o.bar) {
+                    let site = self.site(op, s.loc, WaitKind::Named(o.bar));
+                    return self.mbarrier_sync(replaced, Some(site), s.loc, at);
                 }
             }
             Op::NamedArrive(o) => {
-                if let Some(turned) = self.turned(o.bar) {
-                    return self.meet(turned, None, s.loc, at);
+                if let Some(replaced) = self.replaced(o.bar) {
+                    return self.mbarrier_sync(replaced, None, s.loc, at);
                 }
             }
             Op::Exit(_) => {
-                let gear = self.gear;
+                let watchdog = self.watchdog;
                 let mut e = self.emit(at, s.loc);
-                gear.done(&mut e);
+                watchdog.finish_warp(&mut e);
                 e.append([s.clone()]);
                 return (e.finish(), false);
             }
             _ => {}
         }
-        let what = Facts::of(op).syncs.iter().find_map(What::of);
+        let what = Facts::of(op).syncs.iter().find_map(WaitKind::of);
         match what {
-            Some(what) => (self.noted(op, s, what, at), false),
+            Some(what) => (self.recorded_wait(op, s, what, at), false),
             None => (vec![s.clone()], false),
         }
     }
 
-    fn site(&mut self, op: &Op, loc: Loc, what: What) -> u16 {
+    fn site(&mut self, op: &Op, loc: Loc, what: WaitKind) -> u16 {
         self.sites.push(WaitSite::new(op, loc, what));
         (self.sites.len() - 1) as u16
     }
 
-    fn turned(&self, named: NamedId) -> Option<Turned> {
-        self.turned.iter().find(|t| t.named == named).copied()
+    fn replaced(&self, named: NamedId) -> Option<ReplacedBarrier> {
+        self.replaced.iter().find(|t| t.named == named).copied()
     }
 
-    /// A wait that cannot be given up: the warp notes that it is in it. A
-    /// meeting may be over because those who were missing have left: then the
-    /// warp leaves as well.
-    fn noted(&mut self, op: &Op, s: &Stmt, what: What, at: Context) -> Vec<Stmt> {
+    /// Rewrites a wait without a timeout: the warp records it first. A barrier may complete
+    /// because the missing warps exited; then this warp exits too.
+    fn recorded_wait(&mut self, op: &Op, s: &Stmt, what: WaitKind, at: Context) -> Vec<Stmt> {
         let site = self.site(op, s.loc, what);
-        let gear = self.gear;
+        let watchdog = self.watchdog;
         let mut e = self.emit(at, s.loc);
         let none = Operand::Imm(0);
-        gear.notes.write(&mut e, State::Waiting, site, none, none);
+        watchdog
+            .status
+            .write(&mut e, State::Waiting, site, none, none);
         e.append([s.clone()]);
-        if what.is_meeting() {
-            let told = gear.told(&mut e);
-            let told = agreed(&mut e, told, at);
-            e.if_(told, |e| {
-                gear.notes.write(e, State::Left, site, none, none);
-                give_up(e, gear, at);
+        if what.is_barrier() {
+            let aborted = watchdog.is_aborted(&mut e);
+            let aborted = warp_any(&mut e, aborted, at);
+            e.if_(aborted, |e| {
+                watchdog.status.write(e, State::TimedOut, site, none, none);
+                abandon(e, watchdog, at);
             });
         }
-        gear.notes.state(&mut e, State::Running);
+        watchdog.status.state(&mut e, State::Running);
         e.finish()
     }
 
-    /// A wait for an mbarrier: asks until the phase is complete or time is up.
-    fn bounded(&mut self, wait: &MbarrierWait, site: u16, loc: Loc, at: Context) -> Watched {
-        let gear = self.gear;
+    /// Rewrites an mbarrier wait: polls until the phase completes or the limit expires.
+    fn timed_wait(&mut self, wait: &MbarrierWait, site: u16, loc: Loc, at: Context) -> Rewritten {
+        let watchdog = self.watchdog;
         let mut e = self.emit(at, loc);
-        let done = e.no();
-        ask(&mut e, done, wait.bar, wait.parity, wait.scope);
+        let done = e.false_pred();
+        poll_phase(&mut e, done, wait.bar, wait.parity, wait.scope);
         let not = e.not(done);
-        let stuck = agreed(&mut e, not, at);
+        let stuck = warp_any(&mut e, not, at);
         e.if_(stuck, |e| {
             let start = e.special(Special::GlobalTimer);
             e.while_(|e| {
-                ask(e, done, wait.bar, wait.parity, wait.scope);
-                let over = gear.over(e, start);
+                poll_phase(e, done, wait.bar, wait.parity, wait.scope);
+                let over = watchdog.must_abandon(e, start);
                 let over = e.or(done, over);
                 let go = e.not(over);
-                agreed(e, go, at)
+                warp_any(e, go, at)
             });
             let lost = e.not(done);
-            let lost = agreed(e, lost, at);
+            let lost = warp_any(e, lost, at);
             let (index, parity) = (wait.bar.index, wait.parity);
             e.if_(lost, |e| {
-                gear.notes.write(e, State::Left, site, index, parity);
-                give_up(e, gear, at);
+                watchdog
+                    .status
+                    .write(e, State::TimedOut, site, index, parity);
+                abandon(e, watchdog, at);
             });
         });
-        (e.finish(), at.leaving.is_some())
+        (e.finish(), at.exiting.is_some())
     }
 
-    /// A loop that asks memory again and again: asks until time is up.
-    fn spin(&mut self, s: &Stmt, head: &Block, cond: RegId, body: &Block, at: Context) -> Watched {
-        let Some((asks, loc)) = first_op(head) else {
+    /// Rewrites a spin loop: polls until the limit expires.
+    fn spin(
+        &mut self,
+        s: &Stmt,
+        head: &Block,
+        cond: RegId,
+        body: &Block,
+        at: Context,
+    ) -> Rewritten {
+        let Some((poll, loc)) = first_op(head) else {
             return self.repeat(s, head, cond, body, at);
         };
-        let site = self.site(asks, loc, What::Poll);
-        let gear = self.gear;
+        let site = self.site(poll, loc, WaitKind::Poll);
+        let watchdog = self.watchdog;
         let mut e = self.emit(at, s.loc);
-        let over = e.no();
+        let over = e.false_pred();
         let start = e.special(Special::GlobalTimer);
         let mut go = cond;
         let head = e.block(|e| {
@@ -343,8 +357,8 @@ impl<'k> Pass<'k> {
         });
         let body = e.block(|e| {
             e.append(body.0.iter().cloned());
-            let now = gear.over(e, start);
-            let now = agreed(e, now, at);
+            let now = watchdog.must_abandon(e, start);
+            let now = warp_any(e, now, at);
             e.mov(Type::Pred, over, now);
         });
         e.push(StmtKind::While {
@@ -354,16 +368,22 @@ impl<'k> Pass<'k> {
         });
         e.if_(over, |e| {
             let none = Operand::Imm(0);
-            gear.notes.write(e, State::Left, site, none, none);
-            give_up(e, gear, at);
+            watchdog.status.write(e, State::TimedOut, site, none, none);
+            abandon(e, watchdog, at);
         });
-        (e.finish(), at.leaving.is_some())
+        (e.finish(), at.exiting.is_some())
     }
 
-    /// A named barrier that is an mbarrier: the warp arrives, and waits where there is a site.
-    fn meet(&mut self, turned: Turned, site: Option<u16>, loc: Loc, at: Context) -> Watched {
-        let parity = self.parity(turned.named, at, loc);
-        let bar = only(turned.bar);
+    /// Rewrites a replaced named barrier: the warp arrives, and waits if there is a site.
+    fn mbarrier_sync(
+        &mut self,
+        replaced: ReplacedBarrier,
+        site: Option<u16>,
+        loc: Loc,
+        at: Context,
+    ) -> Rewritten {
+        let parity = self.parity(replaced.named, at, loc);
+        let bar = single(replaced.bar);
         let mut e = self.emit(at, loc);
         e.op(WarpSync { mask: ALL_LANES });
         e.elect(|e| {
@@ -372,7 +392,7 @@ impl<'k> Pass<'k> {
                 count: Operand::imm(1u32),
                 tx: None,
                 scope: Scope::Cta,
-                leave: false,
+                drop: false,
             });
         });
         let mut out = e.finish();
@@ -382,7 +402,7 @@ impl<'k> Pass<'k> {
                 parity: parity.into(),
                 scope: Scope::Cta,
             };
-            out.append(&mut self.bounded(&wait, site, loc, at).0);
+            out.append(&mut self.timed_wait(&wait, site, loc, at).0);
         }
         let mut e = self.emit(at, loc);
         e.op(Xor {
@@ -395,7 +415,7 @@ impl<'k> Pass<'k> {
         (out, false)
     }
 
-    /// The parity that a role counts for a barrier.
+    /// Returns the parity register of a role for a replaced barrier.
     fn parity(&mut self, named: NamedId, at: Context, loc: Loc) -> RegId {
         let mine = |p: &&Parity| p.named == named && p.role == at.role;
         if let Some(p) = self.parities.iter().find(mine) {
@@ -408,20 +428,19 @@ impl<'k> Pass<'k> {
     }
 }
 
-/// A predicate that a whole warp agrees on, if any of its lanes says so; lanes
-/// that run apart speak for themselves.
-fn agreed(e: &mut Emit<'_>, p: RegId, at: Context) -> RegId {
-    match at.leaving {
+/// Votes over the warp where it is converged; returns the lane's own predicate in divergent code.
+fn warp_any(e: &mut Emit<'_>, p: RegId, at: Context) -> RegId {
+    match at.exiting {
         Some(_) => p,
         None => e.any(p),
     }
 }
 
-/// A whole warp leaves; lanes that run apart remember that they will.
-fn give_up(e: &mut Emit<'_>, gear: Gear, at: Context) {
-    match at.leaving {
-        Some(leaving) => e.mov(Type::Pred, leaving, Operand::imm(true)),
-        None => gear.leave(e, at.drains),
+/// Exits the warp where it is converged; marks the lanes as exiting in divergent code.
+fn abandon(e: &mut Emit<'_>, watchdog: Watchdog, at: Context) {
+    match at.exiting {
+        Some(exiting) => e.mov(Type::Pred, exiting, Operand::imm(true)),
+        None => watchdog.exit_warp(e, at.pending),
     }
 }
 
@@ -432,20 +451,20 @@ fn first_op(block: &Block) -> Option<(&Op, Loc)> {
     })
 }
 
-/// Is a loop there only to wait: does it ask memory, and otherwise sleep?
+/// Whether a loop only waits: it polls memory or a barrier, and otherwise sleeps.
 fn is_spin(head: &Block, body: &Block) -> bool {
     let sleeps = |s: &Stmt| matches!(&s.kind, StmtKind::Op(Op::Nanosleep(_)));
-    let mut asks = false;
+    let mut polls = false;
     let mut plain = true;
     for s in &head.0 {
         let StmtKind::Op(op) = &s.kind else {
             return false;
         };
         let facts = Facts::of(op);
-        let reads = |a: Access| a != Access::Write;
-        asks |= facts.touches.iter().any(|t| reads(t.access));
-        asks |= facts.syncs.iter().any(|s| matches!(s, Sync::Test { .. }));
-        plain &= !facts.syncs.iter().any(|s| What::of(s).is_some());
+        let reads = |a: AccessKind| a != AccessKind::Write;
+        polls |= facts.touches.iter().any(|t| reads(t.access));
+        polls |= facts.syncs.iter().any(|s| matches!(s, SyncOp::Test { .. }));
+        plain &= !facts.syncs.iter().any(|s| WaitKind::of(s).is_some());
     }
-    asks && plain && body.0.iter().all(sleeps)
+    polls && plain && body.0.iter().all(sleeps)
 }

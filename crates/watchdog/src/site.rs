@@ -1,20 +1,20 @@
-//! Sites: the waits of a kernel, numbered, and what each waits for.
+//! The numbered waits of a kernel.
 
-use crate::note::Note;
-use warpline_ir::{Awaited, BarId, Kernel, Loc, NamedId, Op, Site, Sync};
+use crate::status::WarpStatus;
+use warpline_ir::{BarId, Kernel, Loc, NamedId, Op, OpLocation, SyncOp, WaitReason};
 
-/// A wait of the kernel as it was written.
+/// A wait of the original kernel.
 #[derive(Clone, Debug)]
 pub(crate) struct WaitSite {
     /// The op's name.
     pub(crate) op: String,
     pub(crate) loc: Loc,
-    pub(crate) what: What,
+    pub(crate) kind: WaitKind,
 }
 
-/// What a site waits for; barrier and parity are in the note.
+/// The kind of a wait; the status word has the index and the parity.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) enum What {
+pub(crate) enum WaitKind {
     Mbarrier(BarId),
     Named(NamedId),
     Cta,
@@ -26,58 +26,58 @@ pub(crate) enum What {
     Poll,
 }
 
-impl What {
-    /// Is it a meeting of warps, which goes on once those who are missing have left?
-    pub(crate) fn is_meeting(self) -> bool {
-        matches!(self, What::Named(_) | What::Cta | What::Cluster)
+impl WaitKind {
+    /// Whether it is a barrier of warps, which completes when the missing warps exit.
+    pub(crate) fn is_barrier(self) -> bool {
+        matches!(self, WaitKind::Named(_) | WaitKind::Cta | WaitKind::Cluster)
     }
 
-    /// What an act waits for, if it waits.
-    pub(crate) fn of(s: &Sync) -> Option<Self> {
+    /// Returns the kind of a synchronization op, if it waits.
+    pub(crate) fn of(s: &SyncOp) -> Option<Self> {
         Some(match *s {
-            Sync::Wait { bar, .. } => What::Mbarrier(bar.bar),
-            Sync::NamedSync { bar, .. } | Sync::NamedTally { bar, .. } => What::Named(bar),
-            Sync::Cta => What::Cta,
-            Sync::ClusterWait => What::Cluster,
-            Sync::BulkWait { pending, .. } => What::BulkGroup { pending },
-            Sync::CopyWait { .. } => What::Copies,
-            Sync::WgmmaWait { .. } => What::Wgmma,
-            Sync::SetMaxRegs { count, grow: true } => What::Registers { count },
+            SyncOp::Wait { bar, .. } => WaitKind::Mbarrier(bar.bar),
+            SyncOp::NamedSync { bar, .. } | SyncOp::NamedReduce { bar, .. } => WaitKind::Named(bar),
+            SyncOp::Cta => WaitKind::Cta,
+            SyncOp::ClusterWait => WaitKind::Cluster,
+            SyncOp::BulkWait { pending, .. } => WaitKind::BulkGroup { pending },
+            SyncOp::CopyWait { .. } => WaitKind::Copies,
+            SyncOp::WgmmaWait { .. } => WaitKind::Wgmma,
+            SyncOp::SetMaxRegs { count, grow: true } => WaitKind::Registers { count },
             _ => return None,
         })
     }
 }
 
 impl WaitSite {
-    pub(crate) fn new(op: &Op, loc: Loc, what: What) -> Self {
+    pub(crate) fn new(op: &Op, loc: Loc, kind: WaitKind) -> Self {
         let op = op.name();
-        Self { op, loc, what }
+        Self { op, loc, kind }
     }
 
-    /// What a note says of this site.
-    pub(crate) fn awaited(&self, kernel: &Kernel, note: &Note) -> Awaited {
-        match self.what {
-            What::Mbarrier(bar) => Awaited::Mbarrier {
+    /// Returns the reason of the wait, with the values of the status word.
+    pub(crate) fn awaited(&self, kernel: &Kernel, status: &WarpStatus) -> WaitReason {
+        match self.kind {
+            WaitKind::Mbarrier(bar) => WaitReason::Mbarrier {
                 name: kernel.barrier(bar).name.clone(),
-                index: note.index,
-                parity: note.parity,
+                index: status.index,
+                parity: status.parity,
             },
-            What::Named(named) => Awaited::Named {
+            WaitKind::Named(named) => WaitReason::Named {
                 name: kernel.named(named).name.clone(),
             },
-            What::Cta => Awaited::Cta,
-            What::Cluster => Awaited::Cluster,
-            What::BulkGroup { pending } => Awaited::BulkGroup { pending },
-            What::Copies => Awaited::Copies,
-            What::Wgmma => Awaited::Wgmma,
-            What::Registers { count } => Awaited::Registers { count },
-            What::Poll => Awaited::Poll,
+            WaitKind::Cta => WaitReason::Cta,
+            WaitKind::Cluster => WaitReason::Cluster,
+            WaitKind::BulkGroup { pending } => WaitReason::BulkGroup { pending },
+            WaitKind::Copies => WaitReason::Copies,
+            WaitKind::Wgmma => WaitReason::Wgmma,
+            WaitKind::Registers { count } => WaitReason::Registers { count },
+            WaitKind::Poll => WaitReason::Poll,
         }
     }
 
-    /// This site as a warp of a CTA runs it.
-    pub(crate) fn at(&self, kernel: &Kernel, cta: [u32; 3], warp: u32) -> Site {
-        Site {
+    /// Returns the location of this wait in one warp of a CTA.
+    pub(crate) fn at(&self, kernel: &Kernel, cta: [u32; 3], warp: u32) -> OpLocation {
+        OpLocation {
             role: kernel.roles[kernel.role_of_warp(warp).index()].name.clone(),
             warp,
             cta,

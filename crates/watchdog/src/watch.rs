@@ -1,104 +1,106 @@
-//! A kernel and its watched form.
+//! Watched kernels.
 
 use crate::emit::Emit;
-use crate::gear::{Gear, Limits};
-use crate::leave::{Drains, only};
-use crate::named::{Turned, turnable};
-use crate::note::Notes;
+use crate::exit::{PendingOps, single};
+use crate::named::{ReplacedBarrier, replaceable};
 use crate::pass::Pass;
 use crate::site::WaitSite;
+use crate::status::StatusTable;
+use crate::watchdog::{TimeLimits, Watchdog};
 use warpline_check::Uniformity;
 use warpline_ir::ops::compare::Cmp;
 use warpline_ir::ops::control::CtaSync;
 use warpline_ir::ops::mbarrier::MbarrierInit;
-use warpline_ir::ops::memory::Fence as FenceOp;
+use warpline_ir::ops::memory::Fence;
 use warpline_ir::{
-    BarId, Barrier, Block, DType, Fence, Kernel, Loc, NamedId, Operand, Param, ParamId, ParamKind,
-    RoleId, Special, Type,
+    BarId, Barrier, Block, DType, FenceKind, Kernel, Loc, NamedId, Operand, Param, ParamId,
+    ParamKind, RoleId, Special, Type,
 };
 
-/// A kernel whose waits end, and what is needed to read its notes.
+/// A kernel with a watchdog, and the table of its waits.
 #[derive(Clone, Debug)]
-pub struct Watched {
-    /// The kernel: the one it was made from, with two parameters more at the
-    /// end. The first is the address of the notes ([`Watched::notes_bytes`]),
-    /// in memory that the host can read while the kernel runs; the second the
-    /// address of the abort word ([`Watched::ABORT_BYTES`]), on the device.
-    /// Both are zero at launch.
+pub struct WatchedKernel {
+    /// The original kernel with two additional parameters at the end: the address of the status
+    /// table ([`WatchedKernel::status_bytes`]) in memory that the host can read while the kernel
+    /// runs, and the address of the abort word ([`WatchedKernel::ABORT_BYTES`]) in device memory.
+    /// Both must be zero at launch.
     pub kernel: Kernel,
     pub(crate) sites: Vec<WaitSite>,
 }
 
-impl Watched {
+impl WatchedKernel {
     /// Bytes of the abort word.
     pub const ABORT_BYTES: usize = 4;
 }
 
-/// A kernel that cannot be watched.
+/// The error for a kernel with too many waits.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("kernel {kernel} has {waits} waits; a note names one of up to {MOST_SITES}")]
+#[error("kernel {kernel} has {waits} waits; the watchdog supports at most {MAX_SITES}")]
 pub struct TooManyWaits {
     kernel: String,
     waits: usize,
 }
 
-/// Sites that a note can name.
-const MOST_SITES: usize = 1 << 16;
+/// The number of waits that a status word can distinguish.
+const MAX_SITES: usize = 1 << 16;
 
-/// Makes the watched form of a kernel.
+/// Adds a watchdog to a kernel.
 ///
-/// It computes the same. A wait for an mbarrier, a flag or a named barrier
-/// that takes longer than the limits allow is given up: the warp notes what it
-/// waited for, tells the others, and leaves. Before a wait that cannot be
-/// given up, the warp notes that it is in it.
+/// The watched kernel computes the same result. When a wait for an mbarrier, a flag or a named
+/// barrier exceeds its limit, the warp records the wait, sets the abort word and exits. Before a
+/// wait without a timeout, the warp records that it is in it.
 ///
 /// ```
-/// use warpline_ir::{Kernel, Target, build::*};
-/// use warpline_watchdog::{Limits, watch};
+/// use warpline_ir::{Kernel, Target, builder::*};
+/// use warpline_watchdog::{TimeLimits, watch};
 ///
 /// let kernel = Kernel::build("stuck", &Target::SM_90A, |k| {
-///     let full = k.barrier("full", 1).count(1);
+///     let full = k.barrier("full", 1).arrivals(1);
 ///     k.role("use").warps(2).body(|| full.at(0u32).wait(0u32));
 /// })?;
-/// let watched = watch(&kernel, &Limits::default())?;
-/// let more: Vec<_> = watched.kernel.params.iter().map(|p| &p.name[..]).collect();
-/// assert_eq!(more, ["watch.notes", "watch.abort"]);
+/// let watched = watch(&kernel, &TimeLimits::default())?;
+/// let params: Vec<_> = watched.kernel.params.iter().map(|p| &p.name[..]).collect();
+/// assert_eq!(params, ["watch.status", "watch.abort"]);
 ///
-/// // Notes as the second warp of the only CTA leaves them.
-/// let notes = [3, 2 | 1 << 16];
-/// let hang = watched.hang(&notes, [1, 1, 1]).to_string();
-/// assert!(hang.starts_with("nothing can go on: 1 warp waits\n  use, warp 1, CTA (0,0,0), "));
+/// // Warp 0 is done; warp 1 timed out in wait 1.
+/// let status = [3, 2 | 1 << 16];
+/// let hang = watched.read_hang(&status, [1, 1, 1]).to_string();
+/// assert!(hang.starts_with("deadlock: 1 warp waits\n  use, warp 1, CTA (0,0,0), "));
 /// assert!(hang.ends_with(": waits for full[0], parity 0"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn watch(kernel: &Kernel, limits: &Limits) -> Result<Watched, TooManyWaits> {
+pub fn watch(kernel: &Kernel, limits: &TimeLimits) -> Result<WatchedKernel, TooManyWaits> {
     let uniformity = Uniformity::of(kernel);
     let mut watched = kernel.clone();
     let nowhere = watched.locs.intern(Vec::new());
-    let [notes, abort] = [(PARAMS[0], DType::U64), (PARAMS[1], DType::U32)]
+    let [status, abort] = [(PARAMS[0], DType::U64), (PARAMS[1], DType::U32)]
         .map(|(name, dtype)| declare(&mut watched, name, dtype, nowhere));
-    let (left, turned) = barriers(&mut watched, nowhere);
-    let gear = Gear {
-        notes: Notes {
-            param: notes,
+    let (exit_barrier, replaced) = barriers(&mut watched, nowhere);
+    let watchdog = Watchdog {
+        status: StatusTable {
+            param: status,
             warps: kernel.warps(),
         },
         abort,
-        left,
+        exit_barrier,
         limits: *limits,
     };
     let regs = std::mem::take(&mut watched.regs);
-    let mut pass = Pass::new(gear, &uniformity, regs, turned);
-    let drains: Vec<_> = kernel.roles.iter().map(|r| Drains::of(&r.body)).collect();
-    // What all roles share has nothing of its own in flight.
-    let none = Drains::default();
+    let mut pass = Pass::new(watchdog, &uniformity, regs, replaced);
+    let pending: Vec<_> = kernel
+        .roles
+        .iter()
+        .map(|r| PendingOps::of(&r.body))
+        .collect();
+    // Prologue and epilogue issue no asynchronous operations.
+    let none = PendingOps::default();
     let prologue = pass.body(&kernel.prologue, None, none);
     for (i, role) in kernel.roles.iter().enumerate() {
         let id = Some(RoleId(i as u32));
-        watched.roles[i].body = pass.body(&role.body, id, drains[i]);
+        watched.roles[i].body = pass.body(&role.body, id, pending[i]);
     }
     let epilogue = pass.body(&kernel.epilogue, None, none);
-    if pass.sites.len() > MOST_SITES {
+    if pass.sites.len() > MAX_SITES {
         return Err(TooManyWaits {
             kernel: kernel.name.clone(),
             waits: pass.sites.len(),
@@ -107,36 +109,36 @@ pub fn watch(kernel: &Kernel, limits: &Limits) -> Result<Watched, TooManyWaits> 
     watched.prologue = begin(&mut pass, prologue, nowhere);
     watched.epilogue = end(&mut pass, epilogue, nowhere);
     watched.regs = pass.regs;
-    Ok(Watched {
+    Ok(WatchedKernel {
         kernel: watched,
         sites: pass.sites,
     })
 }
 
-/// The parameters that a watched kernel has beside its own: notes, and a word that ends all waits.
-const PARAMS: [&str; 2] = ["watch.notes", "watch.abort"];
+/// The names of the additional parameters: the status table and the abort word.
+const PARAMS: [&str; 2] = ["watch.status", "watch.abort"];
 
-impl Watched {
-    /// The names of the parameters that it has beside the kernel's own: the notes (u64), and the
-    /// word (u32) that ends all waits.
+impl WatchedKernel {
+    /// Returns the names of the additional parameters: the status table (u64) and the abort word
+    /// (u32).
     pub fn params(&self) -> [&'static str; 2] {
         PARAMS
     }
 }
 
-/// Adds a parameter.
+/// Adds a pointer parameter.
 fn declare(kernel: &mut Kernel, name: &str, dtype: DType, loc: Loc) -> ParamId {
     let kind = ParamKind::Pointer(dtype);
     kernel.params.push(Param::new(name, kind, loc));
     ParamId(kernel.params.len() as u32 - 1)
 }
 
-/// Adds the mbarriers of the watchdog: one for those who leave, and one for
-/// each named barrier that can be turned. A kernel without room gets none.
-fn barriers(kernel: &mut Kernel, loc: Loc) -> (Option<BarId>, Vec<Turned>) {
-    let turn = turnable(kernel);
+/// Adds the mbarriers of the watchdog: the exit barrier, and one for each replaceable named
+/// barrier. Adds none if shared memory is full.
+fn barriers(kernel: &mut Kernel, loc: Loc) -> (Option<BarId>, Vec<ReplacedBarrier>) {
+    let candidates = replaceable(kernel);
     let start = kernel.shared_bytes.next_multiple_of(8);
-    let end = start + 8 * (1 + turn.len() as u32);
+    let end = start + 8 * (1 + candidates.len() as u32);
     if end > kernel.target.shared_bytes {
         return (None, Vec::new());
     }
@@ -153,23 +155,26 @@ fn barriers(kernel: &mut Kernel, loc: Loc) -> (Option<BarId>, Vec<Turned>) {
         offset += 8;
         BarId(kernel.barriers.len() as u32 - 1)
     };
-    let left = add(kernel, "watch.left".to_owned(), loc);
-    let mut turned = |(named, warps): (NamedId, u32)| {
+    let exit_barrier = add(kernel, "watch.exit".to_owned(), loc);
+    let mut replace = |(named, warps): (NamedId, u32)| {
         let n = kernel.named(named);
         let (name, loc) = (n.name.clone(), n.loc);
         let bar = add(kernel, name, loc);
-        Turned { named, bar, warps }
+        ReplacedBarrier { named, bar, warps }
     };
-    let turned = turn.into_iter().map(&mut turned).collect();
-    (Some(left), turned)
+    let replaced = candidates.into_iter().map(&mut replace).collect();
+    (Some(exit_barrier), replaced)
 }
 
-/// One thread makes the mbarriers, and the CTA meets, before all else.
+/// Prepends the initialization of the mbarriers by one thread, and a CTA barrier.
 fn begin(pass: &mut Pass<'_>, prologue: Block, loc: Loc) -> Block {
-    let left = pass.gear.left.map(|bar| (bar, pass.gear.notes.warps));
-    let inits: Vec<_> = left
+    let exit = pass
+        .watchdog
+        .exit_barrier
+        .map(|bar| (bar, pass.watchdog.status.warps));
+    let inits: Vec<_> = exit
         .into_iter()
-        .chain(pass.turned.iter().map(|t| (t.bar, t.warps)))
+        .chain(pass.replaced.iter().map(|t| (t.bar, t.warps)))
         .collect();
     let mut e = Emit::new(&mut pass.regs, None, loc);
     if !inits.is_empty() {
@@ -177,11 +182,11 @@ fn begin(pass: &mut Pass<'_>, prologue: Block, loc: Loc) -> Block {
         let first = e.compare(Cmp::Eq, Type::U32, tid, Operand::Imm(0));
         e.if_(first, |e| {
             for (bar, count) in inits {
-                let bar = only(bar);
+                let bar = single(bar);
                 e.op(MbarrierInit { bar, count });
             }
-            let fence = Fence::MbarrierInit;
-            e.op(FenceOp { fence });
+            let fence = FenceKind::MbarrierInit;
+            e.op(Fence { kind: fence });
         });
         e.op(CtaSync);
     }
@@ -189,11 +194,11 @@ fn begin(pass: &mut Pass<'_>, prologue: Block, loc: Loc) -> Block {
     Block(e.finish())
 }
 
-/// Each warp says that it has come to its end.
+/// Appends the status write of a finished warp.
 fn end(pass: &mut Pass<'_>, epilogue: Block, loc: Loc) -> Block {
-    let gear = pass.gear;
+    let watchdog = pass.watchdog;
     let mut e = Emit::new(&mut pass.regs, None, loc);
     e.append(epilogue.0);
-    gear.done(&mut e);
+    watchdog.finish_warp(&mut e);
     Block(e.finish())
 }

@@ -16,9 +16,9 @@ fields! {
     }
 }
 
-words! {
+keywords! {
     /// With the bug or without it.
-    pub(crate) enum Form {
+    pub(crate) enum Variant {
         /// A slot is given back while a copy still reads it
         Broken = "broken",
         /// The copy is waited for first
@@ -30,7 +30,7 @@ config! {
     /// A complete config.
     pub(crate) struct Config {
         /// With the bug or without it
-        pub(crate) form: Form,
+        pub(crate) variant: Variant,
         /// Stages of each ring, 1 to 16
         pub(crate) stages: u32,
     }
@@ -46,10 +46,10 @@ impl Family for Scale {
     const NAME: &'static str = "scale";
     const ABOUT: &'static str = "y = factor · x, element by element";
 
-    fn default_problem(place: Place) -> Problem {
+    fn default_problem(place: DeviceKind) -> Problem {
         let n = match place {
-            Place::Cpu => 1 << 14,
-            Place::Gpu => 1 << 26,
+            DeviceKind::Cpu => 1 << 14,
+            DeviceKind::Gpu => 1 << 26,
         };
         Problem { n, factor: 0.1 }
     }
@@ -60,20 +60,20 @@ impl Family for Scale {
             let text = format!("a ring has 1 to 16 stages, not {stages}");
             return Err(FamilyError::Config(text));
         }
-        let form = choice.form.unwrap_or(Form::Repaired);
-        Ok(Config { form, stages })
+        let variant = choice.variant.unwrap_or(Variant::Repaired);
+        Ok(Config { variant, stages })
     }
 
     fn candidates(_: &Problem, _: &Target) -> Vec<Config> {
-        let form = Form::Repaired;
-        let config = |stages| Config { form, stages };
+        let variant = Variant::Repaired;
+        let config = |stages| Config { variant, stages };
         [3, 2, 4].map(config).into()
     }
 
     fn plan(p: &Problem, c: &Config, target: &Target) -> Result<Plan, FamilyError> {
         let tiles = p.n / TILE;
         let ctas = tiles.clamp(1, target.sms);
-        let step = Step::new(scale(c, target)?, [ctas, 1, 1])
+        let step = LaunchStep::new(scale(c, target)?, [ctas, 1, 1])
             .scalar("tiles", tiles)
             .scalar("factor", p.factor)
             .pointers(&Self::inputs(p), &Self::outputs(p));
@@ -98,8 +98,8 @@ impl Family for Scale {
         vec![products.map(|y| (y, half_ulp(DType::F32, y))).collect()]
     }
 
-    fn cases() -> Vec<Case<Problem, Choice>> {
-        let case = |tiles: u32| Case {
+    fn cases() -> Vec<TestCase<Problem, Choice>> {
+        let case = |tiles: u32| TestCase {
             problem: Problem {
                 n: tiles * TILE,
                 factor: 0.3,

@@ -1,7 +1,7 @@
 //! `y = factor · x`: one role loads, one multiplies, one stores.
 
-use super::family::{Config, Form};
-use warpline_ir::build::*;
+use super::family::{Config, Variant};
+use warpline_ir::builder::*;
 use warpline_ir::{BuildErrors, Kernel, Target};
 
 /// Threads that multiply.
@@ -20,7 +20,7 @@ pub(crate) fn scale(config: &Config, target: &Target) -> Result<Kernel, BuildErr
         });
         let inputs = k.ring("in", config.stages, |s| s.vector::<f32>(TILE));
         let outputs = k.ring("out", config.stages, |s| s.vector::<f32>(TILE));
-        let mine = || range(cta_id(), tiles).by(grid_ctas());
+        let mine = || range(cta_id(), tiles).step_by(grid_ctas());
 
         k.role("multiply").warps(THREADS / 32).body(|| {
             mine().each(|_| {
@@ -49,7 +49,7 @@ pub(crate) fn scale(config: &Config, target: &Target) -> Result<Kernel, BuildErr
                     let slot = outputs.wait();
                     bulk_store(slot.tiles(), y.address(t * TILE), TILE * 4);
                     bulk_commit();
-                    if config.form == Form::Repaired {
+                    if config.variant == Variant::Repaired {
                         bulk_wait_read(0);
                     }
                     slot.release();

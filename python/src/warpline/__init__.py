@@ -1,18 +1,18 @@
 """Warp-specialized GPU kernels for Hopper.
 
-Each function takes torch tensors, arrays of other libraries on a GPU (DLPack,
-CUDA array interface), or NumPy arrays, which go through a simulator of the GPU:
+Each function takes torch tensors, GPU arrays of other libraries (DLPack, CUDA
+array interface), or NumPy arrays, which run on a CPU simulator of the GPU:
 
 >>> import numpy as np, warpline
 >>> warpline.softmax(np.zeros((1, 4), np.float32))
 array([[0.25, 0.25, 0.25, 0.25]], dtype=float32)
 
-With torch they are ops of torch, too: ``torch.ops.warpline.softmax``.
+With torch they are also torch ops: ``torch.ops.warpline.softmax``.
 """
 
 from . import _when_imported, _warpline
 from ._drop_in import MultiScaleDeformableAttnFunction
-from ._errors import DeviceError, Error, InputError, RefusedError
+from ._errors import DeviceError, Error, InputError, KernelError
 from ._functions import FUNCTIONS
 from ._nvfp4 import Nvfp4, nvfp4_arrange_scales, nvfp4_dequantize, nvfp4_quantize
 from ._tools import check, devices, emit, families
@@ -29,7 +29,7 @@ __all__ = [
     "InputError",
     "MultiScaleDeformableAttnFunction",
     "Nvfp4",
-    "RefusedError",
+    "KernelError",
     "check",
     "devices",
     "emit",
@@ -41,8 +41,8 @@ __all__ = [
     "unpack_weights",
 ]
 
-#: Modules of torch: made, and torch imported, when they are asked for. Not in ``__all__``
-#: therefore, as all of that is asked for by ``import *``.
+#: torch modules, created on first access, which imports torch. Not in ``__all__``, so that
+#: ``import *`` does not import torch.
 _MODULES = ("MultiScaleDeformableAttention",)
 
 
@@ -60,5 +60,5 @@ def _register() -> None:
     _torch.register()
 
 
-# Torch is not imported here; where it is, or once it is, the ops are registered with it.
+# This package does not import torch; it registers its ops as soon as torch is imported.
 _when_imported.call("torch", _register)

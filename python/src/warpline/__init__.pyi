@@ -1,11 +1,11 @@
-# Made from the ops that Rust declares. To renew it: WARPLINE_WRITE=1 pytest python/tests/test_stubs.py
+# Generated from the ops that Rust declares. To update: WARPLINE_WRITE=1 pytest python/tests/test_stubs.py
 from typing import Any, TypeVar
 
 from ._drop_in import MultiScaleDeformableAttnFunction as MultiScaleDeformableAttnFunction
 from ._errors import DeviceError as DeviceError
 from ._errors import Error as Error
 from ._errors import InputError as InputError
-from ._errors import RefusedError as RefusedError
+from ._errors import KernelError as KernelError
 from ._modules import MultiScaleDeformableAttention as MultiScaleDeformableAttention
 from ._nvfp4 import Nvfp4 as Nvfp4
 from ._nvfp4 import nvfp4_arrange_scales as nvfp4_arrange_scales
@@ -20,7 +20,7 @@ from ._weights import unpack_weights as unpack_weights
 
 __version__: str
 
-# An array of any library; what comes out is of the same one.
+# An array of any library; results are of the same library.
 _A = TypeVar("_A")
 
 __all__ = [
@@ -29,7 +29,7 @@ __all__ = [
     "InputError",
     "MultiScaleDeformableAttnFunction",
     "Nvfp4",
-    "RefusedError",
+    "KernelError",
     "add",
     "check",
     "devices",

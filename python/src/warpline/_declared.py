@@ -1,4 +1,4 @@
-"""The ops as Rust declares them: everything else here follows from that."""
+"""The ops as the Rust families declare them; functions and torch ops are generated from these."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from . import _warpline
 
 
-#: Element types of 8 bits that nothing comes out in.
+#: 8-bit element types that no output has by default.
 FP8 = ("e4m3", "e5m2")
 
 
@@ -22,7 +22,7 @@ class Param:
     #: ``tensor``, ``number``, ``integer``, ``integers``, ``pairs``, ``text``, ``type`` or ``flag``.
     kind: str
     about: str
-    #: Must every call give it?
+    #: Whether every call must pass it.
     required: bool
     default: Any
 
@@ -33,61 +33,61 @@ class Param:
 
 @dataclass(frozen=True)
 class Output:
-    """Something that comes out of an op."""
+    """An output of an op."""
 
     name: str
-    #: Its sides, outermost first: ``{"all": "x"}``, ``{"leading": "x"}``, ``{"at": ["x", 0]}``,
-    #: ``{"last": "x"}``, ``{"shared": ["x", 0, "y"]}``: half of that side where y is not given,
-    #: ``{"joined": ["x", 2]}``: that side and all behind it as one.
-    sides: tuple[dict[str, Any], ...]
-    #: The parameter whose element type it has.
+    #: Its dimensions, outermost first: ``{"all": "x"}``, ``{"leading": "x"}``, ``{"index": ["x", 0]}``,
+    #: ``{"last": "x"}``, ``{"half-unless": ["x", 0, "y"]}`` (half of that dimension if y is omitted),
+    #: ``{"flattened": ["x", 2]}`` (the product of that dimension and all inner ones).
+    dims: tuple[dict[str, Any], ...]
+    #: The parameter with the same element type.
     dtype_of: str
-    #: The parameter that may name another; where there is one and a call does not give it, the
-    #: type is bf16 for a float of 8 bits, and f16 for codes (u8).
-    dtype_by: str | None
+    #: The parameter that may override the element type. If the call omits it, fp8 becomes bf16 and
+    #: NVFP4 codes (u8) become f16.
+    dtype_override: str | None
 
     @property
     def like(self) -> str | None:
-        """The parameter whose shape it has, if it has one's."""
-        match self.sides:
-            case ({"all": name},) if name == self.dtype_of and self.dtype_by is None:
+        """The parameter with the same shape and element type, if there is one."""
+        match self.dims:
+            case ({"all": name},) if name == self.dtype_of and self.dtype_override is None:
                 return name
         return None
 
     def dtype(self, like: str, values: dict[str, Any]) -> str:
-        """The name of its element type, from that of its parameter and the values of a call."""
-        if self.dtype_by is None:
+        """Returns the name of its element type, from that of its parameter and the values of a call."""
+        if self.dtype_override is None:
             return like
-        given = values.get(self.dtype_by)
+        given = values.get(self.dtype_override)
         if given is not None:
             return str(given)
         return {"u8": "f16", **dict.fromkeys(FP8, "bf16")}.get(like, like)
 
     def shape(self, shape_of: dict[str, Any]) -> tuple[Any, ...]:
-        """Its shape, from those of the parameters."""
-        sides: list[Any] = []
-        for side in self.sides:
-            match side:
+        """Returns its shape, from the shapes of the parameters."""
+        dims: list[Any] = []
+        for dim in self.dims:
+            match dim:
                 case {"all": name}:
-                    sides.extend(shape_of[name])
+                    dims.extend(shape_of[name])
                 case {"leading": name}:
-                    sides.extend(shape_of[name][:-1])
-                case {"at": [name, i]}:
-                    # Of a tensor with fewer sides the native part says so.
-                    sides.extend(shape_of[name][i : i + 1])
+                    dims.extend(shape_of[name][:-1])
+                case {"index": [name, i]}:
+                    # The native module rejects a tensor with fewer dimensions.
+                    dims.extend(shape_of[name][i : i + 1])
                 case {"last": name}:
-                    sides.append(shape_of[name][-1])
-                case {"shared": [name, i, other]}:
-                    side = shape_of[name][i]
-                    sides.append(side if shape_of.get(other) is not None else side // 2)
-                case {"joined": [name, i]}:
-                    sides.append(math.prod(shape_of[name][i:]))
-        return tuple(sides)
+                    dims.append(shape_of[name][-1])
+                case {"half-unless": [name, i, other]}:
+                    size = shape_of[name][i]
+                    dims.append(size if shape_of.get(other) is not None else size // 2)
+                case {"flattened": [name, i]}:
+                    dims.append(math.prod(shape_of[name][i:]))
+        return tuple(dims)
 
 
 @dataclass(frozen=True)
 class Op:
-    """An op: what it takes, and what comes out."""
+    """An op: its parameters and outputs."""
 
     index: int
     name: str
@@ -98,20 +98,20 @@ class Op:
     outputs: tuple[Output, ...]
     schema: str
     out_schema: str
-    #: The places of its parameters that are element types.
+    #: The indices of the parameters that are element types.
     types: tuple[int, ...] = ()
-    #: The places of its parameters that are integers which the host must know.
+    #: The indices of the parameters that are lists of integers, needed on the host.
     lists: tuple[int, ...] = ()
-    #: Are those given as tensors, to be read when it runs?
+    #: Whether those lists are passed as tensors and read when the op runs.
     by_tensors: bool = False
 
     @property
     def registered(self) -> str:
-        """Its name among torch's ops."""
+        """Its name as a torch op."""
         return f"{self.name}_tensors" if self.by_tensors else self.name
 
     def with_tensors(self) -> Op:
-        """The same with tensors where it takes integers which the host must know."""
+        """Returns the variant that takes its lists of integers as tensors."""
         own = {"schema": self.schema, "out_schema": self.out_schema}
         for key, text in own.items():
             own[key] = text.replace("SymInt[] ", "Tensor ").replace(self.name, f"{self.name}_tensors", 1)
@@ -119,7 +119,7 @@ class Op:
 
     @property
     def tensors(self) -> tuple[Param, ...]:
-        """Its parameters that are tensors."""
+        """The tensor parameters."""
         return tuple(p for p in self.params if p.is_tensor)
 
 
@@ -134,7 +134,7 @@ def _param(data: dict[str, Any]) -> Param:
 
 
 def _op(index: int, data: dict[str, Any]) -> Op:
-    outputs = (Output(o["name"], tuple(o["sides"]), o["dtype_of"], o["dtype_by"]) for o in data["outputs"])
+    outputs = (Output(o["name"], tuple(o["dims"]), o["dtype_of"], o["dtype_override"]) for o in data["outputs"])
     return Op(
         index=index,
         name=data["name"],
@@ -150,5 +150,5 @@ def _op(index: int, data: dict[str, Any]) -> Op:
     )
 
 
-#: Every op, in the order that the native part knows them by.
+#: Every op, in the order of the native module.
 OPS: tuple[Op, ...] = tuple(_op(i, data) for i, data in enumerate(json.loads(_warpline.ops())))

@@ -1,4 +1,4 @@
-"""Arrays on a GPU that are not torch's: DLPack, CUDA array interface."""
+"""GPU arrays of libraries other than torch: DLPack, CUDA array interface."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import Any
 
 from . import _host, _warpline
 from ._declared import Op, Output
-from ._errors import refuse
+from ._errors import input_error
 
-#: DLPack's number for memory of an NVIDIA GPU.
+#: DLPack's device type of NVIDIA GPUs.
 _CUDA = 2
 
-#: The handle of the default stream, which waits for all others.
+#: The handle of the legacy default stream, which synchronizes with all blocking streams.
 _DEFAULT_STREAM = 1
 
 
 def is_device_array(value: Any) -> bool:
-    """Is it an array of another library that lies on a GPU?"""
+    """Returns whether the value is a GPU array."""
     if hasattr(value, "__cuda_array_interface__"):
         return True
     device = getattr(value, "__dlpack_device__", None)
@@ -32,8 +32,8 @@ def call(
     tune: bool,
 ) -> Any:
     """Calls an op on arrays of other libraries."""
-    # Who names a stream has ordered it behind those that the arrays are ready in.
-    ordered = stream is not None
+    # A caller that passes a stream has ordered it after the producers of the arrays.
+    stream_given = stream is not None
     if stream is None:
         stream = _stream_of([a for a in args if hasattr(a, "__cuda_array_interface__")])
     if outs is None:
@@ -47,12 +47,12 @@ def call(
     views = tuple(_view(op, o.name, out, stream) for o, out in zip(op.outputs, outs))
     for output, view in zip(op.outputs, views):
         if not view.writable:
-            raise refuse(f"{op.name}: {output.name} cannot be written: the array is read-only")
+            raise input_error(f"{op.name}: {output.name} is a read-only array")
     for name, view in zip([p.name for p in op.params], values):
         ready = getattr(view, "stream", None)
-        if ready is not None and ready != stream and not ordered:
-            raise refuse(
-                f"{op.name}: {name} is ready in stream {ready}, and the call runs in {stream}:"
+        if ready is not None and ready != stream and not stream_given:
+            raise input_error(
+                f"{op.name}: {name} is ready on stream {ready}, but the call runs on stream {stream}:"
                 " pass arrays of one stream, or order the streams and pass stream="
             )
     if tune:
@@ -62,7 +62,7 @@ def call(
 
 
 def _stream_of(arrays: list[Any]) -> int:
-    """The stream that the first array is ready on, if one says so."""
+    """Returns the stream of the first array that names one, else the default stream."""
     for array in arrays:
         stream = array.__cuda_array_interface__.get("stream")
         if stream is not None:
@@ -73,40 +73,40 @@ def _stream_of(arrays: list[Any]) -> int:
 def _view(op: Op, name: str, value: Any, stream: int) -> Any:
     if not is_device_array(value):
         kind = type(value).__name__
-        raise refuse(
-            f"{op.name}: all tensors are on one device, and {name}, of type {kind}, is not on a GPU"
+        raise input_error(
+            f"{op.name}: all tensors must be on one device, but {name}, of type {kind}, is not on a GPU"
         )
     if hasattr(value, "__dlpack__") and hasattr(value, "__dlpack_device__"):
-        return _warpline.View.of_dlpack(value.__dlpack__(stream=stream))
-    return _warpline.View.of_interface(value, _ordinal(value))
+        return _warpline.View.from_dlpack(value.__dlpack__(stream=stream))
+    return _warpline.View.from_cuda_array_interface(value, _ordinal(value))
 
 
 def _ordinal(value: Any) -> int:
-    """The index of an array's device, where its library tells; the interface does not."""
+    """Returns the device index from the array object; the CUDA array interface has none."""
     device = getattr(value, "device", 0)
     return int(getattr(device, "id", device if isinstance(device, int) else 0))
 
 
 def _empty(op: Op, output: Output, arrays: dict[str, Any], values: dict[str, Any]) -> Any:
-    """A new array of the library that made the input: its own `empty`."""
+    """Allocates an output with ``empty`` of the library that made the input."""
     like = arrays[output.dtype_of]
     library = sys.modules.get(type(like).__module__.partition(".")[0])
     empty = getattr(library, "empty", None)
     if empty is None or not hasattr(like, "dtype"):
         kind = type(like).__name__
-        raise refuse(f"{op.name}: how to make an array of type {kind} is not known: pass out=")
+        raise input_error(f"{op.name}: cannot allocate an array of type {kind}: pass out=")
     shapes = {name: tuple(array.shape) for name, array in arrays.items() if array is not None}
     theirs = str(like.dtype)
     ours = _host.DTYPES.get(theirs, theirs)
     wanted = output.dtype(ours, values)
-    dtype = like.dtype if wanted == ours else _named(op, library, wanted)
+    dtype = like.dtype if wanted == ours else _library_dtype(op, library, wanted)
     return empty(output.shape(shapes), dtype=dtype)
 
 
-def _named(op: Op, library: Any, name: str) -> Any:
-    """A library's element type of our name."""
+def _library_dtype(op: Op, library: Any, name: str) -> Any:
+    """Returns a library's element type for our name."""
     long = next((long for long, ours in _host.DTYPES.items() if ours == name), name)
     found = getattr(library, long, None)
     if found is None:
-        raise refuse(f"{op.name}: {library.__name__} has no element type {name!r}: pass out=")
+        raise input_error(f"{op.name}: {library.__name__} has no element type {name!r}: pass out=")
     return found

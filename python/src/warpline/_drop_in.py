@@ -1,4 +1,4 @@
-"""Deformable attention under the names that others have for it: it takes their place in one line."""
+"""Drop-in replacements for the deformable attention of other libraries."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ._functions import FUNCTIONS
 def attend(
     value: Any, shapes: Any, starts: Any, locations: Any, weights: Any, im2col_step: int
 ) -> Any:
-    """``ms_deform_attn`` on tensors of torch, made dense where they are not."""
+    """Calls ``ms_deform_attn`` on torch tensors, made contiguous if necessary."""
     return FUNCTIONS["ms_deform_attn"](
         value.contiguous(),
         shapes,
@@ -22,7 +22,7 @@ def attend(
 
 
 class MultiScaleDeformableAttnFunction:
-    """Takes the place of mmcv's function of that name, for the forward alone::
+    """Replaces mmcv's function of the same name, forward only::
 
         mmcv.ops.multi_scale_deform_attn.MultiScaleDeformableAttnFunction = (
             warpline.MultiScaleDeformableAttnFunction
@@ -38,8 +38,8 @@ class MultiScaleDeformableAttnFunction:
         attention_weights: Any,
         im2col_step: int = 64,
     ) -> Any:
-        """``ms_deform_attn`` with mmcv's arguments. Levels in tensors on a GPU are read once
-        for each tensor, which waits for the GPU."""
+        """Calls ``ms_deform_attn`` with mmcv's arguments. Shapes and start indices in GPU tensors
+        are copied to the host once per tensor, which synchronizes with the GPU."""
         return attend(
             value,
             value_spatial_shapes,

@@ -1,12 +1,12 @@
-"""What can go wrong, as exceptions."""
+"""The exceptions of the package."""
 
 
 class Error(Exception):
-    """What went wrong: a sentence that names the rule and the value, and a stable ``code``."""
+    """Base class: a message that names the rule and the value, and a stable ``code``."""
 
-    def __init__(self, sentence: str, code: str = "error") -> None:
-        super().__init__(sentence)
-        #: A stable name of what went wrong, for tools.
+    def __init__(self, message: str, code: str = "error") -> None:
+        super().__init__(message)
+        #: A stable name of the error, for tools.
         self.code = code
 
     def __reduce__(self) -> tuple[type, tuple[str, str]]:
@@ -14,17 +14,18 @@ class Error(Exception):
 
 
 class InputError(Error, ValueError):
-    """Bad input: a shape, a type, a layout, a name."""
+    """Bad input: shape, element type, layout or name."""
 
 
-class RefusedError(Error, RuntimeError):
-    """A kernel that was refused: by the checker, by the compiler, in a capture."""
+class KernelError(Error, RuntimeError):
+    """A kernel cannot be used: refuted or undecided by the checker, rejected by the compiler,
+    or not launchable during a graph capture."""
 
 
 class DeviceError(Error, RuntimeError):
-    """No driver, no GPU that can be used, or a fault of one."""
+    """No driver, no usable GPU, or a GPU fault."""
 
 
-def refuse(sentence: str, code: str = "bad-problem") -> InputError:
-    """The exception of bad input."""
-    return InputError(sentence, code)
+def input_error(message: str, code: str = "bad-problem") -> InputError:
+    """Creates the exception for bad input."""
+    return InputError(message, code)

@@ -1,4 +1,4 @@
-"""The functions of the package: one for each op, made from its declaration."""
+"""The functions of the package: one per op, generated from its declaration."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ def {name}({params}, *, out=None, simulate=False, stream=None, tune=False, deter
 
 
 def parameters(op: Op) -> str:
-    """The parameters of an op, as they are written in Python."""
+    """Returns the parameters of an op as Python source."""
     return ", ".join(p.name if p.required else f"{p.name}={p.default!r}" for p in op.params)
 
 
 def function(source: str, name: str, names: dict[str, Any]) -> Callable[..., Any]:
-    """The function of that name in a source, which knows these names.
+    """Compiles a function from source; ``names`` are the variables that it uses.
 
-    Made by ``exec`` so that it has the op's own parameters: it is called, looked
-    at and traced as if it had been written by hand. The names are those of a
-    function around it, as tracers look for global ones in a module.
+    ``exec`` gives it the op's own parameters, so that callers, ``inspect`` and tracers see
+    a hand-written function. The names are closure variables, because tracers resolve
+    globals in a module.
     """
     around = f"def make({', '.join(names)}):\n{indent(source, '    ')}\n    return {name}\n"
     scope: dict[str, Any] = {"__name__": __name__}
@@ -39,15 +39,15 @@ def _doc(op: Op) -> str:
     lines = [op.about + ".", "", "Args:"]
     lines += [f"    {p.name}: {p.about}" for p in op.params]
     lines += [
-        "    out: Where the result is written, if it is not to be new: of its type and shape,",
-        "        apart from all inputs.",
-        "    simulate: Lets the CPU simulator work for longer than 30 s.",
-        "    stream: The handle of the stream to run in, for arrays on a GPU that are not torch's,",
-        "        which run in torch's current stream.",
-        "    tune: Finds the fastest config for this problem on this GPU first, unless it is remembered:",
-        "        takes seconds and memory, and cannot be captured or compiled.",
-        "    deterministic: ``False`` allows what was tuned with it to give other bits from run to run,",
-        "        unless ``torch.use_deterministic_algorithms`` forbids that; else bits are the same.",
+        "    out: Preallocated output of the same element type and shape; must not overlap an input.",
+        "    simulate: Allows the CPU simulator to run for longer than 30 s.",
+        "    stream: Handle of the CUDA stream, for GPU arrays of other libraries than torch;",
+        "        torch tensors use torch's current stream.",
+        "    tune: Autotunes this problem on this GPU first, unless a tuned config is cached:",
+        "        takes seconds and GPU memory, and cannot be captured or compiled.",
+        "    deterministic: ``False`` allows tuned configs whose results may differ in bits from run",
+        "        to run, unless ``torch.use_deterministic_algorithms`` is set. By default results are",
+        "        bitwise reproducible.",
         "",
         "Example:",
         *(f"    {line}" for line in op.example.splitlines()),

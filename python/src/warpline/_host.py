@@ -1,4 +1,4 @@
-"""NumPy arrays, on the CPU simulator."""
+"""Calls on NumPy arrays, on the CPU simulator."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from . import _warpline
 from ._declared import Op, Output
-from ._errors import refuse
+from ._errors import input_error
 
 if TYPE_CHECKING:
     import numpy as np
 
-#: NumPy's and torch's names of element types, and ours. Those that NumPy does not have are ml_dtypes'.
+#: Element types: the name in NumPy, ml_dtypes and torch, and the name in Warpline.
 DTYPES = {
     "float32": "f32",
     "float16": "f16",
@@ -25,7 +25,7 @@ DTYPES = {
 
 
 def type_name(value: Any) -> Any:
-    """Our name of an element type, which may be torch's, NumPy's or a name; none stays none."""
+    """Returns Warpline's name of an element type of torch or NumPy, or of a name; None stays None."""
     if value is None:
         return None
     name = value if isinstance(value, str) else getattr(value, "__name__", str(value))
@@ -33,13 +33,13 @@ def type_name(value: Any) -> Any:
     return DTYPES.get(name, name)
 
 
-def turned(shape: Any, strides: Any) -> bool:
-    """Does a tensor lie as the transpose of a dense one, in its last two dimensions?"""
+def is_transposed(shape: Any, strides: Any) -> bool:
+    """Returns whether the last two dimensions are the transpose of a row-major matrix."""
     return len(shape) > 1 and shape[-1] > 1 and shape[-2] > 1 and strides[-2] == 1 and strides[-1] != 1
 
 
 def call(op: Op, args: tuple[Any, ...], outs: tuple[Any, ...] | None, simulate: bool) -> Any:
-    """Calls an op on arrays of the host."""
+    """Calls an op on host arrays."""
     import numpy as np
 
     values: list[Any] = []
@@ -47,96 +47,96 @@ def call(op: Op, args: tuple[Any, ...], outs: tuple[Any, ...] | None, simulate: 
     for param, value in zip(op.params, args):
         if param.is_tensor and not (value is None and not param.required):
             arrays[param.name] = array = _array(op, param.name, value)
-            value = _native(array, np.ascontiguousarray(_upright(array)))
+            value = _native(array, np.ascontiguousarray(_row_major(array)))
         values.append(value)
     if outs is None:
         plain = dict(zip((p.name for p in op.params), args))
         results = [_empty(op, output, arrays, plain) for output in op.outputs]
     else:
         results = [_target(op, o, out, arrays) for o, out in zip(op.outputs, outs)]
-    targets = [np.empty_like(_upright(out), order="C", subok=False) for out in results]
+    targets = [np.empty_like(_row_major(out), order="C", subok=False) for out in results]
     natives = tuple(map(_native, results, targets))
     _warpline.simulate(op.index, tuple(values), natives, simulate)
     for result, target in zip(results, targets):
-        _upright(result)[...] = target
+        _row_major(result)[...] = target
     return results[0] if len(results) == 1 else tuple(results)
 
 
 def _array(op: Op, name: str, value: Any) -> np.ndarray:
-    """An array whose elements the native part can read."""
+    """Returns a NumPy array that the native module can read."""
     import numpy as np
 
     if not isinstance(value, np.ndarray):
         if not hasattr(value, "__dlpack__"):
             kind = type(value).__name__
-            raise refuse(f"{op.name}: {name} is an array or a tensor, not of type {kind}", "bad-type")
-        value = _of_dlpack(op, name, value)
+            raise input_error(f"{op.name}: {name} must be an array or a tensor, not of type {kind}", "bad-type")
+        value = _from_dlpack(op, name, value)
     elif type(value) is not np.ndarray and isinstance(value, np.ma.MaskedArray):
-        raise refuse(
-            f"{op.name}: {name} has a mask, and no kernel heeds one: fill it, or pass its data", "bad-type"
+        raise input_error(
+            f"{op.name}: {name} is a masked array, which no kernel supports: fill it, or pass its data", "bad-type"
         )
     dtype = value.dtype
     if not dtype.isnative:
-        raise refuse(
-            f"{op.name}: the elements of {name} are big-endian ({dtype.str}), and a GPU's are"
-            f" little-endian: convert it with astype('{dtype.newbyteorder('=').str}')"
+        raise input_error(
+            f"{op.name}: {name} is big-endian ({dtype.str}), but GPUs are little-endian:"
+            f" convert it with astype('{dtype.newbyteorder('=').str}')"
         )
     if dtype.name not in DTYPES:
-        raise refuse(f"{op.name}: {name} has elements of type {dtype}, which no kernel takes")
+        raise input_error(f"{op.name}: {name} has the unsupported element type {dtype}")
     if any(stride % dtype.itemsize for stride in value.strides):
-        raise refuse(
-            f"{op.name}: the strides of {name} are whole elements of {dtype.itemsize} bytes, not"
+        raise input_error(
+            f"{op.name}: the strides of {name} must be multiples of {dtype.itemsize} bytes, not"
             f" {value.strides} bytes: make it contiguous"
         )
     return value
 
 
-def _of_dlpack(op: Op, name: str, value: Any) -> np.ndarray:
-    """An array of another library, without a copy."""
+def _from_dlpack(op: Op, name: str, value: Any) -> np.ndarray:
+    """Returns an array of another library as a NumPy array, without a copy."""
     import numpy as np
 
     try:
         return np.from_dlpack(value)
     except Exception as error:
-        # What NumPy or the library says: a type that NumPy has not, a device, half a protocol.
+        # NumPy or the library rejects an element type, a device, or the protocol version.
         kind = type(value).__name__
-        raise refuse(
-            f"{op.name}: {name}, of type {kind}, cannot be had through DLPack: {error}", "bad-type"
+        raise input_error(
+            f"{op.name}: {name}, of type {kind}, cannot be read through DLPack: {error}", "bad-type"
         ) from error
 
 
 def _target(op: Op, output: Output, out: Any, arrays: dict[str, np.ndarray]) -> np.ndarray:
-    """An output of the caller's, refused if it cannot be written."""
+    """Returns the caller's output array; rejects one that is read-only or overlaps an input."""
     import numpy as np
 
     if not isinstance(out, np.ndarray):
         kind = type(out).__name__
-        raise refuse(f"{op.name}: out is an array as the inputs are, not of type {kind}", "bad-type")
+        raise input_error(f"{op.name}: out must be an array like the inputs, not of type {kind}", "bad-type")
     _array(op, output.name, out)
     if not out.flags.writeable:
-        raise refuse(f"{op.name}: {output.name} cannot be written: the array is read-only")
+        raise input_error(f"{op.name}: {output.name} is a read-only array")
     for name, array in arrays.items():
-        # From lowest to highest byte, as on a GPU: also where rows of one lie between rows of the other.
+        # Compares address ranges, as on a GPU; interleaved rows count as overlap.
         if np.may_share_memory(out, array):
-            raise refuse(
-                f"{op.name}: {output.name} shares memory with {name}, and an output must lie apart"
+            raise input_error(
+                f"{op.name}: {output.name} shares memory with {name}; an output must not overlap another tensor"
             )
     return out
 
 
-def _upright(array: np.ndarray) -> np.ndarray:
-    """The array, or its transpose where it lies as that."""
+def _row_major(array: np.ndarray) -> np.ndarray:
+    """Returns the array, or its transpose if the array is a transposed row-major one."""
     strides = [stride // array.itemsize for stride in array.strides]
     return array.swapaxes(-1, -2) if turned(array.shape, strides) else array
 
 
 def _dtype(op: Op, name: str) -> np.dtype:
-    """NumPy's element type of our name."""
+    """Returns NumPy's element type for Warpline's name."""
     import numpy as np
 
     theirs = next((theirs for theirs, ours in DTYPES.items() if ours == name), None)
     if theirs is None:
-        raise refuse(f"{op.name}: there is no element type {name!r}")
+        raise input_error(f"{op.name}: unknown element type {name!r}")
     try:
         return np.dtype(theirs)
     except TypeError:
@@ -151,7 +151,7 @@ def _empty(op: Op, output: Output, arrays: dict[str, np.ndarray], values: dict[s
     if output.like is not None:
         like = arrays[output.like]
         repeats = any(n > 1 and stride == 0 for n, stride in zip(like.shape, like.strides))
-        # In the order of its dimensions, too, as torch makes it.
+        # Keeps the memory order of the dimensions, as torch.empty_like does.
         return np.empty_like(like, order="C" if repeats else "K", subok=False)
     shape = output.shape({name: array.shape for name, array in arrays.items()})
     like = DTYPES[arrays[output.dtype_of].dtype.name]
@@ -159,9 +159,9 @@ def _empty(op: Op, output: Output, arrays: dict[str, np.ndarray], values: dict[s
 
 
 def _native(array: np.ndarray, dense: np.ndarray) -> tuple[Any, ...]:
-    """An array, and a dense copy, as the native part takes it: element type, shape, strides, bytes."""
+    """Returns the native module's array: element type, shape, strides, and the bytes of a dense copy."""
     import numpy as np
 
-    # NumPy's strides are 0 where there is no element, and no kernel would take them.
+    # NumPy's strides are 0 in an empty array, which the kernels' layout checks reject.
     strides = tuple(stride // array.itemsize if array.size else 1 for stride in array.strides)
     return DTYPES[array.dtype.name], array.shape, strides, dense.reshape(-1).view(np.uint8)

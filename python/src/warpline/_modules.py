@@ -1,4 +1,4 @@
-"""Modules of torch, which is imported with them: when a user asks for one."""
+"""torch modules; importing this file imports torch."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from ._drop_in import attend
 
 
 class MultiScaleDeformableAttention(nn.Module):
-    """Takes the place of the module of that name in Hugging Face's models, for the forward alone,
-    before a model is made::
+    """Replaces the module of the same name in Hugging Face models, forward only. Assign it before
+    the model is created::
 
         from transformers.models.deformable_detr import modeling_deformable_detr
 
         modeling_deformable_detr.MultiScaleDeformableAttention = warpline.MultiScaleDeformableAttention
 
-    It takes the levels from the list, as theirs does, so that nothing is read from the GPU.
+    It takes the shapes from the list, so that nothing is copied from the GPU.
     """
 
     def forward(
@@ -31,7 +31,7 @@ class MultiScaleDeformableAttention(nn.Module):
         attention_weights: Tensor,
         im2col_step: int,
     ) -> Any:
-        """``ms_deform_attn`` with the arguments of theirs."""
+        """Calls ``ms_deform_attn`` with the arguments of Hugging Face's module."""
         pixels = [height * width for height, width in value_spatial_shapes_list]
         starts = list(accumulate(pixels[:-1], initial=0))
         return attend(

@@ -1,4 +1,4 @@
-"""Tensors to NVFP4 and back: e2m1 codes, an e4m3 scale for every 16 of them, a scale of all."""
+"""Quantization to NVFP4 and back: e2m1 codes, one e4m3 scale per 16 codes, one scale per tensor."""
 
 from __future__ import annotations
 
@@ -7,33 +7,33 @@ import math
 import sys
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from ._errors import refuse
+from ._errors import input_error
 from ._host import type_name
 
 _A = TypeVar("_A")
 
-#: How many numbers of a row share a scale.
+#: Elements of a row that share a scale.
 BLOCK = 16
 
 
 class Nvfp4(NamedTuple, Generic[_A]):
     """A tensor [rows, K] in NVFP4: a value is code · scale · tensor_scale."""
 
-    #: uint8 [rows, K/2]: two e2m1 codes in a byte, that of even k in the low four bits.
+    #: uint8 [rows, K/2]: two e2m1 codes per byte, even k in the low four bits.
     codes: _A
-    #: e4m3, one for every 16 codes: [rows, K/16], or in blocks.
+    #: e4m3, one per 16 codes: [rows, K/16], or in the block layout.
     scales: _A
     #: float32 [1].
     tensor_scale: _A
 
 
 def nvfp4_quantize(x: _A, tensor_scale: Any = None, scale_layout: str = "plain") -> Nvfp4[_A]:
-    """A tensor [rows, K] in NVFP4: codes, scales, and the scale of the tensor.
+    """Quantizes a tensor [rows, K] to NVFP4: codes, scales, and the tensor scale.
 
-    That scale is one number, 1 if none is given, or ``"chosen"``: greatest magnitude over 448 · 6.
-    The scale of a block is its greatest magnitude over 6 and over the scale of the tensor; a code is
-    the value over both. Each is rounded once, from float64, to nearest, ties to even, and saturates.
-    Torch's tensors stay on their device. ``scale_layout``: see ``nvfp4_arrange_scales``.
+    ``tensor_scale`` is a number (default 1), or ``"amax"`` for amax(x) / (448 · 6). The scale of a
+    block of 16 is amax(block) / (6 · tensor_scale); a code is value / (scale · tensor_scale). Scales
+    and codes are each rounded once, from float64, to nearest even, and saturate. torch tensors stay
+    on their device. ``scale_layout``: see ``nvfp4_arrange_scales``.
 
     >>> import numpy as np, warpline
     >>> x = np.array([[0, -3, 8, 12] * 4], np.float32)
@@ -52,27 +52,27 @@ def nvfp4_quantize(x: _A, tensor_scale: Any = None, scale_layout: str = "plain")
     if not finite.all():
         row, column = divmod(int((finite.reshape(-1) * 1).argmin()), k)
         value = float(x[row, column])
-        raise refuse(f"nvfp4: values are finite in float32, not {value} in row {row}, column {column}")
+        raise input_error(f"nvfp4: values must be finite in float32, not {value} at row {row}, column {column}")
     values = values.reshape(rows, k // BLOCK, BLOCK)
-    greatest = xp.amax(abs(values), -1)
-    chosen = isinstance(tensor_scale, str) and tensor_scale == "chosen"
-    tensor_scale = _chosen(greatest) if chosen else _given(tensor_scale, x)
-    of_all = _cast(tensor_scale, xp.float64)
-    scales = _nearest(_cast(greatest, xp.float64) / (6 * of_all), 3, -6, 448.0)
-    step = (_e4m3(scales) * of_all)[..., None]
-    # A step of zero leaves zeros, with the signs of the values.
+    amax = xp.amax(abs(values), -1)
+    use_amax = isinstance(tensor_scale, str) and tensor_scale == "amax"
+    tensor_scale = _amax_scale(amax) if use_amax else _tensor_scale(tensor_scale, x)
+    scale_f64 = _cast(tensor_scale, xp.float64)
+    scales = _nearest(_cast(amax, xp.float64) / (6 * scale_f64), 3, -6, 448.0)
+    step = (_e4m3(scales) * scale_f64)[..., None]
+    # A step of zero gives signed zeros.
     ratio = values / xp.where(step == 0, math.inf, step)
     signs = _cast(xp.signbit(ratio), xp.uint8) << 3
     codes = (signs | _nearest(abs(ratio), 1, 0, 6.0)).reshape(rows, k)
-    scales = _tiles(scales) if scale_layout == "block" else scales
+    scales = _to_block(scales) if scale_layout == "block" else scales
     return Nvfp4(codes[:, ::2] | codes[:, 1::2] << 4, scales.view(_fp8(xp)), tensor_scale)
 
 
 def nvfp4_dequantize(codes: _A, scales: _A, tensor_scale: Any = None, scale_layout: str = "plain") -> _A:
-    """The values of an NVFP4 tensor, float32 [rows, K]: the reverse of ``nvfp4_quantize``.
+    """Dequantizes an NVFP4 tensor to float32 [rows, K]: the inverse of ``nvfp4_quantize``.
 
-    Products are exact, then rounded to float32. A scale that is NaN makes its values NaN. Scales may
-    be the bits of e4m3 as uint8, too.
+    The product of code and scales is exact, then rounded to float32. A NaN scale makes its values
+    NaN. ``scales`` may also be uint8 with the bits of e4m3.
 
     >>> import numpy as np, warpline
     >>> codes, scales = np.full((1, 8), 0xF2, np.uint8), np.array([[0x38]], np.uint8)
@@ -85,21 +85,21 @@ def nvfp4_dequantize(codes: _A, scales: _A, tensor_scale: Any = None, scale_layo
     _whole_blocks(k)
     bits = _bits(scales, rows, k, scale_layout)
     there, here = (f"{_library(a).__name__} on {getattr(a, 'device', 'cpu')}" for a in (packed, bits))
-    _require(there == here, f"scales are where codes are, {there}, not {here}")
-    bits = _plain(bits, rows, k) if scale_layout == "block" else bits
-    step = _e4m3(bits) * _cast(_given(tensor_scale, packed), xp.float64)
+    _require(there == here, f"scales must be on the device of codes, {there}, not {here}")
+    bits = _to_plain(bits, rows, k) if scale_layout == "block" else bits
+    step = _e4m3(bits) * _cast(_tensor_scale(tensor_scale, packed), xp.float64)
     each = xp.stack((packed & 15, packed >> 4), -1).reshape(rows, k // BLOCK, BLOCK)
-    # In the place of e4m3's bits those of e2m1 stand for a 64th, as e4m3's bias is 6 more.
+    # e2m1 bits placed as e4m3 are 1/64 of the value: the e4m3 bias is larger by 6.
     values = 64 * _e4m3((each & 8) << 4 | (each & 7) << 2) * step[..., None]
     return _cast(values, xp.float32).reshape(rows, k)
 
 
 def nvfp4_arrange_scales(scales: _A, rows: int, k: int, to: str = "block") -> _A:
-    """The scales of an NVFP4 tensor [rows, K] in the other layout: ``to`` block or plain.
+    """Converts the scales of an NVFP4 tensor [rows, K] to the layout ``to``: "block" or "plain".
 
-    Plain scales are [rows, K/16]. Those in blocks lie as cuBLAS takes them, in tiles of 128 rows by 4
-    scales, padded with zeros: [rows/128, K/64, 512], both rounded up. A tile holds rows 0, 32, 64 and
-    96 first, four scales of each, then rows 1, 33 and so on.
+    The plain layout is [rows, K/16]. The block layout is that of cuBLAS: tiles of 128 rows by 4
+    scales, padded with zeros, [ceil(rows/128), ceil(K/64), 512]. A tile holds four scales of each of
+    the rows 0, 32, 64 and 96 first, then of the rows 1, 33 and so on.
 
     >>> import numpy as np, warpline
     >>> block = warpline.nvfp4_arrange_scales(np.array([[1, 2, 3, 4, 5]], np.uint8), 1, 80)
@@ -109,98 +109,98 @@ def nvfp4_arrange_scales(scales: _A, rows: int, k: int, to: str = "block") -> _A
     array([[1, 2, 3, 4, 5]], dtype=uint8)
     """
     _layout("to", to)
-    _require(hasattr(rows, "__index__") and rows >= 0, f"rows is an integer of 0 or more, not {rows!r}")
+    _require(hasattr(rows, "__index__") and rows >= 0, f"rows must be a non-negative integer, not {rows!r}")
     _whole_blocks(k)
     bits = _bits(scales, rows, k, "plain" if to == "block" else "block")
-    moved = _tiles(bits) if to == "block" else _plain(bits, rows, k)
+    moved = _to_block(bits) if to == "block" else _to_plain(bits, rows, k)
     return moved.view(scales.dtype)
 
 
 def _require(holds: bool, sentence: str, code: str = "bad-problem") -> None:
-    """Refuses with a sentence what breaks a rule."""
+    """Raises InputError if a rule does not hold."""
     if not holds:
-        raise refuse(f"nvfp4: {sentence}", code)
+        raise input_error(f"nvfp4: {sentence}", code)
 
 
 def _layout(name: str, layout: str) -> None:
-    _require(layout in ("plain", "block"), f"{name} is plain or block, not {layout!r}")
+    _require(layout in ("plain", "block"), f"{name} must be plain or block, not {layout!r}")
 
 
 def _whole_blocks(k: int) -> None:
     holds = hasattr(k, "__index__") and k > 0 and k % BLOCK == 0
-    _require(holds, f"K is a positive multiple of {BLOCK}, not {k!r}")
+    _require(holds, f"K must be a positive multiple of {BLOCK}, not {k!r}")
 
 
 def _array(name: str, value: Any, types: tuple[str, ...], shape: str | None = None) -> Any:
-    """An array of NumPy or torch, without its gradient, as there is none of codes."""
+    """Returns a NumPy array, or a torch tensor detached from its graph: codes have no gradient."""
     xp = _library(value)
     if xp.__name__ == "torch":
         value = value.detach()
     else:
         holds = isinstance(value, xp.ndarray) and not isinstance(value, xp.ma.MaskedArray)
         kind = type(value).__name__
-        _require(holds, f"{name} is a NumPy array or a torch tensor, not of type {kind}", "bad-type")
+        _require(holds, f"{name} must be a NumPy array or a torch tensor, not of type {kind}", "bad-type")
         value = xp.asarray(value)
     if shape:
-        _require(value.ndim == 2, f"{name} has 2 dimensions, {shape}, not {list(value.shape)}")
+        _require(value.ndim == 2, f"{name} must have 2 dimensions, {shape}, not {list(value.shape)}")
     dtype = type_name(value.dtype)
-    _require(dtype in types, f"{name} has elements of type {' or '.join(types)}, not {dtype}")
+    _require(dtype in types, f"{name} must have the element type {' or '.join(types)}, not {dtype}")
     return value
 
 
 def _bits(scales: Any, rows: int, k: int, layout: str) -> Any:
-    """The bits of scales that lie in a layout."""
+    """Returns the bits of scales in the given layout."""
     scales = _array("scales", scales, ("e4m3", "u8"))
     there, shape = list(scales.shape), list(scale_shape(rows, k, layout))
-    _require(there == shape, f"{layout} scales of [{rows}, {k}] are {shape}, not {there}")
+    _require(there == shape, f"{layout} scales of [{rows}, {k}] must have shape {shape}, not {there}")
     return scales.view(_library(scales).uint8)
 
 
-def _given(scale: Any, like: Any) -> Any:
-    """The scale of a tensor, beside its values."""
+def _tensor_scale(scale: Any, like: Any) -> Any:
+    """Returns the tensor scale as an array on the device of ``like``."""
     number = 1.0 if scale is None else scale
     try:
         number = ctypes.c_float(number.reshape(()) if hasattr(number, "reshape") else number).value
     except (ArithmeticError, RuntimeError, TypeError, ValueError):
         number = math.nan
-    rule = "the scale of a tensor is one number, finite and positive in float32"
+    rule = "tensor_scale must be one number, finite and positive in float32"
     _require(math.isfinite(number) and number > 0, f"{rule}, not {scale!r:.80}")
     return _full([1], number, _library(like).float32, like)
 
 
-def _chosen(greatest: Any) -> Any:
-    """The scale that makes the greatest magnitude 448 · 6, no less than the least normal number."""
-    xp = _library(greatest)
-    one = _full([1], 1.0, xp.float32, greatest)
-    if not greatest.shape[0]:
+def _amax_scale(amax: Any) -> Any:
+    """Returns amax / (448 · 6), but at least the smallest normal float32; 1 if amax is 0."""
+    xp = _library(amax)
+    one = _full([1], 1.0, xp.float32, amax)
+    if not amax.shape[0]:
         return one
-    most = xp.amax(greatest).reshape(1)
-    # By a tensor: on a GPU torch multiplies by the reciprocal of a number instead, which rounds twice.
+    most = xp.amax(amax).reshape(1)
+    # Divide by a tensor: for a Python number torch multiplies by its reciprocal on a GPU, which rounds twice.
     return xp.where(most == 0, one, (most / (2688 * one)).clip(2.0**-126))
 
 
 def _nearest(x: Any, mantissa: int, least: int, most: float) -> Any:
-    """The nearest codes of magnitudes in float64, ties to even, saturating.
+    """Rounds float64 magnitudes to codes of a floating-point type: to nearest even, saturating.
 
-    The type has so many bits of mantissa, and 2 to the power of ``least`` is its least normal number.
+    The type has ``mantissa`` mantissa bits, the smallest normal number 2**least and the largest ``most``.
     """
     xp = _library(x)
     x = x.clip(None, most)
-    # Below the least normal number all distances are as they are there.
+    # Subnormals have the spacing of the smallest normal binade.
     exponent = ((x.view(xp.int64) >> 52) - 1023).clip(least)
     steps = xp.round(x * ((1023 + mantissa - exponent) << 52).view(xp.float64))
-    # Codes ascend with their values: each binade has as many as a mantissa.
+    # Codes are ordered like their values: each binade has 2**mantissa of them.
     return _cast(((exponent - least) << mantissa) + steps, xp.uint8)
 
 
 def _e4m3(bits: Any) -> Any:
-    """What bits of e4m3 stand for, in float64."""
+    """Returns the float64 values of e4m3 bits."""
     xp = _library(bits)
     return _cast(bits.view(_fp8(xp)), xp.float64)
 
 
 def _fp8(xp: Any) -> Any:
-    """The element type e4m3 of a library, or of ml_dtypes for NumPy, which has none."""
+    """Returns the element type e4m3 of torch, or of ml_dtypes for NumPy."""
     if xp.__name__ == "torch":
         return xp.float8_e4m3fn
     import ml_dtypes
@@ -209,26 +209,26 @@ def _fp8(xp: Any) -> Any:
 
 
 def scale_shape(rows: int, k: int, layout: str) -> tuple[int, ...]:
-    """The shape of the scales of a tensor [rows, K]."""
+    """Returns the shape of the scales of a tensor [rows, K]."""
     blocks = k // BLOCK
     return (rows, blocks) if layout == "plain" else (*_tiled(rows, blocks), 512)
 
 
 def _tiled(rows: int, blocks: int) -> tuple[int, int]:
-    """How many tiles of 128 rows by 4 scales there are down and along."""
+    """Returns the number of tiles of 128 rows by 4 scales in both dimensions."""
     return -(-rows // 128), -(-blocks // 4)
 
 
-def _tiles(bits: Any) -> Any:
-    """Plain scales in tiles."""
+def _to_block(bits: Any) -> Any:
+    """Converts plain scales to the block layout."""
     (rows, blocks), (down, along) = bits.shape, _tiled(*bits.shape)
     padded = _full([128 * down, 4 * along], 0, bits.dtype, bits)
     padded[:rows, :blocks] = bits
     return padded.reshape(down, 4, 32, along, 4).swapaxes(1, 3).reshape(down, along, 512)
 
 
-def _plain(bits: Any, rows: int, k: int) -> Any:
-    """Scales in tiles as plain ones."""
+def _to_plain(bits: Any, rows: int, k: int) -> Any:
+    """Converts scales in the block layout to plain ones."""
     down, along, _ = bits.shape
     padded = bits.reshape(down, along, 32, 4, 4).swapaxes(1, 3).reshape(128 * down, 4 * along)
     plain = _full([rows, k // BLOCK], 0, bits.dtype, bits)
@@ -237,7 +237,7 @@ def _plain(bits: Any, rows: int, k: int) -> Any:
 
 
 def _library(x: Any) -> Any:
-    """Torch for its tensors, else NumPy."""
+    """Returns the module of an array: torch for its tensors, else NumPy."""
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(x, torch.Tensor):
         return torch
@@ -247,16 +247,16 @@ def _library(x: Any) -> Any:
 
 
 def _full(shape: list[int], value: float, dtype: Any, like: Any) -> Any:
-    """A new array on the device of another."""
+    """Allocates a filled array on the device of ``like``."""
     if hasattr(like, "new_full"):
         return like.new_full(shape, value, dtype=dtype)
     return _library(like).full(shape, value, dtype)
 
 
 def _cast(x: Any, dtype: Any) -> Any:
-    """An array of another type, row after row."""
+    """Converts to another type, contiguous."""
     if hasattr(x, "to"):
         return x.to(dtype).contiguous()
-    # What is too large becomes infinite, of which torch does not warn either.
+    # Overflow gives infinity without a warning, as in torch.
     with _library(x).errstate(over="ignore"):
         return x.astype(dtype, "C", copy=False)

@@ -1,4 +1,4 @@
-"""For authors of kernels, and what is on this machine."""
+"""Tools for kernel authors: check, emit, devices, families."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ from . import _warpline
 
 
 def check(family: str, **flags: Any) -> dict[str, Any]:
-    """Proves the kernels of a problem free of deadlock and races.
+    """Proves that the kernels of a problem have no deadlock and no data race.
 
-    ``flags`` are those of the command line, with ``_`` for ``-``: the problem,
-    and what is to be fixed of the config. Gives problem, config and kernels;
-    raises ``RefusedError`` with what the checker says where it refuses one.
+    ``flags`` are the options of ``warpline check``, with ``_`` for ``-``: the problem, and the
+    config fields to fix. Returns problem, config and kernels. Raises ``KernelError`` with the
+    checker's report if a kernel is refuted or undecided.
 
     Example:
-        >>> answer = warpline.check("softmax", rows=4, cols=1024, dtype="bf16")
-        >>> answer["kernels"][0]["proved"]
+        >>> report = warpline.check("softmax", rows=4, cols=1024, dtype="bf16")
+        >>> report["kernels"][0]["proved"]
         True
     """
     return json.loads(_warpline.check(family, flags))
 
 
 def emit(family: str, what: str = "ptx", **flags: Any) -> str:
-    """The kernels of a problem as text: ``"ptx"`` for sm_90a, or the program as ``"ir"``.
+    """Returns the kernels of a problem as text: ``"ptx"`` for sm_90a, or Warpline's ``"ir"``.
 
     Example:
-        >>> ".target sm_90a" in warpline.emit("vector-add", n=4096, form="specialized")
+        >>> ".target sm_90a" in warpline.emit("vector-add", n=4096, schedule="specialized")
         True
     """
     return _warpline.emit(family, what, flags)
 
 
 def devices() -> list[dict[str, Any]]:
-    """What can run kernels here, and why the rest cannot.
+    """Lists the devices of this machine, usable or with the reason that they are not.
 
     Example:
         >>> warpline.devices()[0]["name"]
@@ -44,7 +44,7 @@ def devices() -> list[dict[str, Any]]:
 
 
 def families() -> list[dict[str, Any]]:
-    """The kernel families, with what they compute and their default problem.
+    """Lists the kernel families: name, computation and default problem.
 
     Example:
         >>> [f["name"] for f in warpline.families()][:2]

@@ -1,8 +1,8 @@
-"""The ops as ops of torch: schemas, implementations, fake implementations.
+"""Registers the ops with torch: schemas, implementations, fake implementations.
 
-Imported once torch is. An op of the name ``softmax`` becomes
-``torch.ops.warpline.softmax``, which makes its outputs, and
-``torch.ops.warpline.softmax_out``, which writes those it is given.
+Imported as soon as torch is. The op ``softmax`` becomes ``torch.ops.warpline.softmax``,
+which allocates its outputs, and ``torch.ops.warpline.softmax_out``, which writes to the
+given ones.
 """
 
 from __future__ import annotations
@@ -13,42 +13,42 @@ from typing import Any
 
 import torch
 
-from . import _host, _known, _warpline
-from ._call import not_on_a_gpu
+from . import _host, _integer_cache, _warpline
+from ._call import tune_needs_gpu
 from ._call import torch as _loaded
 from ._declared import Op, OPS, Output
-from ._errors import refuse
+from ._errors import input_error
 from ._functions import function, parameters
 
-#: The library of ops; what is registered lives as long as it does.
+#: The torch library; registrations live as long as this object.
 _LIBRARY = torch.library.Library("warpline", "DEF")
 
-#: The overloads of each op: new outputs, given outputs.
+#: The overloads of each op: functional, out variant.
 _OVERLOADS: dict[str, tuple[Any, Any]] = {}
 
-#: Ops that take integers which the host must know, by tensors.
+#: Variants of ops that take lists of integers as tensors.
 _BY_TENSORS: dict[str, Op] = {}
 
-#: May the simulator work for long? Set around calls that were told so.
-_FOR_LONG: ContextVar[bool] = ContextVar("warpline_for_long", default=False)
+#: Whether the simulator may run for longer than 30 s; set by ``simulate=True``.
+_LONG_SIMULATION: ContextVar[bool] = ContextVar("warpline_long_simulation", default=False)
 
-# Written out for each op, so that a call costs as little as it can.
+# Generated source per op, to minimize the overhead of a call.
 _IMPLEMENTED = """\
 def {name}({params}):
     if _grad_enabled() and ({grads}):
-        _refuse_grad(_op)
+        _reject_grad(_op)
     {outs} = {allocate}
     {work}
     return {outs}
 
 def {name}_out({params}, *, {outs}):
     if _grad_enabled() and ({grads} or {out_grads}):
-        _refuse_grad(_op)
+        _reject_grad(_op)
     {work}
     {written}
 """
 
-#: What an implementation does between its outputs being there and being given back, by where.
+#: The body of an implementation, by dispatch key.
 _WORK = {
     "CUDA": "_launch({index}, ({args},), ({outs},))",
     "CPU": "_simulate(_op, ({args},), ({outs},))",
@@ -57,10 +57,10 @@ _WORK = {
 
 _TRANSFORMED = """\
 def {name}({params}):
-    return _untransformed(_op, 0, ({args},), {{}})
+    return _in_transform(_op, 0, ({args},), {{}})
 
 def {name}_out({params}, *, {outs}):
-    return _untransformed(_op, 1, ({args},), {{{named_outs}}})
+    return _in_transform(_op, 1, ({args},), {{{named_outs}}})
 """
 
 
@@ -73,7 +73,7 @@ def register() -> None:
         if op.lists:
             _BY_TENSORS[op.name] = op.with_tensors()
             _define(_BY_TENSORS[op.name])
-    _loaded.whole = (int, torch.SymInt)
+    _loaded.integer_types = (int, torch.SymInt)
     _loaded.call = _call
     _loaded.is_compiling = torch.compiler.is_compiling
     _loaded.is_deterministic = torch.are_deterministic_algorithms_enabled
@@ -83,7 +83,7 @@ def register() -> None:
 def _define(op: Op) -> None:
     tags = [torch.Tag.needs_fixed_stride_order]
     if op.by_tensors and hasattr(torch.Tag, "cudagraph_unsafe"):
-        # It may read them from the GPU: compiled code leaves it out of its graphs.
+        # It may copy from the GPU, so torch.compile must keep it out of CUDA graphs.
         tags.append(torch.Tag.cudagraph_unsafe)
     for schema in (op.schema, op.out_schema):
         _LIBRARY.define(schema, tags=tuple(tags))
@@ -94,7 +94,7 @@ def _define(op: Op) -> None:
         _LIBRARY.impl(name, made, _TRANSFORMS)
     for name, made in _functions(op, _IMPLEMENTED, "fake"):
         torch.library.register_fake(f"warpline::{name}", made, lib=_LIBRARY)
-        # Nothing to differentiate: what requires grad is refused by the implementations.
+        # No backward: the implementations reject tensors that require grad.
         _LIBRARY.impl(name, torch.library.fallthrough_kernel, "Autograd")
     namespace = torch.ops.warpline
     _OVERLOADS[op.registered] = (
@@ -103,12 +103,12 @@ def _define(op: Op) -> None:
     )
 
 
-#: Where torch asks first while a function is transformed: vmap, grad, jvp.
+#: The dispatch key of functorch transforms: vmap, grad, jvp.
 _TRANSFORMS = "FuncTorchDynamicLayerFrontMode"
 
 
 def _functions(op: Op, source: str, where: str = "fake") -> list[tuple[str, Callable[..., Any]]]:
-    """The two functions of a source for an op."""
+    """Compiles the functional and the out variant of an op."""
     outs = [o.name for o in op.outputs]
     common = {
         "index": op.index,
@@ -129,12 +129,12 @@ def _functions(op: Op, source: str, where: str = "fake") -> list[tuple[str, Call
     names = {
         "_op": op,
         "_grad_enabled": torch.is_grad_enabled,
-        "_refuse_grad": _refuse_grad,
+        "_reject_grad": _reject_grad,
         "_launch": _warpline.launch,
         "_simulate": simulate,
-        "_integers": _known.integers,
+        "_integers": _integer_cache.integers,
         "_written": torch.autograd.graph.increment_version,
-        "_untransformed": _untransformed,
+        "_in_transform": _in_transform,
         "_out_dtype": _out_dtype,
         "_empty": torch.empty,
         "_empty_like": torch.empty_like,
@@ -143,7 +143,7 @@ def _functions(op: Op, source: str, where: str = "fake") -> list[tuple[str, Call
 
 
 def _values(op: Op) -> list[str]:
-    """The arguments as the native part takes them, as source."""
+    """Returns the arguments of the native module, as source."""
     read = op.lists if op.by_tensors else ()
     return [
         f"_integers(_op, _op.params[{i}], {p.name})" if i in read else p.name
@@ -162,7 +162,7 @@ def _shape(param: Any) -> str:
 
 
 def _allocation(op: Op) -> list[str]:
-    """What makes each output, as source."""
+    """Returns the allocation of each output, as source."""
     made = []
     for i, output in enumerate(op.outputs):
         if output.like is not None:
@@ -171,24 +171,25 @@ def _allocation(op: Op) -> list[str]:
         like = output.dtype_of
         shapes = ", ".join(f"{p.name!r}: {_shape(p)}" for p in op.tensors)
         shape = f"_op.outputs[{i}].shape({{{shapes}}})"
-        dtype = f"{like}.dtype" if output.dtype_by is None else f"_out_dtype(_op, {output.dtype_by}, {like}.dtype)"
+        dtype = f"{like}.dtype" if output.dtype_override is None else f"_out_dtype(_op, {output.dtype_override}, {like}.dtype)"
         made.append(f"_empty({shape}, dtype={dtype}, device={like}.device)")
     return made
 
 
 def _out_dtype(op: Op, name: str | None, like: torch.dtype) -> torch.dtype:
-    """The type of an output: the named one, or that of a factor, bf16 for fp8, f16 for codes."""
+    """Returns the element type of an output: the named one, else that of the operand; bf16 for fp8
+    operands, f16 for NVFP4 codes."""
     if name is None:
         if like.itemsize > 1:
             return like
         return torch.float16 if like == torch.uint8 else torch.bfloat16
     dtype = _TYPES.get(name)
     if dtype is None:
-        raise refuse(f"{op.name}: there is no element type {name!r}")
+        raise input_error(f"{op.name}: unknown element type {name!r}")
     return dtype
 
 
-#: Torch's element types by our names.
+#: torch's element types by Warpline's names.
 _TYPES = {ours: getattr(torch, name) for name, ours in _host.DTYPES.items() if hasattr(torch, name)}
 
 
@@ -200,35 +201,35 @@ def _call(
     stream: int | None,
     tune: bool,
 ) -> Any:
-    """Calls an op where one of its tensors is torch's."""
+    """Calls an op with at least one torch tensor."""
     if stream is not None:
-        raise refuse(f"{op.name}: torch tensors run in torch's current stream, so stream= is not taken")
+        raise input_error(f"{op.name}: stream= is not allowed with torch tensors, which use torch's current stream")
     for param, value in zip(op.params, args):
         if param.is_tensor and not isinstance(value, torch.Tensor):
             if value is None and not param.required:
                 continue
             kind = type(value).__name__
-            raise refuse(f"{op.name}: {param.name} is a torch tensor as the others are, not of type {kind}", "bad-type")
+            raise input_error(f"{op.name}: {param.name} must be a torch tensor like the others, not of type {kind}", "bad-type")
     for out in outs or ():
         if not isinstance(out, torch.Tensor):
             kind = type(out).__name__
-            raise refuse(f"{op.name}: out is a torch tensor as the inputs are, not of type {kind}", "bad-type")
+            raise input_error(f"{op.name}: out must be a torch tensor like the inputs, not of type {kind}", "bad-type")
     if any(isinstance(args[i], torch.Tensor) for i in op.lists):
         op, args = _by_tensors(op, args)
     if tune:
         _tune(op, args, outs)
     if not simulated:
         return _overload(op, args, outs)
-    token = _FOR_LONG.set(True)
+    token = _LONG_SIMULATION.set(True)
     try:
         return _overload(op, args, outs)
     finally:
-        _FOR_LONG.reset(token)
+        _LONG_SIMULATION.reset(token)
 
 
 def _by_tensors(op: Op, args: tuple[Any, ...]) -> tuple[Op, tuple[Any, ...]]:
-    """The op that takes integers by tensors, and these: it reads them when it runs, also where
-    the call is traced."""
+    """Returns the variant that takes lists of integers as tensors, and its arguments. It reads the
+    tensors when it runs, also in a traced call."""
 
     def tensor(i: int, value: Any) -> Any:
         if i not in op.lists or isinstance(value, torch.Tensor):
@@ -240,33 +241,33 @@ def _by_tensors(op: Op, args: tuple[Any, ...]) -> tuple[Op, tuple[Any, ...]]:
 
 
 def _tune(op: Op, args: tuple[Any, ...], outs: tuple[Any, ...] | None) -> None:
-    """Tunes the problem of a call; what would come out is made for its layout alone."""
+    """Autotunes the problem of a call; allocates missing outputs only for their layout."""
     if op.by_tensors:
         args = tuple(
-            _known.integers(op, op.params[i], value) if i in op.lists else value for i, value in enumerate(args)
+            _integer_cache.integers(op, op.params[i], value) if i in op.lists else value for i, value in enumerate(args)
         )
     values = {p.name: value for p, value in zip(op.params, args)}
     tensors = {name: value for name, value in values.items() if isinstance(value, torch.Tensor)}
     if not all(tensor.is_cuda for tensor in tensors.values()):
-        raise not_on_a_gpu(op)
+        raise tune_needs_gpu(op)
     if outs is None:
         outs = tuple(_empty(op, output, values, tensors) for output in op.outputs)
     _warpline.tune(op.index, args, outs)
 
 
 def _empty(op: Op, output: Output, values: dict[str, Any], tensors: dict[str, torch.Tensor]) -> torch.Tensor:
-    """An output as the implementations make it."""
+    """Allocates an output as the implementations do."""
     if output.like is not None:
         return torch.empty_like(tensors[output.like])
     like = tensors[output.dtype_of]
     shape = output.shape({name: tensor.shape for name, tensor in tensors.items()})
-    named = None if output.dtype_by is None else values.get(output.dtype_by)
-    dtype = like.dtype if output.dtype_by is None else _out_dtype(op, named, like.dtype)
+    named = None if output.dtype_override is None else values.get(output.dtype_override)
+    dtype = like.dtype if output.dtype_override is None else _out_dtype(op, named, like.dtype)
     return torch.empty(shape, dtype=dtype, device=like.device)
 
 
 def _overload(op: Op, args: tuple[Any, ...], outs: tuple[Any, ...] | None) -> Any:
-    """Calls the overload of an op that makes its outputs, or the one that writes these."""
+    """Calls the functional overload of an op, or the out variant if outputs are given."""
     functional, out_variant = _OVERLOADS[op.registered]
     if outs is None:
         return functional(*args)
@@ -275,68 +276,68 @@ def _overload(op: Op, args: tuple[Any, ...], outs: tuple[Any, ...] | None) -> An
 
 
 def simulate(op: Op, args: tuple[Any, ...], outs: tuple[Any, ...]) -> None:
-    """Calls an op on tensors of the CPU, through the simulator."""
+    """Calls an op on CPU tensors, on the simulator."""
     for output, out in zip(op.outputs, outs):
         for param, value in zip(op.params, args):
-            if isinstance(value, torch.Tensor) and _share(out, value):
-                raise refuse(
-                    f"{op.name}: {output.name} shares memory with {param.name}, and an output must lie apart"
+            if isinstance(value, torch.Tensor) and _overlaps(out, value):
+                raise input_error(
+                    f"{op.name}: {output.name} shares memory with {param.name}; an output must not overlap another tensor"
                 )
     values = tuple(
-        _native(op, p.name, v, _upright(v).contiguous()) if isinstance(v, torch.Tensor) else v
+        _native(op, p.name, v, _row_major(v).contiguous()) if isinstance(v, torch.Tensor) else v
         for p, v in zip(op.params, args)
     )
-    dense = [torch.empty(_upright(out).shape, dtype=out.dtype) for out in outs]
+    dense = [torch.empty(_row_major(out).shape, dtype=out.dtype) for out in outs]
     targets = tuple(_native(op, o.name, out, d) for o, out, d in zip(op.outputs, outs, dense))
-    _warpline.simulate(op.index, values, targets, _FOR_LONG.get())
+    _warpline.simulate(op.index, values, targets, _LONG_SIMULATION.get())
     with torch.no_grad():
         for out, made in zip(outs, dense):
-            _upright(out).copy_(made)
+            _row_major(out).copy_(made)
 
 
-def _upright(tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor, or its transpose where it lies as that."""
-    return tensor.mT if _host.turned(tensor.shape, tensor.stride()) else tensor
+def _row_major(tensor: torch.Tensor) -> torch.Tensor:
+    """Returns the tensor, or its transpose if the tensor is a transposed row-major one."""
+    return tensor.mT if _host.is_transposed(tensor.shape, tensor.stride()) else tensor
 
 
-def _share(a: torch.Tensor, b: torch.Tensor) -> bool:
-    """Do two tensors of the CPU lie in the same memory?"""
+def _overlaps(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Returns whether the address ranges of two CPU tensors overlap."""
     if a.numel() == 0 or b.numel() == 0:
         return False
-    reach = [
+    ranges = [
         (t.data_ptr(), t.data_ptr() + t.element_size() * (1 + sum((n - 1) * s for n, s in zip(t.shape, t.stride()))))
         for t in (a, b)
     ]
-    return reach[0][0] < reach[1][1] and reach[1][0] < reach[0][1]
+    return ranges[0][0] < ranges[1][1] and ranges[1][0] < ranges[0][1]
 
 
 def _native(op: Op, name: str, tensor: torch.Tensor, dense: torch.Tensor) -> tuple[Any, ...]:
-    """A tensor of the CPU, and a dense copy, as the native part takes it."""
+    """Returns the native module's array: element type, shape, strides, and the bytes of a dense copy."""
     dtype = _host.DTYPES.get(str(tensor.dtype).removeprefix("torch."))
     if dtype is None:
-        raise refuse(f"{op.name}: {name} has elements of type {tensor.dtype}, which no kernel takes")
+        raise input_error(f"{op.name}: {name} has the unsupported element type {tensor.dtype}")
     octets = dense.detach().reshape(-1).view(torch.uint8).numpy()
     return dtype, tuple(tensor.shape), tensor.stride(), octets
 
 
-def _refuse_grad(op: Op) -> None:
-    raise refuse(
-        f"{op.name}: only the forward exists, and a tensor requires grad: call it under"
+def _reject_grad(op: Op) -> None:
+    raise input_error(
+        f"{op.name}: no backward pass, but a tensor requires grad: call it under"
         " torch.no_grad(), or on detached tensors",
         "no-grad",
     )
 
 
-def _untransformed(op: Op, which: int, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
-    """Under vmap and the like: refused, unless nothing is to be differentiated."""
+def _in_transform(op: Op, which: int, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    """Calls an op inside a functorch transform: rejects vmap, and differentiation."""
     from torch._C import _functorch
 
     def unwrapped(value: Any) -> Any:
         while isinstance(value, torch.Tensor) and _functorch.is_functorch_wrapped_tensor(value):
             if _functorch.is_batchedtensor(value):
-                raise refuse(
-                    f"{op.name}: torch.vmap is not taken; all leading dimensions are rows already, so"
-                    " call it on the whole tensor",
+                raise input_error(
+                    f"{op.name}: torch.vmap is not supported; leading dimensions are batch dimensions"
+                    " already, so call it on the whole tensor",
                     "no-vmap",
                 )
             value = _functorch.get_unwrapped(value)
@@ -345,7 +346,7 @@ def _untransformed(op: Op, which: int, args: tuple[Any, ...], named: dict[str, A
     args = tuple(map(unwrapped, args))
     named = {name: unwrapped(value) for name, value in named.items()}
     if torch.is_grad_enabled():
-        _refuse_grad(op)
+        _reject_grad(op)
     with torch._C._DisableFuncTorch():
         return _OVERLOADS[op.registered][which](*args, **named)
 
@@ -358,5 +359,5 @@ _current_stream = getattr(torch._C, "_cuda_getCurrentRawStream", _current_stream
 
 
 def _workspace(nbytes: int, device: int) -> torch.Tensor:
-    """Zeros to work in."""
+    """Allocates a zeroed workspace."""
     return torch.zeros(nbytes, dtype=torch.uint8, device=f"cuda:{device}")

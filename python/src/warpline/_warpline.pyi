@@ -1,7 +1,7 @@
-"""The native part of the package: what Python cannot do itself.
+"""The native module of the package.
 
-Raises the exceptions of ``warpline._errors``. JSON is text: ``warpline._declared``
-and ``warpline._tools`` read it.
+Raises the exceptions of ``warpline._errors``. JSON is returned as text; ``warpline._declared``
+and ``warpline._tools`` parse it.
 """
 
 from collections.abc import Callable, Mapping
@@ -9,57 +9,57 @@ from typing import Any, final
 
 @final
 class View:
-    """A device array of another library: where it lies, and who keeps it there."""
+    """A GPU array of another library and its owner."""
 
     @staticmethod
-    def of_interface(array: Any, device: int) -> View:
-        """From what an array's ``__cuda_array_interface__`` says."""
+    def from_cuda_array_interface(array: Any, device: int) -> View:
+        """Creates a view from ``__cuda_array_interface__``."""
 
     @staticmethod
-    def of_dlpack(capsule: Any) -> View:
-        """From the capsule that an array's ``__dlpack__`` gives."""
+    def from_dlpack(capsule: Any) -> View:
+        """Creates a view from the capsule of ``__dlpack__``."""
 
     @property
     def stream(self) -> int | None:
-        """The stream that the array is ready on, if its library says so."""
+        """The stream that the array is ready on, if its library reports one."""
 
     @property
     def writable(self) -> bool:
-        """May it be written?"""
+        """Whether the array may be written."""
 
 def ops() -> str:
-    """Every op, as JSON: its signature and the schemas that torch registers."""
+    """Returns every op as JSON: signature, torch schemas, type stub."""
 
 def suites() -> str:
-    """Every problem that is measured, as JSON: its suite, and the call that asks it."""
+    """Returns every benchmark problem as JSON: its suite and its call."""
 
 def build_info() -> dict[str, Any]:
-    """The version of the package, and the commit that it was built from, if that is known."""
+    """Returns the version of the package and the commit that it was built from, if known."""
 
 def simulate(index: int, args: tuple[Any, ...], outs: tuple[Any, ...], simulate: bool) -> None:
     """Runs an op on the CPU simulator.
 
-    Tensors are ``(dtype, shape, strides, bytes)``: the layout is judged as on a
-    GPU, and the bytes are those of a dense copy, little-endian; those of
-    outputs are written. ``simulate`` lets it work for longer than 30 s.
+    Tensors are ``(dtype, shape, strides, bytes)``. The layout is checked as on a GPU. The bytes
+    are those of a dense little-endian copy; output bytes are written. ``simulate`` allows runs
+    of more than 30 s.
     """
 
 def launch(index: int, args: tuple[Any, ...], outs: tuple[Any, ...], stream: int | None = None) -> None:
-    """Puts an op into a stream: torch's current one, or the one of that handle.
+    """Launches an op on a stream: the given one, else torch's current one.
 
-    Tensors are torch's, or a ``View`` of those of another library. Waits for nothing.
+    Tensors are torch tensors, or a ``View`` of another library's arrays. Does not synchronize.
     """
 
 def tune(index: int, args: tuple[Any, ...], outs: tuple[Any, ...], stream: int | None = None) -> None:
-    """Tunes the problem of a call, unless a winner is remembered, and waits for that.
+    """Autotunes the problem of a call, unless a tuned config is cached; blocks until it is done.
 
-    Arguments are those of ``launch``.
+    Takes the arguments of ``launch``.
     """
 
-def may_differ(allowed: bool) -> bool:
-    """Allows the calls of this thread what gives other bits from run to run, or forbids it.
+def allow_nondeterministic(allowed: bool) -> bool:
+    """Allows or forbids configs whose results may differ in bits from run to run.
 
-    Gives what was allowed before.
+    Applies to the calls of this thread; returns the previous setting.
     """
 
 def use_torch(
@@ -68,26 +68,26 @@ def use_torch(
     stream: Callable[[int], int],
     workspace: Callable[[int, int], Any],
 ) -> None:
-    """Tells what is used of torch.
+    """Sets the parts of torch in use.
 
-    Its class of tensors; its types, with the names that they have here; the handle
-    of a device's current stream; and zeros to work in, as a tensor, by bytes and device.
+    ``tensor`` is its tensor class, ``dtypes`` its element types with Warpline's names. ``stream``
+    maps a device to its current stream, ``workspace`` bytes and a device to a zeroed tensor.
     """
 
 def check(family: str, flags: Mapping[str, Any]) -> str:
-    """Proves every kernel of a problem; gives JSON, or raises what the checker says."""
+    """Proves every kernel of a problem; returns JSON, or raises the checker's report."""
 
 def emit(family: str, what: str, flags: Mapping[str, Any]) -> str:
-    """The kernels of a problem as text: PTX, or the program (``what="ir"``)."""
+    """Returns the kernels of a problem as text: PTX, or Warpline's IR (``what="ir"``)."""
 
 def families() -> str:
-    """Every family, with its default problem, as JSON."""
+    """Returns every family with its default problem as JSON."""
 
 def devices() -> str:
-    """What can run kernels here, and why the rest cannot, as JSON."""
+    """Returns the devices of this machine as JSON, usable or with the reason that they are not."""
 
 def driver_version() -> str | None:
-    """The version of the NVIDIA driver; none where there is no driver."""
+    """Returns the version of the NVIDIA driver; None without a driver."""
 
 def sensors(ordinal: int) -> dict[str, float | None]:
-    """Clocks and power of a GPU now: ``sm_mhz``, ``memory_mhz``, ``watts``."""
+    """Returns the current clocks and power of a GPU: ``sm_mhz``, ``memory_mhz``, ``watts``."""

@@ -1,4 +1,4 @@
-"""The two weights of a gated layer as one tensor, and back."""
+"""Packs the gate and up projection of a gated GEMM into one tensor, and back."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from ._errors import InputError
 
 _A = TypeVar("_A")
 
-#: Rows of each weight that follow each other where they are interleaved.
+#: Consecutive rows of one weight in the interleaved layout.
 GROUP = 8
 
 
 def pack_weights(w_gate: _A, w_up: _A, weights: str = "concatenated") -> _A:
-    """Both weights of ``dual_gemm`` as one tensor [2N, K]: concatenated or interleaved.
+    """Packs both weights of ``dual_gemm`` into one tensor [2N, K]: concatenated or interleaved.
 
     >>> import numpy as np, warpline
     >>> gate, up = np.zeros((8, 2)), np.ones((8, 2))
@@ -23,7 +23,7 @@ def pack_weights(w_gate: _A, w_up: _A, weights: str = "concatenated") -> _A:
     gate, up = _matrix("w_gate", w_gate), _matrix("w_up", w_up)
     if gate.shape != up.shape or gate.dtype != up.dtype:
         raise InputError(
-            f"pack_weights: w_up is as w_gate, {gate.dtype} {list(gate.shape)}, "
+            f"pack_weights: w_up must match w_gate, {gate.dtype} {list(gate.shape)}, "
             f"not {up.dtype} {list(up.shape)}"
         )
     (n, k), group = gate.shape, _group("pack_weights", weights, gate.shape[0])
@@ -32,7 +32,7 @@ def pack_weights(w_gate: _A, w_up: _A, weights: str = "concatenated") -> _A:
 
 
 def unpack_weights(packed: _A, weights: str = "concatenated") -> tuple[_A, _A]:
-    """Gate and up of one tensor [2N, K]: the reverse of ``pack_weights``.
+    """Splits one tensor [2N, K] into gate and up: the inverse of ``pack_weights``.
 
     >>> import numpy as np, warpline
     >>> gate, up = warpline.unpack_weights(np.arange(32).reshape(32, 1), "interleaved")
@@ -42,7 +42,7 @@ def unpack_weights(packed: _A, weights: str = "concatenated") -> tuple[_A, _A]:
     both = _matrix("packed", packed)
     rows, k = both.shape
     if rows % 2:
-        raise InputError(f"unpack_weights: gate and up have as many rows, not {rows} together")
+        raise InputError(f"unpack_weights: packed must have an even number of rows, not {rows}")
     group = _group("unpack_weights", weights, rows // 2)
     parts = both.reshape(rows // 2 // group if group else 0, 2, group, k)
     gate, up = (parts[:, i].reshape(rows // 2, k) for i in (0, 1))
@@ -51,26 +51,25 @@ def unpack_weights(packed: _A, weights: str = "concatenated") -> tuple[_A, _A]:
 
 def _matrix(name: str, value: Any) -> Any:
     if len(getattr(value, "shape", ())) != 2:
-        raise InputError(f"{name} is an array of 2 dimensions, [N, K], not {value!r:.80}")
+        raise InputError(f"{name} must be an array with 2 dimensions, [N, K], not {value!r:.80}")
     return value
 
 
 def _group(function: str, weights: str, n: int) -> int:
-    """Rows of one weight before the other's turn."""
+    """Returns the number of consecutive rows of one weight."""
     if weights == "concatenated":
         return n
     if weights != "interleaved":
-        raise InputError(f"{function}: weights is concatenated or interleaved, not {weights!r}")
+        raise InputError(f"{function}: weights must be concatenated or interleaved, not {weights!r}")
     if n % GROUP:
         raise InputError(
-            f"{function}: gate and up are interleaved in blocks of {GROUP} rows, "
-            f"so N is a multiple of {GROUP}, not {n}"
+            f"{function}: interleaved weights need N to be a multiple of {GROUP}, not {n}"
         )
     return GROUP
 
 
 def _joined(parts: list[Any]) -> Any:
-    """Along the second dimension, by the library of the arrays."""
+    """Concatenates along the second dimension with the library of the arrays."""
     if type(parts[0]).__module__.partition(".")[0] == "torch":
         import torch
 

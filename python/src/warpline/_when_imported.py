@@ -1,4 +1,4 @@
-"""Calls something once another module has been imported."""
+"""Runs a callback as soon as another module is imported."""
 
 from __future__ import annotations
 
@@ -11,44 +11,44 @@ from typing import Any
 
 
 def call(name: str, then: Callable[[], None]) -> None:
-    """Calls ``then`` now if the module is there, or right after its import."""
+    """Calls ``then`` now if the module is imported, else right after its import."""
     module = sys.modules.get(name)
     if module is None:
         sys.meta_path.insert(0, _Finder(name, then))
         return
     spec = getattr(module, "__spec__", None)
     if getattr(spec, "_initializing", False):
-        # Its code runs now: it imports us, or another thread imports it.
+        # The import is in progress: the module imports this package, or another thread imports it.
         _when_ended(spec, lambda: call(name, then))
     else:
         then()
 
 
 class _Finder(MetaPathFinder):
-    """Finds a module as all others would, and has its loader call back.
+    """A finder that delegates to the other finders and hooks the loader of one module.
 
-    It stays until the module is there: others look for a module without
-    importing it, and an import can fail and be tried again.
+    It stays installed until the import succeeds: a lookup may not import, and a failed
+    import may be retried.
     """
 
     def __init__(self, name: str, then: Callable[[], None]) -> None:
         self.name, self.then = name, then
-        self.asks_others = False
+        self.is_delegating = False
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> ModuleSpec | None:
-        if name != self.name or self.asks_others:
+        if name != self.name or self.is_delegating:
             return None
-        self.asks_others = True
+        self.is_delegating = True
         try:
             spec = importlib.util.find_spec(name)
         finally:
-            self.asks_others = False
+            self.is_delegating = False
         if spec is not None and spec.loader is not None:
-            self._after(spec.loader)
+            self._hook(spec.loader)
         return spec
 
-    def _after(self, loader: Any) -> None:
-        """Has a loader call back when the module's code has run."""
+    def _hook(self, loader: Any) -> None:
+        """Makes a loader run the callback after the module's code."""
         run = loader.exec_module
 
         def exec_module(module: Any) -> None:
@@ -61,21 +61,21 @@ class _Finder(MetaPathFinder):
 
 
 def _when_ended(spec: Any, then: Callable[[], None]) -> None:
-    """Calls ``then`` when an import that is under way has ended, well or not.
+    """Calls ``then`` when an import in progress ends, successfully or not.
 
-    Its loader has been called already. What is left to see is that the import
-    system then sets ``_initializing`` of the spec to false.
+    Its loader has been called already; the remaining signal is that the import system sets
+    ``_initializing`` of the spec to false.
     """
-    was = type(spec)
+    original = type(spec)
 
-    class UnderWay(was):  # type: ignore[valid-type, misc]
+    class ObservedSpec(original):  # type: ignore[valid-type, misc]
         def __setattr__(self, name: str, value: Any) -> None:
             super().__setattr__(name, value)
             if name == "_initializing" and not value:
-                self.__class__ = was
+                self.__class__ = original
                 then()
 
-    spec.__class__ = UnderWay
+    spec.__class__ = ObservedSpec
     if not spec._initializing:
-        # It ended in between, in another thread.
+        # The import ended in another thread meanwhile.
         spec._initializing = False

@@ -1,4 +1,4 @@
-"""Arrays on a GPU that are not torch's. Torch owns the memory here, unless CuPy is installed."""
+"""GPU arrays of other libraries. torch owns the memory here, unless CuPy is installed."""
 
 import unittest
 
@@ -19,7 +19,7 @@ if not torch.cuda.is_available():
 
 
 class ByInterface:
-    """An array of which only the CUDA array interface is known."""
+    """An array with only the CUDA array interface."""
 
     def __init__(self, tensor, **fields):
         self.tensor = tensor
@@ -27,7 +27,7 @@ class ByInterface:
 
 
 class ByDlpack:
-    """An array of which only DLPack is known."""
+    """An array with only DLPack."""
 
     def __init__(self, tensor):
         self.tensor = tensor
@@ -72,14 +72,14 @@ class Arrays(unittest.TestCase):
         warpline.softmax(ByInterface(self.x), out=ByInterface(self.y), stream=stream.cuda_stream)
         self.right()
 
-    def test_bad_arrays_are_refused(self):
+    def test_bad_arrays_are_rejected(self):
         x, y = ByInterface(self.x), ByInterface(self.y)
         with self.assertRaisesRegex(warpline.InputError, "how to make an array of type ByInterface"):
             warpline.softmax(x)
         read_only = ByInterface(self.y, data=(self.y.data_ptr(), True))
         with self.assertRaisesRegex(warpline.InputError, "y cannot be written"):
             warpline.softmax(x, out=read_only)
-        with self.assertRaisesRegex(warpline.InputError, "is ready in stream 77"):
+        with self.assertRaisesRegex(warpline.InputError, "is ready on stream 77"):
             warpline.add(ByInterface(self.x, stream=1), ByInterface(self.x, stream=77), out=y)
         # Who names a stream has ordered it.
         warpline.add(ByInterface(self.x, stream=1), ByInterface(self.x, stream=77), out=y, stream=1)

@@ -1,4 +1,4 @@
-"""The ops on torch tensors: on a GPU where there is one, else on the simulator.
+"""The ops on torch tensors: on a GPU if available, else on the simulator.
 
 Needs no pytest, as a GPU host may have none: ``python3 -m unittest discover FOLDER``.
 """
@@ -27,7 +27,7 @@ def draw(*shape, dtype=torch.float32):
 
 
 def close(test, ours, reference, like):
-    """Ours is as near to the float64 reference as torch's own is, twice over."""
+    """Asserts that the error against float64 is at most twice that of torch."""
     test.assertEqual(ours.dtype, like.dtype)
     test.assertEqual(ours.shape, like.shape)
     theirs = (like.double() - reference).abs().max().item()
@@ -41,7 +41,7 @@ def norm_args(cols, dtype):
 
 
 class Values(unittest.TestCase):
-    """What comes out, against torch and float64."""
+    """Results compared with torch and float64."""
 
     SHAPES = [(1, 1), (5, 7), (3, 64), (4, 1000), (2, 3, 1024), (3, 4096)]
     if GPU:
@@ -126,7 +126,7 @@ class Layouts(unittest.TestCase):
 
 
 class Registered(unittest.TestCase):
-    """Torch's own checks of its ops."""
+    """torch.library.opcheck."""
 
     def cases(self):
         for dtype in (torch.float32, torch.bfloat16):
@@ -188,7 +188,7 @@ class Compiled(unittest.TestCase):
         counter = CompileCounterWithBackend(self.BACKEND)
         return torch.compile(function, fullgraph=True, backend=counter, **options), counter
 
-    def test_tuning_is_refused(self):
+    def test_tuning_is_rejected(self):
         for option in ({"tune": True}, {"deterministic": False}):
             f, _ = self.compiled(lambda x: warpline.softmax(x, **option))
             with self.assertRaises(Exception) as caught:
@@ -223,7 +223,7 @@ class Compiled(unittest.TestCase):
         torch.testing.assert_close(f(x, y), torch.softmax(x, -1) + 1)
         torch.testing.assert_close(y, torch.softmax(x, -1))
 
-    def test_what_requires_grad_is_refused_while_it_is_traced(self):
+    def test_requires_grad_is_rejected_while_tracing(self):
         f, _ = self.compiled(lambda x: warpline.softmax(x))
         with self.assertRaisesRegex(Exception, "softmax: only the forward exists"):
             f(draw(4, 64).requires_grad_())
@@ -247,9 +247,9 @@ class Modes(unittest.TestCase):
         with torch.inference_mode():
             self.assertTrue(warpline.softmax(x).is_inference())
 
-    def test_transforms_are_refused(self):
+    def test_transforms_are_rejected(self):
         x = draw(4, 64)
-        with self.assertRaisesRegex(warpline.InputError, "torch.vmap is not taken"):
+        with self.assertRaisesRegex(warpline.InputError, "torch.vmap is not supported"):
             torch.vmap(warpline.softmax)(x)
         for transform in (torch.func.grad, torch.func.jacrev):
             with self.assertRaisesRegex(warpline.InputError, "only the forward exists"):
@@ -337,21 +337,21 @@ class Graphs(unittest.TestCase):
                 graph.replay()
                 torch.testing.assert_close(y, torch.softmax(x, -1) + F.layer_norm(x, shape[-1:], w, b))
 
-    def test_what_is_not_compiled_yet_is_refused_in_a_capture(self):
+    def test_uncompiled_kernels_are_rejected_in_a_capture(self):
         x = draw(3, 12345, dtype=torch.float16)
         graph = torch.cuda.CUDAGraph()
-        with self.assertRaisesRegex(warpline.RefusedError, "run the op once") as caught:
+        with self.assertRaisesRegex(warpline.KernelError, "run the op once") as caught:
             with torch.cuda.graph(graph):
                 warpline.rms_norm(x)
         self.assertEqual(caught.exception.code, "jit-in-capture")
         # And afterwards all is well.
         torch.testing.assert_close(warpline.rms_norm(x), F.rms_norm(x, (12345,), eps=1e-6), atol=4e-3, rtol=4e-3)
 
-    def test_tuning_is_refused_in_a_capture_and_the_winner_is_captured(self):
+    def test_tuning_is_rejected_in_a_capture_and_the_winner_is_captured(self):
         x = draw(64, 2048)
         warpline.softmax(x)
         graph = torch.cuda.CUDAGraph()
-        with self.assertRaisesRegex(warpline.RefusedError, "before the capture") as caught:
+        with self.assertRaisesRegex(warpline.KernelError, "before the capture") as caught:
             with torch.cuda.graph(graph):
                 warpline.softmax(x, tune=True)
         self.assertEqual(caught.exception.code, "tune-in-capture")
@@ -375,15 +375,15 @@ class Graphs(unittest.TestCase):
 class Refusals(unittest.TestCase):
     """Bad input."""
 
-    def refused(self, sentence, call):
+    def rejected(self, expected_message, call):
         with self.assertRaises(warpline.InputError) as caught:
             call()
-        self.assertEqual(str(caught.exception), sentence)
+        self.assertEqual(str(caught.exception), expected_message)
 
     @unittest.skipIf(GPU, "of tensors on the CPU")
-    def test_what_the_simulator_runs_is_not_tuned(self):
-        sentence = "softmax: tune=True is for arrays on a GPU: the simulator's times are no measure of one"
-        self.refused(sentence, lambda: warpline.softmax(draw(4, 64), tune=True))
+    def test_tune_is_rejected_on_the_simulator(self):
+        expected_message = "softmax: tune=True needs arrays on a GPU; simulator time is not GPU time"
+        self.rejected(expected_message, lambda: warpline.softmax(draw(4, 64), tune=True))
 
     def test_bits_may_be_allowed_to_differ(self):
         x = draw(4, 64)
@@ -391,50 +391,50 @@ class Refusals(unittest.TestCase):
 
     def test_sentences(self):
         x = draw(4, 64)
-        self.refused(
+        self.rejected(
             "softmax: the last dimension of x is dense, and its stride here is 64: make it contiguous",
             lambda: warpline.softmax(x.T),
         )
-        self.refused("softmax: x has elements of type torch.float64, which no kernel takes", lambda: warpline.softmax(x.double()))
-        self.refused("softmax: x is f32, f16 or bf16, not i32", lambda: warpline.softmax(x.int()))
-        self.refused("softmax: dim is the last dimension (-1 or 1), not 0", lambda: warpline.softmax(x, 0))
-        self.refused(
+        self.rejected("softmax: x has the unsupported element type torch.float64", lambda: warpline.softmax(x.double()))
+        self.rejected("softmax: x is f32, f16 or bf16, not i32", lambda: warpline.softmax(x.int()))
+        self.rejected("softmax: dim is the last dimension (-1 or 1), not 0", lambda: warpline.softmax(x, 0))
+        self.rejected(
             "layer_norm: weight is f32 [64], as a row of x, not f32 [63]",
             lambda: warpline.layer_norm(x, draw(63)),
         )
-        self.refused(
+        self.rejected(
             "add: a and b are of one type and shape, not f32 [4, 64] and bf16 [4, 64]",
             lambda: warpline.add(x, x.bfloat16()),
         )
-        self.refused("softmax: y shares memory with x, and an output must lie apart", lambda: warpline.softmax(x, out=x))
-        self.refused(
-            "softmax: y is f32 [4, 64], and what was given for it is f32 [4, 32]",
+        self.rejected("softmax: y shares memory with x; an output must not overlap another tensor", lambda: warpline.softmax(x, out=x))
+        self.rejected(
+            "softmax: y must be f32 [4, 64], not f32 [4, 32]",
             lambda: warpline.softmax(x, out=draw(4, 32)),
         )
-        self.refused("add: b is a torch tensor as the others are, not of type ndarray", lambda: warpline.add(x, x.cpu().numpy()))
-        self.refused(
-            "softmax: torch tensors run in torch's current stream, so stream= is not taken",
+        self.rejected("add: b must be a torch tensor like the others, not of type ndarray", lambda: warpline.add(x, x.cpu().numpy()))
+        self.rejected(
+            "softmax: stream= is not allowed with torch tensors, which use torch's current stream",
             lambda: warpline.softmax(x, stream=0),
         )
-        self.refused(
+        self.rejected(
             "softmax: the rows of x lie apart and follow each other upwards, and rows of 64 elements 0 from"
             " each other do not: make it contiguous",
             lambda: warpline.softmax(draw(64).expand(4, 64)),
         )
 
     @unittest.skipUnless(GPU, "needs a GPU")
-    def test_two_devices_are_refused(self):
+    def test_two_devices_are_rejected(self):
         x = draw(4, 64)
-        self.refused(
-            "add: all tensors are on one device, and a is on cuda:0, b on the CPU",
+        self.rejected(
+            "add: all tensors must be on one device, but a is on cuda:0, b on the CPU",
             lambda: warpline.add(x, x.cpu()),
         )
-        self.refused(
-            "add: all tensors are on one device, and a is on the CPU, b on cuda:0",
+        self.rejected(
+            "add: all tensors must be on one device, but a is on the CPU, b on cuda:0",
             lambda: warpline.add(x.cpu(), x),
         )
-        self.refused(
-            "softmax: all tensors are on one device, and x is on cuda:0, y on the CPU",
+        self.rejected(
+            "softmax: all tensors must be on one device, but x is on cuda:0, y on the CPU",
             lambda: warpline.softmax(x, out=torch.empty(4, 64)),
         )
 

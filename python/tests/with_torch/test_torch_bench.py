@@ -1,4 +1,4 @@
-"""What the benchmark draws and checks for deformable attention, on the CPU.
+"""The inputs and checks of the deformable attention benchmark, on the CPU.
 
 Needs no pytest, as a GPU host may have none: ``python3 -m unittest discover FOLDER``.
 """
@@ -14,18 +14,18 @@ except ImportError as missing:
 
 import warpline
 from warpline import _warpline
-from warpline.bench import heat, inputs, peers, record, suites, verify
+from warpline.bench import measurement, inputs, peers, record, suites, verify
 from warpline.bench.peers import ms_deform_attn as torch_msda
 
 OP = peers.OPS["ms_deform_attn"]
 
 
 def problem(layout, locations):
-    """A problem of the suite, made small."""
+    """Returns a small version of a problem of the suite."""
     declared = (one for one in suites.parse(_warpline.suites()) if one.suite == "msda")
     fields = {"layout": layout, "locations": locations, "batch": 48}
     found = next(one for one in declared if fields.items() <= one.problem.items())
-    little = OP.small(found)
+    reduced = OP.small(found)
 
     def fewer(arg):
         if arg.tensor is None:
@@ -33,7 +33,7 @@ def problem(layout, locations):
         keep = arg.tensor.shape[1] if arg.name == "value" else 5
         return replace(arg, tensor=replace(arg.tensor, shape=(2, keep, *arg.tensor.shape[2:])))
 
-    return replace(little, args=tuple(map(fewer, little.args)))
+    return replace(reduced, args=tuple(map(fewer, reduced.args)))
 
 
 def draw(asked):
@@ -47,7 +47,7 @@ class Deformable(unittest.TestCase):
         names = [arg.name for arg in declared[0].args if arg.tensor]
         self.assertEqual(set(OP.draw), set(names))
         counts = [
-            (one.problem["layout"], one.problem["num_query"], len(OP.elsewhere(one)))
+            (one.problem["layout"], one.problem["num_query"], len(OP.reported_times(one)))
             for one in declared
         ]
         expected = [
@@ -60,7 +60,7 @@ class Deformable(unittest.TestCase):
         ]
         self.assertEqual(counts, expected)
 
-    def test_ours_and_the_peers_are_what_the_reference_says(self):
+    def test_warpline_and_peers_match_the_reference(self):
         for layout in ("halo", "standard"):
             for locations in ("uniform", "grid"):
                 with self.subTest(layout=layout, locations=locations):
@@ -72,17 +72,17 @@ class Deformable(unittest.TestCase):
                     self.assertFalse(checked.inexact)
                     peer = OP.peers[0]
                     self.assertIsNone(reference.check(peer.build(args).call(), peer.slack).wrong)
-                    wide = {name: verify.wide(value) for name, value in args.items()}
+                    wide = {name: verify.to_float64(value) for name, value in args.items()}
                     exact = OP.reference(**wide)
                     torch.testing.assert_close(torch_msda.eager(wide).call(), exact)
 
-    def test_what_is_off_is_wrong_or_inexact(self):
+    def test_errors_fail_or_are_inexact(self):
         args = draw(problem("standard", "uniform"))
         reference = verify.Reference(OP, args)
         y = warpline.ms_deform_attn(*args.values())
         y[1, 3, 5] += 0.05
-        said = reference.check(y).wrong
-        self.assertTrue(said.startswith("element [1, 3, 5] is "), said)
+        message = reference.check(y).wrong
+        self.assertTrue(message.startswith("element [1, 3, 5] is "), message)
         loose = reference.check(y, slack=100)
         self.assertIsNone(loose.wrong)
         self.assertTrue(loose.inexact)
@@ -91,20 +91,20 @@ class Deformable(unittest.TestCase):
         self.assertIn("element [0, 0, 0] is nan", reference.check(y, slack=100).wrong)
         self.assertIn("is expected", reference.check(y[:, :2]).wrong)
 
-    def test_a_peer_that_is_inexact_is_timed_and_told_and_ours_is_not(self):
+    def test_inexact_peers_are_timed_and_reported_but_warpline_fails(self):
         args = draw(problem("standard", "uniform"))
         right = warpline.ms_deform_attn(*args.values())
 
         def entry(name, kind, off, slack):
-            return heat.Entry(record.Contender(name, kind), lambda: peers.Built(lambda: right + off), slack)
+            return measurement.Entry(record.Implementation(name, kind), lambda: peers.Built(lambda: right + off), slack)
 
         entries = [
             entry("warpline", record.OURS, 0.05, 1),
             entry("torch", peers.EAGER, 0.05, 100),
             entry("other", peers.COMPILED, 3, 100),
         ]
-        with mock.patch.multiple(heat, poison=lambda sizes: None, alive=lambda name: None):
-            (note,) = heat._check_all(OP, args, entries)
+        with mock.patch.multiple(measurement, poison=lambda sizes: None, alive=lambda name: None):
+            (note,) = measurement._check_all(OP, args, entries)
         self.assertEqual([one.result.state for one in entries], [record.WRONG, record.TIMED, record.WRONG])
         self.assertRegex(note, r"^torch is off by 5.\de-02 where 2.\de-03 is right, and timed$")
 

@@ -1,4 +1,4 @@
-"""Deformable attention on torch tensors: on a GPU where there is one, else on the simulator.
+"""Deformable attention on torch tensors: on a GPU if available, else on the simulator.
 
 Needs no pytest, as a GPU host may have none: ``python3 -m unittest discover FOLDER``.
 """
@@ -26,7 +26,7 @@ BOUNDS = {torch.float32: (2e-5, 18), torch.float16: (2e-3, 10), torch.bfloat16: 
 
 
 def draw(dtype=torch.float16, batch=2, queries=7, heads=2, channels=16, points=4, levels=LEVELS):
-    """Values, places and weights."""
+    """Returns values, locations and weights."""
     pixels = sum(h * w for h, w in levels)
     shape = (batch, queries, heads, len(levels), points)
     value = torch.randn(batch, pixels, heads, channels)
@@ -35,7 +35,7 @@ def draw(dtype=torch.float16, batch=2, queries=7, heads=2, channels=16, points=4
 
 
 def sampled(value, locations, weights, levels=LEVELS):
-    """The same by torch's own sampling, in float64."""
+    """Computes the expected result with grid_sample in float64."""
     value, locations, weights = value.double(), locations.double(), weights.double()
     batch, _, heads, channels = value.shape
     queries, points = locations.shape[1], locations.shape[4]
@@ -51,7 +51,7 @@ def sampled(value, locations, weights, levels=LEVELS):
 
 
 def tensors(levels=LEVELS, starts=STARTS):
-    """Levels as others keep them."""
+    """Returns shapes and start indices as tensors."""
     return torch.tensor(levels, device=DEVICE), torch.tensor(starts, device=DEVICE)
 
 
@@ -60,7 +60,7 @@ def attend(value, locations, weights, shapes=LEVELS, starts=STARTS, **options):
 
 
 class Test(unittest.TestCase):
-    """What all of these share."""
+    """Shared helpers."""
 
     def near(self, ours, exact):
         least, power = BOUNDS[ours.dtype]
@@ -69,14 +69,14 @@ class Test(unittest.TestCase):
         self.assertLessEqual(off.max().item(), 0)
         self.assertGreater(exact.abs().max().item(), 0.05)
 
-    def refused(self, sentence, call, error=warpline.InputError):
+    def rejected(self, expected_message, call, error=warpline.InputError):
         with self.assertRaises(error) as caught:
             call()
-        self.assertIn(sentence, str(caught.exception))
+        self.assertIn(expected_message, str(caught.exception))
 
 
 class Values(Test):
-    """What comes out."""
+    """Results."""
 
     def test_types_and_levels(self):
         for dtype in DTYPES:
@@ -107,7 +107,7 @@ class Values(Test):
 
 
 class Registered(Test):
-    """Torch's own checks of its ops."""
+    """torch.library.opcheck."""
 
     def cases(self):
         value, locations, weights = draw()
@@ -122,7 +122,7 @@ class Registered(Test):
                 y = torch.empty(2, 7, 32, device=DEVICE, dtype=torch.float16)
                 torch.library.opcheck(getattr(OPS, f"{name}_out").default, args, {"y": y})
 
-    def test_what_may_read_the_gpu_is_left_out_of_graphs_by_the_compiler(self):
+    def test_compiler_keeps_ops_that_read_the_gpu_out_of_graphs(self):
         if not hasattr(torch.Tag, "cudagraph_unsafe"):
             self.skipTest("this torch has no such tag")
         self.assertIn(torch.Tag.cudagraph_unsafe, OPS.ms_deform_attn_tensors.default.tags)
@@ -170,37 +170,37 @@ class Compiled(Test):
             torch.testing.assert_close(f(image, locations, weights), level(image, locations, weights))
         self.assertEqual(counter.frame_count, 1)
 
-    def test_what_requires_grad_is_refused_while_it_is_traced(self):
+    def test_requires_grad_is_rejected_while_tracing(self):
         value, locations, weights = draw()
         f, _ = self.compiled(attend)
-        self.refused("only the forward exists", lambda: f(value.requires_grad_(), locations, weights), Exception)
+        self.rejected("only the forward exists", lambda: f(value.requires_grad_(), locations, weights), Exception)
 
 
 class Levels(Test):
-    """Tensors of integers: read once, and never old."""
+    """The cache of integer tensors: read once, never stale."""
 
-    def test_what_was_written_is_seen(self):
+    def test_writes_by_torch_invalidate_the_cache(self):
         given = draw()
         for levels in (tensors(), [x.cpu() for x in tensors()]):
             shapes, starts = levels
             before = attend(*given, shapes, starts)
             shapes.copy_(shapes.flip(0))
-            self.refused("levels of 3x2,6x5 start at [0, 6]", lambda: attend(*given, shapes, starts))
+            self.rejected("levels of 3x2,6x5 start at [0, 6]", lambda: attend(*given, shapes, starts))
             starts[1] = 6
             after = attend(*given, shapes, starts)
             self.assertFalse(torch.equal(before, after))
             self.assertTrue(torch.equal(after, attend(*given, [(3, 2), (6, 5)], [0, 6])))
 
-    def test_what_numpy_writes_on_the_host_is_seen(self):
+    def test_host_tensors_are_read_in_every_call(self):
         given, shapes = draw(), torch.tensor(LEVELS)
         attend(*given, shapes, STARTS)
         shapes.numpy()[0, 0] = 7
-        self.refused("levels of 7x5,3x2", lambda: attend(*given, shapes, STARTS))
+        self.rejected("levels of 7x5,3x2", lambda: attend(*given, shapes, STARTS))
 
     def test_numbers_are_known_until_they_are_written_or_gone(self):
-        from warpline._known import Known
+        from warpline._integer_cache import IntegerCache
 
-        known, tensor = Known(), torch.tensor([1, 2], device=DEVICE)
+        known, tensor = IntegerCache(), torch.tensor([1, 2], device=DEVICE)
         self.assertIsNone(known.get(tensor))
         self.assertEqual(known.read(tensor), [1, 2])
         self.assertIs(known.get(tensor), known.get(tensor))
@@ -213,10 +213,10 @@ class Levels(Test):
         gc.collect()
         self.assertEqual(len(known), 0)
 
-    def test_a_tensor_whose_writes_nobody_counts_is_not_kept(self):
-        from warpline._known import Known
+    def test_inference_tensors_are_not_cached(self):
+        from warpline._integer_cache import IntegerCache
 
-        known = Known()
+        known = IntegerCache()
         with torch.inference_mode():
             tensor = torch.tensor([1, 2], device=DEVICE)
             self.assertEqual((known.read(tensor), len(known)), ([1, 2], 0))
@@ -233,7 +233,7 @@ class Levels(Test):
         self.assertTrue(torch.equal(y, right))
 
     @unittest.skipUnless(GPU, "needs a GPU")
-    def test_a_capture_takes_what_is_known(self):
+    def test_a_capture_uses_cached_integers(self):
         given, levels = draw(), tensors()
         self.near(attend(*given, *levels), sampled(*given))
         graph = torch.cuda.CUDAGraph()
@@ -243,14 +243,14 @@ class Levels(Test):
         graph.replay()
         self.near(y, sampled(*given))
         unread = tensors()
-        with self.assertRaisesRegex(warpline.RefusedError, "was not read yet") as caught:
+        with self.assertRaisesRegex(warpline.KernelError, "was not read yet") as caught:
             with torch.cuda.graph(torch.cuda.CUDAGraph()):
                 attend(*given, *unread)
         self.assertEqual(caught.exception.code, "read-in-capture")
 
 
 class DropIn(Test):
-    """In the place of others'."""
+    """Drop-in replacements."""
 
     def test_the_module_of_hugging_face(self):
         # As in transformers.models.deformable_detr.modeling_deformable_detr.
@@ -277,7 +277,7 @@ class DropIn(Test):
     def test_tensors_with_gaps_and_weights_of_another_type_are_made_to_fit(self):
         value, locations, weights = draw()
         turned = value.transpose(1, 2).contiguous().transpose(1, 2)
-        self.refused("value is dense, and its strides are", lambda: attend(turned, locations, weights))
+        self.rejected("value is dense, and its strides are", lambda: attend(turned, locations, weights))
         apply = warpline.MultiScaleDeformableAttnFunction.apply
         y = apply(turned, LEVELS, STARTS, locations.float(), weights, 64)
         self.assertTrue(torch.equal(y, attend(value, locations.float(), weights.float())))
@@ -297,10 +297,10 @@ class Refusals(Test):
             with torch.no_grad():
                 self.assertFalse(attend(*given).requires_grad)
 
-    def test_transforms_are_refused(self):
+    def test_transforms_are_rejected(self):
         value, locations, weights = draw()
         for levels in ((LEVELS, STARTS), tensors()):
-            self.refused(
+            self.rejected(
                 "only the forward exists",
                 lambda: torch.func.grad(lambda v: attend(v, locations, weights, *levels).sum())(value),
             )
@@ -308,22 +308,22 @@ class Refusals(Test):
     def test_sentences(self):
         value, locations, weights = given = draw()
         shapes, starts = tensors()
-        said = "ms_deform_attn: spatial_shapes is pairs of integers, not torch."
-        self.refused(said + "float32 [2, 2]", lambda: attend(*given, shapes.float(), starts))
-        self.refused(said + "bool [2, 2]", lambda: attend(*given, shapes > 0, starts))
-        self.refused(said + "int64 [4]", lambda: attend(*given, shapes.flatten(), starts))
-        self.refused(said + "int64 [2, 3]", lambda: attend(*given, F.pad(shapes, (0, 1)), starts))
-        self.refused("level_start_index is integers, not torch.int64 []", lambda: attend(*given, shapes, starts[0]))
-        self.refused("spatial_shapes is pairs of integers, not [(6, 5.5)]", lambda: attend(*given, [(6, 5.5)], [0]))
-        self.refused("level_start_index is [0, 31]", lambda: attend(*given, LEVELS, [0, 31]))
-        self.refused("value is f32, f16 or bf16, not i32", lambda: attend(value.int(), locations, weights))
-        self.refused("value has 4 dimensions", lambda: attend(value[0], locations, weights))
-        self.refused("sampling_locations has 6 dimensions", lambda: attend(value, locations[0, 0, 0, 0, 0], weights))
-        self.refused("a multiple of 8 channels", lambda: attend(value[..., :4].clone(), locations, weights))
-        self.refused("attention_weights is f16", lambda: attend(value, locations, weights.float()))
-        self.refused("im2col_step is at least 1, not 0", lambda: attend(*given, im2col_step=0))
-        self.refused(
-            "sampling_locations is a torch tensor as the others are, not of type list",
+        message = "ms_deform_attn: spatial_shapes is pairs of integers, not torch."
+        self.rejected(message + "float32 [2, 2]", lambda: attend(*given, shapes.float(), starts))
+        self.rejected(message + "bool [2, 2]", lambda: attend(*given, shapes > 0, starts))
+        self.rejected(message + "int64 [4]", lambda: attend(*given, shapes.flatten(), starts))
+        self.rejected(message + "int64 [2, 3]", lambda: attend(*given, F.pad(shapes, (0, 1)), starts))
+        self.rejected("level_start_index is integers, not torch.int64 []", lambda: attend(*given, shapes, starts[0]))
+        self.rejected("spatial_shapes is pairs of integers, not [(6, 5.5)]", lambda: attend(*given, [(6, 5.5)], [0]))
+        self.rejected("level_start_index is [0, 31]", lambda: attend(*given, LEVELS, [0, 31]))
+        self.rejected("value is f32, f16 or bf16, not i32", lambda: attend(value.int(), locations, weights))
+        self.rejected("value has 4 dimensions", lambda: attend(value[0], locations, weights))
+        self.rejected("sampling_locations has 6 dimensions", lambda: attend(value, locations[0, 0, 0, 0, 0], weights))
+        self.rejected("a multiple of 8 channels", lambda: attend(value[..., :4].clone(), locations, weights))
+        self.rejected("attention_weights is f16", lambda: attend(value, locations, weights.float()))
+        self.rejected("im2col_step is at least 1, not 0", lambda: attend(*given, im2col_step=0))
+        self.rejected(
+            "sampling_locations must be a torch tensor like the others, not of type list",
             lambda: attend(value, [0.5], weights),
         )
 

@@ -1,4 +1,4 @@
-"""NVFP4 on torch tensors: on a GPU where there is one.
+"""NVFP4 on torch tensors: on a GPU if available.
 
 Needs no pytest, as a GPU host may have none: ``python3 -m unittest discover FOLDER``.
 """
@@ -26,14 +26,14 @@ def draw(*shape, dtype=torch.float32):
 
 
 def nearest(x, values):
-    """The code whose value is nearest, by a search; of two the even one, which comes first."""
+    """Returns the nearest code by exhaustive search, ties to even."""
     order = torch.tensor([*range(0, len(values), 2), *range(1, len(values), 2)], device=DEVICE)
     away = (x[..., None] - torch.tensor(values, dtype=torch.float64, device=DEVICE)[order]).abs()
     return order[away.argmin(-1)].to(torch.uint8)
 
 
 def reference(x, scale):
-    """Codes, one in a byte, and bits of plain scales."""
+    """Quantizes element by element: one code per byte, and plain scale bits."""
     blocks = x.float().double().reshape(x.shape[0], -1, 16)
     scales = nearest(blocks.abs().amax(-1) / (6 * scale), E4M3)
     step = torch.tensor(E4M3, dtype=torch.float64, device=DEVICE)[scales.long()][..., None] * scale
@@ -46,7 +46,7 @@ def unpacked(codes):
 
 
 class Bench(unittest.TestCase):
-    """What the suite measures of the host."""
+    """Host overhead problems of the suite."""
 
     def test_scales_of_a_small_problem_fit_its_codes(self):
         from warpline.bench import inputs, peers
@@ -71,7 +71,7 @@ class Bench(unittest.TestCase):
 
 
 class Nvfp4(unittest.TestCase):
-    """Rounding, values, layouts, and what is refused."""
+    """Rounding, values, layouts, bad input."""
 
     def as_reference(self, x, given=None):
         q = nvfp4_quantize(x, given)
@@ -86,7 +86,7 @@ class Nvfp4(unittest.TestCase):
     def test_codes_and_scales_are_the_nearest(self):
         for rows, k in [(1, 16), (7, 48), (129, 80), *([(2000, 4096)] if GPU else [])]:
             for dtype in (torch.float32, torch.float16, torch.bfloat16, torch.float64):
-                for scale in (None, 0.3, 1e-3, "chosen"):
+                for scale in (None, 0.3, 1e-3, "amax"):
                     with self.subTest(shape=(rows, k), dtype=dtype, scale=scale):
                         x = draw(rows, k, dtype=dtype)
                         x[::3] *= 1e-3
@@ -110,16 +110,16 @@ class Nvfp4(unittest.TestCase):
 
     def test_a_chosen_scale_is_rounded_once(self):
         for most in [*draw(200).abs().tolist(), torch.finfo(torch.float32).max]:
-            q = nvfp4_quantize(torch.full((2, 16), most, device=DEVICE), "chosen")
+            q = nvfp4_quantize(torch.full((2, 16), most, device=DEVICE), "amax")
             # A quotient of two float32 numbers is the same by way of float64.
             self.assertEqual(q.tensor_scale.item(), torch.tensor(most / 2688).item())
             self.assertTrue((q.scales.view(torch.uint8) == 0x7E).all() and (q.codes == 0x77).all())
         least = torch.finfo(torch.float32).tiny
         for most, scale in ((0.0, 1.0), (6 * least, least)):
-            q = nvfp4_quantize(torch.full((2, 16), most, device=DEVICE), "chosen")
+            q = nvfp4_quantize(torch.full((2, 16), most, device=DEVICE), "amax")
             self.assertEqual(q.tensor_scale.item(), scale)
 
-    def test_what_is_nvfp4_already_stays_as_it_is(self):
+    def test_exact_nvfp4_values_are_unchanged(self):
         for rows, k in [(1, 16), (7, 48), (129, 80), (3, 1040)]:
             codes = torch.randint(0, 256, (rows, k // 2), dtype=torch.uint8, device=DEVICE)
             codes[:, ::8] |= 0x07
@@ -167,51 +167,51 @@ class Nvfp4(unittest.TestCase):
 
     def test_tensors_may_lie_anyhow_have_gradients_and_no_rows(self):
         x = draw(64, 6).T
-        dense = self.as_reference(x.contiguous(), "chosen")
+        dense = self.as_reference(x.contiguous(), "amax")
         for there in (x, torch.nn.Parameter(x)):
-            for a, b in zip(self.as_reference(there, "chosen"), dense):
+            for a, b in zip(self.as_reference(there, "amax"), dense):
                 self.assertTrue(torch.equal(a.view(torch.uint8), b.view(torch.uint8)))
                 self.assertFalse(a.requires_grad)
-        for scale in (None, "chosen"):
+        for scale in (None, "amax"):
             q = nvfp4_quantize(x[:0, :32], scale, "block")
             self.assertEqual(([*q.codes.shape], [*q.scales.shape]), ([0, 16], [0, 1, 512]))
             self.assertEqual(q.tensor_scale.item(), 1)
             self.assertEqual(nvfp4_dequantize(*q, "block").shape, (0, 32))
 
-    def test_what_breaks_a_rule_is_refused(self):
+    def test_bad_input_is_rejected(self):
         x = draw(3, 32, dtype=torch.bfloat16)
         q = nvfp4_quantize(x)
         wrong = x.clone()
         wrong[1, 18:] = float("nan")
-        scale = "nvfp4: the scale of a tensor is one number, finite and positive in float32, not "
+        scale = "nvfp4: tensor_scale must be one number, finite and positive in float32, not "
         two = torch.ones(2)
-        for call, sentence in [
+        for call, expected_message in [
             (
                 lambda: nvfp4_quantize(wrong),
-                "nvfp4: values are finite in float32, not nan in row 1, column 18",
+                "nvfp4: values must be finite in float32, not nan at row 1, column 18",
             ),
             (
                 lambda: nvfp4_quantize(x.int()),
-                "nvfp4: x has elements of type f32 or f16 or bf16 or float64, not i32",
+                "nvfp4: x must have the element type f32 or f16 or bf16 or float64, not i32",
             ),
             (lambda: nvfp4_quantize(x, two), scale + repr(two)),
             (lambda: nvfp4_quantize(x, two[:1] * 0), scale + "tensor([0.])"),
             (
                 lambda: nvfp4_dequantize(q.codes, q.scales.to("meta")),
-                f"nvfp4: scales are where codes are, torch on {x.device}, not torch on meta",
+                f"nvfp4: scales must be on the device of codes, torch on {x.device}, not torch on meta",
             ),
             (
                 lambda: nvfp4_arrange_scales(q.scales, 4, 32),
-                "nvfp4: plain scales of [4, 32] are [4, 2], not [3, 2]",
+                "nvfp4: plain scales of [4, 32] must have shape [4, 2], not [3, 2]",
             ),
         ]:
             with self.assertRaises(warpline.InputError) as caught:
                 call()
-            self.assertEqual(str(caught.exception), sentence)
+            self.assertEqual(str(caught.exception), expected_message)
 
 
 class Products(unittest.TestCase):
-    """``nvfp4_dual_gemm`` on tensors that were quantised here."""
+    """``nvfp4_dual_gemm`` on quantized tensors."""
 
     def operands(self, m, n, k, layout):
         x, gate, up = (nvfp4_quantize(draw(rows, k) / 4) for rows in (m, n, n))

@@ -14,10 +14,12 @@ use super::state::{FIRST, Status, Warp, as_told};
 use super::trace::What;
 use super::value::Val;
 use super::world::{Stop, World};
-use crate::refusal::Side;
+use crate::diagnostic::{Label, Message};
 use crate::symbolic::{Arg, Sym};
 use std::collections::BTreeMap;
-use warpline_ir::{BarRef, Exec, Fence, Lanes, Machine, Mask, Operand, Scope, Step, Sync, WARP};
+use warpline_ir::{
+    BarRef, Exec, ExecStatus, FenceKind, Machine, Mask, Operand, PerLane, Scope, SyncOp, WARP,
+};
 
 /// Some lanes at one mbarrier: bar, lanes, arrivals, bytes, bytes by term.
 struct Group {
@@ -29,59 +31,61 @@ struct Group {
 }
 
 impl World<'_, '_> {
-    pub(super) fn act(&mut self, s: &Sync) -> Exec {
+    pub(super) fn act(&mut self, s: &SyncOp) -> Exec {
         let acted = self.try_act(s);
         acted.map_err(|stop| self.fault(stop))
     }
 
-    fn try_act(&mut self, s: &Sync) -> Result<Step, Stop> {
+    fn try_act(&mut self, s: &SyncOp) -> Result<ExecStatus, Stop> {
         let maybe = self.st.warps[self.cur].maybe();
         // Where it is unknown which lanes run a fence, or meet, none does.
-        if maybe && matches!(s, Sync::Fence(_) | Sync::Warp { .. }) {
-            return Ok(Step::Next);
+        if maybe && matches!(s, SyncOp::Fence(_) | SyncOp::Warp { .. }) {
+            return Ok(ExecStatus::Completed);
         }
         if maybe {
-            let text = "synchronises where it is unknown which of its lanes do".to_owned();
+            let text = Message::new("synchronizes in a branch, and the checker cannot tell which lanes take it")
+                .cause("the condition of the branch does not follow from launch parameters, indices or constants");
             return Err(self.refuse(&rules::UNKNOWN, text));
         }
         match *s {
-            Sync::Warp { mask } => self.warp_sync(mask),
-            Sync::Init { bar, count } => self.init(&bar, count),
-            Sync::Inval { bar } => self.inval(&bar),
-            Sync::Arrive {
+            SyncOp::Warp { mask } => self.warp_sync(mask),
+            SyncOp::Init { bar, count } => self.init(&bar, count),
+            SyncOp::Inval { bar } => self.inval(&bar),
+            SyncOp::Arrive {
                 bar,
                 count,
                 tx,
                 scope,
-                leave,
+                drop: leave,
             } => self.arrive(&bar, Some(count), tx, scope, leave),
-            Sync::ExpectTx { bar, tx } => self.arrive(&bar, None, Some(tx), Scope::Cta, false),
-            Sync::Wait { bar, parity, scope } => self.wait(&bar, parity, scope),
-            Sync::Test { .. } => {
-                let text = "asks whether a phase is complete and goes on either way".to_owned();
+            SyncOp::ExpectTx { bar, tx } => self.arrive(&bar, None, Some(tx), Scope::Cta, false),
+            SyncOp::Wait { bar, parity, scope } => self.wait(&bar, parity, scope),
+            SyncOp::Test { .. } => {
+                let text = Message::new("tests whether a phase is complete, and continues in both cases")
+                    .cause("the checker follows waits; a test that is not repeated until it succeeds may have either result");
                 Err(self.refuse(&rules::UNKNOWN, text))
             }
-            Sync::NamedSync { bar, threads } | Sync::NamedTally { bar, threads, .. } => {
+            SyncOp::NamedSync { bar, threads } | SyncOp::NamedReduce { bar, threads, .. } => {
                 let cta = self.st.warps[self.cur].cta;
                 let m = self.env.named_meeting(cta, bar.index());
                 self.come(m, Some(threads), true)
             }
-            Sync::NamedArrive { bar, threads } => {
+            SyncOp::NamedArrive { bar, threads } => {
                 let cta = self.st.warps[self.cur].cta;
                 let m = self.env.named_meeting(cta, bar.index());
                 self.come(m, Some(threads), false)
             }
-            Sync::Cta => {
+            SyncOp::Cta => {
                 let m = self.env.cta_meeting(self.st.warps[self.cur].cta);
                 self.come(m, None, true)
             }
-            Sync::ClusterArrive { release } => self.cluster_arrive(release),
-            Sync::ClusterWait => self.cluster_wait(),
-            Sync::Fence(f) => {
+            SyncOp::ClusterArrive { release } => self.cluster_arrive(release),
+            SyncOp::ClusterWait => self.cluster_wait(),
+            SyncOp::Fence(f) => {
                 self.fence(f);
-                Ok(Step::Next)
+                Ok(ExecStatus::Completed)
             }
-            Sync::BulkCommit => {
+            SyncOp::BulkCommit => {
                 let lanes = self.lanes();
                 for (lane, groups) in &mut self.st.warps[self.cur].bulk {
                     if issues(lanes, *lane) {
@@ -90,36 +94,36 @@ impl World<'_, '_> {
                 }
                 // Those of the next group are waited for apart.
                 self.st.warps[self.cur].epoch += 1;
-                Ok(Step::Next)
+                Ok(ExecStatus::Completed)
             }
-            Sync::BulkWait { pending, .. } => {
+            SyncOp::BulkWait { pending, .. } => {
                 self.bulk_wait(pending);
-                Ok(Step::Next)
+                Ok(ExecStatus::Completed)
             }
-            Sync::CopyCommit => {
+            SyncOp::CopyCommit => {
                 self.copy_commit();
-                Ok(Step::Next)
+                Ok(ExecStatus::Completed)
             }
-            Sync::CopyWait { pending } => {
+            SyncOp::CopyWait { pending } => {
                 self.copy_wait(pending);
-                Ok(Step::Next)
+                Ok(ExecStatus::Completed)
             }
-            Sync::CopyArrive { bar, counted } => self.copy_arrive(&bar, counted),
-            Sync::WgmmaFence => Ok(Step::Next),
-            Sync::SetMaxRegs { count, grow } => Ok(self.set_registers(count, grow)),
-            Sync::WgmmaCommit => {
+            SyncOp::CopyArrive { bar, noinc } => self.copy_arrive(&bar, noinc),
+            SyncOp::WgmmaFence => Ok(ExecStatus::Completed),
+            SyncOp::SetMaxRegs { count, grow } => Ok(self.set_registers(count, grow)),
+            SyncOp::WgmmaCommit => {
                 self.wgmma_commit();
-                Ok(Step::Next)
+                Ok(ExecStatus::Completed)
             }
-            Sync::WgmmaWait { pending } => self.wgmma_wait(pending),
-            Sync::Exit => {
+            SyncOp::WgmmaWait { pending } => self.wgmma_wait(pending),
+            SyncOp::Exit => {
                 self.st.warps[self.cur].status = Status::Done;
-                Ok(Step::Next)
+                Ok(ExecStatus::Completed)
             }
         }
     }
 
-    fn warp_sync(&mut self, mask: Operand) -> Result<Step, Stop> {
+    fn warp_sync(&mut self, mask: Operand) -> Result<ExecStatus, Stop> {
         let active = self.active();
         let named = match self.val(mask) {
             Val::Uni(m) => m as Mask,
@@ -127,13 +131,14 @@ impl World<'_, '_> {
         };
         if named & !active != 0 {
             let missing = named & !active;
-            let text = format!("waits for lanes {missing:#010x}, which do not reach this with it");
+            let text =
+                format!("waits in `warp_sync` for lanes {missing:#010x}, which do not reach it");
             return Err(self.refuse(&rules::WHOLE, text));
         }
         if active == Mask::MAX && !self.st.warps[self.cur].maybe() {
             self.meet();
         }
-        Ok(Step::Next)
+        Ok(ExecStatus::Completed)
     }
 
     /// The mbarriers that lanes name, with what each brings.
@@ -147,12 +152,15 @@ impl World<'_, '_> {
         let mut groups: BTreeMap<usize, Group> = BTreeMap::new();
         let times = match count {
             None => [0; WARP],
-            Some(o) => self.known(o, "how often it arrives")?,
+            Some(o) => self.known(o, "the number of arrivals")?,
         };
         let bytes = tx.map(|o| self.val(o));
         let known = bytes.as_ref().and_then(Val::numbers);
         if matches!(bytes, Some(Val::Within(..) | Val::Opaque)) {
-            let text = "expects a number of bytes that is not known".to_owned();
+            let text = Message::new("expects a number of bytes that the checker cannot compute")
+                .cause(
+                    "the byte count does not follow from launch parameters, indices or constants",
+                );
             return Err(self.refuse(&rules::UNKNOWN, text));
         }
         let bars = self.bars_at(bar, lanes)?;
@@ -182,17 +190,17 @@ impl World<'_, '_> {
     }
 
     /// The CTAs that lanes reach.
-    pub(super) fn ctas(&mut self, peer: Option<Operand>) -> Result<Lanes<u64>, Stop> {
+    pub(super) fn ctas(&mut self, peer: Option<Operand>) -> Result<PerLane<u64>, Stop> {
         match peer {
             None => Ok([self.st.warps[self.cur].cta.into(); WARP]),
-            Some(p) => self.known(p, "which CTA it reaches"),
+            Some(p) => self.known(p, "the rank of the CTA that it accesses"),
         }
     }
 
     /// The mbarriers that lanes name; for the others, none.
-    fn bars_at(&mut self, bar: &BarRef, lanes: Mask) -> Result<Lanes<usize>, Stop> {
+    fn bars_at(&mut self, bar: &BarRef, lanes: Mask) -> Result<PerLane<usize>, Stop> {
         let ctas = self.ctas(bar.peer)?;
-        let indices = self.known(bar.index, "which barrier it means")?;
+        let indices = self.known(bar.index, "the index of the mbarrier")?;
         let b = self.env.kernel.barrier(bar.bar);
         let first = self.env.first_bar[bar.bar.index()];
         let mut at = [usize::MAX; WARP];
@@ -200,7 +208,7 @@ impl World<'_, '_> {
             let (cta, index) = (ctas[lane] as u32, indices[lane] as u32);
             if index >= b.len || cta >= self.env.ctas {
                 let text = format!(
-                    "names {}[{index}] of CTA {cta}; there are {} in {} CTAs",
+                    "uses `{}[{index}]` of CTA {cta}; the array has {} mbarriers, and the cluster {} CTAs",
                     b.name, b.len, self.env.ctas
                 );
                 return Err(self.refuse(&rules::BOUNDS, text));
@@ -220,7 +228,7 @@ impl World<'_, '_> {
         let b = &self.st.bars[bar];
         let name = || self.env.bar_name(bar);
         if b.count == 0 {
-            let text = format!("uses {} before its init", name());
+            let text = format!("uses {} before its initialization", name());
             return Err(self.refuse(&rules::INIT, text));
         }
         let Some(init) = b.init else { return Ok(()) };
@@ -229,29 +237,36 @@ impl World<'_, '_> {
         let known = own || self.st.warps[self.cur].know.seen(lanes, init);
         let why = match (own, b.fenced, known) {
             (true, _, _) | (_, true, true) => return Ok(()),
-            (_, false, _) => "the lane that made it has not run fence.mbarrier_init",
-            (_, _, false) => "nothing orders its init before this use",
+            (_, false, _) => "the initializing thread does not run `fence_mbarrier_init()`",
+            (_, _, false) => "no barrier orders the initialization before this use",
         };
-        let text = format!("uses {}, whose init it may not see: {why}", name());
-        let side = Side {
-            text: "it is made here".to_owned(),
+        let text = Message::new(format!(
+            "uses {} but may not see its initialization",
+            name()
+        ))
+        .label("uses it here")
+        .cause(why);
+        let side = Label {
+            text: format!("{} is initialized here", name()),
             role: None,
             at: self.env.kernel.locs.author(b.made),
         };
         Err(self.refuse_with(&rules::INIT, text, vec![side], Vec::new()))
     }
 
-    fn init(&mut self, bar: &BarRef, count: u32) -> Result<Step, Stop> {
+    fn init(&mut self, bar: &BarRef, count: u32) -> Result<ExecStatus, Stop> {
         for lane in lanes_of(self.active()) {
             let at = self.bar_at(bar, lane)?;
             let name = self.env.bar_name(at);
             if self.st.bars[at].count != 0 {
-                let text = format!("makes {name} a second time");
+                let text = Message::new(format!("initializes {name} a second time"))
+                    .title("mbarrier initialized twice");
                 return Err(self.refuse(&rules::INIT, text));
             }
             if count == 0 || count >= 1 << 20 {
-                let text =
-                    format!("makes {name} for {count} arrivals; 1 to 1048575 can be counted");
+                let text = format!(
+                    "initializes {name} for {count} arrivals; the hardware counts 1 to 1048575"
+                );
                 return Err(self.refuse(&rules::ARRIVALS, text));
             }
             let cta = at as u32 / self.env.bars;
@@ -261,10 +276,10 @@ impl World<'_, '_> {
             (b.count, b.arrivals, b.init, b.fenced, b.made) =
                 (count, count, Some(record), false, made);
         }
-        Ok(Step::Next)
+        Ok(ExecStatus::Completed)
     }
 
-    fn inval(&mut self, bar: &BarRef) -> Result<Step, Stop> {
+    fn inval(&mut self, bar: &BarRef) -> Result<ExecStatus, Stop> {
         for lane in lanes_of(self.active()) {
             let at = self.bar_at(bar, lane)?;
             let set = self.lane(lane);
@@ -287,7 +302,7 @@ impl World<'_, '_> {
                 know.phases[at] = FIRST;
             }
         }
-        Ok(Step::Next)
+        Ok(ExecStatus::Completed)
     }
 
     /// Refuses to end an mbarrier that somebody may still use.
@@ -305,24 +320,28 @@ impl World<'_, '_> {
         let (text, side) = if let Some((i, _)) = unknown {
             let r = self.st.records.get(*i).clone();
             let who = self.who(r.warp);
-            let side = Side {
+            let side = Label {
                 text: format!("{who} waits here"),
                 role: Some(self.role_name(r.warp)),
                 at: self.env.kernel.locs.author(r.loc),
             };
-            let text = format!("ends {name} while {who} may still wait for it");
+            let text = format!("invalidates {name} while {who} may still wait on it");
             (text, vec![side])
         } else if partly || know.phases(lanes, bar) < b.phase {
             (
-                format!("ends {name} while a phase may be incomplete"),
+                format!("invalidates {name} while a phase may be incomplete"),
                 Vec::new(),
             )
         } else if let Some(w) = self.st.warps.iter().position(waits) {
-            let text = format!("ends {name} while {} waits for it", self.who(w as u32));
+            let text = format!(
+                "invalidates {name} while {} waits on it",
+                self.who(w as u32)
+            );
             (text, Vec::new())
         } else {
             return Ok(());
         };
+        let text = Message::new(text).title("mbarrier invalidated while in use");
         Err(self.refuse_bar(&rules::INIT, text, bar, side))
     }
 
@@ -333,7 +352,7 @@ impl World<'_, '_> {
         tx: Option<Operand>,
         scope: Scope,
         leave: bool,
-    ) -> Result<Step, Stop> {
+    ) -> Result<ExecStatus, Stop> {
         for g in self.groups(bar, count, tx)? {
             let lanes = g.lanes;
             let cta = g.bar as u32 / self.env.bars;
@@ -383,7 +402,7 @@ impl World<'_, '_> {
             }
         }
         self.st.warps[self.cur].epoch += 1;
-        Ok(Step::Next)
+        Ok(ExecStatus::Completed)
     }
 
     /// Takes arrivals into the current phase, or refuses those that are too many.
@@ -393,25 +412,28 @@ impl World<'_, '_> {
             b.arrivals -= times;
             return Ok(());
         }
-        let text = format!(
-            "arrives {times} times at {}, which expects {} more of {} arrivals in phase {}",
-            self.env.bar_name(bar),
-            b.arrivals,
-            b.count,
-            as_told(i64::from(b.phase))
-        );
+        let (left, count, phase) = (b.arrivals, b.count, as_told(i64::from(b.phase)));
+        let often = match times {
+            1 => "once".to_owned(),
+            n => format!("{n} times"),
+        };
+        let text = Message::new(format!(
+            "arrives {often} at {}, but phase {phase} expects only {left} more of {count} arrivals",
+            self.env.bar_name(bar)
+        ))
+        .label(format!("arrives {often} here"))
+        .cause("more threads arrive in a phase than the mbarrier counts");
         let side = self.made_here(bar);
         Err(self.refuse_bar(&rules::ARRIVALS, text, bar, vec![side]))
     }
 
-    pub(super) fn made_here(&self, bar: usize) -> Side {
+    pub(super) fn made_here(&self, bar: usize) -> Label {
         let b = &self.st.bars[bar];
-        Side {
-            text: format!(
-                "{} is made for {} arrivals",
-                self.env.bar_name(bar),
-                b.count
-            ),
+        Label {
+            text: match b.count {
+                1 => format!("{} is initialized for 1 arrival", self.env.bar_name(bar)),
+                n => format!("{} is initialized for {n} arrivals", self.env.bar_name(bar)),
+            },
             role: None,
             at: self.env.kernel.locs.author(b.made),
         }
@@ -437,12 +459,14 @@ impl World<'_, '_> {
         if let Some(stop) = self.second_arrival(bar, meant) {
             return Err(stop);
         }
-        let text = format!(
-            "arrives at {} for phase {}, which {} other arrivals have completed: it is one too many",
+        let text = Message::new(format!(
+            "arrives at {} for phase {}, which {} other arrivals have already completed",
             self.env.bar_name(bar),
             as_told(i64::from(meant)),
             b.count
-        );
+        ))
+        .label("makes one arrival too many here")
+        .cause("more threads arrive in a phase than the mbarrier counts");
         let side = self.made_here(bar);
         Err(self.refuse_bar(&rules::ARRIVALS, text, bar, vec![side]))
     }
@@ -456,12 +480,15 @@ impl World<'_, '_> {
         if let Some(stop) = self.second_arrival(bar, phase - 1) {
             return Err(stop);
         }
-        let text = format!(
-            "{verb} {} in phase {}, but does not know that phase {} is complete: it could come too early",
-            self.env.bar_name(bar),
-            as_told(i64::from(phase)),
-            as_told(i64::from(phase) - 1)
-        );
+        let (name, before) = (self.env.bar_name(bar), as_told(i64::from(phase) - 1));
+        let text = Message::new(format!(
+            "{verb} {name} in phase {} without having observed the end of phase {before}",
+            as_told(i64::from(phase))
+        ))
+        .label(format!("{verb} {name} here"))
+        .cause(format!(
+            "nothing orders it after the end of phase {before}, so it may count in phase {before} instead"
+        ));
         Err(self.refuse_bar(&rules::PHASE, text, bar, Vec::new()))
     }
 
@@ -486,19 +513,28 @@ impl World<'_, '_> {
             if seen == before && !self.st.bars[bar].done.seen.has(record) {
                 let (name, who) = (self.env.bar_name(bar), self.who(r.warp));
                 let (phase, before) = (as_told(before + 1), as_told(before));
-                let (rule, some, why) = match self.goes_on_apart(record) {
+                let wait = match before < 0 {
+                    true => "first wait".to_owned(),
+                    false => format!("wait for phase {before}"),
+                };
+                let (rule, passes, why) = match self.goes_on_apart(record) {
                     true => (
                         &rules::LATE,
-                        "some lanes of ",
-                        "one of them went on and did not wait for the others (bar.warp.sync)",
+                        format!("all lanes of {who} have passed their {wait}"),
+                        "one lane continued after the wait and arrived without `warp_sync()`, while the other lanes may still be in the wait",
                     ),
-                    false => (&rules::PARITY, "", "a parity says only every other phase"),
+                    false => (
+                        &rules::PARITY,
+                        format!("{who} has passed its {wait}"),
+                        "a wait tests only the parity of a phase: a thread that is two phases behind waits for the wrong one",
+                    ),
                 };
-                let text = format!(
-                    "completes phase {phase} of {name}, though {some}{who} may not have seen phase {before} complete: {why}"
-                );
-                let side = Side {
-                    text: format!("{who} waits for phase {before} here"),
+                let text =
+                    Message::new(format!("completes phase {phase} of {name} before {passes}"))
+                        .label(format!("completes phase {phase} here"))
+                        .cause(why);
+                let side = Label {
+                    text: format!("{who} may still be in its {wait} here"),
                     role: Some(self.role_name(r.warp)),
                     at: self.env.kernel.locs.author(r.loc),
                 };
@@ -522,20 +558,21 @@ impl World<'_, '_> {
             })
     }
 
-    fn wait(&mut self, bar: &BarRef, parity: Operand, scope: Scope) -> Result<Step, Stop> {
+    fn wait(&mut self, bar: &BarRef, parity: Operand, scope: Scope) -> Result<ExecStatus, Stop> {
         let (active, lanes) = (self.active(), self.lanes());
-        let parities = self.known(parity, "which parity it waits for")?;
+        let parities = self.known(parity, "the parity of the wait")?;
         let first = active.trailing_zeros() as usize;
         let bars = self.bars_at(bar, active)?;
         let at = bars[first];
         let same = |lane: usize| bars[lane] == at && parities[lane] == parities[first];
         if !lanes_of(active).all(same) {
-            let text = "has its lanes wait for different barriers at once".to_owned();
+            let text = Message::new("waits on different mbarriers in different lanes")
+                .cause("the checker follows waits of a whole warp on one mbarrier");
             return Err(self.refuse(&rules::UNKNOWN, text));
         }
         let parity = parities[first] as i64;
         if parity > 1 {
-            let text = format!("waits for parity {parity}; it is 0 or 1");
+            let text = format!("waits for parity {parity}; a parity is 0 or 1");
             return Err(self.refuse(&rules::PARITY, text));
         }
         self.usable(at, lanes)?;
@@ -552,16 +589,22 @@ impl World<'_, '_> {
             if let Some(stop) = early.flatten() {
                 return Err(stop);
             }
-            let text = format!(
-                "waits for phase {} of {}, which may be two phases further already: it would wait for the wrong one",
-                as_told(phase),
-                self.env.bar_name(at)
-            );
+            let meant = match as_told(phase) {
+                p if p < 0 => "the phase before the first".to_owned(),
+                p => format!("phase {p}"),
+            };
+            let text = Message::new(format!(
+                "waits on {} with parity {parity}, which stands for {meant}, but phase {} may be complete",
+                self.env.bar_name(at),
+                as_told(phase + 1)
+            ))
+            .label(format!("waits with parity {parity} here"))
+            .cause("a wait tests only the parity of a phase: it cannot tell a phase from the one two phases later, so this wait blocks or passes at the wrong time");
             return Err(self.refuse_bar(&rules::PARITY, text, at, Vec::new()));
         }
         if complete <= phase {
             self.st.warps[self.cur].status = Status::Bar { bar: at, phase };
-            return Ok(Step::Blocked);
+            return Ok(ExecStatus::Blocked);
         }
         // What generic accesses of other CTAs left is seen only by an acquire of the cluster.
         let own = self.st.warps[self.cur].cta;
@@ -588,20 +631,25 @@ impl World<'_, '_> {
         self.st.bars[at].passed.push((record, phase));
         self.trail(What::Passes { bar: at, phase });
         self.st.warps[self.cur].epoch += 1;
-        Ok(Step::Next)
+        Ok(ExecStatus::Completed)
     }
 
     /// Comes to a meeting, and waits for its end if asked to.
-    fn come(&mut self, meeting: usize, threads: Option<u32>, waits: bool) -> Result<Step, Stop> {
+    fn come(
+        &mut self,
+        meeting: usize,
+        threads: Option<u32>,
+        waits: bool,
+    ) -> Result<ExecStatus, Stop> {
         self.whole()?;
         if let Status::Meeting { meeting: m, number } = self.st.warps[self.cur].status
             && m == meeting
         {
             if self.st.meetings[meeting].over == number {
-                return Ok(Step::Blocked);
+                return Ok(ExecStatus::Blocked);
             }
             self.leave_meeting(meeting, number);
-            return Ok(Step::Next);
+            return Ok(ExecStatus::Completed);
         }
         let number = self.st.meetings[meeting].over;
         let known = self.st.warps[self.cur].know.all.phases[self.env.first_meeting() + meeting];
@@ -611,11 +659,19 @@ impl World<'_, '_> {
             if let Some(stop) = self.uncounted(meeting, threads) {
                 return Err(stop);
             }
-            let text = format!(
-                "comes to {} again without knowing that the last meeting is over",
+            let text = Message::new(format!(
+                "arrives at {} before it has observed the end of the previous use",
                 self.env.meeting_name(meeting)
-            );
-            return Err(self.refuse(&rules::RECYCLE, text));
+            ))
+            .label("arrives here")
+            .cause("warps of the previous use may still wait there, and would count this arrival as theirs");
+            let last = Label {
+                text: "the previous arrival".to_owned(),
+                role: None,
+                at: self.env.kernel.locs.author(self.st.meetings[meeting].last),
+            };
+            let trace = self.meeting_trace(meeting);
+            return Err(self.refuse_with(&rules::RECYCLE, text, vec![last], trace));
         }
         self.trail(What::Comes { meeting, number });
         let live = self.live_threads(meeting);
@@ -625,14 +681,15 @@ impl World<'_, '_> {
         let m = &mut self.st.meetings[meeting];
         let (was, last) = (m.expected, m.last);
         if threads.is_some() && m.came > 0 && was != expected || m.came + 32 > expected {
-            let text = format!(
-                "comes to {} for {expected} threads, where {} of {} threads are already",
+            let text = Message::new(format!(
+                "arrives at {} with a count of {expected} threads, where {} of {} threads have arrived",
                 self.env.meeting_name(meeting),
                 m.came,
                 was.max(1)
-            );
-            let side = Side {
-                text: "the last to come before".to_owned(),
+            ))
+            .label(format!("arrives with a count of {expected} here"));
+            let side = Label {
+                text: "the previous arrival".to_owned(),
                 role: None,
                 at: self.env.kernel.locs.author(last),
             };
@@ -643,14 +700,14 @@ impl World<'_, '_> {
         self.st.warps[self.cur].epoch += 1;
         self.end_meeting(meeting);
         if !waits {
-            return Ok(Step::Next);
+            return Ok(ExecStatus::Completed);
         }
         if self.st.meetings[meeting].over > number {
             self.leave_meeting(meeting, number);
-            return Ok(Step::Next);
+            return Ok(ExecStatus::Completed);
         }
         self.st.warps[self.cur].status = Status::Meeting { meeting, number };
-        Ok(Step::Blocked)
+        Ok(ExecStatus::Blocked)
     }
 
     fn whole(&mut self) -> Result<(), Stop> {
@@ -659,7 +716,7 @@ impl World<'_, '_> {
             return Ok(());
         }
         let text =
-            format!("meets others with lanes {active:#010x} only, where whole warps must come");
+            format!("reaches a barrier with lanes {active:#010x} only; whole warps must reach it");
         Err(self.refuse(&rules::WHOLE, text))
     }
 
@@ -718,11 +775,11 @@ impl World<'_, '_> {
         self.meet();
     }
 
-    fn cluster_arrive(&mut self, release: bool) -> Result<Step, Stop> {
+    fn cluster_arrive(&mut self, release: bool) -> Result<ExecStatus, Stop> {
         self.whole()?;
         let meeting = self.env.cluster_meeting();
         if self.st.warps[self.cur].at_cluster.is_some() {
-            let text = "arrives at the cluster's barrier twice without a wait between".to_owned();
+            let text = "arrives at the cluster barrier twice without a wait in between";
             return Err(self.refuse(&rules::AGREE, text));
         }
         let expected = self.live_threads(meeting);
@@ -739,26 +796,26 @@ impl World<'_, '_> {
         self.st.warps[self.cur].at_cluster = Some(number);
         self.st.warps[self.cur].epoch += 1;
         self.end_meeting(meeting);
-        Ok(Step::Next)
+        Ok(ExecStatus::Completed)
     }
 
-    fn cluster_wait(&mut self) -> Result<Step, Stop> {
+    fn cluster_wait(&mut self) -> Result<ExecStatus, Stop> {
         self.whole()?;
         let meeting = self.env.cluster_meeting();
         let Some(number) = self.st.warps[self.cur].at_cluster else {
-            let text = "waits at the cluster's barrier without having arrived".to_owned();
+            let text = "waits at the cluster barrier without having arrived";
             return Err(self.refuse(&rules::AGREE, text));
         };
         if self.st.meetings[meeting].over == number {
             self.st.warps[self.cur].status = Status::Meeting { meeting, number };
-            return Ok(Step::Blocked);
+            return Ok(ExecStatus::Blocked);
         }
         self.st.warps[self.cur].at_cluster = None;
         self.leave_meeting(meeting, number);
-        Ok(Step::Next)
+        Ok(ExecStatus::Completed)
     }
 
-    fn fence(&mut self, f: Fence) {
+    fn fence(&mut self, f: FenceKind) {
         let lanes = self.lanes();
         let me = self.cur as u32;
         match f {
@@ -768,7 +825,7 @@ impl World<'_, '_> {
                 let records = &self.st.records;
                 // `.shared::cta` is about the memory of the CTA alone.
                 let cta = self.st.warps[self.cur].cta;
-                let here = |r: &Record| f != Fence::ProxyAsyncShared || r.cta == cta;
+                let here = |r: &Record| f != FenceKind::ProxyAsyncShared || r.cta == cta;
                 let own = |r: &Record| !r.bulk && r.lanes & !lanes == 0 && here(r);
                 // Of what one lane did that lane knows; of what several did, each knows its own.
                 let one = |r: &Record| r.lanes.is_power_of_two();
@@ -793,7 +850,7 @@ impl World<'_, '_> {
                 self.st.warps[self.cur].epoch += 1;
                 self.trail(What::Fences);
             }
-            Fence::MbarrierInit => {
+            FenceKind::MbarrierInit => {
                 for b in &mut self.st.bars {
                     let own = b.init.is_some_and(|i| {
                         let r = self.st.records.get(i);
@@ -884,7 +941,7 @@ impl World<'_, '_> {
 
     /// Moves registers between warps. Growing waits until the pool serves all who grow, whatever
     /// the order in which they ask.
-    fn set_registers(&mut self, count: u32, grow: bool) -> Step {
+    fn set_registers(&mut self, count: u32, grow: bool) -> ExecStatus {
         if grow {
             let cta = self.st.warps[self.cur].cta;
             // PTX does not say that a warp that has exited returns its registers to the pool.
@@ -896,21 +953,21 @@ impl World<'_, '_> {
             let all: u32 = warps.map(|w| held(&self.st.warps[w])).sum();
             if all > self.env.warps * self.env.entry_registers {
                 self.st.warps[self.cur].status = Status::Registers;
-                return Step::Blocked;
+                return ExecStatus::Blocked;
             }
         }
         self.st.warps[self.cur].registers = count;
-        Step::Next
+        ExecStatus::Completed
     }
 
-    fn copy_arrive(&mut self, bar: &BarRef, counted: bool) -> Result<Step, Stop> {
+    fn copy_arrive(&mut self, bar: &BarRef, counted: bool) -> Result<ExecStatus, Stop> {
         let warp = &self.st.warps[self.cur];
         let groups = warp.copies.iter().flat_map(|c| &c.1);
         let copies: Vec<u32> = groups.chain(&warp.copying).copied().collect();
         for mut g in self.groups(bar, None, None)? {
             g.times = (g.lanes as Mask).count_ones().max(1);
             self.usable(g.bar, g.lanes)?;
-            self.in_phase(g.bar, g.lanes, "arrives behind its copies at")?;
+            self.in_phase(g.bar, g.lanes, "arrives after its cp.async copies at")?;
             let mut came = self.take_came(g.bar);
             self.tell(g.lanes, &mut came);
             for &i in &copies {
@@ -935,7 +992,7 @@ impl World<'_, '_> {
             self.turn(g.bar)?;
         }
         self.st.warps[self.cur].epoch += 1;
-        Ok(Step::Next)
+        Ok(ExecStatus::Completed)
     }
 
     /// The warpgroup of the warp.
@@ -958,7 +1015,7 @@ impl World<'_, '_> {
         }
     }
 
-    fn wgmma_wait(&mut self, pending: u32) -> Result<Step, Stop> {
+    fn wgmma_wait(&mut self, pending: u32) -> Result<ExecStatus, Stop> {
         let group = self.group();
         let covered = self.st.warps[self.cur].commits.saturating_sub(pending);
         let start = self.cur - self.st.warps[self.cur].index as usize % 4;
@@ -969,7 +1026,7 @@ impl World<'_, '_> {
         };
         if (start..end).any(behind) {
             self.st.warps[self.cur].status = Status::Products;
-            return Ok(Step::Blocked);
+            return Ok(ExecStatus::Blocked);
         }
         let records: Vec<u32> = self.st.products[group]
             .iter()
@@ -988,7 +1045,7 @@ impl World<'_, '_> {
             self.st.products[group].retain(|g| g.0 > all);
         }
         self.trail(What::Waits { what: "wgmmas" });
-        Ok(Step::Next)
+        Ok(ExecStatus::Completed)
     }
 }
 

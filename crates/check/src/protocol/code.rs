@@ -7,7 +7,8 @@ use super::stretch;
 use crate::facts::Facts;
 use std::collections::HashMap;
 use warpline_ir::{
-    Block, Completion, Effects, Kernel, Loc, Op, Operand, RegId, Stmt, StmtKind, Sync, Touch, Type,
+    Block, Completion, Effects, Kernel, Loc, MemoryAccess, Op, Operand, RegId, Stmt, StmtKind,
+    SyncOp, Type,
 };
 
 /// One op that matters.
@@ -103,8 +104,9 @@ fn is_quiet(block: &Block) -> bool {
     block.each(&mut |s| {
         if let StmtKind::Op(op) = &s.kind {
             let facts = Facts::of(op);
-            let counts =
-                |t: &Touch| matches!(t.completion, Completion::Bytes(_) | Completion::WgmmaGroup);
+            let counts = |t: &MemoryAccess| {
+                matches!(t.completion, Completion::Bytes(_) | Completion::WgmmaGroup)
+            };
             quiet &= facts.syncs.is_empty() && !facts.touches.iter().any(counts);
         }
     });
@@ -143,8 +145,8 @@ impl Effects for Args {
     fn arg(&mut self, o: Operand, _: Type) {
         self.0.push(o);
     }
-    fn touch(&mut self, _: &Touch) {}
-    fn sync(&mut self, _: &Sync) {}
+    fn access(&mut self, _: &MemoryAccess) {}
+    fn sync(&mut self, _: &SyncOp) {}
     fn whole_warp(&mut self) {}
 }
 
@@ -287,7 +289,7 @@ impl<'k> Flat<'k, '_> {
         op.effects(&mut args);
         let keep = |r: &RegId| self.slice.regs[r.index()];
         let defs: Vec<RegId> = facts.defs.iter().copied().filter(keep).collect();
-        let asks = facts.syncs.iter().any(|s| matches!(s, Sync::Test { .. }));
+        let asks = facts.syncs.iter().any(|s| matches!(s, SyncOp::Test { .. }));
         let act = Act {
             op,
             loc,
@@ -409,7 +411,7 @@ impl Program<'_> {
                 Code::EndElect => elected -= 1,
                 Code::Act(a) => {
                     for s in &Facts::of(a.op).syncs {
-                        if let Sync::Wait { bar, .. } | Sync::Test { bar, .. } = s {
+                        if let SyncOp::Wait { bar, .. } | SyncOp::Test { bar, .. } = s {
                             let who = if elected > 0 {
                                 Waiters::One
                             } else {

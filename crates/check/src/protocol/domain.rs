@@ -7,6 +7,7 @@
 use super::launched;
 use super::value::Val;
 use super::world::World;
+use crate::codes::{self, Rule};
 use crate::symbolic::{Arg, Fit, Node, Question, Range, Sym, TermId, type_range};
 use warpline_ir::ops::compare::Cmp;
 use warpline_ir::ops::warp::VoteMode;
@@ -473,19 +474,19 @@ impl World<'_, '_> {
         let name = self.name(Arg::Sym(s));
         if range.hi > all.hi {
             let text = format!("{name} < {}", power_of_two(all.hi + 1));
-            self.assume("A.overflow", text);
+            self.assume(&codes::A_OVERFLOW, text);
         }
         if range.lo < all.lo {
             let text = format!("{name} >= {}", power_of_two(all.lo));
-            self.assume("A.overflow", text);
+            self.assume(&codes::A_OVERFLOW, text);
         }
     }
 
     /// Adds an assumption to the verdict.
-    pub(super) fn assume(&self, code: &'static str, text: String) {
+    pub(super) fn assume(&self, rule: &Rule, text: String) {
         let mut assumed = self.env.assumed.borrow_mut();
         let at = self.env.kernel.locs.author(self.loc);
-        assumed.entry((code, text)).or_insert(at);
+        assumed.entry((rule.code, text)).or_insert(at);
     }
 }
 

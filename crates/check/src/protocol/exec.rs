@@ -9,8 +9,8 @@ use super::world::{Stop, World};
 use crate::symbolic::{Arg, Node, Question, Sym, TermId};
 use warpline_ir::ops::atomic::AtomicOp;
 use warpline_ir::{
-    At, Binary, Domain, Lanes, Machine, Op, Operand, ParamId, ParamKind, Place, RegId, Step, Type,
-    Uniform, WARP,
+    Binary, Domain, ExecStatus, Machine, MemoryAddress, Op, Operand, ParamId, ParamKind, PerLane,
+    RegId, SharedAddress, Type, Uniform, WARP,
 };
 
 /// What running an op came to.
@@ -52,7 +52,7 @@ impl World<'_, '_> {
     }
 
     /// Numbers that must be known.
-    pub(super) fn known(&mut self, o: Operand, what: &str) -> Result<Lanes<u64>, Stop> {
+    pub(super) fn known(&mut self, o: Operand, what: &str) -> Result<PerLane<u64>, Stop> {
         match self.val(o) {
             Val::Uni(x) => Ok([x; WARP]),
             Val::Lanes(x) => Ok(*x),
@@ -68,7 +68,10 @@ impl World<'_, '_> {
     }
 
     pub(super) fn undecided(&self, what: &str) -> Stop {
-        let text = format!("does not know from the program {what}");
+        let text = crate::diagnostic::Message::new(format!(
+            "depends on {what}, which the checker cannot compute"
+        ))
+        .cause("the value does not follow from launch parameters, indices or constants");
         self.refuse(&rules::UNKNOWN, text)
     }
 
@@ -91,11 +94,11 @@ impl World<'_, '_> {
         let changed = self.changed_words(a.op);
         match a.op.exec(self) {
             Err(fault) => return Err(self.stopped(fault)),
-            Ok(Step::Blocked) => return Ok(Ran::Blocked),
-            Ok(Step::Next) => {}
+            Ok(ExecStatus::Blocked) => return Ok(Ran::Blocked),
+            Ok(ExecStatus::Completed) => {}
         }
         if self.lost {
-            return Err(self.undecided("where it reaches in shared memory"));
+            return Err(self.undecided("an address in shared memory"));
         }
         if !a.defs.is_empty() {
             self.define(a);
@@ -104,7 +107,7 @@ impl World<'_, '_> {
         match a.op {
             Op::StoreAsync(s) => self.follow(&s.dst, s.ty, &s.src),
             Op::Store(warpline_ir::ops::memory::Store {
-                at: At::Shared(p),
+                at: MemoryAddress::Shared(p),
                 ty,
                 src,
                 ..
@@ -137,7 +140,7 @@ impl World<'_, '_> {
     fn content(&mut self, a: &Act<'_>, r: RegId) -> Val {
         let ty = self.env.kernel.ty(r);
         if let Op::Load(load) = a.op
-            && let At::Global { addr, offset } = load.at
+            && let MemoryAddress::Global { addr, offset } = load.at
             && let [_] = a.defs[..]
             && ty.is_int()
             && let Some(Arg::Sym(s)) = self.val(addr).arg(Type::U64)
@@ -177,7 +180,7 @@ impl World<'_, '_> {
         if !self.env.written.is_empty() {
             let name = &self.env.kernel.params[p as usize].name;
             let text = format!("{name} does not overlap memory that the kernel writes");
-            self.assume("A.alias", text);
+            self.assume(&crate::codes::A_ALIAS, text);
         }
         true
     }
@@ -211,7 +214,7 @@ impl World<'_, '_> {
         match self.val(bytes) {
             Val::Sym(s) => Ok(Some(s)),
             Val::Uni(_) | Val::Lanes(_) => Ok(None),
-            _ => Err(self.undecided("how many bytes it copies")),
+            _ => Err(self.undecided("the length of its copy")),
         }
     }
 
@@ -220,10 +223,10 @@ impl World<'_, '_> {
     fn changed_words(&mut self, op: &Op) -> Vec<((u32, u32), (Val, Type))> {
         let (op, ty, at, values) = match op {
             Op::Atomic(o) => (o.op, o.ty, &o.at, &o.values),
-            Op::Reduce(o) => (o.op, o.ty, &o.at, &o.values),
+            Op::AtomicReduce(o) => (o.op, o.ty, &o.at, &o.values),
             _ => return Vec::new(),
         };
-        let (At::Shared(p), [value]) = (at, &values[..]) else {
+        let (MemoryAddress::Shared(p), [value]) = (at, &values[..]) else {
             return Vec::new();
         };
         let followed = self.env.words[p.tile.index()] && !self.st.warps[self.cur].maybe();
@@ -257,7 +260,7 @@ impl World<'_, '_> {
 
     /// Follows the words that a store leaves: each is a number, a term, or a value of which only
     /// that is known that all who read it read the same.
-    fn follow(&mut self, to: &Place, ty: Type, src: &[Operand]) {
+    fn follow(&mut self, to: &SharedAddress, ty: Type, src: &[Operand]) {
         if !self.env.words[to.tile.index()] || self.st.warps[self.cur].maybe() {
             return;
         }
@@ -321,8 +324,8 @@ impl World<'_, '_> {
             self.fold(&a.defs);
             self.give_back(lent);
             return match ran {
-                Ok(Step::Next) => Ok(Ran::Next),
-                Ok(Step::Blocked) => Ok(Ran::Blocked),
+                Ok(ExecStatus::Completed) => Ok(Ran::Next),
+                Ok(ExecStatus::Blocked) => Ok(Ran::Blocked),
                 Err(fault) => Err(self.stopped(fault)),
             };
         }

@@ -16,8 +16,8 @@ use super::merge;
 use super::state::{Env, State, Status};
 use super::trace::{Trail, What};
 use super::world::{Stop, World};
-use crate::refusal::Refusal;
-use crate::replay::Values;
+use crate::diagnostic::Diagnostic;
+use crate::replay::LaunchValues;
 use crate::symbolic::Question;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
@@ -28,17 +28,17 @@ const MOST_STATES: [u64; 2] = [20_000, 4_000];
 /// The most steps that are walked.
 const MOST_STEPS: u64 = 10_000_000;
 
-/// The most refusals that are looked for: the first may be one that no launch leads to.
+/// The most diagnostics that are looked for: the first may be one that no launch leads to.
 const MOST_REFUSALS: usize = 6;
 
-/// The most states that are looked at behind the first refusal.
+/// The most states that are looked at behind the first diagnostic.
 const MORE_STATES: u64 = 40;
 
 /// What was found, and how far it was looked.
 #[derive(Default)]
 pub(super) struct Explored {
-    /// Refusals, each with the launch that leads to it.
-    pub(super) refusals: Vec<(Refusal, Values)>,
+    /// Diagnostics, each with the launch that leads to it.
+    pub(super) diagnostics: Vec<(Diagnostic, LaunchValues)>,
     pub(super) states: u64,
     pub(super) steps: u64,
 }
@@ -63,7 +63,7 @@ pub(super) fn explore(env: &Env<'_>, start: State) -> Explored {
         env.assumed.borrow_mut().clear();
         let together = Search::new(env, true).from(start);
         walked += together.steps;
-        if together.refusals.is_empty() {
+        if together.diagnostics.is_empty() {
             return Explored {
                 steps: walked,
                 ..together
@@ -122,12 +122,12 @@ impl<'e, 'k> Search<'e, 'k> {
         if let Err(stop) = self.all(start) {
             self.stops.push(stop);
         }
-        let refusals = self.stops.into_iter().map(|stop| {
+        let diagnostics = self.stops.into_iter().map(|stop| {
             let values = super::found::values(self.env, &stop.decisions);
-            (*stop.refusal, values)
+            (*stop.diagnostic, values)
         });
         Explored {
-            refusals: refusals.collect(),
+            diagnostics: diagnostics.collect(),
             states: self.found.len().max(1) as u64,
             steps: self.steps,
         }
@@ -180,10 +180,11 @@ impl<'e, 'k> Search<'e, 'k> {
         };
         if self.looked > MOST_STATES[usize::from(!self.together)] || self.steps > MOST_STEPS {
             (world.cur, world.loc) = (asks.0, asks.1);
-            let text = format!(
-                "is still in a new state after {} states: what grows from round to round decides what it does",
+            let text = crate::diagnostic::Message::new(format!(
+                "still reaches new states after {} states",
                 self.looked
-            );
+            ))
+            .cause("a value that grows from iteration to iteration decides the synchronization, so that the states do not repeat");
             return Err(world.refuse(&super::rules::STATES, text));
         }
         world.tidy(self.together);

@@ -4,6 +4,7 @@ use super::record::{Record, Who};
 use super::rules;
 use super::state::{Status, as_told};
 use super::world::{Stop, World};
+use crate::diagnostic::Message;
 use crate::symbolic::{Arg, Node, Question, Sym, TermId};
 use warpline_ir::Loc;
 
@@ -48,17 +49,34 @@ impl World<'_, '_> {
         let found = self.st.records.live().find_map(late);
         if let Some((i, rule)) = found {
             let r = self.st.records.get(i).clone();
-            let what = match rule.code {
-                "R6.bulk" => "ends while its bulk store still reads shared memory: no wait for it lies before the end".to_owned(),
-                "R8.exit" => format!("reaches into CTA {}, which may have left by then: nothing orders that before its end", r.cta),
-                _ => format!(
-                    "{} {}, and nobody waits for that before the CTA ends",
-                    super::touch::verb(r.who, r.write),
-                    self.env.place_name(r.tile, r.runs.start())
+            let place = self.env.place_name(r.tile, r.runs.start());
+            let verb = super::touch::verb(r.who, r.write);
+            let (message, help) = match rule.code {
+                "R6.bulk" => (
+                    Message::new(format!("exits while a bulk store that it issued may still read {place}"))
+                        .title("exit during a bulk store")
+                        .label("issues the bulk store here")
+                        .cause("the exit of the CTA frees its shared memory, and no `bulk_wait_read` of the issuing thread precedes the exit"),
+                    Some("call `bulk_wait_read(0)` in the thread that issued the store, before it exits"),
+                ),
+                "R8.exit" => (
+                    Message::new(format!("accesses CTA {}, which may have exited by then", r.cta))
+                        .label(format!("reaches into CTA {} here", r.cta))
+                        .cause(format!("no cluster barrier orders the access before the exit of CTA {}", r.cta)),
+                    None,
+                ),
+                _ => (
+                    Message::new(format!("{verb} {place}, and no thread waits for it before the CTA exits"))
+                        .title("exit during an asynchronous operation")
+                        .label(format!("{verb} {place} here"))
+                        .cause("the exit of the CTA frees its shared memory while the operation may still run"),
+                    Some("wait for the operation before the kernel ends"),
                 ),
             };
             let trace = self.race_trace(&r, r.tile, r.runs.start());
-            return Err(self.refuse_at(rule, r.warp, r.loc, what, Vec::new(), trace));
+            let mut stop = self.refuse_at(rule, r.warp, r.loc, message, Vec::new(), trace);
+            stop.diagnostic.help = help.map(str::to_owned);
+            return Err(stop);
         }
         let partly = (0..self.st.bars.len()).find(|&b| {
             let b = &self.st.bars[b];
@@ -69,13 +87,19 @@ impl World<'_, '_> {
             Some(bar) => {
                 let b = &self.st.bars[bar];
                 let (warp, loc) = self.last_at(bar).unwrap_or((0, b.made));
-                let text = format!(
-                    "leaves {} with {} arrivals and {} bytes missing in phase {} when all have ended",
+                let lacks = match (b.arrivals == b.count, b.bytes) {
+                    (true, bytes) => format!("{bytes} bytes"),
+                    (false, 0) => format!("{} of {} arrivals", b.arrivals, b.count),
+                    (false, bytes) => {
+                        format!("{} of {} arrivals and {bytes} bytes", b.arrivals, b.count)
+                    }
+                };
+                let text = Message::new(format!(
+                    "leaves {} incomplete at the end of the kernel: phase {} lacks {lacks}",
                     self.env.bar_name(bar),
-                    b.arrivals,
-                    b.bytes,
                     as_told(i64::from(b.phase))
-                );
+                ))
+                .label("arrives last here");
                 let rule = match b.arrivals == b.count {
                     true => &rules::BYTES,
                     false => &rules::ARRIVALS,
@@ -100,26 +124,50 @@ impl World<'_, '_> {
     /// A decision, in words.
     pub(super) fn decision(&self, q: Question, yes: bool) -> String {
         match q {
-            Question::More { of, than } => match (yes, than) {
-                (true, _) => format!("{} > {than}", self.term(of)),
-                (false, _) => format!("{} == {than}", self.term(of)),
-            },
+            Question::More { of, than } => {
+                let iterations = match than {
+                    1 => "iteration",
+                    _ => "iterations",
+                };
+                match (self.loop_name(of), yes, than) {
+                    (Some(name), true, 0) => format!("{name} runs at least once"),
+                    (Some(name), false, 0) => format!("{name} does not run"),
+                    (Some(name), true, _) => format!("{name} runs more than {than} {iterations}"),
+                    (Some(name), false, _) => format!("{name} runs exactly {than} {iterations}"),
+                    (None, true, _) => format!("`{}` > {than}", self.term(of)),
+                    (None, false, _) => format!("`{}` == {than}", self.term(of)),
+                }
+            }
             Question::Leaves {
                 term,
                 modulus,
                 residue,
             } => {
                 let is = if yes { "==" } else { "!=" };
-                format!("{} % {modulus} {is} {residue}", self.term(term))
+                format!("`{}` % {modulus} {is} {residue}", self.term(term))
             }
             Question::Is(term) => match (self.env.terms.node(term), yes) {
-                (Node::Less(t, k), true) => format!("{} < {k}", self.term(t)),
-                (Node::Less(t, k), false) => format!("{} >= {k}", self.term(t)),
-                (Node::Equal(t, k), true) => format!("{} == {k}", self.term(t)),
-                (Node::Equal(t, k), false) => format!("{} != {k}", self.term(t)),
-                (_, true) => "a condition holds".to_owned(),
-                (_, false) => "a condition does not hold".to_owned(),
+                (Node::Less(t, k), true) => format!("`{}` < {k}", self.term(t)),
+                (Node::Less(t, k), false) => format!("`{}` >= {k}", self.term(t)),
+                (Node::Equal(t, k), true) => format!("`{}` == {k}", self.term(t)),
+                (Node::Equal(t, k), false) => format!("`{}` != {k}", self.term(t)),
+                (_, true) => "the condition of the branch here is true".to_owned(),
+                (_, false) => "the condition of the branch here is false".to_owned(),
             },
+        }
+    }
+
+    /// The loop that a term counts: ``the loop `0..tiles` ``.
+    fn loop_name(&self, term: TermId) -> Option<String> {
+        match self.env.terms.node(term) {
+            Node::Loop { count, .. } => Some(match self.env.terms.node(count) {
+                Node::Iterations(..) => self.loop_name(count)?,
+                _ => format!("the loop `0..{}`", self.term(count)),
+            }),
+            Node::Iterations(a, b, _) => {
+                Some(format!("the loop `{}..{}`", self.name(a), self.name(b)))
+            }
+            _ => None,
         }
     }
 
@@ -140,8 +188,8 @@ impl World<'_, '_> {
         };
         let base = match self.env.terms.node(term) {
             Node::Param(p) => self.env.kernel.params[p as usize].name.clone(),
-            Node::Special(name) => name.to_string(),
-            Node::Fresh(n) => format!("value {n}"),
+            Node::Special(name) => special_name(&name),
+            Node::Fresh(n) => format!("unknown value {n}"),
             Node::Sum(list) => {
                 let mut text = String::new();
                 for &(t, k) in list.iter() {
@@ -177,10 +225,10 @@ impl World<'_, '_> {
                 format!("f({})", list.join(", "))
             }
             Node::Iterations(a, b, _) => {
-                format!("the iterations of {}..{}", self.name(a), self.name(b))
+                format!("trip count of {}..{}", self.name(a), self.name(b))
             }
             Node::Loop { count, .. } => self.term(count),
-            Node::Counter { .. } => "the loop's counter".to_owned(),
+            Node::Counter { .. } => "the loop counter".to_owned(),
             _ => "a value".to_owned(),
         };
         match off {
@@ -188,5 +236,24 @@ impl World<'_, '_> {
             n if n > 0 => format!("{base} + {n}"),
             n => format!("{base} - {}", -n),
         }
+    }
+}
+
+/// A grid index or extent, as the builder names it.
+fn special_name(name: &str) -> String {
+    let Some((what, axis)) = name.split_once('.') else {
+        return name.to_owned();
+    };
+    let function = match what {
+        "cta" => "cta_id",
+        "grid" => "grid_ctas",
+        "cluster" => "cluster_id",
+        "clusters" => "grid_clusters",
+        _ => return name.to_owned(),
+    };
+    match axis {
+        "0" => format!("{function}()"),
+        "1" => format!("{function}_along(Axis::Y)"),
+        _ => format!("{function}_along(Axis::Z)"),
     }
 }

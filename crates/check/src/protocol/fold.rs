@@ -190,13 +190,13 @@ fn reduced(r: RegId, ops: &[(&Op, Facts)]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use warpline_ir::build::*;
+    use warpline_ir::builder::*;
 
     /// The counter of the one loop of a kernel that waits for a parity computed from it.
     fn counter(parity: impl Fn(Reg<u32>, Reg<u32>) -> Reg<u32>) -> (Fold, RegId) {
         let kernel = Kernel::build("counter", &warpline_ir::Target::SM_90A, |k| {
             let n = k.param::<u32>("n");
-            let bar = k.barrier("bar", 1).count(1).at(0u32);
+            let bar = k.barrier("bar", 1).arrivals(1).at(0u32);
             k.role("all").body(|| {
                 steps(n).each(|i| bar.wait(parity(i, n)));
             });

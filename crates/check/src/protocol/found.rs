@@ -2,15 +2,15 @@
 
 use super::launched;
 use super::state::Env;
-use crate::replay::{Fill, Values, Word, base, place};
+use crate::replay::{LaunchValues, MemoryFill, MemoryWord, base, place};
 use crate::symbolic::{Model, Node, Question};
 use warpline_ir::ParamKind;
 
 /// The most CTAs of a grid along an axis that are run.
 const MOST_CTAS: i128 = 64;
 
-/// Values for which decisions hold, as far as some are found.
-pub(super) fn values(env: &Env<'_>, decisions: &[(Question, bool)]) -> Values {
+/// LaunchValues for which decisions hold, as far as some are found.
+pub(super) fn values(env: &Env<'_>, decisions: &[(Question, bool)]) -> LaunchValues {
     let kernel = env.kernel;
     let mut fixed = Model::default();
     for (i, param) in kernel.params.iter().enumerate() {
@@ -23,11 +23,11 @@ pub(super) fn values(env: &Env<'_>, decisions: &[(Question, bool)]) -> Values {
     }
     let limits = launched::limits(&env.terms, kernel);
     let model = env.terms.model(decisions, &limits.ranges, &fixed);
-    let mut values = Values {
+    let mut values = LaunchValues {
         grid: kernel.cluster,
         scalars: vec![None; kernel.params.len()],
         words: Vec::new(),
-        fill: Fill::Same(0),
+        fill: MemoryFill::Same(0),
     };
     for (&term, &value) in &model.values {
         match env.terms.node(term) {
@@ -39,7 +39,7 @@ pub(super) fn values(env: &Env<'_>, decisions: &[(Question, bool)]) -> Values {
             Node::Global(at, ty) => {
                 let at = env.terms.place(&model, at);
                 if let Some((param, byte)) = at.and_then(|at| place(kernel, at)) {
-                    values.words.push(Word {
+                    values.words.push(MemoryWord {
                         param,
                         byte,
                         ty,

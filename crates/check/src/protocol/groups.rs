@@ -10,7 +10,7 @@
 use super::code::{Code, Program};
 use crate::facts::Facts;
 use std::collections::BTreeMap;
-use warpline_ir::{BarRef, Completion, Kernel, Operand, RegId, Sync};
+use warpline_ir::{BarRef, Completion, Kernel, Operand, RegId, SyncOp};
 
 /// The groups of a kernel.
 #[derive(Default)]
@@ -127,7 +127,7 @@ fn numbers(kernel: &Kernel, programs: &[Program<'_>]) -> Vec<Option<usize>> {
     for a in acts() {
         let facts = Facts::of(a.op);
         for s in &facts.syncs {
-            if let Sync::Wait { bar, parity, .. } | Sync::Test { bar, parity, .. } = s {
+            if let SyncOp::Wait { bar, parity, .. } | SyncOp::Test { bar, parity, .. } = s {
                 name(&mut of, *parity, bar);
             }
         }

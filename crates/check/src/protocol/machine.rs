@@ -12,9 +12,10 @@ use super::value::Val;
 use super::world::{Stop, World};
 use crate::symbolic::{Arg, Node, Sym, TermId, type_range};
 use warpline_ir::{
-    At, BarAt, BarRef, Domain, Done, Exec, Fault, FaultKind, Job, Lane, LaneBytes, Lanes, Machine,
-    Mask, MemoryOrder, Operand, ParamId, ParamKind, Place, RegId, SharedAt, Span, Special, Sync,
-    TensorMapValue, TileLayout, Type, View, WARP,
+    BarRef, Domain, Exec, Fault, FaultKind, Job, JobCompletion, Lane, LaneBytes, Machine, Mask,
+    MemoryAddress, MemoryOrder, Operand, ParamId, ParamKind, PerLane, RegId, ResolvedAddress,
+    ResolvedBarrier, SharedAddress, Span, Special, SyncOp, TensorMapValue, TileLayout, Type, View,
+    WARP,
 };
 
 impl World<'_, '_> {
@@ -22,7 +23,7 @@ impl World<'_, '_> {
     fn lane_runs(
         &mut self,
         lanes: Mask,
-        p: &Place,
+        p: &SharedAddress,
         width: usize,
     ) -> Result<Vec<(u32, Mask, Vec<Run>)>, Fault> {
         let unknown = self.val(p.byte).numbers().is_none();
@@ -84,10 +85,10 @@ impl World<'_, '_> {
     /// Where each of some lanes reaches; the others are nowhere.
     pub(super) fn resolve_lanes(
         &mut self,
-        place: &Place,
+        place: &SharedAddress,
         lanes: Mask,
         len: usize,
-    ) -> Result<Lanes<SharedAt>, Fault> {
+    ) -> Result<PerLane<ResolvedAddress>, Fault> {
         let (ranks, stages) = (self.ranks(place.peer)?, self.stages(place.stage)?);
         let bytes = self.val(place.byte).numbers();
         self.lost |= bytes.is_none();
@@ -95,7 +96,7 @@ impl World<'_, '_> {
         let t = self.env.kernel.tile(place.tile);
         let end = u64::from(t.layout.rows * t.layout.row_bytes());
         let len = if self.length.is_some() { 1 } else { len as u64 };
-        let mut at = [SharedAt { cta: 0, byte: 0 }; WARP];
+        let mut at = [ResolvedAddress { cta: 0, byte: 0 }; WARP];
         for lane in lanes_of(lanes) {
             let cta = self.rank(ranks[lane])?;
             let base = self.stage(place.tile, stages[lane])?;
@@ -104,13 +105,13 @@ impl World<'_, '_> {
                 return Err(Fault::new(
                     FaultKind::OutOfBounds,
                     format!(
-                        "reaches {len} bytes at byte {byte} of tile {}, which has {end}",
+                        "accesses {len} bytes at byte {byte} of tile `{}`, which has {end} bytes",
                         t.name
                     ),
                 ));
             }
             let byte = base + byte as u32;
-            at[lane] = SharedAt { cta, byte };
+            at[lane] = ResolvedAddress { cta, byte };
         }
         Ok(at)
     }
@@ -118,7 +119,7 @@ impl World<'_, '_> {
     fn generic(
         &mut self,
         lanes: Mask,
-        p: &Place,
+        p: &SharedAddress,
         width: usize,
         write: bool,
         atomic: bool,
@@ -229,22 +230,24 @@ impl World<'_, '_> {
                 ));
             });
         }
-        let done = job.done();
+        let done = job.completion();
         let (who, issuer) = match done {
-            Done::Bytes(bar) => {
+            JobCompletion::Bytes(bar) => {
                 let bar = bar.cta * self.env.bars + bar.slot;
                 let phase = self.st.bars[bar as usize].phase;
                 (Who::Load { bar, phase }, lanes)
             }
-            Done::BulkGroup { lane } => (Who::Store, self.lane(lane as usize)),
-            Done::WgmmaGroup => (Who::Product, lanes),
-            Done::CopyGroup { .. } => (Who::Copy, lanes),
-            Done::Nobody => return Ok(()),
+            JobCompletion::BulkGroup { lane } => (Who::Store, self.lane(lane as usize)),
+            JobCompletion::WgmmaGroup => (Who::Product, lanes),
+            JobCompletion::CopyGroup { .. } => (Who::Copy, lanes),
+            JobCompletion::None => return Ok(()),
         };
-        let counted = matches!(done, Done::Bytes(_) | Done::WgmmaGroup);
+        let counted = matches!(done, JobCompletion::Bytes(_) | JobCompletion::WgmmaGroup);
         if self.st.warps[self.cur].maybe() && counted {
-            let text =
-                "issues a copy or product where it is unknown which of its lanes do".to_owned();
+            let text = crate::diagnostic::Message::new(
+                "issues a copy or a wgmma in a branch, and the checker cannot tell which lanes take it",
+            )
+            .cause("the condition of the branch does not follow from launch parameters, indices or constants");
             return Err(self.refuse(&rules::UNKNOWN, text));
         }
         let bytes: u32 = writes.iter().map(|w| w.1.hi - w.1.lo).sum();
@@ -263,7 +266,7 @@ impl World<'_, '_> {
                 if write {
                     let (lo, hi) = (runs[0].lo, runs.iter().map(|r| r.hi).max().unwrap_or(0));
                     self.forget(cta, lo, hi);
-                    if !job.combines() && self.length.is_none() {
+                    if !job.is_reduction() && self.length.is_none() {
                         runs.iter().for_each(|r| self.copied(cta, r.lo, r.hi));
                     }
                 }
@@ -272,7 +275,7 @@ impl World<'_, '_> {
                     lanes: issuer,
                     runs: runs.into_iter().collect(),
                     write,
-                    atomic: write && job.combines(),
+                    atomic: write && job.is_reduction(),
                     bulk: job.is_async_proxy(),
                     cta,
                     tile,
@@ -298,18 +301,20 @@ impl World<'_, '_> {
         };
         let name = self.name(Arg::Sym(length));
         if !aligned {
-            let text = format!(
-                "copies {name} bytes, which must be a multiple of 16: declare `multiple_of` for the parameters it follows from"
-            );
-            return Err(self.refuse(&rules::UNKNOWN, text));
+            let text = format!("copies `{name}` bytes, which may not be a multiple of 16");
+            let mut stop = self.refuse(&rules::UNKNOWN, text);
+            let help = "declare the parameters that the length follows from with `multiple_of`";
+            stop.diagnostic.help = Some(help.to_owned());
+            return Err(stop);
         }
         match u32::try_from(range.hi) {
             Ok(most) if range.lo >= 0 => Ok(most),
             _ => {
-                let text = format!(
-                    "copies {name} bytes, and nothing bounds that: declare `at_most` for the parameters it follows from"
-                );
-                Err(self.refuse(&rules::UNKNOWN, text))
+                let text = format!("copies `{name}` bytes, for which no upper bound is known");
+                let mut stop = self.refuse(&rules::UNKNOWN, text);
+                let help = "declare the parameters that the length follows from with `at_most`";
+                stop.diagnostic.help = Some(help.to_owned());
+                Err(stop)
             }
         }
     }
@@ -322,27 +327,30 @@ impl World<'_, '_> {
         }
         let tile = self.env.tile_at(byte);
         let text = format!(
-            "copies {} bytes, up to {most}, to {}, which has room for {room}: declare a tighter `at_most`, or copy less",
+            "copies `{}` bytes, which may be {most}, to {}, which has room for {room} bytes",
             self.name(Arg::Sym(length)),
             self.env.place_name(tile, byte)
         );
-        Err(self.refuse(&rules::UNKNOWN, text))
+        let mut stop = self.refuse(&rules::UNKNOWN, text);
+        let help = "declare the parameters that the length follows from with a smaller `at_most`, or copy less";
+        stop.diagnostic.help = Some(help.to_owned());
+        Err(stop)
     }
 
     /// Notes who is told of a job.
     fn issued(
         &mut self,
-        done: Done,
+        done: JobCompletion,
         issuer: LaneSet,
         records: &[u32],
         bytes: u32,
     ) -> Result<(), Stop> {
         let warp = &mut self.st.warps[self.cur];
         match done {
-            Done::Bytes(bar) => {
+            JobCompletion::Bytes(bar) => {
                 let at = (bar.cta * self.env.bars + bar.slot) as usize;
                 self.usable(at, issuer)?;
-                self.in_phase(at, issuer, "sends bytes to")?;
+                self.in_phase(at, issuer, "issues a copy that counts its bytes at")?;
                 let mut came = self.take_came(at);
                 // They show that all before is over, but not what was written.
                 self.tell_weakly(issuer, &mut came, self.st.records.written());
@@ -374,7 +382,7 @@ impl World<'_, '_> {
                 warp.epoch += u32::from(warp.apart.iter().any(touched));
                 self.turn(at)
             }
-            Done::BulkGroup { lane } => {
+            JobCompletion::BulkGroup { lane } => {
                 let lane = match issuer {
                     ELECTED => u32::from(ELECTED_LANE),
                     _ => lane,
@@ -392,15 +400,15 @@ impl World<'_, '_> {
                 }
                 Ok(())
             }
-            Done::CopyGroup { .. } => {
+            JobCompletion::CopyGroup { .. } => {
                 warp.copying.extend(records);
                 Ok(())
             }
-            Done::WgmmaGroup => {
+            JobCompletion::WgmmaGroup => {
                 self.open(records);
                 Ok(())
             }
-            Done::Nobody => Ok(()),
+            JobCompletion::None => Ok(()),
         }
     }
 
@@ -415,7 +423,7 @@ impl World<'_, '_> {
     }
 
     /// The CTAs that lanes reach.
-    fn ranks(&mut self, peer: Option<Operand>) -> Result<Lanes<u64>, Fault> {
+    fn ranks(&mut self, peer: Option<Operand>) -> Result<PerLane<u64>, Fault> {
         self.ctas(peer).map_err(|s| self.fault(s))
     }
 
@@ -427,13 +435,13 @@ impl World<'_, '_> {
         let size = self.env.ctas;
         Err(Fault::new(
             FaultKind::OutOfBounds,
-            format!("names the CTA of rank {rank} in a cluster of {size}"),
+            format!("names the CTA of rank {rank} in a cluster of {size} CTAs"),
         ))
     }
 
     /// The stages of a tile that lanes mean.
-    fn stages(&mut self, stage: Operand) -> Result<Lanes<u64>, Fault> {
-        let known = self.known(stage, "which stage of a tile it means");
+    fn stages(&mut self, stage: Operand) -> Result<PerLane<u64>, Fault> {
+        let known = self.known(stage, "the stage index of a tile");
         known.map_err(|s| self.fault(s))
     }
 
@@ -447,7 +455,7 @@ impl World<'_, '_> {
         Err(Fault::new(
             FaultKind::OutOfBounds,
             format!(
-                "names stage {stage} of tile {}, which has {}",
+                "names stage {stage} of tile `{}`, which has {} stages",
                 t.name, t.stages
             ),
         ))
@@ -464,7 +472,7 @@ impl Machine for World<'_, '_> {
         self.st.warps[self.cur].active
     }
 
-    fn get<T: Lane>(&mut self, o: Operand) -> Lanes<T> {
+    fn get<T: Lane>(&mut self, o: Operand) -> PerLane<T> {
         match self.val(o) {
             Val::Uni(x) => [narrow(x); WARP],
             Val::Lanes(x) => std::array::from_fn(|l| narrow(x[l])),
@@ -474,11 +482,11 @@ impl Machine for World<'_, '_> {
         }
     }
 
-    fn set<T: Lane>(&mut self, r: RegId, v: &Lanes<T>) {
+    fn set<T: Lane>(&mut self, r: RegId, v: &PerLane<T>) {
         if self.env.slots.of(r).is_none() {
             return;
         }
-        let wide: Lanes<u64> = std::array::from_fn(|l| {
+        let wide: PerLane<u64> = std::array::from_fn(|l| {
             let mut bytes = [0; 8];
             bytes[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(&v[l]));
             u64::from_le_bytes(bytes)
@@ -497,12 +505,12 @@ impl Machine for World<'_, '_> {
     }
 
     fn set_pred(&mut self, r: RegId, m: Mask) {
-        let bits: Lanes<u64> = std::array::from_fn(|l| u64::from(m >> l & 1));
+        let bits: PerLane<u64> = std::array::from_fn(|l| u64::from(m >> l & 1));
         let val = Val::of(&bits, self.active());
         self.put(r, val);
     }
 
-    fn special(&mut self, s: Special) -> Lanes<u64> {
+    fn special(&mut self, s: Special) -> PerLane<u64> {
         let w = &self.st.warps[self.cur];
         let side = |a: usize| self.env.kernel.cluster[a];
         let all = |x: u32| [u64::from(x); WARP];
@@ -542,9 +550,9 @@ impl Machine for World<'_, '_> {
         })
     }
 
-    fn load(&mut self, lanes: Mask, at: &At, width: usize) -> Result<LaneBytes, Fault> {
+    fn load(&mut self, lanes: Mask, at: &MemoryAddress, width: usize) -> Result<LaneBytes, Fault> {
         let out = [[0; 16]; WARP];
-        let At::Shared(p) = at else {
+        let MemoryAddress::Shared(p) = at else {
             return Ok(out);
         };
         self.generic(lanes, p, width, false, false)?;
@@ -585,8 +593,16 @@ impl Machine for World<'_, '_> {
         Ok(out)
     }
 
-    fn store(&mut self, lanes: Mask, at: &At, width: usize, _: &LaneBytes) -> Result<(), Fault> {
-        let At::Shared(p) = at else { return Ok(()) };
+    fn store(
+        &mut self,
+        lanes: Mask,
+        at: &MemoryAddress,
+        width: usize,
+        _: &LaneBytes,
+    ) -> Result<(), Fault> {
+        let MemoryAddress::Shared(p) = at else {
+            return Ok(());
+        };
         self.generic(lanes, p, width, true, false)?;
         for (cta, _, runs) in self.lane_runs(lanes, p, width)? {
             for r in &runs {
@@ -598,12 +614,12 @@ impl Machine for World<'_, '_> {
 
     fn atomic(
         &mut self,
-        at: &At,
+        at: &MemoryAddress,
         width: usize,
         _: MemoryOrder,
         _: &mut dyn FnMut(usize, u64) -> u64,
-    ) -> Result<Lanes<u64>, Fault> {
-        if let At::Shared(p) = at {
+    ) -> Result<PerLane<u64>, Fault> {
+        if let MemoryAddress::Shared(p) = at {
             self.generic(self.active(), p, width, true, true)?;
             for (cta, _, runs) in self.lane_runs(self.active(), p, width)? {
                 runs.iter().for_each(|r| self.forget(cta, r.lo, r.hi));
@@ -612,26 +628,31 @@ impl Machine for World<'_, '_> {
         Ok([0; WARP])
     }
 
-    fn resolve(&mut self, place: &Place, lane: usize, len: usize) -> Result<SharedAt, Fault> {
+    fn resolve(
+        &mut self,
+        place: &SharedAddress,
+        lane: usize,
+        len: usize,
+    ) -> Result<ResolvedAddress, Fault> {
         Ok(self.resolve_lanes(place, 1 << lane, len)?[lane])
     }
 
-    fn resolve_view(&mut self, view: &View, lane: usize) -> Result<SharedAt, Fault> {
+    fn resolve_view(&mut self, view: &View, lane: usize) -> Result<ResolvedAddress, Fault> {
         let rank = self.ranks(view.peer)?[lane];
         let cta = self.rank(rank)?;
         let stage = self.stages(view.stage)?[lane];
         let base = self.stage(view.tile, stage)?;
         let layout = self.env.kernel.tile(view.tile).layout;
-        Ok(SharedAt {
+        Ok(ResolvedAddress {
             cta,
-            byte: base + layout.linear(view.row, view.col),
+            byte: base + layout.unswizzled_offset(view.row, view.col),
         })
     }
 
-    fn resolve_bar(&mut self, bar: &BarRef, lane: usize) -> Result<BarAt, Fault> {
+    fn resolve_bar(&mut self, bar: &BarRef, lane: usize) -> Result<ResolvedBarrier, Fault> {
         let at = self.bar_at(bar, lane);
         let at = at.map_err(|s| self.fault(s))? as u32;
-        Ok(BarAt {
+        Ok(ResolvedBarrier {
             cta: at / self.env.bars,
             slot: at % self.env.bars,
         })
@@ -641,7 +662,7 @@ impl Machine for World<'_, '_> {
         self.env.kernel.layout(view)
     }
 
-    fn sync(&mut self, s: &Sync) -> Exec {
+    fn sync(&mut self, s: &SyncOp) -> Exec {
         self.act(s)
     }
 

@@ -10,7 +10,7 @@
 //! | `slice`, `fold`, `code` | what of the program matters, as flat steps |
 //! | `value`, `slots`, `lanes` | what registers hold, where, and in which lanes |
 //! | `interval` | bounds of values that differ between lanes |
-//! | `found` | the launch that leads to a refusal |
+//! | `found` | the launch that leads to a diagnostic |
 //! | `launched` | launch parameters as terms |
 //! | `groups` | loops of different roles that belong together |
 //! | `know`, `bits` | what warps and barriers know |
@@ -63,9 +63,9 @@ mod value;
 mod world;
 
 use crate::assumption::Assumption;
+use crate::diagnostic::Diagnostic;
 use crate::facts::Facts;
-use crate::refusal::Refusal;
-use crate::replay::Values;
+use crate::replay::LaunchValues;
 use crate::symbolic::{Node, Terms};
 use crate::uniform::Uniformity;
 use code::{Kinds, Program};
@@ -77,12 +77,14 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use value::Held;
-use warpline_ir::{Access, Kernel, Loc, Mask, Memory, StmtKind, Sync, Target, Tile, Touch};
+use warpline_ir::{
+    AccessKind, Kernel, Loc, Mask, MemoryAccess, MemoryRegion, StmtKind, SyncOp, Target, TileInfo,
+};
 
 /// What the walk found, and how far it went.
 pub(crate) struct Walked {
-    /// Refusals, each with the launch that leads to it; one is enough to refuse.
-    pub(crate) refusals: Vec<(Refusal, Values)>,
+    /// Diagnostics, each with the launch that leads to it; one is enough to refuse.
+    pub(crate) diagnostics: Vec<(Diagnostic, LaunchValues)>,
     /// Facts that the walk takes for granted.
     pub(crate) assumptions: Vec<Assumption>,
     pub(crate) states: u64,
@@ -107,11 +109,11 @@ impl Matters {
     }
 
     /// Does a touch write to memory that something follows from?
-    pub(crate) fn is_written_by(&self, touch: &Touch) -> bool {
-        let writes = touch.access != Access::Read;
+    pub(crate) fn is_written_by(&self, touch: &MemoryAccess) -> bool {
+        let writes = touch.access != AccessKind::Read;
         match (slice::tile_of(touch), touch.memory) {
             (Some(tile), _) => writes && self.tiles[tile.index()],
-            (None, Memory::Register(_)) => false,
+            (None, MemoryRegion::Register(_)) => false,
             (None, _) => writes,
         }
     }
@@ -185,7 +187,7 @@ fn walk(kernel: &Kernel, target: &Target) -> Walked {
         control: slice.control,
         has_rests,
         groups,
-        written: crate::rules::writes(kernel, target),
+        written: crate::rules::written_params(kernel, target),
         assumed: RefCell::default(),
         entry_registers: target.entry_registers(kernel.threads()),
         grows_to: grows_to(kernel),
@@ -207,7 +209,7 @@ fn walk(kernel: &Kernel, target: &Target) -> Walked {
     env.counting = ahead::counting(&env);
     let explored = explore::explore(&env, start(&env));
     Walked {
-        refusals: explored.refusals,
+        diagnostics: explored.diagnostics,
         assumptions: assumptions(&env),
         states: explored.states,
         steps: explored.steps,
@@ -231,7 +233,7 @@ fn grows_to(kernel: &Kernel) -> Vec<u32> {
     kernel.each_stmt(&mut |role, s| {
         let StmtKind::Op(op) = &s.kind else { return };
         for sync in Facts::of(op).syncs {
-            if let Sync::SetMaxRegs { count, grow: true } = sync {
+            if let SyncOp::SetMaxRegs { count, grow: true } = sync {
                 let of = |i: usize| role.is_none_or(|r| r.index() == i);
                 for (_, m) in most.iter_mut().enumerate().filter(|(i, _)| of(*i)) {
                     *m = count.max(*m);
@@ -244,9 +246,10 @@ fn grows_to(kernel: &Kernel) -> Vec<u32> {
 
 /// By tile: those it shares bytes with.
 fn aliases(kernel: &Kernel) -> Vec<Vec<u32>> {
-    let range = |t: &Tile| t.offset..t.offset + t.bytes();
-    let meets = |a: &Tile, b: &Tile| range(a).start < range(b).end && range(b).start < range(a).end;
-    let of = |a: &Tile| {
+    let range = |t: &TileInfo| t.offset..t.offset + t.bytes();
+    let meets =
+        |a: &TileInfo, b: &TileInfo| range(a).start < range(b).end && range(b).start < range(a).end;
+    let of = |a: &TileInfo| {
         let tiles = (0..).zip(&kernel.tiles);
         tiles.filter(|(_, b)| meets(a, b)).map(|t| t.0).collect()
     };

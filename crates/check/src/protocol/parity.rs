@@ -18,7 +18,7 @@ use super::state::{Frame, State, Status, Warp};
 use super::value::{Held, Val};
 use super::world::World;
 use crate::facts::Facts;
-use warpline_ir::{Kernel, Mask, Op, Operand, RegId, Sync};
+use warpline_ir::{Kernel, Mask, Op, Operand, RegId, SyncOp};
 
 /// The families of a kernel.
 #[derive(Default)]
@@ -101,7 +101,7 @@ impl<'k> Search<'_, 'k> {
         let mut joins = Vec::new();
         for a in self.acts() {
             for s in &Facts::of(a.op).syncs {
-                if let Sync::Wait { bar, parity, .. } = s
+                if let SyncOp::Wait { bar, parity, .. } = s
                     && let Some(r) = parity.as_reg()
                 {
                     joins.push((bar.bar.index(), r));
@@ -131,7 +131,7 @@ impl<'k> Search<'_, 'k> {
             let mut allowed: Vec<Operand> = Vec::new();
             for s in &facts.syncs {
                 match s {
-                    Sync::Wait { bar, parity, .. } => {
+                    SyncOp::Wait { bar, parity, .. } => {
                         let mut named = false;
                         bar.operands(&mut |o| named |= self.is(o));
                         match self.is(*parity) && !named {
@@ -139,7 +139,7 @@ impl<'k> Search<'_, 'k> {
                             false => bad.push(bar.bar.index()),
                         }
                     }
-                    Sync::Test { bar, .. } | Sync::Inval { bar } => bad.push(bar.bar.index()),
+                    SyncOp::Test { bar, .. } | SyncOp::Inval { bar } => bad.push(bar.bar.index()),
                     _ => {}
                 }
             }

@@ -5,8 +5,8 @@ use crate::facts::Facts;
 use crate::uniform::Uniformity;
 use std::collections::HashSet;
 use warpline_ir::{
-    Access, At, BarRef, Block, Completion, Kernel, Memory, Op, Operand, RegId, Special, Stmt,
-    StmtKind, Sync, TileId, Touch, Type, Uniform,
+    AccessKind, BarRef, Block, Completion, Kernel, MemoryAccess, MemoryAddress, MemoryRegion, Op,
+    Operand, RegId, Special, Stmt, StmtKind, SyncOp, TileId, Type, Uniform,
 };
 
 /// The registers and statements that matter.
@@ -114,29 +114,31 @@ impl Slice {
         for (_, facts) in ops {
             for s in &facts.syncs {
                 match s {
-                    Sync::Wait { bar: b, parity, .. } => {
+                    SyncOp::Wait { bar: b, parity, .. } => {
                         bar(b, &mut need);
                         need(*parity);
                     }
-                    Sync::Arrive { bar: b, count, .. } => {
+                    SyncOp::Arrive { bar: b, count, .. } => {
                         bar(b, &mut need);
                         need(*count);
                     }
-                    Sync::Init { bar: b, .. }
-                    | Sync::Inval { bar: b }
-                    | Sync::ExpectTx { bar: b, .. }
-                    | Sync::CopyArrive { bar: b, .. }
-                    | Sync::Test { bar: b, .. } => bar(b, &mut need),
+                    SyncOp::Init { bar: b, .. }
+                    | SyncOp::Inval { bar: b }
+                    | SyncOp::ExpectTx { bar: b, .. }
+                    | SyncOp::CopyArrive { bar: b, .. }
+                    | SyncOp::Test { bar: b, .. } => bar(b, &mut need),
                     _ => {}
                 }
             }
             for t in &facts.touches {
                 match t.memory {
-                    Memory::At(At::Shared(p), _) | Memory::Run(p, _) | Memory::Rows(p, _) => {
+                    MemoryRegion::PerLane(MemoryAddress::Shared(p), _)
+                    | MemoryRegion::Shared(p, _)
+                    | MemoryRegion::MatrixRows(p, _) => {
                         need(p.stage);
                         p.peer.into_iter().for_each(&mut need);
                     }
-                    Memory::View(v) => v.operands(&mut need),
+                    MemoryRegion::View(v) => v.operands(&mut need),
                     _ => {}
                 }
                 if let Completion::Bytes(b) = &t.completion {
@@ -430,14 +432,14 @@ impl Slice {
                 s.operands(&mut |o, _| need(o));
             }
             for t in &facts.touches {
-                if let Memory::Run(_, bytes) = t.memory {
+                if let MemoryRegion::Shared(_, bytes) = t.memory {
                     need(bytes);
                 }
             }
         }
         // A word that is followed may end up in any of them.
         let stores = |f: &Facts| {
-            let words = f.touches.iter().filter(|t| t.access != Access::Read);
+            let words = f.touches.iter().filter(|t| t.access != AccessKind::Read);
             words.filter_map(tile_of).any(|t| self.words[t.index()])
         };
         for (op, _) in ops.iter().filter(|(_, f)| stores(f)) {
@@ -501,12 +503,15 @@ impl Slice {
                 self.need(o);
             }
             for t in &facts.touches {
-                if let Some(tile) = tile_of(t).filter(|_| t.access != Access::Write) {
+                if let Some(tile) = tile_of(t).filter(|_| t.access != AccessKind::Write) {
                     self.words[tile.index()] = true;
                 }
             }
         }
-        let stores = facts.touches.iter().filter(|t| t.access != Access::Read);
+        let stores = facts
+            .touches
+            .iter()
+            .filter(|t| t.access != AccessKind::Read);
         if stores.filter_map(tile_of).any(|t| self.words[t.index()]) {
             stored(op).for_each(|o| self.need(o));
         }
@@ -589,29 +594,36 @@ fn is_launched(s: Special) -> bool {
     )
 }
 
-fn is_shared(t: &Touch) -> bool {
+fn is_shared(t: &MemoryAccess) -> bool {
     match t.memory {
-        Memory::At(At::Shared(_), _) | Memory::View(_) | Memory::Run(..) | Memory::Rows(..) => true,
-        Memory::At(At::Global { .. }, _)
-        | Memory::Tensor(_)
-        | Memory::Global(..)
-        | Memory::Register(_) => false,
+        MemoryRegion::PerLane(MemoryAddress::Shared(_), _)
+        | MemoryRegion::View(_)
+        | MemoryRegion::Shared(..)
+        | MemoryRegion::MatrixRows(..) => true,
+        MemoryRegion::PerLane(MemoryAddress::Global { .. }, _)
+        | MemoryRegion::Tensor(_)
+        | MemoryRegion::Global(..)
+        | MemoryRegion::Register(_) => false,
     }
 }
 
-pub(super) fn tile_of(t: &Touch) -> Option<TileId> {
+pub(super) fn tile_of(t: &MemoryAccess) -> Option<TileId> {
     match t.memory {
-        Memory::At(At::Shared(p), _) | Memory::Run(p, _) | Memory::Rows(p, _) => Some(p.tile),
-        Memory::View(v) => Some(v.tile),
+        MemoryRegion::PerLane(MemoryAddress::Shared(p), _)
+        | MemoryRegion::Shared(p, _)
+        | MemoryRegion::MatrixRows(p, _) => Some(p.tile),
+        MemoryRegion::View(v) => Some(v.tile),
         _ => None,
     }
 }
 
 /// The CTA that an access to shared memory names.
-pub(super) fn peer_of(t: &Touch) -> Option<Operand> {
+pub(super) fn peer_of(t: &MemoryAccess) -> Option<Operand> {
     match t.memory {
-        Memory::At(At::Shared(p), _) | Memory::Run(p, _) | Memory::Rows(p, _) => p.peer,
-        Memory::View(v) => v.peer,
+        MemoryRegion::PerLane(MemoryAddress::Shared(p), _)
+        | MemoryRegion::Shared(p, _)
+        | MemoryRegion::MatrixRows(p, _) => p.peer,
+        MemoryRegion::View(v) => v.peer,
         _ => None,
     }
 }
@@ -622,7 +634,7 @@ pub(super) fn stored(op: &Op) -> impl Iterator<Item = Operand> {
         Op::Store(s) => &s.src,
         Op::StoreAsync(s) => &s.src,
         Op::Atomic(a) => &a.values,
-        Op::Reduce(r) => &r.values,
+        Op::AtomicReduce(r) => &r.values,
         _ => &[],
     };
     words.iter().copied()

@@ -120,27 +120,47 @@ impl Env<'_> {
         self.first_bar.iter().rposition(|&f| f <= slot).unwrap_or(0)
     }
 
-    /// An mbarrier's name, as `ring.full[2]`, with its CTA in a cluster.
+    /// An mbarrier as reports name it, `` `ring.full[2]` ``, with its CTA in a cluster.
     pub(super) fn bar_name(&self, bar: usize) -> String {
         let (cta, slot) = (bar as u32 / self.bars, bar as u32 % self.bars);
         let i = self.array_of(bar);
         let b = &self.kernel.barriers[i];
         let index = slot - self.first_bar[i];
         match self.ctas {
-            1 => format!("{}[{index}]", b.name),
-            _ => format!("{}[{index}] of CTA {cta}", b.name),
+            1 => format!("`{}[{index}]`", b.name),
+            _ => format!("`{}[{index}]` of CTA {cta}", b.name),
         }
+    }
+
+    /// The ring slot that an mbarrier guards, ``slot 2 of ring `in` ``, and whether the mbarrier
+    /// marks it full. The builder names the mbarriers of a ring `in.full` and `in.empty`.
+    pub(super) fn ring_slot(&self, bar: usize) -> Option<(String, bool)> {
+        let (cta, slot) = (bar as u32 / self.bars, bar as u32 % self.bars);
+        let i = self.array_of(bar);
+        let b = &self.kernel.barriers[i];
+        let (ring, is_full) = match b.name.strip_suffix(".full") {
+            Some(ring) => (ring, true),
+            None => (b.name.strip_suffix(".empty")?, false),
+        };
+        let other = format!("{ring}.{}", if is_full { "empty" } else { "full" });
+        let is_pair = self.kernel.barriers.iter().any(|o| o.name == other);
+        let of = match self.ctas {
+            1 => String::new(),
+            _ => format!(" of CTA {cta}"),
+        };
+        let index = slot - self.first_bar[i];
+        is_pair.then(|| (format!("slot {index} of ring `{ring}`{of}"), is_full))
     }
 
     /// A meeting's name.
     pub(super) fn meeting_name(&self, i: usize) -> String {
         let each = self.kernel.named.len() + 1;
         if i == self.cluster_meeting() {
-            "the cluster's barrier".to_owned()
+            "the cluster barrier".to_owned()
         } else if i % each + 1 == each {
-            "the CTA's barrier".to_owned()
+            "the CTA barrier".to_owned()
         } else {
-            format!("barrier {}", self.kernel.named[i % each].name)
+            format!("named barrier `{}`", self.kernel.named[i % each].name)
         }
     }
 
@@ -152,8 +172,8 @@ impl Env<'_> {
         let at = byte.saturating_sub(t.offset);
         let stage = at / t.layout.stage_bytes().max(1);
         match t.stages {
-            1 => t.name.clone(),
-            _ => format!("{}[{stage}]", t.name),
+            1 => format!("`{}`", t.name),
+            _ => format!("`{}[{stage}]`", t.name),
         }
     }
 
@@ -168,7 +188,7 @@ impl Env<'_> {
 
     /// The tile that holds a byte.
     pub(super) fn tile_at(&self, byte: u32) -> u32 {
-        let holds = |t: &warpline_ir::Tile| (t.offset..t.offset + t.bytes()).contains(&byte);
+        let holds = |t: &warpline_ir::TileInfo| (t.offset..t.offset + t.bytes()).contains(&byte);
         self.kernel
             .tiles
             .iter()

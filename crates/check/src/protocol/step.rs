@@ -32,7 +32,7 @@ impl<'k> World<'_, 'k> {
         while self.st.warps[warp].status != Status::Done && self.step()? {
             moved = true;
             if self.steps > MOST_STEPS {
-                let text = format!("runs more than {MOST_STEPS} steps without a decision");
+                let text = format!("runs more than {MOST_STEPS} steps without a wait");
                 return Err(self.refuse(&rules::STATES, text));
             }
         }
@@ -341,7 +341,7 @@ impl<'k> World<'_, 'k> {
         };
         self.counts_up(ty, t, s)?;
         let Some((count, off)) = self.count(f, t, s) else {
-            return Err(self.undecided("how often its loop runs"));
+            return Err(self.undecided("the trip count of its loop"));
         };
         let (role, around) = {
             let w = &mut self.st.warps[self.cur];
@@ -372,11 +372,14 @@ impl<'k> World<'_, 'k> {
     fn counts_up(&mut self, ty: Type, to: Arg, step: Arg) -> Result<(), Stop> {
         let (terms, d) = (&self.env.terms, &self.st.decided);
         if terms.range(d, step).lo <= 0 {
-            let text = format!(
-                "counts by {}, which may be 0: declare that it is at least 1",
-                self.name(step)
-            );
-            return Err(self.refuse(&rules::UNKNOWN, text));
+            let step = self.name(step);
+            let text = crate::diagnostic::Message::new(format!(
+                "counts a loop by `{step}`, which may be 0"
+            ))
+            .cause(format!("with `{step}` = 0 the loop would never end"));
+            let mut stop = self.refuse(&rules::UNKNOWN, text);
+            stop.diagnostic.help = Some("declare the step with `at_least(1)`".to_owned());
+            return Err(stop);
         }
         // The last value is below the end, and the one after it must still be a value.
         let last = terms
@@ -386,7 +389,10 @@ impl<'k> World<'_, 'k> {
         if !fits && step != Arg::Num(1) {
             let bits = 8 * ty.bytes() - usize::from(ty.is_signed());
             let (to, step) = (self.name(to), self.name(step));
-            self.assume("A.overflow", format!("{to} + {step} <= 2^{bits}"));
+            self.assume(
+                &crate::codes::A_OVERFLOW,
+                format!("{to} + {step} <= 2^{bits}"),
+            );
         }
         Ok(())
     }
@@ -517,8 +523,8 @@ impl<'k> World<'_, 'k> {
             Rounds::Known => {
                 let signed = self.env.kernel.ty(var) == Type::I32;
                 let (now, last) = (
-                    self.known(var.into(), "its counter")?,
-                    self.known(to, "its end")?,
+                    self.known(var.into(), "the counter of its loop")?,
+                    self.known(to, "the end of its loop")?,
                 );
                 let below = |l: usize| match signed {
                     true => (now[l] as i32) < last[l] as i32,

@@ -15,7 +15,7 @@ use super::world::{Stop, World};
 use crate::facts::Facts;
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
-use warpline_ir::{Completion, Loc, Mask, Memory, Op, Operand};
+use warpline_ir::{Completion, Loc, Mask, MemoryRegion, Op, Operand};
 
 /// Straight steps that neither synchronise nor ask.
 struct Stretch {
@@ -62,7 +62,7 @@ fn is_plain(code: &Code<'_>, followed: &[bool]) -> bool {
         && facts.touches.iter().all(|t| {
             let own = matches!(
                 t.memory,
-                Memory::At(..) | Memory::Rows(..) | Memory::Global(..)
+                MemoryRegion::PerLane(..) | MemoryRegion::MatrixRows(..) | MemoryRegion::Global(..)
             );
             let plain = match t.completion {
                 Completion::Now => own,

@@ -14,9 +14,9 @@ use super::rules;
 use super::state::{Frame, Rounds, Status, as_told};
 use super::trace::What;
 use super::world::{Stop, World};
+use crate::diagnostic::{Label, Message, Rule};
 use crate::facts::Facts;
-use crate::refusal::{Rule, Side};
-use warpline_ir::{BarRef, Completion, Loc, Sync};
+use warpline_ir::{BarRef, Completion, Loc, SyncOp};
 
 /// What a wait lacks.
 #[derive(Clone, Copy)]
@@ -60,12 +60,12 @@ impl World<'_, '_> {
         let Cause { warp, rule, why } = self.cause(&stuck);
         let mut others = self.missing(warp, rule);
         for &w in stuck.iter().filter(|&&w| w != warp) {
-            let side = Side {
-                text: format!("{} {}", self.who(w as u32), self.awaits(w)),
+            let side = Label {
+                text: format!("{} {} here", self.who(w as u32), self.awaits(w, "waits")),
                 role: Some(self.role_name(w as u32)),
                 at: self.env.kernel.locs.author(self.at(w)),
             };
-            let same = |o: &Side| o.at == side.at && o.role == side.role;
+            let same = |o: &Label| o.at == side.at && o.role == side.role;
             if !others.iter().any(same) {
                 others.push(side);
             }
@@ -75,9 +75,11 @@ impl World<'_, '_> {
         let lacks = match self.st.warps[warp].status {
             Status::Bar { bar, .. } => self.lacks(bar),
             Status::Meeting { meeting, .. } => self.absent(meeting),
-            _ => String::new(),
+            _ => "the wait has no end".to_owned(),
         };
-        let text = format!("{}, and the wait never ends{lacks}{why}", self.awaits(warp));
+        let text = Message::new(self.awaits(warp, "waits forever"))
+            .label("waits forever here")
+            .cause(format!("{lacks}{why}"));
         let trace = self.bar_trace(&bars);
         self.refuse_at(rule, warp as u32, self.at(warp), text, others, trace)
     }
@@ -96,7 +98,7 @@ impl World<'_, '_> {
     }
 
     /// Those who should have brought what a wait lacks, and what counts it.
-    fn missing(&self, warp: usize, rule: &Rule) -> Vec<Side> {
+    fn missing(&self, warp: usize, rule: &Rule) -> Vec<Label> {
         let mut sides = Vec::new();
         let lack = self.lack(warp);
         if rule.code == rules::TRIPS.code {
@@ -104,15 +106,15 @@ impl World<'_, '_> {
                 Some(Stand::Left(loc)) => Some((w as u32, loc)),
                 _ => None,
             });
-            sides.extend(left.map(|(w, loc)| Side {
-                text: format!("{} does not come here again", self.who(w)),
+            sides.extend(left.map(|(w, loc)| Label {
+                text: format!("{} does not reach this statement again", self.who(w)),
                 role: Some(self.role_name(w)),
                 at: self.env.kernel.locs.author(loc),
             }));
         }
         if let (Some(bar), "R1.arrivals" | "R2.bytes") = (self.bar_of(warp), rule.code) {
-            sides.extend(self.last_at(bar).map(|(w, loc)| Side {
-                text: format!("{} arrives last", self.who(w)),
+            sides.extend(self.last_at(bar).map(|(w, loc)| Label {
+                text: format!("{} makes the last arrival here", self.who(w)),
                 role: Some(self.role_name(w)),
                 at: self.env.kernel.locs.author(loc),
             }));
@@ -155,12 +157,12 @@ impl World<'_, '_> {
             true => Cause {
                 warp,
                 rule: &rules::PARITY,
-                why: "; none of those who wait for each other has done anything yet: one of them must begin, with the parity of the phase before the first",
+                why: "; no role has made progress yet, so the first wait of one of them must pass: a wait with parity 1 passes on a fresh mbarrier",
             },
             false => Cause {
                 warp,
                 rule: &rules::CYCLE,
-                why: "; whoever could bring it waits for this in turn",
+                why: "; every role that could complete it waits for this role in turn",
             },
         }
     }
@@ -314,7 +316,7 @@ impl World<'_, '_> {
         };
         match lack {
             Lack::Arrivals(bar) => facts.syncs.iter().any(|s| match s {
-                Sync::Arrive { bar: at, .. } | Sync::CopyArrive { bar: at, .. } => {
+                SyncOp::Arrive { bar: at, .. } | SyncOp::CopyArrive { bar: at, .. } => {
                     is(at, bar, false)
                 }
                 _ => false,
@@ -324,9 +326,9 @@ impl World<'_, '_> {
                 _ => false,
             }),
             Lack::Named(meeting) => facts.syncs.iter().any(|s| match s {
-                Sync::NamedSync { bar, .. }
-                | Sync::NamedTally { bar, .. }
-                | Sync::NamedArrive { bar, .. } => {
+                SyncOp::NamedSync { bar, .. }
+                | SyncOp::NamedReduce { bar, .. }
+                | SyncOp::NamedArrive { bar, .. } => {
                     self.env.named_meeting(cta, bar.index()) == meeting
                 }
                 _ => false,
@@ -353,54 +355,73 @@ impl World<'_, '_> {
         }
     }
 
+    /// What the current phase of an mbarrier lacks, as a sentence.
     fn lacks(&self, bar: usize) -> String {
         let b = &self.st.bars[bar];
-        let phase = as_told(i64::from(b.phase));
-        let arrivals = match b.arrivals {
-            0 => None,
-            n => Some(format!("{n} of {} arrivals", b.count)),
+        let (name, phase) = (self.env.bar_name(bar), as_told(i64::from(b.phase)));
+        let arrivals = match (b.arrivals, b.count) {
+            (0, _) => None,
+            (1, 1) => Some("never receives its arrival".to_owned()),
+            (n, count) if n == count => Some(format!("receives none of its {count} arrivals")),
+            (n, count) => Some(format!("receives only {} of {count} arrivals", count - n)),
         };
-        let bytes = match (b.bytes, b.terms.is_empty()) {
-            (0, true) => None,
-            (n, true) if n > 0 => Some(format!("{n} bytes")),
-            (n, true) => {
-                let more = format!("{} bytes more than expected came", -n);
-                return match arrivals {
-                    Some(missing) => format!(": phase {phase} lacks {missing}, and {more}"),
-                    None => format!(": in phase {phase} {more}"),
-                };
+        let of = format!("phase {phase} of {name}");
+        match (arrivals, b.bytes, b.terms.is_empty()) {
+            (None, n, true) if n > 0 => format!("{of} still expects {n} bytes"),
+            (None, n, true) if n < 0 => {
+                format!(
+                    "the copies of {of} deliver {} bytes more than it expects",
+                    -n
+                )
             }
-            _ => Some("bytes that a copy of another length brings".to_owned()),
-        };
-        let missing: Vec<String> = arrivals.into_iter().chain(bytes).collect();
-        format!(": phase {phase} lacks {}", missing.join(" and "))
-    }
-
-    /// How many threads of a meeting have come.
-    fn absent(&self, meeting: usize) -> String {
-        let m = &self.st.meetings[meeting];
-        match meeting == self.env.cluster_meeting() {
-            true => String::new(),
-            false => format!(": {} of {} threads have come", m.came, m.expected),
+            (None, _, _) => format!("{of} expects another number of bytes than its copies deliver"),
+            (Some(came), 0, true) => format!("{of} {came}"),
+            (Some(came), n, true) if n > 0 => {
+                format!("{of} {came}, and still expects {n} bytes")
+            }
+            (Some(came), n, true) => format!(
+                "{of} {came}, and its copies deliver {} bytes more than it expects",
+                -n
+            ),
+            (Some(came), _, false) => {
+                format!("{of} {came}, and expects another number of bytes than its copies deliver")
+            }
         }
     }
 
-    fn awaits(&self, w: usize) -> String {
+    /// The threads that have arrived at a barrier, as a sentence.
+    fn absent(&self, meeting: usize) -> String {
+        let m = &self.st.meetings[meeting];
+        match meeting == self.env.cluster_meeting() {
+            true => "not all CTAs of the cluster arrive".to_owned(),
+            false => format!("only {} of {} threads arrive", m.came, m.expected),
+        }
+    }
+
+    fn awaits(&self, w: usize, waits: &str) -> String {
         match self.st.warps[w].status {
             Status::Bar { bar, phase } => {
-                let phase = as_told(phase);
-                format!("waits for {}, phase {phase}", self.env.bar_name(bar))
+                let (name, phase) = (self.env.bar_name(bar), as_told(phase));
+                match self.env.ring_slot(bar) {
+                    Some((slot, true)) => {
+                        format!("{waits} for {slot} to be filled ({name}, phase {phase})")
+                    }
+                    Some((slot, false)) => {
+                        format!("{waits} for {slot} to be released ({name}, phase {phase})")
+                    }
+                    None => format!("{waits} on {name} (phase {phase})"),
+                }
             }
             Status::Meeting { meeting, .. } => {
-                format!("waits at {}", self.env.meeting_name(meeting))
+                format!("{waits} at {}", self.env.meeting_name(meeting))
             }
             Status::Products => {
-                "waits for a wgmma that not all warps of its warpgroup issue".to_owned()
+                format!("{waits} for a wgmma that not all warps of its warpgroup issue")
             }
             Status::Registers => {
-                "waits for registers (setmaxnreg.inc) that no role gives back first".to_owned()
+                format!("{waits} for registers (`setmaxnreg.inc`) that no role gives back first")
             }
-            _ => "does not go on".to_owned(),
+            _ => format!("{waits} for a decision"),
         }
     }
 }

@@ -9,7 +9,7 @@ use super::runs::{ANY_LANE, ELECTED_LANE, Run, Runs};
 use super::state::FIRST;
 use super::trace::{Step, What};
 use super::world::{Stop, World};
-use crate::refusal::{Rule, Side};
+use crate::diagnostic::{Label, Message, Rule, TraceEvent, role_name};
 use warpline_ir::Loc;
 
 /// An access about to be made.
@@ -186,44 +186,97 @@ impl World<'_, '_> {
 
     fn conflict(&mut self, t: &Touch, i: u32, byte: u32, rule: &'static Rule) -> Stop {
         let r = self.st.records.get(i).clone();
-        let place = self.env.place_name(t.tile, byte);
-        let why = match rule.code {
-            "R5.write" | "R5.read" => "no fence.proxy.async of that thread lies between",
-            "R8.scope" => "what orders them reaches its own CTA only",
-            "R15.lanes" => "the lanes do not meet in between (bar.warp.sync)",
-            "R6.bulk" => "no wait of the thread that issued the store lies between",
-            "R7.release" => "no wait that covers the wgmma lies between",
-            _ => "nothing orders the two",
-        };
-        let old = verb(r.who, r.write);
-        let text = format!(
-            "{} {place}, which {} {old}: {why}",
-            verb(t.who, t.write),
-            self.who(r.warp)
+        let (place, old_place) = (
+            self.env.place_name(t.tile, byte),
+            self.env.place_name(r.tile, byte),
         );
-        let side = Side {
+        let it = match place == old_place {
+            true => "it".to_owned(),
+            false => format!("{old_place}, which shares its bytes"),
+        };
+        let them = match self.role_name(r.warp) == self.role_name(self.cur as u32) {
+            true if r.warp == self.cur as u32 => "a thread of the same warp".to_owned(),
+            true => self.who(r.warp),
+            false if self.env.ctas > 1 => self.who(r.warp),
+            false => role_name(&self.role_name(r.warp)),
+        };
+        let verb = match (t.who, t.write, r.write) {
+            (Who::Lanes, true, false) => "overwrites",
+            (Who::Load { .. }, true, false) => "issues a copy that overwrites",
+            _ => verb(t.who, t.write),
+        };
+        let race = match (r.write, t.write) {
+            (true, true) => "write-after-write race",
+            (true, false) => "read-after-write race",
+            _ => "write-after-read race",
+        };
+        let access = if r.write { "write" } else { "read" };
+        let headline = match rule.code {
+            "R5.write" | "R5.read" => {
+                let did = if r.write { "wrote" } else { "read" };
+                let other = match place == old_place {
+                    true => String::new(),
+                    false => format!(" as {old_place}"),
+                };
+                format!(
+                    "{verb} {place}, which {them} {did}{other} without a `fence.proxy.async` afterwards"
+                )
+            }
+            "R15.lanes" => {
+                format!("{verb} {place} while other lanes of the same warp may still {access} {it}")
+            }
+            _ => format!("{verb} {place} while {}", may_still(&r, &them, &it)),
+        };
+        let cause = match rule.code {
+            "R5.write" | "R5.read" => format!(
+                "barriers do not order a generic {access} before an async access; the thread that made the {access} must run `fence.proxy.async` before it hands the bytes over"
+            ),
+            "R8.scope" => "the arrival or the wait that orders the two accesses has CTA scope, which does not publish generic accesses to another CTA".to_owned(),
+            "R15.lanes" => "no `warp_sync()` separates the two accesses".to_owned(),
+            "R6.bulk" => "no `bulk_wait_read` of the thread that issued the store is ordered before the overwrite".to_owned(),
+            "R7.release" => "no wait that covers the wgmma is ordered before the overwrite".to_owned(),
+            _ => match r.who {
+                Who::Load { .. } => "this thread does not wait for the copy to complete".to_owned(),
+                Who::Copy => "no wait for the cp.async is ordered before this access".to_owned(),
+                Who::Product => "no wait for the wgmma is ordered before this access".to_owned(),
+                _ => "no barrier orders the two accesses".to_owned(),
+            },
+        };
+        let message = Message::new(headline)
+            .label(format!("{verb} {place} here"))
+            .cause(cause);
+        let message = match rule.code {
+            "R3.order" | "R6.bulk" | "R7.release" => message.title(race),
+            _ => message,
+        };
+        let label = Label {
             text: format!(
-                "{} {old} {}",
+                "{} {} {old_place} here",
                 self.who(r.warp),
-                self.env.place_name(r.tile, byte)
+                self::verb(r.who, r.write)
             ),
             role: Some(self.role_name(r.warp)),
             at: self.env.kernel.locs.author(r.loc),
         };
-        let mut others = vec![side];
+        let mut labels = vec![label];
         if rule.code == rules::SCOPE.code {
-            others.extend(self.handed_on(&r));
+            labels.extend(self.handed_on(&r));
         }
-        let trace = self.race_trace(&r, t.tile, byte);
-        self.refuse_with(rule, text, others, trace)
+        let mut trace = self.race_trace(&r, t.tile, byte);
+        trace.push(TraceEvent {
+            who: self.who(self.cur as u32),
+            what: format!("{verb} {place}"),
+            at: self.env.kernel.locs.author(self.loc),
+        });
+        self.refuse_with(rule, message, labels, trace)
     }
 
-    /// Where an access was handed on last, and where this warp took it in: one of the two is too
-    /// narrow.
-    fn handed_on(&self, r: &Record) -> Vec<Side> {
+    /// The arrival that published an access, and the wait by which this warp acquired it: one of
+    /// the two has too narrow a scope.
+    fn handed_on(&self, r: &Record) -> Vec<Label> {
         let last = |is: &dyn Fn(&Step) -> bool, what: &str| {
             let step = self.st.trail.back().find(|s| is(s))?;
-            Some(Side {
+            Some(Label {
                 text: format!("{} {what} here", self.who(step.warp)),
                 role: Some(self.role_name(step.warp)),
                 at: self.env.kernel.locs.author(step.loc),
@@ -232,8 +285,8 @@ impl World<'_, '_> {
         let me = self.cur as u32;
         let gave = |s: &Step| s.warp == r.warp && matches!(s.what, What::Arrives { .. });
         let took = |s: &Step| s.warp == me && matches!(s.what, What::Passes { .. });
-        let sides = [last(&gave, "hands it on"), last(&took, "takes it in")];
-        sides.into_iter().flatten().collect()
+        let labels = [last(&gave, "releases it"), last(&took, "acquires it")];
+        labels.into_iter().flatten().collect()
     }
 
     /// Forgets what later accesses are ordered after in any case, if they are ordered after this
@@ -364,18 +417,32 @@ fn set_of(lane: u8, all: LaneSet) -> LaneSet {
     }
 }
 
-/// What an access does, in words.
+/// An earlier access that may still run: ``a bulk store issued by role `store` may still read it``.
+fn may_still(r: &Record, them: &str, it: &str) -> String {
+    let does = if r.write { "write" } else { "read" };
+    let by = match r.who {
+        Who::Load { .. } => format!("a copy issued by {them}"),
+        Who::Store if r.write => format!("a bulk copy issued by {them}"),
+        Who::Store => format!("a bulk store issued by {them}"),
+        Who::Product => format!("a wgmma issued by {them}"),
+        Who::Copy => format!("a cp.async issued by {them}"),
+        _ => them.to_owned(),
+    };
+    format!("{by} may still {does} {it}")
+}
+
+/// The verb phrase of an access, which its place follows.
 pub(super) fn verb(who: Who, write: bool) -> &'static str {
     match (who, write) {
         (Who::Lanes, true) => "writes",
         (Who::Lanes, false) => "reads",
-        (Who::Load { .. }, true) => "has a copy fill",
-        (Who::Load { .. }, false) => "has a copy read",
-        (Who::Store, true) => "has a bulk copy write",
-        (Who::Store, false) => "has a bulk store read",
-        (Who::Product, _) => "has a wgmma read",
-        (Who::Copy, true) => "has cp.async fill",
-        (Who::Copy, false) => "has cp.async read",
-        _ => "touches",
+        (Who::Load { .. }, true) => "issues a copy that writes",
+        (Who::Load { .. }, false) => "issues a copy that reads",
+        (Who::Store, true) => "issues a bulk copy that writes",
+        (Who::Store, false) => "issues a bulk store that reads",
+        (Who::Product, _) => "issues a wgmma that reads",
+        (Who::Copy, true) => "issues a cp.async that writes",
+        (Who::Copy, false) => "issues a cp.async that reads",
+        _ => "accesses",
     }
 }

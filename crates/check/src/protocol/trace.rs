@@ -1,7 +1,7 @@
 //! What happened on the way, to be told when something is wrong.
 
 use super::state::{Env, as_told};
-use crate::refusal::Event;
+use crate::diagnostic::TraceEvent;
 use crate::symbolic::Question;
 use std::rc::Rc;
 use warpline_ir::Loc;
@@ -124,45 +124,72 @@ impl Trail {
 }
 
 impl Step {
-    /// In words.
-    pub(super) fn event(&self, env: &Env<'_>) -> Event {
+    /// The event in words.
+    pub(super) fn event(&self, env: &Env<'_>) -> TraceEvent {
         let (cta, index) = (self.warp / env.warps, self.warp % env.warps);
         let role = &env.kernel.roles[env.kernel.role_of_warp(index).index()].name;
-        let who = match env.ctas {
-            1 => format!("{role}, warp {index}"),
-            _ => format!("{role}, warp {index}, CTA {cta}"),
+        let who = match (&self.what, env.ctas) {
+            (What::Decides(..), _) => String::new(),
+            (_, 1) => format!("role `{role}` (warp {index})"),
+            _ => format!("role `{role}` (warp {index}, CTA {cta})"),
         };
-        let bar = |b: usize| env.bar_name(b);
-        let what = match &self.what {
+        TraceEvent {
+            who,
+            what: self.action(env, cta),
+            at: env.kernel.locs.author(self.loc),
+        }
+    }
+
+    fn action(&self, env: &Env<'_>, cta: u32) -> String {
+        match &self.what {
             What::Arrives {
-                bar: b,
+                bar,
                 phase,
                 times,
                 bytes,
             } => {
-                let (at, phase) = (bar(*b), as_told(i64::from(*phase)));
+                let phase = as_told(i64::from(*phase));
+                let name = env.bar_name(*bar);
                 let often = match times {
-                    1 => String::new(),
+                    0 | 1 => String::new(),
                     n => format!(" {n} times"),
                 };
-                match (times, bytes) {
-                    (0, _) => format!("expects {bytes} bytes at {at}, phase {phase}"),
-                    (_, 0) => format!("arrives at {at}{often}, phase {phase}"),
-                    _ => format!("arrives at {at}{often}, phase {phase}, expecting {bytes} bytes"),
+                let bytes = match bytes {
+                    0 => String::new(),
+                    n => format!(" and expects {n} bytes"),
+                };
+                match (times, env.ring_slot(*bar)) {
+                    (0, _) => format!("{} at {name} (phase {phase})", &bytes[5..]),
+                    (_, Some((slot, true))) => {
+                        format!("commits {slot}{often}{bytes} ({name}, phase {phase})")
+                    }
+                    (_, Some((slot, false))) => {
+                        format!("releases {slot}{often}{bytes} ({name}, phase {phase})")
+                    }
+                    _ => format!("arrives at {name}{often}{bytes} (phase {phase})"),
                 }
             }
-            What::Passes { bar: b, phase } => {
-                format!("sees {} complete, phase {}", bar(*b), as_told(*phase))
+            What::Passes { bar, phase } => {
+                let (name, phase) = (env.bar_name(*bar), as_told(*phase));
+                let complete = match phase < 0 {
+                    true => "not used before".to_owned(),
+                    false => format!("phase {phase} is complete"),
+                };
+                match env.ring_slot(*bar) {
+                    Some((slot, true)) => format!("finds {slot} full ({name}, {complete})"),
+                    Some((slot, false)) => format!("acquires {slot} ({name}, {complete})"),
+                    None => format!("passes its wait on {name} ({complete})"),
+                }
             }
             What::Copies {
-                bar: b,
+                bar,
                 phase,
                 tile,
                 byte,
             } => format!(
-                "has {} filled, counted by {}, phase {}",
+                "issues a copy to {} that counts its bytes at {} (phase {})",
                 env.place_name(*tile, *byte),
-                bar(*b),
+                env.bar_name(*bar),
                 as_told(i64::from(*phase))
             ),
             What::Touches {
@@ -179,20 +206,15 @@ impl Step {
             }
             What::Comes { meeting, number } => {
                 let number = as_told(i64::from(*number));
-                format!("comes to {}, meeting {number}", env.meeting_name(*meeting))
+                format!("arrives at {} (use {number})", env.meeting_name(*meeting))
             }
             What::Leaves { meeting, number } => {
                 let number = as_told(i64::from(*number));
-                format!("leaves {}, meeting {number}", env.meeting_name(*meeting))
+                format!("passes {} (use {number})", env.meeting_name(*meeting))
             }
             What::Waits { what } => format!("waits for its {what}"),
-            What::Fences => "runs fence.proxy.async".to_owned(),
-            What::Decides(_, _, what) => format!("finds that {what}"),
-        };
-        Event {
-            who,
-            what,
-            at: env.kernel.locs.author(self.loc),
+            What::Fences => "runs `fence.proxy.async`".to_owned(),
+            What::Decides(_, _, what) => format!("assume {what}"),
         }
     }
 }

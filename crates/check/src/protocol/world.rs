@@ -4,14 +4,14 @@ use super::lanes::LaneSet;
 use super::record::{Record, Who};
 use super::state::{Env, FIRST, State};
 use super::trace::What;
-use crate::refusal::{Event, Refusal, Rule, Side};
+use crate::diagnostic::{Diagnostic, Label, Message, Rule, TraceEvent, role_name};
 use crate::symbolic::Question;
 use warpline_ir::{Fault, FaultKind, Loc};
 
 /// The walk is over: a rule is broken, or something cannot be decided.
 #[derive(Debug)]
 pub(super) struct Stop {
-    pub(super) refusal: Box<Refusal>,
+    pub(super) diagnostic: Box<Diagnostic>,
     /// The questions about the launch that were answered on the way.
     pub(super) decisions: Vec<(Question, bool)>,
 }
@@ -86,20 +86,20 @@ impl<'e, 'k> World<'e, 'k> {
         let (cta, index) = (warp / self.env.warps, warp % self.env.warps);
         let role = self.role_name(warp);
         match self.env.ctas {
-            1 => format!("{role} (warp {index})"),
-            _ => format!("{role} (warp {index}, CTA {cta})"),
+            1 => format!("{} (warp {index})", role_name(&role)),
+            _ => format!("{} (warp {index}, CTA {cta})", role_name(&role)),
         }
     }
 
-    /// A refusal at the statement the warp is at.
+    /// A diagnostic at the statement the warp is at.
     pub(super) fn refuse_with(
         &self,
         rule: &Rule,
-        text: String,
-        others: Vec<Side>,
-        trace: Vec<Event>,
+        text: impl Into<Message>,
+        labels: Vec<Label>,
+        trace: Vec<TraceEvent>,
     ) -> Stop {
-        self.refuse_at(rule, self.cur as u32, self.loc, text, others, trace)
+        self.refuse_at(rule, self.cur as u32, self.loc, text, labels, trace)
     }
 
     pub(super) fn refuse_at(
@@ -107,48 +107,64 @@ impl<'e, 'k> World<'e, 'k> {
         rule: &Rule,
         warp: u32,
         loc: Loc,
-        text: String,
-        others: Vec<Side>,
-        trace: Vec<Event>,
+        text: impl Into<Message>,
+        labels: Vec<Label>,
+        trace: Vec<TraceEvent>,
     ) -> Stop {
         let locs = &self.env.kernel.locs;
-        let refusal = Box::new(Refusal {
+        let (text, who) = (text.into(), self.who(warp));
+        // The warp matters only beside another warp of the same role, or in a cluster.
+        let role = role_name(&self.role_name(warp));
+        let subject = match self.env.ctas == 1 && !text.headline.contains(&format!("{role} (")) {
+            true => &role,
+            false => &who,
+        };
+        let diagnostic = Box::new(Diagnostic {
             rule: *rule,
-            text: format!("{} {text}", self.who(warp)),
+            text: format!(
+                "{}: {subject} {}",
+                text.title.unwrap_or(rule.title),
+                text.headline
+            ),
+            label: match text.label.is_empty() {
+                true => String::new(),
+                false => format!("{who} {}", text.label),
+            },
+            cause: text.cause,
             role: Some(self.role_name(warp)),
             at: locs.author(loc),
             stack: locs.stack(loc).to_vec(),
             undecided: rule.code.starts_with("U."),
-            others,
+            labels,
             help: None,
             trace,
-            witness: None,
+            counterexample: None,
         });
         Stop {
-            refusal,
+            diagnostic,
             decisions: self.st.trail.decisions(),
         }
     }
 
-    pub(super) fn refuse(&self, rule: &Rule, text: String) -> Stop {
+    pub(super) fn refuse(&self, rule: &Rule, text: impl Into<Message>) -> Stop {
         self.refuse_with(rule, text, Vec::new(), Vec::new())
     }
 
-    /// A refusal about an mbarrier, with what happened to it last.
+    /// A diagnostic about an mbarrier, with what happened to it last.
     pub(super) fn refuse_bar(
         &self,
         rule: &Rule,
-        text: String,
+        text: impl Into<Message>,
         bar: usize,
-        others: Vec<Side>,
+        labels: Vec<Label>,
     ) -> Stop {
         let trace = self.bar_trace(&[bar]);
-        self.refuse_with(rule, text, others, trace)
+        self.refuse_with(rule, text, labels, trace)
     }
 
     /// A stop, as a fault that an op can hand through.
     pub(super) fn fault(&mut self, stop: Stop) -> Fault {
-        let fault = Fault::new(FaultKind::Barrier, stop.refusal.text.clone());
+        let fault = Fault::new(FaultKind::Barrier, stop.diagnostic.text.clone());
         self.stop.get_or_insert(stop);
         fault
     }
@@ -168,7 +184,7 @@ impl<'e, 'k> World<'e, 'k> {
     }
 
     /// What happened last to some mbarriers, oldest first.
-    pub(super) fn bar_trace(&self, bars: &[usize]) -> Vec<Event> {
+    pub(super) fn bar_trace(&self, bars: &[usize]) -> Vec<TraceEvent> {
         let about = |w: &What| match w {
             What::Arrives { bar, .. } | What::Passes { bar, .. } | What::Copies { bar, .. } => {
                 bars.contains(bar)
@@ -180,52 +196,78 @@ impl<'e, 'k> World<'e, 'k> {
     }
 
     /// What two warps did from an access on.
-    pub(super) fn race_trace(&self, r: &Record, tile: u32, byte: u32) -> Vec<Event> {
+    pub(super) fn race_trace(&self, r: &Record, tile: u32, byte: u32) -> Vec<TraceEvent> {
         let place = self.env.place_name(tile, byte);
         let start = self.st.trail.back().position(|s| {
             s.warp == r.warp
                 && s.loc == r.loc
-                && matches!(s.what, What::Touches { .. } | What::Copies { .. })
+                && match s.what {
+                    What::Touches { tile, byte, .. } | What::Copies { tile, byte, .. } => {
+                        self.env.place_name(tile, byte) == place
+                    }
+                    _ => false,
+                }
         });
         let until = start.map_or(64, |n| n + 1);
-        let mut seen = 0;
-        let mut list: Vec<Event> = self
+        let (mut seen, mut decided) = (0, Vec::new());
+        let mut list: Vec<TraceEvent> = self
             .st
             .trail
             .back()
             .take(until)
             .filter(|s| match &s.what {
+                _ if s.warp != r.warp && s.warp != self.cur as u32 => false,
                 What::Touches { tile, byte, .. } | What::Copies { tile, byte, .. } => {
                     self.env.place_name(*tile, *byte) == place
                 }
-                _ => s.warp == r.warp || s.warp == self.cur as u32,
+                _ => true,
             })
+            .filter(|s| is_news(s, &mut decided))
             .filter(|_| {
                 seen += 1;
                 seen <= 14
             })
             .map(|s| s.event(self.env))
             .collect();
-        if seen > 14
-            && let Some(n) = start
-        {
-            list.extend(self.st.trail.back().nth(n).map(|s| s.event(self.env)));
+        if seen > 14 || start.is_none() {
+            list.push(self.access_event(r));
         }
         list.reverse();
         list
     }
 
-    fn events(&self, keep: impl Fn(&super::trace::Step) -> bool, most: usize) -> Vec<Event> {
-        let mut list: Vec<Event> = self
+    /// The event of an access.
+    fn access_event(&self, r: &Record) -> TraceEvent {
+        let place = self.env.place_name(r.tile, r.runs.start());
+        TraceEvent {
+            who: self.who(r.warp),
+            what: format!("{} {place}", super::touch::verb(r.who, r.write)),
+            at: self.env.kernel.locs.author(r.loc),
+        }
+    }
+
+    fn events(&self, keep: impl Fn(&super::trace::Step) -> bool, most: usize) -> Vec<TraceEvent> {
+        let mut decided = Vec::new();
+        let mut list: Vec<TraceEvent> = self
             .st
             .trail
             .back()
-            .filter(|s| keep(s))
+            .filter(|s| keep(s) && is_news(s, &mut decided))
             .take(most)
             .map(|s| s.event(self.env))
             .collect();
         list.reverse();
         list
+    }
+
+    /// The last uses of a barrier of the CTA or cluster, oldest first.
+    pub(super) fn meeting_trace(&self, at: usize) -> Vec<TraceEvent> {
+        let about = |w: &What| match w {
+            What::Comes { meeting, .. } | What::Leaves { meeting, .. } => *meeting == at,
+            What::Decides(..) => true,
+            _ => false,
+        };
+        self.events(|s| about(&s.what), 12)
     }
 
     /// The warps of a CTA.
@@ -248,9 +290,11 @@ impl<'e, 'k> World<'e, 'k> {
         }
         let meeting = self.env.first_meeting() + self.env.cluster_meeting();
         if self.st.warps[self.cur].know.phases(lanes, meeting) <= FIRST {
-            let text = format!(
-                "reaches into CTA {cta}, which may not have started: no cluster barrier lies before"
-            );
+            let text = Message::new(format!(
+                "accesses CTA {cta} before the first cluster barrier"
+            ))
+            .label(format!("reaches into CTA {cta} here"))
+            .cause(format!("CTA {cta} may not have started yet"));
             return Err(self.refuse(&super::rules::START, text));
         }
         // A reach into that CTA stands for those before that its lanes know of or made.
@@ -265,5 +309,17 @@ impl<'e, 'k> World<'e, 'k> {
         }
         self.note(Who::Reach, lanes, cta);
         Ok(())
+    }
+}
+
+/// Is a step, seen from the newest back, more than an older decision about the same trip count?
+fn is_news(step: &super::trace::Step, decided: &mut Vec<crate::symbolic::TermId>) -> bool {
+    match step.what {
+        What::Decides(Question::More { of, .. }, ..) => {
+            let is_new = !decided.contains(&of);
+            decided.push(of);
+            is_new
+        }
+        _ => true,
     }
 }

@@ -1,26 +1,34 @@
-//! Lines of source, as far as the files are here.
+//! Source lines with labels, as far as the source files are available.
 
-use super::paint::{Look, Part};
+use super::paint::{ColorMode, Part};
 use std::collections::HashMap;
 use std::env;
-use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 use warpline_ir::Frame;
 
-/// The files that a report quotes, each read once.
+/// The source files that a report quotes, each read once.
 ///
-/// The compiler names a file relative to the root of its build, so it is
-/// looked for in a few folders and those above them: the package that cargo
-/// runs, the folder of this program and the current directory.
+/// The compiler names a file relative to the root of its build. The file is therefore searched in
+/// the package that cargo runs, the folder of this program, the current directory, and their
+/// parents.
 #[derive(Debug)]
 pub struct Sources {
     roots: Vec<PathBuf>,
     files: HashMap<&'static str, Option<String>>,
 }
 
+/// A position to quote, with the text behind its marker.
+#[derive(Clone, Debug)]
+pub(super) struct Mark {
+    pub(super) at: Frame,
+    pub(super) text: String,
+    /// Is it the statement that the report is about? Its marker is `^^^`, others have `---`.
+    pub(super) is_primary: bool,
+}
+
 impl Sources {
-    /// Looks where a build of this program would have its files.
+    /// Searches the folders in which a build of this program has its files.
     pub fn here() -> Self {
         let package = env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
         let program = env::current_exe().ok();
@@ -28,10 +36,10 @@ impl Sources {
         Self::under([package, program, current].into_iter().flatten())
     }
 
-    /// Looks in folders, and in those above them.
+    /// Searches these folders and their parents.
     pub fn under(folders: impl IntoIterator<Item = PathBuf>) -> Self {
         let mut roots: Vec<PathBuf> = Vec::new();
-        for root in folders.into_iter().flat_map(above) {
+        for root in folders.into_iter().flat_map(with_parents) {
             if !roots.contains(&root) {
                 roots.push(root);
             }
@@ -47,56 +55,158 @@ impl Sources {
         Self::under([])
     }
 
-    /// The line of a frame, if its file is found and the line reaches to the column.
+    /// Returns the line of a frame, if its file is found and the line reaches to the column.
     pub fn line(&mut self, at: Frame) -> Option<&str> {
-        let roots = &self.roots;
-        let text = self.files.entry(at.file);
-        let text = text.or_insert_with(|| {
-            let read = |root: &PathBuf| fs::read_to_string(root.join(at.file)).ok();
-            roots.iter().find_map(read)
-        });
-        let line = text
-            .as_ref()?
-            .lines()
-            .nth(at.line.checked_sub(1)? as usize)?;
-        // Else the file has changed since it was compiled.
+        let line = self.text(at.file)?;
+        let line = line.lines().nth(at.line.checked_sub(1)? as usize)?;
+        // A shorter line shows that the file has changed since it was compiled.
         (line.chars().count() >= at.column as usize).then_some(line)
     }
 
-    /// Where it is, and the line with a mark under what is meant.
-    pub(super) fn frame(&mut self, at: Frame, role: Option<&str>, look: Look) -> String {
-        let margin = " ".repeat(at.line.to_string().len());
-        let paint = |text: &str| look.paint(Part::Margin, text).to_string();
-        let role = role.map_or(String::new(), |role| format!(", role {role}"));
-        let (arrow, place) = (paint("-->"), place(at));
-        let mut text = format!("{margin}{arrow} {place}{role}\n");
-        let Some(line) = self.line(at) else {
-            return text;
+    fn text(&mut self, file: &'static str) -> Option<&str> {
+        let roots = &self.roots;
+        let text = self.files.entry(file).or_insert_with(|| {
+            let read = |root: &PathBuf| fs::read_to_string(root.join(file)).ok();
+            roots.iter().find_map(read)
+        });
+        text.as_deref()
+    }
+
+    /// Quotes the lines of all marks, those of the first mark's file first.
+    pub(super) fn quote(&mut self, marks: &[Mark], color: ColorMode) -> String {
+        let widest = marks.iter().map(|m| m.at.line.to_string().len()).max();
+        let mut page = Page {
+            color,
+            margin: " ".repeat(widest.unwrap_or(1)),
+            text: String::new(),
         };
-        let (number, bar) = (paint(&at.line.to_string()), paint("|"));
-        let line = line.replace('\t', " ");
-        let before = " ".repeat(at.column.saturating_sub(1) as usize);
-        let mark = look.paint(Part::Error, "^".repeat(named(&line, at.column)));
-        // Writing to a string does not fail.
-        let _ = writeln!(text, "{margin} {bar}");
-        let _ = writeln!(text, "{number} {bar} {}", line.trim_end());
-        let _ = writeln!(text, "{margin} {bar} {before}{mark}");
-        text
+        let mut files: Vec<&'static str> = Vec::new();
+        for mark in marks {
+            if !files.contains(&mark.at.file) {
+                files.push(mark.at.file);
+            }
+        }
+        for (i, file) in files.into_iter().enumerate() {
+            let arrow = if i == 0 { "-->" } else { ":::" };
+            let mut marks: Vec<&Mark> = marks.iter().filter(|m| m.at.file == file).collect();
+            if marks.iter().any(|m| self.line(m.at).is_none()) {
+                for (j, mark) in marks.into_iter().enumerate() {
+                    page.head(if j == 0 { arrow } else { ":::" }, mark);
+                }
+                continue;
+            }
+            page.arrow(arrow, &position(marks[0].at));
+            page.bar("");
+            marks.sort_by_key(|m| (m.at.line, m.at.column));
+            self.quote_file(&mut page, &marks);
+        }
+        page.text
+    }
+
+    fn quote_file(&mut self, page: &mut Page, marks: &[&Mark]) {
+        let mut last: Option<u32> = None;
+        for mark in marks {
+            let at = mark.at;
+            match last.map(|last| at.line - last) {
+                Some(0) => {}
+                None | Some(1) => self.quote_line(page, at),
+                Some(2) => {
+                    let between = Frame {
+                        line: at.line - 1,
+                        column: 0,
+                        ..at
+                    };
+                    self.quote_line(page, between);
+                    self.quote_line(page, at);
+                }
+                Some(_) => {
+                    page.text += "...\n";
+                    self.quote_line(page, at);
+                }
+            }
+            let line = self.line(at).unwrap_or_default().replace('\t', " ");
+            page.marker(mark, name_length(&line, at.column));
+            last = Some(at.line);
+        }
+        page.bar("");
+    }
+
+    fn quote_line(&mut self, page: &mut Page, at: Frame) {
+        let line = self.line(at).unwrap_or_default().replace('\t', " ");
+        page.source(at.line, line.trim_end());
     }
 }
 
-/// A folder, and those above it.
-fn above(folder: PathBuf) -> Vec<PathBuf> {
+/// The quoted lines of one report.
+struct Page {
+    color: ColorMode,
+    /// As many spaces as the widest line number has digits.
+    margin: String,
+    text: String,
+}
+
+impl Page {
+    fn paint(&self, text: &str) -> String {
+        self.color.paint(Part::Margin, text).to_string()
+    }
+
+    fn push(&mut self, line: &str) {
+        self.text += line.trim_end();
+        self.text.push('\n');
+    }
+
+    fn arrow(&mut self, arrow: &str, rest: &str) {
+        let line = format!("{}{} {rest}", self.margin, self.paint(arrow));
+        self.push(&line);
+    }
+
+    /// A mark whose source is not available.
+    fn head(&mut self, arrow: &str, mark: &Mark) {
+        let text = match mark.text.is_empty() {
+            true => position(mark.at),
+            false => format!("{}: {}", position(mark.at), mark.text),
+        };
+        self.arrow(arrow, &text);
+    }
+
+    fn bar(&mut self, rest: &str) {
+        let line = format!("{} {} {rest}", self.margin, self.paint("|"));
+        self.push(&line);
+    }
+
+    fn source(&mut self, number: u32, line: &str) {
+        let number = format!("{number:>width$}", width = self.margin.len());
+        let line = format!("{} {} {line}", self.paint(&number), self.paint("|"));
+        self.push(&line);
+    }
+
+    fn marker(&mut self, mark: &Mark, length: usize) {
+        let before = " ".repeat(mark.at.column.saturating_sub(1) as usize);
+        let (sign, part) = match mark.is_primary {
+            true => ("^", Part::Error),
+            false => ("-", Part::Margin),
+        };
+        let text = match mark.text.is_empty() {
+            true => sign.repeat(length),
+            false => format!("{} {}", sign.repeat(length), mark.text),
+        };
+        let marker = self.color.paint(part, text).to_string();
+        self.bar(&format!("{before}{marker}"));
+    }
+}
+
+/// A folder and its parents.
+fn with_parents(folder: PathBuf) -> Vec<PathBuf> {
     folder.ancestors().map(Path::to_owned).collect()
 }
 
-/// `src/gemm.rs:88:21`, which editors open.
-pub(super) fn place(at: Frame) -> String {
+/// Returns `src/gemm.rs:88:21`, which editors open.
+pub(super) fn position(at: Frame) -> String {
     format!("{}:{}:{}", at.file, at.line, at.column)
 }
 
-/// How long the name is that stands at a column.
-fn named(line: &str, column: u32) -> usize {
+/// The length of the name at a column.
+fn name_length(line: &str, column: u32) -> usize {
     let rest = line.chars().skip(column.saturating_sub(1) as usize);
     let name = rest.take_while(|c| c.is_alphanumeric() || *c == '_');
     name.count().max(1)
@@ -110,30 +220,45 @@ mod tests {
         Sources::under([PathBuf::from(env!("CARGO_MANIFEST_DIR"))])
     }
 
-    #[test]
-    fn a_line_is_quoted_with_its_name_marked() {
-        let at = Frame::caller();
-        let text = here().frame(at, Some("load"), Look::Plain);
-        let pad = " ".repeat(at.line.to_string().len());
-        let column = " ".repeat(at.column as usize - 1);
-        let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(
-            lines,
-            [
-                format!("{pad}--> {}, role load", place(at)),
-                format!("{pad} |"),
-                format!("{} |         let at = Frame::caller();", at.line),
-                format!("{pad} | {column}^^^^^"),
-            ]
-        );
+    fn mark(at: Frame, text: &str, is_primary: bool) -> Mark {
+        Mark {
+            at,
+            text: text.to_owned(),
+            is_primary,
+        }
     }
 
     #[test]
-    fn what_is_not_here_is_named_and_not_quoted() {
+    fn two_lines_of_a_file_share_a_frame() {
+        let first = Frame::caller();
+        let gap = first.line + 6;
+        let second = Frame {
+            line: gap,
+            column: 9,
+            ..first
+        };
+        let marks = [mark(second, "writes", true), mark(first, "reads", false)];
+        let text = here().quote(&marks, ColorMode::Plain);
+        let pad = " ".repeat(first.line.to_string().len());
+        let column = " ".repeat(first.column as usize - 1);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0], format!("{pad}--> {}", position(second)));
+        assert_eq!(lines[1], format!("{pad} |"));
+        let quoted = format!("{} |         let first = Frame::caller();", first.line);
+        assert_eq!(lines[2], quoted);
+        assert_eq!(lines[3], format!("{pad} | {column}----- reads"));
+        assert_eq!(lines[4], "...");
+        assert!(lines[5].starts_with(&format!("{gap} | ")));
+        assert!(lines[6].ends_with("^ writes"), "{text}");
+        assert_eq!(lines[7], format!("{pad} |"));
+    }
+
+    #[test]
+    fn a_missing_file_is_named_and_not_quoted() {
         let frame = |file, line, column| Frame { file, line, column };
         let missing = frame("no/such/file.rs", 7, 3);
-        let text = here().frame(missing, None, Look::Plain);
-        assert_eq!(text, " --> no/such/file.rs:7:3\n");
+        let text = here().quote(&[mark(missing, "writes", true)], ColorMode::Plain);
+        assert_eq!(text, " --> no/such/file.rs:7:3: writes\n");
         // A file that has changed since: no such line, or a shorter one.
         let short = frame(file!(), 1, 500);
         assert_eq!(here().line(short), None);
@@ -143,9 +268,9 @@ mod tests {
     }
 
     #[test]
-    fn a_name_ends_where_it_does() {
-        assert_eq!(named("    slot.release();", 10), 7);
-        assert_eq!(named("    a + b", 7), 1);
-        assert_eq!(named("x", 9), 1);
+    fn a_marker_is_as_long_as_the_name() {
+        assert_eq!(name_length("    slot.release();", 10), 7);
+        assert_eq!(name_length("    a + b", 7), 1);
+        assert_eq!(name_length("x", 9), 1);
     }
 }

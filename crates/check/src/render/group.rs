@@ -1,17 +1,17 @@
-//! One line breaks a rule once for a reader, however often its ops do.
+//! Groups diagnostics: a line that breaks a rule with several ops is reported once.
 
-use crate::refusal::Refusal;
+use crate::diagnostic::Diagnostic;
 
-/// A refusal, and how many more there are of its rule, line and role.
+/// A diagnostic, and the number of further ones with the same rule, line and role.
 pub(crate) struct Group<'r> {
-    pub(crate) first: &'r Refusal,
+    pub(crate) first: &'r Diagnostic,
     pub(crate) more: usize,
 }
 
-/// Refusals by rule, line and role, in the order in which they were found.
-pub(crate) fn groups(refusals: &[Refusal]) -> Vec<Group<'_>> {
+/// Groups diagnostics by rule, line and role, in the order in which they were found.
+pub(crate) fn groups(diagnostics: &[Diagnostic]) -> Vec<Group<'_>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
-    for r in refusals {
+    for r in diagnostics {
         let same = |g: &&mut Group<'_>| {
             let first = g.first;
             r.at.is_some() && first.code() == r.code() && first.at == r.at && first.role == r.role

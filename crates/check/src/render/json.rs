@@ -4,19 +4,19 @@
 //! { kernel, hash, outcome: "proved" | "refuted" | "undecided",
 //!   states, steps, time_s,
 //!   assumptions: [{ code, text, at }],
-//!   refusals: [{ code, rule, text, undecided, role, at, stack,
-//!                others: [{ text, role, at }], help,
-//!                trace: [{ who, what, at }],
-//!                witness: { grid, scalars, words: [{ param, byte, type, value }], fill,
-//!                           timing, seed, skeleton, fault } }] }
+//!   diagnostics: [{ code, title, rule, text, label, cause, undecided, role, at, stack,
+//!                   labels: [{ text, role, at }], help,
+//!                   trace: [{ who, what, at }],
+//!                   counterexample: { grid, scalars, words: [{ param, byte, type, value }], fill,
+//!                                     timing, seed, synchronization_only, fault } }] }
 //! ```
 //!
-//! `at` is `{ file, line, column }`, or null like `role`, `help` and `witness` where there is none;
-//! `stack` holds all such lines that lead to `at`, innermost first.
+//! `at` is `{ file, line, column }`. `at`, `cause`, `role` and `counterexample` may be null.
+//! `stack` holds all lines that lead to `at`, innermost first.
 
 use crate::assumption::Assumption;
-use crate::refusal::{Event, Refusal, Side};
-use crate::replay::Witness;
+use crate::diagnostic::{Diagnostic, Label, TraceEvent};
+use crate::replay::Counterexample;
 use crate::report::Report;
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
@@ -31,33 +31,36 @@ struct ReportView<'r> {
     steps: u64,
     time_s: f64,
     assumptions: &'r [Assumption],
-    refusals: &'r [Refusal],
+    diagnostics: &'r [Diagnostic],
 }
 
 #[derive(Serialize)]
-struct RefusalView<'r> {
+struct DiagnosticView<'r> {
     code: &'static str,
+    title: &'static str,
     rule: &'static str,
     text: &'r str,
+    label: &'r str,
+    cause: Option<&'r str>,
     undecided: bool,
     role: Option<&'r str>,
-    at: Option<Place>,
-    stack: Vec<Place>,
-    others: &'r [Side],
-    help: Option<&'r str>,
-    trace: &'r [Event],
-    witness: Option<&'r Witness>,
+    at: Option<SourceLocation>,
+    stack: Vec<SourceLocation>,
+    labels: &'r [Label],
+    help: &'r str,
+    trace: &'r [TraceEvent],
+    counterexample: Option<&'r Counterexample>,
 }
 
 #[derive(Serialize)]
-struct WitnessView<'r> {
+struct CounterexampleView<'r> {
     grid: [u32; 3],
     scalars: BTreeMap<&'r str, i128>,
     words: Vec<WordView<'r>>,
     fill: String,
     timing: &'static str,
     seed: u64,
-    skeleton: bool,
+    synchronization_only: bool,
     fault: &'r str,
 }
 
@@ -74,26 +77,26 @@ struct WordView<'r> {
 struct AssumptionView<'r> {
     code: &'static str,
     text: &'r str,
-    at: Option<Place>,
+    at: Option<SourceLocation>,
 }
 
 #[derive(Serialize)]
-struct SideView<'r> {
+struct LabelView<'r> {
     text: &'r str,
     role: Option<&'r str>,
-    at: Option<Place>,
+    at: Option<SourceLocation>,
 }
 
 #[derive(Serialize)]
-struct EventView<'r> {
+struct TraceEventView<'r> {
     who: &'r str,
     what: &'r str,
-    at: Option<Place>,
+    at: Option<SourceLocation>,
 }
 
-/// A line of source as programs read it: `{ file, line, column }`.
+/// A position in a source file, as JSON has it: `{ file, line, column }`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-pub struct Place {
+pub struct SourceLocation {
     /// The path as the compiler saw it.
     pub file: &'static str,
     /// The line, from 1.
@@ -102,7 +105,7 @@ pub struct Place {
     pub column: u32,
 }
 
-impl From<Frame> for Place {
+impl From<Frame> for SourceLocation {
     fn from(Frame { file, line, column }: Frame) -> Self {
         Self { file, line, column }
     }
@@ -113,37 +116,45 @@ impl Serialize for Report {
         let view = ReportView {
             kernel: &self.kernel,
             hash: &self.hash,
-            outcome: self.outcome().name(),
+            outcome: self.verdict().name(),
             states: self.states,
             steps: self.steps,
             time_s: self.time.as_secs_f64(),
             assumptions: &self.assumptions,
-            refusals: &self.refusals,
+            diagnostics: &self.diagnostics,
         };
         view.serialize(to)
     }
 }
 
-impl Serialize for Refusal {
+impl Serialize for Diagnostic {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let view = RefusalView {
+        let view = DiagnosticView {
             code: self.rule.code,
-            rule: self.rule.holds,
+            title: self.rule.title,
+            rule: self.rule.requirement,
             text: &self.text,
+            label: &self.label,
+            cause: self.cause.as_deref(),
             undecided: self.undecided,
             role: self.role.as_deref(),
-            at: self.at.map(Place::from),
-            stack: self.stack.iter().copied().map(Place::from).collect(),
-            others: &self.others,
-            help: self.help.as_deref(),
+            at: self.at.map(SourceLocation::from),
+            stack: self
+                .stack
+                .iter()
+                .copied()
+                .map(SourceLocation::from)
+                .collect(),
+            labels: &self.labels,
+            help: self.help(),
             trace: &self.trace,
-            witness: self.witness.as_deref(),
+            counterexample: self.counterexample.as_deref(),
         };
         view.serialize(to)
     }
 }
 
-impl Serialize for Witness {
+impl Serialize for Counterexample {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let scalars = self.values.scalars.iter().enumerate();
         let words = self.values.words.iter().map(|w| WordView {
@@ -152,7 +163,7 @@ impl Serialize for Witness {
             ty: w.ty.to_string(),
             value: w.value,
         });
-        let view = WitnessView {
+        let view = CounterexampleView {
             grid: self.values.grid,
             scalars: scalars
                 .filter_map(|(i, x)| Some((self.name(i), (*x)?)))
@@ -161,7 +172,7 @@ impl Serialize for Witness {
             fill: self.values.fill.to_string(),
             timing: self.timing.name(),
             seed: self.seed,
-            skeleton: self.skeleton,
+            synchronization_only: self.synchronization_only,
             fault: &self.fault,
         };
         view.serialize(to)
@@ -173,29 +184,29 @@ impl Serialize for Assumption {
         let view = AssumptionView {
             code: self.code,
             text: &self.text,
-            at: self.at.map(Place::from),
+            at: self.at.map(SourceLocation::from),
         };
         view.serialize(to)
     }
 }
 
-impl Serialize for Side {
+impl Serialize for Label {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let view = SideView {
+        let view = LabelView {
             text: &self.text,
             role: self.role.as_deref(),
-            at: self.at.map(Place::from),
+            at: self.at.map(SourceLocation::from),
         };
         view.serialize(to)
     }
 }
 
-impl Serialize for Event {
+impl Serialize for TraceEvent {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let view = EventView {
+        let view = TraceEventView {
             who: &self.who,
             what: &self.what,
-            at: self.at.map(Place::from),
+            at: self.at.map(SourceLocation::from),
         };
         view.serialize(to)
     }
@@ -204,7 +215,7 @@ impl Serialize for Event {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::refusal::Rule;
+    use crate::diagnostic::Rule;
     use serde_json::json;
     use std::time::Duration;
 
@@ -218,24 +229,28 @@ mod tests {
         let report = Report {
             kernel: "k".into(),
             hash: "ab".into(),
-            refusals: vec![Refusal {
+            diagnostics: vec![Diagnostic {
                 rule: Rule {
                     code: "R5.write",
-                    holds: "writers fence",
+                    title: "missing proxy fence",
+                    requirement: "writers fence",
+                    help: "call `fence_async()`",
                 },
                 text: "a sentence".into(),
+                label: "writes here".into(),
+                cause: None,
                 role: Some("math".into()),
                 at: Some(at),
                 stack: vec![at],
                 undecided: true,
-                witness: None,
-                others: vec![Side {
+                counterexample: None,
+                labels: vec![Label {
                     text: "the read".into(),
                     role: None,
                     at: None,
                 }],
                 help: Some("fence".into()),
-                trace: vec![Event {
+                trace: vec![TraceEvent {
                     who: "math, warp 0".into(),
                     what: "writes".into(),
                     at: Some(at),
@@ -257,13 +272,14 @@ mod tests {
                 "kernel": "k", "hash": "ab", "outcome": "undecided",
                 "states": 2, "steps": 9, "time_s": 0.003,
                 "assumptions": [{ "code": "A.writer", "text": "one writer", "at": null }],
-                "refusals": [{
-                    "code": "R5.write", "rule": "writers fence", "text": "a sentence",
+                "diagnostics": [{
+                    "code": "R5.write", "title": "missing proxy fence", "rule": "writers fence",
+                    "text": "a sentence", "label": "writes here", "cause": null,
                     "undecided": true, "role": "math", "at": place, "stack": [place],
-                    "others": [{ "text": "the read", "role": null, "at": null }],
+                    "labels": [{ "text": "the read", "role": null, "at": null }],
                     "help": "fence",
                     "trace": [{ "who": "math, warp 0", "what": "writes", "at": place }],
-                    "witness": null,
+                    "counterexample": null,
                 }],
             })
         );

@@ -1,8 +1,8 @@
 //! A [`Report`](crate::Report) for people and for programs.
 //!
-//! [`Report::text`](crate::Report::text) reads as a compiler's messages do: the rule, a sentence,
-//! the lines of both sides with their source, and what led to it. For programs
-//! a report is [`serde::Serialize`]; the fields are listed in `json.rs`.
+//! [`Report::text`](crate::Report::text) prints in the style of rustc: the headline, the source
+//! lines of both sides, the cause, the trace and help. For programs a report is
+//! [`serde::Serialize`]; `json.rs` lists the fields.
 
 mod frame;
 mod group;
@@ -12,6 +12,6 @@ mod text;
 
 pub use frame::Sources;
 pub(crate) use group::{Group, groups};
-pub use json::Place;
-pub use paint::Look;
-pub use text::{Texts, Verdict};
+pub use json::SourceLocation;
+pub use paint::ColorMode;
+pub use text::{SummaryLine, TextRenderer};

@@ -1,48 +1,46 @@
-//! Colours, where they are wanted.
+//! Terminal colors.
 
 use std::fmt;
 
-/// How a text looks.
+/// The use of colors in a text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Look {
-    /// For files, pipes and tests.
+pub enum ColorMode {
+    /// No colors: for files, pipes and tests.
     #[default]
     Plain,
-    /// With the colours of a terminal.
+    /// The colors of a terminal.
     Color,
 }
 
-/// What a part of a text is.
+/// The meaning of a part of a text, which decides its color.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Part {
-    /// A breach.
     Error,
-    /// Something undecided.
-    Doubt,
-    /// Something good.
-    Good,
-    /// The sentence of a message.
-    Sentence,
-    /// Line numbers and the rules beside the source.
+    Undecided,
+    Proved,
+    /// The headline and the names of notes.
+    Headline,
+    /// Line numbers, and the rules beside the source.
     Margin,
 }
 
 impl Part {
+    /// The ANSI code of the color.
     fn code(self) -> &'static str {
         match self {
             Part::Error => "1;31",
-            Part::Doubt => "1;33",
-            Part::Good => "1;32",
-            Part::Sentence => "1",
+            Part::Undecided => "1;33",
+            Part::Proved => "1;32",
+            Part::Headline => "1",
             Part::Margin => "1;34",
         }
     }
 }
 
-/// A piece of text in its colour.
-pub(super) struct Painted<T>(Look, Part, T);
+/// A piece of text in its color.
+pub(super) struct Painted<T>(ColorMode, Part, T);
 
-impl Look {
+impl ColorMode {
     pub(super) fn paint<T: fmt::Display>(self, part: Part, text: T) -> Painted<T> {
         Painted(self, part, text)
     }
@@ -50,10 +48,10 @@ impl Look {
 
 impl<T: fmt::Display> fmt::Display for Painted<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self(look, part, text) = self;
-        match look {
-            Look::Plain => write!(f, "{text}"),
-            Look::Color => write!(f, "\x1b[{}m{text}\x1b[0m", part.code()),
+        let Self(color, part, text) = self;
+        match color {
+            ColorMode::Plain => write!(f, "{text}"),
+            ColorMode::Color => write!(f, "\x1b[{}m{text}\x1b[0m", part.code()),
         }
     }
 }
@@ -63,9 +61,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn colours_begin_and_end_with_the_text() {
-        let text = |look: Look| look.paint(Part::Error, "bad").to_string();
-        assert_eq!(text(Look::Plain), "bad");
-        assert_eq!(text(Look::Color), "\x1b[1;31mbad\x1b[0m");
+    fn a_color_begins_and_ends_with_the_text() {
+        let text = |color: ColorMode| color.paint(Part::Error, "bad").to_string();
+        assert_eq!(text(ColorMode::Plain), "bad");
+        assert_eq!(text(ColorMode::Color), "\x1b[1;31mbad\x1b[0m");
     }
 }

@@ -1,65 +1,65 @@
-//! The report as text.
+//! The report as text, in the style of rustc.
 
-use super::frame::{Sources, place};
+use super::frame::{Mark, Sources, position};
 use super::group::{Group, groups};
-use super::paint::{Look, Part};
-use crate::refusal::{Event, Refusal};
-use crate::report::{Outcome, Report};
+use super::paint::{ColorMode, Part};
+use crate::diagnostic::{Diagnostic, Label, TraceEvent, role_name};
+use crate::report::{Report, Verdict};
 use std::fmt;
 use warpline_ir::Frame;
 
-/// The first line of a report: what it comes to, and how far was looked.
+/// The first line of a report: the verdict and the extent of the search.
 ///
 /// ```
 /// # use std::time::Duration;
 /// # use warpline_check::Report;
 /// # let report = Report {
-/// #     kernel: "gemm".into(), hash: String::new(), refusals: vec![], assumptions: vec![],
+/// #     kernel: "gemm".into(), hash: String::new(), diagnostics: vec![], assumptions: vec![],
 /// #     states: 37, steps: 41_236, time: Duration::from_micros(3100),
 /// # };
 /// assert_eq!(
-///     report.verdict().to_string(),
+///     report.summary().to_string(),
 ///     "kernel gemm: proved; 37 states, 41236 steps, 3.1 ms"
 /// );
 /// ```
 #[derive(Clone, Copy, Debug)]
-pub struct Verdict<'r> {
+pub struct SummaryLine<'r> {
     report: &'r Report,
-    look: Look,
+    color: ColorMode,
 }
 
-/// Writes reports as text: with or without colours, with the source lines that are here.
+/// Prints reports as text, with the source lines that are available.
 #[derive(Debug)]
-pub struct Texts {
-    look: Look,
+pub struct TextRenderer {
+    color: ColorMode,
     sources: Sources,
 }
 
 impl Report {
-    /// What it comes to, in one line.
-    pub fn verdict(&self) -> Verdict<'_> {
-        Verdict {
+    /// Returns the verdict in one line.
+    pub fn summary(&self) -> SummaryLine<'_> {
+        SummaryLine {
             report: self,
-            look: Look::Plain,
+            color: ColorMode::Plain,
         }
     }
 
-    /// The report as text, plain, with the source lines that are here.
+    /// Returns the report as plain text, with the source lines that are available.
     pub fn text(&self) -> String {
-        Texts::new(Look::Plain, Sources::here()).report(self)
+        TextRenderer::new(ColorMode::Plain, Sources::here()).report(self)
     }
 }
 
-impl fmt::Display for Verdict<'_> {
+impl fmt::Display for SummaryLine<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { report, look } = *self;
-        let outcome = report.outcome();
-        let part = match outcome {
-            Outcome::Proved => Part::Good,
-            Outcome::Refuted => Part::Error,
-            Outcome::Undecided => Part::Doubt,
+        let Self { report, color } = *self;
+        let verdict = report.verdict();
+        let part = match verdict {
+            Verdict::Proved => Part::Proved,
+            Verdict::Refuted => Part::Error,
+            Verdict::Undecided => Part::Undecided,
         };
-        let word = look.paint(part, outcome.name());
+        let word = color.paint(part, verdict.name());
         write!(f, "kernel {}: {word}; ", report.kernel)?;
         let of = |n: u64, what: &str| match n {
             1 => format!("1 {what}"),
@@ -75,100 +75,106 @@ impl fmt::Display for Verdict<'_> {
     }
 }
 
-impl Texts {
-    /// Texts of a look, which quote from these files.
-    pub fn new(look: Look, sources: Sources) -> Self {
-        Self { look, sources }
+impl TextRenderer {
+    /// Creates a renderer that quotes from these files.
+    pub fn new(color: ColorMode, sources: Sources) -> Self {
+        Self { color, sources }
     }
 
-    /// The verdict, the assumptions of a proof, then every refusal; ends with a line feed.
+    /// Returns the summary, the assumptions of a proof, then every diagnostic; ends with a newline.
     pub fn report(&mut self, report: &Report) -> String {
-        let look = self.look;
-        let mut text = format!("{}\n", Verdict { report, look });
-        if report.outcome() == Outcome::Proved {
+        let color = self.color;
+        let mut text = format!("{}\n", SummaryLine { report, color });
+        if report.verdict() == Verdict::Proved {
             for assumption in &report.assumptions {
-                text += &format!("{}: {assumption}\n", look.paint(Part::Doubt, "assumes"));
+                let word = color.paint(Part::Undecided, "assumes");
+                text += &format!("{word}: {assumption}\n");
             }
         }
-        for group in groups(&report.refusals) {
+        for group in groups(&report.diagnostics) {
             text.push('\n');
             text.push_str(&self.group(&group));
         }
         text
     }
 
-    /// One refusal, as a compiler would say it.
-    pub fn refusal(&mut self, refusal: &Refusal) -> String {
+    /// Returns one diagnostic as rustc would print it.
+    pub fn diagnostic(&mut self, diagnostic: &Diagnostic) -> String {
         self.group(&Group {
-            first: refusal,
+            first: diagnostic,
             more: 0,
         })
     }
 
     fn group(&mut self, group: &Group<'_>) -> String {
-        let r = group.first;
-        let (kind, part) = match r.undecided {
+        let d = group.first;
+        let (kind, part) = match d.undecided {
             false => ("error", Part::Error),
-            true => ("undecided", Part::Doubt),
+            true => ("undecided", Part::Undecided),
         };
-        let title = self.look.paint(part, format!("{kind}[{}]", r.code()));
-        let sentence = self.look.paint(Part::Sentence, format!(": {}", r.text));
-        let mut text = format!("{title}{sentence}\n");
-        text += &self.place(r.at, r.role.as_deref());
-        if let Some(caller) = caller(r) {
-            text += &self.note("called from", &place(caller));
+        let kind = self.color.paint(part, format!("{kind}[{}]", d.code()));
+        let headline = self.color.paint(Part::Headline, format!(": {}", d.text));
+        let mut text = format!("{kind}{headline}\n");
+        let marks = marks(d);
+        text += &self.sources.quote(&marks, self.color);
+        let width = marks.iter().map(|m| m.at.line.to_string().len()).max();
+        let pad = " ".repeat(width.unwrap_or(1));
+        let note = |what: &str, text: &str| self.note(&pad, what, text);
+        if d.at.is_none()
+            && let Some(role) = &d.role
+        {
+            text += &note("role", role);
+        }
+        for label in d.labels.iter().filter(|l| author_line(l).is_none()) {
+            let text_of = label_text(&label.text, label.role.as_deref());
+            let text_of = text_of.trim_end_matches(" here");
+            text += &note("note", text_of);
+        }
+        if let Some(caller) = caller(d) {
+            text += &note("note", &format!("called from {}", position(caller)));
         }
         if group.more > 0 {
-            text += &self.note("also", &format!("{} more at this line", group.more));
+            text += &note("note", &format!("{} more at this line", group.more));
         }
-        text += &self.note("rule", r.rule.holds);
-        for side in &r.others {
-            let note = self.look.paint(Part::Good, "note");
-            text += &format!("{note}: {}\n", side.text);
-            text += &self.place(side.at, side.role.as_deref());
+        match &d.cause {
+            Some(cause) => text += &note("cause", cause),
+            None => text += &note("rule", d.rule.requirement),
         }
-        text += &self.trace(&r.trace);
-        if let Some(witness) = &r.witness {
-            let fault = witness.fault.lines().next().unwrap_or_default();
-            text += &format!("{}: {witness}\n", self.look.paint(Part::Good, "launch"));
-            text += &self.note("executor", fault);
+        text += &self.trace(&pad, &d.trace);
+        if let Some(counterexample) = &d.counterexample {
+            let fault = counterexample.fault.lines().next().unwrap_or_default();
+            text += &note("counterexample", &counterexample.to_string());
+            text += &format!("{pad}   the CPU executor reports: {fault}\n");
         }
-        if let Some(help) = &r.help {
-            text += &format!("{}: {help}\n", self.look.paint(Part::Good, "help"));
-        }
-        text
+        text += &note("help", d.help());
+        let explain = format!(
+            "for the rule, a broken kernel and its repair: warpline explain {}",
+            d.code()
+        );
+        text + &note("note", &explain)
     }
 
-    /// Where it is: the line with its source, or the role alone.
-    fn place(&mut self, at: Option<Frame>, role: Option<&str>) -> String {
-        match (at, role) {
-            (Some(at), role) => self.sources.frame(at, role, self.look),
-            (None, Some(role)) => self.note("role", role),
-            (None, None) => String::new(),
-        }
+    fn note(&self, pad: &str, what: &str, text: &str) -> String {
+        let mark = self.color.paint(Part::Margin, "=");
+        let what = self.color.paint(Part::Headline, what);
+        format!("{pad} {mark} {what}: {text}\n")
     }
 
-    fn note(&self, what: &str, text: &str) -> String {
-        let mark = self.look.paint(Part::Margin, "=");
-        format!("  {mark} {what}: {text}\n")
-    }
-
-    /// Who did what, numbered, oldest first.
-    fn trace(&self, trace: &[Event]) -> String {
+    /// Returns the events, numbered, oldest first.
+    fn trace(&self, pad: &str, trace: &[TraceEvent]) -> String {
         if trace.is_empty() {
             return String::new();
         }
-        let width = |of: fn(&Event) -> &str| {
-            let widths = trace.iter().map(|e| of(e).chars().count());
-            widths.max().unwrap_or(0)
-        };
-        let (number, who) = (trace.len().to_string().len(), width(|e| &e.who));
-        let what = width(|e| &e.what);
-        let mut text = self.look.paint(Part::Good, "trace").to_string() + ", oldest first:\n";
-        for (i, event) in trace.iter().enumerate() {
+        let lines: Vec<String> = trace.iter().map(event_text).collect();
+        let width = lines.iter().map(|l| l.chars().count()).max().unwrap_or(0);
+        let number = trace.len().to_string().len();
+        let mut text = self.note(pad, "trace", "the events that lead here, oldest first");
+        for (i, (line, event)) in lines.iter().zip(trace).enumerate() {
             let at = event.at.map_or(String::new(), |at| at.to_string());
-            let i = self.look.paint(Part::Margin, format!("{:>number$}", i + 1));
-            let line = format!("  {i}  {:who$}  {:what$}  {at}", event.who, event.what);
+            let i = self
+                .color
+                .paint(Part::Margin, format!("{:>number$}.", i + 1));
+            let line = format!("{pad}   {i} {line:width$}  {at}");
             text += line.trim_end();
             text.push('\n');
         }
@@ -176,10 +182,57 @@ impl Texts {
     }
 }
 
-/// The first line outside of the file that the refusal is in: who called the helper.
-fn caller(r: &Refusal) -> Option<Frame> {
-    let at = r.at?;
-    let outer = r.stack.iter().skip_while(|f| **f != at);
+fn event_text(event: &TraceEvent) -> String {
+    match event.who.is_empty() {
+        true => event.what.clone(),
+        false => format!("{} {}", event.who, event.what),
+    }
+}
+
+/// The lines that a diagnostic quotes, its own first.
+fn marks(d: &Diagnostic) -> Vec<Mark> {
+    let own = d.at.map(|at| Mark {
+        at,
+        text: label_text(&d.label, d.role.as_deref()),
+        is_primary: true,
+    });
+    let other = |label: &Label| {
+        Some(Mark {
+            at: author_line(label)?,
+            text: label_text(&label.text, label.role.as_deref()),
+            is_primary: false,
+        })
+    };
+    let mut marks: Vec<Mark> = own.into_iter().collect();
+    for mark in d.labels.iter().filter_map(other) {
+        if !marks.iter().any(|m| m.at == mark.at && m.text == mark.text) {
+            marks.push(mark);
+        }
+    }
+    marks
+}
+
+/// The line of a label, unless the builder itself added the statement.
+fn author_line(label: &Label) -> Option<Frame> {
+    label.at.filter(|at| !at.is_internal())
+}
+
+/// A label that names its role.
+fn label_text(text: &str, role: Option<&str>) -> String {
+    let Some(role) = role.map(role_name) else {
+        return text.to_owned();
+    };
+    match text {
+        "" => format!("in {role}"),
+        _ if text.contains(&role) => text.to_owned(),
+        _ => format!("{text} ({role})"),
+    }
+}
+
+/// The first caller outside of the file that the diagnostic points at.
+fn caller(d: &Diagnostic) -> Option<Frame> {
+    let at = d.at?;
+    let outer = d.stack.iter().skip_while(|f| **f != at);
     let mut outer = outer.filter(|f| !f.is_internal() && f.file != at.file);
     outer.next().copied()
 }
@@ -188,57 +241,54 @@ fn caller(r: &Refusal) -> Option<Frame> {
 mod tests {
     use super::*;
     use crate::assumption::Assumption;
-    use crate::refusal::{Rule, Side};
+    use crate::codes;
     use std::time::Duration;
-
-    const RULE: Rule = Rule {
-        code: "R6.bulk",
-        holds: "who overwrites bytes comes after the issuer's wait",
-    };
 
     fn frame(file: &'static str, line: u32) -> Frame {
         let column = 9;
         Frame { file, line, column }
     }
 
-    fn refusal() -> Refusal {
+    fn diagnostic() -> Diagnostic {
         let at = Some(frame("src/line.rs", 88));
-        Refusal {
-            rule: RULE,
-            text: "a bulk store still reads out[1]".into(),
+        Diagnostic {
+            rule: codes::R6_BULK,
+            text: "write-after-read race: role `compute` overwrites `out[1]`".into(),
+            label: "role `compute` (warp 0) overwrites `out[1]` here".into(),
+            cause: Some("no wait separates the two".into()),
             role: Some("compute".into()),
             at,
             stack: vec![frame("src/line.rs", 88), frame("src/main.rs", 12)],
             undecided: false,
-            witness: None,
-            others: vec![Side {
+            counterexample: None,
+            labels: vec![Label {
                 text: "the store is issued here".into(),
                 role: Some("store".into()),
                 at: Some(frame("src/main.rs", 120)),
             }],
             help: Some("call bulk_wait_read(0) first".into()),
             trace: vec![
-                Event {
-                    who: "store, warp 9".into(),
-                    what: "issues a bulk store of out[1]".into(),
-                    at: Some(frame("src/main.rs", 120)),
+                TraceEvent {
+                    who: String::new(),
+                    what: "assume the loop `0..n` runs more than 1 iteration".into(),
+                    at: None,
                 },
-                Event {
-                    who: "compute, warp 0".into(),
-                    what: "writes out[1]".into(),
+                TraceEvent {
+                    who: "role `compute` (warp 0)".into(),
+                    what: "writes `out[1]`".into(),
                     at,
                 },
             ],
         }
     }
 
-    fn report(refusals: Vec<Refusal>) -> Report {
+    fn report(diagnostics: Vec<Diagnostic>) -> Report {
         Report {
             kernel: "add".into(),
             hash: "0123".into(),
-            refusals,
+            diagnostics,
             assumptions: vec![Assumption {
-                code: "A.writer",
+                code: codes::A_WRITER.code,
                 text: "each byte of y has one writer".into(),
                 at: Some(frame("src/main.rs", 130)),
             }],
@@ -248,33 +298,33 @@ mod tests {
         }
     }
 
-    fn texts(look: Look) -> Texts {
-        Texts::new(look, Sources::none())
+    fn renderer(color: ColorMode) -> TextRenderer {
+        TextRenderer::new(color, Sources::none())
     }
 
     #[test]
-    fn a_refusal_has_its_rule_both_sides_and_what_led_to_it() {
-        let text = texts(Look::Plain).report(&report(vec![refusal()]));
+    fn a_diagnostic_has_both_lines_the_cause_the_trace_and_help() {
+        let text = renderer(ColorMode::Plain).report(&report(vec![diagnostic()]));
         let expected = "\
 kernel add: refuted; 1 state, 20 steps, 1.2 ms
 
-error[R6.bulk]: a bulk store still reads out[1]
-  --> src/line.rs:88:9, role compute
-  = called from: src/main.rs:12:9
-  = rule: who overwrites bytes comes after the issuer's wait
-note: the store is issued here
-   --> src/main.rs:120:9, role store
-trace, oldest first:
-  1  store, warp 9    issues a bulk store of out[1]  main.rs:120
-  2  compute, warp 0  writes out[1]                  line.rs:88
-help: call bulk_wait_read(0) first
+error[R6.bulk]: write-after-read race: role `compute` overwrites `out[1]`
+   --> src/line.rs:88:9: role `compute` (warp 0) overwrites `out[1]` here
+   ::: src/main.rs:120:9: the store is issued here (role `store`)
+    = note: called from src/main.rs:12:9
+    = cause: no wait separates the two
+    = trace: the events that lead here, oldest first
+      1. assume the loop `0..n` runs more than 1 iteration
+      2. role `compute` (warp 0) writes `out[1]`            line.rs:88
+    = help: call bulk_wait_read(0) first
+    = note: for the rule, a broken kernel and its repair: warpline explain R6.bulk
 ";
         assert_eq!(text, expected);
     }
 
     #[test]
     fn a_proof_names_its_assumptions() {
-        let text = texts(Look::Plain).report(&report(vec![]));
+        let text = renderer(ColorMode::Plain).report(&report(vec![]));
         let expected = "\
 kernel add: proved; 1 state, 20 steps, 1.2 ms
 assumes: each byte of y has one writer [A.writer] at main.rs:130
@@ -283,39 +333,48 @@ assumes: each byte of y has one writer [A.writer] at main.rs:130
     }
 
     #[test]
-    fn the_same_rule_at_the_same_line_is_told_once() {
-        let elsewhere = Refusal {
+    fn the_same_rule_at_the_same_line_is_reported_once() {
+        let elsewhere = Diagnostic {
             at: Some(frame("src/line.rs", 89)),
-            ..refusal()
+            ..diagnostic()
         };
-        let all = vec![refusal(), refusal(), elsewhere, refusal()];
-        let text = texts(Look::Plain).report(&report(all));
+        let all = vec![diagnostic(), diagnostic(), elsewhere, diagnostic()];
+        let text = renderer(ColorMode::Plain).report(&report(all));
         assert_eq!(text.matches("error[R6.bulk]").count(), 2, "{text}");
-        assert_eq!(text.matches("= also: 2 more at this line\n").count(), 1);
+        assert_eq!(text.matches("= note: 2 more at this line\n").count(), 1);
     }
 
     #[test]
-    fn what_is_undecided_is_no_error() {
-        let open = Refusal {
+    fn an_undecided_point_is_not_an_error() {
+        let open = Diagnostic {
             undecided: true,
-            witness: None,
+            counterexample: None,
             at: None,
-            others: vec![],
+            cause: None,
+            labels: vec![],
             help: None,
             trace: vec![],
-            ..refusal()
+            ..diagnostic()
         };
-        let text = texts(Look::Plain).report(&report(vec![open.clone(), open]));
-        let one = "\nundecided[R6.bulk]: a bulk store still reads out[1]\n  = role: compute\n  \
-                   = rule: who overwrites bytes comes after the issuer's wait\n";
-        let verdict = "kernel add: undecided; 1 state, 20 steps, 1.2 ms\n";
-        // Without a line, two of them are two.
-        assert_eq!(text, format!("{verdict}{one}{one}"));
+        let text = renderer(ColorMode::Plain).report(&report(vec![open.clone(), open]));
+        let one = format!(
+            "\nundecided[R6.bulk]: write-after-read race: role `compute` overwrites `out[1]`
+  = role: compute
+  = rule: {}
+  = help: {}
+  = note: for the rule, a broken kernel and its repair: warpline explain R6.bulk
+",
+            codes::R6_BULK.requirement,
+            codes::R6_BULK.help
+        );
+        let summary = "kernel add: undecided; 1 state, 20 steps, 1.2 ms\n";
+        // Diagnostics without a line are not merged.
+        assert_eq!(text, format!("{summary}{one}{one}"));
     }
 
     #[test]
-    fn colours_change_nothing_else() {
-        let colored = texts(Look::Color).report(&report(vec![refusal()]));
+    fn colors_change_nothing_else() {
+        let colored = renderer(ColorMode::Color).report(&report(vec![diagnostic()]));
         let mut plain = String::new();
         let mut parts = colored.split('\x1b');
         plain += parts.next().unwrap();
@@ -323,6 +382,7 @@ assumes: each byte of y has one writer [A.writer] at main.rs:130
             plain += part.split_once('m').unwrap().1;
         }
         assert_ne!(colored, plain);
-        assert_eq!(plain, texts(Look::Plain).report(&report(vec![refusal()])));
+        let expected = renderer(ColorMode::Plain).report(&report(vec![diagnostic()]));
+        assert_eq!(plain, expected);
     }
 }

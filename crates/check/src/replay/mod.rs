@@ -1,59 +1,61 @@
-//! Refutations that happen: the executor runs the launch that the walk found.
+//! Confirms refutations: the CPU executor runs the launch that the protocol search found.
 //!
-//! A walk that refutes has decided on its way what the launch passes and what
-//! memory holds. [`Values`] are integers for which these decisions hold. The
-//! executor runs the kernel with them, in several schedules. If a run fails,
-//! the refutation carries the [`Witness`]. If none does, the kernel is
-//! *undecided*: the walk has lost something on its way.
+//! A refutation rests on decisions about the arguments of the launch and the contents of memory.
+//! [`LaunchValues`] are integers that satisfy these decisions. The executor runs the kernel with
+//! them under several schedules. If a run fails, the diagnostic carries the [`Counterexample`]. If
+//! no run fails, the kernel is *undecided*, because the search over-approximates.
 //!
-//! Some hazards exist in the specification only: the executor does not show
-//! them. They are refuted by citing the rule.
+//! The executor does not show hazards that exist only in the specification. The checker refutes
+//! these by citing the rule.
 //!
 //! | where | what |
 //! |---|---|
-//! | `values` | the values of a launch, and the launch they make |
-//! | `witness` | a run that fails, in words |
-//! | `skeleton` | the synchronization of a kernel alone, for many iterations |
+//! | `values` | the arguments and memory of a launch |
+//! | `counterexample` | a run that fails |
+//! | `skeleton` | the kernel reduced to its synchronization, for many iterations |
 
+mod counterexample;
 mod skeleton;
 mod values;
-mod witness;
 
-pub use values::{Fill, Values, Word};
+pub use counterexample::Counterexample;
+pub use values::{LaunchValues, MemoryFill, MemoryWord};
 pub(crate) use values::{base, place};
-pub use witness::Witness;
 
+use crate::diagnostic::Diagnostic;
 use crate::protocol::rules::RUN;
-use crate::refusal::Refusal;
 use skeleton::skeleton;
-use warpline_cpu::{Options, RunError, Timing, WaitOn, run};
+use warpline_cpu::{BlockedOn, Options, RunError, Timing, run};
 use warpline_ir::{FaultKind, Kernel, ParamKind};
 
-/// Statements of a run with the values that the walk found.
+/// The statement limit of a run with the values that the search found.
 const STEPS: u64 = 200_000;
-/// Statements of a run with others.
+/// The statement limit of a run with other values.
 const FEW_STEPS: u64 = 60_000;
-/// Statements of a run of the skeleton.
+/// The statement limit of a run of the skeleton.
 const SKELETON_STEPS: u64 = 20_000_000;
 
-/// Further orders of the values that the walk found.
+/// The number of further random schedules for the values that the search found.
 const ORDERS: u64 = 8;
 
-/// Rules about hazards that the specification forbids and the executor does not show: a CTA of
-/// a cluster that starts late, accesses that a release of too narrow a scope orders, and lanes
-/// of a warp that come to a wait one after the other.
+/// Rules about hazards that the executor does not show: a CTA of a cluster that starts late,
+/// accesses ordered by a release of too narrow a scope, and lanes of a warp that reach a wait one
+/// after the other.
 const CITED: [&str; 3] = ["R8.start", "R8.scope", "R15.late"];
 
-/// The first refusal of a kernel that the executor sees; without one the kernel is undecided.
-/// A kernel that the walk does not decide is refuted as well if a run fails.
-pub(crate) fn confirmed(kernel: &Kernel, found: Vec<(Refusal, Values)>) -> Option<Refusal> {
+/// Returns the first diagnostic that a run confirms; if there is none, the kernel is undecided.
+/// A kernel that the search does not decide is refuted as well if a run fails.
+pub(crate) fn confirmed(
+    kernel: &Kernel,
+    found: Vec<(Diagnostic, LaunchValues)>,
+) -> Option<Diagnostic> {
     let mut cut_off = None;
-    for (refusal, values) in &found {
-        if CITED.contains(&refusal.code()) {
-            return Some(refusal.clone());
+    for (diagnostic, values) in &found {
+        if CITED.contains(&diagnostic.code()) {
+            return Some(diagnostic.clone());
         }
         if let Some(failed) = first_failed(kernel, schedules(values), STEPS, &mut cut_off) {
-            return Some(failed.refute(kernel, refusal.clone()));
+            return Some(failed.refute(kernel, diagnostic.clone()));
         }
     }
     let (first, values) = found.into_iter().next()?;
@@ -73,15 +75,22 @@ pub(crate) fn confirmed(kernel: &Kernel, found: Vec<(Refusal, Values)>) -> Optio
     })
 }
 
-/// A refutation that no run shows decides nothing.
-fn unseen(refusal: Refusal) -> Refusal {
-    let help = "if the launch keeps to more than its types say, declare it: `at_least`, `at_most`, \
-                `multiple_of`; write counts that are equal in the same way in all roles";
-    Refusal {
-        text: format!("{}; no run on the CPU executor shows it", refusal.text),
-        help: refusal.help.or(Some(help.to_owned())),
+/// Turns a refutation that no run confirms into an undecided point.
+fn unseen(diagnostic: Diagnostic) -> Diagnostic {
+    let help = "if the launch guarantees more than the types state, declare it with `at_least`, \
+                `at_most` or `multiple_of`; write trip counts that are equal as the same \
+                expression in all roles";
+    let cause = "the checker finds this run, but no run on the CPU executor shows the failure: \
+                 either the run is possible and rare, or a fact about the launch is not declared";
+    Diagnostic {
+        text: format!("possible {}", diagnostic.text),
+        cause: Some(match diagnostic.cause {
+            Some(found) => format!("{found}; {cause}"),
+            None => cause.to_owned(),
+        }),
+        help: diagnostic.help.or(Some(help.to_owned())),
         undecided: true,
-        ..refusal
+        ..diagnostic
     }
 }
 
@@ -93,38 +102,46 @@ struct Failed {
 }
 
 impl Failed {
-    /// The refusal with this run as its witness.
-    fn refute(self, kernel: &Kernel, refusal: Refusal) -> Refusal {
+    /// Returns the diagnostic with this run as its counterexample.
+    fn refute(self, kernel: &Kernel, diagnostic: Diagnostic) -> Diagnostic {
         let Self {
             trial,
             skeleton,
             error,
         } = self;
-        let witness = Witness {
+        let counterexample = Counterexample {
             params: kernel.params.iter().map(|p| p.name.clone()).collect(),
             values: trial.values,
             timing: trial.timing,
             seed: trial.seed,
-            skeleton,
+            synchronization_only: skeleton,
             fault: error.to_string(),
         };
-        let witness = Some(Box::new(witness));
-        if !refusal.undecided {
-            return Refusal { witness, ..refusal };
+        let counterexample = Some(Box::new(counterexample));
+        if !diagnostic.undecided {
+            return Diagnostic {
+                counterexample,
+                ..diagnostic
+            };
         }
         let waits = error.waits.first().map(|w| &w.at);
         let at = error.at.as_ref().or(waits);
-        Refusal {
+        Diagnostic {
             rule: RUN,
-            text: format!("a run fails: {}", error.text),
+            text: format!(
+                "{}: a run on the CPU executor fails: {}",
+                RUN.title, error.text
+            ),
+            label: "the run fails here".to_owned(),
+            cause: None,
             role: at.map(|site| site.role.clone()),
             at: at.and_then(|site| site.frame),
             stack: at.map_or(Vec::new(), |site| site.stack.clone()),
             undecided: false,
-            others: Vec::new(),
+            labels: Vec::new(),
             help: None,
             trace: Vec::new(),
-            witness,
+            counterexample,
         }
     }
 }
@@ -132,13 +149,13 @@ impl Failed {
 /// One run.
 #[derive(Clone)]
 struct Trial {
-    values: Values,
+    values: LaunchValues,
     timing: Timing,
     seed: u64,
 }
 
 impl Trial {
-    /// The error that the run ends with; none where the kernel does not take the values.
+    /// Returns the failure of the run; `None` also if the kernel does not accept the values.
     fn run(&self, kernel: &Kernel, steps: u64) -> Option<Box<RunError>> {
         let (launch, memory) = self.values.launch(kernel).ok()?;
         let options = Options {
@@ -146,14 +163,14 @@ impl Trial {
             seed: self.seed,
             threads: 1,
             max_steps: Some(steps),
-            whole_phases: true,
+            require_complete_phases: true,
             ..Options::default()
         };
         run(kernel, &launch, &memory, &options).err()
     }
 }
 
-/// The first run that fails. Notes the first that is cut off.
+/// Returns the first run that fails. Records the first run that exceeds its statement limit.
 fn first_failed(
     kernel: &Kernel,
     trials: impl IntoIterator<Item = Trial>,
@@ -177,11 +194,11 @@ fn first_failed(
     None
 }
 
-/// A run that was cut off, on the skeleton.
+/// Repeats a run that exceeded its limit on the skeleton.
 fn on_skeleton(kernel: &Kernel, cut_off: Option<Trial>) -> Option<Failed> {
     let trial = cut_off?;
     let error = trial.run(&skeleton(kernel), SKELETON_STEPS)?;
-    // A read may miss a store that the skeleton lacks; barriers have all their arrivals.
+    // The skeleton lacks stores that reads need, but has all arrivals at barriers.
     let counts = matches!(error.kind, FaultKind::Deadlock | FaultKind::Barrier);
     (counts && is_of_protocol(&error)).then_some(Failed {
         trial,
@@ -190,10 +207,10 @@ fn on_skeleton(kernel: &Kernel, cut_off: Option<Trial>) -> Option<Failed> {
     })
 }
 
-/// Is a failure one of synchronization, not of the values passed? A flag that is never raised
-/// may be one that others raise.
+/// Is the failure one of synchronization and not of the arguments? Another kernel may set a flag
+/// that this launch never sets, so a poll that never ends does not count.
 fn is_of_protocol(error: &RunError) -> bool {
-    let polls = error.waits.iter().any(|w| w.on == WaitOn::Poll);
+    let polls = error.waits.iter().any(|w| w.on == BlockedOn::Poll);
     let of_values = matches!(
         error.kind,
         FaultKind::TensorMap
@@ -205,8 +222,8 @@ fn is_of_protocol(error: &RunError) -> bool {
     !polls && !of_values
 }
 
-/// Values in several schedules.
-fn schedules(values: &Values) -> impl Iterator<Item = Trial> + '_ {
+/// LaunchValues in several schedules.
+fn schedules(values: &LaunchValues) -> impl Iterator<Item = Trial> + '_ {
     let schedules = [
         (Timing::Late, 0),
         (Timing::Random, 1),
@@ -220,24 +237,25 @@ fn schedules(values: &Values) -> impl Iterator<Item = Trial> + '_ {
     })
 }
 
-/// Up to this seed other values keep what the walk found.
+/// Up to this seed, `other` keeps the values that the search found.
 const KEEPING: u64 = 8;
-/// Up to this seed they are anything.
+/// Up to this seed, the values are arbitrary.
 const ANY: u64 = 12;
-/// Up to this seed they are as large as extents of tensors: several tiles, and several steps each.
+/// Up to this seed, the values are as large as tensor extents: several tiles with several k-tiles.
 const EXTENTS: u64 = 16;
 
-/// Other words in memory, and other numbers where the walk decided nothing; then anywhere.
-fn others<'v>(kernel: &'v Kernel, found: &'v Values) -> impl Iterator<Item = Trial> + 'v {
+/// Returns runs with other memory, with other numbers where the search decided nothing, and then
+/// with other numbers everywhere.
+fn others<'v>(kernel: &'v Kernel, found: &'v LaunchValues) -> impl Iterator<Item = Trial> + 'v {
     let fills = [
-        Fill::Same(1),
-        Fill::Below { end: 4, seed: 1 },
-        Fill::Below {
+        MemoryFill::Same(1),
+        MemoryFill::Below { end: 4, seed: 1 },
+        MemoryFill::Below {
             end: u32::MAX,
             seed: 2,
         },
     ];
-    let filled = fills.into_iter().map(|fill| Values {
+    let filled = fills.into_iter().map(|fill| LaunchValues {
         fill,
         ..found.clone()
     });
@@ -251,13 +269,13 @@ fn others<'v>(kernel: &'v Kernel, found: &'v Values) -> impl Iterator<Item = Tri
     })
 }
 
-/// Other numbers: mostly small, as large as extents, or anything.
-fn other(kernel: &Kernel, found: &Values, seed: u64) -> Values {
+/// Returns other numbers: mostly small, as large as extents, or arbitrary.
+fn other(kernel: &Kernel, found: &LaunchValues, seed: u64) -> LaunchValues {
     let mut values = found.clone();
     values.fill = match seed % 3 {
-        0 => Fill::Same(0),
-        1 => Fill::Below { end: 4, seed },
-        _ => Fill::Below {
+        0 => MemoryFill::Same(0),
+        1 => MemoryFill::Below { end: 4, seed },
+        _ => MemoryFill::Below {
             end: u32::MAX,
             seed,
         },

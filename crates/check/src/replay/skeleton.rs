@@ -1,15 +1,15 @@
-//! The synchronization skeleton of a kernel, for runs of many iterations.
+//! The synchronization skeleton of a kernel, for runs with many iterations.
 
 use crate::facts::Facts;
 use crate::protocol::Matters;
-use warpline_ir::{Block, Completion, Kernel, Op, StmtKind, Touch};
+use warpline_ir::{Block, Completion, Kernel, MemoryAccess, Op, StmtKind};
 
-/// The kernel with its barriers, the copies that barriers count, and the ops that decide control
-/// flow; without arithmetic on data and without other accesses.
+/// Returns the kernel with its barriers, the copies that barriers count, and the ops that decide
+/// control flow; without arithmetic on data and without other accesses.
 pub(super) fn skeleton(kernel: &Kernel) -> Kernel {
     let matters = Matters::of(kernel);
     let keeps =
-        |t: &Touch| matches!(t.completion, Completion::Bytes(_)) || matters.is_written_by(t);
+        |t: &MemoryAccess| matches!(t.completion, Completion::Bytes(_)) || matters.is_written_by(t);
     let keep = |op: &Op| {
         let facts = Facts::of(op);
         !facts.syncs.is_empty()

@@ -1,29 +1,31 @@
-//! The values of a launch, and the launch they make.
+//! The arguments and memory of a launch.
 
 use std::fmt;
-use warpline_cpu::Memory;
-use warpline_ir::{Arg, Kernel, Launch, MapMode, ParamKind, TensorMapDecl, TensorMapValue, Type};
+use warpline_cpu::GlobalMemory;
+use warpline_ir::{
+    Arg, Kernel, Launch, ParamKind, TensorMapDecl, TensorMapMode, TensorMapValue, Type,
+};
 
-/// Bytes of each buffer that are filled; what a kernel reads outside has no meaning.
+/// The bytes of each buffer that are filled; reads outside return unspecified bytes.
 const FILLED: usize = 1 << 13;
 
-/// What a launch passes to a kernel, and what global memory holds then.
+/// The arguments of a launch and the contents of global memory.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Values {
+pub struct LaunchValues {
     /// CTAs, by axis.
     pub grid: [u32; 3],
-    /// By parameter: the value of an integer; none of the others.
+    /// By parameter: its value, for integers only.
     pub scalars: Vec<Option<i128>>,
     /// Words of global memory that control flow depends on.
-    pub words: Vec<Word>,
-    /// All other words.
-    pub fill: Fill,
+    pub words: Vec<MemoryWord>,
+    /// The contents of all other words.
+    pub fill: MemoryFill,
 }
 
 /// A word of global memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Word {
-    /// The index of the pointer parameter that it is read through.
+pub struct MemoryWord {
+    /// The index of the pointer parameter through which the kernel reads the word.
     pub param: usize,
     /// Bytes from the start of the buffer.
     pub byte: u64,
@@ -33,12 +35,12 @@ pub struct Word {
     pub value: i128,
 }
 
-/// The words of buffers that nothing was decided of, as 32-bit integers.
+/// The contents of words that the search did not decide, as 32-bit integers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Fill {
-    /// All are this.
+pub enum MemoryFill {
+    /// The same value in all words.
     Same(u32),
-    /// Random ones below a number.
+    /// Random values below a number.
     Below {
         /// One more than the largest.
         end: u32,
@@ -47,20 +49,20 @@ pub enum Fill {
     },
 }
 
-impl fmt::Display for Fill {
+impl fmt::Display for MemoryFill {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Fill::Same(x) => write!(f, "{x}"),
-            Fill::Below { end, seed } => write!(f, "random below {end}, seed {seed}"),
+            MemoryFill::Same(x) => write!(f, "{x}"),
+            MemoryFill::Below { end, seed } => write!(f, "random words below {end} (seed {seed})"),
         }
     }
 }
 
-impl Values {
-    /// The launch, with its buffers in a memory of its own; a fault in words if the kernel does
-    /// not take the values.
-    pub fn launch(&self, kernel: &Kernel) -> Result<(Launch, Memory), String> {
-        let mut memory = Memory::open();
+impl LaunchValues {
+    /// Returns the launch, with its buffers in a memory of its own, or an error message if the
+    /// kernel does not accept the values.
+    pub fn launch(&self, kernel: &Kernel) -> Result<(Launch, GlobalMemory), String> {
+        let mut memory = GlobalMemory::unbounded();
         let mut args = Vec::new();
         let filled = self.filled();
         for (i, param) in kernel.params.iter().enumerate() {
@@ -91,15 +93,15 @@ impl Values {
     fn filled(&self) -> Vec<u8> {
         let words = FILLED / 4;
         let word = |i: usize| match self.fill {
-            Fill::Same(x) => x,
-            Fill::Below { end, seed } => (mix(seed, i as u64) % u64::from(end.max(1))) as u32,
+            MemoryFill::Same(x) => x,
+            MemoryFill::Below { end, seed } => (mix(seed, i as u64) % u64::from(end.max(1))) as u32,
         };
         (0..words).flat_map(|i| word(i).to_le_bytes()).collect()
     }
 }
 
-/// The parameter whose buffer an address is in, and the byte there: buffers of a launch start at
-/// [`base`].
+/// Returns the parameter whose buffer contains an address, and the byte offset. Buffers of a launch
+/// start at [`base`].
 pub(crate) fn place(kernel: &Kernel, at: i128) -> Option<(usize, u64)> {
     let at = u64::try_from(at).ok()?;
     let number = (at >> 40).checked_sub(1)?;
@@ -108,20 +110,20 @@ pub(crate) fn place(kernel: &Kernel, at: i128) -> Option<(usize, u64)> {
     Some((param, at & ((1 << 40) - 1)))
 }
 
-/// The address of the buffer of a parameter in the launches made here.
+/// Returns the address of the buffer of a parameter.
 pub(crate) fn base(kernel: &Kernel, param: usize) -> Option<i128> {
     let number = buffers(kernel).position(|p| p == param)?;
     Some((number as i128 + 1) << 40)
 }
 
-/// The parameters that have buffers.
+/// Returns the parameters that have buffers.
 fn buffers(kernel: &Kernel) -> impl Iterator<Item = usize> + '_ {
     let params = kernel.params.iter().enumerate();
     let has = |kind: &ParamKind| !matches!(kind, ParamKind::Scalar(_));
     params.filter(move |(_, p)| has(&p.kind)).map(|(i, _)| i)
 }
 
-impl Word {
+impl MemoryWord {
     fn put(&self, bytes: &mut [u8]) {
         let width = self.ty.bytes();
         let value = self.value.to_le_bytes();
@@ -133,7 +135,7 @@ impl Word {
     }
 }
 
-/// The bits of a value in its type.
+/// Returns the bits of a value in its type.
 fn bits(ty: Type, value: i128) -> u64 {
     let width = 8 * ty.bytes().min(8) as u32;
     let all = value as u64;
@@ -144,10 +146,10 @@ fn bits(ty: Type, value: i128) -> u64 {
     }
 }
 
-/// A tensor that a map can describe.
+/// Returns a tensor that is legal for a tensor map.
 fn map(decl: &TensorMapDecl, base: u64) -> TensorMapValue {
     let inner = match &decl.mode {
-        MapMode::Im2col { channels, .. } => (*channels).max(256),
+        TensorMapMode::Im2col { channels, .. } => (*channels).max(256),
         _ => decl.tile.first().copied().unwrap_or(1).max(256),
     };
     let mut extents = vec![u64::from(inner.next_multiple_of(256))];
@@ -157,7 +159,7 @@ fn map(decl: &TensorMapDecl, base: u64) -> TensorMapValue {
     TensorMapValue::dense(decl.clone(), base, &extents)
 }
 
-/// A random number that follows from two.
+/// Returns a pseudo-random number from a seed and an index.
 pub(crate) fn mix(seed: u64, n: u64) -> u64 {
     let mut x = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ n.wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ (x >> 31)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -1,45 +1,47 @@
-//! Atomics by whose value a CTA takes over what the others are done with.
+//! Claims: atomics by whose result a CTA takes over data of the other CTAs.
 //!
-//! The last CTA to raise a counter adds up what all have left, or clears the
-//! words for the next launch. So the atomic releases what was done before it,
-//! and acquires it for what is done because of its value. A ticket needs
-//! neither: what it numbers is nobody else's.
+//! The last CTA to increment a counter reduces the partial results of all, or clears the words for
+//! the next launch. So the atomic releases the accesses before it, and acquires for the accesses
+//! that depend on its result. A ticket needs neither, because no other CTA accesses the numbered
+//! item.
 
-use super::follows::Follows;
-use super::pointers::{Pointers, Spot};
-use super::{Case, OpSite};
+use super::dependents::Dependents;
+use super::global_words::{GlobalWord, Pointers};
+use super::{OpSite, RuleContext};
 use std::ops::Range;
-use warpline_ir::{Access, At, Block, Memory, MemoryOrder, Op, Operand, StmtKind};
+use warpline_ir::{
+    AccessKind, Block, MemoryAddress, MemoryOrder, MemoryRegion, Op, Operand, StmtKind,
+};
 
-/// Such an atomic.
+/// A claim.
 pub(super) struct Claim {
-    /// Its number among the ops.
+    /// The index of the op.
     pub(super) op: usize,
     pub(super) order: MemoryOrder,
-    /// An access before it that passes to who claims.
+    /// An access before the atomic, to data that the claiming CTA takes over.
     pub(super) before: usize,
-    /// The accesses of who claims.
+    /// The accesses of the claiming CTA.
     pub(super) after: Vec<usize>,
 }
 
 impl Claim {
-    /// All claims of a kernel.
-    pub(super) fn all(case: &Case, pointers: &Pointers) -> Vec<Self> {
-        let mut atomics = case.ops.iter().filter_map(atomic).peekable();
+    /// Returns all claims of a kernel.
+    pub(super) fn all(cx: &RuleContext, pointers: &Pointers) -> Vec<Self> {
+        let mut atomics = cx.ops.iter().filter_map(atomic).peekable();
         if atomics.peek().is_none() {
             return Vec::new();
         }
-        let touched = touched(case, pointers);
+        let touched = touched(cx, pointers);
         atomics
-            .filter_map(|(op, order)| claim(case, op, order, &touched))
+            .filter_map(|(op, order)| claim(cx, op, order, &touched))
             .collect()
     }
 }
 
-/// An atomic of global memory that gives what was there.
+/// An atomic on global memory that returns the old value.
 fn atomic<'a, 'k>(op: &'a OpSite<'k>) -> Option<(&'a OpSite<'k>, MemoryOrder)> {
     match op.op {
-        Op::Atomic(o) if matches!(o.at, At::Global { .. }) => Some((op, o.order)),
+        Op::Atomic(o) if matches!(o.at, MemoryAddress::Global { .. }) => Some((op, o.order)),
         _ => None,
     }
 }
@@ -48,21 +50,21 @@ fn atomic<'a, 'k>(op: &'a OpSite<'k>) -> Option<(&'a OpSite<'k>, MemoryOrder)> {
 pub(super) struct Touched {
     pub(super) op: usize,
     pub(super) addr: Operand,
-    pub(super) spot: Spot,
-    access: Access,
+    pub(super) spot: GlobalWord,
+    access: AccessKind,
 }
 
 impl Touched {
-    /// Does it matter which of two comes first?
+    /// Does the order of the two accesses matter?
     pub(super) fn conflicts(&self, other: &Self) -> bool {
-        let alike = self.access == other.access && self.access != Access::Write;
+        let alike = self.access == other.access && self.access != AccessKind::Write;
         !alike && self.spot.may_be(other.spot)
     }
 }
 
 /// Accesses to global memory at a known parameter and offset.
-pub(super) fn touched(case: &Case, pointers: &Pointers) -> Vec<Touched> {
-    (case.ops.iter())
+pub(super) fn touched(cx: &RuleContext, pointers: &Pointers) -> Vec<Touched> {
+    (cx.ops.iter())
         .flat_map(|op| accesses(op, pointers))
         .collect()
 }
@@ -70,8 +72,8 @@ pub(super) fn touched(case: &Case, pointers: &Pointers) -> Vec<Touched> {
 fn accesses(op: &OpSite, pointers: &Pointers) -> impl Iterator<Item = Touched> {
     op.facts.touches.iter().filter_map(|t| {
         let (addr, offset) = match t.memory {
-            Memory::At(At::Global { addr, offset }, _) => (addr, offset),
-            Memory::Global(addr, _) => (addr, 0),
+            MemoryRegion::PerLane(MemoryAddress::Global { addr, offset }, _) => (addr, offset),
+            MemoryRegion::Global(addr, _) => (addr, 0),
             _ => return None,
         };
         Some(Touched {
@@ -83,15 +85,15 @@ fn accesses(op: &OpSite, pointers: &Pointers) -> impl Iterator<Item = Touched> {
     })
 }
 
-/// The claim that an atomic makes, if it does.
-fn claim(case: &Case, op: &OpSite, order: MemoryOrder, touched: &[Touched]) -> Option<Claim> {
-    let follows = Follows::of(case, |o| o.id == op.id);
-    let places = Places::of(case, &follows);
+/// Returns the claim that an atomic makes, if it is one.
+fn claim(cx: &RuleContext, op: &OpSite, order: MemoryOrder, touched: &[Touched]) -> Option<Claim> {
+    let follows = Dependents::of(cx, |o| o.id == op.id);
+    let places = Places::of(cx, &follows);
     let may_come_before = |x: &&Touched| {
-        let own = case.ops[x.op].site.role == op.site.role;
+        let own = cx.ops[x.op].site.role == op.site.role;
         !places.guarded[x.op] && (!own || x.op < op.id || places.share_loop(x.op, op.id))
     };
-    // Where the value says which bytes they are, they are nobody else's.
+    // If the address depends on the result, no other CTA accesses these bytes.
     let (mut before, mut after) = (None, Vec::new());
     for y in touched {
         if !places.guarded[y.op] || follows.operand(y.addr) {
@@ -111,27 +113,27 @@ fn claim(case: &Case, op: &OpSite, order: MemoryOrder, touched: &[Touched]) -> O
     })
 }
 
-/// Where ops stand, by number.
+/// The position of ops in branches and loops, by op index.
 pub(super) struct Places {
-    /// Does what follows from the value decide whether it runs?
+    /// Does the result of the atomic decide whether the op runs?
     pub(super) guarded: Vec<bool>,
-    /// The ops inside of each loop.
+    /// The ops inside each loop.
     loops: Vec<Range<usize>>,
 }
 
 impl Places {
-    /// Do two ops stand in a loop together?
+    /// Are two ops in the same loop?
     pub(super) fn share_loop(&self, a: usize, b: usize) -> bool {
         let both = |l: &Range<usize>| l.contains(&a) && l.contains(&b);
         self.loops.iter().any(both)
     }
 
-    pub(super) fn of(case: &Case, follows: &Follows) -> Self {
+    pub(super) fn of(cx: &RuleContext, follows: &Dependents) -> Self {
         let mut places = Self {
-            guarded: Vec::with_capacity(case.ops.len()),
+            guarded: Vec::with_capacity(cx.ops.len()),
             loops: Vec::new(),
         };
-        let kernel = case.kernel;
+        let kernel = cx.kernel;
         let bodies = kernel.roles.iter().map(|r| &r.body);
         for block in std::iter::once(&kernel.prologue)
             .chain(bodies)
@@ -142,7 +144,7 @@ impl Places {
         places
     }
 
-    fn block(&mut self, block: &Block, follows: &Follows, guarded: bool) {
+    fn block(&mut self, block: &Block, follows: &Dependents, guarded: bool) {
         for s in &block.0 {
             let first = self.guarded.len();
             match &s.kind {

@@ -1,34 +1,32 @@
-//! R8, clusters: the size.
+//! R8: the size of clusters.
 
-use super::Case;
-use crate::refusal::{Findings, Rule};
+use super::RuleContext;
+use crate::codes;
+use crate::diagnostic::{Findings, Rule};
 
 /// The rules of this group.
 pub const RULES: &[Rule] = &[SIZE];
 
-const SIZE: Rule = Rule {
-    code: "R8.size",
-    holds: "a cluster has at least one CTA in each axis and no more than the target's largest",
-};
+const SIZE: Rule = codes::R8_SIZE;
 
-pub(crate) fn judge<'k>(case: &Case<'k>, found: &mut Findings<'k>) {
-    let [x, y, z] = case.kernel.cluster;
+pub(crate) fn judge<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
+    let [x, y, z] = cx.kernel.cluster;
     let size = u64::from(x) * u64::from(y) * u64::from(z);
-    let most = if case.target.features.clusters {
-        case.target.cluster
+    let most = if cx.target.features.clusters {
+        cx.target.cluster
     } else {
         1
     };
     if !(1..=u64::from(most)).contains(&size) {
-        let loc = case
+        let loc = cx
             .kernel
             .roles
             .first()
             .map_or(Default::default(), |r| r.loc);
         let text = format!(
-            "a cluster of {} has 1 to {most} CTAs; {x}×{y}×{z} has {size}",
-            case.target.name
+            "the cluster {x}×{y}×{z} has {size} CTAs; {} allows 1 to {most}",
+            cx.target.name
         );
-        found.refuse(&SIZE, loc, None, text);
+        found.report(&SIZE, loc, None, text);
     }
 }

@@ -1,67 +1,62 @@
-//! R15, convergence: ops of whole warps are reached by whole warps.
+//! R15, convergence: whole warps reach the ops that need whole warps.
 
-use super::{Case, OpSite};
-use crate::facts::Whole;
-use crate::refusal::{Findings, Rule};
-use crate::walk::Site;
+use super::{OpSite, RuleContext};
+use crate::codes;
+use crate::diagnostic::{Findings, Rule};
+use crate::facts::Convergence;
+use crate::walk::StmtSite;
 use warpline_ir::{Op, Operand, StmtKind, Uniform};
 
 /// The rules of this group.
 pub const RULES: &[Rule] = &[WARP, MASK, ELECT];
 
-const WARP: Rule = Rule {
-    code: "R15.warp",
-    holds: "an `.aligned` op is reached by all lanes of a warp together",
-};
-const MASK: Rule = Rule {
-    code: "R15.mask",
-    holds: "an op that names all lanes of the warp is reached by all of them",
-};
-const ELECT: Rule = Rule {
-    code: "R15.elect",
-    holds: "an elect is reached by all lanes of a warp together, or by one that was elected",
-};
+const WARP: Rule = codes::R15_WARP;
+const MASK: Rule = codes::R15_MASK;
+const ELECT: Rule = codes::R15_ELECT;
 
-pub(crate) fn judge<'k>(case: &Case<'k>, found: &mut Findings<'k>) {
-    for site in &case.sites {
+pub(crate) fn judge<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
+    for site in &cx.sites {
         if matches!(site.stmt.kind, StmtKind::Elect { .. })
             && site.reach < Uniform::Warp
             && !site.elected
         {
-            let text = format!(
-                "elect is reached by all lanes of a warp together{}",
-                split(case, site)
-            );
-            found.refuse(&ELECT, site.stmt.loc, site.role, text);
+            let text = "not all lanes of the warp reach this `elect` together";
+            found.report(&ELECT, site.stmt.loc, site.role, text);
+            label_split(site, found);
         }
     }
-    for op in &case.ops {
+    for op in &cx.ops {
         if op.site.reach >= Uniform::Warp {
             continue;
         }
-        let (rule, lanes) = if op.facts.whole >= Whole::Warp {
-            (&WARP, "is reached by all lanes of a warp together")
+        let (rule, lanes) = if op.facts.convergence >= Convergence::Warp {
+            (
+                &WARP,
+                "needs all lanes of the warp, but not all reach it together",
+            )
         } else if names_all_lanes(op) {
             (
                 &MASK,
-                "names all lanes of the warp and is reached by all of them",
+                "names all lanes of the warp in its mask, but not all reach it",
             )
         } else {
             continue;
         };
-        let text = format!("{} {lanes}{}", op.op.name(), split(case, &op.site));
-        found.refuse(rule, op.loc(), op.site.role, text);
+        let text = format!("`{}` {lanes}", op.op.name());
+        found.report(rule, op.loc(), op.site.role, text);
+        label_split(&op.site, found);
     }
 }
 
-fn split(case: &Case, site: &Site) -> String {
-    site.split.map_or(String::new(), |s| {
-        format!(
-            "; the {} at {} parts them",
-            s.what,
-            case.kernel.locs.show(s.loc)
-        )
-    })
+/// Labels the statement that splits the threads.
+pub(super) fn label_split(site: &StmtSite, found: &mut Findings) {
+    if let Some(split) = site.split {
+        found.label(
+            format!("this `{}` splits the threads", split.what),
+            split.loc,
+            site.role,
+        );
+    }
 }
 
 fn names_all_lanes(op: &OpSite) -> bool {

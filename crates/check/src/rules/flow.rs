@@ -1,47 +1,46 @@
-//! What flows through a role, along every way at once.
+//! Forward dataflow analysis over the paths of a role.
 //!
-//! A role is brought down to the ops that matter, in the blocks they stand in.
-//! A [`Flow`] says what such an op makes of a state, and what two ways come to
-//! where they meet; loops go round until nothing changes.
+//! A role is reduced to the relevant ops in their blocks. A [`Flow`] defines the effect of an op on
+//! a state, and the join of two paths. Loops iterate to a fixed point.
 
-use super::{Case, OpSite};
+use super::{OpSite, RuleContext};
 use warpline_ir::{Block, RoleId, StmtKind};
 
-/// One statement, with what matters of an op.
+/// One statement, with the relevant part of an op.
 pub(super) enum Step<T> {
     Op(T),
     Branch([Vec<Step<T>>; 2]),
-    /// The same lane of each warp, every time.
+    /// One elected lane of each warp, the same one every time.
     Elect(Vec<Step<T>>),
     Loop {
         head: Vec<Step<T>>,
         body: Vec<Step<T>>,
-        /// Does it surely run at least once?
+        /// Does the loop always run at least once?
         runs: bool,
     },
 }
 
-/// How a state changes on the way.
+/// The transfer functions of an analysis.
 pub(super) trait Flow<T> {
-    /// What is known at one point.
+    /// The facts at one point.
     type State: Clone;
 
-    /// An op changes the state.
+    /// Applies an op to the state.
     fn op(&mut self, op: &T, state: &mut Self::State);
 
-    /// Adds another way to the same point; says whether that changed anything.
+    /// Joins another path into the state; returns whether the state changed.
     fn join(&self, state: &mut Self::State, other: &Self::State) -> bool;
 
-    /// What holds for the lane that an `elect` picks.
+    /// Enters the body of an `elect`.
     fn elect(&self, _state: &mut Self::State) {}
 
-    /// What holds behind an `elect`: by default, as behind any branch.
+    /// Leaves the body of an `elect`; by default like any branch.
     fn elected(&self, before: &Self::State, inside: &mut Self::State) {
         self.join(inside, before);
     }
 }
 
-/// Follows the steps from a state to the one behind them.
+/// Applies the steps to a state.
 pub(super) fn follow<T, F: Flow<T>>(steps: &[Step<T>], flow: &mut F, state: &mut F::State) {
     for step in steps {
         match step {
@@ -64,7 +63,7 @@ pub(super) fn follow<T, F: Flow<T>>(steps: &[Step<T>], flow: &mut F, state: &mut
                 let left = inside.clone();
                 follow(body, flow, &mut inside);
                 if !flow.join(state, &inside) {
-                    // A loop that surely runs is left behind a round.
+                    // A loop that always runs is left after an iteration.
                     *state = if *runs { inside } else { left };
                     break;
                 }
@@ -73,9 +72,9 @@ pub(super) fn follow<T, F: Flow<T>>(steps: &[Step<T>], flow: &mut F, state: &mut
     }
 }
 
-impl<'k> Case<'k> {
-    /// What a role's threads run, prologue and epilogue too, brought down to
-    /// what `read` gives for an op. Blocks with nothing in them are left out.
+impl<'k> RuleContext<'k> {
+    /// Returns the statements of a role, with the prologue and the epilogue, reduced to the results
+    /// of `read`. Empty blocks are omitted.
     pub(super) fn steps<T>(
         &self,
         role: RoleId,
@@ -92,14 +91,14 @@ impl<'k> Case<'k> {
         steps
     }
 
-    /// The ops that a role's threads run, in program order.
+    /// Returns the ops that the threads of a role run, in program order.
     pub(super) fn ops_of(&self, role: RoleId) -> impl Iterator<Item = &OpSite<'k>> {
         let mine = move |op: &&OpSite| op.site.role.is_none_or(|r| r == role);
         self.ops.iter().filter(mine)
     }
 }
 
-/// The steps of a block; `next` gives what matters of the next op.
+/// Returns the steps of a block; `next` returns the relevant part of the next op.
 fn part<T>(block: &Block, next: &mut impl FnMut() -> Option<T>) -> Vec<Step<T>> {
     let mut steps = Vec::new();
     for s in &block.0 {

@@ -1,64 +1,53 @@
-//! Constant indices are in range: stages, views, places, mbarriers.
+//! Constant indices are in range: stages, views, addresses, mbarriers.
 
-use super::{Case, OpSite};
+use super::{OpSite, RuleContext};
+use crate::codes;
+use crate::diagnostic::{Findings, Rule};
 use crate::facts::Facts;
-use crate::refusal::{Findings, Rule};
-use warpline_ir::{Kernel, Operand, Place, StmtKind, View};
+use warpline_ir::{Kernel, Operand, SharedAddress, StmtKind, View};
 
 /// The rules of this group.
 pub const RULES: &[Rule] = &[STAGE, VIEW, PLACE, BARRIER];
 
-const STAGE: Rule = Rule {
-    code: "S.stage",
-    holds: "a constant stage is one of the tile's",
-};
-const VIEW: Rule = Rule {
-    code: "S.view",
-    holds: "a view is a rectangle of its tile and is not empty",
-};
-const PLACE: Rule = Rule {
-    code: "S.place",
-    holds: "a constant place and the bytes accessed there are in one stage of the tile",
-};
-const BARRIER: Rule = Rule {
-    code: "S.barrier",
-    holds: "a constant barrier index is one of the array's",
-};
+const STAGE: Rule = codes::S_STAGE;
+const VIEW: Rule = codes::S_VIEW;
+const PLACE: Rule = codes::S_PLACE;
+const BARRIER: Rule = codes::S_BARRIER;
 
-pub(crate) fn judge<'k>(case: &Case<'k>, found: &mut Findings<'k>) {
-    for op in &case.ops {
-        let mut refuse =
-            |rule: &Rule, text: String| found.refuse(rule, op.loc(), op.site.role, text);
+pub(crate) fn judge<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
+    for op in &cx.ops {
+        let mut report =
+            |rule: &Rule, text: String| found.report(rule, op.loc(), op.site.role, text);
         for v in op.facts.views() {
-            stage(case.kernel, v.tile, v.stage, &mut refuse);
-            if let Some(text) = bad_view(case.kernel, v) {
-                refuse(&VIEW, text);
+            stage(cx.kernel, v.tile, v.stage, &mut report);
+            if let Some(text) = bad_view(cx.kernel, v) {
+                report(&VIEW, text);
             }
         }
         for (p, bytes) in op.facts.places() {
-            stage(case.kernel, p.tile, p.stage, &mut refuse);
-            place(case.kernel, p, bytes, &mut refuse);
+            stage(cx.kernel, p.tile, p.stage, &mut report);
+            place(cx.kernel, p, bytes, &mut report);
         }
-        barriers(case.kernel, op, &mut refuse);
+        barriers(cx.kernel, op, &mut report);
     }
 }
 
-type Refuse<'a> = &'a mut dyn FnMut(&Rule, String);
+type Report<'a> = &'a mut dyn FnMut(&Rule, String);
 
-fn stage(kernel: &Kernel, tile: warpline_ir::TileId, stage: Operand, refuse: Refuse) {
+fn stage(kernel: &Kernel, tile: warpline_ir::TileId, stage: Operand, report: Report) {
     let tile = kernel.tile(tile);
     if let Some(s) = stage.as_imm()
         && s >= u64::from(tile.stages)
     {
         let text = format!(
-            "tile {} has {} stages; there is no stage {s}",
+            "tile `{}` has {} stages, and the access names stage {s}",
             tile.name, tile.stages
         );
-        refuse(&STAGE, text);
+        report(&STAGE, text);
     }
 }
 
-/// Why a view is not a rectangle of its tile.
+/// Returns an error message if a view is not a rectangle of its tile.
 pub(super) fn bad_view(kernel: &Kernel, v: &View) -> Option<String> {
     let tile = kernel.tile(v.tile);
     let (rows, cols) = (tile.layout.rows, tile.layout.cols);
@@ -68,25 +57,25 @@ pub(super) fn bad_view(kernel: &Kernel, v: &View) -> Option<String> {
         return None;
     }
     Some(format!(
-        "tile {} is {rows}×{cols}; a view of {}×{} at row {}, column {} is not in it",
-        tile.name, v.rows, v.cols, v.row, v.col
+        "the view {}×{} at row {}, column {} is not inside tile `{}`, which is {rows}×{cols}",
+        v.rows, v.cols, v.row, v.col, tile.name
     ))
 }
 
-/// Judges the views of a kernel alone.
+/// Checks only the views of a kernel.
 pub(crate) fn judge_views(kernel: &Kernel, found: &mut Findings) {
     kernel.each_stmt(&mut |role, s| {
         if let StmtKind::Op(op) = &s.kind {
             for text in Facts::of(op).views().filter_map(|v| bad_view(kernel, v)) {
-                found.refuse(&VIEW, s.loc, role, text);
+                found.report(&VIEW, s.loc, role, text);
             }
         }
     });
 }
 
-fn place(kernel: &Kernel, p: &Place, bytes: u64, refuse: Refuse) {
+fn place(kernel: &Kernel, p: &SharedAddress, bytes: u64, report: Report) {
     let tile = kernel.tile(p.tile);
-    // A register may hold any byte; what is constant is the least it can be.
+    // A register may hold any offset; the constant part is the least offset.
     let end = p
         .byte
         .as_imm()
@@ -96,27 +85,27 @@ fn place(kernel: &Kernel, p: &Place, bytes: u64, refuse: Refuse) {
     let l = &tile.layout;
     let stage = u64::from(l.rows)
         .saturating_mul(l.cols.into())
-        .saturating_mul(l.element.into());
+        .saturating_mul(l.element_bytes.into());
     if end > stage {
         let text = format!(
-            "a stage of tile {} has {stage} bytes; the access ends at {end}",
+            "the access ends at byte {end}, and a stage of tile `{}` has {stage} bytes",
             tile.name
         );
-        refuse(&PLACE, text);
+        report(&PLACE, text);
     }
 }
 
-fn barriers(kernel: &Kernel, op: &OpSite, refuse: Refuse) {
+fn barriers(kernel: &Kernel, op: &OpSite, report: Report) {
     for b in op.facts.barriers() {
         let array = kernel.barrier(b.bar);
         if let Some(i) = b.index.as_imm()
             && i >= u64::from(array.len)
         {
             let text = format!(
-                "{} has {} mbarriers; there is no index {i}",
+                "`{}[{i}]` does not exist; the array has {} mbarriers",
                 array.name, array.len
             );
-            refuse(&BARRIER, text);
+            report(&BARRIER, text);
         }
     }
 }

@@ -1,131 +1,136 @@
-//! R18, locks that threads make of words: all threads take them in one order.
+//! R18, spin locks in global memory: all threads take them in one order.
 //!
-//! A lock is taken by a loop that swaps a constant into a word until it finds
-//! the value of a free lock there, and given back by the next write to the
-//! word. A thread that waits for one lock while it holds another orders the
-//! two; in a circle of such orders all threads may wait for each other.
+//! A loop takes a lock: it swaps a constant into a word until the old value is that of a free lock.
+//! The next write to the word frees the lock. A thread that waits for one lock while it holds
+//! another one orders the two. A cycle of such orders is a deadlock.
 
-use super::Case;
-use super::code::{LoopKind, Node};
-use super::pointers::{Pointers, Spot};
+use super::RuleContext;
+use super::bounds::Values;
+use super::control_flow::{LoopKind, Node};
+use super::global_words::{GlobalWord, Pointers};
 use super::poll::Poll;
-use super::values::Values;
-use crate::refusal::{Findings, Rule};
+use crate::codes;
+use crate::diagnostic::{Findings, Message, Rule};
 use std::collections::{BTreeMap, BTreeSet};
 use warpline_ir::ops::atomic::AtomicOp;
-use warpline_ir::{Access, At, Fence, Memory, Op, Sync};
+use warpline_ir::{AccessKind, FenceKind, MemoryAddress, MemoryRegion, Op, SyncOp};
 
-pub(super) const LOCKS: Rule = Rule {
-    code: "R18.locks",
-    holds: "a lock is taken by an acquire and given back by a release, and threads that hold several take them in one order",
-};
+pub(super) const LOCKS: Rule = codes::R18_LOCKS;
 
-/// Refuses locks that are taken in a circle.
+/// Reports locks that are taken in a cycle.
 pub(super) fn judge<'k>(
-    case: &Case<'k>,
+    cx: &RuleContext<'k>,
     polls: &[Poll],
     pointers: &Pointers,
     found: &mut Findings<'k>,
 ) {
-    let taken: Vec<Taken> = (polls.iter())
-        .filter_map(|p| lock(case, p, pointers))
+    let taken: Vec<LockLoop> = (polls.iter())
+        .filter_map(|p| lock(cx, p, pointers))
         .collect();
     for lock in &taken {
-        let name = name(case, lock.word);
-        let op = &case.ops[lock.op];
+        let name = name(cx, lock.word);
+        let op = &cx.ops[lock.op];
         found.assume(
-            "A.lock",
+            &codes::A_LOCK,
             op.loc(),
             format!(
-                "the lock in {name} is free at launch, each thread that takes it gives it back, and the data it guards is touched under it only"
+                "the lock in {name} is free at launch, each thread that takes it frees it, and the data it guards is accessed only under it"
             ),
         );
     }
     for lock in &taken {
-        orders_nothing(case, lock, pointers, found);
+        orders_nothing(cx, lock, pointers, found);
     }
     if taken.len() < 2 {
         return;
     }
     let mut order = Order {
-        case,
+        cx,
         pointers,
         taken: &taken,
         edges: Vec::new(),
     };
-    for role in 0..case.kernel.roles.len() {
+    for role in 0..cx.kernel.roles.len() {
         let mut held = Held::new();
-        for part in case.code.role(role) {
+        for part in cx.code.role(role) {
             order.walk(part, &mut held);
         }
     }
     if let Some(circle) = circle(&order.edges) {
         let first = circle[0];
         let say = |edge: &Edge| {
-            let [from, to] = [edge.from, edge.to].map(|w| word_name(case, taken[w].word));
+            let [from, to] = [edge.from, edge.to].map(|w| word_name(cx, taken[w].word));
             format!("takes {to} while it holds {from}")
         };
-        let op = &case.ops[first.at];
+        let op = &cx.ops[first.at];
         let text = match circle.len() {
-            1 => format!(
-                "deadlock: a thread takes the lock {} again while it holds it, and waits for itself",
-                word_name(case, taken[first.to].word)
-            ),
-            _ => format!(
-                "deadlock: locks are taken in opposite orders: one thread {}, and another takes them the other way round, so each may wait for the other",
+            1 => Message::new(format!(
+                "a thread takes {} again while it holds it",
+                word_name(cx, taken[first.to].word)
+            ))
+            .title("deadlock: lock taken twice")
+            .label("takes the lock again here")
+            .cause("the thread waits for itself"),
+            _ => Message::new(format!(
+                "one thread {}, and another thread takes them in the opposite order",
                 say(first)
-            ),
+            ))
+            .title("deadlock: locks taken in opposite orders")
+            .label(format!("{} here", say(first)))
+            .cause("each thread may hold the lock that the other waits for"),
         };
-        found.refuse(&LOCKS, op.loc(), op.site.role, text);
+        found.report(&LOCKS, op.loc(), op.site.role, text);
         match circle.as_slice() {
             [one] => {
-                let op = &case.ops[one.since];
-                found.beside("the lock is taken first here", op.loc(), op.site.role);
+                let op = &cx.ops[one.since];
+                found.label("takes the lock the first time here", op.loc(), op.site.role);
             }
             more => {
                 for edge in &more[1..] {
-                    let op = &case.ops[edge.at];
-                    found.beside(
-                        format!("another thread {}", say(edge)),
+                    let op = &cx.ops[edge.at];
+                    found.label(
+                        format!("another thread {} here", say(edge)),
                         op.loc(),
                         op.site.role,
                     );
                 }
             }
         }
-        found.help("take the locks in the same order everywhere, or give the first one back before the second is taken");
     }
 }
 
-/// Refuses a lock that is taken without an acquire, or given back without a release, by the access
-/// itself: where no fence stands in the kernel that could make up for it.
+/// Reports a lock that is taken without an acquire or freed without a release, if the kernel has no
+/// fence that could replace it.
 fn orders_nothing<'k>(
-    case: &Case<'k>,
-    lock: &Taken,
+    cx: &RuleContext<'k>,
+    lock: &LockLoop,
     pointers: &Pointers,
     found: &mut Findings<'k>,
 ) {
     let fences = |op: &super::OpSite| {
-        let fence = |s: &Sync| {
+        let fence = |s: &SyncOp| {
             matches!(
                 s,
-                Sync::Fence(
-                    Fence::AcqRel(_) | Fence::Acquire(_) | Fence::Release(_) | Fence::Sc(_)
+                SyncOp::Fence(
+                    FenceKind::AcqRel(_)
+                        | FenceKind::Acquire(_)
+                        | FenceKind::Release(_)
+                        | FenceKind::Sc(_)
                 )
             )
         };
         op.facts.syncs.iter().any(fence)
     };
-    if case.ops.iter().any(fences) {
+    if cx.ops.iter().any(fences) {
         return;
     }
-    for op in &case.ops {
+    for op in &cx.ops {
         let (at, order, takes) = match op.op {
             Op::Atomic(o) if op.id == lock.op => (o.at, o.order, true),
             Op::StrongStore(o) => (o.at, o.order, false),
             _ => continue,
         };
-        let At::Global { addr, offset } = at else {
+        let MemoryAddress::Global { addr, offset } = at else {
             continue;
         };
         let same = pointers.at(addr, offset) == Some(lock.word);
@@ -137,36 +142,42 @@ fn orders_nothing<'k>(
             continue;
         }
         let (verb, order) = match takes {
-            true => ("taken", "acquire"),
-            false => ("given back", "release"),
+            true => ("takes", "acquire"),
+            false => ("frees", "release"),
         };
-        let text = format!(
-            "missing {order}: the {} is {verb} by {}, which does not order the accesses that the lock guards",
-            word_name(case, lock.word),
-            op.op.name()
-        );
-        found.refuse(&LOCKS, op.loc(), op.site.role, text);
+        let text = Message::new(format!(
+            "`{}` {verb} {} without {order} semantics",
+            op.op.name(),
+            word_name(cx, lock.word)
+        ))
+        .title(match takes {
+            true => "missing acquire",
+            false => "missing release",
+        })
+        .label(format!("{verb} the lock here"))
+        .cause("nothing orders the accesses that the lock guards");
+        found.report(&LOCKS, op.loc(), op.site.role, text);
         found.help(format!("use `MemoryOrder::{order}(Scope::Gpu)`"));
     }
 }
 
 /// A loop that takes a lock.
-struct Taken {
+struct LockLoop {
     op: usize,
     spins: usize,
-    word: Spot,
+    word: GlobalWord,
 }
 
-/// The lock that a loop takes: a constant is swapped in until a constant was there.
-fn lock(case: &Case, poll: &Poll, pointers: &Pointers) -> Option<Taken> {
-    let Op::Atomic(o) = case.ops[poll.op].op else {
+/// Returns the lock that a loop takes: the loop swaps in a constant until the old value is a constant.
+fn lock(cx: &RuleContext, poll: &Poll, pointers: &Pointers) -> Option<LockLoop> {
+    let Op::Atomic(o) = cx.ops[poll.op].op else {
         return None;
     };
-    let values = Values::new(case, &|_| None);
+    let values = Values::new(cx, &|_| None);
     let constant = |x| values.of(x, o.ty).single().is_some();
     let swaps = matches!(o.op, AtomicOp::Exch | AtomicOp::Cas);
     let fixed = o.values.iter().copied().chain(o.compare).all(constant);
-    Some(Taken {
+    Some(LockLoop {
         op: poll.op,
         spins: poll.spins,
         word: pointers.at(poll.addr, poll.offset)?,
@@ -174,43 +185,43 @@ fn lock(case: &Case, poll: &Poll, pointers: &Pointers) -> Option<Taken> {
     .filter(|_| swaps && fixed)
 }
 
-fn name<'k>(case: &Case<'k>, word: Spot) -> &'k str {
-    &case.kernel.param(word.param).name
+fn name<'k>(cx: &RuleContext<'k>, word: GlobalWord) -> &'k str {
+    &cx.kernel.param(word.param).name
 }
 
-fn word_name(case: &Case, word: Spot) -> String {
+fn word_name(cx: &RuleContext, word: GlobalWord) -> String {
     match word.offset() {
-        Some(0) | None => format!("lock {}", name(case, word)),
-        Some(bytes) => format!("lock {} + {bytes} bytes", name(case, word)),
+        Some(0) | None => format!("lock `{}`", name(cx, word)),
+        Some(bytes) => format!("lock `{} + {bytes} bytes`", name(cx, word)),
     }
 }
 
-/// Locks that a thread surely holds, each with the op that took it.
+/// The locks that a thread certainly holds, each with the op that took it.
 type Held = BTreeMap<usize, usize>;
 
 /// A lock that is taken while another is held.
 struct Edge {
     from: usize,
     to: usize,
-    /// The op that took the one held.
+    /// The op that took the held lock.
     since: usize,
-    /// The op that takes the other.
+    /// The op that takes the other lock.
     at: usize,
-    /// All that are held.
+    /// All held locks.
     held: BTreeSet<usize>,
 }
 
 struct Order<'a, 'k> {
-    case: &'a Case<'k>,
+    cx: &'a RuleContext<'k>,
     pointers: &'a Pointers,
-    taken: &'a [Taken],
+    taken: &'a [LockLoop],
     edges: Vec<Edge>,
 }
 
 impl Order<'_, '_> {
-    /// The number of a word, for all loops that take it.
-    fn number(&self, word: Spot) -> Option<usize> {
-        let same = |t: &Taken| t.word == word && word.offset().is_some();
+    /// Returns the index of a word, the same for all loops that take it.
+    fn number(&self, word: GlobalWord) -> Option<usize> {
+        let same = |t: &LockLoop| t.word == word && word.offset().is_some();
         self.taken.iter().position(same)
     }
 
@@ -224,11 +235,11 @@ impl Order<'_, '_> {
                     self.walk(&arms[1], &mut other);
                     held.retain(|lock, _| other.contains_key(lock));
                 }
-                // The elected lane is the same every time.
+                // `elect` picks the same lane every time.
                 Node::Elect(body) => self.walk(body, held),
                 Node::Loop(id, head, body) => {
                     let mut inside = held.clone();
-                    match self.case.code.loops[*id].kind {
+                    match self.cx.code.loops[*id].kind {
                         LoopKind::While { .. } => {
                             self.walk(head, held);
                             inside.clone_from(held);
@@ -246,7 +257,7 @@ impl Order<'_, '_> {
         }
     }
 
-    /// A loop is passed: it may have taken locks.
+    /// Leaves a loop, which may have taken locks.
     fn take(&mut self, id: usize, held: &mut Held) {
         let taken = self.taken;
         for lock in taken.iter().filter(|t| t.spins == id) {
@@ -266,27 +277,34 @@ impl Order<'_, '_> {
         }
     }
 
-    /// A write to the word of a lock gives it back.
+    /// Frees the lock that an op writes.
     fn give_back(&mut self, id: usize, held: &mut Held) {
-        let op = &self.case.ops[id];
+        let op = &self.cx.ops[id];
         let is_load = matches!(op.op, Op::StrongLoad(_));
         if held.is_empty() || is_load || self.taken.iter().any(|t| t.op == id) {
             return;
         }
-        for t in op.facts.touches.iter().filter(|t| t.access != Access::Read) {
+        for t in op
+            .facts
+            .touches
+            .iter()
+            .filter(|t| t.access != AccessKind::Read)
+        {
             let spot = match t.memory {
-                Memory::At(At::Global { addr, offset }, _) => self.pointers.at(addr, offset),
-                Memory::Global(addr, _) => self.pointers.at(addr, 0),
+                MemoryRegion::PerLane(MemoryAddress::Global { addr, offset }, _) => {
+                    self.pointers.at(addr, offset)
+                }
+                MemoryRegion::Global(addr, _) => self.pointers.at(addr, 0),
                 _ => continue,
             };
             let taken = self.taken;
-            // A write to an unknown place may give back any of them.
+            // A write to an unknown address may free any of them.
             held.retain(|lock, _| !spot.is_none_or(|s| taken[*lock].word.may_be(s)));
         }
     }
 }
 
-/// A circle among the orders, if there is one that no common lock keeps apart.
+/// Returns a cycle among the orders that no common lock prevents.
 fn circle(edges: &[Edge]) -> Option<Vec<&Edge>> {
     for (i, first) in edges.iter().enumerate() {
         let mut path = vec![first];
@@ -297,11 +315,11 @@ fn circle(edges: &[Edge]) -> Option<Vec<&Edge>> {
     None
 }
 
-/// Extends a path of orders to a circle; `least`: edges before it were tried.
+/// Extends a path of orders to a cycle; edges before `least` were tried already.
 fn close<'e>(edges: &'e [Edge], path: &mut Vec<&'e Edge>, least: usize) -> bool {
     let (start, end) = (path[0].from, path[path.len() - 1].to);
     for edge in edges[least..].iter().filter(|e| e.from == end) {
-        // Threads that hold a lock in common do not meet here.
+        // Threads that hold a common lock exclude each other.
         let apart = |e: &&Edge| e.held.is_disjoint(&edge.held);
         if path.iter().any(|e| e.to == edge.to) || !path.iter().all(apart) {
             continue;

@@ -1,92 +1,91 @@
-//! The rules, one file per group.
+//! The rules of structure and resources, one file per group.
 //!
-//! A group is a few [`Rule`] constants and one `judge` that looks
-//! for breaches. [`references`] comes first and alone: the other groups follow
-//! ids without asking.
+//! A group has a few [`Rule`] constants and one function `judge` that finds breaches. The group
+//! [`references`] runs first and alone, because the other groups rely on declared ids.
 
 use crate::assumption::Assumption;
+use crate::diagnostic::{Diagnostic, Findings, Rule};
 use crate::facts::Facts;
-use crate::refusal::{Findings, Refusal, Rule};
 use crate::uniform::Uniformity;
-use crate::walk::{Site, sites};
-use code::Code;
+use crate::walk::{StmtSite, sites};
+use control_flow::Code;
 use warpline_ir::{Kernel, Loc, Op, ParamId, StmtKind, Target, View};
 
-mod assumed;
-pub mod between;
+mod assumptions;
+mod bounds;
 mod claims;
 pub mod cluster;
-mod code;
+mod control_flow;
 pub mod convergence;
-pub mod defined;
-pub mod early;
-pub mod endless;
-pub mod flight;
+pub mod cross_cta;
+pub mod dependent_launch;
+mod dependents;
+mod divergence;
+mod flag_deadlock;
+mod flag_reads;
 mod flow;
-mod follows;
+pub mod global_proxy;
+mod global_words;
 pub mod indices;
-pub mod legal;
+pub mod initialization;
+pub mod legality;
 mod locks;
-mod looks;
-pub mod named;
+pub mod loops;
+pub mod named_barriers;
 pub mod operands;
-mod parts;
-mod pointers;
 mod poll;
-pub mod proxy;
-mod published;
+mod published_stores;
 pub mod read_only;
 pub mod references;
 pub mod registers;
 pub mod roles;
 mod scope;
-pub mod shared;
-mod stall;
+pub mod shared_memory;
 pub mod tensor_maps;
-mod values;
 pub mod wgmma;
+pub mod wgmma_in_flight;
 
-/// Every rule, in the order in which groups are judged.
+/// Every rule, in the order in which the groups run.
 pub const ALL: &[&[Rule]] = &[
     references::RULES,
-    legal::RULES,
+    legality::RULES,
     roles::RULES,
     cluster::RULES,
     registers::RULES,
-    named::RULES,
-    shared::RULES,
+    named_barriers::RULES,
+    shared_memory::RULES,
     indices::RULES,
     operands::RULES,
-    defined::RULES,
+    initialization::RULES,
     tensor_maps::RULES,
     wgmma::RULES,
-    flight::RULES,
+    wgmma_in_flight::RULES,
     convergence::RULES,
-    early::RULES,
-    endless::RULES,
-    between::RULES,
-    proxy::RULES,
+    dependent_launch::RULES,
+    loops::RULES,
+    cross_cta::RULES,
+    global_proxy::RULES,
     read_only::RULES,
 ];
 
-/// What every group reads.
-pub(crate) struct Case<'k> {
+/// The input of every group.
+pub(crate) struct RuleContext<'k> {
     pub(crate) kernel: &'k Kernel,
     pub(crate) target: &'k Target,
     /// All statements, in program order.
-    pub(crate) sites: Vec<Site<'k>>,
-    /// The ops among them.
+    pub(crate) sites: Vec<StmtSite<'k>>,
+    /// The ops among the statements.
     pub(crate) ops: Vec<OpSite<'k>>,
-    /// Their control flow.
+    /// The control flow of the ops.
     pub(crate) code: Code,
 }
 
-/// An op, what surrounds it and what it does.
+/// An op, its surroundings and its facts.
 pub(crate) struct OpSite<'k> {
-    /// Its number among the ops.
+    /// The index of the op.
     pub(crate) id: usize,
     pub(crate) op: &'k Op,
-    pub(crate) site: Site<'k>,
+    pub(crate) site: StmtSite<'k>,
     pub(crate) facts: Facts,
 }
 
@@ -96,10 +95,10 @@ impl OpSite<'_> {
     }
 }
 
-impl<'k> Case<'k> {
-    /// Can addresses be computed from a view? If not, it has been refused for that.
+impl<'k> RuleContext<'k> {
+    /// Can addresses be computed from a view? If not, another group reports it.
     pub(crate) fn is_sound(&self, v: &View) -> bool {
-        shared::bad_tile(self.kernel.tile(v.tile)).is_none()
+        shared_memory::bad_tile(self.kernel.tile(v.tile)).is_none()
             && indices::bad_view(self.kernel, v).is_none()
     }
 
@@ -127,78 +126,78 @@ impl<'k> Case<'k> {
     }
 }
 
-/// All breaches of a kernel, by group, and the facts that a proof of it rests on.
-pub(crate) fn judge(kernel: &Kernel, target: &Target) -> (Vec<Refusal>, Vec<Assumption>) {
+/// Returns all breaches of a kernel, by group, and the assumptions of its proof.
+pub(crate) fn judge(kernel: &Kernel, target: &Target) -> (Vec<Diagnostic>, Vec<Assumption>) {
     let mut found = Findings::new(kernel);
     references::judge(kernel, &mut found);
     if found.is_empty() {
-        let case = Case::new(kernel, target);
+        let cx = RuleContext::new(kernel, target);
         for group in [
-            legal::judge,
+            legality::judge,
             roles::judge,
             cluster::judge,
             registers::judge,
-            named::judge,
-            shared::judge,
+            named_barriers::judge,
+            shared_memory::judge,
             indices::judge,
             operands::judge,
-            defined::judge,
+            initialization::judge,
             tensor_maps::judge,
             wgmma::judge,
-            flight::judge,
+            wgmma_in_flight::judge,
             convergence::judge,
-            early::judge,
-            endless::judge,
-            between::judge,
-            proxy::judge,
+            dependent_launch::judge,
+            loops::judge,
+            cross_cta::judge,
+            global_proxy::judge,
             read_only::judge,
-            assumed::judge,
+            assumptions::judge,
         ] {
-            group(&case, &mut found);
+            group(&cx, &mut found);
         }
     }
     found.into_parts()
 }
 
-/// Breaches of a kernel that may start before the grids before it have ended:
-/// what a plan asks of such a step, whose references must be in range.
-pub fn early_start(kernel: &Kernel, target: &Target) -> Vec<Refusal> {
+/// Returns the breaches of a kernel of a dependent launch (PDL), which starts before the preceding
+/// grids end. The ids of the kernel must be declared.
+pub fn dependent_launch(kernel: &Kernel, target: &Target) -> Vec<Diagnostic> {
     let mut found = Findings::new(kernel);
-    early::judge_early(&Case::new(kernel, target), &mut found);
+    dependent_launch::judge_early(&RuleContext::new(kernel, target), &mut found);
     found.into_list()
 }
 
-/// Breaches of the rules of global memory alone (R18), of a kernel whose
-/// references must be in range.
-pub fn global_memory(kernel: &Kernel, target: &Target) -> Vec<Refusal> {
+/// Returns the breaches of the rules of global memory (R18) only. The ids of the kernel must be
+/// declared.
+pub fn global_memory(kernel: &Kernel, target: &Target) -> Vec<Diagnostic> {
     let mut found = Findings::new(kernel);
-    let case = Case::new(kernel, target);
-    between::judge(&case, &mut found);
-    proxy::judge(&case, &mut found);
+    let cx = RuleContext::new(kernel, target);
+    cross_cta::judge(&cx, &mut found);
+    global_proxy::judge(&cx, &mut found);
     found.into_list()
 }
 
-/// Breaches of a kernel that starts early while a grid may still write behind
-/// these of its parameters.
-pub fn unsettled(kernel: &Kernel, written: &[ParamId]) -> Vec<Refusal> {
+/// Returns the parameters declared PDL-safe that a grid may still write when this kernel starts, as
+/// diagnostics.
+pub fn pdl_unsafe(kernel: &Kernel, written: &[ParamId]) -> Vec<Diagnostic> {
     let mut found = Findings::new(kernel);
-    early::judge_settled(kernel, written, &mut found);
+    dependent_launch::judge_settled(kernel, written, &mut found);
     found.into_list()
 }
 
-/// The parameters behind which a kernel may write: what a plan asks of the
-/// steps that may still run when another starts early.
-pub fn writes(kernel: &Kernel, target: &Target) -> Vec<ParamId> {
-    early::writes(&Case::new(kernel, target))
+/// Returns the parameters whose memory a kernel may write. A plan uses it to check PDL-safe
+/// parameters of dependent launches.
+pub fn written_params(kernel: &Kernel, target: &Target) -> Vec<ParamId> {
+    dependent_launch::writes(&RuleContext::new(kernel, target))
 }
 
-/// Breaches that keep a reader from following ids and computing addresses at
-/// all: what a printer asks of a kernel that was let through unproved.
-pub fn unreadable(kernel: &Kernel) -> Vec<Refusal> {
+/// Returns the breaches that make a kernel malformed: undeclared ids, and tiles and views without
+/// valid addresses. The printers require this even of an unproved kernel.
+pub fn malformed(kernel: &Kernel) -> Vec<Diagnostic> {
     let mut found = Findings::new(kernel);
     references::judge(kernel, &mut found);
     if found.is_empty() {
-        shared::judge_tiles(kernel, &mut found);
+        shared_memory::judge_tiles(kernel, &mut found);
         indices::judge_views(kernel, &mut found);
     }
     found.into_list()

@@ -1,34 +1,31 @@
-//! Operands have the types that statements take, and registers stay in their role.
+//! Operands have the types of their statements, and registers stay in their role.
 
-use super::Case;
-use crate::refusal::{Findings, Rule};
+use super::RuleContext;
+use crate::codes;
+use crate::diagnostic::{Findings, Rule};
 use warpline_ir::{Kernel, Operand, RegId, StmtKind, Type};
 
 /// The rules of this group.
 pub const RULES: &[Rule] = &[TYPE, SCOPE, LOOP];
 
-const TYPE: Rule = Rule {
-    code: "S.type",
-    holds: "an operand has the type its statement takes; integers of one width pass for one another",
-};
-const SCOPE: Rule = Rule {
-    code: "S.scope",
-    holds: "a register is used in the role that made it; those of the prologue everywhere",
-};
-const LOOP: Rule = Rule {
-    code: "S.loop",
-    holds: "the counter and the bounds of a loop are not written inside it",
-};
+const TYPE: Rule = codes::S_TYPE;
+const SCOPE: Rule = codes::S_SCOPE;
+const LOOP: Rule = codes::S_LOOP;
 
-pub(crate) fn judge<'k>(case: &Case<'k>, found: &mut Findings<'k>) {
-    let kernel = case.kernel;
-    for site in &case.sites {
-        let (defs, reads) = operands(case, &site.stmt.kind);
+pub(crate) fn judge<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
+    let kernel = cx.kernel;
+    for site in &cx.sites {
+        let (defs, reads) = operands(cx, &site.stmt.kind);
         let (role, loc) = (site.role, site.stmt.loc);
         let name = what(&site.stmt.kind);
         for &(o, want) in &reads {
             if let Some(text) = mismatch(kernel, o, want) {
-                found.refuse(&TYPE, loc, role, format!("{name} takes {want}, not {text}"));
+                found.report(
+                    &TYPE,
+                    loc,
+                    role,
+                    format!("`{name}` takes {want}, but gets {text}"),
+                );
             }
         }
         let used = reads.iter().filter_map(|(o, _)| o.as_reg());
@@ -41,11 +38,11 @@ pub(crate) fn judge<'k>(case: &Case<'k>, found: &mut Findings<'k>) {
             {
                 seen.push(r);
                 let text = format!(
-                    "a register is used in the role that made it; {r} was made in role {} ({})",
-                    kernel.roles[home.index()].name,
-                    kernel.locs.show(reg.loc)
+                    "register {r} belongs to role `{}`",
+                    kernel.roles[home.index()].name
                 );
-                found.refuse(&SCOPE, loc, role, text);
+                found.report(&SCOPE, loc, role, text);
+                found.label("the register is created here", reg.loc, Some(home));
             }
         }
         if let StmtKind::For {
@@ -62,13 +59,12 @@ pub(crate) fn judge<'k>(case: &Case<'k>, found: &mut Findings<'k>) {
                 .flatten()
                 .collect();
             body.each(&mut |s| {
-                for r in operands(case, &s.kind).0 {
+                for r in operands(cx, &s.kind).0 {
                     if fixed.contains(&r) {
-                        let text = format!(
-                            "the counter and the bounds of a loop are not written inside it; {r} of the loop at {} is",
-                            kernel.locs.show(loc)
-                        );
-                        found.refuse(&LOOP, s.loc, role, text);
+                        let text =
+                            format!("register {r} is the counter or a bound of an enclosing loop");
+                        found.report(&LOOP, s.loc, role, text);
+                        found.label("the loop", loc, role);
                     }
                 }
             });
@@ -76,8 +72,8 @@ pub(crate) fn judge<'k>(case: &Case<'k>, found: &mut Findings<'k>) {
     }
 }
 
-/// Registers a statement writes and operands it reads, without its blocks.
-fn operands(case: &Case, kind: &StmtKind) -> (Vec<RegId>, Vec<(Operand, Type)>) {
+/// Returns the registers that a statement writes and the operands it reads, without its blocks.
+fn operands(cx: &RuleContext, kind: &StmtKind) -> (Vec<RegId>, Vec<(Operand, Type)>) {
     match kind {
         StmtKind::Op(op) => {
             let facts = crate::facts::Facts::of(op);
@@ -93,8 +89,8 @@ fn operands(case: &Case, kind: &StmtKind) -> (Vec<RegId>, Vec<(Operand, Type)>) 
             step,
             ..
         } => {
-            // The counter is u32 or i32, and the bounds are what it is.
-            let ty = match case.kernel.ty(*var) {
+            // The counter is u32 or i32, and the bounds have its type.
+            let ty = match cx.kernel.ty(*var) {
                 Type::I32 => Type::I32,
                 _ => Type::U32,
             };
@@ -118,7 +114,7 @@ fn what(kind: &StmtKind) -> String {
     }
 }
 
-/// What an operand is instead, if it is not of a type.
+/// Returns a description of an operand that does not have the type.
 fn mismatch(kernel: &Kernel, o: Operand, want: Type) -> Option<String> {
     match o {
         Operand::Reg(r) => {

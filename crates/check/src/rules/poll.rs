@@ -1,41 +1,41 @@
-//! Loops that ask global memory for a word until another thread has changed it.
+//! Polls: loops that read a word of global memory until another thread has changed it.
 
-use super::code::{Def, Loop, LoopKind};
-use super::{Case, OpSite};
+use super::control_flow::{Def, Loop, LoopKind};
+use super::{OpSite, RuleContext};
 use warpline_ir::ops::memory::LoadPath;
-use warpline_ir::{At, MemoryOrder, Op, Operand, RegId, Scope};
+use warpline_ir::{MemoryAddress, MemoryOrder, Op, Operand, RegId, Scope};
 
-/// A read of such a loop.
+/// A read of a polling loop.
 #[derive(Clone, Copy)]
 pub(super) struct Poll {
-    /// Its number among the ops.
+    /// The index of the op.
     pub(super) op: usize,
     pub(super) addr: Operand,
     pub(super) offset: i32,
-    /// Its order; `None`: it is not strong.
+    /// The memory order; `None` for a weak load.
     pub(super) order: Option<MemoryOrder>,
-    /// The number of the loop.
+    /// The index of the loop.
     pub(super) spins: usize,
-    /// Does it change the word, too?
+    /// Does the read also change the word?
     pub(super) is_atomic: bool,
 }
 
 impl Poll {
     /// Returns all polls of a kernel, by loop: the loop ends on the value read from a fixed address.
-    pub(super) fn all(case: &Case) -> Vec<Self> {
+    pub(super) fn all(cx: &RuleContext) -> Vec<Self> {
         let mut polls = Vec::new();
-        if !case.ops.iter().any(|op| read(op).is_some()) {
+        if !cx.ops.iter().any(|op| read(op).is_some()) {
             return polls;
         }
-        for (id, around) in case.code.loops.iter().enumerate() {
+        for (id, around) in cx.code.loops.iter().enumerate() {
             if let LoopKind::While { cond } = around.kind {
-                Slice { case, around, id }.polls(cond, &mut polls);
+                Slice { cx, around, id }.polls(cond, &mut polls);
             }
         }
         polls
     }
 
-    /// Those of them that only read, each once.
+    /// Returns the polls that only read, each once.
     pub(super) fn loads(mut polls: Vec<Self>) -> Vec<Self> {
         polls.retain(|p| !p.is_atomic);
         polls.sort_by_key(|p| p.op);
@@ -44,8 +44,8 @@ impl Poll {
     }
 }
 
-/// A read of a word of global memory: where, its order if it is strong, and
-/// whether it changes the word.
+/// Returns the address, the memory order (`None` if weak) and whether it is an atomic, for an op
+/// that reads a word of global memory.
 pub(super) fn read(op: &OpSite) -> Option<(Operand, i32, Option<MemoryOrder>, bool)> {
     let (at, order, is_atomic) = match op.op {
         Op::StrongLoad(o) => (o.at, Some(o.order), false),
@@ -57,38 +57,38 @@ pub(super) fn read(op: &OpSite) -> Option<(Operand, i32, Option<MemoryOrder>, bo
         _ => return None,
     };
     match at {
-        At::Global { addr, offset } => Some((addr, offset, order, is_atomic)),
-        At::Shared(_) => None,
+        MemoryAddress::Global { addr, offset } => Some((addr, offset, order, is_atomic)),
+        MemoryAddress::Shared(_) => None,
     }
 }
 
-/// The origin of values of a loop, inside of it.
+/// Follows values of a loop back to their origin inside the loop.
 struct Slice<'a, 'k> {
-    case: &'a Case<'k>,
+    cx: &'a RuleContext<'k>,
     around: &'a Loop,
     id: usize,
 }
 
 impl Slice<'_, '_> {
-    /// The ops of the loop that write a register.
+    /// Returns the ops of the loop that write a register.
     fn made(&self, r: RegId) -> impl Iterator<Item = usize> {
-        let ops = self.case.code.defs(r).iter().filter_map(|d| match d {
+        let ops = self.cx.code.defs(r).iter().filter_map(|d| match d {
             Def::Op(id) => Some(*id),
             Def::Counter(_) => None,
         });
         ops.filter(|i| self.around.ops.contains(i))
     }
 
-    /// Adds the reads of fixed addresses that decide a register: by the value
-    /// it is computed from, or by a branch around the computation.
+    /// Adds the reads of loop-invariant addresses that a register depends on, by data or by control
+    /// flow.
     fn polls(&self, from: RegId, polls: &mut Vec<Poll>) {
         let mut seen = vec![from];
         let mut at = 0;
         while let Some(&r) = seen.get(at) {
             at += 1;
             for i in self.made(r) {
-                let op = &self.case.ops[i];
-                let guards = self.case.code.guards_in(i, self.around);
+                let op = &self.cx.ops[i];
+                let guards = self.cx.code.guards_in(i, self.around);
                 let mut reads: Vec<RegId> = guards.map(|g| g.cond).collect();
                 if let Some((addr, offset, order, is_atomic)) = read(op) {
                     let known = polls.iter().any(|p| p.op == i && p.spins == self.id);
@@ -114,14 +114,14 @@ impl Slice<'_, '_> {
         }
     }
 
-    /// Is a value the same in every round?
+    /// Is a value loop-invariant?
     fn is_fixed(&self, o: Operand, depth: u32) -> bool {
-        /// Sums longer than this are taken to change.
+        /// Longer chains of ops are assumed to change.
         const MOST: u32 = 16;
         let Some(r) = o.as_reg() else { return true };
         depth < MOST
             && self.made(r).all(|i| {
-                let facts = &self.case.ops[i].facts;
+                let facts = &self.cx.ops[i].facts;
                 let mut reads = facts.named_reads();
                 facts.touches.is_empty() && reads.all(|r| self.is_fixed(r.into(), depth + 1))
             })

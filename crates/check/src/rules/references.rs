@@ -1,28 +1,20 @@
-//! Every id names something the kernel declares, and parameters are used as what they are.
+//! Every id is declared, and parameters are read as declared.
 
+use crate::codes;
+use crate::diagnostic::{Findings, Rule};
 use crate::facts::Facts;
-use crate::refusal::{Findings, Rule};
 use warpline_ir::{
-    Kernel, Memory, Op, Operand, Param, ParamId, ParamKind, Stmt, StmtKind, Sync, Type,
+    Kernel, MemoryRegion, Op, Operand, Param, ParamId, ParamKind, Stmt, StmtKind, SyncOp, Type,
 };
 
 /// The rules of this group.
 pub const RULES: &[Rule] = &[REFERENCE, PARAM, PARAM_NAME];
 
-const REFERENCE: Rule = Rule {
-    code: "S.reference",
-    holds: "every register, tile, barrier, parameter and role that is named is declared",
-};
-const PARAM: Rule = Rule {
-    code: "S.param",
-    holds: "a parameter is read as what it was declared",
-};
-const PARAM_NAME: Rule = Rule {
-    code: "S.param-name",
-    holds: "parameters have different names",
-};
+const REFERENCE: Rule = codes::S_REFERENCE;
+const PARAM: Rule = codes::S_PARAM;
+const PARAM_NAME: Rule = codes::S_PARAM_NAME;
 
-/// Does every id of the kernel name something? Its text and its hashes follow the ids.
+/// Are all ids of the kernel declared? Its text and its hashes require that.
 pub(crate) fn are_declared(kernel: &Kernel) -> bool {
     let mut found = Findings::new(kernel);
     judge(kernel, &mut found);
@@ -32,8 +24,8 @@ pub(crate) fn are_declared(kernel: &Kernel) -> bool {
 pub(crate) fn judge(kernel: &Kernel, found: &mut Findings) {
     for (i, p) in kernel.params.iter().enumerate() {
         if kernel.params[..i].iter().any(|q| q.name == p.name) {
-            let text = format!("parameters have different names; {} is there twice", p.name);
-            found.refuse(&PARAM_NAME, p.loc, None, text);
+            let text = format!("two parameters have the name `{}`", p.name);
+            found.report(&PARAM_NAME, p.loc, None, text);
         }
     }
     let extents = kernel.params.iter();
@@ -44,11 +36,11 @@ pub(crate) fn judge(kernel: &Kernel, found: &mut Findings) {
             let counts = |q: &Param| matches!(q.kind, ParamKind::Scalar(ty) if ty.is_int());
             let (rule, what) = match kernel.params.get(id.index()) {
                 None => (&REFERENCE, "is not declared"),
-                Some(q) if !counts(q) => (&PARAM, "is no integer"),
+                Some(q) if !counts(q) => (&PARAM, "is not an integer"),
                 Some(_) => continue,
             };
-            let text = format!("a declared bound counts with {id}, which {what}");
-            found.refuse(rule, loc, None, text);
+            let text = format!("a declared bound uses {id}, which {what}");
+            found.report(rule, loc, None, text);
         }
     }
     for tile in &kernel.tiles {
@@ -56,10 +48,10 @@ pub(crate) fn judge(kernel: &Kernel, found: &mut Findings) {
             && alias.index() >= kernel.tiles.len()
         {
             let text = format!(
-                "tile {} shares bytes with {alias}, which is not declared",
+                "tile `{}` is an alias of {alias}, which is not declared",
                 tile.name
             );
-            found.refuse(&REFERENCE, tile.loc, None, text);
+            found.report(&REFERENCE, tile.loc, None, text);
         }
     }
     for reg in &kernel.regs {
@@ -67,7 +59,7 @@ pub(crate) fn judge(kernel: &Kernel, found: &mut Findings) {
             && role.index() >= kernel.roles.len()
         {
             let text = format!("a register belongs to {role}, which is not declared");
-            found.refuse(&REFERENCE, reg.loc, None, text);
+            found.report(&REFERENCE, reg.loc, None, text);
         }
     }
     kernel.each_stmt(&mut |role, stmt| {
@@ -75,17 +67,17 @@ pub(crate) fn judge(kernel: &Kernel, found: &mut Findings) {
         ids(kernel, stmt, &mut missing);
         for name in missing {
             let text = format!("{name} is used and not declared");
-            found.refuse(&REFERENCE, stmt.loc, role, text);
+            found.report(&REFERENCE, stmt.loc, role, text);
         }
         if let StmtKind::Op(op) = &stmt.kind
             && let Some(text) = param_misuse(kernel, op)
         {
-            found.refuse(&PARAM, stmt.loc, role, text);
+            found.report(&PARAM, stmt.loc, role, text);
         }
     });
 }
 
-/// Ids of a statement that name nothing.
+/// Collects the undeclared ids of a statement.
 fn ids(kernel: &Kernel, stmt: &Stmt, missing: &mut Vec<String>) {
     let mut need = |there: bool, name: String| {
         if !there && !missing.contains(&name) {
@@ -122,9 +114,9 @@ fn ids(kernel: &Kernel, stmt: &Stmt, missing: &mut Vec<String>) {
         need(b.bar.index() < kernel.barriers.len(), b.bar.to_string());
     }
     for s in &facts.syncs {
-        if let Sync::NamedSync { bar, .. }
-        | Sync::NamedArrive { bar, .. }
-        | Sync::NamedTally { bar, .. } = s
+        if let SyncOp::NamedSync { bar, .. }
+        | SyncOp::NamedArrive { bar, .. }
+        | SyncOp::NamedReduce { bar, .. } = s
         {
             need(bar.index() < kernel.named.len(), bar.to_string());
         }
@@ -134,13 +126,13 @@ fn ids(kernel: &Kernel, stmt: &Stmt, missing: &mut Vec<String>) {
     }
 }
 
-/// The parameters of an op; the type it is read as, `None` for a tensor map.
+/// Returns the parameters of an op with the types as which it reads them, `None` for a tensor map.
 fn params(op: &Op, facts: &Facts) -> Vec<(ParamId, Option<Type>)> {
     let mut all: Vec<_> = facts
         .touches
         .iter()
         .filter_map(|t| match t.memory {
-            Memory::Tensor(p) => Some((p, None)),
+            MemoryRegion::Tensor(p) => Some((p, None)),
             _ => None,
         })
         .collect();
@@ -165,7 +157,7 @@ fn param_misuse(kernel: &Kernel, op: &Op) -> Option<String> {
             let word = |t: Option<Type>| t.map_or("a tensor map".to_owned(), |t| t.to_string());
             (declared != want).then(|| {
                 format!(
-                    "parameter {} was declared as {}, and {} reads it as {}",
+                    "parameter `{}` is declared as {}, and `{}` reads it as {}",
                     param.name,
                     word(declared),
                     op.name(),

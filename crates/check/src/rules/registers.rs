@@ -1,36 +1,22 @@
-//! R9, registers: what setmaxnreg may do.
+//! R9, register budgets: `setmaxnreg`.
 //!
-//! Every thread enters with the same number of registers. A warpgroup that
-//! asks for more waits until others have given some back; what is asked for
-//! in the end must fit into what the CTA entered with, or it waits for ever.
+//! Every thread starts with the same number of registers. A warpgroup that requests more waits until
+//! others have given some back. All requests together must fit into the registers that the CTA
+//! starts with, or the last warpgroup waits forever.
 
-use super::Case;
-use crate::refusal::{Findings, Rule};
-use warpline_ir::{Loc, RoleId, Sync};
+use super::RuleContext;
+use crate::codes;
+use crate::diagnostic::{Findings, Message, Rule};
+use warpline_ir::{Loc, RoleId, SyncOp};
 
 /// The rules of this group.
 pub const RULES: &[Rule] = &[COUNT, WARPGROUP, PLACE, DIRECTION, POOL];
 
-pub(super) const COUNT: Rule = Rule {
-    code: "R9.count",
-    holds: "setmaxnreg takes a multiple of 8 from 24 to 256",
-};
-const WARPGROUP: Rule = Rule {
-    code: "R9.warpgroup",
-    holds: "a role that runs setmaxnreg is made of whole, aligned warpgroups",
-};
-const PLACE: Rule = Rule {
-    code: "R9.place",
-    holds: "setmaxnreg stands at the top of a role, under no condition, in no loop and behind no exit",
-};
-const DIRECTION: Rule = Rule {
-    code: "R9.direction",
-    holds: "setmaxnreg.dec does not raise the count and setmaxnreg.inc does not lower it",
-};
-const POOL: Rule = Rule {
-    code: "R9.pool",
-    holds: "the registers of all warpgroups fit into what the CTA entered with",
-};
+pub(super) const COUNT: Rule = codes::R9_COUNT;
+const WARPGROUP: Rule = codes::R9_WARPGROUP;
+const PLACE: Rule = codes::R9_PLACE;
+const DIRECTION: Rule = codes::R9_DIRECTION;
+const POOL: Rule = codes::R9_POOL;
 
 /// One setmaxnreg.
 struct Request {
@@ -40,47 +26,45 @@ struct Request {
     grow: bool,
 }
 
-/// The registers that a thread of a role has at most: those it asks for, or
-/// those it enters with.
-pub(super) fn budget(case: &Case, role: RoleId) -> u32 {
-    let asked = case.ops_of(role).flat_map(|op| &op.facts.syncs);
+/// Returns the most registers of a thread of a role: those it requests, or those it starts with.
+pub(super) fn budget(cx: &RuleContext, role: RoleId) -> u32 {
+    let asked = cx.ops_of(role).flat_map(|op| &op.facts.syncs);
     let asked = asked.filter_map(|s| match s {
-        Sync::SetMaxRegs { count, .. } => Some(*count),
+        SyncOp::SetMaxRegs { count, .. } => Some(*count),
         _ => None,
     });
     let threads = 32
-        * case
-            .kernel
+        * cx.kernel
             .roles
             .iter()
             .fold(0u32, |n, r| n.saturating_add(r.warps));
-    let entry = case.target.entry_registers(threads);
+    let entry = cx.target.entry_registers(threads);
     asked.max().unwrap_or(entry)
 }
 
-pub(crate) fn judge<'k>(case: &Case<'k>, found: &mut Findings<'k>) {
-    let kernel = case.kernel;
+pub(crate) fn judge<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
+    let kernel = cx.kernel;
     let mut requests = Vec::new();
-    // The roles with an exit so far.
+    // The exits seen so far.
     let mut left = Vec::new();
-    for op in &case.ops {
+    for op in &cx.ops {
         for s in &op.facts.syncs {
             let (role, loc) = (op.site.role, op.loc());
-            if *s == Sync::Exit {
+            if *s == SyncOp::Exit {
                 left.push((role, loc));
             }
-            let &Sync::SetMaxRegs { count, grow } = s else {
+            let &SyncOp::SetMaxRegs { count, grow } = s else {
                 continue;
             };
             let exit = left.iter().find(|(r, _)| r.is_none() || *r == role);
             if let Some((of, exit)) = exit {
-                let text = "setmaxnreg is run by all warps of a warpgroup; one that exits before does not run it";
-                found.refuse(&PLACE, loc, role, text);
-                found.beside("the exit", *exit, *of);
+                let text = "a warp that exits before `setmaxnreg` does not run it, and all warps of the warpgroup must";
+                found.report(&PLACE, loc, role, text);
+                found.label("exits here", *exit, *of);
             }
             if op.site.depth > 0 {
-                let text = "setmaxnreg stands at the top of a role; this one is inside a loop or a condition";
-                found.refuse(&PLACE, loc, role, text);
+                let text = "this `setmaxnreg` is inside a loop or a condition";
+                found.report(&PLACE, loc, role, text);
             }
             requests.push(Request {
                 role,
@@ -98,7 +82,7 @@ pub(crate) fn judge<'k>(case: &Case<'k>, found: &mut Findings<'k>) {
         .iter()
         .map(|r| 32 * u64::from(r.warps))
         .sum::<u64>();
-    let entry = case
+    let entry = cx
         .target
         .entry_registers(threads.min(u64::from(u32::MAX)) as u32);
     let mut total = 0u64;
@@ -113,39 +97,47 @@ pub(crate) fn judge<'k>(case: &Case<'k>, found: &mut Findings<'k>) {
             && !(role.first_warp.is_multiple_of(4) && role.warps.is_multiple_of(4))
         {
             let text = format!(
-                "setmaxnreg is run by whole warpgroups; role {} is {} warps from warp {} on",
+                "role `{}` has {} warps from warp {} on, which are not whole warpgroups",
                 role.name, role.warps, role.first_warp
             );
-            found.refuse(&WARPGROUP, first.loc, Some(id), text);
+            found.report(&WARPGROUP, first.loc, Some(id), text);
         }
         let mut now = entry;
         for r in &mine {
             let (wrong, verb) = if r.grow {
-                (r.count < now, "inc does not lower")
+                (r.count < now, "inc")
             } else {
-                (r.count > now, "dec does not raise")
+                (r.count > now, "dec")
             };
             if wrong {
                 let text = format!(
-                    "setmaxnreg.{verb} the number of registers; role {} has {now} and asks for {}",
-                    role.name, r.count
+                    "`setmaxnreg.{verb}` sets {} registers per thread in role `{}`, which has {now}",
+                    r.count, role.name
                 );
-                found.refuse(&DIRECTION, r.loc, Some(id), text);
+                found.report(&DIRECTION, r.loc, Some(id), text);
             }
             now = r.count;
         }
         let held = mine.iter().map(|r| r.count).max().unwrap_or(entry);
         total += 32 * u64::from(role.warps) * u64::from(held);
-        parts.push(format!("{} {} × {held}", role.name, 32 * role.warps));
+        parts.push(format!(
+            "role `{}` has {} threads × {held} registers",
+            role.name,
+            32 * role.warps
+        ));
     }
     let pool = threads * u64::from(entry);
     if total > pool {
-        let text = format!(
-            "a CTA of {threads} threads enters with {entry} registers each, {pool} in all; the roles ask for {total} ({}), and the last to ask would wait for ever",
+        let text = Message::new(format!(
+            "the roles request {total} registers, and the CTA has {pool}"
+        ))
+        .label("waits forever for registers here")
+        .cause(format!(
+            "{}; a CTA of {threads} threads starts with {entry} registers per thread",
             parts.join(", ")
-        );
+        ));
         let last = requests.iter().filter(|r| r.grow).max_by_key(|r| r.count);
         let last = last.unwrap_or(&requests[0]);
-        found.refuse(&POOL, last.loc, last.role, text);
+        found.report(&POOL, last.loc, last.role, text);
     }
 }

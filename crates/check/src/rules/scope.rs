@@ -1,62 +1,61 @@
-//! R18, the scope of words that the CTAs of a grid share.
+//! R18, the scope of accesses to words that all CTAs share.
 
-use super::follows::Follows;
-use super::{Case, OpSite};
-use crate::refusal::{Findings, Rule};
+use super::dependents::Dependents;
+use super::{OpSite, RuleContext};
+use crate::codes;
+use crate::diagnostic::{Findings, Message, Rule};
 use std::collections::HashSet;
-use warpline_ir::{At, MemoryOrder, Op, Operand, Scope, Special};
+use warpline_ir::{MemoryAddress, MemoryOrder, Op, Operand, Scope, Special};
 
-pub(super) const SCOPE: Rule = Rule {
-    code: "R18.scope",
-    holds: "a word of global memory that all CTAs reach is read and updated at the scope of the device",
-};
+pub(super) const SCOPE: Rule = codes::R18_SCOPE;
 
-/// Looks at every strong access but those that were refused already.
-pub(super) fn judge<'k>(case: &Case<'k>, told: &HashSet<usize>, found: &mut Findings<'k>) {
-    let narrow: Vec<_> = (case.ops.iter())
+/// Checks every strong access that was not reported already.
+pub(super) fn judge<'k>(cx: &RuleContext<'k>, reported: &HashSet<usize>, found: &mut Findings<'k>) {
+    let narrow: Vec<_> = (cx.ops.iter())
         .filter_map(|op| Some((op, strong(op)?)))
-        .filter(|(op, (_, order))| order.scope < Scope::Gpu && !told.contains(&op.id))
+        .filter(|(op, (_, order))| order.scope < Scope::Gpu && !reported.contains(&op.id))
         .collect();
-    // A kernel that never asks where it is has one CTA, or means all to do the same.
-    if narrow.is_empty() || !case.ops.iter().any(names_grid) {
+    // A kernel that reads no grid position has one CTA, or all CTAs do the same on purpose.
+    if narrow.is_empty() || !cx.ops.iter().any(names_grid) {
         return;
     }
-    let own = Follows::of(case, differs);
+    let own = Dependents::of(cx, differs);
     for (op, (addr, order)) in narrow {
         if !own.operand(addr) {
-            let text = format!(
-                "the address is the same in every CTA, and the scope of {} is the {}: other CTAs may not see it, nor it them",
+            let text = Message::new(format!(
+                "`{}` has {} scope, and its address is the same in every CTA",
                 op.op.name(),
                 order.scope.ptx(),
-            );
-            found.refuse(&SCOPE, op.loc(), op.site.role, text);
+            ))
+            .cause("other CTAs may not see this access, and it may not see theirs");
+            found.report(&SCOPE, op.loc(), op.site.role, text);
         }
     }
 }
 
-/// A strong access of global memory: its address and its order.
+/// Returns the address and the memory order of a strong access to global memory.
 fn strong(op: &OpSite) -> Option<(Operand, MemoryOrder)> {
     let (at, order) = match op.op {
         Op::Atomic(o) => (o.at, o.order),
-        Op::Reduce(o) => (o.at, o.order),
+        Op::AtomicReduce(o) => (o.at, o.order),
         Op::StrongLoad(o) => (o.at, o.order),
         Op::StrongStore(o) => (o.at, o.order),
         _ => return None,
     };
     match at {
-        At::Global { addr, .. } => Some((addr, order)),
-        At::Shared(_) => None,
+        MemoryAddress::Global { addr, .. } => Some((addr, order)),
+        MemoryAddress::Shared(_) => None,
     }
 }
 
-/// Does an op ask for the grid, or for a place in it?
+/// Does an op read the grid size or a position in the grid?
 fn names_grid(op: &OpSite) -> bool {
     use Special::{ClusterId, CtaId, GridClusters, GridDim};
     let named = |s| matches!(s, CtaId(_) | ClusterId(_) | GridDim(_) | GridClusters(_));
     matches!(op.op, Op::ReadSpecial(o) if named(o.which))
 }
 
-/// Can an op give something else in another CTA, by itself?
+/// Can the result of an op differ between CTAs, by itself?
 fn differs(op: &OpSite) -> bool {
     use Special::{ClusterDim, ClusterSize, GridClusters, GridDim, LaneId, SmCount, Tid, WarpId};
     match op.op {

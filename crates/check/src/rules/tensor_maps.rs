@@ -1,92 +1,80 @@
-//! R13, tensor maps: the declaration, and the view that a box fills or empties.
+//! R13, tensor maps: the declaration, and the view that a box is copied to or from.
 
-use super::{Case, OpSite};
-use crate::refusal::{Findings, Rule};
-use warpline_ir::ops::tensor::legal_start;
-use warpline_ir::{MapMode, Memory, Op, Param, ParamKind, Swizzle, TensorMapDecl, Tile, View};
+use super::{OpSite, RuleContext};
+use crate::codes;
+use crate::diagnostic::{Findings, Rule};
+use warpline_ir::ops::tensor::legal_first_coord;
+use warpline_ir::{
+    MemoryRegion, Op, Param, ParamKind, Swizzle, TensorMapDecl, TensorMapMode, TileInfo, View,
+};
 
 /// The rules of this group.
 pub const RULES: &[Rule] = &[MAP, MODE, COORDS, REDUCE, BYTES, SWIZZLE, VIEW];
 
-const MAP: Rule = Rule {
-    code: "R13.map",
-    holds: "rank, box and inner bytes of a tensor map are what the hardware takes",
-};
-const MODE: Rule = Rule {
-    code: "R13.mode",
-    holds: "a store to a box goes through a tiled map, one to pixels through an im2col map",
-};
-const COORDS: Rule = Rule {
-    code: "R13.coords",
-    holds: "a tensor copy names one coordinate per dimension, and one offset per window dimension, and starts on 16 bytes",
-};
-const REDUCE: Rule = Rule {
-    code: "R13.reduce",
-    holds: "a reducing store combines elements of a type that the hardware combines so",
-};
-const BYTES: Rule = Rule {
-    code: "R13.bytes",
-    holds: "a box has as many bytes as the view it is copied to or from",
-};
-const SWIZZLE: Rule = Rule {
-    code: "R13.swizzle",
-    holds: "a tensor map and the tile it is copied to or from have the same swizzle and element size",
-};
-const VIEW: Rule = Rule {
-    code: "R13.view",
-    holds: "the view of a tensor copy is one run of shared memory on swizzle-atom boundaries",
-};
+const MAP: Rule = codes::R13_MAP;
+const MODE: Rule = codes::R13_MODE;
+const COORDS: Rule = codes::R13_COORDS;
+const REDUCE: Rule = codes::R13_REDUCE;
+const BYTES: Rule = codes::R13_BYTES;
+const SWIZZLE: Rule = codes::R13_SWIZZLE;
+const VIEW: Rule = codes::R13_VIEW;
 
-pub(crate) fn judge<'k>(case: &Case<'k>, found: &mut Findings<'k>) {
-    for p in &case.kernel.params {
+pub(crate) fn judge<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
+    for p in &cx.kernel.params {
         if let ParamKind::TensorMap(decl) = &p.kind
-            && let Some(rule) = decl.broken_rule()
+            && let Some(rule) = decl.violated_rule()
         {
-            let text = format!("tensor map {}: {rule}", p.name);
-            found.refuse(&MAP, p.loc, None, text);
+            let text = format!("tensor map `{}`: {rule}", p.name);
+            found.report(&MAP, p.loc, None, text);
         }
     }
-    for op in &case.ops {
+    for op in &cx.ops {
         let map = op.facts.touches.iter().find_map(|t| match t.memory {
-            Memory::Tensor(p) => Some(case.kernel.param(p)),
+            MemoryRegion::Tensor(p) => Some(cx.kernel.param(p)),
             _ => None,
         });
         let Some((param, decl)) = map.and_then(sound_map) else {
             continue;
         };
-        let mut refuse =
-            |rule: &Rule, text: String| found.refuse(rule, op.loc(), op.site.role, text);
+        let mut report =
+            |rule: &Rule, text: String| found.report(rule, op.loc(), op.site.role, text);
         if let Op::TensorStore(store) = op.op {
-            let is_im2col = matches!(decl.mode, MapMode::Im2col { .. });
+            let is_im2col = matches!(decl.mode, TensorMapMode::Im2col { .. });
             if store.im2col != is_im2col {
-                let (goes, is) = match is_im2col {
-                    true => ("a box goes through a tiled map", "im2col"),
-                    false => ("pixels goes through an im2col map", "tiled"),
+                let (what, mode) = match is_im2col {
+                    true => ("a box", "im2col"),
+                    false => ("pixels", "tiled"),
                 };
-                refuse(&MODE, format!("a store to {goes}; {} is {is}", param.name));
+                report(
+                    &MODE,
+                    format!(
+                        "the store of {what} uses tensor map `{}`, which is {mode}",
+                        param.name
+                    ),
+                );
             }
-            if let Err(why) = decl.legal_store() {
-                refuse(&MODE, format!("tensor map {}: {why}", param.name));
+            if let Err(why) = decl.check_store() {
+                report(&MODE, format!("tensor map `{}`: {why}", param.name));
             }
             if let Some(how) = store.reduce
                 && let Err(why) = how.legal_in_tensor(decl.dtype)
             {
-                refuse(&REDUCE, format!("tensor map {}: {why}", param.name));
+                report(&REDUCE, format!("tensor map `{}`: {why}", param.name));
             }
         }
         if let Some(text) = bad_coords(op, &param.name, decl) {
-            refuse(&COORDS, text);
+            report(&COORDS, text);
         }
-        for v in op.facts.views().filter(|v| case.is_sound(v)) {
-            copy(&param.name, decl, case.kernel.tile(v.tile), v, &mut refuse);
+        for v in op.facts.views().filter(|v| cx.is_sound(v)) {
+            copy(&param.name, decl, cx.kernel.tile(v.tile), v, &mut report);
         }
     }
 }
 
-/// A tensor map whose declaration is sound: only of those can more be said.
+/// Returns the tensor map of a parameter if its declaration is legal; further rules require that.
 fn sound_map(p: &Param) -> Option<(&Param, &TensorMapDecl)> {
     match &p.kind {
-        ParamKind::TensorMap(decl) if decl.broken_rule().is_none() => Some((p, decl)),
+        ParamKind::TensorMap(decl) if decl.violated_rule().is_none() => Some((p, decl)),
         _ => None,
     }
 }
@@ -98,19 +86,19 @@ fn bad_coords(op: &OpSite, name: &str, decl: &TensorMapDecl) -> Option<String> {
         Op::TensorStore(o) => (&o.coords, 0),
         _ => return None,
     };
-    if let Err(why) = legal_start(coords, decl.dtype) {
-        return Some(format!("tensor map {name}: {why}"));
+    if let Err(why) = legal_first_coord(coords, decl.dtype) {
+        return Some(format!("tensor map `{name}`: {why}"));
     }
     let coords = coords.len();
     let rank = decl.rank();
     let windows = match (&decl.mode, op.op) {
         (_, Op::TensorStore(_)) => 0,
-        (MapMode::Im2col { .. }, _) => rank - 2,
+        (TensorMapMode::Im2col { .. }, _) => rank - 2,
         _ => 0,
     };
     (coords != rank || offsets != windows).then(|| {
         format!(
-            "tensor map {name} of rank {rank} takes {rank} coordinates and {windows} offsets, not {coords} and {offsets}"
+            "tensor map `{name}` of rank {rank} takes {rank} coordinates and {windows} offsets; the copy passes {coords} and {offsets}"
         )
     })
 }
@@ -118,45 +106,48 @@ fn bad_coords(op: &OpSite, name: &str, decl: &TensorMapDecl) -> Option<String> {
 fn copy(
     name: &str,
     decl: &TensorMapDecl,
-    tile: &Tile,
+    tile: &TileInfo,
     v: &View,
-    refuse: &mut dyn FnMut(&Rule, String),
+    report: &mut dyn FnMut(&Rule, String),
 ) {
     let layout = &tile.layout;
-    if decl.swizzle != layout.swizzle || decl.dtype.bytes() != layout.element as usize {
+    if decl.swizzle != layout.swizzle || decl.dtype.bytes() != layout.element_bytes as usize {
         let text = format!(
-            "tensor map {name} has {} and elements of {} bytes; tile {} has {} and {}",
+            "tensor map `{name}` has {} and elements of {} bytes; tile `{}` has {} and {} bytes",
             decl.swizzle,
             decl.dtype.bytes(),
             tile.name,
             layout.swizzle,
-            layout.element
+            layout.element_bytes
         );
-        return refuse(&SWIZZLE, text);
+        return report(&SWIZZLE, text);
     }
-    let view_bytes = u64::from(v.rows) * u64::from(v.cols) * u64::from(layout.element);
+    let view_bytes = u64::from(v.rows) * u64::from(v.cols) * u64::from(layout.element_bytes);
     if u64::from(decl.bytes()) != view_bytes {
         let text = format!(
-            "a box of tensor map {name} has {} bytes; the view of tile {} has {view_bytes}",
+            "a box of tensor map `{name}` has {} bytes; the view of tile `{}` has {view_bytes}",
             decl.bytes(),
             tile.name
         );
-        return refuse(&BYTES, text);
+        return report(&BYTES, text);
     }
     let inner = decl.inner();
     let wide = layout.panel_cols();
     let whole_panels = v.col.is_multiple_of(wide) && v.cols.is_multiple_of(wide);
-    // A box is written row after row without gaps: one panel, or all rows of several.
+    // TMA writes a box row after row without gaps: one panel, or all rows of several panels.
     let one_run = match layout.swizzle {
         Swizzle::None => v.rows == 1 || v.cols == layout.cols,
         _ => whole_panels && inner == wide && (v.cols == wide || v.rows == layout.rows),
     };
-    let start = layout.linear(v.row, v.col);
-    if !one_run || !layout.is_atomic(v.row, v.rows, v.col, v.cols) || !start.is_multiple_of(128) {
+    let start = layout.unswizzled_offset(v.row, v.col);
+    if !one_run
+        || !layout.is_atom_aligned(v.row, v.rows, v.col, v.cols)
+        || !start.is_multiple_of(128)
+    {
         let text = format!(
-            "a tensor copy fills or empties one run of shared memory on swizzle-atom boundaries; boxes {inner} wide in the view {}×{} at row {}, column {} of tile {} ({}×{}, {}) do not",
+            "a box {inner} elements wide is not one aligned run of the view {}×{} at row {}, column {} of tile `{}` ({}×{}, {})",
             v.rows, v.cols, v.row, v.col, tile.name, layout.rows, layout.cols, layout.swizzle
         );
-        refuse(&VIEW, text);
+        report(&VIEW, text);
     }
 }

@@ -1,49 +1,42 @@
-//! R14, wgmma: shapes, operands in shared memory, and who issues it.
+//! R14, wgmma: shapes, operands in shared memory, and issuing warps.
 
-use super::{Case, OpSite};
-use crate::facts::Whole;
-use crate::refusal::{Findings, Rule};
+use super::{OpSite, RuleContext};
+use crate::codes;
+use crate::diagnostic::{Findings, Rule};
+use crate::facts::Convergence;
 use warpline_ir::ops::wgmma::{MatrixA, Wgmma};
-use warpline_ir::{DType, Major, Op, Swizzle, Sync, Uniform, View};
+use warpline_ir::{DType, Major, Op, Swizzle, SyncOp, Uniform, View};
 
 /// The rules of this group.
 pub const RULES: &[Rule] = &[SHAPE, OPERAND, WARPGROUP];
 
-pub(super) const SHAPE: Rule = Rule {
-    code: "R14.shape",
-    holds: "a wgmma has a shape, registers and views that the hardware takes",
-};
-const OPERAND: Rule = Rule {
-    code: "R14.operand",
-    holds: "a wgmma operand in shared memory is a swizzled view of its type on atom boundaries",
-};
-const WARPGROUP: Rule = Rule {
-    code: "R14.warpgroup",
-    holds: "wgmma ops are reached by all four warps of aligned warpgroups together",
-};
+pub(super) const SHAPE: Rule = codes::R14_SHAPE;
+const OPERAND: Rule = codes::R14_OPERAND;
+const WARPGROUP: Rule = codes::R14_WARPGROUP;
 
-pub(crate) fn judge<'k>(case: &Case<'k>, found: &mut Findings<'k>) {
-    for op in &case.ops {
-        let mut refuse =
-            |rule: &Rule, text: String| found.refuse(rule, op.loc(), op.site.role, text);
+pub(crate) fn judge<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
+    for op in &cx.ops {
+        let mut report =
+            |rule: &Rule, text: String| found.report(rule, op.loc(), op.site.role, text);
         if let Op::Wgmma(o) = op.op
-            && op.op.legal(case.target).is_ok()
+            && op.op.legal(cx.target).is_ok()
         {
-            operands(case, o, &mut refuse);
+            operands(cx, o, &mut report);
         }
-        let registers = |s: &Sync| matches!(s, Sync::SetMaxRegs { .. });
-        if op.facts.whole == Whole::Warpgroup
+        let registers = |s: &SyncOp| matches!(s, SyncOp::SetMaxRegs { .. });
+        if op.facts.convergence == Convergence::Warpgroup
             && !op.facts.syncs.iter().any(registers)
-            && let Some(text) = issuer(case, op)
+            && let Some(text) = issuer(cx, op)
         {
-            refuse(&WARPGROUP, text);
+            report(&WARPGROUP, text);
+            super::convergence::label_split(&op.site, found);
         }
     }
 }
 
-fn issuer(case: &Case, op: &OpSite) -> Option<String> {
+fn issuer(cx: &RuleContext, op: &OpSite) -> Option<String> {
     let name = op.op.name();
-    let roles = &case.kernel.roles;
+    let roles = &cx.kernel.roles;
     let issuers = match op.site.role {
         Some(r) => &roles[r.index()..=r.index()],
         None => &roles[..],
@@ -52,55 +45,48 @@ fn issuer(case: &Case, op: &OpSite) -> Option<String> {
         |r: &&warpline_ir::Role| !(r.first_warp.is_multiple_of(4) && r.warps.is_multiple_of(4));
     if let Some(role) = issuers.iter().find(broken) {
         return Some(format!(
-            "{name} is issued by whole warpgroups; role {} is {} warps from warp {} on",
+            "`{name}` needs whole warpgroups, and role `{}` has {} warps from warp {} on",
             role.name, role.warps, role.first_warp
         ));
     }
     if op.site.reach >= Uniform::Warpgroup {
         return None;
     }
-    let split = op.site.split.map_or(String::new(), |s| {
-        format!(
-            "; the {} at {} parts them",
-            s.what,
-            case.kernel.locs.show(s.loc)
-        )
-    });
     Some(format!(
-        "{name} is reached by all four warps of a warpgroup together{split}"
+        "`{name}` needs all four warps of the warpgroup, but not all reach it together"
     ))
 }
 
-fn operands(case: &Case, o: &Wgmma, refuse: &mut dyn FnMut(&Rule, String)) {
+fn operands(cx: &RuleContext, o: &Wgmma, report: &mut dyn FnMut(&Rule, String)) {
     let a = match &o.a {
         MatrixA::Shared(v, major) => Some((v, *major, o.a_ty)),
         MatrixA::Regs(_) => None,
     };
     for (v, major, ty) in a.into_iter().chain([(&o.b, o.b_major, o.b_ty)]) {
-        if case.is_sound(v)
-            && let Some(text) = bad_operand(case, v, major, ty.dtype())
+        if cx.is_sound(v)
+            && let Some(text) = bad_operand(cx, v, major, ty.dtype())
         {
-            refuse(&OPERAND, text);
+            report(&OPERAND, text);
         }
     }
 }
 
-fn bad_operand(case: &Case, v: &View, major: Major, dtype: DType) -> Option<String> {
-    let tile = case.kernel.tile(v.tile);
+fn bad_operand(cx: &RuleContext, v: &View, major: Major, dtype: DType) -> Option<String> {
+    let tile = cx.kernel.tile(v.tile);
     let l = &tile.layout;
     let name = &tile.name;
     if tile.dtype != dtype {
         return Some(format!(
-            "wgmma reads {dtype} here; tile {name} is {}",
+            "wgmma reads {dtype}, and tile `{name}` has {}",
             tile.dtype
         ));
     }
     if l.swizzle == Swizzle::None {
-        return Some(format!("wgmma reads swizzled tiles; tile {name} is plain"));
+        return Some(format!("tile `{name}` has no swizzle"));
     }
-    if !l.is_atomic(v.row, v.rows, v.col, v.cols) {
+    if !l.is_atom_aligned(v.row, v.rows, v.col, v.cols) {
         return Some(format!(
-            "wgmma reads on swizzle-atom boundaries; the view {}×{} at row {}, column {} of tile {name} ({}) is not on them",
+            "the view {}×{} at row {}, column {} of tile `{name}` ({}) is not on swizzle-atom boundaries",
             v.rows, v.cols, v.row, v.col, l.swizzle
         ));
     }
@@ -108,7 +94,7 @@ fn bad_operand(case: &Case, v: &View, major: Major, dtype: DType) -> Option<Stri
     let leading = u64::from(l.rows) * u64::from(l.span());
     if major == Major::Mn && leading >> 4 > 0x3fff {
         return Some(format!(
-            "the panels of an MN-major operand are at most {} bytes apart; those of tile {name} are {leading}",
+            "the panels of tile `{name}` are {leading} bytes apart; an MN-major operand allows at most {}",
             0x3fff << 4
         ));
     }

@@ -1,11 +1,11 @@
-//! Decisions about terms, and predicates that follow from them.
+//! Decisions about terms, and the predicates that they imply.
 
 use super::range::Range;
 use super::term::{Arg, Node, Sym, TermId, Terms};
 use std::collections::BTreeMap;
 use warpline_ir::ops::compare::Cmp;
 
-/// What has been decided.
+/// The decisions made so far.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Decided {
     pub(crate) ranges: BTreeMap<TermId, Range>,
@@ -16,17 +16,17 @@ pub(crate) struct Decided {
     pub(crate) impossible: bool,
 }
 
-/// The answer to a predicate: known, or what must be decided first.
+/// The truth of a predicate, or the question to decide first.
 pub(crate) type Truth = Result<bool, Question>;
 
-/// What must be decided.
+/// A question about the launch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Question {
     /// Does a predicate hold?
     Is(TermId),
     /// Has a loop more iterations than this?
     More { of: TermId, than: i128 },
-    /// Does a term leave a residue?
+    /// Does a term have this residue?
     Leaves {
         term: TermId,
         modulus: i128,
@@ -34,13 +34,13 @@ pub(crate) enum Question {
     },
 }
 
-/// How far a decision about a term is followed to the terms it is made of.
+/// The depth to which a decision about a term propagates to its subterms.
 const DEPTH: u32 = 4;
 
 impl Terms {
-    /// A comparison, as a known answer or a predicate.
+    /// Returns the result of a comparison if it is known, else the predicate.
     pub(crate) fn compare(&self, d: &Decided, cmp: Cmp, a: Arg, b: Arg) -> Result<bool, Arg> {
-        // a < b is a - b < 0; of a difference and its opposite one is kept.
+        // a < b is a - b < 0; of a difference and its negation one is the canonical term.
         let (a, b, less, not) = match cmp {
             Cmp::Lt => (a, b, true, false),
             Cmp::Ge => (a, b, true, true),
@@ -56,7 +56,7 @@ impl Terms {
         let (node, not) = match (difference, less) {
             (Arg::Num(x), true) => return Ok((if turned { -x } else { x } < 0) != not),
             (Arg::Num(x), false) => return Ok((x == 0) != not),
-            // t + off < 0, or, turned, 0 < t + off: not t < 1 - off.
+            // t + off < 0, or, negated, 0 < t + off: not t < 1 - off.
             (Arg::Sym(s), true) if turned => (Node::Less(s.term, 1 - s.off), !not),
             (Arg::Sym(s), true) => (Node::Less(s.term, -s.off), not),
             (Arg::Sym(s), false) => (Node::Equal(s.term, -s.off), not),
@@ -67,12 +67,12 @@ impl Terms {
         self.truth(d, p).map_err(|_| p)
     }
 
-    /// Is one operand known to be less than another?
+    /// Returns whether one operand is less than another, if that is known.
     pub(super) fn less(&self, d: &Decided, a: Arg, b: Arg) -> Option<bool> {
         self.compare(d, Cmp::Lt, a, b).ok()
     }
 
-    /// Is a predicate decided?
+    /// Returns the truth of a predicate.
     pub(crate) fn truth(&self, d: &Decided, p: Arg) -> Truth {
         let (term, not) = match p {
             Arg::Num(x) => return Ok(x != 0),
@@ -99,7 +99,7 @@ impl Terms {
         known.map(|k| k != not).ok_or(Question::Is(term))
     }
 
-    /// The answer to a comparison that follows from the range of its term.
+    /// Returns the result of a comparison that the range of its term implies.
     fn by_range(&self, d: &Decided, comparison: &Node) -> Option<bool> {
         match *comparison {
             Node::Less(t, k) => {
@@ -122,7 +122,7 @@ impl Terms {
         }
     }
 
-    /// Is a question decided?
+    /// Returns the answer to a question, if it is decided.
     pub(crate) fn answer(&self, d: &Decided, q: Question) -> Option<bool> {
         match q {
             Question::Is(term) => self.truth(d, Arg::Pred { term, not: false }).ok(),
@@ -148,7 +148,7 @@ impl Terms {
         }
     }
 
-    /// The question whose answer tells a term's residue apart from others.
+    /// Returns the next question that narrows the residue of a term.
     pub(crate) fn next_residue(&self, d: &Decided, term: TermId, modulus: i128) -> Question {
         let out = d.residues.get(&term).filter(|r| r.0 == modulus);
         Question::Leaves {
@@ -164,8 +164,8 @@ impl Terms {
         d.impossible |= !self.loose.get() && self.contradicts(d);
     }
 
-    /// Do decisions about the launch contradict each other, as far as their terms show? Those
-    /// about iterations do not count: a state stands for others with more of them.
+    /// Do the ranges show that decisions about the launch contradict each other? Decisions about
+    /// iterations do not count, because a state represents others with more iterations.
     fn contradicts(&self, d: &Decided) -> bool {
         let empty = |t: &TermId| {
             let range = self.range_of(d, *t);
@@ -195,7 +195,7 @@ impl Terms {
                 modulus,
                 residue,
             } => {
-                // All residues but the last are ruled out: it is the last.
+                // All residues but the last are excluded, so the last one holds.
                 let residue = match yes {
                     true => residue,
                     false if residue + 2 == modulus => residue + 1,
@@ -242,17 +242,17 @@ impl Terms {
         }
     }
 
-    /// Is a predicate a comparison with a number so large that few are larger?
+    /// Is a predicate a comparison with a number close to the limit of its type?
     pub(crate) fn is_bound(&self, t: TermId) -> bool {
         matches!(self.node(t), Node::Less(_, k) if k > 1 << 20)
     }
 
-    /// Decides that a term is in a range.
+    /// Restricts a term to a range.
     pub(crate) fn bound(&self, d: &mut Decided, t: TermId, range: Range) {
         self.narrow(d, t, range, DEPTH);
     }
 
-    /// A term is in a range, and so are the terms it is made of.
+    /// Restricts a term and its subterms to a range.
     fn narrow(&self, d: &mut Decided, t: TermId, range: Range, depth: u32) {
         let before = self.range_of(d, t);
         let now = before.and(range);
@@ -265,7 +265,7 @@ impl Terms {
             return;
         }
         match self.node(t) {
-            // No iteration at all, or some: later ones would tell states apart for ever.
+            // Only zero or more than zero iterations: later ones would distinguish states forever.
             Node::Loop { count, .. } if is_first && now.hi <= 0 => {
                 self.narrow(d, count, Range::new(Range::ANY.lo, 0), depth - 1);
             }
@@ -273,8 +273,8 @@ impl Terms {
                 self.narrow(d, count, Range::new(1, Range::ANY.hi), depth - 1);
             }
             Node::Sum(list) => {
-                // What an iteration decides of its counter would bound the launch more tightly with
-                // every iteration: it stays with the sum.
+                // A decision about a loop counter would bound the launch more tightly with every
+                // iteration, so it applies to the sum only.
                 if self.is_fixed(t) {
                     for (part, bound) in self.bounds_of_parts(d, t, now) {
                         self.narrow(d, part, bound, depth - 1);
@@ -306,16 +306,16 @@ impl Terms {
         }
     }
 
-    /// A loop over a part of a count has some iterations: so has, in the same iteration of the
-    /// loops around, the loop over all of it.
+    /// A loop over a part of a count runs. Then the loop over the whole count runs as well, in the
+    /// same iteration of the enclosing loops.
     fn whole_loop(&self, d: &mut Decided, of: TermId, least: i128) {
         if let Some(whole) = self.whole_of(of) {
             self.narrow(d, whole, Range::new(least, Range::ANY.hi), 0);
         }
     }
 
-    /// The loop over a count that another loop runs a part of, in the same iteration of the loops
-    /// around.
+    /// Returns the loop over the whole count of which another loop runs a part, in the same
+    /// iteration of the enclosing loops.
     pub(crate) fn whole_of(&self, of: TermId) -> Option<TermId> {
         let Node::Loop {
             count,

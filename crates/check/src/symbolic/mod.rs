@@ -1,23 +1,20 @@
-//! Integers that a launch or memory decides, as terms in a normal form.
+//! Integers that depend on the launch or on memory, as terms in a normal form.
 //!
-//! A register whose value does not follow from the program alone holds a
-//! *term*. A term stands for one mathematical integer: the value of the
-//! register under the register's type. Arithmetic that could wrap around is
-//! either shown not to wrap, or the term says so ([`Node::Wrap`]).
+//! A register whose value does not follow from the program alone holds a *term*. A term denotes one
+//! mathematical integer: the value of the register in the type of the register. Arithmetic either
+//! provably does not wrap around, or the term contains the wrap ([`Node::Wrap`]).
 //!
-//! Equal integers get equal terms as far as the normal form goes: linear
-//! combinations with constant coefficients, products, floor division and
-//! remainder by constants ([`normal`]). So `(n + 63) / 64` in one role and
-//! `div_ceil(n, 64)` in another are the same term, and what is decided of it
-//! for one role is decided for all.
+//! The normal form gives equal integers equal terms: linear combinations with constant coefficients,
+//! products, floor division and remainder by constants ([`normal`]). So `(n + 63) / 64` in one role
+//! and `div_ceil(n, 64)` in another are the same term, and a decision about it holds for all roles.
 //!
 //! | where | what |
 //! |---|---|
-//! | `term` | terms and where they are kept |
+//! | `term` | terms and their table |
 //! | `normal` | sums, products, quotients and remainders in normal form |
-//! | `range` | the integers that a term may be: an interval and a residue |
-//! | `decide` | decisions about terms, and predicates that follow from them |
-//! | `model` | integers for which decisions hold |
+//! | `range` | the possible values of a term: an interval and a residue |
+//! | `decide` | decisions about terms, and the predicates that they imply |
+//! | `model` | integers that satisfy decisions |
 
 mod decide;
 mod model;

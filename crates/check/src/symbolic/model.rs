@@ -1,23 +1,23 @@
-//! Integers for terms: a launch and words of memory for which decisions hold.
+//! Integers for terms: a launch and words of memory that satisfy decisions.
 //!
-//! This is a search, not a proof: the integers may break a decision. A run of
-//! the kernel with them shows whether it fails.
+//! This is a search, not a proof: the integers may violate a decision. A run of the kernel with
+//! them shows whether it fails.
 
 use super::decide::Question;
 use super::range::{Range, type_range};
 use super::term::{Arg, Node, TermId, Terms, each_term};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// An integer for each term that is not made of others.
+/// An integer for each term without subterms.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Model {
     pub(crate) values: BTreeMap<TermId, i128>,
 }
 
-/// Rounds of repair.
+/// The most rounds of repair.
 const ROUNDS: usize = 48;
 
-/// What a model keeps.
+/// A constraint on a model.
 #[derive(Clone, Copy)]
 enum Kept {
     Decided(Question, bool),
@@ -25,8 +25,8 @@ enum Kept {
 }
 
 impl Terms {
-    /// A model in which the decisions hold and terms are in ranges, as far as one is found. It
-    /// has small integers where nothing else is decided, and leaves `fixed` as they are.
+    /// Searches a model that satisfies the decisions and ranges. It prefers small integers and does
+    /// not change `fixed`.
     pub(crate) fn model(
         &self,
         decisions: &[(Question, bool)],
@@ -84,7 +84,7 @@ impl Terms {
         model
     }
 
-    /// What a leaf is if nothing is decided of it: as small as it can be.
+    /// Returns the smallest value of a leaf.
     fn smallest(&self, t: TermId) -> i128 {
         let own = self.own(t);
         let ty = match self.node(t) {
@@ -99,7 +99,7 @@ impl Terms {
         }
     }
 
-    /// Integers that may repair a broken decision.
+    /// Returns integers that may repair a violated constraint.
     fn steps(&self, m: &Model, kept: Kept, t: TermId) -> BTreeSet<i128> {
         let now = m.values[&t];
         let mut list: BTreeSet<i128> = (0..4).collect();
@@ -114,7 +114,7 @@ impl Terms {
                 (1 << k) + 1,
             ]);
         }
-        // The integer at which a term that grows evenly passes a bound.
+        // The integer at which a linear term passes a bound.
         let (of, bounds) = match kept {
             Kept::In(of, range) => (of, [range.lo, range.hi]),
             Kept::Decided(Question::More { of, than }, _) => (of, [than, than + 1]),
@@ -172,7 +172,7 @@ impl Terms {
         }
     }
 
-    /// The leaves that say whether something is kept.
+    /// Returns the leaves that a constraint depends on.
     fn leaves_of(&self, kept: Kept) -> Vec<TermId> {
         let of = match kept {
             Kept::In(t, _) | Kept::Decided(Question::Is(t), _) => t,
@@ -196,7 +196,7 @@ impl Terms {
         each_term(&node, &mut |t| self.add_leaves(t, leaves));
     }
 
-    /// The integer that an operand is in a model, with small ones for what the model lacks.
+    /// Returns the value of an operand in a model, with small values for missing leaves.
     pub(crate) fn place(&self, m: &Model, a: Arg) -> Option<i128> {
         let mut leaves = BTreeSet::new();
         if let Arg::Sym(s) = a {
@@ -209,7 +209,7 @@ impl Terms {
         self.arg(&m, a)
     }
 
-    /// The integer that a term is in a model; a predicate is 0 or 1.
+    /// Returns the value of a term in a model; a predicate is 0 or 1.
     fn value(&self, m: &Model, t: TermId) -> Option<i128> {
         if let Some(&x) = m.values.get(&t) {
             return Some(x);
@@ -269,7 +269,7 @@ impl Terms {
     }
 }
 
-/// Is a term one that any integer of its type could be?
+/// Can a term be any integer of its type?
 fn is_leaf(node: &Node) -> bool {
     match node {
         Node::Param(_) | Node::Special(_) | Node::Fresh(_) => true,

@@ -31,7 +31,7 @@ impl Linear {
         }
     }
 
-    /// Is every coefficient of another, `k` times, one of its own?
+    /// Does it contain every coefficient of another combination, times `k`?
     fn has(&self, other: &Linear, k: i128) -> bool {
         let found = |(t, n): (&TermId, &i128)| self.terms.get(t) == Some(&(n * k));
         !other.terms.is_empty() && other.terms.iter().all(found)
@@ -40,7 +40,7 @@ impl Linear {
 
 /// How an integer fits into a type.
 pub(crate) enum Fit {
-    /// It is one of its integers, perhaps after it has wrapped a known number of times.
+    /// It is an integer of the type, perhaps after a known number of wraps.
     Exactly(Arg),
     /// It may be below the least integer of the type.
     MayBeBelow,
@@ -48,7 +48,7 @@ pub(crate) enum Fit {
     MayBeAbove,
 }
 
-/// Coefficients beyond this are not followed.
+/// The largest coefficient of the normal form.
 const MOST: i128 = 1 << 64;
 
 impl Terms {
@@ -87,7 +87,7 @@ impl Terms {
         })
     }
 
-    /// `x - k * (x / k)` is the remainder, and `k * (x / k) + x % k` is `x`.
+    /// Rewrites `x - k * (x / k)` to the remainder, and `k * (x / k) + x % k` to `x`.
     fn rejoin(&self, sum: &mut Linear) {
         let parts: Vec<(TermId, i128)> = sum.terms.iter().map(|(&t, &n)| (t, n)).collect();
         for (t, n) in parts {
@@ -117,7 +117,7 @@ impl Terms {
         }
     }
 
-    /// `a + k * b`; nothing if the normal form does not reach that far.
+    /// Returns `a + k * b`; `None` if the normal form cannot represent it.
     pub(crate) fn sum(&self, a: Arg, b: Arg, k: i128) -> Option<Arg> {
         match (a, b) {
             (Arg::Num(x), Arg::Num(y)) => return x.checked_add(y.checked_mul(k)?).map(Arg::Num),
@@ -135,7 +135,7 @@ impl Terms {
         self.of_linear(sum)
     }
 
-    /// `a * b`.
+    /// Returns `a * b`.
     pub(crate) fn product(&self, a: Arg, b: Arg) -> Option<Arg> {
         let (a, b) = match (a, b) {
             (Arg::Num(x), b) | (b, Arg::Num(x)) => {
@@ -174,7 +174,7 @@ impl Terms {
         self.of_linear(sum)
     }
 
-    /// `a / k`, rounded down, for a positive `k`.
+    /// Returns `a / k`, rounded down, for a positive `k`.
     pub(crate) fn quotient(&self, d: &Decided, a: Arg, k: i128) -> Option<Arg> {
         if k == 1 {
             return Some(a);
@@ -193,7 +193,7 @@ impl Terms {
         self.sum(self.of_linear(whole)?, rest, 1)
     }
 
-    /// `a % k`, never negative, for a positive `k`.
+    /// Returns `a % k`, never negative, for a positive `k`.
     pub(crate) fn remainder(&self, d: &Decided, a: Arg, k: i128) -> Option<Arg> {
         let (_, rest) = self.split(a, k)?;
         let rest = match self.of_linear(rest)? {
@@ -210,7 +210,7 @@ impl Terms {
         Some(Arg::Sym(Sym { term, off: 0 }))
     }
 
-    /// An integer as `k * whole + rest`, where all coefficients of the rest are less than `k`.
+    /// Splits an integer into `k * whole + rest`, where all coefficients of the rest are less than `k`.
     fn split(&self, a: Arg, k: i128) -> Option<(Linear, Linear)> {
         let sum = self.linear(a)?;
         let (mut whole, mut rest) = (Linear::default(), Linear::default());
@@ -242,14 +242,14 @@ impl Terms {
         Some(Arg::Sym(Sym { term, off: 0 }))
     }
 
-    /// An operand with its single-valued terms replaced by their values, where each term is seen
-    /// as another that is equal to it.
+    /// Returns an operand with its single-valued terms replaced by their values. `see` maps each
+    /// term to an equal one.
     pub(crate) fn known(&self, d: &Decided, a: Arg, see: &dyn Fn(TermId) -> TermId) -> Arg {
         self.replaced(a, &|t| self.range_of(d, see(t)).single().ok_or(t))
     }
 
-    /// As [`known`](Self::known), with all other terms replaced by those they are seen as.
-    /// A sum that is seen as something is replaced as a whole.
+    /// As [`known`](Self::known), with all other terms replaced by the results of `see`. A sum that
+    /// `see` maps is replaced as a whole.
     pub(crate) fn seen(&self, d: &Decided, a: Arg, see: &dyn Fn(TermId) -> TermId) -> Arg {
         if let Some((whole, sign, off)) = self.whole(a)
             && let seen = see(whole)
@@ -269,8 +269,8 @@ impl Terms {
         })
     }
 
-    /// An operand as a sum of several terms or a multiple of one, times 1 or -1, and a constant:
-    /// the first coefficient of the sum is positive.
+    /// Returns an operand as a sum of several terms or a multiple of one, times 1 or -1, and a
+    /// constant. The first coefficient of the sum is positive.
     fn whole(&self, a: Arg) -> Option<(TermId, i128, i128)> {
         let parts = self.linear(a)?;
         let (_, &first) = parts.terms.iter().next()?;
@@ -286,7 +286,7 @@ impl Terms {
         }
     }
 
-    /// An operand with its terms replaced by numbers or other terms.
+    /// Returns an operand with its terms replaced by numbers or other terms.
     fn replaced(&self, a: Arg, by: &dyn Fn(TermId) -> Result<i128, TermId>) -> Arg {
         let Some(parts) = self.linear(a) else {
             return a;
@@ -307,8 +307,8 @@ impl Terms {
         self.of_linear(sum).unwrap_or(a)
     }
 
-    /// The sum that another is a multiple of, if it is there: all coefficients divided by what
-    /// they have in common.
+    /// Returns the sum with its coefficients divided by their greatest common divisor, if the table
+    /// has it.
     pub(super) fn primitive(&self, list: &[(TermId, i128)]) -> Option<(TermId, i128)> {
         let k = list.iter().fold(0, |k, e| gcd(k, e.1));
         if k <= 1 {
@@ -321,7 +321,7 @@ impl Terms {
         }
     }
 
-    /// A tighter range of a sum that holds quotients of its own parts, as `n - n / 2`.
+    /// Returns a tighter range of a sum that contains quotients of its own parts, as `n - n / 2`.
     pub(super) fn range_by_quotients(&self, d: &Decided, list: &[(TermId, i128)]) -> Range {
         let mut range = Range::ANY;
         for &(t, c) in list {
@@ -331,8 +331,7 @@ impl Terms {
             let Some(inner) = self.linear(Arg::Sym(s)) else {
                 continue;
             };
-            // k times the sum, with k * (s / k) replaced by s, or by s - (k - 1): the quotient is
-            // between the two.
+            // k times the sum, with k * (s / k) replaced by s or by s - (k - 1), which bound it.
             let bounds = [0, 1 - k].map(|less| {
                 let mut sum = Linear::default();
                 let rest = list.iter().filter(|e| e.0 != t);
@@ -372,7 +371,7 @@ impl Terms {
         }
     }
 
-    /// The integer of a type with the same low bits.
+    /// Returns the integer of a type with the same low bits.
     pub(crate) fn wrap(&self, d: &Decided, a: Arg, ty: Type) -> Arg {
         if let Fit::Exactly(a) = self.fit(d, a, ty) {
             return a;
@@ -386,7 +385,7 @@ impl Terms {
         }
     }
 
-    /// A sum of bytes: adds `k` times an operand to terms and a constant.
+    /// Adds `k` times an operand to a sum of terms; returns its constant part.
     pub(crate) fn collect(&self, a: Arg, k: i128, terms: &mut BTreeMap<TermId, i128>) -> i128 {
         let Some(sum) = self.linear(a) else { return 0 };
         let mut all = Linear {
@@ -398,8 +397,7 @@ impl Terms {
         all.off
     }
 
-    /// A difference, in the one of its two signs that comparisons are kept in; and whether it is
-    /// the opposite.
+    /// Returns a difference in its canonical sign, and whether it is negated.
     pub(super) fn difference(&self, a: Arg, b: Arg) -> Option<(Arg, bool)> {
         let mut sum = self.linear(a)?;
         sum.join(&self.linear(b)?, -1);
@@ -412,7 +410,7 @@ impl Terms {
         Some((self.of_linear(sum)?, turned))
     }
 
-    /// Bounds that a range of a sum gives each of its terms.
+    /// Returns the bounds that a range of a sum implies for each of its terms.
     pub(super) fn bounds_of_parts(
         &self,
         d: &Decided,

@@ -1,29 +1,29 @@
-//! The integers that a term may be.
+//! The possible values of a term.
 
 use super::decide::Decided;
 use super::term::{Arg, Node, TermId, Terms};
 use warpline_ir::Type;
 
-/// An interval of integers, all of which leave one residue.
+/// The integers of an interval that have one residue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Range {
     pub(crate) lo: i128,
     pub(crate) hi: i128,
-    /// All are `residue` modulo this; 1 says nothing.
+    /// All integers are `residue` modulo this; 1 is no restriction.
     pub(crate) modulus: i128,
     pub(crate) residue: i128,
 }
 
-/// Far beyond every type; sums of a few such bounds still fit.
+/// A bound beyond every type; sums of a few such bounds still fit into `i128`.
 const FAR: i128 = 1 << 120;
 
-/// More iterations than are told apart by how many are left at most.
+/// The most remaining iterations that distinguish states.
 const MANY: i128 = 64;
-/// The same where states are taken together.
+/// The same for joined states.
 const SOME: i128 = 24;
 
 impl Range {
-    /// Nothing is known.
+    /// The range without restriction.
     pub(crate) const ANY: Range = Range::new(-FAR, FAR);
 
     pub(crate) const fn new(lo: i128, hi: i128) -> Self {
@@ -39,7 +39,7 @@ impl Range {
         Self::new(x, x)
     }
 
-    /// The multiples of a number among them.
+    /// Returns the multiples of a number in the range.
     pub(crate) fn multiples_of(self, modulus: i128) -> Self {
         Self {
             modulus: modulus.max(1),
@@ -49,7 +49,7 @@ impl Range {
         .tight()
     }
 
-    /// The only integer, if there is only one.
+    /// Returns the only integer, if there is only one.
     pub(crate) fn single(&self) -> Option<i128> {
         (self.lo == self.hi).then_some(self.lo)
     }
@@ -58,12 +58,12 @@ impl Range {
         self.lo <= x && x <= self.hi && (x - self.residue).rem_euclid(self.modulus) == 0
     }
 
-    /// Are all of them among others, as intervals?
+    /// Is the interval inside another?
     pub(crate) fn is_within(&self, other: &Range) -> bool {
         other.lo <= self.lo && self.hi <= other.hi
     }
 
-    /// Its bounds are members.
+    /// Returns the range with bounds that are members.
     fn tight(self) -> Self {
         if self.modulus <= 1 {
             return self;
@@ -77,14 +77,14 @@ impl Range {
         }
     }
 
-    /// Those that are in both. Empty ranges stay as they come: nothing is asked of them.
+    /// Returns the intersection. An empty range is not normalized, because no query uses it.
     pub(crate) fn and(self, other: Range) -> Self {
         let (modulus, residue) = match (self.modulus, other.modulus) {
             (_, 1) => (self.modulus, self.residue),
             (1, _) => (other.modulus, other.residue),
             (a, b) if a % b == 0 => (a, self.residue),
             (a, b) if b % a == 0 => (b, other.residue),
-            // One of the two is enough to be right.
+            // Keeping one of the two residues is sound.
             (a, _) => (a, self.residue),
         };
         Self {
@@ -191,7 +191,7 @@ impl Range {
         }
     }
 
-    /// 0 for a single number, which leaves one residue modulo everything.
+    /// Returns the modulus, or 0 for a single number, which has one residue for every modulus.
     fn modulus_or_zero(&self) -> i128 {
         match self.single() {
             Some(_) => 0,
@@ -231,7 +231,7 @@ pub(super) fn gcd(a: i128, b: i128) -> i128 {
     x
 }
 
-/// The integers of a type; of types that are no integers, their bits.
+/// Returns the integers of a type; for other types, the integers of their bits.
 pub(crate) fn type_range(ty: Type) -> Range {
     let bits = match ty {
         Type::Pred => 1,
@@ -244,7 +244,7 @@ pub(crate) fn type_range(ty: Type) -> Range {
 }
 
 impl Terms {
-    /// The integers an operand may be.
+    /// Returns the possible values of an operand.
     pub(crate) fn range(&self, d: &Decided, a: Arg) -> Range {
         match a {
             Arg::Num(x) => Range::one(x),
@@ -253,7 +253,7 @@ impl Terms {
         }
     }
 
-    /// The integers a term may be.
+    /// Returns the possible values of a term.
     pub(crate) fn range_of(&self, d: &Decided, t: TermId) -> Range {
         if self.is_leaf(t) {
             let own = self.own(t);
@@ -310,8 +310,8 @@ impl Terms {
                 None => Range::ANY,
             },
             Node::Loop { count, .. } => {
-                // A loop may be taken to have more iterations than its count can be: then states
-                // do not differ by how far the greatest count is away.
+                // The range may exceed the greatest count, so that states do not differ by their
+                // distance to it.
                 let range = self.range_of(d, count);
                 let left = range.hi.saturating_sub(range.lo);
                 match left > if self.loose.get() { SOME } else { MANY } {
@@ -328,7 +328,7 @@ impl Terms {
             } => {
                 let (from, step) = (self.range(d, from), self.range(d, step));
                 let now = from.add(step.times(i128::from(round)));
-                // An iteration begins below the end.
+                // The counter of an iteration is below the end.
                 let last = self.range(d, to).hi - 1;
                 now.and(Range::new(-FAR, last.max(now.lo)))
             }
@@ -341,7 +341,7 @@ impl Terms {
         range
     }
 
-    /// What a term leaves modulo a number, if that is known.
+    /// Returns the residue of a term, if it is known.
     pub(crate) fn residue(&self, d: &Decided, t: TermId, modulus: i128) -> Option<i128> {
         let range = self.range_of(d, t);
         if let Some(x) = range.single() {
@@ -368,7 +368,7 @@ impl Terms {
         }
     }
 
-    /// A term of which the residue must be decided before that of `t` is known.
+    /// Returns a subterm of `t` whose residue must be decided first.
     pub(crate) fn undecided_residue(
         &self,
         d: &Decided,

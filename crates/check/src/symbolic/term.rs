@@ -1,4 +1,4 @@
-//! Terms, each kept once.
+//! Terms, each stored once.
 
 use super::range::{Range, type_range};
 use rustc_hash::FxHashMap;
@@ -6,7 +6,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use warpline_ir::Type;
 
-/// A term, by its number in [`Terms`].
+/// The index of a term in [`Terms`].
 pub(crate) type TermId = u32;
 
 /// A term plus a constant.
@@ -30,23 +30,23 @@ pub(crate) enum Node {
     Param(u32),
     /// A special register, by name.
     Special(Rc<str>),
-    /// A value that anything could be: the result of an atomic or a load.
+    /// An unconstrained value: the result of an atomic or a load.
     Fresh(u32),
-    /// The word of a type that global memory holds at an address: memory that the kernel only reads.
+    /// The word of a type at an address of global memory that the kernel only reads.
     Global(Arg, Type),
-    /// The word of a type at a byte of shared memory, as one copy left it.
+    /// The word of a type at a byte of shared memory that one copy has written.
     Copied(TermId, Arg, Type),
-    /// A linear combination of terms, by ascending number, without a constant.
+    /// A linear combination of terms, by ascending index, without a constant.
     Sum(Rc<[(TermId, i128)]>),
-    /// A product of terms, by ascending number.
+    /// A product of terms, by ascending index.
     Product(Rc<[TermId]>),
     /// The quotient by a positive constant, rounded down.
     Div(Sym, i128),
-    /// The remainder of that.
+    /// The remainder of that division.
     Rem(Sym, i128),
-    /// The quotient of two integers that are not negative, rounded down.
+    /// The quotient of two non-negative integers, rounded down.
     Quotient(Arg, Arg),
-    /// The remainder of that.
+    /// The remainder of that division.
     Remainder(Arg, Arg),
     /// The lesser of two integers.
     Least(Arg, Arg),
@@ -66,17 +66,17 @@ pub(crate) enum Node {
     Either(Arg, Arg),
     /// An unknown predicate, by number, of operands.
     Test(u32, Rc<[Arg]>),
-    /// Iterations of a loop from, to and by operands, where the step is no constant.
+    /// The trip count of a loop with this start, end and step, where the step is not a constant.
     Iterations(Arg, Arg, Arg),
     /// The iterations of the `n`-th loop over a count and a group of barriers, inside an
-    /// iteration of the loops around it.
+    /// iteration of the enclosing loops.
     Loop {
         count: TermId,
         around: TermId,
         group: u32,
         n: u32,
     },
-    /// A `while` that is so deep inside others.
+    /// A `while` loop at this nesting depth.
     While(u32),
     /// The `round`-th iteration of a loop inside another iteration.
     Round {
@@ -86,7 +86,7 @@ pub(crate) enum Node {
     },
     /// No loop.
     Outside,
-    /// The counter of a loop in an iteration: its first value, its step and its end.
+    /// The counter of a loop in an iteration: first value, step and end.
     Counter {
         of: TermId,
         round: u32,
@@ -98,17 +98,18 @@ pub(crate) enum Node {
 
 struct Entry {
     node: Node,
-    /// Does it follow from the launch alone?
+    /// Does it depend on the launch only?
     fixed: bool,
-    /// Does it follow from the launch, from memory that is only read, and from how far loops are?
+    /// Does it depend only on the launch, on memory that the kernel only reads, and on the current
+    /// iterations of loops?
     counted: bool,
-    /// Is it made without products, unknown functions, minima and maxima?
+    /// Is it free of products, unknown functions, minima and maxima?
     linear: bool,
-    /// Is it made of no other terms?
+    /// Has it no subterms?
     leaf: bool,
-    /// How deep it is nested.
+    /// The nesting depth.
     depth: u32,
-    /// The integers it may be when nothing is decided, if that is no matter of its operands.
+    /// The possible values without decisions, if they do not depend on the operands.
     own: Range,
 }
 
@@ -117,14 +118,14 @@ struct Entry {
 pub(crate) struct Terms {
     entries: RefCell<Vec<Entry>>,
     index: RefCell<FxHashMap<Node, TermId>>,
-    /// Are states taken together, which tells fewer counts apart?
+    /// Are states joined, so that fewer counts are distinguished?
     pub(crate) loose: Cell<bool>,
-    /// Does a loop run over the rest of a count, of which another runs a part?
+    /// Does a loop run over the rest of a count of which another loop runs a part?
     pub(crate) rests: Cell<bool>,
 }
 
 impl Terms {
-    /// A term whose operands bound it.
+    /// Adds a term that only its operands bound.
     pub(crate) fn add(&self, node: Node) -> TermId {
         let own = match &node {
             Node::Wrap(_, ty) | Node::Function(_, _, ty) => type_range(*ty),
@@ -135,7 +136,7 @@ impl Terms {
         self.bounded(node, own)
     }
 
-    /// A term that is known to be in a range.
+    /// Adds a term with a known range.
     pub(crate) fn bounded(&self, node: Node, own: Range) -> TermId {
         if let Some(&id) = self.index.borrow().get(&node) {
             return id;
@@ -183,7 +184,7 @@ impl Terms {
         id
     }
 
-    /// The number of a term, if it is there.
+    /// Returns the index of a term, if the table has it.
     pub(crate) fn find(&self, node: &Node) -> Option<TermId> {
         self.index.borrow().get(node).copied()
     }
@@ -192,33 +193,34 @@ impl Terms {
         self.entries.borrow()[t as usize].node.clone()
     }
 
-    /// Does it follow from the launch alone?
+    /// Does it depend on the launch only?
     pub(crate) fn is_fixed(&self, t: TermId) -> bool {
         self.entries.borrow()[t as usize].fixed
     }
 
-    /// Does it follow from the launch, from memory that is only read, and from how far loops are?
+    /// Does it depend only on the launch, on memory that the kernel only reads, and on the current
+    /// iterations of loops?
     pub(crate) fn is_counted(&self, t: TermId) -> bool {
         self.entries.borrow()[t as usize].counted
     }
 
-    /// Is it made without products, unknown functions, minima and maxima? Then a comparison with
-    /// it tells more than its own answer.
+    /// Is it free of products, unknown functions, minima and maxima? Then a comparison with it
+    /// implies more than its own result.
     pub(crate) fn is_linear(&self, t: TermId) -> bool {
         self.entries.borrow()[t as usize].linear
     }
 
-    /// Is it made of no other terms?
+    /// Has it no subterms?
     pub(super) fn is_leaf(&self, t: TermId) -> bool {
         self.entries.borrow()[t as usize].leaf
     }
 
-    /// How deep it is nested.
+    /// The nesting depth.
     pub(crate) fn depth(&self, t: TermId) -> u32 {
         self.entries.borrow()[t as usize].depth
     }
 
-    /// The term that is zero, for counts that are numbers.
+    /// Returns the term zero, which represents constant counts.
     pub(crate) fn zero(&self) -> TermId {
         let node = Node::Function(u32::MAX, [].into(), Type::U32);
         self.bounded(node, Range::one(0))
@@ -266,7 +268,7 @@ pub(crate) fn operands(node: &Node, each: &mut dyn FnMut(&Arg)) {
     }
 }
 
-/// Calls `each` for the terms that a node is made of, but not for the loop it stands in.
+/// Calls `each` for the subterms of a node, but not for its enclosing loop.
 pub(super) fn each_term(node: &Node, each: &mut dyn FnMut(TermId)) {
     match node {
         Node::Sum(list) => list.iter().for_each(|&(t, _)| each(t)),

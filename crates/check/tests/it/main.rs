@@ -1,4 +1,5 @@
 //! The rules of the checker, and the checker against brute force.
 
 mod brute;
+mod codes;
 mod rules;

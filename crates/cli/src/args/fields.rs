@@ -1,15 +1,15 @@
-//! The fields of a family as flags.
+//! Command-line flags for the fields of a family.
 
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command};
 use std::fmt;
-use warpline_family::field::{Field, Kind};
-use warpline_family::{AnyFamily, Place, Request};
+use warpline_family::field::{Field, FieldKind};
+use warpline_family::{AnyFamily, DeviceKind, Request};
 
-/// Adds the flags of a family to a command; help shows the defaults of a place.
-pub(crate) fn flags(command: Command, family: &dyn AnyFamily, place: Place) -> Command {
-    let fields = family.fields(place);
+/// Adds the flags of a family to a command; help shows the defaults of a kind of device.
+pub(crate) fn flags(command: Command, family: &dyn AnyFamily, device: DeviceKind) -> Command {
+    let fields = family.fields(device);
     let problem = fields.problem.into_iter().map(|f| flag(f, "Problem"));
     let config = fields.config.into_iter().map(|f| flag(f, "Config"));
     command.args(problem.chain(config))
@@ -19,9 +19,9 @@ fn flag(field: Field, heading: &'static str) -> Arg {
     let mut help = match &field.default {
         None => field.help.clone(),
         Some(serde_json::Value::String(word)) => {
-            format!("{} [default here: {word}]", field.help)
+            format!("{} [default: {word}]", field.help)
         }
-        Some(value) => format!("{} [default here: {value}]", field.help),
+        Some(value) => format!("{} [default: {value}]", field.help),
     };
     if let Some(other) = &field.requires {
         help += &format!(" [with {other}]");
@@ -33,7 +33,7 @@ fn flag(field: Field, heading: &'static str) -> Arg {
         // `--n -1` is a bad value of --n, not an unknown option.
         .allow_negative_numbers(true);
     match &field.kind {
-        Kind::Number { unit } => {
+        FieldKind::Number { unit } => {
             let unit = *unit;
             let read = move |text: &str| match field.check(text) {
                 Ok(()) => Ok(text.to_owned()),
@@ -41,13 +41,13 @@ fn flag(field: Field, heading: &'static str) -> Arg {
             };
             arg.value_name(unit).value_parser(read)
         }
-        Kind::Flag => arg
+        FieldKind::Flag => arg
             .value_name("BOOL")
             .num_args(0..=1)
             .default_missing_value("true")
             .value_parser(PossibleValuesParser::new(["true", "false"])),
-        Kind::Words(words) => {
-            let word = |w: &warpline_family::field::Word| {
+        FieldKind::Keywords(words) => {
+            let word = |w: &warpline_family::field::Keyword| {
                 PossibleValue::new(w.name)
                     .help(w.help)
                     .aliases(w.aliases.iter().copied())
@@ -58,7 +58,7 @@ fn flag(field: Field, heading: &'static str) -> Arg {
     }
 }
 
-/// What a value of a flag is: `a whole number`.
+/// The rule that a flag's value breaks: `a whole number`.
 #[derive(Clone, Debug)]
 pub(crate) struct Expected(String);
 
@@ -70,9 +70,9 @@ impl fmt::Display for Expected {
 
 impl std::error::Error for Expected {}
 
-/// The flags that were given, as a request to the family.
+/// Collects the given flags into a request to the family.
 pub(crate) fn request(family: &dyn AnyFamily, matches: &ArgMatches) -> Request {
-    let fields = family.fields(Place::Cpu);
+    let fields = family.fields(DeviceKind::Cpu);
     let given = fields.iter().filter(|field| {
         let source = matches.try_get_raw(field.name).ok().flatten();
         source.is_some() && matches.value_source(field.name) == Some(ValueSource::CommandLine)

@@ -5,51 +5,52 @@ use clap::{Arg, Args, Command, ValueHint};
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use warpline::bench::suite;
-use warpline::kernels::Place;
+use warpline::kernels::DeviceKind;
 use warpline_kernels::AnyFamily;
 
-/// How to tune.
+/// The options of autotuning.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Tune")]
 pub(crate) struct TuneArgs {
-    /// The GPU: auto takes the first that can be used; where there is none, or
-    /// on cpu, the candidates are ranked and nothing is measured
+    /// GPU: auto selects the first usable one. Without a GPU, or with cpu, the candidates
+    /// are listed in the heuristic's order and nothing is measured
     #[arg(long, value_name = "auto|cpu|cuda:N", default_value = "auto")]
     pub(crate) device: String,
-    /// Draws the inputs and the orders
+    /// Seed of the random inputs and of the measurement order
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) seed: u64,
-    /// Races the first N candidates at most
+    /// Measure at most the first N candidates
     #[arg(long, value_name = "N")]
     pub(crate) candidates: Option<NonZeroU32>,
-    /// Tunes also what is remembered
+    /// Measure again, ignoring the cached result
     #[arg(long)]
     pub(crate) again: bool,
-    /// Also configs whose bits may differ from run to run; remembered apart
+    /// Also measure configs whose results may differ in bits from run to run; cached
+    /// separately
     #[arg(long)]
     pub(crate) nondeterministic: bool,
-    /// Ranks the candidates and measures nothing
+    /// List the candidates, measure nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
 }
 
-/// Which entries to forget.
+/// The options of `cache clear`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ClearArgs {
-    /// Only those of one family
+    /// Delete only those of this family
     #[arg(long, value_name = "FAMILY")]
     pub(crate) family: Option<String>,
 }
 
-/// Where to export to, or to import from.
+/// The file of `cache export` and `cache import`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct FileArgs {
-    /// The file
+    /// File of tuned configs
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) file: PathBuf,
 }
 
-/// `tune`: a family, or a suite.
+/// Builds `tune`: one family or one suite.
 pub(crate) fn tune(families: &[&dyn AnyFamily], examples: String) -> Command {
     let command = Command::new("tune")
         .after_help(examples)
@@ -62,34 +63,34 @@ pub(crate) fn tune(families: &[&dyn AnyFamily], examples: String) -> Command {
                 .long("suite")
                 .value_name("SUITE")
                 .value_parser(PossibleValuesParser::new(suite::names(families)))
-                .help("What families state for a suite, one after the other"),
+                .help("Autotune every problem of a benchmark suite"),
         );
     let families = families.iter().map(|f| {
-        let command = super::with_flags(*f, Place::Gpu);
+        let command = super::with_flags(*f, DeviceKind::Gpu);
         TuneArgs::augment_args(command).about(f.about())
     });
     TuneArgs::augment_args(command)
-        .about("Races a family's configs on a GPU, and remembers the fastest that is right")
+        .about("Autotune a family on a GPU and cache the fastest config that passes")
         .subcommands(families)
 }
 
-/// `cache`: what is remembered.
+/// Builds `cache`.
 pub(crate) fn cache(examples: String) -> Command {
     Command::new("cache")
-        .about("The configs that were tuned: lists, forgets, exports and imports them")
+        .about("List, delete, export or import tuned configs")
         .after_help(examples)
         .subcommand_required(true)
-        .subcommand_value_name("WHAT")
-        .subcommand_help_heading("What to do")
+        .subcommand_value_name("ACTION")
+        .subcommand_help_heading("Actions")
         .disable_help_subcommand(true)
-        .subcommand(Command::new("list").about("Every tuned config, and the file it is in"))
-        .subcommand(ClearArgs::augment_args(Command::new("clear")).about("Forgets tuned configs"))
+        .subcommand(Command::new("list").about("List tuned configs and their files"))
+        .subcommand(ClearArgs::augment_args(Command::new("clear")).about("Delete tuned configs"))
         .subcommand(
             FileArgs::augment_args(Command::new("export"))
-                .about("Writes every tuned config into one file"),
+                .about("Write every tuned config to one file"),
         )
         .subcommand(
             FileArgs::augment_args(Command::new("import"))
-                .about("Takes tuned configs from an exported file, unless a newer one is here"),
+                .about("Read tuned configs from an exported file; newer cached ones are kept"),
         )
 }

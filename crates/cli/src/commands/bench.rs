@@ -1,31 +1,31 @@
 //! `warpline bench SUITE`, `warpline bench FAMILY`.
 
-use crate::answer::Answer;
 use crate::args::fields::request;
-use crate::args::{BenchArgs, ContenderArgs};
+use crate::args::{BenchArgs, CandidateArgs};
+use crate::bench_report;
 use crate::errors::Failure;
+use crate::output::CommandOutput;
 use crate::progress::Bar;
-use crate::standings;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use warpline::Device;
-use warpline::bench::{self, BenchOptions, BenchReport, Heat, suite};
-use warpline_kernels::{AnyFamily, AnyWork, Place};
+use warpline::bench::{self, BenchGroup, BenchOptions, BenchReport, suite};
+use warpline_kernels::{AnyFamily, AnyWorkload, DeviceKind};
 
-/// Measures a suite.
+/// Measures a benchmark suite.
 pub(crate) fn suite(
     families: &[&dyn AnyFamily],
     name: &str,
     matches: &ArgMatches,
-) -> Result<Answer, Failure> {
+) -> Result<CommandOutput, Failure> {
     let args = parsed::<BenchArgs>(matches)?;
     let device = gpu(&args.device)?;
-    let heats = suite::heats(name, families, probes, &device.target())?;
-    measure(&heats, &device, &args)
+    let groups = suite::groups(name, families, probes, &device.target())?;
+    measure(&groups, &device, &args)
 }
 
-/// Is anything asked of a family: a problem, a config, contenders? How to
-/// measure, and how to answer (`--json`), is not.
-pub(crate) fn asks(matches: &ArgMatches) -> bool {
+/// Returns whether an option of the family is given: a problem, a config or candidates.
+/// Options of the measurement and `--json` do not count.
+pub(crate) fn has_family_options(matches: &ArgMatches) -> bool {
     let common = BenchArgs::augment_args(Command::new("common"));
     let groups = common.get_groups().map(|g| g.get_id().clone());
     let args = common.get_arguments().map(|a| a.get_id().clone());
@@ -39,107 +39,116 @@ pub(crate) fn asks(matches: &ArgMatches) -> bool {
     own.any(|id| given(&id))
 }
 
-/// Measures one family at the problem that the arguments ask for.
-pub(crate) fn family(family: &dyn AnyFamily, matches: &ArgMatches) -> Result<Answer, Failure> {
-    let args = parsed::<BenchArgs>(matches)?;
-    let contenders = parsed::<ContenderArgs>(matches)?;
-    let device = gpu(&args.device)?;
-    let heat = heat(family, matches, &contenders, &device)?;
-    measure(&[heat], &device, &args)
-}
-
-/// The family's own choice, or those of its candidates that are asked for.
-fn heat(
+/// Measures one family at the problem of the command line.
+pub(crate) fn family(
     family: &dyn AnyFamily,
     matches: &ArgMatches,
-    contenders: &ContenderArgs,
+) -> Result<CommandOutput, Failure> {
+    let args = parsed::<BenchArgs>(matches)?;
+    let selection = parsed::<CandidateArgs>(matches)?;
+    let device = gpu(&args.device)?;
+    let group = group(family, matches, &selection, &device)?;
+    measure(&[group], &device, &args)
+}
+
+/// Returns the selected config of the family, or the candidates that the options name.
+fn group(
+    family: &dyn AnyFamily,
+    matches: &ArgMatches,
+    selection: &CandidateArgs,
     device: &Device,
-) -> Result<Heat, Failure> {
+) -> Result<BenchGroup, Failure> {
     let target = device.target();
-    let works = match contenders.forms || contenders.candidates.is_some() {
-        true => family.candidates(&request(family, matches), Place::Gpu, &target)?,
-        false => vec![family.work(&request(family, matches), Place::Gpu, None, &target)?],
+    let works = match selection.schedules || selection.candidates.is_some() {
+        true => family.candidates(&request(family, matches), DeviceKind::Gpu, &target)?,
+        false => {
+            vec![family.workload(&request(family, matches), DeviceKind::Gpu, None, &target)?]
+        }
     };
     let none = || {
         let name = family.name();
-        let text = format!("no candidate of {name} agrees with the config options given");
-        Failure::input("no-candidate", text)
+        let text = format!("no candidate of {name} matches the given config options");
+        Failure::bad_input("no-candidate", text)
     };
-    let heat = Heat::new(works).ok_or_else(none)?;
-    Ok(match contenders.candidates {
-        Some(most) => heat.first(most.get() as usize),
-        None if contenders.forms => heat.forms(),
-        None => heat,
+    let group = BenchGroup::new(works).ok_or_else(none)?;
+    Ok(match selection.candidates {
+        Some(most) => group.truncate(most.get() as usize),
+        None if selection.schedules => group.one_per_schedule(),
+        None => group,
     })
 }
 
-fn measure(heats: &[Heat], device: &Device, args: &BenchArgs) -> Result<Answer, Failure> {
+fn measure(
+    groups: &[BenchGroup],
+    device: &Device,
+    args: &BenchArgs,
+) -> Result<CommandOutput, Failure> {
     let bar = Bar::new();
     let mut options = BenchOptions::default();
     options.rounds = args.rounds;
     options.seed = args.seed;
     options.sustained = args.sustained;
-    options.progress = Some(bar.stages());
+    options.progress = Some(bar.bench_listener());
     let product = product();
-    let report = bench::bench(heats, product.as_deref(), device, &options)?;
+    let report = bench::bench(groups, product.as_deref(), device, &options)?;
     drop(bar);
-    Ok(Answer::new("bench", standings::text(&report))
+    Ok(CommandOutput::new("bench", bench_report::text(&report))
         .field("passed", report.passed())
         .fields(&report)
-        .failing(untimed(&report)))
+        .with_failure(untimed(&report)))
 }
 
-/// The probes of a suite, at the sizes of a GPU.
-fn probes(suite: &str) -> Vec<Box<dyn AnyWork>> {
+/// Returns the probes of a suite, at GPU sizes.
+fn probes(suite: &str) -> Vec<Box<dyn AnyWorkload>> {
     match suite {
-        suite::PRODUCTS => products(),
+        suite::GEMM_PROBES => products(),
         suite::LADDER => warpline_probes::ladder(),
         _ => vec![],
     }
 }
 
-/// The probes that multiply matrices; the ladder is a suite of its own.
-fn products() -> Vec<Box<dyn AnyWork>> {
+/// Returns the GEMM probes; the ladder is a separate suite.
+fn products() -> Vec<Box<dyn AnyWorkload>> {
     let works = warpline_probes::all().into_iter().flat_map(|p| p.gpu_cases);
     let works = works.filter(|w| w.family() != suite::LADDER);
     works.filter(|w| w.problem().get("mnk").is_some()).collect()
 }
 
-/// The plain large product that is the limit of other work.
-fn product() -> Option<Box<dyn AnyWork>> {
+/// Returns the large GEMM that is the limit of compute-bound workloads.
+fn product() -> Option<Box<dyn AnyWorkload>> {
     products().into_iter().find(|w| w.family() == "ping-pong")
 }
 
-/// A GPU; the simulator's times are no measure of one.
+/// Returns the named GPU; rejects the simulator.
 fn gpu(name: &str) -> Result<Device, Failure> {
     let (device, reason) = super::device(name)?;
     if !device.is_simulator() {
         return Ok(device);
     }
-    let why = reason.map_or("the device named is the simulator".into(), |why| {
-        format!("none can be used here: {why}")
+    let why = reason.map_or("the selected device is the CPU simulator".into(), |why| {
+        format!("no GPU is usable: {why}")
     });
-    Err(Failure::input(
+    Err(Failure::bad_input(
         "needs-gpu",
-        format!("bench needs a GPU, as the CPU simulator's times are no measure of one, and {why}"),
+        format!("bench needs a GPU (simulator time is not GPU time); {why}"),
     ))
 }
 
 fn parsed<A: FromArgMatches>(matches: &ArgMatches) -> Result<A, Failure> {
-    A::from_arg_matches(matches).map_err(|e| Failure::input("bad-usage", e.to_string()))
+    A::from_arg_matches(matches).map_err(|e| Failure::bad_input("bad-usage", e.to_string()))
 }
 
-/// What is wrong with contenders that were not timed, in a sentence.
+/// Describes the candidates that were not timed; none if all were timed.
 fn untimed(report: &BenchReport) -> Option<Failure> {
     let failures = report
         .rows()
-        .filter_map(|(heat, row)| Some((heat.family, row.failure.as_ref()?)));
+        .filter_map(|(group, row)| Some((group.family, row.failure.as_ref()?)));
     let failures: Vec<_> = failures.collect();
     let (family, why) = failures.first()?;
     let why = why.lines().next().unwrap_or_default();
     let (n, all) = (failures.len(), report.rows().count());
-    Some(Failure::refused(
+    Some(Failure::bad_result(
         "wrong-result",
-        format!("{n} of {all} contenders were not timed; the first, {family}: {why}"),
+        format!("{n} of {all} candidates were not timed; the first, {family}: {why}"),
     ))
 }

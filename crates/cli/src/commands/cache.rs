@@ -1,16 +1,16 @@
 //! `warpline cache list`, `clear`, `export FILE`, `import FILE`.
 
-use crate::answer::Answer;
 use crate::args::tune::{ClearArgs, FileArgs};
 use crate::errors::Failure;
-use crate::{report, words};
+use crate::output::CommandOutput;
+use crate::{display, report};
 use clap::{ArgMatches, FromArgMatches};
 use serde_json::json;
-use warpline::tune::{Listed, Store};
+use warpline::tune::{ListedEntry, TuneCache};
 
-/// Does what the subcommand says.
-pub(crate) fn cache(matches: &ArgMatches) -> Result<Answer, Failure> {
-    let store = Store::from_env();
+/// Runs the given action.
+pub(crate) fn cache(matches: &ArgMatches) -> Result<CommandOutput, Failure> {
+    let store = TuneCache::from_env();
     match matches.subcommand() {
         Some(("clear", m)) => clear(&store, &parsed::<ClearArgs>(m)?),
         Some(("export", m)) => export(&store, &parsed::<FileArgs>(m)?),
@@ -20,43 +20,45 @@ pub(crate) fn cache(matches: &ArgMatches) -> Result<Answer, Failure> {
 }
 
 fn parsed<A: FromArgMatches>(matches: &ArgMatches) -> Result<A, Failure> {
-    A::from_arg_matches(matches).map_err(|e| Failure::input("bad-usage", e.to_string()))
+    A::from_arg_matches(matches).map_err(|e| Failure::bad_input("bad-usage", e.to_string()))
 }
 
-fn folder(store: &Store) -> String {
+fn folder(store: &TuneCache) -> String {
     store
         .folder()
-        .map_or("nowhere".into(), |f| f.display().to_string())
+        .map_or("no folder (the disk cache is off)".into(), |f| {
+            f.display().to_string()
+        })
 }
 
-fn list(store: &Store) -> Result<Answer, Failure> {
+fn list(store: &TuneCache) -> Result<CommandOutput, Failure> {
     let listed = store.list()?;
     let mut table = report::table([
-        "work",
+        "family",
         "class",
         "extents up to",
         "config",
-        "median",
+        "median time",
         "tuned",
     ]);
-    let (mut entries, mut passed_over, mut notes) = (Vec::new(), Vec::new(), String::new());
-    for Listed { path, entry, .. } in listed {
+    let (mut entries, mut skipped, mut notes) = (Vec::new(), Vec::new(), String::new());
+    for ListedEntry { path, entry, .. } in listed {
         match entry {
             Ok(entry) => {
                 let best = &entry.ranked[0];
                 table.add_row([
                     entry.key.family.clone(),
-                    words::settings(&entry.key.class),
-                    words::settings(&entry.key.extents),
-                    words::settings(&best.config),
-                    words::seconds(best.median_s),
+                    display::settings(&entry.key.class),
+                    display::settings(&entry.key.extents),
+                    display::settings(&best.config),
+                    display::seconds(best.median_s),
                     format!("{} on {}", entry.tuned_at, entry.key.device),
                 ]);
                 entries.push(json!({ "path": path, "entry": entry }));
             }
             Err(why) => {
-                notes += &format!("passed over: {}: {why}\n", path.display());
-                passed_over.push(json!({ "path": path, "why": why }));
+                notes += &format!("skipped {}: {why}\n", path.display());
+                skipped.push(json!({ "path": path, "why": why }));
             }
         }
     }
@@ -66,10 +68,10 @@ fn list(store: &Store) -> Result<Answer, Failure> {
     };
     let configs = plural(entries.len());
     let text = format!("{table}{notes}{configs} in {}\n", folder(store));
-    Ok(Answer::new("cache", text)
+    Ok(CommandOutput::new("cache", text)
         .field("folder", folder(store))
         .field("entries", entries)
-        .field("passed_over", passed_over))
+        .field("skipped", skipped))
 }
 
 fn plural(n: usize) -> String {
@@ -79,27 +81,27 @@ fn plural(n: usize) -> String {
     }
 }
 
-fn clear(store: &Store, args: &ClearArgs) -> Result<Answer, Failure> {
-    let gone = store.clear(args.family.as_deref())?;
-    let text = format!("{} forgotten in {}\n", plural(gone), folder(store));
-    Ok(Answer::new("cache", text).field("forgotten", gone))
+fn clear(store: &TuneCache, args: &ClearArgs) -> Result<CommandOutput, Failure> {
+    let deleted = store.clear(args.family.as_deref())?;
+    let text = format!("deleted {} from {}\n", plural(deleted), folder(store));
+    Ok(CommandOutput::new("cache", text).field("deleted", deleted))
 }
 
-fn export(store: &Store, args: &FileArgs) -> Result<Answer, Failure> {
+fn export(store: &TuneCache, args: &FileArgs) -> Result<CommandOutput, Failure> {
     let n = store.export(&args.file)?;
-    let text = format!("{} written to {}\n", plural(n), args.file.display());
-    Ok(Answer::new("cache", text).field("exported", n))
+    let text = format!("wrote {} to {}\n", plural(n), args.file.display());
+    Ok(CommandOutput::new("cache", text).field("exported", n))
 }
 
-fn import(store: &Store, args: &FileArgs) -> Result<Answer, Failure> {
-    let came = store.import(&args.file)?;
-    let notes = came.passed_over.iter();
-    let notes: String = notes.map(|why| format!("passed over: {why}\n")).collect();
+fn import(store: &TuneCache, args: &FileArgs) -> Result<CommandOutput, Failure> {
+    let imported = store.import(&args.file)?;
+    let notes = imported.skipped.iter();
+    let notes: String = notes.map(|why| format!("skipped: {why}\n")).collect();
     let text = format!(
-        "{notes}{} taken into {}, {} kept as they were\n",
-        plural(came.taken),
+        "{notes}imported {} into {}; kept {} newer ones\n",
+        plural(imported.added),
         folder(store),
-        came.kept
+        imported.kept
     );
-    Ok(Answer::new("cache", text).field("imported", came))
+    Ok(CommandOutput::new("cache", text).field("imported", imported))
 }

@@ -1,39 +1,42 @@
 //! `warpline devices`.
 
-use crate::answer::Answer;
+use crate::display;
+use crate::output::CommandOutput;
 use crate::report;
-use crate::words;
 use serde_json::{Map, Value, json};
 use std::env;
 use warpline::DeviceInfo;
 use warpline::gpu::{CACHE_FOLDER, CACHE_SWITCH};
 
-/// The environment variables that change what runs here.
+/// The environment variables that affect devices and caches.
 const VARIABLES: [(&str, &str); 4] = [
     (
         "CUDA_VISIBLE_DEVICES",
-        "which GPUs the driver shows, and in which order",
+        "GPUs that the driver exposes, in this order",
     ),
     (
         CACHE_FOLDER,
-        "where compiled kernels and tuned configs are kept for the next process",
+        "folder of the disk cache: compiled kernels and tuned configs",
     ),
-    (CACHE_SWITCH, "`off` keeps none"),
-    ("PTXAS", "the ptxas that `emit --resources` uses"),
+    (CACHE_SWITCH, "`off` disables the disk cache"),
+    (
+        "PTXAS",
+        "path of ptxas, for `emit --resources` and `check --lint`",
+    ),
 ];
 
-/// What can run here, and why not.
-pub(crate) fn devices() -> Answer {
+/// Lists devices, usable or with the reason that they are not, and environment variables.
+pub(crate) fn devices() -> CommandOutput {
     let devices = warpline::devices();
-    let mut table = report::table(["Device", "What it is", "Can be used"]);
+    let mut table = report::table(["Device", "Description", "Usable"]);
     for device in &devices {
         let usable = device
-            .why_not
+            .unavailable
             .as_ref()
             .map_or("yes".into(), |why| format!("no: {why}"));
         table.add_row([device.name.clone(), describe(device), usable]);
     }
-    let mut variables = report::table(["Variable", "Value", "What it says"]);
+    let mut variables = report::table(["Variable", "Value", "Meaning"]);
     for (name, about) in VARIABLES {
         variables.add_row([name, value(name).as_deref().unwrap_or("not set"), about]);
     }
@@ -41,7 +44,7 @@ pub(crate) fn devices() -> Answer {
         .iter()
         .map(|(name, _)| ((*name).to_owned(), json!(value(name))))
         .collect();
-    Answer::new(
+    CommandOutput::new(
         "devices",
         format!("{}\n\n{}\n", table.trim_fmt(), variables.trim_fmt()),
     )
@@ -60,7 +63,7 @@ fn describe(device: &DeviceInfo) -> String {
             "{}: {} SMs, {}, compute capability {}, driver for CUDA {}",
             device.description,
             gpu.sms,
-            words::bytes(gpu.memory_bytes),
+            display::bytes(gpu.memory_bytes),
             gpu.compute_capability,
             gpu.driver
         ),

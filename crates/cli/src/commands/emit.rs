@@ -1,24 +1,24 @@
-//! `warpline emit FAMILY`: the kernels of a plan as text.
+//! `warpline emit FAMILY`: prints the kernels of a plan.
 
-use crate::answer::Answer;
 use crate::args::EmitArgs;
 use crate::args::fields::request;
 use crate::errors::Failure;
 use crate::file;
+use crate::output::CommandOutput;
 use crate::resources::{Assembler, Resources};
 use clap::{ArgMatches, FromArgMatches};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use warpline::{PreparedStep, prepare};
 use warpline_ir::{Kernel, Target};
-use warpline_kernels::{AnyFamily, Place};
+use warpline_kernels::{AnyFamily, DeviceKind};
 
-/// Prints the kernels that the arguments ask for.
-pub(crate) fn emit(family: &dyn AnyFamily, matches: &ArgMatches) -> Result<Answer, Failure> {
+/// Prints the kernels of the problem and config of the command line.
+pub(crate) fn emit(family: &dyn AnyFamily, matches: &ArgMatches) -> Result<CommandOutput, Failure> {
     let args = EmitArgs::from_arg_matches(matches)
-        .map_err(|e| Failure::input("bad-usage", e.to_string()))?;
+        .map_err(|e| Failure::bad_input("bad-usage", e.to_string()))?;
     let target = args.on.target;
-    let work = family.work(&request(family, matches), Place::Gpu, None, &target)?;
+    let work = family.workload(&request(family, matches), DeviceKind::Gpu, None, &target)?;
     let prepared = prepare(work.as_ref(), &target)?;
     let assembler = args.resources.then(Assembler::find).transpose()?;
     let mut kernels = (prepared.steps.iter())
@@ -37,22 +37,22 @@ pub(crate) fn emit(family: &dyn AnyFamily, matches: &ArgMatches) -> Result<Answe
             for (i, kernel) in kernels.iter_mut().enumerate() {
                 let path = numbered(path, i, count, &kernel.name);
                 file::write(&path, kernel.text())?;
-                text += &format!("kernel {} is in {}\n", kernel.name, path.display());
+                text += &format!("kernel {} written to {}\n", kernel.name, path.display());
                 kernel.file = Some(path);
             }
         }
     }
     let failure = kernels.iter().find_map(|k| k.resources.as_ref()?.failure());
-    Ok(Answer::new("emit", text)
+    Ok(CommandOutput::new("emit", text)
         .field("family", work.family())
         .field("problem", work.problem())
         .field("config", prepared.config(work.as_ref()))
         .field("target", target.name)
         .field("kernels", kernels)
-        .failing(failure))
+        .with_failure(failure))
 }
 
-/// One kernel, in the forms that were asked for.
+/// One kernel: IR, PTX and resources, as requested.
 #[derive(Serialize)]
 struct Emitted {
     name: String,
@@ -85,7 +85,7 @@ impl Emitted {
             name: kernel.name.clone(),
             hash: kernel.program_hash(),
             grid: step.grid(),
-            // The kernel itself: `Checked` shows its verdict.
+            // `Checked` displays the verdict; this displays the kernel.
             ir: args.ir.then(|| Kernel::to_string(kernel)),
             ptx: ptx_wanted.then_some(ptx.text),
             resources,
@@ -93,7 +93,7 @@ impl Emitted {
         })
     }
 
-    /// The program, then its resources: as comments, so that PTX stays PTX.
+    /// Returns the program, then its resources as comments, so that the text stays valid PTX.
     fn text(&self) -> String {
         let program = self.ir.as_ref().or(self.ptx.as_ref());
         match (program, &self.resources) {
@@ -109,7 +109,7 @@ impl Emitted {
     }
 }
 
-/// The file of one kernel of several: `k.2-reduce.ptx` for `k.ptx`.
+/// Returns the file of one kernel of several: `k.2-reduce.ptx` for `k.ptx`.
 fn numbered(path: &Path, index: usize, count: usize, kernel: &str) -> PathBuf {
     if count == 1 {
         return path.to_owned();
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_kernel_gets_the_file_and_several_get_one_each() {
+    fn several_kernels_get_numbered_files() {
         let path = Path::new("out/k.ptx");
         assert_eq!(numbered(path, 0, 1, "gemm"), path);
         assert_eq!(

@@ -1,36 +1,40 @@
 //! `warpline list`.
 
-use crate::answer::Answer;
-use crate::{report, words};
+use crate::output::CommandOutput;
+use crate::{display, report};
 use serde_json::json;
-use warpline_family::{AnyFamily, Place, Request};
+use warpline_family::{AnyFamily, DeviceKind, Request};
 use warpline_ir::Target;
 use warpline_ir::ops::{IMPLIED, TABLE};
 
-/// The families, their problems and configs.
-pub(crate) fn list(families: &[&dyn AnyFamily], target: &Target) -> Answer {
+/// Lists the families, their default problems and configs.
+pub(crate) fn list(families: &[&dyn AnyFamily], target: &Target) -> CommandOutput {
     let mut text = String::new();
     let mut all = Vec::new();
     for family in families {
-        let [cpu, gpu] = [Place::Cpu, Place::Gpu].map(|place| family.default_problem(place));
-        let candidates = family.candidates(&Request::default(), Place::Gpu, target);
+        let [cpu, gpu] =
+            [DeviceKind::Cpu, DeviceKind::Gpu].map(|place| family.default_problem(place));
+        let candidates = family.candidates(&Request::default(), DeviceKind::Gpu, target);
         let candidates = candidates.unwrap_or_default().into_iter();
         let configs: Vec<_> = candidates.map(|work| work.config()).collect();
-        let best = configs.first().map_or("none".into(), words::settings);
+        let best = configs.first().map_or("none".into(), display::settings);
         let rows = [
             (
                 "problem",
                 format!(
-                    "{} (on the CPU: {})",
-                    words::settings(&gpu),
-                    words::settings(&cpu)
+                    "{} (CPU simulator: {})",
+                    display::settings(&gpu),
+                    display::settings(&cpu)
                 ),
             ),
             (
                 "config",
-                format!("{best} (the best guess of {})", configs.len()),
+                format!(
+                    "{best} (first of {} candidates of the heuristic)",
+                    configs.len()
+                ),
             ),
-            ("options", format!("run {} --help", family.name())),
+            ("options", format!("warpline run {} --help", family.name())),
         ];
         let title = format!("{}: {}", family.name(), family.about());
         text.push_str(&report::fields(&title, &rows));
@@ -41,12 +45,12 @@ pub(crate) fn list(families: &[&dyn AnyFamily], target: &Target) -> Answer {
             "configs": configs,
         }));
     }
-    Answer::new("list", text).field("families", all)
+    CommandOutput::new("list", text).field("families", all)
 }
 
-/// The op table, by group.
-pub(crate) fn ops() -> Answer {
-    let mut table = report::table(["group", "op", "what it does", "on the CPU", "PTX"]);
+/// Lists the instructions of kernels, by group.
+pub(crate) fn ops() -> CommandOutput {
+    let mut table = report::table(["group", "op", "meaning", "CPU simulator", "PTX"]);
     let mut all = Vec::new();
     for (group, info) in TABLE.iter().chain(IMPLIED) {
         let exactness = info.exactness.to_string();
@@ -60,5 +64,5 @@ pub(crate) fn ops() -> Answer {
         }));
     }
     let text = format!("{table}\n{} ops\n", TABLE.len());
-    Answer::new("list", text).field("ops", all)
+    CommandOutput::new("list", text).field("ops", all)
 }

@@ -1,4 +1,4 @@
-//! What each command does.
+//! The implementation of each command.
 
 mod bench;
 mod cache;
@@ -13,8 +13,8 @@ mod sweep;
 mod tune;
 mod watchdog;
 
-use crate::answer::Answer;
 use crate::errors::Failure;
+use crate::output::CommandOutput;
 use clap::ArgMatches;
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -23,28 +23,28 @@ use warpline::bench::suite;
 use warpline_ir::Target;
 use warpline_kernels::AnyFamily;
 
-/// Runs the command that the arguments name, and says what is to be known of
-/// tuned configs that it met.
+/// Runs the command that the arguments name, then prints warnings about the tuned configs
+/// that it read.
 pub(crate) fn dispatch(
     families: &[&dyn AnyFamily],
     args: &[OsString],
     matches: &ArgMatches,
-) -> Result<Answer, Failure> {
-    let answer = command(families, args, matches);
+) -> Result<CommandOutput, Failure> {
+    let output = command(families, args, matches);
     for notice in warpline::tune::notices() {
-        // Nobody is left to tell if this fails.
+        // A failure of this write cannot be reported.
         let _ = writeln!(io::stderr(), "warning: {notice}");
     }
-    answer
+    output
 }
 
 fn command(
     families: &[&dyn AnyFamily],
     args: &[OsString],
     matches: &ArgMatches,
-) -> Result<Answer, Failure> {
+) -> Result<CommandOutput, Failure> {
     match matches.subcommand() {
-        None => run::flagship(families, args),
+        None => run::run_first_family(families, args),
         Some(("devices", _)) => Ok(devices::devices()),
         Some(("list", m)) if m.get_flag("ops") => Ok(list::ops()),
         Some(("list", m)) => {
@@ -52,7 +52,7 @@ fn command(
             Ok(list::list(families, &target.unwrap_or_default()))
         }
         Some(("check", m)) => match m.subcommand() {
-            None => check::unnamed(families, m),
+            None => check::without_family(families, m),
             Some(_) => {
                 let (family, m) = named(families, m)?;
                 check::family(family, m)
@@ -64,7 +64,9 @@ fn command(
         }
         Some(("bench", m)) => match m.subcommand() {
             None => bench::suite(families, suite::ALL, m),
-            Some((name, m)) if suite::names(families).contains(&name) && !bench::asks(m) => {
+            Some((name, m))
+                if suite::names(families).contains(&name) && !bench::has_family_options(m) =>
+            {
                 bench::suite(families, name, m)
             }
             Some(_) => {
@@ -77,7 +79,7 @@ fn command(
             sweep::sweep(families, family, args, m)
         }
         Some(("tune", m)) => match m.subcommand() {
-            None => tune::unnamed(families, m),
+            None => tune::without_family(families, m),
             Some(_) => {
                 let (family, m) = named(families, m)?;
                 tune::family(family, m)
@@ -93,7 +95,7 @@ fn command(
     }
 }
 
-/// The device of that name; of `auto` the best, and why no better one.
+/// Returns the named device. For `auto` without a usable GPU, also returns the reason.
 fn device(name: &str) -> Result<(Device, Option<String>), Failure> {
     Ok(match name {
         "auto" => Device::auto(),
@@ -101,14 +103,14 @@ fn device(name: &str) -> Result<(Device, Option<String>), Failure> {
     })
 }
 
-/// The family whose subcommand was given.
+/// Returns the family of the given subcommand.
 fn named<'a>(
     families: &[&'a dyn AnyFamily],
     matches: &'a ArgMatches,
 ) -> Result<(&'a dyn AnyFamily, &'a ArgMatches), Failure> {
     let (name, m) = matches.subcommand().unwrap_or(("", matches));
     let family = families.iter().find(|f| f.name() == name);
-    // clap has let pass only names that are there.
-    let missing = || Failure::input("unknown-family", format!("there is no family {name:?}"));
+    // clap accepts only registered names.
+    let missing = || Failure::bad_input("unknown-family", format!("unknown family {name:?}"));
     Ok((*family.ok_or_else(missing)?, m))
 }

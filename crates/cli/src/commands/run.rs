@@ -1,106 +1,129 @@
-//! `warpline run FAMILY`, and what runs when no command is given.
+//! `warpline run FAMILY`, and the run of the first family when no command is given.
 
 use super::watchdog;
-use crate::answer::Answer;
 use crate::args::fields::request;
 use crate::args::{Examples, RunArgs};
 use crate::errors::Failure;
-use crate::picture::picture;
+use crate::output::CommandOutput;
 use crate::progress::Bar;
 use crate::tensors::{self, Destination};
-use crate::{report, words};
+use crate::{display, report};
 use clap::{ArgMatches, FromArgMatches};
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
-use warpline::data::Source;
-use warpline::{Device, Outcome, RunOptions, estimate, prepare, tune};
-use warpline_family::Stored;
-use warpline_kernels::{AnyFamily, AnyWork};
+use warpline::data::TensorFiles;
+use warpline::{Device, RunOptions, RunReport, estimate, prepare, tune};
+use warpline_diagram::Diagram;
+use warpline_family::StoredTensors;
+use warpline_kernels::{AnyFamily, AnyWorkload};
 
-/// Runs the default problem of the first family on the best device there is.
-pub(crate) fn flagship(families: &[&dyn AnyFamily], args: &[OsString]) -> Result<Answer, Failure> {
+/// Explains the diagram of a kernel.
+const DIAGRAM_LEGEND: &str =
+    "  box: a role, the warps of a CTA that run one body\n  arrow: a ring, a circular buffer in \
+     shared memory (stages × bytes per stage)\n";
+
+/// Runs the default problem of the first family on a GPU, or on the CPU simulator if
+/// no GPU is usable, and draws its kernels.
+pub(crate) fn run_first_family(
+    families: &[&dyn AnyFamily],
+    args: &[OsString],
+) -> Result<CommandOutput, Failure> {
     let Some(family) = families.first() else {
-        return Err(Failure::input(
+        return Err(Failure::bad_input(
             "no-family",
-            "this program has no kernel family to run",
+            "this program registers no kernel family",
         ));
     };
-    let chosen = Chosen::auto();
-    let work = family.default_work(chosen.device.place(), &chosen.device.target())?;
-    let (work, tuned) = tune::choose(work, &chosen.device, true)?;
+    let selected = SelectedDevice::auto();
+    let work = family.default_workload(selected.device.kind(), &selected.device.target())?;
+    let (work, tuned) = tune::select(work, &selected.device, true)?;
     let options = RunOptions::default();
-    watchdog::first(work.as_ref(), &chosen.device, &options)?;
-    let asked = Asked {
+    watchdog::run_first(work.as_ref(), &selected.device, &options)?;
+    let request = RunRequest {
+        about: Some(family.about()),
         tuned,
-        ..Asked::default()
+        ..RunRequest::default()
     };
-    let mut answer = chosen.run(work.as_ref(), options, &asked)?;
-    for step in prepare(work.as_ref(), &chosen.device.target())?.steps {
-        answer.text += &format!("\nkernel {}\n{}", step.kernel.name, picture(&step.kernel));
+    let mut output = selected.run(work.as_ref(), options, &request)?;
+    for step in prepare(work.as_ref(), &selected.device.target())?.steps {
+        output.text += &format!(
+            "\nkernel {}: {} CTAs of {} threads, proved free of deadlocks and data races\n{}",
+            step.kernel.name,
+            step.ctas(),
+            step.kernel.threads(),
+            Diagram::of(&step.kernel).text()
+        );
     }
-    answer.text += &Examples::new(args, families).next();
-    Ok(answer)
+    output.text += DIAGRAM_LEGEND;
+    output.text += &Examples::new(args, families).next();
+    Ok(output)
 }
 
-/// Runs the work that the arguments ask for.
-pub(crate) fn run(family: &dyn AnyFamily, matches: &ArgMatches) -> Result<Answer, Failure> {
+/// Runs the problem and config of the command line.
+pub(crate) fn run(family: &dyn AnyFamily, matches: &ArgMatches) -> Result<CommandOutput, Failure> {
     let args = RunArgs::from_arg_matches(matches)
-        .map_err(|e| Failure::input("bad-usage", e.to_string()))?;
-    let chosen = Chosen::new(&args.device)?;
+        .map_err(|e| Failure::bad_input("bad-usage", e.to_string()))?;
+    let selected = SelectedDevice::new(&args.device)?;
     let mut options = RunOptions::default();
     options.seed = args.seed;
     options.repeat = args.repeat;
     if let Some(timing) = args.timing {
-        if !chosen.device.is_simulator() {
-            let device = chosen.device.name();
-            let text =
-                format!("--timing {timing} is for the CPU simulator, and the device is {device}");
-            return Err(Failure::input("bad-usage", text));
+        if !selected.device.is_simulator() {
+            let device = selected.device.name();
+            let text = format!(
+                "--timing {timing} requires the CPU simulator (device: {device})\n\
+                 help: add --device cpu"
+            );
+            return Err(Failure::bad_input("bad-usage", text));
         }
         options.timing = timing;
     }
     let save = args.save.as_deref().map(Destination::new).transpose()?;
-    let source = args.data.as_deref().map(Source::open).transpose()?;
-    let (place, target) = (chosen.device.place(), chosen.device.target());
-    let stored = source.as_ref().map(|source| source as &dyn Stored);
-    let work = family.work(&request(family, matches), place, stored, &target)?;
-    let (work, tuned) = tune::choose(work, &chosen.device, true)?;
+    let source = args.data.as_deref().map(TensorFiles::open).transpose()?;
+    let (place, target) = (selected.device.kind(), selected.device.target());
+    let stored = source.as_ref().map(|source| source as &dyn StoredTensors);
+    let work = family.workload(&request(family, matches), place, stored, &target)?;
+    let (work, tuned) = tune::select(work, &selected.device, true)?;
     if let Some(source) = &source {
         options.data = Some(Arc::new(tensors::read(work.as_ref(), source)?));
     }
     if !args.no_watchdog {
-        watchdog::first(work.as_ref(), &chosen.device, &options)?;
+        watchdog::run_first(work.as_ref(), &selected.device, &options)?;
     }
-    let asked = Asked {
+    let request = RunRequest {
+        // A flag may select a kernel of another family (`dual-gemm --dtype nvfp4`).
+        about: (family.name() == work.family()).then(|| family.about()),
         tuned,
         verbose: args.verbose,
         data: args.data,
         save,
     };
-    chosen.run(work.as_ref(), options, &asked)
+    selected.run(work.as_ref(), options, &request)
 }
 
-/// What is asked of a run beside its options.
+/// The parts of a run request that are not run options.
 #[derive(Default)]
-struct Asked {
-    /// Was the config tuned?
+struct RunRequest {
+    /// The computation in one line.
+    about: Option<&'static str>,
+    /// Whether the config comes from the tuning cache.
     tuned: bool,
     verbose: bool,
-    /// Where the inputs are from; none where they are drawn.
+    /// The source of the inputs; random inputs if none.
     data: Option<PathBuf>,
-    /// Where its tensors go.
+    /// The destination of inputs and outputs.
     save: Option<Destination>,
 }
 
-/// A device, and why no better one was taken.
-struct Chosen {
+/// A device and, if `auto` selected the simulator, the reason that no GPU is usable.
+struct SelectedDevice {
     device: Device,
     reason: Option<String>,
 }
 
-impl Chosen {
+impl SelectedDevice {
     fn auto() -> Self {
         let (device, reason) = Device::auto();
         Self { device, reason }
@@ -113,77 +136,69 @@ impl Chosen {
 
     fn run(
         &self,
-        work: &dyn AnyWork,
+        work: &dyn AnyWorkload,
         mut options: RunOptions,
-        asked: &Asked,
-    ) -> Result<Answer, Failure> {
+        request: &RunRequest,
+    ) -> Result<CommandOutput, Failure> {
         if self.device.is_simulator() {
-            estimate::fits_host(work)?;
+            estimate::check_host_memory(work)?;
             let repeats = options.repeat.map_or(1, |n| n.get());
             let cost = work.cost();
-            warn_of(estimate::simulation_seconds(&cost, options.timing, repeats));
+            warn_if_long(estimate::simulation_seconds(&cost, options.timing, repeats));
         }
         options.simulate = true;
         let bar = Bar::new();
         options.progress = Some(bar.listener());
-        let (outcome, tensors) = warpline::run_and_keep(work, &self.device, &options)?;
+        let (outcome, tensors) = warpline::run_with_tensors(work, &self.device, &options)?;
         drop(bar);
-        let (why, data) = (self.reason.as_deref(), asked.data.as_deref());
-        let mut text = report::run(&outcome, why, asked.tuned, data, &options);
-        if asked.verbose {
-            text += &report::made(&outcome);
+        let (reason, data) = (self.reason.as_deref(), request.data.as_deref());
+        let about = request.about;
+        let mut text = report::run(&outcome, about, reason, request.tuned, data, &options);
+        if request.verbose {
+            text += &report::build(&outcome);
         }
-        if let Some(to) = &asked.save {
+        if let Some(to) = &request.save {
             to.save(&tensors)?;
-            text += &format!("inputs and outputs are in {}\n", to.path().display());
+            text += &format!("saved inputs and outputs to {}\n", to.path().display());
         }
-        Ok(Answer::new("run", text)
+        Ok(CommandOutput::new("run", text)
             .field("passed", outcome.passed())
             .field("device_reason", &self.reason)
-            .field("tuned", asked.tuned)
-            .field("data", &asked.data)
-            .field("saved", asked.save.as_ref().map(Destination::path))
+            .field("tuned", request.tuned)
+            .field("data", &request.data)
+            .field("saved", request.save.as_ref().map(Destination::path))
             .field(
                 "timing",
                 self.device.is_simulator().then(|| options.timing.name()),
             )
             .fields(&outcome)
-            .failing(wrong(&outcome)))
+            .with_failure(mismatch(&outcome)))
     }
 }
 
-/// Says how long it will take, where that is long.
-pub(super) fn warn_of(seconds: f64) {
-    if seconds > estimate::UNASKED_SECONDS {
-        let about = words::seconds(seconds);
+/// Prints the expected simulator time if it is long.
+pub(super) fn warn_if_long(seconds: f64) {
+    if seconds > estimate::DEFAULT_SIMULATION_LIMIT_S {
+        let about = display::seconds(seconds);
         let _ = writeln!(
             io::stderr(),
-            "note: the CPU is a simulator, and this takes it about {about}"
+            "note: the CPU simulator needs about {about} for this problem"
         );
     }
 }
 
-/// What is wrong with the result, in a sentence.
-fn wrong(outcome: &Outcome) -> Option<Failure> {
+/// Describes the first output that fails, or repeats that differ; none if the run passed.
+fn mismatch(outcome: &RunReport) -> Option<Failure> {
     if outcome.passed() {
         return None;
     }
-    let worst = outcome.outputs.iter().find(|o| !o.passed());
-    let text = match worst {
-        Some(o) => format!(
-            "{} of {} elements of {} are wrong{}",
-            o.failed,
-            o.elements,
-            o.output,
-            o.worst.as_ref().map_or(String::new(), |w| format!(
-                ", the worst at {}: {} where {} is expected within {}",
-                report::element(&o.output, &w.index),
-                w.value,
-                w.expected,
-                words::small(w.bound)
-            ))
+    let text = match outcome.outputs.iter().find(|o| !o.passed()) {
+        Some(output) => format!(
+            "output {} does not match the reference: {}",
+            output.output,
+            report::outside(output)
         ),
-        None => "the repeats did not give the same bits".into(),
+        None => "repeated runs gave different bits".into(),
     };
-    Some(Failure::refused("wrong-result", text))
+    Some(Failure::bad_result("wrong-result", text))
 }

@@ -1,15 +1,15 @@
 //! `warpline sweep FAMILY --vary NAME=A,B,…`.
 
 use super::{device, run};
-use crate::answer::Answer;
 use crate::args::sweep::SweepArgs;
 use crate::args::with_flags;
 use crate::errors::Failure;
+use crate::output::CommandOutput;
 use crate::progress::Bar;
 use crate::sweep::point::{Point, points};
 use crate::sweep::row::{Row, failure};
 use crate::sweep::{chart, counted, table, timed};
-use crate::{file, plot, report, standings, words};
+use crate::{bench_report, display, file, plot, report};
 use clap::{ArgMatches, FromArgMatches};
 use serde_json::Value;
 use std::ffi::OsString;
@@ -17,114 +17,124 @@ use warpline::bench::{BenchOptions, BenchReport};
 use warpline::{Device, Timing, estimate};
 use warpline_kernels::AnyFamily;
 
-/// Runs every point that the arguments ask for.
+/// Runs every point of the sweep.
 pub(crate) fn sweep(
     families: &[&dyn AnyFamily],
     family: &dyn AnyFamily,
     args: &[OsString],
     matches: &ArgMatches,
-) -> Result<Answer, Failure> {
-    let asked = SweepArgs::from_arg_matches(matches)
-        .map_err(|e| Failure::input("bad-usage", e.to_string()))?;
-    asked.svg.as_deref().map(file::can_write).transpose()?;
-    let (device, reason) = device(&asked.device)?;
-    let own = with_flags(family, device.place());
+) -> Result<CommandOutput, Failure> {
+    let options = SweepArgs::from_arg_matches(matches)
+        .map_err(|e| Failure::bad_input("bad-usage", e.to_string()))?;
+    options.svg.as_deref().map(file::can_write).transpose()?;
+    let (device, reason) = device(&options.device)?;
+    let own = with_flags(family, device.kind());
     let usage = |e: &clap::Error| Failure::usage(e, args, families);
-    let points = points(family, own, matches, &asked.vary, &device, usage)?;
-    let swept = match device.is_simulator() {
-        true => Swept::counted(&points, &asked, &device),
-        false => Swept::timed(points, &asked, &device)?,
+    let points = points(family, own, matches, &options.vary, &device, usage)?;
+    let result = match device.is_simulator() {
+        true => SweepResult::counted(&points, &options, &device),
+        false => SweepResult::timed(points, &options, &device)?,
     };
 
     let simulator = device.is_simulator();
     let title = format!("{} on {}", family.name(), device.name());
-    let notes = swept.notes(&asked, &device, reason.as_deref());
-    let mut text = table::text(&swept.rows, &asked.vary, simulator);
+    let notes = result.notes(&options, &device, reason.as_deref());
+    let mut text = table::text(&result.rows, &options.vary, simulator);
     text += &format!("\n{}", report::fields(&title, &notes));
-    if let Some(path) = &asked.svg {
-        let names: Vec<_> = asked.vary.iter().map(|v| v.name.as_str()).collect();
-        let title = format!("{title}: {}", words::list(&names, "and"));
+    if let Some(path) = &options.svg {
+        let names: Vec<_> = options.vary.iter().map(|v| v.name.as_str()).collect();
+        let title = format!("{title}: {}", display::list(&names, "and"));
         let notes = notes.iter().map(|(label, note)| format!("{label}: {note}"));
-        let plot = chart::plot(&swept.rows, &asked.vary, simulator, title, notes.collect());
+        let plot = chart::plot(
+            &result.rows,
+            &options.vary,
+            simulator,
+            title,
+            notes.collect(),
+        );
         if let Some(plot) = plot {
-            file::write(path, plot::svg(&plot))?;
-            text += &format!("the plot is in {}\n", path.display());
+            file::write(path, plot::render(&plot))?;
+            text += &format!("plot written to {}\n", path.display());
         }
     }
-    let failure = failure(&swept.rows);
-    Ok(Answer::new("sweep", text)
+    let failure = failure(&result.rows);
+    Ok(CommandOutput::new("sweep", text)
         .field("passed", failure.is_none())
         .field("family", family.name())
         .field("device", device.info())
         .field("device_reason", reason)
-        .field("seed", asked.seed)
-        .field("rounds", swept.report.as_ref().map(|r| r.rounds))
-        .field("svg", &asked.svg)
-        .field("points", &swept.rows)
-        .failing(failure))
+        .field("seed", options.seed)
+        .field("rounds", result.report.as_ref().map(|r| r.rounds))
+        .field("svg", &options.svg)
+        .field("points", &result.rows)
+        .with_failure(failure))
 }
 
-/// What became of all points.
-struct Swept {
+/// The results of all points.
+struct SweepResult {
     rows: Vec<Row>,
-    /// How a GPU was measured.
+    /// The measurement; none on the simulator.
     report: Option<BenchReport>,
 }
 
-impl Swept {
-    fn counted(points: &[Point], asked: &SweepArgs, device: &Device) -> Self {
+impl SweepResult {
+    fn counted(points: &[Point], options: &SweepArgs, device: &Device) -> Self {
         let works = points.iter().filter_map(|p| p.work.as_ref().ok());
         let seconds = works.map(|w| estimate::simulation_seconds(&w.cost(), Timing::Eager, 1));
-        run::warn_of(seconds.sum());
+        run::warn_if_long(seconds.sum());
         Self {
-            rows: counted::count(points, &asked.vary, device, asked.seed),
+            rows: counted::count(points, &options.vary, device, options.seed),
             report: None,
         }
     }
 
-    fn timed(points: Vec<Point>, asked: &SweepArgs, device: &Device) -> Result<Self, Failure> {
+    fn timed(points: Vec<Point>, options: &SweepArgs, device: &Device) -> Result<Self, Failure> {
         let bar = Bar::new();
-        let mut options = BenchOptions::default();
-        options.rounds = asked.rounds;
-        options.seed = asked.seed;
-        options.progress = Some(bar.stages());
-        let (rows, report) = timed::measure(points, &asked.vary, device, &options)?;
+        let mut bench_options = BenchOptions::default();
+        bench_options.rounds = options.rounds;
+        bench_options.seed = options.seed;
+        bench_options.progress = Some(bar.bench_listener());
+        let (rows, report) = timed::measure(points, &options.vary, device, &bench_options)?;
         Ok(Self {
             rows,
             report: Some(report),
         })
     }
 
-    /// What to know about it, line by line.
+    /// Returns the device, the problem and the method, one line each.
     fn notes(
         &self,
-        asked: &SweepArgs,
+        options: &SweepArgs,
         device: &Device,
         reason: Option<&str>,
     ) -> Vec<(&'static str, String)> {
         let mut notes = vec![("device", device.info().description)];
-        notes.extend(reason.map(|why| ("because", why.to_owned())));
-        notes.extend(self.fixed(asked).map(|problem| ("problem", problem)));
+        notes.extend(reason.map(|why| ("no GPU", why.to_owned())));
+        notes.extend(
+            self.fixed_problem(options)
+                .map(|problem| ("problem", problem)),
+        );
         match &self.report {
-            Some(report) => notes.extend(standings::protocol(report)),
+            Some(report) => notes.extend(bench_report::method(report)),
             None => notes.push((
-                "counted",
-                "by the simulator, which compares each point with the reference; times need a GPU"
+                "counters",
+                "from the CPU simulator, which compares each point with the reference; \
+                 times need a GPU"
                     .into(),
             )),
         }
         notes
     }
 
-    /// The problem, but for what varies.
-    fn fixed(&self, asked: &SweepArgs) -> Option<String> {
+    /// Returns the problem without the fields that vary.
+    fn fixed_problem(&self, options: &SweepArgs) -> Option<String> {
         let problem = self.rows.iter().find_map(|row| row.problem.as_ref())?;
         let mut fields = problem.as_object().cloned().unwrap_or_default();
         let varies = |name: &String| {
-            let mut all = asked.vary.iter();
+            let mut all = options.vary.iter();
             all.any(|v| v.name.replace('-', "_") == *name)
         };
         fields.retain(|name, _| !varies(name));
-        Some(words::settings(&Value::Object(fields)))
+        Some(display::settings(&Value::Object(fields)))
     }
 }

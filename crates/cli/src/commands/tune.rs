@@ -1,40 +1,43 @@
 //! `warpline tune FAMILY`, `warpline tune --suite SUITE`.
 
-use crate::answer::Answer;
 use crate::args::fields::request;
 use crate::args::tune::TuneArgs;
-use crate::errors::{Failure, known};
+use crate::errors::{Failure, family_names};
+use crate::output::CommandOutput;
 use crate::progress::Bar;
-use crate::raced;
+use crate::tune_report;
 use clap::{ArgMatches, FromArgMatches};
 use warpline::bench::suite;
 use warpline::{Device, TuneOptions, tune};
-use warpline_kernels::{AnyFamily, AnyWork, Place};
+use warpline_kernels::{AnyFamily, AnyWorkload, DeviceKind};
 
-/// Tunes one family at the problem that the arguments ask for.
-pub(crate) fn family(family: &dyn AnyFamily, matches: &ArgMatches) -> Result<Answer, Failure> {
-    let asked = Asked::new(matches)?;
-    let work = family.work(
+/// Autotunes one family at the problem of the command line.
+pub(crate) fn family(
+    family: &dyn AnyFamily,
+    matches: &ArgMatches,
+) -> Result<CommandOutput, Failure> {
+    let tuning = TuneRequest::new(matches)?;
+    let work = family.workload(
         &request(family, matches),
-        Place::Gpu,
+        DeviceKind::Gpu,
         None,
-        &asked.device.target(),
+        &tuning.device.target(),
     )?;
-    asked.tune(&[work])
+    tuning.tune(&[work])
 }
 
-/// Tunes what families state for a suite.
-pub(crate) fn unnamed(
+/// Autotunes every problem of a suite.
+pub(crate) fn without_family(
     families: &[&dyn AnyFamily],
     matches: &ArgMatches,
-) -> Result<Answer, Failure> {
+) -> Result<CommandOutput, Failure> {
     let Some(name) = matches.get_one::<String>("suite") else {
-        let known = known(families);
-        let text = format!("a family must be named, or --suite given: {known}");
-        return Err(Failure::input("no-family", text));
+        let names = family_names(families);
+        let text = format!("missing FAMILY or --suite; the families are: {names}");
+        return Err(Failure::bad_input("no-family", text));
     };
-    let asked = Asked::new(matches)?;
-    let target = asked.device.target();
+    let tuning = TuneRequest::new(matches)?;
+    let target = tuning.device.target();
     let mut works = Vec::new();
     for suite in suite::names(families) {
         if [suite, suite::ALL].contains(&name.as_str()) {
@@ -44,62 +47,66 @@ pub(crate) fn unnamed(
         }
     }
     if works.is_empty() {
-        let text = format!("no family states a problem for the suite {name:?}");
-        return Err(Failure::input("unknown-suite", text));
+        let text = format!("no family has a problem in the suite {name:?}");
+        return Err(Failure::bad_input("unknown-suite", text));
     }
-    asked.tune(&works)
+    tuning.tune(&works)
 }
 
-/// What the options ask for.
-struct Asked {
+/// The options of `tune` and the device.
+struct TuneRequest {
     args: TuneArgs,
     device: Device,
-    /// Why nothing is measured, if so.
-    dry: Option<String>,
+    /// The reason that nothing is measured; none if the candidates are measured.
+    dry_run_reason: Option<String>,
 }
 
-impl Asked {
+impl TuneRequest {
     fn new(matches: &ArgMatches) -> Result<Self, Failure> {
         let args = TuneArgs::from_arg_matches(matches)
-            .map_err(|e| Failure::input("bad-usage", e.to_string()))?;
+            .map_err(|e| Failure::bad_input("bad-usage", e.to_string()))?;
         let (device, reason) = super::device(&args.device)?;
-        let dry = match (args.dry_run, device.is_simulator(), reason) {
-            (true, ..) => Some("--dry-run was given".into()),
+        let dry_run_reason = match (args.dry_run, device.is_simulator(), reason) {
+            (true, ..) => Some("--dry-run".into()),
             (_, false, _) => None,
-            (_, _, Some(why)) => Some(format!("no GPU can be used here: {why}")),
-            (_, _, None) => Some("the device named is the simulator".into()),
+            (_, _, Some(why)) => Some(format!("no GPU is usable: {why}")),
+            (_, _, None) => Some("the selected device is the CPU simulator".into()),
         };
-        Ok(Self { args, device, dry })
+        Ok(Self {
+            args,
+            device,
+            dry_run_reason,
+        })
     }
 
-    fn tune(&self, works: &[Box<dyn AnyWork>]) -> Result<Answer, Failure> {
+    fn tune(&self, works: &[Box<dyn AnyWorkload>]) -> Result<CommandOutput, Failure> {
         let mut options = TuneOptions::default();
         options.seed = self.args.seed;
-        options.again = self.args.again;
+        options.retune = self.args.again;
         options.deterministic = !self.args.nondeterministic;
         if let Some(most) = self.args.candidates {
-            options.most = most.get() as usize;
+            options.max_candidates = most.get() as usize;
         }
-        match &self.dry {
+        match &self.dry_run_reason {
             Some(why) => self.rank(works, &options, why),
             None => self.measure(works, options),
         }
     }
 
-    /// Ranks without measuring, and says so.
+    /// Lists the candidates in the heuristic's order without measuring them.
     fn rank(
         &self,
-        works: &[Box<dyn AnyWork>],
+        works: &[Box<dyn AnyWorkload>],
         options: &TuneOptions,
         why: &str,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<CommandOutput, Failure> {
         let mut all = Vec::new();
         for work in works {
             all.push(tune::rank(work.as_ref(), &self.device.target(), options)?);
         }
-        let mut text: String = all.iter().map(raced::ranking).collect();
-        text += &format!("Nothing was measured, and nothing is remembered: {why}.\n");
-        Ok(Answer::new("tune", text)
+        let mut text: String = all.iter().map(tune_report::ranking).collect();
+        text += &format!("Nothing measured, nothing cached: {why}.\n");
+        Ok(CommandOutput::new("tune", text)
             .field("measured", false)
             .field("why_not", why)
             .field("rankings", all))
@@ -107,19 +114,19 @@ impl Asked {
 
     fn measure(
         &self,
-        works: &[Box<dyn AnyWork>],
+        works: &[Box<dyn AnyWorkload>],
         mut options: TuneOptions,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<CommandOutput, Failure> {
         let bar = Bar::new();
         let (mut all, mut text) = (Vec::new(), String::new());
         for (i, work) in works.iter().enumerate() {
-            options.progress = Some(bar.tuning(i, works.len(), work.family()));
+            options.progress = Some(bar.tune_listener(i, works.len(), work.family()));
             let tuned = tune::tune(work.as_ref(), &self.device, &options)?;
-            text += &raced::tuned(&tuned);
+            text += &tune_report::tuned(&tuned);
             all.push(tuned);
         }
         drop(bar);
-        Ok(Answer::new("tune", text)
+        Ok(CommandOutput::new("tune", text)
             .field("measured", true)
             .field("tuned", all))
     }

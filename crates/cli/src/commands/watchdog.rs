@@ -1,23 +1,22 @@
-//! Before work runs on a GPU: its watchdog build, in a process of its own.
+//! Runs the watchdog build in a separate process before a workload runs on a GPU.
 
 use crate::errors::Failure;
 use std::io::{self, Write};
 use std::process;
 use std::time::Duration;
 use warpline::{Device, Error, RunOptions, child};
-use warpline_kernels::AnyWork;
+use warpline_kernels::AnyWorkload;
 
-/// How long the other process may take: most of it goes to drawing inputs and
-/// to compiling.
+/// Time limit of the watchdog process; it spends most of its time on inputs and compilation.
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// The exit code of a hang.
 const HANG: u8 = 3;
 
-/// Runs the work as its watchdog build, so that a hang is reported and this
-/// process goes on. In the other process, does so and ends it.
-pub(crate) fn first(
-    work: &dyn AnyWork,
+/// Runs the watchdog build in a separate process, so that a hang becomes an error and
+/// does not block this process. In the watchdog process itself, does not return.
+pub(crate) fn run_first(
+    work: &dyn AnyWorkload,
     device: &Device,
     options: &RunOptions,
 ) -> Result<(), Failure> {
@@ -25,7 +24,7 @@ pub(crate) fn first(
         return Ok(());
     }
     if child::is_child() {
-        end(work, device, options);
+        watchdog_process(work, device, options);
     }
     let args = std::env::args_os().skip(1);
     let hang = |message: String| {
@@ -38,29 +37,29 @@ pub(crate) fn first(
     match child::run(args, LIMIT) {
         Ok(ended) => match ended.code {
             Some(code) if code == i32::from(HANG) => hang(ended.output.trim_end().to_owned()),
-            // Whatever else is wrong, the build as it was written will say.
+            // The normal build reports any other failure.
             Some(_) => Ok(()),
             None => hang(format!(
-                "the watchdog build did not end within {} s, so its process was ended",
+                "the watchdog build did not finish within {} s; its process was killed",
                 LIMIT.as_secs()
             )),
         },
         Err(e) => {
-            let note = "note: there is no process for the watchdog build";
+            let note = "note: cannot start the watchdog process";
             let _ = writeln!(io::stderr(), "{note}: {e}");
             Ok(())
         }
     }
 }
 
-/// The other process.
-fn end(work: &dyn AnyWork, device: &Device, options: &RunOptions) -> ! {
-    let (code, text) = match warpline::watch(work, device, options) {
+/// Runs the watchdog build and exits: the body of the watchdog process.
+fn watchdog_process(work: &dyn AnyWorkload, device: &Device, options: &RunOptions) -> ! {
+    let (code, text) = match warpline::run_watchdog(work, device, options) {
         Ok(()) => (0, String::new()),
         Err(e @ Error::HangReport(_)) => (HANG, e.to_string()),
         Err(e) => (1, e.to_string()),
     };
-    // Nobody is left to tell if this fails.
-    let _ = child::say(code, &text);
+    // A failure of this write cannot be reported.
+    let _ = child::report_exit(code, &text);
     process::exit(code.into())
 }

@@ -1,6 +1,6 @@
-//! Numbers along a length, with round ones to name.
+//! Scales and tick labels of an axis.
 
-/// A scale from a low number to a high one.
+/// A linear scale with round ends and steps.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Axis {
     low: f64,
@@ -9,9 +9,9 @@ pub(super) struct Axis {
 }
 
 impl Axis {
-    /// About five steps around these numbers, from 0 where that is asked for
-    /// or not far.
-    pub(super) fn around(numbers: impl IntoIterator<Item = f64>, from_zero: bool) -> Self {
+    /// Returns a scale of about five steps that contains the numbers; it starts at 0 if
+    /// `from_zero` or if the smallest number is below 60 % of the largest.
+    pub(super) fn enclosing(numbers: impl IntoIterator<Item = f64>, from_zero: bool) -> Self {
         let numbers = numbers.into_iter().filter(|x| x.is_finite());
         let ends = numbers.fold(None, |ends: Option<(f64, f64)>, x| {
             let (low, high) = ends.unwrap_or((x, x));
@@ -22,13 +22,13 @@ impl Axis {
             true => low.min(0.0),
             false => low,
         };
-        // Equal numbers need a length too.
+        // Equal numbers need a scale of positive length.
         let length = match high - low {
             length if length > 0.0 => length,
             _ if high == 0.0 => 1.0,
             _ => 0.1 * high.abs(),
         };
-        let step = round(length / 5.0);
+        let step = round_up(length / 5.0);
         Self {
             low: (low / step).floor() * step,
             high: ((low + length) / step).ceil() * step,
@@ -36,29 +36,29 @@ impl Axis {
         }
     }
 
-    /// Where a number lies: 0 at the low end, 1 at the high one.
-    pub(super) fn share(&self, x: f64) -> f64 {
+    /// Returns the position of a number: 0 at the low end, 1 at the high end.
+    pub(super) fn fraction(&self, x: f64) -> f64 {
         (x - self.low) / (self.high - self.low)
     }
 
-    /// The numbers that are named.
+    /// Returns the ticks.
     pub(super) fn ticks(&self) -> impl Iterator<Item = f64> {
         let (low, step) = (self.low, self.step);
         let count = ((self.high - low) / step).round() as usize;
         (0..=count).map(move |i| low + i as f64 * step)
     }
 
-    /// A number with the digits that tell neighbours apart.
-    pub(super) fn name(&self, x: f64) -> String {
+    /// Formats a tick with enough digits to distinguish neighbors.
+    pub(super) fn label(&self, x: f64) -> String {
         let prefixes = [(1e12, " T"), (1e9, " G"), (1e6, " M"), (1e4, " k")];
         let (by, prefix) = match prefixes.iter().find(|(least, _)| self.high >= *least) {
-            // From ten thousand on, in thousands.
+            // From 10000 on, in thousands.
             Some((1e4, prefix)) => (1e3, *prefix),
             Some((by, prefix)) => (*by, *prefix),
             None => (1.0, ""),
         };
-        let digits = -(self.step / by).log10().floor();
-        let places = digits.clamp(0.0, 9.0) as usize;
+        let decimals = -(self.step / by).log10().floor();
+        let places = decimals.clamp(0.0, 9.0) as usize;
         match x {
             0.0 => "0".into(),
             x => format!("{:.places$}{prefix}", x / by),
@@ -66,8 +66,8 @@ impl Axis {
     }
 }
 
-/// The next of 1, 2, 5, 10, … that is not below.
-fn round(x: f64) -> f64 {
+/// Rounds up to 1, 2 or 5 times a power of ten.
+fn round_up(x: f64) -> f64 {
     let ten = 10f64.powf(x.log10().floor());
     let round = [1.0, 2.0, 5.0]
         .into_iter()
@@ -75,9 +75,9 @@ fn round(x: f64) -> f64 {
     round.unwrap_or(10.0) * ten
 }
 
-/// Where labels lie across, if all of them are numbers: by their logarithm
-/// where they go over more than a factor of eight.
-pub(super) fn places(labels: &[String]) -> Option<Vec<f64>> {
+/// Returns the position of each label on the axis, from 0 to 1; none if a label is not a
+/// number. The axis is logarithmic if the numbers span more than a factor of eight.
+pub(super) fn axis_positions(labels: &[String]) -> Option<Vec<f64>> {
     let number = |label: &String| label.parse::<f64>().ok().filter(|x| x.is_finite());
     let numbers: Vec<f64> = labels.iter().map(number).collect::<Option<_>>()?;
     let ends = |all: &[f64]| {
@@ -103,8 +103,8 @@ mod tests {
     use super::*;
 
     fn names(numbers: &[f64], from_zero: bool) -> Vec<String> {
-        let axis = Axis::around(numbers.iter().copied(), from_zero);
-        axis.ticks().map(|x| axis.name(x)).collect()
+        let axis = Axis::enclosing(numbers.iter().copied(), from_zero);
+        axis.ticks().map(|x| axis.label(x)).collect()
     }
 
     #[test]
@@ -135,16 +135,16 @@ mod tests {
     }
 
     #[test]
-    fn a_number_lies_between_the_ends() {
-        let axis = Axis::around([10.0, 100.0], false);
-        assert_eq!((axis.share(0.0), axis.share(100.0)), (0.0, 1.0));
+    fn fraction_is_0_and_1_at_the_ends() {
+        let axis = Axis::enclosing([10.0, 100.0], false);
+        assert_eq!((axis.fraction(0.0), axis.fraction(100.0)), (0.0, 1.0));
     }
 
     #[test]
-    fn numbers_lie_where_they_belong_and_names_do_not() {
+    fn numbers_have_positions_and_names_do_not() {
         let of = |text: &str| {
             let labels: Vec<_> = text.split(' ').map(str::to_owned).collect();
-            places(&labels)
+            axis_positions(&labels)
         };
         assert_eq!(of("1 2 5"), Some(vec![0.0, 0.25, 1.0]));
         assert_eq!(of("4 64 16"), Some(vec![0.0, 1.0, 0.5]));

@@ -1,84 +1,91 @@
-//! A plot on a sheet.
+//! The layout of a plot.
 
-use super::axis::{Axis, places};
-use super::sheet::{Held, Sheet, Type};
+use super::axis::{Axis, axis_positions};
+use super::svg::{Anchor, SvgWriter, TextStyle};
 use super::{Mark, Plot};
 
-/// Sides and distances, in pixels.
+/// Lengths in pixels.
 const WIDTH: f64 = 960.0;
 const HEIGHT: f64 = 380.0;
 const LEFT: f64 = 92.0;
 const RIGHT: f64 = 40.0;
 const EDGE: f64 = 32.0;
-/// Letters of a note that fit into a line.
-const LETTERS: usize = 138;
-/// The least distance of labels, and of a letter's width in one.
-const APART: f64 = 10.0;
-const LETTER: f64 = 7.2;
+/// Characters per line of a note.
+const CHARACTERS_PER_LINE: usize = 138;
+/// The minimum gap between labels.
+const LABEL_GAP: f64 = 10.0;
+/// The estimated width of a character.
+const CHARACTER_WIDTH: f64 = 7.2;
 
 const INK: &str = "#1b2430";
 const SOFT: &str = "#5d6978";
 const FAINT: &str = "#dfe4ea";
-/// Colours that stay apart for most eyes.
-const COLOURS: [&str; 8] = [
+/// Colors that most readers with color blindness can tell apart.
+const COLORS: [&str; 8] = [
     "#d9480f", "#2563a8", "#0f8a7e", "#7c4fc4", "#8a6d1a", "#c2427a", "#4a5563", "#3aa0d8",
 ];
 
-const TITLE: Type = Type {
+const TITLE: TextStyle = TextStyle {
     size: 20.0,
-    colour: INK,
+    color: INK,
     bold: true,
 };
-const NOTE: Type = Type {
+const NOTE: TextStyle = TextStyle {
     size: 12.5,
-    colour: SOFT,
+    color: SOFT,
     bold: false,
 };
-const LABEL: Type = Type {
+const LABEL: TextStyle = TextStyle {
     size: 13.0,
-    colour: INK,
+    color: INK,
     bold: false,
 };
-const AXIS: Type = Type {
+const AXIS: TextStyle = TextStyle {
     size: 13.0,
-    colour: INK,
+    color: INK,
     bold: true,
 };
 
-/// The plot as a whole document.
-pub(crate) fn svg(plot: &Plot) -> String {
-    let mut sheet = Sheet::default();
+/// Renders the plot as an SVG document.
+pub(crate) fn render(plot: &Plot) -> String {
+    let mut svg = SvgWriter::default();
     let mut y = 44.0;
-    sheet.text([EDGE, y], Held::Left, TITLE, &plot.title);
+    svg.text([EDGE, y], Anchor::Left, TITLE, &plot.title);
     y += 6.0;
     for line in plot.notes.iter().flat_map(|note| wrapped(note)) {
         y += 19.0;
-        sheet.text([EDGE, y], Held::Left, NOTE, &line);
+        svg.text([EDGE, y], Anchor::Left, NOTE, &line);
     }
-    let field = Field::new(plot, y + 14.0);
-    let field = field.legend(&mut sheet, plot);
-    sheet.text([EDGE, field.top - 14.0], Held::Left, AXIS, &plot.up);
-    field.grid(&mut sheet, plot);
-    match &field.numbers {
-        Some(_) => field.lines(&mut sheet, plot),
-        None => field.bars(&mut sheet, plot),
+    let area = PlotArea::new(plot, y + 14.0);
+    let area = area.legend(&mut svg, plot);
+    svg.text([EDGE, area.top - 14.0], Anchor::Left, AXIS, &plot.y_label);
+    area.grid(&mut svg, plot);
+    match &area.positions {
+        Some(_) => area.lines(&mut svg, plot),
+        None => area.bars(&mut svg, plot),
     }
-    let mut bottom = field.bottom() + 48.0;
+    let mut bottom = area.bottom() + 48.0;
     let middle = [(LEFT + WIDTH - RIGHT) / 2.0, bottom];
-    sheet.text(middle, Held::Middle, AXIS, &plot.across);
+    svg.text(middle, Anchor::Middle, AXIS, &plot.x_label);
     if plot.series.iter().any(|s| s.marks.contains(&None)) {
         bottom += 24.0;
-        sheet.cross([EDGE + 5.0, bottom - 4.0], SOFT);
-        sheet.text([EDGE + 18.0, bottom], Held::Left, NOTE, &plot.missing);
+        svg.cross([EDGE + 5.0, bottom - 4.0], SOFT);
+        svg.text(
+            [EDGE + 18.0, bottom],
+            Anchor::Left,
+            NOTE,
+            &plot.missing_label,
+        );
     }
-    sheet.finish([WIDTH, bottom + 24.0], &plot.title)
+    svg.finish([WIDTH, bottom + 24.0], &plot.title)
 }
 
-/// A text in lines that fit.
+/// Wraps a text into lines.
 fn wrapped(text: &str) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
-        let long = |line: &String| line.chars().count() + word.chars().count() >= LETTERS;
+        let long =
+            |line: &String| line.chars().count() + word.chars().count() >= CHARACTERS_PER_LINE;
         match lines.last_mut() {
             Some(line) if line.is_empty() => line.push_str(word),
             Some(line) if !long(line) => line.extend([" ", word]),
@@ -88,55 +95,55 @@ fn wrapped(text: &str) -> Vec<String> {
     lines
 }
 
-/// The shape of a series' marks: another one when colours come again.
+/// Returns the mark shape of a series; series of the same color have different shapes.
 fn shape(i: usize) -> usize {
-    i / COLOURS.len() + i
+    i / COLORS.len() + i
 }
 
-/// The colour of a series.
-fn colour(i: usize) -> &'static str {
-    COLOURS[i % COLOURS.len()]
+/// Returns the color of a series.
+fn color(i: usize) -> &'static str {
+    COLORS[i % COLORS.len()]
 }
 
-/// The part of the sheet with the marks.
-struct Field {
+/// The plot area: axes, grid and marks.
+struct PlotArea {
     top: f64,
-    up: Axis,
-    /// Where the places are that are numbers.
-    numbers: Option<Vec<f64>>,
+    y_axis: Axis,
+    /// The position of each x value on the axis, from 0 to 1; none if the values are names.
+    positions: Option<Vec<f64>>,
     count: usize,
 }
 
-impl Field {
+impl PlotArea {
     fn new(plot: &Plot, top: f64) -> Self {
         let marks = plot.series.iter().flat_map(|s| s.marks.iter().flatten());
-        let numbers = places(&plot.places);
+        let positions = axis_positions(&plot.x_values);
         let ends = marks.flat_map(|m| [m.low, m.value, m.high]);
         Self {
             top,
-            // The length of a bar is its value.
-            up: Axis::around(ends, numbers.is_none()),
-            numbers,
-            count: plot.places.len(),
+            // The length of a bar is proportional to its value.
+            y_axis: Axis::enclosing(ends, positions.is_none()),
+            positions,
+            count: plot.x_values.len(),
         }
     }
 
-    /// Names and marks above, where there is more than one series.
-    fn legend(mut self, sheet: &mut Sheet, plot: &Plot) -> Self {
+    /// Draws the legend above the plot if there is more than one series.
+    fn legend(mut self, svg: &mut SvgWriter, plot: &Plot) -> Self {
         let (left, mut x, mut y) = (EDGE + 6.0, EDGE + 6.0, self.top + 16.0);
         for (i, series) in plot.series.iter().enumerate() {
             if plot.series.len() < 2 {
                 break;
             }
-            let width = 36.0 + LETTER * series.name.chars().count() as f64;
+            let width = 36.0 + CHARACTER_WIDTH * series.name.chars().count() as f64;
             if x + width > WIDTH - EDGE && x > left {
                 (x, y) = (left, y + 22.0);
             }
-            match self.numbers {
-                Some(_) => sheet.mark([x, y - 4.5], shape(i), colour(i)),
-                None => sheet.bar([x - 5.0, y - 9.5], [10.0, 10.0], colour(i)),
+            match self.positions {
+                Some(_) => svg.mark([x, y - 4.5], shape(i), color(i)),
+                None => svg.bar([x - 5.0, y - 9.5], [10.0, 10.0], color(i)),
             }
-            sheet.text([x + 12.0, y], Held::Left, LABEL, &series.name);
+            svg.text([x + 12.0, y], Anchor::Left, LABEL, &series.name);
             x += width;
             self.top = y + 10.0;
         }
@@ -148,106 +155,106 @@ impl Field {
         self.top + HEIGHT
     }
 
-    /// A cross at a place without a value, beside those of other series.
-    fn cross(&self, sheet: &mut Sheet, place: usize, i: usize, of: usize) {
+    /// Draws a cross for a missing value, next to those of other series.
+    fn cross(&self, svg: &mut SvgWriter, index: usize, i: usize, of: usize) {
         let of = of as f64;
         let beside = (i as f64 - (of - 1.0) / 2.0) * (70.0 / of).min(13.0);
-        let at = [self.x(place) + beside, self.bottom() - 10.0];
-        sheet.cross(at, colour(i));
+        let at = [self.x(index) + beside, self.bottom() - 10.0];
+        svg.cross(at, color(i));
     }
 
-    /// The width of a place of names.
+    /// Returns the width of a named x value.
     fn band(&self) -> f64 {
         (WIDTH - LEFT - RIGHT) / self.count.max(1) as f64
     }
 
-    /// The middle of a place.
-    fn x(&self, place: usize) -> f64 {
-        match &self.numbers {
-            Some(shares) => {
+    /// Returns the x coordinate of an x value.
+    fn x(&self, index: usize) -> f64 {
+        match &self.positions {
+            Some(positions) => {
                 let inset = 36.0;
-                LEFT + inset + shares[place] * (WIDTH - LEFT - RIGHT - 2.0 * inset)
+                LEFT + inset + positions[index] * (WIDTH - LEFT - RIGHT - 2.0 * inset)
             }
-            None => LEFT + (place as f64 + 0.5) * self.band(),
+            None => LEFT + (index as f64 + 0.5) * self.band(),
         }
     }
 
     fn y(&self, value: f64) -> f64 {
-        self.bottom() - self.up.share(value) * HEIGHT
+        self.bottom() - self.y_axis.fraction(value) * HEIGHT
     }
 
-    fn grid(&self, sheet: &mut Sheet, plot: &Plot) {
-        for tick in self.up.ticks() {
+    fn grid(&self, svg: &mut SvgWriter, plot: &Plot) {
+        for tick in self.y_axis.ticks() {
             let y = self.y(tick);
-            sheet.line([LEFT, y], [WIDTH - RIGHT, y], FAINT, 1.0);
-            sheet.text(
+            svg.line([LEFT, y], [WIDTH - RIGHT, y], FAINT, 1.0);
+            svg.text(
                 [LEFT - 10.0, y + 4.5],
-                Held::Right,
+                Anchor::Right,
                 LABEL,
-                &self.up.name(tick),
+                &self.y_axis.label(tick),
             );
         }
         let bottom = self.bottom();
-        sheet.line([LEFT, bottom], [WIDTH - RIGHT, bottom], SOFT, 1.5);
-        // A label that would touch its neighbour is left out.
+        svg.line([LEFT, bottom], [WIDTH - RIGHT, bottom], SOFT, 1.5);
+        // Labels that would overlap their neighbor are omitted.
         let mut order: Vec<usize> = (0..self.count).collect();
         order.sort_by(|a, b| self.x(*a).total_cmp(&self.x(*b)));
         let mut free = f64::NEG_INFINITY;
         for i in order {
-            let (x, label) = (self.x(i), &plot.places[i]);
-            let half = LETTER * label.chars().count() as f64 / 2.0;
-            sheet.line([x, bottom], [x, bottom + 5.0], SOFT, 1.5);
+            let (x, label) = (self.x(i), &plot.x_values[i]);
+            let half = CHARACTER_WIDTH * label.chars().count() as f64 / 2.0;
+            svg.line([x, bottom], [x, bottom + 5.0], SOFT, 1.5);
             if x - half >= free {
-                sheet.text([x, bottom + 22.0], Held::Middle, LABEL, label);
-                free = x + half + APART;
+                svg.text([x, bottom + 22.0], Anchor::Middle, LABEL, label);
+                free = x + half + LABEL_GAP;
             }
         }
     }
 
-    fn lines(&self, sheet: &mut Sheet, plot: &Plot) {
+    fn lines(&self, svg: &mut SvgWriter, plot: &Plot) {
         let mut order: Vec<usize> = (0..self.count).collect();
         order.sort_by(|a, b| self.x(*a).total_cmp(&self.x(*b)));
         for (i, series) in plot.series.iter().enumerate() {
-            let at = |place: &usize| {
-                let mark = series.marks.get(*place).copied().flatten();
-                mark.map(|mark| ([self.x(*place), self.y(mark.value)], mark))
+            let at = |index: &usize| {
+                let mark = series.marks.get(*index).copied().flatten();
+                mark.map(|mark| ([self.x(*index), self.y(mark.value)], mark))
             };
-            // A line ends where a value is missing.
-            for part in order.split(|place| at(place).is_none()) {
+            // A missing value interrupts the line.
+            for part in order.split(|index| at(index).is_none()) {
                 let points: Vec<_> = part.iter().filter_map(at).map(|(point, _)| point).collect();
                 if points.len() > 1 {
-                    sheet.path(&points, colour(i));
+                    svg.path(&points, color(i));
                 }
             }
-            for place in &order {
-                match at(place) {
+            for index in &order {
+                match at(index) {
                     Some(([x, y], Mark { low, high, .. })) => {
-                        sheet.line([x, self.y(low)], [x, self.y(high)], colour(i), 1.2);
-                        sheet.mark([x, y], shape(i), colour(i));
+                        svg.line([x, self.y(low)], [x, self.y(high)], color(i), 1.2);
+                        svg.mark([x, y], shape(i), color(i));
                     }
-                    None => self.cross(sheet, *place, i, plot.series.len()),
+                    None => self.cross(svg, *index, i, plot.series.len()),
                 }
             }
         }
     }
 
-    fn bars(&self, sheet: &mut Sheet, plot: &Plot) {
+    fn bars(&self, svg: &mut SvgWriter, plot: &Plot) {
         let count = plot.series.len().max(1) as f64;
         let wide = (self.band() * 0.72 / count).min(64.0);
         for (i, series) in plot.series.iter().enumerate() {
-            for (place, mark) in series.marks.iter().enumerate() {
-                let x = self.x(place) + (i as f64 - count / 2.0) * wide;
+            for (index, mark) in series.marks.iter().enumerate() {
+                let x = self.x(index) + (i as f64 - count / 2.0) * wide;
                 match mark {
                     Some(mark) => {
                         let y = self.y(mark.value);
                         let thick = wide * if count > 1.0 { 0.9 } else { 1.0 };
-                        sheet.bar([x, y], [thick, self.bottom() - y], colour(i));
+                        svg.bar([x, y], [thick, self.bottom() - y], color(i));
                         let [low, high] = [mark.low, mark.high].map(|v| self.y(v));
                         if low > high {
-                            sheet.line([x + thick / 2.0, low], [x + thick / 2.0, high], INK, 1.2);
+                            svg.line([x + thick / 2.0, low], [x + thick / 2.0, high], INK, 1.2);
                         }
                     }
-                    None => sheet.cross([x + wide / 2.0, self.bottom() - 10.0], colour(i)),
+                    None => svg.cross([x + wide / 2.0, self.bottom() - 10.0], color(i)),
                 }
             }
         }
@@ -259,7 +266,7 @@ mod tests {
     use super::super::Series;
     use super::*;
 
-    fn plot(places: &[&str], marks: &[&[Option<f64>]]) -> Plot {
+    fn plot(x_values: &[&str], marks: &[&[Option<f64>]]) -> Plot {
         let mark = |value: &Option<f64>| {
             value.map(|value| Mark {
                 value,
@@ -269,10 +276,10 @@ mod tests {
         };
         Plot {
             title: "a < b".into(),
-            notes: vec!["what was asked".into()],
-            across: "stages".into(),
-            up: "median, µs".into(),
-            places: places.iter().map(|&p| p.to_owned()).collect(),
+            notes: vec!["a note".into()],
+            x_label: "stages".into(),
+            y_label: "median, µs".into(),
+            x_values: x_values.iter().map(|&p| p.to_owned()).collect(),
             series: (0..)
                 .zip(marks)
                 .map(|(i, marks): (u32, _)| Series {
@@ -280,7 +287,7 @@ mod tests {
                     marks: marks.iter().map(mark).collect(),
                 })
                 .collect(),
-            missing: "refused".into(),
+            missing_label: "rejected".into(),
         }
     }
 
@@ -289,38 +296,38 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_joined_by_lines_that_a_missing_value_ends() {
+    fn a_missing_value_interrupts_the_line() {
         let values = [Some(3.0), Some(2.0), None, Some(2.5), Some(2.6)];
-        let text = svg(&plot(&["1", "2", "3", "4", "5"], &[&values]));
+        let text = render(&plot(&["1", "2", "3", "4", "5"], &[&values]));
         assert_eq!((count(&text, "<polyline"), count(&text, "<circle")), (2, 4));
-        assert!(text.contains(">refused</text>") && text.contains("a &lt; b"));
+        assert!(text.contains(">rejected</text>") && text.contains("a &lt; b"));
         assert!(!text.contains("warps 0"), "one line needs no legend");
         assert!(!text.contains("NaN") && !text.contains("inf"));
     }
 
     #[test]
-    fn names_have_bars_from_zero() {
-        let text = svg(&plot(
+    fn named_values_have_bars_from_zero() {
+        let text = render(&plot(
             &["ring", "plain"],
             &[&[Some(90.0), Some(100.0)], &[Some(95.0), Some(96.0)]],
         ));
-        // Beside the paper and the two of the legend.
+        // The background, two in the legend and four bars.
         assert_eq!((count(&text, "<rect"), count(&text, "<polyline")), (7, 0));
         assert!(text.contains(">0</text>") && text.contains(">warps 1</text>"));
-        assert!(!text.contains("refused"));
+        assert!(!text.contains("rejected"));
     }
 
     #[test]
-    fn nothing_at_all_is_drawn_too() {
-        for text in [svg(&plot(&[], &[])), svg(&plot(&["1"], &[&[None]]))] {
+    fn an_empty_plot_is_valid() {
+        for text in [render(&plot(&[], &[])), render(&plot(&["1"], &[&[None]]))] {
             assert!(text.starts_with("<svg") && text.ends_with("</svg>\n"));
             assert!(!text.contains("NaN") && !text.contains("inf"));
         }
     }
 
     #[test]
-    fn long_notes_are_cut_between_words() {
+    fn long_notes_wrap_between_words() {
         let lines = wrapped(&"word ".repeat(60));
-        assert!(lines.len() > 1 && lines.iter().all(|l| l.len() <= LETTERS));
+        assert!(lines.len() > 1 && lines.iter().all(|l| l.len() <= CHARACTERS_PER_LINE));
     }
 }

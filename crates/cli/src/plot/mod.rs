@@ -1,44 +1,44 @@
-//! A plot as an SVG: lines over numbers, or bars over names.
+//! SVG plots: lines if the x values are numbers, bars otherwise.
 //!
 //! | where | what |
 //! |---|---|
-//! | `axis` | numbers along a length, with round ones to name |
-//! | `sheet` | shapes and text as SVG |
-//! | `draw` | a plot on a sheet |
+//! | `axis` | scales and tick labels |
+//! | `svg` | SVG shapes and text |
+//! | `draw` | the layout of a plot |
 
 mod axis;
 mod draw;
-mod sheet;
+mod svg;
 
-pub(crate) use draw::svg;
+pub(crate) use draw::render;
 
-/// What is to be drawn.
+/// A plot.
 #[derive(Clone, Debug)]
 pub(crate) struct Plot {
     pub(crate) title: String,
     /// Lines of text below the title.
     pub(crate) notes: Vec<String>,
-    /// What the places across are.
-    pub(crate) across: String,
-    /// What goes up, with its unit.
-    pub(crate) up: String,
-    /// The places across: numbers, or else names.
-    pub(crate) places: Vec<String>,
+    /// The label of the x axis.
+    pub(crate) x_label: String,
+    /// The label of the y axis, with its unit.
+    pub(crate) y_label: String,
+    /// The x values: numbers or names.
+    pub(crate) x_values: Vec<String>,
     pub(crate) series: Vec<Series>,
-    /// What a mark without a value means.
-    pub(crate) missing: String,
+    /// The legend of marks without a value.
+    pub(crate) missing_label: String,
 }
 
-/// Marks that belong together: a line, or bars of a colour.
+/// A series of marks: a line, or bars of one color.
 #[derive(Clone, Debug)]
 pub(crate) struct Series {
     /// Its name in the legend.
     pub(crate) name: String,
-    /// One for each place; none where there is no value.
+    /// One mark per x value; none if the value is missing.
     pub(crate) marks: Vec<Option<Mark>>,
 }
 
-/// A value, and between what most of it lies.
+/// A value with its interquartile range.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Mark {
     pub(crate) value: f64,

@@ -1,10 +1,10 @@
-//! The rows of a sweep, as a plot.
+//! The results of a sweep as a plot.
 
 use super::row::Row;
 use super::vary::Vary;
 use crate::plot::{Mark, Plot, Series};
 
-/// The first option across, a series for each combination of the others.
+/// Plots the first option on the x axis, with one series per combination of the others.
 pub(crate) fn plot(
     rows: &[Row],
     vary: &[Vary],
@@ -15,42 +15,42 @@ pub(crate) fn plot(
     let (first, others) = vary.split_first()?;
     let mut series: Vec<Series> = Vec::new();
     for row in rows {
-        let Some((place, rest)) = row.given.split_first() else {
+        let Some((value, rest)) = row.value_texts.split_first() else {
             continue;
         };
         let name = name(others, rest);
-        let at = series.iter().position(|s| s.name == name);
-        let at = at.unwrap_or_else(|| {
+        let index = series.iter().position(|s| s.name == name);
+        let index = index.unwrap_or_else(|| {
             let marks = vec![None; first.values.len()];
             series.push(Series { name, marks });
             series.len() - 1
         });
-        if let Some(place) = first.values.iter().position(|v| v == place) {
-            series[at].marks[place] = mark(row);
+        if let Some(value) = first.values.iter().position(|v| v == value) {
+            series[index].marks[value] = mark(row);
         }
     }
-    let (up, missing) = match simulator {
+    let (y_label, missing_label) = match simulator {
         true => (
-            "instructions that warps ran, counted by the CPU simulator",
-            "refused or wrong: nothing was counted",
+            "warp instructions, counted by the CPU simulator",
+            "rejected or FAIL: no counters",
         ),
         false => (
-            "median time in µs; the upright lines are the middle half",
-            "refused or wrong: nothing was timed",
+            "median time in µs; vertical bars: interquartile range",
+            "rejected or FAIL: not timed",
         ),
     };
     Some(Plot {
         title,
         notes,
-        across: first.name.clone(),
-        up: up.into(),
-        places: first.values.clone(),
+        x_label: first.name.clone(),
+        y_label: y_label.into(),
+        x_values: first.values.clone(),
         series,
-        missing: missing.into(),
+        missing_label: missing_label.into(),
     })
 }
 
-/// `stages 3, warps 8`.
+/// Formats the name of a series: `stages 3, warps 8`.
 fn name(others: &[Vary], values: &[String]) -> String {
     let others = others.iter().zip(values);
     let all: Vec<_> = others
@@ -59,15 +59,11 @@ fn name(others: &[Vary], values: &[String]) -> String {
     all.join(", ")
 }
 
-/// Microseconds, or instructions.
+/// Returns the plotted value: microseconds on a GPU, instructions on the simulator.
 fn mark(row: &Row) -> Option<Mark> {
     if let Some(timed) = &row.timed {
-        let [value, low, high] = [
-            timed.seconds.median,
-            timed.seconds.lower,
-            timed.seconds.upper,
-        ]
-        .map(|s| s * 1e6);
+        let [value, low, high] =
+            [timed.seconds.median, timed.seconds.q1, timed.seconds.q3].map(|s| s * 1e6);
         return Some(Mark { value, low, high });
     }
     let value = row.counted?.instructions as f64;

@@ -1,10 +1,10 @@
-//! Points on the simulator: run, compared, and counted.
+//! Runs points on the CPU simulator, compares them with the reference and reads the counters.
 
 use super::point::Point;
-use super::row::{Counted, Row, Trouble};
+use super::row::{Counted, PointFailure, Row};
 use super::vary::Vary;
 use crate::progress::Bar;
-use warpline::{Device, Error, Outcome, RunOptions, run};
+use warpline::{Device, Error, RunOptions, RunReport, run};
 
 /// Runs every point once and compares it with the reference.
 pub(crate) fn count(points: &[Point], vary: &[Vary], device: &Device, seed: u64) -> Vec<Row> {
@@ -12,11 +12,11 @@ pub(crate) fn count(points: &[Point], vary: &[Vary], device: &Device, seed: u64)
     options.seed = seed;
     options.simulate = true;
     let bar = Bar::new();
-    bar.count("runs", points.len());
+    bar.count("running", points.len());
     let one = |point: &Point| {
         let mut row = Row::new(point, vary);
         if let Ok(work) = &point.work {
-            take(&mut row, run(work.as_ref(), device, &options));
+            record(&mut row, run(work.as_ref(), device, &options));
         }
         bar.step();
         row
@@ -24,22 +24,22 @@ pub(crate) fn count(points: &[Point], vary: &[Vary], device: &Device, seed: u64)
     points.iter().map(one).collect()
 }
 
-/// What was found at a point.
-fn take(row: &mut Row, found: Result<Outcome, Error>) {
+/// Records the outcome of a point.
+fn record(row: &mut Row, found: Result<RunReport, Error>) {
     match found {
         Ok(outcome) if outcome.passed() => row.counted = Some(Counted::of(&outcome)),
         Ok(outcome) => {
             let (failed, all) = (outcome.failed(), outcome.elements());
-            let text = format!("{failed} of {all} elements are outside their bounds");
-            row.failure = Some(Trouble::wrong(&text));
+            let text = format!("{failed} of {all} elements outside tolerance");
+            row.failure = Some(PointFailure::wrong_result(&text));
         }
-        Err(e @ Error::Fault(_)) => row.failure = Some(Trouble::wrong(&e)),
-        Err(e) => row.failure = Some(Trouble::refused(&e)),
+        Err(e @ Error::Fault(_)) => row.failure = Some(PointFailure::wrong_result(&e)),
+        Err(e) => row.failure = Some(PointFailure::rejected(&e)),
     }
 }
 
 impl Counted {
-    fn of(outcome: &Outcome) -> Self {
+    fn of(outcome: &RunReport) -> Self {
         let mut all = Self {
             ctas: 0,
             instructions: 0,

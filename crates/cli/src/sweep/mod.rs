@@ -1,14 +1,14 @@
-//! Many runs of a family that differ by the values of some options.
+//! Runs of a family with several values of some options.
 //!
 //! | where | what |
 //! |---|---|
-//! | `vary` | an option and its values; every combination of several |
-//! | `point` | one combination, and the work it asks for |
-//! | `row` | what became of a point |
-//! | `timed` | points on a GPU: in the rounds of a measurement |
-//! | `counted` | points on the simulator |
-//! | `table` | the rows, for people |
-//! | `chart` | the rows, as a plot |
+//! | `vary` | an option and its values; all combinations of several options |
+//! | `point` | one combination and its workload |
+//! | `row` | the result of a point |
+//! | `timed` | measures points on a GPU |
+//! | `counted` | runs points on the simulator and reads its counters |
+//! | `table` | the results as a table |
+//! | `chart` | the results as a plot |
 
 pub(crate) mod chart;
 pub(crate) mod counted;

@@ -1,4 +1,4 @@
-//! One combination of values, and the work it asks for.
+//! One combination of values and its workload.
 
 use super::vary::{Vary, combinations};
 use crate::args::fields::request;
@@ -7,19 +7,19 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, Command};
 use std::ffi::OsString;
 use warpline::Device;
-use warpline_kernels::{AnyFamily, AnyWork, FamilyError};
+use warpline_kernels::{AnyFamily, AnyWorkload, FamilyError};
 
 /// One combination of values.
 pub(crate) struct Point {
-    /// A value for each option that varies.
+    /// The value of each varied option.
     pub(crate) values: Vec<String>,
-    /// What is asked, or why it is refused.
-    pub(crate) work: Result<Box<dyn AnyWork>, FamilyError>,
+    /// The workload, or the reason that the values are rejected.
+    pub(crate) work: Result<Box<dyn AnyWorkload>, FamilyError>,
 }
 
-/// Every point: the family's own options are read once more for each, with
-/// the values that vary. A name or a value that is none of the family's ends
-/// the sweep; `usage` says what clap has against it.
+/// Builds every point: parses the family's options again for each one, with the varied
+/// values added. A name or value that the family does not have ends the sweep; `usage`
+/// converts clap's error.
 pub(crate) fn points(
     family: &dyn AnyFamily,
     own: Command,
@@ -29,7 +29,7 @@ pub(crate) fn points(
     usage: impl Fn(&clap::Error) -> Failure,
 ) -> Result<Vec<Point>, Failure> {
     let own = own.no_binary_name(true).disable_help_flag(true);
-    let fixed = words(&own, given);
+    let fixed = given_options(&own, given);
     let mut points = Vec::new();
     for values in combinations(vary)? {
         let varied = vary.iter().zip(&values);
@@ -37,9 +37,9 @@ pub(crate) fn points(
         let line = fixed.iter().cloned().chain(varied);
         let matches = own.clone().try_get_matches_from(line);
         let matches = matches.map_err(|e| usage(&e))?;
-        let work = family.work(
+        let work = family.workload(
             &request(family, &matches),
-            device.place(),
+            device.kind(),
             None,
             &device.target(),
         );
@@ -48,8 +48,8 @@ pub(crate) fn points(
     Ok(points)
 }
 
-/// The options of a command as they were given, each as one word.
-fn words(command: &Command, given: &ArgMatches) -> Vec<OsString> {
+/// Returns the given options of a command, one `--name=value` each.
+fn given_options(command: &Command, given: &ArgMatches) -> Vec<OsString> {
     let mut words = Vec::new();
     for arg in command.get_arguments() {
         let (id, Some(long)) = (arg.get_id().as_str(), arg.get_long()) else {

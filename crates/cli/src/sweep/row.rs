@@ -1,4 +1,4 @@
-//! What became of a point.
+//! The result of a point.
 
 use super::point::Point;
 use super::vary::Vary;
@@ -8,70 +8,71 @@ use serde_json::{Map, Value};
 use warpline::bench::statistics::Quartiles;
 use warpline::gpu::Footprint;
 
-/// What became of a point.
+/// The result of a point.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Row {
-    /// The values that varied, as they were given.
+    /// The varied values as text.
     #[serde(skip)]
-    pub(crate) given: Vec<String>,
-    /// The same by option.
+    pub(crate) value_texts: Vec<String>,
+    /// The varied values by option.
     pub(crate) values: Map<String, Value>,
-    /// What was asked; none where that was refused.
+    /// The problem; none if it was rejected.
     pub(crate) problem: Option<Value>,
-    /// How it was solved.
+    /// The config; none if the problem was rejected.
     pub(crate) config: Option<Value>,
-    /// What a GPU took.
+    /// The measurement on a GPU.
     pub(crate) timed: Option<Timed>,
-    /// What the simulator counted.
+    /// The counters of the simulator.
     pub(crate) counted: Option<Counted>,
-    /// Why there is neither.
-    pub(crate) failure: Option<Trouble>,
+    /// The reason that the point has neither times nor counters.
+    pub(crate) failure: Option<PointFailure>,
 }
 
 /// Times of a point on a GPU.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Timed {
     pub(crate) seconds: Quartiles,
-    /// The time by that of the fastest point.
+    /// The median time divided by that of the fastest point.
     pub(crate) of_fastest: f64,
-    /// Bytes or operations per second, by what binds.
+    /// Bytes per second if memory-bound, FLOP/s if compute-bound.
     pub(crate) rate: f64,
     pub(crate) unit: &'static str,
-    /// What its kernels need.
+    /// The resources of its kernels.
     pub(crate) kernels: Vec<Footprint>,
 }
 
-/// What the simulator counted at a point, over all kernels.
+/// The simulator's counters of a point, summed over all kernels.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub(crate) struct Counted {
     pub(crate) ctas: u64,
-    /// Instructions that warps ran.
+    /// Warp instructions.
     pub(crate) instructions: u64,
     /// Bytes from and to global memory.
     pub(crate) global_bytes: u64,
     pub(crate) bank_conflicts: u64,
-    /// Bytes of shared memory of a CTA, the most of any kernel.
+    /// Bytes of shared memory per CTA, the maximum over the kernels.
     pub(crate) shared_bytes: u32,
 }
 
-/// Why a point was neither timed nor counted.
+/// The reason that a point has neither times nor counters.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Trouble {
-    /// Did it run and go wrong? Else it was refused.
-    pub(crate) wrong: bool,
+pub(crate) struct PointFailure {
+    /// Whether the point ran and its result is wrong; otherwise it was rejected.
+    #[serde(rename = "wrong")]
+    pub(crate) is_wrong_result: bool,
     pub(crate) message: String,
 }
 
 impl Row {
-    /// Of a point that is still to be run.
+    /// Creates the row of a point before it runs.
     pub(crate) fn new(point: &Point, vary: &[Vary]) -> Self {
         let names = vary.iter().map(|v| v.name.clone());
         let (problem, config, failure) = match &point.work {
             Ok(work) => (Some(work.problem()), Some(work.config()), None),
-            Err(e) => (None, None, Some(Trouble::refused(e))),
+            Err(e) => (None, None, Some(PointFailure::rejected(e))),
         };
         Self {
-            given: point.values.clone(),
+            value_texts: point.values.clone(),
             values: names.zip(point.values.iter().map(|v| number(v))).collect(),
             problem,
             config,
@@ -81,30 +82,34 @@ impl Row {
         }
     }
 
-    /// `stages 3, warps 8`.
+    /// Formats the values: `stages 3, warps 8`.
     pub(crate) fn name(&self) -> String {
-        crate::words::settings(&Value::Object(self.values.clone()))
+        crate::display::settings(&Value::Object(self.values.clone()))
     }
 }
 
-impl Trouble {
-    pub(crate) fn refused(why: &impl ToString) -> Self {
+impl PointFailure {
+    pub(crate) fn rejected(why: &impl ToString) -> Self {
         Self {
-            wrong: false,
+            is_wrong_result: false,
             message: why.to_string(),
         }
     }
 
-    pub(crate) fn wrong(why: &impl ToString) -> Self {
+    pub(crate) fn wrong_result(why: &impl ToString) -> Self {
         Self {
-            wrong: true,
+            is_wrong_result: true,
             message: why.to_string(),
         }
     }
 
-    /// The first line of what there is to say.
+    /// Formats the first line of the reason.
     pub(crate) fn line(&self) -> String {
-        let kind = if self.wrong { "WRONG" } else { "refused" };
+        let kind = if self.is_wrong_result {
+            "FAIL"
+        } else {
+            "rejected"
+        };
         format!(
             "{kind}: {}",
             self.message.lines().next().unwrap_or_default()
@@ -112,32 +117,35 @@ impl Trouble {
     }
 }
 
-/// What is wrong with a sweep: a wrong point, or none that ran.
+/// Describes a sweep with a wrong result, or one that rejected every point.
 pub(crate) fn failure(rows: &[Row]) -> Option<Failure> {
     let failed = |row: &&Row| row.failure.is_some();
-    let (wrong, refused): (Vec<_>, Vec<_>) = rows
+    let (wrong, rejected): (Vec<_>, Vec<_>) = rows
         .iter()
         .filter(failed)
-        .partition(|row| row.failure.as_ref().is_some_and(|f| f.wrong));
-    let told = |row: &Row| {
+        .partition(|row| row.failure.as_ref().is_some_and(|f| f.is_wrong_result));
+    let describe = |row: &Row| {
         let why = row.failure.as_ref().map(|f| f.message.lines().next());
         format!("{}: {}", row.name(), why.flatten().unwrap_or_default())
     };
     let all = rows.len();
     if let Some(first) = wrong.first() {
         let text = format!(
-            "{} of {all} points are wrong; the first, {}",
+            "{} of {all} points FAIL; the first, {}",
             wrong.len(),
-            told(first)
+            describe(first)
         );
-        return Some(Failure::refused("wrong-result", text));
+        return Some(Failure::bad_result("wrong-result", text));
     }
-    let first = refused.first().filter(|_| refused.len() == all)?;
-    let text = format!("all {all} points are refused; the first, {}", told(first));
-    Some(Failure::input("no-point", text))
+    let first = rejected.first().filter(|_| rejected.len() == all)?;
+    let text = format!(
+        "all {all} points are rejected; the first, {}",
+        describe(first)
+    );
+    Some(Failure::bad_input("no-point", text))
 }
 
-/// A value as a number, where it is one.
+/// Converts a value to a number if it is one.
 fn number(text: &str) -> Value {
     let number = serde_json::from_str(text).ok().filter(Value::is_number);
     number.unwrap_or_else(|| text.into())

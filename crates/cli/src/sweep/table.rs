@@ -1,40 +1,40 @@
-//! The rows of a sweep, for people.
+//! The results of a sweep as a table.
 
 use super::row::{Counted, Row, Timed};
 use super::vary::Vary;
-use crate::{report, words};
+use crate::{display, report};
 use warpline::gpu::Footprint;
 
 const TIMED: [&str; 6] = [
-    "median",
+    "median time",
     "spread",
     "of fastest",
     "rate",
     "registers",
-    "shared",
+    "shared memory",
 ];
 const COUNTED: [&str; 5] = [
-    "instructions",
+    "warp instructions",
     "global memory",
     "bank conflicts",
-    "shared",
+    "shared memory",
     "CTAs",
 ];
 
-/// A table of points: the values that vary, what was found, and how it ended.
+/// Formats a table of points: varied values, times or counters, PASS or FAIL.
 pub(crate) fn text(rows: &[Row], vary: &[Vary], simulator: bool) -> String {
     let found: &[&str] = if simulator { &COUNTED } else { &TIMED };
     let names = vary.iter().map(|v| v.name.as_str());
     let mut table = report::table(names.chain(found.iter().copied()).chain(["result"]));
     for row in rows {
-        let mut cells = row.given.clone();
+        let mut cells = row.value_texts.clone();
         match (&row.timed, &row.counted) {
             (Some(timed), _) => cells.extend(times(timed)),
             (_, Some(counted)) => cells.extend(counts(counted)),
             _ => cells.extend(found.iter().map(|_| "–".to_owned())),
         }
         let result = row.failure.as_ref().map(|f| f.line());
-        cells.push(result.unwrap_or("good".into()));
+        cells.push(result.unwrap_or("PASS".into()));
         table.add_row(cells);
     }
     format!("{}\n", table.trim_fmt())
@@ -46,18 +46,18 @@ fn times(timed: &Timed) -> [String; 6] {
         format!("{:.1} µs", timed.seconds.median * 1e6),
         format!("{:.1} %", timed.seconds.spread() * 100.0),
         format!("× {:.3}", timed.of_fastest),
-        format!("{}{}", words::scaled(timed.rate), timed.unit),
+        format!("{}{}", display::si(timed.rate), timed.unit),
         most(|k| k.registers).to_string(),
-        words::bytes(most(|k| k.shared_bytes).into()),
+        display::bytes(most(|k| k.shared_bytes).into()),
     ]
 }
 
 fn counts(counted: &Counted) -> [String; 5] {
     [
-        words::count(counted.instructions),
-        words::bytes(counted.global_bytes),
-        words::count(counted.bank_conflicts),
-        words::bytes(counted.shared_bytes.into()),
+        display::count(counted.instructions),
+        display::bytes(counted.global_bytes),
+        display::count(counted.bank_conflicts),
+        display::bytes(counted.shared_bytes.into()),
         counted.ctas.to_string(),
     ]
 }

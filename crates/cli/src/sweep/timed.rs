@@ -1,22 +1,22 @@
-//! Points on a GPU: in the rounds of a measurement.
+//! Measures points on a GPU.
 
 use super::point::Point;
-use super::row::{Row, Timed, Trouble};
+use super::row::{PointFailure, Row, Timed};
 use super::vary::Vary;
 use crate::errors::Failure;
 use warpline::Device;
-use warpline::bench::{self, BenchOptions, BenchReport, Heat, HeatReport};
-use warpline_kernels::AnyWork;
+use warpline::bench::{self, BenchGroup, BenchGroupReport, BenchOptions, BenchReport};
+use warpline_kernels::AnyWorkload;
 
-/// Points of one problem, which are timed in the same rounds.
+/// Points of one problem; they are timed in the same rounds.
 struct Group {
     /// Their rows.
     rows: Vec<usize>,
-    works: Vec<Box<dyn AnyWork>>,
+    works: Vec<Box<dyn AnyWorkload>>,
 }
 
-/// Checks every point and times those that are right; points of one problem
-/// in the same rounds.
+/// Compares every point with the reference and times those that pass; points of one
+/// problem are timed in the same rounds.
 pub(crate) fn measure(
     points: Vec<Point>,
     vary: &[Vary],
@@ -39,16 +39,16 @@ pub(crate) fn measure(
             }),
         }
     }
-    let (mut heats, mut places) = (Vec::new(), Vec::new());
+    let (mut bench_groups, mut places) = (Vec::new(), Vec::new());
     for group in groups {
         // Steps stay in their order.
-        heats.extend(Heat::new(group.works).map(Heat::in_steps));
+        bench_groups.extend(BenchGroup::new(group.works).map(BenchGroup::as_steps));
         places.push(group.rows);
     }
-    let report = bench::bench(&heats, None, device, options)?;
-    for (heat, places) in report.heats.iter().zip(&places) {
-        for (found, &place) in heat.rows.iter().zip(places) {
-            take(&mut rows[place], heat, found);
+    let report = bench::bench(&bench_groups, None, device, options)?;
+    for (group, places) in report.groups.iter().zip(&places) {
+        for (found, &place) in group.rows.iter().zip(places) {
+            record(&mut rows[place], group, found);
         }
     }
     let times = rows
@@ -61,18 +61,18 @@ pub(crate) fn measure(
     Ok((rows, report))
 }
 
-/// What was found at a point.
-fn take(row: &mut Row, heat: &HeatReport, found: &bench::Row) {
+/// Records the measurement of a point.
+fn record(row: &mut Row, group: &BenchGroupReport, found: &bench::BenchRow) {
     let checked = found.check.as_ref();
     row.failure = found.failure.as_ref().map(|why| match checked {
-        Some(check) if !check.passed() => Trouble::wrong(why),
-        _ => Trouble::refused(why),
+        Some(check) if !check.passed() => PointFailure::wrong_result(why),
+        _ => PointFailure::rejected(why),
     });
     row.timed = found.measured.as_ref().map(|measured| Timed {
         seconds: measured.seconds,
         of_fastest: 1.0,
         rate: measured.rate,
-        unit: heat.bound.unit(),
+        unit: group.bound.unit(),
         kernels: found.kernels.clone(),
     });
 }

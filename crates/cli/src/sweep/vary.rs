@@ -1,17 +1,17 @@
-//! An option and its values; every combination of several.
+//! An option and its values; all combinations of several options.
 
 use crate::errors::Failure;
 use std::str::FromStr;
 
-/// The most points of a sweep.
-pub(crate) const MOST: usize = 128;
+/// The maximum number of points of a sweep.
+pub(crate) const MAX_POINTS: usize = 128;
 
-/// An option that varies.
+/// A varied option.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Vary {
     /// The option without its dashes.
     pub(crate) name: String,
-    /// What it takes in turn: at least one, each once.
+    /// Its values: at least one, without duplicates.
     pub(crate) values: Vec<String>,
 }
 
@@ -19,39 +19,42 @@ impl FromStr for Vary {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let rule = || "it is written NAME=VALUE,VALUE,…".to_owned();
+        let rule = || "expected NAME=VALUE,VALUE,…".to_owned();
         let (name, values) = text.split_once('=').ok_or_else(rule)?;
-        let between = if values.contains(';') { ';' } else { ',' };
-        let values: Vec<_> = values.split(between).map(|v| v.trim().to_owned()).collect();
+        let separator = if values.contains(';') { ';' } else { ',' };
+        let values: Vec<_> = values
+            .split(separator)
+            .map(|v| v.trim().to_owned())
+            .collect();
         if name.trim().is_empty() || values.iter().any(String::is_empty) {
             return Err(rule());
         }
         let twice = |i: &usize| values[..*i].contains(&values[*i]);
         if let Some(i) = (0..values.len()).find(twice) {
-            return Err(format!("{} is there twice", values[i]));
+            return Err(format!("value {} is given twice", values[i]));
         }
         let name = name.trim().to_owned();
         Ok(Self { name, values })
     }
 }
 
-/// Every combination of values, the last option fastest.
+/// Returns every combination of values; the last option varies fastest.
 pub(crate) fn combinations(all: &[Vary]) -> Result<Vec<Vec<String>>, Failure> {
     let names: Vec<_> = all.iter().map(|v| v.name.as_str()).collect();
     let twice = |i: &usize| names[..*i].contains(&names[*i]);
     if let Some(i) = (0..names.len()).find(twice) {
         let text = format!("--vary is given more than once for {}", names[i]);
-        return Err(Failure::input("bad-usage", text));
+        return Err(Failure::bad_input("bad-usage", text));
     }
     let counts = all.iter().map(|v| v.values.len());
     let count = counts.clone().fold(1, usize::saturating_mul);
-    if count > MOST {
+    if count > MAX_POINTS {
         let counts: Vec<_> = counts.map(|n| n.to_string()).collect();
         let text = format!(
-            "a sweep has at most {MOST} points, and these are {} = {count}",
+            "a sweep has at most {MAX_POINTS} points, not {} = {count}",
             counts.join(" × ")
         );
-        return Err(Failure::input("too-many-points", text));
+        return Err(Failure::bad_input("too-many-points", text));
     }
     let mut points = vec![Vec::new()];
     for vary in all {
@@ -73,22 +76,22 @@ mod tests {
     }
 
     #[test]
-    fn values_have_commas_between_them_or_semicolons() {
+    fn values_are_separated_by_commas_or_semicolons() {
         assert_eq!(vary("stages=2, 3,4").values, ["2", "3", "4"]);
         let shapes = vary("shapes=16x12,8x6;8x6");
         assert_eq!(shapes.name, "shapes");
         assert_eq!(shapes.values, ["16x12,8x6", "8x6"]);
-        assert_eq!(vary("form=a=b").values, ["a=b"]);
+        assert_eq!(vary("schedule=a=b").values, ["a=b"]);
         for bad in ["stages", "=3", "stages=", "stages=2,,3"] {
-            let refused = bad.parse::<Vary>().unwrap_err();
-            assert_eq!(refused, "it is written NAME=VALUE,VALUE,…");
+            let error = bad.parse::<Vary>().unwrap_err();
+            assert_eq!(error, "expected NAME=VALUE,VALUE,…");
         }
-        let refused = "stages=2,3,2".parse::<Vary>().unwrap_err();
-        assert_eq!(refused, "2 is there twice");
+        let error = "stages=2,3,2".parse::<Vary>().unwrap_err();
+        assert_eq!(error, "value 2 is given twice");
     }
 
     #[test]
-    fn combinations_are_all_of_them_the_last_fastest() {
+    fn the_last_option_varies_fastest() {
         let all = combinations(&[vary("a=1,2"), vary("b=x"), vary("c=u,v")]).unwrap();
         assert_eq!(
             all,
@@ -102,14 +105,14 @@ mod tests {
     }
 
     #[test]
-    fn too_many_and_one_name_twice_get_a_sentence() {
+    fn too_many_points_and_duplicate_names_are_rejected() {
         let many: Vec<_> = (0..20).map(|i| i.to_string()).collect();
         let many = many.join(",");
         let all = [vary(&format!("a={many}")), vary(&format!("b={many}"))];
-        let refused = combinations(&all).unwrap_err();
-        let sentence = "a sweep has at most 128 points, and these are 20 × 20 = 400";
-        assert_eq!((refused.message.as_str(), refused.exit), (sentence, 2));
-        let refused = combinations(&[vary("a=1"), vary("a=2")]).unwrap_err();
-        assert_eq!(refused.message, "--vary is given more than once for a");
+        let error = combinations(&all).unwrap_err();
+        let sentence = "a sweep has at most 128 points, not 20 × 20 = 400";
+        assert_eq!((error.message.as_str(), error.exit), (sentence, 2));
+        let error = combinations(&[vary("a=1"), vary("a=2")]).unwrap_err();
+        assert_eq!(error.message, "--vary is given more than once for a");
     }
 }

@@ -1,4 +1,4 @@
-//! What the tool needs to know of the kernel: problem, config, reference, test table.
+//! The family: problem, config, float64 reference, test cases.
 
 use super::kernel::{TILE, scale_bias_relu};
 use warpline_family::prelude::*;
@@ -9,7 +9,7 @@ fields! {
     pub(crate) struct Problem {
         /// Rows of x and y
         rows: u32,
-        /// Columns, a multiple of 4: rows of whole 16 bytes
+        /// Columns of x and y, a multiple of 4 (16 bytes)
         cols: u32 where multiple_of(4),
     }
 }
@@ -33,24 +33,24 @@ impl Family for ScaleBiasRelu {
     const NAME: &'static str = "scale-bias-relu";
     const ABOUT: &'static str = "y = relu(x · scale + bias), scale and bias by column";
 
-    fn default_problem(place: Place) -> Problem {
+    fn default_problem(place: DeviceKind) -> Problem {
         let (rows, cols) = match place {
-            Place::Cpu => (100, 1000),
-            Place::Gpu => (8192, 8192),
+            DeviceKind::Cpu => (100, 1000),
+            DeviceKind::Gpu => (8192, 8192),
         };
         Problem { rows, cols }
     }
 
     fn check(p: &Problem) -> Result<(), FamilyError> {
-        // Indices of elements fit 32 bits, and so does the end of the last tile.
-        Rule::at_most(1 << 31).check_problem("--rows times --cols", elements(p))
+        // Element indices, up to the end of the last tile, must fit 32 bits.
+        FieldRule::at_most(1 << 31).check_problem("--rows times --cols", elements(p))
     }
 
     fn config(p: &Problem, choice: &Choice, target: &Target) -> Result<Config, FamilyError> {
         let stages = choice.stages.unwrap_or(3);
         let (what, config) = (format!("{stages} stages"), Config { stages, ctas: 1 });
         let needed = resources(&what, target, |k| scale_bias_relu(k, &config))?.shared_bytes;
-        // More than four CTAs find no registers on an SM.
+        // Registers limit an SM to four CTAs.
         let per_sm = (target.shared_bytes / needed).min(4);
         let tiles = elements(p).div_ceil(TILE.into()).max(1) as u32;
         let ctas = choice.ctas.unwrap_or(tiles.min(target.sms * per_sm));
@@ -67,7 +67,7 @@ impl Family for ScaleBiasRelu {
 
     fn plan(p: &Problem, c: &Config, target: &Target) -> Result<Plan, FamilyError> {
         let kernel = Kernel::build("scale_bias_relu", target, |k| scale_bias_relu(k, c))?;
-        let step = Step::new(kernel, [c.ctas, 1, 1])
+        let step = LaunchStep::new(kernel, [c.ctas, 1, 1])
             .scalar("n", elements(p) as u32)
             .scalar("cols", p.cols)
             .pointers(&Self::inputs(p), &Self::outputs(p));
@@ -93,33 +93,34 @@ impl Family for ScaleBiasRelu {
         let y = inputs[0].values().enumerate().map(|(i, x)| {
             let col = i % p.cols as usize;
             let sum = x * scale[col] + bias[col];
-            // One rounding of the kernel, and one of this sum in float64.
+            // Tolerance: one f32 rounding of the kernel, plus the float64 rounding of this sum.
             let bound = half_ulp(DType::F32, sum) + sum.abs() * f64::EPSILON;
             (sum.max(0.0), bound)
         });
         vec![y.collect()]
     }
 
-    fn cases() -> Vec<Case<Problem, Choice>> {
-        let case =
-            |rows, cols, stages, ctas| Case::new(Problem { rows, cols }, &Config { stages, ctas });
+    fn cases() -> Vec<TestCase<Problem, Choice>> {
+        let case = |rows, cols, stages, ctas| {
+            TestCase::new(Problem { rows, cols }, &Config { stages, ctas })
+        };
         let mut cases = vec![
-            case(1, 4, 3, 1),        // the least there is
-            case(5, 0, 3, 1),        // rows without columns
+            case(1, 4, 3, 1),        // the smallest problem
+            case(5, 0, 3, 1),        // no columns
             case(3, TILE + 4, 3, 1), // rows longer than a tile
             case(9, 1000, 2, 7),     // more CTAs than tiles
         ];
         for (stages, ctas) in [(1, 1), (1, 2), (3, 1), (3, 2)] {
-            for tiles in trips(stages).map(|trips| ctas * trips) {
+            for tiles in trip_counts(stages).map(|trips| ctas * trips) {
                 cases.push(case(tiles * 4, TILE / 4, stages, ctas)); // whole tiles
-                cases.push(case(tiles * TILE / 100, 100, stages, ctas)); // the last one ragged
+                cases.push(case(tiles * TILE / 100, 100, stages, ctas)); // a partial last tile
             }
         }
         cases
     }
 
     fn bench() -> Vec<(&'static str, Problem)> {
-        vec![("memory", Self::default_problem(Place::Gpu))]
+        vec![("memory", Self::default_problem(DeviceKind::Gpu))]
     }
 }
 

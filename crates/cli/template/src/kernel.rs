@@ -1,10 +1,10 @@
 //! `y = relu(x · scale + bias)`: role load → ring "in" → role compute → ring "out" → role store.
 
 use super::family::Config;
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 
-const WARPS: u32 = 8; // that compute
-/// Elements of a tile, which begins anywhere in a row: four for each thread, four times.
+const WARPS: u32 = 8; // of the role compute
+/// Elements of a tile: four vectors of four per thread. A tile may start anywhere in a row.
 pub(crate) const TILE: u32 = WARPS * 32 * 4 * 4;
 
 pub(crate) fn scale_bias_relu(k: Builder, config: &Config) {
@@ -13,8 +13,8 @@ pub(crate) fn scale_bias_relu(k: Builder, config: &Config) {
         ["x", "scale", "bias", "y"].map(|name| k.pointer::<f32>(name).aligned_to(16));
     let inputs = k.ring("in", config.stages, |s| s.vector::<f32>(TILE));
     let outputs = k.ring("out", config.stages, |s| s.vector::<f32>(TILE));
-    let mine = || range(cta_id(), n.div_ceil(TILE)).by(grid_ctas());
-    let len = |tile: Reg<u32>| (n - tile * TILE).min(TILE); // the last may be shorter
+    let mine = || range(cta_id(), n.div_ceil(TILE)).step_by(grid_ctas());
+    let len = |tile: Reg<u32>| (n - tile * TILE).min(TILE); // the last tile may be shorter
 
     let load = |tile: Reg<u32>| {
         let slot = inputs.acquire();
@@ -24,7 +24,7 @@ pub(crate) fn scale_bias_relu(k: Builder, config: &Config) {
     let compute = |tile: Reg<u32>| {
         let fours = [0, 1, 2, 3].map(|j| (thread_in_role() + j * WARPS * 32) * 4);
         let at = fours.map(|i| (tile * TILE + i) % cols);
-        // Asked for while x is on its way.
+        // These loads overlap the bulk copy of x.
         let [a, b] = [scale, bias].map(|by| at.map(|col| by.load_vec::<4>(col)));
         let (from, to) = (inputs.wait(), outputs.acquire());
         for ((i, a), b) in fours.into_iter().zip(a).zip(b) {
@@ -40,7 +40,7 @@ pub(crate) fn scale_bias_relu(k: Builder, config: &Config) {
         let slot = outputs.wait();
         bulk_store(slot.tiles(), y.address(tile * TILE), len(tile) * 4);
         bulk_commit();
-        bulk_wait_read(0); // the copy has read the slot
+        bulk_wait_read(0); // the store no longer reads the slot
         slot.release();
     };
 

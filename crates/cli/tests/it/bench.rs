@@ -1,13 +1,13 @@
-//! `warpline bench` over a stand-in for the driver: it takes every launch,
-//! runs none, and says of each that it took 1.5 ms.
+//! `warpline bench` over a stub of the CUDA driver, which accepts every launch,
+//! runs none, and reports 1.5 ms for each.
 
-use crate::common::with_stand_in;
+use crate::common::with_driver_stub;
 use serde_json::Value;
 use std::process::Output;
 use std::str;
 
 fn bench(args: &str) -> Output {
-    with_stand_in("bench", args)
+    with_driver_stub("bench", args)
 }
 
 fn json(output: &Output) -> Value {
@@ -19,9 +19,9 @@ fn err(output: &Output) -> &str {
 }
 
 #[test]
-fn contenders_are_timed_against_each_other_and_a_copy() {
-    // Nothing is asked, so nothing is wrong.
-    let output = bench("vector-add --n 0 --forms --rounds 15 --json");
+fn candidates_are_timed_with_a_device_copy() {
+    // An empty problem, so every result passes.
+    let output = bench("vector-add --n 0 --schedules --rounds 15 --json");
     assert_eq!((output.status.code(), err(&output)), (Some(0), ""));
     let report = json(&output);
     assert_eq!(
@@ -35,51 +35,54 @@ fn contenders_are_timed_against_each_other_and_a_copy() {
     assert_eq!(report["flush_bytes"], 4 * 1048576);
     assert!(report["no_sensors"].is_string());
 
-    let [heat] = report["heats"].as_array().unwrap().as_slice() else {
+    let [heat] = report["groups"].as_array().unwrap().as_slice() else {
         panic!("one heat: {report}");
     };
     assert_eq!(
         (&heat["family"], &heat["bound"]),
         (&"vector-add".into(), &"memory".into())
     );
-    assert_eq!(heat["twice"]["apart"], 0.0);
+    assert_eq!(heat["noise"]["relative_difference"], 0.0);
     assert_eq!(heat["limit"]["seconds"]["count"], 15);
-    // An eighth of what is free, read and written in 1.5 ms.
+    // The copy reads and writes an eighth of the free memory in 1.5 ms.
     let rate = heat["limit"]["rate"].as_f64().unwrap();
     assert!(
         (rate / (2.0 * 2097152.0 / 1.5e-3) - 1.0).abs() < 1e-6,
         "{rate}"
     );
     let rows = heat["rows"].as_array().unwrap();
-    let mut forms: Vec<_> = rows.iter().map(|r| r["config"]["form"].as_str()).collect();
-    forms.sort();
+    let mut schedules: Vec<_> = rows
+        .iter()
+        .map(|r| r["config"]["schedule"].as_str())
+        .collect();
+    schedules.sort();
     assert_eq!(
-        forms,
+        schedules,
         [
             Some("double-buffer"),
             Some("grid-stride"),
             Some("specialized")
         ]
     );
-    assert_eq!(rows.iter().filter(|r| r["chosen"] == true).count(), 1);
+    assert_eq!(rows.iter().filter(|r| r["from_heuristic"] == true).count(), 1);
     for row in rows {
         assert_eq!(row["measured"]["seconds"]["count"], 15);
         assert!((row["measured"]["seconds"]["median"].as_f64().unwrap() - 1.5e-3).abs() < 1e-9);
-        assert!(row["failure"].is_null() && row["share"] == 0.0);
+        assert!(row["failure"].is_null() && row["limit_fraction"] == 0.0);
         assert!(row["measured"]["sm_mhz"].is_null() && row["sustained"].is_null());
     }
 }
 
 #[test]
 fn a_wrong_result_is_not_timed() {
-    // The stand-in computes nothing: the poison stays.
+    // The stub computes nothing, so outputs keep the poison.
     let output = bench("vector-add --n 1000 --candidates 4 --json");
     assert_eq!(output.status.code(), Some(1));
-    let sentence = "error: 4 of 4 contenders were not timed; the first, vector-add: \
+    let message = "error: 4 of 4 candidates were not timed; the first, vector-add: \
                     1000 of 1000 elements are wrong: element ";
-    assert!(err(&output).starts_with(sentence), "{}", err(&output));
-    let heat = &json(&output)["heats"][0];
-    assert!(heat["limit"].is_null() && heat["twice"].is_null());
+    assert!(err(&output).starts_with(message), "{}", err(&output));
+    let heat = &json(&output)["groups"][0];
+    assert!(heat["limit"].is_null() && heat["noise"].is_null());
     let rows = heat["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 4);
     for row in rows {
@@ -89,26 +92,26 @@ fn a_wrong_result_is_not_timed() {
 }
 
 #[test]
-fn what_does_not_fit_is_told_and_the_process_goes_on() {
+fn out_of_memory_is_reported_per_candidate() {
     let output = bench("vector-add --n 100000000 --json");
     assert_eq!(output.status.code(), Some(1));
-    let row = &json(&output)["heats"][0]["rows"][0];
+    let row = &json(&output)["groups"][0]["rows"][0];
     let why = row["failure"].as_str().unwrap();
-    let told = "out of memory on cuda:0: 1200000000 bytes were asked for, 16777216 of ";
-    assert!(why.starts_with(told), "{why}");
+    let expected = "out of memory on cuda:0: 1200000000 bytes requested, 16777216 of ";
+    assert!(why.starts_with(expected), "{why}");
 }
 
 #[test]
-fn the_table_says_how_it_was_measured() {
+fn the_report_describes_the_method() {
     let output = bench("vector-add --n 0 --rounds 15 --sustained");
     let text = str::from_utf8(&output.stdout).unwrap();
     for part in [
         "OF LIMIT",
         "1500.0 µs",
         "(sustained)",
-        "medians of 15 rounds in random order",
+        "median of 15 rounds in random order",
         "by reading 4 MiB",
-        "lay apart by at most 0.0 %",
+        "differ by at most 0.0 %",
         "every element against float64",
         "sensors",
     ] {
@@ -117,11 +120,11 @@ fn the_table_says_how_it_was_measured() {
 }
 
 #[test]
-fn config_options_that_no_candidate_has_are_bad_input() {
+fn config_options_without_a_matching_candidate_are_rejected() {
     let output = bench("vector-add --n 1000 --stages 97 --candidates 4");
     assert_eq!(output.status.code(), Some(2));
     assert_eq!(
         err(&output),
-        "error: no candidate of vector-add agrees with the config options given\n"
+        "error: no candidate of vector-add matches the given config options\n"
     );
 }

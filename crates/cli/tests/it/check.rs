@@ -1,16 +1,19 @@
-//! `check` as programs read it.
+//! The JSON output of `check`.
 
 use serde_json::Value;
 use std::collections::HashSet;
-use warpline_cli::call;
+use warpline_cli::run;
 use warpline_kernels::vector_add::VectorAdd;
 
-/// The answer to a command with `--json`, and its exit code.
-fn answer(command: &str) -> (Value, u8) {
+/// Returns the JSON output and the exit code of a command.
+fn json_output(command: &str) -> (Value, u8) {
     let words = format!("mine {command} --json");
     let words: Vec<_> = words.split(' ').map(Into::into).collect();
-    let reply = call(&[&VectorAdd], &words);
-    (serde_json::from_str(&reply.out).unwrap(), reply.exit)
+    let output = run(&[&VectorAdd], &words);
+    (
+        serde_json::from_str(&output.stdout).unwrap(),
+        output.exit_code,
+    )
 }
 
 fn list(value: &Value) -> &[Value] {
@@ -18,8 +21,8 @@ fn list(value: &Value) -> &[Value] {
 }
 
 #[test]
-fn a_family_is_reported_kernel_by_kernel() {
-    let (found, exit) = answer("check vector-add --form specialized --stages 2");
+fn check_reports_every_kernel_of_a_family() {
+    let (found, exit) = json_output("check vector-add --schedule specialized --stages 2");
     assert_eq!((exit, &found["proved"]), (0, &true.into()));
     assert_eq!(found["config"]["stages"], 2);
     let [report] = list(&found["reports"]) else {
@@ -27,7 +30,7 @@ fn a_family_is_reported_kernel_by_kernel() {
     };
     assert_eq!(report["kernel"], "vector_add");
     assert_eq!(report["outcome"], "proved");
-    assert!(list(&report["refusals"]).is_empty());
+    assert!(list(&report["diagnostics"]).is_empty());
     let [assumed] = list(&report["assumptions"]) else {
         panic!("one assumption: {report}");
     };
@@ -37,8 +40,8 @@ fn a_family_is_reported_kernel_by_kernel() {
 }
 
 #[test]
-fn lints_answer_every_check() {
-    let (found, exit) = answer("check vector-add --form specialized --lint");
+fn lint_reports_every_check() {
+    let (found, exit) = json_output("check vector-add --schedule specialized --lint");
     assert_eq!(exit, 0);
     let checks: HashSet<&str> = list(&found["lints"])
         .iter()
@@ -51,8 +54,8 @@ fn lints_answer_every_check() {
 }
 
 #[test]
-fn all_reports_every_program_once() {
-    let (found, exit) = answer("check --all");
+fn check_all_reports_every_program_once() {
+    let (found, exit) = json_output("check --all");
     assert_eq!((exit, &found["proved"]), (0, &true.into()));
     let kernels = list(&found["kernels"]);
     for kernel in kernels {
@@ -63,11 +66,11 @@ fn all_reports_every_program_once() {
         .map(|k| k["hash"].as_str().unwrap())
         .collect();
     assert_eq!(hashes.len(), kernels.len());
-    let forms: HashSet<&str> = kernels
+    let schedules: HashSet<&str> = kernels
         .iter()
-        .map(|k| k["config"]["form"].as_str().unwrap())
+        .map(|k| k["config"]["schedule"].as_str().unwrap())
         .collect();
-    assert_eq!(forms.len(), 4, "every form: {forms:?}");
+    assert_eq!(schedules.len(), 4, "every schedule: {schedules:?}");
     let [row] = list(&found["families"]) else {
         panic!("one family: {found}");
     };
@@ -78,14 +81,14 @@ fn all_reports_every_program_once() {
 }
 
 #[test]
-fn the_table_counts_by_family() {
+fn check_all_prints_counts_by_family() {
     let words = ["mine", "check", "--all"].map(Into::into);
-    let reply = call(&[&VectorAdd], &words);
-    let lines: Vec<&str> = reply.out.lines().collect();
+    let output = run(&[&VectorAdd], &words);
+    let lines: Vec<&str> = output.stdout.lines().collect();
     let [header, row, "", .., last] = lines.as_slice() else {
-        panic!("a table of one family:\n{}", reply.out);
+        panic!("a table of one family:\n{}", output.stdout);
     };
-    let columns = "FAMILY KERNELS PROVED REFUTED UNDECIDED MOST STATES SLOWEST";
+    let columns = "FAMILY KERNELS PROVED REFUTED UNDECIDED MAX STATES MAX TIME";
     assert_eq!(
         header.split_whitespace().collect::<Vec<_>>().join(" "),
         columns
@@ -93,17 +96,19 @@ fn the_table_counts_by_family() {
     let cells: Vec<&str> = row.split_whitespace().collect();
     let (kernels, proved) = (cells[1], cells[2]);
     assert_eq!((proved, cells[3], cells[4]), (kernels, "0", "0"));
-    assert_eq!(*last, format!("{kernels} of {kernels} kernels are proved"));
-    assert_eq!(reply.exit, 0);
+    assert_eq!(*last, format!("proved: {kernels} of {kernels} kernels"));
+    assert_eq!(output.exit_code, 0);
 }
 
 #[test]
-fn the_corpus_is_refused_bug_by_bug() {
-    let (found, exit) = answer("check --corpus");
+fn check_corpus_refutes_every_bug() {
+    let (found, exit) = json_output("check --corpus");
     let bugs = list(&found["bugs"]);
     assert_eq!(bugs.len(), warpline_corpus::all().len());
     for bug in bugs {
-        let codes = list(&bug["broken"]["refusals"]).iter().map(|r| &r["code"]);
+        let codes = list(&bug["broken"]["diagnostics"])
+            .iter()
+            .map(|r| &r["code"]);
         assert!(
             codes.into_iter().any(|code| *code == bug["rule"]),
             "{bug:#}"

@@ -1,13 +1,12 @@
-//! The command as its users meet it.
+//! The command line as a process.
 
-use crate::common::STAND_IN;
+use crate::common::DRIVER_STUB;
 use serde_json::Value;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// A folder in which the loader finds a driver that is none, so that the
-/// tests meet no GPU on any machine.
+/// Returns a folder with an invalid libcuda.so.1, so that the tests use no GPU on any machine.
 fn no_driver() -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("no-driver");
     fs::create_dir_all(&folder).unwrap();
@@ -15,7 +14,7 @@ fn no_driver() -> PathBuf {
     folder
 }
 
-/// A folder in which nothing was tuned.
+/// Returns an empty cache folder.
 fn cache() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("no-cache")
 }
@@ -38,7 +37,7 @@ fn err(output: &Output) -> &str {
 }
 
 #[test]
-fn commands_say_what_is_written_down() {
+fn commands_print_the_recorded_text() {
     trycmd::TestCases::new()
         .env("LD_LIBRARY_PATH", no_driver().to_str().unwrap())
         .env("WARPLINE_CACHE_DIR", cache().to_str().unwrap())
@@ -46,7 +45,7 @@ fn commands_say_what_is_written_down() {
 }
 
 #[test]
-fn every_command_answers_with_one_versioned_object() {
+fn every_command_prints_one_versioned_json_object() {
     for (args, name) in [
         ("--json", "run"),
         ("devices --json", "devices"),
@@ -75,8 +74,8 @@ fn every_command_answers_with_one_versioned_object() {
 }
 
 #[test]
-fn a_family_that_is_meant_by_a_flag_is_the_same_as_by_name() {
-    let said = |command: &str| {
+fn a_family_selected_by_dtype_equals_the_named_one() {
+    let message = |command: &str| {
         let output = warpline(command).output().unwrap();
         let code = output.status.code();
         assert_eq!((code, err(&output)), (Some(0), ""), "{command}");
@@ -85,11 +84,11 @@ fn a_family_that_is_meant_by_a_flag_is_the_same_as_by_name() {
     let both = |command: &str, options: &str| {
         let problem = "--m 16 --n 64 --k 64 --scale-layout block";
         ["dual-gemm --dtype nvfp4", "nvfp4-dual-gemm"]
-            .map(|family| said(&format!("{command} {family} {problem} {options}")))
+            .map(|family| message(&format!("{command} {family} {problem} {options}")))
     };
     for (command, options) in [
         ("emit", "--ir"),
-        ("emit", "--ptx --form dequantiser"),
+        ("emit", "--ptx --schedule dequantizer"),
         ("tune", "--candidates 2 --dry-run"),
     ] {
         let [by_flag, by_name] = both(command, options);
@@ -98,7 +97,7 @@ fn a_family_that_is_meant_by_a_flag_is_the_same_as_by_name() {
     for (command, options) in [("check", "--json"), ("run", "--device cpu --json")] {
         let [by_flag, by_name] = both(command, options).map(|text| {
             let value: Value = serde_json::from_str(&text).unwrap();
-            // Not the times.
+            // Everything except times.
             let reports = value["reports"].as_array().into_iter().flatten();
             let hashes: Vec<_> = reports.map(|report| report["hash"].clone()).collect();
             let fields = ["family", "problem", "config", "proved", "passed"];
@@ -108,11 +107,11 @@ fn a_family_that_is_meant_by_a_flag_is_the_same_as_by_name() {
         assert_eq!(by_flag.0[0], "nvfp4-dual-gemm", "{command}");
     }
     let vary = "--m 16 --n 64 --k 64 --vary dtype=bf16,nvfp4 --device cpu";
-    said(&format!("sweep dual-gemm {vary}"));
+    message(&format!("sweep dual-gemm {vary}"));
 }
 
 #[test]
-fn every_error_is_an_object_too_and_one_line_on_stderr() {
+fn every_error_is_one_json_object_and_one_line_on_stderr() {
     for (args, code) in [
         ("--json run vectoradd", "unknown-family"),
         ("run --json", "no-family"),
@@ -123,7 +122,7 @@ fn every_error_is_an_object_too_and_one_line_on_stderr() {
         ("run vector-add --json --n -1", "bad-value"),
         ("run vector-add --json --dtype int3", "bad-value"),
         (
-            "run vector-add --json --form specialized --stages 999",
+            "run vector-add --json --schedule specialized --stages 999",
             "bad-config",
         ),
         ("run vector-add --json --n 9999999999999", "bad-problem"),
@@ -157,15 +156,15 @@ fn every_error_is_an_object_too_and_one_line_on_stderr() {
         assert_eq!(output.status.code(), Some(2), "{args}");
         let value: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(value["error"]["code"], code, "{args}");
-        let sentence = value["error"]["message"].as_str().unwrap();
-        assert_eq!(err(&output), format!("error: {sentence}\n"), "{args}");
-        assert_eq!(sentence.lines().count(), 1, "{args}");
+        let message = value["error"]["message"].as_str().unwrap();
+        assert_eq!(err(&output), format!("error: {message}\n"), "{args}");
+        assert_eq!(message.lines().count(), 1, "{args}");
     }
 }
 
 #[test]
-fn resources_come_from_ptxas_where_one_is_named() {
-    let args = "emit vector-add --form specialized --resources --json";
+fn resources_come_from_ptxas_if_set() {
+    let args = "emit vector-add --schedule specialized --resources --json";
     let output = warpline(args).output().unwrap();
     let value: Value = serde_json::from_slice(&output.stdout).unwrap();
     let resources = &value["kernels"][0]["resources"];
@@ -184,11 +183,11 @@ fn resources_come_from_ptxas_where_one_is_named() {
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(2));
-    assert!(err(&output).starts_with("error: /nowhere/ptxas does not run as ptxas"));
+    assert!(err(&output).starts_with("error: cannot run /nowhere/ptxas as ptxas"));
 }
 
 #[test]
-fn a_program_goes_to_a_file_whole() {
+fn emit_writes_a_file() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("a-program");
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).unwrap();
@@ -199,7 +198,7 @@ fn a_program_goes_to_a_file_whole() {
         .unwrap();
     assert_eq!(
         out(&output),
-        format!("kernel vector_add is in {}\n", file.display())
+        format!("kernel vector_add written to {}\n", file.display())
     );
     let text = fs::read_to_string(&file).unwrap();
     assert!(text.contains(".visible .entry vector_add("));
@@ -213,7 +212,7 @@ fn a_program_goes_to_a_file_whole() {
 }
 
 #[test]
-fn a_reader_that_leaves_early_is_no_error() {
+fn a_closed_pipe_is_not_an_error() {
     let mut child = warpline("emit vector-add --ir")
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -226,7 +225,7 @@ fn a_reader_that_leaves_early_is_no_error() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_full_disk_is_told_in_a_sentence() {
+fn a_full_disk_is_reported() {
     let full = File::options().write(true).open("/dev/full").unwrap();
     let output = warpline("list").stdout(full).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
@@ -234,10 +233,10 @@ fn a_full_disk_is_told_in_a_sentence() {
 }
 
 #[test]
-fn a_driver_with_one_gpu_is_listed_and_its_missing_neighbour_named() {
+fn usable_gpus_are_listed_and_missing_ones_rejected() {
     let with_gpu = |args: &str| {
         warpline(args)
-            .env("LD_LIBRARY_PATH", &*STAND_IN)
+            .env("LD_LIBRARY_PATH", &*DRIVER_STUB)
             .output()
             .unwrap()
     };
@@ -251,14 +250,14 @@ fn a_driver_with_one_gpu_is_listed_and_its_missing_neighbour_named() {
     assert_eq!(output.status.code(), Some(2));
     assert_eq!(
         err(&output),
-        "error: there is no device cuda:9: this machine has 1 CUDA device (cuda:0)\n"
+        "error: device cuda:9 does not exist; available: 1 CUDA device (cuda:0)\n"
     );
     let output = with_gpu("run vector-add --n 3 --timing late");
     assert_eq!(output.status.code(), Some(2));
-    assert!(err(&output).contains("is for the CPU simulator, and the device is cuda:0"));
+    assert!(err(&output).contains("requires the CPU simulator (device: cuda:0)"));
     let output = with_gpu("run vector-add --help");
     assert!(
-        out(&output).contains("[default here: 33554432]"),
+        out(&output).contains("[default: 33554432]"),
         "{}",
         out(&output)
     );

@@ -1,4 +1,4 @@
-//! The stand-in for the driver, for tests of the whole command; tables of families.
+//! A stub of the CUDA driver; test cases of families.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -7,24 +7,24 @@ use warpline::{Device, RunOptions, Timing, run};
 use warpline_family::AnyFamily;
 use warpline_testkit::stand_in;
 
-/// A folder in which the loader finds the stand-in.
-pub(crate) static STAND_IN: LazyLock<PathBuf> =
+/// A folder with the stub of the CUDA driver.
+pub(crate) static DRIVER_STUB: LazyLock<PathBuf> =
     LazyLock::new(|| stand_in::folder(Path::new(env!("CARGO_TARGET_TMPDIR")).join("stand-in")));
 
-/// Runs a command of the tool over the stand-in for the driver, with little memory and no cache.
-pub(crate) fn with_stand_in(command: &str, args: &str) -> Output {
+/// Runs a command with the stub of the CUDA driver, little memory and no cache.
+pub(crate) fn with_driver_stub(command: &str, args: &str) -> Output {
     Command::new(env!("CARGO_BIN_EXE_warpline"))
         .arg(command)
         .args(args.split_whitespace())
-        .env("LD_LIBRARY_PATH", &*STAND_IN)
+        .env("LD_LIBRARY_PATH", &*DRIVER_STUB)
         .env("WARPLINE_STUB", "free=16777216 l2=1048576")
         .env("WARPLINE_CACHE", "off")
         .output()
         .unwrap()
 }
 
-/// Runs a family's test table on the simulator under every timing.
-pub(crate) fn table_holds(family: &dyn AnyFamily) {
+/// Runs a family's test cases on the simulator under every timing.
+pub(crate) fn assert_cases_pass(family: &dyn AnyFamily) {
     let device = Device::cpu();
     for work in family.cases(&device.target()) {
         let work = work.unwrap_or_else(|e| panic!("{}: {e}", family.name()));

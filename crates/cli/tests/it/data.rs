@@ -1,44 +1,54 @@
 //! `warpline run --data` and `--save`: tensors in files.
 
-use crate::common::STAND_IN;
+use crate::common::DRIVER_STUB;
 use half::f16;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
-use warpline_cli::{Reply, call};
+use warpline_cli::{CliOutput, run};
 use warpline_kernels::registry;
 
 fn folder() -> TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }
 
-/// Runs a command line on the simulator; `{}` stands for a path.
-fn warpline(line: &str, path: &Path) -> Reply {
+/// Runs a command line on the simulator; `{}` is replaced by a path.
+fn warpline(line: &str, path: &Path) -> CliOutput {
     let words = line.split_whitespace().map(|word| match word {
         "{}" => path.into(),
         word => word.into(),
     });
     let args: Vec<_> = std::iter::once("warpline".into()).chain(words).collect();
-    call(&registry(), &args)
+    run(&registry(), &args)
 }
 
-fn good(reply: &Reply) -> &str {
-    assert_eq!((reply.exit, reply.err.as_str()), (0, ""), "{}", reply.out);
-    &reply.out
+fn passed(output: &CliOutput) -> &str {
+    assert_eq!(
+        (output.exit_code, output.stderr.as_str()),
+        (0, ""),
+        "{}",
+        output.stdout
+    );
+    &output.stdout
 }
 
-/// What is refused, with the path of the test's own folder left out.
-fn refused(line: &str, path: &Path) -> String {
-    let reply = warpline(line, path);
-    assert_eq!((reply.exit, reply.out.as_str()), (2, ""), "{}", reply.err);
+/// Returns the error of a rejected command, without the path of the test's folder.
+fn rejection(line: &str, path: &Path) -> String {
+    let output = warpline(line, path);
+    assert_eq!(
+        (output.exit_code, output.stdout.as_str()),
+        (2, ""),
+        "{}",
+        output.stderr
+    );
     let all = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let mut ours = path.ancestors();
     let ours = ours.find(|folder| folder.parent() == Some(all)).unwrap();
-    let sentence = reply.err.replace(&format!("{}/", ours.display()), "");
-    assert_eq!(sentence.lines().count(), 1, "{sentence}");
-    sentence.trim_end().trim_start_matches("error: ").to_owned()
+    let message = output.stderr.replace(&format!("{}/", ours.display()), "");
+    assert_eq!(message.lines().count(), 1, "{message}");
+    message.trim_end().trim_start_matches("error: ").to_owned()
 }
 
 fn integers(all: &[i64]) -> Vec<u8> {
@@ -50,11 +60,11 @@ fn halves(all: impl IntoIterator<Item = f32>) -> Vec<u8> {
     all.flat_map(f16::to_le_bytes).collect()
 }
 
-/// What the maps of these tests are asked for.
+/// The problem of the feature maps.
 const MAPS: &str = "--batch 2 --num-query 3 --heads 1 --channels 8 --points 2";
 
-/// Maps of 4x4 and 2x3 pixels with a border, and points in them: every pixel
-/// holds the number of its batch, so that a query far inside gives it back.
+/// Writes maps of 4x4 and 2x3 pixels with a border, and sampling points. Every pixel holds the
+/// number of its batch, so that every interior query returns it.
 fn maps(around: &Path) -> PathBuf {
     let folder = around.join("maps");
     fs::create_dir(&folder).unwrap();
@@ -80,29 +90,29 @@ fn maps(around: &Path) -> PathBuf {
 }
 
 #[test]
-fn headerless_files_with_a_border_are_read_and_give_what_they_must() {
+fn headerless_files_with_a_border_give_the_expected_result() {
     let around = folder();
     let maps = maps(around.path());
     let line = format!(
         "run ms-deform-attn --device cpu --data {{}} {MAPS} --spatial-size 56 --levels 2 --im2col-step 1"
     );
-    let reply = warpline(&line, &maps);
-    let text = good(&reply);
+    let output = warpline(&line, &maps);
+    let text = passed(&output);
     assert!(text.contains("shapes 4x4,2x3,"), "{text}");
     assert!(text.contains("layout halo"), "{text}");
     assert!(
-        text.contains(&format!("inputs   from {}", maps.display())),
+        text.contains(&format!("inputs    from {}", maps.display())),
         "{text}"
     );
 
     let kept = around.path().join("kept");
     let line = format!("{line} --save {}", kept.display());
-    let reply = warpline(&format!("{line} --json"), &maps);
-    let json: Value = serde_json::from_str(good(&reply)).unwrap();
+    let output = warpline(&format!("{line} --json"), &maps);
+    let json: Value = serde_json::from_str(passed(&output)).unwrap();
     assert_eq!(json["data"], maps.to_str().unwrap());
     assert_eq!(json["saved"], kept.to_str().unwrap());
     assert_eq!(json["outputs"][0]["max_error"], 0.0);
-    // Every query of a batch gives the batch's number.
+    // Every query returns the number of its batch.
     let expected = halves((0..2u8).flat_map(|b| [f32::from(b + 1); 3 * 8]));
     assert_eq!(fs::read(kept.join("out.bin")).unwrap(), expected);
     assert_eq!(
@@ -112,19 +122,19 @@ fn headerless_files_with_a_border_are_read_and_give_what_they_must() {
 }
 
 #[test]
-fn what_a_run_leaves_gives_the_same_bits_in_every_family() {
+fn saved_tensors_reproduce_the_result_in_every_family() {
     for family in registry() {
         let around = folder();
         let [first, one, last] =
             ["first", "one.safetensors", "last"].map(|name| around.path().join(name));
         let name = family.name();
         let run = format!("run {name} --device cpu");
-        good(&warpline(&format!("{run} --seed 5 --save {{}}"), &first));
+        passed(&warpline(&format!("{run} --seed 5 --save {{}}"), &first));
         let line = format!("{run} --data {} --save {{}}", first.display());
-        let reply = warpline(&line, &one);
-        assert!(good(&reply).ends_with("one.safetensors\n"));
+        let output = warpline(&line, &one);
+        assert!(passed(&output).ends_with("one.safetensors\n"));
         let line = format!("{run} --data {} --save {{}}", one.display());
-        good(&warpline(&line, &last));
+        passed(&warpline(&line, &last));
         let mut files: Vec<_> = fs::read_dir(&first).unwrap().collect();
         files.sort_by_key(|f| f.as_ref().unwrap().file_name());
         assert!(files.len() >= 2);
@@ -138,50 +148,50 @@ fn what_a_run_leaves_gives_the_same_bits_in_every_family() {
 }
 
 #[test]
-fn headers_give_extents_that_no_option_gives() {
+fn file_headers_define_missing_extents() {
     let around = folder();
     let file = around.path().join("maps.safetensors");
     let drawn = format!("run ms-deform-attn --device cpu {MAPS} --shapes 4x4,2x3 --layout halo");
-    good(&warpline(&format!("{drawn} --save {{}}"), &file));
-    let reply = warpline("run ms-deform-attn --device cpu --data {}", &file);
-    let text = good(&reply);
+    passed(&warpline(&format!("{drawn} --save {{}}"), &file));
+    let output = warpline("run ms-deform-attn --device cpu --data {}", &file);
+    let text = passed(&output);
     let problem = "batch 2, num-query 3, heads 1, channels 8, shapes 4x4,2x3, points 2, dtype f16, layout halo";
     assert!(text.contains(problem), "{text}");
 
     let run = "run ms-deform-attn --device cpu --data {}";
-    for (more, sentence) in [
+    for (more, message) in [
         (
             "--heads 2",
-            "value is f16 [2, 56, 2, 8] by the problem, and f16 [2, 56, 1, 8] in maps.safetensors",
+            "value must be f16 [2, 56, 2, 8], but maps.safetensors has f16 [2, 56, 1, 8]",
         ),
         (
             "--dtype bf16",
-            "value is bf16 [2, 56, 1, 8] by the problem, and f16 [2, 56, 1, 8] in maps.safetensors",
+            "value must be bf16 [2, 56, 1, 8], but maps.safetensors has f16 [2, 56, 1, 8]",
         ),
         (
             "--shapes 4x4",
             "--shapes 4x4 and spatial_shapes, 4x4,2x3, differ",
         ),
     ] {
-        assert_eq!(refused(&format!("{run} {more}"), &file), sentence);
+        assert_eq!(rejection(&format!("{run} {more}"), &file), message);
     }
     assert_eq!(
-        refused("run vector-add --device cpu --data {}", &file),
-        "maps.safetensors has no a, b; the inputs are a, b, and it has level_start_index, \
-         spatial_shapes, attention_weights, out, sampling_locations, value"
+        rejection("run vector-add --device cpu --data {}", &file),
+        "maps.safetensors has no a, b; it has level_start_index, spatial_shapes, \
+         attention_weights, out, sampling_locations, value\nhelp: the inputs are a, b"
     );
 }
 
 #[test]
-fn a_folder_may_hold_a_titled_file_for_each_tensor() {
+fn a_folder_may_have_one_safetensors_file_per_tensor() {
     let around = folder();
     let [whole, parts, again] =
         ["whole.safetensors", "parts", "again"].map(|name| around.path().join(name));
-    good(&warpline(
+    passed(&warpline(
         "run vector-add --device cpu --n 7 --save {}",
         &whole,
     ));
-    // The same file under each name: the tensor of that name is meant.
+    // The same file under each name; the tensor of that name is read.
     fs::create_dir(&parts).unwrap();
     for name in ["a", "b"] {
         fs::copy(&whole, parts.join(format!("{name}.safetensors"))).unwrap();
@@ -190,17 +200,17 @@ fn a_folder_may_hold_a_titled_file_for_each_tensor() {
         "run vector-add --device cpu --n 7 --data {} --save {{}}",
         parts.display()
     );
-    good(&warpline(&line, &again));
+    passed(&warpline(&line, &again));
     assert_eq!(fs::read(again.join("a.bin")).unwrap().len(), 28);
 
     let run = "run vector-add --device cpu --n 7 --data {}";
     fs::copy(again.join("a.bin"), parts.join("a.bin")).unwrap();
     assert_eq!(
-        refused(run, &parts),
-        "parts/a.bin and parts/a.safetensors are both there, and only one can be a"
+        rejection(run, &parts),
+        "both parts/a.bin and parts/a.safetensors exist for a\nhelp: remove one of them"
     );
     fs::remove_file(parts.join("a.safetensors")).unwrap();
-    good(&warpline(run, &parts));
+    passed(&warpline(run, &parts));
     let rank = |n: usize| {
         let header = format!(r#"{{"b":{{"dtype":"F32","shape":[{n},7],"data_offsets":[0,28]}}}}"#);
         let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
@@ -211,39 +221,39 @@ fn a_folder_may_hold_a_titled_file_for_each_tensor() {
     let b = parts.join("b.safetensors");
     fs::write(&b, rank(1)).unwrap();
     assert_eq!(
-        refused(run, &parts),
-        "b is f32 [7] by the problem, and f32 [1, 7] in parts/b.safetensors"
+        rejection(run, &parts),
+        "b must be f32 [7], but parts/b.safetensors has f32 [1, 7]"
     );
     for (bytes, why) in [
-        (vec![1, 2, 3], "its 3 bytes end in the header"),
+        (vec![1, 2, 3], "its 3 bytes end inside the header"),
         (
             vec![255; 20],
-            "a header has at most 100000000 bytes, and its own would have 18446744073709551615",
+            "the header size is 18446744073709551615 bytes; the maximum is 100000000",
         ),
         (
             rank(1)[..70].to_vec(),
-            "its header of 65 bytes announces 28 more, and it has 70",
+            "its header ends at byte 65 and declares 28 bytes of data, but the file has 70 bytes",
         ),
         (rank(2), "invalid shape, data type, or offset for tensor"),
     ] {
         fs::write(&b, bytes).unwrap();
-        let start = format!("parts/b.safetensors is no safetensors file: {why}");
-        let said = refused(run, &parts);
-        assert!(said.starts_with(&start), "{said}");
+        let start = format!("parts/b.safetensors is not a safetensors file: {why}");
+        let message = rejection(run, &parts);
+        assert!(message.starts_with(&start), "{message}");
     }
 }
 
 #[test]
-fn files_that_do_not_fit_get_a_sentence() {
+fn mismatched_files_are_rejected() {
     let around = folder();
     let maps = maps(around.path());
     let run = format!("run ms-deform-attn --device cpu --data {{}} {MAPS}");
     let kept = |name: &str| fs::read(maps.join(name)).unwrap();
-    for (name, bytes, sentence) in [
+    for (name, bytes, message) in [
         (
             "value.bin",
             kept("value.bin")[2..].to_vec(),
-            "value is f16 [2, 56, 1, 8] by the problem, which is 1792 bytes, and maps/value.bin has 1790",
+            "value must be f16 [2, 56, 1, 8] (1792 bytes), but maps/value.bin has 1790 bytes",
         ),
         (
             "level_start_index.bin",
@@ -273,20 +283,20 @@ fn files_that_do_not_fit_get_a_sentence() {
         (
             "spatial_shapes.bin",
             integers(&[4, 4, 2, 3])[1..].to_vec(),
-            "spatial_shapes is i64, and the 31 bytes of maps/spatial_shapes.bin are no multiple of 8",
+            "spatial_shapes must be i64, but the size of maps/spatial_shapes.bin is 31 bytes, which is not a multiple of 8",
         ),
         (
             "spatial_shapes.bin",
             integers(&[1; 70000]),
-            "spatial_shapes has at most 65536 integers, and 70000 in maps/spatial_shapes.bin",
+            "spatial_shapes has 70000 integers in maps/spatial_shapes.bin; the maximum is 65536",
         ),
     ] {
         let whole = kept(name);
         fs::write(maps.join(name), bytes).unwrap();
-        assert_eq!(refused(&run, &maps), sentence);
+        assert_eq!(rejection(&run, &maps), message);
         fs::write(maps.join(name), whole).unwrap();
     }
-    for (more, sentence) in [
+    for (more, message) in [
         (
             "--layout standard",
             "the levels 4x4,2x3 start at 0, 16 in the layout standard, and level_start_index is 0, 36",
@@ -300,27 +310,27 @@ fn files_that_do_not_fit_get_a_sentence() {
             "--levels 4 and the 2 levels of spatial_shapes, 4x4,2x3, differ",
         ),
     ] {
-        assert_eq!(refused(&format!("{run} {more}"), &maps), sentence);
+        assert_eq!(rejection(&format!("{run} {more}"), &maps), message);
     }
     fs::remove_file(maps.join("value.bin")).unwrap();
     assert_eq!(
-        refused(&run, &maps),
-        "maps has no value; the inputs are value, spatial_shapes, level_start_index, \
-         sampling_locations, attention_weights, each in a file NAME.bin or NAME.safetensors"
+        rejection(&run, &maps),
+        "maps has no value\nhelp: the inputs are value, spatial_shapes, level_start_index, \
+         sampling_locations, attention_weights, each in NAME.bin or NAME.safetensors"
     );
     fs::create_dir(maps.join("value.bin")).unwrap();
-    assert_eq!(refused(&run, &maps), "maps/value.bin is no file");
+    assert_eq!(rejection(&run, &maps), "maps/value.bin is not a file");
 }
 
 #[test]
-fn a_path_that_cannot_be_used_is_refused_before_anything_runs() {
+fn unusable_paths_are_rejected_before_the_run() {
     let around = folder();
     let full = maps(around.path());
     let text = around.path().join("notes.txt");
     fs::write(&text, "mine").unwrap();
     let run = "run vector-add --device cpu";
     let at = |name: &str| around.path().join(name);
-    for (option, path, sentence) in [
+    for (option, path, message) in [
         (
             "--data",
             text.clone(),
@@ -336,19 +346,19 @@ fn a_path_that_cannot_be_used_is_refused_before_anything_runs() {
             full,
             "cannot write maps: it is a folder that is not empty",
         ),
-        ("--save", text, "cannot write notes.txt: it is no folder"),
+        ("--save", text, "cannot write notes.txt: it is not a folder"),
         (
             "--save",
             at("no/x.safetensors"),
-            "cannot write no/x.safetensors: nothing can be made in no: entity not found",
+            "cannot write no/x.safetensors: cannot create it in no: entity not found",
         ),
     ] {
-        assert_eq!(refused(&format!("{run} {option} {{}}"), &path), sentence);
+        assert_eq!(rejection(&format!("{run} {option} {{}}"), &path), message);
     }
 }
 
 #[test]
-fn the_process_that_looks_for_hangs_reads_the_same_files() {
+fn the_watchdog_process_reads_the_same_files() {
     let around = folder();
     let (empty, kept) = (around.path().join("empty"), around.path().join("kept"));
     fs::create_dir(&empty).unwrap();
@@ -360,22 +370,22 @@ fn the_process_that_looks_for_hangs_reads_the_same_files() {
             .args(["run", "vector-add", "--n", "0", "--device", "cuda:0"])
             .args(["--data".as_ref(), empty.as_os_str()])
             .args(["--save".as_ref(), kept.as_os_str()])
-            .env("LD_LIBRARY_PATH", &*STAND_IN)
+            .env("LD_LIBRARY_PATH", &*DRIVER_STUB)
             .env("WARPLINE_STUB", "free=16777216 l2=1048576")
             .env("WARPLINE_CACHE", "off")
             .output()
             .unwrap()
     };
-    // The stand-in computes nothing, and nothing is asked.
+    // The stub computes nothing, and the problem is empty.
     let output = run();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!((output.status.code(), said.as_str()), (Some(0), ""));
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((output.status.code(), message.as_str()), (Some(0), ""));
     assert_eq!(fs::read_dir(&kept).unwrap().count(), 3);
     let output = run();
-    let said = String::from_utf8(output.stderr).unwrap();
+    let message = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(
-        said.ends_with("it is a folder that is not empty\n"),
-        "{said}"
+        message.ends_with("it is a folder that is not empty\n"),
+        "{message}"
     );
 }

@@ -1,4 +1,4 @@
-//! The command line: as a process, as a library call, and what `warpline new` writes.
+//! The command line: as a process, as a library call, and the crate of `warpline new`.
 
 mod bench;
 mod check;

@@ -1,27 +1,27 @@
-//! `warpline new`: what it writes, what it refuses, and that what it writes works.
+//! `warpline new`: its files, its errors, and that the new crate works.
 //!
-//! The sources of the template are compiled into this test too, which costs
-//! seconds; one test builds a new crate with cargo, as its author would.
+//! The sources of the template are also compiled into this test. One test builds a new crate
+//! with cargo.
 
 #[path = "../../template/src/family.rs"]
 mod family;
 #[path = "../../template/src/kernel.rs"]
 mod kernel;
 
-use crate::common::table_holds;
+use crate::common::assert_cases_pass;
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 use warpline::Device;
-use warpline_cli::Reply;
+use warpline_cli::CliOutput;
 use warpline_kernels::AnyFamily;
 use warpline_testkit::full::full;
 
-/// What a command of the new crate prints, from the sources in this test.
-fn called(line: &str) -> Reply {
+/// Runs a command of the new crate, from the sources in this test.
+fn run_command(line: &str) -> CliOutput {
     let words: Vec<_> = line.split(' ').map(Into::into).collect();
-    warpline_cli::call(&[&family::ScaleBiasRelu], &words)
+    warpline_cli::run(&[&family::ScaleBiasRelu], &words)
 }
 
 /// Runs `warpline new` in a folder.
@@ -31,7 +31,7 @@ fn new(folder: &Path, args: &[&str]) -> Output {
     command.output().unwrap()
 }
 
-/// The names in a folder.
+/// Returns the names in a folder.
 fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap();
     let mut names: Vec<String> = entries
@@ -46,38 +46,54 @@ fn text(bytes: &[u8]) -> &str {
 }
 
 #[test]
-fn the_kernel_is_right_under_every_timing() {
+fn the_kernel_passes_under_every_timing() {
     let cases = AnyFamily::cases(&family::ScaleBiasRelu, &Device::cpu().target());
     assert!(cases.len() > 40, "{} cases", cases.len());
-    table_holds(&family::ScaleBiasRelu);
+    assert_cases_pass(&family::ScaleBiasRelu);
 }
 
 #[test]
-fn every_config_is_proved_and_free_of_races_in_global_memory() {
-    let Reply { out, err, exit } = called("mine check --all");
-    assert_eq!((exit, err.as_str()), (0, ""));
-    assert!(out.ends_with("4 of 4 kernels are proved\n"), "{out}");
+fn every_config_is_proved() {
+    let CliOutput {
+        stdout,
+        stderr,
+        exit_code,
+    } = run_command("mine check --all");
+    assert_eq!((exit_code, stderr.as_str()), (0, ""));
+    assert!(stdout.ends_with("proved: 4 of 4 kernels\n"), "{stdout}");
     let line = "mine check scale-bias-relu --launch --rows 37 --cols 1000 --json";
-    let Reply { out, err, exit } = called(line);
-    assert_eq!((exit, err.as_str()), (0, ""), "{out}");
+    let CliOutput {
+        stdout,
+        stderr,
+        exit_code,
+    } = run_command(line);
+    assert_eq!((exit_code, stderr.as_str()), (0, ""), "{stdout}");
 }
 
 #[test]
-fn nothing_is_slow_by_the_checklist() {
-    let Reply { out, err, exit } = called("mine check scale-bias-relu --lint");
-    assert_eq!((exit, err.as_str()), (0, ""));
-    assert!(out.contains("  pass  bank-conflicts "), "{out}");
-    assert!(!out.contains("  warn "), "{out}");
+fn lints_have_no_warnings() {
+    let CliOutput {
+        stdout,
+        stderr,
+        exit_code,
+    } = run_command("mine check scale-bias-relu --lint");
+    assert_eq!((exit_code, stderr.as_str()), (0, ""));
+    assert!(stdout.contains("  pass  bank-conflicts "), "{stdout}");
+    assert!(!stdout.contains("  warn "), "{stdout}");
 }
 
 #[test]
 fn its_ptx_assembles_without_spills() {
-    let ptx = called("mine emit scale-bias-relu --ptx").out;
+    let ptx = run_command("mine emit scale-bias-relu --ptx").stdout;
     assert!(ptx.contains(".visible .entry scale_bias_relu("), "{ptx}");
     assert!(ptx.contains("cp.async.bulk.global.shared::cta"), "{ptx}");
-    let Reply { out, err, exit } = called("mine emit scale-bias-relu --resources --json");
-    assert_eq!((exit, err.as_str()), (0, ""));
-    let answer: Value = serde_json::from_str(&out).unwrap();
+    let CliOutput {
+        stdout,
+        stderr,
+        exit_code,
+    } = run_command("mine emit scale-bias-relu --resources --json");
+    assert_eq!((exit_code, stderr.as_str()), (0, ""));
+    let answer: Value = serde_json::from_str(&stdout).unwrap();
     let resources = &answer["kernels"][0]["resources"];
     assert_eq!(resources["estimate"]["threads"], 320);
     if std::env::var_os("PTXAS").is_some() {
@@ -87,30 +103,33 @@ fn its_ptx_assembles_without_spills() {
 }
 
 #[test]
-fn what_it_does_not_serve_is_refused_with_the_value() {
-    for (options, said) in [
-        ("--cols 6", "--cols is a multiple of 4, not 6"),
+fn bad_values_are_rejected() {
+    for (options, message) in [
+        ("--cols 6", "--cols must be a multiple of 4, not 6"),
         (
             "--rows 4294967295 --cols 4",
-            "--rows times --cols is a whole number of at most 2147483648, not 17179869180",
+            "--rows times --cols must be a whole number of at most 2147483648, not 17179869180",
         ),
         (
             "--stages 0",
-            "--stages is a whole number of at least 1, not 0",
+            "--stages must be a whole number of at least 1, not 0",
         ),
         (
             "--stages 8",
             "8 stages need 262400 bytes of shared memory; sm_90a has 232448",
         ),
-        ("--ctas 0", "--ctas is a whole number of at least 1, not 0"),
+        (
+            "--ctas 0",
+            "--ctas must be a whole number of at least 1, not 0",
+        ),
     ] {
-        let reply = called(&format!("mine run scale-bias-relu --device cpu {options}"));
-        assert_eq!(reply.err, format!("error: {said}\n"));
-        assert_eq!(reply.exit, 2, "{options}");
+        let output = run_command(&format!("mine run scale-bias-relu --device cpu {options}"));
+        assert_eq!(output.stderr, format!("error: {message}\n"));
+        assert_eq!(output.exit_code, 2, "{options}");
     }
 }
 
-/// A newcomer reads both files.
+/// A new user reads both files.
 #[test]
 fn the_sources_are_short() {
     let lines = |text: &str| text.lines().count();
@@ -123,7 +142,7 @@ fn the_sources_are_short() {
 }
 
 #[test]
-fn a_crate_is_written_whole_and_said_in_json() {
+fn new_writes_a_complete_crate_and_reports_it_as_json() {
     let around = tempfile::tempdir().unwrap();
     let output = new(around.path(), &["mine", "--json"]);
     assert_eq!(text(&output.stderr), "");
@@ -152,7 +171,7 @@ fn a_crate_is_written_whole_and_said_in_json() {
 }
 
 #[test]
-fn an_empty_folder_is_filled_and_a_checkout_can_be_named() {
+fn new_fills_an_empty_folder_and_accepts_a_checkout() {
     let around = tempfile::tempdir().unwrap();
     let checkout = around.path().join("checkout");
     fs::create_dir_all(checkout.join("crates/cli")).unwrap();
@@ -164,8 +183,11 @@ fn an_empty_folder_is_filled_and_a_checkout_can_be_named() {
         &["mine", "--path", ".", "--warpline", "../checkout"],
     );
     assert_eq!(text(&output.stderr), "");
-    let said = text(&output.stdout);
-    assert!(said.starts_with("crate mine is in .\n"), "{said}");
+    let message = text(&output.stdout);
+    assert!(
+        message.starts_with("created crate mine in .\n"),
+        "{message}"
+    );
     assert_eq!(
         names(&empty),
         [".gitignore", "Cargo.toml", "README.md", "src"]
@@ -177,36 +199,39 @@ fn an_empty_folder_is_filled_and_a_checkout_can_be_named() {
 }
 
 #[test]
-fn what_cannot_be_made_is_refused_and_leaves_nothing() {
+fn failures_leave_no_files() {
     let around = tempfile::tempdir().unwrap();
     fs::create_dir(around.path().join("full")).unwrap();
     fs::write(around.path().join("full/file"), "mine").unwrap();
-    for (args, said) in [
+    for (args, message) in [
         (
             &["9lives"][..],
-            "NAME is made of ASCII letters, digits, - and _ and begins with a letter or _, not \"9lives\"",
+            "NAME must consist of ASCII letters, digits, - and _ and begin with a letter or _, not \"9lives\"",
         ),
-        (&["fn"], "NAME cannot be \"fn\": that is a Rust keyword"),
-        (&["std"], "NAME cannot be \"std\": that is a crate of Rust"),
+        (&["fn"], "NAME cannot be \"fn\": it is a Rust keyword"),
+        (
+            &["std"],
+            "NAME cannot be \"std\": it is a crate of the Rust distribution",
+        ),
         (
             &["full"],
             "cannot write full: it is a folder that is not empty",
         ),
         (
             &["mine", "--path", "full/file"],
-            "cannot write full/file: it is no folder",
+            "cannot write full/file: it is not a folder",
         ),
         (
             &["mine", "--path", "no/mine"],
-            "cannot write no/mine: nothing can be made in no: entity not found",
+            "cannot write no/mine: cannot create it in no: entity not found",
         ),
         (
             &["mine", "--warpline", "full"],
-            "--warpline is a checkout of Warpline, and full has no crates/cli/Cargo.toml",
+            "--warpline must be a checkout of Warpline, but full has no crates/cli/Cargo.toml",
         ),
     ] {
         let output = new(around.path(), args);
-        assert_eq!(text(&output.stderr), format!("error: {said}\n"));
+        assert_eq!(text(&output.stderr), format!("error: {message}\n"));
         assert_eq!((output.status.code(), text(&output.stdout)), (Some(2), ""));
         assert_eq!(names(around.path()), ["full"], "{args:?}");
         assert_eq!(names(&around.path().join("full")), ["file"], "{args:?}");
@@ -214,15 +239,16 @@ fn what_cannot_be_made_is_refused_and_leaves_nothing() {
     #[cfg(target_os = "linux")]
     {
         let output = new(around.path(), &["mine", "--path", "/proc/mine"]);
-        let said = "error: cannot write /proc/mine: nothing can be made in /proc: ";
-        assert!(text(&output.stderr).starts_with(said));
+        let message = "error: cannot write /proc/mine: cannot create it in /proc: ";
+        assert!(text(&output.stderr).starts_with(message));
         assert_eq!(output.status.code(), Some(2));
     }
 }
-/// Builds in the target folder of this test: cargo has let go of it by now, and
-/// every dependency but our own crates is there, as the profiles agree on them.
+
+/// Builds in the target folder of this test: cargo has released it, and it has every third-party
+/// dependency, because the profiles agree.
 ///
-/// `cargo check` takes half the time of `cargo run`, which only a full test run does: this test
+/// `cargo check` takes half the time of `cargo run`, which only a full test run uses: this test
 /// binary already runs the sources of the template.
 #[test]
 fn a_new_crate_is_built_checked_and_run_by_cargo() {
@@ -234,10 +260,10 @@ fn a_new_crate_is_built_checked_and_run_by_cargo() {
     let cargo = |line: &str| {
         let mut cargo = Command::new(env!("CARGO"));
         cargo.args(line.split(' ')).env("CARGO_TARGET_DIR", target);
-        // Who times this test sets it, and build scripts ask for it: what the
-        // workspace has built would be built again, here and there.
+        // `xtask time-tests` sets it, and build scripts depend on it: the dependencies of the
+        // workspace would be built again.
         cargo.env_remove("RUSTC_BOOTSTRAP");
-        // What is built once is built faster so.
+        // Faster for a single build.
         cargo.env("CARGO_INCREMENTAL", "0");
         let output = cargo
             .current_dir(around.path().join(name))
@@ -250,13 +276,13 @@ fn a_new_crate_is_built_checked_and_run_by_cargo() {
         cargo("check --quiet --offline");
         return;
     }
-    let said = cargo("run --quiet --offline -- check scale-bias-relu");
+    let message = cargo("run --quiet --offline -- check scale-bias-relu");
     assert!(
-        said.starts_with("kernel scale_bias_relu: proved; "),
-        "{said}"
+        message.starts_with("kernel scale_bias_relu: proved; "),
+        "{message}"
     );
-    let said =
+    let message =
         cargo("run --quiet --offline -- run scale-bias-relu --device cpu --rows 37 --cols 100");
-    let good = "good: all 3700 elements are within their bounds";
-    assert!(said.contains(good), "{said}");
+    let pass = "PASS: 3700 elements within tolerance";
+    assert!(message.contains(pass), "{message}");
 }

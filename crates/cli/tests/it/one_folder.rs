@@ -1,50 +1,53 @@
-//! A family is one folder (`double`) and one line ([`FAMILIES`]): every tool serves it, and nothing
-//! else names it.
+//! A family is one folder (`double`) and one line ([`FAMILIES`]); every tool supports it.
 
-use crate::common::table_holds;
+use crate::common::assert_cases_pass;
 use crate::double::Double;
 use serde_json::{Value, json};
 use warpline::bench::suite;
-use warpline_cli::call;
+use warpline_cli::run;
 use warpline_family::op::TensorView;
-use warpline_family::{AnyFamily, Place, Request, docs, shipped};
+use warpline_family::{AnyFamily, DeviceKind, Request, docs, shipped};
 use warpline_ir::DType;
 use warpline_testkit::assemble::assembled;
 use warpline_testkit::kernel::TARGET;
 
-/// The registry of a program with this family: the one line.
+/// The registry of a program with this family.
 const FAMILIES: &[&dyn AnyFamily] = &[&Double];
 
 fn family() -> &'static dyn AnyFamily {
     FAMILIES[0]
 }
 
-/// What a command prints.
+/// Returns the output of a command.
 fn printed(line: &str) -> String {
     let words: Vec<_> = line.split(' ').map(Into::into).collect();
-    let reply = call(FAMILIES, &words);
-    assert_eq!((reply.exit, reply.err.as_str()), (0, ""), "{line}");
-    reply.out
+    let output = run(FAMILIES, &words);
+    assert_eq!(
+        (output.exit_code, output.stderr.as_str()),
+        (0, ""),
+        "{line}"
+    );
+    output.stdout
 }
 
-fn answer(line: &str) -> Value {
+fn json_output(line: &str) -> Value {
     serde_json::from_str(&printed(&format!("{line} --json"))).unwrap()
 }
 
 #[test]
 fn every_command_serves_it() {
-    let list = answer("mine list");
+    let list = json_output("mine list");
     assert_eq!(list["families"][0]["name"], "double");
     assert_eq!(list["families"][0]["configs"].as_array().unwrap().len(), 2);
-    let run = answer("mine run double --n 77 --warps 2 --device cpu");
+    let run = json_output("mine run double --n 77 --warps 2 --device cpu");
     assert_eq!(run["problem"], json!({ "n": 77 }));
     assert_eq!(run["config"], json!({ "warps": 2 }));
     assert_eq!(run["passed"], true, "{run}");
     assert!(printed("mine check double").starts_with("kernel double: proved"));
-    assert!(printed("mine check --all").ends_with("3 of 3 kernels are proved\n"));
+    assert!(printed("mine check --all").ends_with("proved: 3 of 3 kernels\n"));
     assert!(printed("mine emit double --ptx").contains(".visible .entry double("));
     assert!(printed("mine emit double --ir").starts_with("kernel double"));
-    let sweep = answer("mine sweep double --device cpu --n 100 --vary warps=1,2");
+    let sweep = json_output("mine sweep double --device cpu --n 100 --vary warps=1,2");
     assert_eq!(sweep["points"].as_array().unwrap().len(), 2, "{sweep}");
     let tune = printed("mine tune double --n 100 --device cpu");
     assert!(tune.contains("warps 8"), "{tune}");
@@ -55,28 +58,28 @@ fn every_command_serves_it() {
 
 #[test]
 fn bad_values_are_rejected_by_its_declarations() {
-    for (flags, said) in [
-        ("--n x", "--n is a whole number, not x"),
+    for (flags, message) in [
+        ("--n x", "--n must be a whole number, not x"),
         (
             "--n 2000000000",
-            "--n is a whole number of at most 1073741824, not 2000000000",
+            "--n must be a whole number of at most 1073741824, not 2000000000",
         ),
         (
             "--warps 0",
-            "--warps is a whole number of at least 1, not 0",
+            "--warps must be a whole number of at least 1, not 0",
         ),
     ] {
         let line = format!("mine run double --device cpu {flags}");
         let words: Vec<_> = line.split(' ').map(Into::into).collect();
-        let reply = call(FAMILIES, &words);
-        assert_eq!(reply.err, format!("error: {said}\n"));
+        let output = run(FAMILIES, &words);
+        assert_eq!(output.stderr, format!("error: {message}\n"));
     }
 }
 
 #[test]
-fn its_table_holds_and_its_programs_assemble() {
-    table_holds(family());
-    for work in shipped::works(family(), &TARGET).unwrap() {
+fn its_cases_pass_and_its_programs_assemble() {
+    assert_cases_pass(family());
+    for work in shipped::workloads(family(), &TARGET).unwrap() {
         for step in work.plan(&TARGET).unwrap().steps {
             let proof = step.kernel.proof(&TARGET).unwrap_or_else(|e| panic!("{e}"));
             assembled(&proof.kernel).unwrap_or_else(|e| panic!("{e}"));
@@ -85,13 +88,15 @@ fn its_table_holds_and_its_programs_assemble() {
 }
 
 #[test]
-fn the_tuner_has_its_key_and_reads_its_configs_back() {
+fn the_tuner_has_a_key_and_configs_round_trip() {
     let request = Request::default().with("n", 100).with("warps", 8);
-    let work = family().work(&request, Place::Cpu, None, &TARGET).unwrap();
+    let work = family()
+        .workload(&request, DeviceKind::Cpu, None, &TARGET)
+        .unwrap();
     let tuning = work.tuning().unwrap();
     assert_eq!(tuning.class, json!({ "n": 100 }));
     assert_eq!(tuning.fixed, json!({ "warps": 8 }));
-    let work = family().default_work(Place::Gpu, &TARGET).unwrap();
+    let work = family().default_workload(DeviceKind::Gpu, &TARGET).unwrap();
     for other in work.alternatives(&TARGET).unwrap() {
         let back = work.with_config(&other.config(), &TARGET).unwrap();
         assert_eq!(back.config(), other.config());
@@ -99,11 +104,11 @@ fn the_tuner_has_its_key_and_reads_its_configs_back() {
 }
 
 #[test]
-fn python_and_the_docs_have_its_op() {
+fn its_op_is_declared_for_python_and_the_docs() {
     let [op] = &family().ops()[..] else {
         panic!("one op");
     };
-    let declared = op.declared();
+    let declared = op.to_json();
     assert_eq!(declared["schema"], "double(Tensor x) -> Tensor");
     assert_eq!(declared["family"], "double");
     let stub = declared["stub"].as_str().unwrap();
@@ -112,14 +117,14 @@ fn python_and_the_docs_have_its_op() {
         "{stub}"
     );
     assert!(stub.ends_with(") -> _A: ...\n"), "{stub}");
-    let calls = family().calls(&TARGET).unwrap();
-    let measured = calls[0].declared(&op.signature.params);
+    let calls = family().bench_calls(&TARGET).unwrap();
+    let measured = calls[0].to_json(&op.signature.params);
     assert_eq!(measured["suite"], "memory");
     assert_eq!(measured["bytes"], f64::from(2 * 4 * (1 << 26)));
     assert_eq!(measured["args"][0]["tensor"]["shape"], json!([1 << 26]));
 
     let view = |address| TensorView::dense(DType::F32, &[5, 20], address);
-    let solved = op.solve(&[view(0).into()], &[view(4096)], &TARGET);
+    let solved = op.workload(&[view(0).into()], &[view(4096)], &TARGET);
     assert_eq!(solved.unwrap().unwrap().problem(), json!({ "n": 100 }));
 
     let section = docs::markdown(family());

@@ -1,14 +1,14 @@
-//! The example outside of the workspace: what its README shows is what its commands print.
+//! The example outside of the workspace: its README shows the output of its commands.
 //!
-//! Its sources are compiled into this test, which costs seconds. With
-//! `WARPLINE_FULL` set it is also built where it is, as its author would.
+//! Its sources are compiled into this test. With `WARPLINE_FULL` the example is also built in
+//! its own folder.
 
 #[path = "../../../../examples/own-kernel/src/family.rs"]
 mod family;
 #[path = "../../../../examples/own-kernel/src/kernel.rs"]
 mod kernel;
 
-use crate::common::table_holds;
+use crate::common::assert_cases_pass;
 use std::path::Path;
 use std::process::Command;
 use warpline_testkit::full::full;
@@ -16,16 +16,16 @@ use warpline_testkit::full::full;
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/own-kernel");
 const README: &str = include_str!("../../../../examples/own-kernel/README.md");
 
-/// How a command of the README begins.
+/// The prefix of a command in the README.
 const COMMAND: &str = "$ cargo run -q --release -- ";
 
-/// A command of the README, and what it shows below.
+/// A command of the README and its output there.
 struct Shown {
     args: Vec<&'static str>,
     text: String,
 }
 
-/// Every command of the README, in order.
+/// Returns every command of the README, in order.
 fn shown() -> Vec<Shown> {
     let mut all: Vec<Shown> = Vec::new();
     let mut inside = false;
@@ -46,7 +46,7 @@ fn shown() -> Vec<Shown> {
     all
 }
 
-/// Output with the paths that it has where the example is.
+/// Makes the paths of an output relative to the folder of the example.
 fn local(text: &str) -> String {
     let line = |line: &str| match (line.find("--> "), line.find("examples/own-kernel/")) {
         (Some(arrow), Some(folder)) => {
@@ -61,7 +61,7 @@ fn local(text: &str) -> String {
     text.lines().map(line).collect()
 }
 
-/// Output without how far was looked and how long.
+/// Removes the number of states and the time from an output.
 fn steady(text: &str) -> String {
     let line = |line: &str| match line.split_once("; ") {
         Some((verdict, _)) if line.starts_with("kernel ") => format!("{verdict}\n"),
@@ -70,15 +70,15 @@ fn steady(text: &str) -> String {
     local(text).lines().map(line).collect()
 }
 
-/// What a command prints, from the sources in this test.
-fn called(args: &[&str]) -> String {
+/// Returns the output of a command, from the sources in this test.
+fn run_command(args: &[&str]) -> String {
     let words = ["own-kernel"].iter().chain(args);
     let words: Vec<_> = words.map(Into::into).collect();
-    let reply = warpline_cli::call(&[&family::Scale], &words);
-    reply.out + &reply.err
+    let output = warpline_cli::run(&[&family::Scale], &words);
+    output.stdout + &output.stderr
 }
 
-/// What it prints where it is, built as a program of its own.
+/// Returns the output of the example built in its own folder.
 fn run_there(args: &[&str]) -> String {
     let built = cargo("build").args(["--quiet", "--offline"]).status();
     assert!(built.unwrap().success());
@@ -91,7 +91,7 @@ fn run_there(args: &[&str]) -> String {
     String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
 }
 
-/// The README with what its commands print now.
+/// Returns the README with the current output of its commands.
 fn rewritten() -> String {
     let mut text = String::new();
     let mut inside = false;
@@ -105,15 +105,15 @@ fn rewritten() -> String {
         text += &format!("{line}\n");
         if let Some(args) = args {
             let args: Vec<&str> = args.split(' ').collect();
-            text += &local(&called(&args));
+            text += &local(&run_command(&args));
         }
     }
     text
 }
 
 #[test]
-fn the_readme_shows_what_is_printed() {
-    // As for the other commands that are written down.
+fn the_readme_matches_the_output() {
+    // The same variable updates the trycmd snapshots.
     if std::env::var("TRYCMD").is_ok_and(|v| v == "overwrite") {
         std::fs::write(Path::new(FOLDER).join("README.md"), rewritten()).unwrap();
         return;
@@ -122,7 +122,7 @@ fn the_readme_shows_what_is_printed() {
     let shown = shown();
     assert!(shown.len() >= 2, "no commands in the README");
     for Shown { args, text } in shown {
-        let mut printed = vec![called(&args)];
+        let mut printed = vec![run_command(&args)];
         printed.extend(full.then(|| run_there(&args)));
         for printed in printed {
             let (printed, text) = (steady(&printed), steady(&text));
@@ -132,36 +132,36 @@ fn the_readme_shows_what_is_printed() {
 }
 
 #[test]
-fn programs_read_the_bug_too() {
-    let printed = called(&["check", "scale", "--form", "broken", "--json"]);
+fn the_bug_is_reported_as_json() {
+    let printed = run_command(&["check", "scale", "--variant", "broken", "--json"]);
     let (json, error) = printed.split_once("\nerror: ").unwrap();
     assert_eq!(error, "kernel scale is refuted\n");
     let answer: serde_json::Value = serde_json::from_str(json).unwrap();
-    let [refusal] = answer["reports"][0]["refusals"]
+    let [diagnostic] = answer["reports"][0]["diagnostics"]
         .as_array()
         .unwrap()
         .as_slice()
     else {
-        panic!("one refusal: {answer:#}");
+        panic!("one diagnostic: {answer:#}");
     };
-    assert_eq!(refusal["code"], "R6.bulk");
+    assert_eq!(diagnostic["code"], "R6.bulk");
     let lines = |place: &serde_json::Value| {
         let line = place["line"].as_u64().unwrap() as usize;
         include_str!("../../../../examples/own-kernel/src/kernel.rs")
             .lines()
             .nth(line - 1)
     };
-    assert!(lines(&refusal["at"]).unwrap().contains("store_vec"));
-    let other = &refusal["others"][0]["at"];
+    assert!(lines(&diagnostic["at"]).unwrap().contains("store_vec"));
+    let other = &diagnostic["labels"][0]["at"];
     assert!(lines(other).unwrap().contains("bulk_store"));
 }
 
 #[test]
-fn the_repaired_form_is_right() {
-    table_holds(&family::Scale);
+fn the_repaired_kernel_passes() {
+    assert_cases_pass(&family::Scale);
 }
 
-/// The target folder of this test: what both have in common is built once.
+/// Returns the target folder of this test, to share dependencies.
 fn target() -> &'static Path {
     Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap()
 }
@@ -170,14 +170,14 @@ fn cargo(command: &str) -> Command {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.arg(command).current_dir(FOLDER);
     cargo.env("CARGO_TARGET_DIR", target());
-    // Set by who times this test; build scripts ask for it, and would run again.
+    // `xtask time-tests` sets it; build scripts depend on it and would run again.
     cargo.env_remove("RUSTC_BOOTSTRAP");
     cargo
 }
 
-/// Cargo reads the example as a package of its own, and finds this crate from there.
+/// Cargo treats the example as a separate package, and finds this crate from there.
 #[test]
-fn it_is_no_member_of_this_workspace() {
+fn it_is_a_separate_workspace() {
     let output = cargo("metadata")
         .args(["--offline", "--no-deps", "--format-version", "1"])
         .output()

@@ -1,7 +1,7 @@
-//! `warpline sweep` over a stand-in for the driver: it takes every launch,
-//! runs none, and says of each that it took 1.5 ms.
+//! `warpline sweep` over a stub of the CUDA driver, which accepts every launch,
+//! runs none, and reports 1.5 ms for each.
 
-use crate::common::with_stand_in;
+use crate::common::with_driver_stub;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
@@ -9,10 +9,10 @@ use std::process::Output;
 use std::str;
 
 fn sweep(args: &str) -> Output {
-    with_stand_in("sweep", args)
+    with_driver_stub("sweep", args)
 }
 
-fn answer(output: &Output) -> Value {
+fn json_output(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
@@ -21,12 +21,12 @@ fn text(bytes: &[u8]) -> &str {
 }
 
 #[test]
-fn points_are_timed_in_their_order_and_refusals_are_rows() {
-    // Nothing is asked, so nothing is wrong.
-    let line = "vector-add --n 0 --form specialized --vary stages=4,999,2 --vary warps=4,8";
+fn points_keep_their_order_and_rejected_points_are_rows() {
+    // An empty problem, so every result passes.
+    let line = "vector-add --n 0 --schedule specialized --vary stages=4,999,2 --vary warps=4,8";
     let output = sweep(&format!("{line} --rounds 15 --json"));
     assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), ""));
-    let found = answer(&output);
+    let found = json_output(&output);
     assert_eq!(
         (&found["command"], &found["passed"], &found["rounds"]),
         (&json!("sweep"), &json!(true), &json!(15))
@@ -58,7 +58,7 @@ fn points_are_timed_in_their_order_and_refusals_are_rows() {
 }
 
 #[test]
-fn problems_vary_too_and_a_plot_is_drawn() {
+fn problem_fields_can_vary_and_a_plot_is_written() {
     let svg = Path::new(env!("CARGO_TARGET_TMPDIR")).join("sweep.svg");
     let output = sweep(&format!(
         "softmax --rows 0 --vary cols=64,128 --vary dtype=f32,bf16 --rounds 15 --svg {}",
@@ -67,11 +67,11 @@ fn problems_vary_too_and_a_plot_is_drawn() {
     assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), ""));
     let table = text(&output.stdout);
     for part in [
-        " COLS  DTYPE  MEDIAN     SPREAD  OF FASTEST  RATE",
-        " 128   bf16   1500.0 µs  0.0 %   × 1.000",
-        "medians of 15 rounds in random order",
+        " COLS  DTYPE  MEDIAN TIME  SPREAD  OF FASTEST  RATE",
+        " 128   bf16   1500.0 µs    0.0 %   × 1.000",
+        "median of 15 rounds in random order",
         "problem  rows 0\n",
-        "the plot is in ",
+        "plot written to ",
     ] {
         assert!(table.contains(part), "{part:?} is not in\n{table}");
     }
@@ -87,11 +87,12 @@ fn problems_vary_too_and_a_plot_is_drawn() {
 }
 
 #[test]
-fn a_wrong_point_is_told_and_not_timed() {
-    // The stand-in computes nothing: the poison stays.
-    let output = sweep("vector-add --n 1000 --form specialized --vary stages=2,3,999");
+fn a_wrong_point_is_reported_and_not_timed() {
+    // The stub computes nothing, so outputs keep the poison.
+    let output = sweep("vector-add --n 1000 --schedule specialized --vary stages=2,3,999");
     assert_eq!(output.status.code(), Some(1));
-    let start = "error: 2 of 3 points are wrong; the first, stages 2: 1000 of 1000 elements are wrong: element ";
+    let start =
+        "error: 2 of 3 points FAIL; the first, stages 2: 1000 of 1000 elements are wrong: element ";
     assert!(
         text(&output.stderr).starts_with(start),
         "{}",

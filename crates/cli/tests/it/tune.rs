@@ -1,7 +1,7 @@
-//! `warpline tune` and `warpline cache` over a stand-in for the driver: it
-//! takes every launch, runs none, and says of each that it took 1.5 ms.
+//! `warpline tune` and `warpline cache` over a stub of the CUDA driver,
+//! which accepts every launch, runs none, and reports 1.5 ms for each.
 
-use crate::common::STAND_IN;
+use crate::common::DRIVER_STUB;
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ fn command(cache: &Path, args: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_warpline"));
     command
         .args(args.split_whitespace())
-        .env("LD_LIBRARY_PATH", &*STAND_IN)
+        .env("LD_LIBRARY_PATH", &*DRIVER_STUB)
         .env("WARPLINE_STUB", "free=16777216 l2=1048576")
         .env("WARPLINE_CACHE_DIR", cache)
         .env_remove("WARPLINE_CACHE");
@@ -37,25 +37,25 @@ fn text(bytes: &[u8]) -> &str {
 }
 
 #[test]
-fn a_winner_is_kept_listed_exported_imported_and_forgotten() {
+fn a_winner_is_cached_listed_exported_imported_and_deleted() {
     let (one, two) = (folder(), folder());
-    // Nothing is asked, so nothing is wrong.
+    // An empty problem, so every result passes.
     let output = warpline(one.path(), "tune vector-add --n 0 --candidates 4 --json");
     assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), ""));
     let tuned = &json(&output)["tuned"][0];
     assert_eq!(tuned["candidates"].as_array().unwrap().len(), 4);
-    assert_eq!(tuned["candidates"][0]["fate"], "won");
-    assert_eq!(tuned["candidates"][0]["chosen"], true);
+    assert_eq!(tuned["candidates"][0]["outcome"], "winner");
+    assert_eq!(tuned["candidates"][0]["from_heuristic"], true);
     assert_eq!(
-        (&tuned["gain"], &tuned["remembered"]),
+        (&tuned["speedup"], &tuned["cached_at"]),
         (&1.0.into(), &Value::Null)
     );
-    let kept = tuned["kept"].as_str().unwrap();
+    let kept = tuned["cache_file"].as_str().unwrap();
     assert!(kept.contains("tune/vector-add-f32-n1-"), "{kept}");
 
     let again = json(&warpline(one.path(), "tune vector-add --n 1 --json"));
     assert!(
-        again["tuned"][0]["remembered"].is_string(),
+        again["tuned"][0]["cached_at"].is_string(),
         "1 and 0 share a bucket"
     );
 
@@ -63,40 +63,40 @@ fn a_winner_is_kept_listed_exported_imported_and_forgotten() {
     assert_eq!(listed["entries"][0]["path"], kept);
     let file = one.path().join("tuned.json");
     let out = warpline(one.path(), &format!("cache export {}", file.display()));
-    assert!(text(&out.stdout).starts_with("1 tuned config written to "));
+    assert!(text(&out.stdout).starts_with("wrote 1 tuned config to "));
     let out = warpline(two.path(), &format!("cache import {}", file.display()));
-    assert!(text(&out.stdout).starts_with("1 tuned config taken into "));
+    assert!(text(&out.stdout).starts_with("imported 1 tuned config into "));
     let again = warpline(two.path(), "tune vector-add --n 0");
-    let said = text(&again.stdout);
-    assert!(said.contains("from     what was tuned at 20"), "{said}");
+    let message = text(&again.stdout);
+    assert!(message.contains("cached   tuned at 20"), "{message}");
 
     let out = warpline(two.path(), "cache clear --family vector-add");
-    assert!(text(&out.stdout).starts_with("1 tuned config forgotten in "));
+    assert!(text(&out.stdout).starts_with("deleted 1 tuned config from "));
     let out = warpline(two.path(), "cache list");
     assert!(text(&out.stdout).starts_with("0 tuned configs in "));
 }
 
 #[test]
-fn the_table_says_what_became_of_each() {
+fn the_report_shows_the_outcome_of_each_candidate() {
     let cache = folder();
     let output = warpline(cache.path(), "tune vector-add --n 0 --candidates 3");
-    let said = text(&output.stdout);
+    let message = text(&output.stdout);
     for part in [
-        "WHAT BECAME OF IT",
-        "(chosen)",
-        "1500.0 µs  0.0 %   won",
+        "OUTCOME",
+        "(heuristic)",
+        "1500.0 µs    0.0 %   winner",
         "runner-up",
         "slower",
-        "gain     1.000 of the family's own choice",
-        "checked  against the reference",
-        "kept     in ",
+        "speedup   1.000x over the config of the heuristic",
+        "result    PASS: compared with the reference",
+        "cache     ",
     ] {
-        assert!(said.contains(part), "{part:?} is not in\n{said}");
+        assert!(message.contains(part), "{part:?} is not in\n{message}");
     }
 }
 
 #[test]
-fn what_is_wrong_is_not_kept() {
+fn wrong_results_are_not_cached() {
     let cache = folder();
     let output = warpline(
         cache.path(),
@@ -109,14 +109,14 @@ fn what_is_wrong_is_not_kept() {
 }
 
 #[test]
-fn a_damaged_entry_is_a_warning_and_is_replaced() {
+fn a_damaged_cache_entry_gives_a_warning_and_is_replaced() {
     let cache = folder();
     let tune = "tune vector-add --n 0 --candidates 2 --json";
     let first = json(&warpline(cache.path(), tune));
-    let kept = first["tuned"][0]["kept"].as_str().unwrap();
+    let kept = first["tuned"][0]["cache_file"].as_str().unwrap();
     fs::write(kept, "{}").unwrap();
     let listed = warpline(cache.path(), "cache list");
-    assert!(text(&listed.stdout).contains("passed over: "));
+    assert!(text(&listed.stdout).contains("skipped "));
 
     let output = warpline(cache.path(), "run vector-add --n 0 --no-watchdog --json");
     assert_eq!(output.status.code(), Some(0));
@@ -138,7 +138,7 @@ fn a_damaged_entry_is_a_warning_and_is_replaced() {
 }
 
 #[test]
-fn two_processes_at_once_tune_once() {
+fn concurrent_processes_tune_once() {
     let cache = folder();
     let start = || {
         command(cache.path(), "tune vector-add --n 0 --json")
@@ -150,13 +150,13 @@ fn two_processes_at_once_tune_once() {
     let both = [start(), start()].map(|child| child.wait_with_output().unwrap());
     assert!(both.iter().all(|o| o.status.success()));
     let tuned = both.each_ref().map(|o| json(o)["tuned"][0].clone());
-    let measured = tuned.iter().filter(|t| t["remembered"].is_null()).count();
+    let measured = tuned.iter().filter(|t| t["cached_at"].is_null()).count();
     assert_eq!(measured, 1, "the other one has waited, or came later");
     assert_eq!(tuned[0]["config"], tuned[1]["config"]);
 }
 
 #[test]
-fn a_cache_that_is_off_is_said_where_it_is_asked_for() {
+fn a_disabled_cache_is_reported() {
     let cache = folder();
     let off = |args: &str| {
         command(cache.path(), args)
@@ -171,6 +171,6 @@ fn a_cache_that_is_off_is_said_where_it_is_asked_for() {
         "error: the cache is off, by WARPLINE_CACHE=off\n"
     );
     let tuned = off("tune vector-add --n 0 --candidates 2");
-    assert!(text(&tuned.stdout).contains("kept     for this process alone"));
+    assert!(text(&tuned.stdout).contains("cache     in memory only, for this process"));
     assert_eq!(fs::read_dir(cache.path()).unwrap().count(), 0);
 }

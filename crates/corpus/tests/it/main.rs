@@ -1,13 +1,13 @@
-//! The corpus as a whole: well formed, judged as it must be, and run.
+//! Tests of the whole corpus: names, verdicts and runs.
 
 use std::collections::HashSet;
-use warpline_corpus::{Bug, Case, Executor, all, find, verify};
-use warpline_cpu::{Memory, Options, RunError, run};
+use warpline_corpus::{Bug, CorpusCase, ExpectedRun, all, find, verify};
+use warpline_cpu::{GlobalMemory, Options, RunError, run};
 use warpline_ir::FaultKind;
 use warpline_testkit::kernel::TARGET;
 use warpline_testkit::timings::timings;
 
-/// Runs a check for every bug, and shows all that fail together.
+/// Runs a check for every bug and reports all failures together.
 fn for_every_bug(check: impl Fn(&Bug) -> Result<(), String>) {
     let failed: Vec<String> = all()
         .iter()
@@ -17,16 +17,16 @@ fn for_every_bug(check: impl Fn(&Bug) -> Result<(), String>) {
     assert!(failed.is_empty(), "{n} of {all}:\n{}", failed.join("\n"));
 }
 
-fn broken(bug: &Bug) -> Result<Case, String> {
+fn broken(bug: &Bug) -> Result<CorpusCase, String> {
     bug.broken().map_err(|e| e.to_string())
 }
 
-fn repaired(bug: &Bug) -> Result<Case, String> {
+fn repaired(bug: &Bug) -> Result<CorpusCase, String> {
     bug.repaired().map_err(|e| e.to_string())
 }
 
 #[test]
-fn names_are_unique_and_say_where_to_look() {
+fn names_are_unique_and_have_a_reference() {
     let names: HashSet<_> = all().iter().map(|bug| bug.name).collect();
     assert_eq!(names.len(), all().len());
     for bug in all() {
@@ -39,19 +39,19 @@ fn names_are_unique_and_say_where_to_look() {
 }
 
 #[test]
-fn the_two_forms_are_two_programs_or_two_launches() {
+fn the_two_versions_differ_in_program_or_launch() {
     for_every_bug(|bug| {
         let (broken, repaired) = (broken(bug)?, repaired(bug)?);
         let same = broken.kernel.text_hash() == repaired.kernel.text_hash()
-            && broken.trial == repaired.trial;
+            && broken.launch == repaired.launch;
         match same {
-            true => Err("both forms are the same".to_owned()),
+            true => Err("both versions are the same".to_owned()),
             false => Ok(()),
         }
     });
 }
 
-/// Each kernel marks a line of its own.
+/// Each bug marks its own line.
 #[test]
 fn every_bug_has_a_line() {
     let mut lines = HashSet::new();
@@ -63,21 +63,21 @@ fn every_bug_has_a_line() {
 }
 
 #[test]
-fn every_bug_is_refused_at_its_line_and_its_repair_is_proved() {
+fn every_bug_is_refuted_at_its_line_and_its_repair_is_proved() {
     for_every_bug(|bug| {
-        let verdict = verify(bug, &TARGET).map_err(|e| e.to_string())?;
-        match verdict.is_expected() {
+        let result = verify(bug, &TARGET).map_err(|e| e.to_string())?;
+        match result.is_expected() {
             true => Ok(()),
-            false => Err(verdict.to_string()),
+            false => Err(result.to_string()),
         }
     });
 }
 
-fn run_case(case: &Case, options: &Options) -> Result<(), Box<RunError>> {
-    let mut memory = Memory::new();
+fn run_case(case: &CorpusCase, options: &Options) -> Result<(), Box<RunError>> {
+    let mut memory = GlobalMemory::new();
     let launch = case
-        .trial
-        .launch(&mut |bytes| memory.alloc_from(&vec![0; bytes], "buffer"));
+        .launch
+        .instantiate(&mut |bytes| memory.alloc_from(&vec![0; bytes], "buffer"));
     let options = Options {
         threads: 1,
         max_steps: Some(100_000),
@@ -87,7 +87,7 @@ fn run_case(case: &Case, options: &Options) -> Result<(), Box<RunError>> {
 }
 
 #[test]
-fn the_executor_finds_what_it_can_find() {
+fn the_executor_finds_the_expected_faults() {
     for_every_bug(|bug| {
         let case = broken(bug)?;
         let faults: Vec<_> = timings(24)
@@ -95,11 +95,11 @@ fn the_executor_finds_what_it_can_find() {
             .collect();
         let kinds: HashSet<String> = faults.iter().map(|e| format!("{:?}", e.kind)).collect();
         let is_expected = |kind: FaultKind| match bug.executor {
-            Executor::Faults(expected) => expected.contains(&kind),
-            Executor::Blind(_) => false,
+            ExpectedRun::Faults(expected) => expected.contains(&kind),
+            ExpectedRun::Clean(_) => false,
         };
         match bug.executor {
-            Executor::Faults(_) if faults.is_empty() => Err("it runs through".to_owned()),
+            ExpectedRun::Faults(_) if faults.is_empty() => Err("no schedule faults".to_owned()),
             _ => match faults.iter().find(|e| !is_expected(e.kind)) {
                 None => Ok(()),
                 Some(other) => Err(format!("{kinds:?}: {other}")),
@@ -109,7 +109,7 @@ fn the_executor_finds_what_it_can_find() {
 }
 
 #[test]
-fn repaired_kernels_run_clean() {
+fn repaired_kernels_run_without_faults() {
     for_every_bug(|bug| {
         let case = repaired(bug)?;
         let mut faults = timings(24).filter_map(|o| run_case(&case, &o).err().map(|e| (o, e)));

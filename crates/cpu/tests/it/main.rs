@@ -1,4 +1,4 @@
-//! The executor: single ops and faults, and whole assembly lines.
+//! Executor tests: single ops and faults, and whole pipelines.
 
 mod executor;
-mod lines;
+mod pipelines;

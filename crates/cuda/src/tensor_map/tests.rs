@@ -1,9 +1,9 @@
 use super::*;
 
-fn refusal(change: impl FnOnce(&mut Tiled<'_>)) -> String {
-    let tensor = Tensor::new(DataType::Bf16, 0x1000, &[4096, 100], &[8192]);
-    let mut tiled = Tiled::new(tensor, &[64, 128]);
-    tiled.tensor.swizzle = Swizzle::B128;
+fn error(change: impl FnOnce(&mut TiledMap<'_>)) -> String {
+    let tensor = GlobalTensor::new(TensorMapType::Bf16, 0x1000, &[4096, 100], &[8192]);
+    let mut tiled = TiledMap::new(tensor, &[64, 128]);
+    tiled.tensor.swizzle = TensorMapSwizzle::B128;
     assert_eq!(tiled.check(), Ok(()));
     change(&mut tiled);
     tiled.check().unwrap_err()
@@ -12,35 +12,38 @@ fn refusal(change: impl FnOnce(&mut Tiled<'_>)) -> String {
 #[test]
 fn each_broken_rule_is_named_with_the_value() {
     let cases = [
-        (refusal(|t| t.tensor.dims = &[]), "1 to 5, not 0"),
-        (refusal(|t| t.tensor.strides = &[]), "takes 1 strides, 0"),
-        (refusal(|t| t.box_dims = &[64]), "takes 2 box dimensions, 1"),
+        (error(|t| t.tensor.dims = &[]), "1 to 5, not 0"),
+        (error(|t| t.tensor.strides = &[]), "takes 1 strides, got 0"),
         (
-            refusal(|t| t.element_strides = &[1]),
-            "element strides or none, 1",
+            error(|t| t.box_dims = &[64]),
+            "takes 2 box dimensions, got 1",
         ),
-        (refusal(|t| t.tensor.address = 0x1008), "not 0x1008"),
-        (refusal(|t| t.tensor.address = 0), "not null"),
-        (refusal(|t| t.tensor.dims = &[4096, 0]), "1 to 2^32, not 0"),
         (
-            refusal(|t| t.tensor.strides = &[8200]),
+            error(|t| t.element_strides = &[1]),
+            "element strides or none, got 1",
+        ),
+        (error(|t| t.tensor.address = 0x1008), "not 0x1008"),
+        (error(|t| t.tensor.address = 0), "not null"),
+        (error(|t| t.tensor.dims = &[4096, 0]), "1 to 2^32, not 0"),
+        (
+            error(|t| t.tensor.strides = &[8200]),
             "multiple of 16 bytes below 2^40, not 8200",
         ),
-        (refusal(|t| t.tensor.strides = &[1 << 40]), "below 2^40"),
-        (refusal(|t| t.box_dims = &[64, 257]), "1 to 256, not 257"),
-        (refusal(|t| t.box_dims = &[0, 1]), "1 to 256, not 0"),
-        (refusal(|t| t.element_strides = &[1, 9]), "1 to 8, not 9"),
+        (error(|t| t.tensor.strides = &[1 << 40]), "below 2^40"),
+        (error(|t| t.box_dims = &[64, 257]), "1 to 256, not 257"),
+        (error(|t| t.box_dims = &[0, 1]), "1 to 256, not 0"),
+        (error(|t| t.element_strides = &[1, 9]), "1 to 8, not 9"),
         (
-            refusal(|t| t.box_dims = &[60, 1]),
+            error(|t| t.box_dims = &[60, 1]),
             "multiple of 16 bytes, not 120",
         ),
         (
-            refusal(|t| t.box_dims = &[128, 1]),
+            error(|t| t.box_dims = &[128, 1]),
             "at most 128 bytes, not 256",
         ),
         (
-            refusal(|t| {
-                t.tensor.dtype = DataType::U16;
+            error(|t| {
+                t.tensor.dtype = TensorMapType::U16;
                 t.tensor.oob_fill = OobFill::NanRequestZeroFma;
             }),
             "floating-point type, not U16",
@@ -51,58 +54,58 @@ fn each_broken_rule_is_named_with_the_value() {
     }
 }
 
-fn window_refusal(change: impl FnOnce(&mut Im2col<'_>)) -> String {
+fn im2col_error(change: impl FnOnce(&mut Im2colMap<'_>)) -> String {
     let dims = &[64, 14, 14, 8];
-    let mut im2col = Im2col {
-        tensor: Tensor::new(DataType::Bf16, 0x1000, dims, &[128, 1792, 25088]),
+    let mut im2col = Im2colMap {
+        tensor: GlobalTensor::new(TensorMapType::Bf16, 0x1000, dims, &[128, 1792, 25088]),
         lower: &[-1, -1],
         upper: &[-1, -1],
         channels: 64,
         pixels: 128,
         element_strides: &[2, 2],
     };
-    im2col.tensor.swizzle = Swizzle::B128;
+    im2col.tensor.swizzle = TensorMapSwizzle::B128;
     assert_eq!(im2col.check(), Ok(()));
     change(&mut im2col);
     im2col.check().unwrap_err()
 }
 
 #[test]
-fn each_broken_rule_of_a_window_is_named_with_the_value() {
+fn each_broken_im2col_rule_is_named_with_the_value() {
     let cases = [
         (
-            window_refusal(|w| (w.tensor.dims, w.tensor.strides) = (&[64, 14], &[128])),
+            im2col_error(|w| (w.tensor.dims, w.tensor.strides) = (&[64, 14], &[128])),
             "rank 3 to 5, not 2",
         ),
         (
-            window_refusal(|w| w.lower = &[0]),
-            "of rank 4 takes 2 lower corners, 1",
+            im2col_error(|w| w.lower = &[0]),
+            "of rank 4 takes 2 lower corners, got 1",
         ),
-        (window_refusal(|w| w.upper = &[]), "2 upper corners, 0"),
+        (im2col_error(|w| w.upper = &[]), "2 upper corners, got 0"),
         (
-            window_refusal(|w| w.element_strides = &[1; 3]),
-            "2 element strides, 3",
+            im2col_error(|w| w.element_strides = &[1; 3]),
+            "2 element strides, got 3",
         ),
         (
-            window_refusal(|w| w.lower = &[0, -129]),
+            im2col_error(|w| w.lower = &[0, -129]),
             "must be -128 to 127, not -129",
         ),
-        (window_refusal(|w| w.upper = &[128, 0]), "not 128"),
-        (window_refusal(|w| w.channels = 257), "1 to 256, not 257"),
-        (window_refusal(|w| w.pixels = 0), "1 to 1024, not 0"),
+        (im2col_error(|w| w.upper = &[128, 0]), "not 128"),
+        (im2col_error(|w| w.channels = 257), "1 to 256, not 257"),
+        (im2col_error(|w| w.pixels = 0), "1 to 1024, not 0"),
         (
-            window_refusal(|w| w.element_strides = &[1, 9]),
+            im2col_error(|w| w.element_strides = &[1, 9]),
             "1 to 8, not 9",
         ),
         (
-            window_refusal(|w| w.channels = 60),
+            im2col_error(|w| w.channels = 60),
             "innermost channels must be a multiple of 16 bytes, not 120",
         ),
         (
-            window_refusal(|w| w.channels = 128),
+            im2col_error(|w| w.channels = 128),
             "at most 128 bytes, not 256",
         ),
-        (window_refusal(|w| w.tensor.address = 8), "not 0x8"),
+        (im2col_error(|w| w.tensor.address = 8), "not 0x8"),
     ];
     for (sentence, part) in cases {
         assert!(sentence.contains(part), "{sentence:?} should name {part:?}");

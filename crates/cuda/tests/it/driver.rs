@@ -1,13 +1,14 @@
-//! The driver as seen through a stand-in library: what is there, what is
-//! refused and with which sentence, and what really reaches the driver.
+//! The bindings against a stub driver: device properties, error messages, and the exact calls
+//! that reach the driver.
 #![allow(unsafe_code)]
 
 use std::process::Command;
 
 use crate::stub::{Stub, compile, temporary};
 use warpline_cuda::{
-    Args, Buffer, Context, CudaError, DataType, Driver, Event, Im2col, JitOptions, L2Promotion,
-    LaunchConfig, Module, Stream, Swizzle, Tensor, TensorMap, Tiled, launch,
+    Args, Context, CudaError, DeviceBuffer, Driver, Event, GlobalTensor, Im2colMap, JitOptions,
+    L2Promotion, LaunchConfig, Module, Stream, TensorMap, TensorMapSwizzle, TensorMapType,
+    TiledMap, launch,
 };
 
 const PTX: &str = ".version 8.0\n.target sm_90a\n";
@@ -23,22 +24,20 @@ fn error<T: std::fmt::Debug>(result: Result<T, CudaError>, code: &str) -> String
 }
 
 #[test]
-fn a_machine_without_the_library_has_no_driver() {
+fn a_missing_library_is_reported_as_no_driver() {
     let sentence = error(Driver::open("/nowhere/libcuda.so.1"), "cuda-no-driver");
     assert!(
-        sentence.starts_with(
-            "there is no CUDA driver on this machine: /nowhere/libcuda.so.1 could not be loaded ("
-        ),
+        sentence.starts_with("no CUDA driver found: cannot load /nowhere/libcuda.so.1 ("),
         "{sentence}"
     );
     assert!(sentence.contains("No such file"), "{sentence}");
 }
 
 #[test]
-fn a_library_that_is_no_driver_is_told_by_the_missing_function() {
+fn a_library_without_driver_functions_is_rejected_by_symbol() {
     assert_eq!(
         error(Driver::open("libm.so.6"), "cuda-missing-symbol"),
-        "the CUDA driver libm.so.6 has no function cuDriverGetVersion"
+        "the CUDA driver library libm.so.6 has no function cuDriverGetVersion"
     );
     let path = temporary("partial.so");
     compile(&path, &["-DWITHOUT_TENSOR_MAPS"]);
@@ -48,17 +47,17 @@ fn a_library_that_is_no_driver_is_told_by_the_missing_function() {
 }
 
 #[test]
-fn an_old_driver_is_named_by_its_version() {
+fn an_old_driver_is_rejected_with_its_version() {
     assert_eq!(
         error(Stub::new("driver=11040").driver(), "cuda-driver-too-old"),
-        "the CUDA driver is too old: it supports CUDA 11.4, and Warpline needs 12.0 or newer (PTX 8.0, tensor maps)"
+        "the CUDA driver supports CUDA 11.4; Warpline requires 12.0 or newer (PTX 8.0, tensor maps)\nhelp: update the NVIDIA driver"
     );
     let stub = Stub::new("driver=12000");
     assert_eq!(stub.driver().unwrap().version().to_string(), "12.0");
 }
 
 #[test]
-fn devices_are_listed_with_what_the_driver_says() {
+fn devices_are_listed_with_their_properties() {
     let stub = Stub::new("devices=2");
     let devices = stub.driver().unwrap().devices().unwrap();
     assert_eq!(devices.len(), 2);
@@ -72,23 +71,26 @@ fn devices_are_listed_with_what_the_driver_says() {
     assert_eq!(second.memory_clock_khz, None);
     assert_eq!(second.memory_bus_bits, Some(6144));
     assert_eq!(second.driver.to_string(), "12.8");
-    assert_eq!(second.usable(), Ok(()));
+    assert_eq!(second.check_supported(), Ok(()));
 }
 
 #[test]
-fn a_device_of_another_capability_is_listed_and_refused() {
+fn an_unsupported_device_is_listed_and_rejected() {
     let stub = Stub::new("cc=8.6");
     let driver = stub.driver().unwrap();
-    let sentence = "cuda:0 (Stand-in 0) cannot be used: its compute capability is 8.6, and Warpline's kernels need 9.0 (sm_90a: wgmma, TMA, clusters)";
+    let sentence = "cuda:0 (Stand-in 0) has compute capability 8.6; Warpline's kernels require 9.0 (sm_90a: wgmma, TMA, clusters)";
     let info = &driver.devices().unwrap()[0];
-    assert_eq!(error(info.usable(), "cuda-unsuitable-device"), sentence);
+    assert_eq!(
+        error(info.check_supported(), "cuda-unsupported-device"),
+        sentence
+    );
     let device = driver.device(0).unwrap();
-    assert_eq!(error(device.context(), "cuda-unsuitable-device"), sentence);
+    assert_eq!(error(device.context(), "cuda-unsupported-device"), sentence);
     assert_eq!(stub.live(), 0);
 }
 
 #[test]
-fn an_ordinal_without_a_device_is_told_which_there_are() {
+fn an_unknown_ordinal_is_rejected_with_the_available_devices() {
     for (count, have) in [
         (0, "none"),
         (1, "1 CUDA device (cuda:0)"),
@@ -100,7 +102,7 @@ fn an_ordinal_without_a_device_is_told_which_there_are() {
         assert_eq!(driver.devices().unwrap().len(), count);
         assert_eq!(
             error(driver.device(9), "cuda-no-such-device"),
-            format!("there is no device cuda:9: this machine has {have}")
+            format!("device cuda:9 does not exist; available: {have}")
         );
         error(driver.device(u32::MAX), "cuda-no-such-device");
     }
@@ -111,7 +113,7 @@ fn a_failed_call_is_named_with_result_and_text() {
     let stub = Stub::new("fail=cuInit:999");
     assert_eq!(
         error(stub.driver(), "cuda-driver-call"),
-        "cuInit failed: CUresult 999 (999), an error this driver does not describe"
+        "cuInit failed: CUresult 999 (999), no description from the driver"
     );
     let stub = Stub::new("fail=cuDevicePrimaryCtxRetain:2");
     let device = stub.driver().unwrap().device(0).unwrap();
@@ -122,7 +124,7 @@ fn a_failed_call_is_named_with_result_and_text() {
 }
 
 #[test]
-fn a_kernel_that_faults_is_reported_by_the_wait_as_a_fault() {
+fn a_kernel_fault_is_reported_by_synchronize() {
     let stub = Stub::new("");
     let stream = Stream::new(&context(&stub)).unwrap();
     stub.configure("fail=cuStreamSynchronize:700");
@@ -136,14 +138,14 @@ fn a_kernel_that_faults_is_reported_by_the_wait_as_a_fault() {
 }
 
 #[test]
-fn bytes_come_back_from_a_buffer_as_they_went() {
+fn buffer_contents_round_trip() {
     let stub = Stub::new("");
     let context = context(&stub);
     let stream = Stream::new(&context).unwrap();
     let bytes: Vec<u8> = (0..100).collect();
-    let mut a = Buffer::from_host(&context, &bytes, &stream).unwrap();
+    let mut a = DeviceBuffer::from_host(&context, &bytes, &stream).unwrap();
     a.write(10, &[0xaa; 5], &stream).unwrap();
-    let mut b = Buffer::alloc(&context, 100).unwrap();
+    let mut b = DeviceBuffer::alloc(&context, 100).unwrap();
     b.fill(7, &stream).unwrap();
     let mut back = [0; 3];
     b.read(97, &mut back, &stream).unwrap();
@@ -155,10 +157,10 @@ fn bytes_come_back_from_a_buffer_as_they_went() {
 
     assert_eq!(
         error(a.read(95, &mut back, &stream), "cuda-bad-argument"),
-        "reading a buffer: 7 bytes from offset 95 do not lie inside its 100 bytes"
+        "reading a buffer: 7 bytes at offset 95 exceed the buffer of 100 bytes"
     );
     error(a.write(usize::MAX, &[1], &stream), "cuda-bad-argument");
-    let small = Buffer::alloc(&context, 8).unwrap();
+    let small = DeviceBuffer::alloc(&context, 8).unwrap();
     error(b.copy_from(&small, &stream), "cuda-bad-argument");
 }
 
@@ -167,7 +169,7 @@ fn an_empty_buffer_needs_no_memory() {
     let stub = Stub::new("");
     let context = context(&stub);
     let stream = Stream::new(&context).unwrap();
-    let mut empty = Buffer::from_host(&context, &[], &stream).unwrap();
+    let mut empty = DeviceBuffer::from_host(&context, &[], &stream).unwrap();
     empty.fill(1, &stream).unwrap();
     empty.read(0, &mut [], &stream).unwrap();
     assert!(empty.is_empty());
@@ -175,18 +177,18 @@ fn an_empty_buffer_needs_no_memory() {
 }
 
 #[test]
-fn too_large_an_allocation_says_what_is_free() {
+fn out_of_memory_reports_the_free_bytes() {
     let stub = Stub::new("free=4096");
     let context = context(&stub);
     assert_eq!(
-        error(Buffer::alloc(&context, 4097), "cuda-out-of-memory"),
-        "out of memory on cuda:0: 4097 bytes were asked for, 4096 of 137438953472 are free"
+        error(DeviceBuffer::alloc(&context, 4097), "cuda-out-of-memory"),
+        "out of memory on cuda:0: 4097 bytes requested, 4096 of 137438953472 bytes free"
     );
-    Buffer::alloc(&context, 4096).unwrap();
+    DeviceBuffer::alloc(&context, 4096).unwrap();
 }
 
 #[test]
-fn everything_made_is_given_back_and_the_context_stack_left_as_it_was() {
+fn every_object_is_released_and_the_context_stack_is_restored() {
     let stub = Stub::new("");
     {
         let context = context(&stub);
@@ -194,7 +196,7 @@ fn everything_made_is_given_back_and_the_context_stack_left_as_it_was() {
         let (start, end) = (Event::new(&context).unwrap(), Event::new(&context).unwrap());
         let module = Module::from_ptx(&context, PTX, &JitOptions::default()).unwrap();
         let function = module.function("scale").unwrap();
-        let _buffer = Buffer::alloc(&context, 64).unwrap();
+        let _buffer = DeviceBuffer::alloc(&context, 64).unwrap();
         drop((module, context));
         start.record(&stream).unwrap();
         end.record(&stream).unwrap();
@@ -212,7 +214,7 @@ fn everything_made_is_given_back_and_the_context_stack_left_as_it_was() {
 }
 
 #[test]
-fn a_module_carries_the_compilers_log_and_a_refusal_too() {
+fn a_module_and_a_rejection_carry_the_compiler_log() {
     let stub = Stub::new("params=8");
     let context = context(&stub);
     let mut options = JitOptions::default();
@@ -224,10 +226,10 @@ fn a_module_carries_the_compilers_log_and_a_refusal_too() {
             .contains("  jit 4=65536\n  jit 6=65536\n  jit 12=1\n  jit 13=1\n  jit 0=168\n")
     );
 
-    let refused = Module::from_ptx(&context, "BAD", &options);
+    let rejected = Module::from_ptx(&context, "BAD", &options);
     assert_eq!(
-        error(refused, "cuda-jit-refused"),
-        "the driver refused the module: CUDA_ERROR_INVALID_PTX\nptxas application ptx input, line 7; error : Unknown symbol 'BAD'"
+        error(rejected, "cuda-jit-rejected"),
+        "the driver rejected the module: CUDA_ERROR_INVALID_PTX\nptxas application ptx input, line 7; error : Unknown symbol 'BAD'"
     );
     error(
         Module::from_ptx(&context, "a\0b", &options),
@@ -239,7 +241,7 @@ fn a_module_carries_the_compilers_log_and_a_refusal_too() {
     );
     assert_eq!(
         error(Module::from_cubin(&context, b"junk"), "cuda-bad-argument"),
-        "cubin: the bytes are no 64-bit ELF file"
+        "cubin: not a 64-bit ELF file"
     );
     let mut cubin = vec![0; 64];
     cubin[..6].copy_from_slice(b"\x7fELF\x02\x01");
@@ -247,7 +249,7 @@ fn a_module_carries_the_compilers_log_and_a_refusal_too() {
 }
 
 #[test]
-fn a_launch_hands_over_shape_cluster_and_arguments_in_order() {
+fn a_launch_passes_grid_cluster_and_arguments_in_order() {
     let stub = Stub::new("params=8:4:128:4");
     let context = context(&stub);
     let stream = Stream::new(&context).unwrap();
@@ -258,7 +260,10 @@ fn a_launch_hands_over_shape_cluster_and_arguments_in_order() {
     assert!(stub.calls().contains("  set 8=200000\n"));
     assert!(stub.calls().contains("  set 14=1\n"));
 
-    let map = Tiled::new(Tensor::new(DataType::F32, 0x100, &[64], &[]), &[64]);
+    let map = TiledMap::new(
+        GlobalTensor::new(TensorMapType::F32, 0x100, &[64], &[]),
+        &[64],
+    );
     let map = TensorMap::tiled(&context, &map).unwrap();
     let config = LaunchConfig::new([32, 2, 1], [128, 2, 1])
         .cluster(Some([16, 1, 1]))
@@ -284,7 +289,7 @@ fn a_launch_hands_over_shape_cluster_and_arguments_in_order() {
     );
 
     let plain = LaunchConfig::new([1, 1, 1], [32, 1, 1]);
-    launch(&function, &plain, &Stream::default_of(&context), &args).unwrap();
+    launch(&function, &plain, &Stream::default_stream(&context), &args).unwrap();
     assert!(stub.calls().contains("stream=0 attributes=0\n"));
     assert_eq!(stub.depth(), 0);
 }
@@ -301,20 +306,17 @@ fn a_launch_that_breaks_a_rule_never_reaches_the_driver() {
     let config = |grid, block| LaunchConfig::new(grid, block);
     let plain = config([4, 1, 1], [32, 1, 1]);
     for (config, part) in [
-        (config([0, 1, 1], [32, 1, 1]), "must not have a 0"),
-        (config([1, 1, 1], [32, 0, 1]), "must not have a 0"),
-        (config([1, 65_536, 1], [32, 1, 1]), "above the limit"),
+        (config([0, 1, 1], [32, 1, 1]), "must not contain a 0"),
+        (config([1, 1, 1], [32, 0, 1]), "must not contain a 0"),
+        (config([1, 65_536, 1], [32, 1, 1]), "exceeds the limit"),
         (
             config([1, 1, 1], [1025, 1, 1]),
-            "more than the 1024 threads that this kernel can have",
+            "exceeds this kernel's limit of 1024 threads",
         ),
-        (
-            config([1, 1, 1], [u32::MAX; 3]),
-            "more than the 1024 threads",
-        ),
+        (config([1, 1, 1], [u32::MAX; 3]), "limit of 1024 threads"),
         (
             plain.shared_bytes(49_137),
-            "49137 bytes of dynamic shared memory are more than the 49136 allowed",
+            "49137 bytes of dynamic shared memory exceed this kernel's limit of 49136 bytes",
         ),
         (
             plain.cluster(Some([3, 1, 1])),
@@ -323,7 +325,7 @@ fn a_launch_that_breaks_a_rule_never_reaches_the_driver() {
         (plain.cluster(Some([0, 1, 1])), "does not divide"),
         (
             config([16, 1, 1], [32, 1, 1]).cluster(Some([16, 1, 1])),
-            "more than 8 CTAs",
+            "exceeds the limit of 8 CTAs",
         ),
     ] {
         let sentence = error(
@@ -341,7 +343,7 @@ fn a_launch_that_breaks_a_rule_never_reaches_the_driver() {
             launch(&function, &plain, &stream, &few),
             "cuda-bad-argument"
         ),
-        "launch of scale: the kernel takes 2 arguments, 1 were given"
+        "launch of scale: the kernel takes 2 arguments, got 1"
     );
     few.push(2u64);
     assert_eq!(
@@ -349,30 +351,30 @@ fn a_launch_that_breaks_a_rule_never_reaches_the_driver() {
             launch(&function, &plain, &stream, &few),
             "cuda-bad-argument"
         ),
-        "launch of scale: argument 1 is 8 bytes long, the kernel's parameter 4"
+        "launch of scale: argument 1 has 8 bytes, the kernel's parameter has 4"
     );
     assert_eq!(
         error(
             function.set_max_dynamic_shared(232_448),
             "cuda-bad-argument"
         ),
-        "kernel scale: 232448 bytes of dynamic and 16 of static shared memory are more than the device's 232448 for one CTA"
+        "kernel scale: 232448 bytes of dynamic and 16 bytes of static shared memory exceed the device's limit of 232448 bytes per CTA"
     );
     assert!(!stub.calls().contains("cuLaunchKernelEx"));
     launch(&function, &plain, &stream, &good).unwrap();
 }
 
 #[test]
-fn streams_and_buffers_of_two_devices_are_not_mixed() {
+fn streams_and_buffers_of_two_devices_cannot_be_mixed() {
     let stub = Stub::new("devices=2");
     let driver = stub.driver().unwrap();
     let first = driver.device(0).unwrap().context().unwrap();
     let second = driver.device(1).unwrap().context().unwrap();
     let stream = Stream::new(&second).unwrap();
-    let mut buffer = Buffer::alloc(&first, 4).unwrap();
+    let mut buffer = DeviceBuffer::alloc(&first, 4).unwrap();
     assert_eq!(
         error(buffer.fill(0, &stream), "cuda-bad-argument"),
-        "filling a buffer: the stream is on cuda:1, the rest on cuda:0"
+        "filling a buffer: the stream belongs to cuda:1, the operands to cuda:0"
     );
 }
 
@@ -380,9 +382,9 @@ fn streams_and_buffers_of_two_devices_are_not_mixed() {
 fn a_tensor_map_is_encoded_field_by_field() {
     let stub = Stub::new("");
     let context = context(&stub);
-    let tensor = Tensor::new(DataType::Bf16, 0xf000, &[64, 100, 32], &[4096, 128]);
-    let mut tiled = Tiled::new(tensor, &[64, 128, 2]);
-    tiled.tensor.swizzle = Swizzle::B128;
+    let tensor = GlobalTensor::new(TensorMapType::Bf16, 0xf000, &[64, 100, 32], &[4096, 128]);
+    let mut tiled = TiledMap::new(tensor, &[64, 128, 2]);
+    tiled.tensor.swizzle = TensorMapSwizzle::B128;
     let map = TensorMap::tiled(&context, &tiled).unwrap();
     assert_eq!(map.to_bytes()[..4], [0, 0x10, 0, 0]);
     assert!(stub.calls().ends_with(
@@ -403,10 +405,15 @@ fn a_tensor_map_is_encoded_field_by_field() {
 fn an_im2col_map_is_encoded_field_by_field() {
     let stub = Stub::new("");
     let context = context(&stub);
-    let mut tensor = Tensor::new(DataType::F16, 0xf000, &[64, 14, 10, 8], &[128, 1792, 17920]);
-    tensor.swizzle = Swizzle::B64;
+    let mut tensor = GlobalTensor::new(
+        TensorMapType::F16,
+        0xf000,
+        &[64, 14, 10, 8],
+        &[128, 1792, 17920],
+    );
+    tensor.swizzle = TensorMapSwizzle::B64;
     tensor.l2_promotion = L2Promotion::B256;
-    let mut im2col = Im2col {
+    let mut im2col = Im2colMap {
         tensor,
         lower: &[-1, -2],
         upper: &[-1, 2],
@@ -447,7 +454,7 @@ fn two_threads_share_a_kernel() {
                 let config = LaunchConfig::new([1, 1, 1], [32, 1, 1]);
                 let mut args = Args::new();
                 for _ in 0..100 {
-                    let buffer = Buffer::from_host(context, &[id; 64], &stream).unwrap();
+                    let buffer = DeviceBuffer::from_host(context, &[id; 64], &stream).unwrap();
                     args.clear();
                     args.buffer(&buffer).push(64u32);
                     launch(function, &config, &stream, &args).unwrap();
@@ -463,8 +470,8 @@ fn two_threads_share_a_kernel() {
     assert_eq!(stub.live(), 0);
 }
 
-/// `Driver::load` finds the library by name and keeps its answer, so it is
-/// tried in a process of its own: this very test, started again.
+/// `Driver::load` finds the library by name and caches its result, so this test runs itself in
+/// a child process.
 #[test]
 fn the_driver_is_found_by_name_and_loaded_once() {
     if std::env::var_os("WARPLINE_STUB").is_some() {

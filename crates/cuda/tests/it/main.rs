@@ -1,4 +1,4 @@
-//! The bindings of the driver, through a stand-in that is compiled here.
+//! Tests of the driver bindings against a stub driver that the tests compile.
 
 mod driver;
 mod runtime;

@@ -1,11 +1,12 @@
-//! What a runtime asks of the driver, through the stand-in: cubins, captures,
-//! shared host memory, dependent launches, how much fits.
+//! Runtime features against the stub driver: cubins, graph captures, pinned host memory,
+//! dependent launches, occupancy.
 #![allow(unsafe_code)]
 
 use crate::stub::Stub;
 use std::thread;
 use warpline_cuda::{
-    Args, Buffer, Context, CudaError, HostBuffer, JitOptions, LaunchConfig, Module, Stream, launch,
+    Args, Context, CudaError, DeviceBuffer, HostBuffer, JitOptions, LaunchConfig, Module, Stream,
+    launch,
 };
 
 const PTX: &str = ".version 8.0\n.target sm_90a\n";
@@ -14,7 +15,7 @@ fn context(stub: &Stub) -> Context {
     stub.driver().unwrap().device(0).unwrap().context().unwrap()
 }
 
-/// What the stand-in was called for while `work` ran.
+/// Returns the stub's log of the calls that `work` makes.
 fn calls(stub: &Stub, work: impl FnOnce()) -> String {
     let before = stub.calls().len();
     work();
@@ -38,20 +39,20 @@ fn a_cubin_is_compiled_for_sm_90a_with_its_log_and_loaded_without_compiling() {
     let called = calls(&stub, || {
         let module = Module::from_cubin(&context, &cubin.bytes).unwrap();
         assert_eq!(module.log(), "");
-        module.function_with("scale", &[]).unwrap();
+        module.function_with_params("scale", &[]).unwrap();
     });
     assert!(!called.contains("cuLink"), "{called}");
 }
 
 #[test]
-fn text_that_the_compiler_refuses_comes_with_its_errors() {
+fn a_rejected_text_carries_the_compiler_errors() {
     let stub = Stub::new("");
     let context = context(&stub);
     let live = stub.live();
-    let refused = Module::compile(&context, "BAD", &JitOptions::default()).unwrap_err();
+    let rejected = Module::compile(&context, "BAD", &JitOptions::default()).unwrap_err();
     assert_eq!(
-        refused.to_string(),
-        "the driver refused the module: CUDA_ERROR_INVALID_PTX\n\
+        rejected.to_string(),
+        "the driver rejected the module: CUDA_ERROR_INVALID_PTX\n\
          ptxas application ptx input, line 7; error : Unknown symbol 'BAD'"
     );
     stub.configure("fail=cuLinkComplete:2");
@@ -62,11 +63,11 @@ fn text_that_the_compiler_refuses_comes_with_its_errors() {
 }
 
 #[test]
-fn a_captured_stream_becomes_a_graph_that_is_launched_as_one() {
+fn a_capture_becomes_one_graph_launch() {
     let stub = Stub::new("");
     let context = context(&stub);
     let stream = Stream::new(&context).unwrap();
-    let mut buffer = Buffer::alloc(&context, 64).unwrap();
+    let mut buffer = DeviceBuffer::alloc(&context, 64).unwrap();
     assert!(!stream.is_capturing().unwrap());
     let called = calls(&stub, || {
         let graph = stream
@@ -98,7 +99,7 @@ fn a_captured_stream_becomes_a_graph_that_is_launched_as_one() {
 }
 
 #[test]
-fn a_capture_that_fails_is_ended_and_the_stream_goes_on() {
+fn a_failed_capture_ends_and_the_stream_stays_usable() {
     let stub = Stub::new("");
     let context = context(&stub);
     let stream = Stream::new(&context).unwrap();
@@ -108,15 +109,15 @@ fn a_capture_that_fails_is_ended_and_the_stream_goes_on() {
     assert!(!stream.is_capturing().unwrap());
     stream.synchronize().unwrap();
     let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        stream.capture::<CudaError>(|_| panic!("the caller's own"))
+        stream.capture::<CudaError>(|_| panic!("a panic of the caller"))
     }));
     assert!(panicked.is_err());
     assert!(!stream.is_capturing().unwrap());
-    assert_eq!(stub.live(), live, "no graph is left over");
+    assert_eq!(stub.live(), live, "no graph leaks");
 
-    let default = Stream::default_of(&context);
-    let refused: Result<_, CudaError> = default.capture(|_| Ok(()));
-    assert_eq!(refused.unwrap_err().code(), "cuda-driver-call");
+    let default = Stream::default_stream(&context);
+    let rejected: Result<_, CudaError> = default.capture(|_| Ok(()));
+    assert_eq!(rejected.unwrap_err().code(), "cuda-driver-call");
 }
 
 #[test]
@@ -131,12 +132,12 @@ fn a_graph_stays_on_its_device() {
     let other = Stream::new(&second).unwrap();
     assert_eq!(
         exec.launch(&other).unwrap_err().to_string(),
-        "launch of a graph: the stream is on cuda:1, the rest on cuda:0"
+        "launch of a graph: the stream belongs to cuda:1, the operands to cuda:0"
     );
 }
 
 #[test]
-fn host_memory_is_zero_shared_by_words_and_given_back() {
+fn host_memory_is_zeroed_accessed_by_words_and_released() {
     let stub = Stub::new("");
     let context = context(&stub);
     let live = stub.live();
@@ -150,14 +151,14 @@ fn host_memory_is_zero_shared_by_words_and_given_back() {
     assert_eq!(memory.u64(0).unwrap(), 7 << 32);
     memory.set_u64(16, u64::MAX).unwrap();
     assert_eq!(memory.u32(20).unwrap(), u32::MAX);
-    // Words of the device: the stand-in's are the host's own.
+    // Device memory of the stub is host memory.
     assert_eq!(memory.u32(4).unwrap(), 7);
     for bad in [1, 2, 22, 24, usize::MAX - 3] {
         assert_eq!(memory.u32(bad).unwrap_err().code(), "cuda-bad-argument");
     }
     assert_eq!(
         memory.u64(20).unwrap_err().to_string(),
-        "host memory: offset 20 is no place of a word of 8 bytes in 24 bytes"
+        "host memory: offset 20 is misaligned or out of range (word size 8, buffer size 24)"
     );
     HostBuffer::zeroed(&context, usize::MAX).unwrap_err();
     drop(memory);
@@ -165,12 +166,12 @@ fn host_memory_is_zero_shared_by_words_and_given_back() {
 }
 
 #[test]
-fn a_dependent_launch_says_so_beside_its_cluster() {
+fn a_dependent_launch_passes_its_attribute_next_to_the_cluster() {
     let stub = Stub::new("params=4");
     let context = context(&stub);
     let stream = Stream::new(&context).unwrap();
     let module = Module::from_ptx(&context, PTX, &JitOptions::default()).unwrap();
-    let function = module.function_with("scale", &[4]).unwrap();
+    let function = module.function_with_params("scale", &[4]).unwrap();
     let mut args = Args::new();
     args.push(3u32);
     let plain = LaunchConfig::new([4, 1, 1], [32, 1, 1]);
@@ -190,11 +191,11 @@ fn a_dependent_launch_says_so_beside_its_cluster() {
 }
 
 #[test]
-fn the_driver_tells_how_many_fit() {
+fn occupancy_comes_from_the_driver() {
     let stub = Stub::new("resident=3");
     let context = context(&stub);
     let module = Module::from_ptx(&context, PTX, &JitOptions::default()).unwrap();
-    let function = module.function_with("scale", &[]).unwrap();
+    let function = module.function_with_params("scale", &[]).unwrap();
     let plain = LaunchConfig::new([4, 1, 1], [32, 1, 1]);
     assert_eq!(function.max_active_blocks(&plain), Ok(3));
     assert_eq!(function.max_active_clusters(&plain), Ok(0));
@@ -203,11 +204,11 @@ fn the_driver_tells_how_many_fit() {
 }
 
 #[test]
-fn one_list_of_arguments_serves_many_threads() {
+fn threads_can_share_one_argument_list() {
     let stub = Stub::new("params=8:4");
     let context = context(&stub);
     let module = Module::from_ptx(&context, PTX, &JitOptions::default()).unwrap();
-    let function = module.function_with("scale", &[8, 4]).unwrap();
+    let function = module.function_with_params("scale", &[8, 4]).unwrap();
     let mut args = Args::new();
     args.pointer(0xabc0).push(5u32);
     let config = LaunchConfig::new([4, 1, 1], [32, 1, 1]);

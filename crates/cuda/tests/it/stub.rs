@@ -1,5 +1,5 @@
-//! The stand-in driver: compiled once, one copy of the dylib for each test,
-//! so that tests share neither log nor configuration.
+//! The stub driver: compiled once, one copy of the library per test, so that tests share neither
+//! log nor configuration.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString, c_char, c_int};
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use libloading::{Library, Symbol};
 use warpline_cuda::{CudaError, Driver};
 
-/// Compiles the stand-in into `path`.
+/// Compiles the stub into `path`.
 pub(crate) fn compile(path: &Path, flags: &[&str]) {
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/stub/driver.c");
     let output = Command::new("cc")
@@ -25,13 +25,13 @@ pub(crate) fn compile(path: &Path, flags: &[&str]) {
     assert!(output.status.success(), "{errors}");
 }
 
-/// A path for this process's own use.
+/// Returns a temporary path private to this process.
 pub(crate) fn temporary(name: &str) -> PathBuf {
     let name = format!("stub-{}-{name}", std::process::id());
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
 }
 
-/// One instance of the stand-in.
+/// One instance of the stub.
 pub(crate) struct Stub {
     path: PathBuf,
     dylib: Library,
@@ -50,7 +50,7 @@ impl Stub {
         });
         let path = temporary(&format!("{}.so", COUNT.fetch_add(1, Ordering::Relaxed)));
         std::fs::write(&path, image).unwrap();
-        // SAFETY: our own dylib, whose initialiser reads one variable.
+        // SAFETY: our own dylib, whose initializer reads one variable.
         let dylib = unsafe { Library::new(&path) }.unwrap();
         let stub = Self { path, dylib };
         stub.configure(words);
@@ -67,12 +67,12 @@ impl Stub {
         }
     }
 
-    /// Opens the driver in the instance that was configured.
+    /// Opens this instance as the driver.
     pub(crate) fn driver(&self) -> Result<&'static Driver, CudaError> {
         Driver::open(&self.path)
     }
 
-    /// All calls so far, but for pushing and popping contexts.
+    /// Returns all calls so far, except context pushes and pops.
     pub(crate) fn calls(&self) -> String {
         // SAFETY: as above; a NUL-terminated text in static memory.
         unsafe {
@@ -82,12 +82,12 @@ impl Stub {
         }
     }
 
-    /// What was made and not given back.
+    /// Returns the number of objects that were created and not released.
     pub(crate) fn live(&self) -> i32 {
         self.number("stub_live")
     }
 
-    /// How many contexts this thread has pushed and not popped.
+    /// Returns the depth of this thread's context stack.
     pub(crate) fn depth(&self) -> i32 {
         self.number("stub_depth")
     }

@@ -1,15 +1,15 @@
-// A stand-in for libcuda.so.1, for tests without a GPU.
+// A stub of libcuda.so.1, for tests without a GPU.
 //
 // Device memory is host memory, kernels do nothing, and every call is written
-// to a log. It is configured by the environment variable WARPLINE_STUB or by
-// stub_configure(), as words separated by spaces:
+// to a log. The environment variable WARPLINE_STUB or stub_configure() configures
+// it with words separated by spaces:
 //   devices=1 cc=9.0 driver=12080 free=BYTES params=8:4:4 fail=cuMemAlloc_v2:2
-//   resident=N         clusters, and CTAs of an SM, that the device holds at once
-//   serialized=LINE    the compiler remarks on that line of the PTX
-//   l2=BYTES           of level-2 cache
-// WARPLINE_STUB_LOG names a file that the log is appended to as well.
-// Text that holds "BAD" is refused with a log. A module has every kernel but
-// one named "none". -DWITHOUT_TENSOR_MAPS leaves that function out.
+//   resident=N         resident clusters, and resident CTAs per SM
+//   serialized=LINE    the compiler emits an advisory for that line of the PTX
+//   l2=BYTES           of L2 cache
+// The log is also appended to the file WARPLINE_STUB_LOG.
+// PTX that contains "BAD" is rejected with a log. A module has every kernel except
+// "none". -DWITHOUT_TENSOR_MAPS omits the tensor map function.
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -31,7 +31,7 @@ typedef struct {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char calls[1 << 16];
 static size_t used;
-static int live; // contexts, buffers, streams, events, modules not given back
+static int live; // contexts, buffers, streams, events, modules not released
 static int devices = 1, major = 9, minor = 0, version = 12080, fail_code, max_shared = 49152;
 static int resident = 2, serialized, l2 = 60 << 20;
 static FILE *copy; // of the log
@@ -110,7 +110,7 @@ R cuDeviceGetAttribute(int *out, int which, int d) {
   switch (which) {
   case 13: *out = 1980000; return 0;
   case 16: *out = 132; return 0;
-  case 36: return 1; // not told
+  case 36: return 1; // not reported
   case 37: *out = 6144; return 0;
   case 38: *out = l2; return 0;
   case 75: *out = major; return 0;
@@ -153,8 +153,8 @@ R cuMemHostAlloc(H *out, size_t bytes, unsigned flags) {
 R cuMemHostGetDevicePointer_v2(P *out, H memory, unsigned flags) { ENTER(1) *out = (P)(uintptr_t)memory; return flags; }
 R cuMemFreeHost(H memory) { ENTER(1) return gone(memory); }
 
-// A stream's first byte says whether it is captured; CUDA has no such state
-// for the default stream.
+// A stream's first byte is 1 during a capture; the default stream cannot be
+// captured.
 R cuStreamCreate(H *out, unsigned flags) {
   ENTER(1)
   if (flags != 1) return 1;
@@ -213,8 +213,8 @@ static R compiled(Link *link, const char *text) {
             serialized);
   return 0;
 }
-// A library's first byte is what the compiler says of it, which the driver
-// tells when the module is asked for.
+// A library's first byte is the compiler's result, which the driver reports at
+// cuLibraryGetModule.
 R cuLibraryLoadData(H *out, const void *image, int *names, H *values, unsigned n, int *more, H *values_of_more,
                     unsigned m) {
   ENTER(1)

@@ -1,26 +1,26 @@
-//! Ops: the functions that a family serves, declared once.
+//! Ops: the functions that a family serves to Python, torch and Rust.
 //!
-//! A family states for each op its [`Signature`] and how a call becomes a
-//! problem. Python functions, torch schemas, fake implementations, type stubs
-//! and the calls of Rust users follow from it.
+//! For each op, a family declares a [`Signature`] and a function that converts a call to a
+//! problem. Python functions, torch schemas, fake implementations, type stubs and Rust calls are
+//! derived from it.
 //!
 //! | where | what |
 //! |---|---|
-//! | [`signature`] | names, parameters, what comes out |
+//! | [`signature`] | names, parameters and outputs |
 //! | `stub` | a signature as a Python type stub |
-//! | [`call`] | the values of one call, by name |
-//! | [`value`] | an argument |
-//! | [`view`] | a tensor as its caller has it: type, shape, strides, address |
-//! | [`layout`] | dimensions of several tensors, walked as few |
+//! | [`args`] | the arguments and outputs of one call, by name |
+//! | [`value`] | the value of an argument |
+//! | [`view`] | a tensor of the caller: type, shape, strides, address |
+//! | [`layout`] | merging of dimensions that several tensors share |
 
-pub mod call;
+pub mod args;
 pub mod layout;
 pub mod signature;
 mod stub;
 pub mod value;
 pub mod view;
 
-pub use call::Call;
-pub use signature::{Default, Kind, Output, Param, Side, Signature};
-pub use value::Value;
+pub use args::OpArgs;
+pub use signature::{DefaultValue, OpOutput, OpParam, OpParamKind, OutputDim, Signature};
+pub use value::ArgValue;
 pub use view::TensorView;

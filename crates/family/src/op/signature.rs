@@ -1,28 +1,28 @@
-//! What callers see of an op: its name, its parameters, what comes out.
+//! Signatures of ops: name, parameters and outputs.
 
-use super::value::Value;
+use super::value::ArgValue;
 use super::view::TensorView;
 use crate::error::FamilyError;
 use serde::Serialize;
 use std::fmt::Write;
 use warpline_ir::DType;
 
-/// What callers see of an op.
+/// The signature of an op: name, parameters and outputs.
 ///
 /// ```
-/// use warpline_family::op::{Output, Param, Side, Signature};
+/// use warpline_family::op::{OpOutput, OpParam, OutputDim, Signature};
 /// let softmax = Signature {
 ///     name: "softmax",
 ///     about: "Softmax of each row",
 ///     params: vec![
-///         Param::tensor("x", "The matrix."),
-///         Param::integer("dim", -1, "The dimension that is summed over."),
+///         OpParam::tensor("x", "The matrix."),
+///         OpParam::integer("dim", -1, "The dimension to sum over."),
 ///     ],
-///     outputs: vec![Output {
+///     outputs: vec![OpOutput {
 ///         name: "y",
-///         sides: &[Side::All("x")],
+///         dims: &[OutputDim::All("x")],
 ///         dtype_of: "x",
-///         dtype_by: None,
+///         dtype_override: None,
 ///     }],
 ///     example: "",
 /// };
@@ -34,200 +34,200 @@ use warpline_ir::DType;
 /// ```
 #[derive(Clone, Debug, Serialize)]
 pub struct Signature {
-    /// Its name in Python: `layer_norm`.
+    /// The name in Python: `layer_norm`.
     pub name: &'static str,
-    /// What it computes, in one line.
+    /// A one-line description.
     pub about: &'static str,
-    /// What it takes, in order.
-    pub params: Vec<Param>,
-    /// What comes out.
-    pub outputs: Vec<Output>,
-    /// An example in Python, on NumPy arrays; lines as in a doctest.
+    /// The parameters, in order.
+    pub params: Vec<OpParam>,
+    /// The outputs, in order.
+    pub outputs: Vec<OpOutput>,
+    /// A Python example on NumPy arrays, in doctest format.
     pub example: &'static str,
 }
 
 /// A parameter of an op.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct Param {
-    /// Its name.
+pub struct OpParam {
+    /// The name.
     pub name: &'static str,
-    /// What it is.
-    pub kind: Kind,
-    /// What it means, in one line.
+    /// The kind of its values.
+    pub kind: OpParamKind,
+    /// A one-line description.
     pub about: &'static str,
-    /// Its value where a call gives none; none where every call gives one.
-    pub default: Option<Default>,
+    /// The default value; `None` if every call must pass the parameter.
+    pub default: Option<DefaultValue>,
 }
 
-/// What a parameter is.
+/// The kind of a parameter's values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum OpParamKind {
     /// A tensor.
     Tensor,
     /// A floating-point number.
     Number,
     /// An integer.
     Integer,
-    /// Integers, known on the host.
+    /// A list of integers in host memory.
     Integers,
-    /// Pairs of integers, known on the host.
+    /// A list of integer pairs in host memory.
     Pairs,
-    /// A word.
+    /// A string.
     Text,
     /// The name of an element type.
     Type,
-    /// Yes or no.
+    /// A boolean.
     Flag,
 }
 
-/// The value of a parameter that a call does not give.
+/// The default value of a parameter.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 #[serde(untagged)]
-pub enum Default {
-    /// Nothing.
+pub enum DefaultValue {
+    /// `None`.
     Nothing,
     /// A floating-point number.
     Number(f64),
     /// An integer.
     Integer(i64),
-    /// A word.
+    /// A string.
     Text(&'static str),
-    /// Yes or no.
+    /// A boolean.
     Flag(bool),
 }
 
-impl Default {
-    /// As a value of a call.
-    pub fn value(self) -> Value {
+impl DefaultValue {
+    /// Returns the argument value.
+    pub fn value(self) -> ArgValue {
         match self {
-            Default::Nothing => Value::None,
-            Default::Number(x) => Value::Number(x),
-            Default::Integer(n) => Value::Integer(n),
-            Default::Text(word) => Value::Text(word.into()),
-            Default::Flag(yes) => Value::Flag(yes),
+            DefaultValue::Nothing => ArgValue::None,
+            DefaultValue::Number(x) => ArgValue::Number(x),
+            DefaultValue::Integer(n) => ArgValue::Integer(n),
+            DefaultValue::Text(word) => ArgValue::Text(word.into()),
+            DefaultValue::Flag(yes) => ArgValue::Flag(yes),
         }
     }
 
-    /// As it is written in Python and in a schema.
+    /// Formats the value for Python and for a torch schema.
     pub(super) fn text(self) -> String {
         match self {
-            Default::Nothing => "None".into(),
-            Default::Number(x) => format!("{x:?}"),
-            Default::Integer(n) => n.to_string(),
-            Default::Text(word) => format!("{word:?}"),
-            Default::Flag(yes) => if yes { "True" } else { "False" }.into(),
+            DefaultValue::Nothing => "None".into(),
+            DefaultValue::Number(x) => format!("{x:?}"),
+            DefaultValue::Integer(n) => n.to_string(),
+            DefaultValue::Text(word) => format!("{word:?}"),
+            DefaultValue::Flag(yes) => if yes { "True" } else { "False" }.into(),
         }
     }
 }
 
-impl Param {
-    /// A tensor that every call gives.
+impl OpParam {
+    /// Returns a required tensor parameter.
     pub const fn tensor(name: &'static str, about: &'static str) -> Self {
         Self {
             name,
-            kind: Kind::Tensor,
+            kind: OpParamKind::Tensor,
             about,
             default: None,
         }
     }
 
-    /// A tensor that a call may leave out.
+    /// Returns an optional tensor parameter.
     pub const fn optional(name: &'static str, about: &'static str) -> Self {
         Self {
             name,
-            kind: Kind::Tensor,
+            kind: OpParamKind::Tensor,
             about,
-            default: Some(Default::Nothing),
+            default: Some(DefaultValue::Nothing),
         }
     }
 
-    /// A number, and what it is unless a call says otherwise.
+    /// Returns a number parameter with a default.
     pub const fn number(name: &'static str, default: f64, about: &'static str) -> Self {
         Self {
             name,
-            kind: Kind::Number,
+            kind: OpParamKind::Number,
             about,
-            default: Some(Default::Number(default)),
+            default: Some(DefaultValue::Number(default)),
         }
     }
 
-    /// An integer, and what it is unless a call says otherwise.
+    /// Returns an integer parameter with a default.
     pub const fn integer(name: &'static str, default: i64, about: &'static str) -> Self {
         Self {
             name,
-            kind: Kind::Integer,
+            kind: OpParamKind::Integer,
             about,
-            default: Some(Default::Integer(default)),
+            default: Some(DefaultValue::Integer(default)),
         }
     }
 
-    /// Integers that every call gives.
+    /// Returns a required parameter with a list of integers.
     pub const fn integers(name: &'static str, about: &'static str) -> Self {
         Self {
             name,
-            kind: Kind::Integers,
+            kind: OpParamKind::Integers,
             about,
             default: None,
         }
     }
 
-    /// Pairs of integers that every call gives.
+    /// Returns a required parameter with a list of integer pairs.
     pub const fn pairs(name: &'static str, about: &'static str) -> Self {
         Self {
             name,
-            kind: Kind::Pairs,
+            kind: OpParamKind::Pairs,
             about,
             default: None,
         }
     }
 
-    /// A word, and what it is unless a call says otherwise.
+    /// Returns a string parameter with a default.
     pub const fn text(name: &'static str, default: &'static str, about: &'static str) -> Self {
         Self {
             name,
-            kind: Kind::Text,
+            kind: OpParamKind::Text,
             about,
-            default: Some(Default::Text(default)),
+            default: Some(DefaultValue::Text(default)),
         }
     }
 
-    /// An element type that a call may leave out.
+    /// Returns an optional element-type parameter.
     pub const fn element_type(name: &'static str, about: &'static str) -> Self {
         Self {
             name,
-            kind: Kind::Type,
+            kind: OpParamKind::Type,
             about,
-            default: Some(Default::Nothing),
+            default: Some(DefaultValue::Nothing),
         }
     }
 
-    /// Something that is not so unless a call says so.
+    /// Returns a boolean parameter whose default is false.
     pub const fn flag(name: &'static str, about: &'static str) -> Self {
         Self {
             name,
-            kind: Kind::Flag,
+            kind: OpParamKind::Flag,
             about,
-            default: Some(Default::Flag(false)),
+            default: Some(DefaultValue::Flag(false)),
         }
     }
 
-    /// May a call leave it out?
+    /// Returns whether a call may omit the parameter.
     pub const fn is_optional(&self) -> bool {
         self.default.is_some()
     }
 
     fn schema(&self) -> String {
         let ty = match (self.kind, self.default) {
-            (Kind::Tensor, None) => "Tensor",
-            (Kind::Tensor, Some(_)) => "Tensor?",
-            (Kind::Number, _) => "float",
-            (Kind::Integer, _) => "int",
-            // Extents, so that a trace may leave them open.
-            (Kind::Integers | Kind::Pairs, _) => "SymInt[]",
-            (Kind::Text, _) => "str",
-            (Kind::Type, _) => "str?",
-            (Kind::Flag, _) => "bool",
+            (OpParamKind::Tensor, None) => "Tensor",
+            (OpParamKind::Tensor, Some(_)) => "Tensor?",
+            (OpParamKind::Number, _) => "float",
+            (OpParamKind::Integer, _) => "int",
+            // Symbolic, because they are extents that a torch trace may keep dynamic.
+            (OpParamKind::Integers | OpParamKind::Pairs, _) => "SymInt[]",
+            (OpParamKind::Text, _) => "str",
+            (OpParamKind::Type, _) => "str?",
+            (OpParamKind::Flag, _) => "bool",
         };
         match self.default {
             None => format!("{ty} {}", self.name),
@@ -236,42 +236,42 @@ impl Param {
     }
 }
 
-/// Something that comes out.
+/// An output of an op.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct Output {
-    /// Its name.
+pub struct OpOutput {
+    /// The name.
     pub name: &'static str,
-    /// Its sides, outermost first.
-    pub sides: &'static [Side],
-    /// The parameter whose element type it has.
+    /// The dimensions, outermost first.
+    pub dims: &'static [OutputDim],
+    /// The parameter with the same element type.
     pub dtype_of: &'static str,
-    /// The parameter that may name another; where there is one and a call does
-    /// not give it, the type is bf16 for a float of 8 bits, and f16 for codes (u8).
-    pub dtype_by: Option<&'static str>,
+    /// The parameter that may override the element type. If the call omits it, fp8 becomes bf16 and
+    /// NVFP4 codes (u8) become f16.
+    pub dtype_override: Option<&'static str>,
 }
 
-/// One or more sides of an output, each that of a parameter.
+/// One or more dimensions of an output, derived from a parameter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Side {
-    /// All sides of a parameter.
+pub enum OutputDim {
+    /// All dimensions of the parameter.
     All(&'static str),
-    /// All but the last.
+    /// All dimensions except the last.
     Leading(&'static str),
-    /// One of them.
-    At(&'static str, usize),
-    /// The last.
+    /// The dimension at this index.
+    Index(&'static str, usize),
+    /// The last dimension.
     Last(&'static str),
-    /// One of them, or half of it where a call does not give that other parameter.
-    Shared(&'static str, usize, &'static str),
-    /// One of them and all behind it, as one.
-    Joined(&'static str, usize),
+    /// The dimension at this index; half of it if the call omits the other parameter.
+    HalfUnless(&'static str, usize, &'static str),
+    /// The product of the dimension at this index and all inner ones.
+    Flattened(&'static str, usize),
 }
 
 impl Signature {
-    /// The schema that torch registers: new outputs.
+    /// Returns the torch schema of the functional variant, which returns new outputs.
     pub fn schema(&self) -> String {
-        let params: Vec<_> = self.params.iter().map(Param::schema).collect();
+        let params: Vec<_> = self.params.iter().map(OpParam::schema).collect();
         let outputs = match self.outputs.len() {
             1 => "Tensor".into(),
             n => format!("({})", vec!["Tensor"; n].join(", ")),
@@ -279,7 +279,7 @@ impl Signature {
         format!("{}({}) -> {outputs}", self.name, params.join(", "))
     }
 
-    /// The schema that torch registers for outputs of the caller, which it writes.
+    /// Returns the torch schema of the variant that writes outputs of the caller.
     pub fn out_schema(&self) -> String {
         let mut text = format!("{}_out(", self.name);
         for param in &self.params {
@@ -292,55 +292,55 @@ impl Signature {
         text + ") -> ()"
     }
 
-    /// Which parameter has that name.
+    /// Returns the index of the parameter with this name.
     pub fn position(&self, name: &str) -> Option<usize> {
         self.params.iter().position(|p| p.name == name)
     }
 
-    /// Type and shape of an output of a call with those arguments.
+    /// Returns the element type and shape of an output for the given arguments.
     pub fn expected(
         &self,
-        output: &Output,
-        args: &[Value],
+        output: &OpOutput,
+        args: &[ArgValue],
     ) -> Result<(DType, Vec<u64>), FamilyError> {
         let view = |name: &str| -> Result<&TensorView, FamilyError> {
             let value = self.position(name).and_then(|i| args.get(i));
             match value {
-                Some(Value::Tensor(view)) => Ok(view),
+                Some(ArgValue::Tensor(view)) => Ok(view),
                 _ => Err(FamilyError::Problem(format!(
-                    "{}: {name} is a tensor, and none was given",
+                    "{}: {name} must be a tensor, not None",
                     self.name
                 ))),
             }
         };
         let mut shape = Vec::new();
-        for side in output.sides {
-            match *side {
-                Side::All(of) => shape.extend(&view(of)?.shape),
-                Side::Leading(of) => {
+        for dim in output.dims {
+            match *dim {
+                OutputDim::All(of) => shape.extend(&view(of)?.shape),
+                OutputDim::Leading(of) => {
                     let all = &view(of)?.shape;
                     shape.extend(&all[..all.len().saturating_sub(1)]);
                 }
-                Side::At(of, i) => shape.extend(view(of)?.shape.get(i)),
-                Side::Last(of) => shape.extend(view(of)?.shape.last()),
-                Side::Shared(of, i, other) => {
-                    let by = if view(other).is_ok() { 1 } else { 2 };
-                    shape.extend(view(of)?.shape.get(i).map(|n| n / by));
+                OutputDim::Index(of, i) => shape.extend(view(of)?.shape.get(i)),
+                OutputDim::Last(of) => shape.extend(view(of)?.shape.last()),
+                OutputDim::HalfUnless(of, i, other) => {
+                    let divisor = if view(other).is_ok() { 1 } else { 2 };
+                    shape.extend(view(of)?.shape.get(i).map(|n| n / divisor));
                 }
-                Side::Joined(of, i) => {
-                    let sides = view(of)?.shape.iter().skip(i);
-                    shape.push(sides.fold(1, |n: u64, &side| n.saturating_mul(side)));
+                OutputDim::Flattened(of, i) => {
+                    let dims = view(of)?.shape.iter().skip(i);
+                    shape.push(dims.fold(1, |n: u64, &dim| n.saturating_mul(dim)));
                 }
             }
         }
-        let named = output.dtype_by.and_then(|by| self.position(by));
-        let dtype = match named.and_then(|i| args.get(i)) {
-            Some(Value::Text(name)) => DType::of_name(name).ok_or_else(|| {
-                FamilyError::Problem(format!("{}: there is no element type {name:?}", self.name))
+        let overriding = output.dtype_override.and_then(|param| self.position(param));
+        let dtype = match overriding.and_then(|i| args.get(i)) {
+            Some(ArgValue::Text(name)) => DType::from_name(name).ok_or_else(|| {
+                FamilyError::Problem(format!("{}: unknown element type {name:?}", self.name))
             })?,
             _ => match view(output.dtype_of)?.dtype {
-                DType::E4m3 | DType::E5m2 if output.dtype_by.is_some() => DType::Bf16,
-                DType::U8 if output.dtype_by.is_some() => DType::F16,
+                DType::E4m3 | DType::E5m2 if output.dtype_override.is_some() => DType::Bf16,
+                DType::U8 if output.dtype_override.is_some() => DType::F16,
                 same => same,
             },
         };

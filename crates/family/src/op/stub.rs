@@ -1,8 +1,8 @@
-//! Ops as Python type stubs.
+//! Python type stubs of ops.
 
-use super::signature::{Default, Kind, Param, Signature};
+use super::signature::{DefaultValue, OpParam, OpParamKind, Signature};
 
-/// Options of every Python function, behind those of its op.
+/// The keyword options that every Python function has in addition to its own parameters.
 const OPTIONS: [&str; 4] = [
     "simulate: bool = False",
     "stream: int | None = None",
@@ -11,15 +11,15 @@ const OPTIONS: [&str; 4] = [
 ];
 
 impl Signature {
-    /// The Python function as a type stub; `_A` is an array of any library.
+    /// Returns the type stub of the Python function; `_A` is an array of any library.
     ///
     /// ```
-    /// use warpline_family::op::{Output, Param, Side, Signature};
+    /// use warpline_family::op::{OpOutput, OpParam, OutputDim, Signature};
     /// let scale = Signature {
     ///     name: "scale",
     ///     about: "Multiplies by a number",
-    ///     params: vec![Param::tensor("x", ""), Param::number("by", 2.0, "")],
-    ///     outputs: vec![Output { name: "y", sides: &[Side::All("x")], dtype_of: "x", dtype_by: None }],
+    ///     params: vec![OpParam::tensor("x", ""), OpParam::number("by", 2.0, "")],
+    ///     outputs: vec![OpOutput { name: "y", dims: &[OutputDim::All("x")], dtype_of: "x", dtype_override: None }],
     ///     example: "",
     /// };
     /// assert!(scale.stub().starts_with("def scale(\n    x: _A,\n    by: float = 2.0,\n    *,\n"));
@@ -38,18 +38,18 @@ impl Signature {
     }
 }
 
-fn parameter(param: &Param) -> String {
+fn parameter(param: &OpParam) -> String {
     let ty = match param.kind {
-        Kind::Tensor => "_A",
-        Kind::Number => "float",
-        Kind::Integer => "int",
-        Kind::Integers | Kind::Pairs | Kind::Type => "Any",
-        Kind::Text => "str",
-        Kind::Flag => "bool",
+        OpParamKind::Tensor => "_A",
+        OpParamKind::Number => "float",
+        OpParamKind::Integer => "int",
+        OpParamKind::Integers | OpParamKind::Pairs | OpParamKind::Type => "Any",
+        OpParamKind::Text => "str",
+        OpParamKind::Flag => "bool",
     };
     match param.default {
         None => format!("{}: {ty}", param.name),
-        Some(Default::Nothing) if ty != "Any" => format!("{}: {ty} | None = None", param.name),
+        Some(DefaultValue::Nothing) if ty != "Any" => format!("{}: {ty} | None = None", param.name),
         Some(default) => format!("{}: {ty} = {}", param.name, default.text()),
     }
 }

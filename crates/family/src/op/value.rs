@@ -1,11 +1,11 @@
-//! The arguments of a call.
+//! The values of op arguments.
 
 use super::view::TensorView;
 
-/// An argument.
+/// The value of an op argument.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Value {
-    /// Left out.
+pub enum ArgValue {
+    /// The argument is omitted.
     None,
     /// A tensor.
     Tensor(TensorView),
@@ -13,46 +13,46 @@ pub enum Value {
     Number(f64),
     /// An integer.
     Integer(i64),
-    /// Integers, or pairs of them one after the other.
+    /// A list of integers; pairs are flattened.
     Integers(Vec<i64>),
-    /// A word.
+    /// A string.
     Text(String),
-    /// Yes or no.
+    /// A boolean.
     Flag(bool),
 }
 
-impl From<TensorView> for Value {
+impl From<TensorView> for ArgValue {
     fn from(view: TensorView) -> Self {
-        Value::Tensor(view)
+        ArgValue::Tensor(view)
     }
 }
 
-impl From<f64> for Value {
+impl From<f64> for ArgValue {
     fn from(x: f64) -> Self {
-        Value::Number(x)
+        ArgValue::Number(x)
     }
 }
 
-impl From<i64> for Value {
+impl From<i64> for ArgValue {
     fn from(n: i64) -> Self {
-        Value::Integer(n)
+        ArgValue::Integer(n)
     }
 }
 
-impl From<Vec<i64>> for Value {
+impl From<Vec<i64>> for ArgValue {
     fn from(all: Vec<i64>) -> Self {
-        Value::Integers(all)
+        ArgValue::Integers(all)
     }
 }
 
-impl From<bool> for Value {
-    fn from(yes: bool) -> Self {
-        Value::Flag(yes)
+impl From<bool> for ArgValue {
+    fn from(flag: bool) -> Self {
+        ArgValue::Flag(flag)
     }
 }
 
-impl From<&str> for Value {
-    fn from(word: &str) -> Self {
-        Value::Text(word.into())
+impl From<&str> for ArgValue {
+    fn from(text: &str) -> Self {
+        ArgValue::Text(text.into())
     }
 }

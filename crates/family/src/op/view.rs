@@ -1,23 +1,23 @@
-//! A tensor as its caller has it.
+//! Views of the caller's tensors.
 
 use std::fmt;
 use warpline_ir::DType;
 
-/// A tensor as its caller has it: element type, shape, strides, and where it lies.
+/// A tensor of the caller: element type, shape, strides and address.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct TensorView {
-    /// Its element type.
+    /// The element type.
     pub dtype: DType,
-    /// Its extents, outermost first.
+    /// The extents, outermost first.
     pub shape: Vec<u64>,
-    /// Elements from one index to the next, by dimension.
+    /// The stride of each dimension, in elements.
     pub strides: Vec<i64>,
-    /// Where its first element is; 0 where it has no address yet.
+    /// The address of the first element; 0 if it has no address yet.
     pub address: u64,
 }
 
 impl TensorView {
-    /// A dense tensor, the last dimension innermost.
+    /// Returns a dense row-major view.
     ///
     /// ```
     /// use warpline_family::op::TensorView;
@@ -37,22 +37,23 @@ impl TensorView {
         }
     }
 
-    /// Does its last dimension but one lie side by side, and not the last? So lies
-    /// the transpose of a matrix.
-    pub fn is_turned(&self) -> bool {
+    /// Returns whether the second-to-last dimension has stride 1 and the last one has not, as in a
+    /// transposed matrix.
+    pub fn is_transposed(&self) -> bool {
         match (&self.shape[..], &self.strides[..]) {
-            (&[.., rows, cols], &[.., down, along]) => {
-                rows > 1 && cols > 1 && down == 1 && along != 1
+            (&[.., rows, cols], &[.., row_stride, col_stride]) => {
+                rows > 1 && cols > 1 && row_stride == 1 && col_stride != 1
             }
             _ => false,
         }
     }
 
-    /// Without gaps and without an address, turned where it was.
+    /// Returns a dense view of the same shape without an address. A transposed view stays
+    /// transposed.
     pub fn packed(&self) -> Self {
         let mut shape = self.shape.clone();
         let n = shape.len();
-        if !self.is_turned() {
+        if !self.is_transposed() {
             return Self::dense(self.dtype, &shape, 0);
         }
         shape.swap(n - 1, n - 2);
@@ -62,27 +63,26 @@ impl TensorView {
         view
     }
 
-    /// Does it lie without gaps, the last dimension innermost? Strides that lead
-    /// nowhere do not matter.
+    /// Returns whether the view is dense and row-major. Strides of dimensions of length 1 are
+    /// ignored.
     pub fn is_dense(&self) -> bool {
         let dense = Self::dense(self.dtype, &self.shape, 0);
         let strides = self.strides.iter().zip(dense.strides);
-        let mut sides = self.shape.iter().zip(strides);
-        self.elements() == 0 || sides.all(|(&n, (&stride, wanted))| n == 1 || stride == wanted)
+        let mut dims = self.shape.iter().zip(strides);
+        self.elements() == 0 || dims.all(|(&n, (&stride, expected))| n == 1 || stride == expected)
     }
 
-    /// How many elements.
+    /// Returns the number of elements.
     pub fn elements(&self) -> u64 {
         self.shape.iter().fold(1, |n: u64, &x| n.saturating_mul(x))
     }
 
-    /// Does it start on 16 bytes?
-    pub fn on_16_bytes(&self) -> bool {
+    /// Returns whether the address is 16-byte aligned.
+    pub fn is_16_byte_aligned(&self) -> bool {
         self.address.is_multiple_of(16)
     }
 
-    /// The addresses from its lowest byte to behind its highest; none where it
-    /// has no element.
+    /// Returns the address range of all elements, end exclusive; `None` if there are no elements.
     pub fn bytes(&self) -> Option<(i128, i128)> {
         if self.elements() == 0 {
             return None;
@@ -99,7 +99,7 @@ impl TensorView {
 }
 
 impl fmt::Display for TensorView {
-    /// `bf16 [2, 1024]`.
+    /// Writes `bf16 [2, 1024]`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {:?}", self.dtype, self.shape)
     }
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_bytes_of_a_view_reach_as_far_as_its_strides() {
+    fn the_byte_range_covers_all_strides() {
         let mut view = TensorView::dense(DType::F32, &[2, 3], 1000);
         assert_eq!(view.bytes(), Some((1000, 1024)));
         view.strides = vec![-8, 2];

@@ -4,11 +4,11 @@ use super::env::Env;
 use super::know::Kind;
 use super::machine::{EngineOf, Runner, lanes_of, unordered};
 use super::state::{Flight, Gate, State};
-use warpline_ir::{BarAt, Done, Exec, Fault, FaultKind, Fence, Machine, Scope, Step, Sync, WARP};
+use warpline_ir::{ResolvedBarrier, JobCompletion, Exec, Fault, FaultKind, FenceKind, Machine, Scope, ExecStatus, SyncOp, WARP};
 
 impl Runner<'_, '_> {
     /// The index of a barrier over all CTAs.
-    fn bar(&self, at: BarAt) -> usize {
+    fn bar(&self, at: ResolvedBarrier) -> usize {
         at.cta as usize * self.env.bars + at.slot as usize
     }
 
@@ -26,14 +26,14 @@ impl Runner<'_, '_> {
         Ok(())
     }
 
-    pub(super) fn act(&mut self, s: &Sync) -> Exec {
+    pub(super) fn act(&mut self, s: &SyncOp) -> Exec {
         let active = self.active();
         match *s {
-            Sync::Warp { mask } => {
+            SyncOp::Warp { mask } => {
                 let mask = self.get::<u32>(mask)[active.trailing_zeros() as usize];
                 self.unite(mask);
             }
-            Sync::Init { bar, count } => {
+            SyncOp::Init { bar, count } => {
                 for lane in lanes_of(active) {
                     let at = self.resolve_bar(&bar, lane)?;
                     let bar = self.bar(at);
@@ -42,7 +42,7 @@ impl Runner<'_, '_> {
                     (b.live, b.count, b.left, b.bytes, b.parity) = (true, count, count, 0, false);
                 }
             }
-            Sync::Inval { bar } => {
+            SyncOp::Inval { bar } => {
                 for lane in lanes_of(active) {
                     let at = self.resolve_bar(&bar, lane)?;
                     let bar = self.bar(at);
@@ -50,12 +50,12 @@ impl Runner<'_, '_> {
                     self.st.bars[bar].live = false;
                 }
             }
-            Sync::Arrive {
+            SyncOp::Arrive {
                 bar,
                 count,
                 tx,
                 scope,
-                leave,
+                drop: leave,
             } => {
                 let counts = self.get::<u32>(count);
                 let bytes = tx.map_or([0; WARP], |tx| self.get::<u32>(tx));
@@ -78,7 +78,7 @@ impl Runner<'_, '_> {
                     arrive(self.env, self.st, bar, counts[lane])?;
                 }
             }
-            Sync::ExpectTx { bar, tx } => {
+            SyncOp::ExpectTx { bar, tx } => {
                 let bytes = self.get::<u32>(tx);
                 for lane in lanes_of(active) {
                     let at = self.resolve_bar(&bar, lane)?;
@@ -88,7 +88,7 @@ impl Runner<'_, '_> {
                     completed(self.env, self.st, bar);
                 }
             }
-            Sync::Wait { bar, parity, scope } | Sync::Test { bar, parity, scope } => {
+            SyncOp::Wait { bar, parity, scope } | SyncOp::Test { bar, parity, scope } => {
                 let parity = self.get::<u32>(parity);
                 for lane in lanes_of(active) {
                     let at = self.resolve_bar(&bar, lane)?;
@@ -97,7 +97,7 @@ impl Runner<'_, '_> {
                         return Err(Fault::new(FaultKind::Barrier, "no barrier is there"));
                     }
                     if self.st.bars[bar].parity == (parity[lane] & 1 == 1) {
-                        return Ok(Step::Blocked);
+                        return Ok(ExecStatus::Blocked);
                     }
                 }
                 for lane in lanes_of(active) {
@@ -114,14 +114,14 @@ impl Runner<'_, '_> {
                     }
                 }
             }
-            Sync::NamedSync { bar, threads } => {
+            SyncOp::NamedSync { bar, threads } => {
                 let (cta, id) = (self.cta(), bar.index());
                 match self.st.warps[self.warp].gate {
                     Gate::Passed => {
                         self.st.warps[self.warp].gate = Gate::Open;
-                        return Ok(Step::Next);
+                        return Ok(ExecStatus::Completed);
                     }
-                    Gate::Arrived => return Ok(Step::Blocked),
+                    Gate::Arrived => return Ok(ExecStatus::Blocked),
                     Gate::Open => {}
                 }
                 self.st.warps[self.warp].gate = Gate::Arrived;
@@ -129,14 +129,14 @@ impl Runner<'_, '_> {
                 return match self.st.warps[self.warp].gate {
                     Gate::Passed => {
                         self.st.warps[self.warp].gate = Gate::Open;
-                        Ok(Step::Next)
+                        Ok(ExecStatus::Completed)
                     }
-                    _ => Ok(Step::Blocked),
+                    _ => Ok(ExecStatus::Blocked),
                 };
             }
-            Sync::NamedArrive { bar, threads } => self.come(self.cta(), bar.index(), threads)?,
-            Sync::Cta => return self.meet_cta(),
-            Sync::ClusterArrive { release } => {
+            SyncOp::NamedArrive { bar, threads } => self.come(self.cta(), bar.index(), threads)?,
+            SyncOp::Cta => return self.meet_cta(),
+            SyncOp::ClusterArrive { release } => {
                 let slot = self.env.cluster_slot(false);
                 match release {
                     true => self.all_tell(slot),
@@ -151,51 +151,51 @@ impl Runner<'_, '_> {
                 self.st.cluster.0 += 1;
                 close_cluster(self.env, self.st);
             }
-            Sync::ClusterWait => {
+            SyncOp::ClusterWait => {
                 if self.st.cluster.1 == self.st.warps[self.warp].arrived_at {
-                    return Ok(Step::Blocked);
+                    return Ok(ExecStatus::Blocked);
                 }
                 let slot = self.env.cluster_slot(true);
                 self.all_hear(slot);
             }
-            Sync::Fence(fence) => {
+            SyncOp::Fence(fence) => {
                 let cta = self.cta();
-                if fence == Fence::MbarrierInit {
+                if fence == FenceKind::MbarrierInit {
                     for lane in lanes_of(active) {
                         let me = self.me(lane);
                         self.st.events.fence_inits(me);
                     }
                 }
                 let own = match fence {
-                    Fence::ProxyAsyncShared => Some(cta),
-                    Fence::ProxyAsyncCluster | Fence::ProxyAsync => None,
-                    _ => return Ok(Step::Next),
+                    FenceKind::ProxyAsyncShared => Some(cta),
+                    FenceKind::ProxyAsyncCluster | FenceKind::ProxyAsync => None,
+                    _ => return Ok(ExecStatus::Completed),
                 };
                 for lane in lanes_of(active) {
                     let me = self.me(lane);
                     self.st.events.fence(me, own);
                 }
             }
-            Sync::BulkCommit => {
+            SyncOp::BulkCommit => {
                 for lane in lanes_of(active) {
                     self.st.warps[self.warp].bulk[lane].push(Vec::new());
                 }
             }
-            Sync::CopyCommit => {
+            SyncOp::CopyCommit => {
                 for lane in lanes_of(active) {
                     self.st.warps[self.warp].copies[lane].push(Vec::new());
                 }
             }
-            Sync::BulkWait { pending, .. } => return Ok(self.groups(Some(pending), true)),
-            Sync::CopyWait { pending } => return Ok(self.groups(pending, false)),
-            Sync::CopyArrive { bar, counted } => {
+            SyncOp::BulkWait { pending, .. } => return Ok(self.groups(Some(pending), true)),
+            SyncOp::CopyWait { pending } => return Ok(self.groups(pending, false)),
+            SyncOp::CopyArrive { bar, noinc } => {
                 let mut arrivals = Vec::new();
                 let (mut jobs, mut events) = (Vec::new(), Vec::new());
                 for lane in lanes_of(active) {
                     let at = self.resolve_bar(&bar, lane)?;
                     let index = self.bar(at);
                     self.touch_bar(lane, index, false)?;
-                    if !counted {
+                    if !noinc {
                         self.st.bars[index].left += 1;
                     }
                     arrivals.push((at, lane));
@@ -231,7 +231,7 @@ impl Runner<'_, '_> {
                 ));
             }
         }
-        Ok(Step::Next)
+        Ok(ExecStatus::Completed)
     }
 
     /// Lanes meet: each is told of what all know.
@@ -305,7 +305,7 @@ impl Runner<'_, '_> {
         let cta = self.cta();
         match self.st.warps[self.warp].gate {
             Gate::Passed => {}
-            Gate::Arrived => return Ok(Step::Blocked),
+            Gate::Arrived => return Ok(ExecStatus::Blocked),
             Gate::Open => {
                 let slot = self.env.cta_slot(cta);
                 self.all_tell(slot);
@@ -316,14 +316,14 @@ impl Runner<'_, '_> {
         match self.st.warps[self.warp].gate {
             Gate::Passed => {
                 self.st.warps[self.warp].gate = Gate::Open;
-                Ok(Step::Next)
+                Ok(ExecStatus::Completed)
             }
-            _ => Ok(Step::Blocked),
+            _ => Ok(ExecStatus::Blocked),
         }
     }
 
     /// Waits for groups of bulk stores, or of `cp.async`.
-    fn groups(&mut self, pending: Option<u32>, bulk: bool) -> Step {
+    fn groups(&mut self, pending: Option<u32>, bulk: bool) -> ExecStatus {
         let active = self.active();
         let mut over = Vec::new();
         for lane in lanes_of(active) {
@@ -339,7 +339,7 @@ impl Runner<'_, '_> {
             };
             for &job in groups[..covered].iter().flatten() {
                 if matches!(self.st.flights[job], Some(Flight::Job { .. })) {
-                    return Step::Blocked;
+                    return ExecStatus::Blocked;
                 }
                 over.push((lane, job));
             }
@@ -367,7 +367,7 @@ impl Runner<'_, '_> {
                 groups.push(Vec::new());
             }
         }
-        Step::Next
+        ExecStatus::Completed
     }
 }
 
@@ -450,7 +450,7 @@ pub(super) fn complete(env: &Env<'_>, st: &mut State, id: usize) -> Result<bool,
                 moved += job.complete(piece, &mut EngineOf(st))?;
             }
             st.events.finish(id, events.clone());
-            if let Done::Bytes(at) = job.done() {
+            if let JobCompletion::Bytes(at) = job.completion() {
                 let bar = at.cta as usize * env.bars + at.slot as usize;
                 if !st.bars[bar].live {
                     return Err(Fault::new(FaultKind::Barrier, "bytes for no barrier"));

@@ -45,7 +45,7 @@ impl<'k> Env<'k> {
             scalars.push(match *arg {
                 Arg::Scalar(_, bits) => bits,
                 Arg::Pointer(at) => {
-                    let len = memory.len_of(at)?;
+                    let len = memory.buffer_len(at)?;
                     global.push(memory.read_lossy(at, len).ok()?);
                     at
                 }

@@ -8,7 +8,7 @@ use super::state::State;
 use crate::launch::Values;
 use crate::plan::Plan;
 use rustc_hash::FxHashMap;
-use warpline_ir::{Fault, FaultKind, Kernel, Machine, Operand, RegId, Step};
+use warpline_ir::{Fault, FaultKind, Kernel, Machine, Operand, RegId, ExecStatus};
 
 /// Statements that a warp may run without an act that others can tell.
 const REGION: usize = 20_000;
@@ -68,7 +68,7 @@ impl Search<'_> {
                 Err(f) => return wrong(&f),
             };
             if next.is_empty() {
-                return Explored::Wrong("Deadlock".to_owned(), "nothing can go on".to_owned());
+                return Explored::Wrong("Deadlock".to_owned(), "no warp can make progress".to_owned());
             }
             for state in next {
                 let key = state.key();
@@ -93,7 +93,7 @@ impl Search<'_> {
         }
         match ending.iter().all(|&e| e) {
             true => Explored::Right(known.len()),
-            false => Explored::Wrong("Deadlock".to_owned(), "nothing can go on".to_owned()),
+            false => Explored::Wrong("Deadlock".to_owned(), "no warp can make progress".to_owned()),
         }
     }
 
@@ -131,8 +131,8 @@ impl Search<'_> {
                 warp: w,
             };
             match op.exec(&mut runner)? {
-                Step::Next => state.warps[w].pc += 1,
-                Step::Blocked => return Ok(state.warps[w].gate != before.0),
+                ExecStatus::Completed => state.warps[w].pc += 1,
+                ExecStatus::Blocked => return Ok(state.warps[w].gate != before.0),
             }
         }
         self.advance(state, w)?;
@@ -159,7 +159,7 @@ impl Search<'_> {
                     st: state,
                     warp: w,
                 };
-                if op.exec(&mut runner)? == Step::Next {
+                if op.exec(&mut runner)? == ExecStatus::Completed {
                     state.warps[w].pc += 1;
                 }
                 continue;

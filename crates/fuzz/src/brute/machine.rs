@@ -4,8 +4,8 @@ use super::env::Env;
 use super::know::{Kind, Unordered};
 use super::state::{Flight, State};
 use warpline_ir::{
-    At, BarAt, BarRef, Done, Exec, Fault, FaultKind, Job, Lane, LaneBytes, Lanes, Machine, Mask,
-    MemoryOrder, Operand, ParamId, Place, RegId, SharedAt, Span, Special, Sync, TensorMapValue,
+    MemoryAddress, ResolvedBarrier, BarRef, JobCompletion, Exec, Fault, FaultKind, Job, Lane, LaneBytes, PerLane, Machine, Mask,
+    MemoryOrder, Operand, ParamId, SharedAddress, RegId, ResolvedAddress, Span, Special, SyncOp, TensorMapValue,
     TileLayout, View, WARP,
 };
 
@@ -64,7 +64,7 @@ impl Runner<'_, '_> {
     fn touch(
         &mut self,
         lane: usize,
-        at: SharedAt,
+        at: ResolvedAddress,
         width: usize,
         write: bool,
         atomic: bool,
@@ -88,8 +88,8 @@ impl Runner<'_, '_> {
         Ok(())
     }
 
-    fn address(&mut self, at: &At, lane: usize, width: usize) -> Result<(usize, usize), Fault> {
-        let At::Global { addr, offset } = at else {
+    fn address(&mut self, at: &MemoryAddress, lane: usize, width: usize) -> Result<(usize, usize), Fault> {
+        let MemoryAddress::Global { addr, offset } = at else {
             return Err(Fault::new(FaultKind::Illegal, "no global address"));
         };
         let base = self.get::<u64>(*addr)[lane];
@@ -118,7 +118,7 @@ impl Machine for Runner<'_, '_> {
         self.st.warps[self.warp].active
     }
 
-    fn get<T: Lane>(&mut self, o: Operand) -> Lanes<T> {
+    fn get<T: Lane>(&mut self, o: Operand) -> PerLane<T> {
         let row = match o {
             Operand::Imm(x) => [x; WARP],
             Operand::Reg(r) => self.st.warps[self.warp].regs[r.index()],
@@ -126,7 +126,7 @@ impl Machine for Runner<'_, '_> {
         row.map(|x| bytes::read::<T>(x))
     }
 
-    fn set<T: Lane>(&mut self, r: RegId, v: &Lanes<T>) {
+    fn set<T: Lane>(&mut self, r: RegId, v: &PerLane<T>) {
         let warp = &mut self.st.warps[self.warp];
         for lane in lanes_of(warp.active) {
             warp.regs[r.index()][lane] = bytes::bits(v[lane]);
@@ -148,7 +148,7 @@ impl Machine for Runner<'_, '_> {
         }
     }
 
-    fn special(&mut self, s: Special) -> Lanes<u64> {
+    fn special(&mut self, s: Special) -> PerLane<u64> {
         let w = &self.st.warps[self.warp];
         let (cta, index, ctas) = (w.cta as u64, u64::from(w.index), self.env.ctas as u64);
         match s {
@@ -178,17 +178,17 @@ impl Machine for Runner<'_, '_> {
         Err(Fault::new(FaultKind::TensorMap, "no tensor maps here"))
     }
 
-    fn load(&mut self, lanes: Mask, at: &At, width: usize) -> Result<LaneBytes, Fault> {
+    fn load(&mut self, lanes: Mask, at: &MemoryAddress, width: usize) -> Result<LaneBytes, Fault> {
         let mut out = [[0; 16]; WARP];
         for lane in lanes_of(lanes) {
             let bytes = match at {
-                At::Shared(place) => {
+                MemoryAddress::Shared(place) => {
                     let at = self.resolve(place, lane, width)?;
                     aligned(at.byte as usize, width)?;
                     self.touch(lane, at, width, false, false)?;
                     &self.st.shared[at.cta as usize][at.byte as usize..][..width]
                 }
-                At::Global { .. } => {
+                MemoryAddress::Global { .. } => {
                     let (buffer, at) = self.address(at, lane, width)?;
                     aligned(at, width)?;
                     &self.st.global[buffer][at..at + width]
@@ -199,16 +199,16 @@ impl Machine for Runner<'_, '_> {
         Ok(out)
     }
 
-    fn store(&mut self, lanes: Mask, at: &At, width: usize, data: &LaneBytes) -> Result<(), Fault> {
+    fn store(&mut self, lanes: Mask, at: &MemoryAddress, width: usize, data: &LaneBytes) -> Result<(), Fault> {
         for lane in lanes_of(lanes) {
             let to = match at {
-                At::Shared(place) => {
+                MemoryAddress::Shared(place) => {
                     let at = self.resolve(place, lane, width)?;
                     aligned(at.byte as usize, width)?;
                     self.touch(lane, at, width, true, false)?;
                     &mut self.st.shared[at.cta as usize][at.byte as usize..][..width]
                 }
-                At::Global { .. } => {
+                MemoryAddress::Global { .. } => {
                     let (buffer, at) = self.address(at, lane, width)?;
                     aligned(at, width)?;
                     &mut self.st.global[buffer][at..at + width]
@@ -221,20 +221,20 @@ impl Machine for Runner<'_, '_> {
 
     fn atomic(
         &mut self,
-        at: &At,
+        at: &MemoryAddress,
         width: usize,
         _: MemoryOrder,
         f: &mut dyn FnMut(usize, u64) -> u64,
-    ) -> Result<Lanes<u64>, Fault> {
+    ) -> Result<PerLane<u64>, Fault> {
         let mut old = [0; WARP];
         for lane in lanes_of(self.active()) {
             let bytes = match at {
-                At::Shared(place) => {
+                MemoryAddress::Shared(place) => {
                     let at = self.resolve(place, lane, width)?;
                     self.touch(lane, at, width, true, true)?;
                     &mut self.st.shared[at.cta as usize][at.byte as usize..][..width]
                 }
-                At::Global { .. } => {
+                MemoryAddress::Global { .. } => {
                     let (buffer, at) = self.address(at, lane, width)?;
                     &mut self.st.global[buffer][at..at + width]
                 }
@@ -248,7 +248,7 @@ impl Machine for Runner<'_, '_> {
         Ok(old)
     }
 
-    fn resolve(&mut self, place: &Place, lane: usize, len: usize) -> Result<SharedAt, Fault> {
+    fn resolve(&mut self, place: &SharedAddress, lane: usize, len: usize) -> Result<ResolvedAddress, Fault> {
         let cta = self.rank(place.peer, lane)?;
         let (stage, byte) = (self.word(place.stage, lane), self.word(place.byte, lane));
         let tile = self.env.kernel.tile(place.tile);
@@ -261,10 +261,10 @@ impl Machine for Runner<'_, '_> {
             ));
         }
         let byte = tile.offset + stage * tile.layout.stage_bytes() + inside as u32;
-        Ok(SharedAt { cta, byte })
+        Ok(ResolvedAddress { cta, byte })
     }
 
-    fn resolve_view(&mut self, view: &View, lane: usize) -> Result<SharedAt, Fault> {
+    fn resolve_view(&mut self, view: &View, lane: usize) -> Result<ResolvedAddress, Fault> {
         let cta = self.rank(view.peer, lane)?;
         let stage = self.word(view.stage, lane);
         let tile = self.env.kernel.tile(view.tile);
@@ -272,25 +272,25 @@ impl Machine for Runner<'_, '_> {
             return Err(Fault::new(FaultKind::OutOfBounds, "names no stage"));
         }
         let base = tile.offset + stage * tile.layout.stage_bytes();
-        let byte = base + tile.layout.linear(view.row, view.col);
-        Ok(SharedAt { cta, byte })
+        let byte = base + tile.layout.unswizzled_offset(view.row, view.col);
+        Ok(ResolvedAddress { cta, byte })
     }
 
-    fn resolve_bar(&mut self, bar: &BarRef, lane: usize) -> Result<BarAt, Fault> {
+    fn resolve_bar(&mut self, bar: &BarRef, lane: usize) -> Result<ResolvedBarrier, Fault> {
         let cta = self.rank(bar.peer, lane)?;
         let index = self.word(bar.index, lane);
         if index >= self.env.kernel.barrier(bar.bar).len {
             return Err(Fault::new(FaultKind::OutOfBounds, "names no barrier"));
         }
         let slot = self.env.first_bar[bar.bar.index()] as u32 + index;
-        Ok(BarAt { cta, slot })
+        Ok(ResolvedBarrier { cta, slot })
     }
 
     fn layout(&self, view: &View) -> TileLayout {
         self.env.kernel.layout(view)
     }
 
-    fn sync(&mut self, s: &Sync) -> Exec {
+    fn sync(&mut self, s: &SyncOp) -> Exec {
         self.act(s)
     }
 
@@ -302,8 +302,8 @@ impl Machine for Runner<'_, '_> {
 impl Runner<'_, '_> {
     /// Puts a job in flight: its accesses are events that nobody has been told of.
     fn issue(&mut self, job: Job) -> Result<(), Fault> {
-        let lane = match job.done() {
-            Done::BulkGroup { lane } => lane as usize,
+        let lane = match job.completion() {
+            JobCompletion::BulkGroup { lane } => lane as usize,
             _ => self.active().trailing_zeros() as usize,
         };
         let id = self.st.flights.len();
@@ -311,7 +311,7 @@ impl Runner<'_, '_> {
         self.st.events.clear(slot);
         self.st.events.learn(slot, self.me(lane));
         let mut events = Vec::new();
-        if let Done::CopyGroup { lanes } = job.done() {
+        if let JobCompletion::CopyGroup { lanes } = job.completion() {
             let mut spans = Vec::new();
             job.writes(&mut |s| spans.push(s));
             let total: u32 = spans.iter().map(Span::len).sum();
@@ -358,7 +358,7 @@ impl Runner<'_, '_> {
                     }
                 }
             }
-            if let Done::BulkGroup { .. } = job.done() {
+            if let JobCompletion::BulkGroup { .. } = job.completion() {
                 let open = self.st.warps[self.warp].bulk[lane].last_mut();
                 open.into_iter().for_each(|group| group.push(id));
             }

@@ -2,7 +2,7 @@
 
 use super::know::Events;
 use std::hash::{Hash, Hasher};
-use warpline_ir::{BarAt, Job, Mask, WARP};
+use warpline_ir::{ResolvedBarrier, Job, Mask, WARP};
 
 /// A register in every lane.
 pub(super) type Row = [u64; WARP];
@@ -66,7 +66,7 @@ pub(super) enum Flight {
     },
     /// Arrivals of lanes once their copies are done.
     Arrival {
-        arrivals: Vec<(BarAt, usize)>,
+        arrivals: Vec<(ResolvedBarrier, usize)>,
         jobs: Vec<usize>,
         /// The copies, by lane.
         events: Vec<(usize, usize)>,

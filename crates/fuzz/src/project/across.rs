@@ -3,7 +3,7 @@
 use super::Parts;
 use super::env::Env;
 use crate::plan::{FlagTwist, Flags, Locks, Plan, Remote, RemoteTwist};
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 use warpline_ir::ops::atomic::AtomicOp;
 use warpline_ir::ops::memory::LoadCache;
 use warpline_ir::{MemoryOrder, Scope};
@@ -13,9 +13,9 @@ impl Remote {
         let warps = plan.warps[self.role];
         let columns = 32 * plan.cluster;
         Parts {
-            tile: Some(k.tile(name, 1, columns).plain().stages(warps).declare()),
+            tile: Some(k.tile(name, 1, columns).unswizzled().stages(warps).declare()),
             bars: match self.arrivals {
-                true => vec![k.barrier(name, warps).count(32)],
+                true => vec![k.barrier(name, warps).arrivals(32)],
                 false => Vec::new(),
             },
             ..Parts::default()
@@ -90,7 +90,7 @@ impl Flags {
             flags: Some(k.flags(name)),
             tile: self
                 .bulk
-                .then(|| k.tile(&format!("{name}.staged"), 1, 32).plain().declare()),
+                .then(|| k.tile(&format!("{name}.staged"), 1, 32).unswizzled().declare()),
             ..Parts::default()
         }
     }
@@ -125,7 +125,7 @@ impl Flags {
                 }
                 None => own.store(lane_id(), lane_id() + me),
             }
-            let raised = |cta: Reg<u32>| env.inputs.flags.word(cta + 8);
+            let raised = |cta: Reg<u32>| env.inputs.flags.atomic_ref(cta + 8);
             match (self.once, self.twist) {
                 (_, Some(FlagTwist::Silent)) => {}
                 (false, _) => flags.signal(me),
@@ -171,7 +171,7 @@ impl Locks {
             true => [1, 0],
             false => [0, 1],
         };
-        let words = order.map(|i| env.inputs.flags.word(i));
+        let words = order.map(|i| env.inputs.flags.atomic_ref(i));
         elect(|| {
             for word in words {
                 let taken = || word.compare_swap(0u32, 1u32, MemoryOrder::acquire(Scope::Gpu));

@@ -2,7 +2,7 @@
 
 use super::{GROUP, GROUPS};
 use crate::plan::{Plan, Source, Step};
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 
 /// The most that `small` and `other` may be: sums and small multiples of them fit into every
 /// type of 32 bits.
@@ -58,10 +58,10 @@ impl Inputs {
             scratch: k.pointer("scratch"),
             pitch: plan.scratch_pitch(),
             shared: shared.then(|| SharedTables {
-                u8s: k.tile("u8s", 1, columns).plain().declare(),
-                u16s: k.tile("u16s", 1, columns).plain().declare(),
-                u32s: k.tile("u32s", 1, columns).plain().declare(),
-                i32s: k.tile("i32s", 1, columns).plain().declare(),
+                u8s: k.tile("u8s", 1, columns).unswizzled().declare(),
+                u16s: k.tile("u16s", 1, columns).unswizzled().declare(),
+                u32s: k.tile("u32s", 1, columns).unswizzled().declare(),
+                i32s: k.tile("i32s", 1, columns).unswizzled().declare(),
             }),
         }
     }

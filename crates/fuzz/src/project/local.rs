@@ -3,12 +3,12 @@
 use super::Parts;
 use super::env::Env;
 use crate::plan::{Export, Gather, LaneCopies, Partial, Stride};
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 
 /// A tile with a stage for each of some uses of each warp.
 fn stages(k: Builder, name: &str, stages: u32) -> Parts {
     Parts {
-        tile: Some(k.tile(name, 1, 32).plain().stages(stages).declare()),
+        tile: Some(k.tile(name, 1, 32).unswizzled().stages(stages).declare()),
         ..Parts::default()
     }
 }
@@ -122,7 +122,7 @@ impl Stride {
             while_(|| i.get().lt(end), || i.set(i.get() + by));
             env.keep(i.get());
         } else {
-            range(0u32, end).by(by).each(|i| env.keep(i));
+            range(0u32, end).step_by(by).each(|i| env.keep(i));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! A loop over a count, in one of its writings. The items are counted upward in all of them.
 
 use crate::plan::LoopForm;
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 
 /// Runs `body` for the items 0 to `n`; it may be written twice.
 pub(super) fn looped(n: Reg<u32>, form: LoopForm, first: u32, body: &dyn Fn(Reg<u32>)) {

@@ -13,7 +13,7 @@ pub(crate) use value::ENTRIES;
 
 use crate::plan::{Plan, Step};
 use env::{Env, Inputs};
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 use warpline_ir::{BuildErrors, Kernel, Target};
 
 /// Words of the output for each warp.
@@ -27,9 +27,9 @@ pub(crate) const GROUPS: u32 = 3;
 #[derive(Clone, Default)]
 pub(crate) struct Parts {
     tile: Option<Tile<u32>>,
-    bars: Vec<Bar>,
-    named: Vec<warpline_ir::build::Named>,
-    flags: Option<warpline_ir::build::Flags>,
+    bars: Vec<MbarrierArray>,
+    named: Vec<warpline_ir::builder::NamedBarrierHandle>,
+    flags: Option<warpline_ir::builder::Flags>,
     safe: Option<Ring<Tile<u32>>>,
     turn: Option<Turn>,
 }
@@ -85,7 +85,7 @@ fn run(steps: &[Step], env: &mut Env<'_>, parts: &[Parts], id: &mut usize) {
         if let Step::Loop { count, body } = step {
             let n = env.count(count);
             let outer = env.round;
-            warpline_ir::build::steps(n).each(|i| {
+            warpline_ir::builder::steps(n).each(|i| {
                 env.round = Some(i);
                 run(body, env, parts, id);
             });

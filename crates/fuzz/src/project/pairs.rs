@@ -7,23 +7,23 @@ use super::value::Number;
 use crate::plan::{
     Elem, Length, LengthTwist, Named, Quiet, Registers, Reinit, Reread, Turns, Word,
 };
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 
 /// One-word barriers, each with its arrivals.
-fn bars(k: Builder, name: &str, arrivals: &[u32]) -> Vec<Bar> {
+fn bars(k: Builder, name: &str, arrivals: &[u32]) -> Vec<MbarrierArray> {
     let each = arrivals.iter().enumerate();
-    each.map(|(i, &n)| k.barrier(&format!("{name}.{i}"), 1).count(n))
+    each.map(|(i, &n)| k.barrier(&format!("{name}.{i}"), 1).arrivals(n))
         .collect()
 }
 
 /// Waits for the next phase that a variable names.
-fn wait(bar: Bar, parity: Var<u32>) {
+fn wait(bar: MbarrierArray, parity: Var<u32>) {
     bar.at(0u32).wait(parity.get());
     parity.set(parity.get() ^ 1);
 }
 
 /// Two roles meet `n` times: the leader arrives and waits, the follower waits and arrives.
-fn handshake(n: Reg<u32>, leads: bool, there: Bar, back: Bar, parity: Var<u32>) {
+fn handshake(n: Reg<u32>, leads: bool, there: MbarrierArray, back: MbarrierArray, parity: Var<u32>) {
     steps(n).each(|_| {
         if leads {
             there.at(0u32).arrive_elected();
@@ -39,7 +39,7 @@ impl Word {
     pub(super) fn declare(&self, k: Builder, name: &str, warps: &[u32]) -> Parts {
         let (writers, readers) = (warps[self.writer], warps[self.reader]);
         Parts {
-            tile: Some(k.tile(name, 1, 32).plain().declare()),
+            tile: Some(k.tile(name, 1, 32).unswizzled().declare()),
             bars: bars(k, name, &[writers, readers, readers, writers]),
             ..Parts::default()
         }
@@ -71,7 +71,7 @@ impl Word {
                     use warpline_ir::{MemoryOrder, Scope, ops::atomic::AtomicOp};
                     let order = MemoryOrder::relaxed(Scope::Cta);
                     tile.whole()
-                        .word(0u32, 0u32)
+                        .atomic_ref(0u32, 0u32)
                         .reduce(AtomicOp::Add, self.add, order);
                 }
             });
@@ -147,14 +147,14 @@ impl Registers {
         let parity = env.vars[id][0];
         if env.role == self.giver {
             if !self.late {
-                give_registers(24);
+                setmaxnreg_dec(24);
             }
             wait(parts.bars[0], parity);
             if self.late {
-                give_registers(24);
+                setmaxnreg_dec(24);
             }
         } else if env.role == self.taker {
-            take_registers(240);
+            setmaxnreg_inc(240);
             parts.bars[0].at(0u32).arrive_elected();
         }
     }
@@ -163,7 +163,7 @@ impl Registers {
 impl Reread {
     pub(super) fn declare(&self, k: Builder, name: &str, warps: &[u32]) -> Parts {
         Parts {
-            tile: Some(k.tile(name, 1, 32).plain().declare()),
+            tile: Some(k.tile(name, 1, 32).unswizzled().declare()),
             bars: bars(k, name, &[warps[self.writer], warps[self.reader]]),
             ..Parts::default()
         }
@@ -214,7 +214,7 @@ impl Length {
 
     pub(super) fn declare(&self, k: Builder, name: &str, warps: &[u32]) -> Parts {
         Parts {
-            tile: Some(k.tile(name, self.rows, Self::ROW).plain().declare()),
+            tile: Some(k.tile(name, self.rows, Self::ROW).unswizzled().declare()),
             bars: bars(k, name, &[1, warps[self.reader]]),
             ..Parts::default()
         }
@@ -280,7 +280,7 @@ impl Named {
     pub(super) fn declare(&self, k: Builder, name: &str, warps: &[u32]) -> Parts {
         let columns = 32 * warps[self.from];
         Parts {
-            tile: Some(k.tile(name, 1, columns).plain().declare()),
+            tile: Some(k.tile(name, 1, columns).unswizzled().declare()),
             named: vec![
                 k.named_barrier(&format!("{name}.full")),
                 k.named_barrier(&format!("{name}.empty")),

@@ -4,7 +4,7 @@ use super::Parts;
 use super::env::Env;
 use super::loops::looped;
 use crate::plan::{Fill, Guard, Index, Position, Source, Transfer, WaitForm};
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 
 /// Words of a slot for each warp of the producer.
 const WORDS: u32 = 32;
@@ -31,7 +31,7 @@ impl Transfer {
         if self.safe {
             let ring = k.ring(name, self.stages, |s| s.vector::<u32>(columns));
             let ring = if self.consumers.len() > 1 {
-                ring.shared()
+                ring.broadcast()
             } else {
                 ring
             };
@@ -40,7 +40,7 @@ impl Transfer {
                 ..Parts::default()
             };
         }
-        let slots = k.tile(name, 1, columns).plain().stages(self.stages);
+        let slots = k.tile(name, 1, columns).unswizzled().stages(self.stages);
         let fills = match self.fill {
             Fill::Bulk => 1,
             Fill::Stores => warps[self.producer],
@@ -48,13 +48,13 @@ impl Transfer {
         };
         let reads: u32 = self.consumers.iter().map(|&c| warps[c]).sum();
         let mut bars = vec![
-            k.barrier(&format!("{name}.full"), self.stages).count(fills),
+            k.barrier(&format!("{name}.full"), self.stages).arrivals(fills),
             k.barrier(&format!("{name}.empty"), self.stages)
-                .count(reads),
+                .arrivals(reads),
         ];
         if self.tail {
             let arrivals = warps[self.consumers[0]];
-            bars.push(k.barrier(&format!("{name}.done"), 1).count(arrivals));
+            bars.push(k.barrier(&format!("{name}.done"), 1).arrivals(arrivals));
         }
         Parts {
             tile: Some(slots.declare()),
@@ -278,7 +278,7 @@ pub(super) trait ArriveElected {
     fn arrive_elected(self);
 }
 
-impl ArriveElected for BarHandle {
+impl ArriveElected for MbarrierHandle {
     fn arrive_elected(self) {
         warp_sync();
         elect_lane(|| self.arrive());

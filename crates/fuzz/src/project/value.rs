@@ -4,7 +4,7 @@ use super::env::Env;
 use crate::plan::{
     Count, CountTwist, Elem, Guard, GuardTwist, Index, Narrow, Shape, Source, Test, Vote,
 };
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 
 /// Elements of a table.
 pub(crate) const ENTRIES: u32 = 32;

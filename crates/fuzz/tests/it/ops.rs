@@ -5,10 +5,10 @@
 //! some operands. The operands are parameters, declared within bounds that hold them, so that a
 //! launch hangs: the kernel must not be proved.
 
-use warpline_check::{Outcome, examine};
-use warpline_cpu::{Memory, Options, run};
+use warpline_check::{Verdict, examine};
+use warpline_cpu::{GlobalMemory, Options, run};
 use warpline_fuzz::Rng;
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 use warpline_ir::{Arg, Kernel, Launch, Target};
 
 /// Operands of an op.
@@ -173,7 +173,7 @@ fn kernel(op: Compute, values: &Values, hangs: Option<u64>) -> Kernel {
             v: k.param::<u64>("v"),
         };
         let out = k.pointer::<u64>("out");
-        let never = k.barrier("never", 1).count(1);
+        let never = k.barrier("never", 1).arrivals(1);
         k.role("only").warps(1).body(|| {
             let result = op(&operands);
             match hangs {
@@ -188,7 +188,7 @@ fn kernel(op: Compute, values: &Values, hangs: Option<u64>) -> Kernel {
 /// What the executor computes.
 fn computed(op: Compute, values: &Values) -> Option<u64> {
     let kernel = kernel(op, values, None);
-    let mut memory = Memory::new();
+    let mut memory = GlobalMemory::new();
     let out = memory.alloc_from(&[0; 8], "out");
     let [a, b, x, y] = values.words;
     let [u, v] = values.long;
@@ -226,7 +226,7 @@ fn no_result_of_an_op_is_taken_for_impossible() {
             // The verdict may print that sums are taken to stay inside their type.
             let assumed = report.assumptions.iter().any(|a| a.code == "A.overflow");
             assert!(
-                report.outcome() != Outcome::Proved || assumed,
+                report.verdict() != Verdict::Proved || assumed,
                 "{name} of {:x?}, {:x?} within {:x?}, {:x?} is {result:#x}",
                 values.words,
                 values.long,
@@ -234,7 +234,7 @@ fn no_result_of_an_op_is_taken_for_impossible() {
                 values.signed,
             );
             let other = kernel(op, &values, Some(result ^ (1 << 62)));
-            told += u32::from(examine(&other, &Target::SM_90A).outcome() == Outcome::Proved);
+            told += u32::from(examine(&other, &Target::SM_90A).verdict() == Verdict::Proved);
         }
         assert!(ran > 8, "{name} ran {ran} times");
         println!("{name}: {told} of {ran} results told from another");

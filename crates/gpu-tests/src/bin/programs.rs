@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use warpline_gpu_tests::works;
 use warpline_ir::Target;
-use warpline_kernels::{AnyFamily, AnyWork, Place, Request, registry};
+use warpline_kernels::{AnyFamily, AnyWorkload, DeviceKind, Request, registry};
 
 #[derive(Parser)]
 struct Args {
@@ -89,7 +89,7 @@ fn today<'a>(recorded: impl Iterator<Item = &'a String>) -> Result<BTreeMap<Stri
     let works::Kernels { run, others } = works::shipped(&target)?;
     let ships = run.into_iter().chain(others);
     let ships = ships.map(|kernel| kernel.hash[..8].to_owned()).collect();
-    let mut problems: Vec<(String, Box<dyn AnyWork>)> = Vec::new();
+    let mut problems: Vec<(String, Box<dyn AnyWorkload>)> = Vec::new();
     for family in registry() {
         for suite in family.suites() {
             for (i, work) in family.bench(suite, &target)?.into_iter().enumerate() {
@@ -124,12 +124,12 @@ fn today<'a>(recorded: impl Iterator<Item = &'a String>) -> Result<BTreeMap<Stri
 }
 
 /// The work that a line of flags asks for.
-fn parse(line: &str, target: &Target) -> Result<Box<dyn AnyWork>> {
+fn parse(line: &str, target: &Target) -> Result<Box<dyn AnyWorkload>> {
     let mut words = line.split_whitespace();
     let name = words.next().unwrap_or_default();
     let family = find(name)?;
     let request = Request::from_flags(words)?;
-    Ok(family.work(&request, Place::Cpu, None, target)?)
+    Ok(family.workload(&request, DeviceKind::Cpu, None, target)?)
 }
 
 fn find(name: &str) -> Result<&'static dyn AnyFamily> {
@@ -138,7 +138,7 @@ fn find(name: &str) -> Result<&'static dyn AnyFamily> {
 }
 
 /// The programs of every config that may solve the problem, and of its baseline.
-fn candidates(work: &dyn AnyWork, target: &Target) -> Result<Programs> {
+fn candidates(work: &dyn AnyWorkload, target: &Target) -> Result<Programs> {
     let mut all = work.alternatives(target)?;
     all.extend(work.baseline(target));
     let mut programs = Programs::new();

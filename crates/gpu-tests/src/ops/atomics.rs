@@ -2,8 +2,8 @@
 
 use crate::columns::{Columns, Side};
 use crate::trial::Trial;
-use warpline_ir::build::*;
-use warpline_ir::ops::atomic::{Atomic, AtomicOp, Reduce, StrongLoad, StrongStore};
+use warpline_ir::builder::*;
+use warpline_ir::ops::atomic::{Atomic, AtomicOp, AtomicReduce, StrongLoad, StrongStore};
 use warpline_ir::{MemoryOrder, Scope, Semantics, Type};
 
 const SCOPES: [Scope; 4] = [Scope::Cta, Scope::Cluster, Scope::Gpu, Scope::Sys];
@@ -67,7 +67,7 @@ fn atomic_form(c: &mut Columns, op: AtomicOp, ty: Type, n: usize, order: MemoryO
 fn reduce_form(c: &mut Columns, op: AtomicOp, ty: Type, n: usize, order: MemoryOrder) {
     let values = (0..n).map(|_| c.arg(ty)).collect();
     c.memory_form(Side::Out, (ty, n), true, |at| {
-        Reduce {
+        AtomicReduce {
             op,
             ty,
             at,
@@ -96,7 +96,7 @@ const COMMUTE: [AtomicOp; 6] = [
 fn contended() -> Trial {
     let kernel = super::kernel("contended", |k| {
         let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
-        let t = k.tile::<u32>("t", 6, 8).plain().declare();
+        let t = k.tile::<u32>("t", 6, 8).unswizzled().declare();
         k.role("all").warps(4).body(|| {
             let value = x.load(cta_id() * 128 + thread_id());
             let bin = value & 7;
@@ -107,10 +107,10 @@ fn contended() -> Trial {
             cta_sync();
             for (row, op) in (0u32..).zip(COMMUTE) {
                 let order = MemoryOrder::relaxed(Scope::Gpu);
-                out.word(bin + row * 8).reduce(op, value, order);
+                out.atomic_ref(bin + row * 8).reduce(op, value, order);
                 let order = MemoryOrder::relaxed(Scope::Cta);
                 // What the word held before depends on who came first; what is left does not.
-                t.whole().word(row, bin).atomic(op, value, order);
+                t.whole().atomic_ref(row, bin).atomic(op, value, order);
             }
             cta_sync();
             if_(thread_id().lt(48u32), || {
@@ -137,11 +137,11 @@ fn shared() -> Trial {
     let count = ops.len() as u32 + 1;
     let kernel = super::kernel("atomic_shared", |k| {
         let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
-        let t = k.tile::<u32>("t", 1, 64).plain().declare();
+        let t = k.tile::<u32>("t", 1, 64).unswizzled().declare();
         k.role("all").warps(2).body(|| {
             let order = MemoryOrder::acq_rel(Scope::Cta);
             let at = thread_id();
-            let word = t.whole().word(0u32, at);
+            let word = t.whole().atomic_ref(0u32, at);
             let show = |i: u32, change: &dyn Fn(Reg<u32>) -> Reg<u32>| {
                 t.whole().store(0u32, at, x.load(at + i * 128));
                 let old = change(x.load(at + i * 128 + 64));
@@ -166,22 +166,22 @@ fn shared() -> Trial {
 fn published() -> Trial {
     let kernel = super::kernel("published", |k| {
         let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
-        let t = k.tile::<u32>("t", 1, 32).plain().declare();
-        let flag = k.tile::<u32>("flag", 1, 4).plain().declare();
+        let t = k.tile::<u32>("t", 1, 32).unswizzled().declare();
+        let flag = k.tile::<u32>("flag", 1, 4).unswizzled().declare();
         k.role("write").warps(1).body(|| {
             elect(|| flag.whole().store(0u32, 0u32, 0u32));
             cta_sync();
             t.whole().store(0u32, lane_id(), x.load(lane_id()));
             warp_sync();
             elect(|| {
-                let word = flag.whole().word(0u32, 0u32);
+                let word = flag.whole().atomic_ref(0u32, 0u32);
                 word.store(1u32, MemoryOrder::release(Scope::Cta));
             });
             cta_sync();
         });
         k.role("read").warps(1).body(|| {
             cta_sync();
-            let word = flag.whole().word(0u32, 0u32);
+            let word = flag.whole().atomic_ref(0u32, 0u32);
             while_(
                 || word.load(MemoryOrder::acquire(Scope::Cta)).eq(0u32),
                 || nanosleep(20),

@@ -2,9 +2,9 @@
 
 use crate::trial::Trial;
 use half::{bf16, f16};
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 use warpline_ir::ops::bulk::Reduction;
-use warpline_ir::ops::policy::{CacheHint, Evict};
+use warpline_ir::ops::policy::{CacheHint, EvictionPriority};
 use warpline_ir::{DType, Element, Operand, Scalar, Type};
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -30,8 +30,8 @@ fn runs() -> Trial {
     const SIZES: [u32; 5] = [16, 48, 128, 1024, 4096];
     let kernel = super::kernel("runs", |k| {
         let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
-        let t = k.tile::<u32>("t", 1, 1024).plain().stages(5).declare();
-        let full = k.barrier("full", 5).count(1);
+        let t = k.tile::<u32>("t", 1, 1024).unswizzled().stages(5).declare();
+        let full = k.barrier("full", 5).arrivals(1);
         k.role("all").warps(1).body(|| {
             elect(|| {
                 let hints = [
@@ -39,7 +39,7 @@ fn runs() -> Trial {
                     Some(CacheHint::EvictNormal),
                     Some(CacheHint::EvictFirst),
                     Some(CacheHint::EvictLast),
-                    Some(cache_policy(Evict::First, 0.5f32)),
+                    Some(cache_policy(EvictionPriority::First, 0.5f32)),
                 ];
                 for ((i, bytes), hint) in (0u32..).zip(SIZES).zip(hints) {
                     let (bar, tile) = (full.at(i), t.stage(i));
@@ -76,8 +76,8 @@ fn multicast() -> Trial {
     let kernel = super::kernel("multicast", |k| {
         k.cluster(4, 1, 1);
         let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
-        let t = k.tile::<u32>("t", 8, 32).plain().declare();
-        let full = k.barrier("full", 1).count(1);
+        let t = k.tile::<u32>("t", 8, 32).unswizzled().declare();
+        let full = k.barrier("full", 1).arrivals(1);
         k.role("all").warps(1).body(|| {
             let rank = cluster_rank();
             elect(|| full.at(0).arrive_expect(128u32 * 6));
@@ -125,8 +125,8 @@ fn combined<T: Element>() -> Trial {
     let n = ops.len() * ROW as usize;
     let kernel = super::kernel(&format!("combine_{dtype}"), |k| {
         let (x, out) = (k.pointer::<T>("x"), k.pointer::<T>("out"));
-        let t = k.tile::<T>("t", 1, ROW).plain().stages(8).declare();
-        let full = k.barrier("full", 8).count(1);
+        let t = k.tile::<T>("t", 1, ROW).unswizzled().stages(8).declare();
+        let full = k.barrier("full", 8).arrivals(1);
         let bytes = ROW * dtype.bytes() as u32;
         k.role("all").warps(1).body(|| {
             elect(|| {
@@ -163,8 +163,8 @@ fn sent<T: Element>() -> Trial {
         k.cluster(2, 1, 1);
         let (x, out) = (k.pointer::<T>("x"), k.pointer::<T>("out"));
         let [mine, here] =
-            ["mine", "here"].map(|name| k.tile::<T>(name, 1, ROW).plain().stages(n).declare());
-        let full = k.barrier("full", 1).count(1);
+            ["mine", "here"].map(|name| k.tile::<T>(name, 1, ROW).unswizzled().stages(n).declare());
+        let full = k.barrier("full", 1).arrivals(1);
         k.role("all").warps(1).body(|| {
             let (rank, lane) = (cluster_rank(), lane_id());
             for i in 0..n {
@@ -182,8 +182,8 @@ fn sent<T: Element>() -> Trial {
                 for (i, &op) in (0u32..).zip(&legal) {
                     let (to, bar) = (here.stage(i).peer(peer), full.at(0).peer(peer));
                     match op {
-                        None => bulk_send(mine.stage(i), to, bytes, bar),
-                        Some(op) => bulk_send_reduce(op, mine.stage(i), to, bytes, bar),
+                        None => bulk_copy_to_peer(mine.stage(i), to, bytes, bar),
+                        Some(op) => bulk_reduce_to_peer(op, mine.stage(i), to, bytes, bar),
                     }
                 }
             });
@@ -197,7 +197,7 @@ fn sent<T: Element>() -> Trial {
         });
     });
     let n = (n * ROW) as usize;
-    Trial::new(format!("bulk_send, {dtype}"), &["bulk_send"], kernel)
+    Trial::new(format!("bulk_copy_to_peer, {dtype}"), &["bulk_copy_to_peer"], kernel)
         .input(&super::values(ty, 4 * n, 55))
         .output("rows", ty, 2 * n)
 }

@@ -2,7 +2,7 @@
 
 use crate::trial::Trial;
 use warpline_ir::Type;
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
@@ -22,7 +22,7 @@ pub(crate) fn trials() -> Vec<Trial> {
 fn cta() -> Trial {
     let kernel = super::kernel("cta_sync", |k| {
         let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
-        let t = k.tile::<u32>("t", 1, 128).plain().declare();
+        let t = k.tile::<u32>("t", 1, 128).unswizzled().declare();
         k.role("all").warps(4).body(|| {
             steps(8).each(|i| {
                 let at = i * 128 + thread_id();
@@ -43,7 +43,7 @@ fn cta() -> Trial {
 fn named() -> Trial {
     let kernel = super::kernel("named", |k| {
         let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
-        let t = k.tile::<u32>("t", 1, 64).plain().declare();
+        let t = k.tile::<u32>("t", 1, 64).unswizzled().declare();
         let [full, empty] = ["full", "empty"].map(|name| k.named_barrier(name));
         k.role("fill").warps(2).body(|| {
             steps(8).each(|i| {
@@ -108,7 +108,7 @@ fn cluster() -> Trial {
     let kernel = super::kernel("cluster", |k| {
         k.cluster(4, 1, 1);
         let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
-        let t = k.tile::<u32>("t", 1, 32).plain().stages(2).declare();
+        let t = k.tile::<u32>("t", 1, 32).unswizzled().stages(2).declare();
         k.role("all").warps(1).body(|| {
             let (rank, lane) = (cluster_rank(), lane_id());
             let next = (rank + 1) & 3;

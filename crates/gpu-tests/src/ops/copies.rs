@@ -2,8 +2,8 @@
 
 use crate::trial::Trial;
 use warpline_ir::Type;
-use warpline_ir::build::*;
-use warpline_ir::ops::memory::Fetch;
+use warpline_ir::builder::*;
+use warpline_ir::ops::memory::L2Prefetch;
 use warpline_ir::ops::policy::CacheHint;
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -19,7 +19,7 @@ fn sizes() -> Trial {
             ..CopyCache::default()
         },
         CopyCache {
-            fetch: Some(Fetch::B128),
+            l2_prefetch: Some(L2Prefetch::B128),
             hint: Some(CacheHint::EvictFirst),
             ..CopyCache::default()
         },
@@ -30,7 +30,7 @@ fn sizes() -> Trial {
             k.pointer::<u32>("valid"),
             k.pointer::<u32>("out"),
         );
-        let t = k.tile::<u32>("t", 32, 4).plain().declare();
+        let t = k.tile::<u32>("t", 32, 4).unswizzled().declare();
         k.role("all").warps(1).body(|| {
             let mut round = 0;
             for bytes in [4, 8, 16] {
@@ -71,7 +71,7 @@ fn pipeline() -> Trial {
     const ROWS: u32 = 11;
     let kernel = super::kernel("copy_groups", |k| {
         let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
-        let t = k.tile::<u32>("t", 1, 32).plain().stages(STAGES).declare();
+        let t = k.tile::<u32>("t", 1, 32).unswizzled().stages(STAGES).declare();
         k.role("all").warps(1).body(|| {
             let fetch = |i: Reg<u32>| {
                 if_(i.lt(ROWS), || {
@@ -106,15 +106,15 @@ fn pipeline() -> Trial {
 fn arrivals() -> Trial {
     let kernel = super::kernel("copy_arrive", |k| {
         let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
-        let t = k.tile::<u32>("t", 2, 32).plain().declare();
-        let full = k.barrier("full", 1).count(32);
-        let held = k.barrier("held", 1).count(32);
+        let t = k.tile::<u32>("t", 2, 32).unswizzled().declare();
+        let full = k.barrier("full", 1).arrivals(32);
+        let held = k.barrier("held", 1).arrivals(32);
         k.role("copy").warps(1).body(|| {
             let lane = lane_id();
             t.whole().copy_from(0u32, lane, x.address(lane), 4);
             full.at(0).arrive_after_copies();
             t.whole().copy_from(1u32, lane, x.address(lane + 32), 4);
-            held.at(0).hold_for_copies();
+            held.at(0).add_arrival_after_copies();
             held.at(0).arrive();
         });
         k.role("read").warps(1).body(|| {

@@ -3,7 +3,7 @@
 use crate::trial::Trial;
 use half::bf16;
 use warpline_ir::Type;
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![loads(), stores()]
@@ -76,7 +76,7 @@ fn stores() -> Trial {
                     form();
                     warp_sync();
                     let first = (3 * i + j) * SIDE * SIDE;
-                    range(lane_id(), SIDE * SIDE).by(32u32).each(|i| {
+                    range(lane_id(), SIDE * SIDE).step_by(32u32).each(|i| {
                         out.store(i + first, t.whole().load(i / SIDE, i % SIDE));
                     });
                     warp_sync();
@@ -93,7 +93,7 @@ fn stores() -> Trial {
 
 /// Fills a tile from rows in global memory.
 fn fill(t: TileRef<bf16>, x: Global<bf16>) {
-    range(lane_id(), SIDE * SIDE).by(32u32).each(|i| {
+    range(lane_id(), SIDE * SIDE).step_by(32u32).each(|i| {
         t.store(i / SIDE, i % SIDE, x.load(i));
     });
     warp_sync();

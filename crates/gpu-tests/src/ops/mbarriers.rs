@@ -2,7 +2,7 @@
 
 use crate::trial::Trial;
 use warpline_ir::Type;
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![phases(), bytes(), leaving(), cluster(), again()]
@@ -16,8 +16,8 @@ fn truth(x: Reg<bool>) -> Reg<u32> {
 fn phases() -> Trial {
     let kernel = super::kernel("phases", |k| {
         let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
-        let t = k.tile::<u32>("t", 1, 64).plain().stages(2).declare();
-        let bar = k.barrier("bar", 1).count(128);
+        let t = k.tile::<u32>("t", 1, 64).unswizzled().stages(2).declare();
+        let bar = k.barrier("bar", 1).arrivals(128);
         k.role("all").warps(2).body(|| {
             let me = thread_id();
             let tests = |round: u32| {
@@ -69,8 +69,8 @@ fn phases() -> Trial {
 fn bytes() -> Trial {
     let kernel = super::kernel("bytes", |k| {
         let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
-        let t = k.tile::<u32>("t", 2, 32).plain().declare();
-        let bar = k.barrier("bar", 2).count(1);
+        let t = k.tile::<u32>("t", 2, 32).unswizzled().declare();
+        let bar = k.barrier("bar", 2).arrivals(1);
         k.role("all").warps(1).body(|| {
             elect(|| {
                 let row = |i: u32| t.whole().slice(i..i + 1, 0..32);
@@ -99,8 +99,8 @@ fn bytes() -> Trial {
 fn leaving() -> Trial {
     let kernel = super::kernel("leaving", |k| {
         let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
-        let t = k.tile::<u32>("t", 1, 32).plain().stages(3).declare();
-        let bar = k.barrier("bar", 1).count(64);
+        let t = k.tile::<u32>("t", 1, 32).unswizzled().stages(3).declare();
+        let bar = k.barrier("bar", 1).arrivals(64);
         k.role("stay").warps(1).body(|| {
             for round in 0..3u32 {
                 let value = x.load(lane_id() + round * 32);
@@ -123,8 +123,8 @@ fn cluster() -> Trial {
     let kernel = super::kernel("arrivals", |k| {
         k.cluster(4, 1, 1);
         let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
-        let t = k.tile::<u32>("t", 1, 32).plain().declare();
-        let full = k.barrier("full", 1).count(32);
+        let t = k.tile::<u32>("t", 1, 32).unswizzled().declare();
+        let full = k.barrier("full", 1).arrivals(32);
         k.role("all").warps(1).body(|| {
             let at = cta_id() * 32 + lane_id();
             let next = (cluster_rank() + 1) & 3;
@@ -148,8 +148,8 @@ fn cluster() -> Trial {
 fn again() -> Trial {
     let kernel = super::kernel("again", |k| {
         let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
-        let t = k.tile::<u32>("t", 1, 64).plain().declare();
-        let bar = k.barrier("bar", 1).count(1);
+        let t = k.tile::<u32>("t", 1, 64).unswizzled().declare();
+        let bar = k.barrier("bar", 1).arrivals(1);
         k.role("all").warps(2).body(|| {
             let (me, bar) = (thread_id(), bar.at(0));
             elect(|| bar.arrive());

@@ -3,25 +3,25 @@
 use crate::columns::{Columns, Side};
 use crate::trial::Trial;
 use half::{bf16, f16};
-use warpline_ir::build::*;
-use warpline_ir::ops::memory::{L1, Load, LoadCache, LoadPath, PrefetchTo, Store, StoreCache};
-use warpline_ir::ops::policy::{CacheHint, CreatePolicy, CreateRangePolicy, Evict};
+use warpline_ir::builder::*;
+use warpline_ir::ops::memory::{L1Policy, Load, LoadCache, LoadPath, PrefetchLevel, Store, StoreCache};
+use warpline_ir::ops::policy::{CacheHint, CreatePolicy, CreateRangePolicy, EvictionPriority};
 use warpline_ir::{Operand, Scope, Type};
 
-const EVICTIONS: [Evict; 4] = [Evict::First, Evict::Last, Evict::Normal, Evict::Unchanged];
+const EVICTIONS: [EvictionPriority; 4] = [EvictionPriority::First, EvictionPriority::Last, EvictionPriority::Normal, EvictionPriority::Unchanged];
 
-const L1S: [L1; 11] = [
-    L1::Default,
-    L1::Bypass,
-    L1::Streaming,
-    L1::LastUse,
-    L1::Again,
-    L1::Through,
-    L1::NoAllocate,
-    L1::EvictFirst,
-    L1::EvictLast,
-    L1::EvictNormal,
-    L1::EvictUnchanged,
+const L1S: [L1Policy; 11] = [
+    L1Policy::Default,
+    L1Policy::Bypass,
+    L1Policy::Streaming,
+    L1Policy::LastUse,
+    L1Policy::Refetch,
+    L1Policy::WriteThrough,
+    L1Policy::NoAllocate,
+    L1Policy::EvictFirst,
+    L1Policy::EvictLast,
+    L1Policy::EvictNormal,
+    L1Policy::EvictUnchanged,
 ];
 
 pub(crate) fn columns() -> Vec<Columns> {
@@ -38,7 +38,7 @@ pub(crate) fn columns() -> Vec<Columns> {
                 let cache = LoadCache {
                     path,
                     l1,
-                    fetch: None,
+                    l2_prefetch: None,
                     hint,
                 };
                 load_form(&mut load, Type::U32, 2, cache);
@@ -53,13 +53,13 @@ pub(crate) fn columns() -> Vec<Columns> {
     let mut policy = Columns::new("create_policy");
     let mut range = Columns::new("create_range_policy");
     for primary in EVICTIONS {
-        for rest in [Evict::Unchanged, Evict::First] {
+        for rest in [EvictionPriority::Unchanged, EvictionPriority::First] {
             for fraction in [1.0f32, 0.5, 0.25] {
                 let dst = policy.reg(Type::U64);
                 policy.form(CreatePolicy {
                     dst,
                     primary,
-                    rest,
+                    secondary: rest,
                     fraction: Operand::imm(fraction),
                 });
             }
@@ -67,7 +67,7 @@ pub(crate) fn columns() -> Vec<Columns> {
             range.form(CreateRangePolicy {
                 dst,
                 primary,
-                rest,
+                secondary: rest,
                 addr,
                 bytes: Operand::Imm(4096),
                 total: Operand::Imm(8192),
@@ -103,7 +103,7 @@ fn shared() -> Trial {
             $(
                 let i = bodies.len();
                 let (x, out) = ($k.pointer::<$t>(&format!("x{i}")), $k.pointer::<$t>(&format!("y{i}")));
-                let t = $k.tile::<$t>(&format!("t{i}"), 1, 64 * $n).plain().declare();
+                let t = $k.tile::<$t>(&format!("t{i}"), 1, 64 * $n).unswizzled().declare();
                 bodies.push(Box::new(move || {
                     let at = thread_id() * $n;
                     t.whole().store_vec::<$n>(0u32, at, x.load_vec(at));
@@ -151,7 +151,7 @@ fn peers() -> Trial {
     let kernel = super::kernel("peers", |k| {
         k.cluster(2, 1, 1);
         let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
-        let t = k.tile::<u32>("t", 2, 32).plain().declare();
+        let t = k.tile::<u32>("t", 2, 32).unswizzled().declare();
         k.role("all").warps(1).body(|| {
             let (mine, lane) = (cluster_rank(), lane_id());
             let other = mine ^ 1;
@@ -178,15 +178,15 @@ fn prefetch() -> Trial {
         let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
         k.role("all").warps(1).body(|| {
             let lines = [
-                PrefetchTo::L1,
-                PrefetchTo::L2,
-                PrefetchTo::L2EvictLast,
-                PrefetchTo::L2EvictNormal,
+                PrefetchLevel::L1,
+                PrefetchLevel::L2,
+                PrefetchLevel::L2EvictLast,
+                PrefetchLevel::L2EvictNormal,
             ];
             for (line, to) in (0u32..).zip(lines) {
                 elect(|| {
                     x.prefetch(line * 32, to);
-                    x.demote(line * 32);
+                    x.evict_normal(line * 32);
                 });
                 let at = lane_id() + line * 32;
                 out.store(at, x.load(at));
@@ -220,7 +220,7 @@ fn fences() -> Trial {
         k.cluster(2, 1, 1);
         let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
         let map = k.pointer::<u64>("map");
-        let t = k.tile::<u32>("t", 1, 64).plain().declare();
+        let t = k.tile::<u32>("t", 1, 64).unswizzled().declare();
         k.role("all").warps(2).body(|| {
             let mut round = 0;
             let mut pass = |fence: &dyn Fn()| {
@@ -265,8 +265,8 @@ fn hinted() -> Trial {
         let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
         k.role("all").warps(1).body(|| {
             let policies = [
-                cache_policy(Evict::First, 0.5f32),
-                range_policy(Evict::Last, x.address(0u32), 256u32, 512u32),
+                cache_policy(EvictionPriority::First, 0.5f32),
+                range_policy(EvictionPriority::Last, x.address(0u32), 256u32, 512u32),
             ];
             for (i, hint) in (0u32..).zip(policies) {
                 let at = lane_id() + 32 * i;

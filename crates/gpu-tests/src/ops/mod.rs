@@ -15,7 +15,7 @@ mod threads;
 
 use crate::columns::Columns;
 use crate::trial::Trial;
-use warpline_ir::build::Builder;
+use warpline_ir::builder::Builder;
 use warpline_ir::{Kernel, Target, Type};
 use warpline_kernels::numbers::Random;
 

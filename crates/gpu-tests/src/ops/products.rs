@@ -8,7 +8,7 @@ use super::Amount;
 use crate::rule::Rule;
 use crate::trial::Trial;
 use half::{bf16, f16};
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 use warpline_ir::ops::mma::MmaType;
 use warpline_ir::{
     Bf16x2, Block, DType, E4m3, E4m3x4, E5m2, E5m2x4, F16x2, Kernel, Op, StmtKind, TensorMapDecl,
@@ -101,7 +101,7 @@ fn bound(ty: MmaType, set: Set, size: f64) -> f64 {
 }
 
 /// Long and short products of one warp.
-fn warp<A: Mixes<B>, B: Fragment>() -> Trial {
+fn warp<A: MmaWith<B>, B: MmaWord>() -> Trial {
     let name = format!("{}_{}", A::MMA.name(), B::MMA.name());
     let kernel = super::kernel(&format!("mma_{name}"), |k| {
         let [a, b] = ["a", "b"].map(|name| k.pointer::<u32>(name));
@@ -154,7 +154,7 @@ enum Operands {
 /// Two tiles of K into the same 64 × n sums, and one of them into sums of its own.
 fn warpgroup<T>(operands: Operands, n: u32, sets: &[Set]) -> Trial
 where
-    T: Multiplied<Word: Mixes<T::Word>>,
+    T: MmaElement<Word: MmaWith<T::Word>>,
 {
     let dtype = T::DTYPE;
     let depth = 128 / dtype.bytes() as u32;
@@ -174,7 +174,7 @@ where
         let [[a_rows, a_cols], [b_rows, b_cols]] = [shape(64), shape(n)];
         let a = k.tile::<T>("a", a_rows, a_cols).stages(2).declare();
         let b = k.tile::<T>("b", b_rows, b_cols).stages(2).declare();
-        let full = k.barrier("full", 1).count(1);
+        let full = k.barrier("full", 1).arrivals(1);
         k.role("all").warpgroups(1).body(|| {
             elect(|| {
                 let bytes = (64 + n) * 128 * 2;
@@ -215,13 +215,13 @@ where
             };
             if operands == Operands::Registers {
                 // What is loaded into registers waits for the products before.
-                keep(0, both.finish());
+                keep(0, both.into_frag());
                 multiply(&one, 1);
             } else {
                 multiply(&one, 1);
-                keep(0, both.finish());
+                keep(0, both.into_frag());
             }
-            keep(1, one.finish());
+            keep(1, one.into_frag());
         });
     });
     if operands == Operands::Negated {

@@ -2,7 +2,7 @@
 
 use crate::trial::Trial;
 use half::bf16;
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 use warpline_ir::ops::bulk::Reduction;
 use warpline_ir::{Element, Scalar, Type};
 
@@ -27,8 +27,8 @@ fn stores() -> Trial {
     let kernel = super::kernel("store_async", |k| {
         k.cluster(2, 1, 1);
         let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
-        let t = k.tile::<u32>("t", 32, 16).plain().declare();
-        let full = k.barrier("full", 1).count(1);
+        let t = k.tile::<u32>("t", 32, 16).unswizzled().declare();
+        let full = k.barrier("full", 1).arrivals(1);
         k.role("all").warps(1).body(|| {
             let (rank, lane) = (cluster_rank(), lane_id());
             elect(|| full.at(0).arrive_expect(32u32 * 60));
@@ -63,8 +63,8 @@ fn reductions<T: Element>(ops: &[Reduction]) -> Trial {
     let kernel = super::kernel(&format!("reduce_async_{ty}"), |k| {
         k.cluster(2, 1, 1);
         let (x, out) = (k.pointer::<T>("x"), k.pointer::<T>("out"));
-        let t = k.tile::<T>("t", n, 32).plain().declare();
-        let full = k.barrier("full", 1).count(1);
+        let t = k.tile::<T>("t", n, 32).unswizzled().declare();
+        let full = k.barrier("full", 1).arrivals(1);
         k.role("all").warps(1).body(|| {
             let (rank, lane) = (cluster_rank(), lane_id());
             let at = |row: u32| (rank * (2 * n) + row) * 32 + lane;

@@ -6,8 +6,8 @@ mod near;
 
 use crate::trial::Trial;
 use half::bf16;
-use warpline_ir::build::*;
-use warpline_ir::{DType, Element, MapMode, Operand, Scalar, Swizzle, TensorMapDecl, Tf32, Type};
+use warpline_ir::builder::*;
+use warpline_ir::{DType, Element, TensorMapMode, Operand, Scalar, Swizzle, TensorMapDecl, Tf32, Type};
 
 pub(crate) fn trials() -> Vec<Trial> {
     let mut all = vec![
@@ -51,7 +51,7 @@ fn rows(sides: &[u32]) -> [u32; 2] {
 /// Every lane keeps its part of a tile.
 fn keep<T: Element>(tile: TileRef<T>, out: Global<T>, first: Reg<u32>) {
     let count = tile.rows() * tile.cols();
-    range(lane_id(), count).by(32u32).each(|i| {
+    range(lane_id(), count).step_by(32u32).each(|i| {
         out.store(first + i, tile.load(i / tile.cols(), i % tile.cols()));
     });
 }
@@ -62,7 +62,7 @@ fn plain(dtype: DType, sides: impl Into<Vec<u32>>) -> TensorMapDecl {
         dtype,
         tile: sides.into(),
         swizzle: Swizzle::None,
-        mode: MapMode::Tiled,
+        mode: TensorMapMode::Tiled,
     }
 }
 
@@ -131,10 +131,10 @@ where
         let (changed, out) = (k.tensor_map("to", decl.clone()), k.pointer::<f32>("tiles"));
         let t = k
             .tile::<f32>("t", height, width)
-            .plain()
+            .unswizzled()
             .stages(4)
             .declare();
-        let full = k.barrier("full", 4).count(1);
+        let full = k.barrier("full", 4).arrivals(1);
         k.role("all").warps(1).body(|| {
             elect(|| {
                 for (i, &at) in (0u32..).zip(from) {
@@ -172,10 +172,10 @@ fn outside() -> Trial {
     let decl = plain(DType::F32, [16, 4]);
     let kernel = super::kernel("tensor_outside", |k| {
         let map = k.tensor_map("to", decl.clone());
-        let t = k.tile::<f32>("t", 4, 16).plain().declare();
+        let t = k.tile::<f32>("t", 4, 16).unswizzled().declare();
         k.role("all").warps(1).body(|| {
             let tile = t.whole();
-            range(lane_id(), 64u32).by(32u32).each(|i| {
+            range(lane_id(), 64u32).step_by(32u32).each(|i| {
                 tile.store(i / 16, i % 16, 1.0f32.reg());
             });
             fence_async();
@@ -205,7 +205,7 @@ fn swizzled<T: Element>(swizzle: Swizzle) -> Trial {
         dtype,
         tile: vec![inner, 16],
         swizzle,
-        mode: MapMode::Tiled,
+        mode: TensorMapMode::Tiled,
     };
     let panels = if swizzle == Swizzle::None { 1 } else { 2 };
     let span = swizzle.span().unwrap_or(0);
@@ -216,7 +216,7 @@ fn swizzled<T: Element>(swizzle: Swizzle) -> Trial {
             .tile::<T>("t", 16, panels * inner)
             .swizzle(swizzle)
             .declare();
-        let full = k.barrier("full", 1).count(1);
+        let full = k.barrier("full", 1).arrivals(1);
         k.role("all").warps(1).body(|| {
             let panel = |i: u32| t.whole().slice(0..16, i * inner..(i + 1) * inner);
             elect(|| {
@@ -254,15 +254,15 @@ fn stepped() -> Trial {
         dtype: DType::U32,
         tile: vec![16, 4, 2],
         swizzle: Swizzle::None,
-        mode: MapMode::Stepped {
-            steps: vec![1, 2, 3],
+        mode: TensorMapMode::Strided {
+            element_strides: vec![1, 2, 3],
         },
     };
     let kernel = super::kernel("stepped", |k| {
         let map = k.tensor_map("x", decl.clone());
         let out = k.pointer::<u32>("tile");
-        let t = k.tile::<u32>("t", 8, 16).plain().stages(2).declare();
-        let full = k.barrier("full", 2).count(1);
+        let t = k.tile::<u32>("t", 8, 16).unswizzled().stages(2).declare();
+        let full = k.barrier("full", 2).arrivals(1);
         k.role("all").warps(1).body(|| {
             elect(|| {
                 for (i, at) in (0u32..).zip([[0, 0, 0], [4, 3, -3]]) {
@@ -285,15 +285,15 @@ fn stepped() -> Trial {
 /// A box stored to every second row and every third plane.
 fn stepped_store() -> Trial {
     let decl = TensorMapDecl {
-        mode: MapMode::Stepped {
-            steps: vec![1, 2, 3],
+        mode: TensorMapMode::Strided {
+            element_strides: vec![1, 2, 3],
         },
         ..plain(DType::U32, [16, 4, 2])
     };
     let kernel = super::kernel("stepped_store", |k| {
         let (x, map) = (k.pointer::<u32>("x"), k.tensor_map("to", decl.clone()));
-        let t = k.tile::<u32>("t", 8, 16).plain().declare();
-        let full = k.barrier("full", 1).count(1);
+        let t = k.tile::<u32>("t", 8, 16).unswizzled().declare();
+        let full = k.barrier("full", 1).arrivals(1);
         k.role("all").warps(1).body(|| {
             elect(|| {
                 full.at(0).arrive_expect(512u32);
@@ -325,8 +325,8 @@ fn rounded() -> Trial {
     let kernel = super::kernel("rounded", |k| {
         let map = k.tensor_map("x", decl.clone());
         let out = k.pointer::<Tf32>("tile");
-        let t = k.tile::<Tf32>("t", 8, 32).plain().declare();
-        let full = k.barrier("full", 1).count(1);
+        let t = k.tile::<Tf32>("t", 8, 32).unswizzled().declare();
+        let full = k.barrier("full", 1).arrivals(1);
         k.role("all").warps(1).body(|| {
             elect(|| {
                 full.at(0).arrive_expect(map.bytes());
@@ -349,7 +349,7 @@ fn multicast() -> Trial {
         let map = k.tensor_map("x", decl.clone());
         let out = k.pointer::<bf16>("tiles");
         let t = k.tile::<bf16>("t", 16, 64).declare();
-        let full = k.barrier("full", 1).count(1);
+        let full = k.barrier("full", 1).arrivals(1);
         k.role("all").warps(1).body(|| {
             let rank = cluster_rank();
             elect(|| full.at(0).arrive_expect(2 * map.bytes()));

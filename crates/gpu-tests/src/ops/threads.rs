@@ -3,7 +3,7 @@
 use crate::columns::Columns;
 use crate::trial::Trial;
 use half::{bf16, f16};
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 use warpline_ir::ops::matrix::TransposeMatrix;
 use warpline_ir::ops::warp::*;
 use warpline_ir::*;
@@ -112,7 +112,7 @@ pub(crate) fn trials() -> Vec<Trial> {
 fn warp_sync_trial() -> Trial {
     let kernel = super::kernel("warp_sync", |k| {
         let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
-        let t = k.tile::<u32>("t", 1, 32).plain().declare();
+        let t = k.tile::<u32>("t", 1, 32).unswizzled().declare();
         k.role("all").warps(1).body(|| {
             steps(16).each(|i| {
                 let at = i * 32 + lane_id();

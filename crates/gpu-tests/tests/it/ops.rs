@@ -88,7 +88,7 @@ fn every_trial_gives_the_same_under_every_timing() {
             let options = Options {
                 seed,
                 threads: 1,
-                ..Options::timed(timing)
+                ..Options::with_timing(timing)
             };
             trial.on_the_cpu(&options)
         };

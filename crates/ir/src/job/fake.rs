@@ -1,4 +1,4 @@
-//! A warp with memory, and an engine that completes its jobs when told: for tests of ops.
+//! A warp with memory for tests of ops; it completes jobs on request.
 
 use super::{Combine, Engine, Job, Span};
 use crate::lanes::fake::Warp;
@@ -6,20 +6,20 @@ use crate::lanes::lanes_of;
 use crate::layout::TileLayout;
 use crate::machine::*;
 use crate::ops::Instr;
-use crate::sync::{MemoryOrder, Sync};
+use crate::sync::{MemoryOrder, SyncOp};
 use crate::tensor_map::TensorMapValue;
-use crate::value::{At, BarRef, Operand, ParamId, Place, RegId, TileId, View};
+use crate::value::{BarRef, MemoryAddress, Operand, ParamId, RegId, SharedAddress, TileId, View};
 
-/// The first address of global memory.
+/// First address of global memory.
 pub(crate) const GLOBAL: u64 = 0x1000;
 
-/// Bytes of the shared memory of each CTA.
+/// Shared memory bytes of each CTA.
 const SHARED: usize = 64 << 10;
 
-/// One warp of a CTA of a small cluster.
+/// One warp of a CTA in a small cluster.
 pub(crate) struct Cta {
     pub(crate) warp: Warp,
-    /// The warp's number in the CTA.
+    /// Warp index in the CTA.
     pub(crate) warp_id: u32,
     /// The shared memory of every CTA of the cluster; this one has rank 0.
     pub(crate) shared: Vec<Vec<u8>>,
@@ -27,16 +27,16 @@ pub(crate) struct Cta {
     /// The start of each tile, and the layout of its stages.
     pub(crate) tiles: Vec<(u32, TileLayout)>,
     pub(crate) maps: Vec<TensorMapValue>,
-    /// What was submitted and not completed.
+    /// Jobs in flight.
     pub(crate) jobs: Vec<Job>,
-    /// What [`Machine::sync`] gives.
-    pub(crate) answer: Step,
-    /// The orders of its atomics.
+    /// The result of [`Machine::sync`].
+    pub(crate) answer: ExecStatus,
+    /// The memory orders of the executed atomics.
     pub(crate) orders: Vec<MemoryOrder>,
 }
 
 impl Cta {
-    /// A cluster of `cluster` CTAs with random bytes in shared memory, and `global` bytes of zero.
+    /// Creates a cluster of `cluster` CTAs with random shared memory and `global` zero bytes of global memory.
     pub(crate) fn new(cluster: usize, global: usize) -> Self {
         let mut rng = Rng(7);
         Self {
@@ -47,31 +47,30 @@ impl Cta {
             tiles: Vec::new(),
             maps: Vec::new(),
             jobs: Vec::new(),
-            answer: Step::Next,
+            answer: ExecStatus::Completed,
             orders: Vec::new(),
         }
     }
 
-    /// The same warp with a tile at a byte of shared memory; tiles count from 0.
+    /// Adds a tile at a byte of shared memory; tiles are numbered from 0.
     pub(crate) fn tile(mut self, at: u32, layout: TileLayout) -> Self {
         self.tiles.push((at, layout));
         self
     }
 
-    /// Runs an op that does not wait.
+    /// Executes an op that must not block.
     pub(crate) fn run(&mut self, op: &impl Instr) {
-        assert_eq!(op.exec(self), Ok(Step::Next), "{}", op.name());
+        assert_eq!(op.exec(self), Ok(ExecStatus::Completed), "{}", op.name());
     }
 
-    /// What an op that cannot run says.
+    /// Executes an op that must fail and returns its fault.
     pub(crate) fn fault(&mut self, op: &impl Instr) -> Fault {
         op.exec(self).expect_err(&op.name())
     }
 
-    /// Completes the submitted jobs, the last piece of the last one first; gives each one's bytes.
+    /// Completes all jobs, the last piece of the last job first, and returns the bytes of each.
     ///
-    /// On the way it holds each job to what it says of itself: it touches the
-    /// bytes it named, and no others.
+    /// Asserts that each job accesses exactly the bytes that it declared.
     pub(crate) fn complete(&mut self) -> Vec<u32> {
         let jobs = std::mem::take(&mut self.jobs);
         let mut all: Vec<_> = jobs
@@ -116,10 +115,12 @@ impl Cta {
             .ok_or_else(|| Fault::new(FaultKind::OutOfBounds, format!("{span:?}")))
     }
 
-    fn span(&mut self, at: &At, lane: usize, len: usize) -> Result<Span, Fault> {
+    fn span(&mut self, at: &MemoryAddress, lane: usize, len: usize) -> Result<Span, Fault> {
         match *at {
-            At::Shared(place) => Ok(Span::Shared(self.resolve(&place, lane, len)?, len as u32)),
-            At::Global { addr, offset } => {
+            MemoryAddress::Shared(place) => {
+                Ok(Span::Shared(self.resolve(&place, lane, len)?, len as u32))
+            }
+            MemoryAddress::Global { addr, offset } => {
                 let addr = self.get::<u64>(addr)[lane].wrapping_add_signed(offset.into());
                 Ok(Span::Global(addr, len as u32))
             }
@@ -131,12 +132,12 @@ impl Cta {
     }
 }
 
-/// Every byte of some runs, once each: `(CTA or none, address)`.
+/// Returns every byte of the spans once: `(rank for shared memory, address)`.
 fn each_byte(spans: &[Span]) -> Vec<(Option<u32>, u64)> {
     let mut all: Vec<_> = spans
         .iter()
         .flat_map(|span| {
-            assert!(!span.is_empty(), "an empty run");
+            assert!(!span.is_empty(), "an empty span");
             let (cta, at) = match *span {
                 Span::Shared(s, _) => (Some(s.cta), s.byte.into()),
                 Span::Global(at, _) => (None, at),
@@ -153,10 +154,10 @@ impl Machine for Cta {
     fn active(&self) -> Mask {
         self.warp.active
     }
-    fn get<T: Lane>(&mut self, o: Operand) -> Lanes<T> {
+    fn get<T: Lane>(&mut self, o: Operand) -> PerLane<T> {
         self.warp.get(o)
     }
-    fn set<T: Lane>(&mut self, r: RegId, v: &Lanes<T>) {
+    fn set<T: Lane>(&mut self, r: RegId, v: &PerLane<T>) {
         self.warp.set(r, v);
     }
     fn pred(&mut self, o: Operand) -> Mask {
@@ -165,7 +166,7 @@ impl Machine for Cta {
     fn set_pred(&mut self, r: RegId, m: Mask) {
         self.warp.set_pred(r, m);
     }
-    fn special(&mut self, s: Special) -> Lanes<u64> {
+    fn special(&mut self, s: Special) -> PerLane<u64> {
         match s {
             Special::WarpId => [self.warp_id.into(); WARP],
             Special::ClusterSize => [self.shared.len() as u64; WARP],
@@ -178,7 +179,7 @@ impl Machine for Cta {
     fn tensor_map(&mut self, p: ParamId) -> Result<TensorMapValue, Fault> {
         Ok(self.maps[p.index()].clone())
     }
-    fn load(&mut self, lanes: Mask, at: &At, width: usize) -> Result<LaneBytes, Fault> {
+    fn load(&mut self, lanes: Mask, at: &MemoryAddress, width: usize) -> Result<LaneBytes, Fault> {
         let mut out = [[0; 16]; WARP];
         for lane in lanes_of(lanes) {
             let span = self.span(at, lane, width)?;
@@ -186,7 +187,13 @@ impl Machine for Cta {
         }
         Ok(out)
     }
-    fn store(&mut self, lanes: Mask, at: &At, width: usize, data: &LaneBytes) -> Result<(), Fault> {
+    fn store(
+        &mut self,
+        lanes: Mask,
+        at: &MemoryAddress,
+        width: usize,
+        data: &LaneBytes,
+    ) -> Result<(), Fault> {
         for lane in lanes_of(lanes) {
             let span = self.span(at, lane, width)?;
             self.bytes(span)?.copy_from_slice(&data[lane][..width]);
@@ -195,11 +202,11 @@ impl Machine for Cta {
     }
     fn atomic(
         &mut self,
-        at: &At,
+        at: &MemoryAddress,
         width: usize,
         order: MemoryOrder,
         f: &mut dyn FnMut(usize, u64) -> u64,
-    ) -> Result<Lanes<u64>, Fault> {
+    ) -> Result<PerLane<u64>, Fault> {
         self.orders.push(order);
         let mut old = [0; WARP];
         for lane in lanes_of(self.active()) {
@@ -212,7 +219,12 @@ impl Machine for Cta {
         }
         Ok(old)
     }
-    fn resolve(&mut self, p: &Place, lane: usize, len: usize) -> Result<SharedAt, Fault> {
+    fn resolve(
+        &mut self,
+        p: &SharedAddress,
+        lane: usize,
+        len: usize,
+    ) -> Result<ResolvedAddress, Fault> {
         let (at, layout) = self.tiles[p.tile.index()];
         let (stage, byte) = (
             self.get::<u32>(p.stage)[lane],
@@ -225,22 +237,22 @@ impl Machine for Cta {
                 format!("byte {byte} of {}", p.tile),
             ));
         }
-        Ok(SharedAt {
+        Ok(ResolvedAddress {
             cta: self.rank(p.peer, lane),
             byte: at + stage * layout.stage_bytes() + byte,
         })
     }
-    fn resolve_view(&mut self, v: &View, lane: usize) -> Result<SharedAt, Fault> {
+    fn resolve_view(&mut self, v: &View, lane: usize) -> Result<ResolvedAddress, Fault> {
         let (at, layout) = self.tiles[v.tile.index()];
-        Ok(SharedAt {
+        Ok(ResolvedAddress {
             cta: self.rank(v.peer, lane),
             byte: at
                 + self.get::<u32>(v.stage)[lane] * layout.stage_bytes()
-                + layout.linear(v.row, v.col),
+                + layout.unswizzled_offset(v.row, v.col),
         })
     }
-    fn resolve_bar(&mut self, b: &BarRef, lane: usize) -> Result<BarAt, Fault> {
-        Ok(BarAt {
+    fn resolve_bar(&mut self, b: &BarRef, lane: usize) -> Result<ResolvedBarrier, Fault> {
+        Ok(ResolvedBarrier {
             cta: self.rank(b.peer, lane),
             slot: self.get::<u32>(b.index)[lane],
         })
@@ -248,7 +260,7 @@ impl Machine for Cta {
     fn layout(&self, v: &View) -> TileLayout {
         self.tiles[v.tile.index()].1
     }
-    fn sync(&mut self, s: &Sync) -> Exec {
+    fn sync(&mut self, s: &SyncOp) -> Exec {
         self.warp.syncs.push(*s);
         Ok(self.answer)
     }
@@ -258,7 +270,7 @@ impl Machine for Cta {
     }
 }
 
-/// The engine of a job, which notes what the job touches.
+/// Completes a job and records the bytes it accesses.
 struct Watch<'a> {
     cta: &'a mut Cta,
     read: Vec<Span>,
@@ -303,9 +315,9 @@ impl Engine for Watch<'_> {
     }
 }
 
-/// A place of a tile's only stage.
-pub(crate) fn place(tile: u32, byte: Operand) -> Place {
-    Place {
+/// An address in the only stage of a tile.
+pub(crate) fn place(tile: u32, byte: Operand) -> SharedAddress {
+    SharedAddress {
         tile: TileId(tile),
         stage: Operand::Imm(0),
         byte,
@@ -323,7 +335,7 @@ pub(crate) fn bar(index: u64) -> BarRef {
     }
 }
 
-/// A rectangle of a tile's only stage.
+/// A rectangle of the only stage of a tile.
 pub(crate) fn view(tile: u32, row: u32, rows: u32, col: u32, cols: u32) -> View {
     View {
         tile: TileId(tile),
@@ -336,7 +348,7 @@ pub(crate) fn view(tile: u32, row: u32, rows: u32, col: u32, cols: u32) -> View 
     }
 }
 
-/// A small generator of random numbers (xorshift), the same in every run.
+/// A deterministic random number generator (xorshift).
 pub(crate) struct Rng(pub(crate) u64);
 
 impl Rng {
@@ -347,7 +359,7 @@ impl Rng {
         self.0
     }
 
-    /// From `lo` up to, but not including, `hi`.
+    /// Returns a number in `lo..hi`.
     pub(crate) fn range(&mut self, lo: i64, hi: i64) -> i64 {
         lo + (self.next() >> 11) as i64 % (hi - lo)
     }

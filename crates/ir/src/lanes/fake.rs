@@ -1,13 +1,13 @@
-//! A warp that has registers and nothing else, and a PTX writer that keeps its lines: for tests of ops.
+//! A warp with registers only, and a PTX printer that collects lines, for tests of ops.
 
 use crate::job::Job;
-use crate::layout::{Descriptor, TileLayout};
+use crate::layout::{TileLayout, WgmmaDescriptor};
 use crate::machine::*;
 use crate::ops::Instr;
-use crate::sync::{MemoryOrder, Sync};
+use crate::sync::{MemoryOrder, SyncOp};
 use crate::tensor_map::TensorMapValue;
 use crate::types::Type;
-use crate::value::{At, BarRef, NamedId, Operand, ParamId, Place, RegId, View};
+use crate::value::{BarRef, MemoryAddress, NamedId, Operand, ParamId, RegId, SharedAddress, View};
 use std::collections::HashMap;
 
 /// Register `n`.
@@ -20,21 +20,21 @@ pub(crate) const fn arg(n: u32) -> Operand {
     Operand::Reg(RegId(n))
 }
 
-/// The registers of one warp. Registers that were never written read as zero.
+/// The registers of one warp. An unwritten register reads as zero.
 #[derive(Clone, Default)]
 pub(crate) struct Warp {
-    /// The lanes that execute.
+    /// The active lanes.
     pub(crate) active: Mask,
-    /// What [`Machine::param`] gives for each parameter.
+    /// The value of each parameter.
     pub(crate) params: Vec<u64>,
-    registers: HashMap<RegId, Lanes<[u8; 8]>>,
+    registers: HashMap<RegId, PerLane<[u8; 8]>>,
     predicates: HashMap<RegId, Mask>,
-    /// What was asked of [`Machine::sync`].
-    pub(crate) syncs: Vec<Sync>,
+    /// The operations passed to [`Machine::sync`].
+    pub(crate) syncs: Vec<SyncOp>,
 }
 
 impl Warp {
-    /// All lanes active, all registers zero.
+    /// Creates a warp with all lanes active and all registers zero.
     pub(crate) fn new() -> Self {
         Self {
             active: Mask::MAX,
@@ -42,7 +42,7 @@ impl Warp {
         }
     }
 
-    /// The same warp with a register's first lanes set, whatever is active.
+    /// Sets the first lanes of a register, active or not.
     pub(crate) fn with<T: Lane>(mut self, n: u32, values: &[T]) -> Self {
         let lanes = self.registers.entry(reg(n)).or_default();
         for (lane, v) in lanes.iter_mut().zip(values) {
@@ -52,42 +52,47 @@ impl Warp {
         self
     }
 
-    /// The same warp with a predicate register set.
+    /// Sets a predicate register.
     pub(crate) fn with_pred(mut self, n: u32, mask: Mask) -> Self {
         self.predicates.insert(reg(n), mask);
         self
     }
 
-    /// The same warp with these lanes active.
+    /// Sets the active lanes.
     pub(crate) fn with_active(mut self, active: Mask) -> Self {
         self.active = active;
         self
     }
 
-    /// The same warp after an op.
+    /// Executes an op that must not block.
     pub(crate) fn run(mut self, op: &impl Instr) -> Self {
-        assert_eq!(op.exec(&mut self), Ok(Step::Next), "{}", op.name());
+        assert_eq!(
+            op.exec(&mut self),
+            Ok(ExecStatus::Completed),
+            "{}",
+            op.name()
+        );
         self
     }
 
-    /// What an op that cannot run says.
+    /// Executes an op that must fail and returns its fault.
     pub(crate) fn fault(mut self, op: &impl Instr) -> Fault {
         op.exec(&mut self).expect_err(&op.name())
     }
 
-    /// A register.
-    pub(crate) fn read<T: Lane>(&self, n: u32) -> Lanes<T> {
+    /// Reads a register.
+    pub(crate) fn read<T: Lane>(&self, n: u32) -> PerLane<T> {
         let lanes = self.registers.get(&reg(n)).copied().unwrap_or_default();
         lanes.map(|b| bytemuck::pod_read_unaligned(&b[..size_of::<T>()]))
     }
 
-    /// A predicate register.
+    /// Reads a predicate register.
     pub(crate) fn read_pred(&self, n: u32) -> Mask {
         self.predicates.get(&reg(n)).copied().unwrap_or_default()
     }
 }
 
-/// What an op leaves in register 0 for operands in registers 1, 2, …: one lane for each row.
+/// Executes an op with operands in registers 1, 2, … and returns register 0: one lane per row.
 pub(crate) fn eval<T: Lane, R: Lane, const N: usize>(op: &impl Instr, rows: &[[T; N]]) -> Vec<R> {
     let mut out = Vec::new();
     for rows in rows.chunks(WARP) {
@@ -101,7 +106,7 @@ pub(crate) fn eval<T: Lane, R: Lane, const N: usize>(op: &impl Instr, rows: &[[T
     out
 }
 
-/// Numbers without a pattern, the same in every run (splitmix64).
+/// Deterministic pseudo-random numbers (splitmix64).
 pub(crate) fn noise(seed: u64) -> impl Iterator<Item = u64> {
     let mut state = seed;
     std::iter::repeat_with(move || {
@@ -116,7 +121,7 @@ impl Machine for Warp {
     fn active(&self) -> Mask {
         self.active
     }
-    fn get<T: Lane>(&mut self, o: Operand) -> Lanes<T> {
+    fn get<T: Lane>(&mut self, o: Operand) -> PerLane<T> {
         match o {
             Operand::Reg(r) => self.read(r.0),
             Operand::Imm(x) => {
@@ -124,7 +129,7 @@ impl Machine for Warp {
             }
         }
     }
-    fn set<T: Lane>(&mut self, r: RegId, v: &Lanes<T>) {
+    fn set<T: Lane>(&mut self, r: RegId, v: &PerLane<T>) {
         let lanes = self.registers.entry(r).or_default();
         for i in (0..WARP).filter(|i| self.active >> i & 1 == 1) {
             let bytes = bytemuck::bytes_of(&v[i]);
@@ -141,8 +146,8 @@ impl Machine for Warp {
         let old = self.predicates.entry(r).or_default();
         *old = *old & !self.active | m & self.active;
     }
-    fn special(&mut self, s: Special) -> Lanes<u64> {
-        // Warp 3 of a CTA; everything but thread and lane is a number that says which it is.
+    fn special(&mut self, s: Special) -> PerLane<u64> {
+        // Warp 3 of a CTA. Most other special registers have a recognizable constant.
         std::array::from_fn(|lane| match s {
             Special::Tid => 96 + lane as u64,
             Special::LaneId => lane as u64,
@@ -155,40 +160,40 @@ impl Machine for Warp {
     fn param(&mut self, p: ParamId) -> u64 {
         self.params[p.index()]
     }
-    fn sync(&mut self, s: &Sync) -> Exec {
+    fn sync(&mut self, s: &SyncOp) -> Exec {
         self.syncs.push(*s);
-        Ok(Step::Next)
+        Ok(ExecStatus::Completed)
     }
     fn tensor_map(&mut self, _: ParamId) -> Result<TensorMapValue, Fault> {
         nothing()
     }
-    fn load(&mut self, _: Mask, _: &At, _: usize) -> Result<LaneBytes, Fault> {
+    fn load(&mut self, _: Mask, _: &MemoryAddress, _: usize) -> Result<LaneBytes, Fault> {
         nothing()
     }
-    fn store(&mut self, _: Mask, _: &At, _: usize, _: &LaneBytes) -> Result<(), Fault> {
+    fn store(&mut self, _: Mask, _: &MemoryAddress, _: usize, _: &LaneBytes) -> Result<(), Fault> {
         nothing()
     }
     fn atomic(
         &mut self,
-        _: &At,
+        _: &MemoryAddress,
         _: usize,
         _: MemoryOrder,
         _: &mut dyn FnMut(usize, u64) -> u64,
-    ) -> Result<Lanes<u64>, Fault> {
+    ) -> Result<PerLane<u64>, Fault> {
         nothing()
     }
-    fn resolve(&mut self, _: &Place, _: usize, _: usize) -> Result<SharedAt, Fault> {
+    fn resolve(&mut self, _: &SharedAddress, _: usize, _: usize) -> Result<ResolvedAddress, Fault> {
         nothing()
     }
-    fn resolve_view(&mut self, _: &View, _: usize) -> Result<SharedAt, Fault> {
+    fn resolve_view(&mut self, _: &View, _: usize) -> Result<ResolvedAddress, Fault> {
         nothing()
     }
-    fn resolve_bar(&mut self, _: &BarRef, _: usize) -> Result<BarAt, Fault> {
+    fn resolve_bar(&mut self, _: &BarRef, _: usize) -> Result<ResolvedBarrier, Fault> {
         nothing()
     }
     fn layout(&self, _: &View) -> TileLayout {
         TileLayout {
-            element: 0,
+            element_bytes: 0,
             rows: 0,
             cols: 0,
             swizzle: crate::layout::Swizzle::None,
@@ -206,7 +211,7 @@ fn nothing<T>() -> Result<T, Fault> {
     ))
 }
 
-/// The PTX of an op, one line per instruction; constants in registers and temporaries are `%t0`, `%t1`, ….
+/// Returns the PTX of an op, one line per instruction; temporaries are `%t0`, `%t1`, ….
 pub(crate) fn ptx(op: &impl Instr) -> Vec<String> {
     let mut text = Text::default();
     op.asm(&mut text);
@@ -249,7 +254,7 @@ impl Asm for Text {
     fn label(&mut self) -> String {
         "label".into()
     }
-    fn address(&mut self, _: &At) -> String {
+    fn address(&mut self, _: &MemoryAddress) -> String {
         "address".into()
     }
     fn view(&mut self, _: &View) -> String {
@@ -264,7 +269,7 @@ impl Asm for Text {
     fn param(&mut self, p: ParamId) -> String {
         p.to_string()
     }
-    fn descriptor(&mut self, _: &View, _: Descriptor) -> String {
+    fn descriptor(&mut self, _: &View, _: WgmmaDescriptor) -> String {
         "descriptor".into()
     }
     fn layout(&self, view: &View) -> TileLayout {

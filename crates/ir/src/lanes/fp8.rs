@@ -1,18 +1,18 @@
-//! The 8-bit floats: exact widening, and rounding that stays finite.
+//! The 8-bit floats: exact widening, and saturating rounding (`.satfinite`).
 //!
 //! | | exponent bias | mantissa bits | largest | infinity | NaN |
 //! |---|---|---|---|---|---|
 //! | e4m3 | 7 | 3 | `0x7e` = 448 | none | `0x7f` |
 //! | e5m2 | 15 | 2 | `0x7b` = 57344 | `0x7c` | `0x7d` to `0x7f` |
 //!
-//! An H200 gives these codes for every `f32` and every `f16`.
+//! The codes equal those of an H200 for every `f32` and every `f16`.
 
 use crate::types::{E4m3, E5m2};
 
-/// What every rounding makes of a NaN, of either sign.
+/// The code of every NaN result, for either sign.
 const NAN: u8 = 0x7f;
 
-/// The bits of an `f32` without its sign, in a format, rounded to nearest even and at most `largest`.
+/// Rounds the absolute value of an `f32`, passed as bits, to nearest even; saturates at `largest`.
 #[inline]
 fn round<const BIAS: u32, const MANTISSA: u32>(abs: u32, largest: u8) -> u8 {
     let (rebias, drop) = (127 - BIAS, 23 - MANTISSA);
@@ -20,7 +20,7 @@ fn round<const BIAS: u32, const MANTISSA: u32>(abs: u32, largest: u8) -> u8 {
         .wrapping_sub(rebias << 23)
         .wrapping_add((1 << (drop - 1)) - 1 + (abs >> drop & 1))
         >> drop;
-    // In a sum with this power of two the last place is the subnormals', so that `f32` does the rounding.
+    // Adding this power of two aligns the last place with that of a subnormal, so the f32 addition rounds.
     let power = (rebias + 1 + drop) << 23;
     let sum = f32::from_bits(abs) + f32::from_bits(power);
     let subnormal = sum.to_bits().wrapping_sub(power);
@@ -35,8 +35,8 @@ fn round<const BIAS: u32, const MANTISSA: u32>(abs: u32, largest: u8) -> u8 {
 macro_rules! fp8 {
     ($($name:ident: bias $bias:literal, mantissa $mantissa:literal, largest $largest:literal, infinity $infinity:expr;)*) => {$(
         impl $name {
-            /// Rounds to nearest even; what is too large becomes the largest
-            /// number, infinities too, and a NaN of either sign `0x7f`.
+            /// Rounds to nearest even. Overflow and infinities saturate to
+            /// the largest number; a NaN of either sign becomes `0x7f`.
             #[inline]
             pub fn round(x: f32) -> Self {
                 let (sign, abs) = (x.to_bits() >> 24 & 0x80, x.to_bits() & 0x7fff_ffff);
@@ -44,11 +44,11 @@ macro_rules! fp8 {
                 $name(if abs > 0xff << 23 { NAN } else { narrow })
             }
 
-            /// The same number; every NaN becomes the canonical one.
+            /// Converts to `f32` exactly; every NaN becomes canonical.
             #[inline]
             pub fn widen(self) -> f32 {
                 let (sign, abs) = (u32::from(self.0 & 0x80) << 24, u32::from(self.0 & 0x7f));
-                // Its bits read as an f32 are off by a power of two, subnormals too.
+                // The shifted bits as an f32 differ from the number by a power of two, also for subnormals.
                 let power = f32::from_bits((127 + 127 - $bias) << 23);
                 let number = f32::from_bits(abs << (23 - $mantissa)) * power;
                 let infinity: u32 = $infinity;
@@ -66,11 +66,11 @@ fp8! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lanes::{FloatBits, Narrow};
+    use crate::lanes::{FloatBits, HalfFloat};
     use half::f16;
     use proptest::prelude::*;
 
-    /// A format by its definition: bias, mantissa bits, first code that is no finite number.
+    /// A float format: bias, mantissa bits, first code that is not finite.
     #[derive(Clone, Copy)]
     struct Format {
         bias: i32,
@@ -92,7 +92,7 @@ mod tests {
     };
 
     impl Format {
-        /// The number of a code without its sign.
+        /// Returns the absolute value of a code.
         fn number(self, code: u8) -> f64 {
             let fraction =
                 f64::from(code & ((1 << self.mantissa) - 1)) / f64::from(1 << self.mantissa);
@@ -104,7 +104,7 @@ mod tests {
             }
         }
 
-        /// The code nearest to a number, found among all of them; of two as near the even one.
+        /// Returns the code nearest to a number by exhaustive search; ties go to the even code.
         fn nearest(self, x: f64) -> u8 {
             if x.is_nan() {
                 return 0x7f;
@@ -143,10 +143,10 @@ mod tests {
                 }
                 let want = if code > 0x7f { -abs } else { abs };
                 assert_eq!(f64::from(got).to_bits(), want.to_bits(), "{code:#04x}");
-                // There is no rounding to an infinity.
+                // Rounding never returns an infinity.
                 let back = code.min(code & 0x80 | (format.end - 1));
                 assert_eq!(round(format, got), back, "{code:#04x}");
-                // And by way of f16, which holds every number of both formats.
+                // f16 represents every number of both formats.
                 assert_eq!(f16::round(got).widen().canonical().to_bits(), got.to_bits());
             }
         }
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn ties_of_f32_go_to_even_and_their_neighbours_to_the_nearer() {
+    fn f32_ties_round_to_even_and_values_beside_them_to_nearest() {
         for format in [E4M3, E5M2] {
             for low in 0..format.end - 1 {
                 let (a, b) = (format.number(low), format.number(low + 1));
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_large_is_held_at_the_largest() {
+    fn overflow_saturates_to_the_largest_number() {
         for x in [449.0, 464.0, 480.0, 1e30, f32::MAX, f32::INFINITY] {
             assert_eq!((E4m3::round(x).0, E4m3::round(-x).0), (0x7e, 0xfe));
         }
@@ -198,7 +198,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_f32_rounds_to_the_nearest_code(bits: u32, exponent in 100u32..146) {
-            // Once of any size, once of a size that both formats have numbers near.
+            // Once with any exponent, once with an exponent in the range of both formats.
             for bits in [bits, bits & 0x807f_ffff | exponent << 23] {
                 let x = f32::from_bits(bits);
                 for format in [E4M3, E5M2] {

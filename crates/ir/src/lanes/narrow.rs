@@ -1,39 +1,38 @@
-//! Floats narrower than `f32`: exact widening, and rounding that happens once.
+//! Floats narrower than `f32`: exact widening and correct rounding.
 //!
-//! A result of `f16` or `bf16` arithmetic is the exact result rounded once, to
-//! nearest even. To compute it by way of a wider format, the step before the
-//! last must not hide on which side of a tie the exact value lies. Either the
-//! wide result is exact or has at least 2p + 2 bits of precision (Figueroa:
-//! sums in `f32`, p = 11 or 8), or it is *rounded to odd*: cut off, with the
-//! last bit set if anything was lost. A value rounded to odd with two bits to
-//! spare rounds on like the exact one (Boldo and Melquiond).
+//! `f16` and `bf16` arithmetic rounds the exact result once, to nearest even.
+//! An intermediate result in a wider format must therefore avoid double
+//! rounding. Either the wide result is exact or has at least 2p + 2 bits of
+//! precision (Figueroa: sums in `f32`, p = 11 or 8), or it is *rounded to odd*:
+//! truncated, with the last bit set if any bit was lost. A value rounded to
+//! odd with two extra bits rounds like the exact value (Boldo and Melquiond).
 
 use crate::machine::Lane;
 use crate::types::Tf32;
 use half::{bf16, f16};
 
-/// A 16-bit float that is computed with in `f32`.
-pub trait Narrow: Lane {
-    /// The same number as an `f32`; a NaN keeps its payload.
+/// A 16-bit float whose arithmetic is computed in `f32`.
+pub trait HalfFloat: Lane {
+    /// Converts to `f32` exactly; a NaN keeps its payload.
     fn widen(self) -> f32;
-    /// Rounds to nearest even; a NaN becomes the canonical one, `0x7fff`.
+    /// Rounds to nearest even; a NaN becomes canonical (`0x7fff`).
     fn round(x: f32) -> Self;
 
     /// Rounds an `f64` once, to nearest even.
     #[inline]
     fn round_f64(x: f64) -> Self {
-        Self::round(odd_f32(x))
+        Self::round(round_to_odd_f32(x))
     }
-    /// `self · b + c`, rounded once.
-    fn fused(self, b: Self, c: Self) -> Self;
+    /// Computes `self · b + c` with one rounding.
+    fn fma(self, b: Self, c: Self) -> Self;
 }
 
-impl Narrow for f16 {
+impl HalfFloat for f16 {
     #[inline]
     fn widen(self) -> f32 {
         let bits = u32::from(self.to_bits());
         let (sign, abs) = ((bits & 0x8000) << 16, bits & 0x7fff);
-        // Its bits read as an f32 are 2^-112 of the number, subnormals too.
+        // The shifted bits as an f32 are the number times 2^-112, also for subnormals.
         let wide = (f32::from_bits(abs << 13) * f32::from_bits((127 + 112) << 23)).to_bits();
         let special = if abs >= 0x7c00 { 0xff << 23 } else { 0 };
         f32::from_bits(sign | wide | special)
@@ -47,7 +46,7 @@ impl Narrow for f16 {
             .wrapping_sub(112 << 23)
             .wrapping_add(0xfff + (abs >> 13 & 1)))
             >> 13;
-        // The sum with 0.5 has the subnormals' last place, so that `f32` does the rounding.
+        // Adding 0.5 aligns the last place with that of an f16 subnormal, so the f32 addition rounds.
         let subnormal = (f32::from_bits(abs) + 0.5)
             .to_bits()
             .wrapping_sub(0.5f32.to_bits());
@@ -57,13 +56,13 @@ impl Narrow for f16 {
     }
 
     #[inline]
-    fn fused(self, b: Self, c: Self) -> Self {
-        // 11 by 11 bits, and no exponent out of range: the product is exact in f32.
-        Self::round(odd_sum_f32(self.widen() * b.widen(), c.widen()))
+    fn fma(self, b: Self, c: Self) -> Self {
+        // 11 by 11 bits and no exponent overflow: the product is exact in f32.
+        Self::round(add_round_to_odd_f32(self.widen() * b.widen(), c.widen()))
     }
 }
 
-impl Narrow for bf16 {
+impl HalfFloat for bf16 {
     #[inline]
     fn widen(self) -> f32 {
         f32::from_bits(u32::from(self.to_bits()) << 16)
@@ -78,21 +77,21 @@ impl Narrow for bf16 {
     }
 
     #[inline]
-    fn fused(self, b: Self, c: Self) -> Self {
-        // bf16 has the exponents of f32: only f64 holds every product.
+    fn fma(self, b: Self, c: Self) -> Self {
+        // bf16 has the exponent range of f32: only f64 holds every product exactly.
         let product = f64::from(self.widen()) * f64::from(b.widen());
-        Self::round_f64(odd_sum_f64(product, f64::from(c.widen())))
+        Self::round_f64(add_round_to_odd_f64(product, f64::from(c.widen())))
     }
 }
 
 impl Tf32 {
-    /// The low mantissa bits of an `f32`, which do not count.
+    /// The low mantissa bits of an `f32`, which TF32 ignores.
     pub const UNUSED: u32 = (1 << 13) - 1;
 
     /// Rounds to nearest, ties away from zero.
     ///
-    /// A NaN is cut off, as the hardware does it: one whose payload lies in the
-    /// unused bits alone becomes an infinity.
+    /// A NaN is truncated, as on the hardware: a NaN with a payload in the unused
+    /// bits only becomes an infinity.
     #[inline]
     pub fn round(x: f32) -> Self {
         let bits = x.to_bits();
@@ -106,33 +105,33 @@ impl Tf32 {
         )
     }
 
-    /// The number: the bits that do not count as zeros.
+    /// Converts to `f32`: clears the unused bits.
     #[inline]
     pub fn widen(self) -> f32 {
         f32::from_bits(self.0 & !Self::UNUSED)
     }
 }
 
-/// Rounds to odd.
+/// Rounds to odd (see the module documentation).
 #[inline]
-pub fn odd_f32(x: f64) -> f32 {
+pub fn round_to_odd_f32(x: f64) -> f32 {
     let near = x as f32;
     let back = f64::from(near);
     let cut = near.to_bits().wrapping_sub(u32::from(back.abs() > x.abs()));
     f32::from_bits(cut | u32::from(back != x))
 }
 
-macro_rules! odd_sums {
+macro_rules! add_round_to_odd {
     ($($name:ident $t:ident),*) => {$(
-        /// The sum rounded to odd.
+        /// Adds and rounds to odd.
         #[inline]
         pub fn $name(a: $t, b: $t) -> $t {
             let sum = a + b;
-            // Knuth's two-sum: a + b = sum + error, exactly.
+            // Knuth's TwoSum: a + b = sum + error exactly.
             let t = sum - a;
             let error = (a - (sum - t)) + (b - t);
-            // An inexact even sum has its odd neighbour on the error's side.
-            // The error of an infinite sum is NaN, and not greater than 0.
+            // An inexact even sum moves to its odd neighbor in the direction of the error.
+            // The error of an infinite sum is NaN, so it counts as exact.
             let bits = sum.to_bits();
             let inexact = error.abs() > 0.0;
             let outwards = (error > 0.0) == (sum > 0.0);
@@ -141,7 +140,7 @@ macro_rules! odd_sums {
         }
     )*};
 }
-odd_sums!(odd_sum_f32 f32, odd_sum_f64 f64);
+add_round_to_odd!(add_round_to_odd_f32 f32, add_round_to_odd_f64 f64);
 
 #[cfg(test)]
 mod tests {
@@ -149,7 +148,7 @@ mod tests {
     use crate::lanes::fake::noise;
     use crate::lanes::number;
 
-    /// A format as a rule: bits of precision, exponent of the last subnormal place, largest number.
+    /// A float format: bits of precision, exponent of the last subnormal place, largest number.
     struct Format {
         precision: i32,
         last_place: i32,
@@ -167,7 +166,7 @@ mod tests {
     };
 
     impl Format {
-        /// The rounding of `n · 2^unit`, by integer arithmetic.
+        /// Rounds `n · 2^unit` in integer arithmetic.
         fn nearest(&self, n: i128, unit: i32) -> f64 {
             let abs = n.unsigned_abs();
             let top = 127 - abs.leading_zeros() as i32;
@@ -187,7 +186,7 @@ mod tests {
         }
     }
 
-    /// A finite number as `n · 2^unit`.
+    /// Returns `n` for a finite number `n · 2^unit`.
     fn scaled(x: f32, unit: i32) -> i128 {
         (f64::from(x) * 2f64.powi(-unit)) as i128
     }
@@ -226,8 +225,8 @@ mod tests {
         }
     }
 
-    /// Between every two neighbours: the tie goes to the even one, its neighbours to the nearer one.
-    fn ties<T: Narrow>(infinity: u16, of: impl Fn(u16) -> T, bits: impl Fn(T) -> u16) {
+    /// For adjacent numbers: the tie rounds to even, values beside the tie to the nearer number.
+    fn ties<T: HalfFloat>(infinity: u16, of: impl Fn(u16) -> T, bits: impl Fn(T) -> u16) {
         for low in 0..infinity - 1 {
             let (a, b) = (of(low).widen(), of(low + 1).widen());
             let tie = ((f64::from(a) + f64::from(b)) / 2.0) as f32;
@@ -238,7 +237,7 @@ mod tests {
                 assert_eq!(bits(T::round(x)), want, "{low:#06x} {x:e}");
                 assert_eq!(negative(x), want, "{low:#06x} {x:e}");
             }
-            // Too near to the tie for an f32 to tell.
+            // Closer to the tie than an f32 can represent.
             let (below, above) = (
                 f64::from(tie) * (1.0 - 1e-15),
                 f64::from(tie) * (1.0 + 1e-15),
@@ -284,31 +283,31 @@ mod tests {
     }
 
     #[test]
-    fn odd_keeps_the_side_of_a_tie() {
+    fn round_to_odd_keeps_the_side_of_a_tie() {
         let tie = 1.0 + 2f64.powi(-24); // between 1 and the next f32
         for (x, bits) in [
             (1.0, 0x3f80_0000),
             (tie, 0x3f80_0001),
             (1.0 + 1e-15, 0x3f80_0001),
         ] {
-            assert_eq!(odd_f32(x).to_bits(), bits);
-            assert_eq!(odd_f32(-x).to_bits(), bits | 1 << 31);
+            assert_eq!(round_to_odd_f32(x).to_bits(), bits);
+            assert_eq!(round_to_odd_f32(-x).to_bits(), bits | 1 << 31);
         }
-        assert_eq!(odd_f32(1.0 - 1e-15).to_bits(), 0x3f7f_ffff);
-        assert_eq!(odd_f32(1e-300).to_bits(), 1);
-        assert_eq!(odd_f32(1e300), f32::MAX);
-        assert_eq!(odd_f32(f64::INFINITY), f32::INFINITY);
+        assert_eq!(round_to_odd_f32(1.0 - 1e-15).to_bits(), 0x3f7f_ffff);
+        assert_eq!(round_to_odd_f32(1e-300).to_bits(), 1);
+        assert_eq!(round_to_odd_f32(1e300), f32::MAX);
+        assert_eq!(round_to_odd_f32(f64::INFINITY), f32::INFINITY);
     }
 
     #[test]
-    fn fused_multiply_add_of_f32_is_the_library_s() {
+    fn f32_fma_equals_the_standard_library() {
         use number::Number;
-        // Exponents close to one another, so that terms meet; now and then from the whole range.
+        // Mostly close exponents, so that the terms overlap; sometimes the full range.
         let mut n = noise(1);
         let mut float = |spread: u32| {
             let x = n.next().unwrap_or(0);
             let exponent = 127 - spread / 2 + (x >> 40) as u32 % spread;
-            // Few mantissa bits make ties.
+            // Few mantissa bits produce ties.
             let mantissa =
                 x as u32 & 0x7f_ffff & [!0, 0x7f_f000, 0x60_0001][(x >> 60) as usize % 3];
             f32::from_bits((x >> 32) as u32 & 1 << 31 | exponent << 23 | mantissa)
@@ -338,8 +337,8 @@ mod tests {
         );
     }
 
-    /// Sum, difference, product and fused multiply-add against exact integers.
-    fn exact<T: Narrow + number::Number>(
+    /// Compares sum, difference, product and FMA with exact integer arithmetic.
+    fn exact<T: HalfFloat + number::Number>(
         format: &Format,
         unit: i32,
         mut number: impl FnMut() -> T,
@@ -369,7 +368,7 @@ mod tests {
     #[test]
     fn f16_arithmetic_rounds_once() {
         let mut n = noise(2);
-        // Any two exponents; half of the time small ones, where results are subnormal.
+        // Any exponents; half of the time small ones, for subnormal results.
         exact(&F16, -24, || {
             let x = n.next().unwrap_or(0) as u16;
             f16::from_bits(match x & 0x7c00 {
@@ -383,7 +382,7 @@ mod tests {
     #[test]
     fn bf16_arithmetic_rounds_once() {
         let mut n = noise(3);
-        // Exponents within 2^-20 to 2^20: exact sums fit into 128 bits.
+        // Exponents from 2^-20 to 2^20: exact sums fit into 128 bits.
         exact(&BF16, -30, || {
             let x = n.next().unwrap_or(0);
             let exponent = 127 - 20 + (x >> 32) % 40;
@@ -406,7 +405,7 @@ mod tests {
 
     #[test]
     fn bf16_products_near_the_last_place_round_once() {
-        // Significands of 8 bits, and exponents around where their product vanishes.
+        // 8-bit significands with exponents around the underflow of their product.
         for sum in -153..=-143 {
             let (p, q) = (sum / 2, sum - sum / 2);
             for m in 128..256i16 {

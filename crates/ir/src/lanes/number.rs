@@ -1,87 +1,88 @@
-//! What numbers mean on the GPU, one lane at a time.
+//! GPU arithmetic of one lane.
 //!
-//! Integers wrap. Floats round to nearest even, keep subnormals, and give one
-//! NaN for all: `0x7fffffff` for `f32`, `0x7fff` for the 16-bit floats. Where
-//! PTX leaves a result open (NaNs, division by zero) it is the one an H200 gives.
+//! Integers wrap. Floats round to nearest even and keep subnormals; every NaN
+//! result is canonical: `0x7fffffff` for `f32`, `0x7fff` for 16-bit floats.
+//! Where PTX leaves a result undefined (NaN payloads, division by zero), this
+//! module returns the result of an H200.
 
-use super::narrow::{Narrow, odd_sum_f64};
+use super::narrow::{HalfFloat, add_round_to_odd_f64};
 use crate::machine::Lane;
 use crate::types::{Bf16x2, F16x2};
 use half::{bf16, f16};
 
-/// Arithmetic that integers and floats share.
+/// Arithmetic of integers and floats.
 pub trait Number: Lane {
     /// Sum.
     fn add(self, b: Self) -> Self;
     /// Difference.
     fn sub(self, b: Self) -> Self;
-    /// Product; of integers the low half.
+    /// Product; the low half for integers.
     fn mul(self, b: Self) -> Self;
-    /// `self · b + c`; of floats with one rounding.
+    /// `self · b + c`; fused (one rounding) for floats.
     fn mul_add(self, b: Self, c: Self) -> Self;
-    /// The lesser; of a NaN and a number the number; −0 is less than +0.
+    /// Minimum; if one operand is a NaN, the other; −0 < +0.
     fn min(self, b: Self) -> Self;
-    /// The greater; of a NaN and a number the number; −0 is less than +0.
+    /// Maximum; if one operand is a NaN, the other; −0 < +0.
     fn max(self, b: Self) -> Self;
 }
 
-/// Numbers with a sign.
+/// Signed numbers.
 pub trait Signed: Number {
-    /// The number with its sign turned; the least integer stays as it is.
+    /// Negation; the minimum integer maps to itself.
     fn neg(self) -> Self;
-    /// The number without its sign; the least integer stays as it is.
+    /// Absolute value; the minimum integer maps to itself.
     fn abs(self) -> Self;
 }
 
-/// Numbers that divide.
+/// Numbers with division.
 pub trait Divide: Number {
-    /// Quotient: of integers cut towards zero, all ones if `b` is zero; of floats rounded.
+    /// Quotient. Integers round toward zero, and division by zero returns all ones; floats round to nearest even.
     fn div(self, b: Self) -> Self;
 }
 
-/// Integers as words of bits.
+/// Integer and bitwise operations.
 pub trait Integer: Number + Divide {
-    /// Remainder with the dividend's sign; all ones if `b` is zero.
+    /// Remainder with the sign of the dividend; all ones if `b` is zero.
     fn rem(self, b: Self) -> Self;
-    /// The high half of the product.
+    /// High half of the product.
     fn mul_hi(self, b: Self) -> Self;
-    /// Bits set in both.
+    /// Bitwise and.
     fn and(self, b: Self) -> Self;
-    /// Bits set in either.
+    /// Bitwise or.
     fn or(self, b: Self) -> Self;
-    /// Bits set in one of the two.
+    /// Bitwise exclusive or.
     fn xor(self, b: Self) -> Self;
-    /// All bits turned.
+    /// Bitwise complement.
     fn not(self) -> Self;
-    /// Shifted left; nothing is left of a shift by the width or more.
+    /// Left shift; 0 for a shift by the width or more.
     fn shl(self, b: u32) -> Self;
-    /// Shifted right, filled with the sign; a shift by the width or more leaves only the fill.
+    /// Right shift, arithmetic for signed types; a shift by the width or more leaves only sign bits.
     fn shr(self, b: u32) -> Self;
-    /// Bits that are set.
+    /// Number of set bits.
     fn popc(self) -> u32;
-    /// Zero bits above the highest one that is set.
+    /// Number of leading zero bits.
     fn clz(self) -> u32;
-    /// Where the highest bit stands that is not the sign's fill; all ones if there is none.
+    /// Position of the most significant non-sign bit; all ones if there is none.
     fn bfind(self) -> u32;
     /// The bits in reverse order.
     fn brev(self) -> Self;
 }
 
-/// Integers with a type of twice the width.
-pub trait Wide: Integer {
-    /// That type.
+/// Integers with a double-width product.
+pub trait WideMultiply: Integer {
+    /// The double-width type.
     type Wide: Lane;
-    /// The whole product.
+    /// Full product.
     fn mul_wide(self, b: Self) -> Self::Wide;
-    /// The whole product, plus `c`.
+    /// Full product plus `c`.
     fn mad_wide(self, b: Self, c: Self::Wide) -> Self::Wide;
 }
 
-/// Integers that give out fields of bits.
-pub trait Field: Integer {
-    /// The field of `len` bits from `pos` up, filled with the type's sign; empty is 0.
+/// Integers with bit-field extraction.
+pub trait BitFieldExtract: Integer {
+    /// Extracts `len` bits starting at bit `pos`, sign-extended for signed types; 0 if `len` is 0.
     ///
-    /// Of both counts the low 8 bits count; above the word stands its fill.
+    /// Only the low 8 bits of `pos` and `len` are used. Bits beyond the word read as its sign.
     fn bfe(self, pos: u32, len: u32) -> Self;
 }
 
@@ -126,7 +127,7 @@ macro_rules! integers {
             }
             #[inline]
             fn shr(self, b: u32) -> Self {
-                // Two shifts of at most half the width: the fill is the sign's, at any count.
+                // Two shifts by at most half the width keep the sign fill at any count.
                 let b = Ord::min(b, Self::BITS);
                 self >> (b / 2) >> (b - b / 2)
             }
@@ -160,13 +161,13 @@ signed_integers!(i32, i64);
 
 macro_rules! wide_integers {
     ($($t:ident $wide:ident),*) => {$(
-        impl Wide for $t {
+        impl WideMultiply for $t {
             type Wide = $wide;
             #[inline]
             fn mul_wide(self, b: Self) -> $wide { $wide::from(self) * $wide::from(b) }
             #[inline]
             fn mad_wide(self, b: Self, c: $wide) -> $wide {
-                Wide::mul_wide(self, b).wrapping_add(c)
+                WideMultiply::mul_wide(self, b).wrapping_add(c)
             }
         }
     )*};
@@ -175,10 +176,10 @@ wide_integers!(u32 u64, i32 i64);
 
 macro_rules! fields {
     ($($t:ident $wide:ident),*) => {$(
-        impl Field for $t {
+        impl BitFieldExtract for $t {
             #[inline]
             fn bfe(self, pos: u32, len: u32) -> Self {
-                // In 64 bits the fill above the word is there to be shifted in.
+                // 64 bits hold the sign fill above the word.
                 let (pos, len) = (Ord::min(pos & 0xff, 32), Ord::min(len & 0xff, 32));
                 let rest = $wide::from(self) >> pos;
                 let unused = 63 - (len.wrapping_sub(1) & 63);
@@ -190,25 +191,25 @@ macro_rules! fields {
 }
 fields!(u32 u64, i32 i64);
 
-/// What the bits of a float say of it.
+/// Operations on the bits of a float.
 pub trait FloatBits: Lane {
-    /// The number, or the one NaN of the hardware.
+    /// Returns the number, or the canonical NaN for any NaN.
     fn canonical(self) -> Self;
-    /// Is it a NaN?
-    fn is_not_a_number(self) -> bool;
-    /// Orders all numbers, −0 below +0.
-    fn key(self) -> i32;
-    /// The other sign.
-    fn turn_sign(self) -> Self;
-    /// No sign.
-    fn drop_sign(self) -> Self;
+    /// Returns whether the bits are a NaN.
+    fn is_nan_bits(self) -> bool;
+    /// Returns an integer that orders all numbers, with −0 below +0.
+    fn order_key(self) -> i32;
+    /// Flips the sign bit.
+    fn flip_sign(self) -> Self;
+    /// Clears the sign bit.
+    fn clear_sign(self) -> Self;
 
-    /// This or `b`, as asked, unless one is a NaN.
+    /// Returns `self` if `first`, otherwise `b`; if one is a NaN, returns the other.
     #[inline]
-    fn pick(self, b: Self, first: bool) -> Self {
+    fn select_number(self, b: Self, first: bool) -> Self {
         let number = if first { self } else { b };
-        let number = if self.is_not_a_number() { b } else { number };
-        let number = if b.is_not_a_number() { self } else { number };
+        let number = if self.is_nan_bits() { b } else { number };
+        let number = if b.is_nan_bits() { self } else { number };
         number.canonical()
     }
 }
@@ -218,7 +219,7 @@ macro_rules! float_bits {
         impl FloatBits for $t {
             #[inline]
             fn canonical(self) -> Self {
-                // On bits: a compiler may drop a choice between a float and a NaN it knows to be one.
+                // Select on bits: the compiler may fold a select between a float and a NaN constant.
                 let bits = self.to_bits();
                 $t::from_bits(if bits & ($bits::MAX >> 1) > $inf {
                     $nan
@@ -227,21 +228,21 @@ macro_rules! float_bits {
                 })
             }
             #[inline]
-            fn is_not_a_number(self) -> bool {
+            fn is_nan_bits(self) -> bool {
                 self.to_bits() & ($bits::MAX >> 1) > $inf
             }
             #[inline]
-            fn key(self) -> i32 {
+            fn order_key(self) -> i32 {
                 let bits = self.to_bits() as $int;
-                // Negative numbers order backwards: turn all bits but the sign.
+                // Negative numbers order backwards: flip all bits but the sign.
                 (bits ^ ((bits >> ($int::BITS - 1)) & $int::MAX)).into()
             }
             #[inline]
-            fn turn_sign(self) -> Self {
+            fn flip_sign(self) -> Self {
                 $t::from_bits(self.to_bits() ^ !($bits::MAX >> 1))
             }
             #[inline]
-            fn drop_sign(self) -> Self {
+            fn clear_sign(self) -> Self {
                 $t::from_bits(self.to_bits() & ($bits::MAX >> 1))
             }
         }
@@ -267,18 +268,18 @@ impl Number for f32 {
     }
     #[inline]
     fn mul_add(self, b: Self, c: Self) -> Self {
-        // The product is exact in f64, and the sum keeps its side of a tie. Not
-        // `f32::mul_add`: without FMA in the target that is a call per lane.
+        // The product is exact in f64, and round-to-odd keeps the sum on its side of a
+        // tie. `f32::mul_add` is a library call per lane if the target has no FMA.
         let product = f64::from(self) * f64::from(b);
-        (odd_sum_f64(product, f64::from(c)) as f32).canonical()
+        (add_round_to_odd_f64(product, f64::from(c)) as f32).canonical()
     }
     #[inline]
     fn min(self, b: Self) -> Self {
-        self.pick(b, self.key() < b.key())
+        self.select_number(b, self.order_key() < b.order_key())
     }
     #[inline]
     fn max(self, b: Self) -> Self {
-        self.pick(b, self.key() > b.key())
+        self.select_number(b, self.order_key() > b.order_key())
     }
 }
 
@@ -298,15 +299,15 @@ macro_rules! narrow_numbers {
             fn sub(self, b: Self) -> Self { $t::round(self.widen() - b.widen()) }
             #[inline]
             fn mul(self, b: Self) -> Self {
-                // Exact in f32, or less than half of the last place, which f32 does not reach.
+                // The product is exact in f32, or it underflows below half of the last place of the result.
                 $t::round(self.widen() * b.widen())
             }
             #[inline]
-            fn mul_add(self, b: Self, c: Self) -> Self { self.fused(b, c) }
+            fn mul_add(self, b: Self, c: Self) -> Self { self.fma(b, c) }
             #[inline]
-            fn min(self, b: Self) -> Self { self.pick(b, self.key() < b.key()) }
+            fn min(self, b: Self) -> Self { self.select_number(b, self.order_key() < b.order_key()) }
             #[inline]
-            fn max(self, b: Self) -> Self { self.pick(b, self.key() > b.key()) }
+            fn max(self, b: Self) -> Self { self.select_number(b, self.order_key() > b.order_key()) }
         }
     )*};
 }
@@ -316,15 +317,15 @@ macro_rules! signed_floats {
     ($($t:ident),*) => {$(
         impl Signed for $t {
             #[inline]
-            fn neg(self) -> Self { self.turn_sign().canonical() }
+            fn neg(self) -> Self { self.flip_sign().canonical() }
             #[inline]
-            fn abs(self) -> Self { self.drop_sign().canonical() }
+            fn abs(self) -> Self { self.clear_sign().canonical() }
         }
     )*};
 }
 signed_floats!(f32, f16, bf16);
 
-/// Pairs: each half by itself.
+/// Packed pairs: elementwise on the halves.
 macro_rules! pairs {
     ($($pair:ident),*) => {$(
         impl Number for $pair {
@@ -357,13 +358,13 @@ pairs!(F16x2, Bf16x2);
 macro_rules! pair_maps {
     ($($pair:ident of $half:ident),*) => {$(
         impl $pair {
-            /// `f` of each half.
+            /// Applies `f` to each half.
             #[inline]
             pub fn map(self, f: impl Fn($half) -> $half) -> Self {
                 let [lo, hi] = self.split();
                 Self::new(f(lo), f(hi))
             }
-            /// `f` of each half and its partner.
+            /// Applies `f` to corresponding halves.
             #[inline]
             pub fn zip(self, b: Self, f: impl Fn($half, $half) -> $half) -> Self {
                 let ([a0, a1], [b0, b1]) = (self.split(), b.split());

@@ -1,16 +1,16 @@
 //! Integer and floating-point arithmetic.
 //!
-//! Integers wrap. Floats round to nearest even and keep subnormals: PTX is
-//! printed with `.rn`, so that ptxas fuses nothing the author did not fuse.
+//! Integers wrap. Floats round to nearest even and keep subnormals. The PTX
+//! has `.rn`, so that ptxas does not contract multiplications and additions.
 
-use super::{Exactness, Info, Instr};
+use super::{Exactness, Instr, OpInfo};
 use crate::domain::Domain;
 use crate::lanes::{lanewise, map1};
-use crate::machine::{Asm, Effects, Exec, Machine, Step};
+use crate::machine::{Asm, Effects, Exec, ExecStatus, Machine};
 use crate::types::Type;
 use crate::value::{Operand, RegId};
 
-/// Copies an operand.
+/// Copies an operand to a register.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Mov {
     /// Any type.
@@ -22,7 +22,7 @@ pub struct Mov {
 }
 
 impl Instr for Mov {
-    const INFO: Info = Info {
+    const INFO: OpInfo = OpInfo {
         name: "mov",
         ptx: "mov.{pred,b16,b32,b64}",
         doc: "copies a register or a constant",
@@ -38,7 +38,7 @@ impl Instr for Mov {
     fn asm(&self, a: &mut dyn Asm) {
         let d = a.reg(self.dst);
         match (self.ty, self.src) {
-            // A constant predicate has no mov; compare instead.
+            // PTX has no mov of a predicate constant.
             (Type::Pred, Operand::Imm(x)) => {
                 a.emit(format!("setp.ne.u32 {d}, {}, 0", u32::from(x != 0)));
             }
@@ -50,7 +50,7 @@ impl Instr for Mov {
     }
     fn exec<M: Machine>(&self, m: &mut M) -> Exec {
         copy(m, self.ty, self.dst, self.src);
-        Ok(Step::Next)
+        Ok(ExecStatus::Completed)
     }
     fn transfer<D: Domain>(&self, d: &mut D) {
         let v = d.read(self.src, self.ty);
@@ -58,7 +58,7 @@ impl Instr for Mov {
     }
 }
 
-/// The width PTX moves a register of a type by: a `u8` lives in 16 bits.
+/// Returns the untyped suffix of a register move; a `u8` has a 16-bit register.
 pub(crate) fn register_bits(ty: Type) -> &'static str {
     match ty {
         Type::U8 => "b16",
@@ -81,72 +81,72 @@ pub(crate) fn copy<M: Machine>(m: &mut M, ty: Type, dst: RegId, src: Operand) {
 }
 
 lanewise! {
-    Add "add": "sum; integers wrap, floats round to nearest even",
+    Add "add": "adds; integers wrap, floats round to nearest even",
         ptx "add{.rn}.{u16,u32,s32,u64,s64,f32,f16,bf16,f16x2,bf16x2}",
         types [U16, U32, I32, U64, I64, F32, F16, Bf16, F16x2, Bf16x2],
         (a: T, b: T) => Number::add, transfer add;
 
-    Sub "sub": "difference; integers wrap, floats round to nearest even",
+    Sub "sub": "subtracts; integers wrap, floats round to nearest even",
         ptx "sub{.rn}.{u16,u32,s32,u64,s64,f32,f16,bf16,f16x2,bf16x2}",
         types [U16, U32, I32, U64, I64, F32, F16, Bf16, F16x2, Bf16x2],
         (a: T, b: T) => Number::sub, transfer sub;
 
-    Mul "mul": "product; of integers the low half, of floats rounded to nearest even",
+    Mul "mul": "multiplies; the low half for integers, rounded to nearest even for floats",
         ptx "mul{.lo}{.rn}.{u16,u32,s32,u64,s64,f32,f16,bf16,f16x2,bf16x2}",
         types [U16, U32, I32, U64, I64, F32, F16, Bf16, F16x2, Bf16x2],
         (a: T, b: T) => Number::mul, transfer mul;
 
-    MulHi "mul_hi": "the high half of the product of integers",
+    MulHi "mul_hi": "multiplies integers and returns the high half",
         ptx "mul.hi.{u32,s32,u64,s64}",
         types [U32, I32, U64, I64],
         (a: T, b: T) => Integer::mul_hi;
 
-    MulWide "mul_wide": "the whole product of 32-bit integers, in 64 bits",
+    MulWide "mul_wide": "multiplies 32-bit integers to a 64-bit product",
         ptx "mul.wide.{u32,s32}",
         types [U32, I32],
-        (a: T, b: T) => Wide::mul_wide, transfer mul_wide;
+        (a: T, b: T) => WideMultiply::mul_wide, transfer mul_wide;
 
-    Mad "mad": "a times b, the low half, plus c",
+    Mad "mad": "adds c to the low half of a times b",
         ptx "mad.lo.{u32,s32,u64,s64}",
         types [U32, I32, U64, I64],
         (a: T, b: T, c: T) => Number::mul_add, transfer mad;
 
-    MadWide "mad_wide": "the whole product of 32-bit integers plus a 64-bit c",
+    MadWide "mad_wide": "adds a 64-bit c to the 64-bit product of 32-bit integers",
         ptx "mad.wide.{u32,s32}",
         types [U32, I32],
-        (a: T, b: T, c: wide) => Wide::mad_wide, transfer mad_wide;
+        (a: T, b: T, c: wide) => WideMultiply::mad_wide, transfer mad_wide;
 
-    Fma "fma": "a times b plus c with one rounding, to nearest even",
+    Fma "fma": "fused multiply-add: a times b plus c with one rounding to nearest even",
         ptx "fma.rn.{f32,f16,bf16,f16x2,bf16x2}",
         types [F32, F16, Bf16, F16x2, Bf16x2],
         (a: T, b: T, c: T) => Number::mul_add;
 
-    Div "div": "quotient; of integers cut towards zero and all ones where b is zero, of floats rounded to nearest even",
+    Div "div": "divides; integers round toward zero (all ones if b is zero), floats to nearest even",
         ptx "div{.rn}.{u32,s32,u64,s64,f32}",
         types [U32, I32, U64, I64, F32],
         (a: T, b: T) => Divide::div, transfer div;
 
-    Rem "rem": "remainder with the sign of a; all ones where b is zero",
+    Rem "rem": "remainder with the sign of a; all ones if b is zero",
         ptx "rem.{u32,s32,u64,s64}",
         types [U32, I32, U64, I64],
         (a: T, b: T) => Integer::rem, transfer rem;
 
-    Neg "neg": "the number with its sign turned; the least integer stays as it is",
+    Neg "neg": "negates; the minimum integer maps to itself",
         ptx "neg.{s32,s64,f32,f16,bf16,f16x2,bf16x2}",
         types [I32, I64, F32, F16, Bf16, F16x2, Bf16x2],
         (a: T) => Signed::neg;
 
-    Abs "abs": "the number without its sign; the least integer stays as it is",
+    Abs "abs": "absolute value; the minimum integer maps to itself",
         ptx "abs.{s32,s64,f32,f16,bf16,f16x2,bf16x2}",
         types [I32, I64, F32, F16, Bf16, F16x2, Bf16x2],
         (a: T) => Signed::abs;
 
-    Min "min": "the lesser; of a NaN and a number the number; −0 is less than +0",
+    Min "min": "minimum; if one operand is a NaN, the other; −0 < +0",
         ptx "min.{u16,u32,s32,u64,s64,f32,f16,bf16,f16x2,bf16x2}",
         types [U16, U32, I32, U64, I64, F32, F16, Bf16, F16x2, Bf16x2],
         (a: T, b: T) => Number::min, transfer min;
 
-    Max "max": "the greater; of a NaN and a number the number; −0 is less than +0",
+    Max "max": "maximum; if one operand is a NaN, the other; −0 < +0",
         ptx "max.{u16,u32,s32,u64,s64,f32,f16,bf16,f16x2,bf16x2}",
         types [U16, U32, I32, U64, I64, F32, F16, Bf16, F16x2, Bf16x2],
         (a: T, b: T) => Number::max, transfer max;
@@ -155,7 +155,7 @@ lanewise! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lanes::Narrow;
+    use crate::lanes::HalfFloat;
     use crate::lanes::fake::{Warp, arg, eval, ptx, reg};
     use crate::target::Target;
     use crate::types::{Bf16x2, F16x2};
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn the_high_half_is_the_rest_of_the_product() {
+    fn mul_hi_and_mul_form_the_full_product() {
         let max = u32::MAX;
         assert_eq!(
             eval::<_, u32, 2>(&binary!(MulHi, U32), &[[max, max]]),
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn wide_products_are_whole() {
+    fn mul_wide_is_exact() {
         let max = u32::MAX;
         let wide = eval::<_, u64, 2>(&binary!(MulWide, U32), &[[max, max]]);
         assert_eq!(wide, [0xffff_fffe_0000_0001]);
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn integer_division_cuts_and_a_zero_divisor_gives_all_ones() {
+    fn integer_division_truncates_and_division_by_zero_returns_all_ones() {
         let rows = [[7, 2], [-7, 2], [7, -2], [i32::MIN, -1], [5, 0], [-5, 0]];
         assert_eq!(
             eval::<_, i32, 2>(&binary!(Div, I32), &rows),
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn every_nan_is_the_hardware_s() {
+    fn every_nan_result_is_canonical() {
         let (inf, nan) = (f32::INFINITY, f32::from_bits(0xffc1_2345));
         assert_eq!(
             f32s(&binary!(Add, F32), &[[inf, -inf], [nan, 1.0]]),
@@ -400,7 +400,7 @@ mod tests {
 
     #[test]
     fn fma_rounds_once() {
-        // (1 + 2^-12)² = 1 + 2^-11 + 2^-24; rounded first, the last term would be lost.
+        // (1 + 2^-12)² = 1 + 2^-11 + 2^-24; an intermediate rounding loses the last term.
         let x = 1.0 + 2f32.powi(-12);
         let row = [x, x, -(1.0 + 2f32.powi(-11))];
         assert_eq!(
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_work_by_halves() {
+    fn pairs_compute_elementwise() {
         let pair = |lo: f32, hi: f32| F16x2::new(f16::round(lo), f16::round(hi));
         let (a, b, c) = (pair(1.5, -2.0), pair(0.25, 8.0), pair(-1.0, 100.0));
         let is = |got: Vec<F16x2>, want| assert_eq!(got, [want]);
@@ -489,7 +489,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sign_turns_or_goes() {
+    fn neg_and_abs() {
         assert_eq!(
             eval::<_, i32, 1>(&unary!(Neg, I32), &[[5], [i32::MIN]]),
             [-5, i32::MIN]
@@ -510,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn instructions_are_spelled_as_ptx_wants_them() {
+    fn ptx_of_arithmetic() {
         let print = |lines: Vec<String>, want: &str| assert_eq!(lines.join("; "), want);
         print(ptx(&binary!(Add, U32)), "add.u32 %0, %1, %2");
         print(ptx(&binary!(Add, F32)), "add.rn.f32 %0, %1, %2");
@@ -526,7 +526,7 @@ mod tests {
         print(ptx(&binary!(Div, F32)), "div.rn.f32 %0, %1, %2");
         print(ptx(&binary!(Min, Bf16)), "min.bf16 %0, %1, %2");
         print(ptx(&unary!(Abs, I32)), "abs.s32 %0, %1");
-        // Narrow floats have no constants.
+        // PTX has no constants of 16-bit floats.
         let add = |ty, b| {
             ptx(&Add {
                 ty,
@@ -546,19 +546,19 @@ mod tests {
     }
 
     #[test]
-    fn a_type_an_op_does_not_take_is_refused_in_words() {
+    fn an_unsupported_type_is_rejected() {
         let op = binary!(Div, F16);
         assert_eq!(
             op.legal(&Target::SM_90A),
-            Err("div takes u32, i32, u64, i64, f32, not f16".into())
+            Err("div does not support f16; supported types: u32, i32, u64, i64, f32".into())
         );
-        assert_eq!(Warp::new().fault(&op).text, "the op does not take f16");
+        assert_eq!(Warp::new().fault(&op).text, "does not support f16");
         assert_eq!(binary!(Div, F32).legal(&Target::SM_90A), Ok(()));
     }
 
-    /// Every type an op takes is one of those its row of the table shows.
+    /// Every legal type of an op is in its row of the op table.
     #[test]
-    fn the_table_shows_every_legal_type() {
+    fn the_op_table_lists_every_legal_type() {
         fn check<I: Instr>(of: impl Fn(Type) -> I) {
             let (_, choices) = I::INFO.ptx.rsplit_once(".{").unwrap_or_default();
             let choices: Vec<_> = choices.trim_end_matches('}').split(',').collect();

@@ -1,8 +1,9 @@
-//! Strong accesses: atomics, reductions, and loads and stores that order what is around them.
+//! Strong accesses of the PTX memory model: atomics, reductions, and loads and stores with a memory order.
 //!
 //! Strong accesses of threads in each other's scope do not race. A release
-//! hands on what its thread did and knows, through the word it writes; an
-//! acquire takes it from the word it reads; a relaxed access does neither.
+//! publishes all events ordered before it, through the word it writes; an
+//! acquire that reads this word is ordered after them. A relaxed access does
+//! neither.
 
 mod atom;
 mod op;
@@ -11,16 +12,18 @@ mod strong;
 
 pub use atom::Atomic;
 pub use op::AtomicOp;
-pub use reduce::Reduce;
+pub use reduce::AtomicReduce;
 pub use strong::{StrongLoad, StrongStore};
 
-use crate::machine::{Access, Completion, Effects, Lanes, Machine, Memory, Proxy, Touch};
+use crate::machine::{
+    AccessKind, Completion, Effects, Machine, MemoryAccess, MemoryRegion, PerLane, Proxy,
+};
 use crate::sync::{MemoryOrder, Semantics};
 use crate::types::Type;
-use crate::value::{At, Operand, RegId};
+use crate::value::{MemoryAddress, Operand, RegId};
 
-/// A word in every lane, zero-extended.
-fn words<M: Machine>(m: &mut M, o: Operand, ty: Type) -> Lanes<u64> {
+/// Reads a word in every lane, zero-extended.
+fn words<M: Machine>(m: &mut M, o: Operand, ty: Type) -> PerLane<u64> {
     match ty.bytes() {
         8 => m.get::<u64>(o),
         2 => m.get::<u16>(o).map(u64::from),
@@ -29,7 +32,7 @@ fn words<M: Machine>(m: &mut M, o: Operand, ty: Type) -> Lanes<u64> {
 }
 
 /// Writes a word to the active lanes of a register.
-fn set_words<M: Machine>(m: &mut M, r: RegId, ty: Type, v: &Lanes<u64>) {
+fn set_words<M: Machine>(m: &mut M, r: RegId, ty: Type, v: &PerLane<u64>) {
     match ty.bytes() {
         8 => m.set(r, v),
         2 => m.set(r, &v.map(|x| x as u16)),
@@ -37,14 +40,14 @@ fn set_words<M: Machine>(m: &mut M, r: RegId, ty: Type, v: &Lanes<u64>) {
     }
 }
 
-/// One strong access of some bytes, and the order it gives.
-fn touch(e: &mut dyn Effects, at: At, bytes: usize, order: MemoryOrder) {
+/// Reports a strong access and its memory order.
+fn strong_access(e: &mut dyn Effects, at: MemoryAddress, bytes: usize, order: MemoryOrder) {
     if order.sem.releases() {
         e.orders(order.scope);
     }
-    e.touch(&Touch {
-        memory: Memory::At(at, bytes as u32),
-        access: Access::Atomic,
+    e.access(&MemoryAccess {
+        memory: MemoryRegion::PerLane(at, bytes as u32),
+        access: AccessKind::Atomic,
         proxy: Proxy::Generic,
         completion: Completion::Now,
         multicast: None,
@@ -54,10 +57,10 @@ fn touch(e: &mut dyn Effects, at: At, bytes: usize, order: MemoryOrder) {
     }
 }
 
-/// The `n`th word from a place on; several are in global memory.
-fn nth(at: At, ty: Type, n: usize) -> At {
+/// Returns the address of word `n` of an access; only global accesses have several words.
+fn word_address(at: MemoryAddress, ty: Type, n: usize) -> MemoryAddress {
     match at {
-        At::Global { addr, offset } => At::Global {
+        MemoryAddress::Global { addr, offset } => MemoryAddress::Global {
             addr,
             offset: offset.wrapping_add((n * ty.bytes()) as i32),
         },
@@ -65,34 +68,34 @@ fn nth(at: At, ty: Type, n: usize) -> At {
     }
 }
 
-/// Refuses a number of words that are not changed together.
-fn legal_words(op: AtomicOp, ty: Type, at: &At, n: usize) -> Result<(), String> {
-    let global = matches!(at, At::Global { .. });
+/// Rejects a vector that an atomic access does not support.
+fn legal_words(op: AtomicOp, ty: Type, at: &MemoryAddress, n: usize) -> Result<(), String> {
+    let global = matches!(at, MemoryAddress::Global { .. });
     let several = op == AtomicOp::Add && ty.is_float() && global;
     if n == 1 || several && [2, 4, 8].contains(&n) && n * ty.bytes() <= 16 {
         return Ok(());
     }
     Err(format!(
-        "one word is changed, or 2, 4 or 8 floats of up to 16 bytes are added to in global memory, not {n} of {ty}{}",
-        if global { "" } else { " in shared memory" }
+        "cannot update {n} words of {ty} at once in {} memory; only float additions in global memory take 2, 4 or 8 words, of at most 16 bytes",
+        if global { "global" } else { "shared" }
     ))
 }
 
-/// The PTX version that has so many words.
-fn words_since(n: usize) -> (u32, u32) {
+/// Returns the minimum PTX version for `n` words.
+fn words_ptx_version(n: usize) -> (u32, u32) {
     if n > 1 { (8, 1) } else { (8, 0) }
 }
 
-/// Refuses semantics that an instruction does not have.
+/// Rejects semantics that the instruction does not support.
 fn legal_order(name: &str, order: MemoryOrder, legal: &[Semantics]) -> Result<(), String> {
     if legal.contains(&order.sem) {
         return Ok(());
     }
     let names: Vec<_> = legal.iter().map(|s| s.ptx()).collect();
     Err(format!(
-        "{name} is {}, not {}",
-        names.join(" or "),
-        order.sem.ptx()
+        "{name} does not support {}; supported: {}",
+        order.sem.ptx(),
+        names.join(", ")
     ))
 }
 

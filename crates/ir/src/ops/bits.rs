@@ -1,4 +1,4 @@
-//! Words of bits: logic, shifts, fields and bytes.
+//! Bitwise logic, shifts, bit fields and byte permutation.
 
 mod words;
 
@@ -7,60 +7,60 @@ pub use words::{Bfi, Lop3, Prmt, Shf};
 use crate::lanes::lanewise;
 
 lanewise! {
-    And "and": "bits set in both operands",
+    And "and": "bitwise and",
         ptx "and.{b16,b32,b64}",
         types [U16, U32, I32, U64, I64],
         (a: T, b: T) => Integer::and, transfer and;
 
-    Or "or": "bits set in either operand",
+    Or "or": "bitwise or",
         ptx "or.{b16,b32,b64}",
         types [U16, U32, I32, U64, I64],
         (a: T, b: T) => Integer::or, transfer or;
 
-    Xor "xor": "bits set in one of the operands",
+    Xor "xor": "bitwise exclusive or",
         ptx "xor.{b16,b32,b64}",
         types [U16, U32, I32, U64, I64],
         (a: T, b: T) => Integer::xor, transfer xor;
 
-    Not "not": "all bits turned",
+    Not "not": "bitwise complement",
         ptx "not.{b16,b32,b64}",
         types [U16, U32, I32, U64, I64],
         (a: T) => Integer::not;
 
-    Shl "shl": "a shifted left by b bits; nothing is left of a shift by the width or more",
+    Shl "shl": "shifts a left by b bits; 0 if b is the width or more",
         ptx "shl.{b16,b32,b64}",
         types [U16, U32, I32, U64, I64],
         (a: T, b: u32) => Integer::shl, transfer shl;
 
-    Shr "shr": "a shifted right by b bits, filled with the sign of its type; a shift by the width or more leaves only the fill",
+    Shr "shr": "shifts a right by b bits, arithmetic for signed types; only sign bits are left if b is the width or more",
         ptx "shr.{u16,u32,s32,u64,s64}",
         types [U16, U32, I32, U64, I64],
         (a: T, b: u32) => Integer::shr, transfer shr;
 
-    Popc "popc": "how many bits are set, as a u32",
+    Popc "popc": "counts the set bits (u32)",
         ptx "popc.{b32,b64}",
         types [U32, U64],
         (a: T) => Integer::popc;
 
-    Clz "clz": "how many zero bits stand above the highest set one, as a u32",
+    Clz "clz": "counts the leading zero bits (u32)",
         ptx "clz.{b32,b64}",
         types [U32, U64],
         (a: T) => Integer::clz;
 
-    Bfind "bfind": "where the highest bit stands that is not the sign's fill, as a u32; all ones where there is none",
+    Bfind "bfind": "position of the most significant non-sign bit (u32); all ones if there is none",
         ptx "bfind.{u32,s32,u64,s64}",
         types [U32, I32, U64, I64],
         (a: T) => Integer::bfind;
 
-    Brev "brev": "the bits in reverse order",
+    Brev "brev": "reverses the bits",
         ptx "brev.{b32,b64}",
         types [U32, U64],
         (a: T) => Integer::brev;
 
-    Bfe "bfe": "the field of len bits of a from bit pos up, filled with the sign of its type; of pos and len the low 8 bits count",
+    Bfe "bfe": "extracts len bits of a starting at bit pos, sign-extended for signed types; uses the low 8 bits of pos and len",
         ptx "bfe.{u32,s32}",
         types [U32, I32],
-        (a: T, pos: u32, len: u32) => Field::bfe;
+        (a: T, pos: u32, len: u32) => BitFieldExtract::bfe;
 }
 
 #[cfg(test)]
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn shifts_by_the_width_or_more_leave_only_the_fill() {
+    fn shifts_by_the_width_or_more_leave_only_sign_bits() {
         fn shift<T: crate::machine::Lane>(op: &impl Instr, a: T, by: u32) -> T {
             let warp = Warp::new().with(1, &[a]).with(2, &[by]);
             warp.run(op).read::<T>(0)[0]
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn bits_are_counted() {
+    fn popc_and_clz_count_bits() {
         let popc = eval::<_, u32, 1>(&op!(Popc, U32, a), &[[0u32], [0xf0f0], [!0]]);
         assert_eq!(popc, [0, 8, 32]);
         let clz = eval::<_, u32, 1>(&op!(Clz, U32, a), &[[0u32], [1], [1 << 31]]);
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_come_out_as_the_isa_says() {
+    fn bfe_matches_the_ptx_isa() {
         let counts = (0..=40).chain([63, 64, 65, 127, 128, 255, 256, 257, 0x1ff]);
         let (unsigned, signed) = (op!(Bfe, U32, a, pos, len), op!(Bfe, I32, a, pos, len));
         for pos in counts.clone() {
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn the_highest_bit_is_found_and_bits_turn_around() {
+    fn bfind_and_brev() {
         let find = |x: u32| word(&op!(Bfind, U32, a), [x]);
         assert_eq!([find(0), find(1), find(0x8000_0000)], [!0, 0, 31]);
         let signed = |x: i32| word(&op!(Bfind, I32, a), [x as u32]);

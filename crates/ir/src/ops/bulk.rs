@@ -1,8 +1,8 @@
-//! Bulk copies of a run of bytes, and the groups in which stores complete.
+//! Bulk copies of consecutive bytes (`cp.async.bulk`), and bulk async-groups.
 //!
-//! Each active lane issues a copy of its own; usually one elected lane does.
-//! Addresses and lengths are multiples of 16 bytes. Shared memory of a peer is
-//! reached by its rank: the printer forms the address (`mapa`).
+//! Each active lane issues its own copy; usually one elected lane does.
+//! Addresses and lengths are multiples of 16 bytes. An operand names shared
+//! memory of a peer by its rank; the printer computes the address (`mapa`).
 
 mod groups;
 mod job;
@@ -17,7 +17,7 @@ pub use job::BulkJob;
 pub use load::BulkLoad;
 pub use prefetch::BulkPrefetch;
 pub(in crate::ops) use reduce::ReduceInto;
-pub use reduce::{Reduce, Reduction};
+pub use reduce::{BulkReduce, Reduction};
 pub use send::BulkSend;
 pub use store::BulkStore;
 
@@ -26,14 +26,14 @@ pub use super::policy::CacheHint;
 pub(super) use super::policy::{hint_asm, hint_effects, hint_name};
 use crate::lanes::lanes_of;
 use crate::machine::{
-    Access, Asm, BarAt, Completion, Fault, FaultKind, Machine, Memory, Proxy, SharedAt, Special,
-    Touch,
+    AccessKind, Asm, Completion, Fault, FaultKind, Machine, MemoryAccess, MemoryRegion, Proxy,
+    ResolvedAddress, ResolvedBarrier, Special,
 };
 use crate::target::Target;
 use crate::types::Type;
 use crate::value::Operand;
 
-/// The mask's suffix and operand in PTX.
+/// Returns the PTX suffix and operand of a multicast mask.
 pub(in crate::ops) fn multicast_asm(
     a: &mut dyn Asm,
     mask: Option<Operand>,
@@ -48,10 +48,13 @@ pub(in crate::ops) fn multicast_asm(
     }
 }
 
-/// Refuses a target without bulk copies, or without clusters to multicast in.
+/// Rejects a target without bulk copies, or without clusters for a multicast.
 pub(in crate::ops) fn legal_copy(target: &Target, multicast: bool) -> Result<(), String> {
     if !target.features.tma {
-        return Err(format!("{} has no bulk copies", target.name));
+        return Err(format!(
+            "{} does not support bulk copies (TMA)",
+            target.name
+        ));
     }
     if multicast {
         legal_cluster(target)
@@ -60,9 +63,13 @@ pub(in crate::ops) fn legal_copy(target: &Target, multicast: bool) -> Result<(),
     }
 }
 
-/// A touch by a bulk engine.
-pub(in crate::ops) fn touch(memory: Memory, access: Access, completion: Completion) -> Touch {
-    Touch {
+/// Returns an access by the TMA unit.
+pub(in crate::ops) fn async_access(
+    memory: MemoryRegion,
+    access: AccessKind,
+    completion: Completion,
+) -> MemoryAccess {
+    MemoryAccess {
         memory,
         access,
         proxy: Proxy::Bulk,
@@ -71,29 +78,29 @@ pub(in crate::ops) fn touch(memory: Memory, access: Access, completion: Completi
     }
 }
 
-/// Refuses a value that is not a multiple of what the engine moves.
-pub(in crate::ops) fn aligned(what: &str, value: u64, to: u64) -> Result<(), Fault> {
+/// Checks the alignment of an address or length.
+pub(in crate::ops) fn check_aligned(what: &str, value: u64, to: u64) -> Result<(), Fault> {
     if value.is_multiple_of(to) {
         return Ok(());
     }
     Err(Fault::new(
         FaultKind::Misaligned,
-        format!("{what} is a multiple of {to} bytes, not {value:#x}"),
+        format!("has {what} {value:#x}; it must be a multiple of {to} bytes"),
     ))
 }
 
-/// Where a lane's copy arrives: shared memory and barrier of each receiver.
+/// Returns the destination and the mbarrier in each CTA that receives a lane's copy.
 pub(in crate::ops) fn receivers<M: Machine>(
     m: &mut M,
-    dst: SharedAt,
-    bar: BarAt,
+    dst: ResolvedAddress,
+    bar: ResolvedBarrier,
     mask: Option<u32>,
-) -> Result<Vec<(SharedAt, BarAt)>, Fault> {
+) -> Result<Vec<(ResolvedAddress, ResolvedBarrier)>, Fault> {
     if dst.cta != bar.cta {
         return Err(Fault::new(
             FaultKind::Operand,
             format!(
-                "a copy and its barrier are in one CTA, not in those of rank {} and {}",
+                "has its destination in the CTA of rank {} but its mbarrier in the CTA of rank {}; both must be in the same CTA",
                 dst.cta, bar.cta
             ),
         ));
@@ -106,23 +113,28 @@ pub(in crate::ops) fn receivers<M: Machine>(
         return Err(Fault::new(
             FaultKind::Operand,
             format!(
-                "a multicast mask names some of the {size} CTAs of the cluster; {mask:#x} does not"
+                "has multicast mask {mask:#x}; it must name at least one CTA, and only ranks below the cluster size {size}"
             ),
         ));
     }
-    let to = |cta| (SharedAt { cta, ..dst }, BarAt { cta, ..bar });
+    let to = |cta| {
+        (
+            ResolvedAddress { cta, ..dst },
+            ResolvedBarrier { cta, ..bar },
+        )
+    };
     Ok(lanes_of(mask).map(|rank| to(rank as u32)).collect())
 }
 
-/// The alignment rules of the shared side of a bulk copy, and of its length.
-fn check_run(shared: SharedAt, bytes: u32) -> Result<(), Fault> {
-    aligned("the shared address of a bulk copy", shared.byte.into(), 16)?;
-    aligned("the length of a bulk copy", bytes.into(), 16)
+/// Checks the alignment of the shared address and of the length of a bulk copy.
+fn check_shared(shared: ResolvedAddress, bytes: u32) -> Result<(), Fault> {
+    check_aligned("shared address", shared.byte.into(), 16)?;
+    check_aligned("length", bytes.into(), 16)
 }
 
-/// The alignment rule of the global side of a bulk copy.
+/// Checks the alignment of the global address of a bulk copy.
 fn check_global(address: u64) -> Result<(), Fault> {
-    aligned("the global address of a bulk copy", address, 16)
+    check_aligned("global address", address, 16)
 }
 
 #[cfg(test)]

@@ -1,29 +1,32 @@
-//! The barrier of a cluster.
+//! The cluster barrier.
 
-use super::control::acts;
-use super::{Exactness, Info, Instr};
+use super::control::sync_instr;
+use super::{Exactness, Instr, OpInfo};
 use crate::machine::Asm;
-use crate::sync::Sync;
+use crate::sync::SyncOp;
 use crate::target::Target;
 
-/// Refuses a target without clusters.
+/// Rejects a target without clusters.
 pub(super) fn legal_cluster(target: &Target) -> Result<(), String> {
     match target.features.clusters {
         true => Ok(()),
-        false => Err(format!("{} has no clusters of CTAs", target.name)),
+        false => Err(format!(
+            "{} does not support thread block clusters",
+            target.name
+        )),
     }
 }
 
-/// Arrives at the cluster's barrier and goes on.
+/// Arrives at the cluster barrier without waiting.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ClusterArrive {
-    /// Are this thread's writes seen by those who wait?
+    /// Releases this thread's writes to the threads that wait; otherwise relaxed.
     pub release: bool,
 }
 
 impl ClusterArrive {
-    fn act(&self) -> Sync {
-        Sync::ClusterArrive {
+    fn sync_op(&self) -> SyncOp {
+        SyncOp::ClusterArrive {
             release: self.release,
         }
     }
@@ -34,10 +37,10 @@ impl ClusterArrive {
 }
 
 impl Instr for ClusterArrive {
-    const INFO: Info = Info {
+    const INFO: OpInfo = OpInfo {
         name: "cluster_arrive",
         ptx: "barrier.cluster.arrive.{release,relaxed}.aligned",
-        doc: "arrives at the cluster's barrier and goes on",
+        doc: "arrives at the cluster barrier without waiting",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
@@ -46,7 +49,7 @@ impl Instr for ClusterArrive {
     fn asm(&self, a: &mut dyn Asm) {
         a.emit(format!("barrier.cluster.arrive.{}.aligned", self.order()));
     }
-    acts!(whole_warp);
+    sync_instr!(whole_warp);
     fn legal(&self, target: &Target) -> Result<(), String> {
         legal_cluster(target)
     }
@@ -57,13 +60,13 @@ impl Instr for ClusterArrive {
 pub struct ClusterWait;
 
 impl ClusterWait {
-    fn act(&self) -> Sync {
-        Sync::ClusterWait
+    fn sync_op(&self) -> SyncOp {
+        SyncOp::ClusterWait
     }
 }
 
 impl Instr for ClusterWait {
-    const INFO: Info = Info {
+    const INFO: OpInfo = OpInfo {
         name: "cluster_wait",
         ptx: "barrier.cluster.wait.acquire.aligned",
         doc: "waits until all threads of the cluster have arrived",
@@ -75,7 +78,7 @@ impl Instr for ClusterWait {
     fn asm(&self, a: &mut dyn Asm) {
         a.emit("barrier.cluster.wait.acquire.aligned".into());
     }
-    acts!(whole_warp);
+    sync_instr!(whole_warp);
     fn legal(&self, target: &Target) -> Result<(), String> {
         legal_cluster(target)
     }
@@ -87,16 +90,16 @@ mod tests {
     use crate::lanes::fake::{Warp, ptx};
 
     #[test]
-    fn each_op_is_one_act() {
+    fn each_op_is_one_sync_op() {
         let warp = Warp::new()
             .run(&ClusterArrive { release: true })
             .run(&ClusterWait);
-        let arrived = Sync::ClusterArrive { release: true };
-        assert_eq!(warp.syncs, [arrived, Sync::ClusterWait]);
+        let arrived = SyncOp::ClusterArrive { release: true };
+        assert_eq!(warp.syncs, [arrived, SyncOp::ClusterWait]);
     }
 
     #[test]
-    fn ptx_of_the_barrier() {
+    fn ptx_of_the_cluster_barrier() {
         let arrive = |release| ptx(&ClusterArrive { release });
         assert_eq!(arrive(true), ["barrier.cluster.arrive.release.aligned"]);
         assert_eq!(arrive(false), ["barrier.cluster.arrive.relaxed.aligned"]);
@@ -104,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_without_clusters_refuses() {
+    fn a_target_without_clusters_is_rejected() {
         let mut t = Target::SM_90A;
         assert_eq!(ClusterWait.legal(&t), Ok(()));
         t.features.clusters = false;
@@ -112,7 +115,7 @@ mod tests {
             ClusterWait
                 .legal(&t)
                 .unwrap_err()
-                .contains("sm_90a has no clusters")
+                .contains("sm_90a does not support thread block clusters")
         );
     }
 }

@@ -1,17 +1,17 @@
-//! Comparisons, selection, and the logic of predicates.
+//! Comparisons, selection and predicate logic.
 
 use super::arith::register_bits;
-use super::{Exactness, Info, Instr};
+use super::{Exactness, Instr, OpInfo};
 use crate::domain::Domain;
-use crate::lanes::{Narrow, lane_types, test2, value};
-use crate::machine::{Asm, Effects, Exec, Machine, Step, WARP};
+use crate::lanes::{HalfFloat, lane_types, printed_operand, test2};
+use crate::machine::{Asm, Effects, Exec, ExecStatus, Machine, WARP};
 use crate::types::Type;
 use crate::value::{Operand, RegId};
 use half::{bf16, f16};
 
-/// How two numbers are compared.
+/// A comparison operator.
 ///
-/// With a NaN, [`Cmp::Ne`] holds and no other comparison does.
+/// With a NaN operand, [`Cmp::Ne`] is true and all other comparisons are false.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Cmp {
     /// Equal.
@@ -29,7 +29,7 @@ pub enum Cmp {
 }
 
 impl Cmp {
-    /// The name in the text form.
+    /// Returns the name in the text form.
     pub const fn name(self) -> &'static str {
         match self {
             Cmp::Eq => "eq",
@@ -41,7 +41,7 @@ impl Cmp {
         }
     }
 
-    /// The name in PTX, whose `ne` does not hold for a NaN.
+    /// Returns the PTX name. PTX's `ne` is false for a NaN, `neu` is true.
     const fn ptx(self, ty: Type) -> &'static str {
         match self {
             Cmp::Ne if ty.is_float() => "neu",
@@ -53,19 +53,19 @@ impl Cmp {
 /// Compares two numbers.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Setp {
-    /// How.
+    /// The comparison operator.
     pub cmp: Cmp,
-    /// Their type: an integer, `F32`, `F16` or `Bf16`.
+    /// Operand type: an integer, `F32`, `F16` or `Bf16`.
     pub ty: Type,
     /// Result, a predicate.
     pub dst: RegId,
-    /// Left of the comparison.
+    /// Left operand.
     pub a: Operand,
-    /// Right of it.
+    /// Right operand.
     pub b: Operand,
 }
 
-/// A number as it is compared.
+/// Maps a number to a type that Rust compares like the GPU.
 trait Comparable {
     type Key: PartialOrd;
     fn key(self) -> Self::Key;
@@ -87,15 +87,15 @@ comparable! {
     u64 => u64, |x| x;
     i64 => i64, |x| x;
     f32 => f32, |x| x;
-    f16 => f32, Narrow::widen;
-    bf16 => f32, Narrow::widen;
+    f16 => f32, HalfFloat::widen;
+    bf16 => f32, HalfFloat::widen;
 }
 
 impl Instr for Setp {
-    const INFO: Info = Info {
+    const INFO: OpInfo = OpInfo {
         name: "setp",
         ptx: "setp.{eq,ne,neu,lt,le,gt,ge}.{u16,u32,s32,u64,s64,f32,f16,bf16}",
-        doc: "compares two numbers; with a NaN only ne holds",
+        doc: "compares two numbers; with a NaN only ne is true",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
@@ -107,7 +107,7 @@ impl Instr for Setp {
         e.arg(self.b, self.ty);
     }
     fn asm(&self, a: &mut dyn Asm) {
-        // A u8 stands zero-extended in its 16-bit register.
+        // A u8 is zero-extended in its 16-bit register.
         let suffix = if self.ty == Type::U8 {
             "u16"
         } else {
@@ -115,8 +115,8 @@ impl Instr for Setp {
         };
         let (d, x, y) = (
             a.reg(self.dst),
-            value(a, self.a, self.ty),
-            value(a, self.b, self.ty),
+            printed_operand(a, self.a, self.ty),
+            printed_operand(a, self.b, self.ty),
         );
         a.emit(format!(
             "setp.{}.{suffix} {d}, {x}, {y}",
@@ -133,7 +133,7 @@ impl Instr for Setp {
             Cmp::Gt => test2(m, d, a, b, |a: T, b: T| a.key() > b.key()),
             Cmp::Ge => test2(m, d, a, b, |a: T, b: T| a.key() >= b.key()),
         });
-        Ok(Step::Next)
+        Ok(ExecStatus::Completed)
     }
     fn transfer<D: Domain>(&self, d: &mut D) {
         let (a, b) = (d.read(self.a, self.ty), d.read(self.b, self.ty));
@@ -145,7 +145,7 @@ impl Instr for Setp {
     }
     fn legal(&self, _: &crate::target::Target) -> Result<(), String> {
         use Type::{Bf16, F16, F32, I32, I64, U8, U16, U32, U64};
-        super::only(
+        super::require_type(
             "setp",
             self.ty,
             &[U8, U16, U32, I32, U64, I64, F32, F16, Bf16],
@@ -153,18 +153,18 @@ impl Instr for Setp {
     }
 }
 
-/// `a` where the condition holds, `b` elsewhere.
+/// Selects `a` where the condition is true, `b` elsewhere.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Select {
-    /// Any type but a predicate.
+    /// Any type except a predicate.
     pub ty: Type,
     /// Result.
     pub dst: RegId,
     /// The condition, a predicate.
     pub cond: Operand,
-    /// Where it holds.
+    /// Value where the condition is true.
     pub a: Operand,
-    /// Where it does not.
+    /// Value where the condition is false.
     pub b: Operand,
 }
 
@@ -180,10 +180,10 @@ impl Select {
 }
 
 impl Instr for Select {
-    const INFO: Info = Info {
+    const INFO: OpInfo = OpInfo {
         name: "select",
         ptx: "selp.{b16,b32,b64,f32}",
-        doc: "a where the condition holds, b elsewhere",
+        doc: "selects a where the condition is true, b elsewhere",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
@@ -196,7 +196,7 @@ impl Instr for Select {
         e.arg(self.b, self.ty);
     }
     fn asm(&self, a: &mut dyn Asm) {
-        // `f32` by name, because its constants are not integers.
+        // The suffix `f32` permits float constants.
         let suffix = if self.ty == Type::F32 {
             "f32"
         } else {
@@ -204,21 +204,21 @@ impl Instr for Select {
         };
         let (d, x, y) = (
             a.reg(self.dst),
-            value(a, self.a, self.ty),
-            value(a, self.b, self.ty),
+            printed_operand(a, self.a, self.ty),
+            printed_operand(a, self.b, self.ty),
         );
         let p = predicate(a, self.cond);
         a.emit(format!("selp.{suffix} {d}, {x}, {y}, {p}"));
     }
     fn exec<M: Machine>(&self, m: &mut M) -> Exec {
         match self.ty.bytes() {
-            0 => return Err(crate::lanes::no_such_type(self.ty)),
+            0 => return Err(crate::lanes::unsupported_type(self.ty)),
             1 => self.pick::<u8, M>(m),
             2 => self.pick::<u16, M>(m),
             4 => self.pick::<u32, M>(m),
             _ => self.pick::<u64, M>(m),
         }
-        Ok(Step::Next)
+        Ok(ExecStatus::Completed)
     }
     fn transfer<D: Domain>(&self, d: &mut D) {
         let cond = d.read(self.cond, Type::Pred);
@@ -228,13 +228,13 @@ impl Instr for Select {
     }
     fn legal(&self, _: &crate::target::Target) -> Result<(), String> {
         match self.ty {
-            Type::Pred => Err("select takes any type but pred".into()),
+            Type::Pred => Err("select does not support pred".into()),
             _ => Ok(()),
         }
     }
 }
 
-/// A predicate operand as a register: PTX has no constants of this type.
+/// Prints a predicate operand as a register, because PTX has no predicate constants.
 pub(crate) fn predicate(a: &mut dyn Asm, o: Operand) -> String {
     match o {
         Operand::Reg(r) => a.reg(r),
@@ -261,7 +261,7 @@ macro_rules! predicates {
         }
 
         impl Instr for $name {
-            const INFO: Info = Info {
+            const INFO: OpInfo = OpInfo {
                 name: $text,
                 ptx: $ptx,
                 doc: $doc,
@@ -281,7 +281,7 @@ macro_rules! predicates {
             fn exec<M: Machine>(&self, m: &mut M) -> Exec {
                 $(let $arg = m.pred(self.$arg);)*
                 m.set_pred(self.dst, $meaning);
-                Ok(Step::Next)
+                Ok(ExecStatus::Completed)
             }
             fn transfer<D: Domain>(&self, d: &mut D) {
                 $(let $arg = d.read(self.$arg, Type::Pred);)*
@@ -293,9 +293,9 @@ macro_rules! predicates {
 }
 
 predicates! {
-    PredAnd "pred_and": "both predicates", ptx "and.pred", |a, b| a & b, transfer both;
-    PredOr "pred_or": "either predicate", ptx "or.pred", |a, b| a | b, transfer either;
-    PredNot "pred_not": "the opposite of a predicate", ptx "not.pred", |a| !a, transfer not;
+    PredAnd "pred_and": "conjunction of two predicates", ptx "and.pred", |a, b| a & b, transfer both;
+    PredOr "pred_or": "disjunction of two predicates", ptx "or.pred", |a, b| a | b, transfer either;
+    PredNot "pred_not": "negation of a predicate", ptx "not.pred", |a| !a, transfer not;
 }
 
 #[cfg(test)]
@@ -317,7 +317,7 @@ mod tests {
         }
     }
 
-    /// Which of eq, ne, lt, le, gt, ge hold.
+    /// Returns the results of eq, ne, lt, le, gt, ge.
     fn holds<T: Lane>(ty: Type, a: T, b: T) -> [bool; 6] {
         ALL.map(|cmp| {
             let warp = Warp::new().with(1, &[a]).with(2, &[b]);
@@ -330,7 +330,7 @@ mod tests {
     const UNORDERED: [bool; 6] = [false, true, false, false, false, false];
 
     #[test]
-    fn numbers_compare_by_the_sign_of_their_type() {
+    fn comparisons_follow_the_signedness_of_the_type() {
         assert_eq!(holds(Type::U32, u32::MAX, 1), GREATER);
         assert_eq!(holds(Type::I32, -1, 1), LESS);
         assert_eq!(holds(Type::U64, 1u64 << 63, 1), GREATER);
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn with_a_nan_only_ne_holds() {
+    fn with_a_nan_only_ne_is_true() {
         assert_eq!(holds(Type::F32, f32::NAN, 1.0), UNORDERED);
         assert_eq!(holds(Type::F32, f32::NAN, f32::NAN), UNORDERED);
         assert_eq!(holds(Type::F16, f16::ONE, f16::NAN), UNORDERED);
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn each_lane_has_its_bit_and_inactive_lanes_keep_theirs() {
+    fn inactive_lanes_keep_their_predicate() {
         let a: [u32; 32] = std::array::from_fn(|i| i as u32);
         let warp = Warp::new()
             .with(1, &a)
@@ -368,19 +368,19 @@ mod tests {
     }
 
     #[test]
-    fn comparisons_are_spelled_as_ptx_wants_them() {
+    fn ptx_of_comparisons() {
         let print = |cmp, ty| ptx(&setp(cmp, ty)).join("; ");
         assert_eq!(print(Cmp::Ne, Type::F32), "setp.neu.f32 %0, %1, %2");
         assert_eq!(print(Cmp::Ne, Type::U32), "setp.ne.u32 %0, %1, %2");
         assert_eq!(print(Cmp::Ge, Type::I64), "setp.ge.s64 %0, %1, %2");
         assert_eq!(print(Cmp::Eq, Type::U8), "setp.eq.u16 %0, %1, %2");
         assert_eq!(print(Cmp::Lt, Type::Bf16), "setp.lt.bf16 %0, %1, %2");
-        let refused = setp(Cmp::Lt, Type::F16x2).legal(&Target::SM_90A);
-        assert!(refused.is_err_and(|e| e.starts_with("setp takes u8, ")));
+        let rejected = setp(Cmp::Lt, Type::F16x2).legal(&Target::SM_90A);
+        assert!(rejected.is_err_and(|e| e.starts_with("setp does not support ")));
     }
 
     #[test]
-    fn select_takes_a_where_the_condition_holds() {
+    fn select_returns_a_where_the_condition_is_true() {
         let select = |ty, cond, a| Select {
             ty,
             dst: reg(0),
@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn predicates_have_their_logic() {
+    fn predicate_logic() {
         let (dst, a, b) = (reg(0), arg(1), arg(2));
         let warp = Warp::new().with_pred(1, 0b1100).with_pred(2, 0b1010);
         assert_eq!(

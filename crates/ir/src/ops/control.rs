@@ -1,26 +1,28 @@
-//! The CTA as a whole: barriers of threads, registers, and the emergency exit.
+//! CTA and named barriers, register budgets, dependent launches, exit and trap.
 
 use super::compare::predicate;
-use super::{Exactness, Info, Instr, Uniform};
+use super::{Exactness, Instr, OpInfo, Uniform};
 use crate::lanes::lanes_of;
-use crate::machine::{Asm, Effects, Exec, Fault, FaultKind, Lane, Machine, Mask, Step};
-use crate::sync::{Sync, Tally};
+use crate::machine::{Asm, Effects, Exec, ExecStatus, Fault, FaultKind, Lane, Machine, Mask};
+use crate::sync::{BarrierReduction, SyncOp};
 use crate::target::Target;
 use crate::value::{NamedId, Operand, RegId};
 
-/// Refuses an `.aligned` op that part of a warp has reached.
-pub(super) fn whole_warp<M: Machine>(m: &M, name: &str) -> Result<(), Fault> {
+/// Rejects an `.aligned` op that only part of a warp executes.
+pub(super) fn require_whole_warp<M: Machine>(m: &M) -> Result<(), Fault> {
     match m.active() {
         Mask::MAX => Ok(()),
         some => Err(Fault::new(
             FaultKind::Convergence,
-            format!("{name} is reached by all lanes of a warp at once, not by lanes {some:#010x}"),
+            format!(
+                "is executed by lanes {some:#010x} only; all lanes of the warp must execute it together"
+            ),
         )),
     }
 }
 
-/// An operand that must be the same in every active lane.
-pub(super) fn uniform<T: Lane + PartialEq + std::fmt::Debug, M: Machine>(
+/// Returns an operand that must be the same in all active lanes.
+pub(super) fn uniform_value<T: Lane + PartialEq + std::fmt::Debug, M: Machine>(
     m: &mut M,
     o: Operand,
     what: &str,
@@ -33,50 +35,50 @@ pub(super) fn uniform<T: Lane + PartialEq + std::fmt::Debug, M: Machine>(
         Some(other) => Err(Fault::new(
             FaultKind::Convergence,
             format!(
-                "{what} is the same in every lane, not {first:?} in one and {other:?} in another"
+                "has a {what} that differs between lanes: {first:?} and {other:?}; it must be the same in all active lanes"
             ),
         )),
     }
 }
 
-/// Writes `effects` and `exec` of an op that is one act of synchronisation, given by its `act`.
-macro_rules! acts {
+/// Implements `effects` and `exec` of an op that is one synchronization operation, its `sync_op()`.
+macro_rules! sync_instr {
     () => {
         fn effects(&self, e: &mut dyn $crate::machine::Effects) {
-            e.sync(&self.act());
+            e.sync(&self.sync_op());
         }
         fn exec<M: $crate::machine::Machine>(&self, m: &mut M) -> $crate::machine::Exec {
-            m.sync(&self.act())
+            m.sync(&self.sync_op())
         }
     };
     ($whole:ident) => {
         fn effects(&self, e: &mut dyn $crate::machine::Effects) {
             e.$whole();
-            e.sync(&self.act());
+            e.sync(&self.sync_op());
         }
         fn exec<M: $crate::machine::Machine>(&self, m: &mut M) -> $crate::machine::Exec {
-            $crate::ops::control::whole_warp(m, Self::INFO.name)?;
-            m.sync(&self.act())
+            $crate::ops::control::require_whole_warp(m)?;
+            m.sync(&self.sync_op())
         }
     };
 }
-pub(super) use acts;
+pub(super) use sync_instr;
 
-/// All threads of the CTA meet and see each other's memory.
+/// Synchronizes all threads of the CTA and orders their memory accesses.
 #[derive(Clone, PartialEq, Debug)]
 pub struct CtaSync;
 
 impl CtaSync {
-    fn act(&self) -> Sync {
-        Sync::Cta
+    fn sync_op(&self) -> SyncOp {
+        SyncOp::Cta
     }
 }
 
 impl Instr for CtaSync {
-    const INFO: Info = Info {
+    const INFO: OpInfo = OpInfo {
         name: "cta_sync",
         ptx: "barrier.cta.sync.aligned",
-        doc: "all threads of the CTA meet and see each other's memory",
+        doc: "CTA barrier: synchronizes all threads of the CTA and orders their memory accesses",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
@@ -85,32 +87,32 @@ impl Instr for CtaSync {
     fn asm(&self, a: &mut dyn Asm) {
         a.emit("barrier.cta.sync.aligned 0".into());
     }
-    acts!(whole_warp);
+    sync_instr!(whole_warp);
 }
 
-/// Refuses a number of threads that no named barrier can have.
+/// Rejects an unsupported number of threads of a named barrier.
 fn legal_threads(threads: u32, target: &Target) -> Result<(), String> {
     if threads > 0 && threads.is_multiple_of(32) && threads <= target.threads {
         return Ok(());
     }
     Err(format!(
-        "a named barrier counts whole warps, up to the {} threads of a CTA, not {threads}",
+        "named barrier with {threads} threads; the number must be a positive multiple of 32, at most {}",
         target.threads
     ))
 }
 
-/// Some warps of the CTA meet and see each other's memory.
+/// Synchronizes some warps of the CTA and orders their memory accesses.
 #[derive(Clone, PartialEq, Debug)]
 pub struct NamedSync {
     /// The barrier.
     pub bar: NamedId,
-    /// Threads that take part, those that only arrive counted in.
+    /// Number of participating threads, including those that only arrive.
     pub threads: u32,
 }
 
 impl NamedSync {
-    fn act(&self) -> Sync {
-        Sync::NamedSync {
+    fn sync_op(&self) -> SyncOp {
+        SyncOp::NamedSync {
             bar: self.bar,
             threads: self.threads,
         }
@@ -118,10 +120,10 @@ impl NamedSync {
 }
 
 impl Instr for NamedSync {
-    const INFO: Info = Info {
+    const INFO: OpInfo = OpInfo {
         name: "named_sync",
         ptx: "barrier.cta.sync.aligned",
-        doc: "arrives at a named barrier, waits for the rest and sees their memory",
+        doc: "arrives at a named barrier, waits for the other participants and orders memory accesses",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
@@ -131,24 +133,24 @@ impl Instr for NamedSync {
         let bar = a.named(self.bar);
         a.emit(format!("barrier.cta.sync.aligned {bar}, {}", self.threads));
     }
-    acts!(whole_warp);
+    sync_instr!(whole_warp);
     fn legal(&self, target: &Target) -> Result<(), String> {
         legal_threads(self.threads, target)
     }
 }
 
-/// Arrives at a named barrier and goes on.
+/// Arrives at a named barrier without waiting.
 #[derive(Clone, PartialEq, Debug)]
 pub struct NamedArrive {
     /// The barrier.
     pub bar: NamedId,
-    /// Threads that take part, those that wait counted in.
+    /// Number of participating threads, including those that wait.
     pub threads: u32,
 }
 
 impl NamedArrive {
-    fn act(&self) -> Sync {
-        Sync::NamedArrive {
+    fn sync_op(&self) -> SyncOp {
+        SyncOp::NamedArrive {
             bar: self.bar,
             threads: self.threads,
         }
@@ -156,10 +158,10 @@ impl NamedArrive {
 }
 
 impl Instr for NamedArrive {
-    const INFO: Info = Info {
+    const INFO: OpInfo = OpInfo {
         name: "named_arrive",
         ptx: "barrier.cta.arrive.aligned",
-        doc: "arrives at a named barrier and goes on",
+        doc: "arrives at a named barrier without waiting",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
@@ -172,88 +174,88 @@ impl Instr for NamedArrive {
             self.threads
         ));
     }
-    acts!(whole_warp);
+    sync_instr!(whole_warp);
     fn legal(&self, target: &Target) -> Result<(), String> {
         legal_threads(self.threads, target)
     }
 }
 
-/// Some warps of the CTA meet, see each other's memory, and learn of each other's predicates.
+/// Synchronizes some warps of the CTA and reduces a predicate across them (`barrier.red`).
 #[derive(Clone, PartialEq, Debug)]
-pub struct NamedTally {
-    /// The barrier: nobody syncs or arrives at the same meeting otherwise.
+pub struct NamedReduce {
+    /// The barrier. All participants of a phase must execute this op.
     pub bar: NamedId,
-    /// Threads that take part.
+    /// Number of participating threads.
     pub threads: u32,
-    /// What is counted.
-    pub tally: Tally,
+    /// The reduction.
+    pub reduction: BarrierReduction,
     /// The predicate of each thread.
     pub pred: Operand,
-    /// The answer, the same in all: a number (`u32`) or a predicate.
+    /// The result, the same in all threads: a count (`u32`) or a predicate.
     pub dst: RegId,
 }
 
-impl NamedTally {
-    fn act(&self) -> Sync {
-        Sync::NamedTally {
+impl NamedReduce {
+    fn sync_op(&self) -> SyncOp {
+        SyncOp::NamedReduce {
             bar: self.bar,
             threads: self.threads,
-            tally: self.tally,
+            reduction: self.reduction,
             pred: self.pred,
             dst: self.dst,
         }
     }
 }
 
-impl Instr for NamedTally {
-    const INFO: Info = Info {
+impl Instr for NamedReduce {
+    const INFO: OpInfo = OpInfo {
         name: "named_tally",
         ptx: "barrier.cta.red.{popc.aligned.u32,and.aligned.pred,or.aligned.pred}",
-        doc: "as named_sync, and tells in how many threads a predicate holds, whether in all, or in any",
+        doc: "named_sync with a reduction: counts the threads with a true predicate, or tests all or any",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
-        format!("named_tally.{}", self.tally.name())
+        format!("named_tally.{}", self.reduction.name())
     }
     fn effects(&self, e: &mut dyn Effects) {
         e.def(self.dst);
         e.whole_warp();
-        e.sync(&self.act());
+        e.sync(&self.sync_op());
     }
     fn uniform(&self, _: Uniform) -> Uniform {
-        // Other warps may have met at the same statement another time.
+        // Other warps may execute the same statement in another phase of the barrier.
         Uniform::Warp
     }
     fn asm(&self, a: &mut dyn Asm) {
         let (dst, pred) = (a.reg(self.dst), predicate(a, self.pred));
         let bar = a.named(self.bar);
-        let (op, ty) = self.tally.ptx();
+        let (op, ty) = self.reduction.ptx();
         a.emit(format!(
             "barrier.cta.red.{op}.aligned.{ty} {dst}, {bar}, {}, {pred}",
             self.threads
         ));
     }
     fn exec<M: Machine>(&self, m: &mut M) -> Exec {
-        whole_warp(m, Self::INFO.name)?;
-        m.sync(&self.act())
+        require_whole_warp(m)?;
+        m.sync(&self.sync_op())
     }
     fn legal(&self, target: &Target) -> Result<(), String> {
         legal_threads(self.threads, target)
     }
 }
 
-/// Changes how many registers each thread of the warpgroup has.
+/// Changes the register budget of the warpgroup (`setmaxnreg`).
 #[derive(Clone, PartialEq, Debug)]
 pub struct SetMaxRegs {
-    /// The new number: a multiple of 8, 24 to 256.
+    /// Registers per thread: a multiple of 8 from 24 to 256.
     pub count: u32,
-    /// Growing (waits until the CTA's pool can give them) or shrinking.
+    /// Increases the budget, and waits for free registers of the CTA's pool; otherwise decreases it.
     pub grow: bool,
 }
 
 impl SetMaxRegs {
-    fn act(&self) -> Sync {
-        Sync::SetMaxRegs {
+    fn sync_op(&self) -> SyncOp {
+        SyncOp::SetMaxRegs {
             count: self.count,
             grow: self.grow,
         }
@@ -261,10 +263,10 @@ impl SetMaxRegs {
 }
 
 impl Instr for SetMaxRegs {
-    const INFO: Info = Info {
+    const INFO: OpInfo = OpInfo {
         name: "set_max_regs",
         ptx: "setmaxnreg.{inc,dec}.sync.aligned.u32",
-        doc: "takes registers from the CTA's pool, or gives some back",
+        doc: "changes the registers per thread of a warpgroup; inc waits until the CTA's pool has enough",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
@@ -274,17 +276,14 @@ impl Instr for SetMaxRegs {
         let way = if self.grow { "inc" } else { "dec" };
         a.emit(format!("setmaxnreg.{way}.sync.aligned.u32 {}", self.count));
     }
-    acts!(whole_warpgroup);
+    sync_instr!(whole_warpgroup);
     fn legal(&self, target: &Target) -> Result<(), String> {
         if !target.features.setmaxnreg {
-            return Err(format!(
-                "{} cannot move registers between warpgroups",
-                target.name
-            ));
+            return Err(format!("{} does not support setmaxnreg", target.name));
         }
         if !self.count.is_multiple_of(8) || !(24..=256).contains(&self.count) {
             return Err(format!(
-                "registers per thread are a multiple of 8 from 24 to 256, not {}",
+                "setmaxnreg to {} registers; the number must be a multiple of 8 from 24 to 256",
                 self.count
             ));
         }
@@ -292,19 +291,18 @@ impl Instr for SetMaxRegs {
     }
 }
 
-/// Lets the grid that depends on this one start once every CTA has said so or left.
+/// Lets dependent grids start when every CTA has executed it or exited.
 ///
-/// It promises nothing about memory: that is what the dependent grid's
-/// [`WaitPrerequisites`] is for. The executor runs one launch after another,
-/// so that there it does nothing.
+/// It does not order memory: dependent grids use [`WaitPrerequisites`] for
+/// that. The CPU executor runs launches sequentially, so it does nothing there.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LaunchDependents;
 
 impl Instr for LaunchDependents {
-    const INFO: Info = Info {
+    const INFO: OpInfo = OpInfo {
         name: "launch_dependents",
         ptx: "griddepcontrol.launch_dependents",
-        doc: "lets the grid that depends on this one start; nothing on the CPU, which runs launches one after another",
+        doc: "PDL: lets dependent grids start; does nothing on the CPU, which runs launches sequentially",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
@@ -315,22 +313,22 @@ impl Instr for LaunchDependents {
         a.emit("griddepcontrol.launch_dependents".into());
     }
     fn exec<M: Machine>(&self, _: &mut M) -> Exec {
-        Ok(Step::Next)
+        Ok(ExecStatus::Completed)
     }
 }
 
-/// Waits until the grids this one depends on are complete, and sees their memory.
+/// Waits until the prerequisite grids complete and their writes are visible.
 ///
-/// On the CPU they are: the executor runs one launch after another. Without a
-/// dependent launch it passes at once on the GPU as well.
+/// It never waits on the CPU, which runs launches sequentially, nor on the GPU
+/// without a dependent launch.
 #[derive(Clone, PartialEq, Debug)]
 pub struct WaitPrerequisites;
 
 impl Instr for WaitPrerequisites {
-    const INFO: Info = Info {
+    const INFO: OpInfo = OpInfo {
         name: "wait_prerequisites",
         ptx: "griddepcontrol.wait",
-        doc: "waits until the grids this one depends on are complete; on the CPU they always are",
+        doc: "PDL: waits until the prerequisite grids complete; never waits on the CPU",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
@@ -341,22 +339,22 @@ impl Instr for WaitPrerequisites {
         a.emit("griddepcontrol.wait".into());
     }
     fn exec<M: Machine>(&self, _: &mut M) -> Exec {
-        Ok(Step::Next)
+        Ok(ExecStatus::Completed)
     }
 }
 
-/// Sleeps for about as long as asked, at most twice as long.
+/// Suspends the thread for about `ns` nanoseconds, at most twice as long.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Nanosleep {
-    /// Nanoseconds, up to a million.
+    /// Nanoseconds, at most 1 000 000.
     pub ns: u32,
 }
 
 impl Instr for Nanosleep {
-    const INFO: Info = Info {
+    const INFO: OpInfo = OpInfo {
         name: "nanosleep",
         ptx: "nanosleep.u32",
-        doc: "sleeps for about as long as asked; takes no time on the CPU",
+        doc: "suspends the thread for about the given time; takes no time on the CPU",
         exactness: Exactness::Machine,
     };
     fn name(&self) -> String {
@@ -367,34 +365,36 @@ impl Instr for Nanosleep {
         a.emit(format!("nanosleep.u32 {}", self.ns));
     }
     fn exec<M: Machine>(&self, _: &mut M) -> Exec {
-        Ok(Step::Next)
+        Ok(ExecStatus::Completed)
     }
     fn legal(&self, _: &Target) -> Result<(), String> {
         if self.ns > 1_000_000 {
-            return Err(format!("a thread sleeps up to 1000000 ns, not {}", self.ns));
+            return Err(format!(
+                "nanosleep of {} ns is too long; the maximum is 1000000 ns",
+                self.ns
+            ));
         }
         Ok(())
     }
 }
 
-/// Ends the threads of a warp before the end of their role.
+/// Exits the threads of a warp before the end of their role.
 ///
-/// Barriers of the whole CTA or cluster no longer count them, as at the end of
-/// a role.
+/// CTA and cluster barriers no longer count exited threads, as at the end of a role.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Exit;
 
 impl Exit {
-    fn act(&self) -> Sync {
-        Sync::Exit
+    fn sync_op(&self) -> SyncOp {
+        SyncOp::Exit
     }
 }
 
 impl Instr for Exit {
-    const INFO: Info = Info {
+    const INFO: OpInfo = OpInfo {
         name: "exit",
         ptx: "exit",
-        doc: "ends the threads of the warp before the end of their role",
+        doc: "exits the threads of the warp before the end of their role",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
@@ -403,18 +403,18 @@ impl Instr for Exit {
     fn asm(&self, a: &mut dyn Asm) {
         a.emit("exit".into());
     }
-    acts!(whole_warp);
+    sync_instr!(whole_warp);
 }
 
-/// Ends the launch with an error.
+/// Aborts the launch with an error.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Trap;
 
 impl Instr for Trap {
-    const INFO: Info = Info {
+    const INFO: OpInfo = OpInfo {
         name: "trap",
         ptx: "trap",
-        doc: "ends the launch with an error",
+        doc: "aborts the launch with an error",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
@@ -427,7 +427,7 @@ impl Instr for Trap {
     fn exec<M: Machine>(&self, m: &mut M) -> Exec {
         Err(Fault::new(
             FaultKind::Trap,
-            format!("the program trapped in lanes {:#010x}", m.active()),
+            format!("is executed by lanes {:#010x}", m.active()),
         ))
     }
 }
@@ -447,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn each_op_is_one_act_of_a_whole_warp() {
+    fn each_op_is_one_sync_op_of_a_whole_warp() {
         let arrive = NamedArrive {
             bar: NAMED,
             threads: 64,
@@ -465,20 +465,20 @@ mod tests {
         assert_eq!(
             warp.syncs,
             [
-                Sync::Cta,
-                Sync::NamedSync {
+                SyncOp::Cta,
+                SyncOp::NamedSync {
                     bar: NAMED,
                     threads: 256
                 },
-                Sync::NamedArrive {
+                SyncOp::NamedArrive {
                     bar: NAMED,
                     threads: 64
                 },
-                Sync::SetMaxRegs {
+                SyncOp::SetMaxRegs {
                     count: 232,
                     grow: true
                 },
-                Sync::Exit,
+                SyncOp::Exit,
             ]
         );
         let part = || Warp::new().with_active(0xffff);
@@ -489,45 +489,53 @@ mod tests {
             part().fault(&Exit),
         ] {
             assert_eq!(f.kind, FaultKind::Convergence);
-            assert!(f.text.contains("not by lanes 0x0000ffff"), "{}", f.text);
+            assert!(
+                f.text.contains("executed by lanes 0x0000ffff only"),
+                "{}",
+                f.text
+            );
         }
     }
 
     #[test]
-    fn a_tally_is_a_sync_with_a_question() {
-        let tally = |tally, threads| NamedTally {
+    fn named_reduce_is_one_sync_op() {
+        let tally = |tally, threads| NamedReduce {
             bar: NAMED,
             threads,
-            tally,
+            reduction: tally,
             pred: arg(1),
             dst: reg(0),
         };
         for (how, text) in [
-            (Tally::Count, "popc.aligned.u32"),
-            (Tally::All, "and.aligned.pred"),
-            (Tally::Any, "or.aligned.pred"),
+            (BarrierReduction::Count, "popc.aligned.u32"),
+            (BarrierReduction::All, "and.aligned.pred"),
+            (BarrierReduction::Any, "or.aligned.pred"),
         ] {
             let want = format!("barrier.cta.red.{text} %0, 3, 64, %1");
             assert_eq!(ptx(&tally(how, 64)), [want]);
         }
-        let warp = Warp::new().run(&tally(Tally::Any, 96));
+        let warp = Warp::new().run(&tally(BarrierReduction::Any, 96));
         assert!(matches!(
             warp.syncs[..],
-            [Sync::NamedTally {
+            [SyncOp::NamedReduce {
                 bar: NAMED,
                 threads: 96,
-                tally: Tally::Any,
+                reduction: BarrierReduction::Any,
                 ..
             }]
         ));
-        let part = Warp::new().with_active(1).fault(&tally(Tally::All, 64));
+        let part = Warp::new()
+            .with_active(1)
+            .fault(&tally(BarrierReduction::All, 64));
         assert_eq!(part.kind, FaultKind::Convergence);
-        let why = tally(Tally::Count, 48).legal(&Target::SM_90A).unwrap_err();
-        assert!(why.ends_with("not 48"), "{why}");
+        let why = tally(BarrierReduction::Count, 48)
+            .legal(&Target::SM_90A)
+            .unwrap_err();
+        assert!(why.contains("with 48 threads"), "{why}");
     }
 
     #[test]
-    fn a_trap_is_a_fault_and_sleep_and_dependent_launches_are_nothing() {
+    fn trap_faults_and_nanosleep_and_pdl_ops_do_nothing() {
         let f = Warp::new().with_active(2).fault(&Trap);
         assert_eq!(f.kind, FaultKind::Trap);
         assert!(f.text.contains("0x00000002"), "{}", f.text);
@@ -561,11 +569,11 @@ mod tests {
         assert_eq!(sync(1024).legal(&t), Ok(()));
         for threads in [0, 33, 1056] {
             let why = sync(threads).legal(&t).unwrap_err();
-            assert!(why.ends_with(&format!("not {threads}")), "{why}");
+            assert!(why.contains(&format!("with {threads} threads")), "{why}");
         }
         for count in [16, 25, 264] {
             let why = SetMaxRegs { count, grow: true }.legal(&t).unwrap_err();
-            assert!(why.ends_with(&format!("not {count}")), "{why}");
+            assert!(why.contains(&format!("to {count} registers")), "{why}");
         }
         assert!(Nanosleep { ns: 1_000_001 }.legal(&t).is_err());
     }

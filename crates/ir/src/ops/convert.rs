@@ -1,30 +1,31 @@
-//! Numbers from one type to another, and the bits of one register as another's.
+//! Conversions between types, packing and bit casts.
 
 mod pair;
 
 pub use pair::{Pack, Unpack};
 
 use super::arith::{copy, register_bits};
-use super::{Exactness, Info, Instr};
+use super::{Exactness, Instr, OpInfo};
 use crate::domain::Domain;
-use crate::lanes::{FloatBits, Narrow, lane_types, map1};
-use crate::machine::{Asm, Effects, Exec, Machine, Step};
+use crate::lanes::{FloatBits, HalfFloat, lane_types, map1};
+use crate::machine::{Asm, Effects, Exec, ExecStatus, Machine};
 use crate::target::Target;
 use crate::types::{E4m3, E4m3x2, E5m2, E5m2x2, F16x2, Tf32, Type};
 use crate::value::{Operand, RegId};
 use half::{bf16, f16};
 
-/// The same number in another type, as near as that type comes.
+/// Converts a number to another type.
 ///
-/// Integers widen by the sign of `from` and narrow by dropping high bits.
-/// To a float they round to nearest even. From `F32` to an integer the number
-/// is cut towards zero and held within the type; a NaN becomes 0, in 64 bits
-/// `1 << 63` (the PTX ISA says 0; this is what the hardware gives). `F32`
-/// rounds to `F16` and `Bf16` to nearest even, to `Tf32` to nearest with ties
-/// away from zero. A NaN of `F16` becomes the canonical one of `F32`.
-///
-/// A pair `F16x2` rounds to `E4m3x2` or `E5m2x2`, to nearest even and held
-/// within the finite numbers; the way back is exact.
+/// | conversion | result |
+/// |---|---|
+/// | integer to integer | extended by the sign of `from`, or truncated |
+/// | integer to float | rounded to nearest even |
+/// | `F32` to integer | rounded toward zero and saturated; a NaN becomes 0, or `1 << 63` for 64 bits (the hardware's result; the PTX ISA specifies 0) |
+/// | `F32` to `F16`, `Bf16` | rounded to nearest even |
+/// | `F32` to `Tf32` | rounded to nearest, ties away from zero |
+/// | `F16` to `F32` | exact; a NaN becomes canonical |
+/// | `F16x2` to `E4m3x2`, `E5m2x2` | rounded to nearest even, saturated to finite numbers |
+/// | `E4m3x2`, `E5m2x2` to `F16x2` | exact |
 #[derive(Clone, PartialEq, Debug)]
 pub struct Cvt {
     /// Type of the operand.
@@ -37,18 +38,18 @@ pub struct Cvt {
     pub src: Operand,
 }
 
-/// `cvt.f32.f16`; that of `bf16` is a shift, and keeps a NaN's payload.
+/// `cvt.f32.f16`. Unlike `bf16` to `f32`, which is a shift, it makes a NaN canonical.
 #[inline]
 fn from_f16(x: f16) -> f32 {
     x.widen().canonical()
 }
 
 impl Instr for Cvt {
-    const INFO: Info = Info {
+    const INFO: OpInfo = OpInfo {
         name: "cvt",
         ptx: "cvt{.rn,.rzi,.rna}.{u8,u16,u32,s32,u64,s64,f32,f16,bf16,tf32}.{u8,u16,u32,s32,u64,s64,f32,f16,bf16}, \
             cvt.rn.satfinite.{e4m3x2,e5m2x2}.f16x2, cvt.rn.f16x2.{e4m3x2,e5m2x2}",
-        doc: "the same number in another type, as near as that type comes",
+        doc: "converts a number to another type: rounds, truncates or saturates as the PTX instruction does",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
@@ -112,12 +113,12 @@ impl Instr for Cvt {
                 s,
                 |x: f32| if x.is_nan() { 1 << 63 } else { x as u64 },
             ),
-            // Rust's `as` is PTX's cvt: wrap, round to nearest even, or cut and hold.
+            // Rust's `as` equals PTX's cvt: wrap, round to nearest even, or truncate and saturate.
             (from, to) => lane_types!(from, [U8, U16, U32, I32, U64, I64, F32], A => {
                 lane_types!(to, [U8, U16, U32, I32, U64, I64, F32], B => map1(m, d, s, |x: A| x as B))
             }),
         }
-        Ok(Step::Next)
+        Ok(ExecStatus::Completed)
     }
     fn transfer<D: Domain>(&self, d: &mut D) {
         let v = d.read(self.src, self.from);
@@ -140,14 +141,14 @@ impl Instr for Cvt {
             _ => {}
         }
         Err(format!(
-            "cvt goes between integers and f32, between f32 and f16, bf16 or tf32, \
-             and between f16x2 and e4m3x2 or e5m2x2; not from {} to {}",
+            "cvt does not support {} to {}; supported: between integers and f32, between f32 and f16, bf16 or tf32, \
+             and between f16x2 and e4m3x2 or e5m2x2",
             self.from, self.to
         ))
     }
 }
 
-/// The bits of one type as another of the same width.
+/// Reinterprets the bits of a register as another type of the same width.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Bitcast {
     /// Type of the operand.
@@ -161,10 +162,10 @@ pub struct Bitcast {
 }
 
 impl Instr for Bitcast {
-    const INFO: Info = Info {
+    const INFO: OpInfo = OpInfo {
         name: "bitcast",
         ptx: "mov.{b16,b32,b64}",
-        doc: "the bits of one type as another of the same width",
+        doc: "reinterprets the bits as another type of the same width",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
@@ -180,7 +181,7 @@ impl Instr for Bitcast {
     }
     fn exec<M: Machine>(&self, m: &mut M) -> Exec {
         copy(m, self.from, self.dst, self.src);
-        Ok(Step::Next)
+        Ok(ExecStatus::Completed)
     }
     fn transfer<D: Domain>(&self, d: &mut D) {
         let v = d.read(self.src, self.from);
@@ -194,7 +195,7 @@ impl Instr for Bitcast {
         let (from, to) = (self.from, self.to);
         if from == Type::Pred || to == Type::Pred || from.bytes() != to.bytes() {
             return Err(format!(
-                "bitcast takes types of one width, not {from} to {to}"
+                "bitcast does not support {from} to {to}; both types must have the same width, and neither may be pred"
             ));
         }
         Ok(())
@@ -223,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn integers_widen_by_their_sign_and_narrow_by_dropping() {
+    fn integers_extend_by_their_sign_and_truncate() {
         use Type::{I32, I64, U8, U16, U32, U64};
         assert_eq!(convert::<_, u64>(I32, U64, &[-2i32]), [u64::MAX - 1]);
         assert_eq!(convert::<_, i64>(U32, I64, &[u32::MAX]), [0xffff_ffff]);
@@ -245,14 +246,14 @@ mod tests {
         assert_eq!(got, [16_777_216.0, 16_777_220.0, 4_294_967_296.0]);
         let got = convert::<_, f32>(Type::I32, Type::F32, &[-5, i32::MIN]);
         assert_eq!(got, [-5.0, -2_147_483_648.0]);
-        // Above a tie by one in the last of 64 bits.
+        // One unit in the last of 64 bits above a tie.
         let got = convert::<_, f32>(Type::U64, Type::F32, &[(1u64 << 63) + (1 << 39) + 1]);
         assert_eq!(got[0].to_bits(), 0x5f00_0001);
         assert_eq!(convert::<_, f32>(Type::U8, Type::F32, &[200u8]), [200.0]);
     }
 
     #[test]
-    fn f32_is_cut_and_held_within_an_integer() {
+    fn f32_to_integer_truncates_and_saturates() {
         let xs = [
             2.9,
             -2.9,
@@ -322,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_of_f16_and_of_8_bit_floats_go_half_by_half() {
+    fn f16_and_fp8_pairs_convert_elementwise() {
         use Type::{E4m3x2, E5m2x2, F16x2};
         // 1.0625 is a tie of both formats; 464 is a tie above e4m3's largest.
         let halves = [[0x3c40, 0x5f40], [0xbc00, 0x7c00], [0xfe01, 0x8001]];
@@ -338,14 +339,14 @@ mod tests {
     }
 
     #[test]
-    fn every_pair_of_8_bit_floats_survives_f16() {
+    fn every_fp8_pair_round_trips_through_f16() {
         for ty in [Type::E4m3x2, Type::E5m2x2] {
             let codes: Vec<u16> = (0..=u16::MAX).collect();
             let wide: Vec<u32> = convert(ty, Type::F16x2, &codes);
             let back: Vec<u16> = convert(Type::F16x2, ty, &wide);
             let kept = |code: u16| match (ty, code & 0x7f) {
                 (Type::E4m3x2, 0x7f) | (Type::E5m2x2, 0x7d..) => 0x7f,
-                (Type::E5m2x2, 0x7c) => code & 0x80 | 0x7b, // an infinity is held
+                (Type::E5m2x2, 0x7c) => code & 0x80 | 0x7b, // an infinity saturates
                 _ => code & 0xff,
             };
             for (code, back) in codes.into_iter().zip(back) {
@@ -359,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn conversions_are_spelled_as_ptx_wants_them() {
+    fn ptx_of_conversions() {
         use Type::*;
         let print = |from, to| ptx(&cvt(from, to)).join("; ");
         assert_eq!(print(I32, U8), "cvt.u8.s32 %0, %1");
@@ -377,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_conversion_is_refused() {
+    fn unsupported_conversions_are_rejected() {
         use Type::*;
         let legal = |from, to| cvt(from, to).legal(&Target::SM_90A);
         for (from, to) in [
@@ -391,8 +392,11 @@ mod tests {
             (U32, Pred),
             (Pred, Pred),
         ] {
-            let why = legal(from, to).expect_err("refused");
-            assert!(why.ends_with(&format!("not from {from} to {to}")), "{why}");
+            let why = legal(from, to).expect_err("rejected");
+            assert!(
+                why.contains(&format!("does not support {from} to {to}")),
+                "{why}"
+            );
         }
         for (from, to) in [(F16, F16), (F16, F32), (U8, I64), (F32, Tf32), (I64, F32)] {
             assert_eq!(legal(from, to), Ok(()));

@@ -1,9 +1,9 @@
-//! Copies of 4, 8 or 16 bytes from global to shared memory by single lanes: `cp.async`.
+//! `cp.async`: per-lane copies of 4, 8 or 16 bytes from global to shared memory.
 //!
-//! Unlike bulk copies they go through the generic proxy: what they bring may
-//! be read by `ldmatrix` or a load as it is, and by wgmma after a proxy fence.
-//! A lane sees its copies after it has waited for them, other threads after a
-//! barrier behind that wait.
+//! Unlike bulk copies they use the generic proxy: loads and `ldmatrix` may read
+//! the copied bytes directly, `wgmma` only after a proxy fence. A lane sees its
+//! copies after it waits for them; other threads see them after a barrier that
+//! follows the wait.
 
 mod groups;
 mod job;
@@ -11,80 +11,84 @@ mod job;
 pub use groups::{CopyArrive, CopyCommit, CopyWait};
 pub use job::CopyJob;
 
-use super::memory::Fetch;
+use super::memory::L2Prefetch;
 use super::policy::{CacheHint, hint_asm, hint_effects, hint_name};
-use super::{Exactness, Info, Instr};
+use super::{Exactness, Instr, OpInfo};
 use crate::job::Job;
 use crate::lanes::lanes_of;
 use crate::machine::{
-    Access, Asm, Completion, Effects, Exec, Fault, FaultKind, Machine, Memory, Proxy, Step, Touch,
+    AccessKind, Asm, Completion, Effects, Exec, ExecStatus, Fault, FaultKind, Machine,
+    MemoryAccess, MemoryRegion, Proxy,
 };
 use crate::target::Target;
 use crate::types::Type;
-use crate::value::{At, Operand, Place};
+use crate::value::{MemoryAddress, Operand, SharedAddress};
 
-/// Copies some bytes per lane from global to shared memory, some time after.
+/// Copies 4, 8 or 16 bytes per lane from global to shared memory, asynchronously.
 #[derive(Clone, PartialEq, Debug)]
 pub struct CopyAsync {
-    /// Where to; a multiple of the bytes.
-    pub dst: Place,
-    /// The global address (`u64`); a multiple of the bytes.
+    /// Destination, aligned to the size.
+    pub dst: SharedAddress,
+    /// Global address (`u64`), aligned to the size.
     pub src: Operand,
-    /// How many bytes each lane writes: 4, 8 or 16.
+    /// Bytes that each lane writes (cp-size): 4, 8 or 16.
     pub bytes: u32,
-    /// How many of them it reads (`u32`), the first ones; the rest is zero. `None`: all.
-    pub valid: Option<Operand>,
-    /// Does it leave out the L1 (16 bytes alone)?
-    pub bypass: bool,
-    /// What the L2 fetches on the way.
-    pub fetch: Option<Fetch>,
-    /// How long the L2 keeps it.
+    /// Bytes that it reads (src-size, `u32`); the rest is filled with zeros. `None`: all.
+    pub src_size: Option<Operand>,
+    /// Bypasses the L1 (`.cg`); only for 16 bytes.
+    pub bypass_l1: bool,
+    /// L2 prefetch size.
+    pub l2_prefetch: Option<L2Prefetch>,
+    /// L2 cache hint.
     pub hint: Option<CacheHint>,
 }
 
 impl CopyAsync {
     fn path(&self) -> &'static str {
-        if self.bypass { "cg" } else { "ca" }
+        if self.bypass_l1 { "cg" } else { "ca" }
     }
 }
 
 impl Instr for CopyAsync {
-    const INFO: Info = Info {
+    const INFO: OpInfo = OpInfo {
         name: "copy_async",
         ptx: "cp.async.{ca,cg}.shared.global{.L2::cache_hint}{.L2::64B,.L2::128B,.L2::256B}",
-        doc: "copies 4, 8 or 16 bytes per lane from global to shared memory, filled up with zeros, in the lane's copy group",
+        doc: "asynchronously copies 4, 8 or 16 bytes per lane from global to shared memory, with zero fill; completes in the lane's cp.async group",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
         format!(
             "copy_async.{}{}{}.{}",
             self.path(),
-            Fetch::suffix(self.fetch),
+            L2Prefetch::suffix(self.l2_prefetch),
             hint_name(self.hint),
             self.bytes
         )
     }
     fn effects(&self, e: &mut dyn Effects) {
-        let touch = |memory, access| Touch {
+        let copy_access = |memory, access| MemoryAccess {
             memory,
             access,
             proxy: Proxy::Generic,
             completion: Completion::CopyGroup,
             multicast: None,
         };
-        let read = self.valid.unwrap_or(Operand::Imm(self.bytes.into()));
-        let to = Memory::At(At::Shared(self.dst), self.bytes);
-        e.touch(&touch(to, Access::Write));
-        e.touch(&touch(Memory::Global(self.src, read), Access::Read));
+        let read = self.src_size.unwrap_or(Operand::Imm(self.bytes.into()));
+        let to = MemoryRegion::PerLane(MemoryAddress::Shared(self.dst), self.bytes);
+        e.access(&copy_access(to, AccessKind::Write));
+        e.access(&copy_access(
+            MemoryRegion::Global(self.src, read),
+            AccessKind::Read,
+        ));
         hint_effects(e, self.hint);
     }
     fn asm(&self, a: &mut dyn Asm) {
-        let dst = a.address(&At::Shared(self.dst));
+        let dst = a.address(&MemoryAddress::Shared(self.dst));
         let src = a.in_reg(self.src, Type::U64);
-        let valid = self.valid.map(|o| a.operand(o, Type::U32));
+        let valid = self.src_size.map(|o| a.operand(o, Type::U32));
         let valid = valid.map_or(String::new(), |v| format!(", {v}"));
         let (hint, policy) = hint_asm(a, self.hint);
-        let (path, fetch) = (self.path(), Fetch::suffix(self.fetch));
+        let (path, fetch) = (self.path(), L2Prefetch::suffix(self.l2_prefetch));
         a.emit(format!(
             "cp.async.{path}.shared.global{hint}{fetch} [{dst}], [{src}], {}{valid}{policy}",
             self.bytes
@@ -92,18 +96,18 @@ impl Instr for CopyAsync {
     }
     fn exec<M: Machine>(&self, m: &mut M) -> Exec {
         let from = m.get::<u64>(self.src);
-        let valid = self.valid.map(|o| m.get::<u32>(o));
+        let valid = self.src_size.map(|o| m.get::<u32>(o));
         let mut job = CopyJob::new(self.bytes);
         for lane in lanes_of(m.active()) {
             let to = m.resolve(&self.dst, lane, self.bytes as usize)?;
-            aligned("shared", to.byte.into(), self.bytes)?;
-            aligned("global", from[lane], self.bytes)?;
+            check_aligned("shared", to.byte.into(), self.bytes)?;
+            check_aligned("global", from[lane], self.bytes)?;
             let read = valid.map_or(self.bytes, |v| v[lane]);
             if read > self.bytes {
                 return Err(Fault::new(
                     FaultKind::Operand,
                     format!(
-                        "a copy of {} bytes reads at most those, not {read}",
+                        "reads {read} bytes but writes only {}; src-size must be at most cp-size",
                         self.bytes
                     ),
                 ));
@@ -111,27 +115,29 @@ impl Instr for CopyAsync {
             job.add(lane, to, from[lane], read);
         }
         m.submit(job.lanes(), Job::Copy(job))?;
-        Ok(Step::Next)
+        Ok(ExecStatus::Completed)
     }
     fn legal(&self, _: &Target) -> Result<(), String> {
         if ![4, 8, 16].contains(&self.bytes) {
             return Err(format!(
-                "copy_async copies 4, 8 or 16 bytes per lane, not {}",
+                "copy_async of {} bytes per lane; the size must be 4, 8 or 16",
                 self.bytes
             ));
         }
-        if self.bypass && self.bytes != 16 {
+        if self.bypass_l1 && self.bytes != 16 {
             return Err(format!(
-                "copy_async leaves out the L1 for 16 bytes per lane, not for {}",
+                "copy_async of {} bytes cannot bypass the L1; the size must be 16",
                 self.bytes
             ));
         }
         if self.dst.peer.is_some() {
-            return Err("copy_async goes to a tile of the CTA itself, not of a peer".into());
+            return Err(
+                "copy_async to a tile of a peer; the destination must be in the same CTA".into(),
+            );
         }
-        match self.valid {
+        match self.src_size {
             Some(Operand::Imm(n)) if n > self.bytes.into() => Err(format!(
-                "a copy of {} bytes reads at most those, not {n}",
+                "copy_async reads {n} bytes but writes only {}; src-size must be at most cp-size",
                 self.bytes
             )),
             _ => Ok(()),
@@ -139,14 +145,14 @@ impl Instr for CopyAsync {
     }
 }
 
-/// The alignment rule of both sides.
-fn aligned(side: &str, at: u64, bytes: u32) -> Result<(), Fault> {
+/// Checks the alignment of the source or destination.
+fn check_aligned(side: &str, at: u64, bytes: u32) -> Result<(), Fault> {
     if at.is_multiple_of(bytes.into()) {
         return Ok(());
     }
     Err(Fault::new(
         FaultKind::Misaligned,
-        format!("the {side} address of a copy is a multiple of its {bytes} bytes, not {at:#x}"),
+        format!("has {side} address {at:#x}; it must be a multiple of {bytes}"),
     ))
 }
 

@@ -1,17 +1,17 @@
-//! Functions of the special-function unit, and the exact square root.
+//! Functions of the special function unit (SFU), and the correctly rounded square root.
 //!
 //! The hardware approximates; the CPU computes in `f64` and rounds once. Each
-//! op states the PTX ISA's bound on the difference.
+//! op states the error bound of the PTX ISA.
 
-use super::{Exactness, Info, Instr};
-use crate::lanes::{FloatBits, Narrow, map1, no_such_type, value};
-use crate::machine::{Asm, Effects, Exec, Machine, Step};
+use super::{Exactness, Instr, OpInfo};
+use crate::lanes::{FloatBits, HalfFloat, map1, printed_operand, unsupported_type};
+use crate::machine::{Asm, Effects, Exec, ExecStatus, Machine};
 use crate::target::Target;
 use crate::types::{Bf16x2, F16x2, Type};
 use crate::value::{Operand, RegId};
 use half::{bf16, f16};
 
-/// The number, or a zero of its sign in place of a subnormal.
+/// Flushes a subnormal to zero of the same sign.
 #[inline]
 fn flush(x: f32) -> f32 {
     if x.abs() < f32::MIN_POSITIVE {
@@ -21,7 +21,7 @@ fn flush(x: f32) -> f32 {
     }
 }
 
-/// `f` of an `f32`, with a canonical NaN; subnormals flushed on both sides if `ftz`.
+/// Applies `f` to an `f32`; NaNs become canonical, and `ftz` flushes a subnormal operand and result.
 #[inline]
 fn approximate(x: f32, ftz: bool, f: impl Fn(f64) -> f64) -> f32 {
     let x = if ftz { flush(x) } else { x };
@@ -30,13 +30,13 @@ fn approximate(x: f32, ftz: bool, f: impl Fn(f64) -> f64) -> f32 {
     y.canonical()
 }
 
-/// `f` of a 16-bit float, rounded once.
+/// Applies `f` to a 16-bit float and rounds once.
 #[inline]
-fn narrow<T: Narrow>(x: T, f: impl Fn(f64) -> f64) -> T {
+fn narrow<T: HalfFloat>(x: T, f: impl Fn(f64) -> f64) -> T {
     T::round_f64(f(f64::from(x.widen())))
 }
 
-/// Two to the power of a `bf16`: a subnormal result is flushed.
+/// `ex2` of a `bf16`: flushes a subnormal result.
 #[inline]
 fn ex2_bf16(x: bf16) -> bf16 {
     bf16::round(flush(narrow(x, f64::exp2).widen()))
@@ -45,21 +45,21 @@ fn ex2_bf16(x: bf16) -> bf16 {
 /// The types of [`Ex2`] and [`Tanh`].
 const FLOATS: [Type; 5] = [Type::F32, Type::F16, Type::Bf16, Type::F16x2, Type::Bf16x2];
 
-/// `.ftz` where it is asked for.
+/// Returns `.ftz` or nothing.
 fn suffix(ftz: bool) -> &'static str {
     if ftz { ".ftz" } else { "" }
 }
 
-/// Two to the power `a`.
+/// Computes 2 to the power `a`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Ex2 {
     /// Any float.
     pub ty: Type,
     /// Result.
     pub dst: RegId,
-    /// The power.
+    /// The exponent.
     pub a: Operand,
-    /// Flush subnormals to zero. Of `F32` only: `F16` never does, `Bf16` always does.
+    /// Flush subnormals to zero, for `F32`. `F16` never flushes, `Bf16` always does.
     pub ftz: bool,
 }
 
@@ -73,12 +73,12 @@ impl Ex2 {
 }
 
 impl Instr for Ex2 {
-    const INFO: Info = Info {
+    const INFO: OpInfo = OpInfo {
         name: "ex2",
         ptx: "ex2.approx{.ftz}.{f32,f16,bf16,f16x2,bf16x2}",
-        doc: "two to the power a",
+        doc: "2 to the power a",
         exactness: Exactness::Within(
-            "2^-22 of the result for f32, 2^-9.9 for f16, 2^-7 for bf16; one last place if it is subnormal",
+            "relative error 2^-22 for f32, 2^-9.9 for f16, 2^-7 for bf16; 1 ulp if the result is subnormal",
         ),
     };
     fn name(&self) -> String {
@@ -89,7 +89,7 @@ impl Instr for Ex2 {
         e.arg(self.a, self.ty);
     }
     fn asm(&self, a: &mut dyn Asm) {
-        let (d, x) = (a.reg(self.dst), value(a, self.a, self.ty));
+        let (d, x) = (a.reg(self.dst), printed_operand(a, self.a, self.ty));
         a.emit(format!(
             "ex2.approx{}.{} {d}, {x}",
             suffix(self.flushes()),
@@ -104,16 +104,16 @@ impl Instr for Ex2 {
             Type::F16x2 => map1(m, d, a, |x: F16x2| x.map(|h| narrow(h, f64::exp2))),
             Type::Bf16 => map1(m, d, a, ex2_bf16),
             Type::Bf16x2 => map1(m, d, a, |x: Bf16x2| x.map(ex2_bf16)),
-            ty => return Err(no_such_type(ty)),
+            ty => return Err(unsupported_type(ty)),
         }
-        Ok(Step::Next)
+        Ok(ExecStatus::Completed)
     }
     fn legal(&self, _: &Target) -> Result<(), String> {
-        super::only("ex2", self.ty, &FLOATS)
+        super::require_type("ex2", self.ty, &FLOATS)
     }
 }
 
-/// Declares an approximation of `f32` that may flush subnormals.
+/// Declares an `f32` approximation with optional `.ftz`.
 macro_rules! approximations {
     ($($name:ident $text:literal: $doc:literal, within $bound:literal, $f:expr;)*) => {$(
         #[doc = concat!("`", $text, ".approx{.ftz}.f32`: ", $doc, ".")]
@@ -123,12 +123,12 @@ macro_rules! approximations {
             pub dst: RegId,
             /// Operand (`F32`).
             pub a: Operand,
-            /// Flush subnormals to zero, of the operand and of the result.
+            /// Flush a subnormal operand and result to zero.
             pub ftz: bool,
         }
 
         impl Instr for $name {
-            const INFO: Info = Info {
+            const INFO: OpInfo = OpInfo {
                 name: $text,
                 ptx: concat!($text, ".approx{.ftz}.f32"),
                 doc: $doc,
@@ -148,22 +148,22 @@ macro_rules! approximations {
             fn exec<M: Machine>(&self, m: &mut M) -> Exec {
                 let ftz = self.ftz;
                 map1(m, self.dst, self.a, |x| approximate(x, ftz, $f));
-                Ok(Step::Next)
+                Ok(ExecStatus::Completed)
             }
         }
     )*};
 }
 
 approximations! {
-    Lg2 "lg2": "the logarithm to base two",
-        within "2^-22 for an operand between 0.5 and 2, 2^-22 of the result elsewhere", f64::log2;
-    Rcp "rcp": "one over a",
-        within "2^-23 over the range 1 to 2: one last place", f64::recip;
-    Rsqrt "rsqrt": "one over the square root of a",
-        within "2^-22.4 over the range 1 to 4: two last places", |x| x.sqrt().recip();
+    Lg2 "lg2": "base-2 logarithm",
+        within "absolute error 2^-22 for operands from 0.5 to 2, relative error 2^-22 elsewhere", f64::log2;
+    Rcp "rcp": "reciprocal",
+        within "absolute error 2^-23 for operands from 1 to 2 (1 ulp)", f64::recip;
+    Rsqrt "rsqrt": "reciprocal square root",
+        within "absolute error 2^-22.4 for operands from 1 to 4 (2 ulp)", |x| x.sqrt().recip();
 }
 
-/// `sqrt.rn.f32`: the square root, rounded to nearest even.
+/// `sqrt.rn.f32`: square root, rounded to nearest even.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Sqrt {
     /// Result (`F32`).
@@ -173,10 +173,10 @@ pub struct Sqrt {
 }
 
 impl Instr for Sqrt {
-    const INFO: Info = Info {
+    const INFO: OpInfo = OpInfo {
         name: "sqrt",
         ptx: "sqrt.rn.f32",
-        doc: "the square root, rounded to nearest even",
+        doc: "square root, rounded to nearest even",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
@@ -192,11 +192,11 @@ impl Instr for Sqrt {
     }
     fn exec<M: Machine>(&self, m: &mut M) -> Exec {
         map1(m, self.dst, self.a, |x: f32| x.sqrt().canonical());
-        Ok(Step::Next)
+        Ok(ExecStatus::Completed)
     }
 }
 
-/// The hyperbolic tangent.
+/// Computes the hyperbolic tangent.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Tanh {
     /// Any float.
@@ -208,12 +208,12 @@ pub struct Tanh {
 }
 
 impl Instr for Tanh {
-    const INFO: Info = Info {
+    const INFO: OpInfo = OpInfo {
         name: "tanh",
         ptx: "tanh.approx.{f32,f16,bf16,f16x2,bf16x2}",
-        doc: "the hyperbolic tangent",
+        doc: "hyperbolic tangent",
         exactness: Exactness::Within(
-            "2^-11 of the result for f32, 2^-10.987 for f16 and 2^-8 for bf16 whatever the result",
+            "relative error 2^-11 for f32; absolute error 2^-10.987 for f16, 2^-8 for bf16",
         ),
     };
     fn name(&self) -> String {
@@ -224,7 +224,7 @@ impl Instr for Tanh {
         e.arg(self.a, self.ty);
     }
     fn asm(&self, a: &mut dyn Asm) {
-        let (d, x) = (a.reg(self.dst), value(a, self.a, self.ty));
+        let (d, x) = (a.reg(self.dst), printed_operand(a, self.a, self.ty));
         a.emit(format!("tanh.approx.{} {d}, {x}", self.ty.ptx()));
     }
     fn exec<M: Machine>(&self, m: &mut M) -> Exec {
@@ -235,12 +235,12 @@ impl Instr for Tanh {
             Type::Bf16 => map1(m, d, a, |h: bf16| narrow(h, f64::tanh)),
             Type::F16x2 => map1(m, d, a, |x: F16x2| x.map(|h| narrow(h, f64::tanh))),
             Type::Bf16x2 => map1(m, d, a, |x: Bf16x2| x.map(|h| narrow(h, f64::tanh))),
-            ty => return Err(no_such_type(ty)),
+            ty => return Err(unsupported_type(ty)),
         }
-        Ok(Step::Next)
+        Ok(ExecStatus::Completed)
     }
     fn legal(&self, _: &Target) -> Result<(), String> {
-        super::only("tanh", self.ty, &FLOATS)
+        super::require_type("tanh", self.ty, &FLOATS)
     }
 }
 
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn the_square_root_is_rounded_exactly() {
+    fn sqrt_is_correctly_rounded() {
         let sqrt = Sqrt {
             dst: reg(0),
             a: arg(1),
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn approximations_are_spelled_as_ptx_wants_them() {
+    fn ptx_of_approximations() {
         let print = |ty, ftz| ptx(&ex2(ty, ftz)).join("; ");
         assert_eq!(print(Type::F32, true), "ex2.approx.ftz.f32 %0, %1");
         assert_eq!(print(Type::F32, false), "ex2.approx.f32 %0, %1");

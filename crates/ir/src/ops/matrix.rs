@@ -1,39 +1,39 @@
-//! 8×8 matrices of 16-bit elements, spread over the registers of a whole warp.
+//! `ldmatrix`, `stmatrix` and `movmatrix`: 8×8 matrices of 16-bit elements, distributed over a warp.
 //!
-//! To and from shared memory, lane `8j + r` gives the address of row `r` of matrix `j`; register `j` of
-//! lane `t` holds two neighbours of that matrix:
+//! Lane `8j + r` provides the shared address of row `r` of matrix `j`. Register
+//! `j` of lane `t` holds two adjacent elements of that matrix:
 //!
 //! ```text
 //! plain   row t/4, columns 2(t mod 4) and 2(t mod 4) + 1
 //! trans   column t/4, rows 2(t mod 4) and 2(t mod 4) + 1
 //! ```
 
-use super::control::whole_warp;
-use super::{Exactness, Info, Instr, Uniform, only};
+use super::control::require_whole_warp;
+use super::{Exactness, Instr, OpInfo, Uniform, require_type};
 use crate::machine::{
-    Access, Asm, Completion, Effects, Exec, LaneBytes, Lanes, Machine, Mask, Memory, Proxy, Step,
-    Touch, WARP,
+    AccessKind, Asm, Completion, Effects, Exec, ExecStatus, LaneBytes, Machine, Mask, MemoryAccess,
+    MemoryRegion, PerLane, Proxy, WARP,
 };
 use crate::target::Target;
 use crate::types::Type;
-use crate::value::{At, Operand, Place, RegId};
+use crate::value::{MemoryAddress, Operand, RegId, SharedAddress};
 
-/// The lane that gives the row of half `half` of register `j` in lane `t`, and the column in it.
+/// Returns the lane whose address is the row of half `half` of register `j` in lane `t`, and the column.
 fn element(j: usize, t: usize, half: usize, trans: bool) -> (usize, usize) {
     let (a, b) = (t / 4, 2 * (t % 4) + half);
     let (row, col) = if trans { (b, a) } else { (a, b) };
     (8 * j + row, col)
 }
 
-/// The lanes whose addresses `n` matrices use.
+/// Returns the lanes that provide the addresses of `n` matrices.
 fn lanes(n: usize) -> Mask {
     Mask::MAX >> (WARP - 8 * n)
 }
 
-/// The access of `n` matrices.
-fn touch(at: Place, n: usize, access: Access) -> Touch {
-    Touch {
-        memory: Memory::Rows(at, 8 * n as u32),
+/// Returns the memory access of `n` matrices.
+fn matrix_access(at: SharedAddress, n: usize, access: AccessKind) -> MemoryAccess {
+    MemoryAccess {
+        memory: MemoryRegion::MatrixRows(at, 8 * n as u32),
         access,
         proxy: Proxy::Generic,
         completion: Completion::Now,
@@ -41,40 +41,42 @@ fn touch(at: Place, n: usize, access: Access) -> Touch {
     }
 }
 
-/// `.trans` or nothing.
+/// Returns `.trans` or nothing.
 fn suffix(trans: bool) -> &'static str {
     if trans { ".trans" } else { "" }
 }
 
-/// Refuses a number of matrices that does not exist, and a peer's memory.
-fn legal(name: &str, n: usize, at: &Place) -> Result<(), String> {
+/// Rejects an unsupported number of matrices, and memory of a peer.
+fn legal(name: &str, n: usize, at: &SharedAddress) -> Result<(), String> {
     if ![1, 2, 4].contains(&n) {
-        return Err(format!("{name} moves 1, 2 or 4 matrices, not {n}"));
+        return Err(format!(
+            "{name} of {n} matrices; the number must be 1, 2 or 4"
+        ));
     }
     match at.peer {
         None => Ok(()),
         Some(_) => Err(format!(
-            "{name} takes a tile of the CTA itself, not of a peer"
+            "{name} on a tile of a peer; the tile must be in the same CTA"
         )),
     }
 }
 
-/// Loads 8×8 matrices.
+/// Loads 8×8 matrices (`ldmatrix`).
 #[derive(Clone, PartialEq, Debug)]
 pub struct LoadMatrix {
     /// One register per matrix, two elements each (`u32`, or a packed pair).
     pub dst: Vec<RegId>,
-    /// The address of a row of 16 bytes, lane by lane.
-    pub at: Place,
-    /// Transposed.
+    /// The address of one 16-byte row in each lane.
+    pub at: SharedAddress,
+    /// Transposes the matrices.
     pub trans: bool,
 }
 
 impl Instr for LoadMatrix {
-    const INFO: Info = Info {
+    const INFO: OpInfo = OpInfo {
         name: "load_matrix",
         ptx: "ldmatrix.sync.aligned.m8n8.{x1,x2,x4}{.trans}.shared.b16",
-        doc: "loads 1, 2 or 4 matrices of 8×8 16-bit elements, spread over the warp",
+        doc: "loads 1, 2 or 4 8×8 matrices of 16-bit elements, distributed over the warp",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
@@ -83,14 +85,14 @@ impl Instr for LoadMatrix {
     fn effects(&self, e: &mut dyn Effects) {
         e.whole_warp();
         self.dst.iter().for_each(|&r| e.def(r));
-        e.touch(&touch(self.at, self.dst.len(), Access::Read));
+        e.access(&matrix_access(self.at, self.dst.len(), AccessKind::Read));
     }
     fn uniform(&self, _: Uniform) -> Uniform {
         Uniform::Lane
     }
     fn asm(&self, a: &mut dyn Asm) {
         let dst: Vec<_> = self.dst.iter().map(|&r| a.reg(r)).collect();
-        let at = a.address(&At::Shared(self.at));
+        let at = a.address(&MemoryAddress::Shared(self.at));
         a.emit(format!(
             "ldmatrix.sync.aligned.m8n8.x{}{}.shared.b16 {{{}}}, [{at}]",
             dst.len(),
@@ -99,10 +101,10 @@ impl Instr for LoadMatrix {
         ));
     }
     fn exec<M: Machine>(&self, m: &mut M) -> Exec {
-        whole_warp(m, Self::INFO.name)?;
-        let rows = m.load(lanes(self.dst.len()), &At::Shared(self.at), 16)?;
+        require_whole_warp(m)?;
+        let rows = m.load(lanes(self.dst.len()), &MemoryAddress::Shared(self.at), 16)?;
         for (j, &r) in self.dst.iter().enumerate() {
-            let pair: Lanes<u32> = std::array::from_fn(|t| {
+            let pair: PerLane<u32> = std::array::from_fn(|t| {
                 let half = |h| {
                     let (lane, col) = element(j, t, h, self.trans);
                     u16::from_le_bytes([rows[lane][2 * col], rows[lane][2 * col + 1]])
@@ -111,29 +113,29 @@ impl Instr for LoadMatrix {
             });
             m.set(r, &pair);
         }
-        Ok(Step::Next)
+        Ok(ExecStatus::Completed)
     }
     fn legal(&self, _: &Target) -> Result<(), String> {
         legal(Self::INFO.name, self.dst.len(), &self.at)
     }
 }
 
-/// Stores 8×8 matrices.
+/// Stores 8×8 matrices (`stmatrix`).
 #[derive(Clone, PartialEq, Debug)]
 pub struct StoreMatrix {
     /// One register per matrix, two elements each (`u32`, or a packed pair).
     pub src: Vec<Operand>,
-    /// The address of a row of 16 bytes, lane by lane.
-    pub at: Place,
-    /// Transposed.
+    /// The address of one 16-byte row in each lane.
+    pub at: SharedAddress,
+    /// Transposes the matrices.
     pub trans: bool,
 }
 
 impl Instr for StoreMatrix {
-    const INFO: Info = Info {
+    const INFO: OpInfo = OpInfo {
         name: "store_matrix",
         ptx: "stmatrix.sync.aligned.m8n8.{x1,x2,x4}{.trans}.shared.b16",
-        doc: "stores 1, 2 or 4 matrices of 8×8 16-bit elements from all over the warp",
+        doc: "stores 1, 2 or 4 8×8 matrices of 16-bit elements that are distributed over the warp",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
@@ -141,11 +143,11 @@ impl Instr for StoreMatrix {
     }
     fn effects(&self, e: &mut dyn Effects) {
         e.whole_warp();
-        e.touch(&touch(self.at, self.src.len(), Access::Write));
+        e.access(&matrix_access(self.at, self.src.len(), AccessKind::Write));
         self.src.iter().for_each(|&o| e.arg(o, Type::U32));
     }
     fn asm(&self, a: &mut dyn Asm) {
-        let at = a.address(&At::Shared(self.at));
+        let at = a.address(&MemoryAddress::Shared(self.at));
         let src: Vec<_> = self.src.iter().map(|&o| a.in_reg(o, Type::U32)).collect();
         a.emit(format!(
             "stmatrix.sync.aligned.m8n8.x{}{}.shared.b16 [{at}], {{{}}}",
@@ -155,7 +157,7 @@ impl Instr for StoreMatrix {
         ));
     }
     fn exec<M: Machine>(&self, m: &mut M) -> Exec {
-        whole_warp(m, Self::INFO.name)?;
+        require_whole_warp(m)?;
         let mut rows: LaneBytes = [[0; 16]; WARP];
         for (j, &o) in self.src.iter().enumerate() {
             let pair = m.get::<u32>(o);
@@ -167,33 +169,38 @@ impl Instr for StoreMatrix {
                 }
             }
         }
-        m.store(lanes(self.src.len()), &At::Shared(self.at), 16, &rows)?;
-        Ok(Step::Next)
+        m.store(
+            lanes(self.src.len()),
+            &MemoryAddress::Shared(self.at),
+            16,
+            &rows,
+        )?;
+        Ok(ExecStatus::Completed)
     }
     fn legal(&self, target: &Target) -> Result<(), String> {
         if target.capability < (9, 0) {
-            return Err(format!("{} has no stmatrix", target.name));
+            return Err(format!("{} does not support stmatrix", target.name));
         }
         legal(Self::INFO.name, self.src.len(), &self.at)
     }
 }
 
-/// Transposes an 8×8 matrix in registers.
+/// Transposes an 8×8 matrix in registers (`movmatrix`).
 #[derive(Clone, PartialEq, Debug)]
 pub struct TransposeMatrix {
     /// Type of the registers, two elements each (`u32`, or a packed pair).
     pub ty: Type,
-    /// The matrix, transposed.
+    /// The transposed matrix.
     pub dst: RegId,
     /// The matrix.
     pub src: Operand,
 }
 
 impl Instr for TransposeMatrix {
-    const INFO: Info = Info {
+    const INFO: OpInfo = OpInfo {
         name: "transpose_matrix",
         ptx: "movmatrix.sync.aligned.m8n8.trans.b16",
-        doc: "transposes a matrix of 8×8 16-bit elements that is spread over the warp",
+        doc: "transposes an 8×8 matrix of 16-bit elements in the registers of a warp",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
@@ -214,22 +221,22 @@ impl Instr for TransposeMatrix {
         ));
     }
     fn exec<M: Machine>(&self, m: &mut M) -> Exec {
-        whole_warp(m, Self::INFO.name)?;
+        require_whole_warp(m)?;
         let src = m.get::<u32>(self.src);
         let mut dst = [0u32; WARP];
         for (t, &both) in src.iter().enumerate() {
             for half in 0..2 {
-                // The element is (row, col); lane 4·col + row/2 of the result holds it.
+                // Lane 4·col + row/2 of the result holds element (row, col).
                 let (row, col) = element(0, t, half, false);
                 dst[4 * col + row / 2] |= (both >> (16 * half) & 0xffff) << (16 * (row % 2));
             }
         }
         m.set(self.dst, &dst);
-        Ok(Step::Next)
+        Ok(ExecStatus::Completed)
     }
     fn legal(&self, _: &Target) -> Result<(), String> {
         let pairs = [Type::U32, Type::F16x2, Type::Bf16x2];
-        only(Self::INFO.name, self.ty, &pairs)
+        require_type(Self::INFO.name, self.ty, &pairs)
     }
 }
 
@@ -244,13 +251,13 @@ mod tests {
     /// 32 rows of 16 bytes; lane `i` names row `32 - 1 - i` (register 1).
     fn cta() -> Cta {
         let layout = TileLayout {
-            element: 2,
+            element_bytes: 2,
             rows: 32,
             cols: 8,
             swizzle: Swizzle::None,
         };
         let mut cta = Cta::new(1, 0).tile(128, layout);
-        let rows: Lanes<u32> = std::array::from_fn(|i| 16 * (31 - i as u32));
+        let rows: PerLane<u32> = std::array::from_fn(|i| 16 * (31 - i as u32));
         cta.warp = cta.warp.clone().with(1, &rows);
         cta
     }
@@ -287,13 +294,13 @@ mod tests {
     }
 
     #[test]
-    fn a_load_gives_the_documented_fragment() {
+    fn ldmatrix_returns_the_documented_fragment() {
         for (n, trans) in [1, 2, 4].into_iter().flat_map(|n| [(n, false), (n, true)]) {
             let mut cta = cta();
             cta.run(&load(n, trans));
             for j in 0..n as usize {
                 let got = cta.warp.read::<u32>(10 + j as u32);
-                // As the PTX ISA draws it: four lanes to a row, two neighbours each.
+                // Figure of the PTX ISA: four lanes per row, two adjacent elements each.
                 for (row, col) in (0..8).flat_map(|r| (0..8).map(move |c| (r, c))) {
                     let want = match trans {
                         false => in_tile(&cta, j, row, col),
@@ -312,11 +319,11 @@ mod tests {
     }
 
     #[test]
-    fn a_store_is_the_inverse_of_a_load_and_touches_no_other_row() {
+    fn stmatrix_inverts_ldmatrix_and_writes_no_other_row() {
         let mut rng = Rng(4);
         for (n, trans) in [1, 2, 4].into_iter().flat_map(|n| [(n, false), (n, true)]) {
             let mut cta = cta();
-            let want: Vec<Lanes<u32>> = (0..n)
+            let want: Vec<PerLane<u32>> = (0..n)
                 .map(|_| std::array::from_fn(|_| rng.next() as u32))
                 .collect();
             for (i, v) in want.iter().enumerate() {
@@ -324,7 +331,7 @@ mod tests {
             }
             let before = cta.shared[0].clone();
             cta.run(&store(n, trans));
-            // Rows of the last lanes come first in the tile.
+            // The addresses are in reverse lane order.
             let untouched = 128 + 16 * (32 - 8 * n as usize);
             assert_eq!(cta.shared[0][..untouched], before[..untouched]);
             assert_eq!(cta.shared[0][128 + 512..], before[128 + 512..]);
@@ -337,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_transposed_matrix_is_what_a_transposed_load_gives() {
+    fn movmatrix_equals_a_transposed_load() {
         let (mut plain, mut trans) = (cta(), cta());
         plain.run(&load(1, false));
         plain.run(&transpose());
@@ -348,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn part_of_a_warp_cannot_move_a_matrix() {
+    fn matrix_ops_fault_with_inactive_lanes() {
         let mut cta = cta();
         cta.warp.active = 0xff;
         assert_eq!(cta.fault(&load(1, false)).kind, FaultKind::Convergence);
@@ -380,8 +387,13 @@ mod tests {
     fn legality() {
         let t = Target::SM_90A;
         assert_eq!(load(4, true).legal(&t), Ok(()));
-        assert!(load(3, true).legal(&t).unwrap_err().contains("not 3"));
-        let remote = Place {
+        assert!(
+            load(3, true)
+                .legal(&t)
+                .unwrap_err()
+                .contains("of 3 matrices")
+        );
+        let remote = SharedAddress {
             peer: Some(Operand::Imm(1)),
             ..place(0, arg(1))
         };
@@ -389,12 +401,12 @@ mod tests {
             at: remote,
             ..store(1, false)
         };
-        assert!(op.legal(&t).unwrap_err().contains("not of a peer"));
+        assert!(op.legal(&t).unwrap_err().contains("on a tile of a peer"));
         assert_eq!(transpose().legal(&t), Ok(()));
         let op = TransposeMatrix {
             ty: Type::F32,
             ..transpose()
         };
-        assert!(op.legal(&t).unwrap_err().contains("not f32"));
+        assert!(op.legal(&t).unwrap_err().contains("does not support f32"));
     }
 }

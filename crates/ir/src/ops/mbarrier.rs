@@ -1,23 +1,23 @@
-//! Mbarriers: arrivals and bytes that complete phases.
+//! Mbarriers: barriers in shared memory that count arrivals and transaction bytes.
 //!
-//! A phase completes when all arrivals are in and as many bytes have come as
-//! were expected; its number's parity is what waiters name. Only arrivals and
-//! expected bytes may go to a peer's barrier, whose address the printer forms
-//! from the rank (`mapa`). The state tokens that `arrive` can give are not
-//! used: waits by parity need none.
+//! A phase completes when the pending arrival count and the tx-count are zero.
+//! A wait names the parity of the phase. Only `arrive` and `expect_tx` may name
+//! an mbarrier of a peer; the printer computes its address from the rank
+//! (`mapa`). The ops discard the state token of `arrive`, because waits by
+//! parity do not need it.
 
-use super::control::{acts, uniform};
-use super::{Exactness, Info, Instr, Uniform};
-use crate::machine::{Asm, Effects, Exec, Machine, Mask, Step};
-use crate::sync::{Scope, Sync};
+use super::control::{sync_instr, uniform_value};
+use super::{Exactness, Instr, OpInfo, Uniform};
+use crate::machine::{Asm, Effects, Exec, ExecStatus, Machine, Mask};
+use crate::sync::{Scope, SyncOp};
 use crate::target::Target;
 use crate::types::Type;
 use crate::value::{BarRef, Operand, RegId};
 
-/// The most arrivals a phase can count.
-const MOST_ARRIVALS: u32 = (1 << 20) - 1;
+/// Maximum arrival count of a phase.
+const MAX_ARRIVALS: u32 = (1 << 20) - 1;
 
-/// The state space of a barrier's address.
+/// Returns the PTX state space of a barrier's address.
 fn space(bar: &BarRef) -> &'static str {
     match bar.peer {
         None => "shared::cta",
@@ -25,54 +25,54 @@ fn space(bar: &BarRef) -> &'static str {
     }
 }
 
-/// The suffix of an order at the cluster's scope; the CTA's is what PTX takes by itself.
-fn at_cluster(order: &'static str, scope: Scope) -> &'static str {
+/// Returns the suffix of an order at cluster scope; CTA scope is the default of PTX.
+fn cluster_suffix(order: &'static str, scope: Scope) -> &'static str {
     if scope == Scope::Cta { "" } else { order }
 }
 
-/// Refuses a scope wider than an mbarrier reaches.
+/// Rejects a scope wider than the cluster.
 fn legal_scope(scope: Scope) -> Result<(), String> {
     match scope {
         Scope::Cta | Scope::Cluster => Ok(()),
         wider => Err(format!(
-            "an mbarrier orders memory in its CTA or cluster, not at scope {}",
+            "mbarrier operation at scope {}; the scope must be cta or cluster",
             wider.ptx()
         )),
     }
 }
 
-/// Refuses a peer's barrier.
+/// Rejects an mbarrier of a peer.
 fn legal_local(name: &str, bar: &BarRef) -> Result<(), String> {
     match bar.peer {
         None => Ok(()),
         Some(_) => Err(format!(
-            "{name} takes a barrier of the CTA itself, not of a peer"
+            "{name} on an mbarrier of a peer; the barrier must be in the same CTA"
         )),
     }
 }
 
-/// Refuses a count of arrivals that a phase cannot have.
+/// Rejects an arrival count out of range.
 fn legal_count(count: u32) -> Result<(), String> {
-    if (1..=MOST_ARRIVALS).contains(&count) {
+    if (1..=MAX_ARRIVALS).contains(&count) {
         return Ok(());
     }
     Err(format!(
-        "an mbarrier counts 1 to {MOST_ARRIVALS} arrivals, not {count}"
+        "arrival count {count} is out of range; it must be 1 to {MAX_ARRIVALS}"
     ))
 }
 
-/// Brings an mbarrier to life.
+/// Initializes an mbarrier.
 #[derive(Clone, PartialEq, Debug)]
 pub struct MbarrierInit {
     /// The barrier.
     pub bar: BarRef,
-    /// Arrivals that complete a phase.
+    /// The arrival count of each phase.
     pub count: u32,
 }
 
 impl MbarrierInit {
-    fn act(&self) -> Sync {
-        Sync::Init {
+    fn sync_op(&self) -> SyncOp {
+        SyncOp::Init {
             bar: self.bar,
             count: self.count,
         }
@@ -80,10 +80,10 @@ impl MbarrierInit {
 }
 
 impl Instr for MbarrierInit {
-    const INFO: Info = Info {
+    const INFO: OpInfo = OpInfo {
         name: "mbarrier_init",
         ptx: "mbarrier.init.shared::cta.b64",
-        doc: "brings an mbarrier to life, expecting some arrivals per phase",
+        doc: "initializes an mbarrier with an arrival count",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
@@ -96,14 +96,14 @@ impl Instr for MbarrierInit {
             self.count
         ));
     }
-    acts!();
+    sync_instr!();
     fn legal(&self, _: &Target) -> Result<(), String> {
         legal_local("mbarrier_init", &self.bar)?;
         legal_count(self.count)
     }
 }
 
-/// Ends an mbarrier, so that its bytes may serve something else.
+/// Invalidates an mbarrier, so that its bytes may be reused.
 #[derive(Clone, PartialEq, Debug)]
 pub struct MbarrierInval {
     /// The barrier.
@@ -111,16 +111,16 @@ pub struct MbarrierInval {
 }
 
 impl MbarrierInval {
-    fn act(&self) -> Sync {
-        Sync::Inval { bar: self.bar }
+    fn sync_op(&self) -> SyncOp {
+        SyncOp::Inval { bar: self.bar }
     }
 }
 
 impl Instr for MbarrierInval {
-    const INFO: Info = Info {
+    const INFO: OpInfo = OpInfo {
         name: "mbarrier_inval",
         ptx: "mbarrier.inval.shared::cta.b64",
-        doc: "ends an mbarrier",
+        doc: "invalidates an mbarrier, so that its bytes may be reused",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
@@ -130,61 +130,64 @@ impl Instr for MbarrierInval {
         let bar = a.barrier(&self.bar);
         a.emit(format!("mbarrier.inval.shared::cta.b64 [{bar}]"));
     }
-    acts!();
+    sync_instr!();
     fn legal(&self, _: &Target) -> Result<(), String> {
         legal_local("mbarrier_inval", &self.bar)
     }
 }
 
-/// Arrives, perhaps after announcing bytes.
+/// Arrives on an mbarrier, optionally after `expect_tx`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct MbarrierArrive {
-    /// The barrier, here or in a peer.
+    /// The barrier, in this CTA or in a peer.
     pub bar: BarRef,
-    /// How many arrivals (`u32`).
+    /// Number of arrivals (`u32`).
     pub count: Operand,
-    /// Bytes to expect on top (`u32`).
+    /// Transaction bytes to expect (`u32`).
     pub tx: Option<Operand>,
-    /// Who sees this thread's writes.
+    /// Scope of the release.
     pub scope: Scope,
-    /// Does the thread leave the barrier, which expects as many arrivals fewer from the next phase on?
-    pub leave: bool,
+    /// `arrive_drop`: the arrival count of later phases decreases by `count`.
+    pub drop: bool,
 }
 
 impl MbarrierArrive {
-    fn act(&self) -> Sync {
-        Sync::Arrive {
+    fn sync_op(&self) -> SyncOp {
+        SyncOp::Arrive {
             bar: self.bar,
             count: self.count,
             tx: self.tx,
             scope: self.scope,
-            leave: self.leave,
+            drop: self.drop,
         }
     }
 }
 
 impl Instr for MbarrierArrive {
-    const INFO: Info = Info {
+    const INFO: OpInfo = OpInfo {
         name: "mbarrier_arrive",
         ptx: "mbarrier.{arrive,arrive_drop}{.expect_tx}{.release.cluster}.{shared::cta,shared::cluster}.b64",
-        doc: "arrives at an mbarrier, after announcing bytes if any, and leaves it for good if asked to",
+        doc: "arrives on an mbarrier; optionally expects transaction bytes first, and drops out of later phases",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
-        let leave = if self.leave { ".drop" } else { "" };
-        format!("mbarrier_arrive{leave}.{}", self.scope.ptx())
+        let drop = if self.drop { ".drop" } else { "" };
+        format!("mbarrier_arrive{drop}.{}", self.scope.ptx())
     }
     fn asm(&self, a: &mut dyn Asm) {
-        let (space, release) = (space(&self.bar), at_cluster(".release.cluster", self.scope));
+        let (space, release) = (
+            space(&self.bar),
+            cluster_suffix(".release.cluster", self.scope),
+        );
         let bar = a.barrier(&self.bar);
         let tx = self.tx.map(|tx| a.operand(tx, Type::U32));
-        let verb = if self.leave { "arrive_drop" } else { "arrive" };
+        let verb = if self.drop { "arrive_drop" } else { "arrive" };
         match (tx, self.count) {
             (Some(tx), Operand::Imm(1)) => a.emit(format!(
                 "mbarrier.{verb}.expect_tx{release}.{space}.b64 _, [{bar}], {tx}"
             )),
             (tx, count) => {
-                // `expect_tx` arrives once; more arrivals announce apart.
+                // `arrive.expect_tx` arrives once; several arrivals need a separate `expect_tx`.
                 if let Some(tx) = tx {
                     a.emit(format!("mbarrier.expect_tx.{space}.b64 [{bar}], {tx}"));
                 }
@@ -198,7 +201,7 @@ impl Instr for MbarrierArrive {
             }
         }
     }
-    acts!();
+    sync_instr!();
     fn legal(&self, _: &Target) -> Result<(), String> {
         legal_scope(self.scope)?;
         match self.count {
@@ -208,18 +211,18 @@ impl Instr for MbarrierArrive {
     }
 }
 
-/// Announces bytes to the current phase without arriving.
+/// Increases the expected transaction bytes of the current phase without arriving.
 #[derive(Clone, PartialEq, Debug)]
 pub struct MbarrierExpectTx {
-    /// The barrier, here or in a peer.
+    /// The barrier, in this CTA or in a peer.
     pub bar: BarRef,
-    /// Bytes to expect on top (`u32`).
+    /// Transaction bytes to expect (`u32`).
     pub tx: Operand,
 }
 
 impl MbarrierExpectTx {
-    fn act(&self) -> Sync {
-        Sync::ExpectTx {
+    fn sync_op(&self) -> SyncOp {
+        SyncOp::ExpectTx {
             bar: self.bar,
             tx: self.tx,
         }
@@ -227,10 +230,10 @@ impl MbarrierExpectTx {
 }
 
 impl Instr for MbarrierExpectTx {
-    const INFO: Info = Info {
+    const INFO: OpInfo = OpInfo {
         name: "mbarrier_expect_tx",
         ptx: "mbarrier.expect_tx.{shared::cta,shared::cluster}.b64",
-        doc: "announces bytes to the current phase of an mbarrier",
+        doc: "increases the expected transaction bytes of the current phase of an mbarrier",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
@@ -243,23 +246,23 @@ impl Instr for MbarrierExpectTx {
             space(&self.bar)
         ));
     }
-    acts!();
+    sync_instr!();
 }
 
-/// Waits until the phase of a parity is complete.
+/// Waits until the phase of a parity completes.
 #[derive(Clone, PartialEq, Debug)]
 pub struct MbarrierWait {
     /// The barrier.
     pub bar: BarRef,
     /// The parity of the phase (`u32`, 0 or 1).
     pub parity: Operand,
-    /// Whose writes are seen after.
+    /// Scope of the acquire.
     pub scope: Scope,
 }
 
 impl MbarrierWait {
-    fn act(&self) -> Sync {
-        Sync::Wait {
+    fn sync_op(&self) -> SyncOp {
+        SyncOp::Wait {
             bar: self.bar,
             parity: self.parity,
             scope: self.scope,
@@ -268,10 +271,10 @@ impl MbarrierWait {
 }
 
 impl Instr for MbarrierWait {
-    const INFO: Info = Info {
+    const INFO: OpInfo = OpInfo {
         name: "mbarrier_wait",
         ptx: "mbarrier.try_wait.parity{.acquire.cluster}.shared::cta.b64, in a loop",
-        doc: "waits until the phase of a parity is complete",
+        doc: "waits until the phase of a parity completes",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
@@ -279,38 +282,38 @@ impl Instr for MbarrierWait {
     }
     fn asm(&self, a: &mut dyn Asm) {
         let (bar, parity) = (a.barrier(&self.bar), a.operand(self.parity, Type::U32));
-        let acquire = at_cluster(".acquire.cluster", self.scope);
+        let acquire = cluster_suffix(".acquire.cluster", self.scope);
         let (done, again) = (a.temp(Type::Pred), a.label());
         a.emit(format!(
             "{again}: mbarrier.try_wait.parity{acquire}.shared::cta.b64 {done}, [{bar}], {parity}"
         ));
         a.emit(format!("@!{done} bra {again}"));
     }
-    acts!();
+    sync_instr!();
     fn legal(&self, _: &Target) -> Result<(), String> {
         legal_local("mbarrier_wait", &self.bar)?;
         legal_scope(self.scope)
     }
 }
 
-/// Asks whether the phase of a parity is complete.
+/// Tests whether the phase of a parity is complete.
 #[derive(Clone, PartialEq, Debug)]
 pub struct MbarrierTest {
-    /// Set where it is (`pred`).
+    /// Whether it is complete (`pred`).
     pub dst: RegId,
     /// The barrier, the same in every active lane.
     pub bar: BarRef,
     /// The parity of the phase (`u32`, 0 or 1).
     pub parity: Operand,
-    /// Whose writes are seen after a yes.
+    /// Scope of the acquire, if the phase is complete.
     pub scope: Scope,
-    /// May the thread be put to sleep for a while before a no (`try_wait`)?
-    pub sleep: bool,
+    /// The thread may be suspended for a limited time (`try_wait`); otherwise `test_wait`.
+    pub may_suspend: bool,
 }
 
 impl MbarrierTest {
-    fn act(&self) -> Sync {
-        Sync::Test {
+    fn sync_op(&self) -> SyncOp {
+        SyncOp::Test {
             bar: self.bar,
             parity: self.parity,
             scope: self.scope,
@@ -319,19 +322,19 @@ impl MbarrierTest {
 }
 
 impl Instr for MbarrierTest {
-    const INFO: Info = Info {
+    const INFO: OpInfo = OpInfo {
         name: "mbarrier_test",
         ptx: "mbarrier.{test_wait,try_wait}.parity{.acquire.cluster}.shared::cta.b64",
-        doc: "asks whether the phase of a parity is complete; `try_wait` may sleep for a while before it says no",
+        doc: "tests whether the phase of a parity is complete; `try_wait` may suspend the thread for a limited time",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
-        let sleep = if self.sleep { ".sleep" } else { "" };
+        let sleep = if self.may_suspend { ".sleep" } else { "" };
         format!("mbarrier_test{sleep}.{}", self.scope.ptx())
     }
     fn effects(&self, e: &mut dyn Effects) {
         e.def(self.dst);
-        e.sync(&self.act());
+        e.sync(&self.sync_op());
     }
     fn uniform(&self, _: Uniform) -> Uniform {
         Uniform::Lane
@@ -339,21 +342,25 @@ impl Instr for MbarrierTest {
     fn asm(&self, a: &mut dyn Asm) {
         let (dst, bar) = (a.reg(self.dst), a.barrier(&self.bar));
         let parity = a.operand(self.parity, Type::U32);
-        let acquire = at_cluster(".acquire.cluster", self.scope);
-        let verb = if self.sleep { "try_wait" } else { "test_wait" };
+        let acquire = cluster_suffix(".acquire.cluster", self.scope);
+        let verb = if self.may_suspend {
+            "try_wait"
+        } else {
+            "test_wait"
+        };
         a.emit(format!(
             "mbarrier.{verb}.parity{acquire}.shared::cta.b64 {dst}, [{bar}], {parity}"
         ));
     }
     fn exec<M: Machine>(&self, m: &mut M) -> Exec {
-        uniform::<u32, M>(m, self.bar.index, "the barrier of mbarrier_test")?;
-        uniform::<u32, M>(m, self.parity, "the parity of mbarrier_test")?;
-        let yes = match m.sync(&self.act())? {
-            Step::Next => Mask::MAX,
-            Step::Blocked => 0,
+        uniform_value::<u32, M>(m, self.bar.index, "barrier index")?;
+        uniform_value::<u32, M>(m, self.parity, "parity")?;
+        let yes = match m.sync(&self.sync_op())? {
+            ExecStatus::Completed => Mask::MAX,
+            ExecStatus::Blocked => 0,
         };
         m.set_pred(self.dst, yes);
-        Ok(Step::Next)
+        Ok(ExecStatus::Completed)
     }
     fn legal(&self, _: &Target) -> Result<(), String> {
         legal_local("mbarrier_test", &self.bar)?;

@@ -1,32 +1,32 @@
-//! Generic loads and stores of up to 16 bytes per lane, prefetches and other words about lines, and fences.
+//! Generic loads and stores of up to 16 bytes per lane, prefetches, cache-line operations and fences.
 
 mod cache;
+mod cache_line;
 mod fence;
-mod line;
 mod load;
 mod prefetch;
 mod store;
 
-pub use cache::{Fetch, L1, LoadCache, LoadPath, StoreCache};
+pub use cache::{L1Policy, L2Prefetch, LoadCache, LoadPath, StoreCache};
+pub use cache_line::{ApplyPriority, Discard};
 pub use fence::Fence;
-pub use line::{ApplyPriority, Discard};
 pub use load::Load;
-pub use prefetch::{Prefetch, PrefetchTo};
+pub use prefetch::{Prefetch, PrefetchLevel};
 pub use store::Store;
 
 use crate::types::Type;
-use crate::value::At;
+use crate::value::MemoryAddress;
 
-/// The state space of a generic access.
-pub(super) fn space(at: &At) -> &'static str {
+/// Returns the PTX state space of an access.
+pub(super) fn space(at: &MemoryAddress) -> &'static str {
     match at {
-        At::Global { .. } => "global",
-        At::Shared(place) if place.peer.is_some() => "shared::cluster",
-        At::Shared(_) => "shared",
+        MemoryAddress::Global { .. } => "global",
+        MemoryAddress::Shared(place) if place.peer.is_some() => "shared::cluster",
+        MemoryAddress::Shared(_) => "shared",
     }
 }
 
-/// `{a, b}` for several, `a` for one.
+/// Prints a vector operand: `{a, b}`, or `a` for one register.
 pub(super) fn vector(names: &[String]) -> String {
     match names {
         [one] => one.clone(),
@@ -34,8 +34,8 @@ pub(super) fn vector(names: &[String]) -> String {
     }
 }
 
-/// `.v2`, `.v4` or nothing.
-pub(super) fn width(n: usize) -> String {
+/// Returns the vector suffix: `.v2`, `.v4` or nothing.
+pub(super) fn vector_suffix(n: usize) -> String {
     if n == 1 {
         String::new()
     } else {
@@ -43,14 +43,14 @@ pub(super) fn width(n: usize) -> String {
     }
 }
 
-/// Refuses a vector that no generic access moves.
+/// Rejects a vector that a generic access cannot move.
 fn legal_vector(ty: Type, n: usize) -> Result<(), String> {
     if ty == Type::Pred {
-        return Err("a predicate has no place in memory".into());
+        return Err("a pred cannot be loaded or stored".into());
     }
     if ![1, 2, 4].contains(&n) || ty.bytes() * n > 16 {
         return Err(format!(
-            "an access moves 1, 2 or 4 registers of up to 16 bytes together, not {n} of {ty}"
+            "cannot access {n} registers of {ty} at once; an access moves 1, 2 or 4 registers and at most 16 bytes"
         ));
     }
     Ok(())

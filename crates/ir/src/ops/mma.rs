@@ -1,51 +1,51 @@
-//! Products of one warp, in registers: D (16×8) = A (16×k) · B (k×8) + C.
+//! `mma.sync`: warp-level MMA on register fragments, D (16×8) = A (16×k) · B (k×8) + C.
 //!
-//! A long instruction takes 32 bytes of K (8 tf32, 16 of 16 bits, 32 of fp8)
-//! and A in four registers, B in two; a short one half of each. Fragments lie
-//! as [`mma_a_at`], [`mma_b_at`] and [`accumulator_at`](crate::accumulator_at)
-//! say. [`wgmma`](super::wgmma) computes in the same blocks.
+//! The full shape covers 32 bytes of K (8 tf32, 16 16-bit or 32 fp8 elements)
+//! with A in four registers and B in two; the half shape has half of each.
+//! [`mma_a_at`], [`mma_b_at`] and [`accumulator_at`](crate::accumulator_at)
+//! define the fragment layouts. [`wgmma`](super::wgmma) shares the 16×8 blocks.
 
-pub(crate) mod product;
+pub(crate) mod block;
 mod ty;
 
 pub use ty::MmaType;
 pub(super) use ty::{legal_types, pair};
 
-use super::control::whole_warp;
-use super::{Exactness, Info, Instr, Uniform};
+use super::control::require_whole_warp;
+use super::{Exactness, Instr, OpInfo, Uniform};
 use crate::layout::{mma_a_at, mma_b_at};
-use crate::machine::{Asm, Effects, Exec, Lanes, Machine, Step};
+use crate::machine::{Asm, Effects, Exec, ExecStatus, Machine, PerLane};
 use crate::target::Target;
 use crate::types::Type;
 use crate::value::{Operand, RegId};
-use product::{COLS, EXACTNESS, ROWS, WORDS, gather, multiply, scatter};
+use block::{COLS, EXACTNESS, ROWS, WORDS, gather, multiply, scatter};
 
-/// D = A · B + C by one warp, with f32 sums.
+/// D = A · B + C by one warp, with f32 accumulators.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Mma {
     /// Element type of A.
     pub a_ty: MmaType,
-    /// Element type of B: that of A, or fp8 with fp8.
+    /// Element type of B: equal to A's, or both are fp8 types.
     pub b_ty: MmaType,
-    /// Sums (`f32`).
+    /// Result (`f32`).
     pub d: [RegId; 4],
-    /// A: four registers of [`MmaType::reg`], or two for half of K.
+    /// A: four registers of [`MmaType::reg`], or two for the half shape.
     pub a: Vec<Operand>,
     /// B: half as many registers as A.
     pub b: Vec<Operand>,
-    /// What the product is added to (`f32`).
+    /// Accumulator input (`f32`).
     pub c: [Operand; 4],
 }
 
 impl Mma {
-    /// Elements along K.
+    /// Returns the number of elements along K.
     fn k(&self) -> u32 {
         self.b.len() as u32 * 4 * self.a_ty.per_reg()
     }
 
-    /// The sums of one warp, for `K` elements of the long form.
-    fn product<const K: usize, M: Machine>(&self, m: &mut M) -> [Lanes<u32>; 4] {
-        // Words of a short instruction's missing half stay zero.
+    /// Computes D; `K` is the number of elements of the full shape.
+    fn multiply_add<const K: usize, M: Machine>(&self, m: &mut M) -> [PerLane<u32>; 4] {
+        // The missing half of K of the half shape stays zero.
         let (mut a, mut b) = ([0u32; ROWS * WORDS], [0u32; COLS * WORDS]);
         for (i, &o) in self.a.iter().enumerate() {
             for (lane, word) in m.get::<u32>(o).into_iter().enumerate() {
@@ -70,10 +70,10 @@ impl Mma {
 }
 
 impl Instr for Mma {
-    const INFO: Info = Info {
+    const INFO: OpInfo = OpInfo {
         name: "mma",
         ptx: "mma.sync.aligned.m16n8k{4,8,16,32}.row.col.f32.{bf16.bf16,f16.f16,tf32.tf32,{e4m3,e5m2}.{e4m3,e5m2}}.f32",
-        doc: "multiplies 16×k by k×8 in the registers of a warp and adds to f32",
+        doc: "warp-level MMA: multiplies 16×k by k×8 register fragments and accumulates in f32",
         exactness: Exactness::Within(EXACTNESS),
     };
     fn name(&self) -> String {
@@ -106,23 +106,23 @@ impl Instr for Mma {
         ));
     }
     fn exec<M: Machine>(&self, m: &mut M) -> Exec {
-        whole_warp(m, Self::INFO.name)?;
+        require_whole_warp(m)?;
         let d = match self.a_ty.bytes() {
-            1 => self.product::<32, M>(m),
-            2 => self.product::<16, M>(m),
-            _ => self.product::<8, M>(m),
+            1 => self.multiply_add::<32, M>(m),
+            2 => self.multiply_add::<16, M>(m),
+            _ => self.multiply_add::<8, M>(m),
         };
         for (&r, v) in self.d.iter().zip(&d) {
             m.set(r, v);
         }
-        Ok(Step::Next)
+        Ok(ExecStatus::Completed)
     }
     fn legal(&self, _: &Target) -> Result<(), String> {
         legal_types(Self::INFO.name, self.a_ty, self.b_ty)?;
         match (self.a.len(), self.b.len()) {
             (4, 2) | (2, 1) => Ok(()),
             (a, b) => Err(format!(
-                "A and B of an mma are 4 and 2 registers, or 2 and 1, not {a} and {b}"
+                "mma has {a} registers for A and {b} for B; it needs 4 and 2, or 2 and 1"
             )),
         }
     }

@@ -1,15 +1,14 @@
-//! Ops: one PTX instruction, or a fixed little sequence, declared once.
+//! Ops: each is one PTX instruction, or a short fixed sequence of them.
 //!
-//! An op is one struct. Beside it, in the same file: its PTX spelling
-//! ([`Instr::asm`]), its meaning on the CPU ([`Instr::exec`]) with the
-//! exactness it promises, its meaning for the checker ([`Instr::transfer`]),
-//! what it touches ([`Instr::effects`]) and where it is legal
-//! ([`Instr::legal`]). To add an instruction is to add a struct to a
-//! group's file and its name to the list below.
+//! An op is one struct. Its file declares its PTX ([`Instr::asm`]), its CPU
+//! semantics ([`Instr::exec`]) with their accuracy, its abstract semantics for
+//! the checker ([`Instr::transfer`]), its effects ([`Instr::effects`]) and its
+//! legality ([`Instr::legal`]). To add an instruction, add a struct to the file
+//! of its group and its name to the list below.
 
 use crate::domain::Domain;
-use crate::machine::{Asm, Effects, Exec, Machine, Touch};
-use crate::sync::Sync;
+use crate::machine::{Asm, Effects, Exec, Machine, MemoryAccess};
+use crate::sync::SyncOp;
 use crate::target::Target;
 use crate::types::Type;
 use crate::value::{Operand, RegId};
@@ -36,14 +35,14 @@ pub mod tensor;
 pub mod warp;
 pub mod wgmma;
 
-/// How close the CPU meaning is to the hardware's.
+/// The accuracy of the CPU semantics relative to the hardware.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Exactness {
-    /// Bit for bit.
+    /// Bit-exact.
     Exact,
-    /// Within a stated bound.
+    /// Within an error bound.
     Within(&'static str),
-    /// The value is the machine's own (clocks, SM numbers).
+    /// The value depends on the machine (clocks, SM numbers).
     Machine,
 }
 
@@ -52,46 +51,46 @@ impl fmt::Display for Exactness {
         f.write_str(match self {
             Exactness::Exact => "exact",
             Exactness::Within(bound) => bound,
-            Exactness::Machine => "the machine's own value",
+            Exactness::Machine => "machine-dependent value",
         })
     }
 }
 
-/// What the op table says of an op.
+/// A row of the op table.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Info {
-    /// The op's name in the text form.
+pub struct OpInfo {
+    /// The name in the text form.
     pub name: &'static str,
-    /// The PTX instruction, with its choices in braces.
+    /// The PTX instruction; braces list alternatives and optional parts.
     pub ptx: &'static str,
-    /// What it does, in one sentence.
+    /// A description in one sentence.
     pub doc: &'static str,
-    /// How close the CPU comes.
+    /// The accuracy of the CPU semantics.
     pub exactness: Exactness,
 }
 
-/// What every op says of itself.
+/// The declaration of an op.
 pub trait Instr: Clone {
-    /// Its row of the op table.
-    const INFO: Info;
+    /// The row of the op table.
+    const INFO: OpInfo;
 
-    /// Its name with types and variants, for the text form: `add.f32`.
+    /// Returns the name with types and variants, for the text form: `add.f32`.
     fn name(&self) -> String;
 
-    /// Registers, memory and synchronisation it touches.
+    /// Reports the registers, memory accesses and synchronization of the op.
     fn effects(&self, e: &mut dyn Effects);
 
-    /// Its PTX.
+    /// Prints the PTX.
     fn asm(&self, a: &mut dyn Asm);
 
-    /// Its meaning for the active lanes of a warp.
+    /// Executes the op for the active lanes of a warp.
     fn exec<M: Machine>(&self, m: &mut M) -> Exec;
 
-    /// Its meaning where operands are only partly known: the transfer function of the op.
+    /// Computes abstract results from abstract operands: the transfer function.
     ///
-    /// The default is that nothing is known of its results. Whatever an op
-    /// declares here must hold for everything [`exec`](Instr::exec) does; the
-    /// checker's tests try it on random and boundary operands.
+    /// By default all results are unknown. A transfer function must contain every
+    /// result of [`exec`](Instr::exec); the checker's tests verify this on random
+    /// and boundary operands.
     fn transfer<D: Domain>(&self, d: &mut D) {
         let mut results = Results::default();
         self.effects(&mut results);
@@ -101,26 +100,26 @@ pub trait Instr: Clone {
         }
     }
 
-    /// Why a target cannot run it, as a sentence.
+    /// Checks the op against its own rules and the target; the error names the violated rule.
     fn legal(&self, _target: &Target) -> Result<(), String> {
         Ok(())
     }
 
-    /// The PTX version it needs at least.
+    /// Returns the minimum PTX version.
     fn ptx_version(&self) -> (u32, u32) {
         (8, 0)
     }
 
-    /// Which threads agree on its results, if all agree on its operands as far as `operands`.
+    /// Returns the uniformity of the results, given the uniformity of the operands.
     ///
-    /// A function of its operands alone keeps the default; an op that reads
-    /// the lane, moves values between lanes or races says what it gives.
+    /// A pure function of the operands keeps the default. Ops that depend on the
+    /// lane, exchange values between lanes or read changing memory override it.
     fn uniform(&self, operands: Uniform) -> Uniform {
         operands
     }
 }
 
-/// The registers that an op writes.
+/// Collects the registers that an op writes.
 #[derive(Default)]
 struct Results(Vec<RegId>);
 
@@ -129,21 +128,21 @@ impl Effects for Results {
         self.0.push(r);
     }
     fn arg(&mut self, _: Operand, _: Type) {}
-    fn touch(&mut self, _: &Touch) {}
-    fn sync(&mut self, _: &Sync) {}
+    fn access(&mut self, _: &MemoryAccess) {}
+    fn sync(&mut self, _: &SyncOp) {}
     fn whole_warp(&mut self) {}
 }
 
-/// Threads that agree on a value, from few to many.
+/// The threads for which a value is uniform, from few to many.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub enum Uniform {
-    /// Each lane may have its own.
+    /// Lanes may differ.
     Lane,
-    /// The lanes of a warp agree.
+    /// Uniform across the lanes of a warp.
     Warp,
-    /// The warps of a warpgroup agree.
+    /// Uniform across the warps of a warpgroup.
     Warpgroup,
-    /// The threads of the CTA that run the statement agree.
+    /// Uniform across the threads of the CTA that execute the statement.
     Cta,
 }
 
@@ -167,8 +166,8 @@ macro_rules! ops {
         impl Op {
             /// See [`Instr::name`].
             pub fn name(&self) -> String { match self { $($(Op::$name(o) => o.name(),)*)* } }
-            /// The op's row of the op table.
-            pub fn info(&self) -> Info { match self { $($(Op::$name(_) => $group::$name::INFO,)*)* } }
+            /// Returns the row of the op table.
+            pub fn info(&self) -> OpInfo { match self { $($(Op::$name(_) => $group::$name::INFO,)*)* } }
             /// See [`Instr::effects`].
             pub fn effects(&self, e: &mut dyn Effects) { match self { $($(Op::$name(o) => o.effects(e),)*)* } }
             /// See [`Instr::asm`].
@@ -186,8 +185,8 @@ macro_rules! ops {
             pub fn uniform(&self, operands: Uniform) -> Uniform { match self { $($(Op::$name(o) => o.uniform(operands),)*)* } }
         }
 
-        /// Every op there is: its group and its row of the table.
-        pub const TABLE: &[(&str, Info)] = &[$($((stringify!($group), $group::$name::INFO),)*)*];
+        /// All ops: the group and the row of the table.
+        pub const TABLE: &[(&str, OpInfo)] = &[$($((stringify!($group), $group::$name::INFO),)*)*];
     };
 }
 
@@ -200,7 +199,7 @@ ops! {
     warp { Shuffle, Vote, Ballot, MatchAny, MatchAll, Redux, WarpSync }
     special { ReadSpecial, ReadParam }
     memory { Load, Store, Prefetch, ApplyPriority, Discard, Fence }
-    atomic { Atomic, Reduce, StrongLoad, StrongStore }
+    atomic { Atomic, AtomicReduce, StrongLoad, StrongStore }
     policy { CreatePolicy, CreateRangePolicy }
     copy { CopyAsync, CopyCommit, CopyWait, CopyArrive }
     mbarrier { MbarrierInit, MbarrierInval, MbarrierArrive, MbarrierExpectTx, MbarrierWait, MbarrierTest }
@@ -211,43 +210,43 @@ ops! {
     mma { Mma }
     matrix { LoadMatrix, StoreMatrix, TransposeMatrix }
     cluster { ClusterArrive, ClusterWait }
-    control { CtaSync, NamedSync, NamedArrive, NamedTally, SetMaxRegs, LaunchDependents, WaitPrerequisites, Nanosleep, Exit, Trap }
+    control { CtaSync, NamedSync, NamedArrive, NamedReduce, SetMaxRegs, LaunchDependents, WaitPrerequisites, Nanosleep, Exit, Trap }
 }
 
-/// What is no op of its own, but an instruction all the same: statements
-/// ([`StmtKind`](crate::StmtKind)), and the addresses of a peer.
-pub const IMPLIED: &[(&str, Info)] = &[
+/// Instructions without an op of their own: statements
+/// ([`StmtKind`](crate::StmtKind)) and peer addresses.
+pub const IMPLIED: &[(&str, OpInfo)] = &[
     (
         "flow",
-        Info {
+        OpInfo {
             name: "elect",
             ptx: "elect.sync",
-            doc: "a statement: one lane of the warp runs the body",
+            doc: "statement: one elected lane of the warp executes the body",
             exactness: Exactness::Exact,
         },
     ),
     (
         "flow",
-        Info {
+        OpInfo {
             name: "if, for, while",
             ptx: "setp, @p bra",
-            doc: "statements: lanes or whole warps branch and meet again",
+            doc: "statements: lanes or whole warps branch and reconverge",
             exactness: Exactness::Exact,
         },
     ),
     (
         "flow",
-        Info {
+        OpInfo {
             name: "peer",
             ptx: "mapa.shared::cluster.u32",
-            doc: "the address of a tile or mbarrier in another CTA of the cluster, formed wherever an operand names a peer",
+            doc: "maps the address of a tile or mbarrier to another CTA of the cluster, for operands that name a peer",
             exactness: Exactness::Exact,
         },
     ),
 ];
 
-/// Refuses a type an instruction does not have.
-pub(crate) fn only(
+/// Rejects a type that the instruction does not support.
+pub(crate) fn require_type(
     name: &str,
     ty: crate::types::Type,
     legal: &[crate::types::Type],
@@ -256,5 +255,8 @@ pub(crate) fn only(
         return Ok(());
     }
     let names: Vec<_> = legal.iter().map(|t| t.name()).collect();
-    Err(format!("{name} takes {}, not {ty}", names.join(", ")))
+    Err(format!(
+        "{name} does not support {ty}; supported types: {}",
+        names.join(", ")
+    ))
 }

@@ -1,63 +1,63 @@
-//! Stores to the shared memory of a peer that arrive on their own.
+//! `st.async` and `red.async`: asynchronous stores and reductions to the shared memory of a peer.
 //!
-//! The values are taken when the op runs; they are written some time after,
-//! and their bytes arrive on an mbarrier of the CTA that receives them. Unlike
-//! bulk copies they go through the generic proxy: no proxy fence is due.
+//! The op reads its registers when it executes. The write completes later, on
+//! an mbarrier of the receiving CTA. Unlike bulk copies these writes use the
+//! generic proxy, so that no proxy fence is needed.
 
-use super::bulk::{Reduce, ReduceInto, Reduction, receivers};
+use super::bulk::{BulkReduce, ReduceInto, Reduction, receivers};
 use super::cluster::legal_cluster;
-use super::{Exactness, Info, Instr};
-use crate::job::{Done, Engine, Job, PIECES, Span, joined, part};
+use super::{Exactness, Instr, OpInfo};
+use crate::job::{Engine, Job, JobCompletion, PIECES, Span, join_spans, piece_range};
 use crate::lanes::lanes_of;
 use crate::machine::{
-    Access, Asm, Completion, Effects, Exec, Fault, FaultKind, LaneBytes, Machine, Mask, Memory,
-    Proxy, SharedAt, Step, Touch,
+    AccessKind, Asm, Completion, Effects, Exec, ExecStatus, Fault, FaultKind, LaneBytes, Machine,
+    Mask, MemoryAccess, MemoryRegion, Proxy, ResolvedAddress,
 };
 use crate::target::Target;
 use crate::types::{DType, Type};
-use crate::value::{At, BarRef, Operand, Place};
+use crate::value::{BarRef, MemoryAddress, Operand, SharedAddress};
 
-/// Values of some lanes of a warp on their way to one CTA.
+/// The asynchronous stores of some lanes of a warp to one mbarrier.
 #[derive(Clone, PartialEq, Debug)]
 pub struct RemoteJob {
-    /// How it tells that it is done.
-    pub done: Done,
-    /// Bytes of each value.
+    /// The completion mechanism.
+    pub completion: JobCompletion,
+    /// Bytes per lane.
     width: u32,
-    /// Where each value goes, and what it is.
-    values: Vec<(SharedAt, [u8; 16])>,
-    /// How they are combined with what is there; `None`: they replace it.
-    reduce: Option<Reduce>,
+    /// Destination and bytes of each lane.
+    values: Vec<(ResolvedAddress, [u8; 16])>,
+    /// The reduction into the destination; `None`: a store.
+    reduce: Option<BulkReduce>,
 }
 
 impl RemoteJob {
-    /// The bytes it will write.
+    /// Calls `each` with the bytes that the job will write.
     pub fn writes(&self, each: &mut dyn FnMut(Span)) {
-        joined(each, |each| {
+        join_spans(each, |each| {
             for (at, _) in &self.values {
                 each(Span::Shared(*at, self.width));
             }
         });
     }
 
-    /// The bytes that each of the issuing lanes will write, lowest lane first.
-    pub fn written(&self) -> impl Iterator<Item = (SharedAt, u32)> + '_ {
+    /// Iterates over the writes of the issuing lanes, lowest lane first: address, length.
+    pub fn written(&self) -> impl Iterator<Item = (ResolvedAddress, u32)> + '_ {
         self.values.iter().map(|(at, _)| (*at, self.width))
     }
 
-    /// Are what it writes sums with what is there?
-    pub fn combines(&self) -> bool {
+    /// Returns whether the job reduces into the destination.
+    pub fn is_reduction(&self) -> bool {
         self.reduce.is_some()
     }
 
-    /// Pieces it may be done in.
+    /// Returns the number of pieces.
     pub fn pieces(&self) -> u32 {
         (self.values.len() as u32).clamp(1, PIECES)
     }
 
-    /// Writes some of the values; gives their bytes.
+    /// Completes one piece and returns its bytes.
     pub fn complete(&self, piece: u32, e: &mut impl Engine) -> Result<u32, Fault> {
-        let lanes = part(self.values.len() as u32, piece, self.pieces());
+        let lanes = piece_range(self.values.len() as u32, piece, self.pieces());
         let values = &self.values[lanes.start as usize..lanes.end as usize];
         for (at, bytes) in values {
             let (to, data) = (Span::Shared(*at, self.width), &bytes[..self.width as usize]);
@@ -72,14 +72,14 @@ impl RemoteJob {
     }
 }
 
-/// Hands over the values of the active lanes: one job for each barrier they name.
+/// Issues the stores of the active lanes: one job for each mbarrier.
 fn submit<M: Machine>(
     m: &mut M,
-    dst: &Place,
+    dst: &SharedAddress,
     bar: &BarRef,
     width: usize,
     data: &LaneBytes,
-    reduce: Option<Reduce>,
+    reduce: Option<BulkReduce>,
 ) -> Exec {
     let mut jobs: Vec<(Mask, RemoteJob)> = Vec::new();
     for lane in lanes_of(m.active()) {
@@ -88,22 +88,25 @@ fn submit<M: Machine>(
             return Err(Fault::new(
                 FaultKind::Misaligned,
                 format!(
-                    "an asynchronous store of {width} bytes goes to a multiple of {width}, not to {:#x}",
+                    "has address {:#x}; it must be a multiple of {width} bytes",
                     to.byte
                 ),
             ));
         }
         let bar = m.resolve_bar(bar, lane)?;
         for (to, bar) in receivers(m, to, bar, None)? {
-            let (value, done) = ((to, data[lane]), Done::Bytes(bar));
-            match jobs.iter_mut().find(|(_, job)| job.done == done) {
+            let (value, completion) = ((to, data[lane]), JobCompletion::Bytes(bar));
+            match jobs
+                .iter_mut()
+                .find(|(_, job)| job.completion == completion)
+            {
                 Some((lanes, job)) => {
                     *lanes |= 1 << lane;
                     job.values.push(value);
                 }
                 None => {
                     let job = RemoteJob {
-                        done,
+                        completion,
                         width: width as u32,
                         values: vec![value],
                         reduce,
@@ -116,10 +119,10 @@ fn submit<M: Machine>(
     for (lanes, job) in jobs {
         m.submit(lanes, Job::Remote(job))?;
     }
-    Ok(Step::Next)
+    Ok(ExecStatus::Completed)
 }
 
-/// The registers of each lane, one after the other.
+/// Returns the registers of each lane as consecutive bytes.
 fn gather<M: Machine>(m: &mut M, src: &[Operand], ty: Type) -> LaneBytes {
     let mut data = LaneBytes::default();
     let size = ty.bytes();
@@ -135,16 +138,16 @@ fn gather<M: Machine>(m: &mut M, src: &[Operand], ty: Type) -> LaneBytes {
     data
 }
 
-/// Stores up to 16 bytes per lane to the shared memory of a CTA of the cluster, some time after.
+/// Stores up to 16 bytes per lane to the shared memory of a CTA of the cluster, asynchronously.
 #[derive(Clone, PartialEq, Debug)]
 pub struct StoreAsync {
-    /// Type of the registers: 4 or 8 bytes.
+    /// Type of the registers, of 4 or 8 bytes.
     pub ty: Type,
-    /// One, two or four registers, stored one after the other.
+    /// One, two or four registers, stored consecutively.
     pub src: Vec<Operand>,
-    /// Where to.
-    pub dst: Place,
-    /// The barrier that counts the bytes, in the CTA that receives.
+    /// Destination.
+    pub dst: SharedAddress,
+    /// The mbarrier that counts the bytes, in the receiving CTA.
     pub bar: BarRef,
 }
 
@@ -162,10 +165,10 @@ impl StoreAsync {
     }
 }
 
-/// A touch of a peer's memory by values on their way.
-fn touch(at: Place, width: usize, access: Access, bar: BarRef) -> Touch {
-    Touch {
-        memory: Memory::At(At::Shared(at), width as u32),
+/// Returns an asynchronous access to the shared memory of a peer.
+fn remote_access(at: SharedAddress, width: usize, access: AccessKind, bar: BarRef) -> MemoryAccess {
+    MemoryAccess {
+        memory: MemoryRegion::PerLane(MemoryAddress::Shared(at), width as u32),
         access,
         proxy: Proxy::Remote,
         completion: Completion::Bytes(bar),
@@ -174,21 +177,26 @@ fn touch(at: Place, width: usize, access: Access, bar: BarRef) -> Touch {
 }
 
 impl Instr for StoreAsync {
-    const INFO: Info = Info {
+    const INFO: OpInfo = OpInfo {
         name: "store_async",
         ptx: "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes{.v2,.v4}.{b32,b64}",
-        doc: "stores registers to the shared memory of a peer some time after, counted by an mbarrier of the peer",
+        doc: "asynchronously stores registers to the shared memory of a peer; completes on an mbarrier of the peer",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
         format!("store_async{}.{}", self.vector(), self.ty)
     }
     fn effects(&self, e: &mut dyn Effects) {
-        e.touch(&touch(self.dst, self.width(), Access::Write, self.bar));
+        e.access(&remote_access(
+            self.dst,
+            self.width(),
+            AccessKind::Write,
+            self.bar,
+        ));
         self.src.iter().for_each(|&o| e.arg(o, self.ty));
     }
     fn asm(&self, a: &mut dyn Asm) {
-        let dst = a.address(&At::Shared(self.dst));
+        let dst = a.address(&MemoryAddress::Shared(self.dst));
         let src: Vec<_> = self.src.iter().map(|&o| a.in_reg(o, self.ty)).collect();
         let src = match &src[..] {
             [one] => one.clone(),
@@ -209,13 +217,13 @@ impl Instr for StoreAsync {
         legal_cluster(target)?;
         if !matches!(self.ty.bytes(), 4 | 8) {
             return Err(format!(
-                "store_async takes registers of 4 or 8 bytes, not {}",
+                "store_async does not support {}; registers must have 4 or 8 bytes",
                 self.ty
             ));
         }
         if !matches!(self.src.len(), 1 | 2 | 4) || self.width() > 16 {
             return Err(format!(
-                "store_async takes 1, 2 or 4 registers of at most 16 bytes, not {} of {}",
+                "store_async of {} registers of {}; it stores 1, 2 or 4 registers and at most 16 bytes",
                 self.src.len(),
                 self.ty
             ));
@@ -227,23 +235,23 @@ impl Instr for StoreAsync {
     }
 }
 
-/// Combines a word with one in the shared memory of a CTA of the cluster, some time after.
+/// Reduces a word into the shared memory of a CTA of the cluster, asynchronously.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ReduceAsync {
-    /// How.
+    /// The operation.
     pub op: Reduction,
-    /// Type of the word: an integer of 4 or 8 bytes.
+    /// Type of the word, an integer of 4 or 8 bytes.
     pub ty: Type,
-    /// The word.
+    /// The operand.
     pub src: Operand,
-    /// Where to.
-    pub dst: Place,
-    /// The barrier that counts the bytes, in the CTA that receives.
+    /// Destination.
+    pub dst: SharedAddress,
+    /// The mbarrier that counts the bytes, in the receiving CTA.
     pub bar: BarRef,
 }
 
 impl ReduceAsync {
-    fn reduce(&self) -> Option<Reduce> {
+    fn reduce(&self) -> Option<BulkReduce> {
         let dtype = match self.ty {
             Type::U32 => DType::U32,
             Type::I32 => DType::I32,
@@ -251,19 +259,19 @@ impl ReduceAsync {
             Type::I64 => DType::I64,
             _ => return None,
         };
-        Some(Reduce { op: self.op, dtype })
+        Some(BulkReduce { op: self.op, dtype })
     }
 
     fn suffix(&self) -> String {
-        self.reduce().map_or(String::new(), Reduce::ptx)
+        self.reduce().map_or(String::new(), BulkReduce::ptx)
     }
 }
 
 impl Instr for ReduceAsync {
-    const INFO: Info = Info {
+    const INFO: OpInfo = OpInfo {
         name: "reduce_async",
         ptx: "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.{add,min,max,inc,dec,and,or,xor}.{u32,s32,u64,b32}",
-        doc: "combines a register with a word in the shared memory of a peer some time after, counted by an mbarrier of the peer",
+        doc: "asynchronously reduces a register into a word in the shared memory of a peer; completes on an mbarrier of the peer",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
@@ -271,11 +279,16 @@ impl Instr for ReduceAsync {
     }
     fn effects(&self, e: &mut dyn Effects) {
         let width = self.ty.bytes();
-        e.touch(&touch(self.dst, width, Access::Atomic, self.bar));
+        e.access(&remote_access(
+            self.dst,
+            width,
+            AccessKind::Atomic,
+            self.bar,
+        ));
         e.arg(self.src, self.ty);
     }
     fn asm(&self, a: &mut dyn Asm) {
-        let dst = a.address(&At::Shared(self.dst));
+        let dst = a.address(&MemoryAddress::Shared(self.dst));
         let src = a.in_reg(self.src, self.ty);
         let bar = a.barrier(&self.bar);
         a.emit(format!(
@@ -285,7 +298,7 @@ impl Instr for ReduceAsync {
     }
     fn exec<M: Machine>(&self, m: &mut M) -> Exec {
         let Some(reduce) = self.reduce() else {
-            return Err(crate::lanes::no_such_type(self.ty));
+            return Err(crate::lanes::unsupported_type(self.ty));
         };
         let data = gather(m, &[self.src], self.ty);
         let width = self.ty.bytes();
@@ -294,9 +307,10 @@ impl Instr for ReduceAsync {
     fn legal(&self, target: &Target) -> Result<(), String> {
         legal_cluster(target)?;
         match self.reduce() {
-            Some(r) => r.op.legal(r.dtype, ReduceInto::Shared),
+            Some(r) => (r.op.legal(r.dtype, ReduceInto::Shared))
+                .map_err(|why| format!("reduce_async {why}")),
             None => Err(format!(
-                "reduce_async takes integers of 4 or 8 bytes, not {}",
+                "reduce_async does not support {}; the type must be an integer of 4 or 8 bytes",
                 self.ty
             )),
         }

@@ -1,16 +1,16 @@
-//! What the machine and the launch tell a thread.
+//! Special registers and launch parameters.
 
-use super::{Exactness, Info, Instr, Uniform};
+use super::{Exactness, Instr, OpInfo, Uniform};
 use crate::domain::Domain;
-use crate::lanes::no_such_type;
+use crate::lanes::unsupported_type;
 use crate::machine::{
-    Asm, Axis, Effects, Exec, Fault, FaultKind, Machine, Mask, Special, Step, WARP,
+    Asm, Axis, Effects, Exec, ExecStatus, Fault, FaultKind, Machine, Mask, Special, WARP,
 };
 use crate::target::Target;
 use crate::types::Type;
 use crate::value::{ParamId, RegId};
 
-/// The name and the register of an axis.
+/// The text name and the PTX register of a special register along an axis.
 macro_rules! by_axis {
     ($axis:expr, $name:literal, $register:literal) => {
         match $axis {
@@ -23,18 +23,18 @@ macro_rules! by_axis {
 
 /// Reads a special register.
 ///
-/// [`Special::WarpId`] must be reached by whole warps: it is handed from lane 0
-/// to the others, so that ptxas knows it to be the same in all of them.
+/// Whole warps must execute [`Special::WarpId`]: a shuffle broadcasts lane 0's
+/// value, so that ptxas knows that it is uniform.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ReadSpecial {
     /// Result: `U32`, or `U64` for [`Special::GlobalTimer`].
     pub dst: RegId,
-    /// Which one.
+    /// The special register.
     pub which: Special,
 }
 
 impl ReadSpecial {
-    /// The name in the text form, and the special register it is read from.
+    /// Returns the name in the text form and the PTX special register.
     fn names(&self) -> (&'static str, &'static str) {
         match self.which {
             Special::Tid => ("tid", "%tid.x"),
@@ -57,10 +57,10 @@ impl ReadSpecial {
 }
 
 impl Instr for ReadSpecial {
-    const INFO: Info = Info {
+    const INFO: OpInfo = OpInfo {
         name: "special",
         ptx: "mov.{u32,u64} from %tid.x, %laneid, %ctaid, %nctaid, %cluster_ctarank, %cluster_nctarank, %cluster_ctaid, %cluster_nctaid, %clusterid, %nclusterid, %smid, %nsmid, %clock, %globaltimer",
-        doc: "reads a special register: thread, lane, warp, CTA, cluster, SM, clocks",
+        doc: "reads a special register: thread, lane, warp, CTA, cluster, SM, clock",
         exactness: Exactness::Machine,
     };
     fn name(&self) -> String {
@@ -101,7 +101,7 @@ impl Instr for ReadSpecial {
             return Err(Fault::new(
                 FaultKind::Convergence,
                 format!(
-                    "warp_id is read by whole warps; the active lanes are {:#010x}",
+                    "is executed by lanes {:#010x} only; all lanes of the warp must execute it together",
                     m.active()
                 ),
             ));
@@ -111,26 +111,26 @@ impl Instr for ReadSpecial {
             Special::GlobalTimer => m.set(self.dst, &v),
             _ => m.set(self.dst, &v.map(|x| x as u32)),
         }
-        Ok(Step::Next)
+        Ok(ExecStatus::Completed)
     }
 }
 
-/// Reads a launch parameter: a number, or the address behind a pointer.
+/// Reads a launch parameter: a scalar or a pointer.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ReadParam {
     /// Result.
     pub dst: RegId,
-    /// Which parameter.
+    /// The parameter.
     pub param: ParamId,
-    /// Its type; an address is `U64`.
+    /// Type of the parameter; a pointer is `U64`.
     pub ty: Type,
 }
 
 impl Instr for ReadParam {
-    const INFO: Info = Info {
+    const INFO: OpInfo = OpInfo {
         name: "param",
         ptx: "ld.param.{u8,b16,b32,b64}",
-        doc: "reads a launch parameter: a number, or an address",
+        doc: "reads a launch parameter: a scalar or a pointer",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
@@ -141,7 +141,7 @@ impl Instr for ReadParam {
     }
     fn asm(&self, a: &mut dyn Asm) {
         let (d, name) = (a.reg(self.dst), a.param(self.param));
-        // A u8 widens into its 16-bit register.
+        // ld.param.u8 zero-extends into the 16-bit register of a u8.
         let suffix = if self.ty == Type::U8 {
             "u8"
         } else {
@@ -160,13 +160,13 @@ impl Instr for ReadParam {
             2 => m.set(self.dst, &[bits as u16; WARP]),
             4 => m.set(self.dst, &[bits as u32; WARP]),
             8 => m.set(self.dst, &[bits; WARP]),
-            _ => return Err(no_such_type(self.ty)),
+            _ => return Err(unsupported_type(self.ty)),
         }
-        Ok(Step::Next)
+        Ok(ExecStatus::Completed)
     }
     fn legal(&self, _: &Target) -> Result<(), String> {
         match self.ty {
-            Type::Pred => Err("a parameter has any type but pred".into()),
+            Type::Pred => Err("a launch parameter cannot be a pred".into()),
             _ => Ok(()),
         }
     }
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn special_registers_are_read_lane_by_lane() {
+    fn special_registers_are_read_per_lane() {
         let tid = Warp::new().run(&read(Special::Tid)).read::<u32>(0);
         assert_eq!((tid[0], tid[31]), (96, 127));
         let cta = Warp::new()
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn special_registers_are_spelled_as_ptx_wants_them() {
+    fn ptx_of_special_registers() {
         let print = |which| ptx(&read(which)).join("; ");
         assert_eq!(print(Special::Tid), "mov.u32 %0, %tid.x");
         assert_eq!(print(Special::GridDim(Axis::Z)), "mov.u32 %0, %nctaid.z");
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_fill_every_lane() {
+    fn a_parameter_is_read_in_every_lane() {
         let param = |ty| ReadParam {
             dst: reg(0),
             param: ParamId(1),

@@ -1,17 +1,18 @@
-//! Copies of a box of a tensor, described by a tensor map.
+//! TMA copies of a box of a tensor, described by a tensor map (`cp.async.bulk.tensor`).
 //!
-//! A box is a list of *rows*: runs of elements along the innermost dimension,
-//! one after the other in shared memory, 16-byte chunks permuted by the
-//! swizzle of the absolute shared byte. What lies outside the tensor reads as
-//! zero, is not stored, and still counts as bytes. A box starts on 16 bytes of a
-//! row; a load may start before the tensor, a store may not.
+//! A box is a list of *rows*: consecutive elements along the innermost
+//! dimension. Rows are consecutive in shared memory; the swizzle permutes their
+//! 16-byte chunks by the absolute shared address. Out-of-bounds elements load
+//! as zero, are not stored, and still count as transaction bytes. A box starts
+//! at a multiple of 16 bytes along the innermost dimension. A load may start
+//! before the tensor, a store may not.
 //!
-//! The rows of a tiled box step through its outer dimensions, the second
-//! fastest, by the map's element strides. The rows of an im2col copy are
-//! pixels: they walk the window's positions (W, then H, then D, then N) from
-//! the given one on, by the map's element strides, and each is read at its
-//! position plus the offsets of the filter tap. A position runs from the lower
-//! corner to the last element plus the upper corner.
+//! The rows of a tiled box traverse its outer dimensions, dimension 1 fastest,
+//! with the element strides of the map. The rows of an im2col copy are pixels:
+//! they traverse the positions of the bounding box (W, then H, then D, then N)
+//! from the given start, with the element strides of the map. Each is read at
+//! its position plus the im2col offsets of the filter tap. Positions run from
+//! the lower corner to the last element plus the upper corner.
 
 mod issue;
 mod job;
@@ -19,7 +20,7 @@ mod load;
 mod prefetch;
 mod store;
 
-pub use issue::legal_start;
+pub use issue::legal_first_coord;
 pub use job::TensorJob;
 pub use load::TensorLoad;
 pub use prefetch::{TensorPrefetch, TensorPrefetchBox};
@@ -27,7 +28,7 @@ pub use store::TensorStore;
 
 use crate::value::Operand;
 
-/// The mode in PTX: only a window takes offsets.
+/// Returns the PTX mode; only im2col copies have offsets.
 fn mode(offsets: &[Operand]) -> &'static str {
     if offsets.is_empty() { "tile" } else { "im2col" }
 }

@@ -1,9 +1,8 @@
-//! Lanes of one warp among themselves.
+//! Exchange and synchronization between the lanes of one warp.
 //!
-//! Every op here names its lanes by a mask, and all of them must be there:
-//! each active lane is in its own mask, and the lanes it names are active with
-//! the same mask. PTX leaves the rest undefined; the executor calls it a
-//! [`FaultKind::Convergence`] fault.
+//! Every op here has a member mask. Each active lane must be in its own mask,
+//! and all lanes of the mask must be active with the same mask. PTX leaves
+//! other cases undefined; the executor reports a [`FaultKind::Convergence`] fault.
 
 mod matching;
 mod redux;
@@ -15,19 +14,19 @@ pub use redux::{Redux, ReduxMode};
 pub use shuffle::{Shuffle, ShuffleMode};
 pub use vote::{Ballot, Vote, VoteMode};
 
-use super::{Exactness, Info, Instr, Uniform};
+use super::{Exactness, Instr, OpInfo, Uniform};
 use crate::lanes::lanes_of;
-use crate::machine::{Asm, Effects, Exec, Fault, FaultKind, Lanes, Machine, Mask, WARP};
-use crate::sync::Sync;
+use crate::machine::{Asm, Effects, Exec, Fault, FaultKind, Machine, Mask, PerLane, WARP};
+use crate::sync::SyncOp;
 use crate::types::Type;
 use crate::value::Operand;
 
-fn diverged(text: String) -> Fault {
+fn convergence_fault(text: String) -> Fault {
     Fault::new(FaultKind::Convergence, text)
 }
 
-/// The mask of every lane, after the rule of this group.
-fn converged<M: Machine>(m: &mut M, mask: Operand) -> Result<Lanes<Mask>, Fault> {
+/// Returns the member mask of every lane, after checking the rule of the module.
+fn converged_masks<M: Machine>(m: &mut M, mask: Operand) -> Result<PerLane<Mask>, Fault> {
     let masks = m.get::<u32>(mask);
     let active = m.active();
     if active == Mask::MAX && masks == [Mask::MAX; WARP] {
@@ -36,18 +35,18 @@ fn converged<M: Machine>(m: &mut M, mask: Operand) -> Result<Lanes<Mask>, Fault>
     for i in lanes_of(active) {
         let mask = masks[i];
         if mask >> i & 1 == 0 {
-            return Err(diverged(format!(
-                "lane {i} is not in its own mask {mask:#010x}"
+            return Err(convergence_fault(format!(
+                "is executed by lane {i}, which is not in its own member mask {mask:#010x}; every executing lane must be a member"
             )));
         }
         if mask & !active != 0 {
-            return Err(diverged(format!(
-                "lane {i} names the lanes {mask:#010x}, but only {active:#010x} are active"
+            return Err(convergence_fault(format!(
+                "has member mask {mask:#010x} in lane {i}, but only lanes {active:#010x} are active; all members must execute it together"
             )));
         }
         if let Some(j) = lanes_of(mask).find(|&j| masks[j] != mask) {
-            return Err(diverged(format!(
-                "lanes {i} and {j} meet with different masks, {mask:#010x} and {:#010x}",
+            return Err(convergence_fault(format!(
+                "has member mask {mask:#010x} in lane {i} and {:#010x} in lane {j}; all members must have the same mask",
                 masks[j]
             )));
         }
@@ -55,41 +54,41 @@ fn converged<M: Machine>(m: &mut M, mask: Operand) -> Result<Lanes<Mask>, Fault>
     Ok(masks)
 }
 
-/// Who agrees on what all lanes of a mask are told.
-fn told(mask: Operand, operands: Uniform) -> Uniform {
+/// Returns the uniformity of a result that is equal in all lanes of a member mask.
+fn uniformity_in_mask(mask: Operand, operands: Uniform) -> Uniform {
     match mask {
         Operand::Imm(0xffff_ffff) => operands.max(Uniform::Warp),
         _ => operands,
     }
 }
 
-/// The lanes of the mask meet and see each other's memory.
+/// Synchronizes the lanes of the mask and orders their memory accesses.
 #[derive(Clone, PartialEq, Debug)]
 pub struct WarpSync {
-    /// The lanes that take part (`u32`).
+    /// The member mask (`u32`).
     pub mask: Operand,
 }
 
 impl Instr for WarpSync {
-    const INFO: Info = Info {
+    const INFO: OpInfo = OpInfo {
         name: "warp_sync",
         ptx: "bar.warp.sync",
-        doc: "the lanes of the mask meet and see each other's memory",
+        doc: "synchronizes the lanes of the member mask and orders their memory accesses",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
         "warp_sync".into()
     }
     fn effects(&self, e: &mut dyn Effects) {
-        e.sync(&Sync::Warp { mask: self.mask });
+        e.sync(&SyncOp::Warp { mask: self.mask });
     }
     fn asm(&self, a: &mut dyn Asm) {
         let mask = a.operand(self.mask, Type::U32);
         a.emit(format!("bar.warp.sync {mask}"));
     }
     fn exec<M: Machine>(&self, m: &mut M) -> Exec {
-        converged(m, self.mask)?;
-        m.sync(&Sync::Warp { mask: self.mask })
+        converged_masks(m, self.mask)?;
+        m.sync(&SyncOp::Warp { mask: self.mask })
     }
 }
 
@@ -98,7 +97,7 @@ mod tests {
     use super::*;
     use crate::lanes::fake::{Warp, arg, ptx, reg};
 
-    /// A shuffle of register 1 to register 0, crosswise by register 2.
+    /// A butterfly shuffle of register 1 to register 0 by register 2.
     fn cross(mask: Operand) -> Shuffle {
         Shuffle {
             mode: ShuffleMode::Bfly,
@@ -118,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn lanes_of_a_mask_must_be_there() {
+    fn all_members_of_a_mask_must_be_active() {
         let op = cross(Operand::Imm(0xff));
         let got = warp(1).with_active(0xff).run(&op).read::<u32>(0);
         assert_eq!(got[..9], [101, 100, 103, 102, 105, 104, 107, 106, 0]);
@@ -127,17 +126,20 @@ mod tests {
         assert_eq!(fault.kind, FaultKind::Convergence);
         assert_eq!(
             fault.text,
-            "lane 0 names the lanes 0x000000ff, but only 0x0000000f are active"
+            "has member mask 0x000000ff in lane 0, but only lanes 0x0000000f are active; all members must execute it together"
         );
         let fault = warp(1).fault(&op);
-        assert_eq!(fault.text, "lane 8 is not in its own mask 0x000000ff");
+        assert_eq!(
+            fault.text,
+            "is executed by lane 8, which is not in its own member mask 0x000000ff; every executing lane must be a member"
+        );
         let fault = warp(8).with_active(0xff).fault(&op);
         assert_eq!(
             fault.text,
-            "lane 0 reads lane 8, which is not in the mask 0x000000ff"
+            "in lane 0 reads lane 8, which is not in the member mask 0x000000ff"
         );
 
-        // Two groups beside each other are two shuffles.
+        // Two groups with disjoint masks are independent shuffles.
         let masks: [u32; 32] = std::array::from_fn(|i| if i < 16 { 0xffff } else { 0xffff_0000 });
         let op = cross(arg(3));
         let got = warp(3).with(3, &masks).run(&op).read::<u32>(0);
@@ -147,17 +149,17 @@ mod tests {
         let fault = warp(3).with(3, &torn).fault(&op);
         assert_eq!(
             fault.text,
-            "lanes 0 and 5 meet with different masks, 0x0000ffff and 0x000000ff"
+            "has member mask 0x0000ffff in lane 0 and 0x000000ff in lane 5; all members must have the same mask"
         );
     }
 
     #[test]
-    fn a_warp_sync_is_an_act_of_synchronisation() {
+    fn warp_sync_is_one_sync_op() {
         let op = WarpSync {
             mask: Operand::imm(3u32),
         };
         let warp = Warp::new().with_active(3).run(&op);
-        assert_eq!(warp.syncs, [Sync::Warp { mask: op.mask }]);
+        assert_eq!(warp.syncs, [SyncOp::Warp { mask: op.mask }]);
         assert_eq!(
             Warp::new().with_active(1).fault(&op).kind,
             FaultKind::Convergence

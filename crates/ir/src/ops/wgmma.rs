@@ -1,11 +1,11 @@
-//! Warpgroup products: D (64×n, f32 registers) = ±A (64×k) · B (k×n) + D.
+//! `wgmma`: asynchronous warpgroup matrix multiply-accumulate, D (64×n, f32 registers) = ±A (64×k) · B (k×n) + D.
 //!
-//! One instruction takes 32 bytes of K: 8 tf32, 16 of 16 bits, 32 of fp8. On
-//! the CPU each warp submits its 16 rows as a job of its own. Operands in
-//! shared memory are read as the descriptors say: K-major operands have the
-//! elements of a row side by side, MN-major ones (16-bit types alone) have a
-//! row per k; 16-byte chunks are permuted by the swizzle of the absolute
-//! shared byte.
+//! One instruction covers 32 bytes of K: 8 tf32, 16 16-bit or 32 fp8 elements.
+//! On the CPU each warp issues its 16 rows as one job. Operands in shared
+//! memory have the layout of their matrix descriptors: a K-major operand has
+//! the k of a row contiguous; an MN-major operand (16-bit types only) has the
+//! rows or columns of a k contiguous. The swizzle permutes 16-byte chunks by
+//! the absolute shared address.
 
 mod groups;
 mod job;
@@ -19,11 +19,11 @@ pub use op::{MatrixA, Wgmma};
 
 use crate::target::Target;
 
-/// Refuses a target without warpgroup products.
+/// Rejects a target without `wgmma`.
 fn legal_wgmma(target: &Target) -> Result<(), String> {
     match target.features.wgmma {
         true => Ok(()),
-        false => Err(format!("{} has no wgmma", target.name)),
+        false => Err(format!("{} does not support wgmma", target.name)),
     }
 }
 

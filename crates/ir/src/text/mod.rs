@@ -1,33 +1,35 @@
-//! The readable form of a kernel, and two hashes of it.
+//! The text form of a kernel, and two hashes.
 //!
-//! The text leaves locations out: two checkouts, and two files with the same
-//! program, print the same. [`Kernel::text_hash`] is the hash of that text,
-//! [`Kernel::program_hash`] also leaves out names and orders without meaning.
+//! The text has no source locations, so the same program in another file or
+//! checkout prints the same text. [`Kernel::text_hash`] hashes this text.
+//! [`Kernel::program_hash`] also ignores names and irrelevant orders.
 
-use crate::machine::{Effects, Memory, Touch};
+use crate::machine::{Effects, MemoryAccess, MemoryRegion};
 use crate::ops::Op;
 use crate::program::{Block, Kernel, ParamKind, StmtKind};
-use crate::sync::Sync;
-use crate::tensor_map::MapMode;
+use crate::sync::SyncOp;
+use crate::tensor_map::TensorMapMode;
 use crate::types::Type;
 use crate::value::{
-    At, BarId, BarRef, NamedId, Operand, ParamId, Place, RegId, RoleId, TileId, View,
+    BarId, BarRef, MemoryAddress, NamedId, Operand, ParamId, RegId, RoleId, SharedAddress, TileId,
+    View,
 };
 use std::fmt::{self, Write};
 
 mod program_hash;
 
 impl Kernel {
-    /// Hashes the text of the kernel: names and declared bounds are part of it, locations are not.
+    /// Returns the hash of the kernel's text, which has names and declared bounds but no source
+    /// locations.
     ///
-    /// A proof and compiled code belong to one text. [`program_hash`](Self::program_hash)
-    /// identifies the program whatever its parts are called.
+    /// Proofs and compiled code are cached by it. [`program_hash`](Self::program_hash) identifies
+    /// the program independently of names.
     pub fn text_hash(&self) -> String {
         hash(&self.to_string())
     }
 }
 
-/// The first 32 hexadecimal digits of a text's hash.
+/// Returns the first 32 hexadecimal digits of a text's hash.
 fn hash(text: &str) -> String {
     blake3::hash(text.as_bytes()).to_hex()[..32].to_owned()
 }
@@ -56,7 +58,7 @@ impl fmt::Display for Kernel {
     }
 }
 
-/// How a text names the parts of a kernel.
+/// The names of a kernel's parts in a text.
 trait Names {
     fn reg(&self, r: RegId) -> String;
     fn param(&self, p: ParamId) -> String;
@@ -64,6 +66,11 @@ trait Names {
     fn barrier(&self, b: BarId) -> String;
     fn named(&self, n: NamedId) -> String;
     fn role(&self, r: RoleId) -> String;
+
+    /// Returns the suffix of a PDL-safe parameter.
+    fn pdl_safe(&self) -> &'static str {
+        " pdl-safe"
+    }
 
     fn operand(&self, o: Operand) -> String {
         match o {
@@ -97,7 +104,7 @@ impl Names for Declared<'_> {
     }
 }
 
-/// Prints the parts of a kernel under the names it is given.
+/// Prints the parts of a kernel with a choice of names.
 #[derive(Clone, Copy)]
 struct Printer<'a> {
     kernel: &'a Kernel,
@@ -105,7 +112,7 @@ struct Printer<'a> {
 }
 
 impl<'a> Printer<'a> {
-    /// Threads, cluster and shared memory.
+    /// Formats threads, cluster and shared memory.
     fn resources(&self) -> String {
         let k = self.kernel;
         let [x, y, z] = k.cluster;
@@ -120,7 +127,7 @@ impl<'a> Printer<'a> {
         text
     }
 
-    /// A parameter without its bounds.
+    /// Formats a parameter without its bounds.
     fn param(&self, id: ParamId) -> String {
         let p = self.kernel.param(id);
         let kind = match &p.kind {
@@ -128,25 +135,32 @@ impl<'a> Printer<'a> {
             ParamKind::Pointer(d) => format!("*{d}"),
             ParamKind::TensorMap(m) => {
                 let shape = match &m.mode {
-                    MapMode::Tiled => format!("box {:?}", m.tile),
-                    MapMode::Stepped { steps } => format!("box {:?} by {steps:?}", m.tile),
-                    MapMode::Im2col {
+                    TensorMapMode::Tiled => format!("box {:?}", m.tile),
+                    TensorMapMode::Strided { element_strides } => {
+                        format!("box {:?} by {element_strides:?}", m.tile)
+                    }
+                    TensorMapMode::Im2col {
                         lower,
                         upper,
                         channels,
                         pixels,
-                        steps,
-                    } => format!("im2col {lower:?} {upper:?} {channels}x{pixels} by {steps:?}"),
+                        element_strides,
+                    } => format!(
+                        "im2col {lower:?} {upper:?} {channels}x{pixels} by {element_strides:?}"
+                    ),
                 };
                 format!("tensor map {} {shape} {}", m.dtype, m.swizzle)
             }
         };
         let scalar = matches!(p.kind, ParamKind::Scalar(_));
-        let settled = if p.settled && !scalar { " settled" } else { "" };
-        format!("param {}: {kind}{settled}", self.names.param(id))
+        let pdl_safe = match p.pdl_safe && !scalar {
+            true => self.names.pdl_safe(),
+            false => "",
+        };
+        format!("param {}: {kind}{pdl_safe}", self.names.param(id))
     }
 
-    /// Tiles, mbarriers and named barriers, one line each.
+    /// Formats tiles, mbarriers and named barriers, one line each.
     fn shared_memory(self) -> impl Iterator<Item = String> + use<'a> {
         let (k, names) = (self.kernel, self.names);
         let tiles = (0..).map(TileId).zip(&k.tiles).map(move |(id, t)| {
@@ -174,7 +188,7 @@ impl<'a> Printer<'a> {
         tiles.chain(barriers).chain(named)
     }
 
-    /// The code, each section under its title; prologue and epilogue only if they have any.
+    /// Returns the code sections with their titles; an empty prologue or epilogue is omitted.
     fn sections(self) -> impl Iterator<Item = (String, &'a Block)> {
         let k = self.kernel;
         let roles = (0..).map(RoleId).zip(&k.roles).map(move |(id, r)| {
@@ -195,7 +209,7 @@ impl<'a> Printer<'a> {
             .chain(outside("epilogue", &k.epilogue))
     }
 
-    /// The results and the rest of an op: `%3:u32`, `add.u32 %1, %2`.
+    /// Formats the results and the rest of an op: `%3:u32`, `add.u32 %1, %2`.
     fn op(&self, op: &Op) -> (String, String) {
         let mut line = Line {
             text: *self,
@@ -212,7 +226,7 @@ impl<'a> Printer<'a> {
         (line.defs.join(", "), format!("{name}{space}{args}"))
     }
 
-    /// The line of a statement, without the blocks inside it.
+    /// Formats the line of a statement, without its nested blocks.
     fn head(&self, kind: &StmtKind) -> String {
         let names = self.names;
         match kind {
@@ -281,7 +295,7 @@ impl<'a> Printer<'a> {
         format!("{name}[{}]{}", names.operand(b.index), self.peer(b.peer))
     }
 
-    fn place(&self, p: &Place) -> String {
+    fn place(&self, p: &SharedAddress) -> String {
         let [stage, byte] = [p.stage, p.byte].map(|o| self.names.operand(o));
         let mut s = format!("{}[{stage}]+{byte}", self.names.tile(p.tile));
         if p.offset != 0 {
@@ -302,7 +316,7 @@ impl<'a> Printer<'a> {
         s + &self.peer(v.peer)
     }
 
-    /// The CTA of the cluster that is meant, if it is not this one.
+    /// Formats the cluster rank of a peer CTA; empty for this CTA.
     fn peer(&self, peer: Option<Operand>) -> String {
         peer.map(|p| format!("@{}", self.names.operand(p)))
             .unwrap_or_default()
@@ -310,7 +324,7 @@ impl<'a> Printer<'a> {
 }
 
 impl Kernel {
-    /// A barrier as messages name it: `full[%3]`.
+    /// Formats an mbarrier for messages: `full[%3]`.
     pub fn show_bar(&self, b: &BarRef) -> String {
         let names = &Declared(self);
         Printer {
@@ -321,7 +335,7 @@ impl Kernel {
     }
 }
 
-/// Collects the operands of one op, in the order in which it names them.
+/// Collects the formatted operands of one op, in order.
 struct Line<'a> {
     text: Printer<'a>,
     defs: Vec<String>,
@@ -334,7 +348,7 @@ impl Line<'_> {
     }
 }
 
-/// A constant as an author would write it.
+/// Formats a constant of a type.
 fn constant(bits: u64, ty: Type) -> String {
     match ty {
         Type::F32 => format!("{:?}", f32::from_bits(bits as u32)),
@@ -358,19 +372,23 @@ impl Effects for Line<'_> {
             Operand::Imm(bits) => constant(bits, ty),
         });
     }
-    fn touch(&mut self, touch: &Touch) {
+    fn access(&mut self, touch: &MemoryAccess) {
         let t = self.text;
         let value = |o: Operand| t.names.operand(o);
         let s = match &touch.memory {
-            Memory::At(At::Shared(p), _) => t.place(p),
-            Memory::At(At::Global { addr, offset }, _) => format!("[{}+{offset}]", value(*addr)),
-            Memory::View(v) => t.view(v),
-            Memory::Tensor(p) => t.names.param(*p),
-            Memory::Global(addr, bytes) => format!("[{}; {} bytes]", value(*addr), value(*bytes)),
-            Memory::Run(p, bytes) => format!("{}; {} bytes", t.place(p), value(*bytes)),
-            Memory::Rows(p, _) => t.place(p),
-            // Printed as a result or an operand.
-            Memory::Register(_) => return,
+            MemoryRegion::PerLane(MemoryAddress::Shared(p), _) => t.place(p),
+            MemoryRegion::PerLane(MemoryAddress::Global { addr, offset }, _) => {
+                format!("[{}+{offset}]", value(*addr))
+            }
+            MemoryRegion::View(v) => t.view(v),
+            MemoryRegion::Tensor(p) => t.names.param(*p),
+            MemoryRegion::Global(addr, bytes) => {
+                format!("[{}; {} bytes]", value(*addr), value(*bytes))
+            }
+            MemoryRegion::Shared(p, bytes) => format!("{}; {} bytes", t.place(p), value(*bytes)),
+            MemoryRegion::MatrixRows(p, _) => t.place(p),
+            // Registers are printed as results or operands.
+            MemoryRegion::Register(_) => return,
         };
         self.push(s);
         if let crate::machine::Completion::Bytes(bar) = &touch.completion {
@@ -386,56 +404,56 @@ impl Effects for Line<'_> {
             }
         }
     }
-    fn sync(&mut self, s: &Sync) {
+    fn sync(&mut self, s: &SyncOp) {
         let t = self.text;
         let value = |o: Operand| t.names.operand(o);
         match s {
-            Sync::Init { bar, count } => self.push(format!("{}, {count} arrivals", t.bar(bar))),
-            Sync::Inval { bar } | Sync::CopyArrive { bar, .. } => self.push(t.bar(bar)),
-            Sync::Arrive { bar, count, tx, .. } => {
+            SyncOp::Init { bar, count } => self.push(format!("{}, {count} arrivals", t.bar(bar))),
+            SyncOp::Inval { bar } | SyncOp::CopyArrive { bar, .. } => self.push(t.bar(bar)),
+            SyncOp::Arrive { bar, count, tx, .. } => {
                 self.push(format!("{}, {}", t.bar(bar), value(*count)));
                 if let Some(tx) = tx {
                     self.push(format!("expect {} bytes", value(*tx)));
                 }
             }
-            Sync::ExpectTx { bar, tx } => {
+            SyncOp::ExpectTx { bar, tx } => {
                 self.push(format!("{}, {} bytes", t.bar(bar), value(*tx)));
             }
-            Sync::Wait { bar, parity, .. } | Sync::Test { bar, parity, .. } => {
+            SyncOp::Wait { bar, parity, .. } | SyncOp::Test { bar, parity, .. } => {
                 self.push(format!("{}, parity {}", t.bar(bar), value(*parity)));
             }
-            Sync::NamedSync { bar, threads } | Sync::NamedArrive { bar, threads } => {
+            SyncOp::NamedSync { bar, threads } | SyncOp::NamedArrive { bar, threads } => {
                 self.push(format!("{}, {threads} threads", t.names.named(*bar)));
             }
-            Sync::NamedTally {
+            SyncOp::NamedReduce {
                 bar, threads, pred, ..
             } => {
                 let (name, pred) = (t.names.named(*bar), value(*pred));
                 self.push(format!("{name}, {threads} threads, {pred}"));
             }
-            Sync::BulkWait { pending, .. } | Sync::WgmmaWait { pending } => {
+            SyncOp::BulkWait { pending, .. } | SyncOp::WgmmaWait { pending } => {
                 self.push(format!("{pending} pending"));
             }
-            Sync::CopyWait { pending } => {
+            SyncOp::CopyWait { pending } => {
                 self.push(pending.map_or("all".into(), |n| format!("{n} pending")));
             }
-            Sync::SetMaxRegs { count, .. } => self.push(count.to_string()),
-            Sync::Fence(fence) => {
+            SyncOp::SetMaxRegs { count, .. } => self.push(count.to_string()),
+            SyncOp::Fence(fence) => {
                 let about = fence.address();
                 about.into_iter().for_each(|o| self.push(value(o)));
             }
-            Sync::Warp { mask } => self.push(match mask {
+            SyncOp::Warp { mask } => self.push(match mask {
                 Operand::Imm(m) => format!("{m:#x}"),
                 Operand::Reg(_) => value(*mask),
             }),
-            Sync::Cta
-            | Sync::ClusterArrive { .. }
-            | Sync::ClusterWait
-            | Sync::BulkCommit
-            | Sync::CopyCommit
-            | Sync::WgmmaFence
-            | Sync::WgmmaCommit
-            | Sync::Exit => {}
+            SyncOp::Cta
+            | SyncOp::ClusterArrive { .. }
+            | SyncOp::ClusterWait
+            | SyncOp::BulkCommit
+            | SyncOp::CopyCommit
+            | SyncOp::WgmmaFence
+            | SyncOp::WgmmaCommit
+            | SyncOp::Exit => {}
         }
     }
     fn whole_warp(&mut self) {}

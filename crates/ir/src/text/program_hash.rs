@@ -1,22 +1,22 @@
-//! The program hash: which program a kernel is, whatever its parts are called.
+//! The program hash: identifies a program independently of names.
 //!
-//! The hash covers the canonical text of a kernel. That text numbers
-//! parameters, tiles, barriers and roles in place of their names. It leaves out
-//! source locations and declared bounds, on which no instruction depends. Two
-//! orders carry no meaning, so they are not in it either: the order of the
+//! The hash covers the canonical text of a kernel. This text numbers
+//! parameters, tiles, barriers and roles instead of naming them. It omits
+//! source locations and declared bounds, on which no instruction depends. It
+//! is also independent of two orders without meaning: the order of the
 //! parameters, and the order of pure ops inside a block.
 //!
 //! A *pure* op only computes: it has results, its operands and results are
-//! registers with a single assignment, and it neither touches memory nor
-//! synchronizes. A result of a pure op is named by a hash of the expression
-//! that computes it; the pure ops of a block are listed sorted. All other
-//! statements keep their order, and their results are numbered in that order.
+//! registers with a single assignment, and it neither accesses memory nor
+//! synchronizes. The name of its result is a hash of the expression; the pure
+//! ops of a block are sorted. All other statements keep their order, and their
+//! results are numbered in that order.
 
 use super::{Names, Printer, hash};
-use crate::machine::{Effects, Memory, Special, Touch};
+use crate::machine::{Effects, MemoryAccess, MemoryRegion, Special};
 use crate::ops::Op;
 use crate::program::{Block, Kernel, Stmt, StmtKind};
-use crate::sync::Sync;
+use crate::sync::SyncOp;
 use crate::types::Type;
 use crate::value::{BarId, NamedId, Operand, ParamId, RegId, RoleId, TileId};
 use std::cell::RefCell;
@@ -31,7 +31,7 @@ impl Kernel {
     ///
     /// ```
     /// use warpline_ir::{Kernel, Target};
-    /// use warpline_ir::build::*;
+    /// use warpline_ir::builder::*;
     /// # fn main() -> Result<(), warpline_ir::BuildErrors> {
     /// let kernel = |name: &str, param: &str, by: u32| {
     ///     Kernel::build(name, &Target::SM_90A, |k| {
@@ -52,27 +52,27 @@ impl Kernel {
 /// The canonical names of a kernel's parts.
 struct Canonical<'a> {
     kernel: &'a Kernel,
-    /// The pure op that computes a register, and which of its results the register is.
+    /// For each register: the pure op that computes it, and the index of the result.
     pure: Vec<Option<(&'a Op, usize)>>,
-    given: RefCell<Given>,
+    names: RefCell<AssignedNames>,
 }
 
-/// The names that were given so far.
-struct Given {
+/// The names assigned so far.
+struct AssignedNames {
     regs: Vec<Option<String>>,
-    numbered: u32,
-    /// The numbers of parameters.
+    next_reg: u32,
+    /// The number of each parameter.
     params: Vec<Option<u32>>,
-    counted: u32,
+    next_param: u32,
 }
 
-/// The registers and parameters of an op, and whether it does more than compute.
+/// The registers and parameters of an op, and whether it has side effects.
 #[derive(Default)]
 struct Uses {
     defs: Vec<RegId>,
     reads: Vec<RegId>,
     params: Vec<ParamId>,
-    acts: bool,
+    has_effects: bool,
 }
 
 impl Uses {
@@ -80,15 +80,15 @@ impl Uses {
         let mut uses = Self::default();
         op.effects(&mut uses);
         match op {
-            // A clock has another value at every point of the program.
+            // A clock has a different value at every program point.
             Op::ReadSpecial(read) => {
-                uses.acts |= matches!(read.which, Special::Clock | Special::GlobalTimer);
+                uses.has_effects |= matches!(read.which, Special::Clock | Special::GlobalTimer);
             }
             Op::ReadParam(read) => uses.params.push(read.param),
             Op::TensorPrefetch(prefetch) => uses.params.push(prefetch.map),
             _ => {}
         }
-        uses.acts |= uses.defs.is_empty();
+        uses.has_effects |= uses.defs.is_empty();
         uses
     }
 }
@@ -100,19 +100,19 @@ impl Effects for Uses {
     fn arg(&mut self, o: Operand, _: Type) {
         self.reads.extend(o.as_reg());
     }
-    fn touch(&mut self, t: &Touch) {
-        self.acts = true;
-        if let Memory::Tensor(p) = &t.memory {
+    fn access(&mut self, t: &MemoryAccess) {
+        self.has_effects = true;
+        if let MemoryRegion::Tensor(p) = &t.memory {
             self.params.push(*p);
         }
         t.operands(&mut |o| self.reads.extend(o.as_reg()));
     }
-    fn sync(&mut self, s: &Sync) {
-        self.acts = true;
+    fn sync(&mut self, s: &SyncOp) {
+        self.has_effects = true;
         s.operands(&mut |o, _| self.reads.extend(o.as_reg()));
     }
     fn whole_warp(&mut self) {
-        self.acts = true;
+        self.has_effects = true;
     }
 }
 
@@ -134,7 +134,7 @@ impl<'a> Canonical<'a> {
             let StmtKind::Op(op) = &s.kind else { return };
             let uses = Uses::of(op);
             let mut regs = uses.defs.iter().chain(&uses.reads);
-            if !uses.acts && regs.all(|r| assigned[r.index()] == 1) {
+            if !uses.has_effects && regs.all(|r| assigned[r.index()] == 1) {
                 for (i, r) in uses.defs.iter().enumerate() {
                     pure[r.index()] = Some((op, i));
                 }
@@ -143,11 +143,11 @@ impl<'a> Canonical<'a> {
         Self {
             kernel,
             pure,
-            given: RefCell::new(Given {
+            names: RefCell::new(AssignedNames {
                 regs: vec![None; kernel.regs.len()],
-                numbered: 0,
+                next_reg: 0,
                 params: vec![None; kernel.params.len()],
-                counted: 0,
+                next_param: 0,
             }),
         }
     }
@@ -161,18 +161,18 @@ impl<'a> Canonical<'a> {
 
     fn text(&self) -> String {
         let text = self.printer();
-        // Names follow the statements that keep their order, so all names are
-        // given before the first pure op is written.
+        // Names follow the ordered statements, so all names are assigned before the first
+        // pure op is printed.
         for (_, block) in text.sections() {
             self.name_all(block);
         }
-        // Results that no statement needs.
+        // Results that no statement uses.
         let pure = (0..).zip(&self.pure).filter(|(_, op)| op.is_some());
         pure.for_each(|(r, _)| self.name(RegId(r)));
 
         let mut params: Vec<_> = (0..self.kernel.params.len() as u32).map(ParamId).collect();
         params.sort_by_cached_key(|&p| {
-            let number = self.given.borrow().params[p.index()];
+            let number = self.names.borrow().params[p.index()];
             (number.unwrap_or(u32::MAX), text.param(p))
         });
         let params = params.into_iter().map(|p| text.param(p));
@@ -189,7 +189,7 @@ impl<'a> Canonical<'a> {
         out
     }
 
-    /// Is the statement a pure op?
+    /// Returns whether the statement is a pure op.
     fn is_pure(&self, s: &Stmt) -> bool {
         let StmtKind::Op(op) = &s.kind else {
             return false;
@@ -198,7 +198,7 @@ impl<'a> Canonical<'a> {
         first.is_some_and(|r| self.pure[r.index()].is_some())
     }
 
-    /// Names the registers and parameters of a block, in the order of its statements.
+    /// Names the registers and parameters of a block, in statement order.
     fn name_all(&self, block: &Block) {
         for s in block.0.iter().filter(|s| !self.is_pure(s)) {
             match &s.kind {
@@ -237,26 +237,26 @@ impl<'a> Canonical<'a> {
 
     /// Numbers a parameter.
     fn number(&self, p: ParamId) {
-        let given = &mut *self.given.borrow_mut();
-        let number = &mut given.params[p.index()];
+        let names = &mut *self.names.borrow_mut();
+        let number = &mut names.params[p.index()];
         if number.is_none() {
-            *number = Some(given.counted);
-            given.counted += 1;
+            *number = Some(names.next_param);
+            names.next_param += 1;
         }
     }
 
     /// Names a register, after the registers that its expression reads.
     fn name(&self, r: RegId) {
-        // Expressions may be deep: a stack of our own.
+        // Expressions may be deep, so the traversal uses an explicit stack.
         let mut stack = vec![(r, false)];
         while let Some((r, ready)) = stack.pop() {
-            if self.given.borrow().regs[r.index()].is_some() {
+            if self.names.borrow().regs[r.index()].is_some() {
                 continue;
             }
             let Some((op, _)) = self.pure[r.index()] else {
-                let mut given = self.given.borrow_mut();
-                given.regs[r.index()] = Some(format!("%{}", given.numbered));
-                given.numbered += 1;
+                let mut names = self.names.borrow_mut();
+                names.regs[r.index()] = Some(format!("%{}", names.next_reg));
+                names.next_reg += 1;
                 continue;
             };
             let uses = Uses::of(op);
@@ -270,9 +270,9 @@ impl<'a> Canonical<'a> {
             let types: Vec<_> = types.collect();
             let (_, expression) = self.printer().op(op);
             let expression = hash(&format!("{} = {expression}", types.join(", ")));
-            let mut given = self.given.borrow_mut();
+            let mut names = self.names.borrow_mut();
             for (i, r) in uses.defs.iter().enumerate() {
-                given.regs[r.index()] = Some(format!("{expression}.{i}"));
+                names.regs[r.index()] = Some(format!("{expression}.{i}"));
             }
         }
     }
@@ -307,11 +307,11 @@ impl<'a> Canonical<'a> {
 
 impl Names for Canonical<'_> {
     fn reg(&self, r: RegId) -> String {
-        let name = &self.given.borrow().regs[r.index()];
+        let name = &self.names.borrow().regs[r.index()];
         name.clone().unwrap_or_default()
     }
     fn param(&self, p: ParamId) -> String {
-        let number = self.given.borrow().params[p.index()];
+        let number = self.names.borrow().params[p.index()];
         number.map_or("unused".to_owned(), |n| n.to_string())
     }
     fn tile(&self, t: TileId) -> String {
@@ -325,5 +325,9 @@ impl Names for Canonical<'_> {
     }
     fn role(&self, r: RoleId) -> String {
         r.to_string()
+    }
+    /// Keeps the word with which the GPU ledger's hashes were recorded.
+    fn pdl_safe(&self) -> &'static str {
+        " settled"
     }
 }

@@ -1,17 +1,17 @@
-//! What the builder refuses, and the lines it names.
+//! Errors of the builder, and the source lines that they report.
 
 use half::{bf16, f16};
-use std::cell::Cell as Shared;
-use warpline_ir::build::*;
+use std::cell::Cell;
+use warpline_ir::builder::*;
 use warpline_ir::{
-    Axis, BuildErrors, DType, E4m3, Kernel, MapMode, Swizzle, Target, TensorMapDecl,
+    Axis, BuildErrors, DType, E4m3, Kernel, Swizzle, Target, TensorMapDecl, TensorMapMode,
 };
 
-/// The one error of a kernel: its code, its text, its line and the other line.
+/// Returns the only error of a kernel: code, text, line and related line.
 #[track_caller]
-fn refused(body: impl FnOnce(Builder)) -> (&'static str, String, u32, Option<u32>) {
+fn rejected(body: impl FnOnce(Builder)) -> (&'static str, String, u32, Option<u32>) {
     let errors: BuildErrors =
-        Kernel::build("k", &Target::SM_90A, body).expect_err("must be refused");
+        Kernel::build("k", &Target::SM_90A, body).expect_err("must be rejected");
     assert_eq!(errors.errors.len(), 1, "one error, not: {errors}");
     let e = &errors.errors[0];
     let at = e.at.expect("an error has a line");
@@ -28,9 +28,9 @@ fn refused(body: impl FnOnce(Builder)) -> (&'static str, String, u32, Option<u32
 }
 
 #[test]
-fn a_slot_that_is_never_committed() {
+fn slot_without_commit() {
     let mut line = 0;
-    let (code, text, at, _) = refused(|k| {
+    let (code, text, at, _) = rejected(|k| {
         let ring = k.ring("tiles", 2, |s| s.vector::<f32>(32));
         k.role("load").body(|| {
             elect(|| {
@@ -48,9 +48,9 @@ fn a_slot_that_is_never_committed() {
 }
 
 #[test]
-fn a_slot_that_is_never_released() {
+fn slot_without_release() {
     let mut line = 0;
-    let (code, text, at, _) = refused(|k| {
+    let (code, text, at, _) = rejected(|k| {
         let ring = k.ring("tiles", 2, |s| s.vector::<f32>(32));
         k.role("load").body(|| elect(|| ring.acquire().commit()));
         k.role("math").body(|| {
@@ -63,9 +63,9 @@ fn a_slot_that_is_never_released() {
 }
 
 #[test]
-fn a_register_used_in_another_role_names_both_lines() {
+fn register_used_in_another_role_reports_both_lines() {
     let (mut made, mut used, mut leaked) = (0, 0, None);
-    let (code, text, at, other) = refused(|k| {
+    let (code, text, at, other) = rejected(|k| {
         k.role("one").body(|| {
             made = line!() + 1;
             leaked = Some(thread_id());
@@ -84,9 +84,9 @@ fn a_register_used_in_another_role_names_both_lines() {
 }
 
 #[test]
-fn a_register_used_after_its_block() {
+fn register_used_after_its_block() {
     let mut leaked = None;
-    let (code, ..) = refused(|k| {
+    let (code, ..) = rejected(|k| {
         k.role("all").body(|| {
             steps(4).each(|i| leaked = Some(i + 1));
             let _ = leaked.expect("the loop was written") + 1;
@@ -96,13 +96,13 @@ fn a_register_used_after_its_block() {
 }
 
 #[test]
-fn a_register_of_another_kernel() {
+fn register_of_another_kernel() {
     let mut leaked = None;
     Kernel::build("first", &Target::SM_90A, |k| {
         k.role("all").body(|| leaked = Some(thread_id()));
     })
-    .expect("a fine kernel");
-    let (code, ..) = refused(|k| {
+    .expect("a valid kernel");
+    let (code, ..) = rejected(|k| {
         k.role("all").body(|| {
             let _ = leaked.expect("kernel one was built") + 1;
         });
@@ -111,9 +111,9 @@ fn a_register_of_another_kernel() {
 }
 
 #[test]
-fn a_ring_without_a_consumer() {
+fn ring_without_a_consumer() {
     let mut line = 0;
-    let (code, text, at, _) = refused(|k| {
+    let (code, text, at, _) = rejected(|k| {
         line = line!() + 1;
         let ring = k.ring("tiles", 2, |s| s.vector::<f32>(32));
         k.role("load").body(|| elect(|| ring.acquire().commit()));
@@ -123,19 +123,19 @@ fn a_ring_without_a_consumer() {
 }
 
 #[test]
-fn two_consumers_without_a_discipline() {
-    let (code, text, ..) = refused(|k| {
+fn two_consumers_without_a_distribution() {
+    let (code, text, ..) = rejected(|k| {
         let ring = k.ring("tiles", 2, |s| s.vector::<f32>(32));
         k.role("load").body(|| elect(|| ring.acquire().commit()));
         k.role("one").body(|| ring.wait().release());
         k.role("two").body(|| ring.wait().release());
     });
-    assert_eq!(code, "ring-discipline");
-    assert!(text.contains("shared() or dealt()"), "{text}");
+    assert_eq!(code, "ring-distribution");
+    assert!(text.contains("broadcast() or round_robin()"), "{text}");
 }
 
 #[test]
-fn a_ring_for_each_warp_of_roles_that_differ() {
+fn ring_per_warp_with_a_wrong_warp_count() {
     let of = |warps: u32| {
         move |k: Builder| {
             let ring = k.ring_per_warp("tiles", warps, 2, |s| s.vector::<f32>(32));
@@ -145,18 +145,18 @@ fn a_ring_for_each_warp_of_roles_that_differ() {
             k.role("math").warps(2).body(|| ring.wait().release());
         }
     };
-    Kernel::build("pairs", &Target::SM_90A, of(2)).expect("a fine kernel");
-    let (code, text, ..) = refused(of(3));
+    Kernel::build("pairs", &Target::SM_90A, of(2)).expect("a valid kernel");
+    let (code, text, ..) = rejected(of(3));
     assert_eq!(code, "ring-per-warp");
     assert!(
-        text.contains("each of 3 warps, and a role at its end has 2"),
+        text.contains("declared for 3 warps, but a role that uses it has 2"),
         "{text}"
     );
 }
 
 #[test]
-fn a_ring_for_each_warp_used_by_one() {
-    let (code, text, ..) = refused(|k| {
+fn ring_per_warp_used_by_one_warp() {
+    let (code, text, ..) = rejected(|k| {
         let ring = k.ring_per_warp("tiles", 2, 2, |s| s.vector::<f32>(32));
         k.role("load")
             .warps(2)
@@ -164,22 +164,22 @@ fn a_ring_for_each_warp_used_by_one() {
         k.role("math").warps(2).body(|| ring.wait().release());
     });
     assert_eq!(code, "ring-per-warp");
-    assert!(text.contains("elect a lane of each"), "{text}");
-    let (code, text, ..) = refused(|k| {
+    assert!(text.contains("use elect_lane()"), "{text}");
+    let (code, text, ..) = rejected(|k| {
         let ring = k.ring_per_warp("tiles", 2, 2, |s| s.vector::<f32>(32));
-        let ring = ring.dealt();
+        let ring = ring.round_robin();
         k.role("load")
             .warps(2)
             .body(|| elect_lane(|| ring.acquire().commit()));
         k.role("math").warps(2).body(|| ring.wait().release());
     });
     assert_eq!(code, "ring-per-warp");
-    assert!(text.contains("neither dealt nor sent"), "{text}");
+    assert!(text.contains("cannot be round-robin"), "{text}");
 }
 
 #[test]
-fn a_bulk_copy_by_a_whole_role() {
-    let (code, ..) = refused(|k| {
+fn bulk_copy_by_a_whole_role() {
+    let (code, ..) = rejected(|k| {
         let x = k.pointer::<f32>("x");
         let ring = k.ring("tiles", 2, |s| s.vector::<f32>(32));
         k.role("load").body(|| {
@@ -189,12 +189,12 @@ fn a_bulk_copy_by_a_whole_role() {
         });
         k.role("math").body(|| ring.wait().release());
     });
-    assert_eq!(code, "copy-by-many");
+    assert_eq!(code, "copy-not-elected");
 }
 
 #[test]
-fn a_view_that_cuts_a_swizzle_atom() {
-    let (code, ..) = refused(|k| {
+fn view_across_a_swizzle_atom() {
+    let (code, ..) = rejected(|k| {
         let t = k.tile::<f32>("t", 16, 32).declare();
         k.role("all").body(|| {
             let _ = t.whole().slice(4..8, 0..32);
@@ -204,8 +204,8 @@ fn a_view_that_cuts_a_swizzle_atom() {
 }
 
 #[test]
-fn declarations_that_cannot_be() {
-    let code = |body: fn(Builder)| refused(body).0;
+fn invalid_declarations() {
+    let code = |body: fn(Builder)| rejected(body).0;
     assert_eq!(
         code(|k| {
             k.param::<u32>("n");
@@ -257,7 +257,7 @@ fn declarations_that_cannot_be() {
 }
 
 #[test]
-fn a_slot_is_committed_one_way() {
+fn mixed_commits_of_one_ring() {
     let code = |body: fn(Ring<Tile<u32>>)| {
         let e = Kernel::build("k", &Target::SM_90A, |k| {
             let ring = k.ring("r", 2, |s| s.vector::<u32>(32));
@@ -279,34 +279,34 @@ fn a_slot_is_committed_one_way() {
     assert_eq!(code(stored), "slot-copies");
 }
 
-/// The line that must be named.
+/// The source line that an error must report.
 #[derive(Default)]
-struct Mark(Shared<u32>);
+struct Mark(Cell<u32>);
 
 impl Mark {
-    /// The one after this call.
+    /// Marks the line after this call.
     #[track_caller]
     fn next_line(&self) {
         self.0.set(std::panic::Location::caller().line() + 1);
     }
 }
 
-/// The code of the one error of a kernel, which is at the line that was marked.
+/// Returns the code of the only error of a kernel, and checks that it reports the marked line.
 #[track_caller]
 fn code(body: impl FnOnce(Builder, &Mark)) -> &'static str {
     let mark = Mark::default();
-    let (code, text, at, _) = refused(|k| body(k, &mark));
+    let (code, text, at, _) = rejected(|k| body(k, &mark));
     assert_eq!(at, mark.0.get(), "the line of {code}: {text}");
     code
 }
 
-/// As [`code`], inside a role of one warpgroup.
+/// Like [`code`], inside a role of one warpgroup.
 #[track_caller]
 fn code_in_role(body: impl FnOnce(&Mark)) -> &'static str {
     code(|k, mark| k.role("math").warpgroups(1).body(|| body(mark)))
 }
 
-/// As [`code`], inside a role of one warpgroup, with a tile of 64 × 64.
+/// Like [`code`], inside a role of one warpgroup, with a tile of 64 × 64.
 #[track_caller]
 fn code_with_tile<T: warpline_ir::Element>(body: impl FnOnce(TileRef<T>, &Mark)) -> &'static str {
     code(|k, mark| {
@@ -318,16 +318,16 @@ fn code_with_tile<T: warpline_ir::Element>(body: impl FnOnce(TileRef<T>, &Mark))
 }
 
 #[test]
-fn accumulators_that_cannot_be() {
+fn invalid_accumulators() {
     let c = code_in_role(|mark| {
         mark.next_line();
-        Acc::new(64, 12).finish();
+        Acc::new(64, 12).into_frag();
     });
     assert_eq!(c, "accumulator-shape");
     let c = code(|k, mark| {
         k.role("math").warps(2).body(|| {
             mark.next_line();
-            Acc::new(64, 8).finish();
+            Acc::new(64, 8).into_frag();
         });
     });
     assert_eq!(c, "accumulator-role");
@@ -341,7 +341,7 @@ fn accumulators_that_cannot_be() {
 }
 
 #[test]
-fn products_that_cannot_be() {
+fn invalid_wgmma() {
     let c = code_with_tile::<f32>(|tile, mark| {
         let acc = Acc::new(64, 64);
         mark.next_line();
@@ -349,17 +349,17 @@ fn products_that_cannot_be() {
     });
     assert_eq!(c, "mma-type");
     let shapes: [fn(TileRef<bf16>, &Acc, &Mark); 3] = [
-        // Other rows than the accumulator has,
+        // Rows that differ from the accumulator's.
         |tile, acc, mark| {
             mark.next_line();
             acc.mma(&tile, &tile.slice(0..32, 0..64));
         },
-        // different K,
+        // Different K.
         |tile, acc, mark| {
             mark.next_line();
             acc.mma(&tile, &tile.slice(0..64, 0..32));
         },
-        // and a K that is no multiple of a step.
+        // A K that is not a multiple of the instruction K.
         |tile, acc, mark| {
             let part = tile.slice(0..64, 0..24);
             mark.next_line();
@@ -373,7 +373,7 @@ fn products_that_cannot_be() {
 }
 
 #[test]
-fn operands_that_cannot_be() {
+fn invalid_operands() {
     let c = code_with_tile::<bf16>(|tile, mark| {
         mark.next_line();
         let _ = RegOperand::load(&tile.slice(0..32, 0..64));
@@ -385,7 +385,7 @@ fn operands_that_cannot_be() {
         let _ = tile.operand::<E4m3>();
     });
     assert_eq!(c, "operand-shape");
-    // A warp's tile is no operand of a warpgroup; what becomes of it does not panic.
+    // A warp fragment is not an operand of wgmma; using the rejected operand does not panic.
     let c = code_with_tile::<bf16>(|tile, mark| {
         let (acc, a) = (Acc::new(64, 64), Frag::warp_zeros(64, 64));
         mark.next_line();
@@ -401,8 +401,8 @@ fn operands_that_cannot_be() {
 }
 
 #[test]
-fn register_tiles_that_cannot_be() {
-    // What is wrong is not spread: functions of it are fine.
+fn invalid_fragments() {
+    // A rejected fragment causes no follow-up errors.
     let c = code_in_role(|mark| {
         mark.next_line();
         let tile = Frag::zeros(64, 3);
@@ -442,11 +442,11 @@ fn register_tiles_that_cannot_be() {
     }
 }
 
-/// A thread's pairs of columns are as many as its tile has, and a shift leaves whole blocks.
+/// The number of column pairs must match the fragment, and a shift must be a multiple of 8.
 #[test]
-fn columns_come_in_pairs_and_blocks() {
+fn invalid_column_pairs_and_shifts() {
     let c = code_in_role(|mark| {
-        let pairs = col_pairs(16, |_| [0.0f32.reg(); 2]);
+        let pairs = map_col_pairs(16, |_| [0.0f32.reg(); 2]);
         let tile = Frag::zeros(64, 32);
         mark.next_line();
         let _ = tile.zip_col_pairs(&pairs, |x, y| x + y);
@@ -455,16 +455,16 @@ fn columns_come_in_pairs_and_blocks() {
     let c = code_in_role(|mark| {
         let tile = Frag::zeros(64, 32);
         mark.next_line();
-        let _ = tile.shift(12);
+        let _ = tile.shift_cols(12);
     });
     assert_eq!(c, "fragment-slice");
 }
 
 #[test]
-fn rows_of_another_tile() {
-    let others: [fn() -> Rows; 2] = [
-        || Rows::splat(128, 1.0),
-        // As many numbers in a lane, but of other rows.
+fn row_vector_of_another_fragment() {
+    let others: [fn() -> RowVector; 2] = [
+        || RowVector::splat(128, 1.0),
+        // The same number of values in a lane, but of other rows.
         || Frag::warp_zeros(16, 16).row_sum(),
     ];
     for rows in others {
@@ -481,7 +481,7 @@ fn rows_of_another_tile() {
         });
         assert_eq!(c, "fragment-rows");
         let c = code_in_role(|mark| {
-            let (mine, rows) = (Rows::splat(64, 1.0), rows());
+            let (mine, rows) = (RowVector::splat(64, 1.0), rows());
             mark.next_line();
             let _ = mine.zip(&rows, |x, y| x + y);
         });
@@ -490,7 +490,7 @@ fn rows_of_another_tile() {
 }
 
 #[test]
-fn stores_to_other_shapes() {
+fn fragment_store_to_a_wrong_shape() {
     let c = code_with_tile::<f32>(|tile, mark| {
         let sums = Frag::zeros(64, 32);
         mark.next_line();
@@ -512,19 +512,19 @@ fn stores_to_other_shapes() {
 }
 
 #[test]
-fn products_of_warps_that_cannot_be() {
+fn invalid_warp_mma() {
     let c = code_with_tile::<bf16>(|tile, mark| {
         let sums = Frag::zeros(64, 16);
         mark.next_line();
         let _ = sums.mma_sync(&tile, 0u32, &tile, 0u32);
     });
-    assert_eq!(c, "warp-product-shape");
+    assert_eq!(c, "warp-mma-shape");
     let c = code_with_tile::<bf16>(|tile, mark| {
         let (sums, part) = (Frag::warp_zeros(16, 16), tile.slice(0..64, 0..32));
         mark.next_line();
         let _ = sums.mma_sync(&tile, 0u32, &part, 0u32);
     });
-    assert_eq!(c, "warp-product-shape");
+    assert_eq!(c, "warp-mma-shape");
 }
 
 /// Boxes of `rows` × `cols` of f32, swizzled over 128 bytes.
@@ -533,17 +533,17 @@ fn boxes(rows: u32, cols: u32) -> TensorMapDecl {
         dtype: DType::F32,
         tile: vec![cols, rows],
         swizzle: Swizzle::B128,
-        mode: MapMode::Tiled,
+        mode: TensorMapMode::Tiled,
     }
 }
 
 #[test]
-fn tiles_that_do_not_fit_an_outbox() {
+fn fragment_that_does_not_fit_the_outbox() {
     let tiles: [fn() -> Frag; 3] = [
-        // Other rows, part of its columns,
+        // Wrong rows, then wrong columns.
         || Frag::zeros(128, 32),
         || Frag::zeros(64, 40),
-        // and one for each warp of four.
+        // One fragment for each of four warps.
         || Frag::warp_zeros(64, 32),
     ];
     for tile in tiles {
@@ -553,49 +553,49 @@ fn tiles_that_do_not_fit_an_outbox() {
             k.role("math").warpgroups(1).body(|| {
                 let tile = tile();
                 mark.next_line();
-                outbox.send(&tile, out, [0, 0]);
+                outbox.store(&tile, out, [0, 0]);
             });
         });
         assert_eq!(c, "outbox-shape");
     }
-    // A box that the outbox is not made of.
+    // A box that does not divide the outbox.
     let c = code(|k, mark| {
         let out = k.tensor_map("out", boxes(48, 32));
         let outbox = k.outbox::<f32>("out", 1, 64, 32);
         k.role("math").warpgroups(1).body(|| {
             let tile = Frag::zeros(64, 32);
             mark.next_line();
-            outbox.send(&tile, out, [0, 0]);
+            outbox.store(&tile, out, [0, 0]);
         });
     });
     assert_eq!(c, "outbox-shape");
 }
 
 #[test]
-fn an_outbox_of_two_roles() {
+fn outbox_used_by_two_roles() {
     let c = code(|k, mark| {
         let out = k.tensor_map("out", boxes(64, 32));
         let outbox = k.outbox::<f32>("out", 1, 64, 32);
-        let send = || outbox.send(&Frag::zeros(64, 32), out, [0, 0]);
-        k.role("one").warpgroups(1).body(send);
+        let store = || outbox.store(&Frag::zeros(64, 32), out, [0, 0]);
+        k.role("one").warpgroups(1).body(store);
         k.role("two").warpgroups(1).body(|| {
             let tile = Frag::zeros(64, 32);
             mark.next_line();
-            outbox.send(&tile, out, [0, 0]);
+            outbox.store(&tile, out, [0, 0]);
         });
     });
     assert_eq!(c, "outbox-role");
 }
 
 #[test]
-fn partial_tiles_of_another_shape() {
+fn partial_tile_of_a_wrong_shape() {
     let partial = |tile: fn() -> Frag| {
         code(|k, mark| {
             let partials = k.partial_tiles("partials", 64, 16);
             k.role("math").warpgroups(1).body(|| {
                 let tile = tile();
                 mark.next_line();
-                partials.give(cta_id(), &tile);
+                partials.store(cta_id(), &tile);
             });
         })
     };
@@ -604,49 +604,53 @@ fn partial_tiles_of_another_shape() {
     let c = code(|k, mark| {
         let partials = k.partial_tiles("partials", 64, 16);
         k.role("math").warpgroups(1).body(|| {
-            let (place, sums) = (cta_id(), Frag::zeros(128, 16));
+            let (index, sums) = (cta_id(), Frag::zeros(128, 16));
             mark.next_line();
-            let _ = partials.add(place, sums);
+            let _ = partials.wait_and_add(index, sums);
         });
     });
     assert_eq!(c, "partial-shape");
 }
 
 #[test]
-fn slots_that_are_posted_hold_nothing_else() {
-    let handed = |posted: bool, stores: bool| {
+fn mixed_stores_in_a_ring_with_async_stores() {
+    let commit = |async_stores: bool, stores: bool| {
         code(|k, mark| {
             k.cluster(2, 1, 1);
-            let ring = k.ring("sums", 1, |s| s.plain::<f32>(1, 512));
-            let ring = if posted { ring.posted() } else { ring.across() };
+            let ring = k.ring("sums", 1, |s| s.unswizzled::<f32>(1, 512));
+            let ring = if async_stores {
+                ring.async_stores()
+            } else {
+                ring.across_cluster()
+            };
             k.role("math").warpgroups(1).body(|| {
                 let peer = cluster_rank() ^ 1u32;
-                let slot = ring.acquire_at(peer);
+                let slot = ring.acquire_remote(peer);
                 if stores {
                     slot.store(0u32, thread_in_role(), 1f32);
                     mark.next_line();
                     slot.commit();
                 } else {
                     mark.next_line();
-                    Frag::zeros(64, 8).post_lanes(&slot);
+                    Frag::zeros(64, 8).store_async_thread_major(&slot);
                     slot.commit();
                 }
-                ring.wait().release_to(peer);
+                ring.wait().release_remote(peer);
             });
         })
     };
-    assert_eq!(handed(true, true), "slot-posted");
-    assert_eq!(handed(false, false), "slot-posted");
+    assert_eq!(commit(true, true), "slot-async-stores");
+    assert_eq!(commit(false, false), "slot-async-stores");
 }
 
 #[test]
-fn slots_of_peers_and_multicasts_that_were_not_declared() {
+fn remote_and_multicast_slots_without_a_declaration() {
     let c = code(|k, mark| {
         k.cluster(2, 1, 1);
         let ring = k.ring("rows", 2, |s| s.vector::<u32>(32));
         k.role("fill").body(|| {
             mark.next_line();
-            ring.acquire_at(1u32).commit();
+            ring.acquire_remote(1u32).commit();
         });
         k.role("take").body(|| ring.wait().release());
     });
@@ -675,14 +679,14 @@ fn slots_of_peers_and_multicasts_that_were_not_declared() {
 }
 
 #[test]
-fn a_slot_left_in_a_fold() {
+fn slot_dropped_in_a_fold() {
     let c = code(|k, mark| {
         let ring = k.ring("rows", 2, |s| s.vector::<u32>(32));
         k.role("fill").body(|| elect(|| ring.acquire().commit()));
         k.role("take").body(|| {
             mark.next_line();
             let first = ring.wait();
-            // What the round before took is dropped.
+            // The carried slot is dropped without a release.
             let last = steps(2).fold(first, |_, _| ring.wait());
             last.release();
         });
@@ -703,13 +707,13 @@ fn all_errors_are_returned_at_once() {
 }
 
 #[test]
-fn a_kernel_without_roles() {
+fn kernel_without_roles() {
     let e = Kernel::build("k", &Target::SM_90A, |_| {}).expect_err("nothing to run");
     assert_eq!(e.errors[0].code, "no-role");
 }
 
 #[test]
-fn a_panic_in_the_body_leaves_no_builder_behind() {
+fn panic_in_the_body_closes_the_builder() {
     let r = std::panic::catch_unwind(|| {
         Kernel::build("k", &Target::SM_90A, |_| panic!("author's bug"))
     });
@@ -718,7 +722,7 @@ fn a_panic_in_the_body_leaves_no_builder_behind() {
 }
 
 #[test]
-fn bounds_of_a_value_that_is_no_parameter() {
+fn bounds_of_a_computed_value() {
     type Declare = fn(Reg<u32>, Global<f32>);
     let wrong: [Declare; 5] = [
         |n, _| _ = (n + 1).at_least(2),
@@ -728,18 +732,18 @@ fn bounds_of_a_value_that_is_no_parameter() {
         |n, x| _ = x.elements(n + 1),
     ];
     for declare in wrong {
-        let (code, text, _, _) = refused(|k| {
+        let (code, text, _, _) = rejected(|k| {
             let n = k.param::<u32>("n").at_least(1);
             let x = k.pointer::<f32>("x").elements(n);
             k.role("all").body(|| declare(n, x));
         });
         assert_eq!(code, "not-a-parameter");
-        assert!(text.starts_with("only a launch parameter has a declared "));
+        assert!(text.ends_with("only launch parameters have one"), "{text}");
     }
 }
 
 #[test]
-fn bounds_that_no_value_keeps() {
+fn unsatisfiable_bounds() {
     type Declare = fn(Reg<i32>, Global<f32>);
     let wrong: [(Declare, &str); 5] = [
         (
@@ -752,25 +756,25 @@ fn bounds_that_no_value_keeps() {
         ),
         (
             |n, _| _ = n.multiple_of(0),
-            "a divisor is 1 to 2^64 - 1, not 0",
+            "multiple_of(0) is out of range; use 1 to 2^64 - 1",
         ),
         (
             |_, x| _ = x.aligned_to(24),
-            "an alignment is a power of two, not 24",
+            "aligned_to(24) is not a power of two",
         ),
         (
             |n, _| _ = n.multiple_of(1 << 63).multiple_of(3),
-            "a divisor is 1 to 2^64 - 1, not 3",
+            "multiple_of(3) is out of range; use 1 to 2^64 - 1",
         ),
     ];
     for (declare, rule) in wrong {
-        let (code, text, _, _) = refused(|k| {
+        let (code, text, _, _) = rejected(|k| {
             declare(k.param::<i32>("n"), k.pointer::<f32>("x"));
             k.role("all").body(|| {});
         });
         assert_eq!((code, text.as_str()), ("parameter-bounds", rule));
     }
-    // The same declarations with one value left.
+    // Similar declarations that one value satisfies.
     Kernel::build("k", &Target::SM_90A, |k| {
         let _ = k
             .param::<i32>("n")
@@ -784,55 +788,58 @@ fn bounds_that_no_value_keeps() {
 }
 
 #[test]
-fn a_meeting_stands_once_and_in_a_roles_body() {
+fn prologue_barrier_twice_or_nested() {
     let (mut first, mut line) = (0, 0);
-    let (code, _, at, other) = refused(|k| {
+    let (code, _, at, other) = rejected(|k| {
         k.role("a").body(|| {
             first = line!() + 1;
-            meet();
+            prologue_barrier();
         });
         k.role("b").body(|| {
             line = line!() + 1;
-            meet();
+            prologue_barrier();
         });
     });
-    assert_eq!((code, at, other), ("meet-once", line, Some(first)));
+    assert_eq!(
+        (code, at, other),
+        ("prologue-barrier-once", line, Some(first))
+    );
 
     let in_a_loop = |at: &mut u32| {
         *at = line!() + 1;
-        let each = |_| meet();
+        let each = |_| prologue_barrier();
         steps(2u32).each(each);
     };
     let as_one_lane = |at: &mut u32| {
         *at = line!() + 1;
-        elect(meet);
+        elect(prologue_barrier);
     };
     for wrong in [&in_a_loop as &dyn Fn(&mut u32), &as_one_lane] {
-        let (code, text, at, _) = refused(|k| k.role("a").body(|| wrong(&mut line)));
-        assert_eq!((code, at), ("meet-place", line));
-        assert!(text.contains("the whole role meets the others"), "{text}");
+        let (code, text, at, _) = rejected(|k| k.role("a").body(|| wrong(&mut line)));
+        assert_eq!((code, at), ("prologue-barrier-place", line));
+        assert!(text.contains("at the top level of the role body"), "{text}");
     }
 
-    let (code, ..) = refused(|k| {
-        meet();
+    let (code, ..) = rejected(|k| {
+        prologue_barrier();
         k.role("a").body(|| {});
     });
-    assert_eq!(code, "meet-place");
+    assert_eq!(code, "prologue-barrier-place");
 }
 
 #[test]
-fn a_cluster_whose_ctas_reach_each_other_meets_first() {
+fn prologue_barrier_in_a_cluster_with_remote_accesses() {
     let mut line = 0;
-    let (code, text, at, _) = refused(|k| {
+    let (code, text, at, _) = rejected(|k| {
         k.cluster(2, 1, 1);
         let ring = k.ring("in", 2, |s| s.vector::<u32>(32)).multicast();
         k.role("load").body(|| {
             line = line!() + 1;
-            meet();
+            prologue_barrier();
             elect(|| ring.acquire().commit());
         });
         k.role("read").body(|| ring.wait().release());
     });
-    assert_eq!((code, at), ("meet-cluster", line));
-    assert!(text.contains("meet before any role begins"), "{text}");
+    assert_eq!((code, at), ("prologue-barrier-cluster", line));
+    assert!(text.contains("starts with a cluster barrier"), "{text}");
 }

@@ -1,9 +1,9 @@
-//! Every statement knows the author's line, through helpers, closures and function pointers.
+//! Every statement records the author's line, through helpers, closures and function pointers.
 
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 use warpline_ir::{Frame, Kernel, StmtKind, Target};
 
-/// The author's frame of every op whose name starts with `name`.
+/// Returns the author's frame of every op whose name starts with `name`.
 fn frames(kernel: &Kernel, name: &str) -> Vec<Frame> {
     let mut found = Vec::new();
     kernel.each_stmt(&mut |_, s| {
@@ -20,11 +20,11 @@ fn build(body: impl FnOnce()) -> Kernel {
     Kernel::build("k", &Target::SM_90A, |k| {
         k.role("math").warpgroups(1).body(body)
     })
-    .expect("a fine kernel")
+    .expect("a valid kernel")
 }
 
 #[test]
-fn an_operator_is_at_its_own_line() {
+fn operator_records_its_line() {
     let mut line = 0;
     let k = build(|| {
         let x = thread_id();
@@ -38,7 +38,7 @@ fn an_operator_is_at_its_own_line() {
 }
 
 #[test]
-fn a_library_function_shows_the_line_that_called_it() {
+fn library_function_records_the_calling_line() {
     let mut line = 0;
     let k = build(|| {
         let x = 1.0f32.reg();
@@ -55,10 +55,10 @@ fn a_library_function_shows_the_line_that_called_it() {
 }
 
 #[test]
-fn a_function_passed_by_name_shows_the_line_of_map() {
+fn function_passed_by_name_records_the_line_of_map() {
     let mut line = 0;
     let k = build(|| {
-        let acc = Acc::new(64, 8).finish();
+        let acc = Acc::new(64, 8).into_frag();
         line = line!() + 1;
         let _ = acc.map(silu);
     });
@@ -71,13 +71,13 @@ fn a_function_passed_by_name_shows_the_line_of_map() {
     );
 }
 
-/// An author's helper without `#[track_caller]`: its own line is the innermost.
+/// An author's helper without `#[track_caller]`: its own line is the innermost frame.
 fn plus_one(x: Reg<u32>) -> Reg<u32> {
     x + 1
 }
 
 #[test]
-fn an_authors_helper_is_shown_with_what_encloses_it() {
+fn authors_helper_is_in_the_stack_with_its_callers() {
     let mut line = 0;
     let k = build(|| {
         let f: fn(Reg<u32>) -> Reg<u32> = plus_one;
@@ -108,7 +108,7 @@ fn an_authors_helper_is_shown_with_what_encloses_it() {
 }
 
 #[test]
-fn ring_ops_are_at_the_authors_lines() {
+fn ring_ops_record_the_authors_lines() {
     let (mut acquire, mut wait) = (0, 0);
     let k = Kernel::build("k", &Target::SM_90A, |k| {
         let ring = k.ring("tiles", 2, |s| s.vector::<f32>(32));
@@ -125,13 +125,13 @@ fn ring_ops_are_at_the_authors_lines() {
             slot.release();
         });
     })
-    .expect("a fine kernel");
+    .expect("a valid kernel");
     let lines: Vec<_> = frames(&k, "mbarrier_wait").iter().map(|f| f.line).collect();
     assert_eq!(lines, [acquire, wait]);
 }
 
 #[test]
-fn the_hash_does_not_depend_on_lines() {
+fn text_hash_is_independent_of_lines() {
     let one = build(|| {
         let _ = thread_id() + 1;
     });

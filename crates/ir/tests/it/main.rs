@@ -1,4 +1,4 @@
-//! The builder and the program form.
+//! Tests of the builder and the kernel program.
 
 mod build_errors;
 mod layouts;

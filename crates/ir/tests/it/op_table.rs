@@ -1,4 +1,4 @@
-//! `docs/ops.md` is the op table as the code has it.
+//! `docs/ops.md` is generated from the op table.
 //!
 //! After adding an op: `WARPLINE_BLESS=1 cargo test -p warpline-ir --test it op_table`.
 
@@ -8,7 +8,7 @@ use warpline_ir::ops::{IMPLIED, TABLE};
 
 fn table() -> String {
     let mut s = String::from(
-        "# Ops\n\nEvery instruction a kernel can use, by group. Made from the code: each op is one struct in\n`crates/ir/src/ops/<group>.rs`, with its PTX, its meaning on the CPU, what it touches and where it is legal.\n",
+        "# Ops\n\nAll instructions that a kernel can use, by group. Generated from the code: each op is one struct in\n`crates/ir/src/ops/<group>.rs` that declares its PTX, CPU semantics, effects and legality. Braces list alternatives and\noptional parts. The last column is the accuracy of the CPU executor relative to the hardware.\n",
     );
     let mut group = "";
     for (g, info) in TABLE.iter().chain(IMPLIED) {
@@ -16,7 +16,7 @@ fn table() -> String {
             group = g;
             let _ = write!(
                 s,
-                "\n## {g}\n\n| op | PTX | what it does | CPU |\n|---|---|---|---|\n"
+                "\n## {g}\n\n| op | PTX | description | CPU accuracy |\n|---|---|---|---|\n"
             );
         }
         let cell = |s: &str| s.replace('|', "\\|");
@@ -33,7 +33,7 @@ fn table() -> String {
 }
 
 #[test]
-fn the_documented_table_is_the_codes() {
+fn docs_ops_md_matches_the_op_table() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/ops.md");
     let want = table();
     if std::env::var_os("WARPLINE_BLESS").is_some() {
@@ -42,7 +42,7 @@ fn the_documented_table_is_the_codes() {
     let have = std::fs::read_to_string(path).unwrap_or_default();
     assert!(
         have == want,
-        "docs/ops.md is not the op table: run this test with WARPLINE_BLESS=1"
+        "docs/ops.md does not match the op table\nhelp: run this test with WARPLINE_BLESS=1"
     );
 }
 

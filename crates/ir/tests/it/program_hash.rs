@@ -1,11 +1,11 @@
-//! What the program hash leaves out, and what it does not.
+//! The parts of a kernel that enter the program hash, and those that do not.
 
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 use warpline_ir::{Kernel, Target};
 
-/// How a kernel is written; the default is the kernel that all others are compared with.
+/// A variant of a kernel; [`PLAIN`] is the reference.
 #[derive(Clone, Copy)]
-struct Written {
+struct Variant {
     names: [&'static str; 5],
     swap_params: bool,
     swap_pure: bool,
@@ -16,7 +16,7 @@ struct Written {
     step: u32,
 }
 
-const PLAIN: Written = Written {
+const PLAIN: Variant = Variant {
     names: ["kernel", "x", "y", "role", "tile"],
     swap_params: false,
     swap_pure: false,
@@ -27,7 +27,7 @@ const PLAIN: Written = Written {
     step: 4,
 };
 
-fn hash(w: Written) -> String {
+fn hash(w: Variant) -> String {
     let [name, x, y, role, tile] = w.names;
     let kernel = Kernel::build(name, &Target::SM_90A, |k| {
         let (x, y) = match w.swap_params {
@@ -56,7 +56,7 @@ fn hash(w: Written) -> String {
                 }
             };
             let outside = (!w.into_loop).then(|| lane ^ 5u32);
-            range(0u32, y).by(w.step).each(|i| {
+            range(0u32, y).step_by(w.step).each(|i| {
                 let c = outside.unwrap_or_else(|| lane ^ 5u32);
                 let sum = match w.swap_operands {
                     false => (a - b) + (c * i),
@@ -79,31 +79,31 @@ fn hash(w: Written) -> String {
 }
 
 #[test]
-fn names_bounds_and_orders_without_meaning_are_left_out() {
+fn hash_ignores_names_bounds_and_irrelevant_orders() {
     let plain = hash(PLAIN);
     let names = ["other", "a", "b", "consumer", "buffer"];
-    assert_eq!(plain, hash(Written { names, ..PLAIN }));
+    assert_eq!(plain, hash(Variant { names, ..PLAIN }));
     let bound = 77;
-    assert_eq!(plain, hash(Written { bound, ..PLAIN }));
+    assert_eq!(plain, hash(Variant { bound, ..PLAIN }));
     let swap_params = true;
     assert_eq!(
         plain,
-        hash(Written {
+        hash(Variant {
             swap_params,
             ..PLAIN
         })
     );
     let swap_pure = true;
-    assert_eq!(plain, hash(Written { swap_pure, ..PLAIN }));
+    assert_eq!(plain, hash(Variant { swap_pure, ..PLAIN }));
 }
 
 #[test]
-fn what_the_program_does_is_part_of_it() {
+fn hash_covers_the_behavior() {
     let plain = hash(PLAIN);
     let swap_stores = true;
     assert_ne!(
         plain,
-        hash(Written {
+        hash(Variant {
             swap_stores,
             ..PLAIN
         })
@@ -111,20 +111,20 @@ fn what_the_program_does_is_part_of_it() {
     let swap_operands = true;
     assert_ne!(
         plain,
-        hash(Written {
+        hash(Variant {
             swap_operands,
             ..PLAIN
         })
     );
     let step = 5;
-    assert_ne!(plain, hash(Written { step, ..PLAIN }));
-    // Computed once, or in every iteration.
+    assert_ne!(plain, hash(Variant { step, ..PLAIN }));
+    // Computed before the loop, or in every iteration.
     let into_loop = true;
-    assert_ne!(plain, hash(Written { into_loop, ..PLAIN }));
+    assert_ne!(plain, hash(Variant { into_loop, ..PLAIN }));
 }
 
 #[test]
-fn a_parameter_is_not_taken_for_another_of_its_type() {
+fn hash_distinguishes_parameters_of_one_type() {
     let kernel = |swapped: bool| {
         let kernel = Kernel::build("k", &Target::SM_90A, |k| {
             let [a, b] = ["a", "b"].map(|name| k.pointer::<u32>(name));

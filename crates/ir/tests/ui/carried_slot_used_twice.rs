@@ -1,5 +1,5 @@
-// A slot that is carried on is no longer in hand.
-use warpline_ir::build::*;
+// A slot that the loop carries cannot be released as well.
+use warpline_ir::builder::*;
 
 fn body(ring: Ring<Tile<f32>>) {
     let last = steps(4).fold(ring.wait(), |_, slot| {

@@ -1,5 +1,5 @@
-// What a consumer waited for cannot be committed.
-use warpline_ir::build::*;
+// A consumer cannot commit a slot.
+use warpline_ir::builder::*;
 
 fn body(ring: Ring<Tile<f32>>) {
     ring.wait().commit();

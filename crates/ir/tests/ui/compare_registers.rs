@@ -1,5 +1,5 @@
-// Rust's `==` on registers would compare handles, not numbers.
-use warpline_ir::build::*;
+// Rust's `==` on registers would compare handles, not values.
+use warpline_ir::builder::*;
 
 fn body(a: Reg<u32>, b: Reg<u32>) -> bool {
     a == b

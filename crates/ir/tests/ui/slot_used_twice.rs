@@ -1,5 +1,5 @@
-// A slot is used up exactly once.
-use warpline_ir::build::*;
+// A slot is released exactly once.
+use warpline_ir::builder::*;
 
 fn body(ring: Ring<Tile<f32>>) {
     let slot = ring.wait();

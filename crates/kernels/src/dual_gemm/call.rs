@@ -1,65 +1,66 @@
-//! The ops: from a call to a problem.
+//! The ops: from call arguments to a problem.
 
 use super::problem::Problem;
 use crate::gemm;
 use crate::gemm::call::{
-    INVARIANT, TYPE, activation, choice, extents, factor, lies, plain, rows, scaled,
+    BATCH_INVARIANT, OUT_DTYPE, activation, canonical, choice, operand_layout, operand_type,
+    problem_of_extents, with_rows, with_scales,
 };
-use crate::gemm::{Activation, Choice, Layout};
-use crate::weights::Weights;
+use crate::gemm::{Activation, Choice, OperandLayout};
+use crate::weights::WeightLayout;
 use warpline_family::Op;
 use warpline_family::error::FamilyError;
 use warpline_family::family::Family;
 use warpline_family::field::FieldValue;
-use warpline_family::op::{Call, Output, Param, Side, Signature, TensorView, Value};
+use warpline_family::op::{ArgValue, OpArgs, OpOutput, OpParam, OutputDim, Signature, TensorView};
 use warpline_ir::DType;
 
-const X: Param = Param::tensor(
+const X: OpParam = OpParam::tensor(
     "x",
-    "[…, K] in bf16, f16, e4m3 or e5m2; K is dense in memory.",
+    "[…, K] in bf16, f16, e4m3 or e5m2; contiguous along K.",
 );
-const SCALES: [Param; 3] = [
-    Param::optional("scale_x", "A number in memory, f32, that multiplies x."),
-    Param::optional("scale_gate", "The same for the weight of the gate."),
-    Param::optional("scale_up", "The same for the other weight."),
+const SCALES: [OpParam; 3] = [
+    OpParam::optional("scale_x", "Scale of x: one f32 element."),
+    OpParam::optional("scale_gate", "Scale of the gate weight: one f32 element."),
+    OpParam::optional("scale_up", "Scale of the up weight: one f32 element."),
 ];
 
-fn output(sides: &'static [Side]) -> Vec<Output> {
-    vec![Output {
+fn output(shape: &'static [OutputDim]) -> Vec<OpOutput> {
+    vec![OpOutput {
         name: "y",
-        sides,
+        dims: shape,
         dtype_of: "x",
-        dtype_by: Some("out_dtype"),
+        dtype_override: Some("out_dtype"),
     }]
 }
 
 /// `swiglu(x, w_gate, w_up)`.
 pub(super) fn swiglu<F: Family<Problem = Problem, Choice = Choice>>() -> Op<F> {
     let weights = [
-        Param::tensor("w_gate", "[N, K], of the type of x; e4m3 beside e5m2."),
-        Param::tensor("w_up", "[N, K], of the same type."),
+        OpParam::tensor("w_gate", "[N, K], same type as x; e4m3 if x is e5m2."),
+        OpParam::tensor("w_up", "[N, K], same type as w_gate."),
     ];
     Op {
         signature: Signature {
             name: "swiglu",
-            about: "y = silu(x · w_gateᵀ) ∘ (x · w_upᵀ), summed in f32 and rounded once",
+            about: "y = silu(x · w_gateᵀ) ∘ (x · w_upᵀ), accumulated in f32 and rounded once",
             params: [X]
                 .into_iter()
                 .chain(weights)
                 .chain(SCALES)
-                .chain([TYPE, INVARIANT])
+                .chain([OUT_DTYPE, BATCH_INVARIANT])
                 .collect(),
-            outputs: output(&[Side::Leading("x"), Side::At("w_gate", 0)]),
+            outputs: output(&[OutputDim::Leading("x"), OutputDim::Index("w_gate", 0)]),
             example: SWIGLU,
         },
         problem: |call| {
-            let problem = asked(call, Activation::Silu, Weights::Apart)?;
+            let problem = problem_of_call(call, Activation::Silu, WeightLayout::Separate)?;
             Ok((problem, choice(call)))
         },
         args: |p| {
-            let weight = TensorView::dense(p.dtype.other(), &[p.n.into(), p.k.into()], 0);
+            let weight = TensorView::dense(p.dtype.b_dtype(), &[p.n.into(), p.k.into()], 0);
             let mut all = vec![x(p), weight.clone().into(), weight.into()];
-            all.extend(ends(p));
+            all.extend(trailing_args(p));
             all
         },
     }
@@ -68,110 +69,123 @@ pub(super) fn swiglu<F: Family<Problem = Problem, Choice = Choice>>() -> Op<F> {
 /// `dual_gemm(x, w_gate, w_up, gate, weights)`.
 pub(super) fn dual_gemm<F: Family<Problem = Problem, Choice = Choice>>() -> Op<F> {
     let weights = [
-        Param::tensor(
+        OpParam::tensor(
             "w_gate",
-            "[N, K], of the type of x; e4m3 beside e5m2. Both weights, [2N, K], where w_up is not given.",
+            "[N, K], same type as x; e4m3 if x is e5m2. Without w_up: both weights, [2N, K].",
         ),
-        Param::optional("w_up", "[N, K], of the same type."),
-        Param::text(
+        OpParam::optional("w_up", "[N, K], same type as w_gate."),
+        OpParam::text(
             "gate",
             "silu",
             "none, relu, gelu-erf, gelu-tanh, silu or sigmoid.",
         ),
-        Param::text(
+        OpParam::text(
             "weights",
             "concatenated",
-            "How both weights lie in one tensor: concatenated, the gate's rows first, or interleaved, 8 rows of each in turn.",
+            "Layout of both weights in one tensor: concatenated, the gate rows first, or interleaved, alternating blocks of 8 rows.",
         ),
     ];
     Op {
         signature: Signature {
             name: "dual_gemm",
-            about: "y = gate(x · w_gateᵀ) ∘ (x · w_upᵀ), summed in f32 and rounded once",
+            about: "y = gate(x · w_gateᵀ) ∘ (x · w_upᵀ), accumulated in f32 and rounded once",
             params: [X]
                 .into_iter()
                 .chain(weights)
                 .chain(SCALES)
-                .chain([TYPE, INVARIANT])
+                .chain([OUT_DTYPE, BATCH_INVARIANT])
                 .collect(),
-            outputs: output(&[Side::Leading("x"), Side::Shared("w_gate", 0, "w_up")]),
+            outputs: output(&[
+                OutputDim::Leading("x"),
+                OutputDim::HalfUnless("w_gate", 0, "w_up"),
+            ]),
             example: DUAL,
         },
         problem: |call| {
             let word = call.text("weights")?;
-            let weights = match (call.optional("w_up"), Weights::read(word)) {
-                (Some(_), Ok(_)) => Weights::Apart,
-                (None, Ok(one @ (Weights::Concatenated | Weights::Interleaved))) => one,
+            let weights = match (call.optional("w_up"), WeightLayout::read(word)) {
+                (Some(_), Ok(_)) => WeightLayout::Separate,
+                (None, Ok(one @ (WeightLayout::Concatenated | WeightLayout::Interleaved))) => one,
                 _ => {
-                    return call.refuse(format!(
-                        "weights is concatenated or interleaved, of one tensor, not {word:?}"
+                    return call.reject(format!(
+                        "weights is {word:?}; without w_up it must be concatenated or interleaved"
                     ));
                 }
             };
-            let problem = asked(call, activation(call, "gate")?, weights)?;
+            let problem = problem_of_call(call, activation(call, "gate")?, weights)?;
             Ok((problem, choice(call)))
         },
         args: |p| {
             let (n, k) = (u64::from(p.n), u64::from(p.k));
-            let dense = |rows: u64| TensorView::dense(p.dtype.other(), &[rows, k], 0);
+            let dense = |rows: u64| TensorView::dense(p.dtype.b_dtype(), &[rows, k], 0);
             let [gate, up, weights] = match p.weights {
-                Weights::Apart => [
+                WeightLayout::Separate => [
                     dense(n).into(),
                     dense(n).into(),
-                    Weights::Concatenated.word().into(),
+                    WeightLayout::Concatenated.keyword().into(),
                 ],
-                one => [dense(2 * n).into(), Value::None, one.word().into()],
+                one => [dense(2 * n).into(), ArgValue::None, one.keyword().into()],
             };
-            let mut all = vec![x(p), gate, up, p.gate.word().into(), weights];
-            all.extend(ends(p));
+            let mut all = vec![x(p), gate, up, p.gate.keyword().into(), weights];
+            all.extend(trailing_args(p));
             all
         },
     }
 }
 
-fn x(p: &Problem) -> Value {
-    TensorView::dense(p.dtype.dtype(), &[p.m.into(), p.k.into()], 0).into()
+fn x(p: &Problem) -> ArgValue {
+    TensorView::dense(p.dtype.a_dtype(), &[p.m.into(), p.k.into()], 0).into()
 }
 
-/// The scales, the type of what comes out, and whether sums are never split.
-fn ends(p: &Problem) -> Vec<Value> {
+/// Returns the trailing arguments: scales, `out_dtype` and `batch_invariant`.
+fn trailing_args(p: &Problem) -> Vec<ArgValue> {
     let scale = || match p.scales {
         true => TensorView::dense(DType::F32, &[1], 0).into(),
-        false => Value::None,
+        false => ArgValue::None,
     };
-    vec![scale(), scale(), scale(), Value::None, Value::Flag(false)]
+    vec![
+        scale(),
+        scale(),
+        scale(),
+        ArgValue::None,
+        ArgValue::Flag(false),
+    ]
 }
 
-/// The problem that a call asks.
-fn asked(call: &Call<'_>, gate: Activation, weights: Weights) -> Result<Problem, FamilyError> {
+/// Returns the problem of a call.
+fn problem_of_call(
+    call: &OpArgs<'_>,
+    gate: Activation,
+    weights: WeightLayout,
+) -> Result<Problem, FamilyError> {
     let (x, w) = (call.tensor("x")?, call.tensor("w_gate")?);
-    let dtype = factor(call, ["x", "w_gate"], x, w)?;
+    let dtype = operand_type(call, ["x", "w_gate"], x, w)?;
     let [all, k] = w.shape[..] else {
-        return call.refuse(format!(
-            "w_gate has 2 dimensions, [N, K], not {}",
+        return call.reject(format!(
+            "w_gate has {} dimensions; 2 are needed, [N, K]",
             w.shape.len()
         ));
     };
     let up = call.optional("w_up").unwrap_or(w);
     if (up.dtype, &up.shape) != (w.dtype, &w.shape) {
-        return call.refuse(format!("w_up is as w_gate, {w}, not {up}"));
+        return call.reject(format!("w_up is {up}; it must match w_gate, {w}"));
     }
     let n = match weights {
-        Weights::Apart => all,
+        WeightLayout::Separate => all,
         _ if all % 2 == 0 => all / 2,
         _ => {
-            return call.refuse(format!(
-                "one tensor of weights has as many rows for the gate as for the other, not {all} in all"
+            return call.reject(format!(
+                "the packed weights have {all} rows; gate and up need an even number"
             ));
         }
     };
     let strides = [("w_gate", w), ("w_up", up)].map(|(name, w)| {
-        let mut turned = w.clone();
-        turned.strides.reverse();
-        match lies(call, name, &turned, k, all)? {
-            (Layout::Nk, stride) => Ok(stride),
-            (Layout::Kn, _) => call.refuse(format!(
-                "the rows of {name} are dense, and its strides are {:?}: make it contiguous",
+        let mut transposed = w.clone();
+        transposed.strides.reverse();
+        match operand_layout(call, name, &transposed, k, all)? {
+            (OperandLayout::Nk, stride) => Ok(stride),
+            (OperandLayout::Kn, _) => call.reject(format!(
+                "{name} has strides {:?}; its last dimension must be contiguous\nhelp: make it contiguous",
                 w.strides
             )),
         }
@@ -182,10 +196,10 @@ fn asked(call: &Call<'_>, gate: Activation, weights: Weights) -> Result<Problem,
         up: Some(weights),
         b_stride: Some(b_stride?),
         up_stride: Some(up_stride?),
-        ..extents(call, ["x", "w_gate"], x, n, k, dtype)?
+        ..problem_of_extents(call, ["x", "w_gate"], x, n, k, dtype)?
     };
-    let p = scaled(call, &["scale_x", "scale_gate", "scale_up"], p)?;
-    let p = plain(rows(call, "x", x, p)?);
+    let p = with_scales(call, &["scale_x", "scale_gate", "scale_up"], p)?;
+    let p = canonical(with_rows(call, "x", x, p)?);
     Ok(Problem {
         m: p.m,
         n: p.n,

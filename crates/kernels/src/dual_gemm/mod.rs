@@ -1,13 +1,13 @@
-//! `C = gate(A · B₁ᵀ) ∘ (A · B₂ᵀ)`: the first half of a gated layer, SwiGLU and its kin.
+//! `C = gate(A · B₁ᵀ) ∘ (A · B₂ᵀ)`: a gated GEMM (SwiGLU, GEGLU).
 //!
-//! A GEMM with a gated mainloop and a gate epilogue, so that A is loaded once for both weights:
-//! schedules, tiles and the heuristic are those of [`gemm`]. Requests for weights in
-//! NVFP4 are read by [`nvfp4_dual_gemm`](crate::nvfp4_dual_gemm).
+//! A GEMM with a gated mainloop and a gate epilogue, so that A is loaded once for both weights.
+//! Schedules, tiles and the heuristic are those of [`gemm`]. The family
+//! [`nvfp4_dual_gemm`](crate::nvfp4_dual_gemm) serves requests with NVFP4 weights.
 //!
 //! | where | what |
 //! |---|---|
-//! | [`problem`] | extents, types, how the weights lie; the same as a problem of `gemm` |
-//! | `call` | the ops: from a call to a problem |
+//! | [`problem`] | extents, types, weight layout; the conversion to a `gemm` problem |
+//! | `call` | the ops: from call arguments to a problem |
 //! | `table` | the test table |
 
 mod call;
@@ -16,12 +16,12 @@ mod table;
 
 pub use problem::Problem;
 
-use crate::gemm::{self, Choice, Factor, GemmFamily, GemmKind};
+use crate::gemm::{self, Choice, GemmFamily, GemmKind, OperandType};
 use crate::nvfp4_dual_gemm::Nvfp4DualGemm;
 use std::borrow::Cow;
 use warpline_family::Op;
-use warpline_family::family::{Case, Place, Redirects};
-use warpline_family::field::Word;
+use warpline_family::family::{DeviceKind, Redirects, TestCase};
+use warpline_family::field::Keyword;
 
 /// The kind of [`DualGemm`].
 #[derive(Clone, Copy, Debug)]
@@ -40,17 +40,17 @@ const SHAPES: [[u32; 3]; 5] = [
 ];
 
 /// The element type that [`Nvfp4DualGemm`] serves.
-const NVFP4: Word = Word {
+const NVFP4: Keyword = Keyword {
     name: "nvfp4",
     aliases: &[],
-    help: "4 bits (e2m1), with a scale in e4m3 for every 16 along K",
+    help: "4-bit codes (e2m1) with an e4m3 scale for every 16 elements of K",
 };
 
 impl GemmKind for GatedGemm {
     type Problem = Problem;
 
     const NAME: &'static str = "dual-gemm";
-    const ABOUT: &'static str = "C = gate(A · B1ᵀ) ∘ (A · B2ᵀ), the first half of a gated layer";
+    const ABOUT: &'static str = "C = gate(A · B1ᵀ) ∘ (A · B2ᵀ), a gated GEMM (SwiGLU)";
 
     fn gemm(problem: &Problem) -> Cow<'_, gemm::Problem> {
         Cow::Owned(problem.gated())
@@ -60,10 +60,10 @@ impl GemmKind for GatedGemm {
         problem.with_extents(mnk)
     }
 
-    fn default_problem(place: Place) -> Problem {
+    fn default_problem(place: DeviceKind) -> Problem {
         match place {
-            Place::Cpu => Problem::new(256, 256, 512),
-            Place::Gpu => Problem::new(4096, 14336, 4096),
+            DeviceKind::Cpu => Problem::new(256, 256, 512),
+            DeviceKind::Gpu => Problem::new(4096, 14336, 4096),
         }
     }
 
@@ -71,17 +71,17 @@ impl GemmKind for GatedGemm {
         to.family::<Nvfp4DualGemm>("dtype", NVFP4);
     }
 
-    fn cases() -> Vec<Case<Problem, Choice>> {
+    fn cases() -> Vec<TestCase<Problem, Choice>> {
         table::cases()
     }
 
-    fn large_cases() -> Vec<Case<Problem, Choice>> {
+    fn large_cases() -> Vec<TestCase<Problem, Choice>> {
         table::large()
     }
 
     fn bench() -> Vec<(&'static str, Problem)> {
         let fp8 = Problem {
-            dtype: Factor::E4m3,
+            dtype: OperandType::E4m3,
             scales: true,
             ..Problem::new(4096, 14336, 4096)
         };

@@ -1,53 +1,53 @@
 //! The problem of a gated GEMM.
 
 use crate::gemm;
-use crate::gemm::{Activation, Factor};
-use crate::weights::Weights;
+use crate::gemm::{Activation, OperandType};
+use crate::weights::WeightLayout;
 use warpline_family::fields;
-use warpline_family::float::Float;
+use warpline_family::float::FloatType;
 
 fields! {
-    /// The problem: `C[M, N] = gate(A[M, K] · B₁[N, K]ᵀ) ∘ (A · B₂[N, K]ᵀ)`, both
-    /// summed in f32, with one rounding.
+    /// The problem: `C[M, N] = gate(A[M, K] · B₁[N, K]ᵀ) ∘ (A · B₂[N, K]ᵀ)`, accumulated in f32 and
+    /// rounded once.
     pub struct Problem {
         /// Rows of A and C
         pub m: u32,
-        /// Columns of C, rows of each of the weights
+        /// Columns of C, rows of each weight
         pub n: u32,
-        /// Elements that each sum runs over
+        /// Columns of A and of the weights: the summed dimension
         pub k: u32,
-        /// Element type of A and the weights (e5m2: of A, with weights in e4m3)
-        pub dtype: Factor,
-        /// Element type of C; that of A where not given, bf16 for fp8
-        pub out: Option<Float>,
-        /// The function of the gate
+        /// Element type of A and the weights (e5m2: A in e5m2, weights in e4m3)
+        pub dtype: OperandType,
+        /// Element type of C (default: that of A; bf16 for fp8)
+        pub out: Option<FloatType>,
+        /// Function applied to the gate
         pub gate: Activation = Activation::Silu,
-        /// How the two weights lie
-        pub weights: Weights = Weights::default(),
-        /// A scale of A and one of each of the weights, each a number in memory
+        /// Memory layout of the gate and up weights
+        pub weights: WeightLayout = WeightLayout::default(),
+        /// Scales of A, gate and up, each one f32 in memory
         pub scales: bool = false,
-        /// Elements from one row of A to the next; dense where not given
+        /// Row stride of A (default: dense)
         pub a_stride: Option<u64> [ELEMENTS],
-        /// Elements from one row of the weights, or of the gate's, to the next; dense where not given
+        /// Row stride of the gate weight, or of the packed weights (default: dense)
         pub weight_stride: Option<u64> [ELEMENTS],
-        /// Elements from one row of the other weights to the next; as in the gate's where not given
+        /// Row stride of the up weight (default: that of the gate)
         pub up_stride: Option<u64> [ELEMENTS],
-        /// Elements from one row of C to the next; dense where not given
+        /// Row stride of C (default: dense)
         pub c_stride: Option<u64> [ELEMENTS],
     }
 }
 
 impl Problem {
-    /// SwiGLU of dense bf16 matrices, with two tensors of weights.
+    /// Returns SwiGLU of dense bf16 matrices with separate weights.
     pub fn new(m: u32, n: u32, k: u32) -> Self {
         Self {
             m,
             n,
             k,
-            dtype: Factor::Bf16,
+            dtype: OperandType::Bf16,
             out: None,
             gate: Activation::Silu,
-            weights: Weights::Apart,
+            weights: WeightLayout::Separate,
             scales: false,
             a_stride: None,
             weight_stride: None,
@@ -56,7 +56,7 @@ impl Problem {
         }
     }
 
-    /// The gated GEMM as [`gemm`] has it: one with a second operand beside B.
+    /// Returns the problem as a [`gemm`] problem with two B operands.
     pub(super) fn gated(&self) -> gemm::Problem {
         gemm::Problem {
             out: self.out,

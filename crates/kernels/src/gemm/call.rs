@@ -1,29 +1,29 @@
-//! The ops: from a call to a problem.
+//! The ops: from call arguments to a problem.
 
 use super::config::Choice;
 use super::problem::Activation;
-use super::problem::{Factor, Layout, Problem};
+use super::problem::{OperandLayout, OperandType, Problem};
 use super::{Gemm, Linear};
 use warpline_family::Op;
 use warpline_family::error::FamilyError;
 use warpline_family::field::FieldValue;
-use warpline_family::float::Float;
-use warpline_family::op::layout::walk;
-use warpline_family::op::{Call, Output, Param, Side, Signature, TensorView, Value};
+use warpline_family::float::FloatType;
+use warpline_family::op::layout::merge_dims;
+use warpline_family::op::{ArgValue, OpArgs, OpOutput, OpParam, OutputDim, Signature, TensorView};
 use warpline_ir::DType;
 
-pub(crate) const TYPE: Param = Param::element_type(
+pub(crate) const OUT_DTYPE: OpParam = OpParam::element_type(
     "out_dtype",
-    "bf16, f16 or f32; that of the first factor where not given, bf16 for fp8.",
+    "bf16, f16 or f32; default: the type of the first operand, bf16 for fp8.",
 );
 
-pub(crate) const INVARIANT: Param = Param::flag(
+pub(crate) const BATCH_INVARIANT: OpParam = OpParam::flag(
     "batch_invariant",
-    "A row of the result has the same bits whatever the other rows are and however many: K is never split.",
+    "The bits of a row do not depend on the other rows or on their number: K is never split.",
 );
 
-/// What a call fixes of the config.
-pub(crate) fn choice(call: &Call<'_>) -> Choice {
+/// Returns the part of the config that a call fixes.
+pub(crate) fn choice(call: &OpArgs<'_>) -> Choice {
     let whole = call.flag("batch_invariant");
     Choice {
         split_k: whole.then_some(1),
@@ -37,67 +37,70 @@ pub(super) fn matmul() -> Op<Gemm> {
     Op {
         signature: Signature {
             name: "matmul",
-            about: "c = a · b, summed in f32",
+            about: "c = a · b, accumulated in f32",
             params: vec![
-                Param::tensor(
+                OpParam::tensor(
                     "a",
-                    "[…, M, K] in bf16, f16, e4m3 or e5m2; K is dense in memory.",
+                    "[…, M, K] in bf16, f16, e4m3 or e5m2; contiguous along K.",
                 ),
-                Param::tensor(
+                OpParam::tensor(
                     "b",
-                    "[K, N], or [B, K, N] beside an a of [B, M, K]: K dense in memory (the transpose of a weight), \
-                     or N for 16-bit types. Of the type of a; e4m3 beside e5m2.",
+                    "[K, N], or [B, K, N] with an a of [B, M, K]; contiguous along K (the transpose of a weight), \
+                     or along N for 16-bit types. Same type as a; e4m3 if a is e5m2.",
                 ),
-                Param::optional("scale_a", "A number in memory, f32, that multiplies a."),
-                Param::optional("scale_b", "The same for b."),
-                TYPE,
-                INVARIANT,
+                OpParam::optional("scale_a", "Scale of a: one f32 element."),
+                OpParam::optional("scale_b", "Scale of b: one f32 element."),
+                OUT_DTYPE,
+                BATCH_INVARIANT,
             ],
-            outputs: vec![Output {
+            outputs: vec![OpOutput {
                 name: "c",
-                sides: &[Side::Leading("a"), Side::Last("b")],
+                dims: &[OutputDim::Leading("a"), OutputDim::Last("b")],
                 dtype_of: "a",
-                dtype_by: Some("out_dtype"),
+                dtype_override: Some("out_dtype"),
             }],
             example: MATMUL,
         },
         problem: |call| {
             let (a, b) = (call.tensor("a")?, call.tensor("b")?);
-            let dtype = factor(call, ["a", "b"], a, b)?;
+            let dtype = operand_type(call, ["a", "b"], a, b)?;
             let (k, n) = match b.shape[..] {
                 [k, n] | [_, k, n] => (k, n),
                 _ => {
-                    return call.refuse(format!("b has 2 or 3 dimensions, not {}", b.shape.len()));
+                    return call.reject(format!(
+                        "b has {} dimensions; 2 or 3 are needed",
+                        b.shape.len()
+                    ));
                 }
             };
-            let (layout, b_stride) = lies(call, "b", b, k, n)?;
+            let (layout, b_stride) = operand_layout(call, "b", b, k, n)?;
             let p = Problem {
                 layout,
                 b_stride: Some(b_stride),
-                ..extents(call, ["a", "b"], a, n, k, dtype)?
+                ..problem_of_extents(call, ["a", "b"], a, n, k, dtype)?
             };
-            let p = scaled(call, &["scale_a", "scale_b"], p)?;
+            let p = with_scales(call, &["scale_a", "scale_b"], p)?;
             let p = match b.shape.len() {
-                2 => rows(call, "a", a, p)?,
-                _ => batch(call, a, b, p)?,
+                2 => with_rows(call, "a", a, p)?,
+                _ => with_batch(call, a, b, p)?,
             };
-            Ok((plain(p), choice(call)))
+            Ok((canonical(p), choice(call)))
         },
         args: |p| {
-            // B as the transpose of a weight.
+            // B is passed as the transpose of a weight.
             let [m, n, k] = [p.m, p.n, p.k].map(u64::from);
-            let mut b = TensorView::dense(p.dtype.other(), &[k, n], 0);
-            if p.layout == Layout::Nk {
+            let mut b = TensorView::dense(p.dtype.b_dtype(), &[k, n], 0);
+            if p.layout == OperandLayout::Nk {
                 b.strides = vec![1, k as i64];
             }
-            let [scale_a, scale_b] = scales(p);
+            let [scale_a, scale_b] = scale_args(p);
             vec![
-                TensorView::dense(p.dtype.dtype(), &[m, k], 0).into(),
+                TensorView::dense(p.dtype.a_dtype(), &[m, k], 0).into(),
                 b.into(),
                 scale_a,
                 scale_b,
-                Value::None,
-                Value::Flag(false),
+                ArgValue::None,
+                ArgValue::Flag(false),
             ]
         },
     }
@@ -108,61 +111,61 @@ pub(super) fn linear() -> Op<Linear> {
     Op {
         signature: Signature {
             name: "linear",
-            about: "y = activation(x · weightᵀ + bias) + residual, summed in f32 and rounded once",
+            about: "y = activation(x · weightᵀ + bias) + residual, accumulated in f32 and rounded once",
             params: vec![
-                Param::tensor(
+                OpParam::tensor(
                     "x",
-                    "[…, K] in bf16, f16, e4m3 or e5m2; K is dense in memory.",
+                    "[…, K] in bf16, f16, e4m3 or e5m2; contiguous along K.",
                 ),
-                Param::tensor("weight", "[N, K], of the type of x; e4m3 beside e5m2."),
-                Param::optional("bias", "[N], of the type of y."),
-                Param::text(
+                OpParam::tensor("weight", "[N, K], same type as x; e4m3 if x is e5m2."),
+                OpParam::optional("bias", "[N], same type as y."),
+                OpParam::text(
                     "activation",
                     "none",
                     "none, relu, gelu-erf, gelu-tanh, silu or sigmoid.",
                 ),
-                Param::optional("residual", "Of the type and shape of y; added last."),
-                Param::optional("scale_x", "A number in memory, f32, that multiplies x."),
-                Param::optional("scale_weight", "The same for the weight."),
-                TYPE,
-                INVARIANT,
+                OpParam::optional("residual", "Same type and shape as y; added last."),
+                OpParam::optional("scale_x", "Scale of x: one f32 element."),
+                OpParam::optional("scale_weight", "Scale of the weight: one f32 element."),
+                OUT_DTYPE,
+                BATCH_INVARIANT,
             ],
-            outputs: vec![Output {
+            outputs: vec![OpOutput {
                 name: "y",
-                sides: &[Side::Leading("x"), Side::At("weight", 0)],
+                dims: &[OutputDim::Leading("x"), OutputDim::Index("weight", 0)],
                 dtype_of: "x",
-                dtype_by: Some("out_dtype"),
+                dtype_override: Some("out_dtype"),
             }],
             example: LINEAR,
         },
         problem: |call| {
             let (x, weight) = (call.tensor("x")?, call.tensor("weight")?);
-            let dtype = factor(call, ["x", "weight"], x, weight)?;
+            let dtype = operand_type(call, ["x", "weight"], x, weight)?;
             let [n, k] = weight.shape[..] else {
-                return call.refuse(format!(
-                    "weight has 2 dimensions, [N, K], not {}",
+                return call.reject(format!(
+                    "weight has {} dimensions; 2 are needed, [N, K]",
                     weight.shape.len()
                 ));
             };
-            let mut turned = weight.clone();
-            turned.strides.reverse();
-            let (layout, b_stride) = lies(call, "weight", &turned, k, n)?;
+            let mut transposed = weight.clone();
+            transposed.strides.reverse();
+            let (layout, b_stride) = operand_layout(call, "weight", &transposed, k, n)?;
             let activation = activation(call, "activation")?;
-            let p = extents(call, ["x", "weight"], x, n, k, dtype)?;
+            let p = problem_of_extents(call, ["x", "weight"], x, n, k, dtype)?;
             let y = &call.outs[0];
             if let Some(bias) = call.optional("bias") {
                 let dense = bias.shape == [n] && (n < 2 || bias.strides == [1]);
                 if bias.dtype != y.dtype || !dense {
-                    return call.refuse(format!(
-                        "bias is {} [{n}], dense, as a row of y, not {bias} with strides {:?}",
-                        y.dtype, bias.strides
+                    return call.reject(format!(
+                        "bias is {bias} with strides {:?}; it must be {} [{n}], contiguous",
+                        bias.strides, y.dtype
                     ));
                 }
             }
             if let Some(residual) = call.optional("residual")
                 && (residual.dtype, &residual.shape) != (y.dtype, &y.shape)
             {
-                return call.refuse(format!("residual is as y, {y}, not {residual}"));
+                return call.reject(format!("residual is {residual}; it must match y, {y}"));
             }
             let p = Problem {
                 layout,
@@ -172,28 +175,28 @@ pub(super) fn linear() -> Op<Linear> {
                 activation,
                 ..p
             };
-            let p = scaled(call, &["scale_x", "scale_weight"], p)?;
-            Ok((plain(rows(call, "x", x, p)?), choice(call)))
+            let p = with_scales(call, &["scale_x", "scale_weight"], p)?;
+            Ok((canonical(with_rows(call, "x", x, p)?), choice(call)))
         },
         args: |p| {
             let [m, n, k] = [p.m, p.n, p.k].map(u64::from);
             let out = p.out().dtype();
-            let part = |there: bool, shape: &[u64]| match there {
+            let optional = |is_set: bool, shape: &[u64]| match is_set {
                 true => TensorView::dense(out, shape, 0).into(),
-                false => Value::None,
+                false => ArgValue::None,
             };
-            let word = p.activation.word();
-            let [scale_x, scale_weight] = scales(p);
+            let word = p.activation.keyword();
+            let [scale_x, scale_weight] = scale_args(p);
             vec![
-                TensorView::dense(p.dtype.dtype(), &[m, k], 0).into(),
-                TensorView::dense(p.dtype.other(), &[n, k], 0).into(),
-                part(p.bias, &[n]),
+                TensorView::dense(p.dtype.a_dtype(), &[m, k], 0).into(),
+                TensorView::dense(p.dtype.b_dtype(), &[n, k], 0).into(),
+                optional(p.bias, &[n]),
                 word.into(),
-                part(p.residual, &[m, n]),
+                optional(p.residual, &[m, n]),
                 scale_x,
                 scale_weight,
-                Value::None,
-                Value::Flag(false),
+                ArgValue::None,
+                ArgValue::Flag(false),
             ]
         },
     }
@@ -210,162 +213,171 @@ const LINEAR: &str = "\
 >>> warpline.linear(x, weight, bias=np.arange(8, dtype=np.float16) - 4, activation=\"relu\")
 array([[0. , 0. , 0. , 0. , 0.5, 1.5, 2.5, 3.5]], dtype=float16)";
 
-/// The function that a parameter names.
-pub(crate) fn activation(call: &Call<'_>, name: &str) -> Result<Activation, FamilyError> {
+/// Reads the activation function that a parameter names.
+pub(crate) fn activation(call: &OpArgs<'_>, name: &str) -> Result<Activation, FamilyError> {
     let word = call.text(name)?;
     match Activation::read(word) {
         Ok(activation) => Ok(activation),
-        Err(_) => call.refuse(format!(
-            "{name} is none, relu, gelu-erf, gelu-tanh, silu or sigmoid, not {word:?}"
+        Err(_) => call.reject(format!(
+            "{name} is {word:?}; it must be none, relu, gelu-erf, gelu-tanh, silu or sigmoid"
         )),
     }
 }
 
-/// The type of both factors.
-pub(crate) fn factor(
-    call: &Call<'_>,
+/// Returns the operand type; rejects other element types and misaligned tensors.
+pub(crate) fn operand_type(
+    call: &OpArgs<'_>,
     names: [&str; 2],
     a: &TensorView,
     b: &TensorView,
-) -> Result<Factor, FamilyError> {
-    let Some(factor) = Factor::of(a.dtype) else {
-        return call.refuse(format!(
-            "{} is bf16, f16, e4m3 or e5m2, not {}",
+) -> Result<OperandType, FamilyError> {
+    let Some(dtype) = OperandType::of(a.dtype) else {
+        return call.reject(format!(
+            "{} is {}; it must be bf16, f16, e4m3 or e5m2",
             names[0], a.dtype
         ));
     };
-    if b.dtype != factor.other() {
-        return call.refuse(format!(
-            "beside {} of {} comes {} of {}, not of {}",
+    if b.dtype != dtype.b_dtype() {
+        return call.reject(format!(
+            "{} is {}; with {} of {} it must be {}",
+            names[1],
+            b.dtype,
             names[0],
             a.dtype,
-            names[1],
-            factor.other(),
-            b.dtype
+            dtype.b_dtype()
         ));
     }
-    if let Some(view) = call.inputs().chain(call.outs).find(|v| !v.on_16_bytes()) {
-        return call.refuse(format!(
-            "tensors start on 16 bytes, and {view} starts at {:#x}: clone it",
+    if let Some(view) = call
+        .inputs()
+        .chain(call.outs)
+        .find(|v| !v.is_16_byte_aligned())
+    {
+        return call.reject(format!(
+            "{view} starts at address {:#x}; TMA needs a multiple of 16\nhelp: clone the tensor",
             view.address
         ));
     }
-    Ok(factor)
+    Ok(dtype)
 }
 
-/// How a tensor of K and N lies, and how far its rows are apart.
-pub(crate) fn lies(
-    call: &Call<'_>,
+/// Returns the memory layout and the row stride of a [K, N] tensor.
+pub(crate) fn operand_layout(
+    call: &OpArgs<'_>,
     name: &str,
     b: &TensorView,
     k: u64,
     n: u64,
-) -> Result<(Layout, u64), FamilyError> {
-    let [.., of_k, of_n] = b.strides[..] else {
-        return call.refuse(format!("{name} has 2 or 3 dimensions"));
+) -> Result<(OperandLayout, u64), FamilyError> {
+    let [.., k_stride, n_stride] = b.strides[..] else {
+        return call.reject(format!(
+            "{name} has {} dimensions; 2 or 3 are needed",
+            b.shape.len()
+        ));
     };
-    // A side of one element may have any stride.
-    let along = |stride: i64, extent: u64| stride == 1 || extent <= 1;
-    let apart = |stride: i64, rows: u64, cols: u64| match rows {
+    // A dimension of one element may have any stride.
+    let is_contiguous = |stride: i64, extent: u64| stride == 1 || extent <= 1;
+    let row_stride = |stride: i64, rows: u64, cols: u64| match rows {
         0 | 1 => Some(cols),
         _ => u64::try_from(stride).ok().filter(|&s| s >= cols),
     };
     let found = if b.elements() == 0 {
-        Some((Layout::Nk, k))
-    } else if along(of_k, k) && apart(of_n, n, k).is_some() {
-        apart(of_n, n, k).map(|stride| (Layout::Nk, stride))
-    } else if along(of_n, n) {
-        apart(of_k, k, n).map(|stride| (Layout::Kn, stride))
+        Some((OperandLayout::Nk, k))
+    } else if is_contiguous(k_stride, k) && row_stride(n_stride, n, k).is_some() {
+        row_stride(n_stride, n, k).map(|stride| (OperandLayout::Nk, stride))
+    } else if is_contiguous(n_stride, n) {
+        row_stride(k_stride, k, n).map(|stride| (OperandLayout::Kn, stride))
     } else {
         None
     };
     match found {
         Some(found) => Ok(found),
-        None => call.refuse(format!(
-            "{name} is dense along one of its last two dimensions and its rows lie apart, which strides {:?} do not give: \
-             make it contiguous",
+        None => call.reject(format!(
+            "{name} has strides {:?}; one of its last two dimensions must be contiguous, and rows must not overlap\n\
+             help: make it contiguous",
             b.strides
         )),
     }
 }
 
-/// A problem of those extents.
-pub(crate) fn extents(
-    call: &Call<'_>,
+/// Returns a problem with extents N and K, and M still 0.
+pub(crate) fn problem_of_extents(
+    call: &OpArgs<'_>,
     names: [&str; 2],
     a: &TensorView,
     n: u64,
     k: u64,
-    dtype: Factor,
+    dtype: OperandType,
 ) -> Result<Problem, FamilyError> {
     let Some(&last) = a.shape.last() else {
-        return call.refuse(format!(
-            "{} has at least one dimension, and this one has none",
+        return call.reject(format!(
+            "{} has no dimensions; at least one is needed",
             names[0]
         ));
     };
     if last != k {
-        return call.refuse(format!(
-            "both factors have the same K: {} has {last} and {} has {k}",
+        return call.reject(format!(
+            "K differs: {} has {last}, {} has {k}",
             names[0], names[1]
         ));
     }
     if last > 1 && a.elements() > 0 && a.strides.last() != Some(&1) {
-        return call.refuse(format!(
-            "the last dimension of {} is dense, and its stride here is {}: make it contiguous",
+        return call.reject(format!(
+            "the last dimension of {} has stride {}; it must be contiguous\nhelp: make it contiguous",
             names[0],
             a.strides.last().unwrap_or(&0)
         ));
     }
     let out = call.outs[0].dtype;
-    let Some(out) = Float::of(out) else {
-        return call.refuse(format!("what comes out is bf16, f16 or f32, not {out}"));
+    let Some(out) = FloatType::of(out) else {
+        return call.reject(format!("the output is {out}; it must be bf16, f16 or f32"));
     };
-    let [n, k] = [side(call, "N", n)?, side(call, "K", k)?];
+    let [n, k] = [extent_u32(call, "N", n)?, extent_u32(call, "K", k)?];
     Ok(Problem {
         out: Some(out),
         ..Problem::new(0, n, k, dtype)
     })
 }
 
-pub(crate) fn side(call: &Call<'_>, name: &str, n: u64) -> Result<u32, FamilyError> {
+pub(crate) fn extent_u32(call: &OpArgs<'_>, name: &str, n: u64) -> Result<u32, FamilyError> {
     match u32::try_from(n) {
         Ok(n) => Ok(n),
-        Err(_) => call.refuse(format!("{name} is less than 2^32, not {n}")),
+        Err(_) => call.reject(format!("{name} is {n}; it must be less than 2^32")),
     }
 }
 
-/// The scales, where they are given: all or none.
-pub(crate) fn scaled(call: &Call<'_>, names: &[&str], p: Problem) -> Result<Problem, FamilyError> {
-    let given = names.iter().map(|name| (name, call.optional(name)));
-    let given: Vec<_> = given
-        .filter_map(|(name, view)| Some((name, view?)))
-        .collect();
-    for (name, view) in &given {
+/// Adds the scales to the problem; the caller passes all or none.
+pub(crate) fn with_scales(
+    call: &OpArgs<'_>,
+    names: &[&str],
+    p: Problem,
+) -> Result<Problem, FamilyError> {
+    let set = names.iter().map(|name| (name, call.optional(name)));
+    let set: Vec<_> = set.filter_map(|(name, view)| Some((name, view?))).collect();
+    for (name, view) in &set {
         if view.dtype != DType::F32 || view.elements() != 1 {
-            return call.refuse(format!("{name} is one number of f32, not {view}"));
+            return call.reject(format!("{name} is {view}; it must be one f32 element"));
         }
     }
-    match given.len() {
+    match set.len() {
         0 => Ok(p),
         n if n == names.len() => Ok(Problem { scales: true, ..p }),
-        _ => call.refuse(format!(
-            "{} are given together or not at all",
-            names.join(" and ")
+        _ => call.reject(format!(
+            "only some of {} are set; pass all of them or none",
+            names.join(", ")
         )),
     }
 }
 
-fn scales(p: &Problem) -> [Value; 2] {
+fn scale_args(p: &Problem) -> [ArgValue; 2] {
     [0, 1].map(|_| match p.scales {
         true => TensorView::dense(DType::F32, &[1], 0).into(),
-        false => Value::None,
+        false => ArgValue::None,
     })
 }
 
-/// Leading dimensions as rows, one distance apart.
-pub(crate) fn rows(
-    call: &Call<'_>,
+/// Merges the leading dimensions into M; they must have one row stride.
+pub(crate) fn with_rows(
+    call: &OpArgs<'_>,
     name: &str,
     a: &TensorView,
     p: Problem,
@@ -376,7 +388,7 @@ pub(crate) fn rows(
         .iter()
         .fold(1u64, |n, &m| n.saturating_mul(m));
     let p = Problem {
-        m: side(call, "M", count)?,
+        m: extent_u32(call, "M", count)?,
         ..p
     };
     if out.elements() == 0 {
@@ -384,124 +396,123 @@ pub(crate) fn rows(
     }
     for (who, view) in [("the output", out), ("residual", residual)] {
         if p.n > 1 && view.strides.last() != Some(&1) {
-            return call.refuse(format!(
-                "the last dimension of {who} is dense, and its stride here is {:?}: make it contiguous",
+            return call.reject(format!(
+                "the last dimension of {who} has stride {:?}; it must be contiguous\nhelp: make it contiguous",
                 view.strides.last()
             ));
         }
     }
     let strides = [a, out, residual].map(|v| &v.strides[..outer]);
-    let [a_stride, c_stride, residual_stride] = match &walk(&a.shape[..outer], &strides)[..] {
+    let [a_stride, c_stride, residual_stride] = match &merge_dims(&a.shape[..outer], &strides)[..] {
         [] => [u64::from(p.k), u64::from(p.n), u64::from(p.n)].map(|n| n as i64),
         [one] => [one.strides[0], one.strides[1], one.strides[2]],
         _ => {
-            return call.refuse(format!(
-                "the rows of {name}, and those of what comes out, lie at one distance, which strides {:?} and {:?} \
-                 over shape {:?} do not give: make them contiguous",
+            return call.reject(format!(
+                "{name} has strides {:?} and the output has {:?} over shape {:?}; the leading dimensions must \
+                 have one row stride\nhelp: make them contiguous",
                 a.strides, out.strides, a.shape
             ));
         }
     };
-    let apart = |who: &str, stride: i64| {
-        match u64::try_from(stride) {
+    let positive = |who: &str, stride: i64| match u64::try_from(stride) {
         Ok(stride) => Ok(Some(stride)),
-        Err(_) => call.refuse(format!(
-            "the rows of {who} follow each other upwards, and a stride of {stride} does not: make it contiguous"
+        Err(_) => call.reject(format!(
+            "the row stride of {who} is {stride}; it must not be negative\nhelp: make it contiguous"
         )),
-    }
     };
     Ok(Problem {
         a_stride: match p.k {
-            // Without a column there is nothing between rows.
+            // K == 0: A has no elements, so any stride will do.
             0 => None,
-            _ => apart(name, a_stride)?,
+            _ => positive(name, a_stride)?,
         },
-        c_stride: apart("what comes out", c_stride)?,
+        c_stride: positive("the output", c_stride)?,
         residual_stride: match p.residual {
-            true => apart("residual", residual_stride)?,
+            true => positive("residual", residual_stride)?,
             false => None,
         },
         ..p
     })
 }
 
-/// A batch: each of three dimensions.
-fn batch(
-    call: &Call<'_>,
+/// Adds the batch dimension: a, b and c have 3 dimensions.
+fn with_batch(
+    call: &OpArgs<'_>,
     a: &TensorView,
     b: &TensorView,
     p: Problem,
 ) -> Result<Problem, FamilyError> {
     let c = &call.outs[0];
     let [count, m, _] = a.shape[..] else {
-        return call.refuse(format!(
-            "beside b of 3 dimensions a has 3, not {}",
+        return call.reject(format!(
+            "a has {} dimensions; a batched b needs 3",
             a.shape.len()
         ));
     };
     if b.shape[0] != count {
-        return call.refuse(format!(
-            "a and b have as many matrices, not {count} and {}",
+        return call.reject(format!(
+            "a has {count} matrices and b has {}; the batch must be the same",
             b.shape[0]
         ));
     }
     let p = Problem {
-        m: side(call, "M", m)?,
-        batch: Some(side(call, "a batch", count)?),
+        m: extent_u32(call, "M", m)?,
+        batch: Some(extent_u32(call, "a batch", count)?),
         ..p
     };
     if c.elements() == 0 || p.k == 0 {
         return Ok(p);
     }
     if p.n > 1 && c.strides[2] != 1 {
-        return call.refuse(format!(
-            "the last dimension of c is dense, and its stride here is {}: make it contiguous",
+        return call.reject(format!(
+            "the last dimension of c has stride {}; it must be contiguous\nhelp: make it contiguous",
             c.strides[2]
         ));
     }
-    let up = |name: &str, view: &TensorView, i: usize| match u64::try_from(view.strides[i]) {
+    let positive = |name: &str, view: &TensorView, i: usize| match u64::try_from(view.strides[i]) {
         Ok(stride) => Ok(Some(stride)),
-        Err(_) => call.refuse(format!(
-            "the strides of {name} are not negative, as {} is: make it contiguous",
+        Err(_) => call.reject(format!(
+            "{name} has stride {}; strides must not be negative\nhelp: make it contiguous",
             view.strides[i]
         )),
     };
-    let step = |name: &str, view: &TensorView| match count {
+    let batch_stride = |name: &str, view: &TensorView| match count {
         1 => Ok(None),
-        _ => up(name, view, 0),
+        _ => positive(name, view, 0),
     };
     let row = |name: &str, view: &TensorView| match m {
         1 => Ok(None),
-        _ => up(name, view, 1),
+        _ => positive(name, view, 1),
     };
     Ok(Problem {
         a_stride: row("a", a)?,
         c_stride: row("c", c)?,
-        a_step: step("a", a)?,
-        b_step: step("b", b)?,
-        c_step: step("c", c)?,
+        a_batch_stride: batch_stride("a", a)?,
+        b_batch_stride: batch_stride("b", b)?,
+        c_batch_stride: batch_stride("c", c)?,
         ..p
     })
 }
 
-/// Says nothing of what is as it would be anyway, so that equal problems are the same.
-pub(crate) fn plain(p: Problem) -> Problem {
-    let bare = |p: &Problem| Problem {
+/// Drops strides and types that equal the defaults, so that equal problems compare equal.
+pub(crate) fn canonical(p: Problem) -> Problem {
+    let without_strides = |p: &Problem| Problem {
         out: None,
         a_stride: None,
         b_stride: None,
         c_stride: None,
         residual_stride: None,
         up_stride: None,
-        a_step: None,
-        b_step: None,
-        c_step: None,
+        a_batch_stride: None,
+        b_batch_stride: None,
+        c_batch_stride: None,
         ..p.clone()
     };
-    let dense = bare(&p);
-    let other = |given: Option<u64>, usual: u64| given.filter(|&x| x != usual);
-    // One row is as far from the next as it is long.
-    let rows = |given: Option<u64>, rows: u64, usual: u64| other(given.filter(|_| rows > 1), usual);
+    let dense = without_strides(&p);
+    let unusual = |value: Option<u64>, default: u64| value.filter(|&x| x != default);
+    // The row stride of a single row does not matter.
+    let rows =
+        |value: Option<u64>, rows: u64, default: u64| unusual(value.filter(|_| rows > 1), default);
     let strided = Problem {
         out: p.out.filter(|&out| out != dense.out()),
         a_stride: rows(p.a_stride, dense.a().rows, dense.a().stride),
@@ -512,9 +523,9 @@ pub(crate) fn plain(p: Problem) -> Problem {
     Problem {
         residual_stride: rows(p.residual_stride, strided.c().rows, strided.c().stride),
         up_stride: rows(p.up_stride, strided.b().rows, strided.b().stride),
-        a_step: other(p.a_step, strided.a().step),
-        b_step: other(p.b_step, strided.b().step),
-        c_step: other(p.c_step, strided.c().step),
+        a_batch_stride: unusual(p.a_batch_stride, strided.a().batch_stride),
+        b_batch_stride: unusual(p.b_batch_stride, strided.b().batch_stride),
+        c_batch_stride: unusual(p.c_batch_stride, strided.c().batch_stride),
         ..strided
     }
 }

@@ -1,24 +1,24 @@
-//! The config of a problem: flags, and for the rest what fits the machine.
+//! Completes a config: the caller's flags, and defaults that fit the target.
 
-use super::config::{Choice, Config, HANDED, Schedule, Staging};
-use super::problem::{Class, Layout, MOST_TILES, Problem, Sums};
+use super::config::{Choice, Config, GATE_RING, Schedule, Staging};
+use super::problem::{Accumulation, Class, MAX_TILES, OperandLayout, Problem};
 use super::sizes;
 use super::tile_scheduler::Cluster;
-use crate::roles::{self, Budget, Registers};
-use crate::weights::Weights;
+use crate::roles::{self, RegisterBudget, RoleRegisters};
+use crate::weights::WeightLayout;
 use warpline_family::error::FamilyError;
 use warpline_family::field::Fields as _;
 use warpline_ir::Target;
 
-/// Bytes of a tile row in one TMA copy: the widest swizzle span.
+/// Bytes of a tile row in one TMA box: the widest swizzle span.
 const SPAN: u32 = 128;
 
 /// The most rows of a TMA box.
-const MOST_ROWS: u32 = 256;
+const MAX_BOX_ROWS: u32 = 256;
 
 impl Config {
-    /// Completes a config: the flags of `choice`, then those of `base`, then what fits the target.
-    /// Rejects flags that do not go together.
+    /// Completes a config from the flags of `choice`, then those of `base`, then defaults that fit
+    /// the target. Rejects flags that exclude each other.
     pub(super) fn new(
         p: &Problem,
         base: &Choice,
@@ -26,15 +26,15 @@ impl Config {
         target: &Target,
     ) -> Result<Self, FamilyError> {
         let (class, flags) = (p.class(), choice.or(base));
-        let span = SPAN / class.factor.dtype().bytes() as u32;
+        let span = SPAN / class.dtype.a_dtype().bytes() as u32;
         let tile_m = flags.tile_m.unwrap_or(128);
-        // One of all rows where there are so few: each column of B is then read once.
-        let band = match p.m.div_ceil(tile_m.max(1)) {
+        // With 9 to 16 tile rows one group holds all of them: each column of B is read once.
+        let group = match p.m.div_ceil(tile_m.max(1)) {
             9..=16 => 16,
             _ => 8,
         };
-        let schedule = Schedule::read(&flags, band)?;
-        // Stages are worth their room where others load.
+        let schedule = Schedule::read(&flags, group)?;
+        // More stages pay off only where a producer loads ahead.
         let (most, usual) = match schedule {
             Schedule::DoubleBuffer { .. } => (2, None),
             _ => (8, base.stages),
@@ -46,7 +46,7 @@ impl Config {
             tail_n: flags.tail_n.filter(|&n| n > 0),
             tile_k: flags.tile_k.unwrap_or(span),
             stages: choice.stages.or(usual).unwrap_or(0),
-            hints: flags.hints.unwrap_or(p.streams_b()),
+            cache_hints: flags.cache_hints.unwrap_or(p.streams_b()),
             registers: None,
             staging: Staging {
                 width: 0,
@@ -58,22 +58,22 @@ impl Config {
         config.check_tile(&class)?;
         config.check_schedule(&class)?;
         config.check_cluster(&class)?;
-        config.move_registers(&class, &flags, target)?;
+        config.set_register_budget(&class, &flags, target)?;
         if let Some(stages) = choice.stages.or(usual) {
             config.check_stages(stages)?;
         }
-        config = sizes::settled(&class, &config, most, target)?;
-        config.check_room(target)?;
+        config = sizes::with_stages(&class, &config, most, target)?;
+        config.check_shared_memory(target)?;
         config.ctas = config.grid(p, flags.ctas, target)?;
         config.check_tail(p, target)?;
         Ok(config)
     }
 
-    /// Rejects tiles that no schedule has.
+    /// Rejects tile shapes that no schedule supports.
     fn check_tile(&self, class: &Class) -> Result<(), FamilyError> {
-        let size = class.factor.dtype().bytes() as u32;
-        let [rows, cols] = self.sides();
-        let (of_rows, of_cols) = match self.swap_ab() {
+        let size = class.dtype.a_dtype().bytes() as u32;
+        let [rows, cols] = self.mma_tile();
+        let (rows_flag, cols_flag) = match self.swap_ab() {
             false => ("--tile-m", "--tile-n"),
             true => ("--tile-n", "--tile-m"),
         };
@@ -83,42 +83,42 @@ impl Config {
         };
         if rows == 0 || !rows.is_multiple_of(unit) || rows > 256 {
             return reject(format!(
-                "{of_rows} is a multiple of {unit} up to 256 (64 rows for each consumer), not {rows}"
+                "{rows_flag} is {rows}; it must be a multiple of {unit} up to 256 (64 rows per consumer)"
             ));
         }
-        // Two factors share the columns of a product.
-        let (unit, most) = match class.factors() {
+        // Gate and up share the columns of one wgmma.
+        let (unit, most) = match class.b_operands() {
             2 if !self.swap_ab() => (8, 128),
             _ => (16, 256),
         };
         if cols == 0 || !cols.is_multiple_of(unit) || cols > most {
             return reject(format!(
-                "{of_cols} is a multiple of {unit} up to {most}, not {cols}"
+                "{cols_flag} is {cols}; it must be a multiple of {unit} up to {most}"
             ));
         }
         let spans = SPAN / size;
         if self.tile_k == 0 || !(self.tile_k.is_multiple_of(spans) || self.tile_k == spans / 2) {
             return reject(format!(
-                "--tile-k is {}, or a multiple of {spans} (128 bytes), not {}",
-                spans / 2,
-                self.tile_k
+                "--tile-k is {}; it must be {} or a multiple of {spans} (128 bytes)",
+                self.tile_k,
+                spans / 2
             ));
         }
-        if class.layout == Layout::Kn && !self.tile_n.is_multiple_of(64) {
+        if class.layout == OperandLayout::Kn && !self.tile_n.is_multiple_of(64) {
             return reject(format!(
-                "where B lies as [K, N], --tile-n is a multiple of 64 (128 bytes of a row), not {}",
+                "--tile-n is {}; --layout kn needs a multiple of 64 (128 bytes of a row)",
                 self.tile_n
             ));
         }
-        if class.layout == Layout::Kn && self.tile_k > MOST_ROWS {
+        if class.layout == OperandLayout::Kn && self.tile_k > MAX_BOX_ROWS {
             return reject(format!(
-                "where B lies as [K, N], --tile-k is at most {MOST_ROWS} (rows of one copy), not {}",
+                "--tile-k is {}; --layout kn allows at most {MAX_BOX_ROWS} (rows of a TMA box)",
                 self.tile_k
             ));
         }
-        if class.sums == Sums::Promoted && self.tile_k != 128 {
+        if class.accumulation == Accumulation::Promoted && self.tile_k != 128 {
             return reject(format!(
-                "sums are promoted every 128 products, so --tile-k is 128, not {}",
+                "--tile-k is {}; --accumulation promoted needs 128\nhelp: leave --tile-k out",
                 self.tile_k
             ));
         }
@@ -129,46 +129,50 @@ impl Config {
     fn check_schedule(&self, class: &Class) -> Result<(), FamilyError> {
         match self.schedule {
             Schedule::TwoConsumer { .. } if class.up.is_none() => reject(
-                "form two-consumer has an operand for each consumer: it is for dual-gemm".into(),
+                "schedule two-consumer needs a gated GEMM\nhelp: use the family dual-gemm, or --schedule cooperative"
+                    .into(),
             ),
-            Schedule::TwoConsumer { .. } if !self.tile_n.is_multiple_of(HANDED[0]) => {
+            Schedule::TwoConsumer { .. } if !self.tile_n.is_multiple_of(GATE_RING[0]) => {
                 reject(format!(
-                    "form two-consumer hands {} columns at a time: --tile-n is a multiple of them, not {}",
-                    HANDED[0], self.tile_n
+                    "--tile-n is {}; schedule two-consumer needs a multiple of {}",
+                    self.tile_n, GATE_RING[0]
                 ))
             }
             Schedule::TwoConsumer { .. } | Schedule::Storer { .. }
                 if !class.epilogue.reductions().is_empty() =>
             {
                 reject(format!(
-                    "form {} gives no --row-sums, --col-sums and --amax\n\
-                     help: choose --form cooperative or ping-pong",
-                    self.schedule.form().word()
+                    "schedule {} does not support --row-sums, --col-sums and --amax\n\
+                     help: use --schedule cooperative or ping-pong",
+                    self.schedule.kind().keyword()
                 ))
             }
             Schedule::StreamK { .. } if class.batched => {
-                reject("--stream-k deals the k-tiles of one product: not with --batch".into())
+                reject("--stream-k does not support --batch\nhelp: leave one of them out".into())
             }
-            Schedule::DoubleBuffer { .. } if class.sums == Sums::Promoted => {
-                reject("--sums promoted needs a producer: not form double-buffer".into())
+            Schedule::DoubleBuffer { .. } if class.accumulation == Accumulation::Promoted => {
+                reject(
+                    "--accumulation promoted does not support schedule double-buffer\n\
+                     help: use --schedule cooperative"
+                        .into(),
+                )
             }
             Schedule::DoubleBuffer { consumers, .. }
                 if !(self.tile_n / consumers).is_multiple_of(8) =>
             {
                 reject(format!(
-                    "in form double-buffer each consumer loads a multiple of 8 rows of B: --tile-n is a multiple \
-                     of {}, not {}",
-                    8 * consumers,
-                    self.tile_n
+                    "--tile-n is {}; schedule double-buffer needs a multiple of {} (8 rows of B per consumer)",
+                    self.tile_n,
+                    8 * consumers
                 ))
             }
             _ => Ok(()),
         }
     }
 
-    /// Rejects tiles that the CTAs of a cluster cannot share.
+    /// Rejects tile shapes whose operands the CTAs of a cluster cannot share.
     fn check_cluster(&self, class: &Class) -> Result<(), FamilyError> {
-        let span = SPAN / class.factor.dtype().bytes() as u32;
+        let span = SPAN / class.dtype.a_dtype().bytes() as u32;
         let shared = match self.cluster() {
             Cluster::One => return Ok(()),
             Cluster::Rows => self.tile_n,
@@ -176,21 +180,21 @@ impl Config {
         };
         if self.tile_k > span {
             return reject(format!(
-                "with --cluster a stage has at most {span} elements of K (128 bytes), not {}",
+                "--tile-k is {}; --cluster allows at most {span} (128 bytes)",
                 self.tile_k
             ));
         }
         if !shared.is_multiple_of(16) {
             return reject(format!(
-                "two CTAs share a side that is a multiple of 16, not {shared}"
+                "the shared side of the tile has {shared} rows; --cluster needs a multiple of 16"
             ));
         }
         match self.cluster() {
-            Cluster::Rows if class.layout == Layout::Kn => {
-                reject("--cluster 2x1 shares rows of B, which lies as [K, N]: choose 1x2".into())
+            Cluster::Rows if class.layout == OperandLayout::Kn => {
+                reject("--cluster 2x1 does not support --layout kn\nhelp: use --cluster 1x2".into())
             }
-            Cluster::Rows if class.up == Some(Weights::Interleaved) => reject(
-                "--cluster 2x1 shares whole rows of weights, not interleaved ones: choose 1x2"
+            Cluster::Rows if class.up == Some(WeightLayout::Interleaved) => reject(
+                "--cluster 2x1 does not support --weights interleaved\nhelp: use --cluster 1x2"
                     .into(),
             ),
             _ => Ok(()),
@@ -198,42 +202,41 @@ impl Config {
     }
 
     /// Sets the register budget of each role; rejects a tile whose accumulators do not fit.
-    fn move_registers(
+    fn set_register_budget(
         &mut self,
         class: &Class,
         flags: &Choice,
         target: &Target,
     ) -> Result<(), FamilyError> {
-        let (asked_load, asked_math) = (flags.load_registers, flags.math_registers);
-        let sums = self.accumulators(class);
+        let accumulators = self.accumulators(class);
         let threads = self.schedule.warpgroups() * 128;
         let entry = target.entry_registers(threads);
         let moves = !matches!(self.schedule, Schedule::DoubleBuffer { .. }) && threads >= 384;
         if moves {
-            let idle = self.schedule.warpgroups() - self.consumers();
-            // 504 or 512 in all, in units of 8 for each warpgroup.
+            let copying = self.schedule.warpgroups() - self.consumers();
+            // 504 or 512 in all; setmaxnreg takes multiples of 8.
             let pool = entry * self.schedule.warpgroups();
             let give = |load: u32| {
-                let left = pool.saturating_sub(idle.saturating_mul(load));
+                let left = pool.saturating_sub(copying.saturating_mul(load));
                 left / self.consumers() / 8 * 8
             };
             let is_storer = matches!(self.schedule, Schedule::Storer { .. });
-            let load = asked_load.unwrap_or(match (self.consumers(), sums) {
+            let load = (flags.load_registers).unwrap_or(match (self.consumers(), accumulators) {
                 (3, _) => 32,
                 (_, ..=192) if !is_storer => 40,
                 _ => 24,
             });
-            let math = asked_math.unwrap_or(give(load).min(240));
+            let math = flags.math_registers.unwrap_or(give(load).min(240));
             roles::check_registers(
                 &[
-                    Budget {
+                    RoleRegisters {
                         role: "loading",
-                        warpgroups: idle,
+                        warpgroups: copying,
                         registers: load,
                         option: "--load-registers",
                     },
-                    Budget {
-                        role: "computing",
+                    RoleRegisters {
+                        role: "consumer",
                         warpgroups: self.consumers(),
                         registers: math,
                         option: "--math-registers",
@@ -241,106 +244,108 @@ impl Config {
                 ],
                 target,
             )?;
-            self.registers = Some(Registers { load, math });
-        } else if asked_load.or(asked_math).is_some() {
+            self.registers = Some(RegisterBudget { load, math });
+        } else if flags.load_registers.or(flags.math_registers).is_some() {
             return reject(format!(
-                "registers are moved between roles of 3 or more warpgroups; this config has {}",
+                "register budgets need roles and at least 3 warpgroups; this config has {} warpgroups\n\
+                 help: leave --load-registers and --math-registers out",
                 self.schedule.warpgroups()
             ));
         }
-        // What ptxas counts with are the registers at entry where they are fewer than 168.
+        // Above 384 threads ptxas allocates for the registers at entry, whatever the budget is.
         let have = match self.registers {
             Some(registers) if threads <= 384 => registers.math,
             _ => entry,
         };
-        // Registers beside the accumulators: addresses, counters, values being stored.
-        let besides = 32;
-        if sums + besides > have {
+        // Addresses, counters and values being stored.
+        let other = 32;
+        let needed = accumulators + other;
+        if needed > have {
             return reject(format!(
-                "a tile of {} x {} keeps {sums} sums in each computing thread, and needs {} registers with what is \
-                 besides; there are {have}: {} too many",
-                self.tile_m,
-                self.tile_n,
-                sums + besides,
-                sums + besides - have
+                "tile {}x{} needs {needed} registers per consumer thread ({accumulators} accumulators + {other}), \
+                 but {have} are available\nhelp: use a smaller --tile-n or more --consumers",
+                self.tile_m, self.tile_n
             ));
         }
         Ok(())
     }
 
-    /// Rejects a number of stages that no ring has.
+    /// Rejects a number of stages that the ring does not support.
     fn check_stages(&self, stages: u32) -> Result<(), FamilyError> {
-        // What is loaded is the stage that comes next: more than a few are not used.
+        // Double buffer loads one stage ahead: more than a few stay unused.
         let most = match self.schedule {
             Schedule::DoubleBuffer { .. } => 4,
             _ => 32,
         };
         match (2..=most).contains(&stages) {
             true => Ok(()),
-            false => reject(format!("a ring has 2 to {most} stages here, not {stages}")),
+            false => reject(format!(
+                "--stages is {stages}; schedule {} supports 2 to {most}",
+                self.schedule.kind().keyword()
+            )),
         }
     }
 
-    /// Rejects what does not fit into shared memory.
-    fn check_room(&self, target: &Target) -> Result<(), FamilyError> {
-        let (needed, have) = (self.shared_bytes + sizes::FREE, target.shared_bytes);
+    /// Rejects a config that does not fit into shared memory.
+    fn check_shared_memory(&self, target: &Target) -> Result<(), FamilyError> {
+        let (needed, have) = (
+            self.shared_bytes + sizes::RESERVED_BYTES,
+            target.shared_bytes,
+        );
         if needed <= have {
             return Ok(());
         }
         reject(format!(
-            "{} stages of {} x {} x {} need {needed} bytes of shared memory with what is stored; {} has {have}: \
-             {} too many",
-            self.stages,
-            self.tile_m,
-            self.tile_n,
-            self.tile_k,
-            target.name,
-            needed - have
+            "tile {}x{}x{} with {} stages needs {needed} bytes of shared memory, but {} has {have}\n\
+             help: use fewer --stages or a smaller tile",
+            self.tile_m, self.tile_n, self.tile_k, self.stages, target.name
         ))
     }
 
-    /// CTAs that an SM holds at a time.
-    fn per_sm(&self, class: &Class, target: &Target) -> u32 {
+    /// Returns the CTAs per SM (occupancy).
+    fn ctas_per_sm(&self, class: &Class, target: &Target) -> u32 {
         if self.registers.is_some() {
             return 1;
         }
-        // The driver keeps 1024 bytes for each CTA.
-        let bytes = self.shared_bytes + sizes::FREE;
+        // The driver reserves 1024 bytes per CTA.
+        let bytes = self.shared_bytes + sizes::RESERVED_BYTES;
         let by_memory = (target.shared_bytes + 1024) / (bytes + 1024);
-        // Without moving registers each thread has as many as its accumulators, and some.
+        // Without setmaxnreg a thread needs its accumulators and about 72 more registers.
         let registers = (self.accumulators(class) + 72).next_multiple_of(8);
         let by_registers = target.registers / (self.schedule.warpgroups() * 128 * registers);
         by_memory.min(by_registers).clamp(1, 4)
     }
 
-    /// CTAs of the grid.
-    fn grid(&self, p: &Problem, asked: Option<u32>, target: &Target) -> Result<u32, FamilyError> {
-        let [rows, cols] = self.tiles(p);
-        let tiles = rows * cols * p.batches();
-        if tiles > MOST_TILES {
+    /// Returns the CTAs of the grid: `ctas` if it is set, else as many as run at once.
+    fn grid(&self, p: &Problem, ctas: Option<u32>, target: &Target) -> Result<u32, FamilyError> {
+        let [m_tiles, n_tiles] = self.tiles(p);
+        let tiles = m_tiles * n_tiles * p.batches();
+        if tiles > MAX_TILES {
             return reject(format!(
-                "{tiles} tiles of {} x {} are more than a grid counts: {MOST_TILES}",
+                "the problem has {tiles} tiles of {}x{}; a launch has at most {MAX_TILES}\n\
+                 help: use a larger tile",
                 self.tile_m, self.tile_n
             ));
         }
         let unit = self.cluster().size() * self.schedule.split_k();
-        let slots = target.sms * self.per_sm(&p.class(), target) / unit * unit;
+        let slots = target.sms * self.ctas_per_sm(&p.class(), target) / unit * unit;
         let all = tiles * u64::from(self.schedule.split_k());
-        let steps = u64::from(p.k.div_ceil(self.tile_k).max(1));
-        // The step behind the last one is counted too.
-        if self.schedule.is_stream_k() && tiles.saturating_mul(steps + 1) > MOST_TILES {
+        let k_tiles = u64::from(p.k.div_ceil(self.tile_k).max(1));
+        // The kernel's counter also reaches the k-tile after the last one.
+        if self.schedule.is_stream_k() && tiles.saturating_mul(k_tiles + 1) > MAX_TILES {
             return reject(format!(
-                "{steps} k-tiles of each of {tiles} tiles are more than --stream-k counts: {MOST_TILES}"
+                "{tiles} tiles have {k_tiles} k-tiles each; --stream-k supports at most {MAX_TILES} in all\n\
+                 help: leave --stream-k out"
             ));
         }
-        match asked {
-            None if self.schedule.is_stream_k() => Ok((tiles * steps).min(slots.into()) as u32),
+        match ctas {
+            None if self.schedule.is_stream_k() => Ok((tiles * k_tiles).min(slots.into()) as u32),
             None => Ok(all.min(slots.into()) as u32),
             Some(n) if n == 0 || !n.is_multiple_of(unit) => reject(format!(
-                "a grid has a multiple of {unit} CTAs (whole clusters), at least one, not {n}"
+                "--ctas is {n}; it must be a positive multiple of {unit} (whole clusters)"
             )),
             Some(n) if self.schedule.is_stream_k() && n > slots => reject(format!(
-                "with --stream-k all CTAs are on the machine at once: at most {slots}, not {n}"
+                "--ctas is {n}; --stream-k needs all CTAs resident at once: at most {slots}"
             )),
             Some(n) => Ok(n),
         }

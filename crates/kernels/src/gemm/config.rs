@@ -1,172 +1,172 @@
-//! How a GEMM is solved: its schedule, its tiles, and what follows from them.
+//! The config of a GEMM: schedule, tile shape, and the sizes derived from them.
 //!
-//! A person states flags ([`Choice`]); `flags` reads a [`Schedule`] from them, and `complete`
-//! makes the [`Config`], which holds legal combinations only.
+//! The caller gives flags ([`Choice`]). `flags` reads a [`Schedule`] from them, and `complete` makes
+//! the [`Config`], which holds legal combinations only.
 
-use super::problem::{Class, Problem, Sums};
+use super::problem::{Accumulation, Class, Problem};
 use super::tile_scheduler::{Cluster, TileSchedule};
-use crate::roles::Registers;
+use crate::roles::RegisterBudget;
 use std::ops::Range;
-use warpline_family::{fields, words};
-use warpline_ir::build;
+use warpline_family::{fields, keywords};
+use warpline_ir::builder;
 
-words! {
-    /// The structure of the program.
-    pub enum Form {
-        /// Every warpgroup loads and computes
+keywords! {
+    /// The division of the kernel into roles, as the flag `--schedule` names it.
+    pub enum ScheduleKind {
+        /// No roles: every warpgroup loads and multiplies
         DoubleBuffer = "double-buffer",
-        /// One loader, and consumers that share each tile
+        /// A producer; consumers that share each tile
         Cooperative = "cooperative",
-        /// One loader, and two consumers that take tiles and the tensor cores in turn
+        /// A producer; two consumers with tiles of their own that take turns at the tensor cores
         PingPong = "ping-pong",
-        /// As cooperative, with a role that stores
+        /// Cooperative, with a role that stores the output
         Storer = "storer",
-        /// One loader, one consumer for the gate and one for the rest, which it is handed through shared memory
+        /// A producer; one consumer computes the gate and passes it to the other, which computes up
         TwoConsumer = "two-consumer",
     }
 }
 
-words! {
-    /// In which sequence tiles are worked on.
+keywords! {
+    /// The order in which output tiles are computed (rasterization).
     #[derive(Default)]
-    pub enum Order {
+    pub enum Raster {
         /// Row by row
         RowMajor = "row-major",
-        /// Bands of rows, column by column inside a band
+        /// Groups of tile rows, column by column inside a group (Triton's GROUP_SIZE_M)
         #[default]
         Grouped = "grouped",
-        /// A curve that keeps neighbours near in both directions
+        /// A Hilbert curve: consecutive tiles are neighbors in M or N
         Hilbert = "hilbert",
-        /// Bands of rows, each CTA taking the next tile when it is done with one
+        /// As grouped; a CTA takes its next tile from a work queue
         Dynamic = "dynamic",
     }
 }
 
 fields! {
-    /// What the caller fixes of the config.
+    /// The part of a config that the caller fixes.
     #[derive(Default)]
     pub struct Choice {
-        /// The structure of the program
-        pub form: Option<Form>,
+        /// Division of the kernel into roles
+        pub schedule: Option<ScheduleKind>,
         /// Rows of C in a tile
         pub tile_m: Option<u32>,
         /// Columns of C in a tile
         pub tile_n: Option<u32>,
-        /// Columns of C in a tile of the last columns, behind whole waves of tiles
+        /// Columns of C in a tile of the partial last wave; 0: the same as the other waves
         pub tail_n: Option<u32>,
-        /// Elements of K in a stage
+        /// Elements of K in a stage (a k-tile)
         pub tile_k: Option<u32>,
-        /// Warpgroups that compute
+        /// Warpgroups that multiply
         pub consumers: Option<u32>,
-        /// Stages of the ring
+        /// Stages of the ring of A and B
         pub stages: Option<u32>,
-        /// CTAs that share what they load
+        /// CTAs of a cluster that share loads by multicast
         pub cluster: Option<Cluster>,
-        /// In which sequence tiles are worked on
-        pub order: Option<Order>,
-        /// Rows of tiles in a band of the orders grouped and dynamic
+        /// Order in which output tiles are computed
+        pub raster: Option<Raster>,
+        /// Tile rows in a group of --raster grouped and dynamic (Triton's GROUP_SIZE_M)
         pub group: Option<u32>,
-        /// CTAs of a cluster that split the sums of a tile
+        /// CTAs of a cluster that each compute part of K of a tile: 1 or 2
         pub split_k: Option<u32>,
-        /// Deals steps of K to CTAs, not tiles
+        /// Stream-K: splits all k-tiles evenly across CTAs
         pub stream_k: Option<bool>,
-        /// Multiplies B by A: the rows of B are those of the tensor cores' tile
-        pub swap: Option<bool>,
-        /// Has the L2 keep A and forget B first
-        pub hints: Option<bool>,
-        /// Registers of a loading thread
+        /// Swap-AB: computes Cᵀ = B · Aᵀ, for small M
+        pub swap_ab: Option<bool>,
+        /// L2 cache hints: evict_last for A, evict_first for B
+        pub cache_hints: Option<bool>,
+        /// Register budget of a loading thread (setmaxnreg)
         pub load_registers: Option<u32>,
-        /// Registers of a computing thread
+        /// Register budget of a consumer thread (setmaxnreg)
         pub math_registers: Option<u32>,
         /// CTAs of the grid
         pub ctas: Option<u32>,
     }
 }
 
-/// The roles of a kernel and how they share its tiles, with the options of each schedule.
+/// The schedule of a kernel: its roles, their share of a tile, and the options of that schedule.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Schedule {
-    /// Every warpgroup loads and multiplies.
+    /// No roles: every warpgroup loads and multiplies.
     DoubleBuffer {
-        /// Warpgroups.
+        /// Warpgroups of the CTA.
         consumers: u32,
-        /// Are the rows of B those of the tensor cores' tile?
+        /// Does the kernel compute Cᵀ = B · Aᵀ?
         swap_ab: bool,
         /// The order of the tiles.
-        raster: build::Order,
+        raster: builder::Rasterization,
     },
     /// A producer, and consumers that share each tile.
     Cooperative {
         /// Warpgroups that multiply.
         consumers: u32,
-        /// What the tensor cores multiply, and what CTAs share.
+        /// The order of the operands, and the cluster that shares them.
         operands: Operands,
-        /// How tiles come to CTAs.
-        tiles: Tiles,
+        /// The assignment of tiles to CTAs.
+        tiles: TileAssignment,
     },
-    /// A producer, and two consumers that take tiles and the tensor cores in turn.
+    /// A producer, and two consumers with tiles of their own that take turns at the tensor cores.
     PingPong {
-        /// CTAs that share what they load.
+        /// CTAs that share loads by multicast.
         cluster: Cluster,
-        /// How tiles come to CTAs.
-        tiles: Tiles,
+        /// The assignment of tiles to CTAs.
+        tiles: TileAssignment,
     },
-    /// As cooperative, with a role that stores.
+    /// Cooperative, with a role that stores the output.
     Storer {
         /// Warpgroups that multiply.
         consumers: u32,
-        /// CTAs that share what they load.
+        /// CTAs that share loads by multicast.
         cluster: Cluster,
-        /// How tiles come to CTAs.
-        tiles: Tiles,
+        /// The assignment of tiles to CTAs.
+        tiles: TileAssignment,
     },
     /// A producer, one consumer for the gate and one for up.
     TwoConsumer {
-        /// CTAs that share what they load.
+        /// CTAs that share loads by multicast.
         cluster: Cluster,
-        /// How tiles come to CTAs.
-        tiles: Tiles,
+        /// The assignment of tiles to CTAs.
+        tiles: TileAssignment,
     },
-    /// As cooperative; two CTAs of a cluster split K.
+    /// Cooperative; each of two CTAs of a cluster computes half of K.
     SplitK {
         /// Warpgroups that multiply.
         consumers: u32,
-        /// Are the rows of B those of the tensor cores' tile?
+        /// Does the kernel compute Cᵀ = B · Aᵀ?
         swap_ab: bool,
         /// The order of the tiles.
-        raster: build::Order,
+        raster: builder::Rasterization,
     },
-    /// As cooperative; all k-tiles are split evenly across CTAs.
+    /// Cooperative; all k-tiles are split evenly across CTAs.
     StreamK {
         /// Warpgroups that multiply.
         consumers: u32,
-        /// Are the rows of B those of the tensor cores' tile?
+        /// Does the kernel compute Cᵀ = B · Aᵀ?
         swap_ab: bool,
         /// The order of the tiles.
-        raster: build::Order,
+        raster: builder::Rasterization,
     },
 }
 
-/// What the tensor cores multiply: A and B, which the CTAs of a cluster may share, or B and A.
+/// The order of the operands.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Operands {
-    /// The rows of A are those of the tensor cores' tile.
+    /// A · Bᵀ; the CTAs of the cluster may share loads.
     Ab(Cluster),
-    /// The rows of B are.
+    /// Swap-AB: B · Aᵀ.
     Swapped,
 }
 
-/// How tiles come to CTAs.
+/// The assignment of tiles to CTAs.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Tiles {
-    /// Every CTA knows its tiles beforehand.
-    Static(build::Order),
-    /// A CTA takes the next tile from a queue when it is done with one, in bands of so many rows.
+pub enum TileAssignment {
+    /// Each CTA computes its tiles from its index.
+    Static(builder::Rasterization),
+    /// Each CTA takes its next tile from a work queue, in raster groups of this many tile rows.
     Dynamic(u32),
 }
 
 impl Schedule {
-    /// Warpgroups that multiply.
+    /// Returns the warpgroups that multiply.
     pub fn consumers(&self) -> u32 {
         match *self {
             Schedule::PingPong { .. } | Schedule::TwoConsumer { .. } => 2,
@@ -178,7 +178,7 @@ impl Schedule {
         }
     }
 
-    /// Are the rows of B those of the tensor cores' tile?
+    /// Does the kernel compute Cᵀ = B · Aᵀ?
     pub fn swap_ab(&self) -> bool {
         match *self {
             Schedule::Cooperative { operands, .. } => operands == Operands::Swapped,
@@ -189,7 +189,7 @@ impl Schedule {
         }
     }
 
-    /// CTAs that share what they load.
+    /// Returns the CTAs that share loads by multicast.
     pub fn cluster(&self) -> Cluster {
         match *self {
             Schedule::Cooperative {
@@ -203,7 +203,7 @@ impl Schedule {
         }
     }
 
-    /// CTAs that split the sums of a tile.
+    /// Returns the CTAs that each compute part of K of a tile.
     pub fn split_k(&self) -> u32 {
         match self {
             Schedule::SplitK { .. } => 2,
@@ -211,13 +211,13 @@ impl Schedule {
         }
     }
 
-    /// Are k-tiles dealt to CTAs, and not tiles?
+    /// Are all k-tiles split evenly across CTAs?
     pub fn is_stream_k(&self) -> bool {
         matches!(self, Schedule::StreamK { .. })
     }
 
-    /// How tiles come to CTAs.
-    pub fn tiles(&self) -> Tiles {
+    /// Returns the assignment of tiles to CTAs.
+    pub fn tiles(&self) -> TileAssignment {
         match *self {
             Schedule::Cooperative { tiles, .. }
             | Schedule::PingPong { tiles, .. }
@@ -225,11 +225,11 @@ impl Schedule {
             | Schedule::TwoConsumer { tiles, .. } => tiles,
             Schedule::DoubleBuffer { raster, .. }
             | Schedule::SplitK { raster, .. }
-            | Schedule::StreamK { raster, .. } => Tiles::Static(raster),
+            | Schedule::StreamK { raster, .. } => TileAssignment::Static(raster),
         }
     }
 
-    /// Warpgroups of a CTA.
+    /// Returns the warpgroups of a CTA.
     pub(super) fn warpgroups(&self) -> u32 {
         self.consumers()
             + match self {
@@ -239,7 +239,7 @@ impl Schedule {
             }
     }
 
-    /// Has each consumer all rows of a tile?
+    /// Does each consumer multiply all rows of a tile?
     pub(super) fn has_whole_tiles(&self) -> bool {
         matches!(
             self,
@@ -251,132 +251,132 @@ impl Schedule {
 /// A complete config.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Config {
-    /// The roles, and how they share the tiles.
+    /// The roles and their share of a tile.
     pub schedule: Schedule,
     /// Rows of C in a tile.
     pub tile_m: u32,
     /// Columns of C in a tile.
     pub tile_n: u32,
-    /// Columns of C in a tile behind whole waves of tiles; none where all tiles are alike.
+    /// Columns of C in a tile of the partial last wave; `None`: all tiles have `tile_n` columns.
     pub tail_n: Option<u32>,
-    /// Elements of K in a stage.
+    /// Elements of K in a stage (a k-tile).
     pub tile_k: u32,
     /// Stages of the ring.
     pub stages: u32,
-    /// Does the L2 keep A and forget B first?
-    pub hints: bool,
-    /// Registers of a thread by role; none where none are moved.
-    pub registers: Option<Registers>,
-    /// The staging tiles of a consumer, through which C is stored.
+    /// Do loads carry L2 cache hints: `evict_last` for A, `evict_first` for B?
+    pub cache_hints: bool,
+    /// Register budgets by role; `None`: no `setmaxnreg`.
+    pub registers: Option<RegisterBudget>,
+    /// The staging tiles of each consumer's epilogue store.
     pub staging: Staging,
-    /// Bytes of shared memory of a CTA, as the builder allocates them.
+    /// Shared memory of a CTA in bytes, as the builder allocates it.
     pub shared_bytes: u32,
     /// CTAs of the grid.
     pub ctas: u32,
 }
 
-/// The staging tiles of a consumer.
+/// The staging tiles of a consumer's epilogue store.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Staging {
-    /// Columns of the tensor cores' tile, or rows where A and B are swapped.
+    /// Columns of a staging tile; with swap-AB rows of the MMA tile.
     pub width: u32,
-    /// How many there are.
+    /// Number of staging tiles.
     pub stages: u32,
 }
 
-/// How a gate is handed from consumer to consumer: columns of a part, and stages.
-pub(super) const HANDED: [u32; 2] = [16, 2];
+/// Columns and stages of the ring that carries the gate between the consumers of two-consumer.
+pub(super) const GATE_RING: [u32; 2] = [16, 2];
 
-/// What a consumer has of a tile.
+/// The part of the MMA tile that one consumer accumulates.
 pub(super) struct Area {
-    /// Its rows of the tensor cores' tile.
+    /// Rows of the MMA tile.
     pub(super) rows: Range<u32>,
-    /// Its columns of it.
+    /// Columns of the MMA tile.
     pub(super) cols: Range<u32>,
-    /// Its first row of C, of the tile of C as the tensor cores see it.
-    pub(super) first: u32,
+    /// The consumer's first row of the output tile; with swap-AB a column of C.
+    pub(super) first_row: u32,
 }
 
 impl Area {
-    /// Rows and columns.
-    pub(super) fn sides(&self) -> [u32; 2] {
+    /// Returns the number of rows and columns.
+    pub(super) fn shape(&self) -> [u32; 2] {
         [&self.rows, &self.cols].map(|side| side.end - side.start)
     }
 }
 
 impl Config {
-    /// Are the rows of B those of the tensor cores' tile?
+    /// Does the kernel compute Cᵀ = B · Aᵀ?
     pub(super) fn swap_ab(&self) -> bool {
         self.schedule.swap_ab()
     }
 
-    /// CTAs that share what they load.
+    /// Returns the CTAs that share loads by multicast.
     pub(super) fn cluster(&self) -> Cluster {
         self.schedule.cluster()
     }
 
-    /// Warpgroups that multiply.
+    /// Returns the warpgroups that multiply.
     pub(super) fn consumers(&self) -> u32 {
         self.schedule.consumers()
     }
 
-    /// Rows of the tensor cores' tile, and its columns.
-    pub(super) fn sides(&self) -> [u32; 2] {
+    /// Returns rows and columns of the MMA tile: those of C, transposed with swap-AB.
+    pub(super) fn mma_tile(&self) -> [u32; 2] {
         match self.swap_ab() {
             false => [self.tile_m, self.tile_n],
             true => [self.tile_n, self.tile_m],
         }
     }
 
-    /// Rows of the tensor cores' tile that one consumer works on.
+    /// Returns the rows of the MMA tile that one consumer multiplies.
     pub(super) fn rows(&self) -> u32 {
         match self.schedule.has_whole_tiles() {
-            true => self.sides()[0],
-            false => self.sides()[0] / self.consumers(),
+            true => self.mma_tile()[0],
+            false => self.mma_tile()[0] / self.consumers(),
         }
     }
 
-    /// What consumer `i` has of the tensor cores' tile, where the sums of two
-    /// factors lie side by side, or above each other where A and B are swapped.
+    /// Returns the part of the MMA tile that consumer `i` accumulates. Gate and up are side by side
+    /// in it; with swap-AB one is above the other.
     pub(super) fn area(&self, class: &Class, i: u32) -> Area {
-        let (rows, cols) = (self.rows(), self.sides()[1]);
-        let (tall, wide) = match (class.factors(), self.swap_ab()) {
+        let (rows, cols) = (self.rows(), self.mma_tile()[1]);
+        let (mma_rows, mma_cols) = match (class.b_operands(), self.swap_ab()) {
             (2, true) => (2 * rows, cols),
             (n, _) => (rows, n * cols),
         };
         let (i, cols) = match self.schedule {
-            Schedule::PingPong { .. } => (0, 0..wide),
+            Schedule::PingPong { .. } => (0, 0..mma_cols),
             Schedule::TwoConsumer { .. } => (0, i * cols..(i + 1) * cols),
-            _ => (i, 0..wide),
+            _ => (i, 0..mma_cols),
         };
         Area {
-            rows: i * tall..(i + 1) * tall,
+            rows: i * mma_rows..(i + 1) * mma_rows,
             cols,
-            first: i * rows,
+            first_row: i * rows,
         }
     }
 
-    /// Parts in which the rows of each factor lie, those of gate and up in turn:
-    /// what a consumer multiplies lies together.
-    pub(super) fn blocks(&self) -> u32 {
+    /// Returns the number of row blocks into which gate and up are divided in a slot. The blocks
+    /// alternate, so that the rows of one consumer are contiguous.
+    pub(super) fn b_blocks(&self) -> u32 {
         match self.swap_ab() {
             true => self.consumers(),
             false => 1,
         }
     }
 
-    /// Accumulators of a thread.
+    /// Returns the accumulator registers of a consumer thread.
     pub(super) fn accumulators(&self, class: &Class) -> u32 {
-        let [rows, cols] = self.area(class, 0).sides();
-        let sums = rows / 64 * cols / 2;
-        match class.sums {
-            Sums::Fast => sums,
-            Sums::Promoted => 2 * sums,
+        let [rows, cols] = self.area(class, 0).shape();
+        let registers = rows / 64 * cols / 2;
+        match class.accumulation {
+            Accumulation::Fast => registers,
+            Accumulation::Promoted => 2 * registers,
         }
     }
 
-    /// Rows and columns of C that a cluster works on together.
-    fn unit(&self) -> [u32; 2] {
+    /// Returns rows and columns of C in a cluster tile.
+    fn cluster_tile(&self) -> [u32; 2] {
         let twice = |tile: u32, shared: bool| if shared { 2 * tile } else { tile };
         [
             twice(self.tile_m, self.cluster() == Cluster::Rows),
@@ -384,33 +384,33 @@ impl Config {
         ]
     }
 
-    /// Tiles of C, by rows and columns, in whole clusters.
+    /// Returns the tiles of C along M and N, rounded up to whole clusters.
     pub(super) fn tiles(&self, p: &Problem) -> [u64; 2] {
         let over = |extent: u32, unit: u32, tile: u32| {
             u64::from(extent.div_ceil(unit)) * u64::from(unit / tile)
         };
-        let [tall, wide] = self.unit();
-        [over(p.m, tall, self.tile_m), over(p.n, wide, self.tile_n)]
+        let [rows, cols] = self.cluster_tile();
+        [over(p.m, rows, self.tile_m), over(p.n, cols, self.tile_n)]
     }
 
-    /// How the tiles are dealt to CTAs.
+    /// Returns the tile schedule.
     pub(super) fn tile_schedule(&self, batched: bool) -> TileSchedule {
-        let (order, dynamic) = match self.schedule.tiles() {
-            Tiles::Static(order) => (order, false),
-            Tiles::Dynamic(group) => (build::Order::Grouped(group), true),
+        let (raster, dynamic) = match self.schedule.tiles() {
+            TileAssignment::Static(raster) => (raster, false),
+            TileAssignment::Dynamic(group) => (builder::Rasterization::Grouped(group), true),
         };
         TileSchedule {
-            unit: self.unit(),
-            order,
+            cluster_tile: self.cluster_tile(),
+            raster,
             cluster: self.cluster(),
             dynamic,
             batched,
         }
     }
 
-    /// Bytes of the sums that CTAs leave each other.
+    /// Returns the workspace bytes of the partial tiles that CTAs exchange (stream-K).
     pub(super) fn partial_bytes(&self, class: &Class) -> u64 {
-        let sums = class.factors() * self.tile_m * self.tile_n;
-        u64::from(self.ctas) * u64::from(sums * 4)
+        let accumulators = class.b_operands() * self.tile_m * self.tile_n;
+        u64::from(self.ctas) * u64::from(accumulators * 4)
     }
 }

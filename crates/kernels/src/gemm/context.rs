@@ -1,19 +1,19 @@
-//! The parts of one GEMM kernel, as every schedule uses them.
+//! The parameters and components of one GEMM kernel, shared by all schedules.
 
 use super::config::{Area, Config};
 use super::epilogue::{Epilogue, Out};
-use super::mainloop::{Mainloop, MainloopOrder, Stage};
+use super::mainloop::{AbRing, Mainloop, MainloopOrder};
 use super::offset::Offset;
-use super::problem::{Class, MOST, MOST_TILES};
+use super::problem::{Class, MAX_EXTENT, MAX_TILES};
 use super::tile_scheduler::{TileCoord, TileScheduler};
 use warpline_ir::Element;
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 
-/// The parameters of a kernel, and the pieces that its schedule puts together.
+/// The parameters of a kernel, and the components that its schedule combines.
 pub(super) struct GemmContext<T: Out> {
     pub(super) class: Class,
     pub(super) config: Config,
-    /// k-tiles of a tile.
+    /// Number of k-tiles of a tile.
     pub(super) k_tiles: Reg<u32>,
     pub(super) tiles: TileScheduler,
     pub(super) mainloop: Mainloop,
@@ -23,19 +23,19 @@ pub(super) struct GemmContext<T: Out> {
 impl<T: Out> GemmContext<T> {
     /// Declares the parameters.
     pub(super) fn declare(k: Builder, class: &Class, c: &Config) -> Self {
-        // CTAs that share loads, or split K: never both.
+        // A cluster shares loads or splits K, never both.
         let ctas = c.cluster().size() * c.schedule.split_k();
         if ctas > 1 {
             k.cluster(ctas, 1, 1);
         }
-        let [m, n] = ["m", "n"].map(|name| k.param::<u32>(name).at_least(1).at_most(MOST));
-        let elements = k.param::<u32>("k").at_most(MOST);
+        let [m, n] = ["m", "n"].map(|name| k.param::<u32>(name).at_least(1).at_most(MAX_EXTENT));
+        let elements = k.param::<u32>("k").at_most(MAX_EXTENT);
         let mainloop = Mainloop::declare(k, class, c);
         let tiles = TileScheduler::declare(k, c.tile_schedule(class.batched));
         if c.schedule.is_stream_k() {
-            // The k-tiles of all tiles are counted through.
+            // One counter runs over the k-tiles of all tiles.
             let k_tiles = tiles.extent() * (extent(elements) + (c.tile_k - 1));
-            k.limit(k_tiles, MOST_TILES * u64::from(c.tile_k));
+            k.limit(k_tiles, MAX_TILES * u64::from(c.tile_k));
         }
         Self {
             class: *class,
@@ -47,7 +47,7 @@ impl<T: Out> GemmContext<T> {
         }
     }
 
-    /// Where a CTA's tile starts.
+    /// Returns the offset of a CTA's tile.
     #[track_caller]
     pub(super) fn offset(&self, tile: TileCoord) -> Offset {
         let (m, n) = (tile.m * self.config.tile_m, tile.n * self.config.tile_n);
@@ -60,11 +60,11 @@ impl<T: Out> GemmContext<T> {
         Offset { row, col, batch }
     }
 
-    /// Accumulates a consumer's part of a tile over k-tiles, as they come.
+    /// Accumulates a consumer's part of a tile over `k_tiles`, without a turn.
     #[track_caller]
     pub(super) fn accumulate<A: Element, B: Element>(
         &self,
-        ab: Stage<A, B>,
+        ab: AbRing<A, B>,
         k_tiles: Range<u32>,
         area: &Area,
     ) -> Frag {
@@ -72,7 +72,7 @@ impl<T: Out> GemmContext<T> {
         self.mainloop.accumulate(ab, order, area)
     }
 
-    /// A consumer's part of a tile.
+    /// Returns a consumer's part of a tile.
     pub(super) fn area(&self, consumer: u32) -> Area {
         self.config.area(&self.class, consumer)
     }

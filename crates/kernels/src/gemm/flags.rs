@@ -1,15 +1,15 @@
-//! From flags to a schedule and back.
+//! Conversion between flags and schedules.
 //!
-//! Flags are flat, as a person writes them; a schedule has its own options only. What does not go
-//! together is rejected here, once.
+//! Flags are flat, as the caller writes them; a schedule has only the options that it uses. This
+//! module alone rejects flags that a schedule does not have.
 
-use super::config::{Choice, Config, Form, Operands, Order, Schedule, Tiles};
+use super::config::{Choice, Config, Operands, Raster, Schedule, ScheduleKind, TileAssignment};
 use super::tile_scheduler::Cluster;
 use warpline_family::error::FamilyError;
-use warpline_ir::build;
+use warpline_ir::builder;
 
 impl Choice {
-    /// All but the grid, which follows from the extents.
+    /// Returns the choice without the grid, which follows from the extents.
     pub(super) fn without_grid(self) -> Self {
         Self { ctas: None, ..self }
     }
@@ -17,14 +17,16 @@ impl Choice {
 
 impl From<&Config> for Choice {
     fn from(c: &Config) -> Self {
-        let (order, group) = match c.schedule.tiles() {
-            Tiles::Static(build::Order::RowMajor) => (Order::RowMajor, 1),
-            Tiles::Static(build::Order::Hilbert) => (Order::Hilbert, 1),
-            Tiles::Static(build::Order::Grouped(group)) => (Order::Grouped, group),
-            Tiles::Dynamic(group) => (Order::Dynamic, group),
+        let (raster, group) = match c.schedule.tiles() {
+            TileAssignment::Static(builder::Rasterization::RowMajor) => (Raster::RowMajor, 1),
+            TileAssignment::Static(builder::Rasterization::Hilbert) => (Raster::Hilbert, 1),
+            TileAssignment::Static(builder::Rasterization::Grouped(group)) => {
+                (Raster::Grouped, group)
+            }
+            TileAssignment::Dynamic(group) => (Raster::Dynamic, group),
         };
         Self {
-            form: Some(c.schedule.form()),
+            schedule: Some(c.schedule.kind()),
             tile_m: Some(c.tile_m),
             tile_n: Some(c.tile_n),
             tail_n: c.tail_n,
@@ -32,12 +34,12 @@ impl From<&Config> for Choice {
             consumers: Some(c.consumers()),
             stages: Some(c.stages),
             cluster: Some(c.cluster()),
-            order: Some(order),
+            raster: Some(raster),
             group: Some(group),
             split_k: Some(c.schedule.split_k()),
             stream_k: Some(c.schedule.is_stream_k()),
-            swap: Some(c.swap_ab()),
-            hints: Some(c.hints),
+            swap_ab: Some(c.swap_ab()),
+            cache_hints: Some(c.cache_hints),
             load_registers: c.registers.map(|r| r.load),
             math_registers: c.registers.map(|r| r.math),
             ctas: Some(c.ctas),
@@ -45,103 +47,116 @@ impl From<&Config> for Choice {
     }
 }
 
-/// A flag that some schedules have, whether it is given, and which schedules have it.
-struct Given(bool, &'static str, &'static str);
+/// A flag that only some schedules have.
+struct FlagUse {
+    is_set: bool,
+    flag: &'static str,
+    /// The schedules that have the flag.
+    help: &'static str,
+}
 
 impl Schedule {
-    /// The form by which flags name it.
-    pub fn form(&self) -> Form {
+    /// Returns the kind that `--schedule` names.
+    pub fn kind(&self) -> ScheduleKind {
         match self {
-            Schedule::DoubleBuffer { .. } => Form::DoubleBuffer,
-            Schedule::PingPong { .. } => Form::PingPong,
-            Schedule::Storer { .. } => Form::Storer,
-            Schedule::TwoConsumer { .. } => Form::TwoConsumer,
+            Schedule::DoubleBuffer { .. } => ScheduleKind::DoubleBuffer,
+            Schedule::PingPong { .. } => ScheduleKind::PingPong,
+            Schedule::Storer { .. } => ScheduleKind::Storer,
+            Schedule::TwoConsumer { .. } => ScheduleKind::TwoConsumer,
             Schedule::Cooperative { .. } | Schedule::SplitK { .. } | Schedule::StreamK { .. } => {
-                Form::Cooperative
+                ScheduleKind::Cooperative
             }
         }
     }
 
-    /// Reads the schedule from flags; `band` is the usual number of rows of tiles in a band.
-    pub(super) fn read(flags: &Choice, band: u32) -> Result<Self, FamilyError> {
-        let form = flags.form.unwrap_or(Form::Cooperative);
-        let swap_ab = flags.swap.unwrap_or(false);
+    /// Reads the schedule from flags; `group` is the default size of a raster group.
+    pub(super) fn read(flags: &Choice, group: u32) -> Result<Self, FamilyError> {
+        let kind = flags.schedule.unwrap_or(ScheduleKind::Cooperative);
+        let swap_ab = flags.swap_ab.unwrap_or(false);
         let cluster = flags.cluster.unwrap_or(Cluster::One);
         let stream_k = flags.stream_k.unwrap_or(false);
         let split_k = match flags.split_k.unwrap_or(1) {
             n @ 1..=2 => n == 2,
-            n => return reject(format!("1 or 2 CTAs split the sums of a tile, not {n}")),
+            n => {
+                return reject(format!(
+                    "--split-k {n}: 1 or 2 CTAs compute a tile\nhelp: use --split-k 2"
+                ));
+            }
         };
-        let tiles = tiles(flags, band)?;
-        let swap = Given(
-            swap_ab,
-            "--swap",
-            "the forms cooperative and double-buffer have it",
-        );
-        let share = Given(
-            cluster != Cluster::One,
-            "--cluster",
-            "forms with a producer have it, without --swap, --split-k and --stream-k",
-        );
-        let split = Given(
-            split_k,
-            "--split-k",
-            "form cooperative has it, without --stream-k",
-        );
-        let stream = Given(stream_k, "--stream-k", "form cooperative has it");
-        match (form, tiles) {
-            (Form::DoubleBuffer, _) => {
-                without(form, &[share, split, stream])?;
+        let tiles = tiles(flags, group)?;
+        let swap = FlagUse {
+            is_set: swap_ab,
+            flag: "--swap-ab",
+            help: "use --schedule cooperative or double-buffer",
+        };
+        let share = FlagUse {
+            is_set: cluster != Cluster::One,
+            flag: "--cluster",
+            help: "use a schedule with a producer, without --swap-ab, --split-k and --stream-k",
+        };
+        let split = FlagUse {
+            is_set: split_k,
+            flag: "--split-k",
+            help: "use --schedule cooperative without --stream-k",
+        };
+        let stream = FlagUse {
+            is_set: stream_k,
+            flag: "--stream-k",
+            help: "use --schedule cooperative",
+        };
+        match (kind, tiles) {
+            (ScheduleKind::DoubleBuffer, _) => {
+                without(kind, &[share, split, stream])?;
                 Ok(Self::DoubleBuffer {
-                    consumers: consumers(form, flags, 2)?,
+                    consumers: consumers(kind, flags, 2)?,
                     swap_ab,
-                    raster: dealt_beforehand("form double-buffer", tiles)?,
+                    raster: static_raster("schedule double-buffer", tiles)?,
                 })
             }
-            (Form::Cooperative, _) if stream_k => {
-                without(form, &[share, split])?;
+            (ScheduleKind::Cooperative, _) if stream_k => {
+                without(kind, &[share, split])?;
                 Ok(Self::StreamK {
-                    consumers: consumers(form, flags, 3)?,
+                    consumers: consumers(kind, flags, 3)?,
                     swap_ab,
-                    raster: dealt_beforehand("--stream-k", tiles)?,
+                    raster: static_raster("--stream-k", tiles)?,
                 })
             }
-            (Form::Cooperative, _) if split_k => {
-                without(form, &[share])?;
+            (ScheduleKind::Cooperative, _) if split_k => {
+                without(kind, &[share])?;
                 Ok(Self::SplitK {
-                    consumers: consumers(form, flags, 3)?,
+                    consumers: consumers(kind, flags, 3)?,
                     swap_ab,
-                    raster: dealt_beforehand("--split-k", tiles)?,
+                    raster: static_raster("--split-k", tiles)?,
                 })
             }
-            (Form::Cooperative, _) => {
+            (ScheduleKind::Cooperative, _) => {
                 let operands = match swap_ab {
                     true => {
-                        without(form, &[share])?;
+                        without(kind, &[share])?;
                         Operands::Swapped
                     }
                     false => Operands::Ab(cluster),
                 };
                 Ok(Self::Cooperative {
-                    consumers: consumers(form, flags, 3)?,
+                    consumers: consumers(kind, flags, 3)?,
                     operands,
                     tiles,
                 })
             }
-            (Form::PingPong, tiles) => {
-                without(form, &[swap, split, stream])?;
-                two_consumers(form, flags)?;
+            (ScheduleKind::PingPong, tiles) => {
+                without(kind, &[swap, split, stream])?;
+                two_consumers(kind, flags)?;
                 Ok(Self::PingPong { cluster, tiles })
             }
-            (Form::TwoConsumer, tiles) => {
-                without(form, &[swap, split, stream])?;
-                two_consumers(form, flags)?;
+            (ScheduleKind::TwoConsumer, tiles) => {
+                without(kind, &[swap, split, stream])?;
+                two_consumers(kind, flags)?;
                 Ok(Self::TwoConsumer { cluster, tiles })
             }
-            (Form::Storer, tiles) => {
-                without(form, &[swap, split, stream])?;
+            (ScheduleKind::Storer, tiles) => {
+                without(kind, &[swap, split, stream])?;
                 Ok(Self::Storer {
-                    consumers: consumers(form, flags, 3)?,
+                    consumers: consumers(kind, flags, 3)?,
                     cluster,
                     tiles,
                 })
@@ -154,57 +169,64 @@ fn reject<T>(text: String) -> Result<T, FamilyError> {
     Err(FamilyError::Config(text))
 }
 
-/// Rejects flags that a form does not have, or not beside the others that are given.
-fn without(form: Form, flags: &[Given]) -> Result<(), FamilyError> {
-    match flags.iter().find(|Given(given, ..)| *given) {
+/// Rejects the first of `flags` that is set: the schedule has none of them with these options.
+fn without(kind: ScheduleKind, flags: &[FlagUse]) -> Result<(), FamilyError> {
+    match flags.iter().find(|flag| flag.is_set) {
         None => Ok(()),
-        Some(Given(_, flag, who)) => reject(format!(
-            "form {} has no {flag} here\nhelp: {who}",
-            form.word()
+        Some(FlagUse { flag, help, .. }) => reject(format!(
+            "schedule {} does not support {flag} with these options\nhelp: {help}",
+            kind.keyword()
         )),
     }
 }
 
-/// The warpgroups that multiply, at most so many.
-fn consumers(form: Form, flags: &Choice, most: u32) -> Result<u32, FamilyError> {
+/// Returns the warpgroups that multiply, at most `most`.
+fn consumers(kind: ScheduleKind, flags: &Choice, most: u32) -> Result<u32, FamilyError> {
     match flags.consumers.unwrap_or(2) {
         n if (1..=most).contains(&n) => Ok(n),
         n => reject(format!(
-            "in form {} 1 to {most} warpgroups multiply, not {n}",
-            form.word()
+            "--consumers {n}: schedule {} has 1 to {most} consumers",
+            kind.keyword()
         )),
     }
 }
 
-/// Rejects another number of consumers than two.
-fn two_consumers(form: Form, flags: &Choice) -> Result<(), FamilyError> {
+/// Rejects any number of consumers but two.
+fn two_consumers(kind: ScheduleKind, flags: &Choice) -> Result<(), FamilyError> {
     match flags.consumers {
         None | Some(2) => Ok(()),
-        Some(n) => reject(format!("form {} has 2 consumers, not {n}", form.word())),
+        Some(n) => reject(format!(
+            "--consumers {n}: schedule {} has 2 consumers",
+            kind.keyword()
+        )),
     }
 }
 
-/// How tiles come to CTAs.
-fn tiles(flags: &Choice, band: u32) -> Result<Tiles, FamilyError> {
-    let group = match flags.group.unwrap_or(band) {
-        0 => return reject("a band has at least 1 row of tiles, not 0 (--group 0)".into()),
+/// Returns the assignment of tiles to CTAs.
+fn tiles(flags: &Choice, group: u32) -> Result<TileAssignment, FamilyError> {
+    let group = match flags.group.unwrap_or(group) {
+        0 => {
+            return reject(
+                "--group 0: a raster group has at least 1 tile row\nhelp: use --group 8".into(),
+            );
+        }
         group => group,
     };
-    Ok(match flags.order.unwrap_or(Order::Grouped) {
-        Order::RowMajor => Tiles::Static(build::Order::RowMajor),
-        Order::Hilbert => Tiles::Static(build::Order::Hilbert),
-        Order::Grouped => Tiles::Static(build::Order::Grouped(group)),
-        Order::Dynamic => Tiles::Dynamic(group),
+    Ok(match flags.raster.unwrap_or(Raster::Grouped) {
+        Raster::RowMajor => TileAssignment::Static(builder::Rasterization::RowMajor),
+        Raster::Hilbert => TileAssignment::Static(builder::Rasterization::Hilbert),
+        Raster::Grouped => TileAssignment::Static(builder::Rasterization::Grouped(group)),
+        Raster::Dynamic => TileAssignment::Dynamic(group),
     })
 }
 
-/// The order of tiles that every CTA knows beforehand.
-fn dealt_beforehand(what: &str, tiles: Tiles) -> Result<build::Order, FamilyError> {
+/// Returns the static raster; rejects a work queue.
+fn static_raster(what: &str, tiles: TileAssignment) -> Result<builder::Rasterization, FamilyError> {
     match tiles {
-        Tiles::Static(order) => Ok(order),
-        Tiles::Dynamic(_) => reject(format!(
-            "with {what} a CTA knows its tiles beforehand: not --order dynamic\n\
-             help: choose --order grouped"
+        TileAssignment::Static(raster) => Ok(raster),
+        TileAssignment::Dynamic(_) => reject(format!(
+            "{what} needs a static tile order, but --raster is dynamic\n\
+             help: use --raster grouped"
         )),
     }
 }

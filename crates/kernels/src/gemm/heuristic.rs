@@ -1,204 +1,201 @@
-//! The heuristic: configs worth a try, and how long each may take.
+//! The heuristic: the candidate configs and their estimated times.
 //!
-//! The estimate counts cycles of one SM: products by the tensor cores, bytes
-//! that reach its shared memory, what a tile costs at its end, and the waves
-//! of tiles; beside it, the bytes of all SMs that memory must bring.
+//! The estimate counts the cycles of one SM: tensor core time, bytes loaded into shared memory,
+//! epilogues, and waves of tiles. A second bound is the memory traffic of all SMs.
 
-use super::config::{Choice, Config, Form, Order, Schedule, Staging};
-use super::problem::{Activation, Matrix, Problem, Sums};
-use super::tail::Part;
+use super::config::{Choice, Config, Raster, Schedule, ScheduleKind, Staging};
+use super::problem::{Accumulation, Activation, Matrix, Problem};
+use super::tail::SubGemm;
 use super::tile_scheduler::Cluster;
 use warpline_family::error::FamilyError;
 use warpline_ir::Target;
 
-/// What the machine does, fitted to what an H200 took for 87 problems, and
-/// corrected by 42 more (`docs/perf/gemm.md`).
+/// Machine constants, fitted to H200 timings of 87 problems and corrected with 42 more
+/// (`docs/perf/gemm.md`).
 mod fitted {
     /// Cycles per second.
     pub(super) const CLOCK: f64 = 1.6e9;
-    /// Bytes per second of memory, in rows of 128 bytes, and how much faster
-    /// rows of 256 come.
+    /// Memory bandwidth in bytes per second for rows of 128 bytes, and the relative gain of rows of
+    /// 256 bytes.
     pub(super) const MEMORY: f64 = 3.67e12;
-    pub(super) const LONG: f64 = 0.02;
-    /// Bytes per cycle that the L2 brings to one SM.
+    pub(super) const LONG_ROWS: f64 = 0.02;
+    /// L2 bandwidth of one SM in bytes per cycle.
     pub(super) const L2: f64 = 76.0;
-    /// Where products take more than this share of the bytes that the L2 can
-    /// bring, CTAs that have drifted apart wait for them: so much for the rest.
-    pub(super) const CROWD: [f64; 2] = [0.82, 0.8];
-    /// Bytes per second of rows outside of a tensor, which copies fill with
-    /// zeros: much fewer than come from memory, all SMs together.
-    pub(super) const OUTSIDE: f64 = 0.915e12;
-    /// Cycles of the latency that stages in flight hide.
+    /// Threshold of the ratio of load time to tensor core time above which CTAs that drifted apart
+    /// wait for the L2, and the slowdown per unit above it.
+    pub(super) const L2_CONTENTION: [f64; 2] = [0.82, 0.8];
+    /// Bandwidth of out-of-bounds rows, which TMA fills with zeros, in bytes per second of all SMs:
+    /// far below that of memory.
+    pub(super) const OUT_OF_BOUNDS: f64 = 0.915e12;
+    /// Load latency in cycles, which the stages in flight hide.
     pub(super) const LATENCY: f64 = 1235.0;
     /// Cycles until the first stage is full.
-    pub(super) const START: f64 = 3700.0;
-    /// Seconds of a launch.
+    pub(super) const FIRST_STAGE: f64 = 3700.0;
+    /// Launch overhead in seconds.
     pub(super) const LAUNCH: f64 = 2.3e-6;
-    /// Cycles of the end of a tile, and of each of its values.
-    pub(super) const END: [f64; 2] = [1340.0, 0.019];
-    /// Cycles that a part waits until the one before has left the only staging tile.
-    pub(super) const WAIT: f64 = 230.0;
-    /// Cycles of an activation, a bias and a residual, for each value.
-    pub(super) const PARTS: [f64; 3] = [0.147, 0.02, 0.05];
-    /// Cycles from tile to tile where another's products hide the end, the share
-    /// of it that they must hide, and what is left of the last one's, which
-    /// nothing hides.
-    pub(super) const TURN: f64 = 560.0;
-    pub(super) const HIDE: f64 = 0.29;
-    pub(super) const TAIL: f64 = 0.72;
-    /// Cycles of a step that nothing hides where every warp loads and computes.
-    pub(super) const ALONE: f64 = 1600.0;
-    /// Cycles of handing sums through memory, and of each of them.
-    pub(super) const STREAM: [f64; 2] = [13100.0, 0.384];
-    /// Cycles of handing a sum through a cluster.
-    pub(super) const SPLIT: f64 = 0.92;
-    /// What rows that start between two sectors of 32 bytes cost more: to
-    /// read, and to write in parts of 32 bytes.
-    pub(super) const RAGGED: [f64; 2] = [0.95, 2.65];
-    /// What two kernels one after the other cost more than the sum of both.
-    pub(super) const TWO: f64 = 1.01;
-    /// At the limit of power each byte that is moved costs time: this share, for
-    /// one byte of a stage for each product, from so many operations on.
-    pub(super) const HEAT: [f64; 2] = [12.0, 5e11];
+    /// Cycles of an epilogue, and of each of its values.
+    pub(super) const EPILOGUE: [f64; 2] = [1340.0, 0.019];
+    /// Cycles that a part waits for a single staging tile to drain.
+    pub(super) const STAGING_WAIT: f64 = 230.0;
+    /// Cycles per value of an activation, a bias and a residual.
+    pub(super) const EPILOGUE_OPS: [f64; 3] = [0.147, 0.02, 0.05];
+    /// Ping-pong: cycles of a switch between tiles, the share of an epilogue that the other
+    /// consumer's wgmmas must hide, and the visible share of the last epilogue.
+    pub(super) const SWITCH: f64 = 560.0;
+    pub(super) const HIDDEN_SHARE: f64 = 0.29;
+    pub(super) const LAST_EPILOGUE: f64 = 0.72;
+    /// Double buffer: unhidden cycles per k-tile.
+    pub(super) const UNHIDDEN: f64 = 1600.0;
+    /// Stream-K: cycles of an exchange through memory, and of each accumulator.
+    pub(super) const STREAM_K: [f64; 2] = [13100.0, 0.384];
+    /// Split-K: cycles per accumulator of an exchange through the cluster.
+    pub(super) const SPLIT_K: f64 = 0.92;
+    /// Extra cost of rows that straddle 32-byte sectors: of reads, and of writes in 32-byte parts.
+    pub(super) const MISALIGNED: [f64; 2] = [0.95, 2.65];
+    /// Time of two consecutive kernels relative to the sum of both.
+    pub(super) const TWO_KERNELS: f64 = 1.01;
+    /// At the power limit every byte moved costs time: slowdown per byte of a stage per
+    /// multiply-add, and the number of operations from which on it applies in full.
+    pub(super) const POWER_LIMIT: [f64; 2] = [12.0, 5e11];
 }
 
-/// Do rows start between two sectors of memory?
-fn ragged(m: Matrix) -> bool {
+/// Do rows straddle 32-byte sectors?
+fn straddles_sectors(m: Matrix) -> bool {
     !(m.stride * m.dtype.bytes() as u64).is_multiple_of(32)
 }
 
-/// Rows outside of A and B that a step of all tiles asks for.
-fn outside(p: &Problem, c: &Config) -> f64 {
-    let [tall, wide] = c.tiles(p);
-    let of_a = (tall * u64::from(c.tile_m) - u64::from(p.m)) * wide;
-    let of_b = (wide * u64::from(c.tile_n) - u64::from(p.n)) * tall;
-    (of_a + u64::from(p.class().factors()) * of_b) as f64 * p.batches() as f64
+/// Returns the out-of-bounds rows of A and B that one k-tile of all tiles loads.
+fn out_of_bounds_rows(p: &Problem, c: &Config) -> f64 {
+    let [m_tiles, n_tiles] = c.tiles(p);
+    let of_a = (m_tiles * u64::from(c.tile_m) - u64::from(p.m)) * n_tiles;
+    let of_b = (n_tiles * u64::from(c.tile_n) - u64::from(p.n)) * m_tiles;
+    (of_a + u64::from(p.class().b_operands()) * of_b) as f64 * p.batches() as f64
 }
 
-/// Seconds that a config may take: those of its kernels.
+/// Returns the estimated seconds of a config: the sum over its kernels.
 pub(super) fn estimate(p: &Problem, c: &Config, target: &Target) -> f64 {
-    let parts = c.parts(p, target).unwrap_or_default();
-    let one = |part: &Part| {
+    let parts = c.sub_gemms(p, target).unwrap_or_default();
+    let one = |part: &SubGemm| {
         let n = part.cols.len() as u32;
         estimate_one(&Problem { n, ..p.clone() }, &part.config, target)
     };
     let sum: f64 = parts.iter().map(one).sum();
-    // Closer than this the model does not tell one kernel from two.
+    // Within this margin the model prefers one kernel to two.
     match parts.len() {
         1 => sum,
-        _ => sum * fitted::TWO,
+        _ => sum * fitted::TWO_KERNELS,
     }
 }
 
-/// Seconds that a kernel may take whose tiles are all alike.
+/// Returns the estimated seconds of a kernel whose tiles have one shape.
 fn estimate_one(p: &Problem, c: &Config, target: &Target) -> f64 {
     use fitted::*;
-    let size = p.dtype.dtype().bytes() as f64;
-    let factors = f64::from(p.class().factors());
-    // Of what is multiplied, and of C.
-    let [tile_rows, tile_cols] = c.sides().map(f64::from);
+    let size = p.dtype.a_dtype().bytes() as f64;
+    let b_operands = f64::from(p.class().b_operands());
+    // The tile of C, and the MMA tile with gate and up.
+    let [tile_rows, tile_cols] = c.mma_tile().map(f64::from);
     let (rows, cols) = match c.swap_ab() {
-        false => (tile_rows, tile_cols * factors),
-        true => (tile_rows * factors, tile_cols),
+        false => (tile_rows, tile_cols * b_operands),
+        true => (tile_rows * b_operands, tile_cols),
     };
     let [m, k] = [p.m, p.k].map(f64::from);
-    let n = f64::from(p.n) * factors;
-    let steps = f64::from(p.k.div_ceil(c.tile_k).max(1));
-    let reads = 1.0 + RAGGED[0] * f64::from(ragged(p.a()) || ragged(p.b()));
+    let n = f64::from(p.n) * b_operands;
+    let k_tiles = f64::from(p.k.div_ceil(c.tile_k).max(1));
+    let reads =
+        1.0 + MISALIGNED[0] * f64::from(straddles_sectors(p.a()) || straddles_sectors(p.b()));
     let out = p.out().dtype().bytes() as f64;
     let Staging { width, stages } = c.staging;
     let narrow = 64.0 / (f64::from(width) * out);
-    let writes = 1.0 + RAGGED[1] * narrow * f64::from(ragged(p.c()));
-    // One product of 64 rows and 32 bytes of K, by the tensor cores or as fast
-    // as shared memory gives its operands.
-    let product = (cols / 2.0).max(28.3 + cols / 4.0);
-    let products = rows / 64.0 * f64::from(c.tile_k) * size / 32.0;
-    let mut math = products * product;
-    if p.sums == Sums::Promoted {
+    let writes = 1.0 + MISALIGNED[1] * narrow * f64::from(straddles_sectors(p.c()));
+    // One wgmma of 64 rows and 32 bytes of K: bound by the tensor cores or by shared memory.
+    let wgmma = (cols / 2.0).max(28.3 + cols / 4.0);
+    let wgmmas = rows / 64.0 * f64::from(c.tile_k) * size / 32.0;
+    let mut math = wgmmas * wgmma;
+    if p.accumulation == Accumulation::Promoted {
         math *= 1.25;
     }
     let bytes = (rows + cols) * f64::from(c.tile_k) * size * reads;
-    let brought = bytes / L2 / f64::from(c.cluster().size()).sqrt();
-    let mut step = math.max(brought).max(LATENCY / f64::from(c.stages - 1));
+    let loading = bytes / L2 / f64::from(c.cluster().size()).sqrt();
+    let mut k_tile_cycles = math.max(loading).max(LATENCY / f64::from(c.stages - 1));
     if let Schedule::DoubleBuffer { .. } = c.schedule {
-        step += ALONE;
+        k_tile_cycles += UNHIDDEN;
     }
-    let [tall, wide] = c.tiles(p);
-    let tiles = tall as f64 * wide as f64 * p.batches() as f64;
+    let [m_tiles, n_tiles] = c.tiles(p);
+    let tiles = m_tiles as f64 * n_tiles as f64 * p.batches() as f64;
     let halves = f64::from(c.schedule.split_k());
     let waves = (tiles * halves / f64::from(c.ctas)).ceil();
-    // They drift apart over long sums and many tiles.
-    if steps >= 48.0 && waves >= 6.0 && reads == 1.0 {
-        step *= 1.0 + CROWD[1] * (brought / math - CROWD[0]).max(0.0);
+    // CTAs drift apart over a large K and many tiles.
+    if k_tiles >= 48.0 && waves >= 6.0 && reads == 1.0 {
+        k_tile_cycles *= 1.0 + L2_CONTENTION[1] * (loading / math - L2_CONTENTION[0]).max(0.0);
     }
     let values = tile_rows * tile_cols;
-    let parts = [p.activation.is_long(), p.bias, p.residual].map(f64::from);
+    let parts = [p.activation.is_expensive(), p.bias, p.residual].map(f64::from);
     let function: f64 = parts
         .iter()
-        .zip(PARTS)
-        .map(|(there, cost)| there * cost)
+        .zip(EPILOGUE_OPS)
+        .map(|(is_set, cost)| is_set * cost)
         .sum();
-    let each = END[1] * out / 2.0 * writes + function;
-    // Two consumers share a tile's end; more are faster.
-    let mut end = END[0] + values * each * 2.0 / f64::from(c.consumers());
+    let each = EPILOGUE[1] * out / 2.0 * writes + function;
+    // The constants are for two consumers; more are faster.
+    let mut epilogue = EPILOGUE[0] + values * each * 2.0 / f64::from(c.consumers());
     if let Schedule::TwoConsumer { .. } = c.schedule {
-        // One of them ends a tile, and waits for the other's part of it.
-        end += values * (each + SPLIT * 0.1);
+        // One consumer finishes a tile, and waits for the other's part.
+        epilogue += values * (each + SPLIT_K * 0.1);
     }
     if stages == 1 && !c.swap_ab() {
-        end += WAIT * (tile_cols / f64::from(width) - 1.0);
+        epilogue += STAGING_WAIT * (tile_cols / f64::from(width) - 1.0);
     }
-    let (end, tail) = match c.schedule {
-        // The end of one hides behind the products of the other, if these are long enough.
+    let (epilogue, tail) = match c.schedule {
+        // The epilogue of one consumer overlaps the wgmmas of the other, if these are long enough.
         Schedule::PingPong { .. } => (
-            TURN + (HIDE * end - steps * step).max(0.0),
-            TAIL * (end + values * each),
+            SWITCH + (HIDDEN_SHARE * epilogue - k_tiles * k_tile_cycles).max(0.0),
+            LAST_EPILOGUE * (epilogue + values * each),
         ),
-        _ => (end, 0.0),
+        _ => (epilogue, 0.0),
     };
     let per_sm = f64::from(c.ctas.div_ceil(target.sms).max(1));
     let cycles = if c.schedule.is_stream_k() {
-        let share = tiles * steps / f64::from(c.ctas);
-        // CTAs at different steps of K find nothing of each other's in the L2.
-        let alone = tall == 1 || wide == 1 || (m + n) * k * size < 30e6;
-        let strangers = if alone { 1.0 } else { 1.5 };
-        strangers * share * step
-            + (share / steps).ceil() * end
-            + STREAM[0]
-            + rows * cols * STREAM[1]
+        let share = tiles * k_tiles / f64::from(c.ctas);
+        // CTAs at different k-tiles do not share L2 lines.
+        let alone = m_tiles == 1 || n_tiles == 1 || (m + n) * k * size < 30e6;
+        let l2_misses = if alone { 1.0 } else { 1.5 };
+        l2_misses * share * k_tile_cycles
+            + (share / k_tiles).ceil() * epilogue
+            + STREAM_K[0]
+            + rows * cols * STREAM_K[1]
     } else {
-        let handed = if c.schedule.split_k() > 1 {
-            rows * cols * SPLIT
+        let exchange = if c.schedule.split_k() > 1 {
+            rows * cols * SPLIT_K
         } else {
             0.0
         };
-        waves * ((steps / halves).ceil() * step + end + handed)
+        waves * ((k_tiles / halves).ceil() * k_tile_cycles + epilogue + exchange)
     };
-    let hot = (2.0 * m * n * k * p.batches() as f64 / HEAT[1]).min(1.0);
-    let heat = 1.0 + hot * HEAT[0] * (1.0 / rows + 1.0 / cols);
-    let busy = (START + cycles * per_sm + tail) / CLOCK * heat;
-    let brought_once = (m + n) * k * size * reads;
+    let power = (2.0 * m * n * k * p.batches() as f64 / POWER_LIMIT[1]).min(1.0);
+    let slowdown = 1.0 + power * POWER_LIMIT[0] * (1.0 / rows + 1.0 / cols);
+    let busy = (FIRST_STAGE + cycles * per_sm + tail) / CLOCK * slowdown;
+    let operand_bytes = (m + n) * k * size * reads;
     let results = m * f64::from(p.n) * out * (writes + f64::from(p.residual));
-    // Few bytes in flight do not keep the memory busy.
-    let flying = f64::from(c.ctas) * f64::from(c.stages - 1) * bytes;
+    // Few bytes in flight do not saturate memory.
+    let in_flight = f64::from(c.ctas) * f64::from(c.stages - 1) * bytes;
     let long = f64::from(f64::from(c.tile_k) * size >= 256.0);
-    let speed = MEMORY * (1.0 + LONG * long) * (flying / 1e6).min(1.0);
-    let memory = p.batches() as f64 * (brought_once + results) / speed;
-    let zeros = outside(p, c) * steps * f64::from(c.tile_k) * size / OUTSIDE;
-    // The longest of them, and somewhat more where they are alike.
+    let speed = MEMORY * (1.0 + LONG_ROWS * long) * (in_flight / 1e6).min(1.0);
+    let memory = p.batches() as f64 * (operand_bytes + results) / speed;
+    let zeros = out_of_bounds_rows(p, c) * k_tiles * f64::from(c.tile_k) * size / OUT_OF_BOUNDS;
+    // A smooth maximum: slightly above the largest term where two are close.
     LAUNCH + (busy.powi(4) + memory.powi(4) + zeros.powi(4)).powf(0.25)
 }
 
-/// The configs worth a try for a problem, with the caller's choices in them:
-/// none is illegal. Empty where the choices are; then with the reason.
-pub(super) fn space(
+/// Returns the legal candidate configs that agree with the caller's choice, or the reason why there
+/// is none.
+pub(super) fn legal_configs(
     p: &Problem,
     choice: &Choice,
     target: &Target,
 ) -> Result<Vec<Config>, FamilyError> {
     let mut all: Vec<Config> = Vec::with_capacity(256);
-    let mut refused = None;
-    for base in bases(p) {
+    let mut rejected = None;
+    for base in base_choices(p) {
         match Config::new(p, &base, choice, target) {
             Ok(config) if !all.contains(&config) => {
                 let tail = with_tail(p, &config, choice, target);
@@ -206,11 +203,11 @@ pub(super) fn space(
                 all.extend(tail);
             }
             Ok(_) => {}
-            Err(e) => refused = refused.or(Some(e)),
+            Err(e) => rejected = rejected.or(Some(e)),
         }
     }
-    match refused {
-        // What is wrong with the choices alone says more than what is with one of many bases.
+    match rejected {
+        // The error of the choice alone is clearer than that of one of many bases.
         Some(e) if all.is_empty() => {
             let alone = Config::new(p, &Choice::default(), choice, target);
             Err(alone.err().unwrap_or(e))
@@ -219,12 +216,13 @@ pub(super) fn space(
     }
 }
 
-/// The config with a last wave of narrow tiles, where that may be worth a second kernel.
+/// Returns the config with a last wave of narrow tiles, if that may be worth a second kernel.
 fn with_tail(p: &Problem, c: &Config, choice: &Choice, target: &Target) -> Option<Config> {
-    let [tall, wide] = c.tiles(p);
-    let waves = tall * wide / u64::from(c.ctas.max(1));
-    let fits =
-        c.schedule.form() == Form::PingPong && choice.tail_n.is_none() && choice.ctas.is_none();
+    let [m_tiles, n_tiles] = c.tiles(p);
+    let waves = m_tiles * n_tiles / u64::from(c.ctas.max(1));
+    let fits = c.schedule.kind() == ScheduleKind::PingPong
+        && choice.tail_n.is_none()
+        && choice.ctas.is_none();
     let base = Choice {
         tail_n: Some(c.narrow_tail(p).filter(|_| fits && waves >= WAVES)?),
         ..Choice::from(c).without_grid()
@@ -232,37 +230,36 @@ fn with_tail(p: &Problem, c: &Config, choice: &Choice, target: &Target) -> Optio
     Config::new(p, &base, choice, target).ok()
 }
 
-/// The fewest whole waves before a narrow one.
+/// The fewest full waves before a narrow one.
 const WAVES: u64 = 4;
 
-/// What configs are made from: form, tile, and how tiles are divided.
-fn bases(p: &Problem) -> Vec<Choice> {
+/// Returns the bases of the candidates: schedule, tile shape, and division of K.
+fn base_choices(p: &Problem) -> Vec<Choice> {
     let mut all = Vec::with_capacity(256);
-    // Columns of C, where those of the tensor cores are shared by two factors.
-    let factors = p.class().factors();
-    let of_c = |n: u32| n / factors;
-    let widths = |most: u32| (1..=most / 16).rev().map(move |i| 16 * i / factors);
-    let whole = |n: u32| (factors * n).is_multiple_of(32);
-    let mut add = |form, tile_m, tile_n, consumers, more: Choice| {
+    // Columns of C: gate and up share the columns of a wgmma.
+    let b_operands = p.class().b_operands();
+    let of_c = |n: u32| n / b_operands;
+    let widths = |most: u32| (1..=most / 16).rev().map(move |i| 16 * i / b_operands);
+    let whole = |n: u32| (b_operands * n).is_multiple_of(32);
+    let mut add = |schedule, tile_m, tile_n, consumers, more: Choice| {
         all.push(Choice {
-            form: Some(form),
+            schedule: Some(schedule),
             tile_m: Some(tile_m),
             tile_n: Some(tile_n),
             consumers: Some(consumers),
             ..more
         });
     };
-    let plain = Choice::default;
+    let defaults = Choice::default;
     let wide = |n: u32| n <= p.n.next_multiple_of(16).max(64);
     if p.m > 64 {
         for n in widths(256).filter(|&n| wide(n)) {
-            add(Form::Cooperative, 128, n, 2, plain());
+            add(ScheduleKind::Cooperative, 128, n, 2, defaults());
         }
-        // The text of many narrow parts, each with the error function, is more
-        // than the SM keeps.
+        // The code of many narrow parts, each with erf, exceeds the instruction cache.
         let keeps = |n: u32| n.is_multiple_of(32) || p.activation != Activation::GeluErf;
         for n in widths(208).filter(|&n| n >= of_c(64) && wide(n) && keeps(n)) {
-            add(Form::PingPong, 128, n, 2, plain());
+            add(ScheduleKind::PingPong, 128, n, 2, defaults());
         }
         for n in [256, 224, 192, 160, 128]
             .map(of_c)
@@ -271,62 +268,62 @@ fn bases(p: &Problem) -> Vec<Choice> {
         {
             let stream_k = Choice {
                 stream_k: Some(true),
-                ..plain()
+                ..defaults()
             };
-            add(Form::Cooperative, 128, n, 2, stream_k);
+            add(ScheduleKind::Cooperative, 128, n, 2, stream_k);
         }
         for n in [64, 96, 128].map(of_c).into_iter().filter(|&n| wide(n)) {
             let split_k = Choice {
                 split_k: Some(2),
-                ..plain()
+                ..defaults()
             };
-            add(Form::Cooperative, 128, n, 2, split_k);
+            add(ScheduleKind::Cooperative, 128, n, 2, split_k);
         }
-        // Short sums gain more by staging tiles that need no wait than by a last stage.
+        // A small K gains more from a second staging tile than from one more stage.
         for (n, stages) in [(of_c(192), 4), (of_c(128), 5)] {
             let stages = Choice {
                 stages: Some(stages),
-                ..plain()
+                ..defaults()
             };
-            if p.k <= 3072 && p.dtype.dtype().bytes() == 2 && wide(n) {
-                add(Form::PingPong, 128, n, 2, stages);
+            if p.k <= 3072 && p.dtype.a_dtype().bytes() == 2 && wide(n) {
+                add(ScheduleKind::PingPong, 128, n, 2, stages);
             }
         }
-        // Rows between sectors are brought twice: two CTAs share them.
-        for (form, m, n) in [
-            (Form::Cooperative, 128, 256),
-            (Form::Cooperative, 128, 192),
-            (Form::Cooperative, 128, 128),
-            (Form::PingPong, 128, 192),
-            (Form::PingPong, 128, 160),
-            (Form::PingPong, 128, 128),
-            (Form::PingPong, 64, 128),
+        // Rows that straddle sectors are read twice; a cluster of two CTAs shares them.
+        for (schedule, m, n) in [
+            (ScheduleKind::Cooperative, 128, 256),
+            (ScheduleKind::Cooperative, 128, 192),
+            (ScheduleKind::Cooperative, 128, 128),
+            (ScheduleKind::PingPong, 128, 192),
+            (ScheduleKind::PingPong, 128, 160),
+            (ScheduleKind::PingPong, 128, 128),
+            (ScheduleKind::PingPong, 64, 128),
         ] {
             let shared = Choice {
                 cluster: Some(Cluster::Rows),
-                ..plain()
+                ..defaults()
             };
-            if ragged(p.a()) || ragged(p.b()) {
-                add(form, m, of_c(n), 2, shared);
+            if straddles_sectors(p.a()) || straddles_sectors(p.b()) {
+                add(schedule, m, of_c(n), 2, shared);
             }
         }
         for (m, n, consumers) in [(256, 128, 2), (192, 160, 3), (192, 128, 3)] {
-            add(Form::Cooperative, m, of_c(n), consumers, plain());
+            add(ScheduleKind::Cooperative, m, of_c(n), consumers, defaults());
         }
-        if factors == 2 {
+        if b_operands == 2 {
             for n in [128, 96, 64].into_iter().filter(|&n| wide(n)) {
-                add(Form::TwoConsumer, 128, n, 2, plain());
+                add(ScheduleKind::TwoConsumer, 128, n, 2, defaults());
             }
         }
     }
     for n in widths(256).filter(|&n| whole(n) && wide(n)) {
-        add(Form::PingPong, 64, n, 2, plain());
+        add(ScheduleKind::PingPong, 64, n, 2, defaults());
     }
     for n in widths(256).filter(|&n| whole(n) && wide(n)) {
-        add(Form::Cooperative, 64, n, 1, plain());
+        add(ScheduleKind::Cooperative, 64, n, 1, defaults());
     }
     for n in [16, 32, 64, 128].map(of_c).into_iter().filter(|&n| wide(n)) {
-        add(Form::DoubleBuffer, 64, n, 1, plain());
+        add(ScheduleKind::DoubleBuffer, 64, n, 1, defaults());
     }
     if p.m <= 128 {
         let m = p.m.next_multiple_of(16).max(16);
@@ -334,27 +331,27 @@ fn bases(p: &Problem) -> Vec<Choice> {
             for (tile_n, consumers) in [(64, 1), (128, 2), (192, 3), (128, 1), (256, 2)] {
                 for stream_k in [false, true] {
                     let swap = Choice {
-                        swap: Some(true),
+                        swap_ab: Some(true),
                         stream_k: Some(stream_k),
-                        ..plain()
+                        ..defaults()
                     };
-                    add(Form::Cooperative, tile_m, tile_n, consumers, swap);
+                    add(ScheduleKind::Cooperative, tile_m, tile_n, consumers, swap);
                 }
             }
             let long = Choice {
-                swap: Some(true),
-                tile_k: Some(256 / p.dtype.dtype().bytes() as u32),
-                ..plain()
+                swap_ab: Some(true),
+                tile_k: Some(256 / p.dtype.a_dtype().bytes() as u32),
+                ..defaults()
             };
-            add(Form::Cooperative, tile_m, 128, 2, long);
+            add(ScheduleKind::Cooperative, tile_m, 128, 2, long);
         }
     }
     all
 }
 
-/// The config that may take the least time.
-pub(super) fn choose(p: &Problem, choice: &Choice, target: &Target) -> Result<Config, FamilyError> {
-    let all = space(p, choice, target)?;
+/// Returns the config with the least estimated time.
+pub(super) fn select(p: &Problem, choice: &Choice, target: &Target) -> Result<Config, FamilyError> {
+    let all = legal_configs(p, choice, target)?;
     let time = |c: &Config| estimate(p, c, target);
     let best = all.iter().min_by(|x, y| time(x).total_cmp(&time(y)));
     best.copied().ok_or_else(|| {
@@ -362,29 +359,29 @@ pub(super) fn choose(p: &Problem, choice: &Choice, target: &Target) -> Result<Co
     })
 }
 
-/// The configs worth a measurement, best guess first: those that the model
-/// tells apart, and of the best the neighbours that it does not.
-pub(super) fn ranked(p: &Problem, target: &Target) -> Vec<Config> {
-    let mut all = space(p, &Choice::default(), target).unwrap_or_default();
+/// Returns the candidates for autotuning, best estimate first: those that the model distinguishes,
+/// and neighbors of the best that it does not.
+pub(super) fn candidates(p: &Problem, target: &Target) -> Vec<Config> {
+    let mut all = legal_configs(p, &Choice::default(), target).unwrap_or_default();
     all.sort_by(|x, y| estimate(p, x, target).total_cmp(&estimate(p, y, target)));
-    all.truncate(BASES);
-    for base in all.clone().iter().take(NEIGHBOURS) {
-        for choice in neighbours(base) {
+    all.truncate(MAX_BASES);
+    for base in all.clone().iter().take(NEIGHBORS) {
+        for choice in neighbors(base) {
             let config = Config::new(p, &Choice::from(base).without_grid(), &choice, target);
             all.extend(config.ok().filter(|c| !all.contains(c)));
         }
     }
-    all.truncate(MOST);
+    all.truncate(MAX_CANDIDATES);
     all
 }
 
-/// The most candidates, those that the model tells apart, and how many of these have neighbours.
-const MOST: usize = 48;
-const BASES: usize = 24;
-const NEIGHBOURS: usize = 6;
+/// Limits: all candidates, those that the model distinguishes, and those whose neighbors are added.
+const MAX_CANDIDATES: usize = 48;
+const MAX_BASES: usize = 24;
+const NEIGHBORS: usize = 6;
 
-/// What the model does not tell apart from a config.
-fn neighbours(c: &Config) -> Vec<Choice> {
+/// Returns variations of a config that the model does not distinguish from it.
+fn neighbors(c: &Config) -> Vec<Choice> {
     let none = Choice::default;
     let group = Choice::from(c).group;
     let mut all = vec![
@@ -398,10 +395,13 @@ fn neighbours(c: &Config) -> Vec<Choice> {
         },
     ];
     if c.swap_ab() {
-        let (hints, tile_k) = (Some(!c.hints), Some(2 * c.tile_k));
-        // Stages as many as fit.
+        let (cache_hints, tile_k) = (Some(!c.cache_hints), Some(2 * c.tile_k));
+        // A k-tile of twice the size leaves room for half the stages.
         let stages = Some(c.stages / 2);
-        all.push(Choice { hints, ..none() });
+        all.push(Choice {
+            cache_hints,
+            ..none()
+        });
         all.push(Choice {
             tile_k,
             stages,
@@ -410,12 +410,12 @@ fn neighbours(c: &Config) -> Vec<Choice> {
         all.push(Choice {
             tile_k,
             stages,
-            hints,
+            cache_hints,
             ..none()
         });
     } else {
         all.push(Choice {
-            order: Some(Order::Dynamic),
+            raster: Some(Raster::Dynamic),
             ..none()
         });
         all.push(Choice {

@@ -1,25 +1,25 @@
 //! `C = epilogue(A · Bᵀ)`: GEMM, bare ([`Gemm`]) and as a linear layer ([`Linear`]).
 //!
-//! A kernel is a schedule × a mainloop × an epilogue × a tile scheduler. The default bf16 GEMM is
-//! read in this order, some 300 lines in all: `schedule/cooperative.rs`, `schedule/producer.rs`,
-//! `mainloop/k_major.rs`, `mainloop/accumulate.rs`, `epilogue/store.rs`.
+//! A kernel is a schedule × a mainloop × an epilogue × a tile scheduler. To understand the default
+//! bf16 GEMM, read these files in order, about 300 lines: `schedule/cooperative.rs`,
+//! `schedule/producer.rs`, `mainloop/k_major.rs`, `mainloop/accumulate.rs`, `epilogue/store.rs`.
 //!
 //! | where | what |
 //! |---|---|
 //! | [`problem`] | extents, types, layouts, strides |
-//! | [`config`] | schedules with their options, tiles, and what follows from them |
-//! | `flags` | from flags to a schedule and back |
-//! | `complete` | the config of a problem: flags, and what fits the machine |
-//! | `sizes` | shared memory, stages and staging tiles, asked of the builder |
+//! | [`config`] | schedules with their options, tile shapes, derived sizes |
+//! | `flags` | conversion between flags and schedules |
+//! | `complete` | the config of a problem: flags, and defaults that fit the target |
+//! | `sizes` | shared memory, stages and staging tiles, computed by the builder |
 //! | `schedule` | the roles of a kernel |
-//! | `mainloop` | the ring slot, its loads and its products |
-//! | `epilogue` | scale, bias, activation, gate, residual, store |
-//! | `tile_scheduler` | which tiles a CTA works on |
-//! | `context` | the pieces of one kernel |
-//! | `heuristic` | configs worth a try, and how long each may take |
-//! | `tail` | tiles of two widths: whole waves, and a narrow one behind them |
-//! | `call` | the ops: from a call to a problem |
-//! | `reference` | float64 |
+//! | `mainloop` | the ring slot of A and B, its loads and its wgmmas |
+//! | `epilogue` | scale, bias, activation, gate, residual, reductions, store |
+//! | `tile_scheduler` | the assignment of tiles to CTAs |
+//! | `context` | the parameters and components of one kernel |
+//! | `heuristic` | the candidate configs and their estimated times |
+//! | `tail` | a narrower tile for the partial last wave |
+//! | `call` | the ops: from call arguments to a problem |
+//! | `reference` | the float64 reference |
 //! | `table` | the test table |
 
 pub(crate) mod call;
@@ -39,9 +39,11 @@ pub(crate) mod table;
 mod tail;
 pub(crate) mod tile_scheduler;
 
-pub use crate::roles::Registers;
-pub use config::{Choice, Config, Form, Operands, Order, Schedule, Staging, Tiles};
-pub use problem::{Activation, Factor, Layout, Problem, Sums};
+pub use crate::roles::RegisterBudget;
+pub use config::{
+    Choice, Config, Operands, Raster, Schedule, ScheduleKind, Staging, TileAssignment,
+};
+pub use problem::{Accumulation, Activation, OperandLayout, OperandType, Problem};
 pub use tile_scheduler::Cluster;
 
 use problem::{Class, Matrix};
@@ -51,21 +53,21 @@ use std::ops::Range;
 use warpline_family::Op;
 use warpline_family::bucket::Bucket;
 use warpline_family::error::FamilyError;
-use warpline_family::family::{Case, Cost, Family, Place, Redirects};
+use warpline_family::family::{Cost, DeviceKind, Family, Redirects, TestCase};
 use warpline_family::field::Fields;
-use warpline_family::plan::{Address, Buffer, Plan, Step, TensorArg, ZEROED};
+use warpline_family::plan::{Address, Buffer, LaunchStep, Plan, TensorArg, ZEROED_BYTES};
 use warpline_family::program::Program;
 use warpline_family::tensor::{HostTensor, TensorSpec};
 use warpline_ir::{BuildErrors, Kernel, Target};
 
-/// One of the families that GEMM kernels serve: its problem, and how it is written as a GEMM.
+/// A family that the GEMM kernels serve: its problem, and the conversion to a GEMM problem.
 pub trait GemmKind: Send + Sync + 'static {
-    /// The family's own problem.
+    /// The family's problem.
     type Problem: Fields + PartialEq;
 
     /// The family's name.
     const NAME: &'static str;
-    /// The computation in one line.
+    /// A one-line description of the computation.
     const ABOUT: &'static str;
 
     /// Returns the problem as a GEMM.
@@ -73,13 +75,13 @@ pub trait GemmKind: Send + Sync + 'static {
     /// Returns the same problem with other extents.
     fn with_extents(problem: &Self::Problem, mnk: [u32; 3]) -> Self::Problem;
     /// Returns the problem to run when the caller gives none.
-    fn default_problem(place: Place) -> Self::Problem;
+    fn default_problem(place: DeviceKind) -> Self::Problem;
     /// Names the families that serve some values of a field.
     fn redirects(_: &mut impl Redirects) {}
     /// Returns the test table.
-    fn cases() -> Vec<Case<Self::Problem, Choice>>;
+    fn cases() -> Vec<TestCase<Self::Problem, Choice>>;
     /// Returns test cases that are too large for the CPU executor.
-    fn large_cases() -> Vec<Case<Self::Problem, Choice>> {
+    fn large_cases() -> Vec<TestCase<Self::Problem, Choice>> {
         Vec::new()
     }
     /// Returns the benchmark problems, each with its suite.
@@ -125,14 +127,14 @@ const SHAPES: [[u32; 3]; 8] = [
 
 /// Returns a GEMM of dense bf16 matrices.
 fn bf16([m, n, k]: [u32; 3]) -> Problem {
-    Problem::new(m, n, k, Factor::Bf16)
+    Problem::new(m, n, k, OperandType::Bf16)
 }
 
 /// Returns the extents to run when the caller gives none.
-fn default_extents(place: Place) -> [u32; 3] {
+fn default_extents(place: DeviceKind) -> [u32; 3] {
     match place {
-        Place::Cpu => [256, 384, 320],
-        Place::Gpu => [4096; 3],
+        DeviceKind::Cpu => [256, 384, 320],
+        DeviceKind::Gpu => [4096; 3],
     }
 }
 
@@ -150,26 +152,26 @@ impl GemmKind for PlainGemm {
         problem.with_extents(mnk)
     }
 
-    fn default_problem(place: Place) -> Problem {
+    fn default_problem(place: DeviceKind) -> Problem {
         bf16(default_extents(place))
     }
 
-    fn cases() -> Vec<Case<Problem, Choice>> {
+    fn cases() -> Vec<TestCase<Problem, Choice>> {
         table::gemm()
     }
 
-    fn large_cases() -> Vec<Case<Problem, Choice>> {
+    fn large_cases() -> Vec<TestCase<Problem, Choice>> {
         table::large()
     }
 
     fn bench() -> Vec<(&'static str, Problem)> {
-        let wide = SHAPES.map(|mnk| ("gemm", bf16(mnk)));
+        let bf16 = SHAPES.map(|mnk| ("gemm", bf16(mnk)));
         let fp8 = [4096, 8192].map(|n| {
             let scales = true;
-            let problem = Problem::new(n, n, n, Factor::E4m3);
+            let problem = Problem::new(n, n, n, OperandType::E4m3);
             ("fp8", Problem { scales, ..problem })
         });
-        wide.into_iter().chain(fp8).collect()
+        bf16.into_iter().chain(fp8).collect()
     }
 
     fn ops() -> Vec<Op<Gemm>> {
@@ -181,7 +183,7 @@ impl GemmKind for LinearLayer {
     type Problem = Problem;
 
     const NAME: &'static str = "linear";
-    const ABOUT: &'static str = "C = activation(A · Bᵀ + bias), a layer of a network";
+    const ABOUT: &'static str = "C = activation(A · Bᵀ + bias), a linear layer";
 
     fn gemm(problem: &Problem) -> Cow<'_, Problem> {
         Cow::Borrowed(problem)
@@ -191,13 +193,13 @@ impl GemmKind for LinearLayer {
         problem.with_extents(mnk)
     }
 
-    fn default_problem(place: Place) -> Problem {
+    fn default_problem(place: DeviceKind) -> Problem {
         let bias = true;
         let gemm = bf16(default_extents(place));
         Problem { bias, ..gemm }
     }
 
-    fn cases() -> Vec<Case<Problem, Choice>> {
+    fn cases() -> Vec<TestCase<Problem, Choice>> {
         table::linear()
     }
 
@@ -223,7 +225,7 @@ impl<K: GemmKind> Family for GemmFamily<K> {
     const NAME: &'static str = K::NAME;
     const ABOUT: &'static str = K::ABOUT;
 
-    fn default_problem(place: Place) -> K::Problem {
+    fn default_problem(place: DeviceKind) -> K::Problem {
         K::default_problem(place)
     }
 
@@ -240,7 +242,7 @@ impl<K: GemmKind> Family for GemmFamily<K> {
         choice: &Choice,
         target: &Target,
     ) -> Result<Config, FamilyError> {
-        heuristic::choose(&K::gemm(problem), choice, target)
+        heuristic::select(&K::gemm(problem), choice, target)
     }
 
     fn baseline(
@@ -248,28 +250,28 @@ impl<K: GemmKind> Family for GemmFamily<K> {
         choice: &Choice,
         target: &Target,
     ) -> Result<Config, FamilyError> {
-        // One loader, one ring, consumers that share each tile of 128 x 128.
+        // Cooperative: one producer, one ring, two consumers that share each 128x128 tile.
         Config::new(&K::gemm(problem), &Choice::default(), choice, target)
     }
 
     fn candidates(problem: &K::Problem, target: &Target) -> Vec<Config> {
-        heuristic::ranked(&K::gemm(problem), target)
+        heuristic::candidates(&K::gemm(problem), target)
     }
 
     fn plan(problem: &K::Problem, c: &Config, target: &Target) -> Result<Plan, FamilyError> {
         let p = &*K::gemm(problem);
         let class = p.class();
-        let launch = |part: tail::Part| -> Result<Step, FamilyError> {
-            let tail::Part { config: c, cols } = part;
+        let launch = |part: tail::SubGemm| -> Result<LaunchStep, FamilyError> {
+            let tail::SubGemm { config: c, cols } = part;
             let compiled_in = Config { ctas: 0, ..c };
-            let kernel = Program::once(
+            let kernel = Program::cached(
                 format!("gemm {class:?} {compiled_in:?}"),
                 target,
                 |target| build(&class, &c, target),
             )?;
             step(kernel, p, &c, &cols)
         };
-        let parts = c.parts(p, target)?;
+        let parts = c.sub_gemms(p, target)?;
         let mut steps = parts
             .into_iter()
             .map(launch)
@@ -281,18 +283,25 @@ impl<K: GemmKind> Family for GemmFamily<K> {
 
     fn class(problem: &K::Problem) -> serde_json::Value {
         let p = &*K::gemm(problem);
-        // All that is compiled in; every row starts on 16 bytes.
+        // Everything that is compiled in. Alignment is not part of it: every row starts on 16 bytes.
         let Problem {
-            out, layout, sums, ..
+            out,
+            layout,
+            accumulation,
+            ..
         } = p;
         let mut class = serde_json::json!({ "dtype": p.dtype, "out": out.unwrap_or(p.out()) });
         let parts = [
             (
                 "layout",
                 serde_json::json!(layout),
-                *layout != Layout::default(),
+                *layout != OperandLayout::default(),
             ),
-            ("sums", serde_json::json!(sums), *sums != Sums::default()),
+            (
+                "accumulation",
+                serde_json::json!(accumulation),
+                *accumulation != Accumulation::default(),
+            ),
             (
                 "activation",
                 serde_json::json!(p.activation),
@@ -308,7 +317,7 @@ impl<K: GemmKind> Family for GemmFamily<K> {
             ("batched", true.into(), p.batch.is_some()),
             ("up", serde_json::json!(p.class().up), p.up.is_some()),
         ];
-        for (name, value, _) in parts.into_iter().filter(|(.., there)| *there) {
+        for (name, value, _) in parts.into_iter().filter(|(.., is_set)| *is_set) {
             class[name] = value;
         }
         class
@@ -324,8 +333,7 @@ impl<K: GemmKind> Family for GemmFamily<K> {
         }
         Bucket {
             extents,
-            rule: "N, K and the batch exactly, as weights do not change; M up to the next multiple of 128, \
-                   of 16 up to 64: the same tiles, whole or not",
+            rule: "N, K and the batch exactly; M rounded up to a multiple of 16 up to 64, of 128 above",
         }
     }
 
@@ -356,9 +364,9 @@ impl<K: GemmKind> Family for GemmFamily<K> {
         let vectors = f64::from(p.bias) * f64::from(p.n) * p.out().dtype().bytes() as f64;
         let written = size(p.c()) * (1.0 + f64::from(p.residual));
         let [m, n, k] = [p.m, p.n, p.k].map(f64::from);
-        let factors = f64::from(p.class().factors());
+        let b_operands = f64::from(p.class().b_operands());
         Cost {
-            flops: 2.0 * m * n * k * factors * p.batches() as f64,
+            flops: 2.0 * m * n * k * b_operands * p.batches() as f64,
             bytes: size(p.a()) + size(p.b()) + p.up().map_or(0.0, size) + written + vectors,
         }
     }
@@ -379,7 +387,7 @@ impl<K: GemmKind> Family for GemmFamily<K> {
         reference::reference(&K::gemm(problem), inputs)
     }
 
-    fn cases() -> Vec<Case<K::Problem, Choice>> {
+    fn cases() -> Vec<TestCase<K::Problem, Choice>> {
         K::cases()
     }
 
@@ -391,7 +399,7 @@ impl<K: GemmKind> Family for GemmFamily<K> {
         K::ops()
     }
 
-    fn large_cases() -> Vec<Case<K::Problem, Choice>> {
+    fn large_cases() -> Vec<TestCase<K::Problem, Choice>> {
         K::large_cases()
     }
 
@@ -403,17 +411,17 @@ impl<K: GemmKind> Family for GemmFamily<K> {
 
     fn period(problem: &K::Problem) -> Option<K::Problem> {
         let p = &*K::gemm(problem);
-        // Rows of A are multiplied alone: a few of them over and over, an odd
-        // number, so that each meets every row of a tile.
-        let factors = u64::from(p.class().factors());
-        let row = factors * u64::from(p.n) * u64::from(p.k).max(1);
+        // Rows of C depend on one row of A each, so a few rows can be repeated. Their number is odd:
+        // each of them then occurs at every row of a tile.
+        let b_operands = u64::from(p.class().b_operands());
+        let row = b_operands * u64::from(p.n) * u64::from(p.k).max(1);
         let few = ((1 << 29) / row).clamp(2, 200) as u32 | 1;
         let repeats = p.batch.is_none() && p.class().epilogue.reductions().is_empty();
         (repeats && p.m > few).then(|| K::with_extents(problem, [few, p.n, p.k]))
     }
 }
 
-/// The kernel of a class and a config.
+/// Builds the kernel of a class and a config.
 fn build(class: &Class, c: &Config, target: &Target) -> Result<Kernel, BuildErrors> {
     let name = match class.up {
         None => "gemm",
@@ -422,17 +430,23 @@ fn build(class: &Class, c: &Config, target: &Target) -> Result<Kernel, BuildErro
     Kernel::build(name, target, |k| schedule::declare(k, class, c))
 }
 
-/// Bytes of workspace: the queue's words or the flags, and sums behind them.
+/// Returns the workspace bytes of the GEMM kernel: the work queue, or the stream-K flags and partial
+/// tiles.
 fn workspace(class: &Class, c: &Config) -> u64 {
     match (c.schedule, c.schedule.tiles()) {
-        (Schedule::StreamK { .. }, _) => ZEROED + c.partial_bytes(class),
-        (_, Tiles::Dynamic(_)) => 8,
+        (Schedule::StreamK { .. }, _) => ZEROED_BYTES + c.partial_bytes(class),
+        (_, TileAssignment::Dynamic(_)) => 8,
         _ => 0,
     }
 }
 
-/// The launch of a kernel for some columns of C.
-fn step(kernel: Program, p: &Problem, c: &Config, cols: &Range<u32>) -> Result<Step, FamilyError> {
+/// Returns the launch of a kernel that computes the columns `cols` of C.
+fn step(
+    kernel: Program,
+    p: &Problem,
+    c: &Config,
+    cols: &Range<u32>,
+) -> Result<LaunchStep, FamilyError> {
     let (class, inputs) = (p.class(), p.inputs());
     let n = cols.len() as u32;
     let tensor = |at: Address, m: Matrix| {
@@ -443,13 +457,13 @@ fn step(kernel: Program, p: &Problem, c: &Config, cols: &Range<u32>) -> Result<S
             _ => (at, m.cols),
         };
         let (rows, stride) = (m.rows.max(1), m.stride.max(cols) * size);
-        let step = (m.step * size).max(rows * stride);
+        let step = (m.batch_stride * size).max(rows * stride);
         match class.batched {
             false => TensorArg::strided(at, vec![cols, rows], vec![stride]),
             true => TensorArg::strided(at, vec![cols, rows, m.batch], vec![stride, step]),
         }
     };
-    let step = Step::new(kernel, [c.ctas, 1, 1])
+    let step = LaunchStep::new(kernel, [c.ctas, 1, 1])
         .scalar("m", p.m)
         .scalar("n", n)
         .scalar("k", p.k);
@@ -461,13 +475,13 @@ fn step(kernel: Program, p: &Problem, c: &Config, cols: &Range<u32>) -> Result<S
     let step = mainloop::Mainloop::bind_args(step, p, &inputs, cols, tensor)?;
     let mut step = epilogue::bind_args(step, p, c, &inputs, cols, workspace(&class, c), tensor)?;
     if let Schedule::StreamK { consumers, .. } = c.schedule {
-        // For each consumer its accumulators, and its flags among the bytes that are zero.
+        // Each consumer has its own partial tiles, and its own flags in the zeroed bytes.
         let partial = c.partial_bytes(&class) / u64::from(consumers);
         let flags = u64::from(c.ctas) * 16;
         for (i, consumer) in (0..consumers.into()).zip(schedule::CONSUMERS) {
             let name = schedule::partials(consumer);
             step = step
-                .pointer(&name, Buffer::Workspace.at(ZEROED + i * partial))
+                .pointer(&name, Buffer::Workspace.at(ZEROED_BYTES + i * partial))
                 .pointer(&format!("{name}_flags"), Buffer::Workspace.at(i * flags));
         }
     }

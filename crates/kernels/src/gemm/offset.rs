@@ -1,9 +1,9 @@
-//! Where a tile is in C.
+//! The offset of a tile in C.
 
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 
-/// The first row and column of the tensor cores' tile, and its GEMM of the batch. With swap-AB
-/// rows are columns of C.
+/// First row and column of the MMA tile, and its GEMM of the batch. With swap-AB rows are columns
+/// of C.
 #[derive(Clone, Copy)]
 pub(super) struct Offset {
     pub(super) row: Reg<u32>,
@@ -12,7 +12,7 @@ pub(super) struct Offset {
 }
 
 impl Offset {
-    /// So many rows and columns further.
+    /// Returns the offset moved by `rows` and `cols`.
     #[track_caller]
     pub(super) fn plus(self, rows: u32, cols: u32) -> Self {
         let add = |x: Reg<u32>, by: u32| if by == 0 { x } else { x + by };

@@ -1,151 +1,151 @@
 //! The problem of a GEMM.
 
-use crate::weights::Weights;
+use crate::weights::WeightLayout;
 use warpline_family::error::FamilyError;
-use warpline_family::float::Float;
+use warpline_family::float::FloatType;
 use warpline_family::tensor::TensorSpec;
-use warpline_family::{fields, words};
+use warpline_family::{fields, keywords};
 use warpline_ir::DType;
 
 fields! {
-    /// The problem: `C[M, N] = epilogue(A[M, K] · B[N, K]ᵀ)`, once or for each of a batch.
+    /// The problem: `C[M, N] = epilogue(A[M, K] · B[N, K]ᵀ)`, for one GEMM or for a batch.
     pub struct Problem {
         /// Rows of A and C
         pub m: u32,
         /// Columns of C
         pub n: u32,
-        /// Elements that each sum runs over
+        /// Columns of A and B: the summed dimension
         pub k: u32,
-        /// Element type of A and B (e5m2: of A, with B in e4m3)
-        pub dtype: Factor,
-        /// Element type of C; that of A where not given, bf16 for fp8
-        pub out: Option<Float>,
-        /// How B lies in memory
-        pub layout: Layout = Layout::default(),
-        /// How fp8 products are summed
-        pub sums: Sums = Sums::default(),
-        /// Adds a number to each column, of the type of C
+        /// Element type of A and B (e5m2: A in e5m2, B in e4m3)
+        pub dtype: OperandType,
+        /// Element type of C (default: that of A; bf16 for fp8)
+        pub out: Option<FloatType>,
+        /// Memory layout of B
+        pub layout: OperandLayout = OperandLayout::default(),
+        /// Accumulation of fp8
+        pub accumulation: Accumulation = Accumulation::default(),
+        /// Adds a bias to each column, in the type of C
         pub bias: bool = false,
-        /// The function of each sum
+        /// Function applied to each accumulator
         pub activation: Activation = Activation::default(),
-        /// Adds a matrix of the type and shape of C, after the activation
+        /// Adds a matrix of the type and shape of C after the activation
         pub residual: bool = false,
-        /// Gives the sum of each row of C too, in f32, of the values before they are rounded
+        /// Also returns the sum of each row of C before rounding, in f32
         pub row_sums: bool = false,
-        /// Gives the sum of each column of C too, in f32, of the values before they are rounded
+        /// Also returns the sum of each column of C before rounding, in f32
         pub col_sums: bool = false,
-        /// Gives the greatest magnitude in C too, in f32, of the values before they are rounded
+        /// Also returns the maximum of |C| before rounding, in f32
         pub amax: bool = false,
-        /// A number that multiplies every sum first
+        /// Factor that multiplies every accumulator first
         pub scale: Option<f32>,
-        /// A scale of A and one of B, each a number in memory
+        /// Scales of A and of B, each one f32 in memory
         pub scales: bool = false,
-        /// Products side by side, each with its own A, B and C
+        /// Number of GEMMs, each with its own A, B and C
         pub batch: Option<u32>,
-        /// Elements from one row of A to the next; dense where not given
+        /// Row stride of A (default: dense)
         pub a_stride: Option<u64> [ELEMENTS],
-        /// Elements from one row of B to the next; dense where not given
+        /// Row stride of B (default: dense)
         pub b_stride: Option<u64> [ELEMENTS],
-        /// Elements from one row of C to the next; dense where not given
+        /// Row stride of C (default: dense)
         pub c_stride: Option<u64> [ELEMENTS],
-        /// Elements from one row of the residual to the next; as in C where not given
+        /// Row stride of the residual (default: that of C)
         pub residual_stride: Option<u64> [ELEMENTS],
-        /// Elements from one A of a batch to the next; without gaps where not given
-        pub a_step: Option<u64> [ELEMENTS],
-        /// Elements from one B of a batch to the next; without gaps where not given
-        pub b_step: Option<u64> [ELEMENTS],
-        /// Elements from one C of a batch, and one residual, to the next; without gaps where not given
-        pub c_step: Option<u64> [ELEMENTS],
-        /// Where B has a second factor beside it, how the two lie: what comes out is
-        /// `activation(A · Bᵀ) ∘ (A · B₂ᵀ)`. Asked for by a family of its own.
+        /// Batch stride of A (default: dense)
+        pub a_batch_stride: Option<u64> [ELEMENTS],
+        /// Batch stride of B (default: dense)
+        pub b_batch_stride: Option<u64> [ELEMENTS],
+        /// Batch stride of C and of the residual (default: dense)
+        pub c_batch_stride: Option<u64> [ELEMENTS],
+        /// Layout of gate and up in a gated GEMM, `activation(A · Bᵀ) ∘ (A · B₂ᵀ)`. The family
+        /// `dual-gemm` sets it.
         #[doc(hidden)]
-        pub up: Option<Weights>,
-        /// Elements from one row of the second factor to the next; as in B where not given.
+        pub up: Option<WeightLayout>,
+        /// Row stride of up (default: that of B).
         #[doc(hidden)]
         pub up_stride: Option<u64>,
     }
 }
 
-words! {
-    /// The element type of a factor.
-    pub enum Factor {
+keywords! {
+    /// The element types of A and B.
+    pub enum OperandType {
         /// bfloat16
         Bf16 = "bf16",
         /// IEEE binary16
         F16 = "f16" | "fp16",
-        /// 8 bits, 4 of them exponent
+        /// fp8 with 4 exponent bits
         E4m3 = "e4m3",
-        /// 8 bits, 5 of them exponent
+        /// fp8 with 5 exponent bits (A only; B is e4m3)
         E5m2 = "e5m2",
     }
 }
 
-impl Factor {
-    /// As an element in memory.
-    pub fn dtype(self) -> DType {
+impl OperandType {
+    /// Returns the element type of A.
+    pub fn a_dtype(self) -> DType {
         match self {
-            Factor::Bf16 => DType::Bf16,
-            Factor::F16 => DType::F16,
-            Factor::E4m3 => DType::E4m3,
-            Factor::E5m2 => DType::E5m2,
+            OperandType::Bf16 => DType::Bf16,
+            OperandType::F16 => DType::F16,
+            OperandType::E4m3 => DType::E4m3,
+            OperandType::E5m2 => DType::E5m2,
         }
     }
 
-    /// The element type of B beside it.
-    pub fn other(self) -> DType {
+    /// Returns the element type of B.
+    pub fn b_dtype(self) -> DType {
         match self {
-            Factor::E5m2 => DType::E4m3,
-            same => same.dtype(),
+            OperandType::E5m2 => DType::E4m3,
+            same => same.a_dtype(),
         }
     }
 
-    /// Has it 8 bits?
+    /// Are the elements fp8?
     pub fn is_fp8(self) -> bool {
-        self.dtype().bytes() == 1
+        self.a_dtype().bytes() == 1
     }
 
-    /// The one whose elements are of that type, if there is one.
+    /// Returns the operand type whose A has that element type.
     pub fn of(dtype: DType) -> Option<Self> {
-        Self::ALL.iter().copied().find(|f| f.dtype() == dtype)
+        Self::ALL.iter().copied().find(|f| f.a_dtype() == dtype)
     }
 }
 
-words! {
-    /// How B lies in memory.
+keywords! {
+    /// Memory layout of B.
     #[derive(Default)]
-    pub enum Layout {
-        /// A row for each column of C: [N, K], as the weights of a linear layer
+    pub enum OperandLayout {
+        /// [N, K], K innermost, as the weight of a linear layer
         #[default]
         Nk = "nk",
-        /// A row for each element of a sum: [K, N]; 16-bit types only
+        /// [K, N], N innermost; 16-bit types only
         Kn = "kn",
     }
 }
 
-words! {
-    /// How products are summed.
+keywords! {
+    /// Accumulation of fp8.
     #[derive(Default)]
-    pub enum Sums {
-        /// By the tensor cores alone, which keep 13 bits behind the greatest term of fp8
+    pub enum Accumulation {
+        /// In the tensor cores alone, which keep 13 bits below the largest term of fp8
         #[default]
         Fast = "fast",
-        /// Every 128 products are added to a sum in f32; fp8 only
+        /// Adds the tensor cores' partial result to an f32 accumulator every 128 elements of K; fp8 only
         Promoted = "promoted",
     }
 }
 
-words! {
-    /// The function of each sum.
+keywords! {
+    /// The function applied to each accumulator.
     #[derive(Default)]
     pub enum Activation {
-        /// The sum itself
+        /// The identity
         #[default]
         None = "none",
         /// max(x, 0)
         Relu = "relu",
-        /// x · Φ(x), by the error function
+        /// x · Φ(x), exact (erf)
         GeluErf = "gelu-erf",
-        /// x · Φ(x), by the hyperbolic tangent
+        /// x · Φ(x), tanh approximation
         GeluTanh = "gelu-tanh",
         /// x / (1 + e⁻ˣ)
         Silu = "silu",
@@ -154,12 +154,12 @@ words! {
     }
 }
 
-/// The ops that are compiled in.
+/// The epilogue ops that are compiled in.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct EpilogueOps {
-    /// A launch number multiplies the accumulators.
+    /// A launch parameter multiplies the accumulators.
     pub(super) scale: bool,
-    /// Numbers in memory multiply them, of A and of each operand beside it.
+    /// Scales in memory multiply the accumulators: one of A, and one of each B operand.
     pub(super) scales: bool,
     pub(super) bias: bool,
     pub(super) activation: Activation,
@@ -170,15 +170,15 @@ pub(super) struct EpilogueOps {
 }
 
 impl EpilogueOps {
-    /// What the epilogue computes of C beside C, in the order of the outputs.
+    /// Returns the reductions of C, in the order of the outputs.
     pub(super) fn reductions(&self) -> Vec<Reduction> {
         let all = [
             (self.row_sums, Reduction::RowSums),
             (self.col_sums, Reduction::ColSums),
             (self.amax, Reduction::Amax),
         ];
-        let asked = all.into_iter().filter(|(asked, _)| *asked);
-        asked.map(|(_, reduction)| reduction).collect()
+        let enabled = all.into_iter().filter(|(is_enabled, _)| *is_enabled);
+        enabled.map(|(_, reduction)| reduction).collect()
     }
 }
 
@@ -189,12 +189,12 @@ pub(super) enum Reduction {
     RowSums,
     /// The sum of each column.
     ColSums,
-    /// The greatest magnitude.
+    /// The maximum of |C|.
     Amax,
 }
 
 impl Reduction {
-    /// The name of the output.
+    /// Returns the name of the output.
     pub(super) fn name(self) -> &'static str {
         match self {
             Reduction::RowSums => "row_sums",
@@ -203,7 +203,7 @@ impl Reduction {
         }
     }
 
-    /// Elements of the output.
+    /// Returns the elements of the output.
     pub(super) fn len(self, p: &Problem) -> u32 {
         match self {
             Reduction::RowSums => p.m,
@@ -213,28 +213,28 @@ impl Reduction {
     }
 }
 
-/// All of a problem that is compiled in.
+/// The part of a problem that is compiled in.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Class {
-    pub(super) factor: Factor,
-    pub(super) out: Float,
-    pub(super) layout: Layout,
-    pub(super) sums: Sums,
+    pub(super) dtype: OperandType,
+    pub(super) out: FloatType,
+    pub(super) layout: OperandLayout,
+    pub(super) accumulation: Accumulation,
     pub(super) epilogue: EpilogueOps,
     pub(super) batched: bool,
-    /// Where A is multiplied by two factors, how these lie: apart, also where
-    /// they follow each other in one tensor, or interleaved.
-    pub(super) up: Option<Weights>,
+    /// Layout of gate and up in a gated GEMM: separate (also for one concatenated tensor) or
+    /// interleaved.
+    pub(super) up: Option<WeightLayout>,
 }
 
 impl Class {
-    /// Factors that A is multiplied by.
-    pub(super) fn factors(&self) -> u32 {
+    /// Returns the number of B operands: 2 for gate and up.
+    pub(super) fn b_operands(&self) -> u32 {
         1 + u32::from(self.up.is_some())
     }
 }
 
-/// Matrices in memory: rows of `cols` elements, `stride` apart, and `batch` of these, `step` apart.
+/// A batch of row-major matrices in memory; both strides are in elements.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Matrix {
     pub(super) name: &'static str,
@@ -243,77 +243,80 @@ pub(super) struct Matrix {
     pub(super) cols: u64,
     pub(super) stride: u64,
     pub(super) batch: u64,
-    pub(super) step: u64,
+    pub(super) batch_stride: u64,
 }
 
 impl Matrix {
-    /// As a tensor: the padding of rows, and what is between matrices, is part of it.
+    /// Returns the tensor that holds the matrices, including row padding and gaps between matrices.
     pub(super) fn spec(&self, batched: bool) -> TensorSpec {
-        let [batch, rows, stride, step] =
-            [self.batch, self.rows, self.stride, self.step].map(|n| n as usize);
+        let [batch, rows, stride, batch_stride] =
+            [self.batch, self.rows, self.stride, self.batch_stride].map(|n| n as usize);
         TensorSpec {
             name: self.name,
             dtype: self.dtype,
             shape: match batched {
-                true if step == rows * stride => vec![batch, rows, stride],
-                true => vec![batch, step],
+                true if batch_stride == rows * stride => vec![batch, rows, stride],
+                true => vec![batch, batch_stride],
                 false => vec![rows, stride],
             },
         }
     }
 
-    /// Refuses rows that no copy reaches.
+    /// Rejects strides and extents that TMA cannot address.
     fn check(&self, flag: &str) -> Result<(), FamilyError> {
-        let refuse = |text: String| Err(FamilyError::Problem(text));
+        let reject = |text: String| Err(FamilyError::Problem(text));
         let size = self.dtype.bytes() as u64;
         let (name, dtype) = (self.name, self.dtype);
         let unit = 16 / size;
         if self.stride < self.cols {
-            return refuse(format!(
-                "rows must not overlap: --{flag} is at least the {} columns of {name}, not {}",
-                self.cols, self.stride
+            return reject(format!(
+                "row stride of {name} is {}, less than its {} columns: rows overlap\n\
+                 help: use --{flag} {} or more",
+                self.stride, self.cols, self.cols
             ));
         }
         if !(self.cols * size).is_multiple_of(16) || !(self.stride * size).is_multiple_of(16) {
-            return refuse(format!(
-                "rows start and end on 16 bytes: {name} has {} columns of {dtype} and rows {} apart, \
-                 and both must be multiples of {unit}",
+            return reject(format!(
+                "{name} has {} columns of {dtype} and row stride {}; TMA needs multiples of {unit} elements \
+                 (16 bytes) for both",
                 self.cols, self.stride
             ));
         }
         let rows = self.rows.saturating_mul(self.stride);
-        if self.batch > 1 && (self.step < rows || !(self.step * size).is_multiple_of(16)) {
-            return refuse(format!(
-                "the matrices of a batch lie apart and start on 16 bytes: those of {name} are {rows} elements \
-                 of {dtype} long and {} apart, and that must be no less and a multiple of {unit}",
-                self.step
+        if self.batch > 1
+            && (self.batch_stride < rows || !(self.batch_stride * size).is_multiple_of(16))
+        {
+            return reject(format!(
+                "batch stride of {name} is {} elements of {dtype}; it must be at least {rows} (no overlap) and a \
+                 multiple of {unit} (16 bytes)",
+                self.batch_stride
             ));
         }
         let bytes = (self.batch.max(1))
-            .checked_mul(self.step.max(self.stride).max(1))
+            .checked_mul(self.batch_stride.max(self.stride).max(1))
             .and_then(|n| n.checked_mul(size));
         match bytes {
-            Some(n) if n <= MOST_BYTES => Ok(()),
-            _ => refuse(format!(
-                "{name} of {} x {} elements is more than the {MOST_BYTES} bytes that a tensor may have",
-                self.batch, self.step
+            Some(n) if n <= MAX_TENSOR_BYTES => Ok(()),
+            _ => reject(format!(
+                "{name} has {} x {} elements; a tensor has at most {MAX_TENSOR_BYTES} bytes",
+                self.batch, self.batch_stride
             )),
         }
     }
 }
 
-/// The most bytes of a tensor.
-const MOST_BYTES: u64 = 1 << 40;
-/// The most of an extent: coordinates are signed, and tiles reach beyond.
-pub(crate) const MOST: u32 = 1 << 30;
-/// The most tiles of a launch, with room for a step of the grid.
-pub(super) const MOST_TILES: u64 = (1 << 31) - 1;
+/// The largest tensor in bytes.
+const MAX_TENSOR_BYTES: u64 = 1 << 40;
+/// The largest extent: TMA coordinates are signed 32-bit, and edge tiles reach past the extent.
+pub(crate) const MAX_EXTENT: u32 = 1 << 30;
+/// The most tiles of a launch: a tile index plus the grid size still fits 32 bits.
+pub(super) const MAX_TILES: u64 = (1 << 31) - 1;
 /// The most GEMMs of a batch.
-pub(crate) const MOST_BATCH: u32 = 1 << 20;
-/// About what the L2 of an H100 or H200 holds.
+pub(crate) const MAX_BATCH: u32 = 1 << 20;
+/// Approximate L2 capacity of H100 and H200.
 const L2_BYTES: f64 = (60 << 20) as f64;
 
-/// The inputs that hold scales, that of A first.
+/// Returns the names of the scale inputs, that of A first.
 pub(super) fn scale_names(gated: bool) -> &'static [&'static str] {
     match gated {
         false => &["scale_a", "scale_b"],
@@ -322,16 +325,16 @@ pub(super) fn scale_names(gated: bool) -> &'static [&'static str] {
 }
 
 impl Problem {
-    /// A bare product of dense matrices.
-    pub fn new(m: u32, n: u32, k: u32, dtype: Factor) -> Self {
+    /// Returns a GEMM of dense matrices without epilogue.
+    pub fn new(m: u32, n: u32, k: u32, dtype: OperandType) -> Self {
         Self {
             m,
             n,
             k,
             dtype,
             out: None,
-            layout: Layout::Nk,
-            sums: Sums::Fast,
+            layout: OperandLayout::Nk,
+            accumulation: Accumulation::Fast,
             bias: false,
             activation: Activation::None,
             residual: false,
@@ -345,9 +348,9 @@ impl Problem {
             b_stride: None,
             c_stride: None,
             residual_stride: None,
-            a_step: None,
-            b_step: None,
-            c_step: None,
+            a_batch_stride: None,
+            b_batch_stride: None,
+            c_batch_stride: None,
             up: None,
             up_stride: None,
         }
@@ -363,21 +366,21 @@ impl Problem {
         }
     }
 
-    /// The element type of C.
-    pub fn out(&self) -> Float {
+    /// Returns the element type of C.
+    pub fn out(&self) -> FloatType {
         self.out.unwrap_or(match self.dtype {
-            Factor::F16 => Float::F16,
-            _ => Float::Bf16,
+            OperandType::F16 => FloatType::F16,
+            _ => FloatType::Bf16,
         })
     }
 
-    /// All that is compiled in.
+    /// Returns the part of the problem that is compiled in.
     pub(crate) fn class(&self) -> Class {
         Class {
-            factor: self.dtype,
+            dtype: self.dtype,
             out: self.out(),
             layout: self.layout,
-            sums: self.sums,
+            accumulation: self.accumulation,
             epilogue: EpilogueOps {
                 scale: self.scale.is_some(),
                 scales: self.scales,
@@ -390,13 +393,13 @@ impl Problem {
             },
             batched: self.batch.is_some(),
             up: self.up.map(|up| match up {
-                Weights::Apart | Weights::Concatenated => Weights::Apart,
-                Weights::Interleaved => Weights::Interleaved,
+                WeightLayout::Separate | WeightLayout::Concatenated => WeightLayout::Separate,
+                WeightLayout::Interleaved => WeightLayout::Interleaved,
             }),
         }
     }
 
-    /// Products side by side.
+    /// Returns the number of GEMMs.
     pub(super) fn batches(&self) -> u64 {
         u64::from(self.batch.unwrap_or(1))
     }
@@ -407,12 +410,12 @@ impl Problem {
         dtype: DType,
         sides: [u32; 2],
         stride: Option<u64>,
-        step: Option<u64>,
+        batch_stride: Option<u64>,
     ) -> Matrix {
         let [rows, cols] = sides.map(u64::from);
         let stride = stride.unwrap_or(cols);
         // A batch of one has no next matrix.
-        let step = step.filter(|_| self.batches() > 1);
+        let batch_stride = batch_stride.filter(|_| self.batches() > 1);
         Matrix {
             name,
             dtype,
@@ -420,94 +423,119 @@ impl Problem {
             cols,
             stride,
             batch: self.batches(),
-            step: step.unwrap_or(rows.saturating_mul(stride)),
+            batch_stride: batch_stride.unwrap_or(rows.saturating_mul(stride)),
         }
     }
 
     pub(super) fn a(&self) -> Matrix {
         let sides = [self.m, self.k];
-        self.matrix("a", self.dtype.dtype(), sides, self.a_stride, self.a_step)
+        self.matrix(
+            "a",
+            self.dtype.a_dtype(),
+            sides,
+            self.a_stride,
+            self.a_batch_stride,
+        )
     }
 
     pub(super) fn b(&self) -> Matrix {
         let sides = match (self.up, self.layout) {
-            (Some(Weights::Concatenated | Weights::Interleaved), _) => [2 * self.n, self.k],
-            (_, Layout::Nk) => [self.n, self.k],
-            (_, Layout::Kn) => [self.k, self.n],
+            (Some(WeightLayout::Concatenated | WeightLayout::Interleaved), _) => {
+                [2 * self.n, self.k]
+            }
+            (_, OperandLayout::Nk) => [self.n, self.k],
+            (_, OperandLayout::Kn) => [self.k, self.n],
         };
         let name = match self.up {
             None => "b",
-            Some(Weights::Apart) => "gate",
+            Some(WeightLayout::Separate) => "gate",
             Some(_) => "weights",
         };
-        self.matrix(name, self.dtype.other(), sides, self.b_stride, self.b_step)
+        self.matrix(
+            name,
+            self.dtype.b_dtype(),
+            sides,
+            self.b_stride,
+            self.b_batch_stride,
+        )
     }
 
-    /// The second factor, where it is a tensor of its own.
+    /// Returns up, if it is a tensor of its own.
     pub(super) fn up(&self) -> Option<Matrix> {
         let stride = self.up_stride.or(self.b_stride);
-        let (sides, dtype) = ([self.n, self.k], self.dtype.other());
-        (self.up == Some(Weights::Apart)).then(|| self.matrix("up", dtype, sides, stride, None))
+        let (sides, dtype) = ([self.n, self.k], self.dtype.b_dtype());
+        (self.up == Some(WeightLayout::Separate))
+            .then(|| self.matrix("up", dtype, sides, stride, None))
     }
 
-    /// Elements of A and of all that it is multiplied by.
-    pub(super) fn factor_elements(&self) -> f64 {
-        let columns = f64::from(self.class().factors()) * f64::from(self.n);
+    /// Returns the elements of A and of all B operands.
+    pub(super) fn operand_elements(&self) -> f64 {
+        let columns = f64::from(self.class().b_operands()) * f64::from(self.n);
         (f64::from(self.m) + columns) * f64::from(self.k) * self.batches() as f64
     }
 
     pub(super) fn c(&self) -> Matrix {
         let sides = [self.m, self.n];
-        self.matrix("c", self.out().dtype(), sides, self.c_stride, self.c_step)
+        self.matrix(
+            "c",
+            self.out().dtype(),
+            sides,
+            self.c_stride,
+            self.c_batch_stride,
+        )
     }
 
     pub(super) fn residual(&self) -> Matrix {
         let (sides, stride) = ([self.m, self.n], self.residual_stride.or(self.c_stride));
-        self.matrix("residual", self.out().dtype(), sides, stride, self.c_step)
+        self.matrix(
+            "residual",
+            self.out().dtype(),
+            sides,
+            stride,
+            self.c_batch_stride,
+        )
     }
 
-    /// Is B the larger factor, and more than the L2 can keep beside A? Then it
-    /// keeps A.
+    /// Is B the larger operand, and do both exceed the L2? Then the L2 should keep A.
     pub(crate) fn streams_b(&self) -> bool {
-        let bytes = self.factor_elements() * self.dtype.dtype().bytes() as f64;
+        let bytes = self.operand_elements() * self.dtype.a_dtype().bytes() as f64;
         self.n >= self.m && bytes > L2_BYTES
     }
 
-    /// Refuses what no form serves.
+    /// Rejects problems that no schedule serves.
     pub(crate) fn check(&self) -> Result<(), FamilyError> {
-        let refuse = |text: String| Err(FamilyError::Problem(text));
+        let reject = |text: String| Err(FamilyError::Problem(text));
         for (name, extent) in [("M", self.m), ("N", self.n)] {
-            if extent == 0 || extent > MOST {
-                return refuse(format!("{name} is 1 to {MOST}, not {extent}"));
+            if extent == 0 || extent > MAX_EXTENT {
+                return reject(format!("{name} is {extent}; it must be 1 to {MAX_EXTENT}"));
             }
         }
-        if self.k > MOST {
-            return refuse(format!("K is at most {MOST}, not {}", self.k));
+        if self.k > MAX_EXTENT {
+            return reject(format!("K is {}; it must be at most {MAX_EXTENT}", self.k));
         }
         let batch = self.batch.unwrap_or(1);
-        if batch == 0 || batch > MOST_BATCH {
-            return refuse(format!(
-                "a batch is 1 to {MOST_BATCH} products, not {batch}"
+        if batch == 0 || batch > MAX_BATCH {
+            return reject(format!("--batch is {batch}; it must be 1 to {MAX_BATCH}"));
+        }
+        if self.dtype.is_fp8() && self.layout == OperandLayout::Kn {
+            return reject(format!(
+                "B of {} has --layout kn; wgmma reads only 16-bit types with N innermost\nhelp: use --layout nk",
+                self.dtype.b_dtype()
             ));
         }
-        if self.dtype.is_fp8() && self.layout == Layout::Kn {
-            return refuse(format!(
-                "B of {} lies as [N, K], not as [K, N]: only 16-bit types are read across their rows",
-                self.dtype.other()
-            ));
-        }
-        if !self.dtype.is_fp8() && self.sums == Sums::Promoted {
-            return refuse(format!(
-                "--sums promoted is for fp8: products of {} are summed in f32 already",
-                self.dtype.dtype()
+        if !self.dtype.is_fp8() && self.accumulation == Accumulation::Promoted {
+            return reject(format!(
+                "--accumulation promoted needs fp8 operands; {} already accumulates in f32\n\
+                 help: leave --accumulation out",
+                self.dtype.a_dtype()
             ));
         }
         if let Some(x) = self.scale.filter(|x| !x.is_finite()) {
-            return refuse(format!("a scale is a finite number, not {x}"));
+            return reject(format!("--scale is {x}; it must be finite"));
         }
         if self.batch.is_some() && !self.class().epilogue.reductions().is_empty() {
-            return refuse(
-                "--row-sums, --col-sums and --amax are those of one product: not with --batch"
+            return reject(
+                "--row-sums, --col-sums and --amax do not support --batch\nhelp: leave --batch out"
                     .into(),
             );
         }
@@ -524,41 +552,45 @@ impl Problem {
         if self.residual {
             self.residual().check("residual-stride")?;
         }
-        // These are addressed by elements, and strides are 32 bits wide there.
+        // The kernel addresses these element by element, with 32-bit strides.
         let mut addressed = vec![];
-        addressed.extend((self.out() == Float::F32).then(|| ("c-stride", self.c())));
+        addressed.extend((self.out() == FloatType::F32).then(|| ("c-stride", self.c())));
         addressed.extend((self.residual).then(|| ("residual-stride", self.residual())));
         for (flag, matrix) in addressed {
             if matrix.stride > u64::from(u32::MAX) {
-                return refuse(format!(
-                    "--{flag} is at most {}, not {}",
-                    u32::MAX,
-                    matrix.stride
+                return reject(format!(
+                    "--{flag} is {}; it must be at most {} here",
+                    matrix.stride,
+                    u32::MAX
                 ));
             }
         }
         Ok(())
     }
 
-    /// Refuses second factors that no form serves.
+    /// Rejects gated problems that no schedule serves.
     fn check_up(&self) -> Result<(), FamilyError> {
         let Some(up) = self.up else { return Ok(()) };
-        let refuse = |text: String| Err(FamilyError::Problem(text));
-        if up == Weights::Interleaved && !self.n.is_multiple_of(8) {
-            return refuse(format!(
-                "gate and up are interleaved in blocks of 8 rows, so N is a multiple of 8, not {}",
+        let reject = |text: String| Err(FamilyError::Problem(text));
+        if up == WeightLayout::Interleaved && !self.n.is_multiple_of(8) {
+            return reject(format!(
+                "N is {}; interleaved weights need a multiple of 8 (blocks of 8 rows)",
                 self.n
             ));
         }
-        if self.layout == Layout::Kn || self.batch.is_some() || self.sums == Sums::Promoted {
-            return refuse(
-                "two factors lie as [N, K], are multiplied once, and summed by the tensor cores alone".into(),
+        if self.layout == OperandLayout::Kn
+            || self.batch.is_some()
+            || self.accumulation == Accumulation::Promoted
+        {
+            return reject(
+                "a gated GEMM supports neither --layout kn, --batch nor --accumulation promoted"
+                    .into(),
             );
         }
         Ok(())
     }
 
-    /// What goes in, in the order of a plan's inputs.
+    /// Returns the inputs, in the order of the plan.
     pub(super) fn inputs(&self) -> Vec<TensorSpec> {
         let batched = self.batch.is_some();
         let vector = |name, dtype, n: u32| TensorSpec {
@@ -580,7 +612,7 @@ impl Problem {
         all
     }
 
-    /// What comes out: C, and what is reduced from it.
+    /// Returns the outputs: C and its reductions.
     pub(super) fn outputs(&self) -> Vec<TensorSpec> {
         let reduced = |reduction: Reduction| TensorSpec {
             name: reduction.name(),
@@ -592,12 +624,12 @@ impl Problem {
         all
     }
 
-    /// What the scales in memory are called, that of A first.
+    /// Returns the names of the scale inputs, that of A first.
     pub(super) fn scale_names(&self) -> &'static [&'static str] {
         scale_names(self.up.is_some())
     }
 
-    /// Which input has that name.
+    /// Returns the index of the input with that name.
     pub(super) fn input(&self, name: &str) -> Option<usize> {
         self.inputs().iter().position(|spec| spec.name == name)
     }

@@ -1,16 +1,16 @@
-//! The float64 reference, and the tensors that it is given.
+//! The float64 reference, and random inputs.
 
 use super::epilogue::{bias, gate, reduce, residual, scale};
-use super::problem::{Layout, Problem};
-use crate::weights::Weights;
+use super::problem::{OperandLayout, Problem};
+use crate::weights::WeightLayout;
 use warpline_family::numbers::{Random, half_ulp};
 use warpline_family::tensor::{HostTensor, TensorSpec, UNTOUCHED};
 use warpline_ir::DType;
 
-/// What an error may be, as a part of the sum of magnitudes: the tensor cores
-/// align the products of a step to the greatest and cut off what is below.
-/// 8 units of f32 for 16-bit factors, and 4 of the 13 bits that fp8 keeps: the
-/// worst that an H200 was seen to err is 1.2 of these, at 4096 x 4096 x 4096.
+/// Returns the error bound relative to the sum of magnitudes. The tensor cores align the products of
+/// a k-step to the largest and truncate the bits below. The bound is 8 units of 2⁻²³ for 16-bit
+/// operands, and 4 units of 2⁻¹³ for fp8. The largest error seen on an H200 is 1.2 units, at
+/// 4096 x 4096 x 4096.
 fn unit(p: &Problem) -> f64 {
     match p.dtype.is_fp8() {
         false => 2f64.powi(-20),
@@ -18,16 +18,15 @@ fn unit(p: &Problem) -> f64 {
     }
 }
 
-/// The most numbers that are drawn for a tensor: of a larger one they come
-/// again, in other places of its rows.
+/// The most random numbers of a tensor; a larger tensor repeats them at other positions of its rows.
 const DRAWN: usize = 1 << 24;
 
-/// Tensors drawn from a seed.
+/// Returns random inputs.
 pub(super) fn inputs(p: &Problem, seed: u64) -> Vec<HostTensor> {
     let mut random = Random::new(seed);
     let draw = |spec: TensorSpec| {
         let len = match spec.elements() {
-            // Odd, so that no two rows of a tensor start alike.
+            // An odd period: rows of a tensor start at different numbers.
             all if all > DRAWN => DRAWN - 3,
             all => all,
         };
@@ -41,10 +40,10 @@ pub(super) fn inputs(p: &Problem, seed: u64) -> Vec<HostTensor> {
     p.inputs().into_iter().map(draw).collect()
 }
 
-/// A · Bᵀ and what becomes of it: for every output each value and its bound.
+/// Returns each value of every output and its tolerance.
 ///
-/// Of a large product every so many rows are computed and the others may hold
-/// any number; how many is odd, so that all rows of a tile have their turn.
+/// A large GEMM is computed only at every n-th row, and the other rows have infinite tolerance. The
+/// distance is odd, so that the computed rows reach every row of a tile.
 pub(super) fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64)>> {
     let read = |name: &str| {
         p.input(name)
@@ -61,22 +60,26 @@ pub(super) fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64
     let scale = f64::from(p.scale.unwrap_or(1.0)) * scale(0) * scale(1);
     let [m, n, k] = [p.m, p.n, p.k].map(|x| x as usize);
     let [lda, ldb, ldc, ldr] = [p.a(), p.b(), p.c(), p.residual()].map(|x| x.stride as usize);
-    let [a_step, b_step, c_step, r_step] =
-        [p.a(), p.b(), p.c(), p.residual()].map(|x| x.step as usize);
+    let [
+        a_batch_stride,
+        b_batch_stride,
+        c_batch_stride,
+        r_batch_stride,
+    ] = [p.a(), p.b(), p.c(), p.residual()].map(|x| x.batch_stride as usize);
     let out = p.c().dtype;
     let batches = p.batches() as usize;
     let every = (batches * m * n * k) >> 30 | 1;
-    let mut all = Vec::with_capacity(batches * c_step);
+    let mut all = Vec::with_capacity(batches * c_batch_stride);
     let reductions = p.class().epilogue.reductions();
-    // The values of C before they are rounded.
+    // The values of C before rounding.
     let mut exact = Vec::new();
     for z in 0..batches {
-        let b = &b[z * b_step..];
-        // B with the elements of a sum side by side.
+        let b = &b[z * b_batch_stride..];
+        // B with K innermost.
         let turned: Vec<f64>;
         let (b, ldb) = match p.layout {
-            Layout::Nk => (b, ldb),
-            Layout::Kn => {
+            OperandLayout::Nk => (b, ldb),
+            OperandLayout::Kn => {
                 turned = (0..n)
                     .flat_map(|j| (0..k).map(move |i| b[i * ldb + j]))
                     .collect();
@@ -92,7 +95,7 @@ pub(super) fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64
                 all.extend((n..ldc).map(|_| UNTOUCHED));
                 continue;
             }
-            let x = &a[z * a_step + i * lda..][..k];
+            let x = &a[z * a_batch_stride + i * lda..][..k];
             for j in 0..n {
                 let (gate_row, up_row) = gated_rows(p, j);
                 let sum = dot(x, &b[gate_row * ldb..][..k]);
@@ -108,14 +111,14 @@ pub(super) fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64
                     y = gate::reference(y, scale::reference(sum, *scale, unit(p)));
                 }
                 let add = more.as_ref();
-                let add = add.map_or(0.0, |r| r[z * r_step + i * ldr + j]);
+                let add = add.map_or(0.0, |r| r[z * r_batch_stride + i * ldr + j]);
                 let (value, error) = residual::reference(y, add);
                 all.push(bounded(out, value, error));
                 exact.push((value, error));
             }
             all.extend((n..ldc).map(|_| UNTOUCHED));
         }
-        all.resize((z + 1) * c_step, UNTOUCHED);
+        all.resize((z + 1) * c_batch_stride, UNTOUCHED);
     }
     let reduced = reductions
         .into_iter()
@@ -123,20 +126,19 @@ pub(super) fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64
     [all].into_iter().chain(reduced).collect()
 }
 
-/// The row of B that a column of C is made with, and that of the second factor
-/// in the tensor that holds it.
+/// Returns the row of the gate that column `j` of C uses, and the row of up in its tensor.
 fn gated_rows(p: &Problem, j: usize) -> (usize, usize) {
     match p.up {
-        None | Some(Weights::Apart) => (j, j),
-        Some(Weights::Concatenated) => (j, p.n as usize + j),
-        Some(Weights::Interleaved) => {
+        None | Some(WeightLayout::Separate) => (j, j),
+        Some(WeightLayout::Concatenated) => (j, p.n as usize + j),
+        Some(WeightLayout::Interleaved) => {
             let row = j / 8 * 16 + j % 8;
             (row, row + 8)
         }
     }
 }
 
-/// A value with the bound of its rounding.
+/// Returns a value and its tolerance: the error bound and half an ulp of the output type.
 pub(crate) fn bounded(out: DType, value: f64, error: f64) -> (f64, f64) {
     match value.is_finite() {
         true => (value, half_ulp(out, value) * 1.01 + error),
@@ -144,7 +146,7 @@ pub(crate) fn bounded(out: DType, value: f64, error: f64) -> (f64, f64) {
     }
 }
 
-/// The sum of products, and of their magnitudes, over eight lanes at a time.
+/// Returns the dot product and the sum of magnitudes; eight partial sums let the compiler vectorize.
 pub(crate) fn dot(x: &[f64], y: &[f64]) -> (f64, f64) {
     const LANES: usize = 8;
     let (mut sums, mut sizes) = ([0.0; LANES], [0.0; LANES]);

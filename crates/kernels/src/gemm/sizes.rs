@@ -1,31 +1,30 @@
-//! What a config takes of shared memory, as the builder allocates it.
+//! Shared memory of a config, as the builder allocates it.
 
-use super::config::{Config, Operands, Schedule, Staging, Tiles};
+use super::config::{Config, Operands, Schedule, Staging, TileAssignment};
 use super::problem::{Class, EpilogueOps};
 use super::schedule;
 use super::tile_scheduler::Cluster;
 use crate::memo::Memo;
 use warpline_family::error::FamilyError;
 use warpline_ir::Target;
-use warpline_ir::build::Resources;
+use warpline_ir::builder::Resources;
 
-/// Bytes of shared memory that every config leaves free. The heuristic was fitted to kernels that
-/// do: without it some would have one stage more, and be other programs than those that were
-/// measured.
-pub(super) const FREE: u32 = 1024;
+/// Bytes of shared memory that every config leaves free. The heuristic was fitted to such kernels;
+/// without the reserve some would get one more stage and differ from the measured programs.
+pub(super) const RESERVED_BYTES: u32 = 1024;
 
-/// Bytes of shared memory of a CTA; the builder is asked once for each kernel.
+/// Returns the shared memory of a CTA in bytes; the builder computes it once per kernel.
 fn shared_bytes(class: &Class, c: &Config, target: &Target) -> Result<u32, FamilyError> {
     static KNOWN: Memo<(&str, Class, Config), u32> = Memo::new();
     let class = Class {
-        // No op of the epilogue has shared memory of its own.
+        // No epilogue op has shared memory of its own.
         epilogue: EpilogueOps::default(),
         ..*class
     };
     let config = Config {
         shared_bytes: 0,
         ctas: 0,
-        hints: false,
+        cache_hints: false,
         tail_n: None,
         ..*c
     };
@@ -35,7 +34,7 @@ fn shared_bytes(class: &Class, c: &Config, target: &Target) -> Result<u32, Famil
     })
 }
 
-/// The staging tiles that a consumer may have, the widest first.
+/// Returns the staging tiles that a consumer may have, widest first.
 fn staging(class: &Class, c: &Config) -> Vec<Staging> {
     let size = class.out.dtype().bytes() as u32;
     let some = |width, stages| Staging { width, stages };
@@ -43,7 +42,7 @@ fn staging(class: &Class, c: &Config) -> Vec<Staging> {
         return vec![some(c.rows(), 1)];
     }
     if !c.tile_n.is_multiple_of(16) {
-        // Rows of an odd number of 16 bytes lie in different banks without a swizzle.
+        // Rows of an odd number of 16-byte units are in different banks without a swizzle.
         return vec![some(c.tile_n, 2), some(c.tile_n, 1), some(8, 1)];
     }
     let wide = [128, 64, 32].map(|bytes| [2, 1].map(|stages| some(bytes / size, stages)));
@@ -52,15 +51,16 @@ fn staging(class: &Class, c: &Config) -> Vec<Staging> {
     wide.filter(divides).chain([some(16, 1)]).collect()
 }
 
-/// Does a kernel of so many bytes fit?
+/// Does a kernel with `bytes` of shared memory fit?
 fn fits(bytes: u32, target: &Target) -> bool {
-    bytes + FREE <= target.shared_bytes
+    bytes + RESERVED_BYTES <= target.shared_bytes
 }
 
-/// The config with the widest staging tiles that leave room for its ring; with the narrowest where
-/// none do.
+/// Returns the config with the widest staging tiles that fit beside its ring, or else with the
+/// narrowest.
 fn with_staging(class: &Class, c: &Config, target: &Target) -> Result<Config, FamilyError> {
-    // Split-K gives up a stage for the sums that a CTA is handed, not the width of its stores.
+    // Split-K gives up a stage for the exchanged accumulators, not the width of its stores: judge
+    // the staging tiles without the exchange ring.
     let schedule = match c.schedule {
         Schedule::SplitK {
             consumers,
@@ -72,15 +72,15 @@ fn with_staging(class: &Class, c: &Config, target: &Target) -> Result<Config, Fa
                 true => Operands::Swapped,
                 false => Operands::Ab(Cluster::One),
             },
-            tiles: Tiles::Static(raster),
+            tiles: TileAssignment::Static(raster),
         },
         same => same,
     };
     let mut config = *c;
     for staging in staging(class, c) {
         config.staging = staging;
-        let judged = Config { schedule, ..config };
-        if fits(shared_bytes(class, &judged, target)?, target) {
+        let without_exchange = Config { schedule, ..config };
+        if fits(shared_bytes(class, &without_exchange, target)?, target) {
             break;
         }
     }
@@ -88,9 +88,9 @@ fn with_staging(class: &Class, c: &Config, target: &Target) -> Result<Config, Fa
     Ok(config)
 }
 
-/// The config with its stages, or with the most that leave room for wide staging tiles where it
-/// has none yet, at most so many.
-pub(super) fn settled(
+/// Returns the config with its stages. If `stages` is 0, picks the most, up to `most`, that leave
+/// room for wide staging tiles.
+pub(super) fn with_stages(
     class: &Class,
     c: &Config,
     most: u32,
@@ -104,7 +104,7 @@ pub(super) fn settled(
         0 => c.staging.width * (class.out.dtype().bytes() as u32) < 64,
         _ => c.staging.width < c.tile_n && !c.tile_n.is_multiple_of(16),
     };
-    // Every stage takes as much as the third.
+    // Every further stage has the size of the third.
     let narrowest = staging(class, c).pop().unwrap_or(c.staging);
     let bytes = |stages: u32| {
         let config = Config {
@@ -114,7 +114,7 @@ pub(super) fn settled(
         shared_bytes(class, &config, target)
     };
     let (two, three) = (bytes(2)?, bytes(3)?);
-    let more = target.shared_bytes.saturating_sub(FREE + two) / (three - two).max(1);
+    let more = target.shared_bytes.saturating_sub(RESERVED_BYTES + two) / (three - two).max(1);
     for stages in (3..=most.min(2 + more)).rev() {
         let config = with_staging(class, &with(stages), target)?;
         if fits(config.shared_bytes, target) && (c.swap_ab() || !narrow(&config)) {

@@ -1,39 +1,39 @@
 //! The test tables: small problems that reach every path.
 
-use super::config::{Choice, Form, Order};
+use super::config::{Choice, Raster, ScheduleKind};
 use super::problem::Activation;
-use super::problem::{Factor, Layout, Problem, Sums};
+use super::problem::{Accumulation, OperandLayout, OperandType, Problem};
 use super::tile_scheduler::Cluster;
-use warpline_family::family::Case;
-use warpline_family::float::Float;
+use warpline_family::family::TestCase;
+use warpline_family::float::FloatType;
 
-type Cases = Vec<Case<Problem, Choice>>;
+type Cases = Vec<TestCase<Problem, Choice>>;
 
 fn bare(m: u32, n: u32, k: u32) -> Problem {
-    Problem::new(m, n, k, Factor::Bf16)
+    Problem::new(m, n, k, OperandType::Bf16)
 }
 
-pub(crate) fn form(form: Form) -> Choice {
+pub(crate) fn schedule(schedule: ScheduleKind) -> Choice {
     let small = Choice {
-        form: Some(form),
+        schedule: Some(schedule),
         stages: Some(3),
         ctas: Some(2),
         ..Choice::default()
     };
-    match form {
-        Form::DoubleBuffer => Choice {
+    match schedule {
+        ScheduleKind::DoubleBuffer => Choice {
             tile_m: Some(64),
             tile_n: Some(64),
             consumers: Some(1),
             stages: Some(2),
             ..small
         },
-        Form::PingPong => Choice {
+        ScheduleKind::PingPong => Choice {
             tile_m: Some(64),
             tile_n: Some(64),
             ..small
         },
-        Form::Cooperative | Form::Storer | Form::TwoConsumer => Choice {
+        ScheduleKind::Cooperative | ScheduleKind::Storer | ScheduleKind::TwoConsumer => Choice {
             tile_m: Some(128),
             tile_n: Some(64),
             consumers: Some(2),
@@ -42,21 +42,21 @@ pub(crate) fn form(form: Form) -> Choice {
     }
 }
 
-const FORMS: [Form; 4] = [
-    Form::DoubleBuffer,
-    Form::Cooperative,
-    Form::PingPong,
-    Form::Storer,
+const SCHEDULES: [ScheduleKind; 4] = [
+    ScheduleKind::DoubleBuffer,
+    ScheduleKind::Cooperative,
+    ScheduleKind::PingPong,
+    ScheduleKind::Storer,
 ];
 
-/// Bare products.
+/// GEMMs without epilogue.
 pub(super) fn gemm() -> Cases {
     let mut cases = Cases::new();
-    let mut add = |problem: Problem, choice: Choice| cases.push(Case { problem, choice });
-    // Whole waves of wide tiles, and narrow ones behind them; by elements too.
+    let mut add = |problem: Problem, choice: Choice| cases.push(TestCase { problem, choice });
+    // Full waves of wide tiles and a narrow last wave; also stored by elements.
     for (f, out) in [
-        (Form::PingPong, None),
-        (Form::Cooperative, Some(Float::F32)),
+        (ScheduleKind::PingPong, None),
+        (ScheduleKind::Cooperative, Some(FloatType::F32)),
     ] {
         let problem = Problem {
             bias: true,
@@ -68,11 +68,11 @@ pub(super) fn gemm() -> Cases {
         };
         let choice = Choice {
             tail_n: Some(32),
-            ..form(f)
+            ..schedule(f)
         };
         add(problem, choice);
     }
-    // What the chooser makes of odd shapes.
+    // Odd shapes with the heuristic's configs.
     for [m, n, k] in [
         [1, 8, 8],
         [1, 8, 0],
@@ -83,42 +83,42 @@ pub(super) fn gemm() -> Cases {
     ] {
         add(bare(m, n, k), Choice::default());
     }
-    // K of 0, 1, S - 1, S, S + 1 and 2 S + 1 steps; more tiles than CTAs, and edges.
-    for f in FORMS {
-        let choice = form(f);
+    // 0, 1, S - 1, S, S + 1 and 2 S + 1 k-tiles for S stages; more tiles than CTAs; partial tiles.
+    for f in SCHEDULES {
+        let choice = schedule(f);
         let s = choice.stages.unwrap_or(2);
         for steps in [0, 1, s - 1, s, s + 1, 2 * s + 1] {
             add(bare(200, 136, 64 * steps), choice.clone());
         }
         add(bare(136, 200, 104), choice.clone());
     }
-    let with = |f: Form, change: fn(&mut Choice)| {
-        let mut choice = form(f);
+    let with = |f: ScheduleKind, change: fn(&mut Choice)| {
+        let mut choice = schedule(f);
         change(&mut choice);
         choice
     };
-    // Orders, clusters, hints.
-    for f in [Form::Cooperative, Form::PingPong] {
-        for order in [Order::RowMajor, Order::Hilbert, Order::Dynamic] {
-            let mut choice = form(f);
-            choice.order = Some(order);
+    // Rasters, clusters, cache hints.
+    for f in [ScheduleKind::Cooperative, ScheduleKind::PingPong] {
+        for raster in [Raster::RowMajor, Raster::Hilbert, Raster::Dynamic] {
+            let mut choice = schedule(f);
+            choice.raster = Some(raster);
             add(bare(300, 264, 136), choice);
         }
         for cluster in [Cluster::Rows, Cluster::Cols] {
-            let mut choice = form(f);
+            let mut choice = schedule(f);
             (choice.cluster, choice.ctas) = (Some(cluster), Some(4));
             add(bare(300, 264, 264), choice.clone());
-            choice.order = Some(Order::Dynamic);
+            choice.raster = Some(Raster::Dynamic);
             add(bare(300, 264, 136), choice);
         }
-        add(bare(300, 264, 136), with(f, |c| c.hints = Some(true)));
+        add(bare(300, 264, 136), with(f, |c| c.cache_hints = Some(true)));
         add(bare(200, 200, 264), with(f, |c| c.tile_k = Some(128)));
         add(bare(200, 200, 264), with(f, |c| c.tile_k = Some(32)));
         add(bare(200, 240, 136), with(f, |c| c.tile_n = Some(112)));
     }
-    // The tiles that are meant to be fast.
-    let big = |form, m, n, consumers, stages| Choice {
-        form: Some(form),
+    // The tile shapes of fast configs.
+    let big = |schedule, m, n, consumers, stages| Choice {
+        schedule: Some(schedule),
         tile_m: Some(m),
         tile_n: Some(n),
         consumers: Some(consumers),
@@ -126,15 +126,39 @@ pub(super) fn gemm() -> Cases {
         ctas: Some(2),
         ..Choice::default()
     };
-    add(bare(256, 264, 136), big(Form::PingPong, 128, 192, 2, 4));
-    add(bare(256, 264, 136), big(Form::PingPong, 128, 176, 2, 5));
-    add(bare(256, 264, 136), big(Form::PingPong, 128, 208, 2, 5));
-    add(bare(256, 264, 136), big(Form::Cooperative, 128, 256, 2, 4));
-    add(bare(256, 264, 136), big(Form::Cooperative, 192, 160, 3, 4));
-    add(bare(256, 264, 136), big(Form::Cooperative, 256, 128, 2, 4));
-    add(bare(256, 264, 136), big(Form::Storer, 128, 192, 2, 4));
-    add(bare(256, 264, 136), big(Form::DoubleBuffer, 128, 256, 2, 4));
-    // Sums that several CTAs make.
+    add(
+        bare(256, 264, 136),
+        big(ScheduleKind::PingPong, 128, 192, 2, 4),
+    );
+    add(
+        bare(256, 264, 136),
+        big(ScheduleKind::PingPong, 128, 176, 2, 5),
+    );
+    add(
+        bare(256, 264, 136),
+        big(ScheduleKind::PingPong, 128, 208, 2, 5),
+    );
+    add(
+        bare(256, 264, 136),
+        big(ScheduleKind::Cooperative, 128, 256, 2, 4),
+    );
+    add(
+        bare(256, 264, 136),
+        big(ScheduleKind::Cooperative, 192, 160, 3, 4),
+    );
+    add(
+        bare(256, 264, 136),
+        big(ScheduleKind::Cooperative, 256, 128, 2, 4),
+    );
+    add(
+        bare(256, 264, 136),
+        big(ScheduleKind::Storer, 128, 192, 2, 4),
+    );
+    add(
+        bare(256, 264, 136),
+        big(ScheduleKind::DoubleBuffer, 128, 256, 2, 4),
+    );
+    // Stream-K: tiles that several CTAs share.
     for (ctas, [m, n, k]) in [
         (3, [136, 136, 320]),
         (5, [128, 64, 448]),
@@ -142,21 +166,21 @@ pub(super) fn gemm() -> Cases {
         (2, [256, 64, 128]),
         (2, [128, 64, 0]),
     ] {
-        let mut choice = form(Form::Cooperative);
+        let mut choice = schedule(ScheduleKind::Cooperative);
         (choice.stream_k, choice.ctas) = (Some(true), Some(ctas));
         add(bare(m, n, k), choice);
     }
     for k in [0, 64, 128, 192, 456] {
-        let choice = with(Form::Cooperative, |c| c.split_k = Some(2));
+        let choice = with(ScheduleKind::Cooperative, |c| c.split_k = Some(2));
         add(bare(136, 136, k), choice);
     }
-    // Few rows: B times A.
-    for f in [Form::Cooperative, Form::DoubleBuffer] {
+    // Swap-AB for small M.
+    for f in [ScheduleKind::Cooperative, ScheduleKind::DoubleBuffer] {
         for m in [1, 16, 30] {
-            let mut choice = form(f);
-            (choice.swap, choice.tile_m, choice.consumers) = (Some(true), Some(16), Some(1));
+            let mut choice = schedule(f);
+            (choice.swap_ab, choice.tile_m, choice.consumers) = (Some(true), Some(16), Some(1));
             add(bare(m, 136, 200), choice.clone());
-            let out = Some(Float::F32);
+            let out = Some(FloatType::F32);
             add(
                 Problem {
                     out,
@@ -164,18 +188,22 @@ pub(super) fn gemm() -> Cases {
                 },
                 choice.clone(),
             );
-            if f == Form::Cooperative {
+            if f == ScheduleKind::Cooperative {
                 choice.stream_k = Some(true);
                 add(bare(m, 264, 200), choice);
             }
         }
     }
     // Types.
-    for &dtype in Factor::ALL {
-        for &out in Float::ALL {
-            for f in [Form::Cooperative, Form::PingPong, Form::Storer] {
-                // Every type that comes out, and every form of the usual one.
-                if f != Form::Cooperative && out != Float::Bf16 {
+    for &dtype in OperandType::ALL {
+        for &out in FloatType::ALL {
+            for f in [
+                ScheduleKind::Cooperative,
+                ScheduleKind::PingPong,
+                ScheduleKind::Storer,
+            ] {
+                // Every output type with cooperative, and every schedule with bf16 outputs.
+                if f != ScheduleKind::Cooperative && out != FloatType::Bf16 {
                     continue;
                 }
                 let problem = Problem::new(130, 136, 208, dtype);
@@ -184,63 +212,63 @@ pub(super) fn gemm() -> Cases {
                     scales: dtype.is_fp8(),
                     ..problem
                 };
-                add(problem, form(f));
+                add(problem, schedule(f));
             }
         }
         if dtype.is_fp8() {
-            for f in [Form::Cooperative, Form::PingPong] {
+            for f in [ScheduleKind::Cooperative, ScheduleKind::PingPong] {
                 let problem = Problem {
-                    sums: Sums::Promoted,
+                    accumulation: Accumulation::Promoted,
                     ..Problem::new(130, 72, 528, dtype)
                 };
-                add(problem, form(f));
+                add(problem, schedule(f));
             }
         }
     }
     // B as [K, N].
-    for f in FORMS {
-        for dtype in [Factor::Bf16, Factor::F16] {
+    for f in SCHEDULES {
+        for dtype in [OperandType::Bf16, OperandType::F16] {
             let problem = Problem {
-                layout: Layout::Kn,
+                layout: OperandLayout::Kn,
                 ..Problem::new(130, 200, 136, dtype)
             };
-            add(problem.clone(), form(f));
-            if f == Form::Cooperative {
-                let mut choice = form(f);
+            add(problem.clone(), schedule(f));
+            if f == ScheduleKind::Cooperative {
+                let mut choice = schedule(f);
                 (choice.cluster, choice.ctas) = (Some(Cluster::Cols), Some(2));
                 add(problem.clone(), choice);
-                let mut choice = form(f);
-                (choice.swap, choice.tile_m, choice.consumers) = (Some(true), Some(16), Some(1));
+                let mut choice = schedule(f);
+                (choice.swap_ab, choice.tile_m, choice.consumers) = (Some(true), Some(16), Some(1));
                 add(Problem { m: 16, ..problem }, choice);
             }
         }
     }
     // Batches and strides.
-    for f in FORMS {
+    for f in SCHEDULES {
         let problem = Problem {
             batch: Some(3),
             ..bare(72, 136, 104)
         };
-        add(problem.clone(), form(f));
+        add(problem.clone(), schedule(f));
         let strided = Problem {
             a_stride: Some(120),
             b_stride: Some(112),
             c_stride: Some(160),
             ..problem
         };
-        add(strided.clone(), form(f));
+        add(strided.clone(), schedule(f));
         add(
             Problem {
                 batch: None,
                 ..strided
             },
-            form(f),
+            schedule(f),
         );
     }
     cases
 }
 
-/// Odd shapes at the sizes that people have, in every form.
+/// Odd shapes of realistic size, with every schedule.
 pub(super) fn large() -> Cases {
     let shapes = [
         [1000, 1000, 1000],
@@ -249,8 +277,8 @@ pub(super) fn large() -> Cases {
         [2039, 136, 4096],
         [33, 14336, 1000],
     ];
-    let big = |form, m, n, consumers| Choice {
-        form: Some(form),
+    let big = |schedule, m, n, consumers| Choice {
+        schedule: Some(schedule),
         tile_m: Some(m),
         tile_n: Some(n),
         consumers: Some(consumers),
@@ -258,44 +286,44 @@ pub(super) fn large() -> Cases {
     };
     let choices = [
         Choice::default(),
-        big(Form::DoubleBuffer, 128, 128, 2),
-        big(Form::Cooperative, 128, 256, 2),
-        big(Form::Cooperative, 192, 160, 3),
-        big(Form::PingPong, 128, 192, 2),
-        big(Form::PingPong, 128, 208, 2),
-        big(Form::Storer, 128, 192, 2),
+        big(ScheduleKind::DoubleBuffer, 128, 128, 2),
+        big(ScheduleKind::Cooperative, 128, 256, 2),
+        big(ScheduleKind::Cooperative, 192, 160, 3),
+        big(ScheduleKind::PingPong, 128, 192, 2),
+        big(ScheduleKind::PingPong, 128, 208, 2),
+        big(ScheduleKind::Storer, 128, 192, 2),
         Choice {
             stream_k: Some(true),
-            ..big(Form::Cooperative, 128, 224, 2)
+            ..big(ScheduleKind::Cooperative, 128, 224, 2)
         },
         Choice {
             split_k: Some(2),
-            ..big(Form::Cooperative, 128, 128, 2)
+            ..big(ScheduleKind::Cooperative, 128, 128, 2)
         },
         Choice {
             cluster: Some(Cluster::Rows),
-            ..big(Form::Cooperative, 128, 256, 2)
+            ..big(ScheduleKind::Cooperative, 128, 256, 2)
         },
         Choice {
             cluster: Some(Cluster::Cols),
-            ..big(Form::PingPong, 128, 192, 2)
+            ..big(ScheduleKind::PingPong, 128, 192, 2)
         },
         Choice {
-            order: Some(Order::Dynamic),
-            ..big(Form::PingPong, 128, 176, 2)
+            raster: Some(Raster::Dynamic),
+            ..big(ScheduleKind::PingPong, 128, 176, 2)
         },
         Choice {
-            order: Some(Order::Hilbert),
-            ..big(Form::Cooperative, 128, 256, 2)
+            raster: Some(Raster::Hilbert),
+            ..big(ScheduleKind::Cooperative, 128, 256, 2)
         },
         Choice {
-            swap: Some(true),
-            ..big(Form::Cooperative, 64, 128, 2)
+            swap_ab: Some(true),
+            ..big(ScheduleKind::Cooperative, 64, 128, 2)
         },
     ];
     let cases = shapes.into_iter().flat_map(|[m, n, k]| {
         let problem = bare(m, n, k);
-        choices.clone().map(|choice| Case {
+        choices.clone().map(|choice| TestCase {
             problem: problem.clone(),
             choice,
         })
@@ -303,28 +331,28 @@ pub(super) fn large() -> Cases {
     cases.collect()
 }
 
-/// Layers: every epilogue in every form.
+/// Linear layers: every epilogue with every schedule.
 pub(super) fn linear() -> Cases {
     let mut cases = Cases::new();
     let base = Problem {
         bias: true,
         ..bare(130, 264, 72)
     };
-    let mut swap = form(Form::Cooperative);
-    (swap.swap, swap.tile_m, swap.consumers) = (Some(true), Some(16), Some(1));
+    let mut swap = schedule(ScheduleKind::Cooperative);
+    (swap.swap_ab, swap.tile_m, swap.consumers) = (Some(true), Some(16), Some(1));
     for &activation in Activation::ALL {
         let problem = Problem {
             activation,
             ..base.clone()
         };
-        for f in FORMS {
-            cases.push(Case {
+        for f in SCHEDULES {
+            cases.push(TestCase {
                 problem: problem.clone(),
-                choice: form(f),
+                choice: schedule(f),
             });
         }
         let few = Problem { m: 20, ..problem };
-        cases.push(Case {
+        cases.push(TestCase {
             problem: few,
             choice: swap.clone(),
         });
@@ -336,15 +364,19 @@ pub(super) fn linear() -> Cases {
         scale: Some(-0.75),
         ..base
     };
-    for &out in Float::ALL {
+    for &out in FloatType::ALL {
         let problem = Problem {
             out: Some(out),
             ..full.clone()
         };
-        for choice in [form(Form::Cooperative), form(Form::PingPong), swap.clone()] {
+        for choice in [
+            schedule(ScheduleKind::Cooperative),
+            schedule(ScheduleKind::PingPong),
+            swap.clone(),
+        ] {
             let batch = Some(2);
             let c_stride = Some(288);
-            cases.push(Case {
+            cases.push(TestCase {
                 problem: Problem {
                     batch,
                     c_stride,
@@ -352,7 +384,7 @@ pub(super) fn linear() -> Cases {
                 },
                 choice: choice.clone(),
             });
-            cases.push(Case {
+            cases.push(TestCase {
                 problem: problem.clone(),
                 choice,
             });
@@ -368,7 +400,7 @@ pub(super) fn linear() -> Cases {
             ..full
         },
     ] {
-        cases.push(Case {
+        cases.push(TestCase {
             problem,
             choice: Choice::default(),
         });
@@ -376,7 +408,7 @@ pub(super) fn linear() -> Cases {
     cases
 }
 
-/// Reductions of C: in every schedule that has them, at edges, and each by itself.
+/// Reductions of C: all schedules that support them, partial tiles, and each reduction alone.
 fn reduced(base: &Problem, swap: &Choice) -> Cases {
     let all = Problem {
         activation: Activation::Sigmoid,
@@ -385,24 +417,24 @@ fn reduced(base: &Problem, swap: &Choice) -> Cases {
         amax: true,
         ..base.clone()
     };
-    let with = |f: Form, change: fn(&mut Choice)| {
-        let mut choice = form(f);
+    let with = |f: ScheduleKind, change: fn(&mut Choice)| {
+        let mut choice = schedule(f);
         change(&mut choice);
         choice
     };
     let choices = [
-        form(Form::DoubleBuffer),
-        form(Form::Cooperative),
-        form(Form::PingPong),
-        with(Form::PingPong, |c| c.order = Some(Order::Dynamic)),
-        with(Form::Cooperative, |c| {
+        schedule(ScheduleKind::DoubleBuffer),
+        schedule(ScheduleKind::Cooperative),
+        schedule(ScheduleKind::PingPong),
+        with(ScheduleKind::PingPong, |c| c.raster = Some(Raster::Dynamic)),
+        with(ScheduleKind::Cooperative, |c| {
             (c.cluster, c.ctas) = (Some(Cluster::Cols), Some(4));
         }),
-        with(Form::Cooperative, |c| c.split_k = Some(2)),
-        with(Form::Cooperative, |c| c.stream_k = Some(true)),
+        with(ScheduleKind::Cooperative, |c| c.split_k = Some(2)),
+        with(ScheduleKind::Cooperative, |c| c.stream_k = Some(true)),
         swap.clone(),
     ];
-    let case = |problem: &Problem, choice: Choice| Case {
+    let case = |problem: &Problem, choice: Choice| TestCase {
         problem: problem.clone(),
         choice,
     };
@@ -416,7 +448,7 @@ fn reduced(base: &Problem, swap: &Choice) -> Cases {
             row_sums,
             col_sums,
             amax,
-            out: Some(Float::F32),
+            out: Some(FloatType::F32),
             ..all.clone()
         };
         cases.push(case(&one, Choice::default()));

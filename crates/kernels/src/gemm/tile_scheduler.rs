@@ -1,27 +1,27 @@
-//! The tile scheduler: which tiles a CTA works on, and in which order (rasterization).
+//! The tile scheduler: the assignment of tiles to CTAs and their order (rasterization).
 
-use super::problem::{MOST, MOST_BATCH, MOST_TILES};
-use warpline_family::plan::{Buffer, Step};
-use warpline_family::words;
+use super::problem::{MAX_BATCH, MAX_EXTENT, MAX_TILES};
+use warpline_family::keywords;
+use warpline_family::plan::{Buffer, LaunchStep};
 use warpline_ir::Extent;
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 
-words! {
-    /// CTAs that share what they load, rows × columns of tiles.
+keywords! {
+    /// Shape of a cluster that shares loads, in tiles along M × N.
     #[derive(Default)]
     pub enum Cluster {
-        /// Every CTA alone
+        /// No sharing
         #[default]
         One = "1x1",
-        /// Two tiles above each other share B
+        /// Two tiles along M share B
         Rows = "2x1",
-        /// Two tiles side by side share A
+        /// Two tiles along N share A
         Cols = "1x2",
     }
 }
 
 impl Cluster {
-    /// CTAs.
+    /// Returns the number of CTAs.
     pub(super) fn size(self) -> u32 {
         match self {
             Cluster::One => 1,
@@ -30,27 +30,32 @@ impl Cluster {
     }
 }
 
-/// How tiles of C are dealt to CTAs.
+/// The compiled-in part of the tile scheduler.
 #[derive(Clone, Copy)]
 pub(crate) struct TileSchedule {
-    /// Rows and columns of C that a cluster works on together.
-    pub(crate) unit: [u32; 2],
+    /// Rows and columns of C in a cluster tile.
+    pub(crate) cluster_tile: [u32; 2],
     /// The order of the tiles.
-    pub(crate) order: Order,
-    /// CTAs that share what they load.
+    pub(crate) raster: Rasterization,
+    /// CTAs that share loads by multicast.
     pub(crate) cluster: Cluster,
-    /// Does each CTA take the next tile from a queue when it is done with one?
+    /// Do CTAs take their tiles from a work queue?
     pub(crate) dynamic: bool,
-    /// Are there several GEMMs?
+    /// Is there a batch dimension?
     pub(crate) batched: bool,
 }
 
 impl TileSchedule {
     /// Binds the launch arguments, for `m` × `n` elements of C in each GEMM of the batch.
-    pub(crate) fn bind_args(&self, step: Step, [m, n]: [u32; 2], batch: Option<u32>) -> Step {
-        let [rows, cols] = self.unit;
+    pub(crate) fn bind_args(
+        &self,
+        step: LaunchStep,
+        [m, n]: [u32; 2],
+        batch: Option<u32>,
+    ) -> LaunchStep {
+        let [rows, cols] = self.cluster_tile;
         let (m_tiles, n_tiles) = (m.div_ceil(rows), n.div_ceil(cols));
-        let [group, last] = self.order.divisors(m_tiles, n_tiles);
+        let [group, last] = self.raster.divisors(m_tiles, n_tiles);
         let mut step = step
             .scalar("m_tiles", m_tiles)
             .scalar("n_tiles", n_tiles)
@@ -66,21 +71,21 @@ impl TileSchedule {
     }
 }
 
-/// The tiles of all GEMMs of a batch, as the roles of a CTA visit them.
+/// Iterates over the tiles of all GEMMs of a batch, in every role of a CTA.
 #[derive(Clone, Copy)]
 pub(crate) struct TileScheduler {
     /// Cluster tiles along M and N.
     sides: [Reg<u32>; 2],
-    tiles: Tiles,
+    tiles: TileGrid,
     count: Reg<u32>,
-    /// GEMMs of the batch.
+    /// Number of GEMMs of the batch.
     pub(super) batch: Option<Reg<u32>>,
     cluster: Cluster,
     batched: bool,
     queue: Option<WorkQueue>,
 }
 
-/// A CTA's tile: its coordinates in tiles, and its GEMM of the batch.
+/// A CTA's tile: its tile coordinates and its GEMM of the batch.
 #[derive(Clone, Copy)]
 pub(crate) struct TileCoord {
     pub(crate) m: Reg<u32>,
@@ -88,8 +93,8 @@ pub(crate) struct TileCoord {
     pub(crate) batch: Option<Reg<u32>>,
 }
 
-impl From<TileAt> for TileCoord {
-    fn from(at: TileAt) -> Self {
+impl From<TileIndex> for TileCoord {
+    fn from(at: TileIndex) -> Self {
         Self {
             m: at.m,
             n: at.n,
@@ -101,26 +106,29 @@ impl From<TileAt> for TileCoord {
 impl TileScheduler {
     /// Declares the parameters.
     pub(crate) fn declare(k: Builder, schedule: TileSchedule) -> Self {
-        // Counted by the launch: divisions would hold up the first copy.
+        // The host computes the tile counts: device divisions would delay the first load.
         let side = |name: &str, unit: u32| {
             let side = k.param::<u32>(name).at_least(1);
-            side.at_most(MOST.div_ceil(unit))
+            side.at_most(MAX_EXTENT.div_ceil(unit))
         };
-        let units = schedule.unit;
-        let [m_tiles, n_tiles] = [side("m_tiles", units[0]), side("n_tiles", units[1])];
+        let [rows, cols] = schedule.cluster_tile;
+        let [m_tiles, n_tiles] = [side("m_tiles", rows), side("n_tiles", cols)];
         let divisors = ["raster_group", "last_group"].map(|name| k.divisor(name));
-        let tiles = schedule.order.tiles(m_tiles, n_tiles).by(divisors);
+        let tiles = schedule
+            .raster
+            .tiles(m_tiles, n_tiles)
+            .with_divisors(divisors);
         let of_one = tiles.count();
         let batch = schedule.batched.then(|| {
             let batch = k.param::<u32>("batch").at_least(1);
-            batch.at_most(MOST_BATCH)
+            batch.at_most(MAX_BATCH)
         });
         let each = extent(m_tiles) * n_tiles;
         let (count, all) = match batch {
             Some(batch) => (of_one * batch, each * batch),
             None => (of_one, each),
         };
-        k.limit(all, MOST_TILES);
+        k.limit(all, MAX_TILES);
         Self {
             sides: [m_tiles, n_tiles],
             tiles,
@@ -132,17 +140,17 @@ impl TileScheduler {
         }
     }
 
-    /// Tiles of one GEMM, as bounds count them.
+    /// Returns the number of tiles of one GEMM, for declared bounds.
     pub(super) fn extent(self) -> Extent {
         extent(self.sides[0]) * self.sides[1]
     }
 
-    /// The tiles in their order, one for each cluster.
-    pub(crate) fn tiles(self) -> Tiles {
+    /// Returns the cluster tiles of one GEMM in raster order.
+    pub(crate) fn tiles(self) -> TileGrid {
         self.tiles
     }
 
-    /// This CTA's tile of a number below the count.
+    /// Returns this CTA's tile of cluster tile `i`.
     #[track_caller]
     fn coord(self, i: Reg<u32>) -> TileCoord {
         let (i, batch) = match self.batched {
@@ -164,28 +172,29 @@ impl TileScheduler {
         }
     }
 
-    /// The numbers of this CTA's tiles where they are known beforehand.
+    /// Returns the indices of this CTA's statically assigned tiles.
     #[track_caller]
     fn numbers(self, clusters: bool) -> Range<u32> {
         match clusters {
-            true => range(cluster_id(), self.count).by(grid_clusters()),
-            false => range(cta_id(), self.count).by(grid_ctas()),
+            true => range(cluster_id(), self.count).step_by(grid_clusters()),
+            false => range(cta_id(), self.count).step_by(grid_ctas()),
         }
     }
 
-    /// Is the first tile of a CTA known before the CTA barrier?
+    /// Can the producer load the first tile before the prologue barrier? A work queue and a cluster need
+    /// the barrier first.
     pub(crate) fn first_is_static(self) -> bool {
         self.queue.is_none() && self.cluster == Cluster::One
     }
 
-    /// Runs `body` for the first of this CTA's tiles, if it has one.
+    /// Runs `body` for this CTA's first tile, if it has one.
     #[track_caller]
     pub(crate) fn first(self, body: impl FnOnce(TileCoord)) {
         let i = cta_id();
         if_(i.lt(self.count), || body(self.coord(i)));
     }
 
-    /// Runs `body` for each tile, in one thread of the producer, which takes the tiles from the queue.
+    /// Runs `body` for each tile in one producer thread; that thread fetches tiles from the work queue.
     #[track_caller]
     pub(crate) fn each_as_producer(self, body: impl FnOnce(TileCoord)) {
         match self.queue {
@@ -194,7 +203,7 @@ impl TileScheduler {
         }
     }
 
-    /// Runs `body` for each tile, in any other role.
+    /// Runs `body` for each tile in any other role.
     #[track_caller]
     pub(crate) fn each(self, body: impl FnOnce(TileCoord)) {
         match self.queue {
@@ -205,18 +214,23 @@ impl TileScheduler {
         }
     }
 
-    /// Runs `body` for every second tile, from tile `who` on, and `skip` for the others.
+    /// Runs `body` for every second tile, starting at tile `parity`, and `skip` for the others.
     #[track_caller]
-    pub(crate) fn each_second(self, who: u32, skip: impl FnOnce(), body: impl FnOnce(TileCoord)) {
+    pub(crate) fn each_second(
+        self,
+        parity: u32,
+        skip: impl FnOnce(),
+        body: impl FnOnce(TileCoord),
+    ) {
         let turn = Var::new(0u32);
         self.each(|coord| {
             let now = turn.get();
-            if_else(now.eq(who), || body(coord), skip);
+            if_else(now.eq(parity), || body(coord), skip);
             turn.set(now ^ 1u32);
         });
     }
 
-    /// Runs `body` for each tile of a cluster whose CTAs split K.
+    /// Runs `body` for each tile of a cluster whose CTAs split K: all its CTAs get the same tile.
     #[track_caller]
     pub(crate) fn each_of_cluster(self, body: impl FnOnce(TileCoord)) {
         self.numbers(true).each(|i| body(self.coord(i)));

@@ -1,60 +1,59 @@
-//! The form in which a copy brings the four pixels of every point.
+//! The boxes schedule: TMA copies the 2 × 2 pixels of every point.
 //!
-//! Each warp that works out points and asks for their boxes hands them to one
-//! that takes their sums, and waits for no other.
+//! Each sampling warp feeds one gathering warp through rings of its own, and waits for no other.
 //!
 //! ```text
-//!   point ──► weights, boxes ──► gather ──► out
+//!   sample ──► weights, boxes ──► gather ──► out
 //! ```
 
-use super::config::{Config, Form};
-use super::gather::{Seat, Whose, store};
-use super::lanes::{BYTES, Lanes};
-use super::level::Level;
-use super::line::Line;
+use super::config::{Config, Schedule};
+use super::context::DeformContext;
+use super::gather::{LanePosition, OutputRow, store};
+use super::lanes::{LANE_BYTES, LaneLayout};
+use super::level::LevelGeometry;
 use super::problem::{Class, Problem};
-use super::texel::{Number, Texel};
-use super::walk::Item;
-use warpline_family::plan::{Buffer, Step, TensorArg};
-use warpline_ir::build::*;
+use super::query_order::WorkItem;
+use super::texel::{PointElement, Texel};
+use warpline_family::plan::{Buffer, LaunchStep, TensorArg};
+use warpline_ir::builder::*;
 use warpline_ir::{Swizzle, TensorMapDecl};
 
-/// Queries whose weights are there at a time.
-const WEIGHTS: u32 = 2;
+/// Stages of the ring of corner weights.
+const WEIGHT_STAGES: u32 = 2;
 /// Pixels of a box.
 const CORNERS: u32 = 4;
 
-/// What a warp hands to another.
+/// The rings between a sampling and a gathering warp.
 #[derive(Clone, Copy)]
 struct Rings<E: Texel> {
-    /// What the corners of the points of a warp's queries count: four words each.
+    /// The corner weights of the points of a warp's queries: four words per point.
     weights: Ring<Tile<u32>>,
-    /// The pixels of those of one level, a box after another.
+    /// The boxes of the points of one level.
     boxes: Ring<Tile<E>>,
 }
 
-/// Channels of a box.
-fn cols(class: &Class, lanes: &Lanes) -> u32 {
-    lanes.pixel * BYTES / class.value.dtype().bytes() as u32
+/// Returns the channels of a box.
+fn cols(class: &Class, lanes: &LaneLayout) -> u32 {
+    lanes.lanes_per_pixel * LANE_BYTES / class.value.dtype().bytes() as u32
 }
 
-/// Words from the weights of a query to those of the next, in other banks.
+/// Returns the words from the weights of one item to the next, padded to other banks.
 fn pitch(class: &Class) -> u32 {
     (class.all_points() + 1) * CORNERS
 }
 
-/// Words of the weights of a warp's queries.
-fn words(class: &Class, lanes: &Lanes) -> u32 {
-    lanes.items() * pitch(class)
+/// Returns the words of the weights of a warp's items.
+fn words(class: &Class, lanes: &LaneLayout) -> u32 {
+    lanes.items_per_warp() * pitch(class)
 }
 
-/// Pixels of a warp's queries in one level.
-fn pixels(class: &Class, lanes: &Lanes) -> u32 {
-    lanes.items() * class.points * CORNERS
+/// Returns the pixels of a warp's items in one level.
+fn pixels(class: &Class, lanes: &LaneLayout) -> u32 {
+    lanes.items_per_warp() * class.points * CORNERS
 }
 
-/// The map of a level: channels of all heads, columns, rows, batches.
-fn map(class: &Class, lanes: &Lanes) -> TensorMapDecl {
+/// Returns the tensor map of a level: channels of all heads, columns, rows, batches.
+fn map(class: &Class, lanes: &LaneLayout) -> TensorMapDecl {
     TensorMapDecl {
         swizzle: Swizzle::None,
         ..TensorMapDecl::tiled(class.value.dtype(), [cols(class, lanes), 2, 2, 1])
@@ -62,16 +61,16 @@ fn map(class: &Class, lanes: &Lanes) -> TensorMapDecl {
 }
 
 /// Binds the tensors of all levels.
-pub(super) fn bind_args(mut step: Step, p: &Problem, c: &Config) -> Step {
-    if c.form != Form::Boxes {
+pub(super) fn bind_args(mut step: LaunchStep, p: &Problem, c: &Config) -> LaunchStep {
+    if c.schedule != Schedule::Boxes {
         return step;
     }
     let pixel = u64::from(p.heads * p.class().pixel_bytes());
     let channels = u64::from(p.heads * p.channels);
-    for (i, (shape, start)) in p.shapes.0.iter().zip(p.starts()).enumerate() {
-        let [height, width] = p.stored(*shape);
+    for (i, (shape, start)) in p.shapes.0.iter().zip(p.level_starts()).enumerate() {
+        let [height, width] = p.stored_size(*shape);
         let extents = vec![channels, width, height, u64::from(p.batch).max(1)];
-        let strides = vec![pixel, width * pixel, p.spatial() * pixel];
+        let strides = vec![pixel, width * pixel, p.total_pixels() * pixel];
         let level = TensorArg::strided(Buffer::Input(0).at(start * pixel), extents, strides);
         step = step.tensor(&format!("level_{i}"), level);
     }
@@ -79,137 +78,155 @@ pub(super) fn bind_args(mut step: Step, p: &Problem, c: &Config) -> Step {
 }
 
 /// Declares the roles.
-pub(super) fn roles<E: Texel, N: Number>(k: Builder, line: &Line<E, N>) {
-    let (class, c, lanes) = (&line.class, &line.config, &line.lanes);
+pub(super) fn roles<E: Texel, N: PointElement>(k: Builder, cx: &DeformContext<E, N>) {
+    let (class, c, lanes) = (&cx.class, &cx.config, &cx.lanes);
     let level = |i: u32| k.tensor_map(&format!("level_{i}"), map(class, lanes));
-    let maps: Vec<Map> = (0..class.levels).map(level).collect();
-    let lines = c.gathering();
-    let weights = k.ring_per_warp("weights", lines, WEIGHTS, |s| {
+    let maps: Vec<TensorMap> = (0..class.levels).map(level).collect();
+    let warps = c.gather_warps();
+    let weights = k.ring_per_warp("weights", warps, WEIGHT_STAGES, |s| {
         s.vector::<u32>(words(class, lanes))
     });
     let rings = Rings {
-        weights: weights.by_threads(),
-        boxes: k.ring_per_warp("boxes", lines, c.stages, |s| {
-            s.plain::<E>(pixels(class, lanes), cols(class, lanes))
+        weights: weights.generic_proxy_only(),
+        boxes: k.ring_per_warp("boxes", warps, c.stages, |s| {
+            s.unswizzled::<E>(pixels(class, lanes), cols(class, lanes))
         }),
     };
-    k.role("point")
-        .warps(lines)
-        .body(|| Pointer::new(line, &maps).work(rings));
-    k.role("gather").warps(lines).body(|| gather(line, rings));
+    k.role("sample")
+        .warps(warps)
+        .body(|| BoxSampler::new(cx, &maps).run(rings));
+    k.role("gather").warps(warps).body(|| gather(cx, rings));
 }
 
-/// Runs `f` for all that a warp works on: its first step of the walk.
-fn each<E: Texel, N: Number>(line: &Line<E, N>, f: impl Fn(Item, Reg<u32>)) {
-    let lanes = &line.lanes;
-    line.each(|item| {
-        let mine = item.first + warp_in_role() * lanes.queries();
-        steps(item.rounds).each(|round| f(item, mine + round * line.config.round(lanes)));
+/// Runs `f` for each round of a warp, with its first position in the query order.
+fn for_each_round<E: Texel, N: PointElement>(
+    cx: &DeformContext<E, N>,
+    f: impl Fn(WorkItem, Reg<u32>),
+) {
+    let lanes = &cx.lanes;
+    cx.for_each_item(|item| {
+        let first = item.first + warp_in_role() * lanes.queries_per_warp();
+        steps(item.rounds)
+            .each(|round| f(item, first + round * cx.config.queries_per_round(lanes)));
     });
 }
 
-/// A lane that works out points: some of those of its warp's queries.
-struct Pointer<'a, E, N> {
-    line: &'a Line<E, N>,
-    maps: &'a [Map],
-    points: Vec<Own>,
+/// A lane that samples some points of its warp's items.
+struct BoxSampler<'a, E, N> {
+    cx: &'a DeformContext<E, N>,
+    maps: &'a [TensorMap],
+    points: Vec<BoxPoint>,
 }
 
 /// A point of a lane.
-struct Own {
-    /// Whether there is such a point, where that is not sure.
-    there: Option<Reg<bool>>,
-    /// Which of the queries, and which of its points.
+struct BoxPoint {
+    /// Whether the point exists; `None` if it always does.
+    in_range: Option<Reg<bool>>,
+    /// The item, and its point.
     item: Reg<u32>,
     point: Reg<u32>,
-    level: Level,
+    level: LevelGeometry,
 }
 
-impl<'a, E: Texel, N: Number> Pointer<'a, E, N> {
-    fn new(line: &'a Line<E, N>, maps: &'a [Map]) -> Self {
-        let all = line.class.all_points();
-        let count = line.lanes.items() * all;
-        let own = |first: u32| {
-            let number = lane_id() + first;
-            let there = (first + 32 > count).then(|| number.lt(count));
-            let number = number.min(count - 1);
-            let item = number / all;
-            let point = number - item * all;
-            Own {
-                there,
+impl<'a, E: Texel, N: PointElement> BoxSampler<'a, E, N> {
+    fn new(cx: &'a DeformContext<E, N>, maps: &'a [TensorMap]) -> Self {
+        let all = cx.class.all_points();
+        let count = cx.lanes.items_per_warp() * all;
+        let point = |first: u32| {
+            let index = lane_id() + first;
+            let in_range = (first + 32 > count).then(|| index.lt(count));
+            let index = index.min(count - 1);
+            let item = index / all;
+            let point = index - item * all;
+            BoxPoint {
+                in_range,
                 item,
                 point,
-                level: line.level_of(point / line.class.points),
+                level: cx.level_of(point / cx.class.points),
             }
         };
         Self {
-            line,
+            cx,
             maps,
-            points: (0..count).step_by(32).map(own).collect(),
+            points: (0..count).step_by(32).map(point).collect(),
         }
     }
 
-    /// Works out all points of a warp.
-    fn work(&self, rings: Rings<E>) {
-        each(self.line, |item, step| {
-            let asked: Vec<_> = self
+    /// Samples all points of a warp.
+    fn run(&self, rings: Rings<E>) {
+        for_each_round(self.cx, |item, step| {
+            let loaded: Vec<_> = self
                 .points
                 .iter()
-                .map(|p| self.ask(item, step, p))
+                .map(|p| self.load_point(item, step, p))
                 .collect();
             let slot = rings.weights.acquire();
             let to = slot.tiles();
-            let mut places = Vec::new();
-            for (own, (place, weight)) in self.points.iter().zip(asked) {
-                let window = own.level.window(place, weight);
+            let mut top_lefts = Vec::new();
+            for (point, (location, weight)) in self.points.iter().zip(loaded) {
+                let window = point.level.window(location, weight);
                 let words = window.weights.as_flattened().iter();
-                let words: Vec<_> = words.map(|&w| E::hand(&[w, w])[0]).collect();
+                let words: Vec<_> = words.map(|&w| E::pack_weights(&[w, w])[0]).collect();
                 let put = || {
                     let all = [words[0], words[1], words[2], words[3]];
-                    let at = own.item * pitch(&self.line.class) + own.point * CORNERS;
+                    let at = point.item * pitch(&self.cx.class) + point.point * CORNERS;
                     to.store_as(0u32, at, all);
                 };
-                match own.there {
+                match point.in_range {
                     None => put(),
-                    Some(there) => if_(there, put),
+                    Some(in_range) => if_(in_range, put),
                 }
-                places.push(window.place());
+                top_lefts.push(window.top_left());
             }
             slot.commit();
-            for level in 0..self.line.class.levels {
-                self.bring(item, level, &places, rings.boxes);
+            for level in 0..self.cx.class.levels {
+                self.load_boxes(item, level, &top_lefts, rings.boxes);
             }
         });
     }
 
-    /// Reads the place and weight of a point.
+    /// Loads the location and attention weight of a point.
     #[track_caller]
-    fn ask(&self, item: Item, step: Reg<u32>, own: &Own) -> ([Reg<f32>; 2], Reg<f32>) {
-        let (line, all) = (self.line, self.line.class.all_points());
-        let whose = Whose::at(line, item, step + own.item, item.head);
-        let places = line.locations.offset(whose.number.mul_wide(2 * all));
-        let weights = line.weights.offset(whose.number.mul_wide(all));
-        let place = N::some(places, own.point * 2, 2);
-        ([place[0], place[1]], N::one(weights, own.point))
+    fn load_point(
+        &self,
+        item: WorkItem,
+        step: Reg<u32>,
+        point: &BoxPoint,
+    ) -> ([Reg<f32>; 2], Reg<f32>) {
+        let (cx, all) = (self.cx, self.cx.class.all_points());
+        let row = OutputRow::at(cx, item, step + point.item, item.head);
+        let locations = cx.locations.offset(row.index.mul_wide(2 * all));
+        let weights = cx.weights.offset(row.index.mul_wide(all));
+        let location = N::load(locations, point.point * 2, 2);
+        (
+            [location[0], location[1]],
+            N::load_one(weights, point.point),
+        )
     }
 
-    /// Brings the boxes of the points of a level, whose places the lanes have.
-    fn bring(&self, item: Item, level: u32, places: &[[Reg<u32>; 2]], boxes: Ring<Tile<E>>) {
-        let (line, points) = (self.line, self.line.class.points);
-        let first = item.head * line.class.channels;
+    /// Loads the boxes of the points of a level; `top_lefts` are the first corners of the lane's points.
+    fn load_boxes(
+        &self,
+        item: WorkItem,
+        level: u32,
+        top_lefts: &[[Reg<u32>; 2]],
+        boxes: Ring<Tile<E>>,
+    ) {
+        let (cx, points) = (self.cx, self.cx.class.points);
+        let first = item.head * cx.class.channels;
         let channel = match item.chunk {
             None => first,
-            Some(chunk) => first + chunk * (4 * E::CHANNELS),
+            Some(chunk) => first + chunk * (4 * E::CHANNELS_PER_WORD),
         };
-        // All lanes learn where they are, and one of them asks.
-        let of_items = (0..line.lanes.items()).flat_map(|item| {
-            let first = item * line.class.all_points() + level * points;
+        // All lanes get all corners, because one elected lane issues the copies.
+        let of_items = (0..cx.lanes.items_per_warp()).flat_map(|item| {
+            let first = item * cx.class.all_points() + level * points;
             first..first + points
         });
         let corners: Vec<_> = of_items
-            .map(|number| {
-                let lane = (number % 32).reg();
-                places[(number / 32) as usize].map(|x| shuffle_from(x, lane))
+            .map(|index| {
+                let lane = (index % 32).reg();
+                top_lefts[(index / 32) as usize].map(|x| shuffle_from(x, lane))
             })
             .collect();
         elect_lane(|| {
@@ -225,34 +242,34 @@ impl<'a, E: Texel, N: Number> Pointer<'a, E, N> {
     }
 }
 
-/// Takes the sums of the boxes of a warp.
-fn gather<E: Texel, N: Number>(line: &Line<E, N>, rings: Rings<E>) {
-    let (class, lanes) = (&line.class, &line.lanes);
-    let seat = Seat::new(lanes);
-    let side = seat.side.unwrap_or(0u32.reg());
-    let row = lanes.pixel * BYTES;
-    let inside = side * row + seat.chunk * BYTES;
-    let weights = seat.item * pitch(class) + side;
-    each(line, |item, step| {
-        let whose = Whose::new(line, seat, item, step);
-        let counts = rings.weights.wait();
+/// Sums the boxes of a warp.
+fn gather<E: Texel, N: PointElement>(cx: &DeformContext<E, N>, rings: Rings<E>) {
+    let (class, lanes) = (&cx.class, &cx.lanes);
+    let lane = LanePosition::new(lanes);
+    let corner_group = lane.corner_group.unwrap_or(0u32.reg());
+    let pixel_bytes = lanes.lanes_per_pixel * LANE_BYTES;
+    let lane_offset = corner_group * pixel_bytes + lane.chunk * LANE_BYTES;
+    let weights = lane.item * pitch(class) + corner_group;
+    for_each_round(cx, |item, step| {
+        let row = OutputRow::new(cx, lane, item, step);
+        let weights_slot = rings.weights.wait();
         let mut sums = Vec::new();
         for level in 0..class.levels {
             let slot = rings.boxes.wait();
             let point = |p: u32| {
                 let first = (level * class.points + p) * CORNERS;
-                let word = counts.tiles().load(0u32, weights + first);
-                let at = (seat.item * class.points + p) * (CORNERS * row) + inside;
-                (slot.tiles().load_byte(at), E::take(&[word])[0])
+                let word = weights_slot.tiles().load(0u32, weights + first);
+                let at = (lane.item * class.points + p) * (CORNERS * pixel_bytes) + lane_offset;
+                (slot.tiles().load_at_byte(at), E::unpack_weights(&[word])[0])
             };
             let points: Vec<u32> = (0..class.points).collect();
-            for some in points.chunks(line.config.sums as usize) {
+            for some in points.chunks(cx.config.promote_every as usize) {
                 let some: Vec<_> = some.iter().map(|&p| point(p)).collect();
-                E::add(&mut sums, &some);
+                E::accumulate(&mut sums, &some);
             }
             slot.release();
         }
-        counts.release();
-        store(line, seat, item, whose, sums);
+        weights_slot.release();
+        store(cx, lane, item, row, sums);
     });
 }

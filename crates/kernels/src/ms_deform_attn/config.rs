@@ -1,86 +1,86 @@
-//! How it is solved: forms, options, and what follows from them.
+//! Tuning parameters: schedules, the part that the caller fixes, and the complete config.
 
-use super::lanes::{Lanes, Reads};
+use super::lanes::{CornerReads, LaneLayout};
 use super::problem::Class;
-use super::record::{Format, Shelf};
-use warpline_family::{fields, words};
+use super::record::{RecordFormat, RecordLayout};
+use warpline_family::{fields, keywords};
 
-words! {
-    /// The structure of the program.
-    pub enum Form {
-        /// Every warp works out its points, gathers and adds up
+keywords! {
+    /// The division of the kernel into roles.
+    pub enum Schedule {
+        /// Every warp samples its points, gathers and sums
         Plain = "plain",
-        /// Some warps work out points, others gather them
+        /// Some warps sample points, others gather them
         Specialized = "specialized",
-        /// A copy brings the four pixels of every point, of which other warps take the sums
+        /// TMA copies the four pixels of every point; other warps sum them
         Boxes = "boxes",
     }
 }
 
-words! {
-    /// The order in which queries are walked.
-    pub enum Order {
-        /// As they are
+keywords! {
+    /// The order in which queries are processed.
+    pub enum QueryOrder {
+        /// In index order
         Rows = "rows",
-        /// In strips of columns of every level, where queries are the pixels of the levels
+        /// In vertical strips of every level; needs one query per pixel
         Strips = "strips",
     }
 }
 
-words! {
-    /// How what was worked out of a point comes to those who gather it.
-    pub enum Handed {
-        /// From lane to lane
+keywords! {
+    /// How sampled records reach the lanes that gather.
+    pub enum RecordPath {
+        /// By warp shuffles
         Shuffles = "shuffles",
         /// Through shared memory
         Shared = "shared",
     }
 }
 
-words! {
-    /// How queries are shared out among CTAs.
-    pub enum Share {
-        /// In parts of batches, one by one: few batches are worked on at a time
+keywords! {
+    /// How queries are divided among CTAs.
+    pub enum WorkSplit {
+        /// In parts of each batch, in grid-stride order: few batches are active at a time
         Parts = "parts",
-        /// In one range for each CTA, wherever a batch ends
+        /// In one range per CTA, across batch boundaries
         Ranges = "ranges",
     }
 }
 
 fields! {
-    /// What the caller fixes of the config.
+    /// The tuning parameters that the caller fixes.
     #[derive(Default)]
     pub struct Choice {
-        /// The structure of the program
-        pub form: Option<Form>,
-        /// What the lanes of a query read at a time
-        pub reads: Option<Reads>,
-        /// Warps that gather; in the forms specialized and boxes also those that work out points
+        /// Division of the kernel into roles
+        pub schedule: Option<Schedule>,
+        /// How the lanes of a query load the corners of a point
+        pub reads: Option<CornerReads>,
+        /// Warps that gather; in schedules specialized and boxes also those that sample
         pub warps: Option<u32>,
-        /// Of every eight of these, those that work out points, 1 to 4; the others gather
+        /// Sampling warps of every eight warps, 1 to 4; the others gather
         pub producers: Option<u32>,
-        /// Stages of the rings between those who work out points, or bring them, and those who gather
+        /// Stages of the rings between sampling and gathering warps
         pub stages: Option<u32>,
-        /// Bring points by copies, a ring ahead of those who work them out
-        pub copied: Option<bool>,
-        /// Levels, from the last on, that are kept in shared memory
-        pub held: Option<u32>,
-        /// Points whose values are asked for ahead
-        pub ahead: Option<u32>,
-        /// Points that are summed in f16 before they are added in f32
-        pub sums: Option<u32>,
-        /// Points that are handed on as one, 1, 2 or 4: the pixels of two are one word
-        pub joined: Option<u32>,
-        /// How what was worked out of a point comes to those who gather it
-        pub handed: Option<Handed>,
-        /// Ask for the points of the next queries before these are gathered
+        /// Load locations and attention weights by TMA, one ring ahead of the sampling warps
+        pub tma_points: Option<bool>,
+        /// Levels, counted from the last, that stay in shared memory
+        pub resident_levels: Option<u32>,
+        /// Points whose corner loads are in flight while earlier points are summed
+        pub points_in_flight: Option<u32>,
+        /// Points summed in f16 before the sum is added in f32
+        pub promote_every: Option<u32>,
+        /// Points per sampled record: 1, 2 or 4; two pixels share a word
+        pub points_per_record: Option<u32>,
+        /// How sampled records reach the lanes that gather
+        pub record_path: Option<RecordPath>,
+        /// Load the points of the next round before gathering this one
         pub prefetch: Option<bool>,
-        /// The order in which queries are walked
-        pub order: Option<Order>,
+        /// Order in which queries are processed
+        pub query_order: Option<QueryOrder>,
         /// Columns of a strip
-        pub strip: Option<u32>,
-        /// How queries are shared out among CTAs
-        pub share: Option<Share>,
+        pub strip_width: Option<u32>,
+        /// How queries are divided among CTAs
+        pub work_split: Option<WorkSplit>,
         /// Parts that the queries of a batch and head are divided into
         pub parts: Option<u32>,
         /// CTAs of the grid
@@ -89,150 +89,160 @@ fields! {
 }
 
 impl Choice {
-    /// Why an option that was given is none of a form.
-    pub(super) fn misplaced(&self, form: Form) -> Option<String> {
-        use Form::{Boxes, Plain, Specialized};
-        if self.reads == Some(Reads::Box) {
-            return Some("--reads is pair or pixel, not box".to_owned());
+    /// Returns an error if an option does not belong to a schedule.
+    pub(super) fn misplaced(&self, schedule: Schedule) -> Option<String> {
+        use Schedule::{Boxes, Plain, Specialized};
+        if self.reads == Some(CornerReads::Box) {
+            return Some("--reads must be pair or pixel, not box".to_owned());
         }
-        let gathered: &[Form] = &[Plain, Specialized];
-        let options: [(&str, bool, &[Form]); 9] = [
+        let gathered: &[Schedule] = &[Plain, Specialized];
+        let options: [(&str, bool, &[Schedule]); 9] = [
             ("reads", self.reads.is_some(), gathered),
             ("producers", self.producers.is_some(), &[Specialized]),
             ("stages", self.stages.is_some(), &[Specialized, Boxes]),
-            ("copied", self.copied.is_some(), &[Specialized]),
-            ("held", self.held.is_some(), gathered),
-            ("ahead", self.ahead.is_some(), gathered),
-            ("joined", self.joined.is_some(), gathered),
-            ("handed", self.handed.is_some(), gathered),
+            ("tma-points", self.tma_points.is_some(), &[Specialized]),
+            ("resident-levels", self.resident_levels.is_some(), gathered),
+            (
+                "points-in-flight",
+                self.points_in_flight.is_some(),
+                gathered,
+            ),
+            (
+                "points-per-record",
+                self.points_per_record.is_some(),
+                gathered,
+            ),
+            ("record-path", self.record_path.is_some(), gathered),
             ("prefetch", self.prefetch.is_some(), &[Plain]),
         ];
-        let wrong = |(_, given, forms): &(_, bool, &[Form])| *given && !forms.contains(&form);
-        let (option, _, forms) = options.into_iter().find(wrong)?;
-        let names: Vec<_> = forms.iter().map(|form| form.word()).collect();
-        let of = match &names[..] {
-            [one] => format!("form {one}"),
-            more => format!("forms {}", more.join(" and ")),
+        let wrong = |(_, is_set, schedules): &(_, bool, &[Schedule])| {
+            *is_set && !schedules.contains(&schedule)
         };
+        let (option, _, schedules) = options.into_iter().find(wrong)?;
+        let names: Vec<_> = schedules
+            .iter()
+            .map(|schedule| schedule.keyword())
+            .collect();
         Some(format!(
-            "--{option} is of the {of}, and the form is {}",
-            form.word()
+            "--{option} requires --schedule {} (selected: {})",
+            names.join(" or "),
+            schedule.keyword()
         ))
     }
 }
 
-/// A complete config.
+/// The complete set of tuning parameters.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Config {
-    /// The structure of the program.
-    pub form: Form,
-    /// What the lanes of a query read at a time.
-    pub reads: Reads,
-    /// Warps that gather, or also work out points.
+    /// Division of the kernel into roles.
+    pub schedule: Schedule,
+    /// How the lanes of a query load the corners of a point.
+    pub reads: CornerReads,
+    /// Warps that gather or sample.
     pub warps: u32,
-    /// Of eight of these, those that work out points.
+    /// Sampling warps of every eight warps.
     pub producers: u32,
-    /// Stages of the rings between those who work out points and those who gather.
+    /// Stages of the rings between sampling and gathering warps.
     pub stages: u32,
-    /// Do copies bring the points?
-    pub copied: bool,
-    /// Registers of those who work out points and of those who gather, where they are moved.
+    /// Whether TMA loads locations and attention weights.
+    pub tma_points: bool,
+    /// Register budgets of the sampling and the gathering role, if `setmaxnreg` is used.
     pub registers: Option<[u32; 2]>,
-    /// Levels, from the last on, that are kept in shared memory.
-    pub held: u32,
-    /// Copies that bring these, and the pixels of each; 0 where none is kept.
-    pub held_boxes: [u32; 2],
-    /// Points whose values are asked for ahead.
-    pub ahead: u32,
-    /// Points that are summed in f16 before they are added in f32.
-    pub sums: u32,
-    /// Points of a record.
-    pub joined: u32,
-    /// How what was worked out of a point comes to those who gather it.
-    pub handed: Handed,
-    /// Are points asked for a round ahead?
+    /// Levels, counted from the last, that stay in shared memory.
+    pub resident_levels: u32,
+    /// TMA copies that load the resident levels, and the pixels of each; 0 without resident levels.
+    pub resident_boxes: [u32; 2],
+    /// Points whose corner loads are in flight while earlier points are summed.
+    pub points_in_flight: u32,
+    /// Points summed in f16 before the sum is added in f32.
+    pub promote_every: u32,
+    /// Points per sampled record.
+    pub points_per_record: u32,
+    /// How sampled records reach the lanes that gather.
+    pub record_path: RecordPath,
+    /// Whether points are loaded one round ahead.
     pub prefetch: bool,
-    /// The order in which queries are walked.
-    pub order: Order,
+    /// Order in which queries are processed.
+    pub query_order: QueryOrder,
     /// Columns of a strip.
-    pub strip: u32,
-    /// How queries are shared out among CTAs.
-    pub share: Share,
-    /// Parts that the queries of a batch and head are divided into, where that is how.
+    pub strip_width: u32,
+    /// How queries are divided among CTAs.
+    pub work_split: WorkSplit,
+    /// Parts per batch and head, for [`WorkSplit::Parts`].
     pub parts: u32,
     /// CTAs of the grid.
     pub ctas: u32,
-    /// Bytes of shared memory of a CTA, as the builder places them.
+    /// Shared memory of a CTA in bytes, as placed by the builder.
     pub shared_bytes: u32,
 }
 
 impl From<&Config> for Choice {
     fn from(c: &Config) -> Self {
         Self {
-            form: Some(c.form),
+            schedule: Some(c.schedule),
             reads: Some(c.reads),
             warps: Some(c.warps),
             producers: Some(c.producers),
             stages: Some(c.stages),
-            copied: Some(c.copied),
-            held: Some(c.held),
-            ahead: Some(c.ahead),
-            sums: Some(c.sums),
-            joined: Some(c.joined),
-            handed: Some(c.handed),
+            tma_points: Some(c.tma_points),
+            resident_levels: Some(c.resident_levels),
+            points_in_flight: Some(c.points_in_flight),
+            promote_every: Some(c.promote_every),
+            points_per_record: Some(c.points_per_record),
+            record_path: Some(c.record_path),
             prefetch: Some(c.prefetch),
-            order: Some(c.order),
-            strip: Some(c.strip),
-            share: Some(c.share),
+            query_order: Some(c.query_order),
+            strip_width: Some(c.strip_width),
+            work_split: Some(c.work_split),
             parts: Some(c.parts),
             ctas: Some(c.ctas),
         }
     }
 }
 
-/// Registers of a thread that copies.
+/// Register budget of a thread that issues TMA copies.
 pub(super) const COPIER_REGISTERS: u32 = 24;
 
 impl Config {
-    /// Pixels that are kept, with room for those of the last copy.
-    pub(super) fn held_pixels(&self) -> u32 {
-        self.held_boxes.into_iter().product()
+    /// Returns the pixels of the resident levels, including the padding of the last copy.
+    pub(super) fn resident_pixels(&self) -> u32 {
+        self.resident_boxes.into_iter().product()
     }
 
-    /// How records look.
-    pub(super) fn format(&self, class: &Class, lanes: &Lanes) -> Format {
-        Format {
-            points: self.joined,
+    /// Returns the format of sampled records.
+    pub(super) fn format(&self, class: &Class, lanes: &LaneLayout) -> RecordFormat {
+        RecordFormat {
+            points: self.points_per_record,
             weights: lanes.weight_words(class),
         }
     }
 
-    /// The records of a round in shared memory.
-    pub(super) fn shelf(&self, class: &Class, lanes: &Lanes) -> Shelf {
-        Shelf::new(self.format(class, lanes), class, lanes, self.gathering())
+    /// Returns the layout of a round's records in shared memory.
+    pub(super) fn record_layout(&self, class: &Class, lanes: &LaneLayout) -> RecordLayout {
+        RecordLayout::new(self.format(class, lanes), class, lanes, self.gather_warps())
     }
 
-    /// Warps that work out points for others.
-    pub(super) fn producing(&self) -> u32 {
-        match self.form {
-            Form::Plain => 0,
-            Form::Specialized => self.warps / 8 * self.producers,
-            Form::Boxes => self.warps / 2,
+    /// Returns the number of sampling warps.
+    pub(super) fn producer_warps(&self) -> u32 {
+        match self.schedule {
+            Schedule::Plain => 0,
+            Schedule::Specialized => self.warps / 8 * self.producers,
+            Schedule::Boxes => self.warps / 2,
         }
     }
 
-    /// Warps that gather.
-    pub(super) fn gathering(&self) -> u32 {
-        self.warps - self.producing()
+    /// Returns the number of gathering warps.
+    pub(super) fn gather_warps(&self) -> u32 {
+        self.warps - self.producer_warps()
     }
 
-    /// Warps that copy.
-    pub(super) fn copying(&self) -> u32 {
-        u32::from(self.held > 0) + u32::from(self.copied)
+    /// Returns the number of warps that issue TMA copies.
+    pub(super) fn copy_warps(&self) -> u32 {
+        u32::from(self.resident_levels > 0) + u32::from(self.tma_points)
     }
 
-    /// Queries that a CTA works on at a time.
-    pub(super) fn round(&self, lanes: &Lanes) -> u32 {
-        self.gathering() * lanes.queries()
+    /// Returns the queries that a CTA gathers at once.
+    pub(super) fn queries_per_round(&self, lanes: &LaneLayout) -> u32 {
+        self.gather_warps() * lanes.queries_per_warp()
     }
 }

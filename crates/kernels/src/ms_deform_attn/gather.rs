@@ -1,320 +1,332 @@
-//! Weighed sums of what lies around points.
+//! Gathering: weighted sums of the corners of sampled points.
 
-use super::lanes::{BYTES, Lanes};
-use super::line::Line;
-use super::record::Spot;
-use super::texel::{Number, Texel, Words};
-use super::walk::Item;
+use super::context::DeformContext;
+use super::lanes::{LANE_BYTES, LaneLayout};
+use super::query_order::WorkItem;
+use super::record::GatherPoint;
+use super::texel::{PointElement, Texel, Words};
 use std::collections::VecDeque;
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 use warpline_ir::ops::memory::LoadCache;
 
-/// A lane's place in its warp.
+/// The position of a lane in its warp.
 #[derive(Clone, Copy)]
-pub(super) struct Seat {
-    /// Which of the queries and heads of the warp.
+pub(super) struct LanePosition {
+    /// The item (query and head) of the warp.
     pub(super) item: Reg<u32>,
-    /// Which of the lanes that these have.
-    pub(super) within: Reg<u32>,
-    /// Which of the 16 bytes of a pixel.
+    /// The index among the lanes of the item.
+    pub(super) lane_in_query: Reg<u32>,
+    /// The 16-byte chunk of a pixel.
     pub(super) chunk: Reg<u32>,
-    /// Which of the pixels, where several are read at a time.
-    pub(super) side: Option<Reg<u32>>,
+    /// The corner group, if there are several.
+    pub(super) corner_group: Option<Reg<u32>>,
 }
 
-impl Seat {
+impl LanePosition {
     #[track_caller]
-    pub(super) fn new(lanes: &Lanes) -> Self {
-        let within = lane_id() & (lanes.group() - 1);
+    pub(super) fn new(lanes: &LaneLayout) -> Self {
+        let lane_in_query = lane_id() & (lanes.lanes_per_query() - 1);
         Self {
-            item: lane_id() >> lanes.group().trailing_zeros(),
-            within,
-            chunk: within & (lanes.pixel - 1),
-            side: (lanes.sides > 1).then(|| within >> lanes.pixel.trailing_zeros()),
+            item: lane_id() >> lanes.lanes_per_query().trailing_zeros(),
+            lane_in_query,
+            chunk: lane_in_query & (lanes.lanes_per_pixel - 1),
+            corner_group: (lanes.corner_groups > 1)
+                .then(|| lane_in_query >> lanes.lanes_per_pixel.trailing_zeros()),
         }
     }
 
-    /// The step of the walk that is the lane's, of those of its warp.
+    /// Returns the lane's position in the query order, given the first one of its warp.
     #[track_caller]
-    fn step(&self, lanes: &Lanes, first: Reg<u32>) -> Reg<u32> {
-        match lanes.heads {
+    fn position(&self, lanes: &LaneLayout, first: Reg<u32>) -> Reg<u32> {
+        match lanes.heads_per_warp {
             1 => first + self.item,
             n => first + (self.item >> n.trailing_zeros()),
         }
     }
 
-    /// Which of the heads of its warp is the lane's.
+    /// Returns the lane's head among the heads of its warp.
     #[track_caller]
-    fn head_within(&self, lanes: &Lanes) -> Reg<u32> {
-        match lanes.heads {
+    fn head_in_warp(&self, lanes: &LaneLayout) -> Reg<u32> {
+        match lanes.heads_per_warp {
             1 => 0u32.reg(),
             n => self.item & (n - 1),
         }
     }
 
-    /// The lane's head.
+    /// Returns the lane's head.
     #[track_caller]
-    fn head(&self, lanes: &Lanes, item: Item) -> Reg<u32> {
-        match lanes.heads {
+    fn head(&self, lanes: &LaneLayout, item: WorkItem) -> Reg<u32> {
+        match lanes.heads_per_warp {
             1 => item.head,
-            _ => item.head + self.head_within(lanes),
+            _ => item.head + self.head_in_warp(lanes),
         }
     }
 
-    /// Which 16 bytes of a pixel are the lane's, and whether there are so many.
+    /// Returns the lane's chunk of a pixel; a condition if the chunk may be past the last channel.
     #[track_caller]
-    fn chunk_of(&self, lanes: &Lanes, item: Item) -> (Reg<u32>, Option<Reg<bool>>) {
+    fn channel_chunk(&self, lanes: &LaneLayout, item: WorkItem) -> (Reg<u32>, Option<Reg<bool>>) {
         let chunk = match item.chunk {
             None => self.chunk,
             Some(first) => first + self.chunk,
         };
-        let whole = lanes.chunks == lanes.pixel * lanes.slices;
+        let whole = lanes.chunks == lanes.lanes_per_pixel * lanes.channel_slices;
         (chunk, (!whole).then(|| chunk.lt(lanes.chunks)))
     }
 }
 
-/// Whose sums a lane writes: the number of its query and head among all, and
-/// whether there is such a query.
+/// The output row that a lane contributes to: query and head over all batches, and whether the query
+/// is in range.
 #[derive(Clone, Copy)]
-pub(super) struct Whose {
-    pub(super) number: Reg<u32>,
-    pub(super) there: Reg<bool>,
+pub(super) struct OutputRow {
+    pub(super) index: Reg<u32>,
+    pub(super) in_range: Reg<bool>,
 }
 
-impl Whose {
-    /// The lane's, of those of its warp that start at a step of the walk.
+impl OutputRow {
+    /// Returns the lane's row; `first` is the first position of its warp in the query order.
     #[track_caller]
-    pub(super) fn new<E: Texel, N: Number>(
-        line: &Line<E, N>,
-        seat: Seat,
-        item: Item,
+    pub(super) fn new<E: Texel, N: PointElement>(
+        cx: &DeformContext<E, N>,
+        lane: LanePosition,
+        item: WorkItem,
         first: Reg<u32>,
     ) -> Self {
-        let step = seat.step(&line.lanes, first);
-        Self::at(line, item, step, seat.head(&line.lanes, item))
+        let position = lane.position(&cx.lanes, first);
+        Self::at(cx, item, position, lane.head(&cx.lanes, item))
     }
 
-    /// Those of a step of the walk and a head.
+    /// Returns the row of a position in the query order and a head.
     #[track_caller]
-    pub(super) fn at<E: Texel, N: Number>(
-        line: &Line<E, N>,
-        item: Item,
-        step: Reg<u32>,
+    pub(super) fn at<E: Texel, N: PointElement>(
+        cx: &DeformContext<E, N>,
+        item: WorkItem,
+        position: Reg<u32>,
         head: Reg<u32>,
     ) -> Self {
-        let (query, there) = line.query(step);
-        let number = line.number(item, query, head);
-        Self { number, there }
+        let (query, in_range) = cx.query(position);
+        let index = cx.output_row(item, query, head);
+        Self { index, in_range }
     }
 
-    /// As one number: that of a query and head, or none.
+    /// Encodes the row as one word; out of range becomes [`NO_OUTPUT_ROW`].
     #[track_caller]
-    pub(super) fn word(self) -> Reg<u32> {
-        select(self.there, self.number, NOBODY)
+    pub(super) fn to_word(self) -> Reg<u32> {
+        select(self.in_range, self.index, NO_OUTPUT_ROW)
     }
 
-    /// What a word says.
+    /// Decodes a word.
     #[track_caller]
-    pub(super) fn of_word(number: Reg<u32>) -> Self {
+    pub(super) fn from_word(word: Reg<u32>) -> Self {
         Self {
-            number,
-            there: number.ne(NOBODY),
+            index: word,
+            in_range: word.ne(NO_OUTPUT_ROW),
         }
     }
 }
 
-/// The number of no query.
-const NOBODY: u32 = u32::MAX;
+/// The word of a query that is out of range.
+const NO_OUTPUT_ROW: u32 = u32::MAX;
 
-/// How the points of a level are read.
-struct Reading<E> {
-    /// What the lane reads of a point, from its first pixel on: the first byte.
-    inside: Reg<u32>,
-    /// That corners are apart is the same for all lanes, and costs nothing
-    /// where a point is read.
-    corners: Vec<Corner<E>>,
+/// The addressing of the points of a level.
+struct LevelReads<E> {
+    /// The lane's byte offset from the pixel of a point's first corner.
+    lane_offset: Reg<u32>,
+    /// The corners that the lane loads. Their offsets are uniform across lanes, so they are added to the base
+    /// addresses once per item.
+    corners: Vec<CornerSource<E>>,
 }
 
-/// Where a corner of the points of a level is read, from a pixel's place on.
+/// The base address of a corner.
 #[derive(Clone, Copy)]
-enum Corner<E> {
-    /// In all values.
-    Far(Global<E>),
-    /// In those that are kept, so many bytes further.
-    Near(TileRef<E>, Reg<u32>),
+enum CornerSource<E> {
+    /// In `value`.
+    Global(Global<E>),
+    /// In the resident levels, plus a byte offset.
+    Shared(TileRef<E>, Reg<u32>),
 }
 
-/// What a lane needs to gather for an item.
+/// The state of a lane that gathers the queries of a work item.
 pub(super) struct Gather<'a, E, N> {
-    line: &'a Line<E, N>,
-    seat: Seat,
-    item: Item,
-    levels: Vec<Reading<E>>,
+    cx: &'a DeformContext<E, N>,
+    lane: LanePosition,
+    item: WorkItem,
+    levels: Vec<LevelReads<E>>,
 }
 
-impl<'a, E: Texel, N: Number> Gather<'a, E, N> {
+impl<'a, E: Texel, N: PointElement> Gather<'a, E, N> {
     #[track_caller]
     pub(super) fn new(
-        line: &'a Line<E, N>,
-        seat: Seat,
-        item: Item,
-        near: Option<TileRef<E>>,
+        cx: &'a DeformContext<E, N>,
+        lane: LanePosition,
+        item: WorkItem,
+        resident_tile: Option<TileRef<E>>,
     ) -> Self {
-        let (class, lanes) = (&line.class, &line.lanes);
-        // Lanes behind the last channel read the first ones.
-        let chunk = match seat.chunk_of(lanes, item) {
+        let (class, lanes) = (&cx.class, &cx.lanes);
+        // Lanes past the last channel load the first chunk; they store nothing.
+        let chunk = match lane.channel_chunk(lanes, item) {
             (chunk, None) => chunk,
-            (chunk, Some(there)) => select(there, chunk, 0u32),
+            (chunk, Some(in_range)) => select(in_range, chunk, 0u32),
         };
-        let start = item
-            .batch
-            .mul_wide(line.spatial * line.heads * class.channels)
+        let start = item.batch.mul_wide(cx.spatial * cx.heads * class.channels)
             + (item.head * class.channels).cast::<u64>();
-        let value = line.value.offset(start);
-        let inside = seat.head_within(lanes) * class.pixel_bytes() + chunk * BYTES;
-        // Bytes from a pixel to the next, in what is kept and in all values.
-        let pitches = [lanes.heads.reg(), line.heads].map(|heads| heads * class.pixel_bytes());
-        let beside = |step: Reg<u32>| {
-            pitches.map(|pitch| match seat.side {
-                None => inside,
-                Some(side) => inside + side * step * pitch,
+        let value = cx.value.offset(start);
+        let lane_offset = lane.head_in_warp(lanes) * class.pixel_bytes() + chunk * LANE_BYTES;
+        // Bytes from one pixel to the next, in the resident levels and in `value`.
+        let pitches =
+            [lanes.heads_per_warp.reg(), cx.heads].map(|heads| heads * class.pixel_bytes());
+        let lane_offsets = |step: Reg<u32>| {
+            pitches.map(|pitch| match lane.corner_group {
+                None => lane_offset,
+                Some(corner_group) => lane_offset + corner_group * step * pitch,
             })
         };
-        let wide = beside(1u32.reg());
+        let adjacent_offsets = lane_offsets(1u32.reg());
         let level = |level: u32| {
-            let [down, right] = line.level_of(level.reg()).steps;
-            let steps = match lanes.sides {
+            let [down, right] = cx.level_of(level.reg()).pixel_steps;
+            let steps = match lanes.corner_groups {
                 1 => vec![None, Some(right), Some(down), Some(down + right)],
                 _ => vec![None, Some(down)],
             };
-            let corner = |pixels: Option<Reg<u32>>| match near {
-                Some(near) if line.is_kept(level) => {
-                    let bytes = lanes.heads * class.pixel_bytes();
-                    Corner::Near(near, pixels.map_or(0u32.reg(), |n| n * bytes))
+            let corner = |pixels: Option<Reg<u32>>| match resident_tile {
+                Some(tile) if cx.is_resident(level) => {
+                    let bytes = lanes.heads_per_warp * class.pixel_bytes();
+                    CornerSource::Shared(tile, pixels.map_or(0u32.reg(), |n| n * bytes))
                 }
                 _ => {
-                    let pitch = line.heads * class.channels;
-                    Corner::Far(pixels.map_or(value, |n| value.offset(n * pitch)))
+                    let pitch = cx.heads * class.channels;
+                    CornerSource::Global(pixels.map_or(value, |n| value.offset(n * pitch)))
                 }
             };
-            let [near, far] = match class.narrow {
-                true => beside(right),
-                false => wide,
+            let [shared_offset, global_offset] = match class.has_single_column {
+                true => lane_offsets(right),
+                false => adjacent_offsets,
             };
             let corners: Vec<_> = steps.into_iter().map(corner).collect();
-            let inside = match corners[0] {
-                Corner::Near(..) => near,
-                Corner::Far(_) => far,
+            let lane_offset = match corners[0] {
+                CornerSource::Shared(..) => shared_offset,
+                CornerSource::Global(_) => global_offset,
             };
-            Reading { inside, corners }
+            LevelReads {
+                lane_offset,
+                corners,
+            }
         };
         Self {
-            line,
-            seat,
+            cx,
+            lane,
             item,
             levels: (0..class.levels).map(level).collect(),
         }
     }
 
-    /// Asks for the corners of a point, what a lane has of them.
+    /// Issues the loads of the lane's corners of a point.
     #[track_caller]
-    fn fetch(&self, level: u32, spot: Spot) -> Vec<(Words<E>, E::Weight)> {
-        let Reading { inside, corners } = &self.levels[level as usize];
+    fn load_corners(&self, level: u32, point: GatherPoint) -> Vec<(Words<E>, E::Weight)> {
+        let LevelReads {
+            lane_offset,
+            corners,
+        } = &self.levels[level as usize];
         let heads = match corners[0] {
-            Corner::Near(..) => self.line.lanes.heads.reg(),
-            Corner::Far(_) => self.line.heads,
+            CornerSource::Shared(..) => self.cx.lanes.heads_per_warp.reg(),
+            CornerSource::Global(_) => self.cx.heads,
         };
-        let pitch = heads * self.line.class.pixel_bytes();
-        let at = spot.pixel.mad(pitch, *inside);
-        let read = |corner: &Corner<E>| match *corner {
-            Corner::Near(tile, more) => tile.load_byte(at + more),
-            Corner::Far(value) => value
+        let pitch = heads * self.cx.class.pixel_bytes();
+        let at = point.pixel.mad(pitch, *lane_offset);
+        let read = |corner: &CornerSource<E>| match *corner {
+            CornerSource::Shared(tile, more) => tile.load_at_byte(at + more),
+            CornerSource::Global(value) => value
                 .byte_offset(at)
                 .load_cached(0u32, LoadCache::READ_ONLY),
         };
         let words: Vec<Words<E>> = corners.iter().map(read).collect();
-        words.into_iter().zip(E::take(&spot.weights)).collect()
+        words
+            .into_iter()
+            .zip(E::unpack_weights(&point.weights))
+            .collect()
     }
 
-    /// Gathers the points of a query and writes their weighed sum. `record`
-    /// gives the points of the record that starts with one.
-    pub(super) fn query(&self, whose: Whose, record: impl Fn(u32) -> Vec<Spot>) {
-        let (class, config) = (&self.line.class, &self.line.config);
-        let (all, ahead) = (class.all_points(), config.ahead);
+    /// Gathers the points of a query and stores their weighted sum. `record` returns the points of the record
+    /// that starts with a given point.
+    pub(super) fn gather_query(&self, row: OutputRow, record: impl Fn(u32) -> Vec<GatherPoint>) {
+        let (class, config) = (&self.cx.class, &self.cx.config);
+        let (all, lead) = (class.all_points(), config.points_in_flight);
         let mut sums = Vec::new();
-        // Levels take turns: those that are kept answer soon, the others late.
-        let records = (0..all).step_by(self.line.format().points as usize);
+        // Levels alternate, so that slow loads of global levels overlap fast loads of resident ones.
+        let records = (0..all).step_by(self.cx.format().points as usize);
         let mut order: Vec<u32> = records.collect();
         order.sort_by_key(|point| (point % class.points, point / class.points));
         let mut order = order.into_iter();
-        let mut spots = VecDeque::new();
-        let mut flying = VecDeque::new();
-        let mut some: Vec<(Words<E>, E::Weight)> = Vec::new();
-        for step in 0..all + ahead {
-            if spots.is_empty() {
+        let mut points = VecDeque::new();
+        let mut in_flight = VecDeque::new();
+        let mut pending: Vec<(Words<E>, E::Weight)> = Vec::new();
+        for step in 0..all + lead {
+            if points.is_empty() {
                 let first = order.next();
-                spots.extend(first.into_iter().flat_map(|p| (p..).zip(record(p))));
+                points.extend(first.into_iter().flat_map(|p| (p..).zip(record(p))));
             }
-            let next = spots.pop_front();
-            flying.extend(next.map(|(point, spot)| self.fetch(point / class.points, spot)));
-            if step < ahead {
+            let next = points.pop_front();
+            in_flight
+                .extend(next.map(|(index, point)| self.load_corners(index / class.points, point)));
+            if step < lead {
                 continue;
             }
-            some.extend(flying.pop_front().unwrap_or_default());
-            let done = step - ahead + 1;
-            if done.is_multiple_of(config.sums) || done == all {
-                E::add(&mut sums, &some);
-                some.clear();
+            pending.extend(in_flight.pop_front().unwrap_or_default());
+            let done = step - lead + 1;
+            if done.is_multiple_of(config.promote_every) || done == all {
+                E::accumulate(&mut sums, &pending);
+                pending.clear();
             }
         }
-        store(self.line, self.seat, self.item, whose, sums);
+        store(self.cx, self.lane, self.item, row, sums);
     }
 }
 
-/// Writes what a lane has of the sums of a query.
+/// Combines the sums of the corner groups and stores them.
 ///
-/// Each of two sides keeps half of the channels, and gets the other's part of
-/// them, as long as there are two of them to be kept.
+/// In each step two groups exchange halves of their channels: each keeps one half and adds the
+/// other group's part. With fewer than two channels per half, both add all and only one stores.
 #[track_caller]
-pub(super) fn store<E: Texel, N: Number>(
-    line: &Line<E, N>,
-    seat: Seat,
-    item: Item,
-    whose: Whose,
+pub(super) fn store<E: Texel, N: PointElement>(
+    cx: &DeformContext<E, N>,
+    lane: LanePosition,
+    item: WorkItem,
+    row: OutputRow,
     mut sums: Vec<Reg<f32>>,
 ) {
-    let lanes = &line.lanes;
-    let (chunk, has) = seat.chunk_of(lanes, item);
-    let mut there = match has {
-        None => whose.there,
-        Some(has) => whose.there & has,
+    let lanes = &cx.lanes;
+    let (chunk, has) = lane.channel_chunk(lanes, item);
+    let mut in_range = match has {
+        None => row.in_range,
+        Some(has) => row.in_range & has,
     };
-    let mut first = chunk * (4 * E::CHANNELS);
-    for bit in 0..lanes.sides.trailing_zeros() {
-        let Some(side) = seat.side else { break };
-        let side = match lanes.sides {
-            2 => side,
-            _ => (side >> bit) & 1,
+    let mut first = chunk * (4 * E::CHANNELS_PER_WORD);
+    for bit in 0..lanes.corner_groups.trailing_zeros() {
+        let Some(corner_group) = lane.corner_group else {
+            break;
         };
-        let (left, apart) = (side.eq(0), lanes.pixel << bit);
+        let corner_group = match lanes.corner_groups {
+            2 => corner_group,
+            _ => (corner_group >> bit) & 1,
+        };
+        let (left, apart) = (corner_group.eq(0), lanes.lanes_per_pixel << bit);
         let half = sums.len() / 2;
         if half < 2 {
             sums = (sums.into_iter())
                 .map(|sum| sum + shuffle_xor(sum, apart))
                 .collect();
-            there = there & left;
+            in_range = in_range & left;
             continue;
         }
-        let kept = (0..half).map(|i| {
+        let halves = (0..half).map(|i| {
             let other = select(left, sums[half + i], sums[i]);
             let own = select(left, sums[i], sums[half + i]);
             own + shuffle_xor(other, apart)
         });
-        sums = kept.collect();
-        first = first + side * half as u32;
+        sums = halves.collect();
+        first = first + corner_group * half as u32;
     }
-    if_(there, || {
-        let number = whose.number.mul_wide(line.class.channels);
-        E::store(line.out.offset(number), first, &sums);
+    if_(in_range, || {
+        let start = row.index.mul_wide(cx.class.channels);
+        E::store(cx.out.offset(start), first, &sums);
     });
 }

@@ -1,116 +1,125 @@
-//! How the lanes of a warp share pixels: which of them reads what.
+//! How the lanes of a warp divide queries, heads, pixels and channels.
 
 use super::problem::Class;
-use warpline_family::float::Float;
-use warpline_family::words;
+use warpline_family::float::FloatType;
+use warpline_family::keywords;
 
-words! {
-    /// What the lanes of one query read of a point at a time.
-    pub enum Reads {
-        /// Two neighbours of a row at a time, half of the lanes each: for one head, whose pixels follow each other
+keywords! {
+    /// How the lanes of one query load the four corners of a point.
+    pub enum CornerReads {
+        /// Half of the lanes load the left column, half the right one: best for a single head, whose pixels are adjacent in memory
         Pair = "pair",
-        /// One pixel at a time: for heads of which two share a line of the cache
+        /// All lanes load one corner after another: best if two heads share a cache line
         Pixel = "pixel",
-        /// The four pixels of a point, a quarter of the lanes each: for those that a copy brings
+        /// A quarter of the lanes loads each corner of a box that TMA has copied
         #[doc(hidden)]
         Box = "box",
     }
 }
 
-/// Bytes that a lane reads of a pixel.
-pub(super) const BYTES: u32 = 16;
-/// The fewest and the most lanes of a pixel: four of them are 128 bytes where
-/// a copy brings them, and no more than a warp; more channels are work of its own.
-const PIXEL: [u32; 2] = [1, 16];
-const PIXEL_OF_BOX: [u32; 2] = [2, 8];
+/// Bytes that a lane loads of a pixel.
+pub(super) const LANE_BYTES: u32 = 16;
+/// Fewest and most lanes of a pixel. More channels become channel slices.
+const LANES_PER_PIXEL: [u32; 2] = [1, 16];
+/// The same for TMA boxes: four pixels of a box need at least 128 bytes and at most one warp.
+const LANES_PER_BOX_PIXEL: [u32; 2] = [2, 8];
 
-/// The lanes of a warp.
+/// The division of a warp's lanes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Lanes {
-    /// Of 16 bytes each, of a pixel of one head.
+pub(super) struct LaneLayout {
+    /// 16-byte chunks of one head's pixel.
     pub(super) chunks: u32,
-    /// Lanes of one pixel, a power of two.
-    pub(super) pixel: u32,
-    /// Pixels that are read at a time: 1, 2 or 4.
-    pub(super) sides: u32,
-    /// Heads that a warp works on at a time.
-    pub(super) heads: u32,
-    /// Parts of the channels, each of which is work of its own.
-    pub(super) slices: u32,
+    /// Lanes that load one pixel, a power of two.
+    pub(super) lanes_per_pixel: u32,
+    /// Groups of lanes that load different corners at the same time: 1, 2 or 4.
+    pub(super) corner_groups: u32,
+    /// Heads that a warp works on at the same time.
+    pub(super) heads_per_warp: u32,
+    /// Slices of the channels; each is a separate work item.
+    pub(super) channel_slices: u32,
 }
 
-impl Lanes {
-    pub(super) fn new(class: &Class, reads: Reads, heads: u32) -> Self {
-        let chunks = class.pixel_bytes().div_ceil(BYTES);
-        let (sides, together, [least, most]) = match reads {
-            Reads::Pair => (2, 1, PIXEL),
-            Reads::Pixel if heads.is_multiple_of(2) => (1, 2, PIXEL),
-            Reads::Pixel => (1, 1, PIXEL),
-            Reads::Box => (4, 1, PIXEL_OF_BOX),
+impl LaneLayout {
+    pub(super) fn new(class: &Class, reads: CornerReads, heads: u32) -> Self {
+        let chunks = class.pixel_bytes().div_ceil(LANE_BYTES);
+        let (corner_groups, heads_per_warp, [least, most]) = match reads {
+            CornerReads::Pair => (2, 1, LANES_PER_PIXEL),
+            CornerReads::Pixel if heads.is_multiple_of(2) => (1, 2, LANES_PER_PIXEL),
+            CornerReads::Pixel => (1, 1, LANES_PER_PIXEL),
+            CornerReads::Box => (4, 1, LANES_PER_BOX_PIXEL),
         };
-        let slices = chunks.div_ceil(most);
+        let channel_slices = chunks.div_ceil(most);
         Self {
             chunks,
-            pixel: chunks.div_ceil(slices).next_power_of_two().max(least),
-            sides,
-            heads: together,
-            slices,
+            lanes_per_pixel: chunks
+                .div_ceil(channel_slices)
+                .next_power_of_two()
+                .max(least),
+            corner_groups,
+            heads_per_warp,
+            channel_slices,
         }
     }
 
-    /// Lanes of a query of one head.
-    pub(super) fn group(&self) -> u32 {
-        self.pixel * self.sides
+    /// Returns the lanes of one query and head.
+    pub(super) fn lanes_per_query(&self) -> u32 {
+        self.lanes_per_pixel * self.corner_groups
     }
 
-    /// Queries of one head each that a warp works on at a time.
-    pub(super) fn items(&self) -> u32 {
-        32 / self.group()
+    /// Returns the items (query and head) of a warp.
+    pub(super) fn items_per_warp(&self) -> u32 {
+        32 / self.lanes_per_query()
     }
 
-    /// Queries that a warp works on at a time.
-    pub(super) fn queries(&self) -> u32 {
-        self.items() / self.heads
+    /// Returns the queries of a warp.
+    pub(super) fn queries_per_warp(&self) -> u32 {
+        self.items_per_warp() / self.heads_per_warp
     }
 
-    /// Points of a query that a lane works out.
-    pub(super) fn per_lane(&self, class: &Class) -> u32 {
-        class.all_points().div_ceil(self.group())
+    /// Returns the points of a query that a lane samples.
+    pub(super) fn points_per_lane(&self, class: &Class) -> u32 {
+        class.all_points().div_ceil(self.lanes_per_query())
     }
 
-    /// Are the points that a lane works out neighbours, which it reads as one?
-    /// Else those of neighbouring lanes are.
-    pub(super) fn is_dense(&self, class: &Class) -> bool {
-        let each = self.per_lane(class);
-        each.is_power_of_two() && each * self.group() == class.all_points()
+    /// Returns whether a lane samples consecutive points, which it loads at once. Otherwise
+    /// neighboring lanes sample consecutive points.
+    pub(super) fn has_consecutive_points(&self, class: &Class) -> bool {
+        let each = self.points_per_lane(class);
+        each.is_power_of_two() && each * self.lanes_per_query() == class.all_points()
     }
 
-    /// The lane that works out a point, and which of its points that is.
-    pub(super) fn worker(&self, class: &Class, point: u32) -> (u32, u32) {
-        match self.is_dense(class) {
-            true => (point / self.per_lane(class), point % self.per_lane(class)),
-            false => (point % self.group(), point / self.group()),
+    /// Returns the lane that samples a point, and the index among that lane's points.
+    pub(super) fn owner_of_point(&self, class: &Class, point: u32) -> (u32, u32) {
+        match self.has_consecutive_points(class) {
+            true => (
+                point / self.points_per_lane(class),
+                point % self.points_per_lane(class),
+            ),
+            false => (
+                point % self.lanes_per_query(),
+                point / self.lanes_per_query(),
+            ),
         }
     }
 
-    /// Points that follow each other of those that a lane works out.
-    pub(super) fn in_row(&self, class: &Class) -> u32 {
-        match self.is_dense(class) {
-            true => self.per_lane(class),
+    /// Returns the number of consecutive points that a lane samples.
+    pub(super) fn consecutive_points(&self, class: &Class) -> u32 {
+        match self.has_consecutive_points(class) {
+            true => self.points_per_lane(class),
             false => 1,
         }
     }
 
-    /// Words of a point's weights that a lane is handed.
+    /// Returns the 32-bit words of the corner weights of a point for one corner group.
     pub(super) fn weight_words(&self, class: &Class) -> u32 {
         match class.value {
-            Float::F16 => self.corners().div_ceil(2),
-            _ => self.corners(),
+            FloatType::F16 => self.corners_per_lane().div_ceil(2),
+            _ => self.corners_per_lane(),
         }
     }
 
-    /// Corners of a point that a lane reads.
-    pub(super) fn corners(&self) -> u32 {
-        4 / self.sides
+    /// Returns the corners of a point that a lane loads.
+    pub(super) fn corners_per_lane(&self) -> u32 {
+        4 / self.corner_groups
     }
 }

@@ -1,171 +1,169 @@
-//! A level as the lanes know it, and what becomes of a point in it.
+//! Level geometry: from a normalized location to a pixel index and corner weights.
 
-use super::problem::{Layout, MOST_PIXELS, MOST_SPATIAL};
-use warpline_ir::build::*;
+use super::problem::{LevelLayout, MAX_LEVEL_PIXELS, MAX_TOTAL_PIXELS};
+use warpline_ir::builder::*;
 
-/// A number that turns another below it into an integer in the low bits of the
-/// sum, rounded to nearest.
-const ROUND: f32 = 12_582_912.0; // 1.5 · 2²³
-const INTEGER: f32 = 8_388_608.0; // 2²³
-const INTEGER_BITS: u32 = 0x4b00_0000;
+/// Adding and subtracting 1.5 · 2²³ rounds an f32 below 2²² to the nearest integer.
+const ROUNDING_BIAS: f32 = 12_582_912.0; // 1.5 · 2²³
+/// Adding 2²³ moves an integer below 2²³ into the low mantissa bits; subtracting [`BIAS_BITS`] leaves it.
+const BIAS: f32 = 8_388_608.0; // 2²³
+const BIAS_BITS: u32 = 0x4b00_0000;
 
-/// What a point needs to know of its level.
+/// The parameters of a level that sampling needs.
 #[derive(Clone, Copy)]
-pub(super) struct Level {
-    /// Height and width of the map.
-    sides: [Reg<f32>; 2],
-    /// The last row and column at which a window of two by two starts.
-    last: [Reg<f32>; 2],
-    /// 1 where the level has a second row, and a second column; else 0.
-    second: Option<[Reg<f32>; 2]>,
+pub(super) struct LevelGeometry {
+    /// Height and width, without a border.
+    size: [Reg<f32>; 2],
+    /// The last row and column at which a 2 × 2 window starts.
+    last_start: [Reg<f32>; 2],
+    /// 1 if the level has a second row and column, else 0; `None` if it always has (layout halo).
+    has_second: Option<[Reg<f32>; 2]>,
     /// Pixels of a row in memory.
     stride: Reg<f32>,
-    /// Its first pixel, less what an integer's bits are too much.
-    first: Reg<u32>,
-    /// Pixels from a row to the next, and from a column; 0 where there is none.
-    pub(super) steps: [Reg<u32>; 2],
-    layout: Layout,
+    /// The first pixel minus [`BIAS_BITS`].
+    start_minus_bias: Reg<u32>,
+    /// Pixels to the next row and to the next column; 0 if there is no second one.
+    pub(super) pixel_steps: [Reg<u32>; 2],
+    layout: LevelLayout,
 }
 
-/// A point as its corners are read: where the first of them is, and what each counts.
-pub(super) struct Window {
-    /// The row and column of the first corner.
-    place: [Reg<f32>; 2],
-    /// Upper and lower row, each left and right.
+/// The 2 × 2 window of a point.
+pub(super) struct BilinearWindow {
+    /// Row and column of the first corner.
+    top_left: [Reg<f32>; 2],
+    /// Corner weights: upper and lower row, each left and right.
     pub(super) weights: [[Reg<f32>; 2]; 2],
 }
 
-impl Window {
-    /// The row and column of the first corner.
+impl BilinearWindow {
+    /// Returns row and column of the first corner.
     #[track_caller]
-    pub(super) fn place(&self) -> [Reg<u32>; 2] {
-        let whole = |x: Reg<f32>| (x + INTEGER).bitcast::<u32>() - INTEGER_BITS;
-        self.place.map(whole)
+    pub(super) fn top_left(&self) -> [Reg<u32>; 2] {
+        let whole = |x: Reg<f32>| (x + BIAS).bitcast::<u32>() - BIAS_BITS;
+        self.top_left.map(whole)
     }
 }
 
-/// What a launch says of a level.
+/// The launch parameters of a level.
 #[derive(Clone, Copy)]
-pub(super) struct Extent {
-    /// Height and width of the map.
-    sides: [Reg<u32>; 2],
-    /// Its first pixel.
+pub(super) struct LevelExtent {
+    /// Height and width, without a border.
+    size: [Reg<u32>; 2],
+    /// The first pixel.
     start: Reg<u32>,
 }
 
-impl Extent {
-    /// Those of all levels.
+impl LevelExtent {
+    /// Declares the parameters of all levels.
     pub(super) fn declare(k: Builder, levels: u32) -> Vec<Self> {
-        let most = MOST_PIXELS as u32;
+        let most = MAX_LEVEL_PIXELS as u32;
         let side = |name: String| k.param::<u32>(&name).at_least(1).at_most(most);
         let one = |level: u32| Self {
-            sides: ["height", "width"].map(|name| side(format!("{name}_{level}"))),
+            size: ["height", "width"].map(|name| side(format!("{name}_{level}"))),
             start: k
                 .param::<u32>(&format!("start_{level}"))
-                .at_most(MOST_SPATIAL),
+                .at_most(MAX_TOTAL_PIXELS),
         };
         (0..levels).map(one).collect()
     }
 
-    /// The one of that number.
+    /// Returns the extent of the level with index `level`.
     #[track_caller]
-    pub(super) fn pick(all: &[Self], level: Reg<u32>) -> Self {
+    pub(super) fn select_level(all: &[Self], level: Reg<u32>) -> Self {
         let mut found = all[0];
         for (i, other) in (1..).zip(&all[1..]) {
             let this = level.eq(i);
             let choose = |yes: Reg<u32>, no: Reg<u32>| select(this, yes, no);
             found = Self {
-                sides: [0, 1].map(|j| choose(other.sides[j], found.sides[j])),
+                size: [0, 1].map(|j| choose(other.size[j], found.size[j])),
                 start: choose(other.start, found.start),
             };
         }
         found
     }
 
-    /// Height and width in memory.
+    /// Returns height and width in memory, including a border.
     #[track_caller]
-    pub(super) fn stored(&self, layout: Layout) -> [Reg<u32>; 2] {
-        self.sides.map(|side| match layout.border() {
+    pub(super) fn stored_size(&self, layout: LevelLayout) -> [Reg<u32>; 2] {
+        self.size.map(|side| match layout.border() {
             0 => side,
             border => side + border,
         })
     }
 
-    /// The first pixel.
+    /// Returns the first pixel.
     pub(super) fn start(&self) -> Reg<u32> {
         self.start
     }
 }
 
-impl Level {
-    /// A level whose first pixel is so many from where pixels are counted.
+impl LevelGeometry {
+    /// Creates the geometry of a level whose first pixel has index `start`.
     #[track_caller]
-    pub(super) fn new(extent: &Extent, layout: Layout, start: Reg<u32>) -> Self {
+    pub(super) fn new(extent: &LevelExtent, layout: LevelLayout, start: Reg<u32>) -> Self {
         let number = |x: Reg<u32>| x.cast::<f32>();
-        let stored = extent.stored(layout);
+        let stored = extent.stored_size(layout);
         let width = stored[1];
-        // Arithmetic, and neither a select nor a difference: of those that a
-        // launch decides the checker follows both outcomes, level by level,
-        // where an address in shared memory follows from them.
+        // Arithmetic instead of a select or a subtraction: shared-memory addresses depend on these values, and
+        // the checker would follow both outcomes of either one for each level.
         let [has_row, has_column] = stored.map(|side| side.min(2) >> 1);
         let second = [has_row, has_column].map(number);
-        let last = stored.map(|side| number(side.max(2) - 2));
+        let last_start = stored.map(|side| number(side.max(2) - 2));
         Self {
-            sides: extent.sides.map(number),
-            last,
-            second: (layout == Layout::Standard).then_some(second),
+            size: extent.size.map(number),
+            last_start,
+            has_second: (layout == LevelLayout::Standard).then_some(second),
             stride: number(width),
-            first: start.mad(1u32, INTEGER_BITS.wrapping_neg()),
-            steps: [has_row * width, has_column],
+            start_minus_bias: start.mad(1u32, BIAS_BITS.wrapping_neg()),
+            pixel_steps: [has_row * width, has_column],
             layout,
         }
     }
 
-    /// One axis of a point: where its window starts, and what both places count.
+    /// Returns the start of a point's window on one axis, and the weights of its two pixels.
     ///
-    /// What a place counts is 1 less its distance, and nothing from 1 on: that
-    /// holds at the border too, where the window is moved inside, and for what
-    /// is not a number.
+    /// The weight of a pixel is `max(0, 1 - distance)`. This also holds at the border, where the window
+    /// is clamped into the map, and for NaN locations, whose weights are 0.
     #[track_caller]
-    fn axis(&self, i: usize, at: Reg<f32>) -> (Reg<f32>, [Reg<f32>; 2]) {
+    fn axis_weights(&self, i: usize, at: Reg<f32>) -> (Reg<f32>, [Reg<f32>; 2]) {
         let shift = match self.layout {
-            Layout::Standard => -0.5f32,
-            Layout::Halo => 0.5,
+            LevelLayout::Standard => -0.5f32,
+            LevelLayout::Halo => 0.5,
         };
-        let place = at.fma(self.sides[i], shift);
-        // Below, or at a whole number either side of it: both count the same.
-        let below = (at.fma(self.sides[i], shift - 0.5) + ROUND) - ROUND;
-        let start = below.max(0.0f32).min(self.last[i]);
-        let from = place - start;
-        let near = |distance: Reg<f32>| (1.0f32.reg() - distance.abs()).max(0.0f32);
-        let second = near(from - 1.0f32);
-        let second = match self.second {
-            Some(there) => second * there[i],
+        let pixel = at.fma(self.size[i], shift);
+        // floor(pixel), or the integer next to an integer pixel: both give the same weights.
+        let start_unclamped = (at.fma(self.size[i], shift - 0.5) + ROUNDING_BIAS) - ROUNDING_BIAS;
+        let start = start_unclamped.max(0.0f32).min(self.last_start[i]);
+        let distance_from_start = pixel - start;
+        let weight_at = |distance: Reg<f32>| (1.0f32.reg() - distance.abs()).max(0.0f32);
+        let second = weight_at(distance_from_start - 1.0f32);
+        let second = match self.has_second {
+            Some(exists) => second * exists[i],
             None => second,
         };
-        (start, [near(from), second])
+        (start, [weight_at(distance_from_start), second])
     }
 
-    /// Where a point's window lies and what its corners count.
+    /// Returns the window of a point at location `[x, y]` with an attention weight.
     #[track_caller]
-    pub(super) fn window(&self, [x, y]: [Reg<f32>; 2], weight: Reg<f32>) -> Window {
-        let (row, rows) = self.axis(0, y);
-        let (col, cols) = self.axis(1, x);
-        // A point outside has no weight, whatever was given for it.
+    pub(super) fn window(&self, [x, y]: [Reg<f32>; 2], weight: Reg<f32>) -> BilinearWindow {
+        let (row, rows) = self.axis_weights(0, y);
+        let (col, cols) = self.axis_weights(1, x);
+        // A point outside contributes nothing, even if its attention weight is infinite or NaN.
         let inside = (rows[0] + rows[1]).gt(0.0f32) & (cols[0] + cols[1]).gt(0.0f32);
         let weight = select(inside, weight, 0.0f32);
         let rows = rows.map(|r| r * weight);
-        Window {
-            place: [row, col],
+        BilinearWindow {
+            top_left: [row, col],
             weights: rows.map(|r| cols.map(|c| r * c)),
         }
     }
 
-    /// The pixel of the first corner, counted from the first of the values.
+    /// Returns the index of the first corner's pixel.
     #[track_caller]
-    pub(super) fn pixel(&self, window: &Window) -> Reg<u32> {
-        let [row, col] = window.place;
-        let pixel = row.fma(self.stride, col) + INTEGER;
-        pixel.bitcast::<u32>() + self.first
+    pub(super) fn pixel_index(&self, window: &BilinearWindow) -> Reg<u32> {
+        let [row, col] = window.top_left;
+        let index = row.fma(self.stride, col) + BIAS;
+        index.bitcast::<u32>() + self.start_minus_bias
     }
 }

@@ -1,76 +1,87 @@
-//! The form in which every warp works out its points, gathers and adds up.
+//! The plain schedule: every warp samples its points, gathers and sums.
 
-use super::gather::{Gather, Seat, Whose};
-use super::line::{Held, Line};
-use super::points::{Own, Raw};
-use super::record::Lent;
-use super::texel::{Number, Texel};
-use super::walk::Item;
-use warpline_ir::build::*;
+use super::context::{DeformContext, ResidentLevels};
+use super::gather::{Gather, LanePosition, OutputRow};
+use super::points::{LaneSampler, PointWords};
+use super::query_order::WorkItem;
+use super::record::ShuffledRecords;
+use super::texel::{PointElement, Texel};
+use warpline_ir::builder::*;
 
 /// Declares the roles.
-pub(super) fn roles<E: Texel, N: Number>(k: Builder, line: &Line<E, N>) {
-    let held = line.held(k);
-    let role = k.role("gather").warps(line.config.warps);
-    role.body(|| gather(line, held));
-    if let Some(held) = held {
-        k.role("hold").warps(1).body(|| line.bring(held));
+pub(super) fn roles<E: Texel, N: PointElement>(k: Builder, cx: &DeformContext<E, N>) {
+    let resident = cx.resident_ring(k);
+    let role = k.role("gather").warps(cx.config.warps);
+    role.body(|| gather(cx, resident));
+    if let Some(resident) = resident {
+        k.role("load_levels")
+            .warps(1)
+            .body(|| cx.load_resident_levels(resident));
     }
 }
 
-/// Gathers all queries that a CTA works on.
-fn gather<E: Texel, N: Number>(line: &Line<E, N>, held: Option<Held<E>>) {
-    let seat = Seat::new(&line.lanes);
-    let own = Own::new(line, seat.within);
-    line.each(|item| {
-        let slot = held.map(|held| held.wait());
-        let near = slot.as_ref().map(|slot| slot.tiles());
-        let gather = Gather::new(line, seat, item, near);
+/// Gathers all queries of a CTA.
+fn gather<E: Texel, N: PointElement>(
+    cx: &DeformContext<E, N>,
+    resident: Option<ResidentLevels<E>>,
+) {
+    let lane = LanePosition::new(&cx.lanes);
+    let sampler = LaneSampler::new(cx, lane.lane_in_query);
+    cx.for_each_item(|item| {
+        let slot = resident.map(|resident| resident.wait());
+        let resident_tile = slot.as_ref().map(|slot| slot.tiles());
+        let gather = Gather::new(cx, lane, item, resident_tile);
         let read = |step: Reg<u32>| {
-            let whose = Whose::new(line, seat, item, step);
-            (whose, own.read(whose.number))
+            let row = OutputRow::new(cx, lane, item, step);
+            (row, sampler.load(row.index))
         };
-        let each = |whose: Whose, raw: &Raw| {
-            let made = own.records(raw);
-            let lent = Lent::new(line.format(), &line.class, &line.lanes, seat.side, made);
-            gather.query(whose, |point| lent.of(point));
+        let each = |row: OutputRow, raw: &PointWords| {
+            let sampled = sampler.sample(raw);
+            let records = ShuffledRecords::from_lanes(
+                cx.format(),
+                &cx.class,
+                &cx.lanes,
+                lane.corner_group,
+                sampled,
+            );
+            gather.gather_query(row, |point| records.points_of(point));
         };
-        rounds(line, item, read, each);
+        for_each_round(cx, item, read, each);
         if let Some(slot) = slot {
             slot.release();
         }
     });
 }
 
-/// The queries of an item, warp by warp. The last round of a batch may have
-/// queries that there are none of.
-fn rounds<E: Texel, N: Number>(
-    line: &Line<E, N>,
-    item: Item,
-    read: impl Fn(Reg<u32>) -> (Whose, Raw),
-    each: impl Fn(Whose, &Raw),
+/// Runs `each` for the queries of an item, one warp step per round. The last round of a batch may
+/// contain out-of-range queries; they are masked.
+fn for_each_round<E: Texel, N: PointElement>(
+    cx: &DeformContext<E, N>,
+    item: WorkItem,
+    read: impl Fn(Reg<u32>) -> (OutputRow, PointWords),
+    each: impl Fn(OutputRow, &PointWords),
 ) {
-    let step = line.lanes.queries();
-    let mine = item.first + warp_in_role() * step;
-    let round = line.config.round(&line.lanes);
-    if !line.config.prefetch {
+    let step = cx.lanes.queries_per_warp();
+    let first_step = item.first + warp_in_role() * step;
+    let step_per_round = cx.config.queries_per_round(&cx.lanes);
+    if !cx.config.prefetch {
         steps(item.rounds).each(|i| {
-            let first = mine + i * round;
-            if_(first.lt(line.queries), || {
-                let (whose, raw) = read(first);
-                each(whose, &raw);
+            let first = first_step + i * step_per_round;
+            if_(first.lt(cx.queries), || {
+                let (row, raw) = read(first);
+                each(row, &raw);
             });
         });
         return;
     }
-    // The points of the next round are asked for before this one is gathered.
-    let (whose, raw) = read(mine);
-    let flag = |whose: &Whose| select(whose.there, 1u32, 0u32);
-    let carried = (whose.number, flag(&whose), raw.words.clone());
-    steps(item.rounds).fold(carried, |i, (number, there, words)| {
-        let (next, ahead) = read(mine + (i + 1) * round);
-        let there = there.ne(0u32);
-        each(Whose { number, there }, &raw.with(words));
-        (next.number, flag(&next), ahead.words)
+    // The points of the next round are loaded before this one is gathered.
+    let (row, raw) = read(first_step);
+    let in_range_word = |row: &OutputRow| select(row.in_range, 1u32, 0u32);
+    let carried = (row.index, in_range_word(&row), raw.words.clone());
+    steps(item.rounds).fold(carried, |i, (index, in_range, words)| {
+        let (next, ahead) = read(first_step + (i + 1) * step_per_round);
+        let in_range = in_range.ne(0u32);
+        each(OutputRow { index, in_range }, &raw.with_words(words));
+        (next.index, in_range_word(&next), ahead.words)
     });
 }

@@ -1,142 +1,150 @@
-//! Points as they are given, and as they are worked out.
+//! Loading and sampling of the points of a lane.
 
-use super::lanes::Lanes;
-use super::level::Level;
-use super::line::Line;
+use super::context::DeformContext;
+use super::lanes::LaneLayout;
+use super::level::LevelGeometry;
 use super::problem::Class;
-use super::record::{Made, Record};
-use super::texel::{Number, Texel};
-use warpline_ir::build::*;
+use super::record::{SampleRecord, SampledPoint};
+use super::texel::{PointElement, Texel};
+use warpline_ir::builder::*;
 
-/// Points as they were given: x and y of each, and weights, in words as they
-/// were read, or one number a word.
+/// Loaded points: x and y of each, then attention weights; packed words, or one f32 per word.
 #[derive(Clone)]
-pub(super) struct Raw {
+pub(super) struct PointWords {
     pub(super) words: Vec<Reg<u32>>,
-    /// Of these, words of places; the others are of weights.
-    places: usize,
+    /// The number of location words; the others are attention weights.
+    location_words: usize,
 }
 
-impl Raw {
-    /// The same, with other words.
-    pub(super) fn with(&self, words: Vec<Reg<u32>>) -> Self {
+impl PointWords {
+    /// Returns the same layout with other words.
+    pub(super) fn with_words(&self, words: Vec<Reg<u32>>) -> Self {
         Self {
             words,
-            places: self.places,
+            location_words: self.location_words,
         }
     }
 }
 
-/// Which points a lane works out, when the lanes of a query share them.
-pub(super) struct Own<'a, E, N> {
-    line: &'a Line<E, N>,
-    /// Its place among the lanes of its query.
-    within: Reg<u32>,
-    /// The level of its points, where all lie in one.
-    level: Option<Level>,
+/// The points that a lane samples when the lanes of a query divide them.
+pub(super) struct LaneSampler<'a, E, N> {
+    cx: &'a DeformContext<E, N>,
+    /// The lane's index among the lanes of its query.
+    lane_in_query: Reg<u32>,
+    /// The level of the lane's points, if they are all in one.
+    level: Option<LevelGeometry>,
 }
 
-impl<'a, E: Texel, N: Number> Own<'a, E, N> {
+impl<'a, E: Texel, N: PointElement> LaneSampler<'a, E, N> {
     #[track_caller]
-    pub(super) fn new(line: &'a Line<E, N>, within: Reg<u32>) -> Self {
-        let (class, lanes) = (&line.class, &line.lanes);
-        let each = lanes.per_lane(class);
-        let single = lanes.is_dense(class) && class.points.is_multiple_of(each);
-        let level = single.then(|| line.level_of(point(class, lanes, within, 0) / class.points));
+    pub(super) fn new(cx: &'a DeformContext<E, N>, lane_in_query: Reg<u32>) -> Self {
+        let (class, lanes) = (&cx.class, &cx.lanes);
+        let each = lanes.points_per_lane(class);
+        let single = lanes.has_consecutive_points(class) && class.points.is_multiple_of(each);
+        let level =
+            single.then(|| cx.level_of(point_index(class, lanes, lane_in_query, 0) / class.points));
         Self {
-            line,
-            within,
+            cx,
+            lane_in_query,
             level,
         }
     }
 
-    /// Reads a lane's points of the query and head of that number.
+    /// Loads the lane's points of an output row.
     #[track_caller]
-    pub(super) fn read(&self, number: Reg<u32>) -> Raw {
-        let (class, lanes) = (&self.line.class, &self.line.lanes);
-        let (all, each) = (class.all_points(), lanes.per_lane(class));
-        let places = self.line.locations.offset(number.mul_wide(2 * all));
-        let weights = self.line.weights.offset(number.mul_wide(all));
-        if self.packed() {
-            let first = self.within * each;
-            let mut words = N::words(places, first * 2, 2 * each);
+    pub(super) fn load(&self, index: Reg<u32>) -> PointWords {
+        let (class, lanes) = (&self.cx.class, &self.cx.lanes);
+        let (all, each) = (class.all_points(), lanes.points_per_lane(class));
+        let locations = self.cx.locations.offset(index.mul_wide(2 * all));
+        let weights = self.cx.weights.offset(index.mul_wide(all));
+        if self.reads_whole_words() {
+            let first = self.lane_in_query * each;
+            let mut words = N::load_words(locations, first * 2, 2 * each);
             let count = words.len();
-            words.extend(N::words(weights, first, each));
-            return Raw {
+            words.extend(N::load_words(weights, first, each));
+            return PointWords {
                 words,
-                places: count,
+                location_words: count,
             };
         }
-        let one = |from: Global<N>, at: Reg<u32>| N::one(from, at).bitcast::<u32>();
-        let points = (0..each).map(|i| point(class, lanes, self.within, i));
+        let one = |from: Global<N>, at: Reg<u32>| N::load_one(from, at).bitcast::<u32>();
+        let points = (0..each).map(|i| point_index(class, lanes, self.lane_in_query, i));
         let points: Vec<_> = points.collect();
         let mut words: Vec<_> = (points.iter())
-            .flat_map(|&p| [one(places, p * 2), one(places, p * 2 + 1)])
+            .flat_map(|&p| [one(locations, p * 2), one(locations, p * 2 + 1)])
             .collect();
         words.extend(points.iter().map(|&p| one(weights, p)));
-        Raw {
+        PointWords {
             words,
-            places: 2 * each as usize,
+            location_words: 2 * each as usize,
         }
     }
 
-    /// Does a lane read its points as whole words?
-    fn packed(&self) -> bool {
-        let (class, lanes) = (&self.line.class, &self.line.lanes);
-        lanes.is_dense(class) && lanes.per_lane(class).is_multiple_of(N::PER_WORD)
+    /// Returns whether a lane loads its points as whole words.
+    fn reads_whole_words(&self) -> bool {
+        let (class, lanes) = (&self.cx.class, &self.cx.lanes);
+        lanes.has_consecutive_points(class)
+            && lanes.points_per_lane(class).is_multiple_of(N::PER_WORD)
     }
 
-    /// The records of a lane's points.
+    /// Computes the records of the lane's points.
     #[track_caller]
-    pub(super) fn records(&self, raw: &Raw) -> Vec<Record> {
-        let (class, lanes) = (&self.line.class, &self.line.lanes);
+    pub(super) fn sample(&self, raw: &PointWords) -> Vec<SampleRecord> {
+        let (class, lanes) = (&self.cx.class, &self.cx.lanes);
         let numbers = |words: &[Reg<u32>]| -> Vec<Reg<f32>> {
-            match self.packed() {
-                true => words.iter().flat_map(|&w| N::of_word(w)).collect(),
+            match self.reads_whole_words() {
+                true => words.iter().flat_map(|&w| N::unpack_word(w)).collect(),
                 false => words.iter().map(|w| w.bitcast()).collect(),
             }
         };
-        let (places, weights) = raw.words.split_at(raw.places);
-        let (places, weights) = (numbers(places), numbers(weights));
-        let points: Vec<Made> = (places.chunks(2).zip(weights).enumerate())
-            .map(|(i, (place, weight))| {
+        let (locations, weights) = raw.words.split_at(raw.location_words);
+        let (locations, weights) = (numbers(locations), numbers(weights));
+        let points: Vec<SampledPoint> = (locations.chunks(2).zip(weights).enumerate())
+            .map(|(i, (location, weight))| {
                 let level = self.level.unwrap_or_else(|| {
-                    let point = point(class, lanes, self.within, i as u32);
-                    self.line.level_of(point / class.points)
+                    let point = point_index(class, lanes, self.lane_in_query, i as u32);
+                    self.cx.level_of(point / class.points)
                 });
-                made::<E>(lanes.sides, &level, [place[0], place[1]], weight)
+                sample_point::<E>(
+                    lanes.corner_groups,
+                    &level,
+                    [location[0], location[1]],
+                    weight,
+                )
             })
             .collect();
-        self.line.format().records(&points)
+        self.cx.format().records(&points)
     }
 }
 
-/// The point of a lane of that number: its points are neighbours, or those of
-/// neighbouring lanes are. What is behind the last is worked out, and not read.
+/// Returns point `i` of a lane. A lane has consecutive points, or every n-th one; an index past the last is
+/// clamped, and its result is never used.
 #[track_caller]
-fn point(class: &Class, lanes: &Lanes, within: Reg<u32>, i: u32) -> Reg<u32> {
-    match lanes.is_dense(class) {
-        true => within * lanes.per_lane(class) + i,
-        false => (within + i * lanes.group()).min(class.all_points() - 1),
+fn point_index(class: &Class, lanes: &LaneLayout, lane_in_query: Reg<u32>, i: u32) -> Reg<u32> {
+    match lanes.has_consecutive_points(class) {
+        true => lane_in_query * lanes.points_per_lane(class) + i,
+        false => (lane_in_query + i * lanes.lanes_per_query()).min(class.all_points() - 1),
     }
 }
 
-/// A point, for as many sides.
+/// Computes the pixel and the corner weights of a point for each corner group.
 #[track_caller]
-pub(super) fn made<E: Texel>(
-    sides: u32,
-    level: &Level,
-    place: [Reg<f32>; 2],
+pub(super) fn sample_point<E: Texel>(
+    corner_groups: u32,
+    level: &LevelGeometry,
+    location: [Reg<f32>; 2],
     weight: Reg<f32>,
-) -> Made {
-    let window = level.window(place, weight);
-    let [up, down] = window.weights;
-    let weights = match sides {
-        1 => vec![E::hand(&[up[0], up[1], down[0], down[1]])],
-        _ => (0..2).map(|i| E::hand(&[up[i], down[i]])).collect(),
+) -> SampledPoint {
+    let window = level.window(location, weight);
+    let [upper, lower] = window.weights;
+    let weights = match corner_groups {
+        1 => vec![E::pack_weights(&[upper[0], upper[1], lower[0], lower[1]])],
+        _ => (0..2)
+            .map(|i| E::pack_weights(&[upper[i], lower[i]]))
+            .collect(),
     };
-    Made {
-        pixel: level.pixel(&window),
+    SampledPoint {
+        pixel: level.pixel_index(&window),
         weights,
     }
 }

@@ -1,83 +1,82 @@
-//! What is handed from who works out a point to those who gather it.
+//! Sampled records: the pixel and the corner weights of points, shared by the lanes that gather them.
 
-use super::lanes::Lanes;
+use super::lanes::LaneLayout;
 use super::problem::Class;
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 
-/// A point as its readers know it.
-pub(super) struct Spot {
-    /// The first pixel of its window.
+/// A point as one corner group reads it.
+pub(super) struct GatherPoint {
+    /// The pixel of the first corner.
     pub(super) pixel: Reg<u32>,
-    /// What the corners count that are read, in words.
+    /// Packed weights of the corners of this group.
     pub(super) weights: Vec<Reg<u32>>,
 }
 
-/// A point as it was worked out.
-pub(super) struct Made {
-    /// The first pixel of its window.
+/// A sampled point.
+pub(super) struct SampledPoint {
+    /// The pixel of the first corner.
     pub(super) pixel: Reg<u32>,
-    /// What corners count, in words, for every side of those who read them.
+    /// Packed corner weights for each corner group.
     pub(super) weights: Vec<Vec<Reg<u32>>>,
 }
 
-/// What is handed on of some points: their pixels, and their weights for every side.
-pub(super) struct Record {
+/// The record of one or more points: pixels, and weights for each corner group.
+pub(super) struct SampleRecord {
     pixels: Vec<Reg<u32>>,
     weights: Vec<Vec<Reg<u32>>>,
 }
 
-/// How a record looks.
+/// The format of a record.
 #[derive(Clone, Copy)]
-pub(super) struct Format {
-    /// Points of a record: 1, or 2 or 4, whose pixels have 16 bits each.
+pub(super) struct RecordFormat {
+    /// Points per record: 1, 2 or 4. With several points, pixels have 16 bits each.
     pub(super) points: u32,
-    /// Words of a point's weights, for one side.
+    /// Words of the weights of a point for one corner group.
     pub(super) weights: u32,
 }
 
-impl Format {
-    /// Words of its pixels.
+impl RecordFormat {
+    /// Returns the words of the pixels.
     fn pixels(&self) -> u32 {
         self.points.div_ceil(2)
     }
 
-    /// The record of some points.
+    /// Packs points into a record.
     #[track_caller]
-    fn pack(&self, points: &[Made]) -> Record {
+    fn pack(&self, points: &[SampledPoint]) -> SampleRecord {
         let pixels = points.chunks(2).map(|some| match some {
             [a, b] => b.pixel.mad(1u32 << 16, a.pixel),
             _ => some[0].pixel,
         });
-        let side = |i: usize| {
+        let corner_group = |i: usize| {
             let all = points.iter().flat_map(|point| &point.weights[i]);
             all.copied().collect()
         };
-        Record {
+        SampleRecord {
             pixels: pixels.collect(),
-            weights: (0..points[0].weights.len()).map(side).collect(),
+            weights: (0..points[0].weights.len()).map(corner_group).collect(),
         }
     }
 
-    /// The records of points that follow each other.
+    /// Packs consecutive points into records.
     #[track_caller]
-    pub(super) fn records(&self, points: &[Made]) -> Vec<Record> {
+    pub(super) fn records(&self, points: &[SampledPoint]) -> Vec<SampleRecord> {
         let each = points.chunks(self.points as usize);
         each.map(|some| self.pack(some)).collect()
     }
 
-    /// The points of a record, as one side knows it: the words of its pixels,
-    /// then those of its weights.
+    /// Unpacks a record as one corner group reads it: pixel words, then weight words.
     #[track_caller]
-    fn unpack(&self, words: &[Reg<u32>]) -> Vec<Spot> {
+    fn unpack(&self, words: &[Reg<u32>]) -> Vec<GatherPoint> {
         let (pixels, weights) = words.split_at(self.pixels() as usize);
         let pixels = pixels.iter().flat_map(|&word| match self.points {
             1 => vec![word],
             _ => vec![word & 0xffffu32, word >> 16u32],
         });
         let each = weights.chunks(self.weights as usize);
-        let spots = pixels.zip(each);
-        spots
-            .map(|(pixel, weights)| Spot {
+        let points_and_weights = pixels.zip(each);
+        points_and_weights
+            .map(|(pixel, weights)| GatherPoint {
                 pixel,
                 weights: weights.to_vec(),
             })
@@ -85,54 +84,54 @@ impl Format {
     }
 }
 
-/// Records that the lanes of a warp have, for all of a query and side to know.
-pub(super) struct Lent {
-    format: Format,
-    /// The first lane of a query and side.
-    first: Reg<u32>,
-    /// The words of those that a lane has.
-    all: Vec<Vec<Reg<u32>>>,
-    /// Who has a record, and which of its own that is.
+/// Records in the registers of the lanes of a query, read by shuffles.
+pub(super) struct ShuffledRecords {
+    format: RecordFormat,
+    /// The first lane of the query and corner group.
+    first_lane: Reg<u32>,
+    /// The words of the records that this lane has.
+    own_words: Vec<Vec<Reg<u32>>>,
+    /// For each record: the lane that has it, and the index among that lane's records.
     owners: Vec<(u32, u32)>,
 }
 
-impl Lent {
-    /// Of records that each lane made, for every side: a lane gets those for
-    /// its side of what its neighbour on the other side made, and gives it
-    /// those for the other.
+impl ShuffledRecords {
+    /// Distributes the records that each lane sampled.
+    ///
+    /// With two corner groups, a lane exchanges with its partner in the other group, so that each
+    /// group has all records with its own weights.
     #[track_caller]
-    pub(super) fn new(
-        format: Format,
+    pub(super) fn from_lanes(
+        format: RecordFormat,
         class: &Class,
-        lanes: &Lanes,
-        side: Option<Reg<u32>>,
-        made: Vec<Record>,
+        lanes: &LaneLayout,
+        corner_group: Option<Reg<u32>>,
+        sampled: Vec<SampleRecord>,
     ) -> Self {
-        let each = made.len() as u32;
+        let each = sampled.len() as u32;
         let owner = |record: u32| {
-            let (by, i) = lanes.worker(class, record * format.points);
+            let (by, i) = lanes.owner_of_point(class, record * format.points);
             let i = i / format.points;
-            match by < lanes.pixel || lanes.sides == 1 {
+            match by < lanes.lanes_per_pixel || lanes.corner_groups == 1 {
                 true => (by, i),
-                // What came from the other side is behind what did not.
-                false => (by - lanes.pixel, each + i),
+                // Records from the other group follow the lane's own.
+                false => (by - lanes.lanes_per_pixel, each + i),
             }
         };
-        let all = match side {
-            None => (made.into_iter())
+        let all = match corner_group {
+            None => (sampled.into_iter())
                 .map(|record| [record.pixels, record.weights.concat()].concat())
                 .collect(),
-            Some(side) => {
-                let left = side.eq(0);
+            Some(corner_group) => {
+                let left = corner_group.eq(0);
                 let pick = |yes: Reg<u32>, no: Reg<u32>| select(left, yes, no);
-                // What a lane made for its own side and for the other: what is
-                // now of the left ones, and of the right ones.
+                // The words for the lane's own group and for the other, as (left group's, right group's) records.
                 let swap = |(mine, other): (Reg<u32>, Reg<u32>)| {
-                    let given = shuffle_xor(other, lanes.pixel);
-                    (pick(mine, given), pick(given, mine))
+                    let received = shuffle_xor(other, lanes.lanes_per_pixel);
+                    (pick(mine, received), pick(received, mine))
                 };
                 let (mut own, mut others) = (Vec::new(), Vec::new());
-                for record in &made {
+                for record in &sampled {
                     let pixels = record.pixels.iter().map(|&word| (word, word));
                     let weights = record.weights[0].iter().zip(&record.weights[1]);
                     let weights = weights.map(|(&l, &r)| (pick(l, r), pick(r, l)));
@@ -146,192 +145,200 @@ impl Lent {
         };
         Self {
             format,
-            first: Self::first(lanes, side),
-            all,
+            first_lane: Self::first_lane(lanes, corner_group),
+            own_words: all,
             owners: (0..class.all_points() / format.points).map(owner).collect(),
         }
     }
 
-    /// The first lane of a query and side.
+    /// Returns the first lane of the query and corner group.
     #[track_caller]
-    fn first(lanes: &Lanes, side: Option<Reg<u32>>) -> Reg<u32> {
-        let start = lane_id() & !(lanes.group() - 1);
-        match side {
+    fn first_lane(lanes: &LaneLayout, corner_group: Option<Reg<u32>>) -> Reg<u32> {
+        let start = lane_id() & !(lanes.lanes_per_query() - 1);
+        match corner_group {
             None => start,
-            Some(side) => start + side * lanes.pixel,
+            Some(corner_group) => start + corner_group * lanes.lanes_per_pixel,
         }
     }
 
-    /// Of records on a shelf, of which each lane takes some.
+    /// Loads the records of a row from shared memory, some per lane.
     #[track_caller]
-    pub(super) fn taken(
-        shelf: &Shelf,
-        lanes: &Lanes,
+    pub(super) fn from_shared(
+        layout: &RecordLayout,
+        lanes: &LaneLayout,
         from: TileRef<u32>,
-        row: Row,
-        side: Option<Reg<u32>>,
+        row: RecordRow,
+        corner_group: Option<Reg<u32>>,
     ) -> Self {
-        let each = shelf.records.div_ceil(lanes.pixel);
-        let own = (lane_id() & (lanes.pixel - 1)) * each;
+        let each = layout.records.div_ceil(lanes.lanes_per_pixel);
+        let own = (lane_id() & (lanes.lanes_per_pixel - 1)) * each;
         let all = (0..each).map(|i| {
-            let record = (own + i).min(shelf.records - 1);
-            shelf.words_of(from, row, side, record, 0)
+            let record = (own + i).min(layout.records - 1);
+            layout.load_words(from, row, corner_group, record, 0)
         });
         Self {
-            format: shelf.format,
-            first: Self::first(lanes, side),
-            all: all.collect(),
-            owners: (0..shelf.records).map(|r| (r / each, r % each)).collect(),
+            format: layout.format,
+            first_lane: Self::first_lane(lanes, corner_group),
+            own_words: all.collect(),
+            owners: (0..layout.records).map(|r| (r / each, r % each)).collect(),
         }
     }
 
-    /// The points of the record that starts with a point.
+    /// Returns the points of the record that starts with `point`.
     #[track_caller]
-    pub(super) fn of(&self, point: u32) -> Vec<Spot> {
+    pub(super) fn points_of(&self, point: u32) -> Vec<GatherPoint> {
         let (lane, i) = self.owners[(point / self.format.points) as usize];
-        let lane = self.first + lane;
-        let words = self.all[i as usize].iter();
+        let lane = self.first_lane + lane;
+        let words = self.own_words[i as usize].iter();
         let words: Vec<_> = words.map(|&word| shuffle_from(word, lane)).collect();
         self.format.unpack(&words)
     }
 }
 
-/// Where the records of a round lie in shared memory: in planes of vectors that
-/// are read at once, and in each those of the same number of all queries of a
-/// warp, which it reads together, after each other.
+/// The layout of a round's records in shared memory.
+///
+/// Each plane holds one vector of words of every record. Inside a plane, the vectors of all items of a
+/// warp for one record index are adjacent, because the warp reads them together.
 #[derive(Clone, Copy)]
-pub(super) struct Shelf {
-    format: Format,
-    sides: u32,
-    /// Warps that gather.
+pub(super) struct RecordLayout {
+    format: RecordFormat,
+    corner_groups: u32,
+    /// Gathering warps.
     warps: u32,
-    /// Queries and heads of a warp.
+    /// Items (query and head) of a warp.
     items: u32,
-    /// Records of each.
+    /// Records of an item.
     records: u32,
 }
 
-/// Whose records: a query and head of a warp.
+/// The item of a warp that records belong to.
 #[derive(Clone, Copy)]
-pub(super) struct Row {
+pub(super) struct RecordRow {
     pub(super) warp: Reg<u32>,
     pub(super) item: Reg<u32>,
 }
 
-/// Vectors of the same words of all records.
-struct Plane {
-    /// Its first word.
-    first: u32,
+/// The same words of all records, one vector per record.
+struct RecordPlane {
+    /// The first word of the plane.
+    start: u32,
     /// Words of a vector.
-    wide: u32,
-    /// Which words of a record these are: of its pixels, or of its weights for each side.
-    from: usize,
-    sides: Option<u32>,
+    width: u32,
+    /// The first of these words in a record.
+    first_word: usize,
+    /// Corner groups with a vector each; `None` for pixel words, which all groups share.
+    corner_groups: Option<u32>,
 }
 
-impl Plane {
-    /// Words that are put at once.
-    fn all(&self) -> u32 {
-        self.wide * self.sides.unwrap_or(1)
+impl RecordPlane {
+    /// Returns the words of one record in the plane.
+    fn words_per_record(&self) -> u32 {
+        self.width * self.corner_groups.unwrap_or(1)
     }
 }
 
-impl Shelf {
-    pub(super) fn new(format: Format, class: &Class, lanes: &Lanes, warps: u32) -> Self {
+impl RecordLayout {
+    pub(super) fn new(format: RecordFormat, class: &Class, lanes: &LaneLayout, warps: u32) -> Self {
         Self {
             format,
-            sides: lanes.sides,
+            corner_groups: lanes.corner_groups,
             warps,
-            items: lanes.items(),
+            items: lanes.items_per_warp(),
             records: class.all_points().div_ceil(format.points),
         }
     }
 
-    /// Records of a query and head.
+    /// Returns the records of an item.
     pub(super) fn records(&self) -> u32 {
         self.records
     }
 
-    /// Queries and heads.
+    /// Returns the number of items of a round.
     pub(super) fn rows(&self) -> u32 {
         self.warps * self.items
     }
 
-    /// The row of a number, so many behind a first one.
+    /// Returns the row with index `first + offset`.
     #[track_caller]
-    pub(super) fn row(&self, first: Reg<u32>, behind: u32) -> Row {
-        let whole = behind.is_multiple_of(self.items);
+    pub(super) fn row(&self, first: Reg<u32>, offset: u32) -> RecordRow {
+        let whole = offset.is_multiple_of(self.items);
         let (row, warps) = match whole {
-            true => (first, behind / self.items),
-            false => (first + behind, 0),
+            true => (first, offset / self.items),
+            false => (first + offset, 0),
         };
-        Row {
+        RecordRow {
             warp: (row >> self.items.trailing_zeros()) + warps,
             item: row & (self.items - 1),
         }
     }
 
-    fn planes(&self) -> Vec<Plane> {
-        // A warp asks for 8 bytes of every query and side at once, or for 16 of every query.
-        let most = 4 / self.sides;
+    fn planes(&self) -> Vec<RecordPlane> {
+        // A vector is 8 bytes with two corner groups, else 16.
+        let max_width = 4 / self.corner_groups;
         let cut = |words: u32| {
             let mut from = 0;
             std::iter::from_fn(move || {
                 let rest = words - from;
-                let wide = (rest > 0).then(|| most.min(1 << rest.ilog2()))?;
-                from += wide;
-                Some(((from - wide) as usize, wide))
+                let width = (rest > 0).then(|| max_width.min(1 << rest.ilog2()))?;
+                from += width;
+                Some(((from - width) as usize, width))
             })
         };
         let pixels = cut(self.format.pixels()).map(|part| (part, None));
         let weights = cut(self.format.points * self.format.weights);
-        let weights = weights.map(|part| (part, Some(self.sides)));
+        let weights = weights.map(|part| (part, Some(self.corner_groups)));
         let mut first = 0;
-        let plane = |((from, wide), sides)| {
-            let plane = Plane {
-                first,
-                wide,
-                from,
-                sides,
+        let plane = |((from, width), corner_groups)| {
+            let plane = RecordPlane {
+                start: first,
+                width,
+                first_word: from,
+                corner_groups,
             };
-            first += self.rows() * self.records * plane.all();
+            first += self.rows() * self.records * plane.words_per_record();
             plane
         };
         pixels.chain(weights).map(plane).collect()
     }
 
-    /// Words of all.
+    /// Returns the words of all records of a round.
     pub(super) fn words(&self) -> u32 {
         let planes = self.planes();
-        let each: u32 = planes.iter().map(Plane::all).sum();
+        let each: u32 = planes.iter().map(RecordPlane::words_per_record).sum();
         (self.rows() * self.records * each).next_multiple_of(4)
     }
 
-    /// Where the vectors of a row start that are behind the first one of its plane.
+    /// Returns the offset of a row inside a plane.
     #[track_caller]
-    fn within(&self, plane: &Plane, row: Row) -> Reg<u32> {
-        let all = plane.all();
+    fn row_offset(&self, plane: &RecordPlane, row: RecordRow) -> Reg<u32> {
+        let all = plane.words_per_record();
         row.warp * (self.records * self.items * all) + row.item * all
     }
 
-    /// Words from a record to the next.
-    fn pitch(&self, plane: &Plane) -> u32 {
-        self.items * plane.all()
+    /// Returns the words from one record of a row to the next.
+    fn pitch(&self, plane: &RecordPlane) -> u32 {
+        self.items * plane.words_per_record()
     }
 
-    /// Puts the record of a row and number.
+    /// Stores record `number` of a row.
     #[track_caller]
-    pub(super) fn put(&self, to: TileRef<u32>, row: Row, number: Reg<u32>, record: &Record) {
+    pub(super) fn store(
+        &self,
+        to: TileRef<u32>,
+        row: RecordRow,
+        number: Reg<u32>,
+        record: &SampleRecord,
+    ) {
         for plane in self.planes() {
-            let at = self.within(&plane, row) + number * self.pitch(&plane);
-            let words = plane.from..plane.from + plane.wide as usize;
-            let all: Vec<_> = match plane.sides {
+            let at = self.row_offset(&plane, row) + number * self.pitch(&plane);
+            let words = plane.first_word..plane.first_word + plane.width as usize;
+            let all: Vec<_> = match plane.corner_groups {
                 None => record.pixels[words].to_vec(),
                 Some(_) => (record.weights.iter())
-                    .flat_map(|side| side[words.clone()].to_vec())
+                    .flat_map(|corner_group| corner_group[words.clone()].to_vec())
                     .collect(),
             };
-            let to = to.slice(0..1, plane.first..to.cols());
+            let to = to.slice(0..1, plane.start..to.cols());
             match *all {
                 [a] => to.store_as(0u32, at, [a]),
                 [a, b] => to.store_as(0u32, at, [a, b]),
@@ -341,39 +348,39 @@ impl Shelf {
         }
     }
 
-    /// The points of the record of that number, as a side reads it.
+    /// Loads a record of a row as one corner group reads it.
     #[track_caller]
-    pub(super) fn take(
+    pub(super) fn load(
         &self,
         from: TileRef<u32>,
-        row: Row,
-        side: Option<Reg<u32>>,
+        row: RecordRow,
+        corner_group: Option<Reg<u32>>,
         record: u32,
-    ) -> Vec<Spot> {
-        let words = self.words_of(from, row, side, 0u32.reg(), record);
+    ) -> Vec<GatherPoint> {
+        let words = self.load_words(from, row, corner_group, 0u32.reg(), record);
         self.format.unpack(&words)
     }
 
-    /// The words of a record: so many behind that of a number.
+    /// Loads the words of record `first + record`; `record` is known at build time.
     #[track_caller]
-    fn words_of(
+    fn load_words(
         &self,
         from: TileRef<u32>,
-        row: Row,
-        side: Option<Reg<u32>>,
+        row: RecordRow,
+        corner_group: Option<Reg<u32>>,
         first: Reg<u32>,
         record: u32,
     ) -> Vec<Reg<u32>> {
         let mut found = Vec::new();
         for plane in self.planes() {
-            let start = plane.first + record * self.pitch(&plane);
+            let start = plane.start + record * self.pitch(&plane);
             let from = from.slice(0..1, start..from.cols());
-            let at = self.within(&plane, row) + first * self.pitch(&plane);
-            let at = match side.filter(|_| plane.sides.is_some()) {
+            let at = self.row_offset(&plane, row) + first * self.pitch(&plane);
+            let at = match corner_group.filter(|_| plane.corner_groups.is_some()) {
                 None => at,
-                Some(side) => at + side * plane.wide,
+                Some(corner_group) => at + corner_group * plane.width,
             };
-            match plane.wide {
+            match plane.width {
                 1 => found.extend(from.load_as::<u32, 1>(0u32, at)),
                 2 => found.extend(from.load_as::<u32, 2>(0u32, at)),
                 _ => found.extend(from.load_as::<u32, 4>(0u32, at)),

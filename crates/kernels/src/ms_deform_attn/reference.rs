@@ -1,31 +1,31 @@
-//! Points that are drawn, and the float64 reference.
+//! Random inputs, and the float64 reference.
 
-use super::problem::{Locations, Problem};
+use super::problem::{PointDistribution, Problem};
 use crate::parallel;
-use warpline_family::float::Float;
-use warpline_family::numbers::{Random, value};
+use warpline_family::float::FloatType;
+use warpline_family::numbers::{Random, element_value};
 use warpline_family::tensor::HostTensor;
 
-/// Inputs drawn from a seed.
+/// Returns inputs drawn from a seed.
 pub(super) fn inputs(p: &Problem, seed: u64) -> Vec<HostTensor> {
     let mut random = Random::new(seed);
-    let [value, shapes, starts, locations, weights] = p.specs();
+    let [value, shapes, starts, locations, weights] = p.input_specs();
     let sides = p.shapes.0.iter().flatten().map(|&side| f64::from(side));
-    let firsts = p.starts();
+    let firsts = p.level_starts();
     vec![
-        HostTensor::round(value, values(p, &mut random)),
+        HostTensor::round(value, draw_values(p, &mut random)),
         HostTensor::round(shapes, sides),
         HostTensor::round(starts, firsts.iter().map(|&n| n as f64)),
-        HostTensor::round(locations, points(p, &mut random)),
-        HostTensor::round(weights, softmaxed(p, &mut random)),
+        HostTensor::round(locations, draw_locations(p, &mut random)),
+        HostTensor::round(weights, draw_weights(p, &mut random)),
     ]
 }
 
-/// Draws of bits that a normal number takes.
-const NORMAL: u64 = 2;
+/// Random draws per normal number.
+const DRAWS_PER_NORMAL: u64 = 2;
 
-/// Numbers drawn on all cores, as one stream gives them: units one after the
-/// other, each of which comes `before(i)` draws after the first.
+/// Fills numbers on all cores with the values of one sequential stream. Unit `i` starts `before(i)` draws
+/// after the first.
 fn draw(
     random: &mut Random,
     [units, unit]: [usize; 2],
@@ -44,15 +44,15 @@ fn draw(
     all
 }
 
-/// Normal numbers; the border of a halo is zero.
-fn values(p: &Problem, random: &mut Random) -> Vec<f64> {
-    let inside = inside(p);
+/// Draws normal values; the border of a halo is zero.
+fn draw_values(p: &Problem, random: &mut Random) -> Vec<f64> {
+    let inside = is_in_map(p);
     let per_pixel = (p.heads * p.channels) as usize;
     let before = |pixel: usize| {
         let count = |pixels: &[bool]| pixels.iter().filter(|&&inside| inside).count();
         let (batches, rest) = (pixel / inside.len().max(1), pixel % inside.len().max(1));
         let drawn = batches * count(&inside) + count(&inside[..rest]);
-        NORMAL * (drawn * per_pixel) as u64
+        DRAWS_PER_NORMAL * (drawn * per_pixel) as u64
     };
     let units = p.batch as usize * inside.len();
     draw(
@@ -67,12 +67,12 @@ fn values(p: &Problem, random: &mut Random) -> Vec<f64> {
     )
 }
 
-/// Of each pixel in memory: is it one of the map, and not of a border?
-fn inside(p: &Problem) -> Vec<bool> {
+/// Returns for each pixel in memory whether it is inside the map, not in the border.
+fn is_in_map(p: &Problem) -> Vec<bool> {
     let border = u64::from(p.layout.border() / 2);
     let mut all = Vec::new();
     for &shape in &p.shapes.0 {
-        let [height, width] = p.stored(shape);
+        let [height, width] = p.stored_size(shape);
         for y in 0..height {
             let row = y >= border && y < height - border;
             all.extend((0..width).map(|x| row && x >= border && x < width - border));
@@ -81,14 +81,14 @@ fn inside(p: &Problem) -> Vec<bool> {
     all
 }
 
-/// Where a query is itself, x and y in 0…1: at its own pixel, where there is a
-/// query for each; else in rows over the map.
-fn place(p: &Problem, query: u32) -> [f64; 2] {
-    if u64::from(p.num_query) == p.spatial() {
+/// Returns the position of a query, x and y in 0…1: its own pixel if there is one query per pixel, else a
+/// position on a grid.
+fn query_center(p: &Problem, query: u32) -> [f64; 2] {
+    if u64::from(p.num_query) == p.total_pixels() {
         let border = f64::from(p.layout.border() / 2);
         let mut rest = u64::from(query);
         for &shape in &p.shapes.0 {
-            let [height, width] = p.stored(shape);
+            let [height, width] = p.stored_size(shape);
             if rest < height * width {
                 let pixel = [rest % width, rest / width];
                 let sides = [shape[1], shape[0]].map(f64::from);
@@ -106,59 +106,70 @@ fn place(p: &Problem, query: u32) -> [f64; 2] {
         .map(|(at, of)| (f64::from(at) + 0.5) / f64::from(of))
 }
 
-/// Queries of all heads and batches.
-fn items(p: &Problem) -> usize {
+/// Returns the queries of all heads and batches.
+fn item_count(p: &Problem) -> usize {
     p.batch as usize * p.num_query as usize * p.heads as usize
 }
 
-/// The places of all points.
-fn points(p: &Problem, random: &mut Random) -> Vec<f64> {
+/// Draws the locations of all points.
+fn draw_locations(p: &Problem, random: &mut Random) -> Vec<f64> {
     let unit = 2 * p.class().all_points() as usize;
     let draws = match p.locations {
-        Locations::Uniform => 1,
-        Locations::Grid => NORMAL,
+        PointDistribution::Uniform => 1,
+        PointDistribution::Grid => DRAWS_PER_NORMAL,
     };
     let before = |item: usize| draws * (item * unit) as u64;
-    draw(random, [items(p), unit], before, |random, item, numbers| {
-        let query = item / p.heads as usize % p.num_query as usize;
-        let own = place(p, query as u32);
-        let levels = numbers.chunks_mut(2 * p.points as usize);
-        for (numbers, [height, width]) in levels.zip(&p.shapes.0) {
-            let sides = [width, height].map(|&side| f64::from(side));
-            for (i, number) in numbers.iter_mut().enumerate() {
-                *number = match p.locations {
-                    Locations::Uniform => random.uniform(),
-                    Locations::Grid => own[i % 2] + 3.0 * random.normal() / sides[i % 2],
-                };
+    draw(
+        random,
+        [item_count(p), unit],
+        before,
+        |random, item, numbers| {
+            let query = item / p.heads as usize % p.num_query as usize;
+            let own = query_center(p, query as u32);
+            let levels = numbers.chunks_mut(2 * p.points as usize);
+            for (numbers, [height, width]) in levels.zip(&p.shapes.0) {
+                let sides = [width, height].map(|&side| f64::from(side));
+                for (i, number) in numbers.iter_mut().enumerate() {
+                    *number = match p.locations {
+                        PointDistribution::Uniform => random.uniform(),
+                        PointDistribution::Grid => {
+                            own[i % 2] + 3.0 * random.normal() / sides[i % 2]
+                        }
+                    };
+                }
             }
-        }
-    })
+        },
+    )
 }
 
-/// Weights of the points of every query, which add up to 1.
-fn softmaxed(p: &Problem, random: &mut Random) -> Vec<f64> {
+/// Draws attention weights, which add up to 1 for every query and head.
+fn draw_weights(p: &Problem, random: &mut Random) -> Vec<f64> {
     let unit = p.class().all_points() as usize;
-    let before = |item: usize| NORMAL * (item * unit) as u64;
-    draw(random, [items(p), unit], before, |random, _, numbers| {
-        numbers.fill_with(|| random.normal().exp());
-        let sum: f64 = numbers.iter().sum();
-        numbers.iter_mut().for_each(|x| *x /= sum);
-    })
+    let before = |item: usize| DRAWS_PER_NORMAL * (item * unit) as u64;
+    draw(
+        random,
+        [item_count(p), unit],
+        before,
+        |random, _, numbers| {
+            numbers.fill_with(|| random.normal().exp());
+            let sum: f64 = numbers.iter().sum();
+            numbers.iter_mut().for_each(|x| *x /= sum);
+        },
+    )
 }
 
-/// The float64 reference from rounded inputs, and the bounds: batch by batch,
-/// each on all cores.
+/// Computes the float64 reference from rounded inputs, with tolerances; batch by batch on all cores.
 pub(super) fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<(f64, f64)> {
     let levels = levels(p, &inputs[1], &inputs[2]);
     let per_batch = inputs[0].data.len() / (p.batch as usize).max(1);
     let per_out = p.num_query as usize * (p.heads * p.channels) as usize;
-    let mut out = vec![(0.0, 0.0); p.out().elements()];
+    let mut out = vec![(0.0, 0.0); p.output_spec().elements()];
     for (b, out) in out.chunks_mut(per_out.max(1)).enumerate() {
-        let value = numbers(&inputs[0], &inputs[0].data[b * per_batch..][..per_batch]);
+        let value = decode(&inputs[0], &inputs[0].data[b * per_batch..][..per_batch]);
         let batch = Batch {
             problem: p,
             levels: &levels,
-            size: size(&value),
+            rms: root_mean_square(&value),
             value,
             locations: &inputs[3],
             weights: &inputs[4],
@@ -172,16 +183,16 @@ pub(super) fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<(f64, f64)> {
 }
 
 /// A level in memory.
-struct Level {
+struct ReferenceLevel {
     sides: [f64; 2],
     start: i64,
     /// Pixels of a row.
     stride: i64,
 }
 
-fn levels(p: &Problem, shapes: &HostTensor, starts: &HostTensor) -> Vec<Level> {
+fn levels(p: &Problem, shapes: &HostTensor, starts: &HostTensor) -> Vec<ReferenceLevel> {
     let sides: Vec<f64> = shapes.values().collect();
-    let level = |(sides, start): (&[f64], f64)| Level {
+    let level = |(sides, start): (&[f64], f64)| ReferenceLevel {
         sides: [sides[0], sides[1]],
         start: start as i64,
         stride: sides[1] as i64 + i64::from(p.layout.border()),
@@ -193,48 +204,47 @@ fn levels(p: &Problem, shapes: &HostTensor, starts: &HostTensor) -> Vec<Level> {
         .collect()
 }
 
-/// Some elements of a tensor.
-fn numbers(of: &HostTensor, bytes: &[u8]) -> Vec<f64> {
+/// Converts some elements of a tensor.
+fn decode(of: &HostTensor, bytes: &[u8]) -> Vec<f64> {
     let dtype = of.spec.dtype;
     bytes
         .chunks_exact(dtype.bytes())
-        .map(|b| value(dtype, b))
+        .map(|b| element_value(dtype, b))
         .collect()
 }
 
-/// One element of a tensor.
-fn number(of: &HostTensor, at: usize) -> f64 {
+/// Returns one element of a tensor.
+fn element(of: &HostTensor, at: usize) -> f64 {
     let dtype = of.spec.dtype;
-    value(dtype, &of.data[at * dtype.bytes()..])
+    element_value(dtype, &of.data[at * dtype.bytes()..])
 }
 
-/// What the queries of a batch are answered from.
+/// The inputs of a batch.
 struct Batch<'a> {
     problem: &'a Problem,
-    levels: &'a [Level],
+    levels: &'a [ReferenceLevel],
     value: Vec<f64>,
-    /// How large a value is.
-    size: f64,
+    /// Root mean square of the values.
+    rms: f64,
     locations: &'a HostTensor,
     weights: &'a HostTensor,
 }
 
 impl Batch<'_> {
-    /// The answers of queries and heads, from one of all batches on.
+    /// Computes consecutive items (query and head), from `first` over all batches.
     fn items(&self, first: usize, out: &mut [(f64, f64)]) {
         let channels = self.problem.channels as usize;
         let mut sums = vec![0.0; channels];
         for (item, out) in (first..).zip(out.chunks_mut(channels)) {
             sums.fill(0.0);
-            let size = self.size * self.item(item, &mut sums);
+            let size = self.rms * self.item(item, &mut sums);
             for (out, &x) in out.iter_mut().zip(&sums) {
-                *out = (x, bound(self.problem, x, size));
+                *out = (x, tolerance(self.problem, x, size));
             }
         }
     }
 
-    /// Adds up what the points of one query and head count, and says what
-    /// their weights add up to without signs.
+    /// Adds the points of one item to `sums`, and returns the sum of the absolute attention weights.
     fn item(&self, item: usize, sums: &mut [f64]) -> f64 {
         let mut all = 0.0;
         let [heads, points] = [self.problem.heads, self.problem.points].map(|n| n as usize);
@@ -243,17 +253,17 @@ impl Batch<'_> {
             let [height, width] = level.sides;
             for point in 0..points {
                 let at = (item * self.levels.len() + i) * points + point;
-                let [x, y] = [0, 1].map(|axis| number(self.locations, 2 * at + axis));
+                let [x, y] = [0, 1].map(|axis| element(self.locations, 2 * at + axis));
                 let (h, w) = (y * height - 0.5, x * width - 0.5);
-                // What is not a number is not inside either.
+                // A NaN location is outside, too.
                 if !(h > -1.0 && w > -1.0 && h < height && w < width) {
                     continue;
                 }
-                let weight = number(self.weights, at);
+                let weight = element(self.weights, at);
                 all += weight.abs();
                 for (dy, dx) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
                     let (row, col) = (h.floor() as i64 + dy, w.floor() as i64 + dx);
-                    // A border counts as it lies.
+                    // Border pixels of a halo are read from memory.
                     let inside = |at: i64, side: f64| at >= -border && at < side as i64 + border;
                     if !inside(row, height) || !inside(col, width) {
                         continue;
@@ -272,21 +282,21 @@ impl Batch<'_> {
     }
 }
 
-/// How large values are: the root of the mean of their squares.
-fn size(values: &[f64]) -> f64 {
+/// Returns the root mean square of finite values.
+fn root_mean_square(values: &[f64]) -> f64 {
     let finite = values.iter().filter(|x| x.is_finite());
     let squares: f64 = finite.map(|x| x * x).sum();
     (squares / values.len().max(1) as f64).sqrt()
 }
 
-/// How far a result may be off. The bound is for values of about 1 and weights
-/// that add up to 1; what is larger than that may be off by so much more.
-fn bound(p: &Problem, x: f64, size: f64) -> f64 {
+/// Returns the tolerance of a result. The base is for values of about 1 and weights that add up to 1; it grows
+/// with larger values.
+fn tolerance(p: &Problem, x: f64, size: f64) -> f64 {
     let size = if size > 1.25 { size } else { 1.0 };
     let (least, of) = match p.dtype {
-        Float::F16 => (2e-3, 10),
-        Float::Bf16 => (4e-3, 7),
-        Float::F32 => (2e-5, 18),
+        FloatType::F16 => (2e-3, 10),
+        FloatType::Bf16 => (4e-3, 7),
+        FloatType::F32 => (2e-5, 18),
     };
     match x.is_finite() {
         true => least * size + x.abs() * 0.5_f64.powi(of),

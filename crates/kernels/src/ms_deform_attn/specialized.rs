@@ -1,39 +1,39 @@
-//! The form in which some warps work out points, and others gather them.
+//! The specialized schedule: some warps sample points, others gather them.
 //!
 //! ```text
-//!   fetch ──► points ──► produce ──► records ──► gather ──► out
-//!                          hold ──► held ──────────┘
+//!   load_points ──► points ──► sample ──► records ──► gather ──► out
+//!                           load_levels ──► levels ─────┘
 //! ```
 
-use super::config::{COPIER_REGISTERS, Config, Handed};
-use super::gather::{Gather, Seat, Whose};
-use super::lanes::Lanes;
-use super::level::Level;
-use super::line::{Held, Line};
-use super::points::made;
+use super::config::{COPIER_REGISTERS, Config, RecordPath};
+use super::context::{DeformContext, ResidentLevels};
+use super::gather::{Gather, LanePosition, OutputRow};
+use super::lanes::LaneLayout;
+use super::level::LevelGeometry;
+use super::points::sample_point;
 use super::problem::{Class, Problem};
-use super::record::{Lent, Record, Row, Shelf};
-use super::texel::{Number, Texel};
-use super::walk::Item;
-use crate::roles::helper;
-use warpline_family::plan::{Buffer, Step, TensorArg};
-use warpline_ir::build::*;
+use super::query_order::WorkItem;
+use super::record::{RecordLayout, RecordRow, SampleRecord, ShuffledRecords};
+use super::texel::{PointElement, Texel};
+use crate::roles::copy_role;
+use warpline_family::plan::{Buffer, LaunchStep, TensorArg};
+use warpline_ir::builder::*;
 use warpline_ir::{Swizzle, TensorMapDecl};
 
-/// The records of a round, and the number of the query and head of each row.
+/// The records of a round, and the output row of each item.
 type Records = Ring<(Tile<u32>, Tile<u32>)>;
-/// Places and weights of the points of a round, as they were given.
-type Given<N> = Ring<(Tile<N>, Tile<N>)>;
+/// Locations and attention weights of the points of a round, as loaded by TMA.
+type PointRing<N> = Ring<(Tile<N>, Tile<N>)>;
 
-/// Rows of a thread whose points are read together.
-const TOGETHER: usize = 4;
+/// Rows of a thread whose points are loaded together.
+const ROWS_PER_BATCH: usize = 4;
 
-/// Elements of a row of places, and of weights, that a copy brings.
-fn cols(class: &Class, lanes: &Lanes) -> [u32; 2] {
-    [2, 1].map(|each| lanes.heads * class.all_points() * each)
+/// Returns the elements of a row of locations and of attention weights in the ring.
+fn cols(class: &Class, lanes: &LaneLayout) -> [u32; 2] {
+    [2, 1].map(|each| lanes.heads_per_warp * class.all_points() * each)
 }
 
-/// The map of places or weights, as rows of the points of all heads.
+/// Returns the tensor map of locations or attention weights: queries by the points of all heads.
 fn map(class: &Class, rows: u32, cols: u32) -> TensorMapDecl {
     TensorMapDecl {
         swizzle: Swizzle::None,
@@ -41,90 +41,105 @@ fn map(class: &Class, rows: u32, cols: u32) -> TensorMapDecl {
     }
 }
 
-/// Can copies bring the points of so many queries at a time?
-pub(super) fn can_copy(p: &Problem, lanes: &Lanes, queries: u32) -> bool {
+/// Returns whether TMA can load the points of `queries` queries at once.
+pub(super) fn can_copy(p: &Problem, lanes: &LaneLayout, queries: u32) -> bool {
     let class = p.class();
     let size = class.point.dtype().bytes() as u32;
     let fits = |cols: u32| {
-        let row = p.heads / lanes.heads * cols;
+        let row = p.heads / lanes.heads_per_warp * cols;
         cols <= 256 && (cols * size).is_multiple_of(16) && (row * size).is_multiple_of(16)
     };
     queries <= 256 && cols(&class, lanes).into_iter().all(fits)
 }
 
-/// Binds the tensors of places and weights.
-pub(super) fn bind_args(mut step: Step, p: &Problem, c: &Config, lanes: &Lanes) -> Step {
-    if !c.copied {
+/// Binds the tensors of locations and attention weights.
+pub(super) fn bind_args(
+    mut step: LaunchStep,
+    p: &Problem,
+    c: &Config,
+    lanes: &LaneLayout,
+) -> LaunchStep {
+    if !c.tma_points {
         return step;
     }
     let rows = u64::from(p.batch).max(1) * u64::from(p.num_query).max(1);
-    let each = MAPS.into_iter().zip(cols(&p.class(), lanes)).zip([3, 4]);
+    let each = POINT_MAPS
+        .into_iter()
+        .zip(cols(&p.class(), lanes))
+        .zip([3, 4]);
     for ((name, cols), input) in each {
-        let row = u64::from(p.heads / lanes.heads * cols);
+        let row = u64::from(p.heads / lanes.heads_per_warp * cols);
         step = step.tensor(name, TensorArg::dense(Buffer::Input(input), &[row, rows]));
     }
     step
 }
 
-/// The tensors of places and weights, as parameters.
-const MAPS: [&str; 2] = ["places", "points_weights"];
+/// The parameter names of these tensors.
+const POINT_MAPS: [&str; 2] = ["location_map", "weight_map"];
 
 /// Declares the roles.
-pub(super) fn roles<E: Texel, N: Number>(k: Builder, line: &Line<E, N>) {
-    let (class, c, lanes) = (&line.class, &line.config, &line.lanes);
-    let round = c.round(lanes);
-    let held = line.held(k);
-    let given = c.copied.then(|| {
-        let [places, weights] = cols(class, lanes);
-        let maps = [(MAPS[0], places), (MAPS[1], weights)]
+pub(super) fn roles<E: Texel, N: PointElement>(k: Builder, cx: &DeformContext<E, N>) {
+    let (class, c, lanes) = (&cx.class, &cx.config, &cx.lanes);
+    let round = c.queries_per_round(lanes);
+    let resident = cx.resident_ring(k);
+    let points = c.tma_points.then(|| {
+        let [locations, weights] = cols(class, lanes);
+        let maps = [(POINT_MAPS[0], locations), (POINT_MAPS[1], weights)]
             .map(|(name, cols)| k.tensor_map(name, map(class, round, cols)));
         let ring = k.ring("points", c.stages, |s| {
-            (s.plain::<N>(round, places), s.plain::<N>(round, weights))
+            (
+                s.unswizzled::<N>(round, locations),
+                s.unswizzled::<N>(round, weights),
+            )
         });
         (maps, ring)
     });
-    let shelf = c.shelf(class, lanes);
+    let layout = c.record_layout(class, lanes);
     let ring = k
         .ring("records", c.stages, |s| {
             (
-                s.vector::<u32>(shelf.words()),
-                s.vector::<u32>(shelf.rows()),
+                s.vector::<u32>(layout.words()),
+                s.vector::<u32>(layout.rows()),
             )
         })
-        .by_threads();
-    let [producing, gathering] = match c.registers {
+        .generic_proxy_only();
+    let [sample_registers, gather_registers] = match c.registers {
         Some(counts) => counts.map(Some),
         None => [None, None],
     };
-    k.role("produce")
-        .warps(c.producing())
-        .registers_opt(producing)
-        .body(|| Producer::new(line, shelf).work(given.map(|(_, ring)| ring), ring));
+    k.role("sample")
+        .warps(c.producer_warps())
+        .registers_opt(sample_registers)
+        .body(|| Producer::new(cx, layout).run(points.map(|(_, ring)| ring), ring));
     k.role("gather")
-        .warps(c.gathering())
-        .registers_opt(gathering)
-        .body(|| gather(line, held, shelf, ring));
-    let copying = c.registers.map(|_| COPIER_REGISTERS);
-    if let Some(held) = held {
-        helper(k, "hold", copying).body(|| line.bring(held));
+        .warps(c.gather_warps())
+        .registers_opt(gather_registers)
+        .body(|| gather(cx, resident, layout, ring));
+    let copy_registers = c.registers.map(|_| COPIER_REGISTERS);
+    if let Some(resident) = resident {
+        copy_role(k, "load_levels", copy_registers).body(|| cx.load_resident_levels(resident));
     }
-    if let Some((maps, ring)) = given {
-        helper(k, "fetch", copying).body(|| fetch(line, maps, ring));
+    if let Some((maps, ring)) = points {
+        copy_role(k, "load_points", copy_registers).body(|| load_points(cx, maps, ring));
     }
 }
 
-/// Brings places and weights of the points of every round.
-fn fetch<E: Texel, N: Number>(line: &Line<E, N>, maps: [Map; 2], ring: Given<N>) {
-    let round = line.config.round(&line.lanes);
-    let all = line.class.all_points();
+/// Loads locations and attention weights of every round.
+fn load_points<E: Texel, N: PointElement>(
+    cx: &DeformContext<E, N>,
+    maps: [TensorMap; 2],
+    ring: PointRing<N>,
+) {
+    let round = cx.config.queries_per_round(&cx.lanes);
+    let all = cx.class.all_points();
     elect(|| {
-        line.each(|item| {
-            let first = item.batch * line.queries + item.first;
+        cx.for_each_item(|item| {
+            let first = item.batch * cx.queries + item.first;
             steps(item.rounds).each(|i| {
                 let slot = ring.acquire();
                 let row = first + i * round;
-                let (places, weights) = slot.tiles();
-                slot.load(maps[0], places, [item.head * (2 * all), row]);
+                let (locations, weights) = slot.tiles();
+                slot.load(maps[0], locations, [item.head * (2 * all), row]);
                 slot.load(maps[1], weights, [item.head * all, row]);
                 slot.commit();
             });
@@ -132,107 +147,110 @@ fn fetch<E: Texel, N: Number>(line: &Line<E, N>, maps: [Map; 2], ring: Given<N>)
     });
 }
 
-/// A thread that works out points.
+/// A thread that samples points.
 ///
-/// The threads of the role are rows of columns: a thread has the same place in
-/// every query and head that it works on, and so the same levels.
+/// The threads of the role form rows and columns. A thread has the same record index (column) in
+/// every item (row) that it samples, and so the same level.
 struct Producer<'a, E, N> {
-    line: &'a Line<E, N>,
-    shelf: Shelf,
-    /// Its columns.
-    columns: Vec<Column>,
-    /// Rows of a warp at a time: as many as columns leave lanes for.
-    at_once: u32,
-    /// Its first row.
+    cx: &'a DeformContext<E, N>,
+    layout: RecordLayout,
+    /// The thread's columns.
+    columns: Vec<RecordColumn>,
+    /// Rows that a warp samples at once.
+    rows_per_warp: u32,
+    /// The thread's first row.
     row: Reg<u32>,
-    /// Rows of all threads at a time.
+    /// Rows that all threads sample at once.
     rows: u32,
 }
 
-/// What a thread has of every query and head.
+/// The record that a thread samples in every item.
 #[derive(Clone, Copy)]
-struct Column {
-    /// Which record.
+struct RecordColumn {
+    /// The record index.
     record: Reg<u32>,
-    /// Whether there is such a record, where that is not sure.
-    there: Option<Reg<bool>>,
-    /// The level of its points, where they lie in one.
-    level: Option<Level>,
+    /// Whether the record exists; `None` if it always does.
+    in_range: Option<Reg<bool>>,
+    /// The level of its points, if they are all in one.
+    level: Option<LevelGeometry>,
 }
 
-/// Whose row one is.
-struct Name {
+/// The output row of a row of records.
+struct RowOwner {
     row: Reg<u32>,
-    whose: Whose,
+    output_row: OutputRow,
 }
 
-/// Points of a row that were asked for.
-struct Asked {
-    place: Row,
-    /// Whether there is such a row, where that is not sure.
-    there: Option<Reg<bool>>,
+/// The loaded points of a row and column.
+struct LoadedPoints {
+    record_row: RecordRow,
+    /// Whether the row exists; `None` if it always does.
+    in_range: Option<Reg<bool>>,
     column: usize,
-    places: Vec<Reg<f32>>,
+    locations: Vec<Reg<f32>>,
     weights: Vec<Reg<f32>>,
 }
 
-impl<'a, E: Texel, N: Number> Producer<'a, E, N> {
-    fn new(line: &'a Line<E, N>, shelf: Shelf) -> Self {
-        let wide = shelf.records().next_power_of_two().min(32);
-        let at_once = 32 / wide;
-        let (points, each) = (line.class.points, line.format().points);
+impl<'a, E: Texel, N: PointElement> Producer<'a, E, N> {
+    fn new(cx: &'a DeformContext<E, N>, layout: RecordLayout) -> Self {
+        let lanes_per_row = layout.records().next_power_of_two().min(32);
+        let rows_per_warp = 32 / lanes_per_row;
+        let (points, each) = (cx.class.points, cx.format().points);
         let column = |first: u32| {
-            // Neighbours in a row of places lie as far apart as rows do: lanes
-            // that work at the same time have other columns in other rows.
-            let apart = wide / at_once;
-            let turned = (lane_id() & (at_once - 1)) * apart;
-            let record = ((lane_id() >> at_once.trailing_zeros()) ^ turned) + first;
-            let there = (first + wide > shelf.records()).then(|| record.lt(shelf.records()));
-            let record = match there {
+            // XOR the column with the row: lanes that read at the same time then have different columns in
+            // different rows, which spreads their shared-memory accesses over the banks.
+            let spacing = lanes_per_row / rows_per_warp;
+            let row_bits = (lane_id() & (rows_per_warp - 1)) * spacing;
+            let record = ((lane_id() >> rows_per_warp.trailing_zeros()) ^ row_bits) + first;
+            let in_range =
+                (first + lanes_per_row > layout.records()).then(|| record.lt(layout.records()));
+            let record = match in_range {
                 None => record,
-                Some(_) => record.min(shelf.records() - 1),
+                Some(_) => record.min(layout.records() - 1),
             };
             let single = points.is_multiple_of(each);
-            let level = single.then(|| line.level_of(record * each / points));
-            Column {
+            let level = single.then(|| cx.level_of(record * each / points));
+            RecordColumn {
                 record,
-                there,
+                in_range,
                 level,
             }
         };
         Self {
-            line,
-            shelf,
-            columns: (0..shelf.records())
-                .step_by(wide as usize)
+            cx,
+            layout,
+            columns: (0..layout.records())
+                .step_by(lanes_per_row as usize)
                 .map(column)
                 .collect(),
-            at_once,
-            row: warp_in_role() * at_once + (lane_id() & (at_once - 1)),
-            rows: role_threads() / wide,
+            rows_per_warp,
+            row: warp_in_role() * rows_per_warp + (lane_id() & (rows_per_warp - 1)),
+            rows: role_threads() / lanes_per_row,
         }
     }
 
-    /// Works out the points of every round.
-    fn work(&self, given: Option<Given<N>>, out: Records) {
-        let line = self.line;
-        line.each(|item| {
-            let round = line.config.round(&line.lanes);
+    /// Samples the points of every round.
+    fn run(&self, points: Option<PointRing<N>>, out: Records) {
+        let cx = self.cx;
+        cx.for_each_item(|item| {
+            let round = cx.config.queries_per_round(&cx.lanes);
             steps(item.rounds).each(|i| {
-                let from = given.map(|given| given.wait());
+                let from = points.map(|points| points.wait());
                 let tiles = from.as_ref().map(|slot| slot.tiles());
-                let names = self.names(item, item.first + i * round);
-                let starts: Vec<u32> = (0..self.shelf.rows()).step_by(self.rows as usize).collect();
-                let mut some = starts.chunks(TOGETHER);
-                let ask = |starts: &[u32]| self.ask(tiles, &names, starts);
-                // They are on their way while there is no room for them.
-                let mut asked = some.next().map(ask);
+                let owners = self.owners(item, item.first + i * round);
+                let starts: Vec<u32> = (0..self.layout.rows())
+                    .step_by(self.rows as usize)
+                    .collect();
+                let mut batches = starts.chunks(ROWS_PER_BATCH);
+                let load = |starts: &[u32]| self.load_rows(tiles, &owners, starts);
+                // Issue the first loads before waiting for a free slot.
+                let mut loaded = batches.next().map(load);
                 let slot = out.acquire();
-                let (to, to_names) = slot.tiles();
-                self.put_names(to_names, &names);
-                while let Some(points) = asked {
-                    self.put(to, points);
-                    asked = some.next().map(ask);
+                let (to, to_owners) = slot.tiles();
+                self.store_owners(to_owners, &owners);
+                while let Some(points) = loaded {
+                    self.sample_and_store(to, points);
+                    loaded = batches.next().map(load);
                 }
                 slot.commit();
                 if let Some(from) = from {
@@ -242,77 +260,79 @@ impl<'a, E: Texel, N: Number> Producer<'a, E, N> {
         });
     }
 
-    /// Works out whose rows a warp has, each lane some of them.
-    fn names(&self, item: Item, first: Reg<u32>) -> Vec<Name> {
-        let line = self.line;
-        let heads = line.lanes.heads;
-        let at_once = self.at_once;
-        let count = self.shelf.rows().div_ceil(self.rows) * at_once;
+    /// Returns the output rows of a warp's rows, some per lane.
+    fn owners(&self, item: WorkItem, first: Reg<u32>) -> Vec<RowOwner> {
+        let cx = self.cx;
+        let heads = cx.lanes.heads_per_warp;
+        let rows_per_warp = self.rows_per_warp;
+        let count = self.layout.rows().div_ceil(self.rows) * rows_per_warp;
         let some = |from: u32| {
             let i = lane_id() + from;
-            let (pass, within) = (i >> at_once.trailing_zeros(), i & (at_once - 1));
-            let row = warp_in_role() * at_once + within + pass * self.rows;
+            let (pass, within) = (i >> rows_per_warp.trailing_zeros(), i & (rows_per_warp - 1));
+            let row = warp_in_role() * rows_per_warp + within + pass * self.rows;
             let (step, head) = match heads {
                 1 => (row, item.head),
                 n => (row >> n.trailing_zeros(), item.head + (row & (n - 1))),
             };
-            let whose = Whose::at(line, item, first + step, head);
-            Name { row, whose }
+            let output_row = OutputRow::at(cx, item, first + step, head);
+            RowOwner { row, output_row }
         };
         (0..count).step_by(32).map(some).collect()
     }
 
-    /// Puts whose rows these are.
-    fn put_names(&self, to: TileRef<u32>, names: &[Name]) {
-        for Name { row, whose } in names {
-            if_(row.lt(self.shelf.rows()), || {
-                to.store(0u32, *row, whose.word());
+    /// Stores the output rows.
+    fn store_owners(&self, to: TileRef<u32>, owners: &[RowOwner]) {
+        for RowOwner { row, output_row } in owners {
+            if_(row.lt(self.layout.rows()), || {
+                to.store(0u32, *row, output_row.to_word());
             });
         }
     }
 
-    /// Asks for the points of some rows.
-    fn ask(
+    /// Loads the points of some rows.
+    fn load_rows(
         &self,
         tiles: Option<(TileRef<N>, TileRef<N>)>,
-        names: &[Name],
+        owners: &[RowOwner],
         starts: &[u32],
-    ) -> Vec<Asked> {
-        let mut asked = Vec::new();
+    ) -> Vec<LoadedPoints> {
+        let mut loaded = Vec::new();
         for &start in starts {
-            let (row, all) = (self.row + start, self.shelf.rows());
-            let there = (start + self.rows > all).then(|| row.lt(all));
-            let (row, place) = match there {
-                None => (row, self.shelf.row(self.row, start)),
+            let (row, all) = (self.row + start, self.layout.rows());
+            let in_range = (start + self.rows > all).then(|| row.lt(all));
+            let (row, record_row) = match in_range {
+                None => (row, self.layout.row(self.row, start)),
                 Some(_) => {
                     let row = row.min(all - 1);
-                    (row, self.shelf.row(row, 0))
+                    (row, self.layout.row(row, 0))
                 }
             };
             for column in 0..self.columns.len() {
-                let (places, weights) = match tiles {
-                    Some(tiles) => self.near(tiles, row, column),
-                    None => self.far(names, start / self.rows, column),
+                let (locations, weights) = match tiles {
+                    Some(tiles) => self.read_shared(tiles, row, column),
+                    None => self.read_global(owners, start / self.rows, column),
                 };
-                asked.push(Asked {
-                    place,
-                    there,
+                loaded.push(LoadedPoints {
+                    record_row,
+                    in_range,
                     column,
-                    places,
+                    locations,
                     weights,
                 });
             }
         }
-        asked
+        loaded
     }
 
-    /// Works out points, and puts them.
-    fn put(&self, to: TileRef<u32>, points: Vec<Asked>) {
-        for asked in points {
-            let Column { record, there, .. } = self.columns[asked.column];
-            let made = self.record(asked.column, &asked.places, &asked.weights);
-            let put = || self.shelf.put(to, asked.place, record, &made);
-            match (asked.there, there) {
+    /// Samples points and stores their records.
+    fn sample_and_store(&self, to: TileRef<u32>, points: Vec<LoadedPoints>) {
+        for loaded in points {
+            let RecordColumn {
+                record, in_range, ..
+            } = self.columns[loaded.column];
+            let sampled = self.sample_record(loaded.column, &loaded.locations, &loaded.weights);
+            let put = || self.layout.store(to, loaded.record_row, record, &sampled);
+            match (loaded.in_range, in_range) {
                 (None, None) => put(),
                 (Some(a), None) | (None, Some(a)) => if_(a, put),
                 (Some(a), Some(b)) => if_(a & b, put),
@@ -320,96 +340,111 @@ impl<'a, E: Texel, N: Number> Producer<'a, E, N> {
         }
     }
 
-    /// Reads the places and weights of a record's points from what copies brought.
+    /// Reads the locations and weights of a record's points from the ring.
     #[track_caller]
-    fn near(
+    fn read_shared(
         &self,
-        (places, weights): (TileRef<N>, TileRef<N>),
+        (locations, weights): (TileRef<N>, TileRef<N>),
         row: Reg<u32>,
         column: usize,
     ) -> (Vec<Reg<f32>>, Vec<Reg<f32>>) {
-        let (all, each) = (self.line.class.all_points(), self.line.format().points);
+        let (all, each) = (self.cx.class.all_points(), self.cx.format().points);
         let point = self.columns[column].record * each;
-        let (step, point) = match self.line.lanes.heads {
+        let (step, point) = match self.cx.lanes.heads_per_warp {
             1 => (row, point),
             n => (row >> n.trailing_zeros(), (row & (n - 1)) * all + point),
         };
         (
-            N::some_near(places, step, point * 2, 2 * each),
-            N::some_near(weights, step, point, each),
+            N::load_shared(locations, step, point * 2, 2 * each),
+            N::load_shared(weights, step, point, each),
         )
     }
 
-    /// Reads the places and weights of a record's points, at a pass over rows.
+    /// Loads the locations and weights of a record's points from global memory, in one pass over rows.
     #[track_caller]
-    fn far(&self, names: &[Name], pass: u32, column: usize) -> (Vec<Reg<f32>>, Vec<Reg<f32>>) {
-        let line = self.line;
-        let (all, each) = (line.class.all_points(), line.format().points);
-        let first = pass * self.at_once;
-        let lane = (lane_id() & (self.at_once - 1)) + first % 32;
-        let number = shuffle_from(names[(first / 32) as usize].whose.number, lane);
+    fn read_global(
+        &self,
+        owners: &[RowOwner],
+        pass: u32,
+        column: usize,
+    ) -> (Vec<Reg<f32>>, Vec<Reg<f32>>) {
+        let cx = self.cx;
+        let (all, each) = (cx.class.all_points(), cx.format().points);
+        let first = pass * self.rows_per_warp;
+        let lane = (lane_id() & (self.rows_per_warp - 1)) + first % 32;
+        let output_row = shuffle_from(owners[(first / 32) as usize].output_row.index, lane);
         let point = self.columns[column].record * each;
-        let places = line.locations.offset(number.mul_wide(2 * all));
-        let weights = line.weights.offset(number.mul_wide(all));
+        let locations = cx.locations.offset(output_row.mul_wide(2 * all));
+        let weights = cx.weights.offset(output_row.mul_wide(all));
         (
-            N::some(places, point * 2, 2 * each),
-            N::some(weights, point, each),
+            N::load(locations, point * 2, 2 * each),
+            N::load(weights, point, each),
         )
     }
 
-    /// The record of some points.
+    /// Computes the record of some points.
     #[track_caller]
-    fn record(&self, column: usize, places: &[Reg<f32>], weights: &[Reg<f32>]) -> Record {
-        let line = self.line;
-        let Column { record, level, .. } = self.columns[column];
-        let each = line.format().points;
-        let points = (0..).zip(places.chunks(2).zip(weights));
-        let points = points.map(|(i, (place, &weight))| {
-            let level =
-                level.unwrap_or_else(|| line.level_of((record * each + i) / line.class.points));
-            made::<E>(line.lanes.sides, &level, [place[0], place[1]], weight)
+    fn sample_record(
+        &self,
+        column: usize,
+        locations: &[Reg<f32>],
+        weights: &[Reg<f32>],
+    ) -> SampleRecord {
+        let cx = self.cx;
+        let RecordColumn { record, level, .. } = self.columns[column];
+        let each = cx.format().points;
+        let points = (0..).zip(locations.chunks(2).zip(weights));
+        let points = points.map(|(i, (location, &weight))| {
+            let level = level.unwrap_or_else(|| cx.level_of((record * each + i) / cx.class.points));
+            sample_point::<E>(
+                cx.lanes.corner_groups,
+                &level,
+                [location[0], location[1]],
+                weight,
+            )
         });
         let points: Vec<_> = points.collect();
-        line.format().records(&points).swap_remove(0)
+        cx.format().records(&points).swap_remove(0)
     }
 }
 
 /// Gathers the points of every round.
-fn gather<E: Texel, N: Number>(
-    line: &Line<E, N>,
-    held: Option<Held<E>>,
-    shelf: Shelf,
+fn gather<E: Texel, N: PointElement>(
+    cx: &DeformContext<E, N>,
+    resident: Option<ResidentLevels<E>>,
+    layout: RecordLayout,
     ring: Records,
 ) {
-    let lanes = &line.lanes;
-    let seat = Seat::new(lanes);
-    let row = Row {
+    let lanes = &cx.lanes;
+    let lane = LanePosition::new(lanes);
+    let row = RecordRow {
         warp: warp_in_role(),
-        item: seat.item,
+        item: lane.item,
     };
-    let name = row.warp * lanes.items() + row.item;
-    let points = line.format().points;
-    line.each(|item| {
-        let kept = held.map(|held| held.wait());
-        let near = kept.as_ref().map(|slot| slot.tiles());
-        let gather = Gather::new(line, seat, item, near);
+    let row_in_cta = row.warp * lanes.items_per_warp() + row.item;
+    let points = cx.format().points;
+    cx.for_each_item(|item| {
+        let resident_slot = resident.map(|resident| resident.wait());
+        let resident_tile = resident_slot.as_ref().map(|slot| slot.tiles());
+        let gather = Gather::new(cx, lane, item, resident_tile);
         steps(item.rounds).each(|_| {
             let slot = ring.wait();
-            let (from, names) = slot.tiles();
-            let whose = Whose::of_word(names.load(0u32, name));
-            match line.config.handed {
-                Handed::Shared => gather.query(whose, |point| {
-                    shelf.take(from, row, seat.side, point / points)
+            let (from, owners) = slot.tiles();
+            let output_row = OutputRow::from_word(owners.load(0u32, row_in_cta));
+            match cx.config.record_path {
+                RecordPath::Shared => gather.gather_query(output_row, |point| {
+                    layout.load(from, row, lane.corner_group, point / points)
                 }),
-                Handed::Shuffles => {
-                    let lent = Lent::taken(&shelf, lanes, from, row, seat.side);
-                    gather.query(whose, |point| lent.of(point));
+                RecordPath::Shuffles => {
+                    let records =
+                        ShuffledRecords::from_shared(&layout, lanes, from, row, lane.corner_group);
+                    gather.gather_query(output_row, |point| records.points_of(point));
                 }
             }
             slot.release();
         });
-        if let Some(kept) = kept {
-            kept.release();
+        if let Some(resident_slot) = resident_slot {
+            resident_slot.release();
         }
     });
 }

@@ -1,24 +1,24 @@
-//! The problems that the family is measured at.
+//! Benchmark problems of the family.
 
-use super::problem::{Layout, Locations, Problem};
+use super::problem::{LevelLayout, PointDistribution, Problem};
 
-/// The levels of the encoder of Deformable-DETR.
+/// The levels of the Deformable-DETR encoder.
 pub(super) const DETR: [[u32; 2]; 4] = [[100, 167], [50, 84], [25, 42], [13, 21]];
-/// The levels of a batch of 48 small maps.
-const SEED: [[u32; 2]; 4] = [[92, 160], [46, 80], [23, 40], [12, 20]];
+/// The levels of a batch of 48 small feature maps.
+const SMALL_MAPS: [[u32; 2]; 4] = [[92, 160], [46, 80], [23, 40], [12, 20]];
 
-/// The batch of small maps in both layouts; the encoder and the decoder of
-/// Deformable-DETR. Where a query has its own place, also with points around it.
+/// Returns the batch of small maps in both layouts, and the encoder and decoder of Deformable-DETR.
+/// Problems with one query per pixel also come with points near the query.
 pub(super) fn problems() -> Vec<(&'static str, Problem)> {
-    let standard = Problem::new(48, 20522, 1, 8, &SEED);
+    let standard = Problem::new(48, 20522, 1, 8, &SMALL_MAPS);
     let halo = Problem {
-        layout: Layout::Halo,
+        layout: LevelLayout::Halo,
         ..standard.clone()
     };
     let detr = |queries| Problem::new(2, queries, 8, 4, &DETR);
     let both = |uniform: Problem| {
         let grid = Problem {
-            locations: Locations::Grid,
+            locations: PointDistribution::Grid,
             ..uniform.clone()
         };
         [uniform, grid]

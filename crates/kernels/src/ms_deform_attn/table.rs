@@ -1,15 +1,15 @@
 //! The test table: small problems that reach every path.
 
-use super::config::{Choice, Form, Handed, Order, Share};
-use super::lanes::Reads;
-use super::problem::{Layout, Locations, Problem};
-use warpline_family::family::Case;
-use warpline_family::float::Float;
+use super::config::{Choice, QueryOrder, RecordPath, Schedule, WorkSplit};
+use super::lanes::CornerReads;
+use super::problem::{LevelLayout, PointDistribution, Problem};
+use warpline_family::family::TestCase;
+use warpline_family::float::FloatType;
 
-/// Small problems.
-pub(super) fn cases() -> Vec<Case<Problem, Choice>> {
+/// Returns small problems.
+pub(super) fn cases() -> Vec<TestCase<Problem, Choice>> {
     let mut cases = Vec::new();
-    let mut add = |problem: Problem, choice: Choice| cases.push(Case { problem, choice });
+    let mut add = |problem: Problem, choice: Choice| cases.push(TestCase { problem, choice });
     let small = |warps: u32| Choice {
         warps: Some(warps),
         ctas: Some(3),
@@ -17,30 +17,37 @@ pub(super) fn cases() -> Vec<Case<Problem, Choice>> {
         ..Choice::default()
     };
     let levels = [[9, 7], [5, 4], [1, 1]];
-    // What the chooser makes of it.
+    // Heuristic selection.
     add(
         Problem::new(2, 77, 2, 4, &[[16, 12], [8, 6], [4, 3]]),
         Choice::default(),
     );
-    // One level, which is kept.
+    // One resident level.
     add(Problem::new(2, 7, 1, 4, &[[6, 5]]), Choice::default());
-    // Nothing to do, one query, whole and ragged rounds.
-    for (queries, held) in [(0, 2), (1, 0), (8, 2), (9, 2), (33, 0)] {
+    // No query, one query, full and ragged rounds.
+    for (queries, resident_levels) in [(0, 2), (1, 0), (8, 2), (9, 2), (33, 0)] {
         let choice = Choice {
-            held: Some(held),
+            resident_levels: Some(resident_levels),
             ..small(1)
         };
         add(Problem::new(2, queries, 1, 8, &levels), choice);
     }
-    // Types, layouts, reads, heads.
-    let seats = [(1, Reads::Pair), (2, Reads::Pixel), (3, Reads::Pixel)];
-    for (i, dtype) in Float::ALL.iter().copied().enumerate() {
-        for (j, layout) in [Layout::Standard, Layout::Halo].into_iter().enumerate() {
-            let (heads, reads) = seats[(i + j) % seats.len()];
+    // Element types, layouts, corner reads, heads.
+    let readers = [
+        (1, CornerReads::Pair),
+        (2, CornerReads::Pixel),
+        (3, CornerReads::Pixel),
+    ];
+    for (i, dtype) in FloatType::ALL.iter().copied().enumerate() {
+        for (j, layout) in [LevelLayout::Standard, LevelLayout::Halo]
+            .into_iter()
+            .enumerate()
+        {
+            let (heads, reads) = readers[(i + j) % readers.len()];
             let problem = Problem {
                 dtype,
                 layout,
-                locations: Locations::Grid,
+                locations: PointDistribution::Grid,
                 ..Problem::new(1, 37, heads, 4, &levels)
             };
             let choice = Choice {
@@ -50,19 +57,19 @@ pub(super) fn cases() -> Vec<Case<Problem, Choice>> {
             add(problem, choice);
         }
     }
-    // Channels from one lane to several slices; points that do not divide.
+    // Channels from one lane to several slices; points that do not divide evenly.
     for (channels, points, dtype, reads) in [
-        (8, 1, Float::F16, Reads::Pixel),
-        (24, 3, Float::F16, Reads::Pair),
-        (64, 5, Float::F16, Reads::Pixel),
-        (256, 2, Float::F16, Reads::Pixel),
-        (256, 1, Float::F32, Reads::Pair),
-        (40, 16, Float::Bf16, Reads::Pair),
+        (8, 1, FloatType::F16, CornerReads::Pixel),
+        (24, 3, FloatType::F16, CornerReads::Pair),
+        (64, 5, FloatType::F16, CornerReads::Pixel),
+        (256, 2, FloatType::F16, CornerReads::Pixel),
+        (256, 1, FloatType::F32, CornerReads::Pair),
+        (40, 16, FloatType::Bf16, CornerReads::Pair),
     ] {
         let problem = Problem {
             channels,
             dtype,
-            point_dtype: Some(Float::F32),
+            point_dtype: Some(FloatType::F32),
             ..Problem::new(1, 19, 2, points, &[[6, 5], [1, 3]])
         };
         let choice = Choice {
@@ -71,12 +78,12 @@ pub(super) fn cases() -> Vec<Case<Problem, Choice>> {
         };
         add(problem, choice);
     }
-    // Levels that are kept of some heads; eight levels.
+    // Resident levels of several heads; eight levels.
     for heads in [1, 4] {
         let choice = Choice {
-            held: Some(2),
-            ahead: Some(1),
-            sums: Some(if heads == 1 { 4 } else { 2 }),
+            resident_levels: Some(2),
+            points_in_flight: Some(1),
+            promote_every: Some(if heads == 1 { 4 } else { 2 }),
             ..small(2)
         };
         add(
@@ -95,17 +102,17 @@ pub(super) fn cases() -> Vec<Case<Problem, Choice>> {
         [2, 1],
     ];
     add(Problem::new(1, 11, 2, 3, &eight), small(1));
-    // How points come to those who gather; walks.
-    for (heads, joined, prefetch) in [(1, 1, true), (2, 2, true), (1, 1, false)] {
+    // Record paths; query orders.
+    for (heads, points_per_record, prefetch) in [(1, 1, true), (2, 2, true), (1, 1, false)] {
         let choice = Choice {
-            joined: Some(joined),
+            points_per_record: Some(points_per_record),
             prefetch: Some(prefetch),
             ..small(2)
         };
         add(Problem::new(2, 21, heads, 8, &[[9, 7], [5, 4]]), choice);
     }
     let roles = |warps: u32, producers: u32, stages: u32| Choice {
-        form: Some(Form::Specialized),
+        schedule: Some(Schedule::Specialized),
         producers: Some(producers),
         stages: Some(stages),
         ..small(warps)
@@ -113,21 +120,21 @@ pub(super) fn cases() -> Vec<Case<Problem, Choice>> {
     for (i, producers) in (1..=4).enumerate() {
         let (heads, queries) = [(1, 129), (2, 0), (2, 33), (1, 1)][i];
         let problem = Problem {
-            layout: [Layout::Halo, Layout::Standard][i % 2],
+            layout: [LevelLayout::Halo, LevelLayout::Standard][i % 2],
             ..Problem::new(2, queries, heads, 8, &levels)
         };
         let choice = Choice {
-            handed: Some([Handed::Shared, Handed::Shuffles][i / 2]),
-            held: Some([1, 0, 2, 0][i]),
+            record_path: Some([RecordPath::Shared, RecordPath::Shuffles][i / 2]),
+            resident_levels: Some([1, 0, 2, 0][i]),
             ..roles([8, 8, 16, 24][i], producers, 2 + i as u32 % 3)
         };
         add(problem, choice);
     }
-    for (i, (points, dtype, copied)) in [
-        (3, Float::F16, false),
-        (16, Float::F32, true),
-        (5, Float::Bf16, false),
-        (4, Float::F16, false),
+    for (i, (points, dtype, tma_points)) in [
+        (3, FloatType::F16, false),
+        (16, FloatType::F32, true),
+        (5, FloatType::Bf16, false),
+        (4, FloatType::F16, false),
     ]
     .into_iter()
     .enumerate()
@@ -138,61 +145,61 @@ pub(super) fn cases() -> Vec<Case<Problem, Choice>> {
             ..Problem::new(1, 45, [1, 1, 2, 8][i], points, &levels)
         };
         let choice = Choice {
-            copied: Some(copied),
-            handed: Some([Handed::Shuffles, Handed::Shared][i % 2]),
+            tma_points: Some(tma_points),
+            record_path: Some([RecordPath::Shuffles, RecordPath::Shared][i % 2]),
             ..roles(8, 2, 2)
         };
         add(problem, choice);
     }
-    // One range for each CTA, wherever a batch ends; CTAs without any.
+    // One range per CTA across batch boundaries; CTAs without work.
     for (queries, batch, ctas) in [(0, 3, 2), (1, 3, 2), (33, 5, 3), (9, 2, 7)] {
-        for form in [Form::Plain, Form::Specialized] {
+        for schedule in [Schedule::Plain, Schedule::Specialized] {
             let choice = Choice {
-                form: Some(form),
-                share: Some(Share::Ranges),
+                schedule: Some(schedule),
+                work_split: Some(WorkSplit::Ranges),
                 ctas: Some(ctas),
-                warps: Some(if form == Form::Plain { 2 } else { 8 }),
-                held: Some(1),
+                warps: Some(if schedule == Schedule::Plain { 2 } else { 8 }),
+                resident_levels: Some(1),
                 ..Choice::default()
             };
             add(Problem::new(batch, queries, 2, 4, &levels), choice);
         }
     }
     for (layout, queries, strip) in [
-        (Layout::Standard, 84, 4),
-        (Layout::Halo, 150, 8),
-        (Layout::Halo, 150, 1),
+        (LevelLayout::Standard, 84, 4),
+        (LevelLayout::Halo, 150, 8),
+        (LevelLayout::Halo, 150, 1),
     ] {
         let problem = Problem {
             layout,
-            locations: Locations::Grid,
+            locations: PointDistribution::Grid,
             ..Problem::new(1, queries, 1, 4, &levels)
         };
         let choice = Choice {
-            order: Some(Order::Strips),
-            strip: Some(strip),
+            query_order: Some(QueryOrder::Strips),
+            strip_width: Some(strip),
             ..small(2)
         };
         add(problem, choice);
     }
-    // Records of one point, two and four, none of a narrow level; registers moved.
-    for (joined, warps) in [(1, 9), (2, 20), (4, 20)] {
+    // Records of one, two and four points, no narrow level; `setmaxnreg`.
+    for (points_per_record, warps) in [(1, 9), (2, 20), (4, 20)] {
         let choice = Choice {
-            order: Some(Order::Strips),
-            strip: Some(4),
-            joined: Some(joined),
+            query_order: Some(QueryOrder::Strips),
+            strip_width: Some(4),
+            points_per_record: Some(points_per_record),
             ..roles(warps, 2, 2)
         };
         let levels = [[9, 7], [5, 4], [3, 2], [2, 2]];
         add(Problem::new(2, 93, 1, 8, &levels), choice);
     }
-    // A box for every point: types, channels of part of a box and of several, all walks.
+    // Boxes: element types, channels of part of a box and of several, both query orders.
     for (i, (dtype, channels, points, queries)) in [
-        (Float::F16, 32, 8, 45),
-        (Float::F32, 24, 3, 1),
-        (Float::Bf16, 128, 16, 9),
-        (Float::F16, 8, 1, 0),
-        (Float::F16, 32, 4, 84),
+        (FloatType::F16, 32, 8, 45),
+        (FloatType::F32, 24, 3, 1),
+        (FloatType::Bf16, 128, 16, 9),
+        (FloatType::F16, 8, 1, 0),
+        (FloatType::F16, 32, 4, 84),
     ]
     .into_iter()
     .enumerate()
@@ -200,21 +207,21 @@ pub(super) fn cases() -> Vec<Case<Problem, Choice>> {
         let problem = Problem {
             dtype,
             channels,
-            layout: [Layout::Halo, Layout::Standard][i % 2],
+            layout: [LevelLayout::Halo, LevelLayout::Standard][i % 2],
             ..Problem::new(2, queries, [1, 2, 1, 3, 1][i], points, &levels)
         };
         let problem = Problem {
             layout: if i == 4 {
-                Layout::Standard
+                LevelLayout::Standard
             } else {
                 problem.layout
             },
             ..problem
         };
         let choice = Choice {
-            form: Some(Form::Boxes),
+            schedule: Some(Schedule::Boxes),
             stages: Some(2 + i as u32 % 3),
-            order: (i == 4).then_some(Order::Strips),
+            query_order: (i == 4).then_some(QueryOrder::Strips),
             ..small([4, 6, 2, 8, 4][i])
         };
         add(problem, choice);

@@ -1,12 +1,12 @@
-//! e2m1 codes: a sign, two bits of exponent and one of mantissa.
+//! e2m1 codes: sign, two exponent bits, one mantissa bit.
 
 use super::require;
 use warpline_family::error::FamilyError;
 
-/// What the low three bits of a code stand for; bit 3 is the sign.
+/// Magnitudes by the low three bits of a code; bit 3 is the sign.
 pub const MAGNITUDES: [f32; 8] = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0];
 
-/// The value of a code; only its low four bits count.
+/// Returns the value of a code; only its low four bits count.
 ///
 /// ```
 /// use warpline_kernels::nvfp4::codes::decode;
@@ -17,10 +17,9 @@ pub fn decode(code: u8) -> f32 {
     if code & 8 == 0 { x } else { -x }
 }
 
-/// The nearest code, ties to the even one, saturating to ±6.
+/// Returns the nearest code, ties to even, saturating to ±6.
 ///
-/// A zero keeps its sign. There is no code for NaN: it becomes +6, as in the
-/// conversions of the GPU.
+/// A zero keeps its sign. NaN has no code and becomes +6, as in the GPU's conversions.
 ///
 /// ```
 /// use warpline_kernels::nvfp4::codes::{decode, encode};
@@ -42,9 +41,9 @@ pub fn encode(x: impl Into<f64>) -> u8 {
     u8::from(x.is_sign_negative()) << 3 | steps as u8
 }
 
-/// Two codes in each byte, the first in the low four bits.
+/// Packs two codes per byte, the first in the low four bits.
 ///
-/// Refused are an odd number of codes, and codes of more than four bits.
+/// Rejects an odd number of codes, and codes above 15.
 ///
 /// ```
 /// use warpline_kernels::nvfp4::codes::{pack, unpack};
@@ -55,15 +54,17 @@ pub fn encode(x: impl Into<f64>) -> u8 {
 pub fn pack(codes: &[u8]) -> Result<Vec<u8>, FamilyError> {
     let len = codes.len();
     require(len.is_multiple_of(2), || {
-        format!("codes come in pairs, not {len} of them")
+        format!("there are {len} codes; a byte holds 2, so their number must be even")
     })?;
     let most = codes.iter().copied().max().unwrap_or(0);
-    require(most <= 15, || format!("a code is at most 15, not {most}"))?;
+    require(most <= 15, || {
+        format!("a code is {most}; it must be at most 15")
+    })?;
     let pairs = codes.chunks_exact(2);
     Ok(pairs.map(|pair| pair[0] | pair[1] << 4).collect())
 }
 
-/// The codes of packed bytes: see [`pack`].
+/// Unpacks the codes of bytes: the inverse of [`pack`].
 pub fn unpack(bytes: &[u8]) -> Vec<u8> {
     bytes.iter().flat_map(|b| [b & 15, b >> 4]).collect()
 }
@@ -97,16 +98,16 @@ mod tests {
     }
 
     #[test]
-    fn every_byte_is_two_codes() -> Result<(), FamilyError> {
+    fn pack_and_unpack_are_inverse() -> Result<(), FamilyError> {
         let bytes: Vec<u8> = (0..=255).collect();
         let codes = unpack(&bytes);
         assert_eq!((codes[2 * 0x4a], codes[2 * 0x4a + 1]), (0xa, 0x4));
         assert_eq!(pack(&codes)?, bytes);
-        let refused = |codes: &[u8]| pack(codes).map_err(|e| e.to_string());
-        let odd = "nvfp4: codes come in pairs, not 3 of them";
-        assert_eq!(refused(&[1, 2, 3]), Err(odd.into()));
-        let large = "nvfp4: a code is at most 15, not 16";
-        assert_eq!(refused(&[1, 16]), Err(large.into()));
+        let rejected = |codes: &[u8]| pack(codes).map_err(|e| e.to_string());
+        let odd = "nvfp4: there are 3 codes; a byte holds 2, so their number must be even";
+        assert_eq!(rejected(&[1, 2, 3]), Err(odd.into()));
+        let large = "nvfp4: a code is 16; it must be at most 15";
+        assert_eq!(rejected(&[1, 16]), Err(large.into()));
         Ok(())
     }
 }

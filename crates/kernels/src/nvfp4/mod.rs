@@ -1,50 +1,49 @@
-//! NVFP4: numbers of four bits with a scale for every sixteen of them.
+//! NVFP4: 4-bit codes with one scale per block of 16.
 //!
-//! A row of K numbers is K/2 bytes of e2m1 [codes], two in a byte, and K/16
-//! bytes of e4m3 [scales]; the whole tensor may have one more scale in f32. A
-//! value is code · scale · scale of the tensor.
+//! A row of K numbers has K/2 bytes of e2m1 [codes], two per byte, and K/16 bytes of e4m3 [scales].
+//! The tensor may have one more scale in f32. A value is code · scale · tensor scale.
 //!
 //! ```
-//! use warpline_kernels::nvfp4::{TensorScale, quantise};
+//! use warpline_kernels::nvfp4::{TensorScale, quantize};
 //! let x: Vec<f32> = (0..16).map(|i| [0.0, -3.0, 8.0, 12.0][i % 4]).collect();
-//! let q = quantise(&x, 1, 16, TensorScale::One)?;
+//! let q = quantize(&x, 1, 16, TensorScale::One)?;
 //! assert_eq!((q.codes.len(), q.scales.len()), (8, 1));
-//! assert!(q.dequantise()?.into_iter().eq(x.into_iter().map(f64::from)));
+//! assert!(q.dequantize()?.into_iter().eq(x.into_iter().map(f64::from)));
 //! # Ok::<(), warpline_kernels::FamilyError>(())
 //! ```
 
 pub mod codes;
 pub mod products;
-pub mod quantise;
+pub mod quantize;
 pub mod scales;
 
-pub use quantise::{Quantised, TensorScale, quantise};
+pub use quantize::{Quantized, TensorScale, quantize};
 pub use scales::ScaleLayout;
 
 use warpline_family::error::FamilyError;
 
-/// How many numbers of a row share a scale.
+/// Consecutive numbers of a row that share a scale.
 pub const BLOCK: usize = 16;
 
-/// Refuses with a sentence what breaks a rule.
-fn require(holds: bool, sentence: impl FnOnce() -> String) -> Result<(), FamilyError> {
+/// Rejects the input with a message unless `holds`.
+fn require(holds: bool, message: impl FnOnce() -> String) -> Result<(), FamilyError> {
     match holds {
         true => Ok(()),
-        false => Err(FamilyError::Problem(format!("nvfp4: {}", sentence()))),
+        false => Err(FamilyError::Problem(format!("nvfp4: {}", message()))),
     }
 }
 
-/// Refuses a K that is not made of whole blocks.
+/// Rejects a K that is not a positive multiple of the block.
 fn whole_blocks(k: usize) -> Result<(), FamilyError> {
     let holds = k > 0 && k.is_multiple_of(BLOCK);
     require(holds, || {
-        format!("K is a positive multiple of {BLOCK}, not {k}")
+        format!("K is {k}; it must be a positive multiple of {BLOCK}")
     })
 }
 
-/// Refuses a number of things that is not the number there should be.
+/// Rejects a length that is not the expected one.
 fn exactly(what: &str, expected: usize, len: usize) -> Result<(), FamilyError> {
     require(len == expected, || {
-        format!("there must be {expected} {what}, not {len}")
+        format!("there are {len} {what}; {expected} are needed")
     })
 }

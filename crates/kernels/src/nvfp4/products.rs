@@ -1,10 +1,10 @@
-//! Products of a code and its scale, and the types that hold them all.
+//! Products of a code and its scale, and the element types that represent them exactly.
 
 use super::{codes, scales};
 use warpline_family::tensor::{HostTensor, TensorSpec};
 use warpline_ir::DType;
 
-/// Code times scale, exactly; NaN if the scale is.
+/// Returns code · scale, exactly; NaN if the scale is NaN.
 ///
 /// ```
 /// use warpline_kernels::nvfp4::products::product;
@@ -14,9 +14,8 @@ pub fn product(code: u8, scale: u8) -> f64 {
     f64::from(codes::decode(code)) * scales::decode(scale)
 }
 
-/// Does an element type hold every finite product of a code and a scale
-/// without rounding? f16 and bf16 do, so tensor cores of 16 bits lose nothing
-/// of an NVFP4 tensor.
+/// Does an element type represent every finite product of a code and a scale exactly? f16 and bf16
+/// do, so 16-bit tensor cores lose no bits of an NVFP4 tensor.
 ///
 /// ```
 /// use warpline_ir::DType;
@@ -43,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sixteen_bits_hold_every_product_and_eight_do_not() {
+    fn products_are_exact_in_16_bits_and_not_in_8() {
         for dtype in [DType::F16, DType::Bf16, DType::F32] {
             assert!(are_exact_in(dtype), "{dtype}");
         }

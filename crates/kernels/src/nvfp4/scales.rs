@@ -1,24 +1,24 @@
-//! Scales of blocks: e4m3, and where they lie in memory.
+//! Block scales in e4m3, and their memory layouts.
 
 use super::{BLOCK, exactly, whole_blocks};
 use warpline_family::error::FamilyError;
+use warpline_family::keywords;
 use warpline_family::numbers::{from_fp8, to_fp8};
-use warpline_family::words;
 use warpline_ir::DType;
 
-/// The greatest scale.
+/// The largest scale.
 pub const MAX: f32 = 448.0;
 
-/// Rows, scales of a row and bytes of a tile of [`ScaleLayout::Block`].
+/// Rows, scales per row, and bytes of a tile of [`ScaleLayout::Block`].
 const TILE: (usize, usize, usize) = (128, 4, 512);
 
-/// The value of a scale: 0x7f and 0xff are NaN. The sign is bit 7, which
-/// [`quantise`](super::quantise()) never sets.
+/// Returns the value of a scale; 0x7f and 0xff are NaN. [`quantize`](super::quantize()) never sets
+/// the sign, bit 7.
 pub fn decode(scale: u8) -> f64 {
     from_fp8(DType::E4m3, scale)
 }
 
-/// The nearest scale, ties to even, saturating to ±448; NaN stays NaN.
+/// Returns the nearest scale, ties to even, saturating to ±448; NaN stays NaN.
 ///
 /// ```
 /// use warpline_kernels::nvfp4::scales::{decode, encode};
@@ -29,21 +29,21 @@ pub fn encode(x: f64) -> u8 {
     to_fp8(DType::E4m3, x)
 }
 
-words! {
-    /// How the scales of a tensor lie in memory.
+keywords! {
+    /// Memory layout of the scales of a tensor.
     #[derive(Default)]
     pub enum ScaleLayout {
-        /// Row by row: [rows, K/16]
+        /// Row-major: [rows, K/16]
         #[default]
         Plain = "plain",
-        /// As cuBLAS takes them: tiles of 128 rows by 4 scales, padded with zeros
+        /// cuBLAS's layout: tiles of 128 rows × 4 scales, padded with zeros
         Block = "block",
     }
 }
 
 impl ScaleLayout {
-    /// How many bytes the scales of `rows` rows of `k` numbers take, with
-    /// their padding; `usize::MAX` if they are too many to count.
+    /// Returns the bytes of the scales of `rows` rows of `k` numbers, with padding; `usize::MAX` on
+    /// overflow.
     ///
     /// ```
     /// use warpline_kernels::nvfp4::ScaleLayout;
@@ -63,12 +63,11 @@ impl ScaleLayout {
         }
     }
 
-    /// Where the scale of a block of a row lies in a tensor whose rows have
-    /// `k` numbers: the same for any number of rows.
+    /// Returns the byte index of the scale of a block of a row, for rows of `k` numbers. It does not
+    /// depend on the number of rows.
     ///
-    /// A tile of [`Block`](Self::Block) holds rows 0, 32, 64 and 96 first, four
-    /// scales of each, then rows 1, 33 and so on. The tiles of the same rows
-    /// follow each other.
+    /// A tile of [`Block`](Self::Block) holds four scales each of rows 0, 32, 64 and 96, then of rows
+    /// 1, 33 and so on. Tiles of the same rows are consecutive.
     ///
     /// ```
     /// use warpline_kernels::nvfp4::ScaleLayout;
@@ -88,18 +87,18 @@ impl ScaleLayout {
         }
     }
 
-    /// Plain scales in this layout; padding is zero.
+    /// Converts plain scales to this layout; padding is zero.
     pub fn arrange(self, plain: &[u8], rows: usize, k: usize) -> Result<Vec<u8>, FamilyError> {
-        self.moved(Self::Plain, plain, rows, k)
+        self.convert(Self::Plain, plain, rows, k)
     }
 
-    /// Scales of this layout as plain ones, without their padding.
+    /// Converts scales of this layout to plain scales, without padding.
     pub fn to_plain(self, scales: &[u8], rows: usize, k: usize) -> Result<Vec<u8>, FamilyError> {
-        Self::Plain.moved(self, scales, rows, k)
+        Self::Plain.convert(self, scales, rows, k)
     }
 
-    /// Scales of another layout in this one.
-    fn moved(
+    /// Converts scales from another layout to this one.
+    fn convert(
         self,
         from: Self,
         scales: &[u8],
@@ -124,14 +123,14 @@ mod tests {
     use ScaleLayout::{Block, Plain};
     use warpline_family::field::FieldValue;
 
-    /// Odd sizes: rows, and K.
+    /// Returns odd sizes: rows and K.
     fn sizes() -> impl Iterator<Item = (usize, usize)> {
         let rows = [1, 7, 127, 128, 129, 300].into_iter();
         rows.flat_map(|rows| [16, 48, 64, 80, 1040].map(|k| (rows, k)))
     }
 
     #[test]
-    fn tiles_lie_as_cublas_reads_them() {
+    fn block_layout_is_that_of_cublas() {
         for (rows, k) in sizes() {
             let [down, along] = [rows.div_ceil(128), k.div_ceil(64)];
             assert_eq!(Block.bytes(rows, k), down * along * 512, "{rows} x {k}");
@@ -145,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn scales_come_back_from_tiles_and_padding_is_zero() -> Result<(), FamilyError> {
+    fn layouts_round_trip_and_padding_is_zero() -> Result<(), FamilyError> {
         for (rows, k) in sizes() {
             let plain: Vec<u8> = (0..rows * k / 16).map(|i| (i % 251 + 1) as u8).collect();
             let tiles = Block.arrange(&plain, rows, k)?;
@@ -158,26 +157,26 @@ mod tests {
     }
 
     #[test]
-    fn sizes_that_do_not_fit_are_refused() {
+    fn wrong_sizes_are_rejected() {
         let is = |result: Result<Vec<u8>, FamilyError>, text: &str| {
             assert_eq!(result.map_err(|e| e.to_string()), Err(text.into()));
         };
-        let text = "nvfp4: K is a positive multiple of 16, not 24";
+        let text = "nvfp4: K is 24; it must be a positive multiple of 16";
         is(Block.arrange(&[0; 2], 1, 24), text);
         is(
             Block.arrange(&[0; 5], 2, 48),
-            "nvfp4: there must be 6 scales, not 5",
+            "nvfp4: there are 5 scales; 6 are needed",
         );
         is(
             Block.to_plain(&[0; 6], 2, 48),
-            "nvfp4: there must be 512 scales, not 6",
+            "nvfp4: there are 6 scales; 512 are needed",
         );
         assert!(Block.to_plain(&[], usize::MAX, 1 << 40).is_err());
         assert!(Block.to_plain(&[], usize::MAX, 0).is_err());
     }
 
     #[test]
-    fn layouts_have_the_same_names_everywhere() {
+    fn keywords_match_their_json_names() {
         for (layout, name) in [(Plain, "plain"), (Block, "block")] {
             assert_eq!(serde_json::to_value(layout).ok(), Some(name.into()));
             assert_eq!(ScaleLayout::read(name), Ok(layout));

@@ -1,21 +1,21 @@
-//! The op: from a call to a problem.
+//! The op: from call arguments to a problem.
 
 use super::config::Choice;
 use super::problem::Problem;
 use crate::gemm;
-use crate::gemm::call::{INVARIANT, TYPE, activation, plain, rows, side};
-use crate::gemm::{Activation, Factor};
+use crate::gemm::call::{BATCH_INVARIANT, OUT_DTYPE, activation, canonical, extent_u32, with_rows};
+use crate::gemm::{Activation, OperandType};
 use crate::nvfp4::{BLOCK, ScaleLayout};
-use crate::weights::Weights;
+use crate::weights::WeightLayout;
 use warpline_family::Op;
 use warpline_family::error::FamilyError;
 use warpline_family::family::Family;
 use warpline_family::field::FieldValue;
-use warpline_family::float::Float;
-use warpline_family::op::{Call, Output, Param, Side, Signature, TensorView, Value};
+use warpline_family::float::FloatType;
+use warpline_family::op::{ArgValue, OpArgs, OpOutput, OpParam, OutputDim, Signature, TensorView};
 use warpline_ir::DType;
 
-/// The parameters that are tensors, and the inputs of a plan that they are.
+/// The tensor parameters of the op, and the plan inputs that they bind.
 const TENSORS: [(&str, &str); 9] = [
     ("x", "a"),
     ("w_gate", "gate"),
@@ -31,47 +31,56 @@ const TENSORS: [(&str, &str); 9] = [
 /// `nvfp4_dual_gemm(x, w_gate, gate_scales, w_up, up_scales, x_scales)`.
 pub(super) fn op<F: Family<Problem = Problem, Choice = Choice>>() -> Op<F> {
     let params = vec![
-        Param::tensor(
+        OpParam::tensor(
             "x",
-            "[…, K/2] in u8, two codes of e2m1 in each byte, the first in the low half; or […, K] in f16 or bf16.",
+            "[…, K/2] in u8, two e2m1 codes per byte, the first in the low half; or […, K] in f16 or bf16.",
         ),
-        Param::tensor(
+        OpParam::tensor(
             "w_gate",
-            "[N, K/2], codes. Both weights, [2N, K/2], the gate's rows first, where w_up is not given.",
+            "[N, K/2], codes. Without w_up: both weights, [2N, K/2], the gate rows first.",
         ),
-        Param::tensor(
+        OpParam::tensor(
             "gate_scales",
-            "e4m3, one for every 16 along K: [N, K/16], or in blocks as scale_layout says.",
+            "[N, K/16] in e4m3, one scale per 16 elements of K; or in blocks (scale_layout).",
         ),
-        Param::optional("w_up", "[N, K/2], codes."),
-        Param::optional("up_scales", "As gate_scales, for w_up."),
-        Param::optional("x_scales", "The same for x, where x is codes."),
-        Param::optional("scale_x", "A number in memory, f32, that multiplies x."),
-        Param::optional("scale_gate", "The same for the weight of the gate."),
-        Param::optional("scale_up", "The same for the other weight."),
-        Param::text(
+        OpParam::optional("w_up", "[N, K/2], codes."),
+        OpParam::optional("up_scales", "Scales of w_up, as gate_scales."),
+        OpParam::optional("x_scales", "Scales of x if x is codes, as gate_scales."),
+        OpParam::optional("scale_x", "Tensor scale of x: one f32 element."),
+        OpParam::optional(
+            "scale_gate",
+            "Tensor scale of the gate weight: one f32 element.",
+        ),
+        OpParam::optional(
+            "scale_up",
+            "Tensor scale of the up weight: one f32 element.",
+        ),
+        OpParam::text(
             "gate",
             "silu",
             "none, relu, gelu-erf, gelu-tanh, silu or sigmoid.",
         ),
-        Param::text(
+        OpParam::text(
             "scale_layout",
             "plain",
-            "How scales lie: plain, [rows, K/16], or block, tiles of 128 rows by 4 as cuBLAS takes them.",
+            "Layout of the scales: plain, [rows, K/16], or block, cuBLAS's tiles of 128 rows by 4 scales.",
         ),
-        TYPE,
-        INVARIANT,
+        OUT_DTYPE,
+        BATCH_INVARIANT,
     ];
     Op {
         signature: Signature {
             name: "nvfp4_dual_gemm",
-            about: "y = gate(x · w_gateᵀ) ∘ (x · w_upᵀ) with weights in NVFP4, and x as well or in 16 bits",
+            about: "y = gate(x · w_gateᵀ) ∘ (x · w_upᵀ) with weights in NVFP4 and x in NVFP4, f16 or bf16",
             params,
-            outputs: vec![Output {
+            outputs: vec![OpOutput {
                 name: "y",
-                sides: &[Side::Leading("x"), Side::Shared("w_gate", 0, "w_up")],
+                dims: &[
+                    OutputDim::Leading("x"),
+                    OutputDim::HalfUnless("w_gate", 0, "w_up"),
+                ],
                 dtype_of: "x",
-                dtype_by: Some("out_dtype"),
+                dtype_override: Some("out_dtype"),
             }],
             example: EXAMPLE,
         },
@@ -80,59 +89,63 @@ pub(super) fn op<F: Family<Problem = Problem, Choice = Choice>>() -> Op<F> {
                 split_k: call.flag("batch_invariant").then_some(1),
                 ..Choice::default()
             };
-            Ok((asked(call)?, choice))
+            Ok((problem_of_call(call)?, choice))
         },
         args: |p| {
-            let given = p.specs();
+            let specs = p.specs();
             let tensor = |(_, input): (&str, &str)| {
-                let spec = given.iter().find(|spec| spec.name == input);
-                spec.map_or(Value::None, |spec| {
+                let spec = specs.iter().find(|spec| spec.name == input);
+                spec.map_or(ArgValue::None, |spec| {
                     let shape: Vec<u64> = spec.shape.iter().map(|&n| n as u64).collect();
                     TensorView::dense(spec.dtype, &shape, 0).into()
                 })
             };
-            let mut all: Vec<Value> = TENSORS.into_iter().map(tensor).collect();
+            let mut all: Vec<ArgValue> = TENSORS.into_iter().map(tensor).collect();
             all.extend([
-                p.gate.word().into(),
-                p.scale_layout.word().into(),
-                Value::None,
-                Value::Flag(false),
+                p.gate.keyword().into(),
+                p.scale_layout.keyword().into(),
+                ArgValue::None,
+                ArgValue::Flag(false),
             ]);
             all
         },
     }
 }
 
-/// The problem that a call asks.
-fn asked(call: &Call<'_>) -> Result<Problem, FamilyError> {
+/// Returns the problem of a call.
+fn problem_of_call(call: &OpArgs<'_>) -> Result<Problem, FamilyError> {
     let (x, w) = (call.tensor("x")?, call.tensor("w_gate")?);
     let word = call.text("scale_layout")?;
     let Ok(scale_layout) = ScaleLayout::read(word) else {
-        return call.refuse(format!("scale_layout is plain or block, not {word:?}"));
+        return call.reject(format!(
+            "scale_layout is {word:?}; it must be plain or block"
+        ));
     };
     let [all, half] = w.shape[..] else {
-        return call.refuse(format!(
-            "w_gate has 2 dimensions, [N, K/2], not {}",
+        return call.reject(format!(
+            "w_gate has {} dimensions; 2 are needed, [N, K/2]",
             w.shape.len()
         ));
     };
     let (weights, n) = match call.optional("w_up") {
         Some(up) if (up.dtype, &up.shape) != (w.dtype, &w.shape) => {
-            return call.refuse(format!("w_up is as w_gate, {w}, not {up}"));
+            return call.reject(format!("w_up is {up}; it must match w_gate, {w}"));
         }
-        Some(_) => (Weights::Apart, all),
-        None if all % 2 == 0 => (Weights::Concatenated, all / 2),
+        Some(_) => (WeightLayout::Separate, all),
+        None if all % 2 == 0 => (WeightLayout::Concatenated, all / 2),
         None => {
-            return call.refuse(format!(
-                "one tensor of weights has as many rows for the gate as for the other, not {all} in all"
+            return call.reject(format!(
+                "the packed weights have {all} rows; gate and up need an even number"
             ));
         }
     };
-    let (n, k) = (side(call, "N", n)?, side(call, "K", 2 * half)?);
+    let (n, k) = (extent_u32(call, "N", n)?, extent_u32(call, "K", 2 * half)?);
     let activations = match x.dtype {
         DType::U8 => None,
-        DType::F16 | DType::Bf16 => Float::of(x.dtype),
-        other => return call.refuse(format!("x is u8 (codes), f16 or bf16, not {other}")),
+        DType::F16 | DType::Bf16 => FloatType::of(x.dtype),
+        other => {
+            return call.reject(format!("x is {other}; it must be u8 (codes), f16 or bf16"));
+        }
     };
     let last = if activations.is_some() {
         2 * half
@@ -140,8 +153,8 @@ fn asked(call: &Call<'_>) -> Result<Problem, FamilyError> {
         half
     };
     if x.shape.last() != Some(&last) {
-        return call.refuse(format!(
-            "beside w_gate of {half} bytes a row, the last dimension of x in {} is {last}, not {:?}",
+        return call.reject(format!(
+            "the last dimension of x in {} is {:?}; with w_gate rows of {half} bytes it must be {last}",
             x.dtype,
             x.shape.last()
         ));
@@ -156,55 +169,52 @@ fn asked(call: &Call<'_>) -> Result<Problem, FamilyError> {
             .any(|(name, _)| call.optional(name).is_some()),
         ..Problem::new(0, n, k)
     };
-    let p = placed(call, x, p)?;
-    together(call, &p)?;
+    let p = with_x(call, x, p)?;
+    check_tensors(call, &p)?;
     Ok(p)
 }
 
-/// How many rows of x there are, and how they lie.
-fn placed(call: &Call<'_>, x: &TensorView, p: Problem) -> Result<Problem, FamilyError> {
+/// Adds the rows of x to the problem: M and the row strides.
+fn with_x(call: &OpArgs<'_>, x: &TensorView, p: Problem) -> Result<Problem, FamilyError> {
     if x.elements() > 0 && x.strides.last() != Some(&1) && x.shape.last() != Some(&1) {
-        return call.refuse(format!(
-            "the last dimension of x is dense, and its stride here is {:?}: make it contiguous",
+        return call.reject(format!(
+            "the last dimension of x has stride {:?}; it must be contiguous\nhelp: make it contiguous",
             x.strides.last()
         ));
     }
-    let product = gemm::Problem {
-        out: Float::of(call.outs[0].dtype),
+    let gemm = gemm::Problem {
+        out: FloatType::of(call.outs[0].dtype),
         activation: Activation::None,
-        ..gemm::Problem::new(0, p.n, p.k, factor(&p))
+        ..gemm::Problem::new(0, p.n, p.k, operand_type(&p))
     };
-    let product = rows(call, "x", x, product)?;
-    // Of codes, two of K are a byte.
+    let gemm = with_rows(call, "x", x, gemm)?;
+    // A byte of codes holds two elements of K.
     let a_stride = match p.activations {
-        Some(_) => product.a_stride,
-        None => product.a_stride.map(|bytes| 2 * bytes),
+        Some(_) => gemm.a_stride,
+        None => gemm.a_stride.map(|bytes| 2 * bytes),
     };
-    let product = plain(gemm::Problem {
-        a_stride,
-        ..product
-    });
+    let gemm = canonical(gemm::Problem { a_stride, ..gemm });
     Ok(Problem {
-        m: product.m,
-        out: product.out,
-        a_stride: product.a_stride,
-        c_stride: product.c_stride,
+        m: gemm.m,
+        out: gemm.out,
+        a_stride: gemm.a_stride,
+        c_stride: gemm.c_stride,
         ..p
     })
 }
 
-/// What the sums of a product with such operands round to unless a call says otherwise.
-fn factor(p: &Problem) -> Factor {
+/// Returns the operand type of the 16-bit GEMM, which is also the default output type.
+fn operand_type(p: &Problem) -> OperandType {
     match p.activations {
-        Some(Float::Bf16) => Factor::Bf16,
-        _ => Factor::F16,
+        Some(FloatType::Bf16) => OperandType::Bf16,
+        _ => OperandType::F16,
     }
 }
 
-/// Refuses tensors that the problem does not have, or has otherwise.
-fn together(call: &Call<'_>, p: &Problem) -> Result<(), FamilyError> {
+/// Rejects tensors that the problem does not have, and tensors of another type, shape or layout.
+fn check_tensors(call: &OpArgs<'_>, p: &Problem) -> Result<(), FamilyError> {
     if p.k == 0 || !(p.k as usize).is_multiple_of(BLOCK) {
-        // The problem's own sentence.
+        // `Problem::check` reports it.
         return Ok(());
     }
     let wanted = p.specs();
@@ -215,17 +225,17 @@ fn together(call: &Call<'_>, p: &Problem) -> Result<(), FamilyError> {
             (Some(spec), Some(view)) => (spec, view),
             (Some(_), None) => {
                 let why = match p.tensor_scales().contains(&input) {
-                    true => "scales of whole tensors are given together or not at all",
-                    false => "it is needed here",
+                    true => "pass all tensor scales or none",
+                    false => "this call needs it",
                 };
-                return call.refuse(format!("{name} was not given, and {why}"));
+                return call.reject(format!("{name} is missing; {why}"));
             }
             (None, Some(_)) => {
-                return call.refuse(format!(
-                    "{name} goes with {}, and was given without",
+                return call.reject(format!(
+                    "{name} is set without {}; pass both or neither",
                     match name {
                         "up_scales" => "w_up",
-                        _ => "an x of codes",
+                        _ => "an x in codes (u8)",
                     }
                 ));
             }
@@ -235,7 +245,7 @@ fn together(call: &Call<'_>, p: &Problem) -> Result<(), FamilyError> {
         }
         let shape: Vec<u64> = spec.shape.iter().map(|&n| n as u64).collect();
         let dense = TensorView::dense(view.dtype, &view.shape, 0);
-        // Blocks of scales are counted: people have them in several shapes.
+        // Callers store block scales in several shapes, so only their number is checked.
         let free = p.scale_layout == ScaleLayout::Block && spec.dtype == DType::E4m3
             || spec.dtype == DType::F32;
         let same = match free {
@@ -243,8 +253,8 @@ fn together(call: &Call<'_>, p: &Problem) -> Result<(), FamilyError> {
             false => view.shape == shape,
         };
         if view.dtype != spec.dtype || !same {
-            return call.refuse(format!(
-                "{name} is {} {shape:?} here (scale_layout {}), not {view}",
+            return call.reject(format!(
+                "{name} is {view}; it must be {} {shape:?} (scale_layout {})",
                 spec.dtype,
                 match p.scale_layout {
                     ScaleLayout::Plain => "plain",
@@ -254,8 +264,8 @@ fn together(call: &Call<'_>, p: &Problem) -> Result<(), FamilyError> {
         }
         let gaps = |i: usize| view.shape[i] > 1 && view.strides[i] != dense.strides[i];
         if (0..view.shape.len()).any(gaps) {
-            return call.refuse(format!(
-                "{name} lies without gaps, and its strides are {:?}: make it contiguous",
+            return call.reject(format!(
+                "{name} has strides {:?}; it must be contiguous\nhelp: make it contiguous",
                 view.strides
             ));
         }

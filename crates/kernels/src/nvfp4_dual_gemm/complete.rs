@@ -1,14 +1,14 @@
-//! Flat flags to a config: the one place that rejects flags that do not go together.
+//! Completes a config from flags, and rejects flags that exclude each other.
 
-use super::config::{Choice, Config, Order};
+use super::config::{Choice, Config, Raster};
 use super::problem::Problem;
-use super::schedule::{Consumers, Depth, Dequantizer, Form, Schedule, WarpTile};
+use super::schedule::{Consumers, DequantConsumers, KDepth, Schedule, ScheduleKind, WarpTile};
 use super::shared_memory::{most_stages, shared_bytes};
-use super::units::{BLOCK, WIDTH};
-use crate::roles::{self, Budget, Registers};
+use super::units::{K_BLOCK, PANEL_K};
+use crate::roles::{self, RegisterBudget, RoleRegisters};
 use warpline_family::error::FamilyError;
 use warpline_family::field::Fields as _;
-use warpline_ir::{Target, build};
+use warpline_ir::{Target, builder};
 
 /// Rejects a config.
 fn reject<T>(text: String) -> Result<T, FamilyError> {
@@ -16,60 +16,60 @@ fn reject<T>(text: String) -> Result<T, FamilyError> {
 }
 
 impl Config {
-    /// Completes what the caller fixes with `base` and with defaults, or says why that is no config.
+    /// Completes a config from `choice`, then `base`, then defaults; rejects illegal combinations.
     pub(super) fn new(
         p: &Problem,
         base: &Choice,
         choice: &Choice,
         target: &Target,
     ) -> Result<Self, FamilyError> {
-        let asked = &choice.or(base);
-        let schedule = schedule(asked, choice)?;
+        let flags = &choice.or(base);
+        let schedule = schedule(flags, choice)?;
         let mut c = Self {
             schedule,
-            tile_m: asked.tile_m.unwrap_or(64),
+            tile_m: flags.tile_m.unwrap_or(64),
             stages: 2,
-            order: order(asked, choice)?,
-            split_k: asked.split_k.unwrap_or(1),
-            hints: asked.hints.unwrap_or_else(|| p.widened().streams_b()),
+            raster: raster(flags, choice)?,
+            split_k: flags.split_k.unwrap_or(1),
+            cache_hints: flags.cache_hints.unwrap_or_else(|| p.widened().streams_b()),
             ctas: 0,
         };
         check_tile(&c)?;
         check_registers(&c, target)?;
-        c.stages = stages(p, &c, asked, target)?;
-        c.ctas = ctas(p, &c, asked, target)?;
+        c.stages = stages(p, &c, flags, target)?;
+        c.ctas = ctas(p, &c, flags, target)?;
         Ok(c)
     }
 }
 
-/// Reads the schedule.
-fn schedule(asked: &Choice, fixed: &Choice) -> Result<Schedule, FamilyError> {
-    let consumers = asked.consumers.unwrap_or(2);
-    let registers = |load, math| Registers {
-        load: asked.load_registers.unwrap_or(load),
-        math: asked.math_registers.unwrap_or(math),
+/// Reads the schedule from flags.
+fn schedule(flags: &Choice, fixed: &Choice) -> Result<Schedule, FamilyError> {
+    let consumers = flags.consumers.unwrap_or(2);
+    let registers = |load, math| RegisterBudget {
+        load: flags.load_registers.unwrap_or(load),
+        math: flags.math_registers.unwrap_or(math),
     };
-    let schedule = match asked.form.unwrap_or(Form::Cooperative) {
-        Form::Warps => warps(asked, consumers)?,
-        Form::Dequantizer => match (asked.tile_k.unwrap_or(BLOCK), consumers) {
-            (BLOCK, 1) => Schedule::Dequantizer(Dequantizer::One),
-            (BLOCK, 2) => Schedule::Dequantizer(Dequantizer::Two(registers(40, 192))),
+    let schedule = match flags.schedule.unwrap_or(ScheduleKind::Cooperative) {
+        ScheduleKind::Warps => warps(flags, consumers)?,
+        ScheduleKind::Dequantizer => match (flags.tile_k.unwrap_or(K_BLOCK), consumers) {
+            (K_BLOCK, 1) => Schedule::Dequantizer(DequantConsumers::One),
+            (K_BLOCK, 2) => Schedule::Dequantizer(DequantConsumers::Two(registers(40, 192))),
             (tile_k, _) => {
                 return reject(format!(
-                    "form dequantiser has --tile-k {BLOCK} and 1 or 2 consumers, not {tile_k} and {consumers}\n\
-                     help: use --tile-k {BLOCK} --consumers 2"
+                    "schedule dequantizer needs --tile-k {K_BLOCK} and 1 or 2 consumers (selected: --tile-k {tile_k} \
+                     --consumers {consumers})\nhelp: use --tile-k {K_BLOCK} --consumers 2"
                 ));
             }
         },
-        Form::Cooperative => {
-            let depth = match asked.tile_k.unwrap_or(BLOCK) {
-                BLOCK => Some(Depth::Block),
-                TWO_BLOCKS => Some(Depth::TwoBlocks),
-                WIDTH => None,
+        ScheduleKind::Cooperative => {
+            let depth = match flags.tile_k.unwrap_or(K_BLOCK) {
+                K_BLOCK => Some(KDepth::Block),
+                TWO_K_BLOCKS => Some(KDepth::TwoBlocks),
+                PANEL_K => None,
                 other => {
                     return reject(format!(
-                        "--tile-k is {BLOCK}, {TWO_BLOCKS}, or {WIDTH}, of which consumers take slots in turn, not {other}\n\
-                         help: use --tile-k {BLOCK}"
+                        "--tile-k is {other}; it must be {K_BLOCK}, {TWO_K_BLOCKS} or {PANEL_K}\n\
+                         help: use --tile-k {K_BLOCK}"
                     ));
                 }
             };
@@ -82,22 +82,22 @@ fn schedule(asked: &Choice, fixed: &Choice) -> Result<Schedule, FamilyError> {
                 (None, 2..=4) => Schedule::InTurn { consumers },
                 (None, 1) => {
                     return reject(format!(
-                        "2 to 4 consumers take slots of --tile-k {WIDTH} in turn, not 1\n\
-                         help: use --tile-k {BLOCK}, or more --consumers"
+                        "--tile-k {PANEL_K} needs 2 to 4 consumers (selected: 1)\n\
+                         help: use --tile-k {K_BLOCK}, or more --consumers"
                     ));
                 }
                 _ => {
                     return reject(format!(
-                        "1 to 4 warpgroups multiply, not {consumers}\nhelp: use --consumers 2"
+                        "--consumers is {consumers}; it must be 1 to 4\nhelp: use --consumers 2"
                     ));
                 }
             }
         }
     };
     let tile_n = schedule.tile_n();
-    if let Some(other) = asked.tile_n.filter(|&n| n != tile_n) {
+    if let Some(other) = flags.tile_n.filter(|&n| n != tile_n) {
         return reject(format!(
-            "a tile of {consumers} consumers with --tile-k {} has {tile_n} columns, not {other}\n\
+            "--tile-n is {other}; {consumers} consumers with --tile-k {} have {tile_n} columns\n\
              help: use --tile-n {tile_n}, or other --consumers",
             schedule.tile_k()
         ));
@@ -105,7 +105,7 @@ fn schedule(asked: &Choice, fixed: &Choice) -> Result<Schedule, FamilyError> {
     let moves = schedule.registers().is_some();
     if !moves && fixed.load_registers.or(fixed.math_registers).is_some() {
         return reject(
-            "registers are moved where 2 or 3 consumers have outputs of their own\n\
+            "register budgets need 2 or 3 consumers with outputs of their own\n\
              help: leave --load-registers and --math-registers out"
                 .into(),
         );
@@ -113,17 +113,17 @@ fn schedule(asked: &Choice, fixed: &Choice) -> Result<Schedule, FamilyError> {
     Ok(schedule)
 }
 
-const TWO_BLOCKS: u32 = 2 * BLOCK;
+const TWO_K_BLOCKS: u32 = 2 * K_BLOCK;
 
-/// Reads the schedule of warps that multiply each for itself.
-fn warps(asked: &Choice, consumers: u32) -> Result<Schedule, FamilyError> {
+/// Reads the options of the schedule `warps`.
+fn warps(flags: &Choice, consumers: u32) -> Result<Schedule, FamilyError> {
     if consumers != 2 {
         return reject(format!(
-            "form warps has 8 warps that multiply, which are 2 warpgroups, not {consumers}\n\
+            "--consumers is {consumers}; schedule warps has 2 (8 multiplying warps)\n\
              help: leave --consumers out"
         ));
     }
-    let [tile_n, tile_k] = [asked.tile_n.unwrap_or(32), asked.tile_k.unwrap_or(512)];
+    let [tile_n, tile_k] = [flags.tile_n.unwrap_or(32), flags.tile_k.unwrap_or(512)];
     let all = WarpTile::ALL;
     match all
         .into_iter()
@@ -133,10 +133,10 @@ fn warps(asked: &Choice, consumers: u32) -> Result<Schedule, FamilyError> {
         None => {
             let all = all.map(|tile| {
                 let [n, k] = tile.sides();
-                format!("{n} x {k}")
+                format!("{n}x{k}")
             });
             reject(format!(
-                "form warps has tiles of {} (--tile-n x --tile-k), not {tile_n} x {tile_k}\n\
+                "--tile-n x --tile-k is {tile_n}x{tile_k}; schedule warps supports {}\n\
                  help: use --tile-n 32 --tile-k 512",
                 all.join(", ")
             ))
@@ -144,81 +144,81 @@ fn warps(asked: &Choice, consumers: u32) -> Result<Schedule, FamilyError> {
     }
 }
 
-/// Reads the order of tiles.
-fn order(asked: &Choice, fixed: &Choice) -> Result<build::Order, FamilyError> {
-    let order = asked.order.unwrap_or_default();
-    match (order, asked.group) {
-        (Order::Grouped, Some(0)) => {
-            reject("a band has at least 1 row of tiles, not 0\nhelp: use --group 8".into())
+/// Reads the raster from flags.
+fn raster(flags: &Choice, fixed: &Choice) -> Result<builder::Rasterization, FamilyError> {
+    let raster = flags.raster.unwrap_or_default();
+    match (raster, flags.group) {
+        (Raster::Grouped, Some(0)) => {
+            reject("--group 0: a raster group has at least 1 tile row\nhelp: use --group 8".into())
         }
-        (Order::Grouped, group) => Ok(build::Order::Grouped(group.unwrap_or(8))),
+        (Raster::Grouped, group) => Ok(builder::Rasterization::Grouped(group.unwrap_or(8))),
         _ if fixed.group.is_some() => reject(format!(
-            "--group requires --order grouped (selected: {})\nhelp: leave --group out",
-            order.word()
+            "--group requires --raster grouped (selected: {})\nhelp: leave --group out",
+            raster.keyword()
         )),
-        (Order::RowMajor, _) => Ok(build::Order::RowMajor),
-        (Order::Hilbert, _) => Ok(build::Order::Hilbert),
+        (Raster::RowMajor, _) => Ok(builder::Rasterization::RowMajor),
+        (Raster::Hilbert, _) => Ok(builder::Rasterization::Hilbert),
     }
 }
 
-/// The most tokens of a tile. Accumulators leave the rest of a consumer's registers to the
-/// operands, of which it has two sets: one in flight, and the next.
+/// Returns the most tokens of a tile. Beside the accumulators a consumer needs registers for two sets
+/// of operands: one in flight, and the next.
 fn most_tokens(schedule: Schedule) -> u32 {
-    // Four warpgroups begin with 128 registers and three with 168, which is what the accumulators
-    // of a role that is not given more have to fit.
+    // Four warpgroups start with 128 registers per thread and three with 168. Without `setmaxnreg`
+    // the accumulators must fit those.
     match schedule {
         Schedule::OwnOutputs { consumers, depth } => match (consumers, depth) {
             (Consumers::One | Consumers::Two(_), _) => 256,
-            (Consumers::Three(_), Depth::Block) => 128,
-            (Consumers::Three(_), Depth::TwoBlocks) => 96,
-            (Consumers::Four, Depth::Block) => 64,
-            (Consumers::Four, Depth::TwoBlocks) => 16,
+            (Consumers::Three(_), KDepth::Block) => 128,
+            (Consumers::Three(_), KDepth::TwoBlocks) => 96,
+            (Consumers::Four, KDepth::Block) => 64,
+            (Consumers::Four, KDepth::TwoBlocks) => 16,
         },
         Schedule::InTurn { consumers: 2 } => 64,
         Schedule::InTurn { .. } => 32,
-        Schedule::Dequantizer(Dequantizer::One) => 192,
-        Schedule::Dequantizer(Dequantizer::Two(_)) => 128,
+        Schedule::Dequantizer(DequantConsumers::One) => 192,
+        Schedule::Dequantizer(DequantConsumers::Two(_)) => 128,
         Schedule::Warps(_) => 32,
     }
 }
 
-/// Rejects a tile that consumers cannot hold, or that CTAs cannot split.
+/// Rejects a tile that the consumers cannot accumulate, or that the CTAs cannot split.
 fn check_tile(c: &Config) -> Result<(), FamilyError> {
     if ![1, 2, 4].contains(&c.split_k) {
         return reject(format!(
-            "1, 2 or 4 CTAs split the sums of a tile, not {}\nhelp: use --split-k 1",
+            "--split-k is {}; it must be 1, 2 or 4\nhelp: use --split-k 1",
             c.split_k
         ));
     }
     let most = most_tokens(c.schedule);
     if c.tile_m == 0 || !c.tile_m.is_multiple_of(16) || c.tile_m > most {
         return reject(format!(
-            "--tile-m of {} consumers with --tile-k {} is a multiple of 16 up to {most}, not {}\n\
+            "--tile-m is {}; {} consumers with --tile-k {} support multiples of 16 up to {most}\n\
              help: use --tile-m {}",
+            c.tile_m,
             c.schedule.consumers(),
             c.schedule.tile_k(),
-            c.tile_m,
             c.tile_m.clamp(16, most).next_multiple_of(16)
         ));
     }
-    if !c.finished().is_multiple_of(8) {
+    if !c.tokens_per_cta().is_multiple_of(8) {
         return reject(format!(
-            "each CTA of --split-k {} finishes a multiple of 8 tokens of a tile, not {}\n\
-             help: use a --tile-m that is a multiple of {}",
+            "--tile-m is {}; --split-k {} needs a multiple of {} (8 tokens per CTA)\n\
+             help: use a larger --tile-m",
+            c.tile_m,
             c.split_k,
-            c.finished(),
             8 * c.split_k
         ));
     }
     Ok(())
 }
 
-/// Rejects registers that the roles cannot have, or too few for the accumulators.
+/// Rejects register budgets that the roles cannot get, or that are too small for the accumulators.
 fn check_registers(c: &Config, target: &Target) -> Result<(), FamilyError> {
-    let Some(Registers { load, math }) = c.schedule.registers() else {
+    let Some(RegisterBudget { load, math }) = c.schedule.registers() else {
         return Ok(());
     };
-    let budget = |role, warpgroups, registers, option| Budget {
+    let budget = |role, warpgroups, registers, option| RoleRegisters {
         role,
         warpgroups,
         registers,
@@ -227,24 +227,24 @@ fn check_registers(c: &Config, target: &Target) -> Result<(), FamilyError> {
     let consumers = c.schedule.consumers();
     let mut all = vec![
         budget("loading", 1, load, "--load-registers"),
-        budget("computing", consumers, math, "--math-registers"),
+        budget("consumer", consumers, math, "--math-registers"),
     ];
     roles::check_registers(&all, target)?;
     if let Schedule::Dequantizer(_) = c.schedule {
         let left = c.schedule.dequantizer_registers().unwrap_or(0);
         if !(64..=240).contains(&left) {
             return reject(format!(
-                "of 512 registers 64 to 240 are left for dequantizing, not {left}\nhelp: change --math-registers"
+                "{left} of 512 registers are left for the dequantizer; it needs 64 to 240\nhelp: change --math-registers"
             ));
         }
         all.push(budget("dequantizing", 1, left, "--math-registers"));
         roles::check_registers(&all, target)?;
     }
-    // Beside the accumulators: operands in flight and the next ones, addresses, counters.
+    // 64 registers beside the accumulators: operands in flight, the next operands, addresses, counters.
     let needed = c.tile_m / 2 + 64;
     match math < needed {
         true => reject(format!(
-            "a tile of {} tokens needs {needed} registers per computing thread, and {math} are asked for\n\
+            "--tile-m {} needs {needed} registers per consumer thread, but the budget is {math}\n\
              help: use --math-registers {} or a smaller --tile-m",
             c.tile_m,
             needed.next_multiple_of(8)
@@ -253,12 +253,12 @@ fn check_registers(c: &Config, target: &Target) -> Result<(), FamilyError> {
     }
 }
 
-/// The stages that are asked for, or as many as are useful and fit.
-fn stages(p: &Problem, c: &Config, asked: &Choice, target: &Target) -> Result<u32, FamilyError> {
-    let stages = match asked.stages {
+/// Returns the stages of the choice, or as many as are useful and fit.
+fn stages(p: &Problem, c: &Config, flags: &Choice, target: &Target) -> Result<u32, FamilyError> {
+    let stages = match flags.stages {
         Some(stages) if !(2..=32).contains(&stages) => {
             return reject(format!(
-                "a ring has 2 to 32 stages here, not {stages}\nhelp: leave --stages out"
+                "--stages is {stages}; it must be 2 to 32\nhelp: leave --stages out"
             ));
         }
         Some(stages) => stages,
@@ -270,7 +270,7 @@ fn stages(p: &Problem, c: &Config, asked: &Choice, target: &Target) -> Result<u3
     let needed = shared_bytes(&Config { stages, ..*c }, p.a_is_coded(), target)?;
     if needed > target.shared_bytes {
         return reject(format!(
-            "{stages} stages of {} x {} x {} need {needed} bytes of shared memory; {} has {}\n\
+            "{stages} stages of tile {}x{}x{} need {needed} bytes of shared memory, but {} has {}\n\
              help: use fewer --stages or a smaller --tile-m",
             c.tile_m,
             c.schedule.tile_n(),
@@ -282,19 +282,19 @@ fn stages(p: &Problem, c: &Config, asked: &Choice, target: &Target) -> Result<u3
     Ok(stages)
 }
 
-/// The CTAs that are asked for, or as many as run at a time and have a tile.
-fn ctas(p: &Problem, c: &Config, asked: &Choice, target: &Target) -> Result<u32, FamilyError> {
+/// Returns the CTAs of the choice, or as many as run at once and have a tile.
+fn ctas(p: &Problem, c: &Config, flags: &Choice, target: &Target) -> Result<u32, FamilyError> {
     let tiles = c.tiles(p.m, p.n);
     if tiles >= 1 << 29 {
         return reject(format!(
-            "{tiles} tiles are more than a grid counts: 536870911"
+            "the problem has {tiles} tiles; a launch has at most 536870911\nhelp: use a larger --tile-m"
         ));
     }
     let slots = target.sms / c.split_k * c.split_k;
     let all = (tiles * u64::from(c.split_k)).min(slots.into());
-    match asked.ctas.unwrap_or(all as u32) {
+    match flags.ctas.unwrap_or(all as u32) {
         n if n == 0 || !n.is_multiple_of(c.split_k) => reject(format!(
-            "a grid has a multiple of {} CTAs (whole clusters), at least one, not {n}\n\
+            "--ctas is {n}; it must be a positive multiple of {} (whole clusters)\n\
              help: leave --ctas out",
             c.split_k
         )),

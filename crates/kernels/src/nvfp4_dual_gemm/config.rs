@@ -1,32 +1,32 @@
-//! How a problem is solved: schedule, tiles, stages and grid, and the flags for them.
+//! The config: schedule, tiles, stages and grid, and the flags that set them.
 
-use super::schedule::{Form, Schedule};
-use super::units::{BLOCKS, WIDTH};
+use super::schedule::{Schedule, ScheduleKind};
+use super::units::{BLOCKS_PER_PANEL, PANEL_K};
 use crate::gemm::Cluster;
 use crate::gemm::tile_scheduler::TileSchedule;
-use warpline_family::{fields, words};
-use warpline_ir::build;
+use warpline_family::{fields, keywords};
+use warpline_ir::builder;
 
-words! {
-    /// In which sequence tiles are worked on.
+keywords! {
+    /// The order in which output tiles are computed (rasterization).
     #[derive(Default)]
-    pub enum Order {
+    pub enum Raster {
         /// Row by row
         RowMajor = "row-major",
-        /// Bands of rows, column by column inside a band
+        /// Groups of tile rows, column by column inside a group (Triton's GROUP_SIZE_M)
         #[default]
         Grouped = "grouped",
-        /// A curve that keeps neighbors near in both directions
+        /// A Hilbert curve: consecutive tiles are neighbors in M or N
         Hilbert = "hilbert",
     }
 }
 
 fields! {
-    /// What the caller fixes of the config.
+    /// The part of a config that the caller fixes.
     #[derive(Default)]
     pub struct Choice {
-        /// The structure of the kernel
-        pub form: Option<Form>,
+        /// Division of the kernel into roles
+        pub schedule: Option<ScheduleKind>,
         /// Rows of C in a tile
         pub tile_m: Option<u32>,
         /// Columns of C in a tile
@@ -37,17 +37,17 @@ fields! {
         pub consumers: Option<u32>,
         /// Stages of the ring of A
         pub stages: Option<u32>,
-        /// In which sequence tiles are worked on
-        pub order: Option<Order>,
-        /// Rows of tiles in a band of the order grouped
+        /// Order in which output tiles are computed
+        pub raster: Option<Raster>,
+        /// Tile rows in a group of --raster grouped (Triton's GROUP_SIZE_M)
         pub group: Option<u32>,
-        /// CTAs of a cluster that split the sums of a tile
+        /// CTAs of a cluster that each compute part of K of a tile: 1, 2 or 4
         pub split_k: Option<u32>,
-        /// Has the L2 forget weights first
-        pub hints: Option<bool>,
-        /// Registers of a loading thread
+        /// L2 cache hint evict_first for the weights
+        pub cache_hints: Option<bool>,
+        /// Register budget of a loading thread (setmaxnreg)
         pub load_registers: Option<u32>,
-        /// Registers of a multiplying thread
+        /// Register budget of a consumer thread (setmaxnreg)
         pub math_registers: Option<u32>,
         /// CTAs of the grid
         pub ctas: Option<u32>,
@@ -59,39 +59,39 @@ fields! {
 pub struct Config {
     /// The roles of the kernel, with their options.
     pub schedule: Schedule,
-    /// Rows of C in a tile: tokens.
+    /// Rows of C (tokens) in a tile.
     pub tile_m: u32,
     /// Stages of the ring of A.
     pub stages: u32,
-    /// In which sequence tiles are worked on.
-    pub order: build::Order,
-    /// CTAs of a cluster that split the sums of a tile: 1, 2 or 4.
+    /// The order in which output tiles are computed (rasterization).
+    pub raster: builder::Rasterization,
+    /// CTAs of a cluster that each compute part of K of a tile: 1, 2 or 4.
     pub split_k: u32,
-    /// Does the L2 forget weights first?
-    pub hints: bool,
+    /// Do weight loads carry the L2 cache hint `evict_first`?
+    pub cache_hints: bool,
     /// CTAs of the grid.
     pub ctas: u32,
 }
 
 impl From<&Config> for Choice {
     fn from(c: &Config) -> Self {
-        let (order, group) = match c.order {
-            build::Order::RowMajor => (Order::RowMajor, None),
-            build::Order::Grouped(group) => (Order::Grouped, Some(group)),
-            build::Order::Hilbert => (Order::Hilbert, None),
+        let (raster, group) = match c.raster {
+            builder::Rasterization::RowMajor => (Raster::RowMajor, None),
+            builder::Rasterization::Grouped(group) => (Raster::Grouped, Some(group)),
+            builder::Rasterization::Hilbert => (Raster::Hilbert, None),
         };
         let registers = c.schedule.registers();
         Self {
-            form: Some(c.schedule.form()),
+            schedule: Some(c.schedule.kind()),
             tile_m: Some(c.tile_m),
             tile_n: Some(c.schedule.tile_n()),
             tile_k: Some(c.schedule.tile_k()),
             consumers: Some(c.schedule.consumers()),
             stages: Some(c.stages),
-            order: Some(order),
+            raster: Some(raster),
             group,
             split_k: Some(c.split_k),
-            hints: Some(c.hints),
+            cache_hints: Some(c.cache_hints),
             load_registers: registers.map(|r| r.load),
             math_registers: registers.map(|r| r.math),
             ctas: Some(c.ctas),
@@ -100,58 +100,58 @@ impl From<&Config> for Choice {
 }
 
 impl Config {
-    /// Slots of a ring of A.
-    pub(super) fn token_stages(&self) -> u32 {
+    /// Returns the stages of a ring of A.
+    pub(super) fn a_stages(&self) -> u32 {
         match self.schedule {
-            Schedule::InTurn { .. } => self.stages * BLOCKS,
+            Schedule::InTurn { .. } => self.stages * BLOCKS_PER_PANEL,
             _ => self.stages,
         }
     }
 
-    /// Slots of a ring of weights: enough for the slots of A, and one more where all consumers
-    /// share it.
+    /// Returns the stages of a ring of weights: enough for the stages of A, and one more where all
+    /// consumers share the ring.
     pub(super) fn weight_stages(&self) -> u32 {
         match self.schedule {
             Schedule::InTurn { .. } => self.stages,
-            other => (self.stages * other.depth()).div_ceil(WIDTH) + 1,
+            other => (self.stages * other.k_per_step()).div_ceil(PANEL_K) + 1,
         }
     }
 
-    /// Does the kernel load A in codes, where it is given so? Else a step before widens it.
-    pub(super) fn takes_codes(&self, a_is_coded: bool) -> bool {
+    /// Does the GEMM kernel load the codes of A? Otherwise an earlier launch widens A to 16 bits.
+    pub(super) fn loads_coded_a(&self, a_is_coded: bool) -> bool {
         a_is_coded && matches!(self.schedule, Schedule::Warps(_))
     }
 
-    /// Rounds whose weights are loaded before A, where a step before makes it.
-    pub(super) fn lead(&self) -> u32 {
+    /// Returns the rounds of weights that the producer loads ahead of A, which an earlier launch writes.
+    pub(super) fn weight_lead(&self) -> u32 {
         match self.schedule {
             Schedule::Warps(_) => 1,
             _ => self.weight_stages(),
         }
     }
 
-    /// Rounds of one of the CTAs that split K: at least its lead, of which some are zeros where K
-    /// is short, so that one kernel serves every K.
+    /// Returns the rounds of each CTA that splits K: at least the weight lead. With a small K some
+    /// rounds load zeros, so that one kernel serves every K.
     pub(super) fn rounds(&self, k: u32) -> u32 {
-        k.div_ceil(WIDTH * self.schedule.feeds() * self.split_k)
-            .max(self.lead())
+        k.div_ceil(PANEL_K * self.schedule.panels_per_round() * self.split_k)
+            .max(self.weight_lead())
     }
 
-    /// Tokens that each of the CTAs that split a tile's sums finishes.
-    pub(super) fn finished(&self) -> u32 {
+    /// Returns the tokens of a tile that each CTA of a split-K cluster stores.
+    pub(super) fn tokens_per_cta(&self) -> u32 {
         self.tile_m / self.split_k
     }
 
-    /// Tiles of a C of `m` × `n`.
+    /// Returns the tiles of a C of `m` × `n`.
     pub(super) fn tiles(&self, m: u32, n: u32) -> u64 {
         u64::from(m.div_ceil(self.tile_m)) * u64::from(n.div_ceil(self.schedule.tile_n()))
     }
 
-    /// How the tiles are dealt to CTAs.
+    /// Returns the tile schedule.
     pub(super) fn tile_schedule(&self) -> TileSchedule {
         TileSchedule {
-            unit: [self.tile_m, self.schedule.tile_n()],
-            order: self.order,
+            cluster_tile: [self.tile_m, self.schedule.tile_n()],
+            raster: self.raster,
             cluster: Cluster::One,
             dynamic: false,
             batched: false,

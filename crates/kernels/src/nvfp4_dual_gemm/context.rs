@@ -1,117 +1,117 @@
-//! The context of one kernel: parameters, maps, feeds, tiles.
+//! The context of one kernel: parameters, tensor maps, rings, tiles.
 //!
-//! Each consumer has 32 outputs: the 64 rows of its accumulator are those of the gate and of the
-//! other weight, eight of each in turn, and its columns are tokens. So weights that are decoded
-//! once are multiplied with up to 256 tokens, and both sums of an output are in one thread.
+//! Each consumer has 32 outputs (columns of C). The 64 rows of its accumulator are their gate and up
+//! rows, in alternating blocks of eight, and its columns are tokens. Weights are therefore decoded once
+//! for up to 256 tokens, and gate and up of an output are in one thread.
 
 use super::config::Config;
-use super::decode::{Decoded, SMALLER};
+use super::decode::{DECODE_SCALE, DecodeTarget};
 use super::kernel_spec::KernelSpec;
-use super::scales::{MOST_GROUPS, TILE_WORDS};
-use super::schedule::{Schedule, bands};
-use super::units::{BLOCK, BLOCKS, OUTPUTS, PANEL};
+use super::scales::{MAX_GROUPS, TILE_WORDS};
+use super::schedule::{Schedule, scale_row_blocks};
+use super::units::{BLOCKS_PER_PANEL, K_BLOCK, OUTPUTS, PANEL_BYTES};
 use crate::gemm::Activation;
-use crate::gemm::problem::MOST;
+use crate::gemm::problem::MAX_EXTENT;
 use crate::gemm::tile_scheduler::{TileCoord, TileScheduler};
 use crate::roles::{self, CONSUMERS};
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 use warpline_ir::{DType, TensorMapDecl};
 
-/// The parameters of codes and scales: of the gate, of the other weight, and of A.
+/// Parameter names of the codes and scales of gate, up and A.
 pub(super) const CODED: [[&str; 2]; 3] = [
     ["gate", "gate_scales"],
     ["up", "up_scales"],
     ["a", "a_scales"],
 ];
 
-/// Codes, of weights all of the gate first, and their scales.
-pub(super) type Coded = (Tile<u8>, Tile<u32>);
+/// The tiles of a slot: codes, all of the gate first, and their scales.
+pub(super) type CodedTiles = (Tile<u8>, Tile<u32>);
 
-/// The rings of a consumer: A in 16 bits, and weights.
-pub(super) struct Feed<T: Decoded> {
+/// The rings of A in 16 bits and of the weights.
+pub(super) struct OperandRings<T: DecodeTarget> {
     pub(super) x: Ring<Tile<T>>,
-    pub(super) weights: Ring<Coded>,
+    pub(super) weights: Ring<CodedTiles>,
 }
 
-/// A, as the kernel is given it.
+/// The operand A of the kernel.
 #[derive(Clone, Copy)]
-pub(super) enum Tokens {
-    /// In 16 bits.
-    Numbers(Map),
+pub(super) enum AOperand {
+    /// A in 16 bits.
+    Wide(TensorMap),
     /// Codes and scales.
-    Coded([Map; 2]),
+    Coded([TensorMap; 2]),
 }
 
-/// The map of codes, `rows` rows at a time.
-fn map_of_codes(rows: u32) -> TensorMapDecl {
-    TensorMapDecl::tiled(DType::U8, [PANEL, rows])
+/// Declares the tensor map of codes, with boxes of `rows` rows.
+fn codes_map(rows: u32) -> TensorMapDecl {
+    TensorMapDecl::tiled(DType::U8, [PANEL_BYTES, rows])
 }
 
-/// The map of the scales of `rows` rows in blocks.
-fn map_of_scales(c: &Config, rows: u32) -> TensorMapDecl {
-    let blocks = c.schedule.panels() * BLOCKS;
-    TensorMapDecl::tiled(DType::U32, [TILE_WORDS, blocks, bands(rows)])
+/// Declares the tensor map of block scales, with boxes for `rows` rows.
+fn scales_map(c: &Config, rows: u32) -> TensorMapDecl {
+    let blocks = c.schedule.panels() * BLOCKS_PER_PANEL;
+    TensorMapDecl::tiled(DType::U32, [TILE_WORDS, blocks, scale_row_blocks(rows)])
 }
 
-/// The map of A in 16 bits, or of its bytes.
-fn map_of_tokens(dtype: DType, c: &Config) -> TensorMapDecl {
+/// Declares the tensor map of A in 16 bits; the schedule `warps` loads it as bytes.
+fn tokens_map(dtype: DType, c: &Config) -> TensorMapDecl {
     match c.schedule {
-        Schedule::Warps(_) => map_of_codes(c.tile_m),
-        _ => TensorMapDecl::tiled(dtype, [BLOCK, c.tile_m]),
+        Schedule::Warps(_) => codes_map(c.tile_m),
+        _ => TensorMapDecl::tiled(dtype, [K_BLOCK, c.tile_m]),
     }
 }
 
-/// The map of C.
-fn map_of_out(dtype: DType, c: &Config) -> TensorMapDecl {
-    TensorMapDecl::tiled(dtype, [OUTPUTS, c.finished()])
+/// Declares the tensor map of C.
+fn out_map(dtype: DType, c: &Config) -> TensorMapDecl {
+    TensorMapDecl::tiled(dtype, [OUTPUTS, c.tokens_per_cta()])
 }
 
-/// The parameters of the kernel, and how it is solved.
-pub(super) struct Context<'a, T: Decoded> {
+/// The parameters and components of the kernel.
+pub(super) struct Context<'a, T: DecodeTarget> {
     pub(super) spec: &'a KernelSpec,
     pub(super) config: &'a Config,
-    /// Groups of 16 of K.
+    /// Groups of 16 elements of K.
     groups: Reg<u32>,
-    /// Rounds of one of the CTAs that split K.
+    /// Rounds of each CTA that splits K.
     pub(super) rounds: Reg<u32>,
-    /// Codes and scales of the gate, and of the other weight.
-    pub(super) weights: [[Map; 2]; 2],
-    pub(super) tokens: Tokens,
-    pub(super) out: Map,
+    /// Codes and scales of gate and of up.
+    pub(super) weights: [[TensorMap; 2]; 2],
+    pub(super) tokens: AOperand,
+    pub(super) out: TensorMap,
     tiles: TileScheduler,
-    /// The scales of the gate, the other weight and perhaps A.
+    /// Tensor scales of gate, up and, if it is coded, A.
     tensor_scales: Vec<Global<f32>>,
-    pub(super) feeds: Vec<Feed<T>>,
+    pub(super) rings: Vec<OperandRings<T>>,
 }
 
-impl<'a, T: Decoded> Context<'a, T> {
+impl<'a, T: DecodeTarget> Context<'a, T> {
     /// Declares parameters and rings.
     pub(super) fn declare(k: Builder, spec: &'a KernelSpec) -> Self {
         let c = &spec.config;
         if c.split_k > 1 {
             k.cluster(c.split_k, 1, 1);
         }
-        let groups = k.param::<u32>("groups").at_least(1).at_most(MOST_GROUPS);
-        let rounds = k.param::<u32>("rounds").at_least(c.lead());
-        rounds.at_most(c.rounds(MOST));
+        let groups = k.param::<u32>("groups").at_least(1).at_most(MAX_GROUPS);
+        let rounds = k.param::<u32>("rounds").at_least(c.weight_lead());
+        rounds.at_most(c.rounds(MAX_EXTENT));
         let coded = |names: [&str; 2], rows| {
-            let decls = [map_of_codes(rows), map_of_scales(c, rows)];
+            let decls = [codes_map(rows), scales_map(c, rows)];
             [0, 1].map(|i| match k.tensor_map(names[i], decls[i].clone()) {
-                map if spec.is_settled => map.settled(),
+                map if spec.weights_are_pdl_safe => map.pdl_safe(),
                 map => map,
             })
         };
         let [gate, up, a] = CODED;
         let weights = [gate, up].map(|names| coded(names, c.schedule.tile_n()));
-        let is_input = spec.is_settled && matches!(c.schedule, Schedule::Warps(_));
+        let is_input = spec.weights_are_pdl_safe && matches!(c.schedule, Schedule::Warps(_));
         let tokens = match spec.a_is_coded {
-            true => Tokens::Coded(coded(a, c.tile_m)),
-            false => Tokens::Numbers(match k.tensor_map("x", map_of_tokens(T::DTYPE, c)) {
-                map if is_input => map.settled(),
+            true => AOperand::Coded(coded(a, c.tile_m)),
+            false => AOperand::Wide(match k.tensor_map("x", tokens_map(T::DTYPE, c)) {
+                map if is_input => map.pdl_safe(),
                 map => map,
             }),
         };
-        let feeds = feeds(k, c);
+        let rings = operand_rings(k, c);
         Self {
             spec,
             config: c,
@@ -119,16 +119,16 @@ impl<'a, T: Decoded> Context<'a, T> {
             rounds,
             weights,
             tokens,
-            out: k.tensor_map("c", map_of_out(T::DTYPE, c)),
+            out: k.tensor_map("c", out_map(T::DTYPE, c)),
             tiles: TileScheduler::declare(k, c.tile_schedule()),
             tensor_scales: (spec.tensor_scales.iter())
                 .map(|name| k.pointer(name))
                 .collect(),
-            feeds,
+            rings,
         }
     }
 
-    /// The function of the gate.
+    /// Returns the function applied to the gate.
     pub(super) fn gate(&self) -> Activation {
         self.spec.gate
     }
@@ -148,44 +148,44 @@ impl<'a, T: Decoded> Context<'a, T> {
         }
     }
 
-    /// The first of the slots of codes that are this CTA's.
+    /// Returns the index along K of this CTA's first panel of codes.
     #[track_caller]
-    pub(super) fn first(&self) -> Reg<u32> {
+    pub(super) fn first_panel(&self) -> Reg<u32> {
         match self.config.split_k {
             1 => 0u32.reg(),
-            _ => cluster_rank() * self.rounds * self.config.schedule.feeds(),
+            _ => cluster_rank() * self.rounds * self.config.schedule.panels_per_round(),
         }
     }
 
-    /// The feed of a consumer.
-    pub(super) fn feed(&self, consumer: u32) -> &Feed<T> {
-        &self.feeds[self.config.schedule.turn_of(consumer) as usize]
+    /// Returns the rings of a consumer.
+    pub(super) fn consumer_rings(&self, consumer: u32) -> &OperandRings<T> {
+        &self.rings[self.config.schedule.ring_index(consumer) as usize]
     }
 
-    /// The first of a consumer's outputs of a tile.
+    /// Returns a consumer's first output (column of C) of a tile.
     #[track_caller]
     pub(super) fn output(&self, consumer: u32, tile: TileCoord) -> Reg<u32> {
         let schedule = self.config.schedule;
-        tile.n * schedule.tile_n() + schedule.row_of(consumer)
+        tile.n * schedule.tile_n() + schedule.first_row(consumer)
     }
 
-    /// Where a slot has the scales of a row of a tensor, and of the first 64 of
-    /// K, where its first row is the other.
+    /// Returns the word offset in a slot of the scales of `row` for the first 64 elements of K; `first` is
+    /// the slot's first row.
     #[track_caller]
-    pub(super) fn place_of_scale(&self, row: Reg<u32>, first: Reg<u32>) -> Reg<u32> {
-        let band = (row >> 7u32) - (first >> 7u32);
+    pub(super) fn scale_offset(&self, row: Reg<u32>, first: Reg<u32>) -> Reg<u32> {
+        let row_block = (row >> 7u32) - (first >> 7u32);
         let inside = ((row & 31u32) << 2u32) + ((row >> 5u32) & 3u32);
-        band * (BLOCKS * TILE_WORDS) + inside
+        row_block * (BLOCKS_PER_PANEL * TILE_WORDS) + inside
     }
 
-    /// The four scales of a block of 64 of K, zero behind K: codes are zero
-    /// there, and scales what they are, also NaN.
+    /// Zeroes the scales past K in the four scales of a block of 64. TMA zeroes the codes there, but the
+    /// scales may be anything, even NaN.
     #[track_caller]
-    pub(super) fn inside(&self, four: Reg<u32>, block: Reg<u32>) -> Reg<u32> {
+    pub(super) fn zero_scales_past_k(&self, four: Reg<u32>, block: Reg<u32>) -> Reg<u32> {
         if self.spec.is_whole {
             return four;
         }
-        // Blocks before the last have four of K's groups and more.
+        // Blocks before the last have at least four groups left.
         let left = self.groups - (block * 4u32).min(self.groups);
         let mask = select(
             left.lt(4u32),
@@ -195,12 +195,12 @@ impl<'a, T: Decoded> Context<'a, T> {
         four & mask
     }
 
-    /// The number that multiplies the sums of each weight.
+    /// Returns the scale of the gate accumulators and of the up accumulators.
     #[track_caller]
-    pub(super) fn factors(&self) -> [Reg<f32>; 2] {
+    pub(super) fn output_scales(&self) -> [Reg<f32>; 2] {
         let smaller = match self.tokens {
-            Tokens::Numbers(_) => SMALLER,
-            Tokens::Coded(_) => SMALLER * SMALLER,
+            AOperand::Wide(_) => DECODE_SCALE,
+            AOperand::Coded(_) => DECODE_SCALE * DECODE_SCALE,
         };
         let [gate, up, of_a @ ..] = &self.tensor_scales[..] else {
             return [smaller.reg(); 2];
@@ -210,38 +210,38 @@ impl<'a, T: Decoded> Context<'a, T> {
     }
 }
 
-/// Declares the rings of each feed: one that all consumers share, or one for each that takes slots
-/// in turn. Warps that multiply each for itself have a ring of their own.
-fn feeds<T: Decoded>(k: Builder, c: &Config) -> Vec<Feed<T>> {
+/// Declares the operand rings: one pair that all consumers share, or one pair per consumer in
+/// [`Schedule::InTurn`]. The schedule `warps` declares its own ring.
+fn operand_rings<T: DecodeTarget>(k: Builder, c: &Config) -> Vec<OperandRings<T>> {
     let schedule = c.schedule;
     let declare = |x: &str, weights: &str| {
-        let x = k.ring(x, c.token_stages(), |s| s.tile(c.tile_m, schedule.depth()));
+        let x = k.ring(x, c.a_stages(), |s| s.tile(c.tile_m, schedule.k_per_step()));
         let weights = k.ring(weights, c.weight_stages(), |s| {
             let rows = schedule.tile_n();
-            let scales = s.vector(2 * schedule.slot_words(rows));
-            (s.tile(2 * rows, PANEL), scales)
+            let scales = s.vector(2 * schedule.scale_words(rows));
+            (s.tile(2 * rows, PANEL_BYTES), scales)
         });
         (x, weights)
     };
     match schedule {
         Schedule::Warps(_) => Vec::new(),
         Schedule::InTurn { consumers } => {
-            let feed = |i: u32| {
+            let rings = |i: u32| {
                 let name = CONSUMERS[i as usize];
                 let (x, weights) = declare(&format!("x_{name}"), &format!("weights_{name}"));
-                Feed { x, weights }
+                OperandRings { x, weights }
             };
-            (0..consumers).map(feed).collect()
+            (0..consumers).map(rings).collect()
         }
         Schedule::Dequantizer(_) => {
             let (x, weights) = declare("x", "weights");
-            let x = x.shared();
-            vec![Feed { x, weights }]
+            let x = x.broadcast();
+            vec![OperandRings { x, weights }]
         }
         Schedule::OwnOutputs { .. } => {
             let (x, weights) = declare("x", "weights");
-            let (x, weights) = (x.shared(), weights.shared());
-            vec![Feed { x, weights }]
+            let (x, weights) = (x.broadcast(), weights.broadcast());
+            vec![OperandRings { x, weights }]
         }
     }
 }

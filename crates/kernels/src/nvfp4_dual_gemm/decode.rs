@@ -1,36 +1,39 @@
-//! Codes of NVFP4 to numbers, in registers.
+//! Decoding of NVFP4 codes in registers.
 
 use half::{bf16, f16};
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 use warpline_ir::{Bf16x2, E4m3x4, F16x2};
 
-/// How much smaller numbers are than what [`Decoded::numbers`] gives: 2⁸.
+/// [`DecodeTarget::decode8`] returns values divided by this number, 2⁸.
 ///
-/// A code, moved to where a wider float has sign, exponent and mantissa, is
-/// that number but for the bias of the exponent: 2¹⁴ times too small in f16.
-/// To multiply it with 2¹⁴ times its scale would leave the range from a scale
-/// of 4 on. With a factor that is 2⁸ times less every product of a code and a
-/// scale is in range, and none loses a bit, in f16 as in bf16.
-pub(super) const SMALLER: f32 = 256.0;
+/// The bits of a code, placed at the sign, exponent and mantissa of a wider float, give its value except
+/// for the exponent bias: 2¹⁴ too small in f16. A factor of 2¹⁴ · scale would overflow f16 for scales
+/// from 4 on. With a factor 2⁸ smaller every product of a code and a scale is in range and exact, in
+/// f16 and in bf16.
+pub(super) const DECODE_SCALE: f32 = 256.0;
 
-/// A type that codes are decoded to: each product of a code and a scale is exact in it.
-pub(super) trait Decoded: Half<Pair: Mixes<<Self as Half>::Pair>> + Stored {
-    /// Eight codes times their scale: numbers i and i + 4 as pair i, [`SMALLER`].
-    fn numbers(codes: Reg<u32>, scale: Reg<Self::Pair>) -> [Reg<Self::Pair>; 4];
+/// An element type that represents every product of a code and a scale exactly.
+pub(super) trait DecodeTarget:
+    Half<Pair: MmaWith<<Self as Half>::Pair>> + OutboxElement
+{
+    /// Decodes eight codes and multiplies them by their scale, divided by [`DECODE_SCALE`]. Pair i holds
+    /// numbers i and i + 4.
+    fn decode8(codes: Reg<u32>, scale: Reg<Self::Pair>) -> [Reg<Self::Pair>; 4];
 
-    /// The scale that `selector` picks of four, twice, with what [`numbers`](Self::numbers) needs.
-    fn scale(four: Reg<u32>, selector: Reg<u32>) -> Reg<Self::Pair>;
+    /// Decodes the scale that `selector` picks from four into both halves of a pair, with the exponent
+    /// correction that [`decode8`](Self::decode8) needs.
+    fn decode_scale(four: Reg<u32>, selector: Reg<u32>) -> Reg<Self::Pair>;
 
-    /// The same of two rows, with a [`selector_of_two`].
-    fn scales(fours: [Reg<u32>; 2], selector: Reg<u32>) -> [Reg<Self::Pair>; 2];
+    /// Decodes one scale of each of two rows, picked by a [`two_byte_selector`].
+    fn decode_scales(fours: [Reg<u32>; 2], selector: Reg<u32>) -> [Reg<Self::Pair>; 2];
 }
 
-impl Decoded for f16 {
-    /// A byte has all that a code becomes, so four codes are worked on at a time.
+impl DecodeTarget for f16 {
+    /// Decodes four codes at a time: the result of a code fits a byte, the upper half of an f16.
     #[track_caller]
-    fn numbers(codes: Reg<u32>, scale: Reg<F16x2>) -> [Reg<F16x2>; 4] {
-        // Of s e e m the byte s 0 0 0 e e m 0. What is left of signs beside the
-        // first bit of a byte lies where the mask takes the rest.
+    fn decode8(codes: Reg<u32>, scale: Reg<F16x2>) -> [Reg<F16x2>; 4] {
+        // The code bits s e e m become the byte s 0 0 0 e e m 0. `signs` also has a stray bit 3 in each
+        // byte; the mask replaces it by a bit of e e m.
         let signs = codes & 0x8888_8888u32;
         let bytes = |signs: Reg<u32>, rest: Reg<u32>| {
             lop3(rest, 0x0e0e_0e0eu32, signs, |rest, mask, signs| {
@@ -44,20 +47,20 @@ impl Decoded for f16 {
     }
 
     #[track_caller]
-    fn scale(four: Reg<u32>, selector: Reg<u32>) -> Reg<F16x2> {
-        picked(four, selector) * both(64.0)
+    fn decode_scale(four: Reg<u32>, selector: Reg<u32>) -> Reg<F16x2> {
+        select_scale(four, selector) * splat(64.0)
     }
 
     #[track_caller]
-    fn scales([a, b]: [Reg<u32>; 2], selector: Reg<u32>) -> [Reg<F16x2>; 2] {
-        let two = picked_of_two(a, b, selector);
-        (two * both(64.0)).halves().map(|one| Reg::pack(one, one))
+    fn decode_scales([a, b]: [Reg<u32>; 2], selector: Reg<u32>) -> [Reg<F16x2>; 2] {
+        let two = select_two_scales(a, b, selector);
+        (two * splat(64.0)).halves().map(|one| Reg::pack(one, one))
     }
 }
 
-impl Decoded for bf16 {
+impl DecodeTarget for bf16 {
     #[track_caller]
-    fn numbers(codes: Reg<u32>, scale: Reg<Bf16x2>) -> [Reg<Bf16x2>; 4] {
+    fn decode8(codes: Reg<u32>, scale: Reg<Bf16x2>) -> [Reg<Bf16x2>; 4] {
         let shifted = |left: i32| match left {
             0 => codes,
             1.. => codes << left as u32,
@@ -77,55 +80,56 @@ impl Decoded for bf16 {
     }
 
     #[track_caller]
-    fn scale(four: Reg<u32>, selector: Reg<u32>) -> Reg<Bf16x2> {
-        let [one, _] = picked(four, selector).widen();
-        biased(one)
+    fn decode_scale(four: Reg<u32>, selector: Reg<u32>) -> Reg<Bf16x2> {
+        let [one, _] = select_scale(four, selector).widen();
+        rebiased(one)
     }
 
     #[track_caller]
-    fn scales([a, b]: [Reg<u32>; 2], selector: Reg<u32>) -> [Reg<Bf16x2>; 2] {
-        picked_of_two(a, b, selector).widen().map(biased)
+    fn decode_scales([a, b]: [Reg<u32>; 2], selector: Reg<u32>) -> [Reg<Bf16x2>; 2] {
+        select_two_scales(a, b, selector).widen().map(rebiased)
     }
 }
 
-/// The scale that `selector` picks of four, twice.
+/// Returns the scale that `selector` picks from four, in both halves.
 #[track_caller]
-fn picked(four: Reg<u32>, selector: Reg<u32>) -> Reg<F16x2> {
+fn select_scale(four: Reg<u32>, selector: Reg<u32>) -> Reg<F16x2> {
     let same = prmt(four, 0u32, selector).bitcast::<E4m3x4>();
     let [twice, _] = same.widen_f16();
     twice
 }
 
-/// The scales that a [`selector_of_two`] picks of four and four.
+/// Returns the scales that a [`two_byte_selector`] picks from two words.
 #[track_caller]
-fn picked_of_two(a: Reg<u32>, b: Reg<u32>, selector: Reg<u32>) -> Reg<F16x2> {
+fn select_two_scales(a: Reg<u32>, b: Reg<u32>, selector: Reg<u32>) -> Reg<F16x2> {
     let two = prmt(a, b, selector).bitcast::<E4m3x4>();
     let [two, _] = two.widen_f16();
     two
 }
 
-/// A scale twice, with the bias of 126 that a code lacks in bf16, less 2⁸.
+/// Returns a scale in both halves of a pair, times 2¹¹⁸: the exponent bias of 126 that a code lacks in
+/// bf16, divided by [`DECODE_SCALE`].
 #[track_caller]
-fn biased(scale: Reg<f32>) -> Reg<Bf16x2> {
+fn rebiased(scale: Reg<f32>) -> Reg<Bf16x2> {
     let scale = scale * 2f32.powi(118);
     Reg::round(scale, scale)
 }
 
-/// What picks byte `i` of a word four times.
+/// Returns the `prmt` selector that replicates byte `i` of a word.
 #[track_caller]
-pub(super) fn selector(i: Reg<u32>) -> Reg<u32> {
+pub(super) fn byte_selector(i: Reg<u32>) -> Reg<u32> {
     i * 0x1111u32
 }
 
-/// What picks byte `i` of a word, and of another.
+/// Returns the `prmt` selector that picks byte `i` of each of two words.
 #[track_caller]
-pub(super) fn selector_of_two(i: Reg<u32>) -> Reg<u32> {
+pub(super) fn two_byte_selector(i: Reg<u32>) -> Reg<u32> {
     i * 0x11u32 + 0x40u32
 }
 
-/// A number twice.
+/// Returns a number in both halves of a pair.
 #[track_caller]
-pub(super) fn both(x: f32) -> Reg<F16x2> {
+pub(super) fn splat(x: f32) -> Reg<F16x2> {
     let bits = u32::from(f16::from_f32(x).to_bits());
     (bits << 16 | bits).reg().bitcast()
 }

@@ -1,47 +1,52 @@
-//! The schedule with a dequantizer: a warpgroup decodes weights from one ring to a second one, and
-//! consumers multiply from there.
+//! The schedule `dequantizer`: a warpgroup decodes weights from one ring into a second ring, from which
+//! the consumers multiply.
 
 use super::context::Context;
-use super::decode::{Decoded, selector};
+use super::decode::{DecodeTarget, byte_selector};
 use super::scales::TILE_WORDS;
-use super::units::{BLOCK, BLOCKS, OUTPUTS, PANEL};
+use super::units::{BLOCKS_PER_PANEL, K_BLOCK, OUTPUTS, PANEL_BYTES};
 use crate::gemm::tile_scheduler::TileCoord;
 use warpline_ir::Swizzle;
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 
-/// Threads of the dequantizer: one for each row of a tile of weights,
-/// or of every so many.
+/// Threads of the dequantizer. Each decodes one row of a weight tile, or every 128th row.
 const THREADS: u32 = 128;
 
-/// Declares the ring of numbers, and the role that fills it.
-pub(super) fn role<T: Decoded>(k: Builder, context: &Context<'_, T>) -> Ring<Tile<T>> {
+/// Declares the ring of decoded weights and the role that fills it.
+pub(super) fn role<T: DecodeTarget>(k: Builder, context: &Context<'_, T>) -> Ring<Tile<T>> {
     let c = context.config;
     let tile_n = c.schedule.tile_n();
     let rows = 2 * tile_n;
-    let ring = k.ring("decoded", c.stages, |s| s.tile::<T>(rows, BLOCK));
-    let ring = ring.shared();
+    let ring = k.ring("decoded", c.stages, |s| s.tile::<T>(rows, K_BLOCK));
+    let ring = ring.broadcast();
     let role = k.role("dequant").warps(THREADS / 32);
     let role = role.registers_opt(c.schedule.dequantizer_registers());
     role.body(|| {
         let threads: Vec<_> = (0..rows)
             .step_by(THREADS as usize)
-            .map(|first| Row::new(tile_n, first))
+            .map(|first| WeightRow::new(tile_n, first))
             .collect();
-        let picks = std::array::from_fn(|i| selector((i as u32).reg()));
-        let weights = context.feeds[0].weights;
+        let selectors = std::array::from_fn(|i| byte_selector((i as u32).reg()));
+        let weights = context.rings[0].weights;
         context.each(|tile| {
-            let places: Vec<_> = threads.iter().map(|row| row.place(context, tile)).collect();
-            let first = context.first();
+            let offsets: Vec<_> = threads
+                .iter()
+                .map(|row| row.offset(context, tile))
+                .collect();
+            let first = context.first_panel();
             steps(context.rounds).each(|round| {
                 let codes = weights.wait();
-                for block in 0..BLOCKS {
+                for block in 0..BLOCKS_PER_PANEL {
                     let to = ring.acquire();
-                    for (row, &place) in threads.iter().zip(&places) {
+                    for (row, &offset) in threads.iter().zip(&offsets) {
                         let unit = || {
                             let [four] =
-                                codes.1.load_as::<u32, 1>(0u32, place + block * TILE_WORDS);
-                            let four = context.inside(four, (first + round) * BLOCKS + block);
-                            row.decode(block, codes.0, four, picks, to.tiles());
+                                codes.1.load_as::<u32, 1>(0u32, offset + block * TILE_WORDS);
+                            let four = context.zero_scales_past_k(
+                                four,
+                                (first + round) * BLOCKS_PER_PANEL + block,
+                            );
+                            row.decode(block, codes.0, four, selectors, to.tiles());
                         };
                         match row.exists {
                             Some(exists) => if_(exists, unit),
@@ -57,8 +62,9 @@ pub(super) fn role<T: Decoded>(k: Builder, context: &Context<'_, T>) -> Ring<Til
     ring
 }
 
-/// Declares a role that multiplies its 64 rows of decoded weights; `end` takes the sums of a tile.
-pub(super) fn consumer<T: Decoded>(
+/// Declares a consumer that multiplies its 64 rows of decoded weights; `end` gets the accumulator of a
+/// tile.
+pub(super) fn consumer<T: DecodeTarget>(
     k: Builder,
     context: &Context<'_, T>,
     decoded: Ring<Tile<T>>,
@@ -73,47 +79,47 @@ pub(super) fn consumer<T: Decoded>(
             let acc = Acc::new(2 * OUTPUTS, c.tile_m);
             let step = || {
                 let weights = decoded.wait();
-                let x = context.feeds[0].x.wait();
-                let tile = weights.tiles().slice(rows.clone(), 0..BLOCK);
+                let x = context.rings[0].x.wait();
+                let tile = weights.tiles().slice(rows.clone(), 0..K_BLOCK);
                 acc.mma(
-                    &tile.in_order::<Nibbles>(),
-                    &x.tiles().in_order::<Nibbles>(),
+                    &tile.with_k_order::<Nibbles>(),
+                    &x.tiles().with_k_order::<Nibbles>(),
                 );
                 weights.release_after(&acc);
                 x.release_after(&acc);
             };
-            steps(context.rounds).each(|_| (0..BLOCKS).for_each(|_| step()));
-            end(acc.finish(), tile);
+            steps(context.rounds).each(|_| (0..BLOCKS_PER_PANEL).for_each(|_| step()));
+            end(acc.into_frag(), tile);
         });
     });
 }
 
-/// A row of a tile of weights that a thread decodes.
-struct Row {
-    /// The row of its tensor, the gate or the other weight.
+/// A row of a weight tile that a thread decodes.
+struct WeightRow {
+    /// The row in its weight, gate or up.
     own: Reg<u32>,
     is_up: Reg<bool>,
-    /// Is there such a row? `None`: in every thread.
+    /// Does the row exist? `None`: it exists in every thread.
     exists: Option<Reg<bool>>,
-    /// Every 16 bytes of the row of codes, and of numbers.
-    from: Vec<Spot>,
-    to: Vec<Spot>,
+    /// Offsets of each 16 bytes of the row: of the codes, and of the decoded numbers.
+    from: Vec<SwizzledOffset>,
+    to: Vec<SwizzledOffset>,
 }
 
-impl Row {
-    /// That of a thread, of the 128 rows from `first` on.
+impl WeightRow {
+    /// Returns this thread's row of the 128 rows from `first` on.
     #[track_caller]
     fn new(tile_n: u32, first: u32) -> Self {
         let row = thread_in_role() + first;
         let is_up = row.ge(tile_n);
         let own = select(is_up, row - tile_n, row);
-        // Eight of the gate, eight of the other.
+        // Blocks of eight rows of gate and up alternate.
         let up = select(is_up, 8u32, 0u32);
         let below = ((own >> 3u32) << 4u32) + (own & 7u32) + up;
         let spots = |row: Reg<u32>| {
-            let bytes = (0..PANEL).step_by(16);
+            let bytes = (0..PANEL_BYTES).step_by(16);
             bytes
-                .map(|byte| Spot::new(Swizzle::B128, row, byte))
+                .map(|byte| SwizzledOffset::new(Swizzle::B128, row, byte))
                 .collect()
         };
         Self {
@@ -125,39 +131,39 @@ impl Row {
         }
     }
 
-    /// Where a slot has its scales of the first 64 of K, in a tile.
+    /// Returns the word offset in a slot of this row's scales for the first 64 elements of K.
     #[track_caller]
-    fn place<T: Decoded>(&self, context: &Context<'_, T>, tile: TileCoord) -> Reg<u32> {
+    fn offset<T: DecodeTarget>(&self, context: &Context<'_, T>, tile: TileCoord) -> Reg<u32> {
         let schedule = context.config.schedule;
         let first = tile.n * schedule.tile_n();
-        let of_weight = schedule.slot_words(schedule.tile_n());
-        let place = context.place_of_scale(first + self.own, first);
-        place + select(self.is_up, of_weight, 0u32)
+        let weight_words = schedule.scale_words(schedule.tile_n());
+        let offset = context.scale_offset(first + self.own, first);
+        offset + select(self.is_up, weight_words, 0u32)
     }
 
-    /// Makes numbers of a block of 64 of K: pair i of each half of a group
-    /// beside those of the other three groups, in the order of A.
+    /// Decodes a block of 64 elements of K. Pair i of each half of a group is stored next to those of the
+    /// other three groups: the K order of A.
     #[track_caller]
-    fn decode<T: Decoded>(
+    fn decode<T: DecodeTarget>(
         &self,
         block: u32,
         codes: TileRef<u8>,
         four: Reg<u32>,
-        picks: [Reg<u32>; 4],
+        selectors: [Reg<u32>; 4],
         to: TileRef<T>,
     ) {
         let words = [0, 1].map(|i| {
             let spot = self.from[2 * block as usize + i];
-            codes.load_spot::<u32, 4>(spot)
+            codes.load_swizzled::<u32, 4>(spot)
         });
-        let scales = picks.map(|pick| T::scale(four, pick));
+        let scales = selectors.map(|pick| T::decode_scale(four, pick));
         for half in 0..2 {
             let pairs: [_; 4] = std::array::from_fn(|group| {
                 let word = words[group / 2][2 * (group % 2) + half];
-                T::numbers(word, scales[group])
+                T::decode8(word, scales[group])
             });
             for pair in 0..4 {
-                to.store_spot(self.to[4 * half + pair], pairs.map(|p| p[pair]));
+                to.store_swizzled(self.to[4 * half + pair], pairs.map(|p| p[pair]));
             }
         }
     }

@@ -1,115 +1,124 @@
-//! The epilogue: sums to values of C.
+//! The epilogue: split-K exchange, scales, gate, store.
 
 use super::context::Context;
-use super::decode::Decoded;
+use super::decode::DecodeTarget;
 use super::units::OUTPUTS;
 use crate::gemm::tile_scheduler::TileCoord;
 use crate::roles::CONSUMERS;
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 
-/// Sums that another CTA has handed.
-type Handed = Slot<Tile<f32>, Reading>;
+/// A slot with accumulators that another CTA sent.
+type PeerSlot = Slot<Tile<f32>, Consuming>;
 
-/// Finishes the sums of a consumer's outputs.
-pub(super) struct Epilogue<'a, T: Decoded> {
+/// The epilogue of one consumer's outputs.
+pub(super) struct Epilogue<'a, T: DecodeTarget> {
     context: &'a Context<'a, T>,
     consumer: u32,
-    /// Sums that CTAs of a cluster hand each other, by the bit in which their ranks differ.
-    handed: Vec<(u32, Ring<Tile<f32>>)>,
+    /// Rings through which CTAs of a cluster exchange accumulators, by the bit in which their ranks differ.
+    exchange_rings: Vec<(u32, Ring<Tile<f32>>)>,
     outbox: Outbox<T>,
 }
 
-impl<'a, T: Decoded> Epilogue<'a, T> {
+impl<'a, T: DecodeTarget> Epilogue<'a, T> {
     pub(super) fn declare(k: Builder, context: &'a Context<'a, T>, consumer: u32) -> Self {
         let (c, name) = (context.config, CONSUMERS[consumer as usize]);
         let bits = (0..c.split_k.ilog2()).rev().map(|bit| 1 << bit);
-        let handed = bits.map(|bit| {
+        let exchange_rings = bits.map(|bit| {
             let columns = c.tile_m * bit / c.split_k;
             let ring = k.ring(&format!("sums_{name}_{bit}"), 1, |s| {
-                s.plain::<f32>(columns / 8, 512)
+                s.unswizzled::<f32>(columns / 8, 512)
             });
-            (bit, ring.posted())
+            (bit, ring.async_stores())
         });
         Self {
             context,
             consumer,
-            handed: handed.collect(),
-            outbox: k.outbox(name, 1, c.finished(), OUTPUTS),
+            exchange_rings: exchange_rings.collect(),
+            outbox: k.outbox(name, 1, c.tokens_per_cta(), OUTPUTS),
         }
     }
 
-    /// Finishes sums and stores the values.
+    /// Combines, scales and stores the accumulators of a tile.
     #[track_caller]
     pub(super) fn finish(&self, sums: Frag, tile: TileCoord) {
-        finish(std::slice::from_ref(self), vec![sums], tile);
+        run_epilogues(std::slice::from_ref(self), vec![sums], tile);
     }
 
-    /// Stores the values of sums of the whole of K.
+    /// Scales and gates the complete accumulators, and stores them.
     #[track_caller]
-    fn send(&self, sums: &Frag, factors: [Reg<f32>; 2], tile: TileCoord) {
+    fn store(&self, sums: &Frag, scales: [Reg<f32>; 2], tile: TileCoord) {
         let (context, c) = (self.context, self.context.config);
         let activation = context.gate();
         let values =
-            sums.fold_eights(|gate, up| activation.apply(gate * factors[0]) * (up * factors[1]));
+            sums.fold_rows_8(|gate, up| activation.apply(gate * scales[0]) * (up * scales[1]));
         let token = tile.m * c.tile_m;
         let token = match c.split_k {
             1 => token,
-            _ => token + cluster_rank() * c.finished(),
+            _ => token + cluster_rank() * c.tokens_per_cta(),
         };
         let at = [context.output(self.consumer, tile), token];
-        self.outbox.send_eights(&values, context.out, at);
+        self.outbox
+            .store_folded_transposed(&values, context.out, at);
     }
 }
 
-/// Finishes the sums of several sets of outputs and stores the values. All partial sums are on their
-/// way to other CTAs before one waits for theirs.
+/// Runs the epilogue of several sets of outputs. It sends all partial accumulators to the other CTAs
+/// before it waits for theirs.
 #[track_caller]
-pub(super) fn finish<T: Decoded>(ends: &[Epilogue<'_, T>], mut sums: Vec<Frag>, tile: TileCoord) {
-    let Some(first) = ends.first() else { return };
-    let factors = first.context.factors();
-    let mut taken = Vec::new();
-    for level in 0..first.handed.len() {
-        let rings: Vec<_> = ends.iter().map(|end| &end.handed[level]).collect();
+pub(super) fn run_epilogues<T: DecodeTarget>(
+    epilogues: &[Epilogue<'_, T>],
+    mut sums: Vec<Frag>,
+    tile: TileCoord,
+) {
+    let Some(first) = epilogues.first() else {
+        return;
+    };
+    let scales = first.context.output_scales();
+    let mut to_release = Vec::new();
+    for level in 0..first.exchange_rings.len() {
+        let rings: Vec<_> = epilogues
+            .iter()
+            .map(|epilogue| &epilogue.exchange_rings[level])
+            .collect();
         let kept: Vec<_> = (sums.iter().zip(&rings))
-            .map(|(sums, ring)| hand(sums, ring))
+            .map(|(sums, ring)| exchange_half(sums, ring))
             .collect();
         sums = (kept.into_iter().zip(rings))
             .map(|(kept, ring)| {
-                let (sums, slot, peer) = add(kept, ring);
-                taken.push((slot, peer));
+                let (sums, slot, peer) = add_peer_half(kept, ring);
+                to_release.push((slot, peer));
                 sums
             })
             .collect();
     }
-    for (end, sums) in ends.iter().zip(&sums) {
-        end.send(sums, factors, tile);
+    for (epilogue, sums) in epilogues.iter().zip(&sums) {
+        epilogue.store(sums, scales, tile);
     }
-    // Only then, as a release to another CTA waits for all that was stored.
-    for (slot, peer) in taken {
-        slot.release_to(peer);
+    // Released last: a release to another CTA waits for all stores before it.
+    for (slot, peer) in to_release {
+        slot.release_remote(peer);
     }
 }
 
-/// Of two CTAs of a cluster whose ranks differ in a bit the one with it keeps the
-/// last half of the columns, the other the first; the rest goes to the other.
+/// Exchanges half of the columns with the CTA whose rank differs in `bit`: the CTA with the bit set
+/// keeps the last half, the other the first. Returns the kept half.
 #[track_caller]
-fn hand(sums: &Frag, (bit, ring): &(u32, Ring<Tile<f32>>)) -> Frag {
+fn exchange_half(sums: &Frag, (bit, ring): &(u32, Ring<Tile<f32>>)) -> Frag {
     let rank = cluster_rank();
     let last = (rank & *bit).ne(0u32);
-    let (low, high) = sums.split(sums.cols() / 2);
+    let (low, high) = sums.split_cols(sums.cols() / 2);
     let away = low.clone().zip(&high, |low, high| select(last, low, high));
-    let slot = ring.acquire_at(rank ^ *bit);
-    away.post_lanes(&slot);
+    let slot = ring.acquire_remote(rank ^ *bit);
+    away.store_async_thread_major(&slot);
     slot.commit();
     low.zip(&high, |low, high| select(last, high, low))
 }
 
-/// Adds what the other handed. With the sums comes the slot that has been read,
-/// and whose it is.
+/// Adds the half that the other CTA sent. Also returns the slot to release, and the rank of its sender.
 #[track_caller]
-fn add(kept: Frag, (bit, ring): &(u32, Ring<Tile<f32>>)) -> (Frag, Handed, Reg<u32>) {
+fn add_peer_half(kept: Frag, (bit, ring): &(u32, Ring<Tile<f32>>)) -> (Frag, PeerSlot, Reg<u32>) {
     let slot = ring.wait();
-    let more = kept.load_lanes(&slot.tiles());
+    let more = kept.load_thread_major(&slot.tiles());
     let sums = kept.zip(&more, |x, y| x + y);
     (sums, slot, cluster_rank() ^ *bit)
 }

@@ -1,43 +1,43 @@
-//! The heuristic: configs worth a try, and how long each may take.
+//! The heuristic: the candidate configs and their estimated times.
 
 use super::config::{Choice, Config};
 use super::problem::Problem;
-use super::schedule::{Form, Schedule};
-use super::units::{BLOCK, BLOCKS, OUTPUTS, PANEL, WIDTH};
+use super::schedule::{Schedule, ScheduleKind};
+use super::units::{BLOCKS_PER_PANEL, K_BLOCK, OUTPUTS, PANEL_BYTES, PANEL_K};
 use warpline_family::error::FamilyError;
 use warpline_ir::Target;
 
-/// Warpgroups that multiply, and elements of K: with outputs of their own, 64 and 128 at a time, and
-/// in turn.
-const WARPGROUPS: [(Form, u32, u32); 9] = [
-    (Form::Cooperative, 2, BLOCK),
-    (Form::Cooperative, 3, BLOCK),
-    (Form::Cooperative, 4, BLOCK),
-    (Form::Cooperative, 1, BLOCK),
-    (Form::Cooperative, 2, 2 * BLOCK),
-    (Form::Cooperative, 3, 2 * BLOCK),
-    (Form::Cooperative, 4, WIDTH),
-    (Form::Cooperative, 3, WIDTH),
-    (Form::Cooperative, 2, WIDTH),
+/// Schedule, consumers and elements of K per stage of the warpgroup schedules: consumers with outputs of
+/// their own (64 and 128), and consumers that take slots in turn (256).
+const WARPGROUP_SHAPES: [(ScheduleKind, u32, u32); 9] = [
+    (ScheduleKind::Cooperative, 2, K_BLOCK),
+    (ScheduleKind::Cooperative, 3, K_BLOCK),
+    (ScheduleKind::Cooperative, 4, K_BLOCK),
+    (ScheduleKind::Cooperative, 1, K_BLOCK),
+    (ScheduleKind::Cooperative, 2, 2 * K_BLOCK),
+    (ScheduleKind::Cooperative, 3, 2 * K_BLOCK),
+    (ScheduleKind::Cooperative, 4, PANEL_K),
+    (ScheduleKind::Cooperative, 3, PANEL_K),
+    (ScheduleKind::Cooperative, 2, PANEL_K),
 ];
 
-/// The same where each warp multiplies for itself.
-const WARPS: [(Form, u32, u32); 1] = [(Form::Warps, 2, 2 * WIDTH)];
+/// Schedule, consumers and elements of K per stage of the schedule `warps`.
+const WARP_SHAPES: [(ScheduleKind, u32, u32); 1] = [(ScheduleKind::Warps, 2, 2 * PANEL_K)];
 
-/// Every config worth a try, with the caller's choices in it.
+/// Returns the legal candidate configs that agree with the caller's choice.
 fn space(p: &Problem, choice: &Choice, target: &Target) -> Result<Vec<Config>, FamilyError> {
     let (mut all, mut rejected) = (Vec::new(), None);
     let most = p.m.next_multiple_of(16).min(256);
-    let shapes: &[_] = match choice.form {
-        Some(Form::Warps) => &WARPS,
-        Some(_) => &WARPGROUPS,
-        None => &[&WARPGROUPS[..], &WARPS[..]].concat(),
+    let shapes: &[_] = match choice.schedule {
+        Some(ScheduleKind::Warps) => &WARP_SHAPES,
+        Some(_) => &WARPGROUP_SHAPES,
+        None => &[&WARPGROUP_SHAPES[..], &WARP_SHAPES[..]].concat(),
     };
-    for &(form, consumers, tile_k) in shapes {
+    for &(schedule, consumers, tile_k) in shapes {
         for tile_m in (1..=most / 16).rev().map(|i| 16 * i) {
             for split_k in [1, 2, 4] {
                 let base = Choice {
-                    form: Some(form),
+                    schedule: Some(schedule),
                     consumers: Some(consumers),
                     tile_k: Some(tile_k),
                     tile_m: Some(tile_m),
@@ -58,97 +58,96 @@ fn space(p: &Problem, choice: &Choice, target: &Target) -> Result<Vec<Config>, F
     }
 }
 
-/// Microseconds, fitted to 30 configs at the five shapes of `bench nvfp4` on an
-/// H200 (docs/perf/dual-gemm.md).
+/// Times in microseconds, fitted to 30 configs at the five shapes of `bench nvfp4` on an H200
+/// (docs/perf/dual-gemm.md).
 mod micros {
-    /// A cycle of the tensor cores when they are busy.
-    pub(super) const PRODUCT: f64 = 0.63e-3;
-    /// 64 of K of a consumer's weights to an operand, in steps of 64 and of 128.
+    /// A tensor core cycle under load.
+    pub(super) const MMA_CYCLE: f64 = 0.63e-3;
+    /// Decoding 64 elements of K of a consumer's weights, in steps of 64 and of 128.
     pub(super) const DECODED: [f64; 2] = [0.115, 0.107];
-    /// A byte from the L2 to one SM.
+    /// Loading a byte from the L2 to one SM.
     pub(super) const BYTE: f64 = 1.0 / 60e3;
-    /// From a free slot of weights to a full one.
+    /// Filling a slot of weights.
     pub(super) const LATENCY: f64 = 2.0;
-    /// The step before, the launch and the first slots.
-    pub(super) const BEGIN: f64 = 6.0;
-    /// The end of a tile, and of each of its tokens.
-    pub(super) const END: [f64; 2] = [1.5, 0.006];
-    /// Sums handed between CTAs, and each token of each consumer.
-    pub(super) const HANDED: [f64; 2] = [1.5, 0.004];
-    /// Sums handed between consumers of a CTA.
-    pub(super) const PART: f64 = 0.6;
-    /// 256 of K of 32 outputs where each warp multiplies for itself, and what a
-    /// token adds.
-    pub(super) const PANEL: [f64; 2] = [0.14, 0.0134];
-    /// The launch and the first slots where no step comes before.
-    pub(super) const ALONE: f64 = 4.8;
+    /// The launch that widens A, the launch of the GEMM, and the first slots.
+    pub(super) const START: f64 = 6.0;
+    /// The epilogue of a tile, and of each of its tokens.
+    pub(super) const EPILOGUE: [f64; 2] = [1.5, 0.006];
+    /// The exchange of accumulators between CTAs, and each token of each consumer.
+    pub(super) const CTA_EXCHANGE: [f64; 2] = [1.5, 0.004];
+    /// The exchange of accumulators between consumers of a CTA.
+    pub(super) const CONSUMER_EXCHANGE: f64 = 0.6;
+    /// Schedule `warps`: 256 elements of K of 32 outputs, and each token.
+    pub(super) const WARP_PANEL: [f64; 2] = [0.14, 0.0134];
+    /// The launch of the GEMM and the first slots, without an earlier launch.
+    pub(super) const START_ALONE: f64 = 4.8;
 }
 
-/// Bytes of a slot of codes of both weights, and of their scales.
+/// Returns the bytes of a slot: codes and scales of both weights.
 fn slot_bytes(schedule: Schedule) -> u32 {
     let rows = schedule.tile_n();
-    2 * (rows * PANEL + 4 * schedule.slot_words(rows))
+    2 * (rows * PANEL_BYTES + 4 * schedule.scale_words(rows))
 }
 
-/// Microseconds of the sums of a tile of consumers: decoding, products or loads, whichever is
-/// longest in a slot of weights.
-fn sums_of_consumers(p: &Problem, c: &Config) -> f64 {
+/// Returns the mainloop time of a tile in the warpgroup schedules: the longest of decoding, wgmmas and
+/// loads per round.
+fn warpgroup_mainloop(p: &Problem, c: &Config) -> f64 {
     let schedule = c.schedule;
     let (consumers, tokens) = (f64::from(schedule.consumers()), f64::from(c.tile_m));
-    // A slot of each feed, in which every consumer has as many blocks as a slot has.
-    let blocks = f64::from(BLOCKS);
-    let products = blocks * consumers * 4.0 * (tokens / 2.0).max(16.0) * micros::PRODUCT;
-    let decoded = micros::DECODED[usize::from(schedule.depth() > BLOCK)];
-    // A role of its own decodes as much as a consumer would, and writes it out.
+    // One round: each consumer multiplies all blocks of a panel.
+    let blocks = f64::from(BLOCKS_PER_PANEL);
+    let wgmmas = blocks * consumers * 4.0 * (tokens / 2.0).max(16.0) * micros::MMA_CYCLE;
+    let decoded = micros::DECODED[usize::from(schedule.k_per_step() > K_BLOCK)];
+    // The dequantizer decodes for all consumers and writes to shared memory.
     let decoding = match schedule {
         Schedule::Dequantizer(_) => blocks * consumers * 4.0 * decoded,
         _ => blocks * consumers * decoded,
     };
     let alone = blocks * 2.0 * decoded;
-    let x = f64::from(c.tile_m * WIDTH * 2);
-    let feeds = f64::from(schedule.feeds());
-    let loaded = feeds * (x + f64::from(slot_bytes(schedule))) * micros::BYTE;
+    let x = f64::from(c.tile_m * PANEL_K * 2);
+    let ring_pairs = f64::from(schedule.panels_per_round());
+    let loaded = ring_pairs * (x + f64::from(slot_bytes(schedule))) * micros::BYTE;
     let latency = micros::LATENCY / f64::from(c.weight_stages() - 1);
-    let round = products.max(decoding).max(alone).max(loaded).max(latency);
-    f64::from(c.rounds(p.k)) * round + (feeds - 1.0) * micros::PART
+    let round = wgmmas.max(decoding).max(alone).max(loaded).max(latency);
+    f64::from(c.rounds(p.k)) * round + (ring_pairs - 1.0) * micros::CONSUMER_EXCHANGE
 }
 
-/// The same where each warp multiplies for itself.
-fn sums_of_warps(p: &Problem, c: &Config) -> f64 {
-    let [panel, token] = micros::PANEL;
-    let panels = f64::from(c.rounds(p.k) * c.schedule.feeds());
+/// Returns the mainloop time of a tile in the schedule `warps`.
+fn warps_mainloop(p: &Problem, c: &Config) -> f64 {
+    let [panel, token] = micros::WARP_PANEL;
+    let panels = f64::from(c.rounds(p.k) * c.schedule.panels_per_round());
     let outputs = f64::from(c.schedule.tile_n() / OUTPUTS);
     panels * outputs * (panel + token * f64::from(c.tile_m))
 }
 
-/// Seconds that a config may take, in waves of tiles.
+/// Returns the estimated seconds of a config.
 pub(super) fn estimate(p: &Problem, c: &Config, target: &Target) -> f64 {
     let tokens = f64::from(c.tile_m);
-    let (begin, sums) = match c.schedule {
-        Schedule::Warps(_) => (micros::ALONE, sums_of_warps(p, c)),
-        _ => (micros::BEGIN, sums_of_consumers(p, c)),
+    let (start, mainloop) = match c.schedule {
+        Schedule::Warps(_) => (micros::START_ALONE, warps_mainloop(p, c)),
+        _ => (micros::START, warpgroup_mainloop(p, c)),
     };
-    let end = micros::END[0] + micros::END[1] * tokens;
-    let handed = match c.split_k {
+    let epilogue = micros::EPILOGUE[0] + micros::EPILOGUE[1] * tokens;
+    let exchange = match c.split_k {
         1 => 0.0,
         n => {
             let each = tokens * f64::from(c.schedule.consumers());
-            f64::from(n.ilog2()) * (micros::HANDED[0] + micros::HANDED[1] * each)
+            f64::from(n.ilog2()) * (micros::CTA_EXCHANGE[0] + micros::CTA_EXCHANGE[1] * each)
         }
     };
-    // Of clusters of four not all that would fit run at a time.
+    // Not all clusters of four that would fit run at once.
     let clusters = match c.split_k {
         4 => (target.sms / 4).saturating_sub(3),
         n => target.sms / n,
     };
     let clusters = clusters.min(c.ctas / c.split_k).max(1);
     let waves = (c.tiles(p.m, p.n) as f64 / f64::from(clusters)).ceil();
-    let busy = begin + waves * (sums + end + handed);
+    let busy = start + waves * (mainloop + epilogue + exchange);
     let memory = p.cost().bytes / 3.6e12;
     (busy * 1e-6).max(memory)
 }
 
-/// The config that may take the least time.
+/// Returns the config with the least estimated time.
 pub(super) fn config(p: &Problem, choice: &Choice, target: &Target) -> Result<Config, FamilyError> {
     let all = space(p, choice, target)?;
     let best = all
@@ -159,7 +158,7 @@ pub(super) fn config(p: &Problem, choice: &Choice, target: &Target) -> Result<Co
     })
 }
 
-/// The configs worth a measurement, best guess first.
+/// Returns the candidates for autotuning, best estimate first.
 pub(super) fn candidates(p: &Problem, target: &Target) -> Vec<Config> {
     let mut all = space(p, &Choice::default(), target).unwrap_or_default();
     all.sort_by(|x, y| estimate(p, x, target).total_cmp(&estimate(p, y, target)));

@@ -1,25 +1,28 @@
-//! The kernel: its roles by schedule.
+//! The GEMM kernel: its roles by schedule.
 
 use super::context::Context;
-use super::decode::Decoded;
+use super::decode::DecodeTarget;
 use super::epilogue::Epilogue;
 use super::kernel_spec::KernelSpec;
 use super::schedule::Schedule;
 use super::{dequantize, load, multiply, warps};
 use crate::roles::{self, CONSUMERS};
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 use warpline_ir::{BuildErrors, Kernel, Target};
 
 /// Builds the kernel.
-pub(super) fn build<T: Decoded>(spec: &KernelSpec, target: &Target) -> Result<Kernel, BuildErrors> {
+pub(super) fn build<T: DecodeTarget>(
+    spec: &KernelSpec,
+    target: &Target,
+) -> Result<Kernel, BuildErrors> {
     Kernel::build("nvfp4_dual_gemm", target, |k| declare::<T>(k, spec))
 }
 
 /// Declares parameters, rings and roles.
 ///
-/// One role loads codes and scales of the weights, and A, which the step before makes. Where CTAs
-/// of a cluster split the sums of a tile, each finishes a part of the tokens.
-pub(super) fn declare<T: Decoded>(k: Builder, spec: &KernelSpec) {
+/// One role loads the codes and scales of the weights, and A, which an earlier launch widens. With
+/// split-K each CTA of the cluster stores a part of the tokens.
+pub(super) fn declare<T: DecodeTarget>(k: Builder, spec: &KernelSpec) {
     let context = &Context::<T>::declare(k, spec);
     let consumers = 0..spec.config.schedule.consumers();
     let compute = || match spec.config.schedule {
@@ -42,24 +45,24 @@ pub(super) fn declare<T: Decoded>(k: Builder, spec: &KernelSpec) {
     };
     match spec.config.schedule {
         Schedule::Warps(_) => compute(),
-        other => roles::in_order(other.registers(), || load::role(k, context), compute),
+        other => roles::declare_roles(other.registers(), || load::role(k, context), compute),
     }
 }
 
-/// Declares consumers that take slots in turn: all but the first hand it their sums.
-fn in_turn<T: Decoded>(k: Builder, context: &Context<'_, T>) {
+/// Declares consumers that take slots in turn; all but the first send it their accumulators.
+fn in_turn<T: DecodeTarget>(k: Builder, context: &Context<'_, T>) {
     let c = context.config;
     let epilogue = Epilogue::declare(k, context, 0);
     let others = 1..c.schedule.consumers();
     let parts = others.map(|i| {
         let name = format!("part_{}", CONSUMERS[i as usize]);
-        k.ring(&name, 1, |s| s.plain::<f32>(c.tile_m / 8, 512))
+        k.ring(&name, 1, |s| s.unswizzled::<f32>(c.tile_m / 8, 512))
     });
     let parts: Vec<_> = parts.collect();
     multiply::consumer(k, context, 0, |sums, tile| {
         let sums = parts.iter().fold(sums, |sums, ring| {
             let slot = ring.wait();
-            let part = sums.load_lanes(&slot.tiles());
+            let part = sums.load_thread_major(&slot.tiles());
             slot.release();
             sums.zip(&part, |x, y| x + y)
         });
@@ -68,7 +71,7 @@ fn in_turn<T: Decoded>(k: Builder, context: &Context<'_, T>) {
     for (i, ring) in (1..).zip(&parts) {
         multiply::consumer(k, context, i, |sums, _| {
             let slot = ring.acquire();
-            sums.store_lanes(&slot.tiles());
+            sums.store_thread_major(&slot.tiles());
             slot.commit();
         });
     }

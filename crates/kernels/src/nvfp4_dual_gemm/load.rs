@@ -1,32 +1,35 @@
-//! The role that loads codes and scales of the weights, and A.
+//! The producer: loads the codes and scales of the weights, and A.
 
-use super::context::{Coded, Context, Tokens};
-use super::decode::Decoded;
-use super::units::{BLOCK, BLOCKS, PANEL, WIDTH};
+use super::context::{AOperand, CodedTiles, Context};
+use super::decode::DecodeTarget;
+use super::units::{BLOCKS_PER_PANEL, K_BLOCK, PANEL_BYTES, PANEL_K};
 use crate::gemm::tile_scheduler::TileCoord;
 use crate::roles;
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 use warpline_ir::ops::policy::CacheHint;
 
-/// Declares it. Weights go ahead of A, which the step before makes.
-pub(super) fn role<T: Decoded>(k: Builder, context: &Context<'_, T>) {
-    let (lead, settled) = (context.config.lead(), context.spec.is_settled);
+/// Declares the role. Weights are loaded ahead of A, which an earlier launch writes.
+pub(super) fn role<T: DecodeTarget>(k: Builder, context: &Context<'_, T>) {
+    let (lead, pdl_safe) = (
+        context.config.weight_lead(),
+        context.spec.weights_are_pdl_safe,
+    );
     let load = || {
         context
             .weights
             .as_flattened()
             .iter()
             .for_each(|map| map.prefetch());
-        if let Tokens::Numbers(x) = context.tokens {
+        if let AOperand::Wide(x) = context.tokens {
             x.prefetch();
         }
         context.out.prefetch();
-        if !settled {
+        if !pdl_safe {
             wait_prerequisites();
         }
         context.each(|tile| {
             steps(lead).each(|i| context.load_weights(tile, i));
-            if settled {
+            if pdl_safe {
                 wait_prerequisites();
             }
             steps(context.rounds - lead).each(|i| {
@@ -38,80 +41,89 @@ pub(super) fn role<T: Decoded>(k: Builder, context: &Context<'_, T>) {
         });
     };
     let registers = context.config.schedule.registers().map(|r| r.load);
-    roles::helper(k, "load", registers).body(|| elect(load));
+    roles::copy_role(k, "load", registers).body(|| elect(load));
 }
 
-impl<T: Decoded> Context<'_, T> {
-    /// The number of a feed's slot of a round.
+impl<T: DecodeTarget> Context<'_, T> {
+    /// Returns the index along K of a panel of a round.
     #[track_caller]
-    fn number(&self, round: Reg<u32>, feed: u32) -> Reg<u32> {
-        self.first() + round * self.feeds.len() as u32 + feed
+    fn panel_index(&self, round: Reg<u32>, feed: u32) -> Reg<u32> {
+        self.first_panel() + round * self.rings.len() as u32 + feed
     }
 
-    /// Loads a round's weights. Behind K come zeros.
+    /// Loads the weights of a round; TMA zero-fills past K.
     #[track_caller]
     fn load_weights(&self, tile: TileCoord, round: Reg<u32>) {
-        for (i, feed) in (0..).zip(&self.feeds) {
+        for (i, feed) in (0..).zip(&self.rings) {
             let slot = feed.weights.acquire();
-            self.fill_codes(&slot, 0, tile, self.number(round, i));
-            self.fill_scales(&slot, tile, self.number(round, i));
+            self.load_codes(&slot, 0, tile, self.panel_index(round, i));
+            self.load_scales(&slot, tile, self.panel_index(round, i));
             slot.commit();
         }
     }
 
-    /// Fills a slot, from a row on, with the weights' codes of a place along K.
+    /// Loads panel `panel_index` of the codes of both weights into a slot, from row `row` on.
     #[track_caller]
-    pub(super) fn fill_codes(
+    pub(super) fn load_codes(
         &self,
-        slot: &Slot<Coded, Filling>,
+        slot: &Slot<CodedTiles, Producing>,
         row: u32,
         tile: TileCoord,
-        number: Reg<u32>,
+        panel_index: Reg<u32>,
     ) {
         let n = self.config.schedule.tile_n();
         for (i, [codes, _]) in (0..).zip(self.weights) {
             let row = row + i * n;
-            let to = slot.0.slice(row..row + n, 0..PANEL);
-            slot.load_with(codes, to, [number * PANEL, tile.n * n], None, self.forget());
+            let to = slot.0.slice(row..row + n, 0..PANEL_BYTES);
+            slot.load_with(
+                codes,
+                to,
+                [panel_index * PANEL_BYTES, tile.n * n],
+                None,
+                self.weight_hint(),
+            );
         }
     }
 
-    /// Fills the first words of a slot's scales with the weights' from a place
-    /// along K on.
+    /// Loads the weight scales from panel `panel_index` on into the first words of a slot's scales.
     #[track_caller]
-    pub(super) fn fill_scales(
+    pub(super) fn load_scales(
         &self,
-        slot: &Slot<Coded, Filling>,
+        slot: &Slot<CodedTiles, Producing>,
         tile: TileCoord,
-        number: Reg<u32>,
+        panel_index: Reg<u32>,
     ) {
         let n = self.config.schedule.tile_n();
-        let words = self.config.schedule.slot_words(n);
+        let words = self.config.schedule.scale_words(n);
         for (i, [_, scales]) in (0..).zip(self.weights) {
             let to = slot.1.slice(0..1, i * words..(i + 1) * words);
-            let at = [0u32.reg(), number * BLOCKS, (tile.n * n) >> 7u32];
-            slot.load_with(scales, to, at, None, self.forget());
+            let at = [
+                0u32.reg(),
+                panel_index * BLOCKS_PER_PANEL,
+                (tile.n * n) >> 7u32,
+            ];
+            slot.load_with(scales, to, at, None, self.weight_hint());
         }
     }
 
-    /// Weights are read once.
-    fn forget(&self) -> Option<CacheHint> {
-        self.config.hints.then_some(CacheHint::EvictFirst)
+    /// Returns the L2 cache hint of the weights, which are read once.
+    fn weight_hint(&self) -> Option<CacheHint> {
+        self.config.cache_hints.then_some(CacheHint::EvictFirst)
     }
 
-    /// Loads a round of A.
+    /// Loads A of a round.
     #[track_caller]
     fn load_tokens(&self, tile: TileCoord, round: Reg<u32>) {
-        let (c, depth) = (self.config, self.config.schedule.depth());
-        let Tokens::Numbers(x) = self.tokens else {
+        let (c, depth) = (self.config, self.config.schedule.k_per_step());
+        let AOperand::Wide(x) = self.tokens else {
             return;
         };
-        for (i, feed) in (0..).zip(&self.feeds) {
-            for step in 0..WIDTH / depth {
-                let k = self.number(round, i) * WIDTH + step * depth;
+        for (i, feed) in (0..).zip(&self.rings) {
+            for step in 0..PANEL_K / depth {
+                let k = self.panel_index(round, i) * PANEL_K + step * depth;
                 let slot = feed.x.acquire();
-                for first in (0..depth).step_by(BLOCK as usize) {
-                    let to = slot.tiles().slice(0..c.tile_m, first..first + BLOCK);
+                for first in (0..depth).step_by(K_BLOCK as usize) {
+                    let to = slot.tiles().slice(0..c.tile_m, first..first + K_BLOCK);
                     slot.load(x, to, [k + first, tile.m * c.tile_m]);
                 }
                 slot.commit();

@@ -1,34 +1,34 @@
-//! `C = gate(A · B₁ᵀ) ∘ (A · B₂ᵀ)` where the weights are NVFP4, and A is as well, or f16 or bf16.
+//! `C = gate(A · B₁ᵀ) ∘ (A · B₂ᵀ)` with NVFP4 weights and A in NVFP4, f16 or bf16.
 //!
-//! Hopper multiplies no numbers of 4 bits, but every product of a code and a scale is exact in 16.
-//! The GEMM loads codes; its consumers decode weights into the register operand of the tensor
-//! cores, so that memory and shared memory carry 4 bits of each. A step before widens A, which is
-//! small, to 16 bits, with K in the order that suits the weights; where A is very small, the GEMM
-//! decodes it too.
+//! Hopper has no 4-bit tensor cores, but every product of a code and a scale is exact in 16 bits. The
+//! kernel loads codes, and its consumers decode weights into the register operand of wgmma: memory and
+//! shared memory carry 4 bits per weight. An earlier launch widens A, which is small, to 16 bits, with
+//! K in the order of the decoded weights. For very small A the GEMM kernel decodes A too.
 //!
 //! | where | what |
 //! |---|---|
 //! | [`problem`] | extents, layouts, tensors |
-//! | [`schedule`] | the roles of the kernel, with the options that each kind has |
-//! | [`config`] | schedule, tiles, stages, grid, and the flags for them |
-//! | `complete` | flags to a config |
-//! | `shared_memory` | shared memory of a config, asked of the builder |
-//! | `heuristic` | configs worth a try, and how long each may take |
-//! | `plan` | the kernels that solve a problem, and their arguments |
-//! | `kernel`, `kernel_spec` | the roles of the GEMM by schedule, and what is compiled in |
-//! | `context` | parameters, maps, rings, tiles |
-//! | `load` | the role that loads codes and scales of the weights, and A |
+//! | [`schedule`] | the schedules with their options |
+//! | [`config`] | schedule, tiles, stages, grid, and the flags that set them |
+//! | `complete` | conversion of flags to a config |
+//! | `shared_memory` | shared memory of a config, computed by the builder |
+//! | `heuristic` | the candidate configs and their estimated times |
+//! | `plan` | the launches that solve a problem, and their arguments |
+//! | `kernel`, `kernel_spec` | the roles of the GEMM kernel by schedule, and its compiled-in part |
+//! | `context` | parameters, tensor maps, rings, tiles |
+//! | `load` | the producer: codes and scales of the weights, and A |
 //! | `multiply` | consumers that decode weights and multiply |
-//! | `dequantize` | the schedule with a dequantizer and a second ring, to compare |
-//! | `warps` | the schedule for few tokens: warps that decode and multiply, each for itself |
-//! | `epilogue` | sums to values of C |
-//! | `decode` | codes and scales to numbers, in registers |
-//! | `widen`, `rows`, `scales` | the steps before: A to 16 bits, rows of codes, plain scales |
-//! | `units` | blocks, panels, outputs of a consumer |
-//! | `call` | the op: from a call to a problem |
-//! | `reference` | float64 |
+//! | `dequantize` | the schedule `dequantizer`: a decoding role and a second ring |
+//! | `warps` | the schedule `warps`, for few tokens: every warp decodes and multiplies |
+//! | `epilogue` | split-K exchange, scales, gate, store |
+//! | `decode` | decoding of codes and scales in registers |
+//! | `widen`, `align_rows`, `scales` | the earlier launches: widen A, align rows of codes, rearrange plain scales |
+//! | `units` | sizes along K and outputs of a consumer |
+//! | `call` | the op: from call arguments to a problem |
+//! | `reference` | the float64 reference |
 //! | `table` | the test table |
 
+mod align_rows;
 mod call;
 mod complete;
 pub mod config;
@@ -44,7 +44,6 @@ mod multiply;
 mod plan;
 pub mod problem;
 mod reference;
-mod rows;
 mod scales;
 pub mod schedule;
 mod shared_memory;
@@ -53,16 +52,16 @@ mod units;
 mod warps;
 mod widen;
 
-pub use config::{Choice, Config, Order};
+pub use config::{Choice, Config, Raster};
 pub use problem::Problem;
-pub use schedule::{Form, Schedule};
+pub use schedule::{Schedule, ScheduleKind};
 
 use crate::gemm::Gemm;
 use crate::nvfp4::ScaleLayout;
 use warpline_family::Op;
 use warpline_family::bucket::Bucket;
 use warpline_family::error::FamilyError;
-use warpline_family::family::{Case, Cost, Family, Place};
+use warpline_family::family::{Cost, DeviceKind, Family, TestCase};
 use warpline_family::plan::Plan;
 use warpline_family::tensor::{HostTensor, TensorSpec};
 use warpline_ir::Target;
@@ -71,7 +70,7 @@ use warpline_ir::Target;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Nvfp4DualGemm;
 
-/// The shapes that it is measured at; the last is a step of decoding.
+/// The benchmark shapes; the last is a decode step.
 const SHAPES: [[u32; 3]; 5] = [
     [256, 4096, 7168],
     [512, 4096, 7168],
@@ -88,10 +87,10 @@ impl Family for Nvfp4DualGemm {
     const NAME: &'static str = "nvfp4-dual-gemm";
     const ABOUT: &'static str = "C = gate(A · B1ᵀ) ∘ (A · B2ᵀ) with weights in NVFP4";
 
-    fn default_problem(place: Place) -> Problem {
+    fn default_problem(place: DeviceKind) -> Problem {
         match place {
-            Place::Cpu => Problem::new(256, 256, 512),
-            Place::Gpu => Problem::new(4096, 14336, 4096),
+            DeviceKind::Cpu => Problem::new(256, 256, 512),
+            DeviceKind::Gpu => Problem::new(4096, 14336, 4096),
         }
     }
 
@@ -104,7 +103,7 @@ impl Family for Nvfp4DualGemm {
     }
 
     fn baseline(p: &Problem, choice: &Choice, target: &Target) -> Result<Config, FamilyError> {
-        // One loader, and two consumers that decode weights and have outputs of their own.
+        // Cooperative: a producer, and two consumers with outputs of their own that decode weights.
         Config::new(p, &Choice::default(), choice, target)
     }
 
@@ -169,7 +168,7 @@ impl Family for Nvfp4DualGemm {
         reference::reference(p, inputs)
     }
 
-    fn cases() -> Vec<Case<Problem, Choice>> {
+    fn cases() -> Vec<TestCase<Problem, Choice>> {
         table::cases()
     }
 
@@ -196,8 +195,8 @@ impl Family for Nvfp4DualGemm {
         let small = Problem {
             m: p.m.min(200),
             n: p.n.min(264),
-            // The same remainder behind a block of scales.
-            k: p.k.min(576 + p.k % units::BLOCK),
+            // K keeps its remainder modulo a block of 64.
+            k: p.k.min(576 + p.k % units::K_BLOCK),
             ..p.clone()
         };
         (small != *p).then_some(small)

@@ -1,23 +1,22 @@
-//! The warpgroups that decode weights into the operand of the tensor cores that
-//! is in registers, and multiply.
+//! The consumers: they decode weights into the register operand of wgmma, and multiply.
 
-use super::context::{Context, Feed};
-use super::decode::{Decoded, selector_of_two};
+use super::context::{Context, OperandRings};
+use super::decode::{DecodeTarget, two_byte_selector};
 use super::scales::TILE_WORDS;
-use super::units::{BLOCK, BLOCKS, OUTPUTS, PANEL};
+use super::units::{BLOCKS_PER_PANEL, K_BLOCK, OUTPUTS, PANEL_BYTES};
 use crate::gemm::tile_scheduler::TileCoord;
 use warpline_ir::Swizzle;
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 
-/// What a lane has of 64 of K of the weights: codes, and for its row of each
-/// weight the word that has the scale.
-type Block = (RegNibbles, [Reg<u32>; 2]);
+/// A lane's codes of 64 elements of K of both weights, and for its row of each weight the word with the
+/// scale.
+type BlockCodes = (RegNibbles, [Reg<u32>; 2]);
 
-/// The same of some steps.
-type Codes = Vec<Vec<Block>>;
+/// A lane's codes of a slot, step by step.
+type SlotCodes = Vec<Vec<BlockCodes>>;
 
-/// A role that decodes and multiplies; `end` is what it does with the sums of a tile.
-pub(super) fn consumer<T: Decoded>(
+/// Declares a consumer role; `end` gets the accumulator of a tile.
+pub(super) fn consumer<T: DecodeTarget>(
     k: Builder,
     context: &Context<'_, T>,
     i: u32,
@@ -25,143 +24,146 @@ pub(super) fn consumer<T: Decoded>(
 ) {
     let c = context.config;
     context.consumer(k, i).body(|| {
-        let lane = &Lane::new();
+        let lane = &LaneLayout::new();
         wait_prerequisites();
         context.each(|tile| {
-            let part = Part {
+            let tile_part = ConsumerTile {
                 context,
                 consumer: i,
-                feed: context.feed(i),
+                rings: context.consumer_rings(i),
                 lane,
-                place: lane.place_in(context, i, tile),
+                scale_offset: lane.scale_offset_in(context, i, tile),
                 acc: Acc::new(2 * OUTPUTS, c.tile_m),
             };
-            let first = context.first() + c.schedule.turn_of(i);
-            let each = context.feeds.len() as u32;
-            let begun = part.begin(first);
-            let last = steps(context.rounds - 1).fold(begun, |round, begun| {
-                part.slot(begun, || part.begin(first + (round + 1) * each))
+            let first = context.first_panel() + c.schedule.ring_index(i);
+            let each = context.rings.len() as u32;
+            let operands = tile_part.begin_slot(first);
+            let last = steps(context.rounds - 1).fold(operands, |round, operands| {
+                tile_part.multiply_slot(operands, || {
+                    tile_part.begin_slot(first + (round + 1) * each)
+                })
             });
-            part.slot(last, || ());
-            end(part.acc.finish(), tile);
+            tile_part.multiply_slot(last, || ());
+            end(tile_part.acc.into_frag(), tile);
         });
     });
 }
 
-/// A consumer's part of a tile.
-struct Part<'a, T: Decoded> {
+/// The state of a consumer for one tile.
+struct ConsumerTile<'a, T: DecodeTarget> {
     context: &'a Context<'a, T>,
     consumer: u32,
-    feed: &'a Feed<T>,
-    lane: &'a Lane,
-    /// Where the scale of its row of the gate is, of those of 64 of K.
-    place: Reg<u32>,
+    rings: &'a OperandRings<T>,
+    lane: &'a LaneLayout,
+    /// Word offset of the lane's gate scales in the scales of 64 elements of K.
+    scale_offset: Reg<u32>,
     acc: Acc,
 }
 
-/// The first operand of a slot's weights, and the codes of the others.
-type Begun<T> = (RegOperand<T, Nibbles>, Codes);
+/// The decoded first step of a slot, and the codes of the remaining steps.
+type SlotOperands<T> = (RegOperand<T, Nibbles>, SlotCodes);
 
-impl<T: Decoded> Part<'_, T> {
-    /// Takes a slot's weights, and decodes the first.
+impl<T: DecodeTarget> ConsumerTile<'_, T> {
+    /// Loads the codes of a slot and decodes the first step.
     #[track_caller]
-    fn begin(&self, number: Reg<u32>) -> Begun<T> {
-        let mut codes = self.codes(number);
+    fn begin_slot(&self, panel_index: Reg<u32>) -> SlotOperands<T> {
+        let mut codes = self.load_codes(panel_index);
         let first = codes.remove(0);
         (self.lane.decode(first), codes)
     }
 
-    /// Multiplies the weights of a slot with A. While the last products run, so does `next`.
+    /// Multiplies the weights of a slot with A. `next` overlaps the last wgmmas.
     #[track_caller]
-    fn slot<R>(&self, (mut now, rest): Begun<T>, next: impl FnOnce() -> R) -> R {
+    fn multiply_slot<R>(&self, (mut now, rest): SlotOperands<T>, next: impl FnOnce() -> R) -> R {
         for codes in rest {
-            self.multiply(&now);
+            self.multiply_step(&now);
             now = self.lane.decode(codes);
         }
-        self.multiply(&now);
+        self.multiply_step(&now);
         next()
     }
 
-    /// Multiplies with a step of A. What comes next runs beside these products;
-    /// those before are done, and the registers of their operand free.
+    /// Multiplies with one step of A. The code that follows overlaps these wgmmas; the earlier wgmmas are
+    /// complete, and their operand registers are free.
     #[track_caller]
-    fn multiply(&self, weights: &RegOperand<T, Nibbles>) {
-        let x = self.feed.x.wait();
-        self.acc.mma(weights, &x.tiles().in_order::<Nibbles>());
+    fn multiply_step(&self, weights: &RegOperand<T, Nibbles>) {
+        let x = self.rings.x.wait();
+        self.acc.mma(weights, &x.tiles().with_k_order::<Nibbles>());
         x.release_after(&self.acc);
     }
 
-    /// The weights of a slot, as they are.
+    /// Loads the codes and scales of a slot into registers.
     #[track_caller]
-    fn codes(&self, number: Reg<u32>) -> Codes {
+    fn load_codes(&self, panel_index: Reg<u32>) -> SlotCodes {
         let (context, schedule) = (self.context, self.context.config.schedule);
-        let (row, rows) = (schedule.row_of(self.consumer), schedule.tile_n());
-        let slot = self.feed.weights.wait();
-        let [gate, up] = [row, rows + row].map(|row| slot.0.slice(row..row + OUTPUTS, 0..PANEL));
-        let codes = RegNibbles::beside(&self.lane.seat, &gate, &up);
-        let of_weight = schedule.slot_words(rows);
+        let (row, rows) = (schedule.first_row(self.consumer), schedule.tile_n());
+        let slot = self.rings.weights.wait();
+        let [gate, up] =
+            [row, rows + row].map(|row| slot.0.slice(row..row + OUTPUTS, 0..PANEL_BYTES));
+        let codes = RegNibbles::load_interleaved(&self.lane.code_offsets, &gate, &up);
+        let weight_words = schedule.scale_words(rows);
         let blocks: Vec<_> = (0..)
             .zip(codes)
             .map(|(block, codes)| {
                 let scales = [0, 1].map(|weight| {
-                    let first = weight * of_weight + block * TILE_WORDS;
-                    let all = slot.1.slice(0..1, first..(weight + 1) * of_weight);
-                    let [four] = all.load_as::<u32, 1>(0u32, self.place);
-                    context.inside(four, number * BLOCKS + block)
+                    let first = weight * weight_words + block * TILE_WORDS;
+                    let all = slot.1.slice(0..1, first..(weight + 1) * weight_words);
+                    let [four] = all.load_as::<u32, 1>(0u32, self.scale_offset);
+                    context.zero_scales_past_k(four, panel_index * BLOCKS_PER_PANEL + block)
                 });
                 (codes, scales)
             })
             .collect();
         slot.release();
         blocks
-            .chunks((schedule.depth() / BLOCK) as usize)
+            .chunks((schedule.k_per_step() / K_BLOCK) as usize)
             .map(<[_]>::to_vec)
             .collect()
     }
 }
 
-/// What is a lane's own of every slot.
-struct Lane {
-    /// Where its codes are.
-    seat: NibbleSeat,
-    /// Picks the scale of its group of 16 of four.
-    pick: Reg<u32>,
-    /// Its row of its consumer's 32.
+/// A lane's positions in a slot.
+struct LaneLayout {
+    /// Offsets of the lane's codes.
+    code_offsets: NibbleOffsets,
+    /// Selector of the scale of the lane's group of 16.
+    scale_selector: Reg<u32>,
+    /// The lane's row of the consumer's 32.
     row: Reg<u32>,
 }
 
-impl Lane {
+impl LaneLayout {
     #[track_caller]
     fn new() -> Self {
         let lane = lane_id();
         Self {
-            seat: NibbleSeat::new(Swizzle::B128),
-            pick: selector_of_two(lane & 3u32),
+            code_offsets: NibbleOffsets::new(Swizzle::B128),
+            scale_selector: two_byte_selector(lane & 3u32),
             row: (warp_in_role() & 3u32) * 8u32 + (lane >> 2u32),
         }
     }
 
-    /// Where the scale of its row of a tile is, of those of 64 of K.
+    /// Returns the word offset of the lane's scales in the scales of 64 elements of K.
     #[track_caller]
-    fn place_in<T: Decoded>(
+    fn scale_offset_in<T: DecodeTarget>(
         &self,
         context: &Context<'_, T>,
         consumer: u32,
         tile: TileCoord,
     ) -> Reg<u32> {
         let output = context.output(consumer, tile) + self.row;
-        context.place_of_scale(output, tile.n * context.config.schedule.tile_n())
+        context.scale_offset(output, tile.n * context.config.schedule.tile_n())
     }
 
-    /// Weights of a step as an operand.
+    /// Decodes the weights of a step into a register operand.
     #[track_caller]
-    fn decode<T: Decoded>(&self, step: Vec<Block>) -> RegOperand<T, Nibbles> {
+    fn decode<T: DecodeTarget>(&self, step: Vec<BlockCodes>) -> RegOperand<T, Nibbles> {
         let scales: Vec<_> = (step.iter())
-            .map(|&(_, scales)| T::scales(scales, self.pick))
+            .map(|&(_, scales)| T::decode_scales(scales, self.scale_selector))
             .collect();
-        let codes = RegNibbles::joined(step.into_iter().map(|(codes, _)| codes));
+        let codes = RegNibbles::concat_k(step.into_iter().map(|(codes, _)| codes));
         codes.decode(|word, group| {
-            T::numbers(word, scales[group.k as usize][usize::from(group.below)])
+            T::decode8(word, scales[group.k as usize][usize::from(group.below)])
         })
     }
 }

@@ -1,51 +1,51 @@
-//! The problem: extents, layouts, and the tensors that follow from them.
+//! The problem: extents, layouts, and the tensors of inputs and outputs.
 
-use super::scales::{MOST_THREADS, TILE};
+use super::scales::{MAX_THREADS, TILE};
 use super::units;
-use super::widen::EACH;
+use super::widen::NUMBERS_PER_THREAD;
 use crate::gemm;
-use crate::gemm::{Activation, Factor};
+use crate::gemm::{Activation, OperandType};
 use crate::nvfp4::{BLOCK, ScaleLayout};
-use crate::weights::Weights;
+use crate::weights::WeightLayout;
 use warpline_family::error::FamilyError;
 use warpline_family::family::Cost;
 use warpline_family::fields;
-use warpline_family::float::Float;
+use warpline_family::float::FloatType;
 use warpline_family::plan::{Address, Buffer};
 use warpline_family::tensor::TensorSpec;
 use warpline_ir::DType;
 
 fields! {
     /// The problem: `C[M, N] = gate(A[M, K] · B₁[N, K]ᵀ) ∘ (A · B₂[N, K]ᵀ)` with weights in NVFP4,
-    /// both summed in f32, with one rounding.
+    /// accumulated in f32 and rounded once.
     pub struct Problem {
         /// Rows of A and C
         pub m: u32,
-        /// Columns of C, rows of each of the weights
+        /// Columns of C, rows of each weight
         pub n: u32,
-        /// Elements that each sum runs over
+        /// Columns of A and of the weights: the summed dimension
         pub k: u32,
-        /// How scales lie
+        /// Memory layout of the scales
         pub scale_layout: ScaleLayout = ScaleLayout::default(),
-        /// Element type of A where only the weights are nvfp4: f16 or bf16
-        pub activations: Option<Float>,
-        /// Element type of C: that of A, f16 where A is nvfp4
-        pub out: Option<Float>,
-        /// The function of the gate
+        /// Element type of A if only the weights are nvfp4: f16 or bf16 (default: A is nvfp4)
+        pub activations: Option<FloatType>,
+        /// Element type of C (default and only choice: that of A; f16 if A is nvfp4)
+        pub out: Option<FloatType>,
+        /// Function applied to the gate
         pub gate: Activation = Activation::Silu,
-        /// How the two weights lie: apart or concatenated
-        pub weights: Weights = Weights::default(),
-        /// A scale of A and one of each of the weights, each a number in memory
+        /// Memory layout of the gate and up weights: separate or concatenated
+        pub weights: WeightLayout = WeightLayout::default(),
+        /// Tensor scales of A, gate and up, each one f32 in memory
         pub scales: bool = false,
-        /// Elements from one row of an A of f16 or bf16 to the next; dense where not given
+        /// Row stride of an A in f16 or bf16 (default: dense)
         pub a_stride: Option<u64> [ELEMENTS],
-        /// Elements from one row of C to the next; dense where not given
+        /// Row stride of C (default: dense)
         pub c_stride: Option<u64> [ELEMENTS],
     }
 }
 
 impl Problem {
-    /// SwiGLU where A and both weights are NVFP4, in two tensors, with plain scales.
+    /// Returns SwiGLU with A and separate weights in NVFP4, with plain scales.
     pub fn new(m: u32, n: u32, k: u32) -> Self {
         Self {
             m,
@@ -55,23 +55,23 @@ impl Problem {
             activations: None,
             out: None,
             gate: Activation::Silu,
-            weights: Weights::Apart,
+            weights: WeightLayout::Separate,
             scales: false,
             a_stride: None,
             c_stride: None,
         }
     }
 
-    /// The element type that tensor cores see, and of C.
-    pub(super) fn float(&self) -> Float {
-        self.activations.unwrap_or(Float::F16)
+    /// Returns the element type of the decoded operands and of C.
+    pub(super) fn float(&self) -> FloatType {
+        self.activations.unwrap_or(FloatType::F16)
     }
 
-    /// The gated GEMM that tensor cores see.
+    /// Returns the gated GEMM of the decoded operands.
     pub(super) fn widened(&self) -> gemm::Problem {
-        let factor = match self.float() {
-            Float::Bf16 => Factor::Bf16,
-            _ => Factor::F16,
+        let dtype = match self.float() {
+            FloatType::Bf16 => OperandType::Bf16,
+            _ => OperandType::F16,
         };
         gemm::Problem {
             out: self.out,
@@ -80,31 +80,31 @@ impl Problem {
             scales: self.scales,
             a_stride: self.a_stride,
             c_stride: self.c_stride,
-            ..gemm::Problem::new(self.m, self.n, self.k, factor)
+            ..gemm::Problem::new(self.m, self.n, self.k, dtype)
         }
     }
 
-    /// Is A given in codes?
+    /// Is A in NVFP4?
     pub(super) fn a_is_coded(&self) -> bool {
         self.activations.is_none()
     }
 
-    /// K in whole blocks.
+    /// Returns K rounded up to whole blocks of 64.
     pub(super) fn whole_k(&self) -> u64 {
-        u64::from(self.k.next_multiple_of(units::BLOCK))
+        u64::from(self.k.next_multiple_of(units::K_BLOCK))
     }
 
-    /// Is K a multiple of a block, so that no scale lies behind it?
+    /// Is K a multiple of 64, so that no block reaches past K?
     pub(super) fn is_whole(&self) -> bool {
         u64::from(self.k) == self.whole_k()
     }
 
-    /// Bytes from one row of codes to the next, as TMA takes them: a multiple of 16.
+    /// Returns the row stride of codes in bytes, rounded up to the multiple of 16 that TMA needs.
     pub(super) fn row_bytes(&self) -> u64 {
         u64::from(self.k / 2).next_multiple_of(16)
     }
 
-    /// Do rows of codes start where no TMA box can?
+    /// Must rows of codes be copied, because their stride is not a multiple of 16 bytes?
     pub(super) fn moves_rows(&self) -> bool {
         self.row_bytes() != u64::from(self.k / 2)
     }
@@ -114,70 +114,78 @@ impl Problem {
         let reject = |text: String| Err(FamilyError::Problem(text));
         if self.k == 0 || !(self.k as usize).is_multiple_of(BLOCK) {
             return reject(format!(
-                "nvfp4 has a scale for every {BLOCK} elements of K, so K is a positive multiple of {BLOCK}, not {}",
+                "K is {}; nvfp4 needs a positive multiple of {BLOCK} (one scale per {BLOCK} elements)",
                 self.k
             ));
         }
-        if self.activations == Some(Float::F32) {
-            return reject("beside weights of nvfp4 A is nvfp4, f16 or bf16, not f32".into());
+        if self.activations == Some(FloatType::F32) {
+            return reject(
+                "--activations is f32; with nvfp4 weights it must be f16 or bf16\n\
+                 help: use --activations bf16, or leave it out for an A in nvfp4"
+                    .into(),
+            );
         }
         let float = self.float();
         if let Some(out) = self.out.filter(|&out| out != float) {
-            let decoded = if self.a_is_coded() { " decoded to" } else { "" };
+            let why = match self.a_is_coded() {
+                true => "the type that A is decoded to",
+                false => "the type of A",
+            };
             return reject(format!(
-                "what comes out is {} here, as A is{decoded}, not {}",
-                float.dtype(),
-                out.dtype()
+                "the output is {}; it must be {}, {why}",
+                out.dtype(),
+                float.dtype()
             ));
         }
-        if self.weights == Weights::Interleaved {
+        if self.weights == WeightLayout::Interleaved {
             return reject(
-                "weights of nvfp4 are two tensors or one concatenated (--weights apart, concatenated), not interleaved".into(),
+                "nvfp4 weights cannot be interleaved\nhelp: use --weights separate or concatenated"
+                    .into(),
             );
         }
         let in_blocks =
-            self.scale_layout == ScaleLayout::Block && self.weights == Weights::Concatenated;
+            self.scale_layout == ScaleLayout::Block && self.weights == WeightLayout::Concatenated;
         if in_blocks && !self.n.is_multiple_of(128) {
             return reject(format!(
-                "scales of both weights in blocks of 128 rows lie apart where N is a multiple of 128, not {}",
+                "N is {}; concatenated weights with --scale-layout block need a multiple of 128 (rows of a scale block)",
                 self.n
             ));
         }
         if self.a_is_coded() && self.a_stride.is_some() {
             return reject(
-                "rows of codes lie without gaps: --a-stride needs an A of f16 or bf16\n\
+                "--a-stride needs an A in f16 or bf16; rows of nvfp4 codes are dense\n\
                  help: leave --a-stride out, or add --activations"
                     .into(),
             );
         }
         if let Some(stride) = self.a_stride.filter(|stride| !stride.is_multiple_of(8)) {
             return reject(format!(
-                "rows of A start on 16 bytes, so --a-stride is a multiple of 8, not {stride}"
+                "--a-stride is {stride}; it must be a multiple of 8 (16 bytes)"
             ));
         }
-        // A thread for every 32 numbers of A.
-        if u64::from(self.m) * self.whole_k() >= u64::from(EACH) << 31 {
+        // The widening kernel has one thread per 32 elements of A.
+        if u64::from(self.m) * self.whole_k() >= u64::from(NUMBERS_PER_THREAD) << 31 {
             return reject(format!(
-                "A beside weights of nvfp4 has less than 2^36 elements, not {} x {}",
+                "A has {} x {} elements; with nvfp4 weights it must have less than 2^36",
                 self.m, self.k
             ));
         }
         self.widened().check()?;
-        // A thread for every 8 bytes of rows that are moved, and for every 4 scales that are.
+        // The rearranging kernels have one thread per 8 bytes of codes and per 4 scales.
         let moved = (self.moves_rows()).then(|| u64::from(self.n) * (self.row_bytes() / 8));
         let arranged = || ScaleLayout::Block.bytes(self.n as usize, self.k as usize) as u64 / 4;
         let arranged = (self.scale_layout == ScaleLayout::Plain).then(arranged);
-        let most = u64::from(MOST_THREADS);
+        let most = u64::from(MAX_THREADS);
         if moved.max(arranged).is_some_and(|threads| threads > most) {
             return reject(format!(
-                "weights of nvfp4 whose rows or scales are rearranged have less than 2^35 elements each, not {} x {}",
+                "the weights have {} x {} elements each; with unaligned rows or plain scales they must have less than 2^35",
                 self.n, self.k
             ));
         }
         Ok(())
     }
 
-    /// Describes the inputs in the order of a plan's: codes, scales, and scales of whole tensors.
+    /// Returns the inputs in the order of the plan: codes, scales, tensor scales.
     pub(super) fn specs(&self) -> Vec<TensorSpec> {
         let (m, n, k) = (self.m as usize, self.n as usize, self.k as usize);
         let codes = |name, rows| TensorSpec {
@@ -208,7 +216,7 @@ impl Problem {
         };
         let mut all = vec![a];
         match self.weights {
-            Weights::Apart => all.extend([
+            WeightLayout::Separate => all.extend([
                 codes("gate", n),
                 scales("gate_scales", n),
                 codes("up", n),
@@ -224,7 +232,7 @@ impl Problem {
         all
     }
 
-    /// Returns the cost of a solution that moves every tensor once.
+    /// Returns the cost if every tensor moves once.
     pub(super) fn cost(&self) -> Cost {
         let bytes: usize = self.specs().iter().map(TensorSpec::bytes).sum();
         let [m, n, k] = [self.m, self.n, self.k].map(f64::from);
@@ -239,7 +247,7 @@ impl Problem {
         Ok(Buffer::named(&self.specs(), name)?.into())
     }
 
-    /// Names the inputs that multiply whole tensors.
+    /// Returns the names of the tensor scales.
     pub(super) fn tensor_scales(&self) -> &'static [&'static str] {
         match (self.scales, self.activations) {
             (false, _) => &[],

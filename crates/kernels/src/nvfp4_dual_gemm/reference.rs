@@ -1,16 +1,16 @@
-//! The float64 reference, and the tensors that it is given.
+//! The float64 reference, and random inputs.
 
 use super::problem::Problem;
 use crate::gemm::epilogue::gate;
 use crate::gemm::reference::{bounded, dot};
-use crate::nvfp4::{BLOCK, Quantised};
-use crate::weights::Weights;
+use crate::nvfp4::{BLOCK, Quantized};
+use crate::weights::WeightLayout;
 use warpline_family::numbers::Random;
 use warpline_family::tensor::{HostTensor, UNTOUCHED};
 use warpline_ir::DType;
 
-/// Tensors drawn from a seed: codes of magnitudes up to 1.5, both signs, and
-/// scales from 0 to 1, so that sums of thousands stay inside of f16.
+/// Returns random inputs: codes of magnitude up to 1.5, and scales from 0 to 1, so that sums over
+/// thousands of elements stay in the range of f16.
 pub(super) fn inputs(p: &Problem, seed: u64) -> Vec<HostTensor> {
     let mut random = Random::new(seed);
     let draw = |spec: warpline_family::tensor::TensorSpec| match spec.dtype {
@@ -32,7 +32,7 @@ pub(super) fn inputs(p: &Problem, seed: u64) -> Vec<HostTensor> {
     p.specs().into_iter().map(draw).collect()
 }
 
-/// The numbers of a tensor, row by row.
+/// Returns the values of a tensor, row by row.
 fn values(p: &Problem, inputs: &[HostTensor], name: &str) -> Vec<f64> {
     let of = |name: &str| {
         p.specs()
@@ -52,20 +52,20 @@ fn values(p: &Problem, inputs: &[HostTensor], name: &str) -> Vec<f64> {
     };
     let rows = codes.spec.shape[0];
     let plain = p.scale_layout.to_plain(&scales.data, rows, k);
-    let tensor = Quantised {
+    let tensor = Quantized {
         rows,
         k,
         codes: codes.data.clone(),
         scales: plain.unwrap_or_default(),
         tensor_scale: 1.0,
     };
-    tensor.dequantise().unwrap_or_default()
+    tensor.dequantize().unwrap_or_default()
 }
 
-/// Every value of C, and its bound.
+/// Returns each value of C and its tolerance.
 ///
-/// Of a large product every so many rows are computed and the others may hold
-/// any number; how many is odd, so that all rows of a tile have their turn.
+/// A large GEMM is computed only at every n-th row, and the other rows have infinite tolerance. The
+/// distance is odd, so that the computed rows reach every row of a tile.
 pub(super) fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64)>> {
     let scale = |name| {
         let number = p
@@ -76,15 +76,15 @@ pub(super) fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64
         number.unwrap_or(1.0)
     };
     let [a, mut gate, mut up] = ["a", "gate", "up"].map(|name| values(p, inputs, name));
-    if p.weights == Weights::Concatenated {
+    if p.weights == WeightLayout::Concatenated {
         up = gate.split_off(gate.len() / 2);
     }
-    let factors = ["scale_gate", "scale_up"].map(|name| scale("scale_a") * scale(name));
+    let scales = ["scale_gate", "scale_up"].map(|name| scale("scale_a") * scale(name));
     let [m, n, k] = [p.m, p.n, p.k].map(|x| x as usize);
     let every = (2 * m * n * k) >> 30 | 1;
     let stride = p.c_stride.unwrap_or(p.n.into()) as usize;
     let mut all = Vec::with_capacity(m * stride);
-    // What the tensor cores cut off, as for f16.
+    // The relative truncation of the tensor cores, as for f16.
     let unit = 2f64.powi(-20);
     for i in 0..m {
         if i % every != 0 {
@@ -96,8 +96,8 @@ pub(super) fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64
                 let [(y, e), other] = [0, 1].map(|i| {
                     let (sum, size) = both[i];
                     (
-                        factors[i] * sum,
-                        unit * factors[i].abs() * size + 2f64.powi(-22) * (factors[i] * sum).abs(),
+                        scales[i] * sum,
+                        unit * scales[i].abs() * size + 2f64.powi(-22) * (scales[i] * sum).abs(),
                     )
                 });
                 let (value, error) = gate::reference((p.gate.value(y), p.gate.error(y, e)), other);

@@ -1,26 +1,26 @@
-//! Where scales lie, and the step that brings them from one layout to the other.
+//! The layouts of scales on the device, and the kernel that converts plain scales to blocks.
 
-use crate::gemm::problem::MOST;
+use crate::gemm::problem::MAX_EXTENT;
 use crate::nvfp4::{BLOCK, ScaleLayout};
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 use warpline_ir::{BuildErrors, Kernel, Target};
 
-/// Threads of a CTA that works element by element.
+/// Threads of a CTA of the elementwise kernels.
 pub(super) const THREADS: u32 = 256;
 
-/// The most threads of a step that works element by element: they are divided by [`Divisor`]s.
-pub(super) const MOST_THREADS: u32 = (1 << 31) - 1;
+/// The most threads of an elementwise launch: a [`FastDivisor`] divides their index.
+pub(super) const MAX_THREADS: u32 = (1 << 31) - 1;
 
-/// The most groups of 16 of K.
-pub(super) const MOST_GROUPS: u32 = MOST.div_ceil(BLOCK as u32);
+/// The most groups of 16 elements of K.
+pub(super) const MAX_GROUPS: u32 = MAX_EXTENT.div_ceil(BLOCK as u32);
 
-/// Bytes of the scales of 128 rows and 64 of K in the layout of blocks.
+/// Bytes of a tile of the block layout: scales of 128 rows and 64 elements of K.
 pub(super) const TILE: u32 = 512;
 
-/// The same in words, each of which has the four scales of a row.
+/// Words of a tile of the block layout; a word holds four scales of a row.
 pub(super) const TILE_WORDS: u32 = TILE / 4;
 
-/// The byte of the scale of a row and a group of 16 of `groups`.
+/// Returns the byte offset of the scale of a row and a group; a row has `groups` groups of 16.
 #[track_caller]
 pub(super) fn byte_of(
     layout: ScaleLayout,
@@ -39,14 +39,13 @@ pub(super) fn byte_of(
     }
 }
 
-/// Copies plain scales to the layout of blocks, four of a row for each thread;
-/// what lies outside is zero.
+/// Builds the kernel that copies plain scales to the block layout, four per thread; padding is zero.
 pub(super) fn arrange(target: &Target) -> Result<Kernel, BuildErrors> {
     Kernel::build("nvfp4_scales", target, |k| {
         let [rows, groups, words] = ["rows", "groups", "words"].map(|name| k.param::<u32>(name));
-        rows.at_least(1).at_most(MOST);
-        groups.at_least(1).at_most(MOST_GROUPS);
-        words.at_most(MOST_THREADS);
+        rows.at_least(1).at_most(MAX_EXTENT);
+        groups.at_least(1).at_most(MAX_GROUPS);
+        words.at_most(MAX_THREADS);
         let from = k.pointer::<u8>("from").elements(extent(rows) * groups);
         let to = k.pointer::<u32>("to").elements(words);
         k.role("all").warps(THREADS / 32).body(|| {

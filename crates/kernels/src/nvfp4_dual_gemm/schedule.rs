@@ -1,94 +1,94 @@
-//! Schedules: the roles of the kernel, with the options that each kind has.
+//! The schedules of the kernel with their options.
 
 use super::scales::TILE_WORDS;
-use super::units::{BLOCK, BLOCKS, OUTPUTS, WARPS, WIDTH};
-use crate::roles::Registers;
-use warpline_family::words;
+use super::units::{BLOCKS_PER_PANEL, K_BLOCK, MMA_WARPS, OUTPUTS, PANEL_K};
+use crate::roles::RegisterBudget;
+use warpline_family::keywords;
 
-words! {
-    /// The structure of the kernel.
-    pub enum Form {
-        /// One loader, and warpgroups that decode weights and multiply them
+keywords! {
+    /// The division of the kernel into roles, as the flag `--schedule` names it.
+    pub enum ScheduleKind {
+        /// A producer; consumers that decode weights and multiply
         Cooperative = "cooperative",
-        /// One loader, warps that multiply each for itself, and a role that adds up: for few rows
+        /// For few tokens: a producer; warps that each decode and multiply part of K; a role that adds the parts
         Warps = "warps",
-        /// One loader, a warpgroup that decodes weights into a second ring, and consumers
-        Dequantizer = "dequantiser" | "dequantizer",
+        /// A producer; a warpgroup that decodes weights into a second ring; consumers
+        Dequantizer = "dequantizer",
     }
 }
 
-/// The roles of the kernel, with the options that each kind has.
+/// The schedule of a kernel with its options.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Schedule {
-    /// Consumers have outputs of their own and see every slot.
+    /// Cooperative: each consumer has its own outputs and reads every slot.
     OwnOutputs {
-        /// The warpgroups.
+        /// The consumers.
         consumers: Consumers,
-        /// Elements of K that they decode and multiply at a time.
-        depth: Depth,
+        /// Elements of K that a consumer decodes and multiplies per step.
+        depth: KDepth,
     },
-    /// Consumers have the same outputs and take slots in turn, each from rings of its own.
+    /// Cooperative: the consumers have the same outputs and take slots in turn, each from its own rings.
     InTurn {
-        /// The warpgroups: 2 to 4.
+        /// Number of consumers, 2 to 4.
         consumers: u32,
     },
-    /// A warpgroup decodes weights into a second ring, and consumers with outputs of their own
-    /// multiply from there.
-    Dequantizer(Dequantizer),
-    /// Warps decode and multiply each for itself, and a warpgroup adds up and finishes.
+    /// A warpgroup decodes weights into a second ring, from which consumers with their own outputs
+    /// multiply.
+    Dequantizer(DequantConsumers),
+    /// Each warp decodes and multiplies part of K; a warpgroup adds the parts and runs the epilogue.
     Warps(WarpTile),
 }
 
-/// Consumers with outputs of their own. Where two or three do not start with the registers that
-/// they need, registers move between roles.
+/// Consumers with their own outputs. Two or three of them need more registers than they start with, so
+/// `setmaxnreg` moves registers between roles.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Consumers {
     /// One warpgroup.
     One,
-    /// Two, with their budgets.
-    Two(Registers),
-    /// Three, with their budgets.
-    Three(Registers),
-    /// Four, which start with all registers there are.
+    /// Two warpgroups with register budgets.
+    Two(RegisterBudget),
+    /// Three warpgroups with register budgets.
+    Three(RegisterBudget),
+    /// Four warpgroups, which start with all available registers.
     Four,
 }
 
-/// Elements of K that a consumer decodes and multiplies at a time.
+/// Elements of K that a consumer decodes and multiplies per step.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Depth {
-    /// 64: a block of scales.
+pub enum KDepth {
+    /// 64: one block.
     Block,
-    /// 128.
+    /// 128: two blocks.
     TwoBlocks,
 }
 
-/// Consumers behind a dequantizer.
+/// The consumers of the schedule `dequantizer`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Dequantizer {
+pub enum DequantConsumers {
     /// One warpgroup.
     One,
-    /// Two; the dequantizer gets the registers that they and the loader leave of 512.
-    Two(Registers),
+    /// Two warpgroups with register budgets; the dequantizer gets the rest of 512 registers.
+    Two(RegisterBudget),
 }
 
-/// Columns of C in a tile, and elements of K in a stage, of warps that multiply each for itself:
-/// every warp has at least a block of each stage.
+/// Tile shape of the schedule `warps`: columns of C, and elements of K per stage. Every warp has at
+/// least one block of each stage.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum WarpTile {
-    /// 32 columns, 512 of K.
+    /// 32 columns, 512 elements of K.
     N32K512,
-    /// 32 columns, 1024 of K.
+    /// 32 columns, 1024 elements of K.
     N32K1024,
-    /// 64 columns, 256 of K.
+    /// 64 columns, 256 elements of K.
     N64K256,
-    /// 64 columns, 512 of K.
+    /// 64 columns, 512 elements of K.
     N64K512,
-    /// 64 columns, 1024 of K.
+    /// 64 columns, 1024 elements of K.
     N64K1024,
 }
 
 impl WarpTile {
-    /// Every one.
+    /// All tile shapes.
     pub(super) const ALL: [Self; 5] = [
         WarpTile::N32K512,
         WarpTile::N32K1024,
@@ -97,7 +97,7 @@ impl WarpTile {
         WarpTile::N64K1024,
     ];
 
-    /// Columns of C, and elements of K.
+    /// Returns columns of C and elements of K.
     pub(super) fn sides(self) -> [u32; 2] {
         match self {
             WarpTile::N32K512 => [32, 512],
@@ -108,38 +108,38 @@ impl WarpTile {
         }
     }
 
-    /// Panels of a slot.
+    /// Returns the panels of a slot.
     pub(super) fn panels(self) -> u32 {
-        self.sides()[1] / WIDTH
+        self.sides()[1] / PANEL_K
     }
 
-    /// Sets of 32 outputs.
-    pub(super) fn halves(self) -> u32 {
+    /// Returns the sets of 32 outputs.
+    pub(super) fn output_sets(self) -> u32 {
         self.sides()[0] / OUTPUTS
     }
 
-    /// Warps of the same outputs, each with a part of K and so of the sums.
-    pub(super) fn parts(self) -> u32 {
-        WARPS / self.halves()
+    /// Returns the warps that share a set of outputs, each with a part of K.
+    pub(super) fn k_parts(self) -> u32 {
+        MMA_WARPS / self.output_sets()
     }
 
-    /// Panels of a slot of which a warp has a block.
-    pub(super) fn panels_each(self) -> u32 {
-        self.panels() * BLOCKS / self.parts()
+    /// Returns the panels of a slot of which a warp multiplies one block.
+    pub(super) fn panels_per_warp(self) -> u32 {
+        self.panels() * BLOCKS_PER_PANEL / self.k_parts()
     }
 }
 
 impl Schedule {
-    /// Its form.
-    pub fn form(self) -> Form {
+    /// Returns the kind that `--schedule` names.
+    pub fn kind(self) -> ScheduleKind {
         match self {
-            Schedule::OwnOutputs { .. } | Schedule::InTurn { .. } => Form::Cooperative,
-            Schedule::Dequantizer(_) => Form::Dequantizer,
-            Schedule::Warps(_) => Form::Warps,
+            Schedule::OwnOutputs { .. } | Schedule::InTurn { .. } => ScheduleKind::Cooperative,
+            Schedule::Dequantizer(_) => ScheduleKind::Dequantizer,
+            Schedule::Warps(_) => ScheduleKind::Warps,
         }
     }
 
-    /// Warpgroups that multiply.
+    /// Returns the warpgroups that multiply.
     pub fn consumers(self) -> u32 {
         match self {
             Schedule::OwnOutputs { consumers, .. } => match consumers {
@@ -149,13 +149,13 @@ impl Schedule {
                 Consumers::Four => 4,
             },
             Schedule::InTurn { consumers } => consumers,
-            Schedule::Dequantizer(Dequantizer::One) => 1,
-            Schedule::Dequantizer(Dequantizer::Two(_)) => 2,
-            Schedule::Warps(_) => WARPS / 4,
+            Schedule::Dequantizer(DequantConsumers::One) => 1,
+            Schedule::Dequantizer(DequantConsumers::Two(_)) => 2,
+            Schedule::Warps(_) => MMA_WARPS / 4,
         }
     }
 
-    /// Columns of C in a tile.
+    /// Returns the columns of C in a tile.
     pub fn tile_n(self) -> u32 {
         match self {
             Schedule::OwnOutputs { .. } | Schedule::Dequantizer(_) => OUTPUTS * self.consumers(),
@@ -164,51 +164,51 @@ impl Schedule {
         }
     }
 
-    /// Elements of K in a stage; where consumers take slots in turn, in a slot.
+    /// Returns the elements of K per stage.
     pub fn tile_k(self) -> u32 {
         match self {
-            Schedule::InTurn { .. } => WIDTH,
+            Schedule::InTurn { .. } => PANEL_K,
             Schedule::Warps(tile) => tile.sides()[1],
-            _ => self.depth(),
+            _ => self.k_per_step(),
         }
     }
 
-    /// Elements of K that a consumer decodes and multiplies at a time.
-    pub(super) fn depth(self) -> u32 {
+    /// Elements of K that a consumer decodes and multiplies per step.
+    pub(super) fn k_per_step(self) -> u32 {
         match self {
             Schedule::OwnOutputs { depth, .. } => match depth {
-                Depth::Block => BLOCK,
-                Depth::TwoBlocks => 2 * BLOCK,
+                KDepth::Block => K_BLOCK,
+                KDepth::TwoBlocks => 2 * K_BLOCK,
             },
-            Schedule::InTurn { .. } | Schedule::Dequantizer(_) => BLOCK,
+            Schedule::InTurn { .. } | Schedule::Dequantizer(_) => K_BLOCK,
             Schedule::Warps(tile) => tile.sides()[1],
         }
     }
 
-    /// Register budgets by role; none where none are moved.
-    pub fn registers(self) -> Option<Registers> {
+    /// Returns the register budgets by role; `None`: no `setmaxnreg`.
+    pub fn registers(self) -> Option<RegisterBudget> {
         match self {
             Schedule::OwnOutputs {
                 consumers: Consumers::Two(budgets) | Consumers::Three(budgets),
                 ..
             }
-            | Schedule::Dequantizer(Dequantizer::Two(budgets)) => Some(budgets),
+            | Schedule::Dequantizer(DequantConsumers::Two(budgets)) => Some(budgets),
             _ => None,
         }
     }
 
-    /// Register budget of the role that decodes into a second ring, where registers are moved.
+    /// Returns the register budget of the dequantizer; `None`: no `setmaxnreg`.
     pub(super) fn dequantizer_registers(self) -> Option<u32> {
         match self {
-            Schedule::Dequantizer(Dequantizer::Two(Registers { load, math })) => {
+            Schedule::Dequantizer(DequantConsumers::Two(RegisterBudget { load, math })) => {
                 512u32.checked_sub(load + 2 * math)
             }
             _ => None,
         }
     }
 
-    /// Panels of codes of a round: one for each feed.
-    pub(super) fn feeds(self) -> u32 {
+    /// Returns the panels of codes per round: one per pair of rings, or all of a slot in `warps`.
+    pub(super) fn panels_per_round(self) -> u32 {
         match self {
             Schedule::Warps(tile) => tile.panels(),
             Schedule::InTurn { consumers } => consumers,
@@ -216,7 +216,7 @@ impl Schedule {
         }
     }
 
-    /// Panels of codes of a slot.
+    /// Returns the panels of codes per slot.
     pub(super) fn panels(self) -> u32 {
         match self {
             Schedule::Warps(tile) => tile.panels(),
@@ -224,21 +224,21 @@ impl Schedule {
         }
     }
 
-    /// Words of a slot of scales for `rows` rows.
-    pub(super) fn slot_words(self, rows: u32) -> u32 {
-        bands(rows) * self.panels() * BLOCKS * TILE_WORDS
+    /// Returns the words of scales in a slot for `rows` rows.
+    pub(super) fn scale_words(self, rows: u32) -> u32 {
+        scale_row_blocks(rows) * self.panels() * BLOCKS_PER_PANEL * TILE_WORDS
     }
 
-    /// Which slot of a round is the first of a consumer.
-    pub(super) fn turn_of(self, consumer: u32) -> u32 {
+    /// Returns the index of a consumer's rings.
+    pub(super) fn ring_index(self, consumer: u32) -> u32 {
         match self {
             Schedule::InTurn { .. } => consumer,
             _ => 0,
         }
     }
 
-    /// The first row of a consumer's outputs in a tile.
-    pub(super) fn row_of(self, consumer: u32) -> u32 {
+    /// Returns the first row of a consumer's outputs in a tile.
+    pub(super) fn first_row(self, consumer: u32) -> u32 {
         match self {
             Schedule::InTurn { .. } => 0,
             _ => consumer * OUTPUTS,
@@ -246,8 +246,8 @@ impl Schedule {
     }
 }
 
-/// Blocks of 128 rows of scales that `rows` rows may lie in, which start at a multiple of `rows`.
-pub(super) fn bands(rows: u32) -> u32 {
+/// Returns how many 128-row blocks of scales `rows` rows may touch that start at a multiple of `rows`.
+pub(super) fn scale_row_blocks(rows: u32) -> u32 {
     let step = 1 << rows.trailing_zeros().min(7);
     (128 - step + rows).div_ceil(128)
 }

@@ -1,4 +1,4 @@
-//! Shared memory of a config, and the stages that fit: asked of the builder once.
+//! Shared memory of a config, and the stages that fit; the builder computes each once.
 
 use super::config::Config;
 use super::kernel::declare;
@@ -7,18 +7,17 @@ use super::schedule::Schedule;
 use crate::gemm::Activation;
 use crate::memo::Memo;
 use half::f16;
-use warpline_ir::build::{Order, Resources};
+use warpline_ir::builder::{Rasterization, Resources};
 use warpline_ir::{BuildErrors, Target};
 
-/// Target, config, and whether A is given in codes.
+/// Target, config, and whether A is in NVFP4.
 type Key = (&'static str, Config, bool);
 
-/// Bytes of shared memory that stay free unless the caller fixes the stages: the figures of the
-/// heuristic were measured so.
+/// Bytes of shared memory that stay free unless the caller fixes the stages: the heuristic was fitted to
+/// such kernels.
 const SPARE_BYTES: u32 = 2048;
 
-/// Returns the bytes of shared memory that the kernel of a config takes, for an A in codes or in
-/// 16 bits.
+/// Returns the shared memory in bytes of the kernel of a config, for an A in NVFP4 or in 16 bits.
 pub(super) fn shared_bytes(
     c: &Config,
     a_is_coded: bool,
@@ -30,8 +29,8 @@ pub(super) fn shared_bytes(
             config: *config,
             gate: Activation::None,
             tensor_scales: &[],
-            a_is_coded: config.takes_codes(a_is_coded),
-            is_settled: true,
+            a_is_coded: config.loads_coded_a(a_is_coded),
+            weights_are_pdl_safe: true,
             is_whole: true,
         };
         let resources = Resources::of(target, |k| declare::<f16>(k, &spec))?;
@@ -39,8 +38,7 @@ pub(super) fn shared_bytes(
     })
 }
 
-/// Returns the most stages that are useful and leave some bytes of shared memory free; none where 2
-/// are too many.
+/// Returns the most useful stages that leave [`SPARE_BYTES`] free; `None` if 2 do not fit.
 pub(super) fn most_stages(
     c: &Config,
     a_is_coded: bool,
@@ -49,7 +47,7 @@ pub(super) fn most_stages(
     static KNOWN: Memo<Key, u32> = Memo::new();
     let c = Config { stages: 0, ..*c };
     let most = remembered(&KNOWN, &c, a_is_coded, target, |config| {
-        // More are not faster, and where sums are split take long to check.
+        // More stages are not faster, and with split-K the checker takes long.
         let useful = match (config.schedule, config.split_k) {
             (Schedule::InTurn { .. }, _) => 3,
             (_, 1) => 8,
@@ -66,8 +64,8 @@ pub(super) fn most_stages(
     Ok(Some(most).filter(|&stages| stages > 0))
 }
 
-/// Returns the number of a config, worked out by `of` where it is new. Neither the grid nor the
-/// order of tiles nor cache hints take shared memory.
+/// Returns the memoized number of a config, computed by `of` once. Grid, raster and cache hints do not
+/// change shared memory.
 fn remembered(
     known: &Memo<Key, u32>,
     c: &Config,
@@ -76,8 +74,8 @@ fn remembered(
     of: impl FnOnce(&Config) -> Result<u32, BuildErrors>,
 ) -> Result<u32, BuildErrors> {
     let config = Config {
-        order: Order::RowMajor,
-        hints: false,
+        raster: Rasterization::RowMajor,
+        cache_hints: false,
         ctas: 0,
         ..*c
     };
@@ -88,19 +86,19 @@ fn remembered(
 mod tests {
     use super::*;
     use crate::nvfp4_dual_gemm::kernel;
-    use crate::nvfp4_dual_gemm::schedule::{Consumers, Depth, Dequantizer, WarpTile};
+    use crate::nvfp4_dual_gemm::schedule::{Consumers, DequantConsumers, KDepth, WarpTile};
 
     #[test]
     fn the_declared_bytes_are_those_of_the_kernel() {
         let target = Target::default();
         let own = Schedule::OwnOutputs {
             consumers: Consumers::Four,
-            depth: Depth::TwoBlocks,
+            depth: KDepth::TwoBlocks,
         };
         for schedule in [
             own,
             Schedule::InTurn { consumers: 3 },
-            Schedule::Dequantizer(Dequantizer::One),
+            Schedule::Dequantizer(DequantConsumers::One),
             Schedule::Warps(WarpTile::N64K256),
         ] {
             for (split_k, coded) in [(1, true), (2, false)] {
@@ -108,17 +106,17 @@ mod tests {
                     schedule,
                     tile_m: 16,
                     stages: 3,
-                    order: Order::Grouped(8),
+                    raster: Rasterization::Grouped(8),
                     split_k,
-                    hints: true,
+                    cache_hints: true,
                     ctas: 2,
                 };
                 let spec = KernelSpec {
                     config,
                     gate: Activation::Silu,
                     tensor_scales: &["scale_gate", "scale_up"],
-                    a_is_coded: config.takes_codes(coded),
-                    is_settled: false,
+                    a_is_coded: config.loads_coded_a(coded),
+                    weights_are_pdl_safe: false,
                     is_whole: false,
                 };
                 let built = kernel::build::<half::bf16>(&spec, &target).unwrap();

@@ -2,16 +2,17 @@
 
 use super::config::Choice;
 use super::problem::Problem;
-use super::schedule::Form;
+use super::schedule::ScheduleKind;
 use crate::gemm::Activation;
 use crate::nvfp4::ScaleLayout;
-use crate::weights::Weights;
-use warpline_family::family::Case;
-use warpline_family::float::Float;
+use crate::weights::WeightLayout;
+use warpline_family::family::TestCase;
+use warpline_family::float::FloatType;
 
-type Cases = Vec<Case<Problem, Choice>>;
+type Cases = Vec<TestCase<Problem, Choice>>;
 
-/// Small problems: K of 1, S - 1, S, S + 1 and 2 S + 1 slots of weights, edges, both layouts of scales.
+/// Small problems: 1, S - 1, S, S + 1 and 2 S + 1 slots of weights for S stages, partial tiles, both
+/// scale layouts.
 pub(super) fn cases() -> Cases {
     let choice = |consumers: u32, tile_k: u32| Choice {
         tile_m: Some(16),
@@ -23,11 +24,11 @@ pub(super) fn cases() -> Cases {
     };
     let problem = Problem::new;
     let mut cases = Cases::new();
-    let mut add = |problem: Problem, choice: Choice| cases.push(Case { problem, choice });
+    let mut add = |problem: Problem, choice: Choice| cases.push(TestCase { problem, choice });
     for [m, n, k] in [[1, 8, 16], [7, 24, 64], [70, 136, 160], [130, 264, 80]] {
         add(problem(m, n, k), Choice::default());
     }
-    // Each of several consumers has outputs of its own, or takes slots in turn (256).
+    // Consumers with outputs of their own (64, 128), and consumers that take slots in turn (256).
     let shapes = [
         (1, 64),
         (2, 64),
@@ -53,12 +54,12 @@ pub(super) fn cases() -> Cases {
     }
     for (consumers, steps) in [(1, 1), (2, 4), (2, 9)] {
         let dequantizer = Choice {
-            form: Some(Form::Dequantizer),
+            schedule: Some(ScheduleKind::Dequantizer),
             ..choice(consumers, 64)
         };
         add(problem(20, 136, 64 * steps - 16), dequantizer);
     }
-    // Each warp multiplies for itself: one slot and more, with rows that are moved and not.
+    // The schedule `warps`: one slot and more, aligned and unaligned rows.
     for (tile_n, tile_k, k) in [
         (32, 512, 16),
         (32, 512, 2560),
@@ -68,7 +69,7 @@ pub(super) fn cases() -> Cases {
     ] {
         for split_k in [1, 2] {
             let warps = Choice {
-                form: Some(Form::Warps),
+                schedule: Some(ScheduleKind::Warps),
                 tile_m: Some(16 * split_k),
                 tile_n: Some(tile_n),
                 split_k: Some(split_k),
@@ -94,7 +95,7 @@ pub(super) fn cases() -> Cases {
         };
         add(strided, wide);
     }
-    // Sums that CTAs of a cluster split, some with nothing to do.
+    // Split-K, also with CTAs that have no k-tiles.
     for (split_k, tile_k, k) in [(2, 64, 64), (2, 128, 448), (2, 256, 1600), (4, 64, 1616)] {
         let split = Choice {
             split_k: Some(split_k),
@@ -104,9 +105,12 @@ pub(super) fn cases() -> Cases {
         };
         add(problem(40, 136, k), split);
     }
-    // Only the weights, in two tensors or one.
-    for (float, k) in [(Float::F16, 144), (Float::Bf16, 256)] {
-        for (weights, tile_k) in [(Weights::Apart, 64), (Weights::Concatenated, 256)] {
+    // Only the weights are NVFP4, separate or concatenated.
+    for (float, k) in [(FloatType::F16, 144), (FloatType::Bf16, 256)] {
+        for (weights, tile_k) in [
+            (WeightLayout::Separate, 64),
+            (WeightLayout::Concatenated, 256),
+        ] {
             let only = Problem {
                 activations: Some(float),
                 a_stride: Some(264),
@@ -116,14 +120,14 @@ pub(super) fn cases() -> Cases {
             };
             add(only.clone(), choice(2, tile_k));
             let warps = Choice {
-                form: Some(Form::Warps),
+                schedule: Some(ScheduleKind::Warps),
                 ..choice(2, 512)
             };
             add(only, warps);
         }
     }
     let one = Problem {
-        weights: Weights::Concatenated,
+        weights: WeightLayout::Concatenated,
         scale_layout: ScaleLayout::Block,
         ..problem(20, 128, 96)
     };

@@ -1,22 +1,21 @@
-//! Sizes that follow from the formats: blocks of scales, panels of codes, outputs of a consumer.
+//! Sizes that the formats fix. A group is 16 elements of K with one scale (an NVFP4 block), a block is
+//! four groups, a panel is four blocks.
 
-/// Elements of K of a block of scales, and the fewest that a consumer decodes and multiplies at a
-/// time.
-pub(super) const BLOCK: u32 = 64;
+/// Elements of K in a block: one word of scales, and the smallest step of a consumer.
+pub(super) const K_BLOCK: u32 = 64;
 
-/// Elements of K of a panel of codes. The cost of a TMA box is counted in rows, so rows are long.
-pub(super) const WIDTH: u32 = 256;
+/// Elements of K in a panel of codes. The cost of a TMA box grows with its rows, so rows are long.
+pub(super) const PANEL_K: u32 = 256;
 
 /// Blocks of a panel.
-pub(super) const BLOCKS: u32 = WIDTH / BLOCK;
+pub(super) const BLOCKS_PER_PANEL: u32 = PANEL_K / K_BLOCK;
 
-/// Bytes of a row of a panel of codes.
-pub(super) const PANEL: u32 = WIDTH / 2;
+/// Bytes of a row of a panel.
+pub(super) const PANEL_BYTES: u32 = PANEL_K / 2;
 
-/// Outputs of a consumer: the 64 rows of its accumulator are theirs in the gate and in the other
-/// weight.
+/// Outputs of a consumer: the 64 rows of its accumulator are their gate and up rows.
 pub(super) const OUTPUTS: u32 = 32;
 
-/// Warps that multiply each for itself: two for each scheduler. With four they have too few
-/// registers, and are no faster.
-pub(super) const WARPS: u32 = 8;
+/// Multiplying warps of the schedule `warps`: two per scheduler. Four have too few registers and are not
+/// faster.
+pub(super) const MMA_WARPS: u32 = 8;

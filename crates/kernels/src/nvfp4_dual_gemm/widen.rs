@@ -1,40 +1,40 @@
-//! The steps that widen A to 16 bits, with K in the order of the weights' operand.
+//! The kernels that widen A to 16 bits or permute it, with K in the order of the decoded weights.
 
-use super::decode::{Decoded, SMALLER, both, selector};
-use super::scales::{MOST_GROUPS, MOST_THREADS, THREADS, byte_of};
-use crate::gemm::problem::MOST;
+use super::decode::{DECODE_SCALE, DecodeTarget, byte_selector, splat};
+use super::scales::{MAX_GROUPS, MAX_THREADS, THREADS, byte_of};
+use crate::gemm::problem::MAX_EXTENT;
 use crate::nvfp4::ScaleLayout;
 use half::f16;
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 use warpline_ir::{BuildErrors, Element, Extent, Kernel, Scalar, Target};
 
-/// Numbers of a thread: of the 64 of K of a block the even or the odd pairs, so
-/// that two threads side by side fill whole sectors of memory.
-pub(super) const EACH: u32 = 32;
+/// Numbers per thread: the even or the odd pairs of a block of 64, so that two adjacent threads fill
+/// whole sectors.
+pub(super) const NUMBERS_PER_THREAD: u32 = 32;
 
-/// Groups of 16 of a block.
+/// Groups of 16 in a block.
 const GROUPS: usize = 4;
 
-/// What a thread writes at a time: a pair of each group.
+/// A pair of each group, stored at once.
 type Chunk<P> = [Reg<P>; GROUPS];
 
-/// Makes f16 of A's codes; of a `whole` number of blocks, all loads are issued at once.
+/// Builds the kernel that decodes A to f16. If K is `whole` blocks, it issues all loads at once.
 pub(super) fn widen(
     layout: ScaleLayout,
     whole: bool,
     target: &Target,
 ) -> Result<Kernel, BuildErrors> {
     Kernel::build("nvfp4_widen", target, |k| {
-        let place = Place::declare(k);
+        let grid = WidenGrid::declare(k);
         let (codes, scales) = (k.pointer::<u32>("codes"), k.pointer::<u8>("scales"));
-        let to = k.pointer::<f16>("to").elements(place.written());
-        place.each(k, to, |at| {
-            let first = (at.row.mul_wide(place.groups) + at.group.cast::<u64>()) * 2u64;
-            let byte = |i: usize| byte_of(layout, at.row, at.group + i as u32, place.groups);
-            // Of each group the words of its halves, and its scale.
+        let to = k.pointer::<f16>("to").elements(grid.written());
+        grid.each(k, to, |at| {
+            let first = (at.row.mul_wide(grid.groups) + at.group.cast::<u64>()) * 2u64;
+            let byte = |i: usize| byte_of(layout, at.row, at.group + i as u32, grid.groups);
+            // The code words of both halves of each group, and its scale.
             let groups: [_; GROUPS] = match whole {
                 true => {
-                    // In both layouts the scales of a block lie in one word.
+                    // In both layouts the scales of a block are one word.
                     let [four] = scales.load_as::<u32, 1>(byte(0));
                     let words = [0u64, 4].map(|i| codes.load_as::<u32, 4>(first + i));
                     std::array::from_fn(|i| {
@@ -44,7 +44,7 @@ pub(super) fn widen(
                 }
                 false => std::array::from_fn(|i| {
                     let read = [0; 3].map(|zero: u32| Var::new(zero));
-                    if_((at.group + i as u32).lt(place.groups), || {
+                    if_((at.group + i as u32).lt(grid.groups), || {
                         let words = codes.load_as::<u32, 2>(first + 2 * i as u64);
                         let scale = scales.load(byte(i)).cast::<u32>();
                         let found = words.into_iter().chain([scale]);
@@ -54,31 +54,32 @@ pub(super) fn widen(
                     ([first, last], scale)
                 }),
             };
-            // Odd codes are where the even ones are after a shift.
+            // A shift moves the odd codes to the positions of the even ones.
             let shift = at.odd * 4u32;
             let numbers = groups.map(|(words, scale)| {
-                let scale = f16::scale(scale, selector(0u32.reg()));
-                words.map(|word| f16::numbers(word >> shift, scale).map(|x| x * both(SMALLER)))
+                let scale = f16::decode_scale(scale, byte_selector(0u32.reg()));
+                words
+                    .map(|word| f16::decode8(word >> shift, scale).map(|x| x * splat(DECODE_SCALE)))
             });
             at.chunks(|half, pair| numbers.map(|halves| halves[half][pair]))
         });
     })
 }
 
-/// Puts K of an A that is of 16 bits in order.
+/// Builds the kernel that permutes K of a 16-bit A.
 pub(super) fn permute(target: &Target) -> Result<Kernel, BuildErrors> {
     Kernel::build("nvfp4_permute", target, |k| {
-        let place = Place::declare(k);
+        let grid = WidenGrid::declare(k);
         let stride = k.param::<u64>("stride").at_least(16).multiple_of(8);
         let (from, to) = (k.pointer::<u16>("from"), k.pointer::<u16>("to"));
-        to.elements(place.written());
-        place.each(k, to, |at| {
+        to.elements(grid.written());
+        grid.each(k, to, |at| {
             let row = at.row.cast::<u64>() * stride;
-            // Of each group four words of each half, each of two neighbours.
+            // Four words of each half of each group; a word holds two consecutive numbers.
             let groups: [_; GROUPS] = std::array::from_fn(|i| {
                 let group = at.group + i as u32;
                 let words = [0; 8].map(|zero: u32| Var::new(zero));
-                if_(group.lt(place.groups), || {
+                if_(group.lt(grid.groups), || {
                     let first = row + (group * 16u32).cast::<u64>();
                     let loaded = [0u64, 8].map(|i| from.load_as::<u32, 4>(first + i));
                     let loaded = loaded.into_iter().flatten();
@@ -86,7 +87,7 @@ pub(super) fn permute(target: &Target) -> Result<Kernel, BuildErrors> {
                 });
                 words.map(|word| word.get())
             });
-            // Numbers i and i + 4 are a pair: of words i / 2 and i / 2 + 2, low or high.
+            // Numbers i and i + 4 form a pair: the low or high halves of words i / 2 and i / 2 + 2.
             let halves = select(at.odd.ne(0u32), 0x7632u32, 0x5410u32);
             at.chunks(|half, pair| {
                 groups.map(|words| {
@@ -98,40 +99,44 @@ pub(super) fn permute(target: &Target) -> Result<Kernel, BuildErrors> {
     })
 }
 
-/// Who does what.
-struct Place {
-    /// Groups of 16 of a row; threads of a row; threads.
+/// The division of work among threads.
+struct WidenGrid {
+    /// Groups of 16 per row.
     groups: Reg<u32>,
+    /// Threads per row.
     across: Reg<u32>,
+    /// Threads in all.
     count: Reg<u32>,
-    by_row: Divisor,
+    by_row: FastDivisor,
 }
 
 /// A thread's part of a block.
-struct At {
+struct BlockPart {
     row: Reg<u32>,
-    /// The first of the four groups.
+    /// The first of its four groups.
     group: Reg<u32>,
-    /// 1 where it has the odd pairs.
+    /// 1 for the odd pairs, 0 for the even ones.
     odd: Reg<u32>,
 }
 
-impl At {
-    /// What `f` gives of each half of the groups and its two pairs, counted as
-    /// if they were the even ones: 0 and 2.
+impl BlockPart {
+    /// Returns `f(half, pair)` for both halves of the groups and both pairs; pairs are numbered as if even,
+    /// 0 and 2.
     fn chunks<P: Scalar>(&self, f: impl Fn(usize, usize) -> Chunk<P>) -> [Chunk<P>; 4] {
         std::array::from_fn(|i| f(i / 2, 2 * (i % 2)))
     }
 }
 
-impl Place {
-    /// Declares the parameters, which come first.
+impl WidenGrid {
+    /// Declares the parameters.
     fn declare(k: Builder) -> Self {
         let [groups, across, count] =
             ["groups", "across", "count"].map(|name| k.param::<u32>(name));
-        groups.at_least(1).at_most(MOST_GROUPS);
-        across.at_least(1).at_most(MOST.div_ceil(EACH));
-        count.at_most(MOST_THREADS);
+        groups.at_least(1).at_most(MAX_GROUPS);
+        across
+            .at_least(1)
+            .at_most(MAX_EXTENT.div_ceil(NUMBERS_PER_THREAD));
+        count.at_most(MAX_THREADS);
         let by_row = k.divisor("by_row");
         Self {
             groups,
@@ -141,32 +146,33 @@ impl Place {
         }
     }
 
-    /// Numbers that all threads write.
+    /// Returns the numbers that all threads write.
     fn written(&self) -> Extent {
-        extent(self.count) * EACH
+        extent(self.count) * NUMBERS_PER_THREAD
     }
 
-    /// Writes `f` of every block: pairs i of its groups lie together.
+    /// Stores `f` of every block: pairs i of its groups are adjacent.
     fn each<T: Element, P: Scalar>(
         &self,
         k: Builder,
         to: Global<T>,
-        f: impl Fn(At) -> [Chunk<P>; 4],
+        f: impl Fn(BlockPart) -> [Chunk<P>; 4],
     ) {
         k.role("all").warps(THREADS / 32).body(|| {
             launch_dependents();
             let i = cta_id() * THREADS + thread_id();
             if_(i.lt(self.count), || {
-                let row = self.by_row.of(i);
+                let row = self.by_row.divide(i);
                 let place = i - row * self.across;
                 let odd = place & 1u32;
-                let chunks = f(At {
+                let chunks = f(BlockPart {
                     row,
                     group: (place >> 1u32) * GROUPS as u32,
                     odd,
                 });
-                // Chunks of 8 numbers: those of a block, of which every other is this thread's.
-                let first = (i >> 1u32).mul_wide(2 * EACH) + (odd * 8u32).cast::<u64>();
+                // Chunks of 8 numbers; every other chunk of a block belongs to this thread.
+                let first =
+                    (i >> 1u32).mul_wide(2 * NUMBERS_PER_THREAD) + (odd * 8u32).cast::<u64>();
                 for (at, chunk) in (0u64..).step_by(16).zip(chunks) {
                     to.store_as(first + at, chunk);
                 }

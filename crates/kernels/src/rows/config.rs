@@ -1,145 +1,145 @@
-//! How rows are dealt to threads: the options of a caller, and a complete config.
+//! Tuning parameters: the part that the caller fixes, and the complete config.
 
-use super::cell::VECTOR;
+use super::element::VECTOR_BYTES;
 use warpline_family::error::FamilyError;
-use warpline_family::{fields, words};
+use warpline_family::{fields, keywords};
 
-/// The most threads that compute in one CTA.
-pub(super) const MOST_THREADS: u32 = 1024;
+/// The maximum number of compute threads of a CTA.
+pub(super) const MAX_THREADS: u32 = 1024;
 
-words! {
-    /// The structure of the program.
-    pub enum Form {
+keywords! {
+    /// The division of the kernel into roles.
+    pub enum Schedule {
         /// Every thread loads its part of a row from global memory into registers
         Direct = "direct",
-        /// Every warp computes; one thread keeps the bulk copies of the next rows in flight
+        /// Every warp computes; one thread keeps bulk copies of the next rows in flight
         DoubleBuffer = "double-buffer",
-        /// A loader fills a ring of rows, compute warps empty it
+        /// A load role fills a ring of rows; compute warps consume it
         Specialized = "specialized",
-        /// The same, and a storer takes the outputs from a second ring
+        /// As specialized, with a second ring and a store role for the outputs
         ThreeRoles = "three-roles",
-        /// Rows of any length, read twice
-        TwoSweeps = "two-sweeps",
+        /// Loads each row twice, so rows may have any length
+        TwoPass = "two-pass",
     }
 }
 
-impl Form {
-    /// Rings of rows.
+impl Schedule {
+    /// Returns the number of rings of rows.
     pub(super) fn rings(self) -> u32 {
         match self {
-            Form::Direct | Form::TwoSweeps => 0,
-            Form::DoubleBuffer | Form::Specialized => 1,
-            Form::ThreeRoles => 2,
+            Schedule::Direct | Schedule::TwoPass => 0,
+            Schedule::DoubleBuffer | Schedule::Specialized => 1,
+            Schedule::ThreeRoles => 2,
         }
     }
 
-    /// Do CTAs take blocks of rows from a queue?
+    /// Returns whether CTAs take blocks of rows from a work queue.
     pub(super) fn has_queue(self) -> bool {
-        matches!(self, Form::Specialized | Form::ThreeRoles)
+        matches!(self, Schedule::Specialized | Schedule::ThreeRoles)
     }
 
-    /// Are rows loaded into shared memory?
+    /// Returns whether rows are loaded into shared memory.
     pub(super) fn has_ring(self) -> bool {
         self.rings() > 0
     }
 
-    /// Warps beside those that compute: the loader and the storer.
+    /// Returns the number of warps that load or store instead of computing.
     pub(super) fn helper_warps(self) -> u32 {
         match self {
-            Form::Specialized => 1,
-            Form::ThreeRoles => 2,
-            Form::Direct | Form::DoubleBuffer | Form::TwoSweeps => 0,
+            Schedule::Specialized => 1,
+            Schedule::ThreeRoles => 2,
+            Schedule::Direct | Schedule::DoubleBuffer | Schedule::TwoPass => 0,
         }
     }
 }
 
-words! {
-    /// Where the weights that every row meets stay from row to row.
-    pub enum Weights {
-        /// In the registers of the threads that need them
+keywords! {
+    /// Where the per-column vectors stay from row to row.
+    pub enum WeightStorage {
+        /// In registers of the threads that use them
         Registers = "registers",
         /// In shared memory
         Shared = "shared",
-        /// Nowhere: each row reads them again
+        /// In global memory: each row loads them again
         Global = "global",
     }
 }
 
 fields! {
-    /// What the caller fixes of the config.
+    /// The tuning parameters that the caller fixes.
     #[derive(Default)]
     pub struct Choice {
-        /// The structure of the program
-        pub form: Option<Form>,
-        /// Threads of one CTA that hold a row together: 1, 2, 4, … 32, or whole warps
+        /// Division of the kernel into roles
+        pub schedule: Option<Schedule>,
+        /// Threads of one CTA per row: 1, 2, 4, 8, 16, or whole warps
         pub threads: Option<u32>,
         /// Rows that a CTA works on at once
         pub block: Option<u32>,
-        /// Stages of the ring (double-buffer: 2)
+        /// Stages of each ring (double-buffer: 2)
         pub stages: Option<u32>,
-        /// CTAs that hold a row together: 1 to 16
+        /// CTAs per row, as one cluster: 1 to 16
         pub cluster: Option<u32>,
-        /// Where weights stay from row to row
-        pub weights: Option<Weights>,
-        /// Are rows read and written by 16 bytes, where all start and end there?
+        /// Where per-column weights stay from row to row
+        pub weights: Option<WeightStorage>,
+        /// Access rows by 16-byte vectors; needs rows that start and end on 16 bytes
         pub vectors: Option<bool>,
         /// CTAs of the grid
         pub ctas: Option<u32>,
-        /// Units of a row that a thread holds: they follow from the rest and the row's length.
+        /// Units per thread; derived from the other parameters and the row length.
         #[doc(hidden)]
         pub units: Option<u32>,
     }
 }
 
 impl Choice {
-    /// Rejects numbers that no form takes, before anything is computed from them.
+    /// Rejects numbers above the limit of every schedule, before they enter any arithmetic.
     pub(super) fn check(&self) -> Result<(), FamilyError> {
-        let given = [
+        let counts = [
             ("threads", self.threads),
             ("block", self.block),
             ("stages", self.stages),
             ("cluster", self.cluster),
         ];
-        for (flag, value) in given {
-            if let Some(n) = value.filter(|&n| n > MOST_THREADS) {
-                return refuse(format!("--{flag} is at most {MOST_THREADS}, not {n}"));
+        for (flag, value) in counts {
+            if let Some(n) = value.filter(|&n| n > MAX_THREADS) {
+                return reject(format!("--{flag} must be at most {MAX_THREADS}, not {n}"));
             }
         }
         Ok(())
     }
 }
 
-/// A complete config.
+/// The complete set of tuning parameters.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Config {
-    /// The structure of the program.
-    pub form: Form,
-    /// Threads of one CTA that hold a row together.
+    /// Division of the kernel into roles.
+    pub schedule: Schedule,
+    /// Threads of one CTA per row.
     pub threads: u32,
-    /// Units (16 bytes, or one element where rows are not aligned) that a thread holds.
+    /// Units per thread. A unit is 16 bytes, or one element if rows are not aligned.
     pub units: u32,
-    /// Are units 16 bytes?
+    /// Whether a unit is 16 bytes.
     pub vectors: bool,
     /// Rows that a CTA works on at once.
     pub block: u32,
-    /// Stages of the ring; 1 where there is none.
+    /// Stages of each ring; 1 without a ring.
     pub stages: u32,
-    /// CTAs that hold a row together.
+    /// CTAs per row.
     pub cluster: u32,
-    /// Where weights stay from row to row.
-    pub weights: Weights,
+    /// Where per-column weights stay from row to row.
+    pub weights: WeightStorage,
     /// CTAs of the grid.
     pub ctas: u32,
-    /// Threads of a CTA, the helpers included, as the builder counts them.
+    /// Threads of a CTA including load and store warps, as counted by the builder.
     pub cta_threads: u32,
-    /// Bytes of shared memory of a CTA, as the builder places them.
+    /// Shared memory of a CTA in bytes, as placed by the builder.
     pub shared_bytes: u32,
 }
 
 impl From<&Config> for Choice {
     fn from(c: &Config) -> Self {
         Self {
-            form: Some(c.form),
+            schedule: Some(c.schedule),
             threads: Some(c.threads),
             block: Some(c.block),
             stages: Some(c.stages),
@@ -153,41 +153,41 @@ impl From<&Config> for Choice {
 }
 
 impl Config {
-    /// Stages of the queue: the last role is at most all stages of every ring behind the first.
+    /// Returns the stages of the work queue: the last role can be behind the first by all stages of every ring.
     pub(super) fn queue_stages(&self) -> u32 {
-        match self.form.has_queue() {
-            true => self.form.rings() * self.stages,
+        match self.schedule.has_queue() {
+            true => self.schedule.rings() * self.stages,
             false => 0,
         }
     }
 
-    /// Threads that compute.
-    pub(super) fn computing(&self) -> u32 {
+    /// Returns the number of compute threads.
+    pub(super) fn compute_threads(&self) -> u32 {
         self.threads * self.block
     }
 
-    /// Warps that compute.
+    /// Returns the number of compute warps.
     pub(super) fn warps(&self) -> u32 {
-        self.computing().div_ceil(32)
+        self.compute_threads().div_ceil(32)
     }
 
-    /// Warps that share a row of one CTA; 1 also where a warp holds several rows.
+    /// Returns the warps of one CTA that share a row; 1 also if a warp holds several rows.
     pub(super) fn warps_of_row(&self) -> u32 {
         self.threads.div_ceil(32)
     }
 
-    /// Elements of one unit.
-    pub(super) fn unit(&self, size: u32) -> u32 {
-        if self.vectors { VECTOR / size } else { 1 }
+    /// Returns the elements of one unit.
+    pub(super) fn unit_len(&self, size: u32) -> u32 {
+        if self.vectors { VECTOR_BYTES / size } else { 1 }
     }
 
-    /// Bytes of one row in a slot of the ring.
-    pub(super) fn slot_row(&self) -> u32 {
-        self.threads * self.units * VECTOR
+    /// Returns the bytes of one row in a ring slot.
+    pub(super) fn slot_row_bytes(&self) -> u32 {
+        self.threads * self.units * VECTOR_BYTES
     }
 }
 
 /// Rejects a config.
-pub(super) fn refuse<T>(text: String) -> Result<T, FamilyError> {
+pub(super) fn reject<T>(text: String) -> Result<T, FamilyError> {
     Err(FamilyError::Config(text))
 }

@@ -1,106 +1,108 @@
-//! The steps of the forms whose threads hold a row: values, weights, outputs.
+//! The steps of the schedules that keep a row in registers: load, compute, store.
 
-use super::cell::Cell;
-use super::config::{Config, Weights};
-use super::meet::Meet;
-use super::op::{Given, Held, Lanes, RowOp};
-use super::raw::Raw;
-use super::seat::{Io, Part, Seat, Unit};
-use warpline_ir::build::*;
+use super::config::{Config, WeightStorage};
+use super::element::RowElement;
+use super::op::{OpParams, RowLanes, RowOp, RowValues};
+use super::packed::PackedUnit;
+use super::partition::{RowParams, RowSegment, ThreadCoord, UnitIndex};
+use super::reduce::RowReduction;
+use warpline_ir::builder::*;
 
-/// A role that computes rows: its config, its parameters, and the state of a thread.
-pub(super) struct RowContext<'a, K, E: Cell> {
+/// The state of a thread of a role that computes rows.
+pub(super) struct RowContext<'a, K, E: RowElement> {
     c: &'a Config,
-    io: &'a Io<E>,
-    meet: Option<Meet<K>>,
-    pub(super) part: Part,
-    pub(super) seat: Seat,
-    given: Given,
-    /// Where the weights are.
-    weights: Kept<E>,
-    /// Rows done so far, if records meet.
+    params: &'a RowParams<E>,
+    reduction: Option<RowReduction<K>>,
+    pub(super) segment: RowSegment,
+    pub(super) thread: ThreadCoord,
+    op_params: OpParams,
+    /// The per-column weights.
+    weights: WeightSource<E>,
+    /// The number of reductions so far, modulo 4.
     turn: Var<u32>,
 }
 
-/// The shared memory of a CTA beside its rings.
-pub(super) struct Shared<K, E> {
-    meet: Option<Meet<K>>,
-    /// The weights, and the barrier behind which they are written.
-    weights: Option<(Tile<E>, Named)>,
+/// The shared memory of a CTA besides its rings.
+pub(super) struct SharedState<K, E> {
+    reduction: Option<RowReduction<K>>,
+    /// The tile of weights, and the named barrier after which all compute warps may read it.
+    weights: Option<(Tile<E>, NamedBarrierHandle)>,
 }
 
-impl<K, E> Clone for Shared<K, E> {
+impl<K, E> Clone for SharedState<K, E> {
     fn clone(&self) -> Self {
         *self
     }
 }
-impl<K, E> Copy for Shared<K, E> {}
+impl<K, E> Copy for SharedState<K, E> {}
 
-impl<K: RowOp, E: Cell> Shared<K, E> {
-    pub(super) fn declare(k: Builder, c: &Config, io: &Io<E>) -> Self {
-        let count = io.vectors.len() as u32;
-        let cols = c.slot_row() / Io::<E>::SIZE;
+impl<K: RowOp, E: RowElement> SharedState<K, E> {
+    pub(super) fn declare(k: Builder, c: &Config, params: &RowParams<E>) -> Self {
+        let count = params.vectors.len() as u32;
+        let cols = c.slot_row_bytes() / RowParams::<E>::SIZE;
         let weights = || {
-            let tile = k.tile("weights", count, cols).plain().declare();
+            let tile = k.tile("weights", count, cols).unswizzled().declare();
             (tile, k.named_barrier("weights"))
         };
         Self {
-            meet: Meet::declare(k, c),
-            weights: (c.weights == Weights::Shared && count > 0).then(weights),
+            reduction: RowReduction::declare(k, c),
+            weights: (c.weights == WeightStorage::Shared && count > 0).then(weights),
         }
     }
 }
 
-/// Where the weights that every row meets are.
-enum Kept<E: Cell> {
-    /// In registers: this thread's units of each.
-    Registers(Vec<Vec<Raw<E>>>),
-    /// In shared memory, one row each.
+/// Where a thread reads the per-column weights.
+enum WeightSource<E: RowElement> {
+    /// The units of this thread, for each weight.
+    Registers(Vec<Vec<PackedUnit<E>>>),
+    /// One row of the tile for each weight.
     Shared(Tile<E>),
-    /// In global memory.
     Global,
 }
 
-impl<'a, K: RowOp, E: Cell> RowContext<'a, K, E> {
-    pub(super) fn new(c: &'a Config, io: &'a Io<E>, shared: Shared<K, E>) -> Self {
-        let part = Part::new(io.units(c), c);
-        let seat = Seat::new(part, c);
+impl<'a, K: RowOp, E: RowElement> RowContext<'a, K, E> {
+    pub(super) fn new(c: &'a Config, params: &'a RowParams<E>, shared: SharedState<K, E>) -> Self {
+        let segment = RowSegment::new(params.units(c), c);
+        let thread = ThreadCoord::new(segment, c);
         let mut cx = Self {
             c,
-            io,
-            meet: shared.meet,
-            part,
-            seat,
-            given: Given {
-                cols: io.cols.cast(),
-                scalars: io.scalars.clone(),
+            params,
+            reduction: shared.reduction,
+            segment,
+            thread,
+            op_params: OpParams {
+                cols: params.cols.cast(),
+                scalars: params.scalars.clone(),
             },
-            weights: Kept::Global,
+            weights: WeightSource::Global,
             turn: Var::new(0u32),
         };
         match (c.weights, shared.weights) {
-            (Weights::Registers, _) => cx.weights = Kept::Registers(cx.read_weights()),
-            (Weights::Shared, Some((tile, ready))) => {
+            (WeightStorage::Registers, _) => {
+                cx.weights = WeightSource::Registers(cx.read_weights())
+            }
+            (WeightStorage::Shared, Some((tile, ready))) => {
                 cx.share_weights(tile, ready);
-                cx.weights = Kept::Shared(tile);
+                cx.weights = WeightSource::Shared(tile);
             }
             _ => {}
         }
         cx
     }
 
-    /// The thread's units of the weights, from global memory.
-    fn read_weights(&self) -> Vec<Vec<Raw<E>>> {
-        let all = self.io.vectors.iter();
-        all.map(|&v| self.raw(self.within(v, 0u64.reg()))).collect()
+    /// Loads the thread's units of the weights from global memory.
+    fn read_weights(&self) -> Vec<Vec<PackedUnit<E>>> {
+        let all = self.params.vectors.iter();
+        all.map(|&v| self.load_units(self.segment_start(v, 0u64.reg())))
+            .collect()
     }
 
-    /// The threads of the first row copy the weights to shared memory for all.
-    fn share_weights(&self, tile: Tile<E>, ready: Named) {
-        if_(self.seat.row.eq(0u32), || {
+    /// The threads of the first row copy the weights to shared memory for all rows.
+    fn share_weights(&self, tile: Tile<E>, ready: NamedBarrierHandle) {
+        if_(self.thread.row.eq(0u32), || {
             for (i, raw) in self.read_weights().into_iter().enumerate() {
-                let places = self.seat.places(self.c).into_iter();
-                for ((unit, inside), raw) in places.zip(raw) {
+                let outputs = self.thread.output_units(self.c).into_iter();
+                for ((unit, inside), raw) in outputs.zip(raw) {
                     let write = || self.weight_at(tile, i, unit).store(raw);
                     match inside {
                         None => write(),
@@ -112,82 +114,91 @@ impl<'a, K: RowOp, E: Cell> RowContext<'a, K, E> {
         ready.sync(self.c.warps() * 32);
     }
 
-    /// A unit of the weights in shared memory.
-    fn weight_at(&self, tile: Tile<E>, weight: usize, unit: Unit) -> Spot<E> {
+    /// Returns the location of a weight unit in shared memory.
+    fn weight_at(&self, tile: Tile<E>, weight: usize, unit: UnitIndex) -> SharedUnit<E> {
         let row = weight as u32;
-        let cols = self.c.slot_row() / Io::<E>::SIZE;
-        let size = self.c.unit(Io::<E>::SIZE);
-        Spot {
-            tile: tile.whole().slice(row..row + 1, unit.plus * size..cols),
+        let cols = self.c.slot_row_bytes() / RowParams::<E>::SIZE;
+        let size = self.c.unit_len(RowParams::<E>::SIZE);
+        SharedUnit {
+            tile: tile.whole().slice(row..row + 1, unit.offset * size..cols),
             row: 0u32.reg(),
-            col: unit.first * size,
+            col: unit.base * size,
         }
     }
 
-    /// Unit `i` of every weight.
-    fn weights_of(&self, i: usize, unit: Unit) -> Vec<Vec<Reg<f32>>> {
-        let all = 0..self.io.vectors.len();
+    /// Returns unit `i` of every weight, in fp32.
+    fn weight_unit(&self, i: usize, unit: UnitIndex) -> Vec<Vec<Reg<f32>>> {
+        let all = 0..self.params.vectors.len();
         let raw = |w: usize| match &self.weights {
-            Kept::Registers(kept) => kept[w][i].clone(),
-            Kept::Shared(tile) => self.weight_at(*tile, w, unit).load(),
-            Kept::Global => {
-                let from = self.within(self.io.vectors[w], 0u64.reg());
-                Raw::load(from, unit, self.c)
+            WeightSource::Registers(kept) => kept[w][i].clone(),
+            WeightSource::Shared(tile) => self.weight_at(*tile, w, unit).load(),
+            WeightSource::Global => {
+                let from = self.segment_start(self.params.vectors[w], 0u64.reg());
+                PackedUnit::load(from, unit, self.c)
             }
         };
         all.map(|w| raw(w).widen()).collect()
     }
 
-    /// Where this CTA's part of a row starts.
-    fn within(&self, rows: Global<E>, at: Reg<u64>) -> Global<E> {
-        let size = self.c.unit(Io::<E>::SIZE);
+    /// Returns the start of this CTA's segment of the row at offset `at`.
+    fn segment_start(&self, rows: Global<E>, at: Reg<u64>) -> Global<E> {
+        let size = self.c.unit_len(RowParams::<E>::SIZE);
         match self.c.cluster {
             1 => rows.offset(at),
-            _ => rows.offset(at).offset(self.part.first * size),
+            _ => rows.offset(at).offset(self.segment.first * size),
         }
     }
 
-    /// The thread's units of what starts at `from`.
-    pub(super) fn raw(&self, from: Global<E>) -> Vec<Raw<E>> {
-        let units = self.seat.units(self.c).into_iter();
-        units.map(|(u, _)| Raw::load(from, u, self.c)).collect()
+    /// Loads the thread's units of the segment that starts at `from`.
+    pub(super) fn load_units(&self, from: Global<E>) -> Vec<PackedUnit<E>> {
+        let units = self.thread.input_units(self.c).into_iter();
+        units
+            .map(|(u, _)| PackedUnit::load(from, u, self.c))
+            .collect()
     }
 
-    /// The thread's values.
-    pub(super) fn held(&self, raw: Vec<Raw<E>>) -> Held {
-        let units = self.seat.units(self.c);
-        Held {
-            units: raw.into_iter().map(Raw::widen).collect(),
+    /// Converts the thread's units to fp32.
+    pub(super) fn widen_units(&self, raw: Vec<PackedUnit<E>>) -> RowValues {
+        let units = self.thread.input_units(self.c);
+        RowValues {
+            units: raw.into_iter().map(PackedUnit::widen).collect(),
             inside: units.into_iter().map(|(_, inside)| inside).collect(),
         }
     }
 
-    /// The thread's outputs from its values: `write` takes each unit.
-    pub(super) fn solve(&self, held: &Held, write: impl Fn(Unit, Raw<E>)) {
+    /// Computes the thread's outputs and passes each unit to `write`.
+    pub(super) fn compute(&self, values: &RowValues, write: impl Fn(UnitIndex, PackedUnit<E>)) {
         let c = self.c;
-        let lanes = Lanes::of(c.threads);
-        let base = K::base(held, lanes);
-        let kept = held.map(|x| K::keep(base, x));
-        let mut stat = K::measure(base, &kept, lanes);
-        if let Some(meet) = &self.meet {
+        let lanes = RowLanes::of(c.threads);
+        let shift = K::shift(values, lanes);
+        let transformed = values.map(|x| K::transform(shift, x));
+        let mut stats = K::stats(shift, &transformed, lanes);
+        if let Some(reduction) = &self.reduction {
             let warp = match c.warps_of_row() {
                 1 => 0u32.reg(),
                 n => warp_in_role() % n,
             };
-            stat = meet.merge(stat, self.turn.get(), self.seat.row, warp);
-            self.turn.set((self.turn.get() + 1) & Meet::<K>::TURNS);
+            stats = reduction.all_reduce(stats, self.turn.get(), self.thread.row, warp);
+            self.turn
+                .set((self.turn.get() + 1) & RowReduction::<K>::TURN_MASK);
         }
-        let factors = K::factors(&stat, base, &self.given);
-        let places = self.seat.places(c).into_iter();
-        let units = self.seat.units(c).into_iter().zip(places).enumerate();
+        let factors = K::factors(&stats, shift, &self.op_params);
+        let outputs = self.thread.output_units(c).into_iter();
+        let units = self
+            .thread
+            .input_units(c)
+            .into_iter()
+            .zip(outputs)
+            .enumerate();
         for (i, ((read, _), (unit, inside))) in units {
-            let weights = self.weights_of(i, read);
+            let weights = self.weight_unit(i, read);
             let value = |(j, &x): (usize, &Reg<f32>)| {
-                let at: Vec<Reg<f32>> = weights.iter().map(|w| w[j]).collect();
-                K::output(&factors, x, &at)
+                let column: Vec<Reg<f32>> = weights.iter().map(|w| w[j]).collect();
+                K::output(&factors, x, &column)
             };
-            let values: Vec<Reg<f32>> = kept.units[i].iter().enumerate().map(value).collect();
-            let out = Raw::narrow(&values, c);
+            let outputs: Vec<Reg<f32>> =
+                transformed.units[i].iter().enumerate().map(value).collect();
+            let out = PackedUnit::narrow(&outputs, c);
             match inside {
                 None => write(unit, out),
                 Some(inside) => if_(inside, || write(unit, out)),
@@ -195,62 +206,68 @@ impl<'a, K: RowOp, E: Cell> RowContext<'a, K, E> {
         }
     }
 
-    /// Writes the outputs of row `row` to global memory, if there is such a row.
-    pub(super) fn solve_to_global(&self, held: &Held, row: Reg<u32>) {
-        let y = self.within(self.io.y, row.mul_wide(self.io.y_stride));
-        let there = row.lt(self.io.rows);
-        self.solve(held, |unit, out| {
-            if_(there, || out.store(y, unit, self.c));
+    /// Computes row `row` and stores it to global memory, if the matrix has that row.
+    pub(super) fn compute_to_global(&self, values: &RowValues, row: Reg<u32>) {
+        let y = self.segment_start(self.params.y, row.mul_wide(self.params.y_stride));
+        let in_range = row.lt(self.params.rows);
+        self.compute(values, |unit, out| {
+            if_(in_range, || out.store(y, unit, self.c));
         });
     }
 
-    /// A row of x that exists: past the last, the last again.
-    pub(super) fn source(&self, row: Reg<u32>) -> Global<E> {
-        let row = row.min(self.io.rows - 1);
-        self.within(self.io.x, row.mul_wide(self.io.x_stride))
+    /// Returns row `row` of x, clamped to the last row so that the load is valid.
+    pub(super) fn input_row(&self, row: Reg<u32>) -> Global<E> {
+        let row = row.min(self.params.rows - 1);
+        self.segment_start(self.params.x, row.mul_wide(self.params.x_stride))
     }
 }
 
-/// A unit in shared memory.
-pub(super) struct Spot<E> {
+/// The location of a unit in shared memory.
+pub(super) struct SharedUnit<E> {
     tile: TileRef<E>,
     row: Reg<u32>,
     col: Reg<u32>,
 }
 
-impl<E: Cell> Spot<E> {
-    /// A unit of a row of a slot.
-    pub(super) fn in_slot(tile: TileRef<E>, row: Reg<u32>, unit: Unit, c: &Config) -> Self {
-        let size = c.unit(Io::<E>::SIZE);
-        let cols = c.slot_row() / Io::<E>::SIZE;
+impl<E: RowElement> SharedUnit<E> {
+    /// Returns the location of a unit of a row in a ring slot.
+    pub(super) fn in_slot(tile: TileRef<E>, row: Reg<u32>, unit: UnitIndex, c: &Config) -> Self {
+        let size = c.unit_len(RowParams::<E>::SIZE);
+        let cols = c.slot_row_bytes() / RowParams::<E>::SIZE;
         Self {
-            tile: tile.slice(0..c.block, unit.plus * size..cols),
+            tile: tile.slice(0..c.block, unit.offset * size..cols),
             row,
-            col: unit.first * size,
+            col: unit.base * size,
         }
     }
 
     #[track_caller]
-    fn load(self) -> Raw<E> {
-        Raw::Vector(self.tile.load_as(self.row, self.col))
+    fn load(self) -> PackedUnit<E> {
+        PackedUnit::Vector(self.tile.load_as(self.row, self.col))
     }
 
     #[track_caller]
-    pub(super) fn store(self, raw: Raw<E>) {
+    pub(super) fn store(self, raw: PackedUnit<E>) {
         match raw {
-            Raw::Vector(words) => self.tile.store_as(self.row, self.col, words),
-            Raw::One(x) => self.tile.store(self.row, self.col, x),
+            PackedUnit::Vector(words) => self.tile.store_as(self.row, self.col, words),
+            PackedUnit::Scalar(x) => self.tile.store(self.row, self.col, x),
         }
     }
 }
 
-impl<K: RowOp, E: Cell> RowContext<'_, K, E> {
-    /// Reads the thread's values from a slot, and releases it.
-    pub(super) fn take(&self, slot: Slot<Tile<E>, Reading>) -> Held {
-        let read =
-            |(unit, _): (Unit, _)| Spot::in_slot(slot.tiles(), self.seat.row, unit, self.c).load();
-        let raw = self.seat.units(self.c).into_iter().map(read).collect();
+impl<K: RowOp, E: RowElement> RowContext<'_, K, E> {
+    /// Reads the thread's values from a slot and releases the slot.
+    pub(super) fn read_slot(&self, slot: Slot<Tile<E>, Consuming>) -> RowValues {
+        let read = |(unit, _): (UnitIndex, _)| {
+            SharedUnit::in_slot(slot.tiles(), self.thread.row, unit, self.c).load()
+        };
+        let raw = self
+            .thread
+            .input_units(self.c)
+            .into_iter()
+            .map(read)
+            .collect();
         slot.release();
-        self.held(raw)
+        self.widen_units(raw)
     }
 }

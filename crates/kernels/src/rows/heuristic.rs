@@ -1,97 +1,98 @@
-//! Selects how rows are dealt to threads where the caller leaves it open.
+//! Selects the tuning parameters that the caller leaves open.
 
-use super::cell::VECTOR;
-use super::config::{Choice, Config, Form, Weights, refuse};
+use super::config::{Choice, Config, Schedule, WeightStorage, reject};
+use super::element::VECTOR_BYTES;
 use super::legal;
-use super::op::{MOST_NUMBERS, RowOp};
+use super::op::{MAX_RECORD_LEN, RowOp};
 use super::problem::Problem;
-use super::room::Room;
+use super::resources::ResourceModel;
 use warpline_family::error::FamilyError;
 use warpline_ir::Target;
 
-/// Rows shorter than this, in bytes, are not worth a copy of their own.
-const LEAST_COPY: u64 = 1024;
+/// Rows below this size in bytes are not worth a bulk copy each.
+const MIN_COPY_BYTES: u64 = 1024;
 
-/// The most bytes of a row without weights that is direct: above, an SM has
-/// no second CTA that computes while the first one loads, so that a ring must
-/// do it. 4-byte elements need half the registers.
-fn most_direct(size: usize) -> u64 {
+/// Returns the maximum size in bytes of a row without weights for schedule direct.
+///
+/// Above it an SM has no second CTA that computes while the first one loads, so a ring must overlap
+/// the two. 4-byte elements need half the registers.
+fn max_direct_bytes(size: usize) -> u64 {
     match size {
         4 => 128 * 1024,
         _ => 64 * 1024 - 1,
     }
 }
 
-/// Bytes in flight for each CTA of a ring.
-const IN_FLIGHT: u32 = 96 * 1024;
+/// Bytes in flight per CTA with a ring.
+const BYTES_IN_FLIGHT: u32 = 96 * 1024;
 
-/// Returns the config of a problem, with the caller's choices in it.
+/// Returns the config of a problem with the caller's choices applied.
 pub(super) fn select<K: RowOp>(
     problem: &Problem<K::Options>,
     choice: &Choice,
     target: &Target,
 ) -> Result<Config, FamilyError> {
-    let room = Room::<K>::new(problem, choice.vectors, target)?;
-    if choice.vectors == Some(true) && !room.vectors {
-        let shape = &room.shape;
-        return refuse(format!(
-            "rows of {} elements with strides {} and {} do not all start and end on 16 bytes: --vectors false",
+    let model = ResourceModel::<K>::new(problem, choice.vectors, target)?;
+    if choice.vectors == Some(true) && !model.vectors {
+        let shape = &model.shape;
+        return reject(format!(
+            "--vectors true needs rows that start and end on 16 bytes, but rows have {} elements with strides {} and {}\nhelp: use --vectors false",
             shape.cols, shape.x_stride, shape.y_stride
         ));
     }
-    let form = match choice.form {
-        Some(form) => form,
-        None => room.form()?,
+    let schedule = match choice.schedule {
+        Some(schedule) => schedule,
+        None => model.schedule()?,
     };
-    legal::check_form(&room, form, choice)?;
+    legal::check_schedule(&model, schedule, choice)?;
     choice.check()?;
-    let mut config = room.deal(form, choice)?;
-    legal::check(&room, &config, choice)?;
-    if !room.fits(&config) {
-        return refuse(format!(
-            "{} stages of {} rows need {} bytes of shared memory; {} has {}",
+    let mut config = model.select_layout(schedule, choice)?;
+    legal::check(&model, &config, choice)?;
+    if !model.fits_shared_memory(&config) {
+        return reject(format!(
+            "{} stages of {} rows need {} bytes of shared memory, but {} has {}",
             config.stages, config.block, config.shared_bytes, target.name, target.shared_bytes
         ));
     }
     config.ctas = match choice.ctas {
         Some(n) if n == 0 || !n.is_multiple_of(config.cluster) => {
-            return refuse(format!(
-                "a grid is whole clusters of {} CTAs, at least one, not {n} CTAs",
+            return reject(format!(
+                "--ctas is {n}, but must be a positive multiple of the cluster size {}",
                 config.cluster
             ));
         }
         Some(n) => n,
-        None => room.ctas(&config),
+        None => model.ctas(&config),
     };
     Ok(config)
 }
 
-/// Returns legal configs, best guess first.
+/// Returns legal configs, the heuristic's selection first.
 pub(super) fn candidates<K: RowOp>(problem: &Problem<K::Options>, target: &Target) -> Vec<Config> {
     let mut all: Vec<Config> = Vec::new();
-    let Ok(room) = Room::<K>::new(problem, None, target) else {
+    let Ok(model) = ResourceModel::<K>::new(problem, None, target) else {
         return all;
     };
     let mut add = |choice: Choice| {
         let config = select::<K>(problem, &choice, target).ok();
-        all.extend(config.filter(|c| room.has_room(c) && !all.contains(c)));
+        all.extend(config.filter(|c| model.leaves_reserve(c) && !all.contains(c)));
     };
     add(Choice::default());
-    let forms = [
-        Form::Specialized,
-        Form::ThreeRoles,
-        Form::Direct,
-        Form::DoubleBuffer,
+    let schedules = [
+        Schedule::Specialized,
+        Schedule::ThreeRoles,
+        Schedule::Direct,
+        Schedule::DoubleBuffer,
     ];
-    for form in forms {
-        let Ok(usual) = room.deal(form, &Choice::default()) else {
+    for schedule in schedules {
+        let Ok(default) = model.select_layout(schedule, &Choice::default()) else {
             continue;
         };
-        for cluster in [usual.cluster, usual.cluster / 2, usual.cluster * 2] {
-            for threads in [usual.threads, usual.threads / 2, usual.threads * 2] {
+        for cluster in [default.cluster, default.cluster / 2, default.cluster * 2] {
+            for threads in [default.threads, default.threads / 2, default.threads * 2] {
                 for block in [None, Some(1), Some(2)] {
                     add(Choice {
-                        form: Some(form),
+                        schedule: Some(schedule),
                         cluster: Some(cluster),
                         threads: Some(threads),
                         block,
@@ -105,14 +106,15 @@ pub(super) fn candidates<K: RowOp>(problem: &Problem<K::Options>, target: &Targe
     all
 }
 
-impl<K: RowOp> Room<'_, K> {
-    /// Persistent forms get as many CTAs as a device runs at once; the queue
-    /// makes it harmless if some of them start late. Where nothing stays
-    /// from row to row, each block is a CTA of its own: the hardware deals
-    /// them out in order, and evens out the SMs.
+impl<K: RowOp> ResourceModel<'_, K> {
+    /// Returns the CTAs of the grid.
+    ///
+    /// Persistent schedules get as many CTAs as the GPU runs at once; the work queue balances CTAs
+    /// that start late. If nothing stays from row to row, each block is a CTA of its own, and the
+    /// hardware scheduler balances the SMs.
     fn ctas(&self, c: &Config) -> u32 {
         let blocks = self.shape.rows.div_ceil(u64::from(c.block)).max(1);
-        if !c.form.has_ring() && !self.keeps_weights(c.weights) {
+        if !c.schedule.has_ring() && !self.keeps_weights_in_registers(c.weights) {
             let most = u64::from(u32::MAX / 2 / c.cluster);
             return blocks.min(most) as u32 * c.cluster;
         }
@@ -120,117 +122,127 @@ impl<K: RowOp> Room<'_, K> {
         blocks.min(clusters) as u32 * c.cluster
     }
 
-    /// Rows that start and end on 16 bytes and are worth a copy go through a
-    /// ring, if they have weights, which stay with the CTA, or are long. All
-    /// others are direct. Rows that no cluster holds are read twice.
-    fn form(&self) -> Result<Form, FamilyError> {
+    /// Selects the schedule.
+    ///
+    /// Aligned rows of at least a minimum size go through a ring if they are long or have weights,
+    /// which stay with the CTA. Other rows are direct. Rows that no cluster can hold are two-pass.
+    fn schedule(&self) -> Result<Schedule, FamilyError> {
         let bytes = self.shape.row_bytes();
-        let least = match self.weights {
-            0 => most_direct(self.shape.dtype.dtype().bytes()) + 1,
-            _ => LEAST_COPY,
+        let min_bytes = match self.weights {
+            0 => max_direct_bytes(self.shape.dtype.dtype().bytes()) + 1,
+            _ => MIN_COPY_BYTES,
         };
-        let ring = (self.vectors && bytes >= least).then_some(Form::Specialized);
-        for form in ring.into_iter().chain([Form::Direct]) {
-            let deal = self.deal(form, &Choice::default())?;
-            if self.holds(&deal) && self.has_room(&deal) {
-                return Ok(form);
+        let ring = (self.vectors && bytes >= min_bytes).then_some(Schedule::Specialized);
+        for schedule in ring.into_iter().chain([Schedule::Direct]) {
+            let config = self.select_layout(schedule, &Choice::default())?;
+            if self.threads_hold_row(&config) && self.leaves_reserve(&config) {
+                return Ok(schedule);
             }
         }
-        Ok(Form::TwoSweeps)
+        Ok(Schedule::TwoPass)
     }
 
-    /// Does a sized config leave the [reserve](record_reserve) free?
-    fn has_room(&self, c: &Config) -> bool {
+    /// Returns whether a sized config leaves the [reserve](record_reserve) free.
+    fn leaves_reserve(&self, c: &Config) -> bool {
         c.shared_bytes.saturating_add(record_reserve::<K>(c)) <= self.target.shared_bytes
     }
 
-    /// Returns the first legal deal that has room, of those that agree with the choice:
+    /// Returns the first legal thread layout that fits and agrees with the choice, in this order:
     ///
-    /// 1. One CTA, weights in registers, as few threads as hold a row.
-    /// 2. As few CTAs as have room for the weights in shared memory, two rows at once.
-    /// 3. As few CTAs as hold a row.
+    /// 1. One CTA, weights in registers, the fewest threads that can hold a row.
+    /// 2. The fewest CTAs that can keep the weights in shared memory, two rows at once.
+    /// 3. The fewest CTAs that can hold a row.
     ///
-    /// If none has room, the last legal one, which [`select`] checks; if none is legal, the error
-    /// is that of the first.
-    fn deal(&self, form: Form, choice: &Choice) -> Result<Config, FamilyError> {
-        let mut last = self.config(form, 16, 512, Weights::Global, choice);
+    /// If none fits, returns the last legal one, which [`select`] checks; if none is legal, returns
+    /// the first error.
+    fn select_layout(&self, schedule: Schedule, choice: &Choice) -> Result<Config, FamilyError> {
+        let mut last = self.config(schedule, 16, 512, WeightStorage::Global, choice);
         let (mut too_large, mut rejected) = (None, None);
-        for (place, cluster, threads) in self.deals(form, choice) {
-            last = self.config(form, cluster, threads, place, choice);
-            if !self.holds(&last) {
+        for (storage, cluster, threads) in self.layouts(schedule, choice) {
+            last = self.config(schedule, cluster, threads, storage, choice);
+            if !self.threads_hold_row(&last) {
                 continue;
             }
             if let Err(why) = legal::check(self, &last, choice) {
                 rejected = rejected.or(Some(why));
                 continue;
             }
-            let deal = self.with_stages(last, choice)?;
-            if self.has_room(&deal) {
-                return Ok(deal);
+            let config = self.with_stages(last, choice)?;
+            if self.leaves_reserve(&config) {
+                return Ok(config);
             }
-            too_large = Some(deal);
+            too_large = Some(config);
         }
         match (too_large, rejected) {
-            (Some(deal), _) => Ok(deal),
+            (Some(config), _) => Ok(config),
             (None, Some(why)) => Err(why),
             (None, None) => Ok(last),
         }
     }
 
-    /// Lists the deals to try: where weights stay, CTAs of a cluster, threads of a row.
-    fn deals(&self, form: Form, choice: &Choice) -> Vec<(Weights, u32, u32)> {
-        let places = match (choice.weights, self.weights, form.has_ring()) {
-            (Some(place), ..) => vec![place],
-            (_, 0, _) => vec![Weights::Registers],
-            (_, _, false) => vec![Weights::Registers, Weights::Global],
-            _ => vec![Weights::Registers, Weights::Shared, Weights::Global],
+    /// Returns the thread layouts to try: weight storage, CTAs of a cluster, threads per row.
+    fn layouts(&self, schedule: Schedule, choice: &Choice) -> Vec<(WeightStorage, u32, u32)> {
+        let storages = match (choice.weights, self.weights, schedule.has_ring()) {
+            (Some(storage), ..) => vec![storage],
+            (_, 0, _) => vec![WeightStorage::Registers],
+            (_, _, false) => vec![WeightStorage::Registers, WeightStorage::Global],
+            _ => vec![
+                WeightStorage::Registers,
+                WeightStorage::Shared,
+                WeightStorage::Global,
+            ],
         };
-        let mut deals = Vec::new();
-        for place in places {
-            let clusters = match (choice.cluster, form) {
+        let mut layouts = Vec::new();
+        for storage in storages {
+            let clusters = match (choice.cluster, schedule) {
                 (Some(c), _) => vec![c],
-                (_, Form::TwoSweeps) => vec![1],
-                _ if self.keeps_weights(place) => vec![1],
+                (_, Schedule::TwoPass) => vec![1],
+                _ if self.keeps_weights_in_registers(storage) => vec![1],
                 _ => vec![1, 2, 4, 8, 16],
             };
-            let most = if form == Form::Direct { 10 } else { 9 };
-            let threads = match (choice.threads, form, place) {
+            let most = if schedule == Schedule::Direct { 10 } else { 9 };
+            let threads = match (choice.threads, schedule, storage) {
                 (Some(t), ..) => vec![t],
-                (_, Form::TwoSweeps, _) => vec![512],
-                (_, _, Weights::Shared) => vec![256, 512],
+                (_, Schedule::TwoPass, _) => vec![512],
+                (_, _, WeightStorage::Shared) => vec![256, 512],
                 _ => (0..=most).map(|i| 1 << i).collect(),
             };
             for &cluster in &clusters {
-                // In a cluster whole warps hold a row; a number of the caller is checked later.
+                // In a cluster whole warps hold a row. A caller's number is checked later, with an error.
                 let usable = |t: &&u32| cluster == 1 || **t >= 32 || choice.threads.is_some();
-                deals.extend(threads.iter().filter(usable).map(|&t| (place, cluster, t)));
+                layouts.extend(
+                    threads
+                        .iter()
+                        .filter(usable)
+                        .map(|&t| (storage, cluster, t)),
+                );
             }
         }
-        deals
+        layouts
     }
 
-    /// Returns a deal with the fewest stages of its form, before its sizes are known.
+    /// Returns the config of a thread layout, with the fewest stages and without sizes.
     fn config(
         &self,
-        form: Form,
+        schedule: Schedule,
         cluster: u32,
         threads: u32,
-        weights: Weights,
+        weights: WeightStorage,
         choice: &Choice,
     ) -> Config {
         let part = self.units.div_ceil(u64::from(cluster.max(1)));
-        let units = match (form, self.vectors) {
-            (Form::TwoSweeps, true) => 4,
-            (Form::TwoSweeps, false) => 8,
+        let units = match (schedule, self.vectors) {
+            (Schedule::TwoPass, true) => 4,
+            (Schedule::TwoPass, false) => 8,
             _ => part.div_ceil(u64::from(threads.max(1))),
         };
         Config {
-            form,
+            schedule,
             threads,
-            units: units.min(u64::from(u32::MAX / 1024 / VECTOR)) as u32,
+            units: units.min(u64::from(u32::MAX / 1024 / VECTOR_BYTES)) as u32,
             vectors: self.vectors,
-            block: choice.block.unwrap_or(usual_block(form, threads)),
-            stages: if form.has_ring() { 2 } else { 1 },
+            block: choice.block.unwrap_or(default_block(schedule, threads)),
+            stages: if schedule.has_ring() { 2 } else { 1 },
             cluster,
             weights,
             ctas: 1,
@@ -239,46 +251,48 @@ impl<K: RowOp> Room<'_, K> {
         }
     }
 
-    /// Sizes a deal with the caller's stages. If they are open and the form has a queue, it gets
-    /// as many stages as bytes should be in flight and as shared memory has room for.
+    /// Returns the config with its sizes and the caller's stages.
+    ///
+    /// If the stages are open and the schedule has a queue, selects as many as reach the bytes in
+    /// flight and fit in shared memory.
     fn with_stages(&self, c: Config, choice: &Choice) -> Result<Config, FamilyError> {
         if let Some(stages) = choice.stages {
-            return self.sized(Config { stages, ..c });
+            return self.with_sizes(Config { stages, ..c });
         }
-        let slot = (c.slot_row() * c.block).max(1);
-        let most = match c.form.has_queue() {
-            true => (IN_FLIGHT / slot).clamp(2, 8),
+        let slot = (c.slot_row_bytes() * c.block).max(1);
+        let most = match c.schedule.has_queue() {
+            true => (BYTES_IN_FLIGHT / slot).clamp(2, 8),
             false => c.stages,
         };
         for stages in (c.stages + 1..=most).rev() {
-            let config = self.sized(Config { stages, ..c })?;
-            if self.has_room(&config) {
+            let config = self.with_sizes(Config { stages, ..c })?;
+            if self.leaves_reserve(&config) {
                 return Ok(config);
             }
         }
-        self.sized(c)
+        self.with_sizes(c)
     }
 }
 
-/// Bytes of shared memory that a selected deal leaves free: as many as its records would grow by
-/// if each had the most numbers of any op. All ops over rows so select the same deal for a shape,
-/// and a deal that was measured for one of them serves all.
+/// Returns the bytes of shared memory that a selected config leaves free: the growth of its records
+/// if each had the maximum length of any op.
+///
+/// All row-wise ops then select the same config for a shape, and a measurement of one serves all.
 fn record_reserve<K: RowOp>(c: &Config) -> u32 {
     let warps = c.warps_of_row() * c.cluster;
     let records = if warps > 1 { 2 * c.block * warps } else { 0 };
-    records * MOST_NUMBERS.saturating_sub(K::NOTHING.len() as u32) * 4
+    records * MAX_RECORD_LEN.saturating_sub(K::IDENTITY.len() as u32) * 4
 }
 
-/// Rows that a CTA works on at once.
+/// Returns the rows that a CTA works on at once.
 ///
-/// Without a ring, four warps, so that a finished CTA makes room soon. With
-/// one, 15 warps at most, which with the loader leave every thread 128
-/// registers; two rows where 8 warps share one, so that one computes while
-/// the other's records meet.
-fn usual_block(form: Form, threads: u32) -> u32 {
-    match (form, threads) {
-        (_, 0) | (Form::TwoSweeps, _) => 1,
-        (Form::Direct, t) => (128 / t).max(1),
+/// Without a ring: four warps, so that a finished CTA frees its SM soon. With a ring: at most 15 warps,
+/// which with the load warp leave 128 registers per thread. Two rows if 8 warps share one, so that one
+/// row computes while the other reduces.
+fn default_block(schedule: Schedule, threads: u32) -> u32 {
+    match (schedule, threads) {
+        (_, 0) | (Schedule::TwoPass, _) => 1,
+        (Schedule::Direct, t) => (128 / t).max(1),
         (_, 256) => 2,
         (_, t) => (480 / t).max(1),
     }
@@ -292,18 +306,22 @@ mod tests {
     use crate::softmax;
     use warpline_family::family::Family as _;
     use warpline_family::field::NoFields;
-    use warpline_family::float::Float;
+    use warpline_family::float::FloatType;
 
     fn config(choice: Choice) -> Result<Config, String> {
-        let options = layer_norm::Options::default();
-        let problem = Problem::dense(64, 4096, Float::Bf16, options);
-        select::<layer_norm::Op>(&problem, &choice, &Target::SM_90A).map_err(|e| e.to_string())
+        let options = layer_norm::LayerNormOptions::default();
+        let problem = Problem::dense(64, 4096, FloatType::Bf16, options);
+        select::<layer_norm::LayerNormOp>(&problem, &choice, &Target::SM_90A)
+            .map_err(|e| e.to_string())
     }
 
     #[test]
-    fn sizes_are_those_of_the_kernel() {
+    fn sizes_match_the_built_kernel() {
         let target = Target::SM_90A;
-        for case in table::cases::<layer_norm::Op>().into_iter().step_by(5) {
+        for case in table::cases::<layer_norm::LayerNormOp>()
+            .into_iter()
+            .step_by(5)
+        {
             let config = LayerNorm::config(&case.problem, &case.choice, &target).unwrap();
             let plan = LayerNorm::plan(&case.problem, &config, &target).unwrap();
             let kernel = &plan.steps[0].kernel;
@@ -316,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_caller_says_is_taken_or_refused() {
+    fn choices_are_kept_or_rejected() {
         for (threads, cluster) in [(Some(16), Some(2)), (Some(256), Some(4)), (None, Some(3))] {
             let choice = Choice {
                 threads,
@@ -334,46 +352,55 @@ mod tests {
     }
 
     #[test]
-    fn rows_at_once_fill_whole_warps_and_sweeps_take_one() {
-        let told = |cols: u64, form: Form, threads: u32, block: u32| {
-            let problem = Problem::dense(5, cols, Float::F32, NoFields);
+    fn blocks_fill_whole_warps_and_two_pass_takes_one_row() {
+        let message = |cols: u64, schedule: Schedule, threads: u32, block: u32| {
+            let problem = Problem::dense(5, cols, FloatType::F32, NoFields);
             let choice = Choice {
-                form: Some(form),
+                schedule: Some(schedule),
                 threads: Some(threads),
                 block: Some(block),
                 ..Choice::default()
             };
-            let config = select::<softmax::Op>(&problem, &choice, &Target::SM_90A);
-            config.map_or_else(|e| e.to_string(), |c| format!("{} threads", c.computing()))
+            let config = select::<softmax::SoftmaxOp>(&problem, &choice, &Target::SM_90A);
+            config.map_or_else(
+                |e| e.to_string(),
+                |c| format!("{} threads", c.compute_threads()),
+            )
         };
-        for form in [Form::Direct, Form::DoubleBuffer, Form::Specialized] {
+        for schedule in [
+            Schedule::Direct,
+            Schedule::DoubleBuffer,
+            Schedule::Specialized,
+        ] {
             assert_eq!(
-                told(16, form, 4, 4),
-                "--block 4 with 4 threads for each row are 16 threads, but a CTA computes in whole warps of 32\n\
+                message(16, schedule, 4, 4),
+                "--block 4 with 4 threads per row needs 16 threads, but a CTA computes in whole warps of 32\n\
                  help: use --block 8 or a multiple of it"
             );
-            assert_eq!(told(16, form, 4, 8), "32 threads");
+            assert_eq!(message(16, schedule, 4, 8), "32 threads");
         }
-        let four = told(20_092, Form::TwoSweeps, 128, 4);
+        let four = message(20_092, Schedule::TwoPass, 128, 4);
         assert!(
-            four.starts_with("--block 4: form two-sweeps works on 1 row at a time\nhelp: "),
+            four.starts_with(
+                "--schedule two-pass works on 1 row at a time, not on --block 4\nhelp: "
+            ),
             "{four}"
         );
-        assert_eq!(told(20_092, Form::TwoSweeps, 128, 1), "128 threads");
+        assert_eq!(message(20_092, Schedule::TwoPass, 128, 1), "128 threads");
     }
 
     #[test]
-    fn stages_that_shared_memory_has_no_room_for_are_named() {
+    fn stages_beyond_shared_memory_are_rejected() {
         let stages = |stages| Choice {
-            form: Some(Form::Specialized),
+            schedule: Some(Schedule::Specialized),
             stages: Some(stages),
             ..Choice::default()
         };
-        let told = config(stages(1000)).unwrap_err();
-        assert!(told.starts_with("1000 stages of "), "{told}");
+        let message = config(stages(1000)).unwrap_err();
+        assert!(message.starts_with("1000 stages of "), "{message}");
         assert!(
-            told.ends_with("bytes of shared memory; sm_90a has 232448"),
-            "{told}"
+            message.ends_with("bytes of shared memory, but sm_90a has 232448"),
+            "{message}"
         );
         // More stages than the heuristic would select.
         let config = config(stages(12)).unwrap();
@@ -385,12 +412,16 @@ mod tests {
     }
 
     #[test]
-    fn absurd_numbers_are_refused_by_a_sentence() {
+    fn out_of_range_numbers_are_rejected() {
         for n in [0, 1025, u32::MAX] {
-            let forms = [Form::Direct, Form::Specialized, Form::ThreeRoles];
-            for form in forms {
+            let schedules = [
+                Schedule::Direct,
+                Schedule::Specialized,
+                Schedule::ThreeRoles,
+            ];
+            for schedule in schedules {
                 let choice = || Choice {
-                    form: Some(form),
+                    schedule: Some(schedule),
                     ..Choice::default()
                 };
                 let all = [
@@ -412,8 +443,8 @@ mod tests {
                     },
                 ];
                 for choice in all {
-                    let told = config(choice.clone()).expect_err("absurd");
-                    assert!(told.contains(&n.to_string()), "{choice:?}: {told}");
+                    let message = config(choice.clone()).expect_err("out of range");
+                    assert!(message.contains(&n.to_string()), "{choice:?}: {message}");
                 }
             }
         }

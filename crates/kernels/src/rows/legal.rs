@@ -1,27 +1,27 @@
-//! Configs that no kernel is built for, and why.
+//! Configs that no kernel is built for, and the reasons.
 
-use super::config::{Choice, Config, Form, MOST_THREADS, Weights, refuse};
+use super::config::{Choice, Config, MAX_THREADS, Schedule, WeightStorage, reject};
 use super::op::RowOp;
-use super::room::Room;
+use super::resources::ResourceModel;
 use warpline_family::error::FamilyError;
 
-/// Rejects a form whose copies the rows do not allow.
-pub(super) fn check_form<K: RowOp>(
-    room: &Room<'_, K>,
-    form: Form,
+/// Rejects a schedule with bulk copies if the rows are not aligned to 16 bytes.
+pub(super) fn check_schedule<K: RowOp>(
+    model: &ResourceModel<'_, K>,
+    schedule: Schedule,
     choice: &Choice,
 ) -> Result<(), FamilyError> {
-    let shape = &room.shape;
-    if form.has_ring() && choice.vectors == Some(false) {
-        return refuse(format!(
-            "form {} copies rows in bulk, by 16 bytes, and not by single elements (--vectors false): choose --form direct",
-            form.word()
+    let shape = &model.shape;
+    if schedule.has_ring() && choice.vectors == Some(false) {
+        return reject(format!(
+            "--schedule {} copies rows in bulk by 16 bytes, so it does not support --vectors false\nhelp: use --schedule direct",
+            schedule.keyword()
         ));
     }
-    if form.has_ring() && !room.vectors {
-        return refuse(format!(
-            "form {} copies rows in bulk, and rows of {} elements with strides {} and {} do not all start and end on 16 bytes: choose --form direct",
-            form.word(),
+    if schedule.has_ring() && !model.vectors {
+        return reject(format!(
+            "--schedule {} copies rows in bulk, but rows of {} elements with strides {} and {} do not all start and end on 16 bytes\nhelp: use --schedule direct",
+            schedule.keyword(),
             shape.cols,
             shape.x_stride,
             shape.y_stride
@@ -30,85 +30,85 @@ pub(super) fn check_form<K: RowOp>(
     Ok(())
 }
 
-/// Rejects a config that its form is not built with.
+/// Rejects a config that its schedule does not support.
 pub(super) fn check<K: RowOp>(
-    room: &Room<'_, K>,
+    model: &ResourceModel<'_, K>,
     c: &Config,
     choice: &Choice,
 ) -> Result<(), FamilyError> {
     let Config {
-        form,
+        schedule,
         threads,
         cluster,
         block,
         ..
     } = *c;
-    if cluster == 0 || cluster > 16 || u64::from(cluster) > room.units {
-        return refuse(format!(
-            "a row of {} units is held by a cluster of 1 to {} CTAs, not {cluster}",
-            room.units,
-            room.units.min(16)
+    if cluster == 0 || cluster > 16 || u64::from(cluster) > model.units {
+        return reject(format!(
+            "--cluster is {cluster}, but a row of {} units needs 1 to {} CTAs",
+            model.units,
+            model.units.min(16)
         ));
     }
-    if form == Form::TwoSweeps && cluster > 1 {
-        return refuse(format!(
-            "form two-sweeps works with single CTAs, not with clusters of {cluster}"
+    if schedule == Schedule::TwoPass && cluster > 1 {
+        return reject(format!(
+            "--schedule two-pass does not support --cluster {cluster}"
         ));
     }
     if !(threads.is_power_of_two() && threads < 32
-        || threads.is_multiple_of(32) && (32..=MOST_THREADS).contains(&threads))
+        || threads.is_multiple_of(32) && (32..=MAX_THREADS).contains(&threads))
     {
-        return refuse(format!(
-            "a row is held by 1, 2, 4, 8, 16 threads, or by 1 to 32 whole warps, not by {threads} threads"
+        return reject(format!(
+            "--threads must be 1, 2, 4, 8, 16 or a multiple of 32 up to {MAX_THREADS}, not {threads} threads"
         ));
     }
-    if threads < 32 && (cluster > 1 || form == Form::TwoSweeps) {
-        return refuse(format!(
-            "in a cluster, and in two sweeps, whole warps work on a row, not {threads} threads"
+    if threads < 32 && (cluster > 1 || schedule == Schedule::TwoPass) {
+        return reject(format!(
+            "--cluster and --schedule two-pass need whole warps per row, not {threads} threads"
         ));
     }
-    let most = room.most_units(c.weights);
-    if c.units > most && form != Form::TwoSweeps {
-        return refuse(format!(
-            "{threads} threads in each of {cluster} CTAs hold {} units each of a row of {} elements: {most} at most (more --threads or --cluster, other --weights, or --form two-sweeps)",
-            c.units, room.shape.cols
+    let max_units = model.max_units(c.weights);
+    if c.units > max_units && schedule != Schedule::TwoPass {
+        return reject(format!(
+            "{threads} threads in each of {cluster} CTAs would hold {} units each for a row of {} elements, but the limit is {max_units}\nhelp: use more --threads, a larger --cluster, other --weights, or --schedule two-pass",
+            c.units, model.shape.cols
         ));
     }
-    if c.weights == Weights::Shared && !form.has_ring() {
-        return refuse(format!(
-            "form {} leaves no weights in shared memory: --weights registers or global",
-            form.word()
+    if c.weights == WeightStorage::Shared && !schedule.has_ring() {
+        return reject(format!(
+            "--schedule {} does not support --weights shared\nhelp: use --weights registers or --weights global",
+            schedule.keyword()
         ));
     }
-    let most_block = (MOST_THREADS - form.helper_warps() * 32) / threads;
-    if block == 0 || block > most_block {
-        return refuse(format!(
-            "a CTA works on 1 to {most_block} rows of {threads} threads at once, not on {block}"
+    let max_block = (MAX_THREADS - schedule.helper_warps() * 32) / threads;
+    if block == 0 || block > max_block {
+        return reject(format!(
+            "--block is {block}, but a CTA works on 1 to {max_block} rows of {threads} threads"
         ));
     }
-    if form == Form::TwoSweeps && block > 1 {
-        return refuse(format!(
-            "--block {block}: form two-sweeps works on 1 row at a time\n\
-             help: use --block 1, or --form direct for several rows that threads hold"
+    if schedule == Schedule::TwoPass && block > 1 {
+        return reject(format!(
+            "--schedule two-pass works on 1 row at a time, not on --block {block}\n\
+             help: use --block 1, or --schedule direct"
         ));
     }
-    if !c.computing().is_multiple_of(32) {
-        return refuse(format!(
-            "--block {block} with {threads} threads for each row are {} threads, but a CTA computes in whole warps of 32\n\
+    if !c.compute_threads().is_multiple_of(32) {
+        return reject(format!(
+            "--block {block} with {threads} threads per row needs {} threads, but a CTA computes in whole warps of 32\n\
              help: use --block {} or a multiple of it",
-            c.computing(),
+            c.compute_threads(),
             32 / threads
         ));
     }
-    match (form, choice.stages) {
-        (Form::Direct | Form::TwoSweeps, Some(s)) => refuse(format!(
-            "form {} has no ring, so --stages {s} has no meaning: choose --form specialized",
-            form.word()
+    match (schedule, choice.stages) {
+        (Schedule::Direct | Schedule::TwoPass, Some(s)) => reject(format!(
+            "--stages {s} requires a schedule with a ring (selected: {})\nhelp: use --schedule specialized",
+            schedule.keyword()
         )),
-        (Form::DoubleBuffer, Some(s)) if s != 2 => {
-            refuse(format!("form double-buffer has 2 stages, not {s}"))
+        (Schedule::DoubleBuffer, Some(s)) if s != 2 => {
+            reject(format!("--schedule double-buffer has 2 stages, not {s}"))
         }
-        (_, Some(0)) => refuse("a ring has at least 1 stage, not 0".into()),
+        (_, Some(0)) => reject("--stages is 0, but a ring needs at least 1 stage".into()),
         _ => Ok(()),
     }
 }

@@ -1,21 +1,21 @@
-//! The description of an op over rows: how values are kept, measured and written.
+//! The description of a row-wise op: how values are transformed, reduced and written.
 
 use warpline_family::error::FamilyError;
 use warpline_family::field::Fields;
-use warpline_family::op::{Call, Param};
-use warpline_ir::build::*;
+use warpline_family::op::{OpArgs, OpParam};
+use warpline_ir::builder::*;
 
-/// The values of a row that one thread holds, in units that are loaded and stored at once.
+/// The values of a row that one thread holds, grouped by unit.
 #[derive(Clone)]
-pub struct Held {
-    /// The values, by unit.
+pub struct RowValues {
+    /// The values of each unit.
     pub units: Vec<Vec<Reg<f32>>>,
-    /// For a unit that may be past the row's end: is it inside the row?
+    /// Whether the unit is inside the row; `None` if it always is.
     pub inside: Vec<Option<Reg<bool>>>,
 }
 
-impl Held {
-    /// The same units with other values.
+impl RowValues {
+    /// Returns the same units with `f` applied to each value.
     #[track_caller]
     pub fn map(&self, f: impl Fn(Reg<f32>) -> Reg<f32>) -> Self {
         let unit = |u: &Vec<Reg<f32>>| u.iter().map(|&x| f(x)).collect();
@@ -25,19 +25,19 @@ impl Held {
         }
     }
 
-    /// The sum of `f` over the values inside the row.
+    /// Returns the sum of `f` over the values inside the row.
     #[track_caller]
     pub fn sum(&self, f: impl Fn(Reg<f32>) -> Reg<f32>) -> Reg<f32> {
         self.fold(0.0, f, |a, b| a + b)
     }
 
-    /// The greatest value inside the row; -∞ if there is none.
+    /// Returns the maximum of the values inside the row, or -∞ if there are none.
     #[track_caller]
     pub fn max(&self) -> Reg<f32> {
         self.fold(f32::NEG_INFINITY, |x| x, |a, b| a.max(b))
     }
 
-    /// How many values are inside the row.
+    /// Returns the number of values inside the row.
     #[track_caller]
     pub fn count(&self) -> Reg<f32> {
         let mut fixed = 0.0;
@@ -55,11 +55,11 @@ impl Held {
         counted.map_or_else(|| fixed.reg(), |c| c + fixed)
     }
 
-    /// Combines `f` of all values, as a tree inside each unit.
+    /// Combines `f` of all values; inside a unit as a tree, for short dependency chains.
     #[track_caller]
     fn fold(
         &self,
-        none: f32,
+        identity: f32,
         f: impl Fn(Reg<f32>) -> Reg<f32>,
         join: impl Fn(Reg<f32>, Reg<f32>) -> Reg<f32>,
     ) -> Reg<f32> {
@@ -74,34 +74,38 @@ impl Held {
             }
             match inside {
                 None => level[0],
-                Some(p) => select(*p, level[0], none),
+                Some(p) => select(*p, level[0], identity),
             }
         };
         let mut parts = self.units.iter().zip(&self.inside).map(unit);
         let first = parts.next();
         match first {
-            None => none.reg(),
+            None => identity.reg(),
             Some(first) => parts.fold(first, &join),
         }
     }
 }
 
-/// The lanes of a warp that hold a row, or a warp's part of it, together.
+/// The lanes of a warp that hold a row, or the warp's part of it.
 #[derive(Clone, Copy)]
-pub struct Lanes(u32);
+pub struct RowLanes(u32);
 
-impl Lanes {
-    /// A lane on its own.
+impl RowLanes {
+    /// A single lane.
     pub const ONE: Self = Self(1);
 
-    /// The lanes of a row that `threads` threads hold.
+    /// Returns the lanes of one warp for a row that `threads` threads hold.
     pub(super) fn of(threads: u32) -> Self {
         Self(threads.min(32))
     }
 
-    /// Combines the values of all lanes; every lane gets the result.
+    /// Combines the values of all lanes by butterfly shuffles; every lane gets the result.
     #[track_caller]
-    fn all(self, mut x: Reg<f32>, join: impl Fn(Reg<f32>, Reg<f32>) -> Reg<f32>) -> Reg<f32> {
+    fn all_reduce(
+        self,
+        mut x: Reg<f32>,
+        join: impl Fn(Reg<f32>, Reg<f32>) -> Reg<f32>,
+    ) -> Reg<f32> {
         let mut mask = 1;
         while mask < self.0 {
             x = join(x, shuffle_xor(x, mask));
@@ -110,19 +114,19 @@ impl Lanes {
         x
     }
 
-    /// The sum over the lanes.
+    /// Returns the sum over the lanes.
     #[track_caller]
     pub fn sum(self, x: Reg<f32>) -> Reg<f32> {
-        self.all(x, |a, b| a + b)
+        self.all_reduce(x, |a, b| a + b)
     }
 
-    /// The greatest over the lanes.
+    /// Returns the maximum over the lanes.
     #[track_caller]
     pub fn max(self, x: Reg<f32>) -> Reg<f32> {
-        self.all(x, |a, b| a.max(b))
+        self.all_reduce(x, |a, b| a.max(b))
     }
 
-    /// The value of the first lane.
+    /// Returns the value of the first lane.
     #[track_caller]
     pub fn first(self, x: Reg<f32>) -> Reg<f32> {
         match self.0 {
@@ -132,78 +136,77 @@ impl Lanes {
     }
 }
 
-/// The launch parameters that the factors of a row depend on.
+/// The launch parameters that the formulas of an op use.
 #[derive(Clone)]
-pub struct Given {
-    /// Columns.
+pub struct OpParams {
+    /// Number of columns.
     pub cols: Reg<f32>,
-    /// The op's own numbers ([`RowOp::scalars`]).
+    /// The scalars of the op ([`RowOp::scalars`]).
     pub scalars: Vec<Reg<f32>>,
 }
 
-/// The most numbers of a record.
-pub(super) const MOST_NUMBERS: u32 = 4;
+/// The maximum length of [`RowStats`].
+pub(super) const MAX_RECORD_LEN: u32 = 4;
 
-/// A record of measured values: as many numbers as [`RowOp::NOTHING`].
-pub type Stat = Vec<Reg<f32>>;
+/// The record of a part of a row: statistics that merge, as many numbers as [`RowOp::IDENTITY`].
+pub type RowStats = Vec<Reg<f32>>;
 
-/// The description of an op over rows; [`Rows`](super::Rows) makes a family of it.
+/// The description of a row-wise op; [`RowFamily`](super::RowFamily) makes a family of it.
 ///
-/// The lanes of a warp hold some values of a row. They take a **base** from
-/// them, keep the values against it, and measure the kept values in a record.
-/// Records of warps and CTAs merge; from the record of the whole row follow a
-/// few factors, and every kept value becomes an output.
+/// The lanes of a warp choose a **shift** (softmax: their maximum), **transform** their values with it
+/// and reduce the transformed values to a **record**. The records of warps and CTAs merge. From the
+/// record of the whole row follow a few **factors**, with which each transformed value becomes an output.
 pub trait RowOp: Send + Sync + 'static {
-    /// The family's name.
+    /// The name of the family.
     const NAME: &'static str;
     /// The formula, in one line.
     const ABOUT: &'static str;
 
     /// The op's own fields of the problem.
     type Options: Fields + PartialEq + Default;
-    /// Rejects options that have no meaning.
+    /// Rejects options without meaning.
     fn check(_options: &Self::Options) -> Result<(), FamilyError> {
         Ok(())
     }
-    /// The names of the vectors, as long as a row, that scale or shift every row.
+    /// Returns the names of the per-column vectors (weight, bias), each as long as a row.
     fn vectors(_options: &Self::Options) -> &'static [&'static str] {
         &[]
     }
-    /// The names and values of the op's own numbers.
+    /// Returns the names and values of the op's scalar parameters.
     fn scalars(_options: &Self::Options) -> Vec<(&'static str, f32)> {
         Vec::new()
     }
 
     /// The name of the Python function.
     const OP: &'static str;
-    /// Its parameters after the matrix.
-    const PARAMS: &'static [Param];
-    /// An example of a call in Python.
+    /// The parameters of the Python function after the matrix.
+    const PARAMS: &'static [OpParam];
+    /// An example call in Python.
     const EXAMPLE: &'static str;
-    /// Returns the options that a call asks for.
-    fn options(call: &Call<'_>) -> Result<Self::Options, FamilyError>;
+    /// Returns the options of a call.
+    fn options(call: &OpArgs<'_>) -> Result<Self::Options, FamilyError>;
 
-    /// Computes one row in float64: every value, and the scale of its fp32 error.
+    /// Computes one row in float64: each value, and the scale of its fp32 error.
     fn reference(options: &Self::Options, x: &[f64], vectors: &[Vec<f64>]) -> Vec<(f64, f64)>;
-    /// Floating-point operations for one value.
+    /// Floating-point operations per element.
     const FLOPS: f64;
 
-    /// The record of no values: 1, 2 or 4 numbers.
-    const NOTHING: &'static [f32];
-    /// Does [`merge`](Self::merge) give the same bits if its arguments are swapped?
-    const SYMMETRIC: bool;
-    /// Returns the base of the values, the same in all lanes.
-    fn base(held: &Held, lanes: Lanes) -> Reg<f32>;
-    /// Keeps a value against a base.
-    fn keep(base: Reg<f32>, x: Reg<f32>) -> Reg<f32>;
-    /// Measures the kept values of the lanes; the record is the same in all lanes.
-    fn measure(base: Reg<f32>, kept: &Held, lanes: Lanes) -> Stat;
+    /// The record of an empty part, the identity of [`merge`](Self::merge): 1, 2 or 4 numbers.
+    const IDENTITY: &'static [f32];
+    /// Whether [`merge`](Self::merge) returns the same bits when its arguments are swapped.
+    const MERGE_IS_COMMUTATIVE: bool;
+    /// Returns the shift of the values, the same in all lanes.
+    fn shift(values: &RowValues, lanes: RowLanes) -> Reg<f32>;
+    /// Applies the shift to a value.
+    fn transform(shift: Reg<f32>, x: Reg<f32>) -> Reg<f32>;
+    /// Reduces the transformed values of the lanes to a record, the same in all lanes.
+    fn stats(shift: Reg<f32>, transformed: &RowValues, lanes: RowLanes) -> RowStats;
     /// Merges the records of two parts of a row.
-    fn merge(a: &Stat, b: &Stat) -> Stat;
-    /// Returns the base of a record, for values that are kept again.
-    fn base_of(total: &Stat) -> Reg<f32>;
-    /// Returns the factors of a whole row, for values kept against `base`.
-    fn factors(total: &Stat, base: Reg<f32>, given: &Given) -> Vec<Reg<f32>>;
-    /// Computes an output from a kept value and its elements of the vectors.
-    fn output(factors: &[Reg<f32>], kept: Reg<f32>, vectors: &[Reg<f32>]) -> Reg<f32>;
+    fn merge(a: &RowStats, b: &RowStats) -> RowStats;
+    /// Returns the shift that belongs to a record, for values that are loaded again.
+    fn shift_of(total: &RowStats) -> Reg<f32>;
+    /// Returns the factors of a whole row, for values transformed with `shift`.
+    fn factors(total: &RowStats, shift: Reg<f32>, params: &OpParams) -> Vec<Reg<f32>>;
+    /// Computes an output from a transformed value and its elements of the vectors.
+    fn output(factors: &[Reg<f32>], transformed: Reg<f32>, vectors: &[Reg<f32>]) -> Reg<f32>;
 }

@@ -1,34 +1,34 @@
-//! The problem of a family over rows.
+//! The problem of a row-wise family.
 
 use serde_json::Value;
 use warpline_family::error::FamilyError;
 use warpline_family::field::{Field, FieldError, Fields};
 use warpline_family::fields;
-use warpline_family::float::Float;
+use warpline_family::float::FloatType;
 use warpline_family::tensor::TensorSpec;
 
 fields! {
-    /// The matrix x, and y, which has its shape.
+    /// The input matrix x; the output y has the same shape.
     pub struct Matrix {
         /// Rows of the matrix
         pub rows: u64,
         /// Elements of each row
         pub cols: u64,
         /// Element type
-        pub dtype: Float,
-        /// Elements from one row of x to the next; dense rows where not given
+        pub dtype: FloatType,
+        /// Elements from one row of x to the next (default: dense rows)
         pub x_stride: Option<i64> [ELEMENTS],
-        /// Elements from one row of y to the next; dense rows where not given
+        /// Elements from one row of y to the next (default: dense rows)
         pub y_stride: Option<i64> [ELEMENTS],
     }
 }
 
-/// The problem: a matrix, and the family's own options.
+/// The matrix, and the options of the op.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Problem<O> {
     /// The matrix.
     pub matrix: Matrix,
-    /// The family's own options.
+    /// The options of the op.
     pub options: O,
 }
 
@@ -61,25 +61,25 @@ impl<O: Fields> Fields for Problem<O> {
     }
 }
 
-/// A matrix in and a matrix out, both legal.
+/// The validated extents and strides of x and y.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Shape {
     pub(super) rows: u64,
     pub(super) cols: u64,
-    pub(super) dtype: Float,
+    pub(super) dtype: FloatType,
     pub(super) x_stride: u64,
     pub(super) y_stride: u64,
 }
 
-/// The most rows and columns of a matrix.
-pub(super) const MOST_SIDE: u32 = u32::MAX / 2;
+/// The maximum number of rows and of columns.
+pub(super) const MAX_EXTENT: u32 = u32::MAX / 2;
 
-/// The most bytes of a matrix.
-const MOST_BYTES: u64 = 1 << 42;
+/// The maximum size of a matrix in bytes.
+const MAX_BYTES: u64 = 1 << 42;
 
 impl<O> Problem<O> {
-    /// Dense rows.
-    pub fn dense(rows: u64, cols: u64, dtype: Float, options: O) -> Self {
+    /// Creates a problem with dense rows.
+    pub fn dense(rows: u64, cols: u64, dtype: FloatType, options: O) -> Self {
         let matrix = Matrix {
             rows,
             cols,
@@ -90,45 +90,43 @@ impl<O> Problem<O> {
         Self { matrix, options }
     }
 
-    /// The matrices, or why there are none.
+    /// Validates extents and strides.
     pub(super) fn shape(&self) -> Result<Shape, FamilyError> {
         self.matrix.shape()
     }
 }
 
 impl Matrix {
-    /// The matrices, or why there are none.
+    /// Validates extents and strides.
     pub(super) fn shape(&self) -> Result<Shape, FamilyError> {
-        let refuse = |text: String| Err(FamilyError::Problem(text));
+        let reject = |text: String| Err(FamilyError::Problem(text));
         if self.cols == 0 {
-            return refuse("a row has at least 1 element, not 0 (--cols 0)".into());
+            return reject("--cols is 0, but a row must have at least 1 element".into());
         }
-        let most = u64::from(MOST_SIDE);
+        let most = u64::from(MAX_EXTENT);
         if self.cols > most {
-            return refuse(format!(
-                "a row has at most {most} elements, not {}",
+            return reject(format!(
+                "a row of {} elements is longer than the limit of {most}",
                 self.cols
             ));
         }
         if self.rows > most {
-            return refuse(format!(
-                "a matrix has at most {most} rows, not {}",
+            return reject(format!(
+                "{} rows are more than the limit of {most}",
                 self.rows
             ));
         }
         let stride = |name: &str, given: Option<i64>| -> Result<u64, FamilyError> {
             let stride = given.unwrap_or(self.cols as i64);
             let text = if stride < 0 {
-                format!(
-                    "rows follow each other upwards, so --{name} is not negative, as {stride} is"
-                )
+                format!("--{name} is {stride}, but must not be negative")
             } else if (stride as u64) < self.cols {
                 format!(
-                    "rows must not overlap: --{name} is at least the {} columns, not {stride}",
+                    "--{name} is {stride}, less than the {} columns: rows must not overlap",
                     self.cols
                 )
             } else if stride > i64::from(u32::MAX) {
-                format!("--{name} is at most {}, not {stride}", u32::MAX)
+                format!("--{name} is {stride}, but the limit is {}", u32::MAX)
             } else {
                 return Ok(stride as u64);
             };
@@ -148,9 +146,9 @@ impl Matrix {
             .checked_mul(widest)
             .and_then(|n| n.checked_mul(size));
         match bytes {
-            Some(n) if n <= MOST_BYTES => Ok(shape),
-            _ => refuse(format!(
-                "{} rows of {widest} elements are more than the {MOST_BYTES} bytes that a matrix may have",
+            Some(n) if n <= MAX_BYTES => Ok(shape),
+            _ => reject(format!(
+                "a matrix of {} rows of {widest} elements exceeds the limit of {MAX_BYTES} bytes",
                 self.rows
             )),
         }
@@ -158,20 +156,20 @@ impl Matrix {
 }
 
 impl Shape {
-    /// Do all rows start and end on 16 bytes?
-    pub(super) fn aligned(&self) -> bool {
+    /// Returns whether all rows start and end on 16 bytes.
+    pub(super) fn is_aligned(&self) -> bool {
         let size = self.dtype.dtype().bytes() as u64;
         [self.cols, self.x_stride, self.y_stride]
             .iter()
             .all(|n| (n * size).is_multiple_of(16))
     }
 
-    /// Bytes of a row.
+    /// Returns the bytes of a row.
     pub(super) fn row_bytes(&self) -> u64 {
         self.cols * self.dtype.dtype().bytes() as u64
     }
 
-    /// Units of a row: 16 bytes, or single elements.
+    /// Returns the units of a row: 16-byte vectors or single elements.
     pub(super) fn units(&self, vectors: bool) -> u64 {
         if vectors {
             self.row_bytes() / 16
@@ -180,7 +178,7 @@ impl Shape {
         }
     }
 
-    /// A matrix as it lies in memory: the padding of strided rows is part of it.
+    /// Returns the spec of a matrix in memory, including the padding of strided rows.
     pub(super) fn matrix(&self, name: &'static str, stride: u64) -> TensorSpec {
         TensorSpec {
             name,

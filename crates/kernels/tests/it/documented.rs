@@ -1,4 +1,4 @@
-//! `docs/families.md` is made from the registry.
+//! `docs/families.md` is generated from the registry.
 
 use warpline_kernels::{docs, registry};
 
@@ -9,12 +9,12 @@ const HEAD: &str = "\
 
 Every kernel family that ships: the fields of its problem and its config, as flags of the command
 line (`--tile-m` is `tile_m` in JSON and in Python), the Python functions that it serves, and the
-suites that it is measured in. Made from the registry. To renew it:
+suites that it is measured in. Generated from the registry; to update it, run
 `WARPLINE_BLESS=1 cargo test -p warpline-kernels documented`.
 ";
 
 #[test]
-fn the_page_of_families_is_current() {
+fn families_md_is_up_to_date() {
     let sections = registry()
         .into_iter()
         .map(|f| format!("\n{}", docs::markdown(f)));
@@ -25,6 +25,6 @@ fn the_page_of_families_is_current() {
     let page = std::fs::read_to_string(PATH).unwrap_or_default();
     assert!(
         page == expected,
-        "docs/families.md is not what the families declare: run this test with WARPLINE_BLESS=1"
+        "docs/families.md is out of date\nhelp: run this test with WARPLINE_BLESS=1"
     );
 }

@@ -1,45 +1,45 @@
-//! Families without their types: candidates, suites, periods.
+//! Type-erased families: candidates, suites, periods.
 
 use serde_json::json;
 use warpline_kernels::vector_add::VectorAdd;
-use warpline_kernels::{AnyFamily, AnyWork, Place, Request, TensorSpec, registry};
+use warpline_kernels::{AnyFamily, AnyWorkload, DeviceKind, Request, TensorSpec, registry};
 use warpline_testkit::kernel::TARGET;
 
 fn candidates(flags: &str) -> Vec<serde_json::Value> {
     let request = Request::from_flags(flags.split_whitespace()).unwrap();
-    let all = AnyFamily::candidates(&VectorAdd, &request, Place::Gpu, &TARGET);
+    let all = AnyFamily::candidates(&VectorAdd, &request, DeviceKind::Gpu, &TARGET);
     all.unwrap().iter().map(|w| w.config()).collect()
 }
 
 #[test]
-fn candidates_agree_with_what_is_fixed() {
+fn candidates_agree_with_the_fixed_flags() {
     let all = candidates("--n 1000000");
-    let fixed = candidates("--n 1000000 --form specialized --stages 3");
+    let fixed = candidates("--n 1000000 --schedule specialized --stages 3");
     assert!(!fixed.is_empty() && fixed.len() < all.len());
     for config in &fixed {
-        assert_eq!(config["form"], json!("specialized"));
+        assert_eq!(config["schedule"], json!("specialized"));
         assert_eq!(config["stages"], json!(3));
         assert!(all.contains(config));
     }
 }
 
 #[test]
-fn a_suite_holds_the_problems_that_families_name_for_it() {
+fn a_suite_returns_the_problems_of_its_families() {
     let target = TARGET;
     assert_eq!(VectorAdd.suites(), ["memory"]);
     let works = VectorAdd.bench("memory", &target).unwrap();
     assert_eq!(works[0].problem()["n"], json!(1u64 << 28));
-    assert!(VectorAdd.bench("products", &target).unwrap().is_empty());
+    assert!(VectorAdd.bench("gemm-probes", &target).unwrap().is_empty());
 }
 
 #[test]
-fn what_families_are_measured_at_repeats_tensors_of_the_same_kind() {
+fn the_period_of_a_benchmark_problem_has_the_same_tensors_with_fewer_rows() {
     let target = TARGET;
     for family in registry() {
         let suites = family.suites().into_iter();
         let works = suites.flat_map(|suite| family.bench(suite, &target).unwrap());
-        // The one that is drawn soonest.
-        let bytes = |w: &dyn AnyWork| w.cost().bytes;
+        // The smallest benchmark problem: its inputs are generated fastest.
+        let bytes = |w: &dyn AnyWorkload| w.cost().bytes;
         let Some(large) = works.min_by(|x, y| bytes(x.as_ref()).total_cmp(&bytes(y.as_ref())))
         else {
             continue;
@@ -47,7 +47,7 @@ fn what_families_are_measured_at_repeats_tensors_of_the_same_kind() {
         let Some(period) = large.period() else {
             continue;
         };
-        let tensors = |work: &dyn AnyWork| [work.inputs(), work.outputs()].concat();
+        let tensors = |work: &dyn AnyWorkload| [work.inputs(), work.outputs()].concat();
         let (few, many) = (tensors(period.as_ref()), tensors(large.as_ref()));
         assert_eq!(few.len(), many.len(), "{}", family.name());
         for (small, large) in few.iter().zip(&many) {
@@ -66,23 +66,23 @@ fn what_families_are_measured_at_repeats_tensors_of_the_same_kind() {
 }
 
 #[test]
-fn what_is_drawn_is_what_is_declared() {
+fn drawn_inputs_match_their_specs_and_depend_on_the_seed() {
     for family in registry() {
-        let work = family.default_work(Place::Cpu, &TARGET).unwrap();
+        let work = family.default_workload(DeviceKind::Cpu, &TARGET).unwrap();
         let (one, two) = (work.draw(1), work.draw(2));
         let specs: Vec<_> = one.iter().map(|tensor| tensor.spec.clone()).collect();
         assert_eq!(specs, work.inputs(), "{}", family.name());
         assert!(one.iter().all(|t| t.data.len() == t.spec.bytes()));
-        assert_ne!(one, two, "{}: a seed decides the numbers", family.name());
+        assert_ne!(one, two, "{}: the seed has no effect", family.name());
     }
 }
 
 #[test]
-fn a_large_problem_repeats_a_small_one_of_its_class() {
+fn the_period_of_a_large_problem_has_the_same_class_and_config() {
     let works = VectorAdd.bench("memory", &TARGET).unwrap();
     let small = works[0].period().unwrap();
     assert_eq!(small.config(), works[0].config());
     assert_eq!(small.problem()["dtype"], works[0].problem()["dtype"]);
     assert!(small.outputs()[0].elements() < works[0].outputs()[0].elements());
-    assert!(small.period().is_none(), "a small problem is drawn whole");
+    assert!(small.period().is_none(), "a small problem has no period");
 }

@@ -1,15 +1,15 @@
-//! Configs of GEMMs: flags that go together, and sizes that are the builder's.
+//! GEMM configs: conversion of flags to schedules, and sizes computed by the builder.
 
-use warpline_kernels::gemm::{Choice, Factor, Gemm, Problem, Schedule};
+use warpline_kernels::gemm::{Choice, Gemm, OperandType, Problem, Schedule};
 use warpline_kernels::{Family as _, Fields as _};
 use warpline_testkit::kernel::TARGET;
 
 fn problem() -> Problem {
-    Problem::new(300, 264, 200, Factor::Bf16)
+    Problem::new(300, 264, 200, OperandType::Bf16)
 }
 
-/// What `gemm` says to flags.
-fn said(flags: &str) -> String {
+/// Returns the schedule that `gemm` reads from flags, or its error message.
+fn read_schedule(flags: &str) -> String {
     let mut choice = Choice::default();
     let words: Vec<_> = flags.split_whitespace().collect();
     for flag in words.chunks(2) {
@@ -24,65 +24,68 @@ fn said(flags: &str) -> String {
 
 #[test]
 fn flags_become_the_options_of_a_schedule() {
-    let schedule = said("--form cooperative --consumers 2 --swap true --tile-m 16 --order hilbert");
+    let schedule = read_schedule(
+        "--schedule cooperative --consumers 2 --swap-ab true --tile-m 16 --raster hilbert",
+    );
     assert_eq!(
         schedule,
         "Cooperative { consumers: 2, operands: Swapped, tiles: Static(Hilbert) }"
     );
-    let schedule = said("--form cooperative --stream-k true --consumers 1 --tile-m 64 --group 4");
+    let schedule =
+        read_schedule("--schedule cooperative --stream-k true --consumers 1 --tile-m 64 --group 4");
     assert_eq!(
         schedule,
         "StreamK { consumers: 1, swap_ab: false, raster: Grouped(4) }"
     );
-    let schedule = said("--form ping-pong --cluster 2x1 --order dynamic --group 8");
+    let schedule = read_schedule("--schedule ping-pong --cluster 2x1 --raster dynamic --group 8");
     assert_eq!(schedule, "PingPong { cluster: Rows, tiles: Dynamic(8) }");
 }
 
 #[test]
 fn flags_that_a_schedule_does_not_have_are_rejected_with_help() {
-    for (flags, sentence) in [
+    for (flags, message) in [
         (
-            "--form ping-pong --swap true",
-            "form ping-pong has no --swap here",
+            "--schedule ping-pong --swap-ab true",
+            "schedule ping-pong does not support --swap-ab with these options",
         ),
         (
-            "--form storer --split-k 2",
-            "form storer has no --split-k here",
+            "--schedule storer --split-k 2",
+            "schedule storer does not support --split-k with these options",
         ),
         (
-            "--form double-buffer --cluster 1x2",
-            "form double-buffer has no --cluster here",
+            "--schedule double-buffer --cluster 1x2",
+            "schedule double-buffer does not support --cluster with these options",
         ),
         (
-            "--form cooperative --swap true --cluster 1x2",
-            "form cooperative has no --cluster here",
+            "--schedule cooperative --swap-ab true --cluster 1x2",
+            "schedule cooperative does not support --cluster with these options",
         ),
         (
-            "--form cooperative --split-k 2 --stream-k true",
-            "form cooperative has no --split-k here",
+            "--schedule cooperative --split-k 2 --stream-k true",
+            "schedule cooperative does not support --split-k with these options",
         ),
         (
-            "--form cooperative --split-k 2 --order dynamic",
-            "with --split-k a CTA knows its tiles beforehand: not --order dynamic",
+            "--schedule cooperative --split-k 2 --raster dynamic",
+            "--split-k needs a static tile order, but --raster is dynamic",
         ),
     ] {
-        let text = said(flags);
+        let text = read_schedule(flags);
         let (first, help) = text.split_once("\nhelp: ").unwrap_or((&text, ""));
-        assert_eq!(first, sentence, "{flags}");
+        assert_eq!(first, message, "{flags}");
         assert!(!help.is_empty(), "{flags}: {text}");
     }
     assert_eq!(
-        said("--form two-consumer"),
-        "form two-consumer has an operand for each consumer: it is for dual-gemm"
+        read_schedule("--schedule two-consumer"),
+        "schedule two-consumer needs a gated GEMM\nhelp: use the family dual-gemm, or --schedule cooperative"
     );
     assert_eq!(
-        said("--split-k 3"),
-        "1 or 2 CTAs split the sums of a tile, not 3"
+        read_schedule("--split-k 3"),
+        "--split-k 3: 1 or 2 CTAs compute a tile\nhelp: use --split-k 2"
     );
 }
 
 #[test]
-fn sizes_are_those_of_the_kernel_that_is_built() {
+fn shared_bytes_of_a_config_match_the_built_kernel() {
     let reduced = Problem {
         bias: true,
         row_sums: true,
@@ -90,7 +93,7 @@ fn sizes_are_those_of_the_kernel_that_is_built() {
         amax: true,
         ..problem()
     };
-    let eight = Problem::new(40, 512, 512, Factor::E4m3);
+    let eight = Problem::new(40, 512, 512, OperandType::E4m3);
     for p in [problem(), reduced, eight] {
         for config in Gemm::candidates(&p, &TARGET) {
             let plan = Gemm::plan(&p, &config, &TARGET).unwrap();
@@ -102,7 +105,7 @@ fn sizes_are_those_of_the_kernel_that_is_built() {
 }
 
 #[test]
-fn a_config_is_read_back_from_its_flags() {
+fn configs_round_trip_through_flags() {
     for config in Gemm::candidates(&problem(), &TARGET) {
         let flags = Choice::from(&config);
         let back = Gemm::fit(&problem(), &Choice::default(), &flags, &TARGET).unwrap();
@@ -112,7 +115,7 @@ fn a_config_is_read_back_from_its_flags() {
     assert!(matches!(one.schedule, Schedule::Cooperative { .. }));
 }
 
-/// Lines of a file of the GEMM.
+/// Returns the number of lines of a file of the GEMM.
 fn lines(file: &str) -> usize {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/src/gemm/");
     let text = std::fs::read_to_string(format!("{root}{file}")).unwrap();
@@ -120,7 +123,7 @@ fn lines(file: &str) -> usize {
 }
 
 #[test]
-fn the_default_gemm_is_read_in_300_lines_and_a_schedule_in_45() {
+fn the_default_gemm_has_at_most_300_lines_and_a_schedule_45() {
     let path = [
         "schedule/cooperative.rs",
         "schedule/producer.rs",

@@ -1,4 +1,4 @@
-//! The families without a run.
+//! Families: configs, ops, tables and declared bounds, without running kernels.
 
 mod bounds;
 mod documented;

@@ -1,14 +1,14 @@
-//! Configs of NVFP4: flat flags, and the schedules that they are read into.
+//! NVFP4 configs: conversion of flags to schedules.
 
 use warpline_kernels::nvfp4_dual_gemm::{Choice, Nvfp4DualGemm, Problem};
-use warpline_kernels::{AnyFamily, Family, Fields, Place, Request};
+use warpline_kernels::{AnyFamily, DeviceKind, Family, Fields, Request};
 use warpline_testkit::kernel::TARGET;
 
 #[test]
-fn a_config_that_is_written_down_is_read_as_itself() {
+fn configs_round_trip_through_json() {
     let cases = Nvfp4DualGemm.cases(&TARGET);
     let cases = cases.into_iter().map(|case| case.unwrap());
-    let tuned = Nvfp4DualGemm.candidates(&Request::default(), Place::Gpu, &TARGET);
+    let tuned = Nvfp4DualGemm.candidates(&Request::default(), DeviceKind::Gpu, &TARGET);
     for work in cases.chain(tuned.unwrap()) {
         let config = work.config();
         let mut choice = Choice::default();
@@ -21,75 +21,72 @@ fn a_config_that_is_written_down_is_read_as_itself() {
 }
 
 #[test]
-fn flags_that_do_not_go_together_are_rejected_with_help() {
-    for (flags, sentence) in [
+fn conflicting_flags_are_rejected_with_help() {
+    for (flags, message) in [
         (
-            "--form warps --tile-k 256",
-            "form warps has tiles of 32 x 512, 32 x 1024, 64 x 256, 64 x 512, 64 x 1024 (--tile-n x --tile-k), not 32 x 256",
+            "--schedule warps --tile-k 256",
+            "--tile-n x --tile-k is 32x256; schedule warps supports 32x512, 32x1024, 64x256, 64x512, 64x1024",
         ),
         (
-            "--form warps --consumers 3",
-            "form warps has 8 warps that multiply, which are 2 warpgroups, not 3",
+            "--schedule warps --consumers 3",
+            "--consumers is 3; schedule warps has 2 (8 multiplying warps)",
         ),
         (
-            "--form dequantiser --consumers 3",
-            "form dequantiser has --tile-k 64 and 1 or 2 consumers, not 64 and 3",
+            "--schedule dequantizer --consumers 3",
+            "schedule dequantizer needs --tile-k 64 and 1 or 2 consumers (selected: --tile-k 64 --consumers 3)",
         ),
         (
             "--tile-k 256 --consumers 1",
-            "2 to 4 consumers take slots of --tile-k 256 in turn, not 1",
+            "--tile-k 256 needs 2 to 4 consumers (selected: 1)",
         ),
         (
             "--consumers 4 --math-registers 128",
-            "registers are moved where 2 or 3 consumers have outputs of their own",
+            "register budgets need 2 or 3 consumers with outputs of their own",
         ),
         (
             "--consumers 2 --tile-k 64 --tile-n 32",
-            "a tile of 2 consumers with --tile-k 64 has 64 columns, not 32",
+            "--tile-n is 32; 2 consumers with --tile-k 64 have 64 columns",
         ),
         (
-            "--order hilbert --group 4",
-            "--group requires --order grouped (selected: hilbert)",
+            "--raster hilbert --group 4",
+            "--group requires --raster grouped (selected: hilbert)",
         ),
         (
             "--consumers 4 --tile-k 64 --tile-m 128",
-            "--tile-m of 4 consumers with --tile-k 64 is a multiple of 16 up to 64, not 128",
+            "--tile-m is 128; 4 consumers with --tile-k 64 support multiples of 16 up to 64",
         ),
         (
             "--split-k 4 --tile-m 16",
-            "each CTA of --split-k 4 finishes a multiple of 8 tokens of a tile, not 4",
+            "--tile-m is 16; --split-k 4 needs a multiple of 32 (8 tokens per CTA)",
         ),
-        (
-            "--split-k 3",
-            "1, 2 or 4 CTAs split the sums of a tile, not 3",
-        ),
-        ("--stages 33", "a ring has 2 to 32 stages here, not 33"),
+        ("--split-k 3", "--split-k is 3; it must be 1, 2 or 4"),
+        ("--stages 33", "--stages is 33; it must be 2 to 32"),
         (
             "--split-k 2 --ctas 3",
-            "a grid has a multiple of 2 CTAs (whole clusters), at least one, not 3",
+            "--ctas is 3; it must be a positive multiple of 2 (whole clusters)",
         ),
         (
             "--stages 4294967295",
-            "a ring has 2 to 32 stages here, not 4294967295",
+            "--stages is 4294967295; it must be 2 to 32",
         ),
     ] {
         let request = Request::from_flags(flags.split_whitespace()).unwrap();
-        let work = Nvfp4DualGemm.work(&request, Place::Gpu, None, &TARGET);
+        let work = Nvfp4DualGemm.workload(&request, DeviceKind::Gpu, None, &TARGET);
         let text = work.err().unwrap().to_string();
-        let (said, help) = text
+        let (first, help) = text
             .split_once("\nhelp: ")
             .unwrap_or_else(|| panic!("{text}"));
-        assert_eq!(said, sentence, "{flags}");
+        assert_eq!(first, message, "{flags}");
         assert!(!help.is_empty(), "{flags}");
     }
 }
 
 #[test]
-fn stages_that_do_not_fit_are_counted_by_the_builder() {
+fn stages_that_exceed_shared_memory_are_rejected() {
     let flags = "--consumers 2 --tile-k 64 --tile-m 256 --split-k 1";
     let ask = |flags: String| {
         let request = Request::from_flags(flags.split_whitespace()).unwrap();
-        Nvfp4DualGemm.work(&request, Place::Gpu, None, &TARGET)
+        Nvfp4DualGemm.workload(&request, DeviceKind::Gpu, None, &TARGET)
     };
     let fits = ask(flags.to_owned()).unwrap();
     let stages = fits.config()["stages"].as_u64().unwrap();
@@ -100,7 +97,7 @@ fn stages_that_do_not_fit_are_counted_by_the_builder() {
         .unwrap();
     let text = text.to_string();
     assert!(
-        text.contains("bytes of shared memory; sm_90a has 232448"),
+        text.contains("bytes of shared memory, but sm_90a has 232448"),
         "{text}"
     );
     assert!(text.contains("\nhelp: "), "{text}");

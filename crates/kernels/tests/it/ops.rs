@@ -1,12 +1,12 @@
-//! Ops: names, calls that are rejected, calls that benchmarks make.
+//! Ops: names, rejected calls, calls of the benchmarks.
 
 use warpline_ir::DType;
-use warpline_kernels::op::{TensorView, Value};
-use warpline_kernels::{AnyOp, AnyWork, ops, registry};
+use warpline_kernels::op::{ArgValue, TensorView};
+use warpline_kernels::{AnyOp, AnyWorkload, ops, registry};
 use warpline_testkit::kernel::TARGET;
 
 #[test]
-fn names_are_used_once() {
+fn op_and_parameter_names_are_unique() {
     let mut names: Vec<_> = ops().iter().map(|op| op.signature.name).collect();
     let count = names.len();
     names.sort_unstable();
@@ -28,10 +28,10 @@ fn softmax() -> AnyOp {
     op.unwrap()
 }
 
-fn said(args: &[Value], outs: &[TensorView]) -> String {
-    let solved = softmax().solve(args, outs, &TARGET);
+fn outcome(args: &[ArgValue], outs: &[TensorView]) -> String {
+    let solved = softmax().workload(args, outs, &TARGET);
     match solved {
-        Ok(_) => "good".into(),
+        Ok(_) => "PASS".into(),
         Err(e) => e.to_string(),
     }
 }
@@ -41,48 +41,48 @@ fn view(address: u64) -> TensorView {
 }
 
 #[test]
-fn a_call_that_does_not_fit_is_refused_by_a_sentence() {
-    let x = || Value::Tensor(view(0));
-    let last = Value::Integer(-1);
-    assert_eq!(said(&[x(), last.clone()], &[view(1 << 20)]), "good");
+fn arguments_of_wrong_types_and_shapes_are_rejected() {
+    let x = || ArgValue::Tensor(view(0));
+    let last = ArgValue::Integer(-1);
+    assert_eq!(outcome(&[x(), last.clone()], &[view(1 << 20)]), "PASS");
     assert_eq!(
-        said(&[x()], &[view(0)]),
-        "softmax: 2 arguments and 1 outputs are needed, not 1 and 1"
+        outcome(&[x()], &[view(0)]),
+        "softmax: the op takes 2 arguments and 1 outputs, not 1 and 1"
     );
     assert_eq!(
-        said(&[Value::None, last.clone()], &[view(0)]),
-        "softmax: x is a tensor, not nothing"
+        outcome(&[ArgValue::None, last.clone()], &[view(0)]),
+        "softmax: x must be a tensor, not None"
     );
     assert_eq!(
-        said(&[x(), Value::Number(0.5)], &[view(0)]),
-        "softmax: dim is an integer, not 0.5"
+        outcome(&[x(), ArgValue::Number(0.5)], &[view(0)]),
+        "softmax: dim must be an integer, not 0.5"
     );
     let other = TensorView::dense(DType::Bf16, &[2, 9], 0);
     assert_eq!(
-        said(&[x(), last], &[other]),
-        "softmax: y is f32 [2, 8], and what was given for it is bf16 [2, 9]"
+        outcome(&[x(), last], &[other]),
+        "softmax: y must be f32 [2, 8], not bf16 [2, 9]"
     );
 }
 
 #[test]
-fn an_output_that_shares_memory_with_an_input_is_refused() {
-    let args = |address| [Value::Tensor(view(address)), Value::Integer(-1)];
-    let refused = "softmax: y shares memory with x, and an output must lie apart";
-    assert_eq!(said(&args(1024), &[view(1024)]), refused);
-    assert_eq!(said(&args(1024), &[view(1024 + 60)]), refused);
-    assert_eq!(said(&args(1024), &[view(1024 + 64)]), "good");
+fn an_output_that_overlaps_an_input_is_rejected() {
+    let args = |address| [ArgValue::Tensor(view(address)), ArgValue::Integer(-1)];
+    let message = "softmax: y shares memory with x; an output must not overlap another tensor";
+    assert_eq!(outcome(&args(1024), &[view(1024)]), message);
+    assert_eq!(outcome(&args(1024), &[view(1024 + 60)]), message);
+    assert_eq!(outcome(&args(1024), &[view(1024 + 64)]), "PASS");
 }
 
 #[test]
-fn nothing_is_solved_where_nothing_comes_out() {
+fn an_empty_output_needs_no_launch() {
     let empty = TensorView::dense(DType::F32, &[0, 8], 0);
-    let args = [Value::Tensor(empty.clone()), Value::Integer(-1)];
-    let solved = softmax().solve(&args, &[empty], &TARGET);
+    let args = [ArgValue::Tensor(empty.clone()), ArgValue::Integer(-1)];
+    let solved = softmax().workload(&args, &[empty], &TARGET);
     assert!(solved.unwrap().is_none());
 }
 
-/// The problem, less where points are drawn: no argument says that.
-fn asked(work: &dyn AnyWork) -> serde_json::Value {
+/// Returns the problem without `locations`, which no op argument sets.
+fn problem_of(work: &dyn AnyWorkload) -> serde_json::Value {
     let mut problem = work.problem();
     if let Some(fields) = problem.as_object_mut() {
         fields.remove("locations");
@@ -91,19 +91,19 @@ fn asked(work: &dyn AnyWork) -> serde_json::Value {
 }
 
 #[test]
-fn what_is_measured_is_asked_by_its_arguments() {
+fn benchmark_calls_solve_the_benchmark_problem() {
     for family in registry() {
         let ops = family.ops();
-        for measured in family.calls(&TARGET).unwrap() {
+        for measured in family.bench_calls(&TARGET).unwrap() {
             let op = ops.iter().find(|op| op.signature.name == measured.op);
             let op = op.unwrap();
             let (args, outputs) = (&measured.args, &op.signature.outputs);
             let expected = op.signature.expected(&outputs[0], args).unwrap();
             let out = TensorView::dense(expected.0, &expected.1, 0);
-            let solved = op.solve(args, &[out], &TARGET);
+            let solved = op.workload(args, &[out], &TARGET);
             let work = solved.unwrap().unwrap();
-            assert_eq!(asked(&*work), asked(&*measured.work));
-            assert_eq!(work.config(), measured.work.config());
+            assert_eq!(problem_of(&*work), problem_of(&*measured.workload));
+            assert_eq!(work.config(), measured.workload.config());
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Requests to one family that another one serves.
+//! Redirected requests: `dual-gemm --dtype nvfp4` is served by `nvfp4-dual-gemm`.
 
-use warpline_kernels::field::Kind;
-use warpline_kernels::{AnyFamily, AnyWork, Place, Request, registry};
+use warpline_kernels::field::FieldKind;
+use warpline_kernels::{AnyFamily, AnyWorkload, DeviceKind, Request, registry};
 use warpline_testkit::kernel::TARGET;
 
 fn family(name: &str) -> &'static dyn AnyFamily {
@@ -12,8 +12,8 @@ fn request(flags: &str) -> Request {
     Request::from_flags(flags.split_whitespace()).unwrap()
 }
 
-/// All that tools see of a piece of work.
-fn seen(work: &dyn AnyWork) -> String {
+/// Returns everything that tools see of a workload.
+fn visible_parts(work: &dyn AnyWorkload) -> String {
     let steps = work.plan(&TARGET).unwrap().steps;
     let programs: Vec<_> = steps.iter().map(|s| s.kernel.program_hash()).collect();
     format!(
@@ -25,24 +25,24 @@ fn seen(work: &dyn AnyWork) -> String {
 }
 
 #[test]
-fn a_request_by_the_value_of_a_field_is_the_same_work() {
+fn a_redirected_request_returns_the_same_workload() {
     for flags in [
         "",
-        "--m 16 --n 64 --k 64 --form warps",
+        "--m 16 --n 64 --k 64 --schedule warps",
         "--m 40 --n 72 --k 96 --scale-layout block --activations bf16",
-        "--m 40 --n 72 --k 96 --consumers 3 --order hilbert",
+        "--m 40 --n 72 --k 96 --consumers 3 --raster hilbert",
     ] {
-        for place in [Place::Cpu, Place::Gpu] {
+        for place in [DeviceKind::Cpu, DeviceKind::Gpu] {
             let [by_value, by_name] = [
                 ("dual-gemm", format!("--dtype nvfp4 {flags}")),
                 ("nvfp4-dual-gemm", flags.to_owned()),
             ]
             .map(|(name, flags)| {
                 let (family, request) = (family(name), request(&flags));
-                let work = family.work(&request, place, None, &TARGET).unwrap();
+                let work = family.workload(&request, place, None, &TARGET).unwrap();
                 let candidates = family.candidates(&request, place, &TARGET).unwrap();
                 let configs: Vec<_> = candidates.iter().map(|w| w.config()).collect();
-                (seen(work.as_ref()), configs)
+                (visible_parts(work.as_ref()), configs)
             });
             assert_eq!(by_value, by_name, "{flags}");
             assert!(by_value.0.starts_with("nvfp4-dual-gemm "), "{flags}");
@@ -51,8 +51,8 @@ fn a_request_by_the_value_of_a_field_is_the_same_work() {
 }
 
 #[test]
-fn the_fields_of_both_are_offered_once() {
-    let fields = family("dual-gemm").fields(Place::Cpu);
+fn shared_fields_of_both_families_are_listed_once() {
+    let fields = family("dual-gemm").fields(DeviceKind::Cpu);
     let mut names: Vec<_> = fields.iter().map(|field| field.name).collect();
     let all = names.len();
     names.sort_unstable();
@@ -62,7 +62,7 @@ fn the_fields_of_both_are_offered_once() {
     assert_eq!(layout.requires.as_deref(), Some("--dtype nvfp4"));
     assert_eq!(fields.get("weight_stride").unwrap().requires, None);
     let dtype = fields.get("dtype").unwrap();
-    let Kind::Words(words) = &dtype.kind else {
+    let FieldKind::Keywords(words) = &dtype.kind else {
         panic!("{dtype:?}");
     };
     let words: Vec<_> = words.iter().map(|word| word.name).collect();
@@ -75,9 +75,9 @@ fn the_fields_of_both_are_offered_once() {
 }
 
 #[test]
-fn flags_that_the_meant_family_does_not_have_are_rejected() {
-    let said = |flags: &str| {
-        let work = family("dual-gemm").work(&request(flags), Place::Cpu, None, &TARGET);
+fn flags_that_the_target_family_does_not_have_are_rejected() {
+    let rejected = |flags: &str| {
+        let work = family("dual-gemm").workload(&request(flags), DeviceKind::Cpu, None, &TARGET);
         let error = work.err().unwrap();
         let text = error.to_string();
         let first = text.lines().next().unwrap().to_owned();
@@ -85,24 +85,24 @@ fn flags_that_the_meant_family_does_not_have_are_rejected() {
         (error.code(), first)
     };
     assert_eq!(
-        said("--scale-layout block"),
+        rejected("--scale-layout block"),
         (
             "bad-problem",
             "--scale-layout requires --dtype nvfp4 (the family nvfp4-dual-gemm)".to_owned()
         )
     );
     assert_eq!(
-        said("--dtype nvfp4 --weight-stride 64"),
+        rejected("--dtype nvfp4 --weight-stride 64"),
         (
             "bad-problem",
-            "--weight-stride does not go with --dtype nvfp4: the family nvfp4-dual-gemm has no such field".to_owned()
+            "--weight-stride cannot be combined with --dtype nvfp4: the family nvfp4-dual-gemm has no such field".to_owned()
         )
     );
     assert_eq!(
-        said("--dtype nvfp4 --tail-n 24"),
+        rejected("--dtype nvfp4 --tail-n 24"),
         (
             "bad-config",
-            "--tail-n does not go with --dtype nvfp4: the family nvfp4-dual-gemm has no such field"
+            "--tail-n cannot be combined with --dtype nvfp4: the family nvfp4-dual-gemm has no such field"
                 .to_owned()
         )
     );

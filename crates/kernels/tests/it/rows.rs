@@ -1,14 +1,14 @@
-//! Rows: which problems share a tuned config.
+//! Row families: the problems that share a tuned config.
 
 use warpline_kernels::softmax::Softmax;
-use warpline_kernels::{AnyFamily, Place, Request};
+use warpline_kernels::{AnyFamily, DeviceKind, Request};
 use warpline_testkit::kernel::TARGET;
 
 #[test]
 fn rows_share_a_bucket_up_to_a_power_of_two_and_columns_never() {
     let work = |rows: u64, cols: u64| {
         let request = Request::default().with("rows", rows).with("cols", cols);
-        let work = Softmax::NEW.work(&request, Place::Gpu, None, &TARGET);
+        let work = Softmax::NEW.workload(&request, DeviceKind::Gpu, None, &TARGET);
         let tuning = work.unwrap().tuning().unwrap();
         (tuning.class, tuning.bucket.extents)
     };

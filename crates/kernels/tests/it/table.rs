@@ -1,4 +1,4 @@
-//! Every family's test table as plans. The crate `warpline` checks, prints, assembles and runs it
+//! Plans of every family's test table. The crate `warpline` checks, prints, assembles and runs them
 //! (`tests/it/shipped.rs`).
 
 use std::collections::HashMap;
@@ -6,11 +6,11 @@ use warpline_kernels::registry;
 use warpline_testkit::kernel::TARGET;
 
 #[test]
-fn one_module_serves_every_extent() {
+fn one_program_serves_every_extent_of_a_class_and_config() {
     for family in registry() {
         let mut modules: HashMap<String, String> = HashMap::new();
         for work in family.cases(&TARGET).into_iter().flatten() {
-            // The same class and config, apart from the grid: the same program.
+            // The grid is not compiled in.
             let class = work.tuning().expect("a family's").class;
             let mut config = work.config();
             if let Some(c) = config.as_object_mut() {

@@ -1,62 +1,61 @@
-//! Sectors of global memory beyond the fewest possible.
+//! Sectors of global memory beyond the minimum.
 
-use crate::case::{Answers, Case};
-use crate::finding::Finding;
+use crate::finding::LintFinding;
+use crate::input::{FindingList, LintInput};
 use crate::lines::{by_line, worst_first};
 use crate::words::{percent, ratio};
-use warpline_cpu::Traffic;
+use warpline_cpu::MemoryTraffic;
 
-/// Sectors per request beyond the fewest, above which a line may warn.
+/// The extra sectors per request above which a line may warn.
 ///
-/// A run of bytes that begins anywhere touches one sector more than it needs;
-/// what touches more than that is scattered.
-pub const SPARE_SECTORS: u64 = 1;
+/// A misaligned run of bytes touches one extra sector; a request with more is scattered.
+pub const MAX_EXTRA_SECTORS: u64 = 1;
 
-/// The share of sectors beyond the fewest from which it does.
+/// The share of extra sectors from which such a line warns.
 ///
-/// Requests for several rows that begin anywhere touch a sector more for each;
-/// the next request finds most of those in the L1.
-pub const SPARE_SHARE: f64 = 0.25;
+/// A request for several misaligned rows touches an extra sector for each row, and the next request
+/// finds most of these in L1.
+pub const MAX_EXTRA_SECTOR_SHARE: f64 = 0.25;
 
-pub(crate) fn look(case: &Case<'_>, mut answers: Answers<'_>) -> Vec<Finding> {
-    let stats = match &case.stats {
+pub(crate) fn run(input: &LintInput<'_>, mut findings: FindingList<'_>) -> Vec<LintFinding> {
+    let stats = match &input.stats {
         Ok(stats) => stats,
-        Err(why) => return answers.and_not_looked(why),
+        Err(why) => return findings.skip(why),
     };
     let sites = (stats.sites.iter()).map(|s| (&*s.role, s.frame, s.traffic));
     let sites = sites.filter(|(_, _, t)| t.global_requests > 0);
-    let lines = by_line(sites, |sum: &mut Traffic, t| {
+    let lines = by_line(sites, |sum: &mut MemoryTraffic, t| {
         sum.global_requests += t.global_requests;
         sum.global_sectors += t.global_sectors;
-        sum.least_sectors += t.least_sectors;
+        sum.ideal_sectors += t.ideal_sectors;
     });
     let [requests, touched, least] = lines.iter().fold([0; 3], |[r, s, l], line| {
         let t = line.counted;
         [
             r + t.global_requests,
             s + t.global_sectors,
-            l + t.least_sectors,
+            l + t.ideal_sectors,
         ]
     });
-    let spare = |t: &Traffic| t.global_sectors - t.least_sectors;
-    let wanting = |t: &Traffic| {
-        spare(t) > SPARE_SECTORS * t.global_requests
-            && ratio(spare(t), t.least_sectors) >= SPARE_SHARE
+    let spare = |t: &MemoryTraffic| t.global_sectors - t.ideal_sectors;
+    let wanting = |t: &MemoryTraffic| {
+        spare(t) > MAX_EXTRA_SECTORS * t.global_requests
+            && ratio(spare(t), t.ideal_sectors) >= MAX_EXTRA_SECTOR_SHARE
     };
     for line in worst_first(lines, wanting, spare) {
         let t = line.counted;
         let text = format!(
-            "{:.1} sectors per request where {:.1} would do, in {} requests",
+            "{:.1} sectors per request, where {:.1} suffice, in {} requests",
             ratio(t.global_sectors, t.global_requests),
-            ratio(t.least_sectors, t.global_requests),
+            ratio(t.ideal_sectors, t.global_requests),
             t.global_requests
         );
-        answers.warn(text, line.at, Some(&line.role));
+        findings.warn(text, line.at, Some(&line.role));
     }
-    answers.or_pass(|| match requests {
-        0 => "no thread touches global memory".to_owned(),
+    findings.or_pass(|| match requests {
+        0 => "no thread accesses global memory".to_owned(),
         _ => format!(
-            "{requests} global requests touch {} more sectors than they must",
+            "{requests} requests to global memory touch {} more sectors than needed",
             percent(touched - least, least)
         ),
     })

@@ -1,56 +1,55 @@
-//! Lanes that branches keep from their ops.
+//! Lanes that branches leave idle.
 
-use crate::case::{Answers, Case};
-use crate::finding::Finding;
+use crate::finding::LintFinding;
+use crate::input::{FindingList, LintInput};
 use crate::lines::{by_line, worst_first};
 use crate::words::{count, percent, ratio};
-use warpline_cpu::Split;
+use warpline_cpu::Divergence;
 
-/// The share of a role's lanes, over all its ops, from which a branch that
-/// keeps them away warns.
+/// The share of idle lanes, over all ops of a role, from which a branch warns.
 ///
-/// Edges of a problem and the one lane that writes a sum lose a few percent; a
-/// branch that loses an eighth is where the role spends its time.
-pub const LOST_LANES: f64 = 0.125;
+/// Boundary handling and elected lanes lose a few percent. A branch that loses an eighth is where
+/// the role spends its time.
+pub const MAX_IDLE_LANES: f64 = 0.125;
 
-pub(crate) fn look(case: &Case<'_>, mut answers: Answers<'_>) -> Vec<Finding> {
-    let stats = match &case.stats {
+pub(crate) fn run(input: &LintInput<'_>, mut findings: FindingList<'_>) -> Vec<LintFinding> {
+    let stats = match &input.stats {
         Ok(stats) => stats,
-        Err(why) => return answers.and_not_looked(why),
+        Err(why) => return findings.skip(why),
     };
     let all_lanes = |role: &str| {
         let ran = stats.roles.iter().filter(|r| r.name == role);
         32 * ran.map(|r| r.instructions).sum::<u64>()
     };
-    let sites = stats.branches.iter().map(|b| (&*b.role, b.frame, b.split));
-    let lines = by_line(sites, |sum: &mut Split, s| {
-        sum.runs += s.runs;
-        sum.splits += s.splits;
+    let sites = stats
+        .branches
+        .iter()
+        .map(|b| (&*b.role, b.frame, b.divergence));
+    let lines = by_line(sites, |sum: &mut Divergence, s| {
+        sum.executions += s.executions;
+        sum.divergent += s.divergent;
         sum.ops += s.ops;
-        sum.lost_lanes += s.lost_lanes;
+        sum.inactive_lanes += s.inactive_lanes;
     });
-    let lost: u64 = lines.iter().map(|l| l.counted.lost_lanes).sum();
-    for line in worst_first(lines, |_| true, |s| s.lost_lanes) {
+    let lost: u64 = lines.iter().map(|l| l.counted.inactive_lanes).sum();
+    for line in worst_first(lines, |_| true, |s| s.inactive_lanes) {
         let (s, all) = (line.counted, all_lanes(&line.role));
-        if ratio(s.lost_lanes, all) < LOST_LANES {
+        if ratio(s.inactive_lanes, all) < MAX_IDLE_LANES {
             continue;
         }
         let text = format!(
-            "lanes went two ways {} of {}; the ops behind ran with {:.1} of 32 lanes, \
-             and the role lost {} of its lanes here",
-            s.splits,
-            count(s.runs, "time"),
-            32.0 - ratio(s.lost_lanes, s.ops),
-            percent(s.lost_lanes, all)
+            "the branch diverges {} of {}; the ops inside run with {:.1} of 32 lanes, \
+             and the role loses {} of its lanes here",
+            s.divergent,
+            count(s.executions, "time"),
+            32.0 - ratio(s.inactive_lanes, s.ops),
+            percent(s.inactive_lanes, all)
         );
-        answers.warn(text, line.at, Some(&line.role));
+        findings.warn(text, line.at, Some(&line.role));
     }
     let all = 32 * stats.roles.iter().map(|r| r.instructions).sum::<u64>();
-    answers.or_pass(|| match stats.branches.len() {
+    findings.or_pass(|| match stats.branches.len() {
         0 => "no branch splits a warp".to_owned(),
-        _ => format!(
-            "branches keep {} of all lanes from their ops",
-            percent(lost, all)
-        ),
+        _ => format!("branches leave {} of all lanes idle", percent(lost, all)),
     })
 }

@@ -1,16 +1,16 @@
 //! The checks, one file each.
 //!
-//! | check | read from | warns of |
+//! | check | data | warns about |
 //! |---|---|---|
-//! | [`BANK_CONFLICTS`] | a run | shared accesses that take more turns of the banks than they must |
-//! | [`COALESCING`] | a run | global requests that touch more sectors than they must |
-//! | [`DIVERGENCE`] | a run | branches that keep lanes from a good part of a role's ops |
-//! | [`REGISTERS`] | ptxas, our estimate | roles that are near their budget |
-//! | [`SPILLS`] | ptxas | registers that did not fit |
-//! | [`IDLE_ROLES`] | a run | warps that do nothing, roles that do little |
-//! | [`BLOCK_SIZES`] | the program | threads and tiles that are no power of two |
-//! | [`STAGES`] | the program, a run | rings that are too shallow or too deep |
-//! | [`UNUSED_STAGES`] | a run | stages that nothing is put into |
+//! | [`BANK_CONFLICTS`] | a run | shared-memory accesses with bank conflicts |
+//! | [`COALESCING`] | a run | requests to global memory with more sectors than needed |
+//! | [`DIVERGENCE`] | a run | branches that leave many lanes idle |
+//! | [`REGISTERS`] | ptxas, estimate | roles near their register budget |
+//! | [`SPILLS`] | ptxas | spilled registers |
+//! | [`IDLE_ROLES`] | a run | idle warps, roles with little work |
+//! | [`BLOCK_SIZES`] | the program | thread counts and tiles that are not powers of two |
+//! | [`STAGES`] | the program, a run | rings with too few or too many stages |
+//! | [`UNUSED_STAGES`] | a run | stages that the run never fills |
 
 mod bank_conflicts;
 mod block_sizes;
@@ -22,34 +22,34 @@ mod spills;
 mod stages;
 mod unused_stages;
 
-pub use bank_conflicts::EXTRA_TURNS;
-pub use coalescing::{SPARE_SECTORS, SPARE_SHARE};
-pub use divergence::LOST_LANES;
-pub use idle_roles::LITTLE;
-pub use registers::NEAR;
-pub use stages::{FEWEST, MOST};
+pub use bank_conflicts::MAX_EXTRA_WAVEFRONTS;
+pub use coalescing::{MAX_EXTRA_SECTOR_SHARE, MAX_EXTRA_SECTORS};
+pub use divergence::MAX_IDLE_LANES;
+pub use idle_roles::MIN_WORK_SHARE;
+pub use registers::NEAR_BUDGET;
+pub use stages::{MAX_STAGES, MIN_STAGES};
 
-use crate::case::{Answers, Case};
-use crate::finding::Finding;
-use warpline_ir::Tile;
+use crate::finding::LintFinding;
+use crate::input::{FindingList, LintInput};
+use warpline_ir::TileInfo;
 
-/// Turns of the banks beyond the fewest possible.
+/// Bank conflicts.
 pub const BANK_CONFLICTS: &str = "bank-conflicts";
-/// Sectors beyond the fewest possible.
+/// Sectors beyond the minimum.
 pub const COALESCING: &str = "coalescing";
-/// Lanes that branches keep from their ops.
+/// Lanes that branches leave idle.
 pub const DIVERGENCE: &str = "divergence";
 /// Registers near the budget.
 pub const REGISTERS: &str = "registers";
-/// Registers that ptxas keeps in memory.
+/// Registers that ptxas spills.
 pub const SPILLS: &str = "spills";
-/// Warps and roles that do nothing, or little.
+/// Warps without work and roles with little.
 pub const IDLE_ROLES: &str = "idle-roles";
-/// Threads and tile extents that are no power of two.
+/// Thread counts and tile extents that are not powers of two.
 pub const BLOCK_SIZES: &str = "block-sizes";
-/// Stages of rings.
+/// The number of stages of rings.
 pub const STAGES: &str = "stages";
-/// Stages that the run put nothing into.
+/// Stages that the run never fills.
 pub const UNUSED_STAGES: &str = "unused-stages";
 
 /// Every check, in the order of a checklist.
@@ -65,37 +65,36 @@ pub const ALL: &[&str] = &[
     UNUSED_STAGES,
 ];
 
-/// The bytes of data, in all its stages, below which a tile is not judged: it
-/// carries a few numbers between threads, and no block.
-pub const LIGHT_BYTES: u64 = 1024;
+/// Tiles with fewer bytes over all stages are not checked: they pass a few numbers between threads.
+pub const SMALL_TILE_BYTES: u64 = 1024;
 
-fn is_light(tile: &Tile) -> bool {
-    u64::from(tile.stages) * data_bytes(tile) < LIGHT_BYTES
+fn is_small(tile: &TileInfo) -> bool {
+    u64::from(tile.stages) * data_bytes(tile) < SMALL_TILE_BYTES
 }
 
-/// Bytes of one stage that hold data; what aligns the next one is left out.
-fn data_bytes(tile: &Tile) -> u64 {
+/// Returns the bytes of one stage without its alignment padding.
+fn data_bytes(tile: &TileInfo) -> u64 {
     u64::from(tile.layout.rows) * u64::from(tile.layout.row_bytes())
 }
 
-/// What one check makes of a kernel.
-type Look = fn(&Case<'_>, Answers<'_>) -> Vec<Finding>;
+/// A check of one kernel.
+type Check = fn(&LintInput<'_>, FindingList<'_>) -> Vec<LintFinding>;
 
-/// All findings of one kernel.
-pub(crate) fn look(case: &Case<'_>) -> Vec<Finding> {
-    let looks: [Look; 9] = [
-        bank_conflicts::look,
-        coalescing::look,
-        divergence::look,
-        registers::look,
-        spills::look,
-        idle_roles::look,
-        block_sizes::look,
-        stages::look,
-        unused_stages::look,
+/// Returns all findings of one kernel.
+pub(crate) fn run_all(input: &LintInput<'_>) -> Vec<LintFinding> {
+    let checks: [Check; 9] = [
+        bank_conflicts::run,
+        coalescing::run,
+        divergence::run,
+        registers::run,
+        spills::run,
+        idle_roles::run,
+        block_sizes::run,
+        stages::run,
+        unused_stages::run,
     ];
-    let looked = ALL.iter().zip(looks);
-    looked
-        .flat_map(|(check, look)| look(case, Answers::new(check, case)))
+    let named = ALL.iter().zip(checks);
+    named
+        .flat_map(|(check, run)| run(input, FindingList::new(check, input)))
         .collect()
 }

@@ -1,43 +1,42 @@
 //! Registers near the budget.
 
-use crate::case::{Answers, Case};
-use crate::finding::Finding;
+use crate::finding::LintFinding;
+use crate::input::{FindingList, LintInput};
 use warpline_ir::Role;
 use warpline_ptx::RoleEstimate;
 
 /// The share of its budget from which a role warns.
 ///
-/// The next value that must stay in a register, or the next release of ptxas,
-/// then spills.
-pub const NEAR: f64 = 0.9;
+/// Beyond it, one more live value or another version of ptxas causes spills.
+pub const NEAR_BUDGET: f64 = 0.9;
 
 fn is_near(used: u32, budget: u32) -> bool {
-    f64::from(used) >= NEAR * f64::from(budget)
+    f64::from(used) >= NEAR_BUDGET * f64::from(budget)
 }
 
-pub(crate) fn look(case: &Case<'_>, mut answers: Answers<'_>) -> Vec<Finding> {
-    // ptxas counts for the kernel as a whole. Where roles move registers that
-    // is what it enters with, and our estimate is all there is of each.
-    let moves = case.kernel.roles.iter().any(|r| r.registers.is_some());
-    if let (Ok(entry), false) = (&case.entry, moves) {
+pub(crate) fn run(input: &LintInput<'_>, mut findings: FindingList<'_>) -> Vec<LintFinding> {
+    // ptxas reports one number for the kernel. With `setmaxnreg` that is the number at entry, and only
+    // the estimate covers each role.
+    let moves = input.kernel.roles.iter().any(|r| r.registers.is_some());
+    if let (Ok(entry), false) = (&input.entry, moves) {
         let (used, budget) = (
             entry.registers,
-            case.target.entry_registers(case.kernel.threads()),
+            input.target.entry_registers(input.kernel.threads()),
         );
-        let text = format!("{used} of {budget} registers, as ptxas has it");
+        let text = format!("{used} of {budget} registers (ptxas)");
         if is_near(used, budget) {
-            answers.warn_role(text.clone(), nearest(case).map(|(role, _)| role));
+            findings.warn_role(text.clone(), nearest(input).map(|(role, _)| role));
         }
-        return answers.or_pass(|| text);
+        return findings.or_pass(|| text);
     }
-    for (role, estimate) in roles(case) {
+    for (role, estimate) in roles(input) {
         if is_near(estimate.registers, estimate.budget) {
-            answers.warn_role(sentence(estimate), Some(role));
+            findings.warn_role(sentence(estimate), Some(role));
         }
     }
-    answers.or_pass(|| match nearest(case) {
+    findings.or_pass(|| match nearest(input) {
         Some((_, e)) => format!(
-            "role {} comes nearest to its budget: {}",
+            "role `{}` is nearest to its budget: {}",
             e.name,
             sentence(e)
         ),
@@ -45,19 +44,16 @@ pub(crate) fn look(case: &Case<'_>, mut answers: Answers<'_>) -> Vec<Finding> {
     })
 }
 
-fn roles<'c>(case: &'c Case<'_>) -> impl Iterator<Item = (&'c Role, &'c RoleEstimate)> {
-    case.kernel.roles.iter().zip(&case.estimate.roles)
+fn roles<'c>(input: &'c LintInput<'_>) -> impl Iterator<Item = (&'c Role, &'c RoleEstimate)> {
+    input.kernel.roles.iter().zip(&input.estimate.roles)
 }
 
-/// The role that our estimate has nearest to its budget.
-pub(super) fn nearest<'c>(case: &'c Case<'_>) -> Option<(&'c Role, &'c RoleEstimate)> {
+/// Returns the role whose estimate is nearest to its budget.
+pub(super) fn nearest<'c>(input: &'c LintInput<'_>) -> Option<(&'c Role, &'c RoleEstimate)> {
     let share = |e: &RoleEstimate| f64::from(e.registers) / f64::from(e.budget.max(1));
-    roles(case).max_by(|a, b| share(a.1).total_cmp(&share(b.1)))
+    roles(input).max_by(|a, b| share(a.1).total_cmp(&share(b.1)))
 }
 
 fn sentence(e: &RoleEstimate) -> String {
-    format!(
-        "about {} of {} registers, as we estimate",
-        e.registers, e.budget
-    )
+    format!("about {} of {} registers (estimate)", e.registers, e.budget)
 }

@@ -1,21 +1,21 @@
-//! Registers that ptxas keeps in memory.
+//! Registers that ptxas spills to local memory.
 
 use super::registers::nearest;
-use crate::case::{Answers, Case};
-use crate::finding::Finding;
+use crate::finding::LintFinding;
+use crate::input::{FindingList, LintInput};
 
-pub(crate) fn look(case: &Case<'_>, mut answers: Answers<'_>) -> Vec<Finding> {
-    let entry = match &case.entry {
+pub(crate) fn run(input: &LintInput<'_>, mut findings: FindingList<'_>) -> Vec<LintFinding> {
+    let entry = match &input.entry {
         Ok(entry) => entry,
-        Err(why) => return answers.and_not_looked(why),
+        Err(why) => return findings.skip(why),
     };
     let (stored, loaded) = (entry.spill_store_bytes, entry.spill_load_bytes);
     if stored + loaded > 0 {
         let text = format!(
-            "{stored} bytes of registers are stored to memory and {loaded} loaded back; \
+            "ptxas spills {stored} bytes of registers and reloads {loaded}; \
              the role nearest to its budget is shown"
         );
-        answers.warn_role(text, nearest(case).map(|(role, _)| role));
+        findings.warn_role(text, nearest(input).map(|(role, _)| role));
     }
-    answers.or_pass(|| "every register fits".to_owned())
+    findings.or_pass(|| "no spills".to_owned())
 }

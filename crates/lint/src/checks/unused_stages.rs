@@ -1,17 +1,17 @@
-//! Stages that the run put nothing into.
+//! Stages that the run never fills.
 
 use super::stages::{fills, names, rings};
-use crate::case::{Answers, Case};
-use crate::finding::Finding;
+use crate::finding::LintFinding;
+use crate::input::{FindingList, LintInput};
 
-pub(crate) fn look(case: &Case<'_>, mut answers: Answers<'_>) -> Vec<Finding> {
-    let kernel = case.kernel;
+pub(crate) fn run(input: &LintInput<'_>, mut findings: FindingList<'_>) -> Vec<LintFinding> {
+    let kernel = input.kernel;
     let mut rings = rings(kernel);
     rings.retain(|ring| kernel.tile(ring[0]).stages > 1);
-    let stats = match &case.stats {
-        _ if rings.is_empty() => return answers.or_pass(|| "there is no ring".to_owned()),
+    let stats = match &input.stats {
+        _ if rings.is_empty() => return findings.or_pass(|| "the kernel has no ring".to_owned()),
         Ok(stats) => stats,
-        Err(why) => return answers.and_not_looked(why),
+        Err(why) => return findings.skip(why),
     };
     for ring in rings {
         let (tile, name) = (kernel.tile(ring[0]), names(kernel, &ring));
@@ -20,22 +20,21 @@ pub(crate) fn look(case: &Case<'_>, mut answers: Answers<'_>) -> Vec<Finding> {
         if empty == 0 {
             continue;
         }
-        // A stage that is filled twice before another was filled at all shows
-        // that the ring goes round without it.
+        // If one stage is filled twice while another is never filled, the ring skips that stage.
         let full = tile.stages as usize - empty;
         if fills(stats, kernel, ring[0]) > 1.0 {
             let text = format!(
                 "{name} has {} stages, and the run fills {full}",
                 tile.stages
             );
-            answers.warn_tile(text, tile);
+            findings.warn_tile(text, tile);
         } else {
             let why = format!(
                 "the run is too short to fill more than {full} of {} stages of {name}",
                 tile.stages
             );
-            answers.not_looked_at(&why, tile);
+            findings.skip_tile(&why, tile);
         }
     }
-    answers.or_pass(|| "the run fills every stage of every ring".to_owned())
+    findings.or_pass(|| "the run fills every stage of every ring".to_owned())
 }

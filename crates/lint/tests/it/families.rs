@@ -1,20 +1,20 @@
 //! The checklist of what ships, and which run it is made from.
 
 use std::sync::LazyLock;
-use warpline_kernels::vector_add::{Choice, Float, Form, Problem, VectorAdd};
-use warpline_kernels::{AnyFamily, AnyWork, Place, Work, registry};
+use warpline_kernels::vector_add::{Choice, FloatType, Problem, Schedule, VectorAdd};
+use warpline_kernels::{AnyFamily, AnyWorkload, DeviceKind, Workload, registry};
 use warpline_lint::checks::{self, ALL, COALESCING, SPILLS};
-use warpline_lint::{Finding, Options, Verdict, lint};
+use warpline_lint::{LintFinding, LintStatus, Options, lint};
 use warpline_testkit::kernel::TARGET;
 
-fn linted(work: &dyn AnyWork, options: &Options<'_>) -> Vec<Finding> {
+fn linted(work: &dyn AnyWorkload, options: &Options<'_>) -> Vec<LintFinding> {
     lint(work, options).unwrap_or_else(|e| panic!("{}: {e}", work.family()))
 }
 
 /// The findings of the default work of every family, by name.
-static DEFAULTS: LazyLock<Vec<(&str, Vec<Finding>)>> = LazyLock::new(|| {
+static DEFAULTS: LazyLock<Vec<(&str, Vec<LintFinding>)>> = LazyLock::new(|| {
     let default = |family: &'static dyn AnyFamily| {
-        let work = family.default_work(Place::Cpu, &TARGET);
+        let work = family.default_workload(DeviceKind::Cpu, &TARGET);
         let work = work.unwrap_or_else(|e| panic!("{}: {e}", family.name()));
         (family.name(), linted(work.as_ref(), &Options::default()))
     };
@@ -31,7 +31,7 @@ fn every_check_has_an_answer_for_every_family() {
             assert_eq!(kernel, ALL, "{family}");
         }
         let spills = found.iter().find(|f| f.check == SPILLS).unwrap();
-        assert_eq!(spills.verdict, Verdict::NotLooked, "{spills}");
+        assert_eq!(spills.status, LintStatus::Skipped, "{spills}");
     }
 }
 
@@ -65,7 +65,7 @@ fn what_ships_wastes_nothing_in_its_default_run() {
     ];
     for (family, found) in DEFAULTS.iter() {
         for f in found {
-            let warned = f.verdict == Verdict::Warn && counted.contains(&f.check);
+            let warned = f.status == LintStatus::Warn && counted.contains(&f.check);
             let known = KNOWN
                 .iter()
                 .any(|(of, text, _)| of == family && f.to_string().contains(text));
@@ -75,19 +75,19 @@ fn what_ships_wastes_nothing_in_its_default_run() {
 }
 
 /// The config of the family's table, at an extent of our own.
-fn work(n: u64) -> Work<VectorAdd> {
+fn work(n: u64) -> Workload<VectorAdd> {
     let problem = Problem {
         n,
-        dtype: Float::Bf16,
+        dtype: FloatType::Bf16,
     };
     let choice = Choice {
-        form: Some(Form::Specialized),
+        schedule: Some(Schedule::Specialized),
         stages: Some(3),
         tile: Some(2048),
         warps: Some(1),
         ctas: Some(3),
     };
-    Work::new(problem, &choice, &TARGET).unwrap()
+    Workload::new(problem, &choice, &TARGET).unwrap()
 }
 
 #[test]
@@ -98,11 +98,11 @@ fn a_large_problem_is_seen_through_a_small_one_of_the_same_program() {
     options.seconds = 0.1;
     let alone = linted(&large, &options);
     let not_run = alone.iter().find(|f| f.check == COALESCING).unwrap();
-    assert_eq!(not_run.verdict, Verdict::NotLooked);
+    assert_eq!(not_run.status, LintStatus::Skipped);
     assert!(not_run.text.contains("no smaller problem"), "{not_run}");
 
     options.family = Some(&VectorAdd);
     let found = linted(&large, &options);
     let run = found.iter().find(|f| f.check == COALESCING).unwrap();
-    assert_eq!(run.verdict, Verdict::Pass, "{run}");
+    assert_eq!(run.status, LintStatus::Pass, "{run}");
 }

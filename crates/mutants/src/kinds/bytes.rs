@@ -45,7 +45,7 @@ pub(super) fn expected(c: &Case<'_>) -> Vec<Edit> {
 pub(super) fn copies(c: &Case<'_>) -> Vec<Edit> {
     c.without(|op| {
         let touches = Facts::of(op).touches;
-        let counted = |t: &warpline_ir::Touch| matches!(t.completion, Completion::Bytes(_));
+        let counted = |t: &warpline_ir::MemoryAccess| matches!(t.completion, Completion::Bytes(_));
         touches.iter().any(counted)
     })
 }

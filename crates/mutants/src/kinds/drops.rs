@@ -2,7 +2,7 @@
 
 use crate::case::Case;
 use crate::edit::Edit;
-use warpline_ir::{Fence, Op};
+use warpline_ir::{FenceKind, Op};
 
 /// Writes a function for each choice of ops.
 macro_rules! drops {
@@ -14,10 +14,10 @@ macro_rules! drops {
 }
 
 drops! {
-    init_fence: Op::Fence(f) if f.fence == Fence::MbarrierInit,
+    init_fence: Op::Fence(f) if f.kind == FenceKind::MbarrierInit,
     wgmma_fence: Op::WgmmaFence(_),
     wait: Op::MbarrierWait(_),
-    meeting: Op::CtaSync(_) | Op::NamedSync(_) | Op::NamedTally(_),
+    meeting: Op::CtaSync(_) | Op::NamedSync(_) | Op::NamedReduce(_),
     warp_sync: Op::WarpSync(_),
     group_wait: Op::BulkWait(_) | Op::CopyWait(_),
     wgmma_wait: Op::WgmmaWait(_),

@@ -5,13 +5,13 @@ use crate::case::{Case, Spot, any_op, each_op, tiles};
 use crate::edit::Edit;
 use std::collections::HashSet;
 use warpline_check::Facts;
-use warpline_ir::{Fence, Op, Proxy, Stmt, StmtKind, TileId};
+use warpline_ir::{FenceKind, Op, Proxy, Stmt, StmtKind, TileId};
 
 /// Is it a fence between proxies?
 fn is_fence(stmt: &Stmt) -> bool {
     match &stmt.kind {
         StmtKind::Op(Op::Fence(f)) => {
-            f.fence.is_proxy_shared() || f.fence == Fence::ProxyAsyncGlobal
+            f.kind.is_proxy_shared() || f.kind == FenceKind::ProxyAsyncGlobal
         }
         _ => false,
     }

@@ -61,7 +61,7 @@ fn has_order(op: &Op) -> bool {
             | Op::MbarrierWait(_)
             | Op::ClusterArrive(_)
             | Op::Atomic(_)
-            | Op::Reduce(_)
+            | Op::AtomicReduce(_)
             | Op::StrongLoad(_)
             | Op::StrongStore(_)
     )
@@ -71,7 +71,7 @@ fn has_order(op: &Op) -> bool {
 fn order(op: &mut Op) -> Option<&mut MemoryOrder> {
     match op {
         Op::Atomic(o) => Some(&mut o.order),
-        Op::Reduce(o) => Some(&mut o.order),
+        Op::AtomicReduce(o) => Some(&mut o.order),
         Op::StrongLoad(o) => Some(&mut o.order),
         Op::StrongStore(o) => Some(&mut o.order),
         _ => None,

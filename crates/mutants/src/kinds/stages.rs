@@ -7,7 +7,7 @@ use warpline_check::Facts;
 use warpline_ir::ops::arith::Rem;
 use warpline_ir::ops::compare::{Cmp, Select, Setp};
 use warpline_ir::ops::wgmma::MatrixA;
-use warpline_ir::{At, Kernel, Op, Operand, RegId, StmtKind, TileId};
+use warpline_ir::{MemoryAddress, Kernel, Op, Operand, RegId, StmtKind, TileId};
 
 /// The most stages of a cursor: larger numbers are something else.
 const MOST: u64 = 256;
@@ -118,12 +118,12 @@ fn tile(kernel: &Kernel, op: &mut Op, draft: &mut Draft) -> bool {
         Op::LoadMatrix(o) => (o.at.tile, &mut o.at.stage),
         Op::StoreMatrix(o) => (o.at.tile, &mut o.at.stage),
         Op::Load(o) => match &mut o.at {
-            At::Shared(p) => (p.tile, &mut p.stage),
-            At::Global { .. } => return false,
+            MemoryAddress::Shared(p) => (p.tile, &mut p.stage),
+            MemoryAddress::Global { .. } => return false,
         },
         Op::Store(o) => match &mut o.at {
-            At::Shared(p) => (p.tile, &mut p.stage),
-            At::Global { .. } => return false,
+            MemoryAddress::Shared(p) => (p.tile, &mut p.stage),
+            MemoryAddress::Global { .. } => return false,
         },
         Op::Wgmma(o) => match &mut o.a {
             MatrixA::Shared(v, _) => (v.tile, &mut v.stage),

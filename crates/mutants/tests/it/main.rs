@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::LazyLock;
 use warpline_check::rules::global_memory;
-use warpline_check::{Outcome, examine};
+use warpline_check::{Verdict, examine};
 use warpline_ir::Kernel;
 use warpline_mutants::{
     KINDS, Mutation, Subject, Survivors, deadlock, deadlocks, mutations, repaired, shipped,
@@ -44,8 +44,8 @@ fn a_mutant_of_each_kind_is_killed() {
     assert!(missing.is_empty(), "nothing has a place for {missing:?}");
     let mut alive = Vec::new();
     for (subject, mutation) in covering.values() {
-        let outcome = examine(&mutation.of(&subject.kernel), &TARGET).outcome();
-        if outcome != Outcome::Refuted {
+        let outcome = examine(&mutation.of(&subject.kernel), &TARGET).verdict();
+        if outcome != Verdict::Refuted {
             alive.push(format!(
                 "{}: {}, {}",
                 outcome.name(),
@@ -133,5 +133,5 @@ fn deadlocks_stop_checker_and_executor() {
     assert_eq!(found.len(), 2);
     assert_ne!(found[0].name, found[1].name);
     let again = deadlock(&found[1].name, &TARGET).expect("kernels");
-    assert_eq!(again.expect("the same").refusal, found[1].refusal);
+    assert_eq!(again.expect("the same").diagnostic, found[1].diagnostic);
 }

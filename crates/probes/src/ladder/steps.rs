@@ -1,179 +1,179 @@
-//! The nine programs, each a change of the one before.
+//! The nine programs, each one change to the previous one.
 
 use super::Config;
-use super::parts::{DEPTH, HALVES, Line, Pointer, ROWS};
+use super::gemm::{CONSUMERS, GlobalPointer, LadderGemm, TILE_K, TILE_M};
 use half::bf16;
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 
-/// The two that take tiles in turn.
-const TURNS: [&str; 2] = ["ping", "pong"];
-/// Bands of the order in which a persistent grid walks the tiles.
-const ORDER: Order = Order::Grouped(8);
+/// The two consumers that take tiles in turn.
+const PING_PONG: [&str; 2] = ["consumer0", "consumer1"];
+/// The rasterization of a persistent grid.
+const RASTER: Rasterization = Rasterization::Grouped(8);
 
-/// 1. Every thread copies its share of a stage; all meet; all multiply; all meet.
+/// 1. Every thread copies its part of a stage; all synchronize, multiply and synchronize again.
 pub(super) fn plain(k: Builder, c: Config) {
-    let line = &Line::<Pointer, Pointer>::declare(k, c);
-    let a = k.tile::<bf16>("a", ROWS, DEPTH).declare().whole();
-    let b = k.tile::<bf16>("b", c.width, DEPTH).declare().whole();
-    let tile = line.tiles(Order::RowMajor).at(cta_id());
-    for (half, top) in HALVES {
-        k.role(half).warpgroups(1).body(|| {
-            let acc = Acc::new(64, c.width);
-            steps(line.depth).each(|step| {
-                line.copy_a(a, tile, step);
-                line.copy_b(b, tile, step);
+    let gemm = &LadderGemm::<GlobalPointer, GlobalPointer>::declare(k, c);
+    let a = k.tile::<bf16>("a", TILE_M, TILE_K).declare().whole();
+    let b = k.tile::<bf16>("b", c.tile_n, TILE_K).declare().whole();
+    let tile = gemm.tiles(Rasterization::RowMajor).at(cta_id());
+    for (consumer, top) in CONSUMERS {
+        k.role(consumer).warpgroups(1).body(|| {
+            let acc = Acc::new(64, c.tile_n);
+            steps(gemm.k_tiles).each(|step| {
+                gemm.copy_a(a, tile, step);
+                gemm.copy_b(b, tile, step);
                 copy_wait_all();
-                fence_async(); // The tensor cores read what threads wrote.
+                fence_async(); // threads wrote through the generic proxy; wgmma reads through the async proxy
                 cta_sync();
-                acc.mma(&a.slice(top..top + 64, 0..DEPTH), &b);
+                acc.mma(&a.slice(top..top + 64, 0..TILE_K), &b);
                 acc.wait();
                 cta_sync();
             });
-            line.store(&acc.finish(), tile, top);
+            gemm.store(&acc.into_frag(), tile, top);
         });
     }
 }
 
-/// 2. One thread asks the TMA for the stage; all wait for it.
+/// 2. One thread issues the TMA loads of the stage; all wait for it.
 pub(super) fn tma(k: Builder, c: Config) {
-    let line = &Line::<Map, Pointer>::declare(k, c);
-    let ab = line.ring(k).shared();
-    let tile = line.tiles(Order::RowMajor).at(cta_id());
-    for (half, top) in HALVES {
-        k.role(half).warpgroups(1).body(|| {
-            let acc = Acc::new(64, c.width);
-            steps(line.depth).each(|step| {
+    let gemm = &LadderGemm::<TensorMap, GlobalPointer>::declare(k, c);
+    let ab = gemm.ring(k).broadcast();
+    let tile = gemm.tiles(Rasterization::RowMajor).at(cta_id());
+    for (consumer, top) in CONSUMERS {
+        k.role(consumer).warpgroups(1).body(|| {
+            let acc = Acc::new(64, c.tile_n);
+            steps(gemm.k_tiles).each(|step| {
                 if top == 0 {
-                    elect(|| line.load(ab, tile, step));
+                    elect(|| gemm.load(ab, tile, step));
                 }
                 let slot = ab.wait();
-                acc.mma(&slot.0.slice(top..top + 64, 0..DEPTH), &slot.1);
+                acc.mma(&slot.0.slice(top..top + 64, 0..TILE_K), &slot.1);
                 acc.wait();
                 slot.release();
             });
-            line.store(&acc.finish(), tile, top);
+            gemm.store(&acc.into_frag(), tile, top);
         });
     }
 }
 
-/// 3. Several stages: one warpgroup loads A ahead, one B, and both multiply.
+/// 3. Several stages: one warpgroup loads A ahead, the other B, and both multiply.
 pub(super) fn ring(k: Builder, c: Config) {
-    let line = &Line::<Map, Pointer>::declare(k, c);
-    let ab = line.ring(k).joint().shared();
-    let tile = line.tiles(Order::RowMajor).at(cta_id());
-    for (half, top) in HALVES {
-        k.role(half).warpgroups(1).body(|| {
-            let acc = Acc::new(64, c.width);
+    let gemm = &LadderGemm::<TensorMap, GlobalPointer>::declare(k, c);
+    let ab = gemm.ring(k).cooperative_producers().broadcast();
+    let tile = gemm.tiles(Rasterization::RowMajor).at(cta_id());
+    for (consumer, top) in CONSUMERS {
+        k.role(consumer).warpgroups(1).body(|| {
+            let acc = Acc::new(64, c.tile_n);
             let multiply = || {
                 let slot = ab.wait();
-                acc.mma(&slot.0.slice(top..top + 64, 0..DEPTH), &slot.1);
+                acc.mma(&slot.0.slice(top..top + 64, 0..TILE_K), &slot.1);
                 slot.release_after(&acc);
             };
             let load = |step| {
                 let slot = ab.acquire();
                 match top {
-                    0 => line.load_a(&slot, tile, step),
-                    _ => line.load_b(&slot, tile, step),
+                    0 => gemm.load_a(&slot, tile, step),
+                    _ => gemm.load_b(&slot, tile, step),
                 }
                 slot.commit();
             };
-            let ahead = Var::new(0u32); // stages loaded and not multiplied yet
-            steps(line.depth).each(|step| {
+            let ahead = Var::new(0u32); // stages loaded but not yet multiplied
+            steps(gemm.k_tiles).each(|step| {
                 let now = ahead.get();
                 if_else(now.eq(c.stages - 1), multiply, || ahead.set(now + 1));
                 elect(|| load(step));
             });
             steps(ahead.get()).each(|_| multiply());
-            line.store(&acc.finish(), tile, top);
+            gemm.store(&acc.into_frag(), tile, top);
         });
     }
 }
 
-/// 4. Who multiplies no longer loads: a warp of its own does.
-// [picture: roles]
+/// 4. A separate warp loads, and the consumers only multiply.
+// [excerpt: roles]
 pub(super) fn roles(k: Builder, c: Config) {
-    let line = &Line::<Map, Pointer>::declare(k, c);
-    let ab = line.ring(k).shared();
-    let tile = line.tiles(Order::RowMajor).at(cta_id());
-    for (half, top) in HALVES {
-        k.role(half).warpgroups(1).body(|| {
-            let acc = line.multiply(ab, top, 64);
-            line.store(&acc.finish(), tile, top);
+    let gemm = &LadderGemm::<TensorMap, GlobalPointer>::declare(k, c);
+    let ab = gemm.ring(k).broadcast();
+    let tile = gemm.tiles(Rasterization::RowMajor).at(cta_id());
+    for (consumer, top) in CONSUMERS {
+        k.role(consumer).warpgroups(1).body(|| {
+            let acc = gemm.multiply(ab, top, 64);
+            gemm.store(&acc.into_frag(), tile, top);
         });
     }
     let load = k.role("load").warps(1);
-    load.body(|| elect(|| line.load_all(ab, tile)));
+    load.body(|| elect(|| gemm.load_all(ab, tile)));
 }
-// [end of picture]
+// [end of excerpt]
 
-/// 5. The loader's registers go to those who multiply: whole warpgroups give and take.
+/// 5. The load role gives its registers to the consumers; only whole warpgroups can give and take.
 pub(super) fn registers(k: Builder, c: Config) {
-    let line = &Line::<Map, Pointer>::declare(k, c);
-    let ab = line.ring(k).shared();
-    let tile = line.tiles(Order::RowMajor).at(cta_id());
+    let gemm = &LadderGemm::<TensorMap, GlobalPointer>::declare(k, c);
+    let ab = gemm.ring(k).broadcast();
+    let tile = gemm.tiles(Rasterization::RowMajor).at(cta_id());
     let load = k.role("load").warpgroups(1).registers(40);
-    load.body(|| elect(|| line.load_all(ab, tile)));
-    for (half, top) in HALVES {
-        k.role(half).warpgroups(1).registers(232).body(|| {
-            let acc = line.multiply(ab, top, 64);
-            line.store(&acc.finish(), tile, top);
+    load.body(|| elect(|| gemm.load_all(ab, tile)));
+    for (consumer, top) in CONSUMERS {
+        k.role(consumer).warpgroups(1).registers(232).body(|| {
+            let acc = gemm.multiply(ab, top, 64);
+            gemm.store(&acc.into_frag(), tile, top);
         });
     }
 }
 
-/// 6. A CTA for each SM walks the tiles: the next one is loaded while this one is stored.
+/// 6. One CTA per SM computes tile after tile: the next one is loaded while this one is stored.
 pub(super) fn persistent(k: Builder, c: Config) {
-    let line = &Line::<Map, Pointer>::declare(k, c);
-    let ab = line.ring(k).shared();
-    let tiles = line.tiles(ORDER);
+    let gemm = &LadderGemm::<TensorMap, GlobalPointer>::declare(k, c);
+    let ab = gemm.ring(k).broadcast();
+    let tiles = gemm.tiles(RASTER);
     let load = k.role("load").warpgroups(1).registers(40);
-    load.body(|| elect(|| tiles.each(|tile| line.load_all(ab, tile))));
-    for (half, top) in HALVES {
-        k.role(half).warpgroups(1).registers(232).body(|| {
+    load.body(|| elect(|| tiles.each(|tile| gemm.load_all(ab, tile))));
+    for (consumer, top) in CONSUMERS {
+        k.role(consumer).warpgroups(1).registers(232).body(|| {
             tiles.each(|tile| {
-                let acc = line.multiply(ab, top, 64);
-                line.store(&acc.finish(), tile, top);
+                let acc = gemm.multiply(ab, top, 64);
+                gemm.store(&acc.into_frag(), tile, top);
             });
         });
     }
 }
 
-/// 7. Each tile is one warpgroup's: while one multiplies, the other stores.
+/// 7. Each tile belongs to one warpgroup: while one multiplies, the other stores.
 ///
-/// 8. The same with tiles as wide as fill the waves.
+/// 8. The same with the tile width that fills the waves.
 pub(super) fn ping_pong(k: Builder, c: Config) {
-    let line = &Line::<Map, Pointer>::declare(k, c);
-    let ab = line.ring(k).dealt();
-    let turn = k.turn("tensor cores", TURNS);
-    let tiles = line.tiles(ORDER);
+    let gemm = &LadderGemm::<TensorMap, GlobalPointer>::declare(k, c);
+    let ab = gemm.ring(k).round_robin();
+    let turn = k.turn("tensor cores", PING_PONG);
+    let tiles = gemm.tiles(RASTER);
     let load = k.role("load").warpgroups(1).registers(40);
-    load.body(|| elect(|| tiles.each(|tile| line.load_all(ab, tile))));
-    for (i, who) in (0..).zip(TURNS) {
-        k.role(who).warpgroups(1).registers(232).body(|| {
-            let tiles = tiles.dealt(i, 2, |_| ab.skip(line.depth));
+    load.body(|| elect(|| tiles.each(|tile| gemm.load_all(ab, tile))));
+    for (i, consumer) in (0..).zip(PING_PONG) {
+        k.role(consumer).warpgroups(1).registers(232).body(|| {
+            let tiles = tiles.round_robin(i, 2, |_| ab.skip(gemm.k_tiles));
             tiles.each(|tile| {
-                let acc = turn.hold(|| line.multiply(ab, 0, ROWS));
-                line.store(&acc.finish(), tile, 0);
+                let acc = turn.hold(|| gemm.multiply(ab, 0, TILE_M));
+                gemm.store(&acc.into_frag(), tile, 0);
             });
         });
     }
 }
 
-/// 9. Tiles leave through shared memory by TMA, while the next one is begun.
+/// 9. Tiles are stored by TMA through shared memory while the next one begins.
 pub(super) fn store(k: Builder, c: Config) {
-    let line = &Line::<Map, Map>::declare(k, c);
-    let ab = line.ring(k).dealt();
-    let turn = k.turn("tensor cores", TURNS);
-    let tiles = line.tiles(ORDER);
+    let gemm = &LadderGemm::<TensorMap, TensorMap>::declare(k, c);
+    let ab = gemm.ring(k).round_robin();
+    let turn = k.turn("tensor cores", PING_PONG);
+    let tiles = gemm.tiles(RASTER);
     let load = k.role("load").warpgroups(1).registers(40);
-    load.body(|| elect(|| tiles.each(|tile| line.load_all(ab, tile))));
-    for (i, who) in (0..).zip(TURNS) {
-        let outbox = k.outbox::<bf16>(who, 2, ROWS, c.parcel());
-        k.role(who).warpgroups(1).registers(232).body(|| {
-            let tiles = tiles.dealt(i, 2, |_| ab.skip(line.depth));
+    load.body(|| elect(|| tiles.each(|tile| gemm.load_all(ab, tile))));
+    for (i, consumer) in (0..).zip(PING_PONG) {
+        let outbox = k.outbox::<bf16>(consumer, 2, TILE_M, c.store_cols());
+        k.role(consumer).warpgroups(1).registers(232).body(|| {
+            let tiles = tiles.round_robin(i, 2, |_| ab.skip(gemm.k_tiles));
             tiles.each(|tile| {
-                let acc = turn.hold(|| line.multiply(ab, 0, ROWS));
-                line.send(&acc.finish(), outbox, tile);
+                let acc = turn.hold(|| gemm.multiply(ab, 0, TILE_M));
+                gemm.store_by_tma(&acc.into_frag(), outbox, tile);
             });
         });
     }

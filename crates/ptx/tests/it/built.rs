@@ -1,13 +1,13 @@
-//! Lines that authors build: rings, turns, queues and clusters pass the checker and ptxas.
+//! Builder features (rings, turns, queues, clusters) pass the checker and ptxas.
 
 use half::bf16;
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 use warpline_ir::*;
 use warpline_testkit::assemble::assembled;
 use warpline_testkit::kernel::build;
 use warpline_testkit::verdict::checked;
 
-/// Builds, checks, prints, reads again and assembles; expects neither advisory nor spill.
+/// Builds, checks, prints, verifies and assembles a kernel; expects neither advisory nor spill.
 #[track_caller]
 fn accepted(name: &str, body: impl FnOnce(Builder)) {
     let checked = checked(build(name, body));
@@ -16,19 +16,23 @@ fn accepted(name: &str, body: impl FnOnce(Builder)) {
     assert!(advisories.is_empty(), "{name}: {advisories:#?}");
 }
 
-/// Boxes of `rows` rows of 64 columns.
+/// Declares a tensor map with boxes of `rows` × 64.
 fn rows(rows: u32) -> TensorMapDecl {
     TensorMapDecl {
         dtype: DType::Bf16,
         tile: vec![64, rows],
         swizzle: Swizzle::B128,
-        mode: MapMode::Tiled,
+        mode: TensorMapMode::Tiled,
     }
 }
 
 #[test]
 fn ping_pong_with_turns_in_every_order() {
-    for order in [Order::RowMajor, Order::Grouped(8), Order::Hilbert] {
+    for order in [
+        Rasterization::RowMajor,
+        Rasterization::Grouped(8),
+        Rasterization::Hilbert,
+    ] {
         accepted("ping_pong", |k| {
             let (m, n, depth) = (k.param("m"), k.param("n"), k.param::<u32>("depth"));
             let (a, b) = (k.tensor_map("a", rows(128)), k.tensor_map("b", rows(192)));
@@ -37,7 +41,7 @@ fn ping_pong_with_turns_in_every_order() {
                 .ring("ab", 4, |s| {
                     (s.tile::<bf16>(128, 64), s.tile::<bf16>(192, 64))
                 })
-                .dealt();
+                .round_robin();
             let turn = k.turn("math", ["ping", "pong"]);
             let tiles = order.tiles(m, n);
             k.role("load").warpgroups(1).registers(24).body(|| {
@@ -57,32 +61,34 @@ fn ping_pong_with_turns_in_every_order() {
                 let out = k.tile::<bf16>(who, 64, 64).declare();
                 let meet = k.named_barrier(who);
                 k.role(who).warpgroups(1).registers(240).body(|| {
-                    tiles.dealt(i as u32, 2, |_| ab.skip(depth)).each(|at| {
-                        let acc = turn.hold(|| {
-                            let acc = Acc::new(128, 192);
-                            steps(depth).each(|_| {
-                                let slot = ab.wait();
-                                let (ta, tb) = slot.tiles();
-                                acc.mma(&ta, &tb);
-                                slot.release_after(&acc);
+                    tiles
+                        .round_robin(i as u32, 2, |_| ab.skip(depth))
+                        .each(|at| {
+                            let acc = turn.hold(|| {
+                                let acc = Acc::new(128, 192);
+                                steps(depth).each(|_| {
+                                    let slot = ab.wait();
+                                    let (ta, tb) = slot.tiles();
+                                    acc.mma(&ta, &tb);
+                                    slot.release_after(&acc);
+                                });
+                                acc
                             });
-                            acc
-                        });
-                        let y = acc.finish().map(silu);
-                        y.each_pair(|cell, [x, _]| {
-                            if_(cell.row.lt(64u32) & cell.col.lt(64u32), || {
-                                out.whole().store(cell.row, cell.col, x.cast::<bf16>());
+                            let y = acc.into_frag().map(silu);
+                            y.each_pair(|cell, [x, _]| {
+                                if_(cell.row.lt(64u32) & cell.col.lt(64u32), || {
+                                    out.whole().store(cell.row, cell.col, x.cast::<bf16>());
+                                });
                             });
+                            fence_async();
+                            meet.sync(128u32);
+                            elect(|| {
+                                c.store(out.whole(), [at.n * 192, at.m * 128]);
+                                bulk_commit();
+                                bulk_wait_read(0);
+                            });
+                            meet.sync(128u32);
                         });
-                        fence_async();
-                        meet.sync(128u32);
-                        elect(|| {
-                            c.store(out.whole(), [at.n * 192, at.m * 128]);
-                            bulk_commit();
-                            bulk_wait_read(0);
-                        });
-                        meet.sync(128u32);
-                    });
                 });
             }
         });
@@ -90,12 +96,12 @@ fn ping_pong_with_turns_in_every_order() {
 }
 
 #[test]
-fn dynamic_work_that_decides_over_products() {
+fn a_work_queue_that_guards_wgmmas() {
     accepted("queue", |k| {
         let (items, depth) = (k.param::<u32>("items"), k.param::<u32>("depth"));
         let (a, out) = (k.tensor_map("a", rows(64)), k.pointer::<f32>("out"));
         let work = k.work_queue("next", 2);
-        let tiles = k.ring("tiles", 3, |s| s.tile::<bf16>(64, 64)).shared();
+        let tiles = k.ring("tiles", 3, |s| s.tile::<bf16>(64, 64)).broadcast();
         k.role("fetch").warps(4).body(|| {
             elect(|| {
                 work.fetch_each(items, |item| {
@@ -115,7 +121,7 @@ fn dynamic_work_that_decides_over_products() {
                     acc.mma(&slot.tiles(), &slot.tiles());
                     slot.release_after(&acc);
                 });
-                let y = acc.finish();
+                let y = acc.into_frag();
                 y.each_pair(|at, v| out.store_vec((item * 64 + at.row) * 64 + at.col, v));
             });
         });
@@ -130,7 +136,7 @@ fn multicast_in_a_cluster() {
         let a = k.tensor_map("a", rows(64));
         let ring = k
             .ring("a", 4, |s| s.tile::<bf16>(128, 64))
-            .shared()
+            .broadcast()
             .multicast();
         k.role("load").warpgroups(1).registers(40).body(|| {
             elect(|| {
@@ -148,14 +154,14 @@ fn multicast_in_a_cluster() {
                 acc.mma(&slot.tiles(), &slot.tiles());
                 slot.release_after(&acc);
             });
-            acc.finish()
+            acc.into_frag()
                 .each_pair(|at, v| out.store_vec(at.row * 128 + at.col, v));
         });
     });
 }
 
 #[test]
-fn ctas_that_wait_for_each_other() {
+fn ctas_that_synchronize_through_global_memory() {
     accepted("flags", |k| {
         let (flags, x) = (k.flags("flags"), k.pointer::<f32>("x"));
         k.role("all").warps(4).body(|| {

@@ -1,4 +1,4 @@
-//! The printer: every op, whole kernels, control flow.
+//! Printer tests: every op, whole kernels, control flow.
 
 mod built;
 mod ops;

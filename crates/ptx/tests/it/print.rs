@@ -1,12 +1,12 @@
-//! The printer on small kernels: control flow, lines, parameters, roles, registers.
+//! Printer tests on small kernels: control flow, source lines, parameters, roles, registers.
 
 use half::bf16;
 use warpline_check::Checked;
 use warpline_ir::Target;
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 use warpline_ir::*;
 use warpline_ptx::ptxas::Assembled;
-use warpline_ptx::{Estimate, Ptx, PtxError, print};
+use warpline_ptx::{Ptx, PtxError, ResourceEstimate, print};
 use warpline_testkit::assemble::assembles;
 use warpline_testkit::kernel::{TARGET, build};
 
@@ -20,7 +20,7 @@ fn printed(name: &str, body: impl FnOnce(Builder)) -> Ptx {
     print(&checked(name, body), &TARGET).unwrap()
 }
 
-/// The text without source lines.
+/// Returns the text without `.loc` and `.file`.
 fn without_lines(ptx: &Ptx) -> String {
     let lines = ptx.text.lines().filter(|l| {
         let l = l.trim_start();
@@ -29,7 +29,7 @@ fn without_lines(ptx: &Ptx) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Assembles, and expects neither advisory nor spill.
+/// Assembles a kernel; expects neither advisory nor spill.
 #[track_caller]
 fn assembled(ptx: &Ptx) -> Assembled {
     let made = assembles(ptx).unwrap_or_else(|e| panic!("{e}"));
@@ -38,7 +38,7 @@ fn assembled(ptx: &Ptx) -> Assembled {
     made
 }
 
-/// Every statement there is.
+/// A kernel with every kind of statement.
 fn flow(k: Builder) {
     let (n, x) = (k.param::<u32>("n"), k.pointer::<f32>("x"));
     k.role("count").warps(1).body(|| {
@@ -51,7 +51,7 @@ fn flow(k: Builder) {
             );
         });
         range(lane_id(), n)
-            .by(32u32)
+            .step_by(32u32)
             .unroll(1)
             .each(|i| x.store(i, 1.0f32));
         elect(|| x.store(sum.get(), 2.0f32));
@@ -78,7 +78,7 @@ fn the_same_kernel_prints_the_same_bytes() {
 }
 
 #[test]
-fn lines_are_the_authors_and_reach_the_cubin() {
+fn source_lines_reach_the_cubin() {
     let line = line!() + 3;
     let ptx = printed("lines", |k| {
         let x = k.pointer::<f32>("x");
@@ -102,7 +102,7 @@ fn lines_are_the_authors_and_reach_the_cubin() {
 }
 
 #[test]
-fn names_are_made_fit_for_ptx() {
+fn names_become_ptx_identifiers() {
     let ptx = printed("vector-add.bf16", |k| {
         let _ = (k.param::<u32>("add"), k.pointer::<bf16>("x"));
         k.role("größe 1").warps(1).body(|| {});
@@ -114,15 +114,15 @@ fn names_are_made_fit_for_ptx() {
         ptx.text
             .contains(".param .u64 .ptr .global .align 2 param_x")
     );
-    // The first role is fallen into; the others have labels of their own.
+    // The first role needs no label.
     assert!(ptx.text.contains("$role_gr__e_1_2:") && ptx.text.contains("$role_gr__e_1_3:"));
     assembled(&ptx);
 }
 
 #[test]
-fn a_kernel_named_as_its_memory_keeps_both() {
+fn a_kernel_named_smem_is_renamed() {
     let ptx = printed("smem", |k| {
-        let bar = k.barrier("full", 1).count(1);
+        let bar = k.barrier("full", 1).arrivals(1);
         k.role("all")
             .warps(1)
             .body(|| elect(|| bar.at(0u32).arrive()));
@@ -149,7 +149,7 @@ fn clusters_and_launch_bounds_are_declared() {
 }
 
 #[test]
-fn an_unproved_kernel_says_so_in_its_text() {
+fn the_text_of_an_unproved_kernel_has_a_comment() {
     let kernel = checked("k", |k| k.role("all").warps(1).body(|| {})).into_inner();
     let ptx = print(&Checked::unproved(kernel, "a mutant\nof a kernel"), &TARGET).unwrap();
     assert!(
@@ -162,7 +162,7 @@ fn an_unproved_kernel_says_so_in_its_text() {
 }
 
 #[test]
-fn an_unproved_kernel_with_loose_ends_is_not_printed() {
+fn an_unproved_kernel_with_invalid_references_is_rejected() {
     let mut kernel = checked("k", |k| k.role("all").warps(1).body(|| {})).into_inner();
     let op = ops::arith::Mov {
         ty: Type::U32,
@@ -172,12 +172,12 @@ fn an_unproved_kernel_with_loose_ends_is_not_printed() {
     let kind = StmtKind::Op(op.into());
     kernel.prologue.0.push(Stmt { kind, loc: Loc(0) });
     let error = print(&Checked::unproved(kernel, "a mutant"), &TARGET).unwrap_err();
-    assert!(matches!(error, PtxError::Broken(_)), "{error}");
-    assert_eq!(error.code(), "ptx-broken");
+    assert!(matches!(error, PtxError::InvalidReferences(_)), "{error}");
+    assert_eq!(error.code(), "ptx-invalid-references");
 }
 
 #[test]
-fn a_kernel_is_printed_for_the_target_it_was_checked_for() {
+fn printing_for_another_target_is_rejected() {
     let kernel = checked("k", |k| k.role("all").warps(1).body(|| {}));
     let other = Target {
         name: "sm_100a",
@@ -191,13 +191,13 @@ fn a_kernel_is_printed_for_the_target_it_was_checked_for() {
     );
 }
 
-/// The shape of a product: one loader, two consumers that share each slot.
+/// A GEMM mainloop: one producer and two consumers on a broadcast ring.
 fn product(k: Builder) {
     let map = |rows| TensorMapDecl {
         dtype: DType::Bf16,
         tile: vec![64, rows],
         swizzle: Swizzle::B128,
-        mode: MapMode::Tiled,
+        mode: TensorMapMode::Tiled,
     };
     let (tiles, depth) = (k.param::<u32>("tiles"), k.param::<u32>("depth"));
     let (a, b) = (k.tensor_map("a", map(256)), k.tensor_map("b", map(192)));
@@ -206,10 +206,10 @@ fn product(k: Builder) {
         .ring("ab", 4, |s| {
             (s.tile::<bf16>(256, 64), s.tile::<bf16>(192, 64))
         })
-        .shared();
+        .broadcast();
     k.role("load").warpgroups(1).registers(24).body(|| {
         elect(|| {
-            range(cta_id(), tiles).by(grid_ctas()).each(|tile| {
+            range(cta_id(), tiles).step_by(grid_ctas()).each(|tile| {
                 steps(depth).each(|ks| {
                     let slot = ab.acquire();
                     let (ta, tb) = slot.tiles();
@@ -223,7 +223,7 @@ fn product(k: Builder) {
     for (half, who) in ["upper", "lower"].into_iter().enumerate() {
         let first = 128 * half as u32;
         k.role(who).warpgroups(1).registers(240).body(|| {
-            range(cta_id(), tiles).by(grid_ctas()).each(|tile| {
+            range(cta_id(), tiles).step_by(grid_ctas()).each(|tile| {
                 let acc = Acc::new(128, 192);
                 steps(depth).each(|_| {
                     let slot = ab.wait();
@@ -231,7 +231,7 @@ fn product(k: Builder) {
                     acc.mma(&ta.slice(first..first + 128, 0..64), &tb);
                     slot.release_after(&acc);
                 });
-                let y = acc.finish();
+                let y = acc.into_frag();
                 y.each_pair(|at, v| c.store_vec((tile * 256 + first + at.row) * 192 + at.col, v));
             });
         });
@@ -239,16 +239,16 @@ fn product(k: Builder) {
 }
 
 #[test]
-fn a_product_assembles_without_a_word_within_its_registers() {
+fn a_gemm_assembles_without_advisories_within_its_budget() {
     let ptx = printed("product", product);
     let made = assembled(&ptx);
-    assert_eq!(made.report.entry("product").unwrap().registers, 168);
+    assert_eq!(made.report.kernel("product").unwrap().registers, 168);
 }
 
 #[test]
-fn an_estimate_counts_what_is_alive() {
+fn the_estimate_counts_live_registers() {
     let kernel = checked("product", product);
-    let estimate = Estimate::of(&kernel, &TARGET);
+    let estimate = ResourceEstimate::of(&kernel, &TARGET);
     assert_eq!((estimate.threads, estimate.mbarriers), (384, 8));
     let roles: Vec<_> = estimate
         .roles
@@ -256,7 +256,7 @@ fn an_estimate_counts_what_is_alive() {
         .map(|r| (r.name.as_str(), r.budget))
         .collect();
     assert_eq!(roles, [("load", 24), ("upper", 240), ("lower", 240)]);
-    // 192 accumulators, and little else; the loader has none.
+    // 192 accumulators and few others; the producer has no accumulators.
     assert!(estimate.roles[0].registers <= 24, "{estimate}");
     assert!(
         (192..=240).contains(&estimate.roles[1].registers),
@@ -265,12 +265,12 @@ fn an_estimate_counts_what_is_alive() {
     assert!(
         estimate
             .to_string()
-            .starts_with("estimate, without ptxas: 384 threads, ")
+            .starts_with("estimate (without ptxas): 384 threads, ")
     );
 }
 
 #[test]
-fn ptxas_enters_with_the_registers_we_count_on() {
+fn ptxas_entry_registers_match_the_target() {
     for (warpgroups, extra) in [
         (2, 0),
         (2, 1),
@@ -293,9 +293,9 @@ fn ptxas_enters_with_the_registers_we_count_on() {
         });
         let kernel = Checked::unproved(ptx.unwrap(), "asks for more than there is");
         let ptx = print(&kernel, &TARGET).unwrap();
-        let seen = assembled(&ptx).report.entry("enter").unwrap().registers;
+        let seen = assembled(&ptx).report.kernel("enter").unwrap().registers;
         let entry = TARGET.entry_registers(ptx.threads);
-        // One CTA of two warpgroups could have 256, of which a thread can name 255.
+        // One CTA of two warpgroups could have 256; a thread can address 255.
         let expected = if entry == 248 { 255 } else { entry };
         assert_eq!(seen, expected, "{} threads", ptx.threads);
     }

@@ -1,47 +1,47 @@
-//! What ops that copy ask for.
+//! Actions of copy ops.
 
 use super::terms::{Terms, bits, number, space};
-use crate::act::{Act, Kind};
-use crate::value::Value;
-use warpline_ir::ops::bulk::{Reduce, Reduction};
+use crate::action::{Action, ActionKind};
+use crate::value::OperandValue;
+use warpline_ir::ops::bulk::{BulkReduce, Reduction};
 use warpline_ir::{DType, Op, Operand, Type};
 
-const BY_BYTES: Value<'static> = Value::Name("mbarrier::complete_tx::bytes");
-const BY_GROUP: Value<'static> = Value::Name("bulk_group");
-const GLOBAL: Value<'static> = Value::Name("global");
-/// Where bulk copies go in shared memory, here or in a peer.
-const CLUSTER: Value<'static> = Value::Name("shared::cluster");
-const CTA: Value<'static> = Value::Name("shared::cta");
-const OPEN: &str = "groups that may stay open";
+const BY_BYTES: OperandValue<'static> = OperandValue::Name("mbarrier::complete_tx::bytes");
+const BY_GROUP: OperandValue<'static> = OperandValue::Name("bulk_group");
+const GLOBAL: OperandValue<'static> = OperandValue::Name("global");
+/// The shared-memory destination of bulk copies, in this CTA or a peer.
+const CLUSTER: OperandValue<'static> = OperandValue::Name("shared::cluster");
+const CTA: OperandValue<'static> = OperandValue::Name("shared::cta");
+const OPEN: &str = "pending groups";
 
-/// What a bulk copy may have; a kind of copy leaves some out.
+/// All facts of a bulk copy; each kind of copy leaves some absent.
 struct Bulk<'a> {
-    kind: Kind,
-    dimensions: Value<'a>,
-    mode: Value<'a>,
-    to: Value<'a>,
-    from: Value<'a>,
-    done: Value<'a>,
-    reduction: Value<'a>,
-    destination: Value<'a>,
-    source: Value<'a>,
-    bytes: Value<'a>,
-    barrier: Value<'a>,
-    tap: Value<'a>,
-    receivers: Value<'a>,
-    policy: Value<'a>,
+    kind: ActionKind,
+    dimensions: OperandValue<'a>,
+    mode: OperandValue<'a>,
+    to: OperandValue<'a>,
+    from: OperandValue<'a>,
+    done: OperandValue<'a>,
+    reduction: OperandValue<'a>,
+    destination: OperandValue<'a>,
+    source: OperandValue<'a>,
+    bytes: OperandValue<'a>,
+    barrier: OperandValue<'a>,
+    tap: OperandValue<'a>,
+    receivers: OperandValue<'a>,
+    policy: OperandValue<'a>,
 }
 
 impl<'a> Bulk<'a> {
-    fn new(kind: Kind) -> Self {
-        let none = || Value::Nothing;
+    fn new(kind: ActionKind) -> Self {
+        let none = || OperandValue::Absent;
         Self {
             kind,
             dimensions: none(),
             mode: none(),
             to: none(),
             from: none(),
-            done: Value::Name("nothing"),
+            done: OperandValue::Name("nothing"),
             reduction: none(),
             destination: none(),
             source: none(),
@@ -53,8 +53,8 @@ impl<'a> Bulk<'a> {
         }
     }
 
-    fn act(self) -> Act<'a> {
-        Act::new(self.kind)
+    fn action(self) -> Action<'a> {
+        Action::new(self.kind)
             .with("dimensions", self.dimensions)
             .with("mode", self.mode)
             .with("space", self.to)
@@ -65,48 +65,48 @@ impl<'a> Bulk<'a> {
             .with("source", self.source)
             .with("bytes", self.bytes)
             .with("barrier", self.barrier)
-            .with("filter tap", self.tap)
-            .with("receivers", self.receivers)
-            .with("policy", self.policy)
+            .with("im2col offsets", self.tap)
+            .with("multicast mask", self.receivers)
+            .with("cache policy", self.policy)
     }
 }
 
-/// The act of an op that copies.
-pub(super) fn act<'a>(t: Terms<'a>, op: &Op) -> Option<Act<'a>> {
+/// Returns the action of a copy op.
+pub(super) fn action<'a>(t: Terms<'a>, op: &Op) -> Option<Action<'a>> {
     Some(match op {
-        Op::BulkCommit(_) => Act::new(Kind::BulkCommit),
-        Op::BulkWait(o) => Act::new(Kind::BulkWait)
+        Op::BulkCommit(_) => Action::new(ActionKind::BulkCommit),
+        Op::BulkWait(o) => Action::new(ActionKind::BulkWait)
             .with(OPEN, o.pending)
-            .with("for reads alone", Value::yes(o.read)),
+            .with("read only", OperandValue::yes(o.read)),
         Op::BulkLoad(_) | Op::BulkStore(_) | Op::BulkSend(_) | Op::BulkPrefetch(_) => run(t, op)?,
         Op::TensorLoad(_) | Op::TensorStore(_) | Op::TensorPrefetchBox(_) => tensor(t, op)?,
-        Op::CopyCommit(_) => Act::new(Kind::CopyCommit),
+        Op::CopyCommit(_) => Action::new(ActionKind::CopyCommit),
         Op::CopyWait(o) => {
-            let open = o.pending.map_or(Value::Nothing, Value::from);
-            Act::new(Kind::CopyWait).with(OPEN, open)
+            let open = o.pending.map_or(OperandValue::Absent, OperandValue::from);
+            Action::new(ActionKind::CopyWait).with(OPEN, open)
         }
-        Op::CopyArrive(o) => Act::new(Kind::CopyArrive)
+        Op::CopyArrive(o) => Action::new(ActionKind::CopyArrive)
             .with("space", space(o.bar.peer))
             .with("barrier", t.barrier(&o.bar))
-            .with("counted by the barrier", Value::yes(o.counted)),
-        Op::CopyAsync(o) => Act::new(Kind::Copy)
+            .with("noinc", OperandValue::yes(o.noinc)),
+        Op::CopyAsync(o) => Action::new(ActionKind::Copy)
             .with("space", space(o.dst.peer))
             .with("source space", GLOBAL)
             .with("destination", t.place(&o.dst))
             .with("source", t.long(o.src))
             .with("bytes", o.bytes)
             .with(
-                "bytes to read",
-                o.valid.map_or(Value::Nothing, |v| t.word(v)),
+                "source bytes",
+                o.src_size.map_or(OperandValue::Absent, |v| t.word(v)),
             )
-            .with("policy", t.policy(o.hint)),
+            .with("cache policy", t.policy(o.hint)),
         Op::StoreAsync(o) => {
             let width = match o.src.len() {
                 2 => "v2",
                 4 => "v4",
                 _ => "v1",
             };
-            Act::new(Kind::StoreAsync)
+            Action::new(ActionKind::StoreAsync)
                 .with("order", "weak")
                 .with("space", CLUSTER)
                 .with("completion", BY_BYTES)
@@ -122,13 +122,13 @@ pub(super) fn act<'a>(t: Terms<'a>, op: &Op) -> Option<Act<'a>> {
                 (Reduction::Add, Type::I64) => "u64",
                 (_, ty) => number(ty),
             };
-            let what = [o.op.name(), ty].map(Value::Name);
-            Act::new(Kind::ReduceAsync)
+            let what = [o.op.name(), ty].map(OperandValue::Name);
+            Action::new(ActionKind::ReduceAsync)
                 .with("order", "relaxed")
                 .with("scope", "cluster")
                 .with("space", CLUSTER)
                 .with("completion", BY_BYTES)
-                .with("operator and type", Value::List(what.to_vec()))
+                .with("operator and type", OperandValue::List(what.to_vec()))
                 .with("width", "v1")
                 .with("address", t.place(&o.dst))
                 .with("values", t.operands(&[o.src], o.ty))
@@ -138,8 +138,8 @@ pub(super) fn act<'a>(t: Terms<'a>, op: &Op) -> Option<Act<'a>> {
     })
 }
 
-/// A run of bytes.
-fn run<'a>(t: Terms<'a>, op: &Op) -> Option<Act<'a>> {
+/// Returns the action of a bulk copy of consecutive bytes.
+fn run<'a>(t: Terms<'a>, op: &Op) -> Option<Action<'a>> {
     let copy = match op {
         Op::BulkLoad(o) => Bulk {
             to: CLUSTER,
@@ -151,50 +151,53 @@ fn run<'a>(t: Terms<'a>, op: &Op) -> Option<Act<'a>> {
             barrier: t.barrier(&o.bar),
             receivers: t.receivers(o.multicast),
             policy: t.policy(o.hint),
-            ..Bulk::new(Kind::BulkLoad)
+            ..Bulk::new(ActionKind::BulkLoad)
         },
         Op::BulkStore(o) => Bulk {
             to: GLOBAL,
             from: CTA,
             done: BY_GROUP,
-            reduction: o.reduce.map_or(Value::Nothing, reduction),
+            reduction: o.reduce.map_or(OperandValue::Absent, reduction),
             destination: t.long(o.dst),
             source: t.place(&o.src),
             bytes: t.word(o.bytes),
             policy: t.policy(o.hint),
-            ..Bulk::new(Kind::BulkStore)
+            ..Bulk::new(ActionKind::BulkStore)
         },
         Op::BulkSend(o) => Bulk {
             to: CLUSTER,
             from: CTA,
             done: BY_BYTES,
-            reduction: o.reduce.map_or(Value::Nothing, reduction),
+            reduction: o.reduce.map_or(OperandValue::Absent, reduction),
             destination: t.place(&o.dst),
             source: t.place(&o.src),
             bytes: t.word(o.bytes),
             barrier: t.barrier(&o.bar),
-            ..Bulk::new(Kind::BulkSend)
+            ..Bulk::new(ActionKind::BulkSend)
         },
         Op::BulkPrefetch(o) => Bulk {
             to: GLOBAL,
             source: t.long(o.src),
             bytes: t.word(o.bytes),
             policy: t.policy(o.hint),
-            ..Bulk::new(Kind::BulkPrefetch)
+            ..Bulk::new(ActionKind::BulkPrefetch)
         },
         _ => return None,
     };
-    Some(copy.act())
+    Some(copy.action())
 }
 
-/// A box of a tensor.
-fn tensor<'a>(t: Terms<'a>, op: &Op) -> Option<Act<'a>> {
-    let of = |map, coords: &[Operand]| Value::List(vec![t.map(map), t.operands(coords, Type::I32)]);
-    let dimensions =
-        |coords: &[Operand]| Value::Name(["0d", "1d", "2d", "3d", "4d", "5d"][coords.len().min(5)]);
+/// Returns the action of a tensor copy.
+fn tensor<'a>(t: Terms<'a>, op: &Op) -> Option<Action<'a>> {
+    let of = |map, coords: &[Operand]| {
+        OperandValue::List(vec![t.map(map), t.operands(coords, Type::I32)])
+    };
+    let dimensions = |coords: &[Operand]| {
+        OperandValue::Name(["0d", "1d", "2d", "3d", "4d", "5d"][coords.len().min(5)])
+    };
     let tap = |offsets: &[Operand]| match offsets {
-        [] => (Value::Name("tile"), Value::Nothing),
-        some => (Value::Name("im2col"), t.operands(some, Type::U16)),
+        [] => (OperandValue::Name("tile"), OperandValue::Absent),
+        some => (OperandValue::Name("im2col"), t.operands(some, Type::U16)),
     };
     let copy = match op {
         Op::TensorLoad(o) => {
@@ -211,23 +214,23 @@ fn tensor<'a>(t: Terms<'a>, op: &Op) -> Option<Act<'a>> {
                 tap,
                 receivers: t.receivers(o.multicast),
                 policy: t.policy(o.hint),
-                ..Bulk::new(Kind::TensorLoad)
+                ..Bulk::new(ActionKind::TensorLoad)
             }
         }
         Op::TensorStore(o) => Bulk {
             dimensions: dimensions(&o.coords),
-            mode: Value::Name(if o.im2col { "im2col_no_offs" } else { "tile" }),
+            mode: OperandValue::Name(if o.im2col { "im2col_no_offs" } else { "tile" }),
             to: GLOBAL,
             from: CTA,
             done: BY_GROUP,
-            // The map knows the type.
-            reduction: o
-                .reduce
-                .map_or(Value::Nothing, |r| Value::List(vec![Value::Name(r.name())])),
+            // The tensor map has the type.
+            reduction: o.reduce.map_or(OperandValue::Absent, |r| {
+                OperandValue::List(vec![OperandValue::Name(r.name())])
+            }),
             destination: of(o.map, &o.coords),
             source: t.view(&o.src),
             policy: t.policy(o.hint),
-            ..Bulk::new(Kind::TensorStore)
+            ..Bulk::new(ActionKind::TensorStore)
         },
         Op::TensorPrefetchBox(o) => {
             let (mode, tap) = tap(&o.offsets);
@@ -238,22 +241,22 @@ fn tensor<'a>(t: Terms<'a>, op: &Op) -> Option<Act<'a>> {
                 source: of(o.map, &o.coords),
                 tap,
                 policy: t.policy(o.hint),
-                ..Bulk::new(Kind::TensorPrefetch)
+                ..Bulk::new(ActionKind::TensorPrefetch)
             }
         }
         _ => return None,
     };
-    Some(copy.act())
+    Some(copy.action())
 }
 
-/// How a run is combined with what is there, as PTX names operator and type.
-fn reduction<'a>(r: Reduce) -> Value<'a> {
+/// Returns the reduction of a bulk store: operator and type in PTX.
+fn reduction<'a>(r: BulkReduce) -> OperandValue<'a> {
     let ty: &[&str] = match (r.op, r.dtype) {
         (Reduction::And | Reduction::Or | Reduction::Xor, dtype) => match dtype.bytes() {
             8 => &["b64"],
             _ => &["b32"],
         },
-        // There is no signed 64-bit sum: it is the unsigned one.
+        // PTX has no signed 64-bit add; the unsigned one is equivalent.
         (Reduction::Add, DType::I64) => &["u64"],
         (Reduction::Add, DType::F16) => &["noftz", "f16"],
         (Reduction::Add, DType::Bf16) => &["noftz", "bf16"],
@@ -262,9 +265,16 @@ fn reduction<'a>(r: Reduce) -> Value<'a> {
         (_, DType::F16) => &["f16"],
         (_, DType::Bf16) => &["bf16"],
         (_, dtype) => {
-            return Value::List(vec![Value::Name(r.op.name()), Value::Name(dtype.name())]);
+            return OperandValue::List(vec![
+                OperandValue::Name(r.op.name()),
+                OperandValue::Name(dtype.name()),
+            ]);
         }
     };
     let op = std::iter::once(r.op.name());
-    Value::List(op.chain(ty.iter().copied()).map(Value::Name).collect())
+    OperandValue::List(
+        op.chain(ty.iter().copied())
+            .map(OperandValue::Name)
+            .collect(),
+    )
 }

@@ -1,12 +1,12 @@
-//! What the head of the entry must say.
+//! Actions of the entry: its directives and parameters.
 
-use super::Meant;
-use crate::act::{Act, Kind};
-use crate::value::Value;
+use super::ProgramAction;
+use crate::action::{Action, ActionKind};
+use crate::value::OperandValue;
 use warpline_ir::{Kernel, ParamKind};
 
-/// The kernel's name as PTX can spell it: other characters are underscores,
-/// and the name of its shared memory is taken.
+/// Returns the kernel's name as a PTX identifier: other characters become underscores, and the
+/// name of the shared memory is reserved.
 pub(crate) fn name(kernel: &Kernel) -> String {
     let spelled = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
     let mut name: String = kernel.name.chars().map(spelled).collect();
@@ -19,50 +19,50 @@ pub(crate) fn name(kernel: &Kernel) -> String {
     name
 }
 
-/// The acts of the head.
-pub(super) fn acts<'a>(kernel: &'a Kernel, name: &'a str) -> Vec<Meant<'a>> {
-    let list = |numbers: &[u32]| Value::List(numbers.iter().map(|&n| n.into()).collect());
+/// Returns the actions of the entry.
+pub(super) fn actions<'a>(kernel: &'a Kernel, name: &'a str) -> Vec<ProgramAction<'a>> {
+    let list = |numbers: &[u32]| OperandValue::List(numbers.iter().map(|&n| n.into()).collect());
     let clustered = kernel.cluster_size() > 1;
     let cluster = match clustered {
         true => list(&kernel.cluster),
-        false => Value::Nothing,
+        false => OperandValue::Absent,
     };
     let shared = match kernel.shared_bytes {
-        0 => Value::Nothing,
+        0 => OperandValue::Absent,
         _ => kernel.shared_align().into(),
     };
     let facts = [
-        ("name", Value::Name(name)),
+        ("name", OperandValue::Name(name)),
         ("threads", list(&[kernel.threads(), 1, 1])),
-        // Without it ptxas ignores `setmaxnreg`.
-        ("CTAs of an SM", list(&[1])),
+        // Without this directive ptxas ignores `setmaxnreg`.
+        ("CTAs per SM", list(&[1])),
         ("cluster", cluster),
-        ("launched with its cluster", Value::yes(clustered)),
-        ("alignment of shared memory", shared),
+        ("explicit cluster", OperandValue::yes(clustered)),
+        ("shared memory alignment", shared),
     ];
-    let facts = facts.into_iter().map(|(name, value)| Meant {
-        act: Act::new(Kind::Entry).with(name, value),
+    let facts = facts.into_iter().map(|(name, value)| ProgramAction {
+        action: Action::new(ActionKind::Entry).with(name, value),
         at: None,
         role: None,
     });
-    let params = kernel.params.iter().map(|p| Meant {
-        act: parameter(&p.kind),
+    let params = kernel.params.iter().map(|p| ProgramAction {
+        action: parameter(&p.kind),
         at: Some(p.loc),
         role: None,
     });
     facts.chain(params).collect()
 }
 
-fn parameter<'a>(kind: &ParamKind) -> Act<'a> {
+fn parameter<'a>(kind: &ParamKind) -> Action<'a> {
     let (bytes, align, pointer) = match kind {
-        // A predicate is passed in a byte.
+        // A predicate is passed as a byte.
         ParamKind::Scalar(ty) => (ty.bytes().max(1), None, false),
         ParamKind::Pointer(dtype) => (8, Some(dtype.bytes()), true),
         ParamKind::TensorMap(_) => (128, Some(64), false),
     };
-    let number = |n: usize| Value::Number(n as u64);
-    Act::new(Kind::Parameter)
+    let number = |n: usize| OperandValue::Number(n as u64);
+    Action::new(ActionKind::Parameter)
         .with("bytes", number(bytes))
-        .with("alignment", align.map_or(Value::Nothing, number))
-        .with("a pointer to global memory", Value::yes(pointer))
+        .with("alignment", align.map_or(OperandValue::Absent, number))
+        .with("global pointer", OperandValue::yes(pointer))
 }

@@ -1,25 +1,24 @@
 //! Statements as branches and labels.
 //!
-//! A `for` is a test, the rounds, and the test again; a `while` is its head, a
-//! test, the rounds, and a way back; an `if` jumps over what it does not run.
-//! Roles stand one after the other, and each warp jumps to its own. Nothing is
-//! peeled or unrolled, by the printer or here: ptxas does that, behind this
-//! check. A printer that did would have to say so in the program first.
+//! A `for` is a test, the body, and the test again. A `while` is its head, a test, the body, and a
+//! branch back. An `if` branches over the block that it skips. Roles follow each other, and each
+//! warp branches to its own. Neither the printer nor this check peels or unrolls loops; ptxas does,
+//! after this check.
 
-use super::Meant;
-use super::op::acts_of;
+use super::ProgramAction;
+use super::op::actions_of;
 use super::terms::Terms;
-use crate::act::{Act, FROM, Kind, TARGET};
-use crate::value::Value;
+use crate::action::{Action, ActionKind, SOURCES, TARGET};
+use crate::value::OperandValue;
 use warpline_check::Uniformity;
 use warpline_ir::{Block, Kernel, Loc, Operand, RegId, RoleId, Stmt, StmtKind, Type, Uniform};
 
-/// The acts of all statements.
-pub(super) fn acts(kernel: &Kernel) -> Vec<Meant<'_>> {
+/// Returns the actions of all statements.
+pub(super) fn actions(kernel: &Kernel) -> Vec<ProgramAction<'_>> {
     let mut flow = Flow {
         terms: Terms { kernel },
         uniformity: Uniformity::of(kernel),
-        meant: Vec::new(),
+        actions: Vec::new(),
         at: None,
         role: None,
         elected: false,
@@ -30,33 +29,33 @@ pub(super) fn acts(kernel: &Kernel) -> Vec<Meant<'_>> {
     flow.block(&kernel.prologue);
     flow.roles(kernel);
     flow.block(&kernel.epilogue);
-    flow.say(Act::new(Kind::Return));
+    flow.emit(Action::new(ActionKind::Return));
     flow.finish()
 }
 
-/// A place to jump to, which may be further on.
+/// A label, which may be placed later.
 #[derive(Clone, Copy)]
 struct Label(usize);
 
 struct Flow<'a> {
     terms: Terms<'a>,
     uniformity: Uniformity,
-    meant: Vec<Meant<'a>>,
+    actions: Vec<ProgramAction<'a>>,
     at: Option<Loc>,
     role: Option<RoleId>,
-    /// Is one lane of the warp elected already?
+    /// Whether the code is inside an `elect`.
     elected: bool,
-    /// The number of each label, once it is placed.
+    /// The number of each placed label.
     labels: Vec<u64>,
     placed: u64,
-    /// Branches, the labels they go to, and how many labels come before them.
+    /// Branches, their target labels, and the number of labels placed before them.
     branches: Vec<(usize, Label, u64)>,
 }
 
 impl<'a> Flow<'a> {
-    fn say(&mut self, act: Act<'a>) {
-        self.meant.push(Meant {
-            act,
+    fn emit(&mut self, action: Action<'a>) {
+        self.actions.push(ProgramAction {
+            action,
             at: self.at,
             role: self.role,
         });
@@ -70,25 +69,25 @@ impl<'a> Flow<'a> {
     fn place(&mut self, label: Label) {
         self.labels[label.0] = self.placed;
         self.placed += 1;
-        self.say(Act::new(Kind::Label));
+        self.emit(Action::new(ActionKind::Label));
     }
 
-    fn branch(&mut self, when: Value<'a>, to: Label, whole_warp: bool) {
-        self.branches.push((self.meant.len(), to, self.placed));
-        let act = Act::new(Kind::Branch)
+    fn branch(&mut self, when: OperandValue<'a>, to: Label, whole_warp: bool) {
+        self.branches.push((self.actions.len(), to, self.placed));
+        let action = Action::new(ActionKind::Branch)
             .with("condition", when)
-            .with(TARGET, Value::Nothing)
-            .with("the same way for a whole warp", Value::yes(whole_warp));
-        self.say(act);
+            .with(TARGET, OperandValue::Absent)
+            .with("uniform", OperandValue::yes(whole_warp));
+        self.emit(action);
     }
 
-    /// All acts, now that every label has its place.
-    fn finish(mut self) -> Vec<Meant<'a>> {
+    /// Resolves the branch targets and returns the actions.
+    fn finish(mut self) -> Vec<ProgramAction<'a>> {
         for (branch, to, before) in self.branches {
             let distance = self.labels[to.0].wrapping_sub(before);
-            self.meant[branch].act.facts[1].1 = Value::Number(distance);
+            self.actions[branch].action.facts[1].1 = OperandValue::Number(distance);
         }
-        self.meant
+        self.actions
     }
 
     fn roles(&mut self, kernel: &'a Kernel) {
@@ -100,12 +99,12 @@ impl<'a> Flow<'a> {
             (self.at, self.role) = (Some(role.loc), Some(RoleId(i as u32)));
             if more {
                 let last = role.first_warp + role.warps;
-                let later = Value::Made("setp.ge.u32", vec![warp(), last.into()]);
+                let later = OperandValue::Computed("setp.ge.u32", vec![warp(), last.into()]);
                 self.branch(later, next, true);
             }
             self.block(&role.body);
             if more {
-                self.branch(Value::Name("always"), end, true);
+                self.branch(OperandValue::Name("always"), end, true);
                 self.place(next);
             }
         }
@@ -120,8 +119,8 @@ impl<'a> Flow<'a> {
             self.at = Some(stmt.loc);
             match &stmt.kind {
                 StmtKind::Op(op) => {
-                    for act in acts_of(self.terms, op) {
-                        self.say(act);
+                    for action in actions_of(self.terms, op) {
+                        self.emit(action);
                     }
                 }
                 StmtKind::If { cond, then, other } => self.choose(*cond, then, other),
@@ -139,22 +138,22 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Do the lanes of a warp agree?
-    fn agreed(&self, uniform: Uniform) -> bool {
+    /// Whether a condition is uniform in a warp.
+    fn is_warp_uniform(&self, uniform: Uniform) -> bool {
         uniform >= Uniform::Warp
     }
 
     fn choose(&mut self, cond: RegId, then: &'a Block, other: &'a Block) {
         let (otherwise, end) = (self.label(), self.label());
-        let agreed = self.agreed(self.uniformity.reg(cond));
+        let uniform = self.is_warp_uniform(self.uniformity.reg(cond));
         let no = not(self.terms.reg(cond));
         if other.0.is_empty() {
-            self.branch(no, end, agreed);
+            self.branch(no, end, uniform);
             self.block(then);
         } else {
-            self.branch(no, otherwise, agreed);
+            self.branch(no, otherwise, uniform);
             self.block(then);
-            self.branch(Value::Name("always"), end, true);
+            self.branch(OperandValue::Name("always"), end, true);
             self.place(otherwise);
             self.block(other);
         }
@@ -170,7 +169,7 @@ impl<'a> Flow<'a> {
         unroll: Option<u32>,
     ) {
         let (again, end) = (self.label(), self.label());
-        let agreed = self.agreed(self.uniformity.inside(stmt));
+        let uniform = self.is_warp_uniform(self.uniformity.inside(stmt));
         let ty = self.terms.kernel.ty(var);
         let value = |o| self.terms.operand(o, ty);
         let (from, to, step) = (value(from), value(to), value(step));
@@ -179,42 +178,46 @@ impl<'a> Flow<'a> {
             Type::I32 => "setp.lt.s32",
             _ => "setp.lt.u32",
         };
-        let go = Value::Made(below, vec![var.clone(), to]);
-        self.say(set(var.clone(), vec![from]));
-        self.branch(not(go.clone()), end, agreed);
+        let go = OperandValue::Computed(below, vec![var.clone(), to]);
+        self.emit(set(var.clone(), vec![from]));
+        self.branch(not(go.clone()), end, uniform);
         self.place(again);
         if unroll == Some(1) {
-            self.say(Act::new(Kind::NoUnroll));
+            self.emit(Action::new(ActionKind::NoUnroll));
         }
         self.block(body);
         self.at = Some(stmt.loc);
-        self.say(set(var.clone(), vec![var, step]));
-        self.branch(go, again, agreed);
+        self.emit(set(var.clone(), vec![var, step]));
+        self.branch(go, again, uniform);
         self.place(end);
     }
 
     fn repeat(&mut self, stmt: &'a Stmt, head: &'a Block, cond: RegId, body: &'a Block) {
         let (again, end) = (self.label(), self.label());
-        let agreed = self.agreed(self.uniformity.reg(cond));
+        let uniform = self.is_warp_uniform(self.uniformity.reg(cond));
         self.place(again);
         self.block(head);
         self.at = Some(stmt.loc);
-        self.branch(not(self.terms.reg(cond)), end, agreed);
+        self.branch(not(self.terms.reg(cond)), end, uniform);
         self.block(body);
         self.at = Some(stmt.loc);
-        self.branch(Value::Name("always"), again, true);
+        self.branch(OperandValue::Name("always"), again, true);
         self.place(end);
     }
 
     fn elect(&mut self, body: &'a Block) {
-        // One lane of one lane is that lane.
+        // A nested elect selects the same lane.
         if self.elected {
             return self.block(body);
         }
-        let all = Value::Number(u32::MAX.into());
+        let all = OperandValue::Number(u32::MAX.into());
         let end = self.label();
-        self.say(Act::new(Kind::Elect).with("lanes", all.clone()));
-        self.branch(not(Value::Made("elect.sync", vec![all])), end, false);
+        self.emit(Action::new(ActionKind::Elect).with("lane mask", all.clone()));
+        self.branch(
+            not(OperandValue::Computed("elect.sync", vec![all])),
+            end,
+            false,
+        );
         self.elected = true;
         self.block(body);
         self.elected = false;
@@ -222,21 +225,24 @@ impl<'a> Flow<'a> {
     }
 }
 
-/// A register gets a value.
-pub(super) fn set<'a>(register: Value<'a>, from: Vec<Value<'a>>) -> Act<'a> {
-    Act::new(Kind::Set)
+/// Returns the action of a register write.
+pub(super) fn set<'a>(register: OperandValue<'a>, from: Vec<OperandValue<'a>>) -> Action<'a> {
+    Action::new(ActionKind::Set)
         .with("register", register)
-        .with(FROM, Value::List(from))
+        .with(SOURCES, OperandValue::List(from))
 }
 
-fn not(value: Value<'_>) -> Value<'_> {
-    Value::Made("not", vec![value])
+fn not(value: OperandValue<'_>) -> OperandValue<'_> {
+    OperandValue::Computed("not", vec![value])
 }
 
-/// The warp in its CTA, by the first lane of each warp.
-fn warp<'a>() -> Value<'a> {
-    let warp = Value::Made("shr.u32", vec![Value::Name("%tid.x"), Value::Number(5)]);
-    let all = Value::Number(u32::MAX.into());
-    let lanes = vec![warp, Value::Number(0), Value::Number(31), all];
-    Value::Made("shfl.sync.idx.b32", lanes)
+/// Returns the warp index, broadcast from lane 0.
+fn warp<'a>() -> OperandValue<'a> {
+    let warp = OperandValue::Computed(
+        "shr.u32",
+        vec![OperandValue::Name("%tid.x"), OperandValue::Number(5)],
+    );
+    let all = OperandValue::Number(u32::MAX.into());
+    let lanes = vec![warp, OperandValue::Number(0), OperandValue::Number(31), all];
+    OperandValue::Computed("shfl.sync.idx.b32", lanes)
 }

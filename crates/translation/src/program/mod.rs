@@ -1,33 +1,32 @@
-//! The program's side: what each statement asks for, from the fields of its ops.
+//! The program side: converts statements to actions from the fields of their ops.
 //!
-//! Nothing here asks an op for its PTX: what the printer and this side both
-//! know is the program and the ISA.
+//! It never uses the PTX that an op prints: printer and check share only the kernel and the ISA.
 
 mod copies;
 mod entry;
 mod flow;
 mod memory;
+mod mma;
 mod op;
-mod products;
-mod synchronise;
+mod synchronization;
 mod terms;
 
 pub(crate) use entry::name;
 
-use crate::act::Act;
+use crate::action::Action;
 use warpline_ir::{Kernel, Loc, RoleId};
 
-/// An act of the program, and the statement it is of.
+/// An action of the program, with its source location and role.
 #[derive(Clone, Debug)]
-pub(crate) struct Meant<'a> {
-    pub(crate) act: Act<'a>,
+pub(crate) struct ProgramAction<'a> {
+    pub(crate) action: Action<'a>,
     pub(crate) at: Option<Loc>,
     pub(crate) role: Option<RoleId>,
 }
 
-/// The acts of a kernel whose entry has a name, in program order.
-pub(crate) fn read<'a>(kernel: &'a Kernel, name: &'a str) -> Vec<Meant<'a>> {
-    let mut meant = entry::acts(kernel, name);
-    meant.extend(flow::acts(kernel));
-    meant
+/// Returns the actions of a kernel in program order; `name` is the name of the entry.
+pub(crate) fn read<'a>(kernel: &'a Kernel, name: &'a str) -> Vec<ProgramAction<'a>> {
+    let mut actions = entry::actions(kernel, name);
+    actions.extend(flow::actions(kernel));
+    actions
 }

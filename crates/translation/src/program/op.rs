@@ -1,23 +1,23 @@
-//! One op: the group that knows it, or arithmetic.
+//! Actions of one op.
 
 use super::flow::set;
 use super::terms::Terms;
-use super::{copies, memory, products, synchronise};
-use crate::act::Act;
-use crate::value::Value;
-use warpline_ir::{Axis, Effects, Op, Operand, RegId, Special, Sync, Touch, Type};
+use super::{copies, memory, mma, synchronization};
+use crate::action::Action;
+use crate::value::OperandValue;
+use warpline_ir::{Axis, Effects, MemoryAccess, Op, Operand, RegId, Special, SyncOp, Type};
 
-/// The acts of an op.
-pub(super) fn acts_of<'a>(t: Terms<'a>, op: &'a Op) -> Vec<Act<'a>> {
-    synchronise::acts(t, op)
-        .or_else(|| copies::act(t, op).map(|act| vec![act]))
-        .or_else(|| products::act(t, op).map(|act| vec![act]))
-        .or_else(|| memory::act(t, op).map(|act| vec![act]))
+/// Returns the actions of an op.
+pub(super) fn actions_of<'a>(t: Terms<'a>, op: &'a Op) -> Vec<Action<'a>> {
+    synchronization::actions(t, op)
+        .or_else(|| copies::action(t, op).map(|action| vec![action]))
+        .or_else(|| mma::action(t, op).map(|action| vec![action]))
+        .or_else(|| memory::action(t, op).map(|action| vec![action]))
         .unwrap_or_else(|| arithmetic(t, op))
 }
 
-/// Registers that an op works out, and what from.
-fn arithmetic<'a>(t: Terms<'a>, op: &Op) -> Vec<Act<'a>> {
+/// Returns the register writes of an arithmetic op.
+fn arithmetic<'a>(t: Terms<'a>, op: &Op) -> Vec<Action<'a>> {
     let mut operands = Operands {
         terms: t,
         results: Vec::new(),
@@ -30,22 +30,22 @@ fn arithmetic<'a>(t: Terms<'a>, op: &Op) -> Vec<Act<'a>> {
         ..
     } = operands;
     match op {
-        Op::ReadSpecial(read) => sources.push(Value::Name(special(read.which))),
-        // PTX names the predicate last,
+        Op::ReadSpecial(read) => sources.push(OperandValue::Name(special(read.which))),
+        // PTX has the predicate last
         Op::Select(_) => sources.rotate_left(1),
         // and the high half first.
         Op::Pack(pack) if pack.from == Type::F32 => sources.reverse(),
         _ => {}
     }
-    let act = |r| set(t.reg(r), sources.clone());
-    results.into_iter().map(act).collect()
+    let action = |r| set(t.reg(r), sources.clone());
+    results.into_iter().map(action).collect()
 }
 
-/// The operands of an op that works something out.
+/// Collects results and operands of an arithmetic op.
 struct Operands<'a> {
     terms: Terms<'a>,
     results: Vec<RegId>,
-    sources: Vec<Value<'a>>,
+    sources: Vec<OperandValue<'a>>,
 }
 
 impl Effects for Operands<'_> {
@@ -55,13 +55,13 @@ impl Effects for Operands<'_> {
     fn arg(&mut self, o: Operand, ty: Type) {
         self.sources.push(self.terms.operand(o, ty));
     }
-    // What touches memory or synchronises has a group of its own.
-    fn touch(&mut self, _: &Touch) {}
-    fn sync(&mut self, _: &Sync) {}
+    // Ops that access memory or synchronize are handled by other modules.
+    fn access(&mut self, _: &MemoryAccess) {}
+    fn sync(&mut self, _: &SyncOp) {}
     fn whole_warp(&mut self) {}
 }
 
-/// The register of a special value.
+/// Returns the PTX name of a special register.
 fn special(which: Special) -> &'static str {
     let by = |axis: Axis, names: [&'static str; 3]| names[axis.index()];
     match which {

@@ -1,11 +1,11 @@
-//! Copies: by a thread, in bulk, and by boxes of a tensor.
+//! Parser of copies: `cp.async`, bulk and tensor copies.
 
 use super::parts::Parts;
-use crate::act::{Act, Kind};
-use crate::value::Value;
+use crate::action::{Action, ActionKind};
+use crate::value::OperandValue;
 
-/// `cp.async` and all that begins so.
-pub(super) fn copy<'a>(mut p: Parts<'_, 'a>) -> Act<'a> {
+/// Parses `cp.async` and `cp.async.bulk`.
+pub(super) fn copy<'a>(mut p: Parts<'_, 'a>) -> Action<'a> {
     let reduce = p.take("reduce");
     p.take("async");
     match p.take("bulk") {
@@ -14,77 +14,93 @@ pub(super) fn copy<'a>(mut p: Parts<'_, 'a>) -> Act<'a> {
     }
 }
 
-fn by_thread<'a>(mut p: Parts<'_, 'a>) -> Act<'a> {
-    let act = match p.next() {
-        "commit_group" => Act::new(Kind::CopyCommit),
-        "wait_group" => Act::new(Kind::CopyWait).with("groups that may stay open", p.operand()),
-        "wait_all" => Act::new(Kind::CopyWait).with("groups that may stay open", Value::Nothing),
+fn by_thread<'a>(mut p: Parts<'_, 'a>) -> Action<'a> {
+    let action = match p.next() {
+        "commit_group" => Action::new(ActionKind::CopyCommit),
+        "wait_group" => Action::new(ActionKind::CopyWait).with("pending groups", p.operand()),
+        "wait_all" => {
+            Action::new(ActionKind::CopyWait).with("pending groups", OperandValue::Absent)
+        }
         "mbarrier" => {
             p.take("arrive");
             p.take("b64");
-            let counted = Value::yes(p.take("noinc"));
-            Act::new(Kind::CopyArrive)
+            let counted = OperandValue::yes(p.take("noinc"));
+            Action::new(ActionKind::CopyArrive)
                 .with("space", p.space())
                 .with("barrier", p.shared())
-                .with("counted by the barrier", counted)
+                .with("noinc", counted)
         }
         "ca" | "cg" => {
             let (to, from) = (p.space(), p.space());
             let hint = p.take("L2::cache_hint");
             p.any(|m| m.starts_with("L2::"));
-            let act = Act::new(Kind::Copy)
+            let action = Action::new(ActionKind::Copy)
                 .with("space", to)
                 .with("source space", from)
                 .with("destination", p.shared())
                 .with("source", p.operand())
                 .with("bytes", p.operand());
             let valid = p.len() > usize::from(hint);
-            act.with("bytes to read", p.when(valid))
-                .with("policy", p.when(hint))
+            action
+                .with("source bytes", p.when(valid))
+                .with("cache policy", p.when(hint))
         }
         _ => return p.unknown(),
     };
-    p.done(act)
+    p.done(action)
 }
 
-fn bulk<'a>(mut p: Parts<'_, 'a>, reduce: bool) -> Act<'a> {
+fn bulk<'a>(mut p: Parts<'_, 'a>, reduce: bool) -> Action<'a> {
     if p.take("commit_group") {
-        return p.done(Act::new(Kind::BulkCommit));
+        return p.done(Action::new(ActionKind::BulkCommit));
     }
     if p.take("wait_group") {
-        let read = Value::yes(p.take("read"));
-        let act = Act::new(Kind::BulkWait)
-            .with("groups that may stay open", p.operand())
-            .with("for reads alone", read);
-        return p.done(act);
+        let read = OperandValue::yes(p.take("read"));
+        let action = Action::new(ActionKind::BulkWait)
+            .with("pending groups", p.operand())
+            .with("read only", read);
+        return p.done(action);
     }
     let prefetch = p.take("prefetch") && p.take("L2");
     let tensor = p.take("tensor");
     let dimensions = match tensor {
-        true => Value::Name(p.next()),
-        false => Value::Nothing,
+        true => OperandValue::Name(p.next()),
+        false => OperandValue::Absent,
     };
-    let (to, from) = (p.space(), if prefetch { Value::Nothing } else { p.space() });
+    let (to, from) = (
+        p.space(),
+        if prefetch {
+            OperandValue::Absent
+        } else {
+            p.space()
+        },
+    );
     let hint = p.take("L2::cache_hint");
     let multicast = p.take("multicast::cluster");
     let done = p.one_of(&["mbarrier::complete_tx::bytes", "bulk_group"], "nothing");
     let mode = match tensor {
         true => p.one_of(&["tile", "im2col", "im2col_no_offs"], "tile"),
-        false => Value::Nothing,
+        false => OperandValue::Absent,
     };
-    let how = if reduce { p.rest() } else { Value::Nothing };
+    let how = if reduce {
+        p.rest()
+    } else {
+        OperandValue::Absent
+    };
     let kind = match (prefetch, &to, tensor) {
-        (true, _, false) => Kind::BulkPrefetch,
-        (true, _, true) => Kind::TensorPrefetch,
-        (_, Value::Name("global"), false) => Kind::BulkStore,
-        (_, Value::Name("global"), true) => Kind::TensorStore,
-        (_, _, true) => Kind::TensorLoad,
-        _ if from == Value::Name("global") => Kind::BulkLoad,
-        _ => Kind::BulkSend,
+        (true, _, false) => ActionKind::BulkPrefetch,
+        (true, _, true) => ActionKind::TensorPrefetch,
+        (_, OperandValue::Name("global"), false) => ActionKind::BulkStore,
+        (_, OperandValue::Name("global"), true) => ActionKind::TensorStore,
+        (_, _, true) => ActionKind::TensorLoad,
+        _ if from == OperandValue::Name("global") => ActionKind::BulkLoad,
+        _ => ActionKind::BulkSend,
     };
-    let global = |space: &Value<'_>| *space == Value::Name("global");
+    let global = |space: &OperandValue<'_>| *space == OperandValue::Name("global");
     let (destination, source) = match kind {
-        Kind::BulkPrefetch | Kind::TensorPrefetch => (Value::Nothing, p.operand()),
+        ActionKind::BulkPrefetch | ActionKind::TensorPrefetch => {
+            (OperandValue::Absent, p.operand())
+        }
         _ => {
             let to_global = global(&to);
             let first = if to_global { p.operand() } else { p.shared() };
@@ -97,10 +113,14 @@ fn bulk<'a>(mut p: Parts<'_, 'a>, reduce: bool) -> Act<'a> {
         }
     };
     let bytes = p.when(!tensor);
-    let counted = done == Value::Name("mbarrier::complete_tx::bytes");
-    let barrier = if counted { p.shared() } else { Value::Nothing };
-    let taps = mode == Value::Name("im2col");
-    let act = Act::new(kind)
+    let counted = done == OperandValue::Name("mbarrier::complete_tx::bytes");
+    let barrier = if counted {
+        p.shared()
+    } else {
+        OperandValue::Absent
+    };
+    let taps = mode == OperandValue::Name("im2col");
+    let action = Action::new(kind)
         .with("dimensions", dimensions)
         .with("mode", mode)
         .with("space", to)
@@ -111,8 +131,8 @@ fn bulk<'a>(mut p: Parts<'_, 'a>, reduce: bool) -> Act<'a> {
         .with("source", source)
         .with("bytes", bytes)
         .with("barrier", barrier)
-        .with("filter tap", p.when(taps))
-        .with("receivers", p.when(multicast))
-        .with("policy", p.when(hint));
-    p.done(act)
+        .with("im2col offsets", p.when(taps))
+        .with("multicast mask", p.when(multicast))
+        .with("cache policy", p.when(hint));
+    p.done(action)
 }

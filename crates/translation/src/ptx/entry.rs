@@ -1,13 +1,13 @@
-//! The head of the entry: launch bounds, clusters, shared memory, parameters.
+//! Parser of the entry's directives: launch bounds, cluster, shared memory, parameters.
 
-use super::Said;
+use super::PtxAction;
 use super::module::{Line, Module};
 use super::registers::number;
-use crate::act::{Act, Kind};
-use crate::value::Value;
+use crate::action::{Action, ActionKind};
+use crate::value::OperandValue;
 
-/// The acts of a module's head.
-pub(super) fn acts<'a>(module: &Module<'a>) -> Vec<Said<'a>> {
+/// Returns the actions of the entry.
+pub(super) fn actions<'a>(module: &Module<'a>) -> Vec<PtxAction<'a>> {
     let none = Line {
         number: 1,
         text: "",
@@ -17,32 +17,34 @@ pub(super) fn acts<'a>(module: &Module<'a>) -> Vec<Said<'a>> {
     let resident = directive(module, "minnctapersm");
     let cluster = directive(module, "reqnctapercluster");
     let explicit = directive(module, "explicitcluster");
-    let explicit = explicit.map_or((entry, Value::yes(false)), |(l, _)| (l, Value::yes(true)));
-    let missing = (entry, Value::Nothing);
+    let explicit = explicit.map_or((entry, OperandValue::yes(false)), |(l, _)| {
+        (l, OperandValue::yes(true))
+    });
+    let missing = (entry, OperandValue::Absent);
     let facts = [
-        ("name", (entry, Value::Name(name))),
+        ("name", (entry, OperandValue::Name(name))),
         ("threads", threads.unwrap_or(missing.clone())),
-        ("CTAs of an SM", resident.unwrap_or(missing.clone())),
+        ("CTAs per SM", resident.unwrap_or(missing.clone())),
         ("cluster", cluster.unwrap_or(missing.clone())),
-        ("launched with its cluster", explicit),
+        ("explicit cluster", explicit),
         (
-            "alignment of shared memory",
+            "shared memory alignment",
             alignment(module).unwrap_or(missing),
         ),
     ];
-    let facts = facts.into_iter().map(|(name, (line, value))| Said {
-        act: Act::new(Kind::Entry).with(name, value),
+    let facts = facts.into_iter().map(|(name, (line, value))| PtxAction {
+        action: Action::new(ActionKind::Entry).with(name, value),
         line,
     });
-    let params = module.params.iter().map(|&(line, param)| Said {
-        act: parameter(param),
+    let params = module.params.iter().map(|&(line, param)| PtxAction {
+        action: parameter(param),
         line,
     });
     facts.chain(params).collect()
 }
 
-/// A directive's line and numbers.
-fn directive<'a>(module: &Module<'a>, name: &str) -> Option<(Line<'a>, Value<'a>)> {
+/// Finds a directive; returns its line and numbers.
+fn directive<'a>(module: &Module<'a>, name: &str) -> Option<(Line<'a>, OperandValue<'a>)> {
     let mut all = module.directives.iter();
     let (line, numbers) = all.find_map(|(line, d)| {
         let rest = d.strip_prefix(name)?;
@@ -50,10 +52,13 @@ fn directive<'a>(module: &Module<'a>, name: &str) -> Option<(Line<'a>, Value<'a>
         whole.then_some((*line, rest))
     })?;
     let numbers = numbers.split(',').filter_map(|n| number(n.trim()));
-    Some((line, Value::List(numbers.map(Value::Number).collect())))
+    Some((
+        line,
+        OperandValue::List(numbers.map(OperandValue::Number).collect()),
+    ))
 }
 
-/// The declaration of the shared memory of a CTA: its line and words.
+/// Finds the declaration of shared memory; returns its line and words.
 fn memory<'a>(module: &Module<'a>) -> Option<(Line<'a>, Vec<&'a str>)> {
     let mut all = module.directives.iter();
     all.find_map(|(line, d)| {
@@ -64,31 +69,31 @@ fn memory<'a>(module: &Module<'a>) -> Option<(Line<'a>, Vec<&'a str>)> {
     })
 }
 
-/// The name of the shared memory of a CTA.
+/// Returns the name of the shared memory.
 pub(super) fn shared<'a>(module: &Module<'a>) -> Option<&'a str> {
     let (_, words) = memory(module)?;
     words.last().map(|name| name.trim_end_matches("[]"))
 }
 
-fn alignment<'a>(module: &Module<'a>) -> Option<(Line<'a>, Value<'a>)> {
+fn alignment<'a>(module: &Module<'a>) -> Option<(Line<'a>, OperandValue<'a>)> {
     let (line, words) = memory(module)?;
-    let align = after(&words, ".align").map_or(Value::Nothing, Value::Number);
+    let align = after(&words, ".align").map_or(OperandValue::Absent, OperandValue::Number);
     Some((line, align))
 }
 
-/// The number behind a word.
+/// Returns the number after a word.
 fn after(words: &[&str], word: &str) -> Option<u64> {
     let at = words.iter().position(|w| *w == word)?;
     number(words.get(at + 1)?)
 }
 
-/// The name of a parameter, without its length.
+/// Returns the name of a parameter, without its length.
 pub(super) fn parameter_name(declaration: &str) -> &str {
     let name = declaration.split_whitespace().last().unwrap_or_default();
     name.split('[').next().unwrap_or_default()
 }
 
-fn parameter(declaration: &str) -> Act<'_> {
+fn parameter(declaration: &str) -> Action<'_> {
     let words: Vec<_> = declaration.split_whitespace().collect();
     let element = words.iter().find_map(|w| bytes(w)).unwrap_or(0);
     let length = words
@@ -97,19 +102,19 @@ fn parameter(declaration: &str) -> Act<'_> {
         .and_then(|(_, n)| number(n.trim_end_matches(']')))
         .unwrap_or(1);
     let pointer = words.contains(&".ptr");
-    Act::new(Kind::Parameter)
-        .with("bytes", Value::Number(element * length))
+    Action::new(ActionKind::Parameter)
+        .with("bytes", OperandValue::Number(element * length))
         .with(
             "alignment",
-            after(&words, ".align").map_or(Value::Nothing, Value::Number),
+            after(&words, ".align").map_or(OperandValue::Absent, OperandValue::Number),
         )
         .with(
-            "a pointer to global memory",
-            Value::yes(pointer && words.contains(&".global")),
+            "global pointer",
+            OperandValue::yes(pointer && words.contains(&".global")),
         )
 }
 
-/// Bytes of a type: `.u32`.
+/// Returns the bytes of a type such as `.u32`.
 fn bytes(word: &str) -> Option<u64> {
     let bits = word.strip_prefix('.')?.strip_prefix(['u', 's', 'b', 'f'])?;
     Some(number(bits)? / 8)

@@ -1,17 +1,17 @@
-//! The body, statement by statement: labels, branches, and what lies between them.
+//! Conversion of the body to actions: labels, branches, instructions.
 
-use super::Said;
+use super::PtxAction;
 use super::entry::{parameter_name, shared};
 use super::instruction::Reader;
 use super::module::{Line, Module};
 use super::registers::Registers;
 use super::statement::{Guard, Instruction, Operand, Statement};
-use crate::act::{Act, Kind, TARGET};
-use crate::value::Value;
+use crate::action::{Action, ActionKind, TARGET};
+use crate::value::OperandValue;
 use std::collections::{HashMap, HashSet};
 
-/// The acts of a body.
-pub(super) fn acts<'a>(module: &Module<'a>, program: u32) -> Vec<Said<'a>> {
+/// Returns the actions of a body; `program` is the number of program registers.
+pub(super) fn actions<'a>(module: &Module<'a>, program: u32) -> Vec<PtxAction<'a>> {
     let params = module.params.iter().enumerate();
     let params = params.map(|(i, (_, p))| (parameter_name(p), i)).collect();
     let registers = Registers::new(program, params, shared(module));
@@ -21,7 +21,7 @@ pub(super) fn acts<'a>(module: &Module<'a>, program: u32) -> Vec<Said<'a>> {
         labels: labels(body, &waits),
         passed: 0,
         reader: Reader { registers },
-        said: Vec::with_capacity(body.len()),
+        actions: Vec::with_capacity(body.len()),
     };
     let mut i = 0;
     while let Some((line, statement)) = body.get(i) {
@@ -33,10 +33,10 @@ pub(super) fn acts<'a>(module: &Module<'a>, program: u32) -> Vec<Said<'a>> {
         flow.statement(*line, statement);
         i += 1;
     }
-    flow.said
+    flow.actions
 }
 
-/// The numbers of labels, in the order of the text; a label that stands twice has none.
+/// Numbers the labels in text order; a duplicate label has no number.
 fn labels<'a>(
     body: &[(Line<'a>, Statement<'a>)],
     waits: &HashSet<usize>,
@@ -57,7 +57,7 @@ fn labels<'a>(
     labels
 }
 
-/// Do statements begin with a wait: a label, `try_wait`, and a branch back if it says no?
+/// Whether statements begin with a wait loop: a label, `try_wait`, and a branch back on failure.
 fn is_wait(rest: &[(Line<'_>, Statement<'_>)]) -> bool {
     let [(_, Statement::Label(label)), (_, ask), (_, back), ..] = rest else {
         return false;
@@ -84,19 +84,19 @@ struct Flow<'a> {
     /// Labels passed so far.
     passed: u64,
     reader: Reader<'a>,
-    said: Vec<Said<'a>>,
+    actions: Vec<PtxAction<'a>>,
 }
 
 impl<'a> Flow<'a> {
-    fn say(&mut self, line: Line<'a>, act: Act<'a>) {
-        self.said.push(Said { act, line });
+    fn emit(&mut self, line: Line<'a>, action: Action<'a>) {
+        self.actions.push(PtxAction { action, line });
     }
 
     fn wait(&mut self, (line, ask): &(Line<'a>, Statement<'a>)) {
         if let Statement::Instruction(ask) = ask {
-            // Who comes back from the branch has changed nothing.
-            let act = self.reader.wait(ask);
-            self.say(*line, act);
+            // The backward branch changes no register, so the label needs no reset.
+            let action = self.reader.wait(ask);
+            self.emit(*line, action);
         }
     }
 
@@ -105,51 +105,50 @@ impl<'a> Flow<'a> {
             Statement::Label(_) => {
                 self.passed += 1;
                 self.reader.registers.label();
-                self.say(line, Act::new(Kind::Label));
+                self.emit(line, Action::new(ActionKind::Label));
             }
             Statement::Directive(d) => match d.split_whitespace().next() {
                 Some("loc" | "reg") => {}
-                _ if *d == "pragma \"nounroll\"" => self.say(line, Act::new(Kind::NoUnroll)),
-                _ => self.say(line, Act::new(Kind::Unknown).with("directive", *d)),
+                _ if *d == "pragma \"nounroll\"" => {
+                    self.emit(line, Action::new(ActionKind::NoUnroll))
+                }
+                _ => self.emit(line, Action::new(ActionKind::Unknown).with("directive", *d)),
             },
             Statement::Instruction(i) => match i.opcode {
                 "bra" | "bra.uni" => {
                     let branch = self.branch(i);
-                    self.say(line, branch);
+                    self.emit(line, branch);
                 }
                 _ => {
-                    let acts = self.reader.acts(i);
-                    self.said
-                        .extend(acts.into_iter().map(|act| Said { act, line }));
+                    let actions = self.reader.actions(i);
+                    self.actions
+                        .extend(actions.into_iter().map(|action| PtxAction { action, line }));
                 }
             },
         }
     }
 
-    fn branch(&self, i: &Instruction<'a>) -> Act<'a> {
+    fn branch(&self, i: &Instruction<'a>) -> Action<'a> {
         let to = match &i.operands[..] {
             [Operand::Word(label)] => match self.labels.get(label) {
-                Some(Some(n)) => Value::Number(n.wrapping_sub(self.passed)),
-                _ => Value::Name(label),
+                Some(Some(n)) => OperandValue::Number(n.wrapping_sub(self.passed)),
+                _ => OperandValue::Name(label),
             },
-            _ => Value::Nothing,
+            _ => OperandValue::Absent,
         };
         let when = match i.guard {
-            None => Value::Name("always"),
+            None => OperandValue::Name("always"),
             Some(guard) => {
                 let value = self.reader.registers.word(guard.register);
                 match guard.negated {
-                    true => Value::Made("not", vec![value]),
+                    true => OperandValue::Computed("not", vec![value]),
                     false => value,
                 }
             }
         };
-        Act::new(Kind::Branch)
+        Action::new(ActionKind::Branch)
             .with("condition", when)
             .with(TARGET, to)
-            .with(
-                "the same way for a whole warp",
-                Value::yes(i.opcode == "bra.uni"),
-            )
+            .with("uniform", OperandValue::yes(i.opcode == "bra.uni"))
     }
 }

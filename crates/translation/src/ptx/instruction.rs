@@ -1,34 +1,34 @@
-//! One instruction: the group that knows it, or arithmetic.
+//! Conversion of one instruction to actions.
 
 use super::parts::Parts;
 use super::registers::Registers;
 use super::statement::{Instruction, Operand};
-use super::{copies, memory, products, synchronise};
-use crate::act::{Act, FROM, Kind};
-use crate::value::Value;
+use super::{copies, memory, mma, synchronization};
+use crate::action::{Action, ActionKind, SOURCES};
+use crate::value::OperandValue;
 
-/// Reads instructions one after the other.
+/// Converts instructions in text order.
 pub(super) struct Reader<'a> {
     pub(super) registers: Registers<'a>,
 }
 
 impl<'a> Reader<'a> {
-    /// The acts of an instruction.
-    pub(super) fn acts(&mut self, i: &Instruction<'a>) -> Vec<Act<'a>> {
+    /// Returns the actions of an instruction.
+    pub(super) fn actions(&mut self, i: &Instruction<'a>) -> Vec<Action<'a>> {
         let root = i.opcode.split('.').next().unwrap_or_default();
         let parts = Parts::new(i, &self.registers);
-        let mut acts = match root {
-            "mbarrier" => vec![synchronise::mbarrier(parts)],
-            "fence" => vec![synchronise::fence(parts)],
-            "bar" => vec![synchronise::warp(parts)],
-            "barrier" => vec![synchronise::barrier(parts)],
-            "setmaxnreg" => vec![synchronise::registers(parts)],
-            "griddepcontrol" => vec![synchronise::launches(parts)],
-            "nanosleep" | "exit" | "trap" | "ret" => vec![synchronise::thread(root, parts)],
-            "elect" => vec![synchronise::elect(parts)],
+        let mut actions = match root {
+            "mbarrier" => vec![synchronization::mbarrier(parts)],
+            "fence" => vec![synchronization::fence(parts)],
+            "bar" => vec![synchronization::warp(parts)],
+            "barrier" => vec![synchronization::barrier(parts)],
+            "setmaxnreg" => vec![synchronization::registers(parts)],
+            "griddepcontrol" => vec![synchronization::launches(parts)],
+            "nanosleep" | "exit" | "trap" | "ret" => vec![synchronization::thread(root, parts)],
+            "elect" => vec![synchronization::elect(parts)],
             "cp" => vec![copies::copy(parts)],
-            "wgmma" => vec![products::wgmma(parts)],
-            "mma" => vec![products::mma(parts)],
+            "wgmma" => vec![mma::wgmma(parts)],
+            "mma" => vec![mma::mma(parts)],
             "ld" => vec![memory::load(parts)],
             "st" => vec![memory::store(parts)],
             "atom" => vec![memory::atomic(parts)],
@@ -39,10 +39,11 @@ impl<'a> Reader<'a> {
             _ => return self.arithmetic(i),
         };
         if let Some(guard) = i.guard {
-            // No op is done under a guard: branches alone have one.
+            // The printer writes guards only on branches.
             let value = self.registers.word(guard.register);
-            acts.iter_mut()
-                .for_each(|act| act.facts.push(("guard", value.clone())));
+            actions
+                .iter_mut()
+                .for_each(|action| action.facts.push(("guard", value.clone())));
         }
         if matches!(root, "ld" | "atom" | "ldmatrix" | "mma" | "wgmma" | "elect")
             || i.opcode.starts_with("barrier.cta.red")
@@ -50,76 +51,78 @@ impl<'a> Reader<'a> {
         {
             self.results(i);
         }
-        acts
+        actions
     }
 
-    /// A wait: `try_wait` until it says yes.
-    pub(super) fn wait(&mut self, ask: &Instruction<'a>) -> Act<'a> {
-        let mut act = synchronise::mbarrier(Parts::new(ask, &self.registers));
+    /// Returns the action of a wait loop: `try_wait` until it succeeds.
+    pub(super) fn wait(&mut self, ask: &Instruction<'a>) -> Action<'a> {
+        let mut action = synchronization::mbarrier(Parts::new(ask, &self.registers));
         self.results(ask);
-        act.kind = Kind::Wait;
-        // The answer is the loop's own, and the loop may sleep.
-        act.facts
-            .retain(|(name, _)| !["answer", "may sleep"].contains(name));
-        act
+        action.kind = ActionKind::Wait;
+        // The result is internal to the loop.
+        action
+            .facts
+            .retain(|(name, _)| !["result", "may suspend"].contains(name));
+        action
     }
 
-    /// The results of an instruction, of which nothing is known but where they come from.
+    /// Records the results of an instruction as opaque values.
     fn results(&mut self, i: &Instruction<'a>) {
         for name in results(i) {
             if self.registers.write(name).is_none() {
                 let sources = self.sources(i);
-                self.registers.keep(name, Value::Made(i.opcode, sources));
+                self.registers
+                    .keep(name, OperandValue::Computed(i.opcode, sources));
             }
         }
     }
 
-    fn sources(&self, i: &Instruction<'a>) -> Vec<Value<'a>> {
+    fn sources(&self, i: &Instruction<'a>) -> Vec<OperandValue<'a>> {
         i.operands[1..]
             .iter()
             .map(|o| self.registers.value(o))
             .collect()
     }
 
-    /// An instruction that works something out into its first operand.
-    fn arithmetic(&mut self, i: &Instruction<'a>) -> Vec<Act<'a>> {
+    /// Returns the register writes of an arithmetic instruction.
+    fn arithmetic(&mut self, i: &Instruction<'a>) -> Vec<Action<'a>> {
         let names = results(i);
         if names.is_empty() {
             return vec![Parts::new(i, &self.registers).unknown()];
         }
         let sources = self.sources(i);
         let guard = i.guard.map(|g| self.registers.word(g.register));
-        let mut acts = Vec::new();
+        let mut actions = Vec::new();
         for (n, name) in names.iter().enumerate() {
             if let Some(register) = self.registers.write(name) {
                 let mut leaves = Vec::with_capacity(sources.len());
                 for value in &sources {
                     value.leaves(&mut |leaf| leaves.push(leaf.clone()));
                 }
-                let mut act = Act::new(Kind::Set)
+                let mut action = Action::new(ActionKind::Set)
                     .with("register", register)
-                    .with(FROM, Value::List(leaves));
+                    .with(SOURCES, OperandValue::List(leaves));
                 if let Some(guard) = &guard {
-                    act = act.with("guard", guard.clone());
+                    action = action.with("guard", guard.clone());
                 }
-                acts.push(act);
+                actions.push(action);
                 continue;
             }
             let value = match (i.guard, names.len()) {
-                (Some(guard), _) => Value::Name(guard.register),
-                (None, 1) => worked_out(i.opcode, sources.clone()),
-                (None, _) => Value::Made("part", {
-                    let whole = worked_out(i.opcode, sources.clone());
-                    vec![whole, Value::Number(n as u64)]
+                (Some(guard), _) => OperandValue::Name(guard.register),
+                (None, 1) => evaluate(i.opcode, sources.clone()),
+                (None, _) => OperandValue::Computed("part", {
+                    let whole = evaluate(i.opcode, sources.clone());
+                    vec![whole, OperandValue::Number(n as u64)]
                 }),
             };
             self.registers.keep(name, value);
         }
-        acts
+        actions
     }
 }
 
-/// The registers an instruction writes, if it writes its first operand.
+/// Returns the registers of the first operand, which the instruction writes.
 fn results<'a>(i: &Instruction<'a>) -> Vec<&'a str> {
     let word = |o: &Operand<'a>| match o {
         Operand::Word(w) if w.starts_with('%') => Some(*w),
@@ -133,8 +136,8 @@ fn results<'a>(i: &Instruction<'a>) -> Vec<&'a str> {
     }
 }
 
-/// What an instruction makes of its sources.
-fn worked_out<'a>(opcode: &'a str, mut sources: Vec<Value<'a>>) -> Value<'a> {
+/// Evaluates an instruction symbolically.
+fn evaluate<'a>(opcode: &'a str, mut sources: Vec<OperandValue<'a>>) -> OperandValue<'a> {
     let is = |root: &str, types: &[&str]| {
         let rest = opcode.strip_prefix(root);
         rest.is_some_and(|ty| types.contains(&ty))
@@ -143,7 +146,9 @@ fn worked_out<'a>(opcode: &'a str, mut sources: Vec<Value<'a>>) -> Value<'a> {
     match &sources[..] {
         [_] if opcode.starts_with("mov.") => sources.remove(0),
         [a, b] if is("add", &WORDS) => a.clone().plus(b.clone()),
-        [a, Value::Number(n), c] if is("mad.lo", &WORDS) => a.clone().times(*n).plus(c.clone()),
-        _ => Value::Made(opcode, sources),
+        [a, OperandValue::Number(n), c] if is("mad.lo", &WORDS) => {
+            a.clone().times(*n).plus(c.clone())
+        }
+        _ => OperandValue::Computed(opcode, sources),
     }
 }

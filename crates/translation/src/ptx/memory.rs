@@ -1,41 +1,41 @@
-//! Accesses of memory by threads.
+//! Parser of memory accesses by threads.
 //!
-//! Cache operators and priorities change no meaning and are not compared;
-//! orders, scopes, spaces, widths and addresses are.
+//! Cache operators and priorities do not change results and are not compared; orders, scopes,
+//! spaces, widths and addresses are.
 
 use super::parts::Parts;
-use crate::act::{Act, Kind};
-use crate::value::Value;
+use crate::action::{Action, ActionKind};
+use crate::value::OperandValue;
 
 const ORDERS: [&str; 5] = ["relaxed", "acquire", "release", "acq_rel", "volatile"];
 const SCOPES: [&str; 4] = ["cta", "cluster", "gpu", "sys"];
 
-/// Order, scope and space, as three facts; a plain access has neither order nor scope.
-fn how<'a>(kind: Kind, p: &mut Parts<'_, 'a>) -> (Act<'a>, bool) {
+/// Parses order, scope and space; a plain access has neither order nor scope.
+fn access<'a>(kind: ActionKind, p: &mut Parts<'_, 'a>) -> (Action<'a>, bool) {
     let (order, scope) = (p.one_of(&ORDERS, "weak"), p.one_of(&SCOPES, "none"));
     let space = p.space();
-    let global = space == Value::Name("global");
-    let act = Act::new(kind)
+    let global = space == OperandValue::Name("global");
+    let action = Action::new(kind)
         .with("order", order)
         .with("scope", scope)
         .with("space", space);
-    (act, global)
+    (action, global)
 }
 
-/// The next operand, an address.
-fn address<'a>(p: &mut Parts<'_, 'a>, global: bool) -> Value<'a> {
+/// Takes the next operand, an address.
+fn address<'a>(p: &mut Parts<'_, 'a>, global: bool) -> OperandValue<'a> {
     if global { p.operand() } else { p.shared() }
 }
 
-/// One or several registers, as a list.
-fn several<'a>(p: &mut Parts<'_, 'a>) -> Value<'a> {
+/// Takes one or several registers as a list.
+fn several<'a>(p: &mut Parts<'_, 'a>) -> OperandValue<'a> {
     match p.operand() {
-        Value::List(all) => Value::List(all),
-        one => Value::List(vec![one]),
+        OperandValue::List(all) => OperandValue::List(all),
+        one => OperandValue::List(vec![one]),
     }
 }
 
-/// The modifiers about caches; is one of them a policy?
+/// Takes the cache modifiers; returns whether there is a cache policy.
 fn caches(p: &mut Parts<'_, '_>) -> bool {
     let hint = p.take("L2::cache_hint");
     let operators = ["ca", "cg", "cs", "lu", "cv", "wb", "wt"];
@@ -46,40 +46,40 @@ fn caches(p: &mut Parts<'_, '_>) -> bool {
     hint
 }
 
-/// The number of registers, one without a word.
-fn width<'a>(p: &mut Parts<'_, 'a>) -> Value<'a> {
+/// Takes the vector width; `v1` without a modifier.
+fn width<'a>(p: &mut Parts<'_, 'a>) -> OperandValue<'a> {
     p.one_of(&["v2", "v4", "v8"], "v1")
 }
 
-/// `ld`.
-pub(super) fn load<'a>(mut p: Parts<'_, 'a>) -> Act<'a> {
+/// Parses `ld`.
+pub(super) fn load<'a>(mut p: Parts<'_, 'a>) -> Action<'a> {
     if p.take("param") {
-        let act = Act::new(Kind::ReadParameter)
+        let action = Action::new(ActionKind::ReadParameter)
             .with("type", p.next())
             .with("register", p.operand())
             .with("parameter", p.operand());
-        return p.done(act);
+        return p.done(action);
     }
-    let (act, global) = how(Kind::Load, &mut p);
+    let (action, global) = access(ActionKind::Load, &mut p);
     let hint = caches(&mut p);
-    let read_only = Value::yes(p.take("nc"));
-    let act = act
+    let read_only = OperandValue::yes(p.take("nc"));
+    let action = action
         .with("read-only", read_only)
         .with("width", width(&mut p))
         .with("type", p.next())
         .with("registers", several(&mut p))
         .with("address", address(&mut p, global))
-        .with("policy", p.when(hint));
-    p.done(act)
+        .with("cache policy", p.when(hint));
+    p.done(action)
 }
 
-/// `st` and `st.async`.
-pub(super) fn store<'a>(mut p: Parts<'_, 'a>) -> Act<'a> {
+/// Parses `st` and `st.async`.
+pub(super) fn store<'a>(mut p: Parts<'_, 'a>) -> Action<'a> {
     if p.take("async") {
         let weak = p.one_of(&["weak"], "weak");
         let space = p.space();
         let done = p.one_of(&["mbarrier::complete_tx::bytes"], "nothing");
-        let act = Act::new(Kind::StoreAsync)
+        let action = Action::new(ActionKind::StoreAsync)
             .with("order", weak)
             .with("space", space)
             .with("completion", done)
@@ -88,99 +88,99 @@ pub(super) fn store<'a>(mut p: Parts<'_, 'a>) -> Act<'a> {
             .with("destination", p.shared())
             .with("values", several(&mut p))
             .with("barrier", p.shared());
-        return p.done(act);
+        return p.done(action);
     }
-    let (act, global) = how(Kind::Store, &mut p);
+    let (action, global) = access(ActionKind::Store, &mut p);
     let hint = caches(&mut p);
-    let act = act
+    let action = action
         .with("width", width(&mut p))
         .with("type", p.next())
         .with("address", address(&mut p, global))
         .with("values", several(&mut p))
-        .with("policy", p.when(hint));
-    p.done(act)
+        .with("cache policy", p.when(hint));
+    p.done(action)
 }
 
-/// What is done to words in memory: operator, number of words, type.
-fn operator<'a>(act: Act<'a>, p: &mut Parts<'_, 'a>) -> Act<'a> {
+/// Parses operator, vector width and type of an atomic.
+fn operator<'a>(action: Action<'a>, p: &mut Parts<'_, 'a>) -> Action<'a> {
     let width = width(p);
     let what = p.rest();
-    act.with("operator and type", what).with("width", width)
+    action.with("operator and type", what).with("width", width)
 }
 
-/// `atom`.
-pub(super) fn atomic<'a>(mut p: Parts<'_, 'a>) -> Act<'a> {
-    let (act, global) = how(Kind::Atomic, &mut p);
-    let mut act = operator(act, &mut p)
+/// Parses `atom`.
+pub(super) fn atomic<'a>(mut p: Parts<'_, 'a>) -> Action<'a> {
+    let (action, global) = access(ActionKind::Atomic, &mut p);
+    let mut action = operator(action, &mut p)
         .with("registers", several(&mut p))
         .with("address", address(&mut p, global));
-    // A word to compare with comes before the new one.
+    // `cas` has the compare value before the new value.
     let compare = p.len() > 1;
-    act = act.with("compared with", p.when(compare));
-    act = act.with("values", several(&mut p));
-    p.done(act)
+    action = action.with("compare value", p.when(compare));
+    action = action.with("values", several(&mut p));
+    p.done(action)
 }
 
-/// `red` and `red.async`.
-pub(super) fn reduce<'a>(mut p: Parts<'_, 'a>) -> Act<'a> {
+/// Parses `red` and `red.async`.
+pub(super) fn reduce<'a>(mut p: Parts<'_, 'a>) -> Action<'a> {
     let kind = match p.take("async") {
-        true => Kind::ReduceAsync,
-        false => Kind::Reduce,
+        true => ActionKind::ReduceAsync,
+        false => ActionKind::Reduce,
     };
-    let (mut act, global) = how(kind, &mut p);
-    if kind == Kind::ReduceAsync {
-        act = act.with(
+    let (mut action, global) = access(kind, &mut p);
+    if kind == ActionKind::ReduceAsync {
+        action = action.with(
             "completion",
             p.one_of(&["mbarrier::complete_tx::bytes"], "nothing"),
         );
     }
-    act = operator(act, &mut p)
+    action = operator(action, &mut p)
         .with("address", address(&mut p, global))
         .with("values", several(&mut p));
-    if kind == Kind::ReduceAsync {
-        act = act.with("barrier", p.shared());
+    if kind == ActionKind::ReduceAsync {
+        action = action.with("barrier", p.shared());
     }
-    p.done(act)
+    p.done(action)
 }
 
-/// The number of matrices and what they are.
-fn matrices<'a>(kind: Kind, p: &mut Parts<'_, 'a>) -> Act<'a> {
-    let whole = Value::yes(p.take("sync") && p.take("aligned"));
-    let transposed = Value::yes(p.take("trans"));
+/// Parses shape, count and type of the matrices.
+fn matrices<'a>(kind: ActionKind, p: &mut Parts<'_, 'a>) -> Action<'a> {
+    let whole = OperandValue::yes(p.take("sync") && p.take("aligned"));
+    let transposed = OperandValue::yes(p.take("trans"));
     let space = p.space();
-    Act::new(kind)
+    Action::new(kind)
         .with("shape", p.next())
         .with("matrices", p.next())
         .with("type", p.next())
         .with("transposed", transposed)
         .with("space", space)
-        .with("by whole warps", whole)
+        .with("aligned", whole)
 }
 
-/// `ldmatrix`.
-pub(super) fn load_matrix<'a>(mut p: Parts<'_, 'a>) -> Act<'a> {
-    let act = matrices(Kind::LoadMatrix, &mut p)
+/// Parses `ldmatrix`.
+pub(super) fn load_matrix<'a>(mut p: Parts<'_, 'a>) -> Action<'a> {
+    let action = matrices(ActionKind::LoadMatrix, &mut p)
         .with("registers", several(&mut p))
         .with("address", p.shared());
-    p.done(act)
+    p.done(action)
 }
 
-/// `stmatrix`.
-pub(super) fn store_matrix<'a>(mut p: Parts<'_, 'a>) -> Act<'a> {
-    let act = matrices(Kind::StoreMatrix, &mut p)
+/// Parses `stmatrix`.
+pub(super) fn store_matrix<'a>(mut p: Parts<'_, 'a>) -> Action<'a> {
+    let action = matrices(ActionKind::StoreMatrix, &mut p)
         .with("address", p.shared())
         .with("registers", several(&mut p));
-    p.done(act)
+    p.done(action)
 }
 
-/// `prefetch`, `applypriority`, `discard`.
-pub(super) fn line<'a>(root: &'a str, mut p: Parts<'_, 'a>) -> Act<'a> {
+/// Parses `prefetch`, `applypriority` and `discard`.
+pub(super) fn line<'a>(root: &'a str, mut p: Parts<'_, 'a>) -> Action<'a> {
     let space = p.next();
     p.any(|m| m.starts_with("L1") || m.starts_with("L2"));
-    let act = Act::new(Kind::Line)
-        .with("what", root)
+    let action = Action::new(ActionKind::Line)
+        .with("operation", root)
         .with("space", space)
         .with("address", p.operand())
         .with("bytes", p.operand());
-    p.done(act)
+    p.done(action)
 }

@@ -1,37 +1,36 @@
-//! The PTX side: an independent small reader of the text.
+//! The PTX side: an independent parser of the text.
 //!
-//! It knows PTX as the ISA describes it, and of the printer two things alone:
-//! that a register of the program keeps its number, and that statements come
-//! in program order.
+//! It relies on the ISA and on two properties of the printer: a program register keeps its number,
+//! and statements are in program order.
 
 mod copies;
 mod entry;
 mod flow;
 mod instruction;
 mod memory;
+mod mma;
 mod module;
 mod parts;
-mod products;
 mod registers;
 mod statement;
-mod synchronise;
+mod synchronization;
 
 pub(crate) use module::Line;
 
-use crate::act::Act;
+use crate::action::Action;
 use crate::mismatch::Mismatch;
 
-/// An act of the text, and its line.
+/// An action of the PTX, with its line.
 #[derive(Clone, Debug)]
-pub(crate) struct Said<'a> {
-    pub(crate) act: Act<'a>,
+pub(crate) struct PtxAction<'a> {
+    pub(crate) action: Action<'a>,
     pub(crate) line: Line<'a>,
 }
 
-/// The acts of a text whose program has so many registers, in the order of the text.
-pub(crate) fn read(text: &str, registers: u32) -> Result<Vec<Said<'_>>, Mismatch> {
+/// Parses a text into actions, in text order; `registers` is the number of program registers.
+pub(crate) fn read(text: &str, registers: u32) -> Result<Vec<PtxAction<'_>>, Mismatch> {
     let module = module::Module::read(text)?;
-    let mut said = entry::acts(&module);
-    said.extend(flow::acts(&module, registers));
-    Ok(said)
+    let mut actions = entry::actions(&module);
+    actions.extend(flow::actions(&module, registers));
+    Ok(actions)
 }

@@ -1,4 +1,4 @@
-//! The parts of a module: what it declares, the head of its entry, and the statements of its body.
+//! Splits a module into directives, parameters and statements of the body.
 
 use super::statement::{Statement, code, statements};
 use crate::mismatch::{Mismatch, PtxLine};
@@ -11,7 +11,7 @@ pub(crate) struct Line<'a> {
 }
 
 impl Line<'_> {
-    /// The line for a message.
+    /// Returns the line for a message.
     pub(crate) fn shown(&self) -> PtxLine {
         PtxLine {
             number: self.number,
@@ -23,9 +23,9 @@ impl Line<'_> {
 /// A module of one entry.
 #[derive(Debug, Default)]
 pub(super) struct Module<'a> {
-    /// Directives in front of the entry, and between its parameters and its body.
+    /// Directives before the entry, and between its parameters and its body.
     pub(super) directives: Vec<(Line<'a>, &'a str)>,
-    /// The name of the entry, and where it stands.
+    /// The line and name of the entry.
     pub(super) entry: Option<(Line<'a>, &'a str)>,
     /// Parameters, in order.
     pub(super) params: Vec<(Line<'a>, &'a str)>,
@@ -33,9 +33,9 @@ pub(super) struct Module<'a> {
     pub(super) body: Vec<(Line<'a>, Statement<'a>)>,
 }
 
-/// Where the reader is.
+/// The current section of the module.
 #[derive(Clone, Copy, PartialEq)]
-enum Part {
+enum Section {
     Head,
     Params,
     Body,
@@ -43,15 +43,15 @@ enum Part {
 }
 
 impl<'a> Module<'a> {
-    /// Cuts a text into its parts.
+    /// Parses a text.
     pub(super) fn read(text: &'a str) -> Result<Self, Mismatch> {
         let mut module = Self::default();
-        let mut part = Part::Head;
+        let mut section = Section::Head;
         for (i, text) in text.lines().enumerate() {
             let number = i + 1;
             let line = Line { number, text };
-            let refuse = |why: String| Mismatch {
-                text: format!("the line cannot be read: {why}"),
+            let rejected = |why: String| Mismatch {
+                text: format!("cannot parse the line: {why}"),
                 at: None,
                 role: None,
                 line: Some(line.shown()),
@@ -60,22 +60,22 @@ impl<'a> Module<'a> {
             if code.is_empty() {
                 continue;
             }
-            part = match part {
-                Part::Head => module.head(line, code).map_err(refuse)?,
-                Part::Params => module.param(line, code),
-                Part::Body if code == "}" => Part::End,
-                Part::Body => {
-                    let all = statements(code).map_err(refuse)?;
+            section = match section {
+                Section::Head => module.head(line, code).map_err(rejected)?,
+                Section::Params => module.param(line, code),
+                Section::Body if code == "}" => Section::End,
+                Section::Body => {
+                    let all = statements(code).map_err(rejected)?;
                     module.body.extend(all.into_iter().map(|s| (line, s)));
-                    Part::Body
+                    Section::Body
                 }
-                Part::End => return Err(refuse("it stands behind the entry".into())),
+                Section::End => return Err(rejected("it is after the end of the entry".into())),
             };
         }
-        match part {
-            Part::End => Ok(module),
+        match section {
+            Section::End => Ok(module),
             _ => Err(Mismatch {
-                text: "the text ends before its entry does".into(),
+                text: "the text ends inside the entry".into(),
                 at: None,
                 role: None,
                 line: None,
@@ -83,18 +83,18 @@ impl<'a> Module<'a> {
         }
     }
 
-    fn head(&mut self, line: Line<'a>, code: &'a str) -> Result<Part, String> {
+    fn head(&mut self, line: Line<'a>, code: &'a str) -> Result<Section, String> {
         if code == "{" {
-            return Ok(Part::Body);
+            return Ok(Section::Body);
         }
         if let Some((_, rest)) = code.split_once(".entry ") {
             if self.entry.is_some() {
-                return Err("it is a second entry".into());
+                return Err("a second entry".into());
             }
             let (name, params) = rest.split_once('(').ok_or("the entry has no parameters")?;
             self.entry = Some((line, name.trim()));
             return Ok(match params.trim() {
-                "" => Part::Params,
+                "" => Section::Params,
                 closed => self.param(line, closed),
             });
         }
@@ -102,20 +102,20 @@ impl<'a> Module<'a> {
             Some(directive) => self
                 .directives
                 .push((line, directive.trim_end_matches(';'))),
-            None => return Err("it stands outside of the entry".into()),
+            None => return Err("it is outside the entry".into()),
         }
-        Ok(Part::Head)
+        Ok(Section::Head)
     }
 
-    fn param(&mut self, line: Line<'a>, code: &'a str) -> Part {
+    fn param(&mut self, line: Line<'a>, code: &'a str) -> Section {
         let param = code.trim_end_matches([')', ',']).trim();
         if !param.is_empty() {
             self.params.push((line, param));
         }
         if code.ends_with(')') {
-            Part::Head
+            Section::Head
         } else {
-            Part::Params
+            Section::Params
         }
     }
 }

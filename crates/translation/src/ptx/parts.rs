@@ -1,11 +1,12 @@
-//! The parts of an instruction, taken one by one: what nobody takes is a difference.
+//! The modifiers and operands of an instruction, taken one by one. Parts that the parser does not
+//! take become extra facts, so that they cause a mismatch.
 
 use super::registers::Registers;
 use super::statement::{Instruction, Operand};
-use crate::act::{Act, Kind};
-use crate::value::Value;
+use crate::action::{Action, ActionKind};
+use crate::value::OperandValue;
 
-/// An instruction whose modifiers and operands are taken until none is left.
+/// The modifiers and operands of an instruction that are not taken yet.
 pub(super) struct Parts<'r, 'a> {
     modifiers: Vec<&'a str>,
     operands: std::slice::Iter<'r, Operand<'a>>,
@@ -21,7 +22,7 @@ impl<'r, 'a> Parts<'r, 'a> {
         }
     }
 
-    /// The next modifier.
+    /// Takes the next modifier.
     pub(super) fn next(&mut self) -> &'a str {
         match self.modifiers.is_empty() {
             true => "",
@@ -29,78 +30,82 @@ impl<'r, 'a> Parts<'r, 'a> {
         }
     }
 
-    /// Is there such a modifier?
+    /// Takes a modifier; returns whether it was present.
     pub(super) fn take(&mut self, modifier: &str) -> bool {
         self.any(|m| m == modifier).is_some()
     }
 
-    /// The first modifier that fits.
-    pub(super) fn any(&mut self, fits: impl Fn(&str) -> bool) -> Option<&'a str> {
-        let at = self.modifiers.iter().position(|m| fits(m))?;
+    /// Takes the first modifier that matches.
+    pub(super) fn any(&mut self, matches: impl Fn(&str) -> bool) -> Option<&'a str> {
+        let at = self.modifiers.iter().position(|m| matches(m))?;
         Some(self.modifiers.remove(at))
     }
 
-    /// The first modifier of a list, or what PTX takes without one.
-    pub(super) fn one_of(&mut self, list: &[&str], otherwise: &'static str) -> Value<'a> {
-        Value::Name(self.any(|m| list.contains(&m)).unwrap_or(otherwise))
+    /// Takes the first modifier that is in a list; returns the PTX default if there is none.
+    pub(super) fn one_of(&mut self, list: &[&str], otherwise: &'static str) -> OperandValue<'a> {
+        OperandValue::Name(self.any(|m| list.contains(&m)).unwrap_or(otherwise))
     }
 
-    /// The modifiers that are left.
-    pub(super) fn rest(&mut self) -> Value<'a> {
+    /// Takes all remaining modifiers.
+    pub(super) fn rest(&mut self) -> OperandValue<'a> {
         let rest = std::mem::take(&mut self.modifiers);
-        Value::List(rest.into_iter().map(Value::Name).collect())
+        OperandValue::List(rest.into_iter().map(OperandValue::Name).collect())
     }
 
-    /// The state space of an address.
-    pub(super) fn space(&mut self) -> Value<'a> {
+    /// Takes the state space of an address.
+    pub(super) fn space(&mut self) -> OperandValue<'a> {
         match self.any(is_space) {
-            // Without a CTA or cluster it is the CTA's own.
-            Some("shared") => Value::Name("shared::cta"),
-            Some(space) => Value::Name(space),
-            None => Value::Nothing,
+            // `.shared` means `.shared::cta`.
+            Some("shared") => OperandValue::Name("shared::cta"),
+            Some(space) => OperandValue::Name(space),
+            None => OperandValue::Absent,
         }
     }
 
-    /// The next operand.
-    pub(super) fn operand(&mut self) -> Value<'a> {
+    /// Takes the next operand.
+    pub(super) fn operand(&mut self) -> OperandValue<'a> {
         let next = self.operands.next();
-        next.map_or(Value::Nothing, |o| self.registers.value(o))
+        next.map_or(OperandValue::Absent, |o| self.registers.value(o))
     }
 
-    /// The next operand, an address of shared memory.
-    pub(super) fn shared(&mut self) -> Value<'a> {
+    /// Takes the next operand, a shared-memory address.
+    pub(super) fn shared(&mut self) -> OperandValue<'a> {
         self.operand().wrapped()
     }
 
-    /// The next operand, if there must be one.
-    pub(super) fn when(&mut self, is: bool) -> Value<'a> {
-        if is { self.operand() } else { Value::Nothing }
+    /// Takes the next operand if `is` is true.
+    pub(super) fn when(&mut self, is: bool) -> OperandValue<'a> {
+        if is {
+            self.operand()
+        } else {
+            OperandValue::Absent
+        }
     }
 
-    /// How many operands are left.
+    /// Returns the number of remaining operands.
     pub(super) fn len(&self) -> usize {
         self.operands.len()
     }
 
-    /// The act, with what nobody took.
-    pub(super) fn done(mut self, mut act: Act<'a>) -> Act<'a> {
+    /// Returns the action, with the remaining parts as extra facts.
+    pub(super) fn done(mut self, mut action: Action<'a>) -> Action<'a> {
         if !self.modifiers.is_empty() {
-            act = act.with("more modifiers", self.rest());
+            action = action.with("extra modifiers", self.rest());
         }
         while self.len() > 0 {
-            act = act.with("one more operand", self.operand());
+            action = action.with("extra operand", self.operand());
         }
-        act
+        action
     }
 
-    /// An act of which nothing is known but its modifiers.
-    pub(super) fn unknown(mut self) -> Act<'a> {
-        let act = Act::new(Kind::Unknown).with("modifiers", self.rest());
-        self.done(act)
+    /// Returns the action of an unknown instruction.
+    pub(super) fn unknown(mut self) -> Action<'a> {
+        let action = Action::new(ActionKind::Unknown).with("modifiers", self.rest());
+        self.done(action)
     }
 }
 
-/// Is it a state space?
+/// Whether a modifier is a state space.
 fn is_space(modifier: &str) -> bool {
     matches!(
         modifier,

@@ -1,25 +1,23 @@
-//! What registers hold.
+//! Symbolic contents of registers.
 //!
-//! A register of the program keeps its number in PTX, and stands for itself.
-//! Registers that the printer made, from the next number on and those with
-//! names, stand for what was worked out into them: inside one straight run of
-//! instructions, as long as no register changes that they were worked out
-//! from.
+//! A program register keeps its number in PTX and represents itself. The printer's temporaries
+//! (higher numbers and named registers) represent the expression that was computed into them. The
+//! expression is valid inside one basic block, while the registers that it reads do not change.
 
 use super::statement::Operand;
-use crate::value::Value;
+use crate::value::OperandValue;
 use std::collections::HashMap;
 
-/// The registers of an entry, at one place in the text.
+/// The registers at one position of the text.
 pub(super) struct Registers<'a> {
-    /// Registers of the program: numbers below this.
+    /// The number of program registers.
     program: u32,
     params: HashMap<&'a str, usize>,
     shared: Option<&'a str>,
-    known: HashMap<&'a str, (Value<'a>, u64)>,
-    /// When each register of the program was last written.
+    known: HashMap<&'a str, (OperandValue<'a>, u64)>,
+    /// The time of the last write of each program register.
     written: Vec<u64>,
-    /// Counts writes.
+    /// The current time: the number of writes and labels.
     clock: u64,
     /// The time of the last label.
     label: u64,
@@ -42,76 +40,76 @@ impl<'a> Registers<'a> {
         }
     }
 
-    /// A label: who comes here may come from elsewhere.
+    /// Passes a label: control may come from elsewhere.
     pub(super) fn label(&mut self) {
         self.clock += 1;
         self.label = self.clock;
     }
 
-    /// A register of the program is written; of another one, nothing is done.
-    pub(super) fn write(&mut self, name: &str) -> Option<Value<'a>> {
+    /// Records a write of a program register; returns `None` for a temporary.
+    pub(super) fn write(&mut self, name: &str) -> Option<OperandValue<'a>> {
         let (class, number) = self.program_register(name)?;
         self.clock += 1;
         self.written[number as usize] = self.clock;
-        Some(Value::Reg(class, number))
+        Some(OperandValue::Reg(class, number))
     }
 
-    /// A register of the printer's gets a value.
-    pub(super) fn keep(&mut self, name: &'a str, value: Value<'a>) {
+    /// Records the value of a temporary.
+    pub(super) fn keep(&mut self, name: &'a str, value: OperandValue<'a>) {
         self.clock += 1;
         self.known.insert(name, (value, self.clock));
     }
 
-    /// The value of an operand.
-    pub(super) fn value(&self, operand: &Operand<'a>) -> Value<'a> {
+    /// Returns the value of an operand.
+    pub(super) fn value(&self, operand: &Operand<'a>) -> OperandValue<'a> {
         match operand {
             Operand::Word(word) => self.word(word),
-            Operand::Both(a, b) => Value::List(vec![self.word(a), self.word(b)]),
-            Operand::List(all) => Value::List(all.iter().map(|o| self.value(o)).collect()),
+            Operand::Both(a, b) => OperandValue::List(vec![self.word(a), self.word(b)]),
+            Operand::List(all) => OperandValue::List(all.iter().map(|o| self.value(o)).collect()),
             Operand::Memory(all) => match &all[..] {
                 [one] => self.value(one),
-                several => Value::List(several.iter().map(|o| self.value(o)).collect()),
+                several => OperandValue::List(several.iter().map(|o| self.value(o)).collect()),
             },
         }
     }
 
-    /// The value of a word: a register, a constant, a name, or a sum.
-    pub(super) fn word(&self, word: &'a str) -> Value<'a> {
+    /// Returns the value of a word: a register, a constant, a name, or a sum.
+    pub(super) fn word(&self, word: &'a str) -> OperandValue<'a> {
         match word.split_once('+') {
             Some((a, b)) => self.word(a).plus(self.word(b)),
-            None if word == "_" => Value::Nothing,
-            None => number(word).map_or_else(|| self.name(word), Value::Number),
+            None if word == "_" => OperandValue::Absent,
+            None => number(word).map_or_else(|| self.name(word), OperandValue::Number),
         }
     }
 
-    fn name(&self, name: &'a str) -> Value<'a> {
+    fn name(&self, name: &'a str) -> OperandValue<'a> {
         if let Some((class, number)) = self.program_register(name) {
-            return Value::Reg(class, number);
+            return OperandValue::Reg(class, number);
         }
         match self.known.get(name) {
             Some((value, at)) if self.holds(value, *at) => value.clone(),
-            // Under its own name it equals nothing that a program says.
-            Some(_) => Value::Name(name),
-            None if self.shared == Some(name) => Value::Shared,
+            // A stale temporary keeps its name, which matches no program value.
+            Some(_) => OperandValue::Name(name),
+            None if self.shared == Some(name) => OperandValue::Shared,
             None => self
                 .params
                 .get(name)
-                .map_or(Value::Name(name), |&i| Value::Param(i)),
+                .map_or(OperandValue::Name(name), |&i| OperandValue::Param(i)),
         }
     }
 
-    /// Is a value that was worked out at a time still what it was?
-    fn holds(&self, value: &Value<'a>, at: u64) -> bool {
+    /// Whether a value computed at a time is still valid.
+    fn holds(&self, value: &OperandValue<'a>, at: u64) -> bool {
         let mut holds = true;
         value.leaves(&mut |leaf| {
-            if let Value::Reg(_, n) = leaf {
+            if let OperandValue::Reg(_, n) = leaf {
                 holds &= at > self.label && at > self.written[*n as usize];
             }
         });
         holds
     }
 
-    /// Class and number of a register of the program.
+    /// Returns class and number of a program register.
     fn program_register(&self, name: &str) -> Option<(char, u32)> {
         let mut rest = name.strip_prefix('%')?.chars();
         let class = rest.next().filter(|c| "rhdp".contains(*c))?;
@@ -124,7 +122,7 @@ impl<'a> Registers<'a> {
     }
 }
 
-/// A constant: its bits, sign-extended.
+/// Parses a constant to its bits, sign-extended.
 pub(super) fn number(word: &str) -> Option<u64> {
     if let Some(float) = word.strip_prefix("0f") {
         return u64::from_str_radix(float, 16).ok();
@@ -156,19 +154,26 @@ mod tests {
     }
 
     #[test]
-    fn a_register_of_the_printer_stands_for_what_was_worked_out() {
+    fn a_temporary_represents_its_expression_until_a_source_changes() {
         let mut registers = Registers::new(10, HashMap::new(), Some("smem"));
-        let sum = || Value::Reg('r', 3).times(8).plus(Value::Shared);
+        let sum = || {
+            OperandValue::Reg('r', 3)
+                .times(8)
+                .plus(OperandValue::Shared)
+        };
         registers.keep("%r10", sum());
-        assert_eq!(registers.word("%r10+16"), sum().plus(Value::Number(16)));
-        // The stage moves on: the address is of the stage before.
-        assert_eq!(registers.write("%r3"), Some(Value::Reg('r', 3)));
-        assert_eq!(registers.word("%r10"), Value::Name("%r10"));
+        assert_eq!(
+            registers.word("%r10+16"),
+            sum().plus(OperandValue::Number(16))
+        );
+        // The stage register changes, so the address is stale.
+        assert_eq!(registers.write("%r3"), Some(OperandValue::Reg('r', 3)));
+        assert_eq!(registers.word("%r10"), OperandValue::Name("%r10"));
         assert_eq!(registers.write("%r10"), None);
         registers.keep("%r10", sum());
         assert_eq!(registers.word("%r10"), sum());
         registers.label();
-        assert_eq!(registers.word("%r10"), Value::Name("%r10"));
-        assert_eq!(registers.word("smem"), Value::Shared);
+        assert_eq!(registers.word("%r10"), OperandValue::Name("%r10"));
+        assert_eq!(registers.word("smem"), OperandValue::Shared);
     }
 }

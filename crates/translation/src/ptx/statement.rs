@@ -1,12 +1,12 @@
-//! Statements of PTX: labels, and instructions with guard, opcode and operands.
+//! Parser of PTX statements: labels, directives, and instructions with guard, opcode and operands.
 //!
-//! A statement ends on the line it begins on. PTX allows more, the printer
-//! does not write more, and what is not understood is refused, not guessed.
+//! A statement ends on the line where it begins, which holds for the printer's output. The parser
+//! rejects everything else.
 
 /// One statement.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Statement<'a> {
-    /// A place to jump to.
+    /// A label.
     Label(&'a str),
     /// An instruction.
     Instruction(Instruction<'a>),
@@ -42,12 +42,12 @@ pub(super) enum Operand<'a> {
     Both(&'a str, &'a str),
 }
 
-/// The text of a line without its comment and the space around it.
+/// Returns a line without its comment and surrounding space.
 pub(super) fn code(line: &str) -> &str {
     line.split_once("//").map_or(line, |(code, _)| code).trim()
 }
 
-/// The statements of a line of a body.
+/// Parses the statements of a line.
 pub(super) fn statements(mut code: &str) -> Result<Vec<Statement<'_>>, String> {
     let mut all = Vec::new();
     while !code.is_empty() {
@@ -57,7 +57,7 @@ pub(super) fn statements(mut code: &str) -> Result<Vec<Statement<'_>>, String> {
             continue;
         }
         let Some((one, rest)) = code.split_once(';') else {
-            // Lines and files are told by directives that end with their line.
+            // `.loc` and `.file` end with the line.
             return match code.strip_prefix('.') {
                 Some(directive) => {
                     all.push(Statement::Directive(directive));
@@ -87,7 +87,7 @@ fn instruction(code: &str) -> Result<Instruction<'_>, String> {
         Some(rest) => {
             let (register, rest) = rest
                 .split_once(char::is_whitespace)
-                .ok_or_else(|| format!("`{code}` is a guard of nothing"))?;
+                .ok_or_else(|| format!("`{code}` has a guard but no instruction"))?;
             let negated = register.starts_with('!');
             let register = register.trim_start_matches('!');
             (Some(Guard { register, negated }), rest.trim_start())
@@ -101,7 +101,7 @@ fn instruction(code: &str) -> Result<Instruction<'_>, String> {
     })
 }
 
-/// Operands between commas.
+/// Parses comma-separated operands.
 fn list(text: &str) -> Result<Vec<Operand<'_>>, String> {
     let mut all = Vec::new();
     let (mut depth, mut start) = (0i32, 0);
@@ -117,7 +117,7 @@ fn list(text: &str) -> Result<Vec<Operand<'_>>, String> {
         }
     }
     if depth != 0 {
-        return Err(format!("brackets do not match in `{text}`"));
+        return Err(format!("unbalanced brackets in `{text}`"));
     }
     let last = text[start..].trim();
     if !last.is_empty() || !all.is_empty() {
@@ -139,7 +139,7 @@ fn operand(text: &str) -> Result<Operand<'_>, String> {
         return Ok(Operand::Both(a, b));
     }
     if text.is_empty() || text.contains(char::is_whitespace) {
-        return Err(format!("`{text}` is no operand"));
+        return Err(format!("`{text}` is not an operand"));
     }
     Ok(Operand::Word(text))
 }
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_cut_into_statements() {
+    fn a_line_is_split_into_statements() {
         let text = "  $a_1: @!%p2 bra.uni $a_1; cp.x [%m, {-1, %r2}], {a, b}, c|%p3;  // note";
         let all = statements(code(text)).unwrap();
         assert_eq!(all[0], Statement::Label("$a_1"));
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_refused() {
+    fn malformed_statements_are_rejected() {
         for bad in [
             "add.u32 %r1, %r2",
             "add %r1, [%r2;",

@@ -1,52 +1,52 @@
-//! What binds, and the rate that is the limit.
+//! Roofline bounds: memory bound or compute bound, and the limit.
 
 use serde::Serialize;
 use warpline_kernels::Cost;
 
-/// Floating-point operations per byte of memory above which the tensor cores
-/// bind on an H200: a large product reaches about 780 TFLOP/s, a copy 4.2 TB/s.
+/// The arithmetic intensity above which a kernel is compute bound on an H200: a large GEMM reaches
+/// about 780 TFLOP/s, a copy 4.2 TB/s.
 const FLOPS_PER_BYTE: f64 = 185.0;
 
-/// What binds a kernel at best.
+/// The resource that limits a kernel at best.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Bound {
-    /// Global memory: the limit is the rate of a device copy, bytes read and written.
+pub enum RooflineBound {
+    /// Memory bound: the limit is the rate of a device copy, in bytes read and written.
     Memory,
-    /// The tensor cores: the limit is the rate of a plain large product.
+    /// Compute bound: the limit is the rate of a large GEMM.
     Compute,
 }
 
-impl Bound {
-    /// What binds work of this cost.
+impl RooflineBound {
+    /// Returns the bound of a workload with this cost.
     pub fn of(cost: &Cost) -> Self {
         match cost.flops > FLOPS_PER_BYTE * cost.bytes {
-            true => Bound::Compute,
-            false => Bound::Memory,
+            true => RooflineBound::Compute,
+            false => RooflineBound::Memory,
         }
     }
 
-    /// Bytes or operations per second, if work of this cost takes so long.
+    /// Returns the rate in bytes or operations per second.
     pub fn rate(self, cost: &Cost, seconds: f64) -> f64 {
         match self {
-            Bound::Memory => cost.bytes / seconds,
-            Bound::Compute => cost.flops / seconds,
+            RooflineBound::Memory => cost.bytes / seconds,
+            RooflineBound::Compute => cost.flops / seconds,
         }
     }
 
-    /// The unit of its rate.
+    /// Returns the unit of the rate.
     pub fn unit(self) -> &'static str {
         match self {
-            Bound::Memory => "B/s",
-            Bound::Compute => "FLOP/s",
+            RooflineBound::Memory => "B/s",
+            RooflineBound::Compute => "FLOP/s",
         }
     }
 
-    /// What the limit is measured with.
-    pub fn limit(self) -> &'static str {
+    /// Returns the name of the workload that measures the limit.
+    pub fn limit_name(self) -> &'static str {
         match self {
-            Bound::Memory => "copy",
-            Bound::Compute => "product",
+            RooflineBound::Memory => "copy",
+            RooflineBound::Compute => "GEMM",
         }
     }
 }
@@ -56,15 +56,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn streams_are_bound_by_memory_and_large_products_are_not() {
+    fn streams_are_memory_bound_and_large_gemms_are_compute_bound() {
         let cost = |flops, bytes| Cost { flops, bytes };
-        assert_eq!(Bound::of(&cost(1e9, 12e9)), Bound::Memory);
+        assert_eq!(RooflineBound::of(&cost(1e9, 12e9)), RooflineBound::Memory);
         let n = 4096f64;
-        let product = cost(2.0 * n.powi(3), 3.0 * n * n * 2.0);
-        assert_eq!(Bound::of(&product), Bound::Compute);
+        let gemm = cost(2.0 * n.powi(3), 3.0 * n * n * 2.0);
+        assert_eq!(RooflineBound::of(&gemm), RooflineBound::Compute);
         let thin = cost(2.0 * 16.0 * n * n, n * n * 2.0);
-        assert_eq!(Bound::of(&thin), Bound::Memory);
-        assert_eq!(Bound::Memory.rate(&cost(1.0, 8e9), 2.0), 4e9);
-        assert_eq!(Bound::Compute.rate(&product, 1.0), product.flops);
+        assert_eq!(RooflineBound::of(&thin), RooflineBound::Memory);
+        assert_eq!(RooflineBound::Memory.rate(&cost(1.0, 8e9), 2.0), 4e9);
+        assert_eq!(RooflineBound::Compute.rate(&gemm, 1.0), gemm.flops);
     }
 }

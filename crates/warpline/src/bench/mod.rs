@@ -1,74 +1,72 @@
-//! Measuring on a GPU: contenders against each other and against the limit, in one run.
+//! Benchmarks on a GPU: candidates are compared with each other and with a measured limit.
 //!
-//! A [`Heat`] is work of one problem with one or more configs. It is measured
-//! in rounds: each round times every contender once, in a fresh random order,
-//! since a fixed one is wrong by up to a tenth. Beside the work stand the
-//! limit it is held against, measured in the same rounds, and its first
-//! contender once more: how far the two medians of the same kernel lie apart
-//! is what the other differences are worth.
+//! A [`BenchGroup`] is one problem with one or more configs. It is measured in rounds. Each round
+//! times every candidate once in a new random order, because a fixed order biases times by up to
+//! 10 %. The same rounds time the limit (a device copy or a large GEMM) and the first candidate a
+//! second time. The difference of the two medians of that candidate estimates the noise.
 //!
-//! - *Correct first*: every contender runs on poisoned outputs at the timed
-//!   shape and is compared with the float64 reference before it is timed.
-//! - *Inputs*: drawing hundreds of millions of normal numbers takes longer than
-//!   measuring them. A family that can states a small problem which the large
-//!   one repeats ([`Family::period`](crate::kernels::Family::period)); its tensors are written
-//!   over and over until the large ones are full. The outputs then repeat too:
-//!   one period is compared with the reference, the others with that one.
-//! - *Level-2 cache*: flushed before each launch by reading, since a flush that
-//!   writes leaves lines that the next kernel pays for.
-//! - *Time*: CUDA events around each launch, which is queued while the flush
-//!   runs, so that the host's part does not count.
+//! - *Correctness first*: every candidate runs on poisoned outputs at the timed shape and is
+//!   compared with the float64 reference before it is timed.
+//! - *Inputs*: drawing hundreds of millions of normal numbers takes longer than the measurement. A
+//!   family can declare a small problem that the large one repeats
+//!   ([`Family::period`](crate::kernels::Family::period)). The tensors of the large problem repeat
+//!   those of the small one, and so do the outputs: one period is compared with the reference, the
+//!   others with that period.
+//! - *L2 cache*: flushed before each launch by reading. A flush that writes leaves dirty lines,
+//!   whose write-back slows the next kernel.
+//! - *Time*: CUDA events around each launch. The launch is enqueued while the flush runs, so that
+//!   host time does not count.
 //!
 //! | where | what |
 //! |---|---|
-//! | [`suite`] | what is measured: heats, by suite or by family |
-//! | `contender` | what is timed: a plan on its buffers, a device copy |
-//! | `data` | tensors on the device, and what must come out |
-//! | `check` | an output against the reference, period by period |
-//! | [`limits`] | what binds, and the rate that is the limit |
-//! | `rounds` | entries in a fresh random order each round |
-//! | `timer` | one launch between two events; many for a second |
-//! | [`sensors`] | clocks and power, from NVML where there is one |
+//! | [`suite`] | groups of candidates, by suite or by family |
+//! | `candidate` | timed work: a plan on its buffers, a device copy |
+//! | `tensors` | tensors on the device, and the expected outputs |
+//! | `check` | comparison of an output with the reference, period by period |
+//! | [`limits`] | memory bound or compute bound, and the limit |
+//! | `rounds` | measurement rounds in random order |
+//! | `timer` | timing of one launch, and of a sustained run |
+//! | [`sensors`] | clocks and power from NVML |
 //! | [`statistics`] | medians and quartiles |
-//! | `heat` | one heat from kernels to rows |
-//! | [`report`] | what comes out |
+//! | `group` | one group from kernels to rows |
+//! | [`report`] | the report |
 
+pub(crate) mod candidate;
 pub(crate) mod check;
-pub(crate) mod contender;
-pub(crate) mod data;
-pub(crate) mod heat;
+pub(crate) mod group;
 pub mod limits;
 pub mod report;
 pub(crate) mod rounds;
 pub mod sensors;
 pub mod statistics;
 pub mod suite;
+pub(crate) mod tensors;
 pub(crate) mod timer;
 
-pub use report::{BenchReport, HeatReport, Row};
-pub use suite::Heat;
+pub use report::{BenchGroupReport, BenchReport, BenchRow};
+pub use suite::BenchGroup;
 
 use crate::device::Device;
 use crate::error::Error;
-use heat::Track;
+use group::BenchRunner;
 use std::fmt;
 use std::sync::Arc;
-use warpline_kernels::AnyWork;
+use warpline_kernels::AnyWorkload;
 
-/// The fewest rounds that a median is taken of.
-pub const LEAST_ROUNDS: u32 = 15;
+/// The minimum number of rounds.
+pub const MIN_ROUNDS: u32 = 15;
 
-/// How to measure.
+/// Options of [`bench()`].
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct BenchOptions {
-    /// Rounds that count; fewer than [`LEAST_ROUNDS`] are raised to it.
+    /// The number of measurement rounds; fewer than [`MIN_ROUNDS`] are raised to it.
     pub rounds: u32,
-    /// Draws the inputs and the orders.
+    /// The seed of the inputs and of the order in each round.
     pub seed: u64,
-    /// Also runs every contender alone for more than a second.
+    /// Whether to also run every candidate alone for more than a second.
     pub sustained: bool,
-    /// Told how far it has come.
+    /// The progress callback.
     pub progress: Option<BenchProgress>,
 }
 
@@ -94,54 +92,54 @@ impl fmt::Debug for BenchOptions {
     }
 }
 
-/// How far a measurement has come.
+/// The progress of a benchmark.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Stage {
-    /// The heat, from 0.
-    pub heat: usize,
-    /// How many there are.
-    pub heats: usize,
-    /// What is measured: `softmax`.
+pub struct BenchStage {
+    /// The index of the group.
+    pub group: usize,
+    /// The number of groups.
+    pub groups: usize,
+    /// The family: `softmax`.
     pub family: &'static str,
-    /// What is being done: `draws the inputs`.
-    pub doing: &'static str,
+    /// The current action: `drawing the inputs`.
+    pub action: &'static str,
 }
 
-/// Told how far a measurement has come.
-pub type BenchProgress = Arc<dyn Fn(&Stage) + Send + Sync>;
+/// A progress callback.
+pub type BenchProgress = Arc<dyn Fn(&BenchStage) + Send + Sync>;
 
-/// Measures heats on a GPU, one after the other.
+/// Measures groups on a GPU, one after the other.
 ///
-/// `product` is the plain large product whose rate is the limit of work that
-/// the tensor cores bind; without it such work has no limit to be held against.
+/// `limit_gemm` is a large GEMM whose rate is the limit of compute-bound workloads. Without it, they
+/// have no limit.
 ///
-/// A contender that gives a wrong result or cannot be built is a row that says
-/// so, not an error.
+/// A candidate that computes a wrong result or cannot be built is a row with a failure, not an
+/// error.
 pub fn bench(
-    heats: &[Heat],
-    product: Option<&dyn AnyWork>,
+    groups: &[BenchGroup],
+    limit_gemm: Option<&dyn AnyWorkload>,
     device: &Device,
     options: &BenchOptions,
 ) -> Result<BenchReport, Error> {
-    let mut track = Track::new(device, product, options)?;
+    let mut runner = BenchRunner::new(device, limit_gemm, options)?;
     let mut reports = Vec::new();
-    for (i, heat) in heats.iter().enumerate() {
-        let tell = |doing: &'static str| {
+    for (i, group) in groups.iter().enumerate() {
+        let report_progress = |action: &'static str| {
             if let Some(progress) = &options.progress {
-                progress(&Stage {
-                    heat: i,
-                    heats: heats.len(),
-                    family: heat.family(),
-                    doing,
+                progress(&BenchStage {
+                    group: i,
+                    groups: groups.len(),
+                    family: group.family(),
+                    action,
                 });
             }
         };
-        match track.run(heat, &tell) {
+        match runner.run(group, &report_progress) {
             Ok(report) => reports.push(report),
             Err(e) => {
-                if e.is_lost() {
-                    // Freeing anything would wait for a kernel that does not end.
-                    std::mem::forget(track);
+                if e.is_device_lost() {
+                    // Freeing memory would wait for a kernel that never ends.
+                    std::mem::forget(runner);
                 }
                 return Err(e);
             }
@@ -150,9 +148,9 @@ pub fn bench(
     Ok(BenchReport {
         device: device.info(),
         seed: options.seed,
-        rounds: options.rounds.max(LEAST_ROUNDS),
-        flush_bytes: track.flush_bytes(),
-        no_sensors: track.no_sensors(),
-        heats: reports,
+        rounds: options.rounds.max(MIN_ROUNDS),
+        flush_bytes: runner.flush_bytes(),
+        no_sensors: runner.no_sensors(),
+        groups: reports,
     })
 }

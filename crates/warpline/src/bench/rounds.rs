@@ -1,40 +1,40 @@
-//! Entries in a fresh random order each round.
+//! Measurement rounds in random order.
 
 use crate::error::Error;
 use warpline_kernels::numbers::Random;
 
-/// Who runs in each round: every contender, and one of them once more.
+/// The entries of each round: every candidate, and one of them a second time.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Lineup {
+pub(crate) struct MeasurementRounds {
     entries: Vec<usize>,
 }
 
-impl Lineup {
-    /// All of `contenders`, and `twice` once more.
-    pub(crate) fn new(contenders: usize, twice: usize) -> Self {
+impl MeasurementRounds {
+    /// Returns rounds of `candidates` candidates, with `repeated` timed twice.
+    pub(crate) fn new(candidates: usize, repeated: usize) -> Self {
         Self {
-            entries: (0..contenders).chain([twice]).collect(),
+            entries: (0..candidates).chain([repeated]).collect(),
         }
     }
 
-    /// Entries of a round.
+    /// Returns the number of entries in a round.
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Times every entry in each of `rounds` rounds and gives the samples by
-    /// entry: contenders first, in their order, then the one entered again.
+    /// Times every entry in each of `rounds` rounds. Returns the samples by entry: the candidates in
+    /// their order, then the repeated one.
     ///
-    /// Rounds go on untimed for as long as `warm` says.
+    /// Runs untimed rounds first, while `needs_warm_up` returns true.
     pub(crate) fn run<S>(
         &self,
         rounds: u32,
         random: &mut Random,
-        mut warm: impl FnMut() -> bool,
+        mut needs_warm_up: impl FnMut() -> bool,
         mut time: impl FnMut(usize) -> Result<S, Error>,
     ) -> Result<Vec<Vec<S>>, Error> {
         let n = self.len();
-        while warm() {
+        while needs_warm_up() {
             for entry in shuffled(n, random) {
                 time(self.entries[entry])?;
             }
@@ -49,12 +49,12 @@ impl Lineup {
     }
 }
 
-/// 0 … n − 1 in random order, each order as likely as any other (Fisher–Yates).
+/// Returns 0 … n − 1 in a uniformly random order (Fisher–Yates).
 pub(crate) fn shuffled(n: usize, random: &mut Random) -> Vec<usize> {
     let mut order: Vec<usize> = (0..n).collect();
     for last in (1..n).rev() {
-        let chosen = (random.uniform() * (last + 1) as f64) as usize;
-        order.swap(last, chosen.min(last));
+        let other = (random.uniform() * (last + 1) as f64) as usize;
+        order.swap(last, other.min(last));
     }
     order
 }
@@ -65,7 +65,7 @@ mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
     #[test]
-    fn every_order_comes_up_about_as_often() {
+    fn all_orders_are_equally_likely() {
         let mut random = Random::new(1);
         let mut seen: BTreeMap<Vec<usize>, u32> = BTreeMap::new();
         for _ in 0..24_000 {
@@ -78,18 +78,18 @@ mod tests {
     }
 
     #[test]
-    fn each_round_times_every_contender_once_and_one_of_them_twice() {
+    fn each_round_times_every_candidate_once_and_one_twice() {
         let mut log = Vec::new();
         let mut warm_up = 3;
         let warm = || {
             warm_up -= 1;
             warm_up >= 0
         };
-        let time = |contender| {
-            log.push(contender);
+        let time = |candidate| {
+            log.push(candidate);
             Ok(log.len())
         };
-        let samples = Lineup::new(3, 1)
+        let samples = MeasurementRounds::new(3, 1)
             .run(20, &mut Random::new(7), warm, time)
             .unwrap();
 
@@ -98,17 +98,17 @@ mod tests {
         let rounds: Vec<&[usize]> = log.chunks(4).collect();
         assert_eq!(rounds.len(), 23);
         for round in &rounds {
-            let mut who = round.to_vec();
-            who.sort_unstable();
-            assert_eq!(who, [0, 1, 1, 2]);
+            let mut sorted = round.to_vec();
+            sorted.sort_unstable();
+            assert_eq!(sorted, [0, 1, 1, 2]);
         }
         let orders: BTreeSet<_> = rounds.iter().collect();
-        assert!(orders.len() > 5, "orders are fresh: {orders:?}");
-        // What was timed in the warm-up does not count.
+        assert!(orders.len() > 5, "orders differ: {orders:?}");
+        // The warm-up does not count.
         assert!(samples.iter().flatten().all(|&at| at > 3 * 4));
-        // The samples of an entry are those of its contender.
-        for (entry, contender) in [0, 1, 2, 1].into_iter().enumerate() {
-            assert!(samples[entry].iter().all(|&at| log[at - 1] == contender));
+        // The samples of an entry belong to its candidate.
+        for (entry, candidate) in [0, 1, 2, 1].into_iter().enumerate() {
+            assert!(samples[entry].iter().all(|&at| log[at - 1] == candidate));
         }
     }
 
@@ -119,7 +119,7 @@ mod tests {
             calls += 1;
             Err(Error::DeviceName("x".into()))
         };
-        let run = Lineup::new(2, 0).run(15, &mut Random::new(0), || false, time);
+        let run = MeasurementRounds::new(2, 0).run(15, &mut Random::new(0), || false, time);
         assert!(run.is_err());
         assert_eq!(calls, 1);
     }

@@ -1,35 +1,35 @@
-//! Clocks and power, from NVML where there is one.
+//! Clocks and power from NVML.
 
 use nvml_wrapper::enum_wrappers::device::Clock;
 use nvml_wrapper::{Device, Nvml};
 use serde::Serialize;
 use std::sync::LazyLock;
 
-/// The library, loaded once; why not, where it is missing.
+/// The NVML library, loaded once, or the reason why it is unavailable.
 static NVML: LazyLock<Result<Nvml, String>> =
     LazyLock::new(|| Nvml::init().map_err(|e| format!("NVML cannot be loaded ({e})")));
 
-/// The version of the NVIDIA driver, `580.159.03`, where NVML tells it.
+/// Returns the version of the NVIDIA driver, such as `580.159.03`, if NVML is available.
 pub fn driver_version() -> Option<String> {
     NVML.as_ref().ok()?.sys_driver_version().ok()
 }
 
-/// What a GPU says of itself at a moment.
+/// One reading of the sensors of a GPU.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
 #[non_exhaustive]
-pub struct Reading {
-    /// Clock of the SMs.
+pub struct SensorReading {
+    /// The SM clock in MHz.
     pub sm_mhz: Option<f64>,
-    /// Clock of the memory.
+    /// The memory clock in MHz.
     pub memory_mhz: Option<f64>,
-    /// Power, which the driver averages over about a second.
+    /// The power in watts, which the driver averages over about a second.
     pub watts: Option<f64>,
 }
 
-impl Reading {
-    /// The median of each.
-    pub fn median(readings: &[Reading]) -> Self {
-        let of = |field: fn(&Reading) -> Option<f64>| {
+impl SensorReading {
+    /// Returns the median of each sensor.
+    pub fn median(readings: &[SensorReading]) -> Self {
+        let of = |field: fn(&SensorReading) -> Option<f64>| {
             let values = readings.iter().filter_map(field);
             super::statistics::Quartiles::new(values).map(|q| q.median)
         };
@@ -41,27 +41,27 @@ impl Reading {
     }
 }
 
-/// The sensors of one GPU; a machine may have none that can be read.
+/// The sensors of one GPU; they may be unavailable.
 pub struct Sensors(Result<Device<'static>, String>);
 
 impl Sensors {
-    /// Those of the GPU at a place on the PCI bus.
+    /// Opens the sensors of the GPU with this PCI bus ID.
     pub fn of(pci: Option<&str>) -> Self {
         Self(find(pci))
     }
 
-    /// Why nothing can be read, if so.
-    pub fn why_not(&self) -> Option<&str> {
+    /// Returns the reason why the sensors are unavailable, if they are.
+    pub fn unavailable(&self) -> Option<&str> {
         self.0.as_ref().err().map(String::as_str)
     }
 
-    /// What they show now.
-    pub fn read(&self) -> Reading {
+    /// Reads the sensors.
+    pub fn read(&self) -> SensorReading {
         let Ok(device) = &self.0 else {
-            return Reading::default();
+            return SensorReading::default();
         };
         let clock = |which| device.clock_info(which).ok().map(f64::from);
-        Reading {
+        SensorReading {
             sm_mhz: clock(Clock::SM),
             memory_mhz: clock(Clock::Memory),
             watts: device.power_usage().ok().map(|mw| f64::from(mw) / 1e3),
@@ -71,9 +71,9 @@ impl Sensors {
 
 fn find(pci: Option<&str>) -> Result<Device<'static>, String> {
     let nvml = NVML.as_ref().map_err(String::clone)?;
-    let pci = pci.ok_or("the CUDA driver does not say where the GPU is on the PCI bus")?;
+    let pci = pci.ok_or("the CUDA driver does not report the PCI bus ID of the GPU")?;
     let found = nvml.device_by_pci_bus_id(pci);
-    found.map_err(|e| format!("NVML does not know the GPU at {pci} ({e})"))
+    found.map_err(|e| format!("NVML has no GPU at {pci} ({e})"))
 }
 
 #[cfg(test)]
@@ -81,8 +81,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_median_of_readings_leaves_out_what_was_not_read() {
-        let reading = |sm_mhz, watts| Reading {
+    fn the_median_ignores_missing_readings() {
+        let reading = |sm_mhz, watts| SensorReading {
             sm_mhz,
             watts,
             memory_mhz: None,
@@ -92,17 +92,17 @@ mod tests {
             reading(Some(1500.0), Some(300.0)),
             reading(Some(1700.0), None),
         ];
-        let median = Reading::median(&all);
+        let median = SensorReading::median(&all);
         assert_eq!(median, reading(Some(1700.0), Some(300.0)));
-        assert_eq!(Reading::median(&[]), Reading::default());
+        assert_eq!(SensorReading::median(&[]), SensorReading::default());
     }
 
     #[test]
-    fn a_gpu_that_is_nowhere_reads_nothing_and_says_why() {
-        for place in [None, Some("ffff:ff:1f.0")] {
-            let none = Sensors::of(place);
-            assert!(none.why_not().is_some_and(|why| !why.is_empty()));
-            assert_eq!(none.read(), Reading::default());
+    fn an_unknown_gpu_has_no_readings_and_a_reason() {
+        for pci in [None, Some("ffff:ff:1f.0")] {
+            let none = Sensors::of(pci);
+            assert!(none.unavailable().is_some_and(|why| !why.is_empty()));
+            assert_eq!(none.read(), SensorReading::default());
         }
     }
 }

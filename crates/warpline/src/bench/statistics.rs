@@ -2,58 +2,57 @@
 
 use serde::Serialize;
 
-/// A sample in five numbers.
+/// The five-number summary of a sample.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Quartiles {
-    /// How many values.
+    /// The number of values.
     pub count: usize,
-    /// The least.
-    pub least: f64,
-    /// A quarter lie below.
-    pub lower: f64,
-    /// Half lie below.
+    /// The minimum.
+    pub min: f64,
+    /// The first quartile.
+    pub q1: f64,
+    /// The median.
     pub median: f64,
-    /// A quarter lie above.
-    pub upper: f64,
-    /// The greatest.
-    pub most: f64,
+    /// The third quartile.
+    pub q3: f64,
+    /// The maximum.
+    pub max: f64,
 }
 
 impl Quartiles {
-    /// Of values in any order; none of no values.
+    /// Computes the summary of values in any order; `None` for no values.
     ///
     /// ```
     /// use warpline::bench::statistics::Quartiles;
     /// let five = Quartiles::new([5.0, 1.0, 4.0, 2.0, 3.0]).unwrap();
-    /// assert_eq!((five.lower, five.median, five.upper), (2.0, 3.0, 4.0));
+    /// assert_eq!((five.q1, five.median, five.q3), (2.0, 3.0, 4.0));
     /// assert_eq!(five.spread(), 2.0 / 3.0);
     /// assert!(Quartiles::new([]).is_none());
     /// ```
     pub fn new(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut sorted: Vec<f64> = values.into_iter().collect();
         sorted.sort_by(f64::total_cmp);
-        let (least, most) = (*sorted.first()?, *sorted.last()?);
+        let (min, max) = (*sorted.first()?, *sorted.last()?);
         Some(Self {
             count: sorted.len(),
-            least,
-            lower: quantile(&sorted, 0.25),
+            min,
+            q1: quantile(&sorted, 0.25),
             median: quantile(&sorted, 0.5),
-            upper: quantile(&sorted, 0.75),
-            most,
+            q3: quantile(&sorted, 0.75),
+            max,
         })
     }
 
-    /// The middle half, as a share of the median.
+    /// Returns the interquartile range divided by the median.
     pub fn spread(&self) -> f64 {
-        (self.upper - self.lower) / self.median
+        (self.q3 - self.q1) / self.median
     }
 }
 
-/// The value below which the given share of a sorted sample lies, between
-/// neighbours in proportion.
-fn quantile(sorted: &[f64], share: f64) -> f64 {
-    let at = share * (sorted.len() - 1) as f64;
+/// Returns a quantile of a sorted sample by linear interpolation between neighbors.
+fn quantile(sorted: &[f64], p: f64) -> f64 {
+    let at = p * (sorted.len() - 1) as f64;
     let (below, part) = (at.floor() as usize, at.fract());
     let above = (below + 1).min(sorted.len() - 1);
     sorted[below] + (sorted[above] - sorted[below]) * part
@@ -64,24 +63,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quartiles_lie_between_neighbours_in_proportion() {
+    fn quartiles_are_interpolated() {
         let four = Quartiles::new([40.0, 10.0, 30.0, 20.0]).unwrap();
-        assert_eq!((four.least, four.most, four.count), (10.0, 40.0, 4));
-        assert_eq!((four.lower, four.median, four.upper), (17.5, 25.0, 32.5));
+        assert_eq!((four.min, four.max, four.count), (10.0, 40.0, 4));
+        assert_eq!((four.q1, four.median, four.q3), (17.5, 25.0, 32.5));
     }
 
     #[test]
-    fn one_value_is_every_quartile_and_has_no_spread() {
+    fn a_single_value_has_no_spread() {
         let one = Quartiles::new([7.0]).unwrap();
-        assert_eq!((one.lower, one.median, one.upper), (7.0, 7.0, 7.0));
+        assert_eq!((one.q1, one.median, one.q3), (7.0, 7.0, 7.0));
         assert_eq!(one.spread(), 0.0);
     }
 
     #[test]
-    fn one_slow_run_moves_no_quartile_of_many() {
+    fn one_outlier_moves_no_quartile() {
         let even = Quartiles::new((0..15).map(|_| 1.0)).unwrap();
         let one_slow = Quartiles::new((0..15).map(|i| if i == 3 { 50.0 } else { 1.0 })).unwrap();
         assert_eq!(one_slow.median, even.median);
-        assert_eq!((one_slow.spread(), one_slow.most), (0.0, 50.0));
+        assert_eq!((one_slow.spread(), one_slow.max), (0.0, 50.0));
     }
 }

@@ -1,98 +1,98 @@
-//! What is measured: heats, by suite or by family.
+//! Benchmark groups, by suite or by family.
 //!
-//! Families state themselves what they are measured at
-//! ([`Family::bench`](crate::kernels::Family::bench)); no suite knows a family
-//! by name.
+//! Each family declares its benchmark problems
+//! ([`Family::bench`](crate::kernels::Family::bench)); no suite names a family.
 
 use crate::error::Error;
 use warpline_ir::Target;
-use warpline_kernels::{AnyFamily, AnyWork};
+use warpline_kernels::{AnyFamily, AnyWorkload};
 
-/// The suite of everything.
+/// The suite that contains all others.
 pub const ALL: &str = "all";
-/// The suite of what memory binds.
+/// The suite of memory-bound workloads.
 pub const MEMORY: &str = "memory";
-/// The suite of products, to which probes belong as well.
-pub const PRODUCTS: &str = "products";
-/// The suite of the ladder: one product in steps, each a change of the one before.
+/// The suite of GEMM probes.
+pub const GEMM_PROBES: &str = "gemm-probes";
+/// The suite of the ladder: one GEMM in steps, each a change of the previous one.
 pub const LADDER: &str = "ladder";
 
 /// Work that is measured together: one problem, one or more configs.
 ///
-/// All take the same inputs; the first is entered twice.
-pub struct Heat {
-    works: Vec<Box<dyn AnyWork>>,
+/// All use the same inputs. The first is timed twice per round, to estimate the noise.
+pub struct BenchGroup {
+    workloads: Vec<Box<dyn AnyWorkload>>,
     steps: bool,
 }
 
-impl Heat {
-    /// Of works that answer the same question, the family's own choice first;
-    /// none of no work.
-    pub fn new(works: Vec<Box<dyn AnyWork>>) -> Option<Self> {
+impl BenchGroup {
+    /// Returns a group of workloads with the same problem, the heuristic's config first; `None` if
+    /// there are none.
+    pub fn new(works: Vec<Box<dyn AnyWorkload>>) -> Option<Self> {
         let steps = false;
-        (!works.is_empty()).then_some(Self { works, steps })
+        (!works.is_empty()).then_some(Self {
+            workloads: works,
+            steps,
+        })
     }
 
-    /// Neighbours that answer the same question together: those of one family
-    /// that cost the same and give the same tensors.
-    pub fn group(works: impl IntoIterator<Item = Box<dyn AnyWork>>) -> Vec<Self> {
-        let mut heats: Vec<Self> = Vec::new();
+    /// Groups consecutive workloads of one family that have the same cost and output tensors.
+    pub fn group(works: impl IntoIterator<Item = Box<dyn AnyWorkload>>) -> Vec<Self> {
+        let mut groups: Vec<Self> = Vec::new();
         for work in works {
-            match heats.last_mut().map(|heat| &mut heat.works) {
-                Some(same) if same_question(same[0].as_ref(), work.as_ref()) => same.push(work),
-                _ => heats.extend(Self::new(vec![work])),
+            match groups.last_mut().map(|group| &mut group.workloads) {
+                Some(same) if is_same_problem(same[0].as_ref(), work.as_ref()) => same.push(work),
+                _ => groups.extend(Self::new(vec![work])),
             }
         }
-        heats
+        groups
     }
 
-    /// Has each work held against the one before, as a change of it: the
-    /// report keeps their order and states what each gained.
-    pub fn in_steps(mut self) -> Self {
+    /// Makes each workload a step that changes the previous one. The report keeps the order and states
+    /// the speedup of each step.
+    pub fn as_steps(mut self) -> Self {
         self.steps = true;
         self
     }
 
-    /// Is each work a change of the one before?
+    /// Returns whether each workload is a change of the previous one.
     pub fn has_steps(&self) -> bool {
         self.steps
     }
 
-    /// Keeps the best guess of each form: the first work with each value of
-    /// `form` in its config.
-    pub fn forms(mut self) -> Self {
+    /// Keeps the first workload of each schedule.
+    pub fn one_per_schedule(mut self) -> Self {
         let mut seen = Vec::new();
-        self.works.retain(|work| {
-            let form = work.config().get("form").cloned();
-            let new = !seen.contains(&form);
-            seen.push(form);
+        self.workloads.retain(|work| {
+            let schedule = work.config().get("schedule").cloned();
+            let new = !seen.contains(&schedule);
+            seen.push(schedule);
             new
         });
         self
     }
 
-    /// Keeps the first `most` works, and at least one.
-    pub fn first(mut self, most: usize) -> Self {
-        self.works.truncate(most.max(1));
+    /// Keeps the first `max` workloads, but at least one.
+    pub fn truncate(mut self, max: usize) -> Self {
+        self.workloads.truncate(max.max(1));
         self
     }
 
-    /// The family's name.
+    /// Returns the name of the family.
     pub fn family(&self) -> &'static str {
-        self.works[0].family()
+        self.workloads[0].family()
     }
 
-    /// The contenders.
-    pub fn works(&self) -> &[Box<dyn AnyWork>] {
-        &self.works
+    /// Returns the workloads.
+    pub fn workloads(&self) -> &[Box<dyn AnyWorkload>] {
+        &self.workloads
     }
 }
 
-fn same_question(a: &dyn AnyWork, b: &dyn AnyWork) -> bool {
+fn is_same_problem(a: &dyn AnyWorkload, b: &dyn AnyWorkload) -> bool {
     (a.family(), a.cost(), a.outputs()) == (b.family(), b.cost(), b.outputs())
 }
 
-/// The names of the suites, [`ALL`] last.
+/// Returns the names of the suites, [`ALL`] last.
 ///
 /// ```
 /// let names = warpline::bench::suite::names(&warpline::kernels::registry());
@@ -101,116 +101,115 @@ fn same_question(a: &dyn AnyWork, b: &dyn AnyWork) -> bool {
 /// ```
 pub fn names(families: &[&dyn AnyFamily]) -> Vec<&'static str> {
     let mut names: Vec<_> = families.iter().flat_map(|f| f.suites()).collect();
-    names.extend([LADDER, PRODUCTS]);
+    names.extend([LADDER, GEMM_PROBES]);
     names.sort_unstable();
     names.dedup();
     names.push(ALL);
     names
 }
 
-/// What a suite measures, in one line.
+/// Returns a one-line description of a suite.
 pub fn about(name: &str) -> String {
     match name {
-        MEMORY => "What memory binds, against a device copy".into(),
-        PRODUCTS => "Products of matrices, against a plain large one".into(),
-        LADDER => "One product in steps, each against the one before".into(),
-        ALL => "Every suite; what is measured if nothing is named".into(),
-        other => format!("What families state for {other}"),
+        MEMORY => "Memory-bound workloads, compared with a device copy".into(),
+        GEMM_PROBES => "GEMM probes, compared with a large GEMM".into(),
+        LADDER => "One GEMM in steps, each compared with the previous one".into(),
+        ALL => "All suites; the default".into(),
+        other => format!("Problems of the suite {other}"),
     }
 }
 
-/// The heats of a suite: what the families state for it, and the `probes` that
-/// belong to it.
-pub fn heats(
+/// Returns the groups of a suite: the problems that families declare for it, and its `probes`.
+pub fn groups(
     suite: &str,
     families: &[&dyn AnyFamily],
-    probes: impl Fn(&str) -> Vec<Box<dyn AnyWork>>,
+    probes: impl Fn(&str) -> Vec<Box<dyn AnyWorkload>>,
     target: &Target,
-) -> Result<Vec<Heat>, Error> {
-    let mut heats = Vec::new();
+) -> Result<Vec<BenchGroup>, Error> {
+    let mut groups = Vec::new();
     for name in names(families) {
         if name == ALL || ![name, ALL].contains(&suite) {
             continue;
         }
         for family in families {
-            heats.extend(Heat::group(family.bench(name, target)?));
+            groups.extend(BenchGroup::group(family.bench(name, target)?));
         }
-        let probes = Heat::group(probes(name)).into_iter();
+        let probes = BenchGroup::group(probes(name)).into_iter();
         match name {
-            LADDER => heats.extend(probes.map(Heat::in_steps)),
-            _ => heats.extend(probes),
+            LADDER => groups.extend(probes.map(BenchGroup::as_steps)),
+            _ => groups.extend(probes),
         }
     }
-    Ok(heats)
+    Ok(groups)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use warpline_kernels::Work;
-    use warpline_kernels::vector_add::{Choice, Float, Form, Problem, VectorAdd};
+    use warpline_kernels::Workload;
+    use warpline_kernels::vector_add::{Choice, FloatType, Problem, Schedule, VectorAdd};
 
-    fn work(n: u64, form: Form, stages: u32) -> Box<dyn AnyWork> {
-        let dtype = Float::F32;
+    fn work(n: u64, schedule: Schedule, stages: u32) -> Box<dyn AnyWorkload> {
+        let dtype = FloatType::F32;
         let choice = Choice {
-            form: Some(form),
+            schedule: Some(schedule),
             stages: Some(stages),
             ..Choice::default()
         };
         let problem = Problem { n, dtype };
-        Box::new(Work::<VectorAdd>::new(problem, &choice, &Target::SM_90A).unwrap())
+        Box::new(Workload::<VectorAdd>::new(problem, &choice, &Target::SM_90A).unwrap())
     }
 
-    fn sizes(heats: &[Heat]) -> Vec<usize> {
-        heats.iter().map(|h| h.works().len()).collect()
+    fn sizes(groups: &[BenchGroup]) -> Vec<usize> {
+        groups.iter().map(|h| h.workloads().len()).collect()
     }
 
     #[test]
-    fn works_that_answer_the_same_question_run_together() {
-        let specialized = |n, stages| work(n, Form::Specialized, stages);
+    fn workloads_of_the_same_problem_form_a_group() {
+        let specialized = |n, stages| work(n, Schedule::Specialized, stages);
         let works = vec![
             specialized(5000, 2),
             specialized(5000, 3),
             specialized(6000, 3),
             specialized(5000, 2),
         ];
-        assert_eq!(sizes(&Heat::group(works)), [2, 1, 1]);
-        assert!(Heat::new(vec![]).is_none());
+        assert_eq!(sizes(&BenchGroup::group(works)), [2, 1, 1]);
+        assert!(BenchGroup::new(vec![]).is_none());
     }
 
     #[test]
-    fn forms_keeps_the_first_of_each() {
+    fn one_per_schedule_keeps_the_first_of_each() {
         let works = vec![
-            work(5000, Form::Specialized, 2),
-            work(5000, Form::Specialized, 3),
-            work(5000, Form::DoubleBuffer, 2),
+            work(5000, Schedule::Specialized, 2),
+            work(5000, Schedule::Specialized, 3),
+            work(5000, Schedule::DoubleBuffer, 2),
         ];
-        let forms = Heat::new(works).unwrap().forms();
-        let configs: Vec<_> = forms.works().iter().map(|w| w.config()).collect();
+        let schedules = BenchGroup::new(works).unwrap().one_per_schedule();
+        let configs: Vec<_> = schedules.workloads().iter().map(|w| w.config()).collect();
         assert_eq!(configs.len(), 2);
         assert_eq!(configs[0]["stages"], 2);
-        assert_eq!(configs[1]["form"], "double-buffer");
-        assert_eq!(forms.first(0).works().len(), 1);
+        assert_eq!(configs[1]["schedule"], "double-buffer");
+        assert_eq!(schedules.truncate(0).workloads().len(), 1);
     }
 
     #[test]
-    fn a_suite_holds_what_families_state_and_the_probes_that_belong_to_it() {
+    fn a_suite_contains_family_problems_and_its_probes() {
         let families: [&dyn AnyFamily; 1] = [&VectorAdd];
         let probes = |suite: &str| match suite {
-            PRODUCTS => vec![work(7000, Form::Specialized, 2)],
+            GEMM_PROBES => vec![work(7000, Schedule::Specialized, 2)],
             LADDER => vec![
-                work(8000, Form::Specialized, 2),
-                work(8000, Form::Specialized, 3),
+                work(8000, Schedule::Specialized, 2),
+                work(8000, Schedule::Specialized, 3),
             ],
             _ => vec![],
         };
-        let of = |suite| heats(suite, &families, probes, &Target::SM_90A).unwrap();
-        let [memory, product, ladder, all] = ["memory", "products", "ladder", "all"].map(of);
+        let of = |suite| groups(suite, &families, probes, &Target::SM_90A).unwrap();
+        let [memory, gemm, ladder, all] = ["memory", "gemm-probes", "ladder", "all"].map(of);
         assert_eq!(sizes(&memory), [1]);
-        assert_eq!(memory[0].works()[0].problem()["n"], 1 << 28);
-        assert_eq!(product[0].works()[0].problem()["n"], 7000);
-        assert!(ladder[0].has_steps() && !product[0].has_steps());
-        assert_eq!(sizes(&all), [2, 1, 1]);
+        assert_eq!(memory[0].workloads()[0].problem()["n"], 1 << 28);
+        assert_eq!(gemm[0].workloads()[0].problem()["n"], 7000);
+        assert!(ladder[0].has_steps() && !gemm[0].has_steps());
+        assert_eq!(sizes(&all), [1, 2, 1]);
         assert!(of("nothing").is_empty());
         assert!(about("nothing").ends_with("nothing"));
     }

@@ -1,7 +1,7 @@
-//! One launch between two events; many for a second.
+//! Timing of one launch, and of a sustained run.
 
-use super::contender::Contender;
-use super::sensors::{Reading, Sensors};
+use super::candidate::Timed;
+use super::sensors::{SensorReading, Sensors};
 use crate::device::Device;
 use crate::error::Error;
 use crate::gpu::flush::Flush;
@@ -9,24 +9,24 @@ use std::thread;
 use std::time::{Duration, Instant};
 use warpline_cuda::{CudaError, Event, Stream};
 
-/// How long one launch may take before it counts as hung.
+/// The time limit of one launch; a longer launch counts as hung.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// How long a contender runs alone in a sustained measurement.
+/// The duration of a sustained measurement.
 const SUSTAINED: Duration = Duration::from_millis(1500);
-/// Flushes before a launch, each of twice the cache: the last is still running
-/// when the launch is queued, so that the host's part does not count.
+/// The number of flushes before a launch, each twice the size of the cache. The last one still runs
+/// when the launch is enqueued, so that host time does not count.
 const FLUSHES: u32 = 2;
-/// How long one batch of a sustained measurement takes.
+/// The target duration of one batch of a sustained measurement.
 const BATCH_SECONDS: f64 = 0.05;
 
-/// One timed launch.
+/// The timing of one launch, or the mean of a batch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sample {
     pub(crate) seconds: f64,
-    pub(crate) reading: Reading,
+    pub(crate) reading: SensorReading,
 }
 
-/// A stream with a stopwatch.
+/// A stream with timing events, an L2 flush and sensors.
 pub(crate) struct Timer {
     pub(crate) stream: Stream,
     pub(crate) sensors: Sensors,
@@ -47,52 +47,56 @@ impl Timer {
         })
     }
 
-    /// Runs a contender once, untimed.
-    pub(crate) fn once(&self, contender: &mut dyn Contender) -> Result<(), Error> {
-        contender.enqueue(&self.stream)?;
+    /// Runs a candidate once without timing it.
+    pub(crate) fn run_once(&self, candidate: &mut dyn Timed) -> Result<(), Error> {
+        candidate.enqueue(&self.stream)?;
         self.end.record(&self.stream)?;
-        self.wait(contender)
+        self.wait(candidate)
     }
 
-    /// Bytes that are read before each timed launch.
+    /// Returns the number of bytes that the flushes read before each timed launch.
     pub(crate) fn flush_bytes(&self) -> u64 {
         u64::from(FLUSHES) * 2 * self.stream.context().device().l2_bytes
     }
 
-    /// Times one launch with a cold level-2 cache, and reads the sensors
-    /// meanwhile if asked for.
-    pub(crate) fn time(&self, contender: &mut dyn Contender, read: bool) -> Result<Sample, Error> {
+    /// Times one launch with a cold L2 cache. Reads the sensors during the launch if `read_sensors` is
+    /// set.
+    pub(crate) fn time(
+        &self,
+        candidate: &mut dyn Timed,
+        read_sensors: bool,
+    ) -> Result<Sample, Error> {
         for _ in 0..FLUSHES {
             self.flush.run(&self.stream)?;
         }
         self.start.record(&self.stream)?;
-        contender.enqueue(&self.stream)?;
+        candidate.enqueue(&self.stream)?;
         self.end.record(&self.stream)?;
-        let reading = match read {
+        let reading = match read_sensors {
             true => self.sensors.read(),
-            false => Reading::default(),
+            false => SensorReading::default(),
         };
-        self.wait(contender)?;
+        self.wait(candidate)?;
         Ok(Sample {
             seconds: self.elapsed()?,
             reading,
         })
     }
 
-    /// Runs a contender alone for more than a second, launch after launch and
-    /// nothing flushed; the samples are means over a batch.
-    pub(crate) fn sustain(&self, contender: &mut dyn Contender) -> Result<Vec<Sample>, Error> {
-        let batch = batch(self.time(contender, false)?.seconds);
+    /// Runs a candidate alone for more than a second, without flushes. Each sample is the mean of a
+    /// batch of launches.
+    pub(crate) fn sustain(&self, candidate: &mut dyn Timed) -> Result<Vec<Sample>, Error> {
+        let batch = batch(self.time(candidate, false)?.seconds);
         let mut samples = Vec::new();
         let start = Instant::now();
         while start.elapsed() < SUSTAINED {
             self.start.record(&self.stream)?;
             for _ in 0..batch {
-                contender.enqueue(&self.stream)?;
+                candidate.enqueue(&self.stream)?;
             }
             self.end.record(&self.stream)?;
             let reading = self.sensors.read();
-            self.wait(contender)?;
+            self.wait(candidate)?;
             samples.push(Sample {
                 seconds: self.elapsed()? / f64::from(batch),
                 reading,
@@ -105,18 +109,17 @@ impl Timer {
         Ok(f64::from(self.end.ms_since(&self.start)?) / 1e3)
     }
 
-    /// Waits for the end of what a contender put into the stream, and gives up
-    /// after a while.
-    fn wait(&self, contender: &dyn Contender) -> Result<(), Error> {
-        let named = |e: CudaError| Error::Contender {
-            name: contender.name().to_owned(),
+    /// Waits for the work of a candidate, up to [`TIMEOUT`].
+    fn wait(&self, candidate: &dyn Timed) -> Result<(), Error> {
+        let named = |e: CudaError| Error::Measurement {
+            name: candidate.name().to_owned(),
             error: Box::new(e.into()),
         };
         let deadline = Instant::now() + TIMEOUT;
         while !self.end.is_done().map_err(named)? {
             if Instant::now() > deadline {
                 return Err(Error::Hang {
-                    kernel: contender.name().to_owned(),
+                    kernel: candidate.name().to_owned(),
                     device: format!("cuda:{}", self.stream.context().device().ordinal),
                     seconds: TIMEOUT.as_secs(),
                 });
@@ -127,9 +130,9 @@ impl Timer {
     }
 }
 
-/// Launches of one batch.
+/// Returns the number of launches in one batch.
 fn batch(seconds: f64) -> u32 {
-    // A time of 0 gives infinity, which the cast turns into the largest number.
+    // A time of 0 gives infinity, which the cast saturates.
     ((BATCH_SECONDS / seconds).ceil() as u32).clamp(1, 10_000)
 }
 
@@ -138,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_batch_is_long_enough_and_never_empty() {
+    fn a_batch_has_the_target_duration_and_is_never_empty() {
         assert_eq!(batch(10.0), 1);
         assert_eq!(batch(1e-3), 50);
         assert_eq!(batch(0.0), 10_000);

@@ -1,45 +1,44 @@
-//! Tensors in files: what a run takes its inputs from, and what it leaves.
+//! Tensors in files: inputs and outputs of runs.
 //!
-//! A folder holds one file for each tensor, by its name: `NAME.bin`, the
-//! elements alone, little-endian and the last side fastest, or
-//! `NAME.safetensors`. Or one `.safetensors` file holds all of them.
+//! A folder has one file per tensor: `NAME.bin` (raw little-endian elements in row-major order) or
+//! `NAME.safetensors`. Alternatively, one `.safetensors` file has all tensors.
 //!
 //! | where | what |
 //! |---|---|
-//! | `source` | the tensors of a folder or a file, by name |
-//! | `found` | one of them: where it lies, and whether it is the one asked for |
-//! | `safetensors` | files that say types and shapes |
+//! | `files` | the tensors of a folder or a file, by name |
+//! | `location` | the location of one tensor, and a check of its type and shape |
+//! | `safetensors` | safetensors files |
 //!
 //! ```
-//! use warpline::data::Source;
-//! use warpline::kernels::{Place, registry};
+//! use warpline::data::TensorFiles;
+//! use warpline::kernels::{DeviceKind, registry};
 //! use warpline::{Device, RunData, RunOptions, run};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let device = Device::cpu();
-//! let work = registry()[1].default_work(Place::Cpu, &device.target())?;
+//! let work = registry()[1].default_workload(DeviceKind::Cpu, &device.target())?;
 //! let folder = tempfile::tempdir()?;
 //! for tensor in work.draw(7) {
 //!     let file = folder.path().join(format!("{}.bin", tensor.spec.name));
 //!     std::fs::write(file, &tensor.data)?;
 //! }
-//! let inputs = Source::open(folder.path())?.tensors(&work.inputs())?;
+//! let inputs = TensorFiles::open(folder.path())?.tensors(&work.inputs())?;
 //! assert_eq!(inputs, work.draw(7));
 //! let options = RunOptions::with_data(RunData::new(inputs));
-//! let outcome = run(work.as_ref(), &device, &options)?;
-//! assert!(outcome.passed());
+//! let report = run(work.as_ref(), &device, &options)?;
+//! assert!(report.passed());
 //! # Ok(())
 //! # }
 //! ```
 
-mod found;
+mod files;
+mod location;
 mod safetensors;
-mod source;
 
+pub use files::TensorFiles;
 pub use safetensors::encode;
-pub use source::Source;
 
-/// How the name of a file ends that says types and shapes.
+/// The extension of safetensors files.
 pub const SAFETENSORS: &str = "safetensors";
-/// How the name of a file ends that holds elements alone.
+/// The extension of raw files.
 pub const BIN: &str = "bin";

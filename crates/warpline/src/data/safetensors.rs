@@ -1,6 +1,6 @@
-//! Files that say types and shapes.
+//! Safetensors files.
 
-use super::found::{Found, length, unreadable};
+use super::location::{TensorLocation, length, unreadable};
 use safetensors::tensor::Metadata;
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, serialize};
@@ -10,17 +10,17 @@ use std::path::{Path, PathBuf};
 use warpline_ir::DType;
 use warpline_kernels::{FamilyError, HostTensor};
 
-/// Bytes of the number that says how long the header is.
+/// The size of the header length field in bytes.
 const LENGTH: u64 = 8;
-/// The most bytes of a header, as the format has it.
-const MOST: u64 = 100_000_000;
+/// The maximum header size of the format in bytes.
+const MAX_HEADER: u64 = 100_000_000;
 
 /// The header of a file.
 #[derive(Clone, Debug)]
 pub(super) struct Safetensors {
     file: PathBuf,
     header: Metadata,
-    /// Where the data begins.
+    /// The offset of the data.
     start: u64,
 }
 
@@ -30,10 +30,10 @@ impl Safetensors {
         let bytes = length(file)?;
         let bad = |why: String| {
             let file = file.display();
-            FamilyError::Data(format!("{file} is no safetensors file: {why}"))
+            FamilyError::Data(format!("{file} is not a safetensors file: {why}"))
         };
         let text = header(file).map_err(|e| match e.kind() {
-            io::ErrorKind::UnexpectedEof => bad(format!("its {bytes} bytes end in the header")),
+            io::ErrorKind::UnexpectedEof => bad(format!("its {bytes} bytes end inside the header")),
             io::ErrorKind::InvalidData => bad(e.to_string()),
             _ => unreadable(file, &e),
         })?;
@@ -42,7 +42,7 @@ impl Safetensors {
         let data = header.data_len() as u64;
         if start.checked_add(data) != Some(bytes) {
             return Err(bad(format!(
-                "its header of {start} bytes announces {data} more, and it has {bytes}"
+                "its header ends at byte {start} and declares {data} bytes of data, but the file has {bytes} bytes"
             )));
         }
         Ok(Self {
@@ -52,40 +52,40 @@ impl Safetensors {
         })
     }
 
-    /// The tensor of that name.
-    pub(super) fn get(&self, name: &str) -> Option<Found> {
+    /// Returns the location of a tensor.
+    pub(super) fn get(&self, name: &str) -> Option<TensorLocation> {
         let info = self.header.info(name)?;
         let (from, to) = info.data_offsets;
-        Some(Found {
+        Some(TensorLocation {
             file: self.file.clone(),
             header: Some((info.dtype, info.shape.clone())),
-            at: self.start + from as u64,
+            offset: self.start + from as u64,
             bytes: (to - from) as u64,
         })
     }
 
-    /// The tensor of that name, or the only one.
-    pub(super) fn get_or_only(&self, name: &str) -> Option<Found> {
+    /// Returns the location of a tensor, or of the only tensor.
+    pub(super) fn get_or_only(&self, name: &str) -> Option<TensorLocation> {
         match self.names().as_slice() {
             [only] => self.get(only),
             _ => self.get(name),
         }
     }
 
-    /// The names of its tensors, as they lie.
+    /// Returns the names of the tensors in file order.
     pub(super) fn names(&self) -> Vec<String> {
         self.header.offset_keys()
     }
 }
 
-/// The bytes of a header.
+/// Reads the header.
 fn header(file: &Path) -> io::Result<Vec<u8>> {
     let mut file = File::open(file)?;
     let mut length = [0; LENGTH as usize];
     file.read_exact(&mut length)?;
     let length = u64::from_le_bytes(length);
-    if length > MOST {
-        let text = format!("a header has at most {MOST} bytes, and its own would have {length}");
+    if length > MAX_HEADER {
+        let text = format!("the header size is {length} bytes; the maximum is {MAX_HEADER}");
         return Err(io::Error::new(io::ErrorKind::InvalidData, text));
     }
     let mut text = Vec::new();
@@ -95,10 +95,10 @@ fn header(file: &Path) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Tensors as the bytes of one file.
+/// Encodes tensors as a safetensors file.
 ///
 /// ```
-/// use warpline::data::{Source, encode};
+/// use warpline::data::{TensorFiles, encode};
 /// use warpline::kernels::{HostTensor, TensorSpec};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -106,22 +106,23 @@ fn header(file: &Path) -> io::Result<Vec<u8>> {
 /// let x = HostTensor::round(spec.clone(), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
 /// let file = tempfile::tempdir()?.keep().join("x.safetensors");
 /// std::fs::write(&file, encode(&[&x])?)?;
-/// assert_eq!(Source::open(&file)?.tensors(&[spec])?, [x]);
+/// assert_eq!(TensorFiles::open(&file)?.tensors(&[spec])?, [x]);
 /// # std::fs::remove_dir_all(file.parent().unwrap())?;
 /// # Ok(())
 /// # }
 /// ```
 pub fn encode(tensors: &[&HostTensor]) -> Result<Vec<u8>, FamilyError> {
-    let refused = |e: safetensors::SafeTensorError| FamilyError::Data(e.to_string());
+    let rejected = |e: safetensors::SafeTensorError| FamilyError::Data(e.to_string());
     let mut views = Vec::new();
     for HostTensor { spec, data } in tensors {
-        let view = TensorView::new(dtype(spec.dtype), spec.shape.clone(), data).map_err(refused)?;
+        let view =
+            TensorView::new(dtype(spec.dtype), spec.shape.clone(), data).map_err(rejected)?;
         views.push((spec.name, view));
     }
-    serialize(views, None).map_err(refused)
+    serialize(views, None).map_err(rejected)
 }
 
-/// An element type as files have it.
+/// Returns the safetensors type of an element type.
 pub(super) fn dtype(dtype: DType) -> Dtype {
     match dtype {
         DType::U8 => Dtype::U8,
@@ -138,7 +139,7 @@ pub(super) fn dtype(dtype: DType) -> Dtype {
     }
 }
 
-/// The name of an element type of a file: ours, where we have it.
+/// Returns the name of a safetensors type: Warpline's name if it has one.
 pub(super) fn dtype_name(theirs: Dtype) -> String {
     let ours = DType::ALL.into_iter().find(|ours| dtype(*ours) == theirs);
     ours.map_or_else(

@@ -1,11 +1,12 @@
-//! Arguments and tensor maps as the driver takes them.
+//! Kernel arguments and tensor maps for the driver.
 
 use warpline_cuda::{
-    Args, Context, CudaError, DataType, Im2col, Swizzle, Tensor, TensorMap, Tiled,
+    Args, Context, CudaError, GlobalTensor, Im2colMap, TensorMap, TensorMapSwizzle, TensorMapType,
+    TiledMap,
 };
-use warpline_ir::{Arg, DType, Launch, MapMode, ParamKind, TensorMapValue, Type};
+use warpline_ir::{Arg, DType, Launch, ParamKind, TensorMapMode, TensorMapValue, Type};
 
-/// Bytes of a parameter, as it is declared in PTX.
+/// Returns the size of a parameter in PTX, in bytes.
 pub(super) fn size(kind: &ParamKind) -> usize {
     match kind {
         ParamKind::Scalar(ty) => ty.bytes().max(1),
@@ -14,7 +15,7 @@ pub(super) fn size(kind: &ParamKind) -> usize {
     }
 }
 
-/// The arguments as the driver takes them.
+/// Encodes the arguments for the driver.
 pub(super) fn args(launch: &Launch, context: &Context) -> Result<Args, CudaError> {
     let mut args = Args::new();
     for arg in &launch.args {
@@ -27,7 +28,7 @@ pub(super) fn args(launch: &Launch, context: &Context) -> Result<Args, CudaError
     Ok(args)
 }
 
-/// Appends a number, as wide as its type is in PTX.
+/// Appends a scalar with the size of its PTX type.
 fn scalar(args: &mut Args, ty: Type, bits: u64) -> &mut Args {
     match ty.bytes() {
         0 | 1 => args.push(bits as u8),
@@ -40,25 +41,25 @@ fn scalar(args: &mut Args, ty: Type, bits: u64) -> &mut Args {
 fn tensor_map(map: &TensorMapValue, context: &Context) -> Result<TensorMap, CudaError> {
     let decl = &map.decl;
     let dtype = data_type(decl.dtype);
-    let mut tensor = Tensor::new(dtype, map.base, &map.extents, &map.strides);
+    let mut tensor = GlobalTensor::new(dtype, map.base, &map.extents, &map.strides);
     tensor.swizzle = swizzle(decl.swizzle);
     let (lower, upper, channels, pixels, element_strides) = match &decl.mode {
-        MapMode::Tiled | MapMode::Stepped { .. } => {
+        TensorMapMode::Tiled | TensorMapMode::Strided { .. } => {
             let sides: Vec<_> = (0..decl.rank()).map(|i| decl.box_side(i)).collect();
-            let steps: Vec<_> = (0..decl.rank()).map(|i| decl.step(i)).collect();
-            let mut tiled = Tiled::new(tensor, &sides);
+            let steps: Vec<_> = (0..decl.rank()).map(|i| decl.element_stride(i)).collect();
+            let mut tiled = TiledMap::new(tensor, &sides);
             tiled.element_strides = &steps;
             return TensorMap::tiled(context, &tiled);
         }
-        MapMode::Im2col {
+        TensorMapMode::Im2col {
             lower,
             upper,
             channels,
             pixels,
-            steps,
-        } => (lower, upper, *channels, *pixels, steps),
+            element_strides,
+        } => (lower, upper, *channels, *pixels, element_strides),
     };
-    let im2col = Im2col {
+    let im2col = Im2colMap {
         tensor,
         lower,
         upper,
@@ -69,26 +70,26 @@ fn tensor_map(map: &TensorMapValue, context: &Context) -> Result<TensorMap, Cuda
     TensorMap::im2col(context, &im2col)
 }
 
-fn swizzle(swizzle: warpline_ir::Swizzle) -> Swizzle {
+fn swizzle(swizzle: warpline_ir::Swizzle) -> TensorMapSwizzle {
     match swizzle {
-        warpline_ir::Swizzle::None => Swizzle::None,
-        warpline_ir::Swizzle::B32 => Swizzle::B32,
-        warpline_ir::Swizzle::B64 => Swizzle::B64,
-        warpline_ir::Swizzle::B128 => Swizzle::B128,
+        warpline_ir::Swizzle::None => TensorMapSwizzle::None,
+        warpline_ir::Swizzle::B32 => TensorMapSwizzle::B32,
+        warpline_ir::Swizzle::B64 => TensorMapSwizzle::B64,
+        warpline_ir::Swizzle::B128 => TensorMapSwizzle::B128,
     }
 }
 
-fn data_type(dtype: DType) -> DataType {
+fn data_type(dtype: DType) -> TensorMapType {
     match dtype {
-        DType::U8 | DType::E4m3 | DType::E5m2 => DataType::U8,
-        DType::U16 => DataType::U16,
-        DType::U32 => DataType::U32,
-        DType::I32 => DataType::I32,
-        DType::U64 => DataType::U64,
-        DType::I64 => DataType::I64,
-        DType::F32 => DataType::F32,
-        DType::Tf32 => DataType::Tf32,
-        DType::F16 => DataType::F16,
-        DType::Bf16 => DataType::Bf16,
+        DType::U8 | DType::E4m3 | DType::E5m2 => TensorMapType::U8,
+        DType::U16 => TensorMapType::U16,
+        DType::U32 => TensorMapType::U32,
+        DType::I32 => TensorMapType::I32,
+        DType::U64 => TensorMapType::U64,
+        DType::I64 => TensorMapType::I64,
+        DType::F32 => TensorMapType::F32,
+        DType::Tf32 => TensorMapType::Tf32,
+        DType::F16 => TensorMapType::F16,
+        DType::Bf16 => TensorMapType::Bf16,
     }
 }

@@ -1,16 +1,16 @@
 //! The tensors of a plan in device memory.
 
-use crate::compare::{POISON, Produced};
+use crate::compare::{DeviceOutput, POISON};
 use crate::error::Error;
-use warpline_cuda::{Buffer, Context, Stream};
-use warpline_kernels::{Bound, HostTensor, TensorSpec};
+use warpline_cuda::{Context, DeviceBuffer, Stream};
+use warpline_kernels::{BufferAddresses, HostTensor, TensorSpec};
 
-/// Inputs, outputs and workspace of a plan on a device.
+/// The inputs, outputs and workspace of a plan in device memory.
 #[derive(Debug)]
 pub(super) struct Buffers {
-    inputs: Vec<Buffer>,
-    outputs: Vec<Buffer>,
-    workspace: Buffer,
+    inputs: Vec<DeviceBuffer>,
+    outputs: Vec<DeviceBuffer>,
+    workspace: DeviceBuffer,
 }
 
 impl Buffers {
@@ -23,25 +23,25 @@ impl Buffers {
     ) -> Result<Self, Error> {
         Ok(Self {
             inputs: (inputs.iter())
-                .map(|t| Buffer::from_host(context, &t.data, stream))
+                .map(|t| DeviceBuffer::from_host(context, &t.data, stream))
                 .collect::<Result<_, _>>()?,
             outputs: (outputs.iter())
-                .map(|s| Buffer::alloc(context, s.bytes()))
+                .map(|s| DeviceBuffer::alloc(context, s.bytes()))
                 .collect::<Result<_, _>>()?,
-            workspace: Buffer::alloc(context, workspace as usize)?,
+            workspace: DeviceBuffer::alloc(context, workspace as usize)?,
         })
     }
 
-    /// Where they are.
-    pub(super) fn bound(&self) -> Bound {
-        Bound {
-            inputs: self.inputs.iter().map(Buffer::address).collect(),
-            outputs: self.outputs.iter().map(Buffer::address).collect(),
+    /// Returns the device addresses.
+    pub(super) fn addresses(&self) -> BufferAddresses {
+        BufferAddresses {
+            inputs: self.inputs.iter().map(DeviceBuffer::address).collect(),
+            outputs: self.outputs.iter().map(DeviceBuffer::address).collect(),
             workspace: self.workspace.address(),
         }
     }
 
-    /// As before a first run: outputs that no bound admits, zeros to work in.
+    /// Poisons the outputs and zeroes the workspace, as before a first run.
     pub(super) fn reset(&mut self, stream: &Stream) -> Result<(), Error> {
         for output in &mut self.outputs {
             output.fill(POISON, stream)?;
@@ -49,13 +49,13 @@ impl Buffers {
         Ok(self.workspace.fill(0, stream)?)
     }
 
-    /// The outputs after the work in `stream`. What was never written still is
-    /// the poison.
-    pub(super) fn fetch(&self, stream: &Stream) -> Result<Vec<Produced>, Error> {
-        let read = |buffer: &Buffer| -> Result<Produced, Error> {
+    /// Reads the outputs after the work in `stream`. Elements that were never written still have the
+    /// poison.
+    pub(super) fn read_outputs(&self, stream: &Stream) -> Result<Vec<DeviceOutput>, Error> {
+        let read = |buffer: &DeviceBuffer| -> Result<DeviceOutput, Error> {
             let mut bytes = vec![0; buffer.len()];
             buffer.read(0, &mut bytes, stream)?;
-            Ok(Produced {
+            Ok(DeviceOutput {
                 bytes,
                 never_written: Vec::new(),
             })

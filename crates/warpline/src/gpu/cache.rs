@@ -1,51 +1,51 @@
-//! Each GPU once in a process, and each kernel once on it.
+//! The open GPUs of this process. Each GPU is opened once, and each kernel is loaded once.
 
-use super::disk::Disk;
-use super::kernel::{OnDevice, Took};
+use super::disk::CubinCache;
+use super::kernel::{LoadCost, LoadedKernel};
 use crate::error::Error;
 use crate::ops::{Plans, Workspaces};
 use crate::prepare::PreparedStep;
-use crate::tune::{Memory, Store};
+use crate::tune::{LoadedTuneCache, TuneCache};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use warpline_cuda::{Context, CudaError, Driver, JitOptions};
 use warpline_ir::Target;
 
-/// A GPU in this process, with the kernels that were brought onto it. All who
-/// open it share it; the last one takes the kernels along.
+/// An open GPU with its loaded kernels. All handles of a GPU share it; dropping the last one unloads
+/// the kernels.
 #[derive(Debug)]
 pub(crate) struct Gpu {
     pub(crate) context: Context,
-    /// What kernels for it are built and checked for.
+    /// The target for which kernels are built and checked.
     pub(crate) target: Target,
-    pub(super) disk: Disk,
-    kernels: Mutex<HashMap<Key, Arc<Slot>>>,
-    /// What calls of ops came to.
+    pub(super) disk: CubinCache,
+    kernels: Mutex<HashMap<KernelKey, Arc<KernelSlot>>>,
+    /// The plans of op calls.
     pub(crate) plans: Plans,
-    /// Where ops work that were given no workspace.
+    /// The workspaces of ops, per stream.
     pub(crate) workspaces: Workspaces,
-    /// What is known of tuned configs.
-    pub(crate) tuned: Memory,
+    /// The loaded cache entries of tuned configs.
+    pub(crate) tuned: LoadedTuneCache,
 }
 
-/// What a loaded kernel depends on, besides the device. The name of the entry
-/// and the order of the parameters are part of it, source locations are not.
+/// The key of a loaded kernel on a device. The text hash covers the entry name and the order of the
+/// parameters, but not source locations.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-struct Key {
+struct KernelKey {
     text: Arc<str>,
     target: &'static str,
     jit: JitOptions,
 }
 
-/// A kernel once it is loaded. Its lock is held while it is compiled, so that
-/// others who ask for it wait for that and compile nothing.
-type Slot = Mutex<Option<Arc<OnDevice>>>;
+/// A kernel, once loaded. The lock is held during compilation, so that other threads wait instead of
+/// compiling the same kernel.
+type KernelSlot = Mutex<Option<Arc<LoadedKernel>>>;
 
 impl Gpu {
-    /// The GPU `cuda:ordinal`.
+    /// Opens the GPU `cuda:ordinal`, or returns the open one.
     pub(crate) fn open(ordinal: u32) -> Result<Arc<Self>, CudaError> {
         static OPEN: Mutex<Vec<(u32, Weak<Gpu>)>> = Mutex::new(Vec::new());
-        let mut open = held(&OPEN);
+        let mut open = lock(&OPEN);
         let known = open.iter().find(|(n, _)| *n == ordinal);
         if let Some(gpu) = known.and_then(|(_, gpu)| gpu.upgrade()) {
             return Ok(gpu);
@@ -53,7 +53,7 @@ impl Gpu {
         let context = Driver::load()?.device(ordinal)?.context()?;
         let info = context.device();
         let capability = info.compute_capability;
-        // A context is only made for a capability that a target has.
+        // A context exists only for supported capabilities, so the target exists.
         let target = Target::with_capability((capability.major, capability.minor));
         let gpu = Arc::new(Self {
             target: Target {
@@ -61,11 +61,11 @@ impl Gpu {
                 ..target.unwrap_or_default()
             },
             context,
-            disk: Disk::from_env(),
+            disk: CubinCache::from_env(),
             kernels: Mutex::default(),
             plans: Plans::default(),
             workspaces: Workspaces::default(),
-            tuned: Memory::new(Store::from_env()),
+            tuned: LoadedTuneCache::new(TuneCache::from_env()),
         });
         tracing::debug!(ordinal, name = gpu.context.device().name, "opened a GPU");
         open.retain(|(n, _)| *n != ordinal);
@@ -73,35 +73,34 @@ impl Gpu {
         Ok(gpu)
     }
 
-    /// The kernel of a step, brought here if it is not here yet, and what
-    /// that took.
+    /// Returns the loaded kernel of a step and the cost of loading it, which is 0 on a hit.
     pub(super) fn kernel(
         &self,
         step: &PreparedStep,
         jit: &JitOptions,
-    ) -> Result<(Arc<OnDevice>, Took), Error> {
-        let slot = held(&self.kernels)
-            .entry(Key::new(step, jit))
+    ) -> Result<(Arc<LoadedKernel>, LoadCost), Error> {
+        let slot = lock(&self.kernels)
+            .entry(KernelKey::new(step, jit))
             .or_default()
             .clone();
-        let mut slot = held(&slot);
+        let mut slot = lock(&slot);
         if let Some(kernel) = slot.as_ref() {
-            return Ok((kernel.clone(), Took::default()));
+            return Ok((kernel.clone(), LoadCost::default()));
         }
-        let (kernel, took) = OnDevice::load(step, self, jit)?;
+        let (kernel, cost) = LoadedKernel::load(step, self, jit)?;
         let kernel = Arc::new(kernel);
         *slot = Some(kernel.clone());
-        Ok((kernel, took))
+        Ok((kernel, cost))
     }
 
-    /// Is the kernel of a step here?
-    pub(crate) fn has(&self, step: &PreparedStep, jit: &JitOptions) -> bool {
-        let slot = held(&self.kernels).get(&Key::new(step, jit)).cloned();
-        slot.is_some_and(|slot| held(&slot).is_some())
+    /// Returns whether the kernel of a step is loaded.
+    pub(crate) fn has_kernel(&self, step: &PreparedStep, jit: &JitOptions) -> bool {
+        let slot = lock(&self.kernels).get(&KernelKey::new(step, jit)).cloned();
+        slot.is_some_and(|slot| lock(&slot).is_some())
     }
 }
 
-impl Key {
+impl KernelKey {
     fn new(step: &PreparedStep, jit: &JitOptions) -> Self {
         Self {
             text: step.text_hash.clone(),
@@ -111,7 +110,7 @@ impl Key {
     }
 }
 
-/// A lock whose holder never leaves it half done, so a panic spoils nothing.
-pub(crate) fn held<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
-    lock.lock().unwrap_or_else(PoisonError::into_inner)
+/// Locks a mutex and ignores poisoning: no holder leaves the data in an inconsistent state.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,105 +1,109 @@
 //! The code of a kernel on a device.
 //!
-//! Most kernels are compiled to a cubin, which is kept [on disk](super::disk)
-//! with what the compiler said of it. The driver makes cubins by its linker,
-//! which compiles a text as one unit of many: such a unit must not change how
-//! many registers its caller's warps have, so `setmaxnreg` is ignored in it
-//! (C7504). A kernel with `setmaxnreg` is therefore loaded *whole*, as text.
-//! The driver keeps that code in a cache of its own, from where it comes
-//! without a log: the compiler's remarks are heard once.
+//! Most kernels are compiled to a cubin, which is stored [on disk](super::disk) with the compiler's
+//! log. The driver produces cubins with its linker, which uses relocatable compilation. Relocatable
+//! code must not change the register count of its caller's warps, so the compiler ignores
+//! `setmaxnreg` in it (C7504). A kernel with `setmaxnreg` is therefore loaded as PTX text and
+//! compiled as a *whole program*. The driver caches that code itself and returns it without a log,
+//! so advisories appear only at the first compilation.
 
 use super::cache::Gpu;
-use super::disk::Key;
+use super::disk::CubinKey;
 use crate::error::Error;
 use serde::Serialize;
 use warpline_cuda::{CudaError, JitOptions, Module};
 use warpline_ir::{Kernel, Op, StmtKind};
 
-/// Where the code of a kernel came from.
+/// The origin of a kernel's code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Origin {
-    /// It was on the device already.
+pub enum CodeOrigin {
+    /// It was already loaded in this process.
     #[default]
     Process,
-    /// From a cubin on disk.
+    /// A cubin on disk.
     Disk,
     /// The driver compiled it.
     Compiled,
-    /// The driver compiled it as a whole program, or had done so before.
+    /// The driver compiled it as a whole program, possibly in an earlier process.
     CompiledWhole,
 }
 
-/// Code on a device, and what the compiler said of it.
-pub(super) struct Code {
+/// Loaded code and the log of the compiler.
+pub(super) struct LoadedCode {
     pub(super) module: Module,
     pub(super) log: String,
-    pub(super) origin: Origin,
+    pub(super) origin: CodeOrigin,
 }
 
-impl Code {
-    /// The code of a kernel that was printed as `ptx`.
+impl LoadedCode {
+    /// Loads the code of a kernel that was printed as `ptx`.
     pub(super) fn load(
         kernel: &Kernel,
         gpu: &Gpu,
         ptx: &str,
         jit: &JitOptions,
     ) -> Result<Self, Error> {
-        if moves_registers(kernel) {
-            return Ok(whole(gpu, ptx, jit)?);
+        if has_setmaxnreg(kernel) {
+            return Ok(compile_whole(gpu, ptx, jit)?);
         }
-        let key = Key::new(ptx, gpu.context.device(), jit);
+        let key = CubinKey::new(ptx, gpu.context.device(), jit);
         match from_disk(gpu, &key)? {
             Some(code) => Ok(code),
-            None => Ok(compiled(gpu, &key, ptx, jit)?),
+            None => Ok(compile(gpu, &key, ptx, jit)?),
         }
     }
 }
 
-/// Has the kernel `setmaxnreg` in it?
-fn moves_registers(kernel: &Kernel) -> bool {
-    let mut moves = false;
+/// Returns whether the kernel contains `setmaxnreg`.
+fn has_setmaxnreg(kernel: &Kernel) -> bool {
+    let mut found = false;
     kernel.each_stmt(&mut |_, stmt| {
-        moves |= matches!(&stmt.kind, StmtKind::Op(Op::SetMaxRegs(_)));
+        found |= matches!(&stmt.kind, StmtKind::Op(Op::SetMaxRegs(_)));
     });
-    moves
+    found
 }
 
-fn whole(gpu: &Gpu, ptx: &str, jit: &JitOptions) -> Result<Code, CudaError> {
+fn compile_whole(gpu: &Gpu, ptx: &str, jit: &JitOptions) -> Result<LoadedCode, CudaError> {
     let module = Module::from_ptx(&gpu.context, ptx, jit)?;
-    Ok(Code {
+    Ok(LoadedCode {
         log: module.log().to_owned(),
         module,
-        origin: Origin::CompiledWhole,
+        origin: CodeOrigin::CompiledWhole,
     })
 }
 
-fn from_disk(gpu: &Gpu, key: &Key) -> Result<Option<Code>, CudaError> {
+fn from_disk(gpu: &Gpu, key: &CubinKey) -> Result<Option<LoadedCode>, CudaError> {
     let Some(cubin) = gpu.disk.read(key) else {
         return Ok(None);
     };
     match Module::from_cubin(&gpu.context, &cubin.bytes) {
-        Ok(module) => Ok(Some(Code {
+        Ok(module) => Ok(Some(LoadedCode {
             module,
             log: cubin.log,
-            origin: Origin::Disk,
+            origin: CodeOrigin::Disk,
         })),
-        Err(e @ (CudaError::JitRefused { .. } | CudaError::BadArgument { .. })) => {
-            tracing::warn!("a cubin on disk is passed over and made again: {e}");
+        Err(e @ (CudaError::JitRejected { .. } | CudaError::BadArgument { .. })) => {
+            tracing::warn!("a cubin on disk is rejected and compiled again: {e}");
             Ok(None)
         }
         Err(e) => Err(e),
     }
 }
 
-/// Compiled now, and kept on disk.
-fn compiled(gpu: &Gpu, key: &Key, ptx: &str, jit: &JitOptions) -> Result<Code, CudaError> {
+/// Compiles a cubin and stores it on disk.
+fn compile(
+    gpu: &Gpu,
+    key: &CubinKey,
+    ptx: &str,
+    jit: &JitOptions,
+) -> Result<LoadedCode, CudaError> {
     let cubin = Module::compile(&gpu.context, ptx, jit)?;
     let module = Module::from_cubin(&gpu.context, &cubin.bytes)?;
     gpu.disk.write(key, &cubin);
-    Ok(Code {
+    Ok(LoadedCode {
         module,
         log: cubin.log,
-        origin: Origin::Compiled,
+        origin: CodeOrigin::Compiled,
     })
 }

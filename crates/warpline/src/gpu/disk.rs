@@ -1,12 +1,10 @@
-//! Cubins on disk, from one process to the next.
+//! The cubin cache on disk, which processes share.
 //!
-//! A file holds what the driver made of one PTX text, under a name that says
-//! which driver, device and options it was made with. It is written aside and
-//! renamed, so that a reader sees all of it or nothing, and any number of
-//! processes can share the folder. A file that is not what its name says is
-//! passed over, made again and replaced. Nothing here is an error: without a
-//! usable folder each process compiles for itself. Kernels with `setmaxnreg`
-//! are never here, because no cubin can be made of them: see `code`.
+//! A file has the cubin of one PTX text. Its name is a hash of the text, the driver, the device and
+//! the options. It is written under a temporary name and renamed, so that a reader sees a complete
+//! file or none, and any number of processes can share the folder. An invalid file is compiled again
+//! and replaced. No failure is an error: without a usable folder, each process compiles for itself.
+//! Kernels with `setmaxnreg` are never cached, because they have no cubin: see `code`.
 
 use directories::ProjectDirs;
 use std::env;
@@ -14,88 +12,88 @@ use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use warpline_cuda::{Cubin, DeviceInfo, JitOptions};
+use warpline_cuda::{Cubin, CudaDeviceInfo, JitOptions};
 
-/// Turns the cache off, if set to `off`.
+/// The environment variable that turns the cache off with the value `off`.
 pub const SWITCH: &str = "WARPLINE_CACHE";
-/// The folder of the cache, if set.
+/// The environment variable with the cache directory.
 pub const FOLDER: &str = "WARPLINE_CACHE_DIR";
 
 const MAGIC: &[u8; 8] = b"wlcubin\n";
 const VERSION: u32 = 1;
-/// Magic, version, key, two lengths, checksum.
+/// The header size: magic, version, key, two lengths, checksum.
 const HEADER: usize = 8 + 4 + 32 + 8 + 8 + 32;
 
-/// What a cubin was made from.
+/// The key of a cubin: a hash of everything that it is compiled from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Key(blake3::Hash);
+pub(super) struct CubinKey(blake3::Hash);
 
-impl Key {
-    pub(super) fn new(ptx: &str, device: &DeviceInfo, options: &JitOptions) -> Self {
+impl CubinKey {
+    pub(super) fn new(ptx: &str, device: &CudaDeviceInfo, options: &JitOptions) -> Self {
         let mut hasher = blake3::Hasher::new();
         hasher.update(ptx.as_bytes());
-        // No PTX text has a NUL.
-        let made_for = format!(
+        // PTX text contains no NUL, so the separator is unambiguous.
+        let environment = format!(
             "\0{VERSION} {} {} {options:?}",
             device.driver, device.compute_capability
         );
-        hasher.update(made_for.as_bytes());
+        hasher.update(environment.as_bytes());
         Self(hasher.finalize())
     }
 }
 
-/// The cubins on disk, or none.
+/// The cubin cache; empty if the cache is off.
 #[derive(Debug)]
-pub(super) struct Disk {
+pub(super) struct CubinCache {
     folder: Option<PathBuf>,
 }
 
-impl Disk {
-    /// Where the environment says, or else in the user's cache folder.
+impl CubinCache {
+    /// Opens the cache that the environment selects, by default in the user's cache directory.
     pub(super) fn from_env() -> Self {
         Self {
             folder: folder_from_env(),
         }
     }
 
-    /// The cubin that was made from that key, if it is there and whole.
-    pub(super) fn read(&self, key: &Key) -> Option<Cubin> {
+    /// Returns the cubin of a key, if it is stored and valid.
+    pub(super) fn read(&self, key: &CubinKey) -> Option<Cubin> {
         let path = self.path(key)?;
         let bytes = match fs::read(&path) {
             Ok(bytes) => bytes,
             Err(e) if e.kind() == io::ErrorKind::NotFound => return None,
-            Err(e) => return passed_over(&path, &e.to_string()),
+            Err(e) => return reject(&path, &e.to_string()),
         };
         match decode(&bytes, key) {
             Ok(cubin) => Some(cubin),
-            Err(why) => passed_over(&path, why),
+            Err(why) => reject(&path, why),
         }
     }
 
-    /// Keeps a cubin, in place of what has its name.
-    pub(super) fn write(&self, key: &Key, cubin: &Cubin) {
+    /// Stores a cubin, and replaces an existing file.
+    pub(super) fn write(&self, key: &CubinKey, cubin: &Cubin) {
         let Some(path) = self.path(key) else { return };
         if let Err(e) = replace(&path, &encode(cubin, key)) {
             tracing::warn!(
                 path = %path.display(),
-                "a compiled kernel could not be kept on disk, so the next process compiles it again: {e}"
+                "a cubin could not be stored on disk; the next process compiles it again: {e}"
             );
         }
     }
 
-    fn path(&self, key: &Key) -> Option<PathBuf> {
+    fn path(&self, key: &CubinKey) -> Option<PathBuf> {
         let name = format!("{}.cubin", key.0.to_hex());
         Some(self.folder.as_ref()?.join(name))
     }
 }
 
-/// The folder of the cache: where the environment says, or else the user's;
-/// none where it is off.
+/// Returns the cache directory that the environment selects, by default the user's; `None` if the
+/// cache is off.
 pub(crate) fn folder_from_env() -> Option<PathBuf> {
     folder(env::var_os(SWITCH), env::var_os(FOLDER))
 }
 
-/// The folder that the values of the two variables ask for.
+/// Returns the cache directory for the values of the two environment variables.
 fn folder(switch: Option<OsString>, named: Option<OsString>) -> Option<PathBuf> {
     if switch.is_some_and(|v| v == "off") {
         return None;
@@ -106,25 +104,25 @@ fn folder(switch: Option<OsString>, named: Option<OsString>) -> Option<PathBuf> 
     }
 }
 
-fn passed_over(path: &Path, why: &str) -> Option<Cubin> {
-    tracing::warn!(path = %path.display(), "a cubin on disk is passed over and made again: {why}");
+fn reject(path: &Path, why: &str) -> Option<Cubin> {
+    tracing::warn!(path = %path.display(), "a cubin on disk is rejected and compiled again: {why}");
     None
 }
 
-/// Writes a file aside and renames it.
+/// Writes a file under a temporary name and renames it.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
-    let mut aside = tempfile::Builder::new()
+    let mut temporary = tempfile::Builder::new()
         .prefix(".writing-")
         .tempfile_in(folder)?;
-    aside.write_all(bytes)?;
-    aside.persist(path)?;
+    temporary.write_all(bytes)?;
+    temporary.persist(path)?;
     Ok(())
 }
 
-fn encode(cubin: &Cubin, key: &Key) -> Vec<u8> {
+fn encode(cubin: &Cubin, key: &CubinKey) -> Vec<u8> {
     let length = |bytes: &[u8]| (bytes.len() as u64).to_le_bytes();
     let log = cubin.log.as_bytes();
     let content = [log, &cubin.bytes].concat();
@@ -139,29 +137,31 @@ fn encode(cubin: &Cubin, key: &Key) -> Vec<u8> {
     file
 }
 
-fn decode(file: &[u8], key: &Key) -> Result<Cubin, &'static str> {
-    const CUT: &str = "it is cut off";
-    let (header, content) = file.split_at_checked(HEADER).ok_or(CUT)?;
+fn decode(file: &[u8], key: &CubinKey) -> Result<Cubin, &'static str> {
+    const TRUNCATED: &str = "it is truncated";
+    let (header, content) = file.split_at_checked(HEADER).ok_or(TRUNCATED)?;
     let (magic, rest) = header.split_at(8);
     let (version, rest) = rest.split_at(4);
-    let (made_from, rest) = rest.split_at(32);
+    let (file_key, rest) = rest.split_at(32);
     let (lengths, sum) = rest.split_at(16);
     if magic != MAGIC {
-        return Err("it is no file of this cache");
+        return Err("it is not a file of this cache");
     }
     if version != VERSION.to_le_bytes() {
-        return Err("it is of another version of this cache");
+        return Err("it has another format version");
     }
-    if made_from != key.0.as_bytes() {
-        return Err("it was made from another kernel, driver or device");
+    if file_key != key.0.as_bytes() {
+        return Err("it belongs to another kernel, driver or device");
     }
     let (log, bytes) = lengths.split_at(8);
-    let log = length(log).filter(|&n| n <= content.len()).ok_or(CUT)?;
+    let log = length(log)
+        .filter(|&n| n <= content.len())
+        .ok_or(TRUNCATED)?;
     if length(bytes) != Some(content.len() - log) {
-        return Err(CUT);
+        return Err(TRUNCATED);
     }
     if sum != blake3::hash(content).as_bytes() {
-        return Err("its checksum is wrong");
+        return Err("its checksum does not match");
     }
     let (log, bytes) = content.split_at(log);
     Ok(Cubin {
@@ -178,8 +178,8 @@ fn length(bytes: &[u8]) -> Option<usize> {
 mod tests {
     use super::*;
 
-    fn key(text: &str) -> Key {
-        Key(blake3::hash(text.as_bytes()))
+    fn key(text: &str) -> CubinKey {
+        CubinKey(blake3::hash(text.as_bytes()))
     }
 
     fn cubin() -> Cubin {
@@ -190,9 +190,9 @@ mod tests {
     }
 
     #[test]
-    fn what_was_kept_comes_back_with_its_log() {
+    fn a_stored_cubin_is_read_with_its_log() {
         let folder = tempfile::tempdir().unwrap();
-        let disk = Disk {
+        let disk = CubinCache {
             folder: Some(folder.path().join("not/there/yet")),
         };
         assert_eq!(disk.read(&key("a")), None);
@@ -200,11 +200,11 @@ mod tests {
         assert_eq!(disk.read(&key("a")), Some(cubin()));
         assert_eq!(disk.read(&key("b")), None);
         let left: Vec<_> = fs::read_dir(disk.folder.unwrap()).unwrap().collect();
-        assert_eq!(left.len(), 1, "nothing is left aside");
+        assert_eq!(left.len(), 1, "no temporary file remains");
     }
 
     #[test]
-    fn every_cut_and_every_changed_byte_is_seen() {
+    fn truncation_and_bit_flips_are_detected() {
         let file = encode(&cubin(), &key("a"));
         assert_eq!(decode(&file, &key("a")), Ok(cubin()));
         for len in 0..file.len() {
@@ -217,13 +217,13 @@ mod tests {
         }
         let mut long = file.clone();
         long.push(0);
-        assert_eq!(decode(&long, &key("a")), Err("it is cut off"));
+        assert_eq!(decode(&long, &key("a")), Err("it is truncated"));
     }
 
     #[test]
-    fn a_file_under_another_name_is_passed_over_and_replaced() {
+    fn a_file_under_another_name_is_rejected_and_replaced() {
         let folder = tempfile::tempdir().unwrap();
-        let disk = Disk {
+        let disk = CubinCache {
             folder: Some(folder.path().into()),
         };
         disk.write(&key("a"), &cubin());
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn the_folder_is_the_one_named_and_off_is_none() {
+    fn the_environment_selects_the_folder() {
         let named = || Some(OsString::from("here"));
         assert_eq!(folder(None, named()), Some("here".into()));
         assert_eq!(folder(Some("on".into()), named()), Some("here".into()));
@@ -247,9 +247,9 @@ mod tests {
     }
 
     #[test]
-    fn readers_see_all_of_a_file_or_nothing_while_others_write_it() {
+    fn concurrent_readers_see_complete_files() {
         let folder = tempfile::tempdir().unwrap();
-        let disk = Disk {
+        let disk = CubinCache {
             folder: Some(folder.path().into()),
         };
         std::thread::scope(|scope| {
@@ -269,9 +269,9 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_cannot_be_one_keeps_nothing_and_breaks_nothing() {
+    fn an_unusable_folder_stores_nothing() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        let disk = Disk {
+        let disk = CubinCache {
             folder: Some(file.path().join("below a file")),
         };
         disk.write(&key("a"), &cubin());

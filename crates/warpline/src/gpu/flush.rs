@@ -1,55 +1,54 @@
-//! Nothing of the last run left in the level-2 cache.
+//! Flush of the L2 cache.
 
-use super::ready::Launches;
+use super::loaded_plan::BoundPlan;
 use crate::device::Device;
 use crate::error::Error;
 use crate::prepare::Prepared;
-use warpline_cuda::{Buffer, Stream};
-use warpline_ir::build::*;
+use warpline_cuda::{DeviceBuffer, Stream};
+use warpline_ir::builder::*;
 use warpline_ir::{BuildErrors, Kernel, Target};
-use warpline_kernels::{Bound, Buffer as PlanBuffer, FamilyError, Plan, Step};
+use warpline_kernels::{Buffer as PlanBuffer, BufferAddresses, FamilyError, LaunchStep, Plan};
 
 const WARPS: u32 = 8;
-/// 16-byte loads of a thread that are in flight together.
-const DEPTH: u32 = 4;
+/// The number of 16-byte loads in flight per thread.
+const UNROLL: u32 = 4;
 
-/// Reads twice the level-2 cache, so that nothing of the run before is in it.
+/// Flushes the L2 cache by reading twice its size.
 ///
-/// It writes nothing: lines that a flush had written would be put back to
-/// memory while the next run is timed.
+/// It writes nothing: dirty lines of a flush would be written back while the next run is timed.
 #[derive(Debug)]
 pub struct Flush {
-    launches: Launches,
-    /// Zeros, which the kernel counts on; kept as long as it may run.
-    _scratch: Buffer,
+    plan: BoundPlan,
+    /// Zeros that the kernel reads; it must outlive the launches.
+    _scratch: DeviceBuffer,
 }
 
 impl Flush {
-    /// Prepares a flush of that GPU.
+    /// Prepares the flush of a GPU.
     pub fn new(device: &Device) -> Result<Self, Error> {
         let context = device.context().ok_or(Error::NoGpu)?;
-        let chunk = u64::from(WARPS * 32 * DEPTH * 16);
+        let chunk = u64::from(WARPS * 32 * UNROLL * 16);
         let bytes = (2 * context.device().l2_bytes).next_multiple_of(chunk);
         let prepared = Prepared::new(plan((bytes / chunk) as u32, device)?, &device.target())?;
-        let ready = prepared.load(device)?;
+        let loaded = prepared.load(device)?;
 
         let stream = Stream::new(context)?;
-        let mut scratch = Buffer::alloc(context, bytes as usize)?;
+        let mut scratch = DeviceBuffer::alloc(context, bytes as usize)?;
         scratch.fill(0, &stream)?;
         stream.synchronize()?;
-        let launches = ready.bind(&Bound {
+        let plan = loaded.bind(&BufferAddresses {
             inputs: vec![scratch.address()],
-            ..Bound::default()
+            ..BufferAddresses::default()
         })?;
         Ok(Self {
-            launches,
+            plan,
             _scratch: scratch,
         })
     }
 
-    /// Flushes, in the order of `stream`; does not wait.
+    /// Enqueues the flush in `stream` without waiting.
     pub fn run(&self, stream: &Stream) -> Result<(), Error> {
-        self.launches.launch(stream)
+        self.plan.launch(stream)
     }
 }
 
@@ -58,30 +57,30 @@ fn plan(chunks: u32, device: &Device) -> Result<Plan, FamilyError> {
     Plan::new(vec![step(kernel(&device.target())?, grid, chunks)], 0)
 }
 
-fn step(kernel: Kernel, grid: [u32; 3], chunks: u32) -> Step {
-    Step::new(kernel, grid)
+fn step(kernel: Kernel, grid: [u32; 3], chunks: u32) -> LaunchStep {
+    LaunchStep::new(kernel, grid)
         .scalar("chunks", chunks)
         .pointer("data", PlanBuffer::Input(0))
 }
 
-/// Adds up everything, and would write only if that were not 0.
+/// Builds the kernel, which reads all data and stores only if a value is not 0.
 fn kernel(target: &Target) -> Result<Kernel, BuildErrors> {
     Kernel::build("flush_level_2", target, |k| {
         let (chunks, data) = (k.param::<u32>("chunks"), k.pointer::<u32>("data"));
         k.role("all").warps(WARPS).body(|| {
-            let sum = Var::new(0u32);
+            let bits = Var::new(0u32);
             let stride = WARPS * 32 * 4;
-            range(cta_id(), chunks).by(grid_ctas()).each(|chunk| {
-                let data = data.offset(chunk.mul_wide(stride * DEPTH));
-                let words: Vec<[Reg<u32>; 4]> = (0..DEPTH)
+            range(cta_id(), chunks).step_by(grid_ctas()).each(|chunk| {
+                let data = data.offset(chunk.mul_wide(stride * UNROLL));
+                let words: Vec<[Reg<u32>; 4]> = (0..UNROLL)
                     .map(|i| data.load_as(thread_id() * 4 + i * stride))
                     .collect();
                 for word in words.into_iter().flatten() {
-                    sum.set(sum.get() | word);
+                    bits.set(bits.get() | word);
                 }
             });
-            // Never so, as all of it is 0; the compiler cannot know.
-            if_(sum.get().ne(0u32), || data.store(thread_id(), sum.get()));
+            // Never true, because all data is 0. The compiler cannot remove the loads.
+            if_(bits.get().ne(0u32), || data.store(thread_id(), bits.get()));
         });
     })
 }
@@ -89,21 +88,21 @@ fn kernel(target: &Target) -> Result<Kernel, BuildErrors> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use warpline_cpu::{Memory, Options};
+    use warpline_cpu::{GlobalMemory, Options};
 
     #[test]
-    fn all_of_the_scratch_is_read_and_none_is_written() {
+    fn the_flush_reads_everything_and_writes_nothing() {
         let kernel = kernel(&Target::SM_90A).unwrap();
-        let chunk = (WARPS * 32 * DEPTH * 16) as usize;
+        let chunk = (WARPS * 32 * UNROLL * 16) as usize;
         for chunks in [1, 3, 5] {
-            let mut memory = Memory::new();
+            let mut memory = GlobalMemory::new();
             let at = memory.alloc_from(&vec![0; chunks * chunk], "scratch");
-            let bound = Bound {
+            let addresses = BufferAddresses {
                 inputs: vec![at],
-                ..Bound::default()
+                ..BufferAddresses::default()
             };
             let checked = warpline_check::check(kernel.clone(), &Target::SM_90A).unwrap();
-            let launch = step(kernel.clone(), [2, 1, 1], chunks as u32).launch(&bound);
+            let launch = step(kernel.clone(), [2, 1, 1], chunks as u32).launch(&addresses);
             let stats = warpline_cpu::run(&checked, &launch, &memory, &Options::default()).unwrap();
             let moved = (stats.bytes.global_load, stats.bytes.global_store);
             assert_eq!(moved, ((chunks * chunk) as u64, 0));

@@ -1,21 +1,21 @@
-//! What a kernel needs of a GPU, as the driver compiled it.
+//! Resources of compiled kernels.
 
 use serde::Serialize;
 
-/// What a kernel needs of a GPU, as the driver compiled it.
+/// The resources of a kernel as the driver compiled it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Footprint {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Threads of a CTA.
+    /// The number of threads per CTA.
     pub threads: u32,
-    /// Registers of a thread at entry.
+    /// The registers per thread at entry.
     pub registers: u32,
-    /// Bytes of local memory of a thread: spills and arrays.
+    /// The local memory per thread in bytes: spills and arrays.
     pub local_bytes: u32,
-    /// Bytes of shared memory of a CTA.
+    /// The shared memory per CTA in bytes.
     pub shared_bytes: u32,
-    /// CTAs that the device can hold at once.
+    /// The maximum number of resident CTAs on the device.
     pub resident_ctas: u64,
 }

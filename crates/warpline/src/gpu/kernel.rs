@@ -1,9 +1,9 @@
-//! One kernel on a device: print it, load its code, know what it takes to launch.
+//! Loaded kernels: printing, loading and launch configuration.
 
-use super::advice::{Remark, remarks};
+use super::advisories::{JitAdvisory, advisories};
 use super::args::size;
 use super::cache::Gpu;
-use super::code::{Code, Origin};
+use super::code::{CodeOrigin, LoadedCode};
 use super::footprint::Footprint;
 use crate::error::Error;
 use crate::prepare::PreparedStep;
@@ -11,103 +11,103 @@ use std::time::{Duration, Instant};
 use warpline_cuda::{CudaError, Function, JitOptions, LaunchConfig, Module};
 use warpline_ptx::Ptx;
 
-/// A kernel on a device, ready for any number of launches.
+/// A kernel that is loaded on a device.
 #[derive(Debug)]
-pub(crate) struct OnDevice {
+pub(crate) struct LoadedKernel {
     pub(super) function: Function,
-    /// Every launch of it, but for the grid.
-    shape: LaunchConfig,
-    /// CTAs that the device can hold at once.
-    resident: u64,
-    remarks: Vec<Remark>,
+    /// The launch configuration without the grid.
+    base_config: LaunchConfig,
+    /// The maximum number of resident CTAs on the device.
+    resident_ctas: u64,
+    advisories: Vec<JitAdvisory>,
 }
 
-/// What it took to bring a kernel onto the device.
+/// The cost of loading a kernel.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Took {
+pub(super) struct LoadCost {
     pub(super) print: Duration,
     pub(super) jit: Duration,
-    pub(super) origin: Origin,
+    pub(super) origin: CodeOrigin,
 }
 
-impl OnDevice {
+impl LoadedKernel {
     pub(super) fn load(
         step: &PreparedStep,
         gpu: &Gpu,
         jit: &JitOptions,
-    ) -> Result<(Self, Took), Error> {
+    ) -> Result<(Self, LoadCost), Error> {
         let start = Instant::now();
         let ptx = step.ptx(&step.target())?;
         let print = start.elapsed();
 
         let start = Instant::now();
-        let Code {
+        let LoadedCode {
             module,
             log,
             origin,
-        } = Code::load(&step.kernel, gpu, &ptx.text, jit)?;
+        } = LoadedCode::load(&step.kernel, gpu, &ptx.text, jit)?;
         let function = function(step, &ptx, &module)?;
-        let shape = shape(&ptx);
+        let base_config = base_config(&ptx);
         let kernel = Self {
-            resident: resident(&function, &shape)?,
-            remarks: remarks(&log, &ptx),
+            resident_ctas: resident_ctas(&function, &base_config)?,
+            advisories: advisories(&log, &ptx),
             function,
-            shape,
+            base_config,
         };
-        kernel.can_run()?;
-        let took = Took {
+        kernel.check_residency()?;
+        let cost = LoadCost {
             print,
             jit: start.elapsed(),
             origin,
         };
-        kernel.tell(&log, &took);
-        Ok((kernel, took))
+        kernel.log(&log, &cost);
+        Ok((kernel, cost))
     }
 
-    /// A launch of so many CTAs.
+    /// Returns the launch configuration for a grid.
     pub(super) fn config(&self, grid: [u32; 3]) -> LaunchConfig {
-        self.shape.grid(grid)
+        self.base_config.grid(grid)
     }
 
-    /// Refuses a grid that must be on the device at once, and cannot.
-    pub(super) fn holds(&self, grid: [u32; 3]) -> Result<(), Error> {
+    /// Rejects a co-resident grid that does not fit on the device.
+    pub(super) fn check_co_resident(&self, grid: [u32; 3]) -> Result<(), Error> {
         let ctas: u64 = grid.into_iter().map(u64::from).product();
-        if ctas <= self.resident {
+        if ctas <= self.resident_ctas {
             return Ok(());
         }
-        Err(self.refused(format!(
-            "its CTAs wait for each other, so all {ctas} must be on the device at once, and it holds {}",
-            self.resident
+        Err(self.rejected(format!(
+            "its {ctas} CTAs wait for each other and must be co-resident, but the device holds {}",
+            self.resident_ctas
         )))
     }
 
-    /// Refuses a kernel that the compiler did not make as it was written.
-    pub(super) fn as_written(&self) -> Result<(), Error> {
-        if self.remarks.is_empty() {
+    /// Rejects a kernel with advisories that change it.
+    pub(super) fn check_advisories(&self) -> Result<(), Error> {
+        if self.advisories.is_empty() {
             return Ok(());
         }
-        let remarks: Vec<_> = self.remarks.iter().map(|r| format!("\n  {r}")).collect();
+        let advisories: Vec<_> = self.advisories.iter().map(|a| format!("\n  {a}")).collect();
         Err(Error::NotAsWritten {
             kernel: self.function.name().to_owned(),
-            remarks: remarks.concat(),
+            advisories: advisories.concat(),
         })
     }
 
-    /// What it needs.
+    /// Returns the resources of the kernel.
     pub(super) fn footprint(&self) -> Footprint {
         let attributes = self.function.attributes();
         Footprint {
             name: self.function.name().to_owned(),
-            threads: self.shape.block.iter().product(),
+            threads: self.base_config.block.iter().product(),
             registers: attributes.registers,
             local_bytes: attributes.local_bytes,
-            shared_bytes: self.shape.shared_bytes + attributes.static_shared_bytes,
-            resident_ctas: self.resident,
+            shared_bytes: self.base_config.shared_bytes + attributes.static_shared_bytes,
+            resident_ctas: self.resident_ctas,
         }
     }
 
-    fn can_run(&self) -> Result<(), Error> {
-        if self.resident > 0 {
+    fn check_residency(&self) -> Result<(), Error> {
+        if self.resident_ctas > 0 {
             return Ok(());
         }
         let LaunchConfig {
@@ -115,30 +115,30 @@ impl OnDevice {
             shared_bytes,
             cluster,
             ..
-        } = self.shape;
+        } = self.base_config;
         let what = match cluster {
             Some([x, y, z]) => format!("a cluster of {x}×{y}×{z} CTAs"),
             None => "a CTA".into(),
         };
-        Err(self.refused(format!(
-            "{what} with {threads} threads of {} registers and {shared_bytes} bytes of shared memory does not fit the device",
+        Err(self.rejected(format!(
+            "{what} with {threads} threads of {} registers and {shared_bytes} bytes of shared memory does not fit on the device",
             self.function.attributes().registers
         )))
     }
 
-    fn refused(&self, why: String) -> Error {
+    fn rejected(&self, why: String) -> Error {
         Error::Launch {
             kernel: self.function.name().to_owned(),
             why,
         }
     }
 
-    fn tell(&self, log: &str, took: &Took) {
+    fn log(&self, log: &str, cost: &LoadCost) {
         let kernel = self.function.name();
-        for remark in &self.remarks {
+        for advisory in &self.advisories {
             tracing::warn!(
                 kernel,
-                "the driver did not compile the kernel as it was written: {remark}"
+                "the driver did not compile the kernel as written: {advisory}"
             );
         }
         let attributes = self.function.attributes();
@@ -146,18 +146,18 @@ impl OnDevice {
             kernel,
             registers = attributes.registers,
             local_bytes = attributes.local_bytes,
-            origin = ?took.origin,
-            jit_ms = took.jit.as_secs_f64() * 1e3,
+            origin = ?cost.origin,
+            jit_ms = cost.jit.as_secs_f64() * 1e3,
             log,
             "loaded a kernel"
         );
     }
 }
 
-/// The kernel's function, allowed all that its launches ask for.
+/// Returns the kernel's function with the attributes that its launches need.
 fn function(step: &PreparedStep, ptx: &Ptx, module: &Module) -> Result<Function, CudaError> {
     let sizes: Vec<usize> = step.kernel.params.iter().map(|p| size(&p.kind)).collect();
-    let mut function = module.function_with(&ptx.entry, &sizes)?;
+    let mut function = module.function_with_params(&ptx.entry, &sizes)?;
     if ptx.shared_bytes > function.max_dynamic_shared() {
         function.set_max_dynamic_shared(ptx.shared_bytes)?;
     }
@@ -167,23 +167,23 @@ fn function(step: &PreparedStep, ptx: &Ptx, module: &Module) -> Result<Function,
     Ok(function)
 }
 
-/// A launch of one CTA or cluster.
-fn shape(ptx: &Ptx) -> LaunchConfig {
+/// Returns the launch configuration of one CTA or cluster.
+fn base_config(ptx: &Ptx) -> LaunchConfig {
     let clustered = ptx.cluster.iter().product::<u32>() > 1;
     LaunchConfig::new(ptx.cluster, [ptx.threads, 1, 1])
         .cluster(clustered.then_some(ptx.cluster))
         .shared_bytes(ptx.shared_bytes)
 }
 
-fn resident(function: &Function, shape: &LaunchConfig) -> Result<u64, CudaError> {
-    Ok(match shape.cluster {
+fn resident_ctas(function: &Function, config: &LaunchConfig) -> Result<u64, CudaError> {
+    Ok(match config.cluster {
         Some(cluster) => {
             let size: u64 = cluster.into_iter().map(u64::from).product();
-            u64::from(function.max_active_clusters(shape)?) * size
+            u64::from(function.max_active_clusters(config)?) * size
         }
         None => {
             let sms = function.module().context().device().sms;
-            u64::from(function.max_active_blocks(shape)?) * u64::from(sms)
+            u64::from(function.max_active_blocks(config)?) * u64::from(sms)
         }
     })
 }

@@ -1,27 +1,26 @@
-//! Plans on a GPU: printed, compiled, kept, launched.
+//! Plans on a GPU: printing, compilation, caching and launches.
 //!
-//! [`Prepared::load`](crate::Prepared::load) brings every kernel of a plan
-//! onto a device and gives a [`Ready`]; [`Ready::bind`] gives buffers to it,
-//! and [`Launches::launch`] puts it into a stream, without an allocation or a
-//! wait, so that it can be captured in a graph.
+//! [`Prepared::load`](crate::Prepared::load) loads every kernel of a plan and returns a
+//! [`LoadedPlan`]. [`LoadedPlan::bind`] binds it to buffers. [`BoundPlan::launch`] enqueues it in a
+//! stream without an allocation or a wait, so that a CUDA graph can capture it.
 //!
 //! | where | what |
 //! |---|---|
-//! | [`ready`] | a plan on a device, and its launches |
-//! | `kernel` | one kernel on a device, ready to launch |
-//! | [`footprint`] | what a kernel needs, as the driver compiled it |
-//! | `code` | its code: from disk, or compiled, as a cubin or whole |
-//! | `cache` | each GPU once in a process, and each kernel once on it |
-//! | `disk` | cubins, from one process to the next |
-//! | `advice` | what the driver's compiler remarks on |
-//! | `args` | arguments and tensor maps as the driver takes them |
-//! | [`flush`] | nothing of the last run left in the level-2 cache |
-//! | [`promises`] | what all this promises, held against a device |
+//! | [`loaded_plan`] | plans with loaded kernels, and plans bound to buffers |
+//! | `kernel` | one loaded kernel |
+//! | [`footprint`] | the resources of a compiled kernel |
+//! | `code` | the code of a kernel: from disk, or compiled to a cubin or as a whole program |
+//! | `cache` | the open GPUs of this process and their loaded kernels |
+//! | `disk` | the cubin cache on disk |
+//! | `advisories` | advisories of the driver's compiler |
+//! | `args` | kernel arguments and tensor maps for the driver |
+//! | [`flush`] | flush of the L2 cache |
+//! | [`guarantees`] | tests of the runtime's guarantees on a device |
 //! | `buffers` | the tensors of a plan in device memory |
-//! | `session` | runs and times of a whole plan |
-//! | [`watch`] | the same with watched kernels, which report a hang |
+//! | `session` | timed runs of a plan |
+//! | [`watch`] | runs of watchdog builds, which report hangs |
 
-mod advice;
+mod advisories;
 mod args;
 mod buffers;
 mod cache;
@@ -29,16 +28,16 @@ mod code;
 pub(crate) mod disk;
 pub mod flush;
 pub mod footprint;
+pub mod guarantees;
 mod kernel;
-pub mod promises;
-pub mod ready;
+pub mod loaded_plan;
 mod session;
 pub mod watch;
 
-pub(crate) use cache::{Gpu, held};
-pub use code::Origin;
+pub(crate) use cache::{Gpu, lock};
+pub use code::CodeOrigin;
 pub use disk::{FOLDER as CACHE_FOLDER, SWITCH as CACHE_SWITCH};
 pub use flush::Flush;
 pub use footprint::Footprint;
-pub use ready::{BuildTimes, Launches, LoadOptions, Ready};
+pub use loaded_plan::{BoundPlan, BuildTimes, LoadOptions, LoadedPlan};
 pub(crate) use session::run;

@@ -1,77 +1,81 @@
-//! Watchdog builds: plans whose hangs are reported instead of waited for.
+//! Runs of watchdog builds, which report hangs.
 //!
-//! Each kernel is launched by itself in its watched form, which gives up waits
-//! that take too long and notes in host memory what its warps wait for. What
-//! it cannot give up ends with the process: where a report is asked for, call
-//! this in a [child](crate::child).
+//! Each kernel is launched separately. Its watchdog build aborts waits that take too long and records
+//! in host memory what its warps wait for. Some waits cannot be aborted and end only with the
+//! process, so run this in a [child](crate::child).
 
 use super::buffers::Buffers;
-use super::code::Origin;
-use super::ready::{BuildTimes, LoadOptions, Ready};
+use super::code::CodeOrigin;
+use super::loaded_plan::{BuildTimes, LoadOptions, LoadedPlan};
 use crate::device::Device;
 use crate::error::Error;
 use crate::prepare::{Prepared, PreparedStep};
-use crate::run::{Done, Job, Phase};
+use crate::run::{Job, RunPhase, RunResult};
 use std::thread;
 use std::time::{Duration, Instant};
-use warpline_cuda::{Buffer as Memory, Context, Event, HostBuffer, Stream};
+use warpline_cuda::{Context, DeviceBuffer, Event, HostBuffer, Stream};
 use warpline_ir::Kernel;
-use warpline_kernels::{Bound, Buffer, HostTensor, Step, TensorSpec};
-use warpline_watchdog::{Limits, Watched, watch};
+use warpline_kernels::{Buffer, BufferAddresses, HostTensor, LaunchStep, TensorSpec};
+use warpline_watchdog::{TimeLimits, WatchedKernel, watch};
 
-/// How long one kernel may take. Waits that can be given up are given up
-/// long before.
-const LIMIT: Duration = Duration::from_millis(1500);
+/// The time limit of one kernel, much longer than that of an abortable wait.
+const KERNEL_LIMIT: Duration = Duration::from_millis(1500);
 
 /// Runs the plan once.
-pub(crate) fn run(job: &Job<'_>, device: &Device) -> Result<Done, Error> {
+pub(crate) fn run(job: &Job<'_>, device: &Device) -> Result<RunResult, Error> {
     job.check_extents()?;
     let context = device.context().ok_or(Error::NoGpu)?;
     let stream = Stream::new(context)?;
     let workspace = job.prepared.workspace;
     let mut buffers = Buffers::new(context, job.inputs, job.outputs, workspace, &stream)?;
     buffers.reset(&stream)?;
-    let mut watch = Watch::new(device, context, &stream, job.options.timeout.min(LIMIT));
-    watch.options.strict = job.options.strict;
-    watch.build = job.prepared.times;
+    let mut runner = WatchRunner::new(
+        device,
+        context,
+        &stream,
+        job.options.timeout.min(KERNEL_LIMIT),
+    );
+    runner.options.strict = job.options.strict;
+    runner.build = job.prepared.times;
     let total = job.prepared.steps.len() as u64;
     for (done, step) in (0..).zip(&job.prepared.steps) {
-        job.options.tell(Phase::Kernels { done, total });
-        if let Err(e) = watch.launch(step.step(), buffers.bound()) {
-            if watch.runs_on {
+        job.options
+            .report_progress(RunPhase::Kernels { done, total });
+        if let Err(e) = runner.launch(step.step(), buffers.addresses()) {
+            if runner.is_hung {
                 std::mem::forget((buffers, stream));
             }
             return Err(e);
         }
     }
-    Ok(Done {
-        outputs: buffers.fetch(&stream)?,
+    Ok(RunResult {
+        outputs: buffers.read_outputs(&stream)?,
         same_bits: true,
-        seconds: vec![watch.seconds],
+        seconds: vec![runner.seconds],
         stats: Vec::new(),
-        build: watch.build,
-        origins: watch.origins,
+        build: runner.build,
+        origins: runner.origins,
     })
 }
 
-/// Launches a kernel that takes no arguments in its watched form, whatever the
-/// checker says of it; a hang is an [`Error::HangReport`].
-pub fn alone(kernel: &Kernel, grid: [u32; 3], device: &Device) -> Result<(), Error> {
+/// Launches the watchdog build of a kernel without arguments, even if it is not proved. A hang is an
+/// [`Error::HangReport`].
+pub fn run_kernel(kernel: &Kernel, grid: [u32; 3], device: &Device) -> Result<(), Error> {
     let context = device.context().ok_or(Error::NoGpu)?;
     let stream = Stream::new(context)?;
-    let step = Step::new(kernel.clone(), grid);
-    let mut watch = Watch::new(device, context, &stream, LIMIT);
-    let ended = watch.launch(&step, Bound::default());
-    if watch.runs_on {
+    let step = LaunchStep::new(kernel.clone(), grid);
+    let mut runner = WatchRunner::new(device, context, &stream, KERNEL_LIMIT);
+    let result = runner.launch(&step, BufferAddresses::default());
+    if runner.is_hung {
         std::mem::forget(stream);
     }
-    ended
+    result
 }
 
-/// Launches a kernel on tensors in its watched form, whatever the checker says
-/// of it; a hang is an [`Error::HangReport`].
-pub fn step(
-    step: &Step,
+/// Launches the watchdog build of a step on tensors, even if its kernel is not proved. A hang is an
+/// [`Error::HangReport`].
+pub fn run_step(
+    step: &LaunchStep,
     inputs: &[HostTensor],
     outputs: &[TensorSpec],
     workspace: u64,
@@ -81,30 +85,30 @@ pub fn step(
     let stream = Stream::new(context)?;
     let mut buffers = Buffers::new(context, inputs, outputs, workspace, &stream)?;
     buffers.reset(&stream)?;
-    let mut watch = Watch::new(device, context, &stream, LIMIT);
-    let ended = watch.launch(step, buffers.bound());
-    if watch.runs_on {
+    let mut runner = WatchRunner::new(device, context, &stream, KERNEL_LIMIT);
+    let result = runner.launch(step, buffers.addresses());
+    if runner.is_hung {
         std::mem::forget((buffers, stream));
     }
-    ended
+    result
 }
 
-/// Launches of watched kernels, one after the other.
-struct Watch<'a> {
+/// Launches watchdog builds, one after the other.
+struct WatchRunner<'a> {
     device: &'a Device,
     context: &'a Context,
     stream: &'a Stream,
     options: LoadOptions,
     limit: Duration,
     build: BuildTimes,
-    origins: Vec<Origin>,
-    /// What all launches together took.
+    origins: Vec<CodeOrigin>,
+    /// The seconds of all launches.
     seconds: f64,
-    /// Has a kernel not ended? Freeing what it uses would wait for it.
-    runs_on: bool,
+    /// Whether a kernel has not ended. Freeing its buffers would wait for it.
+    is_hung: bool,
 }
 
-impl<'a> Watch<'a> {
+impl<'a> WatchRunner<'a> {
     fn new(device: &'a Device, context: &'a Context, stream: &'a Stream, limit: Duration) -> Self {
         Self {
             device,
@@ -115,34 +119,34 @@ impl<'a> Watch<'a> {
             build: BuildTimes::default(),
             origins: Vec::new(),
             seconds: 0.0,
-            runs_on: false,
+            is_hung: false,
         }
     }
 
-    /// Launches the watched form of a step, and waits for its end or a report.
-    fn launch(&mut self, step: &Step, mut bound: Bound) -> Result<(), Error> {
-        let watched = watch(&step.kernel, &Limits::default()).map_err(|e| Error::Launch {
+    /// Launches the watchdog build of a step and waits for its end or a hang report.
+    fn launch(&mut self, step: &LaunchStep, mut addresses: BufferAddresses) -> Result<(), Error> {
+        let watched = watch(&step.kernel, &TimeLimits::default()).map_err(|e| Error::Launch {
             kernel: step.kernel.name.clone(),
             why: e.to_string(),
         })?;
-        let notes = HostBuffer::zeroed(self.context, watched.notes_bytes(step.grid))?;
-        let mut abort = Memory::alloc(self.context, Watched::ABORT_BYTES)?;
+        let status = HostBuffer::zeroed(self.context, watched.status_bytes(step.grid))?;
+        let mut abort = DeviceBuffer::alloc(self.context, WatchedKernel::ABORT_BYTES)?;
         abort.fill(0, self.stream)?;
-        let ready = self.load(&watched, step, bound.inputs.len())?;
-        bound.inputs.extend([notes.address(), abort.address()]);
-        let launches = ready.bind(&bound)?;
+        let loaded = self.load(&watched, step, addresses.inputs.len())?;
+        addresses.inputs.extend([status.address(), abort.address()]);
+        let plan = loaded.bind(&addresses)?;
         let [start, end] = [Event::new(self.context)?, Event::new(self.context)?];
         start.record(self.stream)?;
-        launches.launch(self.stream)?;
+        plan.launch(self.stream)?;
         end.record(self.stream)?;
         let ended = wait(&end, self.limit);
-        let words = read(&notes)?;
-        self.runs_on = matches!(ended, Ok(false));
-        if self.runs_on || watched.gave_up(&words) {
-            if self.runs_on {
-                std::mem::forget((notes, abort, ready, launches, start, end));
+        let words = read_status(&status)?;
+        self.is_hung = matches!(ended, Ok(false));
+        if self.is_hung || watched.has_timed_out(&words) {
+            if self.is_hung {
+                std::mem::forget((status, abort, loaded, plan, start, end));
             }
-            let hang = watched.hang(&words, step.grid);
+            let hang = watched.read_hang(&words, step.grid);
             return Err(Error::HangReport(hang.to_string()));
         }
         ended?;
@@ -150,13 +154,17 @@ impl<'a> Watch<'a> {
         Ok(())
     }
 
-    /// The watched kernel on the device. Its two arguments more come after the
-    /// inputs of the plan.
-    fn load(&mut self, watched: &Watched, step: &Step, inputs: usize) -> Result<Ready, Error> {
-        let [notes, abort] = watched.params();
+    /// Loads a watchdog build. Its two additional arguments follow the inputs of the plan.
+    fn load(
+        &mut self,
+        watched: &WatchedKernel,
+        step: &LaunchStep,
+        inputs: usize,
+    ) -> Result<LoadedPlan, Error> {
+        let [status, abort] = watched.params();
         let step = step
-            .of_kernel(watched.kernel.clone())
-            .pointer(notes, Buffer::Input(inputs))
+            .with_kernel(watched.kernel.clone())
+            .pointer(status, Buffer::Input(inputs))
             .pointer(abort, Buffer::Input(inputs + 1));
         let prepared = Prepared {
             steps: vec![PreparedStep::unproved(step, "a watchdog build")],
@@ -164,15 +172,15 @@ impl<'a> Watch<'a> {
             times: BuildTimes::default(),
             fallback: None,
         };
-        let ready = prepared.load_with(self.device, &self.options)?;
-        self.build.print += ready.times().print;
-        self.build.jit += ready.times().jit;
-        self.origins.extend(ready.origins());
-        Ok(ready)
+        let loaded = prepared.load_with(self.device, &self.options)?;
+        self.build.print += loaded.times().print;
+        self.build.jit += loaded.times().jit;
+        self.origins.extend(loaded.origins());
+        Ok(loaded)
     }
 }
 
-/// Waits for an event; says whether it came in time.
+/// Waits for an event. Returns whether it completed within the limit.
 fn wait(end: &Event, limit: Duration) -> Result<bool, Error> {
     let deadline = Instant::now() + limit;
     while !end.is_done()? {
@@ -184,8 +192,8 @@ fn wait(end: &Event, limit: Duration) -> Result<bool, Error> {
     Ok(true)
 }
 
-/// All notes, as they are now.
-fn read(notes: &HostBuffer) -> Result<Vec<u64>, Error> {
-    let words = (0..notes.len()).step_by(8).map(|at| notes.u64(at));
+/// Reads the status words.
+fn read_status(status: &HostBuffer) -> Result<Vec<u64>, Error> {
+    let words = (0..status.len()).step_by(8).map(|at| status.u64(at));
     Ok(words.collect::<Result<_, _>>()?)
 }

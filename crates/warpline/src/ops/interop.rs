@@ -1,14 +1,14 @@
-//! Ops on cudarc's slices, in cudarc's streams; by the feature `cudarc`.
+//! Ops on cudarc slices and streams (feature `cudarc`).
 //!
-//! A [`StreamOps`] is the ops in one stream. A call borrows its inputs and its
-//! outputs as Rust does, so that launching it is safe:
+//! [`StreamOps`] runs ops in one stream. A call borrows its inputs and outputs, so that its launch is
+//! safe:
 //!
 //! ```no_run
 //! use cudarc::driver::CudaContext;
 //! use warpline::ops::interop::StreamOps;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! // cudarc panics where there is no driver; this says so.
+//! // cudarc panics without a driver; this returns an error.
 //! warpline::Device::cuda(0)?;
 //! let stream = CudaContext::new(0)?.new_stream()?;
 //! let x = stream.clone_htod(&vec![0.5f32; 37 * 1000])?;
@@ -24,22 +24,22 @@
 //! # }
 //! ```
 //!
-//! What differs from [`Call::launch`](super::Call::launch), where the caller
-//! promises everything:
+//! [`Call::launch`](super::Call::launch) leaves all guarantees to the caller. Here, the library
+//! checks them:
 //!
-//! - slices are as long as their shapes and strides reach, on the stream's
-//!   device, and of a type that ops have;
-//! - they belong to the stream, so that cudarc frees them behind the launch
-//!   ([`StreamCall::launch_across`] takes those of other streams);
-//! - work in other streams is ordered by cudarc's events, as with its own copies;
-//! - captures are refused: a graph can be replayed when the borrows are over.
+//! - Slices are on the stream's device, have a supported element type, and are as long as their
+//!   shapes and strides span.
+//! - Slices belong to the stream, so that cudarc frees them after the launch
+//!   ([`StreamCall::launch_across`] accepts slices of other streams).
+//! - cudarc's events order work in other streams, as for its own copies.
+//! - Stream capture is rejected, because a graph can be replayed after the borrows end.
 //!
 //! | where | what |
 //! |---|---|
-//! | `stream` | the ops in one of cudarc's streams |
+//! | `stream` | ops in a cudarc stream |
 //! | `call` | a call that borrows its tensors |
-//! | `memory` | cudarc's memory that ops take, and its elements |
-//! | `layout` | how a tensor lies in a slice |
+//! | `memory` | cudarc memory and element types that ops accept |
+//! | `layout` | the layout of a tensor in a slice |
 
 mod call;
 mod layout;
@@ -47,8 +47,8 @@ mod memory;
 mod stream;
 
 pub use call::StreamCall;
-pub use layout::Layout;
-pub use memory::{Element, Readable, Writable};
+pub use layout::SliceLayout;
+pub use memory::{CudarcElement, Readable, Writable};
 pub use stream::StreamOps;
 
 use crate::error::Error;
@@ -56,11 +56,11 @@ use cudarc::driver::DriverError;
 use std::ffi::CStr;
 use warpline_cuda::CudaError;
 
-/// An error of the driver that cudarc met, as ours.
-fn met(call: &'static str) -> impl FnOnce(DriverError) -> Error {
-    let text = |said: Result<&CStr, DriverError>| match said {
+/// Converts a driver error of cudarc.
+fn driver_error(call: &'static str) -> impl FnOnce(DriverError) -> Error {
+    let text = |result: Result<&CStr, DriverError>| match result {
         Ok(text) => text.to_string_lossy().into_owned(),
-        Err(_) => "an error this driver does not describe".into(),
+        Err(_) => "an error that the driver does not describe".into(),
     };
     move |error| {
         Error::Cuda(CudaError::DriverCall {

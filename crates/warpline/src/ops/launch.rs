@@ -1,60 +1,59 @@
-//! A call on a GPU.
+//! Launches of calls on a GPU.
 
 use super::call::Call;
-use super::plans::Plan;
+use super::plans::CachedPlan;
 use crate::device::Device;
 use crate::error::Error;
-use crate::tune::{TuneOptions, Tuned, tune};
+use crate::tune::{TuneOptions, TuneReport, tune};
 use std::sync::Arc;
 use warpline_cuda::Stream;
-use warpline_kernels::Bound;
+use warpline_kernels::BufferAddresses;
 
-/// What a call came to on a GPU: good for every call that differs from it in
-/// addresses alone, and in none's being on 16 bytes.
+/// The plan of a call on a GPU. It is valid for every call that differs only in addresses, as long as
+/// the 16-byte alignment of each address is the same.
 #[derive(Clone, Debug)]
-pub struct Planned(pub(super) Arc<Plan>);
+pub struct PlannedCall(pub(super) Arc<CachedPlan>);
 
-impl Planned {
-    /// Bytes of workspace that a launch needs.
+impl PlannedCall {
+    /// Returns the size of the workspace that a launch needs, in bytes.
     pub fn workspace(&self) -> u64 {
         self.0.workspace
     }
 }
 
 impl Call {
-    /// What it came to before, on that GPU; none where it is new.
-    pub fn known(&self, device: &Device) -> Option<Planned> {
-        device.gpu()?.plans.known(self).map(Planned)
+    /// Returns the cached plan of the call on a GPU; `None` if it is new.
+    pub fn cached_plan(&self, device: &Device) -> Option<PlannedCall> {
+        device.gpu()?.plans.get(self).map(PlannedCall)
     }
 
-    /// How many different calls came to something on that GPU.
-    pub fn plans(device: &Device) -> usize {
+    /// Returns the number of cached plans on a GPU.
+    pub fn cached_plan_count(device: &Device) -> usize {
         device.gpu().map_or(0, |gpu| gpu.plans.len())
     }
 
-    /// Plans it and brings its kernels onto the GPU, unless both are done. The
-    /// stream is the one of a later launch: while it is captured, nothing can
-    /// be compiled.
-    pub fn plan(&self, device: &Device, stream: &Stream) -> Result<Planned, Error> {
+    /// Plans the call and loads its kernels onto the GPU, unless the plan is cached. `stream` is the
+    /// stream of the later launch: nothing can be compiled during its capture.
+    pub fn plan(&self, device: &Device, stream: &Stream) -> Result<PlannedCall, Error> {
         let gpu = device.gpu().ok_or(Error::NoGpu)?;
-        gpu.plans.of(self, device, stream).map(Planned)
+        gpu.plans.get_or_plan(self, device, stream).map(PlannedCall)
     }
 
-    /// Tunes the problem of this call on the GPU, unless a winner is
-    /// remembered, and waits for that; later calls take the winner. None where
-    /// nothing comes out. Refused while the stream of a later launch is captured.
+    /// Tunes the problem of this call on the GPU, unless a winner is cached, and waits for it. Later
+    /// calls use the winner. Returns `None` if all outputs are empty, and an error during capture of
+    /// the stream.
     pub fn tune(
         &self,
         device: &Device,
         stream: &Stream,
         options: &TuneOptions,
-    ) -> Result<Option<Tuned>, Error> {
+    ) -> Result<Option<TuneReport>, Error> {
         if stream.is_capturing()? {
             let op = self.op.signature.name;
             return Err(Error::TuneInCapture { op });
         }
-        let solved = self.op.solve(&self.args, &self.outs, &device.target())?;
-        let tuned = solved.map(|work| {
+        let workload = self.op.workload(&self.args, &self.outs, &device.target())?;
+        let tuned = workload.map(|work| {
             let mut options = options.clone();
             options.deterministic = self.deterministic;
             tune(work.as_ref(), device, &options)
@@ -62,15 +61,15 @@ impl Call {
         tuned.transpose()
     }
 
-    /// Puts the op into a stream; waits for nothing, and can be captured in a
-    /// graph once the same call, with any addresses, was launched before.
+    /// Enqueues the op in a stream without waiting. A CUDA graph can capture it after the same call,
+    /// with any addresses, was launched before.
     ///
-    /// The first call of a class compiles its kernels; the first with new
-    /// extents plans them; all later ones only launch. An op that needs a
-    /// workspace has one that belongs to the stream, allocated once.
+    /// The first call of a class compiles its kernels, the first call with new extents plans them, and
+    /// later calls only launch. An op that needs a workspace uses one of the stream, which is
+    /// allocated once.
     ///
     /// ```no_run
-    /// use warpline::cuda::{Buffer, Stream};
+    /// use warpline::cuda::{DeviceBuffer, Stream};
     /// use warpline::ops::{Call, TensorView};
     /// use warpline::{DType, Device};
     ///
@@ -78,12 +77,12 @@ impl Call {
     /// let device = Device::cuda(0)?;
     /// let context = device.context().expect("a GPU has a context");
     /// let stream = Stream::new(context)?;
-    /// let (x, y) = (Buffer::alloc(context, 4 << 20)?, Buffer::alloc(context, 4 << 20)?);
+    /// let (x, y) = (DeviceBuffer::alloc(context, 4 << 20)?, DeviceBuffer::alloc(context, 4 << 20)?);
     ///
-    /// let view = |b: &Buffer| TensorView::dense(DType::F32, &[1024, 1024], b.address());
+    /// let view = |b: &DeviceBuffer| TensorView::dense(DType::F32, &[1024, 1024], b.address());
     /// let call = Call::new("softmax")?.tensor("x", view(&x))?.out(view(&y));
-    /// // SAFETY: both buffers have 1024 × 1024 f32 on this device, nobody else
-    /// // writes y, and the stream is waited for before they are freed.
+    /// // SAFETY: both buffers have 1024 × 1024 f32 on this device, nothing else
+    /// // writes y, and the stream is synchronized before they are freed.
     /// unsafe { call.launch(&device, &stream)? };
     /// stream.synchronize()?;
     /// # Ok(())
@@ -91,51 +90,57 @@ impl Call {
     /// ```
     ///
     /// # Safety
-    /// - Every tensor's address is that of memory on `device` that holds all
-    ///   elements which its shape and strides reach, readable, and writable for outputs.
-    /// - It stays so until the launch is done, and other work on outputs, or
-    ///   that writes inputs, is ordered before or after it by streams and events.
-    /// - `stream` is of `device`, and lives until its work is done.
-    /// - Someone has the device open until then: its kernels go with its last user.
-    #[allow(unsafe_code, reason = "states what callers promise of raw addresses")]
+    /// - Every tensor's address points to memory on `device` that contains all elements of its shape
+    ///   and strides. It is readable, and writable for outputs.
+    /// - The memory stays valid until the launch is done. Other work that accesses outputs or writes
+    ///   inputs is ordered before or after the launch by streams and events.
+    /// - `stream` belongs to `device` and lives until its work is done.
+    /// - A handle of the device stays open until then: the last handle unloads the kernels.
+    #[allow(
+        unsafe_code,
+        reason = "callers guarantee the validity of raw addresses"
+    )]
     pub unsafe fn launch(&self, device: &Device, stream: &Stream) -> Result<(), Error> {
         let gpu = device.gpu().ok_or(Error::NoGpu)?;
         let planned = self.plan(device, stream)?;
         let workspace = match planned.workspace() {
             0 => 0,
-            bytes => gpu.workspaces.of(stream, self.op.signature.name, bytes)?,
+            bytes => gpu.workspaces.get(stream, self.op.signature.name, bytes)?,
         };
-        // SAFETY: the caller's promise, and a workspace of the stream's own.
+        // SAFETY: the caller's guarantee, and a workspace that belongs to the stream.
         unsafe { self.launch_planned(&planned, stream, workspace) }
     }
 
-    /// As [`launch`](Self::launch), with a plan of this call, in a workspace
-    /// of the caller's at that address.
+    /// Launches a plan of this call, as [`launch`](Self::launch) does, in a workspace of the caller at
+    /// the given address.
     ///
     /// # Safety
-    /// As for [`launch`](Self::launch); and
-    /// - `planned` was given for this call, or for one that differs in
-    ///   addresses alone, and in none's being on 16 bytes;
-    /// - the workspace is as many bytes of the device as the plan needs, zeros,
-    ///   used by nothing outside of this stream until the launch is done. It
-    ///   then holds zeros again.
-    #[allow(unsafe_code, reason = "states what callers promise of raw addresses")]
+    /// As for [`launch`](Self::launch), and:
+    /// - `planned` belongs to this call or to one that differs only in addresses with the same 16-byte
+    ///   alignment.
+    /// - The workspace is device memory of the size that the plan needs. It is zero before the launch,
+    ///   and nothing outside of this stream uses it until the launch is done. It is zero again
+    ///   afterwards.
+    #[allow(
+        unsafe_code,
+        reason = "callers guarantee the validity of raw addresses"
+    )]
     pub unsafe fn launch_planned(
         &self,
-        planned: &Planned,
+        planned: &PlannedCall,
         stream: &Stream,
         workspace: u64,
     ) -> Result<(), Error> {
-        // Of each call anew: a plan serves calls with other addresses.
-        self.op.apart(&self.args, &self.outs)?;
-        let Some(ready) = &planned.0.ready else {
+        // Every call must check this, because a plan serves calls with other addresses.
+        self.op.check_aliasing(&self.args, &self.outs)?;
+        let Some(loaded) = &planned.0.loaded else {
             return Ok(());
         };
-        let bound = Bound {
+        let addresses = BufferAddresses {
             inputs: self.addresses().collect(),
             outputs: self.outs.iter().map(|view| view.address).collect(),
             workspace,
         };
-        ready.launch(stream, &bound)
+        loaded.launch(stream, &addresses)
     }
 }

@@ -1,9 +1,8 @@
-//! The library's functions, on the caller's memory.
+//! Op calls on the caller's memory.
 //!
-//! A [`Call`] names an op and its arguments. On a GPU it takes device
-//! addresses and a stream of the caller's ([`Call::launch`]), waits for nothing and
-//! can be captured in a graph; on the simulator it takes bytes
-//! ([`Call::simulate`]):
+//! A [`Call`] has an op and its arguments. On a GPU, [`Call::launch`] takes device addresses and a
+//! stream of the caller, does not wait, and can be captured in a CUDA graph. On the simulator,
+//! [`Call::simulate`] takes bytes:
 //!
 //! ```
 //! use warpline::ops::{Call, TensorView};
@@ -25,12 +24,12 @@
 //!
 //! | where | what |
 //! |---|---|
-//! | `call` | an op and its arguments |
-//! | `launch` | a call on a GPU |
-//! | `plans` | what calls came to, kept by what they have in common |
-//! | `workspace` | where ops work that were given no workspace |
-//! | `simulate` | a call on the simulator |
-//! | `interop` | cudarc's slices and streams, by the feature `cudarc` |
+//! | `call` | a call: an op and its arguments |
+//! | `launch` | launches on a GPU |
+//! | `plans` | the cache of plans |
+//! | `workspace` | workspaces of streams |
+//! | `simulate` | runs on the simulator |
+//! | `interop` | cudarc slices and streams (feature `cudarc`) |
 
 mod call;
 #[cfg(feature = "cudarc")]
@@ -41,14 +40,14 @@ mod simulate;
 mod workspace;
 
 pub use call::Call;
-pub use launch::Planned;
+pub use launch::PlannedCall;
 pub(crate) use plans::Plans;
 use std::sync::LazyLock;
 pub use warpline_kernels::AnyOp;
-pub use warpline_kernels::op::{TensorView, Value};
+pub use warpline_kernels::op::{ArgValue, TensorView};
 pub(crate) use workspace::Workspaces;
 
-/// Every op, in the order of the registry.
+/// Returns all ops, in the order of the registry.
 pub fn all() -> &'static [AnyOp] {
     static ALL: LazyLock<Vec<AnyOp>> = LazyLock::new(warpline_kernels::ops);
     &ALL

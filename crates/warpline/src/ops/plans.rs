@@ -1,63 +1,63 @@
-//! What calls came to, kept by what they have in common.
+//! The cache of plans, keyed by calls without their addresses.
 
 use super::call::Call;
 use crate::device::Device;
 use crate::error::Error;
-use crate::gpu::{LoadOptions, Ready, held};
+use crate::gpu::{LoadOptions, LoadedPlan, lock};
 use crate::prepare::prepare;
 use crate::tune;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use warpline_cuda::Stream;
-use warpline_kernels::AnyWork;
-use warpline_kernels::op::{TensorView, Value};
+use warpline_kernels::AnyWorkload;
+use warpline_kernels::op::{ArgValue, TensorView};
 
-/// The most plans that are kept; beyond, all are forgotten.
-const MOST: usize = 4096;
+/// The capacity of the cache. A full cache is cleared.
+const MAX_PLANS: usize = 4096;
 
-/// Plans on a device, by calls that differ in addresses alone.
+/// The cached plans of a device. Calls that differ only in addresses share a plan.
 #[derive(Debug, Default)]
-pub(crate) struct Plans(Mutex<HashMap<Vec<u64>, Arc<Plan>>>);
+pub(crate) struct Plans(Mutex<HashMap<Vec<u64>, Arc<CachedPlan>>>);
 
-/// What a call came to.
+/// The plan of a call.
 #[derive(Debug)]
-pub(super) struct Plan {
-    /// The kernels on the device; none where nothing comes out.
-    pub(super) ready: Option<Ready>,
-    /// Bytes of workspace.
+pub(super) struct CachedPlan {
+    /// The loaded plan; `None` if all outputs are empty.
+    pub(super) loaded: Option<LoadedPlan>,
+    /// The size of the workspace in bytes.
     pub(super) workspace: u64,
 }
 
 impl Plans {
-    /// The plan of a call, if it was made before.
-    pub(super) fn known(&self, call: &Call) -> Option<Arc<Plan>> {
-        held(&self.0).get(&key(call)).cloned()
+    /// Returns the cached plan of a call.
+    pub(super) fn get(&self, call: &Call) -> Option<Arc<CachedPlan>> {
+        lock(&self.0).get(&key(call)).cloned()
     }
 
-    /// How many there are.
+    /// Returns the number of plans.
     pub(super) fn len(&self) -> usize {
-        held(&self.0).len()
+        lock(&self.0).len()
     }
 
-    /// Forgets all of them: a tuned config may take the place of one.
+    /// Removes all plans, because a tuned config may replace the config of a plan.
     pub(crate) fn clear(&self) {
-        held(&self.0).clear();
+        lock(&self.0).clear();
     }
 
-    /// The plan of a call, made where there is none yet. In a capture it is
-    /// made only if its kernels are on the device already.
-    pub(super) fn of(
+    /// Returns the plan of a call, and plans it on a miss. During stream capture, a miss succeeds only
+    /// if the kernels are already loaded.
+    pub(super) fn get_or_plan(
         &self,
         call: &Call,
         device: &Device,
         stream: &Stream,
-    ) -> Result<Arc<Plan>, Error> {
-        if let Some(plan) = self.known(call) {
+    ) -> Result<Arc<CachedPlan>, Error> {
+        if let Some(plan) = self.get(call) {
             return Ok(plan);
         }
         let plan = Arc::new(plan(call, device, stream)?);
-        let mut plans = held(&self.0);
-        if plans.len() >= MOST {
+        let mut plans = lock(&self.0);
+        if plans.len() >= MAX_PLANS {
             plans.clear();
         }
         plans.insert(key(call), plan.clone());
@@ -65,71 +65,71 @@ impl Plans {
     }
 }
 
-fn plan(call: &Call, device: &Device, stream: &Stream) -> Result<Plan, Error> {
+fn plan(call: &Call, device: &Device, stream: &Stream) -> Result<CachedPlan, Error> {
     let target = device.target();
-    let Some(work) = call.op.solve(&call.args, &call.outs, &target)? else {
-        return Ok(Plan {
-            ready: None,
+    let Some(work) = call.op.workload(&call.args, &call.outs, &target)? else {
+        return Ok(CachedPlan {
+            loaded: None,
             workspace: 0,
         });
     };
     let options = LoadOptions::default();
-    let load = |work: &dyn AnyWork| {
+    let load = |work: &dyn AnyWorkload| {
         let prepared = prepare(work, &target)?;
         prepared.check_extents(&call.bytes(prepared.workspace))?;
         prepared.can_load(device, stream, &options)?;
-        let ready = prepared.load_with(device, &options)?;
+        let loaded = prepared.load_with(device, &options)?;
         tracing::debug!(
             op = call.op.signature.name,
             problem = %work.problem(),
             config = %work.config(),
             baseline = prepared.fallback.is_some(),
-            jits = ready.jits(),
+            jits = loaded.jits(),
             "planned a call"
         );
-        Ok(Plan {
+        Ok(CachedPlan {
             workspace: prepared.workspace,
-            ready: Some(ready),
+            loaded: Some(loaded),
         })
     };
-    let (plan, _) = tune::first_good(work.as_ref(), device, call.deterministic, load)?;
+    let (plan, _) = tune::first_usable(work.as_ref(), device, call.deterministic, load)?;
     Ok(plan)
 }
 
-/// All that a plan depends on: of addresses, whether they are on 16 bytes.
+/// Encodes everything that a plan depends on. Of addresses, only the 16-byte alignment counts.
 fn key(call: &Call) -> Vec<u64> {
     let mut key = Vec::with_capacity(32);
     key.push(call.index as u64 | u64::from(call.deterministic) << 32);
     for value in &call.args {
         match value {
-            Value::None => key.push(0),
-            Value::Tensor(view) => push(&mut key, view),
-            Value::Number(x) => key.extend([2, x.to_bits()]),
-            Value::Integer(n) => key.extend([3, *n as u64]),
-            Value::Flag(yes) => key.extend([5, u64::from(*yes)]),
-            Value::Integers(all) => {
+            ArgValue::None => key.push(0),
+            ArgValue::Tensor(view) => push_view(&mut key, view),
+            ArgValue::Number(x) => key.extend([2, x.to_bits()]),
+            ArgValue::Integer(n) => key.extend([3, *n as u64]),
+            ArgValue::Flag(flag) => key.extend([5, u64::from(*flag)]),
+            ArgValue::Integers(all) => {
                 key.extend([6, all.len() as u64]);
                 key.extend(all.iter().map(|&n| n as u64));
             }
-            Value::Text(word) => {
-                let bytes = word.as_bytes().chunks(8);
-                key.extend([4, word.len() as u64]);
+            ArgValue::Text(text) => {
+                let bytes = text.as_bytes().chunks(8);
+                key.extend([4, text.len() as u64]);
                 key.extend(bytes.map(|b| b.iter().fold(0, |n, &x| n << 8 | u64::from(x))));
             }
         }
     }
     for view in &call.outs {
-        push(&mut key, view);
+        push_view(&mut key, view);
     }
     key
 }
 
-fn push(key: &mut Vec<u64>, view: &TensorView) {
-    let about = 1
-        | u64::from(view.on_16_bytes()) << 8
+fn push_view(key: &mut Vec<u64>, view: &TensorView) {
+    let header = 1
+        | u64::from(view.is_16_byte_aligned()) << 8
         | (view.dtype as u64) << 16
         | (view.shape.len() as u64) << 32;
-    key.push(about);
+    key.push(header);
     key.extend(&view.shape);
     key.extend(view.strides.iter().map(|&stride| stride as u64));
 }
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_share_a_plan_if_they_differ_in_aligned_addresses_alone() {
+    fn calls_with_other_aligned_addresses_share_a_plan() {
         let at = |address| TensorView::dense(DType::F32, &[4, 8], address);
         let one = call(at(1024), -1, at(4096));
         assert_eq!(one, call(at(2048), -1, at(8192)));

@@ -1,4 +1,4 @@
-//! A call on the simulator.
+//! Runs of calls on the simulator.
 
 use super::call::Call;
 use crate::cpu;
@@ -8,24 +8,23 @@ use crate::estimate;
 use crate::prepare::prepare;
 use crate::run::{Job, RunOptions};
 use warpline_ir::DType;
-use warpline_kernels::op::{TensorView, Value};
-use warpline_kernels::{AnyWork, HostTensor, TensorSpec};
+use warpline_kernels::op::{ArgValue, TensorView};
+use warpline_kernels::{AnyWorkload, HostTensor, TensorSpec};
 
 impl Call {
-    /// Runs the op on the CPU simulator: the bytes of every input that is
-    /// given, in the order of the parameters, without gaps and little-endian;
-    /// gives the bytes of every output.
+    /// Runs the op on the CPU simulator. `inputs` has the dense little-endian bytes of every input
+    /// tensor, in the order of the parameters. Returns the bytes of every output.
     ///
-    /// Work that would take longer than [`estimate::UNASKED_SECONDS`] is
-    /// refused unless `options.simulate` is set.
+    /// Rejects a call that takes longer than [`estimate::DEFAULT_SIMULATION_LIMIT_S`], unless
+    /// `options.simulate` is set.
     pub fn simulate(&self, inputs: &[&[u8]], options: &RunOptions) -> Result<Vec<Vec<u8>>, Error> {
         let target = Device::cpu().target();
-        let solved = self.simulated(options)?;
+        let workload = self.simulated_workload(options)?;
         let inputs = self.plan_inputs(self.host_tensors(inputs)?);
         for (output, view) in self.op.signature.outputs.iter().zip(&self.outs) {
-            self.is_dense(output.name, view)?;
+            self.check_dense(output.name, view)?;
         }
-        let Some(work) = solved else {
+        let Some(work) = workload else {
             return Ok(vec![Vec::new(); self.outs.len()]);
         };
         let prepared = prepare(work.as_ref(), &target)?;
@@ -39,30 +38,33 @@ impl Call {
         Ok(done.outputs.into_iter().map(|out| out.bytes).collect())
     }
 
-    /// Refuses a call that no kernel serves, and one that would take the
-    /// simulator long, unless that was asked for. Tensors need not be dense.
-    pub fn can_simulate(&self, options: &RunOptions) -> Result<(), Error> {
-        self.simulated(options).map(|_| ())
+    /// Rejects a call that no kernel supports, or that exceeds the simulation time limit unless
+    /// `options.simulate` is set. Tensors need not be dense.
+    pub fn check_simulation(&self, options: &RunOptions) -> Result<(), Error> {
+        self.simulated_workload(options).map(|_| ())
     }
 
-    fn simulated(&self, options: &RunOptions) -> Result<Option<Box<dyn AnyWork>>, Error> {
+    fn simulated_workload(
+        &self,
+        options: &RunOptions,
+    ) -> Result<Option<Box<dyn AnyWorkload>>, Error> {
         let target = Device::cpu().target();
-        let solved = self.op.solve(&self.args, &self.outs, &target)?;
-        if let Some(work) = &solved {
-            estimate::affordable(work.as_ref(), options)?;
-            estimate::fits_host(work.as_ref())?;
+        let workload = self.op.workload(&self.args, &self.outs, &target)?;
+        if let Some(work) = &workload {
+            estimate::check_simulation_time(work.as_ref(), options)?;
+            estimate::check_host_memory(work.as_ref())?;
         }
-        Ok(solved)
+        Ok(workload)
     }
 
-    /// What the plan takes: the tensors, and integers at their place.
+    /// Returns the plan's inputs: the tensors, and lists of integers as i64 tensors.
     fn plan_inputs(&self, tensors: Vec<HostTensor>) -> Vec<HostTensor> {
         let mut tensors = tensors.into_iter();
         let named = self.op.signature.params.iter().zip(&self.args);
         named
             .filter_map(|(param, value)| match value {
-                Value::Tensor(_) => tensors.next(),
-                Value::Integers(all) => Some(HostTensor {
+                ArgValue::Tensor(_) => tensors.next(),
+                ArgValue::Integers(all) => Some(HostTensor {
                     spec: TensorSpec {
                         name: param.name,
                         dtype: DType::I64,
@@ -76,20 +78,23 @@ impl Call {
     }
 
     fn host_tensors(&self, inputs: &[&[u8]]) -> Result<Vec<HostTensor>, Error> {
-        let given = self.inputs().count();
-        if given != inputs.len() {
-            return self.refuse(format!("{given} inputs have bytes, not {}", inputs.len()));
+        let expected = self.inputs().count();
+        if expected != inputs.len() {
+            return self.reject(format!(
+                "the call has {expected} input tensors, but bytes for {} were passed",
+                inputs.len()
+            ));
         }
         let tensor = |((name, view), bytes): ((&'static str, &TensorView), &&[u8])| {
-            self.is_dense(name, view)?;
+            self.check_dense(name, view)?;
             let spec = TensorSpec {
                 name,
                 dtype: view.dtype,
                 shape: view.shape.iter().map(|&n| n as usize).collect(),
             };
             if spec.bytes() != bytes.len() {
-                return self.refuse(format!(
-                    "{name} is {view}, which is {} bytes, not {}",
+                return self.reject(format!(
+                    "{name} is {view}, which needs {} bytes, not {}",
                     spec.bytes(),
                     bytes.len()
                 ));
@@ -102,7 +107,7 @@ impl Call {
         self.inputs().zip(inputs).map(tensor).collect()
     }
 
-    fn is_dense(&self, name: &str, view: &TensorView) -> Result<(), Error> {
+    fn check_dense(&self, name: &str, view: &TensorView) -> Result<(), Error> {
         let address = view.address;
         if *view
             == (TensorView {
@@ -112,8 +117,8 @@ impl Call {
         {
             return Ok(());
         }
-        self.refuse(format!(
-            "the simulator takes dense tensors, and {name} has strides {:?} over shape {:?}",
+        self.reject(format!(
+            "{name} has strides {:?} and shape {:?}; the simulator needs dense tensors",
             view.strides, view.shape
         ))
     }
@@ -132,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn an_op_takes_bytes_and_gives_bytes() {
+    fn an_op_maps_input_bytes_to_output_bytes() {
         let call = Call::new("add").unwrap();
         let call = call.tensor("a", view(&[2, 3])).unwrap();
         let call = call.tensor("b", view(&[2, 3])).unwrap().out(view(&[2, 3]));
@@ -143,14 +148,17 @@ mod tests {
         let short = call.simulate(&[&a, &b[4..]], &RunOptions::default());
         assert_eq!(
             short.unwrap_err().to_string(),
-            "add: b is f32 [2, 3], which is 24 bytes, not 20"
+            "add: b is f32 [2, 3], which needs 24 bytes, not 20"
         );
         let few = call.simulate(&[&a], &RunOptions::default()).unwrap_err();
-        assert_eq!(few.to_string(), "add: 2 inputs have bytes, not 1");
+        assert_eq!(
+            few.to_string(),
+            "add: the call has 2 input tensors, but bytes for 1 were passed"
+        );
     }
 
     #[test]
-    fn what_would_take_long_must_be_asked_for() {
+    fn a_long_simulation_is_rejected() {
         let large = view(&[1 << 15, 1 << 15]);
         let call = Call::new("softmax").unwrap();
         let call = call.tensor("x", large.clone()).unwrap().out(large);
@@ -159,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_tensors_give_empty_tensors() {
+    fn empty_inputs_give_empty_outputs() {
         let call = Call::new("softmax").unwrap();
         let call = call.tensor("x", view(&[0, 7])).unwrap().out(view(&[0, 7]));
         let empty = call.simulate(&[&[]], &RunOptions::default()).unwrap();

@@ -1,41 +1,42 @@
-//! What a tuned config is looked up by.
+//! Cache keys of tuned configs.
 
 use crate::device::Device;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use warpline_kernels::AnyWork;
+use warpline_kernels::AnyWorkload;
 
-/// What a tuned config is looked up by: all that decides which config is fastest.
+/// The cache key of a tuned config: everything that determines which config is fastest.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Key {
+pub struct TuneKey {
     /// The family.
     pub family: String,
     /// Types, layouts and alignment.
     pub class: Value,
-    /// What the caller fixed of the config.
+    /// The config fields that the caller fixed.
     pub fixed: Value,
-    /// What the extents of the bucket have in common.
+    /// The extents of the bucket.
     pub extents: Value,
-    /// The rule that made the bucket.
+    /// The rule that forms the buckets.
     pub rule: String,
-    /// Must every run give the same bits?
+    /// Whether every run must produce the same bits.
     pub deterministic: bool,
     /// The GPU.
     pub device: String,
-    /// The CUDA version of its driver.
+    /// The CUDA version of the driver.
     pub driver: String,
 }
 
-/// A key in 32 bytes.
+/// The hash of a key.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) struct Id(pub(super) [u8; 32]);
+pub(super) struct TuneKeyHash(pub(super) [u8; 32]);
 
-/// The longest readable part of a file's name.
-const LONGEST: usize = 72;
+/// The maximum length of the readable part of a file name.
+const MAX_READABLE: usize = 72;
 
-impl Key {
-    /// That of work on a GPU; none on the simulator, or of work that is not a family's.
-    pub fn new(work: &dyn AnyWork, device: &Device, deterministic: bool) -> Option<Self> {
+impl TuneKey {
+    /// Returns the key of a workload on a GPU; `None` on the simulator or if the workload belongs to
+    /// no family.
+    pub fn new(work: &dyn AnyWorkload, device: &Device, deterministic: bool) -> Option<Self> {
         let (tuning, info) = (work.tuning()?, device.info());
         let gpu = info.gpu?;
         let bucket = tuning.bucket;
@@ -54,15 +55,15 @@ impl Key {
         })
     }
 
-    /// The key in 32 bytes.
-    pub(super) fn id(&self) -> Id {
-        // Names and numbers always have a JSON form.
+    /// Returns the hash of the key.
+    pub(super) fn hash(&self) -> TuneKeyHash {
+        // Serialization of strings, numbers and JSON values cannot fail.
         let text = serde_json::to_string(self).unwrap_or_default();
-        Id(*blake3::hash(text.as_bytes()).as_bytes())
+        TuneKeyHash(*blake3::hash(text.as_bytes()).as_bytes())
     }
 
-    /// The name of its file: what people read, and a hash.
-    pub(super) fn file(&self) -> String {
+    /// Returns the file name: a readable part and a hash.
+    pub(super) fn file_name(&self) -> String {
         let mut name = self.family.clone();
         let parts = [&self.class, &self.fixed, &self.extents];
         for (field, value) in parts.iter().filter_map(|v| v.as_object()).flatten() {
@@ -78,8 +79,8 @@ impl Key {
             c if c.is_ascii_alphanumeric() || c == '-' => c.to_ascii_lowercase(),
             _ => '_',
         };
-        let name: String = name.chars().map(plain).take(LONGEST).collect();
-        let hash = blake3::Hash::from_bytes(self.id().0).to_hex();
+        let name: String = name.chars().map(plain).take(MAX_READABLE).collect();
+        let hash = blake3::Hash::from_bytes(self.hash().0).to_hex();
         format!("{name}-{}", &hash[..16])
     }
 }
@@ -89,9 +90,9 @@ pub(super) mod tests {
     use super::*;
     use serde_json::json;
 
-    /// A key to test with.
-    pub(in crate::tune) fn key(rows: u64) -> Key {
-        Key {
+    /// Returns a test key.
+    pub(in crate::tune) fn key(rows: u64) -> TuneKey {
+        TuneKey {
             family: "softmax".into(),
             class: json!({ "dtype": "bf16", "vectors": [], "aligned": true }),
             fixed: json!({}),
@@ -104,46 +105,49 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn every_field_makes_another_key() {
+    fn every_field_changes_the_key() {
         let one = key(8);
         let others = [
             key(16),
-            Key {
+            TuneKey {
                 rule: "by columns".into(),
                 ..key(8)
             },
-            Key {
+            TuneKey {
                 deterministic: false,
                 ..key(8)
             },
-            Key {
+            TuneKey {
                 fixed: json!({ "stages": 3 }),
                 ..key(8)
             },
-            Key {
+            TuneKey {
                 driver: "13.0".into(),
                 ..key(8)
             },
         ];
         for other in others {
-            assert_ne!((one.id(), one.file()), (other.id(), other.file()));
+            assert_ne!(
+                (one.hash(), one.file_name()),
+                (other.hash(), other.file_name())
+            );
         }
-        assert_eq!(one.id(), key(8).id());
+        assert_eq!(one.hash(), key(8).hash());
     }
 
     #[test]
-    fn a_file_is_named_for_people() {
-        let name = key(8).file();
+    fn a_file_name_is_readable_and_safe() {
+        let name = key(8).file_name();
         let (readable, hash) = name.rsplit_once('-').unwrap();
         assert_eq!(readable, "softmax-bf16-aligned-cols4096-rows8");
         assert_eq!(hash.len(), 16);
-        let odd = Key {
+        let odd = TuneKey {
             family: "../é".repeat(99),
             ..key(8)
         };
-        assert!(odd.file().len() < 100);
+        assert!(odd.file_name().len() < 100);
         assert!(
-            odd.file()
+            odd.file_name()
                 .chars()
                 .all(|c| c.is_ascii_alphanumeric() || "-_".contains(c))
         );
@@ -151,11 +155,11 @@ pub(super) mod tests {
 
     #[test]
     fn the_simulator_has_no_key() {
-        use warpline_kernels::{Place, registry};
+        use warpline_kernels::{DeviceKind, registry};
         let device = Device::cpu();
         let work = registry()[0]
-            .default_work(Place::Cpu, &device.target())
+            .default_workload(DeviceKind::Cpu, &device.target())
             .unwrap();
-        assert!(Key::new(work.as_ref(), &device, true).is_none());
+        assert!(TuneKey::new(work.as_ref(), &device, true).is_none());
     }
 }

@@ -1,25 +1,25 @@
-//! One process tunes a key at a time, and says who it is.
+//! File locks: one process tunes a key at a time.
 //!
-//! The operating system's lock on a file; the text in it says who has it, and
-//! is of no other use. A process that ends, however it ends, has given it back.
+//! The operating system locks a file whose text names the holder. It releases the lock when the
+//! process ends, even after a crash.
 
 use fs4::{FileExt, TryLockError};
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, Write};
 use std::path::Path;
 
-/// A lock, until it is dropped.
+/// A held lock; dropping it releases the lock.
 #[derive(Debug)]
 pub(super) struct Lock(File);
 
 impl Lock {
-    /// Takes the lock of a file, which is made where it is missing. Where
-    /// another has it, `held` is told who, and it is waited for.
-    pub(super) fn take(path: &Path, held: impl FnOnce(&str)) -> io::Result<Self> {
+    /// Acquires the lock of a file and creates the file if it is missing. If another process holds
+    /// the lock, calls `on_wait` with its name and waits.
+    pub(super) fn acquire(path: &Path, on_wait: impl FnOnce(&str)) -> io::Result<Self> {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;
         }
-        let mut tell = Some(held);
+        let mut on_wait = Some(on_wait);
         loop {
             let mut file = File::options()
                 .read(true)
@@ -30,32 +30,32 @@ impl Lock {
             match FileExt::try_lock(&file) {
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => {
-                    if let Some(tell) = tell.take() {
-                        tell(&holder(&mut file));
+                    if let Some(on_wait) = on_wait.take() {
+                        on_wait(&holder(&mut file));
                     }
                     FileExt::lock(&file)?;
                 }
                 Err(TryLockError::Error(e)) => return Err(e),
             }
-            // Whoever had it before may have removed the file meanwhile.
-            if same(&file, path) {
+            // The previous holder may have removed the file.
+            if is_same_file(&file, path) {
                 let mut lock = Self(file);
-                lock.sign(&me())?;
+                lock.write_holder(&this_process())?;
                 return Ok(lock);
             }
         }
     }
 
-    /// Removes the file of a lock that nobody has.
+    /// Removes the file of a lock that no process holds.
     pub(super) fn remove(path: &Path) {
-        let free = File::open(path).is_ok_and(|file| match FileExt::try_lock(&file) {
+        let removed = File::open(path).is_ok_and(|file| match FileExt::try_lock(&file) {
             Ok(()) => fs::remove_file(path).is_ok(),
             Err(_) => false,
         });
-        tracing::debug!(path = %path.display(), free, "a lock that may be removed");
+        tracing::debug!(path = %path.display(), removed, "tried to remove a lock file");
     }
 
-    fn sign(&mut self, text: &str) -> io::Result<()> {
+    fn write_holder(&mut self, text: &str) -> io::Result<()> {
         self.0.set_len(0)?;
         self.0.rewind()?;
         self.0.write_all(text.as_bytes())
@@ -64,40 +64,40 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Both happen anyway when the file is closed; nobody is told where they fail.
-        let _ = self.sign("");
+        // Closing the file releases the lock even if these calls fail.
+        let _ = self.write_holder("");
         let _ = FileExt::unlock(&self.0);
     }
 }
 
-/// Is the open file the one of that name?
+/// Returns whether the open file is the one at this path.
 #[cfg(unix)]
-fn same(file: &File, path: &Path) -> bool {
+fn is_same_file(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
-    let number = |m: fs::Metadata| (m.dev(), m.ino());
+    let id = |m: fs::Metadata| (m.dev(), m.ino());
     match (file.metadata(), fs::metadata(path)) {
-        (Ok(open), Ok(named)) => number(open) == number(named),
+        (Ok(open), Ok(named)) => id(open) == id(named),
         _ => false,
     }
 }
 
 #[cfg(not(unix))]
-fn same(_: &File, path: &Path) -> bool {
+fn is_same_file(_: &File, path: &Path) -> bool {
     path.exists()
 }
 
-/// Who has the lock, as it wrote down itself.
+/// Returns the name that the holder wrote into the file.
 fn holder(file: &mut File) -> String {
     let mut text = String::new();
     let read = file.take(500).read_to_string(&mut text);
     match text.trim() {
-        who if read.is_ok() && !who.is_empty() => who.to_owned(),
-        _ => "a process that has not said its name yet".into(),
+        name if read.is_ok() && !name.is_empty() => name.to_owned(),
+        _ => "an unnamed process".into(),
     }
 }
 
-/// This process.
-fn me() -> String {
+/// Returns the name of this process for the lock file.
+fn this_process() -> String {
     let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let host = match host.trim() {
         "" => "this machine",
@@ -120,18 +120,18 @@ mod tests {
     const CHILD: &str = "WARPLINE_TEST_HOLDS_LOCK";
 
     #[test]
-    fn a_waiter_is_told_which_process_holds_the_lock_and_gets_it_when_that_ends() {
+    fn a_waiter_learns_the_holder_and_acquires_the_lock_when_it_exits() {
         if let Some(path) = env::var_os(CHILD) {
-            let lock = Lock::take(Path::new(&path), |_| {}).unwrap();
+            let lock = Lock::acquire(Path::new(&path), |_| {}).unwrap();
             println!("held");
-            // Until the parent has seen enough; then it ends without a word.
+            // Holds the lock until the parent closes stdin, then exits without releasing it.
             let _ = io::stdin().read(&mut [0]);
             std::mem::forget(lock);
             std::process::exit(0);
         }
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("deep/softmax.lock");
-        let name = "a_waiter_is_told_which_process_holds_the_lock_and_gets_it_when_that_ends";
+        let name = "a_waiter_learns_the_holder_and_acquires_the_lock_when_it_exits";
         let mut child = Command::new(env::current_exe().unwrap())
             .args([
                 "--exact",
@@ -143,19 +143,19 @@ mod tests {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut said = BufReader::new(child.stdout.take().unwrap()).lines();
-        while !said.next().unwrap().unwrap().contains("held") {}
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        while !lines.next().unwrap().unwrap().contains("held") {}
 
-        let mut told = String::new();
-        let lock = Lock::take(&path, |holder| {
-            told = holder.to_owned();
+        let mut reported = String::new();
+        let lock = Lock::acquire(&path, |holder| {
+            reported = holder.to_owned();
             drop(child.stdin.take());
         });
         let lock = lock.unwrap();
         let start = format!("process {} on ", child.id());
         assert!(
-            told.starts_with(&start) && told.contains(", since 20"),
-            "{told}"
+            reported.starts_with(&start) && reported.contains(", since 20"),
+            "{reported}"
         );
         let own = fs::read_to_string(&path).unwrap();
         assert!(
@@ -168,14 +168,14 @@ mod tests {
     }
 
     #[test]
-    fn one_has_it_at_a_time() {
+    fn one_thread_holds_the_lock_at_a_time() {
         let folder = tempfile::tempdir().unwrap();
         let (path, busy) = (folder.path().join("x.lock"), AtomicBool::new(false));
         std::thread::scope(|scope| {
             for _ in 0..8 {
                 scope.spawn(|| {
                     for _ in 0..50 {
-                        let _lock = Lock::take(&path, |_| {}).unwrap();
+                        let _lock = Lock::acquire(&path, |_| {}).unwrap();
                         assert!(!busy.swap(true, Ordering::SeqCst));
                         Lock::remove(&path);
                         busy.store(false, Ordering::SeqCst);

@@ -1,75 +1,74 @@
-//! Which config is fastest here: raced, remembered, looked up.
+//! Autotuning: measures candidate configs on a GPU and caches the fastest.
 //!
-//! [`tune()`] takes every config that a family considers for a problem, builds
-//! and compiles them on all cores, races them on the GPU, holds the best
-//! against the reference, and remembers the winner on disk. Calls of
-//! [ops](crate::ops) and `warpline run` look it up; nothing is ever tuned that
-//! was not asked for. `docs/tuning.md` has the rules.
+//! [`tune()`] builds and compiles every candidate of a problem on all cores, times them in
+//! measurement rounds on the GPU, compares the best with the reference, and stores the winner on
+//! disk. Calls of [ops](crate::ops) and `warpline run` look it up. Tuning runs only on request.
+//! `docs/tuning.md` describes the rules.
 //!
 //! | where | what |
 //! |---|---|
-//! | `key` | what a tuned config is looked up by |
-//! | `entry` | what is remembered, as a text that people can read |
-//! | `store`, `lock` | entries on disk; one process tunes a key at a time |
-//! | `memory` | what this process knows: each key is read once |
-//! | `lookup` | the remembered winner, else the family's own choice |
-//! | `build` | candidates built and compiled, on all cores |
-//! | `race` | rounds in random order, losers dropped, the winner confirmed |
-//! | `track` | contenders on a GPU, on rotated buffers |
-//! | `model` | without a GPU: the order that a model gives |
-//! | `report` | what comes out |
-//! | `notices` | what a user should know and no call fails for |
+//! | `key` | the cache key of a tuned config |
+//! | `entry` | the cache entry: a readable, versioned text |
+//! | `cache`, `lock` | entries on disk; one process tunes a key at a time |
+//! | `loaded` | the entries that this process has read; each key is read once |
+//! | `lookup` | config selection: the cached winner, else the heuristic's config |
+//! | `build` | builds and compiles candidates on all cores |
+//! | `measure` | measurement rounds, elimination, confirmation of the winner |
+//! | `gpu_candidates` | candidates on a GPU, with rotated buffers |
+//! | `model` | ranking by the family's model, without a GPU |
+//! | `report` | the report of a tuning run |
+//! | `notices` | warnings that make no call fail |
 
 mod build;
+mod cache;
 mod entry;
+mod gpu_candidates;
 mod key;
+mod loaded;
 mod lock;
 mod lookup;
-mod memory;
+mod measure;
 mod model;
 mod notices;
-mod race;
 mod report;
-mod store;
 mod time;
-mod track;
 
-pub use entry::{Entry, Ranked};
-pub use key::Key;
-pub use lookup::choose;
-pub(crate) use lookup::first_good;
-pub(crate) use memory::Memory;
-pub use model::{Modelled, Ranking, rank};
+pub use cache::{ImportReport, ListedEntry, TuneCache};
+pub use entry::{TuneCacheEntry, TunedConfig};
+pub use key::TuneKey;
+pub(crate) use loaded::LoadedTuneCache;
+pub(crate) use lookup::first_usable;
+pub use lookup::select;
+pub use measure::CandidateOutcome;
+pub use model::{CandidateEstimate, Ranking, rank};
 pub use notices::notices;
-pub(crate) use notices::say;
-pub use race::Fate;
-pub use report::{Candidate, Tuned};
-pub use store::{Imported, Listed, Store};
+pub(crate) use notices::notify;
+pub use report::{CandidateReport, TuneReport};
 
 use crate::device::Device;
 use crate::error::Error;
-use build::{Built, build};
-use race::{Lane, Lap, Rules, race};
+use build::{BuiltCandidate, build};
+use gpu_candidates::GpuCandidates;
+use measure::{CandidateRecord, MeasureStage, RoundLimits, measure};
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use track::Track;
 use warpline_kernels::numbers::Random;
-use warpline_kernels::{AnyWork, FamilyError};
+use warpline_kernels::{AnyWorkload, FamilyError};
 
-/// How to tune.
+/// Options of [`tune()`].
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct TuneOptions {
-    /// Draws the inputs and the orders.
+    /// The seed of the inputs and of the order in each round.
     pub seed: u64,
-    /// Only configs that give the same bits in every run.
+    /// Whether to consider only configs that produce the same bits in every run.
     pub deterministic: bool,
-    /// Also where a winner is remembered that this build can use.
-    pub again: bool,
-    /// The most candidates; the family's own choice is always one of them.
-    pub most: usize,
-    /// Told how far it has come.
+    /// Whether to measure again if the cache has a usable entry.
+    pub retune: bool,
+    /// The maximum number of candidates. The heuristic's config is always one of them.
+    pub max_candidates: usize,
+    /// The progress callback.
     pub progress: Option<TuneProgress>,
 }
 
@@ -78,8 +77,8 @@ impl Default for TuneOptions {
         Self {
             seed: 0,
             deterministic: true,
-            again: false,
-            most: 48,
+            retune: false,
+            max_candidates: 48,
             progress: None,
         }
     }
@@ -90,143 +89,153 @@ impl fmt::Debug for TuneOptions {
         f.debug_struct("TuneOptions")
             .field("seed", &self.seed)
             .field("deterministic", &self.deterministic)
-            .field("again", &self.again)
-            .field("most", &self.most)
+            .field("retune", &self.retune)
+            .field("max_candidates", &self.max_candidates)
             .field("progress", &self.progress.is_some())
             .finish()
     }
 }
 
-/// How far a tuning has come.
+/// The progress of a tuning run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum TuneStage {
-    /// Another process tunes the same, and is waited for.
-    Waits {
-        /// Who it is.
+    /// Waits for another process that tunes the same key.
+    Waiting {
+        /// The other process.
         holder: String,
     },
-    /// Candidates are built and compiled.
-    Builds {
-        /// Those that are done.
+    /// Builds and compiles candidates.
+    Building {
+        /// The number of finished candidates.
         done: usize,
-        /// All of them.
+        /// The number of candidates.
         total: usize,
     },
-    /// The inputs are drawn, and the reference is computed.
-    Draws,
-    /// Rounds are timed.
-    Races {
+    /// Draws the inputs and computes the reference.
+    DrawingInputs,
+    /// Runs measurement rounds.
+    Measuring {
         /// The round; 0 is the warm-up.
         round: u32,
-        /// How many there are at most.
+        /// The maximum number of rounds.
         rounds: u32,
-        /// Candidates that are left.
-        left: usize,
+        /// The number of remaining candidates.
+        remaining: usize,
     },
-    /// Outputs are compared with the reference.
-    Compares,
-    /// The winner races against the runner-up alone.
-    Confirms,
+    /// Compares outputs with the reference.
+    Comparing,
+    /// Measures the winner and the runner-up again without the others.
+    Confirming,
 }
 
-/// Told how far a tuning has come; from several threads while candidates are built.
+/// A progress callback. Several threads call it while candidates are built.
 pub type TuneProgress = Arc<dyn Fn(&TuneStage) + Send + Sync>;
 
-/// How long a race is on a GPU.
-const RULES: Rules = Rules {
-    warm: Duration::from_millis(200),
+/// The limits of a measurement on a GPU.
+const LIMITS: RoundLimits = RoundLimits {
+    warm_up: Duration::from_millis(200),
     rounds: 25,
     confirm: 31,
-    enough: Duration::from_secs(6),
+    time_limit: Duration::from_secs(6),
 };
 
-/// Finds the fastest config for a problem on a GPU, and remembers it: for this
-/// process, and on disk for others. One that is remembered already is given
-/// back, unless [`TuneOptions::again`].
+/// Finds the fastest config for a problem on a GPU and caches it in this process and on disk.
+/// Returns a cached winner without measuring, unless [`TuneOptions::retune`] is set.
 ///
-/// A candidate that cannot be built, fails or is wrong is a line of the report;
-/// if all are, that is an [`Error::NotTuned`].
+/// The report lists candidates that fail or compute a wrong result. If no candidate passes, the
+/// result is an [`Error::NotTuned`].
 ///
 /// ```no_run
-/// use warpline::kernels::{Place, registry};
+/// use warpline::kernels::{DeviceKind, registry};
 /// use warpline::{Device, TuneOptions, tune};
 ///
 /// # fn main() -> Result<(), warpline::Error> {
 /// let device = Device::cuda(0)?;
-/// let work = registry()[1].default_work(Place::Gpu, &device.target())?;
+/// let work = registry()[1].default_workload(DeviceKind::Gpu, &device.target())?;
 /// let tuned = tune(work.as_ref(), &device, &TuneOptions::default())?;
 /// println!("{} takes {:.1} µs", tuned.config, tuned.median_s * 1e6);
 /// # Ok(())
 /// # }
 /// ```
-pub fn tune(work: &dyn AnyWork, device: &Device, options: &TuneOptions) -> Result<Tuned, Error> {
+pub fn tune(
+    work: &dyn AnyWorkload,
+    device: &Device,
+    options: &TuneOptions,
+) -> Result<TuneReport, Error> {
     let start = Instant::now();
     let gpu = device.gpu().ok_or(Error::NoGpu)?;
-    let key = Key::new(work, device, options.deterministic).ok_or_else(|| Error::NotTuned {
+    let key = TuneKey::new(work, device, options.deterministic).ok_or_else(|| Error::NotTuned {
         family: work.family(),
-        why: "it is not the work of a family".into(),
+        why: "the workload belongs to no family".into(),
     })?;
-    let tell = |stage: TuneStage| {
+    let report_progress = |stage: TuneStage| {
         if let Some(progress) = &options.progress {
             progress(&stage);
         }
     };
-    let remembered = || {
-        let known = gpu.tuned.of(&key).filter(|_| !options.again)?;
-        let usable = lookup::is_remembered(&known, work, device);
-        usable.then(|| Tuned::remembered(work, device, &known.entry))
+    let cached = || {
+        let loaded = gpu.tuned.get(&key).filter(|_| !options.retune)?;
+        let is_usable = lookup::is_usable(&loaded, work, device);
+        is_usable.then(|| TuneReport::from_cache(work, device, &loaded.entry))
     };
-    if let Some(tuned) = remembered() {
+    if let Some(tuned) = cached() {
         return Ok(tuned);
     }
-    let waits = |holder: &str| {
-        tell(TuneStage::Waits {
+    let on_wait = |holder: &str| {
+        report_progress(TuneStage::Waiting {
             holder: holder.into(),
         });
     };
-    let _lock = (gpu.tuned.store().lock(&key, waits)).unwrap_or_else(|why| {
-        notices::say(why);
+    let _lock = (gpu.tuned.cache().lock(&key, on_wait)).unwrap_or_else(|why| {
+        notices::notify(why);
         None
     });
-    // Another process may have tuned it since it was read here.
+    // Another process may have tuned the key since this process read it.
     gpu.tuned.forget(&key);
-    if let Some(tuned) = remembered() {
+    if let Some(tuned) = cached() {
         gpu.plans.clear();
         return Ok(tuned);
     }
 
     let works = candidates(work, device, options)?;
     let total = works.len();
-    tell(TuneStage::Builds { done: 0, total });
+    report_progress(TuneStage::Building { done: 0, total });
     let built = build(&works, device, &|done| {
-        tell(TuneStage::Builds { done, total });
+        report_progress(TuneStage::Building { done, total });
     });
-    let mut fates: Vec<Option<Lane>> = works.iter().map(|_| None).collect();
-    let mut good: Vec<(usize, Built)> = Vec::new();
+    let mut records: Vec<Option<CandidateRecord>> = works.iter().map(|_| None).collect();
+    let mut usable: Vec<(usize, BuiltCandidate)> = Vec::new();
     for (i, built) in built.into_iter().enumerate() {
         match built {
-            Ok(built) => good.push((i, built)),
-            Err(e) if e.is_lost() => return Err(e),
-            Err(e) => fates[i] = Some(failed(&e)),
+            Ok(built) => usable.push((i, built)),
+            Err(e) if e.is_device_lost() => return Err(e),
+            Err(e) => records[i] = Some(failed(&e)),
         }
     }
-    if !good.is_empty() {
-        tell(TuneStage::Draws);
-        run(&works, &good, device, options, &mut fates, &tell)?;
+    if !usable.is_empty() {
+        report_progress(TuneStage::DrawingInputs);
+        run(
+            &works,
+            &usable,
+            device,
+            options,
+            &mut records,
+            &report_progress,
+        )?;
     }
     let programs = |i: usize| {
-        let found = good.iter().find(|(at, _)| *at == i);
+        let found = usable.iter().find(|(candidate, _)| *candidate == i);
         found.map_or(Vec::new(), |(_, built)| built.programs.clone())
     };
-    let mut tuned = Tuned::new(work, device, &works, fates);
-    let entry = tuned.entry(&key, &works, programs)?;
-    match gpu.tuned.store().write(&entry) {
-        Ok(path) => tuned.kept = path,
-        Err(why) => notices::say(why),
+    let mut tuned = TuneReport::new(work, device, &works, records);
+    let entry = tuned.set_winner(&key, &works, programs)?;
+    match gpu.tuned.cache().write(&entry) {
+        Ok(path) => tuned.cache_file = path,
+        Err(why) => notices::notify(why),
     }
-    gpu.tuned.remember(entry);
-    // What calls came to before may be another config.
+    gpu.tuned.insert(entry);
+    // Cached plans may use another config.
     gpu.plans.clear();
     tuned.seconds = start.elapsed().as_secs_f64();
     tracing::info!(
@@ -240,74 +249,80 @@ pub fn tune(work: &dyn AnyWork, device: &Device, options: &TuneOptions) -> Resul
     Ok(tuned)
 }
 
-/// The configs that may win: the family's own choice, then what its model or
-/// its own order puts first.
+/// Returns the candidates: the heuristic's config first, then the others in the order of the
+/// family's model or, without a model, of the family.
 fn candidates(
-    work: &dyn AnyWork,
+    work: &dyn AnyWorkload,
     device: &Device,
     options: &TuneOptions,
-) -> Result<Vec<Box<dyn AnyWork>>, Error> {
-    let mut works = model::allowed(work, &device.target(), options.deterministic)?;
-    works.truncate(options.most.max(1));
+) -> Result<Vec<Box<dyn AnyWorkload>>, Error> {
+    let mut works = model::allowed_candidates(work, &device.target(), options.deterministic)?;
+    works.truncate(options.max_candidates.max(1));
     Ok(works)
 }
 
-/// Races those who were built, and says what became of each.
+/// Measures the candidates that were built, and sets their records.
 fn run(
-    works: &[Box<dyn AnyWork>],
-    good: &[(usize, Built)],
+    works: &[Box<dyn AnyWorkload>],
+    usable: &[(usize, BuiltCandidate)],
     device: &Device,
     options: &TuneOptions,
-    fates: &mut [Option<Lane>],
-    tell: &dyn Fn(TuneStage),
+    records: &mut [Option<CandidateRecord>],
+    report_progress: &dyn Fn(TuneStage),
 ) -> Result<(), Error> {
-    let given: Vec<(&dyn AnyWork, &Built)> = (good.iter())
+    let built: Vec<(&dyn AnyWorkload, &BuiltCandidate)> = (usable.iter())
         .map(|(i, built)| (works[*i].as_ref(), built))
         .collect();
-    let (mut track, laid) = Track::new(&given, device, options.seed)?;
-    let mut runners = Vec::new();
-    for ((i, _), laid) in good.iter().zip(laid) {
-        match laid {
-            Ok(()) => runners.push(*i),
-            Err(e) => fates[*i] = Some(failed(&e)),
+    let (mut candidates, bound) = GpuCandidates::new(&built, device, options.seed)?;
+    let mut measured = Vec::new();
+    for ((i, _), bound) in usable.iter().zip(bound) {
+        match bound {
+            Ok(()) => measured.push(*i),
+            Err(e) => records[*i] = Some(failed(&e)),
         }
     }
     let mut random = Random::new(options.seed);
-    let raced = race(&mut track, runners.len(), &RULES, &mut random, &|lap| {
-        tell(match lap {
-            Lap::Warm => TuneStage::Races {
+    let progress = |stage: MeasureStage| {
+        report_progress(match stage {
+            MeasureStage::WarmUp => TuneStage::Measuring {
                 round: 0,
-                rounds: RULES.rounds,
-                left: runners.len(),
+                rounds: LIMITS.rounds,
+                remaining: measured.len(),
             },
-            Lap::Round(round, rounds, left) => TuneStage::Races {
+            MeasureStage::Round {
                 round,
                 rounds,
-                left,
+                remaining,
+            } => TuneStage::Measuring {
+                round,
+                rounds,
+                remaining,
             },
-            Lap::Compare => TuneStage::Compares,
-            Lap::Confirm => TuneStage::Confirms,
+            MeasureStage::Compare => TuneStage::Comparing,
+            MeasureStage::Confirm => TuneStage::Confirming,
         });
-    });
-    if raced.as_ref().is_err_and(Error::is_lost) {
-        // Freeing anything would wait for a kernel that does not end.
-        std::mem::forget(track);
+    };
+    let n = measured.len();
+    let new_records = measure(&mut candidates, n, &LIMITS, &mut random, &progress);
+    if new_records.as_ref().is_err_and(Error::is_device_lost) {
+        // Freeing memory would wait for a kernel that never ends.
+        std::mem::forget(candidates);
     }
-    for (i, lane) in runners.into_iter().zip(raced?) {
-        fates[i] = Some(lane);
+    for (i, record) in measured.into_iter().zip(new_records?) {
+        records[i] = Some(record);
     }
     Ok(())
 }
 
-fn failed(e: &Error) -> Lane {
-    Lane {
+fn failed(e: &Error) -> CandidateRecord {
+    CandidateRecord {
         seconds: Vec::new(),
-        fate: Fate::Failed(e.to_string()),
+        outcome: CandidateOutcome::Failed(e.to_string()),
     }
 }
 
-/// A sentence of a family as an error.
-fn not_a_family(work: &dyn AnyWork) -> Error {
+/// Returns the error for a workload that belongs to no family.
+fn not_a_family(work: &dyn AnyWorkload) -> Error {
     let text = format!("{} has no candidates to tune", work.family());
     FamilyError::Problem(text).into()
 }

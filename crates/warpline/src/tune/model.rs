@@ -1,15 +1,15 @@
-//! Without a GPU: the candidates in the order that a model gives, and no times.
+//! Ranking of candidates by the family's model, without a GPU and without timings.
 
 use super::build::on_all_cores;
 use super::{TuneOptions, not_a_family};
 use crate::error::Error;
-use crate::prepare::prepare_exactly;
+use crate::prepare::prepare_selected;
 use serde::Serialize;
 use serde_json::Value;
 use warpline_ir::Target;
-use warpline_kernels::AnyWork;
+use warpline_kernels::AnyWorkload;
 
-/// The candidates of a problem, likeliest first. Nothing was measured.
+/// The candidates of a problem, most promising first. Nothing was measured.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Ranking {
@@ -17,89 +17,89 @@ pub struct Ranking {
     pub family: &'static str,
     /// The problem.
     pub problem: Value,
-    /// What ranks them: the family's model, or its own order.
-    pub by: &'static str,
-    /// Likeliest first.
-    pub candidates: Vec<Modelled>,
+    /// The source of the order: the family's model, or the order of the family.
+    pub ranked_by: &'static str,
+    /// The candidates, most promising first.
+    pub candidates: Vec<CandidateEstimate>,
 }
 
 /// A candidate that was not measured.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
-pub struct Modelled {
+pub struct CandidateEstimate {
     /// The config.
     pub config: Value,
-    /// Is it the family's own choice?
-    pub chosen: bool,
-    /// Seconds by the family's model.
+    /// Whether the heuristic selects this config.
+    pub from_heuristic: bool,
+    /// The seconds that the family's model estimates.
     pub estimate_s: Option<f64>,
-    /// Why it cannot be used: what the builder or the checker says.
-    pub refused: Option<String>,
+    /// The error of the builder or the checker; `None` if the config can be used.
+    pub rejected: Option<String>,
 }
 
-/// The configs that may win: the family's own choice, then those of its
-/// candidates that the caller allows, by its model where it has one.
-pub(super) fn allowed(
-    work: &dyn AnyWork,
+/// Returns the heuristic's config, then the candidates that the options allow, in the order of the
+/// family's model if it has one.
+pub(super) fn allowed_candidates(
+    work: &dyn AnyWorkload,
     target: &Target,
     deterministic: bool,
-) -> Result<Vec<Box<dyn AnyWork>>, Error> {
+) -> Result<Vec<Box<dyn AnyWorkload>>, Error> {
     work.tuning().ok_or_else(|| not_a_family(work))?;
     let mut works = work.alternatives(target)?;
     if deterministic {
         works.retain(|w| w.tuning().is_some_and(|t| t.is_deterministic));
     }
     if let Some((_, rest)) = works.split_first_mut() {
-        // A candidate that the model does not judge comes last.
+        // Candidates without an estimate are last.
         rest.sort_by(|a, b| {
-            let seconds = |w: &dyn AnyWork| seconds(w, target).unwrap_or(f64::INFINITY);
+            let seconds = |w: &dyn AnyWorkload| w.estimate(target).unwrap_or(f64::INFINITY);
             seconds(a.as_ref()).total_cmp(&seconds(b.as_ref()))
         });
     }
     Ok(works)
 }
 
-fn seconds(work: &dyn AnyWork, target: &Target) -> Option<f64> {
-    work.estimate(target)
-}
-
-/// Ranks the candidates of a problem without a GPU: each is built and checked
-/// as it would be, and none is measured.
+/// Ranks the candidates of a problem without a GPU. Builds and checks each candidate, but measures
+/// none.
 ///
 /// ```
-/// use warpline::kernels::{Place, registry};
+/// use warpline::kernels::{DeviceKind, registry};
 /// use warpline::{Device, TuneOptions, tune};
 ///
 /// # fn main() -> Result<(), warpline::Error> {
 /// let target = Device::cpu().target();
-/// let work = registry()[0].default_work(Place::Gpu, &target)?;
+/// let work = registry()[0].default_workload(DeviceKind::Gpu, &target)?;
 /// let ranking = tune::rank(work.as_ref(), &target, &TuneOptions::default())?;
 /// assert_eq!(ranking.candidates[0].config, work.config());
 /// # Ok(())
 /// # }
 /// ```
-pub fn rank(work: &dyn AnyWork, target: &Target, options: &TuneOptions) -> Result<Ranking, Error> {
-    let mut works = allowed(work, target, options.deterministic)?;
-    works.truncate(options.most.max(1));
-    let own = work.config();
-    let modelled = works.iter().any(|w| seconds(w.as_ref(), target).is_some());
-    let judged = |w: &dyn AnyWork| Modelled {
+pub fn rank(
+    work: &dyn AnyWorkload,
+    target: &Target,
+    options: &TuneOptions,
+) -> Result<Ranking, Error> {
+    let mut works = allowed_candidates(work, target, options.deterministic)?;
+    works.truncate(options.max_candidates.max(1));
+    let heuristic = work.config();
+    let has_model = works.iter().any(|w| w.estimate(target).is_some());
+    let estimate = |w: &dyn AnyWorkload| CandidateEstimate {
         config: w.config(),
-        chosen: w.config() == own,
-        estimate_s: seconds(w, target),
-        refused: prepare_exactly(w, target).err().map(|e| e.to_string()),
+        from_heuristic: w.config() == heuristic,
+        estimate_s: w.estimate(target),
+        rejected: prepare_selected(w, target).err().map(|e| e.to_string()),
     };
-    let mut candidates = on_all_cores(&works, |w| judged(w.as_ref()), &|_| {});
-    if modelled {
-        let time = |m: &Modelled| m.estimate_s.unwrap_or(f64::INFINITY);
+    let mut candidates = on_all_cores(&works, |w| estimate(w.as_ref()), &|_| {});
+    if has_model {
+        let time = |m: &CandidateEstimate| m.estimate_s.unwrap_or(f64::INFINITY);
         candidates.sort_by(|a, b| time(a).total_cmp(&time(b)));
     }
     Ok(Ranking {
         family: work.family(),
         problem: work.problem(),
-        by: match modelled {
+        ranked_by: match has_model {
             true => "the family's model",
-            false => "the family's own order, as it has no model",
+            false => "the family's order, because it has no model",
         },
         candidates,
     })

@@ -1,34 +1,33 @@
-//! What a user should know and no call fails for: told once, and kept for who asks.
+//! Notices: warnings about configs that make no call fail. Each is emitted once.
 
-use crate::gpu::held;
+use crate::gpu::lock;
 use std::sync::Mutex;
 
-/// What is kept at most, told or not; beyond, the oldest goes.
-const MOST: usize = 64;
+/// The capacity of each list. A full list drops its oldest notice.
+const MAX_NOTICES: usize = 64;
 
-/// Told, and told already.
-static TOLD: Mutex<(Vec<String>, Vec<String>)> = Mutex::new((Vec::new(), Vec::new()));
+/// The notices that were not fetched yet, and all notices for deduplication.
+static NOTICES: Mutex<(Vec<String>, Vec<String>)> = Mutex::new((Vec::new(), Vec::new()));
 
-/// Says a sentence, unless it was said before: as an event of `tracing`, and
-/// to who asks next for [`notices`].
-pub(crate) fn say(sentence: String) {
-    let mut told = held(&TOLD);
-    let (waiting, before) = &mut *told;
-    if before.contains(&sentence) {
+/// Emits a notice unless it was emitted before: as a `tracing` warning, and for the next call of
+/// [`notices`].
+pub(crate) fn notify(notice: String) {
+    let mut notices = lock(&NOTICES);
+    let (pending, emitted) = &mut *notices;
+    if emitted.contains(&notice) {
         return;
     }
-    tracing::warn!("{sentence}");
-    for list in [&mut *waiting, before] {
-        if list.len() >= MOST {
+    tracing::warn!("{notice}");
+    for list in [&mut *pending, emitted] {
+        if list.len() >= MAX_NOTICES {
             list.remove(0);
         }
-        list.push(sentence.clone());
+        list.push(notice.clone());
     }
 }
 
-/// What was said of configs since the last time that anyone asked: files that
-/// were passed over, winners that failed, baselines that were taken. Each
-/// sentence comes once.
+/// Returns the notices since the last call: cache files that were skipped, cached configs that
+/// failed, baselines that replaced undecided configs. Each notice is returned once.
 pub fn notices() -> Vec<String> {
-    std::mem::take(&mut held(&TOLD).0)
+    std::mem::take(&mut lock(&NOTICES).0)
 }

@@ -1,89 +1,92 @@
-//! What comes out of a tuning.
+//! The report of a tuning run.
 
-use super::entry::{Entry, Ranked};
-use super::key::Key;
-use super::race::{Fate, Lane};
+use super::entry::{TuneCacheEntry, TunedConfig};
+use super::key::TuneKey;
+use super::measure::{CandidateOutcome, CandidateRecord};
 use crate::bench::statistics::Quartiles;
 use crate::device::{Device, DeviceInfo};
 use crate::error::Error;
 use serde::Serialize;
 use serde_json::Value;
 use std::path::PathBuf;
-use warpline_kernels::AnyWork;
+use warpline_kernels::AnyWorkload;
 
-/// What came of a tuning.
+/// The report of a tuning run.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
-pub struct Tuned {
+pub struct TuneReport {
     /// The family.
     pub family: &'static str,
     /// The problem.
     pub problem: Value,
-    /// Where it ran.
+    /// The GPU.
     pub device: DeviceInfo,
-    /// The winner.
+    /// The config of the winner.
     pub config: Value,
-    /// Seconds of one launch of it, in the median.
+    /// The median seconds of one launch of the winner.
     pub median_s: f64,
-    /// How much faster it is than the family's own choice, as a factor; none
-    /// where that was not timed.
-    pub gain: Option<f64>,
-    /// When it was tuned before, if it was: then nothing was measured now.
-    pub remembered: Option<String>,
-    /// All candidates, in the family's order; none where it was remembered.
-    pub candidates: Vec<Candidate>,
-    /// The file it is in; none where it could not be kept, or is off.
-    pub kept: Option<PathBuf>,
-    /// How long it took.
+    /// The speedup of the winner over the heuristic's config; `None` if that was not timed.
+    pub speedup: Option<f64>,
+    /// The time of an earlier tuning run whose cached winner this is. If set, nothing was measured.
+    pub cached_at: Option<String>,
+    /// All candidates in the family's order; empty if the winner was cached.
+    pub candidates: Vec<CandidateReport>,
+    /// The file of the cache entry; `None` if the cache is off or could not be written.
+    pub cache_file: Option<PathBuf>,
+    /// The duration of the tuning run in seconds.
     pub seconds: f64,
 }
 
-/// What became of a candidate.
+/// A candidate of a tuning run.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
-pub struct Candidate {
+pub struct CandidateReport {
     /// The config.
     pub config: Value,
-    /// Is it the family's own choice?
-    pub chosen: bool,
-    /// Seconds of one launch; none where it was not timed.
+    /// Whether the heuristic selects this config.
+    pub from_heuristic: bool,
+    /// The seconds of one launch; `None` if the candidate was not timed.
     pub seconds: Option<Quartiles>,
-    /// What became of it, and why.
+    /// The outcome and its reason.
     #[serde(flatten)]
-    pub fate: Fate,
+    pub outcome: CandidateOutcome,
 }
 
-impl Tuned {
-    /// A winner that is remembered.
-    pub(super) fn remembered(work: &dyn AnyWork, device: &Device, entry: &Entry) -> Self {
+impl TuneReport {
+    /// Returns the report of a cached winner.
+    pub(super) fn from_cache(
+        work: &dyn AnyWorkload,
+        device: &Device,
+        entry: &TuneCacheEntry,
+    ) -> Self {
         let best = &entry.ranked[0];
         Self {
             config: best.config.clone(),
             median_s: best.median_s,
-            remembered: Some(entry.tuned_at.clone()),
+            cached_at: Some(entry.tuned_at.clone()),
             ..Self::new(work, device, &[], Vec::new())
         }
     }
 
-    /// What became of the candidates.
+    /// Returns the report of the candidates, without a winner.
     pub(super) fn new(
-        work: &dyn AnyWork,
+        work: &dyn AnyWorkload,
         device: &Device,
-        works: &[Box<dyn AnyWork>],
-        lanes: Vec<Option<Lane>>,
+        works: &[Box<dyn AnyWorkload>],
+        records: Vec<Option<CandidateRecord>>,
     ) -> Self {
-        let own = work.config();
+        let heuristic = work.config();
         let mut candidates = Vec::new();
-        for (work, lane) in works.iter().zip(lanes) {
-            let lane = lane.unwrap_or(Lane {
+        for (work, record) in works.iter().zip(records) {
+            let record = record.unwrap_or(CandidateRecord {
                 seconds: Vec::new(),
-                fate: Fate::Failed("it was not raced".into()),
+                outcome: CandidateOutcome::Failed("it was not measured".into()),
             });
-            candidates.push(Candidate {
-                chosen: work.config() == own,
+            candidates.push(CandidateReport {
+                from_heuristic: work.config() == heuristic,
                 config: work.config(),
-                seconds: Quartiles::new(lane.seconds),
-                fate: lane.fate,
+                seconds: Quartiles::new(record.seconds),
+                outcome: record.outcome,
             });
         }
         Self {
@@ -92,29 +95,29 @@ impl Tuned {
             device: device.info(),
             config: Value::Null,
             median_s: 0.0,
-            gain: None,
-            remembered: None,
+            speedup: None,
+            cached_at: None,
             candidates,
-            kept: None,
+            cache_file: None,
             seconds: 0.0,
         }
     }
 
-    /// Settles who won, and gives what is to be remembered.
-    pub(super) fn entry(
+    /// Sets the winner, and returns the cache entry.
+    pub(super) fn set_winner(
         &mut self,
-        key: &Key,
-        works: &[Box<dyn AnyWork>],
+        key: &TuneKey,
+        works: &[Box<dyn AnyWorkload>],
         programs: impl Fn(usize) -> Vec<String>,
-    ) -> Result<Entry, Error> {
+    ) -> Result<TuneCacheEntry, Error> {
         let mut ranked = Vec::new();
-        for fate in [Fate::Won, Fate::RunnerUp] {
-            let found = self.candidates.iter().position(|c| c.fate == fate);
+        for outcome in [CandidateOutcome::Winner, CandidateOutcome::RunnerUp] {
+            let found = self.candidates.iter().position(|c| c.outcome == outcome);
             let Some((i, seconds)) = found.and_then(|i| Some((i, self.candidates[i].seconds?)))
             else {
                 continue;
             };
-            ranked.push(Ranked {
+            ranked.push(TunedConfig {
                 config: works[i].config(),
                 programs: programs(i),
                 median_s: seconds.median,
@@ -124,28 +127,30 @@ impl Tuned {
         let Some(best) = ranked.first() else {
             return Err(Error::NotTuned {
                 family: self.family,
-                why: self.why_none(),
+                why: self.failure(),
             });
         };
         (self.config, self.median_s) = (best.config.clone(), best.median_s);
-        let own = self.candidates.iter().find(|c| c.chosen);
-        let own = own.and_then(|own| own.seconds);
-        self.gain = own.map(|own| own.median / best.median_s);
+        let heuristic = self.candidates.iter().find(|c| c.from_heuristic);
+        let seconds = heuristic.and_then(|candidate| candidate.seconds);
+        self.speedup = seconds.map(|seconds| seconds.median / best.median_s);
         let (problem, all) = (self.problem.clone(), self.candidates.len());
-        Ok(Entry::new(key.clone(), problem, ranked, all))
+        Ok(TuneCacheEntry::new(key.clone(), problem, ranked, all))
     }
 
-    /// Why nobody won.
-    fn why_none(&self) -> String {
-        let why = self.candidates.iter().find_map(|c| match &c.fate {
-            Fate::Wrong(why) | Fate::Failed(why) => Some(why.as_str()),
+    /// Explains why there is no winner.
+    fn failure(&self) -> String {
+        let why = self.candidates.iter().find_map(|c| match &c.outcome {
+            CandidateOutcome::WrongResult(why) | CandidateOutcome::Failed(why) => {
+                Some(why.as_str())
+            }
             _ => None,
         });
         let n = self.candidates.len();
         match why {
-            None => "it has no candidate that the options allow".into(),
+            None => "no candidate matches the options".into(),
             Some(why) => format!(
-                "none of {n} candidates could be used; the first one: {}",
+                "all {n} candidates failed; the first: {}",
                 why.lines().next().unwrap_or_default()
             ),
         }

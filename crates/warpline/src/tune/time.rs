@@ -1,17 +1,17 @@
-//! Now, as people write it.
+//! Timestamps in ISO 8601.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Now, in UTC: `2026-11-16T09:30:00Z`. Later times are greater texts.
+/// Returns the current UTC time, `2026-11-16T09:30:00Z`. Timestamps sort as text.
 pub(super) fn now() -> String {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    text(since.map_or(0, |d| d.as_secs()))
+    format_time(since.map_or(0, |d| d.as_secs()))
 }
 
-/// Seconds since 1970 as a date and a time.
-fn text(seconds: u64) -> String {
+/// Formats seconds since 1970.
+fn format_time(seconds: u64) -> String {
     let (days, rest) = (seconds / 86400, seconds % 86400);
-    // Days since 0000-03-01, so that a leap day ends its year.
+    // Counts days from 0000-03-01, so that a leap day is the last day of its year.
     let days = days + 719_468;
     let (era, day) = (days / 146_097, days % 146_097);
     let year = (day - day / 1460 + day / 36524 - day / 146_096) / 365;
@@ -29,13 +29,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dates_are_those_of_the_calendar() {
-        assert_eq!(text(0), "1970-01-01T00:00:00Z");
-        assert_eq!(text(951_782_400), "2000-02-29T00:00:00Z");
-        assert_eq!(text(951_868_799), "2000-02-29T23:59:59Z");
-        assert_eq!(text(1_709_164_800), "2024-02-29T00:00:00Z");
-        assert_eq!(text(1_709_251_200), "2024-03-01T00:00:00Z");
-        assert_eq!(text(1_794_821_400), "2026-11-16T09:30:00Z");
-        assert!(now() > text(1_700_000_000));
+    fn leap_years_are_formatted_correctly() {
+        assert_eq!(format_time(0), "1970-01-01T00:00:00Z");
+        assert_eq!(format_time(951_782_400), "2000-02-29T00:00:00Z");
+        assert_eq!(format_time(951_868_799), "2000-02-29T23:59:59Z");
+        assert_eq!(format_time(1_709_164_800), "2024-02-29T00:00:00Z");
+        assert_eq!(format_time(1_709_251_200), "2024-03-01T00:00:00Z");
+        assert_eq!(format_time(1_794_821_400), "2026-11-16T09:30:00Z");
+        assert!(now() > format_time(1_700_000_000));
     }
 }

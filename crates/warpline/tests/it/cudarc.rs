@@ -1,8 +1,7 @@
 //! The feature `cudarc`, and the example that uses it.
 //!
-//! Nothing in the workspace has the feature on, as cudarc's level of CUDA is
-//! its user's to pick. With `WARPLINE_FULL` set it is linted, tested and
-//! documented here, and the example is built and run.
+//! Nothing in the workspace enables the feature, because the user selects cudarc's CUDA version. With
+//! `WARPLINE_FULL` set, these tests lint, test and document it, and build and run the example.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -10,27 +9,27 @@ use warpline_testkit::full::full;
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/cudarc-softmax");
 
-/// `cargo` with that command line, which builds where this test was built.
+/// Returns a `cargo` command that uses the target directory of this test.
 fn cargo(folder: &str, line: &str) -> Command {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(line.split(' ')).current_dir(folder);
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
     cargo.env("CARGO_TARGET_DIR", target);
-    // Set by who times this test; build scripts ask for it, and would run again.
+    // A test runner may set it. Build scripts depend on it and would run again.
     cargo.env_remove("RUSTC_BOOTSTRAP");
     cargo
 }
 
-fn good(mut command: Command) -> Output {
+fn succeed(mut command: Command) -> Output {
     let output = command.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{command:?}\n{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}\n{stderr}");
     output
 }
 
 #[test]
-fn the_example_is_no_member_of_this_workspace_and_has_the_feature() {
-    let output = good(cargo(
+fn the_example_is_outside_the_workspace_and_enables_the_feature() {
+    let output = succeed(cargo(
         FOLDER,
         "metadata --offline --no-deps --format-version 1",
     ));
@@ -42,7 +41,7 @@ fn the_example_is_no_member_of_this_workspace_and_has_the_feature() {
         .iter()
         .find(|d| d["path"] == env!("CARGO_MANIFEST_DIR"));
     assert_eq!(here.unwrap()["features"], serde_json::json!(["cudarc"]));
-    good(cargo(FOLDER, "fmt --check"));
+    succeed(cargo(FOLDER, "fmt --check"));
 }
 
 #[test]
@@ -59,26 +58,26 @@ fn the_feature_passes_every_check() {
         let mut command = cargo(env!("CARGO_MANIFEST_DIR"), line);
         command.env("CUDARC_CUDA_VERSION", "12080");
         command.env("RUSTDOCFLAGS", "-D warnings");
-        good(command);
+        succeed(command);
     }
 }
 
 #[test]
-fn the_example_runs_or_says_why_not() {
+fn the_example_runs_or_reports_a_missing_gpu() {
     if !full() {
         return;
     }
-    good(cargo(FOLDER, "clippy --offline -- -D warnings"));
-    good(cargo(FOLDER, "build --offline"));
+    succeed(cargo(FOLDER, "clippy --offline -- -D warnings"));
+    succeed(cargo(FOLDER, "build --offline"));
     let output = cargo(FOLDER, "run --offline --quiet").output().unwrap();
-    let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+    let output_text = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
     let begin = match output.status.code() {
         Some(0) => "softmax of 37 x 1000: the largest error is ",
         Some(2) => "no GPU can be used: ",
-        code => panic!("it ends with {code:?}:\n{said}"),
+        code => panic!("it exits with {code:?}:\n{output_text}"),
     };
     assert!(
-        said.starts_with(begin) && said.lines().count() == 1,
-        "{said}"
+        output_text.starts_with(begin) && output_text.lines().count() == 1,
+        "{output_text}"
     );
 }

@@ -1,11 +1,11 @@
-//! Runs on the simulator, and on a stand-in for the driver.
+//! Tests on the simulator, and with a stub of the CUDA driver.
 
 mod child;
 mod configs;
 mod cudarc;
+mod gemm;
 mod ms_deform_attn;
 mod nvfp4;
-mod products;
 mod rows;
 mod shipped;
 mod simulator;

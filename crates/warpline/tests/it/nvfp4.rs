@@ -1,85 +1,85 @@
-//! NVFP4 through the kernels: every code with every scale, exactly.
+//! NVFP4 kernels: every code with every scale is exact.
 
 use warpline::kernels::gemm::Activation;
 use warpline::kernels::nvfp4::{ScaleLayout, codes, products};
-use warpline::kernels::nvfp4_dual_gemm::{Choice, Form, Nvfp4DualGemm, Problem};
-use warpline::kernels::{AnyWork, HostTensor, Work};
+use warpline::kernels::nvfp4_dual_gemm::{Choice, Nvfp4DualGemm, Problem, ScheduleKind};
+use warpline::kernels::{AnyWorkload, HostTensor, Workload};
 use warpline::{Device, RunData, RunOptions, run};
 
-/// The code and the scale of 1.
+/// The code of 1 and the scale of 1.
 const ONE: u8 = 2;
 const SCALE: u8 = 0x38;
 
-/// Every way in which weights are decoded: consumers, and elements of K.
-const FORMS: [(Form, u32, u32); 5] = [
-    (Form::Cooperative, 1, 64),
-    (Form::Cooperative, 2, 128),
-    (Form::Cooperative, 2, 256),
-    (Form::Dequantizer, 2, 64),
-    (Form::Warps, 2, 512),
+/// All ways to decode weights: schedule, consumers and `tile_k`.
+const SCHEDULES: [(ScheduleKind, u32, u32); 5] = [
+    (ScheduleKind::Cooperative, 1, 64),
+    (ScheduleKind::Cooperative, 2, 128),
+    (ScheduleKind::Cooperative, 2, 256),
+    (ScheduleKind::Dequantizer, 2, 64),
+    (ScheduleKind::Warps, 2, 512),
 ];
 
-/// Codes of rows of 32, by row and place, packed.
+/// Packs codes of rows of 32; `code` takes the row and the column.
 fn packed(rows: usize, code: impl Fn(usize, usize) -> u8) -> Vec<u8> {
     let all: Vec<u8> = (0..rows * 32).map(|i| code(i / 32, i % 32)).collect();
     codes::pack(&all).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// Codes and scales of A, gate and up as a plan takes them.
+/// Orders codes and scales of A, gate and up as the plan's inputs.
 fn in_order([a, gate, up]: [Vec<u8>; 3], scales: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
     let [of_a, of_gate, of_up] = scales.try_into().unwrap_or_else(|_| panic!("three"));
     vec![a, gate, of_gate, up, of_up, of_a]
 }
 
-/// A problem in one of the forms.
+/// Returns the workload of a problem with a schedule.
 fn work(
     problem: Problem,
-    (form, consumers, tile_k): (Form, u32, u32),
+    (schedule, consumers, tile_k): (ScheduleKind, u32, u32),
     device: &Device,
-) -> Work<Nvfp4DualGemm> {
+) -> Workload<Nvfp4DualGemm> {
     let choice = Choice {
-        form: Some(form),
+        schedule: Some(schedule),
         consumers: Some(consumers),
         tile_k: Some(tile_k),
         ..Choice::default()
     };
-    Work::new(problem, &choice, &device.target()).unwrap_or_else(|e| panic!("{e}"))
+    Workload::new(problem, &choice, &device.target()).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// Runs it with codes of A, gate and up, and the scale of the first 16 of each
-/// row; that of the others is 1, and the gate's sum as well.
-fn holds(
+/// Runs all schedules with codes of A, gate and up. `first` returns the scale of the first 16
+/// elements of each row; the other scales are 1. The gate's accumulator must be 1.
+fn check(
     [m, n]: [usize; 2],
     data: [Vec<u8>; 3],
     first: [&dyn Fn(usize) -> u8; 3],
     exact: impl Fn(usize, usize) -> f64,
 ) {
     for scale_layout in [ScaleLayout::Plain, ScaleLayout::Block] {
-        for (form, consumers, tile_k) in FORMS {
+        for (schedule, consumers, tile_k) in SCHEDULES {
             let problem = Problem {
                 gate: Activation::None,
                 scale_layout,
                 ..Problem::new(m as u32, n as u32, 32)
             };
             let device = Device::cpu();
-            let work = work(problem, (form, consumers, tile_k), &device);
+            let work = work(problem, (schedule, consumers, tile_k), &device);
             let scales = [m, n, n].into_iter().zip(first).map(|(rows, first)| {
                 let plain: Vec<u8> = (0..rows).flat_map(|i| [first(i), SCALE]).collect();
                 scale_layout
                     .arrange(&plain, rows, 32)
                     .unwrap_or_else(|e| panic!("{e}"))
             });
-            let specs = AnyWork::inputs(&work).into_iter();
+            let specs = AnyWorkload::inputs(&work).into_iter();
             let tensors = specs.zip(in_order(data.clone(), scales.collect()));
             let inputs = tensors.map(|(spec, data)| HostTensor { spec, data });
             let exact = (0..m * n).map(|i| (exact(i / n, i % n), 0.0)).collect();
             let data = RunData::new(inputs.collect()).with_reference(vec![exact]);
-            let outcome = run(&work, &device, &RunOptions::with_data(data));
-            let outcome = outcome.unwrap_or_else(|e| panic!("{e}"));
+            let report = run(&work, &device, &RunOptions::with_data(data));
+            let report = report.unwrap_or_else(|e| panic!("{e}"));
             assert!(
-                outcome.passed(),
-                "{form:?}, {scale_layout:?}, {consumers} / {tile_k}: {:?}",
-                outcome.outputs
+                report.passed(),
+                "{schedule:?}, {scale_layout:?}, {consumers} / {tile_k}: {:?}",
+                report.outputs
             );
         }
     }
@@ -87,41 +87,47 @@ fn holds(
 
 #[test]
 fn every_code_and_scale_of_a_weight_is_exact() {
-    // Row j of the weight has all codes, with scale j; row r of A picks code r.
+    // Row j of the weight has all codes with scale j; row r of A selects code r.
     let a = packed(16, |row, k| if row == k { ONE } else { 0 });
     let up = packed(256, |_, k| if k < 16 { k as u8 } else { 0 });
     let gate = packed(256, |_, k| if k < 16 { ONE } else { 0 });
-    let (one, own) = (|_| SCALE, |row: usize| row as u8);
-    holds([16, 256], [a, gate, up], [&one, &one, &own], |r, j| {
-        products::product(r as u8, j as u8)
-    });
+    let (one, row_scale) = (|_| SCALE, |row: usize| row as u8);
+    check(
+        [16, 256],
+        [a, gate, up],
+        [&one, &one, &row_scale],
+        |r, j| products::product(r as u8, j as u8),
+    );
 }
 
 #[test]
 fn every_code_and_scale_of_a_is_exact() {
-    // Row i of A has all codes, with scale i, and a 1 behind them for the gate.
-    let behind = |k: usize| if k == 16 { ONE } else { 0 };
-    let a = packed(256, |_, k| if k < 16 { k as u8 } else { behind(k) });
+    // Row i of A has all codes with scale i, followed by a 1 for the gate.
+    let gate_code = |k: usize| if k == 16 { ONE } else { 0 };
+    let a = packed(256, |_, k| if k < 16 { k as u8 } else { gate_code(k) });
     let up = packed(16, |row, k| if row == k { ONE } else { 0 });
-    let gate = packed(16, |_, k| behind(k));
-    let (one, own) = (|_| SCALE, |row: usize| row as u8);
-    holds([256, 16], [a, gate, up], [&own, &one, &one], |i, r| {
-        products::product(r as u8, i as u8)
-    });
+    let gate = packed(16, |_, k| gate_code(k));
+    let (one, row_scale) = (|_| SCALE, |row: usize| row as u8);
+    check(
+        [256, 16],
+        [a, gate, up],
+        [&row_scale, &one, &one],
+        |i, r| products::product(r as u8, i as u8),
+    );
 }
 
 #[test]
-fn full_range_codes_are_within_their_bound() {
-    // All codes, scales of every exponent up to 448, and scales of whole
-    // tensors that bring what comes out into the range of f16.
-    for (form, consumers, tile_k) in FORMS {
+fn full_range_codes_are_within_the_tolerance() {
+    // All codes, scales of every exponent up to 448, and tensor scales that
+    // bring the outputs into the range of f16.
+    for (schedule, consumers, tile_k) in SCHEDULES {
         let problem = Problem {
             scale_layout: ScaleLayout::Block,
             scales: true,
             ..Problem::new(40, 72, 608)
         };
         let device = Device::cpu();
-        let work = work(problem, (form, consumers, tile_k), &device);
+        let work = work(problem, (schedule, consumers, tile_k), &device);
         let mut state = 1u64;
         let mut random = move || {
             state = state.wrapping_mul(6364136223846793005).wrapping_add(1);
@@ -144,15 +150,15 @@ fn full_range_codes_are_within_their_bound() {
             })
             .collect();
         let exact = &work.reference(&inputs)[0];
-        let fine = exact.iter().filter(|(x, _)| x.is_finite() && *x != 0.0);
-        assert!(fine.count() * 20 >= exact.len() * 19, "{exact:?}");
+        let finite = exact.iter().filter(|(x, _)| x.is_finite() && *x != 0.0);
+        assert!(finite.count() * 20 >= exact.len() * 19, "{exact:?}");
         let options = RunOptions::with_data(RunData::new(inputs));
-        let outcome = run(&work, &device, &options);
-        let outcome = outcome.unwrap_or_else(|e| panic!("{e}"));
+        let report = run(&work, &device, &options);
+        let report = report.unwrap_or_else(|e| panic!("{e}"));
         assert!(
-            outcome.passed(),
-            "{form:?}, {tile_k}: {:?}",
-            outcome.outputs
+            report.passed(),
+            "{schedule:?}, {tile_k}: {:?}",
+            report.outputs
         );
     }
 }

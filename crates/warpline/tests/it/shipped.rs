@@ -1,12 +1,12 @@
-//! Every kernel that ships or is a probe, each program once: proved, printed, read back and
-//! assembled; and the works that need it, run on the simulator under every timing.
+//! All shipped kernels and probes: each program is proved, printed, read back and assembled once, and
+//! its workloads run on the simulator with every timing.
 //!
-//! One process does it all, so that the checker proves each program once.
+//! One process runs all of it, so that the checker proves each program once.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Mutex;
 use warpline::estimate::simulation_seconds;
-use warpline::kernels::{AnyFamily, AnyWork, Place, Step, registry, shipped};
+use warpline::kernels::{AnyFamily, AnyWorkload, DeviceKind, LaunchStep, registry, shipped};
 use warpline::{Device, RunOptions, Timing, run};
 use warpline_testkit::assemble::{assembled, printed};
 use warpline_testkit::cores::for_each;
@@ -14,61 +14,61 @@ use warpline_testkit::full::{few_or, full};
 use warpline_testkit::kernel::TARGET;
 use warpline_testkit::sample::{self, Pair, sample};
 
-/// A work, and how far it is tested.
-struct Tested {
-    /// The family or probe.
-    of: String,
-    work: Box<dyn AnyWork>,
-    /// Does ptxas assemble its kernels? The checker and the printer see every kernel.
+/// A workload and its tests.
+struct TestedWorkload {
+    /// The name of the family or probe.
+    name: String,
+    work: Box<dyn AnyWorkload>,
+    /// Whether ptxas assembles its kernels. The checker and the printer run for every kernel.
     assembled: bool,
-    /// The timings and seeds that the simulator runs it under.
+    /// The timings and seeds of simulator runs.
     runs: Vec<(Timing, u64)>,
 }
 
-fn pairs(work: &dyn AnyWork) -> BTreeSet<Pair> {
+fn pairs(work: &dyn AnyWorkload) -> BTreeSet<Pair> {
     sample::pairs(&work.problem(), &work.config())
 }
 
-/// A part of some works that covers every pair; of works that are run, a part that runs soon.
-fn sampled(works: Vec<Box<dyn AnyWork>>, are_run: bool) -> Vec<Box<dyn AnyWork>> {
+/// Returns a sample that covers every pair. If the workloads run, the sample minimizes the run time.
+fn sampled(works: Vec<Box<dyn AnyWorkload>>, are_run: bool) -> Vec<Box<dyn AnyWorkload>> {
     sample(
         works,
         |work| pairs(work.as_ref()),
         |work| match are_run {
-            // Its kernels, and three runs.
+            // The kernels and three runs.
             true => 0.3 + 3.0 * simulation_seconds(&work.cost(), Timing::Random, 1),
             false => 1.0,
         },
     )
 }
 
-fn cases(family: &dyn AnyFamily) -> Vec<Box<dyn AnyWork>> {
+fn cases(family: &dyn AnyFamily) -> Vec<Box<dyn AnyWorkload>> {
     let cases = family.cases(&TARGET).into_iter();
     let cases = cases.collect::<Result<_, _>>();
     cases.unwrap_or_else(|e| panic!("{}: {e}", family.name()))
 }
 
-fn candidates(family: &dyn AnyFamily) -> Vec<Box<dyn AnyWork>> {
-    let of = |place| shipped::candidates(family, place, &TARGET);
-    let both = [Place::Cpu, Place::Gpu].map(of);
+fn candidates(family: &dyn AnyFamily) -> Vec<Box<dyn AnyWorkload>> {
+    let of = |device| shipped::candidates(family, device, &TARGET);
+    let both = [DeviceKind::Cpu, DeviceKind::Gpu].map(of);
     let both = both.into_iter().collect::<Result<Vec<_>, _>>();
     let both = both.unwrap_or_else(|e| panic!("{}: {e}", family.name()));
     both.into_iter().flatten().collect()
 }
 
-/// Every timing; random with some seeds.
+/// Returns every timing; random timing with `seeds` seeds.
 fn runs(seed: u64, seeds: u64) -> Vec<(Timing, u64)> {
     let random = (0..seeds).map(|seed| (Timing::Random, seed));
     let fixed = [(Timing::Eager, seed), (Timing::Late, seed)];
     fixed.into_iter().chain(random).collect()
 }
 
-fn of_family(family: &dyn AnyFamily) -> Vec<Tested> {
-    let measured = shipped::measured(family, &TARGET);
-    let measured = measured.unwrap_or_else(|e| panic!("{}: {e}", family.name()));
+fn of_family(family: &dyn AnyFamily) -> Vec<TestedWorkload> {
+    let bench = shipped::bench_workloads(family, &TARGET);
+    let bench = bench.unwrap_or_else(|e| panic!("{}: {e}", family.name()));
     let tested = |works: Vec<_>, assembled, runs: Vec<_>| {
-        let tested = move |work| Tested {
-            of: family.name().to_owned(),
+        let tested = move |work| TestedWorkload {
+            name: family.name().to_owned(),
             work,
             assembled,
             runs: runs.clone(),
@@ -81,17 +81,18 @@ fn of_family(family: &dyn AnyFamily) -> Vec<Tested> {
         true,
         runs(7, few_or(1, 50)),
     ));
-    all.extend(tested(measured, true, vec![]));
+    all.extend(tested(bench, true, vec![]));
     all.extend(tested(sampled(candidates(family), false), full(), vec![]));
     all
 }
 
-/// Every case, the first under more seeds; of the large cases the last, in a full test run all.
-fn of_probes() -> Vec<Tested> {
+/// Returns every probe case, the first with more seeds, and the last large case. A full test run
+/// includes all large cases.
+fn of_probes() -> Vec<TestedWorkload> {
     let mut all = Vec::new();
     for probe in warpline_probes::all() {
-        let tested = |work, runs| Tested {
-            of: format!("probe {}", probe.name),
+        let tested = |work, runs| TestedWorkload {
+            name: format!("probe {}", probe.name),
             work,
             assembled: true,
             runs,
@@ -107,7 +108,7 @@ fn of_probes() -> Vec<Tested> {
     all
 }
 
-/// The programs that were seen so far, by hash.
+/// The hashes of the programs that were already tested.
 #[derive(Default)]
 struct Seen {
     printed: Mutex<HashSet<String>>,
@@ -115,8 +116,8 @@ struct Seen {
 }
 
 impl Seen {
-    /// Proves a kernel; prints, reads back and assembles a program that is new.
-    fn step(&self, step: &Step, assemble: bool) -> Result<(), String> {
+    /// Proves a kernel. Prints, reads back and assembles a new program.
+    fn step(&self, step: &LaunchStep, assemble: bool) -> Result<(), String> {
         let proof = step.kernel.proof(&TARGET).map_err(|e| e.to_string())?;
         let is_new = |seen: &Mutex<HashSet<String>>| {
             seen.lock()
@@ -134,7 +135,7 @@ impl Seen {
     }
 }
 
-fn holds(tested: &Tested, seen: &Seen) -> Result<(), String> {
+fn check(tested: &TestedWorkload, seen: &Seen) -> Result<(), String> {
     let plan = tested.work.plan(&TARGET).map_err(|e| e.to_string())?;
     for step in &plan.steps {
         seen.step(step, tested.assembled)?;
@@ -142,10 +143,10 @@ fn holds(tested: &Tested, seen: &Seen) -> Result<(), String> {
     for &(timing, seed) in &tested.runs {
         let mut options = RunOptions::default();
         (options.timing, options.seed) = (timing, seed);
-        let outcome = run(tested.work.as_ref(), &Device::cpu(), &options);
-        let outcome = outcome.map_err(|e| format!("{timing}, seed {seed}: {e}"))?;
-        if !outcome.passed() {
-            return Err(format!("{timing}, seed {seed}: {:?}", outcome.outputs));
+        let report = run(tested.work.as_ref(), &Device::cpu(), &options);
+        let report = report.map_err(|e| format!("{timing}, seed {seed}: {e}"))?;
+        if !report.passed() {
+            return Err(format!("{timing}, seed {seed}: {:?}", report.outputs));
         }
     }
     Ok(())
@@ -153,25 +154,25 @@ fn holds(tested: &Tested, seen: &Seen) -> Result<(), String> {
 
 #[test]
 fn every_program_is_proved_printed_and_assembled_and_every_case_passes() {
-    let mut all: Vec<Tested> = registry().into_iter().flat_map(of_family).collect();
+    let mut all: Vec<TestedWorkload> = registry().into_iter().flat_map(of_family).collect();
     all.extend(of_probes());
     let seen = Seen::default();
     for_each(all, |tested| {
-        holds(&tested, &seen).map_err(|e| {
+        check(&tested, &seen).map_err(|e| {
             let (problem, config) = (tested.work.problem(), tested.work.config());
-            format!("{} {problem} {config}: {e}", tested.of)
+            format!("{} {problem} {config}: {e}", tested.name)
         })
     });
     let printed = seen.printed.into_inner().expect("no panic");
     assert!(printed.len() > 100, "{} programs", printed.len());
 }
 
-/// The sample has every (schedule, feature) pair of each family's table and candidates.
+/// The sample contains every (schedule, feature) pair of each family's test table and candidates.
 #[test]
 fn the_sample_covers_every_feature_of_every_schedule() {
     for family in registry() {
         for (works, are_run) in [(cases(family), true), (candidates(family), false)] {
-            let of_all = |works: &[Box<dyn AnyWork>]| -> BTreeSet<Pair> {
+            let of_all = |works: &[Box<dyn AnyWorkload>]| -> BTreeSet<Pair> {
                 works.iter().flat_map(|work| pairs(work.as_ref())).collect()
             };
             let (count, all) = (works.len(), of_all(&works));
@@ -179,7 +180,7 @@ fn the_sample_covers_every_feature_of_every_schedule() {
             let covered = of_all(&some);
             let missing: Vec<_> = all.difference(&covered).collect();
             assert!(missing.is_empty(), "{}: {missing:?}", family.name());
-            println!("{}: {} of {count} works", family.name(), some.len());
+            println!("{}: {} of {count} workloads", family.name(), some.len());
         }
     }
 }

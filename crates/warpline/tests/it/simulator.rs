@@ -1,87 +1,97 @@
-//! Runs on the simulator: repeats, seeds, progress, and what an API call refuses.
+//! Runs on the simulator: repeats, seeds, progress and rejected calls.
 
-use warpline::kernels::Work;
-use warpline::kernels::vector_add::{Choice, Float, Form, Problem, VectorAdd};
-use warpline::{Device, Phase, RunOptions, Timing, run};
+use warpline::kernels::Workload;
+use warpline::kernels::vector_add::{Choice, FloatType, Problem, Schedule, VectorAdd};
+use warpline::{Device, RunOptions, RunPhase, Timing, run};
 
 use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex};
 
-fn work(n: u64, form: Form) -> Work<VectorAdd> {
+fn work(n: u64, schedule: Schedule) -> Workload<VectorAdd> {
     let choice = Choice {
-        form: Some(form),
+        schedule: Some(schedule),
         ..Choice::default()
     };
     let problem = Problem {
         n,
-        dtype: Float::F32,
+        dtype: FloatType::F32,
     };
-    Work::new(problem, &choice, &Device::cpu().target()).unwrap()
+    Workload::new(problem, &choice, &Device::cpu().target()).unwrap()
 }
 
 #[test]
-fn repeats_with_other_moments_give_the_same_bits() {
+fn random_timings_give_the_same_bits() {
     let mut options = RunOptions::default();
     options.timing = Timing::Random;
     options.repeat = NonZeroU32::new(5);
-    let outcome = run(&work(10_000, Form::Specialized), &Device::cpu(), &options).unwrap();
-    assert!(outcome.passed() && outcome.same_bits);
-    assert_eq!(outcome.times.all_s.len(), 5);
-    let stats = outcome.kernels[0].stats.as_ref().unwrap();
+    let report = run(
+        &work(10_000, Schedule::Specialized),
+        &Device::cpu(),
+        &options,
+    )
+    .unwrap();
+    assert!(report.passed() && report.same_bits);
+    assert_eq!(report.times.all_s.len(), 5);
+    let stats = report.kernels[0].stats.as_ref().unwrap();
     let roles: Vec<&str> = stats.roles.iter().map(|r| r.name.as_str()).collect();
     assert_eq!(roles, ["compute", "load", "store"]);
 }
 
 #[test]
-fn another_seed_draws_other_inputs() {
+fn the_seed_determines_the_inputs() {
     let worst = |seed| {
         let mut options = RunOptions::default();
         options.seed = seed;
-        let outcome = run(&work(100, Form::GridStride), &Device::cpu(), &options).unwrap();
-        assert!(outcome.passed());
-        outcome.outputs[0].worst.clone().unwrap().expected
+        let report = run(&work(100, Schedule::GridStride), &Device::cpu(), &options).unwrap();
+        assert!(report.passed());
+        report.outputs[0].worst.clone().unwrap().expected
     };
     assert_eq!(worst(1), worst(1));
     assert_ne!(worst(1), worst(2));
 }
 
 #[test]
-fn long_work_is_refused_unless_it_is_asked_for() {
-    let refused = run(
-        &work(1_000_000_000, Form::GridStride),
+fn a_long_simulation_is_rejected() {
+    let result = run(
+        &work(1_000_000_000, Schedule::GridStride),
         &Device::cpu(),
         &RunOptions::default(),
     );
-    let refused = refused.unwrap_err();
-    assert_eq!((refused.code(), refused.exit_code()), ("too-long", 2));
-    assert!(refused.to_string().contains("`simulate`"), "{refused}");
+    let error = result.unwrap_err();
+    assert_eq!((error.code(), error.exit_code()), ("too-long", 2));
+    assert!(error.to_string().contains("`simulate`"), "{error}");
 }
 
 #[test]
-fn progress_is_told_from_inputs_to_comparison() {
-    let told: Arc<Mutex<Vec<Phase>>> = Arc::default();
+fn progress_covers_inputs_to_comparison() {
+    let phases: Arc<Mutex<Vec<RunPhase>>> = Arc::default();
     let mut options = RunOptions::default();
-    let to = told.clone();
+    let to = phases.clone();
     options.progress = Some(Arc::new(move |phase| to.lock().unwrap().push(phase)));
-    run(&work(10_000, Form::Specialized), &Device::cpu(), &options).unwrap();
-    let told = told.lock().unwrap();
-    assert_eq!(told.first(), Some(&Phase::Inputs));
-    assert_eq!(told.last(), Some(&Phase::Compare));
+    run(
+        &work(10_000, Schedule::Specialized),
+        &Device::cpu(),
+        &options,
+    )
+    .unwrap();
+    let phases = phases.lock().unwrap();
+    assert_eq!(phases.first(), Some(&RunPhase::Inputs));
+    assert_eq!(phases.last(), Some(&RunPhase::Compare));
     let total = 3;
     assert!(
-        told.contains(&Phase::Kernels { done: total, total }),
-        "{told:?}"
+        phases.contains(&RunPhase::Kernels { done: total, total }),
+        "{phases:?}"
     );
 }
 
 #[test]
-fn an_outcome_is_valid_json() {
-    let outcome = run(
-        &work(100, Form::Specialized),
+fn a_report_is_valid_json() {
+    let report = run(
+        &work(100, Schedule::Specialized),
         &Device::cpu(),
         &RunOptions::default(),
     );
-    let text = serde_json::to_string(&outcome.unwrap()).unwrap();
+    let text = serde_json::to_string(&report.unwrap()).unwrap();
     let value: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(value["device"]["name"], "cpu");
     assert_eq!(value["outputs"][0]["failed"], 0);

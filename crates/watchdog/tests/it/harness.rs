@@ -1,47 +1,49 @@
-//! What the tests share: watched launches on the executor.
+//! Test support: launches of watched kernels on the executor.
 
-use warpline_cpu::{Memory, Options, RunError, run};
+use warpline_cpu::{GlobalMemory, Options, RunError, run};
 use warpline_ir::{Arg, Kernel, Launch};
-use warpline_watchdog::{Hang, Limits, Watched, watch};
+use warpline_watchdog::{Hang, TimeLimits, WatchedKernel, watch};
 
-/// Limits in steps of the executor, whose clock counts statements.
-pub(crate) const SHORT: Limits = Limits {
-    wait: 40_000,
-    leave: 40_000,
-    linger: 40_000,
+/// Limits in executor steps; the executor's clock counts statements.
+pub(crate) const SHORT: TimeLimits = TimeLimits {
+    wait_ns: 40_000,
+    exit_ns: 40_000,
+    drain_ns: 40_000,
 };
 
-/// Every timing; random with some seeds.
+/// Iterates over all timings; `random` with several seeds.
 pub(crate) fn timings() -> impl Iterator<Item = Options> {
     warpline_testkit::timings::timings(4)
 }
 
 /// Adds a watchdog to a kernel.
-pub(crate) fn watched(kernel: &Kernel, limits: &Limits) -> Watched {
+pub(crate) fn watched(kernel: &Kernel, limits: &TimeLimits) -> WatchedKernel {
     watch(kernel, limits).unwrap_or_else(|e| panic!("{}: {e}", kernel.name))
 }
 
-/// What came of a watched launch.
+/// The result of a watched launch.
 pub(crate) struct Ended {
     pub(crate) result: Result<(), Box<RunError>>,
-    pub(crate) gave_up: bool,
+    pub(crate) has_timed_out: bool,
     pub(crate) hang: Hang,
 }
 
-/// Launches a watched kernel with the arguments of the one it was made from.
+/// Launches a watched kernel with the arguments of the original.
 pub(crate) fn launch(
-    watched: &Watched,
+    watched: &WatchedKernel,
     mut launch: Launch,
-    memory: &mut Memory,
+    memory: &mut GlobalMemory,
     options: &Options,
 ) -> Ended {
     let grid = launch.grid;
-    let bytes = watched.notes_bytes(grid);
-    let notes = memory.alloc_from(&vec![0; bytes], "notes");
-    let abort = memory.alloc_from(&[0; Watched::ABORT_BYTES], "abort");
-    launch.args.extend([notes, abort].map(Arg::Pointer));
+    let bytes = watched.status_bytes(grid);
+    let status = memory.alloc_from(&vec![0; bytes], "status");
+    let abort = memory.alloc_from(&[0; WatchedKernel::ABORT_BYTES], "abort");
+    launch.args.extend([status, abort].map(Arg::Pointer));
     let result = run(&watched.kernel, &launch, memory, options).map(|_| ());
-    let words = memory.read(notes, bytes).expect("notes are written whole");
+    let words = memory
+        .read(status, bytes)
+        .expect("status words are written whole");
     let words: Vec<u64> = words
         .as_chunks()
         .0
@@ -50,7 +52,7 @@ pub(crate) fn launch(
         .collect();
     Ended {
         result,
-        gave_up: watched.gave_up(&words),
-        hang: watched.hang(&words, grid),
+        has_timed_out: watched.has_timed_out(&words),
+        hang: watched.read_hang(&words, grid),
     }
 }

@@ -1,12 +1,12 @@
-//! Probes with one arrival taken out: whatever was in flight, the launch ends with a report.
+//! Probes with one arrival removed: the launch ends with a report, whatever is in flight.
 
 use crate::harness::{SHORT, launch, watched};
-use warpline_cpu::{Memory, Options, Timing};
+use warpline_cpu::{GlobalMemory, Options, Timing};
 use warpline_ir::{Block, FaultKind, Kernel, Op, StmtKind, Target};
-use warpline_kernels::Bound;
+use warpline_kernels::BufferAddresses;
 
-/// Takes the first arrival out of a block; says whether there was one.
-fn forget(block: &mut Block) -> bool {
+/// Removes the first arrival of a block; returns whether there was one.
+fn remove_arrival(block: &mut Block) -> bool {
     let arrives = |kind: &StmtKind| matches!(kind, StmtKind::Op(Op::MbarrierArrive(_)));
     if let Some(at) = block.0.iter().position(|s| arrives(&s.kind)) {
         block.0.remove(at);
@@ -14,17 +14,17 @@ fn forget(block: &mut Block) -> bool {
     }
     block.0.iter_mut().any(|s| match &mut s.kind {
         StmtKind::Op(_) => false,
-        StmtKind::If { then, other, .. } => forget(then) || forget(other),
-        StmtKind::For { body, .. } | StmtKind::Elect { body } => forget(body),
-        StmtKind::While { head, body, .. } => forget(head) || forget(body),
+        StmtKind::If { then, other, .. } => remove_arrival(then) || remove_arrival(other),
+        StmtKind::For { body, .. } | StmtKind::Elect { body } => remove_arrival(body),
+        StmtKind::While { head, body, .. } => remove_arrival(head) || remove_arrival(body),
     })
 }
 
-/// A kernel for each role that arrives somewhere, in which it does not once.
+/// Builds one mutant per role with arrivals: its first arrival is removed.
 fn mutants(kernel: &Kernel) -> Vec<Kernel> {
     let one = |i: usize| {
         let mut mutant = kernel.clone();
-        forget(&mut mutant.roles[i].body).then_some(mutant)
+        remove_arrival(&mut mutant.roles[i].body).then_some(mutant)
     };
     (0..kernel.roles.len()).filter_map(one).collect()
 }
@@ -39,8 +39,8 @@ fn ends_with_a_report(name: &str) {
     for mutant in mutants {
         let watched = watched(&mutant, &SHORT);
         for timing in [Timing::Eager, Timing::Late] {
-            let mut memory = Memory::new();
-            let bound = Bound {
+            let mut memory = GlobalMemory::new();
+            let bound = BufferAddresses {
                 inputs: (work.draw(1).iter())
                     .map(|t| memory.alloc_from(&t.data, t.spec.name))
                     .collect(),
@@ -49,12 +49,12 @@ fn ends_with_a_report(name: &str) {
                     .collect(),
                 workspace: memory.alloc_from(&vec![0; plan.workspace as usize], "workspace"),
             };
-            let options = Options::timed(timing);
+            let options = Options::with_timing(timing);
             let ended = launch(&watched, step.launch(&bound), &mut memory, &options);
             if let Err(e) = ended.result {
                 assert_eq!(e.kind, FaultKind::Trap, "{name} {timing}: {e}");
             }
-            assert!(ended.gave_up, "{name} {timing}: {}", ended.hang);
+            assert!(ended.has_timed_out, "{name} {timing}: {}", ended.hang);
             let text = ended.hang.to_string();
             assert!(text.contains(": waits for "), "{name} {timing}: {text}");
         }

@@ -1,27 +1,27 @@
-//! Watched kernels as PTX: the text says what the kernel says, and ptxas has no advisory for it.
+//! Watched kernels as PTX: the translation check passes, and ptxas emits no advisory.
 
 use crate::harness::watched;
 use warpline_check::Checked;
 use warpline_ir::{Kernel, Target};
-use warpline_kernels::{Place, registry};
+use warpline_kernels::{DeviceKind, registry};
 use warpline_testkit::assemble::assembled;
-use warpline_watchdog::{Limits, hangs};
+use warpline_watchdog::{TimeLimits, hangs};
 
 fn assembles(kernel: &Kernel) {
-    let watched = watched(kernel, &Limits::default());
+    let watched = watched(kernel, &TimeLimits::default());
     let checked = Checked::unproved(watched.kernel, "a watchdog build");
     assembled(&checked).unwrap_or_else(|e| panic!("{e}"));
 }
 
 #[test]
-fn families_and_wrong_kernels() {
+fn families_and_hanging_kernels() {
     for family in registry() {
-        let work = family.default_work(Place::Gpu, &Target::SM_90A);
+        let work = family.default_workload(DeviceKind::Gpu, &Target::SM_90A);
         let plan = work.and_then(|w| w.plan(&Target::SM_90A)).expect("a plan");
         plan.steps.iter().for_each(|s| assembles(&s.kernel));
     }
-    for wrong in hangs::all().expect("kernels that build") {
-        assembles(&wrong.kernel);
+    for hanging in hangs::all().expect("kernels that build") {
+        assembles(&hanging.kernel);
     }
 }
 

@@ -1,12 +1,12 @@
-"""Warpline's kernels against torch, cuBLAS, cuDNN and Triton, in one process.
+"""Benchmarks Warpline's kernels against torch, cuBLAS, cuDNN and Triton in one process.
 
-``python3 -m warpline.bench memory`` measures a suite; ``--list`` shows what
-there is and needs no GPU. Which problems there are is declared by the Rust
-registry, what they are compared with in :mod:`warpline.bench.peers`.
+``python3 -m warpline.bench memory`` measures a suite; ``--list`` lists suites and
+problems and needs no GPU. The Rust registry declares the problems,
+:mod:`warpline.bench.peers` the implementations to compare with.
 
-Nothing here imports torch until something is measured.
+torch is imported only when something is measured.
 """
 
 
-class Refusal(Exception):
-    """What was asked cannot be done here; the message is a sentence for the user."""
+class BenchError(Exception):
+    """Bad input, or a missing requirement of this machine; the message is for the user."""

@@ -11,86 +11,86 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn, TextIO
 
-from . import Refusal, heat, host, machine, plot, protocol, record, report, suites, verify
+from . import BenchError, host, machine, measurement, plot, protocol, record, report, suites, verify
 from .peers import OPS
 from .suites import Problem
 
-#: The exit codes: everything right; ours wrong or failed; what was asked cannot be done.
-FINE, BAD, REFUSED = 0, 1, 2
+#: Exit codes: all of Warpline's results pass; one fails; bad input or no GPU.
+PASS, FAIL, BAD_INPUT = 0, 1, 2
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are sentences like all others."""
+    """A parser that raises ``BenchError``."""
 
     def error(self, message: str) -> NoReturn:
-        """Refuses what was typed."""
-        raise Refusal(f"{message[:1].upper()}{message[1:]}; --help shows what there is.")
+        """Raises the error of a bad command line."""
+        raise BenchError(f"{message[:1].upper()}{message[1:]}; --help lists the options.")
 
 
 def parser() -> Parser:
-    """What can be typed."""
+    """Returns the command-line parser."""
     p = Parser(
         prog="python3 -m warpline.bench",
         description="Measures Warpline's kernels against torch, torch.compile, Triton, cuBLAS and "
-        "cuDNN in one process: fresh random order every round, cold L2, every output checked "
-        "against float64 first.",
-        epilog="Exit code 0: ours is right everywhere; 1: ours is wrong or failed; "
-        "2: it cannot be done.",
+        "cuDNN in one process: random order in every round, cold L2, every output compared with "
+        "a float64 reference first.",
+        epilog="Exit codes: 0 all of Warpline's results PASS; 1 one FAILs or does not run; "
+        "2 bad input or no GPU.",
     )
-    p.add_argument("suites", nargs="*", metavar="SUITE", help="what is measured; see --list")
+    p.add_argument("suites", nargs="*", metavar="SUITE", help="benchmark suite; see --list")
     p.add_argument("--list", action="store_true", help="list suites and problems; needs no GPU")
     p.add_argument(
         "--filter",
         action="append",
         default=[],
         metavar="TEXT",
-        help="only problems whose label contains TEXT; may be repeated: any of them",
+        help="only problems whose label contains TEXT; repeat for several texts",
     )
     p.add_argument(
         "--rounds",
         type=int,
         metavar="N",
-        help=f"timed rounds (default {protocol.ROUNDS}, at least {protocol.LEAST_ROUNDS})",
+        help=f"timed rounds (default {protocol.ROUNDS}, at least {protocol.MIN_ROUNDS})",
     )
-    p.add_argument("--quick", action="store_true", help="few rounds; marked as not for publication")
-    p.add_argument("--seed", type=int, default=1, metavar="N", help="draws inputs and orders")
-    p.add_argument("--device", type=int, default=0, metavar="N", help="the CUDA device")
+    p.add_argument("--quick", action="store_true", help="few rounds; results are marked as not for publication")
+    p.add_argument("--seed", type=int, default=1, metavar="N", help="seed of inputs and measurement order")
+    p.add_argument("--device", type=int, default=0, metavar="N", help="CUDA device index")
     alone = p.add_mutually_exclusive_group()
     alone.add_argument(
         "--sustained",
         action="store_const",
         const=True,
-        help="also each contender alone for a second (else only for large products)",
+        help="also time each implementation back to back for a second (default: large GEMMs only)",
     )
     alone.add_argument(
-        "--no-sustained", dest="sustained", action="store_const", const=False, help="never that"
+        "--no-sustained", dest="sustained", action="store_const", const=False, help="never do so"
     )
-    p.add_argument("--no-host", action="store_true", help="leave out the host's cost of a call")
-    p.add_argument("--json", type=Path, metavar="FILE", help="write all results")
-    p.add_argument("--plot", type=Path, metavar="FILE.svg", help="draw all results")
+    p.add_argument("--no-host", action="store_true", help="skip the host overhead of a call")
+    p.add_argument("--json", type=Path, metavar="FILE", help="write all results as JSON")
+    p.add_argument("--plot", type=Path, metavar="FILE.svg", help="plot all results")
     return p
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs a command line and gives its exit code."""
+    """Runs a command line and returns its exit code."""
     argv = list(sys.argv[1:] if argv is None else argv)
     try:
         options = parser().parse_args(argv)
         return _run(options, argv)
-    except Refusal as why:
+    except BenchError as why:
         print(f"warpline.bench: {why}", file=sys.stderr)
-        return REFUSED
+        return BAD_INPUT
 
 
 def _run(options: argparse.Namespace, argv: list[str]) -> int:
     rounds = _rounds(options)
     declared = suites.declared()
     if not options.list and not options.suites:
-        raise Refusal(f"Name a suite: {', '.join(suites.names(declared))}.")
+        raise BenchError(f"Missing SUITE; the suites are: {', '.join(suites.names(declared))}.")
     problems = suites.select(declared, options.suites, options.filter)
     if options.list:
         print(report.listing(problems, list(OPS)), end="")
-        return FINE
+        return PASS
     for path in (options.json, options.plot):
         _writable(path)
     machine.require_cuda(options.device)
@@ -103,24 +103,24 @@ def _run(options: argparse.Namespace, argv: list[str]) -> int:
         run.stopped = "interrupted"
     print(report.text(run), end="")
     _write(run, options)
-    return FINE if run.passed else BAD
+    return PASS if run.passed else FAIL
 
 
 def _rounds(options: argparse.Namespace) -> int:
-    """The rounds that were asked for, if they are enough."""
+    """Returns the number of rounds; rejects too few."""
     default = protocol.QUICK_ROUNDS if options.quick else protocol.ROUNDS
     rounds = default if options.rounds is None else options.rounds
-    least = 1 if options.quick else protocol.LEAST_ROUNDS
+    least = 1 if options.quick else protocol.MIN_ROUNDS
     if rounds < least:
-        hint = "" if options.quick else ", or --quick for a look that is not for publication"
-        raise Refusal(f"{rounds} rounds are too few: ask for at least {least}{hint}.")
+        hint = "" if options.quick else ", or --quick for results that are not for publication"
+        raise BenchError(f"--rounds must be at least {least}, not {rounds}{hint}.")
     return rounds
 
 
 def _writable(path: Path | None) -> None:
-    """Refuses a file that could not be written in the end."""
+    """Rejects a file that cannot be written after the run."""
     if path is not None and (path.is_dir() or not path.parent.is_dir()):
-        raise Refusal(f"{path} cannot be written: its folder must exist and it must be a file.")
+        raise BenchError(f"Cannot write {path}: its folder must exist, and it must not be a folder.")
 
 
 def _start(options: argparse.Namespace, argv: list[str], rounds: int) -> record.Run:
@@ -139,7 +139,7 @@ def _start(options: argparse.Namespace, argv: list[str], rounds: int) -> record.
 def _measure(run: record.Run, problems: list[Problem], options: argparse.Namespace) -> None:
     read = functools.partial(machine.read, options.device)
     timer = protocol.Timer(run.machine.l2_bytes, run.seed, read)
-    settings = heat.Settings(
+    settings = measurement.Settings(
         rounds=run.protocol["rounds"],
         warm_s=0.0 if run.quick else protocol.WARM_S,
         seed=run.seed,
@@ -147,16 +147,16 @@ def _measure(run: record.Run, problems: list[Problem], options: argparse.Namespa
     )
     for number, problem in enumerate(problems, 1):
         began = time.perf_counter()
-        measured = heat.measure(problem, timer, settings)
+        measured = measurement.measure(problem, timer, settings)
         run.problems.append(measured)
         seconds = time.perf_counter() - began
-        _say(report.progress(number, len(problems), measured, seconds), sys.stderr)
+        _print(report.progress(number, len(problems), measured, seconds), sys.stderr)
         if options.json:
-            # What was measured is kept, whatever happens to the rest.
+            # Keep finished problems if a later one fails.
             record.write(run, options.json)
     if not options.no_host:
         for problem in host.first_of_each(problems):
-            _say(f"host cost of {problem.op}", sys.stderr)
+            _print(f"host overhead of {problem.op}", sys.stderr)
             run.host += host.measure(problem, run.seed)
     run.complete = True
 
@@ -168,5 +168,5 @@ def _write(run: record.Run, options: argparse.Namespace) -> None:
         options.plot.write_text(plot.svg(run), encoding="utf-8")
 
 
-def _say(line: str, to: TextIO) -> None:
+def _print(line: str, to: TextIO) -> None:
     print(line, file=to, flush=True)

@@ -1,4 +1,4 @@
-"""What the host spends on a call of an op."""
+"""Measures the host overhead of a call."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from typing import Any
 
 from . import inputs
 from .peers import EAGER, OPS, Peer
-from .protocol import DeviceLost, alive, reason
+from .protocol import DeviceLost, reason, synchronize
 from .record import HostCost
 from .statistics import quartiles
 from .suites import Problem
 
-#: Calls of a round, between which nothing waits for the device.
+#: Calls per round, without synchronization.
 CALLS = 200
 #: Rounds.
 ROUNDS = 10
-#: Above this, the table says so.
-DEAR_S = 15e-6
+#: The table marks calls above this time.
+SLOW_CALL_S = 15e-6
 
 
 def first_of_each(problems: Iterable[Problem]) -> list[Problem]:
-    """The first problem of each op."""
+    """Returns the first problem of each op."""
     first: dict[str, Problem] = {}
     for problem in problems:
         first.setdefault(problem.op, problem)
@@ -33,14 +33,14 @@ def first_of_each(problems: Iterable[Problem]) -> list[Problem]:
 
 
 def measure(problem: Problem, seed: int) -> list[HostCost]:
-    """The host's cost of small calls: the registered op, our function, torch's own."""
+    """Measures the host time of small calls: torch op, Warpline's function, torch's own function."""
     import torch
 
     op = OPS.get(problem.op)
-    little = op.small(problem) if op else inputs.small(problem)
+    reduced = op.small(problem) if op else inputs.small(problem)
     ours, registered = f"warpline.{problem.op}", f"torch.ops.warpline.{problem.op}"
     try:
-        args = inputs.draw(little, seed, op.draw if op else None)
+        args = inputs.draw(reduced, seed, op.draw if op else None)
     except Exception as why:
         return [HostCost(problem.op, ours, why=reason(why))]
     values = tuple(args.values())
@@ -52,16 +52,16 @@ def measure(problem: Problem, seed: int) -> list[HostCost]:
 
         return build
 
-    contenders: dict[str, Callable[[], Callable[[], Any]]] = {
+    implementations: dict[str, Callable[[], Callable[[], Any]]] = {
         registered: plain(lambda: getattr(torch.ops.warpline, problem.op)),
         ours: plain(lambda: getattr(importlib.import_module("warpline"), problem.op)),
     }
     for peer in op.peers if op else ():
-        if peer.kind == EAGER and peer.why_not(little) is None:
-            contenders[peer.name] = functools.partial(_built, peer, args)
+        if peer.kind == EAGER and peer.skip_reason(reduced) is None:
+            implementations[peer.name] = functools.partial(_built, peer, args)
     try:
         with torch.no_grad():
-            return _measure(problem.op, contenders, seed)
+            return _measure(problem.op, implementations, seed)
     except DeviceLost:
         raise
     except Exception as why:
@@ -73,27 +73,27 @@ def _built(peer: Peer, args: inputs.Args) -> Callable[[], Any]:
 
 
 def _measure(
-    op: str, contenders: dict[str, Callable[[], Callable[[], Any]]], seed: int
+    op: str, implementations: dict[str, Callable[[], Callable[[], Any]]], seed: int
 ) -> list[HostCost]:
-    costs = {name: HostCost(op, name) for name in contenders}
+    costs = {name: HostCost(op, name) for name in implementations}
     calls: dict[str, Callable[[], Any]] = {}
     samples: dict[str, list[float]] = {}
-    for name, build in contenders.items():
+    for name, build in implementations.items():
         try:
             calls[name] = build()
-            _stretch(calls[name], name)
+            _time_calls(calls[name], name)
             samples[name] = []
         except DeviceLost:
             raise
         except Exception as why:
             calls.pop(name, None)
             costs[name].why = reason(why)
-            alive(name)
+            synchronize(name)
     order, chance = list(calls), random.Random(seed)
     for _ in range(ROUNDS):
         chance.shuffle(order)
         for name in order:
-            samples[name].append(_stretch(calls[name], name))
+            samples[name].append(_time_calls(calls[name], name))
     for name, seconds in samples.items():
         found = quartiles(seconds)
         if found:
@@ -102,12 +102,12 @@ def _measure(
     return list(costs.values())
 
 
-def _stretch(call: Callable[[], Any], name: str) -> float:
-    """Seconds of one call on the host, over many; waits before and after."""
-    alive(name)
+def _time_calls(call: Callable[[], Any], name: str) -> float:
+    """Returns the average host seconds of one call; synchronizes before and after."""
+    synchronize(name)
     began = time.perf_counter()
     for _ in range(CALLS):
         call()
     seconds = (time.perf_counter() - began) / CALLS
-    alive(name)
+    synchronize(name)
     return seconds

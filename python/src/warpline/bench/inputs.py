@@ -1,4 +1,4 @@
-"""The tensors that all contenders of a problem share."""
+"""The input tensors of a problem, shared by all implementations."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 #: Arguments by name, in the order of the op's parameters.
 Args = dict[str, Any]
-#: Makes a tensor that is not simply drawn from N(0, 1).
+#: Creates a tensor that is not drawn from N(0, 1).
 Draw = Callable[[Problem, TensorSpec, "torch.Generator"], "torch.Tensor"]
 
-#: Names of dtypes, and torch's.
+#: Element types: Warpline's name and torch's.
 DTYPES = {
     "f64": "float64",
     "f32": "float32",
@@ -32,14 +32,14 @@ DTYPES = {
     "u8": "uint8",
     "bool": "bool",
 }
-#: Where everything lies: the current CUDA device.
+#: The current CUDA device.
 DEVICE = "cuda"
-#: The longest side of a small problem.
+#: The largest dimension of a small problem.
 SMALL = 64
 
 
 def torch_dtype(name: str) -> torch.dtype:
-    """torch's dtype of a name."""
+    """Returns torch's dtype for a name."""
     import torch
 
     found = getattr(torch, DTYPES.get(name, ""), None)
@@ -49,13 +49,13 @@ def torch_dtype(name: str) -> torch.dtype:
 
 
 def dtype_name(dtype: torch.dtype) -> str:
-    """The short name of a torch dtype."""
+    """Returns the short name of a torch dtype."""
     long = str(dtype).removeprefix("torch.")
     return next((short for short, name in DTYPES.items() if name == long), long)
 
 
 def draw(problem: Problem, seed: int, special: Mapping[str, Draw] | None = None) -> Args:
-    """The arguments of a problem: floats from N(0, 1), integers 0, unless drawn specially."""
+    """Creates the arguments of a problem: floats from N(0, 1), integers 0, unless ``special`` has them."""
     import torch
 
     generator = torch.Generator(DEVICE).manual_seed(seed)
@@ -74,16 +74,16 @@ def _plain(spec: TensorSpec, generator: torch.Generator) -> torch.Tensor:
     import torch
 
     dtype, device = torch_dtype(spec.dtype), generator.device
-    shape = (*spec.shape[:-2], spec.shape[-1], spec.shape[-2]) if spec.turned else spec.shape
+    shape = (*spec.shape[:-2], spec.shape[-1], spec.shape[-2]) if spec.transposed else spec.shape
     if dtype.is_floating_point:
         made = torch.randn(shape, device=device, generator=generator).to(dtype)
     else:
         made = torch.zeros(shape, dtype=dtype, device=device)
-    return made.mT if spec.turned else made
+    return made.mT if spec.transposed else made
 
 
 def small(problem: Problem) -> Problem:
-    """The same problem with no side longer than 64; equal sides stay equal."""
+    """Returns the same problem with every dimension cut to 64."""
 
     def less(arg: Arg) -> Arg:
         if arg.tensor is None:

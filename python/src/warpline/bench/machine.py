@@ -1,4 +1,4 @@
-"""The device, its sensors, and the versions of what takes part."""
+"""The device, its sensors, and the versions of the software."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ import platform
 from dataclasses import dataclass
 from types import ModuleType
 
-from . import Refusal
+from . import BenchError
 from .statistics import median
 
 
 def native() -> ModuleType:
-    """The compiled part of Warpline."""
+    """Returns the native module."""
     try:
         return importlib.import_module("warpline._warpline")
     except ImportError as why:
-        raise Refusal(f"The compiled part of Warpline cannot be loaded: {why}.") from why
+        raise BenchError(f"Cannot load Warpline's native module: {why}.") from why
 
 
 @dataclass(frozen=True)
 class Machine:
-    """Where a run took place, and with what."""
+    """The machine and the software versions of a run."""
 
     device: str
     ordinal: int
@@ -41,33 +41,33 @@ class Machine:
 
 @dataclass(frozen=True)
 class Reading:
-    """Clocks and power at a moment; what cannot be read is none."""
+    """Clocks and power; None if a sensor cannot be read."""
 
     sm_mhz: float | None = None
     memory_mhz: float | None = None
     watts: float | None = None
 
 
-#: Used where torch does not tell the size of the level-2 cache.
+#: Used if torch does not report the L2 size.
 L2_BYTES = 64 << 20
 
 
 def require_cuda(ordinal: int) -> None:
-    """Makes a CUDA device the current one, or refuses in a sentence."""
+    """Makes a CUDA device the current one, or raises BenchError."""
     try:
         import torch
     except (ImportError, OSError) as why:
-        raise Refusal(f"This needs torch, which cannot be imported: {why}.") from why
+        raise BenchError(f"Cannot import torch: {why}.") from why
     if not torch.cuda.is_available():
-        raise Refusal("torch sees no CUDA device here; only --list works without one.")
+        raise BenchError("torch finds no CUDA device; only --list works without one.")
     count = torch.cuda.device_count()
     if not 0 <= ordinal < count:
-        raise Refusal(f"There is no CUDA device {ordinal}; torch sees {count}, counted from 0.")
+        raise BenchError(f"--device must be a CUDA device from 0 to {count - 1}, not {ordinal}.")
     torch.cuda.set_device(ordinal)
 
 
 def describe(ordinal: int) -> Machine:
-    """The machine as torch and Warpline see it."""
+    """Describes the machine."""
     import torch
 
     own = native()
@@ -96,12 +96,12 @@ def _cudnn() -> str | None:
     try:
         return cudnn_version(torch.backends.cudnn.version())
     except Exception:
-        # A cuDNN that cannot be loaded is as good as none.
+        # A cuDNN that cannot be loaded counts as missing.
         return None
 
 
 def version(package: str) -> str | None:
-    """The version of an installed package; none where it is missing."""
+    """Returns the version of an installed package; None if it is missing."""
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
@@ -109,7 +109,7 @@ def version(package: str) -> str | None:
 
 
 def cudnn_version(number: int | None) -> str | None:
-    """cuDNN's number as a version: 91002 is 9.10.2, 8907 is 8.9.7."""
+    """Formats cuDNN's version number: 91002 is 9.10.2, 8907 is 8.9.7."""
     if number is None:
         return None
     major = 10_000 if number >= 90_000 else 1_000
@@ -117,17 +117,17 @@ def cudnn_version(number: int | None) -> str | None:
 
 
 def read(ordinal: int) -> Reading:
-    """What the sensors show now; nothing where they cannot be read."""
+    """Reads the sensors; None for those that cannot be read."""
     try:
         found = native().sensors(ordinal)
         return Reading(found.get("sm_mhz"), found.get("memory_mhz"), found.get("watts"))
     except Exception:
-        # A run without clocks is still a run; that they are missing is said.
+        # The report says that the sensors were not read.
         return Reading()
 
 
 def median_reading(readings: list[Reading]) -> Reading:
-    """The median of each sensor."""
+    """Returns the median of each sensor."""
     return Reading(
         median(one.sm_mhz for one in readings),
         median(one.memory_mhz for one in readings),

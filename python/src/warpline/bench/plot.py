@@ -1,4 +1,4 @@
-"""The results as an SVG: a row for each problem, a mark for each contender."""
+"""Plots the results as SVG: one row per problem, one mark per implementation."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
-from .record import OURS, TIMED, Contender, Measured, Run, peer_names
+from .record import OURS, TIMED, Implementation, Measured, Run, peer_names
 
-#: Sides and distances, in pixels.
+#: Lengths in pixels.
 WIDTH, RIGHT, ROW, GROUP = 1080, 196, 25, 34
-#: The most letters of a row's name.
-LONGEST = 64
+#: The maximum length of a row's name, in characters.
+MAX_NAME = 64
 FONT = "Inter, 'Segoe UI', 'Helvetica Neue', Helvetica, Arial, sans-serif"
 INK, SOFT, FAINT, PAPER, BAND = "#1b2430", "#5d6978", "#dfe4ea", "#ffffff", "#f5f7fa"
-OUR_COLOUR, GOOD, POOR = "#d9480f", "#2b7a3e", "#b42318"
-#: Colours that stay apart for most eyes, each with a shape of its own.
-PEER_COLOURS = ("#2563a8", "#0f8a7e", "#7c4fc4", "#8a6d1a", "#c2427a", "#4a5563", "#3aa0d8")
+OUR_COLOR, FASTER, SLOWER = "#d9480f", "#2b7a3e", "#b42318"
+#: Colors that most readers with color blindness can tell apart, each with its own shape.
+PEER_COLORS = ("#2563a8", "#0f8a7e", "#7c4fc4", "#8a6d1a", "#c2427a", "#4a5563", "#3aa0d8")
 SHAPES = ("circle", "square", "diamond", "triangle", "down", "circle", "square")
 
 
@@ -30,41 +30,41 @@ class Axis:
     high: float
     step: float
     title: str
-    #: Where it begins.
+    #: Its left end, in pixels.
     left: float
-    form: Callable[[float], str]
+    format_tick: Callable[[float], str]
 
     def x(self, value: float) -> float:
-        """Where a value lies."""
-        share = (value - self.low) / (self.high - self.low)
-        return self.left + share * (WIDTH - self.left - RIGHT)
+        """Returns the x coordinate of a value."""
+        fraction = (value - self.low) / (self.high - self.low)
+        return self.left + fraction * (WIDTH - self.left - RIGHT)
 
     def ticks(self) -> list[float]:
-        """The values that are named."""
+        """Returns the values of the ticks."""
         first = math.ceil(self.low / self.step - 1e-9)
         last = math.floor(self.high / self.step + 1e-9)
         return [i * self.step for i in range(first, last + 1)]
 
 
 def svg(run: Run) -> str:
-    """The plot of a run, as a whole document."""
+    """Renders a run as an SVG document."""
     names = peer_names(run.problems)
-    looks = {name: (PEER_COLOURS[i % 7], SHAPES[i % 7]) for i, name in enumerate(names)}
+    styles = {name: (PEER_COLORS[i % 7], SHAPES[i % 7]) for i, name in enumerate(names)}
     suites = ", ".join(dict.fromkeys(one.suite for one in run.problems)) or "nothing"
     title = f"Warpline on {run.machine.device}: {suites}"
     body: list[str] = [_text(32, 46, title, 23, INK, weight=700)]
     body.append(_text(32, 70, _subtitle(run), 13, SOFT))
     y = 98.0
     if run.quick:
-        body.append(_text(32, y, "Quick run: not for publication", 14, POOR, weight=700))
+        body.append(_text(32, y, "Quick run: not for publication", 14, SLOWER, weight=700))
         y += 26
-    y = _legend(body, y, run, looks)
+    y = _legend(body, y, run, styles)
     memory = [one for one in run.problems if not one.compute_bound]
     compute = [one for one in run.problems if one.compute_bound]
     if memory:
-        y = _panel(body, y, memory, _share_axis(memory), _share, looks)
+        y = _panel(body, y, memory, _share_axis(memory), _share, styles)
     if compute:
-        y = _panel(body, y, compute, _rate_axis(compute), _tera, looks)
+        y = _panel(body, y, compute, _rate_axis(compute), _tera, styles)
     for line in _footer(run):
         body.append(_text(32, y + 6, line, 11.5, SOFT))
         y += 17
@@ -100,56 +100,56 @@ def _footer(run: Run) -> list[str]:
         f"seed {run.seed}",
     ]
     return [
-        "At the right: the time of the fastest peer divided by ours. Above 1, ours is faster.",
+        "Right: time of the fastest peer / time of Warpline. Above 1, Warpline is faster.",
         " · ".join(facts),
     ]
 
 
-def _legend(body: list[str], y: float, run: Run, looks: dict[str, tuple[str, str]]) -> float:
-    """Names and marks, as many to a line as fit."""
-    timed = {c.name for one in run.problems for c in one.contenders if c.state == TIMED}
+def _legend(body: list[str], y: float, run: Run, styles: dict[str, tuple[str, str]]) -> float:
+    """Draws the legend, wrapped into lines."""
+    timed = {c.name for one in run.problems for c in one.implementations if c.state == TIMED}
     ours = next((one.ours.name for one in run.problems), "warpline")
     x = 38.0
-    for name in (ours, *looks):
+    for name in (ours, *styles):
         label = name if name in timed else f"{name} (not timed)"
         width = (44 + 8.4 * len(label)) if name == ours else 38 + 7.4 * len(label)
         if x + width > WIDTH - 32:
             x, y = 38.0, y + 24
         bold = name == ours
-        body.append(_our_mark(x, y - 4.5) if bold else _mark(x, y - 4.5, *looks[name]))
+        body.append(_our_mark(x, y - 4.5) if bold else _mark(x, y - 4.5, *styles[name]))
         body.append(_text(x + 14, y, label, 13.5, INK, weight=700 if bold else 400))
         x += width
     return y + 26
 
 
-def _share(measured: Measured, contender: Contender) -> float | None:
-    return measured.share(contender)
+def _share(measured: Measured, implementation: Implementation) -> float | None:
+    return measured.share(implementation)
 
 
-def _tera(measured: Measured, contender: Contender) -> float | None:
-    rate = measured.rate(contender.median)
+def _tera(measured: Measured, implementation: Implementation) -> float | None:
+    rate = measured.rate(implementation.median)
     return None if rate is None else rate / 1e12
 
 
 def _values(problems: Sequence[Measured], value: Callable[..., float | None]) -> list[float]:
-    found = [value(one, contender) for one in problems for contender in (one.ours, *one.peers)]
+    found = [value(one, implementation) for one in problems for implementation in (one.ours, *one.peers)]
     return [each for each in found if each is not None]
 
 
 def _spaced(shape: str) -> str:
-    """The name of a row: what is too long loses words in its middle."""
+    """Returns the name of a row; a long one loses words in the middle."""
     words, whole = shape.split(" "), re.sub(r"(?<=\d)x(?=\d)", " × ", shape)
-    if len(whole) <= LONGEST or len(words) < 3:
+    if len(whole) <= MAX_NAME or len(words) < 3:
         return whole
     words.pop(len(words) // 2)
-    while len(words) > 2 and len(" ".join(words)) + 2 > LONGEST:
+    while len(words) > 2 and len(" ".join(words)) + 2 > MAX_NAME:
         words.pop(len(words) // 2)
     words.insert((len(words) + 1) // 2, "…")
     return " ".join(words)
 
 
 def _left(problems: Sequence[Measured]) -> float:
-    """Room for the longest name of a row."""
+    """Returns the x coordinate after the longest row name."""
     longest = max(len(_spaced(one.shape)) for one in problems)
     return max(236.0, 44 + 7.8 * longest + 74)
 
@@ -158,7 +158,7 @@ def _share_axis(problems: Sequence[Measured]) -> Axis:
     values = _values(problems, _share) or [1.0]
     low = max(0.0, math.floor((min(values) - 0.02) * 10) / 10)
     high = max(1.05, max(values) + 0.02)
-    title = "Share of a device copy that moves the same bytes in the same rounds; right is faster"
+    title = "Throughput relative to a device copy of the same bytes in the same rounds; right is faster"
     step = 0.1 if high - low <= 1.3 else 0.2 if high - low <= 2.6 else 0.5
     return Axis(min(low, 0.8), high, step, title, _left(problems), lambda tick: f"{tick:.1f}")
 
@@ -176,15 +176,15 @@ def _panel(
     y: float,
     problems: Sequence[Measured],
     axis: Axis,
-    value: Callable[[Measured, Contender], float | None],
-    looks: dict[str, tuple[str, str]],
+    value: Callable[[Measured, Implementation], float | None],
+    styles: dict[str, tuple[str, str]],
 ) -> float:
-    """One axis and the rows on it."""
+    """Draws one axis and its rows."""
     body.append(_text(axis.left, y + 4, axis.title, 12.5, SOFT))
     top = y + 36
     ops = list(dict.fromkeys(one.op for one in problems))
     bottom = top + GROUP * len(ops) + ROW * len(problems)
-    # Bands under the lines, lines under the marks.
+    # Draw bands first, then lines, then marks.
     rows: list[tuple[float, Measured]] = []
     at = top
     for op in ops:
@@ -197,16 +197,16 @@ def _panel(
             rows.append((at + ROW / 2, one))
             at += ROW
     for tick in axis.ticks():
-        x, label = axis.x(tick), axis.form(tick)
+        x, label = axis.x(tick), axis.format_tick(tick)
         whole = label == "1.0"
-        colour, wide = (SOFT, 1.4) if whole else (FAINT, 1)
+        color, wide = (SOFT, 1.4) if whole else (FAINT, 1)
         dash = ' stroke-dasharray="5 4"' if whole else ""
-        body.append(_line(x, top - 4, x, bottom + 4, colour, wide, dash))
+        body.append(_line(x, top - 4, x, bottom + 4, color, wide, dash))
         name = "copy = 1.0" if whole else label
         for place in (top - 10, bottom + 19):
             body.append(_text(x, place, name, 12, INK if whole else SOFT, anchor="middle"))
     for middle, one in rows:
-        _row(body, middle, one, axis, value, looks)
+        _row(body, middle, one, axis, value, styles)
     return bottom + 48
 
 
@@ -215,42 +215,42 @@ def _row(
     y: float,
     one: Measured,
     axis: Axis,
-    value: Callable[[Measured, Contender], float | None],
-    looks: dict[str, tuple[str, str]],
+    value: Callable[[Measured, Implementation], float | None],
+    styles: dict[str, tuple[str, str]],
 ) -> None:
     body.append(_text(44, y + 4.5, _spaced(one.shape), 13, INK))
     body.append(_text(axis.left - 16, y + 4.5, one.dtype, 12.5, SOFT, anchor="end"))
-    # Ours first: its mark is the larger, and a peer in the same place stays visible on it.
+    # Warpline first: its mark is larger, so a peer at the same position stays visible.
     marks = [(value(one, c), c) for c in (one.ours, *one.peers)]
     there = [(v, c) for v, c in marks if v is not None]
     if len(there) > 1:
         ends = [axis.x(v) for v, _ in there]
         body.append(_line(min(ends), y, max(ends), y, "#c3cbd5", 2))
-    for v, contender in there:
+    for v, implementation in there:
         x = axis.x(v)
-        ours = contender.kind == OURS
-        mark = _our_mark(x, y) if ours else _mark(x, y, *looks[contender.name])
-        tip = f"{one.label}, {contender.name}: {(contender.median or 0) * 1e6:.1f} µs"
+        ours = implementation.kind == OURS
+        mark = _our_mark(x, y) if ours else _mark(x, y, *styles[implementation.name])
+        tip = f"{one.label}, {implementation.name}: {(implementation.median or 0) * 1e6:.1f} µs"
         body.append(f"<g><title>{escape(tip)}</title>{mark}</g>")
     x = WIDTH - RIGHT + 24
     best = one.best
     if one.ours.state != TIMED:
-        body.append(_text(x, y + 4.5, f"ours {one.ours.state}", 13, POOR, weight=700))
+        body.append(_text(x, y + 4.5, f"warpline {one.ours.state}", 13, SLOWER, weight=700))
     elif best is None or best.ratio is None:
         body.append(_text(x, y + 4.5, "alone", 12.5, SOFT))
     else:
-        colour = GOOD if best.ratio >= 1 else POOR
-        body.append(_text(x, y + 4.5, f"{best.ratio:.2f}×", 13.5, colour, weight=700))
+        color = FASTER if best.ratio >= 1 else SLOWER
+        body.append(_text(x, y + 4.5, f"{best.ratio:.2f}×", 13.5, color, weight=700))
         body.append(_text(x + 50, y + 4.5, best.name, 12, SOFT))
 
 
 def _our_mark(x: float, y: float) -> str:
-    style = f'fill="{OUR_COLOUR}" stroke="{PAPER}" stroke-width="1.8"'
+    style = f'fill="{OUR_COLOR}" stroke="{PAPER}" stroke-width="1.8"'
     return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="7.6" {style}/>'
 
 
-def _mark(x: float, y: float, colour: str, shape: str) -> str:
-    style = f'fill="{PAPER}" stroke="{colour}" stroke-width="2"'
+def _mark(x: float, y: float, color: str, shape: str) -> str:
+    style = f'fill="{PAPER}" stroke="{color}" stroke-width="2"'
     if shape == "circle":
         return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4.6" {style}/>'
     if shape == "square":
@@ -265,10 +265,10 @@ def _mark(x: float, y: float, colour: str, shape: str) -> str:
 
 
 def _line(
-    x1: float, y1: float, x2: float, y2: float, colour: str, width: float, more: str = ""
+    x1: float, y1: float, x2: float, y2: float, color: str, width: float, more: str = ""
 ) -> str:
     ends = f'x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"'
-    return f'<line {ends} stroke="{colour}" stroke-width="{width}"{more}/>'
+    return f'<line {ends} stroke="{color}" stroke-width="{width}"{more}/>'
 
 
 def _text(
@@ -276,10 +276,10 @@ def _text(
     y: float,
     text: str,
     size: float,
-    colour: str,
+    color: str,
     weight: int = 400,
     anchor: str = "start",
 ) -> str:
-    place = f'x="{x:.1f}" y="{y:.1f}" font-size="{size}" fill="{colour}"'
+    place = f'x="{x:.1f}" y="{y:.1f}" font-size="{size}" fill="{color}"'
     style = f'font-weight="{weight}" text-anchor="{anchor}"'
     return f"<text {place} {style}>{escape(text)}</text>"

@@ -1,9 +1,9 @@
-"""How times are taken on a CUDA device.
+"""The timing protocol on a CUDA device.
 
-Contenders run in a fresh random order every round. Before each launch a spin
-keeps the device busy until the host has queued everything, then a kernel that
-only reads pushes the inputs out of the level-2 cache; a flush that writes would
-leave dirty lines behind, for which the timed kernel would pay.
+Implementations run in a new random order in every round. Before each launch a
+spin kernel keeps the device busy until the host has queued everything. Then a
+read-only kernel evicts the inputs from L2; a flush that writes would leave
+dirty lines, whose write-back the timed kernel would pay for.
 """
 
 from __future__ import annotations
@@ -24,60 +24,60 @@ from .record import Sustained
 
 Call = Callable[[], Any]
 
-#: Fewest rounds whose medians may be published.
-LEAST_ROUNDS = 15
-#: Rounds unless told otherwise.
+#: The minimum number of rounds for publication.
+MIN_ROUNDS = 15
+#: The default number of rounds.
 ROUNDS = 25
-#: Rounds of a quick run unless told otherwise.
+#: The default number of rounds with --quick.
 QUICK_ROUNDS = 5
-#: How long the device spins before each flush at first.
+#: The initial duration of the spin before each flush.
 SPIN_S = 200e-6
-#: How long it spins at most, where the host is slower than that.
-MOST_SPIN_S = 5e-3
-#: Untimed rounds go on for at least so long, and are at least so many.
+#: The maximum duration of the spin, for slow hosts.
+MAX_SPIN_S = 5e-3
+#: The minimum duration and number of warm-up rounds.
 WARM_S = 0.3
 WARM_ROUNDS = 3
-#: How long a contender runs alone, back to back.
+#: The minimum duration of a back-to-back run.
 SUSTAINED_S = 1.0
 
 
 class DeviceLost(Exception):
-    """The device answers nothing any more; nothing else can be measured."""
+    """The CUDA context is lost; no further measurement is possible."""
 
 
 @dataclass
 class Times:
-    """What came out of the rounds."""
+    """The times of the rounds."""
 
-    #: Seconds by contender, one for each round.
+    #: Seconds by implementation and round.
     seconds: list[list[float]]
-    #: Why a contender was taken out, by its place.
+    #: The failure of an implementation, by its index.
     failures: dict[int, str] = field(default_factory=dict)
     #: The medians of the sensors.
     reading: Reading = field(default_factory=Reading)
-    #: Launches that the host may have queued too late, and that were kept.
+    #: Launches that the host may have queued too late; they are kept.
     late: int = 0
 
 
 def describe(l2_bytes: int, rounds: int, quick: bool) -> dict[str, Any]:
-    """The protocol, for the record."""
+    """Describes the protocol for the JSON record."""
     return {
-        "order": "a fresh random order every round; ours is entered twice",
+        "order": "a new random order in every round; Warpline is entered twice",
         "rounds": rounds,
         "warm_up": f"at least {WARM_ROUNDS} rounds and {WARM_S} s",
-        "flush": f"before each launch {2 * l2_bytes >> 20} MiB are read (twice the L2), "
+        "flush": f"{2 * l2_bytes >> 20} MiB (twice the L2) are read before each launch, "
         "nothing is written",
         "spin": f"the device spins for {SPIN_S * 1e6:.0f} µs or more before each flush, "
-        "so that the host is ahead",
+        "so that the host queues ahead",
         "timer": "CUDA events around each call",
-        "inputs": "N(0, 1) unless the op draws them in its own way, the same for all",
-        "sustained": f"alone, back to back for more than {SUSTAINED_S:g} s, nothing flushed",
+        "inputs": "N(0, 1) unless the op defines its own, the same for all implementations",
+        "sustained": f"back to back for more than {SUSTAINED_S:g} s, without L2 flush",
         "quick": quick,
     }
 
 
 class Timer:
-    """A stopwatch on torch's current stream."""
+    """Times calls on torch's current stream."""
 
     def __init__(self, l2_bytes: int, seed: int, read: Callable[[], Reading]) -> None:
         import torch
@@ -93,9 +93,9 @@ class Timer:
     def rounds(
         self, calls: Sequence[Call], rounds: int, names: Sequence[str], warm_s: float = WARM_S
     ) -> Times:
-        """Times every call in each of some rounds, after a warm-up.
+        """Times every call once per round, after a warm-up.
 
-        A call that raises is taken out. Sensors are read between rounds.
+        A call that raises is dropped. Sensors are read between rounds.
         """
         torch = self._torch
         events = [tuple(torch.cuda.Event(enable_timing=True) for _ in range(2)) for _ in calls]
@@ -118,7 +118,7 @@ class Timer:
         return times
 
     def sustain(self, call: Call, seconds: float) -> Sustained:
-        """Runs a call that takes about so long alone for more than a second."""
+        """Runs a call of about ``seconds`` back to back for more than a second."""
         torch = self._torch
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         calls = max(10, math.ceil(1.2 * SUSTAINED_S / seconds))
@@ -132,7 +132,7 @@ class Timer:
                 for _ in range(calls):
                     call()
                 end.record()
-                # The device is still at work on what is queued.
+                # The device is still running the queued calls.
                 reading = self._read()
                 torch.cuda.synchronize()
             stretch = start.elapsed_time(end) / 1e3
@@ -141,7 +141,7 @@ class Timer:
             calls = math.ceil(1.3 * calls * SUSTAINED_S / max(stretch, 1e-3))
 
     def shuffled(self, count: int) -> list[int]:
-        """0 … count − 1 in a random order."""
+        """Returns 0 … count − 1 in random order."""
         order = list(range(count))
         self._random.shuffle(order)
         return order
@@ -153,7 +153,7 @@ class Timer:
         names: Sequence[str],
         failures: dict[int, str],
     ) -> int:
-        """Queues every call once in a fresh order and waits; gives how many were late."""
+        """Queues every call once in random order and synchronizes; returns the number of late launches."""
         late, ran = 0, []
         for i in self.shuffled(len(calls)):
             if i in failures:
@@ -163,12 +163,12 @@ class Timer:
                 ran.append(names[i])
             except Exception as why:
                 failures[i] = reason(why)
-                alive(names[i])
-        alive(", ".join(ran))
+                synchronize(names[i])
+        synchronize(", ".join(ran))
         return late
 
     def _queue(self, call: Call, start: Any, end: Any) -> bool:
-        """Queues one timed call; says whether the host was surely ahead."""
+        """Queues one timed call; returns whether the host was certainly ahead of the device."""
         for _ in range(4):
             self._sleep()
             began = time.perf_counter()
@@ -178,17 +178,17 @@ class Timer:
             end.record()
             if time.perf_counter() - began < self._spin_s:
                 return True
-            self._spin_s = min(2 * self._spin_s, MOST_SPIN_S)
+            self._spin_s = min(2 * self._spin_s, MAX_SPIN_S)
         return False
 
     def _sleep(self) -> None:
         self._torch.cuda._sleep(int(self._spin_s * self._cycles_per_s))
 
     def _calibrate(self) -> float:
-        """Clock cycles per second, as the spin counts them."""
+        """Returns the spin kernel's clock cycles per second."""
         torch, cycles = self._torch, 2_000_000
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        # The first spin wakes the clocks.
+        # The first spin raises the clocks.
         torch.cuda._sleep(20 * cycles)
         start.record()
         torch.cuda._sleep(cycles)
@@ -197,8 +197,8 @@ class Timer:
         return cycles / (start.elapsed_time(end) / 1e3)
 
 
-def quickest(candidates: Sequence[tuple[str, Call]]) -> tuple[str, Call]:
-    """The quickest of some ways to do the same, back to back; those that raise are left out."""
+def fastest(candidates: Sequence[tuple[str, Call]]) -> tuple[str, Call]:
+    """Returns the fastest of several candidates, timed back to back; those that raise are skipped."""
     import torch
 
     best: tuple[float, str, Call] | None = None
@@ -209,7 +209,7 @@ def quickest(candidates: Sequence[tuple[str, Call]]) -> tuple[str, Call]:
             for _ in range(3):
                 call()
             torch.cuda.synchronize()
-            # About two milliseconds, in which the host gets ahead.
+            # About two milliseconds for the host to queue ahead.
             torch.cuda._sleep(4_000_000)
             start.record()
             for _ in range(20):
@@ -223,22 +223,22 @@ def quickest(candidates: Sequence[tuple[str, Call]]) -> tuple[str, Call]:
         if best is None or seconds < best[0]:
             best = (seconds, name, call)
     if best is None:
-        raise failure or ValueError("there is no candidate")
+        raise failure or ValueError("no candidate")
     return best[1:]
 
 
-def alive(what: str) -> None:
-    """Waits for the device; an error there is the end of the run."""
+def synchronize(what: str) -> None:
+    """Waits for the device; raises DeviceLost on an error."""
     import torch
 
     try:
         torch.cuda.synchronize()
     except Exception as why:
-        raise DeviceLost(f"The device was lost in {what}: {reason(why)}") from None
+        raise DeviceLost(f"CUDA context lost in {what}: {reason(why)}") from None
 
 
-def fresh() -> None:
-    """Frees what the last problem held: memory, and what torch.compile made for its shapes."""
+def release_memory() -> None:
+    """Frees the memory of the last problem and torch.compile's code for its shapes."""
     import torch
 
     if "torch._dynamo" in sys.modules:
@@ -248,7 +248,7 @@ def fresh() -> None:
 
 
 def reason(why: BaseException) -> str:
-    """What an exception says, in one line."""
+    """Formats an exception as one line."""
     lines = [line.strip() for line in str(why).splitlines() if line.strip()]
     text = f"{type(why).__name__}: {lines[0]}" if lines else type(why).__name__
     return text if len(text) <= 200 else text[:199] + "…"
@@ -256,7 +256,7 @@ def reason(why: BaseException) -> str:
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Keeps Python from collecting garbage meanwhile."""
+    """Disables Python's garbage collection."""
     was = gc.isenabled()
     gc.disable()
     try:

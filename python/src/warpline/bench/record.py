@@ -1,4 +1,4 @@
-"""The results of a run, and their JSON."""
+"""The results of a run and their JSON form."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from typing import Any
 from .machine import Machine, Reading
 from .statistics import Quartiles, apart, geomean, median
 
-#: The version of the JSON; it grows when a field changes its meaning or goes.
-SCHEMA = 1
+#: The version of the JSON; it grows when a field is removed or changes its meaning.
+SCHEMA = 2
 
-#: The kinds that are not peers: ours, ours once more, and the machine's limit.
+#: The kinds that are not peers: Warpline, Warpline again, a device copy, a bare GEMM.
 OURS, AGAIN, COPY, BARE = "ours", "again", "copy", "bare"
-#: What became of a contender.
+#: The states of an implementation.
 TIMED, WRONG, FAILED, SKIPPED = "timed", "wrong", "failed", "skipped"
 
 
 @dataclass
 class Sustained:
-    """One contender alone for more than a second."""
+    """A back-to-back run of more than a second."""
 
     seconds: float
     calls: int
@@ -32,34 +32,34 @@ class Sustained:
 
 
 @dataclass
-class Contender:
-    """One contender in one problem."""
+class Implementation:
+    """One implementation in one problem."""
 
     name: str
     kind: str
     state: str = TIMED
-    #: Why it was not timed.
+    #: The reason that it was not timed.
     why: str | None = None
-    #: How it was set up.
+    #: Its setup.
     note: str = ""
-    #: Its largest error against float64, and the largest that is right.
+    #: Its largest error against float64, and the tolerance.
     error: float | None = None
     bound: float | None = None
     #: Seconds of one call.
     seconds: Quartiles | None = None
-    #: Its median time by ours: above 1, ours is faster.
+    #: Its median time divided by Warpline's: above 1, Warpline is faster.
     ratio: float | None = None
     sustained: Sustained | None = None
 
     @property
     def median(self) -> float | None:
-        """The median time; none where it was not timed."""
+        """The median time; None if it was not timed."""
         return self.seconds.median if self.seconds and self.state == TIMED else None
 
 
 @dataclass
-class Elsewhere:
-    """A time that was not measured in this run."""
+class ReportedTime:
+    """A time reported by others, not measured in this run."""
 
     name: str
     seconds: float
@@ -68,7 +68,7 @@ class Elsewhere:
 
 @dataclass
 class Measured:
-    """One problem and its contenders."""
+    """One measured problem and its implementations."""
 
     suite: str
     family: str
@@ -80,62 +80,62 @@ class Measured:
     flops: float
     bytes: float
     compute_bound: bool
-    contenders: list[Contender] = field(default_factory=list)
+    implementations: list[Implementation] = field(default_factory=list)
     reading: Reading = field(default_factory=Reading)
-    #: How far the two medians of ours lie apart.
+    #: The relative difference of Warpline's two medians.
     spread: float | None = None
-    #: Launches for which the host may not have been ahead.
+    #: Launches that the host may have queued too late.
     late: int = 0
-    #: What there is to say of it.
+    #: Remarks for the report.
     notes: list[str] = field(default_factory=list)
-    #: What others had for it, elsewhere.
-    elsewhere: list[Elsewhere] = field(default_factory=list)
+    #: Times reported by others.
+    reported_times: list[ReportedTime] = field(default_factory=list)
 
-    def of_kind(self, kind: str) -> Contender | None:
-        """The first contender of a kind."""
-        return next((one for one in self.contenders if one.kind == kind), None)
-
-    @property
-    def ours(self) -> Contender:
-        """Our own."""
-        return self.of_kind(OURS) or Contender("warpline", OURS, FAILED, "it was not entered")
+    def of_kind(self, kind: str) -> Implementation | None:
+        """Returns the first implementation of a kind."""
+        return next((one for one in self.implementations if one.kind == kind), None)
 
     @property
-    def peers(self) -> list[Contender]:
-        """Everyone else, without the copy and what is ours."""
-        yardsticks = (OURS, AGAIN, COPY, BARE)
-        return [one for one in self.contenders if one.kind not in yardsticks]
+    def ours(self) -> Implementation:
+        """Warpline's entry."""
+        return self.of_kind(OURS) or Implementation("warpline", OURS, FAILED, "not measured")
 
     @property
-    def best(self) -> Contender | None:
+    def peers(self) -> list[Implementation]:
+        """All implementations except Warpline, the copy and the bare GEMM."""
+        baselines = (OURS, AGAIN, COPY, BARE)
+        return [one for one in self.implementations if one.kind not in baselines]
+
+    @property
+    def best(self) -> Implementation | None:
         """The fastest peer."""
         timed = [one for one in self.peers if one.median is not None]
         return min(timed, key=lambda one: one.median or math.inf, default=None)
 
-    def share(self, contender: Contender, of: str = COPY) -> float | None:
-        """A contender's rate as a share of the copy's, or of another yardstick's."""
+    def share(self, implementation: Implementation, of: str = COPY) -> float | None:
+        """Returns an implementation's throughput relative to the copy, or to another baseline."""
         whole = self.of_kind(of)
-        if whole is None or whole.median is None or contender.median is None:
+        if whole is None or whole.median is None or implementation.median is None:
             return None
-        return whole.median / contender.median
+        return whole.median / implementation.median
 
     def rate(self, seconds: float | None) -> float | None:
-        """Operations per second where arithmetic binds, else bytes."""
+        """Returns FLOP/s if compute-bound, else bytes per second."""
         if not seconds:
             return None
         return (self.flops if self.compute_bound else self.bytes) / seconds
 
     def compare(self) -> None:
-        """Fills in what follows from the times."""
+        """Computes ratios and spread from the times."""
         ours, again = self.ours.median, self.of_kind(AGAIN)
-        for one in self.contenders:
+        for one in self.implementations:
             one.ratio = one.median / ours if ours and one.median else None
         self.spread = apart(ours, again.median) if ours and again and again.median else None
 
 
 @dataclass
 class HostCost:
-    """What the host spends on one small call."""
+    """The host overhead of one small call."""
 
     op: str
     name: str
@@ -157,19 +157,19 @@ class Run:
     quick: bool = False
     problems: list[Measured] = field(default_factory=list)
     host: list[HostCost] = field(default_factory=list)
-    #: Was everything measured that was asked for?
+    #: Whether every problem was measured.
     complete: bool = False
-    #: Why not.
+    #: The reason that the run stopped early.
     stopped: str | None = None
 
     @property
     def passed(self) -> bool:
-        """Was ours right and timed everywhere?"""
+        """Whether Warpline passed and was timed in every problem."""
         return self.stopped is None and all(one.ours.state == TIMED for one in self.problems)
 
     @property
     def reading(self) -> Reading:
-        """The medians of the sensors over all problems."""
+        """The median of each sensor over all problems."""
         readings = [one.reading for one in self.problems]
         return Reading(
             median(one.sm_mhz for one in readings),
@@ -179,38 +179,38 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Line:
-    """Geometric means over some problems; above 1, ours is faster."""
+class MeanRow:
+    """Geometric means over some problems; above 1, Warpline is faster."""
 
     name: str
     problems: int
-    #: Against the fastest peer of each problem.
+    #: Relative to the fastest peer of each problem.
     best: float | None
-    #: Against each peer, and over how many problems.
+    #: Relative to each peer, with the number of problems.
     peers: dict[str, tuple[float, int]]
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What a run comes to."""
+    """The summary of a run."""
 
-    ops: list[Line]
-    overall: Line
+    ops: list[MeanRow]
+    overall: MeanRow
     wins: int
     losses: int
-    #: Of both, those no further from 1 than ours is from itself.
+    #: Wins and losses within the spread of Warpline's two entries.
     within_spread: int
     spread_median: float | None
     spread_worst: float | None
 
 
 def peer_names(problems: Sequence[Measured]) -> list[str]:
-    """The names of all peers, in the order of their declaration."""
+    """Returns the names of all peers, in order of declaration."""
     return list(dict.fromkeys(peer.name for one in problems for peer in one.peers))
 
 
-def summarise(problems: Sequence[Measured]) -> Summary:
-    """Geometric means by op and overall, and who won."""
+def summarize(problems: Sequence[Measured]) -> Summary:
+    """Computes geometric means by op and overall, wins and losses."""
     pairs = [(one.best.ratio, one.spread or 0.0) for one in problems if one.best and one.best.ratio]
     spreads = [one.spread for one in problems if one.spread is not None]
     ops = dict.fromkeys(one.op for one in problems)
@@ -225,7 +225,7 @@ def summarise(problems: Sequence[Measured]) -> Summary:
     )
 
 
-def _line(name: str, problems: Sequence[Measured]) -> Line:
+def _line(name: str, problems: Sequence[Measured]) -> MeanRow:
     peers = {}
     for peer in peer_names(problems):
         ratios = [c.ratio for one in problems for c in one.peers if c.name == peer and c.ratio]
@@ -233,20 +233,20 @@ def _line(name: str, problems: Sequence[Measured]) -> Line:
         if mean is not None:
             peers[peer] = (mean, len(ratios))
     bests = [one.best.ratio for one in problems if one.best and one.best.ratio]
-    return Line(name, len(problems), geomean(bests), peers)
+    return MeanRow(name, len(problems), geomean(bests), peers)
 
 
 def to_dict(run: Run) -> dict[str, Any]:
-    """A run as plain values, its version first."""
-    reading, summary = asdict(run.reading), asdict(summarise(run.problems))
+    """Converts a run to plain values, the schema version first."""
+    reading, summary = asdict(run.reading), asdict(summarize(run.problems))
     body = {"schema": SCHEMA, "tool": "warpline.bench", **asdict(run)}
     return _finite({**body, "passed": run.passed, "reading": reading, "summary": summary})
 
 
 def from_dict(plain: dict[str, Any]) -> Run:
-    """The run that :func:`to_dict` gave."""
+    """Converts the result of :func:`to_dict` back to a run."""
     if plain.get("schema") != SCHEMA:
-        raise ValueError(f"this is schema {plain.get('schema')}, not {SCHEMA}")
+        raise ValueError(f"schema must be {SCHEMA}, not {plain.get('schema')}")
     kept = {key: plain[key] for key in Run.__dataclass_fields__}
     kept["machine"] = Machine(**kept["machine"])
     kept["problems"] = [_measured(one) for one in kept["problems"]]
@@ -256,16 +256,16 @@ def from_dict(plain: dict[str, Any]) -> Run:
 
 def _measured(plain: dict[str, Any]) -> Measured:
     kept = {
-        "contenders": [_contender(one) for one in plain["contenders"]],
+        "implementations": [_implementation(one) for one in plain["implementations"]],
         "reading": Reading(**plain["reading"]),
-        "elsewhere": [Elsewhere(**one) for one in plain.get("elsewhere", [])],
+        "reported_times": [ReportedTime(**one) for one in plain.get("reported_times", [])],
     }
     return Measured(**{**plain, **kept})
 
 
-def _contender(plain: dict[str, Any]) -> Contender:
+def _implementation(plain: dict[str, Any]) -> Implementation:
     seconds, sustained = plain["seconds"], plain["sustained"]
-    return Contender(
+    return Implementation(
         **{
             **plain,
             "seconds": Quartiles(**seconds) if seconds else None,
@@ -275,7 +275,7 @@ def _contender(plain: dict[str, Any]) -> Contender:
 
 
 def _finite(value: Any) -> Any:
-    """The same, with none for what JSON has no number for."""
+    """Replaces NaN and infinity, which JSON cannot represent, by None."""
     match value:
         case float() if not math.isfinite(value):
             return None
@@ -288,7 +288,7 @@ def _finite(value: Any) -> Any:
 
 
 def write(run: Run, path: Path) -> None:
-    """Writes a run as JSON; what was there stays until the new text is whole."""
+    """Writes a run as JSON, atomically."""
     text = json.dumps(to_dict(run), indent=1, ensure_ascii=False, allow_nan=False)
     part = path.with_name(path.name + ".part")
     part.write_text(text + "\n", encoding="utf-8")
@@ -296,5 +296,5 @@ def write(run: Run, path: Path) -> None:
 
 
 def load(path: Path) -> Run:
-    """Reads a run that was written."""
+    """Reads a run from JSON."""
     return from_dict(json.loads(path.read_text(encoding="utf-8")))

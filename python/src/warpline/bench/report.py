@@ -1,4 +1,4 @@
-"""The results as text."""
+"""The results as a text report."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Sequence
 
 from . import suites
-from .host import DEAR_S
+from .host import SLOW_CALL_S
 from .record import (
     AGAIN,
     BARE,
@@ -14,20 +14,20 @@ from .record import (
     SKIPPED,
     TIMED,
     WRONG,
-    Contender,
+    Implementation,
     HostCost,
-    Line,
+    MeanRow,
     Measured,
     Run,
     peer_names,
-    summarise,
+    summarize,
 )
 from .statistics import geomean
 from .suites import Problem
 
-#: What stands in the table for a contender that was not timed.
-CELLS = {WRONG: "wrong", FAILED: "failed", SKIPPED: "n/a"}
-#: The machine of figures that were not measured here.
+#: The table cell of an implementation that was not timed.
+CELLS = {WRONG: "FAIL", FAILED: "error", SKIPPED: "n/a"}
+#: The machine of reported times.
 MACHINE = "one H200, not in this run"
 QUICK = "QUICK RUN: too few rounds, not for publication."
 
@@ -35,7 +35,7 @@ QUICK = "QUICK RUN: too few rounds, not for publication."
 def table(
     head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1, words: bool = False
 ) -> list[str]:
-    """Aligned columns; the first ones, and the last if it has words, to the left."""
+    """Formats a table; the first ``left`` columns, and the last if it has words, are left-aligned."""
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
 
     def line(cells: Sequence[str]) -> str:
@@ -49,7 +49,7 @@ def table(
 
 
 def text(run: Run) -> str:
-    """Everything that is printed of a run."""
+    """Formats the report of a run."""
     parts = [_heading(run)]
     if run.problems:
         parts += [_problems(run), _notes(run.problems), _elsewhere(run.problems)]
@@ -63,31 +63,31 @@ def text(run: Run) -> str:
 
 
 def listing(problems: Sequence[Problem], known_ops: Sequence[str]) -> str:
-    """The suites and their problems."""
+    """Formats the suites and their problems."""
     lines = []
     for suite in dict.fromkeys(problem.suite for problem in problems):
         inside = [problem for problem in problems if problem.suite == suite]
         lines.append(f"{suite}: {len(inside)} problem{'s' if len(inside) != 1 else ''}")
         for problem in inside:
-            alone = "" if problem.op in known_ops else "  (alone: no peers are declared)"
+            alone = "" if problem.op in known_ops else "  (no peers are declared)"
             lines.append(f"  {problem.label}{alone}")
     return "\n".join([*lines, "", f"{suites.ALL}: every suite"]) + "\n"
 
 
 def verdict(measured: Measured) -> str:
-    """Ours against the fastest peer, in words."""
+    """Describes Warpline's time against the fastest peer."""
     if measured.ours.state != TIMED:
-        return f"OURS {CELLS.get(measured.ours.state, 'failed').upper()}"
+        return f"warpline: {CELLS.get(measured.ours.state, 'error')}"
     best = measured.best
     if best is None or best.ratio is None:
-        return "alone"
+        return "no peer"
     if best.ratio < 1:
-        return f"BEHIND {best.name} by {100 * (1 / best.ratio - 1):.1f} %"
-    return f"ahead of {best.name} by {100 * (best.ratio - 1):.1f} %"
+        return f"{100 * (1 / best.ratio - 1):.1f} % SLOWER than {best.name}"
+    return f"{100 * (best.ratio - 1):.1f} % faster than {best.name}"
 
 
 def progress(number: int, count: int, measured: Measured, seconds: float) -> str:
-    """One line for a problem that was measured."""
+    """Formats one line for a measured problem."""
     ours, share = measured.ours, measured.share(measured.ours)
     words = [f"{ours.median * 1e6:.1f} µs"] if ours.median else []
     if share is not None and not measured.compute_bound:
@@ -103,7 +103,7 @@ def _heading(run: Run) -> list[str]:
     m, reading, rules = run.machine, run.reading, run.protocol
     commit = f" ({m.commit})" if m.commit else ""
     lines = [
-        f"Warpline {m.warpline or 'of unknown version'}{commit} on {m.device}, "
+        f"Warpline {m.warpline or '(unknown version)'}{commit} on {m.device}, "
         f"driver {m.driver or 'unknown'}, CUDA {m.cuda or 'unknown'}",
         f"torch {m.torch}, Triton {m.triton or 'missing'}, cuDNN {m.cudnn or 'missing'}, "
         f"Python {m.python}; {run.date}",
@@ -124,12 +124,12 @@ def _dash(value: float | None, form: str) -> str:
     return "-" if value is None else f"{value:{form}}"
 
 
-def _ratio(contender: Contender | None, best: Contender | None) -> str:
-    if contender is None:
+def _ratio(implementation: Implementation | None, best: Implementation | None) -> str:
+    if implementation is None:
         return "-"
-    if contender.state != TIMED:
-        return CELLS[contender.state]
-    return _dash(contender.ratio, ".3f") + ("*" if contender is best else " ")
+    if implementation.state != TIMED:
+        return CELLS[implementation.state]
+    return _dash(implementation.ratio, ".3f") + ("*" if implementation is best else " ")
 
 
 def _rate(measured: Measured, seconds: float | None) -> str:
@@ -143,7 +143,7 @@ def _problems(run: Run) -> list[str]:
     peers = peer_names(run.problems)
     barely = any(one.of_kind(BARE) for one in run.problems)
     bare = ["of bare"] if barely else []
-    head = ["problem", "dtype", "ours µs", "rate", "of copy", *bare, "spread", *peers, "best peer"]
+    head = ["problem", "dtype", "warpline µs", "rate", "of copy", *bare, "spread", *peers, "best peer"]
     rows = []
     for one in run.problems:
         ours, by_name = one.ours, {peer.name: peer for peer in one.peers}
@@ -164,49 +164,49 @@ def _problems(run: Run) -> list[str]:
     lines = table(head, rows, left=2, words=True)
     return [
         *lines,
-        "Under each peer: its time / ours, so above 1 ours is faster; * marks the fastest peer.",
-        "Of copy: against a device copy that moves as many bytes in the same rounds. Spread: how",
-        "far two entries of ours lay apart.",
-        *["Of bare: against the product alone, in the same rounds."][: len(bare)],
+        "Peer columns: time of the peer / time of Warpline, above 1 Warpline is faster; * marks the",
+        "fastest peer. Of copy: throughput relative to a device copy of the same bytes in the same",
+        "rounds. Spread: relative difference of two entries of Warpline.",
+        *["Of bare: relative to the GEMM alone, in the same rounds."][: len(bare)],
     ]
 
 
 def _notes(problems: Sequence[Measured]) -> list[str]:
-    """Why contenders were not timed, and what else is to be said; the same things together."""
+    """Formats the reasons for untimed implementations and the notes, grouped by text."""
     found: dict[str, list[str]] = {}
     for one in problems:
         for note in one.notes:
             found.setdefault(note, []).append(one.label)
-        for contender in one.contenders:
-            if contender.state == TIMED or contender.kind == AGAIN:
+        for implementation in one.implementations:
+            if implementation.state == TIMED or implementation.kind == AGAIN:
                 continue
-            cell = "does not apply" if contender.state == SKIPPED else CELLS[contender.state]
-            what = f"{contender.name} {cell}: {contender.why}"
+            cell = "skipped" if implementation.state == SKIPPED else CELLS[implementation.state]
+            what = f"{implementation.name} {cell}: {implementation.why}"
             found.setdefault(what, []).append(one.label)
     lines = []
     for what, labels in found.items():
         where = ", ".join(labels[:4]) + (f" and {len(labels) - 4} more" if len(labels) > 4 else "")
         lines.append(f"  {what} [{where}]")
-    return ["Not timed, and notes:", *lines] if lines else []
+    return ["Not timed, notes:", *lines] if lines else []
 
 
 def _elsewhere(problems: Sequence[Measured]) -> list[str]:
-    """What others had, apart from what was measured."""
+    """Formats times reported by others."""
     rows = []
     for one in problems:
         ours = one.ours.median
-        for figure in one.elsewhere:
+        for figure in one.reported_times:
             ratio = figure.seconds / ours if ours else None
             times = [f"{figure.seconds * 1e6:.0f}", _dash(ratio, ".2f")]
             rows.append([f"{one.op} {one.shape}", figure.name, *times, figure.note])
     if not rows:
         return []
-    title = f"NOT MEASURED HERE: figures from elsewhere ({MACHINE}), and their time / ours"
-    return [title, *table(["problem", "whose", "µs", "/ ours", ""], rows, left=2, words=True)]
+    title = f"NOT MEASURED HERE: times reported by others ({MACHINE}), and their time / Warpline's"
+    return [title, *table(["problem", "implementation", "µs", "/ warpline", ""], rows, left=2, words=True)]
 
 
 def _sustained(problems: Sequence[Measured]) -> list[str]:
-    some = [one for one in problems if any(c.sustained for c in one.contenders)]
+    some = [one for one in problems if any(c.sustained for c in one.implementations)]
     if not some:
         return []
     peers = peer_names(some)
@@ -229,16 +229,16 @@ def _sustained(problems: Sequence[Measured]) -> list[str]:
                 *ratios,
             ]
         )
-    head = ["problem", "dtype", "ours µs", "rate", "SM MHz", "W", *peers]
-    return ["Sustained: each alone for more than a second, back to back", *table(head, rows, 2)]
+    head = ["problem", "dtype", "warpline µs", "rate", "SM MHz", "W", *peers]
+    return ["Sustained: each back to back for more than a second", *table(head, rows, 2)]
 
 
 def _means(run: Run) -> list[str]:
-    summary, peers = summarise(run.problems), peer_names(run.problems)
+    summary, peers = summarize(run.problems), peer_names(run.problems)
     if not peers:
         return []
 
-    def row(line: Line) -> list[str]:
+    def row(line: MeanRow) -> list[str]:
         cells = [line.name, str(line.problems), _dash(line.best, ".3f")]
         for name in peers:
             mean, count = line.peers.get(name, (None, 0))
@@ -247,15 +247,15 @@ def _means(run: Run) -> list[str]:
         return cells
 
     lines = [
-        "Geometric means of the peer's time / ours, above 1: ours is faster; "
-        "(n) where it ran in n problems only"
+        "Geometric mean of peer time / Warpline time, above 1 Warpline is faster; "
+        "(n) if the peer ran in n problems only"
     ]
     rows = [row(line) for line in (*summary.ops, summary.overall)]
     lines += table(["op", "problems", "best peer", *peers], rows)
     lines.append("")
     lines.append(
-        f"Against the best peer: {summary.wins} won, {summary.losses} lost; "
-        f"{summary.within_spread} of these by no more than the spread."
+        f"Against the best peer: {summary.wins} faster, {summary.losses} slower; "
+        f"{summary.within_spread} of these within the spread."
     )
     shares: dict[str, list[float]] = {}
     for one in run.problems:
@@ -263,10 +263,10 @@ def _means(run: Run) -> list[str]:
         if bare is not None and share is not None:
             shares.setdefault(f"{one.op} against {bare.name}", []).append(share)
     for name, of in shares.items():
-        lines.append(f"The product alone, {name}: {geomean(of):.3f} in the geometric mean.")
+        lines.append(f"GEMM alone, {name}: geometric mean {geomean(of):.3f}.")
     if summary.spread_median is not None and summary.spread_worst is not None:
         lines.append(
-            f"Spread of ours against itself: median {100 * summary.spread_median:.2f} %, "
+            f"Spread of two entries of Warpline: median {100 * summary.spread_median:.2f} %, "
             f"worst {100 * summary.spread_worst:.2f} %."
         )
     return lines
@@ -277,15 +277,15 @@ def _host(costs: Sequence[HostCost]) -> list[str]:
         return []
     rows = []
     for cost in costs:
-        dear = cost.median_s is not None and cost.median_s > DEAR_S
+        is_slow = cost.median_s is not None and cost.median_s > SLOW_CALL_S
         rows.append(
             [
                 cost.op,
                 cost.name,
                 _dash(cost.least_s and cost.least_s * 1e6, ".2f"),
                 _dash(cost.median_s and cost.median_s * 1e6, ".2f"),
-                cost.why or (f"above {DEAR_S * 1e6:.0f} µs" if dear else ""),
+                cost.why or (f"above {SLOW_CALL_S * 1e6:.0f} µs" if is_slow else ""),
             ]
         )
-    title = "Host cost of a call on small tensors, µs (rounds of calls, nothing waited for inside)"
-    return [title, *table(["op", "called as", "least", "median", ""], rows, left=2, words=True)]
+    title = "Host overhead of a call on small tensors, µs (no synchronization between calls)"
+    return [title, *table(["op", "called as", "min", "median", ""], rows, left=2, words=True)]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Quartiles:
-    """What is kept of many values."""
+    """The quartiles of a sample."""
 
     least: float
     lower: float
@@ -20,12 +20,12 @@ class Quartiles:
 
     @property
     def spread(self) -> float:
-        """The middle half, as a share of the median."""
+        """The interquartile range divided by the median."""
         return (self.upper - self.lower) / self.median if self.median else 0.0
 
 
 def quartiles(values: Iterable[float]) -> Quartiles | None:
-    """The quartiles of some values, between neighbours in proportion; none of no values."""
+    """Returns the quartiles, with linear interpolation; None without values."""
     ordered = sorted(values)
     if not ordered:
         return None
@@ -40,17 +40,17 @@ def quartiles(values: Iterable[float]) -> Quartiles | None:
 
 
 def median(values: Iterable[float | None]) -> float | None:
-    """The median of the values that are there; none of none."""
+    """Returns the median of the values that are not None; None without values."""
     found = quartiles(value for value in values if value is not None)
     return found.median if found else None
 
 
 def geomean(values: Iterable[float]) -> float | None:
-    """The geometric mean of positive values; none of no values."""
+    """Returns the geometric mean of positive values; None without values."""
     logs = [math.log(value) for value in values]
     return math.exp(math.fsum(logs) / len(logs)) if logs else None
 
 
 def apart(a: float, b: float) -> float:
-    """How far two times lie apart, as a share of the lesser."""
+    """Returns the relative difference of two times."""
     return max(a, b) / min(a, b) - 1.0

@@ -1,4 +1,4 @@
-"""What is measured, as the Rust registry declares it."""
+"""The benchmark problems, as the Rust registry declares them."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .._host import turned
-from . import Refusal
+from .._host import is_transposed
+from . import BenchError
 from .machine import native
 
-#: The suite of everything.
+#: The suite of all suites.
 ALL = "all"
-#: Operations per byte from which a problem counts as bound by arithmetic.
+#: FLOP per byte from which a problem counts as compute-bound.
 INTENSITY = 100.0
-#: Operations from which a product counts as large.
+#: FLOP from which a GEMM counts as large.
 LARGE = 1e11
 
 
 @dataclass(frozen=True)
 class TensorSpec:
-    """A tensor that an op takes."""
+    """A tensor argument."""
 
     dtype: str
     shape: tuple[int, ...]
-    #: Does it lie as the transpose of a dense one, in its last two dimensions?
-    turned: bool = False
+    #: Whether the last two dimensions are the transpose of a row-major matrix.
+    transposed: bool = False
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Arg:
 
 @dataclass(frozen=True)
 class Problem:
-    """One call that is measured."""
+    """One measured call."""
 
     suite: str
     family: str
@@ -49,18 +49,18 @@ class Problem:
     flops: float
     bytes: float
     args: tuple[Arg, ...]
-    #: Fields of the problem that are the same wherever its op is measured.
+    #: Problem fields that are the same in all problems of the op.
     common: frozenset[str] = frozenset()
 
     @property
     def dtype(self) -> str:
-        """The dtype it is known by: its own, or that of its first tensor."""
+        """The element type in the label: that of the problem, else of the first tensor."""
         tensors = (arg.tensor.dtype for arg in self.args if arg.tensor)
         return str(self.problem.get("dtype") or next(tensors, "-"))
 
     @property
     def shape(self) -> str:
-        """Its sizes and switches, in short: ``32768x1024``, ``4096x4096x64 causal``."""
+        """Its sizes and options in short: ``32768x1024``, ``4096x4096x64 causal``."""
         left_out = self.common | {"dtype"}
         fields = {k: v for k, v in self.problem.items() if k not in left_out and v is not None}
         sizes = {k: v for k, v in fields.items() if isinstance(v, int) and not isinstance(v, bool)}
@@ -75,22 +75,22 @@ class Problem:
 
     @property
     def label(self) -> str:
-        """Op, shape and dtype: what ``--filter`` looks into."""
+        """Op, shape and element type; ``--filter`` searches it."""
         return " ".join(word for word in (self.op, self.shape, self.dtype) if word)
 
     @property
     def compute_bound(self) -> bool:
-        """Is arithmetic what binds it, not memory?"""
+        """Whether it is compute-bound, not memory-bound."""
         return self.bytes > 0 and self.flops / self.bytes >= INTENSITY
 
     @property
-    def large_product(self) -> bool:
-        """Does it heat the chip enough that a single launch flatters it?"""
+    def is_large_gemm(self) -> bool:
+        """Whether sustained clocks are lower than those of a single launch."""
         return self.compute_bound and self.flops >= LARGE
 
 
 def _plain(value: Any) -> str:
-    """A value in short: of a list in words its first."""
+    """Formats a value in short; of a comma-separated list only the first entry."""
     if not isinstance(value, str):
         return json.dumps(value, separators=(",", ":"))
     first, comma, _ = value.partition(",")
@@ -98,13 +98,13 @@ def _plain(value: Any) -> str:
 
 
 def parse(text: str) -> list[Problem]:
-    """The problems that a JSON list declares."""
+    """Parses a JSON list of problems."""
     entries = json.loads(text)
     return [_problem(entry, _common(entry["op"], entries)) for entry in entries]
 
 
 def _common(op: str, entries: list[dict[str, Any]]) -> frozenset[str]:
-    """The fields, sizes aside, that are the same in every problem of an op."""
+    """Returns the fields, except sizes, that are the same in every problem of an op."""
     problems = [entry["problem"] for entry in entries if entry["op"] == op]
     if len(problems) < 2:
         return frozenset()
@@ -135,31 +135,31 @@ def _arg(entry: dict[str, Any]) -> Arg:
     tensor = None
     if spec:
         shape, strides = tuple(spec["shape"]), spec.get("strides")
-        tensor = TensorSpec(spec["dtype"], shape, bool(strides) and turned(shape, strides))
+        tensor = TensorSpec(spec["dtype"], shape, bool(strides) and is_transposed(shape, strides))
     return Arg(entry["name"], tensor, entry.get("value"))
 
 
 def declared() -> list[Problem]:
-    """Every problem of every suite."""
+    """Returns every problem of every suite."""
     return parse(native().suites())
 
 
 def names(problems: Iterable[Problem]) -> list[str]:
-    """The names of the suites, in the order of their declaration, and the one of everything."""
+    """Returns the names of the suites in order of declaration, then ``all``."""
     return [*dict.fromkeys(problem.suite for problem in problems), ALL]
 
 
 def select(
     problems: Sequence[Problem], suites: Sequence[str], filters: Sequence[str] = ()
 ) -> list[Problem]:
-    """The problems of some suites whose label contains one of the filters.
+    """Returns the problems of the suites whose label contains one of the filters.
 
-    No suite stands for all of them, and no filter keeps everything.
+    Without suites, all suites; without filters, all problems.
     """
     known = names(problems)
     for suite in suites:
         if suite not in known:
-            raise Refusal(f"There is no suite {suite!r}; there are {', '.join(known)}.")
+            raise BenchError(f"Unknown suite {suite!r}; the suites are: {', '.join(known)}.")
     wanted = set(known if not suites or ALL in suites else suites)
     needles = [_folded(text) for text in filters]
     kept = [
@@ -170,7 +170,7 @@ def select(
     ]
     if not kept:
         what = f" whose label contains {' or '.join(map(repr, filters))}" if filters else ""
-        raise Refusal(f"There is no problem{what} in {', '.join(suites) or ALL}; --list shows all.")
+        raise BenchError(f"No problem{what} in {', '.join(suites) or ALL}; --list lists all.")
     return kept
 
 

@@ -1,7 +1,7 @@
 //! The kernel of a line.
 
 use crate::brute::line::{Act, Line, Part, Role};
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 use warpline_ir::{Kernel, Operand, Target};
 
 /// Words of half a slot, and its bytes.
@@ -26,15 +26,15 @@ pub(crate) fn kernel(line: &Line) -> Kernel {
                 pair: line.pair,
                 tile: k
                     .tile(&format!("ring{i}"), 2, HALF)
-                    .plain()
+                    .unswizzled()
                     .stages(r.stages.into())
                     .declare(),
                 full: k
                     .barrier(&format!("full{i}"), r.stages.into())
-                    .count(r.full.into()),
+                    .arrivals(r.full.into()),
                 empty: k
                     .barrier(&format!("empty{i}"), r.stages.into())
-                    .count(r.empty.into()),
+                    .arrivals(r.empty.into()),
             })
             .collect();
         for role in &line.roles {
@@ -50,7 +50,7 @@ pub(crate) fn kernel(line: &Line) -> Kernel {
                 };
                 let later = Var::new(0u32);
                 let all = || {
-                    range(first, tiles).by(by).each(|t| {
+                    range(first, tiles).step_by(by).each(|t| {
                         let steps: Vec<_> = counts
                             .iter()
                             .map(|&c| if line.plain { c } else { c >> (t * 4) & mask })
@@ -127,8 +127,8 @@ struct Slots {
     expects: u32,
     pair: bool,
     tile: Tile<f32>,
-    full: Bar,
-    empty: Bar,
+    full: MbarrierArray,
+    empty: MbarrierArray,
 }
 
 /// A role's place in a ring: where it is, and the slots behind that it has not given back.

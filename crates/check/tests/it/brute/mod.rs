@@ -30,7 +30,7 @@ fn the_checker_agrees_with_every_order() {
     let tally = Mutex::new(Tally::default());
     for_each(&lines, |line| {
         let report = examine(&kernel::kernel(line), &TARGET);
-        let codes: Vec<&str> = report.refusals.iter().map(|r| r.code()).collect();
+        let codes: Vec<&str> = report.diagnostics.iter().map(|r| r.code()).collect();
         let found = machine::explore(line, bound(line, full), |kind| {
             codes.iter().any(|c| explains(c, kind))
         });
@@ -150,7 +150,7 @@ impl Tally {
             Verdict::Apart => self.apart += 1,
             Verdict::Undecided => self.undecided += 1,
             Verdict::Differs(how) => {
-                let said: Vec<_> = report.refusals.iter().map(|r| r.to_string()).collect();
+                let said: Vec<_> = report.diagnostics.iter().map(|r| r.to_string()).collect();
                 let mut text = format!("{}: {how}: {said:#?}", line.name);
                 for f in &found.faults {
                     text += &format!("\n{:?}:\n  {}", f.kind, f.schedule.join("\n  "));

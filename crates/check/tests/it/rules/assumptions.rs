@@ -2,7 +2,7 @@
 
 use crate::rules::kernel;
 use warpline_check::{Assumption, check, examine};
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 use warpline_ir::ops::atomic::AtomicOp;
 use warpline_ir::{Kernel, MemoryOrder, Scope, Target};
 use warpline_testkit::raw::RawKernel;
@@ -52,7 +52,7 @@ fn flags_and_locks_are_assumed_to_be_used_as_such() {
             flags.wait(cta_id() ^ 1u32, 1u32);
             elect_lane(|| {
                 let order = MemoryOrder::acquire(Scope::Gpu);
-                let word = word.word(0u32);
+                let word = word.atomic_ref(0u32);
                 while_(
                     || {
                         lock = line!() + 1;

@@ -1,5 +1,5 @@
 use crate::rules::kernel;
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 use warpline_ir::ops::atomic::AtomicOp;
 use warpline_ir::{Kernel, MemoryOrder, Scope};
 use warpline_testkit::verdict::breaches;
@@ -33,12 +33,12 @@ fn hand_over(raise: impl FnOnce(Global<u32>), wait: impl FnOnce(Global<u32>)) ->
 }
 
 fn raise_by(order: MemoryOrder) -> impl FnOnce(Global<u32>) {
-    move |flag| flag.word(0u32).reduce(AtomicOp::Add, 1u32, order)
+    move |flag| flag.atomic_ref(0u32).reduce(AtomicOp::Add, 1u32, order)
 }
 
 fn wait_by(order: MemoryOrder) -> impl FnOnce(Global<u32>) {
     move |flag| {
-        let word = flag.word(0u32);
+        let word = flag.atomic_ref(0u32);
         while_(|| word.load(order).lt(1u32), || nanosleep(20));
     }
 }
@@ -53,7 +53,7 @@ fn a_release_and_an_acquire_pass() {
 fn ctas_that_wait_for_each_other_say_so() {
     let mut line = 0;
     let mut k = hand_over(raise_by(RELEASE), |flag| {
-        let word = flag.word(0u32);
+        let word = flag.atomic_ref(0u32);
         line = line!() + 1;
         while_(|| word.load(ACQUIRE).lt(1u32), || nanosleep(20));
     });
@@ -70,7 +70,7 @@ fn a_load_in_the_rounds_is_a_poll_too() {
             || seen.get().lt(1u32),
             || {
                 line = line!() + 1;
-                seen.set(flag.word(0u32).load(ACQUIRE));
+                seen.set(flag.atomic_ref(0u32).load(ACQUIRE));
             },
         );
     });
@@ -88,7 +88,7 @@ fn a_loop_over_data_and_a_lock_wait_for_nobody() {
                 let at = Var::new(0u32);
                 while_(|| list.load(at.get()).ne(0u32), || at.set(at.get() + 1));
                 // Who holds it is on the machine.
-                let word = lock.word(0u32);
+                let word = lock.atomic_ref(0u32);
                 while_(
                     || word.compare_swap(0u32, 1u32, ACQUIRE).ne(0u32),
                     || nanosleep(20),
@@ -114,7 +114,7 @@ fn a_plain_load_is_no_wait() {
 fn an_acquire_reaches_the_device() {
     let mut line = 0;
     let k = hand_over(raise_by(RELEASE), |flag| {
-        let word = flag.word(0u32);
+        let word = flag.atomic_ref(0u32);
         let order = MemoryOrder::acquire(Scope::Cluster);
         line = line!() + 1;
         while_(|| word.load(order).lt(1u32), || nanosleep(20));
@@ -127,7 +127,7 @@ fn a_relaxed_wait_is_followed_by_a_fence() {
     let mut lines = (0, 0);
     let kernel = |fence_scope: Option<Scope>, lines: &mut (u32, u32)| {
         hand_over(raise_by(RELEASE), |flag| {
-            let word = flag.word(0u32);
+            let word = flag.atomic_ref(0u32);
             lines.0 = line!() + 1;
             while_(|| word.load(RELAXED).lt(1u32), || nanosleep(20));
             if let Some(scope) = fence_scope {
@@ -154,7 +154,7 @@ fn a_relaxed_signal_stands_behind_a_fence() {
                     fence_release(scope);
                 }
                 *line = line!() + 1;
-                flag.word(0u32).reduce(AtomicOp::Add, 1u32, RELAXED);
+                flag.atomic_ref(0u32).reduce(AtomicOp::Add, 1u32, RELAXED);
             },
             wait_by(ACQUIRE),
         )
@@ -173,7 +173,7 @@ fn a_release_reaches_the_device() {
         |flag| {
             let order = MemoryOrder::release(Scope::Cta);
             line = line!() + 1;
-            flag.word(0u32).store(1u32, order);
+            flag.atomic_ref(0u32).store(1u32, order);
         },
         wait_by(ACQUIRE),
     );
@@ -253,7 +253,7 @@ fn last_adds(
 }
 
 fn claim_by(order: MemoryOrder) -> impl FnOnce(Global<u32>) -> Reg<u32> {
-    move |count| count.word(0u32).atomic(AtomicOp::Add, 1u32, order)
+    move |count| count.atomic_ref(0u32).atomic(AtomicOp::Add, 1u32, order)
 }
 
 #[test]
@@ -271,7 +271,7 @@ fn who_comes_last_releases_and_acquires() {
         let (wrong, [wrote, _]) = last_adds(
             |count| {
                 line = line!() + 1;
-                count.word(0u32).atomic(AtomicOp::Add, 1u32, order)
+                count.atomic_ref(0u32).atomic(AtomicOp::Add, 1u32, order)
             },
             || {},
         );
@@ -281,7 +281,7 @@ fn who_comes_last_releases_and_acquires() {
     let (wrong, [_, read]) = last_adds(
         |count| {
             line = line!() + 1;
-            count.word(0u32).atomic(AtomicOp::Add, 1u32, RELEASE)
+            count.atomic_ref(0u32).atomic(AtomicOp::Add, 1u32, RELEASE)
         },
         || {},
     );
@@ -293,7 +293,7 @@ fn who_comes_last_releases_and_acquires() {
 fn a_ticket_is_relaxed() {
     let k = kernel(|k| {
         let (next, out) = (k.pointer::<u32>("next"), k.pointer::<u32>("out"));
-        let t = k.tile::<u32>("t", 1, 1).plain().declare();
+        let t = k.tile::<u32>("t", 1, 1).unswizzled().declare();
         k.role("all").body(|| {
             out.store(cta_id(), 0u32);
             let item = Var::new(cta_id());
@@ -322,7 +322,7 @@ fn a_counter_of_all_ctas_has_the_scope_of_the_device() {
                 let order = MemoryOrder::relaxed(scope);
                 let place = if own { cta_id() } else { lane_id() };
                 line = line!() + 1;
-                let ticket = count.word(place).atomic(AtomicOp::Add, 1u32, order);
+                let ticket = count.atomic_ref(place).atomic(AtomicOp::Add, 1u32, order);
                 out.store(cta_id() * 32 + lane_id(), ticket);
             });
         });

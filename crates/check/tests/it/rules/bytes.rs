@@ -1,7 +1,7 @@
 //! What the bytes of a copy show to who waits for them.
 
 use crate::rules::kernel;
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 use warpline_testkit::verdict::{Breach, breaches};
 
 /// One warp does something before and after a copy, another what it does once the bytes are there.
@@ -12,9 +12,9 @@ fn around(
 ) -> Vec<Breach> {
     let k = kernel(|k| {
         let data = k.pointer::<u32>("data");
-        let words = k.tile::<u32>("words", 1, 32).plain().declare();
-        let to = k.tile::<u32>("to", 1, 32).plain().declare();
-        let full = k.barrier("full", 1).count(1);
+        let words = k.tile::<u32>("words", 1, 32).unswizzled().declare();
+        let to = k.tile::<u32>("to", 1, 32).unswizzled().declare();
+        let full = k.barrier("full", 1).arrivals(1);
         k.role("copy").body(|| {
             elect_lane(|| {
                 let bar = full.at(0u32);

@@ -1,6 +1,6 @@
 use crate::rules::kernel;
 use warpline_ir::Kernel;
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 use warpline_testkit::raw::RawKernel;
 use warpline_testkit::verdict::breaches;
 
@@ -9,7 +9,10 @@ fn a_cluster_above_the_largest_size_is_refused() {
     let mut k = RawKernel::one();
     k.0.cluster = [4, 4, 2];
     let text = k.refused("R8.size", 1);
-    assert!(text.contains("1 to 16 CTAs; 4×4×2 has 32"), "{text}");
+    assert!(
+        text.contains("the cluster 4×4×2 has 32 CTAs; sm_90a allows 1 to 16"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -33,7 +36,7 @@ fn met(fence: bool, release: bool, reads: bool) -> Kernel {
         k.cluster(2, 1, 1);
         let out = k.pointer::<u32>("out");
         let bar = k.barrier("bar", 1);
-        let word = k.tile::<u32>("word", 1, 4).plain().declare();
+        let word = k.tile::<u32>("word", 1, 4).unswizzled().declare();
         k.role("all").body(|| {
             elect(|| {
                 bar.at(0).init(1);

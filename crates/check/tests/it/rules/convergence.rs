@@ -35,9 +35,7 @@ fn an_aligned_op_under_a_condition_of_lanes_is_refused() {
     under(&mut k, cond, CtaSync);
     let text = k.refused("R15.warp", 11);
     assert!(
-        text.contains(
-            "cta_sync is reached by all lanes of a warp together; the if at kernel.rs:10 parts them"
-        ),
+        text.contains("`cta_sync` needs all lanes of the warp, but not all reach it together"),
         "{text}"
     );
 }
@@ -48,8 +46,11 @@ fn an_aligned_op_in_an_elected_lane_is_refused() {
     let body = Block(vec![k.op(11, CtaSync)]);
     let stmt = k.stmt(10, StmtKind::Elect { body });
     k.run(0, stmt);
-    let text = k.refused("R15.warp", 11);
-    assert!(text.contains("the elect at kernel.rs:10"), "{text}");
+    let all = k.diagnostics();
+    assert_eq!((all.len(), all[0].code()), (1, "R15.warp"));
+    let label = &all[0].labels[0];
+    assert_eq!(label.at.map(|at| at.line), Some(10));
+    assert_eq!(label.text, "this `elect` splits the threads");
 }
 
 #[test]

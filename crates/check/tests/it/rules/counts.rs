@@ -3,7 +3,7 @@
 
 use crate::rules::kernel;
 use warpline_ir::Kernel;
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 use warpline_testkit::verdict::{breaches, proved};
 
 const STAGES: u32 = 3;
@@ -41,7 +41,7 @@ type Role = dyn for<'a> Fn(Reg<u32>, &Step<'a>);
 fn ring(give: &Role, take: &Role) -> Kernel {
     kernel(|k| {
         let n = k.param::<u32>("n");
-        let [full, empty] = ["full", "empty"].map(|b| k.barrier(b, STAGES).count(1));
+        let [full, empty] = ["full", "empty"].map(|b| k.barrier(b, STAGES).arrivals(1));
         k.role("give").warps(1).body(|| {
             elect(|| {
                 let at = Cursor::new(1);
@@ -157,8 +157,8 @@ fn the_last_iteration_may_be_told_by_the_count() {
     let kernel = |at: u32| {
         kernel(|k| {
             let n = k.param::<u32>("n");
-            let last = k.barrier("last", 1).count(1);
-            let [full, empty] = ["full", "empty"].map(|b| k.barrier(b, STAGES).count(1));
+            let last = k.barrier("last", 1).arrivals(1);
+            let [full, empty] = ["full", "empty"].map(|b| k.barrier(b, STAGES).arrivals(1));
             k.role("give").warps(1).body(|| {
                 elect(|| {
                     let cursor = Cursor::new(1);
@@ -211,10 +211,10 @@ fn a_role_may_run_the_second_of_two_loops_only() {
             let n = k.param::<u32>("n");
             let ring = |name: &str| {
                 [format!("{name}.full"), format!("{name}.empty")]
-                    .map(|b| k.barrier(&b, STAGES).count(1))
+                    .map(|b| k.barrier(&b, STAGES).arrivals(1))
             };
             let (one, two) = (ring("one"), ring("two"));
-            let give = |[full, empty]: [Bar; 2], n: Reg<u32>| {
+            let give = |[full, empty]: [MbarrierArray; 2], n: Reg<u32>| {
                 let at = Cursor::new(1);
                 steps(n).each(|_| {
                     empty.at(at.stage.get()).wait(at.parity.get());
@@ -222,7 +222,7 @@ fn a_role_may_run_the_second_of_two_loops_only() {
                     at.next();
                 });
             };
-            let take = |[full, empty]: [Bar; 2], n: Reg<u32>| {
+            let take = |[full, empty]: [MbarrierArray; 2], n: Reg<u32>| {
                 let at = Cursor::new(0);
                 steps(n).each(|_| {
                     full.at(at.stage.get()).wait(at.parity.get());
@@ -251,7 +251,7 @@ fn a_running_counter_gives_stage_and_parity() {
     let kernel = |by: u32| {
         kernel(|k| {
             let [tiles, depth] = ["tiles", "depth"].map(|p| k.param::<u32>(p));
-            let [full, empty] = ["full", "empty"].map(|b| k.barrier(b, STAGES).count(1));
+            let [full, empty] = ["full", "empty"].map(|b| k.barrier(b, STAGES).arrivals(1));
             let at = |tile: Reg<u32>, i: Reg<u32>| {
                 let it = tile * depth + i;
                 (it % STAGES, (it / STAGES) & 1u32)
@@ -288,12 +288,12 @@ fn a_running_counter_gives_stage_and_parity() {
 fn tiles_of_a_persistent_grid_are_the_same_for_roles_with_other_barriers() {
     proved(&kernel(|k| {
         let [tiles, depth] = ["tiles", "depth"].map(|p| k.param::<u32>(p));
-        let [full, empty] = ["full", "empty"].map(|b| k.barrier(b, STAGES).count(1));
-        let done = k.barrier("done", 1).count(1);
+        let [full, empty] = ["full", "empty"].map(|b| k.barrier(b, STAGES).arrivals(1));
+        let done = k.barrier("done", 1).arrivals(1);
         k.role("give").warps(1).body(|| {
             elect(|| {
                 let at = Cursor::new(1);
-                range(cta_id(), tiles).by(grid_ctas()).each(|_| {
+                range(cta_id(), tiles).step_by(grid_ctas()).each(|_| {
                     steps(depth).each(|_| {
                         empty.at(at.stage.get()).wait(at.parity.get());
                         full.at(at.stage.get()).arrive();
@@ -305,7 +305,7 @@ fn tiles_of_a_persistent_grid_are_the_same_for_roles_with_other_barriers() {
         k.role("take").warps(1).body(|| {
             elect(|| {
                 let at = Cursor::new(0);
-                range(cta_id(), tiles).by(grid_ctas()).each(|_| {
+                range(cta_id(), tiles).step_by(grid_ctas()).each(|_| {
                     steps(depth).each(|_| {
                         full.at(at.stage.get()).wait(at.parity.get());
                         empty.at(at.stage.get()).arrive();
@@ -324,7 +324,7 @@ fn a_count_from_memory_that_nobody_writes_is_the_same_for_all_roles() {
         kernel(|k| {
             let tiles = k.param::<u32>("tiles");
             let counts = k.pointer::<u32>("counts");
-            let [full, empty] = ["full", "empty"].map(|b| k.barrier(b, STAGES).count(1));
+            let [full, empty] = ["full", "empty"].map(|b| k.barrier(b, STAGES).arrivals(1));
             k.role("give").warps(1).body(|| {
                 elect(|| {
                     let at = Cursor::new(1);
@@ -360,7 +360,7 @@ fn the_last_steps_of_a_tile_may_be_a_loop_of_their_own() {
     let report = |last: u32| {
         let kernel = kernel(|k| {
             let [tiles, depth] = ["tiles", "depth"].map(|p| k.param::<u32>(p));
-            let [full, empty] = ["full", "empty"].map(|b| k.barrier(b, STAGES).count(1));
+            let [full, empty] = ["full", "empty"].map(|b| k.barrier(b, STAGES).arrivals(1));
             let early = 2u32;
             k.role("give").warps(1).body(|| {
                 elect(|| {
@@ -376,7 +376,7 @@ fn the_last_steps_of_a_tile_may_be_a_loop_of_their_own() {
                         }
                     });
                     let from = Var::new(early);
-                    range(cta_id(), tiles).by(grid_ctas()).each(|_| {
+                    range(cta_id(), tiles).step_by(grid_ctas()).each(|_| {
                         range(from.get(), depth).each(|_| step());
                         from.set(0u32);
                     });
@@ -390,7 +390,7 @@ fn the_last_steps_of_a_tile_may_be_a_loop_of_their_own() {
                         empty.at(at.stage.get()).arrive();
                         at.next();
                     };
-                    range(cta_id(), tiles).by(grid_ctas()).each(|_| {
+                    range(cta_id(), tiles).step_by(grid_ctas()).each(|_| {
                         if_else(
                             depth.lt(3u32),
                             || steps(depth).each(|_| step()),
@@ -406,7 +406,7 @@ fn the_last_steps_of_a_tile_may_be_a_loop_of_their_own() {
         warpline_check::examine(&kernel, &warpline_ir::Target::SM_90A)
     };
     let right = report(3);
-    assert!(right.refusals.is_empty(), "{:?}", right.refusals);
+    assert!(right.diagnostics.is_empty(), "{:?}", right.diagnostics);
     assert!(right.states < 100, "{} states", right.states);
-    assert!(!report(4).refusals.is_empty());
+    assert!(!report(4).diagnostics.is_empty());
 }

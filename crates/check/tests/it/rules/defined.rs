@@ -19,7 +19,10 @@ fn a_register_read_before_it_is_written_is_refused() {
     k.push(10, mov(y, x));
     k.push(11, mov(x, ONE));
     let text = k.refused("S.defined", 10);
-    assert!(text.contains("%0 (u32, made at"), "{text}");
+    assert!(
+        text.contains("register %0 (u32) may be read before it is written"),
+        "{text}"
+    );
 }
 
 #[test]

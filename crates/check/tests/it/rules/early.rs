@@ -1,7 +1,7 @@
 use crate::rules::kernel;
-use warpline_check::rules::{early_start, unsettled, writes};
-use warpline_ir::build::*;
-use warpline_ir::ops::memory::PrefetchTo;
+use warpline_check::rules::{dependent_launch, pdl_unsafe, written_params};
+use warpline_ir::builder::*;
+use warpline_ir::ops::memory::PrefetchLevel;
 use warpline_ir::{Kernel, ParamId, Target};
 use warpline_testkit::verdict::breaches;
 
@@ -14,7 +14,7 @@ fn copy(body: impl FnOnce(Global<u32>, Global<u32>)) -> Kernel {
 }
 
 fn early(kernel: &Kernel) -> Vec<u32> {
-    let all = early_start(kernel, &Target::SM_90A);
+    let all = dependent_launch(kernel, &Target::SM_90A);
     assert!(all.iter().all(|r| r.code() == "R16.wait"));
     all.iter().filter_map(|r| Some(r.at?.line)).collect()
 }
@@ -22,7 +22,7 @@ fn early(kernel: &Kernel) -> Vec<u32> {
 #[test]
 fn a_wait_before_all_accesses_passes() {
     let k = copy(|x, y| {
-        x.prefetch(lane_id(), PrefetchTo::L2);
+        x.prefetch(lane_id(), PrefetchLevel::L2);
         wait_prerequisites();
         y.store(lane_id(), x.load(lane_id()));
     });
@@ -45,18 +45,18 @@ fn a_read_before_the_wait_is_refused() {
 #[test]
 fn what_is_settled_may_be_read_before_the_wait_and_not_written() {
     let k = copy(|x, y| {
-        let value = x.settled().load(lane_id());
+        let value = x.pdl_safe().load(lane_id());
         wait_prerequisites();
         y.store(lane_id(), value);
     });
     assert_eq!(breaches(&k), []);
-    assert_eq!(writes(&k, &Target::SM_90A), [ParamId(1)]);
-    assert_eq!(unsettled(&k, &[ParamId(1)]), []);
-    assert_eq!(unsettled(&k, &[ParamId(0)])[0].code(), "R16.settled");
+    assert_eq!(written_params(&k, &Target::SM_90A), [ParamId(1)]);
+    assert_eq!(pdl_unsafe(&k, &[ParamId(1)]), []);
+    assert_eq!(pdl_unsafe(&k, &[ParamId(0)])[0].code(), "R16.pdl-safe");
     let mut line = 0;
     let k = copy(|x, _| {
         line = line!() + 1;
-        x.settled().store(lane_id(), 1u32);
+        x.pdl_safe().store(lane_id(), 1u32);
         wait_prerequisites();
     });
     assert_eq!(breaches(&k), [("R16.wait", line, None)]);

@@ -1,8 +1,8 @@
 //! Loops that never end.
 
 use crate::rules::kernel;
-use warpline_check::{Outcome, examine};
-use warpline_ir::build::*;
+use warpline_check::{Verdict, examine};
+use warpline_ir::builder::*;
 use warpline_ir::{Block, Kernel, MemoryOrder, Operand, Scope, StmtKind, Target, Type};
 use warpline_testkit::raw::RawKernel;
 use warpline_testkit::verdict::{NONE, breaches, codes};
@@ -69,7 +69,7 @@ fn a_condition_that_the_loop_does_not_change_never_ends_it() {
 #[test]
 fn what_another_thread_changes_ends_a_loop() {
     let k = kernel(|k| {
-        let done = k.barrier("done", 1).count(1);
+        let done = k.barrier("done", 1).arrivals(1);
         k.role("set").body(|| elect_lane(|| done.at(0u32).arrive()));
         k.role("ask")
             .body(|| while_(|| !done.at(0u32).test(0u32), || nanosleep(20)));
@@ -81,8 +81,10 @@ fn what_another_thread_changes_ends_a_loop() {
         k.role("all").body(|| {
             elect_lane(|| {
                 let release = MemoryOrder::release(Scope::Gpu);
-                if_(cta_id().eq(0u32), || x.word(0u32).store(1u32, release));
-                while_(|| x.word(0u32).load(order).eq(0u32), || nanosleep(20));
+                if_(cta_id().eq(0u32), || {
+                    x.atomic_ref(0u32).store(1u32, release)
+                });
+                while_(|| x.atomic_ref(0u32).load(order).eq(0u32), || nanosleep(20));
             });
         });
     });
@@ -116,7 +118,9 @@ fn a_step_of_zero_never_advances() {
     let by = |step: u32| {
         all(move |_, x| {
             let step = Var::new(step);
-            range(0u32, 8u32).by(step.get()).each(|i| x.store(i, 1u32));
+            range(0u32, 8u32)
+                .step_by(step.get())
+                .each(|i| x.store(i, 1u32));
         })
     };
     assert_eq!(codes(&by(0)), ["R17.step"]);
@@ -153,21 +157,21 @@ fn a_step_that_a_launch_may_set_to_zero_needs_a_declared_fact() {
             };
             k.role("all").body(|| {
                 let step = if product { grid_ctas() * step } else { step };
-                range(0u32, 8u32).by(step).each(|i| x.store(i, 1u32));
+                range(0u32, 8u32).step_by(step).each(|i| x.store(i, 1u32));
             });
         })
     };
     for product in [false, true] {
         let report = examine(&k(0, product), &Target::SM_90A);
-        assert_eq!(report.outcome(), Outcome::Undecided);
-        let [found] = report.refusals.as_slice() else {
-            panic!("one refusal: {:?}", report.refusals);
+        assert_eq!(report.verdict(), Verdict::Undecided);
+        let [found] = report.diagnostics.as_slice() else {
+            panic!("one diagnostic: {:?}", report.diagnostics);
         };
         assert_eq!(found.code(), "R17.step");
         let help = found.help.as_deref().unwrap_or_default();
         assert!(help.contains("step.at_least(1)"), "{help}");
         let report = examine(&k(1, product), &Target::SM_90A);
-        assert_eq!(report.outcome(), Outcome::Proved);
+        assert_eq!(report.verdict(), Verdict::Proved);
         // A product of two that a launch decides may wrap around.
         let wraps = report.assumptions.iter().any(|a| a.code == "A.wrap");
         assert_eq!(wraps, product);
@@ -175,10 +179,10 @@ fn a_step_that_a_launch_may_set_to_zero_needs_a_declared_fact() {
     // The extents of a grid are at least 1, and the end may be a product.
     let k = all(|n, x| {
         range(cta_id(), grid_ctas() * n)
-            .by(grid_ctas())
+            .step_by(grid_ctas())
             .each(|i| x.store(i, 1u32));
     });
     let report = examine(&k, &Target::SM_90A);
-    assert_eq!(report.outcome(), Outcome::Proved);
+    assert_eq!(report.verdict(), Verdict::Proved);
     assert!(report.assumptions.iter().all(|a| a.code != "A.wrap"));
 }

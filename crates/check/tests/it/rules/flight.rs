@@ -111,16 +111,16 @@ fn write(dst: RegId, ty: Type) -> Mov {
     }
 }
 
-/// The one refusal's other line.
+/// The one diagnostic's other line.
 #[track_caller]
 fn other(kit: RawKernel, code: &str, line: u32) -> Option<u32> {
-    let all = kit.refusals();
+    let all = kit.diagnostics();
     let seen: Vec<_> = all
         .iter()
         .map(|r| (r.code(), r.at.map(|f| f.line)))
         .collect();
     assert_eq!(seen, [(code, Some(line))], "{all:#?}");
-    all[0].others.first()?.at.map(|f| f.line)
+    all[0].labels.first()?.at.map(|f| f.line)
 }
 
 #[test]
@@ -275,12 +275,12 @@ fn a_round_meets_the_products_of_the_round_before() {
         m.end()
     };
     kernel(0).passes();
-    let all = kernel(1).refusals();
+    let all = kernel(1).diagnostics();
     let lines: Vec<_> = all.iter().map(|r| r.at.map_or(0, |f| f.line)).collect();
     assert_eq!(lines, [12, 13, 14, 15], "{all:#?}");
     for r in &all {
         assert_eq!(r.code(), "R7.registers");
-        assert_eq!(r.others[0].at.map(|f| f.line), Some(17));
+        assert_eq!(r.labels[0].at.map(|f| f.line), Some(17));
     }
 }
 
@@ -306,7 +306,7 @@ fn groups_that_add_up_over_rounds_stay_apart() {
     };
     kernel(1).passes();
     let lines: Vec<_> = kernel(2)
-        .refusals()
+        .diagnostics()
         .iter()
         .map(|r| r.at.map_or(0, |f| f.line))
         .collect();
@@ -386,5 +386,8 @@ fn products_own_no_more_registers_than_a_thread_has() {
     };
     kernel(true).passes();
     let text = kernel(false).refused("R14.budget", 14);
-    assert!(text.contains("own 256, and a thread has 248"), "{text}");
+    assert!(
+        text.contains("own 256 registers of each thread here, and a thread has 248"),
+        "{text}"
+    );
 }

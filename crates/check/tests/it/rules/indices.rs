@@ -2,17 +2,17 @@ use warpline_ir::ops::{mbarrier, memory, tensor};
 use warpline_ir::*;
 use warpline_testkit::raw::{RawKernel, bar, plain, swizzled, view};
 
-fn load(k: &mut RawKernel, place: Place) -> memory::Load {
+fn load(k: &mut RawKernel, place: SharedAddress) -> memory::Load {
     memory::Load {
         ty: Type::F32,
         dst: vec![k.reg(Type::F32)],
-        at: At::Shared(place),
+        at: MemoryAddress::Shared(place),
         cache: memory::LoadCache::DEFAULT,
     }
 }
 
-fn place(tile: TileId, stage: u64, offset: u32) -> Place {
-    Place {
+fn place(tile: TileId, stage: u64, offset: u32) -> SharedAddress {
+    SharedAddress {
         tile,
         stage: Operand::Imm(stage),
         byte: Operand::Imm(0),
@@ -38,7 +38,7 @@ fn a_stage_that_is_not_there_is_refused() {
     k.push(10, op);
     let text = k.refused("S.stage", 10);
     assert!(
-        text.contains("tile x has 2 stages; there is no stage 2"),
+        text.contains("tile `x` has 2 stages, and the access names stage 2"),
         "{text}"
     );
 }
@@ -50,7 +50,10 @@ fn an_access_past_a_stage_is_refused() {
     let op = load(&mut k, place(t, 0, 128));
     k.push(10, op);
     let text = k.refused("S.place", 10);
-    assert!(text.contains("128 bytes; the access ends at 132"), "{text}");
+    assert!(
+        text.contains("ends at byte 132, and a stage of tile"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -61,7 +64,7 @@ fn a_view_outside_its_tile_is_refused() {
         dtype: DType::Bf16,
         tile: vec![64, 64],
         swizzle: Swizzle::B128,
-        mode: MapMode::Tiled,
+        mode: TensorMapMode::Tiled,
     };
     let map = k.param(6, "a", ParamKind::TensorMap(decl));
     let mut src = view(t, 64, 64);
@@ -80,7 +83,7 @@ fn a_view_outside_its_tile_is_refused() {
     );
     let text = k.refused("S.view", 10);
     assert!(
-        text.contains("64×64; a view of 64×64 at row 8, column 0"),
+        text.contains("the view 64×64 at row 8, column 0 is not inside"),
         "{text}"
     );
 }
@@ -98,7 +101,7 @@ fn a_barrier_that_is_not_there_is_refused() {
     );
     let text = k.refused("S.barrier", 10);
     assert!(
-        text.contains("full has 4 mbarriers; there is no index 4"),
+        text.contains("`full[4]` does not exist; the array has 4 mbarriers"),
         "{text}"
     );
 }

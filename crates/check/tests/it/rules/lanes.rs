@@ -2,19 +2,19 @@
 //! kernel stands beside its repaired twin.
 
 use crate::rules::kernel;
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 use warpline_ir::ops::atomic::AtomicOp;
 use warpline_ir::{Kernel, MemoryOrder, Scope};
 use warpline_testkit::verdict::{NONE, codes, proved};
 
 /// One role fills a slot by copies, another takes it as `take` waits for it.
-fn ring(take: impl Fn(BarHandle, Reg<u32>)) -> Kernel {
+fn ring(take: impl Fn(MbarrierHandle, Reg<u32>)) -> Kernel {
     kernel(|k| {
         let n = k.param::<u32>("n");
         let data = k.pointer::<u32>("data");
         let out = k.pointer::<u32>("out");
-        let tile = k.tile::<u32>("slots", 1, 32).plain().declare();
-        let [full, empty] = ["full", "empty"].map(|b| k.barrier(b, 1).count(1));
+        let tile = k.tile::<u32>("slots", 1, 32).unswizzled().declare();
+        let [full, empty] = ["full", "empty"].map(|b| k.barrier(b, 1).arrivals(1));
         k.role("give").warps(1).body(|| {
             elect(|| {
                 let parity = Var::new(1u32);
@@ -90,7 +90,11 @@ fn copies(commit: impl Fn(), wait: impl Fn()) -> Kernel {
     kernel(|k| {
         let data = k.pointer::<u32>("data");
         let out = k.pointer::<u32>("out");
-        let tile = k.tile::<u32>("words", 1, 32).plain().stages(2).declare();
+        let tile = k
+            .tile::<u32>("words", 1, 32)
+            .unswizzled()
+            .stages(2)
+            .declare();
         k.role("only").warps(1).body(|| {
             for group in 0..2u32 {
                 let from = data.address(lane_id() + 32 * group);
@@ -124,7 +128,7 @@ fn groups_of_copies_belong_to_lanes() {
 fn sent(between: impl Fn()) -> Kernel {
     kernel(|k| {
         let out = k.pointer::<u32>("out");
-        let tile = k.tile::<u32>("words", 1, 32).plain().declare();
+        let tile = k.tile::<u32>("words", 1, 32).unswizzled().declare();
         k.role("only").warps(1).body(|| {
             tile.whole().store(0u32, lane_id(), lane_id());
             between();
@@ -164,15 +168,15 @@ fn a_proxy_fence_is_of_the_lane_that_runs_it() {
 fn counted(more: u32, expected: u32) -> Kernel {
     kernel(|k| {
         let n = k.param::<u32>("n").at_most(1000);
-        let count = k.tile::<u32>("count", 1, 4).plain().declare();
-        let [full, empty] = ["full", "empty"].map(|b| k.barrier(b, 1).count(1));
+        let count = k.tile::<u32>("count", 1, 4).unswizzled().declare();
+        let [full, empty] = ["full", "empty"].map(|b| k.barrier(b, 1).arrivals(1));
         let order = MemoryOrder::relaxed(Scope::Cta);
         k.role("give").warps(1).body(|| {
             elect(|| {
                 count.whole().store(0u32, 0u32, n);
                 count
                     .whole()
-                    .word(0u32, 0u32)
+                    .atomic_ref(0u32, 0u32)
                     .reduce(AtomicOp::Add, more, order);
             });
             cta_sync();
@@ -211,7 +215,7 @@ fn what_a_lane_adds_to_a_word_is_followed() {
 fn scattered(mask: u32) -> Kernel {
     kernel(|k| {
         let table = k.pointer::<u32>("table");
-        let tile = k.tile::<u32>("tile", 1, 64).plain().declare();
+        let tile = k.tile::<u32>("tile", 1, 64).unswizzled().declare();
         for (name, half) in [("low", 0u32), ("high", 32)] {
             k.role(name).warps(1).body(|| {
                 let column = (lane_id() ^ (table.load(lane_id()) & mask)) + half;

@@ -3,7 +3,7 @@
 
 use crate::rules::kernel;
 use warpline_ir::Kernel;
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 use warpline_testkit::verdict::breaches;
 
 const STAGES: u32 = 3;
@@ -59,7 +59,7 @@ struct Slips {
 fn ring(slips: Slips) -> Kernel {
     kernel(|k| {
         let [tiles, n] = ["tiles", "n"].map(|p| k.param::<u32>(p));
-        let [full, empty] = ["full", "empty"].map(|b| k.barrier(b, STAGES).count(1));
+        let [full, empty] = ["full", "empty"].map(|b| k.barrier(b, STAGES).arrivals(1));
         k.role("give").warps(1).body(|| {
             elect(|| {
                 let at = Cursor::new(1);
@@ -156,7 +156,7 @@ fn a_parity_that_starts_again_with_a_tile_is_wrong() {
 fn dealt(after: impl Fn(Cursor)) -> Kernel {
     kernel(|k| {
         let [tiles, n] = ["tiles", "n"].map(|p| k.param::<u32>(p));
-        let [full, empty] = ["full", "empty"].map(|b| k.barrier(b, STAGES).count(1));
+        let [full, empty] = ["full", "empty"].map(|b| k.barrier(b, STAGES).arrivals(1));
         let turn = k.turn("turn", ["first", "second"]);
         k.role("give").warps(1).body(|| {
             elect(|| {
@@ -223,7 +223,7 @@ fn who_passes_over_slots_wrongly_at_one_stage_is_found() {
 fn whole_laps(behind: Option<u32>) -> Kernel {
     kernel(|k| {
         let [tiles, n] = ["tiles", "n"].map(|p| k.param::<u32>(p));
-        let [full, empty] = ["full", "empty"].map(|b| k.barrier(b, STAGES).count(1));
+        let [full, empty] = ["full", "empty"].map(|b| k.barrier(b, STAGES).arrivals(1));
         k.role("give").warps(1).body(|| {
             elect(|| {
                 let at = Cursor::new(1);

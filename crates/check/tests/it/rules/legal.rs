@@ -17,5 +17,5 @@ fn an_op_the_target_does_not_have_is_refused() {
         },
     );
     let text = k.refused("S.op", 10);
-    assert!(text.contains("not tf32"), "{text}");
+    assert!(text.contains("does not support tf32"), "{text}");
 }

@@ -2,7 +2,7 @@
 
 use crate::rules::kernel;
 use warpline_ir::Kernel;
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 use warpline_testkit::verdict::{breaches, proved};
 
 const TILE: u32 = 1024;
@@ -19,7 +19,7 @@ fn tiles(
         let total = (n * 4u32) & !15u32;
         let count = total.div_ceil(TILE * 4);
         let each = |body: &dyn Fn(Reg<u32>, Reg<u32>)| {
-            range(cta_id(), count).by(grid_ctas()).each(|t| {
+            range(cta_id(), count).step_by(grid_ctas()).each(|t| {
                 let rest = total - t * (TILE * 4);
                 body(t * TILE, bytes_of(rest.min(TILE * 4)));
             });

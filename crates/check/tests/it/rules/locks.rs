@@ -1,7 +1,7 @@
 //! Locks that threads make of words.
 
 use crate::rules::kernel;
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 use warpline_ir::ops::atomic::AtomicOp;
 use warpline_ir::{MemoryOrder, Scope};
 use warpline_testkit::verdict::{NONE, breaches, codes};
@@ -12,7 +12,7 @@ const RELEASE: MemoryOrder = MemoryOrder::release(Scope::Gpu);
 /// Takes a lock, at the line that calls it.
 macro_rules! take {
     ($lock:expr, $i:expr) => {{
-        let word = $lock.word($i);
+        let word = $lock.atomic_ref($i);
         while_(
             || word.compare_swap(0u32, 1u32, ACQUIRE).ne(0u32),
             || nanosleep(20),
@@ -26,14 +26,14 @@ fn exchange(lock: Global<u32>, i: u32) {
     while_(
         || !got.get(),
         || {
-            let old = lock.word(i).atomic(AtomicOp::Exch, 1u32, ACQUIRE);
+            let old = lock.atomic_ref(i).atomic(AtomicOp::Exch, 1u32, ACQUIRE);
             got.set(old.eq(0u32));
         },
     );
 }
 
 fn give(lock: Global<u32>, i: u32) {
-    lock.word(i).store(0u32, RELEASE);
+    lock.atomic_ref(i).store(0u32, RELEASE);
 }
 
 #[test]

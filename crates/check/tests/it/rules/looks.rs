@@ -1,7 +1,7 @@
 //! Flags that are looked at once.
 
 use crate::rules::kernel;
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 use warpline_ir::ops::atomic::AtomicOp;
 use warpline_ir::ops::memory::LoadCache;
 use warpline_ir::{Kernel, MemoryOrder, Scope};
@@ -26,7 +26,7 @@ fn hand_over(
                     cta_id().eq(0u32),
                     || {
                         data.store(0u32, 7u32);
-                        flag.word(0u32).store(1u32, RELEASE);
+                        flag.atomic_ref(0u32).store(1u32, RELEASE);
                     },
                     || {
                         lines[0] = line!() + 1;
@@ -47,7 +47,8 @@ fn hand_over(
 
 #[test]
 fn a_flag_that_is_looked_at_once_is_acquired() {
-    let by = |order: MemoryOrder| move |flag: Global<u32>| flag.word(0u32).load(order).eq(1u32);
+    let by =
+        |order: MemoryOrder| move |flag: Global<u32>| flag.atomic_ref(0u32).load(order).eq(1u32);
     assert_eq!(breaches(&hand_over(by(ACQUIRE), || {}).0), []);
     let fenced = hand_over(by(RELAXED), || fence_acquire(Scope::Gpu)).0;
     assert_eq!(breaches(&fenced), []);
@@ -56,7 +57,7 @@ fn a_flag_that_is_looked_at_once_is_acquired() {
         let (k, [_, read]) = hand_over(
             |flag| {
                 line = line!() + 1;
-                flag.word(0u32).load(wrong).eq(1u32)
+                flag.atomic_ref(0u32).load(wrong).eq(1u32)
             },
             || {},
         );
@@ -101,20 +102,20 @@ fn the_flag_may_be_an_array_and_the_answer_may_take_a_detour() {
         kernel(|k| {
             let (ready, data) = (k.pointer::<u32>("ready"), k.pointer::<u32>("data"));
             let (n, out) = (k.param::<u32>("n"), k.pointer::<u32>("out"));
-            let t = k.tile::<u32>("t", 1, 1).plain().declare();
+            let t = k.tile::<u32>("t", 1, 1).unswizzled().declare();
             k.role("make").body(|| {
                 steps(n).each(|i| {
                     data.store(i * 32u32 + lane_id(), i);
                     warp_sync();
                     elect_lane(|| {
-                        let word = ready.word(i);
+                        let word = ready.atomic_ref(i);
                         word.reduce(AtomicOp::Add, 1u32, RELEASE);
                     });
                 });
             });
             k.role("take").body(|| {
                 steps(n).each(|i| {
-                    elect_lane(|| t.whole().store(0u32, 0u32, ready.word(i).load(order)));
+                    elect_lane(|| t.whole().store(0u32, 0u32, ready.atomic_ref(i).load(order)));
                     warp_sync();
                     let raised = t.whole().load(0u32, 0u32).ne(0u32);
                     if_(raised, || {
@@ -137,7 +138,7 @@ fn a_barrier_of_the_cta_orders_a_plain_word_of_its_own() {
             let (count, data) = (k.pointer::<u32>("count"), k.pointer::<u32>("data"));
             k.role("all").warps(2).body(|| {
                 data.store(thread_id(), 1u32);
-                count.word(0u32).reduce(AtomicOp::Add, 1u32, RELEASE);
+                count.atomic_ref(0u32).reduce(AtomicOp::Add, 1u32, RELEASE);
                 if meets {
                     cta_sync();
                 }

@@ -2,7 +2,7 @@
 
 use crate::rules::kernel;
 use warpline_ir::Kernel;
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 use warpline_testkit::verdict::breaches;
 
 /// Tiles of some steps each, of which a loader brings the first before the CTA
@@ -19,17 +19,17 @@ fn tiles(has: impl Fn(Reg<u32>) -> Reg<bool>, from: u32) -> Kernel {
                 slot.commit();
             };
             elect(|| if_(has(n), || if_(depth.gt(0u32), || bring(0u32.reg()))));
-            meet();
+            prologue_barrier();
             elect(|| {
                 let first = Var::new(from);
-                range(cta_id(), n).by(grid_ctas()).each(|_| {
+                range(cta_id(), n).step_by(grid_ctas()).each(|_| {
                     range(first.get(), depth).each(bring);
                     first.set(0u32);
                 });
             });
         });
         k.role("store").body(|| {
-            range(cta_id(), n).by(grid_ctas()).each(|_| {
+            range(cta_id(), n).step_by(grid_ctas()).each(|_| {
                 steps(depth).each(|i| {
                     let slot = ring.wait();
                     y.store(i * 32 + lane_id(), slot.load(0u32, lane_id()));
@@ -78,7 +78,7 @@ fn other_lanes_wait_for_the_meeting() {
                     true => elect(fill),
                     false => fill(),
                 }
-                meet();
+                prologue_barrier();
             });
             k.role("store").body(|| {
                 let slot = ring.wait();

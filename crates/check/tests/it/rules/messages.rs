@@ -1,23 +1,23 @@
 //! Messages that lead to the bug.
 
 use crate::rules::kernel;
-use warpline_check::{Refusal, examine};
-use warpline_ir::build::*;
+use warpline_check::{Diagnostic, examine};
+use warpline_ir::builder::*;
 use warpline_ir::{Kernel, Target};
 use warpline_testkit::verdict::proved;
 
-/// The one refusal of a kernel.
+/// The one diagnostic of a kernel.
 #[track_caller]
-fn refusal(kernel: &Kernel) -> Refusal {
+fn diagnostic(kernel: &Kernel) -> Diagnostic {
     let report = examine(kernel, &Target::SM_90A);
-    assert_eq!(report.refusals.len(), 1, "{}", report.text());
-    let refusal = report.refusals[0].clone();
-    assert!(!refusal.undecided && refusal.witness.is_some());
-    refusal
+    assert_eq!(report.diagnostics.len(), 1, "{}", report.text());
+    let diagnostic = report.diagnostics[0].clone();
+    assert!(!diagnostic.undecided && diagnostic.counterexample.is_some());
+    diagnostic
 }
 
-fn line(refusal: &Refusal) -> u32 {
-    refusal.at.map_or(0, |at| at.line)
+fn line(diagnostic: &Diagnostic) -> u32 {
+    diagnostic.at.map_or(0, |at| at.line)
 }
 
 /// Two roles that meet at a named barrier, beside a third that does not.
@@ -33,14 +33,16 @@ fn named(threads: u32, arriving: u32, waiting: u32) -> Kernel {
 #[test]
 fn a_named_barrier_says_how_many_threads_come() {
     proved(&named(128, 2, 2));
-    let few = refusal(&named(128, 2, 1));
+    let few = diagnostic(&named(128, 2, 1));
     assert_eq!(few.code(), "R10.count");
-    let text = "second (warp 2) waits at barrier pair, and the wait never ends: 96 of 128 threads have come";
+    let text = "thread count mismatch: role `second` waits forever at named barrier `pair`";
     assert_eq!(few.text, text);
-    let many = refusal(&named(96, 2, 2));
+    let cause = "only 96 of 128 threads arrive";
+    assert_eq!(few.cause.as_deref(), Some(cause));
+    let many = diagnostic(&named(96, 2, 2));
     assert_eq!(many.code(), "R10.count");
-    let text = "second (warp 3) comes to barrier pair, where 96 threads have met without it: \
-                the roles that come have 128 threads";
+    let text = "thread count mismatch: role `second` arrives at named barrier `pair`, which 96 other \
+                threads have already completed";
     assert_eq!(many.text, text);
     assert!(many.help.is_some());
 }
@@ -78,9 +80,9 @@ fn two_rings(opposite: bool) -> (Kernel, [u32; 2]) {
 fn rings_in_opposite_order_are_a_circle_with_both_lines() {
     proved(&two_rings(false).0);
     let (kernel, lines) = two_rings(true);
-    let found = refusal(&kernel);
+    let found = diagnostic(&kernel);
     assert_eq!((found.code(), line(&found)), ("R17.cycle", lines[0]));
-    let other = found.others.iter().filter_map(|side| side.at);
+    let other = found.labels.iter().filter_map(|side| side.at);
     assert!({ other }.any(|at| at.line == lines[1]), "{found:?}");
 }
 
@@ -90,8 +92,12 @@ fn slots(times: u32) -> (Kernel, u32) {
     let kernel = kernel(|k| {
         let n = k.param::<u32>("n");
         let x = k.pointer::<f32>("x");
-        let tile = k.tile::<f32>("tile", 1, 32).plain().stages(2).declare();
-        let [full, empty] = ["full", "empty"].map(|b| k.barrier(b, 2).count(1));
+        let tile = k
+            .tile::<f32>("tile", 1, 32)
+            .unswizzled()
+            .stages(2)
+            .declare();
+        let [full, empty] = ["full", "empty"].map(|b| k.barrier(b, 2).arrivals(1));
         k.role("load").body(|| {
             elect(|| {
                 steps(n).each(|i| {
@@ -123,7 +129,7 @@ fn slots(times: u32) -> (Kernel, u32) {
 fn a_double_release_is_reported_at_the_second() {
     proved(&slots(1).0);
     let (kernel, last) = slots(2);
-    let found = refusal(&kernel);
+    let found = diagnostic(&kernel);
     assert_eq!((found.code(), line(&found)), ("R3.parity", last));
     assert!(found.help.is_some());
 }
@@ -133,8 +139,8 @@ fn two_readers(times: u32) -> (Kernel, u32) {
     let mut last = 0;
     let kernel = kernel(|k| {
         let n = k.param::<u32>("n");
-        let full = k.barrier("full", 1).count(1);
-        let empty = k.barrier("empty", 1).count(2);
+        let full = k.barrier("full", 1).arrivals(1);
+        let empty = k.barrier("empty", 1).arrivals(2);
         k.role("load").body(|| {
             elect(|| {
                 let parity = Var::new(1u32);
@@ -169,6 +175,6 @@ fn two_readers(times: u32) -> (Kernel, u32) {
 fn a_double_release_among_two_is_reported_at_the_second() {
     proved(&two_readers(1).0);
     let (kernel, last) = two_readers(2);
-    let found = refusal(&kernel);
+    let found = diagnostic(&kernel);
     assert_eq!((found.code(), line(&found)), ("R1.arrivals", last));
 }

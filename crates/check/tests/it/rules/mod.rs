@@ -37,7 +37,7 @@ mod verdict;
 mod wgmma;
 
 use warpline_ir::Kernel;
-use warpline_ir::build::Builder;
+use warpline_ir::builder::Builder;
 
 /// Builds a kernel named `k`.
 #[track_caller]

@@ -1,5 +1,5 @@
-use warpline_ir::ops::control::{NamedArrive, NamedSync, NamedTally};
-use warpline_ir::{NamedId, Tally, Type};
+use warpline_ir::ops::control::{NamedArrive, NamedReduce, NamedSync};
+use warpline_ir::{BarrierReduction, NamedId, Type};
 use warpline_testkit::raw::RawKernel;
 
 #[test]
@@ -18,7 +18,10 @@ fn barrier_zero_is_refused() {
     let mut k = RawKernel::one();
     k.named(5, "ready", 0);
     let text = k.refused("R10.id", 5);
-    assert!(text.contains("1 to 15; ready has 0"), "{text}");
+    assert!(
+        text.contains("`ready` has the number 0; sm_90a has the numbers 1 to 15"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -34,7 +37,10 @@ fn two_barriers_of_one_number_are_refused() {
     k.named(5, "ready", 3);
     k.named(6, "done", 3);
     let text = k.refused("R10.unique", 6);
-    assert!(text.contains("ready and done both have 3"), "{text}");
+    assert!(
+        text.contains("`ready` and `done` both have the number 3"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -51,7 +57,10 @@ fn more_threads_than_the_cta_are_refused() {
     let bar = k.named(5, "ready", 1);
     k.push(10, NamedSync { bar, threads: 160 });
     let text = k.refused("R10.threads", 10);
-    assert!(text.contains("the CTA's 128; ready is given 160"), "{text}");
+    assert!(
+        text.contains("`ready` counts 160 threads, and the CTA has 128"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -64,7 +73,7 @@ fn sides_that_differ_are_refused() {
     k.run(1, sync);
     let text = k.refused("R10.same", 11);
     assert!(
-        text.contains("ready has 256 at kernel.rs:10 and 128 here"),
+        text.contains("`ready` counts 128 threads in one place and 256 in another"),
         "{text}"
     );
 }
@@ -75,11 +84,11 @@ fn a_tally_is_a_side_as_well() {
         let mut k = RawKernel::one();
         let bar = k.named(5, "ready", 1);
         let (dst, pred) = (k.reg(Type::U32), k.lane_pred().into());
-        let tally = Tally::Count;
-        let counts = NamedTally {
+        let tally = BarrierReduction::Count;
+        let counts = NamedReduce {
             bar,
             threads,
-            tally,
+            reduction: tally,
             pred,
             dst,
         };
@@ -92,13 +101,13 @@ fn a_tally_is_a_side_as_well() {
     side(64, 128).refused("R10.same", 11);
     let mut k = side(128, 128);
     let (bar, dst) = (NamedId(0), k.reg(Type::U32));
-    let (threads, tally, pred) = (128, Tally::Count, k.value(Type::U32).into());
+    let (threads, tally, pred) = (128, BarrierReduction::Count, k.value(Type::U32).into());
     k.push(
         12,
-        NamedTally {
+        NamedReduce {
             bar,
             threads,
-            tally,
+            reduction: tally,
             pred,
             dst,
         },

@@ -18,7 +18,7 @@ fn a_float_where_an_integer_is_wanted_is_refused() {
     );
     let text = k.refused("S.type", 10);
     assert!(
-        text.contains("add.u32 takes u32, not %0, which is f32"),
+        text.contains("`add.u32` takes u32, but gets %0, which is f32"),
         "{text}"
     );
 }
@@ -103,16 +103,14 @@ fn a_register_of_another_role_is_refused_with_both_lines() {
     );
     k.run(0, write);
     k.run(1, read);
-    let all = k.refusals();
+    let all = k.diagnostics();
     let scope = &all[0];
     assert_eq!(
         (scope.code(), scope.at.map(|f| f.line)),
         ("S.scope", Some(12))
     );
     assert!(
-        scope
-            .text
-            .contains("%0 was made in role load (kernel.rs:8)"),
+        scope.text.contains("register %0 belongs to role `load`"),
         "{scope}"
     );
     assert_eq!(scope.role.as_deref(), Some("math"));
@@ -133,7 +131,10 @@ fn a_counter_written_by_its_loop_is_refused() {
     let stmt = counted(&mut k, var, Block(vec![write]));
     k.run(0, stmt);
     let text = k.refused("S.loop", 11);
-    assert!(text.contains("%0 of the loop at kernel.rs:10 is"), "{text}");
+    assert!(
+        text.contains("register %0 is the counter or a bound of an enclosing loop"),
+        "{text}"
+    );
 }
 
 fn counted(k: &mut RawKernel, var: RegId, body: Block) -> Stmt {

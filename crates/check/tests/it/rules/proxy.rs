@@ -1,6 +1,6 @@
 use crate::rules::kernel;
 use warpline_ir::Kernel;
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 use warpline_testkit::verdict::breaches;
 
 /// What a kernel does around a thread's write and a copy of the same bytes.
@@ -19,8 +19,8 @@ fn around(how: Around) -> (Kernel, u32, u32) {
     let (mut wrote, mut copied) = (0, 0);
     let k = kernel(|k| {
         let (data, other) = (k.pointer::<u32>("data"), k.pointer::<u32>("other"));
-        let tile = k.tile::<u32>("tile", 1, 32).plain().declare();
-        let (full, meet) = (k.barrier("full", 1).count(1), k.named_barrier("meet"));
+        let tile = k.tile::<u32>("tile", 1, 32).unswizzled().declare();
+        let (full, meet) = (k.barrier("full", 1).arrivals(1), k.named_barrier("meet"));
         let mut write = || {
             wrote = line!() + 1;
             data.store(lane_id(), 1u32);
@@ -104,10 +104,12 @@ fn another_buffer_needs_none() {
 }
 
 /// A ring of which its author says that only threads touch it; what fills it.
-fn by_threads(copied: bool) -> Kernel {
+fn generic_proxy_only(copied: bool) -> Kernel {
     kernel(|k| {
         let (data, out) = (k.pointer::<u32>("data"), k.pointer::<u32>("out"));
-        let ring = k.ring("numbers", 2, |s| s.vector::<u32>(32)).by_threads();
+        let ring = k
+            .ring("numbers", 2, |s| s.vector::<u32>(32))
+            .generic_proxy_only();
         k.role("make").warps(1).body(|| {
             steps(8u32).each(|i| match copied {
                 true => elect_lane(|| {
@@ -134,7 +136,10 @@ fn by_threads(copied: bool) -> Kernel {
 
 #[test]
 fn a_ring_of_threads_needs_no_proxy_fence_and_is_none_where_copies_fill_it() {
-    assert_eq!(breaches(&by_threads(false)), []);
-    let rules: Vec<_> = breaches(&by_threads(true)).iter().map(|b| b.0).collect();
+    assert_eq!(breaches(&generic_proxy_only(false)), []);
+    let rules: Vec<_> = breaches(&generic_proxy_only(true))
+        .iter()
+        .map(|b| b.0)
+        .collect();
     assert_eq!(rules, ["R5.read"]);
 }

@@ -1,7 +1,7 @@
 //! Bulk stores and the flags that publish them.
 
 use crate::rules::kernel;
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 use warpline_ir::ops::atomic::AtomicOp;
 use warpline_ir::{DType, Kernel, MemoryOrder, Scope, Swizzle, TensorMapDecl};
 use warpline_testkit::verdict::{NONE, breaches, codes};
@@ -12,7 +12,7 @@ fn row(done: impl FnOnce(), read: bool) -> (Kernel, [u32; 2]) {
     let k = kernel(|k| {
         let (flags, rows) = (k.flags("flags"), k.pointer::<u32>("rows"));
         let out = k.pointer::<u32>("out");
-        let t = k.tile::<u32>("t", 1, 32).plain().declare().whole();
+        let t = k.tile::<u32>("t", 1, 32).unswizzled().declare().whole();
         k.role("all").body(|| {
             if_else(
                 cta_id().eq(0u32),
@@ -62,9 +62,9 @@ fn a_tensor_store_and_a_raise_by_another_thread() {
                 ..TensorMapDecl::tiled(DType::U32, [32, 1])
             };
             let (rows, flag) = (k.tensor_map("rows", decl), k.pointer::<u32>("flag"));
-            let t = k.tile::<u32>("t", 1, 32).plain().declare().whole();
-            let back = k.tile::<u32>("back", 1, 32).plain().declare().whole();
-            let full = k.barrier("full", 1).count(1).at(0u32);
+            let t = k.tile::<u32>("t", 1, 32).unswizzled().declare().whole();
+            let back = k.tile::<u32>("back", 1, 32).unswizzled().declare().whole();
+            let full = k.barrier("full", 1).arrivals(1).at(0u32);
             k.role("all").warps(2).body(|| {
                 if_else(
                     cta_id().eq(0u32),
@@ -87,14 +87,17 @@ fn a_tensor_store_and_a_raise_by_another_thread() {
                             elect_lane(|| {
                                 fence(Scope::Gpu);
                                 let order = MemoryOrder::relaxed(Scope::Gpu);
-                                flag.word(0u32).reduce(AtomicOp::Add, 1u32, order);
+                                flag.atomic_ref(0u32).reduce(AtomicOp::Add, 1u32, order);
                             });
                         });
                     },
                     || {
                         elect(|| {
                             let order = MemoryOrder::acquire(Scope::Gpu);
-                            while_(|| flag.word(0u32).load(order).eq(0u32), || nanosleep(20));
+                            while_(
+                                || flag.atomic_ref(0u32).load(order).eq(0u32),
+                                || nanosleep(20),
+                            );
                             fence_async_global();
                             full.arrive_expect(128u32);
                             rows.load(back, [0, 0], full);
@@ -118,8 +121,8 @@ fn another_role_may_raise_the_flag() {
         kernel(|k| {
             let (flags, rows) = (k.flags("flags"), k.pointer::<u32>("rows"));
             let out = k.pointer::<u32>("out");
-            let t = k.tile::<u32>("t", 1, 32).plain().declare().whole();
-            let stored = k.barrier("stored", 1).count(1).at(0u32);
+            let t = k.tile::<u32>("t", 1, 32).unswizzled().declare().whole();
+            let stored = k.barrier("stored", 1).arrivals(1).at(0u32);
             k.role("store").body(|| {
                 t.store(0u32, lane_id(), 7u32);
                 fence_async();

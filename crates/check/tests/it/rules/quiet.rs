@@ -3,7 +3,7 @@
 
 use crate::rules::kernel;
 use warpline_ir::Kernel;
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 use warpline_testkit::verdict::breaches;
 
 /// Three warps read a tile that is kept for a while, each in rounds of its own;
@@ -13,14 +13,14 @@ fn kept(late: bool) -> Kernel {
         let [items, queries] = ["items", "queries"].map(|p| k.param::<u32>(p));
         let (x, y) = (k.pointer::<u32>("x"), k.pointer::<u32>("y"));
         let held = k.ring("held", 1, |s| s.vector::<u32>(128));
-        let mine = || range(cta_id(), items).by(grid_ctas());
+        let mine = || range(cta_id(), items).step_by(grid_ctas());
         k.role("gather").warps(3).body(|| {
             mine().each(|item| {
                 let slot = held.wait();
                 let tile = slot.tiles();
                 let read = || {
                     range(item * 7 + warp_in_role(), queries)
-                        .by(3u32)
+                        .step_by(3u32)
                         .each(|q| {
                             let at = (x.load(q) + lane_id()) & 127u32;
                             if_(at.lt(queries), || {

@@ -1,7 +1,7 @@
 //! The read-only path of loads.
 
 use crate::rules::kernel;
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 use warpline_ir::ops::atomic::AtomicOp;
 use warpline_ir::ops::memory::LoadCache;
 use warpline_ir::{MemoryOrder, Scope};
@@ -34,7 +34,7 @@ fn other_roles_and_engines_write_too() {
     let k = |cache: LoadCache, bulk: bool| {
         let k = kernel(|k| {
             let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
-            let t = k.tile::<u32>("t", 1, 32).plain().declare().whole();
+            let t = k.tile::<u32>("t", 1, 32).unswizzled().declare().whole();
             k.role("read").body(|| {
                 let [v] = x.load_cached::<u32, 1>(lane_id(), cache);
                 out.store(lane_id(), v);
@@ -52,7 +52,7 @@ fn other_roles_and_engines_write_too() {
                 }
                 false => {
                     let order = MemoryOrder::relaxed(Scope::Gpu);
-                    x.word(lane_id()).reduce(AtomicOp::Add, 1u32, order);
+                    x.atomic_ref(lane_id()).reduce(AtomicOp::Add, 1u32, order);
                 }
             });
         });

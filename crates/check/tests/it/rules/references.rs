@@ -18,7 +18,7 @@ fn an_undeclared_register_is_refused() {
     let text = k.refused("S.reference", 20);
     assert_eq!(
         text,
-        "kernel.rs:20, role all: %7 is used and not declared [S.reference]"
+        "kernel.rs:20: role `all`: undeclared name: %7 is used and not declared [S.reference]"
     );
 }
 
@@ -39,11 +39,17 @@ fn an_undeclared_barrier_is_refused() {
 fn copies_of_lanes_name_what_is_declared() {
     let mut k = RawKernel::one();
     let (bar, counted) = (bar(BarId(0), 0), true);
-    k.push(23, copy::CopyArrive { bar, counted });
+    k.push(
+        23,
+        copy::CopyArrive {
+            bar,
+            noinc: counted,
+        },
+    );
     k.refused("S.reference", 23);
     let mut k = RawKernel::one();
     let (src, bytes) = (Operand::Imm(0), 16);
-    let dst = Place {
+    let dst = SharedAddress {
         tile: TileId(2),
         stage: Operand::Imm(0),
         byte: Operand::Imm(0),
@@ -56,9 +62,9 @@ fn copies_of_lanes_name_what_is_declared() {
             dst,
             src,
             bytes,
-            valid: None,
-            bypass: true,
-            fetch: None,
+            src_size: None,
+            bypass_l1: true,
+            l2_prefetch: None,
             hint: None,
         },
     );
@@ -90,12 +96,12 @@ fn an_undeclared_tile_and_tensor_map_are_refused() {
         hint: None,
     };
     k.push(23, store);
-    let codes: Vec<_> = k.refusals().iter().map(|r| r.text.clone()).collect();
+    let codes: Vec<_> = k.diagnostics().iter().map(|r| r.text.clone()).collect();
     assert_eq!(
         codes,
         [
-            "tile0 is used and not declared",
-            "param0 is used and not declared"
+            "undeclared name: tile0 is used and not declared",
+            "undeclared name: param0 is used and not declared"
         ]
     );
 }
@@ -131,7 +137,7 @@ fn a_parameter_read_as_something_else_is_refused() {
         },
     );
     let text = k.refused("S.param", 25);
-    assert!(text.contains("parameter n was declared as u32"), "{text}");
+    assert!(text.contains("parameter `n` is declared as u32"), "{text}");
 }
 
 #[test]

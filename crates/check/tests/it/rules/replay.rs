@@ -1,8 +1,8 @@
 //! Refutations carry a launch in which the executor fails.
 
 use crate::rules::kernel;
-use warpline_check::{Outcome, Refusal, examine};
-use warpline_ir::build::*;
+use warpline_check::{Diagnostic, Verdict, examine};
+use warpline_ir::builder::*;
 use warpline_ir::{Kernel, Target};
 use warpline_testkit::verdict::proved;
 
@@ -13,7 +13,7 @@ fn ring(
 ) -> Kernel {
     kernel(|k| {
         let [n, m] = ["n", "m"].map(|name| k.param::<u32>(name));
-        let [full, empty] = ["full", "empty"].map(|b| k.barrier(b, 1).count(1));
+        let [full, empty] = ["full", "empty"].map(|b| k.barrier(b, 1).arrivals(1));
         k.role("give").warps(1).body(|| {
             elect(|| {
                 let parity = Var::new(1u32);
@@ -37,35 +37,41 @@ fn ring(
     })
 }
 
-/// The refutation of a kernel, whose witness fails again.
+/// The refutation of a kernel, whose counterexample fails again.
 #[track_caller]
-fn refuted(kernel: &Kernel) -> Refusal {
+fn refuted(kernel: &Kernel) -> Diagnostic {
     let report = examine(kernel, &Target::SM_90A);
-    assert_eq!(report.outcome(), Outcome::Refuted, "{}", report.text());
-    let refusal = report.refusals[0].clone();
-    let witness = refusal.witness.as_deref().expect("a witness");
-    let error = witness.replay(kernel).expect_err("the replay fails");
-    assert_eq!(error.to_string(), witness.fault);
-    refusal
+    assert_eq!(report.verdict(), Verdict::Refuted, "{}", report.text());
+    let diagnostic = report.diagnostics[0].clone();
+    let counterexample = diagnostic
+        .counterexample
+        .as_deref()
+        .expect("a counterexample");
+    let error = counterexample.replay(kernel).expect_err("the replay fails");
+    assert_eq!(error.to_string(), counterexample.fault);
+    diagnostic
 }
 
 #[test]
 fn a_refutation_has_a_launch_that_fails() {
-    let refusal = refuted(&ring(|n, _| n, |n, _| n + 1u32));
-    assert_eq!(refusal.code(), "R4.trips");
-    let witness = refusal.witness.expect("a witness");
-    assert!(!witness.skeleton);
+    let diagnostic = refuted(&ring(|n, _| n, |n, _| n + 1u32));
+    assert_eq!(diagnostic.code(), "R4.trips");
+    let counterexample = diagnostic.counterexample.expect("a counterexample");
+    assert!(!counterexample.synchronization_only);
     let text = examine(&ring(|n, _| n, |n, _| n + 1u32), &Target::SM_90A).text();
-    assert!(text.contains(&format!("launch: {witness}")), "{text}");
-    assert!(text.contains("executor: nothing can go on"), "{text}");
+    assert!(
+        text.contains(&format!("= counterexample: {counterexample}\n")),
+        "{text}"
+    );
+    assert!(text.contains("the CPU executor reports: "), "{text}");
 }
 
 #[test]
 fn the_launch_keeps_what_was_decided() {
     // Only launches with n > 5 and m < 3 fail.
     let take = |n: Reg<u32>, m: Reg<u32>| select(n.gt(5u32) & m.lt(3u32), n + 1u32, n);
-    let refusal = refuted(&ring(|n, _| n, take));
-    let values = &refusal.witness.expect("a witness").values;
+    let diagnostic = refuted(&ring(|n, _| n, take));
+    let values = &diagnostic.counterexample.expect("a counterexample").values;
     assert!(values.scalars[0] > Some(5), "{values:?}");
     assert!(values.scalars[1] < Some(3), "{values:?}");
 }
@@ -73,10 +79,13 @@ fn the_launch_keeps_what_was_decided() {
 #[test]
 fn many_iterations_are_replayed_on_the_skeleton() {
     let take = |n: Reg<u32>, _| select(n.gt(30_000u32), n + 1u32, n);
-    let refusal = refuted(&ring(|n, _| n, take));
-    let witness = refusal.witness.expect("a witness");
-    assert!(witness.skeleton, "{witness}");
-    assert!(witness.values.scalars[0] > Some(30_000), "{witness}");
+    let diagnostic = refuted(&ring(|n, _| n, take));
+    let counterexample = diagnostic.counterexample.expect("a counterexample");
+    assert!(counterexample.synchronization_only, "{counterexample}");
+    assert!(
+        counterexample.values.scalars[0] > Some(30_000),
+        "{counterexample}"
+    );
 }
 
 #[test]
@@ -85,7 +94,7 @@ fn words_of_memory_are_part_of_it() {
         kernel(|k| {
             let n = k.param::<u32>("n");
             let pages = k.pointer::<i32>("pages");
-            let [full, empty] = ["full", "empty"].map(|b| k.barrier(b, 1).count(1));
+            let [full, empty] = ["full", "empty"].map(|b| k.barrier(b, 1).arrivals(1));
             for (name, first, least) in [("give", 1, 0), ("take", 0, below)] {
                 k.role(name).warps(1).body(|| {
                     elect(|| {
@@ -107,21 +116,21 @@ fn words_of_memory_are_part_of_it() {
         })
     };
     proved(&pages(0));
-    let witness = refuted(&pages(-1)).witness.expect("a witness");
-    let minus_one = witness.values.words.iter().any(|w| w.value == -1);
-    assert!(minus_one, "{witness}");
+    let counterexample = refuted(&pages(-1))
+        .counterexample
+        .expect("a counterexample");
+    let minus_one = counterexample.values.words.iter().any(|w| w.value == -1);
+    assert!(minus_one, "{counterexample}");
 }
 
 #[test]
 fn what_no_run_shows_is_undecided() {
     // Both roles count to n, but the checker does not see through the two exclusive ors.
     let report = examine(&ring(|n, _| n, |n, m| (n ^ m) ^ m), &Target::SM_90A);
-    assert_eq!(report.outcome(), Outcome::Undecided, "{}", report.text());
-    let refusal = &report.refusals[0];
-    assert!(
-        refusal
-            .text
-            .ends_with("no run on the CPU executor shows it")
-    );
-    assert!(refusal.help.is_some() && refusal.witness.is_none());
+    assert_eq!(report.verdict(), Verdict::Undecided, "{}", report.text());
+    let diagnostic = &report.diagnostics[0];
+    assert!(diagnostic.text.starts_with("possible deadlock: "));
+    let cause = diagnostic.cause.as_deref().unwrap();
+    assert!(cause.contains("no run on the CPU executor"), "{cause}");
+    assert!(diagnostic.help.is_some() && diagnostic.counterexample.is_none());
 }

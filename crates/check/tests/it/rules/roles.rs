@@ -8,7 +8,7 @@ fn a_kernel_of_one_role_passes() {
 #[test]
 fn a_kernel_without_roles_is_refused() {
     let k = RawKernel::new(&[]);
-    let all = k.refusals();
+    let all = k.diagnostics();
     assert_eq!(all.len(), 1);
     assert_eq!(all[0].code(), "S.role-warps");
 }
@@ -28,14 +28,17 @@ fn a_gap_between_roles_is_refused() {
     let mut k = RawKernel::new(&[("load", 4), ("store", 4)]);
     k.0.roles[1].first_warp = 5;
     let text = k.refused("S.role-order", 2);
-    assert!(text.contains("store begins at warp 5, not at 4"), "{text}");
+    assert!(
+        text.contains("role `store` begins at warp 5, and the preceding roles end before warp 4"),
+        "{text}"
+    );
 }
 
 #[test]
 fn more_threads_than_a_cta_has_are_refused() {
     let text = RawKernel::new(&[("a", 20), ("b", 16)]).refused("S.threads", 1);
     assert!(
-        text.contains("at most 1024 threads; the roles have 1152"),
+        text.contains("the roles have 1152 threads; a CTA of sm_90a has at most 1024"),
         "{text}"
     );
 }

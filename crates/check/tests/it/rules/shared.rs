@@ -17,7 +17,7 @@ fn too_much_shared_memory_is_refused() {
     k.tile(6, "b", swizzled(128), 1);
     let text = k.refused("R12.size", 5);
     assert!(
-        text.contains("232448 bytes of shared memory; the kernel needs 245760"),
+        text.contains("needs 245760 bytes of shared memory; a CTA of sm_90a has 232448"),
         "{text}"
     );
 }
@@ -30,7 +30,7 @@ fn stages_beyond_any_memory_are_refused_without_a_panic() {
     t.stages = u32::MAX;
     t.layout.rows = u32::MAX;
     k.0.shared_bytes = u32::MAX;
-    let codes: Vec<_> = k.refusals().iter().map(|r| r.code()).collect();
+    let codes: Vec<_> = k.diagnostics().iter().map(|r| r.code()).collect();
     assert_eq!(codes, ["R12.size", "R12.tile", "R12.inside"]);
 }
 
@@ -45,17 +45,14 @@ fn a_tile_without_stages_is_refused() {
 fn rows_that_are_no_whole_spans_are_refused() {
     let mut k = RawKernel::one();
     let layout = TileLayout {
-        element: 2,
+        element_bytes: 2,
         rows: 64,
         cols: 48,
         swizzle: Swizzle::B128,
     };
     k.tile(5, "a", layout, 1);
     let text = k.refused("R12.tile", 5);
-    assert!(
-        text.contains("a multiple of 128 bytes; those of a have 96"),
-        "{text}"
-    );
+    assert!(text.contains("a row of tile `a` has 96 bytes"), "{text}");
 }
 
 #[test]
@@ -73,10 +70,7 @@ fn a_tile_off_its_swizzle_pattern_is_refused() {
     k.0.tiles[tile.index()].offset = 512;
     k.0.shared_bytes += 512;
     let text = k.refused("R12.align", 5);
-    assert!(
-        text.contains("a multiple of 1024 bytes; a starts at 512"),
-        "{text}"
-    );
+    assert!(text.contains("tile `a` starts at byte 512"), "{text}");
 }
 
 #[test]
@@ -94,7 +88,10 @@ fn a_tile_past_the_end_is_refused() {
     k.tile(5, "a", swizzled(64), 2);
     k.0.shared_bytes -= 8;
     let text = k.refused("R12.inside", 5);
-    assert!(text.contains("16376 bytes; a ends at 16384"), "{text}");
+    assert!(
+        text.contains("`a` ends at byte 16384, and shared memory has 16376 bytes"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -113,7 +110,7 @@ fn tiles_that_lie_on_one_another_are_refused() {
     k.0.tiles[b.index()].offset = 0;
     let text = k.refused("R12.overlap", 6);
     assert!(
-        text.contains("b (bytes 0 to 8192) lies on a (bytes 0 to 8192, kernel.rs:5)"),
+        text.contains("`b` (bytes 0..8192) overlaps `a` (bytes 0..8192)"),
         "{text}"
     );
 }

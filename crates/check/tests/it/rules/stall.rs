@@ -1,7 +1,7 @@
 //! Flags between CTAs that nobody can raise.
 
 use crate::rules::kernel;
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 use warpline_ir::ops::atomic::AtomicOp;
 use warpline_ir::{Kernel, MemoryOrder, Scope};
 use warpline_testkit::verdict::{NONE, breaches, codes};
@@ -58,9 +58,9 @@ fn a_cycle_is_found_however_it_is_written() {
                     }
                     while_(
                         || seen.get().eq(0u32),
-                        || seen.set(flag.word(neighbour()).load(ACQUIRE)),
+                        || seen.set(flag.atomic_ref(neighbour()).load(ACQUIRE)),
                     );
-                    flag.word(cta_id()).store(1u32, RELEASE);
+                    flag.atomic_ref(cta_id()).store(1u32, RELEASE);
                 });
             });
         });
@@ -76,7 +76,7 @@ fn a_cycle_is_found_however_it_is_written() {
             k.role("all").body(|| {
                 elect_lane(|| {
                     let raise = || {
-                        let word = flag.word(cta_id());
+                        let word = flag.atomic_ref(cta_id());
                         word.reduce(AtomicOp::Add, 1u32, RELEASE);
                     };
                     if raise_first {
@@ -86,7 +86,7 @@ fn a_cycle_is_found_however_it_is_written() {
                     while_(
                         || waits.get(),
                         || {
-                            let raised = flag.word(neighbour()).load(ACQUIRE).ne(0u32);
+                            let raised = flag.atomic_ref(neighbour()).load(ACQUIRE).ne(0u32);
                             if_(raised, || waits.set(false));
                         },
                     );
@@ -163,7 +163,9 @@ fn a_cycle_may_pass_through_a_ring_and_through_barriers() {
     let ring = |first: bool| {
         kernel(|k| {
             let (flags, x) = (k.flags("flags"), k.pointer::<u32>("x"));
-            let ring = k.ring("ring", 2, |s| s.vector::<u32>(32)).by_threads();
+            let ring = k
+                .ring("ring", 2, |s| s.vector::<u32>(32))
+                .generic_proxy_only();
             k.role("load").body(|| {
                 steps(4u32).each(|i| {
                     match first {
@@ -278,11 +280,12 @@ fn word(raise: impl FnOnce(Global<u32>), wait: impl FnOnce(Global<u32>)) -> Kern
 fn the_word_and_the_value_must_be_the_right_ones() {
     let wait = |at: u32, value: u32| {
         move |flag: Global<u32>| {
-            let word = flag.word(at);
+            let word = flag.atomic_ref(at);
             while_(|| word.load(ACQUIRE).ne(value), || nanosleep(20));
         }
     };
-    let set = |at: u32, value: u32| move |flag: Global<u32>| flag.word(at).store(value, RELEASE);
+    let set =
+        |at: u32, value: u32| move |flag: Global<u32>| flag.atomic_ref(at).store(value, RELEASE);
     assert_eq!(codes(&word(set(0, 1), wait(0, 1))), NONE);
     // Another word, another value, and a reset.
     assert_eq!(codes(&word(set(1, 1), wait(0, 1))), ["R18.raised"]);
@@ -295,7 +298,7 @@ fn the_word_and_the_value_must_be_the_right_ones() {
 #[test]
 fn an_atomic_may_be_the_load_of_the_loop() {
     let ask = |flag: Global<u32>| {
-        let (word, order) = (flag.word(0u32), MemoryOrder::acq_rel(Scope::Gpu));
+        let (word, order) = (flag.atomic_ref(0u32), MemoryOrder::acq_rel(Scope::Gpu));
         while_(
             || word.atomic(AtomicOp::Or, 0u32, order).eq(0u32),
             || nanosleep(20),
@@ -305,7 +308,7 @@ fn an_atomic_may_be_the_load_of_the_loop() {
     let raise = |flag: Global<u32>| {
         if_(cta_id().eq(0u32), || {
             let order = MemoryOrder::acq_rel(Scope::Gpu);
-            flag.word(0u32).atomic(AtomicOp::Add, 1u32, order);
+            flag.atomic_ref(0u32).atomic(AtomicOp::Add, 1u32, order);
         });
     };
     assert_eq!(codes(&word(raise, ask)), NONE);

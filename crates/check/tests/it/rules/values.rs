@@ -3,7 +3,7 @@
 
 use crate::rules::kernel;
 use warpline_ir::Kernel;
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 use warpline_testkit::verdict::{breaches, proved};
 
 /// What a role does with the declared memory and parameters: the number of steps it takes.
@@ -25,7 +25,7 @@ fn ring(give: Role<'_>, take: Role<'_>) -> Kernel {
         let [signed, other] = ["signed", "other"].map(|p| k.param::<i32>(p));
         let wide = k.param::<u64>("wide");
         let pages = k.pointer::<i32>("pages");
-        let counts = k.tile::<u32>("counts", 1, 4).plain().declare();
+        let counts = k.tile::<u32>("counts", 1, 4).unswizzled().declare();
         let values = Values {
             n,
             signed,
@@ -34,7 +34,7 @@ fn ring(give: Role<'_>, take: Role<'_>) -> Kernel {
             pages,
             counts,
         };
-        let [full, empty] = ["full", "empty"].map(|b| k.barrier(b, 1).count(1));
+        let [full, empty] = ["full", "empty"].map(|b| k.barrier(b, 1).arrivals(1));
         k.role("give").warps(1).body(|| {
             counts.whole().store(0u32, 0u32, n);
             cta_sync();
@@ -111,7 +111,7 @@ fn half_a_word_is_another_number() {
     differ(
         &|v, step| steps(v.counts.whole().load(0u32, 0u32)).each(|_| step()),
         &|v, step| {
-            let [half] = v.counts.whole().load_byte::<u16, 1>(0u32.reg());
+            let [half] = v.counts.whole().load_at_byte::<u16, 1>(0u32.reg());
             steps(half.cast::<u32>()).each(|_| step());
         },
     );
@@ -169,7 +169,9 @@ fn an_item_broadcast_by_a_shuffle_is_the_same_for_all_lanes() {
 fn a_variable_keeps_its_value_if_a_loop_runs_no_iteration() {
     let sets: Role<'_> = &|v, step| {
         let flag = Var::new(0u32);
-        range(lane_id(), v.n).by(32u32).each(|_| flag.set(1u32));
+        range(lane_id(), v.n)
+            .step_by(32u32)
+            .each(|_| flag.set(1u32));
         let any = any_lane(flag.get().eq(1u32));
         if_(any, step);
     };

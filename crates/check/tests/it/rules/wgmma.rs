@@ -51,7 +51,7 @@ fn a_plain_tile_is_refused() {
             7,
             "c",
             TileLayout {
-                element: 2,
+                element_bytes: 2,
                 ..plain(64, 64)
             },
             1,
@@ -66,7 +66,7 @@ fn a_tile_of_another_type_is_refused() {
     let text = product(ONE, |_, op| {
         (op.a_ty, op.b_ty) = (MmaType::F16, MmaType::F16)
     });
-    let codes: Vec<_> = text.refusals().iter().map(|r| r.code()).collect();
+    let codes: Vec<_> = text.diagnostics().iter().map(|r| r.code()).collect();
     assert_eq!(codes, ["R14.operand", "R14.operand"]);
 }
 
@@ -74,7 +74,7 @@ fn a_tile_of_another_type_is_refused() {
 fn fp8(a_ty: MmaType, b_ty: MmaType, b_dtype: DType) -> RawKernel {
     product(ONE, |k, op| {
         let bytes = TileLayout {
-            element: 1,
+            element_bytes: 1,
             cols: 128,
             ..swizzled(64)
         };
@@ -93,7 +93,7 @@ fn fp8_types_mix_and_each_tile_has_its_own() {
     fp8(e4, e5, DType::E5m2).passes();
     let text = fp8(e4, e5, DType::E4m3).refused("R14.operand", 10);
     assert!(
-        text.contains("wgmma reads e5m2 here; tile q is e4m3"),
+        text.contains("wgmma reads e5m2, and tile `q` has e4m3"),
         "{text}"
     );
 }
@@ -111,7 +111,7 @@ fn a_view_off_the_atom_is_refused() {
 
 #[test]
 fn a_role_that_is_no_warpgroup_is_refused() {
-    let all = product(&[("math", 2)], |_, _| {}).refusals();
+    let all = product(&[("math", 2)], |_, _| {}).diagnostics();
     let seen: Vec<_> = all
         .iter()
         .map(|r| (r.code(), r.at.map(|f| f.line)))
@@ -119,7 +119,7 @@ fn a_role_that_is_no_warpgroup_is_refused() {
     assert_eq!(seen, [9, 10].map(|line| ("R14.warpgroup", Some(line))));
     let text = &all[1].text;
     assert!(
-        text.contains("role math is 2 warps from warp 0 on"),
+        text.contains("role `math` has 2 warps from warp 0 on"),
         "{text}"
     );
 }
@@ -138,7 +138,7 @@ fn a_product_in_part_of_a_warpgroup_is_refused() {
     let body = Block(vec![k.op(11, WgmmaFence)]);
     let stmt = k.stmt(10, StmtKind::Elect { body });
     k.run(0, stmt);
-    let codes: Vec<_> = k.refusals().iter().map(|r| r.code()).collect();
+    let codes: Vec<_> = k.diagnostics().iter().map(|r| r.code()).collect();
     assert_eq!(codes, ["R14.warpgroup", "R15.warp"]);
 }
 
@@ -156,7 +156,7 @@ fn a_product_that_may_overwrite_needs_no_first_value() {
         op.scale_d = Operand::Imm(0);
     })
     .passes();
-    let codes = product(ONE, fresh).refusals();
+    let codes = product(ONE, fresh).diagnostics();
     assert!(codes.iter().all(|r| r.code() == "S.defined"));
     assert_eq!(codes.len(), 32);
 }
@@ -166,9 +166,9 @@ fn a_product_that_adds_needs_its_sums_written() {
     let unwritten = |k: &mut RawKernel, op: &mut Wgmma| {
         op.d = (0..32).map(|_| k.reg(Type::F32)).collect();
     };
-    let refusals = product(ONE, unwritten).refusals();
-    assert_eq!(refusals.len(), 32);
-    assert!(refusals.iter().all(|r| r.code() == "S.defined"));
+    let diagnostics = product(ONE, unwritten).diagnostics();
+    assert_eq!(diagnostics.len(), 32);
+    assert!(diagnostics.iter().all(|r| r.code() == "S.defined"));
     product(ONE, |k, op| {
         unwritten(k, op);
         op.scale_d = Operand::Imm(0);

@@ -1,54 +1,54 @@
-//! `warpline check --all`: every program of every family, once.
+//! `warpline check --all`: checks every distinct program of every family.
 
 use super::replay;
 use super::{texts, unproved};
-use crate::answer::Answer;
 use crate::errors::Failure;
+use crate::output::CommandOutput;
 use crate::progress::Bar;
-use crate::{report, words};
+use crate::{display, report};
 use rayon::prelude::*;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt::Write;
-use warpline_check::{Outcome, Report, examine};
+use warpline_check::{Report, Verdict, examine};
 use warpline_ir::{Kernel, Target};
-use warpline_kernels::{AnyFamily, AnyWork, FamilyError, shipped};
+use warpline_kernels::{AnyFamily, AnyWorkload, FamilyError, shipped};
 
 /// Checks every family with every config.
 pub(super) fn all(
     families: &[&dyn AnyFamily],
     replay: bool,
     target: Target,
-) -> Result<Answer, Failure> {
+) -> Result<CommandOutput, Failure> {
     let bar = Bar::new();
     let programs = programs(families, &target, &bar)?;
-    bar.count("checks", programs.len());
+    bar.count("checking kernels", programs.len());
     let examined = programs.par_iter().map(|program| {
         let report = examine(&program.kernel, &target);
         bar.step();
-        Examined::new(program, report)
+        CheckedProgram::new(program, report)
     });
-    let examined: Vec<Examined> = examined.collect();
+    let examined: Vec<CheckedProgram> = examined.collect();
     drop(bar);
 
     let rows: Vec<Row> = (families.iter())
         .map(|family| Row::new(family.name(), &examined))
         .collect();
-    let mut answer = Answer::new("check", text(&rows, &examined))
+    let mut output = CommandOutput::new("check", text(&rows, &examined))
         .field("target", target.name)
-        .field("proved", examined.iter().all(Examined::is_proved))
+        .field("proved", examined.iter().all(CheckedProgram::is_proved))
         .field("families", &rows)
         .field("kernels", &examined)
-        .failing(unproved(examined.iter().map(|e| &e.report)));
+        .with_failure(unproved(examined.iter().map(|e| &e.report)));
     if replay {
         let kernels = programs.iter().map(|p| &p.kernel);
-        answer = replay::add(answer, kernels.zip(examined.iter().map(|e| &e.report)));
+        output = replay::add(output, kernels.zip(examined.iter().map(|e| &e.report)));
     }
-    Ok(answer)
+    Ok(output)
 }
 
-/// A program, and the first work it was met in.
+/// A program and the first workload that uses it.
 struct Program {
     kernel: Kernel,
     family: &'static str,
@@ -56,7 +56,7 @@ struct Program {
     config: Value,
 }
 
-/// Every program of the families, once.
+/// Builds every distinct program of the families.
 fn programs(
     families: &[&dyn AnyFamily],
     target: &Target,
@@ -64,9 +64,9 @@ fn programs(
 ) -> Result<Vec<Program>, FamilyError> {
     let mut works = Vec::new();
     for family in families {
-        works.extend(shipped::works(*family, target)?);
+        works.extend(shipped::workloads(*family, target)?);
     }
-    bar.count("builds", works.len());
+    bar.count("building kernels", works.len());
     let built = works.par_iter().map(|work| {
         let built = build(work.as_ref(), target);
         bar.step();
@@ -79,8 +79,8 @@ fn programs(
     Ok(programs.into_iter().map(|(_, program)| program).collect())
 }
 
-/// The programs of a plan, each behind its hash.
-fn build(work: &dyn AnyWork, target: &Target) -> Result<Vec<(String, Program)>, FamilyError> {
+/// Builds the programs of a plan, each with its hash.
+fn build(work: &dyn AnyWorkload, target: &Target) -> Result<Vec<(String, Program)>, FamilyError> {
     let steps = work.plan(target)?.steps.into_iter();
     let program = |kernel: Kernel| Program {
         kernel,
@@ -93,9 +93,9 @@ fn build(work: &dyn AnyWork, target: &Target) -> Result<Vec<(String, Program)>, 
         .collect())
 }
 
-/// What was found in a program.
+/// A program and the checker's report.
 #[derive(Serialize)]
-struct Examined {
+struct CheckedProgram {
     family: &'static str,
     problem: Value,
     config: Value,
@@ -103,7 +103,7 @@ struct Examined {
     report: Report,
 }
 
-impl Examined {
+impl CheckedProgram {
     fn new(program: &Program, report: Report) -> Self {
         Self {
             family: program.family,
@@ -114,11 +114,11 @@ impl Examined {
     }
 
     fn is_proved(&self) -> bool {
-        self.report.outcome() == Outcome::Proved
+        self.report.verdict() == Verdict::Proved
     }
 }
 
-/// A family in numbers.
+/// The verdict counts of a family.
 #[derive(Default, Serialize)]
 struct Row {
     family: &'static str,
@@ -131,17 +131,17 @@ struct Row {
 }
 
 impl Row {
-    fn new(family: &'static str, examined: &[Examined]) -> Self {
+    fn new(family: &'static str, examined: &[CheckedProgram]) -> Self {
         let mut row = Self {
             family,
             ..Self::default()
         };
-        for Examined { report, .. } in examined.iter().filter(|e| e.family == family) {
+        for CheckedProgram { report, .. } in examined.iter().filter(|e| e.family == family) {
             row.kernels += 1;
-            *match report.outcome() {
-                Outcome::Proved => &mut row.proved,
-                Outcome::Refuted => &mut row.refuted,
-                Outcome::Undecided => &mut row.undecided,
+            *match report.verdict() {
+                Verdict::Proved => &mut row.proved,
+                Verdict::Refuted => &mut row.refuted,
+                Verdict::Undecided => &mut row.undecided,
             } += 1;
             row.most_states = row.most_states.max(report.states);
             row.slowest_s = row.slowest_s.max(report.time.as_secs_f64());
@@ -157,13 +157,13 @@ impl Row {
             self.refuted.to_string(),
             self.undecided.to_string(),
             self.most_states.to_string(),
-            words::seconds(self.slowest_s),
+            display::seconds(self.slowest_s),
         ]
     }
 }
 
-/// What the proofs rest on: each code with the number of kernels that need it.
-fn assumed(examined: &[Examined]) -> String {
+/// Formats the assumptions of the proofs: each code with the number of kernels that rely on it.
+fn assumptions(examined: &[CheckedProgram]) -> String {
     let mut kernels: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
     for (i, e) in examined.iter().enumerate().filter(|(_, e)| e.is_proved()) {
         for assumption in &e.report.assumptions {
@@ -184,32 +184,32 @@ fn assumed(examined: &[Examined]) -> String {
     )
 }
 
-/// The table, then what is not proved: each rule and line once.
-fn text(rows: &[Row], examined: &[Examined]) -> String {
+/// Formats the table, then each refutation and undecided rule once per rule and source line.
+fn text(rows: &[Row], examined: &[CheckedProgram]) -> String {
     let mut table = report::table([
         "family",
         "kernels",
         "proved",
         "refuted",
         "undecided",
-        "most states",
-        "slowest",
+        "max states",
+        "max time",
     ]);
     for row in rows {
         table.add_row(row.cells());
     }
     let mut text = format!("{}\n", table.trim_fmt());
-    let (mut texts, mut told) = (texts(), HashSet::new());
+    let (mut texts, mut reported) = (texts(), HashSet::new());
     for e in examined {
         let mut report = e.report.clone();
         report
-            .refusals
-            .retain(|r| !told.contains(&(r.code(), r.at)));
-        if report.refusals.is_empty() {
+            .diagnostics
+            .retain(|r| !reported.contains(&(r.code(), r.at)));
+        if report.diagnostics.is_empty() {
             continue;
         }
-        told.extend(report.refusals.iter().map(|r| (r.code(), r.at)));
-        let (problem, config) = (words::settings(&e.problem), words::settings(&e.config));
+        reported.extend(report.diagnostics.iter().map(|r| (r.code(), r.at)));
+        let (problem, config) = (display::settings(&e.problem), display::settings(&e.config));
         // Writing to a string does not fail.
         let _ = write!(
             text,
@@ -219,6 +219,6 @@ fn text(rows: &[Row], examined: &[Examined]) -> String {
         );
     }
     let proved = examined.iter().filter(|e| e.is_proved()).count();
-    text.push_str(&assumed(examined));
-    text + &format!("\n{proved} of {} kernels are proved\n", examined.len())
+    text.push_str(&assumptions(examined));
+    text + &format!("\nproved: {proved} of {} kernels\n", examined.len())
 }

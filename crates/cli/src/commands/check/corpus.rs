@@ -1,23 +1,23 @@
-//! `warpline check --corpus`: public bugs, each beside its repair.
+//! `warpline check --corpus`: kernels with known public bugs and their repaired versions.
 
 use super::replay;
 use super::texts;
-use crate::answer::Answer;
 use crate::errors::Failure;
+use crate::output::CommandOutput;
 use crate::progress::Bar;
 use crate::report;
 use rayon::prelude::*;
 use serde_json::{Value, json};
-use warpline_check::render::Texts;
-use warpline_check::{Outcome, Refusal};
-use warpline_corpus::{Verdict, all, verify};
+use warpline_check::render::TextRenderer;
+use warpline_check::{Diagnostic, Verdict};
+use warpline_corpus::{BugResult, all, verify};
 use warpline_ir::Target;
 use warpline_kernels::FamilyError;
 
-/// Checks both forms of every bug.
-pub(super) fn corpus(replay: bool, target: Target) -> Result<Answer, Failure> {
+/// Checks the buggy and the repaired version of every bug.
+pub(super) fn corpus(replay: bool, target: Target) -> Result<CommandOutput, Failure> {
     let bar = Bar::new();
-    bar.count("checks", all().len());
+    bar.count("checking kernels", all().len());
     let verdicts = all().par_iter().map(|bug| {
         let verdict = verify(bug, &target);
         bar.step();
@@ -27,11 +27,11 @@ pub(super) fn corpus(replay: bool, target: Target) -> Result<Answer, Failure> {
     drop(bar);
     let verdicts = verdicts.map_err(FamilyError::from)?;
     let objects: Vec<Value> = verdicts.iter().map(object).collect();
-    let mut answer = Answer::new("check", text(&verdicts))
+    let mut output = CommandOutput::new("check", text(&verdicts))
         .field("target", target.name)
-        .field("expected", verdicts.iter().all(Verdict::is_expected))
+        .field("expected", verdicts.iter().all(BugResult::is_expected))
         .field("bugs", objects)
-        .failing(unexpected(&verdicts));
+        .with_failure(unexpected(&verdicts));
     if replay {
         let kernels = verdicts
             .iter()
@@ -39,13 +39,13 @@ pub(super) fn corpus(replay: bool, target: Target) -> Result<Answer, Failure> {
         let kernels = kernels.collect::<Result<Vec<_>, _>>();
         let kernels = kernels.map_err(FamilyError::from)?;
         let broken = verdicts.iter().map(|v| &v.broken);
-        answer = replay::add(answer, kernels.iter().zip(broken));
+        output = replay::add(output, kernels.iter().zip(broken));
     }
-    Ok(answer)
+    Ok(output)
 }
 
-/// The table, then the reports that are not as expected.
-fn text(verdicts: &[Verdict]) -> String {
+/// Formats the table, then the reports of unexpected verdicts.
+fn text(verdicts: &[BugResult]) -> String {
     let mut table = report::table([
         "bug",
         "reference",
@@ -61,43 +61,43 @@ fn text(verdicts: &[Verdict]) -> String {
     let mut text = format!("{}\n\n", table.trim_fmt());
     let mut texts = texts();
     for v in verdicts.iter().filter(|v| !v.is_expected()) {
-        text += &surprise(v, &mut texts);
+        text += &unexpected_reports(v, &mut texts);
     }
-    let (good, all) = (as_expected(verdicts), verdicts.len());
-    text + &format!("{good} of {all} bugs are refused as expected, and proved when repaired\n")
+    let (expected, all) = (as_expected(verdicts), verdicts.len());
+    text + &format!("{expected} of {all} bugs refuted as expected, and proved when repaired\n")
 }
 
-fn cells(v: &Verdict) -> [String; 7] {
-    // If it is not the refusal that was asked for, then the first there is.
-    let seen: Option<&Refusal> = v.hit().or(v.broken.refusals.first());
+fn cells(v: &BugResult) -> [String; 7] {
+    // The expected diagnostic, else the first one.
+    let seen: Option<&Diagnostic> = v.hit().or(v.broken.diagnostics.first());
     let at = seen.and_then(|r| r.at).map(|at| at.to_string());
     [
         v.bug.name.to_owned(),
         v.bug.reference.to_owned(),
         v.bug.rule.to_owned(),
-        seen.map_or("nothing", Refusal::code).to_owned(),
+        seen.map_or("nothing", Diagnostic::code).to_owned(),
         at.unwrap_or("–".into()),
-        v.repaired.outcome().name().to_owned(),
+        v.repaired.verdict().name().to_owned(),
         if v.is_expected() { "yes" } else { "no" }.to_owned(),
     ]
 }
 
-/// What was reported, where it is not as expected.
-fn surprise(v: &Verdict, texts: &mut Texts) -> String {
+/// Formats the reports of a bug with an unexpected verdict.
+fn unexpected_reports(v: &BugResult, texts: &mut TextRenderer) -> String {
     let mut text = String::new();
     if v.hit().is_none() {
         let (name, rule, line) = (v.bug.name, v.bug.rule, v.line);
         let report = texts.report(&v.broken);
-        text += &format!("{name} is not refused by {rule} at {line}:\n{report}\n");
+        text += &format!("{name} is not refuted by {rule} at {line}:\n{report}\n");
     }
-    if v.repaired.outcome() != Outcome::Proved {
+    if v.repaired.verdict() != Verdict::Proved {
         let report = texts.report(&v.repaired);
         text += &format!("{} is not proved when repaired:\n{report}\n", v.bug.name);
     }
     text
 }
 
-fn object(v: &Verdict) -> Value {
+fn object(v: &BugResult) -> Value {
     json!({
         "name": v.bug.name,
         "reference": v.bug.reference,
@@ -110,16 +110,19 @@ fn object(v: &Verdict) -> Value {
     })
 }
 
-fn as_expected(verdicts: &[Verdict]) -> usize {
+fn as_expected(verdicts: &[BugResult]) -> usize {
     verdicts.iter().filter(|v| v.is_expected()).count()
 }
 
-/// What is not as expected, in a sentence.
-fn unexpected(verdicts: &[Verdict]) -> Option<Failure> {
+/// Describes the first bug with an unexpected verdict; none if all are as expected.
+fn unexpected(verdicts: &[BugResult]) -> Option<Failure> {
     let first = verdicts.iter().find(|v| !v.is_expected())?;
     let bad = verdicts.len() - as_expected(verdicts);
-    Some(Failure::refused(
+    Some(Failure::bad_result(
         "unexpected",
-        format!("{bad} bugs are not as expected; the first is {}", first.bug),
+        format!(
+            "{bad} bugs have an unexpected verdict; the first is {}",
+            first.bug
+        ),
     ))
 }

@@ -2,71 +2,74 @@
 
 use super::replay;
 use super::{launch, lint, texts, unproved};
-use crate::answer::Answer;
-use crate::args::LintArgs;
+use crate::args::CheckFamilyArgs;
 use crate::args::fields::request;
+use crate::display;
 use crate::errors::Failure;
-use crate::words;
+use crate::output::CommandOutput;
 use clap::{ArgMatches, FromArgMatches};
 use serde_json::Value;
-use warpline_check::{Outcome, Report, examine};
+use warpline_check::{Report, Verdict, examine};
 use warpline_ir::Target;
-use warpline_kernels::{AnyFamily, AnyWork, Place};
+use warpline_kernels::{AnyFamily, AnyWorkload, DeviceKind};
 
-/// Checks the kernels that the arguments ask for.
-pub(crate) fn family(family: &dyn AnyFamily, matches: &ArgMatches) -> Result<Answer, Failure> {
-    let args = LintArgs::from_arg_matches(matches)
-        .map_err(|e| Failure::input("bad-usage", e.to_string()))?;
+/// Checks the kernels of the problem and config of the command line.
+pub(crate) fn family(
+    family: &dyn AnyFamily,
+    matches: &ArgMatches,
+) -> Result<CommandOutput, Failure> {
+    let args = CheckFamilyArgs::from_arg_matches(matches)
+        .map_err(|e| Failure::bad_input("bad-usage", e.to_string()))?;
     let target = args.on.target;
-    let work = family.work(&request(family, matches), Place::Gpu, None, &target)?;
+    let work = family.workload(&request(family, matches), DeviceKind::Gpu, None, &target)?;
     let steps = work.plan(&target)?.steps;
     let reports: Vec<Report> = steps.iter().map(|s| examine(&s.kernel, &target)).collect();
     let mut texts = texts();
     let parts: Vec<String> = reports.iter().map(|r| texts.report(r)).collect();
-    let mut answer = Answer::new("check", parts.join("\n"))
+    let mut output = CommandOutput::new("check", parts.join("\n"))
         .field("family", work.family())
         .field("problem", work.problem())
         .field("config", work.config())
         .field("target", target.name)
         .field(
             "proved",
-            reports.iter().all(|r| r.outcome() == Outcome::Proved),
+            reports.iter().all(|r| r.verdict() == Verdict::Proved),
         )
         .field("reports", &reports)
-        .failing(unproved(&reports));
+        .with_failure(unproved(&reports));
     if let Some(fallback) = fallback(work.as_ref(), &reports, &target)? {
-        answer.text += &format!(
-            "\nnote: a call takes the baseline config in its place, which is proved: {}\n",
-            words::settings(&fallback)
+        output.text += &format!(
+            "\nnote: calls use the baseline config instead, which is proved: {}\n",
+            display::settings(&fallback)
         );
-        answer = answer.field("fallback", fallback);
+        output = output.field("fallback", fallback);
     }
     if args.replay {
         let kernels = steps.iter().map(|s| &*s.kernel);
-        answer = replay::add(answer, kernels.zip(&reports));
+        output = replay::add(output, kernels.zip(&reports));
     }
-    if args.launch && answer.failure.is_none() {
+    if args.launch && output.failure.is_none() {
         launch::run(work.as_ref())?;
-        answer.text += "\nthe launch: no race in shared or global memory (simulator, late)\n";
-        answer = answer.field("launch", "no race");
+        output.text += "\nlaunch: PASS, no data race in shared or global memory (CPU simulator, timing late)\n";
+        output = output.field("launch", "no race");
     }
-    // What hangs or races has no speed.
-    if args.lint && answer.failure.is_none() {
+    // Performance of a kernel that may deadlock or race has no meaning.
+    if args.lint && output.failure.is_none() {
         let findings = lint::findings(family, work.as_ref(), &target)?;
-        answer.text += &lint::text(&findings);
-        answer = answer.field("lints", findings);
+        output.text += &lint::text(&findings);
+        output = output.field("lints", findings);
     }
-    Ok(answer)
+    Ok(output)
 }
 
-/// The proved baseline config that calls take in the place of an undecided one.
+/// Returns the proved baseline config that calls use instead of an undecided one.
 fn fallback(
-    work: &dyn AnyWork,
+    work: &dyn AnyWorkload,
     reports: &[Report],
     target: &Target,
 ) -> Result<Option<Value>, Failure> {
-    let is = |outcome| reports.iter().any(|r| r.outcome() == outcome);
-    if is(Outcome::Refuted) || !is(Outcome::Undecided) {
+    let is = |outcome| reports.iter().any(|r| r.verdict() == outcome);
+    if is(Verdict::Refuted) || !is(Verdict::Undecided) {
         return Ok(None);
     }
     let Some(baseline) = work.baseline(target) else {

@@ -1,12 +1,12 @@
-//! The launch of `check FAMILY --launch`, on the simulator with every race check on.
+//! `check FAMILY --launch`: one launch on the CPU simulator with all race checks.
 
 use crate::errors::Failure;
 use crate::progress::Bar;
 use warpline::{Device, RunOptions, Timing};
-use warpline_kernels::AnyWork;
+use warpline_kernels::AnyWorkload;
 
-/// Runs the work; what races, in shared or in global memory, is refused.
-pub(super) fn run(work: &dyn AnyWork) -> Result<(), Failure> {
+/// Runs the workload; fails on a data race in shared or global memory, or a wrong result.
+pub(super) fn run(work: &dyn AnyWorkload) -> Result<(), Failure> {
     let bar = Bar::new();
     let mut options = RunOptions::default();
     options.timing = Timing::Late;
@@ -15,8 +15,8 @@ pub(super) fn run(work: &dyn AnyWork) -> Result<(), Failure> {
     match outcome.passed() {
         true => Ok(()),
         false => {
-            let text = "the launch gives wrong results: `warpline run` shows them";
-            Err(Failure::refused("wrong-results", text))
+            let text = "the launch computes a wrong result\nhelp: `warpline run` with the same options shows the elements";
+            Err(Failure::bad_result("wrong-results", text))
         }
     }
 }

@@ -1,18 +1,18 @@
-//! The checklist of `check FAMILY --lint`.
+//! `check FAMILY --lint`: performance warnings.
 
 use crate::errors::Failure;
 use crate::progress::Bar;
 use crate::resources::Assembler;
 use warpline_ir::Target;
-use warpline_kernels::{AnyFamily, AnyWork};
-use warpline_lint::{Error, Finding, Options, Verdict};
+use warpline_kernels::{AnyFamily, AnyWorkload};
+use warpline_lint::{LintError, LintFinding, LintStatus, Options};
 
-/// Looks at what the work's kernels cost.
+/// Runs the lints on the workload's kernels.
 pub(super) fn findings(
     family: &dyn AnyFamily,
-    work: &dyn AnyWork,
+    work: &dyn AnyWorkload,
     target: &Target,
-) -> Result<Vec<Finding>, Failure> {
+) -> Result<Vec<LintFinding>, Failure> {
     let mut options = Options::default();
     options.target = *target;
     options.family = Some(family);
@@ -22,34 +22,39 @@ pub(super) fn findings(
     };
     let _bar = Bar::new();
     warpline_lint::lint(work, &options).map_err(|e| match e {
-        Error::Run(e) => e.into(),
-        Error::Print(e) => warpline::Error::from(e).into(),
-        other => Failure::refused("ptxas-refused", other.to_string()),
+        LintError::Run(e) => e.into(),
+        LintError::Print(e) => warpline::Error::from(e).into(),
+        other => Failure::bad_result("ptxas-rejected", other.to_string()),
     })
 }
 
-/// One line per finding, under the name of its kernel.
-pub(super) fn text(findings: &[Finding]) -> String {
+/// Formats one line per finding, under the name of its kernel.
+pub(super) fn text(findings: &[LintFinding]) -> String {
     let width = findings.iter().map(|f| f.check.len()).max().unwrap_or(0);
     let mut text = String::new();
     let mut kernel = None;
     for f in findings {
         if kernel != Some(&f.kernel) {
-            text += &format!("\nlint of kernel {}:\n", f.kernel);
+            text += &format!("\nlints of kernel {}:\n", f.kernel);
             kernel = Some(&f.kernel);
         }
-        let mark = match f.verdict {
-            Verdict::Pass => "pass",
-            Verdict::Warn => "warn",
-            Verdict::NotLooked => "–",
+        let mark = match f.status {
+            LintStatus::Pass => "pass",
+            LintStatus::Warn => "warn",
+            LintStatus::Skipped => "–",
         };
-        text += &format!("  {mark:4}  {:width$}  {}{}\n", f.check, place(f), f.text);
+        text += &format!(
+            "  {mark:4}  {:width$}  {}{}\n",
+            f.check,
+            location(f),
+            f.text
+        );
     }
     text
 }
 
-/// `gemm.rs:88, role math: `, as far as it is known.
-fn place(f: &Finding) -> String {
+/// Formats the known part of `gemm.rs:88, role math: `.
+fn location(f: &LintFinding) -> String {
     let at = f.at.map(|at| at.to_string());
     let role = f.role.as_ref().map(|role| format!("role {role}"));
     let parts: Vec<String> = at.into_iter().chain(role).collect();

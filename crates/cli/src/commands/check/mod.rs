@@ -9,53 +9,53 @@ mod replay;
 
 pub(crate) use family::family;
 
-use crate::answer::Answer;
 use crate::args::CheckArgs;
-use crate::errors::{Failure, known};
+use crate::errors::{Failure, family_names};
+use crate::output::CommandOutput;
 use clap::{ArgMatches, FromArgMatches};
 use std::env;
 use std::io::{self, IsTerminal};
-use warpline_check::render::{Look, Sources, Texts};
-use warpline_check::{Outcome, Report};
+use warpline_check::render::{ColorMode, Sources, TextRenderer};
+use warpline_check::{Report, Verdict};
 use warpline_kernels::AnyFamily;
 
-/// Checks what the arguments ask for without naming a family.
-pub(crate) fn unnamed(
+/// Runs `check --all` or `check --corpus`.
+pub(crate) fn without_family(
     families: &[&dyn AnyFamily],
     matches: &ArgMatches,
-) -> Result<Answer, Failure> {
+) -> Result<CommandOutput, Failure> {
     let args = CheckArgs::from_arg_matches(matches)
-        .map_err(|e| Failure::input("bad-usage", e.to_string()))?;
+        .map_err(|e| Failure::bad_input("bad-usage", e.to_string()))?;
     let (replay, target) = (args.replay, args.on.target);
     match (args.all, args.corpus) {
         (true, _) => all::all(families, replay, target),
         (_, true) => corpus::corpus(replay, target),
         _ => {
-            let known = known(families);
-            let text = format!("a family must be named, or --all or --corpus given: {known}");
-            Err(Failure::input("no-family", text))
+            let names = family_names(families);
+            let text = format!("missing FAMILY, --all or --corpus; the families are: {names}");
+            Err(Failure::bad_input("no-family", text))
         }
     }
 }
 
-/// Writes reports for standard output: with colours if that is a terminal.
-fn texts() -> Texts {
+/// Returns the formatter of checker reports; it uses colors if standard output is a terminal.
+fn texts() -> TextRenderer {
     let plain = env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
     let look = match io::stdout().is_terminal() && !plain {
-        true => Look::Color,
-        false => Look::Plain,
+        true => ColorMode::Color,
+        false => ColorMode::Plain,
     };
-    Texts::new(look, Sources::here())
+    TextRenderer::new(look, Sources::here())
 }
 
-/// What is wrong with reports that are not all proofs, in a sentence.
+/// Describes the first kernel that is refuted or undecided; none if all are proved.
 fn unproved<'r>(reports: impl IntoIterator<Item = &'r Report>) -> Option<Failure> {
     let reports: Vec<&Report> = reports.into_iter().collect();
-    let of = |outcome| move |r: &&&Report| r.outcome() == outcome;
-    let bad = reports.iter().filter(|r| r.outcome() != Outcome::Proved);
-    let refused = reports.iter().find(of(Outcome::Refuted));
-    let first = refused.or_else(|| reports.iter().find(of(Outcome::Undecided)))?;
-    let outcome = first.outcome().name();
+    let of = |outcome| move |r: &&&Report| r.verdict() == outcome;
+    let bad = reports.iter().filter(|r| r.verdict() != Verdict::Proved);
+    let refuted = reports.iter().find(of(Verdict::Refuted));
+    let first = refuted.or_else(|| reports.iter().find(of(Verdict::Undecided)))?;
+    let outcome = first.verdict().name();
     let text = match reports.len() {
         1 => format!("kernel {} is {outcome}", first.kernel),
         all => format!(
@@ -64,5 +64,5 @@ fn unproved<'r>(reports: impl IntoIterator<Item = &'r Report>) -> Option<Failure
             first.kernel
         ),
     };
-    Some(Failure::refused(outcome, text))
+    Some(Failure::bad_result(outcome, text))
 }

@@ -1,41 +1,41 @@
-//! `check … --replay`: refutations on the CPU executor.
+//! `check … --replay`: replays counterexamples on the CPU executor.
 
-use crate::answer::Answer;
+use crate::output::CommandOutput;
 use serde::Serialize;
 use warpline_check::Report;
 use warpline_ir::Kernel;
 
-/// A refutation, replayed.
+/// A replayed counterexample.
 #[derive(Serialize)]
 struct Replay {
     kernel: String,
     code: &'static str,
-    /// The launch and the schedule; none where the rule is refuted by citing it.
+    /// The launch and the schedule; none if the specification forbids the operation itself.
     launch: Option<String>,
-    /// What the executor said this time.
+    /// The fault that the executor reports in the replay.
     fault: Option<String>,
 }
 
-/// Adds the replay of each refutation to an answer.
+/// Adds the replay of each refutation to an output.
 pub(super) fn add<'r>(
-    mut answer: Answer,
+    mut output: CommandOutput,
     reports: impl IntoIterator<Item = (&'r Kernel, &'r Report)>,
-) -> Answer {
+) -> CommandOutput {
     let replays = replays(reports);
-    answer.text += &text(&replays);
-    answer.field("replays", replays)
+    output.text += &text(&replays);
+    output.field("replays", replays)
 }
 
 fn replays<'r>(reports: impl IntoIterator<Item = (&'r Kernel, &'r Report)>) -> Vec<Replay> {
     let mut list = Vec::new();
     for (kernel, report) in reports {
-        for refusal in report.refusals.iter().filter(|r| !r.undecided) {
-            let witness = refusal.witness.as_deref();
+        for diagnostic in report.diagnostics.iter().filter(|r| !r.undecided) {
+            let counterexample = diagnostic.counterexample.as_deref();
             list.push(Replay {
                 kernel: report.kernel.clone(),
-                code: refusal.code(),
-                launch: witness.map(ToString::to_string),
-                fault: witness.and_then(|w| Some(w.replay(kernel).err()?.to_string())),
+                code: diagnostic.code(),
+                launch: counterexample.map(ToString::to_string),
+                fault: counterexample.and_then(|w| Some(w.replay(kernel).err()?.to_string())),
             });
         }
     }
@@ -45,7 +45,7 @@ fn replays<'r>(reports: impl IntoIterator<Item = (&'r Kernel, &'r Report)>) -> V
 /// The replays as text.
 fn text(replays: &[Replay]) -> String {
     if replays.is_empty() {
-        return "\nreplay: nothing is refuted\n".to_owned();
+        return "\nreplay: no kernel is refuted\n".to_owned();
     }
     let one = |r: &Replay| {
         let Replay { kernel, code, .. } = r;
@@ -54,11 +54,13 @@ fn text(replays: &[Replay]) -> String {
                 format!("replay of {code} in kernel {kernel}: {launch}\n{fault}\n")
             }
             (Some(launch), None) => {
-                format!("replay of {code} in kernel {kernel}: {launch}\nthe run ended well\n")
+                format!(
+                    "replay of {code} in kernel {kernel}: {launch}\nthe run finished without a fault\n"
+                )
             }
             (None, _) => format!(
-                "{code} in kernel {kernel} is not replayed: the specification forbids it, \
-                 whatever a run shows\n"
+                "{code} in kernel {kernel} is not replayed: the PTX specification forbids the \
+                 operation, so a run proves nothing\n"
             ),
         }
     };

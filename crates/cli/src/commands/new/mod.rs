@@ -1,17 +1,17 @@
-//! `warpline new NAME`: a crate of one's own, with a kernel to change.
+//! `warpline new NAME`: creates a crate with a kernel to edit.
 
 mod name;
 mod source;
 
-use crate::answer::Answer;
 use crate::args::NewArgs;
 use crate::errors::Failure;
+use crate::output::CommandOutput;
 use crate::{file, report};
 use clap::{ArgMatches, FromArgMatches};
 use source::Source;
 use std::path::PathBuf;
 
-/// The files of the crate, but for its manifest and its lock file.
+/// The files of the crate, without its manifest and its lock file.
 const FILES: [(&str, &str); 5] = [
     (".gitignore", include_str!("../../../template/gitignore")),
     ("README.md", include_str!("../../../template/README.md")),
@@ -27,17 +27,17 @@ const FILES: [(&str, &str); 5] = [
 ];
 const MANIFEST: &str = include_str!("../../../template/manifest.toml");
 
-/// The family in it.
+/// The family of the crate.
 const FAMILY: &str = "scale-bias-relu";
 
-/// Writes the crate that the arguments ask for.
-pub(crate) fn new(matches: &ArgMatches) -> Result<Answer, Failure> {
+/// Writes the crate.
+pub(crate) fn new(matches: &ArgMatches) -> Result<CommandOutput, Failure> {
     let NewArgs {
         name,
         path,
         warpline,
     } = NewArgs::from_arg_matches(matches)
-        .map_err(|e| Failure::input("bad-usage", e.to_string()))?;
+        .map_err(|e| Failure::bad_input("bad-usage", e.to_string()))?;
     name::check(&name)?;
     let source = Source::find(warpline.as_deref())?;
     let folder = path.unwrap_or_else(|| PathBuf::from(&name));
@@ -46,17 +46,17 @@ pub(crate) fn new(matches: &ArgMatches) -> Result<Answer, Failure> {
 
     let names: Vec<&str> = files.iter().map(|(name, _)| *name).collect();
     let rows = [
-        ("kernel", "src/kernel.rs, to be changed".to_owned()),
+        ("kernel", "src/kernel.rs, yours to edit".to_owned()),
         ("family", format!("{FAMILY}, in src/family.rs")),
         ("warpline", source.to_string()),
         (
             "next",
-            format!("cd {}, then cargo run -- check {FAMILY}", folder.display()),
+            format!("cd {} && cargo run -- check {FAMILY}", folder.display()),
         ),
-        ("more", "README.md says what to try".to_owned()),
+        ("more", "see README.md".to_owned()),
     ];
-    let title = format!("crate {name} is in {}", folder.display());
-    Ok(Answer::new("new", report::fields(&title, &rows))
+    let title = format!("created crate {name} in {}", folder.display());
+    Ok(CommandOutput::new("new", report::fields(&title, &rows))
         .field("name", &name)
         .field("family", FAMILY)
         .field("folder", folder.to_string_lossy())
@@ -64,7 +64,7 @@ pub(crate) fn new(matches: &ArgMatches) -> Result<Answer, Failure> {
         .field("warpline", source))
 }
 
-/// The files of a crate, each with its path and its text.
+/// Returns the path and the text of each file.
 fn files(name: &str, source: &Source) -> Vec<(&'static str, String)> {
     let fill = |text: &str| {
         text.replace("{name}", name)
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_placeholder_is_left() {
+    fn every_placeholder_is_filled() {
         for source in [Source::Git, Source::Checkout("/a/checkout".into())] {
             for (path, text) in files("mine", &source) {
                 let left = ["{name}", "{warpline}"].iter().any(|p| text.contains(p));

@@ -1,4 +1,4 @@
-//! Where a new crate takes Warpline from: a checkout, or its repository.
+//! The Warpline dependency of a new crate: a checkout, or the Git repository.
 
 use crate::errors::Failure;
 use serde::{Serialize, Serializer};
@@ -7,45 +7,45 @@ use std::fmt;
 use std::fs;
 use std::path::Path;
 
-/// The repository, for when there is no checkout.
+/// The Git repository, used without a checkout.
 const REPOSITORY: &str = env!("CARGO_PKG_REPOSITORY");
 
-/// The crates that it depends on, and their folders in a checkout.
+/// The crates that a new crate depends on, and their folders in a checkout.
 const CRATES: [(&str, &str); 3] = [
     ("warpline-cli", "crates/cli"),
     ("warpline-family", "crates/family"),
     ("warpline-ir", "crates/ir"),
 ];
 
-/// Where Warpline comes from.
+/// The source of the Warpline crates.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Source {
-    /// A folder on this machine, from the root.
+    /// A folder on this machine, as an absolute path.
     Checkout(String),
-    /// The repository.
+    /// The Git repository.
     Git,
 }
 
 impl Source {
-    /// The checkout that was asked for, else the one that built this program, else the repository.
-    pub(super) fn find(asked: Option<&Path>) -> Result<Self, Failure> {
+    /// Returns the given checkout, else the one that built this program, else the repository.
+    pub(super) fn find(requested: Option<&Path>) -> Result<Self, Failure> {
         let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        match asked {
+        match requested {
             Some(folder) if is_checkout(folder) => checkout(folder),
-            Some(folder) => Err(Failure::input(
+            Some(folder) => Err(Failure::bad_input(
                 "no-checkout",
                 format!(
-                    "--warpline is a checkout of Warpline, and {} has no crates/cli/Cargo.toml",
+                    "--warpline must be a checkout of Warpline, but {} has no crates/cli/Cargo.toml",
                     folder.display()
                 ),
             )),
-            // One that Cargo fetched is Cargo's to remove.
+            // Cargo may delete a checkout that it fetched itself.
             None if is_checkout(&built) && !built.join(".cargo-ok").exists() => checkout(&built),
             None => Ok(Self::Git),
         }
     }
 
-    /// The lines of the manifest.
+    /// Returns the dependency lines of the manifest.
     pub(super) fn dependencies(&self) -> String {
         let line = |(name, folder)| match self {
             Self::Checkout(root) => {
@@ -57,7 +57,7 @@ impl Source {
         CRATES.map(line).join("\n")
     }
 
-    /// The lock file of a checkout: the versions that Warpline is tested with.
+    /// Returns the lock file of a checkout: the versions that Warpline is tested with.
     pub(super) fn lock(&self) -> Option<String> {
         match self {
             Self::Checkout(root) => fs::read_to_string(format!("{root}/Cargo.lock")).ok(),
@@ -89,20 +89,20 @@ fn is_checkout(folder: &Path) -> bool {
     folder.join("crates/cli/Cargo.toml").is_file()
 }
 
-/// A checkout by its path from the root, which a manifest can hold.
+/// Returns a checkout by its absolute path.
 fn checkout(folder: &Path) -> Result<Source, Failure> {
-    let refused = |why: String| {
-        let text = format!("cannot take Warpline from {}: {why}", folder.display());
-        Failure::input("no-checkout", text)
+    let reject = |why: String| {
+        let text = format!("cannot use the checkout {}: {why}", folder.display());
+        Failure::bad_input("no-checkout", text)
     };
-    let root = fs::canonicalize(folder).map_err(|e| refused(e.to_string()))?;
+    let root = fs::canonicalize(folder).map_err(|e| reject(e.to_string()))?;
     match root.to_str() {
         Some(root) => Ok(Source::Checkout(root.to_owned())),
-        None => Err(refused("a manifest cannot hold its path".into())),
+        None => Err(reject("its path is not valid UTF-8".into())),
     }
 }
 
-/// A string of TOML: JSON's escapes are among its own.
+/// Quotes a TOML string; JSON's escapes are valid in TOML.
 fn toml_string(text: &str) -> String {
     json!(text).to_string()
 }
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_checkout_that_built_this_is_taken_by_its_path() {
+    fn default_is_the_checkout_that_built_this_program() {
         let here = Path::new(env!("CARGO_MANIFEST_DIR"))
             .canonicalize()
             .unwrap();
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_checkout_it_is_the_repository() {
+    fn without_a_checkout_it_is_the_git_repository() {
         let lines = Source::Git.dependencies();
         let line = "warpline-ir = { git = \"https://github.com/warpline/warpline\" }";
         assert!(lines.contains(line), "{lines}");
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_with_quotes_stays_one_string() {
+    fn quotes_in_a_path_are_escaped() {
         let lines = Source::Checkout("/a \"b\" \\c".into()).dependencies();
         assert!(
             lines.contains(r#"path = "/a \"b\" \\c/crates/ir""#),
@@ -140,12 +140,12 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_no_checkout_is_refused_by_name() {
+    fn other_folders_are_rejected_by_name() {
         let folder = tempfile::tempdir().unwrap();
-        let said = Source::find(Some(folder.path())).unwrap_err();
+        let failure = Source::find(Some(folder.path())).unwrap_err();
         let name = folder.path().display().to_string();
-        assert!(said.message.contains(&name), "{said}");
-        assert!(said.message.ends_with("has no crates/cli/Cargo.toml"));
-        assert_eq!((said.code, said.exit), ("no-checkout", 2));
+        assert!(failure.message.contains(&name), "{failure}");
+        assert!(failure.message.ends_with("has no crates/cli/Cargo.toml"));
+        assert_eq!((failure.code, failure.exit), ("no-checkout", 2));
     }
 }

@@ -1,7 +1,7 @@
 //! `y = 2 x`: every thread doubles elements.
 
 use super::Config;
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 
 pub(super) fn double(k: Builder, config: &Config) {
     let n = k.param::<u32>("n").at_most(1 << 30);
@@ -10,7 +10,7 @@ pub(super) fn double(k: Builder, config: &Config) {
     k.role("all").warps(config.warps).body(|| {
         let first = cta_id() * threads + thread_in_role();
         range(first, n)
-            .by(grid_ctas() * threads)
+            .step_by(grid_ctas() * threads)
             .each(|i| y.store(i, x.load(i) * 2.0f32));
     });
 }

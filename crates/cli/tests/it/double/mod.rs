@@ -1,11 +1,11 @@
-//! A tiny family: one folder.
+//! A minimal family in one folder.
 
 mod kernel;
 
 use kernel::double;
-use warpline_family::op::{Call, Output, Param, Side, Signature, TensorView};
+use warpline_family::op::{OpArgs, OpOutput, OpParam, OutputDim, Signature, TensorView};
 use warpline_family::prelude::*;
-use warpline_family::{AskedOf, Op};
+use warpline_family::{Op, ProblemAndChoice};
 
 /// The family.
 pub(crate) struct Double;
@@ -22,7 +22,7 @@ config! {
         /// Warps of a CTA
         warps: u32 where at_least(1),
     }
-    /// The same field, which a caller may fix or leave open.
+    /// The config fields that the caller sets.
     pub(crate) struct Choice;
 }
 
@@ -34,10 +34,10 @@ impl Family for Double {
     const NAME: &'static str = "double";
     const ABOUT: &'static str = "y = 2 x, element by element";
 
-    fn default_problem(place: Place) -> Problem {
+    fn default_problem(place: DeviceKind) -> Problem {
         let n = match place {
-            Place::Cpu => 1000,
-            Place::Gpu => 1 << 26,
+            DeviceKind::Cpu => 1000,
+            DeviceKind::Gpu => 1 << 26,
         };
         Problem { n }
     }
@@ -54,7 +54,7 @@ impl Family for Double {
     fn plan(p: &Problem, c: &Config, target: &Target) -> Result<Plan, FamilyError> {
         let kernel = Kernel::build("double", target, |k| double(k, c))?;
         let ctas = p.n.div_ceil(c.warps * 32).max(1);
-        let step = Step::new(kernel, [ctas.min(target.sms), 1, 1])
+        let step = LaunchStep::new(kernel, [ctas.min(target.sms), 1, 1])
             .scalar("n", p.n)
             .pointers(&Self::inputs(p), &Self::outputs(p));
         Plan::new(vec![step], 0)
@@ -72,25 +72,25 @@ impl Family for Double {
         vec![inputs[0].values().map(|x| (2.0 * x, 0.0)).collect()]
     }
 
-    fn cases() -> Vec<Case<Problem, Choice>> {
-        let case = |n| Case::new(Problem { n }, &Config { warps: 1 });
+    fn cases() -> Vec<TestCase<Problem, Choice>> {
+        let case = |n| TestCase::new(Problem { n }, &Config { warps: 1 });
         [0, 1, 31, 32, 33, 5000].map(case).into()
     }
 
     fn bench() -> Vec<(&'static str, Problem)> {
-        vec![("memory", Self::default_problem(Place::Gpu))]
+        vec![("memory", Self::default_problem(DeviceKind::Gpu))]
     }
 
     fn ops() -> Vec<Op<Self>> {
         let signature = Signature {
             name: "double",
             about: Self::ABOUT,
-            params: vec![Param::tensor("x", "A vector of f32.")],
-            outputs: vec![Output {
+            params: vec![OpParam::tensor("x", "A vector of f32.")],
+            outputs: vec![OpOutput {
                 name: "y",
-                sides: &[Side::All("x")],
+                dims: &[OutputDim::All("x")],
                 dtype_of: "x",
-                dtype_by: None,
+                dtype_override: None,
             }],
             example: ">>> warpline.double(np.ones(1, np.float32))\narray([2.], dtype=float32)",
         };
@@ -104,7 +104,7 @@ impl Family for Double {
 }
 
 /// The problem of a call.
-fn problem(call: &Call<'_>) -> AskedOf<Double> {
+fn problem(call: &OpArgs<'_>) -> ProblemAndChoice<Double> {
     let n = call.tensor("x")?.elements();
     let n = u32::try_from(n).unwrap_or(u32::MAX);
     Ok((Problem { n }, Choice::default()))

@@ -1,7 +1,8 @@
-//! Barriers beyond rings: those who leave, counted arrivals, polls, counts of threads; multicast of runs; the cluster's axes.
+//! Barriers beyond rings: dropped arrivals, arrival counts, polls, barrier reductions; bulk
+//! multicast; cluster axes.
 
 use crate::executor::harness::{expect_fault, expect_pass, timings};
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 use warpline_ir::{Axis, FaultKind, Kernel, Operand};
 use warpline_testkit::launch::Setup;
 
@@ -10,9 +11,9 @@ fn build(body: impl FnOnce(Builder)) -> Kernel {
 }
 
 #[test]
-fn one_who_leaves_is_waited_for_once() {
+fn a_dropped_arrival_counts_once() {
     let k = build(|k| {
-        let bar = k.barrier("bar", 1).count(2);
+        let bar = k.barrier("bar", 1).arrivals(2);
         k.role("leaves").body(|| elect(|| bar.at(0).arrive_drop()));
         k.role("stays").body(|| {
             steps(5u32).each(|t| {
@@ -27,11 +28,11 @@ fn one_who_leaves_is_waited_for_once() {
 }
 
 #[test]
-fn a_count_may_be_a_number_of_the_launch_and_a_wait_a_poll() {
+fn an_arrival_count_may_be_a_parameter_and_a_wait_a_poll() {
     let k = build(|k| {
         let (n, out) = (k.param::<u32>("n"), k.pointer::<u32>("out"));
-        let t = k.tile::<u32>("t", 1, 32).plain().declare();
-        let bar = k.barrier("bar", 1).count(12);
+        let t = k.tile::<u32>("t", 1, 32).unswizzled().declare();
+        let bar = k.barrier("bar", 1).arrivals(12);
         k.role("writes").body(|| {
             t.whole().store(0u32, lane_id(), lane_id() * 3);
             warp_sync();
@@ -54,13 +55,13 @@ fn a_count_may_be_a_number_of_the_launch_and_a_wait_a_poll() {
 }
 
 #[test]
-fn a_run_is_multicast_with_a_mask_and_a_hint() {
+fn a_bulk_load_is_multicast_with_a_mask_and_a_cache_hint() {
     use warpline_ir::ops::bulk::CacheHint;
     let k = build(|k| {
         k.cluster(4, 1, 1);
         let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
-        let t = k.tile::<u32>("t", 1, 32).plain().declare();
-        let full = k.barrier("full", 1).count(1);
+        let t = k.tile::<u32>("t", 1, 32).unswizzled().declare();
+        let full = k.barrier("full", 1).arrivals(1);
         k.role("all").body(|| {
             elect(|| {
                 full.at(0).arrive_expect(128);
@@ -96,7 +97,7 @@ fn a_run_is_multicast_with_a_mask_and_a_hint() {
 }
 
 #[test]
-fn a_cta_knows_its_place_in_cluster_and_grid() {
+fn special_registers_give_the_index_in_cluster_and_grid() {
     let k = build(|k| {
         k.cluster(2, 1, 1);
         let out = k.pointer::<u32>("out");
@@ -130,10 +131,10 @@ fn a_cta_knows_its_place_in_cluster_and_grid() {
 }
 
 #[test]
-fn threads_that_meet_count_each_other() {
+fn a_barrier_reduction_counts_predicates() {
     let k = build(|k| {
         let out = k.pointer::<u32>("out");
-        let t = k.tile::<u32>("t", 4, 32).plain().declare();
+        let t = k.tile::<u32>("t", 4, 32).unswizzled().declare();
         let met = k.named_barrier("met");
         k.role("all").warps(4).body(|| {
             steps(6u32).each(|step| {
@@ -165,7 +166,7 @@ fn threads_that_meet_count_each_other() {
 }
 
 #[test]
-fn a_count_is_not_mixed_with_a_sync() {
+fn a_reduction_cannot_be_mixed_with_a_sync() {
     let k = build(|k| {
         let met = k.named_barrier("met");
         k.role("counts").body(|| {
@@ -175,7 +176,10 @@ fn a_count_is_not_mixed_with_a_sync() {
     });
     for options in timings() {
         let e = expect_fault(&k, &options, FaultKind::Barrier);
-        assert!(e.text.contains("at a barrier where others do"), "{e}");
+        assert!(
+            e.text.contains("but other warps at this barrier perform"),
+            "{e}"
+        );
         assert!(e.text.contains("met"), "{e}");
     }
 }

@@ -1,8 +1,8 @@
-//! Clusters: remote arrivals, peers that leave.
+//! Clusters: remote arrivals, exited peers.
 
 use crate::executor::harness::{expect_pass, line, strict, timings};
 use warpline_cpu::{Options, Timing};
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 use warpline_ir::{FaultKind, Kernel};
 use warpline_testkit::launch::Setup;
 
@@ -11,13 +11,13 @@ fn build(body: impl FnOnce(Builder)) -> Kernel {
 }
 
 #[test]
-fn a_remote_arrival_passes_on_what_its_thread_wrote() {
-    // Each CTA writes into its neighbour's tile and arrives at its neighbour's barrier.
+fn a_remote_arrival_publishes_the_writes_of_its_thread() {
+    // Each CTA writes to its neighbor's tile and arrives at its neighbor's barrier.
     let k = build(|k| {
         k.cluster(4, 1, 1);
         let out = k.pointer::<u32>("out");
-        let t = k.tile::<u32>("t", 1, 32).plain().declare();
-        let full = k.barrier("full", 1).count(32);
+        let t = k.tile::<u32>("t", 1, 32).unswizzled().declare();
+        let full = k.barrier("full", 1).arrivals(32);
         k.role("all").body(|| {
             let next = (cluster_rank() + 1) % 4u32;
             t.whole()
@@ -39,18 +39,18 @@ fn a_remote_arrival_passes_on_what_its_thread_wrote() {
     }
 }
 
-/// The kernel without its last barrier of the cluster.
-fn without_farewell(mut k: Kernel) -> Kernel {
+/// Removes the last cluster barrier of a kernel.
+fn without_final_barrier(mut k: Kernel) -> Kernel {
     k.epilogue.0.clear();
     k
 }
 
 #[test]
-fn a_peer_that_may_leave_has_left() {
+fn an_access_to_a_peer_that_may_have_exited_is_a_fault() {
     let mut at = 0;
     let k = build(|k| {
         k.cluster(2, 1, 1);
-        let bar = k.barrier("bar", 1).count(1);
+        let bar = k.barrier("bar", 1).arrivals(1);
         k.role("all").body(|| {
             elect(|| {
                 let first = cluster_rank().eq(0u32);
@@ -64,8 +64,8 @@ fn a_peer_that_may_leave_has_left() {
     for options in timings() {
         expect_pass(&k, &options);
     }
-    let k = without_farewell(k);
-    // Late timing lets the peer go first; random timing finds it with most seeds.
+    let k = without_final_barrier(k);
+    // `late` lets the peer exit first; `random` finds it with most seeds.
     let found: Vec<_> = strict()
         .filter_map(|o| Setup::new().run(&k, 2, &o).err().map(|e| (o, e)))
         .collect();
@@ -78,10 +78,10 @@ fn a_peer_that_may_leave_has_left() {
 }
 
 #[test]
-fn a_cta_that_leaves_while_a_copy_reads_its_memory_is_a_fault() {
+fn a_cta_exit_during_a_copy_from_its_memory_is_a_fault() {
     let k = build(|k| {
         let out = k.pointer::<u32>("out");
-        let t = k.tile::<u32>("t", 1, 32).plain().declare();
+        let t = k.tile::<u32>("t", 1, 32).unswizzled().declare();
         k.role("all").body(|| {
             t.whole().store(0u32, lane_id(), 1u32);
             fence_async();
@@ -101,10 +101,10 @@ fn a_cta_that_leaves_while_a_copy_reads_its_memory_is_a_fault() {
 }
 
 #[test]
-fn a_copy_still_writing_global_memory_ends_after_the_cta() {
+fn a_copy_to_global_memory_may_end_after_the_cta() {
     let k = build(|k| {
         let out = k.pointer::<u32>("out");
-        let t = k.tile::<u32>("t", 1, 32).plain().declare();
+        let t = k.tile::<u32>("t", 1, 32).unswizzled().declare();
         k.role("all").body(|| {
             t.whole().store(0u32, lane_id(), lane_id());
             fence_async();

@@ -1,9 +1,9 @@
-//! Copies of single lanes: what they bring, when it is there, and who may see it.
+//! `cp.async`: data, completion and visibility.
 
 use crate::executor::harness::{line, other_line, strict, timings};
 use half::bf16;
 use warpline_cpu::{Options, Timing};
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 use warpline_ir::{FaultKind, Kernel};
 use warpline_testkit::launch::Setup;
 
@@ -11,7 +11,7 @@ fn build(body: impl FnOnce(Builder)) -> Kernel {
     warpline_testkit::kernel::build("copies", body)
 }
 
-/// Each lane copies `words` words to a place of its own, the first `n` of them read, and reads them back.
+/// Each lane copies `words` words, of which `n` are read from the source, and reads them back.
 fn round_trip(words: u32) -> Kernel {
     build(|k| {
         let (n, x, out) = (
@@ -19,15 +19,15 @@ fn round_trip(words: u32) -> Kernel {
             k.pointer::<u32>("x"),
             k.pointer::<u32>("out"),
         );
-        let t = k.tile::<u32>("t", 32, 4).plain().declare();
+        let t = k.tile::<u32>("t", 32, 4).unswizzled().declare();
         k.role("all").body(|| {
             let at = x.address(lane_id() * words);
             t.whole()
-                .copy_some_from(lane_id(), 0u32, at, 4 * words, n * 4);
+                .copy_zfill_from(lane_id(), 0u32, at, 4 * words, n * 4);
             copy_commit();
             copy_wait(0);
             warp_sync();
-            // A neighbour's, so that the barrier matters.
+            // A neighbor's words, so that the barrier matters.
             let row = (lane_id() + 1) & 31;
             for i in 0..words {
                 out.store(row * words + i, t.whole().load(row, i));
@@ -37,7 +37,7 @@ fn round_trip(words: u32) -> Kernel {
 }
 
 #[test]
-fn what_is_read_arrives_and_the_rest_is_zero() {
+fn bytes_beyond_the_source_size_are_zero() {
     for words in [1, 2, 4] {
         let k = round_trip(words);
         for n in 0..=words {
@@ -55,7 +55,7 @@ fn what_is_read_arrives_and_the_rest_is_zero() {
     }
 }
 
-/// A warp that sums `n` rows through a pipeline of `stages` stages of copies.
+/// A warp that sums `n` rows through a `cp.async` pipeline of `stages` stages.
 fn pipeline(stages: u32) -> Kernel {
     build(|k| {
         let (n, x, out) = (
@@ -63,10 +63,14 @@ fn pipeline(stages: u32) -> Kernel {
             k.pointer::<u32>("x"),
             k.pointer::<u32>("out"),
         );
-        let t = k.tile::<u32>("t", 1, 32).plain().stages(stages).declare();
+        let t = k
+            .tile::<u32>("t", 1, 32)
+            .unswizzled()
+            .stages(stages)
+            .declare();
         k.role("all").body(|| {
             let fetch = |i: Reg<u32>| {
-                // A round past the end closes an empty group.
+                // An iteration past the end commits an empty group.
                 if_(i.lt(n), || {
                     let to = t.stage(i % stages);
                     to.copy_from(0u32, lane_id(), x.address(i * 32 + lane_id()), 4);
@@ -91,7 +95,7 @@ fn pipeline(stages: u32) -> Kernel {
 }
 
 #[test]
-fn groups_pipeline_any_number_of_rounds() {
+fn a_group_pipeline_runs_for_any_trip_count() {
     for stages in [2, 3, 4] {
         let k = pipeline(stages);
         for n in [0, 1, stages - 1, stages, stages + 1, 3 * stages + 1] {
@@ -108,11 +112,11 @@ fn groups_pipeline_any_number_of_rounds() {
 }
 
 #[test]
-fn words_side_by_side_may_come_by_different_copies() {
+fn adjacent_words_may_come_from_different_copies() {
     // Four copies of 4 bytes fill each 16-byte chunk, column by column.
     let k = build(|k| {
         let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
-        let t = k.tile::<u32>("t", 32, 4).plain().declare();
+        let t = k.tile::<u32>("t", 32, 4).unswizzled().declare();
         k.role("all").body(|| {
             for col in 0..4 {
                 let at = x.address(lane_id() + 32 * col);
@@ -132,11 +136,11 @@ fn words_side_by_side_may_come_by_different_copies() {
     }
 }
 
-/// A copy into a tile that was written before, and what may go wrong behind it.
-fn hasty(commit: bool, wait: Option<u32>, sync: bool, lines: &mut (u32, u32)) -> Kernel {
+/// A copy into a written tile, with optional commit, wait and sync.
+fn copy_and_read(commit: bool, wait: Option<u32>, sync: bool, lines: &mut (u32, u32)) -> Kernel {
     build(|k| {
         let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
-        let t = k.tile::<u32>("t", 1, 32).plain().declare();
+        let t = k.tile::<u32>("t", 1, 32).unswizzled().declare();
         k.role("all").body(|| {
             let t = t.whole();
             t.store(0u32, lane_id(), 0u32);
@@ -173,24 +177,24 @@ fn a_read_before_the_wait_or_before_the_barrier_is_a_race_with_both_lines() {
     ];
     for (commit, wait, sync) in wrong {
         let mut lines = (0, 0);
-        let k = hasty(commit, wait, sync, &mut lines);
+        let k = copy_and_read(commit, wait, sync, &mut lines);
         for options in strict() {
             let e = run(&k, &options).unwrap_err();
             assert_eq!(e.kind, FaultKind::Race, "{options:?}: {e}");
             assert_eq!((other_line(&e), line(&e)), lines, "{e}");
         }
     }
-    let right = hasty(true, Some(0), true, &mut (0, 0));
+    let right = copy_and_read(true, Some(0), true, &mut (0, 0));
     for options in timings() {
         run(&right, &options).unwrap_or_else(|e| panic!("{e}"));
     }
 }
 
 #[test]
-fn a_lane_sees_its_own_copy_after_its_wait_alone() {
+fn a_lane_sees_its_own_copy_after_its_wait() {
     let k = build(|k| {
         let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
-        let t = k.tile::<u32>("t", 1, 32).plain().declare();
+        let t = k.tile::<u32>("t", 1, 32).unswizzled().declare();
         k.role("all").body(|| {
             t.whole()
                 .copy_from(0u32, lane_id(), x.address(lane_id()), 4);
@@ -207,11 +211,11 @@ fn a_lane_sees_its_own_copy_after_its_wait_alone() {
 }
 
 #[test]
-fn what_a_copy_overwrites_must_have_been_read() {
-    let kernel = |meet: bool, at: &mut u32| {
+fn a_copy_must_be_ordered_after_reads_of_its_destination() {
+    let kernel = |sync: bool, at: &mut u32| {
         build(|k| {
             let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
-            let t = k.tile::<u32>("t", 1, 32).plain().declare();
+            let t = k.tile::<u32>("t", 1, 32).unswizzled().declare();
             k.role("all").warps(2).body(|| {
                 if_(warp_id().eq(0u32), || {
                     t.whole().store(0u32, lane_id(), lane_id());
@@ -220,7 +224,7 @@ fn what_a_copy_overwrites_must_have_been_read() {
                 if_(warp_id().eq(1u32), || {
                     out.store(lane_id(), t.whole().load(0u32, lane_id()));
                 });
-                if meet {
+                if sync {
                     cta_sync();
                 }
                 if_(warp_id().eq(0u32), || {
@@ -248,11 +252,11 @@ fn what_a_copy_overwrites_must_have_been_read() {
 }
 
 #[test]
-fn two_copies_in_flight_over_one_place_are_a_race() {
+fn two_copies_in_flight_to_one_address_are_a_race() {
     let mut second = 0;
     let k = build(|k| {
         let x = k.pointer::<u32>("x");
-        let t = k.tile::<u32>("t", 1, 32).plain().declare();
+        let t = k.tile::<u32>("t", 1, 32).unswizzled().declare();
         k.role("all").body(|| {
             let at = x.address(lane_id());
             t.whole().copy_from(0u32, lane_id(), at, 4);
@@ -262,25 +266,27 @@ fn two_copies_in_flight_over_one_place_are_a_race() {
         });
     });
     let s = Setup::new().input("x", &[1u32; 32]);
-    let e = s.run(&k, 1, &Options::timed(Timing::Late)).unwrap_err();
+    let e = s
+        .run(&k, 1, &Options::with_timing(Timing::Late))
+        .unwrap_err();
     assert_eq!((e.kind, line(&e)), (FaultKind::Race, second), "{e}");
 }
 
 // ---- arrivals
 
-/// A loader whose threads arrive after their copies, and a reader that waits for `full`.
-fn handed_over(hold: bool) -> Kernel {
+/// A producer whose threads arrive after their copies, and a consumer that waits for `full`.
+fn copy_arrivals(hold: bool) -> Kernel {
     build(|k| {
         let (n, x, out) = (
             k.param::<u32>("n"),
             k.pointer::<u32>("x"),
             k.pointer::<u32>("out"),
         );
-        let t = k.tile::<u32>("t", 1, 128).plain().stages(2).declare();
+        let t = k.tile::<u32>("t", 1, 128).unswizzled().stages(2).declare();
         let count = if hold { 1 } else { 32 };
         let (full, empty) = (
-            k.barrier("full", 2).count(count),
-            k.barrier("empty", 2).count(32),
+            k.barrier("full", 2).arrivals(count),
+            k.barrier("empty", 2).arrivals(32),
         );
         k.role("load").body(|| {
             steps(n).each(|i| {
@@ -289,7 +295,7 @@ fn handed_over(hold: bool) -> Kernel {
                 let at = x.address(i * 128 + lane_id() * 4);
                 t.stage(s).copy_from(0u32, lane_id() * 4, at, 16);
                 if hold {
-                    full.at(s).hold_for_copies();
+                    full.at(s).add_arrival_after_copies();
                     warp_sync();
                     elect(|| full.at(s).arrive());
                 } else {
@@ -314,7 +320,7 @@ fn handed_over(hold: bool) -> Kernel {
 #[test]
 fn arrivals_follow_the_copies_of_their_lane() {
     for hold in [false, true] {
-        let k = handed_over(hold);
+        let k = copy_arrivals(hold);
         for n in [0, 1, 2, 3, 7] {
             let x: Vec<u32> = (0..128 * n.max(1)).map(|i| i ^ 0x55).collect();
             for options in timings() {
@@ -331,15 +337,15 @@ fn arrivals_follow_the_copies_of_their_lane() {
 }
 
 #[test]
-fn an_arrival_after_copies_hands_on_no_store() {
+fn an_arrival_after_copies_publishes_no_store() {
     let (mut store, mut load) = (0, 0);
     let k = build(|k| {
         let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
         let (t, u) = (
-            k.tile::<u32>("t", 1, 32).plain().declare(),
-            k.tile::<u32>("u", 1, 32).plain().declare(),
+            k.tile::<u32>("t", 1, 32).unswizzled().declare(),
+            k.tile::<u32>("u", 1, 32).unswizzled().declare(),
         );
-        let full = k.barrier("full", 1).count(32);
+        let full = k.barrier("full", 1).arrivals(32);
         k.role("load").body(|| {
             store = line!() + 1;
             u.whole().store(0u32, lane_id(), 1u32);
@@ -366,8 +372,8 @@ fn an_arrival_after_copies_hands_on_no_store() {
 fn too_few_arrivals_are_a_deadlock_that_names_the_barrier() {
     let k = build(|k| {
         let x = k.pointer::<u32>("x");
-        let t = k.tile::<u32>("t", 1, 32).plain().declare();
-        let full = k.barrier("full", 1).count(33);
+        let t = k.tile::<u32>("t", 1, 32).unswizzled().declare();
+        let full = k.barrier("full", 1).arrivals(33);
         k.role("load").body(|| {
             t.whole()
                 .copy_from(0u32, lane_id(), x.address(lane_id()), 4);
@@ -385,8 +391,8 @@ fn too_few_arrivals_are_a_deadlock_that_names_the_barrier() {
 
 // ---- the async proxy
 
-/// The operands of a product come by copies; the fence is run by those who copied, or by nobody.
-fn product(fence: bool, at: &mut u32) -> Kernel {
+/// A wgmma whose operands come from `cp.async`, with or without a proxy fence.
+fn wgmma_of_copies(fence: bool, at: &mut u32) -> Kernel {
     build(|k| {
         let (x, out) = (k.pointer::<bf16>("x"), k.pointer::<f32>("out"));
         let (a, b) = (
@@ -406,7 +412,7 @@ fn product(fence: bool, at: &mut u32) -> Kernel {
             let acc = Acc::new(64, 8);
             *at = line!() + 1;
             acc.mma(&a.whole(), &b.whole());
-            acc.finish().map_at(|v, at| {
+            acc.into_frag().map_with_coord(|v, at| {
                 out.store(at.row * 8 + at.col, v);
                 v
             });
@@ -415,13 +421,16 @@ fn product(fence: bool, at: &mut u32) -> Kernel {
 }
 
 #[test]
-fn a_product_of_copies_needs_a_proxy_fence() {
+fn a_wgmma_of_copies_needs_a_proxy_fence() {
     let x: Vec<bf16> = (0..64 * 16)
         .map(|i| bf16::from_f32((i % 7) as f32 - 3.0))
         .collect();
     let setup = || Setup::new().input("x", &x).output("out", 4 * 64 * 8);
     let mut at = 0;
-    let (wrong, right) = (product(false, &mut at), product(true, &mut 0));
+    let (wrong, right) = (
+        wgmma_of_copies(false, &mut at),
+        wgmma_of_copies(true, &mut 0),
+    );
     for options in timings() {
         let s = setup();
         s.run(&right, 1, &options)
@@ -437,6 +446,10 @@ fn a_product_of_copies_needs_a_proxy_fence() {
         let e = setup().run(&wrong, 1, &options).unwrap_err();
         assert_eq!(e.kind, FaultKind::MissingProxyFence, "{e}");
         assert_eq!(line(&e), at, "{e}");
-        assert!(e.text.contains("since the copy that wrote it"), "{e}");
+        assert!(
+            e.text
+                .contains("after the wait for the `cp.async` that wrote it"),
+            "{e}"
+        );
     }
 }

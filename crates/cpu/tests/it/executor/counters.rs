@@ -1,19 +1,19 @@
-//! What a run counts, for whoever asks why a kernel is slow.
+//! Performance counters of a run.
 
 use crate::executor::harness::timings;
-use warpline_cpu::{Split, Stats};
-use warpline_ir::build::*;
+use warpline_cpu::{Divergence, Stats};
+use warpline_ir::builder::*;
 use warpline_testkit::kernel::build;
 use warpline_testkit::launch::Setup;
 
-/// The counters of a kernel whose CTAs write up to 32 words each, the same under every timing.
+/// Returns the counters of a kernel whose CTAs write up to 32 words each; equal under every timing.
 fn counted(ctas: u32, body: impl FnOnce(Builder)) -> Stats {
     let kernel = build("counted", body);
     let mut all = timings().map(|options| {
         let setup = Setup::new().input("x", &[1u32; 64]).output("y", 384);
         let run = setup.run(&kernel, ctas, &options);
         let mut stats = run.unwrap_or_else(|e| panic!("{e}"));
-        // Waits that are tried again are steps.
+        // Repeated waits count as steps.
         stats.steps = 0;
         stats
     });
@@ -23,7 +23,7 @@ fn counted(ctas: u32, body: impl FnOnce(Builder)) -> Stats {
 }
 
 #[test]
-fn lanes_that_a_branch_keeps_away_are_counted_where_it_is() {
+fn inactive_lanes_are_counted_at_their_branch() {
     let mut lines = [0; 2];
     let stats = counted(3, |k| {
         let (_, y) = (k.pointer::<u32>("x"), k.pointer::<u32>("y"));
@@ -45,15 +45,18 @@ fn lanes_that_a_branch_keeps_away_are_counted_where_it_is() {
     };
     let at = [outer, inner].map(|b| (&*b.role, b.frame.unwrap().line));
     assert_eq!(at, lines.map(|line| ("all", line)));
-    assert_eq!((outer.split.runs, outer.split.splits), (3, 3));
-    // Of the 32 lanes 16 are missing in every op; the inner branch takes 8 of the rest.
-    assert_eq!(outer.split.lost_lanes, 16 * outer.split.ops);
-    assert_eq!(inner.split.lost_lanes, 8 * inner.split.ops);
-    assert!(0 < inner.split.ops && inner.split.ops < outer.split.ops);
+    assert_eq!(
+        (outer.divergence.executions, outer.divergence.divergent),
+        (3, 3)
+    );
+    // Of the 32 lanes, 16 are inactive in every op; the inner branch masks 8 of the rest.
+    assert_eq!(outer.divergence.inactive_lanes, 16 * outer.divergence.ops);
+    assert_eq!(inner.divergence.inactive_lanes, 8 * inner.divergence.ops);
+    assert!(0 < inner.divergence.ops && inner.divergence.ops < outer.divergence.ops);
 }
 
 #[test]
-fn a_loop_that_lanes_leave_one_by_one_loses_half_of_them() {
+fn a_loop_with_divergent_trip_counts_wastes_half_of_the_lanes() {
     let stats = counted(1, |k| {
         let (_, y) = (k.pointer::<u32>("x"), k.pointer::<u32>("y"));
         k.role("all").body(|| {
@@ -62,21 +65,21 @@ fn a_loop_that_lanes_leave_one_by_one_loses_half_of_them() {
             y.store(lane_id(), word.get());
         });
     });
-    let Split {
-        runs,
-        splits,
+    let Divergence {
+        executions,
+        divergent,
         ops,
-        lost_lanes,
-    } = stats.branches[0].split;
-    // Rounds 0 to 31; lane 0 leaves in the first, and in the last nobody is left to stay.
-    assert_eq!((runs, splits), (32, 31));
+        inactive_lanes,
+    } = stats.branches[0].divergence;
+    // Iterations 0 to 31; lane 0 leaves in the first, and all leave in the last.
+    assert_eq!((executions, divergent), (32, 31));
     let per_round = ops / 31;
     let missing: u64 = (1..=31).sum();
-    assert_eq!(lost_lanes, per_round * missing);
+    assert_eq!(inactive_lanes, per_round * missing);
 }
 
 #[test]
-fn elect_and_uniform_branches_split_nothing() {
+fn elect_and_uniform_branches_do_not_diverge() {
     let stats = counted(2, |k| {
         let (_, y) = (k.pointer::<u32>("x"), k.pointer::<u32>("y"));
         k.role("all").warps(2).body(|| {
@@ -90,10 +93,10 @@ fn elect_and_uniform_branches_split_nothing() {
 }
 
 #[test]
-fn warps_are_counted_one_by_one() {
+fn warps_are_counted_separately() {
     let stats = counted(2, |k| {
         let (x, y) = (k.pointer::<u32>("x"), k.pointer::<u32>("y"));
-        let t = k.tile::<u32>("t", 1, 32).plain().declare();
+        let t = k.tile::<u32>("t", 1, 32).unswizzled().declare();
         k.role("all").warps(3).body(|| {
             if_(warp_in_role().eq(1), || {
                 let to = t.whole();
@@ -104,7 +107,11 @@ fn warps_are_counted_one_by_one() {
         });
     });
     let role = &stats.roles[0];
-    let did: Vec<_> = role.warps.iter().map(|w| (w.accesses, w.jobs)).collect();
+    let did: Vec<_> = role
+        .warps
+        .iter()
+        .map(|w| (w.accesses, w.async_ops))
+        .collect();
     assert_eq!(did, [(0, 0), (4, 2), (0, 0)]);
     let ops: u64 = role.warps.iter().map(|w| w.instructions).sum();
     assert_eq!(role.instructions, ops);
@@ -112,10 +119,10 @@ fn warps_are_counted_one_by_one() {
 }
 
 #[test]
-fn what_is_written_is_counted_by_stage() {
+fn tile_writes_are_counted_per_stage() {
     let stats = counted(2, |k| {
         let (x, y) = (k.pointer::<u32>("x"), k.pointer::<u32>("y"));
-        let t = k.tile::<u32>("t", 1, 32).plain().stages(3).declare();
+        let t = k.tile::<u32>("t", 1, 32).unswizzled().stages(3).declare();
         let ring = k.ring("ring", 2, |s| s.vector::<u32>(32));
         k.role("load").warps(1).body(|| {
             elect(|| {
@@ -140,11 +147,11 @@ fn what_is_written_is_counted_by_stage() {
 }
 
 #[test]
-fn a_copy_by_lanes_asks_something_of_both_memories() {
-    // Words of every second place go to one bank.
+fn cp_async_counts_traffic_of_both_memories() {
+    // A stride of two words causes bank conflicts.
     let stats = counted(1, |k| {
         let (x, y) = (k.pointer::<u32>("x"), k.pointer::<u32>("y"));
-        let t = k.tile::<u32>("t", 32, 32).plain().declare();
+        let t = k.tile::<u32>("t", 32, 32).unswizzled().declare();
         k.role("all").body(|| {
             let to = t.whole();
             to.copy_from(lane_id(), 0u32, x.address(lane_id() * 2), 4);
@@ -155,11 +162,11 @@ fn a_copy_by_lanes_asks_something_of_both_memories() {
     let copy = stats.sites.iter().find(|s| s.op.starts_with("copy"));
     let t = copy.expect("a copy").traffic;
     assert_eq!(
-        (t.shared_accesses, t.bank_turns, t.bank_conflicts),
+        (t.shared_accesses, t.ideal_wavefronts, t.bank_conflicts),
         (1, 1, 31)
     );
     assert_eq!(
-        (t.global_requests, t.global_sectors, t.least_sectors),
+        (t.global_requests, t.global_sectors, t.ideal_sectors),
         (1, 8, 4)
     );
 }

@@ -1,8 +1,8 @@
-//! The shared memory of peers: sends, sums, and stores that arrive on their own.
+//! Distributed shared memory: bulk copies to peers, reductions, `st.async`.
 
 use crate::executor::harness::{edit, strict, timings};
 use warpline_cpu::{Options, Timing};
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 use warpline_ir::ops::bulk::Reduction;
 use warpline_ir::{FaultKind, Kernel, Op};
 use warpline_testkit::kernel::build;
@@ -10,42 +10,42 @@ use warpline_testkit::launch::Setup;
 
 /// CTAs of a cluster.
 const SIZE: u32 = 4;
-/// Stages of what passes between them.
+/// Stages of the exchange.
 const STAGES: u32 = 3;
 
-/// How the CTAs bring their parts to the one of rank 0.
+/// How the CTAs send their parts to rank 0.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum By {
-    /// Bulk copies that add.
+    /// Bulk reductions.
     BulkSum,
-    /// Bulk copies to a row each.
+    /// Bulk copies, one row each.
     BulkRows,
-    /// Stores to a row each.
+    /// `st.async`, one row each.
     Stores,
-    /// Words that are added.
+    /// `red.async`.
     Words,
 }
 
 const ALL: [By; 4] = [By::BulkSum, By::BulkRows, By::Stores, By::Words];
 
-/// Each of `n` steps sums a vector of every CTA at rank 0, which expects
-/// `bytes` bytes for each and writes `out`.
+/// Each of `n` steps sums one vector per CTA at rank 0, which expects `bytes` bytes per step and writes
+/// `out`.
 fn reduction(by: By, bytes: u32) -> Kernel {
     build("reduction", |k| {
         k.cluster(SIZE, 1, 1);
         let (n, out) = (k.param::<u32>("n"), k.pointer::<u32>("out"));
         let mine = k
             .tile::<u32>("mine", 1, 32)
-            .plain()
+            .unswizzled()
             .stages(STAGES)
             .declare();
         let all = k
             .tile::<u32>("all", SIZE, 32)
-            .plain()
+            .unswizzled()
             .stages(STAGES)
             .declare();
-        let full = k.barrier("full", STAGES).count(1);
-        let empty = k.barrier("empty", STAGES).count(1);
+        let full = k.barrier("full", STAGES).arrivals(1);
+        let empty = k.barrier("empty", STAGES).arrivals(1);
         k.role("all").body(|| {
             let (rank, lane) = (cluster_rank(), lane_id());
             let clear = |stage: Reg<u32>| {
@@ -72,12 +72,12 @@ fn reduction(by: By, bytes: u32) -> Kernel {
                 }
                 match by {
                     By::BulkSum => elect(|| {
-                        bulk_send_reduce(Reduction::Add, from, to, 128, bar);
+                        bulk_reduce_to_peer(Reduction::Add, from, to, 128, bar);
                     }),
                     By::BulkRows => elect(|| {
                         for row in 0..SIZE {
                             if_(rank.eq(row), || {
-                                bulk_send(from, to.slice(row..row + 1, 0..32), 128, bar);
+                                bulk_copy_to_peer(from, to.slice(row..row + 1, 0..32), 128, bar);
                             });
                         }
                     }),
@@ -132,7 +132,7 @@ fn a_sum_across_a_cluster_at_every_trip_count() {
 }
 
 #[test]
-fn bytes_that_never_come_hang() {
+fn missing_bytes_are_a_deadlock() {
     for by in ALL {
         let k = reduction(by, SIZE * 128 + 16);
         for options in timings() {
@@ -152,14 +152,14 @@ fn a_read_before_the_wait_is_a_race() {
             Op::MbarrierWait(w) if Some(w.bar.bar.index()) == full => None,
             _ => Some(op),
         });
-        let late = Options::timed(Timing::Late);
+        let late = Options::with_timing(Timing::Late);
         let e = setup(1).run(&k, SIZE, &late).unwrap_err();
         assert_eq!(e.kind, FaultKind::Race, "{by:?}: {e}");
     }
 }
 
 #[test]
-fn a_stage_used_again_before_it_is_free_is_a_race() {
+fn reusing_a_stage_before_its_release_is_a_race() {
     for by in [By::BulkRows, By::Stores] {
         let mut k = reduction(by, SIZE * 128);
         let empty = k.barriers.iter().position(|b| b.name == "empty");
@@ -175,12 +175,12 @@ fn a_stage_used_again_before_it_is_free_is_a_race() {
     }
 }
 
-/// Rank 1 sends to rank 0, which may have left.
-fn to_one_that_leaves(by: By) -> Kernel {
+/// Rank 1 sends to rank 0, which may have exited.
+fn send_to_exiting_peer(by: By) -> Kernel {
     let mut k = build("farewell", |k| {
         k.cluster(2, 1, 1);
-        let t = k.tile::<u32>("t", 1, 32).plain().declare();
-        let full = k.barrier("full", 1).count(1);
+        let t = k.tile::<u32>("t", 1, 32).unswizzled().declare();
+        let full = k.barrier("full", 1).arrivals(1);
         k.role("all").body(|| {
             if_(cluster_rank().eq(1u32), || {
                 let (to, bar) = (t.whole().peer(0u32), full.at(0).peer(0u32));
@@ -190,29 +190,29 @@ fn to_one_that_leaves(by: By) -> Kernel {
                         t.whole().store(0u32, lane_id(), 1u32);
                         fence_async();
                         warp_sync();
-                        elect(|| bulk_send(t.whole(), to, 128, bar));
+                        elect(|| bulk_copy_to_peer(t.whole(), to, 128, bar));
                     }
                 }
             });
         });
     });
-    // Without its last barrier of the cluster.
+    // Without the last cluster barrier.
     k.epilogue.0.clear();
     k
 }
 
 #[test]
-fn a_peer_that_has_left_receives_nothing() {
+fn a_send_to_an_exited_peer_is_a_fault() {
     for by in [By::Stores, By::BulkRows] {
-        let k = to_one_that_leaves(by);
-        let late = Options::timed(Timing::Late);
+        let k = send_to_exiting_peer(by);
+        let late = Options::with_timing(Timing::Late);
         let e = Setup::new().run(&k, 2, &late).unwrap_err();
         assert_eq!(e.kind, FaultKind::PeerExited, "{by:?}: {e}");
     }
 }
 
 #[test]
-fn a_bulk_send_of_unfenced_writes_misses_a_fence() {
+fn a_bulk_send_of_generic_writes_needs_a_proxy_fence() {
     let mut k = reduction(By::BulkSum, SIZE * 128);
     edit(&mut k, 0, &|op| match op {
         Op::Fence(_) => None,
@@ -224,9 +224,9 @@ fn a_bulk_send_of_unfenced_writes_misses_a_fence() {
     }
 }
 
-/// Stores go through the generic proxy: they need no fence of it.
+/// `st.async` uses the generic proxy.
 #[test]
-fn a_store_that_arrives_on_its_own_needs_no_proxy_fence() {
+fn st_async_needs_no_proxy_fence() {
     for by in [By::Stores, By::Words] {
         let mut k = reduction(by, SIZE * 128);
         edit(&mut k, 0, &|op| match op {

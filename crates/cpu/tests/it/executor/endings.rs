@@ -1,9 +1,8 @@
-//! What ends: CTAs that others reach into, mbarriers that are made invalid,
-//! loops that do not.
+//! Lifetimes: exits of CTAs that others access, `mbarrier.inval`, endless loops.
 
 use crate::executor::harness::{expect_fault, expect_pass, line, other_line, strict, timings};
 use warpline_cpu::{Options, Timing};
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 use warpline_ir::{FaultKind, Kernel};
 use warpline_testkit::launch::Setup;
 
@@ -12,14 +11,14 @@ fn build(body: impl FnOnce(Builder)) -> Kernel {
 }
 
 #[test]
-fn a_cta_leaves_after_the_reaches_of_every_lane() {
-    // All lanes of rank 1 store into rank 0, which leaves when one of them has arrived.
+fn a_cta_exit_must_be_ordered_after_the_accesses_of_every_lane() {
+    // All lanes of rank 1 store to rank 0, which exits after the arrival of one of them.
     let mut at = 0;
     let mut kernel = |sync: bool| {
         let mut k = build(|k| {
             k.cluster(2, 1, 1);
-            let t = k.tile::<u32>("t", 1, 32).plain().declare();
-            let done = k.barrier("done", 1).count(1);
+            let t = k.tile::<u32>("t", 1, 32).unswizzled().declare();
+            let done = k.barrier("done", 1).arrivals(1);
             k.role("all").body(|| {
                 let first = cluster_rank().eq(0u32);
                 if_else(
@@ -50,11 +49,11 @@ fn a_cta_leaves_after_the_reaches_of_every_lane() {
 }
 
 #[test]
-fn a_remote_arrival_that_nobody_waits_for_may_come_too_late() {
+fn a_remote_arrival_without_a_wait_may_be_too_late() {
     let kernel = |waits: bool| {
         let mut k = build(|k| {
             k.cluster(2, 1, 1);
-            let bar = k.barrier("bar", 1).count(1);
+            let bar = k.barrier("bar", 1).arrivals(1);
             k.role("all").body(|| {
                 elect(|| bar.at(0).peer(cluster_rank() ^ 1u32).arrive_cluster());
                 if waits {
@@ -73,24 +72,24 @@ fn a_remote_arrival_that_nobody_waits_for_may_come_too_late() {
     }
 }
 
-/// How the thread that ends a barrier knows that the others are done with it.
+/// How the invalidating thread synchronizes with the other users of a barrier.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Ends {
-    /// It waits for the phase, and meets the one that waited as well.
+    /// It waits for the phase, and synchronizes with the other waiter.
     Right,
-    /// It does not meet the other waiter.
+    /// It does not synchronize with the other waiter.
     OverAWait,
     /// It does not wait for the phase.
     OverAnArrival,
 }
 
 #[test]
-fn an_mbarrier_ends_after_everything_that_was_done_with_it() {
+fn inval_must_be_ordered_after_all_uses() {
     let mut at = 0;
     let mut kernel = |ends: Ends| {
         build(|k| {
-            let bar = k.barrier("bar", 1).count(1);
-            let met = k.barrier("met", 1).count(1);
+            let bar = k.barrier("bar", 1).arrivals(1);
+            let met = k.barrier("met", 1).arrivals(1);
             k.role("arrives").body(|| elect(|| bar.at(0).arrive()));
             k.role("waits").body(|| {
                 elect(|| {
@@ -116,7 +115,7 @@ fn an_mbarrier_ends_after_everything_that_was_done_with_it() {
     for options in timings() {
         expect_pass(&right, &options);
     }
-    // Who met the waiter knows of the phase that it waited for.
+    // Synchronizing with the waiter also orders the phase that it waited for.
     let through = kernel(Ends::OverAnArrival);
     for options in strict() {
         expect_pass(&through, &options);
@@ -125,7 +124,7 @@ fn an_mbarrier_ends_after_everything_that_was_done_with_it() {
     let mut races = 0;
     for options in strict() {
         let e = Setup::new().run(&wrong, 1, &options).unwrap_err();
-        // In some orders the other is late, and uses a barrier that has ended.
+        // In some schedules the other thread uses the invalidated barrier.
         if e.kind == FaultKind::Race {
             assert_eq!(line(&e), at, "{e}");
             races += 1;
@@ -137,12 +136,12 @@ fn an_mbarrier_ends_after_everything_that_was_done_with_it() {
 }
 
 #[test]
-fn an_mbarrier_with_a_copy_under_way_does_not_end() {
+fn inval_during_a_copy_is_a_fault() {
     let kernel = |waits: bool| {
         build(|k| {
             let x = k.pointer::<u32>("x");
-            let t = k.tile::<u32>("t", 1, 32).plain().declare();
-            let bar = k.barrier("bar", 1).count(1);
+            let t = k.tile::<u32>("t", 1, 32).unswizzled().declare();
+            let bar = k.barrier("bar", 1).arrivals(1);
             k.role("all").body(|| {
                 elect(|| {
                     bar.at(0).arrive_expect(128);
@@ -166,12 +165,12 @@ fn an_mbarrier_with_a_copy_under_way_does_not_end() {
 }
 
 #[test]
-fn an_mbarrier_is_made_anew_by_who_knows_of_its_end() {
+fn a_second_init_must_be_ordered_after_inval() {
     let mut at = [0; 2];
     let mut kernel = |ordered: bool| {
         build(|k| {
-            let bar = k.barrier("bar", 1).count(1);
-            let ended = k.barrier("ended", 1).count(1);
+            let bar = k.barrier("bar", 1).arrivals(1);
+            let ended = k.barrier("ended", 1).arrivals(1);
             k.role("ends").body(|| {
                 elect(|| {
                     at[0] = line!() + 1;
@@ -213,7 +212,7 @@ fn endless(body: impl Fn(Global<u32>)) -> Kernel {
 }
 
 #[test]
-fn a_loop_that_repeats_itself_is_reported() {
+fn a_repeating_loop_is_reported() {
     let kernels = [
         endless(|_| while_(|| lane_id().lt(32u32), || {})),
         endless(|x| {
@@ -226,12 +225,12 @@ fn a_loop_that_repeats_itself_is_reported() {
     let ended = endless(|x| while_(|| x.load(lane_id()).eq(5u32), || {}));
     let mut words = [1u32; 32];
     words[0] = 0;
-    for options in [Timing::Eager, Timing::Late, Timing::Random].map(Options::timed) {
+    for options in [Timing::Eager, Timing::Late, Timing::Random].map(Options::with_timing) {
         for k in &kernels {
             let e = Setup::new().input("x", &words).run(k, 1, &options);
             let e = e.unwrap_err();
             assert_eq!(e.kind, FaultKind::Deadlock);
-            assert!(e.text.contains("loops without an end"), "{e}");
+            assert!(e.text.contains("endless loop"), "{e}");
         }
         let ran = Setup::new().input("x", &words).run(&ended, 1, &options);
         ran.unwrap_or_else(|e| panic!("{e}"));
@@ -239,13 +238,13 @@ fn a_loop_that_repeats_itself_is_reported() {
 }
 
 #[test]
-fn a_loop_that_counts_by_0_is_reported_at_its_line() {
+fn a_loop_with_step_0_is_reported_at_its_line() {
     let mut at = 0;
     let mut kernel = || {
         build(|k| {
             let (x, by) = (k.pointer::<u32>("x"), k.param::<u32>("by"));
             k.role("all").body(|| {
-                let rounds = range(0u32, 4u32).by(by);
+                let rounds = range(0u32, 4u32).step_by(by);
                 at = line!() + 1;
                 rounds.each(|i| x.store(i * 32 + lane_id(), i));
             });
@@ -264,16 +263,16 @@ fn a_loop_that_counts_by_0_is_reported_at_its_line() {
 }
 
 #[test]
-fn a_run_may_have_a_limit_of_steps() {
+fn a_run_stops_at_the_step_limit() {
     let k = endless(|x| while_(|| lane_id().lt(32u32), || x.store(lane_id(), lane_id())));
     for timing in Timing::ALL {
         let options = Options {
             max_steps: Some(1 << 20),
-            ..Options::timed(timing)
+            ..Options::with_timing(timing)
         };
         let e = Setup::new().output("x", 128).run(&k, 1, &options);
         let e = e.unwrap_err();
         assert_eq!(e.kind, FaultKind::Limit);
-        assert!(e.text.contains("more than 1048576 steps"), "{e}");
+        assert!(e.text.contains("exceeds 1048576 steps"), "{e}");
     }
 }

@@ -1,11 +1,11 @@
-//! Each kind of fault, where it is found and how it is said.
+//! Every kind of fault, its location and its message.
 
 use crate::executor::harness::{
     edit, expect_fault, expect_pass, line, other_line, strict, timings,
 };
 use half::bf16;
 use warpline_cpu::{Options, Timing};
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 use warpline_ir::ops::control::SetMaxRegs;
 use warpline_ir::ops::mbarrier::MbarrierArrive;
 use warpline_ir::{Arg, FaultKind, Kernel, Op, Operand};
@@ -15,13 +15,13 @@ fn build(body: impl FnOnce(Builder)) -> Kernel {
     warpline_testkit::kernel::build("faulty", body)
 }
 
-// ---- bounds, alignment, bytes never written
+// ---- bounds, alignment, uninitialized bytes
 
 #[test]
-fn a_stage_that_a_tile_does_not_have_is_out_of_bounds() {
+fn a_stage_beyond_the_tile_is_out_of_bounds() {
     let mut at = 0;
     let k = build(|k| {
-        let t = k.tile::<u32>("t", 1, 32).plain().stages(2).declare();
+        let t = k.tile::<u32>("t", 1, 32).unswizzled().stages(2).declare();
         k.role("all").body(|| {
             at = line!() + 1;
             t.stage(lane_id() / 8).store(0u32, lane_id(), 1u32);
@@ -30,27 +30,33 @@ fn a_stage_that_a_tile_does_not_have_is_out_of_bounds() {
     for options in timings() {
         let e = expect_fault(&k, &options, FaultKind::OutOfBounds);
         assert_eq!((line(&e), e.lane), (at, Some(16)), "{e}");
-        assert!(e.text.contains("stage 2 of tile t, which has 2"), "{e}");
+        assert!(
+            e.text.contains("stage 2 of tile t, which has 2 stages"),
+            "{e}"
+        );
     }
 }
 
 #[test]
-fn bytes_past_the_end_of_a_tile_are_out_of_bounds_even_inside_shared_memory() {
+fn bytes_past_a_tile_are_out_of_bounds_inside_shared_memory() {
     let k = build(|k| {
-        let t = k.tile::<u32>("t", 1, 24).plain().declare();
-        k.tile::<u32>("next", 1, 32).plain().declare();
+        let t = k.tile::<u32>("t", 1, 24).unswizzled().declare();
+        k.tile::<u32>("next", 1, 32).unswizzled().declare();
         k.role("all")
             .body(|| t.whole().store(0u32, lane_id(), 1u32));
     });
     let e = expect_fault(&k, &Options::default(), FaultKind::OutOfBounds);
     assert_eq!(e.lane, Some(24));
-    assert!(e.text.contains("byte 96 of tile t, which has 96"), "{e}");
+    assert!(
+        e.text.contains("byte 96 of tile t, which has 96 bytes"),
+        "{e}"
+    );
 }
 
 #[test]
-fn shared_bytes_never_written_are_named_by_tile_and_stage() {
+fn uninitialized_shared_bytes_are_named_by_tile_and_stage() {
     let k = build(|k| {
-        let t = k.tile::<u32>("t", 1, 32).plain().stages(3).declare();
+        let t = k.tile::<u32>("t", 1, 32).unswizzled().stages(3).declare();
         k.role("all").body(|| {
             if_(lane_id().lt(20u32), || {
                 t.stage(1).store(0u32, lane_id(), 1u32)
@@ -68,14 +74,14 @@ fn shared_bytes_never_written_are_named_by_tile_and_stage() {
 }
 
 #[test]
-fn a_copy_of_bytes_never_written_names_the_copy() {
+fn an_uninitialized_copy_source_names_the_copy() {
     let mut at = 0;
     let k = build(|k| {
         let (x, t) = (
             k.pointer::<u32>("x"),
-            k.tile::<u32>("t", 1, 32).plain().declare(),
+            k.tile::<u32>("t", 1, 32).unswizzled().declare(),
         );
-        let full = k.barrier("full", 1).count(1);
+        let full = k.barrier("full", 1).arrivals(1);
         k.role("all").body(|| {
             elect(|| {
                 full.at(0).arrive_expect(128);
@@ -101,9 +107,9 @@ fn a_generic_access_to_bytes_in_flight_is_a_race_with_both_lines() {
     let k = build(|k| {
         let (x, t) = (
             k.pointer::<u32>("x"),
-            k.tile::<u32>("t", 1, 32).plain().declare(),
+            k.tile::<u32>("t", 1, 32).unswizzled().declare(),
         );
-        let full = k.barrier("full", 1).count(1);
+        let full = k.barrier("full", 1).arrivals(1);
         k.role("all").body(|| {
             t.whole().store(0u32, lane_id(), 0u32);
             fence_async();
@@ -130,12 +136,12 @@ fn a_generic_access_to_bytes_in_flight_is_a_race_with_both_lines() {
 }
 
 #[test]
-fn a_store_over_the_source_of_a_bulk_store_is_a_race_until_its_read_is_waited_for() {
+fn overwriting_the_source_of_a_bulk_store_is_a_race_before_the_read_wait() {
     let kernel = |wait: bool| {
         build(|k| {
             let (x, t) = (
                 k.pointer::<u32>("x"),
-                k.tile::<u32>("t", 1, 32).plain().declare(),
+                k.tile::<u32>("t", 1, 32).unswizzled().declare(),
             );
             k.role("all").body(|| {
                 steps(3u32).each(|i| {
@@ -167,14 +173,14 @@ fn a_store_over_the_source_of_a_bulk_store_is_a_race_until_its_read_is_waited_fo
 }
 
 #[test]
-fn an_elected_arrival_does_not_speak_for_the_other_lanes() {
+fn an_elected_arrival_does_not_order_other_lanes() {
     // The reader's lane 0 frees the slot; its lane 1 may still be reading.
     let kernel = |sync: bool| {
         build(|k| {
-            let t = k.tile::<u32>("t", 1, 32).plain().declare();
+            let t = k.tile::<u32>("t", 1, 32).unswizzled().declare();
             let (full, empty) = (
-                k.barrier("full", 1).count(1),
-                k.barrier("empty", 1).count(1),
+                k.barrier("full", 1).arrivals(1),
+                k.barrier("empty", 1).arrivals(1),
             );
             k.role("write").body(|| {
                 steps(3u32).each(|i| {
@@ -202,9 +208,12 @@ fn an_elected_arrival_does_not_speak_for_the_other_lanes() {
     }
     for options in strict() {
         let e = expect_fault(&kernel(false), &options, FaultKind::Race);
-        assert!(e.text.contains("of tile t, read before"), "{e}");
+        assert!(
+            e.text.contains("of tile t, which another thread read"),
+            "{e}"
+        );
         if options.timing == Timing::Late {
-            // The first lane that is not elected.
+            // The lowest lane that is not elected.
             assert!(e.text.starts_with("writes byte 4 "), "{e}");
         }
         assert_eq!(e.other.as_ref().unwrap().role, "read");
@@ -212,12 +221,15 @@ fn an_elected_arrival_does_not_speak_for_the_other_lanes() {
 }
 
 #[test]
-fn order_passes_through_a_third_warp() {
-    // a → b → c by two barriers: c knows of a's write.
+fn happens_before_is_transitive() {
+    // a → b → c by two barriers: c is ordered after a's write.
     let kernel = |through: bool| {
         build(|k| {
-            let t = k.tile::<u32>("t", 1, 32).plain().declare();
-            let (ab, bc) = (k.barrier("ab", 1).count(32), k.barrier("bc", 1).count(32));
+            let t = k.tile::<u32>("t", 1, 32).unswizzled().declare();
+            let (ab, bc) = (
+                k.barrier("ab", 1).arrivals(32),
+                k.barrier("bc", 1).arrivals(32),
+            );
             k.role("a").body(|| {
                 t.whole().store(0u32, lane_id(), 7u32);
                 ab.at(0).arrive();
@@ -241,12 +253,12 @@ fn order_passes_through_a_third_warp() {
 }
 
 #[test]
-fn a_fence_after_the_copy_was_issued_comes_too_late() {
+fn a_fence_after_the_issue_of_the_copy_is_too_late() {
     let mut store = 0;
     let k = build(|k| {
         let (x, t) = (
             k.pointer::<u32>("x"),
-            k.tile::<u32>("t", 1, 32).plain().declare(),
+            k.tile::<u32>("t", 1, 32).unswizzled().declare(),
         );
         k.role("all").body(|| {
             store = line!() + 1;
@@ -270,9 +282,9 @@ fn a_fence_after_the_copy_was_issued_comes_too_late() {
 
 // ---- barriers
 
-/// A kernel in which each CTA of a cluster makes a barrier by hand, and arrives
-/// at that of its peer after the cluster has met without a release.
-fn made_for_a_peer(fence: bool) -> Kernel {
+/// Builds a kernel in which each CTA of a cluster initializes a barrier and arrives at its peer's
+/// barrier after a relaxed cluster barrier.
+fn init_for_a_peer(fence: bool) -> Kernel {
     build(|k| {
         k.cluster(2, 1, 1);
         let bar = k.barrier("bar", 1);
@@ -293,18 +305,18 @@ fn made_for_a_peer(fence: bool) -> Kernel {
 }
 
 #[test]
-fn a_fenced_init_is_passed_on_without_a_release() {
+fn a_relaxed_cluster_barrier_publishes_a_fenced_init() {
     for options in strict() {
         let setup = Setup::new();
-        let run = |fence| setup.run(&made_for_a_peer(fence), 4, &options);
+        let run = |fence| setup.run(&init_for_a_peer(fence), 4, &options);
         run(true).unwrap_or_else(|e| panic!("{e}"));
         let e = run(false).unwrap_err();
-        assert!(e.text.contains("has not run fence.mbarrier_init"), "{e}");
+        assert!(e.text.contains("did not run `fence.mbarrier_init`"), "{e}");
     }
 }
 
-/// A kernel in which one lane makes a barrier by hand and all then use it.
-fn made_by_hand(fence: bool, meet: bool) -> Kernel {
+/// Builds a kernel in which one lane initializes a barrier and all lanes use it.
+fn manual_init(fence: bool, sync: bool) -> Kernel {
     build(|k| {
         let bar = k.barrier("bar", 1);
         k.role("all").warps(2).body(|| {
@@ -314,7 +326,7 @@ fn made_by_hand(fence: bool, meet: bool) -> Kernel {
                     fence_mbarrier_init();
                 }
             });
-            if meet {
+            if sync {
                 cta_sync();
             }
             bar.at(0).arrive();
@@ -324,36 +336,36 @@ fn made_by_hand(fence: bool, meet: bool) -> Kernel {
 }
 
 #[test]
-fn a_barrier_is_used_after_its_init_was_fenced_and_passed_on() {
+fn an_init_needs_a_fence_and_a_barrier_before_its_use() {
     for options in strict() {
-        expect_pass(&made_by_hand(true, true), &options);
-        let e = expect_fault(&made_by_hand(false, true), &options, FaultKind::Barrier);
-        assert!(e.text.contains("has not run fence.mbarrier_init"), "{e}");
+        expect_pass(&manual_init(true, true), &options);
+        let e = expect_fault(&manual_init(false, true), &options, FaultKind::Barrier);
+        assert!(e.text.contains("did not run `fence.mbarrier_init`"), "{e}");
         assert!(e.text.contains("bar[0]"), "{e}");
-        expect_fault(&made_by_hand(true, false), &options, FaultKind::Barrier);
+        expect_fault(&manual_init(true, false), &options, FaultKind::Barrier);
     }
-    expect_pass(&made_by_hand(false, true), &Options::default());
+    expect_pass(&manual_init(false, true), &Options::default());
 }
 
 #[test]
-fn barriers_have_a_life_and_count() {
-    type Acts = fn(Bar);
+fn mbarrier_misuse_is_a_fault() {
+    type Acts = fn(MbarrierArray);
     let cases: [(&str, Acts); 5] = [
         ("before its init", |b| b.at(0).arrive()),
         ("a second time", |b| {
             b.at(0).init(1);
             b.at(0).init(1);
         }),
-        ("after its end", |b| {
+        ("after `mbarrier.inval`", |b| {
             b.at(0).init(1);
             b.at(0).inval();
             b.at(0).arrive();
         }),
-        ("up to 1048575 bytes", |b| {
+        ("exceed the limit of 1048575", |b| {
             b.at(0).init(1);
             b.at(0).expect(1 << 20);
         }),
-        ("a parity is 0 or 1, not 2", |b| {
+        ("names parity 2; a parity is 0 or 1", |b| {
             b.at(0).init(1);
             b.at(0).wait(2);
         }),
@@ -372,7 +384,7 @@ fn barriers_have_a_life_and_count() {
 }
 
 #[test]
-fn a_named_barrier_has_one_count() {
+fn a_named_barrier_has_one_thread_count() {
     let k = build(|k| {
         let b = k.named_barrier("meet");
         k.role("one").body(|| b.sync(64));
@@ -388,7 +400,7 @@ fn a_named_barrier_has_one_count() {
 // ---- convergence, traps, registers
 
 #[test]
-fn an_act_of_whole_warps_in_part_of_one_is_a_fault() {
+fn a_whole_warp_op_in_a_partial_warp_is_a_fault() {
     let mut at = 0;
     let k = build(|k| {
         k.role("all").body(|| {
@@ -415,7 +427,7 @@ fn a_trap_names_its_lanes() {
 }
 
 #[test]
-fn registers_move_through_the_pool() {
+fn setmaxnreg_moves_registers_through_the_pool() {
     // 24/240/240 of a pool of 384 × 168.
     let k = build(|k| {
         k.role("one").warpgroups(1).registers(240).body(|| {});
@@ -435,13 +447,13 @@ fn register_counts_are_multiples_of_eight() {
 }
 
 #[test]
-fn a_product_without_a_fence_is_a_fault() {
+fn a_wgmma_without_a_fence_is_a_fault() {
     let mut k = build(|k| {
         let (x, t) = (
             k.pointer::<u32>("x"),
             k.tile::<bf16>("t", 64, 64).stages(2).declare(),
         );
-        let full = k.barrier("full", 1).count(1);
+        let full = k.barrier("full", 1).arrivals(1);
         k.role("math").warpgroups(1).body(|| {
             elect(|| {
                 full.at(0).arrive_expect(16384);
@@ -451,7 +463,7 @@ fn a_product_without_a_fence_is_a_fault() {
             full.at(0).wait(0);
             let acc = Acc::new(64, 64);
             acc.mma(&t.stage(0), &t.stage(1));
-            acc.finish();
+            acc.into_frag();
         });
     });
     let setup = || Setup::new().input("x", &[0u32; 2048]);
@@ -459,7 +471,7 @@ fn a_product_without_a_fence_is_a_fault() {
         let stats = setup()
             .run(&k, 1, &options)
             .unwrap_or_else(|e| panic!("{e}"));
-        // Four steps of k16, of A and of B: 64 × 16 elements each.
+        // Four k-steps of 16, of A and of B: 64 × 16 elements each.
         assert_eq!(stats.bytes.wgmma_read, 4 * 2 * 64 * 32);
     }
     edit(&mut k, 0, &|op| {
@@ -473,9 +485,9 @@ fn a_product_without_a_fence_is_a_fault() {
 }
 
 #[test]
-fn an_arrival_of_more_than_is_expected_is_a_fault() {
+fn an_arrival_beyond_the_count_is_a_fault() {
     let mut k = build(|k| {
-        let bar = k.barrier("bar", 1).count(2);
+        let bar = k.barrier("bar", 1).arrivals(2);
         k.role("all").body(|| elect(|| bar.at(0).arrive()));
     });
     edit(&mut k, 0, &|op| match op {
@@ -492,14 +504,14 @@ fn an_arrival_of_more_than_is_expected_is_a_fault() {
         let e = expect_fault(&k, &options, FaultKind::Barrier);
         assert!(
             e.text
-                .contains("arrives 3 times at an mbarrier that expects 2 more of 2"),
+                .contains("arrives too often: 3 arrivals, but this phase expects 2 more of 2"),
             "{e}"
         );
     }
 }
 
 #[test]
-fn registers_grow_and_shrink_in_their_direction() {
+fn setmaxnreg_must_match_its_direction() {
     let mut k = build(|k| k.role("all").warpgroups(1).registers(40).body(|| {}));
     edit(&mut k, 0, &|op| match op {
         Op::SetMaxRegs(r) => Some(SetMaxRegs { grow: true, ..r }.into()),
@@ -508,7 +520,7 @@ fn registers_grow_and_shrink_in_their_direction() {
     for options in timings() {
         let e = expect_fault(&k, &options, FaultKind::Registers);
         assert!(
-            e.text.contains("grows to 40 registers per thread from"),
+            e.text.contains("increases to 40 registers per thread from"),
             "{e}"
         );
     }
@@ -517,7 +529,7 @@ fn registers_grow_and_shrink_in_their_direction() {
 // ---- launches
 
 #[test]
-fn a_launch_that_does_not_fit_is_refused() {
+fn a_launch_that_does_not_match_the_kernel_is_rejected() {
     let k = build(|k| {
         k.cluster(2, 1, 1);
         let n = k.param::<u32>("n");
@@ -526,7 +538,11 @@ fn a_launch_that_does_not_fit_is_refused() {
         });
     });
     for (setup, ctas, text) in [
-        (Setup::new(), 2, "takes 1 arguments, not 0"),
+        (
+            Setup::new(),
+            2,
+            "takes 1 arguments, but the launch passes 0",
+        ),
         (Setup::new().scalar(1), 3, "multiple of the cluster"),
     ] {
         let e = setup.run(&k, ctas, &Options::default()).unwrap_err();
@@ -591,10 +607,10 @@ fn a_launch_that_breaks_a_declared_bound_is_rejected() {
 }
 
 #[test]
-fn what_is_not_declared_is_refused() {
+fn undeclared_references_are_rejected() {
     let fine = build(|k| {
-        let bar = k.barrier("bar", 1).count(32);
-        let t = k.tile::<u32>("t", 1, 32).plain().declare();
+        let bar = k.barrier("bar", 1).arrivals(32);
+        let t = k.tile::<u32>("t", 1, 32).unswizzled().declare();
         k.role("all").body(|| {
             t.whole().store(0u32, lane_id(), 1u32);
             bar.at(0).arrive();
@@ -618,7 +634,7 @@ fn what_is_not_declared_is_refused() {
 }
 
 #[test]
-fn the_fault_of_the_first_cluster_is_reported_on_any_number_of_threads() {
+fn the_lowest_faulting_cluster_is_reported_for_any_thread_count() {
     let k = build(|k| {
         let out = k.pointer::<u32>("out");
         k.role("all").body(|| {
@@ -630,7 +646,7 @@ fn the_fault_of_the_first_cluster_is_reported_on_any_number_of_threads() {
         for threads in [1, 2] {
             let options = Options {
                 threads,
-                ..Options::timed(timing)
+                ..Options::with_timing(timing)
             };
             let setup = Setup::new().output("out", 5 * 128);
             let e = setup.run(&k, 64, &options).unwrap_err();
@@ -640,7 +656,7 @@ fn the_fault_of_the_first_cluster_is_reported_on_any_number_of_threads() {
 }
 
 #[test]
-fn an_error_reads_like_a_sentence_with_its_line() {
+fn a_report_has_class_values_and_line() {
     let mut at = 0;
     let k = build(|k| {
         let out = k.pointer::<u32>("out");
@@ -655,8 +671,8 @@ fn an_error_reads_like_a_sentence_with_its_line() {
     assert_eq!(
         e.to_string(),
         format!(
-            "compute, warp 1, CTA (0,0,0), faults.rs:{at}: store.u32: lane 8 reaches 4 bytes \
-             at byte 160 of buffer out, which has 160 bytes"
+            "out-of-bounds access: store.u32 (lane 8) accesses 4 bytes at byte 160 of buffer out, \
+             which has 160 bytes\n  at compute, warp 1, CTA (0,0,0), faults.rs:{at}"
         )
     );
 }

@@ -1,8 +1,8 @@
-//! Fences of one direction: each half orders nothing without the other.
+//! One-directional fences: a release or acquire half orders nothing without the other.
 
 use crate::executor::harness::{strict, timings};
 use warpline_cpu::{Options, RunError};
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 use warpline_ir::{FaultKind, Kernel, MemoryOrder, Scope};
 use warpline_testkit::launch::Setup;
 
@@ -10,7 +10,7 @@ fn build(body: impl FnOnce(Builder)) -> Kernel {
     warpline_testkit::kernel::build("fences", body)
 }
 
-/// Which halves of a fence a kernel has, and whether they are in the right order.
+/// The fence halves of a kernel, and whether their order is correct.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Halves {
     Both,
@@ -44,12 +44,12 @@ impl Halves {
     }
 }
 
-/// One role writes a tile, another stores it by a bulk copy.
-fn handed_to_an_engine(h: Halves) -> Kernel {
+/// One role writes a tile, another stores it with a bulk copy.
+fn written_then_bulk_stored(h: Halves) -> Kernel {
     build(|k| {
         let x = k.pointer::<u32>("x");
-        let t = k.tile::<u32>("t", 1, 32).plain().declare();
-        let full = k.barrier("full", 1).count(1);
+        let t = k.tile::<u32>("t", 1, 32).unswizzled().declare();
+        let full = k.barrier("full", 1).arrivals(1);
         k.role("writes").body(|| {
             t.whole().store(0u32, lane_id(), lane_id() + 5);
             if h.releases() {
@@ -85,14 +85,14 @@ fn run(k: &Kernel, options: &Options) -> Result<Vec<u32>, Box<RunError>> {
 }
 
 #[test]
-fn a_proxy_fence_may_be_cut_in_a_release_and_an_acquire() {
-    let right = handed_to_an_engine(Halves::Both);
+fn a_proxy_fence_may_be_split_into_release_and_acquire() {
+    let right = written_then_bulk_stored(Halves::Both);
     for options in timings() {
         let got = run(&right, &options).unwrap_or_else(|e| panic!("{options:?}: {e}"));
         assert_eq!(got, (5..37).collect::<Vec<_>>());
     }
     for h in WRONG {
-        let wrong = handed_to_an_engine(h);
+        let wrong = written_then_bulk_stored(h);
         for options in strict() {
             let e = run(&wrong, &options).unwrap_err();
             assert_eq!(e.kind, FaultKind::MissingProxyFence, "{h:?}: {e}");
@@ -100,11 +100,11 @@ fn a_proxy_fence_may_be_cut_in_a_release_and_an_acquire() {
     }
 }
 
-/// One warp writes a tile and stores it itself, with a fence before and one after its lanes meet.
-fn handed_on_alone([before, after]: [fn(); 2]) -> Kernel {
+/// One warp writes a tile and bulk-stores it, with a fence before and after its warp sync.
+fn written_and_stored_by_one_warp([before, after]: [fn(); 2]) -> Kernel {
     build(|k| {
         let x = k.pointer::<u32>("x");
-        let t = k.tile::<u32>("t", 1, 32).plain().declare();
+        let t = k.tile::<u32>("t", 1, 32).unswizzled().declare();
         k.role("all").body(|| {
             t.whole().store(0u32, lane_id(), lane_id());
             before();
@@ -120,10 +120,10 @@ fn handed_on_alone([before, after]: [fn(); 2]) -> Kernel {
 }
 
 #[test]
-fn the_acquire_of_a_warp_comes_after_its_own_release() {
+fn an_acquire_fence_must_follow_the_release_fence() {
     let (right, wrong) = (
-        handed_on_alone([fence_async_release, fence_async_acquire]),
-        handed_on_alone([fence_async_acquire, fence_async_release]),
+        written_and_stored_by_one_warp([fence_async_release, fence_async_acquire]),
+        written_and_stored_by_one_warp([fence_async_acquire, fence_async_release]),
     );
     for options in strict() {
         run(&right, &options).unwrap_or_else(|e| panic!("{e}"));
@@ -133,12 +133,12 @@ fn the_acquire_of_a_warp_comes_after_its_own_release() {
 }
 
 #[test]
-fn a_release_covers_the_shared_memory_of_its_own_cta() {
+fn a_release_fence_covers_only_the_own_cta() {
     let kernel = |to_peer: bool| {
         build(|k| {
             k.cluster(2, 1, 1);
             let x = k.pointer::<u32>("x");
-            let t = k.tile::<u32>("t", 1, 32).plain().declare();
+            let t = k.tile::<u32>("t", 1, 32).unswizzled().declare();
             k.role("all").body(|| {
                 match to_peer {
                     true => t
@@ -167,13 +167,13 @@ fn a_release_covers_the_shared_memory_of_its_own_cta() {
 }
 
 #[test]
-fn a_proxy_fence_after_the_arrival_comes_too_late() {
-    // In every order: whoever issues the copy does not know of the fence.
+fn a_proxy_fence_after_the_arrival_is_too_late() {
+    // In every schedule, the issue is not ordered after the fence.
     let kernel = |late: bool| {
         build(|k| {
             let x = k.pointer::<u32>("x");
-            let t = k.tile::<u32>("t", 1, 32).plain().declare();
-            let full = k.barrier("full", 1).count(32);
+            let t = k.tile::<u32>("t", 1, 32).unswizzled().declare();
+            let full = k.barrier("full", 1).arrivals(32);
             k.role("writes").body(|| {
                 t.whole().store(0u32, lane_id(), lane_id());
                 if !late {
@@ -210,7 +210,7 @@ fn a_proxy_fence_of_the_own_cta_does_not_cover_a_peer() {
         build(|k| {
             k.cluster(2, 1, 1);
             let x = k.pointer::<u32>("x");
-            let t = k.tile::<u32>("t", 1, 32).plain().declare();
+            let t = k.tile::<u32>("t", 1, 32).unswizzled().declare();
             k.role("all").body(|| {
                 let to = match to_peer {
                     true => t.whole().peer(1u32 - cluster_rank()),
@@ -245,7 +245,7 @@ fn a_proxy_fence_of_the_own_cta_does_not_cover_a_peer() {
     }
 }
 
-/// How the halves of a fence are spelled, and where the flag between them is.
+/// The kind of fence halves, and the memory of the flag between them.
 #[derive(Clone, Copy)]
 struct Way {
     release: fn(),
@@ -253,15 +253,15 @@ struct Way {
     shared: bool,
 }
 
-/// One warp writes a tile and raises a relaxed flag; another sees it and reads the tile.
+/// One warp writes a tile and sets a relaxed flag; another observes it and reads the tile.
 fn flagged(way: Way, h: Halves) -> Kernel {
     build(|k| {
         let (out, flag) = (k.pointer::<u32>("x"), k.pointer::<u32>("flag"));
-        let t = k.tile::<u32>("t", 1, 32).plain().declare();
-        let f = k.tile::<u32>("f", 1, 4).plain().declare();
+        let t = k.tile::<u32>("t", 1, 32).unswizzled().declare();
+        let f = k.tile::<u32>("f", 1, 4).unswizzled().declare();
         let word = move || match way.shared {
-            true => f.whole().word(0u32, 0u32),
-            false => flag.word(0u32),
+            true => f.whole().atomic_ref(0u32, 0u32),
+            false => flag.atomic_ref(0u32),
         };
         let relaxed = MemoryOrder::relaxed(Scope::Cluster);
         k.role("sends").body(|| {
@@ -312,7 +312,7 @@ const OF_SHARED: Way = Way {
 };
 
 #[test]
-fn a_fence_may_be_cut_in_a_release_and_an_acquire() {
+fn a_fence_may_be_split_into_release_and_acquire() {
     let far = Way {
         shared: false,
         ..PLAIN
@@ -334,7 +334,7 @@ fn a_fence_may_be_cut_in_a_release_and_an_acquire() {
 }
 
 #[test]
-fn a_fence_of_shared_memory_knows_nothing_of_a_flag_in_global_memory() {
+fn a_shared_memory_fence_does_not_order_a_flag_in_global_memory() {
     let far = Way {
         shared: false,
         ..OF_SHARED
@@ -347,7 +347,7 @@ fn a_fence_of_shared_memory_knows_nothing_of_a_flag_in_global_memory() {
 }
 
 #[test]
-fn fences_of_tensor_maps_order_nothing_else() {
+fn tensor_map_fences_order_only_tensor_maps() {
     let way = Way {
         release: || fence_tensor_map_release(Scope::Gpu),
         acquire: || fence_tensor_map_acquire(Scope::Gpu, 0u64),

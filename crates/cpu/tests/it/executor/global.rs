@@ -1,8 +1,8 @@
-//! Global memory: one writer for each byte, and what passes between CTAs.
+//! Races in global memory, and synchronization between CTAs.
 
 use crate::executor::harness::{line, other_line, strict, timings};
 use warpline_cpu::{Options, RunError};
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 use warpline_ir::ops::atomic::AtomicOp;
 use warpline_ir::ops::bulk::Reduction;
 use warpline_ir::ops::memory::{LoadCache, LoadPath, StoreCache};
@@ -13,7 +13,7 @@ fn build(body: impl FnOnce(Builder)) -> Kernel {
     warpline_testkit::kernel::build("global", body)
 }
 
-/// Runs a kernel of two buffers, `a` of zeros and `b`, on some CTAs.
+/// Runs a kernel with two buffers, `a` zeroed and `b`, on some CTAs.
 fn run(k: &Kernel, ctas: u32, options: &Options) -> Result<Vec<u32>, Box<RunError>> {
     let s = Setup::new()
         .input("a", &[0u32; 256])
@@ -29,7 +29,7 @@ fn passes(k: &Kernel, ctas: u32) {
     }
 }
 
-/// Expects a race under every timing that looks for one; gives the first.
+/// Expects a race under every strict timing; returns the first error.
 #[track_caller]
 fn races(k: &Kernel, ctas: u32, rule: &str) -> Box<RunError> {
     let mut all = strict().map(|options| {
@@ -45,7 +45,7 @@ fn races(k: &Kernel, ctas: u32, rule: &str) -> Box<RunError> {
     first
 }
 
-/// Each CTA writes 32 words, `apart` from those of the CTA before.
+/// Each CTA writes 32 words at a distance of `apart` from the previous CTA's.
 fn writers(apart: u32, at: &mut u32) -> Kernel {
     build(|k| {
         let (_, b) = (k.pointer::<u32>("a"), k.pointer::<u32>("b"));
@@ -68,7 +68,7 @@ fn a_byte_has_one_writer() {
         assert_eq!(
             e.text,
             format!(
-                "writes byte {byte} of buffer b, written before by another CTA; nothing orders the two (R18.writer)"
+                "writes byte {byte} of buffer b, which another CTA wrote; nothing orders the two accesses [R18.writer]"
             )
         );
         let ctas = [&e.at, &e.other].map(|s| s.as_ref().unwrap().cta[0]);
@@ -77,7 +77,7 @@ fn a_byte_has_one_writer() {
 }
 
 #[test]
-fn the_fault_does_not_depend_on_the_threads_of_the_host() {
+fn the_fault_does_not_depend_on_the_host_threads() {
     let k = writers(0, &mut 0);
     let told = |threads| {
         let options = Options {
@@ -90,12 +90,12 @@ fn the_fault_does_not_depend_on_the_threads_of_the_host() {
 }
 
 #[test]
-fn words_of_half_a_register_have_one_writer_each() {
+fn sixteen_bit_words_have_one_writer_each() {
     let halves = |shift: u32| {
         build(|k| {
             let (_, b) = (k.pointer::<u32>("a"), k.pointer::<u16>("b"));
             k.role("all").body(|| {
-                // Every second half is of the other CTA.
+                // Every second half belongs to the other CTA.
                 b.store(lane_id() * 2 + (cta_id() >> shift), 1u16);
             });
         })
@@ -105,7 +105,7 @@ fn words_of_half_a_register_have_one_writer_each() {
 }
 
 #[test]
-fn what_one_cta_reads_another_does_not_write() {
+fn a_write_races_with_a_read_of_another_cta() {
     let k = |to: u32| {
         build(|k| {
             let (a, b) = (k.pointer::<u32>("a"), k.pointer::<u32>("b"));
@@ -124,17 +124,17 @@ fn what_one_cta_reads_another_does_not_write() {
 }
 
 #[test]
-fn lanes_and_warps_of_a_cta_meet_first() {
-    let k = |meet: fn()| {
+fn warps_of_a_cta_need_a_cta_barrier() {
+    let k = |sync: fn()| {
         build(|k| {
             let (_, b) = (k.pointer::<u32>("a"), k.pointer::<u32>("b"));
             k.role("all").warps(2).body(|| {
                 b.store(thread_id(), 1u32);
-                // A thread reads what it wrote itself.
+                // A thread is ordered after its own writes.
                 b.store(thread_id(), b.load(thread_id()) + 1);
-                meet();
+                sync();
                 let other = b.load(thread_id() ^ 33);
-                meet();
+                sync();
                 b.store(thread_id(), other);
             });
         })
@@ -144,8 +144,8 @@ fn lanes_and_warps_of_a_cta_meet_first() {
     races(&k(warp_sync), 1, "R18.writer");
 }
 
-/// CTA 0 writes 32 words and raises a flag; the others wait for it and read them.
-fn handed_over(raise: impl FnOnce(Global<u32>), wait: impl FnOnce(Global<u32>)) -> Kernel {
+/// CTA 0 writes 32 words and sets a flag; the others wait for it and read them.
+fn published_by_flag(raise: impl FnOnce(Global<u32>), wait: impl FnOnce(Global<u32>)) -> Kernel {
     let mut k = build(|k| {
         let (a, b) = (k.pointer::<u32>("a"), k.pointer::<u32>("b"));
         k.role("all").body(|| {
@@ -168,11 +168,16 @@ fn handed_over(raise: impl FnOnce(Global<u32>), wait: impl FnOnce(Global<u32>)) 
 }
 
 fn raise_by(order: MemoryOrder) -> impl FnOnce(Global<u32>) {
-    move |flag| flag.word(0u32).reduce(AtomicOp::Add, 1u32, order)
+    move |flag| flag.atomic_ref(0u32).reduce(AtomicOp::Add, 1u32, order)
 }
 
 fn wait_by(order: MemoryOrder) -> impl FnOnce(Global<u32>) {
-    move |flag| while_(|| flag.word(0u32).load(order).eq(0u32), || nanosleep(20))
+    move |flag| {
+        while_(
+            || flag.atomic_ref(0u32).load(order).eq(0u32),
+            || nanosleep(20),
+        )
+    }
 }
 
 const RELEASE: MemoryOrder = MemoryOrder::release(Scope::Gpu);
@@ -180,9 +185,9 @@ const ACQUIRE: MemoryOrder = MemoryOrder::acquire(Scope::Gpu);
 const RELAXED: MemoryOrder = MemoryOrder::relaxed(Scope::Gpu);
 
 #[test]
-fn a_release_and_an_acquire_of_the_device_hand_data_over() {
-    passes(&handed_over(raise_by(RELEASE), wait_by(ACQUIRE)), 3);
-    let fenced = handed_over(
+fn release_and_acquire_at_gpu_scope_publish_data() {
+    passes(&published_by_flag(raise_by(RELEASE), wait_by(ACQUIRE)), 3);
+    let fenced = published_by_flag(
         |flag| {
             fence(Scope::Gpu);
             raise_by(RELAXED)(flag);
@@ -193,7 +198,7 @@ fn a_release_and_an_acquire_of_the_device_hand_data_over() {
         },
     );
     passes(&fenced, 3);
-    let volatile = handed_over(
+    let volatile = published_by_flag(
         |flag| {
             fence(Scope::Gpu);
             flag.store_cached(
@@ -219,18 +224,18 @@ fn a_release_and_an_acquire_of_the_device_hand_data_over() {
 }
 
 #[test]
-fn a_missing_half_hands_nothing_over() {
+fn a_missing_release_or_acquire_is_a_race() {
     races(
-        &handed_over(raise_by(RELAXED), wait_by(ACQUIRE)),
+        &published_by_flag(raise_by(RELAXED), wait_by(ACQUIRE)),
         3,
         "R18.writer",
     );
     races(
-        &handed_over(raise_by(RELEASE), wait_by(RELAXED)),
+        &published_by_flag(raise_by(RELEASE), wait_by(RELAXED)),
         3,
         "R18.writer",
     );
-    let late = handed_over(
+    let late = published_by_flag(
         |flag| {
             raise_by(RELAXED)(flag);
             fence(Scope::Gpu);
@@ -239,7 +244,7 @@ fn a_missing_half_hands_nothing_over() {
     );
     races(&late, 3, "R18.writer");
     for scope in [Scope::Cta, Scope::Cluster] {
-        let near = handed_over(
+        let near = published_by_flag(
             |flag| {
                 fence(scope);
                 raise_by(RELAXED)(flag);
@@ -251,30 +256,30 @@ fn a_missing_half_hands_nothing_over() {
 }
 
 #[test]
-fn a_flag_of_too_narrow_a_scope_is_told() {
+fn a_flag_with_a_narrow_scope_is_a_race() {
     let narrow = MemoryOrder::release(Scope::Cta);
     races(
-        &handed_over(raise_by(narrow), wait_by(ACQUIRE)),
+        &published_by_flag(raise_by(narrow), wait_by(ACQUIRE)),
         2,
         "R18.scope",
     );
     let narrow = MemoryOrder::acquire(Scope::Cluster);
     races(
-        &handed_over(raise_by(RELEASE), wait_by(narrow)),
+        &published_by_flag(raise_by(RELEASE), wait_by(narrow)),
         2,
         "R18.scope",
     );
 }
 
 #[test]
-fn atomics_meet_at_the_scope_that_reaches_both() {
+fn atomics_need_a_scope_that_includes_both() {
     let counter = |scope: Scope| {
         build(|k| {
             let (a, b) = (k.pointer::<u32>("a"), k.pointer::<u32>("b"));
             k.cluster(2, 1, 1);
             k.role("all").body(|| {
                 let order = MemoryOrder::relaxed(scope);
-                let ticket = a.word(0u32).atomic(AtomicOp::Add, 1u32, order);
+                let ticket = a.atomic_ref(0u32).atomic(AtomicOp::Add, 1u32, order);
                 b.store(ticket, ticket);
             });
         })
@@ -285,14 +290,14 @@ fn atomics_meet_at_the_scope_that_reaches_both() {
     races(&counter(Scope::Cta), 2, "R18.scope");
 }
 
-/// The last CTA adds up what all have written.
+/// The last CTA sums the words of all CTAs.
 fn last_adds(order: MemoryOrder) -> Kernel {
     build(|k| {
         let (a, b) = (k.pointer::<u32>("a"), k.pointer::<u32>("b"));
         k.role("all").body(|| {
             elect_lane(|| {
                 b.store(cta_id() + 1, cta_id());
-                let before = a.word(0u32).atomic(AtomicOp::Add, 1u32, order);
+                let before = a.atomic_ref(0u32).atomic(AtomicOp::Add, 1u32, order);
                 if_(before.eq(grid_ctas() - 1), || {
                     let sum = Var::new(0u32);
                     range(0u32, grid_ctas()).each(|i| sum.set(sum.get() + b.load(i + 1)));
@@ -305,7 +310,7 @@ fn last_adds(order: MemoryOrder) -> Kernel {
 }
 
 #[test]
-fn the_last_cta_knows_of_all_before_it() {
+fn the_last_cta_is_ordered_after_all_others() {
     let right = last_adds(MemoryOrder::acq_rel(Scope::Gpu));
     for options in timings() {
         let sums = run(&right, 5, &options).unwrap_or_else(|e| panic!("{options:?}: {e}"));
@@ -317,11 +322,11 @@ fn the_last_cta_knows_of_all_before_it() {
     races(&last_adds(MemoryOrder::acq_rel(Scope::Cta)), 5, "R18.scope");
 }
 
-/// A bulk store, and a read of what it writes behind a wait.
+/// A bulk store, a wait, and a read of the destination.
 fn stored_in_bulk(wait: fn()) -> Kernel {
     build(|k| {
         let (_, b) = (k.pointer::<u32>("a"), k.pointer::<u32>("b"));
-        let t = k.tile::<u32>("t", 1, 32).plain().declare();
+        let t = k.tile::<u32>("t", 1, 32).unswizzled().declare();
         k.role("all").body(|| {
             t.whole().store(0u32, lane_id(), lane_id());
             fence_async();
@@ -338,19 +343,19 @@ fn stored_in_bulk(wait: fn()) -> Kernel {
 }
 
 #[test]
-fn a_bulk_store_is_over_behind_its_wait() {
+fn a_bulk_store_is_visible_after_its_wait() {
     passes(&stored_in_bulk(|| bulk_wait(0)), 1);
-    // A wait for the reads says nothing of the writes.
+    // A read wait does not cover the writes.
     races(&stored_in_bulk(|| {}), 1, "R18.writer");
     races(&stored_in_bulk(|| bulk_wait_read(0)), 1, "R18.writer");
 }
 
 #[test]
-fn bulk_reductions_of_many_ctas_add_up_and_bulk_stores_do_not() {
+fn bulk_reductions_of_ctas_do_not_race_but_bulk_stores_do() {
     let k = |reduce: bool| {
         build(|k| {
             let (_, b) = (k.pointer::<u32>("a"), k.pointer::<u32>("b"));
-            let t = k.tile::<u32>("t", 1, 32).plain().declare();
+            let t = k.tile::<u32>("t", 1, 32).unswizzled().declare();
             k.role("all").body(|| {
                 t.whole().store(0u32, lane_id(), 1u32);
                 fence_async();
@@ -371,13 +376,16 @@ fn bulk_reductions_of_many_ctas_add_up_and_bulk_stores_do_not() {
     races(&k(false), 4, "R18.writer");
 }
 
-/// Waits until a flag is raised.
+/// Waits until a flag is set.
 fn wait_for(flag: Global<u32>, i: u32) {
-    while_(|| flag.word(i).load(ACQUIRE).eq(0u32), || nanosleep(20));
+    while_(
+        || flag.atomic_ref(i).load(ACQUIRE).eq(0u32),
+        || nanosleep(20),
+    );
 }
 
 #[test]
-fn a_flag_hands_over_what_was_released_through_it_and_not_through_another() {
+fn an_acquire_pairs_only_with_the_release_of_its_word() {
     // Two warps of the first CTA, beside other CTAs: word 0 is raised before the data is written.
     let kernel = |flag: u32| {
         let mut k = build(|k| {
@@ -386,9 +394,9 @@ fn a_flag_hands_over_what_was_released_through_it_and_not_through_another() {
             k.role("sends").body(|| {
                 elect(|| {
                     if_(first(), || {
-                        a.word(0u32).store(1u32, RELEASE);
+                        a.atomic_ref(0u32).store(1u32, RELEASE);
                         b.store(0u32, 7u32);
-                        a.word(1u32).store(1u32, RELEASE);
+                        a.atomic_ref(1u32).store(1u32, RELEASE);
                     });
                 });
             });
@@ -409,7 +417,7 @@ fn a_flag_hands_over_what_was_released_through_it_and_not_through_another() {
 }
 
 #[test]
-fn what_goes_out_to_another_cluster_comes_back() {
+fn happens_before_passes_through_another_cluster() {
     // The second CTA waits for the first warp of the first one, and lets its second warp go.
     let kernel = |waits: bool| {
         let mut k = build(|k| {
@@ -420,13 +428,13 @@ fn what_goes_out_to_another_cluster_comes_back() {
                         cta_id().eq(0u32),
                         || {
                             b.store(0u32, 7u32);
-                            a.word(0u32).store(1u32, RELEASE);
+                            a.atomic_ref(0u32).store(1u32, RELEASE);
                         },
                         || {
                             if waits {
                                 wait_for(a, 0);
                             }
-                            a.word(1u32).store(1u32, RELEASE);
+                            a.atomic_ref(1u32).store(1u32, RELEASE);
                         },
                     );
                 });

@@ -1,4 +1,4 @@
-//! Expected passes and faults, and edits of a kernel.
+//! Test support: expected passes and faults, and edits of a kernel.
 
 use warpline_cpu::{Options, RunError, Stats};
 use warpline_ir::{Block, FaultKind, Kernel, Op, StmtKind};
@@ -7,17 +7,17 @@ use warpline_testkit::launch::Setup;
 /// The seeds of the random timing.
 pub(crate) const SEEDS: u64 = 12;
 
-/// Every timing; random with some seeds.
+/// Iterates over all timings; `random` with several seeds.
 pub(crate) fn timings() -> impl Iterator<Item = Options> {
     warpline_testkit::timings::timings(SEEDS)
 }
 
-/// The timings that look for races.
+/// Iterates over the timings that check races.
 pub(crate) fn strict() -> impl Iterator<Item = Options> {
     warpline_testkit::timings::strict(SEEDS)
 }
 
-/// Runs a kernel that takes no arguments, on one cluster, and expects a fault.
+/// Runs a kernel without arguments on one cluster; expects a fault.
 #[track_caller]
 pub(crate) fn expect_fault(kernel: &Kernel, options: &Options, kind: FaultKind) -> Box<RunError> {
     let ctas = kernel.cluster_size();
@@ -30,7 +30,7 @@ pub(crate) fn expect_fault(kernel: &Kernel, options: &Options, kind: FaultKind) 
     }
 }
 
-/// Runs a kernel that takes no arguments, on one cluster, and expects it to pass.
+/// Runs a kernel without arguments on one cluster; expects a pass.
 #[track_caller]
 pub(crate) fn expect_pass(kernel: &Kernel, options: &Options) -> Stats {
     let ctas = kernel.cluster_size();
@@ -39,17 +39,17 @@ pub(crate) fn expect_pass(kernel: &Kernel, options: &Options) -> Stats {
         .unwrap_or_else(|e| panic!("{} with {options:?}: {e}", kernel.name))
 }
 
-/// The line of an error's op.
+/// Returns the line of an error's op.
 pub(crate) fn line(e: &RunError) -> u32 {
     e.at.as_ref().and_then(|s| s.frame).map_or(0, |f| f.line)
 }
 
-/// The line of the other side of an error.
+/// Returns the line of an error's other access.
 pub(crate) fn other_line(e: &RunError) -> u32 {
     e.other.as_ref().and_then(|s| s.frame).map_or(0, |f| f.line)
 }
 
-/// Changes every op of a role's body, at any depth; `None` drops it.
+/// Maps every op of a role's body, at any depth; `None` removes it.
 pub(crate) fn edit(k: &mut Kernel, role: usize, change: &dyn Fn(Op) -> Option<Op>) {
     fn block(b: &mut Block, change: &dyn Fn(Op) -> Option<Op>) {
         b.0.retain_mut(|s| match &mut s.kind {

@@ -1,8 +1,8 @@
-//! Accesses are tracked lane by lane: atomics beside each other, peers that
-//! vary by lane, words that several lanes read or write, `cp.async` groups.
+//! Accesses are tracked per lane: unordered atomics, divergent peers, words that several lanes access,
+//! `cp.async` groups.
 
 use crate::executor::harness::{expect_fault, expect_pass, strict, timings};
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 use warpline_ir::ops::atomic::AtomicOp;
 use warpline_ir::{FaultKind, Kernel, MemoryOrder, Scope};
 use warpline_testkit::launch::Setup;
@@ -13,7 +13,8 @@ fn build(body: impl FnOnce(Builder)) -> Kernel {
 
 const RELAXED: MemoryOrder = MemoryOrder::relaxed(Scope::Cta);
 
-/// The wrong kernel is a race in every strict timing, and its twin passes in every timing.
+/// Expects a race of the broken kernel in every strict timing, and a pass of the fixed one in every
+/// timing.
 #[track_caller]
 fn expect_twins(kernel: impl Fn(bool) -> Kernel) {
     let (right, wrong) = (kernel(true), kernel(false));
@@ -26,12 +27,12 @@ fn expect_twins(kernel: impl Fn(bool) -> Kernel) {
 }
 
 #[test]
-fn a_read_knows_of_every_atomic_not_of_the_last_alone() {
+fn a_read_must_be_ordered_after_every_atomic() {
     let kernel = |both: bool| {
         build(|k| {
-            let t = k.tile::<u32>("t", 1, 4).plain().declare();
-            let made = k.barrier("made", 1).count(1);
-            let done = k.barrier("done", 2).count(1);
+            let t = k.tile::<u32>("t", 1, 4).unswizzled().declare();
+            let made = k.barrier("made", 1).arrivals(1);
+            let done = k.barrier("done", 2).arrivals(1);
             k.role("makes").body(|| {
                 elect(|| {
                     t.whole().store(0u32, 0u32, 0u32);
@@ -43,7 +44,7 @@ fn a_read_knows_of_every_atomic_not_of_the_last_alone() {
                     elect(|| {
                         made.at(0).wait(0);
                         t.whole()
-                            .word(0u32, 0u32)
+                            .atomic_ref(0u32, 0u32)
                             .atomic(AtomicOp::Add, 1u32, RELAXED);
                         done.at(i as u32).arrive();
                     });
@@ -67,10 +68,10 @@ fn a_read_knows_of_every_atomic_not_of_the_last_alone() {
 fn an_atomic_of_one_thread_does_not_hide_its_plain_write() {
     let kernel = |ordered: bool| {
         build(|k| {
-            let t = k.tile::<u32>("t", 1, 4).plain().declare();
-            let made = k.barrier("made", 1).count(1);
+            let t = k.tile::<u32>("t", 1, 4).unswizzled().declare();
+            let made = k.barrier("made", 1).arrivals(1);
             let add = move || {
-                let word = t.whole().word(0u32, 0u32);
+                let word = t.whole().atomic_ref(0u32, 0u32);
                 word.atomic(AtomicOp::Add, 1u32, RELAXED);
             };
             k.role("makes").body(|| {
@@ -101,7 +102,7 @@ fn an_atomic_of_one_thread_does_not_hide_its_plain_write() {
     }
     for options in strict() {
         let e = Setup::new().run(&wrong, 1, &options).unwrap_err();
-        // Where the other comes first it reads what was never written.
+        // If the other runs first, it reads uninitialized bytes.
         assert!(
             matches!(e.kind, FaultKind::Race | FaultKind::NeverWritten),
             "{e}"
@@ -110,14 +111,14 @@ fn an_atomic_of_one_thread_does_not_hide_its_plain_write() {
 }
 
 #[test]
-fn lanes_that_store_to_different_peers_are_known_to_each() {
+fn stores_to_different_peers_need_arrivals_at_each() {
     // Lane l of rank 0 stores to rank l, and arrives there, or all arrive at rank 0 alone.
     let kernel = |each: bool| {
         build(|k| {
             k.cluster(4, 1, 1);
-            let t = k.tile::<u32>("t", 1, 4).plain().declare();
-            let full = k.barrier("full", 1).count(if each { 1 } else { 4 });
-            let go = k.barrier("go", 1).count(1);
+            let t = k.tile::<u32>("t", 1, 4).unswizzled().declare();
+            let full = k.barrier("full", 1).arrivals(if each { 1 } else { 4 });
+            let go = k.barrier("go", 1).arrivals(1);
             k.role("all").body(|| {
                 let lane = lane_id();
                 if_(cluster_rank().eq(0u32), || {
@@ -128,7 +129,7 @@ fn lanes_that_store_to_different_peers_are_known_to_each() {
                             false => full.at(0).arrive(),
                         }
                     });
-                    // A lane that knows nothing of the stores wakes the peers.
+                    // A lane that is not ordered after the stores wakes the peers.
                     if_(lane.ge(28u32), || {
                         go.at(0).peer(lane - 28u32).arrive_cluster();
                     });
@@ -151,12 +152,12 @@ fn lanes_that_store_to_different_peers_are_known_to_each() {
 }
 
 #[test]
-fn a_word_that_two_lanes_read_is_read_by_both() {
+fn a_word_read_by_two_lanes_has_two_readers() {
     // Lanes 0 and 1 read a word; then lane 1 alone, or both, let the writer go.
     let kernel = |both: bool| {
         build(|k| {
-            let t = k.tile::<u32>("t", 1, 4).plain().declare();
-            let free = k.barrier("free", 1).count(if both { 2 } else { 1 });
+            let t = k.tile::<u32>("t", 1, 4).unswizzled().declare();
+            let free = k.barrier("free", 1).arrivals(if both { 2 } else { 1 });
             k.role("reads").body(|| {
                 elect(|| t.whole().store(0u32, 0u32, 1u32));
                 warp_sync();
@@ -184,12 +185,12 @@ fn a_word_that_two_lanes_read_is_read_by_both() {
 }
 
 #[test]
-fn a_word_that_two_lanes_write_is_written_by_both() {
+fn a_word_written_by_two_lanes_has_two_writers() {
     // Lanes 0 and 1 store the same word at once; one of them alone speaks for itself.
     let kernel = |both: bool| {
         build(|k| {
-            let t = k.tile::<u32>("t", 1, 4).plain().declare();
-            let full = k.barrier("full", 1).count(if both { 2 } else { 1 });
+            let t = k.tile::<u32>("t", 1, 4).unswizzled().declare();
+            let full = k.barrier("full", 1).arrivals(if both { 2 } else { 1 });
             k.role("writes").body(|| {
                 if_(lane_id().lt(2u32), || {
                     t.whole().store(0u32, 0u32, 1u32);
@@ -211,12 +212,12 @@ fn a_word_that_two_lanes_write_is_written_by_both() {
 }
 
 #[test]
-fn a_lane_that_has_one_group_less_waits_for_less() {
+fn a_wait_counts_the_groups_of_its_own_lane() {
     // Lane 0 commits one group, the others two; a wait for all but one covers nothing of lane 0.
     let kernel = |pending: u32| {
         build(|k| {
             let x = k.pointer::<u32>("x");
-            let t = k.tile::<u32>("t", 2, 128).plain().declare();
+            let t = k.tile::<u32>("t", 2, 128).unswizzled().declare();
             k.role("all").body(|| {
                 let lane = lane_id();
                 for row in 0..2u32 {

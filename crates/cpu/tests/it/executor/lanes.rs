@@ -1,10 +1,9 @@
-//! What one lane knows, did or reached is not what its warp does: each wrong
-//! kernel beside its twin.
+//! Happens-before is per lane, not per warp: each broken kernel with its fixed version.
 
 use crate::executor::harness::{edit, expect_pass, line, other_line, strict, timings};
 use std::cell::Cell;
 use warpline_cpu::{Options, RunError, Timing};
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 use warpline_ir::ops::warp::WarpSync;
 use warpline_ir::{FaultKind, Kernel, Op, Operand};
 use warpline_testkit::launch::Setup;
@@ -22,7 +21,8 @@ fn run(k: &Kernel, options: &Options) -> Result<Vec<u32>, Box<RunError>> {
     Ok(s.values(1))
 }
 
-/// The wrong kernel fails so in every strict timing, and its twin passes in every timing.
+/// Expects a fault of the broken kernel in every strict timing, and a pass of the fixed one in every
+/// timing.
 #[track_caller]
 fn expect_twins(kernel: impl Fn(bool) -> Kernel, kind: FaultKind) {
     let (right, wrong) = (kernel(true), kernel(false));
@@ -61,8 +61,8 @@ fn what_an_elected_lane_waited_for_the_others_know_after_a_warp_sync() {
     let mut kernel = |sync: bool| {
         build(|k| {
             let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
-            let t = k.tile::<u32>("t", 1, 32).plain().declare();
-            let full = k.barrier("full", 1).count(1);
+            let t = k.tile::<u32>("t", 1, 32).unswizzled().declare();
+            let full = k.barrier("full", 1).arrivals(1);
             k.role("all").body(|| {
                 elect(|| {
                     full.at(0).arrive_expect(128);
@@ -92,10 +92,7 @@ fn what_an_elected_lane_waited_for_the_others_know_after_a_warp_sync() {
             (FaultKind::Race, load, copy),
             "{e}"
         );
-        assert!(
-            e.text.contains("another lane of the warp has waited"),
-            "{e}"
-        );
+        assert!(e.text.contains("another lane of this warp waited"), "{e}");
     }
 }
 
@@ -105,8 +102,8 @@ fn lanes_that_wait_for_one_of_two_copies_each_know_of_their_own() {
     let kernel = |own: bool| {
         build(|k| {
             let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
-            let t = k.tile::<u32>("t", 1, 32).plain().stages(2).declare();
-            let full = k.barrier("full", 2).count(1);
+            let t = k.tile::<u32>("t", 1, 32).unswizzled().stages(2).declare();
+            let full = k.barrier("full", 2).arrivals(1);
             k.role("all").body(|| {
                 elect(|| {
                     for stage in 0..2u32 {
@@ -133,8 +130,8 @@ fn a_wait_of_the_whole_warp_does_not_bring_its_lanes_together() {
     let kernel = |sync: bool| {
         build(|k| {
             let (_x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
-            let t = k.tile::<u32>("t", 1, 32).plain().declare();
-            let go = k.barrier("go", 1).count(1);
+            let t = k.tile::<u32>("t", 1, 32).unswizzled().declare();
+            let go = k.barrier("go", 1).arrivals(1);
             k.role("says").body(|| elect(|| go.at(0).arrive()));
             k.role("all").body(|| {
                 t.whole().store(0u32, lane_id(), lane_id());
@@ -154,8 +151,8 @@ fn lanes_that_arrived_themselves_know_of_each_other_after_the_wait() {
     let kernel = |all: bool| {
         build(|k| {
             let (_x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
-            let t = k.tile::<u32>("t", 1, 32).plain().declare();
-            let bar = k.barrier("bar", 1).count(if all { 32 } else { 16 });
+            let t = k.tile::<u32>("t", 1, 32).unswizzled().declare();
+            let bar = k.barrier("bar", 1).arrivals(if all { 32 } else { 16 });
             k.role("all").body(|| {
                 t.whole().store(0u32, lane_id(), lane_id());
                 match all {
@@ -176,7 +173,7 @@ fn a_warp_sync_of_some_lanes_is_for_those_lanes() {
     let kernel = |halves: bool| {
         let mut k = build(|k| {
             let (_x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
-            let t = k.tile::<u32>("t", 1, 32).plain().declare();
+            let t = k.tile::<u32>("t", 1, 32).unswizzled().declare();
             k.role("all").body(|| {
                 t.whole().store(0u32, lane_id(), lane_id());
                 let low = lane_id().lt(16u32);
@@ -214,8 +211,8 @@ fn lanes_that_arrive_at_different_barriers_publish_their_own_writes() {
     let kernel = |right: bool| {
         build(|k| {
             let (_x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
-            let t = k.tile::<u32>("t", 1, 32).plain().declare();
-            let full = k.barrier("full", 2).count(16);
+            let t = k.tile::<u32>("t", 1, 32).unswizzled().declare();
+            let full = k.barrier("full", 2).arrivals(16);
             k.role("writes").body(|| {
                 t.whole().store(0u32, lane_id(), lane_id());
                 full.at(lane_id() & 1u32).arrive();
@@ -234,13 +231,13 @@ fn lanes_that_arrive_at_different_barriers_publish_their_own_writes() {
 
 #[test]
 fn arrivals_of_one_instruction_count_in_the_phase_that_they_complete() {
-    // 32 arrivals complete two phases of 16: who waits for the first knows of half of the lanes.
+    // 32 arrivals complete two phases of 16: a wait for the first orders half of the lanes.
     let kernel = |right: bool| {
         build(|k| {
             let (_x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
-            let t = k.tile::<u32>("t", 1, 32).plain().declare();
-            let full = k.barrier("full", 1).count(if right { 32 } else { 16 });
-            let hold = k.barrier("hold", 1).count(1);
+            let t = k.tile::<u32>("t", 1, 32).unswizzled().declare();
+            let full = k.barrier("full", 1).arrivals(if right { 32 } else { 16 });
+            let hold = k.barrier("hold", 1).arrivals(1);
             k.role("writes").body(|| {
                 t.whole().store(0u32, lane_id(), lane_id());
                 match right {
@@ -265,7 +262,7 @@ fn a_lane_knows_of_the_bulk_groups_that_it_issued_itself() {
     let kernel = |both: bool| {
         build(|k| {
             let (_x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
-            let t = k.tile::<u32>("t", 2, 32).plain().declare();
+            let t = k.tile::<u32>("t", 2, 32).unswizzled().declare();
             k.role("all").body(|| {
                 t.whole().store(0u32, lane_id(), 1u32);
                 t.whole().store(1u32, lane_id(), 2u32);
@@ -299,8 +296,8 @@ fn a_fence_of_one_lane_is_not_one_of_the_lanes_that_read_the_same_word() {
     let kernel = |all: bool| {
         build(|k| {
             let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
-            let t = k.tile::<u32>("t", 1, 32).plain().declare();
-            let full = k.barrier("full", 1).count(1);
+            let t = k.tile::<u32>("t", 1, 32).unswizzled().declare();
+            let full = k.barrier("full", 1).arrivals(1);
             k.role("all").body(|| {
                 t.whole().store(0u32, lane_id(), lane_id());
                 fence_async();
@@ -328,7 +325,7 @@ fn an_elected_lane_is_any_lane_and_always_the_same() {
     let kernel = |sync: bool| {
         build(|k| {
             let (_x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
-            let t = k.tile::<u32>("t", 1, 32).plain().declare();
+            let t = k.tile::<u32>("t", 1, 32).unswizzled().declare();
             k.role("all").body(|| {
                 elect(|| t.whole().store(0u32, 0u32, 5u32));
                 if sync {
@@ -350,9 +347,9 @@ fn an_elected_lane_is_any_lane_and_always_the_same() {
         e.is_some_and(|e| e.kind == FaultKind::Race)
     });
     assert!(failed.count() > 6);
-    // What is elected twice is one lane, which knows what it did itself.
+    // A nested elect selects the same lane, which is ordered after its own accesses.
     let twice = build(|k| {
-        let t = k.tile::<u32>("t", 1, 32).plain().declare();
+        let t = k.tile::<u32>("t", 1, 32).unswizzled().declare();
         k.role("all").body(|| {
             elect(|| t.whole().store(0u32, 0u32, 5u32));
             elect(|| t.whole().store(0u32, 0u32, 6u32));

@@ -1,4 +1,4 @@
-//! The executor: what runs, what is found, and how it is said.
+//! Executor tests: results, detected faults, messages.
 
 mod barriers;
 mod clusters;

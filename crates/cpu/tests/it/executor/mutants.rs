@@ -1,20 +1,20 @@
-//! A line with one act of synchronisation left out: is it noticed?
+//! Mutants with one synchronization op removed must fail.
 
 use crate::executor::harness::{edit, strict};
-use crate::executor::programs::{add_setup, product, specialized_add, sums};
+use crate::executor::programs::{add_setup, gemm_case, specialized_add, sums};
 use std::cell::Cell;
-use warpline_ir::{Effects, Kernel, Op, Operand, RegId, Sync, Touch, Type};
+use warpline_ir::{Effects, Kernel, MemoryAccess, Op, Operand, RegId, SyncOp, Type};
 use warpline_testkit::launch::Setup;
 
-/// Is an op an act of synchronisation?
-fn synchronises(op: &Op) -> bool {
+/// Whether an op synchronizes.
+fn synchronizes(op: &Op) -> bool {
     #[derive(Default)]
     struct Seen(bool);
     impl Effects for Seen {
         fn def(&mut self, _: RegId) {}
         fn arg(&mut self, _: Operand, _: Type) {}
-        fn touch(&mut self, _: &Touch) {}
-        fn sync(&mut self, _: &Sync) {
+        fn access(&mut self, _: &MemoryAccess) {}
+        fn sync(&mut self, _: &SyncOp) {
             self.0 = true;
         }
         fn whole_warp(&mut self) {}
@@ -24,12 +24,12 @@ fn synchronises(op: &Op) -> bool {
     seen.0
 }
 
-/// The kernel without the `n`th act of a role, and the name of that act.
+/// Removes the `n`th synchronization op of a role; returns the mutant and the op's name.
 fn without(kernel: &Kernel, role: usize, n: usize) -> Option<(Kernel, String)> {
     let mut k = kernel.clone();
     let (left, name) = (Cell::new(n), Cell::new(String::new()));
     edit(&mut k, role, &|op| {
-        if synchronises(&op) {
+        if synchronizes(&op) {
             if left.get() == 0 && name.take().is_empty() {
                 name.set(op.name());
                 left.set(usize::MAX);
@@ -43,8 +43,8 @@ fn without(kernel: &Kernel, role: usize, n: usize) -> Option<(Kernel, String)> {
     (!name.is_empty()).then_some((k, name))
 }
 
-/// The acts that can be left out without a fault or a wrong result.
-fn survivors(
+/// Returns the synchronization ops whose removal causes neither a fault nor a wrong result.
+fn equivalent_mutants(
     kernel: &Kernel,
     ctas: u32,
     setup: impl Fn() -> Setup,
@@ -70,32 +70,31 @@ fn survivors(
 }
 
 #[test]
-fn every_act_left_out_of_a_line_is_noticed() {
+fn every_removed_sync_op_of_a_pipeline_is_detected() {
     let (kernel, n) = (specialized_add(2, 128), 128 * 7);
-    // Three change nothing. The compute role fences and syncs twice in a row,
-    // for the slot it read and for the slot it wrote: the first covers both.
-    // The storer has waited for all reads; the writes end with the kernel.
+    // Three mutants are equivalent. The compute role fences and syncs twice in a row, for the slot
+    // that it read and the slot that it wrote; the first covers both. The store role has waited for
+    // all reads, and the writes complete with the kernel.
     let equivalent = [
         "fence.proxy.async.shared::cta in compute",
         "warp_sync in compute",
         "bulk_wait in store",
     ];
     assert_eq!(
-        survivors(&kernel, 1, || add_setup(n), &sums(n), 2),
+        equivalent_mutants(&kernel, 1, || add_setup(n), &sums(n), 2),
         equivalent
     );
 }
 
 #[test]
-fn every_act_left_out_of_a_product_is_noticed() {
-    let (kernel, setup, want) = product();
-    // A slot that only wgmmas read is free after their wait, which the whole
-    // warp runs: no sync of lanes is needed before an elected arrival. And
-    // nobody waits for the last slot to be free.
+fn every_removed_sync_op_of_a_gemm_is_detected() {
+    let (kernel, setup, want) = gemm_case();
+    // A slot that only wgmmas read is free after their wait, which the whole warp runs, so the
+    // elected arrival needs no warp sync. No thread waits for the release of the last slot.
     let equivalent = [
         "warp_sync in compute",
         "warp_sync in compute",
         "mbarrier_arrive.cta in compute",
     ];
-    assert_eq!(survivors(&kernel, 2, setup, &want, 0), equivalent);
+    assert_eq!(equivalent_mutants(&kernel, 2, setup, &want, 0), equivalent);
 }

@@ -1,13 +1,13 @@
-//! Numbers and lanes, as authors write them: each function of one thread or one warp against Rust.
+//! Arithmetic and warp functions of the builder, compared with Rust.
 
 use half::{bf16, f16};
 use warpline_cpu::{Options, Timing};
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 use warpline_ir::*;
 use warpline_testkit::kernel::build;
 use warpline_testkit::launch::Setup;
 
-/// Runs `body` in one warp: for each lane its word of the input, and as many words out.
+/// Runs `body` in one warp: one input word and `N` output words per lane.
 fn warp<const N: usize>(
     input: [u32; 32],
     body: impl FnOnce(Reg<u32>) -> [Reg<u32>; N],
@@ -22,19 +22,19 @@ fn warp<const N: usize>(
         });
     });
     let setup = Setup::new().input("x", &input).output("y", 128 * N);
-    let done = setup.run(&kernel, 1, &Options::timed(Timing::Late));
+    let done = setup.run(&kernel, 1, &Options::with_timing(Timing::Late));
     done.unwrap_or_else(|e| panic!("{e}"));
     let words = setup.values::<u32>(1);
     std::array::from_fn(|i| std::array::from_fn(|lane| words[32 * i + lane]))
 }
 
-/// Words without a pattern.
+/// Returns pseudo-random words.
 fn words() -> [u32; 32] {
     std::array::from_fn(|i| (i as u32 + 1).wrapping_mul(0x9e37_79b9) ^ (i as u32) << 7)
 }
 
 #[test]
-fn bits_are_those_of_rust() {
+fn bit_functions_match_rust() {
     let x = words();
     let [
         ones,
@@ -78,7 +78,7 @@ fn bits_are_those_of_rust() {
 }
 
 #[test]
-fn funnels_and_wide_products_are_those_of_64_bits() {
+fn funnel_shifts_and_wide_multiplies_match_64_bit_arithmetic() {
     let x = words();
     let [right, left, lo, hi, signed] = warp(x, |x| {
         let wide = x.mad_wide(x, x.mul_wide(3u32));
@@ -106,7 +106,7 @@ fn funnels_and_wide_products_are_those_of_64_bits() {
 }
 
 #[test]
-fn eight_bit_floats_go_in_and_out_in_order() {
+fn eight_bit_floats_round_trip_in_order() {
     let x: [u32; 32] = std::array::from_fn(|i| (i as f32 * 0.37 - 4.0).to_bits());
     let [e4m3, e5m2, relu, f16s, back, wide] = warp(x, |x| {
         let x: Reg<f32> = x.bitcast();
@@ -145,7 +145,7 @@ fn eight_bit_floats_go_in_and_out_in_order() {
 }
 
 #[test]
-fn sixteen_bit_and_tf32_floats_round_where_they_should() {
+fn sixteen_bit_and_tf32_floats_round_correctly() {
     let x: [u32; 32] = std::array::from_fn(|i| (i as f32 * 0.171_3 - 2.0).to_bits());
     let [power, tanh, relu, tf32, halves] = warp(x, |x| {
         let x: Reg<f32> = x.bitcast();
@@ -178,7 +178,7 @@ fn sixteen_bit_and_tf32_floats_round_where_they_should() {
 }
 
 #[test]
-fn lanes_tell_each_other_values_of_every_width() {
+fn shuffles_of_every_width() {
     let x = words();
     let [long, short, flag, sum, least, most, agree] = warp(x, |x| {
         let long = shuffle_xor(x.mul_wide(x), 5u32);
@@ -209,7 +209,7 @@ fn lanes_tell_each_other_values_of_every_width() {
 }
 
 #[test]
-fn lanes_find_who_holds_the_same() {
+fn match_finds_lanes_with_equal_values() {
     let x: [u32; 32] = std::array::from_fn(|i| i as u32 % 5);
     let [any, long, all, same] = warp(x, |x| {
         [

@@ -1,10 +1,10 @@
-//! Whole programs: control flow, rings, products; the same result in every timing.
+//! Whole programs: control flow, rings, GEMMs; the same result in every timing.
 
 use crate::executor::harness::timings;
 use half::bf16;
 use warpline_cpu::{Options, Timing};
-use warpline_ir::build::*;
-use warpline_ir::{Arg, DType, Kernel, MapMode, Swizzle, TensorMapDecl, TensorMapValue};
+use warpline_ir::builder::*;
+use warpline_ir::{Arg, DType, Kernel, Swizzle, TensorMapDecl, TensorMapMode, TensorMapValue};
 use warpline_testkit::kernel::build;
 use warpline_testkit::launch::Setup;
 
@@ -22,7 +22,7 @@ fn grid_stride_add() -> Kernel {
         );
         k.role("all").warps(4).body(|| {
             let first = cta_id() * 128 + thread_id();
-            range(first, n).by(grid_ctas() * 128).each(|i| {
+            range(first, n).step_by(grid_ctas() * 128).each(|i| {
                 c.store(i, a.load(i) + b.load(i));
             });
         });
@@ -57,7 +57,7 @@ fn a_grid_stride_loop_adds_every_element_once() {
     }
 }
 
-/// Loader → compute → storer, through two rings.
+/// `load` → `compute` → `store` through two rings.
 pub(crate) fn specialized_add(stages: u32, tile: u32) -> Kernel {
     build("add", |k| {
         let n = k.param::<u32>("n");
@@ -70,7 +70,7 @@ pub(crate) fn specialized_add(stages: u32, tile: u32) -> Kernel {
             (s.vector::<f32>(tile), s.vector::<f32>(tile))
         });
         let out = k.ring("out", stages, |s| s.vector::<f32>(tile));
-        let tiles = || range(cta_id(), n / tile).by(grid_ctas());
+        let tiles = || range(cta_id(), n / tile).step_by(grid_ctas());
         k.role("load").warps(1).body(|| {
             elect(|| {
                 tiles().each(|t| {
@@ -84,7 +84,7 @@ pub(crate) fn specialized_add(stages: u32, tile: u32) -> Kernel {
         k.role("compute").warps(2).body(|| {
             tiles().each(|_| {
                 let (x, y) = (ring.wait(), out.acquire());
-                range(thread_in_role(), tile).by(64u32).each(|i| {
+                range(thread_in_role(), tile).step_by(64u32).each(|i| {
                     y.store(0u32, i, x.0.load(0u32, i) + x.1.load(0u32, i));
                 });
                 x.release();
@@ -129,8 +129,8 @@ fn three_roles_and_two_rings_add_at_every_trip_count() {
 }
 
 #[test]
-fn lanes_leave_a_loop_one_by_one() {
-    // Collatz steps: every lane has its own count; the inner `if` parts the lanes too.
+fn lanes_leave_a_loop_at_different_iterations() {
+    // Collatz steps: every lane has its own trip count, and the inner `if` diverges too.
     let kernel = build("collatz", |k| {
         let out = k.pointer::<u32>("out");
         k.role("all").warps(2).body(|| {
@@ -180,7 +180,7 @@ fn one_lane_of_each_warp_is_elected() {
 }
 
 #[test]
-fn named_barriers_hand_over_between_roles() {
+fn named_barriers_synchronize_roles() {
     // `first` writes, arrives and goes on; `second` waits and reads.
     let kernel = build("hand-over", |k| {
         let out = k.pointer::<u32>("out");
@@ -216,7 +216,7 @@ fn bf16_map(rows: u32) -> TensorMapDecl {
         dtype: DType::Bf16,
         tile: vec![64, rows],
         swizzle: Swizzle::B128,
-        mode: MapMode::Tiled,
+        mode: TensorMapMode::Tiled,
     }
 }
 
@@ -240,7 +240,7 @@ fn gemm(n: u32, stages: u32) -> Kernel {
                 slot.release_after(&acc);
             });
             let row0 = cta_id() * 64;
-            acc.finish().map_at(|x, at| {
+            acc.into_frag().map_with_coord(|x, at| {
                 c.store((row0 + at.row) * n + at.col, x);
                 x
             });
@@ -262,8 +262,8 @@ const M: usize = 128;
 const N: usize = 64;
 const K: usize = 192;
 
-/// A product of 128 × 64 × 192, its buffers and what it shall give.
-pub(crate) fn product() -> (Kernel, impl Fn() -> Setup, Vec<f32>) {
+/// Returns a GEMM of 128 × 64 × 192, its buffers and the expected result.
+pub(crate) fn gemm_case() -> (Kernel, impl Fn() -> Setup, Vec<f32>) {
     let spread = |i: usize, m: usize| bf16::from_f32((i % m) as f32 - (m / 2) as f32);
     let a: Vec<bf16> = (0..M * K).map(|i| spread(i * 5, 17)).collect();
     let b: Vec<bf16> = (0..N * K).map(|i| spread(i * 3, 13)).collect();
@@ -286,8 +286,8 @@ pub(crate) fn product() -> (Kernel, impl Fn() -> Setup, Vec<f32>) {
 }
 
 #[test]
-fn a_product_through_a_ring_is_right_in_every_timing() {
-    let (kernel, setup, want) = product();
+fn a_gemm_through_a_ring_is_correct_in_every_timing() {
+    let (kernel, setup, want) = gemm_case();
     for options in timings() {
         let setup = setup();
         let stats = setup
@@ -299,7 +299,7 @@ fn a_product_through_a_ring_is_right_in_every_timing() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_run_on_one_thread_and_on_two() {
+fn a_seed_gives_the_same_run_on_one_and_two_threads() {
     let kernel = specialized_add(2, 128);
     let n = 128 * 40;
     for timing in Timing::ALL {
@@ -308,7 +308,7 @@ fn the_same_seed_gives_the_same_run_on_one_thread_and_on_two() {
             let options = Options {
                 threads,
                 seed: 5,
-                ..Options::timed(timing)
+                ..Options::with_timing(timing)
             };
             let stats = setup.run(&kernel, 7, &options).unwrap();
             (setup.values::<f32>(2), stats)
@@ -318,10 +318,10 @@ fn the_same_seed_gives_the_same_run_on_one_thread_and_on_two() {
 }
 
 #[test]
-fn counters_say_where_banks_and_sectors_are_wasted() {
+fn counters_show_bank_conflicts_and_wasted_sectors() {
     let kernel = build("counters", |k| {
         let out = k.pointer::<u32>("out");
-        let t = k.tile::<u32>("t", 32, 32).plain().declare();
+        let t = k.tile::<u32>("t", 32, 32).unswizzled().declare();
         k.role("all").warps(1).body(|| {
             steps(32u32).each(|i| t.whole().store(i, lane_id(), i * 32 + lane_id()));
             warp_sync();

@@ -1,7 +1,7 @@
-//! Read-only loads (`ld.global.nc`) of what the kernel itself writes.
+//! Read-only loads (`ld.global.nc`) of bytes that the kernel writes.
 
 use crate::executor::harness::{line, other_line, strict, timings};
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 use warpline_ir::ops::memory::LoadCache;
 use warpline_ir::{FaultKind, Kernel};
 use warpline_testkit::launch::Setup;
@@ -21,7 +21,7 @@ fn load(x: Global<u32>, i: Reg<u32>, read_only: bool) -> Reg<u32> {
 }
 
 #[test]
-fn a_read_only_load_of_what_a_thread_wrote_itself_is_a_fault_in_either_order() {
+fn a_read_only_load_of_own_writes_is_a_fault_in_either_order() {
     for store_first in [true, false] {
         let (mut read, mut wrote) = (0, 0);
         let mut kernel = |read_only: bool| {
@@ -67,7 +67,7 @@ fn a_read_only_load_of_what_a_thread_wrote_itself_is_a_fault_in_either_order() {
 }
 
 #[test]
-fn a_barrier_does_not_make_a_read_only_load_right() {
+fn a_barrier_does_not_fix_a_read_only_load() {
     let kernel = |read_only: bool| {
         build(|k| {
             let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
@@ -93,12 +93,12 @@ fn a_barrier_does_not_make_a_read_only_load_right() {
 }
 
 #[test]
-fn other_ctas_and_engines_count_too() {
+fn writes_of_other_ctas_and_engines_count() {
     // The last CTA writes, by stores or by a bulk copy, what all others read, or the words behind.
     let kernel = |bulk: bool, behind: u32| {
         build(|k| {
             let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
-            let t = k.tile::<u32>("t", 1, 32).plain().declare();
+            let t = k.tile::<u32>("t", 1, 32).unswizzled().declare();
             k.role("all").body(|| {
                 let y = load(x, lane_id(), true);
                 out.store(cta_id() * 32 + lane_id(), y);

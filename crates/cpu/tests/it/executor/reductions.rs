@@ -1,19 +1,21 @@
-//! Stores that combine: results, rounding, and any order of arrival.
+//! Bulk reductions: results, rounding, order of arrival.
 
 use crate::executor::harness::timings;
 use half::{bf16, f16};
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 use warpline_ir::ops::bulk::Reduction;
-use warpline_ir::{Arg, DType, Element, Kernel, MapMode, Swizzle, TensorMapDecl, TensorMapValue};
+use warpline_ir::{
+    Arg, DType, Element, Kernel, Swizzle, TensorMapDecl, TensorMapMode, TensorMapValue,
+};
 use warpline_testkit::kernel::build;
 use warpline_testkit::launch::Setup;
 
-/// Every CTA copies 64 elements of `x` to shared memory and combines them with `out`.
+/// Every CTA copies 64 elements of `x` to shared memory and reduces them into `out`.
 fn bulk<T: Element>(how: Reduction) -> Kernel {
     build("reduce", |k| {
         let (x, out) = (k.pointer::<T>("x"), k.pointer::<T>("out"));
-        let t = k.tile::<T>("t", 1, 64).plain().declare();
-        let full = k.barrier("full", 1).count(1);
+        let t = k.tile::<T>("t", 1, 64).unswizzled().declare();
+        let full = k.barrier("full", 1).arrivals(1);
         k.role("all").body(|| {
             let bytes = 64 * T::DTYPE.bytes() as u32;
             elect(|| {
@@ -29,7 +31,7 @@ fn bulk<T: Element>(how: Reduction) -> Kernel {
 }
 
 #[test]
-fn integers_have_one_result_in_every_order() {
+fn integer_reductions_are_independent_of_the_order() {
     let x: Vec<u32> = (0..8 * 64u32)
         .map(|i| i.wrapping_mul(0x9e37_79b9))
         .collect();
@@ -59,7 +61,7 @@ fn integers_have_one_result_in_every_order() {
 }
 
 #[test]
-fn narrow_floats_round_once_for_each_number_that_arrives() {
+fn narrow_floats_round_once_per_arriving_element() {
     let (old, new): (Vec<f32>, Vec<f32>) = (0..64)
         .map(|i| (256.0 + i as f32, 1.0 + i as f32 / 64.0))
         .unzip();
@@ -91,12 +93,12 @@ fn narrow_floats_round_once_for_each_number_that_arrives() {
 
 /// Every CTA adds a box of ones, shifted by a row from one to the next, to a tensor of 8 × 32.
 #[test]
-fn boxes_of_several_ctas_are_added_inside_the_tensor() {
+fn tensor_reductions_of_several_ctas_are_clipped() {
     let decl = TensorMapDecl {
         dtype: DType::F32,
         tile: vec![32, 4],
         swizzle: Swizzle::B128,
-        mode: MapMode::Tiled,
+        mode: TensorMapMode::Tiled,
     };
     let k = build("boxes", |k| {
         let map = k.tensor_map("out", decl.clone());

@@ -1,12 +1,12 @@
-//! Strong accesses: what a release hands on, to whom, and what a relaxed access does not.
+//! Strong accesses: release, acquire, relaxed, scopes.
 
 use crate::executor::harness::{edit, strict, timings};
 use warpline_cpu::{Options, RunError};
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 use warpline_ir::ops::atomic::AtomicOp;
-use warpline_ir::ops::memory::{L1, LoadCache, StoreCache};
-use warpline_ir::ops::policy::Evict;
-use warpline_ir::{At, FaultKind, Kernel, MemoryOrder, Op, Scope, Semantics};
+use warpline_ir::ops::memory::{L1Policy, LoadCache, StoreCache};
+use warpline_ir::ops::policy::EvictionPriority;
+use warpline_ir::{FaultKind, Kernel, MemoryAddress, MemoryOrder, Op, Scope, Semantics};
 use warpline_testkit::launch::Setup;
 
 fn build(cluster: u32, body: impl FnOnce(Builder)) -> Kernel {
@@ -16,7 +16,7 @@ fn build(cluster: u32, body: impl FnOnce(Builder)) -> Kernel {
     })
 }
 
-/// How a flag is raised and seen: orders, and whether fences stand around relaxed accesses.
+/// How a flag is set and observed: memory orders, and fences around relaxed accesses.
 #[derive(Clone, Copy, Debug)]
 struct Way {
     raise: MemoryOrder,
@@ -32,15 +32,15 @@ const fn way(raise: MemoryOrder, see: MemoryOrder) -> Way {
     }
 }
 
-/// One warp writes a tile and raises a flag; another sees the flag and reads the tile.
+/// One warp writes a tile and sets a flag; another observes the flag and reads the tile.
 fn message(way: Way, shared: bool) -> Kernel {
     build(1, |k| {
         let (flag, out) = (k.pointer::<u32>("flag"), k.pointer::<u32>("out"));
-        let t = k.tile::<u32>("t", 1, 32).plain().declare();
-        let f = k.tile::<u32>("f", 1, 4).plain().declare();
+        let t = k.tile::<u32>("t", 1, 32).unswizzled().declare();
+        let f = k.tile::<u32>("f", 1, 4).unswizzled().declare();
         let word = move || match shared {
-            true => f.whole().word(0u32, 0u32),
-            false => flag.word(0u32),
+            true => f.whole().atomic_ref(0u32, 0u32),
+            false => flag.atomic_ref(0u32),
         };
         k.role("send").body(|| {
             if shared {
@@ -70,7 +70,7 @@ fn run(k: &Kernel, options: &Options) -> Result<Vec<u32>, Box<RunError>> {
 }
 
 #[test]
-fn a_release_and_an_acquire_of_one_word_hand_on_what_came_before() {
+fn release_and_acquire_of_one_word_order_earlier_writes() {
     for scope in [Scope::Cta, Scope::Cluster, Scope::Gpu, Scope::Sys] {
         let (acquire, release) = (MemoryOrder::acquire(scope), MemoryOrder::release(scope));
         let relaxed = MemoryOrder::relaxed(scope);
@@ -110,20 +110,23 @@ fn a_release_and_an_acquire_of_one_word_hand_on_what_came_before() {
 fn a_release_through_another_word_is_not_acquired() {
     let k = build(1, |k| {
         let (flag, out) = (k.pointer::<u32>("flag"), k.pointer::<u32>("out"));
-        let t = k.tile::<u32>("t", 1, 32).plain().declare();
+        let t = k.tile::<u32>("t", 1, 32).unswizzled().declare();
         k.role("send").body(|| {
             t.whole().store(0u32, lane_id(), 1u32);
             warp_sync();
             elect(|| {
-                flag.word(1u32)
+                flag.atomic_ref(1u32)
                     .store(1u32, MemoryOrder::release(Scope::Gpu));
-                flag.word(0u32)
+                flag.atomic_ref(0u32)
                     .store(1u32, MemoryOrder::relaxed(Scope::Gpu));
             });
         });
         k.role("see").body(|| {
             let acquire = MemoryOrder::acquire(Scope::Gpu);
-            while_(|| flag.word(0u32).load(acquire).eq(0u32), || nanosleep(20));
+            while_(
+                || flag.atomic_ref(0u32).load(acquire).eq(0u32),
+                || nanosleep(20),
+            );
             out.store(lane_id(), t.whole().load(0u32, lane_id()));
         });
     });
@@ -134,11 +137,11 @@ fn a_release_through_another_word_is_not_acquired() {
     }
 }
 
-/// As [`message`], from one CTA of a cluster to the other, by the reader's tile.
+/// Like [`message`], between two CTAs of a cluster, through the reader's tile.
 fn across(raise: Scope, see: Scope) -> Kernel {
     build(2, |k| {
         let (flag, out) = (k.pointer::<u32>("flag"), k.pointer::<u32>("out"));
-        let t = k.tile::<u32>("t", 1, 32).plain().declare();
+        let t = k.tile::<u32>("t", 1, 32).unswizzled().declare();
         k.role("all").body(|| {
             if_else(
                 cluster_rank().eq(0u32),
@@ -146,13 +149,19 @@ fn across(raise: Scope, see: Scope) -> Kernel {
                     t.whole().peer(1u32).store(0u32, lane_id(), lane_id() + 1);
                     warp_sync();
                     elect_lane(|| {
-                        flag.word(0u32)
-                            .reduce(AtomicOp::Add, 1u32, MemoryOrder::release(raise));
+                        flag.atomic_ref(0u32).reduce(
+                            AtomicOp::Add,
+                            1u32,
+                            MemoryOrder::release(raise),
+                        );
                     });
                 },
                 || {
                     let acquire = MemoryOrder::acquire(see);
-                    while_(|| flag.word(0u32).load(acquire).eq(0u32), || nanosleep(20));
+                    while_(
+                        || flag.atomic_ref(0u32).load(acquire).eq(0u32),
+                        || nanosleep(20),
+                    );
                     out.store(lane_id(), t.whole().load(0u32, lane_id()));
                 },
             );
@@ -161,7 +170,7 @@ fn across(raise: Scope, see: Scope) -> Kernel {
 }
 
 #[test]
-fn a_scope_of_the_cta_reaches_no_peer() {
+fn cta_scope_does_not_include_a_peer() {
     use Scope::{Cluster, Cta, Gpu};
     for (raise, see) in [(Cluster, Cluster), (Gpu, Cluster), (Cluster, Gpu)] {
         let k = across(raise, see);
@@ -186,8 +195,8 @@ fn volatile_accesses_do_not_race_with_each_other_and_order_nothing() {
         let mut k = build(1, |k| {
             let out = k.pointer::<u32>("out");
             let (f, t) = (
-                k.tile::<u32>("f", 1, 4).plain().declare(),
-                k.tile::<u32>("t", 1, 32).plain().declare(),
+                k.tile::<u32>("f", 1, 4).unswizzled().declare(),
+                k.tile::<u32>("t", 1, 32).unswizzled().declare(),
             );
             k.role("send").body(|| {
                 elect(|| f.whole().store(0u32, 0u32, 0u32));
@@ -207,7 +216,8 @@ fn volatile_accesses_do_not_race_with_each_other_and_order_nothing() {
             });
         });
         if volatile {
-            let is_flag = |at: &At| matches!(at, At::Shared(p) if p.tile.0 == 0);
+            let is_flag =
+                |at: &MemoryAddress| matches!(at, MemoryAddress::Shared(p) if p.tile.0 == 0);
             for role in 0..2 {
                 edit(&mut k, role, &|mut op| {
                     match &mut op {
@@ -235,10 +245,10 @@ fn volatile_accesses_do_not_race_with_each_other_and_order_nothing() {
 }
 
 #[test]
-fn lanes_and_warps_sum_by_reductions() {
+fn lanes_and_warps_sum_with_atomic_reductions() {
     let k = build(1, |k| {
         let (x, y) = (k.pointer::<u32>("x"), k.pointer::<f32>("y"));
-        let t = k.tile::<u32>("t", 1, 4).plain().declare();
+        let t = k.tile::<u32>("t", 1, 4).unswizzled().declare();
         let relaxed = MemoryOrder {
             sem: Semantics::Relaxed,
             scope: Scope::Cta,
@@ -248,11 +258,14 @@ fn lanes_and_warps_sum_by_reductions() {
                 t.whole().store(0u32, thread_id(), 0u32);
             });
             cta_sync();
-            let sum = t.whole().word(0u32, lane_id() & 3);
+            let sum = t.whole().atomic_ref(0u32, lane_id() & 3);
             sum.reduce(AtomicOp::Add, thread_id(), relaxed);
             let gpu = MemoryOrder::relaxed(Scope::Gpu);
-            y.word((lane_id() & 1) * 4)
-                .reduce_vec(AtomicOp::Add, [1.0f32, 2.0, 3.0, 4.0], gpu);
+            y.atomic_ref((lane_id() & 1) * 4).reduce_vec(
+                AtomicOp::Add,
+                [1.0f32, 2.0, 3.0, 4.0],
+                gpu,
+            );
             cta_sync();
             if_(thread_id().lt(4u32), || {
                 x.store(thread_id(), t.whole().load(0u32, thread_id()));
@@ -270,22 +283,22 @@ fn lanes_and_warps_sum_by_reductions() {
 }
 
 #[test]
-fn sums_of_halves_are_atomic_in_global_and_shared_memory() {
+fn sixteen_bit_adds_are_atomic_in_global_and_shared_memory() {
     use half::f16;
     let relaxed = MemoryOrder::relaxed(Scope::Gpu);
     let k = build(1, |k| {
         let (far, out) = (k.pointer::<f16>("far"), k.pointer::<f16>("out"));
-        let t = k.tile::<f16>("t", 1, 8).plain().declare();
+        let t = k.tile::<f16>("t", 1, 8).unswizzled().declare();
         k.role("all").warps(2).body(|| {
             if_(thread_id().lt(8u32), || {
                 t.whole().store(0u32, thread_id(), f16::ZERO);
             });
             cta_sync();
-            let near = t.whole().word(0u32, lane_id() % 8);
+            let near = t.whole().atomic_ref(0u32, lane_id() % 8);
             near.reduce(AtomicOp::Add, f16::ONE, relaxed);
-            far.word(lane_id() % 2)
+            far.atomic_ref(lane_id() % 2)
                 .atomic(AtomicOp::Add, f16::ONE, relaxed);
-            far.word(0u32)
+            far.atomic_ref(0u32)
                 .atomic_vec(AtomicOp::Add, [f16::ONE; 8], relaxed);
             cta_sync();
             if_(thread_id().lt(8u32), || {
@@ -310,15 +323,15 @@ fn a_discarded_line_may_be_written_again() {
         let x = k.pointer::<u32>("x");
         k.role("all").body(|| {
             elect(|| {
-                x.demote(0u32);
+                x.evict_normal(0u32);
                 x.discard(32u32);
             });
             warp_sync();
-            let hint = range_policy(Evict::Last, x.address(0u32), 128, 256);
-            let again = LoadCache::DEFAULT.l1(L1::Again).hint(hint);
+            let hint = range_policy(EvictionPriority::Last, x.address(0u32), 128, 256);
+            let again = LoadCache::DEFAULT.l1(L1Policy::Refetch).hint(hint);
             let [three] = x.load_cached::<u32, 1>(lane_id(), again);
             if_(lane_id().lt(16u32), || {
-                let through = StoreCache::DEFAULT.l1(L1::Through);
+                let through = StoreCache::DEFAULT.l1(L1Policy::WriteThrough);
                 x.store_cached(lane_id() + 32, [three + 4], through);
             });
         });

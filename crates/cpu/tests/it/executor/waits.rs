@@ -1,8 +1,8 @@
-//! Waiting: deadlocks and how they read, polls, co-residency.
+//! Waits: deadlock reports, polls, co-residency.
 
 use crate::executor::harness::{expect_fault, expect_pass, timings};
-use warpline_cpu::{Options, Timing, WaitOn};
-use warpline_ir::build::*;
+use warpline_cpu::{BlockedOn, Options, Timing};
+use warpline_ir::builder::*;
 use warpline_ir::{FaultKind, Kernel, Target};
 use warpline_testkit::kernel::TARGET;
 use warpline_testkit::launch::Setup;
@@ -13,9 +13,9 @@ fn build(body: impl FnOnce(Builder)) -> Kernel {
 
 #[test]
 fn a_deadlock_lists_what_each_warp_waits_for() {
-    let (mut wait, mut meet, mut cta) = (0, 0, 0);
+    let (mut wait, mut sync, mut cta) = (0, 0, 0);
     let k = build(|k| {
-        let full = k.barrier("full", 3).count(2);
+        let full = k.barrier("full", 3).arrivals(2);
         let named = k.named_barrier("pair");
         k.role("compute").warps(1).body(|| {
             elect(|| full.at(2).arrive_expect(96));
@@ -23,7 +23,7 @@ fn a_deadlock_lists_what_each_warp_waits_for() {
             full.at(2).wait(0);
         });
         k.role("store").warps(1).body(|| {
-            meet = line!() + 1;
+            sync = line!() + 1;
             named.sync(64);
         });
         k.role("idle").warps(1).body(|| {
@@ -36,21 +36,24 @@ fn a_deadlock_lists_what_each_warp_waits_for() {
         assert_eq!(
             e.to_string(),
             format!(
-                "nothing can go on: 3 warps wait\n  \
+                "deadlock: 3 warps wait; no warp can make progress\n  \
                  compute, warp 0, CTA (0,0,0), waits.rs:{wait}: waits for full[2], parity 0: \
                  1 arrivals and 96 bytes are missing\n  \
-                 store, warp 1, CTA (0,0,0), waits.rs:{meet}: waits at barrier pair: \
-                 32 of 64 threads have come\n  \
-                 idle, warp 2, CTA (0,0,0), waits.rs:{cta}: waits for its CTA: \
-                 32 of 96 threads have come"
+                 store, warp 1, CTA (0,0,0), waits.rs:{sync}: waits at barrier pair: \
+                 32 of 64 threads have arrived\n  \
+                 idle, warp 2, CTA (0,0,0), waits.rs:{cta}: waits at the CTA barrier: \
+                 32 of 96 threads have arrived"
             )
         );
-        assert!(matches!(e.waits[0].on, WaitOn::Mbarrier { index: 2, .. }));
+        assert!(matches!(
+            e.waits[0].on,
+            BlockedOn::Mbarrier { index: 2, .. }
+        ));
     }
 }
 
 #[test]
-fn threads_that_have_left_are_not_waited_for_by_the_whole_cta() {
+fn the_cta_barrier_does_not_wait_for_exited_threads() {
     let k = build(|k| {
         k.role("gone").warps(1).body(|| {});
         k.role("here").warps(2).body(cta_sync);
@@ -61,7 +64,7 @@ fn threads_that_have_left_are_not_waited_for_by_the_whole_cta() {
 }
 
 #[test]
-fn a_warp_that_exits_early_runs_nothing_more_and_is_not_waited_for() {
+fn a_warp_may_exit_early() {
     let k = build(|k| {
         k.role("gone").warps(1).body(|| {
             range(0u32, 4u32).each(|i| if_(i.eq(2u32), exit));
@@ -75,7 +78,7 @@ fn a_warp_that_exits_early_runs_nothing_more_and_is_not_waited_for() {
 }
 
 #[test]
-fn lanes_do_not_exit_alone() {
+fn a_partial_warp_exit_is_a_fault() {
     let k = build(|k| {
         k.role("all")
             .warps(1)
@@ -87,14 +90,14 @@ fn lanes_do_not_exit_alone() {
 }
 
 #[test]
-fn a_poll_is_answered_in_every_timing() {
+fn a_poll_ends_in_every_timing() {
     // Nothing blocks: late timing completes the copy because all others only poll.
     let k = build(|k| {
         let (x, t) = (
             k.pointer::<u32>("x"),
-            k.tile::<u32>("t", 1, 32).plain().declare(),
+            k.tile::<u32>("t", 1, 32).unswizzled().declare(),
         );
-        let full = k.barrier("full", 1).count(1);
+        let full = k.barrier("full", 1).arrivals(1);
         k.role("all").body(|| {
             elect(|| {
                 full.at(0).arrive_expect(128);
@@ -126,7 +129,7 @@ fn a_poll_that_is_never_answered_is_a_deadlock() {
     });
     for timing in Timing::ALL {
         let setup = Setup::new().input("flags", &[0u32]);
-        let e = setup.run(&k, 2, &Options::timed(timing)).unwrap_err();
+        let e = setup.run(&k, 2, &Options::with_timing(timing)).unwrap_err();
         assert_eq!(e.kind, FaultKind::Deadlock);
         assert_eq!(e.waits.len(), 2);
         assert!(
@@ -167,7 +170,7 @@ fn ctas_that_wait_for_each_other_need_room_on_the_machine() {
 #[test]
 fn lanes_may_wait_for_different_barriers() {
     let k = build(|k| {
-        let bars = k.barrier("bars", 32).count(1);
+        let bars = k.barrier("bars", 32).arrivals(1);
         k.role("wait").body(|| bars.at(lane_id()).wait(0));
         k.role("arrive").body(|| {
             for i in (0..32u32).rev() {
@@ -193,7 +196,7 @@ fn a_limit_on_steps_ends_a_loop_without_end() {
         ..Options::default()
     };
     let e = expect_fault(&k, &options, FaultKind::Limit);
-    assert!(e.text.contains("more than 10000 steps"), "{e}");
+    assert!(e.text.contains("exceeds 10000 steps"), "{e}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use super::plain;
 use crate::ops::{kernel, values};
 use crate::trial::Trial;
 use half::{bf16, f16};
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 use warpline_ir::ops::bulk::Reduction;
 use warpline_ir::{Element, Scalar};
 
@@ -31,8 +31,8 @@ fn combined<T: Element>(op: Reduction) -> Trial {
     let bytes = ROW * dtype.bytes() as u32;
     let kernel = kernel(&format!("tensor_{how}_{dtype}"), |k| {
         let (x, map) = (k.pointer::<T>("x"), k.tensor_map("to", decl.clone()));
-        let t = k.tile::<T>("t", 1, ROW).plain().declare();
-        let full = k.barrier("full", 1).count(1);
+        let t = k.tile::<T>("t", 1, ROW).unswizzled().declare();
+        let full = k.barrier("full", 1).arrivals(1);
         k.role("all").warps(1).body(|| {
             elect(|| {
                 full.at(0).arrive_expect(bytes);

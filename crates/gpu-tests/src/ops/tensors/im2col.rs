@@ -4,8 +4,8 @@ use super::{elements, keep, plain};
 use crate::ops::{kernel, values};
 use crate::trial::Trial;
 use half::bf16;
-use warpline_ir::build::*;
-use warpline_ir::{DType, MapMode, Swizzle, TensorMapDecl, Type};
+use warpline_ir::builder::*;
+use warpline_ir::{DType, TensorMapMode, Swizzle, TensorMapDecl, Type};
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
@@ -25,14 +25,14 @@ fn window<const S: usize>(filter: [u32; S], steps: [u32; S]) -> TensorMapDecl {
         dtype: DType::Bf16,
         tile: vec![],
         swizzle: Swizzle::B32,
-        mode: MapMode::Im2col {
+        mode: TensorMapMode::Im2col {
             lower: pad.map(|p| -p).to_vec(),
             upper: (filter.iter().zip(pad))
                 .map(|(&f, p)| p - (f as i32 - 1))
                 .collect(),
             channels: 16,
             pixels: 11,
-            steps: steps.to_vec(),
+            element_strides: steps.to_vec(),
         },
     }
 }
@@ -67,7 +67,7 @@ where
             .swizzle(Swizzle::B32)
             .stages(4)
             .declare();
-        let full = k.barrier("full", 4).count(1);
+        let full = k.barrier("full", 4).arrivals(1);
         k.role("all").warps(1).body(|| {
             let copies = (0u32..).zip([(0, 0), (0, 1), (1, 0), (1, 1)]);
             elect(|| {
@@ -97,19 +97,19 @@ where
 /// between its positions, or starts inside the tensor, or neither.
 fn im2col_store(what: &str, lower: [i32; 2], steps: [u32; 2]) -> Trial {
     let decl = TensorMapDecl {
-        mode: MapMode::Im2col {
+        mode: TensorMapMode::Im2col {
             lower: lower.to_vec(),
             upper: vec![0, 0],
             channels: 8,
             pixels: 13,
-            steps: steps.to_vec(),
+            element_strides: steps.to_vec(),
         },
         ..plain(DType::Bf16, [])
     };
     let kernel = kernel(&format!("im2col_store_{what}"), |k| {
         let (x, map) = (k.pointer::<bf16>("x"), k.tensor_map("to", decl.clone()));
-        let t = k.tile::<bf16>("t", 13, 8).plain().declare();
-        let full = k.barrier("full", 1).count(1);
+        let t = k.tile::<bf16>("t", 13, 8).unswizzled().declare();
+        let full = k.barrier("full", 1).arrivals(1);
         k.role("all").warps(1).body(|| {
             elect(|| {
                 full.at(0).arrive_expect(208u32);

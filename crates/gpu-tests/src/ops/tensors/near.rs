@@ -3,7 +3,7 @@
 use super::{elements, keep, places, plain, rows};
 use crate::ops::{kernel, values};
 use crate::trial::Trial;
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 use warpline_ir::{DType, Type};
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -49,7 +49,7 @@ fn loaded<const R: usize>(
     shows: &'static str,
     extents: [u64; R],
     sides: [u32; R],
-    before: impl FnOnce(Map),
+    before: impl FnOnce(TensorMap),
 ) -> Trial
 where
     [i32; R]: Coords<R>,
@@ -58,8 +58,8 @@ where
     let [height, width] = rows(&sides);
     let kernel = kernel(&format!("{shows}_{R}d"), |k| {
         let (map, out) = (k.tensor_map("x", decl.clone()), k.pointer::<f32>("tile"));
-        let t = k.tile::<f32>("t", height, width).plain().declare();
-        let full = k.barrier("full", 1).count(1);
+        let t = k.tile::<f32>("t", height, width).unswizzled().declare();
+        let full = k.barrier("full", 1).arrivals(1);
         k.role("all").warps(1).body(|| {
             elect(|| {
                 before(map);

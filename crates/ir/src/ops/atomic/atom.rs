@@ -1,48 +1,54 @@
-//! Atomics that give the old word.
+//! Atomic read-modify-write operations.
 
-use super::{AtomicOp, legal_words, nth, set_words, touch, words, words_since};
-use crate::machine::{Asm, Effects, Exec, Machine, Step};
-use crate::ops::memory::{space, vector, width};
-use crate::ops::{Exactness, Info, Instr, Uniform};
+use super::{
+    AtomicOp, legal_words, set_words, strong_access, word_address, words, words_ptx_version,
+};
+use crate::machine::{Asm, Effects, Exec, ExecStatus, Machine};
+use crate::ops::memory::{space, vector, vector_suffix};
+use crate::ops::{Exactness, Instr, OpInfo, Uniform};
 use crate::sync::MemoryOrder;
 use crate::target::Target;
 use crate::types::Type;
-use crate::value::{At, Operand, RegId};
+use crate::value::{MemoryAddress, Operand, RegId};
 
-/// Changes words in memory, each in one step, and gives the old ones.
+/// Atomically updates words in memory and returns the old words.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Atomic {
-    /// What it does.
+    /// The operation.
     pub op: AtomicOp,
     /// Type of each word.
     pub ty: Type,
-    /// The old words, from ascending addresses.
+    /// The old words, in ascending address order.
     pub dst: Vec<RegId>,
-    /// Where; a multiple of the bytes changed.
-    pub at: At,
-    /// The operands, one per word: several for float sums in global memory alone.
+    /// The address, aligned to the size of the access.
+    pub at: MemoryAddress,
+    /// The operands, one per word; several words only for float additions in global memory.
     pub values: Vec<Operand>,
-    /// What the old word must be ([`AtomicOp::Cas`] alone).
+    /// The compare operand of [`AtomicOp::Cas`].
     pub compare: Option<Operand>,
-    /// Among which threads it is one step, and what it orders.
+    /// Semantics and scope.
     pub order: MemoryOrder,
 }
 
 impl Instr for Atomic {
-    const INFO: Info = Info {
+    const INFO: OpInfo = OpInfo {
         name: "atomic",
         ptx: "atom.{relaxed,acquire,release,acq_rel}.{cta,cluster,gpu,sys}.{global,shared,shared::cluster}.{add,min,max,and,or,xor,inc,dec,exch,cas}{.v2,.v4,.v8}",
-        doc: "changes words in memory, each in one step, and gives the old ones; lanes follow one another; several words are float sums in global memory",
+        doc: "atomically updates a word and returns the old one, lane after lane; vectors are float additions in global memory, atomic per word",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
         let (op, order) = (self.op.name(), self.order.suffix());
-        format!("atomic.{op}{order}{}.{}", width(self.dst.len()), self.ty)
+        format!(
+            "atomic.{op}{order}{}.{}",
+            vector_suffix(self.dst.len()),
+            self.ty
+        )
     }
     fn effects(&self, e: &mut dyn Effects) {
         self.dst.iter().for_each(|&r| e.def(r));
         let bytes = self.ty.bytes() * self.dst.len();
-        touch(e, self.at, bytes, self.order);
+        strong_access(e, self.at, bytes, self.order);
         let values = self.compare.iter().chain(&self.values);
         values.for_each(|&o| e.arg(o, self.ty));
     }
@@ -59,8 +65,8 @@ impl Instr for Atomic {
             "atom{}.{}.{}{}.{} {}, [{at}], {compare}{}",
             self.order.suffix(),
             space(&self.at),
-            self.op.spelled(self.ty),
-            width(dst.len()),
+            self.op.ptx_op(self.ty),
+            vector_suffix(dst.len()),
             self.op.suffix(self.ty),
             vector(&dst),
             vector(&values)
@@ -69,24 +75,24 @@ impl Instr for Atomic {
     fn exec<M: Machine>(&self, m: &mut M) -> Exec {
         let values: Vec<_> = self.values.iter().map(|&o| words(m, o, self.ty)).collect();
         let compare = self.compare.map(|o| words(m, o, self.ty));
-        let global = matches!(self.at, At::Global { .. });
+        let global = matches!(self.at, MemoryAddress::Global { .. });
         for (i, (&dst, value)) in self.dst.iter().zip(&values).enumerate() {
             let mut change = |lane: usize, old| match compare {
                 Some(c) if c[lane] != old => old,
                 _ => self.op.apply(self.ty, old, value[lane], global),
             };
-            let at = nth(self.at, self.ty, i);
+            let at = word_address(self.at, self.ty, i);
             let old = m.atomic(&at, self.ty.bytes(), self.order, &mut change)?;
             set_words(m, dst, self.ty, &old);
         }
-        Ok(Step::Next)
+        Ok(ExecStatus::Completed)
     }
     fn legal(&self, _: &Target) -> Result<(), String> {
         self.op.legal(self.ty)?;
         legal_words(self.op, self.ty, &self.at, self.dst.len())?;
         if self.dst.len() != self.values.len() {
             return Err(format!(
-                "an atomic takes as many operands as it gives words, not {} for {}",
+                "atomic has {} operands for {} results; the numbers must be equal",
                 self.values.len(),
                 self.dst.len()
             ));
@@ -95,11 +101,11 @@ impl Instr for Atomic {
             return Ok(());
         }
         Err(format!(
-            "atomic cas, and no other, compares; this is atomic {}",
+            "atomic {}: atomic cas requires a compare operand, and no other atomic has one",
             self.op.name()
         ))
     }
     fn ptx_version(&self) -> (u32, u32) {
-        words_since(self.dst.len())
+        words_ptx_version(self.dst.len())
     }
 }

@@ -1,37 +1,37 @@
-//! What an atomic does to the word in memory.
+//! The operations of atomics and reductions.
 
 use crate::lanes::Number;
-use crate::ops::only;
+use crate::ops::require_type;
 use crate::types::{Bf16x2, F16x2, Type};
 use half::{bf16, f16};
 
-/// What an atomic does to the word in memory.
+/// The operation of an atomic or reduction.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum AtomicOp {
-    /// Sum; integers wrap. Of `f32` in global memory, subnormals count as zero.
+    /// Addition; integers wrap, and `f32` in global memory flushes subnormals to zero.
     Add,
-    /// The smaller.
+    /// Minimum.
     Min,
-    /// The larger.
+    /// Maximum.
     Max,
-    /// Bits of both.
+    /// Bitwise and.
     And,
-    /// Bits of either.
+    /// Bitwise or.
     Or,
-    /// Bits of one of the two.
+    /// Bitwise exclusive or.
     Xor,
-    /// One more; 0 from the operand on.
+    /// Increment; wraps to 0 if the old word is at least the operand.
     Inc,
-    /// One less; the operand from 0, and from above it.
+    /// Decrement; becomes the operand if the old word is 0 or above the operand.
     Dec,
-    /// The new word.
+    /// Exchange.
     Exch,
-    /// The new word, if the old one is the one to compare with.
+    /// Compare and swap.
     Cas,
 }
 
 impl AtomicOp {
-    /// All of them.
+    /// All operations.
     pub const ALL: [AtomicOp; 10] = [
         AtomicOp::Add,
         AtomicOp::Min,
@@ -45,7 +45,7 @@ impl AtomicOp {
         AtomicOp::Cas,
     ];
 
-    /// The name in PTX and in text.
+    /// Returns the name in PTX and in the text form.
     pub const fn name(self) -> &'static str {
         match self {
             AtomicOp::Add => "add",
@@ -61,8 +61,8 @@ impl AtomicOp {
         }
     }
 
-    /// The op with rounding, as PTX spells it.
-    pub(super) fn spelled(self, ty: Type) -> &'static str {
+    /// Returns the PTX operation; 16-bit float additions have `.noftz`.
+    pub(super) fn ptx_op(self, ty: Type) -> &'static str {
         match ty {
             Type::F16 | Type::Bf16 | Type::F16x2 | Type::Bf16x2 if self == AtomicOp::Add => {
                 "add.noftz"
@@ -71,10 +71,10 @@ impl AtomicOp {
         }
     }
 
-    /// The type suffix: of the number where it matters, else of the width.
+    /// Returns the PTX type suffix; bitwise operations, exchange and compare-and-swap are untyped.
     pub(super) fn suffix(self, ty: Type) -> &'static str {
         match self {
-            // There is no signed 64-bit sum: it is the unsigned one.
+            // PTX has no signed 64-bit add; the unsigned one is equivalent.
             AtomicOp::Add if ty == Type::I64 => "u64",
             AtomicOp::And | AtomicOp::Or | AtomicOp::Xor | AtomicOp::Exch | AtomicOp::Cas => {
                 ty.bits()
@@ -92,10 +92,10 @@ impl AtomicOp {
             AtomicOp::Cas => &[U16, F16, Bf16, U32, I32, U64, I64, F32, F16x2, Bf16x2],
             _ => &[U32, I32, U64, I64],
         };
-        only(&format!("atomic {}", self.name()), ty, types)
+        require_type(&format!("atomic {}", self.name()), ty, types)
     }
 
-    /// The word after; `global` takes subnormal `f32`s for zero, as the L2 does.
+    /// Returns the new word. With `global`, `f32` additions flush subnormals to zero, as the L2 does.
     pub(super) fn apply(self, ty: Type, old: u64, new: u64, global: bool) -> u64 {
         let pick = |first: bool| if first { old } else { new };
         let less = match ty {

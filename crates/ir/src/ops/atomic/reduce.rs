@@ -1,40 +1,42 @@
-//! Reductions: atomics whose old word nobody wants.
+//! Atomic reductions: atomics without a result.
 
-use super::{AtomicOp, legal_order, legal_words, nth, touch, words, words_since};
-use crate::machine::{Asm, Effects, Exec, Machine, Step};
-use crate::ops::memory::{space, vector, width};
-use crate::ops::{Exactness, Info, Instr};
+use super::{
+    AtomicOp, legal_order, legal_words, strong_access, word_address, words, words_ptx_version,
+};
+use crate::machine::{Asm, Effects, Exec, ExecStatus, Machine};
+use crate::ops::memory::{space, vector, vector_suffix};
+use crate::ops::{Exactness, Instr, OpInfo};
 use crate::sync::{MemoryOrder, Semantics};
 use crate::target::Target;
 use crate::types::Type;
-use crate::value::{At, Operand};
+use crate::value::{MemoryAddress, Operand};
 
-/// Changes words in memory, each in one step.
+/// Atomically updates words in memory.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Reduce {
-    /// What it does.
+pub struct AtomicReduce {
+    /// The operation.
     pub op: AtomicOp,
     /// Type of each word.
     pub ty: Type,
-    /// Where; a multiple of the bytes changed.
-    pub at: At,
-    /// The operands, one per word: several for float sums in global memory alone.
+    /// The address, aligned to the size of the access.
+    pub at: MemoryAddress,
+    /// The operands, one per word; several words only for float additions in global memory.
     pub values: Vec<Operand>,
-    /// Among which threads it is one step, and what it orders.
+    /// Semantics and scope.
     pub order: MemoryOrder,
 }
 
-impl Reduce {
+impl AtomicReduce {
     fn bytes(&self) -> usize {
         self.ty.bytes() * self.values.len()
     }
 }
 
-impl Instr for Reduce {
-    const INFO: Info = Info {
+impl Instr for AtomicReduce {
+    const INFO: OpInfo = OpInfo {
         name: "reduce",
         ptx: "red.{relaxed,release}.{cta,cluster,gpu,sys}.{global,shared,shared::cluster}.{add,min,max,and,or,xor,inc,dec}{.v2,.v4,.v8}",
-        doc: "changes words in memory, each in one step; several words are float sums in global memory",
+        doc: "atomically updates a word in memory; vectors are float additions in global memory, atomic per word",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
@@ -42,12 +44,12 @@ impl Instr for Reduce {
             "reduce.{}{}{}.{}",
             self.op.name(),
             self.order.suffix(),
-            width(self.values.len()),
+            vector_suffix(self.values.len()),
             self.ty
         )
     }
     fn effects(&self, e: &mut dyn Effects) {
-        touch(e, self.at, self.bytes(), self.order);
+        strong_access(e, self.at, self.bytes(), self.order);
         self.values.iter().for_each(|&o| e.arg(o, self.ty));
     }
     fn asm(&self, a: &mut dyn Asm) {
@@ -57,30 +59,30 @@ impl Instr for Reduce {
             "red{}.{}.{}{}.{} [{at}], {}",
             self.order.suffix(),
             space(&self.at),
-            self.op.spelled(self.ty),
-            width(values.len()),
+            self.op.ptx_op(self.ty),
+            vector_suffix(values.len()),
             self.op.suffix(self.ty),
             vector(&values)
         ));
     }
     fn exec<M: Machine>(&self, m: &mut M) -> Exec {
         let size = self.ty.bytes();
-        let global = matches!(self.at, At::Global { .. });
+        let global = matches!(self.at, MemoryAddress::Global { .. });
         for (i, &o) in self.values.iter().enumerate() {
             let value = words(m, o, self.ty);
-            let at = nth(self.at, self.ty, i);
+            let at = word_address(self.at, self.ty, i);
             m.atomic(&at, size, self.order, &mut |lane, old| {
                 self.op.apply(self.ty, old, value[lane], global)
             })?;
         }
-        Ok(Step::Next)
+        Ok(ExecStatus::Completed)
     }
     fn legal(&self, _: &Target) -> Result<(), String> {
         let semantics = [Semantics::Relaxed, Semantics::Release];
         legal_order("a reduction", self.order, &semantics)?;
         if matches!(self.op, AtomicOp::Exch | AtomicOp::Cas) {
             return Err(format!(
-                "a reduction adds, counts, takes the smaller or larger, or joins bits; {} needs atomic",
+                "red does not support {}\nhelp: use atomic",
                 self.op.name()
             ));
         }
@@ -88,6 +90,6 @@ impl Instr for Reduce {
         legal_words(self.op, self.ty, &self.at, self.values.len())
     }
     fn ptx_version(&self) -> (u32, u32) {
-        words_since(self.values.len())
+        words_ptx_version(self.values.len())
     }
 }

@@ -1,38 +1,38 @@
-//! Loads and stores of a word that are strong: they race with no other strong access.
+//! Strong loads and stores of a word: they do not race with other strong accesses in scope.
 
-use super::{legal_order, set_words, touch, words};
-use crate::machine::{Asm, Effects, Exec, Machine, Step};
+use super::{legal_order, set_words, strong_access, words};
+use crate::machine::{Asm, Effects, Exec, ExecStatus, Machine};
 use crate::ops::memory::space;
-use crate::ops::{Exactness, Info, Instr, Uniform, only};
+use crate::ops::{Exactness, Instr, OpInfo, Uniform, require_type};
 use crate::sync::{MemoryOrder, Semantics};
 use crate::target::Target;
 use crate::types::Type;
-use crate::value::{At, Operand, RegId};
+use crate::value::{MemoryAddress, Operand, RegId};
 
-/// Refuses a word that has no strong load or store.
+/// Rejects a type without strong loads and stores.
 fn legal_word(name: &str, ty: Type) -> Result<(), String> {
     use Type::*;
-    only(name, ty, &[U32, I32, U64, I64, F32, F16x2, Bf16x2])
+    require_type(name, ty, &[U32, I32, U64, I64, F32, F16x2, Bf16x2])
 }
 
-/// Loads a word; if it acquires, what its writer released before is seen after.
+/// Loads a word with relaxed or acquire semantics.
 #[derive(Clone, PartialEq, Debug)]
 pub struct StrongLoad {
     /// Type of the word.
     pub ty: Type,
     /// Result.
     pub dst: RegId,
-    /// Where from.
-    pub at: At,
-    /// Relaxed or acquire, and among which threads.
+    /// Source address.
+    pub at: MemoryAddress,
+    /// Relaxed or acquire, and the scope.
     pub order: MemoryOrder,
 }
 
 impl Instr for StrongLoad {
-    const INFO: Info = Info {
+    const INFO: OpInfo = OpInfo {
         name: "strong_load",
         ptx: "ld.{relaxed,acquire}.{cta,cluster,gpu,sys}.{global,shared,shared::cluster}.{b32,b64}",
-        doc: "loads a word; if it acquires, what its writer released before is seen after",
+        doc: "strong load of a word; an acquire is ordered after the release whose word it reads",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
@@ -40,7 +40,7 @@ impl Instr for StrongLoad {
     }
     fn effects(&self, e: &mut dyn Effects) {
         e.def(self.dst);
-        touch(e, self.at, self.ty.bytes(), self.order);
+        strong_access(e, self.at, self.ty.bytes(), self.order);
     }
     fn uniform(&self, _: Uniform) -> Uniform {
         Uniform::Lane
@@ -57,7 +57,7 @@ impl Instr for StrongLoad {
     fn exec<M: Machine>(&self, m: &mut M) -> Exec {
         let word = m.atomic(&self.at, self.ty.bytes(), self.order, &mut |_, old| old)?;
         set_words(m, self.dst, self.ty, &word);
-        Ok(Step::Next)
+        Ok(ExecStatus::Completed)
     }
     fn legal(&self, _: &Target) -> Result<(), String> {
         let semantics = [Semantics::Relaxed, Semantics::Acquire];
@@ -66,31 +66,31 @@ impl Instr for StrongLoad {
     }
 }
 
-/// Stores a word; if it releases, who acquires the word sees what was written before.
+/// Stores a word with relaxed or release semantics.
 #[derive(Clone, PartialEq, Debug)]
 pub struct StrongStore {
     /// Type of the word.
     pub ty: Type,
     /// The word.
     pub src: Operand,
-    /// Where to.
-    pub at: At,
-    /// Relaxed or release, and among which threads.
+    /// Destination address.
+    pub at: MemoryAddress,
+    /// Relaxed or release, and the scope.
     pub order: MemoryOrder,
 }
 
 impl Instr for StrongStore {
-    const INFO: Info = Info {
+    const INFO: OpInfo = OpInfo {
         name: "strong_store",
         ptx: "st.{relaxed,release}.{cta,cluster,gpu,sys}.{global,shared,shared::cluster}.{b32,b64}",
-        doc: "stores a word; if it releases, who acquires the word sees what was written before",
+        doc: "strong store of a word; a release publishes earlier accesses to an acquire that reads the word",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
         format!("strong_store{}.{}", self.order.suffix(), self.ty)
     }
     fn effects(&self, e: &mut dyn Effects) {
-        touch(e, self.at, self.ty.bytes(), self.order);
+        strong_access(e, self.at, self.ty.bytes(), self.order);
         e.arg(self.src, self.ty);
     }
     fn asm(&self, a: &mut dyn Asm) {
@@ -107,7 +107,7 @@ impl Instr for StrongStore {
         m.atomic(&self.at, self.ty.bytes(), self.order, &mut |lane, _| {
             word[lane]
         })?;
-        Ok(Step::Next)
+        Ok(ExecStatus::Completed)
     }
     fn legal(&self, _: &Target) -> Result<(), String> {
         let semantics = [Semantics::Relaxed, Semantics::Release];

@@ -8,13 +8,13 @@ use crate::ops::Instr;
 use crate::sync::Scope;
 use crate::target::Target;
 
-const FAR: At = At::Global {
+const FAR: MemoryAddress = MemoryAddress::Global {
     addr: Operand::Imm(GLOBAL),
     offset: 0,
 };
 
-fn near() -> At {
-    At::Shared(place(0, Operand::Imm(0)))
+fn near() -> MemoryAddress {
+    MemoryAddress::Shared(place(0, Operand::Imm(0)))
 }
 
 /// A word in global and shared memory, and operands in register 1.
@@ -22,7 +22,7 @@ fn cta(ty: Type, word: u64, operands: &[u64]) -> Cta {
     let mut cta = Cta::new(1, 16).tile(
         0,
         TileLayout {
-            element: 8,
+            element_bytes: 8,
             rows: 1,
             cols: 2,
             swizzle: Swizzle::None,
@@ -39,7 +39,7 @@ fn cta(ty: Type, word: u64, operands: &[u64]) -> Cta {
     cta
 }
 
-fn op(op: AtomicOp, ty: Type, at: At) -> Atomic {
+fn op(op: AtomicOp, ty: Type, at: MemoryAddress) -> Atomic {
     Atomic {
         op,
         ty,
@@ -51,8 +51,8 @@ fn op(op: AtomicOp, ty: Type, at: At) -> Atomic {
     }
 }
 
-fn red(op: AtomicOp, ty: Type, at: At, n: u32) -> Reduce {
-    Reduce {
+fn red(op: AtomicOp, ty: Type, at: MemoryAddress, n: u32) -> AtomicReduce {
+    AtomicReduce {
         op,
         ty,
         at,
@@ -67,7 +67,7 @@ fn word(bytes: &[u8], ty: Type) -> u64 {
     u64::from_le_bytes(all)
 }
 
-/// The word and the old words after the lanes have acted one after the other.
+/// Returns the word and the old words after all lanes.
 fn run(o: AtomicOp, ty: Type, start: u64, operands: &[u64]) -> (u64, Vec<u64>) {
     let mut cta = cta(ty, start, operands);
     cta.run(&op(o, ty, FAR));
@@ -80,7 +80,7 @@ fn run(o: AtomicOp, ty: Type, start: u64, operands: &[u64]) -> (u64, Vec<u64>) {
 }
 
 #[test]
-fn lanes_follow_one_another_and_see_the_word_before_them() {
+fn lanes_update_one_after_another() {
     use AtomicOp::*;
     let minus = |x: i32| u64::from(-x as u32);
     let is = |o, ty, start, operands: &[u64], end, old: &[u64]| {
@@ -134,7 +134,7 @@ fn float_sums_flush_subnormals_of_f32_in_global_memory_only() {
     let mut cta = cta(Type::F32, tiny, &[tiny]);
     cta.run(&op(AtomicOp::Add, Type::F32, near()));
     assert_eq!(word(&cta.shared[0], Type::F32), 2);
-    // 1 + 1 beside a subnormal, in f16 and in bf16.
+    // 1 + 1 paired with a subnormal, in f16 and in bf16.
     assert_eq!(add(Type::F16x2, 0x0001_3c00, 0x0001_3c00), 0x0002_4000);
     assert_eq!(add(Type::Bf16x2, 0x0001_3f80, 0x0001_3f80), 0x0002_4000);
     assert_eq!(add(Type::F16, 1, 1), 2);
@@ -142,7 +142,7 @@ fn float_sums_flush_subnormals_of_f32_in_global_memory_only() {
 }
 
 #[test]
-fn float_sums_give_the_one_nan() {
+fn float_sums_return_the_canonical_nan() {
     let add = |ty, a, b| run(AtomicOp::Add, ty, a, &[b]).0;
     assert_eq!(add(Type::F32, 0x7f80_0000, 0xff80_0000), 0x7fff_ffff);
     assert_eq!(add(Type::F32, 0xffc1_2345, 0), 0x7fff_ffff);
@@ -151,7 +151,7 @@ fn float_sums_give_the_one_nan() {
 }
 
 #[test]
-fn cas_writes_where_the_old_word_is_the_one_named() {
+fn cas_writes_if_the_old_word_equals_the_compare_operand() {
     let mut cta = cta(Type::U32, 5, &[7, 8, 9]);
     cta.warp = cta.warp.clone().with(2, &[5u32, 5, 7]);
     cta.run(&Atomic {
@@ -163,7 +163,7 @@ fn cas_writes_where_the_old_word_is_the_one_named() {
 }
 
 #[test]
-fn several_floats_are_changed_one_by_one() {
+fn vector_atomics_update_each_word() {
     let mut cta = cta(Type::F32, 0, &[u64::from(1f32.to_bits())]);
     cta.global[..16].copy_from_slice(bytemuck::cast_slice(&[1f32, 2.0, 3.0, 4.0]));
     cta.run(&Atomic {
@@ -178,7 +178,7 @@ fn several_floats_are_changed_one_by_one() {
 }
 
 #[test]
-fn strong_accesses_hand_on_their_order() {
+fn strong_accesses_pass_their_order_to_the_machine() {
     let mut cta = cta(Type::U64, 40, &[2]);
     cta.run(&StrongLoad {
         ty: Type::U64,
@@ -208,7 +208,7 @@ fn strong_accesses_hand_on_their_order() {
 }
 
 #[test]
-fn a_reduction_of_several_words_changes_each() {
+fn vector_reductions_update_each_word() {
     let mut cta = cta(Type::F32, 0, &[0]);
     let start = [1f32, 2.0, 3.0, 4.0];
     cta.global.copy_from_slice(bytemuck::cast_slice(&start));
@@ -287,36 +287,48 @@ fn ptx_of_atomics() {
 #[test]
 fn legality() {
     let t = Target::SM_90A;
-    let says = |r: Result<(), String>, text: &str| {
+    let assert_rejected = |r: Result<(), String>, text: &str| {
         let why = r.unwrap_err();
         assert!(why.contains(text), "{why}");
     };
     use AtomicOp::*;
     assert_eq!(op(Add, Type::F32, FAR).legal(&t), Ok(()));
-    says(op(Min, Type::F32, FAR).legal(&t), "atomic min takes");
-    says(op(Inc, Type::I32, FAR).legal(&t), "atomic inc takes u32");
-    says(op(Add, Type::U16, FAR).legal(&t), "not u16");
-    says(op(Cas, Type::U32, FAR).legal(&t), "this is atomic cas");
-    says(red(Exch, Type::U32, FAR, 1).legal(&t), "exch needs atomic");
+    assert_rejected(
+        op(Min, Type::F32, FAR).legal(&t),
+        "atomic min does not support f32",
+    );
+    assert_rejected(
+        op(Inc, Type::I32, FAR).legal(&t),
+        "atomic inc does not support i32; supported types: u32",
+    );
+    assert_rejected(op(Add, Type::U16, FAR).legal(&t), "does not support u16");
+    assert_rejected(
+        op(Cas, Type::U32, FAR).legal(&t),
+        "atomic cas requires a compare operand",
+    );
+    assert_rejected(
+        red(Exch, Type::U32, FAR, 1).legal(&t),
+        "red does not support exch",
+    );
     assert_eq!(red(Add, Type::F32, FAR, 4).legal(&t), Ok(()));
     assert_eq!(red(Add, Type::F16, FAR, 8).legal(&t), Ok(()));
-    says(red(Add, Type::F32, FAR, 8).legal(&t), "not 8 of f32");
-    says(op(Exch, Type::F16, FAR).legal(&t), "not f16");
+    assert_rejected(red(Add, Type::F32, FAR, 8).legal(&t), "8 words of f32");
+    assert_rejected(op(Exch, Type::F16, FAR).legal(&t), "does not support f16");
     let uneven = Atomic {
         dst: vec![reg(3), reg(4)],
         ..op(Add, Type::F32, FAR)
     };
-    says(uneven.legal(&t), "not 1 for 2");
-    says(red(Add, Type::U32, FAR, 2).legal(&t), "not 2 of u32");
-    says(red(Add, Type::F32, FAR, 3).legal(&t), "not 3 of f32");
-    says(red(Add, Type::F32, near(), 2).legal(&t), "shared memory");
-    let acquire = Reduce {
+    assert_rejected(uneven.legal(&t), "1 operands for 2 results");
+    assert_rejected(red(Add, Type::U32, FAR, 2).legal(&t), "2 words of u32");
+    assert_rejected(red(Add, Type::F32, FAR, 3).legal(&t), "3 words of f32");
+    assert_rejected(red(Add, Type::F32, near(), 2).legal(&t), "shared memory");
+    let acquire = AtomicReduce {
         order: MemoryOrder::acquire(Scope::Gpu),
         ..red(Add, Type::U32, FAR, 1)
     };
-    says(
+    assert_rejected(
         acquire.legal(&t),
-        "a reduction is relaxed or release, not acquire",
+        "a reduction does not support acquire; supported: relaxed, release",
     );
     let load = StrongLoad {
         ty: Type::U32,
@@ -324,5 +336,8 @@ fn legality() {
         at: FAR,
         order: MemoryOrder::release(Scope::Gpu),
     };
-    says(load.legal(&t), "relaxed or acquire, not release");
+    assert_rejected(
+        load.legal(&t),
+        "does not support release; supported: relaxed, acquire",
+    );
 }

@@ -1,14 +1,14 @@
-//! Functions of whole 32-bit words: logic by table, bytes, fields, funnel shifts.
+//! Functions of 32-bit words: lookup-table logic, byte permutation, bit-field insertion, funnel shifts.
 
 use crate::lanes::map3;
-use crate::machine::{Asm, Effects, Exec, Machine, Step, WARP};
-use crate::ops::{Exactness, Info, Instr};
+use crate::machine::{Asm, Effects, Exec, ExecStatus, Machine, WARP};
+use crate::ops::{Exactness, Instr, OpInfo};
 use crate::types::Type;
 use crate::value::{Operand, RegId};
 
-/// Any function of three bits, applied to the bits of three words.
+/// A bitwise function of three words, given by its lookup table.
 ///
-/// The function's table is what it makes of `0xf0`, `0xcc` and `0xaa`:
+/// The table is the result of the function for `0xf0`, `0xcc` and `0xaa`:
 /// `a & b | c` has the table `0xf0 & 0xcc | 0xaa`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Lop3 {
@@ -20,15 +20,15 @@ pub struct Lop3 {
     pub b: Operand,
     /// Third word.
     pub c: Operand,
-    /// The function's table.
+    /// The lookup table (`immLut`).
     pub table: u8,
 }
 
 impl Instr for Lop3 {
-    const INFO: Info = Info {
+    const INFO: OpInfo = OpInfo {
         name: "lop3",
         ptx: "lop3.b32",
-        doc: "any function of three bits, by its table, applied to the bits of three words",
+        doc: "computes a bitwise function of three words, given by its lookup table",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
@@ -46,7 +46,7 @@ impl Instr for Lop3 {
         a.emit(format!("lop3.b32 {d}, {words}, {:#04x}", self.table));
     }
     fn exec<M: Machine>(&self, m: &mut M) -> Exec {
-        // Entry i of the table, spread over a word.
+        // Entry i of the table, broadcast to all bits of a word.
         let entry: [u32; 8] =
             std::array::from_fn(|i| 0u32.wrapping_sub(u32::from(self.table >> i & 1)));
         map3(
@@ -61,15 +61,15 @@ impl Instr for Lop3 {
                 pick(a, pick(b, by_c(6), by_c(4)), pick(b, by_c(2), by_c(0)))
             },
         );
-        Ok(Step::Next)
+        Ok(ExecStatus::Completed)
     }
 }
 
-/// Four bytes picked from the eight of two words.
+/// Selects four bytes from the eight bytes of two words.
 ///
-/// Nibble `i` of the selector makes byte `i` of the result: its low three bits
-/// number a byte (0 to 3 of `a`, 4 to 7 of `b`), its high bit asks for that
-/// byte's sign in all eight bits instead.
+/// Nibble `i` of the selector defines byte `i` of the result: its low three
+/// bits select a byte (0 to 3 of `a`, 4 to 7 of `b`); its high bit replicates
+/// the sign of that byte instead.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Prmt {
     /// Result (32 bits).
@@ -78,15 +78,15 @@ pub struct Prmt {
     pub a: Operand,
     /// Bytes 4 to 7.
     pub b: Operand,
-    /// Which bytes (`u32`, the low 16 bits count).
+    /// The selector (`u32`; the low 16 bits are used).
     pub selector: Operand,
 }
 
 impl Instr for Prmt {
-    const INFO: Info = Info {
+    const INFO: OpInfo = OpInfo {
         name: "prmt",
         ptx: "prmt.b32",
-        doc: "four bytes, or their signs, picked from the eight of two words",
+        doc: "selects four bytes, or their replicated signs, from the eight bytes of two words",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
@@ -121,30 +121,30 @@ impl Instr for Prmt {
                 })
             },
         );
-        Ok(Step::Next)
+        Ok(ExecStatus::Completed)
     }
 }
 
-/// A field of bits put into a word.
+/// Inserts a bit field into a word.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Bfi {
     /// Result (32 bits).
     pub dst: RegId,
-    /// The field, in the low bits.
+    /// The bit field, in the low bits.
     pub field: Operand,
-    /// The word it goes into.
+    /// The word to insert into.
     pub into: Operand,
-    /// Where its lowest bit goes (`u32`, the low 8 bits count).
+    /// The position of the lowest bit (`u32`; the low 8 bits are used).
     pub pos: Operand,
-    /// Its length (`u32`, the low 8 bits count); what reaches beyond the word is lost.
+    /// The length (`u32`; the low 8 bits are used). Bits beyond the word are dropped.
     pub len: Operand,
 }
 
 impl Instr for Bfi {
-    const INFO: Info = Info {
+    const INFO: OpInfo = OpInfo {
         name: "bfi",
         ptx: "bfi.b32",
-        doc: "a field of bits put into a word",
+        doc: "inserts a bit field into a word",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
@@ -172,14 +172,14 @@ impl Instr for Bfi {
             into[i] & !mask | (u64::from(field[i]) << pos) as u32 & mask
         });
         m.set(self.dst, &word);
-        Ok(Step::Next)
+        Ok(ExecStatus::Completed)
     }
 }
 
-/// A word cut out of the 64 bits of two, `shift` mod 32 bits from one end.
+/// Funnel shift of two words by `shift` mod 32 bits.
 ///
-/// To the left it is the high word of `hi:lo << shift`, to the right the low
-/// word of `hi:lo >> shift`; a rotation if both words are the same.
+/// Returns the high word of `hi:lo << shift` (left) or the low word of
+/// `hi:lo >> shift` (right). With equal words it is a rotation.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Shf {
     /// Result (32 bits).
@@ -188,9 +188,9 @@ pub struct Shf {
     pub lo: Operand,
     /// The high word.
     pub hi: Operand,
-    /// By how many bits (`u32`, taken mod 32).
+    /// Shift count (`u32`, mod 32).
     pub shift: Operand,
-    /// To the left?
+    /// Left shift; otherwise right shift.
     pub left: bool,
 }
 
@@ -201,10 +201,10 @@ impl Shf {
 }
 
 impl Instr for Shf {
-    const INFO: Info = Info {
+    const INFO: OpInfo = OpInfo {
         name: "shf",
         ptx: "shf.{l,r}.wrap.b32",
-        doc: "a word cut out of the 64 bits of two; a rotation if both are the same",
+        doc: "funnel shift: one word of the shifted 64 bits of two words; a rotation if the words are equal",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
@@ -238,11 +238,11 @@ impl Instr for Shf {
                 }
             },
         );
-        Ok(Step::Next)
+        Ok(ExecStatus::Completed)
     }
 }
 
-/// 32-bit operands ready to print.
+/// Prints 32-bit operands.
 fn words<const N: usize>(a: &mut dyn Asm, operands: [Operand; N]) -> String {
     operands.map(|o| a.operand(o, Type::U32)).join(", ")
 }
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn lop3_follows_every_table() {
+    fn lop3_computes_every_lookup_table() {
         let mut n = noise(4).map(|x| x as u32);
         let mut next = || n.next().unwrap_or(0);
         for table in 0..=u8::MAX {
@@ -275,7 +275,7 @@ mod tests {
                 table,
             };
             assert_eq!(word(&op, [a, b, c]), want, "{table:#x}");
-            // The author's way to make the table gives the same function.
+            // The table computed with 0xf0, 0xcc and 0xaa defines the same function.
             let as_table = word(&op, [0xf0, 0xcc, 0xaa]) as u8;
             assert_eq!(as_table, table);
             if table == 0x1a {
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn prmt_picks_any_byte_or_its_sign() {
+    fn prmt_selects_any_byte_or_its_sign() {
         let op = Prmt {
             dst: reg(0),
             a: arg(1),
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_go_in_as_the_isa_says() {
+    fn bfi_matches_the_ptx_isa() {
         let op = Bfi {
             dst: reg(0),
             field: arg(1),

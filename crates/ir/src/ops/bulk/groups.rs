@@ -1,27 +1,27 @@
-//! The groups in which stores complete.
+//! Bulk async-groups.
 
 use super::legal_copy;
 use crate::machine::Asm;
-use crate::ops::control::acts;
-use crate::ops::{Exactness, Info, Instr};
-use crate::sync::Sync;
+use crate::ops::control::sync_instr;
+use crate::ops::{Exactness, Instr, OpInfo};
+use crate::sync::SyncOp;
 use crate::target::Target;
 
-/// Closes the bulk stores a thread has issued into one group.
+/// Commits the uncommitted bulk stores of each thread to one bulk async-group.
 #[derive(Clone, PartialEq, Debug)]
 pub struct BulkCommit;
 
 impl BulkCommit {
-    fn act(&self) -> Sync {
-        Sync::BulkCommit
+    fn sync_op(&self) -> SyncOp {
+        SyncOp::BulkCommit
     }
 }
 
 impl Instr for BulkCommit {
-    const INFO: Info = Info {
+    const INFO: OpInfo = OpInfo {
         name: "bulk_commit",
         ptx: "cp.async.bulk.commit_group",
-        doc: "closes the bulk stores a thread has issued into one group",
+        doc: "commits the uncommitted bulk stores of a thread to one bulk async-group",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
@@ -30,24 +30,24 @@ impl Instr for BulkCommit {
     fn asm(&self, a: &mut dyn Asm) {
         a.emit("cp.async.bulk.commit_group".into());
     }
-    acts!();
+    sync_instr!();
     fn legal(&self, target: &Target) -> Result<(), String> {
         legal_copy(target, false)
     }
 }
 
-/// Waits for a thread's bulk groups.
+/// Waits for bulk async-groups of the thread.
 #[derive(Clone, PartialEq, Debug)]
 pub struct BulkWait {
-    /// Groups that may stay open, the youngest ones.
+    /// Number of most recent groups that may stay pending.
     pub pending: u32,
-    /// Only the reads of shared memory must be done.
+    /// Waits only until the copies have read their sources (`.read`).
     pub read: bool,
 }
 
 impl BulkWait {
-    fn act(&self) -> Sync {
-        Sync::BulkWait {
+    fn sync_op(&self) -> SyncOp {
+        SyncOp::BulkWait {
             pending: self.pending,
             read: self.read,
         }
@@ -59,10 +59,10 @@ impl BulkWait {
 }
 
 impl Instr for BulkWait {
-    const INFO: Info = Info {
+    const INFO: OpInfo = OpInfo {
         name: "bulk_wait",
         ptx: "cp.async.bulk.wait_group{.read}",
-        doc: "waits until a thread has at most some bulk groups open",
+        doc: "waits until at most n bulk async-groups of the thread are pending; with .read, until their sources have been read",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
@@ -75,7 +75,7 @@ impl Instr for BulkWait {
             self.pending
         ));
     }
-    acts!();
+    sync_instr!();
     fn legal(&self, target: &Target) -> Result<(), String> {
         legal_copy(target, false)
     }

@@ -1,55 +1,55 @@
-//! A run of bytes on its way.
+//! A bulk copy in flight.
 
-use super::Reduce;
-use crate::job::{Done, Engine, PIECES, Span, part};
+use super::BulkReduce;
+use crate::job::{Engine, JobCompletion, PIECES, Span, piece_range};
 use crate::machine::Fault;
 
-/// A run of bytes between global and shared memory, or from one CTA's shared memory to another's.
+/// A bulk copy between global and shared memory, or from one CTA's shared memory to another's.
 #[derive(Clone, PartialEq, Debug)]
 pub struct BulkJob {
-    /// How it tells that it is done.
-    pub done: Done,
-    /// Where the bytes are.
+    /// The completion mechanism.
+    pub completion: JobCompletion,
+    /// The source.
     pub(super) from: Span,
-    /// Where they go, as many.
+    /// The destination, of the same length.
     pub(super) to: Span,
-    /// Whether they are combined with what is there; else they replace it.
-    pub(super) reduce: Option<Reduce>,
+    /// The reduction into the destination; `None`: a copy.
+    pub(super) reduce: Option<BulkReduce>,
 }
 
 impl BulkJob {
-    /// The bytes it will read; not those it combines with.
+    /// Calls `each` with the bytes that the job will read, without the destination of a reduction.
     pub fn reads(&self, each: &mut dyn FnMut(Span)) {
         if !self.from.is_empty() {
             each(self.from);
         }
     }
 
-    /// The bytes it will write.
+    /// Calls `each` with the bytes that the job will write.
     pub fn writes(&self, each: &mut dyn FnMut(Span)) {
         if !self.to.is_empty() {
             each(self.to);
         }
     }
 
-    /// Are what it writes sums with what is there?
-    pub fn combines(&self) -> bool {
+    /// Returns whether the job reduces into the destination.
+    pub fn is_reduction(&self) -> bool {
         self.reduce.is_some()
     }
 
-    /// Does it go from one CTA's shared memory to another's?
-    pub fn is_sent(&self) -> bool {
+    /// Returns whether the copy goes from one CTA's shared memory to another's.
+    pub fn is_shared_to_shared(&self) -> bool {
         matches!((self.from, self.to), (Span::Shared(..), Span::Shared(..)))
     }
 
-    /// Pieces it may be done in.
+    /// Returns the number of pieces.
     pub fn pieces(&self) -> u32 {
         (self.from.len() / 16).clamp(1, PIECES)
     }
 
-    /// Copies one piece; gives its bytes.
+    /// Completes one piece and returns its bytes.
     pub fn complete(&self, piece: u32, e: &mut impl Engine) -> Result<u32, Fault> {
-        let chunks = part(self.from.len() / 16, piece, self.pieces());
+        let chunks = piece_range(self.from.len() / 16, piece, self.pieces());
         let (at, len) = (16 * chunks.start, 16 * chunks.len() as u32);
         if len > 0 {
             let mut bytes = vec![0; len as usize];

@@ -1,40 +1,42 @@
-//! From global to shared memory.
+//! Bulk copies from global to shared memory.
 
 use super::{
-    BulkJob, CacheHint, check_global, check_run, hint_asm, hint_effects, hint_name, legal_copy,
-    multicast_asm, receivers, touch,
+    BulkJob, CacheHint, async_access, check_global, check_shared, hint_asm, hint_effects,
+    hint_name, legal_copy, multicast_asm, receivers,
 };
-use crate::job::{Done, Job, Span};
+use crate::job::{Job, JobCompletion, Span};
 use crate::lanes::lanes_of;
-use crate::machine::{Access, Asm, Completion, Effects, Exec, Machine, Memory, Step, Touch};
-use crate::ops::{Exactness, Info, Instr};
+use crate::machine::{
+    AccessKind, Asm, Completion, Effects, Exec, ExecStatus, Machine, MemoryAccess, MemoryRegion,
+};
+use crate::ops::{Exactness, Instr, OpInfo};
 use crate::target::Target;
 use crate::types::Type;
-use crate::value::{At, BarRef, Operand, Place};
+use crate::value::{BarRef, MemoryAddress, Operand, SharedAddress};
 
-/// Copies a run of bytes from global to shared memory.
+/// Copies consecutive bytes from global to shared memory, asynchronously.
 #[derive(Clone, PartialEq, Debug)]
 pub struct BulkLoad {
-    /// Where to.
-    pub dst: Place,
-    /// The global address (`u64`).
+    /// Destination.
+    pub dst: SharedAddress,
+    /// Global address (`u64`).
     pub src: Operand,
-    /// How many bytes (`u32`).
+    /// Number of bytes (`u32`).
     pub bytes: Operand,
-    /// The barrier that counts them, in the CTA that receives.
+    /// The mbarrier that counts the bytes, in the receiving CTA.
     pub bar: BarRef,
-    /// The CTAs of the cluster that receive, each at the same place and with
-    /// its own barrier (`u32`, bit r = rank r); `None`: the one named.
+    /// The CTAs of the cluster that receive the bytes, each at the same offset and
+    /// with its own mbarrier (`u32`, bit r = rank r); `None`: the CTA of `dst`.
     pub multicast: Option<Operand>,
-    /// How long the L2 shall keep the bytes.
+    /// L2 cache hint.
     pub hint: Option<CacheHint>,
 }
 
 impl Instr for BulkLoad {
-    const INFO: Info = Info {
+    const INFO: OpInfo = OpInfo {
         name: "bulk_load",
         ptx: "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes{.multicast::cluster}{.L2::cache_hint}",
-        doc: "copies a run of bytes from global to shared memory, counted by an mbarrier",
+        doc: "asynchronously copies consecutive bytes from global to shared memory; completes on an mbarrier",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
@@ -42,19 +44,23 @@ impl Instr for BulkLoad {
     }
     fn effects(&self, e: &mut dyn Effects) {
         let done = Completion::Bytes(self.bar);
-        e.touch(&Touch {
+        e.access(&MemoryAccess {
             multicast: self.multicast,
-            ..touch(Memory::Run(self.dst, self.bytes), Access::Write, done)
+            ..async_access(
+                MemoryRegion::Shared(self.dst, self.bytes),
+                AccessKind::Write,
+                done,
+            )
         });
-        e.touch(&touch(
-            Memory::Global(self.src, self.bytes),
-            Access::Read,
+        e.access(&async_access(
+            MemoryRegion::Global(self.src, self.bytes),
+            AccessKind::Read,
             done,
         ));
         hint_effects(e, self.hint);
     }
     fn asm(&self, a: &mut dyn Asm) {
-        let dst = a.address(&At::Shared(self.dst));
+        let dst = a.address(&MemoryAddress::Shared(self.dst));
         let (src, bytes) = (
             a.in_reg(self.src, Type::U64),
             a.operand(self.bytes, Type::U32),
@@ -72,12 +78,12 @@ impl Instr for BulkLoad {
         let mask = self.multicast.map(|o| m.get::<u32>(o));
         for lane in lanes_of(m.active()) {
             let dst = m.resolve(&self.dst, lane, bytes[lane] as usize)?;
-            check_run(dst, bytes[lane])?;
+            check_shared(dst, bytes[lane])?;
             check_global(src[lane])?;
             let bar = m.resolve_bar(&self.bar, lane)?;
             for (dst, bar) in receivers(m, dst, bar, mask.map(|v| v[lane]))? {
                 let job = BulkJob {
-                    done: Done::Bytes(bar),
+                    completion: JobCompletion::Bytes(bar),
                     from: Span::Global(src[lane], bytes[lane]),
                     to: Span::Shared(dst, bytes[lane]),
                     reduce: None,
@@ -85,7 +91,7 @@ impl Instr for BulkLoad {
                 m.submit(1 << lane, Job::Bulk(job))?;
             }
         }
-        Ok(Step::Next)
+        Ok(ExecStatus::Completed)
     }
     fn legal(&self, target: &Target) -> Result<(), String> {
         legal_copy(target, self.multicast.is_some() || self.dst.peer.is_some())

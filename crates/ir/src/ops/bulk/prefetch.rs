@@ -1,29 +1,31 @@
-//! From global memory to the L2 cache.
+//! Bulk prefetches into the L2.
 
-use super::{CacheHint, aligned, check_global, hint_asm, hint_effects, hint_name, legal_copy};
+use super::{
+    CacheHint, check_aligned, check_global, hint_asm, hint_effects, hint_name, legal_copy,
+};
 use crate::lanes::lanes_of;
-use crate::machine::{Asm, Effects, Exec, Machine, Step};
-use crate::ops::{Exactness, Info, Instr};
+use crate::machine::{Asm, Effects, Exec, ExecStatus, Machine};
+use crate::ops::{Exactness, Instr, OpInfo};
 use crate::target::Target;
 use crate::types::Type;
 use crate::value::Operand;
 
-/// Brings a run of global memory to the L2, before it is copied.
+/// Prefetches consecutive bytes of global memory into the L2.
 #[derive(Clone, PartialEq, Debug)]
 pub struct BulkPrefetch {
-    /// The global address (`u64`).
+    /// Global address (`u64`).
     pub src: Operand,
-    /// How many bytes (`u32`).
+    /// Number of bytes (`u32`).
     pub bytes: Operand,
-    /// How long the L2 shall keep the bytes.
+    /// L2 cache hint.
     pub hint: Option<CacheHint>,
 }
 
 impl Instr for BulkPrefetch {
-    const INFO: Info = Info {
+    const INFO: OpInfo = OpInfo {
         name: "bulk_prefetch",
         ptx: "cp.async.bulk.prefetch.L2.global{.L2::cache_hint}",
-        doc: "brings a run of global memory to the L2; the CPU checks its operands and moves nothing",
+        doc: "prefetches consecutive bytes of global memory into the L2; the CPU only checks the operands",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
@@ -46,9 +48,9 @@ impl Instr for BulkPrefetch {
         let (src, bytes) = (m.get::<u64>(self.src), m.get::<u32>(self.bytes));
         for lane in lanes_of(m.active()) {
             check_global(src[lane])?;
-            aligned("the length of a bulk copy", bytes[lane].into(), 16)?;
+            check_aligned("length", bytes[lane].into(), 16)?;
         }
-        Ok(Step::Next)
+        Ok(ExecStatus::Completed)
     }
     fn legal(&self, target: &Target) -> Result<(), String> {
         legal_copy(target, false)

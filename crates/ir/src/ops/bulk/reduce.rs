@@ -1,48 +1,47 @@
-//! What becomes of a number in memory when another arrives.
+//! Reductions of bulk copies and of `red.async`.
 
 use crate::lanes::number::{Integer, Number};
 use crate::types::DType;
 use bytemuck::Pod;
 use half::{bf16, f16};
 
-/// How a number that arrives is combined with the one in memory.
+/// The operation of an asynchronous reduction into memory.
 ///
-/// Each element is combined in one step, in any order among elements and
-/// among copies: integers give the same result in every order, sums of floats
-/// may not.
+/// Each element is updated atomically. The order among elements and among
+/// copies is unspecified: integer results do not depend on it, float sums may.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Reduction {
-    /// Sum; integers wrap, floats round to nearest even and keep subnormals.
+    /// Addition; integers wrap, floats round to nearest even and keep subnormals.
     Add,
-    /// The lesser; of a NaN and a number the number.
+    /// Minimum; if one operand is a NaN, the other.
     Min,
-    /// The greater; of a NaN and a number the number.
+    /// Maximum; if one operand is a NaN, the other.
     Max,
-    /// One more, or 0 if that is above the number that arrives.
+    /// Increment; wraps to 0 if the old value is at least the operand.
     Inc,
-    /// One less, or the number that arrives if there is none or it is smaller.
+    /// Decrement; becomes the operand if the old value is 0 or above the operand.
     Dec,
-    /// Bits of both.
+    /// Bitwise and.
     And,
-    /// Bits of either.
+    /// Bitwise or.
     Or,
-    /// Bits of one of the two.
+    /// Bitwise exclusive or.
     Xor,
 }
 
-/// Where numbers are combined.
+/// The destination of a reduction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::ops) enum ReduceInto {
-    /// In global memory, by runs of bytes.
+    /// Global memory, by a bulk copy.
     Global,
-    /// In global memory, by boxes of a tensor map.
+    /// Global memory, by a tensor copy.
     Tensor,
-    /// In the shared memory of the cluster.
+    /// Shared memory of the cluster.
     Shared,
 }
 
 impl Reduction {
-    /// All of them.
+    /// All operations.
     pub const ALL: [Reduction; 8] = [
         Reduction::Add,
         Reduction::Min,
@@ -54,7 +53,7 @@ impl Reduction {
         Reduction::Xor,
     ];
 
-    /// The name in PTX and in text.
+    /// Returns the name in PTX and in the text form.
     pub const fn name(self) -> &'static str {
         match self {
             Reduction::Add => "add",
@@ -72,23 +71,23 @@ impl Reduction {
         matches!(self, Reduction::And | Reduction::Or | Reduction::Xor)
     }
 
-    /// Refuses the type of elements that a bulk store does not combine like this.
+    /// Rejects an element type that a bulk store cannot reduce with this operation.
     pub fn legal_in_global(self, dtype: DType) -> Result<(), String> {
         self.legal(dtype, ReduceInto::Global)
     }
 
-    /// Refuses the type of a tensor whose elements are not combined like this.
+    /// Rejects an element type that a tensor store cannot reduce with this operation.
     pub fn legal_in_tensor(self, dtype: DType) -> Result<(), String> {
         self.legal(dtype, ReduceInto::Tensor)
     }
 
-    /// Refuses a type that is not combined like this there.
+    /// Rejects an element type that this operation does not support for a destination.
     pub(in crate::ops) fn legal(self, dtype: DType, into: ReduceInto) -> Result<(), String> {
         use DType::*;
         let types: &[DType] = match (self, into) {
             (Reduction::Inc | Reduction::Dec, _) => &[U32],
             (Reduction::Add, ReduceInto::Global) => &[U32, I32, U64, I64, F16, Bf16, F32],
-            // The map says which integers they are, so signed ones are not taken for unsigned.
+            // The tensor map has the element type, so I64 cannot be passed as U64.
             (Reduction::Add, ReduceInto::Tensor) => &[U32, I32, U64, F16, Bf16, F32],
             (Reduction::Add, ReduceInto::Shared) => &[U32, I32, U64, I64],
             (_, ReduceInto::Shared) => &[U32, I32],
@@ -100,19 +99,19 @@ impl Reduction {
             return Ok(());
         }
         let names: Vec<_> = types.iter().map(|t| t.name()).collect();
-        let place = match into {
+        let destination = match into {
             ReduceInto::Global => "global memory",
             ReduceInto::Tensor => "a tensor",
             ReduceInto::Shared => "shared memory",
         };
         Err(format!(
-            "{} in {place} takes {}, not {dtype}",
+            "does not support reduction {} of {dtype} in {destination}; supported types: {}",
             self.name(),
             names.join(", ")
         ))
     }
 
-    /// What becomes of `old`; both have the bytes of one element.
+    /// Computes `out` from `old` and `new`; each has the bytes of one element.
     pub(crate) fn combine(self, dtype: DType, old: &[u8], new: &[u8], out: &mut [u8]) {
         match dtype {
             DType::U32 => word::<u32>(old, new, out, |a, b| self.count(a, b)),
@@ -122,12 +121,12 @@ impl Reduction {
             DType::F32 => word::<f32>(old, new, out, |a, b| self.number(a, b)),
             DType::F16 => word::<f16>(old, new, out, |a, b| self.number(a, b)),
             DType::Bf16 => word::<bf16>(old, new, out, |a, b| self.number(a, b)),
-            // No instruction combines the others.
+            // No instruction reduces other types.
             _ => out.copy_from_slice(old),
         }
     }
 
-    /// Of numbers that count up and down.
+    /// For `u32`, which also has increment and decrement.
     fn count(self, old: u32, new: u32) -> u32 {
         match self {
             Reduction::Inc if old >= new => 0,
@@ -138,7 +137,7 @@ impl Reduction {
         }
     }
 
-    /// Of integers.
+    /// For integers.
     fn whole<T: Integer>(self, old: T, new: T) -> T {
         match self {
             Reduction::And => old.and(new),
@@ -148,7 +147,7 @@ impl Reduction {
         }
     }
 
-    /// Of all numbers.
+    /// For integers and floats.
     fn number<T: Number>(self, old: T, new: T) -> T {
         match self {
             Reduction::Add => old.add(new),
@@ -159,21 +158,21 @@ impl Reduction {
     }
 }
 
-/// A reduction of numbers of a type.
+/// A reduction and its element type.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Reduce {
-    /// How they are combined.
+pub struct BulkReduce {
+    /// The operation.
     pub op: Reduction,
-    /// What they are.
+    /// The element type.
     pub dtype: DType,
 }
 
-impl Reduce {
-    /// The suffix in PTX: `.add.noftz.bf16`.
+impl BulkReduce {
+    /// Returns the PTX suffix: `.add.noftz.bf16`.
     pub(in crate::ops) fn ptx(self) -> String {
         let ty = match (self.op, self.dtype) {
             (op, dtype) if op.is_bits() => ["b32", "b64"][dtype.bytes() / 8],
-            // There is no signed 64-bit sum: it is the unsigned one.
+            // PTX has no signed 64-bit add; the unsigned one is equivalent.
             (Reduction::Add, DType::I64) => "u64",
             (Reduction::Add, DType::F16) => "noftz.f16",
             (Reduction::Add, DType::Bf16) => "noftz.bf16",
@@ -184,7 +183,7 @@ impl Reduce {
         format!(".{}.{ty}", self.op.name())
     }
 
-    /// The name in text: `.add.bf16`.
+    /// Returns the name in the text form: `.add.bf16`.
     pub(in crate::ops) fn name(self) -> String {
         format!(".{}.{}", self.op.name(), self.dtype)
     }
@@ -211,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn integers_wrap_compare_by_sign_and_count() {
+    fn integer_reductions_wrap_compare_and_count() {
         use DType::*;
         use Reduction::*;
         assert_eq!(combine(Add, U32, u32::MAX, 3), 2);
@@ -231,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn narrow_sums_round_to_even_and_keep_subnormals() {
+    fn sums_of_16_bit_floats_round_to_even_and_keep_subnormals() {
         let f = |a: f32, b: f32| {
             combine(
                 Reduction::Add,
@@ -261,7 +260,7 @@ mod tests {
         assert_eq!(b(258., 1.), bf16::from_f32(260.));
     }
 
-    /// Unlike the atomics of the L2, as an H200 has it.
+    /// Unlike atomics in the L2; measured on an H200.
     #[test]
     fn a_sum_of_f32_keeps_subnormals() {
         let tiny = f32::from_bits(5);
@@ -276,19 +275,19 @@ mod tests {
     }
 
     #[test]
-    fn types_are_refused_by_place() {
+    fn supported_types_depend_on_the_destination() {
         let bad = |op: Reduction, dtype, into| op.legal(dtype, into).unwrap_err();
         assert_eq!(
             bad(Reduction::Add, DType::F32, ReduceInto::Shared),
-            "add in shared memory takes u32, i32, u64, i64, not f32"
+            "does not support reduction add of f32 in shared memory; supported types: u32, i32, u64, i64"
         );
         assert_eq!(
             bad(Reduction::Max, DType::F32, ReduceInto::Global),
-            "max in global memory takes u32, i32, u64, i64, f16, bf16, not f32"
+            "does not support reduction max of f32 in global memory; supported types: u32, i32, u64, i64, f16, bf16"
         );
         assert_eq!(
             bad(Reduction::Inc, DType::I32, ReduceInto::Global),
-            "inc in global memory takes u32, not i32"
+            "does not support reduction inc of i32 in global memory; supported types: u32"
         );
         assert_eq!(
             Reduction::Min.legal(DType::Bf16, ReduceInto::Global),
@@ -297,7 +296,7 @@ mod tests {
         assert_eq!(Reduction::Add.legal_in_global(DType::I64), Ok(()));
         assert_eq!(
             Reduction::Add.legal_in_tensor(DType::I64).unwrap_err(),
-            "add in a tensor takes u32, i32, u64, f16, bf16, f32, not i64"
+            "does not support reduction add of i64 in a tensor; supported types: u32, i32, u64, f16, bf16, f32"
         );
         assert_eq!(Reduction::Max.legal_in_tensor(DType::I64), Ok(()));
         assert!(Reduction::Xor.legal_in_tensor(DType::I64).is_err());

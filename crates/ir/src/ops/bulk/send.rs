@@ -1,62 +1,68 @@
-//! From the shared memory of one CTA to that of another.
+//! Bulk copies from the shared memory of one CTA to that of another.
 
 use super::reduce::ReduceInto;
-use super::{BulkJob, Reduce, check_run, legal_copy, receivers, touch};
-use crate::job::{Done, Job, Span};
+use super::{BulkJob, BulkReduce, async_access, check_shared, legal_copy, receivers};
+use crate::job::{Job, JobCompletion, Span};
 use crate::lanes::lanes_of;
-use crate::machine::{Access, Asm, Completion, Effects, Exec, Machine, Memory, Step};
-use crate::ops::{Exactness, Info, Instr};
+use crate::machine::{
+    AccessKind, Asm, Completion, Effects, Exec, ExecStatus, Machine, MemoryRegion,
+};
+use crate::ops::{Exactness, Instr, OpInfo};
 use crate::target::Target;
 use crate::types::Type;
-use crate::value::{At, BarRef, Operand, Place};
+use crate::value::{BarRef, MemoryAddress, Operand, SharedAddress};
 
-/// Copies a run of bytes to the shared memory of a CTA of the cluster, or combines it with what is there.
+/// Copies consecutive bytes to the shared memory of a CTA of the cluster, or reduces them into it, asynchronously.
 ///
-/// Only the receiver is told, by its barrier: the source may be written again
-/// once the receiver has passed that on.
+/// Only the mbarrier of the receiver signals completion. The sender may
+/// overwrite the source after the receiver has forwarded this signal.
 #[derive(Clone, PartialEq, Debug)]
 pub struct BulkSend {
-    /// Where from, in the CTA itself.
-    pub src: Place,
-    /// Where to.
-    pub dst: Place,
-    /// How many bytes (`u32`).
+    /// Source, in the same CTA.
+    pub src: SharedAddress,
+    /// Destination.
+    pub dst: SharedAddress,
+    /// Number of bytes (`u32`).
     pub bytes: Operand,
-    /// The barrier that counts them, in the CTA that receives.
+    /// The mbarrier that counts the bytes, in the receiving CTA.
     pub bar: BarRef,
-    /// How the numbers in the run are combined with those in memory; `None`: they replace them.
-    pub reduce: Option<Reduce>,
+    /// The reduction into the destination; `None`: a copy.
+    pub reduce: Option<BulkReduce>,
 }
 
 impl Instr for BulkSend {
-    const INFO: Info = Info {
+    const INFO: OpInfo = OpInfo {
         name: "bulk_send",
         ptx: "cp{.reduce}.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes{.add,.min,.max,.inc,.dec,.and,.or,.xor}",
-        doc: "copies a run of bytes to the shared memory of a peer, or combines it with what is there, counted by an mbarrier of the peer",
+        doc: "asynchronously copies consecutive bytes to the shared memory of a peer, or reduces them into it; completes on an mbarrier of the peer",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
         format!(
             "bulk_send{}",
-            self.reduce.map_or(String::new(), Reduce::name)
+            self.reduce.map_or(String::new(), BulkReduce::name)
         )
     }
     fn effects(&self, e: &mut dyn Effects) {
         let done = Completion::Bytes(self.bar);
         let access = match self.reduce {
-            None => Access::Write,
-            Some(_) => Access::Atomic,
+            None => AccessKind::Write,
+            Some(_) => AccessKind::Atomic,
         };
-        e.touch(&touch(Memory::Run(self.dst, self.bytes), access, done));
-        e.touch(&touch(
-            Memory::Run(self.src, self.bytes),
-            Access::Read,
+        e.access(&async_access(
+            MemoryRegion::Shared(self.dst, self.bytes),
+            access,
+            done,
+        ));
+        e.access(&async_access(
+            MemoryRegion::Shared(self.src, self.bytes),
+            AccessKind::Read,
             done,
         ));
     }
     fn asm(&self, a: &mut dyn Asm) {
-        let dst = a.address(&At::Shared(self.dst));
-        let src = a.address(&At::Shared(self.src));
+        let dst = a.address(&MemoryAddress::Shared(self.dst));
+        let src = a.address(&MemoryAddress::Shared(self.src));
         let bytes = a.operand(self.bytes, Type::U32);
         let bar = a.barrier(&self.bar);
         let (verb, how) = match self.reduce {
@@ -74,12 +80,12 @@ impl Instr for BulkSend {
             let len = bytes[lane];
             let src = m.resolve(&self.src, lane, len as usize)?;
             let dst = m.resolve(&self.dst, lane, len as usize)?;
-            check_run(src, len)?;
-            check_run(dst, len)?;
+            check_shared(src, len)?;
+            check_shared(dst, len)?;
             let bar = m.resolve_bar(&self.bar, lane)?;
             for (dst, bar) in receivers(m, dst, bar, None)? {
                 let job = BulkJob {
-                    done: Done::Bytes(bar),
+                    completion: JobCompletion::Bytes(bar),
                     from: Span::Shared(src, len),
                     to: Span::Shared(dst, len),
                     reduce: self.reduce,
@@ -87,14 +93,17 @@ impl Instr for BulkSend {
                 m.submit(1 << lane, Job::Bulk(job))?;
             }
         }
-        Ok(Step::Next)
+        Ok(ExecStatus::Completed)
     }
     fn legal(&self, target: &Target) -> Result<(), String> {
         if self.src.peer.is_some() {
-            return Err("bulk_send takes a tile of the CTA itself, not of a peer".into());
+            return Err(
+                "bulk_send from a tile of a peer; the source must be in the same CTA".into(),
+            );
         }
         if let Some(r) = self.reduce {
-            r.op.legal(r.dtype, ReduceInto::Shared)?;
+            r.op.legal(r.dtype, ReduceInto::Shared)
+                .map_err(|why| format!("bulk_send {why}"))?;
         }
         legal_copy(target, true)
     }

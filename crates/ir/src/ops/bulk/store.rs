@@ -1,61 +1,67 @@
-//! From shared to global memory.
+//! Bulk copies from shared to global memory.
 
 use super::reduce::ReduceInto;
 use super::{
-    BulkJob, CacheHint, Reduce, check_global, check_run, hint_asm, hint_effects, hint_name,
-    legal_copy, touch,
+    BulkJob, BulkReduce, CacheHint, async_access, check_global, check_shared, hint_asm,
+    hint_effects, hint_name, legal_copy,
 };
-use crate::job::{Done, Job, Span};
+use crate::job::{Job, JobCompletion, Span};
 use crate::lanes::lanes_of;
-use crate::machine::{Access, Asm, Completion, Effects, Exec, Machine, Memory, Step};
-use crate::ops::{Exactness, Info, Instr};
+use crate::machine::{
+    AccessKind, Asm, Completion, Effects, Exec, ExecStatus, Machine, MemoryRegion,
+};
+use crate::ops::{Exactness, Instr, OpInfo};
 use crate::target::Target;
 use crate::types::Type;
-use crate::value::{At, Operand, Place};
+use crate::value::{MemoryAddress, Operand, SharedAddress};
 
-/// Copies a run of bytes from shared to global memory, or combines it with what is there.
+/// Copies consecutive bytes from shared to global memory, or reduces them into it, asynchronously.
 #[derive(Clone, PartialEq, Debug)]
 pub struct BulkStore {
-    /// Where from.
-    pub src: Place,
-    /// The global address (`u64`).
+    /// Source, in the same CTA.
+    pub src: SharedAddress,
+    /// Global address (`u64`).
     pub dst: Operand,
-    /// How many bytes (`u32`).
+    /// Number of bytes (`u32`).
     pub bytes: Operand,
-    /// How the numbers in the run are combined with those in memory; `None`: they replace them.
-    pub reduce: Option<Reduce>,
-    /// How long the L2 shall keep the bytes.
+    /// The reduction into global memory; `None`: a copy.
+    pub reduce: Option<BulkReduce>,
+    /// L2 cache hint.
     pub hint: Option<CacheHint>,
 }
 
 impl Instr for BulkStore {
-    const INFO: Info = Info {
+    const INFO: OpInfo = OpInfo {
         name: "bulk_store",
         ptx: "cp{.reduce}.async.bulk.global.shared::cta.bulk_group{.L2::cache_hint}{.add,.min,.max,.inc,.dec,.and,.or,.xor}",
-        doc: "copies a run of bytes from shared to global memory, or combines it with what is there, in the lane's bulk group",
+        doc: "asynchronously copies consecutive bytes from shared to global memory, or reduces them into it; completes in the lane's bulk async-group",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
-        let reduce = self.reduce.map_or(String::new(), Reduce::name);
+        let reduce = self.reduce.map_or(String::new(), BulkReduce::name);
         format!("bulk_store{reduce}{}", hint_name(self.hint))
     }
     fn effects(&self, e: &mut dyn Effects) {
         let done = Completion::BulkGroup;
         let access = match self.reduce {
-            None => Access::Write,
-            Some(_) => Access::Atomic,
+            None => AccessKind::Write,
+            Some(_) => AccessKind::Atomic,
         };
-        e.touch(&touch(Memory::Global(self.dst, self.bytes), access, done));
-        e.touch(&touch(
-            Memory::Run(self.src, self.bytes),
-            Access::Read,
+        e.access(&async_access(
+            MemoryRegion::Global(self.dst, self.bytes),
+            access,
+            done,
+        ));
+        e.access(&async_access(
+            MemoryRegion::Shared(self.src, self.bytes),
+            AccessKind::Read,
             done,
         ));
         hint_effects(e, self.hint);
     }
     fn asm(&self, a: &mut dyn Asm) {
         let dst = a.in_reg(self.dst, Type::U64);
-        let src = a.address(&At::Shared(self.src));
+        let src = a.address(&MemoryAddress::Shared(self.src));
         let bytes = a.operand(self.bytes, Type::U32);
         let (hint, policy) = hint_asm(a, self.hint);
         let (verb, how) = match self.reduce {
@@ -70,24 +76,27 @@ impl Instr for BulkStore {
         let (dst, bytes) = (m.get::<u64>(self.dst), m.get::<u32>(self.bytes));
         for lane in lanes_of(m.active()) {
             let src = m.resolve(&self.src, lane, bytes[lane] as usize)?;
-            check_run(src, bytes[lane])?;
+            check_shared(src, bytes[lane])?;
             check_global(dst[lane])?;
             let job = BulkJob {
-                done: Done::BulkGroup { lane: lane as u32 },
+                completion: JobCompletion::BulkGroup { lane: lane as u32 },
                 from: Span::Shared(src, bytes[lane]),
                 to: Span::Global(dst[lane], bytes[lane]),
                 reduce: self.reduce,
             };
             m.submit(1 << lane, Job::Bulk(job))?;
         }
-        Ok(Step::Next)
+        Ok(ExecStatus::Completed)
     }
     fn legal(&self, target: &Target) -> Result<(), String> {
         if self.src.peer.is_some() {
-            return Err("bulk_store takes a tile of the CTA itself, not of a peer".into());
+            return Err(
+                "bulk_store from a tile of a peer; the source must be in the same CTA".into(),
+            );
         }
         if let Some(r) = self.reduce {
-            r.op.legal(r.dtype, ReduceInto::Global)?;
+            r.op.legal(r.dtype, ReduceInto::Global)
+                .map_err(|why| format!("bulk_store {why}"))?;
         }
         legal_copy(target, false)
     }

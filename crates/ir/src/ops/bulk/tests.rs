@@ -1,17 +1,17 @@
 use super::*;
 use crate::job::fake::{Cta, GLOBAL, Rng, bar, place};
-use crate::job::{Done, Job};
+use crate::job::{Job, JobCompletion};
 use crate::lanes::fake::{arg, ptx};
 use crate::layout::{Swizzle, TileLayout};
 use crate::ops::Instr;
-use crate::sync::Sync;
+use crate::sync::SyncOp;
 use crate::types::DType;
-use crate::value::{BarRef, Place};
+use crate::value::{BarRef, SharedAddress};
 
 /// A tile of 2048 bytes at byte 512, in a cluster of four; global memory is random.
 fn cta() -> Cta {
     let layout = TileLayout {
-        element: 4,
+        element_bytes: 4,
         rows: 1,
         cols: 512,
         swizzle: Swizzle::None,
@@ -43,12 +43,12 @@ fn store(byte: u64, dst: u64, bytes: u64) -> BulkStore {
     }
 }
 
-/// A run of the tile of this CTA to a place of the tile of a peer.
+/// A copy from the tile of this CTA to the tile of a peer.
 fn send(byte: u64, to: u64, bytes: u64, rank: u64) -> BulkSend {
     let peer = Some(Operand::Imm(rank));
     BulkSend {
         src: place(0, Operand::Imm(byte)),
-        dst: Place {
+        dst: SharedAddress {
             peer,
             ..place(0, Operand::Imm(to))
         },
@@ -66,12 +66,15 @@ fn words(bytes: &[u8]) -> Vec<u32> {
 }
 
 #[test]
-fn a_load_copies_the_run_and_counts_its_bytes() {
+fn a_load_copies_and_completes_its_transaction_bytes() {
     for bytes in [0, 16, 48, 80, 1040, 2032] {
         let mut cta = cta();
         let before = cta.shared[0].clone();
         cta.run(&load(16, 32, bytes));
-        assert_eq!(cta.jobs[0].done(), Done::Bytes(BarAt { cta: 0, slot: 3 }));
+        assert_eq!(
+            cta.jobs[0].completion(),
+            JobCompletion::Bytes(ResolvedBarrier { cta: 0, slot: 3 })
+        );
         assert_eq!(cta.complete(), [bytes as u32]);
         let n = bytes as usize;
         assert_eq!(cta.shared[0][528..528 + n], cta.global[32..32 + n]);
@@ -81,11 +84,14 @@ fn a_load_copies_the_run_and_counts_its_bytes() {
 }
 
 #[test]
-fn a_store_copies_the_run_back_in_the_lanes_group() {
+fn a_store_copies_in_the_bulk_group_of_the_lane() {
     let mut cta = cta();
     cta.warp.active = 1 << 4;
     cta.run(&store(32, 64, 1008));
-    assert_eq!(cta.jobs[0].done(), Done::BulkGroup { lane: 4 });
+    assert_eq!(
+        cta.jobs[0].completion(),
+        JobCompletion::BulkGroup { lane: 4 }
+    );
     cta.complete();
     assert_eq!(cta.global[64..64 + 1008], cta.shared[0][544..544 + 1008]);
 }
@@ -100,7 +106,7 @@ fn bytes_are_read_when_the_job_completes() {
 }
 
 #[test]
-fn every_active_lane_copies() {
+fn every_active_lane_issues_a_copy() {
     let mut cta = cta();
     cta.warp = cta
         .warp
@@ -119,15 +125,18 @@ fn every_active_lane_copies() {
 }
 
 #[test]
-fn a_multicast_goes_to_each_receiver_and_its_barrier() {
+fn a_multicast_writes_each_receiver_and_signals_its_barrier() {
     let mut cta = cta();
     let before = cta.shared.clone();
     cta.run(&BulkLoad {
         multicast: Some(Operand::Imm(0b1010)),
         ..load(0, 0, 256)
     });
-    let done: Vec<_> = cta.jobs.iter().map(Job::done).collect();
-    assert_eq!(done, [1, 3].map(|cta| Done::Bytes(BarAt { cta, slot: 3 })));
+    let done: Vec<_> = cta.jobs.iter().map(Job::completion).collect();
+    assert_eq!(
+        done,
+        [1, 3].map(|cta| JobCompletion::Bytes(ResolvedBarrier { cta, slot: 3 }))
+    );
     assert_eq!(cta.complete(), [256, 256]);
     for (rank, before) in before.iter().enumerate() {
         let got = &cta.shared[rank][512..512 + 256];
@@ -139,7 +148,7 @@ fn a_multicast_goes_to_each_receiver_and_its_barrier() {
 }
 
 #[test]
-fn a_load_may_go_to_a_peer_with_its_barrier() {
+fn a_load_may_write_a_peer_and_signal_its_barrier() {
     let mut cta = cta();
     let (mut dst, mut bar) = (place(0, Operand::Imm(0)), bar(3));
     dst.peer = Some(Operand::Imm(2));
@@ -154,11 +163,14 @@ fn a_load_may_go_to_a_peer_with_its_barrier() {
 }
 
 #[test]
-fn a_run_is_sent_to_a_peer_and_its_barrier() {
+fn bulk_send_writes_a_peer_and_signals_its_barrier() {
     let mut cta = cta();
     let before = cta.shared.clone();
     cta.run(&send(32, 96, 1008, 2));
-    assert_eq!(cta.jobs[0].done(), Done::Bytes(BarAt { cta: 2, slot: 3 }));
+    assert_eq!(
+        cta.jobs[0].completion(),
+        JobCompletion::Bytes(ResolvedBarrier { cta: 2, slot: 3 })
+    );
     assert_eq!(cta.complete(), [1008]);
     assert_eq!(
         cta.shared[2][512 + 96..512 + 96 + 1008],
@@ -169,18 +181,18 @@ fn a_run_is_sent_to_a_peer_and_its_barrier() {
 }
 
 #[test]
-fn a_reducing_store_combines_each_element_in_place() {
+fn a_reducing_store_updates_each_element() {
     let mut cta = cta();
     let (old, new) = (words(&cta.global), words(&cta.shared[0][544..544 + 80]));
     let reduce = |op| BulkStore {
-        reduce: Some(Reduce {
+        reduce: Some(BulkReduce {
             op,
             dtype: DType::U32,
         }),
         ..store(32, 64, 80)
     };
     cta.run(&reduce(Reduction::Add));
-    assert!(cta.jobs[0].combines());
+    assert!(cta.jobs[0].is_reduction());
     cta.complete();
     cta.run(&reduce(Reduction::Max));
     cta.complete();
@@ -195,12 +207,12 @@ fn a_reducing_store_combines_each_element_in_place() {
 }
 
 #[test]
-fn sums_of_integers_at_a_peer_have_one_result_in_every_order() {
+fn integer_sums_at_a_peer_do_not_depend_on_the_order() {
     let run = |order: [u64; 3]| {
         let mut cta = cta();
         for byte in order {
             cta.run(&BulkSend {
-                reduce: Some(Reduce {
+                reduce: Some(BulkReduce {
                     op: Reduction::Add,
                     dtype: DType::U64,
                 }),
@@ -214,7 +226,7 @@ fn sums_of_integers_at_a_peer_have_one_result_in_every_order() {
 }
 
 #[test]
-fn a_prefetch_checks_its_operands_and_hands_nothing_over() {
+fn a_prefetch_checks_its_operands_and_issues_no_job() {
     let mut cta = cta();
     let prefetch = |src, bytes| BulkPrefetch {
         src: Operand::Imm(src),
@@ -226,7 +238,7 @@ fn a_prefetch_checks_its_operands_and_hands_nothing_over() {
     let f = cta.fault(&prefetch(GLOBAL + 8, 64));
     assert_eq!(f.kind, FaultKind::Misaligned);
     let f = cta.fault(&prefetch(GLOBAL, 24));
-    assert!(f.text.contains("not 0x18"), "{}", f.text);
+    assert!(f.text.contains("has length 0x18"), "{}", f.text);
 }
 
 #[test]
@@ -239,17 +251,17 @@ fn faults_name_the_rule_and_the_value() {
     is(
         cta().fault(&load(8, 0, 16)),
         misaligned,
-        "shared address of a bulk copy is a multiple of 16 bytes, not 0x208",
+        "has shared address 0x208; it must be a multiple of 16 bytes",
     );
     is(
         cta().fault(&load(0, 4, 16)),
         misaligned,
-        "global address of a bulk copy is a multiple of 16 bytes, not 0x1004",
+        "has global address 0x1004; it must be a multiple of 16 bytes",
     );
     is(
         cta().fault(&store(0, 0, 20)),
         misaligned,
-        "length of a bulk copy is a multiple of 16 bytes, not 0x14",
+        "has length 0x14; it must be a multiple of 16 bytes",
     );
     is(
         cta().fault(&load(2032, 0, 32)),
@@ -263,36 +275,36 @@ fn faults_name_the_rule_and_the_value() {
     is(
         cta().fault(&cast(0)),
         FaultKind::Operand,
-        "the 4 CTAs of the cluster; 0x0 does not",
+        "has multicast mask 0x0;",
     );
     is(
         cta().fault(&cast(0x11)),
         FaultKind::Operand,
-        "0x11 does not",
+        "has multicast mask 0x11; it must name at least one CTA, and only ranks below the cluster size 4",
     );
     let mut far = send(0, 0, 16, 1);
     far.bar.peer = None;
     is(
         cta().fault(&far),
         FaultKind::Operand,
-        "not in those of rank 1 and 0",
+        "in the CTA of rank 1 but its mbarrier in the CTA of rank 0",
     );
     is(
         cta().fault(&send(0, 8, 16, 1)),
         misaligned,
-        "shared address of a bulk copy is a multiple of 16 bytes, not 0x208",
+        "has shared address 0x208; it must be a multiple of 16 bytes",
     );
     let mut apart = load(0, 0, 16);
     apart.bar.peer = Some(Operand::Imm(1));
     is(
         cta().fault(&apart),
         FaultKind::Operand,
-        "not in those of rank 0 and 1",
+        "in the CTA of rank 0 but its mbarrier in the CTA of rank 1",
     );
 }
 
 #[test]
-fn groups_are_acts() {
+fn group_ops_are_sync_ops() {
     let mut cta = cta();
     cta.run(&BulkCommit);
     let wait = BulkWait {
@@ -300,11 +312,11 @@ fn groups_are_acts() {
         read: true,
     };
     cta.run(&wait);
-    let waited = Sync::BulkWait {
+    let waited = SyncOp::BulkWait {
         pending: 1,
         read: true,
     };
-    assert_eq!(cta.warp.syncs, [Sync::BulkCommit, waited]);
+    assert_eq!(cta.warp.syncs, [SyncOp::BulkCommit, waited]);
 }
 
 #[test]
@@ -347,7 +359,7 @@ fn ptx_of_copies() {
             "cp.async.bulk.global.shared::cta.bulk_group.L2::cache_hint [%1], [address], 64, %t0",
         ]
     );
-    let how = |op, dtype| Some(Reduce { op, dtype });
+    let how = |op, dtype| Some(BulkReduce { op, dtype });
     let sum = BulkStore {
         dst: arg(1),
         reduce: how(Reduction::Add, DType::Bf16),
@@ -357,7 +369,7 @@ fn ptx_of_copies() {
         ptx(&sum),
         ["cp.reduce.async.bulk.global.shared::cta.bulk_group.add.noftz.bf16 [%1], [address], 64"]
     );
-    let suffix = |op, dtype| Reduce { op, dtype }.ptx();
+    let suffix = |op, dtype| BulkReduce { op, dtype }.ptx();
     assert_eq!(suffix(Reduction::Add, DType::I64), ".add.u64");
     assert_eq!(suffix(Reduction::Min, DType::I64), ".min.s64");
     assert_eq!(suffix(Reduction::Max, DType::F16), ".max.f16");
@@ -397,8 +409,13 @@ fn legality() {
     assert_eq!(load(0, 0, 16).legal(&t), Ok(()));
     let mut remote = store(0, 0, 16);
     remote.src.peer = Some(Operand::Imm(1));
-    assert!(remote.legal(&t).unwrap_err().contains("not of a peer"));
-    let half = Some(Reduce {
+    assert!(
+        remote
+            .legal(&t)
+            .unwrap_err()
+            .contains("from a tile of a peer")
+    );
+    let half = Some(BulkReduce {
         op: Reduction::Add,
         dtype: DType::F16,
     });
@@ -418,12 +435,16 @@ fn legality() {
         multicast: Some(Operand::Imm(1)),
         ..load(0, 0, 16)
     };
-    assert!(cast.legal(&t).unwrap_err().contains("no clusters"));
+    assert!(
+        cast.legal(&t)
+            .unwrap_err()
+            .contains("does not support thread block clusters")
+    );
     t.features.tma = false;
     assert!(
         load(0, 0, 16)
             .legal(&t)
             .unwrap_err()
-            .contains("no bulk copies")
+            .contains("does not support bulk copies")
     );
 }

@@ -1,24 +1,24 @@
-//! Pairs: two numbers of one register.
+//! Packed pairs: two numbers in one register.
 
 use super::from_f16;
-use crate::lanes::{Narrow, map1, map2, no_such_type};
-use crate::machine::{Asm, Effects, Exec, Lane, Machine, Step};
-use crate::ops::{Exactness, Info, Instr};
+use crate::lanes::{HalfFloat, map1, map2, unsupported_type};
+use crate::machine::{Asm, Effects, Exec, ExecStatus, Lane, Machine};
+use crate::ops::{Exactness, Instr, OpInfo};
 use crate::target::Target;
 use crate::types::{Bf16x2, E4m3, E4m3x2, E5m2, E5m2x2, F16x2, Type};
 use crate::value::{Operand, RegId};
 use half::{bf16, f16};
 
-/// Two numbers side by side in one register.
+/// Packs two numbers into one register.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Pack {
     /// Type of the numbers.
     pub from: Type,
-    /// Type of the pair: `F16x2`, `Bf16x2`, `E4m3x2` or `E5m2x2` from `F32`,
-    /// rounded to nearest even (the 8-bit floats held within the finite
-    /// numbers); any pair but the last two from its own halves.
+    /// Type of the pair. From `F32`: `F16x2`, `Bf16x2`, `E4m3x2` or `E5m2x2`,
+    /// rounded to nearest even (8-bit floats saturate to finite numbers). From
+    /// its own halves: any pair except `E4m3x2` and `E5m2x2`.
     pub to: Type,
-    /// Put zero in place of what is negative, before it is rounded; from `F32` only.
+    /// Applies ReLU before rounding; from `F32` only.
     pub relu: bool,
     /// Result.
     pub dst: RegId,
@@ -46,7 +46,7 @@ impl Pack {
     }
 }
 
-/// Zero in place of a negative number, and of −0; a NaN stays.
+/// ReLU: +0 for negative numbers and −0; a NaN is kept.
 #[inline]
 fn rectify(x: f32) -> f32 {
     if x.is_sign_negative() && !x.is_nan() {
@@ -57,10 +57,10 @@ fn rectify(x: f32) -> f32 {
 }
 
 impl Instr for Pack {
-    const INFO: Info = Info {
+    const INFO: OpInfo = OpInfo {
         name: "pack",
         ptx: "cvt.rn{.satfinite}{.relu}.{f16x2,bf16x2,e4m3x2,e5m2x2}.f32, mov.{b32,b64}",
-        doc: "two numbers side by side in one register, from f32 rounded to nearest even; 8-bit floats stay finite",
+        doc: "packs two numbers into one register; f32 rounds to nearest even, 8-bit floats saturate to finite numbers",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
@@ -76,7 +76,7 @@ impl Instr for Pack {
         let (lo, hi) = (a.in_reg(self.lo, self.from), a.in_reg(self.hi, self.from));
         let held = if is_fp8(self.to) { ".satfinite" } else { "" };
         a.emit(match self.from {
-            // The first operand goes to the high half.
+            // The first operand of cvt is the high half.
             Type::F32 => {
                 let (relu, to) = (self.suffix(), self.to.ptx());
                 format!("cvt.rn{held}{relu}.{to}.f32 {d}, {hi}, {lo}")
@@ -104,14 +104,14 @@ impl Instr for Pack {
             _ if halves(self.to) == Some(self.from) => {
                 self.join(m, |lo: u16, hi: u16| u32::from(hi) << 16 | u32::from(lo));
             }
-            _ => return Err(no_such_type(self.to)),
+            _ => return Err(unsupported_type(self.to)),
         }
-        Ok(Step::Next)
+        Ok(ExecStatus::Completed)
     }
     fn legal(&self, _: &Target) -> Result<(), String> {
         if self.relu && self.from != Type::F32 {
             return Err(format!(
-                "pack puts zero for a negative f32 alone, not for {}",
+                "pack with relu requires f32 operands, not {}",
                 self.from
             ));
         }
@@ -119,13 +119,13 @@ impl Instr for Pack {
     }
 }
 
-/// The two numbers of one register.
+/// Unpacks the two numbers of a register.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Unpack {
     /// Type of the pair.
     pub from: Type,
     /// Type of the numbers: `F32` from `F16x2`, `Bf16x2`, `E4m3x2` or `E5m2x2`
-    /// (exact), or the pair's halves from any but the last two.
+    /// (exact), or the halves of any pair except `E4m3x2` and `E5m2x2`.
     pub to: Type,
     /// The low half.
     pub lo: RegId,
@@ -143,10 +143,10 @@ impl Unpack {
 }
 
 impl Instr for Unpack {
-    const INFO: Info = Info {
+    const INFO: OpInfo = OpInfo {
         name: "unpack",
         ptx: "mov.{b32,b64}, cvt.f32.f16, shl.b32 with and.b32 for bf16x2 to f32, cvt.rn.f16x2.{e4m3x2,e5m2x2} with cvt.f32.f16",
-        doc: "the two numbers of one register, exact in f32",
+        doc: "unpacks the two numbers of a register; exact in f32",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
@@ -161,7 +161,7 @@ impl Instr for Unpack {
         let (lo, hi) = (a.reg(self.lo), a.reg(self.hi));
         let s = a.in_reg(self.src, self.from);
         match (self.from, self.to) {
-            // The upper half of an f32 is its bf16.
+            // A bf16 is the upper half of an f32.
             (Type::Bf16x2, Type::F32) => {
                 a.emit(format!("shl.b32 {lo}, {s}, 16"));
                 a.emit(format!("and.b32 {hi}, {s}, 0xffff0000"));
@@ -192,16 +192,16 @@ impl Instr for Unpack {
             _ if halves(self.from) == Some(self.to) => {
                 self.split(m, |x: u32| [x as u16, (x >> 16) as u16]);
             }
-            _ => return Err(no_such_type(self.from)),
+            _ => return Err(unsupported_type(self.from)),
         }
-        Ok(Step::Next)
+        Ok(ExecStatus::Completed)
     }
     fn legal(&self, _: &Target) -> Result<(), String> {
         pair_of("unpack", self.to, self.from)
     }
 }
 
-/// The type of the two halves of a pair.
+/// Returns the type of the halves of a pair.
 fn halves(pair: Type) -> Option<Type> {
     match pair {
         Type::F16x2 => Some(Type::F16),
@@ -214,20 +214,20 @@ fn halves(pair: Type) -> Option<Type> {
     }
 }
 
-/// Is this a pair of 8-bit floats?
+/// Returns whether the type is a pair of 8-bit floats.
 fn is_fp8(pair: Type) -> bool {
     matches!(pair, Type::E4m3x2 | Type::E5m2x2)
 }
 
-/// Refuses a pair that cannot be made of, or taken apart into, two of a type.
+/// Rejects a combination of pair and half that `pack` and `unpack` do not support.
 fn pair_of(name: &str, half: Type, pair: Type) -> Result<(), String> {
     let floats = is_fp8(pair) || matches!(pair, Type::F16x2 | Type::Bf16x2);
     if floats && half == Type::F32 || halves(pair) == Some(half) {
         return Ok(());
     }
     Err(format!(
-        "{name} takes pairs f16x2, bf16x2, e4m3x2 and e5m2x2 of f32, f16x2 and bf16x2 of their halves, \
-         e4m3x4 of e4m3x2, e5m2x4 of e5m2x2, u32 of u16, u64 of u32; not {pair} of {half}"
+        "{name} does not support {pair} with halves of {half}; supported: f16x2, bf16x2, e4m3x2 and e5m2x2 with f32, \
+         f16x2 and bf16x2 with their 16-bit halves, e4m3x4 with e4m3x2, e5m2x4 with e5m2x2, u32 with u16, u64 with u32"
     ))
 }
 
@@ -310,12 +310,12 @@ mod tests {
             ptx(&unpack(Type::F16x2, Type::F32)),
             "mov.b32 {%t0, %t1}, %0; cvt.f32.f16 %3, %t0; cvt.f32.f16 %4, %t1",
         );
-        let refused = pack(Type::Bf16, Type::F16x2).legal(&Target::SM_90A);
-        assert!(refused.is_err_and(|e| e.ends_with("not f16x2 of bf16")));
+        let rejected = pack(Type::Bf16, Type::F16x2).legal(&Target::SM_90A);
+        assert!(rejected.is_err_and(|e| e.contains("f16x2 with halves of bf16")));
     }
 
     #[test]
-    fn pairs_of_8_bit_floats_stay_finite_and_widen_exactly() {
+    fn fp8_pairs_saturate_and_widen_exactly() {
         let rows = [[1.0f32, -448.0], [1e9, f32::NEG_INFINITY], [f32::NAN, -0.0]];
         let e4m3: Vec<u16> = eval(&pack(Type::F32, Type::E4m3x2), &rows);
         assert_eq!(e4m3, [0xfe38, 0xfe7e, 0x807f]);
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn zero_stands_for_what_is_negative_if_asked() {
+    fn relu_replaces_negative_numbers_by_zero() {
         let relu = |to| Pack {
             relu: true,
             ..pack(Type::F32, to)
@@ -380,13 +380,13 @@ mod tests {
             ["cvt.rn.satfinite.relu.e5m2x2.f32 %0, %2, %1"]
         );
         assert_eq!(relu(Type::F16x2).name(), "pack.relu.f16x2.f32");
-        let refused = Pack {
+        let rejected = Pack {
             relu: true,
             ..pack(Type::U32, Type::U64)
         };
         assert_eq!(
-            refused.legal(&Target::SM_90A),
-            Err("pack puts zero for a negative f32 alone, not for u32".into())
+            rejected.legal(&Target::SM_90A),
+            Err("pack with relu requires f32 operands, not u32".into())
         );
     }
 }

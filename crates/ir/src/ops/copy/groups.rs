@@ -1,27 +1,27 @@
-//! Groups of copies, and arrivals that follow them.
+//! `cp.async` groups, and mbarrier arrivals triggered by copies.
 
 use crate::machine::Asm;
-use crate::ops::control::acts;
-use crate::ops::{Exactness, Info, Instr};
-use crate::sync::Sync;
+use crate::ops::control::sync_instr;
+use crate::ops::{Exactness, Instr, OpInfo};
+use crate::sync::SyncOp;
 use crate::target::Target;
 use crate::value::BarRef;
 
-/// Closes the copies a thread has issued into one group, which may be empty.
+/// Commits the uncommitted `cp.async` copies of each thread to one group, which may be empty.
 #[derive(Clone, PartialEq, Debug)]
 pub struct CopyCommit;
 
 impl CopyCommit {
-    fn act(&self) -> Sync {
-        Sync::CopyCommit
+    fn sync_op(&self) -> SyncOp {
+        SyncOp::CopyCommit
     }
 }
 
 impl Instr for CopyCommit {
-    const INFO: Info = Info {
+    const INFO: OpInfo = OpInfo {
         name: "copy_commit",
         ptx: "cp.async.commit_group",
-        doc: "closes the copies a thread has issued into one group",
+        doc: "commits the uncommitted cp.async copies of a thread to one group",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
@@ -30,30 +30,30 @@ impl Instr for CopyCommit {
     fn asm(&self, a: &mut dyn Asm) {
         a.emit("cp.async.commit_group".into());
     }
-    acts!();
+    sync_instr!();
 }
 
-/// Waits for a thread's copies; it sees what they brought.
+/// Waits for `cp.async` copies of the thread and makes them visible to it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct CopyWait {
-    /// Groups that may stay open, the youngest ones; `None`: waits for all
-    /// copies, committed or not.
+    /// Number of most recent groups that may stay pending; `None`: waits for
+    /// all copies, committed or not.
     pub pending: Option<u32>,
 }
 
 impl CopyWait {
-    fn act(&self) -> Sync {
-        Sync::CopyWait {
+    fn sync_op(&self) -> SyncOp {
+        SyncOp::CopyWait {
             pending: self.pending,
         }
     }
 }
 
 impl Instr for CopyWait {
-    const INFO: Info = Info {
+    const INFO: OpInfo = OpInfo {
         name: "copy_wait",
         ptx: "cp.async.{wait_group,wait_all}",
-        doc: "waits until a thread has at most some copy groups open, or until all its copies are done",
+        doc: "waits until at most n cp.async groups of the thread are pending, or until all its copies complete",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
@@ -65,39 +65,40 @@ impl Instr for CopyWait {
             None => "cp.async.wait_all".into(),
         });
     }
-    acts!();
+    sync_instr!();
 }
 
-/// Has each thread arrive on an mbarrier once all copies it has issued are done.
+/// Makes each thread arrive on an mbarrier when all its earlier copies complete.
 ///
-/// The arrival hands on the copies, and nothing else that the thread wrote.
+/// The arrival publishes the copies, but no other writes of the thread.
 #[derive(Clone, PartialEq, Debug)]
 pub struct CopyArrive {
-    /// The barrier, in the CTA itself.
+    /// The barrier, in the same CTA.
     pub bar: BarRef,
-    /// Is the arrival one of those that the barrier expects (`.noinc`)? If
-    /// not, it expects one more in the current phase, and comes out even.
-    pub counted: bool,
+    /// `.noinc`: the arrival count of the barrier includes this arrival.
+    /// Otherwise the op also increments the pending count, so that its net
+    /// effect on the phase is zero.
+    pub noinc: bool,
 }
 
 impl CopyArrive {
-    fn act(&self) -> Sync {
-        Sync::CopyArrive {
+    fn sync_op(&self) -> SyncOp {
+        SyncOp::CopyArrive {
             bar: self.bar,
-            counted: self.counted,
+            noinc: self.noinc,
         }
     }
 
     fn suffix(&self) -> &'static str {
-        if self.counted { ".noinc" } else { "" }
+        if self.noinc { ".noinc" } else { "" }
     }
 }
 
 impl Instr for CopyArrive {
-    const INFO: Info = Info {
+    const INFO: OpInfo = OpInfo {
         name: "copy_arrive",
         ptx: "cp.async.mbarrier.arrive{.noinc}.shared.b64",
-        doc: "has each thread arrive on an mbarrier once all copies it has issued are done",
+        doc: "makes each thread arrive on an mbarrier when all its earlier cp.async copies complete",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
@@ -110,11 +111,13 @@ impl Instr for CopyArrive {
             self.suffix()
         ));
     }
-    acts!();
+    sync_instr!();
     fn legal(&self, _: &Target) -> Result<(), String> {
         match self.bar.peer {
             None => Ok(()),
-            Some(_) => Err("copy_arrive takes a barrier of the CTA itself, not of a peer".into()),
+            Some(_) => Err(
+                "copy_arrive on an mbarrier of a peer; the barrier must be in the same CTA".into(),
+            ),
         }
     }
 }

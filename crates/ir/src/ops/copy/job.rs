@@ -1,37 +1,37 @@
-//! The copies of one warp in flight.
+//! A `cp.async` of one warp in flight.
 
-use crate::job::{Engine, PIECES, Span, joined, part};
-use crate::machine::{Fault, Mask, SharedAt};
+use crate::job::{Engine, PIECES, Span, join_spans, piece_range};
+use crate::machine::{Fault, Mask, ResolvedAddress};
 
-/// The copies of one `cp.async`, of all lanes that run it.
+/// The copies of one `cp.async`, for all lanes that execute it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct CopyJob {
     /// Bytes that each lane writes.
     bytes: u32,
-    /// By lane, lowest first.
-    copies: Vec<One>,
+    /// One copy per lane, lowest lane first.
+    copies: Vec<LaneCopy>,
 }
 
 /// One lane's copy.
 #[derive(Clone, Copy, PartialEq, Debug)]
-struct One {
+struct LaneCopy {
     lane: usize,
-    to: SharedAt,
+    to: ResolvedAddress,
     from: u64,
-    /// Bytes that are read; the rest is zero.
+    /// Bytes to read; the rest is zero.
     read: u32,
 }
 
 impl CopyJob {
-    /// No copies yet, of so many bytes each.
+    /// Creates a job without copies; each copy writes `bytes` bytes.
     pub(super) fn new(bytes: u32) -> Self {
         let copies = Vec::new();
         Self { bytes, copies }
     }
 
-    /// Adds the copy of a lane; lanes ascend.
-    pub(super) fn add(&mut self, lane: usize, to: SharedAt, from: u64, read: u32) {
-        let one = One {
+    /// Adds the copy of a lane, in ascending lane order.
+    pub(super) fn add(&mut self, lane: usize, to: ResolvedAddress, from: u64, read: u32) {
+        let one = LaneCopy {
             lane,
             to,
             from,
@@ -40,63 +40,63 @@ impl CopyJob {
         self.copies.push(one);
     }
 
-    /// The lanes that copy.
+    /// Returns the lanes that copy.
     pub fn lanes(&self) -> Mask {
         self.copies.iter().fold(0, |m, c| m | 1 << c.lane)
     }
 
-    /// The bytes it will read.
+    /// Calls `each` with the bytes that the job will read.
     pub fn reads(&self, each: &mut dyn FnMut(Span)) {
         let copies = self.copies.iter();
-        joined(each, |each| {
+        join_spans(each, |each| {
             copies.for_each(|c| each(Span::Global(c.from, c.read)));
         });
     }
 
-    /// The lanes, each with the address and the number of bytes it will read.
+    /// Iterates over the reads: lane, address, length.
     pub fn read(&self) -> impl Iterator<Item = (usize, u64, u32)> {
         self.copies.iter().map(|c| (c.lane, c.from, c.read))
     }
 
-    /// The bytes it will write.
+    /// Calls `each` with the bytes that the job will write.
     pub fn writes(&self, each: &mut dyn FnMut(Span)) {
         let copies = self.copies.iter();
-        joined(each, |each| {
+        join_spans(each, |each| {
             copies.for_each(|c| each(Span::Shared(c.to, self.bytes)));
         });
     }
 
-    /// The bytes that each lane will write: the lane, where, and how many.
-    pub fn each_write(&self, each: &mut dyn FnMut(usize, SharedAt, u32)) {
+    /// Calls `each` with the write of each lane: lane, address, length.
+    pub fn each_write(&self, each: &mut dyn FnMut(usize, ResolvedAddress, u32)) {
         for c in &self.copies {
             each(c.lane, c.to, self.bytes);
         }
     }
 
-    /// The bytes that a piece will write.
+    /// Calls `each` with the bytes that a piece will write.
     pub fn piece_writes(&self, piece: u32, each: &mut dyn FnMut(Span)) {
         let copies = self.piece(piece).iter();
-        joined(each, |each| {
+        join_spans(each, |each| {
             copies.for_each(|c| each(Span::Shared(c.to, self.bytes)));
         });
     }
 
-    /// Pieces it may be done in: each has some of the lanes.
+    /// Returns the number of pieces; each has some of the lanes.
     pub fn pieces(&self) -> u32 {
         (self.copies.len() as u32).clamp(1, PIECES)
     }
 
-    fn piece(&self, piece: u32) -> &[One] {
-        let lanes = part(self.copies.len() as u32, piece, self.pieces());
+    fn piece(&self, piece: u32) -> &[LaneCopy] {
+        let lanes = piece_range(self.copies.len() as u32, piece, self.pieces());
         &self.copies[lanes.start as usize..lanes.end as usize]
     }
 
-    /// The lanes of a piece, each with the bytes it writes.
-    pub fn written(&self, piece: u32) -> impl Iterator<Item = (usize, SharedAt, u32)> {
+    /// Iterates over the writes of a piece: lane, address, length.
+    pub fn written(&self, piece: u32) -> impl Iterator<Item = (usize, ResolvedAddress, u32)> {
         self.piece(piece).iter().map(|c| (c.lane, c.to, self.bytes))
     }
 
-    /// Copies for some of the lanes; gives the bytes written.
+    /// Completes the copies of a piece and returns the bytes written.
     pub fn complete(&self, piece: u32, e: &mut impl Engine) -> Result<u32, Fault> {
         for c in self.piece(piece) {
             let mut data = [0; 16];

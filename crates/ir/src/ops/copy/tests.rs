@@ -1,15 +1,15 @@
 //! `cp.async` and its groups.
 
 use super::*;
-use crate::job::Done;
+use crate::job::JobCompletion;
 use crate::job::fake::{Cta, GLOBAL, Rng, bar, place};
 use crate::lanes::fake::{arg, ptx};
 use crate::layout::{Swizzle, TileLayout};
 use crate::machine::WARP;
-use crate::sync::Sync;
+use crate::sync::SyncOp;
 
 const TILE: TileLayout = TileLayout {
-    element: 4,
+    element_bytes: 4,
     rows: 32,
     cols: 8,
     swizzle: Swizzle::None,
@@ -25,20 +25,20 @@ fn cta() -> Cta {
     cta
 }
 
-fn copy(bytes: u32, valid: Option<Operand>) -> CopyAsync {
+fn copy(bytes: u32, src_size: Option<Operand>) -> CopyAsync {
     CopyAsync {
         dst: place(0, arg(2)),
         src: arg(1),
         bytes,
-        valid,
-        bypass: false,
-        fetch: None,
+        src_size,
+        bypass_l1: false,
+        l2_prefetch: None,
         hint: None,
     }
 }
 
 #[test]
-fn the_lanes_of_a_warp_are_one_job_that_reads_when_it_completes() {
+fn the_copies_of_a_warp_are_one_job_that_reads_at_completion() {
     for bytes in [4, 8, 16] {
         let mut cta = cta();
         let (before, odd) = (cta.shared[0].clone(), 0xaaaa_aaaa);
@@ -47,7 +47,7 @@ fn the_lanes_of_a_warp_are_one_job_that_reads_when_it_completes() {
         let [job] = &cta.jobs[..] else {
             panic!("{:?}", cta.jobs)
         };
-        assert_eq!(job.done(), Done::CopyGroup { lanes: odd });
+        assert_eq!(job.completion(), JobCompletion::CopyGroup { lanes: odd });
         cta.global = Rng(4).bytes(48 * WARP);
         assert_eq!(cta.complete(), [16 * bytes]);
         for lane in 0..WARP {
@@ -61,16 +61,16 @@ fn the_lanes_of_a_warp_are_one_job_that_reads_when_it_completes() {
 }
 
 #[test]
-fn what_is_not_read_is_zero_and_a_lane_that_reads_nothing_may_point_anywhere() {
+fn unread_bytes_are_zero_and_a_source_of_no_bytes_may_be_invalid() {
     let mut cta = cta();
-    let valid: [u32; WARP] = std::array::from_fn(|i| i as u32 % 17);
+    let src_size: [u32; WARP] = std::array::from_fn(|i| i as u32 % 17);
     let mut far = cta.warp.read::<u64>(1);
     (far[0], far[17]) = (0, u64::MAX - 15);
-    cta.warp = cta.warp.clone().with(1, &far).with(3, &valid);
+    cta.warp = cta.warp.clone().with(1, &far).with(3, &src_size);
     cta.run(&copy(16, Some(arg(3))));
     assert_eq!(cta.complete(), [512]);
-    for (lane, &valid) in valid.iter().enumerate() {
-        let (got, n) = (&cta.shared[0][256 + 32 * lane..][..16], valid as usize);
+    for (lane, &src_size) in src_size.iter().enumerate() {
+        let (got, n) = (&cta.shared[0][256 + 32 * lane..][..16], src_size as usize);
         assert_eq!(got[..n], cta.global[48 * lane..48 * lane + n]);
         assert!(got[n..].iter().all(|&b| b == 0));
     }
@@ -85,7 +85,7 @@ fn faults_name_the_rule_and_the_value() {
     };
     let mut off = copy(8, None);
     off.dst.offset = 4;
-    is(off, FaultKind::Misaligned, "shared address of a copy");
+    is(off, FaultKind::Misaligned, "has shared address");
     let off = CopyAsync {
         src: Operand::Imm(GLOBAL + 8),
         ..copy(16, None)
@@ -93,28 +93,34 @@ fn faults_name_the_rule_and_the_value() {
     is(
         off,
         FaultKind::Misaligned,
-        "multiple of its 16 bytes, not 0x1008",
+        "has global address 0x1008; it must be a multiple of 16",
     );
     let more = copy(4, Some(Operand::Imm(5)));
-    is(more, FaultKind::Operand, "at most those, not 5");
+    is(more, FaultKind::Operand, "reads 5 bytes but writes only 4");
 }
 
 #[test]
-fn groups_are_acts() {
+fn group_ops_are_sync_ops() {
     let mut cta = cta();
     cta.run(&CopyCommit);
     for pending in [Some(2), None] {
         cta.run(&CopyWait { pending });
     }
     let (bar, counted) = (bar(1), true);
-    cta.run(&CopyArrive { bar, counted });
+    cta.run(&CopyArrive {
+        bar,
+        noinc: counted,
+    });
     assert_eq!(
         cta.warp.syncs,
         [
-            Sync::CopyCommit,
-            Sync::CopyWait { pending: Some(2) },
-            Sync::CopyWait { pending: None },
-            Sync::CopyArrive { bar, counted },
+            SyncOp::CopyCommit,
+            SyncOp::CopyWait { pending: Some(2) },
+            SyncOp::CopyWait { pending: None },
+            SyncOp::CopyArrive {
+                bar,
+                noinc: counted
+            },
         ]
     );
 }
@@ -126,8 +132,8 @@ fn ptx_of_copies() {
         ["cp.async.ca.shared.global [address], [%1], 4"]
     );
     let full = CopyAsync {
-        bypass: true,
-        fetch: Some(Fetch::B128),
+        bypass_l1: true,
+        l2_prefetch: Some(L2Prefetch::B128),
         hint: Some(CacheHint::Policy(arg(5))),
         ..copy(16, Some(arg(3)))
     };
@@ -144,7 +150,7 @@ fn ptx_of_copies() {
     let arrive = |counted| {
         ptx(&CopyArrive {
             bar: bar(0),
-            counted,
+            noinc: counted,
         })
     };
     assert_eq!(
@@ -160,23 +166,33 @@ fn ptx_of_copies() {
 #[test]
 fn legality() {
     let t = Target::SM_90A;
-    let says = |op: CopyAsync, text: &str| {
+    let assert_rejected = |op: CopyAsync, text: &str| {
         let why = op.legal(&t).unwrap_err();
         assert!(why.contains(text), "{why}");
     };
     assert_eq!(copy(8, None).legal(&t), Ok(()));
-    says(copy(12, None), "4, 8 or 16 bytes per lane, not 12");
-    says(copy(8, Some(Operand::Imm(9))), "not 9");
+    assert_rejected(
+        copy(12, None),
+        "of 12 bytes per lane; the size must be 4, 8 or 16",
+    );
+    assert_rejected(copy(8, Some(Operand::Imm(9))), "reads 9 bytes");
     let narrow = CopyAsync {
-        bypass: true,
+        bypass_l1: true,
         ..copy(8, None)
     };
-    says(narrow, "16 bytes per lane, not for 8");
+    assert_rejected(narrow, "of 8 bytes cannot bypass the L1");
     let mut away = copy(16, None);
     away.dst.peer = Some(Operand::Imm(1));
-    says(away, "not of a peer");
+    assert_rejected(away, "to a tile of a peer");
     let mut bar = bar(0);
     bar.peer = Some(Operand::Imm(1));
     let counted = true;
-    assert!(CopyArrive { bar, counted }.legal(&t).is_err());
+    assert!(
+        CopyArrive {
+            bar,
+            noinc: counted
+        }
+        .legal(&t)
+        .is_err()
+    );
 }

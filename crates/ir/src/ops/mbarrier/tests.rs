@@ -16,7 +16,7 @@ fn arrive(bar: BarRef, count: u32, tx: Option<Operand>, scope: Scope) -> Mbarrie
         count: Operand::imm(count),
         tx,
         scope,
-        leave: false,
+        drop: false,
     }
 }
 
@@ -34,12 +34,12 @@ fn test(bar: BarRef) -> MbarrierTest {
         bar,
         parity: arg(1),
         scope: Scope::Cta,
-        sleep: false,
+        may_suspend: false,
     }
 }
 
 #[test]
-fn each_op_is_one_act() {
+fn each_op_is_one_sync_op() {
     let mut cta = Cta::new(1, 0);
     let (bar, tx) = (bar(2), Operand::Imm(64));
     cta.run(&MbarrierInit { bar, count: 3 });
@@ -50,38 +50,41 @@ fn each_op_is_one_act() {
     assert_eq!(
         cta.warp.syncs,
         [
-            Sync::Init { bar, count: 3 },
-            Sync::Arrive {
+            SyncOp::Init { bar, count: 3 },
+            SyncOp::Arrive {
                 bar,
                 count: Operand::Imm(2),
                 tx: Some(tx),
                 scope: Scope::Cluster,
-                leave: false,
+                drop: false,
             },
-            Sync::ExpectTx { bar, tx },
-            Sync::Wait {
+            SyncOp::ExpectTx { bar, tx },
+            SyncOp::Wait {
                 bar,
                 parity: arg(1),
                 scope: Scope::Cta
             },
-            Sync::Inval { bar },
+            SyncOp::Inval { bar },
         ]
     );
 }
 
 #[test]
-fn a_wait_blocks_and_a_test_answers() {
+fn a_wait_blocks_and_a_test_returns_a_predicate() {
     let mut cta = Cta::new(1, 0);
     cta.run(&test(bar(0)));
     assert_eq!(cta.warp.read_pred(0), Mask::MAX);
-    cta.answer = Step::Blocked;
-    assert_eq!(wait(bar(0), Scope::Cta).exec(&mut cta), Ok(Step::Blocked));
+    cta.answer = ExecStatus::Blocked;
+    assert_eq!(
+        wait(bar(0), Scope::Cta).exec(&mut cta),
+        Ok(ExecStatus::Blocked)
+    );
     cta.run(&test(bar(0)));
     assert_eq!(cta.warp.read_pred(0), 0);
 }
 
 #[test]
-fn the_lanes_of_a_test_ask_of_one_barrier() {
+fn the_lanes_of_a_test_must_name_one_barrier() {
     let mut cta = Cta::new(1, 0);
     cta.warp = cta.warp.clone().with(3, &[1u32, 2]);
     let f = cta.fault(&test(BarRef {
@@ -90,7 +93,7 @@ fn the_lanes_of_a_test_ask_of_one_barrier() {
     }));
     assert_eq!(f.kind, FaultKind::Convergence);
     assert!(
-        f.text.contains("not 1 in one and 2 in another"),
+        f.text.contains("differs between lanes: 1 and 2"),
         "{}",
         f.text
     );
@@ -121,7 +124,7 @@ fn ptx_of_barriers() {
         text(here, 2, Some(arg(4)), Scope::Cta),
         "mbarrier.expect_tx.shared::cta.b64 [barrier], %4; mbarrier.arrive.shared::cta.b64 _, [barrier], 2"
     );
-    // Plain, though remote: `.release.cta`, which is much cheaper than the cluster's.
+    // CTA scope for a remote arrival: `.release.cta` is much cheaper than `.release.cluster`.
     assert_eq!(
         text(there, 1, None, Scope::Cta),
         "mbarrier.arrive.shared::cluster.b64 _, [barrier]"
@@ -132,7 +135,7 @@ fn ptx_of_barriers() {
     );
     let counted = MbarrierArrive {
         count: arg(5),
-        leave: true,
+        drop: true,
         ..arrive(here, 1, None, Scope::Cta)
     };
     assert_eq!(
@@ -140,7 +143,7 @@ fn ptx_of_barriers() {
         ["mbarrier.arrive_drop.shared::cta.b64 _, [barrier], %5"]
     );
     let gone = MbarrierArrive {
-        leave: true,
+        drop: true,
         ..arrive(there, 1, Some(arg(4)), Scope::Cta)
     };
     assert_eq!(
@@ -167,7 +170,7 @@ fn ptx_of_barriers() {
         ["mbarrier.test_wait.parity.shared::cta.b64 %0, [barrier], %1"]
     );
     let patient = MbarrierTest {
-        sleep: true,
+        may_suspend: true,
         scope: Scope::Cluster,
         ..test(here)
     };
@@ -183,7 +186,7 @@ fn legality() {
     assert_eq!(arrive(peer(), 1, None, Scope::Cluster).legal(&t), Ok(()));
     assert!(arrive(bar(0), 0, None, Scope::Cta).legal(&t).is_err());
     let wide = arrive(bar(0), 1, None, Scope::Gpu).legal(&t);
-    assert!(wide.unwrap_err().ends_with("not at scope gpu"));
+    assert!(wide.unwrap_err().contains("at scope gpu"));
     assert!(
         MbarrierInit {
             bar: peer(),

@@ -1,66 +1,66 @@
-//! How loads and stores use the caches. On the CPU there is none: hints change nothing.
+//! Cache operators, eviction priorities and L2 cache hints of loads and stores. The CPU executor ignores them.
 
 use crate::machine::{Asm, Effects};
 use crate::ops::policy::{CacheHint, hint_asm, hint_effects, hint_name};
-use crate::value::At;
+use crate::value::MemoryAddress;
 
-/// What the L1 does with the line of an access to global memory.
+/// The cache operator or L1 eviction priority of a global access.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub enum L1 {
-    /// As the hardware does by itself (`.ca`, `.wb`).
+pub enum L1Policy {
+    /// The default: cache at all levels (`.ca`), write back (`.wb`).
     #[default]
     Default,
-    /// Left out: the L2 alone (`.cg`).
+    /// Cache in the L2 only (`.cg`).
     Bypass,
-    /// Used once: goes before others in the L2 too (`.cs`).
+    /// Streaming: accessed once, evict first in L1 and L2 (`.cs`).
     Streaming,
-    /// Read for the last time: its line need not be kept (loads, `.lu`).
+    /// Last use of the line (loads, `.lu`).
     LastUse,
-    /// Fetched again, whatever is cached (loads, `.cv`).
-    Again,
-    /// Written through to memory (stores, `.wt`).
-    Through,
-    /// Takes no line for it.
+    /// Do not use cached lines; fetch again (loads, `.cv`).
+    Refetch,
+    /// Write through to system memory (stores, `.wt`).
+    WriteThrough,
+    /// `.L1::no_allocate`.
     NoAllocate,
-    /// Goes before others.
+    /// `.L1::evict_first`.
     EvictFirst,
-    /// Goes after others.
+    /// `.L1::evict_last`.
     EvictLast,
-    /// As other lines, whatever it was.
+    /// `.L1::evict_normal`.
     EvictNormal,
-    /// Keeps the place it has.
+    /// `.L1::evict_unchanged`.
     EvictUnchanged,
 }
 
-impl L1 {
-    /// The cache operator, in front of `.nc`.
+impl L1Policy {
+    /// Returns the cache operator, which precedes `.nc`.
     fn operator(self) -> &'static str {
         match self {
-            L1::Bypass => ".cg",
-            L1::Streaming => ".cs",
-            L1::LastUse => ".lu",
-            L1::Again => ".cv",
-            L1::Through => ".wt",
+            L1Policy::Bypass => ".cg",
+            L1Policy::Streaming => ".cs",
+            L1Policy::LastUse => ".lu",
+            L1Policy::Refetch => ".cv",
+            L1Policy::WriteThrough => ".wt",
             _ => "",
         }
     }
 
-    /// The eviction priority, behind it.
+    /// Returns the L1 eviction priority, which follows `.nc`.
     fn priority(self) -> &'static str {
         match self {
-            L1::NoAllocate => ".L1::no_allocate",
-            L1::EvictFirst => ".L1::evict_first",
-            L1::EvictLast => ".L1::evict_last",
-            L1::EvictNormal => ".L1::evict_normal",
-            L1::EvictUnchanged => ".L1::evict_unchanged",
+            L1Policy::NoAllocate => ".L1::no_allocate",
+            L1Policy::EvictFirst => ".L1::evict_first",
+            L1Policy::EvictLast => ".L1::evict_last",
+            L1Policy::EvictNormal => ".L1::evict_normal",
+            L1Policy::EvictUnchanged => ".L1::evict_unchanged",
             _ => "",
         }
     }
 }
 
-/// How much of its neighbourhood a load brings into the L2.
+/// The L2 prefetch size of a load (`.level::prefetch_size`).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Fetch {
+pub enum L2Prefetch {
     /// 64 bytes.
     B64,
     /// 128 bytes.
@@ -69,58 +69,58 @@ pub enum Fetch {
     B256,
 }
 
-impl Fetch {
-    /// The suffix in PTX and in text; nothing where the hardware decides.
+impl L2Prefetch {
+    /// Returns the suffix in PTX and in the text form; empty by default.
     pub(in crate::ops) fn suffix(fetch: Option<Self>) -> &'static str {
         match fetch {
             None => "",
-            Some(Fetch::B64) => ".L2::64B",
-            Some(Fetch::B128) => ".L2::128B",
-            Some(Fetch::B256) => ".L2::256B",
+            Some(L2Prefetch::B64) => ".L2::64B",
+            Some(L2Prefetch::B128) => ".L2::128B",
+            Some(L2Prefetch::B256) => ".L2::256B",
         }
     }
 }
 
-/// The way a load takes.
+/// The coherence of a load.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum LoadPath {
-    /// The usual one.
+    /// A weak, coherent load.
     #[default]
     Coherent,
-    /// The read-only one: nobody writes these bytes during the launch (global memory).
+    /// A non-coherent load (`.nc`, global memory): no thread may write these bytes during the launch.
     ReadOnly,
-    /// Volatile: as often as written, and never from a register.
+    /// A volatile load, which is never cached in registers or merged.
     Volatile,
 }
 
-/// How a load uses the caches.
+/// The cache behavior of a load.
 ///
 /// ```
-/// use warpline_ir::ops::memory::{Fetch, L1, LoadCache};
-/// let once = LoadCache::READ_ONLY.l1(L1::NoAllocate).fetch(Fetch::B256);
+/// use warpline_ir::ops::memory::{L2Prefetch, L1Policy, LoadCache};
+/// let once = LoadCache::READ_ONLY.l1(L1Policy::NoAllocate).l2_prefetch(L2Prefetch::B256);
 /// # assert!(!once.is_volatile());
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct LoadCache {
-    /// The way it takes.
+    /// Coherence.
     pub path: LoadPath,
-    /// What the L1 does.
-    pub l1: L1,
-    /// What the L2 fetches on the way.
-    pub fetch: Option<Fetch>,
-    /// How long the L2 keeps it.
+    /// Cache operator or L1 eviction priority.
+    pub l1: L1Policy,
+    /// L2 prefetch size.
+    pub l2_prefetch: Option<L2Prefetch>,
+    /// L2 cache hint.
     pub hint: Option<CacheHint>,
 }
 
 impl LoadCache {
-    /// As the hardware does by itself.
+    /// The hardware default.
     pub const DEFAULT: Self = Self {
         path: LoadPath::Coherent,
-        l1: L1::Default,
-        fetch: None,
+        l1: L1Policy::Default,
+        l2_prefetch: None,
         hint: None,
     };
-    /// Through the read-only path.
+    /// Non-coherent (`.nc`).
     pub const READ_ONLY: Self = Self {
         path: LoadPath::ReadOnly,
         ..Self::DEFAULT
@@ -131,24 +131,27 @@ impl LoadCache {
         ..Self::DEFAULT
     };
 
-    /// The same with another use of the L1.
-    pub const fn l1(self, l1: L1) -> Self {
+    /// Sets the cache operator or L1 eviction priority.
+    pub const fn l1(self, l1: L1Policy) -> Self {
         Self { l1, ..self }
     }
 
-    /// The same with a fetch into the L2.
-    pub const fn fetch(self, fetch: Fetch) -> Self {
-        let fetch = Some(fetch);
-        Self { fetch, ..self }
+    /// Sets the L2 prefetch size.
+    pub const fn l2_prefetch(self, size: L2Prefetch) -> Self {
+        let l2_prefetch = Some(size);
+        Self {
+            l2_prefetch,
+            ..self
+        }
     }
 
-    /// The same with a hint for the L2.
+    /// Sets the L2 cache hint.
     pub const fn hint(self, hint: CacheHint) -> Self {
         let hint = Some(hint);
         Self { hint, ..self }
     }
 
-    /// Is it volatile?
+    /// Returns whether the load is volatile.
     pub fn is_volatile(&self) -> bool {
         self.path == LoadPath::Volatile
     }
@@ -163,7 +166,7 @@ impl LoadCache {
             "{path}{}{}{}{}",
             self.l1.operator(),
             self.l1.priority(),
-            Fetch::suffix(self.fetch),
+            L2Prefetch::suffix(self.l2_prefetch),
             hint_name(self.hint)
         )
     }
@@ -172,7 +175,7 @@ impl LoadCache {
         hint_effects(e, self.hint);
     }
 
-    /// What stands before the state space, what behind it, and the operand at the end.
+    /// Returns the suffixes before and after the state space, and the cache-policy operand.
     pub(super) fn asm(&self, a: &mut dyn Asm) -> (&'static str, String, String) {
         let (before, path) = match self.path {
             LoadPath::Coherent => ("", ""),
@@ -181,7 +184,7 @@ impl LoadCache {
         };
         let (hint, policy) = hint_asm(a, self.hint);
         let (operator, priority) = (self.l1.operator(), self.l1.priority());
-        let fetch = Fetch::suffix(self.fetch);
+        let fetch = L2Prefetch::suffix(self.l2_prefetch);
         (
             before,
             format!("{operator}{path}{priority}{hint}{fetch}"),
@@ -189,7 +192,7 @@ impl LoadCache {
         )
     }
 
-    pub(super) fn legal(&self, at: &At) -> Result<(), String> {
+    pub(super) fn legal(&self, at: &MemoryAddress) -> Result<(), String> {
         let plain = Self {
             path: match self.path {
                 LoadPath::ReadOnly => LoadPath::ReadOnly,
@@ -197,51 +200,53 @@ impl LoadCache {
             },
             ..*self
         };
-        if matches!(at, At::Shared(_)) && plain != Self::DEFAULT {
+        if matches!(at, MemoryAddress::Shared(_)) && plain != Self::DEFAULT {
             return Err(format!(
-                "load{} is a load of global memory, not of a tile",
+                "load{} on a shared-memory tile: cache modifiers require a global address",
                 self.name()
             ));
         }
-        if self.is_volatile() && (self.l1 != L1::Default || self.hint.is_some()) {
+        if self.is_volatile() && (self.l1 != L1Policy::Default || self.hint.is_some()) {
             return Err(format!(
-                "a volatile load takes no cache operator, priority or hint, as load{} has",
+                "load{}: a volatile load has no cache operator, eviction priority or cache hint",
                 self.name()
             ));
         }
         let read_only = self.path == LoadPath::ReadOnly;
-        if self.l1 == L1::Through || read_only && matches!(self.l1, L1::LastUse | L1::Again) {
+        if self.l1 == L1Policy::WriteThrough
+            || read_only && matches!(self.l1, L1Policy::LastUse | L1Policy::Refetch)
+        {
             return Err(format!(
-                "{} is for {}, not for load{}",
+                "load{}: the cache operator {} applies to {} only",
+                self.name(),
                 self.l1.operator(),
-                if read_only && self.l1 != L1::Through {
+                if read_only && self.l1 != L1Policy::WriteThrough {
                     "coherent loads"
                 } else {
                     "stores"
-                },
-                self.name()
+                }
             ));
         }
         Ok(())
     }
 }
 
-/// How a store uses the caches.
+/// The cache behavior of a store.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct StoreCache {
-    /// Volatile: as often as written, and in order.
+    /// A volatile store, which is never merged or reordered with other volatile accesses.
     pub volatile: bool,
-    /// What the L1 does.
-    pub l1: L1,
-    /// How long the L2 keeps it.
+    /// Cache operator or L1 eviction priority.
+    pub l1: L1Policy,
+    /// L2 cache hint.
     pub hint: Option<CacheHint>,
 }
 
 impl StoreCache {
-    /// As the hardware does by itself.
+    /// The hardware default.
     pub const DEFAULT: Self = Self {
         volatile: false,
-        l1: L1::Default,
+        l1: L1Policy::Default,
         hint: None,
     };
     /// Volatile.
@@ -250,12 +255,12 @@ impl StoreCache {
         ..Self::DEFAULT
     };
 
-    /// The same with another use of the L1.
-    pub const fn l1(self, l1: L1) -> Self {
+    /// Sets the cache operator or L1 eviction priority.
+    pub const fn l1(self, l1: L1Policy) -> Self {
         Self { l1, ..self }
     }
 
-    /// The same with a hint for the L2.
+    /// Sets the L2 cache hint.
     pub const fn hint(self, hint: CacheHint) -> Self {
         let hint = Some(hint);
         Self { hint, ..self }
@@ -279,7 +284,7 @@ impl StoreCache {
         hint_effects(e, self.hint);
     }
 
-    /// What stands before the state space, what behind it, and the operand at the end.
+    /// Returns the suffixes before and after the state space, and the cache-policy operand.
     pub(super) fn asm(&self, a: &mut dyn Asm) -> (&'static str, String, String) {
         let (hint, policy) = hint_asm(a, self.hint);
         let (operator, priority) = (self.l1.operator(), self.l1.priority());
@@ -290,25 +295,25 @@ impl StoreCache {
         )
     }
 
-    pub(super) fn legal(&self, at: &At) -> Result<(), String> {
-        let hints = self.l1 != L1::Default || self.hint.is_some();
-        if matches!(at, At::Shared(_)) && hints {
+    pub(super) fn legal(&self, at: &MemoryAddress) -> Result<(), String> {
+        let hints = self.l1 != L1Policy::Default || self.hint.is_some();
+        if matches!(at, MemoryAddress::Shared(_)) && hints {
             return Err(format!(
-                "store{} is a store to global memory, not to a tile",
+                "store{} on a shared-memory tile: cache modifiers require a global address",
                 self.name()
             ));
         }
         if self.volatile && hints {
             return Err(format!(
-                "a volatile store takes no cache operator, priority or hint, as store{} has",
+                "store{}: a volatile store has no cache operator, eviction priority or cache hint",
                 self.name()
             ));
         }
-        if matches!(self.l1, L1::LastUse | L1::Again) {
+        if matches!(self.l1, L1Policy::LastUse | L1Policy::Refetch) {
             return Err(format!(
-                "{} is for loads, not for store{}",
-                self.l1.operator(),
-                self.name()
+                "store{}: the cache operator {} applies to loads only",
+                self.name(),
+                self.l1.operator()
             ));
         }
         Ok(())

@@ -1,25 +1,25 @@
-//! Loads.
+//! Weak and volatile loads.
 
-use super::{LoadCache, legal_vector, space, vector, width};
+use super::{LoadCache, legal_vector, space, vector, vector_suffix};
 use crate::machine::{
-    Access, Asm, Completion, Effects, Exec, Lane, LaneBytes, Lanes, Machine, Memory, Proxy, Step,
-    Touch,
+    AccessKind, Asm, Completion, Effects, Exec, ExecStatus, Lane, LaneBytes, Machine, MemoryAccess,
+    MemoryRegion, PerLane, Proxy,
 };
-use crate::ops::{Exactness, Info, Instr, Uniform};
+use crate::ops::{Exactness, Instr, OpInfo, Uniform};
 use crate::target::Target;
 use crate::types::Type;
-use crate::value::{At, RegId};
+use crate::value::{MemoryAddress, RegId};
 
 /// Loads one, two or four registers per lane.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Load {
     /// Type of each register.
     pub ty: Type,
-    /// Results, from ascending addresses.
+    /// Results, in ascending address order.
     pub dst: Vec<RegId>,
-    /// Where from; a multiple of the bytes moved.
-    pub at: At,
-    /// Use of the caches.
+    /// Source address, aligned to the size of the access.
+    pub at: MemoryAddress,
+    /// Cache behavior.
     pub cache: LoadCache,
 }
 
@@ -29,14 +29,14 @@ impl Load {
     }
 }
 
-/// One register per lane from bytes `from..` of each lane.
-fn unpack<T: Lane>(data: &LaneBytes, from: usize) -> Lanes<T> {
+/// Returns the register that starts at byte `from` of each lane.
+fn unpack<T: Lane>(data: &LaneBytes, from: usize) -> PerLane<T> {
     let size = size_of::<T>();
     std::array::from_fn(|lane| bytemuck::pod_read_unaligned(&data[lane][from..from + size]))
 }
 
 impl Instr for Load {
-    const INFO: Info = Info {
+    const INFO: OpInfo = OpInfo {
         name: "load",
         ptx: "ld{.volatile}.{global{.cg,.cs,.lu,.cv}{.nc}{.L1::…}{.L2::cache_hint}{.L2::64B,.L2::128B,.L2::256B},shared,shared::cluster}{.v2,.v4}.{b8,b16,b32,b64}",
         doc: "loads up to 16 bytes per lane into one, two or four registers",
@@ -46,15 +46,15 @@ impl Instr for Load {
         format!(
             "load{}{}.{}",
             self.cache.name(),
-            width(self.dst.len()),
+            vector_suffix(self.dst.len()),
             self.ty
         )
     }
     fn effects(&self, e: &mut dyn Effects) {
         self.dst.iter().for_each(|&r| e.def(r));
-        e.touch(&Touch {
-            memory: Memory::At(self.at, self.bytes() as u32),
-            access: Access::Read,
+        e.access(&MemoryAccess {
+            memory: MemoryRegion::PerLane(self.at, self.bytes() as u32),
+            access: AccessKind::Read,
             proxy: Proxy::Generic,
             completion: Completion::Now,
             multicast: None,
@@ -62,7 +62,7 @@ impl Instr for Load {
         self.cache.effects(e);
     }
     fn uniform(&self, operands: Uniform) -> Uniform {
-        // What is there may change between the loads of two warps.
+        // The value may change between the loads of two warps.
         match self.cache.is_volatile() {
             true => Uniform::Lane,
             false => operands,
@@ -75,7 +75,7 @@ impl Instr for Load {
         a.emit(format!(
             "ld{before}.{}{cache}{}.{} {}, [{at}]{policy}",
             space(&self.at),
-            width(dst.len()),
+            vector_suffix(dst.len()),
             self.ty.bits(),
             vector(&dst)
         ));
@@ -91,7 +91,7 @@ impl Instr for Load {
                 _ => m.set(r, &unpack::<u64>(&data, i * 8)),
             }
         }
-        Ok(Step::Next)
+        Ok(ExecStatus::Completed)
     }
     fn legal(&self, _: &Target) -> Result<(), String> {
         legal_vector(self.ty, self.dst.len())?;

@@ -1,48 +1,48 @@
-//! Prefetches of single lines.
+//! Prefetches of single cache lines.
 
-use crate::machine::{Asm, Effects, Exec, Machine, Step};
-use crate::ops::{Exactness, Info, Instr};
+use crate::machine::{Asm, Effects, Exec, ExecStatus, Machine};
+use crate::ops::{Exactness, Instr, OpInfo};
 use crate::types::Type;
 use crate::value::Operand;
 
-/// Where a prefetch brings a line.
+/// The destination cache of a prefetch.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum PrefetchTo {
-    /// Into the L1.
+pub enum PrefetchLevel {
+    /// The L1.
     L1,
-    /// Into the L2.
+    /// The L2.
     L2,
-    /// Into the L2, where it goes after others.
+    /// The L2, with priority `evict_last`.
     L2EvictLast,
-    /// Into the L2, where it is as other lines.
+    /// The L2, with priority `evict_normal`.
     L2EvictNormal,
 }
 
-impl PrefetchTo {
+impl PrefetchLevel {
     fn suffix(self) -> &'static str {
         match self {
-            PrefetchTo::L1 => "L1",
-            PrefetchTo::L2 => "L2",
-            PrefetchTo::L2EvictLast => "L2::evict_last",
-            PrefetchTo::L2EvictNormal => "L2::evict_normal",
+            PrefetchLevel::L1 => "L1",
+            PrefetchLevel::L2 => "L2",
+            PrefetchLevel::L2EvictLast => "L2::evict_last",
+            PrefetchLevel::L2EvictNormal => "L2::evict_normal",
         }
     }
 }
 
-/// Brings a line of global memory close; nothing waits for it, and no address is wrong.
+/// Prefetches a line of global memory. It has no completion, and any address is valid.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Prefetch {
     /// An address in the line (`u64`).
     pub addr: Operand,
-    /// How close.
-    pub to: PrefetchTo,
+    /// The destination cache.
+    pub to: PrefetchLevel,
 }
 
 impl Instr for Prefetch {
-    const INFO: Info = Info {
+    const INFO: OpInfo = OpInfo {
         name: "prefetch",
         ptx: "prefetch.global.{L1,L2,L2::evict_last,L2::evict_normal}",
-        doc: "brings a line of global memory close",
+        doc: "prefetches a line of global memory into the L1 or L2",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
@@ -56,6 +56,6 @@ impl Instr for Prefetch {
         a.emit(format!("prefetch.global.{} [{addr}]", self.to.suffix()));
     }
     fn exec<M: Machine>(&self, _: &mut M) -> Exec {
-        Ok(Step::Next)
+        Ok(ExecStatus::Completed)
     }
 }

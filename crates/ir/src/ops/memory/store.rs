@@ -1,25 +1,25 @@
-//! Stores.
+//! Weak and volatile stores.
 
-use super::{StoreCache, legal_vector, space, vector, width};
+use super::{StoreCache, legal_vector, space, vector, vector_suffix};
 use crate::machine::{
-    Access, Asm, Completion, Effects, Exec, Lane, LaneBytes, Lanes, Machine, Memory, Proxy, Step,
-    Touch, WARP,
+    AccessKind, Asm, Completion, Effects, Exec, ExecStatus, Lane, LaneBytes, Machine, MemoryAccess,
+    MemoryRegion, PerLane, Proxy, WARP,
 };
-use crate::ops::{Exactness, Info, Instr};
+use crate::ops::{Exactness, Instr, OpInfo};
 use crate::target::Target;
 use crate::types::Type;
-use crate::value::{At, Operand};
+use crate::value::{MemoryAddress, Operand};
 
 /// Stores one, two or four registers per lane.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Store {
     /// Type of each register.
     pub ty: Type,
-    /// Values, to ascending addresses.
+    /// Values, in ascending address order.
     pub src: Vec<Operand>,
-    /// Where to; a multiple of the bytes moved.
-    pub at: At,
-    /// Use of the caches.
+    /// Destination address, aligned to the size of the access.
+    pub at: MemoryAddress,
+    /// Cache behavior.
     pub cache: StoreCache,
 }
 
@@ -29,15 +29,15 @@ impl Store {
     }
 }
 
-/// Bytes `from..` of each lane from one register per lane.
-fn pack<T: Lane>(data: &mut LaneBytes, from: usize, v: &Lanes<T>) {
+/// Writes a register to the bytes that start at `from` of each lane.
+fn pack<T: Lane>(data: &mut LaneBytes, from: usize, v: &PerLane<T>) {
     for lane in 0..WARP {
         data[lane][from..from + size_of::<T>()].copy_from_slice(bytemuck::bytes_of(&v[lane]));
     }
 }
 
 impl Instr for Store {
-    const INFO: Info = Info {
+    const INFO: OpInfo = OpInfo {
         name: "store",
         ptx: "st{.volatile}.{global{.cg,.cs,.wt}{.L1::…}{.L2::cache_hint},shared,shared::cluster}{.v2,.v4}.{b8,b16,b32,b64}",
         doc: "stores up to 16 bytes per lane from one, two or four registers",
@@ -47,14 +47,14 @@ impl Instr for Store {
         format!(
             "store{}{}.{}",
             self.cache.name(),
-            width(self.src.len()),
+            vector_suffix(self.src.len()),
             self.ty
         )
     }
     fn effects(&self, e: &mut dyn Effects) {
-        e.touch(&Touch {
-            memory: Memory::At(self.at, self.bytes() as u32),
-            access: Access::Write,
+        e.access(&MemoryAccess {
+            memory: MemoryRegion::PerLane(self.at, self.bytes() as u32),
+            access: AccessKind::Write,
             proxy: Proxy::Generic,
             completion: Completion::Now,
             multicast: None,
@@ -69,7 +69,7 @@ impl Instr for Store {
         a.emit(format!(
             "st{before}.{}{cache}{}.{} [{at}], {}{policy}",
             space(&self.at),
-            width(src.len()),
+            vector_suffix(src.len()),
             self.ty.bits(),
             vector(&src)
         ));
@@ -86,7 +86,7 @@ impl Instr for Store {
             }
         }
         m.store(m.active(), &self.at, self.bytes(), &data)?;
-        Ok(Step::Next)
+        Ok(ExecStatus::Completed)
     }
     fn legal(&self, _: &Target) -> Result<(), String> {
         legal_vector(self.ty, self.src.len())?;

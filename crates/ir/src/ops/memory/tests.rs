@@ -4,15 +4,15 @@ use super::*;
 use crate::job::fake::{Cta, GLOBAL, Rng, place};
 use crate::lanes::fake::{arg, ptx, reg};
 use crate::layout::{Swizzle, TileLayout};
-use crate::machine::{Effects, FaultKind, Lanes, Touch, WARP};
+use crate::machine::{Effects, FaultKind, MemoryAccess, PerLane, WARP};
 use crate::ops::Instr;
 use crate::ops::policy::CacheHint;
-use crate::sync::{Scope, Sync};
+use crate::sync::{Scope, SyncOp};
 use crate::target::Target;
-use crate::value::{Operand, Place, RegId};
+use crate::value::{Operand, RegId, SharedAddress};
 
 const TILE: TileLayout = TileLayout {
-    element: 4,
+    element_bytes: 4,
     rows: 32,
     cols: 8,
     swizzle: Swizzle::None,
@@ -22,26 +22,26 @@ const TILE: TileLayout = TileLayout {
 fn cta() -> Cta {
     let mut cta = Cta::new(2, 1024).tile(256, TILE);
     cta.global = Rng(1).bytes(1024);
-    let far: Lanes<u64> = std::array::from_fn(|i| GLOBAL + 32 * i as u64);
-    let near: Lanes<u32> = std::array::from_fn(|i| 32 * i as u32);
+    let far: PerLane<u64> = std::array::from_fn(|i| GLOBAL + 32 * i as u64);
+    let near: PerLane<u32> = std::array::from_fn(|i| 32 * i as u32);
     cta.warp = cta.warp.clone().with(1, &far).with(2, &near);
     cta
 }
 
-const FAR: At = At::Global {
+const FAR: MemoryAddress = MemoryAddress::Global {
     addr: Operand::Reg(RegId(1)),
     offset: 16,
 };
 
-fn near(peer: Option<u64>) -> At {
-    At::Shared(Place {
+fn near(peer: Option<u64>) -> MemoryAddress {
+    MemoryAddress::Shared(SharedAddress {
         offset: 16,
         peer: peer.map(Operand::Imm),
         ..place(0, arg(2))
     })
 }
 
-fn load(ty: Type, n: u32, at: At) -> Load {
+fn load(ty: Type, n: u32, at: MemoryAddress) -> Load {
     Load {
         ty,
         dst: (0..n).map(|i| reg(10 + i)).collect(),
@@ -50,7 +50,7 @@ fn load(ty: Type, n: u32, at: At) -> Load {
     }
 }
 
-fn store(ty: Type, n: u32, at: At) -> Store {
+fn store(ty: Type, n: u32, at: MemoryAddress) -> Store {
     Store {
         ty,
         src: (0..n).map(|i| arg(10 + i)).collect(),
@@ -60,7 +60,7 @@ fn store(ty: Type, n: u32, at: At) -> Store {
 }
 
 #[test]
-fn what_is_loaded_and_stored_again_is_the_same_in_the_active_lanes_alone() {
+fn load_and_store_round_trip_in_the_active_lanes() {
     for (ty, n) in [
         (Type::U8, 1),
         (Type::U8, 4),
@@ -90,7 +90,7 @@ fn what_is_loaded_and_stored_again_is_the_same_in_the_active_lanes_alone() {
 }
 
 #[test]
-fn registers_take_ascending_addresses() {
+fn vector_registers_have_ascending_addresses() {
     let mut cta = cta();
     cta.global[16..32].copy_from_slice(bytemuck::cast_slice(&[1.5f32, -2.0, 3.0, 4.0]));
     cta.run(&load(Type::F32, 4, FAR));
@@ -99,15 +99,15 @@ fn registers_take_ascending_addresses() {
 }
 
 #[test]
-fn a_fence_is_its_act() {
+fn a_fence_is_one_sync_op() {
     let mut cta = cta();
     for fence in [
-        crate::sync::Fence::ProxyAsyncShared,
-        crate::sync::Fence::AcqRel(Scope::Gpu),
-        crate::sync::Fence::TensorMapAcquire(Scope::Sys, arg(1)),
+        crate::sync::FenceKind::ProxyAsyncShared,
+        crate::sync::FenceKind::AcqRel(Scope::Gpu),
+        crate::sync::FenceKind::TensorMapAcquire(Scope::Sys, arg(1)),
     ] {
-        cta.run(&Fence { fence });
-        assert_eq!(cta.warp.syncs.pop(), Some(Sync::Fence(fence)));
+        cta.run(&Fence { kind: fence });
+        assert_eq!(cta.warp.syncs.pop(), Some(SyncOp::Fence(fence)));
     }
 }
 
@@ -126,22 +126,27 @@ fn ptx_of_loads() {
         (LoadCache::READ_ONLY, "ld.global.nc.v4.b32 V"),
         (LoadCache::VOLATILE, "ld.volatile.global.v4.b32 V"),
         (
-            LoadCache::DEFAULT.l1(L1::Streaming),
+            LoadCache::DEFAULT.l1(L1Policy::Streaming),
             "ld.global.cs.v4.b32 V",
         ),
-        (LoadCache::DEFAULT.l1(L1::LastUse), "ld.global.lu.v4.b32 V"),
         (
-            LoadCache::DEFAULT.l1(L1::Again).hint(hint),
+            LoadCache::DEFAULT.l1(L1Policy::LastUse),
+            "ld.global.lu.v4.b32 V",
+        ),
+        (
+            LoadCache::DEFAULT.l1(L1Policy::Refetch).hint(hint),
             "ld.global.cv.L2::cache_hint.v4.b32 V, %5",
         ),
         (
-            LoadCache::READ_ONLY.l1(L1::Bypass).fetch(Fetch::B64),
+            LoadCache::READ_ONLY
+                .l1(L1Policy::Bypass)
+                .l2_prefetch(L2Prefetch::B64),
             "ld.global.cg.nc.L2::64B.v4.b32 V",
         ),
         (
             LoadCache::READ_ONLY
-                .l1(L1::NoAllocate)
-                .fetch(Fetch::B256)
+                .l1(L1Policy::NoAllocate)
+                .l2_prefetch(L2Prefetch::B256)
                 .hint(hint),
             "ld.global.nc.L1::no_allocate.L2::cache_hint.L2::256B.v4.b32 V, %5",
         ),
@@ -150,7 +155,7 @@ fn ptx_of_loads() {
             "mov.b64 %t0, 0x12f0000000000000; ld.global.L2::cache_hint.v4.b32 V, %t0",
         ),
         (
-            LoadCache::VOLATILE.fetch(Fetch::B128),
+            LoadCache::VOLATILE.l2_prefetch(L2Prefetch::B128),
             "ld.volatile.global.L2::128B.v4.b32 V",
         ),
     ] {
@@ -183,11 +188,11 @@ fn ptx_of_stores() {
     };
     let text = |before: &str, after: &str| Some(format!("st{before}.v2.b32 [address], {after}"));
     assert_eq!(
-        cached(StoreCache::DEFAULT.l1(L1::Streaming), FAR),
+        cached(StoreCache::DEFAULT.l1(L1Policy::Streaming), FAR),
         text(".global.cs", "{%t0, %1}")
     );
     assert_eq!(
-        cached(StoreCache::DEFAULT.l1(L1::Through), FAR),
+        cached(StoreCache::DEFAULT.l1(L1Policy::WriteThrough), FAR),
         text(".global.wt", "{%t0, %1}")
     );
     assert_eq!(
@@ -196,16 +201,16 @@ fn ptx_of_stores() {
     );
     let hint = CacheHint::Policy(arg(5));
     assert_eq!(
-        cached(StoreCache::DEFAULT.l1(L1::EvictLast).hint(hint), FAR),
+        cached(StoreCache::DEFAULT.l1(L1Policy::EvictLast).hint(hint), FAR),
         text(".global.L1::evict_last.L2::cache_hint", "{%t0, %1}, %5")
     );
 }
 
 #[test]
-fn a_discarded_line_is_junk_and_its_neighbours_are_not() {
+fn discard_overwrites_only_its_line() {
     let mut cta = cta();
     let before = cta.global.clone();
-    let line: Lanes<u64> = std::array::from_fn(|_| GLOBAL + 256);
+    let line: PerLane<u64> = std::array::from_fn(|_| GLOBAL + 256);
     cta.warp = cta.warp.clone().with(3, &line).with_active(1);
     cta.run(&Discard { addr: arg(3) });
     assert_eq!(cta.global[..256], before[..256]);
@@ -213,7 +218,7 @@ fn a_discarded_line_is_junk_and_its_neighbours_are_not() {
     let junk = &cta.global[256..384];
     assert!(junk.iter().all(|&b| b == junk[0]) && junk[0] != 0);
     cta.run(&ApplyPriority { addr: arg(3) });
-    let odd: Lanes<u64> = std::array::from_fn(|_| GLOBAL + 64);
+    let odd: PerLane<u64> = std::array::from_fn(|_| GLOBAL + 64);
     cta.warp = cta.warp.clone().with(3, &odd);
     let faults = [
         Discard { addr: arg(3) }.exec(&mut cta),
@@ -234,13 +239,13 @@ fn ptx_of_prefetches_and_fences() {
         ["applypriority.global.L2::evict_normal [%1], 128"]
     );
     let prefetch = |to| ptx(&Prefetch { addr: arg(1), to });
-    assert_eq!(prefetch(PrefetchTo::L1), ["prefetch.global.L1 [%1]"]);
+    assert_eq!(prefetch(PrefetchLevel::L1), ["prefetch.global.L1 [%1]"]);
     assert_eq!(
-        prefetch(PrefetchTo::L2EvictLast),
+        prefetch(PrefetchLevel::L2EvictLast),
         ["prefetch.global.L2::evict_last [%1]"]
     );
-    let fence = |fence| ptx(&Fence { fence });
-    use crate::sync::Fence::*;
+    let fence = |fence| ptx(&Fence { kind: fence });
+    use crate::sync::FenceKind::*;
     assert_eq!(fence(ProxyAsyncShared), ["fence.proxy.async.shared::cta"]);
     assert_eq!(fence(ProxyAsyncGlobal), ["fence.proxy.async.global"]);
     assert_eq!(fence(MbarrierInit), ["fence.mbarrier_init.release.cluster"]);
@@ -265,10 +270,10 @@ fn ptx_of_prefetches_and_fences() {
 }
 
 #[test]
-fn a_fence_says_which_ptx_has_it_and_what_it_makes_of_relaxed_accesses() {
-    use crate::sync::Fence::*;
+fn ptx_version_and_memory_order_of_fences() {
+    use crate::sync::FenceKind::*;
     use crate::sync::MemoryOrder;
-    let op = |fence| Fence { fence };
+    let op = |fence| Fence { kind: fence };
     assert_eq!(op(Sc(Scope::Gpu)).ptx_version(), (8, 0));
     assert_eq!(op(TensorMapRelease(Scope::Gpu)).ptx_version(), (8, 3));
     assert_eq!(op(ReleaseShared).ptx_version(), (8, 6));
@@ -293,8 +298,8 @@ fn a_policy_in_a_register_is_an_operand() {
             assert_eq!(ty, Type::U64);
             self.0.push(o);
         }
-        fn touch(&mut self, _: &Touch) {}
-        fn sync(&mut self, _: &Sync) {}
+        fn access(&mut self, _: &MemoryAccess) {}
+        fn sync(&mut self, _: &SyncOp) {}
         fn whole_warp(&mut self) {}
     }
     let mut args = Args(vec![]);
@@ -312,15 +317,15 @@ fn a_policy_in_a_register_is_an_operand() {
 #[test]
 fn legality() {
     let t = Target::SM_90A;
-    let says = |r: Result<(), String>, text: &str| {
+    let assert_rejected = |r: Result<(), String>, text: &str| {
         let why = r.unwrap_err();
         assert!(why.contains(text), "{why}");
     };
     assert_eq!(load(Type::U64, 2, FAR).legal(&t), Ok(()));
-    says(load(Type::U64, 4, FAR).legal(&t), "not 4 of u64");
-    says(load(Type::U8, 3, FAR).legal(&t), "not 3 of u8");
-    says(load(Type::U32, 0, FAR).legal(&t), "not 0 of u32");
-    says(store(Type::Pred, 1, FAR).legal(&t), "a predicate");
+    assert_rejected(load(Type::U64, 4, FAR).legal(&t), "4 registers of u64");
+    assert_rejected(load(Type::U8, 3, FAR).legal(&t), "3 registers of u8");
+    assert_rejected(load(Type::U32, 0, FAR).legal(&t), "0 registers of u32");
+    assert_rejected(store(Type::Pred, 1, FAR).legal(&t), "a pred cannot");
     let cached = |cache, at| {
         let load = Load {
             cache,
@@ -329,29 +334,29 @@ fn legality() {
         load.legal(&t)
     };
     assert_eq!(cached(LoadCache::VOLATILE, near(None)), Ok(()));
-    says(
+    assert_rejected(
         cached(LoadCache::READ_ONLY, near(None)),
-        "load.nc is a load of global memory",
+        "load.nc on a shared-memory tile",
     );
-    says(
-        cached(LoadCache::DEFAULT.fetch(Fetch::B64), near(None)),
-        "load.L2::64B is a load of global memory",
+    assert_rejected(
+        cached(LoadCache::DEFAULT.l2_prefetch(L2Prefetch::B64), near(None)),
+        "load.L2::64B on a shared-memory tile",
     );
-    says(
-        cached(LoadCache::VOLATILE.l1(L1::Bypass), FAR),
-        "as load.volatile.cg has",
+    assert_rejected(
+        cached(LoadCache::VOLATILE.l1(L1Policy::Bypass), FAR),
+        "load.volatile.cg: a volatile load",
     );
-    says(
+    assert_rejected(
         cached(LoadCache::VOLATILE.hint(CacheHint::EvictLast), FAR),
-        "as load.volatile.evict_last has",
+        "load.volatile.evict_last: a volatile load",
     );
-    says(
-        cached(LoadCache::DEFAULT.l1(L1::Through), FAR),
-        ".wt is for stores, not for load.wt",
+    assert_rejected(
+        cached(LoadCache::DEFAULT.l1(L1Policy::WriteThrough), FAR),
+        "load.wt: the cache operator .wt applies to stores only",
     );
-    says(
-        cached(LoadCache::READ_ONLY.l1(L1::Again), FAR),
-        ".cv is for coherent loads, not for load.nc.cv",
+    assert_rejected(
+        cached(LoadCache::READ_ONLY.l1(L1Policy::Refetch), FAR),
+        "load.nc.cv: the cache operator .cv applies to coherent loads only",
     );
     let cached = |cache, at| {
         let store = Store {
@@ -361,16 +366,16 @@ fn legality() {
         store.legal(&t)
     };
     assert_eq!(cached(StoreCache::VOLATILE, near(Some(1))), Ok(()));
-    says(
-        cached(StoreCache::DEFAULT.l1(L1::Streaming), near(None)),
-        "store.cs is a store to global memory",
+    assert_rejected(
+        cached(StoreCache::DEFAULT.l1(L1Policy::Streaming), near(None)),
+        "store.cs on a shared-memory tile",
     );
-    says(
-        cached(StoreCache::VOLATILE.l1(L1::NoAllocate), FAR),
-        "as store.volatile.L1::no_allocate has",
+    assert_rejected(
+        cached(StoreCache::VOLATILE.l1(L1Policy::NoAllocate), FAR),
+        "store.volatile.L1::no_allocate: a volatile store",
     );
-    says(
-        cached(StoreCache::DEFAULT.l1(L1::LastUse), FAR),
-        ".lu is for loads, not for store.lu",
+    assert_rejected(
+        cached(StoreCache::DEFAULT.l1(L1Policy::LastUse), FAR),
+        "store.lu: the cache operator .lu applies to loads only",
     );
 }

@@ -6,7 +6,7 @@ use crate::machine::{FaultKind, WARP};
 use crate::types::Tf32;
 use half::{bf16, f16};
 
-/// The code of a number that the type holds exactly.
+/// Returns the code of a number that the type represents exactly.
 pub(in crate::ops) fn code(ty: MmaType, x: f32) -> u32 {
     let code = match ty {
         MmaType::Bf16 => bf16::from_f32(x).to_bits().into(),
@@ -20,7 +20,7 @@ pub(in crate::ops) fn code(ty: MmaType, x: f32) -> u32 {
     code
 }
 
-/// The number that a code stands for, by the format's definition.
+/// Returns the number of a code, by the definition of the format.
 pub(in crate::ops) fn number(ty: MmaType, code: u32) -> f32 {
     let (exponent_bits, mantissa_bits) = match ty {
         MmaType::Bf16 => (8, 7),
@@ -29,7 +29,7 @@ pub(in crate::ops) fn number(ty: MmaType, code: u32) -> f32 {
         MmaType::E4m3 => (4, 3),
         MmaType::E5m2 => (5, 2),
     };
-    // The low 13 bits of tf32 are not there.
+    // tf32 ignores the low 13 bits.
     let code = if ty == MmaType::Tf32 {
         code >> 13
     } else {
@@ -51,14 +51,14 @@ pub(in crate::ops) fn number(ty: MmaType, code: u32) -> f32 {
     if negative { -size as f32 } else { size as f32 }
 }
 
-/// All pairs of types that multiply.
+/// All supported pairs of operand types.
 pub(in crate::ops) fn pairs() -> impl Iterator<Item = (MmaType, MmaType)> {
     let all = MmaType::ALL.into_iter();
     all.flat_map(|a| MmaType::ALL.map(|b| (a, b)))
         .filter(|(a, b)| a.mixes(*b))
 }
 
-/// Elements packed into a register, the first in the low bits.
+/// Packs elements into a register, the first in the low bits.
 pub(in crate::ops) fn word(ty: MmaType, codes: impl IntoIterator<Item = u32>) -> u32 {
     let bits = 8 * ty.bytes();
     let place = |(j, code): (usize, u32)| code << (bits * j as u32);
@@ -78,9 +78,9 @@ fn op(a_ty: MmaType, b_ty: MmaType, registers: usize) -> Mma {
     }
 }
 
-/// Runs an op on matrices of codes, A `[row][k]` and B `[col][k]`, with sums `c`; gives D.
+/// Executes an op on matrices of codes, A `[row][k]` and B `[col][k]`, with accumulators `c`; returns D.
 ///
-/// Fragments are written as the PTX ISA draws them, not by the functions under test.
+/// Fragments follow the figures of the PTX ISA, not the functions under test.
 fn run(
     op: &Mma,
     a: &[Vec<u32>],
@@ -91,14 +91,14 @@ fn run(
     let mut cta = Cta::new(1, 0);
     let per = 4 / op.a_ty.bytes() as usize;
     for (i, &o) in op.a.iter().enumerate() {
-        let v: Lanes<u32> = std::array::from_fn(|t| {
+        let v: PerLane<u32> = std::array::from_fn(|t| {
             let (row, k) = (t / 4 + [0, 8, 0, 8][i], per * (t % 4 + [0, 0, 4, 4][i]));
             word(op.a_ty, a[row][k..k + per].iter().copied())
         });
         cta.set(o.as_reg().unwrap(), &v);
     }
     for (i, &o) in op.b.iter().enumerate() {
-        let v: Lanes<u32> = std::array::from_fn(|t| {
+        let v: PerLane<u32> = std::array::from_fn(|t| {
             let k = per * (t % 4 + 4 * i);
             word(op.b_ty, b[t / 4][k..k + per].iter().copied())
         });
@@ -107,7 +107,7 @@ fn run(
     let at = |t: usize, i: usize| (t / 4 + i / 2 * 8, t % 4 * 2 + i % 2);
     for (i, o) in op.c.iter().enumerate() {
         if let Operand::Reg(r) = o {
-            let v: Lanes<f32> = std::array::from_fn(|t| c(at(t, i).0, at(t, i).1));
+            let v: PerLane<f32> = std::array::from_fn(|t| c(at(t, i).0, at(t, i).1));
             cta.set(*r, &v);
         }
     }
@@ -126,13 +126,13 @@ fn run(
     d
 }
 
-/// A number of few bits that names its place; sums of products stay exact.
+/// A number of few bits that depends on its position; sums of products stay exact.
 fn named(row: usize, k: usize) -> f32 {
     [1.0, -2.0, 0.5, 3.0, -0.25, 1.5, -1.0, 4.0, 0.0, -3.5, 2.5][(7 * row + 3 * k + row * k) % 11]
 }
 
 #[test]
-fn it_is_the_product_for_every_type_and_length() {
+fn mma_equals_the_naive_product_for_every_type_and_shape() {
     for (a_ty, b_ty) in pairs() {
         for registers in [2, 4] {
             let op = op(a_ty, b_ty, registers);
@@ -163,9 +163,9 @@ fn it_is_the_product_for_every_type_and_length() {
     }
 }
 
-/// Every code on one side, ones on a diagonal on the other: each element comes through alone.
+/// Every code in one operand, the identity in the other: each result is one element.
 #[test]
-fn every_code_comes_through_an_identity() {
+fn multiplying_by_the_identity_keeps_every_code() {
     for ty in MmaType::ALL {
         let k = ty.k() as usize;
         let op = Mma {
@@ -184,7 +184,7 @@ fn every_code_comes_through_an_identity() {
             for row in a.iter_mut() {
                 row[..8].fill_with(|| codes.next().unwrap_or(0));
             }
-            // One code at a time in each row: a NaN or infinity times 0 spoils its row.
+            // One code per row: a NaN or infinity times 0 affects its whole row.
             for col in 0..8 {
                 let one: Vec<Vec<u32>> = a
                     .iter()
@@ -203,7 +203,7 @@ fn every_code_comes_through_an_identity() {
 }
 
 #[test]
-fn the_low_bits_of_tf32_do_not_count() {
+fn mma_ignores_the_low_bits_of_tf32() {
     let noisy = |x: f32| x.to_bits() | Tf32::UNUSED;
     let op = op(MmaType::Tf32, MmaType::Tf32, 4);
     let matrix = |rows: usize, f: &dyn Fn(f32) -> u32| -> Vec<Vec<u32>> {
@@ -225,7 +225,7 @@ fn infinities_and_subnormals_behave_as_in_f32() {
     let op = op(MmaType::Bf16, MmaType::Bf16, 4);
     let bits = |x: f32| u32::from(bf16::from_f32(x).to_bits());
     let (mut a, mut b) = (vec![vec![0; 16]; 16], vec![vec![0; 16]; 8]);
-    // Row 0: ∞ · 1; row 1: ∞ · 0; row 2: ∞ − ∞; row 3: the least subnormal.
+    // Row 0: ∞ · 1; row 1: ∞ · 0; row 2: ∞ − ∞; row 3: the smallest subnormal.
     (a[0][0], a[1][1], a[2][0], a[2][2]) = (
         bits(f32::INFINITY),
         bits(f32::INFINITY),
@@ -268,7 +268,7 @@ fn fragments_cover_their_matrix_once() {
 }
 
 #[test]
-fn part_of_a_warp_cannot_multiply() {
+fn mma_faults_with_inactive_lanes() {
     let mut cta = Cta::new(1, 0);
     cta.warp.active = 0xffff;
     let fault = cta.fault(&op(MmaType::F16, MmaType::F16, 4));
@@ -278,18 +278,18 @@ fn part_of_a_warp_cannot_multiply() {
 #[test]
 fn legality() {
     use MmaType::*;
-    let says = |op: Mma, text: &str| {
+    let assert_rejected = |op: Mma, text: &str| {
         let why = op.legal(&Target::SM_90A).unwrap_err();
         assert!(why.contains(text), "{why}");
     };
-    says(op(Bf16, F16, 4), "not bf16 with f16");
-    says(op(E4m3, F16, 4), "not e4m3 with f16");
-    says(op(F16, F16, 3), "not 3 and 1");
-    says(op(F16, F16, 8), "not 8 and 4");
+    assert_rejected(op(Bf16, F16, 4), "does not support bf16 with f16");
+    assert_rejected(op(E4m3, F16, 4), "does not support e4m3 with f16");
+    assert_rejected(op(F16, F16, 3), "3 registers for A and 1 for B");
+    assert_rejected(op(F16, F16, 8), "8 registers for A and 4 for B");
 }
 
 #[test]
-fn ptx_of_products() {
+fn ptx_of_mma() {
     let c = "{%40, %41, %42, %43}";
     assert_eq!(
         ptx(&op(MmaType::Bf16, MmaType::Bf16, 4)),

@@ -1,15 +1,15 @@
-//! Element types of matrix products.
+//! Element types of `mma` and `wgmma` operands.
 
 use crate::types::{DType, Type};
 
-/// The element type of A or B.
+/// The element type of A or B of a matrix instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum MmaType {
     /// bfloat16.
     Bf16,
     /// IEEE binary16.
     F16,
-    /// TensorFloat-32: 32 bits, of which the low 13 do not count.
+    /// TensorFloat-32: 32 bits, of which the low 13 are ignored.
     Tf32,
     /// 8-bit float with 4 exponent bits.
     E4m3,
@@ -18,7 +18,7 @@ pub enum MmaType {
 }
 
 impl MmaType {
-    /// Every one.
+    /// All types.
     pub const ALL: [MmaType; 5] = [
         MmaType::Bf16,
         MmaType::F16,
@@ -27,7 +27,7 @@ impl MmaType {
         MmaType::E5m2,
     ];
 
-    /// The type of such elements in memory.
+    /// Returns the element type in memory.
     pub const fn dtype(self) -> DType {
         match self {
             MmaType::Bf16 => DType::Bf16,
@@ -38,7 +38,7 @@ impl MmaType {
         }
     }
 
-    /// The product type of elements in memory, if there is one.
+    /// Returns the operand type for an element type in memory, if there is one.
     pub const fn of(dtype: DType) -> Option<MmaType> {
         Some(match dtype {
             DType::Bf16 => MmaType::Bf16,
@@ -50,27 +50,27 @@ impl MmaType {
         })
     }
 
-    /// The name in PTX and in text.
+    /// Returns the name in PTX and in the text form.
     pub const fn name(self) -> &'static str {
         self.dtype().name()
     }
 
-    /// Bytes of one element.
+    /// Returns the bytes of one element.
     pub const fn bytes(self) -> u32 {
         self.dtype().bytes() as u32
     }
 
-    /// Elements along K of one instruction: 32 bytes of them.
+    /// Returns the elements along K of one instruction: 32 bytes.
     pub const fn k(self) -> u32 {
         32 / self.bytes()
     }
 
-    /// Elements in a register of a fragment.
+    /// Returns the elements in a register of a fragment.
     pub const fn per_reg(self) -> u32 {
         4 / self.bytes()
     }
 
-    /// The type of a register of a fragment: 32 bits of neighbours along K.
+    /// Returns the type of a fragment register: 32 bits of consecutive elements along K.
     pub const fn reg(self) -> Type {
         match self {
             MmaType::Bf16 => Type::Bf16x2,
@@ -81,13 +81,13 @@ impl MmaType {
         }
     }
 
-    /// Can A be of this type and B of the other? fp8 types mix.
+    /// Returns whether A may have this type and B the other; fp8 types mix.
     pub const fn mixes(self, b: MmaType) -> bool {
         self as u8 == b as u8 || self.bytes() == 1 && b.bytes() == 1
     }
 }
 
-/// The types of A and B in a name: one if they are the same.
+/// Returns the types of A and B for the text form; one name if they are equal.
 pub(in crate::ops) fn pair(a: MmaType, b: MmaType) -> String {
     match a == b {
         true => a.name().to_owned(),
@@ -95,12 +95,12 @@ pub(in crate::ops) fn pair(a: MmaType, b: MmaType) -> String {
     }
 }
 
-/// Refuses types that no product mixes.
+/// Rejects types that cannot be multiplied with each other.
 pub(in crate::ops) fn legal_types(name: &str, a: MmaType, b: MmaType) -> Result<(), String> {
     match a.mixes(b) {
         true => Ok(()),
         false => Err(format!(
-            "{name} multiplies elements of one type, or fp8 with fp8, not {} with {}",
+            "{name} does not support {} with {}; A and B must have the same type, or both be fp8 types",
             a.name(),
             b.name()
         )),

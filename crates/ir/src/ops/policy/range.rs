@@ -1,60 +1,66 @@
-//! Policies of address ranges.
+//! Cache policies of address ranges.
 
-use super::{Evict, code, legal_rest, rest_suffix};
+use super::{EvictionPriority, legal_secondary, priority_code, secondary_suffix};
 use crate::lanes::lanes_of;
-use crate::machine::{Asm, Effects, Exec, Fault, FaultKind, Machine, Step};
-use crate::ops::{Exactness, Info, Instr};
+use crate::machine::{Asm, Effects, Exec, ExecStatus, Fault, FaultKind, Machine};
+use crate::ops::{Exactness, Instr, OpInfo};
 use crate::target::Target;
 use crate::types::Type;
 use crate::value::{Operand, RegId};
 
-/// Makes a policy: the first bytes of a range are kept one way, the rest of it another.
+/// Creates a policy: the primary priority for the first bytes of a range, the secondary for the rest.
 #[derive(Clone, PartialEq, Debug)]
 pub struct CreateRangePolicy {
     /// The policy (`u64`).
     pub dst: RegId,
-    /// What becomes of the first bytes.
-    pub primary: Evict,
-    /// What becomes of the rest: [`Evict::First`] or [`Evict::Unchanged`].
-    pub rest: Evict,
-    /// Where the range starts (`u64`).
+    /// Priority of the first bytes.
+    pub primary: EvictionPriority,
+    /// Priority of the rest: [`EvictionPriority::First`] or [`EvictionPriority::Unchanged`].
+    pub secondary: EvictionPriority,
+    /// Start of the range (`u64`).
     pub addr: Operand,
-    /// The first bytes (`u32`), no more than all.
+    /// Size of the primary part (`u32`), at most `total`.
     pub bytes: Operand,
-    /// All bytes (`u32`), from 1 on.
+    /// Size of the range (`u32`), at least 1.
     pub total: Operand,
 }
 
-/// The power of two that the range is cut by: blocks of at least 4 KiB, so
-/// that 128 cover it. The hardware takes an approximate logarithm, in which
-/// what is less than 11 units above a power of two is that power.
+/// Returns the log2 of the block size: blocks of at least 4 KiB, so that 128
+/// of them cover the range. The hardware uses an approximate logarithm, which
+/// treats values less than 11 units above a power of two as that power.
 fn block_bits(total: u32) -> u32 {
     let bits = (total as f32).to_bits();
     let (log, above) = ((bits >> 23) - 127, bits & 0x7f_ffff);
     (log + u32::from(above > 10)).saturating_sub(7).max(12)
 }
 
-/// The bits of a policy, as an H200 makes them: size, number of the first block, blocks.
-fn policy(primary: Evict, rest: Evict, addr: u64, bytes: u32, total: u32) -> u64 {
+/// Encodes a range policy as an H200 does: block size, number of the first block, number of blocks.
+fn policy(
+    primary: EvictionPriority,
+    secondary: EvictionPriority,
+    addr: u64,
+    bytes: u32,
+    total: u32,
+) -> u64 {
     let shift = block_bits(total);
     let past = bytes.wrapping_add((1 << shift) - 1);
     let first = addr >> shift;
     let end = addr.wrapping_add(past.into()) >> shift;
     let blocks = end.wrapping_sub(first).min(0x7f);
-    let kind = 0x18 | code(primary, rest);
+    let kind = 0x18 | priority_code(primary, secondary);
     kind << 56 | u64::from(shift - 12) << 52 | (first & 0x7f) << 44 | blocks << 37
 }
 
 impl Instr for CreateRangePolicy {
-    const INFO: Info = Info {
+    const INFO: OpInfo = OpInfo {
         name: "create_range_policy",
         ptx: "createpolicy.range.global.L2::{evict_first,evict_last,evict_normal,evict_unchanged}{.L2::evict_first}.b64",
-        doc: "makes a cache policy: how the L2 keeps the first bytes of an address range, and the rest of it",
+        doc: "creates a cache policy: L2 eviction priorities of the first bytes of an address range, and of the rest",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
-        let rest = rest_suffix(self.rest, ".");
-        format!("create_range_policy.{}{rest}", self.primary.name())
+        let secondary = secondary_suffix(self.secondary, ".");
+        format!("create_range_policy.{}{secondary}", self.primary.name())
     }
     fn effects(&self, e: &mut dyn Effects) {
         e.def(self.dst);
@@ -69,7 +75,7 @@ impl Instr for CreateRangePolicy {
         a.emit(format!(
             "createpolicy.range.global.L2::{}{}.b64 {dst}, [{addr}], {bytes}, {total}",
             self.primary.name(),
-            rest_suffix(self.rest, ".L2::")
+            secondary_suffix(self.secondary, ".L2::")
         ));
     }
     fn exec<M: Machine>(&self, m: &mut M) -> Exec {
@@ -78,27 +84,28 @@ impl Instr for CreateRangePolicy {
         let mut made = [0; 32];
         for lane in lanes_of(m.active()) {
             let (bytes, total) = (bytes[lane], total[lane]);
-            check(bytes, total).map_err(|text| Fault::new(FaultKind::Operand, text))?;
-            made[lane] = policy(self.primary, self.rest, addr[lane], bytes, total);
+            check_sizes(bytes, total).map_err(|text| Fault::new(FaultKind::Operand, text))?;
+            made[lane] = policy(self.primary, self.secondary, addr[lane], bytes, total);
         }
         m.set(self.dst, &made);
-        Ok(Step::Next)
+        Ok(ExecStatus::Completed)
     }
     fn legal(&self, _: &Target) -> Result<(), String> {
-        legal_rest(self.rest)?;
+        legal_secondary(self.secondary)?;
         match (self.bytes, self.total) {
-            (Operand::Imm(bytes), Operand::Imm(total)) => check(bytes as u32, total as u32),
+            (Operand::Imm(bytes), Operand::Imm(total)) => check_sizes(bytes as u32, total as u32)
+                .map_err(|why| format!("create_range_policy {why}")),
             _ => Ok(()),
         }
     }
 }
 
-fn check(bytes: u32, total: u32) -> Result<(), String> {
+fn check_sizes(bytes: u32, total: u32) -> Result<(), String> {
     if total > 0 && bytes <= total {
         return Ok(());
     }
     Err(format!(
-        "a policy is for the first bytes of a range of at least one, no more than it has, not for {bytes} of {total}"
+        "has a primary part of {bytes} bytes in a range of {total}; the range must have at least 1 byte, and the primary part must fit in it"
     ))
 }
 
@@ -107,11 +114,11 @@ mod tests {
     use super::*;
     use crate::lanes::fake::{Warp, arg, ptx, reg};
 
-    fn create(primary: Evict, rest: Evict) -> CreateRangePolicy {
+    fn create(primary: EvictionPriority, secondary: EvictionPriority) -> CreateRangePolicy {
         CreateRangePolicy {
             dst: reg(0),
             primary,
-            rest,
+            secondary,
             addr: arg(1),
             bytes: arg(2),
             total: arg(3),
@@ -126,8 +133,8 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_has_the_bits_the_hardware_gives_it() {
-        // Read from an H200.
+    fn policy_encoding_equals_the_hardware() {
+        // Measured on an H200.
         const BASE: u64 = 0x7f12_3400_0000;
         for (addr, bytes, total, bits) in [
             (BASE, 4096, 8192, 0x1c0_0002),
@@ -145,24 +152,28 @@ mod tests {
             (BASE, 1 << 22, 1 << 22, 0x1c3_00fe),
             (BASE, 0x12_0000, 0x25_0000, 0x1c3_0048),
         ] {
-            let op = create(Evict::Last, Evict::Unchanged);
+            let op = create(EvictionPriority::Last, EvictionPriority::Unchanged);
             let made = given(addr, bytes, total).run(&op).read::<u64>(0)[5];
             assert_eq!(made, bits << 36, "{addr:#x} {bytes:#x} {total:#x}");
         }
-        for (primary, rest, kind) in [
-            (Evict::First, Evict::Unchanged, 0x1a),
-            (Evict::Last, Evict::First, 0x1d),
-            (Evict::Normal, Evict::Unchanged, 0x1e),
-            (Evict::Unchanged, Evict::Unchanged, 0x18),
+        for (primary, secondary, kind) in [
+            (EvictionPriority::First, EvictionPriority::Unchanged, 0x1a),
+            (EvictionPriority::Last, EvictionPriority::First, 0x1d),
+            (EvictionPriority::Normal, EvictionPriority::Unchanged, 0x1e),
+            (
+                EvictionPriority::Unchanged,
+                EvictionPriority::Unchanged,
+                0x18,
+            ),
         ] {
-            let made = given(0, 1, 1).run(&create(primary, rest));
+            let made = given(0, 1, 1).run(&create(primary, secondary));
             assert_eq!(made.read::<u64>(0)[0] >> 56, kind);
         }
     }
 
     #[test]
-    fn a_range_just_above_a_power_of_two_counts_as_one() {
-        // Where an H200 goes over to larger blocks.
+    fn a_range_just_above_a_power_of_two_rounds_down_to_it() {
+        // Thresholds at which an H200 uses larger blocks.
         for (log, above) in [
             (19, 1),
             (20, 2),
@@ -181,30 +192,30 @@ mod tests {
     #[test]
     fn ptx_of_range_policies() {
         assert_eq!(
-            ptx(&create(Evict::Last, Evict::Unchanged)),
+            ptx(&create(EvictionPriority::Last, EvictionPriority::Unchanged)),
             ["createpolicy.range.global.L2::evict_last.b64 %0, [%1], %2, %3"]
         );
         assert_eq!(
-            ptx(&create(Evict::Normal, Evict::First)),
+            ptx(&create(EvictionPriority::Normal, EvictionPriority::First)),
             ["createpolicy.range.global.L2::evict_normal.L2::evict_first.b64 %0, [%1], %2, %3"]
         );
     }
 
     #[test]
     fn legality() {
-        let op = |rest, bytes: u32, total: u32| CreateRangePolicy {
+        let op = |secondary, bytes: u32, total: u32| CreateRangePolicy {
             bytes: Operand::imm(bytes),
             total: Operand::imm(total),
-            ..create(Evict::First, rest)
+            ..create(EvictionPriority::First, secondary)
         };
-        let legal = |rest, bytes, total| op(rest, bytes, total).legal(&Target::SM_90A);
-        assert_eq!(legal(Evict::First, 5, 5), Ok(()));
-        let why = legal(Evict::First, 6, 5).unwrap_err();
-        assert!(why.ends_with("not for 6 of 5"), "{why}");
-        assert!(legal(Evict::Unchanged, 0, 0).is_err());
-        let why = legal(Evict::Normal, 1, 2).unwrap_err();
-        assert!(why.ends_with("not evict_normal"), "{why}");
-        let fault = given(0, 2, 1).fault(&create(Evict::First, Evict::First));
+        let legal = |secondary, bytes, total| op(secondary, bytes, total).legal(&Target::SM_90A);
+        assert_eq!(legal(EvictionPriority::First, 5, 5), Ok(()));
+        let why = legal(EvictionPriority::First, 6, 5).unwrap_err();
+        assert!(why.contains("6 bytes in a range of 5"), "{why}");
+        assert!(legal(EvictionPriority::Unchanged, 0, 0).is_err());
+        let why = legal(EvictionPriority::Normal, 1, 2).unwrap_err();
+        assert!(why.contains("secondary priority evict_normal"), "{why}");
+        let fault = given(0, 2, 1).fault(&create(EvictionPriority::First, EvictionPriority::First));
         assert_eq!(fault.kind, FaultKind::Operand);
     }
 }

@@ -2,13 +2,13 @@ use super::*;
 use crate::job::fake::{Cta, bar, place};
 use crate::lanes::fake::{arg, ptx};
 use crate::layout::{Swizzle, TileLayout};
-use crate::machine::BarAt;
+use crate::machine::ResolvedBarrier;
 use crate::types::Scalar;
 
 /// A tile of 2048 bytes at byte 512, in a cluster of four; lane i names CTA i mod 4 and byte 16 i.
 fn cta() -> Cta {
     let layout = TileLayout {
-        element: 4,
+        element_bytes: 4,
         rows: 1,
         cols: 512,
         swizzle: Swizzle::None,
@@ -25,10 +25,10 @@ fn cta() -> Cta {
     cta
 }
 
-fn to(rank: Operand) -> (Place, BarRef) {
+fn to(rank: Operand) -> (SharedAddress, BarRef) {
     let peer = Some(rank);
     (
-        Place {
+        SharedAddress {
             peer,
             ..place(0, arg(2))
         },
@@ -62,13 +62,13 @@ fn word(cta: &Cta, rank: usize, at: usize) -> u32 {
 }
 
 #[test]
-fn values_are_taken_at_issue_and_written_at_each_receiver() {
+fn values_are_read_at_issue_and_written_at_completion() {
     let mut cta = cta();
     cta.run(&store(Type::U32, &[arg(3), arg(4)], arg(1)));
-    let done: Vec<_> = cta.jobs.iter().map(Job::done).collect();
+    let done: Vec<_> = cta.jobs.iter().map(Job::completion).collect();
     assert_eq!(
         done,
-        [0, 1, 2, 3].map(|cta| Done::Bytes(BarAt { cta, slot: 5 }))
+        [0, 1, 2, 3].map(|cta| JobCompletion::Bytes(ResolvedBarrier { cta, slot: 5 }))
     );
     cta.warp = cta.warp.clone().with(3, &[0u32; 32]);
     assert_eq!(cta.complete(), [8 * 8; 4]);
@@ -79,7 +79,7 @@ fn values_are_taken_at_issue_and_written_at_each_receiver() {
 }
 
 #[test]
-fn inactive_lanes_send_nothing() {
+fn inactive_lanes_store_nothing() {
     let mut cta = cta();
     let before = cta.shared.clone();
     cta.warp.active = 1 << 6;
@@ -90,11 +90,11 @@ fn inactive_lanes_send_nothing() {
 }
 
 #[test]
-fn words_are_combined_with_those_of_the_peer() {
+fn words_are_reduced_into_the_peer() {
     let mut cta = cta();
     let old: Vec<_> = (0..32).map(|l| word(&cta, 1, 16 * l)).collect();
     cta.run(&reduce(Reduction::Add, Type::U32));
-    assert!(cta.jobs[0].combines() && !cta.jobs[0].is_async_proxy());
+    assert!(cta.jobs[0].is_reduction() && !cta.jobs[0].is_async_proxy());
     assert_eq!(cta.complete(), [128]);
     for (l, old) in old.iter().enumerate() {
         assert_eq!(word(&cta, 1, 16 * l), old.wrapping_add(1000 + l as u32));
@@ -118,7 +118,8 @@ fn faults_name_the_rule_and_the_value() {
     let f = cta.fault(&store(Type::U64, &[arg(3)], Operand::Imm(1)));
     assert_eq!(f.kind, FaultKind::Misaligned);
     assert!(
-        f.text.contains("a multiple of 8, not to 0x204"),
+        f.text
+            .contains("has address 0x204; it must be a multiple of 8 bytes"),
         "{}",
         f.text
     );
@@ -127,7 +128,8 @@ fn faults_name_the_rule_and_the_value() {
     let f = cta.fault(&apart);
     assert_eq!(f.kind, FaultKind::Operand);
     assert!(
-        f.text.contains("not in those of rank 1 and 0"),
+        f.text
+            .contains("in the CTA of rank 1 but its mbarrier in the CTA of rank 0"),
         "{}",
         f.text
     );
@@ -168,18 +170,34 @@ fn legality() {
     let many = |ty, n| store(ty, &vec![arg(3); n], arg(1)).legal(&Target::SM_90A);
     assert_eq!(many(Type::U32, 4), Ok(()));
     assert_eq!(many(f32::TYPE, 2), Ok(()));
-    assert!(many(Type::U64, 4).unwrap_err().contains("not 4 of u64"));
-    assert!(many(Type::U32, 3).unwrap_err().contains("not 3 of u32"));
-    assert!(many(Type::F16, 1).unwrap_err().contains("not f16"));
+    assert!(
+        many(Type::U64, 4)
+            .unwrap_err()
+            .contains("4 registers of u64")
+    );
+    assert!(
+        many(Type::U32, 3)
+            .unwrap_err()
+            .contains("3 registers of u32")
+    );
+    assert!(
+        many(Type::F16, 1)
+            .unwrap_err()
+            .contains("does not support f16")
+    );
     let red = |op, ty| reduce(op, ty).legal(&Target::SM_90A);
     assert_eq!(red(Reduction::Add, Type::U64), Ok(()));
     assert!(red(Reduction::Min, Type::U64).is_err());
     assert!(
         red(Reduction::Add, Type::F32)
             .unwrap_err()
-            .contains("not f32")
+            .contains("does not support f32")
     );
     t.features.clusters = false;
     let here = store(Type::U32, &[arg(3)], arg(1));
-    assert!(here.legal(&t).unwrap_err().contains("no clusters"));
+    assert!(
+        here.legal(&t)
+            .unwrap_err()
+            .contains("does not support thread block clusters")
+    );
 }

@@ -1,24 +1,24 @@
-//! What tensor copies check and compute before they are issued.
+//! Checks and operand evaluation of tensor copies before issue.
 
 use super::TensorJob;
-use super::job::Way;
-use crate::job::Done;
+use super::job::CopyDirection;
+use crate::job::JobCompletion;
 use crate::layout::{Swizzle, TileLayout};
-use crate::machine::{Asm, Fault, FaultKind, Lanes, Machine, SharedAt};
-use crate::ops::bulk::aligned;
-use crate::tensor_map::{MapMode, TensorMapValue};
+use crate::machine::{Asm, Fault, FaultKind, Machine, PerLane, ResolvedAddress};
+use crate::ops::bulk::check_aligned;
+use crate::tensor_map::{TensorMapMode, TensorMapValue};
 use crate::types::{DType, Type};
 use crate::value::{Operand, ParamId, View};
 
-/// What both directions check and compute before they issue.
-pub(super) struct Issue {
+/// The evaluated and checked operands of a tensor copy.
+pub(super) struct PreparedCopy {
     pub(super) map: TensorMapValue,
-    coords: Vec<Lanes<i32>>,
-    offsets: Vec<Lanes<u16>>,
+    coords: Vec<PerLane<i32>>,
+    offsets: Vec<PerLane<u16>>,
 }
 
-impl Issue {
-    /// Of a copy to or from a view.
+impl PreparedCopy {
+    /// Prepares a copy to or from a view.
     pub(super) fn new<M: Machine>(
         m: &mut M,
         map: ParamId,
@@ -26,13 +26,13 @@ impl Issue {
         coords: &[Operand],
         offsets: &[Operand],
     ) -> Result<Self, Fault> {
-        let issue = Self::of_box(m, map, coords, offsets)?;
-        check_view(&issue.map, &m.layout(view), view)?;
-        Ok(issue)
+        let copy = Self::without_view(m, map, coords, offsets)?;
+        check_view(&copy.map, &m.layout(view), view)?;
+        Ok(copy)
     }
 
-    /// Of a box that goes nowhere.
-    pub(super) fn of_box<M: Machine>(
+    /// Prepares a prefetch, which has no view.
+    pub(super) fn without_view<M: Machine>(
         m: &mut M,
         map: ParamId,
         coords: &[Operand],
@@ -47,39 +47,35 @@ impl Issue {
         })
     }
 
-    /// The coordinates and offsets of one lane, which start inside the window of an im2col map.
+    /// Returns the coordinates and im2col offsets of one lane, after checking them.
     pub(super) fn start(&self, lane: usize) -> Result<(Vec<i32>, Vec<u16>), Fault> {
         let coords: Vec<_> = self.coords.iter().map(|v| v[lane]).collect();
         let offsets: Vec<_> = self.offsets.iter().map(|v| v[lane]).collect();
-        legal_step(coords[0], self.map.decl.dtype)
+        legal_first_element(coords[0], self.map.decl.dtype)
             .map_err(|why| Fault::new(FaultKind::Operand, why))?;
         check_start(&self.map, &coords)?;
         check_offsets(&offsets)?;
         Ok((coords, offsets))
     }
 
-    /// One lane's copy.
+    /// Returns the job of one lane's copy.
     pub(super) fn job(
         &self,
         lane: usize,
-        way: Way,
-        shared: SharedAt,
-        done: Done,
+        direction: CopyDirection,
+        shared: ResolvedAddress,
+        completion: JobCompletion,
     ) -> Result<TensorJob, Fault> {
-        aligned(
-            "the shared address of a tensor copy",
-            shared.byte.into(),
-            128,
-        )?;
+        check_aligned("shared address", shared.byte.into(), 128)?;
         let (coords, offsets) = self.start(lane)?;
-        if let Way::Store(_) = way {
-            legal_corner(coords.iter().copied())
-                .and_then(|()| self.map.decl.legal_store())
+        if let CopyDirection::Store(_) = direction {
+            legal_store_start(coords.iter().copied())
+                .and_then(|()| self.map.decl.check_store())
                 .map_err(|why| Fault::new(FaultKind::Operand, why))?;
         }
         Ok(TensorJob {
-            done,
-            way,
+            completion,
+            direction,
             map: self.map.clone(),
             coords,
             offsets,
@@ -88,42 +84,42 @@ impl Issue {
     }
 }
 
-/// Coordinates and offsets are as many as the map's dimensions and mode ask for.
+/// Checks the numbers of coordinates and im2col offsets against the rank and mode of the map.
 fn check_map(map: &TensorMapValue, coords: usize, offsets: usize) -> Result<(), Fault> {
     let bad = |text: String| Err(Fault::new(FaultKind::TensorMap, text));
     let rank = map.decl.rank();
     if coords != rank {
         return bad(format!(
-            "a tensor map of rank {rank} takes {rank} coordinates, not {coords}"
+            "has {coords} coordinates; its tensor map has rank {rank}"
         ));
     }
     let taps = match &map.decl.mode {
-        MapMode::Im2col { .. } => rank - 2,
+        TensorMapMode::Im2col { .. } => rank - 2,
         _ => 0,
     };
     if offsets != taps {
         let mode = if taps == 0 { "tiled" } else { "im2col" };
         return bad(format!(
-            "a copy by a {mode} map of rank {rank} takes {taps} filter offsets, not {offsets}"
+            "has {offsets} im2col offsets; its {mode} tensor map of rank {rank} needs {taps}"
         ));
     }
     Ok(())
 }
 
-/// The view is one run of bytes, as long as the box, with the map's swizzle.
+/// Checks that the view is contiguous and has the size of the box and the swizzle of the map.
 fn check_view(map: &TensorMapValue, layout: &TileLayout, view: &View) -> Result<(), Fault> {
     let bad = |text: String| Err(Fault::new(FaultKind::TensorMap, text));
     let decl = &map.decl;
     if decl.swizzle != layout.swizzle {
         return bad(format!(
-            "the map and the tile have one layout, not {} and {}",
+            "uses a tensor map with layout {} and a tile with {}; both must have the same swizzle",
             decl.swizzle, layout.swizzle
         ));
     }
-    let bytes = view.rows * view.cols * layout.element;
+    let bytes = view.rows * view.cols * layout.element_bytes;
     if decl.bytes() != bytes {
         return bad(format!(
-            "a box is as large as the view it is copied to or from; it has {} bytes, the view {bytes}",
+            "uses a box of {} bytes and a view of {bytes}; both must have the same size",
             decl.bytes()
         ));
     }
@@ -133,8 +129,8 @@ fn check_view(map: &TensorMapValue, layout: &TileLayout, view: &View) -> Result<
     let line = layout.swizzle == Swizzle::None && view.rows == 1;
     if !(panels && one || line) {
         return bad(format!(
-            "a box fills whole rows of one panel, or all rows of several ({panel} columns each); \
-             this view has rows {}..{} of {} and columns {}..{}",
+            "uses a view of rows {}..{} of {} and columns {}..{}, which is not contiguous; a box must fill whole rows of \
+             one panel of {panel} columns, or all rows of several panels",
             view.row,
             view.row + view.rows,
             layout.rows,
@@ -145,15 +141,15 @@ fn check_view(map: &TensorMapValue, layout: &TileLayout, view: &View) -> Result<
     let inner = decl.inner() * decl.dtype.bytes() as u32;
     match layout.swizzle.span() {
         Some(span) if inner != span => bad(format!(
-            "the inner side of a swizzled box fills the span of {span} bytes, not {inner} of them"
+            "uses a box with {inner} bytes along the innermost dimension; it must equal the swizzle span of {span} bytes"
         )),
         _ => Ok(()),
     }
 }
 
-/// An im2col copy starts at a position of the window.
+/// Checks that an im2col copy starts at a position of the bounding box.
 fn check_start(map: &TensorMapValue, coords: &[i32]) -> Result<(), Fault> {
-    let MapMode::Im2col { lower, upper, .. } = &map.decl.mode else {
+    let TensorMapMode::Im2col { lower, upper, .. } = &map.decl.mode else {
         return Ok(());
     };
     for (i, (&lo, &hi)) in lower.iter().zip(upper).enumerate() {
@@ -162,7 +158,7 @@ fn check_start(map: &TensorMapValue, coords: &[i32]) -> Result<(), Fault> {
             return Err(Fault::new(
                 FaultKind::TensorMap,
                 format!(
-                    "an im2col window has a position in an extent of {extent}; corners {lo} and {hi} leave none"
+                    "uses an empty im2col bounding box: corners {lo} and {hi} leave no position in an extent of {extent}"
                 ),
             ));
         }
@@ -170,7 +166,7 @@ fn check_start(map: &TensorMapValue, coords: &[i32]) -> Result<(), Fault> {
             return Err(Fault::new(
                 FaultKind::Operand,
                 format!(
-                    "an im2col copy starts at a position of its window: coordinate {} is {lo} to {}, not {at}",
+                    "has im2col coordinate {} = {at}, outside the bounding box; it must be {lo} to {}",
                     i + 1,
                     extent as i64 - 1 + i64::from(hi)
                 ),
@@ -180,7 +176,7 @@ fn check_start(map: &TensorMapValue, coords: &[i32]) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The offsets of a filter tap have 16, 8 or 5 bits, by the dimensions of the window.
+/// Checks the range of im2col offsets: 16, 8 or 5 bits for 1, 2 or 3 spatial dimensions.
 fn check_offsets(offsets: &[u16]) -> Result<(), Fault> {
     let most = match offsets.len() {
         0 | 1 => u16::MAX,
@@ -192,72 +188,74 @@ fn check_offsets(offsets: &[u16]) -> Result<(), Fault> {
         Some(o) => Err(Fault::new(
             FaultKind::Operand,
             format!(
-                "a filter offset of a window of {} dimensions is 0 to {most}, not {o}",
+                "has im2col offset {o}; with {} spatial dimensions it must be 0 to {most}",
                 offsets.len()
             ),
         )),
     }
 }
 
-/// `{a, b}`, each of a type.
-pub(super) fn list(a: &mut dyn Asm, operands: &[Operand], ty: Type) -> String {
+/// Prints a list of operands of one type: `{a, b}`.
+pub(super) fn operand_list(a: &mut dyn Asm, operands: &[Operand], ty: Type) -> String {
     let all: Vec<_> = operands.iter().map(|&o| a.operand(o, ty)).collect();
     format!("{{{}}}", all.join(", "))
 }
 
-/// The filter offsets as PTX has them, after a comma.
-pub(super) fn taps(a: &mut dyn Asm, offsets: &[Operand]) -> String {
+/// Prints the im2col offsets after a comma.
+pub(super) fn im2col_offsets(a: &mut dyn Asm, offsets: &[Operand]) -> String {
     match offsets {
         [] => String::new(),
-        some => format!(", {}", list(a, some, Type::U16)),
+        some => format!(", {}", operand_list(a, some, Type::U16)),
     }
 }
 
-/// Refuses a rank that no tensor map has.
+/// Rejects a rank out of range.
 pub(super) fn legal_rank(name: &str, rank: usize) -> Result<(), String> {
     if (1..=5).contains(&rank) {
         return Ok(());
     }
-    Err(format!("{name} takes 1 to 5 coordinates, not {rank}"))
+    Err(format!(
+        "{name} has {rank} coordinates; the rank must be 1 to 5"
+    ))
 }
 
-/// Refuses a store that starts before a tensor: an H200 ends the kernel with an illegal
-/// instruction. A load may start there, and both may go past the end.
-pub(super) fn legal_corner(coords: impl IntoIterator<Item = i32>) -> Result<(), String> {
+/// Rejects a store that starts before the tensor: an H200 raises an illegal-instruction
+/// error. A load may start there, and both may extend past the end.
+pub(super) fn legal_store_start(coords: impl IntoIterator<Item = i32>) -> Result<(), String> {
     match coords.into_iter().enumerate().find(|&(_, c)| c < 0) {
         None => Ok(()),
         Some((i, c)) => Err(format!(
-            "a tensor store starts at coordinates of 0 or more: coordinate {i} is {c}"
+            "has coordinate {i} = {c}; a store must not start before the tensor"
         )),
     }
 }
 
-/// Refuses a box that starts inside 16 bytes of a row, as an H200 does by an illegal
-/// instruction, be it loaded, stored or prefetched.
-fn legal_step(first: i32, dtype: DType) -> Result<(), String> {
+/// Rejects a box whose start is not a multiple of 16 bytes along the innermost dimension: an
+/// H200 raises an illegal-instruction error for loads, stores and prefetches.
+fn legal_first_element(first: i32, dtype: DType) -> Result<(), String> {
     let byte = i64::from(first) * dtype.bytes() as i64;
     if byte % 16 == 0 {
         return Ok(());
     }
     Err(format!(
-        "a box of a tensor starts at a multiple of 16 bytes along the innermost dimension: element {first} of {dtype} is byte {byte}"
+        "starts at element {first} of {dtype}, byte {byte}, along the innermost dimension; it must start at a multiple of 16 bytes"
     ))
 }
 
-/// Refuses a first element, where it is a constant, at which no box of a tensor of that type starts.
-pub fn legal_start(coords: &[Operand], dtype: DType) -> Result<(), String> {
+/// Rejects a constant innermost coordinate that is not a multiple of 16 bytes.
+pub fn legal_first_coord(coords: &[Operand], dtype: DType) -> Result<(), String> {
     match coords.first() {
-        Some(Operand::Imm(first)) => legal_step(*first as i32, dtype),
+        Some(Operand::Imm(first)) => legal_first_element(*first as i32, dtype),
         _ => Ok(()),
     }
 }
 
-/// Refuses offsets that no window has.
+/// Rejects a number of im2col offsets that does not match the rank.
 pub(super) fn legal_offsets(coords: usize, offsets: usize) -> Result<(), String> {
     if offsets == 0 || offsets + 2 == coords {
         return Ok(());
     }
     Err(format!(
-        "an im2col copy takes two offsets fewer than coordinates, not {offsets} and {coords}"
+        "im2col copy has {offsets} offsets for {coords} coordinates; it needs two fewer offsets than coordinates"
     ))
 }

@@ -1,14 +1,14 @@
-//! A box of a tensor on its way.
+//! A tensor copy in flight.
 
-use crate::job::{Done, Engine, PIECES, Span, joined, part};
+use crate::job::{Engine, JobCompletion, PIECES, Span, join_spans, piece_range};
 use crate::layout::Swizzle;
-use crate::machine::{Fault, SharedAt};
+use crate::machine::{Fault, ResolvedAddress};
 use crate::ops::bulk::Reduction;
-use crate::tensor_map::{MapMode, TensorMapValue};
+use crate::tensor_map::{TensorMapMode, TensorMapValue};
 use crate::types::DType;
 
-/// What a load through a tf32 map makes of an f32: rounded to nearest even,
-/// one NaN for all. Stores leave the bits as they are. Both as an H200 does it.
+/// Rounds an `f32` that is loaded through a tf32 map, as an H200 does: to
+/// nearest even, with a canonical NaN. Stores do not change the bits.
 pub(super) fn to_tf32(x: u32) -> u32 {
     match x & 0x7fff_ffff {
         0x7f80_0001.. => 0x7fff_e000,
@@ -17,31 +17,31 @@ pub(super) fn to_tf32(x: u32) -> u32 {
     }
 }
 
-/// Which way a copy goes.
+/// The direction of a tensor copy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Way {
+pub(super) enum CopyDirection {
     Load,
-    /// Combined with what is there, or in its place.
+    /// A store, or a reduction into the tensor.
     Store(Option<Reduction>),
 }
 
-/// A box of a tensor between global and shared memory.
+/// A copy of a box between a tensor and shared memory.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TensorJob {
-    /// How it tells that it is done.
-    pub done: Done,
-    pub(super) way: Way,
+    /// The completion mechanism.
+    pub completion: JobCompletion,
+    pub(super) direction: CopyDirection,
     pub(super) map: TensorMapValue,
-    /// Where the box is, innermost dimension first.
+    /// Coordinates of the first element, innermost dimension first.
     pub(super) coords: Vec<i32>,
-    /// The filter tap of an im2col copy, innermost dimension first.
+    /// The im2col offsets, innermost dimension first.
     pub(super) offsets: Vec<u16>,
-    pub(super) shared: SharedAt,
+    pub(super) shared: ResolvedAddress,
 }
 
-/// The part of a row that lies inside the tensor: `len` bytes from byte `first` of the row on.
+/// The in-bounds part of a row: `len` bytes starting at byte `first` of the row.
 #[derive(Clone, Copy, PartialEq, Debug)]
-struct Inside {
+struct InBoundsRun {
     global: u64,
     first: u32,
     len: u32,
@@ -56,32 +56,32 @@ impl TensorJob {
         self.map.decl.bytes() / self.row_bytes()
     }
 
-    /// The first byte of a row in shared memory, before the swizzle.
-    fn row_at(&self, row: u32) -> SharedAt {
-        SharedAt {
+    /// Returns the first byte of a row in shared memory, before the swizzle.
+    fn row_at(&self, row: u32) -> ResolvedAddress {
+        ResolvedAddress {
             byte: self.shared.byte + row * self.row_bytes(),
             ..self.shared
         }
     }
 
-    /// The outer coordinates of a row, from dimension 1 on.
+    /// Returns the outer coordinates of a row, starting with dimension 1.
     fn outer(&self, row: u32) -> [i64; 4] {
         let mut at = [0; 4];
         let decl = &self.map.decl;
         match &decl.mode {
-            MapMode::Tiled | MapMode::Stepped { .. } => {
+            TensorMapMode::Tiled | TensorMapMode::Strided { .. } => {
                 let mut rest = row;
                 for (i, &side) in decl.tile.iter().enumerate().skip(1) {
-                    let step = i64::from(rest % side) * i64::from(decl.step(i));
+                    let step = i64::from(rest % side) * i64::from(decl.element_stride(i));
                     at[i - 1] = i64::from(self.coords[i]) + step;
                     rest /= side;
                 }
             }
-            MapMode::Im2col { lower, .. } => {
+            TensorMapMode::Im2col { lower, .. } => {
                 let mut carry = i64::from(row);
                 for (i, &lo) in lower.iter().enumerate() {
-                    let (start, step) = (self.coords[i + 1], i64::from(decl.step(i + 1)));
-                    // The first line goes on from where the copy starts, the others from the corner.
+                    let (start, step) = (self.coords[i + 1], i64::from(decl.element_stride(i + 1)));
+                    // The first line starts at the start of the copy, the others at the lower corner.
                     let first = self.map.positions(i, start);
                     let (from, nth) = match carry - first {
                         rest if rest < 0 => (start, std::mem::replace(&mut carry, 0)),
@@ -100,8 +100,8 @@ impl TensorJob {
         at
     }
 
-    /// The part of a row inside the tensor, if any.
-    fn inside(&self, row: u32) -> Option<Inside> {
+    /// Returns the in-bounds part of a row, if any.
+    fn in_bounds(&self, row: u32) -> Option<InBoundsRun> {
         let map = &self.map;
         let mut global = map.base;
         for ((c, &extent), &stride) in self
@@ -119,17 +119,16 @@ impl TensorJob {
         let lo = start.max(0);
         let hi = (start + i64::from(map.decl.inner())).min(map.extents[0] as i64);
         let size = map.decl.dtype.bytes() as i64;
-        (lo < hi).then(|| Inside {
+        (lo < hi).then(|| InBoundsRun {
             global: global.wrapping_add((lo * size) as u64),
             first: ((lo - start) * size) as u32,
             len: ((hi - lo) * size) as u32,
         })
     }
 
-    /// Where bytes `first..first + len` of a row lie in shared memory: calls
-    /// `each` with the byte of the row and the run, chunk by chunk where the
-    /// swizzle moves them.
-    fn scattered(&self, row: u32, part: Inside, each: &mut dyn FnMut(u32, Span)) {
+    /// Calls `each` with the byte of the row and the span in shared memory for
+    /// each part of bytes `first..first + len`; with a swizzle, one call per chunk.
+    fn for_each_shared_span(&self, row: u32, part: InBoundsRun, each: &mut dyn FnMut(u32, Span)) {
         let at = self.row_at(row);
         let swizzle = self.map.decl.swizzle;
         let (mut byte, end) = (part.first, part.first + part.len);
@@ -138,7 +137,7 @@ impl TensorJob {
                 Swizzle::None => end,
                 _ => end.min((byte / 16 + 1) * 16),
             };
-            let place = SharedAt {
+            let place = ResolvedAddress {
                 byte: swizzle.apply(at.byte + byte),
                 ..at
             };
@@ -148,25 +147,25 @@ impl TensorJob {
     }
 
     fn global_runs(&self, each: &mut dyn FnMut(Span)) {
-        joined(each, |each| {
-            for part in (0..self.rows()).filter_map(|row| self.inside(row)) {
+        join_spans(each, |each| {
+            for part in (0..self.rows()).filter_map(|row| self.in_bounds(row)) {
                 each(Span::Global(part.global, part.len));
             }
         });
     }
 
-    /// The bytes it will read.
+    /// Calls `each` with the bytes that the job will read.
     pub fn reads(&self, each: &mut dyn FnMut(Span)) {
-        match self.way {
-            Way::Load => self.global_runs(each),
-            Way::Store(_) => joined(each, |each| {
+        match self.direction {
+            CopyDirection::Load => self.global_runs(each),
+            CopyDirection::Store(_) => join_spans(each, |each| {
                 for row in 0..self.rows() {
-                    match self.inside(row) {
-                        // The swizzle keeps a whole row in its place.
+                    match self.in_bounds(row) {
+                        // The swizzle permutes chunks within a row.
                         Some(part) if part.len == self.row_bytes() => {
                             each(Span::Shared(self.row_at(row), part.len));
                         }
-                        Some(part) => self.scattered(row, part, &mut |_, run| each(run)),
+                        Some(part) => self.for_each_shared_span(row, part, &mut |_, run| each(run)),
                         None => {}
                     }
                 }
@@ -174,31 +173,31 @@ impl TensorJob {
         }
     }
 
-    /// The bytes it will write.
+    /// Calls `each` with the bytes that the job will write.
     pub fn writes(&self, each: &mut dyn FnMut(Span)) {
-        match self.way {
-            Way::Load => each(Span::Shared(self.shared, self.map.decl.bytes())),
-            Way::Store(_) => self.global_runs(each),
+        match self.direction {
+            CopyDirection::Load => each(Span::Shared(self.shared, self.map.decl.bytes())),
+            CopyDirection::Store(_) => self.global_runs(each),
         }
     }
 
-    /// Are what it writes sums with what is there?
-    pub fn combines(&self) -> bool {
-        matches!(self.way, Way::Store(Some(_)))
+    /// Returns whether the job reduces into the tensor.
+    pub fn is_reduction(&self) -> bool {
+        matches!(self.direction, CopyDirection::Store(Some(_)))
     }
 
-    /// Pieces it may be done in.
+    /// Returns the number of pieces.
     pub fn pieces(&self) -> u32 {
         self.rows().clamp(1, PIECES)
     }
 
-    /// Copies one piece; gives its bytes.
+    /// Completes one piece and returns its bytes.
     pub fn complete(&self, piece: u32, e: &mut impl Engine) -> Result<u32, Fault> {
-        let rows = part(self.rows(), piece, self.pieces());
+        let rows = piece_range(self.rows(), piece, self.pieces());
         let bytes = rows.len() as u32 * self.row_bytes();
-        match self.way {
-            Way::Load => self.load(rows, e)?,
-            Way::Store(how) => self.store(rows, how, e)?,
+        match self.direction {
+            CopyDirection::Load => self.load(rows, e)?,
+            CopyDirection::Store(how) => self.store(rows, how, e)?,
         }
         Ok(bytes)
     }
@@ -208,7 +207,7 @@ impl TensorJob {
         let mut all = vec![0; rows.len() * width];
         let mut line = vec![0; width];
         for (row, out) in rows.clone().zip(all.chunks_exact_mut(width)) {
-            let Some(part) = self.inside(row) else {
+            let Some(part) = self.in_bounds(row) else {
                 continue;
             };
             line.fill(0);
@@ -242,7 +241,7 @@ impl TensorJob {
         let width = self.row_bytes() as usize;
         let (mut raw, mut line) = (vec![0; width], vec![0; width]);
         for row in rows {
-            let Some(part) = self.inside(row) else {
+            let Some(part) = self.in_bounds(row) else {
                 continue;
             };
             if part.len as usize == width {
@@ -252,7 +251,7 @@ impl TensorJob {
                 });
             } else {
                 let mut read = Ok(());
-                self.scattered(row, part, &mut |byte, run| {
+                self.for_each_shared_span(row, part, &mut |byte, run| {
                     let (at, len) = (byte as usize, run.len() as usize);
                     if read.is_ok() {
                         read = e.read(run, &mut line[at..at + len]);
@@ -275,7 +274,7 @@ impl TensorJob {
         Ok(())
     }
 
-    /// Calls `f(byte of the row, byte in shared memory from the row's start)` for each 16-byte chunk.
+    /// Calls `f(byte in the row, byte in shared memory relative to the row)` for each 16-byte chunk.
     fn permute(&self, row: u32, mut f: impl FnMut(usize, usize)) {
         let at = self.row_at(row).byte;
         for byte in (0..self.row_bytes()).step_by(16) {

@@ -1,44 +1,47 @@
-//! From a tensor to shared memory.
+//! TMA loads: copies from a tensor to shared memory.
 
-use super::issue::{Issue, legal_offsets, legal_rank, list, taps};
-use super::job::Way;
+use super::issue::{PreparedCopy, im2col_offsets, legal_offsets, legal_rank, operand_list};
+use super::job::CopyDirection;
 use super::mode;
-use crate::job::{Done, Job};
+use crate::job::{Job, JobCompletion};
 use crate::lanes::lanes_of;
-use crate::machine::{Access, Asm, Completion, Effects, Exec, Machine, Memory, Step, Touch};
-use crate::ops::bulk::{
-    CacheHint, hint_asm, hint_effects, hint_name, legal_copy, multicast_asm, receivers, touch,
+use crate::machine::{
+    AccessKind, Asm, Completion, Effects, Exec, ExecStatus, Machine, MemoryAccess, MemoryRegion,
 };
-use crate::ops::{Exactness, Info, Instr};
+use crate::ops::bulk::{
+    CacheHint, async_access, hint_asm, hint_effects, hint_name, legal_copy, multicast_asm,
+    receivers,
+};
+use crate::ops::{Exactness, Instr, OpInfo};
 use crate::target::Target;
 use crate::types::Type;
 use crate::value::{BarRef, Operand, ParamId, View};
 
-/// Copies a box of a tensor to shared memory.
+/// Copies a box of a tensor to shared memory, asynchronously.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TensorLoad {
     /// The tensor map.
     pub map: ParamId,
-    /// Where to: as many bytes as the box, one after the other.
+    /// Destination: a contiguous view with the size of the box.
     pub dst: View,
-    /// The box's first element (`i32`), innermost dimension first.
+    /// Coordinates of the first element (`i32`), innermost dimension first.
     pub coords: Vec<Operand>,
-    /// The filter tap of an im2col copy (`u16`), innermost dimension first; none for a tiled one.
+    /// The im2col offsets (`u16`), innermost dimension first; empty for a tiled copy.
     pub offsets: Vec<Operand>,
-    /// The barrier that counts the bytes, in the CTA that receives.
+    /// The mbarrier that counts the bytes, in the receiving CTA.
     pub bar: BarRef,
-    /// The CTAs of the cluster that receive, each at the same place and with
-    /// its own barrier (`u32`, bit r = rank r); `None`: the one named.
+    /// The CTAs of the cluster that receive the box, each at the same offset and
+    /// with its own mbarrier (`u32`, bit r = rank r); `None`: the CTA of `dst`.
     pub multicast: Option<Operand>,
-    /// How long the L2 shall keep the bytes.
+    /// L2 cache hint.
     pub hint: Option<CacheHint>,
 }
 
 impl Instr for TensorLoad {
-    const INFO: Info = Info {
+    const INFO: OpInfo = OpInfo {
         name: "tensor_load",
         ptx: "cp.async.bulk.tensor.{1d,2d,3d,4d,5d}.shared::cluster.global.{tile,im2col}.mbarrier::complete_tx::bytes{.multicast::cluster}{.L2::cache_hint}",
-        doc: "copies a box of a tensor to shared memory, counted by an mbarrier; zeros outside the tensor; a tf32 map rounds to nearest even",
+        doc: "TMA load: asynchronously copies a box of a tensor to shared memory, with zero fill out of bounds; completes on an mbarrier; a tf32 map rounds to nearest even",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
@@ -47,20 +50,24 @@ impl Instr for TensorLoad {
     }
     fn effects(&self, e: &mut dyn Effects) {
         let done = Completion::Bytes(self.bar);
-        e.touch(&Touch {
+        e.access(&MemoryAccess {
             multicast: self.multicast,
-            ..touch(Memory::View(self.dst), Access::Write, done)
+            ..async_access(MemoryRegion::View(self.dst), AccessKind::Write, done)
         });
-        e.touch(&touch(Memory::Tensor(self.map), Access::Read, done));
+        e.access(&async_access(
+            MemoryRegion::Tensor(self.map),
+            AccessKind::Read,
+            done,
+        ));
         self.coords.iter().for_each(|&o| e.arg(o, Type::I32));
         self.offsets.iter().for_each(|&o| e.arg(o, Type::U16));
         hint_effects(e, self.hint);
     }
     fn asm(&self, a: &mut dyn Asm) {
         let (dst, map) = (a.view(&self.dst), a.param(self.map));
-        let coords = list(a, &self.coords, Type::I32);
+        let coords = operand_list(a, &self.coords, Type::I32);
         let bar = a.barrier(&self.bar);
-        let taps = taps(a, &self.offsets);
+        let taps = im2col_offsets(a, &self.offsets);
         let (many, mask) = multicast_asm(a, self.multicast);
         let (hint, policy) = hint_asm(a, self.hint);
         a.emit(format!(
@@ -71,17 +78,17 @@ impl Instr for TensorLoad {
         ));
     }
     fn exec<M: Machine>(&self, m: &mut M) -> Exec {
-        let issue = Issue::new(m, self.map, &self.dst, &self.coords, &self.offsets)?;
+        let copy = PreparedCopy::new(m, self.map, &self.dst, &self.coords, &self.offsets)?;
         let mask = self.multicast.map(|o| m.get::<u32>(o));
         for lane in lanes_of(m.active()) {
             let dst = m.resolve_view(&self.dst, lane)?;
             let bar = m.resolve_bar(&self.bar, lane)?;
             for (dst, bar) in receivers(m, dst, bar, mask.map(|v| v[lane]))? {
-                let job = issue.job(lane, Way::Load, dst, Done::Bytes(bar))?;
+                let job = copy.job(lane, CopyDirection::Load, dst, JobCompletion::Bytes(bar))?;
                 m.submit(1 << lane, Job::Tensor(job))?;
             }
         }
-        Ok(Step::Next)
+        Ok(ExecStatus::Completed)
     }
     fn legal(&self, target: &Target) -> Result<(), String> {
         legal_rank(Self::INFO.name, self.coords.len())?;

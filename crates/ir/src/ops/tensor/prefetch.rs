@@ -1,16 +1,18 @@
-//! From global memory to the caches.
+//! Prefetches of tensor maps and of boxes.
 
-use super::issue::{Issue, legal_offsets, legal_rank, list, taps};
+use super::issue::{PreparedCopy, im2col_offsets, legal_offsets, legal_rank, operand_list};
 use super::mode;
 use crate::lanes::lanes_of;
-use crate::machine::{Access, Asm, Completion, Effects, Exec, Machine, Memory, Step};
-use crate::ops::bulk::{CacheHint, hint_asm, hint_effects, hint_name, legal_copy, touch};
-use crate::ops::{Exactness, Info, Instr};
+use crate::machine::{
+    AccessKind, Asm, Completion, Effects, Exec, ExecStatus, Machine, MemoryRegion,
+};
+use crate::ops::bulk::{CacheHint, async_access, hint_asm, hint_effects, hint_name, legal_copy};
+use crate::ops::{Exactness, Instr, OpInfo};
 use crate::target::Target;
 use crate::types::Type;
 use crate::value::{Operand, ParamId};
 
-/// Brings a tensor map near, before its first copy.
+/// Prefetches a tensor map before its first use.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TensorPrefetch {
     /// The tensor map.
@@ -18,10 +20,10 @@ pub struct TensorPrefetch {
 }
 
 impl Instr for TensorPrefetch {
-    const INFO: Info = Info {
+    const INFO: OpInfo = OpInfo {
         name: "tensor_prefetch",
         ptx: "prefetch.tensormap",
-        doc: "brings a tensor map near, before its first copy",
+        doc: "prefetches a tensor map before its first use",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
@@ -34,31 +36,31 @@ impl Instr for TensorPrefetch {
     }
     fn exec<M: Machine>(&self, m: &mut M) -> Exec {
         m.tensor_map(self.map)?;
-        Ok(Step::Next)
+        Ok(ExecStatus::Completed)
     }
     fn legal(&self, target: &Target) -> Result<(), String> {
         legal_copy(target, false)
     }
 }
 
-/// Brings a box of a tensor to the L2, before it is copied.
+/// Prefetches a box of a tensor into the L2.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TensorPrefetchBox {
     /// The tensor map.
     pub map: ParamId,
-    /// The box's first element (`i32`), innermost dimension first.
+    /// Coordinates of the first element (`i32`), innermost dimension first.
     pub coords: Vec<Operand>,
-    /// The filter tap of an im2col map (`u16`), innermost dimension first; none for a tiled one.
+    /// The im2col offsets (`u16`), innermost dimension first; empty for a tiled map.
     pub offsets: Vec<Operand>,
-    /// How long the L2 shall keep the bytes.
+    /// L2 cache hint.
     pub hint: Option<CacheHint>,
 }
 
 impl Instr for TensorPrefetchBox {
-    const INFO: Info = Info {
+    const INFO: OpInfo = OpInfo {
         name: "tensor_prefetch_box",
         ptx: "cp.async.bulk.prefetch.tensor.{1d,2d,3d,4d,5d}.L2.global.{tile,im2col}{.L2::cache_hint}",
-        doc: "brings a box of a tensor to the L2; the CPU checks its operands and moves nothing",
+        doc: "prefetches a box of a tensor into the L2; the CPU only checks the operands",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
@@ -66,16 +68,16 @@ impl Instr for TensorPrefetchBox {
         format!("tensor_prefetch_box.{rank}d.{mode}{hint}")
     }
     fn effects(&self, e: &mut dyn Effects) {
-        let (map, now) = (Memory::Tensor(self.map), Completion::Now);
-        e.touch(&touch(map, Access::Read, now));
+        let (map, now) = (MemoryRegion::Tensor(self.map), Completion::Now);
+        e.access(&async_access(map, AccessKind::Read, now));
         self.coords.iter().for_each(|&o| e.arg(o, Type::I32));
         self.offsets.iter().for_each(|&o| e.arg(o, Type::U16));
         hint_effects(e, self.hint);
     }
     fn asm(&self, a: &mut dyn Asm) {
         let map = a.param(self.map);
-        let coords = list(a, &self.coords, Type::I32);
-        let taps = taps(a, &self.offsets);
+        let coords = operand_list(a, &self.coords, Type::I32);
+        let taps = im2col_offsets(a, &self.offsets);
         let (hint, policy) = hint_asm(a, self.hint);
         a.emit(format!(
             "cp.async.bulk.prefetch.tensor.{}d.L2.global.{}{hint} [{map}, {coords}]{taps}{policy}",
@@ -84,11 +86,11 @@ impl Instr for TensorPrefetchBox {
         ));
     }
     fn exec<M: Machine>(&self, m: &mut M) -> Exec {
-        let issue = Issue::of_box(m, self.map, &self.coords, &self.offsets)?;
+        let copy = PreparedCopy::without_view(m, self.map, &self.coords, &self.offsets)?;
         for lane in lanes_of(m.active()) {
-            issue.start(lane)?;
+            copy.start(lane)?;
         }
-        Ok(Step::Next)
+        Ok(ExecStatus::Completed)
     }
     fn legal(&self, target: &Target) -> Result<(), String> {
         legal_rank(Self::INFO.name, self.coords.len())?;

@@ -1,34 +1,34 @@
-//! From shared memory to a tensor.
+//! TMA stores: copies and reductions from shared memory to a tensor.
 
-use super::issue::{Issue, legal_corner, legal_rank, list};
-use super::job::Way;
-use crate::job::{Done, Job};
+use super::issue::{PreparedCopy, legal_rank, legal_store_start, operand_list};
+use super::job::CopyDirection;
+use crate::job::{Job, JobCompletion};
 use crate::lanes::lanes_of;
 use crate::machine::{
-    Access, Asm, Completion, Effects, Exec, Fault, FaultKind, Machine, Memory, Step,
+    AccessKind, Asm, Completion, Effects, Exec, ExecStatus, Fault, FaultKind, Machine, MemoryRegion,
 };
 use crate::ops::bulk::{
-    CacheHint, Reduction, hint_asm, hint_effects, hint_name, legal_copy, touch,
+    CacheHint, Reduction, async_access, hint_asm, hint_effects, hint_name, legal_copy,
 };
-use crate::ops::{Exactness, Info, Instr};
+use crate::ops::{Exactness, Instr, OpInfo};
 use crate::target::Target;
 use crate::types::Type;
 use crate::value::{Operand, ParamId, View};
 
-/// Copies a box of shared memory to a tensor, or combines it with what is there.
+/// Copies a box from shared memory to a tensor, or reduces it into the tensor, asynchronously.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TensorStore {
     /// The tensor map.
     pub map: ParamId,
-    /// Where from: as many bytes as the box, one after the other.
+    /// Source: a contiguous view with the size of the box, in the same CTA.
     pub src: View,
-    /// The box's first element (`i32`, 0 or more), innermost dimension first.
+    /// Coordinates of the first element (`i32`, at least 0), innermost dimension first.
     pub coords: Vec<Operand>,
-    /// Does it go to the pixels of an im2col map, which it names without a filter tap?
+    /// Stores to the pixels of an im2col map, without offsets (`im2col_no_offs`).
     pub im2col: bool,
-    /// How the elements are combined with those of the tensor; `None`: they replace them.
+    /// The reduction into the tensor; `None`: a copy.
     pub reduce: Option<Reduction>,
-    /// How long the L2 shall keep the bytes.
+    /// L2 cache hint.
     pub hint: Option<CacheHint>,
 }
 
@@ -43,10 +43,10 @@ impl TensorStore {
 }
 
 impl Instr for TensorStore {
-    const INFO: Info = Info {
+    const INFO: OpInfo = OpInfo {
         name: "tensor_store",
         ptx: "cp{.reduce}.async.bulk.tensor.{1d,2d,3d,4d,5d}.global.shared::cta{.add,.min,.max,.inc,.dec,.and,.or,.xor}.{tile,im2col_no_offs}.bulk_group{.L2::cache_hint}",
-        doc: "copies a box of shared memory to a tensor, or combines it with what is there, in the lane's bulk group; nothing past the end of the tensor; it starts inside, on 16 bytes of a row",
+        doc: "TMA store: asynchronously copies a box from shared memory to a tensor, or reduces it into the tensor; skips out-of-bounds elements; completes in the lane's bulk async-group; coordinates must not be negative, and the start must be 16-byte aligned",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
@@ -60,17 +60,21 @@ impl Instr for TensorStore {
     fn effects(&self, e: &mut dyn Effects) {
         let done = Completion::BulkGroup;
         let access = match self.reduce {
-            None => Access::Write,
-            Some(_) => Access::Atomic,
+            None => AccessKind::Write,
+            Some(_) => AccessKind::Atomic,
         };
-        e.touch(&touch(Memory::Tensor(self.map), access, done));
+        e.access(&async_access(MemoryRegion::Tensor(self.map), access, done));
         self.coords.iter().for_each(|&o| e.arg(o, Type::I32));
-        e.touch(&touch(Memory::View(self.src), Access::Read, done));
+        e.access(&async_access(
+            MemoryRegion::View(self.src),
+            AccessKind::Read,
+            done,
+        ));
         hint_effects(e, self.hint);
     }
     fn asm(&self, a: &mut dyn Asm) {
         let map = a.param(self.map);
-        let coords = list(a, &self.coords, Type::I32);
+        let coords = operand_list(a, &self.coords, Type::I32);
         let src = a.view(&self.src);
         let (hint, policy) = hint_asm(a, self.hint);
         let (verb, how) = match self.reduce {
@@ -89,35 +93,39 @@ impl Instr for TensorStore {
         } else {
             0
         };
-        let none = vec![Operand::Imm(0); taps];
-        let issue = Issue::new(m, self.map, &self.src, &self.coords, &none)?;
+        let zero_offsets = vec![Operand::Imm(0); taps];
+        let copy = PreparedCopy::new(m, self.map, &self.src, &self.coords, &zero_offsets)?;
         if let Some(r) = self.reduce {
-            r.legal_in_tensor(issue.map.decl.dtype)
+            r.legal_in_tensor(copy.map.decl.dtype)
                 .map_err(|why| Fault::new(FaultKind::TensorMap, why))?;
         }
         for lane in lanes_of(m.active()) {
             let src = m.resolve_view(&self.src, lane)?;
-            let done = Done::BulkGroup { lane: lane as u32 };
-            let way = Way::Store(self.reduce);
-            m.submit(1 << lane, Job::Tensor(issue.job(lane, way, src, done)?))?;
+            let completion = JobCompletion::BulkGroup { lane: lane as u32 };
+            let direction = CopyDirection::Store(self.reduce);
+            let job = copy.job(lane, direction, src, completion)?;
+            m.submit(1 << lane, Job::Tensor(job))?;
         }
-        Ok(Step::Next)
+        Ok(ExecStatus::Completed)
     }
     fn legal(&self, target: &Target) -> Result<(), String> {
         legal_rank(Self::INFO.name, self.coords.len())?;
         if self.im2col && self.coords.len() < 3 {
             return Err(format!(
-                "an im2col store takes 3 to 5 coordinates, not {}",
+                "im2col store has {} coordinates; the rank must be 3 to 5",
                 self.coords.len()
             ));
         }
-        // What is in a register, the executor looks at.
-        legal_corner(self.coords.iter().map(|&c| match c {
+        // The executor checks coordinates in registers.
+        legal_store_start(self.coords.iter().map(|&c| match c {
             Operand::Imm(bits) => bits as i32,
             Operand::Reg(_) => 0,
-        }))?;
+        }))
+        .map_err(|why| format!("tensor_store {why}"))?;
         if self.src.peer.is_some() {
-            return Err("tensor_store takes a tile of the CTA itself, not of a peer".into());
+            return Err(
+                "tensor_store from a tile of a peer; the source must be in the same CTA".into(),
+            );
         }
         legal_copy(target, false)
     }

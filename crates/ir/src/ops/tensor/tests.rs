@@ -2,16 +2,16 @@ mod im2col;
 
 use super::*;
 use crate::job::fake::{Cta, GLOBAL, Rng, bar, view};
-use crate::job::{Done, Job, Span};
+use crate::job::{Job, JobCompletion, Span};
 use crate::lanes::fake::{arg, ptx};
 use crate::layout::{Swizzle, TileLayout};
-use crate::machine::BarAt;
 use crate::machine::FaultKind;
+use crate::machine::ResolvedBarrier;
 use crate::ops::Instr;
 use crate::ops::bulk::{CacheHint, Reduction};
 use crate::target::Target;
 use crate::tensor_map::TensorMapDecl;
-use crate::tensor_map::{MapMode, TensorMapValue};
+use crate::tensor_map::{TensorMapMode, TensorMapValue};
 use crate::types::DType;
 use crate::value::{ParamId, View};
 
@@ -20,15 +20,15 @@ const BASE: u64 = GLOBAL + 64;
 /// A tile whose rows are those of the box: one panel.
 fn panel(rows: u32, inner: u32, element: u32, swizzle: Swizzle) -> TileLayout {
     TileLayout {
-        element,
+        element_bytes: element,
         rows,
         cols: inner,
         swizzle,
     }
 }
 
-/// A dense tensor with random bytes, its map, and a tile for the box at a byte that
-/// the swizzle does not divide.
+/// A dense tensor with random bytes, its map, and a tile for the box at an address that
+/// is not aligned to the swizzle pattern.
 fn tensor(decl: TensorMapDecl, extents: &[u64]) -> (Cta, View) {
     let map = TensorMapValue::dense(decl.clone(), BASE, extents);
     map.check().unwrap();
@@ -76,7 +76,7 @@ fn tiled(dtype: DType, tile: &[u32], swizzle: Swizzle) -> TensorMapDecl {
         dtype,
         tile: tile.to_vec(),
         swizzle,
-        mode: MapMode::Tiled,
+        mode: TensorMapMode::Tiled,
     }
 }
 
@@ -97,7 +97,7 @@ fn indices(sides: &[u32]) -> Vec<Vec<i64>> {
         .collect()
 }
 
-/// The byte of an element from the base, if it is inside.
+/// Returns the byte offset of an element, if it is in bounds.
 fn naive(extents: &[u64], size: usize, at: &[i64]) -> Option<usize> {
     let mut byte = 0;
     let mut stride = size;
@@ -111,7 +111,7 @@ fn naive(extents: &[u64], size: usize, at: &[i64]) -> Option<usize> {
     Some(byte)
 }
 
-/// Boxes of every rank, and tensors they do not divide.
+/// Boxes of every rank, and tensors that are not multiples of them.
 const CASES: &[(DType, &[u32], &[u64], Swizzle)] = &[
     (DType::F32, &[32], &[100], Swizzle::None),
     (DType::U8, &[64], &[160], Swizzle::B64),
@@ -134,7 +134,7 @@ const CASES: &[(DType, &[u32], &[u64], Swizzle)] = &[
     ),
 ];
 
-/// Coordinates before, across and beyond every side of a tensor.
+/// Coordinates before, across and past every side of a tensor.
 fn coordinates(dtype: DType, tile: &[u32], extents: &[u64]) -> Vec<Vec<i32>> {
     let whole = 16 / dtype.bytes() as i32;
     let mut rng = Rng(11);
@@ -149,15 +149,22 @@ fn coordinates(dtype: DType, tile: &[u32], extents: &[u64]) -> Vec<Vec<i32>> {
 }
 
 #[test]
-fn a_load_of_any_rank_is_the_naive_loop_with_zeros_outside() {
+fn a_load_of_any_rank_equals_the_naive_loop_with_zero_fill() {
     for &(dtype, tile, extents, swizzle) in CASES {
         let (mut cta, v) = tensor(tiled(dtype, tile, swizzle), extents);
         let size = dtype.bytes();
         for coords in coordinates(dtype, tile, extents) {
             cta.run(&load(v, &coords));
-            assert_eq!(cta.jobs[0].done(), Done::Bytes(BarAt { cta: 0, slot: 5 }));
+            assert_eq!(
+                cta.jobs[0].completion(),
+                JobCompletion::Bytes(ResolvedBarrier { cta: 0, slot: 5 })
+            );
             let bytes = tile.iter().product::<u32>() * size as u32;
-            assert_eq!(cta.complete(), [bytes], "zeros outside count as bytes");
+            assert_eq!(
+                cta.complete(),
+                [bytes],
+                "out-of-bounds elements count as transaction bytes"
+            );
             for (i, at) in indices(tile).iter().enumerate() {
                 let at: Vec<_> = at
                     .iter()
@@ -180,7 +187,7 @@ fn a_load_of_any_rank_is_the_naive_loop_with_zeros_outside() {
 }
 
 #[test]
-fn a_store_of_any_rank_is_the_naive_loop_and_leaves_the_rest_alone() {
+fn a_store_of_any_rank_equals_the_naive_loop_and_writes_nothing_else() {
     for &(dtype, tile, extents, swizzle) in CASES {
         let (mut cta, v) = tensor(tiled(dtype, tile, swizzle), extents);
         let size = dtype.bytes();
@@ -200,7 +207,10 @@ fn a_store_of_any_rank_is_the_naive_loop_and_leaves_the_rest_alone() {
             }
             cta.warp.active = 1 << 9;
             cta.run(&store(v, &coords));
-            assert_eq!(cta.jobs[0].done(), Done::BulkGroup { lane: 9 });
+            assert_eq!(
+                cta.jobs[0].completion(),
+                JobCompletion::BulkGroup { lane: 9 }
+            );
             cta.complete();
             assert_eq!(cta.global, want, "{tile:?} {coords:?}");
             cta.shared[0] = Rng(u64::from(coords[0] as u32) + 5).bytes(cta.shared[0].len());
@@ -209,7 +219,7 @@ fn a_store_of_any_rank_is_the_naive_loop_and_leaves_the_rest_alone() {
 }
 
 #[test]
-fn a_store_starts_at_no_negative_coordinate_and_on_16_bytes() {
+fn a_store_must_not_start_before_the_tensor_or_misaligned() {
     let (mut cta, v) = tensor(tiled(DType::F32, &[8, 3], Swizzle::B32), &[12, 4]);
     for reduce in [None, Some(Reduction::Add)] {
         let at = |coords: &[i32]| TensorStore {
@@ -219,19 +229,15 @@ fn a_store_starts_at_no_negative_coordinate_and_on_16_bytes() {
         cta.run(&at(&[12, 4]));
         let f = cta.fault(&at(&[4, -1]));
         assert_eq!(f.kind, FaultKind::Operand);
-        assert!(f.text.ends_with("coordinate 1 is -1"), "{}", f.text);
+        assert!(f.text.starts_with("has coordinate 1 = -1"), "{}", f.text);
         let f = cta.fault(&at(&[3, 0]));
-        assert!(
-            f.text.ends_with("element 3 of f32 is byte 12"),
-            "{}",
-            f.text
-        );
+        assert!(f.text.contains("element 3 of f32, byte 12,"), "{}", f.text);
     }
     cta.run(&load(v, &[-8, -1]));
 }
 
 #[test]
-fn strides_need_not_be_dense() {
+fn strides_may_have_padding() {
     let (mut cta, v) = tensor(tiled(DType::F32, &[4, 3], Swizzle::None), &[16, 8]);
     cta.maps[0].strides[0] = 80;
     cta.run(&load(v, &[4, 1]));
@@ -243,7 +249,7 @@ fn strides_need_not_be_dense() {
 }
 
 #[test]
-fn a_wide_swizzled_tile_is_filled_by_one_box_of_three_dimensions() {
+fn one_3d_box_fills_a_wide_swizzled_tile() {
     let (rows, cols, extents) = (16u32, 128u32, [64u64, 16, 2]);
     let (mut cta, _) = tensor(tiled(DType::Bf16, &[64, rows, 2], Swizzle::B128), &extents);
     let layout = panel(rows, cols, 2, Swizzle::B128);
@@ -262,7 +268,7 @@ fn a_wide_swizzled_tile_is_filled_by_one_box_of_three_dimensions() {
 }
 
 #[test]
-fn part_of_the_rows_of_one_panel_is_a_view_to_copy_to() {
+fn a_copy_may_fill_some_rows_of_one_panel() {
     let (mut cta, _) = tensor(tiled(DType::Bf16, &[64, 8], Swizzle::B128), &[64, 16]);
     let layout = panel(32, 128, 2, Swizzle::B128);
     cta.tiles[0] = (1024, layout);
@@ -280,10 +286,10 @@ fn part_of_the_rows_of_one_panel_is_a_view_to_copy_to() {
 }
 
 #[test]
-fn element_strides_leave_elements_out() {
+fn element_strides_skip_elements() {
     let decl = TensorMapDecl {
-        mode: MapMode::Stepped {
-            steps: vec![1, 3, 2],
+        mode: TensorMapMode::Strided {
+            element_strides: vec![1, 3, 2],
         },
         ..tiled(DType::F32, &[4, 3, 2], Swizzle::None)
     };
@@ -306,7 +312,7 @@ fn element_strides_leave_elements_out() {
 }
 
 #[test]
-fn a_reducing_store_combines_what_is_inside() {
+fn a_reducing_store_updates_in_bounds_elements() {
     let (mut cta, v) = tensor(tiled(DType::I32, &[8, 3], Swizzle::B32), &[12, 4]);
     let mut want = cta.global.clone();
     for (i, at) in indices(&[8, 3]).iter().enumerate() {
@@ -323,7 +329,7 @@ fn a_reducing_store_combines_what_is_inside() {
         reduce: Some(Reduction::Add),
         ..store(v, &[8, 2])
     });
-    assert!(cta.jobs[0].combines());
+    assert!(cta.jobs[0].is_reduction());
     cta.complete();
     assert_eq!(cta.global, want);
     let (mut cta, v) = tensor(tiled(DType::F32, &[8, 3], Swizzle::B32), &[12, 4]);
@@ -332,11 +338,15 @@ fn a_reducing_store_combines_what_is_inside() {
         ..store(v, &[8, 2])
     });
     assert_eq!(f.kind, FaultKind::TensorMap);
-    assert!(f.text.ends_with("not f32"), "{}", f.text);
+    assert!(
+        f.text.contains("does not support reduction min of f32"),
+        "{}",
+        f.text
+    );
 }
 
 #[test]
-fn a_prefetch_of_a_box_checks_its_operands_and_hands_nothing_over() {
+fn a_box_prefetch_checks_its_operands_and_issues_no_job() {
     let (mut cta, _) = tensor(tiled(DType::F32, &[32, 4], Swizzle::None), &[64, 8]);
     let prefetch = |coords: &[i32]| TensorPrefetchBox {
         map: ParamId(0),
@@ -351,14 +361,14 @@ fn a_prefetch_of_a_box_checks_its_operands_and_hands_nothing_over() {
 }
 
 #[test]
-fn a_multicast_arrives_at_the_same_place_of_every_receiver() {
+fn a_multicast_writes_the_same_offset_in_every_receiver() {
     let (mut cta, v) = tensor(tiled(DType::F32, &[32, 4], Swizzle::B128), &[64, 8]);
     cta.run(&TensorLoad {
         multicast: Some(Operand::Imm(3)),
         ..load(v, &[0, 0])
     });
-    let done: Vec<_> = cta.jobs.iter().map(Job::done).collect();
-    let want = [0, 1].map(|cta| Done::Bytes(BarAt { cta, slot: 5 }));
+    let done: Vec<_> = cta.jobs.iter().map(Job::completion).collect();
+    let want = [0, 1].map(|cta| JobCompletion::Bytes(ResolvedBarrier { cta, slot: 5 }));
     assert_eq!(done, want);
     cta.complete();
     assert_eq!(
@@ -401,27 +411,27 @@ fn faults_name_the_rule_and_the_value() {
     is(
         fault(&|_, op| op.coords.truncate(1)),
         FaultKind::TensorMap,
-        "a tensor map of rank 2 takes 2 coordinates, not 1",
+        "has 1 coordinates; its tensor map has rank 2",
     );
     is(
         fault(&|_, op| op.offsets.push(Operand::Imm(0))),
         FaultKind::TensorMap,
-        "a tiled map of rank 2 takes 0 filter offsets, not 1",
+        "1 im2col offsets; its tiled tensor map of rank 2 needs 0",
     );
     is(
         fault(&|_, op| op.dst.rows = 7),
         FaultKind::TensorMap,
-        "it has 1024 bytes, the view 896",
+        "a box of 1024 bytes and a view of 896",
     );
     is(
         fault(&|cta, _| cta.tiles[0].1.swizzle = Swizzle::B64),
         FaultKind::TensorMap,
-        "one layout, not swizzle 128B and swizzle 64B",
+        "a tensor map with layout swizzle 128B and a tile with swizzle 64B",
     );
     is(
         fault(&|cta, _| cta.tiles[0].0 = 1024 + 64),
         FaultKind::Misaligned,
-        "a tensor copy is a multiple of 128 bytes, not 0x440",
+        "has shared address 0x440; it must be a multiple of 128 bytes",
     );
     is(
         fault(&|cta, op| {
@@ -429,22 +439,22 @@ fn faults_name_the_rule_and_the_value() {
             op.dst = view(0, 0, 4, 0, 128);
         }),
         FaultKind::TensorMap,
-        "all rows of several (64 columns each); this view has rows 0..4 of 16",
+        "a view of rows 0..4 of 16",
     );
     is(
         fault(&|_, op| op.bar.peer = Some(Operand::Imm(1))),
         FaultKind::Operand,
-        "in one CTA, not in those of rank 0 and 1",
+        "in the CTA of rank 0 but its mbarrier in the CTA of rank 1",
     );
     is(
         fault(&|_, op| op.multicast = Some(Operand::Imm(6))),
         FaultKind::Operand,
-        "the 2 CTAs of the cluster; 0x6 does not",
+        "has multicast mask 0x6;",
     );
     is(
         fault(&|cta, _| cta.maps[0].decl.tile = vec![32, 16]),
         FaultKind::TensorMap,
-        "fills the span of 128 bytes, not 64 of them",
+        "a box with 64 bytes along the innermost dimension; it must equal the swizzle span of 128 bytes",
     );
 }
 
@@ -514,20 +524,38 @@ fn legality() {
     let v = view(0, 0, 8, 0, 64);
     let t = Target::SM_90A;
     assert_eq!(load(v, &[0; 5]).legal(&t), Ok(()));
-    assert!(load(v, &[0; 6]).legal(&t).unwrap_err().contains("not 6"));
-    assert!(load(v, &[]).legal(&t).unwrap_err().contains("not 0"));
+    assert!(
+        load(v, &[0; 6])
+            .legal(&t)
+            .unwrap_err()
+            .contains("6 coordinates")
+    );
+    assert!(
+        load(v, &[])
+            .legal(&t)
+            .unwrap_err()
+            .contains("0 coordinates")
+    );
     let im2col = TensorLoad {
         offsets: vec![Operand::Imm(0)],
         ..load(v, &[0; 4])
     };
-    assert!(im2col.legal(&t).unwrap_err().contains("not 1 and 4"));
+    assert!(
+        im2col
+            .legal(&t)
+            .unwrap_err()
+            .contains("1 offsets for 4 coordinates")
+    );
     let pixels = TensorStore {
         im2col: true,
         ..store(v, &[0; 2])
     };
-    assert!(pixels.legal(&t).unwrap_err().contains("not 2"));
+    assert!(pixels.legal(&t).unwrap_err().contains("2 coordinates"));
     let before = store(v, &[0, 3, -2]).legal(&t).unwrap_err();
-    assert!(before.ends_with("coordinate 2 is -2"), "{before}");
+    assert!(
+        before.starts_with("tensor_store has coordinate 2 = -2"),
+        "{before}"
+    );
     let unknown = TensorStore {
         coords: vec![arg(1), Operand::Imm(0)],
         ..store(v, &[])
@@ -541,11 +569,11 @@ fn legality() {
         store(peer, &[0])
             .legal(&t)
             .unwrap_err()
-            .contains("not of a peer")
+            .contains("from a tile of a peer")
     );
 }
 
-/// As an H200 gave them.
+/// Values measured on an H200.
 #[test]
 fn a_tf32_map_rounds_to_nearest_even() {
     let seen = [

@@ -1,52 +1,54 @@
-//! Lanes that hold the same value.
+//! Search for lanes with equal values.
 
-use super::{converged, told};
+use super::{converged_masks, uniformity_in_mask};
 use crate::lanes::{lanes_of, mask_of};
-use crate::machine::{Asm, Effects, Exec, Lanes, Machine, Mask, Step, WARP};
-use crate::ops::{Exactness, Info, Instr, Uniform};
+use crate::machine::{Asm, Effects, Exec, ExecStatus, Machine, Mask, PerLane, WARP};
+use crate::ops::{Exactness, Instr, OpInfo, Uniform};
 use crate::target::Target;
 use crate::types::Type;
 use crate::value::{Operand, RegId};
 
-/// The bits of a register of 32 or 64 bits in every lane.
-fn bits<M: Machine>(m: &mut M, ty: Type, src: Operand) -> Lanes<u64> {
+/// Reads the bits of a 32- or 64-bit register in every lane.
+fn bits<M: Machine>(m: &mut M, ty: Type, src: Operand) -> PerLane<u64> {
     match ty.bytes() {
         8 => m.get::<u64>(src),
         _ => m.get::<u32>(src).map(u64::from),
     }
 }
 
-/// The lanes of `mask` whose bits are those of lane `i`.
-fn same(bits: &Lanes<u64>, i: usize, mask: Mask) -> Mask {
+/// Returns the lanes of `mask` with the same bits as lane `i`.
+fn same(bits: &PerLane<u64>, i: usize, mask: Mask) -> Mask {
     mask & mask_of(&bits.map(|b| b == bits[i]))
 }
 
-/// Refuses what is not 32 or 64 bits wide.
+/// Rejects a type that is not 32 or 64 bits wide.
 fn word(name: &str, ty: Type) -> Result<(), String> {
     match ty.bytes() {
         4 | 8 => Ok(()),
-        _ => Err(format!("{name} takes types of 32 or 64 bits, not {ty}")),
+        _ => Err(format!(
+            "{name} does not support {ty}; the type must have 32 or 64 bits"
+        )),
     }
 }
 
-/// The lanes of the mask that hold the same bits as this one.
+/// Finds the lanes of the mask with the same bits as this lane.
 #[derive(Clone, PartialEq, Debug)]
 pub struct MatchAny {
     /// Any type of 32 or 64 bits.
     pub ty: Type,
-    /// The lanes (`U32`).
+    /// The mask of matching lanes (`U32`).
     pub dst: RegId,
-    /// What is compared.
+    /// The compared value.
     pub src: Operand,
-    /// The lanes that take part (`u32`).
+    /// The member mask (`u32`).
     pub mask: Operand,
 }
 
 impl Instr for MatchAny {
-    const INFO: Info = Info {
+    const INFO: OpInfo = OpInfo {
         name: "match_any",
         ptx: "match.any.sync.{b32,b64}",
-        doc: "the lanes of the mask that hold the same bits as this one",
+        doc: "finds the lanes of the member mask with the same bits as this lane",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
@@ -66,40 +68,40 @@ impl Instr for MatchAny {
         ));
     }
     fn exec<M: Machine>(&self, m: &mut M) -> Exec {
-        let masks = converged(m, self.mask)?;
+        let masks = converged_masks(m, self.mask)?;
         let bits = bits(m, self.ty, self.src);
         let mut r = [0; WARP];
         for i in lanes_of(m.active()) {
             r[i] = same(&bits, i, masks[i]);
         }
         m.set(self.dst, &r);
-        Ok(Step::Next)
+        Ok(ExecStatus::Completed)
     }
     fn legal(&self, _: &Target) -> Result<(), String> {
         word("match_any", self.ty)
     }
 }
 
-/// Whether all lanes of the mask hold the same bits: the mask if they do, 0 if not.
+/// Tests whether all lanes of the mask have the same bits.
 #[derive(Clone, PartialEq, Debug)]
 pub struct MatchAll {
     /// Any type of 32 or 64 bits.
     pub ty: Type,
-    /// The mask, or 0 (`U32`).
+    /// The member mask if all values are equal, otherwise 0 (`U32`).
     pub dst: RegId,
-    /// Whether they do, a predicate.
+    /// Whether all values are equal, a predicate.
     pub all: RegId,
-    /// What is compared.
+    /// The compared value.
     pub src: Operand,
-    /// The lanes that take part (`u32`).
+    /// The member mask (`u32`).
     pub mask: Operand,
 }
 
 impl Instr for MatchAll {
-    const INFO: Info = Info {
+    const INFO: OpInfo = OpInfo {
         name: "match_all",
         ptx: "match.all.sync.{b32,b64}",
-        doc: "whether all lanes of the mask hold the same bits, and the mask if they do or 0",
+        doc: "tests whether all lanes of the member mask have the same bits; returns the mask (or 0) and a predicate",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
@@ -112,7 +114,7 @@ impl Instr for MatchAll {
         e.arg(self.mask, Type::U32);
     }
     fn uniform(&self, operands: Uniform) -> Uniform {
-        told(self.mask, operands)
+        uniformity_in_mask(self.mask, operands)
     }
     fn asm(&self, a: &mut dyn Asm) {
         let (d, p) = (a.reg(self.dst), a.reg(self.all));
@@ -123,7 +125,7 @@ impl Instr for MatchAll {
         ));
     }
     fn exec<M: Machine>(&self, m: &mut M) -> Exec {
-        let masks = converged(m, self.mask)?;
+        let masks = converged_masks(m, self.mask)?;
         let bits = bits(m, self.ty, self.src);
         let mut r = [0; WARP];
         for i in lanes_of(m.active()) {
@@ -133,7 +135,7 @@ impl Instr for MatchAll {
         }
         m.set(self.dst, &r);
         m.set_pred(self.all, mask_of(&r.map(|r| r != 0)));
-        Ok(Step::Next)
+        Ok(ExecStatus::Completed)
     }
     fn legal(&self, _: &Target) -> Result<(), String> {
         word("match_all", self.ty)
@@ -167,13 +169,13 @@ mod tests {
     }
 
     #[test]
-    fn each_lane_learns_who_holds_the_same() {
+    fn match_any_returns_the_lanes_with_equal_values() {
         let thirds: [u32; 32] = std::array::from_fn(|i| i as u32 / 3);
         let got = Warp::new().with(1, &thirds).run(&any(Type::U32, FULL));
         let got = got.read::<u32>(0);
         assert_eq!((got[0], got[2], got[3], got[31]), (7, 7, 0x38, 0xc000_0000));
 
-        // The high word counts, and each group is asked by itself.
+        // The high word matters, and groups are independent.
         let odd: [u64; 32] = std::array::from_fn(|i| (i as u64 & 1) << 40);
         let groups: [u32; 32] = std::array::from_fn(|i| if i < 16 { 0xffff } else { 0xffff_0000 });
         let warp = Warp::new().with(1, &odd).with(2, &groups);
@@ -182,14 +184,14 @@ mod tests {
     }
 
     #[test]
-    fn bits_are_compared_not_numbers() {
+    fn match_compares_bits_not_numbers() {
         let zeros: [f32; 32] = std::array::from_fn(|i| if i == 3 { -0.0 } else { 0.0 });
         let warp = Warp::new().with(1, &zeros).run(&any(Type::F32, FULL));
         assert_eq!(warp.read::<u32>(0)[3], 1 << 3);
     }
 
     #[test]
-    fn all_lanes_match_or_none_does() {
+    fn match_all_returns_the_mask_or_zero() {
         let groups: [u32; 32] = std::array::from_fn(|i| if i < 16 { 0xffff } else { 0xffff_0000 });
         let mut values = [5u64 << 40; 32];
         values[31] += 1;
@@ -203,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn matches_are_spelled_refused_and_converged() {
+    fn ptx_legality_and_convergence_of_match() {
         assert_eq!(
             ptx(&any(Type::F32, Operand::Imm(3))),
             ["match.any.sync.b32 %0, %1, 3"]
@@ -214,7 +216,7 @@ mod tests {
         );
         assert_eq!(
             any(Type::F16, FULL).legal(&Target::SM_90A),
-            Err("match_any takes types of 32 or 64 bits, not f16".into())
+            Err("match_any does not support f16; the type must have 32 or 64 bits".into())
         );
         assert!(all(Type::Pred, FULL).legal(&Target::SM_90A).is_err());
         let fault = Warp::new().with_active(1).fault(&any(Type::U32, FULL));

@@ -1,32 +1,32 @@
-//! One number from all lanes.
+//! Warp-wide reductions.
 
-use super::{converged, told};
+use super::{converged_masks, uniformity_in_mask};
 use crate::lanes::{Integer, Number, lane_types, lanes_of};
-use crate::machine::{Asm, Effects, Exec, Lanes, Machine, Mask, Step, WARP};
-use crate::ops::{Exactness, Info, Instr, Uniform};
+use crate::machine::{Asm, Effects, Exec, ExecStatus, Machine, Mask, PerLane, WARP};
+use crate::ops::{Exactness, Instr, OpInfo, Uniform};
 use crate::target::Target;
 use crate::types::Type;
 use crate::value::{Operand, RegId};
 
-/// How a [`Redux`] joins two values.
+/// The operation of a [`Redux`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ReduxMode {
-    /// Their sum, wrapping.
+    /// Sum; wraps.
     Add,
-    /// The lesser.
+    /// Minimum.
     Min,
-    /// The greater.
+    /// Maximum.
     Max,
-    /// Bits set in both.
+    /// Bitwise and.
     And,
-    /// Bits set in either.
+    /// Bitwise or.
     Or,
-    /// Bits set in one of them.
+    /// Bitwise exclusive or.
     Xor,
 }
 
 impl ReduxMode {
-    /// Every mode.
+    /// All modes.
     pub const ALL: [ReduxMode; 6] = [
         ReduxMode::Add,
         ReduxMode::Min,
@@ -36,7 +36,7 @@ impl ReduxMode {
         ReduxMode::Xor,
     ];
 
-    /// The name in PTX and in the text form.
+    /// Returns the name in PTX and in the text form.
     pub const fn name(self) -> &'static str {
         match self {
             ReduxMode::Add => "add",
@@ -60,10 +60,10 @@ impl ReduxMode {
     }
 }
 
-/// Joins the values of all lanes of the mask; each of them gets the result.
+/// Reduces the values of all lanes of the mask; every lane receives the result.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Redux {
-    /// How two values are joined.
+    /// The operation.
     pub mode: ReduxMode,
     /// `U32` or `I32`.
     pub ty: Type,
@@ -71,12 +71,12 @@ pub struct Redux {
     pub dst: RegId,
     /// The value of each lane.
     pub src: Operand,
-    /// The lanes that take part (`u32`).
+    /// The member mask (`u32`).
     pub mask: Operand,
 }
 
 impl Redux {
-    fn reduce<T: Integer, M: Machine>(&self, m: &mut M, masks: &Lanes<Mask>) {
+    fn reduce<T: Integer, M: Machine>(&self, m: &mut M, masks: &PerLane<Mask>) {
         let src = m.get::<T>(self.src);
         let mut r = [T::default(); WARP];
         for i in lanes_of(m.active()) {
@@ -92,10 +92,10 @@ impl Redux {
 }
 
 impl Instr for Redux {
-    const INFO: Info = Info {
+    const INFO: OpInfo = OpInfo {
         name: "redux",
         ptx: "redux.sync.{add,min,max}.{u32,s32}, redux.sync.{and,or,xor}.b32",
-        doc: "joins the integers of all lanes of the mask; each of them gets the result",
+        doc: "reduces the integers of all lanes of the member mask; every lane receives the result",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
@@ -107,7 +107,7 @@ impl Instr for Redux {
         e.arg(self.mask, Type::U32);
     }
     fn uniform(&self, operands: Uniform) -> Uniform {
-        told(self.mask, operands)
+        uniformity_in_mask(self.mask, operands)
     }
     fn asm(&self, a: &mut dyn Asm) {
         let (d, s) = (a.reg(self.dst), a.in_reg(self.src, self.ty));
@@ -122,12 +122,12 @@ impl Instr for Redux {
         ));
     }
     fn exec<M: Machine>(&self, m: &mut M) -> Exec {
-        let masks = converged(m, self.mask)?;
+        let masks = converged_masks(m, self.mask)?;
         lane_types!(self.ty, [U32, I32], T => self.reduce::<T, M>(m, &masks));
-        Ok(Step::Next)
+        Ok(ExecStatus::Completed)
     }
     fn legal(&self, _: &Target) -> Result<(), String> {
-        crate::ops::only("redux", self.ty, &[Type::U32, Type::I32])
+        crate::ops::require_type("redux", self.ty, &[Type::U32, Type::I32])
     }
 }
 
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn every_lane_gets_what_the_lanes_of_its_mask_join_to() {
+    fn every_lane_receives_the_reduction_of_its_mask() {
         // Lane i holds i − 9; two groups of sixteen.
         let values: [i32; 32] = std::array::from_fn(|i| i as i32 - 9);
         let groups: [u32; 32] = std::array::from_fn(|i| if i < 16 { 0xffff } else { 0xffff_0000 });
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_wrap_and_lanes_must_be_there() {
+    fn sums_wrap_and_members_must_be_active() {
         let full = Operand::Imm(0xffff_ffff);
         let op = redux(ReduxMode::Add, Type::U32, full);
         let warp = Warp::new().with(1, &[1u32 << 28; 32]).run(&op);
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn reductions_are_spelled_and_refused() {
+    fn ptx_and_legality_of_redux() {
         let print = |mode, ty| ptx(&redux(mode, ty, arg(2))).join("; ");
         assert_eq!(
             print(ReduxMode::Min, Type::I32),
@@ -199,7 +199,7 @@ mod tests {
         let op = redux(ReduxMode::Max, Type::F32, arg(2));
         assert_eq!(
             op.legal(&Target::SM_90A),
-            Err("redux takes u32, i32, not f32".into())
+            Err("redux does not support f32; supported types: u32, i32".into())
         );
     }
 }

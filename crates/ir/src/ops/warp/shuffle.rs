@@ -1,30 +1,30 @@
-//! Reading a register of another lane.
+//! Warp shuffles.
 
-use super::{converged, diverged};
+use super::{converged_masks, convergence_fault};
 use crate::domain::Domain;
 use crate::lanes::{lanes_of, mask_of};
-use crate::machine::{Asm, Effects, Exec, Lane, Lanes, Machine, Step};
+use crate::machine::{Asm, Effects, Exec, ExecStatus, Lane, Machine, PerLane};
 use crate::ops::compare::predicate;
-use crate::ops::{Exactness, Info, Instr, Uniform};
+use crate::ops::{Exactness, Instr, OpInfo, Uniform};
 use crate::target::Target;
 use crate::types::Type;
 use crate::value::{Operand, RegId};
 
-/// Where a lane of a [`Shuffle`] reads.
+/// The source lane of a [`Shuffle`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ShuffleMode {
-    /// The lane of that number.
+    /// The lane with the given index.
     Idx,
-    /// That many lanes below.
+    /// The lane's index minus the operand.
     Up,
-    /// That many lanes above.
+    /// The lane's index plus the operand.
     Down,
-    /// Its own number xor that number.
+    /// The lane's index xor the operand.
     Bfly,
 }
 
 impl ShuffleMode {
-    /// The name in PTX and in the text form.
+    /// Returns the name in PTX and in the text form.
     pub const fn name(self) -> &'static str {
         match self {
             ShuffleMode::Idx => "idx",
@@ -37,31 +37,30 @@ impl ShuffleMode {
 
 /// Reads a register of another lane.
 ///
-/// `clamp` is PTX's packed operand: bits 8 to 12 are the bits of a lane's
-/// number that the source shares with the reader (they cut the warp into
-/// segments), bits 0 to 4 bound the source within its segment. The whole warp
-/// is `31`, and `0` for [`ShuffleMode::Up`]. A lane whose source is out of
-/// bounds reads itself.
+/// `clamp` is PTX's packed operand `c`: bits 8 to 12 are the segment mask, which
+/// divides the warp into segments; bits 0 to 4 are the clamp value, which
+/// bounds the source lane within its segment. The whole warp is `31`, or `0`
+/// for [`ShuffleMode::Up`]. A lane with an out-of-range source reads itself.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Shuffle {
-    /// Which lane is read.
+    /// How `lane` selects the source lane.
     pub mode: ShuffleMode,
-    /// Any type; what is not 32 bits wide goes as words.
+    /// Any type; other widths than 32 bits are moved as 32-bit words.
     pub ty: Type,
     /// Result.
     pub dst: RegId,
-    /// The register that is read.
+    /// The value to read.
     pub src: Operand,
-    /// The number that `mode` speaks of (`u32`, taken mod 32).
+    /// The lane index or offset (`u32`, mod 32).
     pub lane: Operand,
-    /// Segments and bound.
+    /// Segment mask and clamp value.
     pub clamp: u32,
-    /// The lanes that take part (`u32`).
+    /// The member mask (`u32`).
     pub mask: Operand,
 }
 
 impl Shuffle {
-    /// The lane that `lane` reads, given its operand.
+    /// Returns the source lane of `lane` for the operand `number`.
     fn source(&self, lane: usize, number: u32) -> usize {
         let lane = lane as i32;
         let number = (number & 31) as i32;
@@ -77,17 +76,17 @@ impl Shuffle {
         if inside { from as usize } else { lane as usize }
     }
 
-    fn gather<T: Lane, M: Machine>(&self, m: &mut M, from: &Lanes<usize>) {
+    fn gather<T: Lane, M: Machine>(&self, m: &mut M, from: &PerLane<usize>) {
         let src = m.get::<T>(self.src);
         m.set(self.dst, &from.map(|i| src[i]));
     }
 }
 
 impl Instr for Shuffle {
-    const INFO: Info = Info {
+    const INFO: OpInfo = OpInfo {
         name: "shuffle",
         ptx: "shfl.sync.{idx,up,down,bfly}.b32",
-        doc: "reads a register of another lane; 64 bits as two words",
+        doc: "reads a register of another lane; 64 bits are moved as two words",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
@@ -100,7 +99,7 @@ impl Instr for Shuffle {
         e.arg(self.mask, Type::U32);
     }
     fn uniform(&self, operands: Uniform) -> Uniform {
-        // All lanes read the one that is named.
+        // All lanes read the same lane.
         match (self.mode, self.lane, self.clamp, self.mask) {
             (ShuffleMode::Idx, Operand::Imm(_), 31, Operand::Imm(0xffff_ffff)) => {
                 operands.max(Uniform::Warp)
@@ -159,14 +158,14 @@ impl Instr for Shuffle {
         d.write(self.dst, v);
     }
     fn exec<M: Machine>(&self, m: &mut M) -> Exec {
-        let masks = converged(m, self.mask)?;
+        let masks = converged_masks(m, self.mask)?;
         let number = m.get::<u32>(self.lane);
-        let mut from: Lanes<usize> = std::array::from_fn(|i| i);
+        let mut from: PerLane<usize> = std::array::from_fn(|i| i);
         for i in lanes_of(m.active()) {
             from[i] = self.source(i, number[i]);
             if masks[i] >> from[i] & 1 == 0 {
-                return Err(diverged(format!(
-                    "lane {i} reads lane {}, which is not in the mask {:#010x}",
+                return Err(convergence_fault(format!(
+                    "in lane {i} reads lane {}, which is not in the member mask {:#010x}",
                     from[i], masks[i]
                 )));
             }
@@ -181,12 +180,12 @@ impl Instr for Shuffle {
             4 => self.gather::<u32, M>(m, &from),
             _ => self.gather::<u64, M>(m, &from),
         }
-        Ok(Step::Next)
+        Ok(ExecStatus::Completed)
     }
     fn legal(&self, _: &Target) -> Result<(), String> {
         if self.clamp & !0x1f1f != 0 {
             return Err(format!(
-                "shuffle's clamp has five bits of bound and, from bit 8 on, five of segment; {:#x} has others",
+                "shuffle clamp {:#x} sets reserved bits; bits 0..5 are the clamp value, bits 8..13 the segment mask",
                 self.clamp
             ));
         }
@@ -219,14 +218,14 @@ mod tests {
         Warp::new().with(1, &lanes).with(2, &[number; 32])
     }
 
-    /// From which lane each lane reads.
+    /// Returns the source of each lane.
     fn sources(mode: ShuffleMode, number: u32, clamp: u32) -> [u32; 32] {
         let got = warp(number).run(&shuffle(mode, clamp, FULL)).read::<u32>(0);
         got.map(|x| x - 100)
     }
 
     #[test]
-    fn lanes_read_by_mode() {
+    fn each_mode_selects_its_source_lane() {
         let down = sources(ShuffleMode::Down, 4, 31);
         assert_eq!((down[0], down[27], down[28], down[31]), (4, 31, 28, 31));
         let up = sources(ShuffleMode::Up, 3, 0);
@@ -237,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn segments_keep_to_themselves() {
+    fn segments_bound_the_source_lane() {
         let eights = 0x1800; // the two high bits of a lane are shared
         let down = sources(ShuffleMode::Down, 3, eights | 31);
         assert_eq!(down[8..16], [11, 12, 13, 14, 15, 13, 14, 15]);
@@ -249,7 +248,7 @@ mod tests {
         let bounded = sources(ShuffleMode::Idx, 5, eights | 3);
         assert_eq!(bounded[8..16], [8, 9, 10, 11, 12, 13, 14, 15]);
         let crossed = sources(ShuffleMode::Bfly, 8, eights | 31);
-        assert_eq!((crossed[8], crossed[0]), (0, 0)); // a lower segment may be read, a higher not
+        assert_eq!((crossed[8], crossed[0]), (0, 0)); // a lower segment is readable, a higher one is not
     }
 
     #[test]
@@ -288,8 +287,8 @@ mod tests {
         }
     }
 
-    /// What each lane reads of the next one, in a type.
-    fn next_of<T: Lane>(ty: Type, values: Lanes<T>) -> Lanes<T> {
+    /// Returns the value that each lane reads from the next lane, for a type.
+    fn next_of<T: Lane>(ty: Type, values: PerLane<T>) -> PerLane<T> {
         let op = Shuffle {
             ty,
             ..shuffle(ShuffleMode::Down, 31, FULL)
@@ -300,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn types_of_every_width_are_read() {
+    fn every_width_is_shuffled() {
         let wide: [u64; 32] = std::array::from_fn(|i| (i as u64) << 36 | i as u64);
         let got = next_of(Type::I64, wide);
         assert_eq!((got[0], got[30], got[31]), (wide[1], wide[31], wide[31]));
@@ -317,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_word_goes_as_words() {
+    fn other_widths_print_as_32_bit_words() {
         let print = |ty| {
             let op = Shuffle {
                 ty,
@@ -342,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn shuffles_are_spelled_and_refused() {
+    fn ptx_and_legality_of_shuffle() {
         let op = shuffle(ShuffleMode::Down, 0x181f, FULL);
         assert_eq!(
             ptx(&op),

@@ -1,27 +1,27 @@
-//! Questions to all lanes about a predicate.
+//! Warp votes.
 
-use super::{converged, told};
+use super::{converged_masks, uniformity_in_mask};
 use crate::domain::Domain;
 use crate::lanes::mask_of;
-use crate::machine::{Asm, Effects, Exec, Machine, Step};
+use crate::machine::{Asm, Effects, Exec, ExecStatus, Machine};
 use crate::ops::compare::predicate;
-use crate::ops::{Exactness, Info, Instr, Uniform};
+use crate::ops::{Exactness, Instr, OpInfo, Uniform};
 use crate::types::Type;
 use crate::value::{Operand, RegId};
 
-/// What a [`Vote`] asks.
+/// The mode of a [`Vote`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum VoteMode {
-    /// Does the predicate hold in all lanes?
+    /// True if the predicate is true in all lanes.
     All,
-    /// Does it hold in any?
+    /// True if the predicate is true in any lane.
     Any,
-    /// Is it the same in all?
+    /// True if the predicate is the same in all lanes.
     Uniform,
 }
 
 impl VoteMode {
-    /// The name in PTX and in the text form.
+    /// Returns the name in PTX and in the text form.
     pub const fn name(self) -> &'static str {
         match self {
             VoteMode::All => "all",
@@ -31,24 +31,24 @@ impl VoteMode {
     }
 }
 
-/// Asks all lanes of the mask about a predicate.
+/// Reduces a predicate across the lanes of the mask.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Vote {
-    /// The question.
+    /// The mode.
     pub mode: VoteMode,
-    /// The answer, a predicate.
+    /// Result, a predicate.
     pub dst: RegId,
-    /// What is asked about, a predicate.
+    /// Each lane's predicate.
     pub src: Operand,
-    /// The lanes that take part (`u32`).
+    /// The member mask (`u32`).
     pub mask: Operand,
 }
 
 impl Instr for Vote {
-    const INFO: Info = Info {
+    const INFO: OpInfo = OpInfo {
         name: "vote",
         ptx: "vote.sync.{all,any,uni}.pred",
-        doc: "whether a predicate holds in all lanes, in any, or in all or none",
+        doc: "tests whether a predicate is true in all lanes, in any lane, or uniform",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
@@ -60,7 +60,7 @@ impl Instr for Vote {
         e.arg(self.mask, Type::U32);
     }
     fn uniform(&self, operands: Uniform) -> Uniform {
-        told(self.mask, operands)
+        uniformity_in_mask(self.mask, operands)
     }
     fn asm(&self, a: &mut dyn Asm) {
         let (d, p) = (a.reg(self.dst), predicate(a, self.src));
@@ -76,7 +76,7 @@ impl Instr for Vote {
         d.write(self.dst, v);
     }
     fn exec<M: Machine>(&self, m: &mut M) -> Exec {
-        let masks = converged(m, self.mask)?;
+        let masks = converged_masks(m, self.mask)?;
         let yes = m.pred(self.src);
         let answer = masks.map(|mask| match self.mode {
             VoteMode::All => yes & mask == mask,
@@ -84,26 +84,26 @@ impl Instr for Vote {
             VoteMode::Uniform => yes & mask == mask || yes & mask == 0,
         });
         m.set_pred(self.dst, mask_of(&answer));
-        Ok(Step::Next)
+        Ok(ExecStatus::Completed)
     }
 }
 
-/// One bit for each lane of the mask: whether its predicate holds.
+/// Collects a predicate of all lanes of the mask, one bit per lane.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Ballot {
     /// The bits (`U32`).
     pub dst: RegId,
     /// The predicate.
     pub src: Operand,
-    /// The lanes that take part (`u32`).
+    /// The member mask (`u32`).
     pub mask: Operand,
 }
 
 impl Instr for Ballot {
-    const INFO: Info = Info {
+    const INFO: OpInfo = OpInfo {
         name: "ballot",
         ptx: "vote.sync.ballot.b32",
-        doc: "one bit for each lane of the mask: whether its predicate holds",
+        doc: "collects a predicate of all lanes of the member mask, one bit per lane",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
@@ -115,7 +115,7 @@ impl Instr for Ballot {
         e.arg(self.mask, Type::U32);
     }
     fn uniform(&self, operands: Uniform) -> Uniform {
-        told(self.mask, operands)
+        uniformity_in_mask(self.mask, operands)
     }
     fn asm(&self, a: &mut dyn Asm) {
         let (d, p) = (a.reg(self.dst), predicate(a, self.src));
@@ -123,10 +123,10 @@ impl Instr for Ballot {
         a.emit(format!("vote.sync.ballot.b32 {d}, {p}, {mask}"));
     }
     fn exec<M: Machine>(&self, m: &mut M) -> Exec {
-        let masks = converged(m, self.mask)?;
+        let masks = converged_masks(m, self.mask)?;
         let yes = m.pred(self.src);
         m.set(self.dst, &masks.map(|mask| yes & mask));
-        Ok(Step::Next)
+        Ok(ExecStatus::Completed)
     }
 }
 
@@ -137,7 +137,7 @@ mod tests {
     use crate::machine::FaultKind;
 
     #[test]
-    fn votes_count_the_mask_alone() {
+    fn a_vote_ignores_lanes_outside_the_mask() {
         let vote = |mode, mask: u32| Vote {
             mode,
             dst: reg(0),
@@ -149,7 +149,7 @@ mod tests {
             match warp.run(&vote(mode, mask)).read_pred(0) {
                 0 => false,
                 m => {
-                    assert_eq!(m, mask, "every lane has the same answer");
+                    assert_eq!(m, mask, "every lane has the same result");
                     true
                 }
             }

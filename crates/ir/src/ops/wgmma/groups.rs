@@ -1,27 +1,27 @@
-//! Groups of warpgroup products: fence, commit, wait.
+//! wgmma-groups: fence, commit, wait.
 
 use super::legal_wgmma;
 use crate::machine::Asm;
-use crate::ops::control::acts;
-use crate::ops::{Exactness, Info, Instr};
-use crate::sync::Sync;
+use crate::ops::control::sync_instr;
+use crate::ops::{Exactness, Instr, OpInfo};
+use crate::sync::SyncOp;
 use crate::target::Target;
 
-/// Orders register accesses before the warpgroup's next products.
+/// Orders register accesses before the next `wgmma` of the warpgroup.
 #[derive(Clone, PartialEq, Debug)]
 pub struct WgmmaFence;
 
 impl WgmmaFence {
-    fn act(&self) -> Sync {
-        Sync::WgmmaFence
+    fn sync_op(&self) -> SyncOp {
+        SyncOp::WgmmaFence
     }
 }
 
 impl Instr for WgmmaFence {
-    const INFO: Info = Info {
+    const INFO: OpInfo = OpInfo {
         name: "wgmma_fence",
         ptx: "wgmma.fence.sync.aligned",
-        doc: "orders register accesses before the warpgroup's next products",
+        doc: "orders register accesses before the next wgmma of the warpgroup",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
@@ -30,27 +30,27 @@ impl Instr for WgmmaFence {
     fn asm(&self, a: &mut dyn Asm) {
         a.emit("wgmma.fence.sync.aligned".into());
     }
-    acts!(whole_warpgroup);
+    sync_instr!(whole_warpgroup);
     fn legal(&self, target: &Target) -> Result<(), String> {
         legal_wgmma(target)
     }
 }
 
-/// Closes the warpgroup's products into one group.
+/// Commits the uncommitted `wgmma`s of the warpgroup to one wgmma-group.
 #[derive(Clone, PartialEq, Debug)]
 pub struct WgmmaCommit;
 
 impl WgmmaCommit {
-    fn act(&self) -> Sync {
-        Sync::WgmmaCommit
+    fn sync_op(&self) -> SyncOp {
+        SyncOp::WgmmaCommit
     }
 }
 
 impl Instr for WgmmaCommit {
-    const INFO: Info = Info {
+    const INFO: OpInfo = OpInfo {
         name: "wgmma_commit",
         ptx: "wgmma.commit_group.sync.aligned",
-        doc: "closes the warpgroup's products into one group",
+        doc: "commits the uncommitted wgmmas of the warpgroup to one wgmma-group",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
@@ -59,32 +59,32 @@ impl Instr for WgmmaCommit {
     fn asm(&self, a: &mut dyn Asm) {
         a.emit("wgmma.commit_group.sync.aligned".into());
     }
-    acts!(whole_warpgroup);
+    sync_instr!(whole_warpgroup);
     fn legal(&self, target: &Target) -> Result<(), String> {
         legal_wgmma(target)
     }
 }
 
-/// Waits for the warpgroup's products.
+/// Waits for wgmma-groups of the warpgroup.
 #[derive(Clone, PartialEq, Debug)]
 pub struct WgmmaWait {
-    /// Groups that may stay open, the youngest ones.
+    /// Number of most recent groups that may stay pending.
     pub pending: u32,
 }
 
 impl WgmmaWait {
-    fn act(&self) -> Sync {
-        Sync::WgmmaWait {
+    fn sync_op(&self) -> SyncOp {
+        SyncOp::WgmmaWait {
             pending: self.pending,
         }
     }
 }
 
 impl Instr for WgmmaWait {
-    const INFO: Info = Info {
+    const INFO: OpInfo = OpInfo {
         name: "wgmma_wait",
         ptx: "wgmma.wait_group.sync.aligned",
-        doc: "waits until the warpgroup has at most some groups of products open",
+        doc: "waits until at most n wgmma-groups of the warpgroup are pending",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
@@ -93,7 +93,7 @@ impl Instr for WgmmaWait {
     fn asm(&self, a: &mut dyn Asm) {
         a.emit(format!("wgmma.wait_group.sync.aligned {}", self.pending));
     }
-    acts!(whole_warpgroup);
+    sync_instr!(whole_warpgroup);
     fn legal(&self, target: &Target) -> Result<(), String> {
         legal_wgmma(target)
     }

@@ -1,67 +1,67 @@
-//! One warp's part of a warpgroup product.
+//! One warp's part of a `wgmma` in flight.
 
-use super::operand::Tile;
+use super::operand::SharedOperand;
 use crate::job::{Engine, Span};
 use crate::layout::{Major, mma_a_at};
 use crate::machine::Fault;
 use crate::ops::mma::MmaType;
-use crate::ops::mma::product::{COLS, ROWS, WORDS, gather, multiply, scatter};
+use crate::ops::mma::block::{COLS, ROWS, WORDS, gather, multiply, scatter};
 use crate::value::RegId;
 
-/// A's part of a job.
+/// The A operand of a job.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) enum JobA {
-    Shared(Tile),
+pub(super) enum JobOperandA {
+    Shared(SharedOperand),
     Regs(MmaType, Vec<RegId>),
 }
 
-/// One warp's 16 rows of a warpgroup product.
+/// One warp's 16 rows of a `wgmma`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct WgmmaJob {
     pub(super) n: usize,
     pub(super) d: Vec<RegId>,
-    pub(super) a: JobA,
-    pub(super) b: Tile,
-    /// Subtracts the product.
+    pub(super) a: JobOperandA,
+    pub(super) b: SharedOperand,
+    /// Negates A · B.
     pub(super) negative: bool,
-    /// Adds to D; otherwise D is not read.
+    /// Accumulates into D; otherwise D is overwritten.
     pub(super) accumulate: bool,
-    /// The warp's first row of the 64.
+    /// First row of the warp.
     pub(super) row: usize,
 }
 
 impl WgmmaJob {
-    /// The shared bytes it will read.
+    /// Calls `each` with the shared bytes that the job will read.
     pub fn reads(&self, each: &mut dyn FnMut(Span)) {
-        if let JobA::Shared(a) = &self.a {
+        if let JobOperandA::Shared(a) = &self.a {
             a.reads(self.row, ROWS, each);
         }
         self.b.reads(0, self.n, each);
     }
 
-    /// The registers of the warp it will read and write: accumulators, then those of A.
+    /// Calls `each` with the registers that the job uses: accumulators, then A.
     pub fn registers(&self, each: &mut dyn FnMut(RegId)) {
         self.d.iter().for_each(|&r| each(r));
-        if let JobA::Regs(_, a) = &self.a {
+        if let JobOperandA::Regs(_, a) = &self.a {
             a.iter().for_each(|&r| each(r));
         }
     }
 
-    /// Floating-point operations of the warp's part.
+    /// Returns the floating-point operations of the warp's part.
     pub fn flops(&self) -> u64 {
         2 * (ROWS * self.n) as u64 * u64::from(self.b.ty.k())
     }
 
-    /// Multiplies.
+    /// Computes the rows and writes the accumulators.
     pub fn complete(&self, e: &mut impl Engine) -> Result<(), Fault> {
         match self.b.ty.bytes() {
-            1 => self.product::<32>(e),
-            2 => self.product::<16>(e),
-            _ => self.product::<8>(e),
+            1 => self.accumulate_rows::<32>(e),
+            2 => self.accumulate_rows::<16>(e),
+            _ => self.accumulate_rows::<8>(e),
         }
     }
 
-    fn product<const K: usize>(&self, e: &mut impl Engine) -> Result<(), Fault> {
+    fn accumulate_rows<const K: usize>(&self, e: &mut impl Engine) -> Result<(), Fault> {
         let a = self.rows::<K>(e)?;
         let b = self.b.read(0, self.n, e)?;
         for (j, regs) in self.d.as_chunks::<4>().0.iter().enumerate() {
@@ -77,17 +77,17 @@ impl WgmmaJob {
         Ok(())
     }
 
-    /// A's 16 rows, row by row.
+    /// Returns the 16 rows of A in row-major order.
     fn rows<const K: usize>(&self, e: &mut impl Engine) -> Result<Vec<f32>, Fault> {
         let mut a = match &self.a {
-            JobA::Shared(a) => {
+            JobOperandA::Shared(a) => {
                 let numbers = a.read(self.row, ROWS, e)?;
                 match a.major {
                     Major::K => numbers,
                     Major::Mn => transposed(&numbers, ROWS),
                 }
             }
-            JobA::Regs(ty, regs) => {
+            JobOperandA::Regs(ty, regs) => {
                 let mut words = [0; ROWS * WORDS];
                 for (i, &r) in regs.iter().enumerate() {
                     for (lane, word) in e.register(r).into_iter().enumerate() {
@@ -106,7 +106,7 @@ impl WgmmaJob {
         Ok(a)
     }
 
-    /// Columns `8j..8j + 8` of B, k by k.
+    /// Returns columns `8j..8j + 8` of B, indexed by k.
     #[inline]
     fn columns<const K: usize>(&self, b: &[f32], j: usize) -> [[f32; COLS]; K] {
         match self.b.major {
@@ -122,7 +122,7 @@ impl WgmmaJob {
     }
 }
 
-/// A matrix given in rows of `cols`, column by column.
+/// Transposes a row-major matrix with `cols` columns.
 fn transposed(m: &[f32], cols: usize) -> Vec<f32> {
     (0..cols)
         .flat_map(|c| m[c..].iter().step_by(cols).copied())

@@ -1,47 +1,47 @@
-//! A matrix operand of a warpgroup product in shared memory.
+//! A `wgmma` operand in shared memory.
 
-use crate::job::{Engine, Span, joined};
+use crate::job::{Engine, Span, join_spans};
 use crate::layout::{Major, Swizzle, TileLayout};
-use crate::machine::{Fault, FaultKind, Machine, SharedAt};
-use crate::ops::control::uniform;
+use crate::machine::{Fault, FaultKind, Machine, ResolvedAddress};
+use crate::ops::control::uniform_value;
 use crate::ops::mma::MmaType;
-use crate::ops::mma::product::WORDS;
+use crate::ops::mma::block::WORDS;
 use crate::value::View;
 
-/// Bytes that the swizzle moves as one.
+/// Bytes of a chunk, the unit of the swizzle.
 const CHUNK: u32 = 16;
 
-/// An operand, resolved: 32 bytes of K by some rows or columns (m or n).
+/// An evaluated operand: 32 bytes of K by m rows or n columns.
 ///
-/// K-major: the elements of a row lie side by side, as wide as the
-/// instruction's K. MN-major: there is a row per k, cut into panels.
+/// K-major: the k of a row or column are contiguous. MN-major: the rows or
+/// columns of a k are contiguous, divided into panels.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct Tile {
-    /// Its first byte, before the swizzle.
-    at: SharedAt,
+pub(super) struct SharedOperand {
+    /// First byte, before the swizzle.
+    at: ResolvedAddress,
     layout: TileLayout,
     pub(super) major: Major,
     pub(super) ty: MmaType,
 }
 
-/// Neighbouring chunks of one span.
+/// Consecutive chunks within one swizzle span.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Strip {
-    /// The first byte, before the swizzle.
+    /// First byte, before the swizzle.
     byte: u32,
     chunks: u32,
-    /// Where its bytes go in what [`Tile::read`] gives.
+    /// Byte offset in the result of [`SharedOperand::read`].
     to: usize,
 }
 
-impl Tile {
+impl SharedOperand {
     pub(super) fn new<M: Machine>(
         m: &mut M,
         v: &View,
         major: Major,
         ty: MmaType,
     ) -> Result<Self, Fault> {
-        uniform::<u32, M>(m, v.stage, "the stage of a wgmma operand")?;
+        uniform_value::<u32, M>(m, v.stage, "operand stage")?;
         let tile = Self {
             at: m.resolve_view(v, 0)?,
             layout: m.layout(v),
@@ -49,10 +49,10 @@ impl Tile {
             ty,
         };
         let bad = |text: String| Err(Fault::new(FaultKind::Operand, text));
-        let (swizzle, element) = (tile.layout.swizzle, tile.layout.element);
+        let (swizzle, element) = (tile.layout.swizzle, tile.layout.element_bytes);
         if swizzle == Swizzle::None || element != ty.bytes() {
             return bad(format!(
-                "a wgmma operand of {} is a swizzled tile of {}-byte elements, not {swizzle} of {element}-byte ones",
+                "has an operand of {} in a tile with layout {swizzle} and {element}-byte elements; the tile must be swizzled and have {}-byte elements",
                 ty.name(),
                 ty.bytes()
             ));
@@ -60,15 +60,18 @@ impl Tile {
         let row = tile.at.byte % swizzle.align() / tile.layout.span();
         if row != 0 {
             return bad(format!(
-                "a wgmma operand starts at the first row of a swizzle pattern, not at row {row} of it"
+                "has an operand that starts at row {row} of a swizzle pattern; it must start at row 0"
             ));
         }
         Ok(tile)
     }
 
-    /// The strips that hold rows or columns `from..from + len` (m or n) of every k.
+    /// Iterates over the strips of rows or columns `from..from + len`, for every k.
     fn strips(self, from: usize, len: usize) -> impl Iterator<Item = Strip> {
-        let TileLayout { element, .. } = self.layout;
+        let TileLayout {
+            element_bytes: element,
+            ..
+        } = self.layout;
         let (start, span) = (self.at.byte, self.layout.span());
         let (panel, panel_bytes) = ((span / element) as usize, self.layout.panel_bytes());
         let (major, ks) = (self.major, self.ty.k() as usize);
@@ -99,26 +102,27 @@ impl Tile {
         })
     }
 
-    /// The run of bytes that a strip is, if its chunks fill one: an aligned
-    /// power of two is permuted within itself or moved as a whole.
+    /// Returns the first byte of the contiguous block that a strip fills after the
+    /// swizzle, if there is one: the swizzle permutes an aligned power of two
+    /// within itself or moves it as a whole.
     fn block(&self, s: Strip) -> Option<u32> {
         let bytes = CHUNK * s.chunks;
         (bytes.is_power_of_two() && s.byte.is_multiple_of(bytes))
             .then(|| self.chunk(s, 0) & !(bytes - 1))
     }
 
-    /// The byte of chunk `j` of a strip.
+    /// Returns the swizzled address of chunk `j` of a strip.
     fn chunk(&self, s: Strip, j: u32) -> u32 {
         self.layout.swizzle.apply(s.byte + CHUNK * j)
     }
 
     fn span(&self, byte: u32, len: u32) -> Span {
-        Span::Shared(SharedAt { byte, ..self.at }, len)
+        Span::Shared(ResolvedAddress { byte, ..self.at }, len)
     }
 
-    /// The bytes it will read for rows or columns `from..from + len`.
+    /// Calls `each` with the bytes of rows or columns `from..from + len`.
     pub(super) fn reads(&self, from: usize, len: usize, each: &mut dyn FnMut(Span)) {
-        joined(each, |each| {
+        join_spans(each, |each| {
             for s in self.strips(from, len) {
                 match self.block(s) {
                     Some(byte) => each(self.span(byte, CHUNK * s.chunks)),
@@ -128,8 +132,8 @@ impl Tile {
         });
     }
 
-    /// The numbers of rows or columns `from..from + len`. K-major: all k of
-    /// one, then of the next; MN-major: all of one k, then of the next.
+    /// Reads the elements of rows or columns `from..from + len` as `f32`. K-major:
+    /// k is the fast dimension; MN-major: the row or column is.
     pub(super) fn read(
         &self,
         from: usize,

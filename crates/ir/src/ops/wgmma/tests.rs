@@ -3,14 +3,16 @@ use crate::job::Job;
 use crate::job::fake::{Cta, Rng, view};
 use crate::lanes::fake::{arg, ptx, reg};
 use crate::layout::{Major, Swizzle, TileLayout, accumulator_at};
-use crate::machine::{Completion, Effects, FaultKind, Lanes, Machine, Memory, Proxy, Touch};
+use crate::machine::{
+    Completion, Effects, FaultKind, Machine, MemoryAccess, MemoryRegion, PerLane, Proxy,
+};
 use crate::ops::Instr;
 use crate::ops::mma::tests::{code, pairs, word};
-use crate::sync::Sync;
+use crate::sync::SyncOp;
 use crate::types::Type;
 use crate::value::{Operand, RegId, View};
 
-/// Small numbers of few bits, which fp8 types hold too: sums of products are exact in f32.
+/// Small numbers that fp8 types represent too: sums of products are exact in f32.
 fn number(rng: &mut Rng) -> f32 {
     rng.range(-4, 5) as f32 * [0.25, 0.5, 1.0, 2.0][rng.range(0, 4) as usize]
 }
@@ -22,14 +24,14 @@ const MAJORS: [Major; 2] = [Major::K, Major::Mn];
 const D: u32 = 10;
 const A: u32 = 300;
 
-/// A matrix: a row of k for each m or n.
+/// A matrix: one row of k for each m or n.
 type Matrix = Vec<Vec<f32>>;
 
-/// A tile in which an operand of `mn` by k lies, and the operand's view: not at the tile's start.
+/// Returns a tile that contains an operand of `mn` by k, and the operand's view, which does not start at the tile's start.
 fn operand(tile: u32, ty: MmaType, mn: u32, major: Major, swizzle: Swizzle) -> (TileLayout, View) {
     let (k, panel) = (ty.k(), swizzle.span().unwrap() / ty.bytes());
     let (rows, cols, v) = match major {
-        // Some rows and one instruction's columns, the last ones of a panel.
+        // Some rows, and the last columns of a panel, as many as one instruction needs.
         Major::K => {
             let cols = 2 * panel;
             (mn + 8, cols, view(tile, 8, mn, cols - k, k))
@@ -46,7 +48,7 @@ fn operand(tile: u32, ty: MmaType, mn: u32, major: Major, swizzle: Swizzle) -> (
         }
     };
     let layout = TileLayout {
-        element: ty.bytes(),
+        element_bytes: ty.bytes(),
         rows,
         cols,
         swizzle,
@@ -88,7 +90,7 @@ fn product(n: u32, ty: MmaType, a: MatrixA, b: View, b_major: Major, scale_d: Op
     }
 }
 
-/// Runs the op in all four warps and compares each accumulator with a float64 product.
+/// Executes the op in all four warps and compares each accumulator with a float64 product.
 fn check(cta: &mut Cta, op: &Wgmma, a: &Matrix, b: &Matrix, set_a: impl Fn(&mut Cta, u32)) {
     assert_eq!(op.legal(&Target::SM_90A), Ok(()));
     let adds = op.scale_d != Operand::Imm(0);
@@ -98,7 +100,7 @@ fn check(cta: &mut Cta, op: &Wgmma, a: &Matrix, b: &Matrix, set_a: impl Fn(&mut 
         set_a(cta, warp);
         let before = |lane: u32, i: u32| f64::from((lane * 7 + i) % 64) - 20.0;
         for i in 0..op.n / 2 {
-            let v: Lanes<f32> = std::array::from_fn(|lane| before(lane as u32, i) as f32);
+            let v: PerLane<f32> = std::array::from_fn(|lane| before(lane as u32, i) as f32);
             cta.set(reg(D + i), &v);
         }
         cta.run(op);
@@ -152,14 +154,14 @@ fn for_every_layout(n: u32, signs: &[(bool, bool)]) {
 }
 
 #[test]
-fn it_is_the_float64_product_for_every_type_swizzle_and_major() {
+fn wgmma_equals_a_float64_product_for_every_type_swizzle_and_major() {
     for n in [8, 24, 64] {
         for_every_layout(n, &[(false, false), (false, false)]);
     }
 }
 
 #[test]
-fn it_is_the_float64_product_for_wide_tiles() {
+fn wgmma_equals_a_float64_product_for_wide_tiles() {
     for n in [176, 256] {
         for_every_layout(n, &[(false, false)]);
     }
@@ -171,7 +173,7 @@ fn either_operand_can_be_negated() {
 }
 
 #[test]
-fn a_may_come_from_registers() {
+fn a_may_be_in_registers() {
     let mut rng = Rng(9);
     for (a_ty, b_ty) in pairs() {
         let (n, swizzle) = (40, Swizzle::B128);
@@ -187,10 +189,10 @@ fn a_may_come_from_registers() {
             ..product(n, a_ty, regs, b_view, Major::K, Operand::Imm(1))
         };
         check(&mut cta, &op, &a, &b, |cta, warp| {
-            // PTX ISA: rows g and g + 8 in turn, then the second half of K; neighbours packed.
+            // PTX ISA: rows g and g + 8 alternate, then the second half of K; adjacent elements are packed.
             let per = 4 / a_ty.bytes() as usize;
             for i in 0..4 {
-                let v: Lanes<u32> = std::array::from_fn(|lane| {
+                let v: PerLane<u32> = std::array::from_fn(|lane| {
                     let row = 16 * warp as usize + lane / 4 + [0, 8, 0, 8][i];
                     let k = per * (lane % 4 + [0, 0, 4, 4][i]);
                     word(a_ty, a[row][k..k + per].iter().map(|&x| code(a_ty, x)))
@@ -220,7 +222,7 @@ fn operands_are_read_when_the_job_completes() {
 }
 
 #[test]
-fn a_job_names_its_registers() {
+fn a_job_reports_its_registers() {
     let (tile, v) = operand(0, MmaType::F16, 8, Major::K, Swizzle::B64);
     let mut cta = Cta::new(1, 0).tile(0, tile);
     let regs = MatrixA::Regs((0..4).map(|i| reg(A + i)).collect());
@@ -233,7 +235,7 @@ fn a_job_names_its_registers() {
         Operand::Imm(0),
     ));
     let Job::Wgmma(job) = &cta.jobs[0] else {
-        panic!("not a product");
+        panic!("not a wgmma job");
     };
     let mut all = Vec::new();
     job.registers(&mut |r| all.push(r.0));
@@ -257,19 +259,31 @@ fn faults_name_the_rule_and_the_value() {
     cta.warp = cta.warp.clone().with_pred(1, 1);
     let f = cta.fault(&op(v));
     assert_eq!(f.kind, FaultKind::Convergence);
-    assert!(f.text.contains("lanes 0x00000001 alone"), "{}", f.text);
+    assert!(
+        f.text.contains("set only in lanes 0x00000001"),
+        "{}",
+        f.text
+    );
 
     let mut cta = Cta::new(1, 0).tile(0, tile);
     let f = cta.fault(&op(View { row: 3, ..v }));
-    assert!(f.text.contains("not at row 3 of it"), "{}", f.text);
+    assert!(
+        f.text.contains("at row 3 of a swizzle pattern"),
+        "{}",
+        f.text
+    );
     cta.tiles[0].1.swizzle = Swizzle::None;
     let f = cta.fault(&op(v));
-    assert!(f.text.contains("not plain of 2-byte ones"), "{}", f.text);
-    (cta.tiles[0].1.swizzle, cta.tiles[0].1.element) = (Swizzle::B128, 4);
+    assert!(
+        f.text.contains("layout plain and 2-byte elements"),
+        "{}",
+        f.text
+    );
+    (cta.tiles[0].1.swizzle, cta.tiles[0].1.element_bytes) = (Swizzle::B128, 4);
     let f = cta.fault(&op(v));
     assert!(
         f.text
-            .contains("operand of f16 is a swizzled tile of 2-byte elements"),
+            .contains("the tile must be swizzled and have 2-byte elements"),
         "{}",
         f.text
     );
@@ -278,13 +292,17 @@ fn faults_name_the_rule_and_the_value() {
     cta.warp.active = 7;
     let f = cta.fault(&op(v));
     assert_eq!(f.kind, FaultKind::Convergence);
-    assert!(f.text.contains("not by lanes 0x00000007"), "{}", f.text);
+    assert!(
+        f.text.contains("executed by lanes 0x00000007 only"),
+        "{}",
+        f.text
+    );
 
     let mut cta = Cta::new(1, 0).tile(0, tile);
     cta.warp = cta.warp.clone().with(2, &[0u32, 1]);
     let f = cta.fault(&op(View { stage: arg(2), ..v }));
     assert!(
-        f.text.contains("not 0 in one and 1 in another"),
+        f.text.contains("differs between lanes: 0 and 1"),
         "{}",
         f.text
     );
@@ -302,52 +320,52 @@ fn legality() {
         Major::K,
         Operand::Imm(1),
     );
-    let says = |op: Wgmma, text: &str| {
+    let assert_rejected = |op: Wgmma, text: &str| {
         let why = op.legal(&t).unwrap_err();
         assert!(why.contains(text), "{why}");
     };
     assert_eq!(op.legal(&t), Ok(()));
-    says(
+    assert_rejected(
         Wgmma {
             n: 12,
             ..op.clone()
         },
-        "not 12",
+        "n = 12",
     );
-    says(
+    assert_rejected(
         Wgmma {
             n: 264,
             ..op.clone()
         },
-        "not 264",
+        "n = 264",
     );
-    says(
+    assert_rejected(
         Wgmma {
             n: 72,
             ..op.clone()
         },
-        "36 accumulators per lane, not 32",
+        "32 accumulator registers per lane; it needs 36",
     );
-    says(
+    assert_rejected(
         Wgmma {
             b: view(0, 0, 32, 0, 16),
             ..op.clone()
         },
-        "64×16, not 32×16",
+        "32×16; it must be 64×16",
     );
-    says(
+    assert_rejected(
         Wgmma {
             b_major: Major::Mn,
             ..op.clone()
         },
-        "16×64, not 64×16",
+        "64×16; it must be 16×64",
     );
-    says(
+    assert_rejected(
         Wgmma {
             b_ty: MmaType::Bf16,
             ..op.clone()
         },
-        "not f16 with bf16",
+        "does not support f16 with bf16",
     );
     let (_, v) = operand(0, MmaType::E4m3, 64, Major::K, Swizzle::B128);
     let fp8 = product(
@@ -358,23 +376,23 @@ fn legality() {
         Major::K,
         Operand::Imm(1),
     );
-    says(
+    assert_rejected(
         fp8.clone(),
-        "A of a wgmma of e4m3 is K-major; only 16-bit types can be MN-major",
+        "A of a wgmma of e4m3 is MN-major; only 16-bit types support MN-major",
     );
-    says(
+    assert_rejected(
         Wgmma {
             a: MatrixA::Shared(View { cols: 16, ..v }, Major::K),
             ..fp8
         },
-        "64×32, not 64×16",
+        "64×16; it must be 64×32",
     );
-    says(
+    assert_rejected(
         Wgmma {
             a: MatrixA::Regs(vec![reg(1)]),
             ..op.clone()
         },
-        "4 registers per lane, not 1",
+        "1 registers per lane; it needs 4",
     );
     let mut old = t;
     old.features.wgmma = false;
@@ -382,7 +400,7 @@ fn legality() {
 }
 
 #[test]
-fn effects_own_the_accumulators_until_the_group_is_done() {
+fn effects_report_asynchronous_accesses_to_the_accumulators() {
     #[derive(Default)]
     struct Seen(Vec<String>);
     impl Effects for Seen {
@@ -392,19 +410,19 @@ fn effects_own_the_accumulators_until_the_group_is_done() {
         fn arg(&mut self, o: Operand, ty: Type) {
             self.0.push(format!("arg {o} {ty}"));
         }
-        fn touch(&mut self, t: &Touch) {
+        fn access(&mut self, t: &MemoryAccess) {
             assert_eq!(
                 (t.proxy, t.completion),
                 (Proxy::Wgmma, Completion::WgmmaGroup)
             );
             let what = match t.memory {
-                Memory::Register(r) => r.to_string(),
-                Memory::View(v) => v.tile.to_string(),
+                MemoryRegion::Register(r) => r.to_string(),
+                MemoryRegion::View(v) => v.tile.to_string(),
                 other => format!("{other:?}"),
             };
             self.0.push(format!("{:?} {what}", t.access));
         }
-        fn sync(&mut self, s: &Sync) {
+        fn sync(&mut self, s: &SyncOp) {
             self.0.push(format!("{s:?}"));
         }
         fn whole_warp(&mut self) {
@@ -431,7 +449,7 @@ fn effects_own_the_accumulators_until_the_group_is_done() {
 }
 
 #[test]
-fn ptx_of_products_and_groups() {
+fn ptx_of_wgmma_and_groups() {
     let v = view(0, 0, 8, 0, 16);
     let d = "{%10, %11, %12, %13}";
     let shared = |a, b, scale| product(8, MmaType::Bf16, MatrixA::Shared(v, a), v, b, scale);
@@ -455,7 +473,7 @@ fn ptx_of_products_and_groups() {
             "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {d}, {{%1, %2, %3, %4}}, descriptor, 0, 1, 1, 0"
         )]
     );
-    // No transposition of other types, and signs.
+    // Other types have no transpose operands; negated operands.
     let tf32 = Wgmma {
         neg_a: true,
         ..product(

@@ -1,15 +1,15 @@
-//! The activation: a function of each value.
+//! The activation function: device code, float64 value and error bound.
 
 use crate::gemm::problem::Activation;
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 
-/// √(2/π), of gelu-tanh.
+/// √(2/π), the linear coefficient of gelu-tanh.
 const ROOT: f64 = 0.797_884_560_802_865_4;
-/// The cubic term of gelu-tanh.
+/// The cubic coefficient of gelu-tanh.
 const CUBIC: f64 = 0.044_715;
 
 impl Activation {
-    /// In registers.
+    /// Applies the function to a register.
     #[track_caller]
     pub(crate) fn apply(self, x: Reg<f32>) -> Reg<f32> {
         match self {
@@ -22,12 +22,12 @@ impl Activation {
         }
     }
 
-    /// Does a value take many instructions?
-    pub(in crate::gemm) fn is_long(self) -> bool {
+    /// Does the function take many instructions per value?
+    pub(in crate::gemm) fn is_expensive(self) -> bool {
         !matches!(self, Activation::None | Activation::Relu)
     }
 
-    /// In float64.
+    /// Returns the function in float64.
     pub(crate) fn value(self, x: f64) -> f64 {
         match self {
             Activation::None => x,
@@ -43,24 +43,24 @@ impl Activation {
         }
     }
 
-    /// The activated value in float64, and its error.
+    /// Returns the activated value in float64 and its error bound.
     pub(in crate::gemm) fn reference(self, (x, error): (f64, f64)) -> (f64, f64) {
         (self.value(x), self.error(x, error))
     }
 
-    /// What an error of `e` in the sum `x` comes to, with the errors of the
-    /// function itself: a few units of f32, and 1.5·10⁻⁷ of the polynomial.
+    /// Returns the error of the result for an argument `x` with error `e`. It includes the error of the
+    /// function itself: a few f32 ulps, and 1.5·10⁻⁷ of the polynomial.
     pub(crate) fn error(self, x: f64, e: f64) -> f64 {
         match self {
             Activation::None | Activation::Relu => e,
             Activation::Sigmoid => 0.25 * e + 1e-6,
-            // The slopes are at most 1.13, 1.13 and 1.1.
+            // The slopes of gelu-erf, gelu-tanh and silu are at most 1.13, 1.13 and 1.1.
             _ => 1.13 * e + 1e-6 * x.abs() + 1e-9,
         }
     }
 }
 
-/// x · Φ(x) through the hyperbolic tangent: x · sigmoid(2u), as 1 + tanh u would cancel.
+/// Returns x · Φ(x) in the tanh approximation, as x · sigmoid(2u): 1 + tanh u would cancel.
 #[track_caller]
 fn gelu_tanh(x: Reg<f32>) -> Reg<f32> {
     let log2_e = std::f64::consts::LOG2_E;
@@ -69,8 +69,8 @@ fn gelu_tanh(x: Reg<f32>) -> Reg<f32> {
     x * recip(exp2(u) + 1.0)
 }
 
-/// x · Φ(x) through Φ(−|x|) = ½ · p(t) · e^(−x²/2), t = 1 / (1 + 0.3275911 · |x|/√2)
-/// (Abramowitz and Stegun 7.1.26: at most 0.75·10⁻⁷ from the truth), which does not cancel.
+/// Returns x · Φ(x) from Φ(−|x|) = ½ · p(t) · e^(−x²/2), t = 1 / (1 + 0.3275911 · |x|/√2)
+/// (Abramowitz and Stegun 7.1.26, error at most 0.75·10⁻⁷). This form does not cancel.
 #[track_caller]
 fn gelu_erf(x: Reg<f32>) -> Reg<f32> {
     const P: f64 = 0.327_591_1 * std::f64::consts::FRAC_1_SQRT_2;

@@ -5,9 +5,9 @@ use crate::gemm::offset::Offset;
 use crate::gemm::problem::Problem;
 use std::ops::Range as Span;
 use warpline_family::error::FamilyError;
-use warpline_family::plan::{Buffer, Step};
+use warpline_family::plan::{Buffer, LaunchStep};
 use warpline_family::tensor::TensorSpec;
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 
 /// The bias in memory.
 #[derive(Clone, Copy)]
@@ -17,14 +17,14 @@ pub(super) struct Bias<T> {
     n: Reg<u32>,
 }
 
-/// The bias of a tile or of a part of it, in registers.
+/// The bias of a tile part in registers.
 pub(in crate::gemm) enum BiasValues<T: Out> {
-    /// There is none.
+    /// No bias.
     None,
-    /// Pairs of columns; of a tile those of its first part.
+    /// Pairs of columns.
     Cols(Vec<T::Pair>),
-    /// Rows, which are columns of C.
-    Rows(Rows),
+    /// Rows of the MMA tile, which are columns of C (swap-AB).
+    Rows(RowVector),
 }
 
 impl<T: Out> Bias<T> {
@@ -34,33 +34,33 @@ impl<T: Out> Bias<T> {
         Self { values, n }
     }
 
-    /// Loads the values of so many columns.
+    /// Loads the values of `width` columns.
     ///
-    /// N is even, so that a pair is inside or outside. Columns outside of C are not stored: any
-    /// value inside serves there.
+    /// N is even, so a pair is either inside or outside of C. Out-of-bounds columns are not stored:
+    /// clamping the address is enough.
     #[track_caller]
     pub(super) fn cols(self, at: Offset, width: u32) -> BiasValues<T> {
         let last = self.n - 1;
-        let pair = |col: Reg<u32>| T::pair(self.values, (at.col + col).min(last - 1));
-        BiasValues::Cols(col_pairs(width, pair))
+        let pair = |col: Reg<u32>| T::load_pair(self.values, (at.col + col).min(last - 1));
+        BiasValues::Cols(map_col_pairs(width, pair))
     }
 
-    /// Loads the values of so many rows, which are columns of C.
+    /// Loads the values of `rows` rows of the MMA tile, which are columns of C (swap-AB).
     #[track_caller]
     pub(super) fn rows(self, at: Offset, rows: u32) -> BiasValues<T> {
         let last = self.n - 1;
         let one = |row: Reg<u32>| T::widen(self.values.load((at.row + row).min(last)));
-        BiasValues::Rows(Rows::of(rows, one))
+        BiasValues::Rows(RowVector::from_fn(rows, one))
     }
 }
 
-/// Binds the bias, from a byte of it on.
+/// Binds the bias from byte `before` on.
 pub(super) fn bind_args(
-    step: Step,
+    step: LaunchStep,
     p: &Problem,
     inputs: &[TensorSpec],
     before: u64,
-) -> Result<Step, FamilyError> {
+) -> Result<LaunchStep, FamilyError> {
     match p.bias {
         true => Ok(step.pointer("bias", Buffer::named(inputs, "bias")?.at(before))),
         false => Ok(step),
@@ -68,20 +68,20 @@ pub(super) fn bind_args(
 }
 
 impl<T: Out> BiasValues<T> {
-    /// Adds it.
+    /// Adds the bias to a fragment.
     #[track_caller]
     pub(super) fn apply(self, x: Frag) -> Frag {
         match self {
             BiasValues::None => x,
             BiasValues::Rows(rows) => x.zip_rows(&rows, |x, b| x + b),
             BiasValues::Cols(pairs) => {
-                let pairs: Vec<_> = pairs.into_iter().map(T::both).collect();
+                let pairs: Vec<_> = pairs.into_iter().map(T::widen_pair).collect();
                 x.zip_col_pairs(&pairs, |x, b| x + b)
             }
         }
     }
 
-    /// The pairs of columns.
+    /// Returns the pairs of columns.
     pub(super) fn pairs(self) -> Vec<T::Pair> {
         match self {
             BiasValues::Cols(pairs) => pairs,
@@ -89,7 +89,7 @@ impl<T: Out> BiasValues<T> {
         }
     }
 
-    /// Some columns of a part.
+    /// Returns the bias of the columns `cols`.
     pub(super) fn slice(&self, cols: Span<u32>) -> Self {
         match self {
             BiasValues::Cols(pairs) => {
@@ -99,7 +99,7 @@ impl<T: Out> BiasValues<T> {
         }
     }
 
-    /// Pairs of columns, if any.
+    /// Returns the bias of pairs of columns, if there are any.
     pub(super) fn of(pairs: Vec<T::Pair>) -> Self {
         match pairs.is_empty() {
             true => BiasValues::None,
@@ -108,7 +108,7 @@ impl<T: Out> BiasValues<T> {
     }
 }
 
-/// The biased value in float64, and its error.
+/// Returns the biased value in float64 and its error bound.
 pub(in crate::gemm) fn reference((x, error): (f64, f64), bias: f64) -> (f64, f64) {
     let y = x + bias;
     (y, error + 2f64.powi(-22) * (y.abs() + bias.abs()))

@@ -1,28 +1,28 @@
-//! A matrix that is addressed element by element.
+//! Matrices that the epilogue addresses element by element, without a tensor map.
 
 use crate::gemm::config::Config;
 use crate::gemm::problem::{Class, Matrix};
-use warpline_family::plan::{Address, Step};
-use warpline_ir::build::*;
+use warpline_family::plan::{Address, LaunchStep};
+use warpline_ir::builder::*;
 use warpline_ir::{DType, Element};
 
-/// Is C stored element by element?
-pub(super) fn is_by_elements(class: &Class, c: &Config) -> bool {
+/// Is C stored element by element? `stmatrix` cannot transpose f32.
+pub(super) fn stores_elements(class: &Class, c: &Config) -> bool {
     c.swap_ab() && class.out.dtype() == DType::F32
 }
 
-/// Matrices in global memory.
+/// A batch of matrices in global memory.
 #[derive(Clone, Copy)]
-pub(super) struct Elements<T> {
+pub(super) struct GlobalMatrix<T> {
     first: Global<T>,
-    /// Elements from one row to the next.
+    /// Row stride in elements.
     stride: Reg<u32>,
-    /// Elements from one matrix of a batch to the next.
+    /// Batch stride in elements.
     step: Option<Reg<u64>>,
 }
 
-impl<T: Element> Elements<T> {
-    /// Declares matrices of `m` × `n`, as many as `batch`.
+impl<T: Element> GlobalMatrix<T> {
+    /// Declares `batch` matrices of `m` × `n`.
     pub(super) fn declare(
         k: Builder,
         name: &str,
@@ -31,7 +31,7 @@ impl<T: Element> Elements<T> {
     ) -> Self {
         let first = k.pointer(name);
         let stride = k.param::<u32>(&format!("{name}_stride")).at_least(1);
-        let step = batch.map(|_| k.param::<u64>(&format!("{name}_step")));
+        let step = batch.map(|_| k.param::<u64>(&format!("{name}_batch_stride")));
         let last = (extent(m) - 1u32) * stride + n;
         Self {
             first: first.elements(match step.zip(batch) {
@@ -43,7 +43,7 @@ impl<T: Element> Elements<T> {
         }
     }
 
-    /// A row.
+    /// Returns a row.
     #[track_caller]
     pub(super) fn row(self, row: Reg<u32>, batch: Option<Reg<u32>>) -> Global<T> {
         let start = row.mul_wide(self.stride);
@@ -54,14 +54,20 @@ impl<T: Element> Elements<T> {
     }
 }
 
-/// Binds the launch arguments of such a matrix.
-pub(super) fn bind_args(step: Step, name: &str, at: Address, m: Matrix, batched: bool) -> Step {
-    // Strides are 32 bits wide, as the problem has checked.
+/// Binds the launch arguments of a [`GlobalMatrix`].
+pub(super) fn bind_args(
+    step: LaunchStep,
+    name: &str,
+    at: Address,
+    m: Matrix,
+    batched: bool,
+) -> LaunchStep {
+    // `Problem::check` rejects row strides of more than 32 bits.
     let step = step
         .pointer(name, at)
         .scalar(&format!("{name}_stride"), m.stride as u32);
     match batched {
-        true => step.scalar(&format!("{name}_step"), m.step),
+        true => step.scalar(&format!("{name}_batch_stride"), m.batch_stride),
         false => step,
     }
 }

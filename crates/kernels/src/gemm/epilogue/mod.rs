@@ -1,21 +1,21 @@
-//! The epilogue: a list of ops on the accumulators, after which C is rounded once and stored.
+//! The epilogue: a list of ops on the accumulators; then C is rounded once and stored.
 //!
-//! `C = activation(scale · A·Bᵀ + bias) ∘ up + residual`, and reductions of it. Each op is one file:
-//! its device code, its launch argument, its float64 meaning and its error bound.
+//! `C = activation(scale · A·Bᵀ + bias) ∘ up + residual`, and reductions of C. Each op is one file with
+//! its device code, its launch argument, its float64 reference and its error bound.
 //!
 //! | where | what |
 //! |---|---|
-//! | `scale` | multiplies the accumulators: a launch number, numbers in memory |
+//! | `scale` | multiplies the accumulators by a launch parameter or by scales in memory |
 //! | `bias` | adds a value to each column |
-//! | `activation` | a function of each value |
+//! | `activation` | applies a function to each value |
 //! | `gate` | multiplies gate and up |
 //! | `residual` | adds a matrix |
-//! | `reduce` | sums of rows and columns, the greatest magnitude |
-//! | `fold` | the kernels that add up partial results of a reduction |
-//! | `parts` | the parts of a tile, each as wide as a copy to C |
+//! | `reduce` | row sums, column sums, amax |
+//! | `fold` | the kernels that combine the partial results of a reduction |
+//! | `parts` | iteration over the parts of a tile, each as wide as one staging tile |
 //! | `store` | stages tiles in shared memory and stores them to C |
-//! | `elements` | a matrix that is addressed element by element |
-//! | `out` | the types of C |
+//! | `elements` | matrices that are addressed element by element |
+//! | `out` | the element types of C |
 
 mod activation;
 pub(super) mod bias;
@@ -33,19 +33,19 @@ pub(super) use bias::BiasValues;
 pub(super) use out::Out;
 
 use super::config::Config;
-use super::mainloop::boxes;
+use super::mainloop::tiled_map;
 use super::offset::Offset;
 use super::problem::{Activation, Class, Matrix, Problem};
 use bias::Bias;
-use elements::{Elements, is_by_elements};
-use reduce::{Carried, Reduce};
+use elements::{GlobalMatrix, stores_elements};
+use reduce::{Reduce, ReductionState};
 use residual::Residual;
 use scale::{Scale, Scales};
 use std::ops::Range as Span;
 use warpline_family::error::FamilyError;
-use warpline_family::plan::{Address, Buffer, Step, TensorArg};
+use warpline_family::plan::{Address, Buffer, LaunchStep, TensorArg};
 use warpline_family::tensor::TensorSpec;
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 
 /// The epilogue of a kernel.
 pub(super) struct Epilogue<T: Out> {
@@ -53,11 +53,11 @@ pub(super) struct Epilogue<T: Out> {
     config: Config,
     m: Reg<u32>,
     n: Reg<u32>,
-    /// C as tiles.
-    pub(super) c: Map,
-    /// C by elements, if it is not stored as tiles.
-    elements: Option<Elements<T>>,
-    /// The ops, in the order in which they are applied.
+    /// The tensor map of C.
+    pub(super) c: TensorMap,
+    /// C by elements, if it is not stored through the tensor map.
+    elements: Option<GlobalMatrix<T>>,
+    /// The ops in order of application.
     ops: Vec<Op<T>>,
 }
 
@@ -72,28 +72,28 @@ enum Op<T: Out> {
     Reduce(Reduce),
 }
 
-/// What a consumer's role keeps for the epilogue while it runs.
-pub(super) struct Run {
+/// The epilogue state of one consumer role, from its first tile to its last.
+pub(super) struct EpilogueState {
     consumer: u32,
     /// The scale of each accumulator.
     pub(super) scales: Scales,
-    /// What is carried for each reduction.
-    carried: Vec<Carried>,
+    /// The state of each reduction.
+    reductions: Vec<ReductionState>,
 }
 
-/// Binds the arguments of the epilogue, for some columns of C; partial results of reductions lie
-/// behind `used` bytes of the workspace.
+/// Binds the arguments of the epilogue for the columns `cols` of C. The partial results of reductions
+/// follow the first `used` bytes of the workspace.
 pub(super) fn bind_args(
-    step: Step,
+    step: LaunchStep,
     p: &Problem,
     c: &Config,
     inputs: &[TensorSpec],
     cols: &Span<u32>,
     used: u64,
     tensor: impl Fn(Address, Matrix) -> TensorArg,
-) -> Result<Step, FamilyError> {
+) -> Result<LaunchStep, FamilyError> {
     let class = p.class();
-    // Bytes before the first column.
+    // Byte offset of the first column.
     let before = u64::from(cols.start) * class.out.dtype().bytes() as u64;
     let out = Matrix {
         cols: cols.len() as u64,
@@ -101,7 +101,7 @@ pub(super) fn bind_args(
     };
     let at = Buffer::Output(0).at(before);
     let mut step = step.tensor("c", tensor(at, out));
-    if is_by_elements(&class, c) {
+    if stores_elements(&class, c) {
         step = elements::bind_args(step, "elements", at, p.c(), class.batched);
     }
     step = Scale::bind_args(step, p, inputs)?;
@@ -110,7 +110,7 @@ pub(super) fn bind_args(
     Ok(reduce::bind_args(step, p, c, used))
 }
 
-/// The ops of a class, in the order in which they are applied.
+/// Declares the ops of a class in order of application.
 fn ops<T: Out>(
     k: Builder,
     class: &Class,
@@ -124,7 +124,7 @@ fn ops<T: Out>(
     ops.push(Op::Activation(has.activation));
     ops.extend(class.up.map(|_| Op::Gate));
     ops.extend(has.residual.then(|| {
-        let residual = Elements::declare(k, "residual", sides, batch);
+        let residual = GlobalMatrix::declare(k, "residual", sides, batch);
         Op::Residual(Residual(residual))
     }));
     let reduce = |reduction| Op::Reduce(Reduce::declare(k, reduction, c, sides));
@@ -143,27 +143,27 @@ impl<T: Out> Epilogue<T> {
     ) -> Self {
         let dtype = class.out.dtype();
         let out = match c.swap_ab() {
-            false => boxes(class, dtype, c.staging.width, c.rows()),
-            true => boxes(
+            false => tiled_map(class, dtype, c.staging.width, c.rows()),
+            true => tiled_map(
                 class,
                 dtype,
                 c.rows().min(128 / dtype.bytes() as u32),
                 c.tile_m,
             ),
         };
-        let elements = || Elements::declare(k, "elements", [m, n], batch);
+        let elements = || GlobalMatrix::declare(k, "elements", [m, n], batch);
         Self {
             class: *class,
             config: *c,
             m,
             n,
             c: k.tensor_map("c", out),
-            elements: is_by_elements(class, c).then(elements),
+            elements: stores_elements(class, c).then(elements),
             ops: ops(k, class, c, [m, n], batch),
         }
     }
 
-    /// The reductions.
+    /// Returns the reductions.
     fn reductions(&self) -> impl Iterator<Item = &Reduce> {
         self.ops.iter().filter_map(|op| match op {
             Op::Reduce(reduce) => Some(reduce),
@@ -171,30 +171,29 @@ impl<T: Out> Epilogue<T> {
         })
     }
 
-    /// Begins the role of a consumer: loads the scales.
+    /// Returns the initial state of a consumer role; loads the scales.
     #[track_caller]
-    pub(super) fn begin(&self, consumer: u32) -> Run {
+    pub(super) fn begin(&self, consumer: u32) -> EpilogueState {
         let scales = self.ops.iter().find_map(|op| match op {
             Op::Scale(scale) => Some(scale.load()),
             _ => None,
         });
-        Run {
+        EpilogueState {
             consumer,
             scales: scales.unwrap_or_default(),
-            carried: self.reductions().map(Reduce::begin).collect(),
+            reductions: self.reductions().map(Reduce::begin).collect(),
         }
     }
 
-    /// Ends the role of a consumer.
+    /// Stores the reductions that a consumer role carried through all its tiles.
     #[track_caller]
-    pub(super) fn end(&self, run: &Run) {
-        for (reduce, carried) in self.reductions().zip(&run.carried) {
-            reduce.end(run.consumer, carried);
+    pub(super) fn end(&self, state: &EpilogueState) {
+        for (reduce, reduction) in self.reductions().zip(&state.reductions) {
+            reduce.end(state.consumer, reduction);
         }
     }
 
-    /// Loads the bias that the first part of a tile needs, before the mainloop: nothing waits for
-    /// it then.
+    /// Loads the bias of the first part of a tile. Called before the mainloop, which hides the latency.
     #[track_caller]
     pub(super) fn prefetch(&self, at: Offset) -> BiasValues<T> {
         let bias = self.ops.iter().find_map(|op| match op {
@@ -208,17 +207,17 @@ impl<T: Out> Epilogue<T> {
         }
     }
 
-    /// Applies all ops to accumulators, those of gate and up if there are two.
+    /// Applies all ops to the accumulators: one fragment, or gate and up.
     #[track_caller]
     pub(super) fn apply(
         &self,
         accumulators: &[Frag],
         at: Offset,
-        run: &Run,
+        state: &EpilogueState,
         mut bias: BiasValues<T>,
     ) -> Frag {
-        let [first, second] = run.scales;
-        let mut carried = run.carried.iter();
+        let [first, second] = state.scales;
+        let mut states = state.reductions.iter();
         let x = accumulators[0].clone();
         self.ops.iter().fold(x, |x, op| match op {
             Op::Scale(_) => scale::apply(x, first),
@@ -227,28 +226,28 @@ impl<T: Out> Epilogue<T> {
             Op::Gate => gate::apply(x, &scale::apply(accumulators[1].clone(), second)),
             Op::Residual(r) => r.apply(x, at, [self.m, self.n], self.config.swap_ab()),
             Op::Reduce(reduce) => {
-                if let Some(carried) = carried.next() {
-                    reduce.take(&self.inside(x.clone(), at), at, carried);
+                if let Some(state) = states.next() {
+                    reduce.take(&self.zero_out_of_bounds(x.clone(), at), at, state);
                 }
                 x
             }
         })
     }
 
-    /// The values of C, and zeros outside of it.
+    /// Replaces out-of-bounds values by zeros.
     #[track_caller]
-    fn inside(&self, x: Frag, at: Offset) -> Frag {
+    fn zero_out_of_bounds(&self, x: Frag, at: Offset) -> Frag {
         let [rows, cols] = match self.config.swap_ab() {
             false => [self.m, self.n],
             true => [self.n, self.m],
         };
-        x.keep(
+        x.mask(
             |cell| (at.row + cell.row).lt(rows) & (at.col + cell.col).lt(cols),
             0.0f32,
         )
     }
 
-    /// Applies the ops of a gate alone: scale and activation.
+    /// Applies the ops of the gate: scale and activation.
     #[track_caller]
     pub(super) fn gate(&self, x: Frag, scale: Option<Reg<f32>>) -> Frag {
         let activation = self.class.epilogue.activation;

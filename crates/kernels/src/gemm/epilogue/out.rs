@@ -1,22 +1,22 @@
-//! The types of C.
+//! The element types of C.
 
 use super::Epilogue;
 use crate::gemm::offset::Offset;
 use half::{bf16, f16};
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 use warpline_ir::{Bf16x2, F16x2};
 
-/// A type that C can have.
-pub(in crate::gemm) trait Out: Stored {
-    /// Two neighbors in memory, in as few registers as they take.
+/// An element type of C.
+pub(in crate::gemm) trait Out: OutboxElement {
+    /// Two consecutive elements in as few registers as possible.
     type Pair: Copy + Carry;
     /// Loads an element and the next one.
-    fn pair(from: Global<Self>, first: Reg<u32>) -> Self::Pair;
+    fn load_pair(from: Global<Self>, first: Reg<u32>) -> Self::Pair;
     /// Widens a pair to f32.
-    fn both(pair: Self::Pair) -> [Reg<f32>; 2];
+    fn widen_pair(pair: Self::Pair) -> [Reg<f32>; 2];
     /// Widens an element to f32.
     fn widen(x: Reg<Self::Reg>) -> Reg<f32>;
-    /// Stores a tile whose rows are columns of C.
+    /// Stores a tile whose rows are columns of C (swap-AB).
     fn store_transposed(e: &Epilogue<Self>, outbox: Outbox<Self>, tile: &Frag, at: Offset);
 }
 
@@ -25,12 +25,12 @@ macro_rules! half_out {
         impl Out for $t {
             type Pair = Reg<$pair>;
             #[track_caller]
-            fn pair(from: Global<$t>, first: Reg<u32>) -> Reg<$pair> {
+            fn load_pair(from: Global<$t>, first: Reg<u32>) -> Reg<$pair> {
                 let [pair] = from.load_as(first);
                 pair
             }
             #[track_caller]
-            fn both(pair: Reg<$pair>) -> [Reg<f32>; 2] {
+            fn widen_pair(pair: Reg<$pair>) -> [Reg<f32>; 2] {
                 pair.widen()
             }
             #[track_caller]
@@ -40,8 +40,8 @@ macro_rules! half_out {
             #[track_caller]
             fn store_transposed(e: &Epilogue<$t>, outbox: Outbox<$t>, tile: &Frag, at: Offset) {
                 match at.batch {
-                    None => outbox.send_transposed(tile, e.c, [at.row, at.col]),
-                    Some(z) => outbox.send_transposed(tile, e.c, [at.row, at.col, z]),
+                    None => outbox.store_transposed(tile, e.c, [at.row, at.col]),
+                    Some(z) => outbox.store_transposed(tile, e.c, [at.row, at.col, z]),
                 }
             }
         }
@@ -55,16 +55,16 @@ half_out! {
 impl Out for f32 {
     type Pair = [Reg<f32>; 2];
     #[track_caller]
-    fn pair(from: Global<f32>, first: Reg<u32>) -> [Reg<f32>; 2] {
+    fn load_pair(from: Global<f32>, first: Reg<u32>) -> [Reg<f32>; 2] {
         from.load_vec(first)
     }
-    fn both(pair: [Reg<f32>; 2]) -> [Reg<f32>; 2] {
+    fn widen_pair(pair: [Reg<f32>; 2]) -> [Reg<f32>; 2] {
         pair
     }
     fn widen(x: Reg<f32>) -> Reg<f32> {
         x
     }
-    /// Element by element: `stmatrix` transposes 16-bit elements only.
+    /// Stores element by element: `stmatrix` transposes 16-bit elements only.
     #[track_caller]
     fn store_transposed(e: &Epilogue<f32>, _: Outbox<f32>, tile: &Frag, at: Offset) {
         let Some(c) = e.elements else { return };

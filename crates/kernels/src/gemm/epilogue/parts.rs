@@ -1,25 +1,25 @@
-//! The parts of a tile, each as wide as a copy to C.
+//! Iteration over the parts of a tile, each as wide as one staging tile.
 
 use super::{BiasValues, Epilogue, Out};
 use crate::gemm::offset::Offset;
 use std::ops::Range as Span;
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 
 impl<T: Out> Epilogue<T> {
-    /// The accumulators of a tile: one, or those of gate and of up.
+    /// Splits the accumulator of a tile into gate and up; without a gate it stays whole.
     #[track_caller]
     pub(in crate::gemm) fn split(&self, acc: &Frag) -> Vec<Frag> {
-        let halves = match (self.class.factors(), self.config.swap_ab()) {
+        let halves = match (self.class.b_operands(), self.config.swap_ab()) {
             (1, _) => return vec![acc.clone()],
-            (_, false) => acc.split(self.config.tile_n),
+            (_, false) => acc.split_cols(self.config.tile_n),
             (_, true) => acc.split_rows(self.config.rows()),
         };
         vec![halves.0, halves.1]
     }
 
-    /// Stores the tile of a slot, and releases the slot once it has been read.
+    /// Stores the tile of a slot, and releases the slot once the store has read it.
     #[track_caller]
-    pub(in crate::gemm) fn store_slot(&self, slot: Slot<Tile<T>, Reading>, at: Offset) {
+    pub(in crate::gemm) fn store_slot(&self, slot: Slot<Tile<T>, Consuming>, at: Offset) {
         match at.batch {
             None => self.c.store(slot.tiles(), [at.col, at.row]),
             Some(z) => self.c.store(slot.tiles(), [at.col, at.row, z]),
@@ -29,10 +29,10 @@ impl<T: Out> Epilogue<T> {
         slot.release();
     }
 
-    /// Runs `f` for part after part of a tile, each as wide as a copy to C.
+    /// Runs `f` for each part of a tile.
     ///
-    /// A loop if each value takes many instructions: to fetch these again for every part takes
-    /// longer than the loop.
+    /// Expensive activations use a device loop: unrolled code would miss the instruction cache for
+    /// every part, which costs more than the loop.
     #[track_caller]
     pub(in crate::gemm) fn each_part(
         &self,
@@ -46,9 +46,9 @@ impl<T: Out> Epilogue<T> {
         let cut = |all: &[Frag], cols: Span<u32>| -> Vec<Frag> {
             all.iter().map(|x| x.slice(cols.clone())).collect()
         };
-        // The next part's bias is loaded before this part is worked on.
+        // The bias of the next part is loaded before the current part is processed.
         let next = |at: Offset| self.prefetch(at.plus(0, width));
-        if !self.class.epilogue.activation.is_long() || parts == 1 || width < 32 {
+        if !self.class.epilogue.activation.is_expensive() || parts == 1 || width < 32 {
             let mut bias = bias;
             for i in 0..parts {
                 let (at, cols) = (at.plus(0, i * width), i * width..(i + 1) * width);
@@ -70,7 +70,10 @@ impl<T: Out> Epilogue<T> {
             let at = Offset { col, ..at };
             let more = next(at);
             f(cut(&all, 0..width), at, BiasValues::of(bias));
-            let rest = all.iter().map(|x| x.shift(width)).collect::<Vec<Frag>>();
+            let rest = all
+                .iter()
+                .map(|x| x.shift_cols(width))
+                .collect::<Vec<Frag>>();
             (rest, more.pairs())
         });
     }

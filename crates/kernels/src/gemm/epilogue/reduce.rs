@@ -1,114 +1,115 @@
-//! Reductions of C, taken before it is rounded: row sums, column sums, amax.
+//! Reductions of C before rounding: row sums, column sums, amax.
 //!
-//! Each consumer leaves partial results in the workspace, and a second kernel (`fold`) adds them up:
-//! every run adds in the same order, and so gives the same bits.
+//! Each consumer stores partial results in the workspace, and a second kernel (`fold`) combines them in
+//! a fixed order: every run returns the same bits.
 
 use super::fold;
 use crate::gemm::config::Config;
 use crate::gemm::offset::Offset;
 use crate::gemm::problem::{Problem, Reduction};
 use warpline_family::error::FamilyError;
-use warpline_family::plan::{Buffer, Step, ZEROED};
+use warpline_family::plan::{Buffer, LaunchStep, ZEROED_BYTES};
 use warpline_ir::Target;
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 
-/// Which side of the tensor cores' tile a result belongs to.
+/// The axis of the MMA tile along which results are kept.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Each {
-    /// A number for each row of it.
+enum ReductionAxis {
+    /// One result per row of the MMA tile.
     Row,
-    /// A number for each column of it.
+    /// One result per column of the MMA tile.
     Col,
-    /// One number.
+    /// One result in all.
     All,
 }
 
-impl Each {
+impl ReductionAxis {
     fn of(reduction: Reduction, swap_ab: bool) -> Self {
         match (reduction, swap_ab) {
-            (Reduction::Amax, _) => Each::All,
-            (Reduction::RowSums, false) | (Reduction::ColSums, true) => Each::Row,
-            (Reduction::ColSums, false) | (Reduction::RowSums, true) => Each::Col,
+            (Reduction::Amax, _) => ReductionAxis::All,
+            (Reduction::RowSums, false) | (Reduction::ColSums, true) => ReductionAxis::Row,
+            (Reduction::ColSums, false) | (Reduction::RowSums, true) => ReductionAxis::Col,
         }
     }
 }
 
-/// The parameter behind which the partial results of a reduction are.
-fn parameter(reduction: Reduction) -> String {
+/// Returns the parameter name of the partial results of a reduction.
+fn param_name(reduction: Reduction) -> String {
     format!("{}_parts", reduction.name())
 }
 
-/// Partial results of a reduction: so many, each for all elements of its output.
-fn parts(reduction: Reduction, p: &Problem, c: &Config) -> u64 {
-    let [tall, wide] = c.tiles(p);
-    // Tiles along the rows of the tensor cores' tile, and along its columns.
+/// Returns the number of partial results of each output element.
+fn partial_count(reduction: Reduction, p: &Problem, c: &Config) -> u64 {
+    let [m_tiles, n_tiles] = c.tiles(p);
+    // Tiles along the rows and along the columns of the MMA tile.
     let (down, across) = if c.swap_ab() {
-        (wide, tall)
+        (n_tiles, m_tiles)
     } else {
-        (tall, wide)
+        (m_tiles, n_tiles)
     };
-    match Each::of(reduction, c.swap_ab()) {
-        Each::Row => across,
-        Each::Col => down * u64::from(c.sides()[0] / c.rows() * WARPS),
-        Each::All => u64::from(c.ctas * c.consumers() * WARPS),
+    match ReductionAxis::of(reduction, c.swap_ab()) {
+        ReductionAxis::Row => across,
+        ReductionAxis::Col => down * u64::from(c.mma_tile()[0] / c.rows() * WARPS),
+        ReductionAxis::All => u64::from(c.ctas * c.consumers() * WARPS),
     }
 }
 
 /// Warps of a consumer.
 const WARPS: u32 = 4;
 
-/// Where the partial results of each reduction start in the workspace, and where they end: behind
-/// `used` bytes.
-fn places(p: &Problem, c: &Config, used: u64) -> (Vec<(Reduction, u64)>, u64) {
+/// Returns the workspace offset of each reduction's partial results, and their end. They follow the
+/// first `used` bytes.
+fn partial_layout(p: &Problem, c: &Config, used: u64) -> (Vec<(Reduction, u64)>, u64) {
     let mut end = used;
     let all = p.class().epilogue.reductions().into_iter();
-    let places = all.map(|reduction| {
-        let at = end.max(ZEROED).next_multiple_of(256);
-        end = at + parts(reduction, p, c) * u64::from(reduction.len(p)) * 4;
+    let partial_layout = all.map(|reduction| {
+        let at = end.max(ZEROED_BYTES).next_multiple_of(256);
+        end = at + partial_count(reduction, p, c) * u64::from(reduction.len(p)) * 4;
         (reduction, at)
     });
-    let places = places.collect();
-    (places, end)
+    let partial_layout = partial_layout.collect();
+    (partial_layout, end)
 }
 
-/// Bytes of the workspace of which `used` are for others.
+/// Returns the size of the workspace, with `used` bytes before the partial results.
 pub(in crate::gemm) fn workspace(p: &Problem, c: &Config, used: u64) -> u64 {
-    places(p, c, used).1
+    partial_layout(p, c, used).1
 }
 
-/// Binds the partial results, which lie behind `used` bytes of the workspace.
-pub(super) fn bind_args(mut step: Step, p: &Problem, c: &Config, used: u64) -> Step {
-    for (reduction, at) in places(p, c, used).0 {
-        step = step.pointer(&parameter(reduction), Buffer::Workspace.at(at));
+/// Binds the partial results, which follow the first `used` bytes of the workspace.
+pub(super) fn bind_args(mut step: LaunchStep, p: &Problem, c: &Config, used: u64) -> LaunchStep {
+    for (reduction, at) in partial_layout(p, c, used).0 {
+        step = step.pointer(&param_name(reduction), Buffer::Workspace.at(at));
         step = match reduction {
             Reduction::Amax => step,
             _ => step.scalar(
                 &format!("{}_count", reduction.name()),
-                parts(reduction, p, c) as u32,
+                partial_count(reduction, p, c) as u32,
             ),
         };
     }
     step
 }
 
-/// The steps that add up partial results, which lie behind `used` bytes of the workspace.
+/// Returns the launches that combine the partial results, which follow the first `used` bytes of the
+/// workspace.
 pub(in crate::gemm) fn fold(
     p: &Problem,
     c: &Config,
     used: u64,
     target: &Target,
-) -> Result<Vec<Step>, FamilyError> {
+) -> Result<Vec<LaunchStep>, FamilyError> {
     let step = |(i, (reduction, at)): (usize, (Reduction, u64))| {
-        let (count, out) = (parts(reduction, p, c) as u32, Buffer::Output(1 + i));
+        let (count, out) = (partial_count(reduction, p, c) as u32, Buffer::Output(1 + i));
         match reduction {
-            Reduction::Amax => fold::all(count, Buffer::Workspace.at(at), out, target),
+            Reduction::Amax => fold::max(count, Buffer::Workspace.at(at), out, target),
             _ => {
                 let from = Buffer::Workspace.at(at);
-                fold::columns([count, reduction.len(p)], from, out, target)
+                fold::sum_columns([count, reduction.len(p)], from, out, target)
             }
         }
     };
-    places(p, c, used)
+    partial_layout(p, c, used)
         .0
         .into_iter()
         .enumerate()
@@ -116,30 +117,30 @@ pub(in crate::gemm) fn fold(
         .collect()
 }
 
-/// A reduction of a kernel.
+/// A reduction op of a kernel.
 #[derive(Clone, Copy)]
 pub(super) struct Reduce {
-    each: Each,
-    parts: Parts,
+    axis: ReductionAxis,
+    partials: Partials,
     /// Elements of the output.
     len: Reg<u32>,
-    /// Rows of the tensor cores' tile of one consumer, and columns of the tile.
+    /// Rows of the MMA tile per consumer, and columns of the MMA tile.
     sides: [u32; 2],
     consumers: u32,
 }
 
 /// Partial results in memory.
 #[derive(Clone, Copy)]
-enum Parts {
+enum Partials {
     Sums(Global<f32>),
-    /// The bits of magnitudes, which are in the order of the numbers; NaN is above all.
+    /// The bits of |x|: as integers they order like the numbers, with NaN above all.
     Bits(Global<u32>),
 }
 
-/// What a role carries of a reduction: the sums of a tile's rows, or the greatest magnitude.
+/// The state of a reduction in a consumer role: the row sums of a tile, or the bits of the maximum.
 #[derive(Clone)]
-pub(super) enum Carried {
-    Rows(<Rows as Carry>::Vars),
+pub(super) enum ReductionState {
+    Rows(<RowVector as Carry>::Vars),
     Nothing,
     Bits(Var<u32>),
 }
@@ -152,68 +153,71 @@ impl Reduce {
         c: &Config,
         [m, n]: [Reg<u32>; 2],
     ) -> Self {
-        let each = Each::of(reduction, c.swap_ab());
-        let name = parameter(reduction);
+        let axis = ReductionAxis::of(reduction, c.swap_ab());
+        let name = param_name(reduction);
         let len = match reduction {
             Reduction::RowSums => m,
             _ => n,
         };
-        let parts = match reduction {
-            Reduction::Amax => Parts::Bits(k.pointer(&name)),
+        let partials = match reduction {
+            Reduction::Amax => Partials::Bits(k.pointer(&name)),
             _ => {
                 let count = k.param::<u32>(&format!("{}_count", reduction.name()));
-                Parts::Sums(k.pointer(&name).elements(extent(count) * len))
+                Partials::Sums(k.pointer(&name).elements(extent(count) * len))
             }
         };
         Self {
-            each,
-            parts,
+            axis,
+            partials,
             len,
-            sides: [c.rows(), c.sides()[1]],
+            sides: [c.rows(), c.mma_tile()[1]],
             consumers: c.consumers(),
         }
     }
 
-    /// What a role carries through its tiles.
+    /// Returns the initial state of a consumer role.
     #[track_caller]
-    pub(super) fn begin(&self) -> Carried {
-        match self.each {
-            Each::Row => Carried::Rows(Rows::splat(self.sides[0], 0.0f32).open()),
-            Each::Col => Carried::Nothing,
-            Each::All => Carried::Bits(Var::new(0u32)),
-        }
-    }
-
-    /// Begins a tile.
-    #[track_caller]
-    pub(super) fn begin_tile(&self, carried: &Carried) {
-        if let Carried::Rows(vars) = carried {
-            Rows::store(vars, Rows::splat(self.sides[0], 0.0f32));
-        }
-    }
-
-    /// Takes the values of a part of a tile, zero outside of C.
-    #[track_caller]
-    pub(super) fn take(&self, x: &Frag, at: Offset, carried: &Carried) {
-        match (carried, self.parts) {
-            (Carried::Rows(vars), _) => {
-                let sums = Rows::load(vars).zip(&x.row_parts(|x, y| x + y), |x, y| x + y);
-                Rows::store(vars, sums);
+    pub(super) fn begin(&self) -> ReductionState {
+        match self.axis {
+            ReductionAxis::Row => {
+                ReductionState::Rows(RowVector::splat(self.sides[0], 0.0f32).open())
             }
-            (Carried::Bits(most), _) => {
+            ReductionAxis::Col => ReductionState::Nothing,
+            ReductionAxis::All => ReductionState::Bits(Var::new(0u32)),
+        }
+    }
+
+    /// Resets the state at the start of a tile.
+    #[track_caller]
+    pub(super) fn begin_tile(&self, state: &ReductionState) {
+        if let ReductionState::Rows(vars) = state {
+            RowVector::store(vars, RowVector::splat(self.sides[0], 0.0f32));
+        }
+    }
+
+    /// Adds the values of a part of a tile; out-of-bounds values are zero.
+    #[track_caller]
+    pub(super) fn take(&self, x: &Frag, at: Offset, state: &ReductionState) {
+        match (state, self.partials) {
+            (ReductionState::Rows(vars), _) => {
+                let sums =
+                    RowVector::load(vars).zip(&x.row_reduce_partial(|x, y| x + y), |x, y| x + y);
+                RowVector::store(vars, sums);
+            }
+            (ReductionState::Bits(most), _) => {
                 x.each_pair(|_, pair| {
                     for x in pair {
                         most.set(most.get().max(x.abs().bitcast::<u32>()));
                     }
                 });
             }
-            (Carried::Nothing, Parts::Sums(parts)) => {
+            (ReductionState::Nothing, Partials::Sums(partials)) => {
                 let row = at.row / self.sides[0] * WARPS + (warp_in_role() & (WARPS - 1));
-                let row = parts.offset(row.mul_wide(self.len));
+                let row = partials.offset(row.mul_wide(self.len));
                 let sums = x.col_reduce(|x, y| x + y);
                 if_(lane_id().lt(4u32), || {
                     let mut sums = sums.into_iter();
-                    col_pairs(x.cols(), |col| {
+                    map_col_pairs(x.cols(), |col| {
                         for (i, sum) in (0..).zip(sums.next().into_iter().flatten()) {
                             let col = at.col + col + i;
                             if_(col.lt(self.len), || row.store(col, sum));
@@ -221,16 +225,16 @@ impl Reduce {
                     });
                 });
             }
-            (Carried::Nothing, Parts::Bits(_)) => {}
+            (ReductionState::Nothing, Partials::Bits(_)) => {}
         }
     }
 
-    /// Ends a tile.
+    /// Stores the row sums of a finished tile.
     #[track_caller]
-    pub(super) fn end_tile(&self, at: Offset, carried: &Carried) {
-        if let (Carried::Rows(vars), Parts::Sums(parts)) = (carried, self.parts) {
-            let part = parts.offset((at.col / self.sides[1]).mul_wide(self.len));
-            let sums = Rows::load(vars).across(|x, y| x + y);
+    pub(super) fn end_tile(&self, at: Offset, state: &ReductionState) {
+        if let (ReductionState::Rows(vars), Partials::Sums(partials)) = (state, self.partials) {
+            let part = partials.offset((at.col / self.sides[1]).mul_wide(self.len));
+            let sums = RowVector::load(vars).reduce_lanes(|x, y| x + y);
             sums.each(|row, sum| {
                 let row = at.row + row;
                 if_(row.lt(self.len), || part.store(row, sum));
@@ -238,19 +242,19 @@ impl Reduce {
         }
     }
 
-    /// Ends the role of a consumer.
+    /// Stores the maximum of a consumer role at its end.
     #[track_caller]
-    pub(super) fn end(&self, consumer: u32, carried: &Carried) {
-        if let (Carried::Bits(most), Parts::Bits(parts)) = (carried, self.parts) {
+    pub(super) fn end(&self, consumer: u32, state: &ReductionState) {
+        if let (ReductionState::Bits(most), Partials::Bits(partials)) = (state, self.partials) {
             let most = redux_max(most.get());
             let warp =
                 (cta_id() * self.consumers + consumer) * WARPS + (warp_in_role() & (WARPS - 1));
-            if_(lane_id().eq(0u32), || parts.store(warp, most));
+            if_(lane_id().eq(0u32), || partials.store(warp, most));
         }
     }
 }
 
-/// The reduction in float64, and its error: of all values of C with their errors.
+/// Returns the reduction of all values of C in float64, and its error bound.
 pub(in crate::gemm) fn reference(
     reduction: Reduction,
     p: &Problem,
@@ -276,7 +280,7 @@ pub(in crate::gemm) fn reference(
     }
 }
 
-/// The sum of values, and its error: theirs, and one rounding for each addition.
+/// Returns the sum of values and its error bound: their errors, and one rounding per addition.
 fn sum<'a>(values: impl Iterator<Item = &'a (f64, f64)>) -> (f64, f64) {
     let (mut total, mut error, mut size, mut count) = (0.0, 0.0, 0.0, 0.0);
     for &(x, e) in values {

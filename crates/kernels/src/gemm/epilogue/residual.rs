@@ -1,19 +1,19 @@
 //! The residual: a matrix of the type and shape of C, added after the activation.
 
 use super::Out;
-use super::elements::{self, Elements};
+use super::elements::{self, GlobalMatrix};
 use crate::gemm::offset::Offset;
 use crate::gemm::problem::Problem;
 use warpline_family::error::FamilyError;
-use warpline_family::plan::{Buffer, Step};
+use warpline_family::plan::{Buffer, LaunchStep};
 use warpline_family::tensor::TensorSpec;
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 
 /// The residual in memory.
-pub(super) struct Residual<T: Out>(pub(super) Elements<T>);
+pub(super) struct Residual<T: Out>(pub(super) GlobalMatrix<T>);
 
 impl<T: Out> Residual<T> {
-    /// Adds it. Elements outside of C are not stored: any value inside serves there.
+    /// Adds the residual. Out-of-bounds elements are not stored: clamping the address is enough.
     #[track_caller]
     pub(super) fn apply(&self, x: Frag, at: Offset, [m, n]: [Reg<u32>; 2], swap_ab: bool) -> Frag {
         let (last_row, last_col) = (m - 1, n - 1);
@@ -35,13 +35,13 @@ impl<T: Out> Residual<T> {
     }
 }
 
-/// Binds the residual, from a byte of it on.
+/// Binds the residual from byte `before` on.
 pub(super) fn bind_args(
-    step: Step,
+    step: LaunchStep,
     p: &Problem,
     inputs: &[TensorSpec],
     before: u64,
-) -> Result<Step, FamilyError> {
+) -> Result<LaunchStep, FamilyError> {
     if !p.residual {
         return Ok(step);
     }
@@ -56,7 +56,7 @@ pub(super) fn bind_args(
     ))
 }
 
-/// The sum in float64, and its error.
+/// Returns the sum in float64 and its error bound.
 pub(in crate::gemm) fn reference((x, error): (f64, f64), residual: f64) -> (f64, f64) {
     let y = x + residual;
     (y, error + 2f64.powi(-23) * y.abs())

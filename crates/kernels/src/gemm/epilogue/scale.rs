@@ -1,19 +1,19 @@
-//! Scales of the accumulators: a number of the launch, and numbers in memory.
+//! Scales of the accumulators: a launch parameter, and scales in memory.
 
 use crate::gemm::problem::{Class, Problem, scale_names};
 use warpline_family::error::FamilyError;
-use warpline_family::plan::{Buffer, Step};
+use warpline_family::plan::{Buffer, LaunchStep};
 use warpline_family::tensor::TensorSpec;
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 
-/// The scale of each accumulator: of the GEMM, or of gate and of up.
+/// The scale of each accumulator: that of the GEMM, or those of gate and up.
 pub(in crate::gemm) type Scales = [Option<Reg<f32>>; 2];
 
 /// The scales of a kernel.
 pub(super) struct Scale {
-    /// A number of the launch.
+    /// A launch parameter.
     launch: Option<Reg<f32>>,
-    /// Numbers in memory, of A and of each operand beside it.
+    /// Scales in memory: one of A, and one of each B operand.
     memory: Vec<Global<f32>>,
 }
 
@@ -33,10 +33,10 @@ impl Scale {
 
     /// Binds the launch arguments.
     pub(super) fn bind_args(
-        mut step: Step,
+        mut step: LaunchStep,
         p: &Problem,
         inputs: &[TensorSpec],
-    ) -> Result<Step, FamilyError> {
+    ) -> Result<LaunchStep, FamilyError> {
         if let Some(scale) = p.scale {
             step = step.scalar("scale", scale);
         }
@@ -48,7 +48,7 @@ impl Scale {
         Ok(step)
     }
 
-    /// Loads them, once for a role.
+    /// Loads the scales, once per role.
     #[track_caller]
     pub(super) fn load(&self) -> Scales {
         let mut all = [None; 2];
@@ -58,7 +58,7 @@ impl Scale {
                 *scale = Some(a * operand.load(0u32));
             }
         }
-        // A number of the launch is for one GEMM alone.
+        // Only a plain GEMM has the launch parameter.
         all[0] = match (self.launch, all[0]) {
             (Some(x), Some(y)) => Some(x * y),
             (one, other) => one.or(other),
@@ -67,7 +67,7 @@ impl Scale {
     }
 }
 
-/// Multiplies accumulators, if there is a scale.
+/// Multiplies the accumulators by the scale, if there is one.
 #[track_caller]
 pub(in crate::gemm) fn apply(x: Frag, scale: Option<Reg<f32>>) -> Frag {
     match scale {
@@ -76,8 +76,8 @@ pub(in crate::gemm) fn apply(x: Frag, scale: Option<Reg<f32>>) -> Frag {
     }
 }
 
-/// The scaled sum in float64, and its error: the tensor cores cut off `unit` of the sum of
-/// magnitudes `size`.
+/// Returns the scaled sum in float64 and its error bound: the tensor cores truncate up to `unit` of
+/// `size`, the sum of magnitudes.
 pub(in crate::gemm) fn reference((sum, size): (f64, f64), scale: f64, unit: f64) -> (f64, f64) {
     (scale * sum, unit * scale.abs() * size)
 }

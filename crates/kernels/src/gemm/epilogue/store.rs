@@ -1,9 +1,9 @@
-//! The epilogue store: tiles go through staging buffers in shared memory to C.
+//! The epilogue store: tiles reach C through staging tiles in shared memory.
 
-use super::{BiasValues, Epilogue, Out, Run};
+use super::{BiasValues, Epilogue, EpilogueState, Out};
 use crate::gemm::config::Staging;
 use crate::gemm::offset::Offset;
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 
 impl<T: Out> Epilogue<T> {
     /// Declares the staging tiles of a consumer.
@@ -15,7 +15,7 @@ impl<T: Out> Epilogue<T> {
         }
     }
 
-    /// Prefetches the map of C for the first store; those of A and B come with the first load.
+    /// Prefetches the tensor map of C; the first load fetches those of A and B.
     #[track_caller]
     pub(in crate::gemm) fn prefetch_map(&self) {
         self.c.prefetch();
@@ -28,27 +28,27 @@ impl<T: Out> Epilogue<T> {
         acc: &Frag,
         outbox: Outbox<T>,
         at: Offset,
-        run: &Run,
+        state: &EpilogueState,
         bias: BiasValues<T>,
     ) {
-        let reductions = || self.reductions().zip(&run.carried);
-        reductions().for_each(|(reduce, carried)| reduce.begin_tile(carried));
-        self.store_tile(acc, outbox, at, run, bias);
-        reductions().for_each(|(reduce, carried)| reduce.end_tile(at, carried));
+        let reductions = || self.reductions().zip(&state.reductions);
+        reductions().for_each(|(reduce, reduction)| reduce.begin_tile(reduction));
+        self.store_tile(acc, outbox, at, state, bias);
+        reductions().for_each(|(reduce, reduction)| reduce.end_tile(at, reduction));
     }
 
-    /// The same, without what reductions do before and after.
+    /// Applies the ops to a tile and stores it, without the start and end of reductions.
     #[track_caller]
     fn store_tile(
         &self,
         acc: &Frag,
         outbox: Outbox<T>,
         at: Offset,
-        run: &Run,
+        state: &EpilogueState,
         bias: BiasValues<T>,
     ) {
         if self.config.swap_ab() {
-            let tile = self.apply(&self.split(acc), at, run, bias);
+            let tile = self.apply(&self.split(acc), at, state, bias);
             T::store_transposed(self, outbox, &tile, at);
             return;
         }
@@ -57,12 +57,12 @@ impl<T: Out> Epilogue<T> {
                 let cols = col..col + some.cols();
                 let mut all = vec![some];
                 all.extend(part[1..].iter().map(|more| more.slice(cols.clone())));
-                self.apply(&all, at.plus(0, col), run, bias.slice(cols))
+                self.apply(&all, at.plus(0, col), state, bias.slice(cols))
             });
         });
     }
 
-    /// Stores a part of a tile; `f` maps it on the way.
+    /// Stores a part of a tile after mapping it with `f`.
     #[track_caller]
     pub(in crate::gemm) fn store_part(
         &self,
@@ -72,8 +72,8 @@ impl<T: Out> Epilogue<T> {
         f: impl Fn(Frag, u32) -> Frag,
     ) {
         match at.batch {
-            None => outbox.send_map(part, self.c, [at.col, at.row], f),
-            Some(z) => outbox.send_map(part, self.c, [at.col, at.row, z], f),
+            None => outbox.store_map(part, self.c, [at.col, at.row], f),
+            Some(z) => outbox.store_map(part, self.c, [at.col, at.row, z], f),
         }
     }
 }

@@ -1,13 +1,13 @@
-//! The products of a consumer, k-tile by k-tile.
+//! The wgmmas of a consumer, k-tile by k-tile.
 
-use super::{Mainloop, MainloopOrder, Operand, Stage, swap_ab};
+use super::{AbRing, Mainloop, MainloopOrder, Operand, swap_ab};
 use crate::gemm::config::Area;
-use crate::gemm::problem::Sums;
+use crate::gemm::problem::Accumulation;
 use warpline_ir::Element;
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 
 impl Mainloop {
-    /// Multiplies a consumer's part of a slot.
+    /// Issues the wgmmas of a consumer's part of a slot.
     #[track_caller]
     pub(in crate::gemm) fn mma<A: Element, B: Element>(
         &self,
@@ -28,13 +28,13 @@ impl Mainloop {
     #[track_caller]
     pub(in crate::gemm) fn accumulate<A: Element, B: Element>(
         &self,
-        ab: Stage<A, B>,
+        ab: AbRing<A, B>,
         order: MainloopOrder,
         area: &Area,
     ) -> Frag {
-        let [rows, cols] = area.sides();
-        match self.class.sums {
-            Sums::Fast => {
+        let [rows, cols] = area.shape();
+        match self.class.accumulation {
+            Accumulation::Fast => {
                 let acc = Acc::new(rows, cols);
                 order.each(|k_tiles| {
                     k_tiles.each(|_| {
@@ -43,9 +43,9 @@ impl Mainloop {
                         slot.release_after(&acc);
                     });
                 });
-                acc.finish()
+                acc.into_frag()
             }
-            Sums::Promoted => order.whole(|k_tiles| {
+            Accumulation::Promoted => order.whole(|k_tiles| {
                 k_tiles.fold(Frag::zeros(rows, cols), |_, sum| {
                     let slot = ab.wait();
                     let part = Acc::new(rows, cols);

@@ -1,44 +1,46 @@
-//! B as [N, K], as the weights of a linear layer: a row for each column of C.
+//! B as [N, K], K innermost: the weight of a linear layer.
 
-use super::{Filled, KTile, Mainloop, Part, boxes, bytes_to, copy, parts, width};
+use super::{
+    FillSlot, KTile, LoadPart, Mainloop, box_cols, byte_offset, load_box, load_parts, tiled_map,
+};
 use crate::gemm::config::Config;
 use crate::gemm::problem::{Class, Matrix, Problem};
 use crate::gemm::tile_scheduler::Cluster;
 use std::ops::Range as Span;
 use warpline_family::error::FamilyError;
-use warpline_family::plan::{Address, Buffer, Step, TensorArg};
+use warpline_family::plan::{Address, Buffer, LaunchStep, TensorArg};
 use warpline_family::tensor::TensorSpec;
 use warpline_ir::Element;
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 
 /// B with K innermost.
 pub(super) struct KMajor {
-    b: Map,
+    b: TensorMap,
 }
 
 impl KMajor {
-    /// Declares the tensor map: boxes of rows of 128 bytes.
+    /// Declares the tensor map; a row of its box has at most 128 bytes.
     pub(super) fn declare(k: Builder, class: &Class, c: &Config) -> Self {
-        let rows = c.tile_n / parts(c)[1];
-        let b = boxes(class, class.factor.other(), width(class, c), rows);
+        let rows = c.tile_n / load_parts(c)[1];
+        let b = tiled_map(class, class.dtype.b_dtype(), box_cols(class, c), rows);
         Self {
             b: k.tensor_map("b", b),
         }
     }
 
-    /// Binds the rows of B for some columns of C.
+    /// Binds the rows of B for the columns `cols` of C.
     pub(super) fn bind_args(
-        step: Step,
+        step: LaunchStep,
         p: &Problem,
         inputs: &[TensorSpec],
         cols: &Span<u32>,
         tensor: impl Fn(Address, Matrix) -> TensorArg,
-    ) -> Result<Step, FamilyError> {
+    ) -> Result<LaunchStep, FamilyError> {
         let b = Matrix {
             rows: cols.len() as u64,
             ..p.b()
         };
-        let first = bytes_to(p, b, u64::from(cols.start) * b.stride);
+        let first = byte_offset(p, b, u64::from(cols.start) * b.stride);
         let at = Buffer::named(inputs, "b")?.at(first);
         Ok(step.tensor("b", tensor(at, b)))
     }
@@ -48,17 +50,17 @@ impl KMajor {
     pub(super) fn load<A: Element, B: Element>(
         &self,
         mainloop: &Mainloop,
-        slot: &Filled<A, B>,
+        slot: &FillSlot<A, B>,
         tile: KTile,
-        part: Part,
+        part: LoadPart,
     ) {
         let c = &mainloop.config;
-        let (width, rows) = (width(&mainloop.class, c), part.rows(c.tile_n));
-        let (shared, hint) = (c.cluster() == Cluster::Rows, mainloop.stream());
+        let (width, rows) = (box_cols(&mainloop.class, c), part.rows(c.tile_n));
+        let (shared, hint) = (c.cluster() == Cluster::Rows, mainloop.b_hint());
         for k in (0..c.tile_k).step_by(width as usize) {
             let to = slot.1.slice(rows.clone(), k..k + width);
             let origin = [tile.k + k, tile.n + rows.start];
-            copy(slot, self.b, to, origin, tile.batch, shared, hint);
+            load_box(slot, self.b, to, origin, tile.batch, shared, hint);
         }
     }
 }

@@ -1,13 +1,13 @@
-//! The mainloop: the ring slot of A and B, its loads and its products.
+//! The mainloop: the ring slot of A and B, its loads and its wgmmas.
 //!
 //! | where | what |
 //! |---|---|
 //! | `k_major` | B as [N, K]: K innermost, as in A |
 //! | `n_major` | B as [K, N]: N innermost |
-//! | `gated` | gate and up: two operands beside A, accumulated side by side |
-//! | `swap_ab` | B times A: the rows of B are those of the tensor cores' tile |
-//! | `accumulate` | the products of a consumer, k-tile by k-tile |
-//! | `order` | which k-tiles a consumer takes, and when |
+//! | `gated` | gate and up: two B operands, accumulated side by side |
+//! | `swap_ab` | swap-AB: B is the left operand |
+//! | `accumulate` | the wgmmas of a consumer, k-tile by k-tile |
+//! | `order` | the k-tiles of a consumer, and the turn that it needs for them |
 
 mod accumulate;
 mod gated;
@@ -20,42 +20,41 @@ pub(super) use order::{MainloopOrder, TAIL};
 
 use super::config::{Config, Schedule};
 use super::offset::Offset;
-use super::problem::{Class, Layout, Matrix, Problem};
+use super::problem::{Class, Matrix, OperandLayout, Problem};
 use super::tile_scheduler::Cluster;
 use gated::Gated;
 use k_major::KMajor;
 use n_major::NMajor;
 use std::ops::Range as Span;
 use warpline_family::error::FamilyError;
-use warpline_family::plan::{Address, Buffer, Step, TensorArg};
+use warpline_family::plan::{Address, Buffer, LaunchStep, TensorArg};
 use warpline_family::tensor::TensorSpec;
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 use warpline_ir::ops::policy::CacheHint;
 use warpline_ir::{DType, Element, TensorMapDecl};
 
 /// The ring of A and B.
-pub(super) type Stage<A, B> = Ring<(Tile<A>, Tile<B>)>;
+pub(super) type AbRing<A, B> = Ring<(Tile<A>, Tile<B>)>;
 
-/// A slot of the ring that is being filled.
-type Filled<A, B> = Slot<(Tile<A>, Tile<B>), Filling>;
+/// A slot of the ring that the producer fills.
+type FillSlot<A, B> = Slot<(Tile<A>, Tile<B>), Producing>;
 
-/// The operands of a GEMM: where they are, and how they are multiplied.
+/// The operands of a GEMM: tensor maps, loads and wgmmas.
 pub(super) struct Mainloop {
     class: Class,
     config: Config,
-    a: Map,
+    a: TensorMap,
     b: Operand,
 }
 
-/// B, as the problem has it in memory.
+/// B by its memory layout.
 enum Operand {
     KMajor(KMajor),
     NMajor(NMajor),
     Gated(Gated),
 }
 
-/// The k-tile of a CTA's tile that is loaded: its first row of A, its first column of C, its
-/// first element of K.
+/// The k-tile to load: its first row of A, first column of C and first element of K.
 #[derive(Clone, Copy)]
 struct KTile {
     m: Reg<u32>,
@@ -66,18 +65,18 @@ struct KTile {
 
 /// One of equal parts of a k-tile.
 #[derive(Clone, Copy)]
-pub(super) struct Part {
-    /// Which one.
+pub(super) struct LoadPart {
+    /// Index of the part.
     pub(super) index: u32,
-    /// How many there are.
+    /// Number of parts.
     pub(super) of: u32,
 }
 
-impl Part {
+impl LoadPart {
     /// The whole k-tile.
     pub(super) const WHOLE: Self = Self { index: 0, of: 1 };
 
-    /// Its rows of so many.
+    /// Returns the rows of this part in `whole` rows.
     fn rows(self, whole: u32) -> Span<u32> {
         self.index * whole / self.of..(self.index + 1) * whole / self.of
     }
@@ -86,11 +85,11 @@ impl Part {
 impl Mainloop {
     /// Declares the tensor maps of the operands.
     pub(super) fn declare(k: Builder, class: &Class, c: &Config) -> Self {
-        let a = boxes(
+        let a = tiled_map(
             class,
-            class.factor.dtype(),
-            width(class, c),
-            c.tile_m / parts(c)[0],
+            class.dtype.a_dtype(),
+            box_cols(class, c),
+            c.tile_m / load_parts(c)[0],
         );
         Self {
             class: *class,
@@ -98,31 +97,31 @@ impl Mainloop {
             a: k.tensor_map("a", a),
             b: match (class.up, class.layout) {
                 (Some(weights), _) => Operand::Gated(Gated::declare(k, class, c, weights)),
-                (None, Layout::Nk) => Operand::KMajor(KMajor::declare(k, class, c)),
-                (None, Layout::Kn) => Operand::NMajor(NMajor::declare(k, class, c)),
+                (None, OperandLayout::Nk) => Operand::KMajor(KMajor::declare(k, class, c)),
+                (None, OperandLayout::Kn) => Operand::NMajor(NMajor::declare(k, class, c)),
             },
         }
     }
 
-    /// Binds the operands, for some columns of C.
+    /// Binds the operands for the columns `cols` of C.
     pub(super) fn bind_args(
-        step: Step,
+        step: LaunchStep,
         p: &Problem,
         inputs: &[TensorSpec],
         cols: &Span<u32>,
         tensor: impl Fn(Address, Matrix) -> TensorArg,
-    ) -> Result<Step, FamilyError> {
+    ) -> Result<LaunchStep, FamilyError> {
         let a = Buffer::named(inputs, "a")?;
         let step = step.tensor("a", tensor(a.into(), p.a()));
         match (p.up, p.layout) {
             (Some(weights), _) => Gated::bind_args(step, p, inputs, cols, weights, tensor),
-            (None, Layout::Nk) => KMajor::bind_args(step, p, inputs, cols, tensor),
-            (None, Layout::Kn) => NMajor::bind_args(step, p, inputs, cols, tensor),
+            (None, OperandLayout::Nk) => KMajor::bind_args(step, p, inputs, cols, tensor),
+            (None, OperandLayout::Kn) => NMajor::bind_args(step, p, inputs, cols, tensor),
         }
     }
 
     /// Declares the ring of A and B.
-    pub(super) fn ring<A: Element, B: Element>(&self, k: Builder) -> Stage<A, B> {
+    pub(super) fn ring<A: Element, B: Element>(&self, k: Builder) -> AbRing<A, B> {
         let c = &self.config;
         k.ring("ab", c.stages, |s| {
             let b = match self.b {
@@ -138,10 +137,10 @@ impl Mainloop {
     #[track_caller]
     pub(super) fn load<A: Element, B: Element>(
         &self,
-        slot: &Filled<A, B>,
+        slot: &FillSlot<A, B>,
         at: Offset,
         k_tile: Reg<u32>,
-        part: Part,
+        part: LoadPart,
     ) {
         let c = &self.config;
         let [m, n] = match c.swap_ab() {
@@ -154,13 +153,13 @@ impl Mainloop {
             k: k_tile * c.tile_k,
             batch: at.batch,
         };
-        let width = width(&self.class, c);
+        let width = box_cols(&self.class, c);
         let rows = part.rows(c.tile_m);
         for k in (0..c.tile_k).step_by(width as usize) {
             let to = slot.0.slice(rows.clone(), k..k + width);
             let origin = [tile.k + k, tile.m + rows.start];
             let shared = c.cluster() == Cluster::Cols;
-            copy(slot, self.a, to, origin, tile.batch, shared, self.keep());
+            load_box(slot, self.a, to, origin, tile.batch, shared, self.a_hint());
         }
         match &self.b {
             Operand::KMajor(b) => b.load(self, slot, tile, part),
@@ -169,25 +168,25 @@ impl Mainloop {
         }
     }
 
-    /// The L2 cache hint of A: every tile of its row reads it again.
-    fn keep(&self) -> Option<CacheHint> {
-        self.config.hints.then_some(CacheHint::EvictLast)
+    /// Returns the L2 cache hint of A: all tiles of the same tile row read it again.
+    fn a_hint(&self) -> Option<CacheHint> {
+        self.config.cache_hints.then_some(CacheHint::EvictLast)
     }
 
-    /// The L2 cache hint of B, where it is streamed.
-    fn stream(&self) -> Option<CacheHint> {
-        self.config.hints.then_some(CacheHint::EvictFirst)
+    /// Returns the L2 cache hint of B: it is streamed.
+    fn b_hint(&self) -> Option<CacheHint> {
+        self.config.cache_hints.then_some(CacheHint::EvictFirst)
     }
 }
 
-/// Elements of K that one copy loads: 128 bytes, or a whole k-tile if that is less.
-fn width(class: &Class, c: &Config) -> u32 {
-    c.tile_k.min(128 / class.factor.dtype().bytes() as u32)
+/// Returns the elements of K in one TMA box: 128 bytes, or a whole k-tile if that is less.
+fn box_cols(class: &Class, c: &Config) -> u32 {
+    c.tile_k.min(128 / class.dtype.a_dtype().bytes() as u32)
 }
 
-/// Equal parts in which the rows of A and of B are loaded: by the CTAs that share them, or by
-/// every warpgroup.
-fn parts(c: &Config) -> [u32; 2] {
+/// Returns the number of equal parts in which the rows of A and of B are loaded: one per CTA that
+/// shares them, or one per warpgroup.
+fn load_parts(c: &Config) -> [u32; 2] {
     match (c.schedule, c.cluster()) {
         (Schedule::DoubleBuffer { consumers, .. }, _) => [consumers; 2],
         (_, Cluster::One) => [1, 1],
@@ -196,28 +195,27 @@ fn parts(c: &Config) -> [u32; 2] {
     }
 }
 
-/// Bytes from the start of an operand to one of its elements. K == 0: no operand is read, and the
-/// start will do.
-fn bytes_to(p: &Problem, m: Matrix, element: u64) -> u64 {
+/// Returns the byte offset of an element of an operand. K == 0: no operand is read, so 0 will do.
+fn byte_offset(p: &Problem, m: Matrix, element: u64) -> u64 {
     match p.k {
         0 => 0,
         _ => element * m.dtype.bytes() as u64,
     }
 }
 
-/// A tensor map whose boxes are `rows` rows of `cols` elements of one matrix.
-pub(super) fn boxes(class: &Class, dtype: DType, cols: u32, rows: u32) -> TensorMapDecl {
+/// Declares a tensor map with boxes of `rows` rows of `cols` elements of one matrix.
+pub(super) fn tiled_map(class: &Class, dtype: DType, cols: u32, rows: u32) -> TensorMapDecl {
     match class.batched {
         false => TensorMapDecl::tiled(dtype, [cols, rows]),
         true => TensorMapDecl::tiled(dtype, [cols, rows, 1]),
     }
 }
 
-/// Copies a box, to this CTA or to the whole cluster.
+/// Loads a box into this CTA, or by multicast into the whole cluster.
 #[track_caller]
-fn copy<A: Element, B: Element, E: Element>(
-    slot: &Filled<A, B>,
-    map: Map,
+fn load_box<A: Element, B: Element, E: Element>(
+    slot: &FillSlot<A, B>,
+    map: TensorMap,
     to: TileRef<E>,
     [x, y]: [Reg<u32>; 2],
     batch: Option<Reg<u32>>,

@@ -1,45 +1,45 @@
-//! B as [K, N]: a row for each element of K. The tensor cores read 16-bit types across rows.
+//! B as [K, N], N innermost. wgmma reads 16-bit types in this layout too.
 
-use super::{Filled, KTile, Mainloop, Part, boxes, bytes_to, copy};
+use super::{FillSlot, KTile, LoadPart, Mainloop, byte_offset, load_box, tiled_map};
 use crate::gemm::config::Config;
 use crate::gemm::problem::{Class, Matrix, Problem};
 use std::ops::Range as Span;
 use warpline_family::error::FamilyError;
-use warpline_family::plan::{Address, Buffer, Step, TensorArg};
+use warpline_family::plan::{Address, Buffer, LaunchStep, TensorArg};
 use warpline_family::tensor::TensorSpec;
 use warpline_ir::Element;
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 
 /// Columns of a panel: 128 bytes of a row.
 const PANEL: u32 = 64;
 
 /// B with N innermost.
 pub(super) struct NMajor {
-    b: Map,
+    b: TensorMap,
 }
 
 impl NMajor {
     /// Declares the tensor map: panels of 64 columns.
     pub(super) fn declare(k: Builder, class: &Class, c: &Config) -> Self {
-        let b = boxes(class, class.factor.other(), PANEL, c.tile_k);
+        let b = tiled_map(class, class.dtype.b_dtype(), PANEL, c.tile_k);
         Self {
             b: k.tensor_map("b", b),
         }
     }
 
-    /// Binds some columns of B.
+    /// Binds the columns `cols` of B.
     pub(super) fn bind_args(
-        step: Step,
+        step: LaunchStep,
         p: &Problem,
         inputs: &[TensorSpec],
         cols: &Span<u32>,
         tensor: impl Fn(Address, Matrix) -> TensorArg,
-    ) -> Result<Step, FamilyError> {
+    ) -> Result<LaunchStep, FamilyError> {
         let b = Matrix {
             cols: cols.len() as u64,
             ..p.b()
         };
-        let first = bytes_to(p, b, cols.start.into());
+        let first = byte_offset(p, b, cols.start.into());
         let at = Buffer::named(inputs, "b")?.at(first);
         Ok(step.tensor("b", tensor(at, b)))
     }
@@ -49,16 +49,16 @@ impl NMajor {
     pub(super) fn load<A: Element, B: Element>(
         &self,
         mainloop: &Mainloop,
-        slot: &Filled<A, B>,
+        slot: &FillSlot<A, B>,
         tile: KTile,
-        part: Part,
+        part: LoadPart,
     ) {
-        let (c, hint) = (&mainloop.config, mainloop.stream());
+        let (c, hint) = (&mainloop.config, mainloop.b_hint());
         for (i, col) in (0..).zip((0..c.tile_n).step_by(PANEL as usize)) {
             if i % part.of == part.index {
                 let to = slot.1.slice(0..c.tile_k, col..col + PANEL);
                 let origin = [tile.n + col, tile.k];
-                copy(slot, self.b, to, origin, tile.batch, false, hint);
+                load_box(slot, self.b, to, origin, tile.batch, false, hint);
             }
         }
     }

@@ -1,24 +1,24 @@
-//! Which k-tiles a consumer takes, and when.
+//! The order in which consumers multiply k-tiles.
 
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 
-/// The k-tiles that a consumer takes, and when.
+/// The k-tiles of a consumer, and the turn that it needs for them.
 #[derive(Clone, Copy)]
 pub(in crate::gemm) enum MainloopOrder {
-    /// As they come.
+    /// Without a turn.
     Unordered(Range<u32>),
-    /// All of them while it holds the turn.
+    /// All k-tiles while the consumer holds the turn.
     Exclusive(Turn, Range<u32>),
-    /// So many, the last [`TAIL`] of them while it holds the turn.
+    /// This many k-tiles, the last [`TAIL`] of them while the consumer holds the turn.
     ExclusiveTail(Turn, Reg<u32>),
 }
 
-/// k-tiles at the end of a tile that consumers take one after the other: the
-/// epilogue of the first hides behind the products of the next.
+/// k-tiles at the end of a tile that consumers multiply one after the other: the epilogue of the
+/// first then overlaps the wgmmas of the next.
 pub(in crate::gemm) const TAIL: u32 = 3;
 
 impl MainloopOrder {
-    /// Runs `take` for all k-tiles, or for one range after the other.
+    /// Runs `take` for all k-tiles, in one or two ranges.
     #[track_caller]
     pub(super) fn each(self, take: impl Fn(Range<u32>)) {
         let MainloopOrder::ExclusiveTail(turn, k_tiles) = self else {

@@ -1,9 +1,8 @@
-//! Swap-AB: the tensor cores multiply B by A, so that the rows of B fill the 64 rows of a
-//! product, where A has few.
+//! Swap-AB: B is the left operand, so that its rows fill the 64 rows of a wgmma when M is small.
 
 use std::ops::Range as Span;
 use warpline_ir::Element;
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 
 /// Multiplies rows of a B with K innermost by A.
 #[track_caller]

@@ -1,36 +1,36 @@
-//! Cooperative: the consumers share each tile, and end it one after the other.
+//! Cooperative: the consumers share each tile and finish its last k-tiles one after the other.
 
 use super::prelude::*;
 use crate::gemm::mainloop::TAIL;
-use crate::gemm::problem::Sums;
+use crate::gemm::problem::Accumulation;
 
 /// Declares the roles.
 pub(super) fn roles<A: Element, B: Element, T: Out>(k: Builder, gemm: &GemmContext<T>) {
     let c = &gemm.config;
-    let ab = multicast(gemm, gemm.mainloop.ring::<A, B>(k).shared());
+    let ab = multicast(gemm, gemm.mainloop.ring::<A, B>(k).broadcast());
     let names = &CONSUMERS[..c.consumers() as usize];
     // A consumer running ahead needs free slots while the other still holds its own.
-    let tail = names.len() > 1 && c.stages > TAIL && gemm.class.sums == Sums::Fast;
+    let tail = names.len() > 1 && c.stages > TAIL && gemm.class.accumulation == Accumulation::Fast;
     let tail = tail.then(|| k.turn("tail", names));
     let consumers = || {
         for (i, name) in (0..).zip(names) {
             let outbox = gemm.epilogue.outbox(k, name);
             let (role, area) = consumer(k, gemm, i);
             role.body(|| {
-                let run = gemm.epilogue.begin(i);
+                let state = gemm.epilogue.begin(i);
                 gemm.tiles.each(|tile| {
-                    let at = gemm.offset(tile).plus(area.first, 0);
+                    let at = gemm.offset(tile).plus(area.first_row, 0);
                     let bias = gemm.epilogue.prefetch(at);
                     let order = match tail {
                         None => MainloopOrder::Unordered(steps(gemm.k_tiles)),
                         Some(turn) => MainloopOrder::ExclusiveTail(turn, gemm.k_tiles),
                     };
                     let acc = gemm.mainloop.accumulate(ab, order, &area);
-                    gemm.epilogue.store(&acc, outbox, at, &run, bias);
+                    gemm.epilogue.store(&acc, outbox, at, &state, bias);
                 });
-                gemm.epilogue.end(&run);
+                gemm.epilogue.end(&state);
             });
         }
     };
-    in_order(c, || producer::role(k, gemm, ab), consumers);
+    declare_roles(c, || producer::role(k, gemm, ab), consumers);
 }

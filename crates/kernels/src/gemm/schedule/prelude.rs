@@ -1,10 +1,10 @@
-//! What schedules are written with.
+//! The names that every schedule imports.
 
 pub(super) use super::{
-    CONSUMERS, consumer, handed, in_order, multicast, partials, producer, producer_over,
+    CONSUMERS, consumer, declare_roles, exchange_ring, multicast, partials, producer, producer_over,
 };
 pub(super) use crate::gemm::context::GemmContext;
 pub(super) use crate::gemm::epilogue::Out;
-pub(super) use crate::gemm::mainloop::{MainloopOrder, Part};
+pub(super) use crate::gemm::mainloop::{LoadPart, MainloopOrder};
 pub(super) use warpline_ir::Element;
-pub(super) use warpline_ir::build::*;
+pub(super) use warpline_ir::builder::*;

@@ -1,22 +1,22 @@
 //! The producer: the role that loads every k-tile of every tile.
 
-use super::helper;
+use super::copy_role;
 use super::prelude::*;
-use crate::gemm::mainloop::Stage;
+use crate::gemm::mainloop::AbRing;
 use crate::gemm::offset::Offset;
 
-/// k-tiles of its first tile that the producer loads before the CTA barrier.
+/// k-tiles of the first tile that the producer loads before the prologue barrier.
 const EARLY: u32 = 2;
 
 /// Declares the role.
 pub(super) fn role<A: Element, B: Element, T: Out>(
     k: Builder,
     gemm: &GemmContext<T>,
-    ab: Stage<A, B>,
+    ab: AbRing<A, B>,
 ) {
     let c = &gemm.config;
     let load = |at, k_tile| load(gemm, ab, at, k_tile);
-    helper(k, "producer", c).body(|| {
+    copy_role(k, "load", c).body(|| {
         let early = match gemm.tiles.first_is_static() {
             true => EARLY.min(c.stages),
             false => 0,
@@ -30,7 +30,7 @@ pub(super) fn role<A: Element, B: Element, T: Out>(
                     }
                 });
             });
-            meet();
+            prologue_barrier();
         }
         elect(|| {
             gemm.epilogue.prefetch_map();
@@ -48,11 +48,11 @@ pub(super) fn role<A: Element, B: Element, T: Out>(
 #[track_caller]
 pub(super) fn load<A: Element, B: Element, T: Out>(
     gemm: &GemmContext<T>,
-    ab: Stage<A, B>,
+    ab: AbRing<A, B>,
     at: Offset,
     k_tile: Reg<u32>,
 ) {
     let slot = ab.acquire();
-    gemm.mainloop.load(&slot, at, k_tile, Part::WHOLE);
+    gemm.mainloop.load(&slot, at, k_tile, LoadPart::WHOLE);
     slot.commit();
 }

@@ -1,19 +1,18 @@
-//! The producer of schedules that visit k-tiles in their own way.
+//! The producer of schedules with their own order of k-tiles.
 
-use super::helper;
+use super::copy_role;
 use super::prelude::*;
-use crate::gemm::mainloop::Stage;
+use crate::gemm::mainloop::AbRing;
 use crate::gemm::offset::Offset;
 
-/// Declares the role: `body` is given the
-/// function that loads one.
+/// Declares the role. `body` gets a function that loads one k-tile.
 pub(super) fn role<A: Element, B: Element, T: Out>(
     k: Builder,
     gemm: &GemmContext<T>,
-    ab: Stage<A, B>,
+    ab: AbRing<A, B>,
     body: impl FnOnce(&dyn Fn(Offset, Reg<u32>)),
 ) {
-    helper(k, "producer", &gemm.config).body(|| {
+    copy_role(k, "load", &gemm.config).body(|| {
         elect(|| {
             gemm.epilogue.prefetch_map();
             body(&|at, k_tile| producer::load(gemm, ab, at, k_tile));

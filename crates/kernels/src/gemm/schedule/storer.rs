@@ -1,4 +1,4 @@
-//! Storer: as cooperative, with a role that stores what the consumers hand it through rings.
+//! Storer: cooperative, with a role that stores the tiles that the consumers pass it through rings.
 
 use super::prelude::*;
 use crate::gemm::config::Staging;
@@ -6,7 +6,7 @@ use crate::gemm::config::Staging;
 /// Declares the roles.
 pub(super) fn roles<A: Element, B: Element, T: Out>(k: Builder, gemm: &GemmContext<T>) {
     let (c, e) = (&gemm.config, &gemm.epilogue);
-    let ab = multicast(gemm, gemm.mainloop.ring::<A, B>(k).shared());
+    let ab = multicast(gemm, gemm.mainloop.ring::<A, B>(k).broadcast());
     let Staging { width, stages } = c.staging;
     let ring = |i| k.ring(&format!("out{i}"), stages, |s| s.tile(c.rows(), width));
     let rings: Vec<Ring<Tile<T>>> = (0..c.consumers()).map(ring).collect();
@@ -14,13 +14,13 @@ pub(super) fn roles<A: Element, B: Element, T: Out>(k: Builder, gemm: &GemmConte
     for (i, &out) in (0..).zip(&rings) {
         let (role, area) = consumer(k, gemm, i);
         role.body(|| {
-            let run = e.begin(i);
+            let state = e.begin(i);
             gemm.tiles.each(|tile| {
-                let at = gemm.offset(tile).plus(area.first, 0);
+                let at = gemm.offset(tile).plus(area.first_row, 0);
                 let bias = e.prefetch(at);
                 let acc = gemm.accumulate(ab, steps(gemm.k_tiles), &area);
                 e.each_part(&e.split(&acc), at, bias, |part, at, bias| {
-                    let part = e.apply(&part, at, &run, bias);
+                    let part = e.apply(&part, at, &state, bias);
                     let slot = out.acquire();
                     T::store(&part, &slot.tiles());
                     slot.commit();
@@ -28,7 +28,7 @@ pub(super) fn roles<A: Element, B: Element, T: Out>(k: Builder, gemm: &GemmConte
             });
         });
     }
-    super::helper(k, "store", c).body(|| {
+    super::copy_role(k, "store", c).body(|| {
         elect(|| {
             gemm.tiles.each(|tile| {
                 let at = gemm.offset(tile);

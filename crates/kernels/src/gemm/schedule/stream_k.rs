@@ -1,15 +1,15 @@
-//! Stream-K: all k-tiles are split evenly across CTAs; CTAs that share a tile add up their
-//! accumulators through global memory.
+//! Stream-K: all k-tiles are split evenly across CTAs; CTAs that share a tile add their accumulators
+//! through global memory.
 
 use super::prelude::*;
 
 /// Declares the roles.
 pub(super) fn roles<A: Element, B: Element, T: Out>(k: Builder, gemm: &GemmContext<T>) {
     let (c, e) = (&gemm.config, &gemm.epilogue);
-    let ab = gemm.mainloop.ring::<A, B>(k).shared();
-    let stream = gemm.tiles.tiles().stream(gemm.k_tiles);
-    // K == 0: the share of a tile is one k-tile that is not there.
-    let these = |share: Share| range(share.from, share.to.min(gemm.k_tiles));
+    let ab = gemm.mainloop.ring::<A, B>(k).broadcast();
+    let stream = gemm.tiles.tiles().stream_k(gemm.k_tiles);
+    // K == 0: the share of a tile is one k-tile, but none exists.
+    let these = |share: StreamKShare| range(share.from, share.to.min(gemm.k_tiles));
     let producer = |load: &dyn Fn(_, _)| {
         stream.each(|share| {
             let at = gemm.offset(share.tile.into());
@@ -18,28 +18,28 @@ pub(super) fn roles<A: Element, B: Element, T: Out>(k: Builder, gemm: &GemmConte
     };
     let consumers = || {
         for (i, name) in (0..c.consumers()).zip(CONSUMERS) {
-            let [rows, cols] = gemm.area(i).sides();
+            let [rows, cols] = gemm.area(i).shape();
             let partials = k.partial_tiles(&partials(name), rows, cols);
             let outbox = e.outbox(k, name);
             let (role, area) = consumer(k, gemm, i);
             role.body(|| {
-                let run = e.begin(i);
+                let state = e.begin(i);
                 stream.each(|share| {
                     let acc = gemm.accumulate(ab, these(share), &area);
                     let finish = || {
                         let acc = share
-                            .others()
-                            .fold(acc.clone(), |cta, acc| partials.add(cta, acc));
-                        let at = gemm.offset(share.tile.into()).plus(area.first, 0);
-                        e.store(&acc, outbox, at, &run, e.prefetch(at));
+                            .contributors()
+                            .fold(acc.clone(), |cta, acc| partials.wait_and_add(cta, acc));
+                        let at = gemm.offset(share.tile.into()).plus(area.first_row, 0);
+                        e.store(&acc, outbox, at, &state, e.prefetch(at));
                     };
-                    if_else(share.finishes(), finish, || {
-                        partials.give(share.place(), &acc)
+                    if_else(share.finishes_tile(), finish, || {
+                        partials.store(share.partial_index(), &acc)
                     });
                 });
-                e.end(&run);
+                e.end(&state);
             });
         }
     };
-    in_order(c, || producer_over::role(k, gemm, ab, producer), consumers);
+    declare_roles(c, || producer_over::role(k, gemm, ab, producer), consumers);
 }

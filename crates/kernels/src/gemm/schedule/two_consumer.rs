@@ -1,14 +1,14 @@
-//! Two consumers of a gated GEMM: the first multiplies by the gate and hands the activated
-//! values to the second, which multiplies by up.
+//! Two consumers of a gated GEMM: the first computes the activated gate and passes it to the second,
+//! which computes up and multiplies both.
 
 use super::prelude::*;
-use crate::gemm::{config::HANDED, epilogue::scale};
+use crate::gemm::{config::GATE_RING, epilogue::scale};
 
 /// Declares the roles.
 pub(super) fn roles<A: Element, B: Element, T: Out>(k: Builder, gemm: &GemmContext<T>) {
     let c = &gemm.config;
-    let ab = multicast(gemm, gemm.mainloop.ring::<A, B>(k).shared());
-    let [width, stages] = HANDED;
+    let ab = multicast(gemm, gemm.mainloop.ring::<A, B>(k).broadcast());
+    let [width, stages] = GATE_RING;
     let gates = k.ring("gates", stages, |s| s.tile::<f32>(c.tile_m, width));
     let outbox = gemm.epilogue.outbox(k, CONSUMERS[1]);
     producer::role(k, gemm, ab);

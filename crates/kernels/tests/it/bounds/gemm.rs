@@ -1,8 +1,8 @@
-use super::{kept, launches};
-use warpline_kernels::Float;
-use warpline_kernels::gemm::{Factor, Gemm, Problem};
+use super::{assert_launches, launches};
+use warpline_kernels::FloatType;
+use warpline_kernels::gemm::{Gemm, OperandType, Problem};
 
-/// Extents at the edges.
+/// Smallest and largest extents.
 pub(super) const EDGES: [[u32; 3]; 6] = [
     [1, 8, 0],
     [1, 8, 8],
@@ -13,33 +13,33 @@ pub(super) const EDGES: [[u32; 3]; 6] = [
 ];
 
 #[test]
-fn products_of_every_side() {
+fn gemms_with_the_smallest_and_largest_extents() {
     for [m, n, k] in EDGES {
-        for dtype in [Factor::Bf16, Factor::F16] {
-            kept::<Gemm>(Problem::new(m, n, k, dtype));
+        for dtype in [OperandType::Bf16, OperandType::F16] {
+            assert_launches::<Gemm>(Problem::new(m, n, k, dtype));
         }
     }
     let batched = Problem {
         batch: Some(1 << 20),
         residual: true,
-        ..Problem::new(64, 64, 64, Factor::Bf16)
+        ..Problem::new(64, 64, 64, OperandType::Bf16)
     };
-    kept::<Gemm>(batched);
+    assert_launches::<Gemm>(batched);
 }
 
 #[test]
-fn strides_that_no_register_holds_are_rejected_early() {
+fn row_strides_above_32_bits_are_rejected_where_elements_are_addressed() {
     let wide = |out, residual| Problem {
         out: Some(out),
         residual,
         c_stride: Some(1 << 33),
-        ..Problem::new(1, 16, 16, Factor::Bf16)
+        ..Problem::new(1, 16, 16, OperandType::Bf16)
     };
-    kept::<Gemm>(wide(Float::Bf16, false));
-    for (out, residual) in [(Float::F32, false), (Float::Bf16, true)] {
+    assert_launches::<Gemm>(wide(FloatType::Bf16, false));
+    for (out, residual) in [(FloatType::F32, false), (FloatType::Bf16, true)] {
         let text = launches::<Gemm>(wide(out, residual), &Default::default()).unwrap_err();
         assert!(
-            text.contains("-stride is at most 4294967295, not 8589934592"),
+            text.contains("-stride is 8589934592; it must be at most 4294967295"),
             "{text}"
         );
     }

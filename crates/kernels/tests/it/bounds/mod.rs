@@ -1,5 +1,5 @@
-//! The declared bounds of shipped kernels hold for every valid problem: here for those at the
-//! edges, one file for each family.
+//! The declared bounds of shipped kernels hold for valid problems at the edges of their extents; one
+//! file per family.
 
 mod dual_gemm;
 mod gemm;
@@ -8,18 +8,18 @@ mod nvfp4_dual_gemm;
 mod softmax;
 mod vector_add;
 
-use warpline_kernels::{AnyWork, Bound, Family, Work};
+use warpline_kernels::{AnyWorkload, BufferAddresses, Family, Workload};
 use warpline_testkit::kernel::TARGET;
 
 /// Plans a problem and checks the launch of every step.
 fn launches<F: Family>(problem: F::Problem, choice: &F::Choice) -> Result<(), String>
 where
-    Work<F>: AnyWork,
+    Workload<F>: AnyWorkload,
 {
     let target = TARGET;
-    let work = Work::<F>::new(problem, choice, &target).map_err(|e| e.to_string())?;
+    let work = Workload::<F>::new(problem, choice, &target).map_err(|e| e.to_string())?;
     let plan = work.plan(&target).map_err(|e| e.to_string())?;
-    let bound = Bound {
+    let bound = BufferAddresses {
         inputs: vec![1 << 20; 12],
         outputs: vec![1 << 20; 2],
         workspace: 1 << 20,
@@ -31,9 +31,10 @@ where
     Ok(())
 }
 
-fn kept<F: Family>(problem: F::Problem)
+/// Checks that the launches of a problem keep the declared bounds.
+fn assert_launches<F: Family>(problem: F::Problem)
 where
-    Work<F>: AnyWork,
+    Workload<F>: AnyWorkload,
 {
     let name = format!("{problem:?}");
     if let Err(text) = launches::<F>(problem, &F::Choice::default()) {

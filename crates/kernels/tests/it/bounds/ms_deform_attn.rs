@@ -2,7 +2,7 @@ use super::launches;
 use warpline_kernels::ms_deform_attn::{MsDeformAttn, Problem};
 
 #[test]
-fn deformable_attention_of_every_extent() {
+fn deformable_attention_with_the_smallest_and_largest_extents() {
     let level = |height, width| [[height, width]];
     let problem = |batch, queries, heads, height, width| {
         Problem::new(batch, queries, heads, 4, &level(height, width))
@@ -19,7 +19,7 @@ fn deformable_attention_of_every_extent() {
     ] {
         let outcome = launches::<MsDeformAttn>(p.clone(), &Default::default());
         if let Err(text) = outcome {
-            // The grid may refuse to count so many parts; a kernel refuses no launch.
+            // Only the grid size may be rejected; the kernel accepts every launch.
             assert!(
                 text.contains("a grid counts less than 2147483648"),
                 "{p:?}: {text}"

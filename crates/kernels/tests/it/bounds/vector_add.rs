@@ -1,12 +1,12 @@
-use super::{kept, launches};
-use warpline_kernels::Float;
+use super::{assert_launches, launches};
+use warpline_kernels::FloatType;
 use warpline_kernels::vector_add::{Choice, Problem, VectorAdd};
 
 #[test]
-fn vectors_up_to_the_longest() {
+fn vectors_up_to_the_maximum_length() {
     for n in [0, 1, 17, 1 << 20, (1 << 40) - 1, 1 << 40] {
-        for dtype in [Float::F32, Float::F16] {
-            kept::<VectorAdd>(Problem { n, dtype });
+        for dtype in [FloatType::F32, FloatType::F16] {
+            assert_launches::<VectorAdd>(Problem { n, dtype });
         }
     }
     let choice = Choice {
@@ -15,8 +15,8 @@ fn vectors_up_to_the_longest() {
     };
     let longest = Problem {
         n: 1 << 40,
-        dtype: Float::F32,
+        dtype: FloatType::F32,
     };
     let text = launches::<VectorAdd>(longest, &choice).unwrap_err();
-    assert!(text.ends_with("choose a larger --tile"), "{text}");
+    assert!(text.ends_with("help: use a larger --tile"), "{text}");
 }

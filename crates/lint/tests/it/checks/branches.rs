@@ -1,7 +1,7 @@
 //! Lanes that branches keep from their ops.
 
 use crate::checks::kit::{linted, passes, warns};
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 use warpline_lint::checks::DIVERGENCE;
 
 #[test]
@@ -19,7 +19,7 @@ fn work_behind_a_branch_of_few_lanes_warns() {
     });
     let text = found.first().map_or("", |f| &f.text).to_owned();
     warns(&found, line, Some("all"), &text);
-    let start = "lanes went two ways 2 of 2 times; the ops behind ran with 8.0 of 32 lanes, ";
+    let start = "the branch diverges 2 of 2 times; the ops inside run with 8.0 of 32 lanes, ";
     assert!(text.starts_with(start), "{text}");
 }
 
@@ -36,7 +36,7 @@ fn a_loop_that_lanes_leave_one_by_one_warns() {
     let text = found.first().map_or("", |f| &f.text).to_owned();
     warns(&found, line, Some("all"), &text);
     assert!(
-        text.starts_with("lanes went two ways 62 of 64 times"),
+        text.starts_with("the branch diverges 62 of 64 times"),
         "{text}"
     );
 }
@@ -54,7 +54,7 @@ fn one_lane_that_writes_a_sum_and_an_elected_lane_pass() {
     });
     let text = found.first().map_or("", |f| &f.text).to_owned();
     passes(&found, &text);
-    assert!(text.starts_with("branches keep "), "{text}");
+    assert!(text.starts_with("branches leave "), "{text}");
 }
 
 #[test]

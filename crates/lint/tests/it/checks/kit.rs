@@ -1,15 +1,15 @@
 //! Runs a kernel, and expects the findings of one check.
 
 use warpline_check::Checked;
-use warpline_cpu::{Memory, run};
-use warpline_ir::build::Builder;
+use warpline_cpu::{GlobalMemory, run};
+use warpline_ir::builder::Builder;
 use warpline_ir::{Arg, Kernel, Launch};
-use warpline_lint::{Finding, Options, Verdict, lint_run};
+use warpline_lint::{LintFinding, LintStatus, Options, lint_run};
 use warpline_testkit::kernel::build;
 
 /// Runs a kernel of one pointer or none, and looks at it.
-pub(crate) fn linted_with(kernel: Kernel, options: &Options<'_>) -> Vec<Finding> {
-    let mut memory = Memory::new();
+pub(crate) fn linted_with(kernel: Kernel, options: &Options<'_>) -> Vec<LintFinding> {
+    let mut memory = GlobalMemory::new();
     let words = memory.alloc_from(&vec![0; 1 << 16], "words");
     let args = kernel.params.iter().map(|_| Arg::Pointer(words)).collect();
     let launch = Launch {
@@ -24,7 +24,7 @@ pub(crate) fn linted_with(kernel: Kernel, options: &Options<'_>) -> Vec<Finding>
 }
 
 /// The findings of one check, without ptxas.
-pub(crate) fn linted(check: &str, body: impl FnOnce(Builder)) -> Vec<Finding> {
+pub(crate) fn linted(check: &str, body: impl FnOnce(Builder)) -> Vec<LintFinding> {
     of(
         check,
         linted_with(build("linted", body), &Options::default()),
@@ -32,29 +32,29 @@ pub(crate) fn linted(check: &str, body: impl FnOnce(Builder)) -> Vec<Finding> {
 }
 
 /// The findings of one check.
-pub(crate) fn of(check: &str, mut findings: Vec<Finding>) -> Vec<Finding> {
+pub(crate) fn of(check: &str, mut findings: Vec<LintFinding>) -> Vec<LintFinding> {
     findings.retain(|f| f.check == check);
     findings
 }
 
 /// Expects the check to pass with a sentence.
 #[track_caller]
-pub(crate) fn passes(findings: &[Finding], text: &str) {
+pub(crate) fn passes(findings: &[LintFinding], text: &str) {
     let said: Vec<_> = findings
         .iter()
-        .map(|f| (f.verdict, &*f.text, f.at))
+        .map(|f| (f.status, &*f.text, f.at))
         .collect();
-    assert_eq!(said, [(Verdict::Pass, text, None)]);
+    assert_eq!(said, [(LintStatus::Pass, text, None)]);
 }
 
 /// Expects one warning, at a line of the file that calls.
 #[track_caller]
-pub(crate) fn warns(findings: &[Finding], line: u32, role: Option<&str>, text: &str) {
+pub(crate) fn warns(findings: &[LintFinding], line: u32, role: Option<&str>, text: &str) {
     let [f] = findings else {
         panic!("{findings:#?}")
     };
     let at = f.at.unwrap_or_else(|| panic!("no line: {f}"));
-    assert_eq!((f.verdict, &*f.text), (Verdict::Warn, text));
+    assert_eq!((f.status, &*f.text), (LintStatus::Warn, text));
     assert_eq!((at.line, f.role.as_deref()), (line, role));
     assert_eq!(at.file, std::panic::Location::caller().file());
 }

@@ -1,15 +1,15 @@
 //! Banks and sectors.
 
 use crate::checks::kit::{linted, passes, warns};
-use warpline_ir::build::*;
-use warpline_lint::Verdict;
+use warpline_ir::builder::*;
+use warpline_lint::LintStatus;
 use warpline_lint::checks::{BANK_CONFLICTS, COALESCING};
 
 #[test]
 fn a_column_of_a_plain_tile_is_one_bank() {
     let mut line = 0;
     let found = linted(BANK_CONFLICTS, |k| {
-        let t = k.tile::<u32>("t", 32, 32).plain().declare().whole();
+        let t = k.tile::<u32>("t", 32, 32).unswizzled().declare().whole();
         k.role("all").body(|| {
             (0..32u32).for_each(|row| t.store(row, lane_id(), row));
             warp_sync();
@@ -17,7 +17,7 @@ fn a_column_of_a_plain_tile_is_one_bank() {
             (0..4u32).map(|col| t.load(lane_id(), col)).for_each(|_| {});
         });
     });
-    let text = "32.0 turns of the banks per access where 1.0 would do, in 8 accesses";
+    let text = "32.0 wavefronts per access, where 1.0 suffice, in 8 accesses";
     warns(&found, line, Some("all"), text);
 }
 
@@ -34,7 +34,7 @@ fn a_swizzled_tile_and_wide_accesses_have_no_conflicts() {
     });
     passes(
         &found,
-        "66 shared accesses take 0 % more turns of the banks than they must",
+        "66 shared-memory accesses take 0 % more wavefronts than needed",
     );
 }
 
@@ -42,7 +42,7 @@ fn a_swizzled_tile_and_wide_accesses_have_no_conflicts() {
 fn the_worst_line_comes_first() {
     let mut lines = [0; 2];
     let found = linted(BANK_CONFLICTS, |k| {
-        let t = k.tile::<u32>("t", 64, 32).plain().declare().whole();
+        let t = k.tile::<u32>("t", 64, 32).unswizzled().declare().whole();
         k.role("all").body(|| {
             lines[1] = line!() + 1;
             (0..2u32).for_each(|i| t.store(lane_id() >> 4, (lane_id() & 15) * 2 + i, 0u32));
@@ -50,7 +50,7 @@ fn the_worst_line_comes_first() {
             t.store(lane_id() * 2, 0u32, 0u32);
         });
     });
-    assert!(found.iter().all(|f| f.verdict == Verdict::Warn));
+    assert!(found.iter().all(|f| f.status == LintStatus::Warn));
     let at: Vec<u32> = found.iter().map(|f| f.at.unwrap().line).collect();
     assert_eq!(at, lines);
 }
@@ -66,7 +66,7 @@ fn a_stride_touches_more_sectors_than_it_needs() {
             x.load(lane_id() * 2);
         });
     });
-    let text = "8.0 sectors per request where 4.0 would do, in 2 requests";
+    let text = "8.0 sectors per request, where 4.0 suffice, in 2 requests";
     warns(&found, line, Some("all"), text);
 }
 
@@ -79,15 +79,15 @@ fn a_run_that_begins_anywhere_is_whole() {
     });
     passes(
         &found,
-        "4 global requests touch 12 % more sectors than they must",
+        "4 requests to global memory touch 12 % more sectors than needed",
     );
 }
 
 #[test]
 fn a_kernel_that_touches_nothing_says_so() {
     for (check, text) in [
-        (BANK_CONFLICTS, "no thread touches shared memory"),
-        (COALESCING, "no thread touches global memory"),
+        (BANK_CONFLICTS, "no thread accesses shared memory"),
+        (COALESCING, "no thread accesses global memory"),
     ] {
         passes(&linted(check, |k| k.role("all").body(|| {})), text);
     }

@@ -1,12 +1,12 @@
 //! Stages: how many, and whether they are used.
 
 use crate::checks::kit::{linted, passes, warns};
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 use warpline_lint::checks::{STAGES, UNUSED_STAGES};
-use warpline_lint::{Finding, Verdict};
+use warpline_lint::{LintFinding, LintStatus};
 
 /// A ring of some stages, filled as often as said, and the line it is declared at.
-fn ring(check: &str, stages: u32, fills: u32) -> (Vec<Finding>, u32) {
+fn ring(check: &str, stages: u32, fills: u32) -> (Vec<LintFinding>, u32) {
     let mut line = 0;
     let found = linted(check, |k| {
         let x = k.pointer::<u32>("x");
@@ -35,34 +35,38 @@ fn ring(check: &str, stages: u32, fills: u32) -> (Vec<Finding>, u32) {
 #[test]
 fn a_ring_of_one_stage_warns_if_it_goes_round() {
     let (found, line) = ring(STAGES, 1, 5);
-    let text = "tile ring.0 has 1 stage and is filled 5.0 times per CTA: 2 to 6 overlap";
+    let text = "tile `ring.0` has 1 stage and is filled 5.0 times per CTA; 2 to 6 stages overlap loads and compute";
     warns(&found, line, None, text);
-    passes(&ring(STAGES, 1, 1).0, "there is no ring");
+    passes(&ring(STAGES, 1, 1).0, "the kernel has no ring");
 }
 
 #[test]
 fn a_deep_ring_warns() {
     let (found, line) = ring(STAGES, 7, 9);
-    let text = "tile ring.0 has 7 stages, where 2 to 6 are enough";
+    let text = "tile `ring.0` has 7 stages; 2 to 6 are enough";
     warns(&found, line, None, text);
 }
 
 #[test]
 fn a_ring_of_a_few_words_costs_nothing() {
     let found = linted(STAGES, |k| {
-        let t = k.tile::<u32>("t", 1, 4).plain().stages(16).declare();
+        let t = k.tile::<u32>("t", 1, 4).unswizzled().stages(16).declare();
         k.role("all")
             .body(|| elect(|| t.stage(0u32).store(0u32, 0u32, 0u32)));
     });
-    passes(&found, "there is no ring");
+    passes(&found, "the kernel has no ring");
 }
 
 #[test]
 fn words_that_threads_send_to_a_peer_are_no_ring() {
     let found = linted(STAGES, |k| {
         k.cluster(2, 1, 1);
-        let t = k.tile::<u32>("records", 1, 256).plain().declare().whole();
-        let full = k.barrier("full", 1).count(1);
+        let t = k
+            .tile::<u32>("records", 1, 256)
+            .unswizzled()
+            .declare()
+            .whole();
+        let full = k.barrier("full", 1).arrivals(1);
         k.role("all").warps(8).body(|| {
             let peer = cluster_rank() ^ 1;
             steps(4u32).each(|i| {
@@ -74,14 +78,14 @@ fn words_that_threads_send_to_a_peer_are_no_ring() {
             });
         });
     });
-    passes(&found, "there is no ring");
+    passes(&found, "the kernel has no ring");
 }
 
 #[test]
 fn two_to_six_stages_pass() {
     for stages in [2, 6] {
         let (found, _) = ring(STAGES, stages, 9);
-        passes(&found, &format!("tile ring.0 has {stages} stages"));
+        passes(&found, &format!("tile `ring.0` has {stages} stages"));
     }
 }
 
@@ -90,7 +94,7 @@ fn a_stage_that_the_ring_goes_round_without_warns() {
     let mut line = 0;
     let found = linted(UNUSED_STAGES, |k| {
         line = line!() + 1;
-        let t = k.tile::<u32>("t", 1, 128).plain().stages(3).declare();
+        let t = k.tile::<u32>("t", 1, 128).unswizzled().stages(3).declare();
         k.role("all").warps(4).body(|| {
             steps(8u32).each(|i| t.stage(i & 1).store(0u32, thread_id(), i));
         });
@@ -99,7 +103,7 @@ fn a_stage_that_the_ring_goes_round_without_warns() {
         &found,
         line,
         None,
-        "tile t has 3 stages, and the run fills 2",
+        "tile `t` has 3 stages, and the run fills 2",
     );
 }
 
@@ -109,8 +113,8 @@ fn a_run_that_is_too_short_says_so() {
     let [f] = &found[..] else {
         panic!("{found:#?}")
     };
-    let text = "not looked at: the run is too short to fill more than 3 of 4 stages of tile ring.0";
-    assert_eq!((f.verdict, &*f.text), (Verdict::NotLooked, text));
+    let text = "skipped: the run is too short to fill more than 3 of 4 stages of tile `ring.0`";
+    assert_eq!((f.status, &*f.text), (LintStatus::Skipped, text));
     assert_eq!(f.at.unwrap().line, line);
 }
 

@@ -1,7 +1,7 @@
 //! Warps that do nothing, and roles that do little.
 
 use crate::checks::kit::{linted, passes, warns};
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 use warpline_lint::checks::IDLE_ROLES;
 
 /// A loader whose one thread fills a ring, and a role that reads it.
@@ -33,7 +33,7 @@ fn warps_that_never_issue_warn() {
         at = line!() + 1;
         line(k, k.role("load").warps(4));
     });
-    let text = "warps that touch no memory and give no engine work: 3 of 4";
+    let text = "3 of 4 warps neither access memory nor issue asynchronous operations";
     warns(&found, at, Some("load"), text);
 }
 
@@ -73,6 +73,6 @@ fn a_helper_of_one_warp_and_a_loader_pass() {
     });
     passes(
         &found,
-        "every warp touches memory or gives work to an engine",
+        "every warp accesses memory or issues asynchronous operations",
     );
 }

@@ -1,4 +1,4 @@
-//! Threads and tiles that are no power of two.
+//! Thread counts and tiles that are not powers of two.
 
 use crate::checks::kit::{linted, passes, warns};
 use warpline_lint::checks::BLOCK_SIZES;
@@ -10,7 +10,12 @@ fn a_role_of_three_warps_warns() {
         line = line!() + 1;
         k.role("all").warps(3).body(|| {});
     });
-    warns(&found, line, Some("all"), "96 threads are no power of two");
+    warns(
+        &found,
+        line,
+        Some("all"),
+        "96 threads are not a power of two",
+    );
 }
 
 #[test]
@@ -21,7 +26,12 @@ fn a_tile_of_48_rows_warns() {
         k.tile::<u32>("t", 48, 32).declare();
         k.role("all").body(|| {});
     });
-    warns(&found, line, None, "tile t of 48 × 32 is no power of two");
+    warns(
+        &found,
+        line,
+        None,
+        "tile `t` is 48 × 32, which is not a power of two",
+    );
 }
 
 #[test]
@@ -31,6 +41,6 @@ fn roles_are_judged_alone() {
         k.role("load").warpgroups(1).body(|| {});
         k.role("math").warpgroups(2).body(|| {});
     });
-    let text = "the threads of every role and the sides of every tile are powers of two";
+    let text = "the thread count of every role and the extents of every tile are powers of two";
     passes(&found, text);
 }

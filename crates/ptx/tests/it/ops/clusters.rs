@@ -1,8 +1,8 @@
-//! What reaches other CTAs: sends, reductions, stores that arrive on their own; fences.
+//! Cluster ops: bulk copies to peers, reductions, `st.async`; fences.
 
 use crate::ops::sheet::{Sheet, bar, place};
 use warpline_ir::ops::bulk::*;
-use warpline_ir::ops::memory::Fence as FenceOp;
+use warpline_ir::ops::memory::Fence;
 use warpline_ir::ops::remote::*;
 use warpline_ir::ops::tensor::TensorStore;
 use warpline_ir::*;
@@ -17,8 +17,8 @@ const DTYPES: [DType; 7] = [
     DType::Bf16,
 ];
 
-/// A place and a barrier of this CTA, and those of a peer.
-fn ends(s: &mut Sheet) -> [(Place, BarRef); 2] {
+/// Returns an address and a barrier of this CTA, and of a peer.
+fn ends(s: &mut Sheet) -> [(SharedAddress, BarRef); 2] {
     s.raw.0.cluster = [2, 1, 1];
     let tile = s.tile("x", 8, 64, Swizzle::None, 4);
     let full = s.barrier("full", 4);
@@ -27,7 +27,7 @@ fn ends(s: &mut Sheet) -> [(Place, BarRef); 2] {
     let peer = Some(stage.into());
     [
         (here, full),
-        (Place { peer, ..here }, BarRef { peer, ..full }),
+        (SharedAddress { peer, ..here }, BarRef { peer, ..full }),
     ]
 }
 
@@ -37,7 +37,7 @@ pub(crate) fn reduce() -> Sheet {
     let (global, bytes) = (s.value(Type::U64).into(), s.value(Type::U32).into());
     let all = Reduction::ALL
         .into_iter()
-        .flat_map(|op| DTYPES.map(|dtype| Some(Reduce { op, dtype })));
+        .flat_map(|op| DTYPES.map(|dtype| Some(BulkReduce { op, dtype })));
     for reduce in all.chain([None]) {
         s.form(BulkStore {
             src,
@@ -58,7 +58,7 @@ pub(crate) fn reduce() -> Sheet {
         src,
         dst: global,
         bytes: Operand::Imm(64),
-        reduce: Some(Reduce {
+        reduce: Some(BulkReduce {
             op: Reduction::Add,
             dtype: DType::Bf16,
         }),
@@ -68,12 +68,14 @@ pub(crate) fn reduce() -> Sheet {
         dtype: DType::U32,
         tile: vec![32, 8],
         swizzle: Swizzle::None,
-        mode: MapMode::Stepped { steps: vec![1, 2] },
+        mode: TensorMapMode::Strided {
+            element_strides: vec![1, 2],
+        },
     };
     let map = s.param("map", ParamKind::TensorMap(decl));
     let words = s.tile("words", 8, 32, Swizzle::None, 1);
     let tile = &mut s.raw.0.tiles[words.index()];
-    (tile.dtype, tile.layout.element) = (DType::U32, 4);
+    (tile.dtype, tile.layout.element_bytes) = (DType::U32, 4);
     s.raw.0.shared_bytes += tile.layout.stage_bytes() / 2;
     let x = s.value(Type::I32).into();
     for op in Reduction::ALL {
@@ -120,30 +122,30 @@ pub(crate) fn fences() -> Sheet {
     let mut s = Sheet::new("fences");
     let scopes = [Scope::Cta, Scope::Cluster, Scope::Gpu, Scope::Sys];
     let plain = [
-        Fence::ProxyAsyncShared,
-        Fence::ProxyAsyncCluster,
-        Fence::ProxyAsyncGlobal,
-        Fence::ProxyAsync,
-        Fence::ProxyAsyncRelease,
-        Fence::ProxyAsyncAcquire,
-        Fence::ProxyAlias,
-        Fence::MbarrierInit,
-        Fence::AcquireShared,
-        Fence::ReleaseShared,
+        FenceKind::ProxyAsyncShared,
+        FenceKind::ProxyAsyncCluster,
+        FenceKind::ProxyAsyncGlobal,
+        FenceKind::ProxyAsync,
+        FenceKind::ProxyAsyncRelease,
+        FenceKind::ProxyAsyncAcquire,
+        FenceKind::ProxyAlias,
+        FenceKind::MbarrierInit,
+        FenceKind::AcquireShared,
+        FenceKind::ReleaseShared,
     ];
     let map = s.value(Type::U64).into();
     let scoped = scopes.map(|scope| {
         [
-            Fence::AcqRel(scope),
-            Fence::Acquire(scope),
-            Fence::Release(scope),
-            Fence::Sc(scope),
-            Fence::TensorMapRelease(scope),
-            Fence::TensorMapAcquire(scope, map),
+            FenceKind::AcqRel(scope),
+            FenceKind::Acquire(scope),
+            FenceKind::Release(scope),
+            FenceKind::Sc(scope),
+            FenceKind::TensorMapRelease(scope),
+            FenceKind::TensorMapAcquire(scope, map),
         ]
     });
     for fence in plain.into_iter().chain(scoped.into_iter().flatten()) {
-        s.op(FenceOp { fence });
+        s.op(Fence { kind: fence });
     }
     s
 }

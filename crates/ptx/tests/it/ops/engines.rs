@@ -40,7 +40,7 @@ pub(crate) fn mbarrier() -> Sheet {
                             count,
                             tx,
                             scope,
-                            leave,
+                            drop: leave,
                         });
                     }
                 }
@@ -53,7 +53,7 @@ pub(crate) fn mbarrier() -> Sheet {
                     bar,
                     parity: Operand::Imm(1),
                     scope,
-                    sleep,
+                    may_suspend: sleep,
                 });
             }
         }
@@ -131,7 +131,7 @@ pub(crate) fn tensor() -> Sheet {
             dtype: DType::Bf16,
             tile: sides,
             swizzle,
-            mode: MapMode::Tiled,
+            mode: TensorMapMode::Tiled,
         };
         let map = s.param(&format!("map{rank}"), ParamKind::TensorMap(decl));
         let box_ = view(tile, stage, [0, rows, 0, 64]);
@@ -152,7 +152,7 @@ pub(crate) fn tensor() -> Sheet {
                 });
             }
             let (src, im2col) = (box_, false);
-            // A load may start before the tensor, a store may not.
+            // A load may start at negative coordinates, a store may not.
             let mut inside = coords.clone();
             inside[0] = Operand::Imm(8);
             for reduce in [None, Some(Reduction::Add)] {
@@ -179,12 +179,12 @@ pub(crate) fn tensor() -> Sheet {
             dtype: DType::Bf16,
             tile: vec![],
             swizzle: Swizzle::B128,
-            mode: MapMode::Im2col {
+            mode: TensorMapMode::Im2col {
                 lower: vec![0; rank - 2],
                 upper: vec![0; rank - 2],
                 channels: 64,
                 pixels: 16,
-                steps: vec![2; rank - 2],
+                element_strides: vec![2; rank - 2],
             },
         };
         let map = s.param(&format!("im2col{rank}"), ParamKind::TensorMap(decl));

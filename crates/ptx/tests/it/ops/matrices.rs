@@ -1,4 +1,4 @@
-//! Matrices: loads, stores and products.
+//! `ldmatrix`, `stmatrix`, `mma` and `wgmma`.
 
 use crate::ops::sheet::{Sheet, place, view};
 use warpline_ir::ops::matrix::*;
@@ -26,7 +26,7 @@ pub(crate) fn matrix() -> Sheet {
     s
 }
 
-/// All pairs of types that multiply.
+/// Returns all supported operand type pairs.
 fn pairs() -> impl Iterator<Item = (MmaType, MmaType)> {
     let all = MmaType::ALL.into_iter();
     all.flat_map(|a| MmaType::ALL.map(|b| (a, b)))
@@ -66,7 +66,7 @@ pub(crate) fn wgmma() -> Sheet {
     let scale = s.value(Type::Pred).into();
     let accumulators = |s: &mut Sheet, n: u32| s.regs(Type::F32, n as usize / 2);
     s.op(WgmmaFence);
-    // Four steps along K in one stage, then the other layouts.
+    // Four k-steps in one stage, then the other layouts.
     let (n, d) = (256, accumulators(&mut s, 256));
     for k in 0..4 {
         s.op(Wgmma {
@@ -130,7 +130,7 @@ pub(crate) fn wgmma() -> Sheet {
     s
 }
 
-/// Two steps of K of every type.
+/// Two k-steps of every type.
 pub(crate) fn wgmma_types() -> Sheet {
     let mut s = Sheet::new("wgmma_types");
     let swizzles = [
@@ -224,7 +224,7 @@ pub(crate) fn wgmma_transposed() -> Sheet {
     s
 }
 
-/// A tile of rows of so many bytes.
+/// Declares a tile by the bytes of a row.
 fn tile_of(
     s: &mut Sheet,
     name: &str,
@@ -236,6 +236,6 @@ fn tile_of(
     let id = s.tile(name, rows, bytes / 2, swizzle, 1);
     let tile = &mut s.raw.0.tiles[id.index()];
     tile.dtype = ty.dtype();
-    (tile.layout.element, tile.layout.cols) = (ty.bytes(), bytes / ty.bytes());
+    (tile.layout.element_bytes, tile.layout.cols) = (ty.bytes(), bytes / ty.bytes());
     id
 }

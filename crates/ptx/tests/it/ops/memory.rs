@@ -1,27 +1,38 @@
-//! Loads, stores, prefetches, fences, atomics, policies, copies of lanes.
+//! Loads, stores, prefetches, fences, atomics, cache policies, `cp.async`.
 
 use crate::ops::sheet::{Sheet, TYPES, bar, place};
 use warpline_ir::ops::atomic::*;
 use warpline_ir::ops::copy::*;
 use warpline_ir::ops::memory::*;
 use warpline_ir::ops::policy::*;
-use warpline_ir::{At, MemoryOrder, Operand, Place, Scope, Semantics, Swizzle, TileId, Type};
+use warpline_ir::{
+    MemoryAddress, MemoryOrder, Operand, Scope, Semantics, SharedAddress, Swizzle, TileId, Type,
+};
 
 const SCOPES: [Scope; 4] = [Scope::Cta, Scope::Cluster, Scope::Gpu, Scope::Sys];
 
-const FETCHES: [Option<Fetch>; 4] = [None, Some(Fetch::B64), Some(Fetch::B128), Some(Fetch::B256)];
+const FETCHES: [Option<L2Prefetch>; 4] = [
+    None,
+    Some(L2Prefetch::B64),
+    Some(L2Prefetch::B128),
+    Some(L2Prefetch::B256),
+];
 
-/// One place of each kind: global, shared, of a peer.
-fn places(s: &mut Sheet) -> [At; 3] {
+/// Returns one address of each kind: global, shared, peer.
+fn places(s: &mut Sheet) -> [MemoryAddress; 3] {
     s.raw.0.cluster = [2, 1, 1];
     let tile = s.tile("a", 64, 64, Swizzle::None, 4);
     let (stage, byte) = (s.value(Type::U32), s.value(Type::U32));
     let shared = place(tile, stage, byte);
-    let peer = Place {
+    let peer = SharedAddress {
         peer: Some(Operand::Imm(1)),
         ..shared
     };
-    [s.global(-32), At::Shared(shared), At::Shared(peer)]
+    [
+        s.global(-32),
+        MemoryAddress::Shared(shared),
+        MemoryAddress::Shared(peer),
+    ]
 }
 
 pub(crate) fn memory() -> Sheet {
@@ -56,7 +67,7 @@ pub(crate) fn memory() -> Sheet {
         place(tile, Operand::Imm(0), Operand::Imm(0)),
         place(tile, Operand::Imm(3), Operand::Imm(64)),
     ] {
-        let (at, cache) = (At::Shared(at), LoadCache::DEFAULT);
+        let (at, cache) = (MemoryAddress::Shared(at), LoadCache::DEFAULT);
         let dst = s.regs(Type::F32, 4);
         s.op(Load {
             ty: Type::F32,
@@ -67,44 +78,44 @@ pub(crate) fn memory() -> Sheet {
     }
     let addr = s.value(Type::U64).into();
     for to in [
-        PrefetchTo::L1,
-        PrefetchTo::L2,
-        PrefetchTo::L2EvictLast,
-        PrefetchTo::L2EvictNormal,
+        PrefetchLevel::L1,
+        PrefetchLevel::L2,
+        PrefetchLevel::L2EvictLast,
+        PrefetchLevel::L2EvictNormal,
     ] {
         s.op(Prefetch { addr, to });
     }
     s.op(ApplyPriority { addr });
     s.op(Discard { addr });
     let fences = [
-        warpline_ir::Fence::ProxyAsyncShared,
-        warpline_ir::Fence::ProxyAsyncGlobal,
-        warpline_ir::Fence::MbarrierInit,
+        warpline_ir::FenceKind::ProxyAsyncShared,
+        warpline_ir::FenceKind::ProxyAsyncGlobal,
+        warpline_ir::FenceKind::MbarrierInit,
     ];
     for fence in fences
         .into_iter()
-        .chain(SCOPES.map(warpline_ir::Fence::AcqRel))
+        .chain(SCOPES.map(warpline_ir::FenceKind::AcqRel))
     {
-        s.op(Fence { fence });
+        s.op(Fence { kind: fence });
     }
     s
 }
 
-/// Every use of the caches by a load and a store of global memory.
-fn caches(s: &mut Sheet, at: At) {
+/// Adds every cache option of global loads and stores.
+fn caches(s: &mut Sheet, at: MemoryAddress) {
     let policy = CacheHint::Policy(s.value(Type::U64).into());
     for l1 in [
-        L1::Default,
-        L1::Bypass,
-        L1::Streaming,
-        L1::LastUse,
-        L1::Again,
-        L1::Through,
-        L1::NoAllocate,
-        L1::EvictFirst,
-        L1::EvictLast,
-        L1::EvictNormal,
-        L1::EvictUnchanged,
+        L1Policy::Default,
+        L1Policy::Bypass,
+        L1Policy::Streaming,
+        L1Policy::LastUse,
+        L1Policy::Refetch,
+        L1Policy::WriteThrough,
+        L1Policy::NoAllocate,
+        L1Policy::EvictFirst,
+        L1Policy::EvictLast,
+        L1Policy::EvictNormal,
+        L1Policy::EvictUnchanged,
     ] {
         for hint in [None, Some(CacheHint::EvictFirst), Some(policy)] {
             for path in [LoadPath::Coherent, LoadPath::ReadOnly, LoadPath::Volatile] {
@@ -113,7 +124,7 @@ fn caches(s: &mut Sheet, at: At) {
                     let cache = LoadCache {
                         path,
                         l1,
-                        fetch,
+                        l2_prefetch: fetch,
                         hint,
                     };
                     s.form(Load { ty, dst, at, cache });
@@ -147,7 +158,7 @@ pub(crate) fn atomic() -> Sheet {
                         compare,
                         order,
                     });
-                    s.form(Reduce {
+                    s.form(AtomicReduce {
                         op,
                         ty,
                         at,
@@ -171,8 +182,8 @@ pub(crate) fn atomic() -> Sheet {
     s
 }
 
-/// Every access that has this order.
-fn orders(s: &mut Sheet, at: At, order: MemoryOrder) {
+/// Adds every access with this memory order.
+fn orders(s: &mut Sheet, at: MemoryAddress, order: MemoryOrder) {
     let (op, ty, value) = (AtomicOp::Add, Type::U32, Operand::Imm(1));
     let (dst, values, compare) = (s.regs(ty, 1), vec![value], None);
     s.op(Atomic {
@@ -184,7 +195,7 @@ fn orders(s: &mut Sheet, at: At, order: MemoryOrder) {
         compare,
         order,
     });
-    s.form(Reduce {
+    s.form(AtomicReduce {
         op,
         ty,
         at,
@@ -202,14 +213,19 @@ fn orders(s: &mut Sheet, at: At, order: MemoryOrder) {
 
 pub(crate) fn policy() -> Sheet {
     let mut s = Sheet::new("policy");
-    for primary in [Evict::First, Evict::Last, Evict::Normal, Evict::Unchanged] {
-        for rest in [Evict::Unchanged, Evict::First] {
+    for primary in [
+        EvictionPriority::First,
+        EvictionPriority::Last,
+        EvictionPriority::Normal,
+        EvictionPriority::Unchanged,
+    ] {
+        for rest in [EvictionPriority::Unchanged, EvictionPriority::First] {
             for fraction in [s.value(Type::F32).into(), Operand::imm(0.25f32)] {
                 let dst = s.reg(Type::U64);
                 s.op(CreatePolicy {
                     dst,
                     primary,
-                    rest,
+                    secondary: rest,
                     fraction,
                 });
             }
@@ -219,7 +235,7 @@ pub(crate) fn policy() -> Sheet {
                 s.op(CreateRangePolicy {
                     dst,
                     primary,
-                    rest,
+                    secondary: rest,
                     addr,
                     bytes,
                     total,
@@ -249,9 +265,9 @@ pub(crate) fn copy() -> Sheet {
                         dst,
                         src,
                         bytes,
-                        valid,
-                        bypass,
-                        fetch: None,
+                        src_size: valid,
+                        bypass_l1: bypass,
+                        l2_prefetch: None,
                         hint,
                     });
                 }
@@ -263,9 +279,9 @@ pub(crate) fn copy() -> Sheet {
             dst,
             src,
             bytes: 16,
-            valid: None,
-            bypass: true,
-            fetch,
+            src_size: None,
+            bypass_l1: true,
+            l2_prefetch: fetch,
             hint: hints[1],
         });
     }
@@ -275,7 +291,10 @@ pub(crate) fn copy() -> Sheet {
     }
     for counted in [false, true] {
         let bar = bar(full, stage);
-        s.op(CopyArrive { bar, counted });
+        s.op(CopyArrive {
+            bar,
+            noinc: counted,
+        });
     }
     s
 }

@@ -1,4 +1,4 @@
-//! Every op in every form it has: the text, and what ptxas makes of it.
+//! Every op in every variant: snapshot of the text, and a ptxas run.
 
 mod clusters;
 mod engines;
@@ -64,7 +64,7 @@ fn every_op_is_on_a_sheet() {
 }
 
 #[test]
-fn every_sheet_prints_as_it_did() {
+fn every_sheet_matches_its_snapshot() {
     for sheet in SHEETS {
         let ptx = sheet().print();
         let lines = ptx.text.lines().filter(|l| {
@@ -79,7 +79,7 @@ fn every_sheet_prints_as_it_did() {
 }
 
 #[test]
-fn ptxas_takes_every_sheet_without_a_word() {
+fn ptxas_assembles_every_sheet_without_advisories() {
     let ptxas = Ptxas::find().unwrap_or_else(|e| panic!("{e}"));
     let mut bad = vec![];
     for sheet in SHEETS {
@@ -87,8 +87,8 @@ fn ptxas_takes_every_sheet_without_a_word() {
         match ptxas.assemble(&ptx.text, ptx.target) {
             Err(e) => bad.push(format!("{}: {e}", ptx.entry)),
             Ok(made) => {
-                let told = made.report.advisories.iter();
-                bad.extend(told.map(|a| format!("{}: {}", ptx.entry, a.text)));
+                let advisories = made.report.advisories.iter();
+                bad.extend(advisories.map(|a| format!("{}: {}", ptx.entry, a.text)));
             }
         }
     }

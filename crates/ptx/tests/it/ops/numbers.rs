@@ -1,4 +1,4 @@
-//! Arithmetic, bits, comparisons, conversions, functions.
+//! Arithmetic, bit ops, comparisons, conversions, math functions.
 
 use crate::ops::sheet::{Sheet, TYPES, constant};
 use warpline_ir::ops::arith::*;
@@ -8,7 +8,7 @@ use warpline_ir::ops::convert::*;
 use warpline_ir::ops::math::*;
 use warpline_ir::*;
 
-/// Adds every form of ops of one operand.
+/// Adds every variant of unary ops.
 macro_rules! unary {
     ($s:ident, $ty:ident, [$($op:ident)*]) => {$(
         for a in $s.both($ty) {
@@ -18,7 +18,7 @@ macro_rules! unary {
     )*};
 }
 
-/// Adds every form of ops of two operands.
+/// Adds every variant of binary ops.
 macro_rules! binary {
     ($s:ident, $ty:ident, [$($op:ident)*]) => {$(
         for b in $s.both($ty) {
@@ -28,7 +28,7 @@ macro_rules! binary {
     )*};
 }
 
-/// The type of twice the width.
+/// Returns the type of twice the width.
 fn wide(ty: Type) -> Type {
     if ty == Type::I32 {
         Type::I64

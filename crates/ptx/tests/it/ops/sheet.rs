@@ -1,4 +1,4 @@
-//! A sheet: a kernel that holds every form of the ops of one group.
+//! A sheet: a kernel with every variant of the ops of one group.
 
 use warpline_check::Checked;
 use warpline_ir::ops::compare::{Cmp, Setp};
@@ -9,13 +9,13 @@ use warpline_testkit::assemble::printed;
 use warpline_testkit::kernel::TARGET;
 use warpline_testkit::raw::RawKernel;
 
-/// Every type of a register.
+/// Every register type.
 pub(crate) const TYPES: [Type; 17] = Type::ALL;
 
 /// All lanes of a warp.
 pub(crate) const ALL_LANES: Operand = Operand::Imm(0xffff_ffff);
 
-/// A kernel of one role of one warpgroup, and a value of every type.
+/// A kernel with one role of one warpgroup, and a value of every type.
 pub(crate) struct Sheet {
     pub(crate) raw: RawKernel,
     values: Vec<(Type, RegId)>,
@@ -31,17 +31,17 @@ impl Sheet {
         }
     }
 
-    /// A fresh register.
+    /// Allocates a register.
     pub(crate) fn reg(&mut self, ty: Type) -> RegId {
         self.raw.reg(ty)
     }
 
-    /// Fresh registers.
+    /// Allocates registers.
     pub(crate) fn regs(&mut self, ty: Type, n: usize) -> Vec<RegId> {
         (0..n).map(|_| self.reg(ty)).collect()
     }
 
-    /// A register that a launch gave a value to.
+    /// Returns a register with a launch parameter.
     pub(crate) fn value(&mut self, ty: Type) -> RegId {
         if let Some((_, r)) = self.values.iter().find(|(t, _)| *t == ty) {
             return *r;
@@ -61,7 +61,7 @@ impl Sheet {
         dst
     }
 
-    /// A value, and a constant.
+    /// Returns a register operand and an immediate.
     pub(crate) fn both(&mut self, ty: Type) -> [Operand; 2] {
         [self.value(ty).into(), constant(ty)]
     }
@@ -70,15 +70,15 @@ impl Sheet {
         self.raw.param(1, name, kind)
     }
 
-    /// The address of global memory.
-    pub(crate) fn global(&mut self, offset: i32) -> At {
-        At::Global {
+    /// Returns a global address.
+    pub(crate) fn global(&mut self, offset: i32) -> MemoryAddress {
+        MemoryAddress::Global {
             addr: self.value(Type::U64).into(),
             offset,
         }
     }
 
-    /// A tile of 16-bit elements.
+    /// Declares a tile of 16-bit elements.
     pub(crate) fn tile(
         &mut self,
         name: &str,
@@ -88,7 +88,7 @@ impl Sheet {
         stages: u32,
     ) -> TileId {
         let layout = TileLayout {
-            element: 2,
+            element_bytes: 2,
             rows,
             cols,
             swizzle,
@@ -96,7 +96,7 @@ impl Sheet {
         self.raw.tile(1, name, layout, stages)
     }
 
-    /// mbarriers.
+    /// Declares mbarriers.
     pub(crate) fn barrier(&mut self, name: &str, len: u32) -> BarId {
         self.raw.barrier(1, name, len)
     }
@@ -106,7 +106,7 @@ impl Sheet {
         self.raw.push(1, op);
     }
 
-    /// Adds an op if there is such a form.
+    /// Adds an op if the target supports the variant.
     pub(crate) fn form(&mut self, op: impl Into<Op>) {
         let op = op.into();
         if op.legal(&TARGET).is_ok() {
@@ -114,7 +114,7 @@ impl Sheet {
         }
     }
 
-    /// The text of the sheet, which says what the sheet says.
+    /// Prints the sheet and runs the translation check.
     #[track_caller]
     pub(crate) fn print(self) -> Ptx {
         self.raw.0.each_stmt(&mut |_, s| {
@@ -127,12 +127,12 @@ impl Sheet {
     }
 }
 
-/// A statement without a line of its own.
+/// Wraps an op in a statement without a source location.
 pub(crate) fn stmt(kind: StmtKind) -> Stmt {
     Stmt { kind, loc: Loc(0) }
 }
 
-/// A constant of a type: 1.5, or 3.
+/// Returns an immediate of a type: 1.5 or 3.
 pub(crate) fn constant(ty: Type) -> Operand {
     Operand::Imm(match ty {
         Type::Pred => 1,
@@ -147,9 +147,13 @@ pub(crate) fn constant(ty: Type) -> Operand {
     })
 }
 
-/// A place in a stage that a register or a constant names.
-pub(crate) fn place(tile: TileId, stage: impl Into<Operand>, byte: impl Into<Operand>) -> Place {
-    Place {
+/// Returns an address in a stage; the stage is a register or an immediate.
+pub(crate) fn place(
+    tile: TileId,
+    stage: impl Into<Operand>,
+    byte: impl Into<Operand>,
+) -> SharedAddress {
+    SharedAddress {
         tile,
         stage: stage.into(),
         byte: byte.into(),
@@ -158,7 +162,7 @@ pub(crate) fn place(tile: TileId, stage: impl Into<Operand>, byte: impl Into<Ope
     }
 }
 
-/// A view of a stage.
+/// Returns a view of a stage.
 pub(crate) fn view(
     tile: TileId,
     stage: impl Into<Operand>,
@@ -175,7 +179,7 @@ pub(crate) fn view(
     }
 }
 
-/// An mbarrier that a register or a constant names.
+/// Returns an mbarrier; its index is a register or an immediate.
 pub(crate) fn bar(bar: BarId, index: impl Into<Operand>) -> BarRef {
     BarRef {
         bar,

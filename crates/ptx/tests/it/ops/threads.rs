@@ -1,4 +1,4 @@
-//! Lanes, special registers, thread barriers, clusters.
+//! Warp ops, special registers, named barriers, clusters.
 
 use crate::ops::sheet::{ALL_LANES, Sheet, TYPES, stmt};
 use warpline_ir::ops::cluster::*;
@@ -165,16 +165,16 @@ pub(crate) fn control() -> Sheet {
         loc: Loc(0),
     });
     for (tally, ty) in [
-        (Tally::Count, Type::U32),
-        (Tally::All, Type::Pred),
-        (Tally::Any, Type::Pred),
+        (BarrierReduction::Count, Type::U32),
+        (BarrierReduction::All, Type::Pred),
+        (BarrierReduction::Any, Type::Pred),
     ] {
         for pred in s.both(Type::Pred) {
             let (bar, dst) = (NamedId(1), s.reg(ty));
-            s.op(NamedTally {
+            s.op(NamedReduce {
                 bar,
                 threads: 128,
-                tally,
+                reduction: tally,
                 pred,
                 dst,
             });

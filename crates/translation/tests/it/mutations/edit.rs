@@ -1,22 +1,22 @@
-//! Changes of a text.
+//! Edits of a PTX text.
 
-/// What becomes of a line.
+/// An edit of a line.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Edit {
-    /// It is lost.
+    /// Removes the line.
     Drop,
-    /// It stands there twice.
+    /// Duplicates the line.
     Twice,
-    /// A part of it is another.
+    /// Replaces a part of the line.
     Put(&'static str, &'static str),
-    /// It changes places with the next line that holds something.
+    /// Swaps the line with the next line that contains a text.
     Swap(&'static str),
-    /// Another line stands before it.
+    /// Inserts a line before it.
     Before(&'static str),
 }
 
 impl Edit {
-    /// The changed text and the number of the changed line, if the line is there.
+    /// Returns the edited text and the number of the edited line, if the line exists.
     pub(crate) fn apply(self, text: &str, line: &str) -> Option<(String, usize)> {
         let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
         let holds = |l: &String, part: &str| l.contains(part) && !l.starts_with("//");

@@ -1,9 +1,9 @@
-//! Any line of a text may be the wrong one.
+//! Edits of every line of a text must be detected.
 
 use crate::mutations::printed::Printed;
 use warpline_translation::verify;
 
-/// Lines of the body that do something, by index.
+/// Returns the indices of the instruction lines.
 fn instructions(lines: &[&str]) -> Vec<usize> {
     let body = lines.iter().position(|l| *l == "{").expect("a body");
     (body..lines.len())
@@ -14,8 +14,8 @@ fn instructions(lines: &[&str]) -> Vec<usize> {
         .collect()
 }
 
-/// Edits every `step`th of the lines, and lists those of which nobody noticed.
-fn unnoticed(name: &str, step: usize, edit: impl Fn(&str) -> Vec<String>) -> Vec<String> {
+/// Edits every `step`th line and returns the edits that the check accepts.
+fn undetected(name: &str, step: usize, edit: impl Fn(&str) -> Vec<String>) -> Vec<String> {
     let printed = Printed::of(name);
     let lines: Vec<&str> = printed.text.lines().collect();
     let mut passed = Vec::new();
@@ -32,26 +32,26 @@ fn unnoticed(name: &str, step: usize, edit: impl Fn(&str) -> Vec<String>) -> Vec
 }
 
 #[test]
-fn no_instruction_can_be_lost() {
+fn every_lost_instruction_is_detected() {
     for (name, step) in [("vector-add", 1), ("split-k", 29), ("thin", 23)] {
-        let passed = unnoticed(name, step, |_| vec![String::new()]);
+        let passed = undetected(name, step, |_| vec![String::new()]);
         assert!(passed.is_empty(), "{}", passed.join("\n"));
     }
 }
 
 #[test]
-fn no_register_and_no_constant_can_be_another() {
+fn every_changed_register_or_constant_is_detected() {
     for (name, step) in [("vector-add", 2), ("split-k", 31), ("thin", 27)] {
-        let passed = unnoticed(name, step, other_numbers);
+        let passed = undetected(name, step, other_numbers);
         assert!(passed.is_empty(), "{}", passed.join("\n"));
     }
 }
 
-/// The line with one number of its operands one higher, for each of them.
+/// Returns one variant of the line per number in its operands, with that number incremented.
 fn other_numbers(line: &str) -> Vec<String> {
     let end = line.find(';').unwrap_or(line.len());
     let code = line[..end].trim_start();
-    // Guard and opcode have numbers of their own.
+    // Skips guard and opcode.
     let skip = code.find(' ').map_or(end, |i| i + end - code.len());
     let mut all = Vec::new();
     let mut at = skip;

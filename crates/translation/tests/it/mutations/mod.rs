@@ -1,4 +1,4 @@
-//! PTX with one thing wrong is refused, with a sentence that says which.
+//! Mutated PTX is rejected with a message that names the change.
 
 mod edit;
 mod everywhere;
@@ -11,39 +11,41 @@ use std::collections::HashMap;
 use table::TABLE;
 use warpline_translation::verify;
 
-/// One thing that a printer could get wrong.
+/// One mutation of the PTX of a kernel.
 struct Mutation {
     /// The kernel.
     of: &'static str,
-    /// What the line holds, of which the first that does is meant.
+    /// A text; the first line that contains it is edited.
     line: &'static str,
-    /// What becomes of it.
+    /// The edit.
     edit: Edit,
-    /// What is said about it.
-    says: &'static str,
+    /// The expected message.
+    expected: &'static str,
 }
 
 #[test]
-fn each_mutation_is_refused_by_its_own_sentence() {
+fn each_mutation_is_rejected_with_its_message() {
     let mut kernels: HashMap<&str, Printed> = HashMap::new();
     let mut missed = Vec::new();
     for m in TABLE {
         let printed = kernels.entry(m.of).or_insert_with(|| Printed::of(m.of));
         let what = format!("{} `{}` {:?}", m.of, m.line, m.edit);
         let (text, at) = m.edit.apply(&printed.text, m.line).expect(&what);
-        let Err(refused) = verify(&printed.kernel, &text) else {
+        let Err(mismatches) = verify(&printed.kernel, &text) else {
             missed.push(format!("{what}: passed"));
             continue;
         };
-        let first = refused.list[0].to_string();
-        if !first.contains(m.says) {
-            missed.push(format!("{what}:\n  said   {first}\n  wanted {}", m.says));
+        let first = mismatches.list[0].to_string();
+        if !first.contains(m.expected) {
+            missed.push(format!(
+                "{what}:\n  got      {first}\n  expected {}",
+                m.expected
+            ));
         }
-        // The line that is told is the one that was changed, the use of what it
-        // works out, or the head of the entry that it was lost from.
-        let line = refused.list[0].line.as_ref();
+        // The reported line is the edited one, a use of its result, or the entry.
+        let line = mismatches.list[0].line.as_ref();
         if let Some(line) = line.filter(|l| l.number.abs_diff(at) > 10) {
-            missed.push(format!("{what}: told of line {}, not {at}", line.number));
+            missed.push(format!("{what}: reported line {}, not {at}", line.number));
         }
     }
     assert!(missed.is_empty(), "{}", missed.join("\n"));
@@ -51,17 +53,17 @@ fn each_mutation_is_refused_by_its_own_sentence() {
 }
 
 #[test]
-fn a_sentence_names_both_lines() {
+fn a_message_names_both_lines() {
     let printed = Printed::of("vector-add");
     let (text, at) = Edit::Put(", 1;", ", 2;")
         .apply(&printed.text, "mbarrier.init")
         .expect("an init");
-    let refused = verify(&printed.kernel, &text).unwrap_err();
-    assert_eq!(refused.list.len(), 1);
-    let shown = refused.list[0].to_string();
+    let mismatches = verify(&printed.kernel, &text).unwrap_err();
+    assert_eq!(mismatches.list.len(), 1);
+    let shown = mismatches.list[0].to_string();
     let line = format!(", PTX line {at}: `mbarrier.init.shared::cta.b64 [%smem+");
     assert!(shown.starts_with("vector_add.rs:"), "{shown}");
     assert!(shown.contains(&line), "{shown}");
-    let says = "the init of an mbarrier: arrivals of a phase is 1 in the program and 2 in the PTX";
-    assert!(shown.ends_with(says), "{shown}");
+    let expected = "mbarrier.init: arrival count is 1 in the program but 2 in the PTX";
+    assert!(shown.ends_with(expected), "{shown}");
 }

@@ -1,26 +1,26 @@
 //! A call that borrows its tensors.
 
-use super::layout::Layout;
-use super::memory::{Element, Readable, Writable};
-use super::met;
+use super::driver_error;
+use super::layout::SliceLayout;
+use super::memory::{CudarcElement, Readable, Writable};
 use super::stream::StreamOps;
 use crate::error::Error;
 use crate::ops::call::Call;
 use cudarc::driver::{CudaStream, SyncOnDrop};
 use warpline_kernels::op::TensorView;
 
-/// A call of an op on cudarc's memory, which it borrows until it is launched
-/// or dropped. What is not given has its default.
+/// A call of an op on cudarc memory, which it borrows until it is launched or dropped. Parameters that
+/// are not set have their defaults.
 #[derive(Debug)]
 #[must_use = "nothing happens before `launch`"]
 pub struct StreamCall<'a> {
     ops: &'a StreamOps,
     call: Call,
-    /// When dropped, each records in its slice's event how far the stream is,
-    /// for cudarc's other streams to wait for.
+    /// When dropped, each guard records an event of the stream in its slice, on which cudarc's other
+    /// streams wait.
     guards: Vec<SyncOnDrop<'a>>,
     /// The first tensor that belongs to another stream.
-    stranger: Option<String>,
+    foreign_tensor: Option<String>,
 }
 
 impl<'a> StreamCall<'a> {
@@ -29,21 +29,21 @@ impl<'a> StreamCall<'a> {
             ops,
             call,
             guards: Vec::new(),
-            stranger: None,
+            foreign_tensor: None,
         }
     }
 
-    /// With a tensor for a parameter: a slice, and the tensor's shape
-    /// (`&[rows, cols]`) or [`Layout`] in it.
-    pub fn input<T: Element>(
+    /// Sets a tensor parameter: a slice, and the shape (`&[rows, cols]`) or [`SliceLayout`] of the tensor
+    /// in it.
+    pub fn input<T: CudarcElement>(
         mut self,
         name: &str,
         slice: &'a impl Readable<T>,
-        layout: impl Into<Layout>,
+        layout: impl Into<SliceLayout>,
     ) -> Result<Self, Error> {
         let mut view = self.view::<T>(name, slice.len(), slice.stream(), layout.into())?;
-        // The stream waits here for what others write; nothing new can be
-        // written while the slice is borrowed.
+        // The stream waits for earlier writes of other streams; the borrow
+        // prevents new ones.
         let (address, guard) = slice.device_ptr(&self.ops.stream);
         view.address = address;
         self.guards.push(guard);
@@ -51,16 +51,16 @@ impl<'a> StreamCall<'a> {
         Ok(self)
     }
 
-    /// With the next output.
-    pub fn output<T: Element>(
+    /// Adds the next output.
+    pub fn output<T: CudarcElement>(
         mut self,
         slice: &'a mut impl Writable<T>,
-        layout: impl Into<Layout>,
+        layout: impl Into<SliceLayout>,
     ) -> Result<Self, Error> {
-        let declared = self.call.op.signature.outputs.get(self.call.outs.len());
-        let name = declared.map_or("the output beyond the last", |output| output.name);
+        let output = self.call.op.signature.outputs.get(self.call.outs.len());
+        let name = output.map_or("the extra output", |output| output.name);
         let mut view = self.view::<T>(name, slice.len(), slice.stream(), layout.into())?;
-        // As for inputs, and for what others read.
+        // The stream also waits for earlier reads of other streams.
         let (address, guard) = slice.device_ptr_mut(&self.ops.stream);
         view.address = address;
         self.guards.push(guard);
@@ -68,128 +68,125 @@ impl<'a> StreamCall<'a> {
         Ok(self)
     }
 
-    // Not `Call::value`: it takes a tensor at any address too.
+    // `Call::value` is not exposed, because it accepts a tensor at any address.
 
-    /// With a number for a parameter.
+    /// Sets a number parameter.
     pub fn number(mut self, name: &str, x: f64) -> Result<Self, Error> {
         self.call = self.call.value(name, x)?;
         Ok(self)
     }
 
-    /// With an integer for a parameter.
+    /// Sets an integer parameter.
     pub fn integer(mut self, name: &str, n: i64) -> Result<Self, Error> {
         self.call = self.call.value(name, n)?;
         Ok(self)
     }
 
-    /// With integers, or pairs of them one after the other, for a parameter.
+    /// Sets a parameter to a list of integers; pairs are flattened.
     pub fn integers(mut self, name: &str, all: &[i64]) -> Result<Self, Error> {
         self.call = self.call.value(name, all.to_vec())?;
         Ok(self)
     }
 
-    /// Puts the op into the stream, and waits for nothing. The first call of
-    /// a kind compiles its kernels.
+    /// Enqueues the op in the stream without waiting. The first call of a class compiles its kernels.
     ///
-    /// Refused are slices that were allocated in another stream, and a stream
-    /// that is captured.
+    /// Rejects slices that were allocated in another stream, and a stream that is captured.
     pub fn launch(self) -> Result<(), Error> {
-        if let Some(name) = &self.stranger {
-            return self.call.refuse(format!(
-                "{name} was allocated in another stream, so that it could be freed before the \
-                 launch is done: allocate it in this one, or use the unsafe `launch_across`"
+        if let Some(name) = &self.foreign_tensor {
+            return self.call.reject(format!(
+                "{name} was allocated in another stream, which could free it before the launch is \
+                 done\nhelp: allocate it in this stream, or use the unsafe `launch_across`"
             ));
         }
-        #[allow(unsafe_code, reason = "what is borrowed keeps the promise")]
+        #[allow(unsafe_code, reason = "the borrows uphold the guarantees")]
         // SAFETY: every slice belongs to this stream. cudarc frees a slice in
-        // the order of its stream, so behind the launch, also if it is dropped
-        // right after this; and the stream cannot be another one by then, as
-        // the slice keeps it.
+        // stream order, so after the launch, even if it is dropped right after
+        // this call. The slice keeps its stream alive.
         //
-        // Other work in this stream is in order. What other streams do is
-        // ordered by cudarc's events, or, where its user has turned them off,
-        // by what that user promised (`disable_event_tracking` is unsafe).
-        // Where the events fall short (see `launch_across`), bytes may be read
-        // while they change. That gives wrong numbers, as it does with
-        // cudarc's own copies, and no wrong address: ops take none from their
-        // tensors, and read a place in a map once and keep it inside.
+        // Work in this stream is ordered. cudarc's events order the work of
+        // other streams; if the user turned them off, the user guarantees the
+        // order (`disable_event_tracking` is unsafe). Where the events are
+        // insufficient (see `launch_across`), bytes may be read while they
+        // change. That gives wrong values, as with cudarc's own copies, but no
+        // invalid address: ops read no addresses from their tensors, and they
+        // read each index once and clamp it.
         unsafe {
             self.launch_across()
         }
     }
 
-    /// As [`launch`](Self::launch), also with slices that were allocated in
-    /// other streams of the device.
+    /// Launches as [`launch`](Self::launch) does, but also accepts slices that were allocated in other
+    /// streams of the device.
     ///
-    /// The stream waits for cudarc's events of each slice, and records its own
-    /// in them. That is not enough to make this safe, as cudarc 0.19
-    /// - remembers the last read of a slice only, so that reads in two streams
-    ///   leave one of them that nobody waits for;
-    /// - stops waiting when the last stream that it made is dropped, though
-    ///   work in it may still run;
-    /// - records nothing when a slice is allocated, so that a slice from
-    ///   `alloc` may be used before its stream has allocated it.
+    /// The stream waits for cudarc's events of each slice and records its own events. That is not
+    /// sufficient for safety, because cudarc 0.19
+    /// - records only the last read of a slice, so that after reads in two streams nothing waits for
+    ///   one of them;
+    /// - stops waiting when the last stream that it created is dropped, although its work may still
+    ///   run;
+    /// - records nothing when a slice is allocated, so that a slice from `alloc` may be used before
+    ///   its stream has allocated it.
     ///
     /// # Safety
-    /// The memory of slices of other streams is allocated when this stream
-    /// gets to the launch, and not freed before it is done; and other work on
-    /// them is ordered before or after it.
-    #[allow(unsafe_code, reason = "states what callers promise of other streams")]
+    /// The memory of slices of other streams is allocated before the launch starts and freed after it
+    /// is done. Other work on them is ordered before or after the launch.
+    #[allow(unsafe_code, reason = "callers guarantee the order of other streams")]
     pub unsafe fn launch_across(self) -> Result<(), Error> {
         let Self {
             ops, call, guards, ..
         } = self;
-        let stream = ops.borrowed()?;
+        let stream = ops.as_stream()?;
         if stream.is_capturing()? {
-            return call.refuse(
-                "the stream is captured, and a graph can be replayed when the borrowed slices \
-                 are gone: use the unsafe `Call::launch`"
+            return call.reject(
+                "the stream is captured, and the graph could be replayed after the borrowed slices are \
+                 freed\nhelp: use the unsafe `Call::launch`"
                     .into(),
             );
         }
         let cudarc = ops.stream.context();
-        // cudarc keeps the error of a wait that failed until it is asked.
+        // cudarc stores the error of a failed wait until `check_err`.
         cudarc
             .check_err()
-            .map_err(met("cudarc before the launch"))?;
-        // SAFETY: every slice is on the stream's device and holds what its
-        // layout reaches (`view`), its type is cudarc's own, so that length
-        // and address are true, and outputs are borrowed alone. That its
-        // memory lives and is in order, the caller promises. `ops` keeps the
-        // stream, and waits for it before it lets go; it is not captured.
+            .map_err(driver_error("cudarc before the launch"))?;
+        // SAFETY: every slice is on the stream's device and contains its layout
+        // (`view`). Its type belongs to cudarc, so length and address are
+        // valid. Outputs are mutably borrowed. The caller guarantees lifetime
+        // and order. `ops` keeps the stream and synchronizes it before it is
+        // dropped; the stream is not captured.
         let done = unsafe { ops.launch(&call, &stream) };
         drop(guards);
-        let recorded = cudarc.check_err().map_err(met("cudarc after the launch"));
+        let recorded = cudarc
+            .check_err()
+            .map_err(driver_error("cudarc after the launch"));
         if recorded.is_err() {
-            // Others could not wait for this launch, so it is waited for here.
+            // Other streams could not wait for this launch, so wait for it here.
             let _ = ops.stream.synchronize();
         }
         done.and(recorded)
     }
 
-    /// A tensor in a slice of that many elements and of that stream, which
-    /// has no address yet.
-    fn view<T: Element>(
+    /// Returns a tensor in a slice of `len` elements of the stream `owner`, without an address.
+    fn view<T: CudarcElement>(
         &mut self,
         name: &str,
         len: usize,
         owner: &CudaStream,
-        layout: Layout,
+        layout: SliceLayout,
     ) -> Result<TensorView, Error> {
         let stream = &*self.ops.stream;
         if owner.context() != stream.context() {
             let (there, here) = (owner.context().ordinal(), stream.context().ordinal());
-            return self.call.refuse(match there == here {
-                true => format!("{name} is in another context of cuda:{here} than the stream"),
-                false => format!("{name} is on cuda:{there}, and the stream on cuda:{here}"),
+            return self.call.reject(match there == here {
+                true => format!("{name} and the stream are in different contexts of cuda:{here}"),
+                false => format!("{name} is on cuda:{there}, but the stream is on cuda:{here}"),
             });
         }
-        if owner != stream && self.stranger.is_none() {
-            self.stranger = Some(name.to_owned());
+        if owner != stream && self.foreign_tensor.is_none() {
+            self.foreign_tensor = Some(name.to_owned());
         }
         match layout.within(T::DTYPE, len) {
             Ok(view) => Ok(view),
-            Err(why) => self.call.refuse(format!("{name} {why}")),
+            Err(why) => self.call.reject(format!("{name} {why}")),
         }
     }
 }

@@ -1,21 +1,21 @@
-//! How a tensor lies in a slice.
+//! Layouts of tensors in slices.
 
 use crate::error::Error;
 use warpline_ir::DType;
 use warpline_kernels::FamilyError;
 use warpline_kernels::op::TensorView;
 
-/// How a tensor lies in a slice, from its first element on. A shape alone,
-/// `&[rows, cols]`, is dense with the last dimension innermost.
+/// The layout of a tensor in a slice, from its first element. A shape alone, `&[rows, cols]`, is dense
+/// and row-major.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Layout {
+pub struct SliceLayout {
     shape: Vec<u64>,
-    /// None where it is dense.
+    /// The strides; `None` for a dense layout.
     strides: Option<Vec<i64>>,
 }
 
-impl Layout {
-    /// Without gaps, the last dimension innermost.
+impl SliceLayout {
+    /// Returns a dense row-major layout.
     pub fn dense(shape: &[usize]) -> Self {
         Self {
             shape: shape.iter().map(|&n| n as u64).collect(),
@@ -23,21 +23,21 @@ impl Layout {
         }
     }
 
-    /// With that many elements from one index to the next, by dimension.
+    /// Returns a layout with strides in elements, by dimension.
     ///
     /// ```
-    /// use warpline::ops::interop::Layout;
-    /// assert!(Layout::strided(&[37, 1000], &[1024, 1]).is_ok());
-    /// let error = Layout::strided(&[37, 1000], &[1024]).unwrap_err();
-    /// assert_eq!(error.to_string(), "a layout of shape [37, 1000] has 2 strides, not 1");
+    /// use warpline::ops::interop::SliceLayout;
+    /// assert!(SliceLayout::strided(&[37, 1000], &[1024, 1]).is_ok());
+    /// let error = SliceLayout::strided(&[37, 1000], &[1024]).unwrap_err();
+    /// assert_eq!(error.to_string(), "a layout of shape [37, 1000] needs 2 strides, not 1");
     /// ```
     pub fn strided(shape: &[usize], strides: &[usize]) -> Result<Self, Error> {
         if shape.len() != strides.len() {
             let (rank, given) = (shape.len(), strides.len());
-            let why = format!("a layout of shape {shape:?} has {rank} strides, not {given}");
+            let why = format!("a layout of shape {shape:?} needs {rank} strides, not {given}");
             return Err(FamilyError::Problem(why).into());
         }
-        // One that is too large for us is too large for every slice as well.
+        // A stride that does not fit into i64 exceeds every slice.
         let stride = |&n: &usize| i64::try_from(n).unwrap_or(i64::MAX);
         Ok(Self {
             strides: Some(strides.iter().map(stride).collect()),
@@ -45,15 +45,15 @@ impl Layout {
         })
     }
 
-    /// The tensor in a slice of that many elements, at no address yet; or why
-    /// it does not fit, to be said of it.
+    /// Returns the tensor in a slice of `len` elements, without an address. The error completes a
+    /// sentence that starts with the tensor's name.
     pub(super) fn within(self, dtype: DType, len: usize) -> Result<TensorView, String> {
         let mut view = TensorView::dense(dtype, &self.shape, 0);
         if let Some(strides) = self.strides {
             view.strides = strides;
         }
-        let reach = reach(&view);
-        if reach <= len as u128 {
+        let span = span(&view);
+        if span <= len as u128 {
             return Ok(view);
         }
         let with = match view == TensorView::dense(dtype, &view.shape, 0) {
@@ -61,33 +61,33 @@ impl Layout {
             false => format!(" with strides {:?}", view.strides),
         };
         Err(format!(
-            "is {view}{with}, which reaches over {reach} elements, and its slice has {len}"
+            "is {view}{with}, which spans {span} elements, but its slice has {len}"
         ))
     }
 }
 
-impl<const N: usize> From<&[usize; N]> for Layout {
+impl<const N: usize> From<&[usize; N]> for SliceLayout {
     fn from(shape: &[usize; N]) -> Self {
         Self::dense(shape)
     }
 }
 
-impl From<&[usize]> for Layout {
+impl From<&[usize]> for SliceLayout {
     fn from(shape: &[usize]) -> Self {
         Self::dense(shape)
     }
 }
 
-/// How many elements lie from the first one to behind the last one.
+/// Returns the number of elements from the first to the last, inclusive.
 ///
-/// [`TensorView::bytes`] trusts its strides; these may be anything.
-fn reach(view: &TensorView) -> u128 {
+/// [`TensorView::bytes`] trusts its strides; these are unchecked.
+fn span(view: &TensorView) -> u128 {
     if view.elements() == 0 {
         return 0;
     }
-    let sides = view.shape.iter().zip(&view.strides);
-    let steps = sides.map(|(&n, &stride)| {
-        // Where the product of a shape is beyond 63 bits, `dense` has strides below 0.
+    let dims = view.shape.iter().zip(&view.strides);
+    let steps = dims.map(|(&n, &stride)| {
+        // `dense` has negative strides if the product of the shape exceeds 63 bits.
         let stride = u128::try_from(stride).unwrap_or(u128::MAX);
         u128::from(n - 1).saturating_mul(stride)
     });
@@ -98,64 +98,64 @@ fn reach(view: &TensorView) -> u128 {
 mod tests {
     use super::*;
 
-    fn said(layout: impl Into<Layout>, len: usize) -> String {
+    fn check(layout: impl Into<SliceLayout>, len: usize) -> String {
         match layout.into().within(DType::F32, len) {
             Ok(_) => "fits".into(),
             Err(why) => why,
         }
     }
 
-    fn strided(shape: &[usize], strides: &[usize]) -> Layout {
-        Layout::strided(shape, strides).unwrap()
+    fn strided(shape: &[usize], strides: &[usize]) -> SliceLayout {
+        SliceLayout::strided(shape, strides).unwrap()
     }
 
     #[test]
-    fn a_slice_has_as_many_elements_as_the_shape() {
-        assert_eq!(said(&[2, 8], 16), "fits");
-        assert_eq!(said(&[2, 8], 17), "fits");
+    fn a_slice_must_have_the_elements_of_the_shape() {
+        assert_eq!(check(&[2, 8], 16), "fits");
+        assert_eq!(check(&[2, 8], 17), "fits");
         assert_eq!(
-            said(&[2, 8], 15),
-            "is f32 [2, 8], which reaches over 16 elements, and its slice has 15"
+            check(&[2, 8], 15),
+            "is f32 [2, 8], which spans 16 elements, but its slice has 15"
         );
-        assert_eq!(said(&[0usize; 0], 1), "fits");
+        assert_eq!(check(&[0usize; 0], 1), "fits");
         assert_eq!(
-            said(&[0usize; 0], 0),
-            "is f32 [], which reaches over 1 elements, and its slice has 0"
+            check(&[0usize; 0], 0),
+            "is f32 [], which spans 1 elements, but its slice has 0"
         );
     }
 
     #[test]
-    fn it_need_not_hold_the_gap_behind_the_last_row() {
-        assert_eq!(said(strided(&[2, 8], &[10, 1]), 18), "fits");
+    fn the_padding_after_the_last_row_is_not_needed() {
+        assert_eq!(check(strided(&[2, 8], &[10, 1]), 18), "fits");
         assert_eq!(
-            said(strided(&[2, 8], &[10, 1]), 17),
-            "is f32 [2, 8] with strides [10, 1], which reaches over 18 elements, \
-             and its slice has 17"
+            check(strided(&[2, 8], &[10, 1]), 17),
+            "is f32 [2, 8] with strides [10, 1], which spans 18 elements, \
+             but its slice has 17"
         );
-        assert_eq!(said(strided(&[1, 8], &[usize::MAX, 1]), 8), "fits");
-        assert_eq!(said(strided(&[1000, 8], &[0, 1]), 8), "fits");
+        assert_eq!(check(strided(&[1, 8], &[usize::MAX, 1]), 8), "fits");
+        assert_eq!(check(strided(&[1000, 8], &[0, 1]), 8), "fits");
     }
 
     #[test]
-    fn nothing_reaches_nowhere() {
-        assert_eq!(said(&[0, 8], 0), "fits");
-        assert_eq!(said(&[usize::MAX, usize::MAX, 0], 0), "fits");
+    fn an_empty_shape_spans_nothing() {
+        assert_eq!(check(&[0, 8], 0), "fits");
+        assert_eq!(check(&[usize::MAX, usize::MAX, 0], 0), "fits");
     }
 
     #[test]
-    fn what_no_memory_holds_is_refused_and_does_not_overflow() {
-        let most = usize::MAX;
+    fn huge_layouts_are_rejected_without_overflow() {
+        let max = usize::MAX;
         for layout in [
-            Layout::dense(&[most]),
-            Layout::dense(&[2, 1 << 63]),
-            Layout::dense(&[1 << 32, 1 << 32]),
-            Layout::dense(&[3, 1 << 31, 1 << 31, 4]),
-            Layout::dense(&[most; 5]),
-            strided(&[most, most], &[most, most]),
-            strided(&[2, 2], &[most, 1]),
+            SliceLayout::dense(&[max]),
+            SliceLayout::dense(&[2, 1 << 63]),
+            SliceLayout::dense(&[1 << 32, 1 << 32]),
+            SliceLayout::dense(&[3, 1 << 31, 1 << 31, 4]),
+            SliceLayout::dense(&[max; 5]),
+            strided(&[max, max], &[max, max]),
+            strided(&[2, 2], &[max, 1]),
         ] {
             assert!(
-                said(layout.clone(), most / 8).contains("reaches over"),
+                check(layout.clone(), max / 8).contains("spans"),
                 "{layout:?}"
             );
         }

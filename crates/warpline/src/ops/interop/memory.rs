@@ -1,28 +1,28 @@
-//! cudarc's memory that ops take, and its elements.
+//! cudarc memory and element types that ops accept.
 
 use cudarc::driver::{CudaSlice, CudaView, CudaViewMut, DevicePtr, DevicePtrMut};
 use warpline_ir::DType;
 
-/// An element type that ops have.
+/// An element type that ops support.
 ///
 /// No op takes f64:
 ///
 /// ```compile_fail,E0277
-/// fn element<T: warpline::ops::interop::Element>() {}
+/// fn element<T: warpline::ops::interop::CudarcElement>() {}
 /// element::<f64>();
 /// ```
 ///
 /// For slices of `half::f16` and `half::bf16`, cudarc needs its feature `f16`.
-pub trait Element: sealed::Element {
-    /// The same type in our words.
+pub trait CudarcElement: sealed::CudarcElement {
+    /// The Warpline element type.
     const DTYPE: DType;
 }
 
-/// Memory of cudarc's that an op can read. Sealed, as cudarc's [`DevicePtr`]
-/// is not: anyone may implement that one, with any address.
+/// cudarc memory that an op can read. Sealed, because any crate can implement cudarc's [`DevicePtr`]
+/// with any address.
 pub trait Readable<T>: DevicePtr<T> + sealed::Memory {}
 
-/// Memory of cudarc's that an op can write. Sealed, as [`Readable`] is.
+/// cudarc memory that an op can write. Sealed like [`Readable`].
 pub trait Writable<T>: DevicePtrMut<T> + sealed::Memory {}
 
 impl<T> Readable<T> for CudaSlice<T> {}
@@ -34,7 +34,7 @@ impl<T> Writable<T> for CudaViewMut<'_, T> {}
 mod sealed {
     use super::{CudaSlice, CudaView, CudaViewMut};
 
-    pub trait Element {}
+    pub trait CudarcElement {}
     pub trait Memory {}
 
     impl<T> Memory for CudaSlice<T> {}
@@ -44,8 +44,8 @@ mod sealed {
 
 macro_rules! elements {
     ($($ty:ty => $dtype:ident),+ $(,)?) => {$(
-        impl sealed::Element for $ty {}
-        impl Element for $ty {
+        impl sealed::CudarcElement for $ty {}
+        impl CudarcElement for $ty {
             const DTYPE: DType = DType::$dtype;
         }
     )+};
@@ -67,20 +67,20 @@ elements! {
 mod tests {
     use super::*;
 
-    fn agrees<T: Element>() {
+    fn check_size<T: CudarcElement>() {
         assert_eq!(T::DTYPE.bytes(), size_of::<T>(), "{}", T::DTYPE);
     }
 
     #[test]
-    fn elements_are_as_wide_as_ours() {
-        agrees::<u8>();
-        agrees::<u16>();
-        agrees::<u32>();
-        agrees::<i32>();
-        agrees::<u64>();
-        agrees::<i64>();
-        agrees::<f32>();
-        agrees::<half::f16>();
-        agrees::<half::bf16>();
+    fn element_sizes_match() {
+        check_size::<u8>();
+        check_size::<u16>();
+        check_size::<u32>();
+        check_size::<i32>();
+        check_size::<u64>();
+        check_size::<i64>();
+        check_size::<f32>();
+        check_size::<half::f16>();
+        check_size::<half::bf16>();
     }
 }

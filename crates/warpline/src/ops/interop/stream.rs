@@ -1,46 +1,48 @@
-//! The ops in one of cudarc's streams.
+//! Ops in a cudarc stream.
 
 use super::call::StreamCall;
-use super::met;
+use super::driver_error;
 use crate::device::Device;
 use crate::error::Error;
-use crate::gpu::held;
+use crate::gpu::lock;
 use crate::ops::call::Call;
 use crate::ops::workspace::PER_THREAD;
 use cudarc::driver::{CudaSlice, CudaStream, DevicePtr};
 use std::sync::{Arc, Mutex};
 use warpline_cuda::{CudaError, Stream};
 
-/// The ops in one of cudarc's streams: keeps the stream, the GPU with its
-/// kernels, and a workspace. Make one for each stream and keep it: kernels
-/// leave the GPU with its last user, so dropping one waits for the stream.
+/// Runs ops in a cudarc stream. It keeps the stream, the GPU with its kernels, and a workspace. Create
+/// one per stream and keep it. Dropping it synchronizes the stream, because the last handle of a GPU
+/// unloads its kernels.
 #[derive(Debug)]
 pub struct StreamOps {
     pub(super) stream: Arc<CudaStream>,
     device: Device,
-    /// Zeros between any two launches; cudarc frees what is replaced in the
-    /// order of the stream, behind the launches that work in it.
+    /// Zero between launches. cudarc frees a replaced workspace in stream order, after the launches
+    /// that use it.
     workspace: Mutex<Option<CudaSlice<u8>>>,
 }
 
 impl StreamOps {
-    /// The ops in that stream.
+    /// Returns the ops of a stream.
     ///
-    /// Refused are
-    /// - contexts that are not the primary one of their device, which is
-    ///   where our kernels are; `CudaContext::new` gives the primary one;
-    /// - `per_thread_stream`, which is another stream in each thread, so that
-    ///   slices could be freed in another stream than they were used in.
+    /// Rejects
+    /// - contexts other than the primary context of their device, in which Warpline loads its kernels;
+    ///   `CudaContext::new` returns the primary context;
+    /// - `per_thread_stream`, which differs between threads, so that a slice could be freed in another
+    ///   stream than the one that uses it.
     pub fn new(stream: &Arc<CudaStream>) -> Result<Self, Error> {
         let context = stream.context();
         let ordinal = context.ordinal();
         if !context.is_primary() {
-            return refuse(format!(
-                "its context is not the primary one of cuda:{ordinal}, which `CudaContext::new` gives"
+            return reject(format!(
+                "its context is not the primary context of cuda:{ordinal}; `CudaContext::new` returns that"
             ));
         }
         if stream.cu_stream() as usize == PER_THREAD {
-            return refuse("it is another one in each thread; `new_stream` makes one".into());
+            return reject(
+                "the per-thread stream differs between threads; use `new_stream`".into(),
+            );
         }
         Ok(Self {
             stream: stream.clone(),
@@ -49,77 +51,85 @@ impl StreamOps {
         })
     }
 
-    /// The stream.
+    /// Returns the stream.
     pub fn stream(&self) -> &Arc<CudaStream> {
         &self.stream
     }
 
-    /// The GPU that the stream is on.
+    /// Returns the GPU of the stream.
     pub fn device(&self) -> &Device {
         &self.device
     }
 
-    /// A call of the op of that name, with no tensors yet.
+    /// Returns a call of an op by name, without tensors.
     pub fn call(&self, op: &str) -> Result<StreamCall<'_>, Error> {
         Ok(StreamCall::new(self, Call::new(op)?))
     }
 
-    /// Puts a call into the stream.
+    /// Enqueues a call in the stream.
     ///
     /// # Safety
-    /// As for [`Call::launch`], of the tensors; and the stream is not captured.
-    #[allow(unsafe_code, reason = "states what callers promise of raw addresses")]
+    /// As for [`Call::launch`] regarding the tensors. The stream must not be captured.
+    #[allow(
+        unsafe_code,
+        reason = "callers guarantee the validity of raw addresses"
+    )]
     pub(super) unsafe fn launch(&self, call: &Call, stream: &Stream) -> Result<(), Error> {
         let planned = call.plan(&self.device, stream)?;
-        // Held until the launch is in the stream, as another thread might
+        // Locked until the launch is enqueued, because another thread could
         // replace the workspace.
-        let mut kept = held(&self.workspace);
+        let mut workspace = lock(&self.workspace);
         let address = match planned.workspace() {
             0 => 0,
-            bytes => self.zeros(&mut kept, bytes)?,
+            bytes => self.zeroed_workspace(&mut workspace, bytes)?,
         };
-        // SAFETY: the caller's promise; a plan of this call; and zeros that
-        // are used in this stream alone.
+        // SAFETY: the caller's guarantee, a plan of this call, and a zeroed
+        // workspace that only this stream uses.
         let done = unsafe { call.launch_planned(&planned, stream, address) };
         if done.is_err() {
-            // A part of the plan may have run.
-            *kept = None;
+            // Part of the plan may have run, so the workspace may not be zero.
+            *workspace = None;
         }
         done
     }
 
-    /// The stream as ours.
-    pub(super) fn borrowed(&self) -> Result<Stream, Error> {
+    /// Returns the stream as a Warpline stream.
+    pub(super) fn as_stream(&self) -> Result<Stream, Error> {
         let context = self.device.context().ok_or(Error::NoGpu)?;
         #[allow(unsafe_code, reason = "another library's handle")]
-        // SAFETY: of this device and its primary context (`new`), and kept by `self`.
-        let stream = unsafe { Stream::borrowed(context, self.stream.cu_stream().cast()) };
+        // SAFETY: the stream belongs to the primary context of this device
+        // (`new`), and `self` keeps it.
+        let stream = unsafe { Stream::from_raw(context, self.stream.cu_stream().cast()) };
         Ok(stream)
     }
 
-    /// The address of at least as many bytes, all 0 when the stream gets there.
-    fn zeros(&self, kept: &mut Option<CudaSlice<u8>>, bytes: u64) -> Result<u64, Error> {
-        let slice = match kept.take() {
+    /// Returns the address of at least `bytes` bytes that are zero in stream order.
+    fn zeroed_workspace(
+        &self,
+        workspace: &mut Option<CudaSlice<u8>>,
+        bytes: u64,
+    ) -> Result<u64, Error> {
+        let slice = match workspace.take() {
             Some(slice) if slice.len() as u64 >= bytes => slice,
             _ => self
                 .stream
                 .alloc_zeros(bytes as usize)
-                .map_err(met("cudarc's `alloc_zeros`"))?,
+                .map_err(driver_error("cudarc's `alloc_zeros`"))?,
         };
         let address = slice.device_ptr(&self.stream).0;
-        *kept = Some(slice);
+        *workspace = Some(slice);
         Ok(address)
     }
 }
 
 impl Drop for StreamOps {
     fn drop(&mut self) {
-        // A failure was, or will be, reported to whoever waits for the stream.
+        // Other waits on the stream report the same error.
         let _ = self.stream.synchronize();
     }
 }
 
-fn refuse<T>(why: String) -> Result<T, Error> {
+fn reject<T>(why: String) -> Result<T, Error> {
     let what = "ops in a cudarc stream".into();
     Err(CudaError::BadArgument { what, why }.into())
 }
@@ -129,8 +139,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn threads_can_share_the_ops_of_a_stream() {
-        fn shared<T: Send + Sync>() {}
-        shared::<StreamOps>();
+    fn stream_ops_are_send_and_sync() {
+        fn is_send_and_sync<T: Send + Sync>() {}
+        is_send_and_sync::<StreamOps>();
     }
 }

@@ -1,24 +1,24 @@
-//! Flags of a family, drawn.
+//! Random flags of families.
 
 use warpline::Timing;
 use warpline::estimate::simulation_seconds;
-use warpline::kernels::field::{Field, Kind};
+use warpline::kernels::field::{Field, FieldKind};
 use warpline::kernels::numbers::Random;
-use warpline::kernels::{AnyFamily, AnyWork, FamilyError, Place, Request, registry};
+use warpline::kernels::{AnyFamily, AnyWorkload, DeviceKind, FamilyError, Request, registry};
 use warpline_testkit::cores::for_each;
 use warpline_testkit::full::few_or;
 use warpline_testkit::kernel::TARGET;
 
-/// Extents: small and odd ones, and around powers of two.
+/// Small extents, odd ones, and neighbors of powers of two.
 const EXTENTS: [u64; 30] = [
     1, 2, 3, 4, 5, 7, 8, 9, 12, 15, 16, 17, 24, 31, 32, 33, 40, 48, 63, 64, 65, 72, 80, 96, 100,
     128, 129, 160, 256, 264,
 ];
-/// Long ones, which no simulator runs.
-const LONG: [u64; 10] = [
+/// Large extents, which the simulator does not run.
+const LARGE: [u64; 10] = [
     512, 1000, 1024, 4096, 4104, 5000, 8192, 20_092, 65_536, 131_072,
 ];
-/// What a count of a config may be.
+/// Values of config fields.
 const COUNTS: [u64; 34] = [
     0,
     1,
@@ -56,16 +56,16 @@ const COUNTS: [u64; 34] = [
     u32::MAX as u64,
 ];
 
-/// How large a problem is.
+/// The size of problems.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Size {
-    /// So that the simulator runs it soon.
+    /// Small enough for a short simulation.
     Small,
-    /// As long as a GPU may be asked for.
+    /// Any size that a GPU supports.
     Any,
 }
 
-/// Draws flags.
+/// Draws random flags.
 pub(crate) struct Draw(Random);
 
 impl Draw {
@@ -85,11 +85,11 @@ impl Draw {
         self.below(100) < chance
     }
 
-    /// Flags of a problem of a family.
+    /// Draws problem flags.
     fn problem(&mut self, family: &dyn AnyFamily, size: Size) -> Vec<String> {
         let mut flags = Vec::new();
-        // Fields of other families are theirs to draw.
-        let fields = family.fields(Place::Cpu).problem.into_iter();
+        // Skips fields of redirected families.
+        let fields = family.fields(DeviceKind::Cpu).problem.into_iter();
         for field in &fields.filter(|f| f.requires.is_none()).collect::<Vec<_>>() {
             let id = field.name;
             let chance = match id {
@@ -98,20 +98,20 @@ impl Draw {
                 _ => 90,
             };
             if self.percent(chance) {
-                let value = self.word(field).unwrap_or_else(|| self.extent(id, size));
+                let value = self.keyword(field).unwrap_or_else(|| self.extent(id, size));
                 flags.push(format!("{}={value}", field.flag()));
             }
         }
         flags
     }
 
-    /// Some flags of a config of a family, around the config that it selects.
+    /// Draws a few config flags near the selected config.
     pub(crate) fn config(
         &mut self,
         family: &dyn AnyFamily,
         selected: &serde_json::Value,
     ) -> Vec<String> {
-        let mut fields = family.fields(Place::Cpu).config;
+        let mut fields = family.fields(DeviceKind::Cpu).config;
         fields.retain(|field| field.requires.is_none());
         let mut flags = Vec::new();
         for _ in 0..1 + self.below(4) {
@@ -120,22 +120,22 @@ impl Draw {
             }
             let field = fields.swap_remove(self.below(fields.len() as u64) as usize);
             let near = selected.get(field.name).and_then(|v| v.as_u64());
-            let value = self.word(&field).unwrap_or_else(|| self.count(near));
+            let value = self.keyword(&field).unwrap_or_else(|| self.count(near));
             flags.push(format!("{}={value}", field.flag()));
         }
         flags
     }
 
-    /// One of the words that a field takes, if it takes words.
-    fn word(&mut self, field: &Field) -> Option<String> {
+    /// Draws a keyword or boolean; `None` for a number field.
+    fn keyword(&mut self, field: &Field) -> Option<String> {
         match &field.kind {
-            Kind::Number { .. } => None,
-            Kind::Flag => Some(self.percent(50).to_string()),
-            Kind::Words(words) => Some(self.one(words).name.to_owned()),
+            FieldKind::Number { .. } => None,
+            FieldKind::Flag => Some(self.percent(50).to_string()),
+            FieldKind::Keywords(all) => Some(self.one(all).name.to_owned()),
         }
     }
 
-    /// A count of a config: near another one, or any.
+    /// Draws a config value: near another one, or any.
     fn count(&mut self, near: Option<u64>) -> String {
         let any = self.one(&COUNTS);
         let count = match near {
@@ -145,14 +145,14 @@ impl Draw {
         count.to_string()
     }
 
-    /// What a problem has of something that is not one of some names.
+    /// Draws the value of a number field of a problem.
     fn extent(&mut self, id: &str, size: Size) -> String {
         match id {
             "shapes" => {
                 let levels = 1 + self.below(8);
                 let mut side = || {
-                    let most = self.one(&[1, 3, 9, 24]);
-                    1 + self.below(most)
+                    let max = self.one(&[1, 3, 9, 24]);
+                    1 + self.below(max)
                 };
                 let level = |_| format!("{}x{}", side(), side());
                 (0..levels).map(level).collect::<Vec<_>>().join(",")
@@ -161,27 +161,28 @@ impl Draw {
             id if id.ends_with("stride") || id.ends_with("step") => {
                 (16 * (1 + self.below(40))).to_string()
             }
-            _ if size == Size::Any && self.percent(30) => self.one(&LONG).to_string(),
+            _ if size == Size::Any && self.percent(30) => self.one(&LARGE).to_string(),
             _ => self.one(&EXTENTS).to_string(),
         }
     }
 }
 
-/// The work that flags ask for.
+/// Returns the workload of flags.
 pub(crate) fn parse(
     family: &dyn AnyFamily,
     flags: &[String],
-) -> Result<Box<dyn AnyWork>, FamilyError> {
+) -> Result<Box<dyn AnyWorkload>, FamilyError> {
     let request = Request::from_flags(flags.iter().map(String::as_str))?;
-    family.work(&request, Place::Cpu, None, &TARGET)
+    family.workload(&request, DeviceKind::Cpu, None, &TARGET)
 }
 
-/// Flags of a problem that the family serves, and the simulator soon.
+/// Draws the flags of a problem that the family accepts and, if small, the simulator runs quickly.
 pub(crate) fn problem(draw: &mut Draw, family: &dyn AnyFamily, size: Size) -> Vec<String> {
     loop {
         let flags = draw.problem(family, size);
-        let small =
-            |work: &dyn AnyWork| simulation_seconds(&work.cost(), Timing::Random, 1) < SECONDS;
+        let small = |work: &dyn AnyWorkload| {
+            simulation_seconds(&work.cost(), Timing::Random, 1) < MAX_SECONDS
+        };
         match parse(family, &flags) {
             Err(FamilyError::Problem(_)) => {}
             Ok(work) if size == Size::Small && !small(work.as_ref()) => {}
@@ -190,19 +191,18 @@ pub(crate) fn problem(draw: &mut Draw, family: &dyn AnyFamily, size: Size) -> Ve
     }
 }
 
-/// How long the simulator may take for a problem.
-const SECONDS: f64 = 0.02;
+/// The maximum simulation time of a small problem in seconds.
+const MAX_SECONDS: f64 = 0.02;
 
 fn variable(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// Does something with draws of every family, `few` of each, or `many` where
-/// all is asked for; fails with everything that went wrong.
+/// Runs `check` with `few` draws of every family, or `many` in a full test run. Fails with all errors.
 pub(crate) fn each(
     few: u64,
     many: u64,
-    holds: impl Fn(&dyn AnyFamily, &mut Draw) -> Result<(), String> + Sync,
+    check: impl Fn(&dyn AnyFamily, &mut Draw) -> Result<(), String> + Sync,
 ) {
     let draws = variable("WARPLINE_DRAWS").unwrap_or(few_or(few, many));
     let seed = variable("WARPLINE_SEED").unwrap_or(1);
@@ -214,6 +214,6 @@ pub(crate) fn each(
     for_each(0..count, |i| {
         let family = families[(i % families.len() as u64) as usize];
         let mut draw = Draw::new(seed.wrapping_mul(1 << 32) + i);
-        holds(family, &mut draw).map_err(|e| format!("{} {e}", family.name()))
+        check(family, &mut draw).map_err(|e| format!("{} {e}", family.name()))
     });
 }

@@ -1,34 +1,34 @@
-//! The baseline takes the place of a selected config that is undecided, and of no other.
+//! The baseline replaces a selected config that is undecided, and no other config.
 
 use warpline::kernels::{
-    AnyWork, Buffer, Case, Family, FamilyError, HostTensor, Place, Plan, Program, Step, TensorSpec,
-    Work,
+    AnyWorkload, Buffer, DeviceKind, Family, FamilyError, HostTensor, LaunchStep, Plan, Program,
+    TensorSpec, TestCase, Workload,
 };
-use warpline::kernels::{config, fields, words};
-use warpline::{Device, Error, RunOptions, prepare, prepare_exactly, run, tune};
+use warpline::kernels::{config, fields, keywords};
+use warpline::{Device, Error, RunOptions, prepare, prepare_selected, run, tune};
 use warpline_check::examine;
-use warpline_ir::build::*;
+use warpline_ir::builder::*;
 use warpline_ir::{BuildErrors, DType, Kernel, Target};
 use warpline_testkit::kernel::TARGET;
 
-/// A family that selects a schedule which the checker does not decide.
+/// A family that selects an undecided schedule.
 #[derive(Debug)]
 struct Ones;
 
 fields! {
     /// The problem.
     struct Problem {
-        /// Has it a baseline that is proved?
+        /// Whether the baseline is proved
         safe: bool,
     }
 }
 
-words! {
+keywords! {
     /// A schedule.
     enum Schedule {
-        /// Takes one of two barriers, which memory names
+        /// Uses one of two barriers; a value in memory selects it
         Index = "index",
-        /// Waits for a parity that follows from the sign of an exponential
+        /// Waits for a parity that depends on the sign of an exponential
         Exponential = "exponential",
         /// One barrier, one parity
         Plain = "plain",
@@ -42,17 +42,17 @@ config! {
         /// The schedule
         schedule: Schedule,
     }
-    /// What the caller fixes of it.
+    /// The fields that the caller fixes.
     struct Choice;
 }
 
 impl Schedule {
-    /// One that the checker leaves undecided: which one that is may change as it learns.
+    /// Returns an undecided schedule. Which one it is may change as the checker improves.
     fn undecided() -> Self {
         let mut all = [Schedule::Index, Schedule::Exponential].into_iter();
         let undecided = |s: &Schedule| {
             let report = examine(&s.kernel().unwrap(), &TARGET);
-            !report.refusals.is_empty() && report.refusals.iter().all(|r| r.undecided)
+            !report.diagnostics.is_empty() && report.diagnostics.iter().all(|r| r.undecided)
         };
         all.find(undecided).expect("one of them is undecided")
     }
@@ -60,10 +60,10 @@ impl Schedule {
     fn kernel(self) -> Result<Kernel, BuildErrors> {
         Kernel::build("ones", &Target::SM_90A, |k| {
             let (x, y) = (k.pointer::<f32>("x"), k.pointer::<f32>("y"));
-            let bars = k.barrier("bars", 2).count(1);
+            let bars = k.barrier("bars", 2).arrivals(1);
             k.role("all").body(|| {
                 let first = x.load(0u32);
-                // Which barrier, and the parity; an exponential is never below 0.
+                // The barrier and the parity; an exponential is never negative.
                 let (bar, parity) = match self {
                     Schedule::Index => (first.bitcast::<u32>() & 1, 0u32.reg()),
                     Schedule::Exponential => {
@@ -94,7 +94,7 @@ impl Family for Ones {
     const NAME: &'static str = "ones";
     const ABOUT: &'static str = "y = 1";
 
-    fn default_problem(_: Place) -> Problem {
+    fn default_problem(_: DeviceKind) -> Problem {
         Problem { safe: true }
     }
     fn config(_: &Problem, choice: &Choice, _: &Target) -> Result<Config, FamilyError> {
@@ -102,21 +102,21 @@ impl Family for Ones {
         Ok(Config { schedule })
     }
     fn baseline(p: &Problem, choice: &Choice, _: &Target) -> Result<Config, FamilyError> {
-        let usual = match (p.safe, Schedule::undecided()) {
+        let baseline = match (p.safe, Schedule::undecided()) {
             (true, _) => Schedule::Plain,
-            // Another one that is not proved.
+            // Another schedule that is not proved.
             (_, Schedule::Index) => Schedule::Exponential,
             _ => Schedule::Index,
         };
-        let schedule = choice.schedule.unwrap_or(usual);
+        let schedule = choice.schedule.unwrap_or(baseline);
         Ok(Config { schedule })
     }
     fn candidates(_: &Problem, _: &Target) -> Vec<Config> {
         Vec::new()
     }
     fn plan(_: &Problem, c: &Config, target: &Target) -> Result<Plan, FamilyError> {
-        let kernel = Program::once(format!("ones {c:?}"), target, |_| c.schedule.kernel())?;
-        let step = Step::new(kernel, [1, 1, 1])
+        let kernel = Program::cached(format!("ones {c:?}"), target, |_| c.schedule.kernel())?;
+        let step = LaunchStep::new(kernel, [1, 1, 1])
             .pointer("x", Buffer::Input(0))
             .pointer("y", Buffer::Output(0));
         Plan::new(vec![step], 0)
@@ -133,27 +133,29 @@ impl Family for Ones {
     fn reference(_: &Problem, _: &[HostTensor]) -> Vec<Vec<(f64, f64)>> {
         vec![vec![(1.0, 0.0); 32]]
     }
-    fn cases() -> Vec<Case<Problem, Choice>> {
+    fn cases() -> Vec<TestCase<Problem, Choice>> {
         Vec::new()
     }
 }
 
-fn work(safe: bool, schedule: Option<Schedule>) -> Work<Ones> {
-    Work::new(Problem { safe }, &Choice { schedule }, &TARGET).unwrap()
+fn work(safe: bool, schedule: Option<Schedule>) -> Workload<Ones> {
+    Workload::new(Problem { safe }, &Choice { schedule }, &TARGET).unwrap()
 }
 
-/// Why the checker decides nothing.
+/// Returns the reason why the checker could not decide.
 fn undecided(prepared: Result<warpline::Prepared, Error>) -> String {
     match prepared {
-        Err(Error::Refused(all)) if all.refusals.iter().all(|r| r.undecided) => all.to_string(),
+        Err(Error::NotProved(all)) if all.diagnostics.iter().all(|r| r.undecided) => {
+            all.to_string()
+        }
         other => panic!("must be undecided: {other:?}"),
     }
 }
 
 #[test]
-fn the_baseline_takes_the_place_of_a_selected_config_that_is_undecided() {
+fn the_baseline_replaces_an_undecided_config() {
     let work = work(true, None);
-    let reason = undecided(prepare_exactly(&work, &TARGET));
+    let reason = undecided(prepare_selected(&work, &TARGET));
     let prepared = prepare(&work, &TARGET).unwrap();
     let fallback = prepared.fallback.unwrap();
     assert_eq!(fallback.config["schedule"], "plain");
@@ -163,27 +165,27 @@ fn the_baseline_takes_the_place_of_a_selected_config_that_is_undecided() {
     );
     assert!(prepared.steps.iter().all(|step| step.kernel.is_proved()));
 
-    let outcome = run(&work, &Device::cpu(), &RunOptions::default()).unwrap();
-    assert!(outcome.passed() && outcome.fallback.is_some());
-    assert_eq!(outcome.config["schedule"], "plain");
-    let told = tune::notices();
-    let ours = told
+    let report = run(&work, &Device::cpu(), &RunOptions::default()).unwrap();
+    assert!(report.passed() && report.fallback.is_some());
+    assert_eq!(report.config["schedule"], "plain");
+    let notices = tune::notices();
+    let ours = notices
         .iter()
         .filter(|n| n.contains("selected config of ones"));
-    assert_eq!(ours.count(), 1, "told once: {told:?}");
+    assert_eq!(ours.count(), 1, "emitted once: {notices:?}");
 }
 
 #[test]
-fn a_config_that_is_given_is_reported() {
-    let given = work(true, Some(Schedule::undecided()));
-    undecided(prepare(&given, &TARGET));
+fn an_explicit_undecided_config_is_an_error() {
+    let explicit = work(true, Some(Schedule::undecided()));
+    undecided(prepare(&explicit, &TARGET));
     let proved = work(true, Some(Schedule::Plain));
     assert_eq!(prepare(&proved, &TARGET).unwrap().fallback, None);
 }
 
 #[test]
-fn a_baseline_that_is_not_proved_takes_no_place() {
+fn an_unproved_baseline_replaces_nothing() {
     let work = work(false, None);
-    let reason = undecided(prepare_exactly(&work, &TARGET));
+    let reason = undecided(prepare_selected(&work, &TARGET));
     assert_eq!(undecided(prepare(&work, &TARGET)), reason);
 }

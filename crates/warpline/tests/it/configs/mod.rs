@@ -2,13 +2,13 @@
 //!
 //! | where | what |
 //! |---|---|
-//! | `draw` | flags of a family, drawn |
-//! | `selected` | the selected config and the baseline of drawn problems |
-//! | `explicit` | drawn configs: proved and right, or rejected by a sentence |
-//! | `fallback` | the baseline takes the place of an undecided config |
+//! | `draw` | random flags of families |
+//! | `selected` | the selected config and the baseline of random problems |
+//! | `explicit` | random configs: proved and correct, or rejected |
+//! | `fallback` | the baseline replaces an undecided config |
 //!
-//! With `WARPLINE_FULL` set many more are drawn; `WARPLINE_SEED` and
-//! `WARPLINE_DRAWS` draw others, `WARPLINE_FAMILY` of one family.
+//! `WARPLINE_FULL` draws many more. `WARPLINE_SEED` and `WARPLINE_DRAWS` set the seed and the number
+//! of draws, `WARPLINE_FAMILY` selects one family.
 
 mod draw;
 mod explicit;

@@ -1,4 +1,4 @@
-//! Tests in a process of their own, whose driver is the stand-in.
+//! Runs tests in child processes that load the stub driver.
 
 use std::env;
 use std::fs;
@@ -9,10 +9,9 @@ use warpline_testkit::stand_in;
 
 const LOG: &str = "WARPLINE_STUB_LOG";
 
-/// Runs `body` in a process of its own, whose driver is the stand-in with that
-/// configuration, and whose cubins are kept in a folder of their own. `test` is the path of the
-/// calling test within `stand_in`.
-pub(crate) fn with_driver(test: &str, words: &str, body: impl FnOnce()) {
+/// Runs `body` in a child process that loads the stub driver with a configuration and has its own
+/// cache directory. `test` is the path of the calling test within `stand_in`.
+pub(crate) fn with_driver(test: &str, config: &str, body: impl FnOnce()) {
     const CHILD: &str = "WARPLINE_STAND_IN_CHILD";
     if env::var(CHILD).as_deref() == Ok(test) {
         return body();
@@ -22,40 +21,40 @@ pub(crate) fn with_driver(test: &str, words: &str, body: impl FnOnce()) {
         .args(["--exact", &format!("stand_in::{test}")])
         .args(["--nocapture", "--include-ignored"])
         .env(CHILD, test)
-        .env("WARPLINE_STUB", words)
+        .env("WARPLINE_STUB", config)
         .env(LOG, scratch.path().join("calls"))
         .env("WARPLINE_CACHE_DIR", scratch.path().join("cubins"))
         .env_remove("WARPLINE_CACHE")
         .env("LD_LIBRARY_PATH", library())
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
-    // A misspelt name would pass by running nothing.
-    let counted = String::from_utf8_lossy(&output.stdout);
-    assert!(counted.contains("1 passed"), "{counted}");
-    eprint!("{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
+    // A misspelled test name runs nothing and would pass.
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert!(stdout.contains("1 passed"), "{stdout}");
+    eprint!("{stderr}");
 }
 
-/// What the driver was called for while `work` ran, with what came of it.
-pub(crate) fn calls<T>(work: impl FnOnce() -> T) -> (T, String) {
+/// Runs a function. Returns its result and the log of driver calls.
+pub(crate) fn calls<T>(body: impl FnOnce() -> T) -> (T, String) {
     let log = || fs::read_to_string(env::var_os(LOG).unwrap()).unwrap_or_default();
     let before = log().len();
-    let came = work();
-    (came, log()[before..].to_owned())
+    let result = body();
+    (result, log()[before..].to_owned())
 }
 
-/// How often the driver's compiler ran while `work` did.
-pub(crate) fn compilations(work: impl FnOnce()) -> usize {
-    calls(work).1.matches("cuLinkAddData_v2").count()
+/// Runs a function and returns the number of compilations.
+pub(crate) fn compilations(body: impl FnOnce()) -> usize {
+    calls(body).1.matches("cuLinkAddData_v2").count()
 }
 
-/// The folder of the cubins.
-pub(crate) fn cubins() -> PathBuf {
+/// Returns the cache directory.
+pub(crate) fn cache_dir() -> PathBuf {
     env::var_os("WARPLINE_CACHE_DIR").unwrap().into()
 }
 
-/// The folder with the stand-in, compiled once.
+/// Returns the directory of the stub driver, which is compiled once.
 fn library() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {

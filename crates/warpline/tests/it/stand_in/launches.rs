@@ -1,11 +1,11 @@
-//! Launches: what reaches the driver, and what is refused before.
+//! Launches: driver calls, and launches that are rejected before them.
 
 use crate::stand_in::harness::{calls, with_driver};
 use crate::stand_in::zeros::plan;
 use warpline::cuda::Stream;
-use warpline::kernels::{Bound, Plan, Step};
+use warpline::kernels::{BufferAddresses, LaunchStep, Plan};
 use warpline::{Device, Error, Prepared};
-use warpline_ir::build::wait_prerequisites;
+use warpline_ir::builder::wait_prerequisites;
 use warpline_ir::{Kernel, Target};
 use warpline_testkit::kernel::build;
 
@@ -15,16 +15,16 @@ fn opened() -> (Device, Stream) {
     (device, stream)
 }
 
-fn bound() -> Bound {
-    Bound {
+fn addresses() -> BufferAddresses {
+    BufferAddresses {
         outputs: vec![0x1000],
         workspace: 0x2000,
-        ..Bound::default()
+        ..BufferAddresses::default()
     }
 }
 
-/// Kernels of one warp each, in a plan.
-fn chain(steps: Vec<Step>, target: &Target) -> Result<Prepared, Error> {
+/// Prepares a plan of steps.
+fn prepared(steps: Vec<LaunchStep>, target: &Target) -> Result<Prepared, Error> {
     let plan = Plan::new(steps, 0).unwrap();
     Prepared::new(plan, target)
 }
@@ -40,32 +40,36 @@ fn kernel(cluster: u32) -> Kernel {
 fn a_launch_is_one_call_for_each_kernel() {
     with_driver("launches::a_launch_is_one_call_for_each_kernel", "", || {
         let (device, stream) = opened();
-        let launches = plan(&device).load(&device).unwrap().bind(&bound()).unwrap();
+        let plan = plan(&device)
+            .load(&device)
+            .unwrap()
+            .bind(&addresses())
+            .unwrap();
         let (_, called) = calls(|| {
             for _ in 0..3 {
-                launches.launch(&stream).unwrap();
+                plan.launch(&stream).unwrap();
             }
         });
         let names: Vec<_> = called.lines().filter(|l| l.starts_with("cu")).collect();
-        assert_eq!(names, ["cuLaunchKernelEx"; 3], "no allocation, no wait");
+        assert_eq!(names, ["cuLaunchKernelEx"; 3], "no allocation and no wait");
     });
 }
 
 #[test]
-fn a_capture_takes_launches_and_refuses_to_compile() {
+fn a_capture_records_launches_and_rejects_compilation() {
     with_driver(
-        "launches::a_capture_takes_launches_and_refuses_to_compile",
+        "launches::a_capture_records_launches_and_rejects_compilation",
         "",
         || {
             let (device, stream) = opened();
             let plan = plan(&device);
-            let launch = |s: &Stream| plan.launch(&device, s, &bound());
-            let refused = stream.capture(launch).unwrap_err();
-            assert_eq!((refused.code(), refused.exit_code()), ("jit-in-capture", 1));
+            let launch = |s: &Stream| plan.launch(&device, s, &addresses());
+            let error = stream.capture(launch).unwrap_err();
+            assert_eq!((error.code(), error.exit_code()), ("jit-in-capture", 1));
             assert_eq!(
-                refused.to_string(),
-                "kernel scale is not on the device yet, and it cannot be compiled while a stream \
-                 is captured: run the op once, or call `Prepared::load`, before the capture"
+                error.to_string(),
+                "kernel scale is not loaded and cannot be compiled during stream capture\n\
+                 help: run the op once, or call `Prepared::load`, before the capture"
             );
 
             plan.load(&device).unwrap();
@@ -92,13 +96,17 @@ fn a_capture_takes_launches_and_refuses_to_compile() {
 }
 
 #[test]
-fn outside_of_a_capture_a_launch_loads_what_it_needs() {
+fn outside_of_a_capture_a_launch_loads_its_kernels() {
     with_driver(
-        "launches::outside_of_a_capture_a_launch_loads_what_it_needs",
+        "launches::outside_of_a_capture_a_launch_loads_its_kernels",
         "",
         || {
             let (device, stream) = opened();
-            let (_, called) = calls(|| plan(&device).launch(&device, &stream, &bound()).unwrap());
+            let (_, called) = calls(|| {
+                plan(&device)
+                    .launch(&device, &stream, &addresses())
+                    .unwrap()
+            });
             assert_eq!(called.matches("cuLinkAddData_v2").count(), 1);
             assert_eq!(called.matches("cuLaunchKernelEx").count(), 1);
         },
@@ -106,38 +114,44 @@ fn outside_of_a_capture_a_launch_loads_what_it_needs() {
 }
 
 #[test]
-fn a_dependent_step_and_a_cluster_are_told_to_the_driver() {
+fn dependent_launches_and_clusters_set_launch_attributes() {
     with_driver(
-        "launches::a_dependent_step_and_a_cluster_are_told_to_the_driver",
+        "launches::dependent_launches_and_clusters_set_launch_attributes",
         "",
         || {
             let (device, stream) = opened();
             let steps = vec![
-                Step::new(kernel(1), [4, 1, 1]),
-                Step::new(kernel(2), [4, 1, 1]).dependent(),
+                LaunchStep::new(kernel(1), [4, 1, 1]),
+                LaunchStep::new(kernel(2), [4, 1, 1]).dependent(),
             ];
-            let ready = chain(steps, &device.target())
+            let loaded = prepared(steps, &device.target())
                 .unwrap()
                 .load(&device)
                 .unwrap();
-            let (_, called) = calls(|| ready.launch(&stream, &Bound::default()).unwrap());
-            let said: Vec<_> = called.lines().filter(|l| l.contains("attribute")).collect();
-            assert!(said[0].ends_with("attributes=0") && said[1].ends_with("attributes=2"));
-            assert_eq!(said[2..], ["  attribute 4=2,1,1", "  attribute 6=1,0,0"]);
+            let (_, called) =
+                calls(|| loaded.launch(&stream, &BufferAddresses::default()).unwrap());
+            let attributes: Vec<_> = called.lines().filter(|l| l.contains("attribute")).collect();
+            assert!(
+                attributes[0].ends_with("attributes=0") && attributes[1].ends_with("attributes=2")
+            );
+            assert_eq!(
+                attributes[2..],
+                ["  attribute 4=2,1,1", "  attribute 6=1,0,0"]
+            );
         },
     );
 }
 
 #[test]
-fn a_cluster_beyond_the_portable_size_is_asked_for() {
+fn a_non_portable_cluster_size_is_enabled() {
     with_driver(
-        "launches::a_cluster_beyond_the_portable_size_is_asked_for",
+        "launches::a_non_portable_cluster_size_is_enabled",
         "",
         || {
             let (device, _) = opened();
             let loaded = |size: u32| {
-                let step = Step::new(kernel(size), [16, 1, 1]);
-                let plan = chain(vec![step], &device.target()).unwrap();
+                let step = LaunchStep::new(kernel(size), [16, 1, 1]);
+                let plan = prepared(vec![step], &device.target()).unwrap();
                 calls(|| plan.load(&device).unwrap()).1
             };
             assert!(loaded(16).contains("  set 14=1\n"));
@@ -147,47 +161,49 @@ fn a_cluster_beyond_the_portable_size_is_asked_for() {
 }
 
 #[test]
-fn what_does_not_fit_the_device_is_refused_in_a_sentence() {
+fn a_kernel_that_does_not_fit_is_rejected() {
     with_driver(
-        "launches::what_does_not_fit_the_device_is_refused_in_a_sentence",
+        "launches::a_kernel_that_does_not_fit_is_rejected",
         "resident=0",
         || {
             let (device, _) = opened();
-            let refused = |size: u32| {
-                let step = Step::new(kernel(size), [8, 1, 1]);
-                let plan = chain(vec![step], &device.target()).unwrap();
+            let error = |size: u32| {
+                let step = LaunchStep::new(kernel(size), [8, 1, 1]);
+                let plan = prepared(vec![step], &device.target()).unwrap();
                 plan.load(&device).unwrap_err().to_string()
             };
             assert_eq!(
-                refused(8),
+                error(8),
                 "kernel scale cannot be launched: a cluster of 8×1×1 CTAs with 32 threads of 8 \
-                 registers and 0 bytes of shared memory does not fit the device"
+                 registers and 0 bytes of shared memory does not fit on the device"
             );
-            assert!(refused(1).contains("a CTA with 32 threads"));
+            assert!(error(1).contains("a CTA with 32 threads"));
         },
     );
 }
 
 #[test]
-fn ctas_that_wait_for_each_other_must_all_fit() {
+fn co_resident_ctas_must_all_fit() {
     with_driver(
-        "launches::ctas_that_wait_for_each_other_must_all_fit",
+        "launches::co_resident_ctas_must_all_fit",
         "resident=1",
         || {
             let (device, _) = opened();
             let mut waiting = kernel(1);
             waiting.co_resident = true;
             let bind = |grid: u32| {
-                let step = Step::new(waiting.clone(), [grid, 1, 1]);
-                let plan = chain(vec![step], &device.target()).unwrap();
-                plan.load(&device).unwrap().bind(&Bound::default())
+                let step = LaunchStep::new(waiting.clone(), [grid, 1, 1]);
+                let plan = prepared(vec![step], &device.target()).unwrap();
+                plan.load(&device)
+                    .unwrap()
+                    .bind(&BufferAddresses::default())
             };
             bind(132).unwrap();
-            let refused = bind(133).unwrap_err();
+            let error = bind(133).unwrap_err();
             assert_eq!(
-                refused.to_string(),
-                "kernel scale cannot be launched: its CTAs wait for each other, so all 133 must \
-                 be on the device at once, and it holds 132"
+                error.to_string(),
+                "kernel scale cannot be launched: its 133 CTAs wait for each other and must be \
+                 co-resident, but the device holds 132"
             );
         },
     );
@@ -196,25 +212,25 @@ fn ctas_that_wait_for_each_other_must_all_fit() {
 #[test]
 fn the_simulator_loads_no_kernels() {
     let device = Device::cpu();
-    let refused = plan(&device).load(&device).unwrap_err();
-    assert_eq!((refused.code(), refused.exit_code()), ("no-gpu", 2));
+    let error = plan(&device).load(&device).unwrap_err();
+    assert_eq!((error.code(), error.exit_code()), ("no-gpu", 2));
 }
 
 #[test]
-fn promises_are_kept_but_for_the_numbers_that_no_kernel_wrote() {
+fn guarantees_hold_except_for_results_that_the_stub_does_not_compute() {
     with_driver(
-        "launches::promises_are_kept_but_for_the_numbers_that_no_kernel_wrote",
+        "launches::guarantees_hold_except_for_results_that_the_stub_does_not_compute",
         "free=999999999",
         || {
             let (device, _) = opened();
-            for (name, promise) in warpline::gpu::promises::ALL {
-                let kept = promise(&device);
+            for (name, guarantee) in warpline::gpu::guarantees::ALL {
+                let result = guarantee(&device);
                 match name {
                     "capture-and-replay" => assert_eq!(
-                        kept,
-                        Err("1000003 elements of a replay are wrong".to_owned())
+                        result,
+                        Err("1000003 elements of the replay are wrong".to_owned())
                     ),
-                    _ => assert!(kept.is_ok(), "{name}: {kept:?}"),
+                    _ => assert!(result.is_ok(), "{name}: {result:?}"),
                 }
             }
         },

@@ -1,5 +1,5 @@
-//! The way to a GPU, through a stand-in for the driver: memory is there,
-//! kernels do nothing. What a kernel should have done must be missed.
+//! The GPU runtime with a stub of the CUDA driver. The stub has memory, but its kernels do nothing, so
+//! missing results must be detected.
 
 mod cache;
 mod harness;

@@ -1,6 +1,6 @@
-//! Ops on addresses: what is planned once, and what is refused each time.
+//! Op calls on raw addresses: plan caching and rejected calls.
 
-// The stand-in launches nothing, so any address will do.
+// The stub launches nothing, so any address is valid.
 #![allow(unsafe_code)]
 
 use crate::stand_in::harness::{calls, with_driver};
@@ -15,7 +15,7 @@ fn opened() -> (Device, Stream) {
 }
 
 fn launch(call: &Call, device: &Device, stream: &Stream) -> Result<(), Error> {
-    // SAFETY: the stand-in reads and writes nothing.
+    // SAFETY: the stub reads and writes nothing.
     unsafe { call.launch(device, stream) }
 }
 
@@ -37,8 +37,8 @@ fn a_second_call_only_launches() {
             launch(&softmax(4, 1024, X + 4096, Y + 4096), &device, &stream).unwrap();
         });
         let names: Vec<_> = called.lines().filter(|l| l.starts_with("cu")).collect();
-        assert_eq!(names, ["cuLaunchKernelEx"], "no allocation, no wait");
-        assert_eq!(Call::plans(&device), 1);
+        assert_eq!(names, ["cuLaunchKernelEx"], "no allocation and no wait");
+        assert_eq!(Call::cached_plan_count(&device), 1);
     });
 }
 
@@ -56,35 +56,35 @@ fn other_extents_of_a_class_are_not_compiled_again() {
             });
             assert_eq!(called.matches("cuLinkAddData_v2").count(), 1);
             assert_eq!(called.matches("cuLaunchKernelEx").count(), 49);
-            assert_eq!(Call::plans(&device), 49);
+            assert_eq!(Call::cached_plan_count(&device), 49);
         },
     );
 }
 
 #[test]
-fn tensors_that_meet_are_refused_also_where_the_plan_is_known() {
+fn overlapping_tensors_are_rejected_even_with_a_cached_plan() {
     with_driver(
-        "ops::tensors_that_meet_are_refused_also_where_the_plan_is_known",
+        "ops::overlapping_tensors_are_rejected_even_with_a_cached_plan",
         "",
         || {
             let (device, stream) = opened();
             launch(&softmax(4, 1024, X, Y), &device, &stream).unwrap();
-            let meets = softmax(4, 1024, X, X + 16);
-            let refused = launch(&meets, &device, &stream).unwrap_err();
+            let overlapping = softmax(4, 1024, X, X + 16);
+            let error = launch(&overlapping, &device, &stream).unwrap_err();
             assert_eq!(
-                refused.to_string(),
-                "softmax: y shares memory with x, and an output must lie apart"
+                error.to_string(),
+                "softmax: y shares memory with x; an output must not overlap another tensor"
             );
         },
     );
 }
 
 #[test]
-fn each_stream_has_a_workspace_of_its_own() {
-    with_driver("ops::each_stream_has_a_workspace_of_its_own", "", || {
+fn each_stream_has_its_own_workspace() {
+    with_driver("ops::each_stream_has_its_own_workspace", "", || {
         let (device, one) = opened();
         let two = Stream::new(device.context().unwrap()).unwrap();
-        // Long rows come through a ring, whose blocks are taken from a queue.
+        // Long rows use the specialized schedule, whose work queue needs a workspace.
         let call = softmax(300, 65536, X, Y);
         assert!(call.plan(&device, &one).unwrap().workspace() > 0);
         let (_, called) = calls(|| {
@@ -99,46 +99,38 @@ fn each_stream_has_a_workspace_of_its_own() {
 }
 
 #[test]
-fn a_capture_takes_what_was_called_before_and_refuses_the_rest() {
-    with_driver(
-        "ops::a_capture_takes_what_was_called_before_and_refuses_the_rest",
-        "",
-        || {
-            let (device, stream) = opened();
-            let call = softmax(300, 65536, X, Y);
-            let captured = |s: &Stream| launch(&call, &device, s);
-            let refused = stream.capture(captured).unwrap_err();
-            assert_eq!(refused.code(), "jit-in-capture");
+fn a_capture_needs_an_earlier_call() {
+    with_driver("ops::a_capture_needs_an_earlier_call", "", || {
+        let (device, stream) = opened();
+        let call = softmax(300, 65536, X, Y);
+        let captured = |s: &Stream| launch(&call, &device, s);
+        let error = stream.capture(captured).unwrap_err();
+        assert_eq!(error.code(), "jit-in-capture");
 
-            call.plan(&device, &stream).unwrap();
-            let refused = stream.capture(captured).unwrap_err();
-            assert_eq!(
-                (refused.code(), refused.exit_code()),
-                ("workspace-in-capture", 1)
-            );
+        call.plan(&device, &stream).unwrap();
+        let error = stream.capture(captured).unwrap_err();
+        assert_eq!(
+            (error.code(), error.exit_code()),
+            ("workspace-in-capture", 1)
+        );
 
-            launch(&call, &device, &stream).unwrap();
-            let (_, called) = calls(|| stream.capture(captured).unwrap());
-            assert_eq!(called.matches("cuMemAlloc_v2").count(), 0);
-            assert_eq!(called.matches("cuLaunchKernelEx").count(), 1);
-            // Other extents of the class need nothing new of the driver.
-            let other = softmax(301, 65536, X, Y);
-            stream.capture(|s| launch(&other, &device, s)).unwrap();
-        },
-    );
+        launch(&call, &device, &stream).unwrap();
+        let (_, called) = calls(|| stream.capture(captured).unwrap());
+        assert_eq!(called.matches("cuMemAlloc_v2").count(), 0);
+        assert_eq!(called.matches("cuLaunchKernelEx").count(), 1);
+        // Other extents of the class need no compilation and no allocation.
+        let other = softmax(301, 65536, X, Y);
+        stream.capture(|s| launch(&other, &device, s)).unwrap();
+    });
 }
 
 #[test]
-fn nothing_is_launched_where_nothing_comes_out() {
-    with_driver(
-        "ops::nothing_is_launched_where_nothing_comes_out",
-        "",
-        || {
-            let (device, stream) = opened();
-            let (_, called) = calls(|| {
-                launch(&softmax(0, 1024, X, Y), &device, &stream).unwrap();
-            });
-            assert_eq!(called.matches("cuLaunchKernelEx").count(), 0);
-        },
-    );
+fn empty_outputs_launch_nothing() {
+    with_driver("ops::empty_outputs_launch_nothing", "", || {
+        let (device, stream) = opened();
+        let (_, called) = calls(|| {
+            launch(&softmax(0, 1024, X, Y), &device, &stream).unwrap();
+        });
+        assert_eq!(called.matches("cuLaunchKernelEx").count(), 0);
+    });
 }

@@ -1,40 +1,43 @@
-//! From work to outcome on a GPU, and what goes wrong on the way.
+//! Runs on a GPU, and their errors.
 
 use crate::stand_in::harness::with_driver;
 use crate::stand_in::zeros::{work, zeros};
 use std::time::Duration;
-use warpline::kernels::Place;
-use warpline::{Device, Origin, RunOptions, devices, run};
+use warpline::kernels::DeviceKind;
+use warpline::{CodeOrigin, Device, RunOptions, devices, run};
 
 #[test]
-fn what_no_kernel_wrote_is_wrong_whatever_its_bound() {
+fn unwritten_elements_fail_with_any_tolerance() {
     with_driver(
-        "run::what_no_kernel_wrote_is_wrong_whatever_its_bound",
+        "run::unwritten_elements_fail_with_any_tolerance",
         "free=999999999 l2=1048576",
         || {
-            let outcome = zeros(&Device::cuda(0).unwrap(), &RunOptions::default()).unwrap();
-            assert!(!outcome.passed());
-            assert_eq!(outcome.outputs[0].failed, 8);
-            assert!(outcome.outputs[0].worst.as_ref().unwrap().value.is_nan());
+            let report = zeros(&Device::cuda(0).unwrap(), &RunOptions::default()).unwrap();
+            assert!(!report.passed());
+            assert_eq!(report.outputs[0].failed, 8);
+            assert!(report.outputs[0].worst.as_ref().unwrap().value.is_nan());
         },
     );
-    let outcome = zeros(&Device::cpu(), &RunOptions::default()).unwrap();
-    assert_eq!(outcome.outputs[0].never_written, 8);
+    let report = zeros(&Device::cpu(), &RunOptions::default()).unwrap();
+    assert_eq!(report.outputs[0].never_written, 8);
 }
 
 #[test]
-fn times_are_taken_as_often_as_asked_for() {
+fn the_repeat_option_sets_the_number_of_times() {
     with_driver(
-        "run::times_are_taken_as_often_as_asked_for",
+        "run::the_repeat_option_sets_the_number_of_times",
         "free=999999999 l2=1048576",
         || {
             let device = Device::cuda(0).unwrap();
-            let outcome = zeros(&device, &RunOptions::default()).unwrap();
-            assert_eq!(outcome.times.all_s.len(), 10);
-            let rates = outcome.rates.unwrap();
-            // The stand-in says 1.5 ms of every interval.
+            let report = zeros(&device, &RunOptions::default()).unwrap();
+            assert_eq!(report.times.all_s.len(), 10);
+            let rates = report.rates.unwrap();
+            // The stub reports 1.5 ms for every interval.
             assert!((rates.bytes_per_s - 32.0 / 1.5e-3).abs() < 1.0);
-            assert_eq!(rates.memory_share, None, "it tells no memory clock");
+            assert_eq!(
+                rates.memory_fraction, None,
+                "the stub reports no memory clock"
+            );
 
             let mut options = RunOptions::default();
             options.repeat = std::num::NonZeroU32::new(3);
@@ -44,9 +47,9 @@ fn times_are_taken_as_often_as_asked_for() {
 }
 
 #[test]
-fn a_kernel_that_does_not_end_is_a_hang() {
+fn a_kernel_that_never_ends_is_a_hang() {
     with_driver(
-        "run::a_kernel_that_does_not_end_is_a_hang",
+        "run::a_kernel_that_never_ends_is_a_hang",
         "free=999999999 l2=1048576 fail=cuEventQuery:600",
         || {
             let mut options = RunOptions::default();
@@ -55,16 +58,16 @@ fn a_kernel_that_does_not_end_is_a_hang() {
             assert_eq!((hang.code(), hang.exit_code()), ("hang", 3));
             assert!(
                 hang.to_string()
-                    .starts_with("kernel scale did not finish on cuda:0")
+                    .starts_with("kernel scale hangs: it did not finish on cuda:0")
             );
         },
     );
 }
 
 #[test]
-fn a_device_fault_is_told_by_its_exit_code() {
+fn a_device_fault_has_its_own_exit_code() {
     with_driver(
-        "run::a_device_fault_is_told_by_its_exit_code",
+        "run::a_device_fault_has_its_own_exit_code",
         "free=999999999 l2=1048576 fail=cuEventQuery:700",
         || {
             let fault = zeros(&Device::cuda(0).unwrap(), &RunOptions::default()).unwrap_err();
@@ -74,9 +77,9 @@ fn a_device_fault_is_told_by_its_exit_code() {
 }
 
 #[test]
-fn a_gpu_without_room_says_how_much_there_is() {
+fn a_full_gpu_is_an_out_of_memory_error() {
     with_driver(
-        "run::a_gpu_without_room_says_how_much_there_is",
+        "run::a_full_gpu_is_an_out_of_memory_error",
         "free=16",
         || {
             let full = zeros(&Device::cuda(0).unwrap(), &RunOptions::default()).unwrap_err();
@@ -86,49 +89,49 @@ fn a_gpu_without_room_says_how_much_there_is() {
 }
 
 #[test]
-fn a_gpu_of_another_kind_is_listed_and_passed_over() {
+fn an_unsupported_gpu_is_listed_and_skipped() {
     with_driver(
-        "run::a_gpu_of_another_kind_is_listed_and_passed_over",
+        "run::an_unsupported_gpu_is_listed_and_skipped",
         "cc=8.0",
         || {
             let listed = devices();
             assert_eq!(listed[1].name, "cuda:0");
-            let why = listed[1].why_not.clone().unwrap();
+            let why = listed[1].unavailable.clone().unwrap();
             assert!(why.contains("compute capability is 8.0"), "{why}");
             let (device, reason) = Device::auto();
             assert!(device.is_simulator());
             assert_eq!(reason, Some(why));
-            let refused = Device::parse("cuda").unwrap_err();
+            let error = Device::parse("cuda").unwrap_err();
             assert_eq!(
-                (refused.code(), refused.exit_code()),
-                ("cuda-unsuitable-device", 2)
+                (error.code(), error.exit_code()),
+                ("cuda-unsupported-device", 2)
             );
         },
     );
 }
 
 #[test]
-fn a_usable_gpu_is_taken_and_a_missing_one_is_named() {
+fn a_supported_gpu_is_selected_and_a_missing_one_is_named() {
     with_driver(
-        "run::a_usable_gpu_is_taken_and_a_missing_one_is_named",
+        "run::a_supported_gpu_is_selected_and_a_missing_one_is_named",
         "devices=1",
         || {
             let (device, reason) = Device::auto();
             assert_eq!((device.name().as_str(), reason), ("cuda:0", None));
-            assert_eq!(device.place(), Place::Gpu);
+            assert_eq!(device.kind(), DeviceKind::Gpu);
             let missing = Device::parse("cuda:9").unwrap_err();
             assert_eq!(
                 missing.to_string(),
-                "there is no device cuda:9: this machine has 1 CUDA device (cuda:0)"
+                "device cuda:9 does not exist; available: 1 CUDA device (cuda:0)"
             );
         },
     );
 }
 
 #[test]
-fn a_problem_too_large_for_the_gpu_is_refused_and_the_next_one_runs() {
+fn a_problem_too_large_for_the_gpu_is_rejected_and_the_next_one_runs() {
     with_driver(
-        "run::a_problem_too_large_for_the_gpu_is_refused_and_the_next_one_runs",
+        "run::a_problem_too_large_for_the_gpu_is_rejected_and_the_next_one_runs",
         "free=4194304 l2=1048576",
         || {
             let device = Device::cuda(0).unwrap();
@@ -136,7 +139,7 @@ fn a_problem_too_large_for_the_gpu_is_refused_and_the_next_one_runs() {
             let full = run(&work(2_000_000, &device), &device, &options).unwrap_err();
             assert_eq!(
                 full.to_string(),
-                "out of memory on cuda:0: 8000000 bytes were asked for, 4194304 of 137438953472 are free"
+                "out of memory on cuda:0: 8000000 bytes requested, 4194304 of 137438953472 are free"
             );
             assert_eq!((full.code(), full.exit_code()), ("cuda-out-of-memory", 2));
             assert_eq!(zeros(&device, &options).unwrap().elements(), 8);
@@ -145,35 +148,35 @@ fn a_problem_too_large_for_the_gpu_is_refused_and_the_next_one_runs() {
 }
 
 #[test]
-fn a_run_says_how_long_its_kernels_took_to_make_and_where_they_came_from() {
+fn a_report_has_build_times_and_code_origins() {
     with_driver(
-        "run::a_run_says_how_long_its_kernels_took_to_make_and_where_they_came_from",
+        "run::a_report_has_build_times_and_code_origins",
         "free=999999999 l2=1048576",
         || {
             let device = Device::cuda(0).unwrap();
             let first = zeros(&device, &RunOptions::default()).unwrap();
-            assert_eq!(first.kernels[0].origin, Some(Origin::Compiled));
+            assert_eq!(first.kernels[0].origin, Some(CodeOrigin::Compiled));
             let build = first.build;
             for stage in [build.build, build.check, build.print, build.jit] {
                 assert!(stage > Duration::ZERO, "{build:?}");
             }
             let second = zeros(&device, &RunOptions::default()).unwrap();
-            assert_eq!(second.kernels[0].origin, Some(Origin::Process));
+            assert_eq!(second.kernels[0].origin, Some(CodeOrigin::Process));
             assert_eq!(second.build.print + second.build.jit, Duration::ZERO);
             let json = serde_json::to_value(&second).unwrap();
             assert!(json["build"]["check_ms"].as_f64().unwrap() > 0.0);
             assert_eq!(json["kernels"][0]["origin"], "process");
         },
     );
-    let outcome = zeros(&Device::cpu(), &RunOptions::default()).unwrap();
-    assert_eq!(outcome.build.print + outcome.build.jit, Duration::ZERO);
-    assert_eq!(outcome.kernels[0].origin, None);
+    let report = zeros(&Device::cpu(), &RunOptions::default()).unwrap();
+    assert_eq!(report.build.print + report.build.jit, Duration::ZERO);
+    assert_eq!(report.kernels[0].origin, None);
 }
 
 #[test]
-fn the_cache_is_flushed_by_reading_alone() {
+fn the_flush_is_a_single_launch() {
     with_driver(
-        "run::the_cache_is_flushed_by_reading_alone",
+        "run::the_flush_is_a_single_launch",
         "free=999999999 l2=1048576",
         || {
             let device = Device::cuda(0).unwrap();
@@ -187,34 +190,34 @@ fn the_cache_is_flushed_by_reading_alone() {
 }
 
 #[test]
-fn a_kernel_that_was_compiled_otherwise_is_refused_where_that_is_strict() {
+fn strict_mode_rejects_compiler_advisories() {
     with_driver(
-        "run::a_kernel_that_was_compiled_otherwise_is_refused_where_that_is_strict",
+        "run::strict_mode_rejects_compiler_advisories",
         "free=999999999 l2=1048576 serialized=999",
         || {
             let device = Device::cuda(0).unwrap();
             let mut options = RunOptions::default();
             zeros(&device, &options).unwrap();
             options.strict = true;
-            let refused = zeros(&device, &options).unwrap_err();
-            assert_eq!((refused.code(), refused.exit_code()), ("jit-advisory", 1));
-            let said = refused.to_string();
+            let error = zeros(&device, &options).unwrap_err();
+            assert_eq!((error.code(), error.exit_code()), ("jit-advisory", 1));
+            let text = error.to_string();
             assert!(
-                said.starts_with(
-                    "the driver did not compile kernel scale as it was written:\n  crates/warpline/tests/it/stand_in/zeros.rs:"
+                text.starts_with(
+                    "the driver did not compile kernel scale as written:\n  crates/warpline/tests/it/stand_in/zeros.rs:"
                 ),
-                "{said}"
+                "{text}"
             );
             assert!(
-                said.contains("serialized") && said.ends_with("(C7510)"),
-                "{said}"
+                text.contains("serialized") && text.ends_with("(C7510)"),
+                "{text}"
             );
 
-            // From disk it is the same kernel, with the same remark.
+            // The cubin on disk has the same advisory.
             drop(device);
             let device = Device::cuda(0).unwrap();
             let again = zeros(&device, &options).unwrap_err();
-            assert_eq!(again.to_string(), said);
+            assert_eq!(again.to_string(), text);
         },
     );
 }

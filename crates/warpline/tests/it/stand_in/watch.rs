@@ -1,10 +1,10 @@
-//! Watchdog builds: what reaches the driver, and what a hang becomes.
+//! Watchdog builds: driver calls and hang reports.
 
 use crate::stand_in::harness::{calls, with_driver};
 use crate::stand_in::zeros::{work, zeros};
 use std::time::Duration;
-use warpline::{Build, Device, Error, RunOptions, gpu, watch};
-use warpline_ir::build::cta_sync;
+use warpline::{Build, Device, Error, RunOptions, gpu, run_watchdog};
+use warpline_ir::builder::cta_sync;
 use warpline_ir::{Kernel, Target};
 
 fn options() -> RunOptions {
@@ -15,48 +15,48 @@ fn options() -> RunOptions {
 }
 
 #[test]
-fn a_watched_kernel_is_launched_once_with_two_arguments_more() {
+fn a_watchdog_build_is_launched_once_with_two_more_arguments() {
     with_driver(
-        "watch::a_watched_kernel_is_launched_once_with_two_arguments_more",
+        "watch::a_watchdog_build_is_launched_once_with_two_more_arguments",
         "free=999999999 l2=1048576 params=8:8",
         || {
             let device = Device::cuda(0).unwrap();
-            let (outcome, called) = calls(|| zeros(&device, &options()).unwrap());
-            assert_eq!(outcome.times.all_s.len(), 1);
+            let (report, called) = calls(|| zeros(&device, &options()).unwrap());
+            assert_eq!(report.times.all_s.len(), 1);
             assert_eq!(called.matches("cuLaunchKernelEx").count(), 1);
             assert_eq!(called.matches("  param 8=0x").count(), 2);
         },
     );
-    // The simulator needs no watchdog to find a hang.
+    // The simulator finds hangs without a watchdog build.
     zeros(&Device::cpu(), &options()).unwrap();
 }
 
 #[test]
-fn a_kernel_that_does_not_end_is_reported() {
+fn a_kernel_that_never_ends_is_reported() {
     with_driver(
-        "watch::a_kernel_that_does_not_end_is_reported",
+        "watch::a_kernel_that_never_ends_is_reported",
         "free=999999999 params=8:8 fail=cuEventQuery:600",
         || {
             let device = Device::cuda(0).unwrap();
-            let hang = watch(&work(8, &device), &device, &options()).unwrap_err();
+            let hang = run_watchdog(&work(8, &device), &device, &options()).unwrap_err();
             assert_eq!((hang.code(), hang.exit_code()), ("hang", 3));
-            // The stand-in's warps write no notes.
+            // The warps of the stub write no status.
             assert!(hang.to_string().contains("no warp waits"), "{hang}");
         },
     );
 }
 
 #[test]
-fn a_fault_without_a_wait_given_up_is_a_fault() {
+fn a_fault_without_an_aborted_wait_is_a_fault() {
     with_driver(
-        "watch::a_fault_without_a_wait_given_up_is_a_fault",
+        "watch::a_fault_without_an_aborted_wait_is_a_fault",
         "free=999999999 params=8:8 fail=cuEventQuery:700",
         || {
             let device = Device::cuda(0).unwrap();
             let kernel = Kernel::build("alone", &Target::SM_90A, |k| {
                 k.role("all").warps(1).body(cta_sync)
             });
-            let fault = gpu::watch::alone(&kernel.unwrap(), [1, 1, 1], &device).unwrap_err();
+            let fault = gpu::watch::run_kernel(&kernel.unwrap(), [1, 1, 1], &device).unwrap_err();
             assert_eq!(fault.code(), "cuda-device-fault");
             assert!(!matches!(fault, Error::HangReport(_)));
         },

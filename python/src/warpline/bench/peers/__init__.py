@@ -1,9 +1,9 @@
-"""What each op is compared with: one file for each op, found by its name.
+"""The implementations that each op is compared with: one file per op, found by its name.
 
 ``peers/softmax.py`` is the file of ``softmax``; it has one constant, ``OP``, with the float64
-reference, the arguments that may be cut into chunks for it, and the peers. It is imported when
+reference, the arguments that may be split into chunks for it, and the peers. It is imported when
 the op is measured, so it may import torch. An op without a file is measured alone, and the report
-says so. Files whose names begin with ``_`` hold what several ops share.
+says so. Files whose names begin with ``_`` are shared by several ops.
 """
 
 from __future__ import annotations
@@ -17,60 +17,60 @@ from typing import Any
 
 from .. import inputs
 from ..inputs import Args, Draw
-from ..record import Elsewhere
+from ..record import ReportedTime
 from ..suites import Problem
 
-#: Does the work once, on inputs that it holds; waits for nothing.
+#: Runs the op once on its inputs; does not synchronize.
 Call = Callable[[], Any]
-#: Says why something does not apply to a problem; none where it does.
-WhyNot = Callable[[Problem], str | None]
+#: Returns the reason that a peer does not support a problem; None if it does.
+SkipReason = Callable[[Problem], str | None]
 
-#: The kinds of peers. The first gives the yardstick for errors.
+#: The kinds of peers. The error of the first sets the tolerance.
 EAGER, COMPILED, CUBLAS, CUDNN, TRITON = "eager", "compiled", "cublas", "cudnn", "triton"
 
 
 @dataclass(frozen=True)
 class Built:
-    """A contender on its inputs."""
+    """An implementation with its inputs."""
 
     call: Call
-    #: How it was set up, for the record.
+    #: Its setup, for the report.
     note: str = ""
 
 
 @dataclass(frozen=True)
 class Peer:
-    """Another way to solve the problems of an op."""
+    """Another implementation of an op."""
 
     name: str
     kind: str
     build: Callable[[Args], Built]
-    why_not: WhyNot = lambda problem: None
-    #: How many times what is right its errors may be, where it is less exact by nature: it is
-    #: timed then, and its error told.
+    skip_reason: SkipReason = lambda problem: None
+    #: A less exact peer may exceed the tolerance by this factor: it is timed, and its error
+    #: reported.
     slack: float = 1.0
 
 
 @dataclass(frozen=True)
 class Tolerance:
-    """What every element of an output may be off: so much, and a share of what is expected."""
+    """The tolerance of every element: |error| <= atol + rtol · |expected|."""
 
-    least: float
-    share: float
+    atol: float
+    rtol: float
 
 
 @dataclass(frozen=True)
 class Bare:
-    """The product of an op alone: what the rest costs is seen beside it."""
+    """The GEMM of an op alone, to show the cost of the rest."""
 
-    #: Whose it is.
+    #: The name of its implementation.
     name: str
     build: Callable[[Args], Built]
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A time of something that does not run here, for the problems that have these fields."""
+    """A reported time of an implementation that does not run here, for problems with these fields."""
 
     fields: dict[str, Any]
     name: str
@@ -78,34 +78,34 @@ class Figure:
     note: str = ""
 
     def fits(self, problem: Problem) -> bool:
-        """Is it of that problem?"""
+        """Returns whether it belongs to a problem."""
         return all(problem.problem.get(name) == value for name, value in self.fields.items())
 
 
 @dataclass(frozen=True)
 class Op:
-    """What an op is compared with."""
+    """The reference and the peers of an op."""
 
-    #: Takes the arguments by name, floats in float64, and gives the output or a tuple of them.
+    #: Takes the arguments by name, floats in float64; returns one output or a tuple.
     reference: Callable[..., Any]
-    #: Arguments that are cut along their first side, as the outputs are, so
-    #: that the reference fits into memory; the others are passed whole.
+    #: Arguments that are split along their first dimension, like the outputs, so that the
+    #: reference fits into memory; the others are passed whole.
     split: tuple[str, ...]
     peers: tuple[Peer, ...]
-    #: Tensors that are not drawn from N(0, 1).
+    #: Tensors with their own distribution, not N(0, 1).
     draw: Mapping[str, Draw] = field(default_factory=dict)
     bare: Bare | None = None
-    #: The same problem with small tensors, where sides are not all cut alike.
+    #: Returns the same problem with small tensors.
     small: Callable[[Problem], Problem] = inputs.small
-    #: What is right, by element type, where torch's own function is no yardstick.
+    #: The tolerance by element type, if it does not follow from torch's own function.
     tolerance: Mapping[str, Tolerance] = field(default_factory=dict)
-    #: Times of others for problems of this op, which are not measured here.
+    #: Reported times of implementations that are not measured here.
     figures: tuple[Figure, ...] = ()
 
-    def elsewhere(self, problem: Problem) -> list[Elsewhere]:
-        """The figures of a problem."""
+    def reported_times(self, problem: Problem) -> list[ReportedTime]:
+        """Returns the reported times of a problem."""
         fitting = (figure for figure in self.figures if figure.fits(problem))
-        return [Elsewhere(one.name, one.micros * 1e-6, one.note) for one in fitting]
+        return [ReportedTime(one.name, one.micros * 1e-6, one.note) for one in fitting]
 
 
 def eager(function: Callable[..., Any]) -> Peer:
@@ -114,7 +114,7 @@ def eager(function: Callable[..., Any]) -> Peer:
 
 
 def compiled(function: Callable[..., Any]) -> Peer:
-    """The same through ``torch.compile``, for this shape alone."""
+    """torch's own function through ``torch.compile``, for this shape only."""
 
     def build(args: Args) -> Built:
         import torch
@@ -125,14 +125,14 @@ def compiled(function: Callable[..., Any]) -> Peer:
     return Peer("torch.compile", COMPILED, build)
 
 
-def triton(module: str, name: str, why_not: WhyNot = lambda problem: None) -> Peer:
-    """A Triton kernel, by a function of a module of this package that takes the arguments and
-    builds it. The module is imported when it is built, as Triton may be missing."""
+def triton(module: str, name: str, skip_reason: SkipReason = lambda problem: None) -> Peer:
+    """A Triton kernel, built by the function ``name`` of a module of this package. The module is
+    imported when the kernel is built, because Triton may be missing."""
 
     def missing(problem: Problem) -> str | None:
         if importlib.util.find_spec("triton") is None:
             return "Triton is not installed"
-        return why_not(problem)
+        return skip_reason(problem)
 
     def build(args: Args) -> Built:
         function = getattr(importlib.import_module(f".{module}", __name__), name)
@@ -142,8 +142,8 @@ def triton(module: str, name: str, why_not: WhyNot = lambda problem: None) -> Pe
     return Peer("Triton", TRITON, build, missing)
 
 
-class Files(Mapping[str, Op]):
-    """Every op that has a file here; the file is imported when the op is asked for."""
+class OpFiles(Mapping[str, Op]):
+    """Every op with a file here; the file is imported on first access."""
 
     def __init__(self) -> None:
         found = (module.name for module in pkgutil.iter_modules(__path__))
@@ -166,4 +166,4 @@ class Files(Mapping[str, Op]):
 
 
 #: Every op that has peers.
-OPS: Mapping[str, Op] = Files()
+OPS: Mapping[str, Op] = OpFiles()

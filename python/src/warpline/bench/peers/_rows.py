@@ -5,32 +5,32 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from . import Op, Problem, WhyNot, compiled, eager, triton
+from . import Op, Problem, SkipReason, compiled, eager, triton
 
-#: The longest row that a Triton program holds.
-LONGEST = 32768
+#: The longest row that a Triton program holds in registers.
+MAX_COLUMNS = 32768
 
 
-def longer_rows_than(most: int) -> WhyNot:
-    """Rows of the first tensor must not be longer than this."""
+def at_most_columns(most: int) -> SkipReason:
+    """Rejects problems with more columns than ``most`` in the first tensor."""
 
-    def why_not(problem: Problem) -> str | None:
+    def skip_reason(problem: Problem) -> str | None:
         shape = next(arg.tensor.shape for arg in problem.args if arg.tensor)
         if shape[-1] <= most:
             return None
-        return f"one program holds a row of at most {most} elements"
+        return f"a Triton program holds at most {most} elements of a row"
 
-    return why_not
+    return skip_reason
 
 
 def row_op(function: Callable[..., Any], reference: Callable[..., Any]) -> Op:
-    """An op of torch, its definition, and the Triton kernel of the same name."""
+    """Declares a torch op, its reference, and the Triton kernel of the same name."""
     return Op(
         reference=reference,
         split=("x",),
         peers=(
             eager(function),
             compiled(function),
-            triton("_triton_rows", function.__name__, longer_rows_than(LONGEST)),
+            triton("_triton_rows", function.__name__, at_most_columns(MAX_COLUMNS)),
         ),
     )

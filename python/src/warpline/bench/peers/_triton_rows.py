@@ -1,7 +1,7 @@
-"""Row kernels in Triton: one program per row, which it holds in registers.
+"""Triton row kernels: one program per row, held in registers.
 
-Each function here builds a contender: it times a few numbers of warps on the
-given inputs and keeps the quickest.
+Each function builds an implementation: it times several warp counts on the given
+inputs and keeps the fastest.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from ..protocol import quickest
+from ..protocol import fastest
 from . import Built
 
 
@@ -45,9 +45,9 @@ def layer_norm_row(
     inside = i < COLUMNS
     row = tl.load(x + at + i, mask=inside, other=0.0).to(tl.float32)
     mean = tl.sum(row, axis=0) / COLUMNS
-    centred = tl.where(inside, row - mean, 0.0)
-    variance = tl.sum(centred * centred, axis=0) / COLUMNS
-    y = centred * (1.0 / tl.sqrt(variance + eps))
+    centered = tl.where(inside, row - mean, 0.0)
+    variance = tl.sum(centered * centered, axis=0) / COLUMNS
+    y = centered * (1.0 / tl.sqrt(variance + eps))
     if WEIGHT:
         y = y * tl.load(weight + i, mask=inside, other=0.0).to(tl.float32)
     if BIAS:
@@ -73,16 +73,16 @@ def rms_norm_row(
 
 @triton.jit
 def add_block(a, b, out, n, BLOCK: tl.constexpr):
-    """One block of a sum."""
+    """One block of an addition."""
     i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = i < n
     tl.store(out + i, tl.load(a + i, mask=inside) + tl.load(b + i, mask=inside), mask=inside)
 
 
 def softmax(x: Tensor, dim: int = -1) -> Built:
-    """Softmax of the last side."""
+    """Softmax along the last dimension."""
     if dim % x.dim() != x.dim() - 1:
-        raise ValueError("the Triton kernel takes the softmax of the last side only")
+        raise ValueError("the Triton kernel supports only the last dimension")
 
     def launch(out: Tensor, grid: tuple[int], block: int, warps: int) -> None:
         softmax_row[grid](x, out, COLUMNS=x.shape[-1], BLOCK=block, num_warps=warps)
@@ -93,8 +93,8 @@ def softmax(x: Tensor, dim: int = -1) -> Built:
 def layer_norm(
     x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Built:
-    """LayerNorm of the last side."""
-    # A kernel takes a pointer in any case; x stands for what is missing and is not read.
+    """LayerNorm along the last dimension."""
+    # The kernel needs a pointer for a missing tensor too; it does not read this x.
     w, b = (x if tensor is None else tensor for tensor in (weight, bias))
     flags = {"WEIGHT": weight is not None, "BIAS": bias is not None}
 
@@ -106,7 +106,7 @@ def layer_norm(
 
 
 def rms_norm(x: Tensor, weight: Tensor | None = None, eps: float = 1e-6) -> Built:
-    """RMSNorm of the last side."""
+    """RMSNorm along the last dimension."""
     w = x if weight is None else weight
     flags = {"WEIGHT": weight is not None}
 
@@ -132,12 +132,12 @@ def add(a: Tensor, b: Tensor) -> Built:
         return f"blocks of {block}, {warps} warps", call
 
     sizes = [(512, 4), (1024, 4), (1024, 8), (2048, 8), (4096, 8)]
-    note, call = quickest([candidate(*size) for size in sizes])
+    note, call = fastest([candidate(*size) for size in sizes])
     return Built(call, note)
 
 
 def _rows(x: Tensor, launch: Callable[[Tensor, tuple[int], int, int], None]) -> Built:
-    """The quickest number of warps for the rows of x."""
+    """Builds the row kernel with the fastest warp count."""
     columns = x.shape[-1]
     grid, block = (x.numel() // columns,), triton.next_power_of_2(columns)
 
@@ -149,7 +149,7 @@ def _rows(x: Tensor, launch: Callable[[Tensor, tuple[int], int, int], None]) -> 
 
         return f"{warps} warps", call
 
-    # Between 4 and 64 elements for a thread.
+    # 4 to 64 elements per thread.
     fitting = [warps for warps in (1, 2, 4, 8, 16, 32) if 4 <= block // (32 * warps) <= 64]
-    note, call = quickest([candidate(warps) for warps in fitting or [4]])
+    note, call = fastest([candidate(warps) for warps in fitting or [4]])
     return Built(call, note)

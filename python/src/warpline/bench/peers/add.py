@@ -1,4 +1,4 @@
-"""Sums of tensors."""
+"""Elementwise addition."""
 
 from __future__ import annotations
 

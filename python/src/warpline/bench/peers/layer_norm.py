@@ -11,7 +11,7 @@ from ._rows import row_op
 def layer_norm(
     x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Tensor:
-    """LayerNorm of the last side."""
+    """LayerNorm along the last dimension."""
     return functional.layer_norm(x, x.shape[-1:], weight, bias, eps)
 
 
@@ -19,9 +19,9 @@ def reference(
     x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Tensor:
     """LayerNorm by its definition, in the precision of the inputs."""
-    centred = x - x.mean(-1, keepdim=True)
-    variance = centred.square().mean(-1, keepdim=True)
-    out = centred.mul_((variance + eps).rsqrt_())
+    centered = x - x.mean(-1, keepdim=True)
+    variance = centered.square().mean(-1, keepdim=True)
+    out = centered.mul_((variance + eps).rsqrt_())
     if weight is not None:
         out = out.mul_(weight)
     return out if bias is None else out.add_(bias)

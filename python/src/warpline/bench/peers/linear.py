@@ -10,9 +10,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from . import Args, Bare, Built
-from ._products import product, product_op
+from ._gemm import gemm_op, scaled_matmul
 
-#: The functions of a sum, by their names here.
+#: Activation functions by name.
 ACTIVATIONS = {
     "none": lambda x: x,
     "relu": functional.relu,
@@ -34,7 +34,7 @@ def linear(
     out_dtype: str | None = None,
     batch_invariant: bool = False,
 ) -> Tensor:
-    """A layer, as torch writes it."""
+    """A linear layer in torch."""
     y = ACTIVATIONS[activation](functional.linear(x, weight, bias))
     return y if residual is None else y + residual
 
@@ -50,18 +50,18 @@ def reference(
     out_dtype: Any = None,
     batch_invariant: bool = False,
 ) -> Tensor:
-    """A layer, in the precision of the inputs."""
-    y = product(x, weight.mT, scale_x, scale_weight)
+    """A linear layer by its definition, in the precision of the inputs."""
+    y = scaled_matmul(x, weight.mT, scale_x, scale_weight)
     y = ACTIVATIONS[activation](y if bias is None else y + bias)
     return y if residual is None else y + residual
 
 
-def our_product(args: Args) -> Built:
-    """The product of a layer alone, by our own kernel."""
+def our_gemm(args: Args) -> Built:
+    """Builds the GEMM of a layer alone, with Warpline's kernel."""
     function = importlib.import_module("warpline").matmul
     a, b = args["x"], args["weight"].mT
     scales = args.get("scale_x"), args.get("scale_weight"), args.get("out_dtype")
     return Built(lambda: function(a, b, *scales))
 
 
-OP = product_op(linear, reference, ("x", "residual"), Bare("warpline", our_product))
+OP = gemm_op(linear, reference, ("x", "residual"), Bare("warpline", our_gemm))

@@ -1,4 +1,4 @@
-"""Products of matrices."""
+"""Matrix multiplication."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ..inputs import torch_dtype
-from ._products import product, product_op
+from ._gemm import gemm_op, scaled_matmul
 
 
 def _type(name: str | None, like: torch.dtype) -> torch.dtype:
@@ -25,7 +25,7 @@ def matmul(
     out_dtype: str | None = None,
     batch_invariant: bool = False,
 ) -> Tensor:
-    """a · b, by cuBLAS; fp8 by ``_scaled_mm`` with fast accumulation."""
+    """a · b by cuBLAS; for fp8 ``_scaled_mm`` with fast accumulation."""
     if a.dtype.itemsize > 1:
         return torch.mm(a, b)
     return torch._scaled_mm(
@@ -42,7 +42,7 @@ def reference(
     batch_invariant: bool = False,
 ) -> Tensor:
     """a · b, in the precision of the inputs."""
-    return product(a, b, scale_a, scale_b)
+    return scaled_matmul(a, b, scale_a, scale_b)
 
 
-OP = product_op(matmul, reference, ("a",))
+OP = gemm_op(matmul, reference, ("a",))

@@ -1,4 +1,4 @@
-"""Deformable attention: what is drawn, torch's sampling as a peer, and a reference in float64."""
+"""Deformable attention: inputs, torch's ``grid_sample`` as a peer, and a float64 reference."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from . import COMPILED, EAGER, Args, Built, Figure, Op, Peer, Tolerance
 if TYPE_CHECKING:
     from ..suites import Arg, Problem, TensorSpec
 
-#: Queries of a small problem, and the sides of its levels.
+#: Queries of a small problem, and height and width of its levels.
 SMALL_QUERIES, SMALL_SIDE = 64, 4
-#: How far points lie from their query, in pixels of the level.
-AROUND = 3.0
+#: The standard deviation of the points around their query, in pixels of the level.
+POINT_SPREAD = 3.0
 
 Levels = list[tuple[int, int]]
 
 
 def pairs(flat: list[int]) -> Levels:
-    """Height and width of every level."""
+    """Returns height and width of every level."""
     return list(zip(flat[::2], flat[1::2], strict=True))
 
 
 def starts(levels: Levels, border: int) -> list[int]:
-    """The first pixel of each level, and behind the last."""
+    """Returns the first pixel of each level, and the total."""
     all_starts = [0]
     for height, width in levels:
         all_starts.append(all_starts[-1] + (height + 2 * border) * (width + 2 * border))
@@ -39,12 +39,12 @@ def starts(levels: Levels, border: int) -> list[int]:
 
 
 def border_of(pixels: int, levels: Levels) -> int:
-    """How wide the border of each level is in a tensor of so many pixels: 0 or 1."""
+    """Returns the border width of each level in a tensor of ``pixels`` pixels: 0 or 1."""
     return 0 if starts(levels, 0)[-1] == pixels else 1
 
 
 def _values(problem: Problem) -> tuple[Levels, int]:
-    """The levels of a problem, and their border."""
+    """Returns the levels of a problem and their border width."""
     args = {arg.name: arg for arg in problem.args}
     levels, value = pairs(args["spatial_shapes"].value), args["value"].tensor
     assert value is not None
@@ -52,21 +52,21 @@ def _values(problem: Problem) -> tuple[Levels, int]:
 
 
 def inside(levels: Levels, border: int, device: Any = None) -> Tensor:
-    """Of each pixel in memory: is it one of a map, and not of a border?"""
+    """Returns a mask of the pixels that are not in a border."""
     ones = [torch.ones(level, dtype=torch.bool, device=device) for level in levels]
     return torch.cat([functional.pad(one, (border,) * 4).flatten() for one in ones])
 
 
 def value(problem: Problem, spec: TensorSpec, generator: torch.Generator) -> Tensor:
-    """From N(0, 1), and zeros in borders."""
+    """Draws from N(0, 1), with zeros in the borders."""
     drawn = torch.randn(spec.shape, device=generator.device, generator=generator)
     mask = inside(*_values(problem), device=generator.device)
     return (drawn * mask[:, None, None]).to(torch_dtype(spec.dtype))
 
 
-def places(levels: Levels, border: int, queries: int, device: Any = None) -> Tensor:
-    """Where queries are themselves, x and y in 0…1: at their own pixels, where there is a query
-    for each; else in rows over the map."""
+def reference_points(levels: Levels, border: int, queries: int, device: Any = None) -> Tensor:
+    """Returns the reference point of each query, x and y in 0…1: its own pixel if there is one query
+    per pixel, else a regular grid over the map."""
     if queries != starts(levels, border)[-1]:
         columns = max(1, math.ceil(math.sqrt(queries)))
         rows = max(1, math.ceil(queries / columns))
@@ -85,25 +85,25 @@ def places(levels: Levels, border: int, queries: int, device: Any = None) -> Ten
 
 
 def locations(problem: Problem, spec: TensorSpec, generator: torch.Generator) -> Tensor:
-    """Anywhere, or around the query's own place."""
+    """Draws locations uniformly, or around the reference point of the query."""
     device, dtype = generator.device, torch_dtype(spec.dtype)
     if problem.problem["locations"] == "uniform":
         return torch.rand(spec.shape, device=device, generator=generator).to(dtype)
     levels, border = _values(problem)
-    own = places(levels, border, spec.shape[1], device)[None, :, None, None, None]
+    own = reference_points(levels, border, spec.shape[1], device)[None, :, None, None, None]
     sides = torch.tensor([(width, height) for height, width in levels], device=device)
     drawn = torch.randn(spec.shape, device=device, generator=generator)
-    return (own + AROUND * drawn / sides[:, None]).to(dtype)
+    return (own + POINT_SPREAD * drawn / sides[:, None]).to(dtype)
 
 
 def weights(problem: Problem, spec: TensorSpec, generator: torch.Generator) -> Tensor:
-    """What points count: 1 in all for each query."""
+    """Draws attention weights that sum to 1 for each query."""
     drawn = torch.randn(spec.shape, device=generator.device, generator=generator)
     return drawn.flatten(-2).softmax(-1).view(spec.shape).to(torch_dtype(spec.dtype))
 
 
 def small(problem: Problem) -> Problem:
-    """The same problem with few queries and small levels."""
+    """Returns the same problem with few queries and small levels."""
     levels, border = _values(problem)
     levels = [(SMALL_SIDE, SMALL_SIDE)] * len(levels)
     *firsts, pixels = starts(levels, border)
@@ -123,8 +123,8 @@ def small(problem: Problem) -> Problem:
     return replace(problem, args=tuple(less(arg) for arg in problem.args))
 
 
-def sampled(value: Tensor, levels: Levels, locations: Tensor, weights: Tensor) -> Tensor:
-    """As it is written in torch: each level sampled by ``grid_sample``, and a weighed sum."""
+def grid_sample_attention(value: Tensor, levels: Levels, locations: Tensor, weights: Tensor) -> Tensor:
+    """Deformable attention in torch: ``grid_sample`` per level, then a weighted sum."""
     batch, _, heads, channels = value.shape
     _, queries, _, _, points, _ = locations.shape
     maps = value.split([height * width for height, width in levels], 1)
@@ -143,7 +143,7 @@ def sampled(value: Tensor, levels: Levels, locations: Tensor, weights: Tensor) -
 
 
 def _built(function: Callable[..., Tensor], args: Args) -> Built:
-    """A function on the maps without borders."""
+    """Builds a call on the maps without borders."""
     levels, given = pairs(args["spatial_shapes"]), args["value"]
     border = border_of(given.shape[1], levels)
     if border:
@@ -154,13 +154,13 @@ def _built(function: Callable[..., Tensor], args: Args) -> Built:
 
 
 def eager(args: Args) -> Built:
-    """torch's own sampling."""
-    return _built(sampled, args)
+    """Builds torch eager."""
+    return _built(grid_sample_attention, args)
 
 
 def compiled(args: Args) -> Built:
-    """The same through ``torch.compile``."""
-    return _built(torch.compile(sampled, fullgraph=True, dynamic=False), args)
+    """Builds ``torch.compile``."""
+    return _built(torch.compile(grid_sample_attention, fullgraph=True, dynamic=False), args)
 
 
 def reference(
@@ -171,8 +171,8 @@ def reference(
     attention_weights: Tensor,
     im2col_step: int = 64,
 ) -> Tensor:
-    """Corner by corner of every point, in the precision of the inputs: nothing of torch's sampling,
-    and no more memory than a few outputs."""
+    """Computes corner by corner of every point in the precision of the inputs, independent of
+    ``grid_sample`` and in the memory of a few outputs."""
     batch, pixels, heads, channels = value.shape
     levels = pairs(spatial_shapes)
     border = border_of(pixels, levels)
@@ -196,9 +196,9 @@ def reference(
 
 
 def figures() -> Iterator[Figure]:
-    """Times of others: the batch of small maps, and the encoder of Deformable-DETR."""
+    """Returns times reported by others: a batch of small maps, and the Deformable-DETR encoder."""
     small, encoder = {"batch": 48, "num_query": 20522}, {"batch": 2, "num_query": 22223}
-    whose = {
+    implementations = {
         "public fp16 halo kernel": ("2.4 % relative error", {"layout": "halo"}),
         "Deformable-DETR's fp32 kernel": ("values in f32", {}),
         "torch grid_sample fp16": ("", {}),
@@ -209,7 +209,7 @@ def figures() -> Iterator[Figure]:
         ({**encoder, "locations": "uniform"}, (None, 807.0, 4803.0)),
     ]
     for fields, row in times:
-        for (name, (note, only)), micros in zip(whose.items(), row, strict=True):
+        for (name, (note, only)), micros in zip(implementations.items(), row, strict=True):
             if micros is not None:
                 yield Figure({**fields, **only}, name, micros, note)
 
@@ -217,7 +217,7 @@ def figures() -> Iterator[Figure]:
 OP = Op(
     reference=reference,
     split=("value", "sampling_locations", "attention_weights"),
-    # Both work out where points are in 16 bits.
+    # Both compute the sampling positions in 16 bits.
     peers=(
         Peer("torch", EAGER, eager, slack=100),
         Peer("torch.compile", COMPILED, compiled, slack=100),

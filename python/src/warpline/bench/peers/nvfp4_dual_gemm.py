@@ -1,4 +1,4 @@
-"""Gated layers in NVFP4: inputs, torch's on operands that were made f16 before, and a reference."""
+"""Gated GEMM in NVFP4: inputs, torch on operands dequantized to f16 beforehand, and a reference."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def codes(problem: Problem, spec: TensorSpec, generator: torch.Generator) -> Tensor:
-    """Codes of magnitudes up to 1.5, with both signs, so that sums stay inside of f16."""
+    """Draws codes of magnitude up to 1.5 with both signs, so that results fit f16."""
     drawn = torch.randint(
         0, 256, spec.shape, generator=generator, device=generator.device, dtype=torch.uint8
     )
@@ -26,20 +26,20 @@ def codes(problem: Problem, spec: TensorSpec, generator: torch.Generator) -> Ten
 
 
 def scales(problem: Problem, spec: TensorSpec, generator: torch.Generator) -> Tensor:
-    """Scales from 0 to 1."""
+    """Draws scales from 0 to 1."""
     drawn = torch.rand(spec.shape, generator=generator, device=generator.device)
     return drawn.to(torch.float8_e4m3fn)
 
 
-#: The tensors of codes, and the scales of each.
+#: The code tensors and their scales.
 SCALES = {"x": "x_scales", "w_gate": "gate_scales", "w_up": "up_scales"}
 
 
 def small(problem: Problem) -> Problem:
-    """The same problem with no side of codes longer than 64, and scales to fit."""
-    little = inputs.small(problem)
-    tensors = {arg.name: arg.tensor for arg in little.args}
-    values = {arg.name: arg.value for arg in little.args}
+    """Returns the same problem with every dimension of the codes cut to 64, and matching scales."""
+    reduced = inputs.small(problem)
+    tensors = {arg.name: arg.tensor for arg in reduced.args}
+    values = {arg.name: arg.value for arg in reduced.args}
     shapes = {}
     for name, block in SCALES.items():
         if (codes := tensors[name]) is not None:
@@ -51,11 +51,11 @@ def small(problem: Problem) -> Problem:
             return arg
         return replace(arg, tensor=replace(arg.tensor, shape=shapes[arg.name]))
 
-    return replace(little, args=tuple(fit(arg) for arg in little.args))
+    return replace(reduced, args=tuple(fit(arg) for arg in reduced.args))
 
 
 def _operands(args: Args) -> tuple[Tensor, Tensor, Tensor]:
-    """x and both weights as numbers of 32 bits, which hold them exactly."""
+    """Returns x and both weights in float32, which represents them exactly."""
 
     def number(name: str, block: Any) -> Tensor:
         value: Tensor = args[name]
@@ -68,39 +68,39 @@ def _operands(args: Args) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def reference(**args: Any) -> Tensor:
-    """The layer in float64."""
+    """Computes the gated GEMM in float64."""
     x, gate, up = (operand.double() for operand in _operands(args))
     return swiglu.reference(x, gate, up)
 
 
-def _built(function: Any, args: Args, at_once: bool) -> Built:
+def _built(function: Any, args: Args, as_one_gemm: bool) -> Built:
     x, gate, up = (operand.half() for operand in _operands(args))
-    note = "operands made f16 before"
-    if not at_once:
+    note = "operands dequantized to f16 beforehand"
+    if not as_one_gemm:
         return Built(lambda: function(x, gate, up), note)
     weights = torch.cat([gate, up])
-    return Built(lambda: function(x, weights), f"{note}, one product with both weights")
+    return Built(lambda: function(x, weights), f"{note}, one GEMM with both weights")
 
 
 def eager(args: Args) -> Built:
-    """torch: two products."""
+    """Builds torch eager: two GEMMs."""
     return _built(swiglu.swiglu, args, False)
 
 
 def compiled(args: Args) -> Built:
-    """The same through ``torch.compile``."""
+    """Builds two GEMMs through ``torch.compile``."""
     function = torch.compile(swiglu.swiglu, fullgraph=True, dynamic=False)
     return _built(function, args, False)
 
 
-def compiled_at_once(args: Args) -> Built:
-    """One product for both weights, through ``torch.compile``."""
-    function = torch.compile(swiglu.swiglu_at_once, fullgraph=True, dynamic=False)
+def compiled_one_gemm(args: Args) -> Built:
+    """Builds one GEMM for both weights through ``torch.compile``."""
+    function = torch.compile(swiglu.swiglu_one_gemm, fullgraph=True, dynamic=False)
     return _built(function, args, True)
 
 
-def one_product(args: Args) -> Built:
-    """Both products as one of torch's, and nothing else."""
+def one_gemm(args: Args) -> Built:
+    """Builds both GEMMs as one torch GEMM, without the gate."""
     return _built(lambda x, weights: matmul(x, weights.mT), args, True)
 
 
@@ -110,9 +110,9 @@ OP = Op(
     peers=(
         Peer("torch", EAGER, eager),
         Peer("torch.compile", COMPILED, compiled),
-        Peer("torch.compile, one mm", COMPILED, compiled_at_once),
+        Peer("torch.compile, one mm", COMPILED, compiled_one_gemm),
     ),
     draw={**dict.fromkeys(SCALES, codes), **dict.fromkeys(SCALES.values(), scales)},
-    bare=Bare("torch", one_product),
+    bare=Bare("torch", one_gemm),
     small=small,
 )

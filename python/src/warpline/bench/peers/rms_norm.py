@@ -9,7 +9,7 @@ from ._rows import row_op
 
 
 def rms_norm(x: Tensor, weight: Tensor | None = None, eps: float = 1e-6) -> Tensor:
-    """RMSNorm of the last side."""
+    """RMSNorm along the last dimension."""
     return functional.rms_norm(x, x.shape[-1:], weight, eps)
 
 

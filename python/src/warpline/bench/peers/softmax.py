@@ -9,7 +9,7 @@ from ._rows import row_op
 
 
 def softmax(x: Tensor, dim: int = -1) -> Tensor:
-    """Softmax along a side."""
+    """Softmax along a dimension."""
     return torch.softmax(x, dim)
 
 

@@ -1,4 +1,4 @@
-"""Gated layers."""
+"""Gated GEMM (SwiGLU)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from . import COMPILED, Args, Bare, Built, Peer
-from ._products import product, product_op
+from ._gemm import gemm_op, scaled_matmul
 from .matmul import matmul
 
 
@@ -23,15 +23,15 @@ def swiglu(
     out_dtype: str | None = None,
     batch_invariant: bool = False,
 ) -> Tensor:
-    """A gated layer, as models write it: two products."""
+    """A gated GEMM as models write it: two GEMMs."""
     gate = matmul(x, w_gate.mT, scale_x, scale_gate, out_dtype)
     return functional.silu(gate) * matmul(x, w_up.mT, scale_x, scale_up, out_dtype)
 
 
-def swiglu_at_once(
+def swiglu_one_gemm(
     x: Tensor, weights: Tensor, scale_x: Tensor | None = None, scale: Tensor | None = None
 ) -> Tensor:
-    """The same with both weights in one tensor, and one product."""
+    """A gated GEMM with both weights in one tensor: one GEMM."""
     gate, up = matmul(x, weights.mT, scale_x, scale).chunk(2, -1)
     return functional.silu(gate) * up
 
@@ -46,35 +46,35 @@ def reference(
     out_dtype: Any = None,
     batch_invariant: bool = False,
 ) -> Tensor:
-    """A gated layer, in the precision of the inputs."""
-    gate = product(x, w_gate.mT, scale_x, scale_gate)
-    return functional.silu(gate) * product(x, w_up.mT, scale_x, scale_up)
+    """A gated GEMM by its definition, in the precision of the inputs."""
+    gate = scaled_matmul(x, w_gate.mT, scale_x, scale_gate)
+    return functional.silu(gate) * scaled_matmul(x, w_up.mT, scale_x, scale_up)
 
 
 def concatenated(args: Args) -> tuple[Any, Any]:
-    """x and both weights of a gated layer as one tensor."""
+    """Returns x, and both weights as one tensor."""
     return args["x"], torch.cat([args["w_gate"], args["w_up"]])
 
 
-def one_product(args: Args) -> Built:
-    """Both products of a gated layer as one of torch's, and nothing else."""
+def one_gemm(args: Args) -> Built:
+    """Builds both GEMMs as one torch GEMM, without the gate."""
     x, weights = concatenated(args)
     scales = args["scale_x"], args["scale_gate"]
     return Built(lambda: matmul(x, weights.mT, *scales))
 
 
-def compiled_at_once(args: Args) -> Built:
-    """A gated layer through ``torch.compile``, with one product for both weights."""
-    function = torch.compile(swiglu_at_once, fullgraph=True, dynamic=False)
+def compiled_one_gemm(args: Args) -> Built:
+    """Builds the gated GEMM through ``torch.compile``, with one GEMM for both weights."""
+    function = torch.compile(swiglu_one_gemm, fullgraph=True, dynamic=False)
     x, weights = concatenated(args)
     scales = args["scale_x"], args["scale_gate"]
-    return Built(lambda: function(x, weights, *scales), "one product with both weights")
+    return Built(lambda: function(x, weights, *scales), "one GEMM with both weights")
 
 
-OP = product_op(
+OP = gemm_op(
     swiglu,
     reference,
     ("x",),
-    Bare("torch", one_product),
-    (Peer("torch.compile, one mm", COMPILED, compiled_at_once),),
+    Bare("torch", one_gemm),
+    (Peer("torch.compile, one mm", COMPILED, compiled_one_gemm),),
 )

@@ -1,8 +1,8 @@
-//! Windows of a convolution.
+//! im2col copies.
 
 use super::*;
 
-/// A convolution's window positions, listed one by one, W fastest.
+/// Lists the window positions of a convolution, W fastest.
 fn walk(extents: &[u64], lower: &[i32], upper: &[i32], steps: &[u32]) -> Vec<Vec<i64>> {
     let mut all = vec![vec![]];
     for i in (0..lower.len()).rev() {
@@ -21,7 +21,7 @@ fn walk(extents: &[u64], lower: &[i32], upper: &[i32], steps: &[u32]) -> Vec<Vec
 }
 
 #[test]
-fn an_im2col_load_gathers_what_a_convolution_reads() {
+fn an_im2col_load_equals_the_reads_of_a_convolution() {
     // (channels C, W, H, …, N), filter sides, padding, strides, first channel.
     type Case<'a> = (&'a [u64], &'a [u32], &'a [i32], &'a [u32], i32);
     let cases: [Case; 7] = [
@@ -34,7 +34,7 @@ fn an_im2col_load_gathers_what_a_convolution_reads() {
         (&[16, 4, 3, 3, 2], &[3, 2, 3], &[1, 0, 1], &[1, 1, 2], -8),
     ];
     for (extents, filter, pad, steps, channel) in cases {
-        // As CUTLASS sets them: positions are those of the output.
+        // Corners as CUTLASS sets them: the positions are those of the output.
         let lower: Vec<i32> = pad.iter().map(|&p| -p).collect();
         let upper: Vec<i32> = filter
             .iter()
@@ -45,12 +45,12 @@ fn an_im2col_load_gathers_what_a_convolution_reads() {
             dtype: DType::Bf16,
             tile: Vec::new(),
             swizzle: Swizzle::B32,
-            mode: MapMode::Im2col {
+            mode: TensorMapMode::Im2col {
                 lower: lower.clone(),
                 upper: upper.clone(),
                 channels: 16,
                 pixels: 11,
-                steps: steps.to_vec(),
+                element_strides: steps.to_vec(),
             },
         };
         let (mut cta, v) = tensor(decl, extents);
@@ -85,19 +85,19 @@ fn an_im2col_load_gathers_what_a_convolution_reads() {
     }
 }
 
-/// As an H200 does it: the rest of the line by the stride, then from the corner.
+/// As on an H200: the rest of the line by the stride, then from the lower corner.
 #[test]
-fn an_im2col_copy_that_starts_between_positions_falls_into_step() {
+fn an_im2col_copy_may_start_between_strided_positions() {
     let decl = TensorMapDecl {
         dtype: DType::F32,
         tile: Vec::new(),
         swizzle: Swizzle::None,
-        mode: MapMode::Im2col {
+        mode: TensorMapMode::Im2col {
             lower: vec![-1],
             upper: vec![-1],
             channels: 4,
             pixels: 8,
-            steps: vec![2],
+            element_strides: vec![2],
         },
     };
     let (mut cta, v) = tensor(decl, &[4, 9, 2]);
@@ -127,34 +127,34 @@ fn an_im2col_copy_that_starts_between_positions_falls_into_step() {
 }
 
 #[test]
-fn an_im2col_store_goes_to_the_pixels_of_the_window_inside_the_tensor() {
+fn an_im2col_store_writes_the_in_bounds_pixels() {
     let extents = [8, 5, 4, 2];
     let decl = TensorMapDecl {
         dtype: DType::Bf16,
         tile: Vec::new(),
         swizzle: Swizzle::None,
-        mode: MapMode::Im2col {
+        mode: TensorMapMode::Im2col {
             lower: vec![1, 0],
             upper: vec![1, 0],
             channels: 8,
             pixels: 13,
-            steps: vec![2, 1],
+            element_strides: vec![2, 1],
         },
     };
     let before = TensorMapDecl {
-        mode: MapMode::Im2col {
+        mode: TensorMapMode::Im2col {
             lower: vec![-1, 0],
             upper: vec![0, 0],
             channels: 8,
             pixels: 13,
-            steps: vec![2, 1],
+            element_strides: vec![2, 1],
         },
         ..decl.clone()
     };
-    assert!(before.legal_store().unwrap_err().ends_with("is [-1, 0]"));
+    assert!(before.check_store().unwrap_err().contains("is [-1, 0]"));
     let (mut cta, v) = tensor(decl, &extents);
     let positions = walk(&extents, &[1, 0], &[1, 0], &[2, 1]);
-    // The last one of a line is past the tensor.
+    // The last position of a line is past the tensor.
     let mut want = cta.global.clone();
     for (pixel, at) in positions[5..18].iter().enumerate() {
         if let Some(b) = naive(&extents, 2, &[&[0], &at[..]].concat()) {
@@ -172,17 +172,17 @@ fn an_im2col_store_goes_to_the_pixels_of_the_window_inside_the_tensor() {
 }
 
 #[test]
-fn an_im2col_copy_starts_inside_its_window() {
+fn an_im2col_copy_must_start_inside_its_bounding_box() {
     let decl = TensorMapDecl {
         dtype: DType::Bf16,
         tile: Vec::new(),
         swizzle: Swizzle::None,
-        mode: MapMode::Im2col {
+        mode: TensorMapMode::Im2col {
             lower: vec![-1, -1],
             upper: vec![-1, -1],
             channels: 8,
             pixels: 4,
-            steps: vec![1, 2],
+            element_strides: vec![1, 2],
         },
     };
     let (mut cta, v) = tensor(decl, &[8, 6, 6, 2]);
@@ -196,11 +196,17 @@ fn an_im2col_copy_starts_inside_its_window() {
         ..at(0, 1)
     };
     let f = cta.fault(&far);
-    assert!(f.text.contains("is 0 to 255, not 256"), "{}", f.text);
+    assert!(
+        f.text
+            .contains("im2col offset 256; with 2 spatial dimensions it must be 0 to 255"),
+        "{}",
+        f.text
+    );
     let f = cta.fault(&at(5, 1));
     assert_eq!(f.kind, FaultKind::Operand);
     assert!(
-        f.text.contains("coordinate 1 is -1 to 4, not 5"),
+        f.text
+            .contains("coordinate 1 = 5, outside the bounding box; it must be -1 to 4"),
         "{}",
         f.text
     );

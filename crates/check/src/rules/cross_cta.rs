@@ -1,0 +1,387 @@
+//! R18, synchronization of CTAs through global memory.
+//!
+//! A CTA waits for another one by polling a word. All CTAs must then be resident at the same time,
+//! or the CTA that sets the word may never start. The setter releases and the poller acquires at GPU
+//! scope. In a *claim*, a CTA learns from the result of an atomic that it is the last one and takes
+//! over the data of the others. It waits for nobody, but the atomic must release and acquire in the
+//! same way.
+
+use super::claims::Claim;
+use super::flag_reads::FlagRead;
+use super::flow::{Flow, follow};
+use super::global_words::{GlobalWord, Pointers};
+use super::poll::Poll;
+use super::{OpSite, RuleContext, flag_deadlock, locks, published_stores, scope};
+use crate::bits::Bits;
+use crate::codes;
+use crate::diagnostic::{Findings, Message, Rule};
+use std::collections::HashSet;
+use warpline_ir::{MemoryAddress, MemoryOrder, Op, Operand, RoleId, Scope, SyncOp};
+
+/// The rules of this group.
+pub const RULES: &[Rule] = &[
+    RESIDENT,
+    flag_deadlock::RAISED,
+    flag_deadlock::CYCLE,
+    ACQUIRE,
+    RELEASE,
+    scope::SCOPE,
+    locks::LOCKS,
+    published_stores::COMPLETE,
+];
+
+const RESIDENT: Rule = codes::R18_RESIDENT;
+const ACQUIRE: Rule = codes::R18_ACQUIRE;
+const RELEASE: Rule = codes::R18_RELEASE;
+
+pub(crate) fn judge<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
+    let pointers = Pointers::of(cx.kernel, &cx.ops);
+    let spins = Poll::all(cx);
+    flag_deadlock::judge(cx, &spins, &pointers, found);
+    locks::judge(cx, &spins, &pointers, found);
+    let polls = Poll::loads(spins);
+    let claims = Claim::all(cx, &pointers);
+    let looks = FlagRead::all(cx, &pointers, &polls);
+    if !polls.is_empty() && !cx.kernel.co_resident {
+        let op = &cx.ops[polls[0].op];
+        let text = Message::new("this loop waits for a word that another CTA sets, and the kernel is not declared co-resident")
+            .label("waits for another CTA here")
+            .cause("a CTA that does not fit on the GPU starts only after another one ends, so the CTA that sets the word may never start");
+        found.report(&RESIDENT, op.loc(), op.site.role, text);
+    }
+    let words = Words {
+        raised: polls
+            .iter()
+            .filter_map(|p| pointers.at(p.addr, p.offset))
+            .collect(),
+        polls,
+        claims,
+        looks,
+        pointers,
+    };
+    published_stores::judge(cx, &words.flags(cx), found);
+    let mut between = CrossCta {
+        cx,
+        words: &words,
+        found,
+        reported: HashSet::new(),
+    };
+    between.polls();
+    between.looks();
+    if !words.is_empty() {
+        for i in 0..cx.kernel.roles.len() {
+            let steps = cx.steps(RoleId(i as u32), &mut |op| words.act(op));
+            let mut state = State {
+                released: false,
+                asked: Bits::new(cx.ops.len()),
+            };
+            follow(&steps, &mut between, &mut state);
+        }
+    }
+    scope::judge(cx, &between.reported, between.found);
+}
+
+/// The part of an op that concerns flags between CTAs, with the index of the op.
+enum Act {
+    /// A relaxed poll.
+    Ask(usize),
+    /// Sets a word that CTAs wait for, with a write of this order.
+    Raise(usize, Option<MemoryOrder>),
+    /// A relaxed load: a branch on its value leads to data that other threads wrote.
+    FlagRead(usize),
+    /// Updates a counter and takes over if its old value says so.
+    Claim(usize, MemoryOrder),
+    Fence(MemoryOrder),
+    /// Any other memory access or barrier.
+    Other(usize),
+}
+
+/// The words by which CTAs synchronize, and the ops that read them.
+struct Words {
+    polls: Vec<Poll>,
+    claims: Vec<Claim>,
+    looks: Vec<FlagRead>,
+    /// The words that CTAs wait for.
+    raised: Vec<GlobalWord>,
+    pointers: Pointers,
+}
+
+impl Words {
+    fn is_empty(&self) -> bool {
+        self.polls.is_empty() && self.claims.is_empty() && self.looks.is_empty()
+    }
+
+    /// Returns the ops that set flags and the ops that read them.
+    fn flags(&self, cx: &RuleContext) -> published_stores::Flags<'_> {
+        let at = |addr, offset| self.pointers.at(addr, offset);
+        let polls = self.polls.iter();
+        let polls = polls.filter_map(|p| Some((p.op, at(p.addr, p.offset)?)));
+        let claims = self.claims.iter().filter_map(|c| match cx.ops[c.op].op {
+            Op::Atomic(o) => match o.at {
+                MemoryAddress::Global { addr, offset } => Some((c.op, at(addr, offset)?)),
+                MemoryAddress::Shared(_) => None,
+            },
+            _ => None,
+        });
+        let looks = self.looks.iter().map(|l| (l.op, l.word));
+        let readers: Vec<_> = polls.chain(claims).chain(looks).collect();
+        let raises = cx.ops.iter().filter_map(|op| {
+            let word = match op.op {
+                Op::StrongStore(o) => o.at,
+                Op::AtomicReduce(o) => o.at,
+                Op::Atomic(o) => o.at,
+                Op::Store(o) if o.src.iter().any(|x| *x != Operand::Imm(0)) => o.at,
+                _ => return None,
+            };
+            let MemoryAddress::Global { addr, offset } = word else {
+                return None;
+            };
+            let spot = at(addr, offset)?;
+            let is_read = readers.iter().any(|r| r.1.may_be(spot));
+            is_read.then_some((op.id, spot))
+        });
+        published_stores::Flags {
+            raises: raises.collect(),
+            readers,
+            pointers: &self.pointers,
+        }
+    }
+
+    fn look(&self, op: usize) -> Option<&FlagRead> {
+        self.looks.iter().find(|l| l.op == op)
+    }
+
+    fn claim(&self, op: usize) -> Option<&Claim> {
+        self.claims.iter().find(|c| c.op == op)
+    }
+
+    /// May this be a word that CTAs wait for?
+    fn is_raised(&self, at: &MemoryAddress) -> bool {
+        match *at {
+            MemoryAddress::Global { addr, offset } => {
+                let spot = self.pointers.at(addr, offset);
+                spot.is_some_and(|s| self.raised.iter().any(|w| w.may_be(s)))
+            }
+            MemoryAddress::Shared(_) => false,
+        }
+    }
+
+    fn act(&self, op: &OpSite) -> Option<Act> {
+        let id = op.id;
+        if let Some(poll) = self.polls.iter().find(|p| p.op == id) {
+            let relaxed = poll.order.filter(|o| !o.sem.acquires());
+            return relaxed.map(|_| Act::Ask(id));
+        }
+        if let Some(look) = self.look(id) {
+            return Some(match look.order {
+                Some(_) => Act::FlagRead(id),
+                None => Act::Other(id),
+            });
+        }
+        if let Some(claim) = self.claim(id) {
+            return Some(Act::Claim(id, claim.order));
+        }
+        match op.op {
+            Op::Fence(fence) if !fence.kind.is_shared_only() => fence.kind.order().map(Act::Fence),
+            Op::Fence(_) => None,
+            // A plain store of zero resets the word for the next launch.
+            Op::Store(o)
+                if self.is_raised(&o.at) && o.src.iter().any(|x| *x != Operand::Imm(0)) =>
+            {
+                Some(Act::Raise(id, None))
+            }
+            Op::StrongStore(o) if self.is_raised(&o.at) => Some(Act::Raise(id, Some(o.order))),
+            Op::AtomicReduce(o) if self.is_raised(&o.at) => Some(Act::Raise(id, Some(o.order))),
+            Op::Atomic(o) if self.is_raised(&o.at) => Some(Act::Raise(id, Some(o.order))),
+            _ => {
+                let meets = |s: &SyncOp| !matches!(s, SyncOp::Fence(_));
+                let other = !op.facts.touches.is_empty() || op.facts.syncs.iter().any(meets);
+                other.then_some(Act::Other(id))
+            }
+        }
+    }
+}
+
+#[derive(Clone)]
+struct State {
+    /// On every path to this point: a release fence without a later access?
+    released: bool,
+    /// On some path to this point: relaxed polls and claims without a later acquire fence.
+    asked: Bits,
+}
+
+struct CrossCta<'a, 'k> {
+    cx: &'a RuleContext<'k>,
+    words: &'a Words,
+    found: &'a mut Findings<'k>,
+    /// Ops that were reported already.
+    reported: HashSet<usize>,
+}
+
+impl Flow<Act> for CrossCta<'_, '_> {
+    type State = State;
+
+    fn op(&mut self, act: &Act, state: &mut State) {
+        match *act {
+            Act::Ask(id) => {
+                state.released = false;
+                state.asked.insert(id);
+            }
+            Act::Fence(order) if order.scope >= Scope::Gpu => {
+                state.released |= order.sem.releases();
+                if order.sem.acquires() {
+                    state.asked.clear();
+                }
+            }
+            Act::Fence(_) => {}
+            Act::Raise(id, order) => {
+                self.raise(id, order, state.released);
+                self.other(id, state);
+            }
+            Act::Claim(id, order) => {
+                self.raise(id, Some(order), state.released);
+                self.other(id, state);
+                if !order.sem.acquires() {
+                    state.asked.insert(id);
+                }
+            }
+            Act::FlagRead(id) => {
+                self.other(id, state);
+                state.asked.insert(id);
+            }
+            Act::Other(id) => self.other(id, state),
+        }
+    }
+
+    fn join(&self, state: &mut State, other: &State) -> bool {
+        let lost = state.released && !other.released;
+        state.released &= other.released;
+        state.asked.add(&other.asked) | lost
+    }
+}
+
+impl CrossCta<'_, '_> {
+    /// Reports polls that no later fence can turn into an acquire.
+    fn polls(&mut self) {
+        for poll in &self.words.polls {
+            let op = &self.cx.ops[poll.op];
+            if poll.order.is_none_or(|o| o.scope < Scope::Gpu) {
+                let text = Message::new(format!(
+                    "`{}` polls a flag of another CTA without an acquire at GPU scope",
+                    op.op.name()
+                ))
+                .label("polls the flag here")
+                .cause("the data that the flag guards may be read before the flag is seen");
+                self.found.report(&ACQUIRE, op.loc(), op.site.role, text);
+                self.reported.insert(poll.op);
+            }
+        }
+    }
+
+    /// Reports plain loads that branch to data of other threads: no fence makes them an acquire.
+    fn looks(&mut self) {
+        let words = self.words;
+        for look in words.looks.iter().filter(|l| l.order.is_none()) {
+            if self.reported.insert(look.op) {
+                self.unacquired_look(look);
+            }
+        }
+    }
+
+    /// Reports a flag that is read once, without an acquire.
+    fn unacquired_look(&mut self, look: &FlagRead) {
+        let op = &self.cx.ops[look.op];
+        let name = &self.cx.kernel.param(look.word.param).name;
+        let text = Message::new(format!(
+            "`{}` reads the flag in `{name}` once and branches to data that another thread wrote before it set the flag",
+            op.op.name()
+        ))
+        .label("reads the flag here")
+        .cause("nothing orders the access to the data after the load of the flag");
+        self.found.report(&ACQUIRE, op.loc(), op.site.role, text);
+        self.label("accesses the data here if the flag is set", look.after[0]);
+        self.label("accesses the data here before the flag is set", look.before);
+        self.label("sets the flag here", look.raise);
+        self.found.help("load the flag with `MemoryOrder::acquire(Scope::Gpu)`, or with a relaxed load and `fence_acquire(Scope::Gpu)` after the branch");
+    }
+
+    /// Checks a write to a word that CTAs wait for or claim by.
+    fn raise(&mut self, id: usize, order: Option<MemoryOrder>, released: bool) {
+        let reaches = order.is_some_and(|o| o.scope >= Scope::Gpu);
+        let releases = order.is_some_and(|o| o.sem.releases());
+        if reaches && (releases || released) || !self.reported.insert(id) {
+            return;
+        }
+        let op = &self.cx.ops[id];
+        let claim = self.words.claim(id);
+        let what = match claim {
+            Some(_) => "updates a counter by which a CTA takes over the data of others",
+            None => "sets a flag that other CTAs wait for",
+        };
+        let text = Message::new(format!(
+            "`{}` {what}, without a release at GPU scope",
+            op.op.name()
+        ))
+        .label(match claim {
+            Some(_) => "updates the counter here",
+            None => "sets the flag here",
+        })
+        .cause("accesses before it may become visible to other CTAs after it");
+        self.found.report(&RELEASE, op.loc(), op.site.role, text);
+        if let Some(claim) = claim {
+            self.label("accesses the data here before the update", claim.before);
+            self.label(
+                "the CTA that takes over accesses the data here",
+                claim.after[0],
+            );
+        }
+    }
+
+    /// Checks an access or a barrier: earlier relaxed reads of flags must have been acquired.
+    fn other(&mut self, id: usize, state: &mut State) {
+        state.released = false;
+        let asked: Vec<_> = state.asked.iter().collect();
+        state.asked.clear();
+        for asked in asked {
+            let words = self.words;
+            let (claim, look) = (words.claim(asked), words.look(asked));
+            let after = claim.map(|c| &c.after).or(look.map(|l| &l.after));
+            if after.is_some_and(|a| !a.contains(&id)) {
+                state.asked.insert(asked);
+            } else if let Some(look) = look {
+                if self.reported.insert(asked) {
+                    self.unacquired_look(look);
+                }
+            } else if self.reported.insert(asked) {
+                self.unacquired(asked, claim, id);
+            }
+        }
+    }
+
+    /// Reports a relaxed poll or claim that no fence follows.
+    fn unacquired(&mut self, asked: usize, claim: Option<&Claim>, first: usize) {
+        let (op, first_op) = (&self.cx.ops[asked], &self.cx.ops[first]);
+        let what = match claim {
+            Some(_) => "a relaxed atomic by which a CTA takes over the data of others",
+            None => "a relaxed load that waits for a flag",
+        };
+        let text = Message::new(format!(
+            "`{}` is {what}, and no acquire fence at GPU scope follows it on every path",
+            op.op.name()
+        ))
+        .cause(format!(
+            "`{}` may run before an acquire fence, and see data from before the flag was set",
+            first_op.op.name()
+        ));
+        self.found.report(&ACQUIRE, op.loc(), op.site.role, text);
+        self.label("runs first after it", first);
+        if let Some(claim) = claim {
+            self.label("another CTA accesses the data here", claim.before);
+        }
+    }
+
+    fn label(&mut self, text: &str, id: usize) {
+        let op = &self.cx.ops[id];
+        self.found.label(text, op.loc(), op.site.role);
+    }
+}

@@ -1,0 +1,53 @@
+//! The threads at which a condition diverges.
+
+use super::RuleContext;
+use super::control_flow::Def;
+use warpline_ir::{Op, RegId, Special};
+
+/// The threads of which some take one arm of a branch and some the other.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Divergence {
+    /// Lanes of every warp.
+    Lanes,
+    /// Threads of the CTA.
+    Threads,
+    /// No threads of one CTA need to diverge: the CTA, the launch or data decides.
+    CtaUniform,
+}
+
+impl Divergence {
+    /// Returns the threads that a condition sends to different branches.
+    pub(super) fn of(cx: &RuleContext, cond: RegId) -> Self {
+        let mut seen = vec![cond];
+        let (mut at, mut parts) = (0, Divergence::CtaUniform);
+        while let Some(&r) = seen.get(at) {
+            at += 1;
+            // A register with two definitions may change over time, in all threads alike.
+            let [Def::Op(id)] = *cx.code.defs(r) else {
+                return Divergence::CtaUniform;
+            };
+            let op = &cx.ops[id];
+            match op.op {
+                Op::ReadSpecial(o) => match o.which {
+                    Special::ClusterSize | Special::ClusterDim(_) => {}
+                    Special::LaneId if parts == Divergence::CtaUniform => parts = Divergence::Lanes,
+                    Special::LaneId => {}
+                    Special::Tid | Special::WarpId => parts = Divergence::Threads,
+                    _ => return Divergence::CtaUniform,
+                },
+                Op::ReadParam(_) => return Divergence::CtaUniform,
+                _ if !op.facts.touches.is_empty() || !op.facts.syncs.is_empty() => {
+                    return Divergence::CtaUniform;
+                }
+                _ => {
+                    for r in op.facts.named_reads() {
+                        if !seen.contains(&r) {
+                            seen.push(r);
+                        }
+                    }
+                }
+            }
+        }
+        parts
+    }
+}

@@ -1,0 +1,125 @@
+//! The wgmmas that may be in flight at one point of a role.
+
+use super::act::{Acts, IssuedWgmma};
+use crate::bits::Bits;
+
+/// The wgmmas that no wait has covered on some path to this point, and the registers accessed since
+/// the last fence on some path.
+#[derive(Clone)]
+pub(super) struct State {
+    /// May this point be reached without any wgmma fence?
+    pub(super) unfenced: bool,
+    /// Registers accessed since the last fence.
+    touched: Bits,
+    /// Wgmmas without a group.
+    loose: Bits,
+    /// Wgmmas of committed groups, the youngest group first.
+    groups: Vec<Bits>,
+    /// The registers of all these wgmmas.
+    owned: Bits,
+}
+
+impl State {
+    /// Creates the state at the start of a role.
+    pub(super) fn new(acts: &Acts) -> Self {
+        let wgmmas = Bits::new(acts.issues);
+        let registers = Bits::new(acts.regs.len());
+        Self {
+            unfenced: true,
+            touched: registers.clone(),
+            groups: vec![wgmmas.clone(); acts.ages],
+            loose: wgmmas,
+            owned: registers,
+        }
+    }
+
+    pub(super) fn fence(&mut self) {
+        self.unfenced = false;
+        self.touched.clear();
+    }
+
+    pub(super) fn issue(&mut self, wgmma: usize, acts: &Acts) {
+        self.loose.insert(wgmma);
+        self.owned.add(&acts.wgmmas[wgmma].all);
+    }
+
+    /// Commits a group: all other groups age by one, and the oldest ones stay merged.
+    pub(super) fn commit(&mut self) {
+        self.groups.insert(0, self.loose.clone());
+        self.loose.clear();
+        if let Some(oldest) = self.groups.pop()
+            && let Some(last) = self.groups.last_mut()
+        {
+            last.add(&oldest);
+        }
+    }
+
+    /// Waits until at most `pending` groups are in flight.
+    pub(super) fn wait(&mut self, pending: usize, acts: &Acts) {
+        self.groups.iter_mut().skip(pending).for_each(Bits::clear);
+        self.owned.clear();
+        for set in std::iter::once(&self.loose).chain(&self.groups) {
+            for p in set.iter() {
+                self.owned.add(&acts.wgmmas[p].all);
+            }
+        }
+    }
+
+    /// Records an access to a register.
+    pub(super) fn touch(&mut self, r: usize) {
+        self.touched.insert(r);
+    }
+
+    /// Returns a register of a wgmma that was accessed since the last fence.
+    pub(super) fn accessed(&self, wgmma: &IssuedWgmma) -> Option<usize> {
+        self.touched.common(&wgmma.all)
+    }
+
+    /// Returns the number of owned registers.
+    pub(super) fn owned(&self) -> u32 {
+        self.owned.count()
+    }
+
+    /// Returns the wgmma that may own a register.
+    pub(super) fn owner<'r>(&self, r: usize, acts: &'r Acts) -> Option<&'r IssuedWgmma> {
+        if !self.owned.contains(r) {
+            return None;
+        }
+        self.open(acts).find(|p| p.all.contains(r))
+    }
+
+    /// Returns the wgmma in flight whose registers a new one may not use yet.
+    pub(super) fn conflict<'r>(
+        &self,
+        new: &IssuedWgmma,
+        acts: &'r Acts,
+    ) -> Option<&'r IssuedWgmma> {
+        self.owned.common(&new.all)?;
+        self.open(acts).find(|old| {
+            let follows = old.shape == new.shape && old.list == new.list;
+            let meet = |a: &Bits, b: &Bits| a.common(b).is_some();
+            !follows && meet(&old.sums, &new.sums)
+                || meet(&old.sums, &new.left)
+                || meet(&old.left, &new.sums)
+        })
+    }
+
+    /// Returns the wgmmas that may be in flight, the youngest group first.
+    fn open<'r>(&self, acts: &'r Acts) -> impl Iterator<Item = &'r IssuedWgmma> {
+        let sets = std::iter::once(&self.loose).chain(&self.groups);
+        sets.flat_map(Bits::iter).map(|p| &acts.wgmmas[p])
+    }
+
+    /// Joins the state of another path; returns whether the state changed.
+    pub(super) fn join(&mut self, other: &Self) -> bool {
+        let mut changed = other.unfenced && !self.unfenced;
+        self.unfenced |= other.unfenced;
+        changed |= self.touched.add(&other.touched);
+        changed |= self.loose.add(&other.loose);
+        for (mine, theirs) in self.groups.iter_mut().zip(&other.groups) {
+            changed |= mine.add(theirs);
+        }
+        self.owned.add(&other.owned);
+        changed
+    }
+}

@@ -1,0 +1,29 @@
+//! A kernel as a picture: its roles from left to right, and the rings between them.
+//!
+//! The picture is read from the kernel's ops: a ring is a pair of mbarriers that some roles fill
+//! and others wait for.
+//!
+//! ```
+//! use warpline_diagram::Diagram;
+//! use warpline_ir::{Kernel, Target, builder::*};
+//!
+//! let kernel = Kernel::build("copy", &Target::SM_90A, |k| {
+//!     let ring = k.ring("in", 3, |s| s.vector::<f32>(32));
+//!     k.role("load").body(|| {
+//!         let slot = ring.acquire();
+//!         slot.store(0u32, lane_id(), 1.0f32);
+//!         slot.commit();
+//!     });
+//!     k.role("compute").body(|| ring.wait().release());
+//! })?;
+//! let diagram = Diagram::of(&kernel);
+//! assert!(diagram.text().contains("ring in"));
+//! assert!(diagram.svg().starts_with("<svg"));
+//! # Ok::<(), warpline_ir::BuildErrors>(())
+//! ```
+
+mod graph;
+mod svg;
+mod text;
+
+pub use graph::{Diagram, Ring, Role};

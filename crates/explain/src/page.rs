@@ -1,0 +1,133 @@
+//! A page, and its text.
+
+use std::fmt;
+use warpline_check::Rule;
+
+use warpline_ir::builder::Builder;
+
+/// The tool that reports the broken kernel of a page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FoundBy {
+    /// `Kernel::build`.
+    Builder,
+    /// `warpline check`.
+    Checker,
+    /// `warpline check --lint`.
+    Linter,
+    /// The CPU executor, or the runtime when it binds arguments. The page has no kernel that the
+    /// checker can judge alone.
+    Run,
+    /// The proof holds, with this code as one of its assumptions.
+    Assumption,
+}
+
+/// The explanation and the kernels of one code.
+#[derive(Clone, Copy, Debug)]
+pub struct Example {
+    /// The code.
+    pub code: &'static str,
+    /// The tool that reports it.
+    pub found_by: FoundBy,
+    /// Declares the broken kernel.
+    pub broken: fn(Builder),
+    /// Declares the repaired kernel.
+    pub repaired: fn(Builder),
+    /// The source file.
+    pub(crate) source: &'static str,
+}
+
+impl Example {
+    /// Returns the explanation: the module documentation of the page's file.
+    pub fn explanation(&self) -> String {
+        let lines = self
+            .source
+            .lines()
+            .map_while(|line| line.strip_prefix("//!"));
+        let lines: Vec<&str> = lines
+            .map(|line| line.strip_prefix(' ').unwrap_or(line))
+            .collect();
+        lines.join("\n")
+    }
+
+    /// Returns the source of the broken kernel.
+    pub fn broken_source(&self) -> String {
+        self.function("broken")
+    }
+
+    /// Returns the source of the repaired kernel.
+    pub fn repaired_source(&self) -> String {
+        self.function("repaired")
+    }
+
+    /// Returns the source of a function of the page's file.
+    fn function(&self, name: &str) -> String {
+        let start = format!("pub(super) fn {name}(");
+        let mut lines = self
+            .source
+            .lines()
+            .skip_while(|line| !line.starts_with(&start));
+        let mut text = Vec::new();
+        for line in lines.by_ref() {
+            text.push(line.strip_prefix("pub(super) ").unwrap_or(line));
+            if line == "}" {
+                break;
+            }
+        }
+        text.join("\n")
+    }
+}
+
+/// Everything that `warpline explain` prints about a code.
+#[derive(Clone, Copy, Debug)]
+pub struct Page {
+    /// The rule.
+    pub rule: &'static Rule,
+    /// The explanation and the kernels.
+    pub example: Option<&'static Example>,
+}
+
+impl fmt::Display for Page {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Rule {
+            code,
+            title,
+            requirement,
+            help,
+        } = self.rule;
+        writeln!(f, "{code}: {title}\n")?;
+        writeln!(f, "rule: {requirement}")?;
+        writeln!(f, "help: {help}")?;
+        if let Some(example) = self.example {
+            writeln!(f, "\n{}", example.explanation())?;
+            writeln!(
+                f,
+                "\nA broken kernel:\n\n{}",
+                indented(&example.broken_source())
+            )?;
+            writeln!(f, "\nRepaired:\n\n{}", indented(&example.repaired_source()))?;
+        }
+        let mut known = warpline_corpus::all()
+            .iter()
+            .filter(|bug| bug.rule == *code)
+            .peekable();
+        if known.peek().is_some() {
+            writeln!(
+                f,
+                "\nPublic bugs of this kind (warpline check --corpus checks them):\n"
+            )?;
+        }
+        for bug in known {
+            writeln!(f, "  {}: {}", bug.reference, bug.title)?;
+        }
+        Ok(())
+    }
+}
+
+/// Indents every line that is not empty.
+fn indented(text: &str) -> String {
+    let lines = text.lines().map(|line| match line {
+        "" => String::new(),
+        _ => format!("    {line}"),
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,196 @@
+//! Work queues: a dynamic tile scheduler over an atomic counter.
+
+use super::declare::Builder;
+use super::flow::{if_, while_};
+use super::global::Global;
+use super::raw::{MbarrierArray, store_async};
+use super::reg::{Reg, Value, Var};
+use super::ring::Ring;
+use super::state::{caller_scope, with};
+use super::tile::Tile;
+use super::warp::{cluster_id, cluster_rank, cta_id, grid_clusters, grid_ctas};
+use crate::ops::atomic::AtomicOp;
+use crate::sync::{MemoryOrder, Scope};
+
+/// A dynamic tile scheduler: CTAs (or clusters) take work items from an atomic counter.
+///
+/// One role fetches items from the counter in global memory and broadcasts them through a
+/// ring; all other roles read the ring, so all see the same sequence. The first item of a
+/// CTA or cluster is its own index; the rest come from the counter. The queue adds a
+/// pointer parameter to two words: the counter, and the number of CTAs or clusters that are
+/// done. They are zero before the first launch, and the last CTA resets them.
+#[derive(Clone, Copy, Debug)]
+pub struct WorkQueue {
+    words: Global<u32>,
+    ring: Ring<Tile<u32>>,
+    /// The queue between the fetching threads of a cluster.
+    cluster: Option<ClusterQueue>,
+}
+
+/// Items that the fetching thread of CTA 0 of a cluster sends to the fetching threads of
+/// all its CTAs.
+///
+/// These threads store nothing to global memory, so their cluster-scope release is cheap.
+/// The other roles read the item from the ring of their own CTA.
+#[derive(Clone, Copy, Debug)]
+struct ClusterQueue {
+    items: Tile<u32>,
+    /// In every CTA: the item has arrived.
+    full: MbarrierArray,
+    /// In CTA 0: all CTAs of the cluster have read the item.
+    empty: MbarrierArray,
+    size: u32,
+}
+
+impl WorkQueue {
+    #[track_caller]
+    pub(crate) fn new(k: Builder, name: &str, stages: u32) -> Self {
+        let size = with(|s| s.cluster.iter().product());
+        let cluster = || ClusterQueue {
+            items: k
+                .tile(&format!("{name}_items"), 1, 4)
+                .unswizzled()
+                .stages(STAGES)
+                .declare(),
+            full: k
+                .barrier(&format!("{name}_cluster_full"), STAGES)
+                .arrivals(1),
+            empty: k
+                .barrier(&format!("{name}_cluster_empty"), STAGES)
+                .arrivals(size),
+            size,
+        };
+        Self {
+            words: k.pointer(name),
+            cluster: (size > 1).then(cluster),
+            ring: k.ring(name, stages, |s| s.vector::<u32>(4)).broadcast(),
+        }
+    }
+
+    /// Fetches items below `count` and runs `body` for each; called by one thread of the
+    /// fetching role.
+    ///
+    /// The next fetch is issued before `body` runs.
+    #[track_caller]
+    pub fn fetch_each(self, count: impl Value<u32>, body: impl FnOnce(Reg<u32>)) {
+        let _caller = caller_scope();
+        let count = count.reg();
+        // The first `all` items do not come from the counter.
+        let fetch_next = |next: Var<u32>, all: Reg<u32>| {
+            next.set(self.words.fetch_add(0u32, 1u32) + all);
+        };
+        let broadcast = |item| {
+            let slot = self.ring.acquire();
+            slot.store(0u32, 0u32, item);
+            slot.commit();
+        };
+        let Some(cluster) = self.cluster else {
+            let (next, all) = (Var::new(cta_id()), grid_ctas());
+            each_until(count, body, || {
+                let item = next.get();
+                broadcast(item);
+                fetch_next(next, all);
+                item
+            });
+            self.finish(all);
+            return;
+        };
+        let first = cluster_rank().eq(0u32);
+        let (next, all) = (Var::new(cluster_id()), grid_clusters());
+        let turn = Var::new(0u32);
+        each_until(count, body, || {
+            let stage = cluster.stage(turn.get());
+            turn.set((turn.get() + 1) % (2 * STAGES));
+            if_(first, || {
+                cluster.send(stage, next.get());
+                fetch_next(next, all);
+            });
+            let item = cluster.receive(stage);
+            broadcast(item);
+            item
+        });
+        if_(first, || self.finish(all));
+    }
+
+    /// Runs `body` for each item that the fetching role took; called by all other roles.
+    #[track_caller]
+    pub fn each(self, count: impl Value<u32>, body: impl FnOnce(Reg<u32>)) {
+        let _caller = caller_scope();
+        each_until(count.reg(), body, || {
+            let slot = self.ring.wait();
+            let item = slot.load(0u32, 0u32);
+            slot.release();
+            item
+        });
+    }
+
+    /// Counts this CTA or cluster as done; the last of `all` resets both words.
+    #[track_caller]
+    fn finish(self, all: Reg<u32>) {
+        let order = MemoryOrder::acq_rel(Scope::Gpu);
+        let before = self
+            .words
+            .atomic_ref(1u32)
+            .atomic(AtomicOp::Add, 1u32, order);
+        if_(before.eq(all - 1), || {
+            self.words.store(0u32, 0u32);
+            self.words.store(1u32, 0u32);
+        });
+    }
+}
+
+/// Items in flight within a cluster.
+const STAGES: u32 = 2;
+
+/// Runs `body` for each item of `next` until one is not below `count`.
+#[track_caller]
+fn each_until(count: Reg<u32>, body: impl FnOnce(Reg<u32>), next: impl FnOnce() -> Reg<u32>) {
+    let more = Var::new(true);
+    while_(
+        || more.get(),
+        || {
+            let item = next();
+            let is_valid = item.lt(count);
+            more.set(is_valid);
+            if_(is_valid, || body(item));
+        },
+    );
+}
+
+/// A stage of a cluster's queue, and the parity of its barriers.
+#[derive(Clone, Copy)]
+struct QueueStage {
+    stage: Reg<u32>,
+    parity: Reg<u32>,
+}
+
+impl ClusterQueue {
+    #[track_caller]
+    fn stage(self, turn: Reg<u32>) -> QueueStage {
+        QueueStage {
+            stage: turn % STAGES,
+            parity: (turn / STAGES) & 1u32,
+        }
+    }
+
+    /// Sends an item to every CTA of the cluster, after all have read the stage's previous item.
+    #[track_caller]
+    fn send(self, at: QueueStage, item: Reg<u32>) {
+        self.empty.at(at.stage).wait_cluster(at.parity ^ 1u32);
+        for rank in 0..self.size {
+            let (to, bar) = (self.items.stage(at.stage), self.full.at(at.stage));
+            store_async(to.peer(rank), 0u32, 0u32, [item], bar.peer(rank));
+        }
+    }
+
+    /// Waits for the item of a stage, and frees the stage.
+    #[track_caller]
+    fn receive(self, at: QueueStage) -> Reg<u32> {
+        let full = self.full.at(at.stage);
+        full.arrive_expect(4u32);
+        full.wait_cluster(at.parity);
+        let item = self.items.stage(at.stage).load(0u32, 0u32);
+        self.empty.at(at.stage).peer(0u32).arrive_cluster();
+        item
+    }
+}
