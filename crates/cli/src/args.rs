@@ -21,10 +21,11 @@ use warpline::{Device, Timing};
 use warpline_kernels::AnyFamily;
 
 /// The commands, in the order of the help.
-pub(crate) const COMMANDS: [&str; 11] = [
+pub(crate) const COMMANDS: [&str; 12] = [
     "devices",
     "list",
     "check",
+    "explain",
     "run",
     "bench",
     "sweep",
@@ -469,6 +470,7 @@ pub(crate) fn command(families: &[&dyn AnyFamily], args: &[OsString]) -> Command
                 ),
         )
         .subcommand(check(families, examples.check()))
+        .subcommand(explain())
         .subcommand(run.subcommands(families.iter().map(|f| {
             let command = with_flags(*f, device);
             RunArgs::augment_args(command).about(f.about())
@@ -489,6 +491,27 @@ pub(crate) fn command(families: &[&dyn AnyFamily], args: &[OsString]) -> Command
         .subcommand(
             CompletionArgs::augment_args(Command::new("completions"))
                 .about("Print a completion script for a shell"),
+        )
+}
+
+/// Builds `explain`: one code, or the list of codes.
+fn explain() -> Command {
+    Command::new("explain")
+        .about("Explain a code that check, run or a lint printed: the rule, a broken kernel, its repair")
+        .arg(
+            Arg::new("code")
+                .value_name("CODE")
+                .required_unless_present("list")
+                .value_parser(PossibleValuesParser::new(warpline_check::CODES.iter().map(|rule| rule.code)))
+                .hide_possible_values(true)
+                .help("The code, for example R6.bulk"),
+        )
+        .arg(
+            Arg::new("list")
+                .long("list")
+                .action(ArgAction::SetTrue)
+                .conflicts_with("code")
+                .help("List every code"),
         )
 }
 

@@ -14,7 +14,7 @@
 mod page;
 pub mod pages;
 
-pub use page::{Example, FoundBy, Page};
+pub use page::{Broken, Example, FoundBy, Page};
 
 use warpline_check::Rule;
 

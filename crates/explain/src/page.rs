@@ -3,7 +3,9 @@
 use std::fmt;
 use warpline_check::Rule;
 
+use warpline_corpus::Bug;
 use warpline_ir::builder::Builder;
+use warpline_ir::{Kernel, Launch};
 
 /// The tool that reports the broken kernel of a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,6 +23,17 @@ pub enum FoundBy {
     Assumption,
 }
 
+/// The broken version of a page.
+#[derive(Clone, Copy, Debug)]
+pub enum Broken {
+    /// Declares the broken kernel.
+    Built(fn(Builder)),
+    /// Edits the repaired kernel. The builder never makes the broken program.
+    EditedKernel(fn(&mut Kernel)),
+    /// Edits a launch of the repaired kernel.
+    EditedLaunch(fn(&mut Launch)),
+}
+
 /// The explanation and the kernels of one code.
 #[derive(Clone, Copy, Debug)]
 pub struct Example {
@@ -28,8 +41,8 @@ pub struct Example {
     pub code: &'static str,
     /// The tool that reports it.
     pub found_by: FoundBy,
-    /// Declares the broken kernel.
-    pub broken: fn(Builder),
+    /// The broken version.
+    pub broken: Broken,
     /// Declares the repaired kernel.
     pub repaired: fn(Builder),
     /// The source file.
@@ -86,6 +99,14 @@ pub struct Page {
     pub example: Option<&'static Example>,
 }
 
+impl Page {
+    /// Returns the public bugs of this kind.
+    pub fn bugs(&self) -> impl Iterator<Item = &'static Bug> + use<> {
+        let code = self.rule.code;
+        warpline_corpus::all().iter().filter(move |bug| bug.rule == code)
+    }
+}
+
 impl fmt::Display for Page {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Rule {
@@ -99,17 +120,21 @@ impl fmt::Display for Page {
         writeln!(f, "help: {help}")?;
         if let Some(example) = self.example {
             writeln!(f, "\n{}", example.explanation())?;
-            writeln!(
-                f,
-                "\nA broken kernel:\n\n{}",
-                indented(&example.broken_source())
-            )?;
+            let headline = match example.broken {
+                Broken::Built(_) => "A broken kernel",
+                Broken::EditedKernel(_) => {
+                    "A broken program, which the builder never makes; this function edits the \
+                     repaired kernel"
+                }
+                Broken::EditedLaunch(_) => {
+                    "A broken launch; this function edits a launch of the kernel below"
+                }
+            };
+            let broken = indented(&example.broken_source());
+            writeln!(f, "\n{headline}:\n\n{broken}")?;
             writeln!(f, "\nRepaired:\n\n{}", indented(&example.repaired_source()))?;
         }
-        let mut known = warpline_corpus::all()
-            .iter()
-            .filter(|bug| bug.rule == *code)
-            .peekable();
+        let mut known = self.bugs().peekable();
         if known.peek().is_some() {
             writeln!(
                 f,

@@ -6,7 +6,7 @@ use std::time::Instant;
 use warpline::Device;
 use warpline::gpu::watch;
 use warpline_ir::Target;
-use warpline_mutants::{Deadlock, deadlock, deadlocks};
+use warpline_mutants::{DeadlockMutant, deadlocks, find_deadlock};
 
 /// How many are run.
 const COUNT: usize = 10;
@@ -19,9 +19,9 @@ pub fn names(target: &Target) -> Result<Vec<String>> {
 
 /// Runs a mutant by its name.
 pub fn run(name: &str, device: &Device) -> Result<Answer> {
-    let found = deadlock(name, &device.target())?;
+    let found = find_deadlock(name, &device.target())?;
     let mutant = found.with_context(|| format!("there is no mutant {name:?}"))?;
-    let Deadlock {
+    let DeadlockMutant {
         step,
         inputs,
         outputs,

@@ -1,7 +1,7 @@
-//! Mutants that hang, for a GPU to confirm.
+//! Mutants that hang, to be confirmed on a GPU.
 
 use crate::mutation::{Mutation, mutations};
-use crate::subject::{Part, small};
+use crate::original::{PlanStep, small_steps};
 use std::collections::HashSet;
 use std::vec::IntoIter;
 use warpline_check::{Diagnostic, examine};
@@ -9,26 +9,26 @@ use warpline_cpu::{GlobalMemory, Options, Timing};
 use warpline_ir::{FaultKind, Target};
 use warpline_kernels::{BufferAddresses, FamilyError, HostTensor, LaunchStep, TensorSpec};
 
-/// A mutant that the checker calls a deadlock, with a small launch that
-/// deadlocks in the executor.
+/// A mutant that the checker refutes as a deadlock, with a small launch that deadlocks in the
+/// executor.
 #[derive(Clone, Debug)]
-pub struct Deadlock {
+pub struct DeadlockMutant {
     /// The kernel and the mutant.
     pub name: String,
-    /// The mutant and its launch.
+    /// The launch of the mutant.
     pub step: LaunchStep,
-    /// Its inputs.
+    /// The inputs.
     pub inputs: Vec<HostTensor>,
-    /// Its outputs.
+    /// The outputs.
     pub outputs: Vec<TensorSpec>,
-    /// Bytes of workspace.
+    /// The size of the workspace in bytes.
     pub workspace: u64,
-    /// What the checker says.
+    /// The checker's diagnostic.
     pub diagnostic: Diagnostic,
 }
 
-/// Rules whose breach can stop a launch for good.
-const STOPS: [&str; 7] = [
+/// The rules whose breach can hang a launch.
+const DEADLOCK_RULES: [&str; 7] = [
     "R1.arrivals",
     "R2.bytes",
     "R4.trips",
@@ -38,31 +38,31 @@ const STOPS: [&str; 7] = [
     "R17.cycle",
 ];
 
-/// Is a diagnostic a wait that never ends?
-fn stops(diagnostic: &Diagnostic) -> bool {
-    !diagnostic.undecided && STOPS.contains(&diagnostic.code())
+/// Returns whether a diagnostic refutes the kernel by a wait that never ends.
+fn is_deadlock(diagnostic: &Diagnostic) -> bool {
+    !diagnostic.undecided && DEADLOCK_RULES.contains(&diagnostic.code())
 }
 
 /// The seed of the inputs.
 const SEED: u64 = 1;
 
-/// At most `most` mutants that the checker calls deadlocks: of one kernel
-/// after the other, each of a kind of its own, and always the same.
-pub fn deadlocks(most: usize, target: &Target) -> Result<Vec<Deadlock>, FamilyError> {
-    let mut found: Vec<Deadlock> = Vec::new();
+/// Returns at most `max` mutants that the checker refutes as deadlocks, each of a different kind.
+/// The kernels take turns; the result is deterministic.
+pub fn deadlocks(max: usize, target: &Target) -> Result<Vec<DeadlockMutant>, FamilyError> {
+    let mut found: Vec<DeadlockMutant> = Vec::new();
     let mut seen = HashSet::new();
-    let mut parts: Vec<(Part, Option<IntoIter<Mutation>>)> = small(target)?
+    let mut plan_steps: Vec<(PlanStep, Option<IntoIter<Mutation>>)> = small_steps(target)?
         .into_iter()
-        .map(|part| (part, None))
+        .map(|plan_step| (plan_step, None))
         .collect();
-    while !parts.is_empty() && found.len() < most {
-        parts.retain_mut(|(part, left)| {
-            if found.len() == most {
+    while !plan_steps.is_empty() && found.len() < max {
+        plan_steps.retain_mut(|(plan_step, left)| {
+            if found.len() == max {
                 return false;
             }
-            let left = left.get_or_insert_with(|| mutations(&part.step.kernel).into_iter());
+            let left = left.get_or_insert_with(|| mutations(&plan_step.step.kernel).into_iter());
             let fresh = left.filter(|m| !seen.contains(m.kind.name));
-            let next = { fresh }.find_map(|m| Some((m.kind.name, confirmed(part, &m, target)?)));
+            let next = { fresh }.find_map(|m| Some((m.kind.name, confirm(plan_step, &m, target)?)));
             let Some((kind, deadlock)) = next else {
                 return false;
             };
@@ -74,45 +74,45 @@ pub fn deadlocks(most: usize, target: &Target) -> Result<Vec<Deadlock>, FamilyEr
     Ok(found)
 }
 
-/// One of them by its name.
-pub fn deadlock(name: &str, target: &Target) -> Result<Option<Deadlock>, FamilyError> {
-    for part in small(target)? {
-        if !name.starts_with(&part.name) {
+/// Returns a deadlock mutant by its name.
+pub fn find_deadlock(name: &str, target: &Target) -> Result<Option<DeadlockMutant>, FamilyError> {
+    for plan_step in small_steps(target)? {
+        if !name.starts_with(&plan_step.name) {
             continue;
         }
-        let all = mutations(&part.step.kernel);
-        let named = all.iter().find(|m| named(&part, m) == name);
+        let all = mutations(&plan_step.step.kernel);
+        let named = all.iter().find(|m| mutant_name(&plan_step, m) == name);
         if let Some(mutation) = named {
-            return Ok(confirmed(&part, mutation, target));
+            return Ok(confirm(&plan_step, mutation, target));
         }
     }
     Ok(None)
 }
 
-fn named(part: &Part, mutation: &Mutation) -> String {
-    format!("{}, {}", part.name, mutation.id())
+fn mutant_name(plan_step: &PlanStep, mutation: &Mutation) -> String {
+    format!("{}, {}", plan_step.name, mutation.id())
 }
 
-/// The mutant, if checker and executor agree that it stops.
-fn confirmed(part: &Part, mutation: &Mutation, target: &Target) -> Option<Deadlock> {
-    let kernel = mutation.of(&part.step.kernel);
+/// Returns the mutant if the checker and the executor both find a deadlock.
+fn confirm(plan_step: &PlanStep, mutation: &Mutation, target: &Target) -> Option<DeadlockMutant> {
+    let kernel = mutation.apply(&plan_step.step.kernel);
     let diagnostics = examine(&kernel, target).diagnostics;
-    let diagnostic = diagnostics.into_iter().find(stops)?;
-    let step = part.step.with_kernel(kernel);
-    let deadlock = Deadlock {
-        name: named(part, mutation),
+    let diagnostic = diagnostics.into_iter().find(is_deadlock)?;
+    let step = plan_step.step.with_kernel(kernel);
+    let deadlock = DeadlockMutant {
+        name: mutant_name(plan_step, mutation),
         step,
-        inputs: part.work.draw(SEED),
-        outputs: part.work.outputs(),
-        workspace: part.workspace,
+        inputs: plan_step.work.draw(SEED),
+        outputs: plan_step.work.outputs(),
+        workspace: plan_step.workspace,
         diagnostic,
     };
-    deadlock.stops_on_the_cpu().then_some(deadlock)
+    deadlock.deadlocks_in_executor().then_some(deadlock)
 }
 
-impl Deadlock {
-    /// Does its launch deadlock in the executor?
-    fn stops_on_the_cpu(&self) -> bool {
+impl DeadlockMutant {
+    /// Returns whether the launch deadlocks in the executor.
+    fn deadlocks_in_executor(&self) -> bool {
         let mut memory = GlobalMemory::new();
         let bound = BufferAddresses {
             inputs: (self.inputs.iter())
@@ -124,7 +124,7 @@ impl Deadlock {
             workspace: memory.alloc_from(&vec![0; self.workspace as usize], "workspace"),
         };
         let launch = self.step.launch(&bound);
-        // Copies come at once, so that no race ends the launch before it stops.
+        // Eager copies: a race must not end the launch before the deadlock.
         let options = Options::with_timing(Timing::Eager);
         let ended = warpline_cpu::run(&self.step.kernel, &launch, &memory, &options);
         ended.is_err_and(|error| error.kind == FaultKind::Deadlock)

@@ -1,4 +1,4 @@
-//! A change of a kernel: which statements give way to which.
+//! Edits of a kernel: statements and their replacements.
 
 use std::ops::Range;
 use warpline_ir::ops::arith::{Add, Mov};
@@ -9,7 +9,7 @@ use warpline_ir::{
     Block, Kernel, Loc, Op, Operand, RegId, RegInfo, RoleId, Special, Stmt, StmtKind, Type,
 };
 
-/// Where a way down through the statements begins.
+/// The block in which a path starts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Root {
     Prologue,
@@ -26,7 +26,7 @@ pub(crate) enum Arm {
     Body,
 }
 
-/// The way to a block: from statement to statement, and into which of its blocks.
+/// The path to a block: the index and the arm of every enclosing statement.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Path {
     pub(crate) root: Root,
@@ -34,7 +34,7 @@ pub(crate) struct Path {
 }
 
 impl Path {
-    /// The block there, of a kernel that has it.
+    /// Returns the block of a kernel, if the kernel has it.
     fn find<'k>(&self, kernel: &'k mut Kernel) -> Option<&'k mut Block> {
         let mut block = match self.root {
             Root::Prologue => &mut kernel.prologue,
@@ -56,7 +56,7 @@ impl Path {
     }
 }
 
-/// Statements of a block, and what takes their place.
+/// Statements of a block, and their replacement.
 #[derive(Clone, Debug)]
 pub(crate) struct Splice {
     pub(crate) path: Path,
@@ -64,19 +64,19 @@ pub(crate) struct Splice {
     pub(crate) with: Vec<Stmt>,
 }
 
-/// A change, and how to tell of it.
+/// An edit of a kernel, and its description.
 #[derive(Clone, Debug)]
 pub(crate) struct Edit {
     pub(crate) loc: Loc,
     pub(crate) text: String,
-    /// Registers it adds behind those of the kernel.
+    /// New registers, after those of the kernel.
     pub(crate) regs: Vec<RegInfo>,
-    /// Done in this order: inner blocks before what would move them.
+    /// Applied in this order: inner blocks first, because outer splices move them.
     pub(crate) splices: Vec<Splice>,
 }
 
 impl Edit {
-    /// The changed kernel.
+    /// Returns the edited kernel.
     pub(crate) fn apply(&self, kernel: &Kernel) -> Kernel {
         let mut kernel = kernel.clone();
         kernel.regs.extend(self.regs.iter().cloned());
@@ -89,7 +89,7 @@ impl Edit {
     }
 }
 
-/// Statements in the making, with fresh registers of one role, at one location.
+/// A list of new statements, with new registers of one role, at one source location.
 pub(crate) struct Draft {
     first: usize,
     role: Option<RoleId>,
@@ -145,7 +145,7 @@ impl Draft {
         dst
     }
 
-    /// The sum, of constants at once; differences are sums of complements.
+    /// Adds a constant; folds constants. Add the two's complement to subtract.
     pub(crate) fn add(&mut self, a: Operand, b: u32) -> Operand {
         if let Operand::Imm(x) = a {
             return Operand::imm((x as u32).wrapping_add(b));
@@ -155,7 +155,7 @@ impl Draft {
         dst.into()
     }
 
-    /// The other parity.
+    /// Returns the other parity.
     pub(crate) fn flip(&mut self, a: Operand) -> Operand {
         if let Operand::Imm(x) = a {
             return Operand::Imm(x ^ 1);
@@ -165,7 +165,7 @@ impl Draft {
         dst.into()
     }
 
-    /// The place after `a` in a circle of `len`.
+    /// Returns `(a + 1) % len`.
     pub(crate) fn next(&mut self, a: Operand, len: u32) -> Operand {
         if let Operand::Imm(x) = a {
             return Operand::imm((x as u32).wrapping_add(1) % len.max(1));

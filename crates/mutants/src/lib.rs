@@ -1,12 +1,10 @@
-//! Breaks kernels on purpose, and sees whether the checker tells.
+//! Mutates kernels and tests that the checker refutes the mutants.
 //!
-//! [`mutations`] finds every place of a kernel where one of the
-//! [kinds](KINDS) of mutation can be done, in program order, and
-//! [`Mutation::of`] does it. [`run`] takes some of them for each kernel that
-//! ships and each probe, asks the checker, and counts: a mutant that is
-//! refused is killed. One that is proved survives, and needs a reason in the
-//! committed list ([`Survivors`]): its order of all accesses is that of the
-//! kernel it was made from.
+//! [`mutations`] returns every mutation that a kernel allows, by [kind](KINDS) and in program
+//! order, and [`Mutation::apply`] returns the mutant. [`run`] checks some mutants of each shipped
+//! kernel and of each probe. A refuted mutant is killed; a proved one survives. A mutant may
+//! survive only if the committed list ([`EquivalentMutants`]) states why it is equivalent to its
+//! kernel: the mutation does not change the order of any two accesses.
 //!
 //! ```
 //! use warpline_check::{Verdict, examine};
@@ -20,9 +18,9 @@
 //! })?;
 //! let mutations = mutations(&kernel);
 //! let greedy = mutations.iter().find(|m| m.kind.name == "greedy-registers");
-//! let greedy = greedy.expect("a place");
+//! let greedy = greedy.expect("a mutation");
 //! assert_eq!(greedy.text, "load: 32 registers per thread, not 24");
-//! let report = examine(&greedy.of(&kernel), &Target::SM_90A);
+//! let report = examine(&greedy.apply(&kernel), &Target::SM_90A);
 //! assert_eq!(report.verdict(), Verdict::Refuted);
 //! # Ok::<(), warpline_ir::BuildErrors>(())
 //! ```
@@ -30,26 +28,30 @@
 //! | where | what |
 //! |---|---|
 //! | `kinds` | the kinds of mutation, one file per group |
-//! | `case`, `edit` | a kernel's statements and their surroundings; what is changed |
-//! | `mutation` | the mutations of a kernel, and some of them |
-//! | `subject` | the kernels that are broken |
-//! | `judge`, `survivors` | what the checker says, and what may survive |
-//! | `table` | the report as text |
+//! | `sites`, `edit` | the statements of a kernel with their position; edits of statements |
+//! | `mutation` | the mutations of a kernel, and a selection of them |
+//! | `original` | the kernels to mutate |
+//! | `evaluate`, `equivalent` | the verdicts of the checker; the equivalent mutants |
+//! | `table`, `date` | the report as text; the date of a recorded run |
 //! | `deadlock` | mutants that hang, with a launch |
 
-mod case;
+mod date;
 mod deadlock;
 mod edit;
-mod judge;
+mod equivalent;
+mod evaluate;
 mod kinds;
 mod mutation;
-mod subject;
-mod survivors;
+mod original;
+mod sites;
 mod table;
 
-pub use deadlock::{Deadlock, deadlock, deadlocks};
-pub use judge::{Count, FalseAlarm, Found, Report, Slowest, run};
-pub use kinds::{ALL as KINDS, Kind};
+pub use date::today;
+pub use deadlock::{DeadlockMutant, deadlocks, find_deadlock};
+pub use equivalent::{EquivalentMutant, EquivalentMutants};
+pub use evaluate::{
+    FalseAlarm, KindCounts, MutantReport, RecordedCounts, SlowestCheck, UnrefutedMutant, run,
+};
+pub use kinds::{ALL as KINDS, MutationKind};
 pub use mutation::{Mutation, mutations, pick};
-pub use subject::{Subject, repaired, shipped};
-pub use survivors::{Survivor, Survivors};
+pub use original::{OriginalKernel, repaired, shipped};

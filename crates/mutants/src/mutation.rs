@@ -1,42 +1,42 @@
 //! The mutations of a kernel.
 
-use crate::case::Case;
+use crate::sites::KernelSites;
 use crate::edit::Edit;
-use crate::kinds::{self, Kind};
+use crate::kinds::{self, MutationKind};
 use std::collections::HashMap;
 use warpline_ir::{Kernel, Loc};
 
-/// One way to break one kernel in one place.
+/// A mutation of one kernel at one site.
 #[derive(Clone, Debug)]
 pub struct Mutation {
-    /// What is done.
-    pub kind: &'static Kind,
-    /// Its number among those of its kind.
+    /// The kind.
+    pub kind: &'static MutationKind,
+    /// The index among the mutations of the same kind.
     pub index: usize,
-    /// Where.
+    /// The source location of the changed statement.
     pub loc: Loc,
-    /// What is changed, as a sentence that begins with the role.
+    /// The change in one phrase, after the name of the role.
     pub text: String,
     edit: Edit,
 }
 
 impl Mutation {
-    /// Its name among the mutations of the kernel: kind, number and sentence.
+    /// Returns the name of the mutant: kind, index and text.
     pub fn id(&self) -> String {
         format!("{}.{} {}", self.kind.name, self.index, self.text)
     }
 
-    /// The broken kernel.
-    pub fn of(&self, kernel: &Kernel) -> Kernel {
+    /// Returns the mutant of a kernel.
+    pub fn apply(&self, kernel: &Kernel) -> Kernel {
         self.edit.apply(kernel)
     }
 }
 
-/// Every mutation of a kernel, by kind and in program order.
+/// Returns every mutation of a kernel, by kind and in program order.
 pub fn mutations(kernel: &Kernel) -> Vec<Mutation> {
-    let case = Case::new(kernel);
-    let of_kind = |kind: &'static Kind| {
-        let edits = (kind.edits)(&case);
+    let sites = KernelSites::new(kernel);
+    let of_kind = |kind: &'static MutationKind| {
+        let edits = (kind.edits)(&sites);
         let numbered = edits.into_iter().enumerate();
         numbered.map(move |(index, edit)| Mutation {
             kind,
@@ -49,14 +49,13 @@ pub fn mutations(kernel: &Kernel) -> Vec<Mutation> {
     kinds::ALL.iter().flat_map(of_kind).collect()
 }
 
-/// Some of each kind, at most `most`: those that read differently first, from
-/// another place on in each `turn`, so that kernels that are alike are broken
-/// in different places.
-pub fn pick(all: Vec<Mutation>, most: usize, turn: usize) -> Vec<Mutation> {
+/// Returns at most `max` mutations of each kind. Mutations with distinct texts come first, rotated
+/// by `turn`, so that similar kernels are mutated at different sites.
+pub fn pick(all: Vec<Mutation>, max: usize, turn: usize) -> Vec<Mutation> {
     let mut picked = Vec::new();
     for kind in kinds::ALL {
         let mine: Vec<&Mutation> = all.iter().filter(|m| m.kind.name == kind.name).collect();
-        // The first of each sentence, then the second, and so on.
+        // The first mutation of each text, then the second, and so on.
         let mut seen: HashMap<&str, usize> = HashMap::new();
         let mut ranked: Vec<(usize, &Mutation)> = (mine.into_iter())
             .map(|m| {
@@ -68,9 +67,9 @@ pub fn pick(all: Vec<Mutation>, most: usize, turn: usize) -> Vec<Mutation> {
         ranked.sort_by_key(|(times, m)| (*times, m.index));
         let distinct = ranked.iter().filter(|(times, _)| *times == 1).count();
         if distinct > 0 {
-            ranked[..distinct].rotate_left(turn * most % distinct);
+            ranked[..distinct].rotate_left(turn * max % distinct);
         }
-        picked.extend(ranked.into_iter().take(most).map(|(_, m)| m.clone()));
+        picked.extend(ranked.into_iter().take(max).map(|(_, m)| m.clone()));
     }
     picked
 }

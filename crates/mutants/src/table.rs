@@ -1,35 +1,35 @@
 //! The report as text.
 
-use crate::judge::{Count, Found, Report};
+use crate::evaluate::{KindCounts, UnrefutedMutant, MutantReport};
 use comfy_table::{CellAlignment, Table, presets};
 use std::fmt;
 
-impl fmt::Display for Report {
+impl fmt::Display for MutantReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}\n", kinds(&self.kinds).trim_fmt())?;
         writeln!(f, "{}\n", rules(self).trim_fmt())?;
-        list(f, "survived", &self.survivors, "no reason is given")?;
-        list(f, "undecided", &self.undecided, "no reason is told")?;
+        list(f, "survived", &self.survived, "not listed as equivalent")?;
+        list(f, "undecided", &self.undecided, "no diagnostic")?;
         for alarm in &self.false_alarms {
-            writeln!(f, "{}: {}\n  {}", alarm.outcome, alarm.subject, alarm.text)?;
+            writeln!(f, "{}: {}\n  {}", alarm.verdict, alarm.kernel, alarm.text)?;
         }
         for stale in &self.stale {
-            writeln!(f, "listed as a survivor, and is none: {stale}")?;
+            writeln!(f, "no proved mutant matches this entry of equivalent.json: {stale}")?;
         }
         writeln!(
             f,
-            "{} mutants of {} kernels in {:.1} s; {} kernels falsely alarmed",
+            "{} mutants of {} kernels in {:.1} s; {} unchanged kernels not proved",
             self.mutants,
-            self.subjects,
+            self.kernels,
             self.seconds,
             self.false_alarms.len()
         )?;
         let slowest = &self.slowest;
-        let mutant = slowest.mutant.as_deref().unwrap_or("as it is");
+        let mutant = slowest.mutant.as_deref().unwrap_or("unchanged");
         write!(
             f,
-            "the longest check took {:.0} ms: {}, {mutant}",
-            slowest.ms, slowest.subject
+            "the slowest check took {:.0} ms: {}, {mutant}",
+            slowest.ms, slowest.kernel
         )
     }
 }
@@ -44,7 +44,7 @@ fn table(header: &[&str]) -> Table {
     table
 }
 
-fn kinds(counts: &[Count]) -> Table {
+fn kinds(counts: &[KindCounts]) -> Table {
     let mut table = table(&["kind", "made", "killed", "undecided", "survived"]);
     let row = |name: &str, c: [usize; 4]| {
         let numbers = c.iter().map(ToString::to_string);
@@ -62,7 +62,7 @@ fn kinds(counts: &[Count]) -> Table {
     table
 }
 
-fn rules(report: &Report) -> Table {
+fn rules(report: &MutantReport) -> Table {
     let mut table = table(&["rule", "kills"]);
     for (code, kills) in &report.rules {
         table.add_row([(*code).to_owned(), kills.to_string()]);
@@ -70,11 +70,11 @@ fn rules(report: &Report) -> Table {
     table
 }
 
-fn list(f: &mut fmt::Formatter<'_>, word: &str, all: &[Found], none: &str) -> fmt::Result {
-    for found in all {
-        writeln!(f, "{word}: {}, {}", found.subject, found.mutant)?;
-        let why = found.why.as_deref().unwrap_or(none);
-        writeln!(f, "  {}: {why}", found.at)?;
+fn list(f: &mut fmt::Formatter<'_>, word: &str, all: &[UnrefutedMutant], none: &str) -> fmt::Result {
+    for mutant in all {
+        writeln!(f, "{word}: {}, {}", mutant.kernel, mutant.mutant)?;
+        let reason = mutant.reason.as_deref().unwrap_or(none);
+        writeln!(f, "  {}: {reason}", mutant.at)?;
     }
     Ok(())
 }

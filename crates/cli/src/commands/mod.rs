@@ -6,6 +6,7 @@ mod check;
 mod completions;
 mod devices;
 mod emit;
+mod explain;
 mod list;
 mod new;
 mod run;
@@ -58,6 +59,7 @@ fn command(
                 check::family(family, m)
             }
         },
+        Some(("explain", m)) => explain::explain(m),
         Some(("run", m)) => {
             let (family, m) = named(families, m)?;
             run::run(family, m)

@@ -20,8 +20,7 @@ use warpline_family::StoredTensors;
 use warpline_kernels::{AnyFamily, AnyWorkload};
 
 /// Explains the diagram of a kernel.
-const DIAGRAM_LEGEND: &str =
-    "  box: a role, the warps of a CTA that run one body\n  arrow: a ring, a circular buffer in \
+const DIAGRAM_LEGEND: &str = "  box: a role, the warps of a CTA that run one body\n  arrow: a ring, a circular buffer in \
      shared memory (stages × bytes per stage)\n";
 
 /// Runs the default problem of the first family on a GPU, or on the CPU simulator if

@@ -64,7 +64,10 @@ fn candidates_are_timed_with_a_device_copy() {
             Some("specialized")
         ]
     );
-    assert_eq!(rows.iter().filter(|r| r["from_heuristic"] == true).count(), 1);
+    assert_eq!(
+        rows.iter().filter(|r| r["from_heuristic"] == true).count(),
+        1
+    );
     for row in rows {
         assert_eq!(row["measured"]["seconds"]["count"], 15);
         assert!((row["measured"]["seconds"]["median"].as_f64().unwrap() - 1.5e-3).abs() < 1e-9);

@@ -47,7 +47,6 @@ fn rejection(line: &str, path: &Path) -> String {
     let mut ours = path.ancestors();
     let ours = ours.find(|folder| folder.parent() == Some(all)).unwrap();
     let message = output.stderr.replace(&format!("{}/", ours.display()), "");
-    assert_eq!(message.lines().count(), 1, "{message}");
     message.trim_end().trim_start_matches("error: ").to_owned()
 }
 
@@ -170,7 +169,7 @@ fn file_headers_define_missing_extents() {
         ),
         (
             "--shapes 4x4",
-            "--shapes 4x4 and spatial_shapes, 4x4,2x3, differ",
+            "--shapes 4x4 does not match spatial_shapes 4x4,2x3",
         ),
     ] {
         assert_eq!(rejection(&format!("{run} {more}"), &file), message);
@@ -258,27 +257,27 @@ fn mismatched_files_are_rejected() {
         (
             "level_start_index.bin",
             integers(&[0, 35]),
-            "the levels 4x4,2x3 start at 0, 16 in the layout standard, or at 0, 36 in the layout halo, and level_start_index is 0, 35",
+            "levels 4x4,2x3 start at 0, 16 in layout standard, or at 0, 36 in layout halo, but level_start_index is 0, 35",
         ),
         (
             "level_start_index.bin",
             integers(&[0]),
-            "the levels 4x4,2x3 start at 0, 16 in the layout standard, or at 0, 36 in the layout halo, and level_start_index is 0",
+            "levels 4x4,2x3 start at 0, 16 in layout standard, or at 0, 36 in layout halo, but level_start_index is 0",
         ),
         (
             "spatial_shapes.bin",
             integers(&[4, 4, -2, 3]),
-            "heights and widths are 1 to 4194304; level 1 of spatial_shapes is -2x3",
+            "level 1 of spatial_shapes is -2x3, but heights and widths must be 1 to 4194304",
         ),
         (
             "spatial_shapes.bin",
             integers(&[i64::MAX, 4, 2, 3]),
-            "heights and widths are 1 to 4194304; level 0 of spatial_shapes is 9223372036854775807x4",
+            "level 0 of spatial_shapes is 9223372036854775807x4, but heights and widths must be 1 to 4194304",
         ),
         (
             "spatial_shapes.bin",
             integers(&[4, 4, 2]),
-            "spatial_shapes holds a height and a width for each level, and not 3 numbers",
+            "spatial_shapes has 3 numbers, but needs a height and a width for each level",
         ),
         (
             "spatial_shapes.bin",
@@ -299,15 +298,15 @@ fn mismatched_files_are_rejected() {
     for (more, message) in [
         (
             "--layout standard",
-            "the levels 4x4,2x3 start at 0, 16 in the layout standard, and level_start_index is 0, 36",
+            "levels 4x4,2x3 start at 0, 16 in layout standard, but level_start_index is 0, 36",
         ),
         (
             "--spatial-size 22",
-            "--spatial-size 22 and the 56 pixels of spatial_shapes, 4x4,2x3, in the layout halo differ",
+            "--spatial-size 22 does not match the 56 pixels of spatial_shapes 4x4,2x3 in layout halo",
         ),
         (
             "--levels 4",
-            "--levels 4 and the 2 levels of spatial_shapes, 4x4,2x3, differ",
+            "--levels 4 does not match the 2 levels of spatial_shapes 4x4,2x3",
         ),
     ] {
         assert_eq!(rejection(&format!("{run} {more}"), &maps), message);
@@ -334,7 +333,7 @@ fn unusable_paths_are_rejected_before_the_run() {
         (
             "--data",
             text.clone(),
-            "tensors are in a folder or in a file that ends in .safetensors, and notes.txt is neither",
+            "notes.txt is neither a folder nor a .safetensors file",
         ),
         (
             "--data",

@@ -99,6 +99,6 @@ fn a_wrong_point_is_reported_and_not_timed() {
         text(&output.stderr)
     );
     let table = text(&output.stdout);
-    assert_eq!(table.matches("WRONG: ").count(), 2, "{table}");
-    assert_eq!(table.matches("refused: 999 stages").count(), 1, "{table}");
+    assert_eq!(table.matches("FAIL: ").count(), 2, "{table}");
+    assert_eq!(table.matches("rejected: 999 stages").count(), 1, "{table}");
 }

@@ -21,7 +21,7 @@ pub(super) fn broken(k: Builder) {
                 let slot = ring.wait();
                 bulk_store(slot.tiles(), out.address(tile * 256), 1024);
                 bulk_commit();
-                slot.release();
+                slot.release(); // the copy engine may still read the slot
             });
             bulk_wait(0);
         });

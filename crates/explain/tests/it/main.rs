@@ -1,10 +1,17 @@
-//! Every code has a page, and the tools say of its kernels what the page says.
+//! Every code has a page, and the tools report its broken kernel and prove its repaired one.
 
-use warpline_check::{CODES, Verdict, examine};
+use warpline_check::codes::{LINT_SPILLS, R13_LAUNCH};
+use warpline_check::rules::pdl_unsafe;
+use warpline_check::{CODES, Diagnostic, Verdict, examine};
+use warpline_cpu::{GlobalMemory, Options, run};
 use warpline_explain::pages::EXAMPLES;
-use warpline_explain::{Example, FoundBy, page};
-use warpline_ir::Kernel;
+use warpline_explain::{Broken, Example, FoundBy, page};
+use warpline_ir::{Arg, BuildErrors, Kernel, Launch, ParamId, ParamKind, TensorMapValue};
+use warpline_lint::{LintStatus, lint_run};
+use warpline_ptx::ptxas::Ptxas;
 use warpline_testkit::kernel::TARGET;
+use warpline_testkit::timings::timings;
+use warpline_testkit::verdict::checked;
 
 #[test]
 fn every_code_has_a_page() {
@@ -53,28 +60,166 @@ fn pages_print_both_kernels() {
 
 #[test]
 fn broken_kernels_are_reported_with_their_code() {
-    for example in EXAMPLES {
-        let codes = codes_of(example);
-        assert!(
-            codes.contains(&example.code.to_owned()),
-            "{}: {codes:?}",
-            example.code
-        );
-    }
+    for_every_example(|example| {
+        let codes = codes_of(example, &broken(example));
+        match codes.iter().any(|code| code == example.code) {
+            true => Ok(()),
+            false => Err(format!("reported {codes:?}")),
+        }
+    });
 }
 
 #[test]
 fn repaired_kernels_are_proved() {
-    for example in EXAMPLES {
-        let kernel = Kernel::build("repaired", &TARGET, example.repaired);
-        let kernel = kernel.unwrap_or_else(|errors| panic!("{}: {errors}", example.code));
-        let report = examine(&kernel, &TARGET);
-        assert_eq!(report.verdict(), Verdict::Proved, "{}", example.code);
+    for_every_example(|example| {
+        let trial = repaired(example);
+        let kernel = trial.kernel.as_ref().map_err(|errors| errors.to_string())?;
+        let report = examine(kernel, &TARGET);
+        let codes = codes_of(example, &trial);
+        if report.verdict() != Verdict::Proved {
+            Err(report.text())
+        } else if codes.iter().any(|code| code == example.code) {
+            Err(format!("the repaired kernel is still reported: {codes:?}"))
+        } else {
+            Ok(())
+        }
+    });
+}
+
+/// Applies a check to every page and reports all failures together. The page of spills needs ptxas.
+fn for_every_example(check: impl Fn(&Example) -> Result<(), String>) {
+    let is_testable =
+        |example: &&Example| example.code != LINT_SPILLS.code || Ptxas::find().is_ok();
+    let failed: Vec<String> = EXAMPLES
+        .iter()
+        .filter(is_testable)
+        .filter_map(|example| Some(format!("{}: {}", example.code, check(example).err()?)))
+        .collect();
+    assert!(failed.is_empty(), "{}", failed.join("\n\n"));
+}
+
+/// A kernel, and the change that its launch needs.
+struct Trial {
+    kernel: Result<Kernel, BuildErrors>,
+    edit_launch: fn(&mut Launch),
+}
+
+fn repaired(example: &Example) -> Trial {
+    Trial {
+        kernel: Kernel::build("repaired", &TARGET, example.repaired),
+        edit_launch: |_| {},
     }
 }
 
-/// Returns the codes that the tool reports for the broken kernel.
-fn codes_of(example: &Example) -> Vec<String> {
-    let _ = (example, FoundBy::Checker);
-    Vec::new()
+fn broken(example: &Example) -> Trial {
+    let repaired = repaired(example);
+    match example.broken {
+        Broken::Built(body) => Trial {
+            kernel: Kernel::build("broken", &TARGET, body),
+            ..repaired
+        },
+        Broken::EditedKernel(edit) => Trial {
+            kernel: repaired.kernel.map(|mut kernel| {
+                edit(&mut kernel);
+                kernel
+            }),
+            ..repaired
+        },
+        Broken::EditedLaunch(edit_launch) => Trial {
+            edit_launch,
+            ..repaired
+        },
+    }
 }
+
+/// Returns the codes that the tool of the page reports.
+fn codes_of(example: &Example, trial: &Trial) -> Vec<String> {
+    let kernel = match &trial.kernel {
+        Ok(kernel) => kernel,
+        Err(errors) if example.found_by == FoundBy::Builder => {
+            return errors.errors.iter().map(|e| e.code.to_owned()).collect();
+        }
+        Err(errors) => panic!("{}: {errors}", example.code),
+    };
+    match example.found_by {
+        FoundBy::Builder => Vec::new(),
+        FoundBy::Checker => diagnostic_codes(&examine(kernel, &TARGET).diagnostics),
+        FoundBy::Assumption => {
+            let report = examine(kernel, &TARGET);
+            assert_eq!(report.verdict(), Verdict::Proved, "{}", report.text());
+            let assumptions = report.assumptions.iter();
+            assumptions.map(|a| a.code.to_owned()).collect()
+        }
+        FoundBy::Linter => warnings(kernel),
+        FoundBy::Run => faults(kernel, trial.edit_launch),
+    }
+}
+
+fn diagnostic_codes(all: &[Diagnostic]) -> Vec<String> {
+    all.iter().map(|d| d.code().to_owned()).collect()
+}
+
+/// Returns the lints that warn about a kernel.
+fn warnings(kernel: &Kernel) -> Vec<String> {
+    let kernel = checked(kernel.clone());
+    let (memory, launch) = launch(&kernel);
+    let stats = run(&kernel, &launch, &memory, &Options::default()).unwrap();
+    let mut options = warpline_lint::Options::default();
+    options.ptxas = Ptxas::find().ok();
+    let findings = lint_run(&kernel, &stats, &options).unwrap();
+    let warned = findings.iter().filter(|f| f.status == LintStatus::Warn);
+    warned.map(|f| f.check.to_owned()).collect()
+}
+
+/// Returns the codes of a launch: of its binding, and of runs in several timings.
+fn faults(kernel: &Kernel, edit: fn(&mut Launch)) -> Vec<String> {
+    let params: Vec<_> = (0..kernel.params.len() as u32).map(ParamId).collect();
+    let mut codes = diagnostic_codes(&pdl_unsafe(kernel, &params));
+    let (_, mut bound) = launch(kernel);
+    edit(&mut bound);
+    let is_illegal = |arg: &Arg| matches!(arg, Arg::TensorMap(map) if map.check().is_err());
+    if bound.args.iter().any(is_illegal) {
+        codes.push(R13_LAUNCH.code.to_owned());
+    }
+    for options in timings(8) {
+        let (memory, mut launch) = launch(kernel);
+        edit(&mut launch);
+        let options = Options {
+            threads: 1,
+            max_steps: Some(100_000),
+            ..options
+        };
+        if let Err(error) = run(kernel, &launch, &memory, &options) {
+            let text = error.to_string();
+            let cited = CODES.iter().map(|rule| rule.code);
+            let cited = cited.filter(|code| text.contains(&format!("[{code}]")));
+            codes.extend(cited.map(str::to_owned));
+        }
+    }
+    codes
+}
+
+/// Returns a launch of two clusters. Scalars are 4, and buffers are zero.
+fn launch(kernel: &Kernel) -> (GlobalMemory, Launch) {
+    let mut memory = GlobalMemory::new();
+    let args = kernel.params.iter().map(|param| match &param.kind {
+        ParamKind::Scalar(ty) => Arg::Scalar(*ty, 4),
+        ParamKind::Pointer(_) => {
+            Arg::Pointer(memory.alloc_from(&vec![0; BUFFER_BYTES], &param.name))
+        }
+        ParamKind::TensorMap(decl) => {
+            let base = memory.alloc_from(&vec![0; BUFFER_BYTES], &param.name);
+            let extents: Vec<u64> = (0..decl.rank())
+                .map(|dimension| 4 * u64::from(decl.box_side(dimension)))
+                .collect();
+            Arg::TensorMap(TensorMapValue::dense(decl.clone(), base, &extents))
+        }
+    });
+    let args = args.collect();
+    let [x, y, z] = kernel.cluster;
+    let grid = [2 * x, y, z];
+    (memory, Launch { grid, args })
+}
+
+/// The bytes of a buffer that a launch passes.
+const BUFFER_BYTES: usize = 1 << 20;

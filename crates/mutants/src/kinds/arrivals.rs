@@ -1,77 +1,77 @@
-//! Arrivals by too many, by too few, and counts that expect others.
+//! Arrivals that are doubled, missing or counted wrongly.
 
 use super::order::is_release;
-use crate::case::{Case, Spot};
+use crate::sites::{KernelSites, Site};
 use crate::edit::Edit;
 use warpline_ir::ops::compare::Cmp;
 use warpline_ir::ops::control::NamedSync;
 use warpline_ir::ops::mbarrier::{MbarrierArrive, MbarrierInit};
 use warpline_ir::{Op, Operand, Special, StmtKind};
 
-/// Arrives once more.
-pub(super) fn twice(c: &Case<'_>) -> Vec<Edit> {
-    let twice = |(spot, op): (&Spot<'_>, &Op)| {
+/// Doubles an arrival.
+pub(super) fn twice(c: &KernelSites<'_>) -> Vec<Edit> {
+    let twice = |(site, op): (&Site<'_>, &Op)| {
         let Op::MbarrierArrive(arrive) = op else {
             return None;
         };
-        let mut draft = c.draft(spot);
+        let mut draft = c.draft(site);
         draft.op(arrive.clone());
         draft.op(MbarrierArrive {
             tx: None,
             ..arrive.clone()
         });
-        Some(c.drafted(spot, format!("{} twice", c.name(op)), draft))
+        Some(c.replace_with_draft(site, format!("{} twice", c.name(op)), draft))
     };
     c.ops().filter_map(twice).collect()
 }
 
-/// What an elected lane did alone, every lane does.
-pub(super) fn all_lanes(c: &Case<'_>) -> Vec<Edit> {
-    let all = |spot: &Spot<'_>| {
-        let StmtKind::Elect { body } = &spot.stmt.kind else {
+/// Lets every lane arrive instead of the elected one.
+pub(super) fn all_lanes(c: &KernelSites<'_>) -> Vec<Edit> {
+    let all = |site: &Site<'_>| {
+        let StmtKind::Elect { body } = &site.stmt.kind else {
             return None;
         };
-        if !is_release(spot.stmt) {
+        if !is_release(site.stmt) {
             return None;
         }
-        let text = format!("all lanes: {}", c.arrival(spot.stmt)?);
-        Some(c.edit(spot, text, vec![spot.replace(body.0.clone())]))
+        let text = format!("all lanes: {}", c.arrival(site.stmt)?);
+        Some(c.edit(site, text, vec![site.replace(body.0.clone())]))
     };
-    c.spots.iter().filter_map(all).collect()
+    c.sites.iter().filter_map(all).collect()
 }
 
-/// What each warp, each lane or a lane for each peer did, one does.
-pub(super) fn few(c: &Case<'_>) -> Vec<Edit> {
-    let few = |spot: &Spot<'_>| {
-        let role = spot.role.and_then(|r| c.kernel.roles.get(r.index()))?;
-        let mut draft = c.draft(spot);
-        let who = match &spot.stmt.kind {
-            StmtKind::Elect { .. } if is_release(spot.stmt) && role.warps > 1 => {
+/// Lets one warp or one lane arrive instead of every warp, every lane, or one lane per peer.
+pub(super) fn few(c: &KernelSites<'_>) -> Vec<Edit> {
+    let few = |site: &Site<'_>| {
+        let role = site.role.and_then(|r| c.kernel.roles.get(r.index()))?;
+        let mut draft = c.draft(site);
+        let who = match &site.stmt.kind {
+            StmtKind::Elect { .. } if is_release(site.stmt) && role.warps > 1 => {
                 let warp = draft.special(Special::WarpId);
                 let first = Operand::imm(role.first_warp);
                 let first = draft.compare(Cmp::Eq, warp.into(), first);
-                draft.if_(first, vec![spot.stmt.clone()]);
-                "the first warp alone"
+                draft.if_(first, vec![site.stmt.clone()]);
+                "only the first warp"
             }
-            // A lane for each peer.
-            StmtKind::If { then, .. } if to_peers(&then.0) => {
+            // One lane per peer arrives.
+            StmtKind::If { then, .. } if arrives_at_peers(&then.0) => {
                 draft.elect(then.0.clone());
-                "one lane alone"
+                "only one lane"
             }
             StmtKind::Op(Op::CopyArrive(_)) => {
-                draft.elect(vec![spot.stmt.clone()]);
-                "one lane alone"
+                draft.elect(vec![site.stmt.clone()]);
+                "only one lane"
             }
             _ => return None,
         };
-        let text = format!("{who}: {}", c.arrival(spot.stmt)?);
-        Some(c.drafted(spot, text, draft))
+        let text = format!("{who}: {}", c.arrival(site.stmt)?);
+        Some(c.replace_with_draft(site, text, draft))
     };
-    c.spots.iter().filter_map(few).collect()
+    c.sites.iter().filter_map(few).collect()
 }
 
-/// Does each lane arrive at a peer of its own?
-fn to_peers(stmts: &[warpline_ir::Stmt]) -> bool {
+/// Returns whether each lane arrives at the mbarrier of a different peer.
+fn arrives_at_peers(stmts: &[warpline_ir::Stmt]) -> bool {
     let peer = |s: &warpline_ir::Stmt| match &s.kind {
         StmtKind::Op(Op::MbarrierArrive(a)) => a.bar.peer.is_some_and(|p| p.as_reg().is_some()),
         _ => false,
@@ -79,50 +79,50 @@ fn to_peers(stmts: &[warpline_ir::Stmt]) -> bool {
     stmts.iter().any(peer) && stmts.iter().all(|s| matches!(s.kind, StmtKind::Op(_)))
 }
 
-/// An init that expects one more.
-pub(super) fn more(c: &Case<'_>) -> Vec<Edit> {
-    init(c, |count| count.checked_add(1))
+/// Adds one to the arrival count of an mbarrier.
+pub(super) fn more(c: &KernelSites<'_>) -> Vec<Edit> {
+    change_count(c, |count| count.checked_add(1))
 }
 
-/// An init that expects one fewer; none at all is no count.
-pub(super) fn fewer(c: &Case<'_>) -> Vec<Edit> {
-    init(c, |count| count.checked_sub(1).filter(|n| *n > 0))
+/// Subtracts one from an arrival count; a count of 0 is illegal.
+pub(super) fn fewer(c: &KernelSites<'_>) -> Vec<Edit> {
+    change_count(c, |count| count.checked_sub(1).filter(|n| *n > 0))
 }
 
-fn init(c: &Case<'_>, change: impl Fn(u32) -> Option<u32>) -> Vec<Edit> {
-    let init = |(spot, op): (&Spot<'_>, &Op)| {
+fn change_count(c: &KernelSites<'_>, change: impl Fn(u32) -> Option<u32>) -> Vec<Edit> {
+    let init = |(site, op): (&Site<'_>, &Op)| {
         let Op::MbarrierInit(MbarrierInit { bar, count }) = *op else {
             return None;
         };
         let changed = change(count)?;
-        let text = format!("{} of {changed} arrivals, not {count}", c.name(op));
-        let mut draft = c.draft(spot);
+        let text = format!("{} counts {changed} arrivals, not {count}", c.name(op));
+        let mut draft = c.draft(site);
         draft.op(MbarrierInit {
             bar,
             count: changed,
         });
-        Some(c.drafted(spot, text, draft))
+        Some(c.replace_with_draft(site, text, draft))
     };
     c.ops().filter_map(init).collect()
 }
 
-/// A named barrier that one side counts otherwise.
-pub(super) fn named(c: &Case<'_>) -> Vec<Edit> {
+/// Changes the thread count of a named barrier by one warp.
+pub(super) fn named(c: &KernelSites<'_>) -> Vec<Edit> {
     let mut edits = Vec::new();
-    for (spot, op) in c.ops() {
+    for (site, op) in c.ops() {
         let Op::NamedSync(NamedSync { bar, threads }) = *op else {
             continue;
         };
-        // None at all would be no barrier.
+        // A thread count of 0 is illegal.
         let fewer = threads.checked_sub(32).filter(|n| *n > 0);
         for changed in [Some(threads + 32), fewer].into_iter().flatten() {
-            let text = format!("{} of {changed} threads, not {threads}", c.name(op));
-            let mut draft = c.draft(spot);
+            let text = format!("{} counts {changed} threads, not {threads}", c.name(op));
+            let mut draft = c.draft(site);
             draft.op(NamedSync {
                 bar,
                 threads: changed,
             });
-            edits.push(c.drafted(spot, text, draft));
+            edits.push(c.replace_with_draft(site, text, draft));
         }
     }
     edits

@@ -1,27 +1,27 @@
-//! Bytes that a phase expects, and copies that bring them.
+//! Transaction bytes of a phase, and the copies that deliver them.
 
-use crate::case::Case;
+use crate::sites::KernelSites;
 use crate::edit::Edit;
 use warpline_check::Facts;
 use warpline_ir::ops::mbarrier::{MbarrierArrive, MbarrierExpectTx};
 use warpline_ir::{Completion, Op, Operand};
 
-/// The least that a copy moves, and so the least error.
-const PIECE: u32 = 16;
+/// The smallest copy in bytes, and so the smallest error.
+const MIN_COPY: u32 = 16;
 
-/// One piece more or fewer than the copies bring.
-pub(super) fn expected(c: &Case<'_>) -> Vec<Edit> {
+/// Expects more or fewer bytes than the copies deliver.
+pub(super) fn expected(c: &KernelSites<'_>) -> Vec<Edit> {
     let mut edits = Vec::new();
-    for (spot, op) in c.ops() {
+    for (site, op) in c.ops() {
         let tx = match op {
             Op::MbarrierArrive(MbarrierArrive { tx: Some(tx), .. })
             | Op::MbarrierExpectTx(MbarrierExpectTx { tx, .. }) => *tx,
             _ => continue,
         };
-        // Single words come to a barrier as well.
-        let piece = tx.as_imm().map_or(PIECE, |n| PIECE.min(n as u32));
+        // `st.async` delivers single words.
+        let piece = tx.as_imm().map_or(MIN_COPY, |n| MIN_COPY.min(n as u32));
         for (sign, by) in [("more", piece), ("fewer", piece.wrapping_neg())] {
-            let mut draft = c.draft(spot);
+            let mut draft = c.draft(site);
             let tx: Operand = draft.add(tx, by);
             match op {
                 Op::MbarrierArrive(arrive) => draft.op(MbarrierArrive {
@@ -35,15 +35,15 @@ pub(super) fn expected(c: &Case<'_>) -> Vec<Edit> {
                 _ => continue,
             }
             let text = format!("{} expects {piece} bytes {sign}", c.name(op));
-            edits.push(c.drafted(spot, text, draft));
+            edits.push(c.replace_with_draft(site, text, draft));
         }
     }
     edits
 }
 
-/// A copy whose bytes a phase waits for, left out.
-pub(super) fn copies(c: &Case<'_>) -> Vec<Edit> {
-    c.without(|op| {
+/// Drops a copy that delivers transaction bytes.
+pub(super) fn copies(c: &KernelSites<'_>) -> Vec<Edit> {
+    c.drop_ops(|op| {
         let touches = Facts::of(op).touches;
         let counted = |t: &warpline_ir::MemoryAccess| matches!(t.completion, Completion::Bytes(_));
         touches.iter().any(counted)

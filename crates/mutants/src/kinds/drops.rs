@@ -1,14 +1,14 @@
-//! Ops that are left out.
+//! Dropped ops.
 
-use crate::case::Case;
+use crate::sites::KernelSites;
 use crate::edit::Edit;
 use warpline_ir::{FenceKind, Op};
 
-/// Writes a function for each choice of ops.
+/// Defines one function for each set of ops to drop.
 macro_rules! drops {
     ($($name:ident: $op:pat $(if $cond:expr)?,)*) => {$(
-        pub(super) fn $name(c: &Case<'_>) -> Vec<Edit> {
-            c.without(|op| matches!(op, $op $(if $cond)?))
+        pub(super) fn $name(c: &KernelSites<'_>) -> Vec<Edit> {
+            c.drop_ops(|op| matches!(op, $op $(if $cond)?))
         }
     )*};
 }
@@ -17,7 +17,7 @@ drops! {
     init_fence: Op::Fence(f) if f.kind == FenceKind::MbarrierInit,
     wgmma_fence: Op::WgmmaFence(_),
     wait: Op::MbarrierWait(_),
-    meeting: Op::CtaSync(_) | Op::NamedSync(_) | Op::NamedReduce(_),
+    thread_barrier: Op::CtaSync(_) | Op::NamedSync(_) | Op::NamedReduce(_),
     warp_sync: Op::WarpSync(_),
     group_wait: Op::BulkWait(_) | Op::CopyWait(_),
     wgmma_wait: Op::WgmmaWait(_),

@@ -1,13 +1,13 @@
-//! Fences between proxies: gone, or too late.
+//! Proxy fences that are missing or too late.
 
-use super::order::{acts, is_release};
-use crate::case::{Case, Spot, any_op, each_op, tiles};
+use super::order::{waits_or_accesses_shared, is_release};
+use crate::sites::{KernelSites, Site, any_op, each_op, tiles};
 use crate::edit::Edit;
 use std::collections::HashSet;
 use warpline_check::Facts;
 use warpline_ir::{FenceKind, Op, Proxy, Stmt, StmtKind, TileId};
 
-/// Is it a fence between proxies?
+/// Returns whether the statement is a proxy fence.
 fn is_fence(stmt: &Stmt) -> bool {
     match &stmt.kind {
         StmtKind::Op(Op::Fence(f)) => {
@@ -17,50 +17,50 @@ fn is_fence(stmt: &Stmt) -> bool {
     }
 }
 
-/// Fences that stand between a thread and an engine. Where what was touched
-/// before is touched by threads alone, a fence does nothing.
-fn fences<'a, 'k>(c: &'a Case<'k>) -> impl Iterator<Item = &'a Spot<'k>> {
-    let mut engines: HashSet<TileId> = HashSet::new();
+/// Returns the proxy fences that order generic accesses with the async proxy. A fence is left
+/// alone if no tile accessed before it is ever accessed through the async proxy.
+fn fences<'a, 'k>(c: &'a KernelSites<'k>) -> impl Iterator<Item = &'a Site<'k>> {
+    let mut async_tiles: HashSet<TileId> = HashSet::new();
     for (_, op) in c.ops() {
         let mut facts = Facts::of(op);
         facts
             .touches
             .retain(|t| matches!(t.proxy, Proxy::Bulk | Proxy::Wgmma));
-        engines.extend(tiles(&facts));
+        async_tiles.extend(tiles(&facts));
     }
-    let needed = move |spot: &Spot<'_>| {
+    let needed = move |site: &Site<'_>| {
         let mut touched = HashSet::new();
-        for stmt in &spot.block[..spot.index] {
+        for stmt in &site.block[..site.index] {
             each_op(stmt, &mut |op| {
                 let mut facts = Facts::of(op);
                 facts.touches.retain(|t| t.proxy == Proxy::Generic);
                 touched.extend(tiles(&facts));
             });
         }
-        touched.is_empty() || !touched.is_disjoint(&engines)
+        touched.is_empty() || !touched.is_disjoint(&async_tiles)
     };
-    let all = c.spots.iter().filter(|spot| is_fence(spot.stmt));
-    all.filter(move |spot| needed(spot))
+    let all = c.sites.iter().filter(|site| is_fence(site.stmt));
+    all.filter(move |site| needed(site))
 }
 
-/// A fence left out.
-pub(super) fn dropped(c: &Case<'_>) -> Vec<Edit> {
-    let dropped = |spot: &Spot<'_>| Some(c.left_out(spot, spot.op()?));
+/// Drops a proxy fence.
+pub(super) fn dropped(c: &KernelSites<'_>) -> Vec<Edit> {
+    let dropped = |site: &Site<'_>| Some(c.drop_op(site, site.op()?));
     fences(c).filter_map(dropped).collect()
 }
 
-/// A fence that comes behind the arrival it stood before.
-pub(super) fn late(c: &Case<'_>) -> Vec<Edit> {
-    let late = |spot: &Spot<'_>| {
-        let behind = &spot.block[spot.index + 1..];
-        let i = behind.iter().position(is_release)?;
-        if behind[..i].iter().any(|s| any_op(s, acts)) {
+/// Moves a proxy fence behind the next arrival.
+pub(super) fn late(c: &KernelSites<'_>) -> Vec<Edit> {
+    let late = |site: &Site<'_>| {
+        let after = &site.block[site.index + 1..];
+        let i = after.iter().position(is_release)?;
+        if after[..i].iter().any(|s| any_op(s, waits_or_accesses_shared)) {
             return None;
         }
-        let with = [&behind[..=i], std::slice::from_ref(spot.stmt)].concat();
-        let range = spot.index..spot.index + with.len();
-        let text = format!("{} before its fence", c.arrival(&behind[i])?);
-        Some(c.edit(spot, text, vec![spot.splice(range, with)]))
+        let with = [&after[..=i], std::slice::from_ref(site.stmt)].concat();
+        let range = site.index..site.index + with.len();
+        let text = format!("{} before its fence", c.arrival(&after[i])?);
+        Some(c.edit(site, text, vec![site.splice(range, with)]))
     };
     fences(c).filter_map(late).collect()
 }

@@ -1,12 +1,12 @@
-//! Order: releases that come too early.
+//! Arrivals that come too early.
 
-use crate::case::{Case, Spot, any_op, each_op, read, tiles, written};
+use crate::sites::{KernelSites, Site, any_op, each_op, read_regs, tiles, written_regs};
 use crate::edit::Edit;
 use warpline_check::Facts;
 use warpline_ir::{Op, Stmt, StmtKind};
 
-/// Does an op wait, or touch shared memory?
-pub(super) fn acts(op: &Op) -> bool {
+/// Returns whether an op waits or accesses shared memory.
+pub(super) fn waits_or_accesses_shared(op: &Op) -> bool {
     let waits = matches!(
         op,
         Op::MbarrierWait(_)
@@ -20,57 +20,57 @@ pub(super) fn acts(op: &Op) -> bool {
     waits || tiles(&Facts::of(op)).next().is_some()
 }
 
-/// Is a statement nothing but an arrival, with what surrounds it?
+/// Returns whether a statement arrives at an mbarrier, and neither waits nor accesses shared memory.
 pub(super) fn is_release(stmt: &Stmt) -> bool {
-    any_op(stmt, |op| matches!(op, Op::MbarrierArrive(_))) && !any_op(stmt, acts)
+    any_op(stmt, |op| matches!(op, Op::MbarrierArrive(_))) && !any_op(stmt, waits_or_accesses_shared)
 }
 
-/// Does a statement announce bytes?
-fn expects(stmt: &Stmt) -> bool {
+/// Returns whether an arrival of the statement expects transaction bytes.
+fn expects_bytes(stmt: &Stmt) -> bool {
     any_op(
         stmt,
         |op| matches!(op, Op::MbarrierArrive(a) if a.tx.is_some()),
     )
 }
 
-/// What an arrival releases, or what it waited for, comes behind it. One that
-/// announces bytes may well come before the copies, but not before the wait.
-pub(super) fn release(c: &Case<'_>) -> Vec<Edit> {
-    let swap = |spot: &Spot<'_>| {
-        let inner = spot.around.last().is_some_and(|outer| is_release(outer));
-        if inner || !is_release(spot.stmt) {
+/// Moves an arrival before the last wait or access that it must follow. An arrival that expects
+/// transaction bytes may precede its copies, so it moves before the wait.
+pub(super) fn release(c: &KernelSites<'_>) -> Vec<Edit> {
+    let swap = |site: &Site<'_>| {
+        let inner = site.enclosing.last().is_some_and(|outer| is_release(outer));
+        if inner || !is_release(site.stmt) {
             return None;
         }
-        let before = &spot.block[..spot.index];
-        let j = if expects(spot.stmt) {
+        let before = &site.block[..site.index];
+        let j = if expects_bytes(site.stmt) {
             let is_wait = |s: &Stmt| matches!(s.kind, StmtKind::Op(Op::MbarrierWait(_)));
             before.iter().rposition(is_wait)?
         } else {
-            before.iter().rposition(|s| any_op(s, acts))?
+            before.iter().rposition(|s| any_op(s, waits_or_accesses_shared))?
         };
-        let (late, rest) = spot.block[j..=spot.index].split_first()?;
-        // Only the order of memory may change, not what is computed.
-        let (writes, reads) = (written(late), read(late));
-        let entangled = |s: &Stmt| {
-            !read(s).is_disjoint(&writes)
-                || !written(s).is_disjoint(&reads)
-                || !written(s).is_disjoint(&writes)
+        let (late, rest) = site.block[j..=site.index].split_first()?;
+        // The mutation must not change any register value.
+        let (writes, reads) = (written_regs(late), read_regs(late));
+        let has_dependence = |s: &Stmt| {
+            !read_regs(s).is_disjoint(&writes)
+                || !written_regs(s).is_disjoint(&reads)
+                || !written_regs(s).is_disjoint(&writes)
         };
-        if rest.iter().any(entangled) {
+        if rest.iter().any(has_dependence) {
             return None;
         }
         let with = [rest, std::slice::from_ref(late)].concat();
-        let text = format!("{} before {}", about(c, spot.stmt), about(c, late));
-        Some(c.edit(spot, text, vec![spot.splice(j..spot.index + 1, with)]))
+        let text = format!("{} before {}", describe(c, site.stmt), describe(c, late));
+        Some(c.edit(site, text, vec![site.splice(j..site.index + 1, with)]))
     };
-    c.spots.iter().filter_map(swap).collect()
+    c.sites.iter().filter_map(swap).collect()
 }
 
-/// The last op of a statement that arrives or acts, by its name.
-fn about(c: &Case<'_>, stmt: &Stmt) -> String {
+/// Names the last op of a statement that arrives, waits or accesses shared memory.
+fn describe(c: &KernelSites<'_>, stmt: &Stmt) -> String {
     let mut name = String::new();
     each_op(stmt, &mut |op| {
-        if acts(op) || matches!(op, Op::MbarrierArrive(_)) {
+        if waits_or_accesses_shared(op) || matches!(op, Op::MbarrierArrive(_)) {
             name = c.name(op);
         }
     });

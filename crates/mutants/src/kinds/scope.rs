@@ -1,12 +1,12 @@
-//! Scope and order of releases and acquires.
+//! Weaker scopes and memory orders.
 
-use crate::case::{Case, Spot};
+use crate::sites::{KernelSites, Site};
 use crate::edit::Edit;
 use warpline_ir::{MemoryOrder, Op, Scope, Semantics};
 
-/// The CTA alone is reached.
-pub(super) fn narrow(c: &Case<'_>) -> Vec<Edit> {
-    let narrow = |(spot, op): (&Spot<'_>, &Op)| {
+/// Narrows a scope to the CTA.
+pub(super) fn narrow(c: &KernelSites<'_>) -> Vec<Edit> {
+    let narrow = |(site, op): (&Site<'_>, &Op)| {
         if !has_order(op) {
             return None;
         }
@@ -21,17 +21,17 @@ pub(super) fn narrow(c: &Case<'_>) -> Vec<Edit> {
         }
         let was = scope.ptx();
         *scope = Scope::Cta;
-        let text = format!("{} reaches the CTA, not the {was}", c.name(op));
-        let mut draft = c.draft(spot);
+        let text = format!("{} has scope cta, not {was}", c.name(op));
+        let mut draft = c.draft(site);
         draft.op(narrowed);
-        Some(c.drafted(spot, text, draft))
+        Some(c.replace_with_draft(site, text, draft))
     };
     c.ops().filter_map(narrow).collect()
 }
 
-/// Nothing is ordered.
-pub(super) fn relax(c: &Case<'_>) -> Vec<Edit> {
-    let relax = |(spot, op): (&Spot<'_>, &Op)| {
+/// Relaxes a release or an acquire.
+pub(super) fn relax(c: &KernelSites<'_>) -> Vec<Edit> {
+    let relax = |(site, op): (&Site<'_>, &Op)| {
         if !has_order(op) {
             return None;
         }
@@ -46,14 +46,14 @@ pub(super) fn relax(c: &Case<'_>) -> Vec<Edit> {
                 *sem = Semantics::Relaxed;
             }
         }
-        let mut draft = c.draft(spot);
+        let mut draft = c.draft(site);
         draft.op(relaxed);
-        Some(c.drafted(spot, format!("{} is relaxed", c.name(op)), draft))
+        Some(c.replace_with_draft(site, format!("{} is relaxed", c.name(op)), draft))
     };
     c.ops().filter_map(relax).collect()
 }
 
-/// Does an op release or acquire?
+/// Returns whether an op can release or acquire.
 fn has_order(op: &Op) -> bool {
     matches!(
         op,
@@ -67,7 +67,7 @@ fn has_order(op: &Op) -> bool {
     )
 }
 
-/// The order of a strong access.
+/// Returns the memory order of a strong access.
 fn order(op: &mut Op) -> Option<&mut MemoryOrder> {
     match op {
         Op::Atomic(o) => Some(&mut o.order),

@@ -1,6 +1,6 @@
-//! Stages: where a cursor goes round, and which one an op takes.
+//! Wrong stages: cursors that wrap too early or too late, ops that use the next stage.
 
-use crate::case::{Case, Spot, bars};
+use crate::sites::{KernelSites, Site, bars};
 use crate::edit::{Draft, Edit};
 use std::collections::HashSet;
 use warpline_check::Facts;
@@ -9,22 +9,22 @@ use warpline_ir::ops::compare::{Cmp, Select, Setp};
 use warpline_ir::ops::wgmma::MatrixA;
 use warpline_ir::{MemoryAddress, Kernel, Op, Operand, RegId, StmtKind, TileId};
 
-/// The most stages of a cursor: larger numbers are something else.
-const MOST: u64 = 256;
+/// The maximum number of stages; a comparison with a larger constant is not a cursor.
+const MAX_STAGES: u64 = 256;
 
-/// A cursor that goes round one stage early or late.
-pub(super) fn wrap(c: &Case<'_>) -> Vec<Edit> {
+/// Wraps a cursor one stage too early or too late.
+pub(super) fn wrap(c: &KernelSites<'_>) -> Vec<Edit> {
     let named = c
         .ops()
         .flat_map(|(_, op)| bars(&Facts::of(op)).collect::<Vec<_>>());
     let indices: HashSet<RegId> = named.filter_map(|b| b.index.as_reg()).collect();
     let mut edits = Vec::new();
-    for (spot, op) in c.ops() {
-        let Some(stages) = stages(spot, op, &indices) else {
+    for (site, op) in c.ops() {
+        let Some(stages) = stages(site, op, &indices) else {
             continue;
         };
         for changed in [stages - 1, stages + 1] {
-            let mut draft = c.draft(spot);
+            let mut draft = c.draft(site);
             let b = Operand::Imm(changed);
             match op {
                 Op::Setp(compare) => draft.op(Setp {
@@ -35,20 +35,20 @@ pub(super) fn wrap(c: &Case<'_>) -> Vec<Edit> {
                 _ => continue,
             }
             let text = format!("a cursor of {changed} stages, not {stages}");
-            edits.push(c.drafted(spot, text, draft));
+            edits.push(c.replace_with_draft(site, text, draft));
         }
     }
     edits
 }
 
-/// The stages after which a cursor goes round, where an op asks for that.
-fn stages(spot: &Spot<'_>, op: &Op, indices: &HashSet<RegId>) -> Option<u64> {
+/// Returns the number of stages if the op tests whether a cursor wraps.
+fn stages(site: &Site<'_>, op: &Op, indices: &HashSet<RegId>) -> Option<u64> {
     match *op {
         Op::Setp(Setp {
             cmp: Cmp::Eq,
             dst,
             a,
-            b: Operand::Imm(stages @ 2..=MOST),
+            b: Operand::Imm(stages @ 2..=MAX_STAGES),
             ..
         }) => {
             let back = |s: &warpline_ir::Stmt| match s.kind {
@@ -57,41 +57,41 @@ fn stages(spot: &Spot<'_>, op: &Op, indices: &HashSet<RegId>) -> Option<u64> {
                 })) => cond == dst.into() && zero == Operand::Imm(0) && b == a,
                 _ => false,
             };
-            let behind = &spot.block[spot.index..];
+            let behind = &site.block[site.index..];
             behind.iter().any(back).then_some(stages)
         }
         Op::Rem(Rem {
             dst,
-            b: Operand::Imm(stages @ 2..=MOST),
+            b: Operand::Imm(stages @ 2..=MAX_STAGES),
             ..
         }) => indices.contains(&dst).then_some(stages),
         _ => None,
     }
 }
 
-/// The next stage of a barrier array or tile.
-pub(super) fn index(c: &Case<'_>) -> Vec<Edit> {
+/// Uses the next stage of an mbarrier array or of a tile.
+pub(super) fn index(c: &KernelSites<'_>) -> Vec<Edit> {
     let mut edits = Vec::new();
-    for (spot, op) in c.ops().filter(|(_, op)| !is_plain(op)) {
+    for (site, op) in c.ops().filter(|(_, op)| !has_no_effect(op)) {
         for (what, shift) in [("barrier", barrier as Shift), ("tile", tile)] {
-            let (mut draft, mut shifted) = (c.draft(spot), op.clone());
+            let (mut draft, mut shifted) = (c.draft(site), op.clone());
             if shift(c.kernel, &mut shifted, &mut draft) {
                 draft.op(shifted);
-                let text = format!("{} takes the next {what}", c.name(op));
-                edits.push(c.drafted(spot, text, draft));
+                let text = format!("{} uses the next {what}", c.name(op));
+                edits.push(c.replace_with_draft(site, text, draft));
             }
         }
     }
     edits
 }
 
-/// Does an op neither name a barrier nor touch memory?
-fn is_plain(op: &Op) -> bool {
+/// Returns whether an op neither synchronizes nor accesses memory.
+fn has_no_effect(op: &Op) -> bool {
     let facts = Facts::of(op);
     facts.syncs.is_empty() && facts.touches.is_empty()
 }
 
-/// Gives an op another stage; says whether it has one that can be another.
+/// Moves an op to the next stage; returns whether there is more than one stage.
 type Shift = fn(&Kernel, &mut Op, &mut Draft) -> bool;
 
 fn barrier(kernel: &Kernel, op: &mut Op, draft: &mut Draft) -> bool {
@@ -104,7 +104,7 @@ fn barrier(kernel: &Kernel, op: &mut Op, draft: &mut Draft) -> bool {
         Op::StoreAsync(o) => &mut o.bar,
         _ => return false,
     };
-    next(draft, &mut bar.index, kernel.barrier(bar.bar).len)
+    advance(draft, &mut bar.index, kernel.barrier(bar.bar).len)
 }
 
 fn tile(kernel: &Kernel, op: &mut Op, draft: &mut Draft) -> bool {
@@ -131,11 +131,11 @@ fn tile(kernel: &Kernel, op: &mut Op, draft: &mut Draft) -> bool {
         },
         _ => return false,
     };
-    next(draft, stage, kernel.tile(tile).stages)
+    advance(draft, stage, kernel.tile(tile).stages)
 }
 
-/// The next of several, if there are several.
-fn next(draft: &mut Draft, at: &mut Operand, len: u32) -> bool {
+/// Advances an index if there is more than one stage.
+fn advance(draft: &mut Draft, at: &mut Operand, len: u32) -> bool {
     if len > 1 {
         *at = draft.next(*at, len);
     }

@@ -42,7 +42,7 @@ fn warps_that_fill_up_a_warpgroup_for_its_registers_pass() {
     let found = linted(IDLE_ROLES, |k| {
         line(k, k.role("load").warpgroups(1).registers(24));
     });
-    let text = "38 % of the warps only fill up the warpgroup of a role that moves registers";
+    let text = "38 % of the warps only complete the warpgroup of a role with `setmaxnreg`";
     passes(&found, text);
 }
 

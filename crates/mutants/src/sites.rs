@@ -1,4 +1,4 @@
-//! A kernel as the kinds of mutation read it: every statement, and what stands around it.
+//! The statements of a kernel with their position and enclosing statements.
 
 use crate::edit::{Arm, Draft, Edit, Path, Root, Splice};
 use std::collections::{HashMap, HashSet};
@@ -9,20 +9,20 @@ use warpline_ir::{
     TileId,
 };
 
-/// A statement, and where it stands.
+/// A statement and its position.
 #[derive(Clone, Debug)]
-pub(crate) struct Spot<'k> {
+pub(crate) struct Site<'k> {
     pub(crate) stmt: &'k Stmt,
-    /// The block it stands in, and its place there.
+    /// The block of the statement.
     pub(crate) block: &'k [Stmt],
     pub(crate) index: usize,
     pub(crate) path: Path,
-    /// The statements around it, innermost last.
-    pub(crate) around: Vec<&'k Stmt>,
+    /// The enclosing statements, innermost last.
+    pub(crate) enclosing: Vec<&'k Stmt>,
     pub(crate) role: Option<RoleId>,
 }
 
-impl<'k> Spot<'k> {
+impl<'k> Site<'k> {
     pub(crate) fn op(&self) -> Option<&'k Op> {
         match &self.stmt.kind {
             StmtKind::Op(op) => Some(op),
@@ -30,18 +30,18 @@ impl<'k> Spot<'k> {
         }
     }
 
-    /// Statements of its block give way to others.
+    /// Replaces statements of the block.
     pub(crate) fn splice(&self, range: Range<usize>, with: Vec<Stmt>) -> Splice {
         let path = self.path.clone();
         Splice { path, range, with }
     }
 
-    /// It alone gives way to others.
+    /// Replaces the statement.
     pub(crate) fn replace(&self, with: Vec<Stmt>) -> Splice {
         self.splice(self.index..self.index + 1, with)
     }
 
-    /// Where the n-th statement around it stands: its block, and its place there.
+    /// Returns the path of the block of the `n`th enclosing statement, and its index there.
     pub(crate) fn outer(&self, n: usize) -> (Path, usize) {
         let path = Path {
             root: self.path.root,
@@ -51,34 +51,34 @@ impl<'k> Spot<'k> {
     }
 }
 
-/// A kernel and all its statements, outer ones before inner ones.
-pub(crate) struct Case<'k> {
+/// A kernel and all its statements, outer statements first.
+pub(crate) struct KernelSites<'k> {
     pub(crate) kernel: &'k Kernel,
-    pub(crate) spots: Vec<Spot<'k>>,
+    pub(crate) sites: Vec<Site<'k>>,
     /// The roles that use each array of mbarriers.
     users: HashMap<BarId, HashSet<RoleId>>,
 }
 
-impl<'k> Case<'k> {
+impl<'k> KernelSites<'k> {
     pub(crate) fn new(kernel: &'k Kernel) -> Self {
-        let mut case = Self {
+        let mut all = Self {
             kernel,
-            spots: Vec::new(),
+            sites: Vec::new(),
             users: HashMap::new(),
         };
-        case.collect(&kernel.prologue, Root::Prologue, None);
+        all.collect(&kernel.prologue, Root::Prologue, None);
         for (i, role) in kernel.roles.iter().enumerate() {
-            case.collect(&role.body, Root::Role(i), Some(RoleId(i as u32)));
+            all.collect(&role.body, Root::Role(i), Some(RoleId(i as u32)));
         }
-        case.collect(&kernel.epilogue, Root::Epilogue, None);
-        for spot in &case.spots {
-            if let (Some(op), Some(role)) = (spot.op(), spot.role) {
+        all.collect(&kernel.epilogue, Root::Epilogue, None);
+        for site in &all.sites {
+            if let (Some(op), Some(role)) = (site.op(), site.role) {
                 for b in bars(&Facts::of(op)) {
-                    case.users.entry(b.bar).or_default().insert(role);
+                    all.users.entry(b.bar).or_default().insert(role);
                 }
             }
         }
-        case
+        all
     }
 
     fn collect(&mut self, block: &'k Block, root: Root, role: Option<RoleId>) {
@@ -86,81 +86,81 @@ impl<'k> Case<'k> {
         self.block(block, &Path { root, arms }, &[], role);
     }
 
-    fn block(&mut self, block: &'k Block, path: &Path, around: &[&'k Stmt], role: Option<RoleId>) {
+    fn block(&mut self, block: &'k Block, path: &Path, enclosing: &[&'k Stmt], role: Option<RoleId>) {
         for (index, stmt) in block.0.iter().enumerate() {
-            self.spots.push(Spot {
+            self.sites.push(Site {
                 stmt,
                 block: &block.0,
                 index,
                 path: path.clone(),
-                around: around.to_vec(),
+                enclosing: enclosing.to_vec(),
                 role,
             });
-            let around = [around, &[stmt]].concat();
+            let enclosing = [enclosing, &[stmt]].concat();
             for (arm, inner) in arms(stmt) {
                 let mut path = path.clone();
                 path.arms.push((index, arm));
-                self.block(inner, &path, &around, role);
+                self.block(inner, &path, &enclosing, role);
             }
         }
     }
 
-    /// The ops among the statements.
-    pub(crate) fn ops(&self) -> impl Iterator<Item = (&Spot<'k>, &'k Op)> {
-        self.spots.iter().filter_map(|s| Some((s, s.op()?)))
+    /// Returns the statements that are ops.
+    pub(crate) fn ops(&self) -> impl Iterator<Item = (&Site<'k>, &'k Op)> {
+        self.sites.iter().filter_map(|s| Some((s, s.op()?)))
     }
 
-    /// Statements for a role, where a statement stands.
-    pub(crate) fn draft(&self, spot: &Spot<'_>) -> Draft {
-        Draft::new(self.kernel, spot.role, spot.stmt.loc)
+    /// Starts a draft with the role and the source location of a statement.
+    pub(crate) fn draft(&self, site: &Site<'_>) -> Draft {
+        Draft::new(self.kernel, site.role, site.stmt.loc)
     }
 
-    /// A change, told of as one of the statement's role.
+    /// Returns an edit whose text starts with the role of the statement.
     pub(crate) fn edit(
         &self,
-        spot: &Spot<'_>,
+        site: &Site<'_>,
         text: impl Into<String>,
         splices: Vec<Splice>,
     ) -> Edit {
-        let who = spot.role.and_then(|r| self.kernel.roles.get(r.index()));
+        let who = site.role.and_then(|r| self.kernel.roles.get(r.index()));
         let who = who.map_or("all", |r| r.name.as_str());
         Edit {
-            loc: spot.stmt.loc,
+            loc: site.stmt.loc,
             text: format!("{who}: {}", text.into()),
             regs: Vec::new(),
             splices,
         }
     }
 
-    /// A change of one statement into what was drafted.
-    pub(crate) fn drafted(&self, spot: &Spot<'_>, text: impl Into<String>, draft: Draft) -> Edit {
-        let edit = self.edit(spot, text, vec![spot.replace(draft.out)]);
+    /// Returns an edit that replaces the statement by a draft.
+    pub(crate) fn replace_with_draft(&self, site: &Site<'_>, text: impl Into<String>, draft: Draft) -> Edit {
+        let edit = self.edit(site, text, vec![site.replace(draft.out)]);
         Edit {
             regs: draft.regs,
             ..edit
         }
     }
 
-    /// Every op that is picked, left out.
-    pub(crate) fn without(&self, pick: impl Fn(&Op) -> bool) -> Vec<Edit> {
+    /// Returns one edit for each op that satisfies `pick`: it drops the op.
+    pub(crate) fn drop_ops(&self, pick: impl Fn(&Op) -> bool) -> Vec<Edit> {
         let picked = self.ops().filter(|(_, op)| pick(op));
-        picked.map(|(spot, op)| self.left_out(spot, op)).collect()
+        picked.map(|(site, op)| self.drop_op(site, op)).collect()
     }
 
-    /// An op left out. What stands for an arrival behind it is told by that.
-    pub(crate) fn left_out(&self, spot: &Spot<'_>, op: &Op) -> Edit {
+    /// Returns an edit that drops an op. The text of a dropped fence or warp barrier names the next arrival.
+    pub(crate) fn drop_op(&self, site: &Site<'_>, op: &Op) -> Edit {
         let name = self.name(op);
-        let mut behind = spot.block[spot.index + 1..].iter();
-        let text = match (op, behind.find_map(|s| self.arrival(s))) {
+        let mut after = site.block[site.index + 1..].iter();
+        let text = match (op, after.find_map(|s| self.arrival(s))) {
             (Op::Fence(_) | Op::WarpSync(_), Some(arrival)) => {
                 format!("no {name} before {arrival}")
             }
             _ => format!("no {name}"),
         };
-        self.edit(spot, text, vec![spot.replace(Vec::new())])
+        self.edit(site, text, vec![site.replace(Vec::new())])
     }
 
-    /// The first arrival of a statement, by its name.
+    /// Names the first arrival of a statement.
     pub(crate) fn arrival(&self, stmt: &Stmt) -> Option<String> {
         let mut name = None;
         each_op(stmt, &mut |op| {
@@ -171,7 +171,7 @@ impl<'k> Case<'k> {
         name
     }
 
-    /// An op by its name and what it is about: `mbarrier_wait.cta ab.full`.
+    /// Names an op with its tiles and barriers: `mbarrier_wait.cta ab.full`.
     pub(crate) fn name(&self, op: &Op) -> String {
         let facts = Facts::of(op);
         let mut words = vec![op.name()];
@@ -190,8 +190,8 @@ impl<'k> Case<'k> {
         words.join(" ")
     }
 
-    /// The barriers of an op at which roles meet.
-    pub(crate) fn meetings(&self, op: &Op) -> Vec<BarId> {
+    /// Returns the mbarriers of an op that several roles use.
+    pub(crate) fn shared_barriers(&self, op: &Op) -> Vec<BarId> {
         let several = |b: &BarRef| self.users.get(&b.bar).is_some_and(|roles| roles.len() > 1);
         bars(&Facts::of(op))
             .filter(several)
@@ -200,7 +200,7 @@ impl<'k> Case<'k> {
     }
 }
 
-/// The blocks of a statement.
+/// Returns the blocks of a statement.
 fn arms(stmt: &Stmt) -> Vec<(Arm, &Block)> {
     match &stmt.kind {
         StmtKind::Op(_) => vec![],
@@ -210,9 +210,9 @@ fn arms(stmt: &Stmt) -> Vec<(Arm, &Block)> {
     }
 }
 
-/// The mbarriers an op names.
+/// Returns the mbarriers of an op.
 pub(crate) fn bars(facts: &Facts) -> impl Iterator<Item = BarRef> {
-    let acts = facts.syncs.iter().filter_map(|s| match s {
+    let syncs = facts.syncs.iter().filter_map(|s| match s {
         SyncOp::Init { bar, .. }
         | SyncOp::Inval { bar }
         | SyncOp::Arrive { bar, .. }
@@ -226,10 +226,10 @@ pub(crate) fn bars(facts: &Facts) -> impl Iterator<Item = BarRef> {
         Completion::Bytes(bar) => Some(bar),
         _ => None,
     });
-    acts.chain(copies)
+    syncs.chain(copies)
 }
 
-/// The tiles an op touches.
+/// Returns the tiles that an op accesses.
 pub(crate) fn tiles(facts: &Facts) -> impl Iterator<Item = TileId> {
     facts.touches.iter().filter_map(|t| match t.memory {
         MemoryRegion::PerLane(MemoryAddress::Shared(p), _) | MemoryRegion::Shared(p, _) | MemoryRegion::MatrixRows(p, _) => Some(p.tile),
@@ -248,7 +248,7 @@ pub(crate) fn each_op<'k>(stmt: &'k Stmt, f: &mut dyn FnMut(&'k Op)) {
     }
 }
 
-/// Is any op of a statement one of these?
+/// Returns whether any op of a statement satisfies `pick`.
 pub(crate) fn any_op(stmt: &Stmt, pick: impl Fn(&Op) -> bool + Copy) -> bool {
     match &stmt.kind {
         StmtKind::Op(op) => pick(op),
@@ -259,15 +259,15 @@ pub(crate) fn any_op(stmt: &Stmt, pick: impl Fn(&Op) -> bool + Copy) -> bool {
     }
 }
 
-/// Registers that a statement writes.
-pub(crate) fn written(stmt: &Stmt) -> HashSet<RegId> {
+/// Returns the registers that a statement writes.
+pub(crate) fn written_regs(stmt: &Stmt) -> HashSet<RegId> {
     let mut all = HashSet::new();
     each_op(stmt, &mut |op| all.extend(Facts::of(op).defs));
     all
 }
 
-/// Registers that a statement reads.
-pub(crate) fn read(stmt: &Stmt) -> HashSet<RegId> {
+/// Returns the registers that a statement reads.
+pub(crate) fn read_regs(stmt: &Stmt) -> HashSet<RegId> {
     let mut all: HashSet<RegId> = match &stmt.kind {
         StmtKind::Op(op) => Facts::of(op).uses().collect(),
         StmtKind::If { cond, .. } | StmtKind::While { cond, .. } => [*cond].into(),
@@ -278,7 +278,7 @@ pub(crate) fn read(stmt: &Stmt) -> HashSet<RegId> {
         StmtKind::Elect { .. } => HashSet::new(),
     };
     for (_, block) in arms(stmt) {
-        all.extend(block.0.iter().flat_map(read));
+        all.extend(block.0.iter().flat_map(read_regs));
     }
     all
 }

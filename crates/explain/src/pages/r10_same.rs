@@ -1,0 +1,17 @@
+//! Each `bar.sync` and `bar.arrive` passes the thread count of the barrier. All uses of one barrier must
+//! pass the same count, because the hardware keeps one counter per barrier; different counts are
+//! undefined in PTX. A typical cause is a role that got more warps while only one side was updated.
+
+use warpline_ir::builder::*;
+
+pub(super) fn broken(k: Builder) {
+    let ready = k.named_barrier("ready");
+    k.role("write").warps(4).body(|| ready.arrive(256));
+    k.role("read").warps(4).body(|| ready.sync(128)); // the other side counts 256
+}
+
+pub(super) fn repaired(k: Builder) {
+    let ready = k.named_barrier("ready");
+    k.role("write").warps(4).body(|| ready.arrive(256));
+    k.role("read").warps(4).body(|| ready.sync(256));
+}

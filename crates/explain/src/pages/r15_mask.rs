@@ -1,0 +1,25 @@
+//! A shuffle, a vote or a `warp_sync` has a mask of lanes that take part, and waits until all of
+//! them reach it. The builder names all 32 lanes. In a branch that only some lanes take, the other
+//! lanes never come: the result is undefined, and on some GPUs the warp hangs.
+
+use warpline_ir::builder::*;
+
+pub(super) fn broken(k: Builder) {
+    let (x, y) = (k.pointer::<u32>("x"), k.pointer::<u32>("y"));
+    k.role("all").body(|| {
+        let value = x.load(lane_id());
+        if_(lane_id().lt(16u32), || {
+            let other = shuffle_xor(value, 1u32); // lanes 16 to 31 do not take part
+            y.store(lane_id(), value + other);
+        });
+    });
+}
+
+pub(super) fn repaired(k: Builder) {
+    let (x, y) = (k.pointer::<u32>("x"), k.pointer::<u32>("y"));
+    k.role("all").body(|| {
+        let value = x.load(lane_id());
+        let other = shuffle_xor(value, 1u32); // all lanes take part
+        if_(lane_id().lt(16u32), || y.store(lane_id(), value + other));
+    });
+}
