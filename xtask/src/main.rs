@@ -1,6 +1,7 @@
 //! `cargo xtask`: development tasks.
 
 mod bundle;
+mod docs;
 mod fuzz;
 mod mutants;
 mod ptxas;
@@ -51,6 +52,12 @@ enum Task {
         #[arg(long, value_name = "DIR")]
         output: Option<PathBuf>,
     },
+    /// Write the generated documentation: performance pages, charts, diagrams, counts
+    Docs {
+        /// Record the terminal picture of the README from a real run instead
+        #[arg(long)]
+        terminal: bool,
+    },
     /// Mutate every shipped kernel and test that the checker refutes the mutants
     Mutants {
         /// Arguments of the mutation tester: --json, --most COUNT, --only TEXT, --kinds
@@ -78,6 +85,7 @@ fn main() -> ExitCode {
         Task::Ptxas { args } => ptxas::run(&args),
         Task::GpuBundle { output } => bundle::run(output),
         Task::Wheel { output } => python::wheel(output),
+        Task::Docs { terminal } => docs::run(terminal),
         Task::Mutants { args } => mutants::run(&args),
         Task::FuzzChecker { args } => fuzz::run(&args),
         Task::TimeTests { exe, args } => time_tests::run(&exe, &args),

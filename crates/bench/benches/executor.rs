@@ -1,4 +1,4 @@
-//! How fast the executor is: a vector add of 10⁷ elements, and a 256³ product.
+//! Speed of the CPU executor: a vector add of 10⁷ elements, and a 256³ GEMM.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use half::bf16;
@@ -6,10 +6,10 @@ use std::hint::black_box;
 use warpline_cpu::{GlobalMemory, Options, Timing, run};
 use warpline_ir::builder::*;
 use warpline_ir::{
-    Arg, DType, Kernel, Launch, TensorMapMode, Swizzle, Target, TensorMapDecl, TensorMapValue,
+    Arg, DType, Kernel, Launch, Swizzle, Target, TensorMapDecl, TensorMapMode, TensorMapValue,
 };
 
-/// Persistent CTAs, four elements per thread and round.
+/// Persistent CTAs, four elements per thread and iteration.
 fn grid_stride_add() -> Kernel {
     Kernel::build("add", &Target::SM_90A, |k| {
         let n = k.param::<u32>("n");
@@ -30,7 +30,7 @@ fn grid_stride_add() -> Kernel {
     .expect("a kernel")
 }
 
-/// Loader, compute and storer with two rings of 4 KiB tiles.
+/// Load, compute and store roles with two rings of 4 KiB tiles.
 fn specialized_add() -> Kernel {
     const TILE: u32 = 1024;
     Kernel::build("add", &Target::SM_90A, |k| {
@@ -90,8 +90,8 @@ fn map(rows: u32) -> TensorMapDecl {
     }
 }
 
-/// 64 × 256 of C per CTA.
-fn product() -> Kernel {
+/// One 64 × 256 tile of C per CTA.
+fn gemm() -> Kernel {
     Kernel::build("gemm", &Target::SM_90A, |k| {
         let kk = k.param::<u32>("k");
         let (a, b) = (k.tensor_map("a", map(64)), k.tensor_map("b", map(256)));
@@ -126,7 +126,7 @@ fn product() -> Kernel {
     .expect("a kernel")
 }
 
-fn go(kernel: &Kernel, memory: &GlobalMemory, args: &[Arg], ctas: u32, timing: Timing) {
+fn launch_kernel(kernel: &Kernel, memory: &GlobalMemory, args: &[Arg], ctas: u32, timing: Timing) {
     let launch = Launch {
         grid: [ctas, 1, 1],
         args: args.to_vec(),
@@ -158,13 +158,13 @@ fn adds(c: &mut Criterion) {
     ] {
         for timing in Timing::ALL {
             group.bench_function(format!("{schedule}, {timing}"), |b| {
-                b.iter(|| go(&kernel, &memory, &args, 132, timing));
+                b.iter(|| launch_kernel(&kernel, &memory, &args, 132, timing));
             });
         }
     }
 }
 
-fn products(c: &mut Criterion) {
+fn gemms(c: &mut Criterion) {
     let mut memory = GlobalMemory::new();
     let x: Vec<bf16> = (0..256 * 256)
         .map(|i| bf16::from_f32((i % 13) as f32))
@@ -176,15 +176,15 @@ fn products(c: &mut Criterion) {
     let (a, b) = (tensor(&mut memory, "a", 64), tensor(&mut memory, "b", 256));
     let out = memory.alloc(4 * 256 * 256, "c");
     let args = [Arg::scalar(256u32), a, b, Arg::Pointer(out)];
-    let kernel = product();
-    let mut group = c.benchmark_group("product, 256^3 bf16");
+    let kernel = gemm();
+    let mut group = c.benchmark_group("GEMM, 256^3 bf16");
     group.sample_size(10);
     for timing in Timing::ALL {
         group.bench_function(timing.name(), |b| {
-            b.iter(|| go(&kernel, &memory, &args, 4, timing));
+            b.iter(|| launch_kernel(&kernel, &memory, &args, 4, timing));
         });
     }
 }
 
-criterion_group!(benches, adds, products);
+criterion_group!(benches, adds, gemms);
 criterion_main!(benches);

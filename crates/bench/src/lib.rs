@@ -1,1 +1,1 @@
-//! Benchmarks of the CPU side, in `benches/`: `cargo bench -p warpline-bench`.
+//! Benchmarks of the CPU executor, in `benches/`: `cargo bench -p warpline-bench`.

@@ -102,7 +102,7 @@ codes! {
 
     R8_SIZE "R8.size" "illegal cluster size"
         "a cluster has at least one CTA along each axis and at most as many as the target allows"
-        "choose a cluster of at most 8 CTAs";
+        "choose a cluster of at most 16 CTAs; more than 8 need a launch attribute that the runtime sets";
     R8_START "R8.start" "access to a CTA that may not have started"
         "a thread reaches into another CTA of its cluster only after the first cluster barrier"
         "call `cluster_sync()` before the first access to another CTA";
@@ -127,7 +127,7 @@ codes! {
         "set the registers with `registers(n)` on the role, or move `setmaxnreg` to the start of its body";
     R9_DIRECTION "R9.direction" "setmaxnreg in the wrong direction"
         "`setmaxnreg.dec` does not raise the register count, and `setmaxnreg.inc` does not lower it"
-        "use `give_registers` to lower the count and `take_registers` to raise it";
+        "use `setmaxnreg_dec` to lower the count and `setmaxnreg_inc` to raise it";
     R9_POOL "R9.pool" "deadlock: register pool exceeded"
         "the registers that all warpgroups request together fit into the registers that the CTA starts with"
         "lower the register budget of a role; the sum over all threads may not exceed what the CTA starts with";

@@ -6,8 +6,8 @@ use std::fmt::Write;
 const MARGIN: f64 = 20.0;
 const LINE: f64 = 17.0;
 const ROLE_GAP: f64 = 22.0;
-const RING_WIDTH: f64 = 150.0;
-const ARROW: f64 = 46.0;
+const RING_WIDTH: f64 = 110.0;
+const ARROW: f64 = 40.0;
 const STAGE: f64 = 13.0;
 const CHAR: f64 = 7.1;
 

@@ -11,13 +11,13 @@ pub struct Run {
     pub date: String,
     /// The command line.
     pub command: Vec<String>,
-    /// The machine and the versions of the contenders.
+    /// The machine and the versions of the implementations.
     pub machine: Machine,
     /// The measured problems.
     pub problems: Vec<Measured>,
 }
 
-/// The machine and the versions of the contenders.
+/// The machine and the versions of the implementations.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Machine {
     /// The name of the GPU.
@@ -32,7 +32,7 @@ pub struct Machine {
     pub commit: Option<String>,
 }
 
-/// One problem and its contenders.
+/// One problem and its implementations.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Measured {
     /// The suite.
@@ -49,13 +49,13 @@ pub struct Measured {
     pub bytes: f64,
     /// Whether arithmetic limits the problem; memory bandwidth does otherwise.
     pub compute_bound: bool,
-    /// The contenders.
-    pub contenders: Vec<Contender>,
+    /// The implementations.
+    pub implementations: Vec<Implementation>,
 }
 
-/// One contender of a problem.
+/// One implementation of a problem.
 #[derive(Clone, Debug, Deserialize)]
-pub struct Contender {
+pub struct Implementation {
     /// The name.
     pub name: String,
     /// `ours`, the limits `copy` and `bare`, `again` (ours a second time), or a kind of peer.
@@ -102,16 +102,16 @@ impl Run {
 impl Measured {
     /// Returns our median time in seconds.
     pub fn ours(&self) -> Option<f64> {
-        self.contenders
+        self.implementations
             .iter()
             .find(|c| c.kind == "ours")
-            .and_then(Contender::median)
+            .and_then(Implementation::median)
     }
 
-    /// Returns the peers: every contender that is neither ours nor a limit.
-    pub fn peers(&self) -> impl Iterator<Item = &Contender> {
+    /// Returns the peers: every implementation that is neither ours nor a limit.
+    pub fn peers(&self) -> impl Iterator<Item = &Implementation> {
         let not_peers = ["ours", "again", "copy", "bare"];
-        self.contenders
+        self.implementations
             .iter()
             .filter(move |c| !not_peers.contains(&&*c.kind))
     }
@@ -130,7 +130,7 @@ impl Measured {
     }
 }
 
-impl Contender {
+impl Implementation {
     fn median(&self) -> Option<f64> {
         self.seconds
             .filter(|_| self.state == "timed")

@@ -5,7 +5,8 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-const START: &str = "<!-- count:";
+/// Starts a count.
+pub(crate) const START: &str = "<!-- count:";
 const END: &str = "<!-- /count -->";
 
 /// The result of `cargo xtask mutants --record`, as committed.
@@ -23,7 +24,8 @@ pub fn counts(root: &Path) -> Result<BTreeMap<&'static str, u64>> {
     let json = |path: &str| -> Result<String> {
         std::fs::read_to_string(root.join(path)).with_context(|| format!("cannot read {path}"))
     };
-    let ledger: BTreeMap<String, serde_json::Value> = serde_json::from_str(&json("crates/gpu-tests/ledger.json")?)?;
+    let ledger: BTreeMap<String, serde_json::Value> =
+        serde_json::from_str(&json("crates/gpu-tests/ledger.json")?)?;
     let mutants: Mutants = serde_json::from_str(&json("crates/mutants/result.json")?)?;
     Ok(BTreeMap::from([
         ("ops", warpline_ir::ops::TABLE.len() as u64),
@@ -42,8 +44,12 @@ pub fn counts(root: &Path) -> Result<BTreeMap<&'static str, u64>> {
 pub fn fill(text: &str, counts: &BTreeMap<&'static str, u64>) -> Result<String> {
     let (mut out, mut rest) = (String::new(), text);
     while let Some((before, after)) = rest.split_once(START) {
-        let (name, after) = after.split_once(" -->").context("a count without its name")?;
-        let (_, after) = after.split_once(END).with_context(|| format!("the count {name} has no end"))?;
+        let (name, after) = after
+            .split_once(" -->")
+            .context("a count without its name")?;
+        let (_, after) = after
+            .split_once(END)
+            .with_context(|| format!("the count {name} has no end"))?;
         let Some(count) = counts.get(name) else {
             let known: Vec<_> = counts.keys().collect();
             bail!("there is no count {name}; there are {known:?}");
@@ -62,7 +68,10 @@ mod tests {
     fn numbers_are_replaced() {
         let counts = BTreeMap::from([("ops", 7)]);
         let text = "has <!-- count:ops -->3<!-- /count --> ops";
-        assert_eq!(fill(text, &counts).unwrap(), "has <!-- count:ops -->7<!-- /count --> ops");
+        assert_eq!(
+            fill(text, &counts).unwrap(),
+            "has <!-- count:ops -->7<!-- /count --> ops"
+        );
         assert!(fill("<!-- count:rings -->1<!-- /count -->", &counts).is_err());
     }
 }

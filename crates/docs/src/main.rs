@@ -5,7 +5,11 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    match warpline_docs::write(&root) {
+    let written = match std::env::args().any(|arg| arg == "--terminal") {
+        true => warpline_docs::write_terminal(&root),
+        false => warpline_docs::write(&root),
+    };
+    match written {
         Ok(written) if written.is_empty() => println!("every generated file is current"),
         Ok(written) => written
             .iter()

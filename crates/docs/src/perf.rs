@@ -84,7 +84,7 @@ fn text(page: &Page, run: &Run) -> String {
     let _ = writeln!(
         out,
         "{}, {versions}, {}. Command: `{}`, from the [GPU bundle](../../CONTRIBUTING.md). Each time is the median of the \
-         rounds; every round runs all contenders in a new random order with a cold L2 cache, and every output is compared \
+         rounds; every round runs all implementations in a new random order with a cold L2 cache, and every output is compared \
          with float64 first. Speedup is the peer's time divided by ours: above 1, Warpline is faster.\n",
         machine.device,
         run.day(),
@@ -158,7 +158,7 @@ fn table(out: &mut String, run: &Run) {
 
 /// Returns our bandwidth as a share of a device copy's.
 fn copy_share(p: &Measured) -> Option<f64> {
-    let copy = p.contenders.iter().find(|c| c.kind == "copy")?;
+    let copy = p.implementations.iter().find(|c| c.kind == "copy")?;
     Some(copy.seconds?.median / p.ours()?)
 }
 

@@ -2,8 +2,9 @@
 //! repair, and the public bugs of that kind.
 //!
 //! One file of [`pages`] is one code. Its module documentation is the explanation; its functions
-//! `broken` and `repaired` are the two kernels. The page prints their source, and tests run them,
-//! so the printed kernels are kernels that the tools refute and prove.
+//! `broken` and `repaired` are the two kernels. If the builder never makes the broken program,
+//! `broken` edits the repaired kernel or its launch instead. The page prints the source of both
+//! functions, and tests run them, so the tools report every printed bug and prove every repair.
 //!
 //! ```
 //! let page = warpline_explain::page("R6.bulk").unwrap();

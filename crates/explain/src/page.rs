@@ -103,7 +103,9 @@ impl Page {
     /// Returns the public bugs of this kind.
     pub fn bugs(&self) -> impl Iterator<Item = &'static Bug> + use<> {
         let code = self.rule.code;
-        warpline_corpus::all().iter().filter(move |bug| bug.rule == code)
+        warpline_corpus::all()
+            .iter()
+            .filter(move |bug| bug.rule == code)
     }
 }
 

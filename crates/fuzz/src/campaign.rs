@@ -1,21 +1,21 @@
-//! Many kernels, one after the other or in parallel.
+//! Fuzzes many kernels in this process.
 
-use crate::differential::{Effort, Outcomes, Subject, Verdict};
-use crate::report::{Finding, Report, Sort};
+use crate::differential::{CaseOutcome, CheckOutcome, Effort, FuzzCase};
+use crate::report::{FindingKind, FuzzFinding, FuzzReport};
 use crate::rng::Rng;
 use crate::{generate, mutate};
 use rayon::prelude::*;
 
-/// The kernel of a seed: one of three is correct, one has a twist, one has mutations.
-pub fn subject(seed: u64) -> Subject {
+/// Returns the kernel of a seed: correct, with an injected bug, or with mutations (a third each).
+pub fn random_case(seed: u64) -> FuzzCase {
     let mut rng = Rng::new(seed ^ 0x5eed);
-    let twisted = rng.below(3) == 1;
-    let mutated = !twisted && rng.one_in(2);
-    let mut subject = Subject {
-        plan: generate::plan(seed, twisted),
+    let has_bug = rng.below(3) == 1;
+    let mutated = !has_bug && rng.one_in(2);
+    let mut case = FuzzCase {
+        plan: generate::plan(seed, has_bug),
         mutations: Vec::new(),
     };
-    if mutated && let Some(mut kernel) = subject.kernel() {
+    if mutated && let Some(mut kernel) = case.kernel() {
         for _ in 0..1 + rng.below(2) {
             let Some(mutation) = mutate::random(&kernel, &mut rng) else {
                 continue;
@@ -23,23 +23,28 @@ pub fn subject(seed: u64) -> Subject {
             let Some(changed) = mutate::apply(&kernel, mutation) else {
                 continue;
             };
-            subject.mutations.push(mutation);
+            case.mutations.push(mutation);
             kernel = changed;
         }
     }
-    subject
+    case
 }
 
-/// Judges `count` kernels from `seed` on; stops early when `go_on` of the number done says so.
-pub fn run(seed: u64, count: u64, effort: Effort, go_on: &(dyn Fn(u64) -> bool + Sync)) -> Report {
-    let mut report = Report::default();
+/// Fuzzes `count` kernels from `seed` on; stops early if `go_on` of the number of kernels returns false.
+pub fn run(
+    seed: u64,
+    count: u64,
+    effort: Effort,
+    go_on: &(dyn Fn(u64) -> bool + Sync),
+) -> FuzzReport {
+    let mut report = FuzzReport::default();
     let batch = 64u64;
     let mut done = 0;
     while done < count {
         let many = batch.min(count - done);
-        let parts: Vec<Report> = (done..done + many)
+        let parts: Vec<FuzzReport> = (done..done + many)
             .into_par_iter()
-            .map(|i| one(seed.wrapping_add(i), effort))
+            .map(|i| run_seed(seed.wrapping_add(i), effort))
             .collect();
         for part in parts {
             report.add(part);
@@ -52,54 +57,54 @@ pub fn run(seed: u64, count: u64, effort: Effort, go_on: &(dyn Fn(u64) -> bool +
     report
 }
 
-/// Judges the kernel of one seed.
-pub fn one(seed: u64, effort: Effort) -> Report {
-    let subject = subject(seed);
-    let correct = subject.is_correct();
-    let mut report = Report {
+/// Fuzzes the kernel of one seed.
+pub fn run_seed(seed: u64, effort: Effort) -> FuzzReport {
+    let case = random_case(seed);
+    let correct = case.is_correct();
+    let mut report = FuzzReport {
         kernels: 1,
         changed: u64::from(!correct),
-        ..Report::default()
+        ..FuzzReport::default()
     };
-    let Some(outcomes) = subject.judge(seed, effort) else {
+    let Some(outcome) = case.check_and_run(seed, effort) else {
         report.unbuilt = 1;
         return report;
     };
-    match outcomes.verdict {
-        Verdict::Proved => report.proved = 1,
-        Verdict::Refuted(_) => report.refuted = 1,
-        Verdict::Undecided(_) => report.undecided = 1,
-        Verdict::Panicked => {}
+    match outcome.verdict {
+        CheckOutcome::Proved => report.proved = 1,
+        CheckOutcome::Refuted(_) => report.refuted = 1,
+        CheckOutcome::Undecided(_) => report.undecided = 1,
+        CheckOutcome::Panicked => {}
     }
-    if subject.plan.is_twisted() {
-        let twisted = report.twists.entry(subject.cause()).or_default();
-        match (&outcomes.verdict, &outcomes.failure) {
-            (Verdict::Proved, None) => twisted.harmless = 1,
-            (Verdict::Proved, Some(_)) => twisted.wrong = 1,
-            (Verdict::Undecided(_), _) => twisted.undecided = 1,
-            _ => twisted.refuted = 1,
+    if case.plan.has_bug() {
+        let counts = report.bugs.entry(case.cause()).or_default();
+        match (&outcome.verdict, &outcome.failure) {
+            (CheckOutcome::Proved, None) => counts.harmless = 1,
+            (CheckOutcome::Proved, Some(_)) => counts.unsound = 1,
+            (CheckOutcome::Undecided(_), _) => counts.undecided = 1,
+            _ => counts.refuted = 1,
         }
     }
-    if let Some(sort) = sort(correct, &outcomes) {
-        report.findings.push(Finding {
+    if let Some(kind) = classify(correct, &outcome) {
+        report.findings.push(FuzzFinding {
             seed,
-            sort,
-            cause: subject.cause(),
-            subject,
-            outcomes,
+            kind,
+            cause: case.cause(),
+            case,
+            outcome,
         });
     }
     report
 }
 
-/// What kind of finding it is, if it is one.
-pub fn sort(correct: bool, outcomes: &Outcomes) -> Option<Sort> {
-    match &outcomes.verdict {
-        _ if outcomes.failure.is_some() && correct => Some(Sort::Generator),
-        Verdict::Proved if outcomes.failure.is_some() => Some(Sort::Unsound),
-        Verdict::Refuted(_) if correct => Some(Sort::FalseAlarm),
-        Verdict::Undecided(_) if correct => Some(Sort::Undecided),
-        Verdict::Panicked => Some(Sort::Panic),
+/// Returns the kind of finding, if the outcome is one.
+pub fn classify(correct: bool, outcome: &CaseOutcome) -> Option<FindingKind> {
+    match &outcome.verdict {
+        _ if outcome.failure.is_some() && correct => Some(FindingKind::Generator),
+        CheckOutcome::Proved if outcome.failure.is_some() => Some(FindingKind::Unsound),
+        CheckOutcome::Refuted(_) if correct => Some(FindingKind::FalseAlarm),
+        CheckOutcome::Undecided(_) if correct => Some(FindingKind::Undecided),
+        CheckOutcome::Panicked => Some(FindingKind::Panic),
         _ => None,
     }
 }

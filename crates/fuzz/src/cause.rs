@@ -1,21 +1,21 @@
-//! Causes: what a construct of a plan exercises in the checker.
+//! Names the causes of findings: injected bugs and constructs of a plan.
 
-use crate::differential::Subject;
+use crate::differential::FuzzCase;
 use crate::plan::*;
 use std::collections::BTreeSet;
 
-impl Plan {
-    /// Does a role deviate from the choreography?
-    pub fn is_twisted(&self) -> bool {
-        !self.twists().is_empty()
+impl FuzzPlan {
+    /// Returns whether the plan has an injected bug.
+    pub fn has_bug(&self) -> bool {
+        !self.bugs().is_empty()
     }
 
-    /// What the twists exercise.
-    pub fn twists(&self) -> BTreeSet<&'static str> {
+    /// Returns the names of the injected bugs.
+    pub fn bugs(&self) -> BTreeSet<&'static str> {
         let mut found = BTreeSet::new();
         self.each_step(&mut |step| {
-            // The causes of a transfer depend on its loops.
-            if !matches!(step, Step::Transfer(_)) {
+            // The cause of a transfer depends on its loops too.
+            if !matches!(step, CommStep::Transfer(_)) {
                 for count in step.counts() {
                     found.extend(count_cause(count));
                 }
@@ -25,7 +25,7 @@ impl Plan {
         found
     }
 
-    /// What the constructs exercise, twisted or not.
+    /// Returns the names of the constructs.
     pub fn constructs(&self) -> BTreeSet<&'static str> {
         let mut found = BTreeSet::new();
         self.each_step(&mut |step| {
@@ -38,71 +38,71 @@ impl Plan {
     }
 }
 
-impl Subject {
-    /// The cause that a finding is filed under: its twists, else its mutations and constructs.
+impl FuzzCase {
+    /// Returns the cause of a finding: mutations, then injected bugs, or else constructs.
     pub fn cause(&self) -> String {
-        let twists = self.plan.twists();
+        let bugs = self.plan.bugs();
         let mut words: Vec<String> = Vec::new();
         for mutation in &self.mutations {
             words.push(format!("{}-mutation", mutation.kind.name()));
         }
-        match twists.is_empty() {
+        match bugs.is_empty() {
             true => words.extend(self.plan.constructs().into_iter().map(str::to_owned)),
-            false => words.extend(twists.into_iter().map(str::to_owned)),
+            false => words.extend(bugs.into_iter().map(str::to_owned)),
         }
         words.join(" + ")
     }
 }
 
-fn count_cause(count: &Count) -> Option<&'static str> {
-    let (_, twist) = count.twist?;
-    Some(match twist {
-        CountTwist::Narrow(Narrow::F32) => "float-conversion",
-        CountTwist::Narrow(_) if count.narrow == Narrow::F32 => "float-conversion",
-        CountTwist::Narrow(_) if count.source == Source::Long => "long-word",
-        CountTwist::Narrow(_) => "narrow-conversion",
-        CountTwist::Unsigned => "signed-load",
-        CountTwist::More | CountTwist::Zero => "other-count",
-        CountTwist::Source(_) => "other-source",
+fn count_cause(count: &TripCount) -> Option<&'static str> {
+    let (_, bug) = count.bug?;
+    Some(match bug {
+        CountBug::Conversion(Conversion::F32) => "float-conversion",
+        CountBug::Conversion(_) if count.conversion == Conversion::F32 => "float-conversion",
+        CountBug::Conversion(_) if count.source == NumberSource::Long => "long-word",
+        CountBug::Conversion(_) => "narrow-conversion",
+        CountBug::Unsigned => "signed-load",
+        CountBug::More | CountBug::Zero => "other-count",
+        CountBug::NumberSource(_) => "other-source",
     })
 }
 
-fn is_signed(source: Source) -> bool {
+fn is_signed(source: NumberSource) -> bool {
     let table = matches!(
         source,
-        Source::Table {
-            elem: Elem::I32,
+        NumberSource::Table {
+            elem: TableElem::I32,
             ..
         }
     );
-    table || source == Source::Signed
+    table || source == NumberSource::Signed
 }
 
-/// Is the condition `x > -1` in some role?
+/// Returns whether some role tests `x > -1`.
 fn has_negative_constant(guard: &Guard) -> bool {
     let written = guard.forms.iter().any(|f| f & 1 != 0);
-    written && is_signed(guard.source) && guard.test == Test::NotNegative
+    written && is_signed(guard.source) && guard.test == GuardTest::NotNegative
 }
 
 fn guard_cause(guard: &Guard) -> Option<&'static str> {
-    let (_, twist) = guard.twist?;
+    let (_, bug) = guard.bug?;
     let signed = is_signed(guard.source);
-    Some(match twist {
-        GuardTwist::Vote(_) => "vote",
-        GuardTwist::Narrow(Narrow::F32) => "float-conversion",
-        GuardTwist::Narrow(_) if guard.source == Source::Long => "long-word",
-        GuardTwist::Narrow(_) => "narrow-conversion",
-        _ if guard.test == Test::Less => "signed-difference",
+    Some(match bug {
+        GuardBug::LaneVote(_) => "vote",
+        GuardBug::Conversion(Conversion::F32) => "float-conversion",
+        GuardBug::Conversion(_) if guard.source == NumberSource::Long => "long-word",
+        GuardBug::Conversion(_) => "narrow-conversion",
+        _ if guard.test == GuardTest::Less => "signed-difference",
         _ if has_negative_constant(guard) => "negative-constant",
         _ if signed => "signed-load",
-        _ if guard.source == Source::Long => "long-word",
+        _ if guard.source == NumberSource::Long => "long-word",
         _ => "other-condition",
     })
 }
 
-fn step_cause(step: &Step) -> Option<&'static str> {
+fn step_cause(step: &CommStep) -> Option<&'static str> {
     match step {
-        Step::Transfer(t) => {
+        CommStep::Transfer(t) => {
             let cause = t.guard.as_ref().and_then(guard_cause);
             let cause = cause.or_else(|| count_cause(&t.count))?;
             let negative = t.loops.contains(&LoopForm::FromMinusOne)
@@ -112,101 +112,101 @@ fn step_cause(step: &Step) -> Option<&'static str> {
                 false => Some(cause),
             }
         }
-        Step::Word(w) if w.stale => Some("shared-atomic"),
-        Step::Word(w) if w.read != Elem::U32 => Some("narrow-word"),
-        Step::Quiet(q) if q.stale => Some("quiet-loop"),
-        Step::Export(e) if e.fence_in_branch => Some("branch-fence"),
-        Step::Registers(r) if r.late => Some("register-wait"),
-        Step::Gather(g) if g.unsynced && g.unknown => Some("unknown-index"),
-        Step::Gather(g) if g.unsynced => Some("lane-index"),
-        Step::Reread(r) if r.unsynced => Some("reread"),
-        Step::LaneCopies(c) if c.partial.is_some() => Some("copy-groups"),
-        Step::Remote(m) => match m.twist? {
-            RemoteTwist::CtaScope => Some("remote-scope"),
+        CommStep::SharedWord(w) if w.stale => Some("shared-atomic"),
+        CommStep::SharedWord(w) if w.read != TableElem::U32 => Some("narrow-word"),
+        CommStep::SyncFreeLoop(q) if q.stale => Some("sync-free-loop"),
+        CommStep::BulkExport(e) if e.fence_in_branch => Some("branch-fence"),
+        CommStep::RegisterTransfer(r) if r.late => Some("register-wait"),
+        CommStep::Gather(g) if g.unsynced && g.unknown => Some("unknown-index"),
+        CommStep::Gather(g) if g.unsynced => Some("lane-index"),
+        CommStep::Reread(r) if r.unsynced => Some("reread"),
+        CommStep::LaneCopies(c) if c.partial.is_some() => Some("copy-groups"),
+        CommStep::RemoteStore(m) => match m.bug? {
+            RemoteBug::CtaScope => Some("remote-scope"),
             _ if m.lanes => Some("lane-peer"),
             _ => Some("remote-order"),
         },
-        Step::Length(l) => match l.twist? {
-            LengthTwist::Unbounded => Some("unbounded-length"),
-            LengthTwist::Unaligned => Some("unaligned-length"),
-            _ if matches!(l.source, Source::Table { .. }) => Some("unknown-length"),
+        CommStep::VariableLoad(l) => match l.bug? {
+            LengthBug::Unbounded => Some("unbounded-length"),
+            LengthBug::Unaligned => Some("unaligned-length"),
+            _ if matches!(l.source, NumberSource::Table { .. }) => Some("unknown-length"),
             _ => Some("row-length"),
         },
-        Step::Reinit(r) if r.early => Some("barrier-inval"),
-        Step::Stride(s) if !s.bounded && s.spin => Some("endless-loop"),
-        Step::Stride(s) if !s.bounded => Some("zero-step"),
-        Step::Flags(f) => Some(match f.twist? {
-            FlagTwist::WaitFirst => "flag-cycle",
-            FlagTwist::Silent => "silent-flag",
-            FlagTwist::ReadOnce => "flag-read-once",
-            FlagTwist::ReadWait => "bulk-publish",
-            FlagTwist::ReadOnly => "read-only-load",
+        CommStep::Reinit(r) if r.early => Some("barrier-inval"),
+        CommStep::StridedLoop(s) if !s.bounded && s.spin => Some("endless-loop"),
+        CommStep::StridedLoop(s) if !s.bounded => Some("zero-step"),
+        CommStep::FlagHandshake(f) => Some(match f.bug? {
+            FlagBug::WaitFirst => "flag-cycle",
+            FlagBug::Silent => "unsignaled-flag",
+            FlagBug::ReadOnce => "flag-read-once",
+            FlagBug::ReadWait => "bulk-publish",
+            FlagBug::ReadOnly => "read-only-load",
         }),
-        Step::Locks(l) if l.opposite => Some("lock-order"),
+        CommStep::Locks(l) if l.opposite => Some("lock-order"),
         _ => None,
     }
 }
 
-fn count_constructs(count: &Count, found: &mut BTreeSet<&'static str>) {
+fn count_constructs(count: &TripCount, found: &mut BTreeSet<&'static str>) {
     let differ = count.forms.windows(2).any(|f| f[0] & 7 != f[1] & 7);
     if differ {
-        found.extend(match count.shape {
-            Shape::Tiles => Some("div-ceil"),
-            Shape::Twice => Some("double"),
-            Shape::Quarter => Some("shift-div"),
-            Shape::Four => Some("shift-mul"),
-            Shape::Plain => Some("plus-minus-one"),
-            Shape::Clamp => Some("clamp-writings"),
-            Shape::Mod => Some("mod-writings"),
-            Shape::High => Some("high-writings"),
+        found.extend(match count.formula {
+            CountFormula::Tiles => Some("div-ceil"),
+            CountFormula::Twice => Some("double"),
+            CountFormula::Quarter => Some("shift-div"),
+            CountFormula::Four => Some("shift-mul"),
+            CountFormula::Plain => Some("plus-minus-one"),
+            CountFormula::Clamp => Some("clamp-variants"),
+            CountFormula::Mod => Some("mod-variants"),
+            CountFormula::High => Some("high-variants"),
         });
     }
     if count.forms.iter().any(|f| f & 8 != 0) {
         found.insert("shuffle-broadcast");
     }
     source_constructs(count.source, found);
-    found.extend(match count.narrow {
-        Narrow::Keep => None,
-        Narrow::F32 => Some("float-count"),
+    found.extend(match count.conversion {
+        Conversion::Keep => None,
+        Conversion::F32 => Some("float-count"),
         _ => Some("narrow-count"),
     });
 }
 
-fn source_constructs(source: Source, found: &mut BTreeSet<&'static str>) {
+fn source_constructs(source: NumberSource, found: &mut BTreeSet<&'static str>) {
     found.extend(match source {
-        Source::Signed => Some("signed-count"),
-        Source::Long => Some("long-count"),
-        Source::Table { shared: true, .. } => Some("shared-table"),
-        Source::Table { .. } => Some("global-table"),
+        NumberSource::Signed => Some("signed-count"),
+        NumberSource::Long => Some("long-count"),
+        NumberSource::Table { shared: true, .. } => Some("shared-table"),
+        NumberSource::Table { .. } => Some("global-table"),
         _ => None,
     });
 }
 
-fn step_constructs(step: &Step, found: &mut BTreeSet<&'static str>) {
+fn step_constructs(step: &CommStep, found: &mut BTreeSet<&'static str>) {
     found.extend(match step {
-        Step::Loop { .. } => Some("loop"),
-        Step::Word(w) if w.add > 0 => Some("atomic-word"),
-        Step::Word(_) => Some("word"),
-        Step::Quiet(_) => Some("quiet"),
-        Step::Export(_) => Some("export"),
-        Step::Registers(_) => Some("registers"),
-        Step::Gather(g) if g.unknown => Some("gather-unknown"),
-        Step::Gather(_) => Some("gather"),
-        Step::Reread(_) => Some("read-again"),
-        Step::LaneCopies(_) => Some("lane-copies"),
-        Step::Remote(m) if m.lanes => Some("remote-lanes"),
-        Step::Remote(_) => Some("remote"),
-        Step::Length(_) => Some("length"),
-        Step::Named(_) => Some("named"),
-        Step::Reinit(_) => Some("reinit"),
-        Step::Stride(_) => Some("stride"),
-        Step::Flags(f) if f.bulk => Some("bulk-flags"),
-        Step::Flags(_) => Some("flags"),
-        Step::Locks(_) => Some("locks"),
-        Step::Turns(_) => Some("turns"),
-        Step::Transfer(_) | Step::Meet => None,
+        CommStep::Loop { .. } => Some("loop"),
+        CommStep::SharedWord(w) if w.add > 0 => Some("atomic-word"),
+        CommStep::SharedWord(_) => Some("word"),
+        CommStep::SyncFreeLoop(_) => Some("sync-free"),
+        CommStep::BulkExport(_) => Some("export"),
+        CommStep::RegisterTransfer(_) => Some("registers"),
+        CommStep::Gather(g) if g.unknown => Some("gather-unknown"),
+        CommStep::Gather(_) => Some("gather"),
+        CommStep::Reread(_) => Some("read-again"),
+        CommStep::LaneCopies(_) => Some("lane-copies"),
+        CommStep::RemoteStore(m) if m.lanes => Some("remote-lanes"),
+        CommStep::RemoteStore(_) => Some("remote"),
+        CommStep::VariableLoad(_) => Some("length"),
+        CommStep::NamedHandshake(_) => Some("named"),
+        CommStep::Reinit(_) => Some("reinit"),
+        CommStep::StridedLoop(_) => Some("stride"),
+        CommStep::FlagHandshake(f) if f.bulk => Some("bulk-flags"),
+        CommStep::FlagHandshake(_) => Some("flags"),
+        CommStep::Locks(_) => Some("locks"),
+        CommStep::Turns(_) => Some("turns"),
+        CommStep::Transfer(_) | CommStep::CtaBarrier => None,
     });
-    if let Step::Transfer(t) = step {
+    if let CommStep::Transfer(t) = step {
         for form in t.loops {
             found.extend(match form {
                 LoopForm::Up => None,
@@ -220,9 +220,9 @@ fn step_constructs(step: &Step, found: &mut BTreeSet<&'static str>) {
         }
         for position in t.position {
             found.extend(match position {
-                Position::Cursor => None,
-                Position::Counter => Some("running-counter"),
-                Position::Product => Some("running-product"),
+                RingPosition::Cursor => None,
+                RingPosition::Counter => Some("running-counter"),
+                RingPosition::Product => Some("running-product"),
             });
         }
         found.extend(match t.wait {
@@ -231,7 +231,7 @@ fn step_constructs(step: &Step, found: &mut BTreeSet<&'static str>) {
             WaitForm::TestThenWait => Some("test-then-wait"),
         });
         found.extend(match t.fill {
-            Fill::Lanes => Some("lane-fill"),
+            SlotFill::Lanes => Some("lane-fill"),
             _ => None,
         });
         if t.tail {
@@ -243,7 +243,7 @@ fn step_constructs(step: &Step, found: &mut BTreeSet<&'static str>) {
         if let Some(guard) = &t.guard {
             source_constructs(guard.source, found);
             found.insert(match guard.vote {
-                Vote::Uniform => "guard",
+                LaneVote::Uniform => "guard",
                 _ => "vote-guard",
             });
         }

@@ -1,57 +1,59 @@
-//! The findings that are kept: shrunk kernels, replayed by a test.
+//! The saved findings: shrunk kernels that a test replays.
 
-use crate::differential::{Effort, Subject, Verdict};
-use crate::launch::Values;
-use crate::report::{Finding, Sort};
+use crate::differential::{CheckOutcome, Effort, FuzzCase};
+use crate::launch::LaunchValues;
+use crate::report::{FindingKind, FuzzFinding};
 use serde::{Deserialize, Serialize};
 
-/// A kernel that was a finding once.
+/// A kernel that was once a finding.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Entry {
-    /// What it exercises.
+pub struct CorpusEntry {
+    /// The cause.
     pub cause: String,
-    /// Is it correct, so that it must be proved?
+    /// Whether the kernel is correct, so that the checker must prove it.
     pub correct: bool,
     /// The kernel.
-    pub subject: Subject,
-    /// A launch that goes wrong, of a wrong kernel.
-    pub values: Option<Values>,
-    /// What happens then.
+    pub case: FuzzCase,
+    /// A failing launch of an incorrect kernel.
+    pub values: Option<LaunchValues>,
+    /// The fault of that launch.
     #[serde(default)]
     pub fault: Option<String>,
 }
 
-impl Entry {
-    /// The entry of a finding.
-    pub fn of(finding: &Finding) -> Self {
-        let failure = finding.outcomes.failure.as_ref();
+impl CorpusEntry {
+    /// Creates the entry of a finding.
+    pub fn of(finding: &FuzzFinding) -> Self {
+        let failure = finding.outcome.failure.as_ref();
         Self {
             cause: finding.cause.clone(),
-            correct: matches!(finding.sort, Sort::FalseAlarm | Sort::Undecided),
-            subject: finding.subject.clone(),
+            correct: matches!(
+                finding.kind,
+                FindingKind::FalseAlarm | FindingKind::Undecided
+            ),
+            case: finding.case.clone(),
             values: failure.map(|f| f.values.clone()),
             fault: failure.map(|f| f.kind.clone()),
         }
     }
 
-    /// Does the checker still get the kernel wrong?
-    ///
-    /// A wrong kernel must not be proved; a correct one must be.
+    /// Returns whether the checker still gives the wrong verdict: it proves an incorrect kernel, or
+    /// does not prove a correct one.
     pub fn is_open(&self) -> bool {
-        let Some(kernel) = self.subject.kernel() else {
+        let Some(kernel) = self.case.kernel() else {
             return false;
         };
-        (crate::verdict(&kernel).0 == Verdict::Proved) != self.correct
+        (crate::verdict(&kernel).0 == CheckOutcome::Proved) != self.correct
     }
 
-    /// Does the executor still say what it said: a fault of a wrong kernel, none of a correct one?
+    /// Returns whether the executor still finds a fault in an incorrect kernel and none in a correct one.
     pub fn is_reproduced(&self) -> bool {
-        let Some(kernel) = self.subject.kernel() else {
+        let Some(kernel) = self.case.kernel() else {
             return false;
         };
         let failure = match &self.values {
-            Some(values) => self.subject.run_with(&kernel, values, Effort::NORMAL),
-            None => self.subject.run(&kernel, 1, Effort::NORMAL, &[]),
+            Some(values) => self.case.run_with(&kernel, values, Effort::NORMAL),
+            None => self.case.run(&kernel, 1, Effort::NORMAL, &[]),
         };
         failure.is_none() == self.correct
     }

@@ -1,9 +1,9 @@
-//! One kernel against the checker and the executor.
+//! Compares the verdict of the checker with runs of one kernel.
 
-use crate::brute::{Explored, explore};
-use crate::launch::{Values, small_values, values};
-use crate::mutate::{self, Mutation};
-use crate::plan::{Plan, Step};
+use crate::brute::{Exploration, explore};
+use crate::launch::{LaunchValues, launch_values, small_launch_values};
+use crate::mutate::{self, FuzzMutation};
+use crate::plan::{CommStep, FuzzPlan};
 use crate::project;
 use serde::{Deserialize, Serialize};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,31 +11,31 @@ use warpline_check::examine;
 use warpline_cpu::{Options, Timing, run};
 use warpline_ir::Kernel;
 
-/// A kernel: a plan, and mutations of its statements.
+/// A fuzzed kernel: a plan and mutations of its statements.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Subject {
+pub struct FuzzCase {
     /// The plan.
-    pub plan: Plan,
-    /// Mutations, in this order.
+    pub plan: FuzzPlan,
+    /// The mutations, in order of application.
     #[serde(default)]
-    pub mutations: Vec<Mutation>,
+    pub mutations: Vec<FuzzMutation>,
 }
 
-/// How thoroughly a proved kernel is run.
+/// The number of runs of a proved kernel.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Effort {
-    /// Launches.
+    /// The number of launches.
     pub launches: usize,
-    /// Seeds of the random timing for each launch.
+    /// The number of seeds of the random timing for each launch.
     pub seeds: u64,
-    /// Statements of a run.
+    /// The maximum number of statements of a run.
     pub steps: u64,
-    /// States of an exploration of all orders; 0 explores nothing.
+    /// The maximum number of states of an exploration of all interleavings; 0 disables it.
     pub states: usize,
 }
 
 impl Effort {
-    /// What a campaign runs.
+    /// The default.
     pub const NORMAL: Self = Self {
         launches: 8,
         seeds: 2,
@@ -43,59 +43,59 @@ impl Effort {
         states: 0,
     };
 
-    /// As [`NORMAL`](Self::NORMAL), with an exploration of all orders.
+    /// As [`NORMAL`](Self::NORMAL), with an exploration of all interleavings.
     pub const BRUTE: Self = Self {
         states: 1500,
         ..Self::NORMAL
     };
 }
 
-/// What the checker says.
+/// The verdict of the checker, or a panic.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub enum Verdict {
+pub enum CheckOutcome {
     /// Proved.
     Proved,
-    /// Refuted, with the rule and the sentence.
+    /// Refuted, with the code and the text of the first diagnostic.
     Refuted(String),
-    /// Undecided, with the rule and the sentence.
+    /// Undecided, with the code and the text of the first diagnostic.
     Undecided(String),
     /// The checker panicked.
     Panicked,
 }
 
-/// A run that goes wrong.
+/// A run that fails.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Failure {
+pub struct FailedRun {
     /// The launch.
-    pub values: Values,
+    pub values: LaunchValues,
     /// The timing.
     pub timing: String,
     /// The seed of the random timing.
     pub seed: u64,
     /// The kind of fault.
     pub kind: String,
-    /// The fault in words.
+    /// The description of the fault.
     pub text: String,
 }
 
-/// What came of a kernel.
+/// The verdict of the checker and the first failed run of a kernel.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Outcomes {
+pub struct CaseOutcome {
     /// The checker's verdict.
-    pub verdict: Verdict,
-    /// The first run that went wrong; proved and correct kernels are run.
-    pub failure: Option<Failure>,
+    pub verdict: CheckOutcome,
+    /// The first failed run; only proved and correct kernels run.
+    pub failure: Option<FailedRun>,
 }
 
-impl Outcomes {
-    /// Proved, and a run goes wrong?
+impl CaseOutcome {
+    /// Returns whether the kernel was proved and a run failed.
     pub fn is_unsound(&self) -> bool {
-        self.failure.is_some() && self.verdict == Verdict::Proved
+        self.failure.is_some() && self.verdict == CheckOutcome::Proved
     }
 }
 
-impl Subject {
-    /// The kernel; `None` where it cannot be built or a mutation does not apply.
+impl FuzzCase {
+    /// Builds the kernel; `None` if it cannot be built or a mutation does not apply.
     pub fn kernel(&self) -> Option<Kernel> {
         let mut kernel = project::kernel(&self.plan).ok()?;
         for &mutation in &self.mutations {
@@ -104,71 +104,71 @@ impl Subject {
         Some(kernel)
     }
 
-    /// Is the kernel correct by construction?
+    /// Returns whether the kernel is correct by construction.
     pub fn is_correct(&self) -> bool {
-        self.mutations.is_empty() && !self.plan.is_twisted()
+        self.mutations.is_empty() && !self.plan.has_bug()
     }
 
-    /// Has the checker judge the kernel, and runs it if it is proved.
-    pub fn judge(&self, seed: u64, effort: Effort) -> Option<Outcomes> {
+    /// Checks the kernel, and runs it if it is proved or correct.
+    pub fn check_and_run(&self, seed: u64, effort: Effort) -> Option<CaseOutcome> {
         let kernel = self.kernel()?;
         let (verdict, assumed) = verdict(&kernel);
         let failure = match verdict {
-            Verdict::Proved => self.run(&kernel, seed, effort, &assumed),
-            // The executor holds the generator to its word.
+            CheckOutcome::Proved => self.run(&kernel, seed, effort, &assumed),
+            // The executor tests that the generator makes correct kernels.
             _ if self.is_correct() => self.run(&kernel, seed, effort, &[]),
             _ => None,
         };
-        Some(Outcomes { verdict, failure })
+        Some(CaseOutcome { verdict, failure })
     }
 
-    /// Runs the kernel over launches and timings; gives the first failure that the proof did not
-    /// leave to the author: `assumed` are the codes of its assumptions.
+    /// Runs the kernel over launches and timings, and returns the first failure that the proof should
+    /// have excluded. `assumed` has the codes of the assumptions of the proof.
     pub fn run(
         &self,
         kernel: &Kernel,
         seed: u64,
         effort: Effort,
         assumed: &[&str],
-    ) -> Option<Failure> {
-        let launches = values(&self.plan, seed, effort.launches);
-        let counts = |f: &Failure| !self.is_left_open(f, assumed);
-        let run = |values: &Values| self.run_with(kernel, values, effort).filter(counts);
+    ) -> Option<FailedRun> {
+        let launches = launch_values(&self.plan, seed, effort.launches);
+        let counts = |f: &FailedRun| !self.is_outside_proof(f, assumed);
+        let run = |values: &LaunchValues| self.run_with(kernel, values, effort).filter(counts);
         launches
             .iter()
             .find_map(run)
             .or_else(|| self.explore(kernel, seed, effort).filter(counts))
     }
 
-    /// Is a failure of a mutated kernel none that the proof excludes?
-    fn is_left_open(&self, failure: &Failure, assumed: &[&str]) -> bool {
+    /// Returns whether the proof does not exclude this failure of a mutated kernel.
+    fn is_outside_proof(&self, failure: &FailedRun, assumed: &[&str]) -> bool {
         let mutated = |kind| self.mutations.iter().any(|m| m.kind == kind);
         let kind = failure.kind.as_str();
-        let left = match kind {
+        let outside = match kind {
             "Race" if failure.text.contains("of buffer") => assumed.contains(&"A.writer"),
             "Deadlock" | "Limit" if failure.text.contains("polls") => {
                 assumed.contains(&"A.lock") || assumed.contains(&"A.flags")
             }
-            // The checker follows who may touch what, not what was written before.
+            // The checker does not track uninitialized memory.
             "NeverWritten" => true,
-            // Which lane `elect` picks decides, and no order.
-            "Result" => mutated(mutate::Kind::Branch),
+            // The result depends on the lane that `elect` picks, not on an order.
+            "Result" => mutated(mutate::FuzzMutationKind::Branch),
             _ => false,
         };
-        left && !self.mutations.is_empty()
+        outside && !self.mutations.is_empty()
     }
 
-    /// Explores all orders of a few small launches; gives the first that goes wrong.
-    pub fn explore(&self, kernel: &Kernel, seed: u64, effort: Effort) -> Option<Failure> {
+    /// Explores all interleavings of small launches, and returns the first failure.
+    pub fn explore(&self, kernel: &Kernel, seed: u64, effort: Effort) -> Option<FailedRun> {
         if effort.states == 0 {
             return None;
         }
-        for values in small_values(&self.plan, seed) {
+        for values in small_launch_values(&self.plan, seed) {
             let explored = explore(&self.plan, kernel, &values, effort.states);
-            if let Explored::Wrong(kind, text) = explored {
-                return Some(Failure {
+            if let Exploration::Fault(kind, text) = explored {
+                return Some(FailedRun {
                     values,
-                    timing: "all orders".to_owned(),
+                    timing: "all interleavings".to_owned(),
                     seed: 0,
                     kind,
                     text,
@@ -179,13 +179,18 @@ impl Subject {
     }
 
     /// Runs the kernel with one launch.
-    pub fn run_with(&self, kernel: &Kernel, values: &Values, effort: Effort) -> Option<Failure> {
+    pub fn run_with(
+        &self,
+        kernel: &Kernel,
+        values: &LaunchValues,
+        effort: Effort,
+    ) -> Option<FailedRun> {
         let timings = [(Timing::Eager, 0), (Timing::Late, 0)];
         let random = (0..effort.seeds).map(|s| (Timing::Random, s + 1));
         let mut expected: Option<Vec<u8>> = None;
         for (timing, seed) in timings.into_iter().chain(random) {
             let failure = |kind: String, text: String| {
-                Some(Failure {
+                Some(FailedRun {
                     values: values.clone(),
                     timing: timing.name().to_owned(),
                     seed,
@@ -223,32 +228,32 @@ impl Subject {
     }
 }
 
-/// The checker's verdict of a kernel.
-pub fn verdict(kernel: &Kernel) -> (Verdict, Vec<&'static str>) {
+/// Checks a kernel; returns the verdict and the codes of the assumptions.
+pub fn verdict(kernel: &Kernel) -> (CheckOutcome, Vec<&'static str>) {
     let report = catch_unwind(AssertUnwindSafe(|| examine(kernel, &kernel.target)));
     let Ok(report) = report else {
-        return (Verdict::Panicked, Vec::new());
+        return (CheckOutcome::Panicked, Vec::new());
     };
     let assumed = report.assumptions.iter().map(|a| a.code).collect();
-    let said = || {
+    let first = || {
         let all = report.diagnostics.iter();
         all.map(|r| format!("{}: {}", r.code(), r.text))
             .next()
             .unwrap_or_default()
     };
     let verdict = match report.verdict() {
-        warpline_check::Verdict::Proved => Verdict::Proved,
-        warpline_check::Verdict::Refuted => Verdict::Refuted(said()),
-        warpline_check::Verdict::Undecided => Verdict::Undecided(said()),
+        warpline_check::Verdict::Proved => CheckOutcome::Proved,
+        warpline_check::Verdict::Refuted => CheckOutcome::Refuted(first()),
+        warpline_check::Verdict::Undecided => CheckOutcome::Undecided(first()),
     };
     (verdict, assumed)
 }
 
-impl Plan {
-    /// Do results depend on the order of CTAs, although nothing is wrong?
+impl FuzzPlan {
+    /// Returns whether the results of a correct run depend on the order of CTAs.
     fn is_order_dependent(&self) -> bool {
         let mut found = false;
-        self.each_step(&mut |s| found |= matches!(s, Step::Flags(f) if f.once));
+        self.each_step(&mut |s| found |= matches!(s, CommStep::FlagHandshake(f) if f.once));
         found
     }
 }

@@ -1,19 +1,19 @@
-//! Random plans: everything follows from one seed.
+//! Random plans; a seed determines the plan.
 
 use crate::plan::*;
 use crate::rng::Rng;
 
-/// The plan of a seed; `twisted` makes one step go wrong.
-pub fn plan(seed: u64, twisted: bool) -> Plan {
+/// Returns the plan of a seed; `has_bug` injects a bug into one step.
+pub fn plan(seed: u64, has_bug: bool) -> FuzzPlan {
     let mut rng = Rng::new(seed);
     let r = &mut rng;
     if r.one_in(24) {
-        return registers(r, twisted);
+        return registers(r, has_bug);
     }
     let cluster = if r.one_in(4) { r.pick(&[2, 2, 4]) } else { 1 };
     let roles = 2 + usize::from(r.one_in(4));
     let warps = (0..roles).map(|_| if r.one_in(8) { 2 } else { 1 });
-    let mut plan = Plan {
+    let mut plan = FuzzPlan {
         cluster,
         warps: warps.collect(),
         steps: Vec::new(),
@@ -21,7 +21,7 @@ pub fn plan(seed: u64, twisted: bool) -> Plan {
     let many = r.pick(&[1, 1, 1, 2, 2, 3]);
     for _ in 0..many {
         let step = match r.one_in(5) {
-            true => Step::Loop {
+            true => CommStep::Loop {
                 count: count(r, roles, false),
                 body: (0..1 + r.below(2)).map(|_| step(r, &plan, true)).collect(),
             },
@@ -29,122 +29,126 @@ pub fn plan(seed: u64, twisted: bool) -> Plan {
         };
         plan.steps.push(step);
     }
-    if twisted {
-        twist(r, &mut plan);
+    if has_bug {
+        inject_bug(r, &mut plan);
     }
     plan
 }
 
-/// Three warpgroups: one gives registers, another takes them.
-fn registers(r: &mut Rng, twisted: bool) -> Plan {
+/// Returns a plan of three warpgroups: one releases registers, another requests them.
+fn registers(r: &mut Rng, has_bug: bool) -> FuzzPlan {
     let [giver, taker] = two(r, 3);
-    let late = twisted;
-    Plan {
+    let late = has_bug;
+    FuzzPlan {
         cluster: 1,
         warps: vec![4; 3],
-        steps: vec![Step::Registers(Registers { giver, taker, late })],
+        steps: vec![CommStep::RegisterTransfer(RegisterTransfer {
+            giver,
+            taker,
+            late,
+        })],
     }
 }
 
-/// Two different roles.
+/// Returns two different roles.
 fn two(r: &mut Rng, roles: usize) -> [usize; 2] {
     let a = r.below(roles);
     [a, (a + 1 + r.below(roles - 1)) % roles]
 }
 
-fn step(r: &mut Rng, plan: &Plan, looped: bool) -> Step {
+fn step(r: &mut Rng, plan: &FuzzPlan, looped: bool) -> CommStep {
     let roles = plan.warps.len();
     let [a, b] = two(r, roles);
     if plan.cluster > 1 && r.one_in(2) {
-        return Step::Remote(Remote {
+        return CommStep::RemoteStore(RemoteStore {
             role: a,
             lanes: r.one_in(2),
             unknown: r.one_in(2),
             sender: r.below(4) as u32,
             arrivals: r.one_in(2),
-            twist: None,
+            bug: None,
         });
     }
     match r.below(32) {
-        0..=11 => Step::Transfer(transfer(r, roles, looped)),
-        12 | 13 => Step::Word(word(r, roles)),
-        14 | 15 => Step::Quiet(Quiet {
+        0..=11 => CommStep::Transfer(transfer(r, roles, looped)),
+        12 | 13 => CommStep::SharedWord(word(r, roles)),
+        14 | 15 => CommStep::SyncFreeLoop(SyncFreeLoop {
             setter: a,
             waiter: b,
             count: count(r, roles, looped),
             value: 1 + r.below(2) as u32,
             stale: false,
         }),
-        16 | 17 => Step::Export(Export {
+        16 | 17 => CommStep::BulkExport(BulkExport {
             role: a,
             groups: 1 + r.below(3) as u32,
             fence_in_branch: false,
         }),
-        18 | 19 => Step::Gather(Gather {
+        18 | 19 => CommStep::Gather(Gather {
             role: a,
             unknown: !r.one_in(3),
             scatter: r.one_in(2),
             unsynced: false,
         }),
-        20 => Step::Reread(Reread {
+        20 => CommStep::Reread(Reread {
             writer: a,
             reader: b,
             unsynced: false,
         }),
-        21 | 22 => Step::LaneCopies(LaneCopies {
+        21 | 22 => CommStep::LaneCopies(LaneCopies {
             role: a,
             groups: 1 + r.below(3) as u32,
             partial: None,
             unknown: r.one_in(2),
         }),
-        23 | 24 => Step::Length(Length {
+        23 | 24 => CommStep::VariableLoad(VariableLoad {
             loader: a,
             reader: b,
             source: r.pick(&[
-                Source::Small,
-                Source::Wide,
-                table(Elem::U32, false, Index::Fixed(5)),
-                table(Elem::U8, false, Index::Fixed(2)),
-                table(Elem::U32, true, Index::Fixed(1)),
+                NumberSource::Small,
+                NumberSource::Wide,
+                table(TableElem::U32, false, TableIndex::Fixed(5)),
+                table(TableElem::U8, false, TableIndex::Fixed(2)),
+                table(TableElem::U32, true, TableIndex::Fixed(1)),
             ]),
             rows: 1 + r.below(2) as u32,
-            twist: None,
+            bug: None,
         }),
-        25 => Step::Named(Named {
+        25 => CommStep::NamedHandshake(NamedHandshake {
             from: a,
             to: b,
             arrive: r.one_in(2),
         }),
-        26 => Step::Meet,
-        27 => Step::Reinit(Reinit {
+        26 => CommStep::CtaBarrier,
+        27 => CommStep::Reinit(Reinit {
             arriver: a,
             waiter: b,
             early: false,
         }),
-        28 => Step::Stride(Stride {
+        28 => CommStep::StridedLoop(StridedLoop {
             role: a,
             bounded: true,
             spin: r.one_in(2),
         }),
-        29 if !looped => Step::Flags(Flags {
+        29 if !looped => CommStep::FlagHandshake(FlagHandshake {
             role: a,
             bulk: r.one_in(2),
             once: r.one_in(3),
-            twist: None,
+            bug: None,
         }),
-        30 if !looped => Step::Locks(Locks {
+        30 if !looped => CommStep::Locks(Locks {
             roles: [a, b],
             opposite: false,
         }),
-        _ => Step::Turns(Turns {
+        _ => CommStep::Turns(Turns {
             roles: [a, b],
             count: count(r, roles, looped),
         }),
     }
 }
 
-fn table(elem: Elem, shared: bool, at: Index) -> Source {
-    Source::Table { elem, shared, at }
+fn table(elem: TableElem, shared: bool, at: TableIndex) -> NumberSource {
+    NumberSource::Table { elem, shared, at }
 }
 
 fn transfer(r: &mut Rng, roles: usize, looped: bool) -> Transfer {
@@ -162,8 +166,8 @@ fn transfer(r: &mut Rng, roles: usize, looped: bool) -> Transfer {
     let per_item = matches!(
         guard,
         Some(Guard {
-            source: Source::Table {
-                at: Index::Item,
+            source: NumberSource::Table {
+                at: TableIndex::Item,
                 ..
             },
             ..
@@ -171,10 +175,10 @@ fn transfer(r: &mut Rng, roles: usize, looped: bool) -> Transfer {
     );
     let count = count(r, roles, looped);
     let position = |r: &mut Rng| match r.below(4) {
-        0 => Position::Counter,
-        // The product counts all items of all rounds, so every round has as many.
-        1 if guard.is_none() && is_invariant(&count) => Position::Product,
-        _ => Position::Cursor,
+        0 => RingPosition::Counter,
+        // `Product` needs the same number of items in every iteration.
+        1 if guard.is_none() && is_invariant(&count) => RingPosition::Product,
+        _ => RingPosition::Cursor,
     };
     let position = [position(r), position(r)];
     let loops = [(); 2].map(|()| {
@@ -189,8 +193,13 @@ fn transfer(r: &mut Rng, roles: usize, looped: bool) -> Transfer {
         consumers,
         stages: 1 + r.below(3) as u32,
         fill: match safe {
-            true => r.pick(&[Fill::Bulk, Fill::Stores]),
-            false => r.pick(&[Fill::Bulk, Fill::Bulk, Fill::Stores, Fill::Lanes]),
+            true => r.pick(&[SlotFill::Bulk, SlotFill::Stores]),
+            false => r.pick(&[
+                SlotFill::Bulk,
+                SlotFill::Bulk,
+                SlotFill::Stores,
+                SlotFill::Lanes,
+            ]),
         },
         count,
         guard,
@@ -206,59 +215,62 @@ fn transfer(r: &mut Rng, roles: usize, looped: bool) -> Transfer {
     }
 }
 
-/// Is it a signed number?
-fn is_signed(source: Source) -> bool {
+/// Returns whether the number is signed.
+fn is_signed(source: NumberSource) -> bool {
     let table = matches!(
         source,
-        Source::Table {
-            elem: Elem::I32,
+        NumberSource::Table {
+            elem: TableElem::I32,
             ..
         }
     );
-    table || source == Source::Signed
+    table || source == NumberSource::Signed
 }
 
-/// Is the count the same in every round of a loop around it?
-fn is_invariant(count: &Count) -> bool {
+/// Returns whether the count is the same in every iteration of the enclosing loop.
+fn is_invariant(count: &TripCount) -> bool {
     !matches!(
         count.source,
-        Source::Table {
-            at: Index::Round,
+        NumberSource::Table {
+            at: TableIndex::Round,
             ..
         }
     )
 }
 
-fn word(r: &mut Rng, roles: usize) -> Word {
+fn word(r: &mut Rng, roles: usize) -> SharedWord {
     let [writer, reader] = two(r, roles);
     let sum = r.one_in(2);
     let count = match sum {
-        true => Count {
-            source: Source::Small,
-            narrow: Narrow::Keep,
-            shape: r.pick(&[Shape::Plain, Shape::Clamp]),
+        true => TripCount {
+            source: NumberSource::Small,
+            conversion: Conversion::Keep,
+            formula: r.pick(&[CountFormula::Plain, CountFormula::Clamp]),
             forms: forms(r, roles),
-            twist: None,
+            bug: None,
         },
-        false => Count {
-            source: r.pick(&[Source::Wide, table(Elem::U32, false, Index::Fixed(4))]),
-            narrow: Narrow::Keep,
-            shape: r.pick(&[Shape::Clamp, Shape::Mod, Shape::High]),
+        false => TripCount {
+            source: r.pick(&[
+                NumberSource::Wide,
+                table(TableElem::U32, false, TableIndex::Fixed(4)),
+            ]),
+            conversion: Conversion::Keep,
+            formula: r.pick(&[CountFormula::Clamp, CountFormula::Mod, CountFormula::High]),
             forms: forms(r, roles),
-            twist: None,
+            bug: None,
         },
     };
-    Word {
+    SharedWord {
         writer,
         reader,
         count,
-        read: Elem::U32,
+        read: TableElem::U32,
         add: if sum { 1 + r.below(2) as u32 } else { 0 },
         stale: false,
     }
 }
 
-/// How each role writes a count.
+/// Picks the expression form of a count for each role.
 fn forms(r: &mut Rng, roles: usize) -> Vec<u8> {
     let plain = r.one_in(2);
     let one = |r: &mut Rng| {
@@ -272,148 +284,164 @@ fn forms(r: &mut Rng, roles: usize) -> Vec<u8> {
     }
 }
 
-/// A table that a count or a condition reads.
-fn any_table(r: &mut Rng, looped: bool) -> Source {
+/// Picks a table element for a count or a condition.
+fn any_table(r: &mut Rng, looped: bool) -> NumberSource {
     let at = match looped && r.one_in(2) {
-        true => Index::Round,
-        false => Index::Fixed(r.below(8) as u32),
+        true => TableIndex::Round,
+        false => TableIndex::Fixed(r.below(8) as u32),
     };
-    table(r.pick(&Elem::ALL), r.one_in(2), at)
+    table(r.pick(&TableElem::ALL), r.one_in(2), at)
 }
 
-fn count(r: &mut Rng, roles: usize, looped: bool) -> Count {
+fn count(r: &mut Rng, roles: usize, looped: bool) -> TripCount {
     let forms = forms(r, roles);
-    let (source, shape) = match r.below(12) {
+    let (source, formula) = match r.below(12) {
         0..=4 => (
-            r.pick(&[Source::Small, Source::Other]),
+            r.pick(&[NumberSource::Small, NumberSource::Other]),
             r.pick(&[
-                Shape::Plain,
-                Shape::Plain,
-                Shape::Quarter,
-                Shape::Tiles,
-                Shape::Twice,
-                Shape::Four,
+                CountFormula::Plain,
+                CountFormula::Plain,
+                CountFormula::Quarter,
+                CountFormula::Tiles,
+                CountFormula::Twice,
+                CountFormula::Four,
             ]),
         ),
         5 | 6 => (
-            Source::Wide,
-            r.pick(&[Shape::Clamp, Shape::Mod, Shape::High]),
+            NumberSource::Wide,
+            r.pick(&[CountFormula::Clamp, CountFormula::Mod, CountFormula::High]),
         ),
-        7 => (Source::Signed, r.pick(&[Shape::Clamp, Shape::Mod])),
+        7 => (
+            NumberSource::Signed,
+            r.pick(&[CountFormula::Clamp, CountFormula::Mod]),
+        ),
         8 => (
-            Source::Long,
-            r.pick(&[Shape::Clamp, Shape::Mod, Shape::High]),
+            NumberSource::Long,
+            r.pick(&[CountFormula::Clamp, CountFormula::Mod, CountFormula::High]),
         ),
-        _ => (any_table(r, looped), r.pick(&[Shape::Clamp, Shape::Mod])),
+        _ => (
+            any_table(r, looped),
+            r.pick(&[CountFormula::Clamp, CountFormula::Mod]),
+        ),
     };
-    let wide = !matches!(source, Source::Small | Source::Other);
-    let narrow = match wide && r.one_in(4) {
-        true => r.pick(&[Narrow::U8, Narrow::U16, Narrow::F32]),
-        false => Narrow::Keep,
+    let wide = !matches!(source, NumberSource::Small | NumberSource::Other);
+    let conversion = match wide && r.one_in(4) {
+        true => r.pick(&[Conversion::U8, Conversion::U16, Conversion::F32]),
+        false => Conversion::Keep,
     };
-    Count {
+    TripCount {
         source,
-        narrow,
-        shape,
+        conversion,
+        formula,
         forms,
-        twist: None,
+        bug: None,
     }
 }
 
 fn guard(r: &mut Rng, roles: usize, looped: bool) -> Guard {
     let (source, vote) = match r.below(8) {
-        0 => (Source::Wide, r.pick(&Vote::ALL)),
+        0 => (NumberSource::Wide, r.pick(&LaneVote::ALL)),
         1 | 2 => (
-            Source::Signed,
-            r.pick(&[Vote::Uniform, Vote::All, Vote::Any]),
+            NumberSource::Signed,
+            r.pick(&[LaneVote::Uniform, LaneVote::All, LaneVote::Any]),
         ),
-        3 => (Source::Long, Vote::Uniform),
+        3 => (NumberSource::Long, LaneVote::Uniform),
         4 => {
-            let lanes = table(r.pick(&Elem::ALL), r.one_in(2), Index::Lane);
-            let votes = [Vote::All, Vote::Any, Vote::Agree, Vote::Ballot];
+            let lanes = table(r.pick(&TableElem::ALL), r.one_in(2), TableIndex::Lane);
+            let votes = [
+                LaneVote::All,
+                LaneVote::Any,
+                LaneVote::Agree,
+                LaneVote::Ballot,
+            ];
             (lanes, r.pick(&votes))
         }
-        5 | 6 => (table(r.pick(&Elem::ALL), false, Index::Item), Vote::Uniform),
-        _ => (any_table(r, looped), Vote::Uniform),
+        5 | 6 => (
+            table(r.pick(&TableElem::ALL), false, TableIndex::Item),
+            LaneVote::Uniform,
+        ),
+        _ => (any_table(r, looped), LaneVote::Uniform),
     };
     let signed = is_signed(source);
     let test = match r.below(4) {
-        0 if !signed => Test::Above(r.pick(&[0, 1, 255, 70_000])),
-        1 => Test::Less,
-        _ => Test::NotNegative,
+        0 if !signed => GuardTest::Above(r.pick(&[0, 1, 255, 70_000])),
+        1 => GuardTest::Less,
+        _ => GuardTest::NotNegative,
     };
     Guard {
         source,
-        narrow: Narrow::Keep,
+        conversion: Conversion::Keep,
         test,
         vote,
         forms: forms(r, roles),
-        twist: None,
+        bug: None,
     }
 }
 
-/// Makes one step go wrong, if it is of a kind that can.
-fn twist(r: &mut Rng, plan: &mut Plan) {
+/// Injects a bug into one step, if the step allows one.
+fn inject_bug(r: &mut Rng, plan: &mut FuzzPlan) {
     let roles = plan.warps.len();
     let n = plan.steps.len();
     let mut step = &mut plan.steps[r.below(n)];
     if r.one_in(2)
-        && let Step::Loop { body, .. } = step
+        && let CommStep::Loop { body, .. } = step
     {
         let n = body.len();
         step = &mut body[r.below(n)];
     }
     match step {
-        Step::Loop { count, .. } => twist_count(r, count, roles),
-        Step::Transfer(t) => match &mut t.guard {
+        CommStep::Loop { count, .. } => inject_count_bug(r, count, roles),
+        CommStep::Transfer(t) => match &mut t.guard {
             Some(guard) if r.one_in(2) => {
                 let role = some_role(r, t.producer, &t.consumers);
-                guard.twist = Some((role, guard_twist(r, guard)));
+                guard.bug = Some((role, random_guard_bug(r, guard)));
             }
             _ => {
                 let role = some_role(r, t.producer, &t.consumers);
-                t.count.twist = Some((role, count_twist(r, &t.count)));
+                t.count.bug = Some((role, random_count_bug(r, &t.count)));
             }
         },
-        Step::Word(w) if w.add > 0 => w.stale = true,
-        Step::Word(w) => w.read = r.pick(&[Elem::U8, Elem::U16, Elem::I32]),
-        Step::Quiet(q) => q.stale = true,
-        Step::Export(e) => e.fence_in_branch = true,
-        Step::Registers(g) => g.late = true,
-        Step::Gather(g) => g.unsynced = true,
-        Step::Reread(x) => x.unsynced = true,
-        Step::LaneCopies(c) => c.partial = Some(r.pick(&[Partial::Commit, Partial::Wait])),
-        Step::Remote(m) => {
-            m.twist = Some(match m.arrivals {
-                true => r.pick(&[RemoteTwist::CtaScope, RemoteTwist::Early]),
-                false => r.pick(&[RemoteTwist::CtaOnly, RemoteTwist::Early]),
+        CommStep::SharedWord(w) if w.add > 0 => w.stale = true,
+        CommStep::SharedWord(w) => {
+            w.read = r.pick(&[TableElem::U8, TableElem::U16, TableElem::I32])
+        }
+        CommStep::SyncFreeLoop(q) => q.stale = true,
+        CommStep::BulkExport(e) => e.fence_in_branch = true,
+        CommStep::RegisterTransfer(g) => g.late = true,
+        CommStep::Gather(g) => g.unsynced = true,
+        CommStep::Reread(x) => x.unsynced = true,
+        CommStep::LaneCopies(c) => {
+            c.partial = Some(r.pick(&[PartialGroup::Commit, PartialGroup::Wait]))
+        }
+        CommStep::RemoteStore(m) => {
+            m.bug = Some(match m.arrivals {
+                true => r.pick(&[RemoteBug::CtaScope, RemoteBug::Early]),
+                false => r.pick(&[RemoteBug::CtaOnly, RemoteBug::Early]),
             });
         }
-        Step::Length(l) => {
-            l.twist = Some(r.pick(&[
-                LengthTwist::Unbounded,
-                LengthTwist::Unaligned,
-                LengthTwist::NoWait,
-                LengthTwist::EarlyRow,
+        CommStep::VariableLoad(l) => {
+            l.bug = Some(r.pick(&[
+                LengthBug::Unbounded,
+                LengthBug::Unaligned,
+                LengthBug::NoWait,
+                LengthBug::EarlyRow,
             ]));
         }
-        Step::Reinit(x) => x.early = true,
-        Step::Stride(s) => s.bounded = false,
-        Step::Flags(f) => {
-            f.twist = Some(match (f.once, f.bulk) {
-                (true, _) => FlagTwist::ReadOnce,
-                (false, true) => r.pick(&[FlagTwist::ReadWait, FlagTwist::WaitFirst]),
-                (false, false) => {
-                    r.pick(&[FlagTwist::WaitFirst, FlagTwist::Silent, FlagTwist::ReadOnly])
-                }
+        CommStep::Reinit(x) => x.early = true,
+        CommStep::StridedLoop(s) => s.bounded = false,
+        CommStep::FlagHandshake(f) => {
+            f.bug = Some(match (f.once, f.bulk) {
+                (true, _) => FlagBug::ReadOnce,
+                (false, true) => r.pick(&[FlagBug::ReadWait, FlagBug::WaitFirst]),
+                (false, false) => r.pick(&[FlagBug::WaitFirst, FlagBug::Silent, FlagBug::ReadOnly]),
             });
         }
-        Step::Locks(l) => l.opposite = true,
-        Step::Turns(t) => {
+        CommStep::Locks(l) => l.opposite = true,
+        CommStep::Turns(t) => {
             let role = r.pick(&t.roles);
-            t.count.twist = Some((role, count_twist(r, &t.count)));
+            t.count.bug = Some((role, random_count_bug(r, &t.count)));
         }
-        Step::Named(_) | Step::Meet => {}
+        CommStep::NamedHandshake(_) | CommStep::CtaBarrier => {}
     }
 }
 
@@ -424,39 +452,44 @@ fn some_role(r: &mut Rng, producer: usize, consumers: &[usize]) -> usize {
     }
 }
 
-fn twist_count(r: &mut Rng, count: &mut Count, roles: usize) {
-    count.twist = Some((r.below(roles), count_twist(r, count)));
+fn inject_count_bug(r: &mut Rng, count: &mut TripCount, roles: usize) {
+    count.bug = Some((r.below(roles), random_count_bug(r, count)));
 }
 
-fn count_twist(r: &mut Rng, count: &Count) -> CountTwist {
-    let wide = !matches!(count.source, Source::Small | Source::Other);
+fn random_count_bug(r: &mut Rng, count: &TripCount) -> CountBug {
+    let wide = !matches!(count.source, NumberSource::Small | NumberSource::Other);
     match r.below(4) {
-        0 => CountTwist::More,
-        1 if is_signed(count.source) => CountTwist::Unsigned,
-        2 if r.one_in(2) => CountTwist::Zero,
-        2 if !wide => CountTwist::Source(match count.source {
-            Source::Small => Source::Other,
-            _ => Source::Small,
+        0 => CountBug::More,
+        1 if is_signed(count.source) => CountBug::Unsigned,
+        2 if r.one_in(2) => CountBug::Zero,
+        2 if !wide => CountBug::NumberSource(match count.source {
+            NumberSource::Small => NumberSource::Other,
+            _ => NumberSource::Small,
         }),
-        _ if wide => CountTwist::Narrow(r.pick(&[
-            Narrow::Keep,
-            Narrow::U8,
-            Narrow::U16,
-            Narrow::U32,
-            Narrow::F32,
+        _ if wide => CountBug::Conversion(r.pick(&[
+            Conversion::Keep,
+            Conversion::U8,
+            Conversion::U16,
+            Conversion::U32,
+            Conversion::F32,
         ])),
-        _ => CountTwist::More,
+        _ => CountBug::More,
     }
 }
 
-fn guard_twist(r: &mut Rng, guard: &Guard) -> GuardTwist {
+fn random_guard_bug(r: &mut Rng, guard: &Guard) -> GuardBug {
     let signed = is_signed(guard.source);
     match r.below(if signed { 4 } else { 6 }) {
-        0 => GuardTwist::Always,
-        1 => GuardTwist::Never,
-        2 => GuardTwist::Unsigned,
-        3 => GuardTwist::Narrow(r.pick(&[Narrow::U8, Narrow::U16, Narrow::U32, Narrow::F32])),
-        _ if guard.vote == Vote::Uniform => GuardTwist::Vote(Vote::Agree),
-        _ => GuardTwist::Vote(r.pick(&[Vote::All, Vote::Any, Vote::Agree])),
+        0 => GuardBug::Always,
+        1 => GuardBug::Never,
+        2 => GuardBug::Unsigned,
+        3 => GuardBug::Conversion(r.pick(&[
+            Conversion::U8,
+            Conversion::U16,
+            Conversion::U32,
+            Conversion::F32,
+        ])),
+        _ if guard.vote == LaneVote::Uniform => GuardBug::LaneVote(LaneVote::Agree),
+        _ => GuardBug::LaneVote(r.pick(&[LaneVote::All, LaneVote::Any, LaneVote::Agree])),
     }
 }

@@ -1,24 +1,24 @@
 //! Launches of a plan: parameters, tables and buffers.
 
-use crate::plan::Plan;
+use crate::plan::FuzzPlan;
 use crate::project::{DATA, ENTRIES, OUT};
 use crate::rng::Rng;
 use serde::{Deserialize, Serialize};
 use warpline_cpu::GlobalMemory;
 use warpline_ir::{Arg, Kernel, Launch, ParamKind};
 
-/// The values of one launch.
+/// The argument values of one launch.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Values {
-    /// CTAs.
+pub struct LaunchValues {
+    /// The number of CTAs.
     pub ctas: u32,
-    /// `small` and `other`.
+    /// The parameters `small` and `other`.
     pub small: [u32; 2],
-    /// `wide`.
+    /// The parameter `wide`.
     pub wide: u32,
-    /// `signed`.
+    /// The parameter `signed`.
     pub signed: i32,
-    /// `long`.
+    /// The parameter `long`.
     pub long: u64,
     /// The seed of the tables.
     pub tables: u64,
@@ -54,13 +54,13 @@ const LONG: [u64; 9] = [
     70_000,
 ];
 
-/// Launches of a plan: the first ones pass boundary values, the others random ones.
-pub fn values(plan: &Plan, seed: u64, many: usize) -> Vec<Values> {
+/// Returns launches of a plan: boundary values first, then random values.
+pub fn launch_values(plan: &FuzzPlan, seed: u64, many: usize) -> Vec<LaunchValues> {
     let mut r = Rng::new(seed);
     (0..many)
-        .map(|i| Values {
+        .map(|i| LaunchValues {
             ctas: match plan.has_flags() {
-                true => plan.most_ctas(),
+                true => plan.max_ctas(),
                 false => plan.cluster,
             },
             small: match i {
@@ -88,17 +88,17 @@ pub fn values(plan: &Plan, seed: u64, many: usize) -> Vec<Values> {
         .collect()
 }
 
-/// Launches whose counts are small enough to explore all orders.
-pub fn small_values(plan: &Plan, seed: u64) -> Vec<Values> {
-    let mut all = values(plan, seed, 2);
+/// Returns launches with counts that are small enough to explore all interleavings.
+pub fn small_launch_values(plan: &FuzzPlan, seed: u64) -> Vec<LaunchValues> {
+    let mut all = launch_values(plan, seed, 2);
     for (v, small) in all.iter_mut().zip([[2, 1], [1, 2]]) {
         v.small = small;
     }
     all
 }
 
-impl Values {
-    /// Words of the tables.
+impl LaunchValues {
+    /// Returns the words of the tables.
     pub fn words(&self) -> Vec<u32> {
         let mut r = Rng::new(self.tables);
         let style = r.below(4);
@@ -111,8 +111,12 @@ impl Values {
         (0..ENTRIES).map(|_| one(&mut r)).collect()
     }
 
-    /// The launch, with its buffers in a memory of its own.
-    pub fn launch(&self, plan: &Plan, kernel: &Kernel) -> (Launch, GlobalMemory, Vec<(u64, usize)>) {
+    /// Returns the launch, its global memory, and the address and size of each output.
+    pub fn launch(
+        &self,
+        plan: &FuzzPlan,
+        kernel: &Kernel,
+    ) -> (Launch, GlobalMemory, Vec<(u64, usize)>) {
         let mut memory = GlobalMemory::new();
         let words = self.words();
         let narrow: Vec<u16> = words.iter().map(|&w| w as u16).collect();
@@ -149,7 +153,7 @@ impl Values {
                     outputs.push((at, bytes));
                     Arg::Pointer(at)
                 }
-                // Flags and locks.
+                // FlagHandshake and locks.
                 _ => Arg::Pointer(memory.alloc_from(&[0; 256], name)),
             });
         }

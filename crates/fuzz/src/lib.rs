@@ -1,29 +1,29 @@
-//! Holds the checker against the executor, and against brute force, on random kernels.
+//! Fuzzes the checker: random kernels, compared with the executor and with brute force.
 //!
-//! A [`plan`] is a choreography of communication steps among roles; it is correct by
-//! construction. [`generate`] draws one from a seed, [`project`](mod@project) writes it as a
-//! kernel, each role in its own words, and [`mutate`] breaks its statements. The checker judges
-//! the kernel (`differential`); a proved kernel runs on the executor over many launches and
-//! timings. A proved kernel that goes wrong, and a correct kernel that is not proved, are
-//! findings: [`shrink`] makes them small, and [`corpus`] keeps them.
+//! A [`plan`] is a list of communication steps among roles (a choreography); it is correct by
+//! construction. [`generate`] draws a plan from a seed and may inject a bug. [`project`](mod@project)
+//! builds the kernel: each role computes the same counts with different expressions. [`mutate`]
+//! changes statements. The checker examines the kernel (`differential`), and a proved kernel runs in
+//! the executor over many launches and timings. A proved kernel that fails and a correct kernel
+//! that is not proved are findings: [`shrink`] reduces them, and [`corpus`] saves them.
 //!
 //! | where | what |
 //! |---|---|
-//! | [`plan`], [`generate`] | the choreography, and random ones |
-//! | [`project`](mod@project) | a plan as a kernel: counts, conditions, loops and waits in each role's writing |
-//! | [`mutate`] | statements left out, doubled, moved, put into a branch, weakened |
+//! | [`plan`], [`generate`] | plans, and random plans |
+//! | [`project`](mod@project) | the kernel of a plan: counts, conditions, loops and waits of each role |
+//! | [`mutate`] | drops, doubles, swaps, branches or weakens statements |
 //! | [`launch`] | parameters, tables and buffers |
-//! | [`brute`] | a machine that explores every order of a small kernel |
-//! | [`campaign`], [`pool`], [`report`] | many kernels, in this process or in worker processes; what was found |
-//! | [`shrink`], [`corpus`] | a finding made small, and kept |
+//! | [`brute`] | explores every interleaving of a small kernel |
+//! | [`campaign`], [`pool`], [`report`] | many kernels, in this process or in worker processes; the findings |
+//! | [`shrink`], [`corpus`] | reduced findings; saved findings |
 //!
-//! Run `cargo xtask fuzz-checker --minutes 30 --seed 1`. `--brute` explores all orders as well,
-//! `--save DIR` shrinks and keeps findings, `--show --seed S` prints the kernel of a seed, and
-//! `--replay FILE` judges a kept finding. A worker process that runs out of time or memory is
-//! replaced; its kernel is a finding.
+//! Run `cargo xtask fuzz-checker --minutes 30 --seed 1`. `--brute` also explores all interleavings,
+//! `--save DIR` shrinks and saves findings, `--show --seed S` prints the kernel of a seed, and
+//! `--replay FILE` checks a saved finding. A worker process that runs out of time or memory is
+//! replaced, and its kernel is a finding.
 //!
-//! The name of a finding is that of the *twist* that makes the kernel wrong, or of the mutation
-//! and the constructs around it. For a correct kernel that is not proved it lists the constructs.
+//! A finding is named after the injected bug, or after the mutation and the constructs around it.
+//! A correct kernel that is not proved is named after its constructs.
 //!
 //! ```
 //! use warpline_fuzz::{Effort, campaign};
@@ -47,6 +47,6 @@ pub mod report;
 mod rng;
 pub mod shrink;
 
-pub use differential::{Effort, Failure, Outcomes, Subject, Verdict, verdict};
-pub use report::{Finding, Report};
+pub use differential::{CaseOutcome, CheckOutcome, Effort, FailedRun, FuzzCase, verdict};
+pub use report::{FuzzFinding, FuzzReport};
 pub use rng::Rng;

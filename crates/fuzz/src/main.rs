@@ -1,4 +1,4 @@
-//! `fuzz-checker`: random kernels against the checker.
+//! `fuzz-checker`: fuzzes the checker with random kernels.
 
 use anyhow::{Context, Result};
 use clap::Parser;
@@ -8,42 +8,42 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use warpline_fuzz::corpus::Entry;
+use warpline_fuzz::corpus::CorpusEntry;
 use warpline_fuzz::pool::{Campaign, worker};
-use warpline_fuzz::report::Sort;
-use warpline_fuzz::{Effort, Finding, Report, Subject, campaign, shrink};
+use warpline_fuzz::report::FindingKind;
+use warpline_fuzz::{Effort, FuzzCase, FuzzFinding, FuzzReport, campaign, shrink};
 
-/// Holds the checker against the executor on random kernels.
+/// Fuzz the checker with random kernels, and compare it with the executor
 #[derive(Parser)]
 struct Args {
-    /// Minutes to run; without it, until --count
+    /// Minutes to run [default: until --count, or 1]
     #[arg(long)]
     minutes: Option<f64>,
-    /// The first seed
+    /// First seed
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// The most kernels
+    /// Maximum number of kernels
     #[arg(long)]
     count: Option<u64>,
-    /// Explore all orders of every kernel that passes
+    /// Explore all interleavings of every kernel that passes
     #[arg(long)]
     brute: bool,
     /// Worker processes [default: one for each core]
     #[arg(long)]
     workers: Option<usize>,
-    /// Print the tally and the findings as JSON
+    /// Print the counts and the findings as JSON
     #[arg(long)]
     json: bool,
     /// Print the kernel of --seed, its verdict and its first failing launch
     #[arg(long)]
     show: bool,
-    /// Judge the kernel of a saved finding, and print what `--show` prints
+    /// Check the kernel of a saved finding and print it like --show
     #[arg(long, value_name = "FILE")]
     replay: Option<PathBuf>,
-    /// Shrink the first finding of each cause and write it to this folder
+    /// Shrink the first finding of each cause and write it to this directory
     #[arg(long, value_name = "DIR")]
     save: Option<PathBuf>,
-    /// Judge kernels and print one report per line
+    /// Run as a worker: print one report per kernel and line
     #[arg(long, hide = true)]
     worker: bool,
     /// Shrink the finding of --seed and print it
@@ -54,18 +54,19 @@ struct Args {
 fn main() -> Result<ExitCode> {
     let args = Args::parse();
     if args.worker {
-        return judge(&args);
+        return run_worker(&args);
     }
     if args.shrink {
-        return shrunk(&args);
+        return run_shrink(&args);
     }
     if args.show {
-        return show(&campaign::subject(args.seed), args.seed, effort(&args));
+        return show(&campaign::random_case(args.seed), args.seed, effort(&args));
     }
     if let Some(path) = &args.replay {
         let text = std::fs::read_to_string(path)?;
-        let entry: Entry = serde_json::from_str(&text).context("a saved finding")?;
-        return show(&entry.subject, args.seed, effort(&args));
+        let entry: CorpusEntry = serde_json::from_str(&text)
+            .with_context(|| format!("{} is not a saved finding", path.display()))?;
+        return show(&entry.case, args.seed, effort(&args));
     }
     let start = Instant::now();
     let minutes = args.minutes.or(args.count.is_none().then_some(1.0));
@@ -83,9 +84,9 @@ fn main() -> Result<ExitCode> {
             Some(_) => bar.set_position(start.elapsed().as_secs()),
             None => bar.set_position(report.kernels),
         }
-        let wrong = report.of(Sort::Unsound).count();
+        let unsound = report.of(FindingKind::Unsound).count();
         bar.set_message(format!(
-            "{} kernels, {wrong} proved and wrong",
+            "{} kernels, {unsound} proved and failed",
             report.kernels
         ));
     })?;
@@ -94,15 +95,18 @@ fn main() -> Result<ExitCode> {
         true => println!("{}", serde_json::to_string(&report)?),
         false => print(&report, start.elapsed()),
     }
-    let firsts = firsts(&report);
+    let first_per_cause = first_per_cause(&report);
     if let Some(folder) = &args.save {
-        save(&firsts, folder, args.brute)?;
+        save(&first_per_cause, folder, args.brute)?;
     } else if !args.json {
-        for finding in firsts.iter().filter(|f| f.sort == Sort::Unsound) {
-            tell(&shrink_apart(finding, args.brute));
+        for finding in first_per_cause
+            .iter()
+            .filter(|f| f.kind == FindingKind::Unsound)
+        {
+            print_finding(&shrink_in_worker(finding, args.brute));
         }
     }
-    let unsound = report.of(Sort::Unsound).next().is_some();
+    let unsound = report.of(FindingKind::Unsound).next().is_some();
     Ok(match unsound {
         true => ExitCode::FAILURE,
         false => ExitCode::SUCCESS,
@@ -129,13 +133,13 @@ fn effort(args: &Args) -> Effort {
     }
 }
 
-/// Judges kernels, one report per line.
-fn judge(args: &Args) -> Result<ExitCode> {
-    // The panics of a checker are findings, not messages.
+/// Fuzzes kernels and prints one report per line.
+fn run_worker(args: &Args) -> Result<ExitCode> {
+    // A panic of the checker is a finding; do not print it.
     std::panic::set_hook(Box::new(|_| {}));
     let mut out = std::io::stdout().lock();
     for i in 0..args.count.unwrap_or(1) {
-        let report = campaign::one(args.seed.wrapping_add(i), effort(args));
+        let report = campaign::run_seed(args.seed.wrapping_add(i), effort(args));
         serde_json::to_writer(&mut out, &report)?;
         out.write_all(b"\n")?;
         out.flush()?;
@@ -144,10 +148,13 @@ fn judge(args: &Args) -> Result<ExitCode> {
 }
 
 /// Shrinks the finding of a seed.
-fn shrunk(args: &Args) -> Result<ExitCode> {
+fn run_shrink(args: &Args) -> Result<ExitCode> {
     std::panic::set_hook(Box::new(|_| {}));
-    let report = campaign::one(args.seed, effort(args));
-    let finding = report.findings.first().context("no finding of this seed")?;
+    let report = campaign::run_seed(args.seed, effort(args));
+    let finding = report
+        .findings
+        .first()
+        .context("the kernel of this seed is not a finding")?;
     println!(
         "{}",
         serde_json::to_string(&shrink::shrink(finding, effort(args)))?
@@ -155,8 +162,8 @@ fn shrunk(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The shrunk finding, by a worker; as it is where the worker is lost.
-fn shrink_apart(finding: &Finding, brute: bool) -> Finding {
+/// Shrinks a finding in a worker process; returns it unchanged if the worker dies.
+fn shrink_in_worker(finding: &FuzzFinding, brute: bool) -> FuzzFinding {
     let seed = finding.seed.to_string();
     let mut args = vec!["--shrink", "--seed", &seed];
     if brute {
@@ -170,38 +177,38 @@ fn shrink_apart(finding: &Finding, brute: bool) -> Finding {
         .unwrap_or_else(|| finding.clone())
 }
 
-/// The first finding of each cause; of correct kernels, the simplest one with each construct.
-fn firsts(report: &Report) -> Vec<&Finding> {
-    let mut all: Vec<&Finding> = Vec::new();
-    for f in report.of(Sort::Unsound) {
+/// Returns the first finding of each cause and, for correct kernels, the simplest one with each construct.
+fn first_per_cause(report: &FuzzReport) -> Vec<&FuzzFinding> {
+    let mut all: Vec<&FuzzFinding> = Vec::new();
+    for f in report.of(FindingKind::Unsound) {
         if !all.iter().any(|g| g.cause == f.cause) {
             all.push(f);
         }
     }
     for word in report.by_construct().into_keys() {
         let alarms = report
-            .of(Sort::FalseAlarm)
-            .chain(report.of(Sort::Undecided));
-        let with = alarms.filter(|f| f.subject.plan.constructs().contains(word));
-        let simplest = with.min_by_key(|f| f.subject.plan.constructs().len());
+            .of(FindingKind::FalseAlarm)
+            .chain(report.of(FindingKind::Undecided));
+        let with = alarms.filter(|f| f.case.plan.constructs().contains(word));
+        let simplest = with.min_by_key(|f| f.case.plan.constructs().len());
         all.extend(simplest.filter(|f| !all.iter().any(|g| g.seed == f.seed)));
     }
     all
 }
 
-fn save(findings: &[&Finding], folder: &Path, brute: bool) -> Result<()> {
+fn save(findings: &[&FuzzFinding], folder: &Path, brute: bool) -> Result<()> {
     std::fs::create_dir_all(folder)?;
     for finding in findings {
-        let small = shrink_apart(finding, brute);
+        let small = shrink_in_worker(finding, brute);
         if !matches!(
-            small.sort,
-            Sort::Unsound | Sort::FalseAlarm | Sort::Undecided
+            small.kind,
+            FindingKind::Unsound | FindingKind::FalseAlarm | FindingKind::Undecided
         ) {
             continue;
         }
         let words: Vec<&str> = small.cause.split(" + ").take(3).collect();
-        let prefix = match small.sort {
-            Sort::Unsound => "wrong",
+        let prefix = match small.kind {
+            FindingKind::Unsound => "wrong",
             _ => "correct",
         };
         let path = folder.join(format!("{prefix}-{}.json", words.join("-")));
@@ -210,17 +217,17 @@ fn save(findings: &[&Finding], folder: &Path, brute: bool) -> Result<()> {
         }
         std::fs::write(
             &path,
-            serde_json::to_string_pretty(&Entry::of(&small))? + "\n",
+            serde_json::to_string_pretty(&CorpusEntry::of(&small))? + "\n",
         )?;
         println!("saved {}", path.display());
     }
     Ok(())
 }
 
-fn print(report: &Report, time: Duration) {
+fn print(report: &FuzzReport, time: Duration) {
     let seconds = time.as_secs_f64().max(0.001);
     println!(
-        "{} kernels in {seconds:.0} s ({:.0} kernels/s): {} changed, {} proved, {} refuted, {} undecided, {} not built",
+        "{} kernels in {seconds:.0} s ({:.0} kernels/s): {} with a bug or a mutation, {} proved, {} refuted, {} undecided, {} not built",
         report.kernels,
         report.kernels as f64 / seconds,
         report.changed,
@@ -229,26 +236,26 @@ fn print(report: &Report, time: Duration) {
         report.undecided,
         report.unbuilt,
     );
-    let mut sums = Table::new();
-    sums.set_header(["finding", "kernels"]);
-    for sort in Sort::ALL {
-        sums.add_row([sort.name().to_owned(), report.of(sort).count().to_string()]);
+    let mut totals = Table::new();
+    totals.set_header(["finding", "kernels"]);
+    for kind in FindingKind::ALL {
+        totals.add_row([kind.name().to_owned(), report.of(kind).count().to_string()]);
     }
-    println!("{sums}");
-    let mut twists = Table::new();
-    twists.set_header([
-        "twist",
+    println!("{totals}");
+    let mut bugs = Table::new();
+    bugs.set_header([
+        "injected bug",
         "refuted",
         "undecided",
-        "proved, no fault",
-        "proved and wrong",
+        "proved, no failure",
+        "proved and failed",
     ]);
-    for (cause, t) in &report.twists {
-        let counts = [t.refuted, t.undecided, t.harmless, t.wrong].map(|n| n.to_string());
+    for (cause, t) in &report.bugs {
+        let counts = [t.refuted, t.undecided, t.harmless, t.unsound].map(|n| n.to_string());
         let [a, b, c, d] = counts;
-        twists.add_row([cause.clone(), a, b, c, d]);
+        bugs.add_row([cause.clone(), a, b, c, d]);
     }
-    println!("{twists}");
+    println!("{bugs}");
     let mut constructs = Table::new();
     constructs.set_header(["construct", "correct and refuted", "correct and undecided"]);
     for (word, [refuted, undecided]) in report.by_construct() {
@@ -257,30 +264,30 @@ fn print(report: &Report, time: Duration) {
     println!("{constructs}");
     let mut others = Table::new();
     others.set_header(["finding", "cause", "kernels", "first seed"]);
-    for ((sort, cause), (n, seed)) in report.by_cause() {
-        if !matches!(sort, Sort::FalseAlarm | Sort::Undecided) {
-            others.add_row([sort.name(), cause, &n.to_string(), &seed.to_string()]);
+    for ((kind, cause), (n, seed)) in report.by_cause() {
+        if !matches!(kind, FindingKind::FalseAlarm | FindingKind::Undecided) {
+            others.add_row([kind.name(), cause, &n.to_string(), &seed.to_string()]);
         }
     }
     println!("{others}");
 }
 
 /// Prints a finding: the kernel's text, the launch and the fault.
-fn tell(finding: &Finding) {
+fn print_finding(finding: &FuzzFinding) {
     println!(
         "\n{}: {} (seed {})",
-        finding.sort.name(),
+        finding.kind.name(),
         finding.cause,
         finding.seed
     );
-    if let Some(kernel) = finding.subject.kernel() {
+    if let Some(kernel) = finding.case.kernel() {
         println!("{kernel}");
         println!(
             "{}",
             warpline_check::examine(&kernel, &kernel.target).text()
         );
     }
-    if let Some(f) = &finding.outcomes.failure {
+    if let Some(f) = &finding.outcome.failure {
         println!("launch: {:?}", f.values);
         println!(
             "timing {}, seed {}: {}: {}",
@@ -290,17 +297,17 @@ fn tell(finding: &Finding) {
 }
 
 /// Prints a kernel, its plan, its verdict and its first failing launch.
-fn show(subject: &Subject, seed: u64, effort: Effort) -> Result<ExitCode> {
-    println!("{}", serde_json::to_string_pretty(subject)?);
-    let outcomes = subject.judge(seed, effort);
-    let outcomes = outcomes.context("the kernel of this seed cannot be built")?;
-    if let Some(kernel) = subject.kernel() {
+fn show(case: &FuzzCase, seed: u64, effort: Effort) -> Result<ExitCode> {
+    println!("{}", serde_json::to_string_pretty(case)?);
+    let outcome = case.check_and_run(seed, effort);
+    let outcome = outcome.context("the kernel of this seed cannot be built")?;
+    if let Some(kernel) = case.kernel() {
         println!("{kernel}");
         println!(
             "{}",
             warpline_check::examine(&kernel, &kernel.target).text()
         );
     }
-    println!("{outcomes:#?}");
+    println!("{outcome:#?}");
     Ok(ExitCode::SUCCESS)
 }

@@ -1,74 +1,76 @@
-//! Mutations of a kernel's statements: synchronization left out, doubled, moved or weakened.
+//! Mutations of statements: synchronization is dropped, doubled, moved or weakened.
 
 use crate::rng::Rng;
 use serde::{Deserialize, Serialize};
-use warpline_ir::{MemoryAddress, Block, FenceKind, Kernel, Op, Operand, RegId, Scope, Semantics, Stmt, StmtKind};
+use warpline_ir::{
+    Block, FenceKind, Kernel, MemoryAddress, Op, Operand, RegId, Scope, Semantics, Stmt, StmtKind,
+};
 
-/// A mutation: a kind, and the site it applies to, counted over the kernel.
+/// A mutation: a kind and a site.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Mutation {
-    /// What is done.
-    pub kind: Kind,
-    /// To which of the statements that it applies to.
+pub struct FuzzMutation {
+    /// The kind.
+    pub kind: FuzzMutationKind,
+    /// The index among the statements of the kernel that the kind applies to.
     pub site: usize,
 }
 
-/// Kinds of mutation.
+/// The kind of a mutation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Kind {
-    /// A statement is left out.
+pub enum FuzzMutationKind {
+    /// Drops a statement.
     Drop,
-    /// A statement runs twice.
+    /// Doubles a statement.
     Twice,
-    /// A statement changes places with the next.
+    /// Swaps a statement with the next one.
     Swap,
-    /// A statement runs only in lanes that data selects.
+    /// Runs a statement only in lanes that a table selects.
     Branch,
-    /// A constant of a synchronization is one more.
+    /// Changes a constant of a synchronization op.
     Constant,
-    /// A scope, an order or a wait covers less.
+    /// Weakens a scope, a memory order, a fence or a wait.
     Weaken,
 }
 
-impl Kind {
-    /// All of them.
-    pub const ALL: [Kind; 6] = [
-        Kind::Drop,
-        Kind::Twice,
-        Kind::Swap,
-        Kind::Branch,
-        Kind::Constant,
-        Kind::Weaken,
+impl FuzzMutationKind {
+    /// All kinds.
+    pub const ALL: [FuzzMutationKind; 6] = [
+        FuzzMutationKind::Drop,
+        FuzzMutationKind::Twice,
+        FuzzMutationKind::Swap,
+        FuzzMutationKind::Branch,
+        FuzzMutationKind::Constant,
+        FuzzMutationKind::Weaken,
     ];
 
-    /// Its name in tables.
+    /// Returns the name in tables.
     pub const fn name(self) -> &'static str {
         match self {
-            Kind::Drop => "drop",
-            Kind::Twice => "twice",
-            Kind::Swap => "swap",
-            Kind::Branch => "branch",
-            Kind::Constant => "constant",
-            Kind::Weaken => "weaken",
+            FuzzMutationKind::Drop => "drop",
+            FuzzMutationKind::Twice => "twice",
+            FuzzMutationKind::Swap => "swap",
+            FuzzMutationKind::Branch => "branch",
+            FuzzMutationKind::Constant => "constant",
+            FuzzMutationKind::Weaken => "weaken",
         }
     }
 }
 
-/// A random mutation of a kernel, if one applies.
-pub fn random(kernel: &Kernel, rng: &mut Rng) -> Option<Mutation> {
-    let kind = rng.pick(&Kind::ALL);
+/// Returns a random mutation of a kernel, if the picked kind applies.
+pub fn random(kernel: &Kernel, rng: &mut Rng) -> Option<FuzzMutation> {
+    let kind = rng.pick(&FuzzMutationKind::ALL);
     let sites = sites(kernel, kind);
-    (sites > 0).then(|| Mutation {
+    (sites > 0).then(|| FuzzMutation {
         kind,
         site: rng.below(sites),
     })
 }
 
-/// How many statements a kind applies to.
-pub fn sites(kernel: &Kernel, kind: Kind) -> usize {
+/// Returns the number of statements that a kind applies to.
+pub fn sites(kernel: &Kernel, kind: FuzzMutationKind) -> usize {
     let mut editor = Editor {
         kind,
-        left: usize::MAX,
+        target: usize::MAX,
         selected: None,
         seen: 0,
     };
@@ -76,12 +78,12 @@ pub fn sites(kernel: &Kernel, kind: Kind) -> usize {
     editor.seen
 }
 
-/// The mutated kernel; `None` where the site does not exist.
-pub fn apply(kernel: &Kernel, mutation: Mutation) -> Option<Kernel> {
+/// Returns the mutated kernel; `None` if the site does not exist.
+pub fn apply(kernel: &Kernel, mutation: FuzzMutation) -> Option<Kernel> {
     let mut changed = kernel.clone();
     let mut editor = Editor {
         kind: mutation.kind,
-        left: mutation.site,
+        target: mutation.site,
         selected: None,
         seen: 0,
     };
@@ -90,12 +92,12 @@ pub fn apply(kernel: &Kernel, mutation: Mutation) -> Option<Kernel> {
 }
 
 struct Editor {
-    kind: Kind,
+    kind: FuzzMutationKind,
     /// The site to edit.
-    left: usize,
-    /// The predicate that data decides, of the role at hand.
+    target: usize,
+    /// The data-dependent predicate of the current role.
     selected: Option<RegId>,
-    /// Sites so far.
+    /// The number of sites visited.
     seen: usize,
 }
 
@@ -110,10 +112,10 @@ impl Editor {
         }
     }
 
-    /// Is this the site to edit?
+    /// Counts a site; returns whether it is the one to edit.
     fn hit(&mut self) -> bool {
         self.seen += 1;
-        self.seen - 1 == self.left
+        self.seen - 1 == self.target
     }
 
     fn block(&mut self, block: &mut Block) {
@@ -142,36 +144,38 @@ impl Editor {
     fn applies(&self, stmts: &[Stmt], i: usize) -> bool {
         let synchronizes = any(&stmts[i], &is_sync);
         match self.kind {
-            Kind::Drop | Kind::Twice => synchronizes,
-            Kind::Swap => {
+            FuzzMutationKind::Drop | FuzzMutationKind::Twice => synchronizes,
+            FuzzMutationKind::Swap => {
                 let next = stmts.get(i + 1);
                 let acts = |s: &Stmt| any(s, &|op| is_sync(op) || is_access(op));
                 (synchronizes && next.is_some_and(acts))
                     || (acts(&stmts[i]) && next.is_some_and(|s| any(s, &is_sync)))
             }
-            Kind::Branch => {
+            FuzzMutationKind::Branch => {
                 let simple =
                     matches!(&stmts[i].kind, StmtKind::Op(op) if is_sync(op) || is_access(op));
                 simple && self.selected.is_some()
             }
-            Kind::Constant => {
+            FuzzMutationKind::Constant => {
                 matches!(&stmts[i].kind, StmtKind::Op(op) if constant(&mut op.clone()))
             }
-            Kind::Weaken => matches!(&stmts[i].kind, StmtKind::Op(op) if weaken(&mut op.clone())),
+            FuzzMutationKind::Weaken => {
+                matches!(&stmts[i].kind, StmtKind::Op(op) if weaken(&mut op.clone()))
+            }
         }
     }
 
     fn edit(&self, stmts: &mut Vec<Stmt>, i: usize) {
         match self.kind {
-            Kind::Drop => {
+            FuzzMutationKind::Drop => {
                 stmts.remove(i);
             }
-            Kind::Twice => {
+            FuzzMutationKind::Twice => {
                 let again = stmts[i].clone();
                 stmts.insert(i, again);
             }
-            Kind::Swap => stmts.swap(i, i + 1),
-            Kind::Branch => {
+            FuzzMutationKind::Swap => stmts.swap(i, i + 1),
+            FuzzMutationKind::Branch => {
                 if let Some(cond) = self.selected {
                     let loc = stmts[i].loc;
                     let then = Block(vec![stmts.remove(i)]);
@@ -180,10 +184,10 @@ impl Editor {
                     stmts.insert(i, Stmt { kind, loc });
                 }
             }
-            Kind::Constant | Kind::Weaken => {
+            FuzzMutationKind::Constant | FuzzMutationKind::Weaken => {
                 if let StmtKind::Op(op) = &mut stmts[i].kind {
                     match self.kind {
-                        Kind::Constant => constant(op),
+                        FuzzMutationKind::Constant => constant(op),
                         _ => weaken(op),
                     };
                 }
@@ -192,7 +196,7 @@ impl Editor {
     }
 }
 
-/// Does an op inside a statement satisfy `f`?
+/// Returns whether an op inside a statement satisfies `f`.
 fn any(stmt: &Stmt, f: &dyn Fn(&Op) -> bool) -> bool {
     let inside = |b: &Block| b.0.iter().any(|s| any(s, f));
     match &stmt.kind {
@@ -242,7 +246,7 @@ fn is_access(op: &Op) -> bool {
     }
 }
 
-/// Changes a constant of a synchronization; says whether there is one.
+/// Changes a constant of a synchronization op; returns whether the op has one.
 fn constant(op: &mut Op) -> bool {
     let more = |o: &mut Operand, by: u64| match o {
         Operand::Imm(x) => {
@@ -292,7 +296,7 @@ fn constant(op: &mut Op) -> bool {
     }
 }
 
-/// Makes a synchronization cover less; says whether it can.
+/// Weakens a synchronization op; returns whether the op can be weakened.
 fn weaken(op: &mut Op) -> bool {
     let narrow = |scope: &mut Scope| {
         let wide = *scope != Scope::Cta;

@@ -1,75 +1,75 @@
-//! The choreography: communication steps among roles, before they are projected onto roles.
+//! Plans: communication steps among roles, before they are projected onto the roles.
 //!
-//! A plan without a twist is correct by construction. A *twist* makes one role deviate from the
-//! others: it computes another count, tests another condition, or waits for less.
+//! A plan without an injected bug is correct by construction. An injected bug makes one role deviate
+//! from the others: it computes another count, tests another condition, or waits for less.
 
 use serde::{Deserialize, Serialize};
 
-/// A kernel before projection.
+/// A kernel as a list of communication steps.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Plan {
-    /// CTAs of a cluster: 1, 2 or 4.
+pub struct FuzzPlan {
+    /// The cluster size: 1, 2 or 4.
     pub cluster: u32,
-    /// Warps of each role.
+    /// The number of warps of each role.
     pub warps: Vec<u32>,
-    /// What the roles do together, in this order.
-    pub steps: Vec<Step>,
+    /// The steps, in program order.
+    pub steps: Vec<CommStep>,
 }
 
-/// A communication step. Roles that take no part skip it.
+/// A communication step. Roles without a part skip it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub enum Step {
-    /// All roles run the body as often as the count says.
+pub enum CommStep {
+    /// All roles run the body `count` times.
     Loop {
-        /// How often.
-        count: Count,
-        /// The rounds.
-        body: Vec<Step>,
+        /// The number of iterations.
+        count: TripCount,
+        /// The steps of an iteration.
+        body: Vec<CommStep>,
     },
-    /// A ring of slots from one role to another.
+    /// A ring from one role to others.
     Transfer(Transfer),
-    /// A word in shared memory that decides a count of another role.
-    Word(Word),
-    /// A variable that a synchronization-free loop sets decides an arrival.
-    Quiet(Quiet),
+    /// A word in shared memory that determines a count of another role.
+    SharedWord(SharedWord),
+    /// A variable set by a synchronization-free loop determines the number of arrivals.
+    SyncFreeLoop(SyncFreeLoop),
     /// Generic stores, a proxy fence, and a bulk store.
-    Export(Export),
-    /// One role gives registers back and another takes them.
-    Registers(Registers),
-    /// Lanes store and read at places that other lanes touch.
+    BulkExport(BulkExport),
+    /// One role releases registers and another requests them.
+    RegisterTransfer(RegisterTransfer),
+    /// Lanes store and load at addresses that other lanes access.
     Gather(Gather),
-    /// Lanes read a slot, and one lane reads it again and releases it.
+    /// All lanes read a slot; the elected lane reads it again and releases it.
     Reread(Reread),
-    /// `cp.async` copies in groups, read by other lanes.
+    /// Groups of `cp.async` copies that other lanes read.
     LaneCopies(LaneCopies),
-    /// Stores and arrivals at CTAs of the cluster.
-    Remote(Remote),
-    /// A bulk load of a length that the launch or a table decides.
-    Length(Length),
+    /// Stores to and arrivals at other CTAs of the cluster.
+    RemoteStore(RemoteStore),
+    /// A bulk load whose length is a launch argument or a table element.
+    VariableLoad(VariableLoad),
     /// A named barrier between two roles.
-    Named(Named),
-    /// All threads of the CTA meet.
-    Meet,
-    /// An mbarrier ends and is made anew.
+    NamedHandshake(NamedHandshake),
+    /// A CTA barrier.
+    CtaBarrier,
+    /// An mbarrier is invalidated and initialized again.
     Reinit(Reinit),
-    /// A loop that counts by a launch value.
-    Stride(Stride),
-    /// CTAs hand data on through global memory.
-    Flags(Flags),
+    /// A loop whose step is a launch argument.
+    StridedLoop(StridedLoop),
+    /// CTAs pass data through global memory, published by flags.
+    FlagHandshake(FlagHandshake),
     /// Two locks in global memory.
     Locks(Locks),
-    /// Two roles take turns (safe layer).
+    /// Two roles take turns, with the `Turn` of the builder.
     Turns(Turns),
 }
 
-/// Where a number comes from.
+/// The source of a number.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-pub enum Source {
+pub enum NumberSource {
     /// A `u32` parameter; launches pass small values.
     Small,
     /// Another such parameter.
     Other,
-    /// A `u32` parameter; launches pass all magnitudes.
+    /// A `u32` parameter; launches pass values of all magnitudes.
     Wide,
     /// An `i32` parameter.
     Signed,
@@ -77,18 +77,18 @@ pub enum Source {
     Long,
     /// An element of a table.
     Table {
-        /// Its type.
-        elem: Elem,
-        /// Copied to shared memory at the start?
+        /// The element type.
+        elem: TableElem,
+        /// Whether the table is in shared memory.
         shared: bool,
-        /// Which element.
-        at: Index,
+        /// The index of the element.
+        at: TableIndex,
     },
 }
 
-/// Types of table elements.
+/// The type of a table element.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub enum Elem {
+pub enum TableElem {
     /// Unsigned, 8 bits.
     U8,
     /// Unsigned, 16 bits.
@@ -99,27 +99,32 @@ pub enum Elem {
     I32,
 }
 
-impl Elem {
-    /// All of them.
-    pub const ALL: [Elem; 4] = [Elem::U8, Elem::U16, Elem::U32, Elem::I32];
+impl TableElem {
+    /// All values.
+    pub const ALL: [TableElem; 4] = [
+        TableElem::U8,
+        TableElem::U16,
+        TableElem::U32,
+        TableElem::I32,
+    ];
 }
 
-/// Which element of a table.
+/// The index of a table element.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-pub enum Index {
-    /// Always the same.
+pub enum TableIndex {
+    /// A constant.
     Fixed(u32),
-    /// That of the round of the loop around it.
+    /// The iteration of the enclosing loop.
     Round,
-    /// That of the item of the transfer.
+    /// The item of the transfer.
     Item,
-    /// Each lane its own.
+    /// The lane ID.
     Lane,
 }
 
-/// Conversions on the way to a count.
+/// A conversion of the source before the formula.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub enum Narrow {
+pub enum Conversion {
     /// None.
     Keep,
     /// Through 8 bits.
@@ -134,7 +139,7 @@ pub enum Narrow {
 
 /// A count as a function of its source.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub enum Shape {
+pub enum CountFormula {
     /// `n`.
     Plain,
     /// `n / 4`.
@@ -145,76 +150,76 @@ pub enum Shape {
     Twice,
     /// `4 n`.
     Four,
-    /// `min(n, 3)`; of a signed number at least 0.
+    /// `min(n, 3)`; for signed numbers `max(0, min(n, 3))`.
     Clamp,
     /// `n mod 5`.
     Mod,
-    /// The highest bits: 0 to 3.
+    /// The two highest bits.
     High,
 }
 
-/// A count that roles agree on, each in its own writing.
+/// A count that all roles compute, each with its own expression.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Count {
-    /// Where it comes from.
-    pub source: Source,
-    /// Conversion, the same in every role.
-    pub narrow: Narrow,
-    /// The function.
-    pub shape: Shape,
-    /// How each role writes it.
+pub struct TripCount {
+    /// The source.
+    pub source: NumberSource,
+    /// The conversion, the same in every role.
+    pub conversion: Conversion,
+    /// The formula.
+    pub formula: CountFormula,
+    /// The expression form of each role.
     pub forms: Vec<u8>,
-    /// The role that deviates, and how.
-    pub twist: Option<(usize, CountTwist)>,
+    /// The role with an injected bug, and the bug.
+    pub bug: Option<(usize, CountBug)>,
 }
 
-/// How a role gets a count wrong.
+/// An injected bug in a count.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-pub enum CountTwist {
+pub enum CountBug {
     /// Another conversion.
-    Narrow(Narrow),
-    /// A signed number taken as unsigned.
+    Conversion(Conversion),
+    /// Treats a signed number as unsigned.
     Unsigned,
-    /// One more.
+    /// Adds one.
     More,
-    /// None at all.
+    /// Uses 0.
     Zero,
-    /// Another parameter or element.
-    Source(Source),
+    /// Uses another source.
+    NumberSource(NumberSource),
 }
 
-/// A uniform condition that roles agree on.
+/// A uniform condition that all roles compute.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Guard {
-    /// What is tested.
-    pub source: Source,
-    /// Conversion, the same in every role.
-    pub narrow: Narrow,
+    /// The tested number.
+    pub source: NumberSource,
+    /// The conversion, the same in every role.
+    pub conversion: Conversion,
     /// The test.
-    pub test: Test,
-    /// How the lanes agree.
-    pub vote: Vote,
-    /// How each role writes it.
+    pub test: GuardTest,
+    /// The vote that makes the condition uniform.
+    pub vote: LaneVote,
+    /// The expression form of each role.
     pub forms: Vec<u8>,
-    /// The role that deviates, and how.
-    pub twist: Option<(usize, GuardTwist)>,
+    /// The role with an injected bug, and the bug.
+    pub bug: Option<(usize, GuardBug)>,
 }
 
-/// Tests of a number.
+/// A test of a number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub enum Test {
+pub enum GuardTest {
     /// Signed: `x >= 0`, or `x > -1`; unsigned: `x != 0`.
     NotNegative,
     /// `x > c`.
     Above(u32),
-    /// Is the difference `x - 5` below 3, read as unsigned?
+    /// `x - 5 < 3`, unsigned.
     Less,
 }
 
-/// How lanes agree on a condition.
+/// A vote of the lanes on a condition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub enum Vote {
-    /// They need not: it is uniform.
+pub enum LaneVote {
+    /// No vote: the condition is uniform.
     Uniform,
     /// `all_lanes`.
     All,
@@ -222,37 +227,37 @@ pub enum Vote {
     Any,
     /// `lanes_agree`.
     Agree,
-    /// A ballot with a bit set.
+    /// `ballot != 0`.
     Ballot,
 }
 
-impl Vote {
-    /// All of them.
-    pub const ALL: [Vote; 5] = [
-        Vote::Uniform,
-        Vote::All,
-        Vote::Any,
-        Vote::Agree,
-        Vote::Ballot,
+impl LaneVote {
+    /// All values.
+    pub const ALL: [LaneVote; 5] = [
+        LaneVote::Uniform,
+        LaneVote::All,
+        LaneVote::Any,
+        LaneVote::Agree,
+        LaneVote::Ballot,
     ];
 }
 
-/// How a role gets a condition wrong.
+/// An injected bug in a condition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub enum GuardTwist {
-    /// It always holds.
+pub enum GuardBug {
+    /// Always true.
     Always,
-    /// It never holds.
+    /// Always false.
     Never,
     /// Another vote.
-    Vote(Vote),
+    LaneVote(LaneVote),
     /// Another conversion.
-    Narrow(Narrow),
-    /// Signed taken as unsigned.
+    Conversion(Conversion),
+    /// Treats a signed number as unsigned.
     Unsigned,
 }
 
-/// How a loop over a count is written.
+/// The form of a loop over a count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum LoopForm {
     /// `0..n`.
@@ -272,7 +277,7 @@ pub enum LoopForm {
 }
 
 impl LoopForm {
-    /// All of them.
+    /// All values.
     pub const ALL: [LoopForm; 7] = [
         LoopForm::Up,
         LoopForm::Down,
@@ -284,9 +289,9 @@ impl LoopForm {
     ];
 }
 
-/// How a role follows its place in a ring.
+/// The way a role tracks its position in a ring.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub enum Position {
+pub enum RingPosition {
     /// A stage and a parity that wrap.
     Cursor,
     /// A counter over all items.
@@ -295,9 +300,9 @@ pub enum Position {
     Product,
 }
 
-/// How a slot is filled.
+/// The way a slot is filled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub enum Fill {
+pub enum SlotFill {
     /// One lane issues a bulk load.
     Bulk,
     /// Every lane stores.
@@ -306,7 +311,7 @@ pub enum Fill {
     Lanes,
 }
 
-/// How a consumer waits.
+/// The way a consumer waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum WaitForm {
     /// `wait`.
@@ -324,101 +329,101 @@ pub struct Transfer {
     pub producer: usize,
     /// The consumers.
     pub consumers: Vec<usize>,
-    /// Slots.
+    /// The number of stages.
     pub stages: u32,
-    /// How the producer fills a slot.
-    pub fill: Fill,
-    /// Items.
-    pub count: Count,
-    /// A condition of the whole transfer, or of an item where its index is one.
+    /// The way the producer fills a slot.
+    pub fill: SlotFill,
+    /// The number of items.
+    pub count: TripCount,
+    /// The condition of the whole transfer, or of each item if its table index is the item.
     pub guard: Option<Guard>,
-    /// The loop of the producer and of the consumers.
+    /// The loop forms of the producer and of the consumers.
     pub loops: [LoopForm; 2],
-    /// How the producer and the consumers follow their place.
-    pub position: [Position; 2],
-    /// How consumers wait.
+    /// The way the producer and the consumers track their position.
+    pub position: [RingPosition; 2],
+    /// The way the consumers wait.
     pub wait: WaitForm,
-    /// Does the first consumer signal at `i + 1 == n` that it is done?
+    /// Whether the first consumer signals after its last item that it is done.
     pub tail: bool,
-    /// The ring of the safe layer?
+    /// Whether the step uses the `Ring` of the builder instead of raw mbarriers.
     pub safe: bool,
 }
 
-/// A word of shared memory that decides a count.
+/// A word in shared memory that determines a count.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Word {
+pub struct SharedWord {
     /// The role that writes it.
     pub writer: usize,
-    /// The role that reads it and arrives as often.
+    /// The role that reads it and arrives that many times.
     pub reader: usize,
     /// The value.
-    pub count: Count,
-    /// The type it is read as.
-    pub read: Elem,
-    /// Added by a shared atomic after the store; 0 adds nothing.
+    pub count: TripCount,
+    /// The type of the load.
+    pub read: TableElem,
+    /// The value that a shared-memory atomic adds after the store; 0 for no atomic.
     pub add: u32,
-    /// Does the writer forget the sum?
+    /// Injected bug: the writer ignores the added value.
     pub stale: bool,
 }
 
-/// A variable set in a loop without synchronization.
+/// A variable set in a synchronization-free loop.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Quiet {
-    /// The role with the loop, which arrives `value` times.
+pub struct SyncFreeLoop {
+    /// The role with the loop; it arrives `value` times.
     pub setter: usize,
-    /// The role that waits as often.
+    /// The role that waits the same number of times.
     pub waiter: usize,
-    /// Rounds of the loop.
-    pub count: Count,
-    /// The value that each round sets.
+    /// The number of iterations.
+    pub count: TripCount,
+    /// The value that each iteration sets.
     pub value: u32,
-    /// Does the waiter forget that the loop may have no round?
+    /// Injected bug: the waiter ignores that the loop may have no iteration.
     pub stale: bool,
 }
 
 /// Stores to a tile, a proxy fence, and a bulk store.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Export {
+pub struct BulkExport {
     /// The role.
     pub role: usize,
-    /// Bulk groups in flight.
+    /// The number of bulk groups in flight.
     pub groups: u32,
-    /// Does the fence run only in lanes that data selects?
+    /// Injected bug: the fence runs only in lanes that a table selects.
     pub fence_in_branch: bool,
 }
 
-/// Register counts change behind a wait.
+/// Register budgets that move between roles.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Registers {
-    /// The role that gives registers.
+pub struct RegisterTransfer {
+    /// The role that releases registers.
     pub giver: usize,
-    /// The role that takes them and then arrives.
+    /// The role that requests them and then arrives.
     pub taker: usize,
-    /// Does the giver wait for the taker first?
+    /// Injected bug: the giver first waits for the taker.
     pub late: bool,
 }
 
-/// Stores and reads of lanes at each other's places.
+/// Stores and loads of lanes at the addresses of other lanes.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Gather {
     /// The role.
     pub role: usize,
-    /// Are the places read from a table?
+    /// Whether a table determines the addresses.
     pub unknown: bool,
-    /// Does a lane store where another reads, rather than the reverse?
+    /// Whether the stores, not the loads, are permuted.
     pub scatter: bool,
-    /// Is the warp barrier missing?
+    /// Injected bug: no warp barrier between the store and the load.
     pub unsynced: bool,
 }
 
-/// A slot read by all lanes, and again by the lane that releases it.
+/// A slot that all lanes read, and that the releasing lane reads again.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Reread {
     /// The role that writes.
     pub writer: usize,
     /// The role that reads.
     pub reader: usize,
-    /// Is the warp barrier before the release missing?
+    /// Injected bug: no warp barrier before the release.
     pub unsynced: bool,
 }
 
@@ -427,72 +432,72 @@ pub struct Reread {
 pub struct LaneCopies {
     /// The role.
     pub role: usize,
-    /// Groups.
+    /// The number of groups.
     pub groups: u32,
-    /// What only some lanes do.
-    pub partial: Option<Partial>,
-    /// Are these lanes selected by data, rather than by their number?
+    /// Injected bug: the op that only some lanes run.
+    pub partial: Option<PartialGroup>,
+    /// Whether a table, not the lane ID, selects these lanes.
     pub unknown: bool,
 }
 
-/// Acts of `cp.async` groups.
+/// An op on `cp.async` groups that only some lanes run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub enum Partial {
+pub enum PartialGroup {
     /// The commit of the last group.
     Commit,
     /// The wait.
     Wait,
 }
 
-/// Stores into shared memory of the cluster.
+/// Stores to the shared memory of other CTAs of the cluster.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Remote {
+pub struct RemoteStore {
     /// The role.
     pub role: usize,
-    /// Does each lane name its own peer?
+    /// Whether each lane stores to a different peer.
     pub lanes: bool,
-    /// Does a table decide where a lane stores?
+    /// Whether a table determines the addresses.
     pub unknown: bool,
-    /// How many ranks above its own is the CTA whose stores it reads.
+    /// The rank offset of the CTA whose stores are read.
     pub sender: u32,
-    /// Do arrivals hand the data on, rather than the cluster's barrier?
+    /// Whether mbarrier arrivals, not the cluster barrier, publish the data.
     pub arrivals: bool,
-    /// What is wrong.
-    pub twist: Option<RemoteTwist>,
+    /// The injected bug.
+    pub bug: Option<RemoteBug>,
 }
 
-/// What can be wrong with remote stores.
+/// An injected bug in remote stores.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub enum RemoteTwist {
-    /// The CTA meets, not the cluster.
+pub enum RemoteBug {
+    /// A CTA barrier instead of a cluster barrier.
     CtaOnly,
-    /// Release and acquire at the scope of the CTA.
+    /// Release and acquire at CTA scope.
     CtaScope,
     /// The peer reads before it waits.
     Early,
 }
 
-/// A bulk load of a length that is not a constant.
+/// A bulk load of variable length.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Length {
+pub struct VariableLoad {
     /// The role that issues the load.
     pub loader: usize,
     /// The role that waits and overwrites.
     pub reader: usize,
-    /// The length in units of 16 bytes, less one.
-    pub source: Source,
-    /// Rows of the tile of 64 bytes each.
+    /// The length in units of 16 bytes, minus one.
+    pub source: NumberSource,
+    /// The rows of the tile; a row has 64 bytes.
     pub rows: u32,
-    /// What is wrong.
-    pub twist: Option<LengthTwist>,
+    /// The injected bug.
+    pub bug: Option<LengthBug>,
 }
 
-/// What can be wrong with a length.
+/// An injected bug in a variable-length load.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub enum LengthTwist {
-    /// It may exceed the tile.
+pub enum LengthBug {
+    /// The length may exceed the tile.
     Unbounded,
-    /// It is no multiple of 16 bytes.
+    /// The length is not a multiple of 16 bytes.
     Unaligned,
     /// The reader does not wait.
     NoWait,
@@ -502,60 +507,60 @@ pub enum LengthTwist {
 
 /// A named barrier between two roles.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Named {
+pub struct NamedHandshake {
     /// The role that stores.
     pub from: usize,
     /// The role that reads.
     pub to: usize,
-    /// Does the first role arrive without waiting?
+    /// Whether the first role arrives without waiting.
     pub arrive: bool,
 }
 
-/// An mbarrier that ends and is made anew.
+/// An mbarrier that is invalidated and initialized again.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Reinit {
     /// The role that arrives.
     pub arriver: usize,
-    /// The role that waits, and makes the barrier anew.
+    /// The role that waits and initializes the mbarrier again.
     pub waiter: usize,
-    /// Is the barrier ended while a warp may still wait?
+    /// Injected bug: the mbarrier is invalidated while a warp may still wait.
     pub early: bool,
 }
 
-/// A loop without synchronization that counts by a launch value.
+/// A synchronization-free loop whose step is a launch argument.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Stride {
+pub struct StridedLoop {
     /// The role.
     pub role: usize,
-    /// Is a step of 0 excluded?
+    /// Whether a step of 0 is excluded; if not, the loop may not end (injected bug).
     pub bounded: bool,
-    /// A `while` rather than a `for`?
+    /// Whether the loop is a `while`, not a `for`.
     pub spin: bool,
 }
 
-/// Data handed from CTA to CTA through global memory.
+/// Data passed from CTA to CTA through global memory.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Flags {
+pub struct FlagHandshake {
     /// The role.
     pub role: usize,
-    /// Is the data written by a bulk store?
+    /// Whether a bulk store writes the data.
     pub bulk: bool,
-    /// Is the flag read once and branched on, rather than waited for?
+    /// Whether the flag is loaded once and tested, not polled.
     pub once: bool,
-    /// What is wrong.
-    pub twist: Option<FlagTwist>,
+    /// The injected bug.
+    pub bug: Option<FlagBug>,
 }
 
-/// What can be wrong with flags.
+/// An injected bug in flags.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub enum FlagTwist {
+pub enum FlagBug {
     /// Every CTA waits before it signals.
     WaitFirst,
-    /// Nobody signals.
+    /// No CTA signals.
     Silent,
-    /// The flag is read once, relaxed, and branched on.
+    /// The flag is loaded once, relaxed, and tested.
     ReadOnce,
-    /// The bulk store is published after a wait for its reads alone.
+    /// The bulk store is published after `bulk_wait_read`, not `bulk_wait`.
     ReadWait,
     /// The data is read through the read-only path.
     ReadOnly,
@@ -566,15 +571,15 @@ pub enum FlagTwist {
 pub struct Locks {
     /// Two roles.
     pub roles: [usize; 2],
-    /// Do they take the locks in opposite order?
+    /// Injected bug: the roles take the locks in opposite order.
     pub opposite: bool,
 }
 
-/// Roles take turns.
+/// Two roles that take turns.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Turns {
     /// Two roles.
     pub roles: [usize; 2],
-    /// How often.
-    pub count: Count,
+    /// The number of turns.
+    pub count: TripCount,
 }

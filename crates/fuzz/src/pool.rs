@@ -1,9 +1,8 @@
-//! Worker processes: a kernel on which the checker runs out of time or memory ends its worker
-//! alone.
+//! Worker processes. A kernel that exhausts time or memory ends only its worker.
 
 use crate::campaign;
-use crate::differential::{Outcomes, Verdict};
-use crate::report::{Finding, Report, Sort};
+use crate::differential::{CaseOutcome, CheckOutcome};
+use crate::report::{FindingKind, FuzzFinding, FuzzReport};
 use anyhow::{Context, Result};
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -11,11 +10,11 @@ use std::sync::Mutex;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// How long one kernel may take.
-const PATIENCE: Duration = Duration::from_secs(20);
-/// Kibibytes that a worker may map.
+/// The time limit of one kernel.
+const KERNEL_TIMEOUT: Duration = Duration::from_secs(20);
+/// The address-space limit of a worker in KiB.
 const MEMORY: u64 = 3 << 20;
-/// Kernels of one worker process.
+/// The number of kernels per worker process.
 const CHUNK: u64 = 256;
 
 /// A campaign over worker processes.
@@ -23,32 +22,32 @@ const CHUNK: u64 = 256;
 pub struct Campaign {
     /// The first seed.
     pub seed: u64,
-    /// The most kernels.
+    /// The maximum number of kernels.
     pub count: u64,
-    /// The end.
+    /// The time at which the campaign ends.
     pub until: Option<Instant>,
-    /// Workers at a time.
+    /// The number of workers.
     pub workers: usize,
-    /// Are all orders explored?
+    /// Whether all interleavings are explored.
     pub brute: bool,
 }
 
 impl Campaign {
-    /// Judges kernels until the count or the time is reached; tells of each.
-    pub fn run(&self, tell: &(dyn Fn(&Report) + Sync)) -> Result<Report> {
+    /// Fuzzes kernels until the count or the time limit; calls `on_progress` after each kernel.
+    pub fn run(&self, on_progress: &(dyn Fn(&FuzzReport) + Sync)) -> Result<FuzzReport> {
         let next = Mutex::new(0u64);
-        let total = Mutex::new(Report::default());
+        let total = Mutex::new(FuzzReport::default());
         let failed: Mutex<Option<anyhow::Error>> = Mutex::new(None);
         std::thread::scope(|scope| {
             for _ in 0..self.workers {
                 scope.spawn(|| {
                     while let Some((from, to)) = self.chunk(&next) {
-                        let add = |report: Report| {
+                        let add = |report: FuzzReport| {
                             let mut total = total.lock().unwrap_or_else(|e| e.into_inner());
                             total.add(report);
-                            tell(&total);
+                            on_progress(&total);
                         };
-                        if let Err(e) = self.judge(from, to, &add) {
+                        if let Err(e) = self.run_chunk(from, to, &add) {
                             *failed.lock().unwrap_or_else(|e| e.into_inner()) = Some(e);
                             return;
                         }
@@ -76,8 +75,8 @@ impl Campaign {
         Some((from, *next))
     }
 
-    /// Judges kernels in workers, a new one whenever one is lost.
-    fn judge(&self, mut from: u64, to: u64, add: &dyn Fn(Report)) -> Result<()> {
+    /// Fuzzes a range of kernels; starts a new worker when one dies.
+    fn run_chunk(&self, mut from: u64, to: u64, add: &dyn Fn(FuzzReport)) -> Result<()> {
         while from < to && !self.is_over() {
             let seed = self.seed.wrapping_add(from);
             let (seed, count) = (seed.to_string(), (to - from).to_string());
@@ -86,7 +85,10 @@ impl Campaign {
                 args.push("--brute");
             }
             let mut child = worker(&args)?;
-            let stdout = child.stdout.take().context("a worker has an output")?;
+            let stdout = child
+                .stdout
+                .take()
+                .context("a worker has no standard output")?;
             let (sender, lines) = channel();
             let reader = std::thread::spawn(move || {
                 for line in BufReader::new(stdout).lines().map_while(Result::ok) {
@@ -96,9 +98,9 @@ impl Campaign {
                 }
             });
             loop {
-                match lines.recv_timeout(PATIENCE) {
+                match lines.recv_timeout(KERNEL_TIMEOUT) {
                     Ok(line) => {
-                        add(serde_json::from_str(&line).context("a worker's report")?);
+                        add(serde_json::from_str(&line).context("invalid report of a worker")?);
                         from += 1;
                         if self.is_over() {
                             break;
@@ -107,7 +109,7 @@ impl Campaign {
                     Err(why) => {
                         if from < to {
                             let slow = why == RecvTimeoutError::Timeout;
-                            add(lost(self.seed.wrapping_add(from), slow));
+                            add(exhausted(self.seed.wrapping_add(from), slow));
                             from += 1;
                         }
                         break;
@@ -125,7 +127,7 @@ impl Campaign {
 
 /// Starts this program as a worker with bounded memory.
 pub fn worker(args: &[&str]) -> Result<Child> {
-    let program = std::env::current_exe().context("the path of this program")?;
+    let program = std::env::current_exe().context("cannot find this program")?;
     let limited = format!("ulimit -v {MEMORY}; exec \"$0\" \"$@\"");
     Command::new("sh")
         .args(["-c", &limited])
@@ -135,26 +137,26 @@ pub fn worker(args: &[&str]) -> Result<Child> {
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
-        .context("a worker starts")
+        .context("cannot start a worker")
 }
 
 /// The report of a kernel that ended its worker.
-fn lost(seed: u64, slow: bool) -> Report {
-    let subject = campaign::subject(seed);
+fn exhausted(seed: u64, slow: bool) -> FuzzReport {
+    let case = campaign::random_case(seed);
     let why = if slow { "time" } else { "memory" };
-    Report {
+    FuzzReport {
         kernels: 1,
-        changed: u64::from(!subject.is_correct()),
-        findings: vec![Finding {
+        changed: u64::from(!case.is_correct()),
+        findings: vec![FuzzFinding {
             seed,
-            sort: Sort::Exhausted,
-            cause: format!("{why}: {}", subject.cause()),
-            subject,
-            outcomes: Outcomes {
-                verdict: Verdict::Panicked,
+            kind: FindingKind::Exhausted,
+            cause: format!("{why}: {}", case.cause()),
+            case,
+            outcome: CaseOutcome {
+                verdict: CheckOutcome::Panicked,
                 failure: None,
             },
         }],
-        ..Report::default()
+        ..FuzzReport::default()
     }
 }

@@ -1,19 +1,19 @@
-//! What a campaign found.
+//! The report of a campaign.
 
-use crate::differential::{Outcomes, Subject};
+use crate::differential::{CaseOutcome, FuzzCase};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Kinds of finding.
+/// The kind of a finding.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Sort {
-    /// Proved, and a run goes wrong.
+pub enum FindingKind {
+    /// The checker proved the kernel, and a run fails.
     Unsound,
-    /// Correct by construction, and a run goes wrong: the generator or the executor is at fault.
+    /// The kernel is correct by construction, and a run fails: a bug of the generator or the executor.
     Generator,
-    /// Correct by construction, and refuted.
+    /// The kernel is correct by construction, and the checker refuted it.
     FalseAlarm,
-    /// Correct by construction, and undecided.
+    /// The kernel is correct by construction, and the checker did not decide.
     Undecided,
     /// The checker panicked.
     Panic,
@@ -21,51 +21,51 @@ pub enum Sort {
     Exhausted,
 }
 
-impl Sort {
-    /// All of them.
-    pub const ALL: [Sort; 6] = [
-        Sort::Unsound,
-        Sort::Generator,
-        Sort::FalseAlarm,
-        Sort::Undecided,
-        Sort::Panic,
-        Sort::Exhausted,
+impl FindingKind {
+    /// All kinds.
+    pub const ALL: [FindingKind; 6] = [
+        FindingKind::Unsound,
+        FindingKind::Generator,
+        FindingKind::FalseAlarm,
+        FindingKind::Undecided,
+        FindingKind::Panic,
+        FindingKind::Exhausted,
     ];
 
-    /// Its name in tables.
+    /// Returns the name in tables.
     pub const fn name(self) -> &'static str {
         match self {
-            Sort::Unsound => "proved and wrong",
-            Sort::Generator => "correct and wrong",
-            Sort::FalseAlarm => "correct and refuted",
-            Sort::Undecided => "correct and undecided",
-            Sort::Panic => "panic",
-            Sort::Exhausted => "out of time or memory",
+            FindingKind::Unsound => "proved and failed",
+            FindingKind::Generator => "correct and failed",
+            FindingKind::FalseAlarm => "correct and refuted",
+            FindingKind::Undecided => "correct and undecided",
+            FindingKind::Panic => "panic",
+            FindingKind::Exhausted => "out of time or memory",
         }
     }
 }
 
 /// A finding.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Finding {
-    /// The seed it came from.
+pub struct FuzzFinding {
+    /// The seed.
     pub seed: u64,
-    /// Its kind.
-    pub sort: Sort,
-    /// What it exercises.
+    /// The kind.
+    pub kind: FindingKind,
+    /// The cause.
     pub cause: String,
     /// The kernel.
-    pub subject: Subject,
-    /// What the checker and the executor say.
-    pub outcomes: Outcomes,
+    pub case: FuzzCase,
+    /// The verdict and the failed run.
+    pub outcome: CaseOutcome,
 }
 
-/// The tally of a campaign.
+/// The counts and findings of a campaign.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Report {
-    /// Kernels judged.
+pub struct FuzzReport {
+    /// The number of kernels.
     pub kernels: u64,
-    /// Kernels with a twist or a mutation.
+    /// Kernels with an injected bug or a mutation.
     pub changed: u64,
     /// Kernels that could not be built.
     pub unbuilt: u64,
@@ -75,28 +75,28 @@ pub struct Report {
     pub refuted: u64,
     /// Undecided kernels.
     pub undecided: u64,
-    /// What became of kernels with a twist, by its cause.
-    pub twists: BTreeMap<String, Twisted>,
+    /// The verdicts of kernels with an injected bug, by cause.
+    pub bugs: BTreeMap<String, BugCounts>,
     /// Findings.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<FuzzFinding>,
 }
 
-/// What became of kernels with one twist.
+/// The verdicts of the kernels with one injected bug.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct Twisted {
+pub struct BugCounts {
     /// Refuted.
     pub refuted: u64,
     /// Undecided.
     pub undecided: u64,
-    /// Proved, and no run goes wrong.
+    /// Proved, and no run fails.
     pub harmless: u64,
-    /// Proved, and a run goes wrong.
-    pub wrong: u64,
+    /// Proved, and a run fails.
+    pub unsound: u64,
 }
 
-impl Report {
-    /// Adds another tally.
-    pub fn add(&mut self, other: Report) {
+impl FuzzReport {
+    /// Adds the counts and findings of another report.
+    pub fn add(&mut self, other: FuzzReport) {
         self.kernels += other.kernels;
         self.changed += other.changed;
         self.unbuilt += other.unbuilt;
@@ -104,41 +104,41 @@ impl Report {
         self.refuted += other.refuted;
         self.undecided += other.undecided;
         self.findings.extend(other.findings);
-        for (cause, t) in other.twists {
-            let sum = self.twists.entry(cause).or_default();
+        for (cause, t) in other.bugs {
+            let sum = self.bugs.entry(cause).or_default();
             sum.refuted += t.refuted;
             sum.undecided += t.undecided;
             sum.harmless += t.harmless;
-            sum.wrong += t.wrong;
+            sum.unsound += t.unsound;
         }
     }
 
-    /// Findings of a kind.
-    pub fn of(&self, sort: Sort) -> impl Iterator<Item = &Finding> {
-        self.findings.iter().filter(move |f| f.sort == sort)
+    /// Returns the findings of a kind.
+    pub fn of(&self, kind: FindingKind) -> impl Iterator<Item = &FuzzFinding> {
+        self.findings.iter().filter(move |f| f.kind == kind)
     }
 
-    /// For each construct: correct kernels with it that are refuted, and undecided.
+    /// Returns, for each construct, the number of correct kernels that are refuted and undecided.
     pub fn by_construct(&self) -> BTreeMap<&'static str, [u64; 2]> {
         let mut all = BTreeMap::new();
         for f in &self.findings {
-            let at = match f.sort {
-                Sort::FalseAlarm => 0,
-                Sort::Undecided => 1,
+            let at = match f.kind {
+                FindingKind::FalseAlarm => 0,
+                FindingKind::Undecided => 1,
                 _ => continue,
             };
-            for word in f.subject.plan.constructs() {
+            for word in f.case.plan.constructs() {
                 all.entry(word).or_insert([0; 2])[at] += 1;
             }
         }
         all
     }
 
-    /// Findings by kind and cause, with the first seed of each.
-    pub fn by_cause(&self) -> BTreeMap<(Sort, &str), (u64, u64)> {
+    /// Returns the number of findings and the first seed, by kind and cause.
+    pub fn by_cause(&self) -> BTreeMap<(FindingKind, &str), (u64, u64)> {
         let mut all = BTreeMap::new();
         for f in &self.findings {
-            let entry = all.entry((f.sort, f.cause.as_str())).or_insert((0, f.seed));
+            let entry = all.entry((f.kind, f.cause.as_str())).or_insert((0, f.seed));
             entry.0 += 1;
         }
         all

@@ -1,32 +1,32 @@
-//! Makes a finding small: fewer steps, roles' plain writings, fewer mutations.
+//! Shrinks findings: fewer steps, simpler expressions, fewer mutations.
 
-use crate::campaign::sort;
-use crate::differential::{Effort, Outcomes, Subject};
+use crate::campaign::classify;
+use crate::differential::{CaseOutcome, Effort, FuzzCase};
 use crate::plan::*;
-use crate::report::Finding;
+use crate::report::FuzzFinding;
 
-/// The most kernels that one shrink judges.
+/// The maximum number of kernels that one shrink checks.
 const ATTEMPTS: usize = 250;
 
-/// Shrinks a finding while it stays one of the same kind, with the same kind of fault.
-pub fn shrink(finding: &Finding, effort: Effort) -> Finding {
+/// Shrinks a finding; it keeps its kind and its kind of fault.
+pub fn shrink(finding: &FuzzFinding, effort: Effort) -> FuzzFinding {
     let mut best = finding.clone();
     let mut attempts = 0;
     'again: while attempts < ATTEMPTS {
-        for candidate in candidates(&best.subject) {
+        for candidate in candidates(&best.case) {
             attempts += 1;
             if attempts > ATTEMPTS {
                 break;
             }
-            let Some(outcomes) = candidate.judge(best.seed, effort) else {
+            let Some(outcome) = candidate.check_and_run(best.seed, effort) else {
                 continue;
             };
-            let same = sort(candidate.is_correct(), &outcomes) == Some(best.sort)
-                && fault(&outcomes) == fault(&best.outcomes);
+            let same = classify(candidate.is_correct(), &outcome) == Some(best.kind)
+                && fault(&outcome) == fault(&best.outcome);
             if same {
                 best.cause = candidate.cause();
-                best.subject = candidate;
-                best.outcomes = outcomes;
+                best.case = candidate;
+                best.outcome = outcome;
                 continue 'again;
             }
         }
@@ -35,32 +35,32 @@ pub fn shrink(finding: &Finding, effort: Effort) -> Finding {
     best
 }
 
-/// The kind of fault of a failing run.
-fn fault(outcomes: &Outcomes) -> Option<&str> {
-    outcomes.failure.as_ref().map(|f| f.kind.as_str())
+/// Returns the kind of fault of the failed run.
+fn fault(outcome: &CaseOutcome) -> Option<&str> {
+    outcome.failure.as_ref().map(|f| f.kind.as_str())
 }
 
-/// Smaller subjects, the smallest first.
-fn candidates(subject: &Subject) -> Vec<Subject> {
+/// Returns smaller cases, the smallest first.
+fn candidates(case: &FuzzCase) -> Vec<FuzzCase> {
     let mut all = Vec::new();
-    for i in 0..subject.mutations.len() {
-        let mut less = subject.clone();
+    for i in 0..case.mutations.len() {
+        let mut less = case.clone();
         less.mutations.remove(i);
         all.push(less);
     }
-    for plan in plans(&subject.plan) {
-        all.extend(with_plan(subject, plan));
+    for plan in plans(&case.plan) {
+        all.extend(with_plan(case, plan));
     }
     all
 }
 
-/// The subject with another plan: a mutation may then be at another site.
-fn with_plan(subject: &Subject, plan: Plan) -> Vec<Subject> {
-    let same = Subject {
+/// Returns the case with another plan. The site of a mutation may move, so earlier sites are tried too.
+fn with_plan(case: &FuzzCase, plan: FuzzPlan) -> Vec<FuzzCase> {
+    let same = FuzzCase {
         plan,
-        mutations: subject.mutations.clone(),
+        mutations: case.mutations.clone(),
     };
-    let [mutation] = subject.mutations[..] else {
+    let [mutation] = case.mutations[..] else {
         return vec![same];
     };
     let sites = (0..mutation.site).rev().take(24);
@@ -73,16 +73,16 @@ fn with_plan(subject: &Subject, plan: Plan) -> Vec<Subject> {
     all
 }
 
-fn plans(plan: &Plan) -> Vec<Plan> {
+fn plans(plan: &FuzzPlan) -> Vec<FuzzPlan> {
     let mut all = Vec::new();
     for steps in fewer(&plan.steps) {
-        all.push(Plan {
+        all.push(FuzzPlan {
             steps,
             ..plan.clone()
         });
     }
     if plan.cluster > 1 {
-        all.push(Plan {
+        all.push(FuzzPlan {
             cluster: plan.cluster / 2,
             ..plan.clone()
         });
@@ -95,7 +95,7 @@ fn plans(plan: &Plan) -> Vec<Plan> {
         }
     }
     for steps in simpler(&plan.steps) {
-        all.push(Plan {
+        all.push(FuzzPlan {
             steps,
             ..plan.clone()
         });
@@ -103,29 +103,29 @@ fn plans(plan: &Plan) -> Vec<Plan> {
     all
 }
 
-/// The steps less one of them; a loop gives way to its body.
-fn fewer(steps: &[Step]) -> Vec<Vec<Step>> {
+/// Returns the steps without one of them, or with a loop replaced by its body.
+fn fewer(steps: &[CommStep]) -> Vec<Vec<CommStep>> {
     let mut all = Vec::new();
     for i in 0..steps.len() {
-        let put = |with: Vec<Step>| {
+        let put = |with: Vec<CommStep>| {
             let mut steps = steps.to_vec();
             steps.splice(i..=i, with);
             steps
         };
         all.push(put(Vec::new()));
-        if let Step::Loop { count, body } = &steps[i] {
+        if let CommStep::Loop { count, body } = &steps[i] {
             all.push(put(body.clone()));
             for body in fewer(body) {
                 let count = count.clone();
-                all.push(put(vec![Step::Loop { count, body }]));
+                all.push(put(vec![CommStep::Loop { count, body }]));
             }
         }
     }
     all
 }
 
-/// The steps with one of them simpler.
-fn simpler(steps: &[Step]) -> Vec<Vec<Step>> {
+/// Returns the steps with one of them simplified.
+fn simpler(steps: &[CommStep]) -> Vec<Vec<CommStep>> {
     let mut all = Vec::new();
     for (i, step) in steps.iter().enumerate() {
         for simple in simpler_step(step) {
@@ -137,68 +137,68 @@ fn simpler(steps: &[Step]) -> Vec<Vec<Step>> {
     all
 }
 
-fn simpler_step(step: &Step) -> Vec<Step> {
+fn simpler_step(step: &CommStep) -> Vec<CommStep> {
     match step {
-        Step::Loop { count, body } => {
-            let mut all: Vec<Step> = simpler_count(count)
+        CommStep::Loop { count, body } => {
+            let mut all: Vec<CommStep> = simpler_count(count)
                 .into_iter()
-                .map(|count| Step::Loop {
+                .map(|count| CommStep::Loop {
                     count,
                     body: body.clone(),
                 })
                 .collect();
-            all.extend(simpler(body).into_iter().map(|body| Step::Loop {
+            all.extend(simpler(body).into_iter().map(|body| CommStep::Loop {
                 count: count.clone(),
                 body,
             }));
             all
         }
-        Step::Transfer(t) => simpler_transfer(t)
+        CommStep::Transfer(t) => simpler_transfer(t)
             .into_iter()
-            .map(Step::Transfer)
+            .map(CommStep::Transfer)
             .collect(),
-        Step::Quiet(q) => simpler_count(&q.count)
+        CommStep::SyncFreeLoop(q) => simpler_count(&q.count)
             .into_iter()
-            .map(|count| Step::Quiet(Quiet { count, ..q.clone() }))
+            .map(|count| CommStep::SyncFreeLoop(SyncFreeLoop { count, ..q.clone() }))
             .collect(),
-        Step::Word(w) => simpler_count(&w.count)
+        CommStep::SharedWord(w) => simpler_count(&w.count)
             .into_iter()
-            .filter(|count| w.add > 0 || count.shape != Shape::Plain)
-            .map(|count| Step::Word(Word { count, ..w.clone() }))
+            .filter(|count| w.add > 0 || count.formula != CountFormula::Plain)
+            .map(|count| CommStep::SharedWord(SharedWord { count, ..w.clone() }))
             .collect(),
-        Step::Turns(t) => simpler_count(&t.count)
+        CommStep::Turns(t) => simpler_count(&t.count)
             .into_iter()
-            .map(|count| Step::Turns(Turns { count, ..t.clone() }))
+            .map(|count| CommStep::Turns(Turns { count, ..t.clone() }))
             .collect(),
         _ => Vec::new(),
     }
 }
 
-fn simpler_count(count: &Count) -> Vec<Count> {
+fn simpler_count(count: &TripCount) -> Vec<TripCount> {
     let mut all = Vec::new();
-    let mut add = |c: Count| {
+    let mut add = |c: TripCount| {
         if c != *count {
             all.push(c);
         }
     };
-    add(Count {
-        source: Source::Small,
-        narrow: Narrow::Keep,
-        shape: Shape::Plain,
+    add(TripCount {
+        source: NumberSource::Small,
+        conversion: Conversion::Keep,
+        formula: CountFormula::Plain,
         forms: vec![0],
-        twist: count
-            .twist
-            .filter(|t| !matches!(t.1, CountTwist::Narrow(_) | CountTwist::Unsigned)),
+        bug: count
+            .bug
+            .filter(|t| !matches!(t.1, CountBug::Conversion(_) | CountBug::Unsigned)),
     });
-    add(Count {
+    add(TripCount {
         forms: vec![0],
         ..count.clone()
     });
-    add(Count {
-        narrow: Narrow::Keep,
+    add(TripCount {
+        conversion: Conversion::Keep,
         ..count.clone()
     });
-    add(Count {
+    add(TripCount {
         forms: count.forms.iter().map(|f| f & 7).collect(),
         ..count.clone()
     });
@@ -226,7 +226,7 @@ fn simpler_transfer(t: &Transfer) -> Vec<Transfer> {
     for end in 0..2 {
         let (mut loops, mut position) = (t.loops, t.position);
         loops[end] = LoopForm::Up;
-        position[end] = Position::Cursor;
+        position[end] = RingPosition::Cursor;
         add(Transfer { loops, ..t.clone() });
         add(Transfer {
             position,
@@ -254,7 +254,7 @@ fn simpler_transfer(t: &Transfer) -> Vec<Transfer> {
         ..t.clone()
     });
     add(Transfer {
-        fill: Fill::Stores,
+        fill: SlotFill::Stores,
         ..t.clone()
     });
     if let Some(guard) = &t.guard {

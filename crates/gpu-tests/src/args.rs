@@ -1,47 +1,47 @@
-//! The flags of the binary, before those of the test harness.
+//! The flags of the binary; other flags go to the test harness.
 
-use crate::cases::Kind;
 use crate::child;
+use crate::runner::TestGroup;
 use anyhow::{Context as _, Result, bail};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// What is printed for `--help`, above the harness' own.
+/// The help text, printed above that of the harness.
 pub const HELP: &str = "\
-gpu-tests: what must hold on an H100 or H200
+gpu-tests: tests that run on an H100 or H200
 
-  --record DIR     run the ops alone, on few data, and write what came out to DIR
-  --ledger FILE    note the programs that passed in their final build in FILE
-  --missing FILE   list what ships and is not in the ledger FILE; needs no GPU
+  --record DIR     run only the op trials on small data and write the results to DIR
+  --ledger FILE    add the programs that pass in their final build to the GPU ledger FILE
+  --missing FILE   list shipped programs that are not in the GPU ledger FILE; needs no GPU
 ";
 
-/// What this process is for.
+/// The task of this process.
 #[derive(PartialEq, Debug)]
 pub enum Task {
-    /// Serve a parent.
-    Child(Kind),
-    /// List what is missing in a ledger.
+    /// Serve a parent process.
+    Child(TestGroup),
+    /// List the programs that are missing in a ledger.
     Missing(PathBuf),
     /// Run tests.
-    Tests(Tests),
+    TestArgs(TestArgs),
 }
 
-/// How to run tests.
+/// The flags of a test run.
 #[derive(Default, PartialEq, Debug)]
-pub struct Tests {
-    /// Where to write what ops give.
+pub struct TestArgs {
+    /// The directory for recorded test vectors.
     pub record: Option<PathBuf>,
-    /// Where to note the programs that passed.
+    /// The ledger to update.
     pub ledger: Option<PathBuf>,
-    /// Flags of the harness: filters, `--list`, ….
+    /// The flags of the harness: filters, `--list`, …
     pub rest: Vec<OsString>,
 }
 
 impl Task {
-    /// Reads the arguments behind the program's name.
+    /// Parses the arguments after the program name.
     pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Self> {
         let mut args = args.into_iter();
-        let mut tests = Tests::default();
+        let mut tests = TestArgs::default();
         while let Some(arg) = args.next() {
             let mut path = |what: &str| -> Result<PathBuf> {
                 let next = args
@@ -51,13 +51,13 @@ impl Task {
             };
             match arg.to_str() {
                 Some(child::FLAG) => {
-                    let kind: Vec<_> = args.collect();
-                    return Ok(Task::Child(Kind::parse(&kind)?));
+                    let group: Vec<_> = args.collect();
+                    return Ok(Task::Child(TestGroup::parse(&group)?));
                 }
                 Some("--missing") => {
                     let ledger = path("--missing")?;
                     if let Some(more) = args.next() {
-                        bail!("--missing takes one path, and there is {more:?} behind it");
+                        bail!("unexpected argument {more:?}: --missing takes one path");
                     }
                     return Ok(Task::Missing(ledger));
                 }
@@ -67,9 +67,9 @@ impl Task {
             }
         }
         if tests.record.is_some() && tests.ledger.is_some() {
-            bail!("--record runs ops alone, so it has nothing for a ledger");
+            bail!("--record runs no final builds, so --ledger cannot be combined with it");
         }
-        Ok(Task::Tests(tests))
+        Ok(Task::TestArgs(tests))
     }
 }
 
@@ -82,9 +82,9 @@ mod tests {
     }
 
     #[test]
-    fn flags_of_the_harness_are_left_to_it() {
+    fn harness_flags_are_passed_on() {
         let task = parse(&["ops", "--ledger", "l.json", "--list"]).unwrap();
-        let Task::Tests(tests) = task else {
+        let Task::TestArgs(tests) = task else {
             panic!("{task:?}")
         };
         assert_eq!(tests.ledger, Some("l.json".into()));
@@ -92,21 +92,25 @@ mod tests {
     }
 
     #[test]
-    fn a_child_knows_its_kind() {
-        for kind in [Kind::Ops, Kind::Final, Kind::Record("a b".into())] {
-            let args = [vec![child::FLAG.into()], kind.args()].concat();
-            assert_eq!(Task::parse(args).unwrap(), Task::Child(kind));
+    fn a_child_receives_its_group() {
+        for group in [
+            TestGroup::Ops,
+            TestGroup::Final,
+            TestGroup::Record("a b".into()),
+        ] {
+            let args = [vec![child::FLAG.into()], group.args()].concat();
+            assert_eq!(Task::parse(args).unwrap(), Task::Child(group));
         }
     }
 
     #[test]
-    fn wrong_flags_are_told() {
+    fn invalid_flags_are_rejected() {
         for (args, why) in [
             (&["--record"][..], "--record needs a path"),
             (&["--missing"], "--missing needs a path"),
             (&["--missing", "a", "b"], "takes one path"),
-            (&["--record", "a", "--ledger", "b"], "nothing for a ledger"),
-            (&["--child", "nothing"], "a child is ops"),
+            (&["--record", "a", "--ledger", "b"], "cannot be combined"),
+            (&["--child", "nothing"], "unknown test group"),
         ] {
             let error = parse(args).unwrap_err().to_string();
             assert!(error.contains(why), "{error}");

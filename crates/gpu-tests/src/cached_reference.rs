@@ -1,7 +1,7 @@
-//! Inputs and references of the last problem, for all works of it in a row.
+//! A cache of the inputs and the reference of the last problem.
 //!
-//! Inputs and float64 references depend on the problem alone, and take the
-//! host longer than a GPU takes for the work.
+//! Inputs and float64 references depend only on the problem, and take the host longer than the GPU
+//! takes for the kernel. Consecutive workloads of one problem share them.
 
 use serde_json::Value;
 use std::sync::Arc;
@@ -11,29 +11,34 @@ use warpline_family::{AnyWorkload, TensorSpec};
 /// The inputs and the reference of the last problem.
 #[derive(Default)]
 pub struct CachedReference {
-    last: Option<(Question, Arc<RunData>)>,
+    last: Option<(CacheKey, Arc<RunData>)>,
 }
 
-/// What inputs and reference depend on: family, problem, outputs and seed.
-type Question = (&'static str, Value, Vec<TensorSpec>, u64);
+/// The cache key: family, problem, outputs and seed.
+type CacheKey = (&'static str, Value, Vec<TensorSpec>, u64);
 
-fn question(work: &dyn AnyWorkload, seed: u64) -> Question {
-    (work.family(), work.problem(), work.outputs(), seed)
+fn cache_key(workload: &dyn AnyWorkload, seed: u64) -> CacheKey {
+    (
+        workload.family(),
+        workload.problem(),
+        workload.outputs(),
+        seed,
+    )
 }
 
 impl CachedReference {
-    /// The inputs that a seed draws for the work, and their reference.
-    pub fn data(&mut self, work: &dyn AnyWorkload, seed: u64) -> Arc<RunData> {
-        let asked = question(work, seed);
-        if let Some((_, data)) = self.last.as_ref().filter(|(of, _)| *of == asked) {
+    /// Returns the inputs of a seed and their reference.
+    pub fn data(&mut self, workload: &dyn AnyWorkload, seed: u64) -> Arc<RunData> {
+        let key = cache_key(workload, seed);
+        if let Some((_, data)) = self.last.as_ref().filter(|(of, _)| *of == key) {
             return data.clone();
         }
-        // Both at once would be twice the memory.
+        // Free the old data first, to keep only one problem in memory.
         self.last = None;
-        let inputs = work.draw(seed);
-        let reference = Some(work.reference(&inputs));
+        let inputs = workload.draw(seed);
+        let reference = Some(workload.reference(&inputs));
         let data = Arc::new(RunData { inputs, reference });
-        self.last = Some((asked, data.clone()));
+        self.last = Some((key, data.clone()));
         data
     }
 }
@@ -41,26 +46,26 @@ impl CachedReference {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::works;
+    use crate::workloads;
     use warpline_ir::Target;
 
-    /// Bits, so that a NaN is itself.
+    /// Returns the bits, so that NaNs compare equal.
     fn bits(reference: &[Vec<(f64, f64)>]) -> Vec<Vec<(u64, u64)>> {
         let both = |&(x, y): &(f64, f64)| (x.to_bits(), y.to_bits());
         let one = |values: &Vec<_>| values.iter().map(both).collect();
         reference.iter().map(one).collect()
     }
 
-    /// Of every set the works of its first problems: nothing but the problem matters.
+    /// Consecutive workloads of the same small problem share inputs and reference.
     #[test]
-    fn the_cached_reference_is_that_of_the_work() {
-        let all = works::all(&Target::SM_90A).unwrap();
+    fn a_cached_reference_equals_that_of_the_workload() {
+        let all = workloads::all(&Target::SM_90A).unwrap();
         let mut cache = CachedReference::default();
         let mut cached = 0;
         for pair in all.windows(2) {
-            let [a, b] = [&pair[0], &pair[1]].map(|named| named.work.as_ref());
+            let [a, b] = [&pair[0], &pair[1]].map(|named| named.workload.as_ref());
             let large = b.cost().bytes > 1e5 || b.cost().flops > 1e8;
-            if large || question(a, 3) != question(b, 3) {
+            if large || cache_key(a, 3) != cache_key(b, 3) {
                 continue;
             }
             let first = cache.data(a, 3);
@@ -79,14 +84,14 @@ mod tests {
     }
 
     #[test]
-    fn another_seed_is_another_answer() {
-        let all = works::all(&Target::SM_90A).unwrap();
-        let some = all.iter().find(|named| named.work.cost().bytes > 0.0);
-        let work = some.unwrap().work.as_ref();
+    fn another_seed_draws_other_inputs() {
+        let all = workloads::all(&Target::SM_90A).unwrap();
+        let some = all.iter().find(|named| named.workload.cost().bytes > 0.0);
+        let workload = some.unwrap().workload.as_ref();
         let mut cache = CachedReference::default();
-        let [three, four] = [3, 4].map(|seed| cache.data(work, seed));
-        assert!(three.inputs == work.draw(3));
-        assert!(four.inputs == work.draw(4));
+        let [three, four] = [3, 4].map(|seed| cache.data(workload, seed));
+        assert!(three.inputs == workload.draw(3));
+        assert!(four.inputs == workload.draw(4));
         assert!(three.inputs != four.inputs);
     }
 }

@@ -1,10 +1,10 @@
-//! A child process that does what may hang or kill its context, one case at a time.
+//! A child process that runs tests one at a time. A test may hang or lose its CUDA context.
 //!
-//! The parent writes the name of a case to the child's input, and the child
-//! answers with one line of JSON. A child that gives no answer in time is
-//! ended, and so is one that had a failure: the next case gets a fresh one.
+//! The parent writes the name of a test to the child's input, and the child responds with one line
+//! of JSON. The parent kills a child that does not respond in time or that lost its context; the next
+//! test gets a new child.
 
-use crate::cases::{Case, Kind};
+use crate::runner::{TestGroup, TestRunner};
 use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, BufReader, Write};
@@ -15,61 +15,61 @@ use std::time::Duration;
 /// The flag that makes this binary a child.
 pub const FLAG: &str = "--child";
 
-/// What became of a case.
+/// The result of a test.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-pub struct Answer {
-    /// Why it failed, if it did.
+pub struct CaseResult {
+    /// The failure, if the test failed.
     pub failed: Option<String>,
-    /// What is worth telling of one that passed.
+    /// A remark of a passed test.
     pub note: Option<String>,
-    /// The programs it ran: name and hash of the code.
+    /// The name and the program hash of each kernel.
     pub kernels: Vec<(String, String)>,
-    /// Is the context of no use any more?
-    pub dead: bool,
+    /// Whether the CUDA context is unusable.
+    pub context_lost: bool,
 }
 
-impl Answer {
-    /// A result that is wrong: the context goes on.
-    pub fn wrong(why: impl Into<String>) -> Self {
+impl CaseResult {
+    /// A wrong result; the context stays usable.
+    pub fn mismatch(why: impl Into<String>) -> Self {
         Self {
             failed: Some(why.into()),
             ..Self::default()
         }
     }
 
-    /// A failure after which the context may be of no use.
+    /// A failure that may make the context unusable.
     pub fn failure(why: impl Into<String>) -> Self {
         Self {
             failed: Some(why.into()),
-            dead: true,
+            context_lost: true,
             ..Self::default()
         }
     }
 }
 
-/// The child's side: answers until its input ends.
-pub fn serve(kind: &Kind) -> Result<()> {
-    let case = Case::open(kind);
+/// Runs the child: handles requests until its input ends.
+pub fn serve(group: &TestGroup) -> Result<()> {
+    let runner = TestRunner::open(group);
     let mut out = std::io::stdout();
     for name in std::io::stdin().lines() {
-        let name = name.context("no more cases")?;
-        let answer = match &case {
-            Ok(case) => case.run(&name),
-            Err(why) => Answer::failure(format!("{why:#}")),
+        let name = name.context("cannot read the next test")?;
+        let result = match &runner {
+            Ok(runner) => runner.run(&name),
+            Err(why) => CaseResult::failure(format!("{why:#}")),
         };
-        // One line; whatever else is printed goes to the other stream.
-        writeln!(out, "{}", serde_json::to_string(&answer)?)?;
+        // One line on stdout; all other output goes to stderr.
+        writeln!(out, "{}", serde_json::to_string(&result)?)?;
         out.flush()?;
-        if answer.dead {
+        if result.context_lost {
             break;
         }
     }
     Ok(())
 }
 
-/// The parent's side: a child that is there when it is needed.
-pub struct Children {
-    kind: Kind,
+/// The parent's side: starts a child when it needs one.
+pub struct ChildRunner {
+    group: TestGroup,
     limit: Duration,
     current: Option<Running>,
 }
@@ -77,79 +77,88 @@ pub struct Children {
 struct Running {
     process: Child,
     input: ChildStdin,
-    answers: Receiver<String>,
+    responses: Receiver<String>,
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // One that waits in the driver ends by nothing else.
+        // A child that is blocked in the driver ends only by a kill.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
 }
 
-impl Children {
-    /// Children of a kind, with a limit for each case.
-    pub fn new(kind: Kind, limit: Duration) -> Self {
+impl ChildRunner {
+    /// ChildRunner of a group, with a limit for each case.
+    pub fn new(group: TestGroup, limit: Duration) -> Self {
         Self {
-            kind,
+            group,
             limit,
             current: None,
         }
     }
 
-    /// Has a case run by the child, or by the next one.
-    pub fn run(&mut self, name: &str) -> Answer {
-        let answer = match self.ask(name) {
-            Ok(answer) => answer,
-            Err(why) => Answer::failure(format!("{why:#}")),
+    /// Runs a test in the child; starts a child if there is none.
+    pub fn run(&mut self, name: &str) -> CaseResult {
+        let result = match self.request(name) {
+            Ok(result) => result,
+            Err(why) => CaseResult::failure(format!("{why:#}")),
         };
-        if answer.dead {
+        if result.context_lost {
             self.current = None;
         }
-        answer
+        result
     }
 
-    fn ask(&mut self, name: &str) -> Result<Answer> {
+    fn request(&mut self, name: &str) -> Result<CaseResult> {
         let child = match &mut self.current {
             Some(child) => child,
-            none => none.insert(start(&self.kind)?),
+            none => none.insert(start(&self.group)?),
         };
-        writeln!(child.input, "{name}").context("the child is gone")?;
-        child.input.flush().context("the child is gone")?;
-        match child.answers.recv_timeout(self.limit) {
+        writeln!(child.input, "{name}").context("the child process has ended")?;
+        child.input.flush().context("the child process has ended")?;
+        match child.responses.recv_timeout(self.limit) {
             Ok(line) => serde_json::from_str(&line)
-                .with_context(|| format!("the child does not answer but says {line:?}")),
-            Err(RecvTimeoutError::Timeout) => Ok(Answer::failure(format!(
-                "it hangs: no answer within {} s, so the process was ended",
+                .with_context(|| format!("invalid response of the child: {line:?}")),
+            Err(RecvTimeoutError::Timeout) => Ok(CaseResult::failure(format!(
+                "hang: no response within {} s; the process was killed",
                 self.limit.as_secs()
             ))),
             Err(RecvTimeoutError::Disconnected) => {
-                let status = child.process.wait().context("the child is lost")?;
-                Ok(Answer::failure(format!(
-                    "the process ended in the middle of it: {status}"
+                let status = child
+                    .process
+                    .wait()
+                    .context("cannot wait for the child process")?;
+                Ok(CaseResult::failure(format!(
+                    "the process ended during the test: {status}"
                 )))
             }
         }
     }
 }
 
-/// Starts this binary once more, as a child.
-fn start(kind: &Kind) -> Result<Running> {
-    let exe = std::env::current_exe().context("this binary cannot be found")?;
+/// Starts this binary as a child.
+fn start(group: &TestGroup) -> Result<Running> {
+    let exe = std::env::current_exe().context("cannot find this binary")?;
     let mut process = Command::new(exe)
         .arg(FLAG)
-        .args(kind.args())
-        // Compilations are counted and timed, so none may come from the disk.
-        .envs((*kind == Kind::Runtime).then_some(("WARPLINE_CACHE", "off")))
+        .args(group.args())
+        // These tests count and time compilations, so the disk cache is off.
+        .envs((*group == TestGroup::Runtime).then_some(("WARPLINE_CACHE", "off")))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
-        .context("a child does not start")?;
-    let input = process.stdin.take().context("a child has no input")?;
-    let output = process.stdout.take().context("a child has no output")?;
-    let (send, answers) = channel();
-    // Ends with the child's output.
+        .context("cannot start a child process")?;
+    let input = process
+        .stdin
+        .take()
+        .context("the child has no standard input")?;
+    let output = process
+        .stdout
+        .take()
+        .context("the child has no standard output")?;
+    let (send, responses) = channel();
+    // The thread ends with the output of the child.
     std::thread::spawn(move || {
         for line in BufReader::new(output).lines().map_while(Result::ok) {
             if send.send(line).is_err() {
@@ -160,6 +169,6 @@ fn start(kind: &Kind) -> Result<Running> {
     Ok(Running {
         process,
         input,
-        answers,
+        responses,
     })
 }

@@ -1,12 +1,12 @@
-//! Ops of registers: every form of an op in one kernel, each on columns of its own.
+//! Register ops: one kernel tests every form of an op, each form on its own columns.
 //!
-//! Each thread takes a value of every operand, runs the op, and leaves every
-//! result. A CTA works on a block of the input, which holds its columns side
-//! by side, so that the kernel is the same for any number of blocks.
+//! Each thread loads one value of every operand, runs the op, and stores every result. A CTA processes
+//! one block of the input; a block has all columns one after the other, so the kernel does not depend
+//! on the number of blocks.
 
 use crate::data;
-use crate::rule::{Rule, bound_of};
-use crate::trial::{Column, Output, Part, Trial};
+use crate::tolerance::{Tolerance, error_bound_of};
+use crate::trial::{Column, OpTrial, OutputPart, TrialOutput};
 use warpline_ir::Target;
 use warpline_ir::ops::arith::{Add, MadWide, MulWide};
 use warpline_ir::ops::compare::{Cmp, Select, Setp};
@@ -15,36 +15,36 @@ use warpline_ir::ops::special::{ReadParam, ReadSpecial};
 use warpline_ir::*;
 use warpline_kernels::{Buffer, LaunchStep};
 
-/// Threads of a CTA: values of a column in a block.
+/// The threads of a CTA, and so the values of a column in a block.
 pub const THREADS: usize = 64;
 
-/// Widths of a value in memory.
+/// The sizes of a value in memory, in bytes.
 const WIDTHS: [usize; 6] = [1, 2, 4, 8, 16, 32];
 
-/// A buffer.
+/// The input or the output buffer.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Side {
-    /// What goes in.
-    In,
-    /// What comes out.
-    Out,
+pub enum BufferSide {
+    /// The input.
+    Input,
+    /// The output.
+    Output,
 }
 
 /// The forms of one op.
 pub struct Columns {
     op: &'static str,
     kernel: Kernel,
-    /// Addresses of this thread's first value of each width: of the input, of the output.
+    /// The address of the thread's first value of each size, in the input and in the output.
     bases: [[RegId; 6]; 2],
-    /// What is drawn, form by form: columns of the input, and of the output before the launch.
-    drawn: Vec<Vec<(Side, Column)>>,
-    results: Vec<Part>,
-    /// Bytes of a block: of the input, of the output.
+    /// The columns with random data of each form, in the input and in the initial output.
+    drawn: Vec<Vec<(BufferSide, Column)>>,
+    results: Vec<OutputPart>,
+    /// The bytes of a block of the input and of the output.
     bytes: [usize; 2],
 }
 
 impl Columns {
-    /// No forms yet of the op with a name in the table.
+    /// Creates an empty kernel for an op of the op table.
     pub fn new(op: &'static str) -> Self {
         let mut locs = Locs::default();
         let loc = locs.intern(vec![Frame {
@@ -90,12 +90,12 @@ impl Columns {
         this
     }
 
-    /// The op's name in the table.
+    /// Returns the name of the op in the op table.
     pub fn op_name(&self) -> &'static str {
         self.op
     }
 
-    /// A fresh register.
+    /// Declares a register.
     pub fn reg(&mut self, ty: Type) -> RegId {
         self.kernel.regs.push(RegInfo {
             ty,
@@ -110,36 +110,36 @@ impl Columns {
         self.reg(ty).into()
     }
 
-    /// An operand in a register, and a constant.
+    /// Returns a register operand and a constant operand.
     pub fn both(&mut self, ty: Type) -> [Operand; 2] {
         [self.arg(ty), constant(ty)]
     }
 
-    /// Adds a form, if there is such a one: its operands are read, and all it gives is kept.
+    /// Adds a form if it is legal: loads its operands and stores its results.
     pub fn form(&mut self, op: impl Into<Op>) {
         let op: Op = op.into();
         if op.legal(&Target::default()).is_err() {
             return;
         }
-        let mut touched = Registers::default();
-        op.effects(&mut touched);
+        let mut uses = RegisterUses::default();
+        op.effects(&mut uses);
         self.drawn.push(vec![]);
-        let read = touched.read.into_iter();
+        let read = uses.read.into_iter();
         let from: Vec<Column> = read.map(|(reg, ty)| self.operand(reg, ty)).collect();
         let name = op.name();
         self.op(op);
-        for reg in touched.written {
+        for reg in uses.written {
             self.result(&name, reg, &from);
         }
     }
 
-    /// Adds a form of an op that reaches memory, if there is such a one: `op` is told
-    /// where each thread has `n` values side by side, of the input or the output.
+    /// Adds a form of a memory op if it is legal. `op` receives the address of `n` consecutive values
+    /// of the thread in the input or the output.
     ///
-    /// What the output holds before is drawn as well if the op reads it.
+    /// If the op reads them, the values get random initial data.
     pub fn memory_form(
         &mut self,
-        side: Side,
+        side: BufferSide,
         (ty, n): (Type, usize),
         reads: bool,
         op: impl FnOnce(MemoryAddress) -> Op,
@@ -156,61 +156,61 @@ impl Columns {
         if op.legal(&Target::default()).is_err() {
             return;
         }
-        let mut touched = Registers::default();
-        op.effects(&mut touched);
+        let mut uses = RegisterUses::default();
+        op.effects(&mut uses);
         let place = self.column(side, ty, n);
         self.drawn.push(vec![]);
         let addresses = self.bases.as_flattened().to_vec();
-        let read = touched.read.into_iter();
+        let read = uses.read.into_iter();
         let read = read.filter(|(reg, _)| !addresses.contains(reg));
         let mut from: Vec<Column> = read.map(|(reg, ty)| self.operand(reg, ty)).collect();
         let name = op.name();
         self.op(op);
-        for reg in touched.written {
+        for reg in uses.written {
             self.result(&name, reg, &from);
         }
         if reads {
             self.draw(side, place.clone());
         }
-        if side == Side::Out {
+        if side == BufferSide::Output {
             from.clear();
             self.part(&name, &place, from);
         }
     }
 
-    /// Draws the values of a register that the next op reads.
+    /// Loads random data into a register that the next op reads.
     fn operand(&mut self, reg: RegId, ty: Type) -> Column {
-        let column = self.column(Side::In, ty, 1);
+        let column = self.column(BufferSide::Input, ty, 1);
         self.load(reg, &column);
-        self.draw(Side::In, column.clone());
+        self.draw(BufferSide::Input, column.clone());
         column
     }
 
-    fn draw(&mut self, side: Side, column: Column) {
+    fn draw(&mut self, side: BufferSide, column: Column) {
         if let Some(form) = self.drawn.last_mut() {
             form.push((side, column));
         }
     }
 
-    /// Keeps a register that the last op wrote.
+    /// Stores a register that the last op wrote.
     fn result(&mut self, name: &str, reg: RegId, from: &[Column]) {
-        let column = self.column(Side::Out, self.kernel.ty(reg), 1);
+        let column = self.column(BufferSide::Output, self.kernel.ty(reg), 1);
         self.store(reg, &column);
         self.part(name, &column, from.to_vec());
     }
 
     fn part(&mut self, name: &str, column: &Column, from: Vec<Column>) {
-        self.results.push(Part {
+        self.results.push(OutputPart {
             name: name.to_owned(),
             ty: column.ty,
             at: column.at..column.at + THREADS * column.stride(),
-            rule: bound_of(self.op).map_or(Rule::Exact, Rule::Within),
+            tolerance: error_bound_of(self.op).map_or(Tolerance::Exact, Tolerance::ErrorBound),
             from,
         });
     }
 
-    /// The kernel on `blocks` blocks of random operands.
-    pub fn trial(mut self, blocks: usize) -> Trial {
+    /// Returns the trial on `blocks` blocks of random operands.
+    pub fn trial(mut self, blocks: usize) -> OpTrial {
         self.addresses();
         let mut input = vec![0; blocks * self.bytes[0]];
         let mut first = vec![0xff; blocks * self.bytes[1]];
@@ -221,8 +221,8 @@ impl Columns {
             let mut values = data::columns(&types, blocks * THREADS, i as u64).into_iter();
             for (side, column) in form {
                 let bytes = match side {
-                    Side::In => &mut input,
-                    Side::Out => &mut first,
+                    BufferSide::Input => &mut input,
+                    BufferSide::Output => &mut first,
                 };
                 let (width, block) = (Column::width(column.ty), self.bytes[*side as usize]);
                 for (j, values) in values.by_ref().take(column.n).enumerate() {
@@ -234,15 +234,15 @@ impl Columns {
                 }
             }
         }
-        Trial {
+        OpTrial {
             name: self.op.to_owned(),
-            shows: vec![self.op],
+            covers: vec![self.op],
             step: LaunchStep::new(self.kernel, [blocks as u32, 1, 1])
                 .pointer("in", Buffer::Input(0))
                 .pointer("out", Buffer::Output(0)),
             inputs: vec![input],
-            outputs: vec![Output {
-                first,
+            outputs: vec![TrialOutput {
+                initial: first,
                 block: self.bytes[1],
                 from: self.bytes[0],
                 parts: self.results,
@@ -250,16 +250,16 @@ impl Columns {
         }
     }
 
-    /// Room for `n` values of every thread.
-    fn column(&mut self, side: Side, ty: Type, n: usize) -> Column {
+    /// Allocates a column of `n` values per thread.
+    fn column(&mut self, side: BufferSide, ty: Type, n: usize) -> Column {
         let at = self.bytes[side as usize];
         let column = Column { ty, n, at };
         self.bytes[side as usize] += THREADS * column.stride();
         column
     }
 
-    /// Where a thread has its values.
-    fn at(&self, side: Side, column: &Column) -> MemoryAddress {
+    /// Returns the address of the thread's values.
+    fn at(&self, side: BufferSide, column: &Column) -> MemoryAddress {
         let width = column.stride().ilog2() as usize;
         MemoryAddress::Global {
             addr: self.bases[side as usize][width].into(),
@@ -268,7 +268,7 @@ impl Columns {
     }
 
     fn load(&mut self, reg: RegId, column: &Column) {
-        let (at, cache) = (self.at(Side::In, column), LoadCache::DEFAULT);
+        let (at, cache) = (self.at(BufferSide::Input, column), LoadCache::DEFAULT);
         if column.ty != Type::Pred {
             let (ty, dst) = (column.ty, vec![reg]);
             return self.op(Load { ty, dst, at, cache });
@@ -286,7 +286,7 @@ impl Columns {
     }
 
     fn store(&mut self, reg: RegId, column: &Column) {
-        let (at, cache) = (self.at(Side::Out, column), StoreCache::DEFAULT);
+        let (at, cache) = (self.at(BufferSide::Output, column), StoreCache::DEFAULT);
         if column.ty != Type::Pred {
             let (ty, src) = (column.ty, vec![reg.into()]);
             return self.op(Store { ty, src, at, cache });
@@ -303,7 +303,7 @@ impl Columns {
         self.op(Store { ty, src, at, cache });
     }
 
-    /// What every thread computes first: `buffer + cta · block + thread · width`.
+    /// Emits the address computation of every thread: `buffer + cta · block + thread · width`.
     fn addresses(&mut self) {
         let [tid, cta] = [Special::Tid, Special::CtaId(Axis::X)].map(|which| {
             let dst = self.reg(Type::U32);
@@ -360,7 +360,7 @@ fn stmt(op: Op) -> Stmt {
     }
 }
 
-/// A constant of a type: 1.5, or 3, or −3.
+/// Returns a constant of a type: 1.5, 3 or −3.
 pub fn constant(ty: Type) -> Operand {
     Operand::Imm(match ty {
         Type::Pred => 1,
@@ -375,14 +375,14 @@ pub fn constant(ty: Type) -> Operand {
     })
 }
 
-/// The registers an op reads, each once, and those it writes.
+/// The registers that an op reads, each once, and those that it writes.
 #[derive(Default)]
-struct Registers {
+struct RegisterUses {
     read: Vec<(RegId, Type)>,
     written: Vec<RegId>,
 }
 
-impl Effects for Registers {
+impl Effects for RegisterUses {
     fn def(&mut self, r: RegId) {
         self.written.push(r);
     }

@@ -1,16 +1,16 @@
-//! Random operands: every special value of a type, and numbers near one another.
+//! Random operands: every special value of a type, and numbers of similar size.
 
 use warpline_ir::Type;
 use warpline_kernels::numbers::Random;
 
-/// Rows of operands, one column for each type: combinations of special values
-/// first, random ones after, among which special ones are strewn.
+/// Returns rows of operands, one column for each type: combinations of special values first, then
+/// random values with some special values among them.
 pub fn columns(types: &[Type], rows: usize, seed: u64) -> Vec<Vec<u64>> {
     let mut random = Random::new(seed);
     let specials: Vec<_> = types.iter().map(|&ty| specials(ty)).collect();
     let combinations = (specials.iter()).fold(1usize, |n, all| n.saturating_mul(all.len()));
     let combined = combinations.min(rows / 2);
-    // With fewer rows than combinations, steps by a prime reach all parts of them.
+    // With fewer rows than combinations, a prime stride samples all of them.
     let stride = if combinations > combined { 7919 } else { 1 };
     let mut columns = vec![Vec::with_capacity(rows); types.len()];
     for row in 0..rows {
@@ -31,7 +31,7 @@ pub fn columns(types: &[Type], rows: usize, seed: u64) -> Vec<Vec<u64>> {
     columns
 }
 
-/// A random value of a type: mostly numbers of moderate size, at times any bits.
+/// Returns a random value of a type: mostly numbers of moderate size, sometimes any bits.
 pub fn value(ty: Type, random: &mut Random) -> u64 {
     let x = random.bits();
     if random.bits().is_multiple_of(3) {
@@ -56,7 +56,7 @@ pub fn value(ty: Type, random: &mut Random) -> u64 {
     value & mask(ty)
 }
 
-/// The bits of a type.
+/// Returns the bit mask of a type.
 fn mask(ty: Type) -> u64 {
     match ty.bytes() {
         0 => 1,
@@ -65,7 +65,8 @@ fn mask(ty: Type) -> u64 {
     }
 }
 
-/// Zeros, ones, the ends of the range, infinities, NaNs, subnormals, and what conversions stumble over.
+/// Returns the special values: zeros, ones, range limits, infinities, NaNs, subnormals, and rounding
+/// edge cases of conversions.
 fn specials(ty: Type) -> Vec<u64> {
     let pairs = |halves: Vec<u64>| {
         let n = halves.len();
@@ -183,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn every_special_value_is_met_in_a_long_column() {
+    fn a_long_column_has_every_special_value() {
         for ty in Type::ALL {
             let column = &columns(&[ty], 2048, 0)[0];
             assert!(specials(ty).iter().all(|x| column.contains(x)), "{ty}");

@@ -1,12 +1,12 @@
-//! Trials on a GPU.
+//! Runs trials on a GPU.
 
-use crate::trial::{Results, Trial};
+use crate::trial::{OpTrial, OutputBytes};
 use anyhow::{Context as _, Result, ensure};
-use warpline::cuda::{DeviceBuffer, Context, Stream};
+use warpline::cuda::{Context, DeviceBuffer, Stream};
 use warpline::{Device, prepare};
 use warpline_kernels::BufferAddresses;
 
-/// The first GPU that can run kernels, or a sentence why there is none.
+/// Opens the first usable GPU.
 pub fn device() -> Result<Device> {
     let (device, why_not) = Device::auto();
     let none = why_not.unwrap_or_else(|| "the driver finds none".to_owned());
@@ -14,21 +14,22 @@ pub fn device() -> Result<Device> {
     Ok(device)
 }
 
-/// The driver's context on a GPU.
+/// Returns the CUDA context of a GPU.
 pub fn context(device: &Device) -> Result<&Context> {
-    device.context().context("the simulator has no context")
+    device
+        .context()
+        .context("the simulator has no CUDA context")
 }
 
-/// What comes out of a trial on a GPU. Waits for as long as it takes: the
-/// parent of this process does not.
-pub fn run(trial: &Trial, device: &Device) -> Result<Results> {
+/// Runs a trial on a GPU and returns its outputs. There is no time limit here; the parent process has one.
+pub fn run(trial: &OpTrial, device: &Device) -> Result<OutputBytes> {
     let context = context(device)?;
     let ready = prepare(trial, &device.target())?.load(device)?;
     let stream = Stream::new(context)?;
     let buffer = |bytes: &Vec<u8>| DeviceBuffer::from_host(context, bytes, &stream);
     let inputs: Vec<DeviceBuffer> = trial.inputs.iter().map(buffer).collect::<Result<_, _>>()?;
     let outputs: Vec<DeviceBuffer> = (trial.outputs.iter())
-        .map(|o| buffer(&o.first))
+        .map(|o| buffer(&o.initial))
         .collect::<Result<_, _>>()?;
     let addresses = |all: &[DeviceBuffer]| all.iter().map(DeviceBuffer::address).collect();
     let bound = BufferAddresses {

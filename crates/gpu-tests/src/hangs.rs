@@ -1,6 +1,6 @@
-//! Kernels that hang: the watchdog's report comes in time, and the caller goes on.
+//! Kernels that hang: the watchdog reports in time, and the next kernel runs.
 
-use crate::child::Answer;
+use crate::child::CaseResult;
 use anyhow::{Context as _, Result, bail, ensure};
 use std::time::{Duration, Instant};
 use warpline::gpu::watch;
@@ -8,52 +8,57 @@ use warpline::{Device, RunOptions};
 use warpline_kernels::{DeviceKind, registry};
 use warpline_watchdog::hangs;
 
-/// How soon a report must be there, from the launch on.
-const SOON: Duration = Duration::from_secs(2);
+/// The time limit of the report, from the launch.
+const REPORT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The case that every other one is followed by: a kernel that is right.
-pub const GOOD: &str = "a good kernel";
+/// The test that runs after every hang: a correct kernel.
+pub const CORRECT: &str = "a correct kernel";
 
-/// The names of all kinds of hang.
+/// Returns the names of all hanging kernels.
 pub fn names() -> Result<Vec<&'static str>> {
     Ok(hangs::all()?.iter().map(|hanging| hanging.name).collect())
 }
 
-/// Runs a case by its name.
-pub fn run(name: &str, device: &Device) -> Result<Answer> {
-    if name == GOOD {
-        return good(device);
+/// Runs a test by its name.
+pub fn run(name: &str, device: &Device) -> Result<CaseResult> {
+    if name == CORRECT {
+        return run_correct(device);
     }
-    let found = hangs::all()?.into_iter().find(|hanging| hanging.name == name);
-    let hanging = found.with_context(|| format!("there is no hang {name:?}"))?;
+    let found = hangs::all()?
+        .into_iter()
+        .find(|hanging| hanging.name == name);
+    let hanging = found.with_context(|| format!("unknown hanging kernel {name:?}"))?;
     let start = Instant::now();
-    // Unchecked: the checker refuses what can be seen to hang.
+    // Unchecked: the checker would refute the kernel.
     let error = match watch::run_kernel(&hanging.kernel, hanging.grid, device) {
-        Ok(()) => bail!("it did not hang"),
+        Ok(()) => bail!("the kernel did not hang"),
         Err(error) => error,
     };
-    let took = start.elapsed();
+    let elapsed = start.elapsed();
     let report = error.to_string();
-    ensure!(error.code() == "hang", "no hang was reported: {report}");
+    ensure!(
+        error.code() == "hang",
+        "expected the report of a hang, got: {report}"
+    );
     for part in &hanging.report {
         ensure!(
             report.contains(part),
             "the report lacks {part:?}:\n{report}"
         );
     }
-    ensure!(took < SOON, "the report took {took:.1?}");
-    Ok(Answer {
-        note: Some(format!("reported after {took:.1?}")),
-        // What cannot leave its wait traps, and takes the context with it.
-        dead: !hanging.exits_cleanly,
-        ..Answer::default()
+    ensure!(elapsed < REPORT_TIMEOUT, "the report elapsed {elapsed:.1?}");
+    Ok(CaseResult {
+        note: Some(format!("reported after {elapsed:.1?}")),
+        // A kernel that cannot leave its wait traps, and the trap ends the context.
+        context_lost: !hanging.exits_cleanly,
+        ..CaseResult::default()
     })
 }
 
-fn good(device: &Device) -> Result<Answer> {
+fn run_correct(device: &Device) -> Result<CaseResult> {
     let family = registry().into_iter().next().context("no family")?;
-    let work = family.default_workload(DeviceKind::Cpu, &device.target())?;
-    let outcome = warpline::run(work.as_ref(), device, &RunOptions::default())?;
-    ensure!(outcome.passed(), "a good kernel is wrong after a hang");
-    Ok(Answer::default())
+    let workload = family.default_workload(DeviceKind::Cpu, &device.target())?;
+    let outcome = warpline::run(workload.as_ref(), device, &RunOptions::default())?;
+    ensure!(outcome.passed(), "a correct kernel fails after a hang");
+    Ok(CaseResult::default())
 }

@@ -1,24 +1,22 @@
-//! What must hold on the GPU: ops, families, probes, the runtime, and hangs.
+//! GPU tests: ops, families, probes, the runtime, and hangs.
 //!
-//! The binary `gpu-tests` runs it all on a machine that has a GPU and no Rust.
-//! Where there is no GPU, the tests of this crate build, check, assemble and
-//! simulate the same kernels, and hold the CPU meaning of every op against
-//! what an H200 gave.
+//! The binary `gpu-tests` runs all tests on a machine with a GPU and without Rust. Without a GPU, the
+//! tests of this crate build, check, assemble and simulate the same kernels, and compare the CPU
+//! semantics of every op with results recorded on an H200.
 //!
 //! | where | what |
 //! |---|---|
-//! | [`trial`], [`columns`], [`data`], [`rule`] | small kernels that show ops on data |
-//! | [`ops`] | a trial for every op |
-//! | [`vectors`] | what an H200 gave, recorded and replayed |
-//! | [`works`], [`ledger`] | all work that ships, and which programs were right on a GPU |
-//! | [`cached_reference`] | inputs and references of a problem, once for all its works |
-//! | [`runtime`] | what the runtime promises |
-//! | [`hangs`], [`mutants`] | kernels that hang; broken ones that the checker says would |
-//! | [`cases`], [`child`], [`suite`] | tests, and the processes they run in |
+//! | [`trial`], [`columns`], [`data`], [`tolerance`] | small kernels that test ops on data |
+//! | [`ops`] | trials of every op |
+//! | [`vectors`] | results recorded on an H200, and their replay |
+//! | [`workloads`], [`ledger`] | all shipped workloads; the programs verified on a GPU |
+//! | [`cached_reference`] | inputs and reference of a problem, shared by its workloads |
+//! | [`runtime`] | guarantees of the runtime |
+//! | [`hangs`], [`mutants`] | kernels that hang; mutants that the checker refutes as deadlocks |
+//! | [`runner`], [`child`], [`suite`] | the tests, and the processes in which they run |
 
 pub mod args;
 pub mod cached_reference;
-pub mod cases;
 pub mod child;
 pub mod columns;
 pub mod data;
@@ -27,9 +25,10 @@ pub mod hangs;
 pub mod ledger;
 pub mod mutants;
 pub mod ops;
-pub mod rule;
+pub mod runner;
 pub mod runtime;
 pub mod suite;
+pub mod tolerance;
 pub mod trial;
 pub mod vectors;
-pub mod works;
+pub mod workloads;

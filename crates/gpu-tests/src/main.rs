@@ -1,4 +1,4 @@
-//! `gpu-tests`: what must hold on the GPU, on a machine that needs no Rust.
+//! `gpu-tests`: runs the GPU tests on a machine that needs no Rust.
 
 use anyhow::{Context as _, Result, bail};
 use libtest_mimic::Arguments;
@@ -6,13 +6,13 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 use warpline::DeviceInfo;
-use warpline_gpu_tests::args::{HELP, Task, Tests};
+use warpline_gpu_tests::args::{HELP, Task, TestArgs};
 use warpline_gpu_tests::ledger::Ledger;
-use warpline_gpu_tests::suite::{self, Leaving};
-use warpline_gpu_tests::{child, works};
+use warpline_gpu_tests::suite::{self, SharedRunRecord};
+use warpline_gpu_tests::{child, workloads};
 use warpline_ir::Target;
 
-/// There is no GPU, or the flags are wrong.
+/// The exit code for a missing GPU or invalid flags.
 const UNUSABLE: u8 = 2;
 
 fn main() -> ExitCode {
@@ -22,8 +22,8 @@ fn main() -> ExitCode {
     };
     let done = match task {
         Task::Child(kind) => child::serve(&kind).map(|()| ExitCode::SUCCESS),
-        Task::Missing(ledger) => missing(&ledger).map(|()| ExitCode::SUCCESS),
-        Task::Tests(tests) => run(tests),
+        Task::Missing(ledger) => list_missing(&ledger).map(|()| ExitCode::SUCCESS),
+        Task::TestArgs(tests) => run(tests),
     };
     done.unwrap_or_else(|error| {
         eprintln!("error: {error:#}");
@@ -36,7 +36,7 @@ fn unusable(why: &str) -> ExitCode {
     ExitCode::from(UNUSABLE)
 }
 
-/// The first GPU that can be used, or why there is none.
+/// Returns the first usable GPU, or the reason why there is none.
 fn gpu() -> Result<DeviceInfo, String> {
     let mut why = "the driver finds none".to_owned();
     for device in warpline::devices().into_iter().filter(|d| !d.simulator) {
@@ -45,25 +45,25 @@ fn gpu() -> Result<DeviceInfo, String> {
             Some(reason) => why = reason,
         }
     }
-    Err(format!("there is no GPU to test on: {why}"))
+    Err(format!("no usable GPU: {why}"))
 }
 
-fn run(tests: Tests) -> Result<ExitCode> {
+fn run(tests: TestArgs) -> Result<ExitCode> {
     if tests.rest.iter().any(|a| a == "--help" || a == "-h") {
         println!("{HELP}");
     }
     let program = OsString::from("gpu-tests");
     let mut arguments = Arguments::from_iter(std::iter::once(program).chain(tests.rest));
-    // One GPU, and times are taken on it.
+    // The tests share one GPU and measure times on it.
     arguments.test_threads = Some(1);
     let device = match gpu() {
         Ok(device) => device,
         Err(why) => return Ok(unusable(&why)),
     };
-    let left = Leaving::default();
+    let record = SharedRunRecord::default();
     let all = match &tests.record {
-        Some(folder) => suite::recording(folder, &left),
-        None => suite::everything(&device, &left)?,
+        Some(folder) => suite::recording(folder, &record),
+        None => suite::everything(&device, &record)?,
     };
     if !arguments.list {
         println!("on {}", device.description);
@@ -73,14 +73,14 @@ fn run(tests: Tests) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     if let Some(path) = &tests.ledger {
-        note(path, &device, &left)?;
+        update_ledger(path, &device, &record)?;
     }
-    let left = left.lock().ok().context("a test panicked")?;
-    for (name, note) in &left.notes {
+    let record = record.lock().ok().context("a test panicked")?;
+    for (name, note) in &record.notes {
         println!("{name}: {note}");
     }
-    for (group, took) in &left.took {
-        println!("{group}: {:.1} s", took.as_secs_f64());
+    for (group, duration) in &record.durations {
+        println!("{group}: {:.1} s", duration.as_secs_f64());
     }
     println!(
         "{} passed, {} failed",
@@ -89,32 +89,35 @@ fn run(tests: Tests) -> Result<ExitCode> {
     Ok(conclusion.exit_code())
 }
 
-/// Notes what passed in a ledger.
-fn note(path: &Path, device: &DeviceInfo, left: &Leaving) -> Result<()> {
+/// Adds the programs that passed to a ledger.
+fn update_ledger(path: &Path, device: &DeviceInfo, record: &SharedRunRecord) -> Result<()> {
     let mut ledger = Ledger::read(path)?;
-    let left = left.lock().ok().context("a test panicked")?;
-    ledger.update(&left.passed, &works::shipped(&suite::target(device))?.run);
+    let record = record.lock().ok().context("a test panicked")?;
+    ledger.update(
+        &record.passed,
+        &workloads::shipped(&suite::target(device))?.tested,
+    );
     ledger.write(path)
 }
 
-/// Lists what ships and has never been seen right on a GPU.
-fn missing(ledger: &Path) -> Result<()> {
-    let works::Kernels { run, others } = works::shipped(&Target::default())?;
-    if let Some(one) = others.first() {
+/// Lists the shipped programs that were never verified on a GPU.
+fn list_missing(ledger: &Path) -> Result<()> {
+    let workloads::ShippedKernels { tested, untested } = workloads::shipped(&Target::default())?;
+    if let Some(one) = untested.first() {
         bail!(
-            "{} kernels ship that no test runs, of which the first is {one:?}",
-            others.len()
+            "no GPU test runs {} shipped kernels; the first is {one:?}",
+            untested.len()
         );
     }
     let ledger = Ledger::read(ledger)?;
-    let missing = ledger.missing(&run);
+    let missing = ledger.missing(&tested);
     println!(
-        "{} of {} kernels have not been seen right on a GPU since they changed",
+        "{} of {} shipped kernels are not verified on a GPU",
         missing.len(),
-        run.len()
+        tested.len()
     );
     for kernel in missing {
-        println!("  {} {} ({})", kernel.hash, kernel.kernel, kernel.of);
+        println!("  {} {} ({})", kernel.hash, kernel.kernel, kernel.workload);
     }
     Ok(())
 }

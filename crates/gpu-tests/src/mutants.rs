@@ -1,6 +1,6 @@
-//! Mutants that the checker calls deadlocks: on a GPU they hang.
+//! Mutants that the checker refutes as deadlocks: they must hang on a GPU.
 
-use crate::child::Answer;
+use crate::child::CaseResult;
 use anyhow::{Context as _, Result, bail, ensure};
 use std::time::Instant;
 use warpline::Device;
@@ -8,19 +8,19 @@ use warpline::gpu::watch;
 use warpline_ir::Target;
 use warpline_mutants::{DeadlockMutant, deadlocks, find_deadlock};
 
-/// How many are run.
+/// The number of mutants.
 const COUNT: usize = 10;
 
-/// The names of those that are run.
+/// Returns the names of the mutants.
 pub fn names(target: &Target) -> Result<Vec<String>> {
     let all = deadlocks(COUNT, target)?;
     Ok(all.into_iter().map(|mutant| mutant.name).collect())
 }
 
 /// Runs a mutant by its name.
-pub fn run(name: &str, device: &Device) -> Result<Answer> {
+pub fn run(name: &str, device: &Device) -> Result<CaseResult> {
     let found = find_deadlock(name, &device.target())?;
-    let mutant = found.with_context(|| format!("there is no mutant {name:?}"))?;
+    let mutant = found.with_context(|| format!("unknown mutant {name:?}"))?;
     let DeadlockMutant {
         step,
         inputs,
@@ -31,16 +31,19 @@ pub fn run(name: &str, device: &Device) -> Result<Answer> {
     } = &mutant;
     let start = Instant::now();
     let Err(error) = watch::run_step(step, inputs, outputs, *workspace, device) else {
-        bail!("it did not hang, and the checker says: {diagnostic}");
+        bail!("the mutant did not hang; the checker reports: {diagnostic}");
     };
-    let took = start.elapsed();
+    let elapsed = start.elapsed();
     let report = error.to_string();
-    ensure!(error.code() == "hang", "no hang was reported: {report}");
+    ensure!(
+        error.code() == "hang",
+        "expected the report of a hang, got: {report}"
+    );
     let first = report.lines().nth(1).unwrap_or(&report).trim();
-    Ok(Answer {
-        note: Some(format!("reported after {took:.1?}: {first}")),
-        // What cannot leave its wait traps, and takes the context with it.
-        dead: true,
-        ..Answer::default()
+    Ok(CaseResult {
+        note: Some(format!("reported after {elapsed:.1?}: {first}")),
+        // A kernel that cannot leave its wait traps, and the trap ends the context.
+        context_lost: true,
+        ..CaseResult::default()
     })
 }

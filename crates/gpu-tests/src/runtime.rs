@@ -1,52 +1,55 @@
-//! What the runtime guarantees, on a real device.
+//! The guarantees of the runtime on a real device.
 
-use crate::child::Answer;
+use crate::child::CaseResult;
 use crate::gpu::{self, context};
-use crate::trial::Trial;
+use crate::trial::OpTrial;
 use anyhow::{Result, bail, ensure};
 use warpline::cuda::{DeviceBuffer, Stream};
 use warpline::gpu::guarantees;
 use warpline::{Device, LoadedPlan, RunOptions, prepare};
 use warpline_ir::builder::*;
 use warpline_ir::{BuildErrors, DType, Kernel, Target};
-use warpline_kernels::vector_add::{Choice, FloatType, Schedule, Problem, VectorAdd};
+use warpline_kernels::vector_add::{Choice, FloatType, Problem, Schedule, VectorAdd};
 use warpline_kernels::{
-    AnyWorkload, BufferAddresses, Cost, FamilyError, HostTensor, Plan, LaunchStep, TensorSpec, Workload,
+    AnyWorkload, BufferAddresses, Cost, FamilyError, HostTensor, LaunchStep, Plan, TensorSpec,
+    Workload,
 };
 
-/// A case: its name, and what must hold.
-type Case = (&'static str, fn(&Device) -> Result<Answer>);
+/// The name and the function of a test.
+type RuntimeCase = (&'static str, fn(&Device) -> Result<CaseResult>);
 
-/// What the runtime's own guarantees leave to try.
-const CASES: [Case; 4] = [
+/// The tests in addition to the runtime's own guarantees.
+const CASES: [RuntimeCase; 4] = [
     ("two-threads", threads),
     ("out-of-memory", out_of_memory),
     ("dependent-launch", dependent),
     ("trap", trapped),
 ];
 
-/// The names of all cases: the runtime's guarantees, and what is left.
+/// Returns the names of all tests.
 pub fn names() -> impl Iterator<Item = &'static str> {
     let guarantees = guarantees::ALL.iter().map(|(name, _)| *name);
     guarantees.chain(CASES.iter().map(|(name, _)| *name))
 }
 
-/// Runs a case by its name.
-pub fn run(name: &str, device: &Device) -> Result<Answer> {
+/// Runs a test by its name.
+pub fn run(name: &str, device: &Device) -> Result<CaseResult> {
     let guarantee = guarantees::ALL.iter().find(|(known, _)| *known == name);
     let case = CASES.iter().find(|(known, _)| *known == name);
     match (guarantee, case) {
-        (Some((_, guarantee)), _) => Ok(said(guarantee(device).map_err(anyhow::Error::msg)?)),
+        (Some((_, guarantee)), _) => Ok(passed_with_note(
+            guarantee(device).map_err(anyhow::Error::msg)?,
+        )),
         (_, Some((_, case))) => case(device),
-        _ => bail!("there is no runtime test {name:?}"),
+        _ => bail!("unknown runtime test {name:?}"),
     }
 }
 
-/// It holds, and this is worth telling.
-fn said(note: impl Into<String>) -> Answer {
-    Answer {
+/// Returns a passed result with a note.
+fn passed_with_note(note: impl Into<String>) -> CaseResult {
+    CaseResult {
         note: Some(note.into()),
-        ..Answer::default()
+        ..CaseResult::default()
     }
 }
 
@@ -59,9 +62,9 @@ fn vector_add(n: u64, schedule: Schedule, target: &Target) -> Result<Workload<Ve
     Ok(Workload::new(Problem { n, dtype }, &choice, target)?)
 }
 
-/// A plan on a device, with buffers of its own.
+/// A plan loaded on a device, with its buffers.
 struct Loaded {
-    ready: LoadedPlan,
+    plan: LoadedPlan,
     stream: Stream,
     _inputs: Vec<DeviceBuffer>,
     outputs: Vec<DeviceBuffer>,
@@ -70,15 +73,15 @@ struct Loaded {
 }
 
 impl Loaded {
-    fn new(work: &dyn AnyWorkload, device: &Device) -> Result<Self> {
+    fn new(workload: &dyn AnyWorkload, device: &Device) -> Result<Self> {
         let context = context(device)?;
-        let prepared = prepare(work, &device.target())?;
-        let ready = prepared.load(device)?;
+        let prepared = prepare(workload, &device.target())?;
+        let plan = prepared.load(device)?;
         let stream = Stream::new(context)?;
-        let inputs = (work.draw(1).iter())
+        let inputs = (workload.draw(1).iter())
             .map(|t| DeviceBuffer::from_host(context, &t.data, &stream))
             .collect::<Result<Vec<_>, _>>()?;
-        let outputs = (work.outputs().iter())
+        let outputs = (workload.outputs().iter())
             .map(|spec| DeviceBuffer::alloc(context, spec.bytes()))
             .collect::<Result<Vec<_>, _>>()?;
         let mut workspace = DeviceBuffer::alloc(context, prepared.workspace as usize)?;
@@ -91,7 +94,7 @@ impl Loaded {
             workspace: workspace.address(),
         };
         Ok(Self {
-            ready,
+            plan,
             stream,
             _inputs: inputs,
             outputs,
@@ -100,70 +103,74 @@ impl Loaded {
         })
     }
 
-    /// Holds every output against the reference for these inputs.
-    fn check(&self, work: &dyn AnyWorkload, inputs: &[HostTensor]) -> Result<()> {
-        let outputs = work.outputs().into_iter().zip(&self.outputs);
-        for ((spec, buffer), reference) in outputs.zip(work.reference(inputs)) {
+    /// Compares every output with the reference.
+    fn check(&self, workload: &dyn AnyWorkload, inputs: &[HostTensor]) -> Result<()> {
+        let outputs = workload.outputs().into_iter().zip(&self.outputs);
+        for ((spec, buffer), reference) in outputs.zip(workload.reference(inputs)) {
             let mut data = vec![0; buffer.len()];
             buffer.read(0, &mut data, &self.stream)?;
             let got = HostTensor { spec, data };
             for (i, (x, (y, bound))) in got.values().zip(reference).enumerate() {
-                ensure!((x - y).abs() <= bound, "element {i} is {x}, not {y}");
+                ensure!(
+                    (x - y).abs() <= bound,
+                    "element {i} is {x}, expected {y} (tolerance {bound})"
+                );
             }
         }
         Ok(())
     }
 }
 
-fn threads(device: &Device) -> Result<Answer> {
+fn threads(device: &Device) -> Result<CaseResult> {
     let one = |schedule| -> Result<()> {
-        let work = vector_add(50_021, schedule, &device.target())?;
-        let mut loaded = Loaded::new(&work, device)?;
-        let inputs = work.draw(1);
+        let workload = vector_add(50_021, schedule, &device.target())?;
+        let mut loaded = Loaded::new(&workload, device)?;
+        let inputs = workload.draw(1);
         for _ in 0..50 {
             for buffer in &mut loaded.outputs {
                 buffer.fill(0xff, &loaded.stream)?;
             }
-            loaded.ready.launch(&loaded.stream, &loaded.bound)?;
+            loaded.plan.launch(&loaded.stream, &loaded.bound)?;
             loaded.stream.synchronize()?;
-            loaded.check(&work, &inputs)?;
+            loaded.check(&workload, &inputs)?;
         }
         Ok(())
     };
     std::thread::scope(|scope| {
-        let both = [Schedule::Specialized, Schedule::GridStride].map(|schedule| scope.spawn(move || one(schedule)));
+        let both = [Schedule::Specialized, Schedule::GridStride]
+            .map(|schedule| scope.spawn(move || one(schedule)));
         for thread in both {
             match thread.join() {
                 Ok(done) => done?,
                 Err(_) => bail!("a thread panicked"),
             }
         }
-        Ok(said("50 launches each"))
+        Ok(passed_with_note("50 launches each"))
     })
 }
 
-fn out_of_memory(device: &Device) -> Result<Answer> {
+fn out_of_memory(device: &Device) -> Result<CaseResult> {
     let context = context(device)?;
     let (free, total) = context.memory()?;
     let error = match DeviceBuffer::alloc(context, total as usize) {
-        Ok(_) => bail!("{total} bytes were given, of which {free} were free"),
+        Ok(_) => bail!("allocated {total} bytes although only {free} were free"),
         Err(error) => error,
     };
-    let sentence = error.to_string();
+    let message = error.to_string();
     ensure!(
-        sentence.contains(&total.to_string()),
-        "the sentence does not name the {total} bytes: {sentence}"
+        message.contains(&total.to_string()),
+        "the error does not state the size of {total} bytes: {message}"
     );
-    let work = vector_add(10_000, Schedule::Specialized, &device.target())?;
-    let outcome = warpline::run(&work, device, &RunOptions::default())?;
-    ensure!(outcome.passed(), "the next run is wrong");
-    Ok(said(sentence))
+    let workload = vector_add(10_000, Schedule::Specialized, &device.target())?;
+    let outcome = warpline::run(&workload, device, &RunOptions::default())?;
+    ensure!(outcome.passed(), "the next run fails");
+    Ok(passed_with_note(message))
 }
 
-/// Two kernels, of which the second may start before the first has ended.
+/// Two kernels; the second may start before the first ends.
 struct Chain;
 
-/// Elements of the chain, and CTAs of its kernels.
+/// The elements of the chain, and the CTAs of its kernels.
 const CHAIN: u32 = 1 << 16;
 const CTAS: u32 = 64;
 
@@ -200,12 +207,16 @@ impl AnyWorkload for Chain {
     fn plan(&self, _: &Target) -> Result<Plan, FamilyError> {
         use warpline_kernels::Buffer;
         let (x, mid, y) = (Buffer::Input(0), Buffer::Workspace, Buffer::Output(0));
-        // The first lets the second start at once, and writes only then.
+        // The first kernel lets the second start before its own stores.
         let first = Self::kernel("chain_first", launch_dependents, |x| x + 1)?;
         let second = Self::kernel("chain_second", wait_prerequisites, |x| x * 3)?;
         let grid = [CTAS, 1, 1];
-        let first = LaunchStep::new(first, grid).pointer("x", x).pointer("y", mid);
-        let second = LaunchStep::new(second, grid).pointer("x", mid).pointer("y", y);
+        let first = LaunchStep::new(first, grid)
+            .pointer("x", x)
+            .pointer("y", mid);
+        let second = LaunchStep::new(second, grid)
+            .pointer("x", mid)
+            .pointer("y", y);
         Plan::new(vec![first, second.dependent()], u64::from(CHAIN) * 4)
     }
     fn cost(&self) -> Cost {
@@ -243,7 +254,7 @@ impl Chain {
     }
 }
 
-fn dependent(device: &Device) -> Result<Answer> {
+fn dependent(device: &Device) -> Result<CaseResult> {
     let mut options = RunOptions::default();
     options.repeat = std::num::NonZeroU32::new(50);
     let outcome = warpline::run(&Chain, device, &options)?;
@@ -252,26 +263,26 @@ fn dependent(device: &Device) -> Result<Answer> {
         "{:?}",
         outcome.outputs
     );
-    Ok(said(format!(
+    Ok(passed_with_note(format!(
         "51 runs, {:.1} µs",
         outcome.times.median_s * 1e6
     )))
 }
 
-/// A trap ends the launch with an error, and the context with it.
-fn trapped(device: &Device) -> Result<Answer> {
+/// A trap ends the launch with an error and makes the context unusable.
+fn trapped(device: &Device) -> Result<CaseResult> {
     let kernel = Kernel::build("trapped", &Target::default(), |k| {
         let x = k.pointer::<u32>("x");
         k.role("all")
             .warps(1)
             .body(|| if_(x.load(lane_id()).eq(7u32), trap));
     })?;
-    let trial = Trial::new("trapped", &["trap"], kernel).input(&[7u32; 32]);
+    let trial = OpTrial::new("trapped", &["trap"], kernel).input(&[7u32; 32]);
     match gpu::run(&trial, device) {
-        Ok(_) => bail!("a kernel that trapped ended well"),
-        Err(error) => Ok(Answer {
-            dead: true,
-            ..said(error.to_string())
+        Ok(_) => bail!("a kernel with a trap returned no error"),
+        Err(error) => Ok(CaseResult {
+            context_lost: true,
+            ..passed_with_note(error.to_string())
         }),
     }
 }
@@ -281,7 +292,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_chain_is_right_on_the_simulator() {
+    fn the_chain_passes_on_the_simulator() {
         let outcome = warpline::run(&Chain, &Device::cpu(), &RunOptions::default()).unwrap();
         assert!(outcome.passed(), "{:?}", outcome.outputs);
     }

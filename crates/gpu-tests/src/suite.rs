@@ -1,11 +1,11 @@
-//! All tests, as the harness is given them.
+//! The list of all tests for the harness.
 
-use crate::cases::Kind;
-use crate::child::{Answer, Children};
-use crate::ledger::{Entry, today};
-use crate::ops::{Amount, all};
-use crate::works::{Named, Part};
-use crate::{hangs, mutants, runtime, works};
+use crate::child::{CaseResult, ChildRunner};
+use crate::ledger::LedgerEntry;
+use crate::ops::{DataSize, all};
+use crate::runner::TestGroup;
+use crate::workloads::{NamedWorkload, WorkloadKind};
+use crate::{hangs, mutants, runtime, workloads};
 use anyhow::Result;
 use libtest_mimic::{Failed, Trial};
 use std::collections::{BTreeMap, HashSet};
@@ -14,168 +14,188 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use warpline::DeviceInfo;
 use warpline_ir::Target;
+use warpline_mutants::today;
 
-/// What tests leave behind them.
+/// The results that tests collect.
 #[derive(Default)]
-pub struct Left {
+pub struct RunRecord {
     /// Programs that passed in their final build.
-    pub passed: BTreeMap<String, Entry>,
-    /// What is worth telling of those that passed, with their names.
+    pub passed: BTreeMap<String, LedgerEntry>,
+    /// The names and notes of passed tests.
     pub notes: Vec<(String, String)>,
-    /// How long the tests of each group took, by its name.
-    pub took: BTreeMap<String, Duration>,
-    /// Works whose watchdog build failed.
+    /// The total time of each group.
+    pub durations: BTreeMap<String, Duration>,
+    /// The workloads whose watchdog build failed.
     failed: HashSet<String>,
 }
 
-/// What tests leave, while they run.
-pub type Leaving = Arc<Mutex<Left>>;
+/// The run record, shared by the tests.
+pub type SharedRunRecord = Arc<Mutex<RunRecord>>;
 
-/// Children of one kind, one at a time.
-type Shared = Arc<Mutex<Children>>;
+/// A child runner, shared by the tests of a group.
+type SharedChildren = Arc<Mutex<ChildRunner>>;
 
-fn children(kind: Kind) -> Shared {
-    let limit = kind.limit();
-    Arc::new(Mutex::new(Children::new(kind, limit)))
+fn children(group: TestGroup) -> SharedChildren {
+    let limit = group.limit();
+    Arc::new(Mutex::new(ChildRunner::new(group, limit)))
 }
 
 fn lock<T>(shared: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A test whose time counts for a group.
+/// Creates a test whose time is added to a group.
 fn test(
     group: &str,
     name: &str,
-    left: &Leaving,
+    record: &SharedRunRecord,
     run: impl FnOnce() -> Result<(), Failed> + Send + 'static,
 ) -> Trial {
-    let (group, left) = (group.to_owned(), left.clone());
+    let (group, record) = (group.to_owned(), record.clone());
     Trial::test(name, move || {
         let start = Instant::now();
-        let verdict = run();
-        *lock(&left).took.entry(group).or_default() += start.elapsed();
-        verdict
+        let result = run();
+        *lock(&record).durations.entry(group).or_default() += start.elapsed();
+        result
     })
 }
 
-/// What the harness is told.
-fn verdict(answer: Answer) -> Result<(), Failed> {
-    answer.failed.map_or(Ok(()), |why| Err(why.into()))
+/// Converts a result for the harness.
+fn to_result(result: CaseResult) -> Result<(), Failed> {
+    result.failed.map_or(Ok(()), |why| Err(why.into()))
 }
 
-/// A test that one child runs.
-fn asks(group: &str, name: &str, children: &Shared, left: &Leaving) -> Trial {
-    let (asked, children, leaving) = (name.to_owned(), children.clone(), left.clone());
-    test(group, &format!("{group}::{name}"), left, move || {
-        let mut answer = lock(&children).run(&asked);
-        let note = answer.note.take();
-        lock(&leaving).notes.extend(note.map(|note| (asked, note)));
-        verdict(answer)
+/// Creates a test that a child runs.
+fn child_test(
+    group: &str,
+    name: &str,
+    children: &SharedChildren,
+    record: &SharedRunRecord,
+) -> Trial {
+    let (case, children, shared) = (name.to_owned(), children.clone(), record.clone());
+    test(group, &format!("{group}::{name}"), record, move || {
+        let mut result = lock(&children).run(&case);
+        let note = result.note.take();
+        lock(&shared).notes.extend(note.map(|note| (case, note)));
+        to_result(result)
     })
 }
 
-/// The ops, recorded to a folder.
-pub fn recording(folder: &Path, left: &Leaving) -> Vec<Trial> {
-    let children = children(Kind::Record(folder.to_owned()));
-    let trials = all(Amount::Recorded);
-    let record = |t: &crate::trial::Trial| asks("record", &t.name, &children, left);
-    trials.iter().map(record).collect()
+/// Returns the tests that record all op trials to a directory.
+pub fn recording(folder: &Path, record: &SharedRunRecord) -> Vec<Trial> {
+    let children = children(TestGroup::Record(folder.to_owned()));
+    let trials = all(DataSize::Recorded);
+    let to_test = |t: &crate::trial::OpTrial| child_test("record", &t.name, &children, record);
+    trials.iter().map(to_test).collect()
 }
 
-/// Every test, in the order in which they are run.
-pub fn everything(device: &DeviceInfo, left: &Leaving) -> Result<Vec<Trial>> {
-    let ops = children(Kind::Ops);
-    let mut tests: Vec<Trial> = (all(Amount::Recorded).iter())
-        .map(|trial| asks("ops", &trial.name, &ops, left))
+/// Returns all tests in the order of execution.
+pub fn everything(device: &DeviceInfo, record: &SharedRunRecord) -> Result<Vec<Trial>> {
+    let ops = children(TestGroup::Ops);
+    let mut tests: Vec<Trial> = (all(DataSize::Recorded).iter())
+        .map(|trial| child_test("ops", &trial.name, &ops, record))
         .collect();
-    let works = works::all(&target(device))?;
-    let watchdog = children(Kind::Watchdog);
-    let tables = works.iter().filter(|work| work.part == Part::Table);
-    tests.extend(tables.map(|work| watched(work, &watchdog, left)));
-    let finals = children(Kind::Final);
-    tests.extend((works.iter()).map(|work| shipped(work, &finals, device, left)));
-    let promises = children(Kind::Runtime);
-    tests.extend(runtime::names().map(|name| asks("runtime", name, &promises, left)));
-    let hanging = children(Kind::Hangs);
+    let workloads = workloads::all(&target(device))?;
+    let watchdog = children(TestGroup::Watchdog);
+    let tables = workloads
+        .iter()
+        .filter(|workload| workload.kind == WorkloadKind::Table);
+    tests.extend(tables.map(|workload| watchdog_test(workload, &watchdog, record)));
+    let finals = children(TestGroup::Final);
+    tests.extend((workloads.iter()).map(|workload| final_test(workload, &finals, device, record)));
+    let guarantees = children(TestGroup::Runtime);
+    tests.extend(runtime::names().map(|name| child_test("runtime", name, &guarantees, record)));
+    let hanging = children(TestGroup::Hangs);
     for name in hangs::names()? {
-        tests.push(hang(name, &hanging, left));
+        tests.push(hang_test(name, &hanging, record));
     }
-    // To find them takes minutes: only who asks for them gets them.
+    // The search for deadlock mutants takes minutes, so it runs only on request.
     if std::env::args().any(|a| a.contains("mutants")) {
-        let deadlocks = children(Kind::Mutants);
+        let deadlocks = children(TestGroup::Mutants);
         for name in mutants::names(&target(device))? {
-            tests.push(asks("mutants", &name, &deadlocks, left));
+            tests.push(child_test("mutants", &name, &deadlocks, record));
         }
     }
     Ok(tests)
 }
 
-/// The target of the device that is tested.
+/// Returns the target of the tested device.
 pub fn target(device: &DeviceInfo) -> Target {
     let target = Target::default();
     let sms = device.gpu.as_ref().map_or(target.sms, |gpu| gpu.sms);
     Target { sms, ..target }
 }
 
-/// A work with bounded waits.
-fn watched(named: &Named, children: &Shared, left: &Leaving) -> Trial {
-    let (work, children, leaving) = (named.name.clone(), children.clone(), left.clone());
+/// Creates the test of a workload in the watchdog build.
+fn watchdog_test(
+    named: &NamedWorkload,
+    children: &SharedChildren,
+    record: &SharedRunRecord,
+) -> Trial {
+    let (workload, children, shared) = (named.name.clone(), children.clone(), record.clone());
     let (group, name) = (
         format!("watchdog::{}", named.set),
-        format!("watchdog::{work}"),
+        format!("watchdog::{workload}"),
     );
-    test(&group, &name, left, move || {
-        let answer = lock(&children).run(&work);
-        if answer.failed.is_some() {
-            lock(&leaving).failed.insert(work);
+    test(&group, &name, record, move || {
+        let result = lock(&children).run(&workload);
+        if result.failed.is_some() {
+            lock(&shared).failed.insert(workload);
         }
-        verdict(answer)
+        to_result(result)
     })
 }
 
-/// A work as it ships, unless it has failed with bounded waits.
-fn shipped(named: &Named, children: &Shared, device: &DeviceInfo, left: &Leaving) -> Trial {
-    let (work, children, leaving) = (named.name.clone(), children.clone(), left.clone());
-    // Times of small problems tell nothing.
-    let large = named.part == Part::Large;
+/// Creates the test of a workload in the final build; it fails if the watchdog build failed.
+fn final_test(
+    named: &NamedWorkload,
+    children: &SharedChildren,
+    device: &DeviceInfo,
+    record: &SharedRunRecord,
+) -> Trial {
+    let (workload, children, shared) = (named.name.clone(), children.clone(), record.clone());
+    // Times of small problems are not reported.
+    let large = named.kind == WorkloadKind::Large;
     let driver = device.gpu.as_ref().map(|gpu| gpu.driver.clone());
-    let entry = Entry {
+    let entry = LedgerEntry {
         kernel: String::new(),
         date: today(),
         driver: driver.unwrap_or_default(),
         device: device.description.clone(),
     };
-    let (group, name) = (format!("final::{}", named.set), format!("final::{work}"));
-    test(&group, &name, left, move || {
-        if lock(&leaving).failed.contains(&work) {
-            return Err("its watchdog build failed, so this one was not tried".into());
+    let (group, name) = (
+        format!("final::{}", named.set),
+        format!("final::{workload}"),
+    );
+    test(&group, &name, record, move || {
+        if lock(&shared).failed.contains(&workload) {
+            return Err("not run: the watchdog build failed".into());
         }
-        let mut answer = lock(&children).run(&work);
-        let note = answer.note.take().filter(|_| large);
-        if answer.failed.is_none() {
-            let passed = answer.kernels.iter().map(|(kernel, hash)| {
+        let mut result = lock(&children).run(&workload);
+        let note = result.note.take().filter(|_| large);
+        if result.failed.is_none() {
+            let passed = result.kernels.iter().map(|(kernel, hash)| {
                 let kernel = kernel.clone();
                 let entry = entry.clone();
-                (hash.clone(), Entry { kernel, ..entry })
+                (hash.clone(), LedgerEntry { kernel, ..entry })
             });
-            let mut left = lock(&leaving);
-            left.passed.extend(passed);
-            left.notes.extend(note.map(|note| (work, note)));
+            let mut record = lock(&shared);
+            record.passed.extend(passed);
+            record.notes.extend(note.map(|note| (workload, note)));
         }
-        verdict(answer)
+        to_result(result)
     })
 }
 
-/// A kernel that hangs, and a good one behind it.
-fn hang(name: &'static str, children: &Shared, left: &Leaving) -> Trial {
-    let (children, leaving) = (children.clone(), left.clone());
-    test("hangs", &format!("hangs::{name}"), left, move || {
+/// Creates the test of a hanging kernel, followed by a correct one.
+fn hang_test(name: &'static str, children: &SharedChildren, record: &SharedRunRecord) -> Trial {
+    let (children, shared) = (children.clone(), record.clone());
+    test("hangs", &format!("hangs::{name}"), record, move || {
         let mut children = lock(&children);
-        let mut answer = children.run(name);
-        let note = answer.note.take().map(|note| (name.to_owned(), note));
-        lock(&leaving).notes.extend(note);
-        verdict(answer)?;
-        verdict(children.run(hangs::GOOD))
+        let mut result = children.run(name);
+        let note = result.note.take().map(|note| (name.to_owned(), note));
+        lock(&shared).notes.extend(note);
+        to_result(result)?;
+        to_result(children.run(hangs::CORRECT))
     })
 }

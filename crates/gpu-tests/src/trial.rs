@@ -1,75 +1,76 @@
-//! A trial: a small kernel that shows what an op does, on data.
+//! Trials: small kernels that test ops on data.
 
-use crate::rule::Rule;
+use crate::tolerance::Tolerance;
 use std::fmt::Write as _;
 use std::ops::Range;
 use warpline_cpu::{GlobalMemory, Options};
 use warpline_ir::{Kernel, StmtKind, Target, Type};
 use warpline_kernels::{
-    AnyWorkload, BufferAddresses, Buffer, Cost, FamilyError, HostTensor, Plan, LaunchStep, TensorArg, TensorSpec,
+    AnyWorkload, Buffer, BufferAddresses, Cost, FamilyError, HostTensor, LaunchStep, Plan,
+    TensorArg, TensorSpec,
 };
 
-/// The bytes of every buffer a launch has written, in order.
-pub type Results = Vec<Vec<u8>>;
+/// The bytes of every output buffer of a launch.
+pub type OutputBytes = Vec<Vec<u8>>;
 
-/// A kernel that shows ops on data.
-pub struct Trial {
-    /// Its name: that of the op it shows, or of what several do together.
+/// A kernel that tests ops on data.
+pub struct OpTrial {
+    /// The name: the op, or a description of several ops. Recorded vectors are stored under it.
     pub name: String,
-    /// The ops it shows, as the op table names them.
-    pub shows: Vec<&'static str>,
-    /// The kernel, its grid and its arguments.
+    /// The tested ops, by their names in the op table.
+    pub covers: Vec<&'static str>,
+    /// The kernel with its grid and arguments.
     pub step: LaunchStep,
-    /// What goes in.
+    /// The inputs.
     pub inputs: Vec<Vec<u8>>,
-    /// What comes out.
-    pub outputs: Vec<Output>,
+    /// The outputs.
+    pub outputs: Vec<TrialOutput>,
 }
 
-/// A buffer that a trial writes.
-pub struct Output {
-    /// What it holds before.
-    pub first: Vec<u8>,
-    /// Bytes after which the parts repeat.
+/// An output buffer of a trial.
+pub struct TrialOutput {
+    /// The initial bytes.
+    pub initial: Vec<u8>,
+    /// The size of a block in bytes; the parts repeat in every block.
     pub block: usize,
-    /// Bytes of the first input that a block is made of.
+    /// The size of the corresponding block of the first input in bytes.
     pub from: usize,
-    /// What its bytes are; those of no part must agree bit for bit.
-    pub parts: Vec<Part>,
+    /// The parts of a block; all other bytes must be equal.
+    pub parts: Vec<OutputPart>,
 }
 
-/// Values of one kind in an output.
-pub struct Part {
-    /// What they are, in messages.
+/// A range of values of one type in an output.
+pub struct OutputPart {
+    /// The name in messages.
     pub name: String,
-    /// The type of each.
+    /// The type of a value.
     pub ty: Type,
-    /// Their bytes in a block.
+    /// The bytes in a block.
     pub at: Range<usize>,
-    /// How close they must be.
-    pub rule: Rule,
-    /// The columns of the first input that each is made of.
+    /// The tolerance.
+    pub tolerance: Tolerance,
+    /// The operand columns in the first input.
     pub from: Vec<Column>,
 }
 
-/// Values of each thread of a block: those of a thread side by side, one thread after the other.
+/// A column of a block: `n` consecutive values of each thread, one thread after the other.
 #[derive(Clone, Debug)]
 pub struct Column {
-    /// Their type in a register.
+    /// The register type.
     pub ty: Type,
-    /// How many a thread has.
+    /// The number of values per thread.
     pub n: usize,
-    /// Its first byte in a block.
+    /// The offset in a block.
     pub at: usize,
 }
 
 impl Column {
-    /// Bytes from one thread to the next.
+    /// Returns the bytes from one thread to the next.
     pub fn stride(&self) -> usize {
         self.n * Column::width(self.ty)
     }
 
-    /// Bytes of a value in memory; a predicate is a word.
+    /// Returns the bytes of a value in memory; a predicate has four.
     pub fn width(ty: Type) -> usize {
         match ty {
             Type::Pred => 4,
@@ -78,51 +79,51 @@ impl Column {
     }
 }
 
-impl Trial {
-    /// A trial of a kernel that takes no arguments yet.
-    pub fn new(name: impl Into<String>, shows: &[&'static str], kernel: Kernel) -> Self {
+impl OpTrial {
+    /// Creates a trial without arguments.
+    pub fn new(name: impl Into<String>, covers: &[&'static str], kernel: Kernel) -> Self {
         let grid = kernel.cluster;
         Self {
             name: name.into(),
-            shows: shows.to_vec(),
+            covers: covers.to_vec(),
             step: LaunchStep::new(kernel, grid),
             inputs: vec![],
             outputs: vec![],
         }
     }
 
-    /// CTAs along x.
+    /// Sets the number of CTAs along x.
     pub fn ctas(mut self, ctas: u32) -> Self {
         self.step.grid[0] = ctas;
         self
     }
 
-    /// The next argument is the address of these bytes.
+    /// Passes the address of these values as the next argument.
     pub fn input<T: bytemuck::NoUninit>(mut self, values: &[T]) -> Self {
         let buffer = self.push_input(values);
         self.next(|step, name| step.pointer(name, buffer))
     }
 
-    /// The next argument is a tensor map over these bytes; `extents` innermost first.
+    /// Passes a tensor map over these values as the next argument; `extents` has the innermost first.
     pub fn input_map<T: bytemuck::NoUninit>(mut self, extents: &[u64], values: &[T]) -> Self {
         let buffer = self.push_input(values);
         self.next(|step, name| step.tensor(name, TensorArg::dense(buffer, extents)))
     }
 
-    /// The next argument is the address of `count` values that hold all ones before.
+    /// Passes the address of an output of `count` values as the next argument; its initial bits are ones.
     pub fn output(self, name: &str, ty: Type, count: usize) -> Self {
         let bytes = count * Column::width(ty);
-        self.changed(name, ty, &vec![0xffu8; bytes])
+        self.in_out(name, ty, &vec![0xffu8; bytes])
     }
 
-    /// The next argument is the address of values that are there before.
-    pub fn changed<T: bytemuck::NoUninit>(mut self, name: &str, ty: Type, first: &[T]) -> Self {
+    /// Passes the address of an output with initial values as the next argument.
+    pub fn in_out<T: bytemuck::NoUninit>(mut self, name: &str, ty: Type, first: &[T]) -> Self {
         let buffer = self.push_output(name, ty, first);
         self.next(|step, name| step.pointer(name, buffer))
     }
 
-    /// The next argument is a tensor map over values that are there before.
-    pub fn changed_map<T: bytemuck::NoUninit>(
+    /// Passes a tensor map over an output with initial values as the next argument.
+    pub fn in_out_map<T: bytemuck::NoUninit>(
         mut self,
         name: &str,
         ty: Type,
@@ -133,22 +134,22 @@ impl Trial {
         self.next(|step, name| step.tensor(name, TensorArg::dense(buffer, extents)))
     }
 
-    /// The next argument is a number, given by its bits.
+    /// Passes the bits of a scalar as the next argument.
     pub fn bits(self, ty: Type, bits: u64) -> Self {
         self.next(|step, name| step.bits(name, ty, bits))
     }
 
-    /// Gives an argument to the first parameter that has none yet.
+    /// Sets the argument of the first parameter without one.
     fn next(mut self, give: impl FnOnce(LaunchStep, &str) -> LaunchStep) -> Self {
         let name = self.step.missing_param().map(ToOwned::to_owned);
         self.step = give(self.step, &name.unwrap_or_default());
         self
     }
 
-    /// How close the values of the last output must be.
-    pub fn within(mut self, rule: Rule) -> Self {
+    /// Sets the tolerance of the last output.
+    pub fn tolerance(mut self, tolerance: Tolerance) -> Self {
         if let Some(part) = self.outputs.last_mut().and_then(|o| o.parts.last_mut()) {
-            part.rule = rule;
+            part.tolerance = tolerance;
         }
         self
     }
@@ -160,23 +161,23 @@ impl Trial {
 
     fn push_output<T: bytemuck::NoUninit>(&mut self, name: &str, ty: Type, first: &[T]) -> Buffer {
         let first: Vec<u8> = bytemuck::cast_slice(first).to_vec();
-        let part = Part {
+        let part = OutputPart {
             name: name.to_owned(),
             ty,
             at: 0..first.len(),
-            rule: Rule::Exact,
+            tolerance: Tolerance::Exact,
             from: vec![],
         };
-        self.outputs.push(Output {
+        self.outputs.push(TrialOutput {
             block: first.len(),
             from: 0,
-            first,
+            initial: first,
             parts: vec![part],
         });
         Buffer::Output(self.outputs.len() - 1)
     }
 
-    /// The ops in its kernel, by their names in the table.
+    /// Returns the names of all ops of the kernel.
     pub fn ops(&self) -> Vec<&'static str> {
         let mut names = vec![];
         self.step.kernel.each_stmt(&mut |_, s| {
@@ -187,31 +188,31 @@ impl Trial {
         names
     }
 
-    /// What comes out on the CPU.
-    pub fn on_the_cpu(&self, options: &Options) -> Result<Results, String> {
-        self.on_the_cpu_from(&self.inputs, options)
+    /// Runs the trial on the CPU and returns the outputs.
+    pub fn run_on_cpu(&self, options: &Options) -> Result<OutputBytes, String> {
+        self.run_on_cpu_with(&self.inputs, options)
     }
 
-    /// What comes out on the CPU of other inputs.
-    pub fn on_the_cpu_from(
+    /// Runs the trial on the CPU with other inputs.
+    pub fn run_on_cpu_with(
         &self,
         inputs: &[Vec<u8>],
         options: &Options,
-    ) -> Result<Results, String> {
+    ) -> Result<OutputBytes, String> {
         let mut memory = GlobalMemory::new();
         let bound = BufferAddresses {
             inputs: (inputs.iter().enumerate())
                 .map(|(i, bytes)| memory.alloc_from(bytes, format!("input {i}")))
                 .collect(),
             outputs: (self.outputs.iter().enumerate())
-                .map(|(i, o)| memory.alloc_from(&o.first, format!("output {i}")))
+                .map(|(i, o)| memory.alloc_from(&o.initial, format!("output {i}")))
                 .collect(),
             workspace: 0,
         };
         let launch = self.step.launch(&bound);
         warpline_cpu::run(&self.step.kernel, &launch, &memory, options)
             .map_err(|e| e.to_string())?;
-        let read = |(output, at): (&Output, &u64)| memory.read(*at, output.first.len());
+        let read = |(output, at): (&TrialOutput, &u64)| memory.read(*at, output.initial.len());
         self.outputs
             .iter()
             .zip(&bound.outputs)
@@ -220,47 +221,47 @@ impl Trial {
             .map_err(|fault| fault.to_string())
     }
 
-    /// Compares what came out with what was expected; a message names the first few differences.
+    /// Compares outputs with the expected ones; the error lists the first differences.
     pub fn compare(
         &self,
         inputs: &[Vec<u8>],
-        expected: &Results,
-        got: &Results,
+        expected: &OutputBytes,
+        got: &OutputBytes,
     ) -> Result<(), String> {
-        let mut wrong = Wrong::default();
+        let mut mismatches = Mismatches::default();
         for ((output, expected), got) in self.outputs.iter().zip(expected).zip(got) {
             if expected.len() != got.len() {
                 return Err(format!(
-                    "{} bytes came out, not {}",
+                    "the output has {} bytes, expected {}",
                     got.len(),
                     expected.len()
                 ));
             }
-            output.compare(inputs, expected, got, &mut wrong);
+            output.compare(inputs, expected, got, &mut mismatches);
         }
-        wrong.verdict()
+        mismatches.into_result()
     }
 }
 
-/// Differences: how many, and the first few in words.
+/// The number of differences, and a description of the first ones.
 #[derive(Default)]
-struct Wrong {
+struct Mismatches {
     count: usize,
     text: String,
 }
 
-impl Wrong {
-    /// Differences that are told.
-    const TOLD: usize = 6;
+impl Mismatches {
+    /// The maximum number of described differences.
+    const SHOWN: usize = 6;
 
-    fn add(&mut self, tell: impl FnOnce() -> String) {
-        if self.count < Self::TOLD {
-            let _ = write!(self.text, "\n  {}", tell());
+    fn add(&mut self, describe: impl FnOnce() -> String) {
+        if self.count < Self::SHOWN {
+            let _ = write!(self.text, "\n  {}", describe());
         }
         self.count += 1;
     }
 
-    fn verdict(self) -> Result<(), String> {
+    fn into_result(self) -> Result<(), String> {
         match self.count {
             0 => Ok(()),
             n => Err(format!("{n} values differ:{}", self.text)),
@@ -268,24 +269,30 @@ impl Wrong {
     }
 }
 
-impl Output {
-    fn compare(&self, inputs: &[Vec<u8>], expected: &[u8], got: &[u8], wrong: &mut Wrong) {
+impl TrialOutput {
+    fn compare(
+        &self,
+        inputs: &[Vec<u8>],
+        expected: &[u8],
+        got: &[u8],
+        mismatches: &mut Mismatches,
+    ) {
         let blocks = expected.chunks(self.block.max(1));
         for (b, (expected, got)) in blocks.zip(got.chunks(self.block.max(1))).enumerate() {
-            let mut told = vec![false; expected.len()];
+            let mut compared = vec![false; expected.len()];
             for part in &self.parts {
-                told[part.at.clone()].fill(true);
+                compared[part.at.clone()].fill(true);
                 let width = Column::width(part.ty);
                 let values = expected[part.at.clone()].chunks_exact(width);
                 let values = values.zip(got[part.at.clone()].chunks_exact(width));
                 for (i, (want, have)) in values.enumerate() {
                     let (want, have) = (word(want), word(have));
-                    if !part.rule.holds(part.ty, i, want, have) {
-                        wrong.add(|| {
+                    if !part.tolerance.holds(part.ty, i, want, have) {
+                        mismatches.add(|| {
                             let from = part.operands(inputs, b * self.from, i);
                             let hex = |x: u64| format!("{x:#0w$x}", w = 2 + 2 * width);
                             format!(
-                                "{}, value {i} of block {b}{from}: {}, and {} on the CPU",
+                                "{}, value {i} of block {b}{from}: {}, expected {}",
                                 part.name,
                                 hex(have),
                                 hex(want)
@@ -294,15 +301,15 @@ impl Output {
                     }
                 }
             }
-            for i in (0..expected.len()).filter(|&i| !told[i] && expected[i] != got[i]) {
-                wrong.add(|| format!("byte {i} of block {b} is {:#04x}", got[i]));
+            for i in (0..expected.len()).filter(|&i| !compared[i] && expected[i] != got[i]) {
+                mismatches.add(|| format!("byte {i} of block {b} is {:#04x}", got[i]));
             }
         }
     }
 }
 
-impl Part {
-    /// The operands of a value, in words; `block` is where its block of inputs starts.
+impl OutputPart {
+    /// Returns the operands of a value as text; `block` is the offset of its input block.
     fn operands(&self, inputs: &[Vec<u8>], block: usize, i: usize) -> String {
         let Some(input) = inputs.first().filter(|_| !self.from.is_empty()) else {
             return String::new();
@@ -317,15 +324,15 @@ impl Part {
     }
 }
 
-/// Up to eight bytes as a number.
+/// Returns up to eight bytes as a number.
 fn word(bytes: &[u8]) -> u64 {
     let mut w = [0; 8];
     w[..bytes.len()].copy_from_slice(bytes);
     u64::from_le_bytes(w)
 }
 
-/// A trial is prepared and loaded as any work is; its inputs and comparison are its own.
-impl AnyWorkload for Trial {
+/// A trial is prepared and loaded like a workload; it has its own inputs and comparison.
+impl AnyWorkload for OpTrial {
     fn family(&self) -> &'static str {
         "ops"
     }

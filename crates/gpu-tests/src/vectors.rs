@@ -1,28 +1,27 @@
-//! What an H200 gave: small inputs and outputs of every trial, replayed where there is no GPU.
+//! Test vectors: small inputs and outputs of every trial, recorded on an H200 and replayed on the CPU.
 //!
-//! A file holds one trial: a line of JSON that says what follows, then the
-//! bytes of every input and every output.
+//! A file has one trial: a line of JSON with the lengths, then the bytes of every input and output.
 
-use crate::trial::{Results, Trial};
+use crate::trial::{OpTrial, OutputBytes};
 use anyhow::{Context as _, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Where the recorded files of this repository lie.
+/// Returns the directory of the recorded files of this repository.
 pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("vectors")
 }
 
-/// A trial as a device ran it.
+/// The recorded run of a trial.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Vector {
-    /// The device, and its driver.
+pub struct TestVector {
+    /// The device and its driver.
     pub device: String,
-    /// What went in.
+    /// The inputs.
     pub inputs: Vec<Vec<u8>>,
-    /// What came out.
-    pub outputs: Results,
+    /// The outputs.
+    pub outputs: OutputBytes,
 }
 
 /// The first line of a file.
@@ -34,13 +33,13 @@ struct Header {
     outputs: Vec<usize>,
 }
 
-/// The file of a trial: its name, with what file systems and shells dislike replaced.
+/// Returns the file of a trial: its name with all characters but letters and digits replaced.
 pub fn path(folder: &Path, trial: &str) -> PathBuf {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
     folder.join(trial.chars().map(plain).collect::<String>() + ".bin")
 }
 
-impl Vector {
+impl TestVector {
     /// Writes the file of a trial.
     pub fn write(&self, folder: &Path, trial: &str) -> Result<()> {
         let lengths = |all: &[Vec<u8>]| all.iter().map(Vec::len).collect();
@@ -55,12 +54,13 @@ impl Vector {
         for buffer in self.inputs.iter().chain(&self.outputs) {
             bytes.extend(buffer);
         }
-        fs::create_dir_all(folder).with_context(|| format!("no {}", folder.display()))?;
+        fs::create_dir_all(folder)
+            .with_context(|| format!("cannot create {}", folder.display()))?;
         let path = path(folder, trial);
-        fs::write(&path, bytes).with_context(|| format!("no {}", path.display()))
+        fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))
     }
 
-    /// Reads the file of a trial; `None` if there is none.
+    /// Reads the file of a trial; returns `None` if it does not exist.
     pub fn read(folder: &Path, trial: &str) -> Result<Option<Self>> {
         let path = path(folder, trial);
         match fs::read(&path) {
@@ -68,26 +68,30 @@ impl Vector {
                 .map(Some)
                 .with_context(|| format!("{} is damaged", path.display())),
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(e) => Err(e).with_context(|| format!("{} cannot be read", path.display())),
+            Err(e) => Err(e).with_context(|| format!("cannot read {}", path.display())),
         }
     }
 
     fn parse(bytes: &[u8], trial: &str) -> Result<Self> {
         let end = bytes.iter().position(|&b| b == b'\n');
-        let (header, mut rest) = bytes.split_at(end.context("it has no first line")? + 1);
+        let (header, mut rest) = bytes.split_at(end.context("the header line is missing")? + 1);
         let header: Header = serde_json::from_slice(header)?;
-        ensure!(header.trial == trial, "it is of {:?}", header.trial);
+        ensure!(
+            header.trial == trial,
+            "the file belongs to trial {:?}",
+            header.trial
+        );
         let mut take = |lengths: &[usize]| -> Result<Vec<Vec<u8>>> {
             let mut all = vec![];
             for &n in lengths {
-                let (buffer, more) = rest.split_at_checked(n).context("it is too short")?;
+                let (buffer, more) = rest.split_at_checked(n).context("the file is too short")?;
                 all.push(buffer.to_vec());
                 rest = more;
             }
             Ok(all)
         };
         let (inputs, outputs) = (take(&header.inputs)?, take(&header.outputs)?);
-        ensure!(rest.is_empty(), "it is too long");
+        ensure!(rest.is_empty(), "the file is too long");
         Ok(Self {
             device: header.device,
             inputs,
@@ -95,18 +99,20 @@ impl Vector {
         })
     }
 
-    /// Holds the CPU's results of the recorded inputs against the recorded outputs.
-    pub fn replay(&self, trial: &Trial) -> Result<()> {
+    /// Runs the recorded inputs on the CPU and compares the recorded outputs.
+    pub fn replay(&self, trial: &OpTrial) -> Result<()> {
         let lengths = |all: &[Vec<u8>]| all.iter().map(Vec::len).collect::<Vec<_>>();
-        let outputs: Vec<_> = trial.outputs.iter().map(|o| o.first.len()).collect();
+        let outputs: Vec<_> = trial.outputs.iter().map(|o| o.initial.len()).collect();
         if lengths(&self.inputs) != lengths(&trial.inputs) || lengths(&self.outputs) != outputs {
-            bail!("the trial has other buffers than the one recorded: record it again");
+            bail!(
+                "the buffers of the trial differ from the recorded ones\nhelp: record the trial again"
+            );
         }
         let options = warpline_cpu::Options {
             threads: 1,
             ..Default::default()
         };
-        let expected = trial.on_the_cpu_from(&self.inputs, &options);
+        let expected = trial.run_on_cpu_with(&self.inputs, &options);
         let expected = expected.map_err(anyhow::Error::msg)?;
         trial
             .compare(&self.inputs, &expected, &self.outputs)
@@ -118,8 +124,8 @@ impl Vector {
 mod tests {
     use super::*;
 
-    fn vector() -> Vector {
-        Vector {
+    fn vector() -> TestVector {
+        TestVector {
             device: "a GPU".to_owned(),
             inputs: vec![vec![1, 2, 3], vec![]],
             outputs: vec![vec![4; 9]],
@@ -127,16 +133,16 @@ mod tests {
     }
 
     #[test]
-    fn a_file_comes_back_as_it_was_written() {
+    fn a_written_file_reads_back() {
         let folder = tempfile::tempdir().unwrap();
         vector().write(folder.path(), "load, shared").unwrap();
-        let back = Vector::read(folder.path(), "load, shared").unwrap();
+        let back = TestVector::read(folder.path(), "load, shared").unwrap();
         assert_eq!(back, Some(vector()));
-        assert_eq!(Vector::read(folder.path(), "load").unwrap(), None);
+        assert_eq!(TestVector::read(folder.path(), "load").unwrap(), None);
     }
 
     #[test]
-    fn a_damaged_file_is_named() {
+    fn a_damaged_file_is_reported_by_name() {
         let folder = tempfile::tempdir().unwrap();
         vector().write(folder.path(), "x").unwrap();
         let path = path(folder.path(), "x");
@@ -144,7 +150,7 @@ mod tests {
         let long = [&whole[..], &[0]].concat();
         for bytes in [&whole[..whole.len() - 1], &whole[..5], &[], &long] {
             fs::write(&path, bytes).unwrap();
-            let error = format!("{:#}", Vector::read(folder.path(), "x").unwrap_err());
+            let error = format!("{:#}", TestVector::read(folder.path(), "x").unwrap_err());
             assert!(error.contains("x.bin is damaged"), "{error}");
         }
     }

@@ -102,8 +102,8 @@ fn confirm(plan_step: &PlanStep, mutation: &Mutation, target: &Target) -> Option
     let deadlock = DeadlockMutant {
         name: mutant_name(plan_step, mutation),
         step,
-        inputs: plan_step.work.draw(SEED),
-        outputs: plan_step.work.outputs(),
+        inputs: plan_step.workload.draw(SEED),
+        outputs: plan_step.workload.outputs(),
         workspace: plan_step.workspace,
         diagnostic,
     };

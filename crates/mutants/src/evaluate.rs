@@ -169,8 +169,7 @@ fn check<'a>(
     };
     let verdict = report.verdict();
     // A refuted kernel may also have undecided diagnostics; those do not refute it.
-    let decisive =
-        |r: &&warpline_check::Diagnostic| r.undecided == (verdict == Verdict::Undecided);
+    let decisive = |r: &&warpline_check::Diagnostic| r.undecided == (verdict == Verdict::Undecided);
     let first = report.diagnostics.iter().find(decisive);
     CheckResult {
         original,
@@ -347,16 +346,16 @@ mod tests {
         let text = report.to_string();
         assert!(text.contains("4 mutants of 1 kernels"), "{text}");
         let counts = report.counts("2026-11-18".to_owned());
-        assert_eq!((counts.killed, counts.undecided, counts.survived), (3, 0, 1));
+        assert_eq!(
+            (counts.killed, counts.undecided, counts.survived),
+            (3, 0, 1)
+        );
     }
 
     #[test]
     fn the_list_must_match_the_proved_mutants() {
         let failures = report(&[]).failures();
-        assert_eq!(
-            failures[0],
-            "1 proved mutants are not listed as equivalent"
-        );
+        assert_eq!(failures[0], "1 proved mutants are not listed as equivalent");
         let killed = "greedy-registers.0 load: 32 registers per thread, not 24";
         let failures = report(&[EQUIVALENT, killed]).failures();
         assert_eq!(

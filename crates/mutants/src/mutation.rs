@@ -1,8 +1,8 @@
 //! The mutations of a kernel.
 
-use crate::sites::KernelSites;
 use crate::edit::Edit;
 use crate::kinds::{self, MutationKind};
+use crate::sites::KernelSites;
 use std::collections::HashMap;
 use warpline_ir::{Kernel, Loc};
 

@@ -5,9 +5,9 @@ use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use warpline_check::Facts;
-use warpline_ir::{BuildErrors, Completion, Kernel, Target, MemoryAccess};
+use warpline_ir::{BuildErrors, Completion, Kernel, MemoryAccess, Target};
 use warpline_kernels::shipped::candidates;
-use warpline_kernels::{AnyWorkload, FamilyError, DeviceKind, LaunchStep, registry};
+use warpline_kernels::{AnyWorkload, DeviceKind, FamilyError, LaunchStep, registry};
 
 /// A kernel to mutate.
 #[derive(Clone, Debug)]

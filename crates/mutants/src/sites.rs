@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use warpline_check::Facts;
 use warpline_ir::{
-    MemoryAddress, BarId, BarRef, Block, Completion, Kernel, MemoryRegion, Op, RegId, RoleId, Stmt, StmtKind, SyncOp,
-    TileId,
+    BarId, BarRef, Block, Completion, Kernel, MemoryAddress, MemoryRegion, Op, RegId, RoleId, Stmt,
+    StmtKind, SyncOp, TileId,
 };
 
 /// A statement and its position.
@@ -86,7 +86,13 @@ impl<'k> KernelSites<'k> {
         self.block(block, &Path { root, arms }, &[], role);
     }
 
-    fn block(&mut self, block: &'k Block, path: &Path, enclosing: &[&'k Stmt], role: Option<RoleId>) {
+    fn block(
+        &mut self,
+        block: &'k Block,
+        path: &Path,
+        enclosing: &[&'k Stmt],
+        role: Option<RoleId>,
+    ) {
         for (index, stmt) in block.0.iter().enumerate() {
             self.sites.push(Site {
                 stmt,
@@ -133,7 +139,12 @@ impl<'k> KernelSites<'k> {
     }
 
     /// Returns an edit that replaces the statement by a draft.
-    pub(crate) fn replace_with_draft(&self, site: &Site<'_>, text: impl Into<String>, draft: Draft) -> Edit {
+    pub(crate) fn replace_with_draft(
+        &self,
+        site: &Site<'_>,
+        text: impl Into<String>,
+        draft: Draft,
+    ) -> Edit {
         let edit = self.edit(site, text, vec![site.replace(draft.out)]);
         Edit {
             regs: draft.regs,
@@ -232,7 +243,9 @@ pub(crate) fn bars(facts: &Facts) -> impl Iterator<Item = BarRef> {
 /// Returns the tiles that an op accesses.
 pub(crate) fn tiles(facts: &Facts) -> impl Iterator<Item = TileId> {
     facts.touches.iter().filter_map(|t| match t.memory {
-        MemoryRegion::PerLane(MemoryAddress::Shared(p), _) | MemoryRegion::Shared(p, _) | MemoryRegion::MatrixRows(p, _) => Some(p.tile),
+        MemoryRegion::PerLane(MemoryAddress::Shared(p), _)
+        | MemoryRegion::Shared(p, _)
+        | MemoryRegion::MatrixRows(p, _) => Some(p.tile),
         MemoryRegion::View(v) => Some(v.tile),
         _ => None,
     })

@@ -1,6 +1,6 @@
 //! The report as text.
 
-use crate::evaluate::{KindCounts, UnrefutedMutant, MutantReport};
+use crate::evaluate::{KindCounts, MutantReport, UnrefutedMutant};
 use comfy_table::{CellAlignment, Table, presets};
 use std::fmt;
 
@@ -14,7 +14,10 @@ impl fmt::Display for MutantReport {
             writeln!(f, "{}: {}\n  {}", alarm.verdict, alarm.kernel, alarm.text)?;
         }
         for stale in &self.stale {
-            writeln!(f, "no proved mutant matches this entry of equivalent.json: {stale}")?;
+            writeln!(
+                f,
+                "no proved mutant matches this entry of equivalent.json: {stale}"
+            )?;
         }
         writeln!(
             f,
@@ -70,7 +73,12 @@ fn rules(report: &MutantReport) -> Table {
     table
 }
 
-fn list(f: &mut fmt::Formatter<'_>, word: &str, all: &[UnrefutedMutant], none: &str) -> fmt::Result {
+fn list(
+    f: &mut fmt::Formatter<'_>,
+    word: &str,
+    all: &[UnrefutedMutant],
+    none: &str,
+) -> fmt::Result {
     for mutant in all {
         writeln!(f, "{word}: {}, {}", mutant.kernel, mutant.mutant)?;
         let reason = mutant.reason.as_deref().unwrap_or(none);

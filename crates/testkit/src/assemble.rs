@@ -1,4 +1,4 @@
-//! Printing, reading back and assembling.
+//! Printing, verifying and assembling.
 
 use crate::kernel::TARGET;
 use std::sync::LazyLock;
@@ -6,26 +6,26 @@ use warpline_check::Checked;
 use warpline_ptx::ptxas::{Assembled, KernelReport, Ptxas};
 use warpline_ptx::{Ptx, print};
 
-/// The assembler, looked for once.
+/// The assembler, found once.
 static PTXAS: LazyLock<Ptxas> = LazyLock::new(|| Ptxas::find().unwrap_or_else(|e| panic!("{e}")));
 
-/// Prints a kernel and reads the text back: both say the same.
+/// Prints a kernel and verifies the PTX against it.
 pub fn printed(kernel: &Checked) -> Result<Ptx, String> {
     let of = |e: String| format!("{}: {e}", kernel.name);
     let ptx = print(kernel, &TARGET).map_err(|e| of(e.to_string()))?;
     let counts = warpline_translation::verify(kernel, &ptx.text).map_err(|e| of(e.to_string()))?;
     match counts.total() > kernel.params.len() {
         true => Ok(ptx),
-        false => Err(of("the comparison covers nothing but parameters".into())),
+        false => Err(of("the translation check compared only parameters".into())),
     }
 }
 
-/// Prints a kernel, reads it back and [`assembles`] it.
+/// Prints a kernel, verifies the PTX and [`assembles`] it.
 pub fn assembled(kernel: &Checked) -> Result<Assembled, String> {
     assembles(&printed(kernel)?)
 }
 
-/// Assembles a text: ptxas reports no error and no spill. Other advisories are in the report.
+/// Assembles a PTX text; fails on errors and spills. The report has all other advisories.
 pub fn assembles(ptx: &Ptx) -> Result<Assembled, String> {
     let of = |e: String| format!("{}: {e}", ptx.entry);
     let made = PTXAS

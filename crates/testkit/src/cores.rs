@@ -14,8 +14,8 @@ pub fn for_each<T: Send>(
     let failures = Mutex::new(Vec::new());
     let work = || {
         loop {
-            let taken = next.lock().unwrap_or_else(PoisonError::into_inner).next();
-            let Some(item) = taken else { break };
+            let next_item = next.lock().unwrap_or_else(PoisonError::into_inner).next();
+            let Some(item) = next_item else { break };
             if let Err(why) = check(item) {
                 let mut all = failures.lock().unwrap_or_else(PoisonError::into_inner);
                 all.push(why);

@@ -1,4 +1,4 @@
-//! Is the full test run requested?
+//! Whether the full test run is requested.
 
 use std::env;
 

@@ -80,7 +80,10 @@ impl Setup {
     #[track_caller]
     pub fn values<T: Pod>(&self, i: usize) -> Vec<T> {
         let at = self.addresses[i];
-        let bytes = self.memory.buffer_len(at).map(|len| self.memory.read(at, len));
+        let bytes = self
+            .memory
+            .buffer_len(at)
+            .map(|len| self.memory.read(at, len));
         match bytes {
             Some(Ok(bytes)) => bytes
                 .chunks_exact(size_of::<T>())

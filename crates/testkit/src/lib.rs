@@ -4,14 +4,14 @@
 //! |---|---|
 //! | [`kernel`] | the target; kernels from a closure |
 //! | [`raw`] | kernels written statement by statement, which may break any rule |
-//! | [`verdict`] | what the checker decides: proved, or the codes and lines of its diagnostics |
+//! | [`verdict`] | the verdict of the checker: proved, or the codes and lines of the diagnostics |
 //! | [`launch`] | buffers and arguments of a launch on the executor |
-//! | [`timings`] | the schedules that a kernel is run under |
-//! | [`full`] | is the full test run requested (`cargo xtask test --full`)? |
+//! | [`timings`] | the executor timings under which a kernel runs |
+//! | [`full`] | whether the full test run is requested (`cargo xtask test --full`) |
 //! | [`sample`] | the smallest part of a table that covers every feature of every schedule |
 //! | [`cores`] | one check for every item, on all cores |
 //! | [`stand_in`] | a stand-in for the CUDA driver, compiled |
-//! | `assemble` | printing, reading back and assembling (feature `ptx`) |
+//! | `assemble` | printing, verifying and assembling (feature `ptx`) |
 
 #[cfg(feature = "ptx")]
 pub mod assemble;

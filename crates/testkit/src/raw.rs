@@ -179,7 +179,7 @@ impl RawKernel {
         self.run(0, stmt);
     }
 
-    /// Returns all diagnostics but those of the protocol, of which these kernels have little.
+    /// Returns all diagnostics but those of the protocol rules, because these kernels have no complete protocol.
     pub fn diagnostics(self) -> Vec<Diagnostic> {
         let mut all = examine(&self.0, &TARGET).diagnostics;
         all.retain(|r| !protocol::rules::RULES.contains(&r.rule));
@@ -190,13 +190,17 @@ impl RawKernel {
     #[track_caller]
     pub fn passes(self) {
         let name = self.0.name.clone();
-        let found: Vec<_> = self.diagnostics().iter().map(Diagnostic::to_string).collect();
+        let found: Vec<_> = self
+            .diagnostics()
+            .iter()
+            .map(Diagnostic::to_string)
+            .collect();
         assert!(found.is_empty(), "{name}: {found:#?}");
     }
 
     /// Expects one diagnostic, by this rule, at this line; returns its sentence.
     #[track_caller]
-    pub fn refused(self, code: &str, line: u32) -> String {
+    pub fn refuted(self, code: &str, line: u32) -> String {
         let all = self.diagnostics();
         let seen: Vec<_> = all
             .iter()

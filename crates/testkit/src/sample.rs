@@ -1,6 +1,6 @@
 //! The smallest part of a table that covers every feature of every schedule.
 //!
-//! A work has a schedule and features: the fields of its problem and config with a value that is
+//! A workload has a schedule and features: the fields of its problem and config with a value that is
 //! a name, a switch, an absent option, or the class of a number. A sample by index misses
 //! features when the table changes; this sample covers every (schedule, feature) pair.
 
@@ -8,10 +8,10 @@ use crate::full::full;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// The schedule of a work, and one of its features.
+/// The schedule of a workload, and one of its features.
 pub type Pair = (String, String);
 
-/// Returns every pair of a work, from the JSON of its problem and of its config.
+/// Returns every pair of a workload, from the JSON of its problem and of its config.
 pub fn pairs(problem: &Value, config: &Value) -> BTreeSet<Pair> {
     let mut features = BTreeSet::new();
     collect(&mut features, "problem", problem);
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cover_is_the_same_each_time_and_in_order() {
+    fn a_cover_is_deterministic_and_ordered() {
         let table = table();
         let some = cover(table.clone(), of, |_| 1.0);
         assert_eq!(some, cover(table.clone(), of, |_| 1.0));
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cheaper_of_equal_items_is_taken() {
+    fn the_cheaper_of_equal_items_is_selected() {
         let item = |n: u32| (json!({"n": n}), json!({"schedule": "plain"}));
         let seconds = |(problem, _): &(Value, Value)| problem["n"].as_f64().unwrap_or(1.0);
         let some = cover(vec![item(800), item(8), item(16)], of, seconds);
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_covered_by_nothing() {
+    fn an_empty_table_has_an_empty_cover() {
         assert_eq!(cover(Vec::<(Value, Value)>::new(), of, |_| 1.0), []);
     }
 }

@@ -1,4 +1,4 @@
-//! A stand-in for the CUDA driver: it has memory, takes every launch and runs none.
+//! A stub CUDA driver: it allocates memory, accepts every launch and runs none.
 
 use std::fs;
 use std::path::{Path, PathBuf};

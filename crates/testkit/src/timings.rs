@@ -1,4 +1,4 @@
-//! The schedules that a kernel is run under.
+//! The executor timings under which a kernel runs.
 
 use warpline_cpu::{Options, Timing};
 
@@ -8,9 +8,12 @@ pub fn timings(seeds: u64) -> impl Iterator<Item = Options> {
         seed,
         ..Options::with_timing(Timing::Random)
     };
-    [Options::with_timing(Timing::Eager), Options::with_timing(Timing::Late)]
-        .into_iter()
-        .chain((0..seeds).map(seeded))
+    [
+        Options::with_timing(Timing::Eager),
+        Options::with_timing(Timing::Late),
+    ]
+    .into_iter()
+    .chain((0..seeds).map(seeded))
 }
 
 /// Returns the options of the timings that look for races: late, and random with `seeds` seeds.

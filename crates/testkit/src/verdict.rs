@@ -1,4 +1,4 @@
-//! What the checker decides about a kernel.
+//! The verdict of the checker about a kernel.
 
 use crate::kernel::TARGET;
 use warpline_check::{Checked, Diagnostic, check};
@@ -13,10 +13,10 @@ pub const NONE: [&str; 0] = [];
 /// Checks a kernel that must be proved; panics with its name, the diagnostics and their traces.
 #[track_caller]
 pub fn checked(kernel: Kernel) -> Checked {
-    check(kernel, &TARGET).unwrap_or_else(|refused| {
-        let events = refused.diagnostics.iter().flat_map(|r| &r.trace);
+    check(kernel, &TARGET).unwrap_or_else(|rejected| {
+        let events = rejected.diagnostics.iter().flat_map(|r| &r.trace);
         let trace: Vec<String> = events.map(|e| format!("{}: {}", e.who, e.what)).collect();
-        panic!("{refused}\n{}", trace.join("\n"))
+        panic!("{rejected}\n{}", trace.join("\n"))
     })
 }
 
@@ -35,7 +35,7 @@ pub fn breaches(kernel: &Kernel) -> Vec<Breach> {
     };
     match check(kernel.clone(), &TARGET) {
         Ok(_) => Vec::new(),
-        Err(refused) => refused.diagnostics.iter().map(breach).collect(),
+        Err(rejected) => rejected.diagnostics.iter().map(breach).collect(),
     }
 }
 

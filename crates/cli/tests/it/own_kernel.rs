@@ -16,6 +16,8 @@ use warpline_testkit::full::full;
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/own-kernel");
 const README: &str = include_str!("../../../../examples/own-kernel/README.md");
 
+const GUIDE: &str = include_str!("../../../../docs/guide.md");
+
 /// The prefix of a command in the README.
 const COMMAND: &str = "$ cargo run -q --release -- ";
 
@@ -128,6 +130,16 @@ fn the_readme_matches_the_output() {
             let (printed, text) = (steady(&printed), steady(&text));
             assert_eq!(printed, text, "{args:?} prints\n{printed}");
         }
+    }
+}
+
+/// The guide explains the reports of the README.
+#[test]
+fn the_guide_shows_the_same_reports() {
+    let guide = steady(GUIDE);
+    let reports = shown().into_iter().filter(|shown| shown.args[0] == "check");
+    for Shown { args, text } in reports {
+        assert!(guide.contains(&steady(&text)), "docs/guide.md lacks the output of {args:?}");
     }
 }
 

@@ -1,6 +1,7 @@
-//! Each `bar.sync` and `bar.arrive` passes the thread count of the barrier. All uses of one barrier must
-//! pass the same count, because the hardware keeps one counter per barrier; different counts are
-//! undefined in PTX. A typical cause is a role that got more warps while only one side was updated.
+//! Each `bar.sync` and `bar.arrive` passes the thread count of the barrier, and the hardware keeps one
+//! counter per barrier. Sides with different counts do not agree on when the barrier completes, so a
+//! waiter hangs or continues too early. A typical cause is a role that got more warps while only one side
+//! was updated.
 
 use warpline_ir::builder::*;
 

@@ -16,7 +16,7 @@ pub(super) fn broken(k: Builder) {
         cta_sync();
         let sum = q.load(0u32, t) + q.load(0u32, t ^ 32);
         o.store(0u32, t, sum); // the other warp may not have read `q` yet
-        y.store(t, o.load(0u32, t));
+        y.store(cta_id() * 64 + t, o.load(0u32, t));
     });
 }
 
@@ -32,6 +32,6 @@ pub(super) fn repaired(k: Builder) {
         let sum = q.load(0u32, t) + q.load(0u32, t ^ 32);
         cta_sync(); // both warps have read `q`
         o.store(0u32, t, sum);
-        y.store(t, o.load(0u32, t));
+        y.store(cta_id() * 64 + t, o.load(0u32, t));
     });
 }

@@ -17,6 +17,6 @@ pub(super) fn repaired(k: Builder) {
     let tile = k.tile::<f32>("tile", 8, 32).declare().whole();
     k.role("all").body(|| {
         tile.store(0u32, lane_id(), 1.0);
-        y.store(lane_id(), tile.load(0u32, lane_id()));
+        y.store(cta_id() * 32 + lane_id(), tile.load(0u32, lane_id()));
     });
 }

@@ -12,7 +12,10 @@ pub(super) fn broken(k: Builder) {
     k.role("all").body(|| {
         steps(n).each(|i| {
             tile.stage(i).store(0u32, lane_id(), 1.0); // only stages 0 and 1 exist
-            y.store(i * 32 + lane_id(), tile.stage(i).load(0u32, lane_id()));
+            y.store(
+                (cta_id() * n + i) * 32 + lane_id(),
+                tile.stage(i).load(0u32, lane_id()),
+            );
         });
     });
 }
@@ -25,7 +28,10 @@ pub(super) fn repaired(k: Builder) {
         steps(n).each(|i| {
             let stage = tile.stage(i % 2u32);
             stage.store(0u32, lane_id(), 1.0);
-            y.store(i * 32 + lane_id(), stage.load(0u32, lane_id()));
+            y.store(
+                (cta_id() * n + i) * 32 + lane_id(),
+                stage.load(0u32, lane_id()),
+            );
         });
     });
 }

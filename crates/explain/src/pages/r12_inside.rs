@@ -1,7 +1,7 @@
-//! The launch reserves `shared_bytes` of shared memory for each CTA. An access behind them stops the
-//! kernel with an illegal address, or it stays unnoticed because the driver rounds the reservation
-//! up. The builder adds up all tiles and mbarriers, so the checker finds this only in programs that
-//! set the size themselves.
+//! The launch reserves `shared_bytes` of shared memory for each CTA. An access behind them stops
+//! the kernel with an illegal address, or it stays unnoticed because the driver rounds the
+//! reservation up. The builder adds up all tiles and mbarriers, so the checker finds this only in
+//! programs that set the size themselves.
 
 use warpline_ir::Kernel;
 use warpline_ir::builder::*;
@@ -15,6 +15,6 @@ pub(super) fn repaired(k: Builder) {
     let tile = k.tile::<f32>("tile", 16, 32).declare().whole();
     k.role("all").body(|| {
         tile.store(15u32, lane_id(), 1.0);
-        y.store(lane_id(), tile.load(15u32, lane_id()));
+        y.store(cta_id() * 32 + lane_id(), tile.load(15u32, lane_id()));
     });
 }

@@ -19,6 +19,6 @@ pub(super) fn repaired(k: Builder) {
         a.store(0u32, lane_id(), 1.0);
         b.store(0u32, lane_id(), 2.0);
         let sum = a.load(0u32, lane_id()) + b.load(0u32, lane_id());
-        y.store(lane_id(), sum);
+        y.store(cta_id() * 32 + lane_id(), sum);
     });
 }

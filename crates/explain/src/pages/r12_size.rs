@@ -20,7 +20,10 @@ pub(super) fn broken(k: Builder) {
     k.role("math").body(|| {
         steps(tiles).each(|tile| {
             let slot = ring.wait();
-            y.store(tile * 32 + lane_id(), slot.load(0u32, lane_id()));
+            y.store(
+                (cta_id() * tiles + tile) * 32 + lane_id(),
+                slot.load(0u32, lane_id()),
+            );
             slot.release();
         });
     });
@@ -42,7 +45,10 @@ pub(super) fn repaired(k: Builder) {
     k.role("math").body(|| {
         steps(tiles).each(|tile| {
             let slot = ring.wait();
-            y.store(tile * 32 + lane_id(), slot.load(0u32, lane_id()));
+            y.store(
+                (cta_id() * tiles + tile) * 32 + lane_id(),
+                slot.load(0u32, lane_id()),
+            );
             slot.release();
         });
     });

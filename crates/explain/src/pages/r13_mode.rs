@@ -1,6 +1,7 @@
 //! TMA has two kinds of tensor map: tiled maps copy boxes, im2col maps copy the pixels of a
-//! convolution. The store instruction names the kind as well (`.tile` or `.im2col_no_offs`), and a
-//! store through a map of the other kind fails on the GPU with an illegal instruction.
+//! convolution. The store instruction names the kind as well (`.tile` or `.im2col_no_offs`), and it
+//! must be the kind of the map. The map is an opaque parameter, so neither the compiler nor ptxas
+//! notices the difference.
 
 use warpline_ir::builder::*;
 use warpline_ir::{DType, Swizzle, TensorMapDecl, TensorMapMode};

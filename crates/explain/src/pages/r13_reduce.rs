@@ -1,7 +1,6 @@
 //! `cp.reduce.async.bulk.tensor` combines a box with global memory. Each element type has its own
-//! operations: bitwise operations need integers, and floats have add, min and max of some types.
-//! An operation that the type does not have is rejected by the driver or stops the kernel with an
-//! illegal instruction.
+//! operations: `xor`, for example, does not exist for floats. The element type is in the tensor map
+//! and the operation is in the instruction, so ptxas cannot compare the two.
 
 use warpline_ir::builder::*;
 use warpline_ir::ops::bulk::Reduction;
@@ -15,7 +14,7 @@ pub(super) fn broken(k: Builder) {
         fence_async();
         warp_sync();
         elect(|| {
-            y.reduce(Reduction::Xor, tile, [0u32, 0]); // `xor` needs integers
+            y.reduce(Reduction::Xor, tile, [0u32, 0]); // floats have no `xor`
             bulk_commit();
             bulk_wait(0);
         });

@@ -1,7 +1,7 @@
 //! TMA writes a box as one contiguous run of shared memory and has no row stride for it. A view
-//! that is narrower than its tile has gaps between its rows, so TMA cannot fill it: the box would
-//! land in the rows above. A view must also start on a swizzle atom (8 rows), because TMA computes
-//! the swizzle from the address.
+//! that is narrower than its tile has gaps between its rows, so TMA would write other bytes than
+//! the view. A view must also start on a swizzle atom (8 rows), because TMA computes the swizzle
+//! from the address.
 
 use warpline_ir::builder::*;
 use warpline_ir::{DType, Swizzle, TensorMapDecl};

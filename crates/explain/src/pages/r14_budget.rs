@@ -8,6 +8,7 @@ use warpline_ir::builder::*;
 pub(super) fn broken(k: Builder) {
     let a = k.tile::<bf16>("a", 128, 16).declare().whole();
     let b = k.tile::<bf16>("b", 256, 16).declare().whole();
+    // The role that fills `a` and `b` is left out.
     k.role("math").warpgroups(1).body(|| {
         let acc = Acc::new(128, 256); // 256 registers in each thread
         acc.mma(&a, &b);
@@ -18,6 +19,7 @@ pub(super) fn broken(k: Builder) {
 pub(super) fn repaired(k: Builder) {
     let a = k.tile::<bf16>("a", 64, 16).declare().whole();
     let b = k.tile::<bf16>("b", 256, 16).declare().whole();
+    // The role that fills `a` and `b` is left out.
     k.role("math").warpgroups(1).body(|| {
         let acc = Acc::new(64, 256); // 128 registers in each thread
         acc.mma(&a, &b);

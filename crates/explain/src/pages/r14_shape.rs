@@ -18,6 +18,7 @@ pub(super) fn broken(kernel: &mut Kernel) {
 pub(super) fn repaired(k: Builder) {
     let a = k.tile::<bf16>("a", 64, 16).declare().whole();
     let b = k.tile::<bf16>("b", 8, 16).declare().whole();
+    // The role that fills `a` and `b` is left out.
     k.role("math").warpgroups(1).body(|| {
         let acc = Acc::new(64, 8);
         acc.mma(&a, &b);

@@ -9,6 +9,7 @@ use warpline_ir::builder::*;
 pub(super) fn broken(k: Builder) {
     let a = k.tile::<bf16>("a", 64, 16).declare().whole();
     let b = k.tile::<bf16>("b", 8, 16).declare().whole();
+    // The role that fills `a` and `b` is left out.
     k.role("idle").warps(1).body(|| {});
     k.role("math").warpgroups(1).body(|| {
         let acc = Acc::new(64, 8); // warps 1 to 4 are in two warpgroups
@@ -20,6 +21,7 @@ pub(super) fn broken(k: Builder) {
 pub(super) fn repaired(k: Builder) {
     let a = k.tile::<bf16>("a", 64, 16).declare().whole();
     let b = k.tile::<bf16>("b", 8, 16).declare().whole();
+    // The role that fills `a` and `b` is left out.
     k.role("math").warpgroups(1).body(|| {
         let acc = Acc::new(64, 8); // warps 0 to 3 are one warpgroup
         acc.mma(&a, &b);

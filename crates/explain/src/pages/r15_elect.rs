@@ -1,6 +1,6 @@
-//! `elect.sync` picks one lane of the lanes in its mask, and all of them must reach it. In a branch
-//! that only some lanes take, it waits for lanes that never come, or elects a lane that is not
-//! active, and then no lane runs the body: the TMA load is not issued, and a consumer waits forever.
+//! `elect.sync` picks one of the lanes in its mask, and all of them must reach it. In a branch that
+//! only some lanes take, the behavior is undefined. If no active lane is elected, no lane runs the
+//! body: the TMA load is not issued, and a consumer waits forever.
 
 use warpline_ir::builder::*;
 
@@ -8,7 +8,7 @@ pub(super) fn broken(k: Builder) {
     let y = k.pointer::<u32>("y");
     k.role("all").body(|| {
         if_(lane_id().gt(0u32), || {
-            elect(|| y.store(0u32, 1u32)); // lane 0 does not reach this `elect`
+            elect(|| y.store(cta_id(), 1u32)); // lane 0 does not reach this `elect`
         });
     });
 }
@@ -16,6 +16,6 @@ pub(super) fn broken(k: Builder) {
 pub(super) fn repaired(k: Builder) {
     let y = k.pointer::<u32>("y");
     k.role("all").body(|| {
-        elect(|| y.store(0u32, 1u32));
+        elect(|| y.store(cta_id(), 1u32));
     });
 }

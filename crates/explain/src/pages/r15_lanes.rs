@@ -11,7 +11,7 @@ pub(super) fn broken(k: Builder) {
     k.role("all").body(|| {
         tile.store(0u32, lane_id(), x.load(lane_id()));
         let neighbor = tile.load(0u32, lane_id() ^ 1); // may run before the store of that lane
-        y.store(lane_id(), neighbor);
+        y.store(cta_id() * 32 + lane_id(), neighbor);
     });
 }
 
@@ -23,6 +23,6 @@ pub(super) fn repaired(k: Builder) {
         tile.store(0u32, lane_id(), x.load(lane_id()));
         warp_sync();
         let neighbor = tile.load(0u32, lane_id() ^ 1);
-        y.store(lane_id(), neighbor);
+        y.store(cta_id() * 32 + lane_id(), neighbor);
     });
 }

@@ -1,6 +1,6 @@
-//! A shuffle, a vote or a `warp_sync` has a mask of lanes that take part, and waits until all of
-//! them reach it. The builder names all 32 lanes. In a branch that only some lanes take, the other
-//! lanes never come: the result is undefined, and on some GPUs the warp hangs.
+//! A shuffle, a vote or a `warp_sync` has a mask of lanes that take part, and all of them must
+//! reach it. The builder names all 32 lanes. In a branch that only some lanes take, the other lanes
+//! never come: the result is undefined, and the warp may hang.
 
 use warpline_ir::builder::*;
 
@@ -10,7 +10,7 @@ pub(super) fn broken(k: Builder) {
         let value = x.load(lane_id());
         if_(lane_id().lt(16u32), || {
             let other = shuffle_xor(value, 1u32); // lanes 16 to 31 do not take part
-            y.store(lane_id(), value + other);
+            y.store(cta_id() * 32 + lane_id(), value + other);
         });
     });
 }
@@ -20,6 +20,8 @@ pub(super) fn repaired(k: Builder) {
     k.role("all").body(|| {
         let value = x.load(lane_id());
         let other = shuffle_xor(value, 1u32); // all lanes take part
-        if_(lane_id().lt(16u32), || y.store(lane_id(), value + other));
+        if_(lane_id().lt(16u32), || {
+            y.store(cta_id() * 32 + lane_id(), value + other)
+        });
     });
 }

@@ -8,7 +8,7 @@ pub(super) fn broken(k: Builder) {
     let y = k.pointer::<u32>("y");
     k.role("all").warps(2).body(|| {
         if_(lane_id().lt(16u32), || {
-            y.store(thread_id(), 1u32);
+            y.store(cta_id() * 64 + thread_id(), 1u32);
             cta_sync(); // half of the lanes do not reach this barrier
         });
     });
@@ -17,7 +17,9 @@ pub(super) fn broken(k: Builder) {
 pub(super) fn repaired(k: Builder) {
     let y = k.pointer::<u32>("y");
     k.role("all").warps(2).body(|| {
-        if_(lane_id().lt(16u32), || y.store(thread_id(), 1u32));
+        if_(lane_id().lt(16u32), || {
+            y.store(cta_id() * 64 + thread_id(), 1u32)
+        });
         cta_sync();
     });
 }

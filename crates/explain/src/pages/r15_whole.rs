@@ -1,22 +1,31 @@
-//! A barrier counts warps, not lanes. If some lanes of a warp have exited or are in another branch
-//! when the rest reaches the barrier, the barrier counts the warp once although not all of its
-//! lanes have arrived, and threads on the other side read values that are not written yet.
+//! A barrier or a `warp_sync` waits until all lanes that it names have reached it. R15.warp and
+//! R15.mask find most mistakes in the program text, for operations of all 32 lanes. This code comes
+//! from the search over runs: it also sees a mask that names single lanes, and follows which lanes
+//! are in the branch. If a named lane is somewhere else, the warp hangs, or the barrier counts a
+//! warp whose lanes have not all arrived. The builder always names all lanes, so only a program
+//! that was changed afterwards reaches this code.
 
 use warpline_ir::builder::*;
+use warpline_ir::ops::warp::WarpSync;
+use warpline_ir::{Kernel, Operand, Stmt, StmtKind};
 
-pub(super) fn broken(k: Builder) {
-    let (n, y) = (k.param::<u32>("n"), k.pointer::<u32>("y"));
-    k.role("all").warps(2).body(|| {
-        if_(thread_id().ge(n), exit); // a warp loses some of its lanes
-        y.store(thread_id(), 1u32);
-        cta_sync();
-    });
+pub(super) fn broken(kernel: &mut Kernel) {
+    for stmt in &mut kernel.roles[0].body.0 {
+        let loc = stmt.loc;
+        if let StmtKind::If { then, .. } = &mut stmt.kind {
+            let mask = Operand::Imm(0x0003_ffff); // lanes 16 and 17 are not in the branch
+            let kind = StmtKind::Op(WarpSync { mask }.into());
+            then.0.push(Stmt { kind, loc });
+        }
+    }
 }
 
 pub(super) fn repaired(k: Builder) {
-    let (n, y) = (k.param::<u32>("n"), k.pointer::<u32>("y"));
-    k.role("all").warps(2).body(|| {
-        if_(thread_id().lt(n), || y.store(thread_id(), 1u32));
-        cta_sync();
+    let y = k.pointer::<u32>("y");
+    k.role("all").body(|| {
+        if_(lane_id().lt(16u32), || {
+            y.store(cta_id() * 32 + lane_id(), 1u32)
+        });
+        warp_sync(); // all lanes reach it
     });
 }

@@ -12,7 +12,7 @@ pub(super) fn broken(k: Builder) {
     let full = k.barrier("full", 1).arrivals(1).at(0u32);
     k.role("load").body(|| {
         elect(|| {
-            full.arrive_expect(128u32); // two copies deliver 256 bytes
+            full.arrive_expect(512u32); // the copies deliver 256 bytes
             bulk_load(a, x.address(0u32), 128u32, full);
             bulk_load(b, x.address(32u32), 128u32, full);
         });

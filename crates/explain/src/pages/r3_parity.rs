@@ -7,13 +7,13 @@
 use warpline_ir::builder::*;
 
 pub(super) fn broken(k: Builder) {
-    let (n, y) = (k.param::<u32>("n"), k.pointer::<u32>("y"));
-    let slot = k.tile::<u32>("slot", 1, 32).unswizzled().declare().whole();
+    let (n, y) = (k.param::<u32>("n"), k.pointer::<f32>("y"));
+    let slot = k.tile::<f32>("slot", 1, 32).unswizzled().declare().whole();
     let [full, empty] = ["full", "empty"].map(|b| k.barrier(b, 1).arrivals(32).at(0u32));
     k.role("fill").body(|| {
         steps(n).each(|i| {
             empty.wait(i % 2); // waits for a release, but the slot starts empty
-            slot.store(0u32, lane_id(), i);
+            slot.store(0u32, lane_id(), 1.0f32);
             full.arrive();
         });
     });
@@ -27,13 +27,13 @@ pub(super) fn broken(k: Builder) {
 }
 
 pub(super) fn repaired(k: Builder) {
-    let (n, y) = (k.param::<u32>("n"), k.pointer::<u32>("y"));
-    let slot = k.tile::<u32>("slot", 1, 32).unswizzled().declare().whole();
+    let (n, y) = (k.param::<u32>("n"), k.pointer::<f32>("y"));
+    let slot = k.tile::<f32>("slot", 1, 32).unswizzled().declare().whole();
     let [full, empty] = ["full", "empty"].map(|b| k.barrier(b, 1).arrivals(32).at(0u32));
     k.role("fill").body(|| {
         steps(n).each(|i| {
             empty.wait((i + 1) % 2);
-            slot.store(0u32, lane_id(), i);
+            slot.store(0u32, lane_id(), 1.0f32);
             full.arrive();
         });
     });

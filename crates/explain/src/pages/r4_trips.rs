@@ -9,8 +9,9 @@ pub(super) fn broken(k: Builder) {
     let (columns, x, y) = (k.param::<u32>("columns"), k.pointer::<f32>("x"), k.pointer::<f32>("y"));
     let ring = k.ring("ring", 2, |s| s.vector::<f32>(32));
     k.role("load").body(|| {
+        let k_tiles = columns / 32; // rounds down, and the consumer rounds up
         elect(|| {
-            steps(columns / 32).each(|i| { // rounds down, and the consumer rounds up
+            steps(k_tiles).each(|i| {
                 let slot = ring.acquire();
                 slot.load_bytes(slot.tiles(), x.address(i * 32), 128);
                 slot.commit();
@@ -30,8 +31,9 @@ pub(super) fn repaired(k: Builder) {
     let (columns, x, y) = (k.param::<u32>("columns"), k.pointer::<f32>("x"), k.pointer::<f32>("y"));
     let ring = k.ring("ring", 2, |s| s.vector::<f32>(32));
     k.role("load").body(|| {
+        let k_tiles = columns.div_ceil(32);
         elect(|| {
-            steps(columns.div_ceil(32)).each(|i| {
+            steps(k_tiles).each(|i| {
                 let slot = ring.acquire();
                 slot.load_bytes(slot.tiles(), x.address(i * 32), 128);
                 slot.commit();

@@ -10,7 +10,8 @@ use warpline_ir::{Kernel, Op, StmtKind};
 
 pub(super) fn broken(kernel: &mut Kernel) {
     let body = &mut kernel.roles[0].body.0;
-    body.retain(|stmt| !matches!(stmt.kind, StmtKind::Op(Op::WgmmaFence(_)))); // removes the fence
+    // Removes the fence before the wgmma.
+    body.retain(|stmt| !matches!(stmt.kind, StmtKind::Op(Op::WgmmaFence(_))));
 }
 
 pub(super) fn repaired(k: Builder) {

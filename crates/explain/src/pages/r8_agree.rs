@@ -1,6 +1,7 @@
-//! A cluster has one hardware barrier, and it counts all threads of all its CTAs. If one CTA skips the
-//! barrier, the others wait forever. A thread that arrives twice without a wait, or waits without an
-//! arrival, has undefined behavior in PTX.
+//! A cluster has one hardware barrier, and it counts all threads of all its CTAs that have not exited.
+//! If a CTA that still runs skips the barrier, the others wait forever. PTX requires that each thread
+//! arrives once and then waits; a second arrival before the wait breaks the count. That happens when
+//! `cluster_arrive` and `cluster_wait` are far apart and only one of them is moved.
 
 use warpline_ir::builder::*;
 
@@ -8,8 +9,9 @@ pub(super) fn broken(k: Builder) {
     k.cluster(2, 1, 1);
     let out = k.pointer::<u32>("out");
     k.role("all").body(|| {
+        cluster_arrive();
         out.store(cta_id() * 32 + lane_id(), 1u32);
-        if_(cluster_rank().eq(0u32), cluster_sync); // CTA 1 does not arrive
+        cluster_sync(); // arrives a second time before the wait
     });
 }
 
@@ -17,7 +19,8 @@ pub(super) fn repaired(k: Builder) {
     k.cluster(2, 1, 1);
     let out = k.pointer::<u32>("out");
     k.role("all").body(|| {
+        cluster_arrive();
         out.store(cta_id() * 32 + lane_id(), 1u32);
-        cluster_sync();
+        cluster_wait();
     });
 }

@@ -21,4 +21,5 @@ pub(super) fn repaired(k: Builder) {
         let peer = cluster_rank() ^ 1;
         out.store(cta_id() * 32 + lane_id(), outbox.peer(peer).load(0u32, lane_id()));
     });
+    // The builder adds a cluster barrier after the role.
 }

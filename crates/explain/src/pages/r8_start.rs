@@ -8,9 +8,11 @@ use warpline_ir::builder::*;
 use warpline_ir::{Kernel, Op, StmtKind};
 
 pub(super) fn broken(kernel: &mut Kernel) {
-    let is_barrier = |op: &Op| matches!(op, Op::ClusterArrive(_) | Op::ClusterWait(_));
-    let prologue = &mut kernel.prologue.0;
-    prologue.retain(|stmt| !matches!(&stmt.kind, StmtKind::Op(op) if is_barrier(op))); // removes the first barrier
+    // Removes the cluster barrier before all roles.
+    kernel.prologue.0.retain(|stmt| {
+        let StmtKind::Op(op) = &stmt.kind else { return true };
+        !matches!(op, Op::ClusterArrive(_) | Op::ClusterWait(_))
+    });
 }
 
 pub(super) fn repaired(k: Builder) {
@@ -23,4 +25,5 @@ pub(super) fn repaired(k: Builder) {
         cluster_sync();
         out.store(cta_id() * 32 + lane_id(), inbox.load(0u32, lane_id()));
     });
+    // The builder adds a cluster barrier before the role.
 }

@@ -1,8 +1,7 @@
 //! `setmaxnreg.dec` returns registers to the pool of the CTA, and `setmaxnreg.inc` takes registers from
-//! it. A `dec` to more registers than the warpgroup has, or an `inc` to fewer, is undefined in PTX. The
-//! count at the start depends on the threads of the CTA: 168 with 384 threads, 128 with 512. A role added
-//! later therefore changes the direction of a correct `setmaxnreg`. `registers(n)` on a role selects the
-//! instruction.
+//! it. PTX defines `dec` only for a lower count and `inc` only for a higher one. The count at the start
+//! depends on the threads of the CTA: 168 with 384 threads, 128 with 512. A role that is added later can
+//! therefore turn a correct `setmaxnreg` around. `registers(n)` on a role selects the instruction.
 
 use warpline_ir::builder::*;
 

@@ -6,18 +6,21 @@
 use warpline_ir::builder::*;
 
 pub(super) fn broken(k: Builder) {
-    let n = k.param::<u32>("n");
+    let (n, y) = (k.param::<u32>("n"), k.pointer::<f32>("y"));
     k.role("load").warpgroups(1).body(|| setmaxnreg_dec(24));
     k.role("multiply").warpgroups(2).body(|| {
-        if_(n.gt(0u32), || setmaxnreg_inc(240)); // 168 or 240 registers after it
+        if_(n.gt(0u32), || {
+            setmaxnreg_inc(240); // 168 or 240 registers after it
+            y.store(thread_in_role(), 1.0f32);
+        });
     });
 }
 
 pub(super) fn repaired(k: Builder) {
-    let n = k.param::<u32>("n");
+    let (n, y) = (k.param::<u32>("n"), k.pointer::<f32>("y"));
     k.role("load").warpgroups(1).body(|| setmaxnreg_dec(24));
     k.role("multiply").warpgroups(2).body(|| {
         setmaxnreg_inc(240);
-        if_(n.gt(0u32), || {});
+        if_(n.gt(0u32), || y.store(thread_in_role(), 1.0f32));
     });
 }

@@ -1,4 +1,4 @@
-//! Roles as linear code.
+//! Compiles roles to linear code.
 
 use warpline_ir::{Block, Kernel, Op, Operand, RegId, StmtKind, Type};
 
@@ -6,48 +6,48 @@ use warpline_ir::{Block, Kernel, Op, Operand, RegId, StmtKind, Type};
 #[derive(Debug)]
 pub(super) enum Inst<'k> {
     Op(&'k Op),
-    /// Lanes whose predicate is set go on; if there is none, at `other`.
+    /// Continues with the lanes whose predicate is set; jumps to `other` if there are none.
     If {
         cond: RegId,
         other: usize,
     },
-    /// The other lanes go on; if there is none, at `end`.
+    /// Continues with the other lanes; jumps to `end` if there are none.
     Else {
         end: usize,
     },
-    /// All lanes that came to the statement go on.
+    /// Continues with all lanes that reached the statement.
     End,
-    /// One lane goes on.
+    /// Continues with one lane.
     Elect,
-    /// A loop begins: the counter is set.
+    /// Starts a loop: sets the counter.
     For {
         var: RegId,
         from: Operand,
     },
-    /// Lanes with a round left go on; if there is none, at `end`.
-    Below {
+    /// Continues with the lanes that have an iteration left; jumps to `end` if there are none.
+    ForTest {
         var: RegId,
         to: Operand,
         signed: bool,
         end: usize,
     },
-    /// The counter grows; on to `head`.
+    /// Advances the counter and jumps to `head`.
     Next {
         var: RegId,
         step: Operand,
         head: usize,
     },
-    /// A `while` begins.
+    /// Starts a `while` loop.
     While,
-    /// Lanes whose predicate is set go on; if there is none, at `end`.
-    Test {
+    /// Continues with the lanes whose predicate is set; jumps to `end` if there are none.
+    WhileTest {
         cond: RegId,
         end: usize,
     },
     Jump(usize),
 }
 
-/// The code of each role, with what runs before and after it.
+/// Returns the code of each role, with the prologue and the epilogue.
 pub(super) fn compile(kernel: &Kernel) -> Vec<Vec<Inst<'_>>> {
     let role = |body| {
         let mut code = Vec::new();
@@ -105,7 +105,7 @@ fn add<'k>(kernel: &Kernel, block: &'k Block, code: &mut Vec<Inst<'k>>) {
                 });
                 let end = code.len();
                 code.push(Inst::End);
-                code[head] = Inst::Below {
+                code[head] = Inst::ForTest {
                     var: *var,
                     to: *to,
                     signed: kernel.ty(*var) == Type::I32,
@@ -122,13 +122,13 @@ fn add<'k>(kernel: &Kernel, block: &'k Block, code: &mut Vec<Inst<'k>>) {
                 code.push(Inst::Jump(first));
                 let end = code.len();
                 code.push(Inst::End);
-                code[test] = Inst::Test { cond: *cond, end };
+                code[test] = Inst::WhileTest { cond: *cond, end };
             }
         }
     }
 }
 
-/// May another warp or an engine tell when the op runs?
+/// Returns whether another warp or an engine can observe when the op runs.
 pub(super) fn is_visible(op: &Op) -> bool {
     matches!(
         op,
@@ -153,8 +153,8 @@ pub(super) fn is_visible(op: &Op) -> bool {
     )
 }
 
-/// Is the op outside of what this machine runs?
-pub(super) fn is_foreign(op: &Op) -> bool {
+/// Returns whether the machine does not support the op.
+pub(super) fn is_unsupported(op: &Op) -> bool {
     matches!(
         op,
         Op::Wgmma(_)

@@ -1,13 +1,13 @@
-//! What does not change in a run: the kernel, its code and its launch.
+//! The constants of a run: the kernel, its code and its launch.
 
-use super::code::{Inst, compile, is_foreign};
-use super::know::Events;
-use super::state::{Bar, Gate, Named, State, Warp};
-use crate::launch::Values;
-use crate::plan::Plan;
+use super::code::{Inst, compile, is_unsupported};
+use super::happens_before::Events;
+use super::state::{BarrierState, MbarrierState, NamedBarrierState, State, Warp};
+use crate::launch::LaunchValues;
+use crate::plan::FuzzPlan;
 use warpline_ir::{Arg, Kernel, Mask, Op, StmtKind, WARP};
 
-/// Jobs in flight at a time whose issuers' knowledge is kept.
+/// Asynchronous jobs with an observer slot of their own; later jobs reuse the slots.
 const JOBS: usize = 24;
 
 pub(super) struct Env<'k> {
@@ -15,27 +15,27 @@ pub(super) struct Env<'k> {
     pub(super) code: Vec<Vec<Inst<'k>>>,
     pub(super) ctas: usize,
     pub(super) scalars: Vec<u64>,
-    /// First slot of each array of mbarriers, and how many a CTA has.
+    /// The first slot of each mbarrier array; `bars` is the number of mbarriers of a CTA.
     pub(super) first_bar: Vec<usize>,
     pub(super) bars: usize,
-    /// Does `elect` pick the highest lane?
+    /// Whether `elect` picks the highest lane.
     pub(super) highest: bool,
 }
 
 impl<'k> Env<'k> {
-    /// The launch of a kernel; `None` where it is outside of what this machine runs.
+    /// Prepares the launch of a kernel; `None` if the machine does not support it.
     pub(super) fn new(
-        plan: &Plan,
+        plan: &FuzzPlan,
         kernel: &'k Kernel,
-        values: &Values,
+        values: &LaunchValues,
         highest: bool,
     ) -> Option<(Self, State)> {
-        let mut foreign = values.ctas != kernel.cluster_size();
+        let mut unsupported = values.ctas != kernel.cluster_size();
         kernel.each_stmt(&mut |_, s| {
-            foreign |= matches!(&s.kind, StmtKind::Op(op) if is_foreign(op));
-            foreign |= matches!(&s.kind, StmtKind::Op(Op::StrongLoad(_)));
+            unsupported |= matches!(&s.kind, StmtKind::Op(op) if is_unsupported(op));
+            unsupported |= matches!(&s.kind, StmtKind::Op(Op::StrongLoad(_)));
         });
-        if foreign {
+        if unsupported {
             return None;
         }
         let (launch, memory, _) = values.launch(plan, kernel);
@@ -78,7 +78,7 @@ impl<'k> Env<'k> {
             active: Mask::MAX,
             frames: Vec::new(),
             regs: vec![[0; WARP]; kernel.regs.len()],
-            gate: Gate::Open,
+            barrier: BarrierState::Idle,
             arrived_at: 0,
             bulk: vec![vec![Vec::new()]; WARP],
             copies: vec![vec![Vec::new()]; WARP],
@@ -89,11 +89,11 @@ impl<'k> Env<'k> {
             warps: all.map(warp).collect(),
             shared: vec![vec![0; kernel.shared_bytes as usize]; ctas],
             global,
-            bars: vec![Bar::default(); ctas * bars],
-            named: vec![Named::default(); ctas * kernel.named.len()],
+            bars: vec![MbarrierState::default(); ctas * bars],
+            named: vec![NamedBarrierState::default(); ctas * kernel.named.len()],
             cluster: (0, 0),
-            flights: Vec::new(),
-            events: Events::new(env.knowers(), cells),
+            in_flight: Vec::new(),
+            events: Events::new(env.observers(), cells),
         };
         Some((env, state))
     }
@@ -102,18 +102,18 @@ impl<'k> Env<'k> {
         self.ctas * self.kernel.warps() as usize * WARP
     }
 
-    fn knowers(&self) -> usize {
+    fn observers(&self) -> usize {
         self.job_slot(0) + JOBS
     }
 
-    /// The knower of what arrivals of a CTA handed to a barrier: in this phase or before, at the
-    /// scope of the CTA or wider.
+    /// Returns the observer slot of the arrivals of a CTA at an mbarrier: of the current or the
+    /// completed phase, at CTA scope or wider.
     pub(super) fn bar_slot(&self, bar: usize, done: bool, wide: bool, cta: usize) -> usize {
         let each = 4 * self.ctas;
         self.lanes() + bar * each + (2 * usize::from(done) + usize::from(wide)) * self.ctas + cta
     }
 
-    /// The knower of what threads handed to a named barrier, a CTA's own, or the cluster's.
+    /// Returns the observer slot of a named barrier.
     pub(super) fn named_slot(&self, cta: usize, id: usize) -> usize {
         let bars = self.lanes() + 4 * self.ctas * self.ctas * self.bars;
         bars + cta * self.kernel.named.len() + id
@@ -131,12 +131,12 @@ impl<'k> Env<'k> {
         self.cluster_slot(true) + 1 + job % JOBS
     }
 
-    /// The cell of a byte of shared memory.
+    /// Returns the cell of a byte of shared memory.
     pub(super) fn cell(&self, cta: usize, byte: usize) -> usize {
         cta * self.kernel.shared_bytes as usize + byte
     }
 
-    /// The cell of a barrier.
+    /// Returns the cell of an mbarrier.
     pub(super) fn bar_cell(&self, bar: usize) -> usize {
         self.ctas * self.kernel.shared_bytes as usize + bar
     }

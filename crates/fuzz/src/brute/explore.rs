@@ -1,44 +1,49 @@
-//! All orders, state by state.
+//! Explores all interleavings, state by state.
 
-use super::act::{close_cluster, close_cta, complete};
 use super::code::{Inst, is_visible};
 use super::env::Env;
-use super::machine::{Runner, lanes_of};
+use super::machine::{WarpMachine, lanes_of};
 use super::state::State;
-use crate::launch::Values;
-use crate::plan::Plan;
+use super::sync::{complete_cluster_phase, complete_in_flight, release_cta_barrier};
+use crate::launch::LaunchValues;
+use crate::plan::FuzzPlan;
 use rustc_hash::FxHashMap;
-use warpline_ir::{Fault, FaultKind, Kernel, Machine, Operand, RegId, ExecStatus};
+use warpline_ir::{ExecStatus, Fault, FaultKind, Kernel, Machine, Operand, RegId};
 
-/// Statements that a warp may run without an act that others can tell.
-const REGION: usize = 20_000;
+/// The maximum number of statements that a warp runs between two visible ops.
+const MAX_REGION: usize = 20_000;
 
-/// What the exploration of a kernel gives.
+/// The result of an exploration.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Explored {
-    /// No order goes wrong; the number of states.
-    Right(usize),
-    /// An order goes wrong: the kind of fault, and what happens.
-    Wrong(String, String),
-    /// There are more states than the limit.
+pub enum Exploration {
+    /// No interleaving fails; the number of states.
+    NoFault(usize),
+    /// An interleaving fails: the kind of fault, and its description.
+    Fault(String, String),
+    /// The kernel has more states than the limit.
     TooLarge,
-    /// The kernel is outside of what this machine runs.
-    Foreign,
+    /// The machine does not support the kernel.
+    Unsupported,
 }
 
-/// Explores all orders of a kernel for one launch, up to `limit` states.
-pub fn explore(plan: &Plan, kernel: &Kernel, values: &Values, limit: usize) -> Explored {
+/// Explores all interleavings of a kernel for one launch, up to `limit` states.
+pub fn explore(
+    plan: &FuzzPlan,
+    kernel: &Kernel,
+    values: &LaunchValues,
+    limit: usize,
+) -> Exploration {
     let mut states = 0;
     for highest in [false, true] {
         let Some((env, first)) = Env::new(plan, kernel, values, highest) else {
-            return Explored::Foreign;
+            return Exploration::Unsupported;
         };
         match (Search { env, limit }).run(first) {
-            Explored::Right(n) => states += n,
+            Exploration::NoFault(n) => states += n,
             other => return other,
         }
     }
-    Explored::Right(states)
+    Exploration::NoFault(states)
 }
 
 struct Search<'k> {
@@ -47,10 +52,10 @@ struct Search<'k> {
 }
 
 impl Search<'_> {
-    fn run(&self, mut first: State) -> Explored {
+    fn run(&self, mut first: State) -> Exploration {
         for w in 0..first.warps.len() {
             if let Err(f) = self.advance(&mut first, w) {
-                return wrong(&f);
+                return fault(&f);
             }
         }
         let mut known: FxHashMap<u64, usize> = FxHashMap::default();
@@ -65,10 +70,13 @@ impl Search<'_> {
             }
             let next = match self.successors(&state) {
                 Ok(next) => next,
-                Err(f) => return wrong(&f),
+                Err(f) => return fault(&f),
             };
             if next.is_empty() {
-                return Explored::Wrong("Deadlock".to_owned(), "no warp can make progress".to_owned());
+                return Exploration::Fault(
+                    "Deadlock".to_owned(),
+                    "no warp can make progress".to_owned(),
+                );
             }
             for state in next {
                 let key = state.key();
@@ -81,10 +89,10 @@ impl Search<'_> {
                 before[at].push(id);
             }
             if known.len() > self.limit {
-                return Explored::TooLarge;
+                return Exploration::TooLarge;
             }
         }
-        // A state from which no end can be reached spins for ever.
+        // A state that reaches no end is a livelock.
         let mut ending = vec![false; known.len()];
         while let Some(id) = ends.pop() {
             if !std::mem::replace(&mut ending[id], true) {
@@ -92,18 +100,21 @@ impl Search<'_> {
             }
         }
         match ending.iter().all(|&e| e) {
-            true => Explored::Right(known.len()),
-            false => Explored::Wrong("Deadlock".to_owned(), "no warp can make progress".to_owned()),
+            true => Exploration::NoFault(known.len()),
+            false => Exploration::Fault(
+                "Deadlock".to_owned(),
+                "no warp can make progress".to_owned(),
+            ),
         }
     }
 
-    /// The states after one act of a warp or an engine.
+    /// Returns the states after one step of a warp or an engine.
     fn successors(&self, state: &State) -> Result<Vec<State>, Fault> {
         let mut all = Vec::new();
-        for id in 0..state.flights.len() {
-            if state.flights[id].is_some() {
+        for id in 0..state.in_flight.len() {
+            if state.in_flight[id].is_some() {
                 let mut next = state.clone();
-                if complete(&self.env, &mut next, id)? {
+                if complete_in_flight(&self.env, &mut next, id)? {
                     all.push(next);
                 }
             }
@@ -120,46 +131,46 @@ impl Search<'_> {
         Ok(all)
     }
 
-    /// Runs the visible op that a warp is at, and on to the next; says whether anything changed.
+    /// Runs the next visible op of a warp and the statements after it; returns whether the state changed.
     fn step(&self, state: &mut State, w: usize) -> Result<bool, Fault> {
-        let before = (state.warps[w].gate, state.warps[w].pc);
+        let before = (state.warps[w].barrier, state.warps[w].pc);
         let role = state.warps[w].role;
         if let Some(Inst::Op(op)) = self.env.code[role].get(state.warps[w].pc) {
-            let mut runner = Runner {
+            let mut machine = WarpMachine {
                 env: &self.env,
                 st: state,
                 warp: w,
             };
-            match op.exec(&mut runner)? {
+            match op.exec(&mut machine)? {
                 ExecStatus::Completed => state.warps[w].pc += 1,
-                ExecStatus::Blocked => return Ok(state.warps[w].gate != before.0),
+                ExecStatus::Blocked => return Ok(state.warps[w].barrier != before.0),
             }
         }
         self.advance(state, w)?;
         Ok(true)
     }
 
-    /// Runs a warp up to the next op that others can tell.
+    /// Runs a warp up to its next visible op.
     fn advance(&self, state: &mut State, w: usize) -> Result<(), Fault> {
         let code = &self.env.code[state.warps[w].role];
-        for _ in 0..REGION {
+        for _ in 0..MAX_REGION {
             let Some(inst) = code.get(state.warps[w].pc) else {
                 let cta = state.warps[w].cta;
                 state.warps[w].done = true;
-                close_cta(&self.env, state, cta);
-                close_cluster(&self.env, state);
+                release_cta_barrier(&self.env, state, cta);
+                complete_cluster_phase(&self.env, state);
                 return Ok(());
             };
             if let Inst::Op(op) = inst {
                 if is_visible(op) {
                     return Ok(());
                 }
-                let mut runner = Runner {
+                let mut machine = WarpMachine {
                     env: &self.env,
                     st: state,
                     warp: w,
                 };
-                if op.exec(&mut runner)? == ExecStatus::Completed {
+                if op.exec(&mut machine)? == ExecStatus::Completed {
                     state.warps[w].pc += 1;
                 }
                 continue;
@@ -169,23 +180,23 @@ impl Search<'_> {
         Err(Fault::new(FaultKind::Deadlock, "a loop does not end"))
     }
 
-    /// Runs an instruction of control flow.
+    /// Runs a control-flow instruction.
     fn flow(&self, state: &mut State, w: usize, inst: &Inst<'_>) {
         let set = |state: &mut State, r: RegId| {
-            let mut runner = Runner {
+            let mut machine = WarpMachine {
                 env: &self.env,
                 st: state,
                 warp: w,
             };
-            runner.pred(Operand::Reg(r))
+            machine.pred(Operand::Reg(r))
         };
         let words = |state: &mut State, o: Operand| {
-            let mut runner = Runner {
+            let mut machine = WarpMachine {
                 env: &self.env,
                 st: state,
                 warp: w,
             };
-            runner.get::<u32>(o)
+            machine.get::<u32>(o)
         };
         let active = state.warps[w].active;
         let mut to = state.warps[w].pc + 1;
@@ -232,7 +243,7 @@ impl Search<'_> {
                     warp.regs[var.index()][lane] = u64::from(from[lane]);
                 }
             }
-            Inst::Below {
+            Inst::ForTest {
                 var,
                 to: last,
                 signed,
@@ -261,7 +272,7 @@ impl Search<'_> {
                 to = head;
             }
             Inst::While => state.warps[w].frames.push((active, 0)),
-            Inst::Test { cond, end } => {
+            Inst::WhileTest { cond, end } => {
                 let left = set(state, cond) & active;
                 state.warps[w].active = left;
                 if left == 0 {
@@ -274,6 +285,6 @@ impl Search<'_> {
     }
 }
 
-fn wrong(fault: &Fault) -> Explored {
-    Explored::Wrong(format!("{:?}", fault.kind), fault.text.clone())
+fn fault(fault: &Fault) -> Exploration {
+    Exploration::Fault(format!("{:?}", fault.kind), fault.text.clone())
 }

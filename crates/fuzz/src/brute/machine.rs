@@ -1,39 +1,42 @@
-//! One warp, as ops see it.
+//! The machine on which the ops of one warp run.
 
 use super::env::Env;
-use super::know::{Kind, Unordered};
-use super::state::{Flight, State};
+use super::happens_before::{AccessKind, OrderViolation};
+use super::state::{InFlight, State};
 use warpline_ir::{
-    MemoryAddress, ResolvedBarrier, BarRef, JobCompletion, Exec, Fault, FaultKind, Job, Lane, LaneBytes, PerLane, Machine, Mask,
-    MemoryOrder, Operand, ParamId, SharedAddress, RegId, ResolvedAddress, Span, Special, SyncOp, TensorMapValue,
-    TileLayout, View, WARP,
+    BarRef, Exec, Fault, FaultKind, Job, JobCompletion, Lane, LaneBytes, Machine, Mask,
+    MemoryAddress, MemoryOrder, Operand, ParamId, PerLane, RegId, ResolvedAddress, ResolvedBarrier,
+    SharedAddress, Span, Special, SyncOp, TensorMapValue, TileLayout, View, WARP,
 };
 
-/// A warp that runs.
-pub(super) struct Runner<'a, 'k> {
+/// A running warp.
+pub(super) struct WarpMachine<'a, 'k> {
     pub(super) env: &'a Env<'k>,
     pub(super) st: &'a mut State,
     pub(super) warp: usize,
 }
 
-/// The lanes of a mask.
+/// Returns the lanes of a mask.
 pub(super) fn lanes_of(mask: Mask) -> impl Iterator<Item = usize> {
     (0..WARP).filter(move |l| mask >> l & 1 == 1)
 }
 
-/// A fault of an access that is not ordered.
-pub(super) fn unordered(why: Unordered, what: &str) -> Fault {
+/// Returns the fault of an unordered access.
+pub(super) fn order_fault(why: OrderViolation, what: &str) -> Fault {
     match why {
-        Unordered::Race => Fault::new(FaultKind::Race, format!("{what} is not ordered")),
-        Unordered::Proxy => Fault::new(
+        OrderViolation::Race => Fault::new(
+            FaultKind::Race,
+            format!("{what} is not ordered after a conflicting access"),
+        ),
+        OrderViolation::Proxy => Fault::new(
             FaultKind::MissingProxyFence,
-            format!("{what} meets a generic access without a proxy fence"),
+            format!("{what} follows a generic access without a proxy fence"),
         ),
     }
 }
 
-impl Runner<'_, '_> {
-    /// The knower of a lane of this warp.
+impl WarpMachine<'_, '_> {
+    /// Returns the observer index of a lane of this warp.
     pub(super) fn me(&self, lane: usize) -> usize {
         self.warp * WARP + lane
     }
@@ -55,12 +58,12 @@ impl Runner<'_, '_> {
             true => Ok(rank),
             false => Err(Fault::new(
                 FaultKind::OutOfBounds,
-                format!("names CTA {rank}"),
+                format!("CTA rank {rank} is outside of the cluster"),
             )),
         }
     }
 
-    /// Notes a generic access of a lane to bytes of shared memory.
+    /// Records a generic access of a lane to shared memory.
     fn touch(
         &mut self,
         lane: usize,
@@ -73,7 +76,7 @@ impl Runner<'_, '_> {
         let event = self
             .st
             .events
-            .add(Kind::Generic, write, atomic, self.me(lane), cta);
+            .add(AccessKind::Generic, write, atomic, self.me(lane), cta);
         for byte in at.byte as usize..at.byte as usize + width {
             let cell = self.env.cell(cta, byte);
             if !write && !self.st.events.is_written(cell) {
@@ -83,14 +86,22 @@ impl Runner<'_, '_> {
                 ));
             }
             let touched = self.st.events.touch(cell, event);
-            touched.map_err(|why| unordered(why, &format!("an access to byte {byte}")))?;
+            touched.map_err(|why| order_fault(why, &format!("an access to byte {byte}")))?;
         }
         Ok(())
     }
 
-    fn address(&mut self, at: &MemoryAddress, lane: usize, width: usize) -> Result<(usize, usize), Fault> {
+    fn address(
+        &mut self,
+        at: &MemoryAddress,
+        lane: usize,
+        width: usize,
+    ) -> Result<(usize, usize), Fault> {
         let MemoryAddress::Global { addr, offset } = at else {
-            return Err(Fault::new(FaultKind::Illegal, "no global address"));
+            return Err(Fault::new(
+                FaultKind::Illegal,
+                "the address is not in global memory",
+            ));
         };
         let base = self.get::<u64>(*addr)[lane];
         let addr = base.wrapping_add_signed(i64::from(*offset));
@@ -98,7 +109,7 @@ impl Runner<'_, '_> {
     }
 }
 
-/// The buffer and the byte of a global address.
+/// Returns the buffer and the byte of a global address.
 fn global_at(st: &State, addr: u64, width: usize) -> Result<(usize, usize), Fault> {
     let (buffer, at) = ((addr >> 40) as usize, (addr & ((1 << 40) - 1)) as usize);
     let here = buffer
@@ -108,12 +119,12 @@ fn global_at(st: &State, addr: u64, width: usize) -> Result<(usize, usize), Faul
     here.map(|(i, _)| (i, at)).ok_or_else(|| {
         Fault::new(
             FaultKind::OutOfBounds,
-            format!("reaches {width} bytes at {addr:#x}"),
+            format!("accesses {width} bytes at {addr:#x}"),
         )
     })
 }
 
-impl Machine for Runner<'_, '_> {
+impl Machine for WarpMachine<'_, '_> {
     fn active(&self) -> Mask {
         self.st.warps[self.warp].active
     }
@@ -175,7 +186,10 @@ impl Machine for Runner<'_, '_> {
     }
 
     fn tensor_map(&mut self, _: ParamId) -> Result<TensorMapValue, Fault> {
-        Err(Fault::new(FaultKind::TensorMap, "no tensor maps here"))
+        Err(Fault::new(
+            FaultKind::TensorMap,
+            "the brute-force machine does not support tensor maps",
+        ))
     }
 
     fn load(&mut self, lanes: Mask, at: &MemoryAddress, width: usize) -> Result<LaneBytes, Fault> {
@@ -199,7 +213,13 @@ impl Machine for Runner<'_, '_> {
         Ok(out)
     }
 
-    fn store(&mut self, lanes: Mask, at: &MemoryAddress, width: usize, data: &LaneBytes) -> Result<(), Fault> {
+    fn store(
+        &mut self,
+        lanes: Mask,
+        at: &MemoryAddress,
+        width: usize,
+        data: &LaneBytes,
+    ) -> Result<(), Fault> {
         for lane in lanes_of(lanes) {
             let to = match at {
                 MemoryAddress::Shared(place) => {
@@ -248,7 +268,12 @@ impl Machine for Runner<'_, '_> {
         Ok(old)
     }
 
-    fn resolve(&mut self, place: &SharedAddress, lane: usize, len: usize) -> Result<ResolvedAddress, Fault> {
+    fn resolve(
+        &mut self,
+        place: &SharedAddress,
+        lane: usize,
+        len: usize,
+    ) -> Result<ResolvedAddress, Fault> {
         let cta = self.rank(place.peer, lane)?;
         let (stage, byte) = (self.word(place.stage, lane), self.word(place.byte, lane));
         let tile = self.env.kernel.tile(place.tile);
@@ -257,7 +282,7 @@ impl Machine for Runner<'_, '_> {
         if stage >= tile.stages || inside + len as u64 > u64::from(size) {
             return Err(Fault::new(
                 FaultKind::OutOfBounds,
-                format!("reaches byte {inside} of stage {stage} of {}", tile.name),
+                format!("accesses byte {inside} of stage {stage} of {}", tile.name),
             ));
         }
         let byte = tile.offset + stage * tile.layout.stage_bytes() + inside as u32;
@@ -269,7 +294,10 @@ impl Machine for Runner<'_, '_> {
         let stage = self.word(view.stage, lane);
         let tile = self.env.kernel.tile(view.tile);
         if stage >= tile.stages {
-            return Err(Fault::new(FaultKind::OutOfBounds, "names no stage"));
+            return Err(Fault::new(
+                FaultKind::OutOfBounds,
+                "the stage is out of range",
+            ));
         }
         let base = tile.offset + stage * tile.layout.stage_bytes();
         let byte = base + tile.layout.unswizzled_offset(view.row, view.col);
@@ -280,7 +308,10 @@ impl Machine for Runner<'_, '_> {
         let cta = self.rank(bar.peer, lane)?;
         let index = self.word(bar.index, lane);
         if index >= self.env.kernel.barrier(bar.bar).len {
-            return Err(Fault::new(FaultKind::OutOfBounds, "names no barrier"));
+            return Err(Fault::new(
+                FaultKind::OutOfBounds,
+                "the mbarrier index is out of range",
+            ));
         }
         let slot = self.env.first_bar[bar.bar.index()] as u32 + index;
         Ok(ResolvedBarrier { cta, slot })
@@ -291,7 +322,7 @@ impl Machine for Runner<'_, '_> {
     }
 
     fn sync(&mut self, s: &SyncOp) -> Exec {
-        self.act(s)
+        self.synchronize(s)
     }
 
     fn submit(&mut self, _: warpline_ir::Mask, job: Job) -> Result<(), Fault> {
@@ -299,17 +330,17 @@ impl Machine for Runner<'_, '_> {
     }
 }
 
-impl Runner<'_, '_> {
-    /// Puts a job in flight: its accesses are events that nobody has been told of.
+impl WarpMachine<'_, '_> {
+    /// Issues an asynchronous job. Its accesses are events without observers.
     fn issue(&mut self, job: Job) -> Result<(), Fault> {
         let lane = match job.completion() {
             JobCompletion::BulkGroup { lane } => lane as usize,
             _ => self.active().trailing_zeros() as usize,
         };
-        let id = self.st.flights.len();
+        let id = self.st.in_flight.len();
         let slot = self.env.job_slot(id);
         self.st.events.clear(slot);
-        self.st.events.learn(slot, self.me(lane));
+        self.st.events.acquire(slot, self.me(lane));
         let mut events = Vec::new();
         if let JobCompletion::CopyGroup { lanes } = job.completion() {
             let mut spans = Vec::new();
@@ -327,10 +358,10 @@ impl Runner<'_, '_> {
                     break;
                 };
                 let me = self.me(lane);
-                let event = self.st.events.add(Kind::Copy, true, false, me, cta);
+                let event = self.st.events.add(AccessKind::Copy, true, false, me, cta);
                 for byte in byte..byte + each as usize {
                     let touched = self.st.events.touch(self.env.cell(cta, byte), event);
-                    touched.map_err(|why| unordered(why, &format!("a copy to byte {byte}")))?;
+                    touched.map_err(|why| order_fault(why, &format!("a copy to byte {byte}")))?;
                 }
                 events.push((lane, event));
                 let open = self.st.warps[self.warp].copies[lane].last_mut();
@@ -345,11 +376,11 @@ impl Runner<'_, '_> {
                     Span::Shared(at, len) => {
                         let cta = at.cta as usize;
                         let me = self.me(lane);
-                        let event = self.st.events.add(Kind::Async, write, false, me, cta);
+                        let event = self.st.events.add(AccessKind::Async, write, false, me, cta);
                         for byte in at.byte as usize..(at.byte + len) as usize {
                             let touched = self.st.events.touch(self.env.cell(cta, byte), event);
                             let what = format!("an engine's access to byte {byte}");
-                            touched.map_err(|why| unordered(why, &what))?;
+                            touched.map_err(|why| order_fault(why, &what))?;
                         }
                         events.push((lane, event));
                     }
@@ -364,8 +395,8 @@ impl Runner<'_, '_> {
             }
         }
         self.st
-            .flights
-            .push(Some(Flight::Job { job, events, slot }));
+            .in_flight
+            .push(Some(InFlight::Job { job, events, slot }));
         Ok(())
     }
 }
@@ -375,15 +406,15 @@ fn aligned(at: usize, width: usize) -> Result<(), Fault> {
         true => Ok(()),
         false => Err(Fault::new(
             FaultKind::Misaligned,
-            format!("reaches {width} bytes at byte {at}"),
+            format!("accesses {width} bytes at byte {at}"),
         )),
     }
 }
 
-/// What an engine sees of memory.
-pub(super) struct EngineOf<'a>(pub(super) &'a mut State);
+/// The memory that an asynchronous engine accesses.
+pub(super) struct CopyEngine<'a>(pub(super) &'a mut State);
 
-impl warpline_ir::Engine for EngineOf<'_> {
+impl warpline_ir::Engine for CopyEngine<'_> {
     fn read(&mut self, span: Span, out: &mut [u8]) -> Result<(), Fault> {
         let from = match span {
             Span::Shared(at, len) => {
@@ -439,7 +470,7 @@ impl warpline_ir::Engine for EngineOf<'_> {
     fn set_register(&mut self, _: RegId, _: &[u32; 32]) {}
 }
 
-/// Values of registers and their bits.
+/// Converts between register values and bits.
 mod bytes {
     use warpline_ir::Lane;
 

@@ -1,16 +1,15 @@
-//! A machine that explores every order of warps and engines of a small kernel.
+//! A brute-force machine that explores every interleaving of warps and engines of a small kernel.
 //!
-//! It shares no code and no table with the checker, and none with the executor but the memory
-//! that a launch is described by: ops run through their own `exec` on another
-//! [`Machine`](warpline_ir::Machine). Happens-before is kept per lane. It does not judge global
-//! memory, register pools, wgmma and tensor maps.
+//! It shares no code with the checker. With the executor it shares only the memory type of a
+//! launch: ops run through their own `exec` on another [`Machine`](warpline_ir::Machine). It tracks
+//! happens-before per lane. It does not check global memory, register budgets, wgmma and tensor maps.
 
-mod act;
 mod code;
 mod env;
 mod explore;
-mod know;
+mod happens_before;
 mod machine;
 mod state;
+mod sync;
 
-pub use explore::{Explored, explore};
+pub use explore::{Exploration, explore};

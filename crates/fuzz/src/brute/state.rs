@@ -1,10 +1,10 @@
-//! One moment of a run: warps, memory, barriers, work in flight, and who has been told of what.
+//! The state of a run: warps, memory, barriers, asynchronous ops, and happens-before.
 
-use super::know::Events;
+use super::happens_before::Events;
 use std::hash::{Hash, Hasher};
-use warpline_ir::{ResolvedBarrier, Job, Mask, WARP};
+use warpline_ir::{Job, Mask, ResolvedBarrier, WARP};
 
-/// A register in every lane.
+/// The values of a register in every lane.
 pub(super) type Row = [u64; WARP];
 
 /// A warp.
@@ -15,30 +15,30 @@ pub(super) struct Warp {
     pub(super) index: u32,
     pub(super) pc: usize,
     pub(super) active: Mask,
-    /// Lanes of the statements around, and those that took the first branch.
+    /// The active lanes of each enclosing statement, and those that took its first branch.
     pub(super) frames: Vec<(Mask, Mask)>,
     pub(super) regs: Vec<Row>,
-    pub(super) gate: Gate,
-    /// Phases of the cluster's barrier when it arrived.
+    pub(super) barrier: BarrierState,
+    /// The phase of the cluster barrier at the last arrival.
     pub(super) arrived_at: u32,
-    /// Of each lane: bulk groups, the last one open.
+    /// The bulk groups of each lane; the last one is open.
     pub(super) bulk: Vec<Vec<Vec<usize>>>,
-    /// Of each lane: `cp.async` groups, the last one open.
+    /// The `cp.async` groups of each lane; the last one is open.
     pub(super) copies: Vec<Vec<Vec<usize>>>,
     pub(super) done: bool,
 }
 
-/// Where a warp is with a barrier of threads.
+/// The state of a warp at a CTA barrier or a named barrier.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) enum Gate {
-    Open,
+pub(super) enum BarrierState {
+    Idle,
     Arrived,
-    Passed,
+    Released,
 }
 
-/// An mbarrier.
+/// The state of an mbarrier.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub(super) struct Bar {
+pub(super) struct MbarrierState {
     pub(super) live: bool,
     pub(super) count: u32,
     pub(super) left: u32,
@@ -46,35 +46,35 @@ pub(super) struct Bar {
     pub(super) parity: bool,
 }
 
-/// Threads that have come to a named barrier.
+/// The state of a named barrier.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub(super) struct Named {
+pub(super) struct NamedBarrierState {
     pub(super) arrived: u32,
     pub(super) threads: u32,
 }
 
-/// Work in flight.
+/// An asynchronous op that has not completed.
 #[derive(Clone)]
-pub(super) enum Flight {
-    /// An engine's.
+pub(super) enum InFlight {
+    /// A job of an engine.
     Job {
         job: Job,
-        /// Its accesses, of which nobody has been told; of copies by lane.
+        /// The lane and the event of each access.
         events: Vec<(usize, usize)>,
-        /// Where its issuer's knowledge is kept.
+        /// The observer slot with the events that are visible to the issuer.
         slot: usize,
     },
-    /// Arrivals of lanes once their copies are done.
+    /// Arrivals of lanes after their copies complete.
     Arrival {
         arrivals: Vec<(ResolvedBarrier, usize)>,
         jobs: Vec<usize>,
-        /// The copies, by lane.
+        /// The lane and the event of each copy.
         events: Vec<(usize, usize)>,
         cta: usize,
     },
 }
 
-/// A state.
+/// The state of a run.
 #[derive(Clone)]
 pub(super) struct State {
     pub(super) warps: Vec<Warp>,
@@ -82,26 +82,26 @@ pub(super) struct State {
     pub(super) shared: Vec<Vec<u8>>,
     /// Global memory.
     pub(super) global: Vec<Vec<u8>>,
-    pub(super) bars: Vec<Bar>,
-    pub(super) named: Vec<Named>,
-    /// Warps that have come to the cluster's barrier, and its phases.
+    pub(super) bars: Vec<MbarrierState>,
+    pub(super) named: Vec<NamedBarrierState>,
+    /// The arrived warps and the phase of the cluster barrier.
     pub(super) cluster: (u32, u32),
-    /// Work in flight; `None`: done.
-    pub(super) flights: Vec<Option<Flight>>,
+    /// The asynchronous ops; `None` after completion.
+    pub(super) in_flight: Vec<Option<InFlight>>,
     pub(super) events: Events,
 }
 
 impl State {
-    /// Have all warps ended?
+    /// Returns whether all warps have ended.
     pub(super) fn is_over(&self) -> bool {
         self.warps.iter().all(|w| w.done)
     }
 
-    /// A number that is the same for states from which the same follows.
+    /// Returns a hash that is equal for states with the same behavior.
     pub(super) fn key(&self) -> u64 {
         let mut h = rustc_hash::FxHasher::default();
         for w in &self.warps {
-            (w.pc, w.active, &w.frames, w.gate, w.done).hash(&mut h);
+            (w.pc, w.active, &w.frames, w.barrier, w.done).hash(&mut h);
             (self.cluster.1 - w.arrived_at.min(self.cluster.1)).hash(&mut h);
             w.regs.hash(&mut h);
             w.bulk.hash(&mut h);
@@ -109,8 +109,8 @@ impl State {
         }
         (&self.shared, &self.global, &self.bars, &self.named).hash(&mut h);
         self.cluster.0.hash(&mut h);
-        for flight in &self.flights {
-            flight.is_some().hash(&mut h);
+        for entry in &self.in_flight {
+            entry.is_some().hash(&mut h);
         }
         self.events.hash(&mut h);
         h.finish()

@@ -1,14 +1,13 @@
-//! What a role has at hand while its steps are written: inputs, loops around it, its variables.
+//! The context of a role during projection: inputs, enclosing loops and variables.
 
 use super::{GROUP, GROUPS};
-use crate::plan::{Plan, Source, Step};
+use crate::plan::{CommStep, FuzzPlan, NumberSource};
 use warpline_ir::builder::*;
 
-/// The most that `small` and `other` may be: sums and small multiples of them fit into every
-/// type of 32 bits.
+/// The maximum of `small` and `other`: sums and small multiples fit into 32 bits.
 const SMALL: u32 = 1 << 20;
 
-/// Tables in shared memory.
+/// The tables in shared memory.
 #[derive(Clone, Copy)]
 pub(super) struct SharedTables {
     pub(super) u8s: Tile<u8>,
@@ -17,7 +16,7 @@ pub(super) struct SharedTables {
     pub(super) i32s: Tile<i32>,
 }
 
-/// Parameters and tables.
+/// The parameters and tables.
 #[derive(Clone, Copy)]
 pub(super) struct Inputs {
     pub(super) small: Reg<u32>,
@@ -38,9 +37,10 @@ pub(super) struct Inputs {
 }
 
 impl Inputs {
-    /// Declares all parameters; tables in shared memory where the plan reads one there.
-    pub(super) fn declare(k: Builder, plan: &Plan) -> Self {
-        let shared = plan.any_source(&mut |s| matches!(s, Source::Table { shared: true, .. }));
+    /// Declares all parameters, and the shared-memory tables if the plan reads one.
+    pub(super) fn declare(k: Builder, plan: &FuzzPlan) -> Self {
+        let shared =
+            plan.any_source(&mut |s| matches!(s, NumberSource::Table { shared: true, .. }));
         let columns = super::value::ENTRIES;
         Self {
             small: k.param("small").at_most(SMALL),
@@ -66,13 +66,13 @@ impl Inputs {
         }
     }
 
-    /// Words of a step's scratch memory, for all CTAs of the largest launch.
+    /// Returns the scratch words of a step, for all CTAs of the largest launch.
     fn pitch(&self) -> u32 {
         self.pitch
     }
 
-    /// Copies the tables to shared memory: the first role stores, and all meet.
-    pub(super) fn bring_tables(&self, role: usize) {
+    /// Copies the tables to shared memory, followed by a CTA barrier.
+    pub(super) fn load_tables(&self, role: usize) {
         let Some(tables) = self.shared else { return };
         if role == 0 {
             let first = warp_in_role().eq(0u32);
@@ -88,30 +88,30 @@ impl Inputs {
     }
 }
 
-/// What a role has at hand.
+/// The context of a role.
 pub(super) struct Env<'p> {
-    pub(super) plan: &'p Plan,
+    pub(super) plan: &'p FuzzPlan,
     pub(super) inputs: Inputs,
     pub(super) role: usize,
     /// The counter of the innermost loop of the plan.
     pub(super) round: Option<Reg<u32>>,
-    /// The counter of the transfer that is being written.
+    /// The counter of the current transfer.
     pub(super) item: Option<Reg<u32>>,
-    /// What the role has read so far.
+    /// A hash of all values that the role has read.
     pub(super) sum: Var<u32>,
-    /// Holds in lanes that a table selects.
+    /// True in the lanes that a table selects.
     pub(super) selected: Reg<bool>,
-    /// Variables of each step, by its number.
+    /// The variables of each step, by step number.
     pub(super) vars: Vec<Vec<Var<u32>>>,
 }
 
 impl Env<'_> {
-    /// Warps of a role.
+    /// Returns the number of warps of a role.
     pub(super) fn warps(&self, role: usize) -> u32 {
         self.plan.warps[role]
     }
 
-    /// Where this warp stores in a group of a step.
+    /// Returns the scratch address of this warp for a group of a step.
     pub(super) fn scratch(&self, step: usize, group: u32) -> Reg<u64> {
         let warps: u32 = self.plan.warps.iter().sum();
         let groups = (cta_id() * warps + warp_id()) * GROUPS + group;
@@ -119,26 +119,26 @@ impl Env<'_> {
         self.inputs.scratch.address(at)
     }
 
-    /// Where the first warp of a CTA stores in a step.
+    /// Returns the scratch memory of the first warp of a CTA for a step.
     pub(super) fn scratch_of(&self, step: usize, cta: Reg<u32>) -> Global<u32> {
         let warps: u32 = self.plan.warps.iter().sum();
         let at = cta * (warps * GROUPS * GROUP) + step as u32 * self.inputs.pitch();
         self.inputs.scratch.offset(at)
     }
 
-    /// Adds to what the role has read.
-    pub(super) fn keep(&self, x: Reg<u32>) {
+    /// Adds a read value to the hash.
+    pub(super) fn accumulate(&self, x: Reg<u32>) {
         self.sum.set(self.sum.get() * 3 + x);
     }
 }
 
-impl Plan {
+impl FuzzPlan {
     /// Calls `f` for every step, outer ones first.
-    pub fn each_step<'a>(&'a self, f: &mut dyn FnMut(&'a Step)) {
-        fn all<'a>(steps: &'a [Step], f: &mut dyn FnMut(&'a Step)) {
+    pub fn each_step<'a>(&'a self, f: &mut dyn FnMut(&'a CommStep)) {
+        fn all<'a>(steps: &'a [CommStep], f: &mut dyn FnMut(&'a CommStep)) {
             for step in steps {
                 f(step);
-                if let Step::Loop { body, .. } = step {
+                if let CommStep::Loop { body, .. } = step {
                     all(body, f);
                 }
             }
@@ -146,55 +146,55 @@ impl Plan {
         all(&self.steps, f);
     }
 
-    /// Does a source of any count, condition or length satisfy `f`?
-    pub fn any_source(&self, f: &mut dyn FnMut(Source) -> bool) -> bool {
+    /// Returns whether a source of any count, condition or length satisfies `f`.
+    pub fn any_source(&self, f: &mut dyn FnMut(NumberSource) -> bool) -> bool {
         let mut found = false;
         self.each_step(&mut |step| {
             for count in step.counts() {
                 found |= f(count.source);
             }
             match step {
-                Step::Transfer(t) => found |= t.guard.iter().any(|g| f(g.source)),
-                Step::Length(l) => found |= f(l.source),
+                CommStep::Transfer(t) => found |= t.guard.iter().any(|g| f(g.source)),
+                CommStep::VariableLoad(l) => found |= f(l.source),
                 _ => {}
             }
         });
         found
     }
 
-    /// CTAs of the largest launch.
-    pub(crate) fn most_ctas(&self) -> u32 {
+    /// Returns the number of CTAs of the largest launch.
+    pub(crate) fn max_ctas(&self) -> u32 {
         2 * self.cluster
     }
 
-    /// Words of scratch memory of one step.
+    /// Returns the scratch words of one step.
     pub(crate) fn scratch_pitch(&self) -> u32 {
-        self.most_ctas() * self.warps.iter().sum::<u32>() * GROUPS * GROUP
+        self.max_ctas() * self.warps.iter().sum::<u32>() * GROUPS * GROUP
     }
 
-    /// Does the plan need several CTAs that wait for each other?
+    /// Returns whether CTAs of the plan wait for each other.
     pub fn has_flags(&self) -> bool {
         let mut found = false;
-        self.each_step(&mut |s| found |= matches!(s, Step::Flags(_)));
+        self.each_step(&mut |s| found |= matches!(s, CommStep::FlagHandshake(_)));
         found
     }
 }
 
-impl Step {
-    /// The counts it has of its own.
-    pub fn counts(&self) -> Vec<&crate::plan::Count> {
+impl CommStep {
+    /// Returns the counts of the step, without those of inner steps.
+    pub fn counts(&self) -> Vec<&crate::plan::TripCount> {
         match self {
-            Step::Loop { count, .. } => vec![count],
-            Step::Transfer(t) => vec![&t.count],
-            Step::Word(w) => vec![&w.count],
-            Step::Quiet(q) => vec![&q.count],
-            Step::Turns(t) => vec![&t.count],
+            CommStep::Loop { count, .. } => vec![count],
+            CommStep::Transfer(t) => vec![&t.count],
+            CommStep::SharedWord(w) => vec![&w.count],
+            CommStep::SyncFreeLoop(q) => vec![&q.count],
+            CommStep::Turns(t) => vec![&t.count],
             _ => Vec::new(),
         }
     }
 }
 
-/// Holds in the lanes whose word of a table is odd.
+/// Returns a predicate that is true in the lanes whose table word is odd.
 pub(super) fn selected(inputs: &Inputs) -> Reg<bool> {
     (inputs.u32s.load(lane_id()) & 1).ne(0u32)
 }

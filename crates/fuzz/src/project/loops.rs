@@ -1,9 +1,9 @@
-//! A loop over a count, in one of its writings. The items are counted upward in all of them.
+//! Loops over a count in every form; items count upward in all of them.
 
 use crate::plan::LoopForm;
 use warpline_ir::builder::*;
 
-/// Runs `body` for the items 0 to `n`; it may be written twice.
+/// Emits a loop that runs `body` for the items `0..n`; some forms emit the body twice.
 pub(super) fn looped(n: Reg<u32>, form: LoopForm, first: u32, body: &dyn Fn(Reg<u32>)) {
     match form {
         LoopForm::Up => steps(n).each(body),

@@ -1,31 +1,31 @@
-//! Projects a plan onto its roles and writes the kernel.
+//! Projects a plan onto its roles and builds the kernel.
 
-mod across;
+mod between_ctas;
+mod between_roles;
 mod env;
-mod local;
 mod loops;
-mod pairs;
 mod transfer;
 mod value;
+mod within_role;
 
 pub(crate) use transfer::DATA;
 pub(crate) use value::ENTRIES;
 
-use crate::plan::{Plan, Step};
+use crate::plan::{CommStep, FuzzPlan};
 use env::{Env, Inputs};
 use warpline_ir::builder::*;
 use warpline_ir::{BuildErrors, Kernel, Target};
 
-/// Words of the output for each warp.
+/// The output words of each warp.
 pub(crate) const OUT: u32 = 32;
-/// Words that a warp stores to directly in one group of a step.
+/// The scratch words of one group of a warp.
 pub(crate) const GROUP: u32 = 32;
-/// Groups of a step.
+/// The maximum number of groups of a step.
 pub(crate) const GROUPS: u32 = 3;
 
-/// What a step declares.
+/// The tiles and barriers that a step declares.
 #[derive(Clone, Default)]
-pub(crate) struct Parts {
+pub(crate) struct StepResources {
     tile: Option<Tile<u32>>,
     bars: Vec<MbarrierArray>,
     named: Vec<warpline_ir::builder::NamedBarrierHandle>,
@@ -35,7 +35,7 @@ pub(crate) struct Parts {
 }
 
 /// Builds the kernel of a plan.
-pub fn kernel(plan: &Plan) -> Result<Kernel, BuildErrors> {
+pub fn kernel(plan: &FuzzPlan) -> Result<Kernel, BuildErrors> {
     Kernel::build("fuzzed", &Target::default(), |k| {
         k.cluster(plan.cluster, 1, 1);
         let inputs = Inputs::declare(k, plan);
@@ -62,7 +62,7 @@ pub fn kernel(plan: &Plan) -> Result<Kernel, BuildErrors> {
                     selected,
                     vars,
                 };
-                inputs.bring_tables(role);
+                inputs.load_tables(role);
                 let mut id = 0;
                 run(&plan.steps, &mut env, &parts, &mut id);
                 let warp = cta_id() * plan.warps.iter().sum::<u32>() + warp_id();
@@ -72,17 +72,17 @@ pub fn kernel(plan: &Plan) -> Result<Kernel, BuildErrors> {
     })
 }
 
-/// The name of a role.
+/// Returns the name of a role.
 pub(crate) fn name(role: usize) -> String {
     format!("r{role}")
 }
 
-/// Writes steps for a role.
-fn run(steps: &[Step], env: &mut Env<'_>, parts: &[Parts], id: &mut usize) {
+/// Emits steps for a role.
+fn run(steps: &[CommStep], env: &mut Env<'_>, parts: &[StepResources], id: &mut usize) {
     for step in steps {
         let at = *id;
         *id += 1;
-        if let Step::Loop { count, body } = step {
+        if let CommStep::Loop { count, body } = step {
             let n = env.count(count);
             let outer = env.round;
             warpline_ir::builder::steps(n).each(|i| {
@@ -96,62 +96,65 @@ fn run(steps: &[Step], env: &mut Env<'_>, parts: &[Parts], id: &mut usize) {
     }
 }
 
-impl Step {
-    fn declare(&self, k: Builder, name: &str, plan: &Plan) -> Parts {
+impl CommStep {
+    fn declare(&self, k: Builder, name: &str, plan: &FuzzPlan) -> StepResources {
         let warps = &plan.warps;
         match self {
-            Step::Transfer(s) => s.declare(k, name, warps),
-            Step::Word(s) => s.declare(k, name, warps),
-            Step::Quiet(s) => s.declare(k, name, warps),
-            Step::Export(s) => s.declare(k, name, warps),
-            Step::Registers(s) => s.declare(k, name, warps),
-            Step::Gather(s) => s.declare(k, name, warps),
-            Step::Reread(s) => s.declare(k, name, warps),
-            Step::LaneCopies(s) => s.declare(k, name, warps),
-            Step::Remote(s) => s.declare(k, name, plan),
-            Step::Length(s) => s.declare(k, name, warps),
-            Step::Named(s) => s.declare(k, name, warps),
-            Step::Reinit(s) => s.declare(k, name, warps),
-            Step::Turns(s) => s.declare(k, name),
-            Step::Flags(s) => s.declare(k, name),
-            Step::Loop { .. } | Step::Meet | Step::Stride(_) | Step::Locks(_) => Parts::default(),
+            CommStep::Transfer(s) => s.declare(k, name, warps),
+            CommStep::SharedWord(s) => s.declare(k, name, warps),
+            CommStep::SyncFreeLoop(s) => s.declare(k, name, warps),
+            CommStep::BulkExport(s) => s.declare(k, name, warps),
+            CommStep::RegisterTransfer(s) => s.declare(k, name, warps),
+            CommStep::Gather(s) => s.declare(k, name, warps),
+            CommStep::Reread(s) => s.declare(k, name, warps),
+            CommStep::LaneCopies(s) => s.declare(k, name, warps),
+            CommStep::RemoteStore(s) => s.declare(k, name, plan),
+            CommStep::VariableLoad(s) => s.declare(k, name, warps),
+            CommStep::NamedHandshake(s) => s.declare(k, name, warps),
+            CommStep::Reinit(s) => s.declare(k, name, warps),
+            CommStep::Turns(s) => s.declare(k, name),
+            CommStep::FlagHandshake(s) => s.declare(k, name),
+            CommStep::Loop { .. }
+            | CommStep::CtaBarrier
+            | CommStep::StridedLoop(_)
+            | CommStep::Locks(_) => StepResources::default(),
         }
     }
 
-    /// First values of a role's variables.
+    /// Returns the initial values of the variables of a role.
     fn vars(&self, role: usize) -> Vec<u32> {
         match self {
-            Step::Transfer(s) => s.vars(role),
-            Step::Word(s) => s.vars(role),
-            Step::Quiet(s) => s.vars(role),
-            Step::Registers(_) => vec![0],
-            Step::Reread(s) => s.vars(role),
-            Step::Length(s) => s.vars(role),
-            Step::Remote(s) if s.role == role => vec![0],
+            CommStep::Transfer(s) => s.vars(role),
+            CommStep::SharedWord(s) => s.vars(role),
+            CommStep::SyncFreeLoop(s) => s.vars(role),
+            CommStep::RegisterTransfer(_) => vec![0],
+            CommStep::Reread(s) => s.vars(role),
+            CommStep::VariableLoad(s) => s.vars(role),
+            CommStep::RemoteStore(s) if s.role == role => vec![0],
             _ => Vec::new(),
         }
     }
 
-    fn emit(&self, env: &mut Env<'_>, parts: &Parts, id: usize) {
+    fn emit(&self, env: &mut Env<'_>, parts: &StepResources, id: usize) {
         match self {
-            Step::Transfer(s) => s.emit(env, parts, id),
-            Step::Word(s) => s.emit(env, parts, id),
-            Step::Quiet(s) => s.emit(env, parts, id),
-            Step::Export(s) => s.emit(env, parts, id),
-            Step::Registers(s) => s.emit(env, parts, id),
-            Step::Gather(s) => s.emit(env, parts),
-            Step::Reread(s) => s.emit(env, parts, id),
-            Step::LaneCopies(s) => s.emit(env, parts),
-            Step::Remote(s) => s.emit(env, parts, id),
-            Step::Length(s) => s.emit(env, parts, id),
-            Step::Named(s) => s.emit(env, parts),
-            Step::Reinit(s) => s.emit(env, parts),
-            Step::Turns(s) => s.emit(env, parts),
-            Step::Flags(s) => s.emit(env, parts, id),
-            Step::Locks(s) => s.emit(env),
-            Step::Stride(s) => s.emit(env),
-            Step::Meet => cta_sync(),
-            Step::Loop { .. } => {}
+            CommStep::Transfer(s) => s.emit(env, parts, id),
+            CommStep::SharedWord(s) => s.emit(env, parts, id),
+            CommStep::SyncFreeLoop(s) => s.emit(env, parts, id),
+            CommStep::BulkExport(s) => s.emit(env, parts, id),
+            CommStep::RegisterTransfer(s) => s.emit(env, parts, id),
+            CommStep::Gather(s) => s.emit(env, parts),
+            CommStep::Reread(s) => s.emit(env, parts, id),
+            CommStep::LaneCopies(s) => s.emit(env, parts),
+            CommStep::RemoteStore(s) => s.emit(env, parts, id),
+            CommStep::VariableLoad(s) => s.emit(env, parts, id),
+            CommStep::NamedHandshake(s) => s.emit(env, parts),
+            CommStep::Reinit(s) => s.emit(env, parts),
+            CommStep::Turns(s) => s.emit(env, parts),
+            CommStep::FlagHandshake(s) => s.emit(env, parts, id),
+            CommStep::Locks(s) => s.emit(env),
+            CommStep::StridedLoop(s) => s.emit(env),
+            CommStep::CtaBarrier => cta_sync(),
+            CommStep::Loop { .. } => {}
         }
     }
 }

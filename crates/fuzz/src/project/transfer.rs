@@ -1,18 +1,18 @@
-//! Rings of slots, written with mbarriers or in the safe layer.
+//! Rings, with raw mbarriers or with the `Ring` of the builder.
 
-use super::Parts;
+use super::StepResources;
 use super::env::Env;
 use super::loops::looped;
-use crate::plan::{Fill, Guard, Index, Position, Source, Transfer, WaitForm};
+use crate::plan::{Guard, NumberSource, RingPosition, SlotFill, TableIndex, Transfer, WaitForm};
 use warpline_ir::builder::*;
 
-/// Words of a slot for each warp of the producer.
+/// The words of a slot for each warp of the producer.
 const WORDS: u32 = 32;
 
-/// Words of the buffer that slots are loaded from.
+/// The words of the buffer from which slots are loaded.
 pub(crate) const DATA: u32 = 4096;
 
-/// Variables of a role at one end of a ring.
+/// Indices of the variables of a role at one end of a ring.
 const STAGE: usize = 0;
 const PARITY: usize = 1;
 const ITEMS: usize = 2;
@@ -21,12 +21,12 @@ const DONE: usize = 3;
 impl Transfer {
     fn columns(&self, warps: &[u32]) -> u32 {
         match self.fill {
-            Fill::Bulk => WORDS,
+            SlotFill::Bulk => WORDS,
             _ => WORDS * warps[self.producer],
         }
     }
 
-    pub(super) fn declare(&self, k: Builder, name: &str, warps: &[u32]) -> Parts {
+    pub(super) fn declare(&self, k: Builder, name: &str, warps: &[u32]) -> StepResources {
         let columns = self.columns(warps);
         if self.safe {
             let ring = k.ring(name, self.stages, |s| s.vector::<u32>(columns));
@@ -35,20 +35,21 @@ impl Transfer {
             } else {
                 ring
             };
-            return Parts {
+            return StepResources {
                 safe: Some(ring),
-                ..Parts::default()
+                ..StepResources::default()
             };
         }
         let slots = k.tile(name, 1, columns).unswizzled().stages(self.stages);
         let fills = match self.fill {
-            Fill::Bulk => 1,
-            Fill::Stores => warps[self.producer],
-            Fill::Lanes => 32 * warps[self.producer],
+            SlotFill::Bulk => 1,
+            SlotFill::Stores => warps[self.producer],
+            SlotFill::Lanes => 32 * warps[self.producer],
         };
         let reads: u32 = self.consumers.iter().map(|&c| warps[c]).sum();
         let mut bars = vec![
-            k.barrier(&format!("{name}.full"), self.stages).arrivals(fills),
+            k.barrier(&format!("{name}.full"), self.stages)
+                .arrivals(fills),
             k.barrier(&format!("{name}.empty"), self.stages)
                 .arrivals(reads),
         ];
@@ -56,10 +57,10 @@ impl Transfer {
             let arrivals = warps[self.consumers[0]];
             bars.push(k.barrier(&format!("{name}.done"), 1).arrivals(arrivals));
         }
-        Parts {
+        StepResources {
             tile: Some(slots.declare()),
             bars,
-            ..Parts::default()
+            ..StepResources::default()
         }
     }
 
@@ -72,13 +73,13 @@ impl Transfer {
         }
     }
 
-    pub(super) fn emit(&self, env: &Env<'_>, parts: &Parts, id: usize) {
+    pub(super) fn emit(&self, env: &Env<'_>, parts: &StepResources, id: usize) {
         let fills = env.role == self.producer;
         if !fills && !self.consumers.contains(&env.role) {
             return;
         }
         // One lane fills a slot, so one warp waits for empty slots.
-        if fills && self.fill == Fill::Bulk && !self.safe && env.warps(env.role) > 1 {
+        if fills && self.fill == SlotFill::Bulk && !self.safe && env.warps(env.role) > 1 {
             let first = warp_in_role().eq(0u32);
             if_(first, || self.guarded(env, parts, id));
         } else {
@@ -86,13 +87,13 @@ impl Transfer {
         }
     }
 
-    /// The items, under the condition of the whole transfer.
-    fn guarded(&self, env: &Env<'_>, parts: &Parts, id: usize) {
+    /// Emits the items under the condition of the whole transfer.
+    fn guarded(&self, env: &Env<'_>, parts: &StepResources, id: usize) {
         let whole = |g: &&Guard| {
             !matches!(
                 g.source,
-                Source::Table {
-                    at: Index::Item,
+                NumberSource::Table {
+                    at: TableIndex::Item,
                     ..
                 }
             )
@@ -106,16 +107,16 @@ impl Transfer {
         }
     }
 
-    /// The loop over the items.
-    fn items(&self, env: &Env<'_>, parts: &Parts, id: usize) {
+    /// Emits the loop over the items.
+    fn items(&self, env: &Env<'_>, parts: &StepResources, id: usize) {
         let fills = env.role == self.producer;
         let n = env.count(&self.count);
         let form = self.loops[usize::from(!fills)];
         let per_item = self.guard.as_ref().filter(|g| {
             matches!(
                 g.source,
-                Source::Table {
-                    at: Index::Item,
+                NumberSource::Table {
+                    at: TableIndex::Item,
                     ..
                 }
             )
@@ -133,7 +134,7 @@ impl Transfer {
                 }
                 None => self.item(&inner, parts, id, n, i),
             }
-            let last = self.tail && env.role == self.consumers[0] && !self.tail_behind();
+            let last = self.tail && env.role == self.consumers[0] && !self.signals_after_loop();
             if last {
                 if_((i + 1).eq(n), || parts.bars[2].at(0u32).arrive_elected());
             }
@@ -146,18 +147,18 @@ impl Transfer {
                     done.wait(parity.get());
                     parity.set(parity.get() ^ 1);
                 });
-            } else if env.role == self.consumers[0] && self.tail_behind() {
+            } else if env.role == self.consumers[0] && self.signals_after_loop() {
                 if_(n.gt(0u32), || done.arrive_elected());
             }
         }
     }
 
-    /// Does the consumer signal behind the loop, as it has no item to count?
-    fn tail_behind(&self) -> bool {
+    /// Returns whether the consumer signals after the loop, not in the last iteration.
+    fn signals_after_loop(&self) -> bool {
         self.count.forms.first().is_some_and(|f| f & 16 != 0)
     }
 
-    fn item(&self, env: &Env<'_>, parts: &Parts, id: usize, n: Reg<u32>, i: Reg<u32>) {
+    fn item(&self, env: &Env<'_>, parts: &StepResources, id: usize, n: Reg<u32>, i: Reg<u32>) {
         if let Some(ring) = parts.safe {
             return self.safe_item(env, ring, i);
         }
@@ -166,14 +167,14 @@ impl Transfer {
         let vars = &env.vars[id];
         let first = u32::from(fills);
         let (stage, parity) = match form {
-            Position::Cursor => (vars[STAGE].get(), vars[PARITY].get()),
-            Position::Counter => place(vars[ITEMS].get(), self.stages, first),
-            Position::Product => {
+            RingPosition::Cursor => (vars[STAGE].get(), vars[PARITY].get()),
+            RingPosition::Counter => stage_and_parity(vars[ITEMS].get(), self.stages, first),
+            RingPosition::Product => {
                 let at = match env.round {
                     Some(round) => round * n + i,
                     None => i,
                 };
-                place(at, self.stages, first)
+                stage_and_parity(at, self.stages, first)
             }
         };
         if fills {
@@ -182,24 +183,31 @@ impl Transfer {
             self.read(env, parts, stage, parity);
         }
         match form {
-            Position::Cursor => {
+            RingPosition::Cursor => {
                 let last = stage.eq(self.stages - 1);
                 vars[STAGE].set(select(last, 0u32, stage + 1));
                 vars[PARITY].set(select(last, parity ^ 1, parity));
             }
-            Position::Counter => vars[ITEMS].set(vars[ITEMS].get() + 1),
-            Position::Product => {}
+            RingPosition::Counter => vars[ITEMS].set(vars[ITEMS].get() + 1),
+            RingPosition::Product => {}
         }
     }
 
-    fn fill(&self, env: &Env<'_>, parts: &Parts, stage: Reg<u32>, parity: Reg<u32>, i: Reg<u32>) {
+    fn fill(
+        &self,
+        env: &Env<'_>,
+        parts: &StepResources,
+        stage: Reg<u32>,
+        parity: Reg<u32>,
+        i: Reg<u32>,
+    ) {
         let Some(slots) = parts.tile else { return };
         let (full, empty) = (parts.bars[0].at(stage), parts.bars[1].at(stage));
         let slot = slots.stage(stage);
         let from = (i & 63) * WORDS;
         empty.wait(parity);
         match self.fill {
-            Fill::Bulk => {
+            SlotFill::Bulk => {
                 warp_sync();
                 elect_lane(|| {
                     let bytes = 4 * WORDS;
@@ -207,13 +215,13 @@ impl Transfer {
                     full.arrive_expect(bytes);
                 });
             }
-            Fill::Stores => {
+            SlotFill::Stores => {
                 let column = thread_in_role();
                 slot.store(0u32, column, from + lane_id());
                 warp_sync();
                 elect_lane(|| full.arrive());
             }
-            Fill::Lanes => {
+            SlotFill::Lanes => {
                 let column = thread_in_role();
                 let from = env.inputs.data.address(from + lane_id());
                 slot.copy_from(0u32, column, from, 4);
@@ -222,7 +230,7 @@ impl Transfer {
         }
     }
 
-    fn read(&self, env: &Env<'_>, parts: &Parts, stage: Reg<u32>, parity: Reg<u32>) {
+    fn read(&self, env: &Env<'_>, parts: &StepResources, stage: Reg<u32>, parity: Reg<u32>) {
         let Some(slots) = parts.tile else { return };
         let (full, empty) = (parts.bars[0].at(stage), parts.bars[1].at(stage));
         match self.wait {
@@ -234,9 +242,9 @@ impl Transfer {
             }
         }
         for part in 0..self.columns(&env.plan.warps) / WORDS {
-            env.keep(slots.stage(stage).load(0u32, lane_id() + part * WORDS));
+            env.accumulate(slots.stage(stage).load(0u32, lane_id() + part * WORDS));
         }
-        if self.fill == Fill::Bulk {
+        if self.fill == SlotFill::Bulk {
             fence_async();
         }
         warp_sync();
@@ -247,12 +255,12 @@ impl Transfer {
         let from = (i & 63) * WORDS;
         if env.role != self.producer {
             let slot = ring.wait();
-            env.keep(slot.load(0u32, lane_id()));
+            env.accumulate(slot.load(0u32, lane_id()));
             slot.release();
             return;
         }
         match self.fill {
-            Fill::Bulk => elect(|| {
+            SlotFill::Bulk => elect(|| {
                 let slot = ring.acquire();
                 slot.load_bytes(slot.tiles(), env.inputs.data.address(from), 4 * WORDS);
                 slot.commit();
@@ -266,15 +274,15 @@ impl Transfer {
     }
 }
 
-/// The stage and the parity of an item.
-fn place(item: Reg<u32>, stages: u32, first: u32) -> (Reg<u32>, Reg<u32>) {
+/// Returns the stage and the parity of an item.
+fn stage_and_parity(item: Reg<u32>, stages: u32, first: u32) -> (Reg<u32>, Reg<u32>) {
     let parity = (item / stages) & 1;
     (item % stages, if first == 1 { parity ^ 1 } else { parity })
 }
 
-/// Arrivals of one lane for its warp.
+/// Arrivals of one lane on behalf of its warp.
 pub(super) trait ArriveElected {
-    /// The warp meets, and one lane arrives.
+    /// Synchronizes the warp and arrives with one lane.
     fn arrive_elected(self);
 }
 

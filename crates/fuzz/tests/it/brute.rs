@@ -1,44 +1,44 @@
-//! The brute-force machine on small kernels: each wrong one beside its repaired twin.
+//! The brute-force machine on small kernels: a correct and an incorrect version of each.
 
-use warpline_fuzz::brute::{Explored, explore};
-use warpline_fuzz::launch::small_values;
+use warpline_fuzz::brute::{Exploration, explore};
+use warpline_fuzz::launch::small_launch_values;
 use warpline_fuzz::plan::*;
 use warpline_fuzz::project;
 
-/// What comes of a plan of two roles of one warp each.
-fn explored(cluster: u32, step: Step) -> Explored {
-    let plan = Plan {
+/// Explores a plan of two roles of one warp each.
+fn explored(cluster: u32, step: CommStep) -> Exploration {
+    let plan = FuzzPlan {
         cluster,
         warps: vec![1, 1],
         steps: vec![step],
     };
     let kernel = project::kernel(&plan).expect("a kernel");
-    let values = small_values(&plan, 1).remove(0);
+    let values = small_launch_values(&plan, 1).remove(0);
     explore(&plan, &kernel, &values, 20_000)
 }
 
-/// The twin is right, and the broken form ends in a fault.
-fn twins(cluster: u32, kind: &str, step: impl Fn(bool) -> Step) {
-    let right = explored(cluster, step(false));
-    assert!(matches!(right, Explored::Right(_)), "{right:?}");
-    let wrong = explored(cluster, step(true));
+/// Expects no fault in the correct version and this fault in the incorrect one.
+fn expect_fault(cluster: u32, kind: &str, step: impl Fn(bool) -> CommStep) {
+    let correct = explored(cluster, step(false));
+    assert!(matches!(correct, Exploration::NoFault(_)), "{correct:?}");
+    let incorrect = explored(cluster, step(true));
     assert!(
-        matches!(&wrong, Explored::Wrong(k, _) if k == kind),
-        "{wrong:?}"
+        matches!(&incorrect, Exploration::Fault(k, _) if k == kind),
+        "{incorrect:?}"
     );
 }
 
-fn small() -> Count {
-    Count {
-        source: Source::Small,
-        narrow: Narrow::Keep,
-        shape: Shape::Plain,
+fn small() -> TripCount {
+    TripCount {
+        source: NumberSource::Small,
+        conversion: Conversion::Keep,
+        formula: CountFormula::Plain,
         forms: vec![0],
-        twist: None,
+        bug: None,
     }
 }
 
-fn transfer(fill: Fill) -> Transfer {
+fn transfer(fill: SlotFill) -> Transfer {
     Transfer {
         producer: 0,
         consumers: vec![1],
@@ -47,7 +47,7 @@ fn transfer(fill: Fill) -> Transfer {
         count: small(),
         guard: None,
         loops: [LoopForm::Up; 2],
-        position: [Position::Cursor; 2],
+        position: [RingPosition::Cursor; 2],
         wait: WaitForm::Wait,
         tail: false,
         safe: false,
@@ -55,26 +55,29 @@ fn transfer(fill: Fill) -> Transfer {
 }
 
 #[test]
-fn a_ring_passes_in_every_order() {
-    for fill in [Fill::Bulk, Fill::Stores, Fill::Lanes] {
-        let right = explored(1, Step::Transfer(transfer(fill)));
-        assert!(matches!(right, Explored::Right(n) if n > 20), "{right:?}");
+fn a_ring_has_no_fault_in_any_interleaving() {
+    for fill in [SlotFill::Bulk, SlotFill::Stores, SlotFill::Lanes] {
+        let correct = explored(1, CommStep::Transfer(transfer(fill)));
+        assert!(
+            matches!(correct, Exploration::NoFault(n) if n > 20),
+            "{correct:?}"
+        );
     }
 }
 
 #[test]
-fn counts_that_differ_hang() {
-    twins(1, "Deadlock", |wrong| {
-        let mut t = transfer(Fill::Stores);
-        t.count.twist = wrong.then_some((1, CountTwist::More));
-        Step::Transfer(t)
+fn different_counts_deadlock() {
+    expect_fault(1, "Deadlock", |incorrect| {
+        let mut t = transfer(SlotFill::Stores);
+        t.count.bug = incorrect.then_some((1, CountBug::More));
+        CommStep::Transfer(t)
     });
 }
 
 #[test]
-fn a_fence_of_some_lanes_is_not_enough() {
-    twins(1, "MissingProxyFence", |fence_in_branch| {
-        Step::Export(Export {
+fn a_fence_of_some_lanes_is_insufficient() {
+    expect_fault(1, "MissingProxyFence", |fence_in_branch| {
+        CommStep::BulkExport(BulkExport {
             role: 0,
             groups: 1,
             fence_in_branch,
@@ -83,17 +86,17 @@ fn a_fence_of_some_lanes_is_not_enough() {
 }
 
 #[test]
-fn lanes_that_did_not_meet_race() {
-    twins(1, "Race", |unsynced| {
-        Step::Gather(Gather {
+fn lanes_without_a_warp_barrier_race() {
+    expect_fault(1, "Race", |unsynced| {
+        CommStep::Gather(Gather {
             role: 0,
             unknown: false,
             scatter: false,
             unsynced,
         })
     });
-    twins(1, "Race", |unsynced| {
-        Step::Reread(Reread {
+    expect_fault(1, "Race", |unsynced| {
+        CommStep::Reread(Reread {
             writer: 0,
             reader: 1,
             unsynced,
@@ -102,9 +105,9 @@ fn lanes_that_did_not_meet_race() {
 }
 
 #[test]
-fn a_barrier_ends_after_its_last_use() {
-    twins(1, "Race", |early| {
-        Step::Reinit(Reinit {
+fn an_early_invalidation_races() {
+    expect_fault(1, "Race", |early| {
+        CommStep::Reinit(Reinit {
             arriver: 0,
             waiter: 1,
             early,
@@ -113,27 +116,27 @@ fn a_barrier_ends_after_its_last_use() {
 }
 
 #[test]
-fn copies_of_lanes_that_did_not_wait_race() {
-    twins(1, "Race", |wrong| {
-        Step::LaneCopies(LaneCopies {
+fn copies_of_lanes_without_a_wait_race() {
+    expect_fault(1, "Race", |incorrect| {
+        CommStep::LaneCopies(LaneCopies {
             role: 0,
             groups: 1,
-            partial: wrong.then_some(Partial::Wait),
+            partial: incorrect.then_some(PartialGroup::Wait),
             unknown: false,
         })
     });
 }
 
 #[test]
-fn a_release_to_the_cta_does_not_reach_a_peer() {
-    twins(2, "Race", |wrong| {
-        Step::Remote(Remote {
+fn a_release_at_cta_scope_does_not_reach_a_peer() {
+    expect_fault(2, "Race", |incorrect| {
+        CommStep::RemoteStore(RemoteStore {
             role: 0,
             lanes: false,
             unknown: false,
             sender: 1,
             arrivals: true,
-            twist: wrong.then_some(RemoteTwist::CtaScope),
+            bug: incorrect.then_some(RemoteBug::CtaScope),
         })
     });
 }

@@ -1,4 +1,4 @@
-//! The generator, the brute-force machine, and the share of kernels that are proved.
+//! Tests of the generator, the brute-force machine, and a short campaign.
 
 mod brute;
 mod ops;

@@ -1,9 +1,9 @@
-//! Every op that computes with numbers, for random and boundary operands: the checker never takes
-//! for impossible what the executor computes.
+//! The checker must not exclude the result that the executor computes, for every arithmetic op with
+//! random and boundary operands.
 //!
-//! A kernel hangs if the result of an op is one number, which is what the executor computes for
-//! some operands. The operands are parameters, declared within bounds that hold them, so that a
-//! launch hangs: the kernel must not be proved.
+//! Each kernel hangs if the result of an op equals the value that the executor computed. The operands
+//! are parameters with declared bounds that contain their values, so a launch hangs and the checker
+//! must not prove the kernel.
 
 use warpline_check::{Verdict, examine};
 use warpline_cpu::{GlobalMemory, Options, run};
@@ -11,7 +11,7 @@ use warpline_fuzz::Rng;
 use warpline_ir::builder::*;
 use warpline_ir::{Arg, Kernel, Launch, Target};
 
-/// Operands of an op.
+/// The operands of an op.
 struct Operands {
     a: Reg<u32>,
     b: Reg<u32>,
@@ -104,7 +104,7 @@ const OPS: &[(&str, Compute)] = &[
     }),
 ];
 
-/// Values of the parameters, and the bounds that are declared.
+/// The values of the parameters and their declared bounds.
 struct Values {
     words: [u32; 4],
     long: [u64; 2],
@@ -137,7 +137,7 @@ impl Values {
         };
         let words = [word(), word(), word(), word()];
         let long = [word(), word()].map(|w| u64::from(w) << (w % 33));
-        // Bounds that hold the value: none, tight ones, or in between.
+        // Bounds that contain the value: none, exact, or within 100.
         let mut bounds = |x: u32| match rng.below(3) {
             0 => (0, u32::MAX),
             1 => (x, x),
@@ -159,7 +159,7 @@ impl Values {
     }
 }
 
-/// A kernel that stores the result of an op, or one that hangs if it is `hangs`.
+/// Builds a kernel that stores the result of an op, or one that hangs if the result is `hangs`.
 fn kernel(op: Compute, values: &Values, hangs: Option<u64>) -> Kernel {
     let built = Kernel::build("op", &Target::SM_90A, |k| {
         let [(a, b), (c, d)] = values.bounds;
@@ -185,7 +185,7 @@ fn kernel(op: Compute, values: &Values, hangs: Option<u64>) -> Kernel {
     built.unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// What the executor computes.
+/// Computes an op in the executor.
 fn computed(op: Compute, values: &Values) -> Option<u64> {
     let kernel = kernel(op, values, None);
     let mut memory = GlobalMemory::new();
@@ -211,10 +211,10 @@ fn computed(op: Compute, values: &Values) -> Option<u64> {
 }
 
 #[test]
-fn no_result_of_an_op_is_taken_for_impossible() {
+fn the_checker_excludes_no_computed_result() {
     let mut rng = Rng::new(7);
     for &(name, op) in OPS {
-        let (mut ran, mut told) = (0, 0);
+        let (mut ran, mut excluded) = (0, 0);
         for _ in 0..24 {
             let values = Values::random(&mut rng);
             let Some(result) = computed(op, &values) else {
@@ -223,7 +223,7 @@ fn no_result_of_an_op_is_taken_for_impossible() {
             ran += 1;
             let wrong = kernel(op, &values, Some(result));
             let report = examine(&wrong, &Target::SM_90A);
-            // The verdict may print that sums are taken to stay inside their type.
+            // The proof may assume that no sum overflows.
             let assumed = report.assumptions.iter().any(|a| a.code == "A.overflow");
             assert!(
                 report.verdict() != Verdict::Proved || assumed,
@@ -234,9 +234,9 @@ fn no_result_of_an_op_is_taken_for_impossible() {
                 values.signed,
             );
             let other = kernel(op, &values, Some(result ^ (1 << 62)));
-            told += u32::from(examine(&other, &Target::SM_90A).verdict() == Verdict::Proved);
+            excluded += u32::from(examine(&other, &Target::SM_90A).verdict() == Verdict::Proved);
         }
         assert!(ran > 8, "{name} ran {ran} times");
-        println!("{name}: {told} of {ran} results told from another");
+        println!("{name}: another result excluded in {excluded} of {ran} cases");
     }
 }

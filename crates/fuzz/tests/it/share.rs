@@ -1,29 +1,28 @@
-//! The share of the campaign that every test run judges: a fixed seed, a fixed count.
+//! A short campaign with fixed seeds, in every test run.
 
 use std::sync::LazyLock;
-use warpline_fuzz::corpus::Entry;
-use warpline_fuzz::report::{Report, Sort};
+use warpline_fuzz::corpus::CorpusEntry;
+use warpline_fuzz::report::{FindingKind, FuzzReport};
 use warpline_fuzz::{Effort, campaign};
 use warpline_testkit::full::few_or;
 
-/// The first seed of the share.
+/// The first seed.
 const SEED: u64 = 1;
-/// The kernels of the share.
+/// Returns the number of kernels.
 fn kernels() -> u64 {
     few_or(120, 280)
 }
 
-/// The share, run once for the tests that judge it.
-static SHARE: LazyLock<Report> =
+/// The report of the campaign, computed once for all tests.
+static REPORT: LazyLock<FuzzReport> =
     LazyLock::new(|| campaign::run(SEED, kernels(), Effort::NORMAL, &|_| true));
 
-/// How many kernels are run in every interleaving.
-fn ordered() -> u64 {
+/// Returns the number of kernels whose interleavings are explored.
+fn explored_kernels() -> u64 {
     few_or(24, 40)
 }
 
-/// Causes that the checker is known to get wrong. A repaired cause leaves this list; the list is
-/// empty when the checker is sound.
+/// The known causes of unsound verdicts. A fixed cause leaves this list.
 const KNOWN: &str = include_str!("../../corpus/known-causes.txt");
 
 fn is_known(cause: &str) -> bool {
@@ -31,44 +30,44 @@ fn is_known(cause: &str) -> bool {
 }
 
 #[test]
-fn no_proved_kernel_goes_wrong() {
-    let report = &*SHARE;
+fn no_proved_kernel_fails() {
+    let report = &*REPORT;
     assert_eq!(report.kernels, kernels());
     let new: Vec<_> = report
-        .of(Sort::Unsound)
+        .of(FindingKind::Unsound)
         .filter(|f| !is_known(&f.cause))
         .map(|f| format!("seed {}: {}", f.seed, f.cause))
         .collect();
-    assert!(new.is_empty(), "proved and wrong: {new:#?}");
-    assert_eq!(report.of(Sort::Panic).count(), 0);
-    let refuted: Vec<_> = report.of(Sort::FalseAlarm).map(|f| f.seed).collect();
-    assert!(refuted.is_empty(), "right and refuted: {refuted:?}");
+    assert!(new.is_empty(), "proved and failed: {new:#?}");
+    assert_eq!(report.of(FindingKind::Panic).count(), 0);
+    let refuted: Vec<_> = report.of(FindingKind::FalseAlarm).map(|f| f.seed).collect();
+    assert!(refuted.is_empty(), "correct and refuted: {refuted:?}");
 }
 
-/// The same for every order of small launches of other kernels.
+/// The same for every interleaving of small launches of other kernels.
 #[test]
-fn no_order_of_a_proved_kernel_goes_wrong() {
-    let report = campaign::run(SEED + 10_000, ordered(), Effort::BRUTE, &|_| true);
+fn no_interleaving_of_a_proved_kernel_fails() {
+    let report = campaign::run(SEED + 10_000, explored_kernels(), Effort::BRUTE, &|_| true);
     let new: Vec<_> = report
-        .of(Sort::Unsound)
+        .of(FindingKind::Unsound)
         .filter(|f| !is_known(&f.cause))
         .map(|f| format!("seed {}: {}", f.seed, f.cause))
         .collect();
-    assert!(new.is_empty(), "proved and wrong: {new:#?}");
-    let wrong: Vec<_> = report.of(Sort::Generator).collect();
-    assert!(wrong.is_empty(), "correct and wrong: {wrong:#?}");
+    assert!(new.is_empty(), "proved and failed: {new:#?}");
+    let failed: Vec<_> = report.of(FindingKind::Generator).collect();
+    assert!(failed.is_empty(), "correct and failed: {failed:#?}");
 }
 
-/// The executor holds the generator to its word: no correct kernel goes wrong.
+/// The generator makes correct kernels: none fails in the executor.
 #[test]
-fn correct_plans_run() {
-    let wrong: Vec<_> = SHARE.of(Sort::Generator).collect();
-    assert!(wrong.is_empty(), "correct and wrong: {wrong:#?}");
+fn correct_plans_pass() {
+    let failed: Vec<_> = REPORT.of(FindingKind::Generator).collect();
+    assert!(failed.is_empty(), "correct and failed: {failed:#?}");
 }
 
-/// Every kept finding still goes wrong on the executor if it is wrong, and runs if it is correct.
+/// Every saved finding still fails in the executor if it is incorrect, and passes if it is correct.
 #[test]
-fn kept_findings_reproduce() {
+fn saved_findings_reproduce() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/corpus");
     let mut seen = 0;
     for file in std::fs::read_dir(folder).unwrap() {
@@ -77,12 +76,12 @@ fn kept_findings_reproduce() {
             continue;
         }
         let text = std::fs::read_to_string(&path).unwrap();
-        let entry: Entry = serde_json::from_str(&text).unwrap();
+        let entry: CorpusEntry = serde_json::from_str(&text).unwrap();
         assert!(entry.is_reproduced(), "{}", path.display());
         let open = entry.is_open();
-        // A correct kernel that is not proved is a matter of precision, which the report counts.
-        let known = is_known(&entry.subject.cause()) || entry.correct;
-        assert!(!open || known, "{} is judged wrongly again", path.display());
+        // A correct kernel that is not proved is imprecision, not unsoundness.
+        let known = is_known(&entry.case.cause()) || entry.correct;
+        assert!(!open || known, "{} gets a wrong verdict", path.display());
         seen += 1;
     }
     assert!(seen > 0, "the corpus is empty");

@@ -1,9 +1,8 @@
 //! Compares the programs of every candidate with a recorded list.
 //!
-//! A change that only moves or renames code leaves every program hash as it
-//! is. The list has one line for each set of programs: the programs that ship,
-//! the candidates of each problem that is measured, and the candidates of
-//! drawn problems. A drawn problem is given by its flags.
+//! A change that only moves or renames code changes no program hash. The list has one line for each
+//! set of programs: the shipped programs, the candidates of each benchmark problem, and the candidates
+//! of random problems. A line of a random problem has its flags.
 
 use anyhow::{Context as _, Result, bail};
 use clap::Parser;
@@ -16,7 +15,7 @@ use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-use warpline_gpu_tests::works;
+use warpline_gpu_tests::workloads;
 use warpline_ir::Target;
 use warpline_kernels::{AnyFamily, AnyWorkload, DeviceKind, Request, registry};
 
@@ -25,7 +24,7 @@ struct Args {
     /// The recorded list
     #[arg(default_value_os_t = default_list())]
     list: PathBuf,
-    /// Writes the programs of today into the list
+    /// Write the current programs to the list
     #[arg(long)]
     record: bool,
 }
@@ -34,32 +33,36 @@ fn default_list() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("programs.txt")
 }
 
-/// The programs of one set, each by the start of its hash.
+/// The programs of one set, each by the first 8 digits of its hash.
 type Programs = BTreeSet<String>;
 
 fn main() -> Result<ExitCode> {
     let args = Args::parse();
     let text = fs::read_to_string(&args.list)
-        .with_context(|| format!("{} cannot be read", args.list.display()))?;
-    let recorded: BTreeMap<String, Programs> = text.lines().map(read).collect();
-    let today = today(recorded.keys())?;
+        .with_context(|| format!("cannot read {}", args.list.display()))?;
+    let recorded: BTreeMap<String, Programs> = text.lines().map(parse_line).collect();
+    let current = current_programs(recorded.keys())?;
     if args.record {
-        fs::write(&args.list, written(&today))?;
-        println!("recorded {} sets of programs", today.len());
+        fs::write(&args.list, format_list(&current))?;
+        println!("recorded {} sets of programs", current.len());
         return Ok(ExitCode::SUCCESS);
     }
     let mut changed = 0;
-    for (set, programs) in &today {
+    for (set, programs) in &current {
         let before = recorded.get(set);
         if before == Some(programs) {
             continue;
         }
         changed += 1;
         let before = before.cloned().unwrap_or_default();
-        let (gone, new) = (before.difference(programs), programs.difference(&before));
-        println!("{set}: {} programs gone, {} new", gone.count(), new.count());
+        let (removed, new) = (before.difference(programs), programs.difference(&before));
+        println!(
+            "{set}: {} programs removed, {} new",
+            removed.count(),
+            new.count()
+        );
     }
-    println!("{changed} of {} sets of programs changed", today.len());
+    println!("{changed} of {} sets of programs changed", current.len());
     Ok(if changed == 0 {
         ExitCode::SUCCESS
     } else {
@@ -67,14 +70,14 @@ fn main() -> Result<ExitCode> {
     })
 }
 
-/// One line of the list: the set, a tab, its programs.
-fn read(line: &str) -> (String, Programs) {
+/// Parses a line of the list: the set, a tab, its programs.
+fn parse_line(line: &str) -> (String, Programs) {
     let (set, programs) = line.split_once('\t').unwrap_or((line, ""));
     let programs = programs.split_whitespace().map(str::to_owned);
     (set.to_owned(), programs.collect())
 }
 
-fn written(all: &BTreeMap<String, Programs>) -> String {
+fn format_list(all: &BTreeMap<String, Programs>) -> String {
     all.iter().fold(String::new(), |mut text, (set, programs)| {
         let programs: Vec<_> = programs.iter().map(String::as_str).collect();
         let _ = writeln!(text, "{set}\t{}", programs.join(" "));
@@ -82,12 +85,14 @@ fn written(all: &BTreeMap<String, Programs>) -> String {
     })
 }
 
-/// The programs of today: those that ship, of what is measured, and of the drawn problems
-/// among the recorded sets.
-fn today<'a>(recorded: impl Iterator<Item = &'a String>) -> Result<BTreeMap<String, Programs>> {
+/// Returns the current programs: the shipped ones, those of the benchmarks, and those of the random
+/// problems in the recorded list.
+fn current_programs<'a>(
+    recorded: impl Iterator<Item = &'a String>,
+) -> Result<BTreeMap<String, Programs>> {
     let target = Target::default();
-    let works::Kernels { run, others } = works::shipped(&target)?;
-    let ships = run.into_iter().chain(others);
+    let workloads::ShippedKernels { tested, untested } = workloads::shipped(&target)?;
+    let ships = tested.into_iter().chain(untested);
     let ships = ships.map(|kernel| kernel.hash[..8].to_owned()).collect();
     let mut problems: Vec<(String, Box<dyn AnyWorkload>)> = Vec::new();
     for family in registry() {
@@ -97,8 +102,8 @@ fn today<'a>(recorded: impl Iterator<Item = &'a String>) -> Result<BTreeMap<Stri
             }
         }
     }
-    let drawn = recorded.filter(|set| set.contains(" --"));
-    for set in drawn {
+    let random = recorded.filter(|set| set.contains(" --"));
+    for set in random {
         problems.push((set.clone(), parse(set, &target)?));
     }
     let (next, done) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
@@ -123,7 +128,7 @@ fn today<'a>(recorded: impl Iterator<Item = &'a String>) -> Result<BTreeMap<Stri
     Ok(done)
 }
 
-/// The work that a line of flags asks for.
+/// Returns the workload of a line of flags.
 fn parse(line: &str, target: &Target) -> Result<Box<dyn AnyWorkload>> {
     let mut words = line.split_whitespace();
     let name = words.next().unwrap_or_default();
@@ -134,10 +139,10 @@ fn parse(line: &str, target: &Target) -> Result<Box<dyn AnyWorkload>> {
 
 fn find(name: &str) -> Result<&'static dyn AnyFamily> {
     let family = registry().into_iter().find(|f| f.name() == name);
-    family.with_context(|| format!("there is no family {name}"))
+    family.with_context(|| format!("unknown family {name}"))
 }
 
-/// The programs of every config that may solve the problem, and of its baseline.
+/// Returns the programs of every candidate config of a problem, and of its baseline.
 fn candidates(work: &dyn AnyWorkload, target: &Target) -> Result<Programs> {
     let mut all = work.alternatives(target)?;
     all.extend(work.baseline(target));

@@ -1,14 +1,14 @@
 //! Atomics, reductions, strong loads and stores.
 
-use crate::columns::{Columns, Side};
-use crate::trial::Trial;
+use crate::columns::{BufferSide, Columns};
+use crate::trial::OpTrial;
 use warpline_ir::builder::*;
 use warpline_ir::ops::atomic::{Atomic, AtomicOp, AtomicReduce, StrongLoad, StrongStore};
 use warpline_ir::{MemoryOrder, Scope, Semantics, Type};
 
 const SCOPES: [Scope; 4] = [Scope::Cta, Scope::Cluster, Scope::Gpu, Scope::Sys];
 
-/// Every form on words of global memory that each thread has to itself.
+/// Every form, on global memory that only one thread accesses.
 pub(crate) fn columns() -> Vec<Columns> {
     let [mut atomic, mut reduce, mut load, mut store] =
         ["atomic", "reduce", "strong_load", "strong_store"].map(Columns::new);
@@ -33,11 +33,11 @@ pub(crate) fn columns() -> Vec<Columns> {
             reduce_form(&mut reduce, AtomicOp::Add, Type::U32, 1, order);
             for ty in [Type::U32, Type::F32, Type::U64] {
                 let dst = load.reg(ty);
-                load.memory_form(Side::In, (ty, 1), true, |at| {
+                load.memory_form(BufferSide::Input, (ty, 1), true, |at| {
                     StrongLoad { ty, dst, at, order }.into()
                 });
                 let src = store.arg(ty);
-                store.memory_form(Side::Out, (ty, 1), false, |at| {
+                store.memory_form(BufferSide::Output, (ty, 1), false, |at| {
                     StrongStore { ty, src, at, order }.into()
                 });
             }
@@ -50,7 +50,7 @@ fn atomic_form(c: &mut Columns, op: AtomicOp, ty: Type, n: usize, order: MemoryO
     let dst = (0..n).map(|_| c.reg(ty)).collect();
     let values = (0..n).map(|_| c.arg(ty)).collect();
     let compare = (op == AtomicOp::Cas).then(|| c.arg(ty));
-    c.memory_form(Side::Out, (ty, n), true, |at| {
+    c.memory_form(BufferSide::Output, (ty, n), true, |at| {
         Atomic {
             op,
             ty,
@@ -66,7 +66,7 @@ fn atomic_form(c: &mut Columns, op: AtomicOp, ty: Type, n: usize, order: MemoryO
 
 fn reduce_form(c: &mut Columns, op: AtomicOp, ty: Type, n: usize, order: MemoryOrder) {
     let values = (0..n).map(|_| c.arg(ty)).collect();
-    c.memory_form(Side::Out, (ty, n), true, |at| {
+    c.memory_form(BufferSide::Output, (ty, n), true, |at| {
         AtomicReduce {
             op,
             ty,
@@ -78,11 +78,11 @@ fn reduce_form(c: &mut Columns, op: AtomicOp, ty: Type, n: usize, order: MemoryO
     });
 }
 
-pub(crate) fn trials() -> Vec<Trial> {
+pub(crate) fn trials() -> Vec<OpTrial> {
     vec![contended(), shared(), published()]
 }
 
-/// The ops whose result does not depend on the order of arrival.
+/// The ops whose final value does not depend on the order.
 const COMMUTE: [AtomicOp; 6] = [
     AtomicOp::Add,
     AtomicOp::Min,
@@ -92,8 +92,8 @@ const COMMUTE: [AtomicOp; 6] = [
     AtomicOp::Xor,
 ];
 
-/// All threads of several CTAs on the same few words, in global and in shared memory.
-fn contended() -> Trial {
+/// All threads of several CTAs update the same words, in global and in shared memory.
+fn contended() -> OpTrial {
     let kernel = super::kernel("contended", |k| {
         let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
         let t = k.tile::<u32>("t", 6, 8).unswizzled().declare();
@@ -109,7 +109,7 @@ fn contended() -> Trial {
                 let order = MemoryOrder::relaxed(Scope::Gpu);
                 out.atomic_ref(bin + row * 8).reduce(op, value, order);
                 let order = MemoryOrder::relaxed(Scope::Cta);
-                // What the word held before depends on who came first; what is left does not.
+                // The returned old value depends on the order; the final value does not.
                 t.whole().atomic_ref(row, bin).atomic(op, value, order);
             }
             cta_sync();
@@ -120,18 +120,18 @@ fn contended() -> Trial {
         });
     });
     let first: Vec<u32> = super::words(5 * 48, 9);
-    Trial::new(
+    OpTrial::new(
         "atomic and reduce, contended",
         &["atomic", "reduce"],
         kernel,
     )
     .ctas(4)
     .input(&super::words(512, 8))
-    .changed("words", Type::U32, &first)
+    .in_out("words", Type::U32, &first)
 }
 
-/// Every op on a word of shared memory for each thread: what was there, and what is.
-fn shared() -> Trial {
+/// Every op on one shared-memory word per thread: the old and the new value.
+fn shared() -> OpTrial {
     let ops = AtomicOp::ALL.into_iter().filter(|op| *op != AtomicOp::Cas);
     let ops: Vec<AtomicOp> = ops.collect();
     let count = ops.len() as u32 + 1;
@@ -157,13 +157,13 @@ fn shared() -> Trial {
         });
     });
     let n = count as usize * 128;
-    Trial::new("atomic, shared", &["atomic"], kernel)
+    OpTrial::new("atomic, shared", &["atomic"], kernel)
         .input(&super::values(Type::U32, n, 10))
         .output("old and new", Type::U32, n)
 }
 
-/// One warp writes words and raises a flag; another waits for the flag and reads them.
-fn published() -> Trial {
+/// One warp writes words and sets a flag; another polls the flag and reads them.
+fn published() -> OpTrial {
     let kernel = super::kernel("published", |k| {
         let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
         let t = k.tile::<u32>("t", 1, 32).unswizzled().declare();
@@ -186,12 +186,12 @@ fn published() -> Trial {
                 || word.load(MemoryOrder::acquire(Scope::Cta)).eq(0u32),
                 || nanosleep(20),
             );
-            // The flag would do, but the checker goes by barriers in shared memory.
+            // The flag is sufficient, but the checker needs a barrier for shared memory.
             cta_sync();
             out.store(lane_id(), t.whole().load(0u32, lane_id() ^ 3));
         });
     });
-    Trial::new(
+    OpTrial::new(
         "strong_load and strong_store, flag",
         &["strong_load", "strong_store"],
         kernel,

@@ -1,32 +1,32 @@
-//! Bulk copies of runs of bytes: to and from shared memory, to peers, and combined with what is there.
+//! Bulk copies: to and from shared memory, to peers, and bulk reductions.
 
-use crate::trial::Trial;
+use crate::trial::OpTrial;
 use half::{bf16, f16};
 use warpline_ir::builder::*;
 use warpline_ir::ops::bulk::Reduction;
 use warpline_ir::ops::policy::{CacheHint, EvictionPriority};
 use warpline_ir::{DType, Element, Operand, Scalar, Type};
 
-pub(crate) fn trials() -> Vec<Trial> {
+pub(crate) fn trials() -> Vec<OpTrial> {
     vec![
         runs(),
         multicast(),
-        combined::<u32>(),
-        combined::<i32>(),
-        combined::<u64>(),
-        combined::<i64>(),
-        combined::<f32>(),
-        combined::<f16>(),
-        combined::<bf16>(),
-        sent::<u32>(),
-        sent::<i32>(),
-        sent::<u64>(),
-        sent::<i64>(),
+        reduced::<u32>(),
+        reduced::<i32>(),
+        reduced::<u64>(),
+        reduced::<i64>(),
+        reduced::<f32>(),
+        reduced::<f16>(),
+        reduced::<bf16>(),
+        copied_to_peer::<u32>(),
+        copied_to_peer::<i32>(),
+        copied_to_peer::<u64>(),
+        copied_to_peer::<i64>(),
     ]
 }
 
-/// Runs of 16 to 4096 bytes in and out, under every hint.
-fn runs() -> Trial {
+/// Copies of 16 to 4096 bytes in and out, with every cache hint.
+fn runs() -> OpTrial {
     const SIZES: [u32; 5] = [16, 48, 128, 1024, 4096];
     let kernel = super::kernel("runs", |k| {
         let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
@@ -56,7 +56,7 @@ fn runs() -> Trial {
             });
         });
     });
-    Trial::new(
+    OpTrial::new(
         "bulk copies",
         &[
             "bulk_load",
@@ -71,8 +71,8 @@ fn runs() -> Trial {
     .output("runs", Type::U32, 5 * 1024 + 16)
 }
 
-/// Each CTA of a cluster of four brings a row to all, or to two of them.
-fn multicast() -> Trial {
+/// Each CTA of a cluster of four multicasts a row to all CTAs, and one to two CTAs.
+fn multicast() -> OpTrial {
     let kernel = super::kernel("multicast", |k| {
         k.cluster(4, 1, 1);
         let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
@@ -84,7 +84,7 @@ fn multicast() -> Trial {
             elect(|| {
                 for from in 0..4u32 {
                     if_(rank.eq(from), || {
-                        // To all; and to this CTA and its neighbour.
+                        // To all CTAs, and to this CTA and its neighbor.
                         let row = |i: u32| t.whole().slice(i..i + 1, 0..32);
                         let source = x.address(from * 64);
                         let mask = Some(Operand::Imm(0xf));
@@ -109,16 +109,16 @@ fn multicast() -> Trial {
             }
         });
     });
-    Trial::new("bulk_load, multicast", &["bulk_load"], kernel)
+    OpTrial::new("bulk_load, multicast", &["bulk_load"], kernel)
         .input(&super::words(256, 51))
         .output("rows", Type::U32, 4 * 6 * 32)
 }
 
-/// Elements of a row.
+/// The elements of a row.
 const ROW: u32 = 64;
 
-/// Every reduction of a type that bulk stores have.
-fn combined<T: Element>() -> Trial {
+/// Every bulk reduction to global memory of a type.
+fn reduced<T: Element>() -> OpTrial {
     let (ty, dtype) = (T::Reg::TYPE, T::DTYPE);
     let legal = |op: &Reduction| op.legal_in_global(dtype).is_ok();
     let ops: Vec<_> = Reduction::ALL.into_iter().filter(legal).collect();
@@ -141,21 +141,21 @@ fn combined<T: Element>() -> Trial {
             });
         });
     });
-    Trial::new(
+    OpTrial::new(
         format!("bulk_store, combined, {dtype}"),
         &["bulk_store"],
         kernel,
     )
     .input(&super::values(ty, n, 52))
-    .changed("runs", ty, &super::values(ty, n, 53))
+    .in_out("runs", ty, &super::values(ty, n, 53))
 }
 
-/// Rows sent to a peer, copied and combined in every way its memory has.
-fn sent<T: Element>() -> Trial {
+/// Rows copied to a peer, and every reduction to the shared memory of a peer.
+fn copied_to_peer<T: Element>() -> OpTrial {
     let (ty, dtype) = (T::Reg::TYPE, T::DTYPE);
     let legal: Vec<Option<Reduction>> = std::iter::once(None)
         .chain(Reduction::ALL.map(Some))
-        .filter(|op| op.is_none_or(|op| sends(op, dtype)))
+        .filter(|op| op.is_none_or(|op| reduces_to_peer(op, dtype)))
         .collect();
     let n = legal.len() as u32;
     let bytes = ROW * dtype.bytes() as u32;
@@ -197,13 +197,13 @@ fn sent<T: Element>() -> Trial {
         });
     });
     let n = (n * ROW) as usize;
-    Trial::new(format!("bulk_copy_to_peer, {dtype}"), &["bulk_copy_to_peer"], kernel)
+    OpTrial::new(format!("bulk_send, {dtype}"), &["bulk_send"], kernel)
         .input(&super::values(ty, 4 * n, 55))
         .output("rows", ty, 2 * n)
 }
 
-/// Does a peer's memory combine this type like this?
-fn sends(op: Reduction, dtype: DType) -> bool {
+/// Returns whether a reduction to a peer supports this type.
+fn reduces_to_peer(op: Reduction, dtype: DType) -> bool {
     match op {
         Reduction::Inc | Reduction::Dec => dtype == DType::U32,
         Reduction::Add => true,

@@ -1,10 +1,10 @@
-//! Barriers of threads, registers handed on, launches that depend on each other, time.
+//! CTA, named and cluster barriers, register budgets, dependent launches, timers.
 
-use crate::trial::Trial;
+use crate::trial::OpTrial;
 use warpline_ir::Type;
 use warpline_ir::builder::*;
 
-pub(crate) fn trials() -> Vec<Trial> {
+pub(crate) fn trials() -> Vec<OpTrial> {
     vec![
         cta(),
         named(),
@@ -13,13 +13,13 @@ pub(crate) fn trials() -> Vec<Trial> {
         registers(),
         dependent(),
         sleep(),
-        leaving(),
+        exits(),
         unreached_trap(),
     ]
 }
 
-/// Each thread reads what one of another warp wrote.
-fn cta() -> Trial {
+/// Each thread reads a word that a thread of another warp wrote.
+fn cta() -> OpTrial {
     let kernel = super::kernel("cta_sync", |k| {
         let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
         let t = k.tile::<u32>("t", 1, 128).unswizzled().declare();
@@ -34,13 +34,13 @@ fn cta() -> Trial {
             });
         });
     });
-    Trial::new("cta_sync", &["cta_sync"], kernel)
+    OpTrial::new("cta_sync", &["cta_sync"], kernel)
         .input(&super::words(1024, 20))
         .output("out", Type::U32, 1024)
 }
 
-/// One role fills words and arrives; the other waits, reads and arrives in turn.
-fn named() -> Trial {
+/// One role stores words and arrives; the other waits, loads and arrives.
+fn named() -> OpTrial {
     let kernel = super::kernel("named", |k| {
         let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
         let t = k.tile::<u32>("t", 1, 64).unswizzled().declare();
@@ -63,7 +63,7 @@ fn named() -> Trial {
             });
         });
     });
-    Trial::new(
+    OpTrial::new(
         "named_sync and named_arrive",
         &["named_sync", "named_arrive"],
         kernel,
@@ -72,8 +72,8 @@ fn named() -> Trial {
     .output("out", Type::U32, 512)
 }
 
-/// How many of 96 threads have a bit, whether all do, whether any does: for bits of all kinds.
-fn tally() -> Trial {
+/// Counts the threads with a set bit, and tests whether all or any of them have it.
+fn tally() -> OpTrial {
     let kernel = super::kernel("tally", |k| {
         let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
         let agreed = k.named_barrier("agreed");
@@ -98,13 +98,13 @@ fn tally() -> Trial {
     bits[96..192].fill(0);
     bits[192..288].fill(1);
     bits[250] = 0;
-    Trial::new("named_tally", &["named_tally"], kernel)
+    OpTrial::new("named_tally", &["named_tally"], kernel)
         .input(&bits)
         .output("out", Type::U32, 16 * 96 * 3)
 }
 
-/// Words pass around a cluster of four, round after round, by both kinds of arrival.
-fn cluster() -> Trial {
+/// Words pass around a cluster of four, with releasing and relaxed arrivals.
+fn cluster() -> OpTrial {
     let kernel = super::kernel("cluster", |k| {
         k.cluster(4, 1, 1);
         let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
@@ -120,14 +120,14 @@ fn cluster() -> Trial {
                 cluster_arrive();
                 cluster_wait();
                 value.set(t.stage(round % 2).load(0u32, lane ^ 1));
-                // Only that all have read: nothing is handed on.
+                // Relaxed: it only orders the loads before the next stores.
                 cluster_arrive_relaxed();
                 cluster_wait();
             }
             out.store(cta_id() * 32 + lane, value.get());
         });
     });
-    Trial::new(
+    OpTrial::new(
         "cluster_arrive and cluster_wait",
         &["cluster_arrive", "cluster_wait"],
         kernel,
@@ -136,8 +136,8 @@ fn cluster() -> Trial {
     .output("out", Type::U32, 128)
 }
 
-/// One role gives registers away, the other takes them and needs them.
-fn registers() -> Trial {
+/// One role releases registers, the other requests and uses them.
+fn registers() -> OpTrial {
     let kernel = super::kernel("registers", |k| {
         let (x, out) = (k.pointer::<f32>("x"), k.pointer::<f32>("out"));
         k.role("few").warpgroups(1).registers(24).body(|| {
@@ -145,7 +145,7 @@ fn registers() -> Trial {
             out.store(at, x.load(at) * 2.0f32);
         });
         k.role("many").warpgroups(1).registers(240).body(|| {
-            // 64 values that live at once, and are used in another order.
+            // 64 live values, used in another order.
             let values: Vec<Reg<f32>> = (0..64)
                 .map(|i| x.load(thread_in_role() + i * 128))
                 .collect();
@@ -159,13 +159,13 @@ fn registers() -> Trial {
         .into_iter()
         .map(|x| (x >> 8) as f32 / 1024.0)
         .collect();
-    Trial::new("set_max_regs", &["set_max_regs"], kernel)
+    OpTrial::new("set_max_regs", &["set_max_regs"], kernel)
         .input(&x)
         .output("out", Type::F32, 65 * 128)
 }
 
-/// A kernel that tells its dependents to start and waits for those before it.
-fn dependent() -> Trial {
+/// A kernel that launches its dependents and waits for its prerequisites.
+fn dependent() -> OpTrial {
     let kernel = super::kernel("dependent", |k| {
         let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
         k.role("all").warps(1).body(|| {
@@ -174,7 +174,7 @@ fn dependent() -> Trial {
             out.store(lane_id(), x.load(lane_id()));
         });
     });
-    Trial::new(
+    OpTrial::new(
         "launch_dependents and wait_prerequisites",
         &["launch_dependents", "wait_prerequisites"],
         kernel,
@@ -183,7 +183,7 @@ fn dependent() -> Trial {
     .output("out", Type::U32, 32)
 }
 
-fn sleep() -> Trial {
+fn sleep() -> OpTrial {
     let kernel = super::kernel("nanosleep", |k| {
         let out = k.pointer::<u32>("out");
         k.role("all").warps(1).body(|| {
@@ -193,30 +193,30 @@ fn sleep() -> Trial {
             out.store(lane_id(), select(forward, 1u32, 0u32));
         });
     });
-    Trial::new("nanosleep", &["nanosleep"], kernel).output("forward", Type::U32, 32)
+    OpTrial::new("nanosleep", &["nanosleep"], kernel).output("forward", Type::U32, 32)
 }
 
-/// Warps that leave early write no more, and nobody waits for them.
-fn leaving() -> Trial {
+/// Warps that exit early store nothing more, and no barrier waits for them.
+fn exits() -> OpTrial {
     let kernel = super::kernel("exit", |k| {
         let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
         k.role("all").warps(4).body(|| {
             for round in 0..4u32 {
                 let at = thread_id() + round * 128;
                 out.store(at, x.load(at));
-                // One warp fewer each time.
+                // One warp exits in each round.
                 if_(warp_id().eq(3 - round), exit);
                 cta_sync();
             }
         });
     });
-    Trial::new("exit", &["exit"], kernel)
+    OpTrial::new("exit", &["exit"], kernel)
         .input(&super::words(512, 27))
         .output("out", Type::U32, 512)
 }
 
-/// A trap that stands where no thread comes.
-fn unreached_trap() -> Trial {
+/// A trap that no thread reaches.
+fn unreached_trap() -> OpTrial {
     let kernel = super::kernel("trap", |k| {
         let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
         k.role("all").warps(1).body(|| {
@@ -226,7 +226,7 @@ fn unreached_trap() -> Trial {
         });
     });
     let x: Vec<u32> = super::words(32, 26).into_iter().map(|x| x | 1).collect();
-    Trial::new("trap", &["trap"], kernel)
+    OpTrial::new("trap", &["trap"], kernel)
         .input(&x)
         .output("out", Type::U32, 32)
 }

@@ -1,17 +1,17 @@
-//! `cp.async`: copies of single lanes, their groups, and their arrivals.
+//! `cp.async`: copies, groups and arrivals.
 
-use crate::trial::Trial;
+use crate::trial::OpTrial;
 use warpline_ir::Type;
 use warpline_ir::builder::*;
 use warpline_ir::ops::memory::L2Prefetch;
 use warpline_ir::ops::policy::CacheHint;
 
-pub(crate) fn trials() -> Vec<Trial> {
+pub(crate) fn trials() -> Vec<OpTrial> {
     vec![sizes(), pipeline(), arrivals()]
 }
 
-/// Copies of 4, 8 and 16 bytes, whole and cut short, through the L1 and past it.
-fn sizes() -> Trial {
+/// Copies of 4, 8 and 16 bytes, complete and partial, through the L1 and around it.
+fn sizes() -> OpTrial {
     let caches = [
         CopyCache::default(),
         CopyCache {
@@ -59,21 +59,25 @@ fn sizes() -> Trial {
             }
         });
     });
-    Trial::new("copy_async", &["copy_async", "copy_wait"], kernel)
+    OpTrial::new("copy_async", &["copy_async", "copy_wait"], kernel)
         .input(&super::words(18 * 128, 30))
         .input(&super::words(18 * 32, 31))
         .output("tiles", Type::U32, 18 * 128)
 }
 
-/// Sums of rows that come through a pipeline of groups.
-fn pipeline() -> Trial {
+/// Rows loaded through a pipeline of groups.
+fn pipeline() -> OpTrial {
     const STAGES: u32 = 4;
     const ROWS: u32 = 11;
     let kernel = super::kernel("copy_groups", |k| {
         let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
-        let t = k.tile::<u32>("t", 1, 32).unswizzled().stages(STAGES).declare();
+        let t = k
+            .tile::<u32>("t", 1, 32)
+            .unswizzled()
+            .stages(STAGES)
+            .declare();
         k.role("all").warps(1).body(|| {
-            let fetch = |i: Reg<u32>| {
+            let load = |i: Reg<u32>| {
                 if_(i.lt(ROWS), || {
                     let to = t.stage(i % STAGES);
                     to.copy_from(0u32, lane_id(), x.address(i * 32 + lane_id()), 4);
@@ -81,7 +85,7 @@ fn pipeline() -> Trial {
                 copy_commit();
             };
             for i in 0..STAGES - 1 {
-                fetch(i.reg());
+                load(i.reg());
             }
             steps(ROWS).each(|i| {
                 copy_wait(STAGES - 2);
@@ -89,11 +93,11 @@ fn pipeline() -> Trial {
                 let row = t.stage(i % STAGES).load(0u32, lane_id() ^ 1);
                 out.store(i * 32 + lane_id(), row);
                 warp_sync();
-                fetch(i + (STAGES - 1));
+                load(i + (STAGES - 1));
             });
         });
     });
-    Trial::new(
+    OpTrial::new(
         "copy_commit and copy_wait",
         &["copy_commit", "copy_wait"],
         kernel,
@@ -102,8 +106,8 @@ fn pipeline() -> Trial {
     .output("rows", Type::U32, ROWS as usize * 32)
 }
 
-/// One warp copies and arrives by its copies; another waits for the mbarrier and reads.
-fn arrivals() -> Trial {
+/// One warp copies and arrives when its copies complete; another waits and reads.
+fn arrivals() -> OpTrial {
     let kernel = super::kernel("copy_arrive", |k| {
         let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
         let t = k.tile::<u32>("t", 2, 32).unswizzled().declare();
@@ -125,7 +129,7 @@ fn arrivals() -> Trial {
             out.store(lane + 32, t.whole().load(1u32, lane ^ 7));
         });
     });
-    Trial::new("copy_arrive", &["copy_arrive"], kernel)
+    OpTrial::new("copy_arrive", &["copy_arrive"], kernel)
         .input(&super::words(64, 33))
         .output("rows", Type::U32, 64)
 }

@@ -1,18 +1,19 @@
-//! 8×8 matrices spread over a warp: loaded, stored, transposed.
+//! 8×8 matrices distributed over a warp: `ldmatrix`, `stmatrix`, transposition.
 
-use crate::trial::Trial;
+use crate::trial::OpTrial;
 use half::bf16;
 use warpline_ir::Type;
 use warpline_ir::builder::*;
 
-pub(crate) fn trials() -> Vec<Trial> {
+pub(crate) fn trials() -> Vec<OpTrial> {
     vec![loads(), stores()]
 }
 
-/// Rows and columns of the tile: room for four matrices.
+/// The rows and columns of the tile.
 const SIDE: u32 = 64;
 
-/// The place of a lane's row of the `i`th form: matrices stand in different parts of the tile.
+/// Returns the row and column that a lane addresses in the `i`th form; each form uses another part of
+/// the tile.
 fn row(i: u32) -> (Reg<u32>, Reg<u32>) {
     let lane = lane_id();
     let row = (lane & 7) + (lane / 16) * 8 + 16 * (i % 3);
@@ -20,8 +21,8 @@ fn row(i: u32) -> (Reg<u32>, Reg<u32>) {
     (row, col)
 }
 
-/// One, two and four matrices, straight and transposed.
-fn loads() -> Trial {
+/// Loads of one, two and four matrices, plain and transposed.
+fn loads() -> OpTrial {
     let kernel = super::kernel("load_matrix", |k| {
         let (x, out) = (k.pointer::<bf16>("x"), k.pointer::<u32>("out"));
         let t = k.tile::<bf16>("t", SIDE, SIDE).declare();
@@ -43,13 +44,13 @@ fn loads() -> Trial {
             }
         });
     });
-    Trial::new("load_matrix", &["load_matrix"], kernel)
+    OpTrial::new("load_matrix", &["load_matrix"], kernel)
         .input(&super::values(Type::Bf16, (SIDE * SIDE) as usize, 80))
         .output("words", Type::U32, 14 * 32)
 }
 
-/// The same forms, stored over a tile that holds something.
-fn stores() -> Trial {
+/// Stores of the same forms over a tile with data.
+fn stores() -> OpTrial {
     let kernel = super::kernel("store_matrix", |k| {
         let (x, y) = (k.pointer::<bf16>("x"), k.pointer::<u32>("y"));
         let out = k.pointer::<bf16>("out");
@@ -85,7 +86,7 @@ fn stores() -> Trial {
         });
     });
     let n = (SIDE * SIDE) as usize;
-    Trial::new("store_matrix", &["store_matrix"], kernel)
+    OpTrial::new("store_matrix", &["store_matrix"], kernel)
         .input(&super::values(Type::Bf16, n, 81))
         .input(&super::words(7 * 32, 82))
         .output("tiles", Type::Bf16, 6 * n)

@@ -1,10 +1,10 @@
-//! mbarriers: arrivals of every kind, bytes, phases, and what a test says of them.
+//! mbarriers: all kinds of arrivals, transaction bytes, phases and tests.
 
-use crate::trial::Trial;
+use crate::trial::OpTrial;
 use warpline_ir::Type;
 use warpline_ir::builder::*;
 
-pub(crate) fn trials() -> Vec<Trial> {
+pub(crate) fn trials() -> Vec<OpTrial> {
     vec![phases(), bytes(), leaving(), cluster(), again()]
 }
 
@@ -12,8 +12,8 @@ fn truth(x: Reg<bool>) -> Reg<u32> {
     select(x, 1u32, 0u32)
 }
 
-/// Words handed from thread to thread over the phases of one mbarrier, and every test of them.
-fn phases() -> Trial {
+/// Words passed between threads over the phases of one mbarrier, and every kind of test.
+fn phases() -> OpTrial {
     let kernel = super::kernel("phases", |k| {
         let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
         let t = k.tile::<u32>("t", 1, 64).unswizzled().stages(2).declare();
@@ -22,7 +22,7 @@ fn phases() -> Trial {
             let me = thread_id();
             let tests = |round: u32| {
                 let bar = bar.at(0);
-                let says = [
+                let results = [
                     bar.test(0),
                     bar.test(1),
                     bar.try_wait(0),
@@ -30,8 +30,8 @@ fn phases() -> Trial {
                     bar.test_cluster(0),
                     bar.try_wait_cluster(1),
                 ];
-                for (i, says) in (0u32..).zip(says) {
-                    out.store(me + (round * 7 + i) * 64, truth(says));
+                for (i, result) in (0u32..).zip(results) {
+                    out.store(me + (round * 7 + i) * 64, truth(result));
                 }
             };
             for round in 0..4u32 {
@@ -51,7 +51,7 @@ fn phases() -> Trial {
             }
         });
     });
-    Trial::new(
+    OpTrial::new(
         "mbarrier phases",
         &[
             "mbarrier_init",
@@ -65,8 +65,8 @@ fn phases() -> Trial {
     .output("tests and words", Type::U32, 4 * 7 * 64)
 }
 
-/// Bytes announced with an arrival, and apart from it.
-fn bytes() -> Trial {
+/// Transaction bytes expected by an arrival and by a separate op.
+fn bytes() -> OpTrial {
     let kernel = super::kernel("bytes", |k| {
         let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
         let t = k.tile::<u32>("t", 2, 32).unswizzled().declare();
@@ -86,7 +86,7 @@ fn bytes() -> Trial {
             }
         });
     });
-    Trial::new(
+    OpTrial::new(
         "mbarrier bytes",
         &["mbarrier_arrive", "mbarrier_expect_tx"],
         kernel,
@@ -95,8 +95,8 @@ fn bytes() -> Trial {
     .output("words", Type::U32, 64)
 }
 
-/// One warp leaves for good: later phases do without it.
-fn leaving() -> Trial {
+/// One warp arrives with `arrive_drop`; later phases do not expect it.
+fn leaving() -> OpTrial {
     let kernel = super::kernel("leaving", |k| {
         let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
         let t = k.tile::<u32>("t", 1, 32).unswizzled().stages(3).declare();
@@ -113,13 +113,13 @@ fn leaving() -> Trial {
         });
         k.role("leave").warps(1).body(|| bar.at(0).arrive_drop());
     });
-    Trial::new("mbarrier, one that leaves", &["mbarrier_arrive"], kernel)
+    OpTrial::new("mbarrier, one that leaves", &["mbarrier_arrive"], kernel)
         .input(&super::words(96, 42))
         .output("words", Type::U32, 96)
 }
 
-/// Arrivals at a peer's mbarrier hand on what was written to its memory.
-fn cluster() -> Trial {
+/// Arrivals at the mbarrier of a peer publish the stores to its memory.
+fn cluster() -> OpTrial {
     let kernel = super::kernel("arrivals", |k| {
         k.cluster(4, 1, 1);
         let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
@@ -134,7 +134,7 @@ fn cluster() -> Trial {
             out.store(at, t.whole().load(0u32, lane_id() ^ 3));
         });
     });
-    Trial::new(
+    OpTrial::new(
         "mbarrier of a peer",
         &["mbarrier_arrive", "mbarrier_wait"],
         kernel,
@@ -144,8 +144,8 @@ fn cluster() -> Trial {
     .output("words", Type::U32, 256)
 }
 
-/// An mbarrier that ends, and begins anew with another count.
-fn again() -> Trial {
+/// An mbarrier that is invalidated and initialized with another count.
+fn again() -> OpTrial {
     let kernel = super::kernel("again", |k| {
         let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
         let t = k.tile::<u32>("t", 1, 64).unswizzled().declare();
@@ -167,7 +167,7 @@ fn again() -> Trial {
             out.store(me, t.whole().load(0u32, me ^ 37));
         });
     });
-    Trial::new(
+    OpTrial::new(
         "mbarrier, ended and begun anew",
         &["mbarrier_inval", "mbarrier_init"],
         kernel,

@@ -1,14 +1,21 @@
 //! Loads, stores, prefetches, fences, cache policies.
 
-use crate::columns::{Columns, Side};
-use crate::trial::Trial;
+use crate::columns::{BufferSide, Columns};
+use crate::trial::OpTrial;
 use half::{bf16, f16};
 use warpline_ir::builder::*;
-use warpline_ir::ops::memory::{L1Policy, Load, LoadCache, LoadPath, PrefetchLevel, Store, StoreCache};
+use warpline_ir::ops::memory::{
+    L1Policy, Load, LoadCache, LoadPath, PrefetchLevel, Store, StoreCache,
+};
 use warpline_ir::ops::policy::{CacheHint, CreatePolicy, CreateRangePolicy, EvictionPriority};
 use warpline_ir::{Operand, Scope, Type};
 
-const EVICTIONS: [EvictionPriority; 4] = [EvictionPriority::First, EvictionPriority::Last, EvictionPriority::Normal, EvictionPriority::Unchanged];
+const EVICTIONS: [EvictionPriority; 4] = [
+    EvictionPriority::First,
+    EvictionPriority::Last,
+    EvictionPriority::Normal,
+    EvictionPriority::Unchanged,
+];
 
 const L1S: [L1Policy; 11] = [
     L1Policy::Default,
@@ -79,24 +86,24 @@ pub(crate) fn columns() -> Vec<Columns> {
 
 fn load_form(c: &mut Columns, ty: Type, n: usize, cache: LoadCache) {
     let dst = (0..n).map(|_| c.reg(ty)).collect();
-    c.memory_form(Side::In, (ty, n), true, |at| {
+    c.memory_form(BufferSide::Input, (ty, n), true, |at| {
         Load { ty, dst, at, cache }.into()
     });
 }
 
 fn store_form(c: &mut Columns, ty: Type, n: usize, cache: StoreCache) {
     let src = (0..n).map(|_| c.arg(ty)).collect();
-    c.memory_form(Side::Out, (ty, n), false, |at| {
+    c.memory_form(BufferSide::Output, (ty, n), false, |at| {
         Store { ty, src, at, cache }.into()
     });
 }
 
-pub(crate) fn trials() -> Vec<Trial> {
+pub(crate) fn trials() -> Vec<OpTrial> {
     vec![shared(), peers(), prefetch(), discard(), fences(), hinted()]
 }
 
 /// Values of every width through shared memory, read by another thread.
-fn shared() -> Trial {
+fn shared() -> OpTrial {
     macro_rules! through {
         ($k:ident, $($t:ty: $n:literal),*) => {{
             let mut bodies: Vec<Box<dyn Fn()>> = vec![];
@@ -135,7 +142,7 @@ fn shared() -> Trial {
         (Type::U64, 1),
         (Type::I64, 2),
     ];
-    let mut trial = Trial::new("load and store, shared", &["load", "store"], kernel);
+    let mut trial = OpTrial::new("load and store, shared", &["load", "store"], kernel);
     for (seed, (ty, n)) in (0..).zip(forms) {
         trial = trial.input(&super::values(ty, 64 * n, seed)).output(
             &format!("{n} × {ty}"),
@@ -146,8 +153,8 @@ fn shared() -> Trial {
     trial
 }
 
-/// Words written to a peer's memory, and words read from it.
-fn peers() -> Trial {
+/// Stores to and loads from the shared memory of a peer.
+fn peers() -> OpTrial {
     let kernel = super::kernel("peers", |k| {
         k.cluster(2, 1, 1);
         let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
@@ -163,7 +170,7 @@ fn peers() -> Trial {
             out.store(at(1), t.whole().load(1u32, lane ^ 9));
         });
     });
-    Trial::new(
+    OpTrial::new(
         "load and store, peers",
         &["load", "store", "cluster_arrive", "cluster_wait"],
         kernel,
@@ -172,8 +179,8 @@ fn peers() -> Trial {
     .output("out", Type::U32, 128)
 }
 
-/// What is loaded behind a prefetch, and behind a line that was given back, is what is there.
-fn prefetch() -> Trial {
+/// Prefetches and eviction hints do not change loaded values.
+fn prefetch() -> OpTrial {
     let kernel = super::kernel("prefetch", |k| {
         let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
         k.role("all").warps(1).body(|| {
@@ -193,13 +200,13 @@ fn prefetch() -> Trial {
             }
         });
     });
-    Trial::new("prefetch", &["prefetch", "apply_priority"], kernel)
+    OpTrial::new("prefetch", &["prefetch", "apply_priority"], kernel)
         .input(&super::words(128, 3))
         .output("out", Type::U32, 128)
 }
 
-/// The middle one of three lines is dropped and written anew.
-fn discard() -> Trial {
+/// The second of three lines is discarded and written again.
+fn discard() -> OpTrial {
     let kernel = super::kernel("discard", |k| {
         let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
         k.role("all").warps(1).body(|| {
@@ -208,13 +215,13 @@ fn discard() -> Trial {
             out.store(lane_id() + 32, x.load(lane_id()));
         });
     });
-    Trial::new("discard", &["discard"], kernel)
+    OpTrial::new("discard", &["discard"], kernel)
         .input(&super::words(32, 4))
-        .changed("out", Type::U32, &super::words(96, 5))
+        .in_out("out", Type::U32, &super::words(96, 5))
 }
 
-/// Every fence between a write and a read of the same words by another thread.
-fn fences() -> Trial {
+/// Every fence, between a store and a load of another thread.
+fn fences() -> OpTrial {
     const SCOPES: [Scope; 4] = [Scope::Cta, Scope::Cluster, Scope::Gpu, Scope::Sys];
     let kernel = super::kernel("fences", |k| {
         k.cluster(2, 1, 1);
@@ -253,14 +260,14 @@ fn fences() -> Trial {
             }
         });
     });
-    Trial::new("fence", &["fence"], kernel)
+    OpTrial::new("fence", &["fence"], kernel)
         .input(&super::words(128, 6))
         .output("out", Type::U32, 34 * 128)
         .input(&[0u64; 16])
 }
 
-/// A load and a store under a policy made by the kernel.
-fn hinted() -> Trial {
+/// A load and a store with a cache policy created by the kernel.
+fn hinted() -> OpTrial {
     let kernel = super::kernel("hinted", |k| {
         let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
         k.role("all").warps(1).body(|| {
@@ -279,7 +286,7 @@ fn hinted() -> Trial {
             }
         });
     });
-    Trial::new(
+    OpTrial::new(
         "load and store, policies",
         &["create_policy", "create_range_policy"],
         kernel,

@@ -1,4 +1,4 @@
-//! Every op on data: the same small kernels for the CPU and the GPU.
+//! Trials of every op: the same small kernels for the CPU and the GPU.
 
 mod atomics;
 mod bulk;
@@ -7,91 +7,91 @@ mod copies;
 mod matrices;
 mod mbarriers;
 mod memory;
+mod mma;
 mod numbers;
-mod products;
 mod remote;
 mod tensors;
 mod threads;
 
 use crate::columns::Columns;
-use crate::trial::Trial;
+use crate::trial::OpTrial;
 use warpline_ir::builder::Builder;
 use warpline_ir::{Kernel, Target, Type};
 use warpline_kernels::numbers::Random;
 
-/// Blocks of operands that are drawn for each form of an op.
+/// The amount of random operands of each form of an op.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Amount {
-    /// One: what is recorded, and replayed wherever there is no GPU.
+pub enum DataSize {
+    /// One block: recorded on a GPU and replayed on the CPU.
     Recorded,
-    /// Thousands of operands; more where the hardware approximates.
+    /// Thousands of operands; more for approximate ops.
     Full,
 }
 
-impl Amount {
+impl DataSize {
     fn blocks(self, op: &str) -> usize {
         match self {
-            Amount::Recorded => 1,
-            Amount::Full if crate::rule::bound_of(op).is_some() => 1024,
-            Amount::Full => 32,
+            DataSize::Recorded => 1,
+            DataSize::Full if crate::tolerance::error_bound_of(op).is_some() => 1024,
+            DataSize::Full => 32,
         }
     }
 }
 
-/// Ops whose trial shows less than their row of the table says, and why.
-pub const WEAKER: &[(&str, &str)] = &[
+/// The ops that their trials test only in part, and the reasons.
+pub const PARTIALLY_TESTED: &[(&str, &str)] = &[
     (
         "special",
-        "the SM's number and the clocks are the machine's own: a number is below the count of SMs, and no clock runs backwards",
+        "the SM ID and the clocks depend on the machine; the trial tests that the ID is below the SM count and that clocks do not decrease",
     ),
     (
         "nanosleep",
-        "its length is the machine's own: no time passes backwards over it",
+        "its duration depends on the machine; the trial tests that the timer does not decrease",
     ),
     (
         "prefetch",
-        "it changes no byte: what is loaded after it is what is there",
+        "it changes no memory; the trial tests that later loads are correct",
     ),
     (
         "apply_priority",
-        "it changes no byte: what is loaded after it is what is there",
+        "it changes no memory; the trial tests that later loads are correct",
     ),
     (
         "discard",
-        "the bytes it drops are no function of anything: they are written anew, and those beside them stay",
+        "the discarded bytes are undefined; the trial writes them again and tests that adjacent bytes are unchanged",
     ),
     (
         "bulk_prefetch",
-        "it changes no byte: what is loaded after it is what is there",
+        "it changes no memory; the trial tests that later loads are correct",
     ),
     (
         "tensor_prefetch",
-        "it changes no byte: what is loaded after it is what is there",
+        "it changes no memory; the trial tests that later loads are correct",
     ),
     (
         "tensor_prefetch_box",
-        "it changes no byte: what is loaded after it is what is there",
+        "it changes no memory; the trial tests that later loads are correct",
     ),
     (
         "launch_dependents",
-        "a launch of one kernel has no dependents: it goes on",
+        "a launch of one kernel has no dependents; the trial tests that the kernel continues",
     ),
     (
         "wait_prerequisites",
-        "a launch of one kernel waits for nobody: it goes on",
+        "a launch of one kernel has no prerequisites; the trial tests that the kernel continues",
     ),
     (
         "trap",
-        "it stands where no thread comes: behind a trap there is no context to read results from (a test of the runtime lets one come)",
+        "no thread reaches the trap, because a trap ends the context; a runtime test executes one",
     ),
     (
         "set_max_regs",
-        "how many registers a warp has is not told: roles that gave and took some compute what they should",
+        "the register count of a warp is not observable; the trial tests the results of the roles",
     ),
 ];
 
-/// Every trial; together they show every op.
-pub fn all(amount: Amount) -> Vec<Trial> {
+/// Returns all trials; together they cover every op.
+pub fn all(data_size: DataSize) -> Vec<OpTrial> {
     let columns = [
         numbers::arith(),
         numbers::bits(),
@@ -103,10 +103,10 @@ pub fn all(amount: Amount) -> Vec<Trial> {
         atomics::columns(),
     ];
     let trial = |c: Columns| {
-        let blocks = amount.blocks(c.op_name());
+        let blocks = data_size.blocks(c.op_name());
         c.trial(blocks)
     };
-    let mut all: Vec<Trial> = columns.into_iter().flatten().map(trial).collect();
+    let mut all: Vec<OpTrial> = columns.into_iter().flatten().map(trial).collect();
     all.extend(threads::trials());
     all.extend(memory::trials());
     all.extend(atomics::trials());
@@ -117,24 +117,24 @@ pub fn all(amount: Amount) -> Vec<Trial> {
     all.extend(tensors::trials());
     all.extend(remote::trials());
     all.extend(matrices::trials());
-    all.extend(products::trials(amount));
+    all.extend(mma::trials(data_size));
     all
 }
 
-/// A kernel of this crate, which is fine.
+/// Builds a kernel; panics on a build error.
 #[track_caller]
 fn kernel(name: &str, body: impl FnOnce(Builder)) -> Kernel {
     Kernel::build(&format!("op_{name}"), &Target::default(), body)
         .unwrap_or_else(|e| panic!("{name}: {e}"))
 }
 
-/// Random words.
+/// Returns random words.
 fn words(n: usize, seed: u64) -> Vec<u32> {
     let mut random = Random::new(seed);
     (0..n).map(|_| random.bits() as u32).collect()
 }
 
-/// Random values of a type, special ones among them, as bytes.
+/// Returns random and special values of a type as bytes.
 fn values(ty: Type, n: usize, seed: u64) -> Vec<u8> {
     let column = crate::data::columns(&[ty], n, seed).remove(0);
     let width = ty.bytes();

@@ -1,4 +1,4 @@
-//! Arithmetic, bits, comparisons, conversions, functions: every form of each op.
+//! Arithmetic, bit ops, comparisons, conversions, functions: every form of each op.
 
 use crate::columns::{Columns, constant};
 use warpline_ir::Type;
@@ -10,7 +10,7 @@ use warpline_ir::ops::math::*;
 
 const TYPES: [Type; 17] = Type::ALL;
 
-/// Ops of one operand of a type.
+/// Ops with one operand.
 macro_rules! unary {
     ($all:ident, $($op:ident $name:literal),* $(,)?) => {$(
         let mut c = Columns::new($name);
@@ -22,7 +22,7 @@ macro_rules! unary {
     )*};
 }
 
-/// Ops of two operands of a type.
+/// Ops with two operands.
 macro_rules! binary {
     ($all:ident, $($op:ident $name:literal),* $(,)?) => {$(
         let mut c = Columns::new($name);
@@ -36,7 +36,7 @@ macro_rules! binary {
     )*};
 }
 
-/// Ops of three operands of a type.
+/// Ops with three operands.
 macro_rules! ternary {
     ($all:ident, $($op:ident $name:literal),* $(,)?) => {$(
         let mut c = Columns::new($name);
@@ -50,7 +50,7 @@ macro_rules! ternary {
     )*};
 }
 
-/// Ops of one operand that give a `u32`.
+/// Ops with one operand and a `u32` result.
 macro_rules! counts {
     ($all:ident, $($op:ident $name:literal),* $(,)?) => {$(
         let mut c = Columns::new($name);
@@ -62,7 +62,7 @@ macro_rules! counts {
     )*};
 }
 
-/// Shifts: by a `u32`.
+/// Shifts by a `u32`.
 macro_rules! shifts {
     ($all:ident, $($op:ident $name:literal),* $(,)?) => {$(
         let mut c = Columns::new($name);
@@ -76,7 +76,7 @@ macro_rules! shifts {
     )*};
 }
 
-/// Functions of an `f32` that may flush.
+/// Functions of an `f32` with optional flush-to-zero.
 macro_rules! functions {
     ($all:ident, $($op:ident $name:literal),* $(,)?) => {$(
         let mut c = Columns::new($name);
@@ -88,7 +88,7 @@ macro_rules! functions {
     )*};
 }
 
-/// The type of twice the width.
+/// Returns the type of twice the width.
 fn wide(ty: Type) -> Type {
     match ty {
         Type::I32 => Type::I64,
@@ -284,7 +284,7 @@ pub(crate) fn math() -> Vec<Columns> {
     let mut all = vec![];
     let mut c = Columns::new("ex2");
     for ty in TYPES {
-        // Only f32 has both.
+        // Only f32 has both modes.
         for ftz in [false, true]
             .into_iter()
             .take(1 + usize::from(ty == Type::F32))

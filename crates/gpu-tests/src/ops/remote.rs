@@ -1,12 +1,12 @@
-//! Stores and reductions that arrive at a peer on their own.
+//! `st.async` and `red.async` to a peer.
 
-use crate::trial::Trial;
+use crate::trial::OpTrial;
 use half::bf16;
 use warpline_ir::builder::*;
 use warpline_ir::ops::bulk::Reduction;
 use warpline_ir::{Element, Scalar, Type};
 
-pub(crate) fn trials() -> Vec<Trial> {
+pub(crate) fn trials() -> Vec<OpTrial> {
     vec![
         stores(),
         reductions::<u32>(&Reduction::ALL),
@@ -22,8 +22,8 @@ pub(crate) fn trials() -> Vec<Trial> {
     ]
 }
 
-/// Words of every width, one, two or four at a time.
-fn stores() -> Trial {
+/// Stores of every element type, one, two or four at a time.
+fn stores() -> OpTrial {
     let kernel = super::kernel("store_async", |k| {
         k.cluster(2, 1, 1);
         let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
@@ -51,13 +51,13 @@ fn stores() -> Trial {
             }
         });
     });
-    Trial::new("store_async", &["store_async"], kernel)
+    OpTrial::new("store_async", &["store_async"], kernel)
         .input(&super::words(1024, 60))
         .output("words", Type::U32, 1024)
 }
 
-/// Every reduction of a type, on a word for each lane.
-fn reductions<T: Element>(ops: &[Reduction]) -> Trial {
+/// Every reduction of a type, on one word per lane.
+fn reductions<T: Element>(ops: &[Reduction]) -> OpTrial {
     let ty = T::Reg::TYPE;
     let n = ops.len() as u32;
     let kernel = super::kernel(&format!("reduce_async_{ty}"), |k| {
@@ -84,7 +84,7 @@ fn reductions<T: Element>(ops: &[Reduction]) -> Trial {
         });
     });
     let n = n as usize * 32;
-    Trial::new(format!("reduce_async, {ty}"), &["reduce_async"], kernel)
+    OpTrial::new(format!("reduce_async, {ty}"), &["reduce_async"], kernel)
         .input(&super::values(ty, 4 * n, 61))
         .output("words", ty, 2 * n)
 }

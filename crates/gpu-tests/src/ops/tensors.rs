@@ -1,15 +1,17 @@
-//! Boxes of tensors: every rank, swizzle and mode, inside a tensor and over its edges.
+//! TMA boxes: every rank, swizzle and mode, inside a tensor and across its edges.
 
 mod combined;
 mod im2col;
-mod near;
+mod prefetch;
 
-use crate::trial::Trial;
+use crate::trial::OpTrial;
 use half::bf16;
 use warpline_ir::builder::*;
-use warpline_ir::{DType, Element, TensorMapMode, Operand, Scalar, Swizzle, TensorMapDecl, Tf32, Type};
+use warpline_ir::{
+    DType, Element, Operand, Scalar, Swizzle, TensorMapDecl, TensorMapMode, Tf32, Type,
+};
 
-pub(crate) fn trials() -> Vec<Trial> {
+pub(crate) fn trials() -> Vec<OpTrial> {
     let mut all = vec![
         loaded([40], [32]),
         loaded([20, 11], [16, 4]),
@@ -33,7 +35,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         all.push(swizzled::<f32>(swizzle));
         all.push(swizzled::<u64>(swizzle));
     }
-    all.extend(near::trials());
+    all.extend(prefetch::trials());
     all.extend(combined::trials());
     all.extend(im2col::trials());
     all
@@ -43,12 +45,12 @@ fn elements(extents: &[u64]) -> usize {
     extents.iter().product::<u64>() as usize
 }
 
-/// A box as a tile of rows.
+/// Returns the rows and columns of the tile of a box.
 fn rows(sides: &[u32]) -> [u32; 2] {
     [sides[1..].iter().product(), sides[0]]
 }
 
-/// Every lane keeps its part of a tile.
+/// Stores a tile to global memory.
 fn keep<T: Element>(tile: TileRef<T>, out: Global<T>, first: Reg<u32>) {
     let count = tile.rows() * tile.cols();
     range(lane_id(), count).step_by(32u32).each(|i| {
@@ -56,7 +58,7 @@ fn keep<T: Element>(tile: TileRef<T>, out: Global<T>, first: Reg<u32>) {
     });
 }
 
-/// A plain map.
+/// Returns a tiled map without swizzle.
 fn plain(dtype: DType, sides: impl Into<Vec<u32>>) -> TensorMapDecl {
     TensorMapDecl {
         dtype,
@@ -66,9 +68,9 @@ fn plain(dtype: DType, sides: impl Into<Vec<u32>>) -> TensorMapDecl {
     }
 }
 
-/// Boxes inside a tensor, over its end, from before its start, and outside of it; all start on
-/// 16 bytes.
-fn places<const R: usize>(extents: [u64; R], sides: [u32; R]) -> [[i32; R]; 4] {
+/// Returns the coordinates of boxes inside a tensor, across its end, across its start, and outside of
+/// it; all are aligned to 16 bytes.
+fn box_coords<const R: usize>(extents: [u64; R], sides: [u32; R]) -> [[i32; R]; 4] {
     let places: [[i32; R]; 4] = [
         [0; R],
         std::array::from_fn(|i| extents[i] as i32 - sides[i] as i32 / 2 - 1),
@@ -81,23 +83,23 @@ fn places<const R: usize>(extents: [u64; R], sides: [u32; R]) -> [[i32; R]; 4] {
     })
 }
 
-/// Boxes at four places, loaded.
-fn loaded<const R: usize>(extents: [u64; R], sides: [u32; R]) -> Trial
+/// Loads of boxes at four coordinates.
+fn loaded<const R: usize>(extents: [u64; R], sides: [u32; R]) -> OpTrial
 where
     [i32; R]: Coords<R>,
 {
     let name = format!("tensor_load, rank {R}");
-    let places = places(extents, sides);
+    let places = box_coords(extents, sides);
     ranked(name, &["tensor_load"], extents, sides, &places, &[])
 }
 
-/// Boxes stored inside a tensor, over its end and outside of it, at whole 16 bytes.
-fn stored<const R: usize>(extents: [u64; R], sides: [u32; R]) -> Trial
+/// Stores of boxes inside a tensor, across its end and outside of it, aligned to 16 bytes.
+fn stored<const R: usize>(extents: [u64; R], sides: [u32; R]) -> OpTrial
 where
     [i32; R]: Coords<R>,
 {
     let name = format!("tensor_store, rank {R}");
-    let places = places(extents, sides).map(|at| {
+    let places = box_coords(extents, sides).map(|at| {
         let mut moved = at.map(|x| x.max(0) + 1);
         moved[0] -= 1;
         moved
@@ -112,21 +114,21 @@ where
     )
 }
 
-/// Boxes loaded from some places, and stored elsewhere.
+/// Loads boxes from four coordinates and stores them to others.
 fn ranked<const R: usize>(
     name: String,
-    shows: &'static [&'static str],
+    covers: &'static [&'static str],
     extents: [u64; R],
     sides: [u32; R],
     from: &[[i32; R]; 4],
     to: &[[i32; R]],
-) -> Trial
+) -> OpTrial
 where
     [i32; R]: Coords<R>,
 {
     let decl = plain(DType::F32, sides);
     let [height, width] = rows(&sides);
-    let kernel = super::kernel(&format!("{}_{R}d", shows[0]), |k| {
+    let kernel = super::kernel(&format!("{}_{R}d", covers[0]), |k| {
         let map = k.tensor_map("x", decl.clone());
         let (changed, out) = (k.tensor_map("to", decl.clone()), k.pointer::<f32>("tiles"));
         let t = k
@@ -156,9 +158,9 @@ where
         });
     });
     let n = elements(&extents);
-    Trial::new(name, shows, kernel)
+    OpTrial::new(name, covers, kernel)
         .input_map(&extents, &super::values(Type::F32, n, 70))
-        .changed_map(
+        .in_out_map(
             "tensor",
             Type::F32,
             &extents,
@@ -167,8 +169,8 @@ where
         .output("tiles", Type::F32, (4 * height * width) as usize)
 }
 
-/// A box wholly past the end of a tensor is stored nowhere.
-fn outside() -> Trial {
+/// A store of a box outside of the tensor has no effect.
+fn outside() -> OpTrial {
     let decl = plain(DType::F32, [16, 4]);
     let kernel = super::kernel("tensor_outside", |k| {
         let map = k.tensor_map("to", decl.clone());
@@ -189,7 +191,7 @@ fn outside() -> Trial {
             });
         });
     });
-    Trial::new("tensor_store, outside", &["tensor_store"], kernel).changed_map(
+    OpTrial::new("tensor_store, outside", &["tensor_store"], kernel).in_out_map(
         "tensor",
         Type::F32,
         &[20, 11],
@@ -197,8 +199,8 @@ fn outside() -> Trial {
     )
 }
 
-/// Two panels of a swizzled tile, read element by element.
-fn swizzled<T: Element>(swizzle: Swizzle) -> Trial {
+/// Two panels of a swizzled tile, read by element.
+fn swizzled<T: Element>(swizzle: Swizzle) -> OpTrial {
     let (ty, dtype) = (T::Reg::TYPE, T::DTYPE);
     let inner = swizzle.span().unwrap_or(64) / dtype.bytes() as u32;
     let decl = TensorMapDecl {
@@ -238,18 +240,18 @@ fn swizzled<T: Element>(swizzle: Swizzle) -> Trial {
     });
     let extents = [u64::from(panels * inner), 18];
     let n = elements(&extents);
-    Trial::new(
+    OpTrial::new(
         format!("tensor copies, {dtype} swizzled by {span}"),
         &["tensor_load", "tensor_store"],
         kernel,
     )
     .input_map(&extents, &super::values(ty, n, 72))
-    .changed_map("tensor", ty, &extents, &super::values(ty, n, 73))
+    .in_out_map("tensor", ty, &extents, &super::values(ty, n, 73))
     .output("tile", ty, (16 * panels * inner) as usize)
 }
 
-/// Every second row, every third plane.
-fn stepped() -> Trial {
+/// Loads every second row and every third plane.
+fn stepped() -> OpTrial {
     let decl = TensorMapDecl {
         dtype: DType::U32,
         tile: vec![16, 4, 2],
@@ -277,13 +279,13 @@ fn stepped() -> Trial {
         });
     });
     let extents = [20, 9, 5];
-    Trial::new("tensor_load, stepped", &["tensor_load"], kernel)
+    OpTrial::new("tensor_load, stepped", &["tensor_load"], kernel)
         .input_map(&extents, &super::words(elements(&extents), 74))
         .output("tiles", Type::U32, 256)
 }
 
-/// A box stored to every second row and every third plane.
-fn stepped_store() -> Trial {
+/// Stores to every second row and every third plane.
+fn stepped_store() -> OpTrial {
     let decl = TensorMapDecl {
         mode: TensorMapMode::Strided {
             element_strides: vec![1, 2, 3],
@@ -306,9 +308,9 @@ fn stepped_store() -> Trial {
         });
     });
     let extents = [20, 9, 5];
-    Trial::new("tensor_store, stepped", &["tensor_store"], kernel)
+    OpTrial::new("tensor_store, stepped", &["tensor_store"], kernel)
         .input(&super::words(128, 85))
-        .changed_map(
+        .in_out_map(
             "tensor",
             Type::U32,
             &extents,
@@ -316,8 +318,8 @@ fn stepped_store() -> Trial {
         )
 }
 
-/// What is loaded through a tf32 map has 13 bits less.
-fn rounded() -> Trial {
+/// A tf32 map clears the low 13 bits of loaded values.
+fn rounded() -> OpTrial {
     let decl = TensorMapDecl {
         swizzle: Swizzle::None,
         ..TensorMapDecl::tiled(DType::Tf32, [32, 8])
@@ -336,13 +338,13 @@ fn rounded() -> Trial {
             keep(t.whole(), out, 0u32.reg());
         });
     });
-    Trial::new("tensor_load, tf32", &["tensor_load"], kernel)
+    OpTrial::new("tensor_load, tf32", &["tensor_load"], kernel)
         .input_map(&[32, 8], &super::values(Type::F32, 256, 75))
         .output("tile", Type::U32, 256)
 }
 
-/// Each CTA of a cluster of two brings half of a tile to both.
-fn multicast() -> Trial {
+/// Each CTA of a cluster of two multicasts half of a tile to both.
+fn multicast() -> OpTrial {
     let decl = TensorMapDecl::tiled(DType::Bf16, [64, 8]);
     let kernel = super::kernel("tensor_multicast", |k| {
         k.cluster(2, 1, 1);
@@ -366,7 +368,7 @@ fn multicast() -> Trial {
             keep(t.whole(), out, rank * 1024);
         });
     });
-    Trial::new("tensor_load, multicast", &["tensor_load"], kernel)
+    OpTrial::new("tensor_load, multicast", &["tensor_load"], kernel)
         .input_map(&[64, 16], &super::values(Type::Bf16, 1024, 76))
         .output("tiles", Type::Bf16, 2048)
 }

@@ -1,7 +1,7 @@
-//! Lanes among themselves, and what the machine and the launch tell a thread.
+//! Warp ops, special registers and parameters.
 
 use crate::columns::Columns;
-use crate::trial::Trial;
+use crate::trial::OpTrial;
 use half::{bf16, f16};
 use warpline_ir::builder::*;
 use warpline_ir::ops::matrix::TransposeMatrix;
@@ -104,12 +104,12 @@ pub(crate) fn columns() -> Vec<Columns> {
     vec![shuffle, vote, ballot, any, all, redux, transpose]
 }
 
-pub(crate) fn trials() -> Vec<Trial> {
+pub(crate) fn trials() -> Vec<OpTrial> {
     vec![warp_sync_trial(), special(), param()]
 }
 
-/// Each lane reads what its neighbour wrote, many times over the same words.
-fn warp_sync_trial() -> Trial {
+/// Each lane repeatedly reads a word that another lane wrote.
+fn warp_sync_trial() -> OpTrial {
     let kernel = super::kernel("warp_sync", |k| {
         let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
         let t = k.tile::<u32>("t", 1, 32).unswizzled().declare();
@@ -124,13 +124,13 @@ fn warp_sync_trial() -> Trial {
             });
         });
     });
-    Trial::new("warp_sync", &["warp_sync"], kernel)
+    OpTrial::new("warp_sync", &["warp_sync"], kernel)
         .input(&super::words(512, 1))
         .output("out", Type::U32, 512)
 }
 
-/// Every special register; of those that are the machine's own, what holds on any machine.
-fn special() -> Trial {
+/// Every special register; machine-dependent ones are tested for properties that hold on any machine.
+fn special() -> OpTrial {
     let kernel = super::kernel("special", |k| {
         k.cluster(2, 2, 1);
         let out = k.pointer::<u32>("out");
@@ -159,7 +159,7 @@ fn special() -> Trial {
                 grid_clusters_along(Axis::X),
                 grid_clusters_along(Axis::Y),
                 grid_clusters_along(Axis::Z),
-                // An SM has a number below their count, and time does not run backwards.
+                // The SM ID is below the SM count, and clocks do not decrease.
                 truth(sm_id().lt(sm_count())),
                 truth((clock() - clock_before).lt(1u32 << 31)),
                 truth(global_timer().ge(before)),
@@ -170,13 +170,13 @@ fn special() -> Trial {
             }
         });
     });
-    let mut trial = Trial::new("special", &["special"], kernel);
+    let mut trial = OpTrial::new("special", &["special"], kernel);
     trial.step.grid = [2, 2, 2];
     trial.output("registers", Type::U32, 8 * 24 * 64)
 }
 
-/// A number of every type, and an address.
-fn param() -> Trial {
+/// A scalar parameter of every type, and an address.
+fn param() -> OpTrial {
     macro_rules! each {
         ($k:ident, $out:ident, $($t:ty),*) => {{
             let mut params: Vec<Box<dyn Fn()>> = vec![];
@@ -188,7 +188,7 @@ fn param() -> Trial {
             params
         }};
     }
-    // All but predicates, in the order of the list below.
+    // All types but predicates, in the order of the list below.
     let types = &Type::ALL[1..];
     let kernel = super::kernel("param", |k| {
         let out = k.pointer::<u8>("out");
@@ -200,7 +200,7 @@ fn param() -> Trial {
             .warps(1)
             .body(|| elect(|| stores.iter().for_each(|store| store())));
     });
-    let trial = Trial::new("param", &["param"], kernel);
+    let trial = OpTrial::new("param", &["param"], kernel);
     let mut trial = trial.output("values", Type::U64, types.len());
     let drawn = crate::data::columns(types, 2, 5);
     for (&ty, values) in types.iter().zip(drawn) {

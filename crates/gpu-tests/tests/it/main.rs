@@ -1,4 +1,4 @@
-//! The GPU tests where there is no GPU.
+//! The GPU tests without a GPU.
 
 mod binary;
 mod ops;

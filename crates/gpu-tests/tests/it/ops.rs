@@ -1,58 +1,58 @@
-//! The trials of ops where there is no GPU: all of them are there, and right on the CPU.
+//! The op trials without a GPU: they cover every op and pass on the CPU.
 
 use std::collections::BTreeSet;
 use warpline_cpu::{Options, Timing};
-use warpline_gpu_tests::ops::{Amount, WEAKER, all};
-use warpline_gpu_tests::trial::Trial;
+use warpline_gpu_tests::ops::{DataSize, PARTIALLY_TESTED, all};
+use warpline_gpu_tests::trial::OpTrial;
 use warpline_ir::Target;
 use warpline_ir::ops::TABLE;
 use warpline_ptx::ptxas::Ptxas;
 use warpline_testkit::cores::for_each;
 
-/// Runs `check` on every trial, on all cores, and tells of all that fail.
-fn each(amount: Amount, check: impl Fn(&Trial) -> Result<(), String> + Sync) {
-    for_each(all(amount), |trial| {
+/// Runs `check` on every trial, on all cores; panics with all failures.
+fn each(data_size: DataSize, check: impl Fn(&OpTrial) -> Result<(), String> + Sync) {
+    for_each(all(data_size), |trial| {
         check(&trial).map_err(|why| format!("{}: {why}", trial.name))
     });
 }
 
 #[test]
-fn every_op_is_shown_by_a_trial() {
+fn every_op_has_a_trial() {
     let table: BTreeSet<_> = TABLE.iter().map(|(_, info)| info.name).collect();
-    let trials = all(Amount::Recorded);
-    let shown: BTreeSet<_> = trials.iter().flat_map(|t| t.shows.clone()).collect();
+    let trials = all(DataSize::Recorded);
+    let shown: BTreeSet<_> = trials.iter().flat_map(|t| t.covers.clone()).collect();
     assert_eq!(shown, table);
-    for (op, _) in WEAKER {
+    for (op, _) in PARTIALLY_TESTED {
         assert!(table.contains(op), "{op}");
     }
 }
 
 #[test]
-fn a_trial_has_what_it_shows() {
-    each(Amount::Recorded, |trial| {
+fn a_trial_contains_what_it_shows() {
+    each(DataSize::Recorded, |trial| {
         let ops = trial.ops();
-        match trial.shows.iter().find(|op| !ops.contains(op)) {
-            Some(op) => Err(format!("it has no {op}")),
+        match trial.covers.iter().find(|op| !ops.contains(op)) {
+            Some(op) => Err(format!("the kernel has no {op}")),
             None => Ok(()),
         }
     });
 }
 
 #[test]
-fn names_of_trials_and_kernels_are_their_own() {
-    let trials = all(Amount::Recorded);
+fn names_of_trials_and_kernels_are_unique() {
+    let trials = all(DataSize::Recorded);
     let names: BTreeSet<_> = trials.iter().map(|t| &t.name).collect();
     let kernels: BTreeSet<_> = trials.iter().map(|t| &t.step.kernel.name).collect();
     assert_eq!((names.len(), kernels.len()), (trials.len(), trials.len()));
 }
 
 #[test]
-fn what_is_recorded_is_small() {
-    let size = |t: &Trial| {
-        let outputs: usize = t.outputs.iter().map(|o| o.first.len()).sum();
+fn recorded_data_is_small() {
+    let size = |t: &OpTrial| {
+        let outputs: usize = t.outputs.iter().map(|o| o.initial.len()).sum();
         outputs + t.inputs.iter().map(Vec::len).sum::<usize>()
     };
-    let trials = all(Amount::Recorded);
+    let trials = all(DataSize::Recorded);
     let mut sizes: Vec<_> = trials.iter().map(|t| (size(t), &t.name)).collect();
     sizes.sort();
     let bytes: usize = sizes.iter().map(|(bytes, _)| bytes).sum();
@@ -64,10 +64,10 @@ fn what_is_recorded_is_small() {
 }
 
 #[test]
-fn every_trial_is_checked_and_ptxas_takes_it_without_a_word() {
+fn every_trial_is_proved_and_assembles_without_advisory() {
     let ptxas = Ptxas::find().unwrap_or_else(|e| panic!("{e}"));
     let target = Target::SM_90A;
-    each(Amount::Recorded, |trial| {
+    each(DataSize::Recorded, |trial| {
         let kernel = trial.step.clone().into_kernel();
         let checked = warpline_check::check(kernel, &target).map_err(|e| e.to_string())?;
         let ptx = warpline_ptx::print(&checked, &target).map_err(|e| e.to_string())?;
@@ -82,15 +82,15 @@ fn every_trial_is_checked_and_ptxas_takes_it_without_a_word() {
 }
 
 #[test]
-fn every_trial_gives_the_same_under_every_timing() {
-    each(Amount::Recorded, |trial| {
+fn every_trial_has_the_same_result_under_every_timing() {
+    each(DataSize::Recorded, |trial| {
         let one = |timing, seed| {
             let options = Options {
                 seed,
                 threads: 1,
                 ..Options::with_timing(timing)
             };
-            trial.on_the_cpu(&options)
+            trial.run_on_cpu(&options)
         };
         let eager = one(Timing::Eager, 0)?;
         for (timing, seed) in [(Timing::Late, 0), (Timing::Random, 1), (Timing::Random, 2)] {
@@ -101,12 +101,12 @@ fn every_trial_gives_the_same_under_every_timing() {
 }
 
 #[test]
-fn what_a_gpu_is_given_runs_as_well() {
-    each(Amount::Full, |trial| {
+fn full_size_trials_run_on_the_cpu() {
+    each(DataSize::Full, |trial| {
         let options = Options {
             threads: 1,
             ..Options::default()
         };
-        trial.on_the_cpu(&options).map(drop)
+        trial.run_on_cpu(&options).map(drop)
     });
 }

@@ -1,20 +1,20 @@
-//! The CPU meaning of every op against what an H200 gave.
+//! The CPU semantics of every op against results recorded on an H200.
 
 use std::fs;
 use std::io::Write;
-use warpline_gpu_tests::ops::{Amount, all};
-use warpline_gpu_tests::vectors::{Vector, folder, path};
+use warpline_gpu_tests::ops::{DataSize, all};
+use warpline_gpu_tests::vectors::{TestVector, folder, path};
 
-/// The recorded files, unless there are none yet.
+/// Returns whether recorded files exist; prints a note if not.
 fn recorded() -> bool {
     let any = fs::read_dir(folder()).is_ok_and(|mut files| {
         files.any(|f| f.is_ok_and(|f| f.path().extension().is_some_and(|e| e == "bin")))
     });
     if !any {
-        // Not by a macro, whose output the harness keeps to itself.
+        // The harness captures the output of macros.
         let _ = writeln!(
             std::io::stderr(),
-            "skipped: nothing is recorded in {}; `gpu-tests --record` does it on a GPU",
+            "skipped: no recorded files in {}; run `gpu-tests --record` on a GPU",
             folder().display()
         );
     }
@@ -22,30 +22,30 @@ fn recorded() -> bool {
 }
 
 #[test]
-fn every_op_gives_what_the_hardware_gave() {
+fn every_op_matches_the_recorded_hardware_results() {
     if !recorded() {
         return;
     }
-    let mut wrong = vec![];
-    for trial in all(Amount::Recorded) {
-        let replayed = match Vector::read(&folder(), &trial.name) {
+    let mut failures = vec![];
+    for trial in all(DataSize::Recorded) {
+        let replayed = match TestVector::read(&folder(), &trial.name) {
             Ok(Some(vector)) => vector.replay(&trial),
-            Ok(None) => Err(anyhow::anyhow!("it is not recorded")),
+            Ok(None) => Err(anyhow::anyhow!("not recorded")),
             Err(e) => Err(e),
         };
         if let Err(why) = replayed {
-            wrong.push(format!("{}: {why:#}", trial.name));
+            failures.push(format!("{}: {why:#}", trial.name));
         }
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
 #[test]
-fn every_file_is_of_a_trial_and_all_are_small() {
+fn every_recorded_file_has_a_trial_and_is_small() {
     if !recorded() {
         return;
     }
-    let known: Vec<_> = (all(Amount::Recorded).iter())
+    let known: Vec<_> = (all(DataSize::Recorded).iter())
         .map(|t| path(&folder(), &t.name))
         .collect();
     let mut bytes = 0;

@@ -1,8 +1,8 @@
 //! Arrivals that are doubled, missing or counted wrongly.
 
 use super::order::is_release;
-use crate::sites::{KernelSites, Site};
 use crate::edit::Edit;
+use crate::sites::{KernelSites, Site};
 use warpline_ir::ops::compare::Cmp;
 use warpline_ir::ops::control::NamedSync;
 use warpline_ir::ops::mbarrier::{MbarrierArrive, MbarrierInit};

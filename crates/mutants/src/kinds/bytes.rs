@@ -1,7 +1,7 @@
 //! Transaction bytes of a phase, and the copies that deliver them.
 
-use crate::sites::KernelSites;
 use crate::edit::Edit;
+use crate::sites::KernelSites;
 use warpline_check::Facts;
 use warpline_ir::ops::mbarrier::{MbarrierArrive, MbarrierExpectTx};
 use warpline_ir::{Completion, Op, Operand};

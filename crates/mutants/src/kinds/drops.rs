@@ -1,7 +1,7 @@
 //! Dropped ops.
 
-use crate::sites::KernelSites;
 use crate::edit::Edit;
+use crate::sites::KernelSites;
 use warpline_ir::{FenceKind, Op};
 
 /// Defines one function for each set of ops to drop.

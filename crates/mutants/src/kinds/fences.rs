@@ -1,8 +1,8 @@
 //! Proxy fences that are missing or too late.
 
-use super::order::{waits_or_accesses_shared, is_release};
-use crate::sites::{KernelSites, Site, any_op, each_op, tiles};
+use super::order::{is_release, waits_or_accesses_shared};
 use crate::edit::Edit;
+use crate::sites::{KernelSites, Site, any_op, each_op, tiles};
 use std::collections::HashSet;
 use warpline_check::Facts;
 use warpline_ir::{FenceKind, Op, Proxy, Stmt, StmtKind, TileId};
@@ -54,7 +54,10 @@ pub(super) fn late(c: &KernelSites<'_>) -> Vec<Edit> {
     let late = |site: &Site<'_>| {
         let after = &site.block[site.index + 1..];
         let i = after.iter().position(is_release)?;
-        if after[..i].iter().any(|s| any_op(s, waits_or_accesses_shared)) {
+        if after[..i]
+            .iter()
+            .any(|s| any_op(s, waits_or_accesses_shared))
+        {
             return None;
         }
         let with = [&after[..=i], std::slice::from_ref(site.stmt)].concat();

@@ -1,8 +1,8 @@
 //! Roles that disagree on the number of iterations.
 
 use super::order::is_release;
-use crate::sites::{KernelSites, Site, each_op, written_regs};
 use crate::edit::{Edit, Splice};
+use crate::sites::{KernelSites, Site, each_op, written_regs};
 use std::collections::HashSet;
 use warpline_ir::ops::compare::Cmp;
 use warpline_ir::{Op, Operand, RegId, Stmt, StmtKind, Type};
@@ -53,16 +53,15 @@ fn first_shared_barrier(c: &KernelSites<'_>, site: &Site<'_>) -> Option<String> 
 /// Drops a conditional arrival that follows a loop and releases the slots it still holds.
 pub(super) fn drop_tail_release(c: &KernelSites<'_>) -> Vec<Edit> {
     let tail = |site: &Site<'_>| {
-        let is_loop =
-            |s: &Stmt| matches!(s.kind, StmtKind::For { .. } | StmtKind::While { .. });
+        let is_loop = |s: &Stmt| matches!(s.kind, StmtKind::For { .. } | StmtKind::While { .. });
         let conditional = matches!(site.stmt.kind, StmtKind::If { .. });
-        if !conditional
-            || !is_release(site.stmt)
-            || !site.block[..site.index].iter().any(is_loop)
-        {
+        if !conditional || !is_release(site.stmt) || !site.block[..site.index].iter().any(is_loop) {
             return None;
         }
-        let text = format!("no release of {} after the loop", arrival_barrier(c, site.stmt)?);
+        let text = format!(
+            "no release of {} after the loop",
+            arrival_barrier(c, site.stmt)?
+        );
         Some(c.edit(site, text, vec![site.replace(Vec::new())]))
     };
     c.sites.iter().filter_map(tail).collect()
@@ -89,7 +88,10 @@ pub(super) fn skip_arrival_of_empty_loop(c: &KernelSites<'_>) -> Vec<Edit> {
             return None;
         }
         // The bounds must be computed before the arrival.
-        let later: HashSet<RegId> = site.block[site.index..].iter().flat_map(written).collect();
+        let later: HashSet<RegId> = site.block[site.index..]
+            .iter()
+            .flat_map(written_regs)
+            .collect();
         let is_computed = |o: Operand| o.as_reg().is_none_or(|r| !later.contains(&r));
         let bounds = |s: &Stmt| match s.kind {
             StmtKind::For { var, from, to, .. }

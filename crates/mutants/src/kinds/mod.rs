@@ -3,8 +3,8 @@
 //! A kind has a name, a description and a function that returns every edit of the kind that a
 //! kernel allows, in program order.
 
-use crate::sites::KernelSites;
 use crate::edit::Edit;
+use crate::sites::KernelSites;
 
 mod arrivals;
 mod bytes;

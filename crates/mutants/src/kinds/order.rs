@@ -1,7 +1,7 @@
 //! Arrivals that come too early.
 
-use crate::sites::{KernelSites, Site, any_op, each_op, read_regs, tiles, written_regs};
 use crate::edit::Edit;
+use crate::sites::{KernelSites, Site, any_op, each_op, read_regs, tiles, written_regs};
 use warpline_check::Facts;
 use warpline_ir::{Op, Stmt, StmtKind};
 
@@ -22,7 +22,8 @@ pub(super) fn waits_or_accesses_shared(op: &Op) -> bool {
 
 /// Returns whether a statement arrives at an mbarrier, and neither waits nor accesses shared memory.
 pub(super) fn is_release(stmt: &Stmt) -> bool {
-    any_op(stmt, |op| matches!(op, Op::MbarrierArrive(_))) && !any_op(stmt, waits_or_accesses_shared)
+    any_op(stmt, |op| matches!(op, Op::MbarrierArrive(_)))
+        && !any_op(stmt, waits_or_accesses_shared)
 }
 
 /// Returns whether an arrival of the statement expects transaction bytes.
@@ -46,7 +47,9 @@ pub(super) fn release(c: &KernelSites<'_>) -> Vec<Edit> {
             let is_wait = |s: &Stmt| matches!(s.kind, StmtKind::Op(Op::MbarrierWait(_)));
             before.iter().rposition(is_wait)?
         } else {
-            before.iter().rposition(|s| any_op(s, waits_or_accesses_shared))?
+            before
+                .iter()
+                .rposition(|s| any_op(s, waits_or_accesses_shared))?
         };
         let (late, rest) = site.block[j..=site.index].split_first()?;
         // The mutation must not change any register value.

@@ -1,7 +1,7 @@
 //! Wrong parities of waits and of cursors.
 
-use crate::sites::{KernelSites, Site};
 use crate::edit::Edit;
+use crate::sites::{KernelSites, Site};
 use std::collections::HashSet;
 use warpline_ir::ops::arith::Mov;
 use warpline_ir::ops::mbarrier::MbarrierWait;

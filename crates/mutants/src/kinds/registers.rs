@@ -1,7 +1,7 @@
 //! Register budgets that are not reduced or exceed the register file of the CTA.
 
-use crate::sites::{KernelSites, Site};
 use crate::edit::Edit;
+use crate::sites::{KernelSites, Site};
 use warpline_ir::Op;
 use warpline_ir::ops::control::SetMaxRegs;
 
@@ -38,7 +38,10 @@ pub(super) fn greedy(c: &KernelSites<'_>) -> Vec<Edit> {
             return None;
         }
         let mut draft = c.draft(site);
-        draft.op(SetMaxRegs { count: request, grow });
+        draft.op(SetMaxRegs {
+            count: request,
+            grow,
+        });
         let text = format!("{request} registers per thread, not {count}");
         Some(c.replace_with_draft(site, text, draft))
     };

@@ -1,7 +1,7 @@
 //! Weaker scopes and memory orders.
 
-use crate::sites::{KernelSites, Site};
 use crate::edit::Edit;
+use crate::sites::{KernelSites, Site};
 use warpline_ir::{MemoryOrder, Op, Scope, Semantics};
 
 /// Narrows a scope to the CTA.

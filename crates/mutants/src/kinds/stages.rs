@@ -1,13 +1,13 @@
 //! Wrong stages: cursors that wrap too early or too late, ops that use the next stage.
 
-use crate::sites::{KernelSites, Site, bars};
 use crate::edit::{Draft, Edit};
+use crate::sites::{KernelSites, Site, bars};
 use std::collections::HashSet;
 use warpline_check::Facts;
 use warpline_ir::ops::arith::Rem;
 use warpline_ir::ops::compare::{Cmp, Select, Setp};
 use warpline_ir::ops::wgmma::MatrixA;
-use warpline_ir::{MemoryAddress, Kernel, Op, Operand, RegId, StmtKind, TileId};
+use warpline_ir::{Kernel, MemoryAddress, Op, Operand, RegId, StmtKind, TileId};
 
 /// The maximum number of stages; a comparison with a larger constant is not a cursor.
 const MAX_STAGES: u64 = 256;

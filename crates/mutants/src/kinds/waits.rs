@@ -1,7 +1,7 @@
 //! Waits that are missing, wait for fewer groups, or run on the wrong thread.
 
-use crate::sites::{KernelSites, Site, any_op};
 use crate::edit::Edit;
+use crate::sites::{KernelSites, Site, any_op};
 use warpline_ir::ops::bulk::BulkWait;
 use warpline_ir::ops::compare::Cmp;
 use warpline_ir::ops::copy::CopyWait;
@@ -48,7 +48,11 @@ pub(super) fn loose(c: &KernelSites<'_>) -> Vec<Edit> {
             }
             _ => return None,
         };
-        let text = format!("{} leaves {pending} in flight, not {}", c.name(op), pending - 1);
+        let text = format!(
+            "{} leaves {pending} in flight, not {}",
+            c.name(op),
+            pending - 1
+        );
         let mut draft = c.draft(site);
         draft.op(more);
         Some(c.replace_with_draft(site, text, draft))
@@ -82,7 +86,11 @@ pub(super) fn other(c: &KernelSites<'_>) -> Vec<Edit> {
                 let second = Operand::imm(role.first_warp + 1);
                 let second = draft.compare(Cmp::Eq, warp.into(), second);
                 draft.if_(second, then.0.clone());
-                edits.push(c.replace_with_draft(site, "the second warp waits for the bulk groups", draft));
+                edits.push(c.replace_with_draft(
+                    site,
+                    "the second warp waits for the bulk groups",
+                    draft,
+                ));
             }
             _ => {}
         }

@@ -6,7 +6,8 @@ use warpline_check::rules::global_memory;
 use warpline_check::{Verdict, examine};
 use warpline_ir::Kernel;
 use warpline_mutants::{
-    KINDS, Mutation, OriginalKernel, EquivalentMutants, deadlocks, find_deadlock, mutations, repaired, shipped,
+    EquivalentMutants, KINDS, Mutation, OriginalKernel, deadlocks, find_deadlock, mutations,
+    repaired, shipped,
 };
 use warpline_testkit::kernel::TARGET;
 use warpline_testkit::sample::sample;

@@ -22,18 +22,6 @@ fn docs_show_the_source() {
     }
 }
 
-/// The README shows a part of ping-pong with less indentation.
-#[test]
-fn readme_shows_a_part_of_ping_pong() {
-    let flat = |text: &str| text.lines().map(str::trim).collect::<Vec<_>>().join("\n");
-    let readme = include_str!("../../../../README.md");
-    let (_, part) = readme
-        .split_once("```text\nfor (i, consumer)")
-        .expect("the part");
-    let (part, _) = part.split_once("```").expect("its end");
-    assert!(flat(PING_PONG).contains(&flat(part).replace("\n\n", "\n")));
-}
-
 #[test]
 fn ping_pong_is_under_90_lines() {
     assert!(excerpt(PING_PONG).1.lines().count() < 90);

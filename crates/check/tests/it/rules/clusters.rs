@@ -8,7 +8,7 @@ use warpline_testkit::verdict::breaches;
 fn a_cluster_above_the_largest_size_is_refused() {
     let mut k = RawKernel::one();
     k.0.cluster = [4, 4, 2];
-    let text = k.refused("R8.size", 1);
+    let text = k.refuted("R8.size", 1);
     assert!(
         text.contains("the cluster 4×4×2 has 32 CTAs; sm_90a allows 1 to 16"),
         "{text}"
@@ -19,7 +19,7 @@ fn a_cluster_above_the_largest_size_is_refused() {
 fn an_empty_cluster_is_refused() {
     let mut k = RawKernel::one();
     k.0.cluster = [2, 0, 1];
-    k.refused("R8.size", 1);
+    k.refuted("R8.size", 1);
 }
 
 #[test]

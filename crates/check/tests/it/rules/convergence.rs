@@ -33,7 +33,7 @@ fn an_aligned_op_under_a_condition_of_lanes_is_refused() {
     let mut k = RawKernel::one();
     let cond = k.lane_pred();
     under(&mut k, cond, CtaSync);
-    let text = k.refused("R15.warp", 11);
+    let text = k.refuted("R15.warp", 11);
     assert!(
         text.contains("`cta_sync` needs all lanes of the warp, but not all reach it together"),
         "{text}"
@@ -68,7 +68,7 @@ fn an_aligned_op_in_a_loop_whose_count_is_the_lanes_is_refused() {
     };
     let stmt = k.stmt(10, kind);
     k.run(0, stmt);
-    k.refused("R15.warp", 11);
+    k.refuted("R15.warp", 11);
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn a_full_mask_in_part_of_a_warp_is_refused() {
     let mut k = RawKernel::one();
     let cond = k.lane_pred();
     under(&mut k, cond, WarpSync { mask: ALL_LANES });
-    k.refused("R15.mask", 11);
+    k.refuted("R15.mask", 11);
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn lanes_that_reduce_or_compare_must_all_be_there() {
         let (lane, cond) = (k.lane(), k.lane_pred());
         let (dst, all) = (k.reg(Type::U32), k.reg(Type::Pred));
         under(&mut k, cond, make(Type::U32, dst, all, lane.into()));
-        k.refused("R15.mask", 11);
+        k.refuted("R15.mask", 11);
     }
     let (mask, mode) = (ALL_LANES, ReduxMode::Add);
     refused(|ty, dst, _, src| MatchAny { ty, dst, src, mask }.into());
@@ -147,7 +147,7 @@ fn an_elect_in_part_of_a_warp_is_refused() {
         },
     );
     k.run(0, stmt);
-    k.refused("R15.elect", 11);
+    k.refuted("R15.elect", 11);
 }
 
 #[test]
@@ -202,7 +202,7 @@ fn by_index(which: Special, shift: u64, op: impl Into<Op>) -> RawKernel {
 #[test]
 fn a_thread_index_by_32_agrees_in_a_warp() {
     by_index(Special::Tid, 5, CtaSync).passes();
-    by_index(Special::Tid, 4, CtaSync).refused("R15.warp", 11);
+    by_index(Special::Tid, 4, CtaSync).refuted("R15.warp", 11);
 }
 
 #[test]
@@ -210,7 +210,7 @@ fn a_warp_index_by_4_agrees_in_a_warpgroup() {
     use warpline_ir::ops::wgmma::WgmmaFence;
     by_index(Special::WarpId, 2, WgmmaFence).passes();
     by_index(Special::Tid, 7, WgmmaFence).passes();
-    by_index(Special::WarpId, 1, WgmmaFence).refused("R14.warpgroup", 11);
+    by_index(Special::WarpId, 1, WgmmaFence).refuted("R14.warpgroup", 11);
 }
 
 #[test]

@@ -18,7 +18,7 @@ fn a_register_read_before_it_is_written_is_refused() {
     let (x, y) = (k.reg(Type::U32), k.reg(Type::U32));
     k.push(10, mov(y, x));
     k.push(11, mov(x, ONE));
-    let text = k.refused("S.defined", 10);
+    let text = k.refuted("S.defined", 10);
     assert!(
         text.contains("register %0 (u32) may be read before it is written"),
         "{text}"
@@ -41,7 +41,7 @@ fn a_register_written_on_one_way_of_two_is_refused() {
     );
     k.run(0, stmt);
     k.push(13, mov(y, x));
-    k.refused("S.defined", 13);
+    k.refuted("S.defined", 13);
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn a_register_that_only_a_loop_writes_is_refused_after_it() {
     let stmt = k.stmt(10, kind);
     k.run(0, stmt);
     k.push(13, mov(y, x));
-    k.refused("S.defined", 13);
+    k.refuted("S.defined", 13);
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn what_an_elected_lane_writes_is_refused_in_the_others() {
     let stmt = k.stmt(10, StmtKind::Elect { body });
     k.run(0, stmt);
     k.push(13, mov(y, x));
-    k.refused("S.defined", 13);
+    k.refuted("S.defined", 13);
 }
 
 #[test]

@@ -141,7 +141,7 @@ fn a_step_of_zero_never_advances() {
         k.run(0, stmt);
         k
     };
-    constant(0).refused("R17.step", 12);
+    constant(0).refuted("R17.step", 12);
     constant(1).passes();
 }
 

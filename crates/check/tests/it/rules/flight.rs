@@ -385,7 +385,7 @@ fn products_own_no_more_registers_than_a_thread_has() {
         m.end()
     };
     kernel(true).passes();
-    let text = kernel(false).refused("R14.budget", 14);
+    let text = kernel(false).refuted("R14.budget", 14);
     assert!(
         text.contains("own 256 registers of each thread here, and a thread has 248"),
         "{text}"

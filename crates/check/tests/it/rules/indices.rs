@@ -36,7 +36,7 @@ fn a_stage_that_is_not_there_is_refused() {
     let t = k.tile(5, "x", plain(4, 8), 2);
     let op = load(&mut k, place(t, 2, 0));
     k.push(10, op);
-    let text = k.refused("S.stage", 10);
+    let text = k.refuted("S.stage", 10);
     assert!(
         text.contains("tile `x` has 2 stages, and the access names stage 2"),
         "{text}"
@@ -49,7 +49,7 @@ fn an_access_past_a_stage_is_refused() {
     let t = k.tile(5, "x", plain(4, 8), 2);
     let op = load(&mut k, place(t, 0, 128));
     k.push(10, op);
-    let text = k.refused("S.place", 10);
+    let text = k.refuted("S.place", 10);
     assert!(
         text.contains("ends at byte 132, and a stage of tile"),
         "{text}"
@@ -81,7 +81,7 @@ fn a_view_outside_its_tile_is_refused() {
             hint: None,
         },
     );
-    let text = k.refused("S.view", 10);
+    let text = k.refuted("S.view", 10);
     assert!(
         text.contains("the view 64×64 at row 8, column 0 is not inside"),
         "{text}"
@@ -99,7 +99,7 @@ fn a_barrier_that_is_not_there_is_refused() {
             count: 1,
         },
     );
-    let text = k.refused("S.barrier", 10);
+    let text = k.refuted("S.barrier", 10);
     assert!(
         text.contains("`full[4]` does not exist; the array has 4 mbarriers"),
         "{text}"

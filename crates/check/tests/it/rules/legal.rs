@@ -16,6 +16,6 @@ fn an_op_the_target_does_not_have_is_refused() {
             b: one,
         },
     );
-    let text = k.refused("S.op", 10);
+    let text = k.refuted("S.op", 10);
     assert!(text.contains("does not support tf32"), "{text}");
 }

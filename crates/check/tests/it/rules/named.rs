@@ -17,7 +17,7 @@ fn two_sides_of_a_named_barrier_pass() {
 fn barrier_zero_is_refused() {
     let mut k = RawKernel::one();
     k.named(5, "ready", 0);
-    let text = k.refused("R10.id", 5);
+    let text = k.refuted("R10.id", 5);
     assert!(
         text.contains("`ready` has the number 0; sm_90a has the numbers 1 to 15"),
         "{text}"
@@ -28,7 +28,7 @@ fn barrier_zero_is_refused() {
 fn barrier_sixteen_is_refused() {
     let mut k = RawKernel::one();
     k.named(5, "ready", 16);
-    k.refused("R10.id", 5);
+    k.refuted("R10.id", 5);
 }
 
 #[test]
@@ -36,7 +36,7 @@ fn two_barriers_of_one_number_are_refused() {
     let mut k = RawKernel::one();
     k.named(5, "ready", 3);
     k.named(6, "done", 3);
-    let text = k.refused("R10.unique", 6);
+    let text = k.refuted("R10.unique", 6);
     assert!(
         text.contains("`ready` and `done` both have the number 3"),
         "{text}"
@@ -48,7 +48,7 @@ fn part_of_a_warp_is_refused() {
     let mut k = RawKernel::one();
     let bar = k.named(5, "ready", 1);
     k.push(10, NamedSync { bar, threads: 100 });
-    k.refused("R10.threads", 10);
+    k.refuted("R10.threads", 10);
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn more_threads_than_the_cta_are_refused() {
     let mut k = RawKernel::one();
     let bar = k.named(5, "ready", 1);
     k.push(10, NamedSync { bar, threads: 160 });
-    let text = k.refused("R10.threads", 10);
+    let text = k.refuted("R10.threads", 10);
     assert!(
         text.contains("`ready` counts 160 threads, and the CTA has 128"),
         "{text}"
@@ -71,7 +71,7 @@ fn sides_that_differ_are_refused() {
     let sync = k.op(11, NamedSync { bar, threads: 128 });
     k.run(0, arrive);
     k.run(1, sync);
-    let text = k.refused("R10.same", 11);
+    let text = k.refuted("R10.same", 11);
     assert!(
         text.contains("`ready` counts 128 threads in one place and 256 in another"),
         "{text}"
@@ -98,7 +98,7 @@ fn a_tally_is_a_side_as_well() {
         k
     };
     side(128, 128).passes();
-    side(64, 128).refused("R10.same", 11);
+    side(64, 128).refuted("R10.same", 11);
     let mut k = side(128, 128);
     let (bar, dst) = (NamedId(0), k.reg(Type::U32));
     let (threads, tally, pred) = (128, BarrierReduction::Count, k.value(Type::U32).into());
@@ -112,5 +112,5 @@ fn a_tally_is_a_side_as_well() {
             dst,
         },
     );
-    k.refused("S.type", 12);
+    k.refuted("S.type", 12);
 }

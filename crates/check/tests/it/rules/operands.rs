@@ -16,7 +16,7 @@ fn a_float_where_an_integer_is_wanted_is_refused() {
             b: Operand::Imm(1),
         },
     );
-    let text = k.refused("S.type", 10);
+    let text = k.refuted("S.type", 10);
     assert!(
         text.contains("`add.u32` takes u32, but gets %0, which is f32"),
         "{text}"
@@ -52,7 +52,7 @@ fn a_constant_wider_than_its_type_is_refused() {
             src: Operand::Imm(1 << 32),
         },
     );
-    k.refused("S.type", 10);
+    k.refuted("S.type", 10);
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn a_condition_that_is_no_predicate_is_refused() {
     };
     let stmt = k.stmt(10, kind);
     k.run(0, stmt);
-    k.refused("S.type", 10);
+    k.refuted("S.type", 10);
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn a_loop_over_floats_is_refused() {
     let var = k.reg(Type::F32);
     let stmt = counted(&mut k, var, Block::default());
     k.run(0, stmt);
-    k.refused("S.type", 10);
+    k.refuted("S.type", 10);
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn a_counter_written_by_its_loop_is_refused() {
     );
     let stmt = counted(&mut k, var, Block(vec![write]));
     k.run(0, stmt);
-    let text = k.refused("S.loop", 11);
+    let text = k.refuted("S.loop", 11);
     assert!(
         text.contains("register %0 is the counter or a bound of an enclosing loop"),
         "{text}"

@@ -15,7 +15,7 @@ fn an_undeclared_register_is_refused() {
             src,
         },
     );
-    let text = k.refused("S.reference", 20);
+    let text = k.refuted("S.reference", 20);
     assert_eq!(
         text,
         "kernel.rs:20: role `all`: undeclared name: %7 is used and not declared [S.reference]"
@@ -32,7 +32,7 @@ fn an_undeclared_barrier_is_refused() {
             count: 1,
         },
     );
-    k.refused("S.reference", 21);
+    k.refuted("S.reference", 21);
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn copies_of_lanes_name_what_is_declared() {
             noinc: counted,
         },
     );
-    k.refused("S.reference", 23);
+    k.refuted("S.reference", 23);
     let mut k = RawKernel::one();
     let (src, bytes) = (Operand::Imm(0), 16);
     let dst = SharedAddress {
@@ -68,7 +68,7 @@ fn copies_of_lanes_name_what_is_declared() {
             hint: None,
         },
     );
-    k.refused("S.reference", 24);
+    k.refuted("S.reference", 24);
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn an_undeclared_named_barrier_is_refused() {
             threads: 128,
         },
     );
-    k.refused("S.reference", 22);
+    k.refuted("S.reference", 22);
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn an_alias_of_nothing_is_refused() {
     let mut k = RawKernel::one();
     let tile = k.tile(9, "a", swizzled(64), 1);
     k.0.tiles[tile.index()].alias = Some(TileId(4));
-    k.refused("S.reference", 9);
+    k.refuted("S.reference", 9);
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn a_register_of_an_undeclared_role_is_refused() {
     let r = k.reg(Type::U32);
     k.0.regs[r.index()].role = Some(RoleId(5));
     k.0.regs[r.index()].loc = k.loc(24);
-    k.refused("S.reference", 24);
+    k.refuted("S.reference", 24);
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn a_parameter_read_as_something_else_is_refused() {
             ty: Type::F32,
         },
     );
-    let text = k.refused("S.param", 25);
+    let text = k.refuted("S.param", 25);
     assert!(text.contains("parameter `n` is declared as u32"), "{text}");
 }
 
@@ -145,7 +145,7 @@ fn a_pointer_used_as_a_tensor_map_is_refused() {
     let mut k = RawKernel::one();
     let map = k.param(3, "x", ParamKind::Pointer(DType::F32));
     k.push(26, tensor::TensorPrefetch { map });
-    k.refused("S.param", 26);
+    k.refuted("S.param", 26);
 }
 
 #[test]
@@ -153,5 +153,5 @@ fn two_parameters_of_one_name_are_refused() {
     let mut k = RawKernel::one();
     k.param(3, "n", ParamKind::Scalar(Type::U32));
     k.param(4, "n", ParamKind::Scalar(Type::U32));
-    k.refused("S.param-name", 4);
+    k.refuted("S.param-name", 4);
 }

@@ -20,7 +20,7 @@ fn budgets_that_fit_pass() {
 
 #[test]
 fn budgets_that_ptxas_takes_and_the_machine_does_not_are_refused() {
-    let text = three([(32, false), (240, true), (240, true)]).refused("R9.pool", 12);
+    let text = three([(32, false), (240, true), (240, true)]).refuted("R9.pool", 12);
     assert!(
         text.contains("the roles request 65536 registers, and the CTA has 64512"),
         "{text}"
@@ -31,18 +31,18 @@ fn budgets_that_ptxas_takes_and_the_machine_does_not_are_refused() {
 fn a_dropped_decrease_is_refused() {
     let mut k = three([(24, false), (240, true), (240, true)]);
     k.0.roles[0].body.0.clear();
-    k.refused("R9.pool", 12);
+    k.refuted("R9.pool", 12);
 }
 
 #[test]
 fn a_count_that_is_no_multiple_of_eight_is_refused() {
-    let text = three([(30, false), (232, true), (232, true)]).refused("R9.count", 10);
+    let text = three([(30, false), (232, true), (232, true)]).refuted("R9.count", 10);
     assert!(text.contains("setmaxnreg to 30 registers"), "{text}");
 }
 
 #[test]
 fn a_count_out_of_range_is_refused() {
-    three([(16, false), (232, true), (232, true)]).refused("R9.count", 10);
+    three([(16, false), (232, true), (232, true)]).refuted("R9.count", 10);
 }
 
 #[test]
@@ -57,17 +57,17 @@ fn an_exit_before_the_change_is_refused() {
     // Behind it, it does no harm.
     k.run(0, exit.clone());
     k.0.roles[1].body.0.insert(0, exit);
-    k.refused("R9.place", 11);
+    k.refuted("R9.place", 11);
 }
 
 #[test]
 fn a_decrease_that_raises_is_refused() {
-    three([(24, false), (176, false), (168, true)]).refused("R9.direction", 11);
+    three([(24, false), (176, false), (168, true)]).refuted("R9.direction", 11);
 }
 
 #[test]
 fn an_increase_that_lowers_is_refused() {
-    let text = three([(24, true), (168, true), (168, true)]).refused("R9.direction", 10);
+    let text = three([(24, true), (168, true), (168, true)]).refuted("R9.direction", 10);
     assert!(
         text.contains(
             "`setmaxnreg.inc` sets 24 registers per thread in role `load`, which has 168"
@@ -87,7 +87,7 @@ fn part_of_a_warpgroup_is_refused() {
         },
     );
     k.run(0, stmt);
-    let text = k.refused("R9.warpgroup", 10);
+    let text = k.refuted("R9.warpgroup", 10);
     assert!(
         text.contains("role `load` has 2 warps from warp 0 on"),
         "{text}"
@@ -112,5 +112,5 @@ fn setmaxnreg_under_a_condition_is_refused() {
     };
     let stmt = k.stmt(10, kind);
     k.run(0, stmt);
-    k.refused("R9.place", 11);
+    k.refuted("R9.place", 11);
 }

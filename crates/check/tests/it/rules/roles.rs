@@ -15,19 +15,19 @@ fn a_kernel_without_roles_is_refused() {
 
 #[test]
 fn two_roles_of_one_name_are_refused() {
-    RawKernel::new(&[("load", 4), ("load", 4)]).refused("S.role-name", 2);
+    RawKernel::new(&[("load", 4), ("load", 4)]).refuted("S.role-name", 2);
 }
 
 #[test]
 fn a_role_without_warps_is_refused() {
-    RawKernel::new(&[("load", 4), ("store", 0)]).refused("S.role-warps", 2);
+    RawKernel::new(&[("load", 4), ("store", 0)]).refuted("S.role-warps", 2);
 }
 
 #[test]
 fn a_gap_between_roles_is_refused() {
     let mut k = RawKernel::new(&[("load", 4), ("store", 4)]);
     k.0.roles[1].first_warp = 5;
-    let text = k.refused("S.role-order", 2);
+    let text = k.refuted("S.role-order", 2);
     assert!(
         text.contains("role `store` begins at warp 5, and the preceding roles end before warp 4"),
         "{text}"
@@ -36,7 +36,7 @@ fn a_gap_between_roles_is_refused() {
 
 #[test]
 fn more_threads_than_a_cta_has_are_refused() {
-    let text = RawKernel::new(&[("a", 20), ("b", 16)]).refused("S.threads", 1);
+    let text = RawKernel::new(&[("a", 20), ("b", 16)]).refuted("S.threads", 1);
     assert!(
         text.contains("the roles have 1152 threads; a CTA of sm_90a has at most 1024"),
         "{text}"

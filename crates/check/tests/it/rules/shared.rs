@@ -15,7 +15,7 @@ fn too_much_shared_memory_is_refused() {
     let mut k = RawKernel::one();
     k.tile(5, "a", swizzled(128), 14);
     k.tile(6, "b", swizzled(128), 1);
-    let text = k.refused("R12.size", 5);
+    let text = k.refuted("R12.size", 5);
     assert!(
         text.contains("needs 245760 bytes of shared memory; a CTA of sm_90a has 232448"),
         "{text}"
@@ -38,7 +38,7 @@ fn stages_beyond_any_memory_are_refused_without_a_panic() {
 fn a_tile_without_stages_is_refused() {
     let mut k = RawKernel::one();
     k.tile(5, "a", swizzled(128), 0);
-    k.refused("R12.tile", 5);
+    k.refuted("R12.tile", 5);
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn rows_that_are_no_whole_spans_are_refused() {
         swizzle: Swizzle::B128,
     };
     k.tile(5, "a", layout, 1);
-    let text = k.refused("R12.tile", 5);
+    let text = k.refuted("R12.tile", 5);
     assert!(text.contains("a row of tile `a` has 96 bytes"), "{text}");
 }
 
@@ -60,7 +60,7 @@ fn an_element_of_another_size_is_refused() {
     let mut k = RawKernel::one();
     let tile = k.tile(5, "a", swizzled(64), 1);
     k.0.tiles[tile.index()].dtype = DType::E4m3;
-    k.refused("R12.tile", 5);
+    k.refuted("R12.tile", 5);
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn a_tile_off_its_swizzle_pattern_is_refused() {
     let tile = k.tile(5, "a", swizzled(64), 1);
     k.0.tiles[tile.index()].offset = 512;
     k.0.shared_bytes += 512;
-    let text = k.refused("R12.align", 5);
+    let text = k.refuted("R12.align", 5);
     assert!(text.contains("tile `a` starts at byte 512"), "{text}");
 }
 
@@ -79,7 +79,7 @@ fn a_barrier_off_its_word_is_refused() {
     let bar = k.barrier(5, "full", 2);
     k.0.barriers[bar.index()].offset = 4;
     k.0.shared_bytes += 4;
-    k.refused("R12.align", 5);
+    k.refuted("R12.align", 5);
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn a_tile_past_the_end_is_refused() {
     let mut k = RawKernel::one();
     k.tile(5, "a", swizzled(64), 2);
     k.0.shared_bytes -= 8;
-    let text = k.refused("R12.inside", 5);
+    let text = k.refuted("R12.inside", 5);
     assert!(
         text.contains("`a` ends at byte 16384, and shared memory has 16376 bytes"),
         "{text}"
@@ -99,7 +99,7 @@ fn barriers_past_the_end_are_refused() {
     let mut k = RawKernel::one();
     k.barrier(5, "full", 4);
     k.0.shared_bytes -= 8;
-    k.refused("R12.inside", 5);
+    k.refuted("R12.inside", 5);
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn tiles_that_lie_on_one_another_are_refused() {
     k.tile(5, "a", swizzled(64), 1);
     let b = k.tile(6, "b", swizzled(64), 1);
     k.0.tiles[b.index()].offset = 0;
-    let text = k.refused("R12.overlap", 6);
+    let text = k.refuted("R12.overlap", 6);
     assert!(
         text.contains("`b` (bytes 0..8192) overlaps `a` (bytes 0..8192)"),
         "{text}"
@@ -133,5 +133,5 @@ fn a_barrier_on_a_tile_is_refused() {
     k.tile(5, "a", swizzled(64), 1);
     let bar = k.barrier(6, "full", 1);
     k.0.barriers[bar.index()].offset = 1024;
-    k.refused("R12.overlap", 6);
+    k.refuted("R12.overlap", 6);
 }

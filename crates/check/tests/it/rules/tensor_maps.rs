@@ -46,13 +46,13 @@ fn a_box_that_fills_its_view_passes() {
 
 #[test]
 fn a_box_the_hardware_does_not_take_is_refused_where_it_is_declared() {
-    let text = load(map(&[64, 300], Swizzle::B128), |_| {}, 2).refused("R13.map", 7);
+    let text = load(map(&[64, 300], Swizzle::B128), |_| {}, 2).refuted("R13.map", 7);
     assert!(text.contains("box dimension 1 has 300 elements"), "{text}");
 }
 
 #[test]
 fn a_box_of_other_bytes_than_its_view_is_refused() {
-    let text = load(map(&[64, 64], Swizzle::B128), |_| {}, 2).refused("R13.bytes", 10);
+    let text = load(map(&[64, 64], Swizzle::B128), |_| {}, 2).refuted("R13.bytes", 10);
     assert!(
         text.contains("8192 bytes; the view of tile `a` has 16384"),
         "{text}"
@@ -61,12 +61,12 @@ fn a_box_of_other_bytes_than_its_view_is_refused() {
 
 #[test]
 fn another_swizzle_than_the_tile_is_refused() {
-    load(map(&[32, 256], Swizzle::B64), |_| {}, 2).refused("R13.swizzle", 10);
+    load(map(&[32, 256], Swizzle::B64), |_| {}, 2).refuted("R13.swizzle", 10);
 }
 
 #[test]
 fn a_coordinate_too_few_is_refused() {
-    let text = load(map(&[64, 128], Swizzle::B128), |_| {}, 1).refused("R13.coords", 10);
+    let text = load(map(&[64, 128], Swizzle::B128), |_| {}, 1).refuted("R13.coords", 10);
     assert!(
         text.contains("2 coordinates and 0 offsets; the copy passes 1 and 0"),
         "{text}"
@@ -76,13 +76,13 @@ fn a_coordinate_too_few_is_refused() {
 #[test]
 fn a_view_off_the_atom_is_refused() {
     let four_rows_down = |v: &mut View| (v.row, v.rows) = (4, 64);
-    load(map(&[64, 64], Swizzle::B128), four_rows_down, 2).refused("R13.view", 10);
+    load(map(&[64, 64], Swizzle::B128), four_rows_down, 2).refuted("R13.view", 10);
 }
 
 #[test]
 fn half_a_panel_is_refused() {
     let left_half = |v: &mut View| v.cols = 32;
-    load(map(&[32, 128], Swizzle::B128), left_half, 2).refused("R13.view", 10);
+    load(map(&[32, 128], Swizzle::B128), left_half, 2).refuted("R13.view", 10);
 }
 
 /// A store of 128 rows of a tile through a map.
@@ -121,16 +121,16 @@ fn im2col() -> TensorMapDecl {
 fn a_store_goes_to_what_the_map_is_of() {
     let tiled = || map(&[64, 128, 1], Swizzle::B128);
     store(im2col(), |s| s.im2col = true).passes();
-    store(im2col(), |_| ()).refused("R13.mode", 10);
+    store(im2col(), |_| ()).refuted("R13.mode", 10);
     store(tiled(), |_| ()).passes();
-    store(tiled(), |s| s.im2col = true).refused("R13.mode", 10);
+    store(tiled(), |s| s.im2col = true).refuted("R13.mode", 10);
 }
 
 #[test]
 fn a_reduction_is_one_the_elements_have() {
     let tiled = || map(&[64, 128], Swizzle::B128);
     store(tiled(), |s| s.reduce = Some(Reduction::Add)).passes();
-    store(tiled(), |s| s.reduce = Some(Reduction::Xor)).refused("R13.reduce", 10);
+    store(tiled(), |s| s.reduce = Some(Reduction::Xor)).refuted("R13.reduce", 10);
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn a_store_that_starts_before_its_tensor_is_refused() {
         store(tiled, |s| s.coords[1] = Operand::imm(first))
     };
     at(0).passes();
-    at(-1).refused("S.op", 10);
+    at(-1).refuted("S.op", 10);
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn a_box_that_starts_inside_16_bytes_is_refused() {
         store(tiled, |s| s.coords[0] = Operand::imm(first))
     };
     at(8).passes();
-    let text = at(4).refused("R13.coords", 10);
+    let text = at(4).refuted("R13.coords", 10);
     assert!(text.contains("element 4 of bf16, byte 8,"), "{text}");
 }
 
@@ -163,6 +163,6 @@ fn an_element_stride_of_the_inner_dimension_is_refused() {
         ..map(&[64, 128], Swizzle::B128)
     };
     store(stepped(&[1, 2]), |_| ()).passes();
-    store(stepped(&[2, 1]), |_| ()).refused("R13.map", 7);
-    store(stepped(&[1, 3]), |_| ()).refused("R13.map", 7);
+    store(stepped(&[2, 1]), |_| ()).refuted("R13.map", 7);
+    store(stepped(&[1, 3]), |_| ()).refuted("R13.map", 7);
 }

@@ -41,7 +41,7 @@ fn a_shape_that_does_not_exist_is_refused() {
         op.d.truncate(30);
         op.b.rows = 60;
     })
-    .refused("R14.shape", 10);
+    .refuted("R14.shape", 10);
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn a_plain_tile_is_refused() {
         );
         op.b = view(b, 64, 16);
     })
-    .refused("R14.operand", 10);
+    .refuted("R14.operand", 10);
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn fp8(a_ty: MmaType, b_ty: MmaType, b_dtype: DType) -> RawKernel {
 fn fp8_types_mix_and_each_tile_has_its_own() {
     let (e4, e5) = (MmaType::E4m3, MmaType::E5m2);
     fp8(e4, e5, DType::E5m2).passes();
-    let text = fp8(e4, e5, DType::E4m3).refused("R14.operand", 10);
+    let text = fp8(e4, e5, DType::E4m3).refuted("R14.operand", 10);
     assert!(
         text.contains("wgmma reads e5m2, and tile `q` has e4m3"),
         "{text}"
@@ -106,7 +106,7 @@ fn a_view_off_the_atom_is_refused() {
         op.n = 56;
         op.d.truncate(28);
     })
-    .refused("R14.operand", 10);
+    .refuted("R14.operand", 10);
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn a_warpgroup_off_its_place_is_refused() {
     let mut k = RawKernel::new(&[("load", 2), ("math", 4)]);
     let stmt = k.op(10, WgmmaFence);
     k.run(1, stmt);
-    k.refused("R14.warpgroup", 10);
+    k.refuted("R14.warpgroup", 10);
 }
 
 #[test]

@@ -38,10 +38,12 @@ pub(crate) fn without_family(
     }
 }
 
-/// Returns the formatter of checker reports; it uses colors if standard output is a terminal.
+/// Returns the formatter of checker reports. It uses colors if standard output is a terminal, unless
+/// `NO_COLOR` is set; `CLICOLOR_FORCE` turns colors on.
 fn texts() -> TextRenderer {
-    let plain = env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
-    let look = match io::stdout().is_terminal() && !plain {
+    let is_set = |name| env::var_os(name).is_some_and(|v| !v.is_empty());
+    let is_colored = is_set("CLICOLOR_FORCE") || io::stdout().is_terminal();
+    let look = match is_colored && !is_set("NO_COLOR") {
         true => ColorMode::Color,
         false => ColorMode::Plain,
     };

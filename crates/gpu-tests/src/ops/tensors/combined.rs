@@ -1,31 +1,31 @@
-//! Boxes combined with what a tensor holds.
+//! TMA reductions into a tensor.
 
 use super::plain;
 use crate::ops::{kernel, values};
-use crate::trial::Trial;
+use crate::trial::OpTrial;
 use half::{bf16, f16};
 use warpline_ir::builder::*;
 use warpline_ir::ops::bulk::Reduction;
 use warpline_ir::{Element, Scalar};
 
-/// Elements of a row.
+/// The elements of a row.
 const ROW: u32 = 64;
 
-pub(crate) fn trials() -> Vec<Trial> {
+pub(crate) fn trials() -> Vec<OpTrial> {
     let all = every::<u32>().chain(every::<i32>()).chain(every::<u64>());
     let all = all.chain(every::<i64>()).chain(every::<f32>());
     all.chain(every::<f16>()).chain(every::<bf16>()).collect()
 }
 
-/// Each reduction of a type that tensors have, in a trial of its own.
-fn every<T: Element>() -> impl Iterator<Item = Trial> {
+/// Returns one trial for each TMA reduction of a type.
+fn every<T: Element>() -> impl Iterator<Item = OpTrial> {
     let legal = |op: &Reduction| op.legal_in_tensor(T::DTYPE).is_ok();
     let ops = Reduction::ALL.into_iter().filter(legal);
     ops.map(combined::<T>)
 }
 
-/// A row of a tensor, and half of one.
-fn combined<T: Element>(op: Reduction) -> Trial {
+/// Reduces into a row of a tensor, and into half of a row.
+fn combined<T: Element>(op: Reduction) -> OpTrial {
     let (ty, dtype, how) = (T::Reg::TYPE, T::DTYPE, op.name());
     let decl = plain(dtype, [ROW, 1]);
     let bytes = ROW * dtype.bytes() as u32;
@@ -46,11 +46,11 @@ fn combined<T: Element>(op: Reduction) -> Trial {
         });
     });
     let n = ROW as usize;
-    Trial::new(
+    OpTrial::new(
         format!("tensor_store, {how}, {dtype}"),
         &["tensor_store"],
         kernel,
     )
     .input(&values(ty, n, 83))
-    .changed_map("tensor", ty, &[u64::from(ROW), 2], &values(ty, 2 * n, 84))
+    .in_out_map("tensor", ty, &[u64::from(ROW), 2], &values(ty, 2 * n, 84))
 }

@@ -1,13 +1,13 @@
-//! Pixels under the window of a convolution.
+//! im2col loads and stores.
 
 use super::{elements, keep, plain};
 use crate::ops::{kernel, values};
-use crate::trial::Trial;
+use crate::trial::OpTrial;
 use half::bf16;
 use warpline_ir::builder::*;
-use warpline_ir::{DType, TensorMapMode, Swizzle, TensorMapDecl, Type};
+use warpline_ir::{DType, Swizzle, TensorMapDecl, TensorMapMode, Type};
 
-pub(crate) fn trials() -> Vec<Trial> {
+pub(crate) fn trials() -> Vec<OpTrial> {
     vec![
         im2col([24, 19, 2], [3], [2]),
         im2col([24, 7, 5, 3], [3, 3], [1, 1]),
@@ -18,7 +18,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     ]
 }
 
-/// The corners of a window with padding of half a filter, as convolutions set them.
+/// Returns the im2col map of a convolution with padding of half a filter.
 fn window<const S: usize>(filter: [u32; S], steps: [u32; S]) -> TensorMapDecl {
     let pad = filter.map(|f| f as i32 / 2);
     TensorMapDecl {
@@ -37,12 +37,12 @@ fn window<const S: usize>(filter: [u32; S], steps: [u32; S]) -> TensorMapDecl {
     }
 }
 
-/// Windows of a convolution, from its first corner and from the middle, at two taps of the filter.
+/// Loads from the first corner and from the interior, at two filter taps.
 fn im2col<const R: usize, const S: usize>(
     extents: [u64; R],
     filter: [u32; S],
     steps: [u32; S],
-) -> Trial
+) -> OpTrial
 where
     [i32; R]: Coords<R>,
 {
@@ -50,7 +50,7 @@ where
     let corner = |from: i32| -> [i32; R] {
         std::array::from_fn(|i| match i {
             0 => 8 * from,
-            // On a position of the window, counted from its first corner.
+            // A window position, relative to the first corner.
             i if i <= S => {
                 let low = -(filter[i - 1] as i32 / 2);
                 low + from * steps[i - 1] as i32
@@ -84,7 +84,7 @@ where
             }
         });
     });
-    Trial::new(
+    OpTrial::new(
         format!("tensor_load, im2col of rank {R}"),
         &["tensor_load", "tensor_prefetch_box"],
         kernel,
@@ -93,9 +93,9 @@ where
     .output("tiles", Type::Bf16, 4 * 176)
 }
 
-/// A tile of pixels scattered over a window, as far as the tensor goes; the window has steps
-/// between its positions, or starts inside the tensor, or neither.
-fn im2col_store(what: &str, lower: [i32; 2], steps: [u32; 2]) -> Trial {
+/// Stores a tile of pixels to the window positions inside the tensor. The window is dense, strided, or
+/// starts inside the tensor.
+fn im2col_store(what: &str, lower: [i32; 2], steps: [u32; 2]) -> OpTrial {
     let decl = TensorMapDecl {
         mode: TensorMapMode::Im2col {
             lower: lower.to_vec(),
@@ -123,11 +123,11 @@ fn im2col_store(what: &str, lower: [i32; 2], steps: [u32; 2]) -> Trial {
     });
     let extents = [8, 5, 4, 2];
     let n = elements(&extents);
-    Trial::new(
+    OpTrial::new(
         format!("tensor_store, im2col, {what}"),
         &["tensor_store"],
         kernel,
     )
     .input(&values(Type::Bf16, 104, 78))
-    .changed_map("tensor", Type::Bf16, &extents, &values(Type::Bf16, n, 79))
+    .in_out_map("tensor", Type::Bf16, &extents, &values(Type::Bf16, n, 79))
 }

@@ -97,7 +97,7 @@ fn an_unsupported_gpu_is_listed_and_skipped() {
             let listed = devices();
             assert_eq!(listed[1].name, "cuda:0");
             let why = listed[1].unavailable.clone().unwrap();
-            assert!(why.contains("compute capability is 8.0"), "{why}");
+            assert!(why.contains("compute capability 8.0"), "{why}");
             let (device, reason) = Device::auto();
             assert!(device.is_simulator());
             assert_eq!(reason, Some(why));
@@ -139,7 +139,7 @@ fn a_problem_too_large_for_the_gpu_is_rejected_and_the_next_one_runs() {
             let full = run(&work(2_000_000, &device), &device, &options).unwrap_err();
             assert_eq!(
                 full.to_string(),
-                "out of memory on cuda:0: 8000000 bytes requested, 4194304 of 137438953472 are free"
+                "out of memory on cuda:0: 8000000 bytes requested, 4194304 of 137438953472 bytes free"
             );
             assert_eq!((full.code(), full.exit_code()), ("cuda-out-of-memory", 2));
             assert_eq!(zeros(&device, &options).unwrap().elements(), 8);

@@ -41,7 +41,7 @@ fn a_kernel_that_never_ends_is_reported() {
             let hang = run_watchdog(&work(8, &device), &device, &options()).unwrap_err();
             assert_eq!((hang.code(), hang.exit_code()), ("hang", 3));
             // The warps of the stub write no status.
-            assert!(hang.to_string().contains("no warp waits"), "{hang}");
+            assert!(hang.to_string().contains("no warp is in a wait"), "{hang}");
         },
     );
 }

@@ -1,0 +1,169 @@
+//! All shipped workloads and probes, by name.
+
+use std::collections::HashSet;
+use warpline_ir::Target;
+use warpline_kernels::shipped::{bench_workloads, candidates};
+use warpline_kernels::{AnyWorkload, DeviceKind, FamilyError, registry};
+
+/// A workload with a unique name.
+pub struct NamedWorkload {
+    /// The name: set, number, problem and config.
+    pub name: String,
+    /// The family or probe, and the kind of its workloads.
+    pub set: String,
+    /// The workload.
+    pub workload: Box<dyn AnyWorkload>,
+    /// The kind.
+    pub kind: WorkloadKind,
+}
+
+/// The kind of a workload.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WorkloadKind {
+    /// A small problem of a test table; the table covers every path.
+    Table,
+    /// A tuning candidate or a benchmarked config, on a small problem.
+    Tuning,
+    /// A problem that is too large for the simulator.
+    Large,
+}
+
+/// The maximum size of a small problem in bytes, limited by the time of its reference on the host.
+const SMALL: f64 = 64e6;
+
+/// Returns the test tables of all families, their tuning candidates and benchmarked configs on small
+/// problems, and the probes.
+pub fn all(target: &Target) -> Result<Vec<NamedWorkload>, FamilyError> {
+    let mut all = vec![];
+    for family in registry() {
+        let cases: Vec<_> = family.cases(target).into_iter().collect::<Result<_, _>>()?;
+        push_numbered(&mut all, family.name(), cases, WorkloadKind::Table);
+        let mut seen = HashSet::new();
+        let mut tuned = candidates(family, DeviceKind::Gpu, target)?;
+        tuned.extend(candidates(family, DeviceKind::Cpu, target)?);
+        let tuned = small(tuned, &mut seen, target)?;
+        let large = family
+            .large_cases(target)
+            .into_iter()
+            .collect::<Result<_, _>>()?;
+        push_numbered(
+            &mut all,
+            &format!("{}, large", family.name()),
+            large,
+            WorkloadKind::Large,
+        );
+        let name = format!("{}, candidate", family.name());
+        push_numbered(&mut all, &name, tuned, WorkloadKind::Tuning);
+        let measured = small(bench_workloads(family, target)?, &mut seen, target)?;
+        let name = format!("{}, measured", family.name());
+        push_numbered(&mut all, &name, measured, WorkloadKind::Tuning);
+    }
+    for probe in warpline_probes::all() {
+        let name = format!("probe {}", probe.name);
+        push_numbered(&mut all, &name, probe.cases, WorkloadKind::Table);
+        let name = format!("{name}, large");
+        push_numbered(&mut all, &name, probe.gpu_cases, WorkloadKind::Large);
+    }
+    Ok(all)
+}
+
+fn push_numbered(
+    all: &mut Vec<NamedWorkload>,
+    set: &str,
+    workloads: Vec<Box<dyn AnyWorkload>>,
+    kind: WorkloadKind,
+) {
+    for (i, workload) in workloads.into_iter().enumerate() {
+        all.push(NamedWorkload {
+            name: format!("{set} {i} {} {}", workload.problem(), workload.config()),
+            set: set.to_owned(),
+            workload,
+            kind,
+        });
+    }
+}
+
+/// Returns one workload with a small problem for each new set of programs.
+fn small(
+    workloads: Vec<Box<dyn AnyWorkload>>,
+    seen: &mut HashSet<Vec<String>>,
+    target: &Target,
+) -> Result<Vec<Box<dyn AnyWorkload>>, FamilyError> {
+    let mut all = vec![];
+    for workload in workloads {
+        // The same program with smaller extents.
+        let workload = workload.reduced().unwrap_or(workload);
+        let steps = workload.plan(target)?.steps;
+        let programs = steps.iter().map(|s| s.kernel.program_hash()).collect();
+        if workload.cost().bytes <= SMALL && seen.insert(programs) {
+            all.push(workload);
+        }
+    }
+    Ok(all)
+}
+
+/// A kernel that ships or belongs to a probe.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct ShippedKernel {
+    /// The program hash.
+    pub hash: String,
+    /// The name.
+    pub kernel: String,
+    /// The first workload with this kernel.
+    pub workload: String,
+}
+
+/// The shipped kernels.
+pub struct ShippedKernels {
+    /// The kernels that a GPU test runs and adds to the ledger.
+    pub tested: Vec<ShippedKernel>,
+    /// The kernels that no GPU test runs; must be empty.
+    pub untested: Vec<ShippedKernel>,
+}
+
+/// Returns every shipped kernel.
+pub fn shipped(target: &Target) -> Result<ShippedKernels, FamilyError> {
+    let tested = kernels(&all(target)?, target)?;
+    let mut untested = kernels(&large_workloads(target)?, target)?;
+    let hashes: HashSet<&str> = tested.iter().map(|kernel| &*kernel.hash).collect();
+    untested.retain(|kernel| !hashes.contains(&*kernel.hash));
+    Ok(ShippedKernels { tested, untested })
+}
+
+/// Returns the candidates of the default GPU problems, and the benchmarks.
+fn large_workloads(target: &Target) -> Result<Vec<NamedWorkload>, FamilyError> {
+    let mut workloads = vec![];
+    for family in registry() {
+        let mut large = candidates(family, DeviceKind::Gpu, target)?;
+        large.extend(bench_workloads(family, target)?);
+        let name = format!("{}, GPU", family.name());
+        push_numbered(&mut workloads, &name, large, WorkloadKind::Large);
+    }
+    Ok(workloads)
+}
+
+/// Returns the kernels of workloads, each program once.
+fn kernels(
+    workloads: &[NamedWorkload],
+    target: &Target,
+) -> Result<Vec<ShippedKernel>, FamilyError> {
+    // Many workloads share a kernel text, and the text hash is cheaper than the program hash.
+    let (mut texts, mut programs) = (HashSet::new(), HashSet::new());
+    let mut kernels = vec![];
+    for NamedWorkload { name, workload, .. } in workloads {
+        for step in workload.plan(target)?.steps {
+            if !texts.insert(step.kernel.text_hash()) {
+                continue;
+            }
+            let hash = step.kernel.program_hash();
+            if programs.insert(hash.clone()) {
+                kernels.push(ShippedKernel {
+                    hash,
+                    kernel: step.kernel.name.clone(),
+                    workload: name.clone(),
+                });
+            }
+        }
+    }
+    Ok(kernels)
+}
