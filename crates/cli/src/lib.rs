@@ -98,7 +98,7 @@ pub fn main(families: &[&dyn AnyFamily]) -> ExitCode {
 ///
 /// let args = ["mine", "check", "vector-add", "--stages", "0"].map(Into::into);
 /// let output = warpline_cli::run(&[&VectorAdd], &args);
-/// assert_eq!(output.stderr, "error: a ring has at least 1 stage, not 0\n");
+/// assert_eq!(output.stderr, "error: --stages is 0, but a ring needs at least 1 stage\n");
 /// assert_eq!(output.exit_code, 2);
 /// ```
 pub fn run(families: &[&dyn AnyFamily], args: &[OsString]) -> CliOutput {

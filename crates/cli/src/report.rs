@@ -115,7 +115,7 @@ fn result(output: &Comparison) -> String {
     }
 }
 
-/// Formats `65536 elements within tolerance (worst error 0.51 ulp at c[46, 24], relative 3.9e-3)`.
+/// Formats `65536 elements within tolerance (max error 7.8e-3; worst element c[46, 24]: 0.51 ulp, relative 3.9e-3)`.
 ///
 /// The worst element is the one with the largest ratio of error to tolerance. The largest error in
 /// ulp would often be that of an element that cancels to almost zero, where the tolerance is wide.
@@ -124,12 +124,13 @@ fn within(output: &Comparison) -> String {
     match &output.worst {
         None => format!("{name} has no elements to compare"),
         Some(worst) if worst.error == 0.0 => {
-            format!("{elements} elements within tolerance (worst error 0 in {name})")
+            format!("{elements} elements within tolerance (max error 0 in {name})")
         }
         Some(worst) => format!(
-            "{elements} elements within tolerance (worst error {} ulp at {}, relative {})",
-            display::ulp(worst.ulp),
+            "{elements} elements within tolerance (max error {}; worst element {}: {} ulp, relative {})",
+            display::relative(output.max_error),
             element(name, &worst.index),
+            display::ulp(worst.ulp),
             display::relative(worst.relative)
         ),
     }

@@ -1,7 +1,7 @@
 //! The saved findings: shrunk kernels that a test replays.
 
 use crate::differential::{CheckOutcome, Effort, FuzzCase};
-use crate::launch::LaunchValues;
+use crate::launch::FuzzLaunchValues;
 use crate::report::{FindingKind, FuzzFinding};
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +15,7 @@ pub struct CorpusEntry {
     /// The kernel.
     pub case: FuzzCase,
     /// A failing launch of an incorrect kernel.
-    pub values: Option<LaunchValues>,
+    pub values: Option<FuzzLaunchValues>,
     /// The fault of that launch.
     #[serde(default)]
     pub fault: Option<String>,

@@ -1,7 +1,7 @@
 //! Compares the verdict of the checker with runs of one kernel.
 
 use crate::brute::{Exploration, explore};
-use crate::launch::{LaunchValues, launch_values, small_launch_values};
+use crate::launch::{FuzzLaunchValues, launch_values, small_launch_values};
 use crate::mutate::{self, FuzzMutation};
 use crate::plan::{CommStep, FuzzPlan};
 use crate::project;
@@ -67,7 +67,7 @@ pub enum CheckOutcome {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct FailedRun {
     /// The launch.
-    pub values: LaunchValues,
+    pub values: FuzzLaunchValues,
     /// The timing.
     pub timing: String,
     /// The seed of the random timing.
@@ -133,7 +133,7 @@ impl FuzzCase {
     ) -> Option<FailedRun> {
         let launches = launch_values(&self.plan, seed, effort.launches);
         let counts = |f: &FailedRun| !self.is_outside_proof(f, assumed);
-        let run = |values: &LaunchValues| self.run_with(kernel, values, effort).filter(counts);
+        let run = |values: &FuzzLaunchValues| self.run_with(kernel, values, effort).filter(counts);
         launches
             .iter()
             .find_map(run)
@@ -182,7 +182,7 @@ impl FuzzCase {
     pub fn run_with(
         &self,
         kernel: &Kernel,
-        values: &LaunchValues,
+        values: &FuzzLaunchValues,
         effort: Effort,
     ) -> Option<FailedRun> {
         let timings = [(Timing::Eager, 0), (Timing::Late, 0)];

@@ -9,7 +9,7 @@ use warpline_ir::{Arg, Kernel, Launch, ParamKind};
 
 /// The argument values of one launch.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct LaunchValues {
+pub struct FuzzLaunchValues {
     /// The number of CTAs.
     pub ctas: u32,
     /// The parameters `small` and `other`.
@@ -55,10 +55,10 @@ const LONG: [u64; 9] = [
 ];
 
 /// Returns launches of a plan: boundary values first, then random values.
-pub fn launch_values(plan: &FuzzPlan, seed: u64, many: usize) -> Vec<LaunchValues> {
+pub fn launch_values(plan: &FuzzPlan, seed: u64, many: usize) -> Vec<FuzzLaunchValues> {
     let mut r = Rng::new(seed);
     (0..many)
-        .map(|i| LaunchValues {
+        .map(|i| FuzzLaunchValues {
             ctas: match plan.has_flags() {
                 true => plan.max_ctas(),
                 false => plan.cluster,
@@ -89,7 +89,7 @@ pub fn launch_values(plan: &FuzzPlan, seed: u64, many: usize) -> Vec<LaunchValue
 }
 
 /// Returns launches with counts that are small enough to explore all interleavings.
-pub fn small_launch_values(plan: &FuzzPlan, seed: u64) -> Vec<LaunchValues> {
+pub fn small_launch_values(plan: &FuzzPlan, seed: u64) -> Vec<FuzzLaunchValues> {
     let mut all = launch_values(plan, seed, 2);
     for (v, small) in all.iter_mut().zip([[2, 1], [1, 2]]) {
         v.small = small;
@@ -97,7 +97,7 @@ pub fn small_launch_values(plan: &FuzzPlan, seed: u64) -> Vec<LaunchValues> {
     all
 }
 
-impl LaunchValues {
+impl FuzzLaunchValues {
     /// Returns the words of the tables.
     pub fn words(&self) -> Vec<u32> {
         let mut r = Rng::new(self.tables);

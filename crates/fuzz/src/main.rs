@@ -208,7 +208,7 @@ fn save(findings: &[&FuzzFinding], folder: &Path, brute: bool) -> Result<()> {
         }
         let words: Vec<&str> = small.cause.split(" + ").take(3).collect();
         let prefix = match small.kind {
-            FindingKind::Unsound => "wrong",
+            FindingKind::Unsound => "incorrect",
             _ => "correct",
         };
         let path = folder.join(format!("{prefix}-{}.json", words.join("-")));

@@ -52,7 +52,7 @@ impl fmt::Display for BuildErrors {
         write!(f, "kernel {}: ", self.kernel)?;
         for (i, e) in self.errors.iter().enumerate() {
             if i > 0 {
-                write!(f, "\n")?;
+                writeln!(f)?;
             }
             write!(f, "{e}")?;
         }

@@ -23,7 +23,10 @@ pub(crate) fn explain(matches: &ArgMatches) -> Result<CommandOutput, Failure> {
 
 fn one(page: &Page) -> CommandOutput {
     let output = CommandOutput::new("explain", page.to_string()).fields(rule_json(page.rule));
-    let output = output.field("bugs", page.bugs().map(|bug| bug.reference).collect::<Vec<_>>());
+    let output = output.field(
+        "bugs",
+        page.bugs().map(|bug| bug.reference).collect::<Vec<_>>(),
+    );
     match page.example {
         None => output,
         Some(example) => output

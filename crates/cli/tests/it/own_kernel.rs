@@ -139,7 +139,10 @@ fn the_guide_shows_the_same_reports() {
     let guide = steady(GUIDE);
     let reports = shown().into_iter().filter(|shown| shown.args[0] == "check");
     for Shown { args, text } in reports {
-        assert!(guide.contains(&steady(&text)), "docs/guide.md lacks the output of {args:?}");
+        assert!(
+            guide.contains(&steady(&text)),
+            "docs/guide.md lacks the output of {args:?}"
+        );
     }
 }
 

@@ -102,7 +102,9 @@ fn check_command(
     };
     let words: Vec<&str> = rest.split_whitespace().collect();
     // The families of examples/own-kernel and of the template of `warpline new`.
-    let is_elsewhere = words.iter().any(|word| ["scale", "scale-bias-relu"].contains(word));
+    let is_elsewhere = words
+        .iter()
+        .any(|word| ["scale", "scale-bias-relu"].contains(word));
     let open = words.len() == 1 || is_elsewhere || words.iter().any(is_placeholder);
     let kept: Vec<&str> = match open {
         true => words

@@ -8,7 +8,8 @@ use warpline_ir::builder::*;
 pub(super) fn broken(k: Builder) {
     let out = k.pointer::<u32>("out");
     let tile = k.tile::<u32>("tile", 1, 32).unswizzled().declare().whole();
-    k.role("write").body(|| tile.store(0u32, lane_id(), lane_id()));
+    k.role("write")
+        .body(|| tile.store(0u32, lane_id(), lane_id()));
     k.role("read").body(|| {
         out.store(lane_id(), tile.load(0u32, lane_id())); // the tile may not be written yet
     });

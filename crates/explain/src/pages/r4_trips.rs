@@ -6,7 +6,11 @@
 use warpline_ir::builder::*;
 
 pub(super) fn broken(k: Builder) {
-    let (columns, x, y) = (k.param::<u32>("columns"), k.pointer::<f32>("x"), k.pointer::<f32>("y"));
+    let (columns, x, y) = (
+        k.param::<u32>("columns"),
+        k.pointer::<f32>("x"),
+        k.pointer::<f32>("y"),
+    );
     let ring = k.ring("ring", 2, |s| s.vector::<f32>(32));
     k.role("load").body(|| {
         let k_tiles = columns / 32; // rounds down, and the consumer rounds up
@@ -28,7 +32,11 @@ pub(super) fn broken(k: Builder) {
 }
 
 pub(super) fn repaired(k: Builder) {
-    let (columns, x, y) = (k.param::<u32>("columns"), k.pointer::<f32>("x"), k.pointer::<f32>("y"));
+    let (columns, x, y) = (
+        k.param::<u32>("columns"),
+        k.pointer::<f32>("x"),
+        k.pointer::<f32>("y"),
+    );
     let ring = k.ring("ring", 2, |s| s.vector::<f32>(32));
     k.role("load").body(|| {
         let k_tiles = columns.div_ceil(32);

@@ -6,7 +6,11 @@
 use warpline_ir::builder::*;
 
 pub(super) fn broken(k: Builder) {
-    let (n, x, y) = (k.param::<u32>("n"), k.pointer::<f32>("x"), k.pointer::<f32>("y"));
+    let (n, x, y) = (
+        k.param::<u32>("n"),
+        k.pointer::<f32>("x"),
+        k.pointer::<f32>("y"),
+    );
     let tile = k.tile::<f32>("tile", 1, 32).unswizzled().declare().whole();
     let full = k.barrier("full", 1).arrivals(1).at(0u32);
     k.role("all").body(|| {
@@ -23,7 +27,11 @@ pub(super) fn broken(k: Builder) {
 }
 
 pub(super) fn repaired(k: Builder) {
-    let (n, x, y) = (k.param::<u32>("n"), k.pointer::<f32>("x"), k.pointer::<f32>("y"));
+    let (n, x, y) = (
+        k.param::<u32>("n"),
+        k.pointer::<f32>("x"),
+        k.pointer::<f32>("y"),
+    );
     let tile = k.tile::<f32>("tile", 1, 32).unswizzled().declare().whole();
     let full = k.barrier("full", 1).arrivals(1).at(0u32);
     k.role("all").body(|| {

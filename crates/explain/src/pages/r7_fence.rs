@@ -28,6 +28,7 @@ pub(super) fn repaired(k: Builder) {
         full.wait(0u32);
         let acc = Acc::new(64, 8);
         acc.mma(&a, &b);
-        acc.into_frag().each_pair(|at, pair| y.store_vec(at.row * 8 + at.col, pair));
+        acc.into_frag()
+            .each_pair(|at, pair| y.store_vec(at.row * 8 + at.col, pair));
     });
 }

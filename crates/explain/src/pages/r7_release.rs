@@ -9,7 +9,9 @@ use warpline_ir::builder::*;
 
 pub(super) fn broken(k: Builder) {
     let (k_tiles, x) = (k.param::<u32>("k_tiles"), k.pointer::<bf16>("x"));
-    let ring = k.ring("ring", 2, |s| (s.tile::<bf16>(64, 16), s.tile::<bf16>(8, 16)));
+    let ring = k.ring("ring", 2, |s| {
+        (s.tile::<bf16>(64, 16), s.tile::<bf16>(8, 16))
+    });
     k.role("multiply").warpgroups(1).body(|| {
         let acc = Acc::new(64, 8);
         steps(k_tiles).each(|_| {
@@ -35,7 +37,9 @@ pub(super) fn broken(k: Builder) {
 
 pub(super) fn repaired(k: Builder) {
     let (k_tiles, x) = (k.param::<u32>("k_tiles"), k.pointer::<bf16>("x"));
-    let ring = k.ring("ring", 2, |s| (s.tile::<bf16>(64, 16), s.tile::<bf16>(8, 16)));
+    let ring = k.ring("ring", 2, |s| {
+        (s.tile::<bf16>(64, 16), s.tile::<bf16>(8, 16))
+    });
     k.role("multiply").warpgroups(1).body(|| {
         let acc = Acc::new(64, 8);
         steps(k_tiles).each(|_| {

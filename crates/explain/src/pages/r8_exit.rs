@@ -14,12 +14,19 @@ pub(super) fn broken(kernel: &mut Kernel) {
 pub(super) fn repaired(k: Builder) {
     k.cluster(2, 1, 1);
     let out = k.pointer::<u32>("out");
-    let outbox = k.tile::<u32>("outbox", 1, 32).unswizzled().declare().whole();
+    let outbox = k
+        .tile::<u32>("outbox", 1, 32)
+        .unswizzled()
+        .declare()
+        .whole();
     k.role("all").body(|| {
         outbox.store(0u32, lane_id(), cta_id());
         cluster_sync();
         let peer = cluster_rank() ^ 1;
-        out.store(cta_id() * 32 + lane_id(), outbox.peer(peer).load(0u32, lane_id()));
+        out.store(
+            cta_id() * 32 + lane_id(),
+            outbox.peer(peer).load(0u32, lane_id()),
+        );
     });
     // The builder adds a cluster barrier after the role.
 }

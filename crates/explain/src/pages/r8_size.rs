@@ -7,11 +7,13 @@ use warpline_ir::builder::*;
 pub(super) fn broken(k: Builder) {
     let out = k.pointer::<u32>("out");
     k.cluster(8, 4, 1); // 32 CTAs
-    k.role("all").body(|| out.store(cta_id() * 32 + lane_id(), cluster_rank()));
+    k.role("all")
+        .body(|| out.store(cta_id() * 32 + lane_id(), cluster_rank()));
 }
 
 pub(super) fn repaired(k: Builder) {
     let out = k.pointer::<u32>("out");
     k.cluster(4, 2, 1);
-    k.role("all").body(|| out.store(cta_id() * 32 + lane_id(), cluster_rank()));
+    k.role("all")
+        .body(|| out.store(cta_id() * 32 + lane_id(), cluster_rank()));
 }

@@ -10,7 +10,9 @@ use warpline_ir::{Kernel, Op, StmtKind};
 pub(super) fn broken(kernel: &mut Kernel) {
     // Removes the cluster barrier before all roles.
     kernel.prologue.0.retain(|stmt| {
-        let StmtKind::Op(op) = &stmt.kind else { return true };
+        let StmtKind::Op(op) = &stmt.kind else {
+            return true;
+        };
         !matches!(op, Op::ClusterArrive(_) | Op::ClusterWait(_))
     });
 }

@@ -3,7 +3,7 @@
 use super::code::{Inst, compile, is_unsupported};
 use super::happens_before::Events;
 use super::state::{BarrierState, MbarrierState, NamedBarrierState, State, Warp};
-use crate::launch::LaunchValues;
+use crate::launch::FuzzLaunchValues;
 use crate::plan::FuzzPlan;
 use warpline_ir::{Arg, Kernel, Mask, Op, StmtKind, WARP};
 
@@ -27,7 +27,7 @@ impl<'k> Env<'k> {
     pub(super) fn new(
         plan: &FuzzPlan,
         kernel: &'k Kernel,
-        values: &LaunchValues,
+        values: &FuzzLaunchValues,
         highest: bool,
     ) -> Option<(Self, State)> {
         let mut unsupported = values.ctas != kernel.cluster_size();

@@ -5,7 +5,7 @@ use super::env::Env;
 use super::machine::{WarpMachine, lanes_of};
 use super::state::State;
 use super::sync::{complete_cluster_phase, complete_in_flight, release_cta_barrier};
-use crate::launch::LaunchValues;
+use crate::launch::FuzzLaunchValues;
 use crate::plan::FuzzPlan;
 use rustc_hash::FxHashMap;
 use warpline_ir::{ExecStatus, Fault, FaultKind, Kernel, Machine, Operand, RegId};
@@ -30,7 +30,7 @@ pub enum Exploration {
 pub fn explore(
     plan: &FuzzPlan,
     kernel: &Kernel,
-    values: &LaunchValues,
+    values: &FuzzLaunchValues,
     limit: usize,
 ) -> Exploration {
     let mut states = 0;

@@ -56,7 +56,7 @@ fn same(work: &dyn AnyWorkload) {
         let own = |code: &str| exit_path.contains(&code) || code.starts_with("R18.");
         // Only the watchdog accesses the status table; no earlier grid does.
         let status_write = |r: &Diagnostic| {
-            r.code() == "R16.wait" && r.text.contains("; strong_store.relaxed.sys.u64")
+            r.code() == "R16.wait" && r.text.contains("`strong_store.relaxed.sys.u64`")
         };
         let others: Vec<_> = diagnostics
             .filter(|r| !own(r.code()) && !status_write(r))

@@ -44,8 +44,16 @@ pub(super) fn corpus(replay: bool, target: Target) -> Result<CommandOutput, Fail
     Ok(output)
 }
 
-/// Formats the table, then the reports of unexpected verdicts.
+/// Formats the report of every broken kernel, then the table, then the reports of unexpected verdicts.
 fn text(verdicts: &[BugResult]) -> String {
+    let mut texts = texts();
+    let mut text = String::new();
+    for v in verdicts {
+        let bug = v.bug;
+        text += &format!("== {} ({}): {}\n\n", bug.name, bug.reference, bug.title);
+        text += &texts.report(&v.broken);
+        text.push('\n');
+    }
     let mut table = report::table([
         "bug",
         "reference",
@@ -58,8 +66,7 @@ fn text(verdicts: &[BugResult]) -> String {
     for v in verdicts {
         table.add_row(cells(v));
     }
-    let mut text = format!("{}\n\n", table.trim_fmt());
-    let mut texts = texts();
+    text += &format!("{}\n\n", table.trim_fmt());
     for v in verdicts.iter().filter(|v| !v.is_expected()) {
         text += &unexpected_reports(v, &mut texts);
     }
