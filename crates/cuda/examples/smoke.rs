@@ -9,8 +9,9 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use warpline_cuda::{
-    Args, Context, CudaError, DeviceBuffer, Driver, Event, GlobalTensor, HostBuffer, JitOptions,
-    LaunchConfig, Module, Stream, TensorMap, TensorMapSwizzle, TensorMapType, TiledMap, launch,
+    Args, Context, CudaError, DeviceBuffer, Driver, EncodedTensorMap, Event, GlobalTensor,
+    HostBuffer, JitOptions, LaunchConfig, Module, Stream, TensorMapSwizzle, TensorMapType,
+    TiledMap, launch,
 };
 
 /// `data[i] *= 2` for `i < n`.
@@ -182,7 +183,7 @@ fn print_rejections(context: &Context, data: &DeviceBuffer) -> Result<(), CudaEr
     let tensor = GlobalTensor::new(TensorMapType::Bf16, data.address(), &[512, 64], &[1024]);
     let mut tiled = TiledMap::new(tensor, &[64, 64]);
     tiled.tensor.swizzle = TensorMapSwizzle::B128;
-    let map = TensorMap::tiled(context, &tiled)?;
+    let map = EncodedTensorMap::tiled(context, &tiled)?;
     println!("tensor map: {:02x?} …", &map.to_bytes()[..16]);
     for rejected in [
         Module::from_ptx(context, "junk", &JitOptions::default()).err(),

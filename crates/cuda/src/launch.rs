@@ -8,7 +8,7 @@ use crate::ffi::{self, CUlaunchAttribute, CUlaunchConfig, CUstream};
 use crate::function::Function;
 use crate::memory::DeviceBuffer;
 use crate::stream::Stream;
-use crate::tensor_map::TensorMap;
+use crate::tensor_map::EncodedTensorMap;
 
 /// The configuration of a launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -316,7 +316,7 @@ impl Args {
     }
 
     /// Appends a tensor map, by value.
-    pub fn tensor_map(&mut self, map: &TensorMap) -> &mut Self {
+    pub fn tensor_map(&mut self, map: &EncodedTensorMap) -> &mut Self {
         self.append(&map.to_bytes(), 64)
     }
 
@@ -417,7 +417,7 @@ mod tests {
     #[test]
     fn tensor_maps_are_aligned_to_64_bytes_in_the_block_and_in_memory() {
         let mut args = Args::new();
-        let map = TensorMap::from_words(std::array::from_fn(|i| i as u64 + 1));
+        let map = EncodedTensorMap::from_words(std::array::from_fn(|i| i as u64 + 1));
         args.push(7u32).tensor_map(&map).push(9u32).tensor_map(&map);
         assert_eq!(args.ranges(), [(0, 4), (64, 128), (192, 4), (256, 128)]);
         assert_eq!(args.to_bytes()[64..192], map.to_bytes());

@@ -86,6 +86,6 @@ pub use memory::DeviceBuffer;
 pub use module::Module;
 pub use stream::{Event, Stream};
 pub use tensor_map::{
-    GlobalTensor, Im2colMap, L2Promotion, OobFill, TensorMap, TensorMapSwizzle, TensorMapType,
-    TiledMap,
+    EncodedTensorMap, GlobalTensor, Im2colMap, L2Promotion, OobFill, TensorMapSwizzle,
+    TensorMapType, TiledMap,
 };

@@ -306,15 +306,15 @@ fn padded<T: Copy>(list: &[T], fill: T) -> [T; 5] {
 
 /// An encoded tensor map: 128 bytes, passed to a kernel by value.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct TensorMap(CUtensorMap);
+pub struct EncodedTensorMap(CUtensorMap);
 
-impl fmt::Debug for TensorMap {
+impl fmt::Debug for EncodedTensorMap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("TensorMap").field(&self.0.0).finish()
+        f.debug_tuple("EncodedTensorMap").field(&self.0.0).finish()
     }
 }
 
-impl TensorMap {
+impl EncodedTensorMap {
     /// Encodes a tiled map. Checks the driver's rules first, so that an error names the rule.
     pub fn tiled(context: &Context, tiled: &TiledMap<'_>) -> Result<Self, CudaError> {
         tiled

@@ -13,14 +13,14 @@ pub struct Diagram {
     /// The name of the kernel.
     pub kernel: String,
     /// The roles, in the order of the kernel.
-    pub roles: Vec<Role>,
+    pub roles: Vec<RoleBox>,
     /// The rings, in the order of their mbarriers.
-    pub rings: Vec<Ring>,
+    pub rings: Vec<RingArrow>,
 }
 
 /// One role.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Role {
+pub struct RoleBox {
     /// The name.
     pub name: String,
     /// Its size, loads, matrix instructions and stores, one per line.
@@ -37,7 +37,7 @@ pub struct Role {
 
 /// One ring: the roles that fill its slots and the roles that read them.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Ring {
+pub struct RingArrow {
     /// The name.
     pub name: String,
     /// The number of stages.
@@ -56,7 +56,7 @@ impl Diagram {
         let activities = activities(kernel);
         let rings = rings(kernel, &activities);
         let layers = layers(activities.len(), &rings);
-        let roles = activities.iter().enumerate().map(|(i, activity)| Role {
+        let roles = activities.iter().enumerate().map(|(i, activity)| RoleBox {
             name: kernel.roles[i].name.clone(),
             lines: activity.lines(kernel, i),
             layer: layers[i],
@@ -158,7 +158,7 @@ impl Activity {
     }
 }
 
-fn rings(kernel: &Kernel, roles: &[Activity]) -> Vec<Ring> {
+fn rings(kernel: &Kernel, roles: &[Activity]) -> Vec<RingArrow> {
     let users = |f: &dyn Fn(&Activity) -> bool| -> Vec<usize> {
         (0..roles.len()).filter(|&i| f(&roles[i])).collect()
     };
@@ -167,7 +167,7 @@ fn rings(kernel: &Kernel, roles: &[Activity]) -> Vec<Ring> {
         let belongs = |tile: &str| tile == name || tile.starts_with(&format!("{name}."));
         let tiles = kernel.tiles.iter().filter(|tile| belongs(&tile.name));
         let stage: u64 = tiles.map(|tile| u64::from(tile.layout.stage_bytes())).sum();
-        Some(Ring {
+        Some(RingArrow {
             name: name.to_owned(),
             stages: bar.len,
             slots: format!("{} × {}", bar.len, bytes(stage)),
@@ -184,7 +184,7 @@ fn rings(kernel: &Kernel, roles: &[Activity]) -> Vec<Ring> {
 }
 
 /// Returns the column of each role: the largest number of rings that lead to it.
-fn layers(roles: usize, rings: &[Ring]) -> Vec<usize> {
+fn layers(roles: usize, rings: &[RingArrow]) -> Vec<usize> {
     let mut layers = vec![0; roles];
     // Without a cycle the columns are final after as many rounds as there are roles.
     for _ in 0..roles {

@@ -26,4 +26,4 @@ mod graph;
 mod svg;
 mod text;
 
-pub use graph::{Diagram, Ring, Role};
+pub use graph::{Diagram, RingArrow, RoleBox};

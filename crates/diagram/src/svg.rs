@@ -1,6 +1,6 @@
 //! The diagram as SVG, for light and dark pages.
 
-use crate::{Diagram, Ring, Role};
+use crate::{Diagram, RingArrow, RoleBox};
 use std::fmt::Write;
 
 const MARGIN: f64 = 20.0;
@@ -127,10 +127,10 @@ impl Diagram {
     }
 
     /// Returns the rings that lead to a later layer, each with its place.
-    fn ring_frames(&self, lanes: &[f64], height: f64) -> Vec<(&Ring, Frame)> {
-        let start = |ring: &Ring| ring.from.iter().map(|&i| self.roles[i].layer).max();
-        let end = |ring: &Ring| ring.to.iter().map(|&i| self.roles[i].layer).max();
-        let forward = |ring: &&Ring| start(ring).zip(end(ring)).is_some_and(|(a, b)| a < b);
+    fn ring_frames(&self, lanes: &[f64], height: f64) -> Vec<(&RingArrow, Frame)> {
+        let start = |ring: &RingArrow| ring.from.iter().map(|&i| self.roles[i].layer).max();
+        let end = |ring: &RingArrow| ring.to.iter().map(|&i| self.roles[i].layer).max();
+        let forward = |ring: &&RingArrow| start(ring).zip(end(ring)).is_some_and(|(a, b)| a < b);
         let mut placed = Vec::new();
         for (layer, &x) in lanes.iter().enumerate() {
             let here = self
@@ -138,7 +138,7 @@ impl Diagram {
                 .iter()
                 .filter(forward)
                 .filter(|ring| start(ring) == Some(layer));
-            let here: Vec<&Ring> = here.collect();
+            let here: Vec<&RingArrow> = here.collect();
             let each = 58.0;
             let mut y = MARGIN + (height - each * here.len() as f64) / 2.0;
             for ring in here {
@@ -156,7 +156,7 @@ impl Diagram {
     }
 }
 
-fn role_width(role: &Role) -> f64 {
+fn role_width(role: &RoleBox) -> f64 {
     let longest = role
         .lines
         .iter()
@@ -166,15 +166,15 @@ fn role_width(role: &Role) -> f64 {
     longest.max(role.name.chars().count()) as f64 * CHAR + 24.0
 }
 
-fn role_height(role: &Role) -> f64 {
+fn role_height(role: &RoleBox) -> f64 {
     (role.lines.len() + 1) as f64 * LINE + 16.0
 }
 
-fn draw_role(out: &mut String, role: &Role, frame: Frame) {
+fn draw_role(out: &mut String, role: &RoleBox, frame: Frame) {
     let class = match role {
-        Role { is_math: true, .. } => "math",
-        Role { is_store: true, .. } => "store",
-        Role { is_load: true, .. } => "load",
+        RoleBox { is_math: true, .. } => "math",
+        RoleBox { is_store: true, .. } => "store",
+        RoleBox { is_load: true, .. } => "load",
         _ => "",
     };
     let Frame {
@@ -201,7 +201,7 @@ fn draw_role(out: &mut String, role: &Role, frame: Frame) {
 }
 
 /// Draws a ring as its name, its stages as squares, and their size.
-fn draw_ring(out: &mut String, ring: &Ring, frame: Frame) {
+fn draw_ring(out: &mut String, ring: &RingArrow, frame: Frame) {
     let center = frame.x + frame.width / 2.0;
     text(
         out,

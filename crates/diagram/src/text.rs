@@ -1,6 +1,6 @@
 //! The diagram as text, with box-drawing characters.
 
-use crate::{Diagram, Ring};
+use crate::{Diagram, RingArrow};
 
 impl Diagram {
     /// Draws the diagram as lines of text.
@@ -9,7 +9,7 @@ impl Diagram {
         let mut columns = Vec::new();
         for layer in 0..=last {
             if layer > 0 {
-                let into: Vec<&Ring> = self
+                let into: Vec<&RingArrow> = self
                     .rings
                     .iter()
                     .filter(|ring| self.leads_to(ring, layer))
@@ -24,7 +24,7 @@ impl Diagram {
     }
 
     /// Whether a ring leads from an earlier column to this one.
-    fn leads_to(&self, ring: &Ring, layer: usize) -> bool {
+    fn leads_to(&self, ring: &RingArrow, layer: usize) -> bool {
         ring.to.iter().any(|&i| self.roles[i].layer == layer)
             && ring.from.iter().any(|&i| self.roles[i].layer < layer)
     }
@@ -54,7 +54,7 @@ fn boxes(all: &[Vec<String>]) -> Vec<String> {
 }
 
 /// Draws rings as arrows to the right, below each other.
-fn arrows(rings: &[&Ring]) -> Vec<String> {
+fn arrows(rings: &[&RingArrow]) -> Vec<String> {
     let names: Vec<String> = rings
         .iter()
         .map(|ring| format!("ring {}", ring.name))

@@ -12,14 +12,14 @@ pub struct Run {
     /// The command line.
     pub command: Vec<String>,
     /// The machine and the versions of the implementations.
-    pub machine: Machine,
+    pub machine: BenchMachine,
     /// The measured problems.
     pub problems: Vec<Measured>,
 }
 
 /// The machine and the versions of the implementations.
 #[derive(Clone, Debug, Deserialize)]
-pub struct Machine {
+pub struct BenchMachine {
     /// The name of the GPU.
     pub device: String,
     /// The driver's version.
@@ -63,12 +63,12 @@ pub struct Implementation {
     /// `timed`, or the reason for no time.
     pub state: String,
     /// The time of one call.
-    pub seconds: Option<Quartiles>,
+    pub seconds: Option<TimeSummary>,
 }
 
-/// Quartiles of a time, in seconds.
+/// TimeSummary of a time, in seconds.
 #[derive(Clone, Copy, Debug, Deserialize)]
-pub struct Quartiles {
+pub struct TimeSummary {
     /// The median.
     pub median: f64,
 }

@@ -1,4 +1,4 @@
-//! Acts of synchronisation, as the walk performs them.
+//! Acts of synchronization, as the walk performs them.
 //!
 //! The order in which warps are walked must not matter. So an arrival is
 //! taken only if whoever arrives knows that the phase before is complete, and

@@ -39,7 +39,7 @@ pub(super) enum Code<'k> {
         end: u32,
         /// Registers that both sides write.
         written: Vec<RegId>,
-        /// Does nothing inside synchronise? Then it need not be known who runs it.
+        /// Does nothing inside synchronize? Then it need not be known who runs it.
         quiet: bool,
     },
     /// The end of what they run; those who wait for it run what follows, up to `end`.
@@ -56,7 +56,7 @@ pub(super) enum Code<'k> {
         end: u32,
         /// Registers that the rounds write.
         written: Vec<RegId>,
-        /// Does nothing inside synchronise?
+        /// Does nothing inside synchronize?
         quiet: bool,
     },
     /// Goes on while the counter is below the end.
@@ -98,7 +98,7 @@ pub(super) struct Program<'k> {
     pub(super) plain: Vec<bool>,
 }
 
-/// Does nothing in a block synchronise, count bytes, multiply or end?
+/// Does nothing in a block synchronize, count bytes, multiply or end?
 fn is_quiet(block: &Block) -> bool {
     let mut quiet = true;
     block.each(&mut |s| {

@@ -6,7 +6,7 @@
 //!
 //! The first time around, states at the same point are taken together
 //! ([`merge`](super::merge)), which proves what follows from the less that all
-//! of them know; and loops in which nothing synchronises are run once, and may
+//! of them know; and loops in which nothing synchronizes are run once, and may
 //! touch whatever they touch in any round. Where that is not enough, rounds are
 //! counted, and then each state is followed by itself: what is refused then can
 //! really happen.

@@ -1,4 +1,4 @@
-//! What of a program decides its protocol: synchronisation, accesses to shared
+//! What of a program decides its protocol: synchronization, accesses to shared
 //! memory, and the registers and branches that these follow from.
 
 use crate::facts::Facts;
@@ -479,7 +479,7 @@ impl Slice {
         }
     }
 
-    /// Where an op synchronises, and what shared memory it touches.
+    /// Where an op synchronizes, and what shared memory it touches.
     fn addresses(&mut self, facts: &Facts) {
         for s in &facts.syncs {
             s.operands(&mut |o, _| self.need(o));

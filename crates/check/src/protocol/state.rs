@@ -443,6 +443,6 @@ pub(super) struct State {
     pub(super) trail: Trail,
     /// Values that anything could be, so far.
     pub(super) fresh: u32,
-    /// Are loops in which nothing synchronises run once, wherever they reach?
+    /// Are loops in which nothing synchronizes run once, wherever they reach?
     pub(super) blunt: bool,
 }

@@ -1,6 +1,6 @@
 //! Stretches: steps that only compute, touch memory and multiply, run once and then known.
 //!
-//! Between two acts of synchronisation a warp mostly computes addresses and
+//! Between two acts of synchronization a warp mostly computes addresses and
 //! reads or writes at them. The same registers give the same addresses, so
 //! what a stretch does is kept, by what it starts from, and its accesses are
 //! judged together the next time: nobody learns anything in between.
@@ -17,7 +17,7 @@ use rustc_hash::FxHashMap;
 use std::rc::Rc;
 use warpline_ir::{Completion, Loc, Mask, MemoryRegion, Op, Operand};
 
-/// Straight steps that neither synchronise nor ask.
+/// Straight steps that neither synchronize nor ask.
 struct Stretch {
     /// The step after the last.
     end: u32,

@@ -6,9 +6,9 @@ use std::process::Command;
 
 use crate::stub::{Stub, compile, temporary};
 use warpline_cuda::{
-    Args, Context, CudaError, DeviceBuffer, Driver, Event, GlobalTensor, Im2colMap, JitOptions,
-    L2Promotion, LaunchConfig, Module, Stream, TensorMap, TensorMapSwizzle, TensorMapType,
-    TiledMap, launch,
+    Args, Context, CudaError, DeviceBuffer, Driver, EncodedTensorMap, Event, GlobalTensor,
+    Im2colMap, JitOptions, L2Promotion, LaunchConfig, Module, Stream, TensorMapSwizzle,
+    TensorMapType, TiledMap, launch,
 };
 
 const PTX: &str = ".version 8.0\n.target sm_90a\n";
@@ -264,7 +264,7 @@ fn a_launch_passes_grid_cluster_and_arguments_in_order() {
         GlobalTensor::new(TensorMapType::F32, 0x100, &[64], &[]),
         &[64],
     );
-    let map = TensorMap::tiled(&context, &map).unwrap();
+    let map = EncodedTensorMap::tiled(&context, &map).unwrap();
     let config = LaunchConfig::new([32, 2, 1], [128, 2, 1])
         .cluster(Some([16, 1, 1]))
         .shared_bytes(200_000);
@@ -385,7 +385,7 @@ fn a_tensor_map_is_encoded_field_by_field() {
     let tensor = GlobalTensor::new(TensorMapType::Bf16, 0xf000, &[64, 100, 32], &[4096, 128]);
     let mut tiled = TiledMap::new(tensor, &[64, 128, 2]);
     tiled.tensor.swizzle = TensorMapSwizzle::B128;
-    let map = TensorMap::tiled(&context, &tiled).unwrap();
+    let map = EncodedTensorMap::tiled(&context, &tiled).unwrap();
     assert_eq!(map.to_bytes()[..4], [0, 0x10, 0, 0]);
     assert!(stub.calls().ends_with(
         "cuTensorMapEncodeTiled\n\
@@ -396,7 +396,10 @@ fn a_tensor_map_is_encoded_field_by_field() {
     ));
     tiled.tensor.strides = &[4096, 100];
     assert_eq!(
-        error(TensorMap::tiled(&context, &tiled), "cuda-bad-argument"),
+        error(
+            EncodedTensorMap::tiled(&context, &tiled),
+            "cuda-bad-argument"
+        ),
         "tensor map: a stride must be a multiple of 16 bytes below 2^40, not 100"
     );
 }
@@ -421,7 +424,7 @@ fn an_im2col_map_is_encoded_field_by_field() {
         pixels: 96,
         element_strides: &[2, 3],
     };
-    let map = TensorMap::im2col(&context, &im2col).unwrap();
+    let map = EncodedTensorMap::im2col(&context, &im2col).unwrap();
     assert_eq!(map.to_bytes()[..4], [0, 0x20, 0, 0]);
     assert!(stub.calls().ends_with(
         "cuTensorMapEncodeIm2col\n\
@@ -435,7 +438,10 @@ fn an_im2col_map_is_encoded_field_by_field() {
     ));
     im2col.pixels = 1025;
     assert_eq!(
-        error(TensorMap::im2col(&context, &im2col), "cuda-bad-argument"),
+        error(
+            EncodedTensorMap::im2col(&context, &im2col),
+            "cuda-bad-argument"
+        ),
         "tensor map: the pixels of an im2col copy must be 1 to 1024, not 1025"
     );
 }

@@ -1,8 +1,8 @@
 //! Kernel arguments and tensor maps for the driver.
 
 use warpline_cuda::{
-    Args, Context, CudaError, GlobalTensor, Im2colMap, TensorMap, TensorMapSwizzle, TensorMapType,
-    TiledMap,
+    Args, Context, CudaError, EncodedTensorMap, GlobalTensor, Im2colMap, TensorMapSwizzle,
+    TensorMapType, TiledMap,
 };
 use warpline_ir::{Arg, DType, Launch, ParamKind, TensorMapMode, TensorMapValue, Type};
 
@@ -38,7 +38,7 @@ fn scalar(args: &mut Args, ty: Type, bits: u64) -> &mut Args {
     }
 }
 
-fn tensor_map(map: &TensorMapValue, context: &Context) -> Result<TensorMap, CudaError> {
+fn tensor_map(map: &TensorMapValue, context: &Context) -> Result<EncodedTensorMap, CudaError> {
     let decl = &map.decl;
     let dtype = data_type(decl.dtype);
     let mut tensor = GlobalTensor::new(dtype, map.base, &map.extents, &map.strides);
@@ -49,7 +49,7 @@ fn tensor_map(map: &TensorMapValue, context: &Context) -> Result<TensorMap, Cuda
             let steps: Vec<_> = (0..decl.rank()).map(|i| decl.element_stride(i)).collect();
             let mut tiled = TiledMap::new(tensor, &sides);
             tiled.element_strides = &steps;
-            return TensorMap::tiled(context, &tiled);
+            return EncodedTensorMap::tiled(context, &tiled);
         }
         TensorMapMode::Im2col {
             lower,
@@ -67,7 +67,7 @@ fn tensor_map(map: &TensorMapValue, context: &Context) -> Result<TensorMap, Cuda
         pixels,
         element_strides,
     };
-    TensorMap::im2col(context, &im2col)
+    EncodedTensorMap::im2col(context, &im2col)
 }
 
 fn swizzle(swizzle: warpline_ir::Swizzle) -> TensorMapSwizzle {

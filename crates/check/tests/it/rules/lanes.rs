@@ -85,7 +85,7 @@ fn a_test_and_a_wait_for_the_rest_is_a_wait() {
     );
 }
 
-/// Every lane copies a word twice and reads what its neighbour copied.
+/// Every lane copies a word twice and reads what its neighbor copied.
 fn copies(commit: impl Fn(), wait: impl Fn()) -> Kernel {
     kernel(|k| {
         let data = k.pointer::<u32>("data");

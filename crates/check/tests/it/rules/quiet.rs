@@ -1,4 +1,4 @@
-//! Loops in which nothing synchronises, of as many rounds as each warp finds for itself: what they
+//! Loops in which nothing synchronizes, of as many rounds as each warp finds for itself: what they
 //! touch is judged, however often they run.
 
 use crate::rules::kernel;

@@ -10,7 +10,7 @@ const ACQUIRE: MemoryOrder = MemoryOrder::acquire(Scope::Gpu);
 const RELEASE: MemoryOrder = MemoryOrder::release(Scope::Gpu);
 
 /// The CTA before this one, around the grid.
-fn neighbour() -> Reg<u32> {
+fn neighbor() -> Reg<u32> {
     (cta_id() + grid_ctas() - 1) % grid_ctas()
 }
 
@@ -27,7 +27,7 @@ fn every_cta_that_waits_before_it_raises_its_flag_waits_for_ever() {
     let (mut wait, mut raise) = (0, 0);
     let k = chain(1, |flags| {
         wait = line!() + 1;
-        flags.wait(neighbour(), 1u32);
+        flags.wait(neighbor(), 1u32);
         raise = line!() + 1;
         flags.signal(cta_id());
     });
@@ -39,7 +39,7 @@ fn every_cta_that_waits_before_it_raises_its_flag_waits_for_ever() {
     assert_eq!(breaches(&first), []);
     let raised_before = chain(1, |flags| {
         flags.signal(cta_id());
-        flags.wait(neighbour(), 1u32);
+        flags.wait(neighbor(), 1u32);
     });
     assert_eq!(breaches(&raised_before), []);
 }
@@ -58,7 +58,7 @@ fn a_cycle_is_found_however_it_is_written() {
                     }
                     while_(
                         || seen.get().eq(0u32),
-                        || seen.set(flag.atomic_ref(neighbour()).load(ACQUIRE)),
+                        || seen.set(flag.atomic_ref(neighbor()).load(ACQUIRE)),
                     );
                     flag.atomic_ref(cta_id()).store(1u32, RELEASE);
                 });
@@ -86,7 +86,7 @@ fn a_cycle_is_found_however_it_is_written() {
                     while_(
                         || waits.get(),
                         || {
-                            let raised = flag.atomic_ref(neighbour()).load(ACQUIRE).ne(0u32);
+                            let raised = flag.atomic_ref(neighbor()).load(ACQUIRE).ne(0u32);
                             if_(raised, || waits.set(false));
                         },
                     );
@@ -127,7 +127,7 @@ fn both_sides_of_a_branch_may_wait() {
 fn one_thread_waits_and_another_raises_behind_a_barrier() {
     let k = |meets: bool| {
         chain(4, |flags| {
-            elect(|| flags.wait(neighbour(), 1u32));
+            elect(|| flags.wait(neighbor(), 1u32));
             if meets {
                 cta_sync();
             }
@@ -139,7 +139,7 @@ fn one_thread_waits_and_another_raises_behind_a_barrier() {
     assert_eq!(codes(&k(true)), ["R18.cycle"]);
     assert_eq!(codes(&k(false)), NONE);
     let same_thread = chain(4, |flags| {
-        elect(|| flags.wait(neighbour(), 1u32));
+        elect(|| flags.wait(neighbor(), 1u32));
         elect(|| flags.signal(cta_id()));
     });
     assert_eq!(codes(&same_thread), ["R18.cycle"]);
@@ -149,7 +149,7 @@ fn one_thread_waits_and_another_raises_behind_a_barrier() {
                 true => lane_id().eq(0u32) & cta_id().gt(0u32),
                 false => lane_id().eq(0u32),
             };
-            if_(waits, || flags.wait(neighbour(), 1u32));
+            if_(waits, || flags.wait(neighbor(), 1u32));
             flags.signal(cta_id());
         })
     };
@@ -157,7 +157,7 @@ fn one_thread_waits_and_another_raises_behind_a_barrier() {
     assert_eq!(codes(&lanes(true)), NONE);
 }
 
-/// One role waits for the neighbour and fills a ring, another empties it and raises the flag.
+/// One role waits for the neighbor and fills a ring, another empties it and raises the flag.
 #[test]
 fn a_cycle_may_pass_through_a_ring_and_through_barriers() {
     let ring = |first: bool| {
@@ -169,8 +169,8 @@ fn a_cycle_may_pass_through_a_ring_and_through_barriers() {
             k.role("load").body(|| {
                 steps(4u32).each(|i| {
                     match first {
-                        true => if_(cta_id().gt(0u32), || flags.wait(neighbour(), 1u32)),
-                        false => flags.wait(neighbour(), 1u32),
+                        true => if_(cta_id().gt(0u32), || flags.wait(neighbor(), 1u32)),
+                        false => flags.wait(neighbor(), 1u32),
                     }
                     let slot = ring.acquire();
                     slot.store(0u32, lane_id(), x.load(i * 32u32 + lane_id()));
@@ -196,7 +196,7 @@ fn a_cycle_may_pass_through_a_ring_and_through_barriers() {
                 if order {
                     meet.sync(64);
                 }
-                flags.wait(neighbour(), 1u32);
+                flags.wait(neighbor(), 1u32);
                 if !order {
                     meet.sync(64);
                 }
@@ -318,14 +318,14 @@ fn an_atomic_may_be_the_load_of_the_loop() {
 fn a_wait_that_asks_for_no_more_than_the_round_lets_the_first_round_pass() {
     let k = chain(1, |flags| {
         steps(8u32).each(|i| {
-            flags.wait(neighbour(), i);
+            flags.wait(neighbor(), i);
             flags.signal(cta_id());
         });
     });
     assert_eq!(breaches(&k), []);
     let k = chain(1, |flags| {
         steps(8u32).each(|i| {
-            flags.wait(neighbour(), i + 1);
+            flags.wait(neighbor(), i + 1);
             flags.signal(cta_id());
         });
     });
@@ -338,7 +338,7 @@ fn a_round_that_skips_the_wait_goes_first() {
         chain(1, |flags| {
             let is_first = Var::new(skips);
             steps(8u32).each(|_| {
-                if_(!is_first.get(), || flags.wait(neighbour(), 1u32));
+                if_(!is_first.get(), || flags.wait(neighbor(), 1u32));
                 flags.signal(cta_id());
                 is_first.set(false);
             });

@@ -86,7 +86,7 @@ fn rasterizations_have_their_documented_order() {
         at(Rasterization::Grouped(2), 3, 2),
         [(0, 0), (1, 0), (0, 1), (1, 1), (2, 0), (2, 1)]
     );
-    // A curve: every step goes to a neighbour (diagonally at most, on odd sides).
+    // A curve: every step goes to a neighbor (diagonally at most, on odd sides).
     for (rows, cols) in [(8, 8), (16, 4), (6, 10), (12, 32)] {
         let path = at(Rasterization::Hilbert, rows, cols);
         for pair in path.windows(2) {
