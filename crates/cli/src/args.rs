@@ -502,8 +502,6 @@ fn explain() -> Command {
             Arg::new("code")
                 .value_name("CODE")
                 .required_unless_present("list")
-                .value_parser(PossibleValuesParser::new(warpline_check::CODES.iter().map(|rule| rule.code)))
-                .hide_possible_values(true)
                 .help("The code, for example R6.bulk"),
         )
         .arg(

@@ -4,7 +4,7 @@
 //!
 //! | module | content |
 //! |---|---|
-//! | [`bench`] | the recorded benchmark runs in `docs/perf/data` |
+//! | [`mod@bench`] | the recorded benchmark runs in `docs/perf/data` |
 //! | [`perf`] | a performance page: one chart and one table |
 //! | [`ladder`] | the page of the GEMM ladder |
 //! | [`pictures`] | diagrams of example kernels |

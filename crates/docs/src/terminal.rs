@@ -14,6 +14,15 @@ const COMMANDS: [(&str, &str); 2] = [
     ),
 ];
 
+/// Replacements of the VGA palette, whose blue and red are hard to read on black.
+const COLORS: [(&str, &str); 5] = [
+    ("#0000AA", "#58A6FF"),
+    ("#AA0000", "#FF7B72"),
+    ("#00AA00", "#3FB950"),
+    ("#AA5500", "#D29922"),
+    ("#000000", "#0D1117"),
+];
+
 /// Runs the commands in the example's folder and draws the terminal.
 pub fn record(root: &Path) -> Result<Generated> {
     let mut transcript = String::new();
@@ -23,10 +32,13 @@ pub fn record(root: &Path) -> Result<Generated> {
         }
         transcript += &format!("\x1b[1m$ warpline {args}\x1b[0m\n{}\n", run(root, args)?);
     }
-    let term = anstyle_svg::Term::new();
+    let mut text = anstyle_svg::Term::new().render_svg(transcript.trim_end());
+    for (vga, readable) in COLORS {
+        text = text.replace(vga, readable);
+    }
     Ok(Generated {
         path: "docs/img/check.svg".into(),
-        text: term.render_svg(transcript.trim_end()),
+        text,
     })
 }
 

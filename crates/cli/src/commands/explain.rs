@@ -1,5 +1,6 @@
 //! `warpline explain CODE`: prints the rule behind a code, a broken kernel and its repair.
 
+use crate::display;
 use crate::errors::Failure;
 use crate::output::CommandOutput;
 use clap::ArgMatches;
@@ -13,12 +14,24 @@ pub(crate) fn explain(matches: &ArgMatches) -> Result<CommandOutput, Failure> {
         None => Ok(list()),
         Some(code) => match warpline_explain::page(code) {
             Some(page) => Ok(one(&page)),
-            None => Err(Failure::bad_input(
-                "unknown-code",
-                format!("there is no code {code}\nhelp: explain --list prints every code"),
-            )),
+            None => Err(unknown(code)),
         },
     }
+}
+
+/// Names the codes of the same group, such as `R6`, or the list of codes.
+fn unknown(code: &str) -> Failure {
+    let group = code.split('.').next().unwrap_or(code);
+    let is_near = |rule: &&Rule| rule.code.split('.').next() == Some(group);
+    let near: Vec<&str> = CODES.iter().filter(is_near).map(|rule| rule.code).collect();
+    let help = match near[..] {
+        [] => "explain --list prints every code".to_owned(),
+        _ => format!("the codes of {group} are {}", display::list(&near, "and")),
+    };
+    Failure::bad_input(
+        "unknown-code",
+        format!("there is no code {code}\nhelp: {help}"),
+    )
 }
 
 fn one(page: &Page) -> CommandOutput {

@@ -219,11 +219,11 @@ def fastest(candidates: Sequence[tuple[str, Call]]) -> tuple[str, Call]:
         except Exception as why:
             failure = why
             continue
-        seconds = start.elapsed_time(end)
-        if best is None or seconds < best[0]:
-            best = (seconds, name, call)
+        elapsed_ms = start.elapsed_time(end)
+        if best is None or elapsed_ms < best[0]:
+            best = (elapsed_ms, name, call)
     if best is None:
-        raise failure or ValueError("no candidate")
+        raise failure or ValueError("there are no candidates to time")
     return best[1:]
 
 
