@@ -19,7 +19,7 @@ from warpline import _warpline
 from warpline.bench import BenchError, cli, inputs, machine, peers, plot, record, report, suites
 from warpline._declared import OPS
 from warpline.bench import protocol, verify
-from warpline.bench.peers._rows import longer_rows_than
+from warpline.bench.peers._rows import at_most_columns
 from warpline.bench import statistics as stats
 from warpline.bench.record import AGAIN, BARE, COPY, FAILED, OURS, SKIPPED, WRONG, Implementation, Measured
 from warpline.bench.statistics import Quartiles
@@ -91,7 +91,7 @@ def no_torch(monkeypatch: pytest.MonkeyPatch) -> None:
             raise ImportError("No module named 'torch'")
         return real(name, *args, **kwargs)
 
-    monkeypatch.setattr(builtins, "__import__", refuse)
+    monkeypatch.setattr(builtins, "__import__", input_error)
 
 
 def timed(name: str, kind: str, micros: float, **more: Any) -> Implementation:
@@ -239,7 +239,7 @@ class TestSuites:
 
     def test_unknown_suites_and_empty_selections_are_rejected(self) -> None:
         problems = suites.parse(json.dumps(declared()))
-        with pytest.raises(BenchError, match="no suite 'memry'; there are memory, gemm, all"):
+        with pytest.raises(BenchError, match="Unknown suite 'memry'; the suites are: memory, gemm, all"):
             suites.select(problems, ["memry"])
         with pytest.raises(BenchError, match="contains 'bf17' in memory"):
             suites.select(problems, ["memory"], ["bf17"])
@@ -279,7 +279,7 @@ class TestPeers:
         text = "from . import Op\nOP = Op(reference=lambda x: 2 * x, split=('x',), peers=())\n"
         (tmp_path / "double.py").write_text(text)
         monkeypatch.setattr(peers, "__path__", [*peers.__path__, str(tmp_path)])
-        found = peers.Files()
+        found = peers.OpFiles()
         assert "double" in found and len(found) == len(peers.OPS) + 1
         assert found["double"].reference(21) == 42
         sys.modules.pop("warpline.bench.peers.double")
@@ -297,9 +297,9 @@ class TestPeers:
 
     def test_triton_rows_have_a_longest(self) -> None:
         problems = suites.parse(json.dumps(declared()))
-        skip_reason = longer_rows_than(32768)
+        skip_reason = at_most_columns(32768)
         assert skip_reason(problems[0]) is None
-        assert skip_reason(problems[-2]) == "one program holds a row of at most 32768 elements"
+        assert skip_reason(problems[-2]) == "a Triton program holds at most 32768 elements of a row"
 
     def test_figures_of_others_are_of_problems_that_are_measured(
         self, stand_in_for_torch: None
@@ -320,7 +320,7 @@ class TestVerify:
     def test_failing_element_is_reported_with_its_index(self) -> None:
         element = verify.ElementError(0.25, 0.125, [3, 7], 1.25, 1.0)
         assert element.used == 2.0
-        assert element.describe() == "element [3, 7] is 1.25 where 1 is expected within 1.25e-01"
+        assert element.describe() == "element [3, 7]: got 1.25, expected 1, tolerance 1.25e-01"
         assert verify.ElementError(math.nan, 0.125, [0], math.nan, 1.0).used == math.inf
 
     def test_sixteen_bits_may_be_off_by_an_ulp_at_the_magnitude(self) -> None:
@@ -380,7 +380,7 @@ class TestRecord:
         assert record.from_dict(older).problems[0].reported_times == []
 
     def test_another_schema_is_rejected(self) -> None:
-        with pytest.raises(ValueError, match="schema 99"):
+        with pytest.raises(ValueError, match="schema must be 2, not 99"):
             record.from_dict({**record.to_dict(canned()), "schema": 99})
 
     def test_only_peers_that_were_timed_can_be_the_best(self) -> None:
@@ -417,18 +417,18 @@ class TestReport:
             "NVIDIA H200",
             "driver 580.159",
             "seed 7",
-            "120 MiB are read",
+            "120 MiB (twice the L2) are read",
             "1.100*",
-            "ahead of torch.compile by 10.0 %",
-            "BEHIND torch by 25.0 %",
+            "10.0 % faster than torch.compile",
+            "25.0 % SLOWER than torch",
             "0.950",
             "4000 GB/s",
             "1400.0 TFLOP/s",
-            "torch.compile failed: OutOfMemoryError: 80 <GiB> [layer_norm 32768x4096 bf16]",
-            "Triton does not apply: rows are too long",
-            "cuBLAS wrong: element [0, 1] is nan",
+            "torch.compile error: OutOfMemoryError: 80 <GiB> [layer_norm 32768x4096 bf16]",
+            "Triton skipped: rows are too long",
+            "cuBLAS FAIL: element [0, 1] is nan",
             "Sustained",
-            "2 won, 1 lost",
+            "2 faster, 1 slower",
             "worst 2.00 %",
             "above 15 µs",
             "TypeError: no",
@@ -445,8 +445,8 @@ class TestReport:
         run.problems.append(layer)
         text = report.text(run)
         row = next(line for line in text.splitlines() if line.startswith("linear 64x64x64"))
-        assert "0.970" in row and "ahead of torch" in row
-        assert "The product alone, linear against warpline, bare: 0.970 in the geometric mean." in text
+        assert "0.970" in row and "faster than torch" in row
+        assert "GEMM alone, linear against warpline, bare: geometric mean 0.970." in text
 
     def test_figures_from_elsewhere_are_marked_as_such(self) -> None:
         run = canned()
@@ -469,8 +469,8 @@ class TestReport:
         run = canned()
         run.problems = [one]
         text = report.text(run)
-        assert "OURS WRONG" in text and "element [3] is 1" in text
-        assert report.progress(3, 31, one, 1.5).startswith("[ 3/31] softmax 8x8 bf16: OURS WRONG")
+        assert "warpline: FAIL" in text and "element [3] is 1" in text
+        assert report.progress(3, 31, one, 1.5).startswith("[ 3/31] softmax 8x8 bf16: warpline: FAIL")
 
     def test_a_run_that_was_stopped_says_why(self) -> None:
         run = canned()
@@ -508,7 +508,7 @@ class TestPlot:
         one = measured("attention", " ".join(words), [timed("torch", "eager", 4000)])
         run.problems = [one]
         name = next(text for text in self.texts(run) if text.startswith(words[0]))
-        assert name.endswith(words[-1]) and " … " in name and len(name) <= plot.LONGEST
+        assert name.endswith(words[-1]) and " … " in name and len(name) <= plot.MAX_NAME
         root = ElementTree.fromstring(plot.svg(run))
         places = [float(e.get("cx", "")) for e in root.iter() if e.get("cx")]
         assert places and all(0 < x < plot.WIDTH for x in places)
@@ -534,22 +534,22 @@ class TestCommandLine:
         assert cli.main(["--list"]) == 0
         out = capsys.readouterr().out
         assert "memory: 5 problems" in out and "  softmax 32768x1024 bf16\n" in out
-        assert "unheard_of 4096x4096x4096 bf16  (alone" in out
+        assert "unheard_of 4096x4096x4096 bf16  (no peers" in out
         assert cli.main(["--list", "memory", "--filter", "rms"]) == 0
         assert "softmax" not in capsys.readouterr().out
 
     def test_an_unknown_suite_names_those_that_exist(
         self, native: Any, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        assert "there are memory, gemm, all" in self.rejected(capsys, "nothing")
-        assert "Name a suite: memory, gemm, all" in self.rejected(capsys)
-        assert "no problem" in self.rejected(capsys, "memory", "--filter", "bf17")
+        assert "the suites are: memory, gemm, all" in self.rejected(capsys, "nothing")
+        assert "Missing SUITE; the suites are: memory, gemm, all" in self.rejected(capsys)
+        assert "No problem" in self.rejected(capsys, "memory", "--filter", "bf17")
 
     def test_too_few_rounds_are_rejected(
         self, native: Any, capsys: pytest.CaptureFixture[str]
     ) -> None:
         err = self.rejected(capsys, "memory", "--rounds", "14")
-        assert "14 rounds are too few: ask for at least 15" in err and "--quick" in err
+        assert "--rounds must be at least 15, not 14" in err and "--quick" in err
         assert "at least 1" in self.rejected(capsys, "memory", "--quick", "--rounds", "0")
 
     def test_bad_arguments_are_rejected_in_a_sentence(
@@ -563,13 +563,13 @@ class TestCommandLine:
         self, native: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         missing = str(tmp_path / "no" / "run.json")
-        assert "cannot be written" in self.rejected(capsys, "memory", "--json", missing)
-        assert "cannot be written" in self.rejected(capsys, "memory", "--plot", str(tmp_path))
+        assert "Cannot write" in self.rejected(capsys, "memory", "--json", missing)
+        assert "Cannot write" in self.rejected(capsys, "memory", "--plot", str(tmp_path))
 
     def test_no_torch_is_said(
         self, native: Any, no_torch: None, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        assert "needs torch" in self.rejected(capsys, "memory")
+        assert "Cannot import torch" in self.rejected(capsys, "memory")
 
     def test_no_cuda_is_said(
         self, native: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -581,13 +581,13 @@ class TestCommandLine:
         monkeypatch.setitem(sys.modules, "torch", torch)
         assert "no CUDA device" in self.rejected(capsys, "memory")
         torch.cuda.is_available = lambda: True  # type: ignore[attr-defined]
-        assert "no CUDA device 3" in self.rejected(capsys, "memory", "--device", "3")
+        assert "must be a CUDA device from 0 to 0, not 3" in self.rejected(capsys, "memory", "--device", "3")
 
     def test_a_missing_compiled_part_is_said(
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
         monkeypatch.setitem(sys.modules, "warpline._warpline", None)
-        assert "compiled part" in self.rejected(capsys, "--list")
+        assert "native module" in self.rejected(capsys, "--list")
 
 
 class TestMachine:
@@ -614,4 +614,4 @@ class TestProtocol:
 
     def test_the_protocol_is_described(self) -> None:
         rules = protocol.describe(60 << 20, 25, True)
-        assert "120 MiB are read" in rules["flush"] and rules["quick"] is True
+        assert "120 MiB (twice the L2) are read" in rules["flush"] and rules["quick"] is True

@@ -87,10 +87,10 @@ def test_leading_dimensions_and_rows_that_lie_apart() -> None:
         (lambda x, g, u: warpline.dual_gemm(x, g[:15]), "the packed weights have 15 rows"),
         (lambda x, g, u: warpline.dual_gemm(x, g, weights="separate"), 'weights is "separate"; without w_up'),
         (lambda x, g, u: warpline.dual_gemm(x, g, u, gate="swish"), 'gate is "swish"; it must be none, relu'),
-        (lambda x, g, u: warpline.pack_weights(g, u[:8]), "w_up is as w_gate"),
-        (lambda x, g, u: warpline.pack_weights(g[:4], u[:4], "interleaved"), "N is a multiple of 8, not 4"),
+        (lambda x, g, u: warpline.pack_weights(g, u[:8]), "w_up must match w_gate"),
+        (lambda x, g, u: warpline.pack_weights(g[:4], u[:4], "interleaved"), "N to be a multiple of 8, not 4"),
         (lambda x, g, u: warpline.pack_weights(g, u, "shuffled"), "not 'shuffled'"),
-        (lambda x, g, u: warpline.unpack_weights(g[:3]), "as many rows, not 3 together"),
+        (lambda x, g, u: warpline.unpack_weights(g[:3]), "packed must have an even number of rows, not 3"),
         (lambda x, g, u: warpline.unpack_weights(g[0]), "2 dimensions"),
     ],
 )

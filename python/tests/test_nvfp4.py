@@ -269,17 +269,17 @@ W = nvfp4_quantize(np.ones((8, 32), np.float32))
     [
         (
             lambda: warpline.nvfp4_dual_gemm(W.codes[:, :12], *(W.codes[:, :12], W.scales) * 2, W.scales),
-            "K must be a positive multiple of 16, not 24",
+            "K is 24; nvfp4 needs a positive multiple of 16",
         ),
         (
             lambda: warpline.nvfp4_dual_gemm(W.codes, *(W.codes, W.scales[:4]) * 2, W.scales),
-            r"gate_scales is e4m3 \[8, 2\] here \(scale_layout plain\), not e4m3 \[4, 2\]",
+            r"gate_scales is e4m3 \[4, 2\]; it must be e4m3 \[8, 2\] \(scale_layout plain\)",
         ),
         (
             lambda: warpline.nvfp4_dual_gemm(
                 W.codes, *(W.codes, W.scales) * 2, W.scales, scale_layout="block"
             ),
-            r"gate_scales is e4m3 \[1, 1, 512\] here \(scale_layout block\), not e4m3 \[8, 2\]",
+            r"gate_scales is e4m3 \[8, 2\]; it must be e4m3 \[1, 1, 512\] \(scale_layout block\)",
         ),
         (
             lambda: warpline.nvfp4_dual_gemm(
@@ -349,15 +349,15 @@ def with_value(value: float, dtype: Any = np.float32) -> np.ndarray:
         ),
         (
             lambda: nvfp4_quantize(with_value(np.nan)),
-            "values are finite in float32, not nan at row 1, column 18",
+            "values must be finite in float32, not nan at row 1, column 18",
         ),
         (
             lambda: nvfp4_quantize(with_value(-np.inf, np.float16)),
-            "values are finite in float32, not -inf at row 1, column 18",
+            "values must be finite in float32, not -inf at row 1, column 18",
         ),
         (
             lambda: nvfp4_quantize(with_value(1e300, np.float64)),
-            "values are finite in float32, not 1e+300 at row 1, column 18",
+            "values must be finite in float32, not 1e+300 at row 1, column 18",
         ),
         (lambda: nvfp4_quantize(X, 0.0), POSITIVE + "0.0"),
         (lambda: nvfp4_quantize(X, -1), POSITIVE + "-1"),

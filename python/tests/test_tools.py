@@ -48,7 +48,7 @@ def test_flags_are_written_with_underscores() -> None:
     answer = warpline.check("softmax", rows=4, cols=64, x_stride=128)
     assert answer["problem"]["x_stride"] == 128
     message = rejected("bad-problem", "softmax", **{"rows": 4, "x-stride": 128})
-    assert message.startswith('softmax has no "x-stride"; it takes rows, cols, dtype, x_stride, y_stride, ')
+    assert message.startswith('softmax has no field "x-stride"; its fields are: rows, cols, dtype, x_stride, y_stride, ')
 
 
 def test_numbers_may_be_text() -> None:
@@ -74,7 +74,7 @@ def test_a_family_that_is_not_there_is_rejected_with_those_that_are() -> None:
 @pytest.mark.parametrize("flag", ["foo", "Rows", "", "help", "rows=4 --cols"])
 def test_a_flag_that_is_not_there_is_rejected_with_those_that_are(flag: str) -> None:
     message = rejected("bad-problem", "softmax", **{flag: 1})
-    assert message.startswith(f'softmax has no "{flag}"; it takes rows, cols, dtype, ')
+    assert message.startswith(f'softmax has no field "{flag}"; its fields are: rows, cols, dtype, ')
 
 
 @pytest.mark.parametrize("value", ["four", -1, 1.5, None, True, "4 --cols=8", ""], ids=repr)
@@ -91,8 +91,8 @@ def test_a_value_that_is_none_of_several_is_rejected_with_them() -> None:
 
 
 def test_a_problem_that_makes_no_sense_is_rejected() -> None:
-    assert rejected("bad-problem", "softmax", cols=0) == "a row has at least 1 element, not 0 (--cols 0)"
-    message = "rows must not overlap: --x-stride is at least the 1024 columns, not 4"
+    assert rejected("bad-problem", "softmax", cols=0) == "--cols is 0, but a row must have at least 1 element"
+    message = "--x-stride is 4, less than the 1024 columns: rows must not overlap"
     assert rejected("bad-problem", "softmax", cols=1024, x_stride=4) == message
 
 

@@ -127,7 +127,7 @@ def _target(op: Op, output: Output, out: Any, arrays: dict[str, np.ndarray]) -> 
 def _row_major(array: np.ndarray) -> np.ndarray:
     """Returns the array, or its transpose if the array is a transposed row-major one."""
     strides = [stride // array.itemsize for stride in array.strides]
-    return array.swapaxes(-1, -2) if turned(array.shape, strides) else array
+    return array.swapaxes(-1, -2) if is_transposed(array.shape, strides) else array
 
 
 def _dtype(op: Op, name: str) -> np.dtype:
