@@ -385,13 +385,13 @@ def test_stream_is_rejected_for_numpy_arrays(stream: int) -> None:
     assert rejected(lambda: softmax(X, stream=stream)) == "softmax: stream= needs arrays on a GPU"
 
 
-def test_tune_is_rejected_on_the_simulator() -> None:
+def test_tune_is_rejected_on_the_cpu_executor() -> None:
     message = rejected(lambda: softmax(X, tune=True))
-    assert message == "softmax: tune=True needs arrays on a GPU; simulator time is not GPU time"
+    assert message == "softmax: tune=True needs arrays on a GPU; CPU executor time is not GPU time"
 
 
 @pytest.mark.parametrize("deterministic", [None, True, False])
-def test_the_simulator_is_deterministic(deterministic: bool | None) -> None:
+def test_the_cpu_executor_is_deterministic(deterministic: bool | None) -> None:
     np.testing.assert_array_equal(softmax(X, deterministic=deterministic), softmax(X))
 
 

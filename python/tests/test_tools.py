@@ -139,11 +139,11 @@ def test_nothing_else_is_emitted(what: str) -> None:
 # devices, families.
 
 
-def test_the_simulator_is_always_there() -> None:
+def test_the_cpu_executor_is_always_there() -> None:
     cpu, *others = warpline.devices()
-    assert (cpu["name"], cpu["simulator"], cpu["unavailable"]) == ("cpu", True, None)
+    assert (cpu["name"], cpu["is_cpu"], cpu["unavailable"]) == ("cpu", True, None)
     for device in others:
-        assert device["simulator"] is False
+        assert device["is_cpu"] is False
         assert device["unavailable"] or device["gpu"]
 
 

@@ -209,7 +209,7 @@ impl Family for Gemm {
     }
 }
 
-/// The example passes on the simulator under every timing, and assembles without spills.
+/// The example passes on the CPU executor under every timing, and assembles without spills.
 #[test]
 fn cases_pass_and_assemble() {
     use warpline::{Device, RunOptions, Timing, prepare, run};

@@ -38,7 +38,7 @@ pub(crate) const COMMANDS: [&str; 12] = [
 
 const ABOUT: &str = "\
 Warpline: warp-specialized GPU kernels, proved free of deadlocks and data races
-before launch. Runs on an NVIDIA GPU, or on a CPU simulator without one.
+before launch. Runs on an NVIDIA GPU, or on the CPU executor without one.
 
 A family is all kernels of one computation (gemm, softmax, ...). Without a
 command, the default problem of the first family runs.";
@@ -67,7 +67,7 @@ impl Examples {
     fn all(&self) -> String {
         let lines = self.lines(&[
             ("", "run the first family"),
-            ("devices", "list usable GPUs and the CPU simulator"),
+            ("devices", "list usable GPUs and the CPU executor"),
             (
                 "check FAMILY",
                 "prove the absence of deadlocks and data races",
@@ -112,10 +112,7 @@ impl Examples {
 
     fn run(&self) -> String {
         let lines = self.lines(&[
-            (
-                "run FAMILY",
-                "on a GPU if usable, else on the CPU simulator",
-            ),
+            ("run FAMILY", "on a GPU if usable, else on the CPU executor"),
             (
                 "run FAMILY --device cpu --timing late",
                 "complete asynchronous copies as late as possible",
@@ -243,7 +240,7 @@ impl Examples {
             ),
             ("emit FAMILY --ptx", "print the PTX"),
             ("list", "list the other kernel families"),
-            ("devices", "list usable GPUs and the CPU simulator"),
+            ("devices", "list usable GPUs and the CPU executor"),
             ("new mine", "create a crate with a kernel of your own"),
             ("--help", "list all commands"),
         ]);
@@ -289,7 +286,7 @@ pub(crate) struct CheckArgs {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Check")]
 pub(crate) struct CheckFamilyArgs {
-    /// Also run this launch on the CPU simulator and report data races in shared and
+    /// Also run this launch on the CPU executor and report data races in shared and
     /// global memory
     #[arg(long)]
     pub(crate) launch: bool,
@@ -309,10 +306,10 @@ pub(crate) struct CheckFamilyArgs {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Run")]
 pub(crate) struct RunArgs {
-    /// Device: auto selects the first usable GPU, else the CPU simulator
+    /// Device: auto selects the first usable GPU, else the CPU executor
     #[arg(long, value_name = "auto|cpu|cuda:N", default_value = "auto")]
     pub(crate) device: String,
-    /// When the simulator completes asynchronous copies and matrix instructions: at
+    /// When the CPU executor completes asynchronous copies and matrix instructions: at
     /// once, as late as the kernel allows, or at random times [default: eager]
     #[arg(long, value_parser = timing(), hide_possible_values = true, value_name = "eager|late|random")]
     pub(crate) timing: Option<Timing>,
@@ -458,7 +455,7 @@ pub(crate) fn command(families: &[&dyn AnyFamily], args: &[OsString]) -> Command
                 .action(ArgAction::SetTrue)
                 .help("Print one JSON object to standard output, all else to standard error"),
         )
-        .subcommand(Command::new("devices").about("List usable GPUs and the CPU simulator"))
+        .subcommand(Command::new("devices").about("List usable GPUs and the CPU executor"))
         .subcommand(
             TargetArgs::augment_args(Command::new("list"))
                 .about("List the kernel families, their problems and configs")

@@ -49,9 +49,9 @@ pub(crate) fn run(
     let config = display::settings(&outcome.config);
     rows.push(("config", format!("{config}{selected_by}")));
     rows.extend(results(outcome).into_iter().map(|line| ("result", line)));
-    if device.simulator {
+    if device.is_cpu {
         rows.push(("counters", counters(outcome)));
-        rows.push(("time", simulator_time(outcome, options)));
+        rows.push(("time", executor_time(outcome, options)));
     } else {
         rows.push(("time", gpu_time(outcome)));
         rows.extend(rate(outcome).map(|r| ("rate", r)));
@@ -63,7 +63,7 @@ pub(crate) fn run(
 pub(crate) fn build(outcome: &RunReport) -> String {
     let times = &outcome.build;
     let mut stages = vec![("build", times.build), ("check", times.check)];
-    if !outcome.device.simulator {
+    if !outcome.device.is_cpu {
         stages.extend([("PTX", times.print), ("driver JIT", times.jit)]);
     }
     let stages: Vec<String> = stages
@@ -180,7 +180,7 @@ fn element(name: &str, index: &[usize]) -> String {
     format!("{name}[{}]", index.join(", "))
 }
 
-/// Formats the simulator's counters, summed over all kernels.
+/// Formats the CPU executor's counters, summed over all kernels.
 fn counters(outcome: &RunReport) -> String {
     let stats: Vec<_> = outcome
         .kernels
@@ -200,9 +200,9 @@ fn counters(outcome: &RunReport) -> String {
     )
 }
 
-fn simulator_time(outcome: &RunReport, options: &RunOptions) -> String {
+fn executor_time(outcome: &RunReport, options: &RunOptions) -> String {
     format!(
-        "{} simulator time, not GPU time (timing {}, seed {})",
+        "{} CPU executor time, not GPU time (timing {}, seed {})",
         display::seconds(outcome.times.median_s),
         options.timing,
         options.seed

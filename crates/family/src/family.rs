@@ -17,7 +17,7 @@ use warpline_ir::Target;
 /// The kind of device that runs a problem. Default sizes differ by orders of magnitude.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DeviceKind {
-    /// The CPU simulator.
+    /// The CPU executor.
     Cpu,
     /// A GPU.
     Gpu,
@@ -155,7 +155,7 @@ pub trait Family: Send + Sync + 'static {
     fn bench_op(_: &Self::Problem) -> usize {
         0
     }
-    /// Returns the test cases that are too large for the simulator.
+    /// Returns the test cases that are too large for the CPU executor.
     fn large_cases() -> Vec<TestCase<Self::Problem, Self::Choice>> {
         Vec::new()
     }

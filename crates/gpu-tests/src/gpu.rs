@@ -10,7 +10,7 @@ use warpline_kernels::BufferAddresses;
 pub fn device() -> Result<Device> {
     let (device, why_not) = Device::auto();
     let none = why_not.unwrap_or_else(|| "the driver finds none".to_owned());
-    ensure!(!device.is_simulator(), "no GPU: {none}");
+    ensure!(!device.is_cpu(), "no GPU: {none}");
     Ok(device)
 }
 
@@ -18,7 +18,7 @@ pub fn device() -> Result<Device> {
 pub fn context(device: &Device) -> Result<&Context> {
     device
         .context()
-        .context("the simulator has no CUDA context")
+        .context("the CPU executor has no CUDA context")
 }
 
 /// Runs a trial on a GPU and returns its outputs. There is no time limit here; the parent process has one.

@@ -39,7 +39,7 @@ fn unusable(why: &str) -> ExitCode {
 /// Returns the first usable GPU, or the reason why there is none.
 fn gpu() -> Result<DeviceInfo, String> {
     let mut why = "the driver finds none".to_owned();
-    for device in warpline::devices().into_iter().filter(|d| !d.simulator) {
+    for device in warpline::devices().into_iter().filter(|d| !d.is_cpu) {
         match device.unavailable {
             None => return Ok(device),
             Some(reason) => why = reason,

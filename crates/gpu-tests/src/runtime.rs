@@ -292,7 +292,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_chain_passes_on_the_simulator() {
+    fn the_chain_passes_on_the_cpu_executor() {
         let outcome = warpline::run(&Chain, &Device::cpu(), &RunOptions::default()).unwrap();
         assert!(outcome.passed(), "{:?}", outcome.outputs);
     }

@@ -24,7 +24,7 @@ pub enum WorkloadKind {
     Table,
     /// A tuning candidate or a benchmarked config, on a small problem.
     Tuning,
-    /// A problem that is too large for the simulator.
+    /// A problem that is too large for the CPU executor.
     Large,
 }
 

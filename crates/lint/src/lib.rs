@@ -1,7 +1,7 @@
 //! Performance lints, with the source line of each warning.
 //!
 //! The checker decides whether a kernel is correct; a lint warns about likely performance problems
-//! of a correct kernel. The numbers come from one run on the simulator, which knows every address and
+//! of a correct kernel. The numbers come from one run on the CPU executor, which knows every address and
 //! mask, and from ptxas. A lint measures no time and rejects no kernel.
 //!
 //! [`lint()`] takes work of a family, or anything that is [`AnyWorkload`]:

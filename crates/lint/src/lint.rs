@@ -1,4 +1,4 @@
-//! Runs a workload on the simulator and applies the checks.
+//! Runs a workload on the CPU executor and applies the checks.
 
 use crate::checks::run_all;
 use crate::finding::LintFinding;
@@ -54,7 +54,7 @@ pub enum LintError {
     Ptxas(#[from] PtxasError),
 }
 
-/// Runs a workload on the simulator and checks every kernel of its plan.
+/// Runs a workload on the CPU executor and checks every kernel of its plan.
 ///
 /// If the run would take too long, a smaller problem with the same programs runs instead: one
 /// period of the workload, or a test case of its family. If there is none, the checks that need a

@@ -1,4 +1,4 @@
-//! Calls on the CPU simulator.
+//! Calls on the CPU executor.
 
 use crate::arguments::{dtype_named, op, plain};
 use crate::errors::exception;
@@ -12,7 +12,7 @@ use warpline_kernels::op::OpParamKind;
 /// An array: name of the element type, shape, strides in elements, bytes of a dense copy.
 type Array<'py> = (String, Vec<u64>, Vec<i64>, Bound<'py, PyAny>);
 
-/// Runs an op on the CPU simulator.
+/// Runs an op on the CPU executor.
 ///
 /// Arrays are `(dtype, shape, strides, bytes)`. The layout is checked as on a GPU. The bytes
 /// are those of a dense little-endian copy, of the transpose if the last two dimensions are

@@ -11,7 +11,7 @@
 //! | `view` | GPU arrays of other libraries: DLPack, CUDA array interface |
 //! | `launch` | calls on a GPU |
 //! | `tune` | autotunes the problem of a call |
-//! | `host` | calls on the CPU simulator |
+//! | `host` | calls on the CPU executor |
 //! | `tools` | check, emit, devices |
 //! | `errors` | converts errors to Python exceptions |
 

@@ -1,4 +1,5 @@
-//! Actions: the common form of program and PTX. An action has a kind and named facts.
+//! Actions: the form in which a program and its PTX are compared. An action has a kind and named
+//! facts.
 
 use crate::value::OperandValue;
 use std::fmt;
@@ -127,7 +128,7 @@ kinds! {
     /// `stmatrix`.
     StoreMatrix "stmatrix",
     /// `prefetch`, `applypriority`, `discard`.
-    Line "prefetch, applypriority or discard",
+    CacheLineOp "prefetch, applypriority or discard",
     /// An instruction that the printer never writes.
     Unknown "unknown instruction",
 }
@@ -170,9 +171,9 @@ impl<'a> Action<'a> {
         &'s self,
         ptx: &'s Action<'a>,
     ) -> impl Iterator<Item = (&'static str, &'s OperandValue<'a>, &'s OperandValue<'a>)> {
-        let at = |side: &'s Action<'a>, i: usize| side.facts.get(i);
+        let fact = |side: &'s Action<'a>, i: usize| side.facts.get(i);
         (0..self.facts.len().max(ptx.facts.len())).filter_map(move |i| {
-            match (at(self, i), at(ptx, i)) {
+            match (fact(self, i), fact(ptx, i)) {
                 (Some((name, a)), Some((_, b))) if !agree(name, a, b) => Some((*name, a, b)),
                 (Some((name, a)), None) => Some((*name, a, &OperandValue::Absent)),
                 (None, Some((name, b))) => Some((*name, &OperandValue::Absent, b)),
@@ -193,13 +194,13 @@ fn agree(name: &str, program: &OperandValue<'_>, ptx: &OperandValue<'_>) -> bool
     if name != SOURCES {
         return program == ptx;
     }
-    // The instructions of an op may use constants that the op does not name, but no other
-    // registers.
+    // The instructions of an op may use extra constants, but no extra registers.
     let (OperandValue::List(program), OperandValue::List(ptx)) = (program, ptx) else {
         return false;
     };
-    let mut rest = ptx.iter();
-    program.iter().all(|p| rest.any(|x| x == p))
+    // The operands of the op occur in order.
+    let mut remaining = ptx.iter();
+    program.iter().all(|p| remaining.any(|x| x == p))
         && ptx
             .iter()
             .all(|x| matches!(x, OperandValue::Number(_)) || program.contains(x))

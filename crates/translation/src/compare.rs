@@ -1,8 +1,8 @@
 //! Comparison of the two action lists.
 //!
 //! The printer writes statements in program order, so both lists must be equal. At a difference,
-//! the comparison searches for the nearest position from which they agree again and continues
-//! there: one lost line is one difference.
+//! the comparison continues at the nearest position from which the lists agree again. So one lost
+//! line is one difference.
 
 use crate::action::{Action, TARGET};
 use crate::mismatch::Mismatch;
@@ -12,8 +12,8 @@ use warpline_ir::Kernel;
 
 /// The maximum distance to the position where both sides agree again.
 const WINDOW: usize = 12;
-/// The number of actions that must agree there.
-const RESYNC: usize = 3;
+/// The number of consecutive actions that must agree there.
+const RESYNC_ACTIONS: usize = 3;
 /// The maximum number of reported differences.
 const MAX_MISMATCHES: usize = 16;
 
@@ -35,7 +35,10 @@ pub(crate) fn compare(
     }
     // An extra or missing label shifts the targets of all branches across it, so mismatches of
     // targets alone come last.
-    let (shifted, mut found): (Vec<_>, _) = sides.found.into_iter().partition(|(_, only)| *only);
+    let (shifted, mut found): (Vec<_>, _) = sides
+        .found
+        .into_iter()
+        .partition(|(_, target_only)| *target_only);
     found.extend(shifted);
     found.into_iter().map(|(mismatch, _)| mismatch).collect()
 }
@@ -58,7 +61,7 @@ impl<'a> Sides<'_, 'a> {
             let (first, second) = (&self.program[i].action, &self.program[i + 1].action);
             let text = match first.kind == second.kind {
                 true => format!(
-                    "two of the kind {} are in the wrong order in the PTX",
+                    "two {} actions are in the wrong order in the PTX",
                     first.kind
                 ),
                 false => format!(
@@ -66,17 +69,17 @@ impl<'a> Sides<'_, 'a> {
                     second.kind, first.kind
                 ),
             };
-            self.differ(Some(i + 1), Some(j), text);
+            self.report(Some(i + 1), Some(j), text);
             return (i + 2, j + 2);
         }
         let same_kind = |a: usize, b: usize| {
             let (program, ptx) = (self.program.get(i + a), self.ptx.get(j + b));
             program
                 .zip(ptx)
-                .is_some_and(|(m, s)| m.action.kind == s.action.kind)
+                .is_some_and(|(program, ptx)| program.action.kind == ptx.action.kind)
         };
-        // The nearest position where both agree again. A changed fact has precedence over a
-        // missing or extra line.
+        // Find the nearest position where both sides agree again. A changed fact has precedence over
+        // a missing or extra line.
         let changed_fact = same_kind(0, 0).then_some((1, 1));
         let offsets = (1..=2 * WINDOW).flat_map(|sum| (0..=sum).map(move |a| (a, sum - a)));
         let found = changed_fact
@@ -92,57 +95,57 @@ impl<'a> Sides<'_, 'a> {
             .take_while(|&n| same_kind(n, n))
             .count();
         for n in 0..paired {
-            self.facts(i + n, j + n);
+            self.report_facts(i + n, j + n);
         }
         for n in paired..lost {
             let kind = self.program[i + n].action.kind;
             let text = format!("{kind} is in the program but not in the PTX");
-            self.differ(Some(i + n), None, text);
+            self.report(Some(i + n), None, text);
         }
         for n in paired..extra {
             let kind = self.ptx[j + n].action.kind;
             let text = format!("{kind} is in the PTX but not in the program");
-            self.differ(None, Some(j + n), text);
+            self.report(None, Some(j + n), text);
         }
         (i + lost, j + extra)
     }
 
     fn agree(&self, i: usize, j: usize) -> bool {
         let both = self.program.get(i).zip(self.ptx.get(j));
-        both.is_some_and(|(m, s)| m.action.matches_ptx(&s.action))
+        both.is_some_and(|(program, ptx)| program.action.matches_ptx(&ptx.action))
     }
 
     /// Whether both sides agree from these positions on, or end there.
     fn resyncs(&self, i: usize, j: usize) -> bool {
-        let left = self.program.len().saturating_sub(i);
+        let remaining = self.program.len().saturating_sub(i);
         if i >= self.program.len() || j >= self.ptx.len() {
             return i == self.program.len() && j == self.ptx.len();
         }
-        (0..RESYNC.min(left)).all(|n| self.agree(i + n, j + n))
+        (0..RESYNC_ACTIONS.min(remaining)).all(|n| self.agree(i + n, j + n))
     }
 
     /// Reports the facts on which two actions of one kind differ.
-    fn facts(&mut self, i: usize, j: usize) {
+    fn report_facts(&mut self, i: usize, j: usize) {
         let (program, ptx): (&Action<'a>, &Action<'a>) =
             (&self.program[i].action, &self.ptx[j].action);
         if program.kind != ptx.kind {
             return;
         }
-        let target = |(name, _, _): (&str, _, _)| name == TARGET;
-        let target_only = program.differences(ptx).all(target);
-        let all: Vec<_> = program
+        let is_target = |(name, _, _): (&str, _, _)| name == TARGET;
+        let target_only = program.differences(ptx).all(is_target);
+        let texts: Vec<_> = program
             .differences(ptx)
             .map(|(name, program, ptx)| {
                 format!("{name} is {program} in the program but {ptx} in the PTX")
             })
             .collect();
-        if !all.is_empty() {
-            let text = format!("{}: {}", program.kind, all.join(", "));
+        if !texts.is_empty() {
+            let text = format!("{}: {}", program.kind, texts.join(", "));
             self.push(Some(i), Some(j), text, target_only);
         }
     }
 
-    fn differ(&mut self, i: Option<usize>, j: Option<usize>, text: String) {
+    fn report(&mut self, i: Option<usize>, j: Option<usize>, text: String) {
         self.push(i, j, text, false);
     }
 
@@ -151,11 +154,11 @@ impl<'a> Sides<'_, 'a> {
         let locs = &self.kernel.locs;
         let mismatch = Mismatch {
             text,
-            at: program.and_then(|m| locs.author(m.at?)),
+            at: program.and_then(|p| locs.author(p.at?)),
             role: program
-                .and_then(|m| self.kernel.roles.get(m.role?.index()))
+                .and_then(|p| self.kernel.roles.get(p.role?.index()))
                 .map(|r| r.name.clone()),
-            line: j.map(|j| self.ptx[j].line.shown()),
+            line: j.map(|j| self.ptx[j].line.to_ptx_line()),
         };
         self.found.push((mismatch, target_only));
     }

@@ -11,16 +11,18 @@
 //! - every op that synchronizes, copies, multiplies or accesses memory, with all modifiers and
 //!   operands: barriers and tiles by byte offset, stages and parities by register, constants by
 //!   value;
-//! - of arithmetic, the written register and the registers and constants that it reads.
+//! - every arithmetic instruction, by the register that it writes and the registers and constants
+//!   that it reads.
 //!
-//! Not compared: the operator of arithmetic (`add` for `sub`), which the op tests compare with a
-//! GPU, and cache hints, which do not change results.
+//! Not compared:
+//! - the operator of arithmetic (`add` or `sub`); the op tests run every operator on a GPU;
+//! - cache operators and eviction priorities, which do not change results.
 //!
 //! | where | what |
 //! |---|---|
-//! | `ptx` | parser of a text: statements, registers and instructions to actions |
-//! | `program` | statements and ops of a kernel to actions |
-//! | `value`, `action` | the common form of both sides |
+//! | `ptx` | the parser: converts the statements of a PTX text to actions |
+//! | `program` | converts the statements of a kernel to actions |
+//! | `value`, `action`, `counts` | actions, their operands, and their number by kind |
 //! | `compare`, `mismatch` | the comparison and its messages |
 
 mod action;
@@ -63,15 +65,15 @@ use warpline_ir::Kernel;
 /// ```
 ///
 /// # Errors
-/// All mismatches, each with the source line and the PTX line.
+/// The mismatches, each with its source line and its PTX line where they are known.
 pub fn verify(kernel: &Kernel, ptx: &str) -> Result<ActionCounts, Mismatches> {
-    let rejected = |list| Mismatches {
+    let mismatches = |list| Mismatches {
         kernel: kernel.name.clone(),
         list,
     };
-    let broken = malformed(kernel);
-    if let Some(first) = broken.first() {
-        return Err(rejected(vec![Mismatch {
+    let diagnostics = malformed(kernel);
+    if let Some(first) = diagnostics.first() {
+        return Err(mismatches(vec![Mismatch {
             text: format!("the program is malformed: {}", first.text),
             at: first.at,
             role: first.role.clone(),
@@ -79,13 +81,13 @@ pub fn verify(kernel: &Kernel, ptx: &str) -> Result<ActionCounts, Mismatches> {
         }]));
     }
     let registers = u32::try_from(kernel.regs.len()).unwrap_or(u32::MAX);
-    let parsed = ptx::read(ptx, registers).map_err(|m| rejected(vec![m]))?;
+    let parsed = ptx::read(ptx, registers).map_err(|m| mismatches(vec![m]))?;
     let name = program::name(kernel);
     let expected = program::read(kernel, &name);
     let found = compare::compare(kernel, &expected, &parsed);
     if found.is_empty() {
-        Ok(ActionCounts::of(parsed.iter().map(|s| &s.action)))
+        Ok(ActionCounts::of(parsed.iter().map(|ptx| &ptx.action)))
     } else {
-        Err(rejected(found))
+        Err(mismatches(found))
     }
 }

@@ -27,15 +27,15 @@ pub struct PtxLine {
 
 impl fmt::Display for PtxLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A wgmma with N = 256 names 128 registers.
-        const SHOWN: usize = 160;
-        let cut: String = self.text.chars().take(SHOWN).collect();
-        let more = if cut.len() < self.text.len() {
+        // A wgmma with N = 256 names 128 registers, so long lines are cut.
+        const MAX_CHARS: usize = 160;
+        let shown: String = self.text.chars().take(MAX_CHARS).collect();
+        let ellipsis = if shown.len() < self.text.len() {
             "…"
         } else {
             ""
         };
-        write!(f, "PTX line {}: `{cut}{more}`", self.number)
+        write!(f, "PTX line {}: `{shown}{ellipsis}`", self.number)
     }
 }
 
@@ -64,18 +64,18 @@ pub struct Mismatches {
 }
 
 /// The number of mismatches that a message shows.
-const SHOWN: usize = 4;
+const MAX_SHOWN: usize = 4;
 
 impl fmt::Display for Mismatches {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "kernel {}: ", self.kernel)?;
-        for (i, m) in self.list.iter().take(SHOWN).enumerate() {
-            let then = if i > 0 { "; " } else { "" };
-            write!(f, "{then}{m}")?;
+        for (i, m) in self.list.iter().take(MAX_SHOWN).enumerate() {
+            let separator = if i > 0 { "; " } else { "" };
+            write!(f, "{separator}{m}")?;
         }
-        match self.list.len().saturating_sub(SHOWN) {
+        match self.list.len().saturating_sub(MAX_SHOWN) {
             0 => Ok(()),
-            more => write!(f, "; and {more} more"),
+            hidden => write!(f, "; and {hidden} more"),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Symbolic values of operands, in one form for both sides.
 //!
 //! The printer computes addresses and constants in temporary registers just before their use. A
-//! value is the expression that such a register holds: both sides write
-//! `base + stage · bytes + offset` the same way, independent of the instructions.
+//! value is the expression that such a register holds. Both sides write
+//! `base + stage · bytes + offset` the same way, whichever instructions compute it.
 
 use std::fmt;
 
@@ -34,16 +34,16 @@ impl<'a> OperandValue<'a> {
     /// Returns the sum of two values in canonical form.
     pub(crate) fn plus(self, other: Self) -> Self {
         let (mut terms, constant) = self.terms();
-        let (more, rest) = other.terms();
-        for (value, scale) in more {
+        let (other_terms, other_constant) = other.terms();
+        for (value, scale) in other_terms {
             match terms.iter_mut().find(|t| t.0 == value) {
-                Some(known) => known.1 = known.1.wrapping_add(scale),
+                Some(term) => term.1 = term.1.wrapping_add(scale),
                 None => terms.push((value, scale)),
             }
         }
         terms.retain(|t| t.1 != 0);
         terms.sort();
-        Self::sum(terms, constant.wrapping_add(rest))
+        Self::sum(terms, constant.wrapping_add(other_constant))
     }
 
     /// Returns a multiple of a value.
@@ -54,7 +54,7 @@ impl<'a> OperandValue<'a> {
         Self::sum(terms, constant.wrapping_mul(n))
     }
 
-    /// Wraps the constant of a 32-bit address.
+    /// Wraps the constant of an address to 32 bits.
     pub(crate) fn wrapped(self) -> Self {
         let (terms, constant) = self.terms();
         Self::sum(terms, constant & u64::from(u32::MAX))
@@ -93,8 +93,8 @@ impl<'a> OperandValue<'a> {
         }
     }
 
-    /// Returns `yes` or `no`.
-    pub(crate) fn yes(is: bool) -> Self {
+    /// Returns a boolean fact as the name `yes` or `no`.
+    pub(crate) fn flag(is: bool) -> Self {
         OperandValue::Name(if is { "yes" } else { "no" })
     }
 }
@@ -136,15 +136,15 @@ impl fmt::Display for OperandValue<'_> {
                     n => write!(f, " + {n}"),
                 }
             }
-            OperandValue::Computed(op, all) => write!(f, "{op}({})", Listed(all)),
-            OperandValue::List(all) => write!(f, "{{{}}}", Listed(all)),
+            OperandValue::Computed(op, all) => write!(f, "{op}({})", CommaSeparated(all)),
+            OperandValue::List(all) => write!(f, "{{{}}}", CommaSeparated(all)),
         }
     }
 }
 
-struct Listed<'v, 'a>(&'v [OperandValue<'a>]);
+struct CommaSeparated<'v, 'a>(&'v [OperandValue<'a>]);
 
-impl fmt::Display for Listed<'_, '_> {
+impl fmt::Display for CommaSeparated<'_, '_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, value) in self.0.iter().enumerate() {
             let comma = if i > 0 { ", " } else { "" };

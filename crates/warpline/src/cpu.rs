@@ -1,4 +1,4 @@
-//! Runs plans on the simulator.
+//! Runs plans on the CPU executor.
 
 use crate::compare::DeviceOutput;
 use crate::error::Error;
@@ -48,7 +48,7 @@ fn once(job: &Job<'_>, index: u32, repeats: u32) -> Result<RunResult, Error> {
     })
 }
 
-/// Allocates every buffer of the plan in simulator memory.
+/// Allocates every buffer of the plan in CPU executor memory.
 fn bind(job: &Job<'_>, memory: &mut GlobalMemory) -> BufferAddresses {
     BufferAddresses {
         inputs: job

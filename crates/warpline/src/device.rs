@@ -1,4 +1,4 @@
-//! Devices: the CPU simulator and the GPUs.
+//! Devices: the CPU executor and the GPUs.
 
 use crate::error::Error;
 use crate::gpu::Gpu;
@@ -8,7 +8,7 @@ use warpline_cuda::{Context, CudaError};
 use warpline_ir::Target;
 use warpline_kernels::DeviceKind;
 
-/// A device that runs kernels: the CPU simulator or a GPU.
+/// A device that runs kernels: the CPU executor or a GPU.
 ///
 /// ```
 /// use warpline::Device;
@@ -33,8 +33,8 @@ pub struct DeviceInfo {
     pub name: String,
     /// The model name, or a description.
     pub description: String,
-    /// Whether it is the simulator. Simulator time is not GPU time.
-    pub simulator: bool,
+    /// Whether this is the CPU executor. Its times are not GPU times.
+    pub is_cpu: bool,
     /// The reason why the device is unavailable, if it is.
     pub unavailable: Option<String>,
     /// The properties of a GPU.
@@ -62,7 +62,7 @@ pub struct GpuInfo {
 }
 
 impl Device {
-    /// Returns the CPU simulator.
+    /// Returns the CPU executor.
     pub fn cpu() -> Self {
         Self(Inner::Cpu)
     }
@@ -73,7 +73,7 @@ impl Device {
         Ok(Self(Inner::Cuda(Gpu::open(ordinal)?)))
     }
 
-    /// Returns the first supported GPU, or else the CPU simulator. Also returns the reasons why GPUs
+    /// Returns the first supported GPU, or else the CPU executor. Also returns the reasons why GPUs
     /// were skipped, if any were or none exists.
     pub fn auto() -> (Self, Option<String>) {
         let listed = match warpline_cuda::devices() {
@@ -114,13 +114,13 @@ impl Device {
     /// Describes the device.
     pub fn info(&self) -> DeviceInfo {
         match &self.0 {
-            Inner::Cpu => simulator(),
+            Inner::Cpu => cpu_executor(),
             Inner::Cuda(open) => gpu(open.context.device()),
         }
     }
 
-    /// Returns whether it is the simulator.
-    pub fn is_simulator(&self) -> bool {
+    /// Returns whether it is the CPU executor.
+    pub fn is_cpu(&self) -> bool {
         matches!(self.0, Inner::Cpu)
     }
 
@@ -145,7 +145,7 @@ impl Device {
         self.gpu().map(|gpu| &gpu.context)
     }
 
-    /// Returns the GPU state; `None` for the simulator.
+    /// Returns the GPU state; `None` for the CPU executor.
     pub(crate) fn gpu(&self) -> Option<&Gpu> {
         match &self.0 {
             Inner::Cpu => None,
@@ -156,14 +156,14 @@ impl Device {
 
 /// Lists all devices, including unavailable ones with their reasons.
 ///
-/// The simulator is always listed. A machine without a driver or a GPU has one entry `cuda` with
+/// The CPU executor is always listed. A machine without a driver or a GPU has one entry `cuda` with
 /// the reason.
 pub fn devices() -> Vec<DeviceInfo> {
-    let mut all = vec![simulator()];
+    let mut all = vec![cpu_executor()];
     let none = |why: String| DeviceInfo {
         name: "cuda".into(),
         description: "NVIDIA GPUs".into(),
-        simulator: false,
+        is_cpu: false,
         unavailable: Some(why),
         gpu: None,
     };
@@ -175,12 +175,12 @@ pub fn devices() -> Vec<DeviceInfo> {
     all
 }
 
-fn simulator() -> DeviceInfo {
+fn cpu_executor() -> DeviceInfo {
     let Target { name, sms, .. } = Target::default();
     DeviceInfo {
         name: "cpu".into(),
-        description: format!("CPU simulator of {name} with {sms} SMs"),
-        simulator: true,
+        description: format!("CPU executor of {name} with {sms} SMs"),
+        is_cpu: true,
         unavailable: None,
         gpu: None,
     }
@@ -194,7 +194,7 @@ fn gpu(info: &warpline_cuda::CudaDeviceInfo) -> DeviceInfo {
     DeviceInfo {
         name: format!("cuda:{}", info.ordinal),
         description: info.name.clone(),
-        simulator: false,
+        is_cpu: false,
         unavailable: info
             .check_supported()
             .err()
@@ -239,14 +239,14 @@ mod tests {
     }
 
     #[test]
-    fn the_simulator_is_always_listed() {
+    fn the_cpu_executor_is_always_listed() {
         let cpu = Device::parse("cpu").unwrap();
-        assert!(cpu.is_simulator() && cpu.context().is_none());
+        assert!(cpu.is_cpu() && cpu.context().is_none());
         assert_eq!(cpu.kind(), DeviceKind::Cpu);
         assert_eq!(cpu.target(), Target::SM_90A);
         let listed = devices();
         assert_eq!(listed[0], cpu.info());
-        assert!(listed[0].simulator && listed[0].unavailable.is_none());
+        assert!(listed[0].is_cpu && listed[0].unavailable.is_none());
         assert!(listed.len() > 1, "GPUs or the reason why none is available");
     }
 
@@ -254,6 +254,6 @@ mod tests {
     fn auto_returns_an_available_device_and_a_reason_for_the_cpu() {
         let (device, reason) = Device::auto();
         assert!(device.info().unavailable.is_none());
-        assert!(!device.is_simulator() || reason.is_some());
+        assert!(!device.is_cpu() || reason.is_some());
     }
 }

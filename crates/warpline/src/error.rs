@@ -103,7 +103,7 @@ pub enum Error {
         error: Box<Error>,
     },
     /// The operation needs a GPU.
-    #[error("the CPU simulator cannot load kernels\nhelp: use a GPU")]
+    #[error("the CPU executor cannot load kernels\nhelp: use a GPU")]
     NoGpu,
     /// The simulation would exceed the default time limit.
     #[error(

@@ -14,13 +14,13 @@ pub const DEFAULT_SIMULATION_LIMIT_S: f64 = 30.0;
 
 /// The tensor bytes per second for which the host draws inputs, computes the reference and compares.
 const HOST_BYTES_PER_S: f64 = 60e6;
-/// The bytes of global memory per second that the simulator moves, by timing.
+/// The bytes of global memory per second that the CPU executor moves, by timing.
 const EAGER_BYTES_PER_S: f64 = 250e6;
 const CHECKED_BYTES_PER_S: f64 = 60e6;
-/// The floating-point operations per second of the simulator.
+/// The floating-point operations per second of the CPU executor.
 const FLOPS_PER_S: f64 = 2e9;
 
-/// Estimates the seconds of a run on the simulator, within a small factor.
+/// Estimates the seconds of a run on the CPU executor, within a small factor.
 ///
 /// ```
 /// use warpline::{Timing, estimate};

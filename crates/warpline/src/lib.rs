@@ -1,7 +1,7 @@
 //! Warp-specialized GPU kernels: devices, launches, and the kernel library.
 //!
 //! A [family](kernels::Family) defines a problem and the kernels that solve it. [`run()`] runs a
-//! workload on a [`Device`], the CPU simulator or a GPU, and compares the outputs with a float64
+//! workload on a [`Device`], the CPU executor or a GPU, and compares the outputs with a float64
 //! reference:
 //!
 //! ```
@@ -26,7 +26,7 @@
 //!
 //! | where | what |
 //! |---|---|
-//! | [`device`] | the CPU simulator and the GPUs |
+//! | [`device`] | the CPU executor and the GPUs |
 //! | [`mod@prepare`] | plans with proved kernels |
 //! | [`gpu`] | plans on a GPU: cached compilation, asynchronous launches |
 //! | [`mod@run`] | runs a workload and compares its outputs |

@@ -31,13 +31,13 @@ pub struct RunReport {
     pub same_bits: bool,
     /// The kernels that ran, in order.
     pub kernels: Vec<KernelRun>,
-    /// The run times of the plan. Simulator time is not GPU time.
+    /// The run times of the plan. CPU executor time is not GPU time.
     pub times: Times,
     /// The time to build, check and load the kernels.
     pub build: BuildTimes,
     /// The minimum cost of the problem.
     pub cost: Cost,
-    /// The achieved rates of a GPU; `None` on the simulator.
+    /// The achieved rates of a GPU; `None` on the CPU executor.
     pub rates: Option<Rates>,
 }
 
@@ -72,7 +72,7 @@ pub struct KernelRun {
     pub threads: u32,
     /// The shared memory per CTA in bytes.
     pub shared_bytes: u32,
-    /// The counters of the simulator.
+    /// The counters of the CPU executor.
     pub stats: Option<Stats>,
     /// The origin of the GPU code.
     pub origin: Option<CodeOrigin>,

@@ -21,7 +21,7 @@ use warpline_kernels::{AnyWorkload, BufferBytes, HostTensor, TensorSpec};
 pub enum RunPhase {
     /// Draws the inputs.
     Inputs,
-    /// Runs kernels. Counts CTAs on the simulator, launches on a GPU.
+    /// Runs kernels. Counts CTAs on the CPU executor, launches on a GPU.
     Kernels {
         /// The finished CTAs or launches.
         done: u64,
@@ -51,13 +51,13 @@ pub enum Build {
 pub struct RunOptions {
     /// The seed of the inputs and of [`Timing::Random`].
     pub seed: u64,
-    /// When the simulator completes asynchronous operations.
+    /// When the CPU executor completes asynchronous operations.
     pub timing: Timing,
-    /// The number of timed runs; by default 1 on the simulator and 10 on a GPU.
+    /// The number of timed runs; by default 1 on the CPU executor and 10 on a GPU.
     pub repeat: Option<NonZeroU32>,
-    /// Allows the simulator to run longer than 30 s.
+    /// Allows the CPU executor to run longer than 30 s.
     pub simulate: bool,
-    /// The number of simulator threads; 0 uses all cores. The result does not depend on it.
+    /// The number of CPU executor threads; 0 uses all cores. The result does not depend on it.
     pub threads: usize,
     /// The time limit of one run on a GPU; a longer run counts as hung.
     pub timeout: Duration,
@@ -171,7 +171,7 @@ pub(crate) struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// Checks that the tensors are as large as the extents that the kernels declare. The simulator
+    /// Checks that the tensors are as large as the extents that the kernels declare. The CPU executor
     /// checks them against its own memory.
     pub(crate) fn check_extents(&self) -> Result<(), Error> {
         let inputs = self.inputs.iter().map(|tensor| tensor.data.len());
@@ -193,11 +193,11 @@ pub(crate) struct RunResult {
     pub(crate) same_bits: bool,
     /// The seconds of each timed run.
     pub(crate) seconds: Vec<f64>,
-    /// The counters of the simulator, by step; empty on a GPU.
+    /// The counters of the CPU executor, by step; empty on a GPU.
     pub(crate) stats: Vec<Stats>,
     /// The time to build, check and load the kernels.
     pub(crate) build: BuildTimes,
-    /// The origin of the GPU code, by step; empty on the simulator.
+    /// The origin of the GPU code, by step; empty on the CPU executor.
     pub(crate) origins: Vec<CodeOrigin>,
 }
 
@@ -232,7 +232,7 @@ pub fn run_watchdog(
 /// let device = Device::cpu();
 /// let work = registry()[0].default_workload(DeviceKind::Cpu, &device.target())?;
 /// let report = run(work.as_ref(), &device, &RunOptions::default())?;
-/// assert!(report.passed() && report.device.simulator);
+/// assert!(report.passed() && report.device.is_cpu);
 /// # Ok(())
 /// # }
 /// ```
@@ -272,7 +272,7 @@ pub fn run_with_tensors(
     device: &Device,
     options: &RunOptions,
 ) -> Result<(RunReport, RunTensors), Error> {
-    if device.is_simulator() {
+    if device.is_cpu() {
         estimate::check_simulation_time(work, options)?;
     }
     estimate::check_host_memory(work)?;

@@ -1,7 +1,7 @@
 """Warp-specialized GPU kernels for Hopper.
 
 Each function takes torch tensors, GPU arrays of other libraries (DLPack, CUDA
-array interface), or NumPy arrays, which run on a CPU simulator of the GPU:
+array interface), or NumPy arrays, which run on a CPU executor of the GPU:
 
 >>> import numpy as np, warpline
 >>> warpline.softmax(np.zeros((1, 4), np.float32))

@@ -1,4 +1,4 @@
-"""Dispatches a call by its tensors: torch, another GPU library, or the CPU simulator."""
+"""Dispatches a call by its tensors: torch, another GPU library, or the CPU executor."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ torch = _Torch()
 
 def tune_needs_gpu(op: Op) -> InputError:
     """Creates the exception for ``tune=True`` without a GPU."""
-    return input_error(f"{op.name}: tune=True needs arrays on a GPU; simulator time is not GPU time")
+    return input_error(f"{op.name}: tune=True needs arrays on a GPU; CPU executor time is not GPU time")
 
 
 def outputs(op: Op, out: Any) -> tuple[Any, ...] | None:

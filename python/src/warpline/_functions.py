@@ -40,7 +40,7 @@ def _doc(op: Op) -> str:
     lines += [f"    {p.name}: {p.about}" for p in op.params]
     lines += [
         "    out: Preallocated output of the same element type and shape; must not overlap an input.",
-        "    simulate: Allows the CPU simulator to run for longer than 30 s.",
+        "    simulate: Allows the CPU executor to run for longer than 30 s.",
         "    stream: Handle of the CUDA stream, for GPU arrays of other libraries than torch;",
         "        torch tensors use torch's current stream.",
         "    tune: Autotunes this problem on this GPU first, unless a tuned config is cached:",

@@ -1,4 +1,4 @@
-"""Calls on NumPy arrays, on the CPU simulator."""
+"""Calls on NumPy arrays, on the CPU executor."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ _OVERLOADS: dict[str, tuple[Any, Any]] = {}
 #: Variants of ops that take lists of integers as tensors.
 _BY_TENSORS: dict[str, Op] = {}
 
-#: Whether the simulator may run for longer than 30 s; set by ``simulate=True``.
+#: Whether the CPU executor may run for longer than 30 s; set by ``simulate=True``.
 _LONG_SIMULATION: ContextVar[bool] = ContextVar("warpline_long_simulation", default=False)
 
 # Generated source per op, to minimize the overhead of a call.
@@ -276,7 +276,7 @@ def _overload(op: Op, args: tuple[Any, ...], outs: tuple[Any, ...] | None) -> An
 
 
 def simulate(op: Op, args: tuple[Any, ...], outs: tuple[Any, ...]) -> None:
-    """Calls an op on CPU tensors, on the simulator."""
+    """Calls an op on CPU tensors, on the CPU executor."""
     for output, out in zip(op.outputs, outs):
         for param, value in zip(op.params, args):
             if isinstance(value, torch.Tensor) and _overlaps(out, value):

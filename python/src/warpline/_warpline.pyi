@@ -37,7 +37,7 @@ def build_info() -> dict[str, Any]:
     """Returns the version of the package and the commit that it was built from, if known."""
 
 def simulate(index: int, args: tuple[Any, ...], outs: tuple[Any, ...], simulate: bool) -> None:
-    """Runs an op on the CPU simulator.
+    """Runs an op on the CPU executor.
 
     Tensors are ``(dtype, shape, strides, bytes)``. The layout is checked as on a GPU. The bytes
     are those of a dense little-endian copy; output bytes are written. ``simulate`` allows runs

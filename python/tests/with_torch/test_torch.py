@@ -1,4 +1,4 @@
-"""The ops on torch tensors: on a GPU if available, else on the simulator.
+"""The ops on torch tensors: on a GPU if available, else on the CPU executor.
 
 Needs no pytest, as a GPU host may have none: ``python3 -m unittest discover FOLDER``.
 """
@@ -381,8 +381,8 @@ class Refusals(unittest.TestCase):
         self.assertEqual(str(caught.exception), expected_message)
 
     @unittest.skipIf(GPU, "of tensors on the CPU")
-    def test_tune_is_rejected_on_the_simulator(self):
-        expected_message = "softmax: tune=True needs arrays on a GPU; simulator time is not GPU time"
+    def test_tune_is_rejected_on_the_cpu_executor(self):
+        expected_message = "softmax: tune=True needs arrays on a GPU; CPU executor time is not GPU time"
         self.rejected(expected_message, lambda: warpline.softmax(draw(4, 64), tune=True))
 
     def test_bits_may_be_allowed_to_differ(self):
@@ -438,7 +438,7 @@ class Refusals(unittest.TestCase):
             lambda: warpline.softmax(x, out=torch.empty(4, 64)),
         )
 
-    def test_the_simulator_does_not_work_long_unasked(self):
+    def test_the_cpu_executor_does_not_work_long_unasked(self):
         x = torch.zeros(1 << 15, 1 << 14)
         with self.assertRaises(warpline.InputError) as caught:
             warpline.softmax(x)

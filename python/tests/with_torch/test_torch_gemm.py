@@ -1,4 +1,4 @@
-"""GEMM on torch tensors: on a GPU if available, else on the simulator.
+"""GEMM on torch tensors: on a GPU if available, else on the CPU executor.
 
 Needs no pytest, as a GPU host may have none: ``python3 -m unittest discover FOLDER``.
 """

@@ -18,8 +18,8 @@ pub(crate) struct SweepArgs {
     /// the others
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) svg: Option<PathBuf>,
-    /// Device: a GPU measures times, the CPU simulator counts instructions; auto
-    /// selects the first usable GPU, else the simulator
+    /// Device: a GPU measures times, the CPU executor counts instructions; auto
+    /// selects the first usable GPU, else the CPU executor
     #[arg(long, value_name = "auto|cpu|cuda:N", default_value = "auto")]
     pub(crate) device: String,
     /// On a GPU: measurement rounds; each times every point of a problem once, in

@@ -119,18 +119,18 @@ fn product() -> Option<Box<dyn AnyWorkload>> {
     products().into_iter().find(|w| w.family() == "ping-pong")
 }
 
-/// Returns the named GPU; rejects the simulator.
+/// Returns the named GPU; rejects the CPU executor.
 fn gpu(name: &str) -> Result<Device, Failure> {
     let (device, reason) = super::device(name)?;
-    if !device.is_simulator() {
+    if !device.is_cpu() {
         return Ok(device);
     }
-    let why = reason.map_or("the selected device is the CPU simulator".into(), |why| {
+    let why = reason.map_or("the selected device is the CPU executor".into(), |why| {
         format!("no GPU is usable: {why}")
     });
     Err(Failure::bad_input(
         "needs-gpu",
-        format!("bench needs a GPU (simulator time is not GPU time); {why}"),
+        format!("bench needs a GPU (CPU executor time is not GPU time); {why}"),
     ))
 }
 

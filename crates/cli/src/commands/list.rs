@@ -22,7 +22,7 @@ pub(crate) fn list(families: &[&dyn AnyFamily], target: &Target) -> CommandOutpu
             (
                 "problem",
                 format!(
-                    "{} (CPU simulator: {})",
+                    "{} (CPU executor: {})",
                     display::settings(&gpu),
                     display::settings(&cpu)
                 ),
@@ -50,7 +50,7 @@ pub(crate) fn list(families: &[&dyn AnyFamily], target: &Target) -> CommandOutpu
 
 /// Lists the instructions of kernels, by group.
 pub(crate) fn ops() -> CommandOutput {
-    let mut table = report::table(["group", "op", "meaning", "CPU simulator", "PTX"]);
+    let mut table = report::table(["group", "op", "meaning", "CPU executor", "PTX"]);
     let mut all = Vec::new();
     for (group, info) in TABLE.iter().chain(IMPLIED) {
         let exactness = info.exactness.to_string();

@@ -23,7 +23,7 @@ use warpline_kernels::{AnyFamily, AnyWorkload};
 const DIAGRAM_LEGEND: &str = "  box: a role, the warps of a CTA that run one body\n  arrow: a ring, a circular buffer in \
      shared memory (stages × bytes per stage)\n";
 
-/// Runs the default problem of the first family on a GPU, or on the CPU simulator if
+/// Runs the default problem of the first family on a GPU, or on the CPU executor if
 /// no GPU is usable, and draws its kernels.
 pub(crate) fn run_first_family(
     families: &[&dyn AnyFamily],
@@ -69,10 +69,10 @@ pub(crate) fn run(family: &dyn AnyFamily, matches: &ArgMatches) -> Result<Comman
     options.seed = args.seed;
     options.repeat = args.repeat;
     if let Some(timing) = args.timing {
-        if !selected.device.is_simulator() {
+        if !selected.device.is_cpu() {
             let device = selected.device.name();
             let text = format!(
-                "--timing {timing} requires the CPU simulator (device: {device})\n\
+                "--timing {timing} requires the CPU executor (device: {device})\n\
                  help: add --device cpu"
             );
             return Err(Failure::bad_input("bad-usage", text));
@@ -116,7 +116,7 @@ struct RunRequest {
     save: Option<Destination>,
 }
 
-/// A device and, if `auto` selected the simulator, the reason that no GPU is usable.
+/// A device and, if `auto` selected the CPU executor, the reason that no GPU is usable.
 struct SelectedDevice {
     device: Device,
     reason: Option<String>,
@@ -139,7 +139,7 @@ impl SelectedDevice {
         mut options: RunOptions,
         request: &RunRequest,
     ) -> Result<CommandOutput, Failure> {
-        if self.device.is_simulator() {
+        if self.device.is_cpu() {
             estimate::check_host_memory(work)?;
             let repeats = options.repeat.map_or(1, |n| n.get());
             let cost = work.cost();
@@ -168,20 +168,20 @@ impl SelectedDevice {
             .field("saved", request.save.as_ref().map(Destination::path))
             .field(
                 "timing",
-                self.device.is_simulator().then(|| options.timing.name()),
+                self.device.is_cpu().then(|| options.timing.name()),
             )
             .fields(&outcome)
             .with_failure(mismatch(&outcome)))
     }
 }
 
-/// Prints the expected simulator time if it is long.
+/// Prints the expected CPU executor time if it is long.
 pub(super) fn warn_if_long(seconds: f64) {
     if seconds > estimate::DEFAULT_SIMULATION_LIMIT_S {
         let about = display::seconds(seconds);
         let _ = writeln!(
             io::stderr(),
-            "note: the CPU simulator needs about {about} for this problem"
+            "note: the CPU executor needs about {about} for this problem"
         );
     }
 }

@@ -31,27 +31,21 @@ pub(crate) fn sweep(
     let own = with_flags(family, device.kind());
     let usage = |e: &clap::Error| Failure::usage(e, args, families);
     let points = points(family, own, matches, &options.vary, &device, usage)?;
-    let result = match device.is_simulator() {
+    let result = match device.is_cpu() {
         true => SweepResult::counted(&points, &options, &device),
         false => SweepResult::timed(points, &options, &device)?,
     };
 
-    let simulator = device.is_simulator();
+    let on_cpu = device.is_cpu();
     let title = format!("{} on {}", family.name(), device.name());
     let notes = result.notes(&options, &device, reason.as_deref());
-    let mut text = table::text(&result.rows, &options.vary, simulator);
+    let mut text = table::text(&result.rows, &options.vary, on_cpu);
     text += &format!("\n{}", report::fields(&title, &notes));
     if let Some(path) = &options.svg {
         let names: Vec<_> = options.vary.iter().map(|v| v.name.as_str()).collect();
         let title = format!("{title}: {}", display::list(&names, "and"));
         let notes = notes.iter().map(|(label, note)| format!("{label}: {note}"));
-        let plot = chart::plot(
-            &result.rows,
-            &options.vary,
-            simulator,
-            title,
-            notes.collect(),
-        );
+        let plot = chart::plot(&result.rows, &options.vary, on_cpu, title, notes.collect());
         if let Some(plot) = plot {
             file::write(path, plot::render(&plot))?;
             text += &format!("plot written to {}\n", path.display());
@@ -73,7 +67,7 @@ pub(crate) fn sweep(
 /// The results of all points.
 struct SweepResult {
     rows: Vec<Row>,
-    /// The measurement; none on the simulator.
+    /// The measurement; none on the CPU executor.
     report: Option<BenchReport>,
 }
 
@@ -118,7 +112,7 @@ impl SweepResult {
             Some(report) => notes.extend(bench_report::method(report)),
             None => notes.push((
                 "counters",
-                "from the CPU simulator, which compares each point with the reference; \
+                "from the CPU executor, which compares each point with the reference; \
                  times need a GPU"
                     .into(),
             )),

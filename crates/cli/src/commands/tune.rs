@@ -66,11 +66,11 @@ impl TuneRequest {
         let args = TuneArgs::from_arg_matches(matches)
             .map_err(|e| Failure::bad_input("bad-usage", e.to_string()))?;
         let (device, reason) = super::device(&args.device)?;
-        let dry_run_reason = match (args.dry_run, device.is_simulator(), reason) {
+        let dry_run_reason = match (args.dry_run, device.is_cpu(), reason) {
             (true, ..) => Some("--dry-run".into()),
             (_, false, _) => None,
             (_, _, Some(why)) => Some(format!("no GPU is usable: {why}")),
-            (_, _, None) => Some("the selected device is the CPU simulator".into()),
+            (_, _, None) => Some("the selected device is the CPU executor".into()),
         };
         Ok(Self {
             args,

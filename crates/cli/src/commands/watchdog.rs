@@ -20,7 +20,7 @@ pub(crate) fn run_first(
     device: &Device,
     options: &RunOptions,
 ) -> Result<(), Failure> {
-    if device.is_simulator() {
+    if device.is_cpu() {
         return Ok(());
     }
     if child::is_child() {

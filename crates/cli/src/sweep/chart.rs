@@ -8,7 +8,7 @@ use crate::plot::{Mark, Plot, Series};
 pub(crate) fn plot(
     rows: &[Row],
     vary: &[Vary],
-    simulator: bool,
+    on_cpu: bool,
     title: String,
     notes: Vec<String>,
 ) -> Option<Plot> {
@@ -29,9 +29,9 @@ pub(crate) fn plot(
             series[index].marks[value] = mark(row);
         }
     }
-    let (y_label, missing_label) = match simulator {
+    let (y_label, missing_label) = match on_cpu {
         true => (
-            "warp instructions, counted by the CPU simulator",
+            "warp instructions, counted by the CPU executor",
             "rejected or FAIL: no counters",
         ),
         false => (
@@ -59,7 +59,7 @@ fn name(others: &[Vary], values: &[String]) -> String {
     all.join(", ")
 }
 
-/// Returns the plotted value: microseconds on a GPU, instructions on the simulator.
+/// Returns the plotted value: microseconds on a GPU, instructions on the CPU executor.
 fn mark(row: &Row) -> Option<Mark> {
     if let Some(timed) = &row.timed {
         let [value, low, high] =

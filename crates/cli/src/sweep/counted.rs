@@ -1,4 +1,4 @@
-//! Runs points on the CPU simulator, compares them with the reference and reads the counters.
+//! Runs points on the CPU executor, compares them with the reference and reads the counters.
 
 use super::point::Point;
 use super::row::{Counted, PointFailure, Row};

@@ -6,7 +6,7 @@
 //! | `point` | one combination and its workload |
 //! | `row` | the result of a point |
 //! | `timed` | measures points on a GPU |
-//! | `counted` | runs points on the simulator and reads its counters |
+//! | `counted` | runs points on the CPU executor and reads its counters |
 //! | `table` | the results as a table |
 //! | `chart` | the results as a plot |
 

@@ -22,7 +22,7 @@ pub(crate) struct Row {
     pub(crate) config: Option<Value>,
     /// The measurement on a GPU.
     pub(crate) timed: Option<Timed>,
-    /// The counters of the simulator.
+    /// The counters of the CPU executor.
     pub(crate) counted: Option<Counted>,
     /// The reason that the point has neither times nor counters.
     pub(crate) failure: Option<PointFailure>,
@@ -41,7 +41,7 @@ pub(crate) struct Timed {
     pub(crate) kernels: Vec<Footprint>,
 }
 
-/// The simulator's counters of a point, summed over all kernels.
+/// The CPU executor's counters of a point, summed over all kernels.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub(crate) struct Counted {
     pub(crate) ctas: u64,

@@ -22,8 +22,8 @@ const COUNTED: [&str; 5] = [
 ];
 
 /// Formats a table of points: varied values, times or counters, PASS or FAIL.
-pub(crate) fn text(rows: &[Row], vary: &[Vary], simulator: bool) -> String {
-    let found: &[&str] = if simulator { &COUNTED } else { &TIMED };
+pub(crate) fn text(rows: &[Row], vary: &[Vary], on_cpu: bool) -> String {
+    let found: &[&str] = if on_cpu { &COUNTED } else { &TIMED };
     let names = vary.iter().map(|v| v.name.as_str());
     let mut table = report::table(names.chain(found.iter().copied()).chain(["result"]));
     for row in rows {

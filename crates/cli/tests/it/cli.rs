@@ -255,7 +255,7 @@ fn usable_gpus_are_listed_and_missing_ones_rejected() {
     );
     let output = with_gpu("run vector-add --n 3 --timing late");
     assert_eq!(output.status.code(), Some(2));
-    assert!(err(&output).contains("requires the CPU simulator (device: cuda:0)"));
+    assert!(err(&output).contains("requires the CPU executor (device: cuda:0)"));
     let output = with_gpu("run vector-add --help");
     assert!(
         out(&output).contains("[default: 33554432]"),

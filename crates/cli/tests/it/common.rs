@@ -23,7 +23,7 @@ pub(crate) fn with_driver_stub(command: &str, args: &str) -> Output {
         .unwrap()
 }
 
-/// Runs a family's test cases on the simulator under every timing.
+/// Runs a family's test cases on the CPU executor under every timing.
 pub(crate) fn assert_cases_pass(family: &dyn AnyFamily) {
     let device = Device::cpu();
     for work in family.cases(&device.target()) {

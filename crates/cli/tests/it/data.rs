@@ -14,7 +14,7 @@ fn folder() -> TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }
 
-/// Runs a command line on the simulator; `{}` is replaced by a path.
+/// Runs a command line on the CPU executor; `{}` is replaced by a path.
 fn warpline(line: &str, path: &Path) -> CliOutput {
     let words = line.split_whitespace().map(|word| match word {
         "{}" => path.into(),

@@ -54,7 +54,7 @@ fn scales_map(c: &Config, rows: u32) -> TensorMapDecl {
 }
 
 /// Declares the tensor map of A in 16 bits; the schedule `warps` loads it as bytes.
-fn tokens_map(dtype: DType, c: &Config) -> TensorMapDecl {
+fn wide_a_map(dtype: DType, c: &Config) -> TensorMapDecl {
     match c.schedule {
         Schedule::Warps(_) => codes_map(c.tile_m),
         _ => TensorMapDecl::tiled(dtype, [K_BLOCK, c.tile_m]),
@@ -76,7 +76,7 @@ pub(super) struct Context<'a, T: DecodeTarget> {
     pub(super) rounds: Reg<u32>,
     /// Codes and scales of gate and of up.
     pub(super) weights: [[TensorMap; 2]; 2],
-    pub(super) tokens: AOperand,
+    pub(super) a: AOperand,
     pub(super) out: TensorMap,
     tiles: TileScheduler,
     /// Tensor scales of gate, up and, if it is coded, A.
@@ -101,12 +101,12 @@ impl<'a, T: DecodeTarget> Context<'a, T> {
                 map => map,
             })
         };
-        let [gate, up, a] = CODED;
+        let [gate, up, a_names] = CODED;
         let weights = [gate, up].map(|names| coded(names, c.schedule.tile_n()));
         let is_input = spec.weights_are_pdl_safe && matches!(c.schedule, Schedule::Warps(_));
-        let tokens = match spec.a_is_coded {
-            true => AOperand::Coded(coded(a, c.tile_m)),
-            false => AOperand::Wide(match k.tensor_map("x", tokens_map(T::DTYPE, c)) {
+        let a = match spec.a_is_coded {
+            true => AOperand::Coded(coded(a_names, c.tile_m)),
+            false => AOperand::Wide(match k.tensor_map("x", wide_a_map(T::DTYPE, c)) {
                 map if is_input => map.pdl_safe(),
                 map => map,
             }),
@@ -118,7 +118,7 @@ impl<'a, T: DecodeTarget> Context<'a, T> {
             groups,
             rounds,
             weights,
-            tokens,
+            a,
             out: k.tensor_map("c", out_map(T::DTYPE, c)),
             tiles: TileScheduler::declare(k, c.tile_schedule()),
             tensor_scales: (spec.tensor_scales.iter())
@@ -198,7 +198,7 @@ impl<'a, T: DecodeTarget> Context<'a, T> {
     /// Returns the scale of the gate accumulators and of the up accumulators.
     #[track_caller]
     pub(super) fn output_scales(&self) -> [Reg<f32>; 2] {
-        let smaller = match self.tokens {
+        let smaller = match self.a {
             AOperand::Wide(_) => DECODE_SCALE,
             AOperand::Coded(_) => DECODE_SCALE * DECODE_SCALE,
         };

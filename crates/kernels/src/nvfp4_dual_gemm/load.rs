@@ -20,7 +20,7 @@ pub(super) fn role<T: DecodeTarget>(k: Builder, context: &Context<'_, T>) {
             .as_flattened()
             .iter()
             .for_each(|map| map.prefetch());
-        if let AOperand::Wide(x) = context.tokens {
+        if let AOperand::Wide(x) = context.a {
             x.prefetch();
         }
         context.out.prefetch();
@@ -115,7 +115,7 @@ impl<T: DecodeTarget> Context<'_, T> {
     #[track_caller]
     fn load_tokens(&self, tile: TileCoord, round: Reg<u32>) {
         let (c, depth) = (self.config, self.config.schedule.k_per_step());
-        let AOperand::Wide(x) = self.tokens else {
+        let AOperand::Wide(x) = self.a else {
             return;
         };
         for (i, feed) in (0..).zip(&self.rings) {

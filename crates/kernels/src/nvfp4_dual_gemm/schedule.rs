@@ -119,13 +119,13 @@ impl WarpTile {
     }
 
     /// Returns the warps that share a set of outputs, each with a part of K.
-    pub(super) fn k_parts(self) -> u32 {
+    pub(super) fn k_slices(self) -> u32 {
         MMA_WARPS / self.output_sets()
     }
 
     /// Returns the panels of a slot of which a warp multiplies one block.
     pub(super) fn panels_per_warp(self) -> u32 {
-        self.panels() * BLOCKS_PER_PANEL / self.k_parts()
+        self.panels() * BLOCKS_PER_PANEL / self.k_slices()
     }
 }
 

@@ -1,9 +1,9 @@
 //! The schedule `warps`, for few tokens: every warp decodes A and weights, and multiplies with `mma.sync`.
 //!
-//! With 16 tokens per tile the tensor cores are mostly idle, and A is so small that every warp can decode
-//! its part again. No earlier launch is needed, and one slot holds everything that a warp needs. Each
-//! warp has 32 outputs of both weights; warps with the same outputs divide the blocks of K. The role
-//! `epilogue` adds their partial sums and finishes the tile.
+//! With few tokens per tile the tensor cores are mostly idle, and A is small enough that every warp decodes
+//! the part of A that it multiplies. So no earlier launch widens A, and one ring holds weights and A. Each
+//! warp computes 32 outputs (gate and up rows); warps with the same outputs divide the blocks of K. The
+//! role `epilogue` adds their partial accumulators and stores the tile.
 
 use super::context::{AOperand, CodedTiles, Context};
 use super::decode::{DecodeTarget, two_byte_selector};
@@ -15,30 +15,30 @@ use crate::gemm::tile_scheduler::TileCoord;
 use warpline_ir::Swizzle;
 use warpline_ir::builder::*;
 
-/// A lane's rows of a warp's 32 outputs, relative to twice its row group (lane / 4): rows that lanes read
-/// at the same time are then in different banks.
-const LANE_ROWS: [u32; 4] = [0, 1, 16, 17];
+/// The four outputs of a lane, relative to `2 * (lane / 4)`. With this assignment the rows that the lanes
+/// load at the same time are in different banks.
+const LANE_OUTPUTS: [u32; 4] = [0, 1, 16, 17];
 
-/// The kernel context with the tile shape of the warps.
+/// The kernel context with the tile shape of the schedule `warps`.
 struct WarpsContext<'a, T: DecodeTarget> {
     context: &'a Context<'a, T>,
-    warps: WarpTile,
+    tile_shape: WarpTile,
 }
 
 impl<T: DecodeTarget> WarpsContext<'_, T> {
-    /// Returns the 128-byte rows of a panel in a slot: gate, up and A.
+    /// Returns the 128-byte rows of one panel in a slot: gate rows, up rows, rows of A.
     fn panel_rows(&self) -> u32 {
-        let tokens = token_rows(self.context.spec.a_is_coded) * self.context.config.tile_m;
-        2 * self.tile_n() + tokens
+        let a_rows = rows_per_token(self.context.spec.a_is_coded) * self.context.config.tile_m;
+        2 * self.tile_n() + a_rows
     }
 
-    /// Returns the words of scales in a slot, in the same order.
+    /// Returns the words of scales in a slot: gate, up, and A if it is coded.
     fn slot_scale_words(&self) -> u32 {
-        let tokens = match self.context.spec.a_is_coded {
+        let a_words = match self.context.spec.a_is_coded {
             true => self.scale_words(self.context.config.tile_m),
             false => 0,
         };
-        2 * self.scale_words(self.tile_n()) + tokens
+        2 * self.scale_words(self.tile_n()) + a_words
     }
 
     /// Returns the words of scales in a slot for `rows` rows.
@@ -52,93 +52,107 @@ impl<T: DecodeTarget> WarpsContext<'_, T> {
     }
 }
 
-/// Returns the 128-byte rows of a panel per token of A, in codes or in 16 bits.
-fn token_rows(coded: bool) -> u32 {
-    if coded { 1 } else { PANEL_K * 2 / PANEL_BYTES }
+/// Returns the 128-byte rows that one token of A takes in a panel, in codes or in 16 bits.
+fn rows_per_token(a_is_coded: bool) -> u32 {
+    if a_is_coded {
+        1
+    } else {
+        PANEL_K * 2 / PANEL_BYTES
+    }
 }
 
-/// A panel of a slot: bytes and scales.
+/// A panel of a slot: codes (or 16-bit elements of A) and scales.
 type Panel = (TileRef<u8>, TileRef<u32>);
 
-/// A lane's 16 elements of K of a row, in decode order: pairs, of which one `mma.sync` takes two.
-type Pairs<T> = [Reg<T>; 8];
+/// A lane's 16 elements of K of one row as pairs in decode order. Each `mma.sync` takes two pairs.
+type RowPairs<T> = [Reg<T>; 8];
 
-/// Accumulators of a warp: the `mma.sync` results of a lane for each of its outputs and 8 tokens, gate
-/// above up.
-type WarpSums = Vec<[Reg<f32>; 4]>;
+/// A lane's accumulators: one `mma.sync` fragment for each of its outputs and each 8 tokens. Rows 0 to 7 of
+/// the fragment are the gate, rows 8 to 15 the up projection.
+type WarpAccumulators = Vec<[Reg<f32>; 4]>;
 
-/// Declares the roles.
-pub(super) fn roles<T: DecodeTarget>(k: Builder, context: &Context<'_, T>, warps: WarpTile) {
-    let kernel = &WarpsContext { context, warps };
+/// Declares the roles `load`, `multiply` and `epilogue`, and their rings.
+pub(super) fn roles<T: DecodeTarget>(k: Builder, context: &Context<'_, T>, tile_shape: WarpTile) {
+    let kernel = &WarpsContext {
+        context,
+        tile_shape,
+    };
     let c = context.config;
-    let slots = k.ring("slots", c.stages, |s| {
-        let rows = warps.panels() * kernel.panel_rows();
+    let operands = k.ring("operands", c.stages, |s| {
+        let rows = tile_shape.panels() * kernel.panel_rows();
         (
             s.tile(rows, PANEL_BYTES),
             s.vector(kernel.slot_scale_words()),
         )
     });
-    // Partial sums for each part of K and each set of 32 outputs, in the register layout of a
-    // warpgroup.
-    let (halves, rows) = (warps.output_sets(), c.tile_m / 8);
-    let partial_sums = k.ring("parts", 1, |s| {
-        s.unswizzled::<f32>(warps.k_parts() * halves * rows, 512)
+    // One slot holds the partial accumulators of each K slice and each set of 32 outputs, in the register
+    // layout of the epilogue's warpgroup: one row for each 8 tokens.
+    let (output_sets, rows_per_set) = (tile_shape.output_sets(), c.tile_m / 8);
+    let partial_accs = k.ring("partial_accs", 1, |s| {
+        s.unswizzled::<f32>(tile_shape.k_slices() * output_sets * rows_per_set, 512)
     });
-    let partial_sums = partial_sums.generic_proxy_only();
-    // Without an earlier launch there is no dependency to wait for.
-    let wait = || {
+    let partial_accs = partial_accs.generic_proxy_only();
+    // PDL-safe inputs need no wait: no earlier launch writes them.
+    let wait_unless_pdl_safe = || {
         if !context.spec.weights_are_pdl_safe {
             wait_prerequisites();
         }
     };
-    // Declared first, so that its instructions are fetched first: everything waits for its loads.
+    // The first role is first in the instruction stream, and all other roles wait for its loads.
     k.role("load").warpgroups(1).body(|| {
         elect(|| {
-            wait();
+            wait_unless_pdl_safe();
             context.each(|tile| {
-                let first = context.first_panel();
+                let first_panel = context.first_panel();
                 steps(context.rounds).each(|round| {
-                    let slot = slots.acquire();
-                    load_slot(kernel, &slot, tile, first + round * warps.panels());
+                    let slot = operands.acquire();
+                    load_slot(
+                        kernel,
+                        &slot,
+                        tile,
+                        first_panel + round * tile_shape.panels(),
+                    );
                     slot.commit();
                 });
             });
         });
     });
     k.role("multiply").warps(MMA_WARPS).body(|| {
-        let warp = Warp::new(kernel);
+        let lane = LaneOffsets::new(kernel);
         context.each(|tile| {
-            let sums = warp.partial_sums(slots, tile);
-            let slot = partial_sums.acquire();
-            warp.store_sums(&sums, slot.tiles());
+            let accs = lane.mainloop(operands, tile);
+            let slot = partial_accs.acquire();
+            lane.store_accumulators(&accs, slot.tiles());
             slot.commit();
         });
     });
-    let epilogues: Vec<_> = (0..halves)
+    let epilogues: Vec<_> = (0..output_sets)
         .map(|i| Epilogue::declare(k, context, i))
         .collect();
     k.role("epilogue").warpgroups(1).body(|| {
         elect(|| context.out.prefetch());
-        wait();
+        wait_unless_pdl_safe();
         context.each(|tile| {
-            let slot = partial_sums.wait();
+            let slot = partial_accs.wait();
             let zeros = Frag::zeros(2 * OUTPUTS, c.tile_m);
-            let part = |i: u32, half: u32| {
-                let first = (i * halves + half) * rows;
-                zeros.load_thread_major(&slot.slice(first..first + rows, 0..512))
+            let load_partial = |k_slice: u32, output_set: u32| {
+                let first = (k_slice * output_sets + output_set) * rows_per_set;
+                zeros.load_thread_major(&slot.slice(first..first + rows_per_set, 0..512))
             };
-            let sums = (0..halves).map(|half| {
-                let first = part(0, half);
-                (1..warps.k_parts()).fold(first, |sums, i| sums.zip(&part(i, half), |x, y| x + y))
+            let accs = (0..output_sets).map(|output_set| {
+                let acc = load_partial(0, output_set);
+                (1..tile_shape.k_slices()).fold(acc, |acc, k_slice| {
+                    acc.zip(&load_partial(k_slice, output_set), |x, y| x + y)
+                })
             });
-            let sums: Vec<_> = sums.collect();
+            let accs: Vec<_> = accs.collect();
             slot.release();
-            run_epilogues(&epilogues, sums, tile);
+            run_epilogues(&epilogues, accs, tile);
         });
     });
 }
 
-/// Issues the loads of a slot: weights and A from panel `panel_index` on.
+/// Issues the loads of a slot: weights and A, starting with panel `panel_index` of K.
 #[track_caller]
 fn load_slot<T: DecodeTarget>(
     kernel: &WarpsContext<'_, T>,
@@ -153,11 +167,11 @@ fn load_slot<T: DecodeTarget>(
     );
     let token = tile.m * tile_m;
     context.load_scales(slot, tile, panel_index);
-    let load = |map, row: u32, at: Reg<u32>| {
+    let load_a = |map, row: u32, column_panel: Reg<u32>| {
         let to = slot.0.slice(row..row + tile_m, 0..PANEL_BYTES);
-        slot.load(map, to, [at * PANEL_BYTES, token]);
+        slot.load(map, to, [column_panel * PANEL_BYTES, token]);
     };
-    if let AOperand::Coded([_, scales]) = context.tokens {
+    if let AOperand::Coded([_, scales]) = context.a {
         let first = 2 * kernel.scale_words(tile_n);
         let to = slot
             .1
@@ -168,114 +182,118 @@ fn load_slot<T: DecodeTarget>(
             [0u32.reg(), panel_index * BLOCKS_PER_PANEL, token >> 7u32],
         );
     }
-    for panel in 0..kernel.warps.panels() {
+    for panel in 0..kernel.tile_shape.panels() {
         let (row, panel_index) = (panel * kernel.panel_rows(), panel_index + panel);
         context.load_codes(slot, row, tile, panel_index);
         let row = row + 2 * tile_n;
-        match context.tokens {
-            AOperand::Coded([codes, _]) => load(codes, row, panel_index),
+        match context.a {
+            AOperand::Coded([codes, _]) => load_a(codes, row, panel_index),
             AOperand::Wide(bytes) => {
-                let each = token_rows(false);
-                for i in 0..each {
-                    load(bytes, row + i * tile_m, panel_index * each + i);
+                let rows_per_token = rows_per_token(false);
+                for i in 0..rows_per_token {
+                    load_a(bytes, row + i * tile_m, panel_index * rows_per_token + i);
                 }
             }
         }
     }
 }
 
-/// A warp's positions in a slot.
-struct Warp<'a, T: DecodeTarget> {
+/// The rows, blocks and offsets of one lane in a slot.
+struct LaneOffsets<'a, T: DecodeTarget> {
     kernel: &'a WarpsContext<'a, T>,
     /// The lane's first output of the tile.
-    output: Reg<u32>,
-    /// The warp's part of K.
-    part: Reg<u32>,
-    /// The warp's block of a panel.
+    first_output: Reg<u32>,
+    /// Index of the warp among the warps with the same outputs, which divide K.
+    k_slice: Reg<u32>,
+    /// The warp's 64-element block of a panel.
     block: Reg<u32>,
     /// The warp's first panel of a slot.
-    panel: Reg<u32>,
+    first_panel: Reg<u32>,
     /// Offsets of the gate codes of the lane's outputs in the first panel.
-    codes: [SwizzledOffset; 4],
-    /// Offsets of the lane's tokens in the first panel: 16 codes of K, or the first and last eight
-    /// numbers.
-    tokens: Vec<SwizzledOffset>,
+    gate_codes: [SwizzledOffset; 4],
+    /// Offsets of the lane's first token in the first panel: one offset of 16 codes, or two offsets of
+    /// eight 16-bit elements each.
+    token: Vec<SwizzledOffset>,
     /// Selector of the scale of the lane's group of 16.
     scale_selector: Reg<u32>,
 }
 
-impl<'a, T: DecodeTarget> Warp<'a, T> {
+impl<'a, T: DecodeTarget> LaneOffsets<'a, T> {
     #[track_caller]
     fn new(kernel: &'a WarpsContext<'a, T>) -> Self {
-        let (context, warps, warp) = (kernel.context, kernel.warps, warp_in_role());
-        let part = warp & (warps.k_parts() - 1);
-        let (block, turn) = (
-            part & (BLOCKS_PER_PANEL - 1),
-            part >> BLOCKS_PER_PANEL.ilog2(),
+        let (context, tile_shape, warp) = (kernel.context, kernel.tile_shape, warp_in_role());
+        let k_slice = warp & (tile_shape.k_slices() - 1);
+        let (block, panel_group) = (
+            k_slice & (BLOCKS_PER_PANEL - 1),
+            k_slice >> BLOCKS_PER_PANEL.ilog2(),
         );
-        let panel = turn * warps.panels_per_warp();
+        let first_panel = panel_group * tile_shape.panels_per_warp();
         let (row, group) = (lane_id() >> 2u32, lane_id() & 3u32);
-        let output = (warp >> warps.k_parts().ilog2()) * OUTPUTS + row * 2u32;
-        let panel_bytes = panel * (kernel.panel_rows() * PANEL_BYTES);
+        let first_output = (warp >> tile_shape.k_slices().ilog2()) * OUTPUTS + row * 2u32;
+        let panel_bytes = first_panel * (kernel.panel_rows() * PANEL_BYTES);
         let offset =
             |row, byte| SwizzledOffset::new(Swizzle::B128, row, byte).plus_bytes(panel_bytes);
         let byte = block * (K_BLOCK / 2) + group * 8u32;
-        let tokens = match context.tokens {
+        let token = match context.a {
             AOperand::Coded(_) => vec![offset(row, byte)],
             AOperand::Wide(_) => {
-                let inside = block * (context.config.tile_m * PANEL_BYTES);
-                let half = |i: u32| offset(row, group * 32u32 + 16 * i).plus_bytes(inside);
-                vec![half(0), half(1)]
+                let block_bytes = block * (context.config.tile_m * PANEL_BYTES);
+                let eight_elements =
+                    |i: u32| offset(row, group * 32u32 + 16 * i).plus_bytes(block_bytes);
+                vec![eight_elements(0), eight_elements(1)]
             }
         };
         Self {
             kernel,
-            output,
-            part,
+            first_output,
+            k_slice,
             block,
-            panel,
-            codes: LANE_ROWS.map(|i| offset(output + i, byte)),
-            tokens,
+            first_panel,
+            gate_codes: LANE_OUTPUTS.map(|i| offset(first_output + i, byte)),
+            token,
             scale_selector: two_byte_selector(group),
         }
     }
 
-    /// Computes the partial sums of a tile.
+    /// Runs the mainloop of a tile over the warp's K slice and returns the partial accumulators.
     #[track_caller]
-    fn partial_sums(&self, slots: Ring<CodedTiles>, tile: TileCoord) -> WarpSums {
-        let (context, warps) = (self.kernel.context, self.kernel.warps);
+    fn mainloop(&self, operands: Ring<CodedTiles>, tile: TileCoord) -> WarpAccumulators {
+        let (context, tile_shape) = (self.kernel.context, self.kernel.tile_shape);
         let tile_m = context.config.tile_m;
-        let of_output =
-            LANE_ROWS.map(|i| self.scale_offset(self.output + i, tile.n * self.kernel.tile_n()));
+        let output_scales = LANE_OUTPUTS
+            .map(|i| self.scale_offset(self.first_output + i, tile.n * self.kernel.tile_n()));
         let row = lane_id() >> 2u32;
-        let of_token = |i| self.scale_offset(row + 8 * i, tile.m * tile_m);
-        let of_token: Vec<_> = (0..tile_m / 8).map(of_token).collect();
-        let first = context.first_panel() + self.panel;
-        let zeros = vec![[0.0f32.reg(); 4]; LANE_ROWS.len() * (tile_m / 8) as usize];
-        steps(context.rounds).fold(zeros, |round, sums| {
-            let slot = slots.wait();
-            let loaded = (0..warps.panels_per_warp()).map(|i| {
-                let panel = self.panel_of(slot.tiles(), i);
-                let output = |i: usize| self.weights(panel, self.codes[i], of_output[i]);
-                (self.tokens(panel, &of_token), [0, 1, 2, 3].map(output))
+        let token_scale = |i| self.scale_offset(row + 8 * i, tile.m * tile_m);
+        let token_scales: Vec<_> = (0..tile_m / 8).map(token_scale).collect();
+        let first_panel = context.first_panel() + self.first_panel;
+        let zeros = vec![[0.0f32.reg(); 4]; LANE_OUTPUTS.len() * (tile_m / 8) as usize];
+        steps(context.rounds).fold(zeros, |round, accs| {
+            let slot = operands.wait();
+            let panels = (0..tile_shape.panels_per_warp()).map(|i| {
+                let panel = self.nth_panel(slot.tiles(), i);
+                let weights =
+                    |i: usize| self.load_weights(panel, self.gate_codes[i], output_scales[i]);
+                let tokens = self.load_tokens(panel, &token_scales);
+                (tokens, [0, 1, 2, 3].map(weights))
             });
-            let loaded: Vec<_> = loaded.collect();
+            let panels: Vec<_> = panels.collect();
             slot.release();
-            let panel_index = first + round * warps.panels();
+            let panel_index = first_panel + round * tile_shape.panels();
             (0..)
-                .zip(loaded)
-                .fold(sums, |sums, (i, (tokens, outputs))| {
-                    let pairs = |loaded| self.pairs(loaded, panel_index + i);
-                    let tokens: Vec<_> = tokens.into_iter().flat_map(pairs).collect();
-                    let chunks = sums.chunks(tokens.len()).zip(outputs);
-                    let sums = chunks.map(|(sums, both)| multiply(sums, pairs(both), &tokens));
-                    sums.collect::<Vec<_>>().concat()
+                .zip(panels)
+                .fold(accs, |accs, (i, (tokens, weights))| {
+                    let decode = |rows| self.decode_rows(rows, panel_index + i);
+                    let tokens: Vec<_> = tokens.into_iter().flat_map(decode).collect();
+                    let outputs = accs.chunks(tokens.len()).zip(weights);
+                    let accs =
+                        outputs.map(|(accs, weights)| multiply(accs, decode(weights), &tokens));
+                    accs.collect::<Vec<_>>().concat()
                 })
         })
     }
 
-    /// Returns the slot shifted by `i` panels: the warp's offsets then address its panel `i`.
-    fn panel_of(&self, (bytes, scales): Panel, i: u32) -> Panel {
+    /// Returns the slot shifted by `i` panels: the lane's offsets then address the warp's panel `i`.
+    fn nth_panel(&self, (bytes, scales): Panel, i: u32) -> Panel {
         let rows = self.kernel.panel_rows();
         let first = i * BLOCKS_PER_PANEL * TILE_WORDS;
         (
@@ -284,127 +302,140 @@ impl<'a, T: DecodeTarget> Warp<'a, T> {
         )
     }
 
-    /// Returns the word offset of a row's scales in the warp's first panel; the tile starts at row `first`.
+    /// Returns the word offset of the scales of `row` in the warp's first panel. `row` counts from
+    /// `tile_row`, the first row of the tile.
     #[track_caller]
-    fn scale_offset(&self, row: Reg<u32>, first: Reg<u32>) -> Reg<u32> {
-        let inside = self.kernel.context.scale_offset(first + row, first);
-        inside + (self.panel * BLOCKS_PER_PANEL + self.block) * TILE_WORDS
+    fn scale_offset(&self, row: Reg<u32>, tile_row: Reg<u32>) -> Reg<u32> {
+        let offset = self.kernel.context.scale_offset(tile_row + row, tile_row);
+        offset + (self.first_panel * BLOCKS_PER_PANEL + self.block) * TILE_WORDS
     }
 
-    /// Loads the codes and scales of an output in both weights.
+    /// Loads the codes and scales of an output: its gate row and its up row.
     #[track_caller]
-    fn weights(&self, panel: Panel, offset: SwizzledOffset, place: Reg<u32>) -> LaneRows<T::Pair> {
+    fn load_weights(
+        &self,
+        panel: Panel,
+        codes: SwizzledOffset,
+        scale_offset: Reg<u32>,
+    ) -> LoadedRows<T::Pair> {
         let n = self.kernel.tile_n();
-        let of_both = [0, 1].map(|i| {
+        let gate_and_up = [0, 1].map(|i| {
             let rows = panel.0.slice(i * n..(i + 1) * n, 0..PANEL_BYTES);
-            let four = scale(panel, i * self.kernel.scale_words(n), place);
-            (rows.load_swizzled(offset), four)
+            let scales = load_scale_word(panel, i * self.kernel.scale_words(n), scale_offset);
+            (rows.load_swizzled(codes), scales)
         });
-        LaneRows::Codes(of_both)
+        LoadedRows::Codes(gate_and_up)
     }
 
-    /// Loads the lane's token of every eight.
+    /// Loads one token of each 8 tokens, two tokens at a time.
     #[track_caller]
-    fn tokens(&self, panel: Panel, places: &[Reg<u32>]) -> Vec<LaneRows<T::Pair>> {
+    fn load_tokens(&self, panel: Panel, scale_offsets: &[Reg<u32>]) -> Vec<LoadedRows<T::Pair>> {
         let (tile_m, tile_n) = (self.kernel.context.config.tile_m, self.kernel.tile_n());
         let rows = |i: u32| {
             let row = 2 * tile_n + 8 * i;
             panel.0.slice(row..row + 8, 0..PANEL_BYTES)
         };
-        let twos = (0..tile_m / 8).step_by(2).map(|i| [i, i + 1]);
-        let loaded = twos.map(|two| match self.tokens[..] {
-            [offset] => LaneRows::Codes(two.map(|i| {
+        let token_pairs = (0..tile_m / 8).step_by(2).map(|i| [i, i + 1]);
+        let loaded = token_pairs.map(|token_pair| match self.token[..] {
+            [codes] => LoadedRows::Codes(token_pair.map(|i| {
                 let first = 2 * self.kernel.scale_words(tile_n);
-                let four = scale(panel, first, places[i as usize]);
-                (rows(i).load_swizzled(offset), four)
+                let scales = load_scale_word(panel, first, scale_offsets[i as usize]);
+                (rows(i).load_swizzled(codes), scales)
             })),
-            _ => LaneRows::Numbers(two.map(|i| {
-                let eights = self
-                    .tokens
+            _ => LoadedRows::Elements(token_pair.map(|i| {
+                let elements = self
+                    .token
                     .iter()
                     .map(|&offset| rows(i).load_swizzled(offset));
-                eights.collect()
+                elements.collect()
             })),
         });
         loaded.collect()
     }
 
-    /// Returns the numbers of two loaded rows in decode order.
+    /// Returns the elements of two loaded rows in decode order.
     #[track_caller]
-    fn pairs(&self, loaded: LaneRows<T::Pair>, panel_index: Reg<u32>) -> [Pairs<T::Pair>; 2] {
-        let halves: [Vec<[Reg<T::Pair>; 4]>; 2] = match loaded {
-            LaneRows::Codes(rows) => {
+    fn decode_rows(
+        &self,
+        loaded: LoadedRows<T::Pair>,
+        panel_index: Reg<u32>,
+    ) -> [RowPairs<T::Pair>; 2] {
+        let rows: [Vec<[Reg<T::Pair>; 4]>; 2] = match loaded {
+            LoadedRows::Codes(rows) => {
                 let block = panel_index * BLOCKS_PER_PANEL + self.block;
-                let fours =
-                    rows.map(|(_, four)| self.kernel.context.zero_scales_past_k(four, block));
-                let scales = T::decode_scales(fours, self.scale_selector);
-                [0, 1].map(|i| rows[i].0.map(|word| T::decode8(word, scales[i])).into())
+                let scale_words =
+                    rows.map(|(_, word)| self.kernel.context.zero_scales_past_k(word, block));
+                let scales = T::decode_scales(scale_words, self.scale_selector);
+                [0, 1].map(|i| rows[i].0.map(|codes| T::decode8(codes, scales[i])).into())
             }
-            LaneRows::Numbers(rows) => {
-                rows.map(|eights| eights.into_iter().map(deinterleave).collect())
+            LoadedRows::Elements(rows) => {
+                rows.map(|row| row.into_iter().map(to_decode_order).collect())
             }
         };
-        halves.map(|halves| std::array::from_fn(|i| halves[i / 4][i % 4]))
+        rows.map(|row| std::array::from_fn(|i| row[i / 4][i % 4]))
     }
 
-    /// Stores partial sums in the register layout of the epilogue's warpgroup.
+    /// Stores the partial accumulators in the register layout of the epilogue's warpgroup.
     #[track_caller]
-    fn store_sums(&self, sums: &WarpSums, to: TileRef<f32>) {
-        let rows = self.kernel.context.config.tile_m / 8;
-        let halves = self.kernel.warps.output_sets();
-        for (i, sums) in LANE_ROWS.into_iter().zip(sums.chunks(rows as usize)) {
-            let output = self.output + i;
-            let half = self.part * halves + (output >> OUTPUTS.ilog2());
-            // Four lanes of the warpgroup hold one of 32 outputs.
+    fn store_accumulators(&self, accs: &WarpAccumulators, to: TileRef<f32>) {
+        let rows_per_set = self.kernel.context.config.tile_m / 8;
+        let output_sets = self.kernel.tile_shape.output_sets();
+        for (i, accs) in LANE_OUTPUTS
+            .into_iter()
+            .zip(accs.chunks(rows_per_set as usize))
+        {
+            let output = self.first_output + i;
+            let output_set = self.k_slice * output_sets + (output >> OUTPUTS.ilog2());
+            // Four threads of the warpgroup hold the accumulators of one of 32 outputs.
             let thread = (output & (OUTPUTS - 1)) * 4u32 + (lane_id() & 3u32);
-            for (j, &four) in (0u32..).zip(sums) {
-                to.store_vec(half * rows + j, thread * 4u32, four);
+            for (j, &acc) in (0u32..).zip(accs) {
+                to.store_vec(output_set * rows_per_set + j, thread * 4u32, acc);
             }
         }
     }
 }
 
 /// 16 elements of K of each of two rows, as loaded from a slot.
-enum LaneRows<T> {
-    /// Codes, and a word of four scales that contains theirs.
+enum LoadedRows<T> {
+    /// For each row two words of codes, and the word of four scales that contains their scale.
     Codes([([Reg<u32>; 2], Reg<u32>); 2]),
-    /// 16-bit numbers, eight at a time.
-    Numbers([Vec<[Reg<T>; 4]>; 2]),
+    /// For each row 16-bit elements, eight per array.
+    Elements([Vec<[Reg<T>; 4]>; 2]),
 }
 
-/// Loads a word of four scales, `place` words after word `first`.
+/// Loads the word of four scales that is `offset` words after word `first`.
 #[track_caller]
-fn scale(panel: Panel, first: u32, place: Reg<u32>) -> Reg<u32> {
+fn load_scale_word(panel: Panel, first: u32, offset: Reg<u32>) -> Reg<u32> {
     let scales = panel.1.slice(0..1, first..panel.1.cols());
-    let [four] = scales.load_as::<u32, 1>(0u32, place);
-    four
+    let [word] = scales.load_as::<u32, 1>(0u32, offset);
+    word
 }
 
-/// Permutes eight consecutive numbers to decode order: pair i holds numbers i and i + 4.
+/// Permutes eight consecutive elements to decode order: pair i holds elements i and i + 4.
 #[track_caller]
-fn deinterleave<T: MatrixWord>(eight: [Reg<T>; 4]) -> [Reg<T>; 4] {
-    let [a, b, c, d] = eight.map(|pair| pair.bitcast::<u32>());
+fn to_decode_order<T: MatrixWord>(elements: [Reg<T>; 4]) -> [Reg<T>; 4] {
+    let [a, b, c, d] = elements.map(|pair| pair.bitcast::<u32>());
     [
         (a, c, 0x5410u32),
         (a, c, 0x7632),
         (b, d, 0x5410),
         (b, d, 0x7632),
     ]
-    .map(|(x, y, two)| prmt(x, y, two).bitcast())
+    .map(|(x, y, selector)| prmt(x, y, selector).bitcast())
 }
 
-/// Multiplies an output with all tokens and adds to the accumulators.
+/// Multiplies the gate and up rows of an output with all tokens, and adds to the accumulators.
 #[track_caller]
 fn multiply<T: MmaWith<T>>(
-    sums: &[[Reg<f32>; 4]],
-    [gate, up]: [Pairs<T>; 2],
-    tokens: &[Pairs<T>],
-) -> WarpSums {
-    let added = sums.iter().zip(tokens).map(|(&sums, x)| {
-        (0..8).step_by(2).fold(sums, |sums, i| {
+    accs: &[[Reg<f32>; 4]],
+    [gate, up]: [RowPairs<T>; 2],
+    tokens: &[RowPairs<T>],
+) -> WarpAccumulators {
+    let updated = accs.iter().zip(tokens).map(|(&acc, x)| {
+        (0..8).step_by(2).fold(acc, |acc, i| {
             let weights = [gate[i], up[i], gate[i + 1], up[i + 1]];
-            mma_sync(sums, weights, [x[i], x[i + 1]])
+            mma_sync(acc, weights, [x[i], x[i + 1]])
         })
     });
-    added.collect()
+    updated.collect()
 }

@@ -37,7 +37,7 @@ pub(super) fn actions<'a>(kernel: &'a Kernel, name: &'a str) -> Vec<ProgramActio
         // Without this directive ptxas ignores `setmaxnreg`.
         ("CTAs per SM", list(&[1])),
         ("cluster", cluster),
-        ("explicit cluster", OperandValue::yes(clustered)),
+        ("explicit cluster", OperandValue::flag(clustered)),
         ("shared memory alignment", shared),
     ];
     let facts = facts.into_iter().map(|(name, value)| ProgramAction {
@@ -64,5 +64,5 @@ fn parameter<'a>(kind: &ParamKind) -> Action<'a> {
     Action::new(ActionKind::Parameter)
         .with("bytes", number(bytes))
         .with("alignment", align.map_or(OperandValue::Absent, number))
-        .with("global pointer", OperandValue::yes(pointer))
+        .with("global pointer", OperandValue::flag(pointer))
 }

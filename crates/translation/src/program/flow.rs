@@ -1,13 +1,13 @@
 //! Statements as branches and labels.
 //!
 //! A `for` is a test, the body, and the test again. A `while` is its head, a test, the body, and a
-//! branch back. An `if` branches over the block that it skips. Roles follow each other, and each
-//! warp branches to its own. Neither the printer nor this check peels or unrolls loops; ptxas does,
-//! after this check.
+//! branch back. An `if` branches over the block that it skips. The roles follow each other in the
+//! text, and each warp branches to its role. Neither the printer nor this check peels or unrolls
+//! loops; ptxas does so later.
 
 use super::ProgramAction;
 use super::op::actions_of;
-use super::terms::Terms;
+use super::operand_converter::OperandConverter;
 use crate::action::{Action, ActionKind, SOURCES, TARGET};
 use crate::value::OperandValue;
 use warpline_check::Uniformity;
@@ -16,7 +16,7 @@ use warpline_ir::{Block, Kernel, Loc, Operand, RegId, RoleId, Stmt, StmtKind, Ty
 /// Returns the actions of all statements.
 pub(super) fn actions(kernel: &Kernel) -> Vec<ProgramAction<'_>> {
     let mut flow = Flow {
-        terms: Terms { kernel },
+        terms: OperandConverter { kernel },
         uniformity: Uniformity::of(kernel),
         actions: Vec::new(),
         at: None,
@@ -38,17 +38,19 @@ pub(super) fn actions(kernel: &Kernel) -> Vec<ProgramAction<'_>> {
 struct Label(usize);
 
 struct Flow<'a> {
-    terms: Terms<'a>,
+    terms: OperandConverter<'a>,
     uniformity: Uniformity,
     actions: Vec<ProgramAction<'a>>,
     at: Option<Loc>,
     role: Option<RoleId>,
     /// Whether the code is inside an `elect`.
     elected: bool,
-    /// The number of each placed label.
+    /// The position of each placed label among the placed labels.
     labels: Vec<u64>,
+    /// The number of labels placed so far.
     placed: u64,
-    /// Branches, their target labels, and the number of labels placed before them.
+    /// For each branch: its index in `actions`, its target, and the number of labels placed before
+    /// it.
     branches: Vec<(usize, Label, u64)>,
 }
 
@@ -61,55 +63,56 @@ impl<'a> Flow<'a> {
         });
     }
 
-    fn label(&mut self) -> Label {
+    fn new_label(&mut self) -> Label {
         self.labels.push(0);
         Label(self.labels.len() - 1)
     }
 
-    fn place(&mut self, label: Label) {
+    fn place_label(&mut self, label: Label) {
         self.labels[label.0] = self.placed;
         self.placed += 1;
         self.emit(Action::new(ActionKind::Label));
     }
 
-    fn branch(&mut self, when: OperandValue<'a>, to: Label, whole_warp: bool) {
+    fn branch(&mut self, condition: OperandValue<'a>, to: Label, uniform: bool) {
         self.branches.push((self.actions.len(), to, self.placed));
         let action = Action::new(ActionKind::Branch)
-            .with("condition", when)
+            .with("condition", condition)
             .with(TARGET, OperandValue::Absent)
-            .with("uniform", OperandValue::yes(whole_warp));
+            .with("uniform", OperandValue::flag(uniform));
         self.emit(action);
     }
 
     /// Resolves the branch targets and returns the actions.
     fn finish(mut self) -> Vec<ProgramAction<'a>> {
-        for (branch, to, before) in self.branches {
-            let distance = self.labels[to.0].wrapping_sub(before);
+        for (branch, to, placed_before) in self.branches {
+            let distance = self.labels[to.0].wrapping_sub(placed_before);
             self.actions[branch].action.facts[1].1 = OperandValue::Number(distance);
         }
         self.actions
     }
 
     fn roles(&mut self, kernel: &'a Kernel) {
-        let end = self.label();
+        let end = self.new_label();
         let mut roles = kernel.roles.iter().enumerate().peekable();
         while let Some((i, role)) = roles.next() {
-            let more = roles.peek().is_some();
-            let next = self.label();
+            let has_next = roles.peek().is_some();
+            let next = self.new_label();
             (self.at, self.role) = (Some(role.loc), Some(RoleId(i as u32)));
-            if more {
-                let last = role.first_warp + role.warps;
-                let later = OperandValue::Computed("setp.ge.u32", vec![warp(), last.into()]);
-                self.branch(later, next, true);
+            if has_next {
+                let end_warp = role.first_warp + role.warps;
+                let of_later_role =
+                    OperandValue::Computed("setp.ge.u32", vec![warp(), end_warp.into()]);
+                self.branch(of_later_role, next, true);
             }
             self.block(&role.body);
-            if more {
+            if has_next {
                 self.branch(OperandValue::Name("always"), end, true);
-                self.place(next);
+                self.place_label(next);
             }
         }
         if kernel.roles.len() > 1 {
-            self.place(end);
+            self.place_label(end);
         }
         self.role = None;
     }
@@ -123,7 +126,7 @@ impl<'a> Flow<'a> {
                         self.emit(action);
                     }
                 }
-                StmtKind::If { cond, then, other } => self.choose(*cond, then, other),
+                StmtKind::If { cond, then, other } => self.if_else(*cond, then, other),
                 StmtKind::For {
                     var,
                     from,
@@ -131,8 +134,8 @@ impl<'a> Flow<'a> {
                     step,
                     body,
                     unroll,
-                } => self.count(stmt, *var, [*from, *to, *step], body, *unroll),
-                StmtKind::While { head, cond, body } => self.repeat(stmt, head, *cond, body),
+                } => self.for_loop(stmt, *var, [*from, *to, *step], body, *unroll),
+                StmtKind::While { head, cond, body } => self.while_loop(stmt, head, *cond, body),
                 StmtKind::Elect { body } => self.elect(body),
             }
         }
@@ -143,24 +146,24 @@ impl<'a> Flow<'a> {
         uniform >= Uniform::Warp
     }
 
-    fn choose(&mut self, cond: RegId, then: &'a Block, other: &'a Block) {
-        let (otherwise, end) = (self.label(), self.label());
+    fn if_else(&mut self, cond: RegId, then: &'a Block, other: &'a Block) {
+        let (otherwise, end) = (self.new_label(), self.new_label());
         let uniform = self.is_warp_uniform(self.uniformity.reg(cond));
-        let no = not(self.terms.reg(cond));
+        let not_taken = not(self.terms.reg(cond));
         if other.0.is_empty() {
-            self.branch(no, end, uniform);
+            self.branch(not_taken, end, uniform);
             self.block(then);
         } else {
-            self.branch(no, otherwise, uniform);
+            self.branch(not_taken, otherwise, uniform);
             self.block(then);
             self.branch(OperandValue::Name("always"), end, true);
-            self.place(otherwise);
+            self.place_label(otherwise);
             self.block(other);
         }
-        self.place(end);
+        self.place_label(end);
     }
 
-    fn count(
+    fn for_loop(
         &mut self,
         stmt: &'a Stmt,
         var: RegId,
@@ -168,41 +171,41 @@ impl<'a> Flow<'a> {
         body: &'a Block,
         unroll: Option<u32>,
     ) {
-        let (again, end) = (self.label(), self.label());
+        let (again, end) = (self.new_label(), self.new_label());
         let uniform = self.is_warp_uniform(self.uniformity.inside(stmt));
         let ty = self.terms.kernel.ty(var);
         let value = |o| self.terms.operand(o, ty);
         let (from, to, step) = (value(from), value(to), value(step));
         let var = self.terms.reg(var);
-        let below = match ty {
+        let less_than = match ty {
             Type::I32 => "setp.lt.s32",
             _ => "setp.lt.u32",
         };
-        let go = OperandValue::Computed(below, vec![var.clone(), to]);
+        let in_range = OperandValue::Computed(less_than, vec![var.clone(), to]);
         self.emit(set(var.clone(), vec![from]));
-        self.branch(not(go.clone()), end, uniform);
-        self.place(again);
+        self.branch(not(in_range.clone()), end, uniform);
+        self.place_label(again);
         if unroll == Some(1) {
             self.emit(Action::new(ActionKind::NoUnroll));
         }
         self.block(body);
         self.at = Some(stmt.loc);
         self.emit(set(var.clone(), vec![var, step]));
-        self.branch(go, again, uniform);
-        self.place(end);
+        self.branch(in_range, again, uniform);
+        self.place_label(end);
     }
 
-    fn repeat(&mut self, stmt: &'a Stmt, head: &'a Block, cond: RegId, body: &'a Block) {
-        let (again, end) = (self.label(), self.label());
+    fn while_loop(&mut self, stmt: &'a Stmt, head: &'a Block, cond: RegId, body: &'a Block) {
+        let (again, end) = (self.new_label(), self.new_label());
         let uniform = self.is_warp_uniform(self.uniformity.reg(cond));
-        self.place(again);
+        self.place_label(again);
         self.block(head);
         self.at = Some(stmt.loc);
         self.branch(not(self.terms.reg(cond)), end, uniform);
         self.block(body);
         self.at = Some(stmt.loc);
         self.branch(OperandValue::Name("always"), again, true);
-        self.place(end);
+        self.place_label(end);
     }
 
     fn elect(&mut self, body: &'a Block) {
@@ -210,18 +213,18 @@ impl<'a> Flow<'a> {
         if self.elected {
             return self.block(body);
         }
-        let all = OperandValue::Number(u32::MAX.into());
-        let end = self.label();
-        self.emit(Action::new(ActionKind::Elect).with("lane mask", all.clone()));
+        let all_lanes = OperandValue::Number(u32::MAX.into());
+        let end = self.new_label();
+        self.emit(Action::new(ActionKind::Elect).with("lane mask", all_lanes.clone()));
         self.branch(
-            not(OperandValue::Computed("elect.sync", vec![all])),
+            not(OperandValue::Computed("elect.sync", vec![all_lanes])),
             end,
             false,
         );
         self.elected = true;
         self.block(body);
         self.elected = false;
-        self.place(end);
+        self.place_label(end);
     }
 }
 
@@ -242,7 +245,12 @@ fn warp<'a>() -> OperandValue<'a> {
         "shr.u32",
         vec![OperandValue::Name("%tid.x"), OperandValue::Number(5)],
     );
-    let all = OperandValue::Number(u32::MAX.into());
-    let lanes = vec![warp, OperandValue::Number(0), OperandValue::Number(31), all];
-    OperandValue::Computed("shfl.sync.idx.b32", lanes)
+    let all_lanes = OperandValue::Number(u32::MAX.into());
+    let operands = vec![
+        warp,
+        OperandValue::Number(0),
+        OperandValue::Number(31),
+        all_lanes,
+    ];
+    OperandValue::Computed("shfl.sync.idx.b32", operands)
 }

@@ -1,6 +1,6 @@
 //! Actions of memory accesses by threads.
 
-use super::terms::{Terms, bits, number, order, scope};
+use super::operand_converter::{OperandConverter, bits, order, scope, type_name};
 use crate::action::{Action, ActionKind};
 use crate::value::OperandValue;
 use warpline_ir::ops::atomic::AtomicOp;
@@ -9,7 +9,7 @@ use warpline_ir::ops::memory::LoadPath;
 use warpline_ir::{MemoryAddress, MemoryOrder, Op, Type};
 
 /// Returns the action of a memory access by threads.
-pub(super) fn action<'a>(t: Terms<'a>, op: &Op) -> Option<Action<'a>> {
+pub(super) fn action<'a>(t: OperandConverter<'a>, op: &Op) -> Option<Action<'a>> {
     Some(match op {
         Op::ReadParam(o) => Action::new(ActionKind::ReadParameter)
             // A byte is widened to a 16-bit register.
@@ -23,40 +23,50 @@ pub(super) fn action<'a>(t: Terms<'a>, op: &Op) -> Option<Action<'a>> {
             )
             .with("register", t.reg(o.dst))
             .with("parameter", OperandValue::Param(o.param.index())),
-        Op::Load(o) => access(ActionKind::Load, t, plain(o.cache.is_volatile()), &o.at)
-            .with(
-                "read-only",
-                OperandValue::yes(o.cache.path == LoadPath::ReadOnly),
-            )
-            .with("width", width(o.dst.len()))
-            .with("type", bits(o.ty.bytes()))
-            .with("registers", t.regs(&o.dst))
-            .with("address", t.at(&o.at))
-            .with("cache policy", t.policy(o.cache.hint)),
-        Op::Store(o) => access(ActionKind::Store, t, plain(o.cache.volatile), &o.at)
-            .with("width", width(o.src.len()))
-            .with("type", bits(o.ty.bytes()))
-            .with("address", t.at(&o.at))
-            .with("values", t.operands(&o.src, o.ty))
-            .with("cache policy", t.policy(o.cache.hint)),
+        Op::Load(o) => access(
+            ActionKind::Load,
+            t,
+            weak_or_volatile(o.cache.is_volatile()),
+            &o.at,
+        )
+        .with(
+            "read-only",
+            OperandValue::flag(o.cache.path == LoadPath::ReadOnly),
+        )
+        .with("width", width(o.dst.len()))
+        .with("type", bits(o.ty.bytes()))
+        .with("registers", t.regs(&o.dst))
+        .with("address", t.address(&o.at))
+        .with("cache policy", t.policy(o.cache.hint)),
+        Op::Store(o) => access(
+            ActionKind::Store,
+            t,
+            weak_or_volatile(o.cache.volatile),
+            &o.at,
+        )
+        .with("width", width(o.src.len()))
+        .with("type", bits(o.ty.bytes()))
+        .with("address", t.address(&o.at))
+        .with("values", t.operands(&o.src, o.ty))
+        .with("cache policy", t.policy(o.cache.hint)),
         Op::StrongLoad(o) => access(ActionKind::Load, t, strong(o.order), &o.at)
-            .with("read-only", OperandValue::yes(false))
+            .with("read-only", OperandValue::flag(false))
             .with("width", width(1))
             .with("type", bits(o.ty.bytes()))
             .with("registers", t.regs(&[o.dst]))
-            .with("address", t.at(&o.at))
+            .with("address", t.address(&o.at))
             .with("cache policy", OperandValue::Absent),
         Op::StrongStore(o) => access(ActionKind::Store, t, strong(o.order), &o.at)
             .with("width", width(1))
             .with("type", bits(o.ty.bytes()))
-            .with("address", t.at(&o.at))
+            .with("address", t.address(&o.at))
             .with("values", t.operands(&[o.src], o.ty))
             .with("cache policy", OperandValue::Absent),
         Op::Atomic(o) => access(ActionKind::Atomic, t, strong(o.order), &o.at)
             .with("operator and type", operator(o.op, o.ty))
             .with("width", width(o.values.len()))
             .with("registers", t.regs(&o.dst))
-            .with("address", t.at(&o.at))
+            .with("address", t.address(&o.at))
             .with(
                 "compare value",
                 o.compare
@@ -66,23 +76,32 @@ pub(super) fn action<'a>(t: Terms<'a>, op: &Op) -> Option<Action<'a>> {
         Op::AtomicReduce(o) => access(ActionKind::Reduce, t, strong(o.order), &o.at)
             .with("operator and type", operator(o.op, o.ty))
             .with("width", width(o.values.len()))
-            .with("address", t.at(&o.at))
+            .with("address", t.address(&o.at))
             .with("values", t.operands(&o.values, o.ty)),
         Op::LoadMatrix(o) => load_matrix(t, o),
         Op::StoreMatrix(o) => store_matrix(t, o),
-        Op::Prefetch(o) => line("prefetch", "global", t.long(o.addr), OperandValue::Absent),
-        Op::TensorPrefetch(o) => line("prefetch", "tensormap", t.map(o.map), OperandValue::Absent),
-        Op::ApplyPriority(o) => line("applypriority", "global", t.long(o.addr), LINE),
-        Op::Discard(o) => line("discard", "global", t.long(o.addr), LINE),
+        Op::Prefetch(o) => cache_line_op(
+            "prefetch",
+            "global",
+            t.u64_operand(o.addr),
+            OperandValue::Absent,
+        ),
+        Op::TensorPrefetch(o) => {
+            cache_line_op("prefetch", "tensormap", t.map(o.map), OperandValue::Absent)
+        }
+        Op::ApplyPriority(o) => {
+            cache_line_op("applypriority", "global", t.u64_operand(o.addr), LINE_BYTES)
+        }
+        Op::Discard(o) => cache_line_op("discard", "global", t.u64_operand(o.addr), LINE_BYTES),
         _ => return None,
     })
 }
 
-/// Bytes of an L2 line.
-const LINE: OperandValue<'static> = OperandValue::Number(128);
+/// Bytes of an L2 cache line.
+const LINE_BYTES: OperandValue<'static> = OperandValue::Number(128);
 
-/// Returns order and scope of a plain access.
-fn plain(volatile: bool) -> (&'static str, &'static str) {
+/// Returns order and scope of a weak or volatile access.
+fn weak_or_volatile(volatile: bool) -> (&'static str, &'static str) {
     (if volatile { "volatile" } else { "weak" }, "none")
 }
 
@@ -93,7 +112,7 @@ fn strong(o: MemoryOrder) -> (&'static str, &'static str) {
 
 fn access<'a>(
     kind: ActionKind,
-    t: Terms<'a>,
+    t: OperandConverter<'a>,
     (order, scope): (&'static str, &'static str),
     at: &MemoryAddress,
 ) -> Action<'a> {
@@ -124,14 +143,14 @@ fn operator<'a>(op: AtomicOp, ty: Type) -> OperandValue<'a> {
         (AtomicOp::And | AtomicOp::Or | AtomicOp::Xor | AtomicOp::Exch | AtomicOp::Cas, ty) => {
             bits(ty.bytes())
         }
-        (_, ty) => number(ty),
+        (_, ty) => type_name(ty),
     });
     OperandValue::List(words.into_iter().map(OperandValue::Name).collect())
 }
 
 fn matrices<'a>(
     kind: ActionKind,
-    t: Terms<'a>,
+    t: OperandConverter<'a>,
     n: usize,
     transposed: bool,
     at: &MemoryAddress,
@@ -145,12 +164,12 @@ fn matrices<'a>(
         .with("shape", "m8n8")
         .with("matrices", count)
         .with("type", "b16")
-        .with("transposed", OperandValue::yes(transposed))
+        .with("transposed", OperandValue::flag(transposed))
         .with("space", t.space(at))
-        .with("aligned", OperandValue::yes(true))
+        .with("aligned", OperandValue::flag(true))
 }
 
-fn load_matrix<'a>(t: Terms<'a>, o: &LoadMatrix) -> Action<'a> {
+fn load_matrix<'a>(t: OperandConverter<'a>, o: &LoadMatrix) -> Action<'a> {
     matrices(
         ActionKind::LoadMatrix,
         t,
@@ -159,10 +178,10 @@ fn load_matrix<'a>(t: Terms<'a>, o: &LoadMatrix) -> Action<'a> {
         &MemoryAddress::Shared(o.at),
     )
     .with("registers", t.regs(&o.dst))
-    .with("address", t.place(&o.at))
+    .with("address", t.shared_address(&o.at))
 }
 
-fn store_matrix<'a>(t: Terms<'a>, o: &StoreMatrix) -> Action<'a> {
+fn store_matrix<'a>(t: OperandConverter<'a>, o: &StoreMatrix) -> Action<'a> {
     matrices(
         ActionKind::StoreMatrix,
         t,
@@ -170,18 +189,18 @@ fn store_matrix<'a>(t: Terms<'a>, o: &StoreMatrix) -> Action<'a> {
         o.trans,
         &MemoryAddress::Shared(o.at),
     )
-    .with("address", t.place(&o.at))
+    .with("address", t.shared_address(&o.at))
     .with("registers", t.operands(&o.src, Type::U32))
 }
 
-fn line<'a>(
-    what: &'static str,
+fn cache_line_op<'a>(
+    operation: &'static str,
     space: &'static str,
     address: OperandValue<'a>,
     bytes: OperandValue<'a>,
 ) -> Action<'a> {
-    Action::new(ActionKind::Line)
-        .with("operation", what)
+    Action::new(ActionKind::CacheLineOp)
+        .with("operation", operation)
         .with("space", space)
         .with("address", address)
         .with("bytes", bytes)

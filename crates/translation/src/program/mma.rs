@@ -1,6 +1,6 @@
 //! Actions of `wgmma` and `mma`.
 
-use super::terms::Terms;
+use super::operand_converter::OperandConverter;
 use crate::action::{Action, ActionKind};
 use crate::value::OperandValue;
 use warpline_ir::ops::mma::{Mma, MmaType};
@@ -8,8 +8,8 @@ use warpline_ir::ops::wgmma::{MatrixA, Wgmma};
 use warpline_ir::{Major, Op, Operand, Type};
 
 /// Returns the action of a matrix op.
-pub(super) fn action<'a>(t: Terms<'a>, op: &'a Op) -> Option<Action<'a>> {
-    let whole = OperandValue::yes(true);
+pub(super) fn action<'a>(t: OperandConverter<'a>, op: &'a Op) -> Option<Action<'a>> {
+    let aligned = OperandValue::flag(true);
     let action = match op {
         Op::Wgmma(o) => wgmma(t, o),
         Op::WgmmaFence(_) => Action::new(ActionKind::WgmmaFence),
@@ -18,7 +18,7 @@ pub(super) fn action<'a>(t: Terms<'a>, op: &'a Op) -> Option<Action<'a>> {
         Op::Mma(o) => mma(t, o),
         _ => return None,
     };
-    Some(action.with("aligned", whole))
+    Some(action.with("aligned", aligned))
 }
 
 /// Returns a shape: `m64n256k16`.
@@ -30,8 +30,8 @@ fn names<'a>(all: &[&'static str]) -> OperandValue<'a> {
     OperandValue::List(all.iter().map(|n| OperandValue::Name(n)).collect())
 }
 
-/// Returns the K of one instruction: 32 bytes of elements.
-fn k(ty: MmaType) -> u32 {
+/// Returns the K of one instruction, which spans 32 bytes of elements.
+fn instruction_k(ty: MmaType) -> u32 {
     match ty {
         MmaType::Tf32 => 8,
         MmaType::Bf16 | MmaType::F16 => 16,
@@ -39,9 +39,9 @@ fn k(ty: MmaType) -> u32 {
     }
 }
 
-fn wgmma<'a>(t: Terms<'a>, o: &'a Wgmma) -> Action<'a> {
+fn wgmma<'a>(t: OperandConverter<'a>, o: &'a Wgmma) -> Action<'a> {
     let transposed = |major| OperandValue::Number(u64::from(major == Major::Mn));
-    let sixteen = k(o.a_ty) == 16;
+    let is_16_bit = instruction_k(o.a_ty) == 16;
     let (a, trans_a) = match &o.a {
         MatrixA::Shared(view, major) => (t.descriptor(view, *major), Some(transposed(*major))),
         MatrixA::Regs(regs) => (t.regs(regs), None),
@@ -49,7 +49,7 @@ fn wgmma<'a>(t: Terms<'a>, o: &'a Wgmma) -> Action<'a> {
     let trans = trans_a.into_iter().chain([transposed(o.b_major)]);
     let sign = |neg| OperandValue::Number(if neg { u64::MAX } else { 1 });
     Action::new(ActionKind::Wgmma)
-        .with("shape", shape(64, o.n, k(o.a_ty)))
+        .with("shape", shape(64, o.n, instruction_k(o.a_ty)))
         .with("types", names(&["f32", o.a_ty.name(), o.b_ty.name()]))
         .with("accumulators", t.regs(&o.d))
         .with("A", a)
@@ -60,13 +60,13 @@ fn wgmma<'a>(t: Terms<'a>, o: &'a Wgmma) -> Action<'a> {
         // Only 16-bit operands in shared memory can be transposed.
         .with(
             "transposed",
-            OperandValue::List(trans.filter(|_| sixteen).collect()),
+            OperandValue::List(trans.filter(|_| is_16_bit).collect()),
         )
 }
 
-fn mma<'a>(t: Terms<'a>, o: &Mma) -> Action<'a> {
-    // Two registers of B hold the full K, one holds half.
-    let k = k(o.a_ty) * o.b.len() as u32 / 2;
+fn mma<'a>(t: OperandConverter<'a>, o: &Mma) -> Action<'a> {
+    // B has two registers for the full K, or one register for half of it.
+    let k = instruction_k(o.a_ty) * o.b.len() as u32 / 2;
     let list = |all: &[Operand], ty| t.operands(all, ty);
     Action::new(ActionKind::Mma)
         .with("shape", shape(16, 8, k))

@@ -8,8 +8,8 @@ mod flow;
 mod memory;
 mod mma;
 mod op;
+mod operand_converter;
 mod synchronization;
-mod terms;
 
 pub(crate) use entry::name;
 

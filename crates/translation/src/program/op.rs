@@ -1,14 +1,14 @@
 //! Actions of one op.
 
 use super::flow::set;
-use super::terms::Terms;
+use super::operand_converter::OperandConverter;
 use super::{copies, memory, mma, synchronization};
 use crate::action::Action;
 use crate::value::OperandValue;
 use warpline_ir::{Axis, Effects, MemoryAccess, Op, Operand, RegId, Special, SyncOp, Type};
 
 /// Returns the actions of an op.
-pub(super) fn actions_of<'a>(t: Terms<'a>, op: &'a Op) -> Vec<Action<'a>> {
+pub(super) fn actions_of<'a>(t: OperandConverter<'a>, op: &'a Op) -> Vec<Action<'a>> {
     synchronization::actions(t, op)
         .or_else(|| copies::action(t, op).map(|action| vec![action]))
         .or_else(|| mma::action(t, op).map(|action| vec![action]))
@@ -17,7 +17,7 @@ pub(super) fn actions_of<'a>(t: Terms<'a>, op: &'a Op) -> Vec<Action<'a>> {
 }
 
 /// Returns the register writes of an arithmetic op.
-fn arithmetic<'a>(t: Terms<'a>, op: &Op) -> Vec<Action<'a>> {
+fn arithmetic<'a>(t: OperandConverter<'a>, op: &Op) -> Vec<Action<'a>> {
     let mut operands = Operands {
         terms: t,
         results: Vec::new(),
@@ -31,9 +31,9 @@ fn arithmetic<'a>(t: Terms<'a>, op: &Op) -> Vec<Action<'a>> {
     } = operands;
     match op {
         Op::ReadSpecial(read) => sources.push(OperandValue::Name(special(read.which))),
-        // PTX has the predicate last
+        // In PTX the predicate is the last operand.
         Op::Select(_) => sources.rotate_left(1),
-        // and the high half first.
+        // In PTX the high half is the first operand.
         Op::Pack(pack) if pack.from == Type::F32 => sources.reverse(),
         _ => {}
     }
@@ -43,7 +43,7 @@ fn arithmetic<'a>(t: Terms<'a>, op: &Op) -> Vec<Action<'a>> {
 
 /// Collects results and operands of an arithmetic op.
 struct Operands<'a> {
-    terms: Terms<'a>,
+    terms: OperandConverter<'a>,
     results: Vec<RegId>,
     sources: Vec<OperandValue<'a>>,
 }

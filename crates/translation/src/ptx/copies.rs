@@ -24,7 +24,7 @@ fn by_thread<'a>(mut p: Parts<'_, 'a>) -> Action<'a> {
         "mbarrier" => {
             p.take("arrive");
             p.take("b64");
-            let counted = OperandValue::yes(p.take("noinc"));
+            let counted = OperandValue::flag(p.take("noinc"));
             Action::new(ActionKind::CopyArrive)
                 .with("space", p.space())
                 .with("barrier", p.shared())
@@ -55,7 +55,7 @@ fn bulk<'a>(mut p: Parts<'_, 'a>, reduce: bool) -> Action<'a> {
         return p.done(Action::new(ActionKind::BulkCommit));
     }
     if p.take("wait_group") {
-        let read = OperandValue::yes(p.take("read"));
+        let read = OperandValue::flag(p.take("read"));
         let action = Action::new(ActionKind::BulkWait)
             .with("pending groups", p.operand())
             .with("read only", read);

@@ -1,14 +1,14 @@
 //! Parser of the entry's directives: launch bounds, cluster, shared memory, parameters.
 
 use super::PtxAction;
-use super::module::{Line, Module};
+use super::module::{Module, TextLine};
 use super::registers::number;
 use crate::action::{Action, ActionKind};
 use crate::value::OperandValue;
 
 /// Returns the actions of the entry.
 pub(super) fn actions<'a>(module: &Module<'a>) -> Vec<PtxAction<'a>> {
-    let none = Line {
+    let none = TextLine {
         number: 1,
         text: "",
     };
@@ -17,8 +17,8 @@ pub(super) fn actions<'a>(module: &Module<'a>) -> Vec<PtxAction<'a>> {
     let resident = directive(module, "minnctapersm");
     let cluster = directive(module, "reqnctapercluster");
     let explicit = directive(module, "explicitcluster");
-    let explicit = explicit.map_or((entry, OperandValue::yes(false)), |(l, _)| {
-        (l, OperandValue::yes(true))
+    let explicit = explicit.map_or((entry, OperandValue::flag(false)), |(l, _)| {
+        (l, OperandValue::flag(true))
     });
     let missing = (entry, OperandValue::Absent);
     let facts = [
@@ -44,7 +44,7 @@ pub(super) fn actions<'a>(module: &Module<'a>) -> Vec<PtxAction<'a>> {
 }
 
 /// Finds a directive; returns its line and numbers.
-fn directive<'a>(module: &Module<'a>, name: &str) -> Option<(Line<'a>, OperandValue<'a>)> {
+fn directive<'a>(module: &Module<'a>, name: &str) -> Option<(TextLine<'a>, OperandValue<'a>)> {
     let mut all = module.directives.iter();
     let (line, numbers) = all.find_map(|(line, d)| {
         let rest = d.strip_prefix(name)?;
@@ -59,7 +59,7 @@ fn directive<'a>(module: &Module<'a>, name: &str) -> Option<(Line<'a>, OperandVa
 }
 
 /// Finds the declaration of shared memory; returns its line and words.
-fn memory<'a>(module: &Module<'a>) -> Option<(Line<'a>, Vec<&'a str>)> {
+fn memory<'a>(module: &Module<'a>) -> Option<(TextLine<'a>, Vec<&'a str>)> {
     let mut all = module.directives.iter();
     all.find_map(|(line, d)| {
         let words: Vec<_> = d.split_whitespace().collect();
@@ -75,7 +75,7 @@ pub(super) fn shared<'a>(module: &Module<'a>) -> Option<&'a str> {
     words.last().map(|name| name.trim_end_matches("[]"))
 }
 
-fn alignment<'a>(module: &Module<'a>) -> Option<(Line<'a>, OperandValue<'a>)> {
+fn alignment<'a>(module: &Module<'a>) -> Option<(TextLine<'a>, OperandValue<'a>)> {
     let (line, words) = memory(module)?;
     let align = after(&words, ".align").map_or(OperandValue::Absent, OperandValue::Number);
     Some((line, align))
@@ -110,7 +110,7 @@ fn parameter(declaration: &str) -> Action<'_> {
         )
         .with(
             "global pointer",
-            OperandValue::yes(pointer && words.contains(&".global")),
+            OperandValue::flag(pointer && words.contains(&".global")),
         )
 }
 

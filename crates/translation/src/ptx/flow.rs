@@ -3,7 +3,7 @@
 use super::PtxAction;
 use super::entry::{parameter_name, shared};
 use super::instruction::Reader;
-use super::module::{Line, Module};
+use super::module::{Module, TextLine};
 use super::registers::Registers;
 use super::statement::{Guard, Instruction, Operand, Statement};
 use crate::action::{Action, ActionKind, TARGET};
@@ -38,7 +38,7 @@ pub(super) fn actions<'a>(module: &Module<'a>, program: u32) -> Vec<PtxAction<'a
 
 /// Numbers the labels in text order; a duplicate label has no number.
 fn labels<'a>(
-    body: &[(Line<'a>, Statement<'a>)],
+    body: &[(TextLine<'a>, Statement<'a>)],
     waits: &HashSet<usize>,
 ) -> HashMap<&'a str, Option<u64>> {
     let mut labels = HashMap::new();
@@ -58,7 +58,7 @@ fn labels<'a>(
 }
 
 /// Whether statements begin with a wait loop: a label, `try_wait`, and a branch back on failure.
-fn is_wait(rest: &[(Line<'_>, Statement<'_>)]) -> bool {
+fn is_wait(rest: &[(TextLine<'_>, Statement<'_>)]) -> bool {
     let [(_, Statement::Label(label)), (_, ask), (_, back), ..] = rest else {
         return false;
     };
@@ -88,11 +88,11 @@ struct Flow<'a> {
 }
 
 impl<'a> Flow<'a> {
-    fn emit(&mut self, line: Line<'a>, action: Action<'a>) {
+    fn emit(&mut self, line: TextLine<'a>, action: Action<'a>) {
         self.actions.push(PtxAction { action, line });
     }
 
-    fn wait(&mut self, (line, ask): &(Line<'a>, Statement<'a>)) {
+    fn wait(&mut self, (line, ask): &(TextLine<'a>, Statement<'a>)) {
         if let Statement::Instruction(ask) = ask {
             // The backward branch changes no register, so the label needs no reset.
             let action = self.reader.wait(ask);
@@ -100,7 +100,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    fn statement(&mut self, line: Line<'a>, statement: &Statement<'a>) {
+    fn statement(&mut self, line: TextLine<'a>, statement: &Statement<'a>) {
         match statement {
             Statement::Label(_) => {
                 self.passed += 1;
@@ -149,6 +149,6 @@ impl<'a> Flow<'a> {
         Action::new(ActionKind::Branch)
             .with("condition", when)
             .with(TARGET, to)
-            .with("uniform", OperandValue::yes(i.opcode == "bra.uni"))
+            .with("uniform", OperandValue::flag(i.opcode == "bra.uni"))
     }
 }

@@ -62,7 +62,7 @@ pub(super) fn load<'a>(mut p: Parts<'_, 'a>) -> Action<'a> {
     }
     let (action, global) = access(ActionKind::Load, &mut p);
     let hint = caches(&mut p);
-    let read_only = OperandValue::yes(p.take("nc"));
+    let read_only = OperandValue::flag(p.take("nc"));
     let action = action
         .with("read-only", read_only)
         .with("width", width(&mut p))
@@ -145,8 +145,8 @@ pub(super) fn reduce<'a>(mut p: Parts<'_, 'a>) -> Action<'a> {
 
 /// Parses shape, count and type of the matrices.
 fn matrices<'a>(kind: ActionKind, p: &mut Parts<'_, 'a>) -> Action<'a> {
-    let whole = OperandValue::yes(p.take("sync") && p.take("aligned"));
-    let transposed = OperandValue::yes(p.take("trans"));
+    let aligned = OperandValue::flag(p.take("sync") && p.take("aligned"));
+    let transposed = OperandValue::flag(p.take("trans"));
     let space = p.space();
     Action::new(kind)
         .with("shape", p.next())
@@ -154,7 +154,7 @@ fn matrices<'a>(kind: ActionKind, p: &mut Parts<'_, 'a>) -> Action<'a> {
         .with("type", p.next())
         .with("transposed", transposed)
         .with("space", space)
-        .with("aligned", whole)
+        .with("aligned", aligned)
 }
 
 /// Parses `ldmatrix`.
@@ -177,7 +177,7 @@ pub(super) fn store_matrix<'a>(mut p: Parts<'_, 'a>) -> Action<'a> {
 pub(super) fn line<'a>(root: &'a str, mut p: Parts<'_, 'a>) -> Action<'a> {
     let space = p.next();
     p.any(|m| m.starts_with("L1") || m.starts_with("L2"));
-    let action = Action::new(ActionKind::Line)
+    let action = Action::new(ActionKind::CacheLineOp)
         .with("operation", root)
         .with("space", space)
         .with("address", p.operand())

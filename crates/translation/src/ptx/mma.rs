@@ -8,7 +8,7 @@ use crate::value::OperandValue;
 /// Parses `wgmma`.
 pub(super) fn wgmma<'a>(mut p: Parts<'_, 'a>) -> Action<'a> {
     let verb = p.next();
-    let whole = OperandValue::yes(p.take("sync") && p.take("aligned"));
+    let aligned = OperandValue::flag(p.take("sync") && p.take("aligned"));
     let action = match verb {
         "fence" => Action::new(ActionKind::WgmmaFence),
         "commit_group" => Action::new(ActionKind::WgmmaCommit),
@@ -28,12 +28,12 @@ pub(super) fn wgmma<'a>(mut p: Parts<'_, 'a>) -> Action<'a> {
         }
         _ => return p.unknown(),
     };
-    p.done(action.with("aligned", whole))
+    p.done(action.with("aligned", aligned))
 }
 
 /// Parses `mma.sync`.
 pub(super) fn mma<'a>(mut p: Parts<'_, 'a>) -> Action<'a> {
-    let whole = OperandValue::yes(p.take("sync") && p.take("aligned"));
+    let aligned = OperandValue::flag(p.take("sync") && p.take("aligned"));
     let action = Action::new(ActionKind::Mma)
         .with("shape", shape(p.next()))
         .with("types", p.rest())
@@ -41,7 +41,7 @@ pub(super) fn mma<'a>(mut p: Parts<'_, 'a>) -> Action<'a> {
         .with("A", p.operand())
         .with("B", p.operand())
         .with("C", p.operand())
-        .with("aligned", whole);
+        .with("aligned", aligned);
     p.done(action)
 }
 

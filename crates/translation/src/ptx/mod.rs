@@ -15,7 +15,7 @@ mod registers;
 mod statement;
 mod synchronization;
 
-pub(crate) use module::Line;
+pub(crate) use module::TextLine;
 
 use crate::action::Action;
 use crate::mismatch::Mismatch;
@@ -24,7 +24,7 @@ use crate::mismatch::Mismatch;
 #[derive(Clone, Debug)]
 pub(crate) struct PtxAction<'a> {
     pub(crate) action: Action<'a>,
-    pub(crate) line: Line<'a>,
+    pub(crate) line: TextLine<'a>,
 }
 
 /// Parses a text into actions, in text order; `registers` is the number of program registers.

@@ -5,14 +5,14 @@ use crate::mismatch::{Mismatch, PtxLine};
 
 /// A line of the text.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) struct Line<'a> {
+pub(crate) struct TextLine<'a> {
     pub(crate) number: usize,
     pub(crate) text: &'a str,
 }
 
-impl Line<'_> {
+impl TextLine<'_> {
     /// Returns the line for a message.
-    pub(crate) fn shown(&self) -> PtxLine {
+    pub(crate) fn to_ptx_line(&self) -> PtxLine {
         PtxLine {
             number: self.number,
             text: code(self.text).to_owned(),
@@ -24,13 +24,13 @@ impl Line<'_> {
 #[derive(Debug, Default)]
 pub(super) struct Module<'a> {
     /// Directives before the entry, and between its parameters and its body.
-    pub(super) directives: Vec<(Line<'a>, &'a str)>,
+    pub(super) directives: Vec<(TextLine<'a>, &'a str)>,
     /// The line and name of the entry.
-    pub(super) entry: Option<(Line<'a>, &'a str)>,
+    pub(super) entry: Option<(TextLine<'a>, &'a str)>,
     /// Parameters, in order.
-    pub(super) params: Vec<(Line<'a>, &'a str)>,
+    pub(super) params: Vec<(TextLine<'a>, &'a str)>,
     /// The body.
-    pub(super) body: Vec<(Line<'a>, Statement<'a>)>,
+    pub(super) body: Vec<(TextLine<'a>, Statement<'a>)>,
 }
 
 /// The current section of the module.
@@ -49,12 +49,12 @@ impl<'a> Module<'a> {
         let mut section = Section::Head;
         for (i, text) in text.lines().enumerate() {
             let number = i + 1;
-            let line = Line { number, text };
+            let line = TextLine { number, text };
             let rejected = |why: String| Mismatch {
                 text: format!("cannot parse the line: {why}"),
                 at: None,
                 role: None,
-                line: Some(line.shown()),
+                line: Some(line.to_ptx_line()),
             };
             let code = code(text);
             if code.is_empty() {
@@ -83,7 +83,7 @@ impl<'a> Module<'a> {
         }
     }
 
-    fn head(&mut self, line: Line<'a>, code: &'a str) -> Result<Section, String> {
+    fn head(&mut self, line: TextLine<'a>, code: &'a str) -> Result<Section, String> {
         if code == "{" {
             return Ok(Section::Body);
         }
@@ -107,7 +107,7 @@ impl<'a> Module<'a> {
         Ok(Section::Head)
     }
 
-    fn param(&mut self, line: Line<'a>, code: &'a str) -> Section {
+    fn param(&mut self, line: TextLine<'a>, code: &'a str) -> Section {
         let param = code.trim_end_matches([')', ',']).trim();
         if !param.is_empty() {
             self.params.push((line, param));

@@ -35,7 +35,7 @@ pub(super) fn mbarrier<'a>(mut p: Parts<'_, 'a>) -> Action<'a> {
                 .with("expect_tx bytes", bytes)
                 .with("order", order)
                 .with("scope", scope)
-                .with("drop", OperandValue::yes(verb == "arrive_drop"))
+                .with("drop", OperandValue::flag(verb == "arrive_drop"))
                 .with("token", token)
         }
         "expect_tx" => Action::new(ActionKind::ExpectTx)
@@ -54,7 +54,7 @@ pub(super) fn mbarrier<'a>(mut p: Parts<'_, 'a>) -> Action<'a> {
                 .with("wait operand", by)
                 .with("order", order)
                 .with("scope", scope)
-                .with("may suspend", OperandValue::yes(verb == "try_wait"))
+                .with("may suspend", OperandValue::flag(verb == "try_wait"))
         }
         _ => return p.unknown(),
     };
@@ -83,7 +83,7 @@ pub(super) fn warp<'a>(mut p: Parts<'_, 'a>) -> Action<'a> {
 /// Parses `barrier.cta` and `barrier.cluster`.
 pub(super) fn barrier<'a>(mut p: Parts<'_, 'a>) -> Action<'a> {
     let (level, verb) = (p.next(), p.next());
-    let whole = OperandValue::yes(p.take("aligned"));
+    let aligned = OperandValue::flag(p.take("aligned"));
     let action = match (level, verb) {
         ("cta", "sync" | "arrive") => Action::new(ActionKind::Barrier)
             .with("operation", verb)
@@ -106,18 +106,18 @@ pub(super) fn barrier<'a>(mut p: Parts<'_, 'a>) -> Action<'a> {
         }
         _ => return p.unknown(),
     };
-    p.done(action.with("aligned", whole))
+    p.done(action.with("aligned", aligned))
 }
 
 /// Parses `setmaxnreg`.
 pub(super) fn registers<'a>(mut p: Parts<'_, 'a>) -> Action<'a> {
     let direction = p.next();
-    let whole = OperandValue::yes(p.take("sync") && p.take("aligned"));
+    let aligned = OperandValue::flag(p.take("sync") && p.take("aligned"));
     p.take("u32");
     let action = Action::new(ActionKind::SetMaxRegs)
         .with("direction", direction)
         .with("registers", p.operand())
-        .with("aligned", whole);
+        .with("aligned", aligned);
     p.done(action)
 }
 

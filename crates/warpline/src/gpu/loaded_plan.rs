@@ -21,9 +21,9 @@ pub struct BuildTimes {
     pub build: Duration,
     /// Checking the kernels.
     pub check: Duration,
-    /// Printing PTX; 0 on the simulator.
+    /// Printing PTX; 0 on the CPU executor.
     pub print: Duration,
-    /// Compiling with the driver or reading from disk, and loading; 0 on the simulator.
+    /// Compiling with the driver or reading from disk, and loading; 0 on the CPU executor.
     pub jit: Duration,
 }
 

@@ -1,7 +1,7 @@
 //! Op calls on the caller's memory.
 //!
 //! A [`Call`] has an op and its arguments. On a GPU, [`Call::launch`] takes device addresses and a
-//! stream of the caller, does not wait, and can be captured in a CUDA graph. On the simulator,
+//! stream of the caller, does not wait, and can be captured in a CUDA graph. On the CPU executor,
 //! [`Call::simulate`] takes bytes:
 //!
 //! ```
@@ -28,7 +28,7 @@
 //! | `launch` | launches on a GPU |
 //! | `plans` | the cache of plans |
 //! | `workspace` | workspaces of streams |
-//! | `simulate` | runs on the simulator |
+//! | `simulate` | runs on the CPU executor |
 //! | `interop` | cudarc slices and streams (feature `cudarc`) |
 
 mod call;

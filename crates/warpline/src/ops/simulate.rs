@@ -1,4 +1,4 @@
-//! Runs of calls on the simulator.
+//! Runs of calls on the CPU executor.
 
 use super::call::Call;
 use crate::cpu;
@@ -12,7 +12,7 @@ use warpline_kernels::op::{ArgValue, TensorView};
 use warpline_kernels::{AnyWorkload, HostTensor, TensorSpec};
 
 impl Call {
-    /// Runs the op on the CPU simulator. `inputs` has the dense little-endian bytes of every input
+    /// Runs the op on the CPU executor. `inputs` has the dense little-endian bytes of every input
     /// tensor, in the order of the parameters. Returns the bytes of every output.
     ///
     /// Rejects a call that takes longer than [`estimate::DEFAULT_SIMULATION_LIMIT_S`], unless
@@ -118,7 +118,7 @@ impl Call {
             return Ok(());
         }
         self.reject(format!(
-            "{name} has strides {:?} and shape {:?}; the simulator needs dense tensors",
+            "{name} has strides {:?} and shape {:?}; the CPU executor needs dense tensors",
             view.strides, view.shape
         ))
     }

@@ -34,7 +34,7 @@ pub(super) struct TuneKeyHash(pub(super) [u8; 32]);
 const MAX_READABLE: usize = 72;
 
 impl TuneKey {
-    /// Returns the key of a workload on a GPU; `None` on the simulator or if the workload belongs to
+    /// Returns the key of a workload on a GPU; `None` on the CPU executor or if the workload belongs to
     /// no family.
     pub fn new(work: &dyn AnyWorkload, device: &Device, deterministic: bool) -> Option<Self> {
         let (tuning, info) = (work.tuning()?, device.info());
@@ -154,7 +154,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn the_simulator_has_no_key() {
+    fn the_cpu_executor_has_no_key() {
         use warpline_kernels::{DeviceKind, registry};
         let device = Device::cpu();
         let work = registry()[0]

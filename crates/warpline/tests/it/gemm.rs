@@ -1,4 +1,4 @@
-//! GEMM prologues and tails on the simulator: producers that issue the first loads before the prologue
+//! GEMM prologues and tails on the CPU executor: producers that issue the first loads before the prologue
 //! barrier, and consumers that take turns at the last k-tiles. Also fused reductions.
 
 use warpline::kernels::gemm::{Choice, Gemm, OperandType, Problem, ScheduleKind};

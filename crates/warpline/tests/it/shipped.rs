@@ -1,5 +1,5 @@
 //! All shipped kernels and probes: each program is proved, printed, read back and assembled once, and
-//! its workloads run on the simulator with every timing.
+//! its workloads run on the CPU executor with every timing.
 //!
 //! One process runs all of it, so that the checker proves each program once.
 
@@ -21,7 +21,7 @@ struct TestedWorkload {
     work: Box<dyn AnyWorkload>,
     /// Whether ptxas assembles its kernels. The checker and the printer run for every kernel.
     assembled: bool,
-    /// The timings and seeds of simulator runs.
+    /// The timings and seeds of CPU executor runs.
     runs: Vec<(Timing, u64)>,
 }
 

@@ -50,7 +50,8 @@ pub(crate) fn family(
     }
     if args.launch && output.failure.is_none() {
         launch::run(work.as_ref())?;
-        output.text += "\nlaunch: PASS, no data race in shared or global memory (CPU simulator, timing late)\n";
+        output.text +=
+            "\nlaunch: PASS, no data race in shared or global memory (CPU executor, timing late)\n";
         output = output.field("launch", "no race");
     }
     // Performance of a kernel that may deadlock or race has no meaning.

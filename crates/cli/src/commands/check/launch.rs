@@ -1,4 +1,4 @@
-//! `check FAMILY --launch`: one launch on the CPU simulator with all race checks.
+//! `check FAMILY --launch`: one launch on the CPU executor with all race checks.
 
 use crate::errors::Failure;
 use crate::progress::Bar;

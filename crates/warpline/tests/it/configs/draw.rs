@@ -14,7 +14,7 @@ const EXTENTS: [u64; 30] = [
     1, 2, 3, 4, 5, 7, 8, 9, 12, 15, 16, 17, 24, 31, 32, 33, 40, 48, 63, 64, 65, 72, 80, 96, 100,
     128, 129, 160, 256, 264,
 ];
-/// Large extents, which the simulator does not run.
+/// Large extents, which the CPU executor does not run.
 const LARGE: [u64; 10] = [
     512, 1000, 1024, 4096, 4104, 5000, 8192, 20_092, 65_536, 131_072,
 ];
@@ -176,7 +176,7 @@ pub(crate) fn parse(
     family.workload(&request, DeviceKind::Cpu, None, &TARGET)
 }
 
-/// Draws the flags of a problem that the family accepts and, if small, the simulator runs quickly.
+/// Draws the flags of a problem that the family accepts and, if small, the CPU executor runs quickly.
 pub(crate) fn problem(draw: &mut Draw, family: &dyn AnyFamily, size: Size) -> Vec<String> {
     loop {
         let flags = draw.problem(family, size);

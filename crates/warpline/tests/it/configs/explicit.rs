@@ -26,7 +26,7 @@ fn every_config_is_proved_and_correct_or_rejected() {
         accepted.fetch_add(1, Ordering::Relaxed);
         let prepared =
             prepare_selected(work.as_ref(), &TARGET).map_err(|e| context(e.to_string()))?;
-        // The simulator also runs CTAs without work, so large grids take long.
+        // The CPU executor also runs CTAs without work, so large grids take long.
         if prepared.steps.iter().any(|step| step.ctas() > 4096) {
             return Ok(());
         }

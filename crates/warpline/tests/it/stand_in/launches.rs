@@ -210,7 +210,7 @@ fn co_resident_ctas_must_all_fit() {
 }
 
 #[test]
-fn the_simulator_loads_no_kernels() {
+fn the_cpu_executor_loads_no_kernels() {
     let device = Device::cpu();
     let error = plan(&device).load(&device).unwrap_err();
     assert_eq!((error.code(), error.exit_code()), ("no-gpu", 2));

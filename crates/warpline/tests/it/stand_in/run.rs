@@ -99,7 +99,7 @@ fn an_unsupported_gpu_is_listed_and_skipped() {
             let why = listed[1].unavailable.clone().unwrap();
             assert!(why.contains("compute capability 8.0"), "{why}");
             let (device, reason) = Device::auto();
-            assert!(device.is_simulator());
+            assert!(device.is_cpu());
             assert_eq!(reason, Some(why));
             let error = Device::parse("cuda").unwrap_err();
             assert_eq!(
@@ -227,6 +227,6 @@ fn an_old_driver_is_named() {
     with_driver("run::an_old_driver_is_named", "driver=11040", || {
         let old = Device::cuda(0).unwrap_err();
         assert_eq!((old.code(), old.exit_code()), ("cuda-driver-too-old", 2));
-        assert!(Device::auto().0.is_simulator());
+        assert!(Device::auto().0.is_cpu());
     });
 }

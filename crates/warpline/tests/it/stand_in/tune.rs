@@ -120,7 +120,7 @@ fn without_a_writable_folder_the_winner_is_valid_for_this_process() {
 }
 
 #[test]
-fn the_simulator_cannot_be_tuned() {
+fn the_cpu_executor_cannot_be_tuned() {
     let device = Device::cpu();
     let error = tune(&empty_sum(&device), &device, &TuneOptions::default()).unwrap_err();
     assert_eq!(error.code(), "no-gpu");

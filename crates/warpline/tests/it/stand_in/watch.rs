@@ -27,7 +27,7 @@ fn a_watchdog_build_is_launched_once_with_two_more_arguments() {
             assert_eq!(called.matches("  param 8=0x").count(), 2);
         },
     );
-    // The simulator finds hangs without a watchdog build.
+    // The CPU executor finds hangs without a watchdog build.
     zeros(&Device::cpu(), &options()).unwrap();
 }
 

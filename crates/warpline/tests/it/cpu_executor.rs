@@ -1,4 +1,4 @@
-//! Runs on the simulator: repeats, seeds, progress and rejected calls.
+//! Runs on the CPU executor: repeats, seeds, progress and rejected calls.
 
 use warpline::kernels::Workload;
 use warpline::kernels::vector_add::{Choice, FloatType, Problem, Schedule, VectorAdd};

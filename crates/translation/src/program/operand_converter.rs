@@ -9,11 +9,11 @@ use warpline_ir::{
 
 /// Converts operands of a kernel to values.
 #[derive(Clone, Copy)]
-pub(super) struct Terms<'a> {
+pub(super) struct OperandConverter<'a> {
     pub(super) kernel: &'a Kernel,
 }
 
-impl<'a> Terms<'a> {
+impl<'a> OperandConverter<'a> {
     pub(super) fn reg(self, r: RegId) -> OperandValue<'a> {
         let class = match self.kernel.ty(r).bytes() {
             0 => 'p',
@@ -41,59 +41,63 @@ impl<'a> Terms<'a> {
         OperandValue::List(all.iter().map(|&o| self.operand(o, ty)).collect())
     }
 
-    pub(super) fn word(self, o: Operand) -> OperandValue<'a> {
+    pub(super) fn u32_operand(self, o: Operand) -> OperandValue<'a> {
         self.operand(o, Type::U32)
     }
 
-    pub(super) fn long(self, o: Operand) -> OperandValue<'a> {
+    pub(super) fn u64_operand(self, o: Operand) -> OperandValue<'a> {
         self.operand(o, Type::U64)
     }
 
     /// Returns an address in shared memory of this CTA or a peer.
-    fn shared(
+    fn in_shared(
         self,
         peer: Option<Operand>,
-        stage: OperandValue<'a>,
-        constant: u64,
+        dynamic_offset: OperandValue<'a>,
+        constant_offset: u64,
     ) -> OperandValue<'a> {
         let base = match peer {
             None => OperandValue::Shared,
             Some(rank) => OperandValue::Computed(
                 "mapa.shared::cluster.u32",
-                vec![OperandValue::Shared, self.word(rank)],
+                vec![OperandValue::Shared, self.u32_operand(rank)],
             ),
         };
-        base.plus(stage)
-            .plus(OperandValue::Number(constant))
+        base.plus(dynamic_offset)
+            .plus(OperandValue::Number(constant_offset))
             .wrapped()
     }
 
     pub(super) fn barrier(self, b: &BarRef) -> OperandValue<'a> {
         let offset = self.kernel.barrier(b.bar).offset;
-        self.shared(b.peer, self.word(b.index).times(8), offset.into())
+        self.in_shared(b.peer, self.u32_operand(b.index).times(8), offset.into())
     }
 
-    pub(super) fn place(self, p: &SharedAddress) -> OperandValue<'a> {
+    pub(super) fn shared_address(self, p: &SharedAddress) -> OperandValue<'a> {
         let tile = self.kernel.tile(p.tile);
-        let stage = self.word(p.stage).times(tile.layout.stage_bytes().into());
+        let stage = self
+            .u32_operand(p.stage)
+            .times(tile.layout.stage_bytes().into());
         let constant = u64::from(tile.offset) + u64::from(p.offset);
-        self.shared(p.peer, stage.plus(self.word(p.byte)), constant)
+        self.in_shared(p.peer, stage.plus(self.u32_operand(p.byte)), constant)
     }
 
     pub(super) fn view(self, v: &View) -> OperandValue<'a> {
         let tile = self.kernel.tile(v.tile);
-        let stage = self.word(v.stage).times(tile.layout.stage_bytes().into());
+        let stage = self
+            .u32_operand(v.stage)
+            .times(tile.layout.stage_bytes().into());
         let constant =
             u64::from(tile.offset) + u64::from(tile.layout.unswizzled_offset(v.row, v.col));
-        self.shared(v.peer, stage, constant)
+        self.in_shared(v.peer, stage, constant)
     }
 
-    pub(super) fn at(self, at: &MemoryAddress) -> OperandValue<'a> {
+    pub(super) fn address(self, at: &MemoryAddress) -> OperandValue<'a> {
         match at {
-            MemoryAddress::Shared(place) => self.place(place),
+            MemoryAddress::Shared(address) => self.shared_address(address),
             MemoryAddress::Global { addr, offset } => {
                 let offset = OperandValue::Number(i64::from(*offset) as u64);
-                self.long(*addr).plus(offset)
+                self.u64_operand(*addr).plus(offset)
             }
         }
     }
@@ -102,7 +106,7 @@ impl<'a> Terms<'a> {
     pub(super) fn space(self, at: &MemoryAddress) -> OperandValue<'a> {
         match at {
             MemoryAddress::Global { .. } => OperandValue::Name("global"),
-            MemoryAddress::Shared(place) => space(place.peer),
+            MemoryAddress::Shared(address) => space(address.peer),
         }
     }
 
@@ -113,7 +117,7 @@ impl<'a> Terms<'a> {
         let start =
             (u64::from(tile.offset) + u64::from(tile.layout.unswizzled_offset(v.row, v.col))) / 16;
         let stage = self
-            .word(v.stage)
+            .u32_operand(v.stage)
             .times(u64::from(tile.layout.stage_bytes() / 16));
         let base = OperandValue::Computed(
             "shr.u32",
@@ -131,13 +135,13 @@ impl<'a> Terms<'a> {
     }
 
     pub(super) fn policy(self, hint: Option<CacheHint>) -> OperandValue<'a> {
-        hint.map_or(OperandValue::Absent, |h| self.long(h.policy()))
+        hint.map_or(OperandValue::Absent, |h| self.u64_operand(h.policy()))
     }
 
     /// Returns the 16-bit mask of the CTAs that receive a multicast.
-    pub(super) fn receivers(self, mask: Option<Operand>) -> OperandValue<'a> {
+    pub(super) fn multicast_mask(self, mask: Option<Operand>) -> OperandValue<'a> {
         mask.map_or(OperandValue::Absent, |o| {
-            OperandValue::Computed("cvt.u16.u32", vec![self.word(o)])
+            OperandValue::Computed("cvt.u16.u32", vec![self.u32_operand(o)])
         })
     }
 }
@@ -170,8 +174,8 @@ pub(super) const fn order(order: Semantics) -> &'static str {
     }
 }
 
-/// Returns the PTX name of a type: `s32`.
-pub(super) const fn number(ty: Type) -> &'static str {
+/// Returns the PTX name of a type, such as `s32`.
+pub(super) const fn type_name(ty: Type) -> &'static str {
     match ty {
         Type::I32 => "s32",
         Type::I64 => "s64",
@@ -179,7 +183,7 @@ pub(super) const fn number(ty: Type) -> &'static str {
     }
 }
 
-/// Returns the untyped PTX name of a width: `b32`.
+/// Returns the PTX name of an untyped value, such as `b32`.
 pub(super) const fn bits(bytes: usize) -> &'static str {
     match bytes {
         1 => "b8",
