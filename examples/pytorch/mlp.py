@@ -17,7 +17,7 @@ def mlp(x, gate, up, down):
 
 
 def reference(x, gate, up, down):
-    """Computes the same in float64."""
+    """Computes the MLP in float64."""
     x, gate, up, down = (np.asarray(t, dtype=np.float64) for t in (x, gate, up, down))
     gated = x @ gate.T
     hidden = gated / (1 + np.exp(-gated)) * (x @ up.T)
@@ -33,17 +33,17 @@ def main() -> int:
     values = [rng.standard_normal(shape, dtype=np.float32) / shape[1] ** 0.5 for shape in shapes]
     if torch is None:
         tensors = [value.astype(np.float16) for value in values]
-        out, place = mlp(*tensors), "NumPy arrays"
+        out, kind = mlp(*tensors), "NumPy arrays"
         exact = reference(*tensors)
     else:
         device = "cuda" if has_gpu else "cpu"
         tensors = [torch.tensor(value, device=device).to(torch.bfloat16) for value in values]
         run = torch.compile(mlp) if has_gpu else mlp
-        out, place = run(*tensors).float().cpu().numpy(), f"torch tensors on {device}"
+        out, kind = run(*tensors).float().cpu().numpy(), f"torch tensors on {device}"
         exact = reference(*(t.float().cpu().numpy() for t in tensors))
     error = np.abs(np.asarray(out, dtype=np.float64) - exact).max() / np.abs(exact).max()
     verdict = "PASS" if error < 2e-2 else "FAIL"
-    print(f"{verdict}: {exact.size} elements, {place}, max error {error:.1e} of the largest element")
+    print(f"{verdict}: {exact.size} elements, {kind}, max error {error:.1e} of the largest element")
     return 0 if verdict == "PASS" else 1
 
 

@@ -15,14 +15,14 @@ TENSORS = {"add": "ab", "softmax": "x", "layer_norm": "xwb", "rms_norm": "xw"}
 
 
 class Reference(NamedTuple):
-    """The expected values of an op, and the magnitude that its rounding error scales with."""
+    """The expected values of an op, and the magnitudes that scale its rounding error."""
 
     value: np.ndarray
     scale: np.ndarray
 
 
 def random(shape: tuple[int, ...], dtype: Any = np.float32, seed: int = 0) -> np.ndarray:
-    """Returns normally distributed values, the same in each run."""
+    """Returns normally distributed values from a fixed seed."""
     return np.random.default_rng(seed).standard_normal(shape).astype(dtype)
 
 
@@ -34,9 +34,9 @@ def inputs(op: str, shape: tuple[int, ...], dtype: Any = np.float32) -> tuple[np
 
 def reference(op: str, *tensors: np.ndarray, **options: float) -> Reference:
     """Computes an op in float64."""
-    wide = [np.asarray(t).astype(np.float64) for t in tensors]
-    makers = {"add": _add, "softmax": _softmax, "layer_norm": _layer_norm, "rms_norm": _rms_norm}
-    return makers[op](*wide, **options)
+    tensors_f64 = [np.asarray(t).astype(np.float64) for t in tensors]
+    references = {"add": _add, "softmax": _softmax, "layer_norm": _layer_norm, "rms_norm": _rms_norm}
+    return references[op](*tensors_f64, **options)
 
 
 def _add(a: np.ndarray, b: np.ndarray) -> Reference:
@@ -68,12 +68,12 @@ def ulp(values: np.ndarray, dtype: Any) -> np.ndarray:
 
 
 def outside(got: np.ndarray, want: Reference) -> np.ndarray:
-    """Returns which results differ by more than one ulp of their type plus 1e-6 of the scale; a NaN does."""
+    """Returns a mask of the results outside the tolerance; a NaN is outside."""
     return ~(np.abs(got.astype(np.float64) - want.value) <= bound(got.dtype, want))
 
 
 def bound(dtype: Any, want: Reference) -> np.ndarray:
-    """Returns the tolerance."""
+    """Returns the tolerance: one ulp of the type plus 1e-6 of the scale."""
     return ulp(want.value, dtype) + 1e-6 * want.scale
 
 
@@ -81,7 +81,7 @@ def assert_close(got: np.ndarray, want: Reference) -> None:
     """Asserts that results are within tolerance, and that four times the tolerance would fail."""
     assert got.shape == want.value.shape
     wrong = outside(got, want)
-    off = np.abs(got.astype(np.float64) - want.value) / bound(got.dtype, want)
-    assert not wrong.any(), f"{wrong.sum()} of {wrong.size} outside tolerance, by up to {off.max():.2f} x"
+    ratio = np.abs(got.astype(np.float64) - want.value) / bound(got.dtype, want)
+    assert not wrong.any(), f"{wrong.sum()} of {wrong.size} outside tolerance, by up to {ratio.max():.2f} x"
     worse = (want.value + 4 * bound(got.dtype, want)).astype(got.dtype)
     assert outside(worse, want).all(), "four times the tolerance passes"

@@ -46,8 +46,8 @@ CLASSES = [warpline.Error, warpline.InputError, warpline.KernelError, warpline.D
 @pytest.mark.parametrize("error", CLASSES)
 def test_exceptions_survive_pickling_and_copying(error: type[warpline.Error]) -> None:
     made = error("x is wrong", "some-code")
-    for again in (pickle.loads(pickle.dumps(made)), copy.copy(made), copy.deepcopy(made)):
-        assert (type(again), str(again), again.code) == (error, "x is wrong", "some-code")
+    for restored in (pickle.loads(pickle.dumps(made)), copy.copy(made), copy.deepcopy(made)):
+        assert (type(restored), str(restored), restored.code) == (error, "x is wrong", "some-code")
 
 
 def test_exceptions_derive_from_builtin_ones() -> None:
@@ -60,8 +60,8 @@ def test_exceptions_derive_from_builtin_ones() -> None:
 def test_an_exception_that_was_raised_can_be_pickled() -> None:
     with pytest.raises(warpline.Error) as caught:
         softmax(X, dim=0)
-    again = pickle.loads(pickle.dumps(caught.value))
-    assert (str(again), again.code) == (str(caught.value), "bad-problem")
+    restored = pickle.loads(pickle.dumps(caught.value))
+    assert (str(restored), restored.code) == (str(caught.value), "bad-problem")
 
 
 # Types.
@@ -83,7 +83,7 @@ def test_non_arrays_are_rejected_by_type(value: Any) -> None:
 @pytest.mark.parametrize(
     "dtype", ["float64", "bool", "complex64", "int8", "uint32", "object", "U3", "V4", "M8[s]"]
 )
-def test_elements_that_no_kernel_takes_are_rejected(dtype: str) -> None:
+def test_unsupported_element_types_are_rejected(dtype: str) -> None:
     x = np.zeros((2, 4), dtype)
     assert rejected(lambda: softmax(x)) == f"softmax: x has the unsupported element type {x.dtype}"
 
@@ -92,7 +92,7 @@ def test_elements_that_no_kernel_takes_are_rejected(dtype: str) -> None:
     ("dtype", "name"),
     [("int32", "i32"), ("int64", "i64"), ("uint8", "u8"), (ml_dtypes.float8_e4m3fn, "e4m3")],
 )
-def test_elements_that_this_kernel_does_not_take_are_rejected(dtype: Any, name: str) -> None:
+def test_element_types_of_other_ops_are_rejected(dtype: Any, name: str) -> None:
     x = np.zeros((2, 4), dtype)
     assert rejected(lambda: softmax(x)) == f"softmax: x must be f32, f16 or bf16, not {name}"
     assert rejected(lambda: add(x, x)) == f"add: a must be f32, f16 or bf16, not {name}"
@@ -109,7 +109,7 @@ def test_big_endian_elements_are_rejected(dtype: str) -> None:
     assert rejected(lambda: softmax(X, out=x)) == "softmax: " + message.format("y")
 
 
-def test_a_mask_is_not_ignored() -> None:
+def test_masked_arrays_are_rejected() -> None:
     x = np.ma.array(X, mask=X > 0)
     message = "softmax: x is a masked array, which no kernel supports: fill it, or pass its data"
     assert rejected(lambda: softmax(x), "bad-type") == message
@@ -121,7 +121,7 @@ def test_a_mask_is_not_ignored() -> None:
 
 @messages(
     (
-        "a point has no rows",
+        "a scalar has no rows",
         lambda: softmax(np.zeros((), np.float32)),
         "softmax: x has no dimensions, but needs at least 1",
     ),
@@ -166,7 +166,7 @@ def test_a_mask_is_not_ignored() -> None:
         "layer_norm: bias requires weight, which is missing",
     ),
 )
-def test_shapes_that_do_not_fit_are_rejected(call: Callable[[], Any], expected_message: str) -> None:
+def test_mismatched_shapes_are_rejected(call: Callable[[], Any], expected_message: str) -> None:
     assert rejected(call) == expected_message
 
 
@@ -175,7 +175,7 @@ def test_shapes_that_do_not_fit_are_rejected(call: Callable[[], Any], expected_m
 
 @messages(
     (
-        "rows downwards",
+        "negative row stride",
         lambda: softmax(X[::-1]),
         (
             "softmax: the row stride of x is -8, less than the 8 elements of a row:"
@@ -183,7 +183,7 @@ def test_shapes_that_do_not_fit_are_rejected(call: Callable[[], Any], expected_m
         ),
     ),
     (
-        "columns downwards",
+        "negative column stride",
         lambda: softmax(X[:, ::-1]),
         "softmax: the last dimension of x must have stride 1, not -1: make it contiguous",
     ),
@@ -198,7 +198,7 @@ def test_shapes_that_do_not_fit_are_rejected(call: Callable[[], Any], expected_m
         "softmax: the last dimension of x must have stride 1, not 8: make it contiguous",
     ),
     (
-        "one row many times",
+        "broadcast row",
         lambda: softmax(np.broadcast_to(X[0], (4, 8))),
         (
             "softmax: the row stride of x is 0, less than the 8 elements of a row:"
@@ -206,7 +206,7 @@ def test_shapes_that_do_not_fit_are_rejected(call: Callable[[], Any], expected_m
         ),
     ),
     (
-        "rows at two distances",
+        "rows with two strides",
         lambda: softmax(random((4, 3, 8))[:, :2], out=np.empty((4, 2, 8), np.float32)),
         (
             "softmax: the rows of x and of y must each have one common stride, but the strides are [24, 8, 1]"
@@ -219,7 +219,7 @@ def test_shapes_that_do_not_fit_are_rejected(call: Callable[[], Any], expected_m
         "layer_norm: the last dimension of weight must have stride 1, not 2: make it contiguous",
     ),
     (
-        "summands in two orders",
+        "operands in two memory orders",
         lambda: add(X, np.asfortranarray(X)),
         (
             "add: a, b and c must be dense with the same strides, not [8, 1], [1, 4] and [8, 1]:"
@@ -227,7 +227,7 @@ def test_shapes_that_do_not_fit_are_rejected(call: Callable[[], Any], expected_m
         ),
     ),
     (
-        "summands with gaps",
+        "operands with gaps",
         lambda: add(X[:, :4], X[:, :4]),
         (
             "add: a, b and c must be dense with the same strides, not [8, 1], [8, 1] and [4, 1]:"
@@ -240,7 +240,7 @@ def test_shapes_that_do_not_fit_are_rejected(call: Callable[[], Any], expected_m
         "softmax: the strides of x must be multiples of 4 bytes, not (40, 5) bytes: make it contiguous",
     ),
 )
-def test_layouts_that_no_kernel_reads_are_rejected(call: Callable[[], Any], expected_message: str) -> None:
+def test_unsupported_layouts_are_rejected(call: Callable[[], Any], expected_message: str) -> None:
     assert rejected(call) == expected_message
 
 
@@ -259,12 +259,12 @@ def test_layouts_that_no_kernel_reads_are_rejected(call: Callable[[], Any], expe
         "softmax: y must be f32 [4, 8], not f16 [4, 8]",
     ),
     (
-        "of another shape, where there is no element",
+        "of another shape, without elements",
         lambda: softmax(X[:0], out=np.empty((0, 7), np.float32)),
         "softmax: y must be f32 [0, 8], not f32 [0, 7]",
     ),
     (
-        "of a type that no kernel takes",
+        "of an unsupported type",
         lambda: softmax(X, out=np.empty((4, 8))),
         "softmax: y has the unsupported element type float64",
     ),
@@ -274,7 +274,7 @@ def test_layouts_that_no_kernel_reads_are_rejected(call: Callable[[], Any], expe
         "softmax: the last dimension of y must have stride 1, not 4: make it contiguous",
     ),
     (
-        "rows downwards",
+        "negative row stride",
         lambda: softmax(X, out=np.empty((4, 8), np.float32)[::-1]),
         (
             "softmax: the row stride of y is -8, less than the 8 elements of a row:"
@@ -282,7 +282,7 @@ def test_layouts_that_no_kernel_reads_are_rejected(call: Callable[[], Any], expe
         ),
     ),
     (
-        "in the order of no input",
+        "in another memory order than the inputs",
         lambda: add(X, X, out=np.empty((4, 8), np.float32, order="F")),
         (
             "add: a, b and c must be dense with the same strides, not [8, 1], [8, 1] and [1, 4]:"
@@ -290,7 +290,7 @@ def test_layouts_that_no_kernel_reads_are_rejected(call: Callable[[], Any], expe
         ),
     ),
 )
-def test_outputs_that_do_not_fit_are_rejected(call: Callable[[], Any], expected_message: str) -> None:
+def test_mismatched_outputs_are_rejected(call: Callable[[], Any], expected_message: str) -> None:
     assert rejected(call) == expected_message
 
 
@@ -302,28 +302,28 @@ def test_a_read_only_output_is_rejected() -> None:
 
 
 def test_an_output_that_shares_memory_with_an_input_is_rejected() -> None:
-    room = np.zeros((8, 16), np.float32)
+    buffer = np.zeros((8, 16), np.float32)
     message = "softmax: y shares memory with x; an output must not overlap another tensor"
-    assert rejected(lambda: softmax(room, out=room)) == message
-    assert rejected(lambda: softmax(room[:5], out=room[3:])) == message
-    # As on a GPU: between the rows of an input is not apart.
-    assert rejected(lambda: softmax(room[:, :8], out=room[:, 8:])) == message
-    assert rejected(lambda: softmax(room[::2], out=room[1::2])) == message
-    weight = room[0, :8]
+    assert rejected(lambda: softmax(buffer, out=buffer)) == message
+    assert rejected(lambda: softmax(buffer[:5], out=buffer[3:])) == message
+    # As on a GPU, an output between the rows of an input overlaps it.
+    assert rejected(lambda: softmax(buffer[:, :8], out=buffer[:, 8:])) == message
+    assert rejected(lambda: softmax(buffer[::2], out=buffer[1::2])) == message
+    weight = buffer[0, :8]
     message = "rms_norm: y shares memory with weight; an output must not overlap another tensor"
-    assert rejected(lambda: rms_norm(X, weight, out=room[:4, :8])) == message
-    b, out = room[:2].reshape(4, 8), room[1:3].reshape(4, 8)
+    assert rejected(lambda: rms_norm(X, weight, out=buffer[:4, :8])) == message
+    b, out = buffer[:2].reshape(4, 8), buffer[1:3].reshape(4, 8)
     assert rejected(lambda: add(X, b, out=out)).startswith("add: c shares memory with b")
-    assert not room.any()
+    assert not buffer.any()
 
 
 @pytest.mark.parametrize("out", ["y", [np.zeros((4, 8), np.float32)], (np.zeros((4, 8), np.float32),), 1])
-def test_an_output_that_is_no_array_is_rejected(out: Any) -> None:
+def test_an_output_that_is_not_an_array_is_rejected(out: Any) -> None:
     message = f"softmax: out must be an array like the inputs, not of type {type(out).__name__}"
     assert rejected(lambda: softmax(X, out=out), "bad-type") == message
 
 
-def test_an_output_is_left_alone_where_a_call_is_rejected() -> None:
+def test_a_rejected_call_does_not_write_the_output() -> None:
     out = np.full((4, 8), 7, np.float32)
     rejected(lambda: softmax(X, dim=0, out=out))
     assert (out == 7).all()
@@ -338,7 +338,7 @@ def test_a_dimension_that_is_not_the_last_is_rejected(dim: int) -> None:
 
 
 @pytest.mark.parametrize("dim", ["1", None, 1.0, 1.5, [1], 1 << 70], ids=repr)
-def test_a_dimension_that_is_no_integer_is_rejected(dim: Any) -> None:
+def test_a_dimension_that_is_not_an_integer_is_rejected(dim: Any) -> None:
     assert rejected(lambda: softmax(X, dim)) == f"softmax: dim must be an integer, not {dim!r}"
 
 
@@ -352,7 +352,7 @@ def test_an_eps_that_is_negative_or_not_finite_is_rejected(op: Any, eps: float, 
 
 
 @pytest.mark.parametrize("eps", ["1e-5", None, 1j, [1e-5]], ids=repr)
-def test_an_eps_that_is_no_number_is_rejected(eps: Any) -> None:
+def test_an_eps_that_is_not_a_number_is_rejected(eps: Any) -> None:
     assert rejected(lambda: layer_norm(X, eps=eps)) == f"layer_norm: eps must be a number, not {eps!r}"
     assert rejected(lambda: rms_norm(X, eps=eps)) == f"rms_norm: eps must be a number, not {eps!r}"
 
@@ -370,7 +370,7 @@ def test_an_eps_that_is_no_number_is_rejected(eps: Any) -> None:
         (lambda: softmax(X, x=X), r"^softmax\(\) got multiple values for argument 'x'"),
     ],
 )
-def test_arguments_that_a_function_does_not_have_are_type_errors(call: Any, message: str) -> None:
+def test_wrong_arguments_raise_type_errors(call: Any, message: str) -> None:
     with pytest.raises(TypeError, match=message):
         call()
 
@@ -395,11 +395,11 @@ def test_the_cpu_executor_is_deterministic(deterministic: bool | None) -> None:
     np.testing.assert_array_equal(softmax(X, deterministic=deterministic), softmax(X))
 
 
-# Work that takes long.
+# Long runs.
 
 
 def test_long_simulations_are_rejected_immediately() -> None:
-    x = np.zeros((1 << 15, 1 << 14), np.float32)  # 2 GiB that are mapped, and never touched
+    x = np.zeros((1 << 15, 1 << 14), np.float32)  # 2 GiB, mapped but never touched
     start = time.perf_counter()
     message = rejected(lambda: softmax(x), "too-long")
     assert time.perf_counter() - start < 2

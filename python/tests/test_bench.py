@@ -36,7 +36,7 @@ def entry(suite: str, op: str, problem: dict[str, Any], *args: dict[str, Any]) -
 
 
 def declared() -> list[dict[str, Any]]:
-    """Suites in the JSON of the registry."""
+    """Returns problems as the registry declares them in JSON."""
     rows = [
         entry(
             "memory",
@@ -56,13 +56,13 @@ def declared() -> list[dict[str, Any]]:
         {"name": "weight", "value": None},
         {"name": "eps", "value": 1e-6},
     )
-    product = entry(
+    large_gemm = entry(
         "gemm",
         "unheard_of",
         {"m": 4096, "n": 4096, "k": 4096, "dtype": "bf16", "flops": 1.4e11, "bytes": 1e8},
         tensor("a", "bf16", 4096, 4096),
     )
-    return [*rows, norm, product]
+    return [*rows, norm, large_gemm]
 
 
 @pytest.fixture
@@ -86,12 +86,12 @@ def no_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hides torch."""
     real = builtins.__import__
 
-    def input_error(name: str, *args: Any, **kwargs: Any) -> Any:
+    def import_without_torch(name: str, *args: Any, **kwargs: Any) -> Any:
         if name.split(".")[0] == "torch":
             raise ImportError("No module named 'torch'")
         return real(name, *args, **kwargs)
 
-    monkeypatch.setattr(builtins, "__import__", input_error)
+    monkeypatch.setattr(builtins, "__import__", import_without_torch)
 
 
 def timed(name: str, kind: str, micros: float, **more: Any) -> Implementation:
@@ -125,9 +125,9 @@ def measured(op: str, shape: str, peers: list[Implementation], **more: Any) -> M
     return one
 
 
-def canned() -> record.Run:
-    """A run with a win, a loss, and every failure of a peer."""
-    where = machine.Machine(
+def recorded_run() -> record.Run:
+    """Returns a run with a win, a loss, and every failure of a peer."""
+    host_machine = machine.Machine(
         device="NVIDIA H200",
         ordinal=0,
         sms=132,
@@ -142,7 +142,7 @@ def canned() -> record.Run:
         warpline="0.1.0",
         commit="0123456789abcdef",
     )
-    rules = {**protocol.describe(where.l2_bytes, 25, False), "check": verify.RULE}
+    rules = {**protocol.describe(host_machine.l2_bytes, 25, False), "check": verify.RULE}
     win = measured(
         "softmax",
         "32768x1024",
@@ -158,14 +158,14 @@ def canned() -> record.Run:
         ],
     )
     wrong = Implementation("cuBLAS", "cublas", WRONG, "element [0, 1] is nan", error=math.nan)
-    more = record.Sustained(130e-6, 8000, 1500.0, 690.0)
-    product = measured(
+    sustained = record.Sustained(130e-6, 8000, 1500.0, 690.0)
+    gemm = measured(
         "gemm",
         "4096x4096x4096",
-        [timed("torch", "eager", 101, sustained=more), wrong],
+        [timed("torch", "eager", 101, sustained=sustained), wrong],
         flops=1.4e11,
         compute_bound=True,
-        ours=timed("warpline", OURS, 100, sustained=more),
+        ours=timed("warpline", OURS, 100, sustained=sustained),
     )
     host = [
         record.HostCost("softmax", "torch.ops.warpline.softmax", 2000, 9e-6, 9.5e-6),
@@ -175,24 +175,24 @@ def canned() -> record.Run:
     return record.Run(
         date="2026-11-16T10:00:00+00:00",
         command=["python3", "-m", "warpline.bench", "memory"],
-        machine=where,
+        machine=host_machine,
         protocol=rules,
         seed=7,
-        problems=[win, loss, product],
+        problems=[win, loss, gemm],
         host=host,
         complete=True,
     )
 
 
 class TestStatistics:
-    def test_quartiles_lie_between_neighbors(self) -> None:
+    def test_quartiles_interpolate_between_neighbors(self) -> None:
         four = stats.quartiles([40.0, 10.0, 30.0, 20.0])
         assert four == Quartiles(10.0, 17.5, 25.0, 32.5, 40.0, 4)
         assert four.spread == 0.6
         assert stats.quartiles([7.0]) == Quartiles(7.0, 7.0, 7.0, 7.0, 7.0, 1)
         assert stats.quartiles([]) is None
 
-    def test_one_slow_round_moves_no_quartile(self) -> None:
+    def test_one_slow_round_does_not_change_the_quartiles(self) -> None:
         slow = stats.quartiles([1.0] * 14 + [50.0])
         assert slow and (slow.median, slow.spread, slow.most) == (1.0, 0.0, 50.0)
 
@@ -200,12 +200,12 @@ class TestStatistics:
         assert stats.median([None, 3.0, 1.0]) == 2.0
         assert stats.median([None]) is None
 
-    def test_a_geometric_mean_is_even_between_a_ratio_and_its_inverse(self) -> None:
+    def test_geometric_mean_of_a_ratio_and_its_inverse_is_one(self) -> None:
         assert stats.geomean([2.0, 0.5]) == pytest.approx(1.0)
         assert stats.geomean([]) is None
 
-    def test_two_times_lie_apart_by_a_share_of_the_lesser(self) -> None:
-        assert stats.apart(2.0, 2.5) == stats.apart(2.5, 2.0) == 0.25
+    def test_relative_difference_is_relative_to_the_smaller_time(self) -> None:
+        assert stats.relative_difference(2.0, 2.5) == stats.relative_difference(2.5, 2.0) == 0.25
 
 
 class TestSuites:
@@ -216,7 +216,7 @@ class TestSuites:
         assert problems[-2].args[1].value is None
         assert (problems[0].compute_bound, problems[-1].is_large_gemm) == (False, True)
 
-    def test_many_sizes_and_switches_are_named(self) -> None:
+    def test_more_than_three_sizes_and_flags_are_named(self) -> None:
         problem = {"batch": 4, "heads": 16, "seq": 1024, "dim": 128, "causal": True, "bias": False}
         text = json.dumps([entry("attention", "attention", {**problem, "order": "nhwc"})])
         assert suites.parse(text)[0].shape == "batch=4 heads=16 seq=1024 dim=128 causal order=nhwc"
@@ -244,7 +244,7 @@ class TestSuites:
         with pytest.raises(BenchError, match="contains 'bf17' in memory"):
             suites.select(problems, ["memory"], ["bf17"])
 
-    def test_a_small_problem_keeps_equal_sides_equal(self) -> None:
+    def test_small_problems_cut_every_dimension_to_64(self) -> None:
         problem = suites.parse(json.dumps(declared()))[0]
         reduced = inputs.small(problem)
         assert reduced.args[0].tensor == suites.TensorSpec("bf16", (64, 64))
@@ -252,8 +252,8 @@ class TestSuites:
 
 
 @pytest.fixture
-def stand_in_for_torch(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The peers with a fake torch, so that their declarations can be read without torch."""
+def fake_torch(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Replaces torch, so that the peers can be imported without it."""
     for name in ("torch", "torch.nn", "torch.nn.functional"):
         monkeypatch.setitem(sys.modules, name, mock.MagicMock())
     yield
@@ -263,17 +263,17 @@ def stand_in_for_torch(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 class TestPeers:
-    def test_a_file_is_named_after_an_op(self) -> None:
+    def test_every_peer_file_is_named_after_an_op(self) -> None:
         assert set(peers.OPS) <= {op.name for op in OPS}
         folder = Path(peers.__file__).parent
         files = {path.stem for path in folder.glob("*.py") if not path.stem.startswith("_")}
         assert set(peers.OPS) == files
 
-    def test_an_op_without_a_file_is_alone(self) -> None:
+    def test_an_op_without_a_file_has_no_peers(self) -> None:
         assert "unheard_of" not in peers.OPS
         assert peers.OPS.get("unheard_of") is None
 
-    def test_a_file_is_all_that_an_op_needs(
+    def test_a_new_file_adds_an_op(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         text = "from . import Op\nOP = Op(reference=lambda x: 2 * x, split=('x',), peers=())\n"
@@ -284,8 +284,8 @@ class TestPeers:
         assert found["double"].reference(21) == 42
         sys.modules.pop("warpline.bench.peers.double")
 
-    def test_every_op_has_a_yardstick_and_draws_its_own_tensors(
-        self, stand_in_for_torch: None
+    def test_every_op_has_torch_eager_and_a_reference(
+        self, fake_torch: None
     ) -> None:
         declared = {op.name: op for op in OPS}
         for name, op in peers.OPS.items():
@@ -295,14 +295,14 @@ class TestPeers:
             assert set(op.split) <= tensors, name
             assert all(peer.slack == 1 for peer in op.peers) or op.tolerance, name
 
-    def test_triton_rows_have_a_longest(self) -> None:
+    def test_long_rows_are_skipped_by_triton(self) -> None:
         problems = suites.parse(json.dumps(declared()))
         skip_reason = at_most_columns(32768)
         assert skip_reason(problems[0]) is None
         assert skip_reason(problems[-2]) == "a Triton program holds at most 32768 elements of a row"
 
-    def test_figures_of_others_are_of_problems_that_are_measured(
-        self, stand_in_for_torch: None
+    def test_reported_times_belong_to_measured_problems(
+        self, fake_torch: None
     ) -> None:
         problems = suites.parse(_warpline.suites())
         for name, op in peers.OPS.items():
@@ -319,41 +319,41 @@ class TestVerify:
 
     def test_failing_element_is_reported_with_its_index(self) -> None:
         element = verify.ElementError(0.25, 0.125, [3, 7], 1.25, 1.0)
-        assert element.used == 2.0
+        assert element.ratio == 2.0
         assert element.describe() == "element [3, 7]: got 1.25, expected 1, tolerance 1.25e-01"
-        assert verify.ElementError(math.nan, 0.125, [0], math.nan, 1.0).used == math.inf
+        assert verify.ElementError(math.nan, 0.125, [0], math.nan, 1.0).ratio == math.inf
 
-    def test_sixteen_bits_may_be_off_by_an_ulp_at_the_magnitude(self) -> None:
+    def test_allowance_of_16_bit_types_is_one_ulp_at_the_magnitude(self) -> None:
         assert verify.allowance("bf16", 10.0) == 8 * 2.0**-7
         assert verify.allowance("f16", 0.3) == 0.25 * 2.0**-10
         assert verify.allowance("bf16", 0.0) == 0.0
 
-    def test_f32_is_measured_by_its_scale(self) -> None:
+    def test_allowance_of_f32_is_relative_to_the_magnitude(self) -> None:
         assert verify.allowance("f32", 20.0) == pytest.approx(2e-5)
         assert verify.bound("f32", 1.0, 3e-6) == pytest.approx(7e-6)
 
-    def test_without_a_yardstick_the_bound_is_eight_times_the_allowance(self) -> None:
+    def test_without_torch_eager_the_bound_is_eight_times_the_allowance(self) -> None:
         for none in (None, math.nan):
             assert verify.bound("f32", 1.0, none) == pytest.approx(8e-6)
 
-    def test_the_worst_output_is_the_one_nearest_its_bound(self) -> None:
+    def test_the_worst_output_has_the_largest_ratio_to_its_bound(self) -> None:
         assert verify.Checked([1.0, 0.5], [10.0, 0.6]).worst == (0.5, 0.6)
         assert verify.Checked([], []).worst == (None, None)
-        error, most = verify.Checked([1.0, math.nan], [1.1, 5.0]).worst
-        assert error is not None and math.isnan(error) and most == 5.0
+        error, bound = verify.Checked([1.0, math.nan], [1.1, 5.0]).worst
+        assert error is not None and math.isnan(error) and bound == 5.0
 
 
 class TestRecord:
     def test_json_round_trip(self, tmp_path: Path) -> None:
-        run, path = canned(), tmp_path / "run.json"
+        run, path = recorded_run(), tmp_path / "run.json"
         run.problems[2].implementations[2].error = None
         record.write(run, path)
         assert record.load(path) == run
         assert [file.name for file in tmp_path.iterdir()] == ["run.json"]
 
-    def test_json_has_no_number_that_is_none(self, tmp_path: Path) -> None:
+    def test_json_has_null_in_place_of_nan(self, tmp_path: Path) -> None:
         path = tmp_path / "run.json"
-        record.write(canned(), path)
+        record.write(recorded_run(), path)
         text = path.read_text(encoding="utf-8")
         assert "NaN" not in text
         plain = json.loads(text)
@@ -365,7 +365,7 @@ class TestRecord:
         assert plain["summary"]["wins"] == 2 and plain["summary"]["losses"] == 1
 
     def test_reported_times_are_separate(self, tmp_path: Path) -> None:
-        run, path = canned(), tmp_path / "run.json"
+        run, path = recorded_run(), tmp_path / "run.json"
         run.problems[2].implementations[2].error = None
         before = record.summarize(run.problems)
         run.problems[0].reported_times = [record.ReportedTime("another kernel", 50e-6, "less exact")]
@@ -381,17 +381,17 @@ class TestRecord:
 
     def test_another_schema_is_rejected(self) -> None:
         with pytest.raises(ValueError, match="schema must be 2, not 99"):
-            record.from_dict({**record.to_dict(canned()), "schema": 99})
+            record.from_dict({**record.to_dict(recorded_run()), "schema": 99})
 
-    def test_only_peers_that_were_timed_can_be_the_best(self) -> None:
-        win, loss, _ = canned().problems
+    def test_only_timed_peers_can_be_the_best(self) -> None:
+        win, loss, _ = recorded_run().problems
         assert win.best and win.best.name == "torch.compile"
         assert loss.best and (loss.best.name, loss.best.ratio) == ("torch", pytest.approx(0.8))
         assert win.spread == pytest.approx(0.02)
         assert win.share(win.ours) == pytest.approx(0.95)
 
     def test_the_summary_has_means_by_op_and_overall(self) -> None:
-        summary = record.summarize(canned().problems)
+        summary = record.summarize(recorded_run().problems)
         assert [line.name for line in summary.ops] == ["softmax", "layer_norm", "gemm"]
         assert summary.overall.best == pytest.approx((1.1 * 0.8 * 1.01) ** (1 / 3))
         assert summary.overall.peers["torch"][1] == 3
@@ -399,8 +399,8 @@ class TestRecord:
         assert (summary.wins, summary.losses, summary.within_spread) == (2, 1, 1)
         assert summary.spread_worst == pytest.approx(0.02)
 
-    def test_a_run_fails_where_ours_does(self) -> None:
-        run = canned()
+    def test_a_run_fails_if_warpline_fails(self) -> None:
+        run = recorded_run()
         assert run.passed
         run.problems[0].ours.state = WRONG
         assert not run.passed
@@ -412,7 +412,7 @@ class TestReport:
         assert lines == ["a       bb", "---  -----", "x        1", "yyy  22222"]
 
     def test_report_shows_wins_and_failures(self) -> None:
-        text = report.text(canned())
+        text = report.text(recorded_run())
         for part in (
             "NVIDIA H200",
             "driver 580.159",
@@ -436,8 +436,8 @@ class TestReport:
             assert part in text, part
         assert "QUICK" not in text
 
-    def test_layer_is_compared_with_its_bare_gemm(self) -> None:
-        run = canned()
+    def test_linear_is_compared_with_its_bare_gemm(self) -> None:
+        run = recorded_run()
         assert "of bare" not in report.text(run)
         layer = measured("linear", "64x64x64", [timed("torch", "eager", 120)])
         layer.implementations.append(timed("warpline, bare", BARE, 97))
@@ -448,9 +448,9 @@ class TestReport:
         assert "0.970" in row and "faster than torch" in row
         assert "GEMM alone, linear against warpline, bare: geometric mean 0.970." in text
 
-    def test_figures_from_elsewhere_are_marked_as_such(self) -> None:
-        run = canned()
-        assert "reported_times" not in report.text(run)
+    def test_reported_times_are_marked_as_not_measured_here(self) -> None:
+        run = recorded_run()
+        assert "NOT MEASURED HERE" not in report.text(run)
         run.problems[0].reported_times = [record.ReportedTime("another kernel", 50e-6, "less exact")]
         lines = report.text(run).splitlines()
         at = next(i for i, line in enumerate(lines) if line.startswith("NOT MEASURED HERE"))
@@ -459,21 +459,21 @@ class TestReport:
         assert sum("another kernel" in line for line in lines) == 1
 
     def test_a_quick_run_is_marked(self) -> None:
-        run = canned()
+        run = recorded_run()
         run.quick = True
         assert report.text(run).count("not for publication") == 2
 
-    def test_a_wrong_result_of_ours_is_loud(self) -> None:
+    def test_a_wrong_result_of_warpline_is_reported_as_fail(self) -> None:
         ours = Implementation("warpline", OURS, WRONG, "element [3] is 1 where 2 is expected")
         one = measured("softmax", "8x8", [timed("torch", "eager", 90)], ours=ours)
-        run = canned()
+        run = recorded_run()
         run.problems = [one]
         text = report.text(run)
         assert "warpline: FAIL" in text and "element [3] is 1" in text
         assert report.progress(3, 31, one, 1.5).startswith("[ 3/31] softmax 8x8 bf16: warpline: FAIL")
 
-    def test_a_run_that_was_stopped_says_why(self) -> None:
-        run = canned()
+    def test_a_stopped_run_reports_the_reason(self) -> None:
+        run = recorded_run()
         run.problems, run.stopped = [], "interrupted"
         assert "STOPPED: interrupted" in report.text(run)
         assert not run.passed
@@ -485,8 +485,8 @@ class TestPlot:
         assert root.tag == "{http://www.w3.org/2000/svg}svg"
         return [text for text in root.itertext() if text.strip()]
 
-    def test_every_problem_and_contender_is_named(self) -> None:
-        texts = self.texts(canned())
+    def test_every_problem_and_implementation_is_named(self) -> None:
+        texts = self.texts(recorded_run())
         for name in ("warpline", "torch", "torch.compile", "softmax", "layer_norm", "gemm"):
             assert name in texts
         for name in ("Triton", "cuBLAS"):
@@ -495,26 +495,26 @@ class TestPlot:
         assert "copy = 1.0" in texts and any("TFLOP/s" in text for text in texts)
         assert "1.10×" in texts and "0.80×" in texts
 
-    def test_marks_lie_inside_the_picture(self) -> None:
-        run = canned()
+    def test_marks_are_inside_the_plot(self) -> None:
+        run = recorded_run()
         run.problems[0].implementations[1] = timed("a & b <c>", "eager", 4000)
         run.problems[0].compare()
         root = ElementTree.fromstring(plot.svg(run))
-        places = [float(e.get("cx", "")) for e in root.iter() if e.get("cx")]
-        assert places and all(0 < x < plot.WIDTH for x in places)
+        centers = [float(e.get("cx", "")) for e in root.iter() if e.get("cx")]
+        assert centers and all(0 < x < plot.WIDTH for x in centers)
 
     def test_a_long_name_keeps_its_ends_and_leaves_room_for_marks(self) -> None:
-        run, words = canned(), [f"size_{i}={1000 + i}" for i in range(12)]
+        run, words = recorded_run(), [f"size_{i}={1000 + i}" for i in range(12)]
         one = measured("attention", " ".join(words), [timed("torch", "eager", 4000)])
         run.problems = [one]
         name = next(text for text in self.texts(run) if text.startswith(words[0]))
         assert name.endswith(words[-1]) and " … " in name and len(name) <= plot.MAX_NAME
         root = ElementTree.fromstring(plot.svg(run))
-        places = [float(e.get("cx", "")) for e in root.iter() if e.get("cx")]
-        assert places and all(0 < x < plot.WIDTH for x in places)
+        centers = [float(e.get("cx", "")) for e in root.iter() if e.get("cx")]
+        assert centers and all(0 < x < plot.WIDTH for x in centers)
 
-    def test_nothing_measured_and_quick_runs_are_drawn_too(self) -> None:
-        run = canned()
+    def test_empty_and_quick_runs_are_drawn(self) -> None:
+        run = recorded_run()
         run.quick = True
         assert "Quick run: not for publication" in self.texts(run)
         run.problems = []
@@ -528,7 +528,7 @@ class TestCommandLine:
         assert out == "" and err.startswith("warpline.bench: ") and err.count("\n") == 1
         return err
 
-    def test_the_list_needs_no_gpu(
+    def test_list_needs_no_gpu(
         self, native: Any, no_torch: None, capsys: pytest.CaptureFixture[str]
     ) -> None:
         assert cli.main(["--list"]) == 0
@@ -538,7 +538,7 @@ class TestCommandLine:
         assert cli.main(["--list", "memory", "--filter", "rms"]) == 0
         assert "softmax" not in capsys.readouterr().out
 
-    def test_an_unknown_suite_names_those_that_exist(
+    def test_an_unknown_suite_is_rejected_with_the_known_ones(
         self, native: Any, capsys: pytest.CaptureFixture[str]
     ) -> None:
         assert "the suites are: memory, gemm, all" in self.rejected(capsys, "nothing")
@@ -552,7 +552,7 @@ class TestCommandLine:
         assert "--rounds must be at least 15, not 14" in err and "--quick" in err
         assert "at least 1" in self.rejected(capsys, "memory", "--quick", "--rounds", "0")
 
-    def test_bad_arguments_are_rejected_in_a_sentence(
+    def test_bad_arguments_are_rejected(
         self, native: Any, capsys: pytest.CaptureFixture[str]
     ) -> None:
         assert "--bogus" in self.rejected(capsys, "memory", "--bogus")
@@ -566,12 +566,12 @@ class TestCommandLine:
         assert "Cannot write" in self.rejected(capsys, "memory", "--json", missing)
         assert "Cannot write" in self.rejected(capsys, "memory", "--plot", str(tmp_path))
 
-    def test_no_torch_is_said(
+    def test_missing_torch_is_reported(
         self, native: Any, no_torch: None, capsys: pytest.CaptureFixture[str]
     ) -> None:
         assert "Cannot import torch" in self.rejected(capsys, "memory")
 
-    def test_no_cuda_is_said(
+    def test_missing_cuda_is_reported(
         self, native: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
         torch = types.ModuleType("torch")
@@ -583,7 +583,7 @@ class TestCommandLine:
         torch.cuda.is_available = lambda: True  # type: ignore[attr-defined]
         assert "must be a CUDA device from 0 to 0, not 3" in self.rejected(capsys, "memory", "--device", "3")
 
-    def test_a_missing_compiled_part_is_said(
+    def test_a_missing_native_module_is_reported(
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
         monkeypatch.setitem(sys.modules, "warpline._warpline", None)
@@ -591,16 +591,16 @@ class TestCommandLine:
 
 
 class TestMachine:
-    def test_sensors_that_fail_read_nothing(self, native: Any) -> None:
+    def test_failed_sensors_give_an_empty_reading(self, native: Any) -> None:
         assert machine.read(1) == machine.Reading(1980.0, None, 401.0)
         native.sensors = lambda ordinal: 1 / 0
         assert machine.read(1) == machine.Reading()
 
-    def test_readings_have_a_median(self) -> None:
+    def test_median_reading_ignores_missing_values(self) -> None:
         readings = [machine.Reading(1.0, None, 3.0), machine.Reading(3.0, None, None)]
         assert machine.median_reading(readings) == machine.Reading(2.0, None, 3.0)
 
-    def test_cudnn_has_two_ways_to_count(self) -> None:
+    def test_both_cudnn_version_formats_are_parsed(self) -> None:
         assert machine.cudnn_version(91002) == "9.10.2"
         assert machine.cudnn_version(8907) == "8.9.7"
         assert machine.cudnn_version(None) is None

@@ -15,14 +15,14 @@ def silu(x: np.ndarray) -> np.ndarray:
     return x / (1 + np.exp(-x))
 
 
-def drawn(m: int, n: int, k: int, dtype: Any = np.float16) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def draw(m: int, n: int, k: int, dtype: Any = np.float16) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Returns x and both weights."""
     random = np.random.default_rng(1)
     x, gate, up = (random.normal(size=(rows, k)).astype(dtype) for rows in (m, n, n))
     return x, gate, up
 
 
-def products(x: np.ndarray, *weights: np.ndarray) -> list[np.ndarray]:
+def gemms(x: np.ndarray, *weights: np.ndarray) -> list[np.ndarray]:
     return [x.astype(np.float64) @ w.astype(np.float64).T for w in weights]
 
 
@@ -31,19 +31,19 @@ def near(got: np.ndarray, want: np.ndarray) -> bool:
 
 
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn])
-def test_swiglu_has_the_type_of_its_input_and_bf16_for_fp8(dtype: Any) -> None:
-    x, gate, up = drawn(5, 24, 32, dtype)
-    a, b = products(x, gate, up)
+def test_output_type_is_the_input_type_and_bf16_for_fp8(dtype: Any) -> None:
+    x, gate, up = draw(5, 24, 32, dtype)
+    a, b = gemms(x, gate, up)
     y = warpline.swiglu(x, gate, up)
     assert y.dtype == (ml_dtypes.bfloat16 if np.dtype(dtype).itemsize == 1 else dtype)
     assert near(y, silu(a) * b)
-    whole = warpline.swiglu(x, gate, up, out_dtype=np.float32)
-    assert whole.dtype == np.float32 and near(whole, silu(a) * b)
+    wide = warpline.swiglu(x, gate, up, out_dtype=np.float32)
+    assert wide.dtype == np.float32 and near(wide, silu(a) * b)
 
 
 @pytest.mark.parametrize("weights", ["concatenated", "interleaved"])
-def test_one_tensor_of_weights_is_as_good_as_two(weights: str) -> None:
-    x, gate, up = drawn(70, 40, 72)
+def test_packed_weights_give_the_same_bits_as_two_tensors(weights: str) -> None:
+    x, gate, up = draw(70, 40, 72)
     packed = warpline.pack_weights(gate, up, weights)
     assert packed.shape == (80, 72)
     back = warpline.unpack_weights(packed, weights)
@@ -57,25 +57,25 @@ def test_one_tensor_of_weights_is_as_good_as_two(weights: str) -> None:
     ("gate", "function"),
     [("none", lambda x: x), ("relu", lambda x: np.maximum(x, 0)), ("sigmoid", lambda x: 1 / (1 + np.exp(-x)))],
 )
-def test_gates_have_functions(gate: str, function: Any) -> None:
-    x, w_gate, w_up = drawn(3, 16, 16)
-    a, b = products(x, w_gate, w_up)
+def test_each_gate_applies_its_function(gate: str, function: Any) -> None:
+    x, w_gate, w_up = draw(3, 16, 16)
+    a, b = gemms(x, w_gate, w_up)
     assert near(warpline.dual_gemm(x, w_gate, w_up, gate=gate), function(a) * b)
 
 
 def test_each_weight_has_its_scale() -> None:
-    x, gate, up = drawn(4, 16, 32, ml_dtypes.float8_e4m3fn)
-    a, b = products(x, gate, up)
+    x, gate, up = draw(4, 16, 32, ml_dtypes.float8_e4m3fn)
+    a, b = gemms(x, gate, up)
     scales = [np.array([s], np.float32) for s in (0.5, 0.25, 2.0)]
     assert near(warpline.swiglu(x, gate, up, *scales), silu(a / 8) * b)
 
 
-def test_leading_dimensions_and_rows_that_lie_apart() -> None:
-    x, gate, up = drawn(6, 16, 24)
-    a, b = products(x, gate, up)
-    wide = np.zeros((16, 40), np.float16)
-    wide[:, :24] = up
-    y = warpline.swiglu(x.reshape(2, 3, 24), gate, wide[:, :24])
+def test_leading_dimensions_and_strided_rows_are_supported() -> None:
+    x, gate, up = draw(6, 16, 24)
+    a, b = gemms(x, gate, up)
+    padded = np.zeros((16, 40), np.float16)
+    padded[:, :24] = up
+    y = warpline.swiglu(x.reshape(2, 3, 24), gate, padded[:, :24])
     assert y.shape == (2, 3, 16) and near(y.reshape(6, 16), silu(a) * b)
 
 
@@ -96,4 +96,4 @@ def test_leading_dimensions_and_rows_that_lie_apart() -> None:
 )
 def test_mismatched_arguments_are_rejected(call: Any, message: str) -> None:
     with pytest.raises(warpline.InputError, match=message):
-        call(*drawn(3, 16, 24))
+        call(*draw(3, 16, 24))

@@ -11,10 +11,10 @@ import pytest
 
 import warpline
 
-FACTORS = [np.float16, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2]
+OPERAND_TYPES = [np.float16, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2]
 
 
-def factors(dtype: Any, m: int, n: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+def operands(dtype: Any, m: int, n: int, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Returns A and a weight; an e4m3 A has an e5m2 weight."""
     random = np.random.default_rng(0)
     other = ml_dtypes.float8_e4m3fn if dtype is ml_dtypes.float8_e5m2 else dtype
@@ -22,13 +22,13 @@ def factors(dtype: Any, m: int, n: int, k: int) -> tuple[np.ndarray, np.ndarray]
 
 
 def near(got: np.ndarray, want: np.ndarray) -> bool:
-    """Asserts results within the rounding of the output and of fp8 accumulation."""
+    """Returns whether results are within the rounding of the output and of fp8 accumulation."""
     return bool(np.allclose(got.astype(np.float64), want, rtol=1e-2, atol=1e-2))
 
 
-@pytest.mark.parametrize("dtype", FACTORS)
-def test_a_product_has_the_type_of_its_factors_and_bf16_for_fp8(dtype: Any) -> None:
-    a, weight = factors(dtype, 5, 24, 32)
+@pytest.mark.parametrize("dtype", OPERAND_TYPES)
+def test_output_type_is_the_operand_type_and_bf16_for_fp8(dtype: Any) -> None:
+    a, weight = operands(dtype, 5, 24, 32)
     want = a.astype(np.float64) @ weight.astype(np.float64).T
     c = warpline.matmul(a, weight.T)
     assert c.dtype == (ml_dtypes.bfloat16 if np.dtype(dtype).itemsize == 1 else dtype)
@@ -38,18 +38,18 @@ def test_a_product_has_the_type_of_its_factors_and_bf16_for_fp8(dtype: Any) -> N
     assert near(warpline.linear(a, weight, out_dtype="f32"), want)
 
 
-def test_a_product_takes_b_dense_along_either_dimension_and_batches() -> None:
-    a, weight = factors(np.float16, 6, 16, 24)
+def test_b_may_be_row_or_column_major_and_batched() -> None:
+    a, weight = operands(np.float16, 6, 16, 24)
     want = a.astype(np.float64) @ weight.astype(np.float64).T
     assert near(warpline.matmul(a, np.ascontiguousarray(weight.T)), want)
-    both = warpline.matmul(np.stack([a, 2 * a]), np.stack([weight.T, weight.T]))
-    assert both.shape == (2, 6, 16) and near(both[1], 2 * want)
-    rows = warpline.matmul(np.stack([a, 2 * a]), weight.T)
-    assert rows.shape == (2, 6, 16) and near(rows[1], 2 * want)
+    batched = warpline.matmul(np.stack([a, 2 * a]), np.stack([weight.T, weight.T]))
+    assert batched.shape == (2, 6, 16) and near(batched[1], 2 * want)
+    broadcast = warpline.matmul(np.stack([a, 2 * a]), weight.T)
+    assert broadcast.shape == (2, 6, 16) and near(broadcast[1], 2 * want)
 
 
 @pytest.mark.parametrize("activation", ["none", "relu", "gelu-erf", "gelu-tanh", "silu", "sigmoid"])
-def test_a_layer_adds_bias_and_residual_around_its_activation(activation: str) -> None:
+def test_linear_adds_bias_before_and_residual_after_the_activation(activation: str) -> None:
     functions = {
         "none": lambda x: x,
         "relu": lambda x: np.maximum(x, 0),
@@ -58,14 +58,14 @@ def test_a_layer_adds_bias_and_residual_around_its_activation(activation: str) -
         "silu": lambda x: x / (1 + np.exp(-x)),
         "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
     }
-    x, weight = factors(np.float16, 7, 16, 16)
+    x, weight = operands(np.float16, 7, 16, 16)
     bias, residual = np.linspace(-2, 2, 16).astype(np.float16), np.ones((7, 16), np.float16)
     want = functions[activation](x.astype(np.float64) @ weight.astype(np.float64).T + bias) + 1
     assert near(warpline.linear(x, weight, bias, activation, residual), want)
 
 
-def test_scales_multiply_and_come_in_pairs() -> None:
-    a, weight = factors(ml_dtypes.float8_e4m3fn, 4, 16, 16)
+def test_scales_multiply_and_must_be_given_in_pairs() -> None:
+    a, weight = operands(ml_dtypes.float8_e4m3fn, 4, 16, 16)
     scales = [np.array([x], np.float32) for x in (0.5, 4.0)]
     want = 2 * a.astype(np.float64) @ weight.astype(np.float64).T
     assert near(warpline.matmul(a, weight.T, *scales), want)
@@ -88,13 +88,13 @@ def test_scales_multiply_and_come_in_pairs() -> None:
         (lambda a, w: warpline.matmul(a[:, ::2], w.T[:8]), "the last dimension of a has stride 2; it must be contiguous"),
     ],
 )
-def test_a_product_that_no_kernel_serves_is_rejected_by_a_sentence(call: Any, message: str) -> None:
-    a, weight = factors(np.float16, 2, 8, 16)
+def test_unsupported_gemms_are_rejected_with_a_message(call: Any, message: str) -> None:
+    a, weight = operands(np.float16, 2, 8, 16)
     with pytest.raises(warpline.InputError, match=message):
         call(a, weight)
 
 
-def test_k_of_zero_gives_the_epilogue_of_zero() -> None:
+def test_k_of_zero_gives_the_epilogue_of_a_zero_accumulator() -> None:
     x, weight = np.zeros((3, 0), np.float16), np.zeros((8, 0), np.float16)
     bias = np.arange(8, dtype=np.float16)
     assert (warpline.linear(x, weight, bias) == bias).all()

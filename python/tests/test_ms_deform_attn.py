@@ -12,11 +12,11 @@ import pytest
 import warpline
 
 LEVELS = [(5, 7), (3, 4), (1, 2)]
-#: The least error that is right, and the power of two of the share that is.
-BOUNDS = {np.float32: (2e-5, 18), np.float16: (2e-3, 10), ml_dtypes.bfloat16: (4e-3, 7)}
+#: Tolerance by type: the absolute error, and n for a relative error of 2**-n.
+TOLERANCES = {np.float32: (2e-5, 18), np.float16: (2e-3, 10), ml_dtypes.bfloat16: (4e-3, 7)}
 
 
-class Given(NamedTuple):
+class CallArgs(NamedTuple):
     """The arguments of a call."""
 
     value: np.ndarray
@@ -34,29 +34,29 @@ def starts(levels: list[tuple[int, int]], border: int = 0) -> list[int]:
 
 def draw(
     dtype: Any = np.float16,
-    points: Any = None,
+    point_dtype: Any = None,
     levels: list[tuple[int, int]] = LEVELS,
     batch: int = 2,
     queries: int = 9,
     heads: int = 2,
     channels: int = 16,
-    each: int = 2,
-) -> Given:
+    points: int = 2,
+) -> CallArgs:
     """Returns values, points inside and outside of the maps, and weights."""
     random = np.random.default_rng(3)
     pixels = sum(h * w for h, w in levels)
-    shape = (batch, queries, heads, len(levels), each)
+    shape = (batch, queries, heads, len(levels), points)
     weights = random.random(shape)
-    return Given(
+    return CallArgs(
         random.normal(size=(batch, pixels, heads, channels)).astype(dtype),
         levels,
         starts(levels),
-        random.uniform(-0.2, 1.2, (*shape, 2)).astype(points or dtype),
-        (weights / weights.sum((3, 4), keepdims=True)).astype(points or dtype),
+        random.uniform(-0.2, 1.2, (*shape, 2)).astype(point_dtype or dtype),
+        (weights / weights.sum((3, 4), keepdims=True)).astype(point_dtype or dtype),
     )
 
 
-def with_border(given: Given) -> Given:
+def with_border(given: CallArgs) -> CallArgs:
     """Returns the same maps with a border of one zero pixel."""
     maps = []
     for (h, w), start in zip(given.shapes, given.starts):
@@ -67,7 +67,7 @@ def with_border(given: Given) -> Given:
     return given._replace(value=np.concatenate(maps, 1), starts=starts(given.shapes, 1))
 
 
-def reference(given: Given) -> np.ndarray:
+def reference(given: CallArgs) -> np.ndarray:
     """Computes the expected result in float64, point by point."""
     value, shapes, starts, locations, weights = given
     batch, queries, heads, levels, points, _ = locations.shape
@@ -78,42 +78,42 @@ def reference(given: Given) -> np.ndarray:
         for row in (math.floor(y), math.floor(y) + 1):
             for col in (math.floor(x), math.floor(x) + 1):
                 if 0 <= row < height and 0 <= col < width:
-                    share = (1 - abs(y - row)) * (1 - abs(x - col)) * float(weights[b, q, h, l, p])
-                    out[b, q, h] += share * value[b, starts[l] + row * width + col, h].astype(np.float64)
+                    weight = (1 - abs(y - row)) * (1 - abs(x - col)) * float(weights[b, q, h, l, p])
+                    out[b, q, h] += weight * value[b, starts[l] + row * width + col, h].astype(np.float64)
     return out.reshape(batch, queries, -1)
 
 
 def assert_near(got: np.ndarray, want: np.ndarray) -> None:
     """Asserts results within the tolerance of their type."""
-    least, power = BOUNDS[got.dtype.type]
-    bound = least + np.abs(want) * 0.5**power
+    absolute, bits = TOLERANCES[got.dtype.type]
+    bound = absolute + np.abs(want) * 0.5**bits
     assert got.shape == want.shape
-    off = np.abs(got.astype(np.float64) - want)
-    assert (off <= bound).all(), f"off by up to {(off / bound).max():.2f} bounds"
+    error = np.abs(got.astype(np.float64) - want)
+    assert (error <= bound).all(), f"error of up to {(error / bound).max():.2f} times the tolerance"
     assert np.abs(want).max() > 50 * bound.max()
 
 
-@pytest.mark.parametrize(("dtype", "points"), [*((dtype, dtype) for dtype in BOUNDS), (np.float16, np.float32)])
-def test_values_and_points_of_every_type(dtype: Any, points: Any) -> None:
-    given = draw(dtype, points)
+@pytest.mark.parametrize(("dtype", "point_dtype"), [*((dtype, dtype) for dtype in TOLERANCES), (np.float16, np.float32)])
+def test_every_type_of_values_and_points_matches_the_reference(dtype: Any, point_dtype: Any) -> None:
+    given = draw(dtype, point_dtype)
     y = warpline.ms_deform_attn(*given)
     assert y.dtype == dtype
     assert_near(y, reference(given))
 
 
-@pytest.mark.parametrize("sizes", [{"heads": 1, "channels": 8, "each": 3}, {"heads": 3, "channels": 40, "each": 1}])
-def test_heads_channels_and_points(sizes: dict[str, int]) -> None:
+@pytest.mark.parametrize("sizes", [{"heads": 1, "channels": 8, "points": 3}, {"heads": 3, "channels": 40, "points": 1}])
+def test_heads_channels_and_points_match_the_reference(sizes: dict[str, int]) -> None:
     given = draw(**sizes)
     assert_near(warpline.ms_deform_attn(*given), reference(given))
 
 
 @pytest.mark.parametrize("levels", [LEVELS, LEVELS[:1]], ids=["many", "one"])
-def test_a_border_around_each_level_is_seen_from_starts_and_pixels(levels: list[tuple[int, int]]) -> None:
+def test_borders_are_detected_from_start_indices_and_pixel_count(levels: list[tuple[int, int]]) -> None:
     given = draw(levels=levels)
     assert_near(warpline.ms_deform_attn(*with_border(given)), reference(given))
 
 
-def test_levels_may_be_lists_tuples_arrays_and_flat() -> None:
+def test_levels_may_be_nested_or_flat_lists_tuples_and_arrays() -> None:
     given = draw()
     y = warpline.ms_deform_attn(*given)
     flat = [side for level in LEVELS for side in level]
@@ -124,14 +124,14 @@ def test_levels_may_be_lists_tuples_arrays_and_flat() -> None:
         assert (warpline.ms_deform_attn(*given._replace(starts=first)) == y).all()
 
 
-def test_the_step_of_others_changes_nothing() -> None:
+def test_im2col_step_does_not_change_the_result() -> None:
     given = draw()
     y = warpline.ms_deform_attn(*given)
     for step in (1, 3, 1 << 20):
         assert (warpline.ms_deform_attn(*given, im2col_step=step) == y).all()
 
 
-def test_an_output_of_the_caller_is_written() -> None:
+def test_out_is_written_and_returned() -> None:
     given = draw()
     y = np.zeros((2, 9, 32), np.float16)
     assert warpline.ms_deform_attn(*given, out=y) is y
@@ -139,12 +139,12 @@ def test_an_output_of_the_caller_is_written() -> None:
 
 
 @pytest.mark.parametrize("empty", [{"queries": 0}, {"batch": 0}])
-def test_nothing_comes_of_nothing(empty: dict[str, int]) -> None:
+def test_empty_problems_give_empty_outputs(empty: dict[str, int]) -> None:
     given = draw(**empty)
     assert warpline.ms_deform_attn(*given).size == 0
 
 
-def test_points_outside_count_nothing_whatever_they_weigh() -> None:
+def test_points_outside_of_the_maps_contribute_zero() -> None:
     given = draw()
     given.locations[...] = 7.0
     given.locations[0, 0] = np.nan
@@ -157,7 +157,7 @@ def change(**fields: Any) -> Any:
     return lambda g: {"given": g._replace(**{name: make(g) for name, make in fields.items()})}
 
 
-REFUSED = [
+REJECTED = [
     (change(value=lambda g: g.value[0]), "value must have 4 dimensions [B, S, heads, C], not 3"),
     (change(locations=lambda g: g.locations[0]), "sampling_locations must have 6 dimensions [B, Q, heads, L, P, 2], not 5"),
     (change(locations=lambda g: g.locations[0, 0, 0, 0, 0]), "sampling_locations must have 6 dimensions"),
@@ -220,10 +220,10 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("make", "message"), REFUSED, ids=[message[:60] for _, message in REFUSED])
+@pytest.mark.parametrize(("make", "message"), REJECTED, ids=[message[:60] for _, message in REJECTED])
 def test_unsupported_problems_are_rejected_with_a_message(make: Any, message: str) -> None:
-    asked = make(draw())
+    options = make(draw())
     with pytest.raises(warpline.InputError) as caught:
-        warpline.ms_deform_attn(*asked.pop("given"), **asked)
+        warpline.ms_deform_attn(*options.pop("given"), **options)
     text = str(caught.value)
     assert text.startswith("ms_deform_attn: ") and message in text

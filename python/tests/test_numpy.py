@@ -37,14 +37,14 @@ every_dtype = pytest.mark.parametrize("dtype", DTYPES.values(), ids=DTYPES)
 @every_op
 @every_dtype
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_values_are_those_of_the_reference(op: str, dtype: Any, shape: tuple[int, ...]) -> None:
+def test_results_match_the_reference(op: str, dtype: Any, shape: tuple[int, ...]) -> None:
     tensors = inputs(op, shape, dtype)
     got = call(op, *tensors)
     assert (type(got), got.dtype) == (np.ndarray, dtype)
     assert_close(got, reference(op, *tensors))
 
 
-def test_a_result_that_is_four_bounds_off_is_seen() -> None:
+def test_assert_close_detects_four_times_the_tolerance() -> None:
     x = random((4, 33))
     want = reference("softmax", x)
     got = warpline.softmax(x)
@@ -54,7 +54,7 @@ def test_a_result_that_is_four_bounds_off_is_seen() -> None:
         assert_close(got, want)
 
 
-def test_weight_and_bias_may_be_left_out() -> None:
+def test_weight_and_bias_are_optional() -> None:
     x, weight, bias = inputs("layer_norm", (5, 33))
     assert_close(warpline.layer_norm(x), reference("layer_norm", x))
     assert_close(warpline.layer_norm(x, weight), reference("layer_norm", x, weight))
@@ -64,25 +64,25 @@ def test_weight_and_bias_may_be_left_out() -> None:
 
 @pytest.mark.parametrize("op", ["layer_norm", "rms_norm"])
 @pytest.mark.parametrize("eps", [0, 1, 0.5, 1e-3, np.float32(0.25)])
-def test_eps_is_any_number_that_is_not_negative(op: str, eps: Any) -> None:
+def test_eps_may_be_any_non_negative_number(op: str, eps: Any) -> None:
     x = random((3, 33))
     assert_close(call(op, x, eps=eps), reference(op, x, eps=float(eps)))
 
 
 @pytest.mark.parametrize("dim", [-1, 2, np.int64(2)])
-def test_the_last_dimension_has_two_names(dim: int) -> None:
+def test_dim_may_be_minus_one_or_the_last_index(dim: int) -> None:
     x = random((2, 3, 7))
     assert_close(warpline.softmax(x, dim), reference("softmax", x))
 
 
-def test_a_large_mean_costs_no_digits() -> None:
+def test_layer_norm_is_accurate_for_a_large_mean() -> None:
     x = random((5, 1000)) + np.float32(10_000)
     assert_close(warpline.layer_norm(x), reference("layer_norm", x))
 
 
 @every_row_op
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf], ids=str)
-def test_a_row_with_a_value_that_is_not_finite_leaves_the_others_alone(op: str, value: float) -> None:
+def test_a_non_finite_value_affects_only_its_row(op: str, value: float) -> None:
     x = random((3, 33))
     x[1, 4] = value
     got = call(op, x)
@@ -90,14 +90,14 @@ def test_a_row_with_a_value_that_is_not_finite_leaves_the_others_alone(op: str, 
     if (op, value) == ("softmax", -np.inf):
         assert_close(got, reference(op, x))
     elif op == "rms_norm" and np.isinf(value):
-        # The mean of squares is infinite: everything finite becomes zero.
+        # The mean of squares is infinite, so finite elements become zero.
         assert np.isnan(got[1, 4])
         assert not np.delete(got[1], 4).any()
     else:
         assert np.isnan(got[1]).all()
 
 
-def test_a_softmax_of_nothing_but_minus_infinity_is_nan_as_in_torch() -> None:
+def test_softmax_of_a_row_of_minus_infinity_is_nan_as_in_torch() -> None:
     x = random((2, 8))
     x[0] = -np.inf
     got = warpline.softmax(x)
@@ -105,13 +105,13 @@ def test_a_softmax_of_nothing_but_minus_infinity_is_nan_as_in_torch() -> None:
     assert_close(got[1:], reference("softmax", x[1:]))
 
 
-def test_a_softmax_of_far_values_neither_overflows_nor_divides_by_zero() -> None:
+def test_softmax_of_large_values_neither_overflows_nor_divides_by_zero() -> None:
     x = np.array([[1e5, -1e5, 0], [3e38, 3e38, 3e38], [-3e38, 0, -3e38]], np.float32)
     assert_close(warpline.softmax(x), reference("softmax", x))
 
 
 @every_dtype
-def test_sums_of_the_smallest_numbers_are_exact(dtype: Any) -> None:
+def test_add_of_the_smallest_subnormals_is_exact(dtype: Any) -> None:
     smallest = np.full((2, 9), np.finfo(np.float32).smallest_subnormal, np.float32)
     if dtype is not np.float32:
         smallest = np.ones((2, 9), np.uint16).view(dtype)
@@ -120,7 +120,7 @@ def test_sums_of_the_smallest_numbers_are_exact(dtype: Any) -> None:
     assert twice.any()
 
 
-def test_sums_keep_infinities_and_nan() -> None:
+def test_add_keeps_infinities_and_nan() -> None:
     a = np.array([np.inf, -np.inf, np.inf, np.nan, 3e38, -0.0], np.float32)
     b = np.array([1, 1, -np.inf, 1, 3e38, -0.0], np.float32)
     with np.errstate(all="ignore"):
@@ -137,29 +137,29 @@ def test_rows_of_denormals_give_finite_results(op: str) -> None:
 
 
 @every_op
-def test_results_are_the_same_bit_for_bit_from_call_to_call(op: str) -> None:
+def test_repeated_calls_give_the_same_bits(op: str) -> None:
     tensors = inputs(op, (5, 1025))
     first = call(op, *tensors)
     for _ in range(3):
         np.testing.assert_array_equal(call(op, *tensors).view(np.uint32), first.view(np.uint32))
 
 
-def test_threads_can_call_at_once() -> None:
-    asked = [(op, inputs(op, (5, cols))) for op in OPS for cols in (33, 500)]
-    alone = [call(op, *tensors) for op, tensors in asked]
+def test_concurrent_calls_give_the_same_results() -> None:
+    calls = [(op, inputs(op, (5, cols))) for op in OPS for cols in (33, 500)]
+    sequential = [call(op, *tensors) for op, tensors in calls]
     with ThreadPoolExecutor(2) as threads:
-        together = list(threads.map(lambda one: call(one[0], *one[1]), asked * 4))
-    for i, got in enumerate(together):
-        np.testing.assert_array_equal(got, alone[i % len(alone)])
+        concurrent = list(threads.map(lambda c: call(c[0], *c[1]), calls * 4))
+    for i, got in enumerate(concurrent):
+        np.testing.assert_array_equal(got, sequential[i % len(sequential)])
 
 
-# No elements.
+# Empty arrays.
 
 
 @every_op
 @every_dtype
 @pytest.mark.parametrize("shape", [(0, 8), (3, 0), (0,), (0, 0), (2, 0, 3)], ids=str)
-def test_without_elements_nothing_comes_out(op: str, dtype: Any, shape: tuple[int, ...]) -> None:
+def test_empty_inputs_give_empty_outputs(op: str, dtype: Any, shape: tuple[int, ...]) -> None:
     tensors = inputs(op, shape, dtype)
     got = call(op, *tensors)
     assert (got.shape, got.dtype) == (shape, dtype)
@@ -167,13 +167,13 @@ def test_without_elements_nothing_comes_out(op: str, dtype: Any, shape: tuple[in
     assert call(op, *tensors, out=out) is out
 
 
-def test_strides_do_not_matter_where_there_is_no_element() -> None:
+def test_strides_of_empty_arrays_do_not_matter() -> None:
     x = np.zeros((4, 16), np.float32)
     for view in (x[:0, ::2], x[::-1, :0], x.T[:0], x[4:, 8:]):
         assert warpline.softmax(view).shape == view.shape
 
 
-def test_a_sum_of_single_numbers_is_a_number() -> None:
+def test_add_of_scalars_gives_a_scalar() -> None:
     got = warpline.add(np.array(1.5, np.float32), np.array(2, np.float32))
     assert (got.shape, got) == ((), 3.5)
 
@@ -182,7 +182,7 @@ def test_a_sum_of_single_numbers_is_a_number() -> None:
 
 
 @every_op
-def test_a_read_only_array_is_taken_as_input(op: str) -> None:
+def test_inputs_may_be_read_only(op: str) -> None:
     tensors = inputs(op, (5, 33))
     for tensor in tensors:
         tensor.flags.writeable = False
@@ -192,24 +192,24 @@ def test_a_read_only_array_is_taken_as_input(op: str) -> None:
 
 
 @every_op
-def test_inputs_are_left_as_they_are(op: str) -> None:
+def test_inputs_are_not_modified(op: str) -> None:
     tensors = inputs(op, (5, 33))
-    before = [t.copy() for t in tensors]
+    originals = [t.copy() for t in tensors]
     call(op, *tensors)
-    for tensor, was in zip(tensors, before):
-        np.testing.assert_array_equal(tensor, was)
+    for tensor, original in zip(tensors, originals):
+        np.testing.assert_array_equal(tensor, original)
 
 
 @every_row_op
 @pytest.mark.parametrize("cut", [np.s_[:, :8], np.s_[:, 5:13], np.s_[::2], np.s_[1::3, 1:]], ids=str)
-def test_rows_may_lie_apart(op: str, cut: Any) -> None:
+def test_rows_may_be_strided(op: str, cut: Any) -> None:
     x = random((7, 33))[cut]
     got = call(op, x)
     assert_close(got, reference(op, x))
     assert got.flags.c_contiguous
 
 
-def test_leading_dimensions_may_lie_apart_and_be_swapped() -> None:
+def test_leading_dimensions_may_be_strided_and_transposed() -> None:
     x = random((3, 4, 16))
     for view in (x[:, :, :7], x[:, ::2], x.transpose(1, 0, 2), x.transpose(1, 0, 2)[:, :, :7], x[:, None]):
         assert_close(warpline.softmax(view), reference("softmax", view))
@@ -222,17 +222,17 @@ def test_one_column_may_have_any_stride() -> None:
 
 @every_op
 @pytest.mark.parametrize("offset", [1, 2, 4, 8])
-def test_an_array_may_start_on_any_byte(op: str, offset: int) -> None:
-    moved = []
+def test_arrays_may_be_unaligned(op: str, offset: int) -> None:
+    unaligned = []
     for tensor in inputs(op, (5, 36)):
-        room = np.zeros(tensor.nbytes + offset, np.uint8)
-        view = room[offset:].view(np.float32).reshape(tensor.shape)
+        buffer = np.zeros(tensor.nbytes + offset, np.uint8)
+        view = buffer[offset:].view(np.float32).reshape(tensor.shape)
         view[...] = tensor
-        moved.append(view)
-    assert_close(call(op, *moved), reference(op, *moved))
+        unaligned.append(view)
+    assert_close(call(op, *unaligned), reference(op, *unaligned))
 
 
-def test_sums_take_any_order_of_dimensions_that_all_have() -> None:
+def test_add_accepts_any_common_memory_order() -> None:
     a, b = (np.asfortranarray(t) for t in inputs("add", (5, 7)))
     got = warpline.add(a, b)
     assert_close(got, reference("add", a, b))
@@ -242,15 +242,15 @@ def test_sums_take_any_order_of_dimensions_that_all_have() -> None:
     np.testing.assert_array_equal(out, got)
 
 
-def test_subclasses_of_arrays_give_plain_arrays() -> None:
-    class Mine(np.ndarray):
+def test_array_subclasses_give_plain_arrays() -> None:
+    class Subclass(np.ndarray):
         pass
 
     x = random((5, 7))
-    assert type(warpline.softmax(x.view(Mine))) is np.ndarray
+    assert type(warpline.softmax(x.view(Subclass))) is np.ndarray
 
 
-def test_memory_mapped_files_are_arrays(tmp_path: Any) -> None:
+def test_memory_mapped_arrays_are_accepted(tmp_path: Any) -> None:
     x = random((5, 7))
     x.tofile(tmp_path / "x")
     mapped = np.memmap(tmp_path / "x", np.float32, "r", shape=(5, 7))
@@ -261,7 +261,7 @@ def test_memory_mapped_files_are_arrays(tmp_path: Any) -> None:
 
 
 @every_op
-def test_an_output_is_written_and_given_back(op: str) -> None:
+def test_out_is_written_and_returned(op: str) -> None:
     tensors = inputs(op, (5, 33))
     out = np.full((5, 33), 7, np.float32)
     assert call(op, *tensors, out=out) is out
@@ -269,20 +269,20 @@ def test_an_output_is_written_and_given_back(op: str) -> None:
 
 
 @every_row_op
-def test_the_rows_of_an_output_may_lie_apart_and_the_rest_is_left_alone(op: str) -> None:
+def test_rows_of_out_may_be_strided_and_gaps_are_not_written(op: str) -> None:
     tensors = inputs(op, (5, 33))
-    room = np.full((10, 40), 7, np.float32)
-    out = room[::2, 3:36]
+    buffer = np.full((10, 40), 7, np.float32)
+    out = buffer[::2, 3:36]
     assert call(op, *tensors, out=out) is out
     np.testing.assert_array_equal(out, call(op, *tensors))
     out[...] = 7
-    assert (room == 7).all()
+    assert (buffer == 7).all()
 
 
-def test_an_output_may_be_the_next_bytes_after_an_input() -> None:
-    room = random((6, 8))
-    out = warpline.softmax(room[:3], out=room[3:])
-    np.testing.assert_array_equal(out, warpline.softmax(room[:3]))
+def test_out_may_start_right_after_an_input() -> None:
+    buffer = random((6, 8))
+    out = warpline.softmax(buffer[:3], out=buffer[3:])
+    np.testing.assert_array_equal(out, warpline.softmax(buffer[:3]))
 
 
 # Arrays of other libraries, through DLPack.
@@ -309,14 +309,14 @@ def test_arrays_of_other_libraries_are_read_through_dlpack(op: str, dtype: Any) 
     np.testing.assert_array_equal(got, call(op, *tensors))
 
 
-def test_layouts_come_through_dlpack() -> None:
+def test_dlpack_keeps_layouts() -> None:
     x = random((5, 33))
     np.testing.assert_array_equal(warpline.softmax(Foreign(x[:, :8])), warpline.softmax(x[:, :8]))
     with pytest.raises(warpline.InputError, match="must have stride 1, not 33: make it contiguous"):
         warpline.softmax(Foreign(x.T))
 
 
-def test_an_output_that_is_also_an_input_is_seen_through_dlpack() -> None:
+def test_overlap_of_out_with_a_dlpack_input_is_detected() -> None:
     x = random((5, 33))
     with pytest.raises(warpline.InputError, match="y shares memory with x"):
         warpline.softmax(Foreign(x), out=x)

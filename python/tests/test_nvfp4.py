@@ -21,7 +21,7 @@ E2M1 = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0]
 #: The 127 finite magnitudes.
 E4M3 = [math.ldexp(c % 8 + 8 * (c > 7), max(c // 8, 1) - 10) for c in range(127)]
 FP8 = ml_dtypes.float8_e4m3fn
-LEAST = float(np.finfo(np.float32).tiny)
+SMALLEST_NORMAL = float(np.finfo(np.float32).tiny)
 SIZES = [(rows, k) for rows in (0, 1, 7, 127, 128, 129, 300) for k in (16, 48, 64, 80, 1040)]
 
 
@@ -86,7 +86,7 @@ def test_scales_are_rounded_once_and_ties_go_to_even() -> None:
     x[:, 5] = np.concatenate([ties, np.nextafter(ties, 0), np.nextafter(ties, np.float32(1e9))])
     x[:, 6] = -x[:, 5] / 3
     assert_as_reference(x)
-    # Quotients that are ties, and would not be by way of a reciprocal.
+    # These quotients are ties; a product with the reciprocal would not be one.
     for scale in (31, 41, 163):
         assert_as_reference(scale * x[: len(ties)], scale)
     bits = nvfp4_quantize(x).scales.view(np.uint8)[:126, 0]
@@ -103,7 +103,7 @@ def test_codes_are_rounded_once_and_ties_go_to_even() -> None:
     assert_as_reference(x)
     codes = unpacked(nvfp4_quantize(x).codes)[:, 2]
     assert codes[1:8].tolist() == [code + code % 2 for code in range(7)]
-    # Ratios that are not in float32: a cast to it would make them ties.
+    # These ratios are not float32 numbers; a cast to float32 would make them ties.
     for scale in (0.3, 1 / 3, 0.7):
         assert_as_reference((x.astype(np.float64) * np.float32(scale)).astype(np.float32), scale)
 
@@ -115,24 +115,24 @@ def test_codes_are_rounded_once_and_ties_go_to_even() -> None:
         # Ties of the scale: 1 1/16 goes to 1, 1 3/16 to 1 1/4.
         (6.375, None, (1.0, 0x38, [15, 13])),
         (7.125, None, (1.0, 0x3A, [15, 13])),
-        # A scale saturates, is subnormal, and is zero with zeros for codes.
+        # A saturated scale, a subnormal scale, and a zero scale with zero codes.
         (1e9, None, (1.0, 0x7E, [15, 15])),
         (6 / 512, None, (1.0, 1, [15, 13])),
         (2.9 / 512, None, (1.0, 0, [8, 8])),
         (100.0, 1e6, (1e6, 0, [8, 8])),
         (0.0, "amax", (1.0, 0, [8, 8])),
         (2688 * 0.75, "amax", (0.75, 0x7E, [15, 13])),
-        (6 * LEAST, "amax", (LEAST, 0x38, [15, 13])),
+        (6 * SMALLEST_NORMAL, "amax", (SMALLEST_NORMAL, 0x38, [15, 13])),
     ],
 )
-def test_scales_are_those_of_the_recipe(most: float, scale: Any, expected: Any) -> None:
+def test_scales_and_codes_of_single_blocks(most: float, scale: Any, expected: Any) -> None:
     x = np.zeros((1, 16), np.float32)
     x[0, 3:5] = -most, -most / 2
     q = nvfp4_quantize(x, scale)
     assert (q.tensor_scale[0], q.scales.view(np.uint8)[0, 0], unpacked(q.codes)[0, 3:5].tolist()) == expected
 
 
-def test_a_chosen_scale_is_rounded_once_and_the_greatest_is_reached() -> None:
+def test_amax_scale_is_rounded_once_and_the_largest_code_is_reached() -> None:
     for most in [*np.abs(random((1, 50)))[0], np.finfo(np.float32).max]:
         q = nvfp4_quantize(np.full((2, 16), most, np.float32), "amax")
         assert q.tensor_scale[0] == np.float32(Fraction(float(most)) / 2688)
@@ -149,14 +149,14 @@ def test_exact_nvfp4_values_are_unchanged(rows: int, k: int, scale: float) -> No
         assert q.tensor_scale.tolist() == [np.float32(scale)]
 
 
-def test_arrays_may_lie_anyhow_and_have_no_rows() -> None:
+def test_strided_and_empty_arrays_are_supported() -> None:
     x = random((32, 6))
     x.flags.writeable = False
     dense = nvfp4_quantize(np.ascontiguousarray(x.T))
-    for there in (nvfp4_quantize(x.T), nvfp4_quantize(np.repeat(x.T, 2, 0)[::2])):
-        assert all(np.array_equal(a, b) and a.flags.c_contiguous for a, b in zip(there, dense, strict=True))
-    apart = (np.repeat(dense.codes, 2, 1)[:, ::2], np.asfortranarray(dense.scales))
-    assert np.array_equal(nvfp4_dequantize(*apart), nvfp4_dequantize(*dense))
+    for strided in (nvfp4_quantize(x.T), nvfp4_quantize(np.repeat(x.T, 2, 0)[::2])):
+        assert all(np.array_equal(a, b) and a.flags.c_contiguous for a, b in zip(strided, dense, strict=True))
+    strided_args = (np.repeat(dense.codes, 2, 1)[:, ::2], np.asfortranarray(dense.scales))
+    assert np.array_equal(nvfp4_dequantize(*strided_args), nvfp4_dequantize(*dense))
     for scale in (None, "amax"):
         for layout, shape in (("plain", (0, 2)), ("block", (0, 1, 512))):
             q = nvfp4_quantize(np.zeros((0, 32)), scale, layout)
@@ -172,10 +172,10 @@ def test_result_is_a_picklable_named_tuple() -> None:
     assert all(np.array_equal(a, b) for a, b in zip(again, q, strict=True))
 
 
-# And back.
+# From NVFP4.
 
 
-def test_every_code_and_scale_have_the_value_of_their_bits() -> None:
+def test_every_code_and_scale_is_dequantized_exactly() -> None:
     codes = np.tile(np.arange(0x10, 0x100, 0x22, dtype=np.uint8), (256, 1))
     scales = np.arange(256, dtype=np.uint8).reshape(256, 1)
     e2m1 = np.array([*E2M1, *(-x for x in E2M1)])
@@ -194,28 +194,28 @@ def test_float32_overflow_is_infinite_without_a_warning() -> None:
         codes, scales = np.full((1, 8), 0xF7, np.uint8), np.full((1, 1), 0x7E, np.uint8)
         assert nvfp4_dequantize(codes, scales, 1e38)[0, :2].tolist() == [math.inf, -math.inf]
         nvfp4_dequantize(codes, scales | 1)
-        nvfp4_quantize(np.full((1, 16), np.finfo(np.float32).max), LEAST / 2**23)
+        nvfp4_quantize(np.full((1, 16), np.finfo(np.float32).max), SMALLEST_NORMAL / 2**23)
         with pytest.raises(warpline.InputError):
             nvfp4_quantize(np.full((1, 16), 1e300))
 
 
-# How scales lie.
+# Scale layouts.
 
 
 @pytest.mark.parametrize(("rows", "k"), SIZES)
-def test_tiles_lie_as_cublas_reads_them_and_come_back(rows: int, k: int) -> None:
+def test_block_layout_matches_cublas_and_round_trips(rows: int, k: int) -> None:
     plain = (np.arange(rows * k // 16) % 251 + 1).astype(np.uint8).reshape(rows, k // 16)
     block = nvfp4_arrange_scales(plain, rows, k)
-    along = math.ceil(k / 64)
-    assert block.shape == (math.ceil(rows / 128), along, 512) and block.dtype == np.uint8
-    row, at = np.indices(plain.shape)
-    tile = row // 128 * along + at // 4
-    assert np.array_equal(block.ravel()[tile * 512 + row % 32 * 16 + row % 128 // 32 * 4 + at % 4], plain)
+    tile_columns = math.ceil(k / 64)
+    assert block.shape == (math.ceil(rows / 128), tile_columns, 512) and block.dtype == np.uint8
+    row, column = np.indices(plain.shape)
+    tile = row // 128 * tile_columns + column // 4
+    assert np.array_equal(block.ravel()[tile * 512 + row % 32 * 16 + row % 128 // 32 * 4 + column % 4], plain)
     assert np.count_nonzero(block) == plain.size
     back = nvfp4_arrange_scales(block, rows, k, "plain")
     assert np.array_equal(back, plain) and back.flags.c_contiguous
-    of_type = nvfp4_arrange_scales(plain.view(FP8), rows, k, to="block")
-    assert of_type.dtype == FP8 and np.array_equal(of_type.view(np.uint8), block)
+    fp8_block = nvfp4_arrange_scales(plain.view(FP8), rows, k, to="block")
+    assert fp8_block.dtype == FP8 and np.array_equal(fp8_block.view(np.uint8), block)
 
 
 @pytest.mark.parametrize(("rows", "k"), [(1, 16), (129, 80), (300, 48)])
@@ -227,7 +227,7 @@ def test_both_layouts_have_the_same_values(rows: int, k: int) -> None:
     assert np.array_equal(nvfp4_dequantize(*block, "block"), nvfp4_dequantize(*plain))
 
 
-# The gated layer.
+# Gated GEMM.
 
 
 def silu(x: np.ndarray) -> np.ndarray:
@@ -236,7 +236,7 @@ def silu(x: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("layout", ["plain", "block"])
 @pytest.mark.parametrize(("m", "n", "k"), [(1, 8, 16), (20, 128, 80), (33, 136, 320)])
-def test_a_gated_layer_is_that_of_the_values(m: int, n: int, k: int, layout: str) -> None:
+def test_gated_gemm_matches_the_dequantized_operands(m: int, n: int, k: int, layout: str) -> None:
     drawn = (random((rows, k), seed=i) / 4 for i, rows in enumerate((m, n, n)))
     x, gate, up = (nvfp4_quantize(values, scale_layout=layout) for values in drawn)
     a, b, c = (nvfp4_dequantize(*q, scale_layout=layout).astype(float) for q in (x, gate, up))
@@ -254,11 +254,11 @@ def test_a_gated_layer_is_that_of_the_values(m: int, n: int, k: int, layout: str
     assert np.abs(y - exact).max() <= 1e-3 + 1e-3 * np.abs(exact).max()
 
 
-def test_both_weights_may_be_one_tensor() -> None:
+def test_packed_weights_give_the_same_bits_as_two_tensors() -> None:
     x, gate, up = (nvfp4_quantize(random((rows, 48), seed=i)) for i, rows in enumerate((5, 24, 24)))
-    apart = warpline.nvfp4_dual_gemm(x.codes, gate.codes, gate.scales, up.codes, up.scales, x.scales)
+    separate = warpline.nvfp4_dual_gemm(x.codes, gate.codes, gate.scales, up.codes, up.scales, x.scales)
     codes, scales = (np.concatenate([g, u]) for g, u in zip(gate[:2], up[:2], strict=True))
-    assert np.array_equal(warpline.nvfp4_dual_gemm(x.codes, codes, scales, x_scales=x.scales), apart)
+    assert np.array_equal(warpline.nvfp4_dual_gemm(x.codes, codes, scales, x_scales=x.scales), separate)
 
 
 W = nvfp4_quantize(np.ones((8, 32), np.float32))
@@ -319,12 +319,12 @@ W = nvfp4_quantize(np.ones((8, 32), np.float32))
         ),
     ],
 )
-def test_operands_that_do_not_go_together_are_rejected(call: Callable[[], Any], expected_message: str) -> None:
+def test_mismatched_operands_are_rejected(call: Callable[[], Any], expected_message: str) -> None:
     with pytest.raises(warpline.InputError, match=expected_message):
         call()
 
 
-# What is rejected.
+# Bad input.
 
 X = np.ones((2, 32), np.float32)
 Q = nvfp4_quantize(X)

@@ -15,10 +15,10 @@ from warpline import _warpline
 from warpline._declared import OPS
 
 FOLDER = Path(__file__).resolve().parents[1] / "src" / "warpline"
-RENEW = "WARPLINE_WRITE=1 pytest python/tests/test_stubs.py"
+UPDATE_COMMAND = "WARPLINE_WRITE=1 pytest python/tests/test_stubs.py"
 
 HEAD = f"""\
-# Generated from the ops that Rust declares. To update: {RENEW}
+# Generated from the ops that Rust declares. To update: {UPDATE_COMMAND}
 from typing import Any, TypeVar
 
 """
@@ -34,8 +34,8 @@ _A = TypeVar("_A")
 
 def imports() -> str:
     """Returns the imports of names that are defined in Python."""
-    own = set(warpline.__all__) - {op.name for op in OPS}
-    modules = {name: getattr(warpline, name).__module__.rpartition(".")[2] for name in own}
+    python_names = set(warpline.__all__) - {op.name for op in OPS}
+    modules = {name: getattr(warpline, name).__module__.rpartition(".")[2] for name in python_names}
     modules |= dict.fromkeys(warpline._MODULES, "_modules")
     lines = [f"from .{module} import {name} as {name}\n" for name, module in modules.items()]
     return "".join(sorted(lines))
@@ -52,8 +52,8 @@ def test_package_stub_matches_the_declared_ops() -> None:
     file = FOLDER / "__init__.pyi"
     if os.environ.get("WARPLINE_WRITE"):
         file.write_text(expected())
-    there = file.read_text() if file.exists() else ""
-    assert there == expected(), f"{file.name} does not match the declared ops; update it: {RENEW}"
+    stub = file.read_text() if file.exists() else ""
+    assert stub == expected(), f"{file.name} does not match the declared ops; update it: {UPDATE_COMMAND}"
 
 
 def test_package_stub_has_all_public_names() -> None:
@@ -90,9 +90,9 @@ def test_native_stub_has_the_names_of_the_native_module() -> None:
 def test_native_stub_has_the_parameters_of_the_native_module(name: str) -> None:
     node = defined(stub().body)[name]
     assert isinstance(node, ast.FunctionDef)
-    wanted = inspect.signature(getattr(_warpline, name)).parameters.values()
-    assert [arg.arg for arg in node.args.args] == [p.name for p in wanted]
-    defaults = [p.default for p in wanted if p.default is not inspect.Parameter.empty]
+    expected_parameters = inspect.signature(getattr(_warpline, name)).parameters.values()
+    assert [arg.arg for arg in node.args.args] == [p.name for p in expected_parameters]
+    defaults = [p.default for p in expected_parameters if p.default is not inspect.Parameter.empty]
     assert [ast.literal_eval(value) for value in node.args.defaults] == defaults
 
 

@@ -55,7 +55,7 @@ def test_numbers_may_be_text() -> None:
     assert warpline.check("softmax", rows="4", cols="64") == warpline.check("softmax", rows=4, cols=64)
 
 
-def test_a_family_may_be_meant_by_a_flag_of_another() -> None:
+def test_dtype_nvfp4_selects_the_nvfp4_family() -> None:
     flags = {"m": 16, "n": 64, "k": 64, "scale_layout": "block"}
     answer = warpline.check("dual-gemm", dtype="nvfp4", **flags)
     assert answer == warpline.check("nvfp4-dual-gemm", **flags)
@@ -65,38 +65,38 @@ def test_a_family_may_be_meant_by_a_flag_of_another() -> None:
     assert message.startswith("--scale-layout requires --dtype nvfp4 (the family nvfp4-dual-gemm)\nhelp: ")
 
 
-def test_a_family_that_is_not_there_is_rejected_with_those_that_are() -> None:
+def test_unknown_families_are_rejected_with_the_known_ones() -> None:
     families = ", ".join(f["name"] for f in warpline.families())
     message = rejected("bad-problem", "layer_norm")
     assert message == f'unknown family "layer_norm"; the families are: {families}'
 
 
 @pytest.mark.parametrize("flag", ["foo", "Rows", "", "help", "rows=4 --cols"])
-def test_a_flag_that_is_not_there_is_rejected_with_those_that_are(flag: str) -> None:
+def test_unknown_flags_are_rejected_with_the_known_ones(flag: str) -> None:
     message = rejected("bad-problem", "softmax", **{flag: 1})
     assert message.startswith(f'softmax has no field "{flag}"; its fields are: rows, cols, dtype, ')
 
 
 @pytest.mark.parametrize("value", ["four", -1, 1.5, None, True, "4 --cols=8", ""], ids=repr)
-def test_a_value_that_is_no_count_is_rejected(value: Any) -> None:
+def test_values_that_are_not_counts_are_rejected(value: Any) -> None:
     shown = "true" if value is True else str(value)
     message = rejected("bad-problem", "softmax", rows=value)
     assert message.startswith("--rows must be a whole number")
     assert message.endswith(f", not {shown}")
 
 
-def test_a_value_that_is_none_of_several_is_rejected_with_them() -> None:
+def test_unknown_keywords_are_rejected_with_the_known_ones() -> None:
     message = rejected("bad-problem", "softmax", dtype="f64")
     assert message == "--dtype must be f32, f16 or bf16, not f64"
 
 
-def test_a_problem_that_makes_no_sense_is_rejected() -> None:
+def test_invalid_problems_are_rejected() -> None:
     assert rejected("bad-problem", "softmax", cols=0) == "--cols is 0, but a row must have at least 1 element"
     message = "--x-stride is 4, less than the 1024 columns: rows must not overlap"
     assert rejected("bad-problem", "softmax", cols=1024, x_stride=4) == message
 
 
-def test_a_config_that_is_not_legal_is_rejected_as_such() -> None:
+def test_invalid_configs_are_rejected_with_their_own_code() -> None:
     message = rejected("bad-config", "softmax", rows=4, cols=1023, vectors=True)
     assert message == (
         "--vectors true needs rows that start and end on 16 bytes, but rows have 1023 elements"
@@ -110,27 +110,27 @@ def test_a_config_that_is_not_legal_is_rejected_as_such() -> None:
 
 
 @pytest.mark.parametrize("family", [f["name"] for f in warpline.families()])
-def test_ptx_is_for_hopper(family: str) -> None:
+def test_ptx_is_for_sm_90a(family: str) -> None:
     text = warpline.emit(family)
     assert ".target sm_90a\n" in text
     assert ".visible .entry" in text
     assert text == warpline.emit(family, "ptx") == warpline.emit(family, what="ptx")
 
 
-def test_the_program_is_text_with_roles_and_parameters() -> None:
+def test_ir_is_text_with_parameters() -> None:
     text = warpline.emit("vector-add", what="ir", n=4096, schedule="specialized")
     assert text.startswith("kernel vector_add threads ")
     assert "\n  param " in text
 
 
-def test_the_program_is_not_ptx() -> None:
+def test_ir_is_not_ptx() -> None:
     text = warpline.emit("vector-add", "ir", n=4096)
     assert text.startswith("kernel vector_add")
     assert ".target" not in text
 
 
 @pytest.mark.parametrize("what", ["sass", "", "PTX"])
-def test_nothing_else_is_emitted(what: str) -> None:
+def test_other_formats_are_rejected(what: str) -> None:
     with pytest.raises(warpline.InputError) as caught:
         warpline.emit("softmax", what)
     assert str(caught.value) == f'what must be "ptx" or "ir", not "{what}"'
@@ -139,7 +139,7 @@ def test_nothing_else_is_emitted(what: str) -> None:
 # devices, families.
 
 
-def test_the_cpu_executor_is_always_there() -> None:
+def test_the_cpu_executor_is_always_listed() -> None:
     cpu, *others = warpline.devices()
     assert (cpu["name"], cpu["is_cpu"], cpu["unavailable"]) == ("cpu", True, None)
     for device in others:

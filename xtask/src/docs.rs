@@ -7,7 +7,7 @@ use anyhow::Result;
 use crate::run;
 use crate::workspace::Workspace;
 
-/// Runs the generator; `terminal` records the terminal picture anew instead.
+/// Runs the generator, or records the terminal picture if `terminal`.
 pub(crate) fn run(terminal: bool) -> Result<ExitCode> {
     let mut docs = Workspace::load()?.cargo();
     docs.args(["run", "--quiet", "--package", "warpline-docs", "--"]);

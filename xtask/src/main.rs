@@ -80,7 +80,7 @@ enum Task {
 }
 
 fn main() -> ExitCode {
-    let done = match Args::parse().task {
+    let result = match Args::parse().task {
         Task::Test { full } => test::run(full),
         Task::Ptxas { args } => ptxas::run(&args),
         Task::GpuBundle { output } => bundle::run(output),
@@ -90,7 +90,7 @@ fn main() -> ExitCode {
         Task::FuzzChecker { args } => fuzz::run(&args),
         Task::TimeTests { exe, args } => time_tests::run(&exe, &args),
     };
-    done.unwrap_or_else(|error| {
+    result.unwrap_or_else(|error| {
         eprintln!("error: {error:#}");
         ExitCode::FAILURE
     })

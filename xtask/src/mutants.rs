@@ -18,8 +18,8 @@ pub(crate) fn run(args: &[OsString]) -> Result<ExitCode> {
     let mut mutants = std::process::Command::new(workspace.target_dir.join("release/mutants"));
     mutants.args(args);
     // The mutation tester prints its findings itself.
-    let done = run::run_as("mutants", mutants);
-    Ok(match done {
+    let result = run::run_as("mutants", mutants);
+    Ok(match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     })

@@ -36,8 +36,8 @@ pub(crate) fn run(args: &[OsString]) -> Result<ExitCode> {
 
 /// Returns the ptxas of `$PTXAS`, else the pinned one; downloads it if necessary.
 pub(crate) fn ensure(workspace: &Workspace) -> Result<Ptxas> {
-    if let Some(named) = Ptxas::from_override().context("the ptxas of $PTXAS is not usable")? {
-        return Ok(named);
+    if let Some(ptxas) = Ptxas::from_override().context("the ptxas of $PTXAS is not usable")? {
+        return Ok(ptxas);
     }
     let path = pinned_path(&workspace.target_dir);
     if path.is_file() {
@@ -100,8 +100,8 @@ fn fetch(path: &Path) -> Result<()> {
 /// Creates `folder`, and a temporary folder on the same file system.
 fn scratch_beside(folder: &Path) -> io::Result<tempfile::TempDir> {
     fs::create_dir_all(folder)?;
-    let above = folder.parent().unwrap_or(folder);
-    tempfile::Builder::new().prefix("fetch-").tempdir_in(above)
+    let parent = folder.parent().unwrap_or(folder);
+    tempfile::Builder::new().prefix("fetch-").tempdir_in(parent)
 }
 
 /// Downloads the wheel into `scratch` with pip, which also verifies the hash.
@@ -129,7 +129,8 @@ fn download(scratch: &Path) -> Result<PathBuf> {
     bail!("pip downloaded no wheel")
 }
 
-/// Returns python3 with its output on standard error, so that it does not mix with that of ptxas.
+/// Returns python3 with its output on standard error, so that standard output holds only the output
+/// of ptxas.
 fn python() -> Command {
     let mut command = Command::new("python3");
     command.stdout(io::stderr());

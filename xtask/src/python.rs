@@ -43,9 +43,11 @@ pub(crate) fn test(workspace: &Workspace, full: bool, on_line: impl FnMut(&str))
 
 /// Installs the requirements of the package and of its tests, not the package itself.
 fn install_requirements(python: &Path, workspace: &Workspace) -> Result<()> {
-    let mut ask = Command::new(python);
-    ask.args(["-c", REQUIREMENTS]).current_dir(&workspace.root);
-    let output = ask.output().context("cannot run Python")?;
+    let mut list_requirements = Command::new(python);
+    list_requirements
+        .args(["-c", REQUIREMENTS])
+        .current_dir(&workspace.root);
+    let output = list_requirements.output().context("cannot run Python")?;
     ensure!(
         output.status.success(),
         "python/pyproject.toml: {}",
@@ -60,8 +62,8 @@ fn install_requirements(python: &Path, workspace: &Workspace) -> Result<()> {
 /// import from.
 ///
 /// The build also selects all tests of the workspace, which are built already. Cargo unifies the
-/// features of the selected packages: alone, the package would have other features of syn,
-/// serde_core and more, and every crate would be built again.
+/// features of the selected packages: with this package alone, syn, serde_core and others would have
+/// other features, and Cargo would build every crate again.
 fn assemble(workspace: &Workspace) -> Result<PathBuf> {
     let mut cargo = workspace.cargo();
     cargo.args(["build", "--workspace", "--lib", "--tests", "--locked"]);
@@ -158,8 +160,8 @@ fn newest(folder: &Path) -> Result<(PathBuf, u64)> {
     for entry in entries {
         let path = entry?.path();
         if path.extension().is_some_and(|x| x == "whl") {
-            let about = fs::metadata(&path)?;
-            wheels.push((about.modified()?, path, about.len()));
+            let metadata = fs::metadata(&path)?;
+            wheels.push((metadata.modified()?, path, metadata.len()));
         }
     }
     wheels.sort();

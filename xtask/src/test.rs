@@ -31,16 +31,16 @@ pub(crate) fn run(full: bool) -> Result<ExitCode> {
         results: TestResults::default(),
         stages: Vec::new(),
     };
-    let done = session.stages();
+    let outcome = session.stages();
     session.print_summary();
-    if let Err((stage, error)) = &done {
+    if let Err((stage, error)) = &outcome {
         println!("\nstage {stage} failed; later stages did not run: {error:#}");
     }
     println!(
         "\n{} passed, {} failed",
         session.results.passed, session.results.failed
     );
-    Ok(match done {
+    Ok(match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     })
@@ -54,7 +54,7 @@ struct Session {
     full: bool,
     /// This executable.
     xtask: PathBuf,
-    /// Set by the first stage.
+    /// The ptxas of the first stage.
     ptxas: Option<Ptxas>,
     results: TestResults,
     /// Seconds per stage.
@@ -94,9 +94,9 @@ impl Session {
         })?;
         self.stage("python", |session| {
             let (workspace, results) = (&session.workspace, &mut session.results);
-            python::test(workspace, session.full, |line| results.line(line))
+            python::test(workspace, session.full, |line| results.parse_line(line))
         })?;
-        // Lists the changed kernels that were not verified on a GPU yet; not a failure.
+        // Lists kernels without an entry in the GPU ledger. They are not a failure.
         self.stage("ledger", |session| {
             // The test stage built this binary; `cargo run` would build its dependencies again,
             // with fewer features.
@@ -115,9 +115,9 @@ impl Session {
     ) -> Result<(), Failure> {
         println!("== {name}");
         let start = Instant::now();
-        let done = work(self);
+        let outcome = work(self);
         self.stages.push((name, start.elapsed().as_secs_f64()));
-        done.map_err(|error| (name, error))
+        outcome.map_err(|error| (name, error))
     }
 
     /// Returns a cargo command that passes the ptxas of the first stage to the tests.
@@ -136,10 +136,10 @@ impl Session {
     /// Runs `cargo test` and counts its tests.
     fn count_tests(&mut self, mut command: Command) -> Result<()> {
         if io::stdout().is_terminal() {
-            // An option, because tests would inherit an environment variable.
+            // This is an option, because tests would inherit an environment variable.
             command.arg("--color=always");
         }
-        run::run_with_lines(command, |line| self.results.line(line))
+        run::run_with_lines(command, |line| self.results.parse_line(line))
     }
 
     fn print_summary(&self) {

@@ -10,7 +10,7 @@ pub(crate) struct TestResults {
     times: Vec<TestTime>,
     /// Tests of the running binary.
     running: Vec<TestTime>,
-    /// The number of tests that the running binary reports; none before it does.
+    /// The number of tests that the running binary reported; none before its report.
     reported: Option<u64>,
 }
 
@@ -25,13 +25,13 @@ pub(crate) struct TestTime {
 
 /// Formats the line that `time-tests` prints after a test binary.
 pub(crate) fn summary_line(binary: &str, ok: bool, seconds: f64) -> String {
-    let how = if ok { "ok" } else { "failed" };
-    format!("xtask: {binary} {how} in {seconds:.3}s")
+    let status = if ok { "ok" } else { "failed" };
+    format!("xtask: {binary} {status} in {seconds:.3}s")
 }
 
 impl TestResults {
     /// Parses one line of output.
-    pub(crate) fn line(&mut self, line: &str) {
+    pub(crate) fn parse_line(&mut self, line: &str) {
         if let Some((passed, failed)) = pytest_result(line) {
             self.passed += passed;
             self.failed += failed;
@@ -42,7 +42,7 @@ impl TestResults {
         } else if let Some(time) = test_time(line) {
             self.running.push(time);
         } else if let Some((binary, ok, seconds)) = parse_summary_line(line) {
-            self.end_of_binary(binary, ok, seconds);
+            self.finish_binary(binary, ok, seconds);
         }
     }
 
@@ -54,7 +54,7 @@ impl TestResults {
         times
     }
 
-    fn end_of_binary(&mut self, binary: &str, ok: bool, seconds: f64) {
+    fn finish_binary(&mut self, binary: &str, ok: bool, seconds: f64) {
         let reported = self.reported.take();
         if !ok && reported.is_none() {
             self.failed += 1;
@@ -76,8 +76,10 @@ impl TestResults {
 /// Parses passed and failed from `test result: ok. 3 passed; 1 failed; 0 ignored; ...`.
 fn result(line: &str) -> Option<(u64, u64)> {
     let (_, counts) = line.strip_prefix("test result: ")?.split_once(". ")?;
-    let count = |what: &str| {
-        let part = counts.split(';').find_map(|part| part.strip_suffix(what))?;
+    let count = |suffix: &str| {
+        let part = counts
+            .split(';')
+            .find_map(|part| part.strip_suffix(suffix))?;
         part.trim().parse().ok()
     };
     Some((count(" passed")?, count(" failed")?))
@@ -93,9 +95,9 @@ fn pytest_result(line: &str) -> Option<(u64, u64)> {
         .ok()?;
     let (mut passed, mut failed) = (0, 0);
     for part in counts.split(", ") {
-        let (count, what) = part.split_once(' ')?;
+        let (count, outcome) = part.split_once(' ')?;
         let count: u64 = count.parse().ok()?;
-        match what {
+        match outcome {
             "passed" => passed += count,
             "failed" | "error" | "errors" => failed += count,
             _ => {}
@@ -118,8 +120,8 @@ fn test_time(line: &str) -> Option<TestTime> {
 fn parse_summary_line(line: &str) -> Option<(&str, bool, f64)> {
     let rest = line.strip_prefix("xtask: ")?;
     let (rest, seconds) = rest.rsplit_once(" in ")?;
-    let (binary, how) = rest.rsplit_once(' ')?;
-    let ok = match how {
+    let (binary, status) = rest.rsplit_once(' ')?;
+    let ok = match status {
         "ok" => true,
         "failed" => false,
         _ => return None,
@@ -133,7 +135,7 @@ mod tests {
 
     fn results(output: &str) -> TestResults {
         let mut results = TestResults::default();
-        output.lines().for_each(|line| results.line(line));
+        output.lines().for_each(|line| results.parse_line(line));
         results
     }
 
@@ -183,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trailer_is_read_as_written() {
+    fn summary_lines_round_trip() {
         let line = summary_line("warpline-cli/cmd", false, 1.25);
         assert_eq!(
             parse_summary_line(&line),

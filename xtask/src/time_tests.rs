@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_test_binary_is_libtest() {
+    fn libtest_binaries_are_detected() {
         assert!(is_libtest(&env::current_exe().unwrap()).unwrap());
         assert!(!contains(b"report time", b"report-time"));
     }

@@ -9,7 +9,7 @@ use warpline_ir::{
     Arg, DType, Kernel, Launch, Swizzle, Target, TensorMapDecl, TensorMapMode, TensorMapValue,
 };
 
-/// Persistent CTAs, four elements per thread and iteration.
+/// A grid-stride vector add: four elements per thread and iteration.
 fn grid_stride_add() -> Kernel {
     Kernel::build("add", &Target::SM_90A, |k| {
         let n = k.param::<u32>("n");
@@ -27,10 +27,10 @@ fn grid_stride_add() -> Kernel {
             });
         });
     })
-    .expect("a kernel")
+    .expect("the kernel builds")
 }
 
-/// Load, compute and store roles with two rings of 4 KiB tiles.
+/// A warp-specialized vector add: load, compute and store roles with two rings of 4 KiB tiles.
 fn specialized_add() -> Kernel {
     const TILE: u32 = 1024;
     Kernel::build("add", &Target::SM_90A, |k| {
@@ -78,7 +78,7 @@ fn specialized_add() -> Kernel {
             });
         });
     })
-    .expect("a kernel")
+    .expect("the kernel builds")
 }
 
 fn map(rows: u32) -> TensorMapDecl {
@@ -90,10 +90,10 @@ fn map(rows: u32) -> TensorMapDecl {
     }
 }
 
-/// One 64 × 256 tile of C per CTA.
+/// A GEMM with one 64 × 256 tile of C per CTA.
 fn gemm() -> Kernel {
     Kernel::build("gemm", &Target::SM_90A, |k| {
-        let kk = k.param::<u32>("k");
+        let k_extent = k.param::<u32>("k");
         let (a, b) = (k.tensor_map("a", map(64)), k.tensor_map("b", map(256)));
         let c = k.pointer::<f32>("c");
         let ring = k.ring("ab", 4, |s| {
@@ -101,20 +101,20 @@ fn gemm() -> Kernel {
         });
         k.role("compute").warpgroups(1).body(|| {
             let acc = Acc::new(64, 256);
-            steps(kk / 64).each(|_| {
+            steps(k_extent / 64).each(|_| {
                 let slot = ring.wait();
                 acc.mma(&slot.0, &slot.1);
                 slot.release_after(&acc);
             });
-            let row0 = cta_id() * 64;
+            let first_row = cta_id() * 64;
             acc.into_frag().map_with_coord(|x, at| {
-                c.store((row0 + at.row) * 256 + at.col, x);
+                c.store((first_row + at.row) * 256 + at.col, x);
                 x
             });
         });
         k.role("load").warps(1).body(|| {
             elect(|| {
-                steps(kk / 64).each(|s| {
+                steps(k_extent / 64).each(|s| {
                     let slot = ring.acquire();
                     slot.load(a, slot.0, [s * 64, cta_id() * 64]);
                     slot.load(b, slot.1, [s * 64, 0u32.reg()]);
@@ -123,7 +123,7 @@ fn gemm() -> Kernel {
             });
         });
     })
-    .expect("a kernel")
+    .expect("the kernel builds")
 }
 
 fn launch_kernel(kernel: &Kernel, memory: &GlobalMemory, args: &[Arg], ctas: u32, timing: Timing) {
@@ -135,7 +135,7 @@ fn launch_kernel(kernel: &Kernel, memory: &GlobalMemory, args: &[Arg], ctas: u32
     black_box(stats.unwrap_or_else(|e| panic!("{e}")));
 }
 
-fn adds(c: &mut Criterion) {
+fn bench_vector_add(c: &mut Criterion) {
     let n = 10_000_000 / 1024 * 1024;
     let mut memory = GlobalMemory::new();
     let x: Vec<f32> = (0..n).map(|i| i as f32).collect();
@@ -164,14 +164,14 @@ fn adds(c: &mut Criterion) {
     }
 }
 
-fn gemms(c: &mut Criterion) {
+fn bench_gemm(c: &mut Criterion) {
     let mut memory = GlobalMemory::new();
     let x: Vec<bf16> = (0..256 * 256)
         .map(|i| bf16::from_f32((i % 13) as f32))
         .collect();
     let tensor = |memory: &mut GlobalMemory, name, rows| {
-        let at = memory.alloc_from(bytemuck::cast_slice(&x), name);
-        Arg::TensorMap(TensorMapValue::dense(map(rows), at, &[256, 256]))
+        let address = memory.alloc_from(bytemuck::cast_slice(&x), name);
+        Arg::TensorMap(TensorMapValue::dense(map(rows), address, &[256, 256]))
     };
     let (a, b) = (tensor(&mut memory, "a", 64), tensor(&mut memory, "b", 256));
     let out = memory.alloc(4 * 256 * 256, "c");
@@ -186,5 +186,5 @@ fn gemms(c: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, adds, gemms);
+criterion_group!(benches, bench_vector_add, bench_gemm);
 criterion_main!(benches);

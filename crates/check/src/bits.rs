@@ -58,7 +58,7 @@ impl Bits {
 mod tests {
     use super::Bits;
 
-    fn of(all: &[usize]) -> Bits {
+    fn set(all: &[usize]) -> Bits {
         let mut bits = Bits::new(200);
         all.iter().for_each(|&i| bits.insert(i));
         bits
@@ -67,25 +67,25 @@ mod tests {
     #[test]
     fn a_set_contains_its_inserted_numbers() {
         let all = [0, 63, 64, 130, 199];
-        assert_eq!(of(&all).iter().collect::<Vec<_>>(), all);
-        assert_eq!(of(&all).count(), 5);
-        assert!(of(&all).contains(64) && !of(&all).contains(65));
-        let mut none = of(&all);
+        assert_eq!(set(&all).iter().collect::<Vec<_>>(), all);
+        assert_eq!(set(&all).count(), 5);
+        assert!(set(&all).contains(64) && !set(&all).contains(65));
+        let mut none = set(&all);
         none.clear();
-        assert_eq!(none, of(&[]));
+        assert_eq!(none, set(&[]));
     }
 
     #[test]
     fn add_returns_whether_the_set_changed() {
-        let mut bits = of(&[1, 70]);
-        assert!(!bits.add(&of(&[70])));
-        assert!(bits.add(&of(&[70, 71])));
-        assert_eq!(bits, of(&[1, 70, 71]));
+        let mut bits = set(&[1, 70]);
+        assert!(!bits.add(&set(&[70])));
+        assert!(bits.add(&set(&[70, 71])));
+        assert_eq!(bits, set(&[1, 70, 71]));
     }
 
     #[test]
     fn common_returns_the_least_shared_number() {
-        assert_eq!(of(&[1, 70, 150]).common(&of(&[2, 70, 150])), Some(70));
-        assert_eq!(of(&[1]).common(&of(&[2])), None);
+        assert_eq!(set(&[1, 70, 150]).common(&set(&[2, 70, 150])), Some(70));
+        assert_eq!(set(&[1]).common(&set(&[2])), None);
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::assumption::Assumption;
 use crate::diagnostic::Diagnostics;
-use crate::proof::Proof;
+use crate::proof::ProofKey;
 use crate::protocol;
 use crate::replay;
 use crate::report::Report;
@@ -50,9 +50,9 @@ enum Basis {
 /// # Ok::<(), warpline_ir::BuildErrors>(())
 /// ```
 pub fn check(kernel: Kernel, target: &Target) -> Result<Checked, Diagnostics> {
-    let proof = Proof::of(&kernel, target);
-    let known = proof.as_ref().and_then(Proof::known);
-    let assumptions = match known {
+    let proof = ProofKey::of(&kernel, target);
+    let cached = proof.as_ref().and_then(ProofKey::cached_assumptions);
+    let assumptions = match cached {
         Some(assumptions) => assumptions,
         None => {
             let report = examine(&kernel, target);
@@ -63,7 +63,7 @@ pub fn check(kernel: Kernel, target: &Target) -> Result<Checked, Diagnostics> {
                 });
             }
             if let Some(proof) = proof {
-                proof.keep(report.assumptions.clone());
+                proof.store(report.assumptions.clone());
             }
             report.assumptions
         }
@@ -79,13 +79,13 @@ pub fn check(kernel: Kernel, target: &Target) -> Result<Checked, Diagnostics> {
 /// assumptions and the extent of the search.
 pub fn examine(kernel: &Kernel, target: &Target) -> Report {
     let start = Instant::now();
-    let (mut diagnostics, mut assumptions) = rules::judge(kernel, target);
+    let (mut diagnostics, mut assumptions) = rules::check(kernel, target);
     let (mut states, mut steps) = (0, 0);
     if diagnostics.is_empty() {
-        let walked = protocol::judge(kernel, target);
-        diagnostics.extend(replay::confirmed(kernel, walked.diagnostics));
-        assumptions.extend(walked.assumptions);
-        (states, steps) = (walked.states, walked.steps);
+        let search = protocol::check(kernel, target);
+        diagnostics.extend(replay::confirmed(kernel, search.diagnostics));
+        assumptions.extend(search.assumptions);
+        (states, steps) = (search.states, search.steps);
     }
     Report {
         kernel: kernel.name.clone(),
@@ -116,7 +116,7 @@ impl<K> Checked<K> {
         matches!(self.basis, Basis::Proved(_))
     }
 
-    /// Returns the reason for which an unproved kernel was admitted.
+    /// Returns the reason that an unproved kernel was admitted with.
     pub fn unproved_reason(&self) -> Option<&str> {
         match &self.basis {
             Basis::Proved(_) => None,
@@ -124,7 +124,7 @@ impl<K> Checked<K> {
         }
     }
 
-    /// Returns the target that the kernel was checked for.
+    /// Returns the target of the proof; `None` for an unproved kernel.
     pub fn target(&self) -> Option<&Target> {
         match &self.basis {
             Basis::Proved(target) => Some(target),

@@ -101,7 +101,7 @@ codes! {
         "issue `wgmma.fence` after the last access to the registers and before the wgmma";
 
     R8_SIZE "R8.size" "illegal cluster size"
-        "a cluster has at least one CTA along each axis and at most as many as the target allows"
+        "a cluster has at least one CTA along each axis, and in total at most the number that the target allows"
         "choose a cluster of at most 16 CTAs; more than 8 need a launch attribute that the runtime sets";
     R8_START "R8.start" "access to a CTA that may not have started"
         "a thread reaches into another CTA of its cluster only after the first cluster barrier"
@@ -130,7 +130,7 @@ codes! {
         "use `setmaxnreg_dec` to lower the count and `setmaxnreg_inc` to raise it";
     R9_POOL "R9.pool" "deadlock: register pool exceeded"
         "the registers that all warpgroups request together fit into the registers that the CTA starts with"
-        "lower the register budget of a role; the sum over all threads may not exceed what the CTA starts with";
+        "lower the register budget of a role; the sum over all threads may not exceed the registers that the CTA starts with";
 
     R10_ID "R10.id" "illegal named barrier"
         "the number of a named barrier is at least 1 and below the number of barriers of the target; 0 is the CTA barrier"
@@ -227,11 +227,11 @@ codes! {
     R15_LANES "R15.lanes" "race between lanes of a warp"
         "lanes of one warp that pass data through shared memory synchronize in between"
         "call `warp_sync()` between the write and the read";
-    R15_LATE "R15.late" "lanes of a warp wait apart"
+    R15_LATE "R15.late" "lanes of a warp not synchronized after a wait"
         "lanes that each wait for a phase synchronize before one of them lets the phase after next begin"
         "call `warp_sync()` after the wait and before the arrival";
     R15_WHOLE "R15.whole" "divergent warp at a barrier"
-        "whole warps reach an operation of whole warps"
+        "all lanes of a warp reach a barrier together"
         "move the barrier out of the divergent branch";
 
     R16_WAIT "R16.wait" "missing dependency wait"

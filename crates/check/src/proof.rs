@@ -7,17 +7,17 @@ use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex, PoisonError};
 use warpline_ir::{Kernel, Target};
 
-static KNOWN: LazyLock<Mutex<HashMap<Proof, Vec<Assumption>>>> = LazyLock::new(Mutex::default);
+static CACHE: LazyLock<Mutex<HashMap<ProofKey, Vec<Assumption>>>> = LazyLock::new(Mutex::default);
 
 /// The key of a proof: the program and the target.
 #[derive(PartialEq, Eq, Hash)]
-pub(crate) struct Proof {
+pub(crate) struct ProofKey {
     text: String,
     target: String,
 }
 
-impl Proof {
-    /// Returns the key of a kernel, if all its ids are declared, so that it has a hash.
+impl ProofKey {
+    /// Returns the key of a kernel; `None` if an id is undeclared, because the kernel then has no hash.
     pub(crate) fn of(kernel: &Kernel, target: &Target) -> Option<Self> {
         references::are_declared(kernel).then(|| Self {
             text: kernel.text_hash(),
@@ -25,15 +25,15 @@ impl Proof {
         })
     }
 
-    /// Returns the assumptions of the proof, if the cache has it.
-    pub(crate) fn known(&self) -> Option<Vec<Assumption>> {
-        let known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-        known.get(self).cloned()
+    /// Returns the assumptions of the proof, if the cache contains it.
+    pub(crate) fn cached_assumptions(&self) -> Option<Vec<Assumption>> {
+        let cache = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
+        cache.get(self).cloned()
     }
 
     /// Stores the proof with its assumptions.
-    pub(crate) fn keep(self, assumptions: Vec<Assumption>) {
-        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-        known.insert(self, assumptions);
+    pub(crate) fn store(self, assumptions: Vec<Assumption>) {
+        let mut cache = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
+        cache.insert(self, assumptions);
     }
 }

@@ -45,8 +45,8 @@ impl Uniformity {
         operand(&self.regs, o)
     }
 
-    /// Returns the threads that stay together inside the blocks of a statement, if all threads
-    /// reach it together.
+    /// Returns the threads that stay together inside the blocks of a statement that all threads reach
+    /// together.
     pub fn inside(&self, s: &Stmt) -> Uniform {
         inside(&self.regs, s)
     }
@@ -61,8 +61,8 @@ fn inside(regs: &[Uniform], s: &Stmt) -> Uniform {
         StmtKind::Op(_) => Uniform::Cta,
         StmtKind::If { cond, .. } | StmtKind::While { cond, .. } => regs[cond.index()],
         StmtKind::For { from, to, step, .. } => {
-            let of = |o: &Operand| operand(regs, *o);
-            of(from).min(of(to)).min(of(step))
+            let uniform = |o: &Operand| operand(regs, *o);
+            uniform(from).min(uniform(to)).min(uniform(step))
         }
         StmtKind::Elect { .. } => Uniform::Lane,
     }
@@ -112,7 +112,7 @@ impl Analysis {
             .map(|r| self.regs[r.index()])
             .min()
             .unwrap_or(Uniform::Cta);
-        let result = grouped(op, &self.index).unwrap_or_else(|| op.uniform(operands));
+        let result = quotient_uniformity(op, &self.index).unwrap_or_else(|| op.uniform(operands));
         for &r in &facts.defs {
             self.lower(r, result.min(reach));
         }
@@ -153,8 +153,8 @@ fn indices(kernel: &Kernel) -> Vec<Option<Index>> {
 }
 
 fn index_of(op: &Op, index: &[Option<Index>]) -> Option<(RegId, Index)> {
-    let at = |o: Operand| o.as_reg().and_then(|r| index[r.index()]);
-    let moved = |i: Index, by: i64| Index {
+    let index_in = |o: Operand| o.as_reg().and_then(|r| index[r.index()]);
+    let plus = |i: Index, by: i64| Index {
         offset: i.offset + by * i.threads as i64,
         ..i
     };
@@ -168,34 +168,34 @@ fn index_of(op: &Op, index: &[Option<Index>]) -> Option<(RegId, Index)> {
             };
             Some((o.dst, Index { threads, offset: 0 }))
         }
-        Op::Mov(o) => Some((o.dst, at(o.src)?)),
-        Op::Bitcast(o) => Some((o.dst, at(o.src)?)),
-        Op::Add(o) => match (at(o.a), constant(o.b), constant(o.a), at(o.b)) {
-            (Some(i), Some(by), _, _) | (_, _, Some(by), Some(i)) => Some((o.dst, moved(i, by))),
+        Op::Mov(o) => Some((o.dst, index_in(o.src)?)),
+        Op::Bitcast(o) => Some((o.dst, index_in(o.src)?)),
+        Op::Add(o) => match (index_in(o.a), constant(o.b), constant(o.a), index_in(o.b)) {
+            (Some(i), Some(by), _, _) | (_, _, Some(by), Some(i)) => Some((o.dst, plus(i, by))),
             _ => None,
         },
-        Op::Sub(o) => Some((o.dst, moved(at(o.a)?, -constant(o.b)?))),
+        Op::Sub(o) => Some((o.dst, plus(index_in(o.a)?, -constant(o.b)?))),
         _ => None,
     }
 }
 
 /// Returns the threads that agree on an index divided by a constant.
-fn grouped(op: &Op, index: &[Option<Index>]) -> Option<Uniform> {
+fn quotient_uniformity(op: &Op, index: &[Option<Index>]) -> Option<Uniform> {
     let (a, by) = match op {
         Op::Shr(o) => (o.a, 1u64.checked_shl(u32::try_from(o.b.as_imm()?).ok()?)?),
         Op::Div(o) => (o.a, o.b.as_imm()?),
         _ => return None,
     };
-    // A power of two divides 2³², so that a negative index stays in its group.
+    // An index below zero wraps around 2³², which a power of two divides, so it stays in its group.
     if !by.is_power_of_two() {
         return None;
     }
     let i = index[a.as_reg()?.index()]?;
     let group = i.threads.checked_mul(by)?;
-    let parts = |size: i64| group.is_multiple_of(size as u64) && i.offset % size == 0;
-    if parts(128) {
+    let is_uniform_in = |size: i64| group.is_multiple_of(size as u64) && i.offset % size == 0;
+    if is_uniform_in(128) {
         Some(Uniform::Warpgroup)
-    } else if parts(32) {
+    } else if is_uniform_in(32) {
         Some(Uniform::Warp)
     } else {
         None

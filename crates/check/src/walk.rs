@@ -31,8 +31,8 @@ pub struct DivergencePoint {
 
 /// Calls `f` for every statement in program order, outer statements first.
 pub fn sites<'k>(kernel: &'k Kernel, uniformity: &Uniformity, f: &mut dyn FnMut(&StmtSite<'k>)) {
-    let mut part = |role, block: &'k Block| {
-        let frame = Frame {
+    let mut walk_block = |role, block: &'k Block| {
+        let frame = Surroundings {
             role,
             reach: Uniform::Cta,
             split: None,
@@ -41,15 +41,15 @@ pub fn sites<'k>(kernel: &'k Kernel, uniformity: &Uniformity, f: &mut dyn FnMut(
         };
         walk(block, uniformity, frame, f);
     };
-    part(None, &kernel.prologue);
+    walk_block(None, &kernel.prologue);
     for (i, role) in kernel.roles.iter().enumerate() {
-        part(Some(RoleId(i as u32)), &role.body);
+        walk_block(Some(RoleId(i as u32)), &role.body);
     }
-    part(None, &kernel.epilogue);
+    walk_block(None, &kernel.epilogue);
 }
 
 #[derive(Clone, Copy)]
-struct Frame {
+struct Surroundings {
     role: Option<RoleId>,
     reach: Uniform,
     split: Option<DivergencePoint>,
@@ -57,7 +57,7 @@ struct Frame {
     depth: u32,
 }
 
-fn walk<'k>(block: &'k Block, u: &Uniformity, at: Frame, f: &mut dyn FnMut(&StmtSite<'k>)) {
+fn walk<'k>(block: &'k Block, u: &Uniformity, at: Surroundings, f: &mut dyn FnMut(&StmtSite<'k>)) {
     for stmt in &block.0 {
         f(&StmtSite {
             stmt,
@@ -75,7 +75,7 @@ fn walk<'k>(block: &'k Block, u: &Uniformity, at: Frame, f: &mut dyn FnMut(&Stmt
             StmtKind::While { .. } => "while",
             StmtKind::Elect { .. } => "elect",
         };
-        let inner = Frame {
+        let inner = Surroundings {
             reach: at.reach.min(inside),
             split: if inside < at.reach {
                 Some(DivergencePoint {

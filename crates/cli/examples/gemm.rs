@@ -1,4 +1,4 @@
-//! A family of your own with the whole `warpline` command line:
+//! A kernel family of your own with the whole `warpline` command line:
 //!
 //! ```sh
 //! cargo run --release --example gemm -- run gemm --m 200 --n 136 --k 104
@@ -7,7 +7,7 @@
 //!
 //! `C[M, N] = A[M, K] · B[N, K]ᵀ` in bf16 with f32 accumulation: a load role, one
 //! consumer warpgroup, a ring between them, and an epilogue through shared memory.
-//! A teaching kernel; the fast ones are in the library.
+//! This is a teaching kernel; the library has the fast ones.
 
 use half::bf16;
 use std::process::ExitCode;
@@ -43,7 +43,7 @@ config! {
         /// CTAs of the grid
         ctas: u32,
     }
-    /// The config fields that the caller sets; the rest is selected.
+    /// The config fields that the caller sets; the family selects the rest.
     struct Choice;
 }
 
@@ -104,8 +104,8 @@ impl Family for Gemm {
     const NAME: &'static str = "gemm";
     const ABOUT: &'static str = "C = A · Bᵀ in bf16, a teaching kernel";
 
-    fn default_problem(place: DeviceKind) -> Problem {
-        match place {
+    fn default_problem(device: DeviceKind) -> Problem {
+        match device {
             DeviceKind::Cpu => Problem {
                 m: 256,
                 n: 256,
@@ -141,8 +141,8 @@ impl Family for Gemm {
             stages,
             ctas: choice.ctas.unwrap_or(tiles.min(target.sms)),
         };
-        let what = format!("{stages} stages of {BM} x {bn}");
-        resources(&what, target, |k| gemm(k, &config))?;
+        let description = format!("{stages} stages of {BM} x {bn}");
+        resources(&description, target, |k| gemm(k, &config))?;
         Ok(config)
     }
 
@@ -184,19 +184,19 @@ impl Family for Gemm {
     fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64)>> {
         let [a, b] = [0, 1].map(|i| inputs[i].values().collect::<Vec<f64>>());
         let (n, k) = (p.n as usize, p.k as usize);
-        let one = |i: usize| {
+        let element = |i: usize| {
             let (x, y) = (&a[i / n * k..][..k], &b[i % n * k..][..k]);
-            let (mut sum, mut size) = (0.0, 0.0);
+            let (mut sum, mut magnitude) = (0.0, 0.0);
             for (x, y) in x.iter().zip(y) {
                 sum += x * y;
-                size += (x * y).abs();
+                magnitude += (x * y).abs();
             }
             (
                 sum,
-                half_ulp(DType::Bf16, sum) * 1.01 + 2f64.powi(-20) * size,
+                half_ulp(DType::Bf16, sum) * 1.01 + 2f64.powi(-20) * magnitude,
             )
         };
-        vec![(0..p.m as usize * n).map(one).collect()]
+        vec![(0..p.m as usize * n).map(element).collect()]
     }
 
     fn cases() -> Vec<TestCase<Problem, Choice>> {

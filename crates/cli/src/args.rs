@@ -274,8 +274,7 @@ pub(crate) struct CheckArgs {
     /// version proved
     #[arg(long)]
     pub(crate) corpus: bool,
-    /// Also replays each refutation on the CPU executor, with the launch and the schedule
-    /// that it was found in
+    /// Also replay each counterexample on the CPU executor
     #[arg(long)]
     pub(crate) replay: bool,
     #[command(flatten)]
@@ -294,8 +293,7 @@ pub(crate) struct CheckFamilyArgs {
     /// registers, spills, idle roles, block sizes
     #[arg(long)]
     pub(crate) lint: bool,
-    /// Also replays each refutation on the CPU executor, with the launch and the schedule
-    /// that it was found in
+    /// Also replay each counterexample on the CPU executor
     #[arg(long)]
     pub(crate) replay: bool,
     #[command(flatten)]
@@ -317,7 +315,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) seed: u64,
     /// Number of timed launches; the median is reported [default: 10 on a GPU, 1 on the
-    /// simulator]
+    /// CPU executor]
     #[arg(long, value_name = "N")]
     pub(crate) repeat: Option<NonZeroU32>,
     /// Read the inputs from a folder with NAME.bin or NAME.safetensors for each, or
@@ -336,7 +334,7 @@ pub(crate) struct RunArgs {
     pub(crate) verbose: bool,
 }
 
-/// The options of a measurement.
+/// The options of `bench`.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Measure")]
 pub(crate) struct BenchArgs {
@@ -355,7 +353,7 @@ pub(crate) struct BenchArgs {
     pub(crate) sustained: bool,
 }
 
-/// The configs of a family to compare.
+/// The options that select the configs to compare.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Candidates")]
 pub(crate) struct CandidateArgs {
@@ -397,8 +395,8 @@ pub(crate) struct NewArgs {
     /// Folder to create; an existing one must be empty [default: ./NAME]
     #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     pub(crate) path: Option<PathBuf>,
-    /// Checkout of Warpline to depend on [default: the one that built this program, or
-    /// the Git repository if that no longer exists]
+    /// Checkout of Warpline to depend on [default: the checkout that built this
+    /// program, else the Git repository]
     #[arg(long, value_name = "CHECKOUT", value_hint = ValueHint::DirPath)]
     pub(crate) warpline: Option<PathBuf>,
 }
@@ -423,7 +421,7 @@ fn timing() -> impl TypedValueParser<Value = Timing> {
 pub(crate) fn command(families: &[&dyn AnyFamily], args: &[OsString]) -> Command {
     let device = device_kind(args);
     let examples = Examples::new(args, families);
-    let of_families = |name: &'static str, about: &'static str, examples: String| {
+    let family_command = |name: &'static str, about: &'static str, examples: String| {
         Command::new(name)
             .about(about)
             .after_help(examples)
@@ -432,12 +430,12 @@ pub(crate) fn command(families: &[&dyn AnyFamily], args: &[OsString]) -> Command
             .subcommand_help_heading("Families")
             .disable_help_subcommand(true)
     };
-    let run = of_families(
+    let run = family_command(
         "run",
         "Run a family's kernels, compare with a float64 reference, print PASS/FAIL and the time",
         examples.run(),
     );
-    let emit = of_families(
+    let emit = family_command(
         "emit",
         "Print a family's kernels: PTX, intermediate representation, resources",
         examples.emit(),

@@ -28,8 +28,8 @@ pub(crate) fn text(bench: &BenchReport) -> String {
     for (group, row) in bench.rows() {
         table.add_row(cells(group, row, "", &row.measured, &group.limit));
         if row.sustained.is_some() {
-            let alone = [&row.sustained, &group.limit_sustained];
-            table.add_row(cells(group, row, " (sustained)", alone[0], alone[1]));
+            let (measured, limit) = (&row.sustained, &group.limit_sustained);
+            table.add_row(cells(group, row, " (sustained)", measured, limit));
         }
     }
     if !bench.rows().any(|(_, row)| row.speedup.is_some()) {
@@ -55,14 +55,14 @@ fn cells(
 ) -> [String; 12] {
     let (measured, limit) = (measured.as_ref(), limit.as_ref());
     let (dtype, problem) = split(&group.problem);
-    let chosen = match row.from_heuristic && group.rows.len() > 1 {
+    let selected = match row.from_heuristic && group.rows.len() > 1 {
         true => " (heuristic)",
         false => "",
     };
-    let config = format!("{}{chosen}{note}", display::settings(&row.config));
+    let config = format!("{}{selected}{note}", display::settings(&row.config));
     let unit = group.bound.unit();
     let rate = |m: &Measurement| format!("{}{unit}", display::si(m.rate));
-    let gain = row.speedup.filter(|_| note.is_empty());
+    let speedup = row.speedup.filter(|_| note.is_empty());
     let share = measured.zip(limit).map(|(m, l)| m.rate / l.rate);
     let or_dash = |text: Option<String>| text.unwrap_or("–".into());
     [
@@ -73,7 +73,7 @@ fn cells(
         or_dash(measured.map(|m| format!("{:.1} µs", m.seconds.median * 1e6))),
         or_dash(measured.map(|m| format!("{:.1} %", m.seconds.spread() * 100.0))),
         or_dash(measured.map(rate)),
-        or_dash(gain.map(|gain| format!("× {gain:.2}"))),
+        or_dash(speedup.map(|s| format!("× {s:.2}"))),
         or_dash(share.map(|s| format!("{s:.3}"))),
         or_dash(limit.map(|l| format!("{} {}", group.bound.limit_name(), rate(l)))),
         or_dash(
@@ -110,19 +110,19 @@ fn notes(bench: &BenchReport) -> String {
 
 /// Returns how times were measured and outputs compared, one line each.
 pub(crate) fn method(bench: &BenchReport) -> Vec<(&'static str, String)> {
-    let apart = bench
+    let noise = bench
         .groups
         .iter()
         .filter_map(|h| Some(h.noise?.relative_difference));
-    let apart = apart.fold(None, |most: Option<f64>, x| {
-        Some(most.map_or(x, |most| most.max(x)))
+    let noise = noise.fold(None, |max: Option<f64>, x| {
+        Some(max.map_or(x, |max| max.max(x)))
     });
-    let mut hows: Vec<&str> = Vec::new();
+    let mut methods: Vec<&str> = Vec::new();
     for (_, row) in bench.rows() {
-        hows.extend(
+        methods.extend(
             (row.check.as_ref())
                 .map(|c| c.method)
-                .filter(|how| !hows.contains(how)),
+                .filter(|method| !methods.contains(method)),
         );
     }
     let mut rows = vec![
@@ -142,18 +142,19 @@ pub(crate) fn method(bench: &BenchReport) -> Vec<(&'static str, String)> {
         ),
         (
             "noise",
-            match apart {
-                Some(apart) => format!(
+            match noise {
+                Some(noise) => format!(
                     "two entries of the same kernel differ by at most {:.1} %",
-                    apart * 100.0
+                    noise * 100.0
                 ),
                 None => "no kernel was timed".into(),
             },
         ),
     ];
     rows.extend(
-        hows.iter()
-            .map(|how| ("result", format!("compared at the timed sizes: {how}"))),
+        methods
+            .iter()
+            .map(|method| ("result", format!("compared at the timed sizes: {method}"))),
     );
     rows
 }

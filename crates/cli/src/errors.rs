@@ -11,7 +11,7 @@ use std::num::{IntErrorKind, ParseIntError};
 use warpline::bench::suite;
 use warpline_kernels::{AnyFamily, FamilyError};
 
-/// The exit code of a wrong result or of a kernel that is not proved.
+/// The exit code of a wrong result, and of a kernel that is not proved.
 pub(crate) const BAD_RESULT: u8 = 1;
 /// The exit code of bad input.
 const BAD_INPUT: u8 = 2;
@@ -21,7 +21,7 @@ const BAD_INPUT: u8 = 2;
 pub(crate) struct Failure {
     /// A stable code, for programs.
     pub(crate) code: &'static str,
-    /// The rule and the value context, in one sentence.
+    /// The value that was seen, the rule, and a `help:` line if there is an action.
     pub(crate) message: String,
     /// The exit code of the command.
     pub(crate) exit: u8,
@@ -89,14 +89,14 @@ impl Failure {
             ErrorKind::UnknownArgument => {
                 let option = context.first(ContextKind::InvalidArg);
                 let hint = context.suggestion(ContextKind::SuggestedArg);
-                let what = if option.starts_with('-') {
+                let kind = if option.starts_with('-') {
                     "option"
                 } else {
                     "argument"
                 };
                 Self::bad_input(
                     "unknown-option",
-                    format!("unknown {what} {option}{hint}; --help lists the options"),
+                    format!("unknown {kind} {option}{hint}; --help lists the options"),
                 )
             }
             ErrorKind::InvalidValue => bad_choice(&context),

@@ -10,9 +10,11 @@ use tempfile::Builder;
 pub(crate) fn write(path: &Path, bytes: impl AsRef<[u8]>) -> Result<(), Failure> {
     let (bytes, fail) = (bytes.as_ref(), |why| cannot_write(path, why));
     match fs::metadata(path) {
-        Ok(found) if found.is_dir() => Err(fail("it is a directory".into())),
+        Ok(metadata) if metadata.is_dir() => Err(fail("it is a directory".into())),
         // A file must not replace a pipe or a device.
-        Ok(found) if !found.is_file() => in_place(path, bytes).map_err(|e| fail(e.to_string())),
+        Ok(metadata) if !metadata.is_file() => {
+            in_place(path, bytes).map_err(|e| fail(e.to_string()))
+        }
         _ => replace(&link_target(path), bytes).map_err(|e| fail(e.to_string())),
     }
 }
@@ -30,8 +32,8 @@ pub(crate) fn can_write(path: &Path) -> Result<(), Failure> {
 pub(crate) fn can_write_folder(path: &Path) -> Result<bool, Failure> {
     let fail = |why| cannot_write(path, why);
     let exists = match fs::metadata(path) {
-        Ok(found) if !found.is_dir() => return Err(fail("it is not a folder".into())),
-        found => found.is_ok(),
+        Ok(metadata) if !metadata.is_dir() => return Err(fail("it is not a folder".into())),
+        metadata => metadata.is_ok(),
     };
     if !exists {
         return has_parent(path).map(|()| false);
@@ -47,7 +49,7 @@ pub(crate) fn can_write_folder(path: &Path) -> Result<bool, Failure> {
 fn has_parent(path: &Path) -> Result<(), Failure> {
     let parent_folder = parent(path);
     match parent_folder.metadata() {
-        Ok(found) if found.is_dir() => Ok(()),
+        Ok(metadata) if metadata.is_dir() => Ok(()),
         Ok(_) => Err(cannot_write(
             path,
             format!("{} is not a folder", parent_folder.display()),
@@ -69,19 +71,18 @@ pub(crate) fn write_folder(
     files: &[(impl AsRef<Path>, impl AsRef<[u8]>)],
 ) -> Result<(), Failure> {
     let fail = |why| cannot_write(path, why);
-    let failed = |e: io::Error| fail(e.to_string());
     let exists = can_write_folder(path)?;
     let parent_folder = if exists { path } else { parent(path) };
     // Dropping the temporary folder after the rename removes nothing.
-    let made = temporary(0o777).tempdir_in(parent_folder).map_err(|e| {
+    let temporary_folder = temporary(0o777).tempdir_in(parent_folder).map_err(|e| {
         let (parent_folder, why) = (parent_folder.display(), e.kind());
         fail(format!("cannot create it in {parent_folder}: {why}"))
     })?;
-    let moved = fill(made.path(), files).and_then(|()| match exists {
-        true => move_all(made.path(), path),
-        false => fs::rename(made.path(), path),
+    let moved = fill(temporary_folder.path(), files).and_then(|()| match exists {
+        true => move_all(temporary_folder.path(), path),
+        false => fs::rename(temporary_folder.path(), path),
     });
-    moved.map_err(failed)
+    moved.map_err(|e| fail(e.to_string()))
 }
 
 fn fill(folder: &Path, files: &[(impl AsRef<Path>, impl AsRef<[u8]>)]) -> io::Result<()> {
@@ -179,11 +180,11 @@ mod tests {
 
     const FILES: [(&str, &str); 2] = [("a.txt", "one"), ("in/b.txt", "two")];
 
-    fn write_two(path: &Path) -> Result<(), Failure> {
+    fn write_two_files(path: &Path) -> Result<(), Failure> {
         write_folder(path, &FILES.map(|(name, text)| (name, text.to_owned())))
     }
 
-    /// The names in a folder.
+    /// Returns the sorted names in a folder.
     fn names(folder: &Path) -> Vec<String> {
         let entries = fs::read_dir(folder).unwrap().map(Result::unwrap);
         let mut names: Vec<_> = entries
@@ -202,7 +203,7 @@ mod tests {
         );
         fs::create_dir(&empty).unwrap();
         for folder in [&new, &empty] {
-            write_two(folder).unwrap();
+            write_two_files(folder).unwrap();
             assert_eq!(names(folder), ["a.txt", "in"]);
             assert_eq!(fs::read_to_string(folder.join("in/b.txt")).unwrap(), "two");
         }
@@ -222,7 +223,7 @@ mod tests {
             (file.clone(), "it is not a folder"),
             (parent_folder.path().join("no/new"), "entity not found"),
         ] {
-            let failure = write_two(&path).unwrap_err();
+            let failure = write_two_files(&path).unwrap_err();
             let start = format!("cannot write {}: ", path.display());
             assert!(failure.message.starts_with(&start), "{failure}");
             assert!(failure.message.ends_with(why), "{failure}");

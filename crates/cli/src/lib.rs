@@ -138,7 +138,7 @@ fn write_out(text: &str) -> Result<(), Failure> {
 /// let args = |text: &str| text.split(' ').map(Into::into).collect::<Vec<_>>();
 /// let families = warpline_kernels::registry();
 /// assert!(warpline_cli::parse(&families, &args("warpline run gemm --m 64")).is_ok());
-/// assert!(warpline_cli::parse(&families, &args("warpline run gemm --form ping-pong")).is_err());
+/// assert!(warpline_cli::parse(&families, &args("warpline run gemm --unknown 1")).is_err());
 /// ```
 pub fn parse(families: &[&dyn AnyFamily], args: &[OsString]) -> Result<(), String> {
     match args::command(families, args).try_get_matches_from(args) {

@@ -1,6 +1,6 @@
 //! The `warpline` command.
 
-// The checker makes and drops many small sets.
+// The checker allocates many small sets.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -10,7 +10,7 @@ pub(crate) const JSON_VERSION: u32 = 1;
 /// The output of a command.
 #[derive(Debug)]
 pub(crate) struct CommandOutput {
-    /// For people; ends with a line feed.
+    /// The text for people; ends with a line feed.
     pub(crate) text: String,
     /// The JSON fields; none if the output has no JSON form.
     fields: Option<Map<String, Value>>,
@@ -31,7 +31,7 @@ impl CommandOutput {
         }
     }
 
-    /// Creates output without a JSON form: help.
+    /// Creates output without a JSON form, for help.
     pub(crate) fn text_only(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -81,7 +81,7 @@ impl Failure {
     }
 }
 
-/// Converts to JSON; structs of numbers and names always convert.
+/// Converts a value to JSON. The conversion cannot fail for structs of numbers and names.
 fn to_value(value: impl Serialize) -> Value {
     serde_json::to_value(value).unwrap_or(Value::Null)
 }

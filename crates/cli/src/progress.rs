@@ -54,18 +54,23 @@ impl Bar {
         self.0.inc(1);
     }
 
-    /// Returns the listener for the autotuning of problem `i` of `of`. Without a terminal
-    /// it still prints a wait for another process.
-    pub(crate) fn tune_listener(&self, i: usize, of: usize, family: &'static str) -> TuneProgress {
+    /// Returns the listener for the autotuning of problem `i` of `count`. It also reports a wait
+    /// for another process without a terminal.
+    pub(crate) fn tune_listener(
+        &self,
+        i: usize,
+        count: usize,
+        family: &'static str,
+    ) -> TuneProgress {
         let bar = self.0.clone();
         let plain = style("{spinner} {msg}");
         let counted = style("{spinner} {msg} {wide_bar} {pos}/{len}");
-        let title = match of {
+        let title = match count {
             1 => family.to_owned(),
-            of => format!("{}/{of} {family}", i + 1),
+            _ => format!("{}/{count} {family}", i + 1),
         };
         Arc::new(move |stage| {
-            let (message, count) = match stage {
+            let (message, progress) = match stage {
                 TuneStage::Waiting { holder } => {
                     let note = format!("note: waiting for {holder}, which is tuning {family}");
                     bar.suspend(|| {
@@ -85,7 +90,7 @@ impl Bar {
                 _ => return,
             };
             bar.set_message(format!("{title}: {message}"));
-            match count {
+            match progress {
                 None => bar.set_style(plain.clone()),
                 Some((done, total)) => {
                     bar.set_style(counted.clone());

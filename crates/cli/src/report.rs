@@ -98,7 +98,7 @@ fn kernel(kernel: &KernelRun) -> String {
     )
 }
 
-/// PASS or FAIL: one line per output, and one more if repeats differ.
+/// Returns PASS or FAIL: one line per output, and one more if repeats differ.
 fn results(outcome: &RunReport) -> Vec<String> {
     let mut lines: Vec<String> = outcome.outputs.iter().map(result).collect();
     if !outcome.same_bits {
@@ -107,7 +107,7 @@ fn results(outcome: &RunReport) -> Vec<String> {
     lines
 }
 
-/// PASS or FAIL of one output, with its largest error.
+/// Returns PASS or FAIL of one output, with its largest error.
 fn result(output: &Comparison) -> String {
     match output.passed() {
         true => format!("PASS: {}", within(output)),
@@ -117,8 +117,8 @@ fn result(output: &Comparison) -> String {
 
 /// Formats `65536 elements within tolerance (max error 7.8e-3; worst element c[46, 24]: 0.51 ulp, relative 3.9e-3)`.
 ///
-/// The worst element is the one with the largest ratio of error to tolerance. The largest error in
-/// ulp would often be that of an element that cancels to almost zero, where the tolerance is wide.
+/// The worst element has the largest ratio of error to tolerance. The largest error in ulp is often
+/// in an element that cancels to almost zero, where the tolerance is wide.
 fn within(output: &Comparison) -> String {
     let (name, elements) = (&output.output, output.elements);
     match &output.worst {

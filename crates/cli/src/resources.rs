@@ -37,8 +37,8 @@ pub(crate) struct Resources {
 }
 
 impl Assembler {
-    /// Finds ptxas. A missing ptxas or one of another version is not an error; a named one
-    /// that does not run is.
+    /// Finds ptxas. Without the pinned version the resources are estimated. A ptxas named by `PTXAS`
+    /// that does not run is an error.
     pub(crate) fn find() -> Result<Self, Failure> {
         match Ptxas::find() {
             Ok(ptxas) => Ok(Self::Found(ptxas)),
@@ -68,13 +68,13 @@ impl Assembler {
         match self {
             Self::Missing(why) => resources.why = Some(why.clone()),
             Self::Found(ptxas) => {
-                let made = ptxas
+                let assembled = ptxas
                     .assemble(&ptx.text, target.name)
                     .map_err(|e| Failure::bad_result("ptxas-rejected", e.to_string()))?;
                 resources.source = "ptxas";
                 resources.ptxas = Some(ptxas.version.clone());
-                resources.entry = made.report.kernel(&ptx.entry).cloned();
-                resources.advisories = made.report.advisories;
+                resources.entry = assembled.report.kernel(&ptx.entry).cloned();
+                resources.advisories = assembled.report.advisories;
             }
         }
         Ok(resources)
@@ -82,7 +82,7 @@ impl Assembler {
 }
 
 impl Resources {
-    /// Returns a failure if ptxas compiled something other than the kernel as written.
+    /// Returns a failure if ptxas reports that it changed the kernel.
     pub(crate) fn failure(&self) -> Option<Failure> {
         let bad = self.advisories.iter().find(|a| a.is_error())?;
         let text = format!(

@@ -3,7 +3,7 @@
 use crate::{display, report};
 use warpline::tune::{CandidateEstimate, CandidateOutcome, CandidateReport, Ranking, TuneReport};
 
-/// Formats the outcome of every candidate and the winner.
+/// Formats the outcome of every candidate, and the winner.
 pub(crate) fn tuned(tuned: &TuneReport) -> String {
     let mut text = String::new();
     if !tuned.candidates.is_empty() {

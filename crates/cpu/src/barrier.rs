@@ -13,9 +13,9 @@ const MAX_COUNT: u32 = (1 << 20) - 1;
 /// The clocks of a barrier: published by arrivals, acquired by waits.
 #[derive(Clone, Debug)]
 pub(crate) struct BarrierClocks {
-    /// Joined clocks of all arrivals so far.
+    /// The joined clocks of all arrivals so far.
     pub(crate) arrived_clock: Clock,
-    /// The same at the completion of the last phase.
+    /// `arrived_clock` at the completion of the last phase.
     pub(crate) completed_clock: Clock,
 }
 
@@ -30,7 +30,7 @@ impl BarrierClocks {
 
     fn complete_phase(this: &mut Option<Box<Self>>) {
         if let Some(p) = this {
-            p.completed_clock.copy(&p.arrived_clock);
+            p.completed_clock.copy_from(&p.arrived_clock);
         }
     }
 }
@@ -42,9 +42,9 @@ pub(crate) struct Init {
     pub(crate) epoch: Epoch,
     /// The op.
     pub(crate) site: u32,
-    /// Whether that lane ran `fence.mbarrier_init` since.
+    /// Whether the lane of the init ran `fence.mbarrier_init` afterwards.
     pub(crate) fenced: bool,
-    /// The phase of the cluster barrier at which the lane arrived after that.
+    /// The phase of the cluster barrier at which the lane arrived after that fence.
     pub(crate) published_in: Option<u32>,
 }
 
@@ -68,12 +68,12 @@ pub(crate) struct Mbarrier {
     /// The number of completed phases.
     pub(crate) phase: u32,
     pub(crate) init: Option<Init>,
-    /// Its uses, if mbarriers are invalidated and races are checked.
+    /// Its uses, if the kernel invalidates mbarriers and races are checked.
     pub(crate) uses: Option<LastUses>,
     pub(crate) clocks: Option<Box<BarrierClocks>>,
 }
 
-fn barrier(text: String) -> Fault {
+fn barrier_fault(text: String) -> Fault {
     Fault::new(FaultKind::Barrier, text)
 }
 
@@ -96,26 +96,30 @@ impl Mbarrier {
     pub(crate) fn check_live(&self) -> Result<(), Fault> {
         match self.state {
             MbarrierState::Live => Ok(()),
-            MbarrierState::Uninitialized => Err(barrier("uses an mbarrier before its init".into())),
-            MbarrierState::Invalidated => {
-                Err(barrier("uses an mbarrier after `mbarrier.inval`".into()))
+            MbarrierState::Uninitialized => {
+                Err(barrier_fault("uses an mbarrier before its init".into()))
             }
+            MbarrierState::Invalidated => Err(barrier_fault(
+                "uses an mbarrier after `mbarrier.inval`".into(),
+            )),
         }
     }
 
-    /// Returns the arrival count if a phase is in progress.
-    pub(crate) fn in_phase(&self) -> Option<u32> {
-        let touched = self.arrivals != self.count || self.bytes != 0;
-        (self.state == MbarrierState::Live && touched).then_some(self.count)
+    /// Returns the arrival count, if the current phase has arrivals or bytes but is incomplete.
+    pub(crate) fn open_phase_count(&self) -> Option<u32> {
+        let has_begun = self.arrivals != self.count || self.bytes != 0;
+        (self.state == MbarrierState::Live && has_begun).then_some(self.count)
     }
 
     /// Initializes the mbarrier.
     pub(crate) fn init(&mut self, count: u32, init: Init) -> Result<(), Fault> {
         if self.state == MbarrierState::Live {
-            return Err(barrier("initializes an mbarrier a second time".into()));
+            return Err(barrier_fault(
+                "initializes an mbarrier a second time".into(),
+            ));
         }
         if !(1..=MAX_COUNT).contains(&count) {
-            return Err(barrier(format!(
+            return Err(barrier_fault(format!(
                 "the arrival count must be 1 to {MAX_COUNT}, not {count}"
             )));
         }
@@ -128,46 +132,46 @@ impl Mbarrier {
     }
 
     /// Invalidates the mbarrier.
-    pub(crate) fn end(&mut self) -> Result<(), Fault> {
+    pub(crate) fn invalidate(&mut self) -> Result<(), Fault> {
         self.check_live()?;
         self.state = MbarrierState::Invalidated;
         Ok(())
     }
 
     /// Adds expected bytes to the current phase.
-    pub(crate) fn expect(&mut self, bytes: u32) -> Result<(), Fault> {
+    pub(crate) fn expect_bytes(&mut self, bytes: u32) -> Result<(), Fault> {
         self.bytes += i64::from(bytes);
         self.check_bytes()
     }
 
     /// Adds expected arrivals to the current phase.
-    pub(crate) fn expect_more(&mut self, arrivals: u32) -> Result<(), Fault> {
+    pub(crate) fn expect_arrivals(&mut self, arrivals: u32) -> Result<(), Fault> {
         self.arrivals += arrivals;
         match self.arrivals {
             0..=MAX_COUNT => Ok(()),
-            n => Err(barrier(format!(
+            n => Err(barrier_fault(format!(
                 "{TOO_MANY_ARRIVALS}: {n} pending arrivals exceed the limit of {MAX_COUNT}"
             ))),
         }
     }
 
-    /// Arrives, and drops out of later phases if `leave`; returns whether the phase completes.
-    pub(crate) fn arrive(&mut self, count: u32, leave: bool) -> Result<bool, Fault> {
+    /// Arrives, and drops out of later phases if `drop_out`; returns whether the phase completes.
+    pub(crate) fn arrive(&mut self, count: u32, drop_out: bool) -> Result<bool, Fault> {
         if count > self.arrivals {
-            return Err(barrier(format!(
+            return Err(barrier_fault(format!(
                 "{TOO_MANY_ARRIVALS}: {count} arrivals, but this phase expects {} more of {}",
                 self.arrivals, self.count
             )));
         }
         self.arrivals -= count;
-        if leave {
+        if drop_out {
             self.count -= count;
         }
         Ok(self.complete_phase())
     }
 
     /// Counts received bytes; returns whether the phase completes.
-    pub(crate) fn receive(&mut self, bytes: u32) -> Result<bool, Fault> {
+    pub(crate) fn receive_bytes(&mut self, bytes: u32) -> Result<bool, Fault> {
         self.bytes -= i64::from(bytes);
         self.check_bytes()?;
         Ok(self.complete_phase())
@@ -177,7 +181,7 @@ impl Mbarrier {
         if self.bytes.unsigned_abs() <= u64::from(MAX_COUNT) {
             return Ok(());
         }
-        Err(barrier(format!(
+        Err(barrier_fault(format!(
             "{} pending bytes exceed the limit of {MAX_COUNT}",
             self.bytes.unsigned_abs()
         )))
@@ -202,11 +206,11 @@ impl Mbarrier {
 /// How a warp arrives at a barrier of threads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum BarrierArrival {
-    /// `sync`: it waits for the phase.
+    /// `sync`: the warp waits for the phase.
     Sync,
-    /// `arrive`: it does not wait.
+    /// `arrive`: the warp does not wait.
     Arrive,
-    /// `red`: it waits, and contributes the number of its threads whose predicate is true.
+    /// `red`: the warp waits, and contributes the number of its threads whose predicate is true.
     Reduce {
         reduction: BarrierReduction,
         votes: u32,
@@ -239,9 +243,9 @@ pub(crate) struct ThreadBarrier {
     pub(crate) arrived: u32,
     /// The number of completed phases.
     pub(crate) phase: u32,
-    /// The reduction of the current phase.
+    /// The reduction of the current phase, if it has one.
     reduction: Option<BarrierReduction>,
-    /// The threads whose predicate is true.
+    /// The number of arrived threads whose predicate is true.
     votes: u32,
     results: Vec<ReductionResult>,
     pub(crate) clocks: Option<Box<BarrierClocks>>,
@@ -261,26 +265,27 @@ impl ThreadBarrier {
         }
     }
 
-    /// A warp arrives at a barrier of `threads` threads; returns whether the phase completes.
+    /// Records the arrival of a warp at a barrier of `threads` threads; returns whether the phase
+    /// completes.
     pub(crate) fn arrive(&mut self, threads: u32, arrival: BarrierArrival) -> Result<bool, Fault> {
         if self.arrived > 0 && self.threads != threads {
-            return Err(barrier(format!(
+            return Err(barrier_fault(format!(
                 "names {threads} threads, but other warps at this barrier name {}",
                 self.threads
             )));
         }
         if threads == 0 || !threads.is_multiple_of(32) {
-            return Err(barrier(format!(
+            return Err(barrier_fault(format!(
                 "the thread count of a barrier must be a multiple of 32, not {threads}"
             )));
         }
         if self.arrived > 0 && self.reduction != arrival.reduction() {
-            let does =
+            let operation =
                 |t: Option<BarrierReduction>| t.map_or("sync or arrive", BarrierReduction::name);
-            return Err(barrier(format!(
+            return Err(barrier_fault(format!(
                 "performs `{}`, but other warps at this barrier perform `{}`",
-                does(arrival.reduction()),
-                does(self.reduction)
+                operation(arrival.reduction()),
+                operation(self.reduction)
             )));
         }
         if self.arrived == 0 {
@@ -313,8 +318,8 @@ impl ThreadBarrier {
     }
 
     /// Takes the reduction result of a completed phase, for one of its warps.
-    pub(crate) fn take_count(&mut self, phase: u32) -> u32 {
-        let Some(at) = self.results.iter().position(|c| c.phase == phase) else {
+    pub(crate) fn take_votes(&mut self, phase: u32) -> u32 {
+        let Some(at) = self.results.iter().position(|r| r.phase == phase) else {
             return 0;
         };
         let result = &mut self.results[at];
@@ -326,7 +331,7 @@ impl ThreadBarrier {
         votes
     }
 
-    /// Reduces the thread count after warps exited; returns whether the phase completes.
+    /// Lowers the thread count after a warp exited; returns whether the phase completes.
     pub(crate) fn shrink(&mut self, threads: u32) -> bool {
         self.threads = threads;
         self.complete_phase()
@@ -339,11 +344,11 @@ mod tests {
 
     fn live(count: u32) -> Mbarrier {
         let mut b = Mbarrier::new(None);
-        b.init(count, begun()).unwrap();
+        b.init(count, fenced_init()).unwrap();
         b
     }
 
-    fn begun() -> Init {
+    fn fenced_init() -> Init {
         let epoch = Epoch {
             thread: 0,
             lanes: 1,
@@ -361,10 +366,10 @@ mod tests {
     fn a_phase_needs_arrivals_and_bytes() {
         let mut b = live(1);
         assert!(!b.passes(0) && b.passes(1));
-        b.expect(64).unwrap();
+        b.expect_bytes(64).unwrap();
         assert!(!b.arrive(1, false).unwrap());
-        assert!(!b.receive(32).unwrap());
-        assert!(b.receive(32).unwrap());
+        assert!(!b.receive_bytes(32).unwrap());
+        assert!(b.receive_bytes(32).unwrap());
         assert!(b.passes(0) && !b.passes(1));
     }
 
@@ -372,16 +377,16 @@ mod tests {
     fn a_second_init_starts_at_parity_0() {
         let mut b = live(1);
         assert!(b.arrive(1, false).unwrap());
-        b.end().unwrap();
-        b.init(2, begun()).unwrap();
+        b.invalidate().unwrap();
+        b.init(2, fenced_init()).unwrap();
         assert!(!b.passes(0) && b.passes(1));
     }
 
     #[test]
     fn bytes_may_arrive_before_expect_tx() {
         let mut b = live(1);
-        assert!(!b.receive(64).unwrap());
-        b.expect(64).unwrap();
+        assert!(!b.receive_bytes(64).unwrap());
+        b.expect_bytes(64).unwrap();
         assert!(b.arrive(1, false).unwrap());
     }
 
@@ -398,9 +403,9 @@ mod tests {
     fn too_many_arrivals_and_bytes_are_faults() {
         let mut b = live(2);
         assert!(b.arrive(3, false).is_err());
-        assert!(b.expect(1 << 20).is_err());
+        assert!(b.expect_bytes(1 << 20).is_err());
         assert!(Mbarrier::new(None).check_live().is_err());
-        b.end().unwrap();
+        b.invalidate().unwrap();
         assert!(
             b.check_live()
                 .unwrap_err()
@@ -431,10 +436,10 @@ mod tests {
         let mixed = m.arrive(64, BarrierArrival::Arrive).unwrap_err();
         assert!(mixed.text.contains("perform `count`"), "{}", mixed.text);
         assert!(m.arrive(64, count(4)).unwrap());
-        assert_eq!(m.take_count(0), 7);
+        assert_eq!(m.take_votes(0), 7);
         // The next phase completes before the second warp reads the result.
         assert!(m.arrive(32, count(1)).unwrap());
-        assert_eq!((m.take_count(1), m.take_count(0)), (1, 7));
+        assert_eq!((m.take_votes(1), m.take_votes(0)), (1, 7));
         assert!(m.results.is_empty());
     }
 }

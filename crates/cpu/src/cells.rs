@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-/// An access, defined by the caller. 0 is none.
+/// A number that the caller assigns to an access; 0 is none.
 pub(crate) type Mark = u32;
 
 /// The last accesses of some bytes.
@@ -14,11 +14,11 @@ pub(crate) type Mark = u32;
 pub(crate) struct Cell {
     /// The last write.
     pub(crate) write: Mark,
-    /// Reads since; of several unordered reads, the first and the last.
+    /// The reads since the last write; of several unordered reads, the first and the last.
     pub(crate) reads: [Mark; 2],
 }
 
-/// Marker in `write`: the node is split, and `reads[0]` is the index of its parts.
+/// The value of `write` in a split node; `reads[0]` is then the index of its first child.
 const SPLIT: Mark = Mark::MAX;
 
 /// The bytes of the node levels, from the largest.
@@ -34,9 +34,9 @@ impl Cell {
 #[derive(Debug, Default)]
 pub(crate) struct Cells {
     nodes: Vec<Cell>,
-    /// The parts of split nodes, contiguous per node.
-    parts: Vec<Cell>,
-    /// By level: free parts.
+    /// The children of split nodes, contiguous per node.
+    children: Vec<Cell>,
+    /// By level: the first children of freed groups, for reuse.
     free: [Vec<u32>; 3],
 }
 
@@ -57,19 +57,19 @@ impl Node {
         self.start + BYTES[self.level]
     }
 
-    /// Returns the number of parts.
-    fn fanout(self) -> usize {
+    /// Returns the number of children.
+    fn child_count(self) -> usize {
         (BYTES[self.level] / BYTES[self.level + 1]) as usize
     }
 
-    fn part(self, i: usize) -> Self {
+    fn child(self, i: usize) -> Self {
         let level = self.level + 1;
         let start = self.start + i as u64 * BYTES[level];
         Self { start, level }
     }
 
-    /// Returns the parts that a range overlaps.
-    fn met(self, range: &Range<u64>) -> Range<usize> {
+    /// Returns the children that a range overlaps.
+    fn overlapped_children(self, range: &Range<u64>) -> Range<usize> {
         let bytes = BYTES[self.level + 1];
         let from = range.start.max(self.start) - self.start;
         let to = range.end.min(self.end()) - self.start;
@@ -80,13 +80,13 @@ impl Node {
         range.start <= self.start && self.end() <= range.end
     }
 
-    fn shared(self, range: &Range<u64>) -> Range<u64> {
+    fn overlap(self, range: &Range<u64>) -> Range<u64> {
         range.start.max(self.start)..range.end.min(self.end())
     }
 }
 
 /// Returns the top-level nodes that a range overlaps.
-fn tops(range: &Range<u64>) -> Range<usize> {
+fn top_nodes(range: &Range<u64>) -> Range<usize> {
     (range.start / BYTES[0]) as usize..range.end.div_ceil(BYTES[0]) as usize
 }
 
@@ -97,13 +97,13 @@ impl Cells {
         range: &Range<u64>,
         f: &mut impl FnMut(&Cell, Range<u64>) -> Option<T>,
     ) -> Option<T> {
-        tops(range).find_map(|i| {
+        top_nodes(range).find_map(|i| {
             let cell = self.nodes.get(i)?;
-            self.find_in(Node::top(i), cell, range, f)
+            self.find_in_node(Node::top(i), cell, range, f)
         })
     }
 
-    fn find_in<T>(
+    fn find_in_node<T>(
         &self,
         node: Node,
         cell: &Cell,
@@ -114,15 +114,18 @@ impl Cells {
             return None;
         }
         if !cell.is_split() {
-            return f(cell, node.shared(range));
+            return f(cell, node.overlap(range));
         }
         let first = cell.reads[0] as usize;
-        node.met(range)
-            .find_map(|i| self.find_in(node.part(i), &self.parts[first + i], range, f))
+        node.overlapped_children(range)
+            .find_map(|i| self.find_in_node(node.child(i), &self.children[first + i], range, f))
     }
 
-    /// Calls `f` for every cell with an access.
-    pub(crate) fn each<T>(&self, f: &mut impl FnMut(&Cell, Range<u64>) -> Option<T>) -> Option<T> {
+    /// Calls `f` for every cell with an access until it returns a value.
+    pub(crate) fn find_anywhere<T>(
+        &self,
+        f: &mut impl FnMut(&Cell, Range<u64>) -> Option<T>,
+    ) -> Option<T> {
         let all = 0..self.nodes.len() as u64 * BYTES[0];
         self.find(&all, f)
     }
@@ -132,31 +135,31 @@ impl Cells {
         self.put(range, &mut |_| with, true);
     }
 
-    /// Maps the cells of a range.
-    pub(crate) fn change(&mut self, range: &Range<u64>, f: &mut impl FnMut(Cell) -> Cell) {
+    /// Maps the cells of a range through `f`.
+    pub(crate) fn update(&mut self, range: &Range<u64>, f: &mut impl FnMut(Cell) -> Cell) {
         self.put(range, f, false);
     }
 
-    fn put(&mut self, range: &Range<u64>, f: &mut impl FnMut(Cell) -> Cell, whole: bool) {
-        let tops = tops(range);
-        if self.nodes.len() < tops.end {
-            self.nodes.resize(tops.end, Cell::default());
+    fn put(&mut self, range: &Range<u64>, f: &mut impl FnMut(Cell) -> Cell, replace: bool) {
+        let top_nodes = top_nodes(range);
+        if self.nodes.len() < top_nodes.end {
+            self.nodes.resize(top_nodes.end, Cell::default());
         }
-        for i in tops {
-            self.nodes[i] = self.put_in(Node::top(i), self.nodes[i], range, f, whole);
+        for i in top_nodes {
+            self.nodes[i] = self.put_in_node(Node::top(i), self.nodes[i], range, f, replace);
         }
     }
 
-    /// Returns the new cell of a node. With `whole`, a node inside the range loses its parts.
-    fn put_in(
+    /// Returns the new cell of a node. With `replace`, a node inside the range loses its children.
+    fn put_in_node(
         &mut self,
         node: Node,
         cell: Cell,
         range: &Range<u64>,
         f: &mut impl FnMut(Cell) -> Cell,
-        whole: bool,
+        replace: bool,
     ) -> Cell {
-        if node.is_inside(range) && (whole || !cell.is_split()) {
+        if node.is_inside(range) && (replace || !cell.is_split()) {
             self.release(node, cell);
             return f(cell);
         }
@@ -165,24 +168,24 @@ impl Cells {
             false => self.split(node, cell),
         };
         let first = cell.reads[0] as usize;
-        for i in node.met(range) {
-            let part = self.parts[first + i];
-            self.parts[first + i] = self.put_in(node.part(i), part, range, f, whole);
+        for i in node.overlapped_children(range) {
+            let child = self.children[first + i];
+            self.children[first + i] = self.put_in_node(node.child(i), child, range, f, replace);
         }
         cell
     }
 
     fn split(&mut self, node: Node, cell: Cell) -> Cell {
-        let fanout = node.fanout();
+        let child_count = node.child_count();
         let first = match self.free[node.level].pop() {
             Some(first) => {
                 let at = first as usize;
-                self.parts[at..at + fanout].fill(cell);
+                self.children[at..at + child_count].fill(cell);
                 first
             }
             None => {
-                let first = self.parts.len();
-                self.parts.resize(first + fanout, cell);
+                let first = self.children.len();
+                self.children.resize(first + child_count, cell);
                 first as u32
             }
         };
@@ -192,21 +195,21 @@ impl Cells {
         }
     }
 
-    /// Frees the parts of a node.
+    /// Frees the children of a node.
     fn release(&mut self, node: Node, cell: Cell) {
         if !cell.is_split() {
             return;
         }
-        for i in 0..node.fanout() {
-            let part = self.parts[cell.reads[0] as usize + i];
-            self.release(node.part(i), part);
+        for i in 0..node.child_count() {
+            let child = self.children[cell.reads[0] as usize + i];
+            self.release(node.child(i), child);
         }
         self.free[node.level].push(cell.reads[0]);
     }
 
-    /// Maps every mark.
-    pub(crate) fn rename(&mut self, f: &mut impl FnMut(Mark) -> Mark) {
-        for c in self.nodes.iter_mut().chain(&mut self.parts) {
+    /// Maps every mark through `f`.
+    pub(crate) fn map_marks(&mut self, f: &mut impl FnMut(Mark) -> Mark) {
+        for c in self.nodes.iter_mut().chain(&mut self.children) {
             if !c.is_split() {
                 c.write = f(c.write);
                 c.reads = c.reads.map(&mut *f);
@@ -256,22 +259,22 @@ mod tests {
             expected[range.start as usize..range.end as usize].fill(i);
             assert_eq!(bytes(&cells, 0..2048), expected, "{range:?}");
         }
-        cells.change(&(510..520), &mut |c| wrote(c.write + 100));
+        cells.update(&(510..520), &mut |c| wrote(c.write + 100));
         expected[510..520].iter_mut().for_each(|m| *m += 100);
         assert_eq!(bytes(&cells, 0..2048), expected);
-        cells.rename(&mut |m| 2 * m);
+        cells.map_marks(&mut |m| 2 * m);
         expected.iter_mut().for_each(|m| *m *= 2);
         assert_eq!(bytes(&cells, 0..2048), expected);
     }
 
     #[test]
-    fn freed_parts_are_reused() {
+    fn freed_children_are_reused() {
         let mut cells = Cells::default();
         for _ in 0..100 {
             cells.fill(&(3..40), wrote(1));
             cells.fill(&(0..512), wrote(2));
         }
-        assert!(cells.parts.len() <= 32 + 2 * 16);
+        assert!(cells.children.len() <= 32 + 2 * 16);
         assert_eq!(bytes(&cells, 0..512), [2; 512]);
     }
 }

@@ -21,7 +21,7 @@ pub(crate) struct Cluster {
     pub(crate) ctas: Vec<Cta>,
     /// Asynchronous ops.
     pub(crate) engines: Engines,
-    /// The cluster barrier, in warps of 32 threads.
+    /// The cluster barrier; each warp arrives with 32 threads.
     pub(crate) barrier: ThreadBarrier,
     /// The shadow of shared memory, if races are checked.
     pub(crate) shadow: Option<SharedShadow>,
@@ -29,7 +29,7 @@ pub(crate) struct Cluster {
     pub(crate) released: Option<Released>,
     /// The numbering of the threads.
     pub(crate) threads: Threads,
-    /// Whether an event occurred that a waiting warp may wait for.
+    /// Whether an event occurred that may let a waiting warp pass.
     pub(crate) notified: bool,
     /// The number of events that another warp can observe.
     pub(crate) progress: u64,
@@ -54,7 +54,7 @@ pub(crate) struct Cta {
     pub(crate) free_registers: u32,
     /// Warps that have not exited.
     pub(crate) live: u32,
-    /// Accesses of other CTAs to its shared memory and mbarriers.
+    /// The last accesses of other CTAs to its shared memory and mbarriers.
     pub(crate) remote_uses: LastUses,
     /// The joined clocks of its exited warps, if other CTAs may access it.
     pub(crate) exited_clock: Option<Clock>,
@@ -72,11 +72,11 @@ impl Cluster {
                 id,
                 number: env.cta_number(id),
                 shared: SharedMemory::new(kernel.shared_bytes as usize),
-                bars: (0..threads.bars)
+                bars: (0..threads.mbarriers_per_cta)
                     .map(|_| {
                         let mut bar = Mbarrier::new(clocks());
-                        let uses = env.races && env.code.ends_bars;
-                        bar.uses = uses.then(LastUses::default);
+                        let has_uses = env.races && env.code.invalidates_mbarriers;
+                        bar.uses = has_uses.then(LastUses::default);
                         bar
                     })
                     .collect(),
@@ -87,13 +87,13 @@ impl Cluster {
                     .map(|_| ThreadBarrier::new(clocks()))
                     .collect(),
                 free_registers: 0,
-                live: threads.warps,
+                live: threads.warps_per_cta,
                 remote_uses: LastUses::default(),
                 exited_clock: (env.races && threads.ctas > 1).then(|| Clock::new(&threads)),
             }
         };
         let warp = |id: u32| {
-            let (cta, index) = (id / threads.warps, id % threads.warps);
+            let (cta, index) = (id / threads.warps_per_cta, id % threads.warps_per_cta);
             let role = kernel.role_of_warp(index).index();
             let mut w = Warp::new(id, cta, index, role, &env.code.roles[role]);
             w.budget = env.entry_registers;
@@ -116,14 +116,14 @@ impl Cluster {
         (cluster, (0..threads.all_warps()).map(warp).collect())
     }
 
-    /// Records an event that other warps can observe and wait for.
+    /// Records an event that other warps can observe or wait for.
     pub(crate) fn notify(&mut self) {
         self.notified = true;
         self.progress += 1;
     }
 
-    /// Whether a wait passes.
-    pub(crate) fn passes(&self, warp: &Warp, on: &Waiting) -> bool {
+    /// Whether a wait of a warp passes.
+    pub(crate) fn wait_passes(&self, warp: &Warp, on: &Waiting) -> bool {
         let cta = &self.ctas[warp.cta as usize];
         match *on {
             Waiting::Mbarrier { bar, parity } => {
@@ -136,22 +136,22 @@ impl Cluster {
                 lane,
                 pending,
                 read,
-            } => self.engines.groups[warp.id as usize].passed(lane, pending, read),
-            Waiting::Copies { lane, past } => {
-                !self.engines.lane_copies[warp.id as usize].is_open(lane, past)
+            } => self.engines.groups[warp.id as usize].wait_passes(lane, pending, read),
+            Waiting::Copies { lane, end } => {
+                !self.engines.lane_copies[warp.id as usize].is_open(lane, end)
             }
-            Waiting::Wgmma { done } => self.engines.wgmmas_of(warp).done >= done,
+            Waiting::Wgmma { done } => self.engines.wgmma_queue(warp).done >= done,
             Waiting::Registers { wanted, .. } => cta.free_registers >= wanted,
         }
     }
 
-    /// Exits a warp; the CTA and cluster barriers no longer count it.
+    /// Exits a warp, and removes its threads from the CTA and cluster barriers.
     pub(crate) fn exit_warp(&mut self, warp: &mut Warp) {
         warp.status = Status::Exited;
         let cta = &mut self.ctas[warp.cta as usize];
         cta.live -= 1;
-        if let (Some(left), Some(clock)) = (&mut cta.exited_clock, &warp.clock) {
-            clock.publish(Mask::MAX, left);
+        if let (Some(exited_clock), Some(clock)) = (&mut cta.exited_clock, &warp.clock) {
+            clock.publish(Mask::MAX, exited_clock);
         }
         cta.barrier.shrink(32 * cta.live);
         let live: u32 = self.ctas.iter().map(|c| c.live).sum();
@@ -160,10 +160,10 @@ impl Cluster {
     }
 
     /// Ends the claim of an asynchronous op on a span of shared memory.
-    pub(crate) fn unclaim(&mut self, span: Span, how: MemoryUse) {
+    pub(crate) fn unclaim(&mut self, span: Span, usage: MemoryUse) {
         if let Span::Shared(at, len) = span {
             let shared = &mut self.ctas[at.cta as usize].shared;
-            shared.unclaim(&(at.byte..at.byte + len), how);
+            shared.unclaim(&(at.byte..at.byte + len), usage);
         }
     }
 

@@ -60,7 +60,7 @@ pub(crate) enum Inst<'k> {
     Jump(u32),
     /// Keeps one lane.
     Elect,
-    /// The end of the role.
+    /// Ends the role.
     Exit,
 }
 
@@ -80,22 +80,22 @@ pub(crate) struct BranchSite {
     pub(crate) loc: Loc,
 }
 
-/// The position of a register in a warp's register file.
+/// The position of a register in the register file of a warp.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Slot(pub(crate) u32);
+pub(crate) struct RegisterSlot(pub(crate) u32);
 
 /// The code of one role.
 #[derive(Debug)]
 pub(crate) struct RoleCode<'k> {
     pub(crate) insts: Vec<Inst<'k>>,
-    /// By register: its first 8-byte word in the file, or its index among predicates.
-    slots: Vec<Slot>,
-    /// 8-byte words of a warp's register file.
+    /// By register: its first 8-byte word in the register file, or its index among the predicates.
+    slots: Vec<RegisterSlot>,
+    /// The 8-byte words of a warp's register file.
     pub(crate) words: usize,
-    /// Predicates of a warp.
+    /// The number of predicates of a warp.
     pub(crate) preds: usize,
-    /// Whether the role runs wgmmas, so that registers can be in flight.
-    pub(crate) wgmma: bool,
+    /// Whether the role runs wgmmas; only then can registers be in flight.
+    pub(crate) uses_wgmma: bool,
 }
 
 /// A compiled kernel.
@@ -105,15 +105,15 @@ pub(crate) struct Code<'k> {
     pub(crate) sites: Vec<OpSite<'k>>,
     pub(crate) branches: Vec<BranchSite>,
     /// Whether any role runs `setmaxnreg`.
-    pub(crate) moves_registers: bool,
+    pub(crate) runs_setmaxnreg: bool,
     /// Whether the kernel uses `cp.async`.
-    pub(crate) copies: bool,
+    pub(crate) uses_cp_async: bool,
     /// Whether the kernel uses bulk groups.
-    pub(crate) bulks: bool,
+    pub(crate) uses_bulk_groups: bool,
     /// Whether the kernel invalidates mbarriers.
-    pub(crate) ends_bars: bool,
-    /// Whether there are fences that order relaxed accesses.
-    pub(crate) fences: bool,
+    pub(crate) invalidates_mbarriers: bool,
+    /// Whether the kernel has fences that order relaxed accesses.
+    pub(crate) has_order_fences: bool,
     /// Whether CTAs communicate through global memory.
     pub(crate) communicates: bool,
     /// An undeclared object that the kernel uses; the builder never produces one.
@@ -122,9 +122,9 @@ pub(crate) struct Code<'k> {
 
 impl RoleCode<'_> {
     /// Returns the position of a register. Registers that the role does not use share the first
-    /// words of the file.
+    /// words of the register file.
     #[inline]
-    pub(crate) fn slot(&self, r: RegId) -> Slot {
+    pub(crate) fn register_slot(&self, r: RegId) -> RegisterSlot {
         self.slots[r.index()]
     }
 
@@ -134,8 +134,8 @@ impl RoleCode<'_> {
     }
 }
 
-/// 8-byte words of one register: 32 lanes of up to 8 bytes.
-const WIDEST: usize = 32;
+/// The 8-byte words of the widest register: 32 lanes of 8 bytes.
+const WIDEST_REGISTER: usize = 32;
 
 /// Compiles a kernel.
 pub(crate) fn compile(kernel: &Kernel) -> Code<'_> {
@@ -143,11 +143,11 @@ pub(crate) fn compile(kernel: &Kernel) -> Code<'_> {
         roles: Vec::new(),
         sites: Vec::new(),
         branches: Vec::new(),
-        moves_registers: false,
-        copies: false,
-        bulks: false,
-        ends_bars: false,
-        fences: false,
+        runs_setmaxnreg: false,
+        uses_cp_async: false,
+        uses_bulk_groups: false,
+        invalidates_mbarriers: false,
+        has_order_fences: false,
         communicates: kernel.co_resident,
         undeclared: None,
     };
@@ -158,14 +158,14 @@ pub(crate) fn compile(kernel: &Kernel) -> Code<'_> {
             role: RoleId(i as u32),
             insts: Vec::new(),
             used: HashSet::new(),
-            wgmma: false,
+            uses_wgmma: false,
         };
         for b in [&kernel.prologue, &role.body, &kernel.epilogue] {
             c.block(b);
         }
         c.insts.push(Inst::Exit);
-        let done = c.finish();
-        code.roles.push(done);
+        let role_code = c.finish();
+        code.roles.push(role_code);
     }
     code
 }
@@ -176,20 +176,20 @@ struct Compiler<'k, 'c> {
     role: RoleId,
     insts: Vec<Inst<'k>>,
     used: HashSet<RegId>,
-    wgmma: bool,
+    uses_wgmma: bool,
 }
 
 impl<'k> Compiler<'k, '_> {
-    fn here(&self) -> u32 {
+    fn next_index(&self) -> u32 {
         self.insts.len() as u32
     }
 
-    fn uses(&mut self, o: Operand) {
+    fn record_operand(&mut self, o: Operand) {
         self.used.extend(o.as_reg());
     }
 
-    /// Adds a branch; returns its number.
-    fn branch(&mut self, loc: Loc) -> u32 {
+    /// Adds a branch site; returns its index.
+    fn add_branch(&mut self, loc: Loc) -> u32 {
         let role = self.role;
         self.code.branches.push(BranchSite { role, loc });
         self.code.branches.len() as u32 - 1
@@ -206,7 +206,7 @@ impl<'k> Compiler<'k, '_> {
             StmtKind::Op(op) => self.op(op, s.loc),
             StmtKind::If { cond, then, other } => {
                 self.used.insert(*cond);
-                let branch = self.branch(s.loc);
+                let branch = self.add_branch(s.loc);
                 let split = self.insts.len();
                 self.insts.push(Inst::Pop);
                 self.block(then);
@@ -214,11 +214,13 @@ impl<'k> Compiler<'k, '_> {
                 self.insts.push(Inst::Pop);
                 self.insts[split] = Inst::If {
                     cond: *cond,
-                    other: self.here(),
+                    other: self.next_index(),
                     branch,
                 };
                 self.block(other);
-                self.insts[skip] = Inst::Else { end: self.here() };
+                self.insts[skip] = Inst::Else {
+                    end: self.next_index(),
+                };
                 self.insts.push(Inst::Pop);
             }
             StmtKind::For {
@@ -231,9 +233,9 @@ impl<'k> Compiler<'k, '_> {
             } => {
                 self.used.insert(*var);
                 for o in [from, to, step] {
-                    self.uses(*o);
+                    self.record_operand(*o);
                 }
-                let branch = self.branch(s.loc);
+                let branch = self.add_branch(s.loc);
                 self.insts.push(Inst::For {
                     var: *var,
                     from: *from,
@@ -251,15 +253,15 @@ impl<'k> Compiler<'k, '_> {
                     var: *var,
                     to: *to,
                     signed: matches!(self.kernel.regs.get(var.index()), Some(r) if r.ty == Type::I32),
-                    exit: self.here(),
+                    exit: self.next_index(),
                     branch,
                 };
             }
             StmtKind::While { head, cond, body } => {
                 self.used.insert(*cond);
-                let branch = self.branch(s.loc);
+                let branch = self.add_branch(s.loc);
                 self.insts.push(Inst::Push { branch });
-                let start = self.here();
+                let start = self.next_index();
                 self.block(head);
                 let test = self.insts.len();
                 self.insts.push(Inst::Pop);
@@ -267,7 +269,7 @@ impl<'k> Compiler<'k, '_> {
                 self.insts.push(Inst::Jump(start));
                 self.insts[test] = Inst::While {
                     cond: *cond,
-                    exit: self.here(),
+                    exit: self.next_index(),
                     branch,
                 };
             }
@@ -280,24 +282,24 @@ impl<'k> Compiler<'k, '_> {
     }
 
     fn op(&mut self, op: &'k Op, loc: Loc) {
-        let seen = EffectsCollector::of(self.kernel, op);
-        self.used.extend(seen.regs);
-        self.wgmma |= seen.wgmma;
-        self.code.moves_registers |= seen.moves_registers;
-        self.code.copies |= seen.copies;
-        self.code.bulks |= seen.bulks;
-        self.code.ends_bars |= seen.ends_bars;
-        self.code.fences |= seen.fences;
-        self.code.communicates |= seen.communicates;
+        let effects = EffectsCollector::of(self.kernel, op);
+        self.used.extend(effects.regs);
+        self.uses_wgmma |= effects.uses_wgmma;
+        self.code.runs_setmaxnreg |= effects.runs_setmaxnreg;
+        self.code.uses_cp_async |= effects.uses_cp_async;
+        self.code.uses_bulk_groups |= effects.uses_bulk_groups;
+        self.code.invalidates_mbarriers |= effects.invalidates_mbarriers;
+        self.code.has_order_fences |= effects.has_order_fences;
+        self.code.communicates |= effects.communicates;
         let undeclared = &mut self.code.undeclared;
-        *undeclared = undeclared.take().or(seen.undeclared);
+        *undeclared = undeclared.take().or(effects.undeclared);
         let site = self.code.sites.len() as u32;
         self.insts.push(Inst::Op(op, site));
         self.code.sites.push(OpSite {
             op,
             role: self.role,
             loc,
-            facts: seen.facts,
+            facts: effects.facts,
         });
     }
 
@@ -306,9 +308,9 @@ impl<'k> Compiler<'k, '_> {
         if let Some(r) = self.used.iter().find(|r| r.index() >= regs) {
             self.code.undeclared = Some(format!("register {r}"));
         }
-        let mut words = WIDEST;
+        let mut words = WIDEST_REGISTER;
         let mut preds = 1;
-        let mut slots = vec![Slot(0); regs];
+        let mut slots = vec![RegisterSlot(0); regs];
         for (i, info) in self.kernel.regs.iter().enumerate() {
             if !self.used.contains(&RegId(i as u32)) {
                 continue;
@@ -318,16 +320,16 @@ impl<'k> Compiler<'k, '_> {
             } else {
                 &mut words
             };
-            slots[i] = Slot(*next as u32);
+            slots[i] = RegisterSlot(*next as u32);
             *next += (info.ty.bytes() * 4).max(1);
         }
         RoleCode {
             insts: self.insts,
             slots,
             // A read of the widest type stays in bounds for every register.
-            words: words + WIDEST,
+            words: words + WIDEST_REGISTER,
             preds,
-            wgmma: self.wgmma,
+            uses_wgmma: self.uses_wgmma,
         }
     }
 }

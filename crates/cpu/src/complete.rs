@@ -1,14 +1,14 @@
 //! Completion of asynchronous ops: the memory and registers that engines access.
 //!
-//! A two-step copy runs the job twice: the first step keeps the data that it reads, the second
-//! replays the kept data and writes it.
+//! A two-step copy runs its job twice. The first step keeps the data that it reads; the second step
+//! writes the kept data.
 
 use crate::clock::{Clock, Epoch};
 use crate::cluster::Cluster;
 use crate::compile::RoleCode;
 use crate::engine::{Copy, PieceState};
 use crate::env::Env;
-use crate::lane_copies::piece_written;
+use crate::lane_copies::complete_piece;
 use crate::lane_sets::LaneCode;
 use crate::last_uses::LastUse;
 use crate::shared_memory::MemoryUse;
@@ -38,19 +38,19 @@ pub(crate) fn step_copy(
 ) -> Result<(), AsyncFault> {
     let mut c = cluster.engines.copies.remove(copy);
     let was_read = c.is_read();
-    let failed = |fault, c: &Copy| AsyncFault {
+    let async_fault = |fault, c: &Copy| AsyncFault {
         fault,
         warp: c.warp,
         site: c.site,
     };
-    let before = std::mem::replace(&mut c.pieces[piece], PieceState::Done);
-    let mut port = EngineMemory {
+    let state = std::mem::replace(&mut c.pieces[piece], PieceState::Done);
+    let mut memory = EngineMemory {
         env,
         cluster,
         registers: None,
-        mode: Mode::Direct,
+        mode: StepMode::Direct,
         arrival: match c.job.completion() {
-            JobCompletion::Bytes(bar) => Some(Arrival {
+            JobCompletion::Bytes(bar) => Some(BytesArrival {
                 bar,
                 warp: c.warp,
                 site: c.site,
@@ -60,27 +60,27 @@ pub(crate) fn step_copy(
             _ => None,
         },
     };
-    let mut kept = VecDeque::new();
-    match before {
-        PieceState::Issued if c.two_steps() => {
-            port.mode = Mode::Keep(&mut kept);
+    let mut kept_data = VecDeque::new();
+    match state {
+        PieceState::Issued if c.has_two_steps() => {
+            memory.mode = StepMode::Keep(&mut kept_data);
             c.job
-                .complete(piece as u32, &mut port)
-                .map_err(|f| failed(f, &c))?;
-            c.pieces[piece] = PieceState::Read(kept);
+                .complete(piece as u32, &mut memory)
+                .map_err(|f| async_fault(f, &c))?;
+            c.pieces[piece] = PieceState::Read(kept_data);
         }
         PieceState::Issued | PieceState::Read(_) => {
-            if let PieceState::Read(k) = before {
-                kept = k;
-                port.mode = Mode::Replay(&mut kept);
+            if let PieceState::Read(k) = state {
+                kept_data = k;
+                memory.mode = StepMode::Replay(&mut kept_data);
             }
             let bytes = c
                 .job
-                .complete(piece as u32, &mut port)
-                .map_err(|f| failed(f, &c))?;
-            *counter(&c.job, counters) += u64::from(bytes);
-            if let (Job::Copy(job), Some(number)) = (&c.job, c.stream) {
-                piece_written(cluster, job, piece as u32, (number, c.warp, c.site))?;
+                .complete(piece as u32, &mut memory)
+                .map_err(|f| async_fault(f, &c))?;
+            *byte_counter(&c.job, counters) += u64::from(bytes);
+            if let (Job::Copy(job), Some(number)) = (&c.job, c.stream_number) {
+                complete_piece(cluster, job, piece as u32, (number, c.warp, c.site))?;
             }
             if let JobCompletion::Bytes(bar) = c.job.completion() {
                 record_remote_arrival(cluster, bar, &c);
@@ -89,8 +89,8 @@ pub(crate) fn step_copy(
                     p.arrived_clock.join(clock);
                 }
                 b.check_live()
-                    .and_then(|()| b.receive(bytes))
-                    .map_err(|f| failed(f, &c))?;
+                    .and_then(|()| b.receive_bytes(bytes))
+                    .map_err(|f| async_fault(f, &c))?;
             }
         }
         PieceState::Done => {}
@@ -99,8 +99,8 @@ pub(crate) fn step_copy(
     Ok(())
 }
 
-/// Records that another CTA's copy delivered bytes: the receiving CTA must not exit before it
-/// acquires them. The scheduler checks the CTA's own copies.
+/// Records the bytes that a copy of another CTA delivered: the receiving CTA must not exit before it
+/// acquires them. The scheduler checks copies of the CTA itself.
 fn record_remote_arrival(cluster: &mut Cluster, bar: ResolvedBarrier, c: &Copy) {
     let phase = cluster.ctas[bar.cta as usize].bars[bar.slot as usize].phase;
     let epoch = Epoch {
@@ -108,15 +108,15 @@ fn record_remote_arrival(cluster: &mut Cluster, bar: ResolvedBarrier, c: &Copy) 
         lanes: Mask::MAX,
         clock: phase,
     };
-    if cluster.shadow.is_some() && c.warp / cluster.threads.warps != bar.cta {
+    if cluster.shadow.is_some() && c.warp / cluster.threads.warps_per_cta != bar.cta {
         let (warp, site) = (c.warp, c.site);
-        let reached = &mut cluster.ctas[bar.cta as usize].remote_uses;
-        reached.note(LastUse { epoch, warp, site });
+        let remote_uses = &mut cluster.ctas[bar.cta as usize].remote_uses;
+        remote_uses.record(LastUse { epoch, warp, site });
     }
 }
 
 /// Returns how a job uses the memory that it writes.
-pub(crate) fn written(job: &Job) -> MemoryUse {
+pub(crate) fn write_usage(job: &Job) -> MemoryUse {
     if job.is_reduction() {
         MemoryUse::Reduce
     } else {
@@ -125,7 +125,7 @@ pub(crate) fn written(job: &Job) -> MemoryUse {
 }
 
 /// Returns the counter of the bytes that a job moves.
-fn counter<'c>(job: &Job, counters: &'c mut Counters) -> &'c mut u64 {
+fn byte_counter<'c>(job: &Job, counters: &'c mut Counters) -> &'c mut u64 {
     let bytes = &mut counters.bytes;
     match (job, job.completion()) {
         (Job::Copy(_), _) => &mut bytes.lane_copy,
@@ -136,19 +136,19 @@ fn counter<'c>(job: &Job, counters: &'c mut Counters) -> &'c mut u64 {
     }
 }
 
-/// Ends the claims that a copy no longer needs, and requeues it if it is not done.
+/// Ends the claims of the completed steps of a copy, and requeues the copy if it is incomplete.
 fn finish_copy(cluster: &mut Cluster, at: usize, c: Copy, was_read: bool) {
     let (read, done) = (c.is_read() && !was_read, c.is_done());
     if read {
         c.job.reads(&mut |s| cluster.unclaim(s, MemoryUse::Read));
     }
     // `cp.async` copies end their claims per piece.
-    if done && c.stream.is_none() {
-        let how = written(&c.job);
-        c.job.writes(&mut |s| cluster.unclaim(s, how));
+    if done && c.stream_number.is_none() {
+        let usage = write_usage(&c.job);
+        c.job.writes(&mut |s| cluster.unclaim(s, usage));
     }
     if let Some(number) = c.group {
-        cluster.engines.groups[c.warp as usize].advance(number, read, done);
+        cluster.engines.groups[c.warp as usize].record_progress(number, read, done);
     }
     if !done {
         cluster.engines.copies.insert(at, c);
@@ -156,7 +156,7 @@ fn finish_copy(cluster: &mut Cluster, at: usize, c: Copy, was_read: bool) {
     cluster.notify();
 }
 
-/// Completes the oldest wgmma of a warpgroup; all four warps have issued it.
+/// Completes the oldest wgmma of a warpgroup, which all four warps have issued.
 pub(crate) fn complete_wgmma(
     env: &Env<'_>,
     cluster: &mut Cluster,
@@ -165,11 +165,11 @@ pub(crate) fn complete_wgmma(
     counters: &mut Counters,
 ) -> Result<(), AsyncFault> {
     let first = cluster.engines.first_warp(group) as usize;
-    let products = &mut cluster.engines.wgmmas[group];
-    let Some(p) = products.queue.pop_front() else {
+    let wgmmas = &mut cluster.engines.wgmmas[group];
+    let Some(p) = wgmmas.queue.pop_front() else {
         return Ok(());
     };
-    products.done += 1;
+    wgmmas.done += 1;
     counters.bytes.wgmma_read += bytes_read(p.parts.iter().flatten());
     for (i, job) in p.parts.into_iter().enumerate() {
         let (Some(job), Some(warp)) = (job, warps.get_mut(first + i)) else {
@@ -177,14 +177,14 @@ pub(crate) fn complete_wgmma(
         };
         counters.wgmma_flops += job.flops();
         job.reads(&mut |s| cluster.unclaim(s, MemoryUse::Read));
-        let mut port = EngineMemory {
+        let mut memory = EngineMemory {
             env,
             cluster,
             registers: Some((&mut warp.regs, &env.code.roles[warp.role])),
-            mode: Mode::Direct,
+            mode: StepMode::Direct,
             arrival: None,
         };
-        job.complete(&mut port).map_err(|fault| AsyncFault {
+        job.complete(&mut memory).map_err(|fault| AsyncFault {
             fault,
             warp: warp.id,
             site: p.site,
@@ -196,22 +196,22 @@ pub(crate) fn complete_wgmma(
 
 /// Returns the shared bytes that the parts of a wgmma read; common ranges count once.
 fn bytes_read<'p>(parts: impl Iterator<Item = &'p WgmmaJob>) -> u64 {
-    let mut runs = Vec::new();
+    let mut ranges = Vec::new();
     for p in parts {
         p.reads(&mut |s| {
             if let Span::Shared(at, len) = s {
-                runs.push((at.cta, at.byte, len));
+                ranges.push((at.cta, at.byte, len));
             }
         });
     }
-    runs.sort_unstable();
-    runs.dedup();
-    runs.iter().map(|r| u64::from(r.2)).sum()
+    ranges.sort_unstable();
+    ranges.dedup();
+    ranges.iter().map(|r| u64::from(r.2)).sum()
 }
 
 /// Which of a job's reads and writes take effect.
-enum Mode<'a> {
-    /// Both.
+enum StepMode<'a> {
+    /// Reads and writes take effect.
     Direct,
     /// Reads take effect and are kept; writes are skipped.
     Keep(&'a mut VecDeque<Box<[u8]>>),
@@ -224,17 +224,19 @@ struct EngineMemory<'a, 'k> {
     env: &'a Env<'k>,
     cluster: &'a mut Cluster,
     registers: Option<(&'a mut Registers, &'a RoleCode<'k>)>,
-    mode: Mode<'a>,
-    arrival: Option<Arrival<'a>>,
+    mode: StepMode<'a>,
+    arrival: Option<BytesArrival<'a>>,
 }
 
 /// The mbarrier that receives the bytes of a job, and the issuer.
 #[derive(Clone, Copy)]
-struct Arrival<'a> {
+struct BytesArrival<'a> {
     bar: ResolvedBarrier,
-    /// The issuing warp and op.
+    /// The issuing warp.
     warp: u32,
+    /// The issuing op.
     site: u32,
+    /// Whether the job reduces.
     reduces: bool,
     /// The clock of the issuer.
     clock: Option<&'a Clock>,
@@ -262,17 +264,17 @@ impl EngineMemory<'_, '_> {
 impl Engine for EngineMemory<'_, '_> {
     fn read(&mut self, span: Span, out: &mut [u8]) -> Result<(), Fault> {
         match &mut self.mode {
-            Mode::Replay(kept) => {
-                if let Some(k) = kept.pop_front() {
+            StepMode::Replay(kept_data) => {
+                if let Some(k) = kept_data.pop_front() {
                     out.copy_from_slice(&k);
                 }
                 Ok(())
             }
-            Mode::Direct => self.read_now(span, out),
-            Mode::Keep(_) => {
+            StepMode::Direct => self.read_now(span, out),
+            StepMode::Keep(_) => {
                 self.read_now(span, out)?;
-                if let Mode::Keep(kept) = &mut self.mode {
-                    kept.push_back((&*out).into());
+                if let StepMode::Keep(kept_data) = &mut self.mode {
+                    kept_data.push_back((&*out).into());
                 }
                 Ok(())
             }
@@ -280,7 +282,7 @@ impl Engine for EngineMemory<'_, '_> {
     }
 
     fn write(&mut self, span: Span, data: &[u8]) -> Result<(), Fault> {
-        if matches!(self.mode, Mode::Keep(_)) {
+        if matches!(self.mode, StepMode::Keep(_)) {
             return Ok(());
         }
         match span {
@@ -292,14 +294,14 @@ impl Engine for EngineMemory<'_, '_> {
                     let bar = a.bar;
                     let phase = self.cluster.ctas[bar.cta as usize].bars[bar.slot as usize].phase;
                     let thread = self.cluster.threads.barrier(bar.cta, bar.slot);
-                    let record = shadow.engine(thread, phase, a.site, a.warp, a.reduces);
+                    let record = shadow.engine_record(thread, phase, a.site, a.warp, a.reduces);
                     let range = at.byte..at.byte + data.len() as u32;
                     match a.reduces {
                         true => {
                             let has_seen = |m: &Epoch| a.clock.is_some_and(|c| c.has_seen(m));
-                            shadow.updated(&has_seen, record, LaneCode::ALL, at.cta, &range);
+                            shadow.record_update(&has_seen, record, LaneCode::ALL, at.cta, &range);
                         }
-                        false => shadow.wrote(record, LaneCode::ALL, at.cta, &range),
+                        false => shadow.record_write(record, LaneCode::ALL, at.cta, &range),
                     }
                 }
                 Ok(())
@@ -314,7 +316,7 @@ impl Engine for EngineMemory<'_, '_> {
         size: usize,
         f: &dyn Fn(&[u8], &[u8], &mut [u8]),
     ) -> Result<(), Fault> {
-        if matches!(self.mode, Mode::Keep(_)) {
+        if matches!(self.mode, StepMode::Keep(_)) {
             return Ok(());
         }
         let mut old = vec![0; data.len()];
@@ -330,12 +332,12 @@ impl Engine for EngineMemory<'_, '_> {
     fn register(&mut self, r: RegId) -> [u32; 32] {
         self.registers
             .as_ref()
-            .map_or([0; 32], |(regs, code)| *regs.get(code.slot(r)))
+            .map_or([0; 32], |(regs, code)| *regs.get(code.register_slot(r)))
     }
 
     fn set_register(&mut self, r: RegId, v: &[u32; 32]) {
         if let Some((regs, code)) = &mut self.registers {
-            *regs.get_mut(code.slot(r)) = *v;
+            *regs.get_mut(code.register_slot(r)) = *v;
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Asynchronous engines: copies and wgmmas between issue and completion.
 //!
-//! The pieces of a copy complete in any order. A copy of a bulk group takes two steps per piece, the
-//! read of its source and the write of its destination, because `wait_group.read` waits for the
-//! first only. A wgmma is one event of its warpgroup: it can complete when all four warps have
-//! issued their part, and wgmmas complete in order.
+//! The pieces of a copy complete in any order. A copy of a bulk group takes two steps per piece:
+//! the read of its source and the write of its destination. `wait_group.read` waits only for the
+//! reads. A wgmma is one event of its warpgroup. It can complete when all four warps have issued
+//! their part, and wgmmas complete in order.
 
 use crate::bulk_groups::BulkGroups;
 use crate::clock::{Clock, Threads};
@@ -24,7 +24,7 @@ pub(crate) struct Engines {
     pub(crate) lane_copies: Vec<LaneCopies>,
     /// wgmmas, by warpgroup of the cluster.
     pub(crate) wgmmas: Vec<WgmmaQueue>,
-    warps: u32,
+    warps_per_cta: u32,
     /// The number of issued ops.
     issued: u64,
 }
@@ -41,8 +41,8 @@ pub(crate) struct Copy {
     pub(crate) site: u32,
     /// The bulk group of the copy.
     pub(crate) group: Option<u64>,
-    /// The number among the warp's `cp.async` copies, if it is one.
-    pub(crate) stream: Option<u32>,
+    /// The number among the warp's `cp.async` copies, if the copy is one of them.
+    pub(crate) stream_number: Option<u32>,
     /// The clock of the issuer.
     pub(crate) clock: Option<Box<Clock>>,
     pub(crate) pieces: Vec<PieceState>,
@@ -61,16 +61,16 @@ pub(crate) enum PieceState {
 
 impl Copy {
     /// Whether the copy reads and writes in separate steps.
-    pub(crate) fn two_steps(&self) -> bool {
+    pub(crate) fn has_two_steps(&self) -> bool {
         self.group.is_some()
     }
 
-    /// Whether it is a `cp.async` copy of a lane below a number.
-    pub(crate) fn is_of_lane(&self, lane: u32, past: u32) -> bool {
+    /// Whether the copy is a `cp.async` of `lane` with a number below `end`.
+    pub(crate) fn is_of_lane(&self, lane: u32, end: u32) -> bool {
         let JobCompletion::CopyGroup { lanes } = self.job.completion() else {
             return false;
         };
-        lanes >> lane & 1 == 1 && self.stream.is_some_and(|n| n < past)
+        lanes >> lane & 1 == 1 && self.stream_number.is_some_and(|n| n < end)
     }
 
     /// Whether all sources are read.
@@ -90,8 +90,8 @@ impl Copy {
 
     /// Returns the pieces whose source is not read.
     pub(crate) fn unread_pieces(&self) -> impl Iterator<Item = usize> {
-        let open = |(i, p): (usize, &PieceState)| matches!(p, PieceState::Issued).then_some(i);
-        self.pieces.iter().enumerate().filter_map(open)
+        let unread = |(i, p): (usize, &PieceState)| matches!(p, PieceState::Issued).then_some(i);
+        self.pieces.iter().enumerate().filter_map(unread)
     }
 }
 
@@ -108,6 +108,7 @@ pub(crate) struct WgmmaQueue {
 pub(crate) struct PendingWgmma {
     number: u64,
     pub(crate) site: u32,
+    /// By warp of the warpgroup.
     pub(crate) parts: [Option<WgmmaJob>; 4],
 }
 
@@ -119,7 +120,7 @@ impl WgmmaQueue {
     }
 
     /// Returns the number of warps that have issued the oldest wgmma.
-    pub(crate) fn issued(&self) -> u32 {
+    pub(crate) fn warps_issued(&self) -> u32 {
         self.queue
             .front()
             .map_or(0, |p| p.parts.iter().flatten().count() as u32)
@@ -129,28 +130,28 @@ impl WgmmaQueue {
 impl Engines {
     /// Creates engines without ops.
     pub(crate) fn new(t: &Threads) -> Self {
-        let groups = t.ctas * t.warps.div_ceil(4);
+        let groups = t.ctas * t.warps_per_cta.div_ceil(4);
         Self {
             copies: Vec::new(),
             groups: (0..t.all_warps()).map(|_| BulkGroups::default()).collect(),
             lane_copies: (0..t.all_warps()).map(|_| LaneCopies::default()).collect(),
             wgmmas: (0..groups).map(|_| WgmmaQueue::default()).collect(),
-            warps: t.warps,
+            warps_per_cta: t.warps_per_cta,
             issued: 0,
         }
     }
 
     fn warpgroup(&self, w: &Warp) -> usize {
-        (w.cta * self.warps.div_ceil(4) + w.index / 4) as usize
+        (w.cta * self.warps_per_cta.div_ceil(4) + w.index / 4) as usize
     }
 
     /// Returns the wgmmas of a warp's warpgroup.
-    pub(crate) fn wgmmas_of(&self, w: &Warp) -> &WgmmaQueue {
-        self.wgmmas_of_warp(w).1
+    pub(crate) fn wgmma_queue(&self, w: &Warp) -> &WgmmaQueue {
+        self.wgmma_queue_and_group(w).1
     }
 
-    /// Returns the index of a warp's warpgroup in the cluster, and its wgmmas.
-    pub(crate) fn wgmmas_of_warp(&self, w: &Warp) -> (usize, &WgmmaQueue) {
+    /// Returns the index of a warp's warpgroup in the cluster, and the wgmmas of that warpgroup.
+    pub(crate) fn wgmma_queue_and_group(&self, w: &Warp) -> (usize, &WgmmaQueue) {
         let group = self.warpgroup(w);
         (group, &self.wgmmas[group])
     }
@@ -166,12 +167,12 @@ impl Engines {
         self.issued += 1;
         let group = match job.completion() {
             JobCompletion::BulkGroup { lane } => {
-                warp.copies += 1;
-                Some(self.groups[warp.id as usize].add(lane, warp.copies - 1))
+                warp.bulk_copies += 1;
+                Some(self.groups[warp.id as usize].add_copy(lane, warp.bulk_copies - 1))
             }
             _ => None,
         };
-        let stream = match job.completion() {
+        let stream_number = match job.completion() {
             JobCompletion::CopyGroup { lanes } => {
                 Some(self.lane_copies[warp.id as usize].issue(lanes))
             }
@@ -184,14 +185,14 @@ impl Engines {
             warp: warp.id,
             site,
             group,
-            stream,
+            stream_number,
             clock,
             pieces,
         });
     }
 
-    /// Adds one warp's part of its `index`th wgmma; returns the op of another warp's part if it
-    /// differs.
+    /// Adds the part of one warp to the `index`th wgmma of its warpgroup. Returns the op of the first
+    /// part if that is another op.
     pub(crate) fn add_wgmma(
         &mut self,
         job: WgmmaJob,
@@ -211,9 +212,9 @@ impl Engines {
                 parts: [const { None }; 4],
             });
         }
-        let product = &mut p.queue[at];
-        product.parts[(warp.index % 4) as usize] = Some(job);
-        (product.site != site).then_some(product.site)
+        let pending = &mut p.queue[at];
+        pending.parts[(warp.index % 4) as usize] = Some(job);
+        (pending.site != site).then_some(pending.site)
     }
 
     /// Returns the warpgroups whose oldest wgmma can complete, with its issue number.
@@ -223,7 +224,7 @@ impl Engines {
     }
 
     /// Returns the warp and op of an asynchronous op on the shared memory of a CTA.
-    pub(crate) fn in_flight_on(&self, cta: u32) -> Option<(u32, u32)> {
+    pub(crate) fn in_flight_on_cta(&self, cta: u32) -> Option<(u32, u32)> {
         self.find(true, |s| matches!(s, Span::Shared(at, _) if at.cta == cta))
     }
 
@@ -239,24 +240,24 @@ impl Engines {
 
     /// Returns the warp and op of the first asynchronous op that writes a matching span, or reads
     /// one if `reads`.
-    fn find(&self, reads: bool, is: impl Fn(Span) -> bool) -> Option<(u32, u32)> {
+    fn find(&self, reads: bool, matches: impl Fn(Span) -> bool) -> Option<(u32, u32)> {
         for c in &self.copies {
             let mut hit = false;
-            c.job.writes(&mut |s| hit |= is(s));
+            c.job.writes(&mut |s| hit |= matches(s));
             if reads && !c.is_read() {
-                c.job.reads(&mut |s| hit |= is(s));
+                c.job.reads(&mut |s| hit |= matches(s));
             }
             if hit {
                 return Some((c.warp, c.site));
             }
         }
         for (group, p) in self.wgmmas.iter().enumerate().filter(|_| reads) {
-            for product in &p.queue {
-                for (i, job) in product.parts.iter().enumerate() {
+            for pending in &p.queue {
+                for (i, job) in pending.parts.iter().enumerate() {
                     let mut hit = false;
-                    job.iter().for_each(|j| j.reads(&mut |s| hit |= is(s)));
+                    job.iter().for_each(|j| j.reads(&mut |s| hit |= matches(s)));
                     if hit {
-                        return Some((self.first_warp(group) + i as u32, product.site));
+                        return Some((self.first_warp(group) + i as u32, pending.site));
                     }
                 }
             }
@@ -264,21 +265,22 @@ impl Engines {
         None
     }
 
-    /// Returns the first warp of a warpgroup, by its index in the cluster.
+    /// Returns the first warp of a warpgroup; both are indices in the cluster.
     pub(crate) fn first_warp(&self, group: usize) -> u32 {
-        let per_cta = self.warps.div_ceil(4);
+        let per_cta = self.warps_per_cta.div_ceil(4);
         let group = group as u32;
-        group / per_cta * self.warps + group % per_cta * 4
+        group / per_cta * self.warps_per_cta + group % per_cta * 4
     }
 
-    /// Whether an arrival at a barrier waits for a `cp.async` copy.
-    pub(crate) fn arrives(&self, copy: &Copy, bar: ResolvedBarrier) -> bool {
+    /// Whether an arrival at `bar` waits for a `cp.async` copy.
+    pub(crate) fn arrival_needs(&self, copy: &Copy, bar: ResolvedBarrier) -> bool {
         let copies = &self.lane_copies[copy.warp as usize];
-        copy.stream.is_some_and(|n| copies.arrives(bar, n))
+        copy.stream_number
+            .is_some_and(|n| copies.arrival_needs(bar, n))
     }
 
     /// Whether a bulk group wait of a warp needs a copy.
-    pub(crate) fn bulk_needs(
+    pub(crate) fn bulk_wait_needs(
         &self,
         copy: &Copy,
         warp: u32,
@@ -287,10 +289,11 @@ impl Engines {
         read: bool,
     ) -> bool {
         // `wait_group.read` does not wait for a copy whose source is read.
-        let left = !read || copy.unread_pieces().next().is_some();
-        left && copy.warp == warp
+        let is_incomplete = !read || copy.unread_pieces().next().is_some();
+        is_incomplete
+            && copy.warp == warp
             && copy
                 .group
-                .is_some_and(|g| self.groups[warp as usize].waits_for(g, lane, pending, read))
+                .is_some_and(|g| self.groups[warp as usize].wait_needs(g, lane, pending, read))
     }
 }

@@ -1,4 +1,4 @@
-//! The immutable state of a run.
+//! The immutable state of a run: kernel, launch, options.
 
 use crate::clock::Threads;
 use crate::compile::Code;
@@ -31,11 +31,11 @@ pub(crate) struct Env<'k> {
     pub(crate) maps: Vec<Option<&'k TensorMapValue>>,
     /// By barrier array: the slot of its first mbarrier.
     pub(crate) first_slot: Vec<u32>,
-    /// Registers per thread at entry, if roles run `setmaxnreg`.
+    /// Registers per thread at entry; 0 if no role runs `setmaxnreg`.
     pub(crate) entry_registers: u32,
     /// The numbering of the threads of a cluster.
     pub(crate) threads: Threads,
-    /// The simulated GPU.
+    /// The GPU that the executor models.
     pub(crate) target: Target,
 }
 
@@ -81,20 +81,20 @@ impl<'k> Env<'k> {
                 })
                 .collect(),
             first_slot,
-            entry_registers: if code.moves_registers { entry } else { 0 },
+            entry_registers: if code.runs_setmaxnreg { entry } else { 0 },
             threads: Threads {
                 ctas: kernel.cluster_size(),
-                warps: kernel.warps(),
-                bars,
-                streams: code.copies,
-                bulks: code.bulks,
+                warps_per_cta: kernel.warps(),
+                mbarriers_per_cta: bars,
+                has_copy_streams: code.uses_cp_async,
+                has_bulk_groups: code.uses_bulk_groups,
             },
             target,
             code,
         }
     }
 
-    /// Returns the lane that `elect` selects; the same for the same active lanes.
+    /// Returns the lane that `elect` selects. It depends only on the seed and the active lanes.
     pub(crate) fn elected(&self, lanes: Mask) -> Mask {
         let lowest = lanes & lanes.wrapping_neg();
         if self.timing != Timing::Random || lanes == lowest {
@@ -170,12 +170,15 @@ impl<'k> Env<'k> {
 
     /// Returns the location of an op in a warp; `warp` is the index in the cluster.
     pub(crate) fn op_location(&self, cluster: u64, warp: u32, site: u32) -> OpLocation {
-        let (cta, warp) = (warp / self.threads.warps, warp % self.threads.warps);
-        self.site(self.cta_id(cluster, cta), warp, site)
+        let (cta, warp) = (
+            warp / self.threads.warps_per_cta,
+            warp % self.threads.warps_per_cta,
+        );
+        self.site_location(self.cta_id(cluster, cta), warp, site)
     }
 
     /// Returns the location of an op in a warp of a CTA.
-    pub(crate) fn site(&self, cta: [u32; 3], warp: u32, site: u32) -> OpLocation {
+    pub(crate) fn site_location(&self, cta: [u32; 3], warp: u32, site: u32) -> OpLocation {
         let s = &self.code.sites[site as usize];
         OpLocation {
             role: self.kernel.roles[s.role.index()].name.clone(),
@@ -190,9 +193,12 @@ impl<'k> Env<'k> {
 
 impl Env<'_> {
     /// Returns the location of a loop in a warp; `warp` is the index in the cluster.
-    pub(crate) fn branch(&self, cluster: u64, warp: u32, branch: u32) -> OpLocation {
+    pub(crate) fn branch_location(&self, cluster: u64, warp: u32, branch: u32) -> OpLocation {
         let b = &self.code.branches[branch as usize];
-        let (cta, warp) = (warp / self.threads.warps, warp % self.threads.warps);
+        let (cta, warp) = (
+            warp / self.threads.warps_per_cta,
+            warp % self.threads.warps_per_cta,
+        );
         OpLocation {
             role: self.kernel.roles[b.role.index()].name.clone(),
             warp,

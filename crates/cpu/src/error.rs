@@ -11,7 +11,7 @@ pub(crate) const TOO_MANY_ARRIVALS: &str = "arrives too often";
 pub struct RunError {
     /// The kind of fault.
     pub kind: FaultKind,
-    /// What the op did, with the values seen, and the broken rule.
+    /// The action of the op with its values, and the broken rule.
     pub text: String,
     /// The warp and op of the fault; `None` for faults of the launch and for deadlocks.
     pub at: Option<OpLocation>,
@@ -136,13 +136,13 @@ pub enum BlockedOn {
         /// The free registers of the pool.
         free: u32,
     },
-    /// A value in memory or a barrier that it polls.
+    /// A value in memory or a barrier that the warp polls.
     Poll,
 }
 
 impl BlockedOn {
     /// Returns the part that the warp itself can observe.
-    pub fn resolve_wait(&self) -> WaitReason {
+    pub fn wait_reason(&self) -> WaitReason {
         match self {
             BlockedOn::Mbarrier {
                 name,
@@ -168,7 +168,7 @@ impl BlockedOn {
 
 impl fmt::Display for BlockedOn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.resolve_wait())?;
+        write!(f, "{}", self.wait_reason())?;
         match self {
             BlockedOn::Mbarrier {
                 arrivals, bytes, ..
@@ -176,6 +176,7 @@ impl fmt::Display for BlockedOn {
                 (1, 0) => write!(f, ": 1 arrival is missing"),
                 (a, 0) => write!(f, ": {a} arrivals are missing"),
                 (0, b) if *b > 0 => write!(f, ": {b} bytes are missing"),
+                (1, b) if *b > 0 => write!(f, ": 1 arrival and {b} bytes are missing"),
                 (a, b) if *b > 0 => write!(f, ": {a} arrivals and {b} bytes are missing"),
                 (a, b) => write!(
                     f,
@@ -192,7 +193,7 @@ impl fmt::Display for BlockedOn {
             BlockedOn::Cluster { arrived, warps } => {
                 write!(f, ": {arrived} of {warps} warps have arrived")
             }
-            BlockedOn::BulkGroup { lane, .. } => write!(f, ": lane {lane} has more"),
+            BlockedOn::BulkGroup { lane, .. } => write!(f, ": lane {lane} has more in flight"),
             BlockedOn::Copies { lane, open } => {
                 write!(f, ": {open} copies of lane {lane} are incomplete")
             }

@@ -12,44 +12,44 @@ use warpline_ir::{
 pub(crate) struct Facts {
     /// Whether another warp can observe the op.
     pub(crate) visible: bool,
-    /// Whether it writes memory without reading it.
+    /// Whether the op writes memory without reading it.
     pub(crate) only_writes: bool,
-    /// Whether it is a strong read without a write.
+    /// Whether the op is a strong read without a write.
     pub(crate) only_reads: bool,
-    /// Whether it is a read-only load (`ld.global.nc`).
+    /// Whether the op is a read-only load (`ld.global.nc`).
     pub(crate) read_only: bool,
-    /// Whether it is a volatile access: strong, but not an atomic.
-    pub(crate) strong: bool,
-    /// Whether it is used to poll.
+    /// Whether the op is a volatile access, which is strong without being an atomic.
+    pub(crate) is_volatile: bool,
+    /// Whether the op polls, so that the warp yields after it.
     pub(crate) polls: bool,
-    /// Whether it accesses another CTA of the cluster.
+    /// Whether the op accesses another CTA of the cluster.
     pub(crate) remote: bool,
-    /// Whether it ends the warp.
+    /// Whether the op ends the warp.
     pub(crate) exits: bool,
     /// The tile that it writes, directly or through an engine.
-    pub(crate) writes: Option<TileId>,
+    pub(crate) written_tile: Option<TileId>,
 }
 
-/// Collects the effects of an op.
+/// The effects of an op.
 pub(crate) struct EffectsCollector<'k> {
     kernel: &'k Kernel,
     /// The registers that it uses.
     pub(crate) regs: HashSet<RegId>,
     /// The properties for run time.
     pub(crate) facts: Facts,
-    /// Whether it is a wgmma.
-    pub(crate) wgmma: bool,
-    /// Whether it is `setmaxnreg`.
-    pub(crate) moves_registers: bool,
-    /// Whether it is `cp.async` or `cp.async.mbarrier.arrive`.
-    pub(crate) copies: bool,
-    /// Whether it belongs to a bulk group.
-    pub(crate) bulks: bool,
-    /// Whether it is `mbarrier.inval`.
-    pub(crate) ends_bars: bool,
-    /// Whether it is a fence that turns relaxed accesses into releases or acquires.
-    pub(crate) fences: bool,
-    /// Whether it communicates with other CTAs through global memory.
+    /// Whether the op is a wgmma.
+    pub(crate) uses_wgmma: bool,
+    /// Whether the op is `setmaxnreg`.
+    pub(crate) runs_setmaxnreg: bool,
+    /// Whether the op is `cp.async` or `cp.async.mbarrier.arrive`.
+    pub(crate) uses_cp_async: bool,
+    /// Whether the op belongs to a bulk group.
+    pub(crate) uses_bulk_groups: bool,
+    /// Whether the op is `mbarrier.inval`.
+    pub(crate) invalidates_mbarriers: bool,
+    /// Whether the op is a fence that turns relaxed accesses into releases or acquires.
+    pub(crate) has_order_fences: bool,
+    /// Whether the op communicates with other CTAs through global memory.
     pub(crate) communicates: bool,
     /// An undeclared object that it uses.
     pub(crate) undeclared: Option<String>,
@@ -58,72 +58,73 @@ pub(crate) struct EffectsCollector<'k> {
 impl<'k> EffectsCollector<'k> {
     /// Collects the effects of an op.
     pub(crate) fn of(kernel: &'k Kernel, op: &Op) -> Self {
-        let mut seen = Self {
+        let mut collector = Self {
             kernel,
             regs: HashSet::new(),
             facts: Facts::default(),
-            wgmma: false,
-            moves_registers: false,
-            copies: false,
-            bulks: false,
-            ends_bars: false,
-            fences: false,
+            uses_wgmma: false,
+            runs_setmaxnreg: false,
+            uses_cp_async: false,
+            uses_bulk_groups: false,
+            invalidates_mbarriers: false,
+            has_order_fences: false,
             communicates: false,
             undeclared: None,
         };
-        op.effects(&mut seen);
-        let facts = &mut seen.facts;
+        op.effects(&mut collector);
+        let facts = &mut collector.facts;
         match op {
             Op::Nanosleep(_) => facts.polls = true,
             Op::Load(load) => {
                 facts.read_only = load.cache.path == LoadPath::ReadOnly;
-                facts.strong = load.cache.is_volatile();
-                facts.polls = facts.strong;
-                facts.only_reads = facts.strong;
+                facts.is_volatile = load.cache.is_volatile();
+                facts.polls = facts.is_volatile;
+                facts.only_reads = facts.is_volatile;
             }
-            Op::Store(store) => facts.strong = store.cache.volatile,
+            Op::Store(store) => facts.is_volatile = store.cache.volatile,
             Op::StrongLoad(_) => facts.only_reads = true,
             Op::StrongStore(_) => facts.only_writes = true,
             _ => {}
         }
-        seen
+        collector
     }
 
-    fn declared(&mut self, what: impl std::fmt::Display, index: usize, of: usize) {
-        if index >= of {
-            self.undeclared = Some(what.to_string());
+    fn check_declared(&mut self, object: impl std::fmt::Display, index: usize, count: usize) {
+        if index >= count {
+            self.undeclared = Some(object.to_string());
         }
     }
 
-    fn tile(&mut self, t: TileId, access: AccessKind) {
-        self.declared(t, t.index(), self.kernel.tiles.len());
+    fn record_tile(&mut self, t: TileId, access: AccessKind) {
+        self.check_declared(t, t.index(), self.kernel.tiles.len());
         if access != AccessKind::Read {
-            self.facts.writes = Some(t);
+            self.facts.written_tile = Some(t);
         }
     }
 
-    fn bar(&mut self, b: &BarRef) {
-        self.declared(b.bar, b.bar.index(), self.kernel.barriers.len());
+    fn check_barrier(&mut self, b: &BarRef) {
+        self.check_declared(b.bar, b.bar.index(), self.kernel.barriers.len());
     }
 
-    /// Records the tile, barrier or parameter of an access; returns whether it is in another CTA.
-    fn place(&mut self, t: &MemoryAccess) -> bool {
+    /// Records the tile, barrier or parameter of an access; returns whether the access may reach
+    /// another CTA.
+    fn record_region(&mut self, t: &MemoryAccess) -> bool {
         if let Completion::Bytes(bar) = &t.completion {
-            self.bar(bar);
+            self.check_barrier(bar);
         }
         match &t.memory {
             MemoryRegion::PerLane(MemoryAddress::Shared(p), _)
             | MemoryRegion::Shared(p, _)
             | MemoryRegion::MatrixRows(p, _) => {
-                self.tile(p.tile, t.access);
+                self.record_tile(p.tile, t.access);
                 p.peer.is_some()
             }
             MemoryRegion::View(v) => {
-                self.tile(v.tile, t.access);
+                self.record_tile(v.tile, t.access);
                 v.peer.is_some()
             }
             MemoryRegion::Tensor(p) => {
-                self.declared(p, p.index(), self.kernel.params.len());
+                self.check_declared(p, p.index(), self.kernel.params.len());
                 false
             }
             _ => false,
@@ -144,10 +145,10 @@ impl Effects for EffectsCollector<'_> {
         t.operands(&mut |o| self.regs.extend(o.as_reg()));
         self.facts.visible = true;
         self.facts.only_writes |= t.proxy == Proxy::Generic && t.access == AccessKind::Write;
-        self.wgmma |= t.proxy == Proxy::Wgmma;
-        self.copies |= t.completion == Completion::CopyGroup;
-        self.bulks |= t.completion == Completion::BulkGroup;
-        self.facts.remote |= self.place(t) || t.multicast.is_some();
+        self.uses_wgmma |= t.proxy == Proxy::Wgmma;
+        self.uses_cp_async |= t.completion == Completion::CopyGroup;
+        self.uses_bulk_groups |= t.completion == Completion::BulkGroup;
+        self.facts.remote |= self.record_region(t) || t.multicast.is_some();
         let global = matches!(
             t.memory,
             MemoryRegion::PerLane(MemoryAddress::Global { .. }, _)
@@ -165,26 +166,26 @@ impl Effects for EffectsCollector<'_> {
         self.facts.visible = true;
         match s {
             SyncOp::Arrive { bar, .. } | SyncOp::ExpectTx { bar, .. } => {
-                self.bar(bar);
+                self.check_barrier(bar);
                 self.facts.remote |= bar.peer.is_some();
             }
             SyncOp::Init { bar, .. }
             | SyncOp::Inval { bar }
             | SyncOp::CopyArrive { bar, .. }
             | SyncOp::Wait { bar, .. }
-            | SyncOp::Test { bar, .. } => self.bar(bar),
+            | SyncOp::Test { bar, .. } => self.check_barrier(bar),
             SyncOp::NamedSync { bar, .. }
             | SyncOp::NamedArrive { bar, .. }
             | SyncOp::NamedReduce { bar, .. } => {
-                self.declared(bar, bar.index(), self.kernel.named.len());
+                self.check_declared(bar, bar.index(), self.kernel.named.len());
             }
             _ => {}
         }
-        self.copies |= matches!(s, SyncOp::CopyArrive { .. });
-        self.ends_bars |= matches!(s, SyncOp::Inval { .. });
+        self.uses_cp_async |= matches!(s, SyncOp::CopyArrive { .. });
+        self.invalidates_mbarriers |= matches!(s, SyncOp::Inval { .. });
         self.facts.exits |= matches!(s, SyncOp::Exit);
-        self.fences |= matches!(s, SyncOp::Fence(f) if f.order().is_some());
-        self.moves_registers |= matches!(s, SyncOp::SetMaxRegs { .. });
+        self.has_order_fences |= matches!(s, SyncOp::Fence(f) if f.order().is_some());
+        self.runs_setmaxnreg |= matches!(s, SyncOp::SetMaxRegs { .. });
     }
 
     fn whole_warp(&mut self) {}

@@ -2,29 +2,30 @@
 
 use crate::env::Env;
 use crate::error::RaceKind;
-use crate::global_memory::place;
+use crate::global_memory::split_address;
 use crate::global_shadow::{
     AccessLanes, ConflictReason, GlobalConflict, GlobalRecord, PendingAccess,
 };
 use crate::machine::{WarpMachine, lanes_of};
-use crate::stats::dense;
+use crate::stats::is_dense;
 use crate::warp_clock::ALL_LANES;
 use std::ops::Range;
 use warpline_ir::job::CopyJob;
 use warpline_ir::{Fault, FaultKind, Job, JobCompletion, Mask, Scope, Span, WARP};
 
 /// The rule of unordered conflicting accesses.
-const WRITER: &str = "R18.writer";
+const RULE_WRITER: &str = "R18.writer";
 /// The rule of strong accesses whose scopes do not include each other.
-const SCOPE: &str = "R18.scope";
+const RULE_SCOPE: &str = "R18.scope";
 /// The rule of read-only loads.
-const READ_ONLY: &str = "R18.read-only";
+const RULE_READ_ONLY: &str = "R18.read-only";
 
 /// Returns the usual fix of a race in global memory.
-pub(crate) fn global_help(why: ConflictReason) -> &'static str {
-    match why {
+pub(crate) fn global_help(reason: ConflictReason) -> &'static str {
+    match reason {
         ConflictReason::Order => {
-            "order the accesses: release after the first, acquire before the second, or one barrier"
+            "order the accesses: a release after the first and an acquire before the second, or a \
+             barrier between them"
         }
         ConflictReason::Scope => {
             "use a scope that includes both threads: `Scope::Cluster` or `Scope::Gpu`"
@@ -48,7 +49,7 @@ impl WarpMachine<'_, '_> {
             return Ok(());
         };
         let access = |lanes: AccessLanes, lane: u8| PendingAccess {
-            touched: GlobalRecord {
+            record: GlobalRecord {
                 cluster: self.cluster.index,
                 warp: self.warp.id,
                 site: self.site,
@@ -61,11 +62,11 @@ impl WarpMachine<'_, '_> {
             lane,
             writes,
         };
-        if dense(lanes, at, width) && place(at[0]).0 == place(at[WARP - 1]).0 {
-            let (buffer, start) = place(at[0]);
+        if is_dense(lanes, at, width) && split_address(at[0]).0 == split_address(at[WARP - 1]).0 {
+            let (buffer, start) = split_address(at[0]);
             let range = start..start + (width * WARP) as u64;
             if read_only {
-                let record = global.record(access(AccessLanes::Explicit, 0).touched);
+                let record = global.intern_record(access(AccessLanes::Explicit, 0).record);
                 return self.check_read_only_load(record, buffer, &range, |byte| {
                     (byte - start) as usize / width
                 });
@@ -75,15 +76,15 @@ impl WarpMachine<'_, '_> {
                 let lane = (c.byte - start) as usize / width;
                 return Err(self.global_race(Some(lane), buffer, writes, &c));
             }
-            let record = global.record(access.touched);
-            global.note(&access, record, buffer, &range);
+            let record = global.intern_record(access.record);
+            global.record_access(&access, record, buffer, &range);
             return Ok(());
         }
         let range = |lane: usize| {
-            let (buffer, start) = place(at[lane]);
+            let (buffer, start) = split_address(at[lane]);
             (buffer, start..start + width as u64)
         };
-        let record = global.record(access(AccessLanes::Explicit, 0).touched);
+        let record = global.intern_record(access(AccessLanes::Explicit, 0).record);
         if read_only {
             return lanes_of(lanes).try_for_each(|lane| {
                 let (buffer, range) = range(lane);
@@ -94,14 +95,14 @@ impl WarpMachine<'_, '_> {
         let first = lanes.trailing_zeros() as usize % WARP;
         if !writes && lanes_of(lanes).all(|l| at[l] == at[first]) {
             let (buffer, range) = range(first);
-            let several = if lanes.is_power_of_two() {
+            let accessor_lane = if lanes.is_power_of_two() {
                 first as u8
             } else {
                 ALL_LANES
             };
-            let access = access(AccessLanes::Explicit, several);
+            let access = access(AccessLanes::Explicit, accessor_lane);
             if global.may_all_access(&access, buffer, &range) {
-                global.note(&access, record, buffer, &range);
+                global.record_access(&access, record, buffer, &range);
                 return Ok(());
             }
         }
@@ -116,7 +117,7 @@ impl WarpMachine<'_, '_> {
         }
         for lane in lanes_of(lanes) {
             let (buffer, range) = range(lane);
-            global.note(
+            global.record_access(
                 &access(AccessLanes::Explicit, lane as u8),
                 record,
                 buffer,
@@ -140,7 +141,7 @@ impl WarpMachine<'_, '_> {
         if let Some(c) = global.check_read_only(buffer, range) {
             return Err(self.global_race(Some(lane(c.byte)), buffer, false, &c));
         }
-        global.note_read_only(record, buffer, range);
+        global.record_read_only(record, buffer, range);
         Ok(())
     }
 
@@ -150,15 +151,15 @@ impl WarpMachine<'_, '_> {
             return Ok(());
         }
         let (id, threads) = (self.warp.id, &self.cluster.threads);
-        let (reads, wrote, of) = match job.completion() {
+        let (reads, writes, recorded_lane) = match job.completion() {
             JobCompletion::Bytes(bar) => {
                 let phase = self.cluster.ctas[bar.cta as usize].bars[bar.slot as usize].phase;
                 let reads = (threads.barrier(bar.cta, bar.slot), phase);
                 (reads, reads, ALL_LANES)
             }
             JobCompletion::BulkGroup { lane } => (
-                (threads.bulk(id), self.warp.copies),
-                (threads.bulk_writes(id), self.warp.copies),
+                (threads.bulk_reads(id), self.warp.bulk_copies),
+                (threads.bulk_writes(id), self.warp.bulk_copies),
                 lane as u8,
             ),
             // A prefetch has no wait; wgmmas do not access global memory.
@@ -169,10 +170,10 @@ impl WarpMachine<'_, '_> {
         let mut spans = Vec::new();
         job.reads(&mut |s| spans.push((s, reads, false, None)));
         let scope = job.is_reduction().then_some(Scope::Gpu);
-        job.writes(&mut |s| spans.push((s, wrote, true, scope)));
+        job.writes(&mut |s| spans.push((s, writes, true, scope)));
         for (span, engine, writes, scope) in spans {
             if let Span::Global(addr, len) = span {
-                self.check_span((addr, len), lane, of, engine, writes, scope)?;
+                self.check_span((addr, len), lane, recorded_lane, engine, writes, scope)?;
             }
         }
         Ok(())
@@ -183,7 +184,7 @@ impl WarpMachine<'_, '_> {
         if self.global.is_none() {
             return Ok(());
         }
-        let stream = self.cluster.threads.stream(self.warp.id);
+        let stream = self.cluster.threads.copy_stream(self.warp.id);
         for (lane, addr, len) in job.read() {
             let lane = lane as u8;
             self.check_span((addr, len), lane, lane, (stream, number), false, None)?;
@@ -191,12 +192,13 @@ impl WarpMachine<'_, '_> {
         Ok(())
     }
 
-    /// Checks a range against the clock of lane `asks`, and records it for lane `lane` of an engine.
+    /// Checks a range against the clock of `checked_lane`, and records it for `recorded_lane` of an
+    /// engine.
     fn check_span(
         &mut self,
         (addr, len): (u64, u32),
         checked_lane: u8,
-        lane: u8,
+        recorded_lane: u8,
         (thread, number): (u32, u32),
         writes: bool,
         scope: Option<Scope>,
@@ -208,10 +210,10 @@ impl WarpMachine<'_, '_> {
         if len == 0 || self.env.memory.find(addr, len as usize).is_err() {
             return Ok(());
         }
-        let (buffer, start) = place(addr);
+        let (buffer, start) = split_address(addr);
         let range = start..start + u64::from(len);
         let mut access = PendingAccess {
-            touched: GlobalRecord {
+            record: GlobalRecord {
                 cluster: self.cluster.index,
                 warp: self.warp.id,
                 site: self.site,
@@ -227,9 +229,9 @@ impl WarpMachine<'_, '_> {
         if let Some(c) = global.check(&access, buffer, &range) {
             return Err(self.global_race(None, buffer, writes, &c));
         }
-        access.lane = lane;
-        let record = global.record(access.touched);
-        global.note(&access, record, buffer, &range);
+        access.lane = recorded_lane;
+        let record = global.intern_record(access.record);
+        global.record_access(&access, record, buffer, &range);
         Ok(())
     }
 
@@ -244,18 +246,18 @@ impl WarpMachine<'_, '_> {
         self.lane = lane.map(|l| l as u32);
         self.other = Some(
             self.env
-                .op_location(c.with.cluster, c.with.warp, c.with.site),
+                .op_location(c.earlier.cluster, c.earlier.warp, c.earlier.site),
         );
         self.race = Some(RaceKind::of(writes, c.wrote));
-        self.help = Some(global_help(c.why));
+        self.help = Some(global_help(c.reason));
         let here = (self.cluster.index, self.warp.id);
-        race(self.env, here, buffer, writes, c)
+        global_race_fault(self.env, here, buffer, writes, c)
     }
 }
 
 /// Builds the fault for a race in global memory with an earlier access.
 #[cold]
-pub(crate) fn race(
+pub(crate) fn global_race_fault(
     env: &Env<'_>,
     (cluster, warp): (u64, u32),
     buffer: usize,
@@ -264,22 +266,24 @@ pub(crate) fn race(
 ) -> Fault {
     let byte = env.memory.byte_name(buffer, c.byte);
     let verb = if writes { "writes" } else { "reads" };
-    let did = if c.wrote { "wrote" } else { "read" };
-    let warps = env.threads.warps;
-    let who = match c.with.cluster == cluster && c.with.warp / warps == warp / warps {
+    let earlier_verb = if c.wrote { "wrote" } else { "read" };
+    let warps = env.threads.warps_per_cta;
+    let other = match c.earlier.cluster == cluster && c.earlier.warp / warps == warp / warps {
         true => "another thread",
         false => "another CTA",
     };
-    let text = match c.why {
+    let text = match c.reason {
         ConflictReason::Scope => format!(
-            "{verb} {byte}, which {who} {did}; the scope of one access does not include the other [{SCOPE}]"
+            "{verb} {byte}, which {other} {earlier_verb}; the scope of one access does not include the other [{RULE_SCOPE}]"
         ),
         ConflictReason::Order => {
-            format!("{verb} {byte}, which {who} {did}; nothing orders the two accesses [{WRITER}]")
+            format!(
+                "{verb} {byte}, which {other} {earlier_verb}; nothing orders the two accesses [{RULE_WRITER}]"
+            )
         }
         ConflictReason::ReadOnly => format!(
-            "{verb} {byte}, which {who} {did} in this launch; bytes of a read-only load \
-             (`ld.global.nc`) must not be written during the launch [{READ_ONLY}]"
+            "{verb} {byte}, which {other} {earlier_verb} in this launch; bytes of a read-only load \
+             (`ld.global.nc`) must not be written during the launch [{RULE_READ_ONLY}]"
         ),
     };
     Fault::new(FaultKind::Race, text)

@@ -1,8 +1,8 @@
-//! Simulated global memory: named buffers in a separate address space.
+//! Global memory: named buffers in a separate address space.
 //!
 //! Buffer `i` starts at `(i + 1) << 40`, so that an address identifies its buffer and out-of-bounds
 //! accesses hit unmapped addresses. Bytes are stored in 32-bit words that host threads access with
-//! relaxed atomics; a bitmap has the written bytes.
+//! relaxed atomics; a bitmap marks the written bytes.
 
 use crate::bits::masks;
 use bytemuck::{AnyBitPattern, NoUninit};
@@ -10,15 +10,15 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use warpline_ir::{Fault, FaultKind};
 
 /// The number of address bits for the byte offset in a buffer.
-const SPAN: u32 = 40;
+const OFFSET_BITS: u32 = 40;
 
 /// Returns the buffer number and byte offset of an address.
-pub(crate) fn place(addr: u64) -> (usize, u64) {
-    let buffer = (addr >> SPAN) as usize;
-    (buffer.saturating_sub(1), addr & ((1 << SPAN) - 1))
+pub(crate) fn split_address(addr: u64) -> (usize, u64) {
+    let buffer = (addr >> OFFSET_BITS) as usize;
+    (buffer.saturating_sub(1), addr & ((1 << OFFSET_BITS) - 1))
 }
 
-/// Simulated global memory, shared by all CTAs of a launch and by the host.
+/// Global memory, shared by all CTAs of a launch and by the host.
 #[derive(Debug, Default)]
 pub struct GlobalMemory {
     buffers: Vec<Buffer>,
@@ -26,7 +26,7 @@ pub struct GlobalMemory {
     unmapped: Option<Buffer>,
 }
 
-/// The size of that backing store: twice the longest access.
+/// The size of the backing store of unmapped addresses: twice the longest access.
 const UNMAPPED_BYTES: usize = 1 << 19;
 
 /// A named buffer.
@@ -35,7 +35,7 @@ pub(crate) struct Buffer {
     name: String,
     len: u64,
     words: Box<[AtomicU32]>,
-    /// One bit per byte; `None` if the buffer was created with data.
+    /// One bit per written byte; `None` if the buffer was created with data.
     written: Option<Box<[AtomicU64]>>,
 }
 
@@ -99,23 +99,23 @@ impl GlobalMemory {
 
     fn push(&mut self, b: Buffer) -> u64 {
         self.buffers.push(b);
-        (self.buffers.len() as u64) << SPAN
+        (self.buffers.len() as u64) << OFFSET_BITS
     }
 
     /// Returns the size in bytes of the buffer at an address from [`alloc`](Self::alloc).
     pub fn buffer_len(&self, addr: u64) -> Option<usize> {
-        let i = (addr >> SPAN).checked_sub(1)?;
+        let i = (addr >> OFFSET_BITS).checked_sub(1)?;
         self.buffers.get(i as usize).map(|b| b.len as usize)
     }
 
-    /// Returns the bytes from an address to the end of its buffer; `None` outside the buffers or if
-    /// the memory is unbounded.
+    /// Returns the number of bytes from an address to the end of its buffer; `None` outside the
+    /// buffers or if the memory is unbounded.
     pub fn bytes_to_end(&self, addr: u64) -> Option<u64> {
         if self.is_unbounded() {
             return None;
         }
         let len = self.buffer_len(addr)? as u64;
-        len.checked_sub(addr % (1 << SPAN))
+        len.checked_sub(addr % (1 << OFFSET_BITS))
     }
 
     /// Allocates a buffer with these elements; returns its address, a multiple of 256.
@@ -170,8 +170,8 @@ impl GlobalMemory {
     /// Returns the buffer of a range, and the range's offset.
     #[inline]
     pub(crate) fn find(&self, addr: u64, len: usize) -> Result<(&Buffer, usize), Fault> {
-        let at = addr & ((1 << SPAN) - 1);
-        if let Some(i) = (addr >> SPAN).checked_sub(1)
+        let at = addr & ((1 << OFFSET_BITS) - 1);
+        if let Some(i) = (addr >> OFFSET_BITS).checked_sub(1)
             && let Some(b) = self.buffers.get(i as usize)
             && at + len as u64 <= b.len
         {
@@ -179,7 +179,7 @@ impl GlobalMemory {
         }
         match &self.unmapped {
             Some(b) if len <= UNMAPPED_BYTES / 2 => Ok((b, at as usize % (UNMAPPED_BYTES / 2))),
-            _ => Err(self.outside(addr, len)),
+            _ => Err(self.out_of_bounds(addr, len)),
         }
     }
 
@@ -190,13 +190,13 @@ impl GlobalMemory {
     }
 
     #[cold]
-    fn outside(&self, addr: u64, len: usize) -> Fault {
-        let index = (addr >> SPAN) as usize;
-        let at = addr & ((1 << SPAN) - 1);
+    fn out_of_bounds(&self, addr: u64, len: usize) -> Fault {
+        let index = (addr >> OFFSET_BITS) as usize;
+        let at = addr & ((1 << OFFSET_BITS) - 1);
         let buffer = |i: usize| i.checked_sub(1).and_then(|i| self.buffers.get(i));
-        let before = (1u64 << SPAN) - at;
+        let before = (1u64 << OFFSET_BITS) - at;
         let text = match (buffer(index), buffer(index + 1)) {
-            (_, Some(next)) if before < 1 << (SPAN - 1) => format!(
+            (_, Some(next)) if before < 1 << (OFFSET_BITS - 1) => format!(
                 "accesses {len} bytes of global memory {before} bytes before the start of buffer {}",
                 next.name
             ),
@@ -239,18 +239,18 @@ impl Buffer {
     pub(crate) fn put(&self, at: usize, data: &[u8]) {
         let head = (at.next_multiple_of(4) - at).min(data.len());
         let (head, body) = data.split_at(head);
-        self.patch(at, head);
+        self.write_within_word(at, head);
         let at_body = at + head.len();
         let (chunks, rest) = body.as_chunks::<4>();
         for (w, c) in self.words[at_body / 4..].iter().zip(chunks) {
             w.store(u32::from_le_bytes(*c), Relaxed);
         }
-        self.patch(at_body + 4 * chunks.len(), rest);
-        self.mark(at, data.len());
+        self.write_within_word(at_body + 4 * chunks.len(), rest);
+        self.mark_written(at, data.len());
     }
 
     /// Writes part of one word; other threads may write the other bytes.
-    fn patch(&self, at: usize, data: &[u8]) {
+    fn write_within_word(&self, at: usize, data: &[u8]) {
         if data.is_empty() {
             return;
         }
@@ -265,7 +265,7 @@ impl Buffer {
     }
 
     /// Marks a range as written.
-    fn mark(&self, at: usize, len: usize) {
+    fn mark_written(&self, at: usize, len: usize) {
         let Some(written) = &self.written else { return };
         for (w, m) in masks(at, len) {
             if written[w].load(Relaxed) & m != m {
@@ -283,14 +283,14 @@ impl Buffer {
         for (w, m) in masks(at, len) {
             let gap = m & !written[w].load(Relaxed);
             if gap != 0 {
-                return Err(self.gap(w * 64 + gap.trailing_zeros() as usize));
+                return Err(self.never_written(w * 64 + gap.trailing_zeros() as usize));
             }
         }
         Ok(())
     }
 
     #[cold]
-    fn gap(&self, byte: usize) -> Fault {
+    fn never_written(&self, byte: usize) -> Fault {
         Fault::new(
             FaultKind::NeverWritten,
             format!(

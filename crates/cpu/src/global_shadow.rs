@@ -1,10 +1,10 @@
 //! The shadow of global memory: the last accesses of each byte, and the check that the next access
 //! is ordered after them.
 //!
-//! It differs from the shadow of shared memory in three ways. The threads are those of the whole
-//! grid: clusters are ordered by releases and acquires at GPU scope. Of several unordered reads, two
-//! are kept. Clusters that run independently have one shadow each; the shadow of the launch merges
-//! them in grid order, and nothing orders two such clusters.
+//! It differs from the shadow of shared memory in three ways. It covers the threads of the whole
+//! grid: releases and acquires at GPU scope order the clusters. It keeps two of several unordered
+//! reads. Clusters that run independently have one shadow each; the shadow of the launch merges these
+//! in grid order, and nothing orders two such clusters.
 
 use crate::cells::{Cell, Cells, Mark};
 use crate::clock::{Clock, Epoch};
@@ -27,7 +27,7 @@ pub(crate) struct GlobalRecord {
     pub(crate) thread: u32,
     /// The segment, phase or number.
     pub(crate) clock: u32,
-    /// The scope of a strong access.
+    /// The scope, if the access is strong.
     pub(crate) scope: Option<Scope>,
     pub(crate) lanes: AccessLanes,
 }
@@ -37,12 +37,13 @@ pub(crate) struct GlobalRecord {
 pub(crate) enum AccessLanes {
     /// One lane or [`ALL_LANES`]; stored with each mark.
     Explicit,
-    /// All lanes with consecutive elements of `1 << shift` bytes; byte 0 belongs to lane `first`.
+    /// All lanes, with consecutive elements of `1 << shift` bytes. Byte 0 of the buffer would belong
+    /// to lane `first`.
     Dense { shift: u8, first: u8 },
 }
 
 impl AccessLanes {
-    /// Creates a dense access of `width` bytes per lane from a byte on.
+    /// Creates a dense access of `width` bytes per lane that starts at byte `start`.
     pub(crate) fn dense(start: u64, width: usize) -> Self {
         let shift = width.trailing_zeros() as u8;
         let first = (WARP as u64 - (start >> shift) % WARP as u64) as u8 % WARP as u8;
@@ -53,15 +54,15 @@ impl AccessLanes {
 /// An earlier access that the current one is not ordered after.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct GlobalConflict {
-    pub(crate) with: GlobalRecord,
+    pub(crate) earlier: GlobalRecord,
     /// Whether the earlier access wrote.
     pub(crate) wrote: bool,
     /// The first common byte of the buffer.
     pub(crate) byte: u64,
-    pub(crate) why: ConflictReason,
+    pub(crate) reason: ConflictReason,
 }
 
-/// The reason of a conflict.
+/// The reason for a conflict.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ConflictReason {
     /// The accesses are not ordered.
@@ -76,7 +77,7 @@ pub(crate) enum ConflictReason {
 #[derive(Debug)]
 pub(crate) struct ClusterConflict {
     /// The access of the later cluster.
-    pub(crate) who: GlobalRecord,
+    pub(crate) later: GlobalRecord,
     pub(crate) writes: bool,
     pub(crate) buffer: usize,
     /// The conflict with the earlier access.
@@ -86,7 +87,7 @@ pub(crate) struct ClusterConflict {
 /// An access to be checked.
 #[derive(Clone, Copy)]
 pub(crate) struct PendingAccess<'a> {
-    pub(crate) touched: GlobalRecord,
+    pub(crate) record: GlobalRecord,
     /// The clock of its warp; `None` if it is ordered with no other cluster.
     pub(crate) clock: Option<&'a WarpClock>,
     /// The lane, or [`ALL_LANES`]; a dense access is checked per lane.
@@ -127,7 +128,7 @@ fn mark(record: u32, lane: u8) -> Mark {
 impl GlobalShadow {
     /// Creates an empty shadow; a CTA has `warps` warps.
     pub(crate) fn new(warps: u32) -> Self {
-        let nobody = GlobalRecord {
+        let no_access = GlobalRecord {
             cluster: 0,
             warp: 0,
             site: 0,
@@ -138,7 +139,7 @@ impl GlobalShadow {
         };
         Self {
             warps,
-            records: vec![nobody],
+            records: vec![no_access],
             memo: vec![0; MEMO].into(),
             compact_at: COMPACT,
             buffers: Vec::new(),
@@ -155,28 +156,31 @@ impl GlobalShadow {
         range: &Range<u64>,
     ) -> Option<GlobalConflict> {
         if a.writes
-            && let Some(c) = self.touched(&self.read_only, false, buffer, range)
+            && let Some(c) = self.first_marked(&self.read_only, false, buffer, range)
         {
             return Some(c);
         }
         let cells = self.buffers.get(buffer)?;
         // Neighboring cells are often equal.
-        let mut clear = Cell::default();
+        let mut ordered = Cell::default();
         cells.find(range, &mut |cell, bytes| {
-            if *cell == clear {
+            if *cell == ordered {
                 return None;
             }
             let reads = cell.reads.iter().filter(|_| a.writes);
-            if reads.chain([&cell.write]).all(|&m| self.is_over(a, m)) {
-                clear = *cell;
+            if reads
+                .chain([&cell.write])
+                .all(|&m| self.is_ordered_before(a, m))
+            {
+                ordered = *cell;
                 return None;
             }
             self.check_cell(a, cell, bytes)
         })
     }
 
-    /// Returns the first byte with a write mark in some cells.
-    fn touched(
+    /// Returns a conflict at the first byte with a write mark in `cells`.
+    fn first_marked(
         &self,
         cells: &[Cells],
         wrote: bool,
@@ -185,10 +189,10 @@ impl GlobalShadow {
     ) -> Option<GlobalConflict> {
         cells.get(buffer)?.find(range, &mut |cell, bytes| {
             (cell.write != 0).then(|| GlobalConflict {
-                with: self.records[(cell.write >> LANE_BITS) as usize],
+                earlier: self.records[(cell.write >> LANE_BITS) as usize],
                 wrote,
                 byte: bytes.start,
-                why: ConflictReason::ReadOnly,
+                reason: ConflictReason::ReadOnly,
             })
         })
     }
@@ -199,11 +203,11 @@ impl GlobalShadow {
         buffer: usize,
         range: &Range<u64>,
     ) -> Option<GlobalConflict> {
-        self.touched(&self.buffers, true, buffer, range)
+        self.first_marked(&self.buffers, true, buffer, range)
     }
 
     /// Records a read-only load.
-    pub(crate) fn note_read_only(&mut self, record: u32, buffer: usize, range: &Range<u64>) {
+    pub(crate) fn record_read_only(&mut self, record: u32, buffer: usize, range: &Range<u64>) {
         if self.read_only.len() <= buffer {
             self.read_only.resize_with(buffer + 1, Cells::default);
         }
@@ -212,11 +216,11 @@ impl GlobalShadow {
         self.read_only[buffer].fill(range, Cell { write, reads });
     }
 
-    /// Whether an access is ordered before the current one for all bytes and lanes; a fast test that
-    /// may miss.
-    fn is_over(&self, a: &PendingAccess<'_>, m: Mark) -> bool {
+    /// Whether an access is ordered before the current one for all bytes and lanes. A fast test: it
+    /// may return false for an ordered access.
+    fn is_ordered_before(&self, a: &PendingAccess<'_>, m: Mark) -> bool {
         let r = &self.records[(m >> LANE_BITS) as usize];
-        m == 0 || self.scopes_include_each_other(r, &a.touched) || self.all_have_seen(a, m)
+        m == 0 || self.scopes_include_each_other(r, &a.record) || self.all_have_seen(a, m)
     }
 
     fn check_cell(
@@ -231,12 +235,12 @@ impl GlobalShadow {
             .enumerate()
             .filter(|(_, m)| *m != 0)
             .find_map(|(i, m)| Some((i, (m, self.unordered(a, m, &bytes)?))))?;
-        let with = self.records[(m >> LANE_BITS) as usize];
+        let earlier = self.records[(m >> LANE_BITS) as usize];
         Some(GlobalConflict {
-            with,
+            earlier,
             wrote: i == 0,
             byte,
-            why: match with.scope.is_some() && a.touched.scope.is_some() {
+            reason: match earlier.scope.is_some() && a.record.scope.is_some() {
                 true => ConflictReason::Scope,
                 false => ConflictReason::Order,
             },
@@ -246,21 +250,22 @@ impl GlobalShadow {
     /// Returns the first byte at which an access is not ordered after an earlier one.
     fn unordered(&self, a: &PendingAccess<'_>, m: Mark, bytes: &Range<u64>) -> Option<u64> {
         let r = &self.records[(m >> LANE_BITS) as usize];
-        if self.is_over(a, m) {
+        if self.is_ordered_before(a, m) {
             return None;
         }
-        let same = r.cluster == a.touched.cluster && r.thread == a.touched.thread;
-        if same && r.lanes != AccessLanes::Explicit && r.lanes == a.touched.lanes {
+        let same = r.cluster == a.record.cluster && r.thread == a.record.thread;
+        if same && r.lanes != AccessLanes::Explicit && r.lanes == a.record.lanes {
             return None;
         }
         let has_seen = |byte: u64| {
-            let checked_lane = lane_at(a.touched.lanes, a.lane, byte);
+            let checked_lane = lane_at(a.record.lanes, a.lane, byte);
             self.has_seen(a, checked_lane, m, byte)
         };
         bytes.clone().find(|&b| !has_seen(b))
     }
 
-    /// Whether two strong accesses include each other in their scopes; such accesses never conflict.
+    /// Whether both accesses are strong and each is in the scope of the other; such accesses never
+    /// conflict.
     fn scopes_include_each_other(&self, a: &GlobalRecord, b: &GlobalRecord) -> bool {
         let needed = match a.cluster == b.cluster {
             true if a.warp / self.warps == b.warp / self.warps => Scope::Cta,
@@ -285,13 +290,14 @@ impl GlobalShadow {
         let r = &self.records[(m >> LANE_BITS) as usize];
         let epoch = self.epoch(m, byte);
         a.clock
-            .is_some_and(|c| match r.cluster == a.touched.cluster {
+            .is_some_and(|c| match r.cluster == a.record.cluster {
                 true => c.has_seen(lane, &epoch),
                 false => c.has_seen_in_cluster(lane, r.cluster, &epoch),
             })
     }
 
-    /// Whether all lanes of a warp may read the same bytes; a fast test that may miss.
+    /// Whether all lanes of a warp may read the same bytes. A fast test: false does not imply a
+    /// conflict.
     pub(crate) fn may_all_access(
         &self,
         a: &PendingAccess<'_>,
@@ -299,14 +305,14 @@ impl GlobalShadow {
         range: &Range<u64>,
     ) -> bool {
         let mut all = *a;
-        all.touched.lanes = AccessLanes::dense(0, 1);
-        let mut met = |c: &Cell, _| (!self.is_over(&all, c.write)).then_some(());
+        all.record.lanes = AccessLanes::dense(0, 1);
+        let mut unordered = |c: &Cell, _| (!self.is_ordered_before(&all, c.write)).then_some(());
         let cells = self.buffers.get(buffer);
-        cells.is_none_or(|c| c.find(range, &mut met).is_none())
+        cells.is_none_or(|c| c.find(range, &mut unordered).is_none())
     }
 
-    /// Whether every lane of the current access is ordered after all lanes of an access; a fast test
-    /// that may miss.
+    /// Whether every lane of the current access is ordered after all lanes of an access. A fast test:
+    /// it may return false for an ordered access.
     fn all_have_seen(&self, a: &PendingAccess<'_>, m: Mark) -> bool {
         let r = &self.records[(m >> LANE_BITS) as usize];
         let Some(clock) = a.clock else { return false };
@@ -317,7 +323,7 @@ impl GlobalShadow {
                 ..self.epoch(m, 0)
             },
         };
-        match (r.cluster == a.touched.cluster, a.touched.lanes, r.lanes) {
+        match (r.cluster == a.record.cluster, a.record.lanes, r.lanes) {
             (false, _, _) => clock.all_have_seen_in_cluster(r.cluster, &epoch),
             // Both have one lane.
             (true, AccessLanes::Explicit, AccessLanes::Explicit) => clock.has_seen(a.lane, &epoch),
@@ -326,7 +332,7 @@ impl GlobalShadow {
     }
 
     /// Records an access. The lanes of one op are recorded after all of them were checked.
-    pub(crate) fn note(
+    pub(crate) fn record_access(
         &mut self,
         a: &PendingAccess<'_>,
         record: u32,
@@ -348,7 +354,7 @@ impl GlobalShadow {
             ),
             false => {
                 let mut last = (Cell::default(), self.read(a, Cell::default(), new));
-                cells.change(range, &mut |cell| {
+                cells.update(range, &mut |cell| {
                     if cell != last.0 {
                         last = (cell, self.read(a, cell, new));
                     }
@@ -362,23 +368,24 @@ impl GlobalShadow {
     /// Adds a read to a cell.
     fn read(&self, a: &PendingAccess<'_>, cell: Cell, new: Mark) -> Cell {
         let [first, last] = cell.reads;
-        let over = |m: Mark| m == 0 || m == new || self.all_have_seen(a, m);
+        let is_superseded = |m: Mark| m == 0 || m == new || self.all_have_seen(a, m);
         let same = |m: Mark| m != 0 && m >> LANE_BITS == new >> LANE_BITS;
-        let both = mark(new >> LANE_BITS, ALL_LANES);
-        let reads = match (over(first), over(last)) {
+        let by_all_lanes = mark(new >> LANE_BITS, ALL_LANES);
+        let reads = match (is_superseded(first), is_superseded(last)) {
             (true, true) => [new, 0],
             (true, false) => [new, last],
-            (false, true) if same(first) => [both, 0],
-            (false, _) if same(first) => [both, last],
+            (false, true) if same(first) => [by_all_lanes, 0],
+            (false, _) if same(first) => [by_all_lanes, last],
             (false, true) => [first, new],
-            (false, false) if same(last) => [first, both],
+            (false, false) if same(last) => [first, by_all_lanes],
             // Keeps reads of two clusters, so that a writer in either conflicts with one.
             (false, false) => [first, self.keep_other_cluster(first, last, new)],
         };
         Cell { reads, ..cell }
     }
 
-    /// Returns the last read from another cluster than the first read's, if there is one.
+    /// Returns the read to keep beside `first`: `last` if only `last` is from another cluster than
+    /// `first`, else `new`.
     fn keep_other_cluster(&self, first: Mark, last: Mark, new: Mark) -> Mark {
         let cluster = |m: Mark| self.records[(m >> LANE_BITS) as usize].cluster;
         match cluster(new) == cluster(first) && cluster(last) != cluster(first) {
@@ -387,11 +394,11 @@ impl GlobalShadow {
         }
     }
 
-    /// Returns the record of an op's accesses, valid until the next call.
-    pub(crate) fn record(&mut self, t: GlobalRecord) -> u32 {
-        self.tidy();
-        let place = t.cluster as usize * 131 + t.warp as usize * 31 + t.site as usize;
-        let last = &mut self.memo[place % MEMO];
+    /// Returns the number of a record, valid until the next call.
+    pub(crate) fn intern_record(&mut self, t: GlobalRecord) -> u32 {
+        self.compact_if_large();
+        let hash = t.cluster as usize * 131 + t.warp as usize * 31 + t.site as usize;
+        let last = &mut self.memo[hash % MEMO];
         if *last == 0 || self.records[*last as usize] != t {
             *last = self.records.len() as u32;
             self.records.push(t);
@@ -400,17 +407,17 @@ impl GlobalShadow {
     }
 
     /// Drops unreferenced records if there are many.
-    fn tidy(&mut self) {
+    fn compact_if_large(&mut self) {
         if self.records.len() <= self.compact_at {
             return;
         }
         let mut kept = vec![self.records[0]];
-        let mut names = HashMap::new();
+        let mut renumbered = HashMap::new();
         for cells in self.buffers.iter_mut().chain(&mut self.read_only) {
-            cells.rename(&mut |m| match m >> LANE_BITS {
+            cells.map_marks(&mut |m| match m >> LANE_BITS {
                 0 => 0,
                 old => {
-                    let new = *names.entry(old).or_insert_with(|| {
+                    let new = *renumbered.entry(old).or_insert_with(|| {
                         kept.push(self.records[old as usize]);
                         kept.len() as u32 - 1
                     });
@@ -425,26 +432,26 @@ impl GlobalShadow {
 
     /// Merges the shadow of a cluster that ran independently; returns the first conflict with an
     /// earlier cluster.
-    pub(crate) fn absorb(&mut self, of: &GlobalShadow) -> Option<ClusterConflict> {
-        for (buffer, cells) in of.buffers.iter().enumerate() {
-            let found = cells.each(&mut |cell, bytes| {
+    pub(crate) fn merge(&mut self, other: &GlobalShadow) -> Option<ClusterConflict> {
+        for (buffer, cells) in other.buffers.iter().enumerate() {
+            let found = cells.find_anywhere(&mut |cell, bytes| {
                 let reads = cell.reads.map(|m| (m, false));
-                let touched = [(cell.write, true)].into_iter().chain(reads);
-                touched.filter(|(m, _)| *m != 0).find_map(|(m, writes)| {
-                    let who = of.records[(m >> LANE_BITS) as usize];
+                let marks = [(cell.write, true)].into_iter().chain(reads);
+                marks.filter(|(m, _)| *m != 0).find_map(|(m, writes)| {
+                    let later = other.records[(m >> LANE_BITS) as usize];
                     let a = PendingAccess {
-                        touched: who,
+                        record: later,
                         clock: None,
                         lane: (m & ((1 << LANE_BITS) - 1)) as u8,
                         writes,
                     };
-                    let conflict = self.check_others(&a, buffer, &bytes);
+                    let conflict = self.check_other_clusters(&a, buffer, &bytes);
                     if conflict.is_none() {
-                        let record = self.record(who);
-                        self.note(&a, record, buffer, &bytes);
+                        let record = self.intern_record(later);
+                        self.record_access(&a, record, buffer, &bytes);
                     }
                     conflict.map(|conflict| ClusterConflict {
-                        who,
+                        later,
                         writes,
                         buffer,
                         conflict,
@@ -455,70 +462,74 @@ impl GlobalShadow {
                 return found;
             }
         }
-        self.absorb_read_only(of)
+        self.merge_read_only(other)
     }
 
     /// Merges the read-only loads of a cluster.
-    fn absorb_read_only(&mut self, of: &GlobalShadow) -> Option<ClusterConflict> {
-        of.read_only.iter().enumerate().find_map(|(buffer, cells)| {
-            cells.each(&mut |cell, bytes| {
-                if cell.write == 0 {
-                    return None;
-                }
-                let who = of.records[(cell.write >> LANE_BITS) as usize];
-                if let Some(conflict) = self.check_read_only(buffer, &bytes) {
-                    return Some(ClusterConflict {
-                        who,
-                        writes: false,
-                        buffer,
-                        conflict,
-                    });
-                }
-                let record = self.record(who);
-                self.note_read_only(record, buffer, &bytes);
-                None
+    fn merge_read_only(&mut self, other: &GlobalShadow) -> Option<ClusterConflict> {
+        other
+            .read_only
+            .iter()
+            .enumerate()
+            .find_map(|(buffer, cells)| {
+                cells.find_anywhere(&mut |cell, bytes| {
+                    if cell.write == 0 {
+                        return None;
+                    }
+                    let later = other.records[(cell.write >> LANE_BITS) as usize];
+                    if let Some(conflict) = self.check_read_only(buffer, &bytes) {
+                        return Some(ClusterConflict {
+                            later,
+                            writes: false,
+                            buffer,
+                            conflict,
+                        });
+                    }
+                    let record = self.intern_record(later);
+                    self.record_read_only(record, buffer, &bytes);
+                    None
+                })
             })
-        })
     }
 
-    /// Like [`check`](Self::check), against other clusters only.
-    fn check_others(
+    /// Checks an access as [`check`](Self::check) does, against other clusters only.
+    fn check_other_clusters(
         &self,
         a: &PendingAccess<'_>,
         buffer: usize,
         range: &Range<u64>,
     ) -> Option<GlobalConflict> {
         if a.writes
-            && let Some(c) = self.touched(&self.read_only, false, buffer, range)
+            && let Some(c) = self.first_marked(&self.read_only, false, buffer, range)
         {
             return Some(c);
         }
         let cells = self.buffers.get(buffer)?;
         cells.find(range, &mut |cell, bytes| {
-            let of_others = |m: Mark| {
+            let of_other_clusters = |m: Mark| {
                 let r = &self.records[(m >> LANE_BITS) as usize];
-                if m != 0 && r.cluster != a.touched.cluster {
+                if m != 0 && r.cluster != a.record.cluster {
                     m
                 } else {
                     0
                 }
             };
             let cell = Cell {
-                write: of_others(cell.write),
-                reads: cell.reads.map(of_others),
+                write: of_other_clusters(cell.write),
+                reads: cell.reads.map(of_other_clusters),
             };
             self.check_cell(a, &cell, bytes)
         })
     }
 
-    /// Releases a clock through a word to other clusters.
+    /// Releases the clock of a cluster through a word to other clusters.
     pub(crate) fn release(&mut self, word: u64, cluster: u64, published: &Clock) {
-        let through = self.released.entry(word);
-        let through = through.or_insert_with(|| published.empty_like());
-        through.other_clusters.join(&published.other_clusters);
-        through
+        let entry = self.released.entry(word);
+        let entry = entry.or_insert_with(|| published.empty_like());
+        entry.other_clusters.join(&published.other_clusters);
+        entry
             .other_clusters
-            .learn(cluster, &Arc::new(published.without_other_clusters()));
+            .join_cluster(cluster, &Arc::new(published.without_other_clusters()));
     }
 
     /// Returns the clock that other clusters released through a word.
@@ -528,9 +539,9 @@ impl GlobalShadow {
 }
 
 /// Returns the lane of an access at a byte.
-fn lane_at(lanes: AccessLanes, published: u8, byte: u64) -> u8 {
+fn lane_at(lanes: AccessLanes, explicit: u8, byte: u64) -> u8 {
     match lanes {
-        AccessLanes::Explicit => published,
+        AccessLanes::Explicit => explicit,
         AccessLanes::Dense { shift, first } => {
             (((byte >> shift) + u64::from(first)) % WARP as u64) as u8
         }

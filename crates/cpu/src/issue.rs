@@ -1,10 +1,10 @@
 //! Issue of asynchronous ops.
 //!
-//! Races with earlier accesses and missing fences are checked at issue. A later access to the op's
-//! bytes is a race with an op in flight. The data moves at completion.
+//! The issue checks races with earlier accesses and missing fences. A later access to the bytes of
+//! the op is a race with an op in flight. The data moves at completion.
 
 use crate::clock::Clock;
-use crate::complete::written;
+use crate::complete::write_usage;
 use crate::lane_sets::LaneCode;
 use crate::machine::{WarpMachine, lanes_of};
 use crate::shared_memory::MemoryUse;
@@ -14,22 +14,22 @@ use std::ops::Range;
 use warpline_ir::{Fault, FaultKind, Job, JobCompletion, Mask, ResolvedAddress, Span};
 
 /// A range of shared memory that a job accesses.
-struct Run {
+struct SharedRange {
     cta: u32,
     range: Range<u32>,
-    how: MemoryUse,
-    /// The issuing lane, or the whole warp.
+    usage: MemoryUse,
+    /// The issuing lane, or [`ALL_LANES`].
     lane: u8,
 }
 
-impl Run {
+impl SharedRange {
     fn writes(&self) -> bool {
-        self.how != MemoryUse::Read
+        self.usage != MemoryUse::Read
     }
 }
 
 /// Returns the issuing lane, or [`ALL_LANES`] for the whole warp.
-fn issuer(lanes: Mask) -> u8 {
+fn issuing_lane(lanes: Mask) -> u8 {
     match lanes.is_power_of_two() {
         true => lanes.trailing_zeros() as u8,
         false => ALL_LANES,
@@ -41,17 +41,17 @@ impl WarpMachine<'_, '_> {
         if let Job::Copy(job) = job {
             return self.issue_copy(job);
         }
-        let lane = issuer(lanes);
-        let runs = self.runs(&job, lanes)?;
+        let lane = issuing_lane(lanes);
+        let ranges = self.shared_ranges(&job, lanes)?;
         if let JobCompletion::Bytes(bar) = job.completion() {
             self.check_bar(bar, lanes)?;
             self.record_phase_use(bar);
         }
-        for r in &runs {
-            self.check_run(r, job.is_async_proxy())?;
+        for r in &ranges {
+            self.check_range(r, job.is_async_proxy())?;
         }
         self.check_job(&job, lane)?;
-        self.mark_reads(&job, &runs);
+        self.record_reads(&job, &ranges);
         self.claim(&job);
         self.warp.async_ops += 1;
         self.cluster.progress += 1;
@@ -69,64 +69,66 @@ impl WarpMachine<'_, '_> {
 
     /// Claims the memory of a job and counts its writes.
     fn claim(&mut self, job: &Job) {
-        let tile = self.env.code.sites[self.site as usize].facts.writes;
-        let mut claim = |span: Span, how: MemoryUse| {
+        let tile = self.env.code.sites[self.site as usize].facts.written_tile;
+        let mut claim = |span: Span, usage: MemoryUse| {
             if let Span::Shared(ResolvedAddress { cta, byte }, len) = span {
                 let shared = &mut self.cluster.ctas[cta as usize].shared;
-                shared.claim(&(byte..byte + len), how);
-                if how != MemoryUse::Read {
+                shared.claim(&(byte..byte + len), usage);
+                if usage != MemoryUse::Read {
                     (self.counters).add_tile_write(self.env.kernel, tile, byte, len.into());
                 }
             }
         };
         job.reads(&mut |s| claim(s, MemoryUse::Read));
-        job.writes(&mut |s| claim(s, written(job)));
+        job.writes(&mut |s| claim(s, write_usage(job)));
     }
 
     /// Returns the shared-memory ranges of a job; checks their bounds.
-    fn runs(&mut self, job: &Job, lanes: Mask) -> Result<Vec<Run>, Fault> {
-        let mut runs = Vec::new();
-        let mut add = |span: Span, how: MemoryUse, lane: u8| {
+    fn shared_ranges(&mut self, job: &Job, lanes: Mask) -> Result<Vec<SharedRange>, Fault> {
+        let mut ranges = Vec::new();
+        let mut add = |span: Span, usage: MemoryUse, lane: u8| {
             if let Span::Shared(ResolvedAddress { cta, byte }, len) = span {
-                runs.push(Run {
+                ranges.push(SharedRange {
                     cta,
                     range: byte..byte.saturating_add(len),
-                    how,
+                    usage,
                     lane,
                 });
             }
         };
-        let lane = issuer(lanes);
+        let lane = issuing_lane(lanes);
         job.reads(&mut |s| add(s, MemoryUse::Read, lane));
         match job {
             // Each lane stores its own value.
             Job::Remote(j) => lanes_of(lanes)
                 .zip(j.written())
-                .for_each(|(lane, (at, len))| add(Span::Shared(at, len), written(job), lane as u8)),
-            _ => job.writes(&mut |s| add(s, written(job), lane)),
+                .for_each(|(lane, (at, len))| {
+                    add(Span::Shared(at, len), write_usage(job), lane as u8)
+                }),
+            _ => job.writes(&mut |s| add(s, write_usage(job), lane)),
         }
-        for r in &runs {
+        for r in &ranges {
             self.check_not_exited(r.cta)?;
             let shared = &self.cluster.ctas[r.cta as usize].shared;
-            if !shared.holds(r.range.start, r.range.len() as u32) {
+            if !shared.is_in_bounds(r.range.start, r.range.len() as u32) {
                 return Err(Fault::new(
                     FaultKind::OutOfBounds,
                     format!(
-                        "accesses bytes {} to {} of {} bytes of shared memory",
+                        "accesses bytes {} to {}, but shared memory has {} bytes",
                         r.range.start, r.range.end, self.env.kernel.shared_bytes
                     ),
                 ));
             }
         }
-        Ok(runs)
+        Ok(ranges)
     }
 
-    fn check_run(&mut self, r: &Run, async_proxy: bool) -> Result<(), Fault> {
+    fn check_range(&mut self, r: &SharedRange, async_proxy: bool) -> Result<(), Fault> {
         let write = r.writes();
         let verb = if write { "writes" } else { "reads" };
         let shared = &self.cluster.ctas[r.cta as usize].shared;
-        if let Some(byte) = shared.in_flight(&r.range, r.how) {
-            let text = self.flight_text(r.cta, byte, verb, write);
+        if let Some(byte) = shared.in_flight(&r.range, r.usage) {
+            let text = self.in_flight_text(r.cta, byte, verb, write);
             return Err(Fault::new(FaultKind::Race, text));
         }
         let (Some(shadow), Some(clock)) = (&self.cluster.shadow, &self.warp.clock) else {
@@ -135,7 +137,7 @@ impl WarpMachine<'_, '_> {
         let accessor = Accessor {
             clock,
             lane: r.lane,
-            atomic: r.how == MemoryUse::Reduce,
+            atomic: r.usage == MemoryUse::Reduce,
         };
         let found = match write {
             true => shadow.check_write(&accessor, r.cta, &r.range),
@@ -147,16 +149,21 @@ impl WarpMachine<'_, '_> {
         };
         match (found, unfenced) {
             (Some(c), _) => Err(self.race(None, verb, &c)),
-            (None, Some(c)) => Err(self.unfenced(verb, &c)),
+            (None, Some(c)) => Err(self.missing_fence(verb, &c)),
             (None, None) => Ok(()),
         }
     }
 
     #[cold]
-    fn unfenced(&mut self, verb: &str, c: &Conflict) -> Fault {
-        self.other = Some(self.op_location(c.with.warp, c.with.site));
+    fn missing_fence(&mut self, verb: &str, c: &Conflict) -> Fault {
+        self.other = Some(self.op_location(c.earlier.warp, c.earlier.site));
         let byte = self.env.byte_name(c.byte);
-        let why = if self.cluster.threads.warp_of_stream(c.with.thread).is_some() {
+        let why = if self
+            .cluster
+            .threads
+            .warp_of_copy_stream(c.earlier.thread)
+            .is_some()
+        {
             "no thread ran `fence.proxy.async` after the wait for the `cp.async` that wrote it"
         } else if c.wrote {
             "the thread that wrote it did not run `fence.proxy.async` afterwards"
@@ -170,12 +177,12 @@ impl WarpMachine<'_, '_> {
         Fault::new(FaultKind::MissingProxyFence, text)
     }
 
-    /// Records the reads of a job; they end at the wait that covers the job.
-    fn mark_reads(&mut self, job: &Job, runs: &[Run]) {
+    /// Records the reads of a job; the wait that covers the job orders them.
+    fn record_reads(&mut self, job: &Job, ranges: &[SharedRange]) {
         let (Some(shadow), Some(clock)) = (&mut self.cluster.shadow, &self.warp.clock) else {
             return;
         };
-        let mut reads = runs.iter().filter(|r| !r.writes()).peekable();
+        let mut reads = ranges.iter().filter(|r| !r.writes()).peekable();
         if reads.peek().is_none() {
             return;
         }
@@ -192,26 +199,26 @@ impl WarpMachine<'_, '_> {
                 LaneCode::ALL,
             ),
             JobCompletion::BulkGroup { lane } => (
-                threads.bulk(self.warp.id),
-                self.warp.copies,
+                threads.bulk_reads(self.warp.id),
+                self.warp.bulk_copies,
                 LaneCode::lane(lane as u8),
             ),
             // Prefetches and `cp.async` do not read shared memory.
             JobCompletion::CopyGroup { .. } | JobCompletion::None => return,
         };
-        shadow.tidy();
-        let record = shadow.engine(thread, number, self.site, self.warp.id, false);
+        shadow.compact_if_large();
+        let record = shadow.engine_record(thread, number, self.site, self.warp.id, false);
         for r in reads {
             let accessor = Accessor {
                 clock,
                 lane: r.lane,
                 atomic: false,
             };
-            shadow.read(&accessor, record, lanes, r.cta, &r.range);
+            shadow.record_read(&accessor, record, lanes, r.cta, &r.range);
         }
     }
 
-    /// Returns the clock of the issuer of a copy, which waits on its mbarrier acquire.
+    /// Returns the clock of the issuer of a copy. Waits on the mbarrier of the copy acquire it.
     fn issuer_clock(&self, lanes: Mask, job: &Job) -> Option<Box<Clock>> {
         let JobCompletion::Bytes(_) = job.completion() else {
             return None;
@@ -228,15 +235,15 @@ impl WarpMachine<'_, '_> {
         };
         let mut unfenced = (w.fences == 0).then_some(None);
         job.registers(&mut |r| {
-            if w.unfenced(r) {
+            if w.is_written_after_fence(r) {
                 unfenced.get_or_insert(Some(r));
             }
-            w.uses(r);
+            w.record_use(r);
         });
-        if let Some(which) = unfenced {
-            let text = match which {
+        if let Some(cause) = unfenced {
+            let text = match cause {
                 Some(r) => {
-                    format!("uses register {r}, which was written after the last `wgmma.fence`")
+                    format!("uses register {r}, which was write_usage after the last `wgmma.fence`")
                 }
                 None => "is the first wgmma of its warp, without a `wgmma.fence` before it".into(),
             };

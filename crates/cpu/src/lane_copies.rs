@@ -1,7 +1,7 @@
 //! `cp.async`: copies, groups, and `cp.async.mbarrier.arrive`.
 //!
-//! The copies of a warp are numbered in issue order; one number is one instruction of all lanes that
-//! ran it. A commit records the current number, and a wait waits until all of the lane's copies below
+//! The copies of a warp are numbered in issue order; all lanes that run one instruction share its
+//! number. A commit records the current number, and a wait waits until all copies of the lane below
 //! that number are complete. An arrival fires per lane when all earlier copies of the lane are
 //! complete.
 
@@ -30,17 +30,18 @@ pub(crate) struct LaneCopies {
     open: Vec<(u32, Mask)>,
     /// Groups that no wait has retired, oldest first: lanes, and copies issued before the commit.
     groups: Vec<(Mask, u32)>,
-    arrivals: Vec<Arrival>,
+    /// Arrivals that have not fired for all lanes.
+    arrivals: Vec<CopyArrival>,
 }
 
-/// Arrivals at one mbarrier that wait for copies.
+/// Arrivals of some lanes at one mbarrier after their copies.
 #[derive(Debug)]
-struct Arrival {
+struct CopyArrival {
     bar: ResolvedBarrier,
     /// The lanes that have not arrived.
     lanes: Mask,
-    /// Each lane waits for its copies below this number.
-    past: u32,
+    /// Each lane arrives after its copies below this number.
+    end: u32,
     /// The op.
     site: u32,
     /// The clock of the lanes.
@@ -60,97 +61,100 @@ impl LaneCopies {
     }
 
     /// Returns one more than the number of the last copy that a wait of a lane covers.
-    fn past(&self, lane: u32, pending: Option<u32>) -> u32 {
+    fn end(&self, lane: u32, pending: Option<u32>) -> u32 {
         let Some(pending) = pending else {
             return self.issued;
         };
-        let own = self.groups.iter().filter(|g| g.0 >> lane & 1 == 1);
-        let covered = own.clone().count().saturating_sub(pending as usize);
-        own.take(covered).last().map_or(0, |g| g.1)
+        let groups_of_lane = self.groups.iter().filter(|g| g.0 >> lane & 1 == 1);
+        let covered = groups_of_lane
+            .clone()
+            .count()
+            .saturating_sub(pending as usize);
+        groups_of_lane.take(covered).last().map_or(0, |g| g.1)
     }
 
-    /// Whether a copy of a lane below a number is incomplete.
-    pub(crate) fn is_open(&self, lane: u32, past: u32) -> bool {
-        self.open_below(past) >> lane & 1 == 1
+    /// Whether a copy of a lane below `end` is incomplete.
+    pub(crate) fn is_open(&self, lane: u32, end: u32) -> bool {
+        self.open_below(end) >> lane & 1 == 1
     }
 
-    /// Returns the lanes with an incomplete copy below a number.
-    fn open_below(&self, past: u32) -> Mask {
-        let below = self.open.iter().filter(|c| c.0 < past);
+    /// Returns the lanes with an incomplete copy below `end`.
+    fn open_below(&self, end: u32) -> Mask {
+        let below = self.open.iter().filter(|c| c.0 < end);
         below.fold(0, |m, c| m | c.1)
     }
 
     /// Returns the number of incomplete copies of a lane.
-    pub(crate) fn open_of(&self, lane: u32) -> u32 {
+    pub(crate) fn open_count(&self, lane: u32) -> u32 {
         self.open.iter().filter(|c| c.1 >> lane & 1 == 1).count() as u32
     }
 
-    /// Retires the groups of a lane up to a number.
-    fn retire(&mut self, lane: u32, past: u32) {
-        for g in self.groups.iter_mut().filter(|g| g.1 <= past) {
+    /// Retires the groups of a lane whose copies are all below `end`.
+    fn retire(&mut self, lane: u32, end: u32) {
+        for g in self.groups.iter_mut().filter(|g| g.1 <= end) {
             g.0 &= !(1 << lane);
         }
         self.groups.retain(|g| g.0 != 0);
     }
 
     /// Completes a copy for some lanes.
-    fn done(&mut self, number: u32, lanes: Mask) {
+    fn complete(&mut self, number: u32, lanes: Mask) {
         for c in self.open.iter_mut().filter(|c| c.0 == number) {
             c.1 &= !lanes;
         }
         self.open.retain(|c| c.1 != 0);
     }
 
-    /// Whether an arrival at a barrier waits for a copy.
-    pub(crate) fn arrives(&self, bar: ResolvedBarrier, number: u32) -> bool {
+    /// Whether an arrival at `bar` waits for a copy.
+    pub(crate) fn arrival_needs(&self, bar: ResolvedBarrier, number: u32) -> bool {
         let lanes = self.open.iter().find(|c| c.0 == number).map_or(0, |c| c.1);
-        let waits = |a: &Arrival| a.bar == bar && number < a.past && a.lanes & lanes != 0;
+        let waits = |a: &CopyArrival| a.bar == bar && number < a.end && a.lanes & lanes != 0;
         self.arrivals.iter().any(waits)
     }
 
     /// Returns the next arrival that can fire, and its ready lanes.
-    fn ready(&mut self) -> Option<(usize, Mask)> {
-        let lanes = |a: &Arrival| a.lanes & !self.open_below(a.past);
+    fn next_ready(&mut self) -> Option<(usize, Mask)> {
+        let lanes = |a: &CopyArrival| a.lanes & !self.open_below(a.end);
         let mut all = self.arrivals.iter().map(lanes).enumerate();
         all.find(|(_, lanes)| *lanes != 0)
     }
 }
 
-/// Records that one piece of a copy is written.
-pub(crate) fn piece_written(
+/// Completes one piece of a copy: records its writes and fires arrivals.
+pub(crate) fn complete_piece(
     cluster: &mut Cluster,
     job: &CopyJob,
     piece: u32,
     (number, warp, site): (u32, u32, u32),
 ) -> Result<(), AsyncFault> {
-    let stream = cluster.threads.stream(warp);
+    let stream = cluster.threads.copy_stream(warp);
     let mut lanes = 0;
     if let Some(shadow) = &mut cluster.shadow {
-        shadow.tidy();
-        let record = shadow.engine(stream, number, site, warp, false);
+        shadow.compact_if_large();
+        let record = shadow.engine_record(stream, number, site, warp, false);
         for (lane, at, bytes) in job.written(piece) {
             let range = at.byte..at.byte + bytes;
-            shadow.wrote(record, LaneCode::lane(lane as u8), at.cta, &range);
+            shadow.record_write(record, LaneCode::lane(lane as u8), at.cta, &range);
         }
     }
     for (lane, _, _) in job.written(piece) {
         lanes |= 1 << lane;
     }
     job.piece_writes(piece, &mut |s| cluster.unclaim(s, MemoryUse::Write));
-    cluster.engines.lane_copies[warp as usize].done(number, lanes);
-    fire(cluster, warp)
+    cluster.engines.lane_copies[warp as usize].complete(number, lanes);
+    fire_arrivals(cluster, warp)
 }
 
 /// Fires the arrivals of lanes whose copies are complete.
-fn fire(cluster: &mut Cluster, warp: u32) -> Result<(), AsyncFault> {
-    let stream = cluster.threads.stream(warp);
+fn fire_arrivals(cluster: &mut Cluster, warp: u32) -> Result<(), AsyncFault> {
+    let stream = cluster.threads.copy_stream(warp);
     let copies = &mut cluster.engines.lane_copies[warp as usize];
-    while let Some((i, lanes)) = copies.ready() {
+    while let Some((i, lanes)) = copies.next_ready() {
         let a = &mut copies.arrivals[i];
         a.lanes &= !lanes;
         let b = &mut cluster.ctas[a.bar.cta as usize].bars[a.bar.slot as usize];
         if let Some(p) = &mut b.clocks {
-            p.arrived_clock.advance_lanes(stream, lanes, a.past);
+            p.arrived_clock.advance_lanes(stream, lanes, a.end);
             a.clock.iter().for_each(|c| p.arrived_clock.join(c));
         }
         let mut arrived = b.check_live();
@@ -170,10 +174,10 @@ impl WarpMachine<'_, '_> {
     /// Issues a copy. Each lane must be ordered after all accesses to the bytes that it will write.
     pub(crate) fn issue_copy(&mut self, job: CopyJob) -> Result<(), Fault> {
         for piece in 0..job.pieces() {
-            let mut runs = Vec::new();
-            job.piece_writes(piece, &mut |s| runs.push(s));
-            for &run in &runs {
-                self.check_copy(&job, piece, run)?;
+            let mut spans = Vec::new();
+            job.piece_writes(piece, &mut |s| spans.push(s));
+            for &span in &spans {
+                self.check_copy(&job, piece, span)?;
             }
         }
         for piece in 0..job.pieces() {
@@ -194,14 +198,14 @@ impl WarpMachine<'_, '_> {
         Ok(())
     }
 
-    fn check_copy(&mut self, job: &CopyJob, piece: u32, run: Span) -> Result<(), Fault> {
-        let Span::Shared(ResolvedAddress { cta, byte }, len) = run else {
+    fn check_copy(&mut self, job: &CopyJob, piece: u32, span: Span) -> Result<(), Fault> {
+        let Span::Shared(ResolvedAddress { cta, byte }, len) = span else {
             return Ok(());
         };
         let range: Range<u32> = byte..byte + len;
         let shared = &self.cluster.ctas[cta as usize].shared;
         if let Some(byte) = shared.in_flight(&range, MemoryUse::Write) {
-            let text = self.flight_text(cta, byte, "writes", true);
+            let text = self.in_flight_text(cta, byte, "writes", true);
             return Err(Fault::new(FaultKind::Race, text));
         }
         let (Some(shadow), Some(clock)) = (&self.cluster.shadow, &self.warp.clock) else {
@@ -228,7 +232,7 @@ impl WarpMachine<'_, '_> {
     /// Counts the traffic of a copy in both memories.
     fn count_copy(&mut self, job: &CopyJob) {
         self.warp.async_ops += 1;
-        let tile = self.env.code.sites[self.site as usize].facts.writes;
+        let tile = self.env.code.sites[self.site as usize].facts.written_tile;
         let (lanes, mut at, mut width) = (job.lanes(), [0; WARP], 0);
         for (lane, to, bytes) in (0..job.pieces()).flat_map(|p| job.written(p)) {
             at[lane] = u64::from(to.byte);
@@ -261,32 +265,37 @@ impl WarpMachine<'_, '_> {
 
     pub(crate) fn copy_wait(&mut self, pending: Option<u32>) -> Exec {
         let copies = &mut self.cluster.engines.lane_copies[self.warp.id as usize];
-        let past: [u32; 32] = std::array::from_fn(|lane| copies.past(lane as u32, pending));
+        let end: [u32; 32] = std::array::from_fn(|lane| copies.end(lane as u32, pending));
         for lane in lanes_of(self.warp.active) {
-            let (lane, past) = (lane as u32, past[lane]);
-            if copies.is_open(lane, past) {
-                return self.block(Waiting::Copies { lane, past });
+            let (lane, end) = (lane as u32, end[lane]);
+            if copies.is_open(lane, end) {
+                return self.block_on(Waiting::Copies { lane, end });
             }
         }
-        let mut left = self.warp.active;
-        while left != 0 {
+        let mut remaining = self.warp.active;
+        while remaining != 0 {
             // Lanes with the same number acquire together.
-            let number = past[left.trailing_zeros() as usize];
-            let alike = lanes_of(left).filter(|&l| past[l] == number);
-            let alike = alike.fold(0, |m, l| m | 1 << l);
+            let number = end[remaining.trailing_zeros() as usize];
+            let same_end = lanes_of(remaining).filter(|&l| end[l] == number);
+            let same_end = same_end.fold(0, |m, l| m | 1 << l);
             if let (Some(c), 1..) = (&mut self.warp.clock, number) {
-                c.advance_own(self.cluster.threads.stream(self.warp.id), alike, number);
+                c.advance_own_copies(
+                    self.cluster.threads.copy_stream(self.warp.id),
+                    same_end,
+                    number,
+                );
             }
-            left &= !alike;
+            remaining &= !same_end;
         }
         for lane in lanes_of(self.warp.active) {
-            copies.retire(lane as u32, past[lane]);
+            copies.retire(lane as u32, end[lane]);
         }
         Ok(ExecStatus::Completed)
     }
 
-    /// Makes each lane arrive when its copies are complete.
-    pub(crate) fn copy_arrive(&mut self, bar: &BarRef, counted: bool) -> Exec {
+    /// Lets each active lane arrive when its copies are complete. `is_counted`: the arrival count
+    /// of the mbarrier includes these arrivals.
+    pub(crate) fn copy_arrive(&mut self, bar: &BarRef, is_counted: bool) -> Exec {
         let active = self.warp.active;
         let mut by_bar: Vec<(ResolvedBarrier, Mask)> = Vec::new();
         for lane in lanes_of(active) {
@@ -299,9 +308,9 @@ impl WarpMachine<'_, '_> {
         let id = self.warp.id as usize;
         for (bar, lanes) in by_bar {
             self.record_phase_use(bar);
-            if !counted {
+            if !is_counted {
                 let b = &mut self.cluster.ctas[bar.cta as usize].bars[bar.slot as usize];
-                b.expect_more(lanes.count_ones())?;
+                b.expect_arrivals(lanes.count_ones())?;
             }
             let clock = self.warp.clock.as_ref().map(|c| {
                 let mut published = Box::new(Clock::new(&self.cluster.threads));
@@ -309,15 +318,15 @@ impl WarpMachine<'_, '_> {
                 published
             });
             let copies = &mut self.cluster.engines.lane_copies[id];
-            copies.arrivals.push(Arrival {
+            copies.arrivals.push(CopyArrival {
                 bar,
                 lanes,
-                past: copies.issued,
+                end: copies.issued,
                 site: self.site,
                 clock,
             });
         }
-        fire(self.cluster, self.warp.id).map_err(|f| f.fault)?;
+        fire_arrivals(self.cluster, self.warp.id).map_err(|f| f.fault)?;
         self.cluster.notify();
         Ok(ExecStatus::Completed)
     }
@@ -337,40 +346,43 @@ mod tests {
         c.issue(0b01);
         c.commit(0b01);
         c.issue(0b11);
-        assert_eq!([0, 1, 2].map(|n| c.past(0, Some(n))), [2, 1, 0]);
-        assert_eq!([0, 1].map(|n| c.past(1, Some(n))), [1, 0]);
-        assert_eq!((c.past(1, None), c.open_of(0), c.open_of(1)), (3, 3, 2));
+        assert_eq!([0, 1, 2].map(|n| c.end(0, Some(n))), [2, 1, 0]);
+        assert_eq!([0, 1].map(|n| c.end(1, Some(n))), [1, 0]);
+        assert_eq!(
+            (c.end(1, None), c.open_count(0), c.open_count(1)),
+            (3, 3, 2)
+        );
         assert!(c.is_open(0, 1) && !c.is_open(2, 3));
-        c.done(0, 0b01);
+        c.complete(0, 0b01);
         assert!(!c.is_open(0, 1) && c.is_open(1, 1) && c.is_open(0, 2));
         c.retire(0, 1);
-        assert_eq!([0, 1].map(|n| c.past(0, Some(n))), [2, 0]);
-        assert_eq!(c.past(1, Some(0)), 1);
+        assert_eq!([0, 1].map(|n| c.end(0, Some(n))), [2, 0]);
+        assert_eq!(c.end(1, Some(0)), 1);
     }
 
     #[test]
     fn an_empty_group_is_complete() {
         let mut c = LaneCopies::default();
         c.commit(1);
-        assert_eq!(c.past(0, Some(0)), 0);
-        assert!(!c.is_open(0, c.past(0, Some(0))));
+        assert_eq!(c.end(0, Some(0)), 0);
+        assert!(!c.is_open(0, c.end(0, Some(0))));
     }
 
     #[test]
     fn an_arrival_fires_per_lane_after_its_earlier_copies() {
         let mut c = LaneCopies::default();
         let first = c.issue(0b11);
-        c.arrivals.push(Arrival {
+        c.arrivals.push(CopyArrival {
             bar: BAR,
             lanes: 0b111,
-            past: c.issued,
+            end: c.issued,
             site: 0,
             clock: None,
         });
         let second = c.issue(0b11);
-        assert!(c.arrives(BAR, first) && !c.arrives(BAR, second));
-        assert_eq!(c.ready(), Some((0, 0b100)));
-        c.done(first, 0b10);
-        assert_eq!(c.ready(), Some((0, 0b110)));
+        assert!(c.arrival_needs(BAR, first) && !c.arrival_needs(BAR, second));
+        assert_eq!(c.next_ready(), Some((0, 0b100)));
+        c.complete(first, 0b10);
+        assert_eq!(c.next_ready(), Some((0, 0b110)));
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use warpline_ir::Mask;
 
-/// The bits of a code.
+/// The number of bits of a code.
 pub(crate) const LANE_BITS: u32 = 9;
 
 /// The code of a lane set: one lane, all lanes, or an entry of the table.
@@ -14,25 +14,25 @@ impl LaneCode {
     /// All lanes, or an engine without lanes.
     pub(crate) const ALL: Self = Self(32);
 
-    /// Returns the code of one lane, or of all.
+    /// Returns the code of one lane; lane 32 stands for all lanes.
     pub(crate) fn lane(lane: u8) -> Self {
         Self(lane.into())
     }
 }
 
-/// The table of lane sets, except single lanes and all lanes.
+/// The table of lane sets other than single lanes and all lanes.
 #[derive(Debug, Default)]
 pub(crate) struct LaneSets {
     masks: Vec<Mask>,
     codes: HashMap<Mask, u16>,
 }
 
-/// The number of codes without a table entry: lanes and [`LaneCode::ALL`].
-const PLAIN: u16 = 33;
+/// The first code with a table entry; lower codes are single lanes and [`LaneCode::ALL`].
+const FIRST_TABLE_CODE: u16 = 33;
 
 impl LaneSets {
-    /// Returns the code of a set. Once the table is full, further sets are over-approximated by all
-    /// lanes, which misses no race.
+    /// Returns the code of a set. Once the table is full, a further set becomes all lanes; this
+    /// over-approximation misses no race.
     pub(crate) fn code(&mut self, lanes: Mask) -> LaneCode {
         if lanes == Mask::MAX {
             return LaneCode::ALL;
@@ -43,7 +43,7 @@ impl LaneSets {
         if let Some(&code) = self.codes.get(&lanes) {
             return LaneCode(code);
         }
-        let code = PLAIN + self.masks.len() as u16;
+        let code = FIRST_TABLE_CODE + self.masks.len() as u16;
         if code >> LANE_BITS != 0 {
             return LaneCode::ALL;
         }
@@ -58,7 +58,7 @@ impl LaneSets {
         match code.0 {
             lane @ 0..32 => 1 << lane,
             32 => Mask::MAX,
-            code => self.masks[(code - PLAIN) as usize],
+            code => self.masks[(code - FIRST_TABLE_CODE) as usize],
         }
     }
 }

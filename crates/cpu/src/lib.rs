@@ -32,24 +32,24 @@
 //!
 //! # Checks in `late` and `random`
 //!
-//! Races are checked by happens-before, not by the observed schedule. The shadow of each byte has its
-//! last accesses, barriers and waits carry vector clocks, and an access that is not ordered after a
-//! conflicting one is a race. The report has both source lines.
+//! The executor checks races by happens-before, not by the observed schedule. The shadow of each byte
+//! has its last accesses; barriers and waits carry vector clocks. An access that is not ordered after
+//! a conflicting one is a race. The report has both source lines.
 //!
-//! Clocks belong to lanes. A lane is ordered after its own accesses and after its own waits. Other
-//! lanes of the warp are ordered after those at a `bar.warp.sync` whose mask has both lanes, or at a
-//! CTA, named or cluster barrier. An mbarrier wait orders only the lanes that run it, and does not
-//! synchronize them with each other. An arrival publishes the clocks of its own lanes to the phase in
-//! which it counts. A bulk group wait covers the groups of the waiting lane. An op of the whole warp
-//! (wgmma) is ordered after the clocks of all lanes.
+//! Clocks belong to lanes. A lane is ordered after its own accesses and after its own waits. A
+//! `bar.warp.sync` whose mask has both lanes, or a CTA, named or cluster barrier, also orders the
+//! other lanes of the warp after them. An mbarrier wait orders only the lanes that run it, and does
+//! not synchronize them with each other. An arrival publishes the clocks of its own lanes to the
+//! phase in which it counts. A bulk group wait covers the groups of the waiting lane. An op of the
+//! whole warp (wgmma) is ordered after the clocks of all lanes.
 //!
 //! An asynchronous op may read generic writes, or overwrite generic reads, only after a
-//! `fence.proxy.async` of each lane that made the access. The issue must be ordered after that fence.
-//! Alternatively that lane runs the release half of the fence and the issuing thread the acquire
-//! half. A fence of `.shared::cta` does not cover accesses to a peer's memory. The init of an mbarrier
-//! is visible to other threads only after `fence.mbarrier_init` of its thread and a barrier of
-//! threads. `mbarrier.inval` and a second init must be ordered after every wait, arrival and copy that
-//! used the mbarrier.
+//! `fence.proxy.async` of each lane that made the access. The issue must be ordered after that
+//! fence. Alternatively, the lane of the access runs the release half of the fence and the issuing
+//! thread runs the acquire half. A fence of `.shared::cta` does not cover accesses to a peer's
+//! memory. The init of an mbarrier is visible to other threads only after `fence.mbarrier_init` of
+//! its thread and a barrier of threads. `mbarrier.inval` and a second init must be ordered after
+//! every wait, arrival and copy that used the mbarrier.
 //!
 //! A CTA exits as soon as all its warps have returned. Accesses of other CTAs to its shared memory and
 //! mbarriers must, per lane, be ordered before the return of one of its threads.
@@ -60,7 +60,7 @@
 //! A `cp.async` copy is visible to its lane after the lane's wait, to other lanes after a barrier that
 //! follows the wait, and to an engine after a proxy fence of any thread in between. A release
 //! publishes the earlier accesses through the word that it writes, to an acquire that reads the word,
-//! if each is in the other's scope. Relaxed accesses with fences do the same.
+//! if each is in the scope of the other. A relaxed access with a fence does the same.
 //!
 //! In global memory, two accesses to one byte by any threads of the grid are a race if one writes and
 //! they are not ordered (R18.writer). Atomics, strong accesses and bulk reductions do not race with
@@ -77,14 +77,15 @@
 //! # Determinism
 //!
 //! The result depends only on kernel, launch, timing, seed and number of SMs. Clusters run in
-//! parallel, each with its own random stream, unless CTAs communicate through global memory (a
-//! co-resident kernel, atomics, acquire and release at GPU scope). Those run under one scheduler, with
-//! as many resident clusters as fit the SMs. Clocks count statements.
+//! parallel, each with its own random stream. If CTAs communicate through global memory (a
+//! co-resident kernel, atomics, acquire and release at GPU scope), one scheduler runs all clusters,
+//! with as many resident clusters as fit the SMs. Clock registers count statements.
 //!
 //! # Limits
 //!
 //! - Proxy fences of global memory are not checked.
-//! - Of several unordered reads of a byte of global memory two are kept, and of atomics the last.
+//! - The shadow of global memory keeps two of several unordered reads of a byte, and the last of
+//!   several unordered atomics.
 //! - A release fence of shared memory also covers writes to peers.
 //! - Arrivals and waits at mbarriers have cluster scope, and bytes that arrive publish the complete
 //!   clock of their issuer.

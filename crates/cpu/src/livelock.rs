@@ -1,17 +1,17 @@
 //! Livelock detection: warps that repeat their states.
 //!
 //! Without visible changes, the behavior of a warp depends only on its program counter, masks and
-//! registers. A warp that returns to an earlier state repeats until something else changes; if all
-//! ready warps repeat, nothing will change. States are compared with Brent's cycle detection: one
-//! state is kept, and replaced after twice as many turns each time.
+//! registers. A warp that returns to an earlier state repeats until another warp or engine makes a
+//! visible change. If all ready warps repeat, none will. Brent's cycle detection finds a repeated
+//! state: one state is kept, and replaced after twice as many turns each time.
 
 use crate::warp::{Registers, Warp};
 use std::collections::HashMap;
 use std::hash::Hash;
 use warpline_ir::Mask;
 
-/// The number of steps without a change before warps are tracked.
-const QUIET_STEPS: u64 = 1 << 20;
+/// The number of steps without a visible change before warps are tracked.
+const STEPS_BEFORE_TRACKING: u64 = 1 << 20;
 
 /// The complete state of a warp.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ struct WarpState {
 }
 
 impl WarpState {
-    fn of(w: &Warp) -> Self {
+    fn capture(w: &Warp) -> Self {
         Self {
             pc: w.pc,
             active: w.active,
@@ -32,7 +32,7 @@ impl WarpState {
         }
     }
 
-    fn is_of(&self, w: &Warp) -> bool {
+    fn matches(&self, w: &Warp) -> bool {
         let saved = w.saved.iter().map(|s| (s.lanes, s.other));
         (self.pc, self.active) == (w.pc, w.active)
             && self.saved.iter().copied().eq(saved)
@@ -40,10 +40,10 @@ impl WarpState {
     }
 }
 
-/// A warp that is tracked.
+/// A tracked warp: the kept state, the turns since then, and the turns until its replacement.
 #[derive(Debug)]
 struct TrackedWarp {
-    kept: WarpState,
+    state: WarpState,
     turns: u64,
     limit: u64,
     repeats: bool,
@@ -67,37 +67,37 @@ impl<K: Hash + Eq> LivelockDetector<K> {
     }
 
     /// Records a change that a warp may observe.
-    pub(crate) fn change(&mut self, steps: u64) {
+    pub(crate) fn record_change(&mut self, steps: u64) {
         self.changed = steps;
         if !self.tracked.is_empty() {
             self.tracked.clear();
         }
     }
 
-    /// Records a turn of a warp without a change; returns whether the warp repeats its states.
-    pub(crate) fn turn(&mut self, key: K, w: &Warp, steps: u64) -> bool {
-        if steps - self.changed < QUIET_STEPS {
+    /// Records a turn of a warp without a visible change; returns whether the warp repeats its states.
+    pub(crate) fn record_turn(&mut self, key: K, w: &Warp, steps: u64) -> bool {
+        if steps - self.changed < STEPS_BEFORE_TRACKING {
             return false;
         }
-        let s = self.tracked.entry(key).or_insert_with(|| TrackedWarp {
-            kept: WarpState::of(w),
+        let tracked = self.tracked.entry(key).or_insert_with(|| TrackedWarp {
+            state: WarpState::capture(w),
             turns: 0,
             limit: 1,
             repeats: false,
         });
-        if s.turns > 0 && s.kept.is_of(w) {
-            s.repeats = true;
+        if tracked.turns > 0 && tracked.state.matches(w) {
+            tracked.repeats = true;
         }
-        s.turns += 1;
-        if !s.repeats && s.turns > s.limit {
-            s.kept = WarpState::of(w);
-            (s.turns, s.limit) = (1, 2 * s.limit);
+        tracked.turns += 1;
+        if !tracked.repeats && tracked.turns > tracked.limit {
+            tracked.state = WarpState::capture(w);
+            (tracked.turns, tracked.limit) = (1, 2 * tracked.limit);
         }
-        s.repeats
+        tracked.repeats
     }
 
     /// Whether a warp repeats its states.
     pub(crate) fn repeats(&self, key: &K) -> bool {
-        self.tracked.get(key).is_some_and(|s| s.repeats)
+        self.tracked.get(key).is_some_and(|tracked| tracked.repeats)
     }
 }

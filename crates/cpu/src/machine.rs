@@ -27,7 +27,7 @@ pub(crate) struct WarpMachine<'a, 'k> {
     pub(crate) counters: &'a mut Counters,
     /// The current op.
     pub(crate) site: u32,
-    /// The steps of this scheduler so far, which are its clock.
+    /// The steps of this scheduler so far, which also serve as the clock of the kernel.
     pub(crate) now: u64,
     /// The wait of an op that returned `Blocked`.
     pub(crate) waiting: Option<Waiting>,
@@ -35,7 +35,7 @@ pub(crate) struct WarpMachine<'a, 'k> {
     pub(crate) polled: bool,
     /// Whether the op issued an asynchronous op.
     pub(crate) submitted: bool,
-    /// A fault from a function without a `Result`.
+    /// A fault that a function without a `Result` found.
     pub(crate) deferred: Option<Fault>,
     /// The faulting lane.
     pub(crate) lane: Option<u32>,
@@ -45,7 +45,7 @@ pub(crate) struct WarpMachine<'a, 'k> {
     pub(crate) race: Option<RaceKind>,
     /// The usual fix of a fault.
     pub(crate) help: Option<&'static str>,
-    /// The faulting loop, if no op faults.
+    /// The faulting loop, if the fault is not in an op.
     pub(crate) branch: Option<u32>,
 }
 
@@ -68,16 +68,16 @@ impl WarpMachine<'_, '_> {
 
     /// Checks an access to a register that a wgmma in flight may use.
     #[inline]
-    fn touch(&mut self, r: RegId) {
+    fn check_in_flight(&mut self, r: RegId) {
         if let Some(w) = &self.warp.wgmma
-            && w.owns(r)
+            && w.is_in_flight(r)
         {
-            self.owned(r);
+            self.register_in_flight(r);
         }
     }
 
     #[cold]
-    fn owned(&mut self, r: RegId) {
+    fn register_in_flight(&mut self, r: RegId) {
         self.help = Some("call `wgmma_wait` before the access");
         self.deferred.get_or_insert_with(|| {
             Fault::new(
@@ -88,27 +88,31 @@ impl WarpMachine<'_, '_> {
     }
 
     #[inline]
-    fn wrote(&mut self, r: RegId) {
-        self.touch(r);
+    fn record_register_write(&mut self, r: RegId) {
+        self.check_in_flight(r);
         if let Some(w) = &mut self.warp.wgmma {
-            w.wrote(r);
+            w.record_write(r);
         }
     }
 
-    /// Returns a `u32` operand in one lane.
-    pub(crate) fn one(&mut self, o: Operand, lane: usize) -> u32 {
+    /// Returns the value of a `u32` operand in one lane.
+    pub(crate) fn lane_value(&mut self, o: Operand, lane: usize) -> u32 {
         match o {
             Operand::Imm(x) => x as u32,
             Operand::Reg(_) => self.get::<u32>(o)[lane],
         }
     }
 
-    /// Resolves the CTA rank of a reference.
-    pub(crate) fn rank(&mut self, peer: Option<Operand>, lane: usize) -> Result<u32, Fault> {
+    /// Resolves the CTA rank of a reference; without `peer` it is the rank of the warp's CTA.
+    pub(crate) fn resolve_rank(
+        &mut self,
+        peer: Option<Operand>,
+        lane: usize,
+    ) -> Result<u32, Fault> {
         let Some(peer) = peer else {
             return Ok(self.warp.cta);
         };
-        let rank = self.one(peer, lane);
+        let rank = self.lane_value(peer, lane);
         let size = self.cluster.threads.ctas;
         if rank < size {
             return Ok(rank);
@@ -120,7 +124,7 @@ impl WarpMachine<'_, '_> {
         ))
     }
 
-    /// Checks that a peer has not exited; not in `eager`.
+    /// Checks, in `late` and `random`, that a peer has not exited.
     pub(crate) fn check_not_exited(&mut self, cta: u32) -> Result<(), Fault> {
         if self.env.races && cta != self.warp.cta && self.cluster.ctas[cta as usize].live == 0 {
             return Err(Fault::new(
@@ -154,7 +158,7 @@ impl WarpMachine<'_, '_> {
 
     /// Builds the fault for an access outside one stage of a tile.
     #[cold]
-    pub(crate) fn outside(
+    pub(crate) fn outside_tile(
         &mut self,
         tile: warpline_ir::TileId,
         byte: u64,
@@ -187,17 +191,17 @@ impl Machine for WarpMachine<'_, '_> {
                 [bytemuck::pod_read_unaligned(&x.to_le_bytes()[..size_of::<T>()]); WARP]
             }
             Operand::Reg(r) => {
-                self.touch(r);
-                *self.warp.regs.get(self.code.slot(r))
+                self.check_in_flight(r);
+                *self.warp.regs.get(self.code.register_slot(r))
             }
         }
     }
 
     #[inline]
     fn set<T: Lane>(&mut self, r: RegId, v: &PerLane<T>) {
-        self.wrote(r);
+        self.record_register_write(r);
         let active = self.warp.active;
-        let to = self.warp.regs.get_mut::<T>(self.code.slot(r));
+        let to = self.warp.regs.get_mut::<T>(self.code.register_slot(r));
         if active == Mask::MAX {
             *to = *v;
             return;
@@ -212,38 +216,38 @@ impl Machine for WarpMachine<'_, '_> {
         match o {
             Operand::Imm(0) => 0,
             Operand::Imm(_) => Mask::MAX,
-            Operand::Reg(r) => self.warp.regs.pred(self.code.slot(r)),
+            Operand::Reg(r) => self.warp.regs.pred(self.code.register_slot(r)),
         }
     }
 
     #[inline]
     fn set_pred(&mut self, r: RegId, m: Mask) {
         let active = self.warp.active;
-        let to = self.warp.regs.pred_mut(self.code.slot(r));
+        let to = self.warp.regs.pred_mut(self.code.register_slot(r));
         *to = *to & !active | m & active;
     }
 
     fn special(&mut self, s: Special) -> PerLane<u64> {
         let (w, env) = (&*self.warp, self.env);
         let cta = &self.cluster.ctas[w.cta as usize];
-        let side = |a: Axis| env.kernel.cluster[a.index()];
-        let all = |x: u64| [x; WARP];
+        let cluster_dim = |a: Axis| env.kernel.cluster[a.index()];
+        let uniform = |x: u64| [x; WARP];
         match s {
             Special::Tid => std::array::from_fn(|l| u64::from(w.index) * WARP as u64 + l as u64),
             Special::LaneId => std::array::from_fn(|l| l as u64),
-            Special::WarpId => all(u64::from(w.index)),
-            Special::CtaId(a) => all(u64::from(cta.id[a.index()])),
-            Special::GridDim(a) => all(u64::from(env.grid[a.index()])),
-            Special::ClusterRank => all(u64::from(w.cta)),
-            Special::ClusterSize => all(u64::from(env.kernel.cluster_size())),
-            Special::ClusterCtaId(a) => all(u64::from(cta.id[a.index()] % side(a))),
-            Special::ClusterDim(a) => all(u64::from(side(a))),
-            Special::ClusterId(a) => all(u64::from(cta.id[a.index()] / side(a))),
-            Special::GridClusters(a) => all(u64::from(env.grid[a.index()] / side(a))),
-            Special::SmId => all(cta.number % u64::from(env.target.sms.max(1))),
-            Special::SmCount => all(u64::from(env.target.sms.max(1))),
-            Special::Clock => all(self.now & u64::from(u32::MAX)),
-            Special::GlobalTimer => all(self.now),
+            Special::WarpId => uniform(u64::from(w.index)),
+            Special::CtaId(a) => uniform(u64::from(cta.id[a.index()])),
+            Special::GridDim(a) => uniform(u64::from(env.grid[a.index()])),
+            Special::ClusterRank => uniform(u64::from(w.cta)),
+            Special::ClusterSize => uniform(u64::from(env.kernel.cluster_size())),
+            Special::ClusterCtaId(a) => uniform(u64::from(cta.id[a.index()] % cluster_dim(a))),
+            Special::ClusterDim(a) => uniform(u64::from(cluster_dim(a))),
+            Special::ClusterId(a) => uniform(u64::from(cta.id[a.index()] / cluster_dim(a))),
+            Special::GridClusters(a) => uniform(u64::from(env.grid[a.index()] / cluster_dim(a))),
+            Special::SmId => uniform(cta.number % u64::from(env.target.sms.max(1))),
+            Special::SmCount => uniform(u64::from(env.target.sms.max(1))),
+            Special::Clock => uniform(self.now & u64::from(u32::MAX)),
+            Special::GlobalTimer => uniform(self.now),
         }
     }
 
@@ -299,17 +303,17 @@ impl Machine for WarpMachine<'_, '_> {
 
     fn resolve(
         &mut self,
-        place: &SharedAddress,
+        address: &SharedAddress,
         lane: usize,
         len: usize,
     ) -> Result<ResolvedAddress, Fault> {
-        let cta = self.rank(place.peer, lane)?;
-        let stage = self.one(place.stage, lane);
-        let base = self.stage_base(place.tile, stage, lane)?;
-        let byte = u64::from(self.one(place.byte, lane)) + u64::from(place.offset);
-        let layout = self.env.kernel.tile(place.tile).layout;
+        let cta = self.resolve_rank(address.peer, lane)?;
+        let stage = self.lane_value(address.stage, lane);
+        let base = self.stage_base(address.tile, stage, lane)?;
+        let byte = u64::from(self.lane_value(address.byte, lane)) + u64::from(address.offset);
+        let layout = self.env.kernel.tile(address.tile).layout;
         if byte + len as u64 > u64::from(layout.rows * layout.row_bytes()) {
-            return Err(self.outside(place.tile, byte, len, lane));
+            return Err(self.outside_tile(address.tile, byte, len, lane));
         }
         Ok(ResolvedAddress {
             cta,
@@ -318,8 +322,8 @@ impl Machine for WarpMachine<'_, '_> {
     }
 
     fn resolve_view(&mut self, view: &View, lane: usize) -> Result<ResolvedAddress, Fault> {
-        let cta = self.rank(view.peer, lane)?;
-        let stage = self.one(view.stage, lane);
+        let cta = self.resolve_rank(view.peer, lane)?;
+        let stage = self.lane_value(view.stage, lane);
         let base = self.stage_base(view.tile, stage, lane)?;
         let t = self.env.kernel.tile(view.tile);
         let l = t.layout;
@@ -342,8 +346,8 @@ impl Machine for WarpMachine<'_, '_> {
     }
 
     fn resolve_bar(&mut self, bar: &BarRef, lane: usize) -> Result<ResolvedBarrier, Fault> {
-        let cta = self.rank(bar.peer, lane)?;
-        let index = self.one(bar.index, lane);
+        let cta = self.resolve_rank(bar.peer, lane)?;
+        let index = self.lane_value(bar.index, lane);
         let b = self.env.kernel.barrier(bar.bar);
         if index >= b.len {
             return Err(self.lane_fault(

@@ -10,7 +10,7 @@ use warpline_ir::{
 };
 
 impl WarpMachine<'_, '_> {
-    pub(crate) fn init(&mut self, bar: &BarRef, count: u32) -> Exec {
+    pub(crate) fn mbarrier_init(&mut self, bar: &BarRef, count: u32) -> Exec {
         for lane in lanes_of(self.warp.active) {
             let at = self.resolve_bar(bar, lane)?;
             self.check_not_exited(at.cta)?;
@@ -22,8 +22,9 @@ impl WarpMachine<'_, '_> {
                 fenced: false,
                 published_in: None,
             };
-            let made = self.cluster.ctas[at.cta as usize].bars[at.slot as usize].init(count, init);
-            self.with_barrier_name(made, at, lane)?;
+            let result =
+                self.cluster.ctas[at.cta as usize].bars[at.slot as usize].init(count, init);
+            self.with_barrier_name(result, at, lane)?;
             self.record_use(at, 1 << lane);
             self.record_remote_barrier(at, 1 << lane);
         }
@@ -31,12 +32,12 @@ impl WarpMachine<'_, '_> {
         Ok(ExecStatus::Completed)
     }
 
-    pub(crate) fn inval(&mut self, bar: &BarRef) -> Exec {
+    pub(crate) fn mbarrier_inval(&mut self, bar: &BarRef) -> Exec {
         for lane in lanes_of(self.warp.active) {
             let at = self.live_bar(bar, lane)?;
             self.check_uses(at, lane, "invalidates")?;
-            let ended = self.cluster.ctas[at.cta as usize].bars[at.slot as usize].end();
-            self.with_barrier_name(ended, at, lane)?;
+            let result = self.cluster.ctas[at.cta as usize].bars[at.slot as usize].invalidate();
+            self.with_barrier_name(result, at, lane)?;
             self.record_use(at, 1 << lane);
             self.record_remote_barrier(at, 1 << lane);
         }
@@ -52,13 +53,13 @@ impl WarpMachine<'_, '_> {
         }
     }
 
-    /// Records a use of a barrier, which `mbarrier.inval` must be ordered after.
+    /// Records a use of a barrier; `mbarrier.inval` must be ordered after it.
     fn record_use(&mut self, at: ResolvedBarrier, lanes: Mask) {
         let epoch = self.epoch(lanes);
         self.record_use_at(at, epoch);
     }
 
-    /// Records a copy's use of the current phase of a barrier; a wait for the phase acquires it.
+    /// Records the use of the current phase of a barrier by a copy; a wait for the phase acquires it.
     pub(crate) fn record_phase_use(&mut self, at: ResolvedBarrier) {
         let b = &self.cluster.ctas[at.cta as usize].bars[at.slot as usize];
         let epoch = Epoch {
@@ -73,7 +74,7 @@ impl WarpMachine<'_, '_> {
         let (warp, site) = (self.warp.id, self.site);
         let b = &mut self.cluster.ctas[at.cta as usize].bars[at.slot as usize];
         if let Some(uses) = &mut b.uses {
-            uses.note(LastUse { epoch, warp, site });
+            uses.record(LastUse { epoch, warp, site });
         }
     }
 
@@ -88,13 +89,13 @@ impl WarpMachine<'_, '_> {
         };
         self.other = Some(self.op_location(last.warp, last.site));
         self.help = Some("synchronize all users of the mbarrier before this op");
-        let race = Fault::new(
+        let fault = Fault::new(
             FaultKind::Race,
             format!(
-                "{verb} an mbarrier that another thread may still use; nothing orders that use before"
+                "{verb} an mbarrier that another thread may still use; nothing orders that use before this op"
             ),
         );
-        self.with_barrier_name(Err(race), at, lane)
+        self.with_barrier_name(Err(fault), at, lane)
     }
 
     /// Records an access to a barrier, if it is in another CTA.
@@ -104,15 +105,15 @@ impl WarpMachine<'_, '_> {
         }
     }
 
-    /// Records an access to another CTA, which must not exit before it.
+    /// Records an access to another CTA; that CTA must not exit before the access.
     pub(crate) fn record_remote_access(&mut self, cta: u32, lanes: Mask) {
         if !self.env.races {
             return;
         }
         let epoch = self.epoch(lanes);
         let (warp, site) = (self.warp.id, self.site);
-        let reached = &mut self.cluster.ctas[cta as usize].remote_uses;
-        reached.note(LastUse { epoch, warp, site });
+        let remote_uses = &mut self.cluster.ctas[cta as usize].remote_uses;
+        remote_uses.record(LastUse { epoch, warp, site });
     }
 
     /// Adds the barrier's name and the lane to a fault.
@@ -140,12 +141,12 @@ impl WarpMachine<'_, '_> {
         self.check_not_exited(at.cta)?;
         let b = &self.cluster.ctas[at.cta as usize].bars[at.slot as usize];
         let live = b.check_live();
-        let seen = match (&b.init, &self.warp.clock) {
+        let visible_to_all = match (&b.init, &self.warp.clock) {
             (Some(init), Some(clock)) => init.fenced && clock.all_have_seen(&init.epoch),
             _ => true,
         };
         self.with_barrier_name(live, at, lanes.trailing_zeros() as usize)?;
-        if seen {
+        if visible_to_all {
             return Ok(());
         }
         lanes_of(lanes).try_for_each(|lane| self.check_init(at, lane))
@@ -157,8 +158,8 @@ impl WarpMachine<'_, '_> {
         let (Some(init), Some(clock)) = (init, &self.warp.clock) else {
             return Ok(());
         };
-        let own = init.epoch.thread == self.warp.id && init.epoch.lanes == 1 << lane;
-        let why = if own {
+        let is_own = init.epoch.thread == self.warp.id && init.epoch.lanes == 1 << lane;
+        let why = if is_own {
             return Ok(());
         } else if !init.fenced {
             "the lane that initialized it did not run `fence.mbarrier_init`"
@@ -174,34 +175,36 @@ impl WarpMachine<'_, '_> {
         self.other = Some(self.op_location(init.epoch.thread, init.site));
         self.help =
             Some("after the inits, call `fence_mbarrier_init()` and a CTA or cluster barrier");
-        let unseen = Fault::new(
+        let fault = Fault::new(
             FaultKind::Barrier,
             format!("uses an mbarrier whose init may not be visible: {why}"),
         );
-        self.with_barrier_name(Err(unseen), at, lane)
+        self.with_barrier_name(Err(fault), at, lane)
     }
 
     /// Expects bytes and arrives, separately for each active lane.
-    pub(crate) fn arrive(
+    pub(crate) fn mbarrier_arrive(
         &mut self,
         bar: &BarRef,
         count: Option<Operand>,
         tx: Option<Operand>,
-        leave: bool,
+        drop_out: bool,
     ) -> Exec {
-        let mut left = self.warp.active;
-        while left != 0 {
-            let (at, lanes) = self.group_by_barrier(bar, left)?;
-            left &= !lanes;
+        let mut remaining = self.warp.active;
+        while remaining != 0 {
+            let (at, lanes) = self.group_by_barrier(bar, remaining)?;
+            remaining &= !lanes;
             self.record_use(at, lanes);
             self.record_remote_barrier(at, lanes);
             let counts = match count {
                 Some(Operand::Imm(n)) => n * u64::from(lanes.count_ones()),
-                Some(o) => lanes_of(lanes).map(|l| u64::from(self.one(o, l))).sum(),
+                Some(o) => lanes_of(lanes)
+                    .map(|l| u64::from(self.lane_value(o, l)))
+                    .sum(),
                 None => 0,
             };
-            // Arrivals that all belong to this phase publish together; otherwise each lane publishes
-            // to the phase that it arrives in.
+            // If all arrivals count in the current phase, the lanes publish together. Otherwise each
+            // lane publishes to the phase in which its arrival counts.
             let b = &mut self.cluster.ctas[at.cta as usize].bars[at.slot as usize];
             let together = counts <= u64::from(b.arrivals);
             if let (Some(p), Some(clock), true, Some(_)) =
@@ -210,8 +213,8 @@ impl WarpMachine<'_, '_> {
                 clock.publish(lanes, &mut p.arrived_clock);
             }
             for lane in lanes_of(lanes) {
-                let tx = tx.map_or(0, |o| self.one(o, lane));
-                let count = count.map(|o| self.one(o, lane));
+                let tx = tx.map_or(0, |o| self.lane_value(o, lane));
+                let count = count.map(|o| self.lane_value(o, lane));
                 let b = &mut self.cluster.ctas[at.cta as usize].bars[at.slot as usize];
                 if let (Some(p), Some(clock), false, Some(_)) =
                     (&mut b.clocks, &self.warp.clock, together, count)
@@ -219,8 +222,8 @@ impl WarpMachine<'_, '_> {
                     clock.publish(1 << lane, &mut p.arrived_clock);
                 }
                 let done = b
-                    .expect(tx)
-                    .and_then(|()| count.map_or(Ok(false), |n| b.arrive(n, leave)));
+                    .expect_bytes(tx)
+                    .and_then(|()| count.map_or(Ok(false), |n| b.arrive(n, drop_out)));
                 self.with_barrier_name(done, at, lane)?;
             }
         }
@@ -231,8 +234,7 @@ impl WarpMachine<'_, '_> {
         Ok(ExecStatus::Completed)
     }
 
-    /// Resolves the barrier of the first of some lanes; returns it with the lanes that name the same
-    /// barrier.
+    /// Resolves the barrier of the first lane in `lanes`; returns it with all lanes that name it.
     fn group_by_barrier(
         &mut self,
         bar: &BarRef,
@@ -255,7 +257,7 @@ impl WarpMachine<'_, '_> {
 
     /// Whether all lanes name the same barrier.
     fn is_one_barrier(&mut self, bar: &BarRef, lanes: Mask) -> bool {
-        self.uniform(bar.index, lanes) && bar.peer.is_none_or(|p| self.uniform(p, lanes))
+        self.is_uniform(bar.index, lanes) && bar.peer.is_none_or(|p| self.is_uniform(p, lanes))
     }
 
     /// Resolves the barrier and parity of a wait.
@@ -268,9 +270,12 @@ impl WarpMachine<'_, '_> {
         let lane = lanes.trailing_zeros() as usize;
         let at = self.resolve_bar(bar, lane)?;
         self.check_bar(at, lanes)?;
-        let parity = self.one(parity, lane);
+        let parity = self.lane_value(parity, lane);
         let checked = if at.cta != self.warp.cta {
-            Err("waits for an mbarrier of another CTA; only the own CTA's are allowed".to_owned())
+            Err(
+                "waits for an mbarrier of another CTA; a wait must name one of its own CTA"
+                    .to_owned(),
+            )
         } else if parity > 1 {
             Err(format!("names parity {parity}; a parity is 0 or 1"))
         } else {
@@ -288,7 +293,7 @@ impl WarpMachine<'_, '_> {
         if let Some(p) = &b.clocks {
             c.acquire(lanes, &p.completed_clock);
         }
-        c.learn(
+        c.advance_engine(
             lanes,
             self.cluster.threads.barrier(at.cta, at.slot),
             b.phase,
@@ -299,40 +304,40 @@ impl WarpMachine<'_, '_> {
         self.cluster.ctas[at.cta as usize].bars[at.slot as usize].passes(parity)
     }
 
-    pub(crate) fn wait(&mut self, bar: &BarRef, parity: Operand) -> Exec {
+    pub(crate) fn mbarrier_wait(&mut self, bar: &BarRef, parity: Operand) -> Exec {
         let lanes = self.warp.active;
         // Usually all lanes wait for one barrier and pass together.
-        if self.is_one_barrier(bar, lanes) && self.uniform(parity, lanes) {
+        if self.is_one_barrier(bar, lanes) && self.is_uniform(parity, lanes) {
             let (at, parity) = self.resolve_wait(bar, parity, lanes)?;
             self.record_use(at, lanes);
             if !self.wait_passes(at, parity) {
-                return self.block(Waiting::Mbarrier { bar: at, parity });
+                return self.block_on(Waiting::Mbarrier { bar: at, parity });
             }
             self.acquire_phase(at, lanes);
             return Ok(ExecStatus::Completed);
         }
-        for lane in lanes_of(lanes & !self.warp.passed) {
+        for lane in lanes_of(lanes & !self.warp.lanes_past_wait) {
             let (at, parity) = self.resolve_wait(bar, parity, 1 << lane)?;
             self.record_use(at, 1 << lane);
             if !self.wait_passes(at, parity) {
-                return self.block(Waiting::Mbarrier { bar: at, parity });
+                return self.block_on(Waiting::Mbarrier { bar: at, parity });
             }
             self.acquire_phase(at, 1 << lane);
-            self.warp.passed |= 1 << lane;
+            self.warp.lanes_past_wait |= 1 << lane;
         }
-        self.warp.passed = 0;
+        self.warp.lanes_past_wait = 0;
         Ok(ExecStatus::Completed)
     }
 
     /// Whether an operand is uniform in these lanes.
-    fn uniform(&mut self, o: Operand, lanes: Mask) -> bool {
+    fn is_uniform(&mut self, o: Operand, lanes: Mask) -> bool {
         let Operand::Reg(_) = o else { return true };
         let v = self.get::<u32>(o);
         let first = v[lanes.trailing_zeros() as usize];
         lanes_of(lanes).all(|l| v[l] == first)
     }
 
-    pub(crate) fn test(&mut self, bar: &BarRef, parity: Operand) -> Exec {
+    pub(crate) fn mbarrier_test(&mut self, bar: &BarRef, parity: Operand) -> Exec {
         let lanes = self.warp.active;
         let (at, parity) = self.resolve_wait(bar, parity, lanes)?;
         self.record_use(at, lanes);

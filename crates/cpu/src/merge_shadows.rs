@@ -2,7 +2,7 @@
 
 use crate::env::Env;
 use crate::error::{RaceKind, RunError};
-use crate::global_access::{global_help, race};
+use crate::global_access::{global_help, global_race_fault};
 use crate::global_shadow::GlobalShadow;
 use std::collections::BTreeMap;
 
@@ -10,20 +10,20 @@ use std::collections::BTreeMap;
 #[derive(Debug)]
 pub(crate) struct ShadowMerger<'e, 'k> {
     env: &'e Env<'k>,
-    /// The next cluster to merge; `waiting` has the later ones.
+    /// The next cluster to merge. `waiting` holds later clusters that completed before it.
     next: u64,
     waiting: BTreeMap<u64, GlobalShadow>,
-    all: GlobalShadow,
+    merged: GlobalShadow,
 }
 
 impl<'e, 'k> ShadowMerger<'e, 'k> {
-    /// Creates a merge without clusters.
+    /// Creates a merger without clusters.
     pub(crate) fn new(env: &'e Env<'k>) -> Self {
         Self {
             env,
             next: 0,
             waiting: BTreeMap::new(),
-            all: GlobalShadow::new(env.threads.warps),
+            merged: GlobalShadow::new(env.threads.warps_per_cta),
         }
     }
 
@@ -40,7 +40,7 @@ impl<'e, 'k> ShadowMerger<'e, 'k> {
         }
         self.waiting.insert(cluster, global);
         while let Some(global) = self.waiting.remove(&self.next) {
-            if let Some(e) = self.absorb(&global) {
+            if let Some(e) = self.merge(&global) {
                 return Err((self.next, e));
             }
             self.next += 1;
@@ -48,19 +48,22 @@ impl<'e, 'k> ShadowMerger<'e, 'k> {
         Ok(())
     }
 
-    fn absorb(&mut self, global: &GlobalShadow) -> Option<Box<RunError>> {
-        let found = self.all.absorb(global)?;
-        let (who, with) = (found.who, found.conflict.with);
-        let here = (who.cluster, who.warp);
-        let fault = race(self.env, here, found.buffer, found.writes, &found.conflict);
+    fn merge(&mut self, global: &GlobalShadow) -> Option<Box<RunError>> {
+        let found = self.merged.merge(global)?;
+        let (later, earlier) = (found.later, found.conflict.earlier);
+        let here = (later.cluster, later.warp);
+        let fault = global_race_fault(self.env, here, found.buffer, found.writes, &found.conflict);
         Some(Box::new(RunError {
             kind: fault.kind,
             text: fault.text,
-            at: Some(self.env.op_location(who.cluster, who.warp, who.site)),
+            at: Some(self.env.op_location(later.cluster, later.warp, later.site)),
             lane: None,
-            other: Some(self.env.op_location(with.cluster, with.warp, with.site)),
+            other: Some(
+                self.env
+                    .op_location(earlier.cluster, earlier.warp, earlier.site),
+            ),
             race: Some(RaceKind::of(found.writes, found.conflict.wrote)),
-            help: Some(global_help(found.conflict.why)),
+            help: Some(global_help(found.conflict.reason)),
             waits: Vec::new(),
         }))
     }

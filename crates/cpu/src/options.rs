@@ -11,8 +11,8 @@ pub enum Timing {
     /// At issue. Fast; finds only faults that do not depend on timing.
     #[default]
     Eager,
-    /// As late as possible: when no warp can run otherwise, and only the ops that a warp needs. Race
-    /// checks are on.
+    /// As late as possible: only when no warp can run, and only the ops that a waiting warp needs.
+    /// Race checks are on.
     Late,
     /// At random times, in pieces. Race checks are on.
     Random,
@@ -61,11 +61,11 @@ pub struct Options {
     pub seed: u64,
     /// The number of host threads; 0 uses all. The result does not depend on it.
     pub threads: usize,
-    /// The simulated GPU; its SMs limit the resident CTAs.
+    /// The GPU that the executor models; its SMs limit the resident CTAs.
     pub target: Target,
-    /// Called for completed CTAs.
+    /// A callback that the executor calls for each completed CTA.
     pub progress: Option<ProgressCallback>,
-    /// The maximum number of statements of all warps of one scheduler; `None`: 2³⁶.
+    /// The maximum number of statements that the warps of one scheduler run together; `None`: 2³⁶.
     pub max_steps: Option<u64>,
     /// Whether the exit of a CTA with an incomplete mbarrier phase is a fault (in `late` and
     /// `random`), even if no thread waits for the phase.

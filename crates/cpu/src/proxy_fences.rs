@@ -14,7 +14,7 @@ pub(crate) enum FenceCoverage {
     Cta,
     /// The shared memory of the cluster.
     Cluster,
-    /// The shared memory of the own CTA, with an acquire fence of the issuer.
+    /// The shared memory of the own CTA; the issuer must run an acquire fence.
     Release,
 }
 
@@ -30,14 +30,14 @@ struct ProxyFence {
 /// The proxy fences of one warp.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct ProxyFences {
-    ran: Vec<ProxyFence>,
+    fences: Vec<ProxyFence>,
     /// The last acquire fence.
-    acquired: Option<Box<Acquired>>,
+    acquired: Option<Box<AcquireFence>>,
 }
 
 /// An acquire fence.
 #[derive(Clone, Debug)]
-struct Acquired {
+struct AcquireFence {
     /// The number of fences of the warp before it.
     count: usize,
     lanes: Mask,
@@ -46,14 +46,14 @@ struct Acquired {
 }
 
 impl ProxyFences {
-    /// Returns the number of fences so far, without acquire fences.
+    /// Returns the number of fences so far; acquire fences do not count.
     pub(crate) fn count(&self) -> u32 {
-        self.ran.len() as u32
+        self.fences.len() as u32
     }
 
     /// Records a fence of some lanes in a segment.
-    pub(crate) fn run(&mut self, lanes: Mask, clock: u32, covers: FenceCoverage) {
-        self.ran.push(ProxyFence {
+    pub(crate) fn record(&mut self, lanes: Mask, clock: u32, covers: FenceCoverage) {
+        self.fences.push(ProxyFence {
             lanes,
             clock,
             covers,
@@ -61,36 +61,36 @@ impl ProxyFences {
     }
 
     /// Records an acquire fence of some lanes.
-    pub(crate) fn acquire(&mut self, lanes: Mask, clock: &WarpClock) {
-        self.acquired = Some(Box::new(Acquired {
-            count: self.ran.len(),
+    pub(crate) fn record_acquire(&mut self, lanes: Mask, clock: &WarpClock) {
+        self.acquired = Some(Box::new(AcquireFence {
+            count: self.fences.len(),
             lanes,
             clock: clock.clone(),
         }));
     }
 
     /// Whether each lane of an access ran a matching fence with a number in `numbers` that is ordered
-    /// before the issue. A clock that includes a later fence of a lane includes the earlier one, so
-    /// the first matching fence decides.
-    fn ran(
+    /// before the issue. The first matching fence of a lane decides, because a clock that includes a
+    /// later fence of the lane includes the earlier one.
+    fn all_lanes_fenced(
         &self,
         m: &Epoch,
         numbers: std::ops::Range<usize>,
-        fits: impl Fn(FenceCoverage) -> bool,
+        matches: impl Fn(FenceCoverage) -> bool,
         has_seen: impl Fn(&Epoch) -> bool,
     ) -> bool {
-        let mut left = m.lanes;
-        for f in self.ran.get(numbers).unwrap_or_default() {
-            let lanes = f.lanes & left;
-            if lanes == 0 || !fits(f.covers) {
+        let mut unfenced = m.lanes;
+        for f in self.fences.get(numbers).unwrap_or_default() {
+            let lanes = f.lanes & unfenced;
+            if lanes == 0 || !matches(f.covers) {
                 continue;
             }
             let clock = f.clock;
             if !has_seen(&Epoch { lanes, clock, ..*m }) {
                 return false;
             }
-            left &= !lanes;
-            if left == 0 {
+            unfenced &= !lanes;
+            if unfenced == 0 {
                 return true;
             }
         }
@@ -98,16 +98,16 @@ impl ProxyFences {
     }
 
     /// Whether each lane of an access of this warp ran a full fence afterwards that is ordered before
-    /// the issue; `own`: the access is to the own CTA.
+    /// the issue. `own_cta`: whether the access is to the own CTA of the warp.
     pub(crate) fn is_fenced(
         &self,
         m: &Epoch,
         count: u32,
-        own: bool,
+        own_cta: bool,
         has_seen: impl Fn(&Epoch) -> bool,
     ) -> bool {
-        let fits = |c| c == FenceCoverage::Cluster || own && c == FenceCoverage::Cta;
-        self.ran(m, count as usize..self.ran.len(), fits, has_seen)
+        let matches = |c| c == FenceCoverage::Cluster || own_cta && c == FenceCoverage::Cta;
+        self.all_lanes_fenced(m, count as usize..self.fences.len(), matches, has_seen)
     }
 
     /// Whether each lane of an access of this warp ran a release fence afterwards, and the issuing
@@ -116,24 +116,27 @@ impl ProxyFences {
         &self,
         m: &Epoch,
         count: u32,
-        to: &ProxyFences,
+        issuer: &ProxyFences,
         lane: u8,
     ) -> bool {
-        let Some(a) = &to.acquired else { return false };
-        let runs = match lane {
+        let Some(a) = &issuer.acquired else {
+            return false;
+        };
+        let lane_acquired = match lane {
             ALL_LANES => a.lanes == Mask::MAX,
             lane => a.lanes >> lane & 1 == 1,
         };
         // Only fences before the acquire fence count.
         let end = match m.thread == a.clock.thread {
             true => a.count,
-            false => self.ran.len(),
+            false => self.fences.len(),
         };
-        runs && self.ran(
-            m,
-            count as usize..end,
-            |c| c == FenceCoverage::Release,
-            |fence| a.clock.has_seen(lane, fence),
-        )
+        lane_acquired
+            && self.all_lanes_fenced(
+                m,
+                count as usize..end,
+                |c| c == FenceCoverage::Release,
+                |fence| a.clock.has_seen(lane, fence),
+            )
     }
 }

@@ -1,9 +1,9 @@
 //! Release and acquire through memory words.
 //!
 //! A release stores the clock of its lanes with the word that it writes; an acquire joins the clock
-//! of the word that it reads. Both must be in each other's scope: in one CTA, or at cluster scope or
-//! wider. A relaxed access does neither: a fence before a relaxed write makes it a release, a fence
-//! after a relaxed read makes it an acquire.
+//! of the word that it reads. Each must be in the scope of the other: in one CTA, or at cluster scope
+//! or wider. A fence before a relaxed write makes it a release; a fence after a relaxed read makes it
+//! an acquire.
 //!
 //! A release to other clusters, through a word of global memory at GPU scope, is stored with the
 //! shadow of that memory. An acquire there may return epochs of the own cluster that passed through
@@ -11,7 +11,7 @@
 
 use crate::clock::{Clock, Threads};
 use crate::machine::{WarpMachine, lanes_of};
-use crate::warp_clock::{ByLanes, WarpClock};
+use crate::warp_clock::{ClocksByLanes, WarpClock};
 use std::collections::HashMap;
 use std::slice::{from_mut, from_ref};
 use std::sync::Arc;
@@ -32,7 +32,7 @@ impl WordAddress {
     }
 }
 
-/// Clocks by scope: CTA and cluster.
+/// The clocks released through one word, by scope.
 #[derive(Clone, Debug)]
 struct ScopedClocks {
     /// By CTA: the clock for its threads.
@@ -56,17 +56,21 @@ impl ScopedClocks {
         }
     }
 
-    fn add(&mut self, cta: u32, wide: bool, clock: &Clock) {
+    fn add(&mut self, cta: u32, cluster_scope: bool, clock: &Clock) {
         join(&mut self.by_cta[cta as usize], clock);
-        if wide {
+        if cluster_scope {
             join(&mut self.cluster, clock);
         }
     }
 
     /// Returns the clocks that a thread of a CTA can acquire at a scope.
-    fn each(&self, cta: u32, wide: bool) -> impl Iterator<Item = &Clock> {
-        let wide = if wide { self.cluster.as_ref() } else { None };
-        self.by_cta[cta as usize].iter().chain(wide)
+    fn visible_clocks(&self, cta: u32, cluster_scope: bool) -> impl Iterator<Item = &Clock> {
+        let cluster_scope = if cluster_scope {
+            self.cluster.as_ref()
+        } else {
+            None
+        };
+        self.by_cta[cta as usize].iter().chain(cluster_scope)
     }
 }
 
@@ -87,23 +91,23 @@ impl Released {
     }
 
     fn release(&mut self, word: WordAddress, cta: u32, scope: Scope, clock: &Clock) {
-        let reach = self.words.entry(word);
-        let reach = reach.or_insert_with(|| ScopedClocks::new(self.threads.ctas));
-        reach.add(cta, is_wide(scope), clock);
+        let clocks = self.words.entry(word);
+        let clocks = clocks.or_insert_with(|| ScopedClocks::new(self.threads.ctas));
+        clocks.add(cta, includes_cluster(scope), clock);
     }
 
     /// Returns the clocks that a thread of a CTA acquires.
     fn acquired(&self, word: WordAddress, cta: u32, scope: Scope) -> impl Iterator<Item = &Clock> {
         let here = self.words.get(&word).into_iter();
-        here.flat_map(move |r| r.each(cta, is_wide(scope)))
+        here.flat_map(move |r| r.visible_clocks(cta, includes_cluster(scope)))
     }
 }
 
-fn is_wide(scope: Scope) -> bool {
+fn includes_cluster(scope: Scope) -> bool {
     scope >= Scope::Cluster
 }
 
-/// Whether threads of other clusters can take part.
+/// Whether threads of other clusters can release or acquire through a word at a scope.
 fn reaches_other_clusters(word: WordAddress, scope: Scope) -> bool {
     scope >= Scope::Gpu && matches!(word, WordAddress::Global(_))
 }
@@ -125,7 +129,7 @@ struct FenceSnapshots(Vec<(Mask, Arc<WarpClock>)>);
 
 impl FenceSnapshots {
     /// Records a fence of some lanes; it supersedes their earlier fences.
-    fn fence(&mut self, lanes: Mask, clock: &Arc<WarpClock>) {
+    fn record(&mut self, lanes: Mask, clock: &Arc<WarpClock>) {
         self.0.retain_mut(|(of, _)| {
             *of &= !lanes;
             *of != 0
@@ -133,14 +137,15 @@ impl FenceSnapshots {
         self.0.push((lanes, clock.clone()));
     }
 
-    /// Returns the clock that relaxed writes of some lanes release: for each lane, up to its fence.
+    /// Returns the clock that relaxed writes of some lanes release: for each lane, its clock at its
+    /// last fence.
     fn released(&self, lanes: Mask, threads: &Threads) -> Option<Clock> {
-        let mut clock_out = None;
+        let mut published = None;
         for (of, clock) in self.0.iter().filter(|(of, _)| of & lanes != 0) {
-            let clock_out = clock_out.get_or_insert_with(|| Clock::new(threads));
-            clock.publish(of & lanes, clock_out);
+            let published = published.get_or_insert_with(|| Clock::new(threads));
+            clock.publish(of & lanes, published);
         }
-        clock_out
+        published
     }
 }
 
@@ -150,31 +155,31 @@ pub(crate) struct FenceState {
     /// By scope level: the clock before the last fence of that level. Later relaxed writes release
     /// it.
     before: [FenceSnapshots; 3],
-    /// The same for fences and writes of shared memory only; their scope is the cluster.
+    /// The clock before the last fence of shared memory only, whose scope is the cluster.
     before_shared: FenceSnapshots,
     /// By scope level: the clocks that relaxed reads found. The next fence of that level acquires
     /// them.
-    found: [ByLanes; 3],
-    /// The same for reads of shared memory.
-    found_shared: ByLanes,
+    observed: [ClocksByLanes; 3],
+    /// The clocks that relaxed reads of shared memory found, at cluster scope.
+    observed_shared: ClocksByLanes,
 }
 
 impl WarpMachine<'_, '_> {
     /// Applies the release and acquire of a strong access; `word` returns the address of a lane.
-    pub(crate) fn order(&mut self, order: MemoryOrder, word: impl Fn(usize) -> WordAddress) {
+    pub(crate) fn apply_order(&mut self, order: MemoryOrder, word: impl Fn(usize) -> WordAddress) {
         let facts = self.env.code.sites[self.site as usize].facts;
-        let orders = order.sem != Semantics::Relaxed || self.env.code.fences;
+        let orders = order.sem != Semantics::Relaxed || self.env.code.has_order_fences;
         if self.warp.clock.is_none() || !orders {
             return;
         }
-        let mut left = self.warp.active;
+        let mut remaining = self.warp.active;
         let mut groups: Vec<(WordAddress, Mask)> = Vec::new();
-        while left != 0 {
-            let first = word(left.trailing_zeros() as usize);
-            let same = lanes_of(left).filter(|&l| word(l) == first);
+        while remaining != 0 {
+            let first = word(remaining.trailing_zeros() as usize);
+            let same = lanes_of(remaining).filter(|&l| word(l) == first);
             let same = same.fold(0, |m, l| m | 1 << l);
             groups.push((first, same));
-            left &= !same;
+            remaining &= !same;
         }
         if facts.only_writes {
             // If several lanes store to one word, the last value remains.
@@ -202,30 +207,30 @@ impl WarpMachine<'_, '_> {
             return;
         };
         let (cta, cluster) = (self.warp.cta, self.cluster.index);
-        let mut release = |scope: Scope, clock_out: &Clock| {
-            released.release(word, cta, scope, clock_out);
+        let mut release = |scope: Scope, published: &Clock| {
+            released.release(word, cta, scope, published);
             if let (Some(global), WordAddress::Global(at), true) =
                 (&mut *self.global, word, reaches_other_clusters(word, scope))
             {
-                global.release(at, cluster, clock_out);
+                global.release(at, cluster, published);
             }
         };
         if order.sem.releases() {
-            let mut clock_out = Clock::new(&self.cluster.threads);
-            clock.publish(lanes, &mut clock_out);
-            return release(order.scope, &clock_out);
+            let mut published = Clock::new(&self.cluster.threads);
+            clock.publish(lanes, &mut published);
+            return release(order.scope, &published);
         }
-        let Some(fenced) = &self.warp.fenced else {
+        let Some(fence_state) = &self.warp.fence_state else {
             return;
         };
         let scopes = SCOPE_LEVELS.map(|s| s.min(order.scope));
-        let any = fenced.before.iter().zip(scopes);
+        let by_level = fence_state.before.iter().zip(scopes);
         let shared = word
             .is_shared()
-            .then_some((&fenced.before_shared, order.scope));
-        for (before, scope) in any.chain(shared) {
-            if let Some(clock_out) = before.released(lanes, &self.cluster.threads) {
-                release(scope, &clock_out);
+            .then_some((&fence_state.before_shared, order.scope));
+        for (before, scope) in by_level.chain(shared) {
+            if let Some(published) = before.released(lanes, &self.cluster.threads) {
+                release(scope, &published);
             }
         }
     }
@@ -237,14 +242,17 @@ impl WarpMachine<'_, '_> {
         let (cta, cluster) = (self.warp.cta, self.cluster.index);
         let global = &*self.global;
         let acquired = |scope: Scope| {
-            let far = match word {
+            let from_other_clusters = match word {
                 WordAddress::Global(at) if reaches_other_clusters(word, scope) => {
                     global.as_ref().and_then(|g| g.acquired(at))
                 }
                 _ => None,
             };
-            let back = far.and_then(|c| c.other_clusters.of(cluster));
-            released.acquired(word, cta, scope).chain(far).chain(back)
+            let returned = from_other_clusters.and_then(|c| c.other_clusters.clock_of(cluster));
+            released
+                .acquired(word, cta, scope)
+                .chain(from_other_clusters)
+                .chain(returned)
         };
         if order.sem.acquires() {
             for c in acquired(order.scope) {
@@ -255,10 +263,10 @@ impl WarpMachine<'_, '_> {
         let scopes = SCOPE_LEVELS.map(|s| s.min(order.scope));
         for (i, scope) in scopes.into_iter().enumerate() {
             for c in acquired(scope) {
-                let fenced = self.warp.fenced.get_or_insert_default();
-                fenced.found[i].add(lanes, c);
+                let fence_state = self.warp.fence_state.get_or_insert_default();
+                fence_state.observed[i].add(lanes, c);
                 if i == 1 && word.is_shared() {
-                    fenced.found_shared.add(lanes, c);
+                    fence_state.observed_shared.add(lanes, c);
                 }
             }
         }
@@ -270,23 +278,26 @@ impl WarpMachine<'_, '_> {
         let Some(clock) = &mut self.warp.clock else {
             return;
         };
-        let fenced = self.warp.fenced.get_or_insert_default();
+        let fence_state = self.warp.fence_state.get_or_insert_default();
         let levels = scope_levels(order.scope);
-        let (before, found) = match shared {
+        let (before, observed) = match shared {
             true => (
-                from_mut(&mut fenced.before_shared),
-                from_ref(&fenced.found_shared),
+                from_mut(&mut fence_state.before_shared),
+                from_ref(&fence_state.observed_shared),
             ),
-            false => (&mut fenced.before[..levels], &fenced.found[..levels]),
+            false => (
+                &mut fence_state.before[..levels],
+                &fence_state.observed[..levels],
+            ),
         };
         if order.sem.releases() {
-            let then = Arc::new(WarpClock::clone(clock));
-            before.iter_mut().for_each(|b| b.fence(lanes, &then));
+            let snapshot = Arc::new(WarpClock::clone(clock));
+            before.iter_mut().for_each(|b| b.record(lanes, &snapshot));
             clock.now += 1;
         }
         if order.sem.acquires() {
-            let found = found.iter().flat_map(|f| f.any(lanes));
-            found.for_each(|(of, found)| clock.acquire(of, found));
+            let observed = observed.iter().flat_map(|f| f.overlapping(lanes));
+            observed.for_each(|(of, observed)| clock.acquire(of, observed));
         }
     }
 }

@@ -41,8 +41,8 @@ pub(crate) fn deadlock<'r>(
         for w in r.warps.iter().filter(|w| w.status != Status::Exited) {
             let id = r.cluster.ctas[w.cta as usize].id;
             waits.push(BlockedWarp {
-                at: env.site(id, w.index, site_of(env, w)),
-                on: on(env, r, w),
+                at: env.site_location(id, w.index, site_of(env, w)),
+                on: blocked_on(env, r, w),
             });
         }
     }
@@ -71,7 +71,7 @@ fn site_of(env: &Env<'_>, w: &Warp) -> u32 {
         .unwrap_or(0)
 }
 
-fn on(env: &Env<'_>, r: &ResidentCluster, w: &Warp) -> BlockedOn {
+fn blocked_on(env: &Env<'_>, r: &ResidentCluster, w: &Warp) -> BlockedOn {
     let cta = &r.cluster.ctas[w.cta as usize];
     let Status::Waiting(waiting) = w.status else {
         return BlockedOn::Poll;
@@ -104,10 +104,10 @@ fn on(env: &Env<'_>, r: &ResidentCluster, w: &Warp) -> BlockedOn {
         Waiting::Bulk { lane, pending, .. } => BlockedOn::BulkGroup { lane, pending },
         Waiting::Copies { lane, .. } => BlockedOn::Copies {
             lane,
-            open: r.cluster.engines.lane_copies[w.id as usize].open_of(lane),
+            open: r.cluster.engines.lane_copies[w.id as usize].open_count(lane),
         },
         Waiting::Wgmma { .. } => BlockedOn::Wgmma {
-            issued: r.cluster.engines.wgmmas_of(w).issued(),
+            issued: r.cluster.engines.wgmma_queue(w).warps_issued(),
         },
         Waiting::Registers { count, wanted } => BlockedOn::Registers {
             count,

@@ -15,8 +15,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use warpline_ir::{Fault, FaultKind, Kernel, Launch, OpLocation, Target};
 
-/// Runs a kernel. Memory and counters depend only on the kernel, the launch, and the timing, seed and
-/// target of the options.
+/// Runs a kernel. Memory and counters depend only on the kernel, the launch, and three options:
+/// timing, seed and target.
 pub fn run(
     kernel: &Kernel,
     launch: &Launch,
@@ -30,15 +30,15 @@ pub fn run(
     let code = compile(kernel);
     check_ops(kernel, &code, target)?;
     let one_scheduler = code.communicates;
-    let room = residency::clusters(kernel, &code, target);
+    let capacity = residency::clusters(kernel, &code, target);
     let env = Env::new(kernel, code, launch, memory, options);
-    let run = Run {
+    let run = LaunchRun {
         env: &env,
         options,
         done: AtomicU64::new(0),
     };
     let counters = if one_scheduler {
-        run.run_together(room)?
+        run.run_together(capacity)?
     } else {
         run.run_independently()?
     };
@@ -47,11 +47,11 @@ pub fn run(
 
 /// Checks the structure of a kernel; kernels from the builder always pass.
 fn check_kernel(kernel: &Kernel, target: &Target) -> Result<(), Fault> {
-    let bad = |text: String| Err(Fault::new(FaultKind::Launch, text));
+    let invalid = |text: String| Err(Fault::new(FaultKind::Launch, text));
     let mut warps = 0;
     for r in &kernel.roles {
         if r.first_warp != warps || r.warps == 0 {
-            return bad(format!(
+            return invalid(format!(
                 "role {} does not start at the warp after the previous role",
                 r.name
             ));
@@ -59,14 +59,14 @@ fn check_kernel(kernel: &Kernel, target: &Target) -> Result<(), Fault> {
         warps += r.warps;
     }
     if warps == 0 || warps * 32 > target.threads {
-        return bad(format!(
+        return invalid(format!(
             "the CTA has {1} threads; the limit is 32 to {0}",
             target.threads,
             warps * 32
         ));
     }
     if kernel.shared_bytes > target.shared_bytes {
-        return bad(format!(
+        return invalid(format!(
             "the CTA needs {1} bytes of shared memory; the limit is {0}",
             target.shared_bytes, kernel.shared_bytes
         ));
@@ -74,14 +74,14 @@ fn check_kernel(kernel: &Kernel, target: &Target) -> Result<(), Fault> {
     // Non-portable clusters have up to twice the portable size.
     let size: u64 = kernel.cluster.iter().map(|&c| u64::from(c)).product();
     if !(1..=2 * u64::from(target.cluster)).contains(&size) {
-        return bad(format!(
+        return invalid(format!(
             "the cluster has {size} CTAs; the limit is 1 to {}",
             2 * target.cluster
         ));
     }
     for t in &kernel.tiles {
         if u64::from(t.offset) + u64::from(t.bytes()) > u64::from(kernel.shared_bytes) {
-            return bad(format!("tile {} is outside shared memory", t.name));
+            return invalid(format!("tile {} is outside shared memory", t.name));
         }
     }
     Ok(())
@@ -89,8 +89,11 @@ fn check_kernel(kernel: &Kernel, target: &Target) -> Result<(), Fault> {
 
 /// Checks that the target supports all ops, and that all references are declared.
 fn check_ops(kernel: &Kernel, code: &Code<'_>, target: &Target) -> Result<(), Box<RunError>> {
-    if let Some(what) = &code.undeclared {
-        let text = format!("kernel {} uses {what}, which is not declared", kernel.name);
+    if let Some(object) = &code.undeclared {
+        let text = format!(
+            "kernel {} uses {object}, which is not declared",
+            kernel.name
+        );
         return Err(launch_fault(Fault::new(FaultKind::Illegal, text)));
     }
     for s in &code.sites {
@@ -111,14 +114,14 @@ fn check_ops(kernel: &Kernel, code: &Code<'_>, target: &Target) -> Result<(), Bo
     Ok(())
 }
 
-struct Run<'e, 'k> {
+struct LaunchRun<'e, 'k> {
     env: &'e Env<'k>,
     options: &'e Options,
     /// The number of completed CTAs.
     done: AtomicU64,
 }
 
-impl Run<'_, '_> {
+impl LaunchRun<'_, '_> {
     fn report_progress(&self) {
         if let Some(progress) = &self.options.progress {
             let done = self.done.fetch_add(1, Relaxed) + 1;
@@ -127,24 +130,25 @@ impl Run<'_, '_> {
     }
 
     /// Runs CTAs that communicate: one scheduler, with as many resident clusters as fit the GPU.
-    fn run_together(&self, room: u64) -> Result<Counters, Box<RunError>> {
+    fn run_together(&self, capacity: u64) -> Result<Counters, Box<RunError>> {
         let mut counters = Counters::new(self.env.kernel, &self.env.code);
         let rng = Rng::new(self.options.seed, u64::MAX);
         let done = || self.report_progress();
         let clusters = 0..self.env.clusters();
         let max = self.options.max_steps;
-        let scheduler = Scheduler::new(self.env, clusters, room, rng, max, &mut counters, &done);
-        // The clusters shared one shadow, which has no conflict.
+        let scheduler =
+            Scheduler::new(self.env, clusters, capacity, rng, max, &mut counters, &done);
+        // The clusters share one shadow, so the run itself reports conflicts between them.
         scheduler.run().map(|_| counters)
     }
 
     /// Runs CTAs that do not communicate: one scheduler per cluster, on any host thread.
     fn run_independently(&self) -> Result<Counters, Box<RunError>> {
-        // The result is the fault of the lowest cluster, independent of the host timing.
+        // The fault of the lowest cluster is reported, independent of the timing of host threads.
         let failed: Mutex<Option<(u64, Box<RunError>)>> = Mutex::new(None);
         let first_failed = AtomicU64::new(u64::MAX);
         let merge = Mutex::new(ShadowMerger::new(self.env));
-        let one = |mut counters: Counters, cluster: u64| {
+        let run_cluster = |mut counters: Counters, cluster: u64| {
             if cluster > first_failed.load(Relaxed) {
                 return counters;
             }
@@ -166,10 +170,10 @@ impl Run<'_, '_> {
             }
             counters
         };
-        let none = || Counters::new(self.env.kernel, &self.env.code);
+        let no_counters = || Counters::new(self.env.kernel, &self.env.code);
         let clusters = 0..self.env.clusters();
         let counters = match self.threads().min(clusters.end as usize) {
-            1 => clusters.fold(none(), one),
+            1 => clusters.fold(no_counters(), run_cluster),
             n => {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(n).build();
                 let pool = pool.map_err(|e| {
@@ -181,8 +185,8 @@ impl Run<'_, '_> {
                 pool.install(|| {
                     clusters
                         .into_par_iter()
-                        .fold(none, one)
-                        .reduce(none, |a, b| a.add(&b))
+                        .fold(no_counters, run_cluster)
+                        .reduce(no_counters, |a, b| a.add(&b))
                 })
             }
         };

@@ -2,11 +2,11 @@
 //!
 //! One scheduler runs the warps of some clusters on one host thread. Its choices depend only on the
 //! kernel, the launch and the seed. In `eager` and `late` the warps take turns, each until it must
-//! stop. In `eager`, asynchronous ops complete at issue. In `late`, a warp that would access another
-//! CTA runs after all others, so that a CTA that can exit has exited by then. Asynchronous ops
-//! complete only when no warp can run: the oldest op that a waiting warp needs, as far as the warp
-//! needs it. In `random`, each turn is a seeded choice between one visible op of a ready warp and one
-//! step of one piece of an asynchronous op.
+//! stop. In `eager`, asynchronous ops complete at issue. In `late`, a warp runs an access to
+//! another CTA only after all other warps have stopped, so a CTA that can exit has exited by then.
+//! In `late`, asynchronous ops complete only when no warp can run: the oldest op that a warp waits
+//! for, and only the steps that it needs. In `random`, each turn is a seeded choice between one
+//! visible op of a ready warp and one step of one piece of an asynchronous op.
 
 use crate::cluster::Cluster;
 use crate::complete::{AsyncFault, complete_wgmma, step_copy};
@@ -26,13 +26,13 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use warpline_ir::{Fault, FaultKind, JobCompletion, ResolvedBarrier};
 
-/// The visible ops of one turn in `eager` and `late`.
-const TURN: u32 = 1024;
+/// The maximum number of visible ops of one turn in `eager` and `late`.
+const VISIBLE_OPS_PER_TURN: u32 = 1024;
 
 /// The number of consecutive polls without progress that counts as a livelock.
 const POLL_LIMIT: u64 = 1 << 18;
 
-/// The maximum number of ops of a warp without a wait.
+/// The maximum number of ops that a warp runs without a wait.
 const MAX_OPS_WITHOUT_WAIT: u64 = 1 << 30;
 
 /// The default step limit of a run.
@@ -47,13 +47,13 @@ pub(crate) struct ResidentCluster {
     steps_ready: usize,
 }
 
-/// A warp: the slot of its cluster, and its index in the cluster.
+/// A warp: the index of its cluster in `resident`, and its index in the cluster.
 type WarpKey = (usize, usize);
 
 /// Runs clusters on one host thread.
 pub(crate) struct Scheduler<'e, 'k> {
     env: &'e Env<'k>,
-    /// The resident clusters.
+    /// The resident clusters; `None` after the last cluster of an entry.
     resident: Vec<Option<ResidentCluster>>,
     /// The shadow of global memory, if races are checked.
     global: Option<GlobalShadow>,
@@ -68,13 +68,13 @@ pub(crate) struct Scheduler<'e, 'k> {
     max_steps: u64,
     steps: u64,
     /// Consecutive polls without progress.
-    idle: u64,
-    /// `idle` when the scheduler last forced another event.
+    failed_polls: u64,
+    /// `failed_polls` when the scheduler last forced another event.
     forced_at: u64,
-    /// Detects warps that repeat their state.
+    /// The detector of warps that repeat their states.
     livelock: LivelockDetector<WarpKey>,
     counters: &'e mut Counters,
-    /// Called for each completed CTA.
+    /// The callback for each completed CTA.
     done: &'e dyn Fn(),
 }
 
@@ -90,7 +90,7 @@ enum EngineStep {
 }
 
 impl<'e, 'k> Scheduler<'e, 'k> {
-    /// Creates a scheduler for some clusters of the grid; `room` of them are resident at once.
+    /// Creates a scheduler for some clusters of the grid; `capacity` of them are resident at once.
     pub(crate) fn new(
         env: &'e Env<'k>,
         clusters: Range<u64>,
@@ -106,7 +106,7 @@ impl<'e, 'k> Scheduler<'e, 'k> {
             env,
             resident: (0..capacity).map(|_| None).collect(),
             global: (env.races && !env.memory.is_unbounded())
-                .then(|| GlobalShadow::new(env.threads.warps)),
+                .then(|| GlobalShadow::new(env.threads.warps_per_cta)),
             waiting: clusters,
             ready: VecDeque::new(),
             remote: VecDeque::new(),
@@ -114,7 +114,7 @@ impl<'e, 'k> Scheduler<'e, 'k> {
             weights,
             max_steps: max_steps.unwrap_or(MAX_STEPS),
             steps: 0,
-            idle: 0,
+            failed_polls: 0,
             forced_at: 0,
             livelock: LivelockDetector::new(),
             counters,
@@ -130,9 +130,9 @@ impl<'e, 'k> Scheduler<'e, 'k> {
         loop {
             if self.steps > self.max_steps {
                 let text = format!("the run exceeds {} steps", self.max_steps);
-                let mut cut = self.deadlock(String::new());
-                (cut.kind, cut.text) = (FaultKind::Limit, text);
-                return Err(cut);
+                let mut error = self.deadlock(String::new());
+                (error.kind, error.text) = (FaultKind::Limit, text);
+                return Err(error);
             }
             let busy = match self.env.timing {
                 Timing::Random => self.random_turn()?,
@@ -152,7 +152,7 @@ impl<'e, 'k> Scheduler<'e, 'k> {
         }
     }
 
-    /// Makes the next cluster resident.
+    /// Makes the next cluster resident at index `at`.
     fn start(&mut self, at: usize) {
         self.resident[at] = self.waiting.next().map(|index| {
             let (cluster, mut warps) = Cluster::new(self.env, index);
@@ -172,23 +172,23 @@ impl<'e, 'k> Scheduler<'e, 'k> {
     fn turn(&mut self) -> Result<bool> {
         let eager = self.env.timing == Timing::Eager;
         let turn = TurnLimits {
-            visible: TURN,
+            visible: VISIBLE_OPS_PER_TURN,
             stop_at_async: eager,
-            remote: eager,
-            all_remote: eager,
+            next_remote: eager,
+            further_remote: eager,
         };
         let remote = TurnLimits {
-            remote: true,
+            next_remote: true,
             ..turn
         };
         // After a round of polls without progress, force another event.
-        if self.idle > self.forced_at + 2 * self.ready.len() as u64 {
-            self.forced_at = self.idle;
+        if self.failed_polls > self.forced_at + 2 * self.ready.len() as u64 {
+            self.forced_at = self.failed_polls;
             if let Some(key) = self.remote.pop_front() {
                 return self.run_warp(key, remote);
             }
             if self.complete_oldest()? {
-                (self.idle, self.forced_at) = (0, 0);
+                (self.failed_polls, self.forced_at) = (0, 0);
                 return Ok(true);
             }
         }
@@ -201,7 +201,7 @@ impl<'e, 'k> Scheduler<'e, 'k> {
         self.complete_needed()
     }
 
-    /// Runs a turn chosen by the seed.
+    /// Runs a turn that the random stream selects.
     fn random_turn(&mut self) -> Result<bool> {
         let warps = self.ready.len() * self.weights.0;
         let steps_ready: usize = self.resident.iter().flatten().map(|r| r.steps_ready).sum();
@@ -217,8 +217,8 @@ impl<'e, 'k> Scheduler<'e, 'k> {
             let turn = TurnLimits {
                 visible: 1,
                 stop_at_async: false,
-                remote: true,
-                all_remote: true,
+                next_remote: true,
+                further_remote: true,
             };
             return self.run_warp(key, turn);
         }
@@ -249,8 +249,8 @@ impl<'e, 'k> Scheduler<'e, 'k> {
             let (group, _) = ready.unwrap_or_default();
             complete_wgmma(self.env, &mut r.cluster, &mut r.warps, group, self.counters)
         };
-        self.idle = 0;
-        self.checked(at, stepped)?;
+        self.failed_polls = 0;
+        self.report_async_fault(at, stepped)?;
         self.wake_and_retire(at)
     }
 
@@ -292,7 +292,7 @@ impl<'e, 'k> Scheduler<'e, 'k> {
                 (e.lane, e.other, e.race, e.help) = (lane, other, race, help);
                 if let Some(branch) = branch {
                     let (cluster, warp) = (r.cluster.index, r.warps[w].id);
-                    e.at = Some(self.env.branch(cluster, warp, branch));
+                    e.at = Some(self.env.branch_location(cluster, warp, branch));
                 }
                 return Err(e);
             }
@@ -306,8 +306,8 @@ impl<'e, 'k> Scheduler<'e, 'k> {
             .as_ref()
             .is_none_or(|r| r.cluster.progress != before);
         match stop {
-            Stop::Polled if !progress => self.idle += 1,
-            _ => (self.idle, self.forced_at) = (0, 0),
+            Stop::Polled if !progress => self.failed_polls += 1,
+            _ => (self.failed_polls, self.forced_at) = (0, 0),
         }
         let queue = match stop {
             Stop::Yield | Stop::Polled => Some(&mut self.ready),
@@ -325,10 +325,10 @@ impl<'e, 'k> Scheduler<'e, 'k> {
         }
         self.wake_and_retire(at)?;
         self.check_loops((at, w), progress)?;
-        if self.idle < POLL_LIMIT {
+        if self.failed_polls < POLL_LIMIT {
             return Ok(true);
         }
-        // Warps that only poll, with no asynchronous op in flight, poll forever.
+        // If all warps only poll and no asynchronous op is in flight, no value can change.
         Err(self.deadlock(LIVELOCK.into()))
     }
 
@@ -336,29 +336,29 @@ impl<'e, 'k> Scheduler<'e, 'k> {
     /// wait.
     fn check_loops(&mut self, key: WarpKey, progress: bool) -> Result<()> {
         if progress {
-            self.livelock.change(self.steps);
+            self.livelock.record_change(self.steps);
         }
         let Some(r) = &mut self.resident[key.0] else {
             return Ok(());
         };
         let warp = &mut r.warps[key.1];
         if warp.status != Status::Ready {
-            warp.waited = warp.ran.ops;
+            warp.ops_at_last_wait = warp.executed.ops;
         }
-        if warp.ran.ops - warp.waited > MAX_OPS_WITHOUT_WAIT {
+        if warp.executed.ops - warp.ops_at_last_wait > MAX_OPS_WITHOUT_WAIT {
             let why = format!("endless loop: a warp ran {MAX_OPS_WITHOUT_WAIT} ops without a wait");
             return Err(self.deadlock(why));
         }
-        if progress || !self.livelock.turn(key, warp, self.steps) {
+        if progress || !self.livelock.record_turn(key, warp, self.steps) {
             return Ok(());
         }
         let all = self.ready.iter().chain(&self.remote);
         if !all.clone().all(|key| self.livelock.repeats(key)) {
             return Ok(());
         }
-        // An asynchronous op in flight may change the values that they read.
+        // An asynchronous op in flight may change the values that the warps read.
         if self.complete_oldest()? {
-            self.livelock.change(self.steps);
+            self.livelock.record_change(self.steps);
             return Ok(());
         }
         let why = "endless loop: all running warps repeat their states, and no other warp can make progress";
@@ -374,7 +374,7 @@ impl<'e, 'k> Scheduler<'e, 'k> {
             for i in 0..r.warps.len() {
                 let w = &r.warps[i];
                 if let (false, Status::Waiting(on)) = (w.queued, &w.status)
-                    && r.cluster.passes(w, on)
+                    && r.cluster.wait_passes(w, on)
                 {
                     r.warps[i].queued = true;
                     self.ready.push_back((at, i));
@@ -405,15 +405,16 @@ impl<'e, 'k> Scheduler<'e, 'k> {
         if !self.env.races || c.live > 0 {
             return Ok(());
         }
-        let at_work = if c.shared.busy() {
-            r.cluster.engines.in_flight_on(cta)
+        let in_flight = if c.shared.has_claims() {
+            r.cluster.engines.in_flight_on_cta(cta)
         } else {
             None
         };
-        // An access of another CTA must be ordered before the exit of one of its threads.
-        let left = c.exited_clock.as_ref();
-        let reached = left.and_then(|left| c.remote_uses.unordered(|m| left.has_seen(m)));
-        let (warp, site, text) = match (at_work, reached) {
+        // An access of another CTA must be ordered before the exit of a thread of this CTA.
+        let exit_clock = c.exited_clock.as_ref();
+        let unordered_use =
+            exit_clock.and_then(|exit_clock| c.remote_uses.unordered(|m| exit_clock.has_seen(m)));
+        let (warp, site, text) = match (in_flight, unordered_use) {
             (Some((warp, site)), _) => (
                 warp,
                 site,
@@ -443,8 +444,8 @@ impl<'e, 'k> Scheduler<'e, 'k> {
         }
         let cta = r.warps[w].cta;
         let bars = r.cluster.ctas[cta as usize].bars.iter().zip(0..);
-        let begun = { bars }.find_map(|(b, slot)| Some((b, b.in_phase()?, slot)));
-        let Some((b, count, slot)) = begun else {
+        let incomplete = { bars }.find_map(|(b, slot)| Some((b, b.open_phase_count()?, slot)));
+        let Some((b, count, slot)) = incomplete else {
             return Ok(());
         };
         let (name, index) = self.env.barrier_name(ResolvedBarrier { cta, slot });
@@ -464,7 +465,11 @@ impl<'e, 'k> Scheduler<'e, 'k> {
         }))
     }
 
-    fn checked(&self, at: usize, stepped: std::result::Result<(), AsyncFault>) -> Result<()> {
+    fn report_async_fault(
+        &self,
+        at: usize,
+        stepped: std::result::Result<(), AsyncFault>,
+    ) -> Result<()> {
         match (stepped, &self.resident[at]) {
             (Err(f), Some(r)) => Err(report::fault(self.env, r, f.warp as usize, f.site, f.fault)),
             _ => Ok(()),
@@ -472,11 +477,11 @@ impl<'e, 'k> Scheduler<'e, 'k> {
     }
 
     /// Completes an asynchronous op, or only the reads of its source.
-    fn complete(&mut self, at: usize, work: EngineStep) -> Result<()> {
+    fn complete(&mut self, at: usize, step: EngineStep) -> Result<()> {
         let Some(r) = &mut self.resident[at] else {
             return Ok(());
         };
-        let stepped = match work {
+        let stepped = match step {
             EngineStep::Wgmma { group } => {
                 complete_wgmma(self.env, &mut r.cluster, &mut r.warps, group, self.counters)
             }
@@ -496,7 +501,7 @@ impl<'e, 'k> Scheduler<'e, 'k> {
                 }
             },
         };
-        self.checked(at, stepped)
+        self.report_async_fault(at, stepped)
     }
 
     /// Completes all asynchronous ops that can complete.
@@ -506,13 +511,13 @@ impl<'e, 'k> Scheduler<'e, 'k> {
                 return Ok(());
             };
             let engines = &r.cluster.engines;
-            let product = engines.ready_wgmmas().next();
-            let work = match (engines.copies.is_empty(), product) {
+            let wgmma = engines.ready_wgmmas().next();
+            let step = match (engines.copies.is_empty(), wgmma) {
                 (false, _) => EngineStep::Copy { at: 0, read: false },
                 (true, Some((group, _))) => EngineStep::Wgmma { group },
                 (true, None) => return Ok(()),
             };
-            self.complete(at, work)?;
+            self.complete(at, step)?;
         }
     }
 
@@ -526,8 +531,8 @@ impl<'e, 'k> Scheduler<'e, 'k> {
                 Status::Waiting(on) => needed(&r.cluster, w, on),
                 _ => None,
             });
-            if let Some((_, work)) = needs.min_by_key(|(number, _)| *number) {
-                self.complete(at, work)?;
+            if let Some((_, step)) = needs.min_by_key(|(number, _)| *number) {
+                self.complete(at, step)?;
                 self.wake_and_retire(at)?;
                 return Ok(true);
             }
@@ -535,7 +540,7 @@ impl<'e, 'k> Scheduler<'e, 'k> {
         Ok(false)
     }
 
-    /// Completes the oldest asynchronous op of a cluster, because polling warps may need any.
+    /// Completes the oldest asynchronous op of a cluster: a polling warp may need any of them.
     fn complete_oldest(&mut self) -> Result<bool> {
         for at in 0..self.resident.len() {
             let Some(r) = &self.resident[at] else {
@@ -544,11 +549,11 @@ impl<'e, 'k> Scheduler<'e, 'k> {
             let e = &r.cluster.engines;
             let copy = |(at, c): (usize, &Copy)| (c.number, EngineStep::Copy { at, read: false });
             let copies = e.copies.iter().enumerate().map(copy);
-            let products = e
+            let wgmmas = e
                 .ready_wgmmas()
                 .map(|(group, number)| (number, EngineStep::Wgmma { group }));
-            if let Some((_, work)) = copies.chain(products).min_by_key(|(number, _)| *number) {
-                self.complete(at, work)?;
+            if let Some((_, step)) = copies.chain(wgmmas).min_by_key(|(number, _)| *number) {
+                self.complete(at, step)?;
                 self.wake_and_retire(at)?;
                 return Ok(true);
             }
@@ -567,7 +572,9 @@ fn needed(cluster: &Cluster, w: &Warp, on: &Waiting) -> Option<(u64, EngineStep)
     let copies = e.copies.iter().enumerate();
     match *on {
         Waiting::Mbarrier { bar, .. } => copies
-            .filter(|(_, c)| c.job.completion() == JobCompletion::Bytes(bar) || e.arrives(c, bar))
+            .filter(|(_, c)| {
+                c.job.completion() == JobCompletion::Bytes(bar) || e.arrival_needs(c, bar)
+            })
             .map(|(at, c)| (c.number, EngineStep::Copy { at, read: false }))
             .next(),
         Waiting::Bulk {
@@ -575,16 +582,16 @@ fn needed(cluster: &Cluster, w: &Warp, on: &Waiting) -> Option<(u64, EngineStep)
             pending,
             read,
         } => copies
-            .filter(|(_, c)| e.bulk_needs(c, w.id, lane, pending, read))
+            .filter(|(_, c)| e.bulk_wait_needs(c, w.id, lane, pending, read))
             .map(|(at, c)| (c.number, EngineStep::Copy { at, read }))
             .next(),
-        Waiting::Copies { lane, past } => copies
-            .filter(|(_, c)| c.warp == w.id && c.is_of_lane(lane, past))
+        Waiting::Copies { lane, end } => copies
+            .filter(|(_, c)| c.warp == w.id && c.is_of_lane(lane, end))
             .map(|(at, c)| (c.number, EngineStep::Copy { at, read: false }))
             .next(),
         Waiting::Wgmma { .. } => {
-            let (group, products) = e.wgmmas_of_warp(w);
-            products.ready().map(|n| (n, EngineStep::Wgmma { group }))
+            let (group, wgmmas) = e.wgmma_queue_and_group(w);
+            wgmmas.ready().map(|n| (n, EngineStep::Wgmma { group }))
         }
         _ => None,
     }

@@ -1,6 +1,6 @@
 //! The shared memory of one CTA: bytes, written flags, and claims of asynchronous ops in flight.
 //!
-//! Most engines move whole 16-byte chunks, so claims are counted per chunk; a list has the narrower
+//! Most engines move whole 16-byte chunks, so claims are counted per chunk. A list holds the narrower
 //! claims.
 
 use crate::bits::WrittenBytes;
@@ -59,18 +59,18 @@ struct Chunk {
 }
 
 impl Chunk {
-    fn count(&mut self, how: MemoryUse) -> &mut u16 {
-        match how {
+    fn count(&mut self, usage: MemoryUse) -> &mut u16 {
+        match usage {
             MemoryUse::Read => &mut self.readers,
             MemoryUse::Write => &mut self.writers,
             MemoryUse::Reduce => &mut self.reducers,
         }
     }
 
-    fn conflicts(&self, how: MemoryUse) -> bool {
+    fn conflicts(&self, usage: MemoryUse) -> bool {
         self.writers > 0
-            || self.readers > 0 && how.conflicts(MemoryUse::Read)
-            || self.reducers > 0 && how.conflicts(MemoryUse::Reduce)
+            || self.readers > 0 && usage.conflicts(MemoryUse::Read)
+            || self.reducers > 0 && usage.conflicts(MemoryUse::Reduce)
     }
 }
 
@@ -87,7 +87,7 @@ impl SharedMemory {
     }
 
     /// Whether a range is in bounds.
-    pub(crate) fn holds(&self, at: u32, len: u32) -> bool {
+    pub(crate) fn is_in_bounds(&self, at: u32, len: u32) -> bool {
         u64::from(at) + u64::from(len) <= self.bytes.len() as u64
     }
 
@@ -113,7 +113,7 @@ impl SharedMemory {
 
     /// Returns the first byte of a range that conflicts with a claim.
     #[inline]
-    pub(crate) fn in_flight(&self, range: &Range<u32>, how: MemoryUse) -> Option<u32> {
+    pub(crate) fn in_flight(&self, range: &Range<u32>, usage: MemoryUse) -> Option<u32> {
         if self.claims == 0 {
             return None;
         }
@@ -121,51 +121,55 @@ impl SharedMemory {
         let first = chunks.start;
         self.chunks[chunks]
             .iter()
-            .position(|c| c.conflicts(how))
+            .position(|c| c.conflicts(usage))
             .map(|i| range.start.max((first + i) as u32 * CHUNK))
-            .or_else(|| self.narrow_flight(range, how))
+            .or_else(|| self.narrow_in_flight(range, usage))
     }
 
-    fn narrow_flight(&self, range: &Range<u32>, how: MemoryUse) -> Option<u32> {
-        let meets = |(r, u): &&(Range<u32>, MemoryUse)| {
-            r.start < range.end && range.start < r.end && how.conflicts(*u)
+    fn narrow_in_flight(&self, range: &Range<u32>, usage: MemoryUse) -> Option<u32> {
+        let conflicts = |(r, u): &&(Range<u32>, MemoryUse)| {
+            r.start < range.end && range.start < r.end && usage.conflicts(*u)
         };
-        let found = self.narrow.iter().find(meets)?;
+        let found = self.narrow.iter().find(conflicts)?;
         Some(range.start.max(found.0.start))
     }
 
-    fn is_chunks(range: &Range<u32>) -> bool {
+    fn is_chunk_aligned(range: &Range<u32>) -> bool {
         range.start.is_multiple_of(CHUNK) && range.end.is_multiple_of(CHUNK)
     }
 
     /// Claims a range for an asynchronous op.
-    pub(crate) fn claim(&mut self, range: &Range<u32>, how: MemoryUse) {
+    pub(crate) fn claim(&mut self, range: &Range<u32>, usage: MemoryUse) {
         self.claims += 1;
-        if !Self::is_chunks(range) {
-            self.narrow.push((range.clone(), how));
+        if !Self::is_chunk_aligned(range) {
+            self.narrow.push((range.clone(), usage));
             return;
         }
         for c in &mut self.chunks[Self::chunks_of(range)] {
-            *c.count(how) += 1;
+            *c.count(usage) += 1;
         }
     }
 
     /// Ends a claim.
-    pub(crate) fn unclaim(&mut self, range: &Range<u32>, how: MemoryUse) {
+    pub(crate) fn unclaim(&mut self, range: &Range<u32>, usage: MemoryUse) {
         self.claims -= 1;
-        if !Self::is_chunks(range) {
-            if let Some(i) = self.narrow.iter().position(|c| *c == (range.clone(), how)) {
+        if !Self::is_chunk_aligned(range) {
+            if let Some(i) = self
+                .narrow
+                .iter()
+                .position(|c| *c == (range.clone(), usage))
+            {
                 self.narrow.swap_remove(i);
             }
             return;
         }
         for c in &mut self.chunks[Self::chunks_of(range)] {
-            *c.count(how) -= 1;
+            *c.count(usage) -= 1;
         }
     }
 
     /// Whether any claim exists.
-    pub(crate) fn busy(&self) -> bool {
+    pub(crate) fn has_claims(&self) -> bool {
         self.claims > 0
     }
 }
@@ -196,8 +200,8 @@ mod tests {
         assert_eq!(s.in_flight(&(0..16), MemoryUse::Read), Some(4));
         s.unclaim(&(4..8), MemoryUse::Write);
         assert_eq!(s.in_flight(&(0..16), MemoryUse::Reduce), None);
-        assert!(s.busy());
+        assert!(s.has_claims());
         s.unclaim(&(4..8), MemoryUse::Reduce);
-        assert!(!s.busy());
+        assert!(!s.has_claims());
     }
 }

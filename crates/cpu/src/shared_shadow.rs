@@ -1,10 +1,10 @@
 //! The shadow of shared memory: the last accesses of each byte, and the check that the next access is
 //! ordered after them (the FastTrack scheme).
 //!
-//! Each byte has two *marks*: its last write, and its reads since. A mark is the number of a
-//! [`AccessRecord`] record and the code of a lane set. A byte with several unordered reads or atomics has
-//! the mark of a set of marks. All bytes of one access share a record, so a byte costs eight bytes of
-//! shadow, and runs of equal marks are checked once.
+//! Each byte has two *marks*: its last write, and its reads since. A mark is the number of an
+//! [`AccessRecord`] and the code of a lane set. A byte with several unordered reads or atomics has the
+//! mark of a set of marks. All bytes of one access share a record, so a byte costs eight bytes of
+//! shadow, and the check tests a run of equal marks once.
 
 use crate::clock::{Epoch, Threads};
 use crate::lane_sets::{LANE_BITS, LaneCode, LaneSets};
@@ -27,11 +27,11 @@ pub(crate) struct AccessRecord {
     pub(crate) warp: u32,
     /// The number of proxy fences of the warp before the access.
     fence: u32,
-    /// Whether it is an atomic; two atomics never race.
+    /// Whether the access is an atomic; two atomics never race.
     atomic: bool,
 }
 
-/// A record and a lane code, or a set; 0 is none.
+/// A record number and a lane code, or, with the bit [`SET`], the number of a set; 0 is none.
 type Mark = u32;
 
 const SET: Mark = 1 << 31;
@@ -44,7 +44,7 @@ const COMPACT: usize = 1 << 18;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Conflict {
     /// The earlier access.
-    pub(crate) with: AccessRecord,
+    pub(crate) earlier: AccessRecord,
     /// Whether the earlier access wrote.
     pub(crate) wrote: bool,
     /// The epoch of the earlier access.
@@ -69,6 +69,7 @@ pub(crate) struct Accessor<'a> {
 pub(crate) struct SharedShadow {
     records: Vec<AccessRecord>,
     sets: Vec<Box<[Mark]>>,
+    /// The numbers of the sets.
     set_of: HashMap<Box<[Mark]>, u32>,
     compact_at: usize,
     /// By warp and site: the record of the last access.
@@ -79,8 +80,8 @@ pub(crate) struct SharedShadow {
     /// By warp: its proxy fences.
     fences: Vec<ProxyFences>,
     /// Warps of each CTA.
-    warps: u32,
-    /// By CTA.
+    warps_per_cta: u32,
+    /// By CTA: the marks of each byte.
     cells: Vec<ByteMarks>,
 }
 
@@ -106,7 +107,7 @@ impl SharedShadow {
             write: vec![0; bytes],
             read: vec![0; bytes],
         };
-        let nobody = AccessRecord {
+        let no_access = AccessRecord {
             thread: 0,
             clock: 0,
             site: 0,
@@ -115,7 +116,7 @@ impl SharedShadow {
             atomic: false,
         };
         Self {
-            records: vec![nobody],
+            records: vec![no_access],
             sets: Vec::new(),
             set_of: HashMap::new(),
             compact_at: COMPACT,
@@ -123,16 +124,16 @@ impl SharedShadow {
             sites,
             lanes: LaneSets::default(),
             fences: vec![ProxyFences::default(); warps],
-            warps: t.warps,
+            warps_per_cta: t.warps_per_cta,
             cells: (0..t.ctas).map(|_| cells()).collect(),
         }
     }
 
     /// Returns the record of a warp's access in its current segment.
-    pub(crate) fn access(&mut self, accessor: &Accessor<'_>, site: u32) -> u32 {
+    pub(crate) fn access_record(&mut self, accessor: &Accessor<'_>, site: u32) -> u32 {
         let warp = accessor.clock.thread;
         let (thread, clock) = (warp, accessor.clock.now);
-        self.record(AccessRecord {
+        self.intern_record(AccessRecord {
             thread,
             clock,
             site,
@@ -143,7 +144,7 @@ impl SharedShadow {
     }
 
     /// Returns the record of an engine's access, for an op that `warp` issued.
-    pub(crate) fn engine(
+    pub(crate) fn engine_record(
         &mut self,
         thread: u32,
         clock: u32,
@@ -151,7 +152,7 @@ impl SharedShadow {
         warp: u32,
         atomic: bool,
     ) -> u32 {
-        self.record(AccessRecord {
+        self.intern_record(AccessRecord {
             thread,
             clock,
             site,
@@ -161,7 +162,7 @@ impl SharedShadow {
         })
     }
 
-    fn record(&mut self, t: AccessRecord) -> u32 {
+    fn intern_record(&mut self, t: AccessRecord) -> u32 {
         let memo = &mut self.memo[t.warp as usize];
         if memo.is_empty() {
             memo.resize(self.sites, 0);
@@ -174,8 +175,9 @@ impl SharedShadow {
         *last
     }
 
-    /// Compacts if necessary; must be called between accesses.
-    pub(crate) fn tidy(&mut self) {
+    /// Drops unreferenced records and sets if there are many. Record numbers do not survive it, so
+    /// it must run between accesses.
+    pub(crate) fn compact_if_large(&mut self) {
         if self.records.len() + self.sets.len() > self.compact_at {
             self.compact();
         }
@@ -188,12 +190,12 @@ impl SharedShadow {
 
     /// Records a proxy fence of some lanes of a warp.
     pub(crate) fn fence(&mut self, clock: &WarpClock, lanes: Mask, covers: FenceCoverage) {
-        self.fences[clock.thread as usize].run(lanes, clock.now, covers);
+        self.fences[clock.thread as usize].record(lanes, clock.now, covers);
     }
 
     /// Records an acquire proxy fence with the clock of its warp.
     pub(crate) fn fence_acquire(&mut self, lanes: Mask, clock: &WarpClock) {
-        self.fences[clock.thread as usize].acquire(lanes, clock);
+        self.fences[clock.thread as usize].record_acquire(lanes, clock);
     }
 
     fn epoch(&self, m: Mark) -> Epoch {
@@ -212,7 +214,7 @@ impl SharedShadow {
     }
 
     /// Iterates over the single accesses of a mark.
-    fn each(&self, m: Mark) -> impl Iterator<Item = Mark> {
+    fn accesses_of(&self, m: Mark) -> impl Iterator<Item = Mark> {
         let set = match m & SET {
             0 => &[][..],
             _ => &self.sets[(m & !SET) as usize],
@@ -221,25 +223,26 @@ impl SharedShadow {
         one.into_iter().chain(set.iter().copied())
     }
 
-    /// Returns a single access of a mark that `who` is not ordered after.
+    /// Returns a single access of a mark that the accessor is not ordered after.
     fn unordered(&self, accessor: &Accessor<'_>, m: Mark) -> Option<Mark> {
-        self.each(m).find(|&m| !self.has_seen(accessor, m))
+        self.accesses_of(m).find(|&m| !self.has_seen(accessor, m))
     }
 
     fn conflict(&self, m: Mark, wrote: bool, byte: u32) -> Conflict {
         Conflict {
-            with: self.records[(m >> LANE_BITS) as usize],
+            earlier: self.records[(m >> LANE_BITS) as usize],
             epoch: self.epoch(m),
             wrote,
             byte,
         }
     }
 
-    /// Returns the first byte of a range whose mark fails a test; runs of equal marks are tested once.
-    fn first_bad(
+    /// Returns the first byte of a range with a failing mark, and the access that `failing` returns.
+    /// Runs of equal marks are tested once.
+    fn first_failing(
         marks: &[Mark],
         range: &Range<u32>,
-        mut bad: impl FnMut(Mark) -> Option<Mark>,
+        mut failing: impl FnMut(Mark) -> Option<Mark>,
     ) -> Option<(Mark, u32)> {
         let mut last = 0;
         let marks = &marks[range.start as usize..range.end as usize];
@@ -251,7 +254,7 @@ impl SharedShadow {
             for (byte, &m) in (first..).zip(chunk) {
                 if m != last {
                     if m != 0
-                        && let Some(m) = bad(m)
+                        && let Some(m) = failing(m)
                     {
                         return Some((m, byte));
                     }
@@ -262,7 +265,7 @@ impl SharedShadow {
         None
     }
 
-    /// Returns a write that a read by `who` is not ordered after.
+    /// Returns a write that a read by the accessor is not ordered after.
     pub(crate) fn check_read(
         &self,
         accessor: &Accessor<'_>,
@@ -270,11 +273,11 @@ impl SharedShadow {
         range: &Range<u32>,
     ) -> Option<Conflict> {
         let cells = &self.cells[cta as usize];
-        Self::first_bad(&cells.write, range, |m| self.unordered(accessor, m))
+        Self::first_failing(&cells.write, range, |m| self.unordered(accessor, m))
             .map(|(m, byte)| self.conflict(m, true, byte))
     }
 
-    /// Returns an access that a write by `who` is not ordered after.
+    /// Returns an access that a write by the accessor is not ordered after.
     pub(crate) fn check_write(
         &self,
         accessor: &Accessor<'_>,
@@ -283,12 +286,13 @@ impl SharedShadow {
     ) -> Option<Conflict> {
         self.check_read(accessor, cta, range).or_else(|| {
             let cells = &self.cells[cta as usize];
-            Self::first_bad(&cells.read, range, |m| self.unordered(accessor, m))
+            Self::first_failing(&cells.read, range, |m| self.unordered(accessor, m))
                 .map(|(m, byte)| self.conflict(m, false, byte))
         })
     }
 
-    /// Whether every lane of a warp may access any of these bytes; a fast test that may miss.
+    /// Whether every lane of a warp may access any of these bytes. A fast test: false does not imply a
+    /// conflict.
     pub(crate) fn may_all_access(
         &self,
         clock: &WarpClock,
@@ -298,15 +302,15 @@ impl SharedShadow {
     ) -> bool {
         let cells = &self.cells[cta as usize];
         let unordered = |m: Mark| {
-            let known = m & SET == 0 && clock.all_have_seen(&self.epoch(m));
-            (!known).then_some(m)
+            let is_ordered = m & SET == 0 && clock.all_have_seen(&self.epoch(m));
+            (!is_ordered).then_some(m)
         };
-        Self::first_bad(&cells.write, range, unordered).is_none()
-            && (!write || Self::first_bad(&cells.read, range, unordered).is_none())
+        Self::first_failing(&cells.write, range, unordered).is_none()
+            && (!write || Self::first_failing(&cells.read, range, unordered).is_none())
     }
 
-    /// Returns a generic access to these bytes without a proxy fence afterwards: a write, or also a
-    /// read if the engine writes.
+    /// Returns a generic access to these bytes that no proxy fence follows: a write, or also a read if
+    /// the engine writes.
     pub(crate) fn unfenced(
         &self,
         accessor: &Accessor<'_>,
@@ -316,31 +320,44 @@ impl SharedShadow {
     ) -> Option<Conflict> {
         let cells = &self.cells[cta as usize];
         let found = |marks: &[Mark], wrote: bool| {
-            let bad = |m| self.each(m).find(|&m| !self.is_fenced(accessor, cta, m));
-            Self::first_bad(marks, range, bad).map(|(m, byte)| self.conflict(m, wrote, byte))
+            let failing = |m| {
+                self.accesses_of(m)
+                    .find(|&m| !self.is_fenced(accessor, cta, m))
+            };
+            Self::first_failing(marks, range, failing)
+                .map(|(m, byte)| self.conflict(m, wrote, byte))
         };
         found(&cells.write, true).or_else(|| found(&cells.read, false).filter(|_| write))
     }
 
-    /// Whether a proxy fence separates an access from an asynchronous op that `who` issues. For a
-    /// generic access, its lanes must have run a fence that covers the CTA of the bytes and that `who`
-    /// is ordered after, or a release fence followed by an acquire fence of `who`. For `cp.async`, any
-    /// thread ordered after the copy may run the fence. Engine accesses need none.
+    /// Whether a proxy fence separates an access from an asynchronous op that the accessor issues.
+    ///
+    /// The lanes of a generic access must have run a fence that covers the CTA of the bytes, and
+    /// the accessor must be ordered after it. Alternatively the lanes ran a release fence and the
+    /// accessor a later acquire fence. For `cp.async`, any thread that is ordered after the copy
+    /// may run the fence. Engine accesses need no fence.
     fn is_fenced(&self, accessor: &Accessor<'_>, cta: u32, m: Mark) -> bool {
         let r = &self.records[(m >> LANE_BITS) as usize];
         let epoch = self.epoch(m);
         let Some(fences) = self.fences.get(r.thread as usize) else {
             return accessor.clock.is_fenced(accessor.lane, &epoch);
         };
-        let own = cta == r.thread / self.warps;
+        let own_cta = cta == r.thread / self.warps_per_cta;
         let has_seen = |fence: &Epoch| accessor.clock.has_seen(accessor.lane, fence);
-        let checked_lane = &self.fences[accessor.clock.thread as usize];
-        fences.is_fenced(&epoch, r.fence, own, has_seen)
-            || own && fences.is_released_and_acquired(&epoch, r.fence, checked_lane, accessor.lane)
+        let issuer_fences = &self.fences[accessor.clock.thread as usize];
+        fences.is_fenced(&epoch, r.fence, own_cta, has_seen)
+            || own_cta
+                && fences.is_released_and_acquired(&epoch, r.fence, issuer_fences, accessor.lane)
     }
 
     /// Records a write that is ordered after all earlier accesses to these bytes.
-    pub(crate) fn wrote(&mut self, record: u32, lanes: LaneCode, cta: u32, range: &Range<u32>) {
+    pub(crate) fn record_write(
+        &mut self,
+        record: u32,
+        lanes: LaneCode,
+        cta: u32,
+        range: &Range<u32>,
+    ) {
         let cells = &mut self.cells[cta as usize];
         let range = range.start as usize..range.end as usize;
         cells.write[range.clone()].fill(mark(record, lanes));
@@ -348,7 +365,7 @@ impl SharedShadow {
     }
 
     /// Records an atomic update of these bytes; unordered earlier atomics are kept.
-    pub(crate) fn updated(
+    pub(crate) fn record_update(
         &mut self,
         has_seen: &dyn Fn(&Epoch) -> bool,
         record: u32,
@@ -357,12 +374,12 @@ impl SharedShadow {
         range: &Range<u32>,
     ) {
         let mut marks = std::mem::take(&mut self.cells[cta as usize].write);
-        self.add(has_seen, mark(record, lanes), &mut marks, range);
+        self.add_mark(has_seen, mark(record, lanes), &mut marks, range);
         self.cells[cta as usize].write = marks;
     }
 
-    /// Records a read by `who`, or by an engine on its behalf.
-    pub(crate) fn read(
+    /// Records a read by the accessor, or by an engine that the accessor started.
+    pub(crate) fn record_read(
         &mut self,
         accessor: &Accessor<'_>,
         record: u32,
@@ -372,12 +389,12 @@ impl SharedShadow {
     ) {
         let mut marks = std::mem::take(&mut self.cells[cta as usize].read);
         let has_seen = |m: &Epoch| accessor.clock.has_seen(accessor.lane, m);
-        self.add(&has_seen, mark(record, lanes), &mut marks, range);
+        self.add_mark(&has_seen, mark(record, lanes), &mut marks, range);
         self.cells[cta as usize].read = marks;
     }
 
     /// Adds a mark to a range.
-    fn add(
+    fn add_mark(
         &mut self,
         has_seen: &dyn Fn(&Epoch) -> bool,
         new: Mark,
@@ -399,14 +416,14 @@ impl SharedShadow {
         }
     }
 
-    /// Returns the union of two marks of one record.
+    /// Returns the mark with the lanes of two marks of one record.
     fn union(&mut self, a: Mark, b: Mark) -> Mark {
         let lanes = self.lanes.mask(code(a)) | self.lanes.mask(code(b));
         mark(a >> LANE_BITS, self.lanes.code(lanes))
     }
 
-    /// Whether a new access supersedes an old one: a clock that includes the new one includes the old
-    /// one, and an access that conflicts with the old one conflicts with the new one.
+    /// Whether a new access supersedes an old one. A clock that includes the new access must include
+    /// the old one, and an access that conflicts with the old one must conflict with the new one.
     fn covers(&self, has_seen: &dyn Fn(&Epoch) -> bool, old: Mark, new: Mark) -> bool {
         let (m, n) = (self.epoch(old), self.epoch(new));
         let same_lanes = m.thread == n.thread && m.lanes & !n.lanes == 0 && m.clock <= n.clock;
@@ -502,10 +519,10 @@ mod tests {
 
     const T: Threads = Threads {
         ctas: 1,
-        warps: 3,
-        bars: 0,
-        streams: false,
-        bulks: false,
+        warps_per_cta: 3,
+        mbarriers_per_cta: 0,
+        has_copy_streams: false,
+        has_bulk_groups: false,
     };
 
     fn accessor(clock: &WarpClock, lane: u8) -> Accessor<'_> {
@@ -523,8 +540,8 @@ mod tests {
         range: Range<u32>,
     ) -> Option<Conflict> {
         let found = s.check_read(w, 0, &range);
-        let r = s.access(w, site);
-        s.read(w, r, LaneCode::lane(w.lane), 0, &range);
+        let r = s.access_record(w, site);
+        s.record_read(w, r, LaneCode::lane(w.lane), 0, &range);
         found
     }
 
@@ -535,8 +552,8 @@ mod tests {
         range: Range<u32>,
     ) -> Option<Conflict> {
         let found = s.check_write(w, 0, &range);
-        let r = s.access(w, site);
-        s.wrote(r, LaneCode::lane(w.lane), 0, &range);
+        let r = s.access_record(w, site);
+        s.record_write(r, LaneCode::lane(w.lane), 0, &range);
         found
     }
 
@@ -553,7 +570,7 @@ mod tests {
         assert_eq!(write(&mut s, &accessor(&w[2], 0), 3, 0..4), None);
         let c = s.check_write(&accessor(&w[2], 0), 0, &(4..32)).unwrap();
         assert_eq!(
-            (c.byte, c.wrote, c.with.site, c.with.thread),
+            (c.byte, c.wrote, c.earlier.site, c.earlier.thread),
             (8, false, 2, 1)
         );
         let mut bar = Clock::new(&T);
@@ -618,19 +635,19 @@ mod tests {
             }
         }
         write(&mut s, &accessor(&w[0], 0), 2, 40..50);
-        let ask = |s: &SharedShadow| {
+        let all_checks = |s: &SharedShadow| {
             (
                 s.check_write(&accessor(&w[2], 0), 0, &(0..32)),
                 s.check_read(&accessor(&w[1], 0), 0, &(32..64)),
                 s.unfenced(&accessor(&w[0], 0), 0, &(0..64), true),
             )
         };
-        let before = ask(&s);
+        let before = all_checks(&s);
         assert!(before.0.is_some() && before.1.is_some() && before.2.is_some());
         let records = s.records.len();
         s.compact();
         assert!(s.records.len() < records);
-        assert_eq!(ask(&s), before);
+        assert_eq!(all_checks(&s), before);
         read(&mut s, &accessor(&w[1], 0), 1, 0..4);
     }
 }

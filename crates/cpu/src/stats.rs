@@ -54,7 +54,7 @@ pub struct BranchStats {
     /// The role.
     pub role: String,
     /// The source line.
-    #[serde(serialize_with = "shown")]
+    #[serde(serialize_with = "serialize_frame")]
     pub frame: Option<Frame>,
     /// The divergence counters.
     pub divergence: Divergence,
@@ -69,7 +69,8 @@ pub struct Divergence {
     pub divergent: u64,
     /// Ops executed inside it while diverged.
     pub ops: u64,
-    /// Inactive lanes, summed over those ops. Lanes masked off by an inner branch count there.
+    /// Inactive lanes, summed over those ops. Lanes that an inner branch masks off count at that
+    /// branch.
     pub inactive_lanes: u64,
 }
 
@@ -120,7 +121,7 @@ pub struct SiteStats {
     /// The role.
     pub role: String,
     /// The source line.
-    #[serde(serialize_with = "shown")]
+    #[serde(serialize_with = "serialize_frame")]
     pub frame: Option<Frame>,
     /// The memory traffic.
     pub traffic: MemoryTraffic,
@@ -131,7 +132,7 @@ pub struct SiteStats {
 pub struct MemoryTraffic {
     /// Warp-wide accesses to shared memory.
     pub shared_accesses: u64,
-    /// The minimum wavefronts of those accesses, in the own CTA only.
+    /// The minimum wavefronts of the accesses to the own CTA.
     pub ideal_wavefronts: u64,
     /// The wavefronts beyond that minimum.
     pub bank_conflicts: u64,
@@ -146,7 +147,7 @@ pub struct MemoryTraffic {
 }
 
 /// Serializes a source line as `gemm.rs:88`.
-fn shown<S: Serializer>(frame: &Option<Frame>, to: S) -> Result<S::Ok, S::Error> {
+fn serialize_frame<S: Serializer>(frame: &Option<Frame>, to: S) -> Result<S::Ok, S::Error> {
     frame.map(|f| f.to_string()).serialize(to)
 }
 
@@ -185,7 +186,7 @@ impl Counters {
     /// Adds the counters of an exiting warp.
     pub(crate) fn add_warp(&mut self, warp: &Warp) {
         self.warps[warp.index as usize].add(&WarpStats {
-            instructions: warp.ran.ops,
+            instructions: warp.executed.ops,
             accesses: warp.accesses,
             async_ops: warp.async_ops,
         });
@@ -306,15 +307,18 @@ impl WarpStats {
 }
 
 /// Whether all lanes access consecutive elements in ascending order.
-pub(crate) fn dense(lanes: Mask, at: &[u64; WARP], width: usize) -> bool {
+pub(crate) fn is_dense(lanes: Mask, at: &[u64; WARP], width: usize) -> bool {
     lanes == Mask::MAX && (0..WARP as u64).all(|i| at[i as usize] == at[0] + i * width as u64)
 }
 
-/// Returns the minimum wavefronts of a shared access: one per group of lanes with an active lane.
+/// Returns the minimum wavefronts of a shared access: one for each group of lanes with an active lane.
 pub(crate) fn ideal_wavefronts(lanes: Mask, width: usize) -> u64 {
     let group = WARP / (width / 4).max(1);
-    let of_group = |first: usize| lanes >> first & (Mask::MAX >> (WARP - group)) != 0;
-    (0..WARP).step_by(group).filter(|&f| of_group(f)).count() as u64
+    let has_active_lane = |first: usize| lanes >> first & (Mask::MAX >> (WARP - group)) != 0;
+    (0..WARP)
+        .step_by(group)
+        .filter(|&f| has_active_lane(f))
+        .count() as u64
 }
 
 /// Returns the wavefronts of a shared access beyond the minimum.
@@ -328,14 +332,14 @@ pub(crate) fn bank_conflicts(lanes: Mask, at: &[u64; WARP], width: usize) -> u64
         // The first word of each bank, and the further words.
         let mut first_word = [u64::MAX; 32];
         let mut wavefronts = [1u64; 32];
-        let (mut more, mut n) = ([0; WARP], 0);
+        let (mut further_words, mut n) = ([0; WARP], 0);
         for lane in (first..first + group).filter(|l| lanes >> l & 1 == 1) {
             for word in at[lane] / 4..(at[lane] + width as u64).div_ceil(4) {
                 let bank = (word % 32) as usize;
                 if first_word[bank] == u64::MAX {
                     first_word[bank] = word;
-                } else if first_word[bank] != word && !more[..n].contains(&word) {
-                    more[n] = word;
+                } else if first_word[bank] != word && !further_words[..n].contains(&word) {
+                    further_words[n] = word;
                     n += 1;
                     wavefronts[bank] += 1;
                 }
@@ -349,9 +353,9 @@ pub(crate) fn bank_conflicts(lanes: Mask, at: &[u64; WARP], width: usize) -> u64
 /// Returns the 32-byte sectors of a global access, and the minimum for the same bytes. Bytes that
 /// several lanes access count once.
 pub(crate) fn sectors(lanes: Mask, at: &[u64; WARP], width: usize) -> (u64, u64) {
-    let holds = |n: usize| (n * width).div_ceil(32) as u64;
-    if dense(lanes, at, width) {
-        return (at[WARP - 1] / 32 - at[0] / 32 + 1, holds(WARP));
+    let min_sectors = |n: usize| (n * width).div_ceil(32) as u64;
+    if is_dense(lanes, at, width) {
+        return (at[WARP - 1] / 32 - at[0] / 32 + 1, min_sectors(WARP));
     }
     let mut seen = [0; WARP];
     let mut n = 0;
@@ -364,7 +368,7 @@ pub(crate) fn sectors(lanes: Mask, at: &[u64; WARP], width: usize) -> (u64, u64)
     let distinct = seen.chunk_by(|a, b| a == b).count();
     // An access is aligned to its width, so it never crosses a sector.
     let touched = seen.chunk_by(|a, b| a / 32 == b / 32).count();
-    (touched as u64, holds(distinct))
+    (touched as u64, min_sectors(distinct))
 }
 
 #[cfg(test)]
@@ -415,8 +419,8 @@ mod tests {
 
     #[test]
     fn dense_requires_all_lanes_in_ascending_order() {
-        assert!(dense(Mask::MAX, &at(|i| 100 + 4 * i), 4));
-        assert!(!dense(Mask::MAX, &at(|i| 100 + 8 * i), 4));
-        assert!(!dense(1, &at(|i| 100 + 4 * i), 4));
+        assert!(is_dense(Mask::MAX, &at(|i| 100 + 4 * i), 4));
+        assert!(!is_dense(Mask::MAX, &at(|i| 100 + 8 * i), 4));
+        assert!(!is_dense(1, &at(|i| 100 + 4 * i), 4));
     }
 }

@@ -5,21 +5,21 @@ use crate::machine::{WarpMachine, lanes_of};
 use crate::warp::{OpCounts, SavedMask, Status};
 use warpline_ir::{ExecStatus, Fault, FaultKind, Machine, Mask, Operand, RegId};
 
-/// The maximum steps of one turn, which also bounds loops without visible ops.
+/// The maximum steps of one turn; they bound loops without visible ops.
 const TURN_STEPS: u64 = 1 << 16;
 
 /// The reason why a warp stopped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Stop {
-    /// It waits.
+    /// The warp waits.
     Blocked,
-    /// It exited.
+    /// The warp exited.
     Exited,
-    /// It polled without success.
+    /// The warp polled without success.
     Polled,
-    /// Its next op accesses another CTA and is deferred.
+    /// The next op accesses another CTA and is deferred.
     Remote,
-    /// Its turn is over.
+    /// The turn is over.
     Yield,
 }
 
@@ -31,20 +31,20 @@ pub(crate) struct TurnLimits {
     /// Whether the turn ends at an asynchronous op.
     pub(crate) stop_at_async: bool,
     /// Whether the next op that accesses another CTA may run.
-    pub(crate) remote: bool,
-    /// Whether the following ones may run too.
-    pub(crate) all_remote: bool,
+    pub(crate) next_remote: bool,
+    /// Whether the ops after it that access another CTA may run.
+    pub(crate) further_remote: bool,
 }
 
 impl WarpMachine<'_, '_> {
     /// Runs ops until the warp must stop or the turn ends.
     pub(crate) fn run(&mut self, turn: TurnLimits) -> Result<Stop, Fault> {
-        let (steps, ran) = (self.now, self.warp.ran);
-        let mut done = TurnCounters { steps, ran };
+        let (steps, executed) = (self.now, self.warp.executed);
+        let mut done = TurnCounters { steps, executed };
         let stop = self.run_counted(turn, &mut done);
         self.counters.steps += done.steps - steps;
         self.now = done.steps;
-        self.warp.ran = done.ran;
+        self.warp.executed = done.executed;
         if matches!(stop, Ok(Stop::Exited)) {
             self.counters.add_warp(self.warp);
         }
@@ -66,7 +66,9 @@ impl WarpMachine<'_, '_> {
             match &code.insts[pc] {
                 Inst::Op(op, site) => {
                     let facts = sites[*site as usize].facts;
-                    if facts.remote && !std::mem::replace(&mut turn.remote, turn.all_remote) {
+                    if facts.remote
+                        && !std::mem::replace(&mut turn.next_remote, turn.further_remote)
+                    {
                         return Ok(Stop::Remote);
                     }
                     self.site = *site;
@@ -85,8 +87,8 @@ impl WarpMachine<'_, '_> {
                         }
                         return Ok(Stop::Blocked);
                     }
-                    done.ran.ops += 1;
-                    done.ran.lanes += u64::from(lanes);
+                    done.executed.ops += 1;
+                    done.executed.lanes += u64::from(lanes);
                     self.warp.status = Status::Ready;
                     self.warp.pc = next;
                     if !facts.visible && !facts.polls {
@@ -110,7 +112,7 @@ impl WarpMachine<'_, '_> {
                     branch,
                 } => {
                     let active = self.warp.active;
-                    let then = active & self.warp.regs.pred(code.slot(*cond));
+                    let then = active & self.warp.regs.pred(code.register_slot(*cond));
                     let rest = active & !then;
                     self.count_branch(*branch, then != 0 && rest != 0);
                     let later = if then == 0 { 0 } else { rest };
@@ -140,15 +142,15 @@ impl WarpMachine<'_, '_> {
                     exit,
                     branch,
                 } => {
-                    let below = self.below(*var, *to, *signed);
-                    if !self.keep(below, *branch, done) {
+                    let below = self.lanes_below(*var, *to, *signed);
+                    if !self.keep_lanes(below, *branch, done) {
                         next = *exit;
                     }
                 }
                 Inst::Next { var, step, head } => {
-                    let by = *step;
-                    let step = self.get::<u32>(by);
-                    if let Operand::Reg(_) | Operand::Imm(0) = by
+                    let step_operand = *step;
+                    let step = self.get::<u32>(step_operand);
+                    if let Operand::Reg(_) | Operand::Imm(0) = step_operand
                         && let Some(lane) = lanes_of(self.warp.active).find(|&l| step[l] == 0)
                     {
                         return Err(self.zero_step(*head, lane));
@@ -161,8 +163,8 @@ impl WarpMachine<'_, '_> {
                     next = *head;
                 }
                 Inst::While { cond, exit, branch } => {
-                    let on = self.warp.regs.pred(code.slot(*cond));
-                    if !self.keep(on, *branch, done) {
+                    let on = self.warp.regs.pred(code.register_slot(*cond));
+                    if !self.keep_lanes(on, *branch, done) {
                         next = *exit;
                     }
                 }
@@ -188,7 +190,7 @@ impl WarpMachine<'_, '_> {
             lanes: self.warp.active,
             other,
             branch,
-            before: done.ran,
+            before: done.executed,
         });
     }
 
@@ -197,12 +199,12 @@ impl WarpMachine<'_, '_> {
             return;
         };
         self.warp.active = s.lanes;
-        let (ops, lost) = done.ran.since(&s);
-        done.ran.masked += lost;
-        if let (Some(branch), 1..) = (s.branch, lost) {
+        let (ops, masked) = done.executed.since(&s);
+        done.executed.masked += masked;
+        if let (Some(branch), 1..) = (s.branch, masked) {
             let divergence = &mut self.counters.branches[branch as usize];
             divergence.ops += ops;
-            divergence.inactive_lanes += lost;
+            divergence.inactive_lanes += masked;
         }
     }
 
@@ -213,8 +215,8 @@ impl WarpMachine<'_, '_> {
         divergence.divergent += u64::from(diverges);
     }
 
-    /// Keeps some lanes in a loop; returns false and exits the loop if there are none.
-    fn keep(&mut self, lanes: Mask, branch: u32, done: &mut TurnCounters) -> bool {
+    /// Keeps `lanes` in a loop; returns false and exits the loop if none of them is active.
+    fn keep_lanes(&mut self, lanes: Mask, branch: u32, done: &mut TurnCounters) -> bool {
         let on = self.warp.active & lanes;
         self.count_branch(branch, on != 0 && on != self.warp.active);
         if on == 0 {
@@ -235,7 +237,7 @@ impl WarpMachine<'_, '_> {
         self.lane_fault(lane, FaultKind::Deadlock, text.into())
     }
 
-    fn below(&mut self, var: RegId, to: Operand, signed: bool) -> Mask {
+    fn lanes_below(&mut self, var: RegId, to: Operand, signed: bool) -> Mask {
         let (v, to) = (self.get::<u32>(var.into()), self.get::<u32>(to));
         let below = |lane: &usize| match signed {
             true => (v[*lane] as i32) < to[*lane] as i32,
@@ -247,8 +249,8 @@ impl WarpMachine<'_, '_> {
     }
 }
 
-/// Local copies of the counters of a running warp.
+/// Local copies of the counters of the warp and the scheduler during a turn.
 struct TurnCounters {
     steps: u64,
-    ran: OpCounts,
+    executed: OpCounts,
 }

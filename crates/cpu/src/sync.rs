@@ -1,8 +1,8 @@
 //! Synchronization ops of one warp.
 //!
 //! An op that must wait sets [`WarpMachine::waiting`] and runs again when the condition may have
-//! changed. The warp's status records side effects of the first attempt (an arrival at a barrier),
-//! so that they happen once. The ops on mbarriers are in [`mbarrier`](crate::mbarrier).
+//! changed. The warp's status records the side effects of the first attempt (an arrival at a
+//! barrier), so that they happen once. [`mbarrier`](crate::mbarrier) has the ops on mbarriers.
 
 use crate::barrier::{BarrierArrival, BarrierClocks, Init, ThreadBarrier};
 use crate::machine::{WarpMachine, lanes_of};
@@ -18,21 +18,23 @@ impl WarpMachine<'_, '_> {
     pub(crate) fn run_sync(&mut self, s: &SyncOp) -> Exec {
         match *s {
             SyncOp::Warp { mask } => self.warp_sync(mask),
-            SyncOp::Init { bar, count } => self.init(&bar, count),
-            SyncOp::Inval { bar } => self.inval(&bar),
+            SyncOp::Init { bar, count } => self.mbarrier_init(&bar, count),
+            SyncOp::Inval { bar } => self.mbarrier_inval(&bar),
             SyncOp::Arrive {
                 bar,
                 count,
                 tx,
-                drop: leave,
+                drop: drop_out,
                 ..
-            } => self.arrive(&bar, Some(count), tx, leave),
-            SyncOp::ExpectTx { bar, tx } => self.arrive(&bar, None, Some(tx), false),
-            SyncOp::Wait { bar, parity, .. } => self.wait(&bar, parity),
-            SyncOp::Test { bar, parity, .. } => self.test(&bar, parity),
-            SyncOp::NamedSync { bar, threads } => self.named(bar, threads, BarrierArrival::Sync),
+            } => self.mbarrier_arrive(&bar, Some(count), tx, drop_out),
+            SyncOp::ExpectTx { bar, tx } => self.mbarrier_arrive(&bar, None, Some(tx), false),
+            SyncOp::Wait { bar, parity, .. } => self.mbarrier_wait(&bar, parity),
+            SyncOp::Test { bar, parity, .. } => self.mbarrier_test(&bar, parity),
+            SyncOp::NamedSync { bar, threads } => {
+                self.named_barrier(bar, threads, BarrierArrival::Sync)
+            }
             SyncOp::NamedArrive { bar, threads } => {
-                self.named(bar, threads, BarrierArrival::Arrive)
+                self.named_barrier(bar, threads, BarrierArrival::Arrive)
             }
             SyncOp::NamedReduce {
                 bar,
@@ -44,7 +46,7 @@ impl WarpMachine<'_, '_> {
             SyncOp::Cta => self.cta_sync(),
             SyncOp::ClusterArrive { release } => self.cluster_arrive(release),
             SyncOp::ClusterWait => self.cluster_wait(),
-            SyncOp::Fence(f) => self.fence(f),
+            SyncOp::Fence(f) => self.run_fence(f),
             SyncOp::BulkCommit => self.bulk_commit(),
             SyncOp::BulkWait { pending, read } => self.bulk_wait(pending, read),
             SyncOp::CopyCommit => self.copy_commit(),
@@ -55,24 +57,24 @@ impl WarpMachine<'_, '_> {
             SyncOp::WgmmaWait { pending } => self.wgmma_wait(pending),
             SyncOp::SetMaxRegs { count, grow } => self.set_registers(count, grow),
             // The instruction loop ends the warp.
-            SyncOp::Exit => self.whole_warp().map(|()| ExecStatus::Completed),
+            SyncOp::Exit => self.require_whole_warp().map(|()| ExecStatus::Completed),
         }
     }
 
-    pub(crate) fn block(&mut self, on: Waiting) -> Exec {
+    pub(crate) fn block_on(&mut self, on: Waiting) -> Exec {
         self.waiting = Some(on);
         Ok(ExecStatus::Blocked)
     }
 
-    /// Returns the wait of the last attempt of this op.
-    fn waited(&self) -> Option<Waiting> {
+    /// Returns the wait of the previous attempt of this op.
+    fn last_wait(&self) -> Option<Waiting> {
         match self.warp.status {
             Status::Waiting(w) => Some(w),
             _ => None,
         }
     }
 
-    fn whole_warp(&self) -> Result<(), Fault> {
+    fn require_whole_warp(&self) -> Result<(), Fault> {
         match self.warp.active {
             Mask::MAX => Ok(()),
             some => Err(Fault::new(
@@ -91,40 +93,40 @@ impl WarpMachine<'_, '_> {
                 return Err(self.lane_fault(
                     lane,
                     FaultKind::Convergence,
-                    format!("names lanes {missing:#010x}, which do not reach this op with it"),
+                    format!("names lanes {missing:#010x}, which do not reach this op together with this lane"),
                 ));
             }
         }
         if let Some(c) = &mut self.warp.clock {
-            let mut left = active;
-            while left != 0 {
-                let met = named[left.trailing_zeros() as usize];
-                c.sync_lanes(met);
-                left &= !met;
+            let mut remaining = active;
+            while remaining != 0 {
+                let synced = named[remaining.trailing_zeros() as usize];
+                c.sync_lanes(synced);
+                remaining &= !synced;
             }
         }
         Ok(ExecStatus::Completed)
     }
 
-    fn named(&mut self, bar: NamedId, threads: u32, arrival: BarrierArrival) -> Exec {
-        self.whole_warp()?;
+    fn named_barrier(&mut self, bar: NamedId, threads: u32, arrival: BarrierArrival) -> Exec {
+        self.require_whole_warp()?;
         let named = bar.0;
-        let waited = self.waited();
-        let all = self.env.kernel.threads();
+        let last_wait = self.last_wait();
+        let cta_threads = self.env.kernel.threads();
         let name = &self.env.kernel.named(bar).name;
         let m = &mut self.cluster.ctas[self.warp.cta as usize].named[bar.index()];
-        if let Some(Waiting::Named { phase, .. }) = waited {
+        if let Some(Waiting::Named { phase, .. }) = last_wait {
             if m.phase == phase {
-                return self.block(Waiting::Named { named, phase });
+                return self.block_on(Waiting::Named { named, phase });
             }
             acquire_barrier(self.warp, m);
             return Ok(ExecStatus::Completed);
         }
         let phase = m.phase;
         let done = match threads {
-            t if t > all => Err(Fault::new(
+            t if t > cta_threads => Err(Fault::new(
                 FaultKind::Barrier,
-                format!("names {t} threads, but the CTA has {all}"),
+                format!("names {t} threads, but the CTA has {cta_threads}"),
             )),
             t => arrive_at_barrier(self.warp, m, t, arrival),
         };
@@ -142,34 +144,40 @@ impl WarpMachine<'_, '_> {
         pred: Operand,
         dst: RegId,
     ) -> Exec {
-        let votes = self.pred(pred).count_ones();
+        let warp_votes = self.pred(pred).count_ones();
         let cta = self.warp.cta as usize;
-        let phase = match self.waited() {
+        let phase = match self.last_wait() {
             Some(Waiting::Named { phase, .. }) => phase,
             _ => self.cluster.ctas[cta].named[bar.index()].phase,
         };
-        if self.named(bar, threads, BarrierArrival::Reduce { reduction, votes })?
-            == ExecStatus::Blocked
+        if self.named_barrier(
+            bar,
+            threads,
+            BarrierArrival::Reduce {
+                reduction,
+                votes: warp_votes,
+            },
+        )? == ExecStatus::Blocked
         {
             return Ok(ExecStatus::Blocked);
         }
-        let count = self.cluster.ctas[cta].named[bar.index()].take_count(phase);
+        let votes = self.cluster.ctas[cta].named[bar.index()].take_votes(phase);
         match reduction {
-            BarrierReduction::Count => self.set(dst, &[count; WARP]),
-            BarrierReduction::All => self.set_pred(dst, full(count == threads)),
-            BarrierReduction::Any => self.set_pred(dst, full(count != 0)),
+            BarrierReduction::Count => self.set(dst, &[votes; WARP]),
+            BarrierReduction::All => self.set_pred(dst, lane_mask(votes == threads)),
+            BarrierReduction::Any => self.set_pred(dst, lane_mask(votes != 0)),
         }
         Ok(ExecStatus::Completed)
     }
 
     fn cta_sync(&mut self) -> Exec {
-        self.whole_warp()?;
-        let waited = self.waited();
+        self.require_whole_warp()?;
+        let last_wait = self.last_wait();
         let cta = &mut self.cluster.ctas[self.warp.cta as usize];
         let threads = 32 * cta.live;
-        if let Some(Waiting::Cta { phase }) = waited {
+        if let Some(Waiting::Cta { phase }) = last_wait {
             if cta.barrier.phase == phase {
-                return self.block(Waiting::Cta { phase });
+                return self.block_on(Waiting::Cta { phase });
             }
             acquire_barrier(self.warp, &cta.barrier);
             return Ok(ExecStatus::Completed);
@@ -179,7 +187,7 @@ impl WarpMachine<'_, '_> {
         self.finish_barrier(done, true, Waiting::Cta { phase })
     }
 
-    /// Continues after an arrival: blocks, or passes the barrier.
+    /// Blocks after an arrival, or passes the barrier.
     fn finish_barrier(&mut self, done: bool, wait: bool, on: Waiting) -> Exec {
         self.cluster.progress += 1;
         self.cluster.notified |= done;
@@ -187,7 +195,7 @@ impl WarpMachine<'_, '_> {
             return Ok(ExecStatus::Completed);
         }
         if !done {
-            return self.block(on);
+            return self.block_on(on);
         }
         let cta = &self.cluster.ctas[self.warp.cta as usize];
         let m = match on {
@@ -199,7 +207,7 @@ impl WarpMachine<'_, '_> {
     }
 
     fn cluster_arrive(&mut self, release: bool) -> Exec {
-        self.whole_warp()?;
+        self.require_whole_warp()?;
         if self.warp.cluster_arrival.is_some() {
             return Err(Fault::new(
                 FaultKind::Barrier,
@@ -227,7 +235,7 @@ impl WarpMachine<'_, '_> {
     }
 
     fn cluster_wait(&mut self) -> Exec {
-        self.whole_warp()?;
+        self.require_whole_warp()?;
         let Some(phase) = self.warp.cluster_arrival else {
             return Err(Fault::new(
                 FaultKind::Barrier,
@@ -235,7 +243,7 @@ impl WarpMachine<'_, '_> {
             ));
         };
         if self.cluster.barrier.phase == phase {
-            return self.block(Waiting::Cluster { phase });
+            return self.block_on(Waiting::Cluster { phase });
         }
         self.warp.cluster_arrival = None;
         self.warp.cluster_phases_passed = phase + 1;
@@ -243,7 +251,7 @@ impl WarpMachine<'_, '_> {
         Ok(ExecStatus::Completed)
     }
 
-    fn fence(&mut self, f: FenceKind) -> Exec {
+    fn run_fence(&mut self, f: FenceKind) -> Exec {
         let lanes = self.warp.active;
         match f {
             f if f.is_proxy_shared() => {
@@ -253,7 +261,7 @@ impl WarpMachine<'_, '_> {
                     true => FenceCoverage::Cluster,
                     false => FenceCoverage::Cta,
                 });
-                let warps = self.cluster.threads.warps;
+                let warps = self.cluster.threads.warps_per_cta;
                 let streams = match cluster {
                     true => 0..self.cluster.threads.all_warps(),
                     false => self.warp.cta * warps..(self.warp.cta + 1) * warps,
@@ -263,9 +271,10 @@ impl WarpMachine<'_, '_> {
                 }
             }
             FenceKind::MbarrierInit => {
-                let own = |i: &Init| i.epoch.thread == self.warp.id && i.epoch.lanes & lanes != 0;
+                let is_own =
+                    |i: &Init| i.epoch.thread == self.warp.id && i.epoch.lanes & lanes != 0;
                 let bars = self.cluster.ctas.iter_mut().flat_map(|c| &mut c.bars);
-                for i in bars.filter_map(|b| b.init.as_mut()).filter(|i| own(i)) {
+                for i in bars.filter_map(|b| b.init.as_mut()).filter(|i| is_own(i)) {
                     i.fenced = true;
                 }
             }
@@ -302,8 +311,8 @@ impl WarpMachine<'_, '_> {
         let groups = &mut self.cluster.engines.groups[id as usize];
         for lane in lanes_of(self.warp.active) {
             let lane = lane as u32;
-            if !groups.passed(lane, pending, read) {
-                return self.block(Waiting::Bulk {
+            if !groups.wait_passes(lane, pending, read) {
+                return self.block_on(Waiting::Bulk {
                     lane,
                     pending,
                     read,
@@ -311,11 +320,11 @@ impl WarpMachine<'_, '_> {
             }
         }
         for lane in lanes_of(self.warp.active) {
-            let past = groups.past(lane as u32, pending);
-            if let (Some(c), 1..) = (&mut self.warp.clock, past) {
-                c.advance_own(self.cluster.threads.bulk(id), 1 << lane, past);
+            let end = groups.end(lane as u32, pending);
+            if let (Some(c), 1..) = (&mut self.warp.clock, end) {
+                c.advance_own_copies(self.cluster.threads.bulk_reads(id), 1 << lane, end);
                 if !read {
-                    c.advance_own(self.cluster.threads.bulk_writes(id), 1 << lane, past);
+                    c.advance_own_copies(self.cluster.threads.bulk_writes(id), 1 << lane, end);
                 }
             }
             groups.retire(lane as u32, pending);
@@ -324,7 +333,7 @@ impl WarpMachine<'_, '_> {
     }
 
     fn wgmma_fence(&mut self) -> Exec {
-        self.whole_warp()?;
+        self.require_whole_warp()?;
         if let Some(w) = &mut self.warp.wgmma {
             w.fences += 1;
         }
@@ -332,7 +341,7 @@ impl WarpMachine<'_, '_> {
     }
 
     fn wgmma_commit(&mut self) -> Exec {
-        self.whole_warp()?;
+        self.require_whole_warp()?;
         if let Some(w) = &mut self.warp.wgmma {
             w.groups.push(w.issued);
         }
@@ -340,7 +349,7 @@ impl WarpMachine<'_, '_> {
     }
 
     fn wgmma_wait(&mut self, pending: u32) -> Exec {
-        self.whole_warp()?;
+        self.require_whole_warp()?;
         let Some(w) = &mut self.warp.wgmma else {
             return Ok(ExecStatus::Completed);
         };
@@ -348,21 +357,21 @@ impl WarpMachine<'_, '_> {
         let Some(&done) = w.groups[..covered].last() else {
             return Ok(ExecStatus::Completed);
         };
-        if self.cluster.engines.wgmmas_of(self.warp).done < done {
-            return self.block(Waiting::Wgmma { done });
+        if self.cluster.engines.wgmma_queue(self.warp).done < done {
+            return self.block_on(Waiting::Wgmma { done });
         }
         if let Some(w) = &mut self.warp.wgmma {
             w.waited = w.waited.max(done);
             w.groups.drain(..covered);
         }
         if let Some(c) = &mut self.warp.clock {
-            c.learn(Mask::MAX, self.cluster.threads.wgmma(self.warp.id), done);
+            c.advance_engine(Mask::MAX, self.cluster.threads.wgmma(self.warp.id), done);
         }
         Ok(ExecStatus::Completed)
     }
 
     fn set_registers(&mut self, count: u32, grow: bool) -> Exec {
-        self.whole_warp()?;
+        self.require_whole_warp()?;
         let invalid = |text: String| Err(Fault::new(FaultKind::Registers, text));
         let max = self.env.target.registers_per_thread.next_multiple_of(8);
         if !(24..=max).contains(&count) || !count.is_multiple_of(8) {
@@ -370,26 +379,26 @@ impl WarpMachine<'_, '_> {
                 "the register count must be a multiple of 8 between 24 and {max}, not {count}"
             ));
         }
-        let has = self.warp.budget;
+        let budget = self.warp.budget;
         let cta = &mut self.cluster.ctas[self.warp.cta as usize];
         if grow {
-            let Some(more) = count.checked_sub(has) else {
+            let Some(additional) = count.checked_sub(budget) else {
                 return invalid(format!(
-                    "increases to {count} registers per thread from {has}"
+                    "requests an increase to {count} registers per thread, but the warp has {budget}"
                 ));
             };
-            let wanted = 32 * more;
+            let wanted = 32 * additional;
             if wanted > cta.free_registers {
-                return self.block(Waiting::Registers { count, wanted });
+                return self.block_on(Waiting::Registers { count, wanted });
             }
             cta.free_registers -= wanted;
         } else {
-            let Some(less) = has.checked_sub(count) else {
+            let Some(released) = budget.checked_sub(count) else {
                 return invalid(format!(
-                    "decreases to {count} registers per thread from {has}"
+                    "requests a decrease to {count} registers per thread, but the warp has {budget}"
                 ));
             };
-            cta.free_registers += 32 * less;
+            cta.free_registers += 32 * released;
             self.cluster.notify();
         }
         self.warp.budget = count;
@@ -411,7 +420,7 @@ fn arrive_at_barrier(
 }
 
 /// Returns the mask of all lanes, or of none.
-fn full(all: bool) -> Mask {
+fn lane_mask(all: bool) -> Mask {
     if all { Mask::MAX } else { 0 }
 }
 

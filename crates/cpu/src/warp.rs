@@ -1,6 +1,6 @@
 //! The state of one warp: program counter, active mask, registers, wait.
 
-use crate::compile::{RoleCode, Slot};
+use crate::compile::{RegisterSlot, RoleCode};
 use crate::release_acquire::FenceState;
 use crate::warp_clock::WarpClock;
 use warpline_ir::{Lane, Mask, PerLane, RegId, ResolvedBarrier};
@@ -24,26 +24,26 @@ pub(crate) struct Warp {
     pub(crate) saved: Vec<SavedMask>,
     /// The registers.
     pub(crate) regs: Registers,
-    /// Whether it can run.
+    /// Whether the warp is ready, waits or has exited.
     pub(crate) status: Status,
-    /// Whether it is in a queue of the scheduler.
+    /// Whether the warp is in a queue of the scheduler.
     pub(crate) queued: bool,
     /// The lanes that already passed a divergent wait.
-    pub(crate) passed: Mask,
+    pub(crate) lanes_past_wait: Mask,
     /// Registers per thread, if roles run `setmaxnreg`.
     pub(crate) budget: u32,
-    /// The phase of the cluster barrier at which it arrived without a wait yet.
+    /// The phase of the cluster barrier at which it arrived, until it waits.
     pub(crate) cluster_arrival: Option<u32>,
     /// The number of cluster barrier phases that it passed.
     pub(crate) cluster_phases_passed: u32,
-    /// The state of its wgmmas, if its role runs any.
+    /// The state of its wgmmas, if its role runs wgmmas.
     pub(crate) wgmma: Option<Box<WgmmaState>>,
     /// The number of issued bulk-group copies.
-    pub(crate) copies: u32,
+    pub(crate) bulk_copies: u32,
     /// The executed ops and lanes.
-    pub(crate) ran: OpCounts,
-    /// The executed ops at the last wait.
-    pub(crate) waited: u64,
+    pub(crate) executed: OpCounts,
+    /// The number of executed ops at the last wait.
+    pub(crate) ops_at_last_wait: u64,
     /// The number of memory accesses.
     pub(crate) accesses: u64,
     /// The number of issued asynchronous ops.
@@ -51,7 +51,7 @@ pub(crate) struct Warp {
     /// The vector clock, if races are checked.
     pub(crate) clock: Option<Box<WarpClock>>,
     /// The state of fences and relaxed accesses.
-    pub(crate) fenced: Option<Box<FenceState>>,
+    pub(crate) fence_state: Option<Box<FenceState>>,
 }
 
 /// A saved mask.
@@ -63,7 +63,7 @@ pub(crate) struct SavedMask {
     pub(crate) other: Mask,
     /// The branch; `None` for `elect`.
     pub(crate) branch: Option<u32>,
-    /// The executed ops at that point.
+    /// The executed ops at the split.
     pub(crate) before: OpCounts,
 }
 
@@ -84,10 +84,10 @@ impl OpCounts {
     pub(crate) fn since(&self, saved: &SavedMask) -> (u64, u64) {
         let ops = self.ops - saved.before.ops;
         let lanes = self.lanes - saved.before.lanes;
-        let lost = self.masked - saved.before.masked;
+        let masked = self.masked - saved.before.masked;
         (
             ops,
-            ops * u64::from(saved.lanes.count_ones()) - lanes - lost,
+            ops * u64::from(saved.lanes.count_ones()) - lanes - masked,
         )
     }
 }
@@ -113,9 +113,9 @@ pub(crate) enum Waiting {
     Cluster { phase: u32 },
     /// A lane's bulk groups.
     Bulk { lane: u32, pending: u32, read: bool },
-    /// A lane's `cp.async` copies below a number.
-    Copies { lane: u32, past: u32 },
-    /// A number of completed wgmmas of its warpgroup.
+    /// A lane's `cp.async` copies with numbers below `end`.
+    Copies { lane: u32, end: u32 },
+    /// The completion of the first `done` wgmmas of its warpgroup.
     Wgmma { done: u32 },
     /// Registers from the pool.
     Registers { count: u32, wanted: u32 },
@@ -139,18 +139,20 @@ impl Warp {
             },
             status: Status::Ready,
             queued: false,
-            passed: 0,
+            lanes_past_wait: 0,
             budget: 0,
             cluster_arrival: None,
             cluster_phases_passed: 0,
-            wgmma: code.wgmma.then(|| Box::new(WgmmaState::new(registers))),
-            copies: 0,
-            ran: OpCounts::default(),
-            waited: 0,
+            wgmma: code
+                .uses_wgmma
+                .then(|| Box::new(WgmmaState::new(registers))),
+            bulk_copies: 0,
+            executed: OpCounts::default(),
+            ops_at_last_wait: 0,
             accesses: 0,
             async_ops: 0,
             clock: None,
-            fenced: None,
+            fence_state: None,
         }
     }
 }
@@ -165,7 +167,7 @@ pub(crate) struct Registers {
 impl Registers {
     /// Returns all lanes of a register.
     #[inline]
-    pub(crate) fn get<T: Lane>(&self, s: Slot) -> &PerLane<T> {
+    pub(crate) fn get<T: Lane>(&self, s: RegisterSlot) -> &PerLane<T> {
         let words = size_of::<PerLane<T>>() / 8;
         bytemuck::from_bytes(bytemuck::cast_slice(
             &self.words[s.0 as usize..s.0 as usize + words],
@@ -174,7 +176,7 @@ impl Registers {
 
     /// Returns all lanes of a register, mutably.
     #[inline]
-    pub(crate) fn get_mut<T: Lane>(&mut self, s: Slot) -> &mut PerLane<T> {
+    pub(crate) fn get_mut<T: Lane>(&mut self, s: RegisterSlot) -> &mut PerLane<T> {
         let words = size_of::<PerLane<T>>() / 8;
         bytemuck::from_bytes_mut(bytemuck::cast_slice_mut(
             &mut self.words[s.0 as usize..s.0 as usize + words],
@@ -183,13 +185,13 @@ impl Registers {
 
     /// Returns a predicate.
     #[inline]
-    pub(crate) fn pred(&self, s: Slot) -> Mask {
+    pub(crate) fn pred(&self, s: RegisterSlot) -> Mask {
         self.preds[s.0 as usize]
     }
 
     /// Returns a predicate, mutably.
     #[inline]
-    pub(crate) fn pred_mut(&mut self, s: Slot) -> &mut Mask {
+    pub(crate) fn pred_mut(&mut self, s: RegisterSlot) -> &mut Mask {
         &mut self.preds[s.0 as usize]
     }
 }
@@ -207,9 +209,9 @@ pub(crate) struct WgmmaState {
     pub(crate) groups: Vec<u32>,
     /// The number of `wgmma.fence`s.
     pub(crate) fences: u32,
-    /// By register: `fences` at its last write by the warp, plus 1.
+    /// By register: one more than `fences` at the last write of the warp.
     written: Vec<u32>,
-    /// By register: the number of the last wgmma that uses it, plus 1.
+    /// By register: one more than the number of the last wgmma that uses it.
     used: Vec<u32>,
 }
 
@@ -227,23 +229,23 @@ impl WgmmaState {
 
     /// Whether a wgmma that no wait covered uses a register.
     #[inline]
-    pub(crate) fn owns(&self, r: RegId) -> bool {
+    pub(crate) fn is_in_flight(&self, r: RegId) -> bool {
         self.issued > self.waited && self.used[r.index()] > self.waited
     }
 
     /// Records a register write of the warp.
     #[inline]
-    pub(crate) fn wrote(&mut self, r: RegId) {
+    pub(crate) fn record_write(&mut self, r: RegId) {
         self.written[r.index()] = self.fences + 1;
     }
 
     /// Whether a register was written since the last `wgmma.fence`.
-    pub(crate) fn unfenced(&self, r: RegId) -> bool {
+    pub(crate) fn is_written_after_fence(&self, r: RegId) -> bool {
         self.written[r.index()] > self.fences
     }
 
     /// Records a register of the wgmma that is issued next.
-    pub(crate) fn uses(&mut self, r: RegId) {
+    pub(crate) fn record_use(&mut self, r: RegId) {
         self.used[r.index()] = self.issued + 1;
     }
 }

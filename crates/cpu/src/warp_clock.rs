@@ -1,13 +1,14 @@
 //! The clocks of the lanes of one warp.
 //!
-//! One clock is common to all lanes. If only some lanes acquired a clock, it is kept separately with
-//! the mask of those lanes until the lanes synchronize; the list is usually empty or has one entry.
-//! The progress of each lane's own copies is one number per lane, grouped by equal numbers.
+//! One clock is common to all lanes. A clock that only some lanes acquired stays separate, with the
+//! mask of those lanes, until the lanes synchronize; the list is usually empty or has one entry.
+//! The progress of each lane's own copies is one number per lane; lanes with equal numbers share an
+//! entry.
 
 use crate::clock::{Clock, Epoch, Threads};
 use warpline_ir::Mask;
 
-/// The whole warp instead of one lane, for ops of the whole warp: the op is ordered after the
+/// The lane number that stands for the whole warp: an op of the whole warp is ordered after the
 /// accesses and clocks of every lane.
 pub(crate) const ALL_LANES: u8 = 32;
 
@@ -21,26 +22,26 @@ pub(crate) fn mask_of(lane: u8) -> Mask {
 
 /// Clocks by lane mask.
 #[derive(Clone, Default, Debug)]
-pub(crate) struct ByLanes(Vec<(Mask, Clock)>);
+pub(crate) struct ClocksByLanes(Vec<(Mask, Clock)>);
 
-impl ByLanes {
-    /// Returns the clock of exactly these lanes, initially empty.
-    pub(crate) fn of(&mut self, lanes: Mask, nothing: impl FnOnce() -> Clock) -> &mut Clock {
-        let at = self.0.iter().position(|(of, _)| *of == lanes);
-        let at = at.unwrap_or_else(|| {
-            self.0.push((lanes, nothing()));
+impl ClocksByLanes {
+    /// Returns the clock of exactly these lanes; creates it with `empty`.
+    pub(crate) fn entry(&mut self, lanes: Mask, empty: impl FnOnce() -> Clock) -> &mut Clock {
+        let index = self.0.iter().position(|(of, _)| *of == lanes);
+        let index = index.unwrap_or_else(|| {
+            self.0.push((lanes, empty()));
             self.0.len() - 1
         });
-        &mut self.0[at].1
+        &mut self.0[index].1
     }
 
     /// Joins a clock for some lanes.
     pub(crate) fn add(&mut self, lanes: Mask, clock: &Clock) {
-        self.of(lanes, || clock.empty_like()).join(clock);
+        self.entry(lanes, || clock.empty_like()).join(clock);
     }
 
-    /// Iterates over the clocks of some of these lanes, with the lanes.
-    pub(crate) fn any(&self, lanes: Mask) -> impl Iterator<Item = (Mask, &Clock)> {
+    /// Iterates over the clocks that belong to some of `lanes`, each with its lanes among them.
+    pub(crate) fn overlapping(&self, lanes: Mask) -> impl Iterator<Item = (Mask, &Clock)> {
         self.0
             .iter()
             .map(move |(of, c)| (of & lanes, c))
@@ -50,30 +51,30 @@ impl ByLanes {
 
 /// The completed copies of each lane, until the lanes synchronize.
 #[derive(Clone, Debug)]
-struct Own {
+struct CompletedCopies {
     /// The thread of the copies.
     thread: u32,
-    /// For each mask: the lanes' copies below a number are complete. The masks are disjoint.
-    each: Vec<(Mask, u32)>,
+    /// For each mask of lanes: their copies below the number are complete. The masks are disjoint.
+    ends: Vec<(Mask, u32)>,
 }
 
-impl Own {
-    /// Returns the lanes whose copy `clock` is complete.
-    fn covered(&self, clock: u32) -> Mask {
-        let past = self.each.iter().filter(|e| clock < e.1);
-        past.fold(0, |m, e| m | e.0)
+impl CompletedCopies {
+    /// Returns the lanes whose copy with the number `clock` is complete.
+    fn covered_lanes(&self, clock: u32) -> Mask {
+        let end = self.ends.iter().filter(|e| clock < e.1);
+        end.fold(0, |m, e| m | e.0)
     }
 
-    fn learn(&mut self, mut lanes: Mask, past: u32) {
-        self.each.retain_mut(|e| {
-            match e.1 >= past {
+    fn advance(&mut self, mut lanes: Mask, end: u32) {
+        self.ends.retain_mut(|e| {
+            match e.1 >= end {
                 true => lanes &= !e.0,
                 false => e.0 &= !lanes,
             }
             e.0 != 0
         });
         if lanes != 0 {
-            self.each.push((lanes, past));
+            self.ends.push((lanes, end));
         }
     }
 }
@@ -88,12 +89,12 @@ pub(crate) struct WarpClock {
     pub(crate) now: u32,
     /// The lanes are ordered with each other below this segment.
     synced: u32,
-    /// The clock of all lanes.
-    known: Clock,
+    /// The clock that all lanes share.
+    common: Clock,
     /// The clocks of some lanes, until they synchronize.
-    some: ByLanes,
+    partial: ClocksByLanes,
     /// The completed copies of each lane, by thread.
-    own: Vec<Own>,
+    own_copies: Vec<CompletedCopies>,
 }
 
 impl WarpClock {
@@ -104,64 +105,65 @@ impl WarpClock {
             thread,
             now: 1,
             synced: 1,
-            known: Clock::new(t),
-            some: ByLanes::default(),
-            own: Vec::new(),
+            common: Clock::new(t),
+            partial: ClocksByLanes::default(),
+            own_copies: Vec::new(),
         }
     }
 
     /// Whether an epoch happens before the current point of a lane.
     #[inline]
     pub(crate) fn has_seen(&self, lane: u8, m: &Epoch) -> bool {
-        let asks = mask_of(lane);
-        if m.thread == self.thread && (m.lanes & !asks == 0 || m.clock < self.synced) {
+        let lanes = mask_of(lane);
+        if m.thread == self.thread && (m.lanes & !lanes == 0 || m.clock < self.synced) {
             return true;
         }
-        self.known.has_seen(m) || self.some_have_seen(asks, m)
+        self.common.has_seen(m) || self.some_have_seen(lanes, m)
     }
 
-    /// The same, including clocks of some lanes only.
-    fn some_have_seen(&self, asks: Mask, m: &Epoch) -> bool {
-        if self.some.0.is_empty() && self.own.is_empty() && m.thread != self.thread {
+    /// Whether an epoch happens before the current point of `lanes`, with the clocks and copies of
+    /// single lanes included.
+    fn some_have_seen(&self, lanes: Mask, m: &Epoch) -> bool {
+        if self.partial.0.is_empty() && self.own_copies.is_empty() && m.thread != self.thread {
             return false;
         }
-        let itself = if m.thread == self.thread { asks } else { 0 };
-        let own = self.own.iter().filter(|o| o.thread == m.thread);
-        let own = own.fold(0, |all, o| all | o.covered(m.clock) & asks);
-        let some = self.some.any(asks);
-        let some = some.fold(0, |all, (_, c)| all | c.covered(m.thread, m.clock));
-        let known = self.known.covered(m.thread, m.clock);
+        let itself = if m.thread == self.thread { lanes } else { 0 };
+        let own = self.own_copies.iter().filter(|o| o.thread == m.thread);
+        let own = own.fold(0, |all, o| all | o.covered_lanes(m.clock) & lanes);
+        let some = self.partial.overlapping(lanes);
+        let some = some.fold(0, |all, (_, c)| all | c.covered_lanes(m.thread, m.clock));
+        let known = self.common.covered_lanes(m.thread, m.clock);
         m.lanes & !(itself | own | some | known) == 0
     }
 
     /// Whether an epoch happens before the current point of every lane.
     #[inline]
     pub(crate) fn all_have_seen(&self, m: &Epoch) -> bool {
-        m.thread == self.thread && m.clock < self.synced || self.known.has_seen(m)
+        m.thread == self.thread && m.clock < self.synced || self.common.has_seen(m)
     }
 
     /// Whether an epoch of another cluster happens before the current point of a lane.
     pub(crate) fn has_seen_in_cluster(&self, lane: u8, cluster: u64, m: &Epoch) -> bool {
         self.all_have_seen_in_cluster(cluster, m)
             || self
-                .some
-                .any(mask_of(lane))
+                .partial
+                .overlapping(mask_of(lane))
                 .any(|(_, c)| c.other_clusters.has_seen(cluster, m))
     }
 
     /// Whether an epoch of another cluster happens before the current point of every lane.
     pub(crate) fn all_have_seen_in_cluster(&self, cluster: u64, m: &Epoch) -> bool {
-        self.known.other_clusters.has_seen(cluster, m)
+        self.common.other_clusters.has_seen(cluster, m)
     }
 
     /// Synchronizes all lanes: joins their clocks.
     pub(crate) fn sync(&mut self) {
-        for (_, c) in self.some.0.drain(..) {
-            self.known.join(&c);
+        for (_, c) in self.partial.0.drain(..) {
+            self.common.join(&c);
         }
-        for own in self.own.drain(..) {
-            for (lanes, past) in own.each {
-                self.known.advance_lanes(own.thread, lanes, past);
+        for own in self.own_copies.drain(..) {
+            for (lanes, end) in own.ends {
+                self.common.advance_lanes(own.thread, lanes, end);
             }
         }
         self.now += 1;
@@ -176,37 +178,37 @@ impl WarpClock {
         if lanes.is_power_of_two() {
             return;
         }
-        let mut published = self.known.empty_like();
+        let mut published = self.common.empty_like();
         self.release(lanes, &mut published);
         // The joined clock includes the clocks of these lanes only.
-        self.some.0.retain(|(of, _)| of & !lanes != 0);
+        self.partial.0.retain(|(of, _)| of & !lanes != 0);
         self.acquire(lanes, &published);
     }
 
-    /// Publishes the clocks of some lanes to a barrier, and starts a segment.
-    pub(crate) fn release(&mut self, lanes: Mask, into: &mut Clock) {
-        self.publish(lanes, into);
+    /// Joins the clocks of some lanes into `target`, and starts a new segment.
+    pub(crate) fn release(&mut self, lanes: Mask, target: &mut Clock) {
+        self.publish(lanes, target);
         self.now += 1;
     }
 
-    /// Joins the clocks that some lanes acquired into `into`, without their own accesses.
-    pub(crate) fn publish_acquired(&self, lanes: Mask, into: &mut Clock) {
-        into.join(&self.known);
-        for (_, c) in self.some.any(lanes) {
-            into.join(c);
+    /// Joins the clocks that some lanes acquired into `target`, without their own accesses.
+    pub(crate) fn publish_acquired(&self, lanes: Mask, target: &mut Clock) {
+        target.join(&self.common);
+        for (_, c) in self.partial.overlapping(lanes) {
+            target.join(c);
         }
     }
 
-    /// Joins the clocks of some lanes into `into`, with their own accesses.
-    pub(crate) fn publish(&self, lanes: Mask, into: &mut Clock) {
-        self.publish_acquired(lanes, into);
-        for own in &self.own {
-            for (of, past) in &own.each {
-                into.advance_lanes(own.thread, of & lanes, *past);
+    /// Joins the clocks of some lanes into `target`, with their own accesses.
+    pub(crate) fn publish(&self, lanes: Mask, target: &mut Clock) {
+        self.publish_acquired(lanes, target);
+        for own in &self.own_copies {
+            for (of, end) in &own.ends {
+                target.advance_lanes(own.thread, of & lanes, *end);
             }
         }
-        into.advance_lanes(self.thread, Mask::MAX, self.synced);
-        into.advance_lanes(self.thread, lanes, self.now + 1);
+        target.advance_lanes(self.thread, Mask::MAX, self.synced);
+        target.advance_lanes(self.thread, lanes, self.now + 1);
     }
 
     /// Acquires a clock for some lanes.
@@ -214,58 +216,60 @@ impl WarpClock {
         self.clock_of(lanes).join(from);
     }
 
-    /// Advances an engine to a number, for some lanes.
-    pub(crate) fn learn(&mut self, lanes: Mask, engine: u32, past: u32) {
-        self.clock_of(lanes).learn(engine, past);
+    /// Includes the numbers of an engine below `end`, for some lanes.
+    pub(crate) fn advance_engine(&mut self, lanes: Mask, engine: u32, end: u32) {
+        self.clock_of(lanes).advance_engine(engine, end);
     }
 
-    /// Records, for some lanes, that the lane's own copies below a number are complete.
-    pub(crate) fn advance_own(&mut self, thread: u32, lanes: Mask, past: u32) {
-        let at = self.own.iter().position(|o| o.thread == thread);
-        let at = at.unwrap_or_else(|| {
-            let each = Vec::new();
-            self.own.push(Own { thread, each });
-            self.own.len() - 1
+    /// Records that the own copies of some lanes below `end` are complete.
+    pub(crate) fn advance_own_copies(&mut self, thread: u32, lanes: Mask, end: u32) {
+        let index = self.own_copies.iter().position(|o| o.thread == thread);
+        let index = index.unwrap_or_else(|| {
+            let ends = Vec::new();
+            self.own_copies.push(CompletedCopies { thread, ends });
+            self.own_copies.len() - 1
         });
-        self.own[at].learn(lanes, past);
+        self.own_copies[index].advance(lanes, end);
     }
 
-    /// Runs a proxy fence of some lanes: marks the stream numbers of some warps as fenced.
+    /// Runs a proxy fence of some lanes: marks the copy streams of some warps as fenced.
     pub(crate) fn fence_streams(&mut self, lanes: Mask, warps: std::ops::Range<u32>) {
         let t = self.threads;
-        if !t.streams {
+        if !t.has_copy_streams {
             return;
         }
-        let mut fenced = ByLanes::default();
-        fenced.add(lanes, &self.known);
-        for (of, c) in self.some.any(lanes) {
+        let mut fenced = ClocksByLanes::default();
+        fenced.add(lanes, &self.common);
+        for (of, c) in self.partial.overlapping(lanes) {
             fenced.add(of, c);
         }
         for (of, mut c) in fenced.0 {
             c.fence_streams(&t, &warps);
             self.acquire(of, &c);
         }
-        let stream = t.stream(self.thread);
-        let own = self.own.iter().find(|o| o.thread == stream);
-        for (of, past) in own.map_or(Vec::new(), |o| o.each.clone()) {
+        let stream = t.copy_stream(self.thread);
+        let own = self.own_copies.iter().find(|o| o.thread == stream);
+        for (of, end) in own.map_or(Vec::new(), |o| o.ends.clone()) {
             if of & lanes != 0 {
-                self.advance_own(t.fenced(self.thread), of & lanes, past);
+                self.advance_own_copies(t.fenced_copy_stream(self.thread), of & lanes, end);
             }
         }
     }
 
-    /// Whether an epoch of a stream is fenced for a lane. Other threads need no such fence.
+    /// Whether an epoch of a copy stream is fenced for a lane; true for all other threads.
     pub(crate) fn is_fenced(&self, lane: u8, m: &Epoch) -> bool {
-        self.threads.warp_of_stream(m.thread).is_none_or(|warp| {
-            let thread = self.threads.fenced(warp);
-            self.has_seen(lane, &Epoch { thread, ..*m })
-        })
+        self.threads
+            .warp_of_copy_stream(m.thread)
+            .is_none_or(|warp| {
+                let thread = self.threads.fenced_copy_stream(warp);
+                self.has_seen(lane, &Epoch { thread, ..*m })
+            })
     }
 
     fn clock_of(&mut self, lanes: Mask) -> &mut Clock {
         match lanes {
-            Mask::MAX => &mut self.known,
-            lanes => self.some.of(lanes, || self.known.empty_like()),
+            Mask::MAX => &mut self.common,
+            lanes => self.partial.entry(lanes, || self.common.empty_like()),
         }
     }
 }
@@ -276,13 +280,13 @@ mod tests {
 
     const T: Threads = Threads {
         ctas: 1,
-        warps: 2,
-        bars: 1,
-        streams: false,
-        bulks: false,
+        warps_per_cta: 2,
+        mbarriers_per_cta: 1,
+        has_copy_streams: false,
+        has_bulk_groups: false,
     };
 
-    fn did(w: &WarpClock, lane: u8) -> Epoch {
+    fn current_epoch(w: &WarpClock, lane: u8) -> Epoch {
         Epoch {
             thread: w.thread,
             lanes: mask_of(lane),
@@ -293,12 +297,12 @@ mod tests {
     #[test]
     fn an_elected_arrival_publishes_its_lane_and_the_synced_warp() {
         let (mut a, mut b) = (WarpClock::new(&T, 0), WarpClock::new(&T, 1));
-        let before = did(&a, 7);
+        let before = current_epoch(&a, 7);
         a.sync();
-        let (own, others) = (did(&a, 0), did(&a, 7));
+        let (own, others) = (current_epoch(&a, 0), current_epoch(&a, 7));
         let mut bar = Clock::new(&T);
         a.release(1, &mut bar);
-        let after = did(&a, 0);
+        let after = current_epoch(&a, 0);
         b.acquire(Mask::MAX, &bar);
         assert!(b.has_seen(3, &before) && b.has_seen(3, &own));
         assert!(!b.has_seen(3, &others) && !b.has_seen(3, &after));
@@ -307,7 +311,7 @@ mod tests {
     #[test]
     fn a_sync_joins_the_clock_of_one_lane_into_the_warp() {
         let (mut a, mut b) = (WarpClock::new(&T, 0), WarpClock::new(&T, 1));
-        let x = did(&a, 4);
+        let x = current_epoch(&a, 4);
         let mut bar = Clock::new(&T);
         a.release(Mask::MAX, &mut bar);
         b.acquire(1, &bar);
@@ -319,69 +323,72 @@ mod tests {
     #[test]
     fn lanes_are_ordered_only_after_a_sync() {
         let mut a = WarpClock::new(&T, 0);
-        let x = did(&a, 4);
+        let x = current_epoch(&a, 4);
         assert!(a.has_seen(4, &x) && !a.has_seen(5, &x) && a.has_seen(ALL_LANES, &x));
         a.sync();
         assert!(a.has_seen(5, &x));
     }
 
     #[test]
-    fn engines_have_one_number() {
+    fn engines_are_numbered_after_the_per_lane_threads() {
         let mut a = WarpClock::new(&T, 0);
         let phase = |clock| Epoch {
             thread: T.barrier(0, 0),
             lanes: Mask::MAX,
             clock,
         };
-        a.learn(Mask::MAX, T.barrier(0, 0), 2);
+        a.advance_engine(Mask::MAX, T.barrier(0, 0), 2);
         assert!(a.has_seen(0, &phase(1)) && !a.has_seen(0, &phase(2)));
         assert_eq!([T.barrier(0, 0), T.wgmma(1)], [2, 3]);
         let all = Threads {
-            streams: true,
-            bulks: true,
+            has_copy_streams: true,
+            has_bulk_groups: true,
             ..T
         };
-        assert_eq!([all.bulk(1), all.bulk_writes(1)], [3, 5]);
-        assert_eq!([all.stream(1), all.fenced(1)], [7, 9]);
+        assert_eq!([all.bulk_reads(1), all.bulk_writes(1)], [3, 5]);
+        assert_eq!([all.copy_stream(1), all.fenced_copy_stream(1)], [7, 9]);
         assert_eq!([all.barrier(0, 0), all.wgmma(0)], [10, 11]);
         assert_eq!(
-            [5, 6, 7, 8].map(|t| all.warp_of_stream(t)),
+            [5, 6, 7, 8].map(|t| all.warp_of_copy_stream(t)),
             [None, Some(0), Some(1), None]
         );
     }
 
-    const S: Threads = Threads { streams: true, ..T };
+    const S: Threads = Threads {
+        has_copy_streams: true,
+        ..T
+    };
 
-    /// Returns the epoch of a lane's copy in the stream of warp 0.
-    fn copied(lane: u8, clock: u32) -> Epoch {
+    /// Returns the epoch of a lane's copy in the copy stream of warp 0.
+    fn copy_epoch(lane: u8, clock: u32) -> Epoch {
         Epoch {
-            thread: S.stream(0),
+            thread: S.copy_stream(0),
             lanes: 1 << lane,
             clock,
         }
     }
 
     #[test]
-    fn a_wait_covers_the_lane_s_own_copies_until_the_warp_syncs() {
+    fn a_copy_wait_orders_only_its_lane_until_the_warp_syncs() {
         let mut a = WarpClock::new(&S, 0);
-        a.advance_own(S.stream(0), Mask::MAX, 3);
-        assert!(a.has_seen(4, &copied(4, 2)) && !a.has_seen(4, &copied(4, 3)));
-        assert!(!a.has_seen(5, &copied(4, 2)) && !a.all_have_seen(&copied(4, 2)));
+        a.advance_own_copies(S.copy_stream(0), Mask::MAX, 3);
+        assert!(a.has_seen(4, &copy_epoch(4, 2)) && !a.has_seen(4, &copy_epoch(4, 3)));
+        assert!(!a.has_seen(5, &copy_epoch(4, 2)) && !a.all_have_seen(&copy_epoch(4, 2)));
         a.sync();
-        assert!(a.has_seen(5, &copied(4, 2)) && a.all_have_seen(&copied(4, 2)));
+        assert!(a.has_seen(5, &copy_epoch(4, 2)) && a.all_have_seen(&copy_epoch(4, 2)));
     }
 
     #[test]
     fn an_elected_arrival_publishes_its_own_and_the_synced_copies() {
         let (mut a, mut b) = (WarpClock::new(&S, 0), WarpClock::new(&S, 1));
-        a.advance_own(S.stream(0), Mask::MAX, 1);
+        a.advance_own_copies(S.copy_stream(0), Mask::MAX, 1);
         a.sync();
-        a.advance_own(S.stream(0), Mask::MAX, 2);
+        a.advance_own_copies(S.copy_stream(0), Mask::MAX, 2);
         let mut bar = Clock::new(&S);
         a.release(1, &mut bar);
         b.acquire(Mask::MAX, &bar);
-        assert!(b.has_seen(9, &copied(7, 0)) && b.has_seen(9, &copied(0, 1)));
-        assert!(!b.has_seen(9, &copied(7, 1)));
+        assert!(b.has_seen(9, &copy_epoch(7, 0)) && b.has_seen(9, &copy_epoch(0, 1)));
+        assert!(!b.has_seen(9, &copy_epoch(7, 1)));
     }
 
     #[test]
@@ -392,29 +399,29 @@ mod tests {
             from.release(Mask::MAX, &mut bar);
             to.acquire(Mask::MAX, &bar);
         };
-        a.advance_own(S.stream(0), Mask::MAX, 1);
-        assert!(!a.is_fenced(3, &copied(3, 0)));
+        a.advance_own_copies(S.copy_stream(0), Mask::MAX, 1);
+        assert!(!a.is_fenced(3, &copy_epoch(3, 0)));
         a.fence_streams(Mask::MAX, 0..2);
-        assert!(a.is_fenced(3, &copied(3, 0)) && !a.is_fenced(3, &copied(2, 0)));
+        assert!(a.is_fenced(3, &copy_epoch(3, 0)) && !a.is_fenced(3, &copy_epoch(2, 0)));
         pass(&mut a, &mut b);
-        assert!(b.is_fenced(3, &copied(2, 0)) && !b.is_fenced(3, &copied(2, 1)));
-        a.advance_own(S.stream(0), Mask::MAX, 2);
+        assert!(b.is_fenced(3, &copy_epoch(2, 0)) && !b.is_fenced(3, &copy_epoch(2, 1)));
+        a.advance_own_copies(S.copy_stream(0), Mask::MAX, 2);
         pass(&mut a, &mut b);
-        assert!(b.has_seen(3, &copied(2, 1)) && !b.is_fenced(3, &copied(2, 1)));
+        assert!(b.has_seen(3, &copy_epoch(2, 1)) && !b.is_fenced(3, &copy_epoch(2, 1)));
         b.fence_streams(0b1000, 0..2);
-        assert!(b.is_fenced(3, &copied(2, 1)) && !b.is_fenced(4, &copied(2, 1)));
+        assert!(b.is_fenced(3, &copy_epoch(2, 1)) && !b.is_fenced(4, &copy_epoch(2, 1)));
     }
 
     #[test]
-    fn each_lane_has_its_own_waits() {
+    fn each_lane_tracks_its_own_copy_waits() {
         let mut a = WarpClock::new(&S, 0);
-        a.advance_own(S.stream(0), 0b01, 2);
-        a.advance_own(S.stream(0), 0b10, 5);
-        assert!(a.has_seen(0, &copied(0, 1)) && !a.has_seen(0, &copied(0, 4)));
-        assert!(a.has_seen(1, &copied(1, 4)) && !a.has_seen(1, &copied(0, 1)));
+        a.advance_own_copies(S.copy_stream(0), 0b01, 2);
+        a.advance_own_copies(S.copy_stream(0), 0b10, 5);
+        assert!(a.has_seen(0, &copy_epoch(0, 1)) && !a.has_seen(0, &copy_epoch(0, 4)));
+        assert!(a.has_seen(1, &copy_epoch(1, 4)) && !a.has_seen(1, &copy_epoch(0, 1)));
         let mut bar = Clock::new(&S);
         a.release(0b01, &mut bar);
-        assert!(bar.has_seen(&copied(0, 1)) && !bar.has_seen(&copied(1, 1)));
+        assert!(bar.has_seen(&copy_epoch(0, 1)) && !bar.has_seen(&copy_epoch(1, 1)));
     }
 
     #[test]
@@ -422,9 +429,9 @@ mod tests {
         let mut warps = [0, 1].map(|t| WarpClock::new(&T, t));
         let [a, b] = &mut warps;
         let (mut first, mut second) = (Clock::new(&T), Clock::new(&T));
-        let x = did(a, 3);
+        let x = current_epoch(a, 3);
         a.release(1 << 3, &mut first);
-        let y = did(a, 4);
+        let y = current_epoch(a, 4);
         a.release(1 << 4, &mut second);
         b.acquire(0b01, &first);
         b.acquire(0b10, &second);
@@ -439,10 +446,10 @@ mod tests {
     #[test]
     fn a_partial_sync_orders_only_its_lanes() {
         let mut a = WarpClock::new(&T, 0);
-        let (x, y) = (did(&a, 0), did(&a, 9));
+        let (x, y) = (current_epoch(&a, 0), current_epoch(&a, 9));
         a.sync_lanes(0b11);
         assert!(a.has_seen(1, &x) && !a.has_seen(1, &y) && !a.has_seen(2, &x));
-        // An arrival of one of them publishes that.
+        // An arrival of one of these lanes publishes the joined clock.
         let mut bar = Clock::new(&T);
         a.release(0b10, &mut bar);
         assert!(bar.has_seen(&x) && !bar.has_seen(&y));

@@ -103,8 +103,8 @@ fn run(context: &Context) -> Result<usize, CudaError> {
         kernel.params(),
         kernel.max_dynamic_shared()
     );
-    let whole = context.device().shared_bytes_per_block;
-    kernel.set_max_dynamic_shared(whole - kernel.attributes().static_shared_bytes)?;
+    let max_shared = context.device().shared_bytes_per_block;
+    kernel.set_max_dynamic_shared(max_shared - kernel.attributes().static_shared_bytes)?;
 
     let input: Vec<f32> = (0..N).map(|i| i as f32 * 0.25).collect();
     let bytes: Vec<u8> = input.iter().flat_map(|x| x.to_le_bytes()).collect();
@@ -131,14 +131,17 @@ fn run(context: &Context) -> Result<usize, CudaError> {
     let clusters = kernel.max_active_clusters(&config)?;
     let blocks = kernel.max_active_blocks(&config)?;
     println!("resident: {clusters} clusters on the device, {blocks} CTAs per SM");
-    launch_cost(&kernel, &config, &stream, &args)?;
+    print_launch_cost(&kernel, &config, &stream, &args)?;
     print_rejections(context, &data)?;
-    Ok(wrong + replayed(&kernel, context)?)
+    Ok(wrong + count_wrong_replays(&kernel, context)?)
 }
 
 /// Doubles words of pinned host memory with three graph launches; returns the number of wrong
 /// words.
-fn replayed(kernel: &warpline_cuda::Function, context: &Context) -> Result<usize, CudaError> {
+fn count_wrong_replays(
+    kernel: &warpline_cuda::Function,
+    context: &Context,
+) -> Result<usize, CudaError> {
     const WORDS: u32 = 64;
     let stream = Stream::new(context)?;
     let memory = HostBuffer::zeroed(context, WORDS as usize * 4)?;
@@ -163,7 +166,7 @@ fn replayed(kernel: &warpline_cuda::Function, context: &Context) -> Result<usize
     Ok(wrong)
 }
 
-fn launch_cost(
+fn print_launch_cost(
     kernel: &warpline_cuda::Function,
     config: &LaunchConfig,
     stream: &Stream,

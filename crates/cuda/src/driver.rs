@@ -48,7 +48,7 @@ pub struct Driver {
     version: DriverVersion,
     path: String,
     /// `cuInit` found no device; no other function may be called.
-    empty: bool,
+    has_no_device: bool,
     /// Keeps the functions of `api` in memory.
     _library: Library,
 }
@@ -107,14 +107,14 @@ impl Driver {
             api: unsafe { Api::load(&library, &path) }?,
             version,
             path,
-            empty: false,
+            has_no_device: false,
             _library: library,
         };
         driver.check("cuDriverGetVersion", version_result)?;
         // SAFETY: takes a flag that must be 0.
         let init = unsafe { (driver.api.cuInit)(0) };
         if init == ffi::CUDA_ERROR_NO_DEVICE {
-            driver.empty = true;
+            driver.has_no_device = true;
         } else {
             driver.check("cuInit", init)?;
         }
@@ -128,7 +128,7 @@ impl Driver {
 
     /// Returns the number of devices after `CUDA_VISIBLE_DEVICES`.
     pub fn device_count(&self) -> Result<u32, CudaError> {
-        if self.empty {
+        if self.has_no_device {
             return Ok(0);
         }
         let mut count = 0;
@@ -147,17 +147,17 @@ impl Driver {
             result,
             name: self.result_name(result),
             text: self
-                .text(self.api.cuGetErrorString, result)
+                .error_text(self.api.cuGetErrorString, result)
                 .unwrap_or_else(|| "no description from the driver".into()),
         })
     }
 
     pub(crate) fn result_name(&self, result: CUresult) -> String {
-        self.text(self.api.cuGetErrorName, result)
+        self.error_text(self.api.cuGetErrorName, result)
             .unwrap_or_else(|| format!("CUresult {result}"))
     }
 
-    fn text(
+    fn error_text(
         &self,
         function: unsafe extern "C" fn(CUresult, *mut *const c_char) -> CUresult,
         result: CUresult,

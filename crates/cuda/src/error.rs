@@ -36,8 +36,8 @@ pub enum CudaError {
         seen: DriverVersion,
     },
 
-    /// The ordinal names no device.
-    #[error("device cuda:{ordinal} does not exist; available: {}", list(*count))]
+    /// No device has this ordinal.
+    #[error("device cuda:{ordinal} does not exist; available: {}", available_devices(*count))]
     NoSuchDevice {
         /// The requested ordinal.
         ordinal: u32,
@@ -126,8 +126,8 @@ impl CudaError {
         }
     }
 
-    /// Whether a kernel or the device failed at run time. The context is then lost: every later
-    /// call on that device in this process fails too.
+    /// Returns whether a kernel or the device failed at run time. The context is then lost: every
+    /// later call on that device in this process fails too.
     pub fn is_fault(&self) -> bool {
         matches!(self, Self::DriverCall { result, .. } if ffi::FAULTS.contains(result))
     }
@@ -141,7 +141,7 @@ impl CudaError {
 }
 
 /// Describes the available devices: `1 CUDA device (cuda:0)`, or `none`.
-fn list(count: u32) -> String {
+fn available_devices(count: u32) -> String {
     match count {
         0 => "none".into(),
         1 => "1 CUDA device (cuda:0)".into(),

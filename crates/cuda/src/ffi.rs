@@ -141,14 +141,14 @@ pub(crate) struct CUtensorMap(pub(crate) [u64; 16]);
 
 macro_rules! api {
     (
-        needed { $($name:ident($($arg:ty),* $(,)?);)* }
-        optional { $($late:ident($($late_arg:ty),* $(,)?);)* }
+        required { $($name:ident($($arg:ty),* $(,)?);)* }
+        optional { $($optional:ident($($optional_arg:ty),* $(,)?);)* }
     ) => {
         /// The functions of a loaded driver.
         #[allow(non_snake_case)]
         pub(crate) struct Api {
             $(pub(crate) $name: unsafe extern "C" fn($($arg),*) -> CUresult,)*
-            $(pub(crate) $late: Option<unsafe extern "C" fn($($late_arg),*) -> CUresult>,)*
+            $(pub(crate) $optional: Option<unsafe extern "C" fn($($optional_arg),*) -> CUresult>,)*
         }
 
         impl Api {
@@ -162,7 +162,7 @@ macro_rules! api {
                     // SAFETY: the caller guarantees the signatures.
                     $($name: unsafe { symbol(library, path, stringify!($name)) }?,)*
                     // SAFETY: as above.
-                    $($late: unsafe { symbol(library, path, stringify!($late)) }.ok(),)*
+                    $($optional: unsafe { symbol(library, path, stringify!($optional)) }.ok(),)*
                 })
             }
         }
@@ -195,7 +195,7 @@ pub(crate) unsafe fn symbol<F: Copy>(
 pub(crate) type DriverGetVersion = unsafe extern "C" fn(*mut c_int) -> CUresult;
 
 api! {
-    needed {
+    required {
         cuInit(c_uint);
         cuGetErrorName(CUresult, *mut *const c_char);
         cuGetErrorString(CUresult, *mut *const c_char);

@@ -48,7 +48,7 @@ impl Stream {
         Ok(capture.end()?)
     }
 
-    /// Whether this stream is being captured.
+    /// Returns whether this stream is being captured.
     pub fn is_capturing(&self) -> Result<bool, CudaError> {
         let _current = self.context().enter()?;
         let mut status = 0;

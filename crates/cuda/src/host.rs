@@ -69,7 +69,7 @@ impl HostBuffer {
         self.len
     }
 
-    /// Whether the buffer is empty; always false.
+    /// Returns whether the buffer is empty; always false.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }

@@ -57,7 +57,7 @@ impl LaunchConfig {
         self
     }
 
-    /// Makes this a dependent launch (PDL), or not. A dependent kernel waits for the preceding
+    /// Sets whether this is a dependent launch (PDL). A dependent kernel waits for the preceding
     /// work with `griddepcontrol.wait`.
     pub fn dependent(mut self, dependent: bool) -> Self {
         self.dependent = dependent;
@@ -269,7 +269,7 @@ scalars!(u8 u16 u32 i32 u64 i64 f32 f64);
 /// Addresses are plain numbers: keep the buffers alive until the launch completes.
 #[derive(Debug, Default)]
 pub struct Args {
-    lines: Vec<Line>,
+    chunks: Vec<AlignedChunk>,
     len: usize,
     /// Offset and size of each argument.
     ranges: Vec<(usize, usize)>,
@@ -280,13 +280,13 @@ pub struct Args {
 /// A storage unit with the alignment of tensor maps.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
-struct Line([u8; 64]);
+struct AlignedChunk([u8; 64]);
 
 #[derive(Debug, Clone, Copy)]
 #[repr(transparent)]
 struct ParamPointer(#[allow(dead_code)] *mut c_void);
 
-// SAFETY: points into the heap storage of `lines`, which moves and dies with it; written under
+// SAFETY: points into the heap storage of `chunks`, which moves and is freed with it; written under
 // `&mut Args`, and dereferenced only by the driver, which only reads.
 unsafe impl Send for ParamPointer {}
 // SAFETY: as above.
@@ -322,7 +322,7 @@ impl Args {
 
     /// Removes all arguments and keeps the capacity.
     pub fn clear(&mut self) {
-        self.lines.clear();
+        self.chunks.clear();
         self.ranges.clear();
         self.pointers.clear();
         self.len = 0;
@@ -333,7 +333,7 @@ impl Args {
         self.ranges.len()
     }
 
-    /// Whether there are no arguments.
+    /// Returns whether there are no arguments.
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
@@ -345,20 +345,21 @@ impl Args {
 
     /// Returns the parameter block, with zeros as padding.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let all = self.lines.iter().flat_map(|line| line.0);
+        let all = self.chunks.iter().flat_map(|chunk| chunk.0);
         all.take(self.len).collect()
     }
 
     fn append(&mut self, bytes: &[u8], align: usize) -> &mut Self {
         let offset = self.len.next_multiple_of(align);
         self.len = offset + bytes.len();
-        self.lines.resize(self.len.div_ceil(64), Line([0; 64]));
-        for (at, &byte) in (offset..).zip(bytes) {
-            self.lines[at / 64].0[at % 64] = byte;
+        self.chunks
+            .resize(self.len.div_ceil(64), AlignedChunk([0; 64]));
+        for (i, &byte) in (offset..).zip(bytes) {
+            self.chunks[i / 64].0[i % 64] = byte;
         }
         self.ranges.push((offset, bytes.len()));
         // `resize` may have moved the storage.
-        let base = self.lines.as_mut_ptr().cast::<u8>();
+        let base = self.chunks.as_mut_ptr().cast::<u8>();
         let pointer =
             |&(offset, _): &(usize, usize)| ParamPointer(base.wrapping_add(offset).cast());
         self.pointers.clear();
@@ -431,12 +432,12 @@ mod tests {
     fn a_cleared_list_has_no_stale_bytes_and_keeps_its_capacity() {
         let mut args = Args::new();
         args.push(u64::MAX).push(u64::MAX).push(u64::MAX);
-        let capacity = (args.lines.capacity(), args.ranges.capacity());
+        let capacity = (args.chunks.capacity(), args.ranges.capacity());
         args.clear();
         assert!(args.is_empty());
         args.push(1u8).push(2u64);
         assert_eq!(args.to_bytes()[1..8], [0; 7]);
-        assert_eq!((args.lines.capacity(), args.ranges.capacity()), capacity);
+        assert_eq!((args.chunks.capacity(), args.ranges.capacity()), capacity);
     }
 
     #[test]

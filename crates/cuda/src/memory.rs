@@ -56,7 +56,7 @@ impl DeviceBuffer {
         self.len
     }
 
-    /// Whether the buffer has no bytes.
+    /// Returns whether the buffer has no bytes.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }

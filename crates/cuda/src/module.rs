@@ -15,11 +15,11 @@ use crate::function::{Function, FunctionAttributes};
 /// last [`Function`] are dropped, so keep one of them until its launches complete.
 #[derive(Debug, Clone)]
 pub struct Module {
-    loaded: Arc<Loaded>,
+    loaded: Arc<LoadedModule>,
 }
 
 #[derive(Debug)]
-struct Loaded {
+struct LoadedModule {
     context: Context,
     library: CUlibrary,
     /// The library's module in the context.
@@ -72,7 +72,7 @@ impl Module {
             )
         };
         request.check(driver, "cuLibraryLoadData", result)?;
-        let mut loaded = Loaded {
+        let mut loaded = LoadedModule {
             context: context.clone(),
             library,
             raw: CUmodule::NULL,
@@ -179,7 +179,7 @@ impl Module {
     }
 }
 
-impl Drop for Loaded {
+impl Drop for LoadedModule {
     fn drop(&mut self) {
         if let Ok(_current) = self.context.enter() {
             // SAFETY: loaded once, unloaded once; every `Function` keeps a

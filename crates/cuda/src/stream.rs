@@ -136,7 +136,7 @@ impl Event {
         unsafe { cu!(self.context.driver(), cuEventRecord(self.raw, stream.raw)) }
     }
 
-    /// Whether the recorded work has completed.
+    /// Returns whether the recorded work has completed.
     pub fn is_done(&self) -> Result<bool, CudaError> {
         let _current = self.context.enter()?;
         let driver = self.context.driver();

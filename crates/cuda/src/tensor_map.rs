@@ -213,8 +213,8 @@ impl Im2colMap<'_> {
             }
         }
         let limit = [1 << 15, 1 << 7, 1 << 4][rank - 3];
-        let bad = |c: &&i32| !(-limit..limit).contains(*c);
-        if let Some(corner) = self.lower.iter().chain(self.upper).find(bad) {
+        let is_invalid = |c: &&i32| !(-limit..limit).contains(*c);
+        if let Some(corner) = self.lower.iter().chain(self.upper).find(is_invalid) {
             return Err(format!(
                 "a corner of an im2col map of rank {rank} must be {} to {}, not {corner}",
                 -limit,
@@ -260,8 +260,8 @@ impl GlobalTensor<'_> {
         if let Some(dim) = self.dims.iter().find(|&&dim| !(1..=1 << 32).contains(&dim)) {
             return Err(format!("a dimension must be 1 to 2^32, not {dim}"));
         }
-        let bad = |stride: &&u64| !stride.is_multiple_of(16) || **stride >= 1 << 40;
-        if let Some(stride) = self.strides.iter().find(bad) {
+        let is_invalid = |stride: &&u64| !stride.is_multiple_of(16) || **stride >= 1 << 40;
+        if let Some(stride) = self.strides.iter().find(is_invalid) {
             return Err(format!(
                 "a stride must be a multiple of 16 bytes below 2^40, not {stride}"
             ));

@@ -60,9 +60,9 @@ impl Diagram {
             name: kernel.roles[i].name.clone(),
             lines: activity.lines(kernel, i),
             layer: layers[i],
-            is_load: activity.loads,
-            is_math: activity.multiplies,
-            is_store: activity.stores,
+            is_load: activity.is_load,
+            is_math: activity.is_math,
+            is_store: activity.is_store,
         });
         Self {
             kernel: kernel.name.clone(),
@@ -76,12 +76,12 @@ impl Diagram {
 #[derive(Default)]
 struct Activity {
     waits: BTreeSet<BarId>,
-    fills: BTreeSet<BarId>,
+    arrives: BTreeSet<BarId>,
     reads: Vec<String>,
     writes: Vec<String>,
-    loads: bool,
-    stores: bool,
-    multiplies: bool,
+    is_load: bool,
+    is_store: bool,
+    is_math: bool,
 }
 
 fn activities(kernel: &Kernel) -> Vec<Activity> {
@@ -98,33 +98,33 @@ fn activities(kernel: &Kernel) -> Vec<Activity> {
 
 impl Activity {
     fn record(&mut self, kernel: &Kernel, op: &Op) {
-        self.multiplies |= matches!(op, Op::Wgmma(_) | Op::Mma(_));
+        self.is_math |= matches!(op, Op::Wgmma(_) | Op::Mma(_));
         let facts = Facts::of(op);
         for sync in &facts.syncs {
             match sync {
                 SyncOp::Wait { bar, .. } | SyncOp::Test { bar, .. } => self.waits.insert(bar.bar),
                 SyncOp::Arrive { bar, .. } | SyncOp::ExpectTx { bar, .. } => {
-                    self.fills.insert(bar.bar)
+                    self.arrives.insert(bar.bar)
                 }
                 _ => false,
             };
         }
         for access in &facts.touches {
-            let reads = access.access == AccessKind::Read;
+            let is_read = access.access == AccessKind::Read;
             let is_global = matches!(
                 access.memory,
                 MemoryRegion::Global(..) | MemoryRegion::PerLane(MemoryAddress::Global { .. }, _)
             );
             if is_global {
-                self.loads |= reads;
-                self.stores |= !reads;
+                self.is_load |= is_read;
+                self.is_store |= !is_read;
             }
             let MemoryRegion::Tensor(param) = access.memory else {
                 continue;
             };
-            let (flag, list) = match reads {
-                true => (&mut self.loads, &mut self.reads),
-                false => (&mut self.stores, &mut self.writes),
+            let (flag, list) = match is_read {
+                true => (&mut self.is_load, &mut self.reads),
+                false => (&mut self.is_store, &mut self.writes),
             };
             *flag = true;
             let name = &kernel.params[param.index()].name;
@@ -148,7 +148,7 @@ impl Activity {
         if !self.reads.is_empty() {
             lines.push(format!("loads {}", list(&self.reads)));
         }
-        if self.multiplies {
+        if self.is_math {
             lines.push("matrix instructions".into());
         }
         if !self.writes.is_empty() {
@@ -159,8 +159,8 @@ impl Activity {
 }
 
 fn rings(kernel: &Kernel, roles: &[Activity]) -> Vec<RingArrow> {
-    let users = |f: &dyn Fn(&Activity) -> bool| -> Vec<usize> {
-        (0..roles.len()).filter(|&i| f(&roles[i])).collect()
+    let roles_where = |condition: &dyn Fn(&Activity) -> bool| -> Vec<usize> {
+        (0..roles.len()).filter(|&i| condition(&roles[i])).collect()
     };
     let ring = |(i, bar): (usize, &Barrier)| {
         let (name, id) = (bar.name.strip_suffix(".full")?, BarId(i as u32));
@@ -171,8 +171,8 @@ fn rings(kernel: &Kernel, roles: &[Activity]) -> Vec<RingArrow> {
             name: name.to_owned(),
             stages: bar.len,
             slots: format!("{} × {}", bar.len, bytes(stage)),
-            from: users(&|role| role.fills.contains(&id)),
-            to: users(&|role| role.waits.contains(&id)),
+            from: roles_where(&|role| role.arrives.contains(&id)),
+            to: roles_where(&|role| role.waits.contains(&id)),
         })
     };
     kernel

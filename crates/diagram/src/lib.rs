@@ -1,7 +1,7 @@
-//! A kernel as a picture: its roles from left to right, and the rings between them.
+//! Draws a kernel: its roles from left to right, and the rings between them.
 //!
-//! The picture is read from the kernel's ops: a ring is a pair of mbarriers that some roles fill
-//! and others wait for.
+//! The kernel's ops determine the diagram: the producers of a ring arrive at its full mbarriers, and
+//! its consumers wait for them.
 //!
 //! ```
 //! use warpline_diagram::Diagram;

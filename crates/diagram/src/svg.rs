@@ -4,12 +4,12 @@ use crate::{Diagram, RingArrow, RoleBox};
 use std::fmt::Write;
 
 const MARGIN: f64 = 20.0;
-const LINE: f64 = 17.0;
+const LINE_HEIGHT: f64 = 17.0;
 const ROLE_GAP: f64 = 22.0;
 const RING_WIDTH: f64 = 110.0;
-const ARROW: f64 = 40.0;
-const STAGE: f64 = 13.0;
-const CHAR: f64 = 7.1;
+const ARROW_LENGTH: f64 = 40.0;
+const STAGE_SIZE: f64 = 13.0;
+const CHAR_WIDTH: f64 = 7.1;
 
 const STYLE: &str = "\
 text{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;font-size:12px;fill:#1f2328}\
@@ -54,7 +54,7 @@ impl Diagram {
             .fold(70.0, f64::max);
         let mut frames = vec![None; self.roles.len()];
         let mut x = MARGIN;
-        let mut lanes = Vec::new();
+        let mut ring_columns = Vec::new();
         for layer in 0..layers {
             let column = self
                 .roles
@@ -76,12 +76,12 @@ impl Diagram {
                 frames[i] = Some(frame);
                 y += frame.height + ROLE_GAP;
             }
-            lanes.push(x + width + ARROW);
-            x += width + 2.0 * ARROW + RING_WIDTH;
+            ring_columns.push(x + width + ARROW_LENGTH);
+            x += width + 2.0 * ARROW_LENGTH + RING_WIDTH;
         }
-        let width = x - 2.0 * ARROW - RING_WIDTH + MARGIN;
+        let width = x - 2.0 * ARROW_LENGTH - RING_WIDTH + MARGIN;
         let mut out = String::new();
-        for (ring, frame) in self.ring_frames(&lanes, height) {
+        for (ring, frame) in self.ring_frames(&ring_columns, height) {
             for &from in &ring.from {
                 if let Some(role) = frames[from] {
                     edge(
@@ -126,33 +126,37 @@ impl Diagram {
         heights.map(|height| height + ROLE_GAP).sum::<f64>() - ROLE_GAP
     }
 
-    /// Returns the rings that lead to a later layer, each with its place.
-    fn ring_frames(&self, lanes: &[f64], height: f64) -> Vec<(&RingArrow, Frame)> {
-        let start = |ring: &RingArrow| ring.from.iter().map(|&i| self.roles[i].layer).max();
-        let end = |ring: &RingArrow| ring.to.iter().map(|&i| self.roles[i].layer).max();
-        let forward = |ring: &&RingArrow| start(ring).zip(end(ring)).is_some_and(|(a, b)| a < b);
-        let mut placed = Vec::new();
-        for (layer, &x) in lanes.iter().enumerate() {
-            let here = self
+    /// Returns the rings that lead to a later layer, each with its frame.
+    fn ring_frames(&self, ring_columns: &[f64], height: f64) -> Vec<(&RingArrow, Frame)> {
+        let first_layer = |ring: &RingArrow| ring.from.iter().map(|&i| self.roles[i].layer).max();
+        let last_layer = |ring: &RingArrow| ring.to.iter().map(|&i| self.roles[i].layer).max();
+        let leads_forward = |ring: &&RingArrow| {
+            first_layer(ring)
+                .zip(last_layer(ring))
+                .is_some_and(|(a, b)| a < b)
+        };
+        let mut ring_frames = Vec::new();
+        for (layer, &x) in ring_columns.iter().enumerate() {
+            let layer_rings = self
                 .rings
                 .iter()
-                .filter(forward)
-                .filter(|ring| start(ring) == Some(layer));
-            let here: Vec<&RingArrow> = here.collect();
-            let each = 58.0;
-            let mut y = MARGIN + (height - each * here.len() as f64) / 2.0;
-            for ring in here {
+                .filter(leads_forward)
+                .filter(|ring| first_layer(ring) == Some(layer));
+            let layer_rings: Vec<&RingArrow> = layer_rings.collect();
+            let ring_height = 58.0;
+            let mut y = MARGIN + (height - ring_height * layer_rings.len() as f64) / 2.0;
+            for ring in layer_rings {
                 let frame = Frame {
                     x,
                     y: y + 4.0,
                     width: RING_WIDTH,
-                    height: each - 8.0,
+                    height: ring_height - 8.0,
                 };
-                placed.push((ring, frame));
-                y += each;
+                ring_frames.push((ring, frame));
+                y += ring_height;
             }
         }
-        placed
+        ring_frames
     }
 }
 
@@ -163,11 +167,11 @@ fn role_width(role: &RoleBox) -> f64 {
         .map(|line| line.chars().count())
         .max()
         .unwrap_or(0);
-    longest.max(role.name.chars().count()) as f64 * CHAR + 24.0
+    longest.max(role.name.chars().count()) as f64 * CHAR_WIDTH + 24.0
 }
 
 fn role_height(role: &RoleBox) -> f64 {
-    (role.lines.len() + 1) as f64 * LINE + 16.0
+    (role.lines.len() + 1) as f64 * LINE_HEIGHT + 16.0
 }
 
 fn draw_role(out: &mut String, role: &RoleBox, frame: Frame) {
@@ -187,12 +191,19 @@ fn draw_role(out: &mut String, role: &RoleBox, frame: Frame) {
         out,
         "<rect class=\"role {class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" rx=\"8\"/>"
     );
-    text(out, x + 12.0, y + LINE + 5.0, "name", "start", &role.name);
+    text(
+        out,
+        x + 12.0,
+        y + LINE_HEIGHT + 5.0,
+        "name",
+        "start",
+        &role.name,
+    );
     for (i, line) in role.lines.iter().enumerate() {
         text(
             out,
             x + 12.0,
-            y + (i + 2) as f64 * LINE + 5.0,
+            y + (i + 2) as f64 * LINE_HEIGHT + 5.0,
             "soft",
             "start",
             line,
@@ -212,13 +223,13 @@ fn draw_ring(out: &mut String, ring: &RingArrow, frame: Frame) {
         &format!("ring {}", ring.name),
     );
     let shown = ring.stages.clamp(1, 9);
-    let width = f64::from(shown) * (STAGE + 3.0) - 3.0;
+    let width = f64::from(shown) * (STAGE_SIZE + 3.0) - 3.0;
     for i in 0..shown {
-        let x = center - width / 2.0 + f64::from(i) * (STAGE + 3.0);
+        let x = center - width / 2.0 + f64::from(i) * (STAGE_SIZE + 3.0);
         let _ = writeln!(
             out,
-            "<rect class=\"stage\" x=\"{x:.1}\" y=\"{:.1}\" width=\"{STAGE}\" height=\"{STAGE}\" rx=\"2\"/>",
-            frame.middle() - STAGE / 2.0
+            "<rect class=\"stage\" x=\"{x:.1}\" y=\"{:.1}\" width=\"{STAGE_SIZE}\" height=\"{STAGE_SIZE}\" rx=\"2\"/>",
+            frame.middle() - STAGE_SIZE / 2.0
         );
     }
     text(

@@ -23,7 +23,7 @@ impl Diagram {
         side_by_side(&columns)
     }
 
-    /// Whether a ring leads from an earlier column to this one.
+    /// Returns whether a ring leads from an earlier column to this one.
     fn leads_to(&self, ring: &RingArrow, layer: usize) -> bool {
         ring.to.iter().any(|&i| self.roles[i].layer == layer)
             && ring.from.iter().any(|&i| self.roles[i].layer < layer)
@@ -40,14 +40,14 @@ fn width(lines: &[String]) -> usize {
 
 /// Draws boxes above each other.
 fn boxes(all: &[Vec<String>]) -> Vec<String> {
-    let wide = all.iter().map(|lines| width(lines)).max().unwrap_or(0);
-    let border = |left: char, right: char| format!("{left}{}{right}", "─".repeat(wide + 2));
+    let text_width = all.iter().map(|lines| width(lines)).max().unwrap_or(0);
+    let border = |left: char, right: char| format!("{left}{}{right}", "─".repeat(text_width + 2));
     let mut out = vec![border('┌', '┐')];
     for (i, lines) in all.iter().enumerate() {
         if i > 0 {
             out.push(border('├', '┤'));
         }
-        out.extend(lines.iter().map(|line| format!("│ {line:wide$} │")));
+        out.extend(lines.iter().map(|line| format!("│ {line:text_width$} │")));
     }
     out.push(border('└', '┘'));
     out
@@ -60,12 +60,12 @@ fn arrows(rings: &[&RingArrow]) -> Vec<String> {
         .map(|ring| format!("ring {}", ring.name))
         .collect();
     let slots: Vec<String> = rings.iter().map(|ring| ring.slots.clone()).collect();
-    let wide = width(&names).max(width(&slots)).max(3);
-    let centered = |text: &str| format!(" {text:^wide$} ");
+    let text_width = width(&names).max(width(&slots)).max(3);
+    let centered = |text: &str| format!(" {text:^text_width$} ");
     let mut out = vec![String::new()];
     for (name, slots) in names.iter().zip(&slots) {
         out.push(centered(name));
-        out.push(format!("{}►", "─".repeat(wide + 1)));
+        out.push(format!("{}►", "─".repeat(text_width + 1)));
         out.push(centered(slots));
     }
     out
@@ -77,9 +77,9 @@ fn side_by_side(columns: &[Vec<String>]) -> String {
     for row in 0..height {
         let mut line = "  ".to_owned();
         for column in columns {
-            let wide = width(column);
+            let text_width = width(column);
             let cell = column.get(row).map_or("", String::as_str);
-            line += &format!("{cell:wide$}");
+            line += &format!("{cell:text_width$}");
         }
         text += line.trim_end();
         text.push('\n');

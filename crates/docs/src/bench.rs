@@ -58,7 +58,8 @@ pub struct Measured {
 pub struct Implementation {
     /// The name.
     pub name: String,
-    /// `ours`, the limits `copy` and `bare`, `again` (ours a second time), or a kind of peer.
+    /// `ours` (Warpline), `again` (Warpline a second time), the limits `copy` and `bare`, or a kind
+    /// of peer.
     pub kind: String,
     /// `timed`, or the reason for no time.
     pub state: String,
@@ -66,7 +67,7 @@ pub struct Implementation {
     pub seconds: Option<TimeSummary>,
 }
 
-/// TimeSummary of a time, in seconds.
+/// The summary of a time, in seconds.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub struct TimeSummary {
     /// The median.
@@ -100,7 +101,7 @@ impl Run {
 }
 
 impl Measured {
-    /// Returns our median time in seconds.
+    /// Returns Warpline's median time in seconds.
     pub fn ours(&self) -> Option<f64> {
         self.implementations
             .iter()
@@ -108,7 +109,7 @@ impl Measured {
             .and_then(Implementation::median)
     }
 
-    /// Returns the peers: every implementation that is neither ours nor a limit.
+    /// Returns the peers: every implementation that is neither Warpline nor a limit.
     pub fn peers(&self) -> impl Iterator<Item = &Implementation> {
         let not_peers = ["ours", "again", "copy", "bare"];
         self.implementations
@@ -116,7 +117,7 @@ impl Measured {
             .filter(move |c| !not_peers.contains(&&*c.kind))
     }
 
-    /// Returns the speedup over a peer: its time divided by ours.
+    /// Returns the speedup over a peer: its time divided by Warpline's.
     pub fn speedup(&self, peer: &str) -> Option<f64> {
         let peer = self.peers().find(|c| c.name == peer)?.median()?;
         Some(peer / self.ours()?)
@@ -138,7 +139,7 @@ impl Implementation {
     }
 }
 
-/// Returns the geometric mean; `None` of no values.
+/// Returns the geometric mean; `None` without values.
 pub fn geomean(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     let (mut sum, mut count) = (0.0, 0);
     for value in values {

@@ -28,15 +28,15 @@ pub struct Row {
     pub group: Option<String>,
 }
 
-/// Width of the bars' area.
-const BARS: f64 = 500.0;
-const RIGHT: f64 = 70.0;
-/// Width of a character of a label.
-const CHAR: f64 = 6.8;
-const TOP: f64 = 96.0;
-const BAR: f64 = 15.0;
-const GAP: f64 = 10.0;
-const GROUP: f64 = 30.0;
+/// The width of the bar area.
+const BARS_WIDTH: f64 = 500.0;
+const RIGHT_MARGIN: f64 = 70.0;
+/// The estimated width of a character of a label.
+const CHAR_WIDTH: f64 = 6.8;
+const TOP_MARGIN: f64 = 96.0;
+const BAR_HEIGHT: f64 = 15.0;
+const ROW_GAP: f64 = 10.0;
+const GROUP_HEIGHT: f64 = 30.0;
 
 const STYLE: &str = "\
 text{font-family:-apple-system,'Segoe UI',Inter,Helvetica,Arial,sans-serif;fill:#1f2328}\
@@ -49,20 +49,21 @@ impl Chart {
     /// Draws the chart.
     pub fn svg(&self) -> String {
         let count = self.series.len().max(1) as f64;
-        let row_height = count * BAR + GAP;
+        let row_height = count * BAR_HEIGHT + ROW_GAP;
         let groups = self.rows.iter().filter(|row| row.group.is_some()).count() as f64;
-        let height = TOP + self.rows.len() as f64 * row_height + groups * GROUP + 52.0;
+        let height =
+            TOP_MARGIN + self.rows.len() as f64 * row_height + groups * GROUP_HEIGHT + 52.0;
         let values = self.rows.iter().flat_map(|row| row.values.iter().flatten());
-        let most = values.copied().fold(1.0, f64::max);
+        let max = values.copied().fold(1.0, f64::max);
         let step = [0.1, 0.2, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0]
             .into_iter()
-            .find(|s| most / s <= 8.0)
+            .find(|s| max / s <= 8.0)
             .unwrap_or(20.0);
-        let end = (most / step).ceil() * step;
+        let end = (max / step).ceil() * step;
         let longest = self.rows.iter().map(|row| row.label.chars().count()).max();
-        let left = 40.0 + longest.unwrap_or(0) as f64 * CHAR;
-        let width = (left + BARS + RIGHT).round();
-        let x = |value: f64| left + value / end * BARS;
+        let left = 40.0 + longest.unwrap_or(0) as f64 * CHAR_WIDTH;
+        let width = (left + BARS_WIDTH + RIGHT_MARGIN).round();
+        let x = |value: f64| left + value / end * BARS_WIDTH;
 
         let mut out = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" role=\"img\">\n\
@@ -71,14 +72,14 @@ impl Chart {
         );
         text(&mut out, 16.0, 30.0, 19.0, "", "start", &self.title);
         text(&mut out, 16.0, 52.0, 13.0, "soft", "start", &self.subtitle);
-        let mut at = 16.0;
+        let mut legend_x = 16.0;
         for (i, name) in self.series.iter().enumerate() {
             let _ = writeln!(
                 out,
-                "<rect class=\"s{i}\" x=\"{at}\" y=\"65\" width=\"12\" height=\"12\" rx=\"2\"/>"
+                "<rect class=\"s{i}\" x=\"{legend_x}\" y=\"65\" width=\"12\" height=\"12\" rx=\"2\"/>"
             );
-            text(&mut out, at + 18.0, 76.0, 13.0, "", "start", name);
-            at += 44.0 + 7.0 * name.chars().count() as f64;
+            text(&mut out, legend_x + 18.0, 76.0, 13.0, "", "start", name);
+            legend_x += 44.0 + 7.0 * name.chars().count() as f64;
         }
 
         let bottom = height - 44.0;
@@ -93,7 +94,7 @@ impl Chart {
                 out,
                 "<line class=\"{class}\" x1=\"{0:.1}\" x2=\"{0:.1}\" y1=\"{1}\" y2=\"{bottom}\"/>",
                 x(tick),
-                TOP - 8.0
+                TOP_MARGIN - 8.0
             );
             text(
                 &mut out,
@@ -102,20 +103,20 @@ impl Chart {
                 11.5,
                 "soft",
                 "middle",
-                &format!("{}×", trim(tick)),
+                &format!("{}×", format_number(tick)),
             );
             tick += step;
         }
-        let mut y = TOP;
+        let mut y = TOP_MARGIN;
         for row in &self.rows {
             if let Some(group) = &row.group {
                 text(&mut out, 16.0, y + 18.0, 13.5, "soft", "start", group);
-                y += GROUP;
+                y += GROUP_HEIGHT;
             }
             text(
                 &mut out,
                 left - 10.0,
-                y + count * BAR / 2.0 + 4.5,
+                y + count * BAR_HEIGHT / 2.0 + 4.5,
                 12.5,
                 "",
                 "end",
@@ -128,12 +129,12 @@ impl Chart {
                 } else {
                     format!("s{i}")
                 };
-                let top = y + i as f64 * BAR;
+                let top = y + i as f64 * BAR_HEIGHT;
                 let _ = writeln!(
                     out,
                     "<rect class=\"{class}\" x=\"{left}\" y=\"{top:.1}\" width=\"{:.1}\" height=\"{}\" rx=\"2\"/>",
                     x(*value) - left,
-                    BAR - 2.0
+                    BAR_HEIGHT - 2.0
                 );
                 text(
                     &mut out,
@@ -174,8 +175,8 @@ fn text(out: &mut String, x: f64, y: f64, size: f64, class: &str, anchor: &str, 
     );
 }
 
-/// Returns the number without trailing zeros.
-fn trim(value: f64) -> String {
+/// Formats a number without trailing zeros.
+fn format_number(value: f64) -> String {
     let text = format!("{value:.2}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }

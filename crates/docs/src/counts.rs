@@ -1,11 +1,11 @@
-//! Counts in Markdown: `<!-- count:ops -->199<!-- /count -->` holds the number that the code has.
+//! Counts in Markdown: the number in `<!-- count:ops -->199<!-- /count -->` comes from the code.
 
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Starts a count.
+/// The start marker of a count.
 pub(crate) const START: &str = "<!-- count:";
 const END: &str = "<!-- /count -->";
 
@@ -44,15 +44,13 @@ pub fn counts(root: &Path) -> Result<BTreeMap<&'static str, u64>> {
 pub fn fill(text: &str, counts: &BTreeMap<&'static str, u64>) -> Result<String> {
     let (mut out, mut rest) = (String::new(), text);
     while let Some((before, after)) = rest.split_once(START) {
-        let (name, after) = after
-            .split_once(" -->")
-            .context("a count without its name")?;
+        let (name, after) = after.split_once(" -->").context("a count has no name")?;
         let (_, after) = after
             .split_once(END)
-            .with_context(|| format!("the count {name} has no end"))?;
+            .with_context(|| format!("count {name} has no end marker {END}"))?;
         let Some(count) = counts.get(name) else {
-            let known: Vec<_> = counts.keys().collect();
-            bail!("there is no count {name}; there are {known:?}");
+            let known: Vec<_> = counts.keys().copied().collect();
+            bail!("unknown count {name}; the counts are: {}", known.join(", "));
         };
         out += &format!("{before}{START}{name} -->{count}{END}");
         rest = after;

@@ -1,6 +1,6 @@
 //! The generated parts of the documentation: performance pages, charts, counts, terminal pictures.
 //!
-//! `cargo xtask docs` writes them; a test fails where a file is not current.
+//! `cargo xtask docs` writes them; a test fails if a file is not current.
 //!
 //! | module | content |
 //! |---|---|
@@ -30,7 +30,7 @@ use std::path::{Path, PathBuf};
 pub struct Generated {
     /// The path from the root of the repository.
     pub path: PathBuf,
-    /// The whole text.
+    /// The text.
     pub text: String,
 }
 
@@ -58,7 +58,8 @@ pub fn write(root: &Path) -> Result<Vec<PathBuf>> {
     write_files(root, stale)
 }
 
-/// Records the terminal picture anew. It is no part of [`generate`], as it shows the time of the proof.
+/// Records the terminal picture again. [`generate`] leaves it out, because it shows the time of the
+/// proof.
 pub fn write_terminal(root: &Path) -> Result<Vec<PathBuf>> {
     write_files(root, vec![terminal::record(root)?])
 }

@@ -110,18 +110,18 @@ fn command(words: &[String]) -> String {
 
 fn table(out: &mut String, run: &Run) {
     let peers = run.peers();
-    let copies = run
+    let has_copies = run
         .problems
         .iter()
         .all(|p| copy_share(p).is_some() && !p.compute_bound);
     let _ = write!(out, "| op | shape | dtype | time | rate |");
-    if copies {
+    if has_copies {
         out.push_str(" of copy |");
     }
     for peer in &peers {
         let _ = write!(out, " {peer} |");
     }
-    let columns = 5 + usize::from(copies) + peers.len();
+    let columns = 5 + usize::from(has_copies) + peers.len();
     let _ = writeln!(out, "\n|{}", "---|".repeat(columns));
     for p in &run.problems {
         let time = p
@@ -135,7 +135,7 @@ fn table(out: &mut String, run: &Run) {
             p.dtype,
             rate(p)
         );
-        if copies {
+        if has_copies {
             let _ = write!(
                 out,
                 " {} |",
@@ -156,7 +156,7 @@ fn table(out: &mut String, run: &Run) {
     out.push_str("\nThe fastest peer of each problem is bold.\n");
 }
 
-/// Returns our bandwidth as a share of a device copy's.
+/// Returns Warpline's bandwidth divided by that of the device copy.
 fn copy_share(p: &Measured) -> Option<f64> {
     let copy = p.implementations.iter().find(|c| c.kind == "copy")?;
     Some(copy.seconds?.median / p.ours()?)
@@ -191,7 +191,7 @@ fn summary(out: &mut String, run: &Run) {
     }
 }
 
-/// Returns the extents as a reader writes them.
+/// Formats the extents for a chart.
 fn shape(p: &Measured) -> String {
     let words: Vec<&str> = p.shape.split(' ').collect();
     let named = |key: &str| {
@@ -227,12 +227,12 @@ fn overview(runs: &[Run]) -> Chart {
         ("rms_norm", "", "RMSNorm"),
     ];
     let problems: Vec<&Measured> = runs.iter().flat_map(|run| &run.problems).collect();
-    let of = |op: &str, dtype: &str| -> Vec<&Measured> {
-        let fits = |p: &&&Measured| p.op == op && (dtype.is_empty() || p.dtype == dtype);
-        problems.iter().filter(fits).copied().collect()
+    let problems_of = |op: &str, dtype: &str| -> Vec<&Measured> {
+        let matches = |p: &&&Measured| p.op == op && (dtype.is_empty() || p.dtype == dtype);
+        problems.iter().filter(matches).copied().collect()
     };
     let rows = labels.map(|(op, dtype, label)| {
-        let all = of(op, dtype);
+        let all = problems_of(op, dtype);
         let torch = geomean(all.iter().filter_map(|p| p.speedup("torch")));
         let best = geomean(
             all.iter()
@@ -247,7 +247,7 @@ fn overview(runs: &[Run]) -> Chart {
     });
     let run = &runs[0];
     let deformable = geomean(
-        of("ms_deform_attn", "")
+        problems_of("ms_deform_attn", "")
             .iter()
             .filter_map(|p| p.speedup("torch")),
     );
@@ -269,10 +269,10 @@ fn overview(runs: &[Run]) -> Chart {
 }
 
 fn chart(page: &Page, run: &Run) -> Chart {
-    let mut last = "";
+    let mut last_op = "";
     let rows = run.problems.iter().map(|p| {
-        let group = (p.op != last).then(|| p.op.clone());
-        last = &p.op;
+        let group = (p.op != last_op).then(|| p.op.clone());
+        last_op = &p.op;
         Row {
             label: format!("{} {}", shape(p), p.dtype),
             values: vec![p.speedup("torch"), p.best_peer().map(|(_, ratio)| ratio)],

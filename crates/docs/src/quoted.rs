@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
-/// A quoted text and its place.
+/// A quoted text and its position.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Quoted {
     /// The Markdown file.
@@ -86,16 +86,16 @@ fn links(line: &str) -> impl Iterator<Item = &str> {
     inside.map(|target| target.split('#').next().unwrap_or(target))
 }
 
-/// Whether a code span names a file or a folder of the repository.
+/// Returns whether a code span names a file or a folder of the repository.
 fn is_path(span: &str) -> bool {
     let folders = ["crates/", "docs/", "examples/", "python/", "xtask/", ".ci/"];
     let endings = [
         ".rs", ".md", ".py", ".pyi", ".json", ".svg", ".toml", ".trycmd",
     ];
-    let plain = span
+    let is_plain = span
         .chars()
         .all(|c| c.is_alphanumeric() || "/._-{},<>*".contains(c));
-    plain
+    is_plain
         && (folders.iter().any(|folder| span.starts_with(folder))
             || endings.iter().any(|ending| span.ends_with(ending)))
 }
@@ -142,14 +142,17 @@ impl Tree {
             .filter(|path| path.ends_with(".md"))
     }
 
-    /// Whether a quoted path exists: from the root, from its file's folder, or, of a name without
-    /// a known folder, as the end of some path. `{a,b}` stands for each, `<name>` and `*` for any.
+    /// Returns whether a quoted path exists: relative to the root, relative to the folder of its
+    /// file, or as the end of a path. `{a,b}` matches if both exist; `<name>` and `*` match any text.
     pub fn has(&self, quoted: &Quoted) -> bool {
         let folder = quoted.file.parent().unwrap_or(Path::new(""));
         alternatives(&quoted.text).iter().all(|text| {
             let text = text.trim_end_matches('/');
-            let beside = normalize(&folder.join(text));
-            [text, &beside].iter().any(|path| self.matches(path, false)) || self.matches(text, true)
+            let relative = normalize(&folder.join(text));
+            [text, &relative]
+                .iter()
+                .any(|path| self.matches(path, false))
+                || self.matches(text, true)
         })
     }
 
@@ -157,23 +160,24 @@ impl Tree {
         if !pattern.contains(['*', '<']) && !at_end {
             return self.paths.contains(pattern);
         }
-        let wanted: Vec<&str> = pattern.split('/').collect();
+        let components: Vec<&str> = pattern.split('/').collect();
         self.paths.iter().any(|path| {
             let parts: Vec<&str> = path.split('/').collect();
-            let fits = match at_end {
-                true => parts.len() >= wanted.len(),
-                false => parts.len() == wanted.len(),
+            let has_length = match at_end {
+                true => parts.len() >= components.len(),
+                false => parts.len() == components.len(),
             };
-            fits && wanted
-                .iter()
-                .rev()
-                .zip(parts.iter().rev())
-                .all(|(w, p)| part_matches(w, p))
+            has_length
+                && components
+                    .iter()
+                    .rev()
+                    .zip(parts.iter().rev())
+                    .all(|(pattern, part)| part_matches(pattern, part))
         })
     }
 }
 
-/// Whether one part of a path fits a pattern in which `*` and `<name>` stand for any text.
+/// Returns whether one component of a path matches a pattern; `*` and `<name>` match any text.
 fn part_matches(pattern: &str, part: &str) -> bool {
     let open = pattern.find(['*', '<']);
     let Some(open) = open else {
@@ -196,8 +200,8 @@ fn alternatives(text: &str) -> Vec<String> {
     let Some((head, middle, tail)) = parts else {
         return vec![text.to_owned()];
     };
-    let each = middle.split(',').map(|word| format!("{head}{word}{tail}"));
-    each.flat_map(|text| alternatives(&text)).collect()
+    let expanded = middle.split(',').map(|word| format!("{head}{word}{tail}"));
+    expanded.flat_map(|text| alternatives(&text)).collect()
 }
 
 /// Removes `.` and `..`.
@@ -239,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_path_is_noticed() {
+    fn existing_paths_are_found_and_missing_ones_are_not() {
         let paths = [
             "docs/b.md",
             "crates/ir/src/lib.rs",

@@ -45,17 +45,17 @@ pub struct Example {
     pub broken: Broken,
     /// Declares the repaired kernel.
     pub repaired: fn(Builder),
+    /// The module of the source file that holds this page; `None` if the page is the whole file.
+    pub(crate) module: Option<&'static str>,
     /// The source file.
     pub(crate) source: &'static str,
 }
 
 impl Example {
-    /// Returns the explanation: the module documentation of the page's file.
+    /// Returns the explanation: the documentation of the page's module.
     pub fn explanation(&self) -> String {
-        let lines = self
-            .source
-            .lines()
-            .map_while(|line| line.strip_prefix("//!"));
+        let lines = self.lines().into_iter();
+        let lines = lines.map_while(|line| line.strip_prefix("//!"));
         let lines: Vec<&str> = lines
             .map(|line| line.strip_prefix(' ').unwrap_or(line))
             .collect();
@@ -72,22 +72,38 @@ impl Example {
         self.function("repaired")
     }
 
-    /// Returns the source of a function of the page's file.
+    /// Returns the source of a function of the page's module, without its visibility.
     fn function(&self, name: &str) -> String {
-        let start = format!("pub(super) fn {name}(");
-        let mut lines = self
-            .source
-            .lines()
-            .skip_while(|line| !line.starts_with(&start));
+        let start = format!("fn {name}(");
+        let lines = self.lines().into_iter().map(without_visibility);
+        let mut lines = lines.skip_while(|line| !line.starts_with(&start));
         let mut text = Vec::new();
         for line in lines.by_ref() {
-            text.push(line.strip_prefix("pub(super) ").unwrap_or(line));
+            text.push(line);
             if line == "}" {
                 break;
             }
         }
         text.join("\n")
     }
+
+    /// Returns the lines of the page's module, without the indentation of the module.
+    fn lines(&self) -> Vec<&'static str> {
+        let Some(module) = self.module else {
+            return self.source.lines().collect();
+        };
+        let head = format!("pub(super) mod {module} {{");
+        let lines = self.source.lines().skip_while(|line| *line != head).skip(1);
+        lines
+            .take_while(|line| *line != "}")
+            .map(|line| line.strip_prefix("    ").unwrap_or(line))
+            .collect()
+    }
+}
+
+fn without_visibility(line: &str) -> &str {
+    let line = line.strip_prefix("pub(super) ").unwrap_or(line);
+    line.strip_prefix("pub(crate) ").unwrap_or(line)
 }
 
 /// Everything that `warpline explain` prints about a code.

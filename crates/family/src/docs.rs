@@ -12,13 +12,13 @@ pub fn markdown(family: &dyn AnyFamily) -> String {
     for (title, fields) in [("problem", fields.problem), ("config", fields.config)] {
         if !fields.is_empty() {
             let _ = write!(text, "\n| {title} | values | meaning |\n|---|---|---|\n");
-            text.extend(fields.iter().map(row));
+            text.extend(fields.iter().map(field_row));
         }
     }
     let ops = family.ops();
     if !ops.is_empty() {
         text += "\nOps:\n\n";
-        text.extend(ops.iter().map(op));
+        text.extend(ops.iter().map(op_line));
     }
     let suites = family.suites();
     if !suites.is_empty() {
@@ -28,7 +28,7 @@ pub fn markdown(family: &dyn AnyFamily) -> String {
 }
 
 /// Formats one field as a table row, with the default for a GPU.
-fn row(field: &Field) -> String {
+fn field_row(field: &Field) -> String {
     let mut values = match &field.kind {
         FieldKind::Number { unit } => unit.to_lowercase(),
         FieldKind::Flag => "true, false".to_owned(),
@@ -48,6 +48,6 @@ fn row(field: &Field) -> String {
     format!("| `{}` | {values} | {help} |\n", field.flag())
 }
 
-fn op(op: &AnyOp) -> String {
+fn op_line(op: &AnyOp) -> String {
     format!("- `{}`: {}.\n", op.signature.schema(), op.signature.about)
 }

@@ -163,7 +163,7 @@ impl<F: Family> Workload<F> {
         })
     }
 
-    fn with(&self, problem: F::Problem, config: F::Config) -> Box<dyn AnyWorkload> {
+    fn boxed_with(&self, problem: F::Problem, config: F::Config) -> Box<dyn AnyWorkload> {
         Box::new(Self {
             problem,
             choice: self.choice.clone(),
@@ -172,7 +172,7 @@ impl<F: Family> Workload<F> {
     }
 
     fn with_configs(&self, configs: Vec<F::Config>) -> Vec<Box<dyn AnyWorkload>> {
-        let workload = |config| self.with(self.problem.clone(), config);
+        let workload = |config| self.boxed_with(self.problem.clone(), config);
         configs.into_iter().map(workload).collect()
     }
 }
@@ -198,7 +198,7 @@ fn candidates<F: Family>(
 /// have are ignored.
 pub(crate) fn agrees(config: &Value, choice: &Value) -> bool {
     let mut fixed = choice.as_object().into_iter().flatten();
-    fixed.all(|(name, value)| config.get(name).is_none_or(|has| has == value))
+    fixed.all(|(name, value)| config.get(name).is_none_or(|actual| actual == value))
 }
 
 impl<F: Family> AnyWorkload for Workload<F> {
@@ -230,14 +230,14 @@ impl<F: Family> AnyWorkload for Workload<F> {
         F::reference(&self.problem, inputs)
     }
     fn period(&self) -> Option<Box<dyn AnyWorkload>> {
-        Some(self.with(F::period(&self.problem)?, self.config.clone()))
+        Some(self.boxed_with(F::period(&self.problem)?, self.config.clone()))
     }
     fn reduced(&self) -> Option<Box<dyn AnyWorkload>> {
-        Some(self.with(F::reduced(&self.problem)?, self.config.clone()))
+        Some(self.boxed_with(F::reduced(&self.problem)?, self.config.clone()))
     }
     fn baseline(&self, target: &Target) -> Option<Box<dyn AnyWorkload>> {
         let config = F::baseline(&self.problem, &self.choice, target).ok()?;
-        (config != self.config).then(|| self.with(self.problem.clone(), config))
+        (config != self.config).then(|| self.boxed_with(self.problem.clone(), config))
     }
     fn tuning(&self) -> Option<Tuning> {
         Some(Tuning {
@@ -270,7 +270,7 @@ impl<F: Family> AnyWorkload for Workload<F> {
         if !agrees(&json, &self.choice.json()) {
             return Err(reject("it contradicts the caller's choices".into()));
         }
-        Ok(self.with(self.problem.clone(), fitted))
+        Ok(self.boxed_with(self.problem.clone(), fitted))
     }
     fn alternatives(&self, target: &Target) -> Workloads {
         let mut all = vec![F::config(&self.problem, &self.choice, target)?];
@@ -326,8 +326,8 @@ impl<F: Family> AnyFamily for F {
         names
     }
     fn bench(&self, suite: &str, target: &Target) -> Workloads {
-        let of_suite = F::bench().into_iter().filter(|(name, _)| *name == suite);
-        let cases = of_suite.map(|(_, problem)| TestCase {
+        let problems = F::bench().into_iter().filter(|(name, _)| *name == suite);
+        let cases = problems.map(|(_, problem)| TestCase {
             problem,
             choice: F::Choice::default(),
         });
@@ -442,7 +442,7 @@ impl AnyOp {
                     return Ok(None);
                 }
                 let work = Workload::<F>::new(problem, &choice, target);
-                Ok(Some(Box::new(work.map_err(|e| named(name, e))?)))
+                Ok(Some(Box::new(work.map_err(|e| prefixed(name, e))?)))
             }),
         }
     }
@@ -478,7 +478,7 @@ impl AnyOp {
 }
 
 /// Prefixes an error of the family with the name of the op.
-fn named(op: &str, error: FamilyError) -> FamilyError {
+fn prefixed(op: &str, error: FamilyError) -> FamilyError {
     match error {
         FamilyError::Problem(text) => FamilyError::Problem(format!("{op}: {text}")),
         FamilyError::Config(text) => FamilyError::Config(format!("{op}: {text}")),

@@ -71,8 +71,8 @@ impl Field {
     /// Describes a field of type `T`.
     pub fn of<T: FieldValue>(name: &'static str, help: &str, unit: Option<&'static str>) -> Self {
         let mut kind = T::kind();
-        if let (FieldKind::Number { unit: usual }, Some(unit)) = (&mut kind, unit) {
-            *usual = unit;
+        if let (FieldKind::Number { unit: default_unit }, Some(unit)) = (&mut kind, unit) {
+            *default_unit = unit;
         }
         // A doc comment has a leading space on every line.
         let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -217,7 +217,7 @@ pub fn one_of(kind: &FieldKind) -> String {
     let names: Vec<_> = keywords.iter().map(|keyword| keyword.name).collect();
     match &names[..] {
         [] => "a keyword".to_owned(),
-        [one] => (*one).to_owned(),
+        [name] => (*name).to_owned(),
         [first @ .., last] => format!("{} or {last}", first.join(", ")),
     }
 }

@@ -44,8 +44,8 @@ pub fn from_fp8(dtype: DType, code: u8) -> f64 {
     let sign = if code & 0x80 == 0 { 1.0 } else { -1.0 };
     let exponent = i32::from(code & 0x7f) >> m;
     let mantissa = f64::from(code & ((1 << m) - 1)) / f64::from(1 << m);
-    let top = (1 << e) - 1;
-    if dtype == DType::E5m2 && exponent == top {
+    let max_exponent = (1 << e) - 1;
+    if dtype == DType::E5m2 && exponent == max_exponent {
         return if mantissa == 0.0 {
             sign * f64::INFINITY
         } else {
@@ -77,16 +77,16 @@ pub fn to_fp8(dtype: DType, x: f64) -> u8 {
     let sign = if x.is_sign_negative() { 0x80 } else { 0 };
     let x = x.abs().min(max);
     // Subnormal numbers have the spacing of the smallest normal binade.
-    let least = 1 - bias;
-    let exponent = ((x.to_bits() >> 52) as i32 - 1023).max(least);
+    let min_exponent = 1 - bias;
+    let exponent = ((x.to_bits() >> 52) as i32 - 1023).max(min_exponent);
     let steps = (x / 2f64.powi(exponent - mantissa)).round_ties_even();
     // Codes ascend with their values; each binade has 2^mantissa codes.
-    sign | (((exponent - least) << mantissa) as u8 + steps as u8)
+    sign | (((exponent - min_exponent) << mantissa) as u8 + steps as u8)
 }
 
 /// Returns half the spacing of an element type at `x`: the largest error of rounding to nearest.
 pub fn half_ulp(dtype: DType, x: f64) -> f64 {
-    let (mantissa, least) = match dtype {
+    let (mantissa, min_exponent) = match dtype {
         DType::F32 => (23, -126),
         DType::Tf32 => (10, -126),
         DType::F16 => (10, -14),
@@ -96,9 +96,9 @@ pub fn half_ulp(dtype: DType, x: f64) -> f64 {
         _ => return 0.5,
     };
     if x == 0.0 || !x.is_finite() {
-        return 2f64.powi(least - mantissa - 1);
+        return 2f64.powi(min_exponent - mantissa - 1);
     }
-    let exponent = (x.abs().log2().floor() as i32).max(least);
+    let exponent = (x.abs().log2().floor() as i32).max(min_exponent);
     2f64.powi(exponent - mantissa - 1)
 }
 

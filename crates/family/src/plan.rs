@@ -238,7 +238,7 @@ pub struct BufferBytes {
 }
 
 impl BufferBytes {
-    fn of(&self, buffer: Buffer) -> Option<u64> {
+    fn available(&self, buffer: Buffer) -> Option<u64> {
         match buffer {
             Buffer::Input(i) => *self.inputs.get(i)?,
             Buffer::Output(i) => *self.outputs.get(i)?,
@@ -268,7 +268,7 @@ impl Plan {
 }
 
 /// Describes the kind of a parameter in messages.
-fn expected(kind: &ParamKind) -> String {
+fn describe_param(kind: &ParamKind) -> String {
     match kind {
         ParamKind::Scalar(ty) => format!("a {ty}"),
         ParamKind::Pointer(dtype) => format!("a pointer to {dtype}"),
@@ -370,7 +370,7 @@ impl LaunchStep {
             (kind, arg) => {
                 return Err(format!(
                     "parameter {name} of kernel {kernel} is {}, not {}",
-                    expected(kind),
+                    describe_param(kind),
                     arg.kind()
                 ));
             }
@@ -399,7 +399,7 @@ impl LaunchStep {
                 "kernel {} has no argument for its parameter {}: {}",
                 self.kernel.name,
                 param.name,
-                expected(&param.kind)
+                describe_param(&param.kind)
             )
         });
         match self.rejected.clone().or(missing) {
@@ -436,7 +436,7 @@ impl LaunchStep {
             _ => None,
         };
         let available = |p: ParamId| match self.arg(p)? {
-            PlanArg::Pointer(at) => Some(bytes.of(at.buffer)?.saturating_sub(at.offset)),
+            PlanArg::Pointer(at) => Some(bytes.available(at.buffer)?.saturating_sub(at.offset)),
             _ => None,
         };
         self.kernel.check_extents(value, available)

@@ -43,8 +43,8 @@ impl Program {
     /// use warpline_ir::{Kernel, Target};
     /// # fn main() -> Result<(), warpline_ir::BuildErrors> {
     /// let nothing = |target: &Target| Kernel::build("nothing", target, |k| k.role("all").body(|| {}));
-    /// let [one, two] = [0, 1].map(|_| Program::cached("nothing".into(), &Target::SM_90A, nothing));
-    /// assert!(one?.is_same(&two?));
+    /// let [first, second] = [0, 1].map(|_| Program::cached("nothing".into(), &Target::SM_90A, nothing));
+    /// assert!(first?.is_same(&second?));
     /// # Ok(())
     /// # }
     /// ```
@@ -134,9 +134,9 @@ mod tests {
             kernel.unwrap().into()
         };
         for (program, proved) in [(program(true), true), (program(false), false)] {
-            let [one, two] = [0, 1].map(|_| program.proof(&Target::SM_90A));
-            assert_eq!(one.is_ok(), proved);
-            assert_eq!(one.err(), two.err());
+            let [first, second] = [0, 1].map(|_| program.proof(&Target::SM_90A));
+            assert_eq!(first.is_ok(), proved);
+            assert_eq!(first.err(), second.err());
             assert_eq!(lock(&program.0.verdicts).len(), 1);
         }
     }

@@ -23,7 +23,7 @@ pub(crate) fn read<F: Family, R: ReadRequest>(
     let mut redirect = Redirect {
         request,
         device,
-        own: FamilyFields::of::<F>,
+        named_fields: FamilyFields::of::<F>,
         task,
         result: None,
     };
@@ -54,7 +54,7 @@ struct Redirect<'a, R: ReadRequest> {
     request: &'a Request,
     device: DeviceKind,
     /// Describes the fields of the family that the request names.
-    own: fn(DeviceKind) -> FamilyFields,
+    named_fields: fn(DeviceKind) -> FamilyFields,
     task: &'a R,
     /// The result, if another family serves the request.
     result: Option<Result<R::Output, FamilyError>>,
@@ -67,8 +67,8 @@ impl<R: ReadRequest> Redirects for Redirect<'_, R> {
         self.result = match is_redirected {
             true => Some(self.redirect::<F>(field, &keyword, &other)),
             false => {
-                let foreign = self.foreign(F::NAME, field, &keyword, &other);
-                self.result.take().or(foreign.map(Err))
+                let error = self.check_foreign_fields(F::NAME, field, &keyword, &other);
+                self.result.take().or(error.map(Err))
             }
         };
     }
@@ -82,9 +82,10 @@ impl<R: ReadRequest> Redirect<'_, R> {
         keyword: &Keyword,
         other: &FamilyFields,
     ) -> Result<R::Output, FamilyError> {
-        let (request, own) = (self.request.without(field), (self.own)(self.device));
+        let request = self.request.without(field);
+        let named = (self.named_fields)(self.device);
         let mut names = request.names().filter(|name| other.get(name).is_none());
-        let unknown = names.find_map(|name| own.get(name));
+        let unknown = names.find_map(|name| named.get(name));
         if let Some(unknown) = unknown {
             let fields: Vec<_> = other.iter().map(Field::flag).collect();
             let text = format!(
@@ -95,7 +96,7 @@ impl<R: ReadRequest> Redirect<'_, R> {
                 fields.join(", "),
                 flag = unknown.flag(),
             );
-            return Err(match own.config.iter().any(|f| f.name == unknown.name) {
+            return Err(match named.config.iter().any(|f| f.name == unknown.name) {
                 true => FamilyError::Config(text),
                 false => FamilyError::Problem(text),
             });
@@ -105,15 +106,15 @@ impl<R: ReadRequest> Redirect<'_, R> {
 
     /// Returns an error if the request sets a field of the other family without the redirecting
     /// keyword.
-    fn foreign(
+    fn check_foreign_fields(
         &self,
         family: &str,
         field: &str,
         keyword: &Keyword,
         other: &FamilyFields,
     ) -> Option<FamilyError> {
-        let own = (self.own)(self.device);
-        let mut names = (self.request.names()).filter(|name| own.get(name).is_none());
+        let named = (self.named_fields)(self.device);
+        let mut names = (self.request.names()).filter(|name| named.get(name).is_none());
         let foreign = names.find_map(|name| other.get(name))?.flag();
         let required = flag(field, keyword.name);
         Some(FamilyError::Problem(format!(
@@ -132,23 +133,23 @@ impl Redirects for AllFields {
     fn family<F: Family>(&mut self, field: &'static str, keyword: Keyword) {
         let requires = flag(field, keyword.name);
         let other = FamilyFields::of::<F>(self.device);
-        add(&mut self.fields.problem, other.problem, &requires);
-        add(&mut self.fields.config, other.config, &requires);
+        merge_fields(&mut self.fields.problem, other.problem, &requires);
+        merge_fields(&mut self.fields.config, other.config, &requires);
         let all = self.fields.problem.iter_mut();
         let all = all.chain(&mut self.fields.config);
-        for own in all.filter(|own| own.name == field) {
-            add_keywords(&mut own.kind, vec![keyword]);
+        for redirecting in all.filter(|f| f.name == field) {
+            add_keywords(&mut redirecting.kind, vec![keyword]);
         }
     }
 }
 
 /// Adds the fields that are missing, and the keywords of the fields that exist.
-fn add(all: &mut Vec<Field>, others: Vec<Field>, requires: &str) {
+fn merge_fields(all: &mut Vec<Field>, others: Vec<Field>, requires: &str) {
     for mut other in others {
-        match all.iter_mut().find(|own| own.name == other.name) {
-            Some(own) => {
+        match all.iter_mut().find(|f| f.name == other.name) {
+            Some(existing) => {
                 if let FieldKind::Keywords(keywords) = other.kind {
-                    add_keywords(&mut own.kind, keywords);
+                    add_keywords(&mut existing.kind, keywords);
                 }
             }
             None => {
@@ -161,11 +162,11 @@ fn add(all: &mut Vec<Field>, others: Vec<Field>, requires: &str) {
 
 /// Adds the keywords that the field does not accept yet.
 fn add_keywords(kind: &mut FieldKind, keywords: Vec<Keyword>) {
-    if let FieldKind::Keywords(own) = kind {
+    if let FieldKind::Keywords(accepted) = kind {
         let new = keywords
             .into_iter()
-            .filter(|keyword| !own.iter().any(|k| k.matches(keyword.name)));
+            .filter(|keyword| !accepted.iter().any(|k| k.matches(keyword.name)));
         let new: Vec<_> = new.collect();
-        own.extend(new);
+        accepted.extend(new);
     }
 }

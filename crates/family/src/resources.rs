@@ -27,11 +27,11 @@ pub fn resources(
     declare: impl FnOnce(Builder),
 ) -> Result<Resources, FamilyError> {
     let resources = Resources::of(target, declare)?;
-    let (needed, has) = (resources.shared_bytes, target.shared_bytes);
-    match needed <= has {
+    let (needed, available) = (resources.shared_bytes, target.shared_bytes);
+    match needed <= available {
         true => Ok(resources),
         false => Err(FamilyError::Config(format!(
-            "{what} need {needed} bytes of shared memory; {} has {has}",
+            "{what} need {needed} bytes of shared memory; {} has {available}",
             target.name
         ))),
     }

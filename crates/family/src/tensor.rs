@@ -82,9 +82,9 @@ impl HostTensor {
 
     /// Extends a partially filled tensor to full size by repeating its elements.
     pub fn cycled(mut self) -> Self {
-        let (all, period) = (self.spec.bytes(), self.data.len());
-        while period > 0 && self.data.len() < all {
-            let more = period.min(all - self.data.len());
+        let (full, period) = (self.spec.bytes(), self.data.len());
+        while period > 0 && self.data.len() < full {
+            let more = period.min(full - self.data.len());
             self.data.extend_from_within(..more);
         }
         self
@@ -114,13 +114,13 @@ mod tests {
             dtype: DType::U16,
             shape: vec![elements],
         };
-        let of = |drawn: usize, all: usize| {
-            let some = HostTensor::round(spec(all), (0..drawn).map(|i| i as f64));
-            some.cycled().values().collect::<Vec<f64>>()
+        let cycled = |drawn: usize, full: usize| {
+            let partial = HostTensor::round(spec(full), (0..drawn).map(|i| i as f64));
+            partial.cycled().values().collect::<Vec<f64>>()
         };
-        assert_eq!(of(3, 8), [0., 1., 2., 0., 1., 2., 0., 1.]);
-        assert_eq!(of(3, 3), [0., 1., 2.]);
-        assert_eq!(of(2, 3), [0., 1., 0.]);
-        assert_eq!(of(0, 0), [0.; 0]);
+        assert_eq!(cycled(3, 8), [0., 1., 2., 0., 1., 2., 0., 1.]);
+        assert_eq!(cycled(3, 3), [0., 1., 2.]);
+        assert_eq!(cycled(2, 3), [0., 1., 0.]);
+        assert_eq!(cycled(0, 0), [0.; 0]);
     }
 }

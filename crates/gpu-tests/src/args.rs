@@ -43,10 +43,10 @@ impl Task {
         let mut args = args.into_iter();
         let mut tests = TestArgs::default();
         while let Some(arg) = args.next() {
-            let mut path = |what: &str| -> Result<PathBuf> {
+            let mut path = |flag: &str| -> Result<PathBuf> {
                 let next = args
                     .next()
-                    .with_context(|| format!("{what} needs a path"))?;
+                    .with_context(|| format!("{flag} needs a path"))?;
                 Ok(next.into())
             };
             match arg.to_str() {
@@ -56,8 +56,8 @@ impl Task {
                 }
                 Some("--missing") => {
                     let ledger = path("--missing")?;
-                    if let Some(more) = args.next() {
-                        bail!("unexpected argument {more:?}: --missing takes one path");
+                    if let Some(extra) = args.next() {
+                        bail!("unexpected argument {extra:?}: --missing takes one path");
                     }
                     return Ok(Task::Missing(ledger));
                 }

@@ -30,7 +30,7 @@ impl CachedReference {
     /// Returns the inputs of a seed and their reference.
     pub fn data(&mut self, workload: &dyn AnyWorkload, seed: u64) -> Arc<RunData> {
         let key = cache_key(workload, seed);
-        if let Some((_, data)) = self.last.as_ref().filter(|(of, _)| *of == key) {
+        if let Some((_, data)) = self.last.as_ref().filter(|(cached, _)| *cached == key) {
             return data.clone();
         }
         // Free the old data first, to keep only one problem in memory.
@@ -51,30 +51,30 @@ mod tests {
 
     /// Returns the bits, so that NaNs compare equal.
     fn bits(reference: &[Vec<(f64, f64)>]) -> Vec<Vec<(u64, u64)>> {
-        let both = |&(x, y): &(f64, f64)| (x.to_bits(), y.to_bits());
-        let one = |values: &Vec<_>| values.iter().map(both).collect();
-        reference.iter().map(one).collect()
+        let pair_bits = |&(x, y): &(f64, f64)| (x.to_bits(), y.to_bits());
+        let all_bits = |values: &Vec<_>| values.iter().map(pair_bits).collect();
+        reference.iter().map(all_bits).collect()
     }
 
     /// Consecutive workloads of the same small problem share inputs and reference.
     #[test]
-    fn a_cached_reference_equals_that_of_the_workload() {
+    fn cached_reference_equals_a_computed_one() {
         let all = workloads::all(&Target::SM_90A).unwrap();
         let mut cache = CachedReference::default();
         let mut cached = 0;
         for pair in all.windows(2) {
             let [a, b] = [&pair[0], &pair[1]].map(|named| named.workload.as_ref());
-            let large = b.cost().bytes > 1e5 || b.cost().flops > 1e8;
-            if large || cache_key(a, 3) != cache_key(b, 3) {
+            let is_large = b.cost().bytes > 1e5 || b.cost().flops > 1e8;
+            if is_large || cache_key(a, 3) != cache_key(b, 3) {
                 continue;
             }
             let first = cache.data(a, 3);
-            let known = cache.data(b, 3);
-            assert!(Arc::ptr_eq(&first, &known), "{}", pair[1].name);
-            assert!(known.inputs == b.draw(3), "{}", pair[1].name);
-            let got = known.reference.clone().unwrap();
+            let second = cache.data(b, 3);
+            assert!(Arc::ptr_eq(&first, &second), "{}", pair[1].name);
+            assert!(second.inputs == b.draw(3), "{}", pair[1].name);
+            let got = second.reference.clone().unwrap();
             assert!(
-                bits(&got) == bits(&b.reference(&known.inputs)),
+                bits(&got) == bits(&b.reference(&second.inputs)),
                 "{}",
                 pair[1].name
             );

@@ -29,18 +29,18 @@ pub struct CaseResult {
 }
 
 impl CaseResult {
-    /// A wrong result; the context stays usable.
-    pub fn mismatch(why: impl Into<String>) -> Self {
+    /// Returns a failure with wrong output; the context stays usable.
+    pub fn mismatch(message: impl Into<String>) -> Self {
         Self {
-            failed: Some(why.into()),
+            failed: Some(message.into()),
             ..Self::default()
         }
     }
 
-    /// A failure that may make the context unusable.
-    pub fn failure(why: impl Into<String>) -> Self {
+    /// Returns a failure after which the context may be unusable.
+    pub fn failure(message: impl Into<String>) -> Self {
         Self {
-            failed: Some(why.into()),
+            failed: Some(message.into()),
             context_lost: true,
             ..Self::default()
         }
@@ -55,7 +55,7 @@ pub fn serve(group: &TestGroup) -> Result<()> {
         let name = name.context("cannot read the next test")?;
         let result = match &runner {
             Ok(runner) => runner.run(&name),
-            Err(why) => CaseResult::failure(format!("{why:#}")),
+            Err(message) => CaseResult::failure(format!("{message:#}")),
         };
         // One line on stdout; all other output goes to stderr.
         writeln!(out, "{}", serde_json::to_string(&result)?)?;
@@ -89,7 +89,7 @@ impl Drop for Running {
 }
 
 impl ChildRunner {
-    /// ChildRunner of a group, with a limit for each case.
+    /// Creates the runner of a group, with a time limit for each test.
     pub fn new(group: TestGroup, limit: Duration) -> Self {
         Self {
             group,
@@ -102,7 +102,7 @@ impl ChildRunner {
     pub fn run(&mut self, name: &str) -> CaseResult {
         let result = match self.request(name) {
             Ok(result) => result,
-            Err(why) => CaseResult::failure(format!("{why:#}")),
+            Err(message) => CaseResult::failure(format!("{message:#}")),
         };
         if result.context_lost {
             self.current = None;

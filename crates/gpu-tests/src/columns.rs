@@ -37,7 +37,7 @@ pub struct Columns {
     /// The address of the thread's first value of each size, in the input and in the output.
     bases: [[RegId; 6]; 2],
     /// The columns with random data of each form, in the input and in the initial output.
-    drawn: Vec<Vec<(BufferSide, Column)>>,
+    random_columns: Vec<Vec<(BufferSide, Column)>>,
     results: Vec<OutputPart>,
     /// The bytes of a block of the input and of the output.
     bytes: [usize; 2],
@@ -78,16 +78,16 @@ impl Columns {
             co_resident: false,
             locs,
         };
-        let mut this = Self {
+        let mut columns = Self {
             op,
             kernel,
             bases: [[RegId(0); 6]; 2],
-            drawn: vec![],
+            random_columns: vec![],
             results: vec![],
             bytes: [0; 2],
         };
-        this.bases = [(); 2].map(|()| [(); 6].map(|()| this.reg(Type::U64)));
-        this
+        columns.bases = [(); 2].map(|()| [(); 6].map(|()| columns.reg(Type::U64)));
+        columns
     }
 
     /// Returns the name of the op in the op table.
@@ -105,13 +105,13 @@ impl Columns {
         RegId(self.kernel.regs.len() as u32 - 1)
     }
 
-    /// A fresh register as an operand.
+    /// Declares a register and returns it as an operand.
     pub fn arg(&mut self, ty: Type) -> Operand {
         self.reg(ty).into()
     }
 
-    /// Returns a register operand and a constant operand.
-    pub fn both(&mut self, ty: Type) -> [Operand; 2] {
+    /// Returns a new register and a constant as operands.
+    pub fn register_and_constant(&mut self, ty: Type) -> [Operand; 2] {
         [self.arg(ty), constant(ty)]
     }
 
@@ -123,13 +123,13 @@ impl Columns {
         }
         let mut uses = RegisterUses::default();
         op.effects(&mut uses);
-        self.drawn.push(vec![]);
+        self.random_columns.push(vec![]);
         let read = uses.read.into_iter();
-        let from: Vec<Column> = read.map(|(reg, ty)| self.operand(reg, ty)).collect();
+        let from: Vec<Column> = read.map(|(reg, ty)| self.load_operand(reg, ty)).collect();
         let name = op.name();
-        self.op(op);
+        self.emit(op);
         for reg in uses.written {
-            self.result(&name, reg, &from);
+            self.store_result(&name, reg, &from);
         }
     }
 
@@ -152,54 +152,54 @@ impl Columns {
         if column.stride() > WIDTHS[WIDTHS.len() - 1] {
             return;
         }
-        let op = op(self.at(side, &column));
+        let op = op(self.address(side, &column));
         if op.legal(&Target::default()).is_err() {
             return;
         }
         let mut uses = RegisterUses::default();
         op.effects(&mut uses);
-        let place = self.column(side, ty, n);
-        self.drawn.push(vec![]);
+        let allocated = self.column(side, ty, n);
+        self.random_columns.push(vec![]);
         let addresses = self.bases.as_flattened().to_vec();
         let read = uses.read.into_iter();
         let read = read.filter(|(reg, _)| !addresses.contains(reg));
-        let mut from: Vec<Column> = read.map(|(reg, ty)| self.operand(reg, ty)).collect();
+        let mut from: Vec<Column> = read.map(|(reg, ty)| self.load_operand(reg, ty)).collect();
         let name = op.name();
-        self.op(op);
+        self.emit(op);
         for reg in uses.written {
-            self.result(&name, reg, &from);
+            self.store_result(&name, reg, &from);
         }
         if reads {
-            self.draw(side, place.clone());
+            self.fill_randomly(side, allocated.clone());
         }
         if side == BufferSide::Output {
             from.clear();
-            self.part(&name, &place, from);
+            self.output_part(&name, &allocated, from);
         }
     }
 
     /// Loads random data into a register that the next op reads.
-    fn operand(&mut self, reg: RegId, ty: Type) -> Column {
+    fn load_operand(&mut self, reg: RegId, ty: Type) -> Column {
         let column = self.column(BufferSide::Input, ty, 1);
         self.load(reg, &column);
-        self.draw(BufferSide::Input, column.clone());
+        self.fill_randomly(BufferSide::Input, column.clone());
         column
     }
 
-    fn draw(&mut self, side: BufferSide, column: Column) {
-        if let Some(form) = self.drawn.last_mut() {
+    fn fill_randomly(&mut self, side: BufferSide, column: Column) {
+        if let Some(form) = self.random_columns.last_mut() {
             form.push((side, column));
         }
     }
 
     /// Stores a register that the last op wrote.
-    fn result(&mut self, name: &str, reg: RegId, from: &[Column]) {
+    fn store_result(&mut self, name: &str, reg: RegId, from: &[Column]) {
         let column = self.column(BufferSide::Output, self.kernel.ty(reg), 1);
         self.store(reg, &column);
-        self.part(name, &column, from.to_vec());
+        self.output_part(name, &column, from.to_vec());
     }
 
-    fn part(&mut self, name: &str, column: &Column, from: Vec<Column>) {
+    fn output_part(&mut self, name: &str, column: &Column, from: Vec<Column>) {
         self.results.push(OutputPart {
             name: name.to_owned(),
             ty: column.ty,
@@ -211,10 +211,10 @@ impl Columns {
 
     /// Returns the trial on `blocks` blocks of random operands.
     pub fn trial(mut self, blocks: usize) -> OpTrial {
-        self.addresses();
+        self.emit_addresses();
         let mut input = vec![0; blocks * self.bytes[0]];
-        let mut first = vec![0xff; blocks * self.bytes[1]];
-        for (i, form) in self.drawn.iter().enumerate() {
+        let mut initial = vec![0xff; blocks * self.bytes[1]];
+        for (i, form) in self.random_columns.iter().enumerate() {
             let types: Vec<Type> = (form.iter())
                 .flat_map(|(_, c)| std::iter::repeat_n(c.ty, c.n))
                 .collect();
@@ -222,7 +222,7 @@ impl Columns {
             for (side, column) in form {
                 let bytes = match side {
                     BufferSide::Input => &mut input,
-                    BufferSide::Output => &mut first,
+                    BufferSide::Output => &mut initial,
                 };
                 let (width, block) = (Column::width(column.ty), self.bytes[*side as usize]);
                 for (j, values) in values.by_ref().take(column.n).enumerate() {
@@ -242,7 +242,7 @@ impl Columns {
                 .pointer("out", Buffer::Output(0)),
             inputs: vec![input],
             outputs: vec![TrialOutput {
-                initial: first,
+                initial,
                 block: self.bytes[1],
                 from: self.bytes[0],
                 parts: self.results,
@@ -259,7 +259,7 @@ impl Columns {
     }
 
     /// Returns the address of the thread's values.
-    fn at(&self, side: BufferSide, column: &Column) -> MemoryAddress {
+    fn address(&self, side: BufferSide, column: &Column) -> MemoryAddress {
         let width = column.stride().ilog2() as usize;
         MemoryAddress::Global {
             addr: self.bases[side as usize][width].into(),
@@ -268,15 +268,15 @@ impl Columns {
     }
 
     fn load(&mut self, reg: RegId, column: &Column) {
-        let (at, cache) = (self.at(BufferSide::Input, column), LoadCache::DEFAULT);
+        let (at, cache) = (self.address(BufferSide::Input, column), LoadCache::DEFAULT);
         if column.ty != Type::Pred {
             let (ty, dst) = (column.ty, vec![reg]);
-            return self.op(Load { ty, dst, at, cache });
+            return self.emit(Load { ty, dst, at, cache });
         }
         let (ty, word) = (Type::U32, self.reg(Type::U32));
         let dst = vec![word];
-        self.op(Load { ty, dst, at, cache });
-        self.op(Setp {
+        self.emit(Load { ty, dst, at, cache });
+        self.emit(Setp {
             cmp: Cmp::Ne,
             ty,
             dst: reg,
@@ -286,13 +286,16 @@ impl Columns {
     }
 
     fn store(&mut self, reg: RegId, column: &Column) {
-        let (at, cache) = (self.at(BufferSide::Output, column), StoreCache::DEFAULT);
+        let (at, cache) = (
+            self.address(BufferSide::Output, column),
+            StoreCache::DEFAULT,
+        );
         if column.ty != Type::Pred {
             let (ty, src) = (column.ty, vec![reg.into()]);
-            return self.op(Store { ty, src, at, cache });
+            return self.emit(Store { ty, src, at, cache });
         }
         let (ty, word) = (Type::U32, self.reg(Type::U32));
-        self.op(Select {
+        self.emit(Select {
             ty,
             dst: word,
             cond: reg.into(),
@@ -300,26 +303,26 @@ impl Columns {
             b: Operand::Imm(0),
         });
         let src = vec![word.into()];
-        self.op(Store { ty, src, at, cache });
+        self.emit(Store { ty, src, at, cache });
     }
 
     /// Emits the address computation of every thread: `buffer + cta · block + thread · width`.
-    fn addresses(&mut self) {
+    fn emit_addresses(&mut self) {
         let [tid, cta] = [Special::Tid, Special::CtaId(Axis::X)].map(|which| {
             let dst = self.reg(Type::U32);
-            self.first(ReadSpecial { dst, which });
+            self.emit_prologue(ReadSpecial { dst, which });
             dst.into()
         });
         for side in 0..2 {
             let [start, block] = [(); 2].map(|()| self.reg(Type::U64));
             let (param, ty) = (ParamId(side as u32), Type::U64);
-            self.first(ReadParam {
+            self.emit_prologue(ReadParam {
                 dst: start,
                 param,
                 ty,
             });
             let bytes = Operand::Imm(self.bytes[side] as u64);
-            self.first(MadWide {
+            self.emit_prologue(MadWide {
                 ty: Type::U32,
                 dst: block,
                 a: cta,
@@ -328,13 +331,13 @@ impl Columns {
             });
             for (i, width) in WIDTHS.into_iter().enumerate() {
                 let offset = self.reg(Type::U64);
-                self.first(MulWide {
+                self.emit_prologue(MulWide {
                     ty: Type::U32,
                     dst: offset,
                     a: tid,
                     b: Operand::Imm(width as u64),
                 });
-                self.first(Add {
+                self.emit_prologue(Add {
                     ty,
                     dst: self.bases[side][i],
                     a: block.into(),
@@ -344,11 +347,11 @@ impl Columns {
         }
     }
 
-    fn first(&mut self, op: impl Into<Op>) {
+    fn emit_prologue(&mut self, op: impl Into<Op>) {
         self.kernel.prologue.0.push(stmt(op.into()));
     }
 
-    fn op(&mut self, op: impl Into<Op>) {
+    fn emit(&mut self, op: impl Into<Op>) {
         self.kernel.roles[0].body.0.push(stmt(op.into()));
     }
 }

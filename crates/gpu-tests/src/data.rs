@@ -9,15 +9,19 @@ pub fn columns(types: &[Type], rows: usize, seed: u64) -> Vec<Vec<u64>> {
     let mut random = Random::new(seed);
     let specials: Vec<_> = types.iter().map(|&ty| specials(ty)).collect();
     let combinations = (specials.iter()).fold(1usize, |n, all| n.saturating_mul(all.len()));
-    let combined = combinations.min(rows / 2);
+    let combination_rows = combinations.min(rows / 2);
     // With fewer rows than combinations, a prime stride samples all of them.
-    let stride = if combinations > combined { 7919 } else { 1 };
+    let stride = if combinations > combination_rows {
+        7919
+    } else {
+        1
+    };
     let mut columns = vec![Vec::with_capacity(rows); types.len()];
     for row in 0..rows {
         let mut rest = row * stride;
         for (column, (&ty, specials)) in columns.iter_mut().zip(types.iter().zip(&specials)) {
             let pick = |n: u64| specials[(n % specials.len() as u64) as usize];
-            column.push(if row < combined {
+            column.push(if row < combination_rows {
                 let value = pick(rest as u64);
                 rest /= specials.len();
                 value
@@ -39,17 +43,17 @@ pub fn value(ty: Type, random: &mut Random) -> u64 {
     }
     // Fewer bits in the mantissa make ties and exact results frequent.
     let single = |x: u64| {
-        let keep = [0x807f_ffff, 0x807f_f000, 0x8040_0001][(x >> 60) as usize % 3];
-        x & keep | (117 + (x >> 40) % 20) << 23
+        let kept_bits = [0x807f_ffff, 0x807f_f000, 0x8040_0001][(x >> 60) as usize % 3];
+        x & kept_bits | (117 + (x >> 40) % 20) << 23
     };
     let half = |x: u64| x & 0x83ff | (10 + (x >> 12) % 10) << 10;
-    let brain = |x: u64| x & 0x807f | (122 + (x >> 12) % 10) << 7;
+    let bfloat = |x: u64| x & 0x807f | (122 + (x >> 12) % 10) << 7;
     let value = match ty {
         Type::F32 | Type::Tf32 => single(x),
         Type::F16 => half(x),
-        Type::Bf16 => brain(x),
+        Type::Bf16 => bfloat(x),
         Type::F16x2 => half(x) | half(x >> 32) << 16,
-        Type::Bf16x2 => brain(x) | brain(x >> 32) << 16,
+        Type::Bf16x2 => bfloat(x) | bfloat(x >> 32) << 16,
         Type::U32 | Type::I32 | Type::U64 | Type::I64 => x >> (x % 60),
         _ => x,
     };

@@ -8,9 +8,9 @@ use warpline_kernels::BufferAddresses;
 
 /// Opens the first usable GPU.
 pub fn device() -> Result<Device> {
-    let (device, why_not) = Device::auto();
-    let none = why_not.unwrap_or_else(|| "the driver finds none".to_owned());
-    ensure!(!device.is_cpu(), "no GPU: {none}");
+    let (device, reason) = Device::auto();
+    let reason = reason.unwrap_or_else(|| "the driver finds none".to_owned());
+    ensure!(!device.is_cpu(), "no GPU: {reason}");
     Ok(device)
 }
 
@@ -24,20 +24,20 @@ pub fn context(device: &Device) -> Result<&Context> {
 /// Runs a trial on a GPU and returns its outputs. There is no time limit here; the parent process has one.
 pub fn run(trial: &OpTrial, device: &Device) -> Result<OutputBytes> {
     let context = context(device)?;
-    let ready = prepare(trial, &device.target())?.load(device)?;
+    let plan = prepare(trial, &device.target())?.load(device)?;
     let stream = Stream::new(context)?;
     let buffer = |bytes: &Vec<u8>| DeviceBuffer::from_host(context, bytes, &stream);
     let inputs: Vec<DeviceBuffer> = trial.inputs.iter().map(buffer).collect::<Result<_, _>>()?;
     let outputs: Vec<DeviceBuffer> = (trial.outputs.iter())
         .map(|o| buffer(&o.initial))
         .collect::<Result<_, _>>()?;
-    let addresses = |all: &[DeviceBuffer]| all.iter().map(DeviceBuffer::address).collect();
-    let bound = BufferAddresses {
-        inputs: addresses(&inputs),
-        outputs: addresses(&outputs),
+    let addresses_of = |all: &[DeviceBuffer]| all.iter().map(DeviceBuffer::address).collect();
+    let addresses = BufferAddresses {
+        inputs: addresses_of(&inputs),
+        outputs: addresses_of(&outputs),
         workspace: 0,
     };
-    ready.launch(&stream, &bound)?;
+    plan.launch(&stream, &addresses)?;
     stream.synchronize()?;
     let read = |buffer: &DeviceBuffer| -> Result<Vec<u8>> {
         let mut bytes = vec![0; buffer.len()];

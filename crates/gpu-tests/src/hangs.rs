@@ -46,7 +46,10 @@ pub fn run(name: &str, device: &Device) -> Result<CaseResult> {
             "the report lacks {part:?}:\n{report}"
         );
     }
-    ensure!(elapsed < REPORT_TIMEOUT, "the report elapsed {elapsed:.1?}");
+    ensure!(
+        elapsed < REPORT_TIMEOUT,
+        "the report took {elapsed:.1?}; the limit is {REPORT_TIMEOUT:?}"
+    );
     Ok(CaseResult {
         note: Some(format!("reported after {elapsed:.1?}")),
         // A kernel that cannot leave its wait traps, and the trap ends the context.

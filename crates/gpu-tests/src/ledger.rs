@@ -48,7 +48,7 @@ impl Ledger {
         fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
     }
 
-    /// Adds the programs that passed and removes those that no longer ship.
+    /// Adds the programs that passed, and removes those that do not ship.
     pub fn update(&mut self, passed: &BTreeMap<String, LedgerEntry>, shipped: &[ShippedKernel]) {
         self.0
             .extend(passed.iter().map(|(hash, e)| (hash.clone(), e.clone())));

@@ -1,7 +1,7 @@
 //! GPU tests: ops, families, probes, the runtime, and hangs.
 //!
 //! The binary `gpu-tests` runs all tests on a machine with a GPU and without Rust. Without a GPU, the
-//! tests of this crate build, check, assemble and simulate the same kernels, and compare the CPU
+//! tests of this crate build, check, assemble and run the same kernels on the CPU executor, and compare the CPU
 //! semantics of every op with results recorded on an H200.
 //!
 //! | where | what |

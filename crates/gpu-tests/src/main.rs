@@ -20,19 +20,19 @@ fn main() -> ExitCode {
         Ok(task) => task,
         Err(error) => return unusable(&format!("{error:#}")),
     };
-    let done = match task {
-        Task::Child(kind) => child::serve(&kind).map(|()| ExitCode::SUCCESS),
+    let exit_code = match task {
+        Task::Child(group) => child::serve(&group).map(|()| ExitCode::SUCCESS),
         Task::Missing(ledger) => list_missing(&ledger).map(|()| ExitCode::SUCCESS),
         Task::TestArgs(tests) => run(tests),
     };
-    done.unwrap_or_else(|error| {
+    exit_code.unwrap_or_else(|error| {
         eprintln!("error: {error:#}");
         ExitCode::FAILURE
     })
 }
 
-fn unusable(why: &str) -> ExitCode {
-    eprintln!("error: {why}");
+fn unusable(message: &str) -> ExitCode {
+    eprintln!("error: {message}");
     ExitCode::from(UNUSABLE)
 }
 
@@ -62,8 +62,8 @@ fn run(tests: TestArgs) -> Result<ExitCode> {
     };
     let record = SharedRunRecord::default();
     let all = match &tests.record {
-        Some(folder) => suite::recording(folder, &record),
-        None => suite::everything(&device, &record)?,
+        Some(folder) => suite::recording_tests(folder, &record),
+        None => suite::all_tests(&device, &record)?,
     };
     if !arguments.list {
         println!("on {}", device.description);
@@ -103,9 +103,9 @@ fn update_ledger(path: &Path, device: &DeviceInfo, record: &SharedRunRecord) -> 
 /// Lists the shipped programs that were never verified on a GPU.
 fn list_missing(ledger: &Path) -> Result<()> {
     let workloads::ShippedKernels { tested, untested } = workloads::shipped(&Target::default())?;
-    if let Some(one) = untested.first() {
+    if let Some(first) = untested.first() {
         bail!(
-            "no GPU test runs {} shipped kernels; the first is {one:?}",
+            "no GPU test runs {} shipped kernels; the first is {first:?}",
             untested.len()
         );
     }

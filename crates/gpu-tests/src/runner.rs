@@ -109,7 +109,7 @@ impl TestRunner {
 
     /// Runs a test by its name.
     pub fn run(&self, name: &str) -> CaseResult {
-        let answer = match &self.group {
+        let result = match &self.group {
             TestGroup::Ops => self.trial(name).and_then(|t| self.run_on_both(t, None)),
             TestGroup::Record(folder) => {
                 let trial = self.trial(name);
@@ -117,15 +117,15 @@ impl TestRunner {
             }
             TestGroup::Watchdog => self
                 .workload(name)
-                .and_then(|w| self.compare(w, Build::Watchdog)),
+                .and_then(|w| self.run_workload(w, Build::Watchdog)),
             TestGroup::Final => self
                 .workload(name)
-                .and_then(|w| self.compare(w, Build::Final)),
+                .and_then(|w| self.run_workload(w, Build::Final)),
             TestGroup::Runtime => runtime::run(name, &self.device),
             TestGroup::Hangs => hangs::run(name, &self.device),
             TestGroup::Mutants => mutants::run(name, &self.device),
         };
-        answer.unwrap_or_else(|why| CaseResult::failure(format!("{why:#}")))
+        result.unwrap_or_else(|why| CaseResult::failure(format!("{why:#}")))
     }
 
     fn trial(&self, name: &str) -> Result<&OpTrial> {
@@ -158,7 +158,7 @@ impl TestRunner {
     }
 
     /// Compares a workload with its float64 reference; the outputs are poisoned before the run.
-    fn compare(&self, named: &NamedWorkload, build: Build) -> Result<CaseResult> {
+    fn run_workload(&self, named: &NamedWorkload, build: Build) -> Result<CaseResult> {
         let mut options = RunOptions::default();
         options.build = build;
         options.timeout = Duration::from_secs(30);

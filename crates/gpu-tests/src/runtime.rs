@@ -20,10 +20,10 @@ type RuntimeCase = (&'static str, fn(&Device) -> Result<CaseResult>);
 
 /// The tests in addition to the runtime's own guarantees.
 const CASES: [RuntimeCase; 4] = [
-    ("two-threads", threads),
+    ("two-threads", two_threads),
     ("out-of-memory", out_of_memory),
-    ("dependent-launch", dependent),
-    ("trap", trapped),
+    ("dependent-launch", dependent_launch),
+    ("trap", trap_ends_the_launch),
 ];
 
 /// Returns the names of all tests.
@@ -63,16 +63,16 @@ fn vector_add(n: u64, schedule: Schedule, target: &Target) -> Result<Workload<Ve
 }
 
 /// A plan loaded on a device, with its buffers.
-struct Loaded {
+struct LoadedWorkload {
     plan: LoadedPlan,
     stream: Stream,
     _inputs: Vec<DeviceBuffer>,
     outputs: Vec<DeviceBuffer>,
     _workspace: DeviceBuffer,
-    bound: BufferAddresses,
+    addresses: BufferAddresses,
 }
 
-impl Loaded {
+impl LoadedWorkload {
     fn new(workload: &dyn AnyWorkload, device: &Device) -> Result<Self> {
         let context = context(device)?;
         let prepared = prepare(workload, &device.target())?;
@@ -88,7 +88,7 @@ impl Loaded {
         workspace.fill(0, &stream)?;
         stream.synchronize()?;
         let addresses = |all: &[DeviceBuffer]| all.iter().map(DeviceBuffer::address).collect();
-        let bound = BufferAddresses {
+        let addresses = BufferAddresses {
             inputs: addresses(&inputs),
             outputs: addresses(&outputs),
             workspace: workspace.address(),
@@ -99,7 +99,7 @@ impl Loaded {
             _inputs: inputs,
             outputs,
             _workspace: workspace,
-            bound,
+            addresses,
         })
     }
 
@@ -110,10 +110,10 @@ impl Loaded {
             let mut data = vec![0; buffer.len()];
             buffer.read(0, &mut data, &self.stream)?;
             let got = HostTensor { spec, data };
-            for (i, (x, (y, bound))) in got.values().zip(reference).enumerate() {
+            for (i, (x, (y, addresses))) in got.values().zip(reference).enumerate() {
                 ensure!(
-                    (x - y).abs() <= bound,
-                    "element {i} is {x}, expected {y} (tolerance {bound})"
+                    (x - y).abs() <= addresses,
+                    "element {i} is {x}, expected {y} (tolerance {addresses})"
                 );
             }
         }
@@ -121,27 +121,27 @@ impl Loaded {
     }
 }
 
-fn threads(device: &Device) -> Result<CaseResult> {
-    let one = |schedule| -> Result<()> {
+fn two_threads(device: &Device) -> Result<CaseResult> {
+    let run_launches = |schedule| -> Result<()> {
         let workload = vector_add(50_021, schedule, &device.target())?;
-        let mut loaded = Loaded::new(&workload, device)?;
+        let mut loaded = LoadedWorkload::new(&workload, device)?;
         let inputs = workload.draw(1);
         for _ in 0..50 {
             for buffer in &mut loaded.outputs {
                 buffer.fill(0xff, &loaded.stream)?;
             }
-            loaded.plan.launch(&loaded.stream, &loaded.bound)?;
+            loaded.plan.launch(&loaded.stream, &loaded.addresses)?;
             loaded.stream.synchronize()?;
             loaded.check(&workload, &inputs)?;
         }
         Ok(())
     };
     std::thread::scope(|scope| {
-        let both = [Schedule::Specialized, Schedule::GridStride]
-            .map(|schedule| scope.spawn(move || one(schedule)));
-        for thread in both {
+        let threads = [Schedule::Specialized, Schedule::GridStride]
+            .map(|schedule| scope.spawn(move || run_launches(schedule)));
+        for thread in threads {
             match thread.join() {
-                Ok(done) => done?,
+                Ok(result) => result?,
                 Err(_) => bail!("a thread panicked"),
             }
         }
@@ -170,8 +170,9 @@ fn out_of_memory(device: &Device) -> Result<CaseResult> {
 /// Two kernels; the second may start before the first ends.
 struct Chain;
 
-/// The elements of the chain, and the CTAs of its kernels.
-const CHAIN: u32 = 1 << 16;
+/// The number of elements of the chain.
+const CHAIN_LEN: u32 = 1 << 16;
+/// The CTAs of each kernel of the chain.
 const CTAS: u32 = 64;
 
 impl Chain {
@@ -184,10 +185,10 @@ impl Chain {
             let (x, y) = (k.pointer::<u32>("x"), k.pointer::<u32>("y"));
             k.role("all").warps(4).body(|| {
                 prelude();
-                let first = cta_id() * (CHAIN / CTAS) + thread_id();
-                steps(CHAIN / CTAS / 128).each(|i| {
-                    let at = first + i * 128;
-                    y.store(at, change(x.load(at)));
+                let first = cta_id() * (CHAIN_LEN / CTAS) + thread_id();
+                steps(CHAIN_LEN / CTAS / 128).each(|i| {
+                    let index = first + i * 128;
+                    y.store(index, change(x.load(index)));
                 });
             });
         })
@@ -199,7 +200,7 @@ impl AnyWorkload for Chain {
         "chain"
     }
     fn problem(&self) -> serde_json::Value {
-        serde_json::json!({ "n": CHAIN })
+        serde_json::json!({ "n": CHAIN_LEN })
     }
     fn config(&self) -> serde_json::Value {
         serde_json::json!({})
@@ -217,19 +218,19 @@ impl AnyWorkload for Chain {
         let second = LaunchStep::new(second, grid)
             .pointer("x", mid)
             .pointer("y", y);
-        Plan::new(vec![first, second.dependent()], u64::from(CHAIN) * 4)
+        Plan::new(vec![first, second.dependent()], u64::from(CHAIN_LEN) * 4)
     }
     fn cost(&self) -> Cost {
         Cost {
             flops: 0.0,
-            bytes: f64::from(CHAIN) * 8.0,
+            bytes: f64::from(CHAIN_LEN) * 8.0,
         }
     }
     fn inputs(&self) -> Vec<TensorSpec> {
         vec![self.spec("x")]
     }
     fn draw(&self, seed: u64) -> Vec<HostTensor> {
-        let values = (0..CHAIN).map(|i| f64::from(i ^ seed as u32));
+        let values = (0..CHAIN_LEN).map(|i| f64::from(i ^ seed as u32));
         vec![HostTensor::round(self.spec("x"), values)]
     }
     fn outputs(&self) -> Vec<TensorSpec> {
@@ -249,12 +250,12 @@ impl Chain {
         TensorSpec {
             name,
             dtype: DType::U32,
-            shape: vec![CHAIN as usize],
+            shape: vec![CHAIN_LEN as usize],
         }
     }
 }
 
-fn dependent(device: &Device) -> Result<CaseResult> {
+fn dependent_launch(device: &Device) -> Result<CaseResult> {
     let mut options = RunOptions::default();
     options.repeat = std::num::NonZeroU32::new(50);
     let outcome = warpline::run(&Chain, device, &options)?;
@@ -270,7 +271,7 @@ fn dependent(device: &Device) -> Result<CaseResult> {
 }
 
 /// A trap ends the launch with an error and makes the context unusable.
-fn trapped(device: &Device) -> Result<CaseResult> {
+fn trap_ends_the_launch(device: &Device) -> Result<CaseResult> {
     let kernel = Kernel::build("trapped", &Target::default(), |k| {
         let x = k.pointer::<u32>("x");
         k.role("all")
@@ -292,7 +293,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_chain_passes_on_the_cpu_executor() {
+    fn chain_passes_on_the_cpu_executor() {
         let outcome = warpline::run(&Chain, &Device::cpu(), &RunOptions::default()).unwrap();
         assert!(outcome.passed(), "{:?}", outcome.outputs);
     }

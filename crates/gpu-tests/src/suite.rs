@@ -62,7 +62,7 @@ fn test(
 
 /// Converts a result for the harness.
 fn to_result(result: CaseResult) -> Result<(), Failed> {
-    result.failed.map_or(Ok(()), |why| Err(why.into()))
+    result.failed.map_or(Ok(()), |message| Err(message.into()))
 }
 
 /// Creates a test that a child runs.
@@ -82,7 +82,7 @@ fn child_test(
 }
 
 /// Returns the tests that record all op trials to a directory.
-pub fn recording(folder: &Path, record: &SharedRunRecord) -> Vec<Trial> {
+pub fn recording_tests(folder: &Path, record: &SharedRunRecord) -> Vec<Trial> {
     let children = children(TestGroup::Record(folder.to_owned()));
     let trials = all(DataSize::Recorded);
     let to_test = |t: &crate::trial::OpTrial| child_test("record", &t.name, &children, record);
@@ -90,7 +90,7 @@ pub fn recording(folder: &Path, record: &SharedRunRecord) -> Vec<Trial> {
 }
 
 /// Returns all tests in the order of execution.
-pub fn everything(device: &DeviceInfo, record: &SharedRunRecord) -> Result<Vec<Trial>> {
+pub fn all_tests(device: &DeviceInfo, record: &SharedRunRecord) -> Result<Vec<Trial>> {
     let ops = children(TestGroup::Ops);
     let mut tests: Vec<Trial> = (all(DataSize::Recorded).iter())
         .map(|trial| child_test("ops", &trial.name, &ops, record))
@@ -101,13 +101,15 @@ pub fn everything(device: &DeviceInfo, record: &SharedRunRecord) -> Result<Vec<T
         .iter()
         .filter(|workload| workload.kind == WorkloadKind::Table);
     tests.extend(tables.map(|workload| watchdog_test(workload, &watchdog, record)));
-    let finals = children(TestGroup::Final);
-    tests.extend((workloads.iter()).map(|workload| final_test(workload, &finals, device, record)));
+    let final_builds = children(TestGroup::Final);
+    tests.extend(
+        (workloads.iter()).map(|workload| final_test(workload, &final_builds, device, record)),
+    );
     let guarantees = children(TestGroup::Runtime);
     tests.extend(runtime::names().map(|name| child_test("runtime", name, &guarantees, record)));
-    let hanging = children(TestGroup::Hangs);
+    let hangs_children = children(TestGroup::Hangs);
     for name in hangs::names()? {
-        tests.push(hang_test(name, &hanging, record));
+        tests.push(hang_test(name, &hangs_children, record));
     }
     // The search for deadlock mutants takes minutes, so it runs only on request.
     if std::env::args().any(|a| a.contains("mutants")) {
@@ -155,7 +157,7 @@ fn final_test(
 ) -> Trial {
     let (workload, children, shared) = (named.name.clone(), children.clone(), record.clone());
     // Times of small problems are not reported.
-    let large = named.kind == WorkloadKind::Large;
+    let reports_time = named.kind == WorkloadKind::Large;
     let driver = device.gpu.as_ref().map(|gpu| gpu.driver.clone());
     let entry = LedgerEntry {
         kernel: String::new(),
@@ -172,7 +174,7 @@ fn final_test(
             return Err("not run: the watchdog build failed".into());
         }
         let mut result = lock(&children).run(&workload);
-        let note = result.note.take().filter(|_| large);
+        let note = result.note.take().filter(|_| reports_time);
         if result.failed.is_none() {
             let passed = result.kernels.iter().map(|(kernel, hash)| {
                 let kernel = kernel.clone();
@@ -187,7 +189,7 @@ fn final_test(
     })
 }
 
-/// Creates the test of a hanging kernel, followed by a correct one.
+/// Creates the test of a hangs_children kernel, followed by a correct one.
 fn hang_test(name: &'static str, children: &SharedChildren, record: &SharedRunRecord) -> Trial {
     let (children, shared) = (children.clone(), record.clone());
     test("hangs", &format!("hangs::{name}"), record, move || {

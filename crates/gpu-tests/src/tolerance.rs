@@ -23,25 +23,25 @@ impl Tolerance {
         if expected == got {
             return true;
         }
-        let off = |bound: &dyn Fn(DType, f64) -> f64| {
-            let (dtype, parts) = numbers_of(ty);
-            (0..parts).all(|part| {
-                let bits = |x: u64| x >> (8 * dtype.bytes() * part);
+        let within = |bound: &dyn Fn(DType, f64) -> f64| {
+            let (dtype, lanes) = element_type(ty);
+            (0..lanes).all(|lane| {
+                let bits = |x: u64| x >> (8 * dtype.bytes() * lane);
                 let value = |x: u64| numbers::element_value(dtype, &bits(x).to_le_bytes());
                 let (expected, got) = (value(expected), value(got));
-                close(expected, got, bound(dtype, expected))
+                is_within(expected, got, bound(dtype, expected))
             })
         };
         match self {
             Tolerance::Exact => false,
-            Tolerance::ErrorBound(bound) => off(bound),
-            Tolerance::PerValue(all) => off(&|_, _| all.get(i).copied().unwrap_or(0.0)),
+            Tolerance::ErrorBound(bound) => within(bound),
+            Tolerance::PerValue(bounds) => within(&|_, _| bounds.get(i).copied().unwrap_or(0.0)),
         }
     }
 }
 
 /// Returns the element type of a register and the number of its elements.
-fn numbers_of(ty: Type) -> (DType, usize) {
+fn element_type(ty: Type) -> (DType, usize) {
     match ty {
         Type::F16 => (DType::F16, 1),
         Type::F16x2 => (DType::F16, 2),
@@ -52,7 +52,7 @@ fn numbers_of(ty: Type) -> (DType, usize) {
 }
 
 /// Returns whether both are NaN, the same infinity, or numbers within the bound.
-fn close(expected: f64, got: f64, bound: f64) -> bool {
+fn is_within(expected: f64, got: f64, bound: f64) -> bool {
     if expected.is_nan() || got.is_nan() {
         return expected.is_nan() && got.is_nan();
     }

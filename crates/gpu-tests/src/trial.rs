@@ -101,13 +101,13 @@ impl OpTrial {
     /// Passes the address of these values as the next argument.
     pub fn input<T: bytemuck::NoUninit>(mut self, values: &[T]) -> Self {
         let buffer = self.push_input(values);
-        self.next(|step, name| step.pointer(name, buffer))
+        self.bind_next(|step, name| step.pointer(name, buffer))
     }
 
-    /// Passes a tensor map over these values as the next argument; `extents` has the innermost first.
+    /// Passes a tensor map over these values as the next argument; `extents` starts with the innermost.
     pub fn input_map<T: bytemuck::NoUninit>(mut self, extents: &[u64], values: &[T]) -> Self {
         let buffer = self.push_input(values);
-        self.next(|step, name| step.tensor(name, TensorArg::dense(buffer, extents)))
+        self.bind_next(|step, name| step.tensor(name, TensorArg::dense(buffer, extents)))
     }
 
     /// Passes the address of an output of `count` values as the next argument; its initial bits are ones.
@@ -117,9 +117,9 @@ impl OpTrial {
     }
 
     /// Passes the address of an output with initial values as the next argument.
-    pub fn in_out<T: bytemuck::NoUninit>(mut self, name: &str, ty: Type, first: &[T]) -> Self {
-        let buffer = self.push_output(name, ty, first);
-        self.next(|step, name| step.pointer(name, buffer))
+    pub fn in_out<T: bytemuck::NoUninit>(mut self, name: &str, ty: Type, initial: &[T]) -> Self {
+        let buffer = self.push_output(name, ty, initial);
+        self.bind_next(|step, name| step.pointer(name, buffer))
     }
 
     /// Passes a tensor map over an output with initial values as the next argument.
@@ -128,21 +128,21 @@ impl OpTrial {
         name: &str,
         ty: Type,
         extents: &[u64],
-        first: &[T],
+        initial: &[T],
     ) -> Self {
-        let buffer = self.push_output(name, ty, first);
-        self.next(|step, name| step.tensor(name, TensorArg::dense(buffer, extents)))
+        let buffer = self.push_output(name, ty, initial);
+        self.bind_next(|step, name| step.tensor(name, TensorArg::dense(buffer, extents)))
     }
 
     /// Passes the bits of a scalar as the next argument.
     pub fn bits(self, ty: Type, bits: u64) -> Self {
-        self.next(|step, name| step.bits(name, ty, bits))
+        self.bind_next(|step, name| step.bits(name, ty, bits))
     }
 
-    /// Sets the argument of the first parameter without one.
-    fn next(mut self, give: impl FnOnce(LaunchStep, &str) -> LaunchStep) -> Self {
+    /// Binds the argument of the first parameter that has none.
+    fn bind_next(mut self, bind: impl FnOnce(LaunchStep, &str) -> LaunchStep) -> Self {
         let name = self.step.missing_param().map(ToOwned::to_owned);
-        self.step = give(self.step, &name.unwrap_or_default());
+        self.step = bind(self.step, &name.unwrap_or_default());
         self
     }
 
@@ -159,19 +159,24 @@ impl OpTrial {
         Buffer::Input(self.inputs.len() - 1)
     }
 
-    fn push_output<T: bytemuck::NoUninit>(&mut self, name: &str, ty: Type, first: &[T]) -> Buffer {
-        let first: Vec<u8> = bytemuck::cast_slice(first).to_vec();
+    fn push_output<T: bytemuck::NoUninit>(
+        &mut self,
+        name: &str,
+        ty: Type,
+        initial: &[T],
+    ) -> Buffer {
+        let initial: Vec<u8> = bytemuck::cast_slice(initial).to_vec();
         let part = OutputPart {
             name: name.to_owned(),
             ty,
-            at: 0..first.len(),
+            at: 0..initial.len(),
             tolerance: Tolerance::Exact,
             from: vec![],
         };
         self.outputs.push(TrialOutput {
-            block: first.len(),
+            block: initial.len(),
             from: 0,
-            initial: first,
+            initial,
             parts: vec![part],
         });
         Buffer::Output(self.outputs.len() - 1)
@@ -200,7 +205,7 @@ impl OpTrial {
         options: &Options,
     ) -> Result<OutputBytes, String> {
         let mut memory = GlobalMemory::new();
-        let bound = BufferAddresses {
+        let addresses = BufferAddresses {
             inputs: (inputs.iter().enumerate())
                 .map(|(i, bytes)| memory.alloc_from(bytes, format!("input {i}")))
                 .collect(),
@@ -209,14 +214,15 @@ impl OpTrial {
                 .collect(),
             workspace: 0,
         };
-        let launch = self.step.launch(&bound);
+        let launch = self.step.launch(&addresses);
         warpline_cpu::run(&self.step.kernel, &launch, &memory, options)
             .map_err(|e| e.to_string())?;
-        let read = |(output, at): (&TrialOutput, &u64)| memory.read(*at, output.initial.len());
+        let read_output =
+            |(output, address): (&TrialOutput, &u64)| memory.read(*address, output.initial.len());
         self.outputs
             .iter()
-            .zip(&bound.outputs)
-            .map(read)
+            .zip(&addresses.outputs)
+            .map(read_output)
             .collect::<Result<_, _>>()
             .map_err(|fault| fault.to_string())
     }
@@ -252,10 +258,10 @@ struct Mismatches {
 
 impl Mismatches {
     /// The maximum number of described differences.
-    const SHOWN: usize = 6;
+    const MAX_DESCRIBED: usize = 6;
 
     fn add(&mut self, describe: impl FnOnce() -> String) {
-        if self.count < Self::SHOWN {
+        if self.count < Self::MAX_DESCRIBED {
             let _ = write!(self.text, "\n  {}", describe());
         }
         self.count += 1;
@@ -285,17 +291,17 @@ impl TrialOutput {
                 let width = Column::width(part.ty);
                 let values = expected[part.at.clone()].chunks_exact(width);
                 let values = values.zip(got[part.at.clone()].chunks_exact(width));
-                for (i, (want, have)) in values.enumerate() {
-                    let (want, have) = (word(want), word(have));
-                    if !part.tolerance.holds(part.ty, i, want, have) {
+                for (i, (expected, got)) in values.enumerate() {
+                    let (expected, got) = (word(expected), word(got));
+                    if !part.tolerance.holds(part.ty, i, expected, got) {
                         mismatches.add(|| {
                             let from = part.operands(inputs, b * self.from, i);
                             let hex = |x: u64| format!("{x:#0w$x}", w = 2 + 2 * width);
                             format!(
                                 "{}, value {i} of block {b}{from}: {}, expected {}",
                                 part.name,
-                                hex(have),
-                                hex(want)
+                                hex(got),
+                                hex(expected)
                             )
                         });
                     }

@@ -35,8 +35,8 @@ struct Header {
 
 /// Returns the file of a trial: its name with all characters but letters and digits replaced.
 pub fn path(folder: &Path, trial: &str) -> PathBuf {
-    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
-    folder.join(trial.chars().map(plain).collect::<String>() + ".bin")
+    let replace = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+    folder.join(trial.chars().map(replace).collect::<String>() + ".bin")
 }
 
 impl TestVector {
@@ -81,16 +81,20 @@ impl TestVector {
             "the file belongs to trial {:?}",
             header.trial
         );
-        let mut take = |lengths: &[usize]| -> Result<Vec<Vec<u8>>> {
+        let mut take_buffers = |lengths: &[usize]| -> Result<Vec<Vec<u8>>> {
             let mut all = vec![];
             for &n in lengths {
-                let (buffer, more) = rest.split_at_checked(n).context("the file is too short")?;
+                let (buffer, remaining) =
+                    rest.split_at_checked(n).context("the file is too short")?;
                 all.push(buffer.to_vec());
-                rest = more;
+                rest = remaining;
             }
             Ok(all)
         };
-        let (inputs, outputs) = (take(&header.inputs)?, take(&header.outputs)?);
+        let (inputs, outputs) = (
+            take_buffers(&header.inputs)?,
+            take_buffers(&header.outputs)?,
+        );
         ensure!(rest.is_empty(), "the file is too long");
         Ok(Self {
             device: header.device,
@@ -146,9 +150,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         vector().write(folder.path(), "x").unwrap();
         let path = path(folder.path(), "x");
-        let whole = fs::read(&path).unwrap();
-        let long = [&whole[..], &[0]].concat();
-        for bytes in [&whole[..whole.len() - 1], &whole[..5], &[], &long] {
+        let complete = fs::read(&path).unwrap();
+        let long = [&complete[..], &[0]].concat();
+        for bytes in [&complete[..complete.len() - 1], &complete[..5], &[], &long] {
             fs::write(&path, bytes).unwrap();
             let error = format!("{:#}", TestVector::read(folder.path(), "x").unwrap_err());
             assert!(error.contains("x.bin is damaged"), "{error}");

@@ -29,7 +29,7 @@ pub enum WorkloadKind {
 }
 
 /// The maximum size of a small problem in bytes, limited by the time of its reference on the host.
-const SMALL: f64 = 64e6;
+const MAX_SMALL_BYTES: f64 = 64e6;
 
 /// Returns the test tables of all families, their tuning candidates and benchmarked configs on small
 /// problems, and the probes.
@@ -41,7 +41,7 @@ pub fn all(target: &Target) -> Result<Vec<NamedWorkload>, FamilyError> {
         let mut seen = HashSet::new();
         let mut tuned = candidates(family, DeviceKind::Gpu, target)?;
         tuned.extend(candidates(family, DeviceKind::Cpu, target)?);
-        let tuned = small(tuned, &mut seen, target)?;
+        let tuned = reduce_to_small(tuned, &mut seen, target)?;
         let large = family
             .large_cases(target)
             .into_iter()
@@ -54,7 +54,7 @@ pub fn all(target: &Target) -> Result<Vec<NamedWorkload>, FamilyError> {
         );
         let name = format!("{}, candidate", family.name());
         push_numbered(&mut all, &name, tuned, WorkloadKind::Tuning);
-        let measured = small(bench_workloads(family, target)?, &mut seen, target)?;
+        let measured = reduce_to_small(bench_workloads(family, target)?, &mut seen, target)?;
         let name = format!("{}, measured", family.name());
         push_numbered(&mut all, &name, measured, WorkloadKind::Tuning);
     }
@@ -83,19 +83,19 @@ fn push_numbered(
     }
 }
 
-/// Returns one workload with a small problem for each new set of programs.
-fn small(
+/// Reduces the workloads to small problems, and keeps one for each set of programs that is not in `seen`.
+fn reduce_to_small(
     workloads: Vec<Box<dyn AnyWorkload>>,
     seen: &mut HashSet<Vec<String>>,
     target: &Target,
 ) -> Result<Vec<Box<dyn AnyWorkload>>, FamilyError> {
     let mut all = vec![];
     for workload in workloads {
-        // The same program with smaller extents.
+        // The reduced workload has the same programs with smaller extents.
         let workload = workload.reduced().unwrap_or(workload);
         let steps = workload.plan(target)?.steps;
         let programs = steps.iter().map(|s| s.kernel.program_hash()).collect();
-        if workload.cost().bytes <= SMALL && seen.insert(programs) {
+        if workload.cost().bytes <= MAX_SMALL_BYTES && seen.insert(programs) {
             all.push(workload);
         }
     }

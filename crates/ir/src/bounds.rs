@@ -49,10 +49,9 @@ impl Bounds {
 
     /// Returns whether no value is within the bounds.
     pub fn is_empty(&self) -> bool {
-        let of = i128::from(self.multiple_of.max(1));
-        // The distance from the minimum to the first multiple.
-        let up = (of - self.least.rem_euclid(of)) % of;
-        self.least.saturating_add(up) > self.most
+        let divisor = i128::from(self.multiple_of.max(1));
+        let to_first_multiple = (divisor - self.least.rem_euclid(divisor)) % divisor;
+        self.least.saturating_add(to_first_multiple) > self.most
     }
 
     /// Returns the bound that a value breaks, if any.
@@ -85,7 +84,7 @@ impl fmt::Display for BrokenBound {
         match self {
             BrokenBound::Least(least) => write!(f, "at least {least}"),
             BrokenBound::Most(most) => write!(f, "at most {most}"),
-            BrokenBound::Multiple(of) => write!(f, "a multiple of {of}"),
+            BrokenBound::Multiple(divisor) => write!(f, "a multiple of {divisor}"),
         }
     }
 }
@@ -126,13 +125,13 @@ impl Extent {
     }
 
     /// Computes the value; `None` if a parameter has no value or the result overflows 128 bits.
-    pub fn value(&self, of: impl Fn(ParamId) -> Option<i128>) -> Option<i128> {
+    pub fn value(&self, value_of: impl Fn(ParamId) -> Option<i128>) -> Option<i128> {
         self.terms.iter().try_fold(0i128, |sum, term| {
             let product = term
                 .params
                 .iter()
                 .try_fold(i128::from(term.times), |product, &p| {
-                    product.checked_mul(of(p)?)
+                    product.checked_mul(value_of(p)?)
                 })?;
             sum.checked_add(product)
         })
@@ -164,13 +163,12 @@ impl Extent {
         }
     }
 
-    /// Adds a term, sorted by descending number of parameters. Coefficients saturate at 64 bits,
-    /// which no buffer reaches.
+    /// Adds a term, sorted by descending number of parameters. Coefficients saturate at 64 bits;
+    /// no buffer is that large.
     fn push(&mut self, params: Vec<ParamId>, times: i64) {
-        let order = |params: &Vec<ParamId>| (std::cmp::Reverse(params.len()), params.clone());
-        let key = order(&params);
-        let at = (self.terms).binary_search_by_key(&key, |term| order(&term.params));
-        match at {
+        let sort_key = |params: &Vec<ParamId>| (std::cmp::Reverse(params.len()), params.clone());
+        let key = sort_key(&params);
+        match (self.terms).binary_search_by_key(&key, |term| sort_key(&term.params)) {
             Ok(i) => {
                 self.terms[i].times = self.terms[i].times.saturating_add(times);
                 if self.terms[i].times == 0 {
@@ -318,9 +316,9 @@ impl Kernel {
             let Some(bytes) = bytes(id) else {
                 continue;
             };
-            let has = bytes / dtype.bytes() as u64;
+            let available = bytes / dtype.bytes() as u64;
             let needed = extent.value(&value);
-            if needed.is_some_and(|n| n <= i128::from(has)) {
+            if needed.is_some_and(|n| n <= i128::from(available)) {
                 continue;
             }
             let needed = needed.map_or("more than 2^127".to_owned(), |n| n.to_string());
@@ -330,7 +328,7 @@ impl Kernel {
                 false => format!("{shown} = {needed}"),
             };
             return reject(format!(
-                "parameter {} points to {has} {dtype} elements, but the kernel takes at least {rule}\n\
+                "parameter {} points to {available} {dtype} elements, but the kernel takes at least {rule}\n\
                  help: pass a larger buffer or smaller extents",
                 p.name
             ));
@@ -346,15 +344,15 @@ impl Kernel {
 
     /// Formats the declared bounds of a parameter for the text form.
     pub(crate) fn show_bounds(&self, p: &Param) -> String {
-        let (bounds, own) = (&p.bounds, Bounds::of(&p.kind));
+        let (bounds, defaults) = (&p.bounds, Bounds::of(&p.kind));
         let mut text = String::new();
-        if bounds.least != own.least {
+        if bounds.least != defaults.least {
             text += &format!(" at least {}", bounds.least);
         }
-        if bounds.most != own.most {
+        if bounds.most != defaults.most {
             text += &format!(" at most {}", bounds.most);
         }
-        if bounds.multiple_of != own.multiple_of {
+        if bounds.multiple_of != defaults.multiple_of {
             text += &match p.kind {
                 ParamKind::Pointer(_) => format!(" aligned to {}", bounds.multiple_of),
                 _ => format!(" multiple of {}", bounds.multiple_of),
@@ -380,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_extents_compare_equal() {
+    fn extents_compare_equal_in_any_order_of_terms() {
         let [rows, cols, stride] = params();
         let one = (rows.clone() - 1u32) * stride.clone() + cols.clone();
         let other = cols + stride.clone() * rows.clone() - stride.clone();
@@ -390,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn extents_are_computed_without_overflow() {
+    fn extent_without_a_value_or_with_an_overflow_is_none() {
         let [rows, cols, _] = params();
         let product = rows.clone() * cols.clone() + 3u32;
         let values = |a: i128, b: i128| move |p: ParamId| Some([a, b][p.index()]);
@@ -408,35 +406,35 @@ mod tests {
     }
 
     #[test]
-    fn the_bounds_of_a_type_are_its_range() {
-        let of = |ty| Bounds::of(&ParamKind::Scalar(ty));
-        let range = |ty| (of(ty).least, of(ty).most);
+    fn default_bounds_are_the_range_of_the_type() {
+        let bounds = |ty| Bounds::of(&ParamKind::Scalar(ty));
+        let range = |ty| (bounds(ty).least, bounds(ty).most);
         assert_eq!(range(Type::U32), (0, (1 << 32) - 1));
         assert_eq!(range(Type::I32), (-(1 << 31), (1 << 31) - 1));
         assert_eq!(range(Type::U64), (0, (1 << 64) - 1));
         assert_eq!(range(Type::I64), (-(1 << 63), (1 << 63) - 1));
-        assert!(of(Type::U32).within(0, 1 << 32));
-        assert!(!of(Type::I32).within(0, 1 << 32));
+        assert!(bounds(Type::U32).within(0, 1 << 32));
+        assert!(!bounds(Type::I32).within(0, 1 << 32));
     }
 
     #[test]
-    fn each_bound_is_broken_by_the_value_beyond_it() {
+    fn value_beyond_a_bound_breaks_that_bound() {
         let bounds = Bounds {
             least: -8,
             most: 24,
             multiple_of: 8,
             elements: None,
         };
-        for kept in [-8, 0, 8, 24] {
-            assert_eq!(bounds.broken_by(kept), None);
+        for allowed in [-8, 0, 8, 24] {
+            assert_eq!(bounds.broken_by(allowed), None);
         }
-        for (value, rule) in [
+        for (value, broken) in [
             (-16, BrokenBound::Least(-8)),
             (-4, BrokenBound::Multiple(8)),
             (12, BrokenBound::Multiple(8)),
             (32, BrokenBound::Most(24)),
         ] {
-            assert_eq!(bounds.broken_by(value), Some(rule));
+            assert_eq!(bounds.broken_by(value), Some(broken));
         }
     }
 }

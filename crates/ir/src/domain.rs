@@ -85,7 +85,7 @@ pub trait Domain {
 
     /// Returns the result of a vote of the active lanes on a predicate.
     fn vote(&mut self, mode: VoteMode, p: Self::Value) -> Self::Value;
-    /// Returns the value that each active lane reads from some active lane (a shuffle).
+    /// Returns the result of a shuffle: each active lane reads the value of any active lane.
     fn exchange(&mut self, v: Self::Value) -> Self::Value;
     /// Returns the operand's value in lane `lane`, in all lanes of the warp.
     fn broadcast(&mut self, o: Operand, ty: Type, lane: Self::Value) -> Self::Value;
@@ -100,14 +100,14 @@ pub(crate) fn function<D: Domain, const N: usize>(
     d.function(&operands)
 }
 
-macro_rules! binaries {
+macro_rules! binary_transfers {
     ($($name:ident $f:ident;)*) => {$(
         pub(crate) fn $name<D: Domain>(d: &mut D, ty: Type, [a, b]: [D::Value; 2]) -> D::Value {
             d.binary(Binary::$f, ty, a, b)
         }
     )*};
 }
-binaries! {
+binary_transfers! {
     add Add;
     sub Sub;
     mul Mul;
@@ -122,20 +122,20 @@ binaries! {
     shr Shr;
 }
 
-/// `a * b + c` in one type.
+/// Computes `a * b + c` in one type.
 pub(crate) fn mad<D: Domain>(d: &mut D, ty: Type, [a, b, c]: [D::Value; 3]) -> D::Value {
     let product = d.binary(Binary::Mul, ty, a, b);
     d.binary(Binary::Add, ty, product, c)
 }
 
-/// `a * b` in twice the width.
+/// Computes `a * b` in twice the width.
 pub(crate) fn mul_wide<D: Domain>(d: &mut D, ty: Type, [a, b]: [D::Value; 2]) -> D::Value {
     let wide = crate::lanes::double_width(ty);
     let [a, b] = [a, b].map(|v| d.convert(ty, wide, v));
     d.binary(Binary::Mul, wide, a, b)
 }
 
-/// `a * b + c` in twice the width, which is also the width of `c`.
+/// Computes `a * b + c` in twice the width; `c` has that width already.
 pub(crate) fn mad_wide<D: Domain>(d: &mut D, ty: Type, [a, b, c]: [D::Value; 3]) -> D::Value {
     let product = mul_wide(d, ty, [a, b]);
     d.binary(Binary::Add, crate::lanes::double_width(ty), product, c)

@@ -26,8 +26,8 @@ impl fmt::Display for BuildError {
             None => (self.text.as_str(), None),
         };
         write!(f, "{problem} [{}]", self.code)?;
-        if let Some((at, why)) = self.other {
-            write!(f, " ({why}: {at})")?;
+        if let Some((at, role)) = self.other {
+            write!(f, " ({role}: {at})")?;
         }
         match help {
             Some(help) => write!(f, "\n  {help}"),

@@ -134,9 +134,9 @@ impl Job {
 /// the order of arrival, and few enough to be cheap.
 pub(crate) const PIECES: u32 = 4;
 
-/// Returns the range of `0..len` that piece `i` of `of` covers.
-pub(crate) fn piece_range(len: u32, i: u32, of: u32) -> std::ops::Range<u32> {
-    let start = |i: u32| (u64::from(len) * u64::from(i) / u64::from(of)) as u32;
+/// Returns the range of `0..len` that piece `i` of `pieces` covers.
+pub(crate) fn piece_range(len: u32, i: u32, pieces: u32) -> std::ops::Range<u32> {
+    let start = |i: u32| (u64::from(len) * u64::from(i) / u64::from(pieces)) as u32;
     start(i)..start(i + 1)
 }
 
@@ -181,14 +181,14 @@ impl Span {
     }
 }
 
-/// Calls `each` with the spans that `walk` produces; adjacent spans are joined and empty ones dropped.
+/// Calls `each` with the spans of `walk`, after joining adjacent spans and dropping empty ones.
 pub(crate) fn join_spans(each: &mut dyn FnMut(Span), walk: impl FnOnce(&mut dyn FnMut(Span))) {
-    let mut open: Option<Span> = None;
+    let mut pending: Option<Span> = None;
     walk(&mut |next| {
         if next.is_empty() {
             return;
         }
-        open = match open {
+        pending = match pending {
             None => Some(next),
             Some(run) => run.join(next).or_else(|| {
                 each(run);
@@ -196,7 +196,7 @@ pub(crate) fn join_spans(each: &mut dyn FnMut(Span), walk: impl FnOnce(&mut dyn 
             }),
         };
     });
-    if let Some(run) = open {
+    if let Some(run) = pending {
         each(run);
     }
 }
@@ -229,10 +229,10 @@ mod tests {
 
     #[test]
     fn piece_ranges_partition_the_length() {
-        for (len, of) in [(0, 1), (1, 1), (7, 4), (16, 4), (u32::MAX, 3)] {
-            let parts: Vec<_> = (0..of).map(|i| piece_range(len, i, of)).collect();
-            assert_eq!((parts[0].start, parts[of as usize - 1].end), (0, len));
-            assert!(parts.windows(2).all(|w| w[0].end == w[1].start));
+        for (len, pieces) in [(0, 1), (1, 1), (7, 4), (16, 4), (u32::MAX, 3)] {
+            let ranges: Vec<_> = (0..pieces).map(|i| piece_range(len, i, pieces)).collect();
+            assert_eq!((ranges[0].start, ranges[pieces as usize - 1].end), (0, len));
+            assert!(ranges.windows(2).all(|w| w[0].end == w[1].start));
         }
     }
 

@@ -78,11 +78,11 @@ pub fn test2<A: Lane, B: Lane, M: Machine>(
     f: impl Fn(A, B) -> bool,
 ) {
     let (a, b) = (m.get::<A>(a), m.get::<B>(b));
-    let mut hit = [false; WARP];
-    for ((hit, a), b) in hit.iter_mut().zip(a).zip(b) {
-        *hit = f(a, b);
+    let mut results = [false; WARP];
+    for ((result, a), b) in results.iter_mut().zip(a).zip(b) {
+        *result = f(a, b);
     }
-    m.set_pred(dst, mask_of(&hit));
+    m.set_pred(dst, mask_of(&results));
 }
 
 /// Returns the mask of the lanes that are true.
@@ -96,7 +96,7 @@ pub fn lanes_of(mask: Mask) -> impl Iterator<Item = usize> {
     (0..WARP).filter(move |i| mask >> i & 1 == 1)
 }
 
-/// Returns the fault of an op that is executed with an unsupported type.
+/// Returns the fault of an op with an unsupported type.
 ///
 /// [`Instr::legal`](crate::Instr::legal) rejects such an op earlier, with a
 /// better message; this fault covers callers that skip it.
@@ -115,12 +115,12 @@ pub(crate) fn instruction_name(template: &str, ty: Type) -> String {
         .strip_suffix('}')
         .and_then(|t| t.rsplit_once(".{"))
         .unwrap_or((template, ""));
-    let keep = |part, yes| if yes { part } else { "" };
+    let keep_if = |suffix, keep| if keep { suffix } else { "" };
     let head = head
-        .replace("{.rn}", keep(".rn", ty.is_float()))
-        .replace("{.lo}", keep(".lo", ty.is_int()));
-    let own = choices.split(',').any(|c| c == ty.ptx());
-    format!("{head}.{}", if own { ty.ptx() } else { ty.bits() })
+        .replace("{.rn}", keep_if(".rn", ty.is_float()))
+        .replace("{.lo}", keep_if(".lo", ty.is_int()));
+    let is_listed = choices.split(',').any(|c| c == ty.ptx());
+    format!("{head}.{}", if is_listed { ty.ptx() } else { ty.bits() })
 }
 
 /// Prints an operand. PTX has no constants of 16-bit floats, so these go through a register.
@@ -310,7 +310,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_template_yields_the_instruction_of_each_type() {
+    fn template_expands_to_the_instruction_of_each_type() {
         let mul = "mul{.lo}{.rn}.{u16,u32,s32,f32,bf16x2}";
         assert_eq!(instruction_name(mul, Type::U16), "mul.lo.u16");
         assert_eq!(instruction_name(mul, Type::I32), "mul.lo.s32");
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mask_round_trips_through_its_lanes() {
+    fn mask_round_trips_through_its_lanes() {
         let mut lanes = [false; WARP];
         for i in [0, 5, 31] {
             lanes[i] = true;

@@ -22,6 +22,26 @@ impl Arg {
     pub fn scalar<T: Scalar>(x: T) -> Self {
         Arg::Scalar(T::TYPE, x.to_bits())
     }
+
+    /// Returns the kind of argument for messages.
+    fn description(&self) -> String {
+        match self {
+            Arg::Scalar(ty, _) => format!("a value of type {ty}"),
+            Arg::Pointer(_) => "a pointer".to_owned(),
+            Arg::TensorMap(_) => "a tensor map".to_owned(),
+        }
+    }
+}
+
+impl ParamKind {
+    /// Returns the expected argument for messages.
+    fn description(&self) -> String {
+        match self {
+            ParamKind::Scalar(ty) => format!("a value of type {ty}"),
+            ParamKind::Pointer(dtype) => format!("a pointer to {dtype} elements"),
+            ParamKind::TensorMap(_) => "a tensor map".to_owned(),
+        }
+    }
 }
 
 /// The grid and the arguments of one launch.
@@ -37,9 +57,9 @@ impl Launch {
     /// Checks the grid and the arguments against the kernel; the fault states the value and the
     /// rule.
     pub fn check(&self, kernel: &Kernel) -> Result<(), Fault> {
-        let bad = |text: String| Err(Fault::new(FaultKind::Launch, text));
+        let reject = |text: String| Err(Fault::new(FaultKind::Launch, text));
         if self.args.len() != kernel.params.len() {
-            return bad(format!(
+            return reject(format!(
                 "kernel {} takes {} arguments, but the launch passes {}",
                 kernel.name,
                 kernel.params.len(),
@@ -49,7 +69,7 @@ impl Launch {
         for axis in 0..3 {
             let (g, c) = (self.grid[axis], kernel.cluster[axis]);
             if g == 0 || !g.is_multiple_of(c) {
-                return bad(format!(
+                return reject(format!(
                     "axis {axis} of the grid has {g} CTAs and clusters of {c}; the grid must be a positive multiple of the cluster"
                 ));
             }
@@ -62,7 +82,7 @@ impl Launch {
                 (ParamKind::Pointer(_), Arg::Pointer(at)) => p.check(*at)?,
                 (ParamKind::TensorMap(decl), Arg::TensorMap(map)) => {
                     if *decl != map.decl {
-                        return bad(format!(
+                        return reject(format!(
                             "the tensor map for parameter {} has another box, dtype or swizzle than declared",
                             p.name
                         ));
@@ -74,10 +94,12 @@ impl Launch {
                         ));
                     }
                 }
-                (want, got) => {
-                    return bad(format!(
-                        "parameter {} takes {want:?}, but the launch passes {got:?}",
-                        p.name
+                (kind, arg) => {
+                    return reject(format!(
+                        "parameter {} takes {}, but the launch passes {}",
+                        p.name,
+                        kind.description(),
+                        arg.description()
                     ));
                 }
             }
@@ -115,7 +137,7 @@ mod tests {
     use crate::builder::*;
 
     fn kernel(declare: impl FnOnce(Builder)) -> Kernel {
-        Kernel::build("facts", &crate::Target::SM_90A, |k| {
+        Kernel::build("bounds", &crate::Target::SM_90A, |k| {
             declare(k);
             k.role("all").body(|| {});
         })
@@ -130,66 +152,78 @@ mod tests {
         launch.check(kernel).map_err(|fault| fault.text)
     }
 
-    fn one(kernel: &Kernel, arg: Arg) -> Result<(), String> {
+    fn launch_with(kernel: &Kernel, arg: Arg) -> Result<(), String> {
         launch(kernel, &[arg])
     }
 
     #[test]
     fn launch_below_the_minimum_is_rejected() {
         let kernel = kernel(|k| _ = k.param::<u32>("rounds").at_least(3));
-        assert_eq!(one(&kernel, Arg::scalar(3u32)), Ok(()));
+        assert_eq!(launch_with(&kernel, Arg::scalar(3u32)), Ok(()));
         let text = "parameter rounds is 2, but the kernel takes u32 values that are at least 3\n\
                     help: pass a value that is at least 3";
-        assert_eq!(one(&kernel, Arg::scalar(2u32)), Err(text.to_owned()));
+        assert_eq!(
+            launch_with(&kernel, Arg::scalar(2u32)),
+            Err(text.to_owned())
+        );
     }
 
     #[test]
     fn launch_above_the_maximum_is_rejected() {
         let kernel = kernel(|k| _ = k.param::<u32>("rounds").at_most(7));
-        assert_eq!(one(&kernel, Arg::scalar(7u32)), Ok(()));
+        assert_eq!(launch_with(&kernel, Arg::scalar(7u32)), Ok(()));
         let text = "parameter rounds is 8, but the kernel takes u32 values that are at most 7\n\
                     help: pass a value that is at most 7";
-        assert_eq!(one(&kernel, Arg::scalar(8u32)), Err(text.to_owned()));
+        assert_eq!(
+            launch_with(&kernel, Arg::scalar(8u32)),
+            Err(text.to_owned())
+        );
     }
 
     #[test]
     fn launch_with_a_wrong_multiple_is_rejected() {
         let kernel = kernel(|k| _ = k.param::<u32>("bytes").multiple_of(4).multiple_of(16));
-        assert_eq!(one(&kernel, Arg::scalar(48u32)), Ok(()));
+        assert_eq!(launch_with(&kernel, Arg::scalar(48u32)), Ok(()));
         let text = "parameter bytes is 40, but the kernel takes u32 values that are a multiple of 16\n\
                     help: pass a value that is a multiple of 16";
-        assert_eq!(one(&kernel, Arg::scalar(40u32)), Err(text.to_owned()));
+        assert_eq!(
+            launch_with(&kernel, Arg::scalar(40u32)),
+            Err(text.to_owned())
+        );
     }
 
     #[test]
-    fn signed_parameters_have_negative_bounds() {
-        let of_32 = kernel(|k| _ = k.param::<i32>("n").at_least(-8).at_most(-1));
-        let of_64 = kernel(|k| _ = k.param::<i64>("n").at_least(-8).at_most(-1));
+    fn bounds_of_signed_parameters_may_be_negative() {
+        let kernel_i32 = kernel(|k| _ = k.param::<i32>("n").at_least(-8).at_most(-1));
+        let kernel_i64 = kernel(|k| _ = k.param::<i64>("n").at_least(-8).at_most(-1));
         for n in [-8i64, -1] {
-            assert_eq!(one(&of_32, Arg::scalar(n as i32)), Ok(()));
-            assert_eq!(one(&of_64, Arg::scalar(n)), Ok(()));
+            assert_eq!(launch_with(&kernel_i32, Arg::scalar(n as i32)), Ok(()));
+            assert_eq!(launch_with(&kernel_i64, Arg::scalar(n)), Ok(()));
         }
         for n in [i64::from(i32::MIN), -9, 0, 5] {
-            assert!(one(&of_32, Arg::scalar(n as i32)).is_err(), "{n}");
-            assert!(one(&of_64, Arg::scalar(n)).is_err(), "{n}");
+            assert!(
+                launch_with(&kernel_i32, Arg::scalar(n as i32)).is_err(),
+                "{n}"
+            );
+            assert!(launch_with(&kernel_i64, Arg::scalar(n)).is_err(), "{n}");
         }
         let any = kernel(|k| _ = k.param::<i32>("n"));
         for n in [i32::MIN, -1, 0, i32::MAX] {
-            assert_eq!(one(&any, Arg::scalar(n)), Ok(()));
+            assert_eq!(launch_with(&any, Arg::scalar(n)), Ok(()));
         }
     }
 
     #[test]
-    fn wide_parameters_have_bounds_above_32_bits() {
+    fn bounds_of_64_bit_parameters_may_exceed_32_bits() {
         let kernel = kernel(|k| {
             let n = k.param::<u64>("n").at_least(1 << 33).at_most(1 << 63);
             let _ = n.multiple_of(1 << 33);
         });
         for n in [1u64 << 33, 1 << 63] {
-            assert_eq!(one(&kernel, Arg::scalar(n)), Ok(()));
+            assert_eq!(launch_with(&kernel, Arg::scalar(n)), Ok(()));
         }
         for n in [1u64 << 32, (1 << 33) + 1, (1 << 63) + (1 << 33)] {
-            assert!(one(&kernel, Arg::scalar(n)).is_err(), "{n}");
+            assert!(launch_with(&kernel, Arg::scalar(n)).is_err(), "{n}");
         }
     }
 
@@ -198,20 +232,23 @@ mod tests {
         use crate::types::Type;
         let kernel = kernel(|k| _ = k.param::<u32>("n"));
         assert_eq!(
-            one(&kernel, Arg::Scalar(Type::U32, u32::MAX.into())),
+            launch_with(&kernel, Arg::Scalar(Type::U32, u32::MAX.into())),
             Ok(())
         );
-        let text = one(&kernel, Arg::Scalar(Type::U32, 1 << 32)).expect_err("33 bits");
+        let text = launch_with(&kernel, Arg::Scalar(Type::U32, 1 << 32)).expect_err("33 bits");
         assert!(text.contains("is 4294967296, but the kernel takes u32 values"));
     }
 
     #[test]
     fn launch_with_a_misaligned_pointer_is_rejected() {
         let kernel = kernel(|k| _ = k.pointer::<f32>("x").aligned_to(16));
-        assert_eq!(one(&kernel, Arg::Pointer(0x120)), Ok(()));
+        assert_eq!(launch_with(&kernel, Arg::Pointer(0x120)), Ok(()));
         let text = "parameter x is the address 0x124, but the kernel takes f32 elements at a multiple of 16 bytes\n\
                     help: pass an address that is a multiple of 16";
-        assert_eq!(one(&kernel, Arg::Pointer(0x124)), Err(text.to_owned()));
+        assert_eq!(
+            launch_with(&kernel, Arg::Pointer(0x124)),
+            Err(text.to_owned())
+        );
     }
 
     #[test]
@@ -224,15 +261,15 @@ mod tests {
             grid: [1, 1, 1],
             args: vec![Arg::scalar(3u32), Arg::scalar(8u32), Arg::Pointer(0x100)],
         };
-        let with = |bytes| {
+        let check_with_bytes = |bytes| {
             let checked = launch.check_extents(&kernel, |_| bytes);
             checked.map_err(|fault| fault.text)
         };
-        assert_eq!(with(Some(4 * 28)), Ok(()));
-        assert_eq!(with(None), Ok(()), "nothing is known of a raw address");
+        assert_eq!(check_with_bytes(Some(4 * 28)), Ok(()));
+        assert_eq!(check_with_bytes(None), Ok(()), "a buffer of unknown size");
         let text = "parameter x points to 27 f32 elements, but the kernel takes at least rows*stride + 4 = 28\n\
                     help: pass a larger buffer or smaller extents";
-        assert_eq!(with(Some(4 * 28 - 1)), Err(text.to_owned()));
+        assert_eq!(check_with_bytes(Some(4 * 28 - 1)), Err(text.to_owned()));
     }
 
     #[test]
@@ -241,12 +278,15 @@ mod tests {
             let [m_tiles, n_tiles] = ["m_tiles", "n_tiles"].map(|name| k.param::<u32>(name));
             k.limit(extent(m_tiles) * n_tiles, (1 << 31) - 1);
         });
-        let with =
+        let launch_tiles =
             |m_tiles: u32, n_tiles: u32| launch(&kernel, &[m_tiles, n_tiles].map(Arg::scalar));
-        assert_eq!(with(1 << 16, (1 << 15) - 1), Ok(()));
+        assert_eq!(launch_tiles(1 << 16, (1 << 15) - 1), Ok(()));
         let text = "m_tiles*n_tiles is 2147483648, but the kernel takes at most 2147483647\nhelp: pass smaller values";
-        assert_eq!(with(1 << 16, 1 << 15), Err(text.to_owned()));
-        assert!(with(u32::MAX, u32::MAX).is_err(), "no product wraps around");
+        assert_eq!(launch_tiles(1 << 16, 1 << 15), Err(text.to_owned()));
+        assert!(
+            launch_tiles(u32::MAX, u32::MAX).is_err(),
+            "the product must not wrap"
+        );
         let line = "  limit m_tiles*n_tiles at most 2147483647\n";
         assert!(kernel.to_string().contains(line));
     }

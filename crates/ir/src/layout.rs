@@ -11,7 +11,7 @@
 //! chunk' = chunk xor (row / 4 mod 2)       32 B
 //! ```
 //!
-//! which is one formula on the byte: `b ^ ((b >> 3) & mask)`.
+//! All three are one formula on the byte offset: `b ^ ((b >> 3) & mask)`.
 
 use crate::ops::mma::MmaType;
 use std::fmt;
@@ -181,13 +181,14 @@ impl TileLayout {
             _ => 16 / self.element_bytes.min(16),
         };
         let atom = if self.swizzle == Swizzle::None { 1 } else { 8 };
-        let whole = col.is_multiple_of(self.panel_cols()) && cols.is_multiple_of(self.panel_cols());
-        let within = col % self.panel_cols() + cols <= self.panel_cols()
+        let is_whole_panels =
+            col.is_multiple_of(self.panel_cols()) && cols.is_multiple_of(self.panel_cols());
+        let is_inside_panel = col % self.panel_cols() + cols <= self.panel_cols()
             && col.is_multiple_of(chunk)
             && cols.is_multiple_of(chunk);
         row.is_multiple_of(atom)
             && (rows.is_multiple_of(atom) || row + rows == self.rows)
-            && (whole || within)
+            && (is_whole_panels || is_inside_panel)
     }
 
     /// Returns the constant part of a wgmma descriptor: the low word without the start address,

@@ -20,15 +20,15 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// Returns the caller of a `#[track_caller]` function.
+    /// Returns the source line that called the enclosing `#[track_caller]` function.
     #[track_caller]
     pub fn caller() -> Self {
         Location::caller().into()
     }
 
-    /// Returns whether the frame is inside of this crate, and so not the author's.
+    /// Returns whether the frame is inside of this crate; the author's line is outside.
     pub fn is_internal(&self) -> bool {
-        // `file!()` and `Location::file` spell the same file the same way.
+        // `file!()` and `Location::file` return the same path for the same file.
         let here = file!();
         let root = &here[..here.len() - "loc.rs".len()];
         self.file.starts_with(root) || self.file.starts_with("/rustc/")

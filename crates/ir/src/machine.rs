@@ -1,4 +1,4 @@
-//! The three interfaces of an op, and the types they exchange.
+//! The three interfaces of an op, and the types that they exchange.
 //!
 //! [`Asm`] prints operands as PTX, [`Machine`] executes one warp on the CPU,
 //! and [`Effects`] receives the registers, memory accesses and synchronization
@@ -20,7 +20,7 @@ pub const WARP: usize = 32;
 /// One value for each lane of a warp.
 pub type PerLane<T> = [T; WARP];
 
-/// Up to 16 bytes per lane, the most that one generic access moves.
+/// Up to 16 bytes per lane, the maximum of one generic access.
 pub type LaneBytes = [[u8; 16]; WARP];
 
 /// An error found while executing an op. The executor adds the op, role, warp and source line.
@@ -228,7 +228,7 @@ pub trait Machine {
     /// Evaluates a shared address for one lane and checks `len` bytes against the bounds of the tile.
     fn resolve(
         &mut self,
-        place: &SharedAddress,
+        address: &SharedAddress,
         lane: usize,
         len: usize,
     ) -> Result<ResolvedAddress, Fault>;
@@ -279,7 +279,7 @@ pub trait Asm {
     fn layout(&self, view: &View) -> crate::layout::TileLayout;
 }
 
-/// How an op accesses memory.
+/// The kind of a memory access.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum AccessKind {
     /// A read.

@@ -41,7 +41,7 @@ pub struct Kernel {
     pub cluster: [u32; 3],
     /// The bytes of dynamic shared memory: tiles, then mbarriers.
     pub shared_bytes: u32,
-    /// The grid must be co-resident, because CTAs wait for each other through global memory.
+    /// Whether the grid must be co-resident, because its CTAs wait for each other through global memory.
     pub co_resident: bool,
     /// The source locations.
     pub locs: Locs,
@@ -183,7 +183,7 @@ pub enum StmtKind {
         /// The unroll limit for ptxas; only `Some(1)` has an effect (`.pragma "nounroll"`).
         unroll: Option<u32>,
     },
-    /// Repeats: runs `head`, exits if the predicate is false, runs `body`.
+    /// A loop that runs `head`, exits if the predicate is false, and runs `body`.
     While {
         /// The code that computes the predicate.
         head: Block,
@@ -192,7 +192,7 @@ pub enum StmtKind {
         /// The loop body.
         body: Block,
     },
-    /// One lane of each warp runs the body (`elect.sync`; the lowest active lane).
+    /// The lowest active lane of each warp runs the body (`elect.sync`).
     Elect {
         /// The code of the elected lane.
         body: Block,

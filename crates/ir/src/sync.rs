@@ -77,25 +77,25 @@ pub struct MemoryOrder {
 }
 
 impl MemoryOrder {
-    /// Atomic without ordering.
+    /// Returns a relaxed order: atomic, without ordering.
     pub const fn relaxed(scope: Scope) -> Self {
         let sem = Semantics::Relaxed;
         Self { sem, scope }
     }
 
-    /// Acquire.
+    /// Returns an acquire order.
     pub const fn acquire(scope: Scope) -> Self {
         let sem = Semantics::Acquire;
         Self { sem, scope }
     }
 
-    /// Release.
+    /// Returns a release order.
     pub const fn release(scope: Scope) -> Self {
         let sem = Semantics::Release;
         Self { sem, scope }
     }
 
-    /// Acquire and release.
+    /// Returns an order that acquires and releases.
     pub const fn acq_rel(scope: Scope) -> Self {
         let sem = Semantics::AcqRel;
         Self { sem, scope }

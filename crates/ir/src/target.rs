@@ -16,7 +16,7 @@ pub struct Target {
     pub registers_per_thread: u32,
     /// The maximum threads of a CTA.
     pub threads: u32,
-    /// The maximum CTAs of a cluster. Above 8 (non-portable size) the device is queried.
+    /// The maximum CTAs of a cluster. Sizes above 8 are non-portable; the runtime queries the device.
     pub cluster: u32,
     /// The named barriers of a CTA.
     pub named_barriers: u32,
@@ -93,8 +93,8 @@ impl Target {
     /// assert_eq!(Target::SM_90A.entry_registers(512), 128);
     /// ```
     pub fn entry_registers(&self, threads: u32) -> u32 {
-        let whole = threads.max(1).div_ceil(128).saturating_mul(128);
-        let each = self.registers / whole / 8 * 8;
-        each.min(self.registers_per_thread / 8 * 8)
+        let allocated_threads = threads.max(1).div_ceil(128).saturating_mul(128);
+        let per_thread = self.registers / allocated_threads / 8 * 8;
+        per_thread.min(self.registers_per_thread / 8 * 8)
     }
 }

@@ -59,8 +59,8 @@ pub struct TensorMapValue {
 }
 
 impl TensorMapDecl {
-    /// Rejects an im2col store whose window starts before the tensor; an H200 stops such a kernel
-    /// with an illegal instruction.
+    /// Rejects an im2col store with a negative lower corner; an H200 stops such a kernel with an
+    /// illegal instruction.
     pub fn check_store(&self) -> Result<(), String> {
         match &self.mode {
             TensorMapMode::Im2col { lower, .. } if lower.iter().any(|&c| c < 0) => Err(format!(
@@ -137,7 +137,7 @@ impl TensorMapDecl {
             TensorMapMode::Tiled | TensorMapMode::Strided { .. } => self
                 .tile
                 .iter()
-                .fold(1, |n: u32, &side| n.saturating_mul(side)),
+                .fold(1, |n: u32, &len| n.saturating_mul(len)),
             TensorMapMode::Im2col {
                 channels, pixels, ..
             } => channels.saturating_mul(*pixels),
@@ -153,12 +153,12 @@ impl TensorMapDecl {
                 "the rank is {rank}; a tensor map has 1 to 5 dimensions"
             ));
         }
-        let broken = match &self.mode {
-            TensorMapMode::Tiled | TensorMapMode::Strided { .. } => self.broken_box(),
-            TensorMapMode::Im2col { .. } => self.broken_window(),
+        let violated = match &self.mode {
+            TensorMapMode::Tiled | TensorMapMode::Strided { .. } => self.violated_box_rule(),
+            TensorMapMode::Im2col { .. } => self.violated_window_rule(),
         };
-        if broken.is_some() {
-            return broken;
+        if violated.is_some() {
+            return violated;
         }
         let inner = self.inner();
         let inner_bytes = inner * self.dtype.bytes() as u32;
@@ -175,8 +175,8 @@ impl TensorMapDecl {
         }
     }
 
-    /// Returns the rule of tiled boxes that is violated.
-    fn broken_box(&self) -> Option<String> {
+    /// Returns the first rule of tiled boxes that the declaration violates.
+    fn violated_box_rule(&self) -> Option<String> {
         let rank = self.rank();
         if let TensorMapMode::Strided { element_strides } = &self.mode {
             if element_strides.len() != rank {
@@ -193,21 +193,21 @@ impl TensorMapDecl {
             }
         }
         (0..rank).find_map(|i| {
-            let (side, stride) = (self.tile[i], self.element_stride(i));
+            let (len, stride) = (self.tile[i], self.element_stride(i));
             if !(1..=8).contains(&stride) {
-                return Some(bad_element_stride(i, stride));
+                return Some(element_stride_message(i, stride));
             }
             (!(1..=256).contains(&self.box_side(i))).then(|| match stride {
-                1 => format!("box dimension {i} has {side} elements; it must have 1 to 256"),
+                1 => format!("box dimension {i} has {len} elements; it must have 1 to 256"),
                 _ => format!(
-                    "box dimension {i} has {side} elements with stride {stride}; it must span 1 to 256"
+                    "box dimension {i} has {len} elements with stride {stride}; it must span 1 to 256"
                 ),
             })
         })
     }
 
-    /// Returns the rule of im2col windows that is violated.
-    fn broken_window(&self) -> Option<String> {
+    /// Returns the first rule of im2col windows that the declaration violates.
+    fn violated_window_rule(&self) -> Option<String> {
         let TensorMapMode::Im2col {
             lower,
             upper,
@@ -239,7 +239,7 @@ impl TensorMapDecl {
             ));
         }
         if let Some(i) = element_strides.iter().position(|s| !(1..=8).contains(s)) {
-            return Some(bad_element_stride(i + 1, element_strides[i]));
+            return Some(element_stride_message(i + 1, element_strides[i]));
         }
         if !(1..=256).contains(channels) || !(1..=1024).contains(pixels) {
             return Some(format!(
@@ -263,7 +263,7 @@ impl TensorMapDecl {
     }
 }
 
-fn bad_element_stride(dimension: usize, stride: u32) -> String {
+fn element_stride_message(dimension: usize, stride: u32) -> String {
     format!("the element stride of dimension {dimension} is {stride}; it must be 1 to 8")
 }
 
@@ -297,13 +297,13 @@ impl TensorMapValue {
 
     /// Checks the hardware rules; the fault states the value and the rule.
     pub fn check(&self) -> Result<(), Fault> {
-        let bad = |text: String| Err(Fault::new(FaultKind::TensorMap, text));
+        let reject = |text: String| Err(Fault::new(FaultKind::TensorMap, text));
         if let Some(rule) = self.decl.violated_rule() {
-            return bad(rule);
+            return reject(rule);
         }
         let rank = self.decl.rank();
         if self.extents.len() != rank || self.strides.len() != rank - 1 {
-            return bad(format!(
+            return reject(format!(
                 "a tensor map of rank {rank} needs {rank} extents and {} strides; it has {} and {}",
                 rank - 1,
                 self.extents.len(),
@@ -311,23 +311,23 @@ impl TensorMapValue {
             ));
         }
         if self.base == 0 {
-            return bad("the tensor address is 0".into());
+            return reject("the tensor address is 0".into());
         }
         if !self.base.is_multiple_of(16) {
-            return bad(format!(
+            return reject(format!(
                 "the tensor address {:#x} is misaligned; TMA needs a multiple of 16 bytes",
                 self.base
             ));
         }
         if let Some(&e) = self.extents.iter().find(|&&e| e == 0 || e > 1 << 32) {
-            return bad(format!("an extent is {e}; TMA allows 1 to 2^32"));
+            return reject(format!("an extent is {e}; TMA allows 1 to 2^32"));
         }
         if let Some(&s) = self
             .strides
             .iter()
             .find(|&&s| !s.is_multiple_of(16) || s >= 1 << 40)
         {
-            return bad(format!(
+            return reject(format!(
                 "a stride is {s} bytes; TMA needs a multiple of 16 below 2^40"
             ));
         }

@@ -81,7 +81,7 @@ impl fmt::Display for Operand {
     }
 }
 
-/// A byte address in a tile, one for each lane, of a generic shared-memory access.
+/// The address of a generic shared-memory access: a byte in a tile, one for each lane.
 ///
 /// The address is `tile base + stage · stage bytes + byte + offset`, in this CTA or in the
 /// CTA with cluster rank `peer`.

@@ -31,7 +31,7 @@ impl fmt::Display for OpLocation {
     }
 }
 
-/// The condition that a blocked warp waits for.
+/// The event that a blocked warp waits for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum WaitReason {
@@ -94,7 +94,7 @@ impl fmt::Display for WaitReason {
 }
 
 /// The maximum number of waits in one message.
-const SHOWN: usize = 32;
+const MAX_SHOWN: usize = 32;
 
 /// A list of blocked warps, one line each, for the end of a message.
 #[derive(Clone, Copy, Debug)]
@@ -112,10 +112,10 @@ impl<W> WaitList<'_, W> {
 
 impl<W: fmt::Display> fmt::Display for WaitList<'_, W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for w in self.0.iter().take(SHOWN) {
+        for w in self.0.iter().take(MAX_SHOWN) {
             write!(f, "\n  {w}")?;
         }
-        match self.0.len().checked_sub(SHOWN) {
+        match self.0.len().checked_sub(MAX_SHOWN) {
             None | Some(0) => Ok(()),
             Some(more) => write!(f, "\n  and {more} more"),
         }

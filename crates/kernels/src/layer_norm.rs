@@ -45,10 +45,11 @@ keywords! {
     }
 }
 
-/// The record is (count, mean, M₂, shift); mean and M₂, the sum of squares about the mean, are of `x - shift`.
+/// The record is (count, mean, M₂, shift). Mean and M₂, the sum of squares about the mean, are those
+/// of `x - shift`.
 ///
 /// The shift is a value of the row, so the mean of the shifted values is as small as their spread: a
-/// large mean costs no digits. Chan's formula merges two records.
+/// large mean costs no precision. Chan's formula merges two records.
 impl RowOp for LayerNormOp {
     const NAME: &'static str = "layer-norm";
     const ABOUT: &'static str = "y = (x - mean) / √(variance + eps) · weight + bias, row by row";

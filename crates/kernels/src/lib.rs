@@ -1,4 +1,4 @@
-//! The Warpline kernel library: one folder per family, one line in the [`registry`].
+//! The Warpline kernel library: one module per family, one line in the [`registry`].
 //!
 //! A [`Family`] declares its problem (class and extents), its configs, the [`Plan`] of kernels that
 //! solves it, its cost, a float64 reference, its test table and its [ops](op). The traits are in

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
-/// Entries of a full memo; the next insertion clears it first.
+/// The maximum number of entries. The next insertion clears a full memo.
 const MAX_ENTRIES: usize = 1 << 16;
 
 /// A thread-safe map from keys to computed results.
@@ -16,18 +16,18 @@ impl<K: Eq + Hash, V: Copy> Memo<K, V> {
         Self(LazyLock::new(Mutex::default))
     }
 
-    /// Returns the result for a key. A new key runs `compute`, without holding the lock.
+    /// Returns the result for a key. Runs `compute` for a new key, without the lock.
     pub(crate) fn get<E>(&self, key: K, compute: impl FnOnce() -> Result<V, E>) -> Result<V, E> {
         let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(&known) = lock().get(&key) {
-            return Ok(known);
+        if let Some(&result) = lock().get(&key) {
+            return Ok(result);
         }
-        let value = compute()?;
-        let mut known = lock();
-        if known.len() >= MAX_ENTRIES {
-            known.clear();
+        let result = compute()?;
+        let mut results = lock();
+        if results.len() >= MAX_ENTRIES {
+            results.clear();
         }
-        known.insert(key, value);
-        Ok(value)
+        results.insert(key, result);
+        Ok(result)
     }
 }

@@ -16,8 +16,8 @@ pub struct RegisterBudget {
     pub math: u32,
 }
 
-/// Declares the producer and the consumers. Roles that are whole warpgroups come first: the producer
-/// is one only where registers are moved.
+/// Declares the producer and the consumers, roles of whole warpgroups first. The producer is a
+/// warpgroup only if the kernel has register budgets.
 pub(crate) fn declare_roles(
     registers: Option<RegisterBudget>,
     producer: impl FnOnce(),
@@ -42,8 +42,8 @@ pub(crate) fn consumer(k: Builder, i: u32, registers: Option<RegisterBudget>) ->
     role.registers_opt(registers.map(|r| r.math))
 }
 
-/// Declares a role of which one thread issues copies. It is one warp, or a warpgroup where registers
-/// are moved: `setmaxnreg` acts on whole warpgroups.
+/// Declares a role in which one thread issues copies. It is one warp, or a warpgroup if it has a
+/// register budget: `setmaxnreg` acts on whole warpgroups.
 pub(crate) fn copy_role(k: Builder, name: &str, registers: Option<u32>) -> RoleDecl {
     let role = k.role(name);
     match registers {
@@ -54,7 +54,7 @@ pub(crate) fn copy_role(k: Builder, name: &str, registers: Option<u32>) -> RoleD
 
 /// The register budget of one role.
 pub(crate) struct RoleRegisters {
-    /// The role's task, for messages: `loading`.
+    /// The name of the role in messages: `loading`.
     pub(crate) role: &'static str,
     /// Warpgroups of the role.
     pub(crate) warpgroups: u32,
@@ -65,10 +65,10 @@ pub(crate) struct RoleRegisters {
 }
 
 /// Rejects budgets that `setmaxnreg` does not accept, and budgets whose sum exceeds the registers of
-/// the CTA at entry: the last role to request more would wait forever.
-pub(crate) fn check_registers(all: &[RoleRegisters], target: &Target) -> Result<(), FamilyError> {
+/// the CTA at entry: the last role that requests registers would wait forever.
+pub(crate) fn check_registers(roles: &[RoleRegisters], target: &Target) -> Result<(), FamilyError> {
     let reject = |text: String| Err(FamilyError::Config(text));
-    for b in all {
+    for b in roles {
         if !b.registers.is_multiple_of(8) || !(24..=240).contains(&b.registers) {
             return reject(format!(
                 "{} registers per {} thread; setmaxnreg needs a multiple of 8 from 24 to 240\nhelp: change {}",
@@ -76,11 +76,11 @@ pub(crate) fn check_registers(all: &[RoleRegisters], target: &Target) -> Result<
             ));
         }
     }
-    let warpgroups: u32 = all.iter().map(|b| b.warpgroups).sum();
+    let warpgroups: u32 = roles.iter().map(|b| b.warpgroups).sum();
     let pool = target.entry_registers(128 * warpgroups) * warpgroups;
-    let requested: u32 = all.iter().map(|b| b.warpgroups * b.registers).sum();
+    let requested: u32 = roles.iter().map(|b| b.warpgroups * b.registers).sum();
     if requested > pool {
-        let terms = all
+        let terms = roles
             .iter()
             .map(|b| format!("{} x {} ({})", b.warpgroups, b.registers, b.role));
         let terms: Vec<_> = terms.collect();
@@ -88,7 +88,7 @@ pub(crate) fn check_registers(all: &[RoleRegisters], target: &Target) -> Result<
             "the register budgets need {} = {requested} registers, but {warpgroups} warpgroups have {pool}\n\
              help: lower {}",
             terms.join(" + "),
-            all[all.len() - 1].option
+            roles[roles.len() - 1].option
         ));
     }
     Ok(())

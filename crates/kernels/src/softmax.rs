@@ -74,8 +74,8 @@ array([[0.25, 0.75]], dtype=float32)";
 
     fn merge(a: &RowStats, b: &RowStats) -> RowStats {
         let max = a[0].max(b[0]);
-        let part = |s: &RowStats| s[1] * rescale(s[0], max);
-        vec![max, part(a) + part(b)]
+        let rescaled = |s: &RowStats| s[1] * rescale(s[0], max);
+        vec![max, rescaled(a) + rescaled(b)]
     }
 
     fn shift_of(total: &RowStats) -> Reg<f32> {
@@ -97,7 +97,7 @@ fn finite(max: Reg<f32>) -> Reg<f32> {
     select(max.eq(f32::NEG_INFINITY), 0.0f32, max)
 }
 
-/// Returns `exp(from - to)`, which turns a sum relative to maximum `from` into one relative to `to`.
+/// Returns `exp(from - to)`, the factor that rescales a sum from maximum `from` to maximum `to`.
 #[track_caller]
 fn rescale(from: Reg<f32>, to: Reg<f32>) -> Reg<f32> {
     exp2((from - finite(to)) * LOG2_E)

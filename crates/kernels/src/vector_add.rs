@@ -1,4 +1,5 @@
-//! `c = a + b`, element by element: the smallest warp-specialized kernel, next to plain schedules for comparison.
+//! `c = a + b`, element by element: the smallest warp-specialized kernel, beside simpler
+//! schedules.
 
 use half::{bf16, f16};
 use serde_json::{Value, json};
@@ -76,7 +77,7 @@ config! {
 /// Bytes of one access.
 const VECTOR_BYTES: u32 = 16;
 
-/// Maximum elements of a vector.
+/// The maximum number of elements of a vector.
 const MAX_ELEMENTS: u64 = 1 << 40;
 
 impl Config {
@@ -85,12 +86,13 @@ impl Config {
         self.warps * 32
     }
 
-    /// Returns the maximum bytes of a vector: tile indices have 32 bits, including one step of the grid past the end.
+    /// Returns the maximum size of a vector in bytes. A tile index has 32 bits, and the loop counter
+    /// runs up to one grid past the end.
     fn max_bytes(&self) -> u64 {
         u64::from(self.tile) << 31
     }
 
-    /// Returns the 16-byte accesses of one thread per tile and vector.
+    /// Returns the number of 16-byte accesses of one thread to one tile of a vector.
     fn accesses(&self) -> u32 {
         self.tile / (self.threads() * VECTOR_BYTES)
     }
@@ -104,9 +106,9 @@ impl Family for VectorAdd {
     const NAME: &'static str = "vector-add";
     const ABOUT: &'static str = "c = a + b, element by element";
 
-    fn default_problem(place: DeviceKind) -> Problem {
+    fn default_problem(device: DeviceKind) -> Problem {
         Problem {
-            n: match place {
+            n: match device {
                 DeviceKind::Cpu => 1_000_000,
                 DeviceKind::Gpu => 1 << 25,
             },
@@ -125,7 +127,7 @@ impl Family for VectorAdd {
     }
 
     fn config(p: &Problem, choice: &Choice, target: &Target) -> Result<Config, FamilyError> {
-        // Asking for stages implies a schedule with rings.
+        // `--stages` implies a schedule with rings.
         let schedule = choice.schedule.unwrap_or(match choice.stages {
             None => Schedule::GridStride,
             Some(_) => Schedule::Specialized,
@@ -156,20 +158,20 @@ impl Family for VectorAdd {
         let warps = choice
             .warps
             .unwrap_or(if schedule.has_ring() { 8 } else { 4 });
-        let most = if schedule == Schedule::Specialized {
+        let max_warps = if schedule == Schedule::Specialized {
             30
         } else {
             32
         };
-        if warps == 0 || warps > most {
-            return reject(format!("--warps must be 1 to {most}, not {warps}"));
+        if warps == 0 || warps > max_warps {
+            return reject(format!("--warps must be 1 to {max_warps}, not {warps}"));
         }
-        let unit = warps * 32 * VECTOR_BYTES;
-        let usual = if schedule.has_ring() { 4 * unit } else { unit };
-        let tile = choice.tile.unwrap_or(usual);
-        if tile == 0 || !tile.is_multiple_of(unit) || !(tile / unit).is_power_of_two() {
+        let step_bytes = warps * 32 * VECTOR_BYTES;
+        let default_tile = step_bytes * if schedule.has_ring() { 4 } else { 1 };
+        let tile = choice.tile.unwrap_or(default_tile);
+        if tile == 0 || !tile.is_multiple_of(step_bytes) || !(tile / step_bytes).is_power_of_two() {
             return reject(format!(
-                "--tile must be a power of two times {unit} bytes (16 per thread of {warps} warps), not {tile}"
+                "--tile must be a power of two times {step_bytes} bytes (16 per thread of {warps} warps), not {tile}"
             ));
         }
         if !warps.is_power_of_two() {
@@ -182,10 +184,10 @@ impl Family for VectorAdd {
             warps,
             ctas: 1,
         };
-        let needed = match schedule.has_ring() {
+        let shared_bytes = match schedule.has_ring() {
             true => {
-                let what = format!("{stages} stages of {tile} bytes");
-                resources(&what, target, |k| roles(k, p.dtype, &config))?.shared_bytes
+                let description = format!("{stages} stages of {tile} bytes");
+                resources(&description, target, |k| roles(k, p.dtype, &config))?.shared_bytes
             }
             false => 0,
         };
@@ -196,16 +198,16 @@ impl Family for VectorAdd {
             ));
         }
         let tiles = bytes.div_ceil(u64::from(tile)).clamp(1, 1 << 30);
-        let full = match schedule.has_ring() {
+        let max_ctas = match schedule.has_ring() {
             // One CTA per tile: the hardware scheduler balances the SMs, which a persistent grid does not.
             false => tiles,
             true => {
-                let per_sm = (target.shared_bytes / needed.max(1)).clamp(1, 4);
+                let per_sm = (target.shared_bytes / shared_bytes.max(1)).clamp(1, 4);
                 u64::from(target.sms * per_sm.min(64 / warps.max(1)).max(1))
             }
         };
         config.ctas = match choice.ctas {
-            None => tiles.min(full) as u32,
+            None => tiles.min(max_ctas) as u32,
             Some(0) => return reject("--ctas is 0, but a grid needs at least 1 CTA".into()),
             Some(n) => n,
         };
@@ -284,7 +286,7 @@ impl Family for VectorAdd {
 
     fn cases() -> Vec<TestCase<Problem, Choice>> {
         let mut cases = Vec::new();
-        let tile = 2048; // bytes, of one warp
+        let tile = 2048; // bytes
         for (schedule, stages) in [
             (Schedule::GridStride, None),
             (Schedule::Elements, None),
@@ -294,12 +296,12 @@ impl Family for VectorAdd {
         ] {
             for dtype in [FloatType::F32, FloatType::F16, FloatType::Bf16] {
                 let per_tile = u64::from(tile) / dtype.dtype().bytes() as u64;
-                // Tiles of one CTA, full and ragged.
+                // Full and partial tiles of one CTA.
                 let trips = trip_counts(stages.unwrap_or(2)).map(u64::from);
-                let whole = trips.iter().map(|t| t * per_tile);
-                let ragged = trips.iter().map(|t| t * per_tile + per_tile / 2 + 3);
-                let odd = [1, 7, per_tile - 1, per_tile + 1];
-                for n in whole.chain(ragged).chain(odd) {
+                let full = trips.iter().map(|t| t * per_tile);
+                let partial = trips.iter().map(|t| t * per_tile + per_tile / 2 + 3);
+                let edges = [1, 7, per_tile - 1, per_tile + 1];
+                for n in full.chain(partial).chain(edges) {
                     for ctas in [1, 3] {
                         cases.push(TestCase {
                             problem: Problem { n, dtype },
@@ -344,12 +346,12 @@ impl Family for VectorAdd {
         target: &Target,
     ) -> Result<Config, FamilyError> {
         let has_ring = stored.schedule.is_some_and(Schedule::has_ring);
-        let again = Choice {
+        let fitted = Choice {
             stages: stored.stages.filter(|_| has_ring),
             ctas: choice.ctas,
             ..stored.clone()
         };
-        Self::config(p, &again, target)
+        Self::config(p, &fitted, target)
     }
 
     fn ops() -> Vec<Op<Self>> {
@@ -437,13 +439,13 @@ fn spec(name: &'static str, p: &Problem) -> TensorSpec {
 /// Declares the kernel of an element type and a config.
 fn roles(k: Builder, dtype: FloatType, c: &Config) {
     match dtype {
-        FloatType::F32 => roles_of::<f32>(k, c),
-        FloatType::F16 => roles_of::<f16>(k, c),
-        FloatType::Bf16 => roles_of::<bf16>(k, c),
+        FloatType::F32 => roles_for_type::<f32>(k, c),
+        FloatType::F16 => roles_for_type::<f16>(k, c),
+        FloatType::Bf16 => roles_for_type::<bf16>(k, c),
     }
 }
 
-fn roles_of<E: Summand>(k: Builder, c: &Config) {
+fn roles_for_type<E: Summand>(k: Builder, c: &Config) {
     match c.schedule {
         Schedule::GridStride => grid_stride::<E>(k, c),
         Schedule::Elements => elements::<E>(k, c),
@@ -487,7 +489,8 @@ fn add_vectors<E: Summand>(a: Vector<E>, b: Vector<E>) -> Vector<E> {
     std::array::from_fn(|i| E::add_word(a[i], b[i]))
 }
 
-/// The launch parameters. The work is tiles of whole 16-byte vectors, and a tail of single elements.
+/// The launch parameters. The work is divided into tiles of whole 16-byte vectors and a tail of
+/// single elements.
 #[derive(Clone, Copy)]
 struct AddParams<E> {
     a: Global<E>,
@@ -506,8 +509,8 @@ impl<E: Summand> AddParams<E> {
     const PER_VECTOR: u32 = VECTOR_BYTES / Self::SIZE;
 
     fn declare(k: Builder, c: &Config) -> Self {
-        let most = c.max_bytes() / u64::from(Self::SIZE);
-        let n = k.param::<u64>("n").at_most(most.min(MAX_ELEMENTS));
+        let max_elements = c.max_bytes() / u64::from(Self::SIZE);
+        let n = k.param::<u64>("n").at_most(max_elements.min(MAX_ELEMENTS));
         let [a, b, out] = ["a", "b", "c"].map(|name| {
             let elements = k.pointer(name).elements(n);
             match c.schedule {
@@ -525,7 +528,7 @@ impl<E: Summand> AddParams<E> {
         }
     }
 
-    /// Runs `body` for each tile of this CTA, with its first element and its bytes.
+    /// Runs `body(first_element, bytes)` for each tile of this CTA.
     fn for_each_tile(self, body: impl FnOnce(Reg<u64>, Reg<u32>)) {
         let shift = self.tile.trailing_zeros();
         let tiles = ((self.bytes + u64::from(self.tile - 1)) >> shift).cast::<u32>();
@@ -536,8 +539,8 @@ impl<E: Summand> AddParams<E> {
         });
     }
 
-    /// Runs `f` for each vector of a tile that this thread adds, with the constant and the per-thread
-    /// part of the element index.
+    /// Runs `f(constant, per_thread)` for each vector of a tile that this thread adds. The element index
+    /// is the sum of both arguments; the constant becomes an immediate.
     fn for_each_vector(c: &Config, bytes: Reg<u32>, f: impl Fn(u32, Reg<u32>)) {
         let first = thread_in_role() * Self::PER_VECTOR;
         let stride = c.threads() * Self::PER_VECTOR;
@@ -546,8 +549,8 @@ impl<E: Summand> AddParams<E> {
             || (0..c.accesses()).for_each(|i| f(i * stride, first)),
             || {
                 for i in 0..c.accesses() {
-                    let inside = (first + i * stride) * Self::SIZE;
-                    if_(inside.lt(bytes), || f(i * stride, first));
+                    let byte = (first + i * stride) * Self::SIZE;
+                    if_(byte.lt(bytes), || f(i * stride, first));
                 }
             },
         );
@@ -555,8 +558,8 @@ impl<E: Summand> AddParams<E> {
 
     /// Adds the elements after the last whole vector: one per thread, in CTA 0.
     fn add_tail(self) {
-        let whole = self.bytes >> Self::SIZE.trailing_zeros();
-        let i = whole + thread_in_role().cast::<u64>();
+        let first = self.bytes >> Self::SIZE.trailing_zeros();
+        let i = first + thread_in_role().cast::<u64>();
         if_(i.lt(self.n) & cta_id().eq(0), || {
             self.c.store(i, E::add_one(self.a.load(i), self.b.load(i)));
         });
@@ -576,24 +579,24 @@ fn grid_stride<E: Summand>(k: Builder, c: &Config) {
             );
             let first = thread_in_role() * AddParams::<E>::PER_VECTOR;
             let stride = threads * AddParams::<E>::PER_VECTOR;
-            let at = |i: u32| first + i * stride;
+            let index = |i: u32| first + i * stride;
             if_else(
                 bytes.eq(c.tile),
                 || {
                     // All loads of a tile are in flight before the first add.
                     let load = |from: Global<E>| -> Vec<Vector<E>> {
-                        (0..c.accesses()).map(|i| from.load_as(at(i))).collect()
+                        (0..c.accesses()).map(|i| from.load_as(index(i))).collect()
                     };
                     let (x, y) = (load(a), load(b));
                     for (i, (&x, y)) in x.iter().zip(y).enumerate() {
-                        out.store_as(at(i as u32), add_vectors::<E>(x, y));
+                        out.store_as(index(i as u32), add_vectors::<E>(x, y));
                     }
                 },
                 || {
                     for i in 0..c.accesses() {
-                        if_((at(i) * AddParams::<E>::SIZE).lt(bytes), || {
-                            let s = add_vectors::<E>(a.load_as(at(i)), b.load_as(at(i)));
-                            out.store_as(at(i), s);
+                        if_((index(i) * AddParams::<E>::SIZE).lt(bytes), || {
+                            let sum = add_vectors::<E>(a.load_as(index(i)), b.load_as(index(i)));
+                            out.store_as(index(i), sum);
                         });
                     }
                 },
@@ -614,22 +617,22 @@ fn elements<E: Summand>(k: Builder, c: &Config) {
                 params.c.offset(start),
             );
             let per_thread = c.tile / AddParams::<E>::SIZE / c.threads();
-            let at = |j: u32| thread_in_role() + j * c.threads();
+            let index = |j: u32| thread_in_role() + j * c.threads();
             if_else(
                 bytes.eq(c.tile),
                 || {
                     let load = |from: Global<E>| -> Vec<Reg<E::One>> {
-                        (0..per_thread).map(|j| from.load(at(j))).collect()
+                        (0..per_thread).map(|j| from.load(index(j))).collect()
                     };
                     let (x, y) = (load(a), load(b));
                     for (j, (&x, y)) in x.iter().zip(y).enumerate() {
-                        out.store(at(j as u32), E::add_one(x, y));
+                        out.store(index(j as u32), E::add_one(x, y));
                     }
                 },
                 || {
                     for j in 0..per_thread {
-                        if_((at(j) * AddParams::<E>::SIZE).lt(bytes), || {
-                            out.store(at(j), E::add_one(a.load(at(j)), b.load(at(j))));
+                        if_((index(j) * AddParams::<E>::SIZE).lt(bytes), || {
+                            out.store(index(j), E::add_one(a.load(index(j)), b.load(index(j))));
                         });
                     }
                 },
@@ -662,8 +665,8 @@ fn double_buffer<E: Summand>(k: Builder, c: &Config) {
             let (a, b, out) = (slot.0, slot.1, params.c.offset(start));
             AddParams::<E>::for_each_vector(c, bytes, |i, first| {
                 let (a, b) = (a.slice(0..1, i..len), b.slice(0..1, i..len));
-                let s = add_vectors::<E>(a.load_as(0u32, first), b.load_as(0u32, first));
-                out.store_as(first + i, s);
+                let sum = add_vectors::<E>(a.load_as(0u32, first), b.load_as(0u32, first));
+                out.store_as(first + i, sum);
             });
             slot.release();
         };
@@ -695,10 +698,10 @@ fn specialized<E: Summand>(k: Builder, c: &Config) {
         params.for_each_tile(|_, bytes| {
             let (slot, out) = (inputs.wait(), sums.acquire());
             AddParams::<E>::for_each_vector(c, bytes, |i, first| {
-                let part = |t: TileRef<E>| t.slice(0..1, i..len);
-                let (a, b) = (part(slot.0), part(slot.1));
-                let s = add_vectors::<E>(a.load_as(0u32, first), b.load_as(0u32, first));
-                part(out.tiles()).store_as(0u32, first, s);
+                let from_i = |t: TileRef<E>| t.slice(0..1, i..len);
+                let (a, b) = (from_i(slot.0), from_i(slot.1));
+                let sum = add_vectors::<E>(a.load_as(0u32, first), b.load_as(0u32, first));
+                from_i(out.tiles()).store_as(0u32, first, sum);
             });
             slot.release();
             out.commit();

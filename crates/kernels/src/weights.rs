@@ -35,9 +35,9 @@ fn rows(elements: usize, row_len: usize) -> Result<usize, FamilyError> {
 }
 
 impl WeightLayout {
-    /// Returns the elements of one alternating block, for weights of `rows` rows each.
+    /// Returns the number of elements of one alternating block, for weights of `rows` rows each.
     fn block_len(self, rows: usize, row_len: usize) -> Result<usize, FamilyError> {
-        let group = match self {
+        let block_rows = match self {
             WeightLayout::Separate => {
                 return reject("separate weights cannot be packed into one tensor".into());
             }
@@ -49,8 +49,8 @@ impl WeightLayout {
                 ));
             }
         };
-        // Without rows any block length but 0 will do.
-        Ok(if rows == 0 { 1 } else { group * row_len })
+        // `chunks` rejects the length 0.
+        Ok(if rows == 0 { 1 } else { block_rows * row_len })
     }
 }
 
@@ -58,14 +58,14 @@ impl WeightLayout {
 ///
 /// Elements may be numbers, bytes of codes or row-major scales: rows are moved as a whole.
 ///
-/// Rejects [`WeightLayout::Separate`], weights of different lengths, weights that are not whole rows, and
-/// interleaved weights whose row count is not a multiple of 8.
+/// Rejects [`WeightLayout::Separate`], weights of different lengths, partial rows, and interleaved
+/// weights whose row count is not a multiple of 8.
 ///
 /// ```
 /// use warpline_kernels::weights::{WeightLayout, pack, unpack};
-/// let one = pack(&[1, 2, 3, 4], &[5, 6, 7, 8], 2, WeightLayout::Concatenated)?;
-/// assert_eq!(one, [1, 2, 3, 4, 5, 6, 7, 8]);
-/// let (gate, up) = unpack(&one, 2, WeightLayout::Concatenated)?;
+/// let packed = pack(&[1, 2, 3, 4], &[5, 6, 7, 8], 2, WeightLayout::Concatenated)?;
+/// assert_eq!(packed, [1, 2, 3, 4, 5, 6, 7, 8]);
+/// let (gate, up) = unpack(&packed, 2, WeightLayout::Concatenated)?;
 /// assert_eq!((gate, up), (vec![1, 2, 3, 4], vec![5, 6, 7, 8]));
 /// # Ok::<(), warpline_kernels::FamilyError>(())
 /// ```
@@ -75,16 +75,16 @@ pub fn pack<T: Copy>(
     row_len: usize,
     weights: WeightLayout,
 ) -> Result<Vec<T>, FamilyError> {
-    let (a, b) = (gate.len(), up.len());
-    if a != b {
+    let (gate_len, up_len) = (gate.len(), up.len());
+    if gate_len != up_len {
         return reject(format!(
-            "gate has {a} elements and up has {b}; both must have the same size"
+            "gate has {gate_len} elements and up has {up_len}; both must have the same size"
         ));
     }
-    let part = weights.block_len(rows(a, row_len)?, row_len)?;
-    let pairs = gate.chunks(part).zip(up.chunks(part));
-    let parts = pairs.flat_map(|(gate, up)| [gate, up]);
-    Ok(parts.flatten().copied().collect())
+    let block_len = weights.block_len(rows(gate_len, row_len)?, row_len)?;
+    let pairs = gate.chunks(block_len).zip(up.chunks(block_len));
+    let blocks = pairs.flat_map(|(gate, up)| [gate, up]);
+    Ok(blocks.flatten().copied().collect())
 }
 
 /// Unpacks gate and up from one tensor: the inverse of [`pack`].
@@ -95,17 +95,17 @@ pub fn unpack<T: Copy>(
     row_len: usize,
     weights: WeightLayout,
 ) -> Result<(Vec<T>, Vec<T>), FamilyError> {
-    let both = rows(packed.len(), row_len)?;
-    if !both.is_multiple_of(2) {
+    let packed_rows = rows(packed.len(), row_len)?;
+    if !packed_rows.is_multiple_of(2) {
         return reject(format!(
-            "packed weights have {both} rows; gate and up together need an even number"
+            "packed weights have {packed_rows} rows; gate and up together need an even number"
         ));
     }
-    let part = weights.block_len(both / 2, row_len)?;
+    let block_len = weights.block_len(packed_rows / 2, row_len)?;
     let (mut gate, mut up) = (Vec::new(), Vec::new());
-    for pair in packed.chunks(2 * part) {
-        gate.extend_from_slice(&pair[..part]);
-        up.extend_from_slice(&pair[part..]);
+    for pair in packed.chunks(2 * block_len) {
+        gate.extend_from_slice(&pair[..block_len]);
+        up.extend_from_slice(&pair[block_len..]);
     }
     Ok((gate, up))
 }
@@ -117,8 +117,8 @@ mod tests {
     use warpline_family::field::FieldValue;
 
     /// Returns elements that name their weight, row and column.
-    fn weight(of: char, rows: usize, row_len: usize) -> Vec<(char, usize, usize)> {
-        let row = |i| (0..row_len).map(move |j| (of, i, j));
+    fn weight(name: char, rows: usize, row_len: usize) -> Vec<(char, usize, usize)> {
+        let row = |i| (0..row_len).map(move |j| (name, i, j));
         (0..rows).flat_map(row).collect()
     }
 
@@ -132,8 +132,8 @@ mod tests {
                 }
                 let packed = pack(&gate, &up, k, weights)?;
                 assert_eq!(packed.len(), 2 * n * k);
-                for (at, &element) in packed.iter().enumerate() {
-                    let (r, j) = (at / k, at % k);
+                for (index, &element) in packed.iter().enumerate() {
+                    let (r, j) = (index / k, index % k);
                     let expected = match weights {
                         Interleaved if r / 8 % 2 == 0 => ('g', r / 16 * 8 + r % 8, j),
                         Interleaved => ('u', r / 16 * 8 + r % 8, j),
@@ -150,45 +150,45 @@ mod tests {
 
     #[test]
     fn bad_sizes_and_layouts_are_rejected() {
-        fn is<T>(result: Result<T, FamilyError>, text: &str) {
+        fn assert_message<T>(result: Result<T, FamilyError>, text: &str) {
             let message = result.err().map(|e| e.to_string()).unwrap_or_default();
             assert!(message.ends_with(text), "{message:?}, not {text:?}");
         }
         let pack = |a, b, k, weights| pack(&vec![0; a], &vec![0; b], k, weights);
-        is(
+        assert_message(
             pack(6, 9, 3, Concatenated),
             "gate has 6 elements and up has 9; both must have the same size",
         );
-        is(
+        assert_message(
             pack(6, 6, 4, Concatenated),
             "6 elements are not a whole number of weight rows of 4",
         );
-        is(
+        assert_message(
             pack(6, 6, 0, Concatenated),
             "6 elements are not a whole number of weight rows of 0",
         );
-        is(
+        assert_message(
             pack(24, 24, 2, Interleaved),
             "interleaved weights have 12 rows each; a multiple of 8 is needed",
         );
-        is(
+        assert_message(
             pack(16, 16, 2, Separate),
             "separate weights cannot be packed into one tensor",
         );
         let unpack = |len, k, weights| unpack(&vec![0; len], k, weights);
-        is(
+        assert_message(
             unpack(16, 2, Separate),
             "separate weights cannot be packed into one tensor",
         );
-        is(
+        assert_message(
             unpack(6, 2, Concatenated),
             "packed weights have 3 rows; gate and up together need an even number",
         );
-        is(
+        assert_message(
             unpack(16, 2, Interleaved),
             "interleaved weights have 4 rows each; a multiple of 8 is needed",
         );
-        is(
+        assert_message(
             unpack(16, 5, Interleaved),
             "16 elements are not a whole number of weight rows of 5",
         );

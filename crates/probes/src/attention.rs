@@ -14,8 +14,8 @@ const QUERIES: u32 = 128;
 /// Keys of a block.
 const KEYS: u32 = 128;
 
-/// Declares boxes of `rows` rows of one head, 64 columns wide.
-fn of_head(rows: u32) -> TensorMapDecl {
+/// Declares a tensor map with boxes of `rows` rows of one head, 64 columns wide.
+fn head_map(rows: u32) -> TensorMapDecl {
     let mut decl = box_map(DType::Bf16, 64, rows);
     decl.tile.push(1);
     decl
@@ -28,9 +28,9 @@ fn of_head(rows: u32) -> TensorMapDecl {
 fn attention(d: u32, stages: u32, target: &Target) -> Result<Kernel, BuildErrors> {
     Kernel::build("attention", target, |k| {
         let (keys, scale) = (extent_param(k, "keys").at_least(1), k.param::<f32>("scale"));
-        let q = k.tensor_map("q", of_head(QUERIES));
-        let [kt, v] = ["k", "v"].map(|name| k.tensor_map(name, of_head(KEYS)));
-        let out = k.tensor_map("o", of_head(64));
+        let q = k.tensor_map("q", head_map(QUERIES));
+        let [kt, v] = ["k", "v"].map(|name| k.tensor_map(name, head_map(KEYS)));
+        let out = k.tensor_map("o", head_map(64));
         let q_ring = k.ring("q", 1, |s| s.tile::<bf16>(QUERIES, d)).broadcast();
         let k_ring = k.ring("k", stages, |s| s.tile::<bf16>(KEYS, d)).broadcast();
         let v_ring = k.ring("v", stages, |s| s.tile::<bf16>(KEYS, d)).broadcast();
@@ -136,11 +136,11 @@ impl Probe for Attention {
         Ok(step)
     }
     fn inputs(&self) -> Vec<TensorSpec> {
-        let of = |name, len| tensor(name, DType::Bf16, &[self.heads, len, self.d]);
+        let spec = |name, len| tensor(name, DType::Bf16, &[self.heads, len, self.d]);
         vec![
-            of("q", self.queries),
-            of("k", self.keys),
-            of("v", self.keys),
+            spec("q", self.queries),
+            spec("k", self.keys),
+            spec("v", self.keys),
         ]
     }
     fn outputs(&self) -> Vec<TensorSpec> {
@@ -165,15 +165,15 @@ impl Probe for Attention {
             let sum: f64 = p.iter().sum();
             let mut out = vec![(0.0, 0.0); d];
             for (p, v) in p.iter().zip(v) {
-                for ((y, size), v) in out.iter_mut().zip(v) {
+                for ((y, magnitude), v) in out.iter_mut().zip(v) {
                     *y += p / sum * v;
-                    *size += p / sum * v.abs();
+                    *magnitude += p / sum * v.abs();
                 }
             }
             // P is rounded to bf16 (half an ulp of its value), scores to f32.
-            let bound = |y, size| half_ulp(DType::Bf16, y) * 1.01 + size * 2f64.powi(-8);
+            let bound = |y, magnitude| half_ulp(DType::Bf16, y) * 1.01 + magnitude * 2f64.powi(-8);
             out.into_iter()
-                .map(|(y, size)| (y, bound(y, size)))
+                .map(|(y, magnitude)| (y, bound(y, magnitude)))
                 .collect()
         })
     }
@@ -183,7 +183,7 @@ impl Probe for Attention {
     }
 }
 
-/// Blocks of 1, S, S+1 and 2S+1; ragged queries and keys; more queries than keys.
+/// Returns cases with 1, S, S+1 and 2S+1 blocks of keys; ragged queries and keys; more queries than keys.
 pub(crate) fn cases() -> Vec<Attention> {
     let case = |heads, queries, keys, d| Attention {
         heads,

@@ -27,8 +27,8 @@ struct DequantInputs {
     k_tiles: Reg<u32>,
     maps: [TensorMap; 2],
     out: TensorMap,
-    xs: Ring<Tile<f16>>,
-    codes: Ring<Tile<E4m3>>,
+    x_ring: Ring<Tile<f16>>,
+    code_ring: Ring<Tile<E4m3>>,
 }
 
 impl DequantInputs {
@@ -43,8 +43,8 @@ impl DequantInputs {
             k_tiles: k_tiles.div_ceil(64),
             maps: [x, w],
             out: k.tensor_map("y", box_map(DType::F16, 64, TILE_TOKENS)),
-            xs: k.ring("x", stages, |s| s.tile::<f16>(TILE_TOKENS, 64)),
-            codes: k.ring("codes", stages, |s| s.tile::<E4m3>(TILE_OUTPUTS, 64)),
+            x_ring: k.ring("x", stages, |s| s.tile::<f16>(TILE_TOKENS, 64)),
+            code_ring: k.ring("codes", stages, |s| s.tile::<E4m3>(TILE_OUTPUTS, 64)),
         }
     }
 
@@ -55,10 +55,10 @@ impl DequantInputs {
                 tiles.each(|tile| {
                     let [token, output] = rows(tile);
                     steps(self.k_tiles).each(|i| {
-                        let slot = self.xs.acquire();
+                        let slot = self.x_ring.acquire();
                         slot.load(self.maps[0], slot.tiles(), [i * 64, token]);
                         slot.commit();
-                        let slot = self.codes.acquire();
+                        let slot = self.code_ring.acquire();
                         slot.load(self.maps[1], slot.tiles(), [i * 64, output]);
                         slot.commit();
                     });
@@ -86,7 +86,7 @@ fn via_second_ring(stages: u32, target: &Target) -> Result<Kernel, BuildErrors> 
         k.role("dequant").warpgroups(1).body(|| {
             tiles.each(|_| {
                 steps(inputs.k_tiles).each(|_| {
-                    let (from, to) = (inputs.codes.wait(), weights.acquire());
+                    let (from, to) = (inputs.code_ring.wait(), weights.acquire());
                     // Sixteen codes per thread at a time.
                     for i in (0..TILE_OUTPUTS * 64 / 16).step_by(role_threads() as usize) {
                         let chunk = thread_in_role() + i;
@@ -105,19 +105,19 @@ fn via_second_ring(stages: u32, target: &Target) -> Result<Kernel, BuildErrors> 
             tiles.each(|tile| {
                 let acc = Acc::new(TILE_TOKENS, TILE_OUTPUTS);
                 steps(inputs.k_tiles).each(|_| {
-                    let (x, w) = (inputs.xs.wait(), weights.wait());
+                    let (x, w) = (inputs.x_ring.wait(), weights.wait());
                     acc.mma(&x, &w);
                     x.release_after(&acc);
                     w.release_after(&acc);
                 });
-                let at = [tile.n * TILE_OUTPUTS, tile.m * TILE_TOKENS];
-                outbox.store(&acc.into_frag(), inputs.out, at);
+                let offset = [tile.n * TILE_OUTPUTS, tile.m * TILE_TOKENS];
+                outbox.store(&acc.into_frag(), inputs.out, offset);
             });
         });
     })
 }
 
-/// The same with the weights as A, dequantized by the warpgroup that multiplies them.
+/// `Yᵀ = W · Xᵀ` with the weights as register operand A; the warpgroup that multiplies also dequantizes.
 ///
 /// Lanes take four consecutive codes at a time, so the operand has K in the order [`Quads`], and X must
 /// have that order, too.
@@ -135,28 +135,28 @@ fn via_register_operand(stages: u32, target: &Target) -> Result<Kernel, BuildErr
         });
 
         k.role("compute").warpgroups(1).body(|| {
-            let codes = || {
-                let slot = inputs.codes.wait();
+            let load_codes = || {
+                let slot = inputs.code_ring.wait();
                 let bytes = RegBytes::load(&slot.tiles());
                 slot.release();
                 bytes
             };
             tiles.each(|tile| {
                 let acc = Acc::new(TILE_OUTPUTS, TILE_TOKENS);
-                let last = steps(inputs.k_tiles - 1).fold(codes(), |_, bytes| {
-                    let (weights, x) = (bytes.decode::<f16>(decode_e4m3), inputs.xs.wait());
-                    acc.mma(&weights, &x.with_k_order::<Quads>()); // the products of this k-tile,
-                    let next = codes(); // overlapped with loading the next codes
+                let last = steps(inputs.k_tiles - 1).fold(load_codes(), |_, bytes| {
+                    let (weights, x) = (bytes.decode::<f16>(decode_e4m3), inputs.x_ring.wait());
+                    acc.mma(&weights, &x.with_k_order::<Quads>()); // the wgmmas of this k-tile
+                    let next = load_codes(); // overlap the load of the next codes
                     acc.wait();
                     x.release();
                     next
                 });
-                let (weights, x) = (last.decode::<f16>(decode_e4m3), inputs.xs.wait());
+                let (weights, x) = (last.decode::<f16>(decode_e4m3), inputs.x_ring.wait());
                 acc.mma(&weights, &x.with_k_order::<Quads>());
-                let sums = acc.into_frag();
+                let result = acc.into_frag();
                 x.release();
-                let at = [tile.m * TILE_OUTPUTS, tile.n * TILE_TOKENS];
-                outbox.store_transposed(&sums, inputs.out, at);
+                let offset = [tile.m * TILE_OUTPUTS, tile.n * TILE_TOKENS];
+                outbox.store_transposed(&result, inputs.out, offset);
             });
         });
     })
@@ -210,8 +210,8 @@ impl Probe for Dequantize {
     }
     fn reference(&self, inputs: &[Vec<f64>]) -> Vec<(f64, f64)> {
         let k = self.shape[2] as usize;
-        // With the register operand, X is stored with K in the order of the operand.
-        let natural = |row: &[f64]| -> Vec<f64> {
+        // For the register operand, the rows of X have K in the order of the operand.
+        let to_natural_order = |row: &[f64]| -> Vec<f64> {
             let mut x = vec![0.0; k];
             for (p, &value) in row.iter().enumerate() {
                 let order = match self.path {
@@ -222,7 +222,7 @@ impl Probe for Dequantize {
             }
             x
         };
-        let x: Vec<f64> = inputs[0].chunks(k).flat_map(natural).collect();
+        let x: Vec<f64> = inputs[0].chunks(k).flat_map(to_natural_order).collect();
         gemm_reference(&x, &inputs[1], self.shape[2], DType::F16)
     }
     fn flops(&self) -> f64 {
@@ -230,7 +230,7 @@ impl Probe for Dequantize {
     }
 }
 
-/// K of 1, S−1, S, S+1 and 2S+1 k-tiles; ragged edges; several tiles per CTA.
+/// Returns cases with K of 1, S−1, S, S+1 and 2S+1 k-tiles; ragged edges; several tiles per CTA.
 pub(crate) fn cases(path: DequantPath) -> Vec<Dequantize> {
     let case = |shape, ctas| Dequantize {
         path,

@@ -92,7 +92,7 @@ impl GemmProbe for PingPong {
     }
 }
 
-/// Fewer and more tiles than consumers; K of 1, S−1, S, S+1 and 2S+1 k-tiles; ragged edges.
+/// Returns cases with fewer and more tiles than consumers; K of 1, S−1, S, S+1 and 2S+1 k-tiles; ragged edges.
 pub(crate) fn cases() -> Vec<PingPong> {
     let small = Config {
         bm: 64,
@@ -114,7 +114,7 @@ pub(crate) fn cases() -> Vec<PingPong> {
     ]
 }
 
-/// A tile of the size for full speed.
+/// Returns a case with the tile size for full speed.
 pub(crate) fn full_tile() -> Vec<PingPong> {
     vec![PingPong {
         shape: [200, 264, 136],

@@ -145,13 +145,13 @@ pub(crate) fn box_map(dtype: DType, cols: u32, rows: u32) -> TensorMapDecl {
 
 /// Returns the dot product of two rows, with the tolerance of an f32 accumulation rounded to `out`.
 pub(crate) fn dot(a: &[f64], b: &[f64], out: DType) -> (f64, f64) {
-    let (mut sum, mut size) = (0.0, 0.0);
+    let (mut sum, mut magnitude) = (0.0, 0.0);
     for (x, y) in a.iter().zip(b) {
         sum += x * y;
-        size += (x * y).abs();
+        magnitude += (x * y).abs();
     }
     // Products are exact; the tensor cores truncate during alignment, once per k-tile.
-    (sum, half_ulp(out, sum) * 1.01 + size * 2f64.powi(-20))
+    (sum, half_ulp(out, sum) * 1.01 + magnitude * 2f64.powi(-20))
 }
 
 /// Computes A · Bᵀ for rows of length `k`: each value with its tolerance.
@@ -168,18 +168,18 @@ pub(crate) fn gemm_reference(a: &[f64], b: &[f64], k: u32, out: DType) -> Vec<(f
 
 /// Computes the rows of a reference that takes `work` operations.
 ///
-/// For large work only every n-th row is computed, and the others accept any number. n is odd, so that over
-/// all tiles every row of a tile is covered.
+/// Of a large reference only every n-th row is computed; the other rows accept any number. n is odd, so that
+/// the computed rows reach every row of a tile.
 pub(crate) fn sampled_rows(
     rows: usize,
     cols: usize,
     work: usize,
     row: impl Fn(usize) -> Vec<(f64, f64)>,
 ) -> Vec<(f64, f64)> {
-    let every = work >> 30 | 1;
-    let any = |i: usize| match i % every {
+    let row_step = work >> 30 | 1;
+    let row_or_any = |i: usize| match i % row_step {
         0 => row(i),
         _ => vec![(0.0, f64::INFINITY); cols],
     };
-    (0..rows).flat_map(any).collect()
+    (0..rows).flat_map(row_or_any).collect()
 }

@@ -61,7 +61,7 @@ fn split_k(stages: u32, target: &Target) -> Result<Kernel, BuildErrors> {
                     slot.release_after(&acc);
                 });
                 let own = acc.into_frag();
-                // The CTA of the second half stores its sums to the CTA of the first, which adds them.
+                // The CTA of the second half sends its accumulators; the CTA of the first half adds them.
                 let (first, second) = (tile_row * SPLIT, tile_row * SPLIT + 1);
                 if_else(
                     k_half.eq(1u32),
@@ -109,7 +109,8 @@ impl GemmProbe for SplitK {
     }
 }
 
-/// Halves of 1, S−1, S, S+1 k-tiles; an odd number of k-tiles; ragged edges; several tiles per cluster.
+/// Returns cases with halves of 1, S−1, S, S+1 k-tiles; an odd number of k-tiles; ragged edges; several tiles
+/// per cluster.
 pub(crate) fn cases() -> Vec<SplitK> {
     let case = |shape, clusters| SplitK {
         shape,

@@ -47,15 +47,15 @@ fn stream_k(stages: u32, target: &Target) -> Result<Kernel, BuildErrors> {
                     acc.mma(&slot.0, &slot.1);
                     slot.release_after(&acc);
                 });
-                let sums = acc.into_frag();
+                let own = acc.into_frag();
                 if_else(
                     share.finishes_tile(),
                     || {
-                        let add = |cta, sums| partials.wait_and_add(cta, sums);
-                        let sums = share.contributors().fold(sums.clone(), add);
-                        outbox.store(&sums, out, [share.tile.n * BN, share.tile.m * BM]);
+                        let add = |cta, sum| partials.wait_and_add(cta, sum);
+                        let sum = share.contributors().fold(own.clone(), add);
+                        outbox.store(&sum, out, [share.tile.n * BN, share.tile.m * BM]);
                     },
-                    || partials.store(share.partial_index(), &sums),
+                    || partials.store(share.partial_index(), &own),
                 );
             });
         });
@@ -79,22 +79,23 @@ impl GemmProbe for StreamK {
     }
     fn step(&self, target: &Target) -> Result<LaunchStep, BuildErrors> {
         let [m, n, k] = self.shape;
-        let sums = u64::from(self.ctas * BM * BN * 4);
+        let partials_bytes = u64::from(self.ctas * BM * BN * 4);
         let step = LaunchStep::new(stream_k(self.stages, target)?, [self.ctas, 1, 1])
             .tensor("a", TensorArg::dense(Buffer::Input(0), &[k, m]))
             .tensor("b", TensorArg::dense(Buffer::Input(1), &[k, n]))
             .tensor("c", TensorArg::dense(Buffer::Output(0), &[n, m]))
             .pointer("partials", Buffer::Workspace)
-            .pointer("partials_flags", Buffer::Workspace.at(sums));
+            .pointer("partials_flags", Buffer::Workspace.at(partials_bytes));
         Ok(step)
     }
-    /// The partial tiles of every CTA, and a flag for each of its four warps.
+    /// Returns the bytes of the partial tiles of every CTA, and of a flag for each of its four warps.
     fn workspace(&self) -> u64 {
         u64::from(self.ctas) * u64::from(BM * BN * 4 + 16)
     }
 }
 
-/// Shares of less than a tile, of more, and of exactly one; more CTAs than k-tiles; ragged edges.
+/// Returns cases with shares of less than a tile, of more, and of exactly one; more CTAs than k-tiles;
+/// ragged edges.
 pub(crate) fn cases() -> Vec<StreamK> {
     let case = |shape, ctas| StreamK {
         shape,

@@ -37,8 +37,8 @@ fn thin(stages: u32, target: &Target) -> Result<Kernel, BuildErrors> {
                             let (row, col) = (chunk / (TILE_K / 8), chunk % (TILE_K / 8) * 8);
                             let (y, x) = (first + row, i * TILE_K + col);
                             let valid = select(y.lt(rows) & x.lt(k_extent), 16u32, 0u32);
-                            let at = y.mul_wide(k_extent) + x.cast::<u64>();
-                            to.copy_zfill_from(row, col, from.address(at), 16, valid);
+                            let offset = y.mul_wide(k_extent) + x.cast::<u64>();
+                            to.copy_zfill_from(row, col, from.address(offset), 16, valid);
                         }
                     };
                 fill(slot.0, a, 0u32.reg(), m);
@@ -50,17 +50,19 @@ fn thin(stages: u32, target: &Target) -> Result<Kernel, BuildErrors> {
         k.role("compute").warps(4).body(|| {
             let first_col = warp_in_role() * (TILE_N / 4);
             let zeros = Frag::warp_zeros(TILE_M, TILE_N / 4);
-            let sums = steps(k_extent.div_ceil(TILE_K)).fold(zeros, |_, sums| {
+            let acc = steps(k_extent.div_ceil(TILE_K)).fold(zeros, |_, acc| {
                 let slot = ab.wait();
-                let sums = sums.mma_sync(&slot.0, 0u32, &slot.1, first_col);
+                let acc = acc.mma_sync(&slot.0, 0u32, &slot.1, first_col);
                 slot.release();
-                sums
+                acc
             });
-            sums.each_pair(|at, pair| {
-                let col = first + first_col + at.col;
+            acc.each_pair(|coord, pair| {
+                let col = first + first_col + coord.col;
                 for (j, x) in pair.into_iter().enumerate() {
                     let col = col + j as u32;
-                    if_(at.row.lt(m) & col.lt(n), || c.store(at.row * n + col, x));
+                    if_(coord.row.lt(m) & col.lt(n), || {
+                        c.store(coord.row * n + col, x)
+                    });
                 }
             });
         });
@@ -91,7 +93,7 @@ impl GemmProbe for Thin {
     }
 }
 
-/// K of 1, S−1, S, S+1 and 2S+1 k-tiles; one row; ragged N and K.
+/// Returns cases with K of 1, S−1, S, S+1 and 2S+1 k-tiles; one row; ragged N and K.
 pub(crate) fn cases() -> Vec<Thin> {
     let case = |shape| Thin { shape, stages: 3 };
     vec![

@@ -1,5 +1,5 @@
-//! Every element type and operand source of the matrix instructions, on one tile: reveals errors in
-//! descriptors and fragment layouts, also on a GPU.
+//! Every element type and operand source of the matrix instructions, on one tile. The probe reveals errors in
+//! descriptors and fragment layouts.
 
 use crate::probe::{Probe, box_map, dot, tensor};
 use half::{bf16, f16};
@@ -24,16 +24,16 @@ enum Operands {
 const M: u32 = 64;
 const N: u32 = 64;
 
-/// Returns the elements in 128 bytes of K.
-const fn depth(dtype: DType) -> u32 {
+/// Returns the number of elements in 128 bytes of K.
+const fn k_elements(dtype: DType) -> u32 {
     128 / dtype.bytes() as u32
 }
 
 /// Returns the box of a whole operand: K-major, or (16-bit types) transposed.
 fn operand_box(dtype: DType, operands: Operands) -> [u32; 2] {
     match operands {
-        Operands::Transposed => [M, depth(dtype)],
-        _ => [depth(dtype), M],
+        Operands::Transposed => [M, k_elements(dtype)],
+        _ => [k_elements(dtype), M],
     }
 }
 
@@ -51,8 +51,8 @@ where
         k.role("compute").warpgroups(1).body(|| {
             let slot = ab.wait();
             let (a, b) = *slot;
-            let store = |first: Reg<u32>, sums: Frag| {
-                sums.each_pair(|at, pair| c.store_vec((first + at.row) * N + at.col, pair));
+            let store = |first: Reg<u32>, acc: Frag| {
+                acc.each_pair(|coord, pair| c.store_vec((first + coord.row) * N + coord.col, pair));
             };
             let acc = || Acc::new(M, N);
             match operands {
@@ -73,8 +73,8 @@ where
                 }
                 Operands::Warps => {
                     let row = warp_in_role() * 16;
-                    let sums = Frag::warp_zeros(16, N).mma_sync(&a, row, &b, 0u32);
-                    store(row, sums);
+                    let acc = Frag::warp_zeros(16, N).mma_sync(&a, row, &b, 0u32);
+                    store(row, acc);
                 }
             }
             slot.release();
@@ -125,9 +125,9 @@ impl Probe for OneTile {
         vec![tensor("c", DType::F32, &[M, N])]
     }
     fn reference(&self, inputs: &[Vec<f64>]) -> Vec<(f64, f64)> {
-        let k = depth(self.dtype) as usize;
+        let k = k_elements(self.dtype) as usize;
         let row = |x: &[f64], i: usize| -> Vec<f64> {
-            let at = |j: usize| match self.operands {
+            let element = |j: usize| match self.operands {
                 Operands::Transposed => x[j * M as usize + i],
                 _ => x[i * k + j],
             };
@@ -139,9 +139,9 @@ impl Probe for OneTile {
                 }
                 _ => x,
             };
-            (0..k).map(at).map(round).collect()
+            (0..k).map(element).map(round).collect()
         };
-        let eight = [DType::E4m3, DType::E5m2].contains(&self.dtype);
+        let is_8_bit = [DType::E4m3, DType::E5m2].contains(&self.dtype);
         let mut out = Vec::new();
         for i in 0..(M * N) as usize {
             let (a, b) = (
@@ -150,11 +150,11 @@ impl Probe for OneTile {
             );
             let (sum, bound) = dot(&a, &b, DType::F32);
             // Sums of 8-bit products keep 13 bits below the largest term.
-            let size: f64 = a.iter().zip(&b).map(|(x, y)| (x * y).abs()).sum();
+            let magnitude: f64 = a.iter().zip(&b).map(|(x, y)| (x * y).abs()).sum();
             out.push((
                 sum,
-                if eight {
-                    bound + size * 2f64.powi(-11)
+                if is_8_bit {
+                    bound + magnitude * 2f64.powi(-11)
                 } else {
                     bound
                 },
@@ -163,7 +163,7 @@ impl Probe for OneTile {
         out
     }
     fn flops(&self) -> f64 {
-        f64::from(2 * M * N * depth(self.dtype))
+        f64::from(2 * M * N * k_elements(self.dtype))
     }
 }
 

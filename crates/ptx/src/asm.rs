@@ -1,9 +1,9 @@
 //! Text of operands, addresses and descriptors.
 //!
 //! A program register keeps its number: `%17` is `%r17`, `%h17`, `%d17` or `%p17`, depending on its
-//! width. The printer's temporaries have the following numbers.
+//! width. The numbers of the printer's temporaries start after those of the program registers.
 
-use crate::lines::Lines;
+use crate::lines::LineTable;
 use crate::names::comment;
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -14,17 +14,16 @@ use warpline_ir::{
 
 /// The register with the start of shared memory.
 pub(crate) const SHARED: &str = "%smem";
-/// The same in units of 16 bytes, for descriptors.
+/// The register with the start of shared memory in units of 16 bytes, for descriptors.
 pub(crate) const SHARED_16: &str = "%smem16";
 
 /// Writes the instructions of an entry.
 pub(crate) struct Writer<'k> {
     pub(crate) kernel: &'k Kernel,
     pub(crate) text: String,
-    pub(crate) lines: Lines,
+    pub(crate) line_table: LineTable,
     pub(crate) params: &'k [String],
-    /// The values that the entry must set up before the first statement.
-    pub(crate) needs: Needs,
+    pub(crate) entry_values: EntryValues,
     /// The nesting depth of the current statement.
     pub(crate) depth: usize,
     registers: u32,
@@ -33,9 +32,9 @@ pub(crate) struct Writer<'k> {
     comments: Vec<String>,
 }
 
-/// The values that the body uses and the entry sets up once.
+/// The values that the body uses and that the entry sets up before the first statement.
 #[derive(Default)]
-pub(crate) struct Needs {
+pub(crate) struct EntryValues {
     pub(crate) shared: bool,
     pub(crate) shared_16: bool,
     pub(crate) maps: BTreeSet<ParamId>,
@@ -46,9 +45,9 @@ impl<'k> Writer<'k> {
         Self {
             kernel,
             text: String::new(),
-            lines: Lines::default(),
+            line_table: LineTable::default(),
             params,
-            needs: Needs::default(),
+            entry_values: EntryValues::default(),
             depth: 0,
             registers: kernel.regs.len() as u32,
             labels: 0,
@@ -85,9 +84,9 @@ impl<'k> Writer<'k> {
     }
 
     /// Writes `.loc` for the following instructions.
-    pub(crate) fn at(&mut self, loc: Loc) {
+    pub(crate) fn set_location(&mut self, loc: Loc) {
         if let Some(frame) = self.kernel.locs.author(loc)
-            && let Some(directive) = self.lines.loc(frame)
+            && let Some(directive) = self.line_table.loc(frame)
         {
             self.line(&directive);
         }
@@ -102,7 +101,7 @@ impl<'k> Writer<'k> {
 
     /// Returns `register+constant` for `base + stage · bytes + byte + constant` in shared memory of
     /// this CTA or a peer.
-    fn shared(
+    fn shared_operand(
         &mut self,
         peer: Option<Operand>,
         stage: Operand,
@@ -110,7 +109,7 @@ impl<'k> Writer<'k> {
         byte: Operand,
         mut constant: u64,
     ) -> String {
-        self.needs.shared = true;
+        self.entry_values.shared = true;
         let mut at = SHARED.to_owned();
         if let Some(peer) = peer {
             let (rank, mapped) = (self.operand(peer, Type::U32), self.temp(Type::U32));
@@ -118,31 +117,31 @@ impl<'k> Writer<'k> {
             at = mapped;
         }
         match stage {
-            Operand::Imm(s) => add(&mut constant, s, stage_bytes),
-            Operand::Reg(s) => at = self.scaled(s, stage_bytes, &at),
+            Operand::Imm(s) => add_scaled(&mut constant, s, stage_bytes),
+            Operand::Reg(s) => at = self.scaled_stage(s, stage_bytes, &at),
         }
         match byte {
-            Operand::Imm(b) => add(&mut constant, b, 1),
+            Operand::Imm(b) => add_scaled(&mut constant, b, 1),
             Operand::Reg(b) => {
                 let (sum, b) = (self.temp(Type::U32), self.reg(b));
                 self.instruction(&format!("add.u32 {sum}, {at}, {b}"));
                 at = sum;
             }
         }
-        plus(at, constant)
+        with_offset(at, constant)
     }
 
     /// Computes `stage · bytes + base` in a register.
-    fn scaled(&mut self, stage: RegId, bytes: u32, base: &str) -> String {
+    fn scaled_stage(&mut self, stage: RegId, bytes: u32, base: &str) -> String {
         let (sum, stage) = (self.temp(Type::U32), self.reg(stage));
         self.instruction(&format!("mad.lo.u32 {sum}, {stage}, {bytes}, {base}"));
         sum
     }
 
-    fn place(&mut self, p: &SharedAddress) -> String {
+    fn shared_address(&mut self, p: &SharedAddress) -> String {
         let tile = self.tile(p.tile);
         let constant = u64::from(tile.offset) + u64::from(p.offset);
-        self.shared(p.peer, p.stage, tile.layout.stage_bytes(), p.byte, constant)
+        self.shared_operand(p.peer, p.stage, tile.layout.stage_bytes(), p.byte, constant)
     }
 
     fn tile(&mut self, id: TileId) -> &'k warpline_ir::TileInfo {
@@ -162,8 +161,8 @@ impl Asm for Writer<'_> {
             }
             _ => instruction.as_str(),
         };
-        let helper = ["mov.", "cvt."].iter().any(|m| instruction.starts_with(m));
-        if helper || self.comments.is_empty() {
+        let is_setup = ["mov.", "cvt."].iter().any(|m| instruction.starts_with(m));
+        if is_setup || self.comments.is_empty() {
             return self.instruction(instruction);
         }
         let comments = std::mem::take(&mut self.comments);
@@ -217,7 +216,7 @@ impl Asm for Writer<'_> {
 
     fn address(&mut self, at: &MemoryAddress) -> String {
         match at {
-            MemoryAddress::Shared(p) => self.place(p),
+            MemoryAddress::Shared(p) => self.shared_address(p),
             MemoryAddress::Global { addr, offset } => {
                 let addr = self.in_reg(*addr, Type::U64);
                 match offset {
@@ -230,15 +229,21 @@ impl Asm for Writer<'_> {
 
     fn view(&mut self, v: &View) -> String {
         let tile = self.tile(v.tile);
-        let l = &tile.layout;
-        let constant = u64::from(tile.offset) + u64::from(l.unswizzled_offset(v.row, v.col));
-        self.shared(v.peer, v.stage, l.stage_bytes(), Operand::Imm(0), constant)
+        let layout = &tile.layout;
+        let constant = u64::from(tile.offset) + u64::from(layout.unswizzled_offset(v.row, v.col));
+        self.shared_operand(
+            v.peer,
+            v.stage,
+            layout.stage_bytes(),
+            Operand::Imm(0),
+            constant,
+        )
     }
 
     fn barrier(&mut self, b: &BarRef) -> String {
         let array = self.kernel.barrier(b.bar);
         self.add_comment(&array.name);
-        self.shared(b.peer, b.index, 8, Operand::Imm(0), array.offset.into())
+        self.shared_operand(b.peer, b.index, 8, Operand::Imm(0), array.offset.into())
     }
 
     fn named(&mut self, id: NamedId) -> u32 {
@@ -250,7 +255,7 @@ impl Asm for Writer<'_> {
     fn param(&mut self, p: ParamId) -> String {
         let name = &self.params[p.index()];
         if let ParamKind::TensorMap(_) = self.kernel.param(p).kind {
-            self.needs.maps.insert(p);
+            self.entry_values.maps.insert(p);
             map_register(name)
         } else {
             name.clone()
@@ -259,23 +264,23 @@ impl Asm for Writer<'_> {
 
     /// The low word is one sum, so that a step along K costs one add. The high word is constant.
     fn descriptor(&mut self, v: &View, d: WgmmaDescriptor) -> String {
-        self.needs.shared = true;
-        self.needs.shared_16 = true;
+        self.entry_values.shared = true;
+        self.entry_values.shared_16 = true;
         let tile = self.tile(v.tile);
-        let l = &tile.layout;
-        let (leading, high) = l.descriptor(d);
+        let layout = &tile.layout;
+        let (leading, high) = layout.descriptor(d);
         let mut constant =
-            (u64::from(tile.offset) + u64::from(l.unswizzled_offset(v.row, v.col))) >> 4;
+            (u64::from(tile.offset) + u64::from(layout.unswizzled_offset(v.row, v.col))) >> 4;
         let mut at = SHARED_16.to_owned();
         match v.stage {
-            Operand::Imm(s) => add(&mut constant, s, l.stage_bytes() >> 4),
-            Operand::Reg(s) => at = self.scaled(s, l.stage_bytes() >> 4, &at),
+            Operand::Imm(s) => add_scaled(&mut constant, s, layout.stage_bytes() >> 4),
+            Operand::Reg(s) => at = self.scaled_stage(s, layout.stage_bytes() >> 4, &at),
         }
-        let (low, whole) = (self.temp(Type::U32), self.temp(Type::U64));
-        add(&mut constant, 1, leading);
+        let (low, descriptor) = (self.temp(Type::U32), self.temp(Type::U64));
+        add_scaled(&mut constant, 1, leading);
         self.instruction(&format!("add.u32 {low}, {at}, {constant}"));
-        self.instruction(&format!("mov.b64 {whole}, {{{low}, {high:#x}}}"));
-        whole
+        self.instruction(&format!("mov.b64 {descriptor}, {{{low}, {high:#x}}}"));
+        descriptor
     }
 
     fn layout(&self, view: &View) -> TileLayout {
@@ -300,11 +305,11 @@ fn register(ty: Type, number: u32) -> String {
 }
 
 /// Adds `n · bytes`. Addresses wrap, because an unproved kernel may name any stage.
-fn add(constant: &mut u64, n: u64, bytes: u32) {
+fn add_scaled(constant: &mut u64, n: u64, bytes: u32) {
     *constant = constant.wrapping_add(n.wrapping_mul(bytes.into())) & u64::from(u32::MAX);
 }
 
-fn plus(register: String, constant: u64) -> String {
+fn with_offset(register: String, constant: u64) -> String {
     match constant {
         0 => register,
         _ => format!("{register}+{constant}"),

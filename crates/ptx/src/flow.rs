@@ -19,10 +19,10 @@ impl<'k> Flow<'_, 'k> {
     /// Prints statements in order.
     pub(crate) fn block(&mut self, block: &'k Block) {
         for stmt in &block.0 {
-            self.asm.at(stmt.loc);
+            self.asm.set_location(stmt.loc);
             match &stmt.kind {
                 StmtKind::Op(op) => op.asm(self.asm),
-                StmtKind::If { cond, then, other } => self.branch(*cond, then, other),
+                StmtKind::If { cond, then, other } => self.if_else(*cond, then, other),
                 StmtKind::For {
                     var,
                     from,
@@ -31,23 +31,23 @@ impl<'k> Flow<'_, 'k> {
                     body,
                     unroll,
                 } => {
-                    self.count(stmt, *var, [*from, *to, *step], body, *unroll);
+                    self.for_loop(stmt, *var, [*from, *to, *step], body, *unroll);
                 }
-                StmtKind::While { head, cond, body } => self.repeat(stmt, head, *cond, body),
+                StmtKind::While { head, cond, body } => self.while_loop(stmt, head, *cond, body),
                 StmtKind::Elect { body } => self.elect(body),
             }
         }
     }
 
     /// Prints a block one indentation step deeper.
-    fn inner(&mut self, block: &'k Block) {
+    fn nested_block(&mut self, block: &'k Block) {
         self.asm.depth += 1;
         self.block(block);
         self.asm.depth -= 1;
     }
 
     /// Returns `bra.uni` for a warp-uniform branch, else `bra`.
-    fn bra(&self, uniform: Uniform) -> &'static str {
+    fn branch_opcode(&self, uniform: Uniform) -> &'static str {
         if uniform >= Uniform::Warp {
             "bra.uni"
         } else {
@@ -55,22 +55,25 @@ impl<'k> Flow<'_, 'k> {
         }
     }
 
-    fn branch(&mut self, cond: RegId, then: &'k Block, other: &'k Block) {
+    fn if_else(&mut self, cond: RegId, then: &'k Block, other: &'k Block) {
         let n = self.asm.next_label();
-        let (p, bra) = (self.asm.reg(cond), self.bra(self.uniformity.reg(cond)));
+        let (p, bra) = (
+            self.asm.reg(cond),
+            self.branch_opcode(self.uniformity.reg(cond)),
+        );
         let (otherwise, end) = (format!("$else_{n}"), format!("$end_if_{n}"));
         let first = if other.0.is_empty() { &end } else { &otherwise };
         self.asm.instruction(&format!("@!{p} {bra} {first}"));
-        self.inner(then);
+        self.nested_block(then);
         if !other.0.is_empty() {
             self.asm.instruction(&format!("bra.uni {end}"));
             self.asm.place_label(&otherwise);
-            self.inner(other);
+            self.nested_block(other);
         }
         self.asm.place_label(&end);
     }
 
-    fn count(
+    fn for_loop(
         &mut self,
         stmt: &'k Stmt,
         var: RegId,
@@ -80,38 +83,41 @@ impl<'k> Flow<'_, 'k> {
     ) {
         let n = self.asm.next_label();
         let (again, end) = (format!("$for_{n}"), format!("$end_for_{n}"));
-        let bra = self.bra(self.uniformity.inside(stmt));
+        let bra = self.branch_opcode(self.uniformity.inside(stmt));
         let ty = self.asm.kernel.ty(var);
-        let (i, go) = (self.asm.reg(var), self.asm.temp(Type::Pred));
+        let (i, in_range) = (self.asm.reg(var), self.asm.temp(Type::Pred));
         let from = self.asm.operand(from, ty);
         self.asm.instruction(&format!("mov.b32 {i}, {from}"));
         let limit = self.asm.operand(to, ty);
-        let test = format!("setp.lt.{} {go}, {i}, {limit}", ty.ptx());
+        let test = format!("setp.lt.{} {in_range}, {i}, {limit}", ty.ptx());
         self.asm.instruction(&test);
-        self.asm.instruction(&format!("@!{go} {bra} {end}"));
+        self.asm.instruction(&format!("@!{in_range} {bra} {end}"));
         self.asm.place_label(&again);
         if unroll == Some(1) {
             self.asm.instruction(".pragma \"nounroll\"");
         }
-        self.inner(body);
-        self.asm.at(stmt.loc);
+        self.nested_block(body);
+        self.asm.set_location(stmt.loc);
         let step = self.asm.operand(step, ty);
         self.asm
             .instruction(&format!("add.{} {i}, {i}, {step}", ty.ptx()));
         self.asm.instruction(&test);
-        self.asm.instruction(&format!("@{go} {bra} {again}"));
+        self.asm.instruction(&format!("@{in_range} {bra} {again}"));
         self.asm.place_label(&end);
     }
 
-    fn repeat(&mut self, stmt: &'k Stmt, head: &'k Block, cond: RegId, body: &'k Block) {
+    fn while_loop(&mut self, stmt: &'k Stmt, head: &'k Block, cond: RegId, body: &'k Block) {
         let n = self.asm.next_label();
         let (again, end) = (format!("$while_{n}"), format!("$end_while_{n}"));
-        let (p, bra) = (self.asm.reg(cond), self.bra(self.uniformity.reg(cond)));
+        let (p, bra) = (
+            self.asm.reg(cond),
+            self.branch_opcode(self.uniformity.reg(cond)),
+        );
         self.asm.place_label(&again);
-        self.inner(head);
-        self.asm.at(stmt.loc);
+        self.nested_block(head);
+        self.asm.set_location(stmt.loc);
         self.asm.instruction(&format!("@!{p} {bra} {end}"));
-        self.inner(body);
+        self.nested_block(body);
         self.asm.instruction(&format!("bra.uni {again}"));
         self.asm.place_label(&end);
     }
@@ -128,7 +134,7 @@ impl<'k> Flow<'_, 'k> {
             .instruction(&format!("elect.sync _|{leader}, 0xffffffff"));
         self.asm.instruction(&format!("@!{leader} bra {end}"));
         self.elected = true;
-        self.inner(body);
+        self.nested_block(body);
         self.elected = false;
         self.asm.place_label(&end);
     }

@@ -3,7 +3,7 @@
 //! [`print()`] accepts only a [`Checked`](warpline_check::Checked) kernel. The text depends only on
 //! the kernel and the target: it has the same bytes on every run and in every checkout.
 //!
-//! | where | what |
+//! | module | contents |
 //! |---|---|
 //! | [`mod@print`] | the module: header, entry, roles |
 //! | `flow` | statements as labels and branches |

@@ -7,14 +7,14 @@ use crate::names::ascii;
 use std::fmt::Write;
 use warpline_ir::Frame;
 
-/// The files so far, and the current line.
+/// The source files of an entry and the line of the last `.loc`.
 #[derive(Default)]
-pub(crate) struct Lines {
+pub(crate) struct LineTable {
     files: Vec<&'static str>,
     current: Option<Frame>,
 }
 
-impl Lines {
+impl LineTable {
     /// Returns the `.loc` for a frame, unless it is already the current line.
     pub(crate) fn loc(&mut self, frame: Frame) -> Option<String> {
         if self.current == Some(frame) {
@@ -54,18 +54,18 @@ mod tests {
 
     #[test]
     fn loc_is_written_when_the_line_changes() {
-        let mut lines = Lines::default();
-        assert_eq!(lines.loc(frame("a.rs", 3)).as_deref(), Some(".loc 1 3 5"));
-        assert_eq!(lines.loc(frame("a.rs", 3)), None);
-        assert_eq!(lines.loc(frame("b.rs", 3)).as_deref(), Some(".loc 2 3 5"));
-        assert_eq!(lines.loc(frame("a.rs", 3)).as_deref(), Some(".loc 1 3 5"));
-        assert_eq!(lines.files(), ".file 1 \"a.rs\"\n.file 2 \"b.rs\"\n");
+        let mut table = LineTable::default();
+        assert_eq!(table.loc(frame("a.rs", 3)).as_deref(), Some(".loc 1 3 5"));
+        assert_eq!(table.loc(frame("a.rs", 3)), None);
+        assert_eq!(table.loc(frame("b.rs", 3)).as_deref(), Some(".loc 2 3 5"));
+        assert_eq!(table.loc(frame("a.rs", 3)).as_deref(), Some(".loc 1 3 5"));
+        assert_eq!(table.files(), ".file 1 \"a.rs\"\n.file 2 \"b.rs\"\n");
     }
 
     #[test]
     fn backslashes_in_paths_become_slashes() {
-        let mut lines = Lines::default();
-        lines.loc(frame("src\\gemm.rs", 1));
-        assert_eq!(lines.files(), ".file 1 \"src/gemm.rs\"\n");
+        let mut table = LineTable::default();
+        table.loc(frame("src\\gemm.rs", 1));
+        assert_eq!(table.files(), ".file 1 \"src/gemm.rs\"\n");
     }
 }

@@ -15,7 +15,7 @@ pub(crate) fn names(params: &[Param]) -> Vec<String> {
 /// Returns the declaration of a parameter.
 pub(crate) fn declaration(param: &Param, name: &str) -> String {
     match &param.kind {
-        ParamKind::Scalar(ty) => format!(".param .{} {name}", scalar(*ty)),
+        ParamKind::Scalar(ty) => format!(".param .{} {name}", scalar_type(*ty)),
         // A launch guarantees only the alignment of the element type.
         ParamKind::Pointer(dtype) => {
             format!(".param .u64 .ptr .global .align {} {name}", dtype.bytes())
@@ -24,8 +24,8 @@ pub(crate) fn declaration(param: &Param, name: &str) -> String {
     }
 }
 
-/// A parameter type; what PTX has no name for is passed as bits.
-fn scalar(ty: Type) -> &'static str {
+/// Returns the PTX type of a scalar parameter; a type without a PTX name is passed as bits.
+fn scalar_type(ty: Type) -> &'static str {
     match ty {
         Type::Pred => "b8",
         Type::F16 | Type::Bf16 | Type::E4m3x2 | Type::E5m2x2 => "b16",

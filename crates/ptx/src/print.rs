@@ -9,10 +9,10 @@ use warpline_check::rules::malformed;
 use warpline_check::{Checked, Diagnostics, Uniformity};
 use warpline_ir::{Kernel, Role, StmtKind, Target};
 
-/// The name of the dynamic shared memory.
-const MEMORY: &str = "smem";
+/// The symbol of the dynamic shared memory.
+const SHARED_SYMBOL: &str = "smem";
 /// The register with the warp index, uniform in the warp.
-const WARP: &str = "%warp";
+const WARP_INDEX: &str = "%warp";
 /// The label after all roles.
 const ROLES_END: &str = "$roles_end";
 
@@ -105,7 +105,7 @@ pub fn print(kernel: &Checked, target: &Target) -> Result<Ptx, PtxError> {
         }
     }
     let mut names = Names::default();
-    names.unique(MEMORY.to_owned());
+    names.unique(SHARED_SYMBOL.to_owned());
     let entry = names.unique(sanitize(&kernel.name));
     let version = version(kernel);
     let params = params::names(&kernel.params);
@@ -116,7 +116,10 @@ pub fn print(kernel: &Checked, target: &Target) -> Result<Ptx, PtxError> {
     text.push_str(&body.files);
     if kernel.shared_bytes > 0 {
         let align = kernel.shared_align();
-        let _ = writeln!(text, "\n.extern .shared .align {align} .b8 {MEMORY}[];");
+        let _ = writeln!(
+            text,
+            "\n.extern .shared .align {align} .b8 {SHARED_SYMBOL}[];"
+        );
     }
     signature(&mut text, kernel, &entry, &params);
     text.push_str("{\n");
@@ -186,8 +189,12 @@ fn signature(text: &mut String, kernel: &Kernel, entry: &str, params: &[String])
         .zip(params)
         .map(|(p, name)| format!("\n    {}", params::declaration(p, name)))
         .collect();
-    let close = if list.is_empty() { "" } else { "\n" };
-    let _ = writeln!(text, "\n.visible .entry {entry}({}{close})", list.join(","));
+    let closing_newline = if list.is_empty() { "" } else { "\n" };
+    let _ = writeln!(
+        text,
+        "\n.visible .entry {entry}({}{closing_newline})",
+        list.join(",")
+    );
     // Without `.minnctapersm` ptxas ignores setmaxnreg.
     let _ = writeln!(text, ".maxntid {}, 1, 1", kernel.threads());
     let _ = writeln!(text, ".minnctapersm 1");
@@ -220,27 +227,27 @@ impl Body {
         flow.block(&kernel.epilogue);
         asm.instruction("ret");
 
-        let needs = &asm.needs;
-        let maps = needs.maps.iter().map(|p| params[p.index()].as_str());
+        let entry_values = &asm.entry_values;
+        let maps = entry_values.maps.iter().map(|p| params[p.index()].as_str());
         let dispatch = kernel.roles.len() > 1;
-        let named = [
-            (dispatch, WARP),
-            (needs.shared, SHARED),
-            (needs.shared_16, SHARED_16),
+        let word_registers = [
+            (dispatch, WARP_INDEX),
+            (entry_values.shared, SHARED),
+            (entry_values.shared_16, SHARED_16),
         ];
         let mut registers = String::new();
         let n = asm.register_count().max(1);
         for (class, prefix) in [("pred", 'p'), ("b16", 'h'), ("b32", 'r'), ("b64", 'd')] {
             let _ = writeln!(registers, "    .reg .{class} %{prefix}<{n}>;");
         }
-        for (_, name) in named.into_iter().filter(|(used, _)| *used) {
+        for (_, name) in word_registers.into_iter().filter(|(used, _)| *used) {
             let _ = writeln!(registers, "    .reg .b32 {name};");
         }
         let mut setup = String::new();
-        if needs.shared {
-            let _ = writeln!(setup, "    mov.b32 {SHARED}, {MEMORY};");
+        if entry_values.shared {
+            let _ = writeln!(setup, "    mov.b32 {SHARED}, {SHARED_SYMBOL};");
         }
-        if needs.shared_16 {
+        if entry_values.shared_16 {
             let _ = writeln!(setup, "    shr.u32 {SHARED_16}, {SHARED}, 4;");
         }
         for name in maps {
@@ -251,7 +258,7 @@ impl Body {
         }
         registers.push('\n');
         Self {
-            files: asm.lines.files(),
+            files: asm.line_table.files(),
             registers,
             setup,
             code: asm.text,
@@ -268,10 +275,12 @@ fn roles<'k>(flow: &mut Flow<'_, 'k>, roles: &'k [Role]) {
         .collect();
     if roles.len() > 1 {
         // The shuffle makes the index uniform for ptxas.
-        flow.asm.instruction(&format!("mov.u32 {WARP}, %tid.x"));
-        flow.asm.instruction(&format!("shr.u32 {WARP}, {WARP}, 5"));
+        flow.asm
+            .instruction(&format!("mov.u32 {WARP_INDEX}, %tid.x"));
+        flow.asm
+            .instruction(&format!("shr.u32 {WARP_INDEX}, {WARP_INDEX}, 5"));
         flow.asm.instruction(&format!(
-            "shfl.sync.idx.b32 {WARP}, {WARP}, 0, 31, 0xffffffff"
+            "shfl.sync.idx.b32 {WARP_INDEX}, {WARP_INDEX}, 0, 31, 0xffffffff"
         ));
     }
     for (i, role) in roles.iter().enumerate() {
@@ -286,10 +295,11 @@ fn roles<'k>(flow: &mut Flow<'_, 'k>, roles: &'k [Role]) {
             end.saturating_sub(1)
         ));
         if let Some(next) = labels.get(i + 1) {
-            let other = warpline_ir::Asm::temp(flow.asm, warpline_ir::Type::Pred);
+            let is_later_role = warpline_ir::Asm::temp(flow.asm, warpline_ir::Type::Pred);
             flow.asm
-                .instruction(&format!("setp.ge.u32 {other}, {WARP}, {end}"));
-            flow.asm.instruction(&format!("@{other} bra.uni {next}"));
+                .instruction(&format!("setp.ge.u32 {is_later_role}, {WARP_INDEX}, {end}"));
+            flow.asm
+                .instruction(&format!("@{is_later_role} bra.uni {next}"));
         }
         flow.block(&role.body);
         if i + 1 < roles.len() {

@@ -31,7 +31,7 @@ pub struct ResourceEstimate {
 pub struct RoleEstimate {
     /// The role's name.
     pub name: String,
-    /// Its warps.
+    /// The number of warps.
     pub warps: u32,
     /// The peak number of live 32-bit registers.
     pub registers: u32,
@@ -43,21 +43,21 @@ impl ResourceEstimate {
     /// Estimates the resources of a kernel.
     pub fn of(kernel: &Kernel, target: &Target) -> Self {
         let entry = target.entry_registers(kernel.threads());
-        let mut after = Live::new(kernel);
-        after.block(&kernel.epilogue);
-        let mut before = Live::new(kernel);
+        let mut at_epilogue = Live::new(kernel);
+        at_epilogue.block(&kernel.epilogue);
+        let mut at_roles = Live::new(kernel);
         let bodies: Vec<u32> = kernel
             .roles
             .iter()
             .map(|role| {
-                let mut live = after.clone();
+                let mut live = at_epilogue.clone();
                 live.block(&role.body);
-                before.join(&live);
+                at_roles.join(&live);
                 live.peak
             })
             .collect();
-        before.peak = 0;
-        before.block(&kernel.prologue);
+        at_roles.peak = 0;
+        at_roles.block(&kernel.prologue);
         let roles = kernel
             .roles
             .iter()
@@ -65,7 +65,7 @@ impl ResourceEstimate {
             .map(|(role, body)| RoleEstimate {
                 name: role.name.clone(),
                 warps: role.warps,
-                registers: body.max(before.peak),
+                registers: body.max(at_roles.peak),
                 budget: budget(role).unwrap_or(entry),
             });
         Self {
@@ -112,7 +112,7 @@ fn budget(role: &Role) -> Option<u32> {
     count
 }
 
-/// Whether the kernel uses the CTA barrier.
+/// Returns whether the kernel uses the CTA barrier.
 fn uses_cta_barrier(kernel: &Kernel) -> bool {
     let mut uses = false;
     kernel.each_stmt(&mut |_, s| {
@@ -127,8 +127,8 @@ fn uses_cta_barrier(kernel: &Kernel) -> bool {
 #[derive(Clone)]
 struct Live<'k> {
     kernel: &'k Kernel,
-    set: Vec<bool>,
-    weight: u32,
+    live: Vec<bool>,
+    registers: u32,
     peak: u32,
 }
 
@@ -136,8 +136,8 @@ impl<'k> Live<'k> {
     fn new(kernel: &'k Kernel) -> Self {
         Self {
             kernel,
-            set: vec![false; kernel.regs.len()],
-            weight: 0,
+            live: vec![false; kernel.regs.len()],
+            registers: 0,
             peak: 0,
         }
     }
@@ -151,15 +151,15 @@ impl<'k> Live<'k> {
     }
 
     fn add(&mut self, r: RegId) {
-        if !std::mem::replace(&mut self.set[r.index()], true) {
-            self.weight += self.size(r);
-            self.peak = self.peak.max(self.weight);
+        if !std::mem::replace(&mut self.live[r.index()], true) {
+            self.registers += self.size(r);
+            self.peak = self.peak.max(self.registers);
         }
     }
 
     fn remove(&mut self, r: RegId) {
-        if std::mem::replace(&mut self.set[r.index()], false) {
-            self.weight -= self.size(r);
+        if std::mem::replace(&mut self.live[r.index()], false) {
+            self.registers -= self.size(r);
         }
     }
 
@@ -172,15 +172,15 @@ impl<'k> Live<'k> {
     /// Adds the live registers of another path; returns whether the set grew.
     fn join(&mut self, other: &Live) -> bool {
         self.peak = self.peak.max(other.peak);
-        let before = self.weight;
-        let mut more = false;
-        for (i, &live) in other.set.iter().enumerate() {
-            if live && !self.set[i] {
-                more = true;
+        let before = self.registers;
+        let mut grew = false;
+        for (i, &live) in other.live.iter().enumerate() {
+            if live && !self.live[i] {
+                grew = true;
                 self.add(RegId(i as u32));
             }
         }
-        more || self.weight != before
+        grew || self.registers != before
     }
 
     /// Walks a block backwards.
@@ -238,10 +238,10 @@ impl<'k> Live<'k> {
     /// the live set after it.
     fn iterate(&mut self, iteration: impl Fn(&mut Self)) -> Self {
         loop {
-            let mut once = self.clone();
-            iteration(&mut once);
-            if !self.join(&once) {
-                return once;
+            let mut iterated = self.clone();
+            iteration(&mut iterated);
+            if !self.join(&iterated) {
+                return iterated;
             }
         }
     }

@@ -58,7 +58,7 @@ pub enum PtxasError {
     #[error("cannot use the temporary directory for ptxas: {0}")]
     Scratch(std::io::Error),
     /// ptxas rejected the module.
-    #[error("ptxas {version} rejected the module for {arch} ({status}){}", list(.diagnostics))]
+    #[error("ptxas {version} rejected the module for {arch} ({status}){}", diagnostic_list(.diagnostics))]
     Rejected {
         /// The version of ptxas.
         version: String,
@@ -90,7 +90,7 @@ impl PtxasError {
     }
 }
 
-/// Returns every error in `log`. The closing "aborted" line counts only if it is the only error.
+/// Returns the errors in `log`, without the closing "aborted" line unless it is the only one.
 pub(super) fn diagnostics(log: &str) -> Vec<PtxasDiagnostic> {
     let mut found: Vec<PtxasDiagnostic> = log
         .lines()
@@ -107,7 +107,7 @@ pub(super) fn diagnostics(log: &str) -> Vec<PtxasDiagnostic> {
     found
 }
 
-fn list(diagnostics: &[PtxasDiagnostic]) -> String {
+fn diagnostic_list(diagnostics: &[PtxasDiagnostic]) -> String {
     let mut list = String::new();
     for PtxasDiagnostic { line, text } in diagnostics {
         let _ = match line {

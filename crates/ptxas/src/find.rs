@@ -15,15 +15,15 @@ pub fn pinned_path(target_dir: &Path) -> PathBuf {
 /// The process state that determines which ptxas is used.
 #[derive(Debug, Default)]
 pub(super) struct Search {
-    /// `$PTXAS`
+    /// The value of `$PTXAS`.
     pub(super) named: Option<OsString>,
-    /// `$CARGO_TARGET_DIR`
+    /// The value of `$CARGO_TARGET_DIR`.
     pub(super) target_dir: Option<OsString>,
     /// The current directory.
     pub(super) current_dir: Option<PathBuf>,
     /// The running executable.
     pub(super) current_exe: Option<PathBuf>,
-    /// `$PATH`
+    /// The value of `$PATH`.
     pub(super) path: Option<OsString>,
 }
 
@@ -83,12 +83,12 @@ impl Search {
     fn pinned(&self) -> Option<PathBuf> {
         let configured = self.target_dir.iter().map(PathBuf::from);
         let above = ancestors(&self.current_dir).map(|folder| folder.join("target"));
-        // An executable built by cargo is inside the target directory, whose name may differ.
-        let around = ancestors(&self.current_exe)
+        // Cargo puts executables inside the target directory, whose name may differ.
+        let near_executable = ancestors(&self.current_exe)
             .flat_map(|folder| [folder.to_owned(), folder.join("target")]);
         configured
             .chain(above)
-            .chain(around)
+            .chain(near_executable)
             .map(|target_dir| pinned_path(&absolute(&target_dir)))
             .find(|path| path.is_file())
     }
@@ -124,17 +124,17 @@ mod tests {
     use std::fs;
 
     /// Creates an empty file and its parent directories.
-    fn file(path: PathBuf) -> PathBuf {
+    fn create_file(path: PathBuf) -> PathBuf {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, "").unwrap();
         path
     }
 
-    fn pinned(_: &Path) -> Result<String, PtxasError> {
+    fn pinned_version(_: &Path) -> Result<String, PtxasError> {
         Ok(VERSION.to_owned())
     }
 
-    fn older(_: &Path) -> Result<String, PtxasError> {
+    fn older_version(_: &Path) -> Result<String, PtxasError> {
         Ok("12.4.131".to_owned())
     }
 
@@ -153,14 +153,14 @@ mod tests {
     #[test]
     fn an_override_has_precedence_and_may_have_any_version() {
         let root = tempfile::tempdir().unwrap();
-        file(pinned_path(&root.path().join("target")));
-        let named = file(root.path().join("cuda/ptxas"));
+        create_file(pinned_path(&root.path().join("target")));
+        let named = create_file(root.path().join("cuda/ptxas"));
         let search = Search {
             named: Some(named.clone().into()),
             current_dir: Some(root.path().to_owned()),
             ..Search::default()
         };
-        let found = search.resolve(older).unwrap();
+        let found = search.resolve(older_version).unwrap();
         assert_eq!(found.path, named);
         assert_eq!(found.version, "12.4.131");
     }
@@ -171,61 +171,61 @@ mod tests {
             named: Some(OsString::new()),
             ..Search::default()
         };
-        assert!(search.resolve_override(older).unwrap().is_none());
+        assert!(search.resolve_override(older_version).unwrap().is_none());
     }
 
     #[test]
     fn a_bare_override_is_looked_up_on_the_path() {
         let root = tempfile::tempdir().unwrap();
-        let there = file(root.path().join("ptxas-12"));
+        let executable = create_file(root.path().join("ptxas-12"));
         let search = Search {
             named: Some("ptxas-12".into()),
             path: Some(root.path().into()),
             ..Search::default()
         };
-        assert_eq!(search.resolve(older).unwrap().path, there);
+        assert_eq!(search.resolve(older_version).unwrap().path, executable);
     }
 
     #[test]
     fn the_configured_target_directory_has_precedence() {
         let root = tempfile::tempdir().unwrap();
-        let configured = file(pinned_path(&root.path().join("out")));
-        let walked = file(pinned_path(&root.path().join("target")));
-        let below = root.path().join("crates/ptx");
+        let configured = create_file(pinned_path(&root.path().join("out")));
+        let found_above = create_file(pinned_path(&root.path().join("target")));
+        let nested_dir = root.path().join("crates/ptx");
         let mut search = Search {
             target_dir: Some(root.path().join("out").into()),
-            current_dir: Some(below),
+            current_dir: Some(nested_dir),
             ..Search::default()
         };
-        assert_eq!(search.resolve(pinned).unwrap().path, configured);
+        assert_eq!(search.resolve(pinned_version).unwrap().path, configured);
         search.target_dir = None;
-        assert_eq!(search.resolve(pinned).unwrap().path, walked);
+        assert_eq!(search.resolve(pinned_version).unwrap().path, found_above);
     }
 
     #[test]
     fn the_search_includes_the_directories_of_the_executable() {
         let root = tempfile::tempdir().unwrap();
-        let there = file(pinned_path(&root.path().join("out")));
+        let executable = create_file(pinned_path(&root.path().join("out")));
         let search = Search {
             current_exe: Some(root.path().join("out/debug/deps/warpline")),
             ..Search::default()
         };
-        assert_eq!(search.resolve(pinned).unwrap().path, there);
+        assert_eq!(search.resolve(pinned_version).unwrap().path, executable);
     }
 
     #[test]
     fn a_ptxas_on_the_path_must_have_the_pinned_version() {
         let root = tempfile::tempdir().unwrap();
-        let there = file(root.path().join("ptxas"));
+        let executable = create_file(root.path().join("ptxas"));
         let search = Search {
             path: Some(root.path().into()),
             ..Search::default()
         };
-        assert_eq!(search.resolve(pinned).unwrap().path, there);
-        let error = search.resolve(older).unwrap_err();
+        assert_eq!(search.resolve(pinned_version).unwrap().path, executable);
+        let error = search.resolve(older_version).unwrap_err();
         assert!(matches!(error, PtxasError::WrongVersion { .. }), "{error}");
         let message = error.to_string();
-        let named = format!("PTXAS={}", there.display());
+        let named = format!("PTXAS={}", executable.display());
         for part in ["12.4.131", "13.0.88", &named, "cargo xtask ptxas"] {
             assert!(message.contains(part), "{part} in {message}");
         }
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn a_missing_ptxas_error_has_help() {
-        let error = Search::default().resolve(pinned).unwrap_err();
+        let error = Search::default().resolve(pinned_version).unwrap_err();
         assert!(matches!(error, PtxasError::NotFound), "{error}");
         let message = error.to_string();
         assert!(message.contains("cargo xtask ptxas"), "{message}");

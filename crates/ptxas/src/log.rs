@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_with_a_location() {
+    fn a_line_with_a_location_is_parsed() {
         let line = LogLine::parse("ptxas kernel.ptx, line 19; error   : Unknown modifier '.snyc'");
         assert_eq!(
             line,

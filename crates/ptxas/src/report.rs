@@ -46,9 +46,9 @@ pub struct Advisory {
 }
 
 impl Advisory {
-    /// Whether ptxas did not compile the kernel as written.
+    /// Returns whether ptxas reports that it did not compile the kernel as written.
     ///
-    /// True for `C7504` to `C7519` and `C7602`: ignored register counts, wgmmas that the compiler
+    /// These codes are `C7504` to `C7519` and `C7602`: ignored register counts, wgmmas that the compiler
     /// serializes or fences, operands without registers.
     #[must_use]
     pub fn is_error(&self) -> bool {
@@ -71,7 +71,7 @@ impl PtxasReport {
         for raw in log.lines() {
             let Some(line) = LogLine::parse(raw) else {
                 if let Some(draft) = drafts.iter_mut().find(|d| d.kernel.name == subject) {
-                    draft.frame(raw);
+                    draft.parse_frame(raw);
                 }
                 continue;
             };
@@ -84,7 +84,7 @@ impl PtxasReport {
             } else if line.text.starts_with("Used ")
                 && let Some(draft) = drafts.last_mut()
             {
-                draft.used(line.text);
+                draft.parse_usage(line.text);
             }
         }
         for draft in drafts {
@@ -125,9 +125,9 @@ impl Draft {
     }
 
     /// Parses `    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads`.
-    fn frame(&mut self, raw: &str) {
+    fn parse_frame(&mut self, raw: &str) {
         let [stack, stores, loads] = ["stack frame", "spill stores", "spill loads"]
-            .map(|what| parts(raw).find_map(|part| bytes_of(part, what)));
+            .map(|what| comma_separated(raw).find_map(|part| byte_count(part, what)));
         if let (Some(stack), Some(stores), Some(loads)) = (stack, stores, loads) {
             self.kernel.stack_bytes = stack;
             self.kernel.spill_store_bytes = stores;
@@ -137,8 +137,8 @@ impl Draft {
     }
 
     /// Parses `Used 10 registers, used 2 barriers, 256 bytes smem, 360 bytes cmem[0]`.
-    fn used(&mut self, text: &str) {
-        for part in parts(text) {
+    fn parse_usage(&mut self, text: &str) {
+        for part in comma_separated(text) {
             let mut words = part.split_whitespace();
             match (words.next(), words.next(), words.next()) {
                 (Some("Used"), Some(count), Some("registers")) => {
@@ -176,12 +176,12 @@ impl Draft {
     }
 }
 
-fn parts(text: &str) -> impl Iterator<Item = &str> {
+fn comma_separated(text: &str) -> impl Iterator<Item = &str> {
     text.split(',').map(str::trim)
 }
 
 /// Parses the number in `12 bytes spill loads`.
-fn bytes_of(part: &str, what: &str) -> Option<u32> {
+fn byte_count(part: &str, what: &str) -> Option<u32> {
     let count = part.strip_suffix(what)?.trim_end().strip_suffix("bytes")?;
     count.trim().parse().ok()
 }
@@ -204,13 +204,13 @@ fn advisory(line: &LogLine) -> Option<Advisory> {
     }
     Some(Advisory {
         code: code.to_owned(),
-        line: line.line.or_else(|| line_in(text)),
+        line: line.line.or_else(|| line_number_in(text)),
         text: text.trim().to_owned(),
     })
 }
 
 /// Parses the number in `... around line 23 by compiler ...`.
-fn line_in(text: &str) -> Option<u32> {
+fn line_number_in(text: &str) -> Option<u32> {
     let (_, rest) = text.split_once("around line ")?;
     rest.split_whitespace().next()?.parse().ok()
 }

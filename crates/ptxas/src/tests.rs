@@ -18,7 +18,7 @@ fn codes(report: &PtxasReport) -> Vec<(&str, Option<u32>)> {
 }
 
 /// Assembles a module and compares the report with that of the stored log.
-fn assembled((ptx, log): (&str, &str)) -> Assembled {
+fn assemble_and_compare((ptx, log): (&str, &str)) -> Assembled {
     let ptxas = Ptxas::find().unwrap();
     let made = ptxas.assemble(ptx, "sm_90a").unwrap();
     assert_eq!(&made.cubin[..4], b"\x7fELF");
@@ -31,8 +31,8 @@ fn assembled((ptx, log): (&str, &str)) -> Assembled {
 }
 
 #[test]
-fn a_plain_kernel() {
-    let report = assembled(sample!("plain")).report;
+fn a_kernel_reports_its_resources() {
+    let report = assemble_and_compare(sample!("plain")).report;
     let (_, log) = sample!("plain");
     assert!(report.advisories.is_empty());
     assert_eq!(
@@ -51,19 +51,19 @@ fn a_plain_kernel() {
 fn constant_memory_is_summed_over_banks() {
     let report = PtxasReport::parse(include_str!("samples/plain_sm_80.log")).unwrap();
     assert_eq!(report.kernels[0].cmem_bytes, Some(360));
-    let two = "ptxas info    : Compiling entry function 'f' for 'sm_80'\n\
+    let two_banks = "ptxas info    : Compiling entry function 'f' for 'sm_80'\n\
                ptxas info    : Function properties for f\n    \
                0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n\
                ptxas info    : Used 8 registers, used 0 barriers, 360 bytes cmem[0], 8 bytes cmem[2]\n";
     assert_eq!(
-        PtxasReport::parse(two).unwrap().kernels[0].cmem_bytes,
+        PtxasReport::parse(two_banks).unwrap().kernels[0].cmem_bytes,
         Some(368)
     );
 }
 
 #[test]
-fn setmaxnreg_without_a_register_count_at_entry() {
-    let report = assembled(sample!("setmaxnreg")).report;
+fn setmaxnreg_without_an_entry_register_count_is_an_error() {
+    let report = assemble_and_compare(sample!("setmaxnreg")).report;
     assert_eq!(codes(&report), [("C7508", None)]);
     let advisory = report.errors().next().unwrap();
     assert!(
@@ -75,15 +75,15 @@ fn setmaxnreg_without_a_register_count_at_entry() {
 }
 
 #[test]
-fn an_accumulator_accessed_between_wgmmas() {
-    let report = assembled(sample!("wgmma")).report;
+fn an_accumulator_access_between_wgmmas_is_an_error() {
+    let report = assemble_and_compare(sample!("wgmma")).report;
     assert_eq!(codes(&report), [("C7519", Some(23)), ("C7517", Some(22))]);
     assert_eq!(report.errors().count(), 2);
 }
 
 #[test]
-fn spills() {
-    let made = assembled(sample!("spill")).report;
+fn spills_are_reported() {
+    let made = assemble_and_compare(sample!("spill")).report;
     assert!(made.kernels[0].spill_store_bytes > 0);
     let (_, log) = sample!("spill");
     let report = PtxasReport::parse(log).unwrap();
@@ -95,19 +95,19 @@ fn spills() {
 }
 
 #[test]
-fn two_kernels_keep_their_own_numbers() {
+fn two_kernels_are_reported_separately() {
     let (_, log) = sample!("two");
     let report = PtxasReport::parse(log).unwrap();
     assert_eq!(report.kernels.len(), 2);
     assert_eq!(report.kernel("roles").unwrap().registers, 8);
     assert_eq!(report.kernel("add_one").unwrap().shared_bytes, 256);
     assert_eq!(report.kernel("roles").unwrap().shared_bytes, 0);
-    assembled(sample!("two"));
+    assemble_and_compare(sample!("two"));
 }
 
 #[test]
 fn a_device_function_does_not_overwrite_the_kernel() {
-    let report = assembled(sample!("device_function")).report;
+    let report = assemble_and_compare(sample!("device_function")).report;
     assert_eq!(report.kernels.len(), 1);
     let (_, log) = sample!("device_function");
     let report = PtxasReport::parse(log).unwrap();
@@ -166,8 +166,8 @@ fn an_unknown_architecture_is_named_in_the_error() {
 fn a_missing_number_is_an_error() {
     let (_, log) = sample!("plain");
     for (what, needle) in [("the registers", "Used"), ("the spills", "stack frame")] {
-        let kept = log.lines().filter(|line| !line.contains(needle));
-        let log = kept.collect::<Vec<_>>().join("\n");
+        let other_lines = log.lines().filter(|line| !line.contains(needle));
+        let log = other_lines.collect::<Vec<_>>().join("\n");
         let message = PtxasReport::parse(&log).unwrap_err().to_string();
         assert!(message.contains("add_one"), "{message}");
         assert!(message.contains(what), "{message}");
@@ -175,7 +175,7 @@ fn a_missing_number_is_an_error() {
 }
 
 #[test]
-fn advisories_that_are_errors() {
+fn codes_of_miscompiled_kernels_are_errors() {
     let is_error = |code: &str| {
         let advisory = Advisory {
             code: code.to_owned(),
@@ -193,7 +193,7 @@ fn advisories_that_are_errors() {
 }
 
 #[test]
-fn other_executables_are_rejected() {
+fn executables_other_than_ptxas_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let error = Ptxas::at(&folder.path().join("ptxas")).unwrap_err();
     assert!(matches!(error, PtxasError::Run { .. }), "{error}");

@@ -13,9 +13,14 @@ pub(crate) fn op(py: Python<'_>, index: usize) -> PyResult<&'static AnyOp> {
         .ok_or_else(|| input_error(py, format!("unknown op index {index}")))
 }
 
-/// Converts a value to the kind of its parameter; `ArgValue::None` for a tensor.
-pub(crate) fn plain(op: &AnyOp, param: &OpParam, value: &Bound<'_, PyAny>) -> PyResult<ArgValue> {
-    let (number, wanted) = match param.kind {
+/// Converts a value that is not a tensor to the kind of its parameter; returns `ArgValue::None` for
+/// a tensor parameter.
+pub(crate) fn convert_value(
+    op: &AnyOp,
+    param: &OpParam,
+    value: &Bound<'_, PyAny>,
+) -> PyResult<ArgValue> {
+    let (converted, expected) = match param.kind {
         OpParamKind::Tensor => return Ok(ArgValue::None),
         OpParamKind::Number => (value.extract().map(ArgValue::Number), "a number"),
         OpParamKind::Integer => (value.extract().map(ArgValue::Integer), "an integer"),
@@ -29,7 +34,7 @@ pub(crate) fn plain(op: &AnyOp, param: &OpParam, value: &Bound<'_, PyAny>) -> Py
         OpParamKind::Flag => (value.extract().map(ArgValue::Flag), "True or False"),
         OpParamKind::Text => (value.extract().map(ArgValue::Text), "a string"),
     };
-    number.map_err(|_| {
+    converted.map_err(|_| {
         let given = match value.repr() {
             Ok(text) if text.len().is_ok_and(|n| n < 40) => text.to_string(),
             _ => format!(
@@ -43,7 +48,7 @@ pub(crate) fn plain(op: &AnyOp, param: &OpParam, value: &Bound<'_, PyAny>) -> Py
         let (op, name) = (op.signature.name, param.name);
         input_error(
             value.py(),
-            format!("{op}: {name} must be {wanted}, not {given}"),
+            format!("{op}: {name} must be {expected}, not {given}"),
         )
     })
 }

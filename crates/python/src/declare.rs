@@ -16,16 +16,16 @@ pub(crate) fn ops() -> String {
 /// Returns every benchmark problem as JSON: its suite and its call.
 #[pyfunction]
 pub(crate) fn suites(py: Python<'_>) -> PyResult<String> {
-    let mut measured = Vec::new();
+    let mut problems = Vec::new();
     for family in registry() {
         let calls = family.bench_calls(&Target::default());
         for call in calls.map_err(|e| exception(py, &e.into()))? {
             let op = all().iter().find(|op| op.signature.name == call.op);
             let params = op.map_or(&[][..], |op| &op.signature.params);
-            measured.push(call.to_json(params));
+            problems.push(call.to_json(params));
         }
     }
-    Ok(Json::from(measured).to_string())
+    Ok(Json::from(problems).to_string())
 }
 
 /// Returns the version of the package and the commit that it was built from.

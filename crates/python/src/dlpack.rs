@@ -50,8 +50,8 @@ impl DlTensor {
         }
     }
 
-    /// Returns the tensor as a `TensorView` and its device index, -1 for the CPU; or the
-    /// reason that no kernel supports it.
+    /// Returns the tensor as a `TensorView` and its device index (-1 is the CPU), or the reason that
+    /// no kernel supports it.
     ///
     /// # Safety
     /// `shape`, and `strides` unless null, must point to `rank` numbers.
@@ -72,16 +72,16 @@ impl DlTensor {
             }
         };
         let rank = usize::try_from(self.rank).unwrap_or(0);
-        let list = |from: *const i64| match rank {
+        let numbers = |from: *const i64| match rank {
             0 => Some(&[][..]),
             _ if from.is_null() => None,
             // SAFETY: guaranteed by the caller.
             _ => Some(unsafe { std::slice::from_raw_parts(from, rank) }),
         };
-        let shape = list(self.shape).unwrap_or_default();
+        let shape = numbers(self.shape).unwrap_or_default();
         let shape: Vec<u64> = shape.iter().map(|&n| n.max(0) as u64).collect();
         let address = self.data as u64 + self.offset;
-        let view = match list(self.strides) {
+        let view = match numbers(self.strides) {
             None => TensorView::dense(dtype, &shape, address),
             Some(strides) => TensorView {
                 dtype,

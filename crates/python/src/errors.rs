@@ -21,11 +21,11 @@ pub(crate) fn input_error(py: Python<'_>, message: String) -> PyErr {
 }
 
 fn raise(py: Python<'_>, class: &str, message: &str, code: &str) -> PyErr {
-    let made = py
+    let value = py
         .import("warpline._errors")
         .and_then(|module| module.getattr(class))
         .and_then(|class| class.call1((message, code)));
-    match made {
+    match value {
         Ok(value) => PyErr::from_value(value),
         Err(error) => error,
     }

@@ -12,10 +12,10 @@ const MAJOR: u32 = 1;
 
 /// `DLPackExchangeAPI`; only `tensor_from_python` is called.
 #[repr(C)]
-struct Table {
+struct ExchangeTable {
     major: u32,
     minor: u32,
-    older: *const c_void,
+    previous: *const c_void,
     allocate: *const c_void,
     managed_from_python: *const c_void,
     managed_to_python: *const c_void,
@@ -27,7 +27,7 @@ struct Table {
 pub(crate) struct Exchange {
     /// The class; the table's functions accept only its instances.
     class: Py<PyAny>,
-    tensor: unsafe extern "C" fn(*mut c_void, *mut DlTensor) -> c_int,
+    tensor_from_python: unsafe extern "C" fn(*mut c_void, *mut DlTensor) -> c_int,
 }
 
 impl Exchange {
@@ -38,26 +38,26 @@ impl Exchange {
         let table = capsule.pointer_checked(Some(c"dlpack_exchange_api")).ok()?;
         // SAFETY: a capsule of that name holds such a table, which lives as
         // long as the process; its first fields are the same in all versions.
-        let table = unsafe { table.cast::<Table>().as_ref() };
-        let tensor = table.tensor_from_python.filter(|_| table.major == MAJOR)?;
+        let table = unsafe { table.cast::<ExchangeTable>().as_ref() };
+        let tensor_from_python = table.tensor_from_python.filter(|_| table.major == MAJOR)?;
         Some(Self {
             class: class.clone().unbind(),
-            tensor,
+            tensor_from_python,
         })
     }
 
-    /// Returns a tensor and its device index, -1 for the CPU; none if the object is of another
-    /// class or DLPack cannot describe it.
+    /// Returns a tensor and its device index (-1 is the CPU). Returns none if the object is of
+    /// another class or DLPack cannot describe it.
     pub(crate) fn view(&self, object: &Bound<'_, PyAny>) -> Option<(TensorView, i64)> {
         let py = object.py();
         if !object.is_instance(self.class.bind(py)).ok()? {
             return None;
         }
         let mut tensor = DlTensor::empty();
-        // SAFETY: the object is of the table's class and outlives the call,
-        // and so do the shape and strides that `tensor` then leads to.
-        let done = unsafe { (self.tensor)(object.as_ptr().cast(), &mut tensor) };
-        if done != 0 {
+        // SAFETY: the object is of the table's class. The object outlives the call, and so do the
+        // shape and the strides that `tensor` points to.
+        let status = unsafe { (self.tensor_from_python)(object.as_ptr().cast(), &mut tensor) };
+        if status != 0 {
             // The fallback reports its own error.
             drop(PyErr::take(py));
             return None;

@@ -1,6 +1,6 @@
 //! Calls on the CPU executor.
 
-use crate::arguments::{dtype_named, op, plain};
+use crate::arguments::{convert_value, dtype_named, op};
 use crate::errors::exception;
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
@@ -15,8 +15,8 @@ type Array<'py> = (String, Vec<u64>, Vec<i64>, Bound<'py, PyAny>);
 /// Runs an op on the CPU executor.
 ///
 /// Arrays are `(dtype, shape, strides, bytes)`. The layout is checked as on a GPU. The bytes
-/// are those of a dense little-endian copy, of the transpose if the last two dimensions are
-/// transposed; output bytes are written.
+/// hold a dense little-endian copy, or a copy of the transpose if the last two dimensions are
+/// transposed. The call writes the bytes of the outputs.
 #[pyfunction]
 pub(crate) fn simulate(
     py: Python<'_>,
@@ -35,7 +35,7 @@ pub(crate) fn simulate(
                 inputs.push(bytes);
                 ArgValue::Tensor(view)
             }
-            _ => plain(op, param, &arg)?,
+            _ => convert_value(op, param, &arg)?,
         });
     }
     let (mut views, mut targets) = (Vec::new(), Vec::new());
@@ -55,21 +55,23 @@ pub(crate) fn simulate(
         .iter()
         .map(|b| b.to_vec(py))
         .collect::<PyResult<_>>()?;
-    let call = Call::with(index, values.into_iter().map(dense).collect(), {
-        views.iter().map(TensorView::packed).collect()
-    });
-    let done = py.detach(|| {
+    let call = Call::with(
+        index,
+        values.into_iter().map(with_dense_layout).collect(),
+        views.iter().map(TensorView::packed).collect(),
+    );
+    let result = py.detach(|| {
         let inputs: Vec<&[u8]> = inputs.iter().map(Vec::as_slice).collect();
         call.simulate(&inputs, &options)
     });
-    let outputs = done.map_err(|e| exception(py, &e))?;
+    let outputs = result.map_err(|e| exception(py, &e))?;
     for (target, bytes) in targets.iter().zip(&outputs) {
         target.copy_from_slice(py, bytes)?;
     }
     Ok(())
 }
 
-fn dense(value: ArgValue) -> ArgValue {
+fn with_dense_layout(value: ArgValue) -> ArgValue {
     match value {
         ArgValue::Tensor(view) => ArgValue::Tensor(view.packed()),
         other => other,

@@ -1,6 +1,6 @@
 //! Calls on a GPU.
 
-use crate::arguments::{op, plain};
+use crate::arguments::{convert_value, op};
 use crate::errors::{exception, input_error};
 use crate::torch;
 use crate::tune;
@@ -31,21 +31,21 @@ pub(crate) fn launch(
         call,
         ordinal,
         device,
-        stream: stream_of,
+        stream: call_stream,
     } = launch_request(py, index, args, outs, stream)?;
-    let planned = plan(py, &call, &device, &stream_of)?;
+    let planned = plan(py, &call, &device, &call_stream)?;
     // SAFETY: torch or the other library keeps the tensors alive in stream order, and `call`
     // has their shapes and strides.
-    let done = unsafe {
+    let result = unsafe {
         match stream {
             None => {
-                let workspace = workspace(py, planned.workspace(), ordinal, &stream_of)?;
-                call.launch_planned(&planned, &stream_of, workspace.address)
+                let workspace = workspace(py, planned.workspace(), ordinal, &call_stream)?;
+                call.launch_planned(&planned, &call_stream, workspace.address)
             }
-            Some(_) => call.launch(&device, &stream_of),
+            Some(_) => call.launch(&device, &call_stream),
         }
     };
-    done.map_err(|e| exception(py, &e))
+    result.map_err(|e| exception(py, &e))
 }
 
 /// A call, its device and its stream.
@@ -64,8 +64,8 @@ pub(crate) fn launch_request(
     outs: &Bound<'_, PyTuple>,
     stream: Option<usize>,
 ) -> PyResult<LaunchRequest> {
-    let (call, ordinal) = call(py, index, args, outs)?;
-    let device = device(ordinal).map_err(|e| exception(py, &e))?;
+    let (call, ordinal) = convert_call(py, index, args, outs)?;
+    let device = open_device(ordinal).map_err(|e| exception(py, &e))?;
     let context = device
         .context()
         .ok_or_else(|| exception(py, &Error::NoGpu))?;
@@ -96,7 +96,7 @@ fn plan(py: Python<'_>, call: &Call, device: &Device, stream: &Stream) -> PyResu
 }
 
 /// Returns the call and the device of all its tensors.
-fn call(
+fn convert_call(
     py: Python<'_>,
     index: usize,
     args: &Bound<'_, PyTuple>,
@@ -113,7 +113,7 @@ fn call(
         values.push(match param.kind {
             OpParamKind::Tensor if arg.is_none() => ArgValue::None,
             OpParamKind::Tensor => ArgValue::Tensor(device.tensor(param.name, &arg)?),
-            _ => plain(op, param, &arg)?,
+            _ => convert_value(op, param, &arg)?,
         });
     }
     let mut views = Vec::with_capacity(outs.len());
@@ -132,7 +132,7 @@ fn call(
     }
 }
 
-/// The device of a call: the one of its first tensor.
+/// The device of a call, which is the device of its first tensor.
 struct CallDevice {
     op: &'static str,
     first: Option<(&'static str, i64)>,
@@ -148,7 +148,7 @@ impl CallDevice {
         if device == known {
             return Ok(view);
         }
-        let text = |n: i64| match n {
+        let device_name = |n: i64| match n {
             -1 => "the CPU".to_owned(),
             n => format!("cuda:{n}"),
         };
@@ -157,21 +157,21 @@ impl CallDevice {
             format!(
                 "{}: all tensors must be on one device, but {first} is on {} and {name} is on {}",
                 self.op,
-                text(known),
-                text(device)
+                device_name(known),
+                device_name(device)
             ),
         ))
     }
 }
 
 /// Opens a GPU once and keeps it open.
-fn device(ordinal: u32) -> Result<Device, Error> {
-    static OPEN: Mutex<Vec<(u32, Device)>> = Mutex::new(Vec::new());
-    let mut open = OPEN.lock().unwrap_or_else(|e| e.into_inner());
-    if let Some((_, device)) = open.iter().find(|(n, _)| *n == ordinal) {
+fn open_device(ordinal: u32) -> Result<Device, Error> {
+    static DEVICES: Mutex<Vec<(u32, Device)>> = Mutex::new(Vec::new());
+    let mut devices = DEVICES.lock().unwrap_or_else(|e| e.into_inner());
+    if let Some((_, device)) = devices.iter().find(|(n, _)| *n == ordinal) {
         return Ok(device.clone());
     }
     let device = Device::cuda(ordinal)?;
-    open.push((ordinal, device.clone()));
+    devices.push((ordinal, device.clone()));
     Ok(device)
 }

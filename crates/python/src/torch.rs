@@ -33,15 +33,16 @@ pub(crate) fn use_torch(
     workspace: Py<PyAny>,
 ) -> PyResult<()> {
     let py = tensor.py();
-    let named = |(theirs, name): (Py<PyAny>, String)| Ok((theirs, dtype_named(py, &name)?));
-    let made = Torch {
+    let named =
+        |(torch_dtype, name): (Py<PyAny>, String)| Ok((torch_dtype, dtype_named(py, &name)?));
+    let parts = Torch {
         dtypes: dtypes.into_iter().map(named).collect::<PyResult<_>>()?,
         exchange: Exchange::of(tensor),
         stream,
         workspace,
     };
     // A second call passes the same values.
-    let _ = TORCH.set(py, made);
+    let _ = TORCH.set(py, parts);
     Ok(())
 }
 
@@ -67,19 +68,19 @@ pub(crate) fn address(tensor: &Bound<'_, PyAny>) -> PyResult<u64> {
     tensor.call_method0(intern!(py, "data_ptr"))?.extract()
 }
 
-/// Returns a tensor and its device index, -1 for the CPU.
+/// Returns a tensor and its device index; -1 is the CPU.
 pub(crate) fn view(op: &str, name: &str, tensor: &Bound<'_, PyAny>) -> PyResult<(TensorView, i64)> {
     let py = tensor.py();
     let exchange = torch(py)?.exchange.as_ref();
     if let Some(found) = exchange.and_then(|exchange| exchange.view(tensor)) {
         return Ok(found);
     }
-    let theirs = tensor.getattr(intern!(py, "dtype"))?;
-    let known = torch(py)?.dtypes.iter().find(|(d, _)| d.is(&theirs));
+    let torch_dtype = tensor.getattr(intern!(py, "dtype"))?;
+    let known = torch(py)?.dtypes.iter().find(|(d, _)| d.is(&torch_dtype));
     let Some(&(_, dtype)) = known else {
         return Err(input_error(
             py,
-            format!("{op}: {name} has the unsupported element type {theirs}"),
+            format!("{op}: {name} has the unsupported element type {torch_dtype}"),
         ));
     };
     let view = TensorView {

@@ -34,7 +34,7 @@ impl View {
             let value = interface.get_item(name)?;
             Ok(value.filter(|value| !value.is_none()))
         };
-        let needed = |name: &'static str| {
+        let required = |name: &'static str| {
             field(name)?.ok_or_else(|| {
                 input_error(
                     py,
@@ -42,18 +42,18 @@ impl View {
                 )
             })
         };
-        let typestr: String = needed("typestr")?.extract()?;
-        let dtype = of_typestr(&typestr)
+        let typestr: String = required("typestr")?.extract()?;
+        let dtype = parse_typestr(&typestr)
             .ok_or_else(|| input_error(py, format!("unsupported element type {typestr:?}")))?;
-        let shape: Vec<u64> = needed("shape")?.extract()?;
-        let (address, read_only): (u64, bool) = needed("data")?.extract()?;
+        let shape: Vec<u64> = required("shape")?.extract()?;
+        let (address, read_only): (u64, bool) = required("data")?.extract()?;
         if field("mask")?.is_some() {
             return Err(input_error(py, "masked arrays are not supported".into()));
         }
         let mut tensor = TensorView::dense(dtype, &shape, address);
         if let Some(strides) = field("strides")? {
             let bytes: Vec<i64> = strides.extract()?;
-            tensor.strides = in_elements(py, &bytes, dtype)?;
+            tensor.strides = strides_in_elements(py, &bytes, dtype)?;
         }
         let stream: Option<usize> = match field("stream")? {
             Some(stream) => Some(stream.extract()?),
@@ -73,7 +73,7 @@ impl View {
     fn from_dlpack(capsule: Bound<'_, PyCapsule>) -> PyResult<Self> {
         let py = capsule.py();
         let managed = capsule.pointer_checked(Some(c"dltensor"))?;
-        // SAFETY: a capsule of that name holds a DLManagedTensor, which begins with the tensor.
+        // SAFETY: a capsule of that name holds a DLManagedTensor, whose first field is the tensor.
         // It lives as long as the capsule, which this view keeps and does not consume.
         let (tensor, device) = unsafe { managed.cast::<DlTensor>().as_ref().view() }
             .map_err(|what| input_error(py, format!("the array has {what}")))?;
@@ -87,8 +87,8 @@ impl View {
     }
 }
 
-/// Parses a type string such as `<f4`; bfloat16 has none.
-fn of_typestr(text: &str) -> Option<DType> {
+/// Parses a type string such as `<f4`. The interface has no type string for bfloat16.
+fn parse_typestr(text: &str) -> Option<DType> {
     Some(match text.trim_start_matches(['<', '|', '=']) {
         "f4" => DType::F32,
         "f2" => DType::F16,
@@ -99,14 +99,14 @@ fn of_typestr(text: &str) -> Option<DType> {
     })
 }
 
-fn in_elements(py: Python<'_>, bytes: &[i64], dtype: DType) -> PyResult<Vec<i64>> {
+fn strides_in_elements(py: Python<'_>, bytes: &[i64], dtype: DType) -> PyResult<Vec<i64>> {
     let size = dtype.bytes() as i64;
-    let one = |&stride: &i64| match stride % size {
+    let in_elements = |&stride: &i64| match stride % size {
         0 => Ok(stride / size),
         _ => Err(input_error(
             py,
             format!("a stride of {stride} bytes is not a whole number of {dtype} elements"),
         )),
     };
-    bytes.iter().map(one).collect()
+    bytes.iter().map(in_elements).collect()
 }

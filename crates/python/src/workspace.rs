@@ -16,12 +16,12 @@ type WorkspaceMap = HashMap<(u32, usize), Vec<ZeroedTensor>>;
 /// A torch tensor, its size in bytes and its address.
 type ZeroedTensor = (Py<PyAny>, u64, u64);
 
-/// Workspaces by device and stream. Ops of a stream run in order and leave zeros behind. The last
-/// workspace is the largest; smaller ones stay alive, because launched ops may still use them.
+/// Workspaces by device and stream. Ops of a stream run in order and leave the workspace
+/// zeroed. The last workspace is the largest; smaller ones stay alive for ops that are still running.
 static WORKSPACES: LazyLock<Mutex<WorkspaceMap>> = LazyLock::new(Mutex::default);
 
-/// A workspace. It must live until the op is launched; torch reuses its memory only for later
-/// work of the same stream.
+/// A workspace. It must live until the op is launched; afterwards torch reuses its memory only for
+/// later work of the same stream.
 pub(crate) struct Workspace {
     pub(crate) address: u64,
     _tensor: Option<Py<PyAny>>,
@@ -50,22 +50,22 @@ pub(crate) fn workspace(
         });
     }
     let key = (device, stream.handle() as usize);
-    let kept = |address| Workspace {
+    let cached = |address| Workspace {
         address,
         _tensor: None,
     };
-    let enough = |all: Option<&Vec<ZeroedTensor>>| {
+    let find_large_enough = |all: Option<&Vec<ZeroedTensor>>| {
         let last = all.and_then(|all| all.last());
         last.filter(|(_, len, _)| *len >= bytes).map(|z| z.2)
     };
-    let known = enough(
+    let found = find_large_enough(
         WORKSPACES
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .get(&key),
     );
-    if let Some(address) = known {
-        return Ok(kept(address));
+    if let Some(address) = found {
+        return Ok(cached(address));
     }
     // Do not hold the lock while torch allocates.
     let len = bytes.max(MIN_BYTES);
@@ -73,8 +73,8 @@ pub(crate) fn workspace(
     let address = torch::address(&tensor)?;
     let mut all = WORKSPACES.lock().unwrap_or_else(PoisonError::into_inner);
     let all = all.entry(key).or_default();
-    // Another thread may have added one meanwhile.
-    Ok(kept(enough(Some(all)).unwrap_or_else(|| {
+    // Another thread may have added a workspace while this one allocated.
+    Ok(cached(find_large_enough(Some(all)).unwrap_or_else(|| {
         all.push((tensor.unbind(), len, address));
         address
     })))

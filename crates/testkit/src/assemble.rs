@@ -11,12 +11,15 @@ static PTXAS: LazyLock<Ptxas> = LazyLock::new(|| Ptxas::find().unwrap_or_else(|e
 
 /// Prints a kernel and verifies the PTX against it.
 pub fn printed(kernel: &Checked) -> Result<Ptx, String> {
-    let of = |e: String| format!("{}: {e}", kernel.name);
-    let ptx = print(kernel, &TARGET).map_err(|e| of(e.to_string()))?;
-    let counts = warpline_translation::verify(kernel, &ptx.text).map_err(|e| of(e.to_string()))?;
+    let with_name = |e: String| format!("{}: {e}", kernel.name);
+    let ptx = print(kernel, &TARGET).map_err(|e| with_name(e.to_string()))?;
+    let counts =
+        warpline_translation::verify(kernel, &ptx.text).map_err(|e| with_name(e.to_string()))?;
     match counts.total() > kernel.params.len() {
         true => Ok(ptx),
-        false => Err(of("the translation check compared only parameters".into())),
+        false => Err(with_name(
+            "the translation check compared only parameters".into(),
+        )),
     }
 }
 
@@ -25,19 +28,19 @@ pub fn assembled(kernel: &Checked) -> Result<Assembled, String> {
     assembles(&printed(kernel)?)
 }
 
-/// Assembles a PTX text; fails on errors and spills. The report has all other advisories.
+/// Assembles a PTX text; fails on errors and spills. The result reports all other advisories.
 pub fn assembles(ptx: &Ptx) -> Result<Assembled, String> {
-    let of = |e: String| format!("{}: {e}", ptx.entry);
-    let made = PTXAS
+    let with_name = |e: String| format!("{}: {e}", ptx.entry);
+    let assembled = PTXAS
         .assemble(&ptx.text, ptx.target)
-        .map_err(|e| of(format!("{e}\n{}", ptx.text)))?;
-    let errors: Vec<_> = made.report.errors().collect();
+        .map_err(|e| with_name(format!("{e}\n{}", ptx.text)))?;
+    let errors: Vec<_> = assembled.report.errors().collect();
     if !errors.is_empty() {
-        return Err(of(format!("{errors:?}")));
+        return Err(with_name(format!("{errors:?}")));
     }
     let spills = |e: &KernelReport| e.spill_store_bytes + e.spill_load_bytes > 0;
-    match made.report.kernels.iter().find(|e| spills(e)) {
-        Some(entry) => Err(of(format!("ptxas spills: {entry:?}"))),
-        None => Ok(made),
+    match assembled.report.kernels.iter().find(|e| spills(e)) {
+        Some(entry) => Err(with_name(format!("ptxas spills: {entry:?}"))),
+        None => Ok(assembled),
     }
 }

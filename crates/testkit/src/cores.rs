@@ -1,4 +1,4 @@
-//! One check for every item, on all cores.
+//! A check of every item, on all cores.
 
 use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError};

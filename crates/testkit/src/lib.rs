@@ -8,9 +8,9 @@
 //! | [`launch`] | buffers and arguments of a launch on the executor |
 //! | [`timings`] | the executor timings under which a kernel runs |
 //! | [`full`] | whether the full test run is requested (`cargo xtask test --full`) |
-//! | [`sample`] | the smallest part of a table that covers every feature of every schedule |
-//! | [`cores`] | one check for every item, on all cores |
-//! | [`stand_in`] | a stand-in for the CUDA driver, compiled |
+//! | [`sample`] | a small subset of a table that covers every feature of every schedule |
+//! | [`cores`] | a check of every item, on all cores |
+//! | [`stand_in`] | a stub CUDA driver, compiled from C |
 //! | `assemble` | printing, verifying and assembling (feature `ptx`) |
 
 #[cfg(feature = "ptx")]

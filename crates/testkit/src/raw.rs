@@ -10,7 +10,7 @@ use warpline_ir::*;
 pub struct RawKernel(pub Kernel);
 
 impl RawKernel {
-    /// Creates a kernel named `kit` with roles by name and warps, declared at lines 1, 2, …
+    /// Creates a kernel named `kit` with roles of the given names and warps, declared at lines 1, 2, …
     pub fn new(roles: &[(&str, u32)]) -> Self {
         let mut locs = Locs::default();
         let mut first_warp = 0;
@@ -104,7 +104,7 @@ impl RawKernel {
         dst
     }
 
-    /// Declares a tile behind all others.
+    /// Declares a tile after all other shared memory.
     pub fn tile(&mut self, line: u32, name: &str, layout: TileLayout, stages: u32) -> TileId {
         let loc = self.loc(line);
         let offset = self.0.shared_bytes.next_multiple_of(layout.swizzle.align());
@@ -125,7 +125,7 @@ impl RawKernel {
         TileId(self.0.tiles.len() as u32 - 1)
     }
 
-    /// Declares an array of mbarriers behind all else.
+    /// Declares an array of mbarriers after all other shared memory.
     pub fn barrier(&mut self, line: u32, name: &str, len: u32) -> BarId {
         let loc = self.loc(line);
         let offset = self.0.shared_bytes.next_multiple_of(8);
@@ -179,7 +179,8 @@ impl RawKernel {
         self.run(0, stmt);
     }
 
-    /// Returns all diagnostics but those of the protocol rules, because these kernels have no complete protocol.
+    /// Returns all diagnostics except those of the protocol rules, because these kernels have no
+    /// complete protocol.
     pub fn diagnostics(self) -> Vec<Diagnostic> {
         let mut all = examine(&self.0, &TARGET).diagnostics;
         all.retain(|r| !protocol::rules::RULES.contains(&r.rule));
@@ -198,7 +199,7 @@ impl RawKernel {
         assert!(found.is_empty(), "{name}: {found:#?}");
     }
 
-    /// Expects one diagnostic, by this rule, at this line; returns its sentence.
+    /// Expects exactly one diagnostic, with this code and line; returns its text.
     #[track_caller]
     pub fn refuted(self, code: &str, line: u32) -> String {
         let all = self.diagnostics();
@@ -252,7 +253,7 @@ pub fn view(tile: TileId, rows: u32, cols: u32) -> View {
     }
 }
 
-/// Returns one mbarrier of an array, by a constant.
+/// Returns the mbarrier of an array at a constant index.
 pub fn bar(bar: BarId, index: u64) -> BarRef {
     BarRef {
         bar,

@@ -1,7 +1,7 @@
-//! The smallest part of a table that covers every feature of every schedule.
+//! A small subset of a table that covers every feature of every schedule.
 //!
-//! A workload has a schedule and features: the fields of its problem and config with a value that is
-//! a name, a switch, an absent option, or the class of a number. A sample by index misses
+//! A workload has a schedule and features. A feature is a field of its problem or config with a
+//! value: a name, a switch, an absent option, or the class of a number. A sample by index misses
 //! features when the table changes; this sample covers every (schedule, feature) pair.
 
 use crate::full::full;
@@ -33,44 +33,45 @@ pub fn sample<T>(
     }
 }
 
-/// Returns a cheap subset of the items with every pair that occurs, in the order of the items.
+/// Returns a cheap subset of the items that covers every pair, in the order of the items.
 ///
-/// Greedy: the item with the most uncovered pairs per second comes next, the first of equals.
+/// The selection is greedy: it takes the item with the most uncovered pairs per second; of equal
+/// items, the first.
 pub fn cover<T>(
     items: Vec<T>,
     pairs: impl Fn(&T) -> BTreeSet<Pair>,
     seconds: impl Fn(&T) -> f64,
 ) -> Vec<T> {
     let seconds: Vec<f64> = items.iter().map(seconds).collect();
-    let of: Vec<BTreeSet<Pair>> = items.iter().map(pairs).collect();
-    let mut open: BTreeSet<&Pair> = of.iter().flatten().collect();
-    let mut taken = vec![false; items.len()];
-    while !open.is_empty() {
-        let gain = |i: usize| of[i].iter().filter(|p| open.contains(p)).count() as f64;
+    let pairs_of: Vec<BTreeSet<Pair>> = items.iter().map(pairs).collect();
+    let mut uncovered: BTreeSet<&Pair> = pairs_of.iter().flatten().collect();
+    let mut selected = vec![false; items.len()];
+    while !uncovered.is_empty() {
+        let gain = |i: usize| pairs_of[i].iter().filter(|p| uncovered.contains(p)).count() as f64;
         let gains: Vec<f64> = (0..items.len()).map(|i| gain(i) / seconds[i]).collect();
         // `max_by` returns the last of equals.
         let by_gain = |&i: &usize, &j: &usize| gains[i].total_cmp(&gains[j]);
         let Some(best) = (0..items.len()).rev().max_by(by_gain) else {
             break;
         };
-        taken[best] = true;
-        for pair in &of[best] {
-            open.remove(pair);
+        selected[best] = true;
+        for pair in &pairs_of[best] {
+            uncovered.remove(pair);
         }
     }
-    let items = items.into_iter().zip(taken);
+    let items = items.into_iter().zip(selected);
     items
-        .filter_map(|(item, taken)| taken.then_some(item))
+        .filter_map(|(item, selected)| selected.then_some(item))
         .collect()
 }
 
-/// The field of a config that names its schedule.
+/// Returns the schedule that a config names.
 fn schedule(config: &Value) -> String {
     let named = config.get("schedule");
     named.map(Value::to_string).unwrap_or_default()
 }
 
-/// Adds the features of a value and of everything in it.
+/// Adds the features of a value and of the values inside it.
 fn collect(features: &mut BTreeSet<String>, path: &str, value: &Value) {
     match value {
         Value::Null => drop(features.insert(format!("{path} is absent"))),
@@ -88,7 +89,7 @@ fn collect(features: &mut BTreeSet<String>, path: &str, value: &Value) {
     }
 }
 
-/// The class of a number: extents of one class take the same path through most kernels.
+/// Returns the class of a number; extents of one class take the same path through most kernels.
 fn class(n: &serde_json::Number) -> &'static str {
     match n.as_u64() {
         Some(0) => "zero",
@@ -121,41 +122,44 @@ mod tests {
         table
     }
 
-    fn of((problem, config): &(Value, Value)) -> BTreeSet<Pair> {
+    fn item_pairs((problem, config): &(Value, Value)) -> BTreeSet<Pair> {
         pairs(problem, config)
     }
 
     #[test]
     fn every_pair_of_the_table_is_in_the_cover() {
         let table = table();
-        let all: BTreeSet<Pair> = table.iter().flat_map(of).collect();
-        let some = cover(table.clone(), of, |_| 1.0);
-        assert_eq!(some.iter().flat_map(of).collect::<BTreeSet<_>>(), all);
+        let all: BTreeSet<Pair> = table.iter().flat_map(item_pairs).collect();
+        let covered = cover(table.clone(), item_pairs, |_| 1.0);
+        assert_eq!(
+            covered.iter().flat_map(item_pairs).collect::<BTreeSet<_>>(),
+            all
+        );
         assert!(all.contains(&("\"ring\"".into(), "problem.dtype = e4m3".into())));
         assert!(all.contains(&("\"plain\"".into(), "problem.bias is absent".into())));
         // Five classes of `n` for each schedule.
-        assert_eq!((table.len(), some.len()), (36, 10));
+        assert_eq!((table.len(), covered.len()), (36, 10));
     }
 
     #[test]
     fn a_cover_is_deterministic_and_ordered() {
         let table = table();
-        let some = cover(table.clone(), of, |_| 1.0);
-        assert_eq!(some, cover(table.clone(), of, |_| 1.0));
+        let covered = cover(table.clone(), item_pairs, |_| 1.0);
+        assert_eq!(covered, cover(table.clone(), item_pairs, |_| 1.0));
         let mut rest = table.iter();
-        assert!(some.iter().all(|item| rest.any(|other| other == item)));
+        assert!(covered.iter().all(|item| rest.any(|other| other == item)));
     }
 
     #[test]
     fn the_cheaper_of_equal_items_is_selected() {
         let item = |n: u32| (json!({"n": n}), json!({"schedule": "plain"}));
         let seconds = |(problem, _): &(Value, Value)| problem["n"].as_f64().unwrap_or(1.0);
-        let some = cover(vec![item(800), item(8), item(16)], of, seconds);
-        assert_eq!(some, [item(8)]);
+        let covered = cover(vec![item(800), item(8), item(16)], item_pairs, seconds);
+        assert_eq!(covered, [item(8)]);
     }
 
     #[test]
     fn an_empty_table_has_an_empty_cover() {
-        assert_eq!(cover(Vec::<(Value, Value)>::new(), of, |_| 1.0), []);
+        assert_eq!(cover(Vec::<(Value, Value)>::new(), item_pairs, |_| 1.0), []);
     }
 }

@@ -4,10 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The C source of the stand-in.
+/// The C source of the stub.
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../cuda/tests/stub/driver.c");
 
-/// Compiles the stand-in into the library `path`.
+/// Compiles the stub into the library `path`.
 #[track_caller]
 pub fn compile(path: &Path, flags: &[&str]) {
     let output = Command::new("cc")
@@ -21,15 +21,16 @@ pub fn compile(path: &Path, flags: &[&str]) {
     assert!(output.status.success(), "cc {SOURCE}: {errors}");
 }
 
-/// Creates a folder in which the loader finds the stand-in, and returns it.
+/// Creates a folder in which the loader finds the stub, and returns it.
 ///
-/// The library is written beside the folder and renamed, so that two processes may do it at once.
+/// Each process compiles to a file of its own in the folder and renames it, so several processes may
+/// run this function at once.
 #[track_caller]
 pub fn folder(folder: PathBuf) -> PathBuf {
     fs::create_dir_all(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
     let library = folder.join("libcuda.so.1");
-    let own = folder.join(format!("libcuda.{}", std::process::id()));
-    compile(&own, &[]);
-    fs::rename(&own, &library).unwrap_or_else(|e| panic!("{}: {e}", library.display()));
+    let process_library = folder.join(format!("libcuda.{}", std::process::id()));
+    compile(&process_library, &[]);
+    fs::rename(&process_library, &library).unwrap_or_else(|e| panic!("{}: {e}", library.display()));
     folder
 }

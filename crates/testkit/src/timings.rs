@@ -16,7 +16,7 @@ pub fn timings(seeds: u64) -> impl Iterator<Item = Options> {
     .chain((0..seeds).map(seeded))
 }
 
-/// Returns the options of the timings that look for races: late, and random with `seeds` seeds.
+/// Returns the options of the timings that check races: late, and random with `seeds` seeds.
 pub fn strict(seeds: u64) -> impl Iterator<Item = Options> {
     timings(seeds).filter(|o| o.timing != Timing::Eager)
 }

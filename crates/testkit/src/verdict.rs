@@ -1,10 +1,10 @@
-//! The verdict of the checker about a kernel.
+//! The verdict of the checker on a kernel.
 
 use crate::kernel::TARGET;
 use warpline_check::{Checked, Diagnostic, check};
 use warpline_ir::{Frame, Kernel};
 
-/// The code of a rule, the line that breaks it, and the line of the other side.
+/// The code of a broken rule, the line of the diagnostic, and the line of its first label.
 pub type Breach = (&'static str, u32, Option<u32>);
 
 /// The codes of a kernel that breaks no rule.

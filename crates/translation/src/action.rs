@@ -67,19 +67,19 @@ kinds! {
     BulkCommit "cp.async.bulk.commit_group",
     /// `cp.async.bulk.wait_group`.
     BulkWait "cp.async.bulk.wait_group",
-    /// Bytes from global to shared memory.
+    /// A bulk copy from global to shared memory.
     BulkLoad "bulk load",
-    /// Bytes from shared to global memory.
+    /// A bulk copy from shared to global memory.
     BulkStore "bulk store",
-    /// Bytes from one CTA to another of the cluster.
+    /// A bulk copy from one CTA of the cluster to another.
     BulkSend "bulk copy to a peer",
-    /// Bytes into L2.
+    /// A bulk prefetch into the L2.
     BulkPrefetch "bulk prefetch",
-    /// A box of a tensor to shared memory.
+    /// A TMA load of a box of a tensor.
     TensorLoad "tensor load",
-    /// A box of shared memory to a tensor.
+    /// A TMA store of a box of a tensor.
     TensorStore "tensor store",
-    /// A box of a tensor into L2.
+    /// A TMA prefetch of a box of a tensor into the L2.
     TensorPrefetch "tensor prefetch",
     /// `cp.async`.
     Copy "cp.async",
@@ -161,7 +161,7 @@ impl<'a> Action<'a> {
         self
     }
 
-    /// Whether the PTX action equals this program action.
+    /// Returns whether the PTX action equals this program action.
     pub(crate) fn matches_ptx(&self, ptx: &Action<'_>) -> bool {
         self.kind == ptx.kind && self.differences(ptx).next().is_none()
     }
@@ -171,10 +171,10 @@ impl<'a> Action<'a> {
         &'s self,
         ptx: &'s Action<'a>,
     ) -> impl Iterator<Item = (&'static str, &'s OperandValue<'a>, &'s OperandValue<'a>)> {
-        let fact = |side: &'s Action<'a>, i: usize| side.facts.get(i);
+        let fact = |action: &'s Action<'a>, i: usize| action.facts.get(i);
         (0..self.facts.len().max(ptx.facts.len())).filter_map(move |i| {
             match (fact(self, i), fact(ptx, i)) {
-                (Some((name, a)), Some((_, b))) if !agree(name, a, b) => Some((*name, a, b)),
+                (Some((name, a)), Some((_, b))) if !facts_agree(name, a, b) => Some((*name, a, b)),
                 (Some((name, a)), None) => Some((*name, a, &OperandValue::Absent)),
                 (None, Some((name, b))) => Some((*name, &OperandValue::Absent, b)),
                 _ => None,
@@ -189,16 +189,16 @@ pub(crate) const SOURCES: &str = "sources";
 /// The fact for a branch target: the number of labels to it, negative for a backward branch.
 pub(crate) const TARGET: &str = "target (labels from here)";
 
-/// Whether the two sides agree on a fact.
-fn agree(name: &str, program: &OperandValue<'_>, ptx: &OperandValue<'_>) -> bool {
+/// Returns whether the two sides agree on a fact.
+fn facts_agree(name: &str, program: &OperandValue<'_>, ptx: &OperandValue<'_>) -> bool {
     if name != SOURCES {
         return program == ptx;
     }
-    // The instructions of an op may use extra constants, but no extra registers.
     let (OperandValue::List(program), OperandValue::List(ptx)) = (program, ptx) else {
         return false;
     };
-    // The operands of the op occur in order.
+    // The operands of the op occur in order. Its instructions may use extra constants, but no extra
+    // registers.
     let mut remaining = ptx.iter();
     program.iter().all(|p| remaining.any(|x| x == p))
         && ptx

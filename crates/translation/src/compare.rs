@@ -23,19 +23,19 @@ pub(crate) fn compare(
     program: &[ProgramAction<'_>],
     ptx: &[PtxAction<'_>],
 ) -> Vec<Mismatch> {
-    let mut sides = Sides {
+    let mut comparison = Comparison {
         kernel,
         program,
         ptx,
         found: Vec::new(),
     };
     let (mut i, mut j) = (0, 0);
-    while (i < program.len() || j < ptx.len()) && sides.found.len() < MAX_MISMATCHES {
-        (i, j) = sides.step(i, j);
+    while (i < program.len() || j < ptx.len()) && comparison.found.len() < MAX_MISMATCHES {
+        (i, j) = comparison.step(i, j);
     }
     // An extra or missing label shifts the targets of all branches across it, so mismatches of
     // targets alone come last.
-    let (shifted, mut found): (Vec<_>, _) = sides
+    let (shifted, mut found): (Vec<_>, _) = comparison
         .found
         .into_iter()
         .partition(|(_, target_only)| *target_only);
@@ -43,7 +43,7 @@ pub(crate) fn compare(
     found.into_iter().map(|(mismatch, _)| mismatch).collect()
 }
 
-struct Sides<'s, 'a> {
+struct Comparison<'s, 'a> {
     kernel: &'s Kernel,
     program: &'s [ProgramAction<'a>],
     ptx: &'s [PtxAction<'a>],
@@ -51,7 +51,7 @@ struct Sides<'s, 'a> {
     found: Vec<(Mismatch, bool)>,
 }
 
-impl<'a> Sides<'_, 'a> {
+impl<'a> Comparison<'_, 'a> {
     /// Compares at one position of each list; returns the next positions.
     fn step(&mut self, i: usize, j: usize) -> (usize, usize) {
         if self.agree(i, j) {
@@ -111,11 +111,11 @@ impl<'a> Sides<'_, 'a> {
     }
 
     fn agree(&self, i: usize, j: usize) -> bool {
-        let both = self.program.get(i).zip(self.ptx.get(j));
-        both.is_some_and(|(program, ptx)| program.action.matches_ptx(&ptx.action))
+        let pair = self.program.get(i).zip(self.ptx.get(j));
+        pair.is_some_and(|(program, ptx)| program.action.matches_ptx(&ptx.action))
     }
 
-    /// Whether both sides agree from these positions on, or end there.
+    /// Returns whether both sides agree from these positions on, or end there.
     fn resyncs(&self, i: usize, j: usize) -> bool {
         let remaining = self.program.len().saturating_sub(i);
         if i >= self.program.len() || j >= self.ptx.len() {

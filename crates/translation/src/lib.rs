@@ -18,7 +18,7 @@
 //! - the operator of arithmetic (`add` or `sub`); the op tests run every operator on a GPU;
 //! - cache operators and eviction priorities, which do not change results.
 //!
-//! | where | what |
+//! | module | contents |
 //! |---|---|
 //! | `ptx` | the parser: converts the statements of a PTX text to actions |
 //! | `program` | converts the statements of a kernel to actions |
@@ -82,7 +82,7 @@ pub fn verify(kernel: &Kernel, ptx: &str) -> Result<ActionCounts, Mismatches> {
     }
     let registers = u32::try_from(kernel.regs.len()).unwrap_or(u32::MAX);
     let parsed = ptx::read(ptx, registers).map_err(|m| mismatches(vec![m]))?;
-    let name = program::name(kernel);
+    let name = program::entry_name(kernel);
     let expected = program::read(kernel, &name);
     let found = compare::compare(kernel, &expected, &parsed);
     if found.is_empty() {

@@ -55,7 +55,7 @@ impl<'a> OperandValue<'a> {
     }
 
     /// Wraps the constant of an address to 32 bits.
-    pub(crate) fn wrapped(self) -> Self {
+    pub(crate) fn wrap_to_32_bits(self) -> Self {
         let (terms, constant) = self.terms();
         Self::sum(terms, constant & u64::from(u32::MAX))
     }
@@ -79,8 +79,8 @@ impl<'a> OperandValue<'a> {
     /// Calls `f` for every leaf, from left to right.
     pub(crate) fn leaves(&self, f: &mut dyn FnMut(&Self)) {
         match self {
-            OperandValue::Computed(_, all) | OperandValue::List(all) => {
-                all.iter().for_each(|v| v.leaves(f))
+            OperandValue::Computed(_, values) | OperandValue::List(values) => {
+                values.iter().for_each(|v| v.leaves(f))
             }
             OperandValue::Sum(terms, constant) => {
                 terms.iter().for_each(|(v, _)| v.leaves(f));
@@ -94,8 +94,8 @@ impl<'a> OperandValue<'a> {
     }
 
     /// Returns a boolean fact as the name `yes` or `no`.
-    pub(crate) fn flag(is: bool) -> Self {
-        OperandValue::Name(if is { "yes" } else { "no" })
+    pub(crate) fn flag(value: bool) -> Self {
+        OperandValue::Name(if value { "yes" } else { "no" })
     }
 }
 
@@ -136,8 +136,8 @@ impl fmt::Display for OperandValue<'_> {
                     n => write!(f, " + {n}"),
                 }
             }
-            OperandValue::Computed(op, all) => write!(f, "{op}({})", CommaSeparated(all)),
-            OperandValue::List(all) => write!(f, "{{{}}}", CommaSeparated(all)),
+            OperandValue::Computed(op, values) => write!(f, "{op}({})", CommaSeparated(values)),
+            OperandValue::List(values) => write!(f, "{{{}}}", CommaSeparated(values)),
         }
     }
 }
@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(
             OperandValue::Shared
                 .plus(OperandValue::Number(1 << 32))
-                .wrapped(),
+                .wrap_to_32_bits(),
             OperandValue::Shared
         );
     }

@@ -1,7 +1,7 @@
 //! Child processes of the same program, for kernels that may hang or lose the device.
 //!
 //! The child reports its exit code before it exits ([`report_exit`]), because the driver may keep a
-//! process with a hanging kernel alive. The parent does not wait for that.
+//! process with a hanging kernel alive. The parent does not wait for the process to exit.
 
 use std::ffi::OsStr;
 use std::io::{self, BufRead, BufReader, Write};
@@ -10,11 +10,11 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The environment variable of a child.
-const VARIABLE: &str = "WARPLINE_CHILD";
+/// The environment variable that marks a process as a child.
+const CHILD_VARIABLE: &str = "WARPLINE_CHILD";
 
 /// The prefix of the line with the exit code.
-const END: &str = "\u{4}warpline child ends with ";
+const EXIT_PREFIX: &str = "\u{4}warpline child ends with ";
 
 /// The result of a child.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -27,14 +27,14 @@ pub struct ChildResult {
 
 /// Returns whether this process is a child.
 pub fn is_child() -> bool {
-    std::env::var_os(VARIABLE).is_some()
+    std::env::var_os(CHILD_VARIABLE).is_some()
 }
 
 /// Writes a text and reports the exit code to the parent, which ignores later output. Call it in a
 /// child.
 pub fn report_exit(code: u8, text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    writeln!(out, "{text}\n{END}{code}")?;
+    writeln!(out, "{text}\n{EXIT_PREFIX}{code}")?;
     out.flush()
 }
 
@@ -47,21 +47,21 @@ pub fn run<A: AsRef<OsStr>>(
     let deadline = Instant::now() + limit;
     let mut child = Command::new(std::env::current_exe()?)
         .args(args)
-        .env(VARIABLE, "1")
+        .env(CHILD_VARIABLE, "1")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()?;
-    let lines = lines(&mut child);
+    let lines = output_lines(&mut child);
     let mut output = String::new();
     let code = loop {
         let remaining = deadline.saturating_duration_since(Instant::now());
         match lines.recv_timeout(remaining) {
-            Ok(line) => match line.strip_prefix(END) {
+            Ok(line) => match line.strip_prefix(EXIT_PREFIX) {
                 Some(code) => break code.parse().ok(),
                 None => output += &(line + "\n"),
             },
             Err(RecvTimeoutError::Timeout) => break None,
-            Err(RecvTimeoutError::Disconnected) => break child.wait()?.code(),
+            Err(RecvTimeoutError::Disconnected) => break exit_code(&mut child, deadline)?,
         }
     };
     // A child that waits in the driver needs a kill, which may take a while.
@@ -70,8 +70,21 @@ pub fn run<A: AsRef<OsStr>>(
     Ok(ChildResult { code, output })
 }
 
+/// Waits for a child that has closed its output. Returns `None` if it lives on at the deadline.
+fn exit_code(child: &mut Child, deadline: Instant) -> io::Result<Option<i32>> {
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status.code());
+        }
+        if Instant::now() >= deadline {
+            return Ok(None);
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
 /// Returns a channel with the lines of the child's output.
-fn lines(child: &mut Child) -> Receiver<String> {
+fn output_lines(child: &mut Child) -> Receiver<String> {
     let (send, lines) = channel();
     if let Some(out) = child.stdout.take() {
         thread::spawn(move || {

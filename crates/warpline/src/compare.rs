@@ -9,11 +9,11 @@ use warpline_ir::DType;
 use warpline_kernels::numbers::{element_value, half_ulp};
 use warpline_kernels::{TensorSpec, UNTOUCHED};
 
-/// The byte that fills outputs before a run: a NaN that no instruction produces in every
-/// floating-point type, all ones in integers.
+/// The byte that fills outputs before a run. In every floating-point type it forms a NaN that no
+/// instruction produces.
 pub const POISON: u8 = 0xff;
 
-/// An output as the device left it.
+/// An output after a run on a device.
 #[derive(Clone, PartialEq, Debug)]
 pub struct DeviceOutput {
     /// The elements, little-endian.
@@ -94,7 +94,7 @@ impl Comparison {
 pub fn compare(spec: &TensorSpec, produced: &DeviceOutput, reference: &[(f64, f64)]) -> Comparison {
     let size = spec.dtype.bytes();
     let elements = spec.elements();
-    let mut gaps = produced.never_written.iter().copied().peekable();
+    let mut never_written = produced.never_written.iter().copied().peekable();
     let mut found = Comparison {
         output: spec.name.to_owned(),
         elements,
@@ -107,7 +107,7 @@ pub fn compare(spec: &TensorSpec, produced: &DeviceOutput, reference: &[(f64, f6
     let mut worst: Option<(usize, ElementCheck)> = None;
     let mut max_ulp: Option<(usize, f64, ElementCheck)> = None;
     for i in 0..elements {
-        let written = gaps.next_if_eq(&i).is_none();
+        let written = never_written.next_if_eq(&i).is_none();
         let bytes = produced
             .bytes
             .get(i * size..(i + 1) * size)
@@ -130,12 +130,12 @@ pub fn compare(spec: &TensorSpec, produced: &DeviceOutput, reference: &[(f64, f6
             worst = Some((i, checked));
         }
         let ulp = checked.in_ulp(spec.dtype, checked.error);
-        if max_ulp.as_ref().is_none_or(|(_, most, _)| ulp > *most) {
+        if max_ulp.as_ref().is_none_or(|(_, max, _)| ulp > *max) {
             max_ulp = Some((i, ulp, checked));
         }
     }
-    found.worst = worst.map(|(i, j)| j.element(i, spec));
-    found.max_ulp = max_ulp.map(|(i, _, j)| j.element(i, spec));
+    found.worst = worst.map(|(i, check)| check.to_element_error(i, spec));
+    found.max_ulp = max_ulp.map(|(i, _, check)| check.to_element_error(i, spec));
     found
 }
 
@@ -190,14 +190,14 @@ impl ElementCheck {
         if distance == 0.0 {
             return 0.0;
         }
-        let at = match self.expected {
+        let magnitude = match self.expected {
             0.0 => self.value,
             expected => expected,
         };
-        distance / (2.0 * half_ulp(dtype, at))
+        distance / (2.0 * half_ulp(dtype, magnitude))
     }
 
-    fn element(&self, flat: usize, spec: &TensorSpec) -> ElementError {
+    fn to_element_error(&self, flat: usize, spec: &TensorSpec) -> ElementError {
         let relative = match self.error {
             0.0 => 0.0,
             error => error / self.expected.abs(),
@@ -234,7 +234,7 @@ impl ElementCheck {
 
 /// Converts a flat index to a multi-dimensional index, outermost dimension first.
 fn unflatten(mut flat: usize, shape: &[usize]) -> Vec<usize> {
-    let mut at: Vec<usize> = shape
+    let mut index: Vec<usize> = shape
         .iter()
         .rev()
         .map(|&n| {
@@ -243,8 +243,8 @@ fn unflatten(mut flat: usize, shape: &[usize]) -> Vec<usize> {
             i
         })
         .collect();
-    at.reverse();
-    at
+    index.reverse();
+    index
 }
 
 #[cfg(test)]
@@ -252,7 +252,11 @@ mod tests {
     use super::*;
     use warpline_kernels::HostTensor;
 
-    fn against(values: &[f64], reference: &[(f64, f64)], never_written: &[usize]) -> Comparison {
+    fn compare_f32(
+        values: &[f64],
+        reference: &[(f64, f64)],
+        never_written: &[usize],
+    ) -> Comparison {
         let shape = vec![values.len()];
         let spec = TensorSpec {
             name: "c",
@@ -271,18 +275,18 @@ mod tests {
     }
 
     #[test]
-    fn an_element_passes_within_its_tolerance_only() {
+    fn an_element_passes_only_within_its_tolerance() {
         let reference = [(1.0, 0.25), (2.0, 0.5), (0.0, 0.0)];
-        assert!(against(&[1.25, 1.5, 0.0], &reference, &[]).passed());
+        assert!(compare_f32(&[1.25, 1.5, 0.0], &reference, &[]).passed());
         for (i, &(x, bound)) in reference.iter().enumerate().take(2) {
             let mut values = [1.0, 2.0, 0.0];
             values[i] = x + 4.0 * bound;
-            let found = against(&values, &reference, &[]);
+            let found = compare_f32(&values, &reference, &[]);
             assert_eq!(found.failed, 1);
             let worst = found.worst.unwrap();
             assert_eq!((worst.index, worst.ratio), (vec![i], 4.0));
         }
-        let found = against(&[1.0, 2.0, 1e-30], &reference, &[]);
+        let found = compare_f32(&[1.0, 2.0, 1e-30], &reference, &[]);
         assert_eq!(
             found.failed, 1,
             "a tolerance of 0 accepts only the value itself"
@@ -293,36 +297,36 @@ mod tests {
     #[test]
     fn a_nan_passes_only_if_it_is_expected() {
         for expected in [1.0, f64::INFINITY] {
-            let found = against(&[f64::NAN], &[(expected, f64::INFINITY)], &[]);
+            let found = compare_f32(&[f64::NAN], &[(expected, f64::INFINITY)], &[]);
             assert_eq!(found.failed, 1, "{expected}");
         }
-        assert!(against(&[f64::NAN], &[(f64::NAN, 0.0)], &[]).passed());
-        assert!(!against(&[1.0], &[(f64::NAN, 0.0)], &[]).passed());
-        assert!(!against(&[f64::NAN], &[(f64::NAN, 0.0)], &[0]).passed());
-        let found = against(&[1.0], &[(1.0, f64::NAN)], &[]);
+        assert!(compare_f32(&[f64::NAN], &[(f64::NAN, 0.0)], &[]).passed());
+        assert!(!compare_f32(&[1.0], &[(f64::NAN, 0.0)], &[]).passed());
+        assert!(!compare_f32(&[f64::NAN], &[(f64::NAN, 0.0)], &[0]).passed());
+        let found = compare_f32(&[1.0], &[(1.0, f64::NAN)], &[]);
         assert_eq!(found.failed, 1, "a NaN tolerance never passes");
     }
 
     #[test]
     fn only_equal_infinities_pass() {
         let inf = f64::INFINITY;
-        assert!(against(&[inf], &[(inf, 0.0)], &[]).passed());
-        assert!(!against(&[inf], &[(-inf, 0.0)], &[]).passed());
-        assert!(!against(&[inf], &[(1.0, 1e30)], &[]).passed());
+        assert!(compare_f32(&[inf], &[(inf, 0.0)], &[]).passed());
+        assert!(!compare_f32(&[inf], &[(-inf, 0.0)], &[]).passed());
+        assert!(!compare_f32(&[inf], &[(1.0, 1e30)], &[]).passed());
     }
 
     #[test]
     fn an_unwritten_element_fails() {
-        let found = against(&[1.0, 1.0, 1.0], &[(1.0, 0.0); 3], &[1]);
+        let found = compare_f32(&[1.0, 1.0, 1.0], &[(1.0, 0.0); 3], &[1]);
         assert_eq!((found.failed, found.never_written), (1, 1));
         assert_eq!(found.worst.unwrap().index, [1]);
     }
 
     #[test]
     fn an_untouched_element_fails_if_it_is_written() {
-        assert!(against(&[0.0], &[UNTOUCHED], &[0]).passed());
-        assert_eq!(against(&[0.0], &[UNTOUCHED], &[]).failed, 1);
-        assert_eq!(against(&[f64::NAN], &[UNTOUCHED], &[]).failed, 1);
+        assert!(compare_f32(&[0.0], &[UNTOUCHED], &[0]).passed());
+        assert_eq!(compare_f32(&[0.0], &[UNTOUCHED], &[]).failed, 1);
+        assert_eq!(compare_f32(&[f64::NAN], &[UNTOUCHED], &[]).failed, 1);
         // On a GPU, unwritten elements still have the poison.
         let spec = TensorSpec {
             name: "c",
@@ -339,12 +343,12 @@ mod tests {
 
     #[test]
     fn an_element_without_a_reference_fails() {
-        assert_eq!(against(&[1.0, 1.0], &[(1.0, 0.0)], &[]).failed, 1);
+        assert_eq!(compare_f32(&[1.0, 1.0], &[(1.0, 0.0)], &[]).failed, 1);
     }
 
     #[test]
     fn an_empty_output_passes() {
-        let found = against(&[], &[], &[]);
+        let found = compare_f32(&[], &[], &[]);
         assert!(found.passed() && found.worst.is_none());
     }
 
@@ -374,11 +378,11 @@ mod tests {
     }
 
     #[test]
-    fn the_ulp_of_a_zero_is_that_of_the_value() {
-        let found = against(&[f64::powi(2.0, -20)], &[(0.0, 1.0)], &[]);
+    fn an_expected_zero_uses_the_ulp_of_the_value() {
+        let found = compare_f32(&[f64::powi(2.0, -20)], &[(0.0, 1.0)], &[]);
         let most = found.max_ulp.unwrap();
         assert_eq!((most.ulp, most.relative), (2f64.powi(23), f64::INFINITY));
-        let found = against(&[1.0], &[(1.0, 0.0)], &[0]);
+        let found = compare_f32(&[1.0], &[(1.0, 0.0)], &[0]);
         assert_eq!(found.max_ulp.unwrap().ulp, f64::INFINITY);
     }
 

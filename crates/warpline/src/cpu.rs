@@ -12,18 +12,18 @@ use warpline_kernels::{BufferAddresses, TensorSpec};
 /// each repeat.
 pub(crate) fn run(job: &Job<'_>) -> Result<RunResult, Error> {
     let repeats = job.options.repeat.map_or(1, |n| n.get());
-    let mut done = once(job, 0, repeats)?;
+    let mut done = run_once(job, 0, repeats)?;
     for i in 1..repeats {
-        let again = once(job, i, repeats)?;
+        let again = run_once(job, i, repeats)?;
         done.same_bits &= again.outputs == done.outputs;
         done.seconds.extend(again.seconds);
     }
     Ok(done)
 }
 
-fn once(job: &Job<'_>, index: u32, repeats: u32) -> Result<RunResult, Error> {
+fn run_once(job: &Job<'_>, index: u32, repeats: u32) -> Result<RunResult, Error> {
     let mut memory = GlobalMemory::new();
-    let addresses = bind(job, &mut memory);
+    let addresses = alloc_buffers(job, &mut memory);
     let start = Instant::now();
     let mut stats = Vec::new();
     let per_run: u64 = job.prepared.steps.iter().map(|s| s.ctas()).sum();
@@ -38,7 +38,7 @@ fn once(job: &Job<'_>, index: u32, repeats: u32) -> Result<RunResult, Error> {
     let outputs = job.outputs.iter().zip(&addresses.outputs);
     Ok(RunResult {
         outputs: outputs
-            .map(|(spec, &at)| read_output(&memory, spec, at))
+            .map(|(spec, &address)| read_output(&memory, spec, address))
             .collect(),
         same_bits: true,
         seconds,
@@ -49,7 +49,7 @@ fn once(job: &Job<'_>, index: u32, repeats: u32) -> Result<RunResult, Error> {
 }
 
 /// Allocates every buffer of the plan in CPU executor memory.
-fn bind(job: &Job<'_>, memory: &mut GlobalMemory) -> BufferAddresses {
+fn alloc_buffers(job: &Job<'_>, memory: &mut GlobalMemory) -> BufferAddresses {
     BufferAddresses {
         inputs: job
             .inputs
@@ -85,8 +85,8 @@ fn options(job: &Job<'_>, index: u32, before: u64, total: u64) -> Options {
 }
 
 /// Reads an output and finds the elements that were never written.
-fn read_output(memory: &GlobalMemory, spec: &TensorSpec, at: u64) -> DeviceOutput {
-    if let Ok(bytes) = memory.read(at, spec.bytes()) {
+fn read_output(memory: &GlobalMemory, spec: &TensorSpec, address: u64) -> DeviceOutput {
+    if let Ok(bytes) = memory.read(address, spec.bytes()) {
         return DeviceOutput {
             bytes,
             never_written: Vec::new(),
@@ -94,10 +94,10 @@ fn read_output(memory: &GlobalMemory, spec: &TensorSpec, at: u64) -> DeviceOutpu
     }
     // Element by element, because at least one is unwritten.
     let size = spec.dtype.bytes();
-    let missing = |i: &usize| memory.read(at + (i * size) as u64, size).is_err();
+    let missing = |i: &usize| memory.read(address + (i * size) as u64, size).is_err();
     DeviceOutput {
         // Cannot fail: the buffer has this size.
-        bytes: memory.read_lossy(at, spec.bytes()).unwrap_or_default(),
+        bytes: memory.read_lossy(address, spec.bytes()).unwrap_or_default(),
         never_written: (0..spec.elements()).filter(missing).collect(),
     }
 }

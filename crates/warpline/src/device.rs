@@ -74,7 +74,7 @@ impl Device {
     }
 
     /// Returns the first supported GPU, or else the CPU executor. Also returns the reasons why GPUs
-    /// were skipped, if any were or none exists.
+    /// were skipped, or why none exists.
     pub fn auto() -> (Self, Option<String>) {
         let listed = match warpline_cuda::devices() {
             Ok(listed) => listed,
@@ -95,14 +95,14 @@ impl Device {
 
     /// Opens a device by name: `cpu`, `cuda:N`, or `cuda` for `cuda:0`.
     pub fn parse(name: &str) -> Result<Self, Error> {
-        let bad = || Error::DeviceName(name.to_owned());
+        let invalid = || Error::DeviceName(name.to_owned());
         match name.split_once(':') {
             None if name == "cpu" => Ok(Self::cpu()),
             None if name == "cuda" => Self::cuda(0),
             Some(("cuda", n)) if n.bytes().all(|b| b.is_ascii_digit()) => {
-                Self::cuda(n.parse().map_err(|_| bad())?)
+                Self::cuda(n.parse().map_err(|_| invalid())?)
             }
-            _ => Err(bad()),
+            _ => Err(invalid()),
         }
     }
 
@@ -114,12 +114,12 @@ impl Device {
     /// Describes the device.
     pub fn info(&self) -> DeviceInfo {
         match &self.0 {
-            Inner::Cpu => cpu_executor(),
-            Inner::Cuda(open) => gpu(open.context.device()),
+            Inner::Cpu => cpu_executor_info(),
+            Inner::Cuda(gpu) => gpu_info(gpu.context.device()),
         }
     }
 
-    /// Returns whether it is the CPU executor.
+    /// Returns whether this is the CPU executor.
     pub fn is_cpu(&self) -> bool {
         matches!(self.0, Inner::Cpu)
     }
@@ -136,7 +136,7 @@ impl Device {
     pub fn target(&self) -> Target {
         match &self.0 {
             Inner::Cpu => Target::default(),
-            Inner::Cuda(open) => open.target,
+            Inner::Cuda(gpu) => gpu.target,
         }
     }
 
@@ -159,8 +159,8 @@ impl Device {
 /// The CPU executor is always listed. A machine without a driver or a GPU has one entry `cuda` with
 /// the reason.
 pub fn devices() -> Vec<DeviceInfo> {
-    let mut all = vec![cpu_executor()];
-    let none = |why: String| DeviceInfo {
+    let mut all = vec![cpu_executor_info()];
+    let unavailable = |why: String| DeviceInfo {
         name: "cuda".into(),
         description: "NVIDIA GPUs".into(),
         is_cpu: false,
@@ -168,14 +168,16 @@ pub fn devices() -> Vec<DeviceInfo> {
         gpu: None,
     };
     match warpline_cuda::devices() {
-        Err(e) => all.push(none(e.to_string())),
-        Ok(list) if list.is_empty() => all.push(none("the CUDA driver reports no GPU".into())),
-        Ok(list) => all.extend(list.iter().map(gpu)),
+        Err(e) => all.push(unavailable(e.to_string())),
+        Ok(list) if list.is_empty() => {
+            all.push(unavailable("the CUDA driver reports no GPU".into()))
+        }
+        Ok(list) => all.extend(list.iter().map(gpu_info)),
     }
     all
 }
 
-fn cpu_executor() -> DeviceInfo {
+fn cpu_executor_info() -> DeviceInfo {
     let Target { name, sms, .. } = Target::default();
     DeviceInfo {
         name: "cpu".into(),
@@ -186,7 +188,7 @@ fn cpu_executor() -> DeviceInfo {
     }
 }
 
-fn gpu(info: &warpline_cuda::CudaDeviceInfo) -> DeviceInfo {
+fn gpu_info(info: &warpline_cuda::CudaDeviceInfo) -> DeviceInfo {
     // The memory transfers twice per clock.
     let rate = info.memory_clock_khz.zip(info.memory_bus_bits);
     let memory_bytes_per_s =
@@ -224,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn an_invalid_name_is_rejected_with_the_rule() {
+    fn an_invalid_name_is_rejected_with_the_valid_names() {
         let invalid = [
             "", "gpu", "CPU", "cpu:0", "cuda:", "cuda:-1", "cuda:x", "cuda:0x1", "cuda: 1",
         ];

@@ -32,7 +32,7 @@ pub enum Error {
         "the printed PTX does not match the kernel, which is a bug in Warpline; please report it: {0}"
     )]
     Translation(#[from] Mismatches),
-    /// The simulated kernel faulted or hung.
+    /// The kernel faulted or hung on the CPU executor.
     #[error(transparent)]
     Fault(#[from] Box<RunError>),
     /// The GPU did not finish in time.

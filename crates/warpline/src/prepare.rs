@@ -24,7 +24,7 @@ pub struct Prepared {
     pub workspace: u64,
     /// The time to build and to check the kernels.
     pub times: BuildTimes,
-    /// The baseline that replaced the selected config, if the checker could not decide that.
+    /// The baseline that replaced the selected config, if that config is undecided.
     pub fallback: Option<Fallback>,
 }
 
@@ -120,15 +120,15 @@ impl Prepared {
         for i in 0..plan.steps.len() {
             check_pdl_safe(&plan.steps[..=i], target)?;
         }
-        let checked = |step: LaunchStep| -> Result<PreparedStep, Error> {
+        let prove_step = |step: LaunchStep| -> Result<PreparedStep, Error> {
             let Proof {
                 kernel,
                 hash,
                 text_hash,
             } = step.kernel.proof(target)?;
             if step.dependent {
-                let early = rules::dependent_launch(&kernel, target);
-                require_no_diagnostics(&kernel, early)?;
+                let diagnostics = rules::dependent_launch(&kernel, target);
+                require_no_diagnostics(&kernel, diagnostics)?;
             }
             tracing::debug!(kernel = kernel.name, grid = ?step.grid, "checked a kernel");
             Ok(PreparedStep {
@@ -138,7 +138,7 @@ impl Prepared {
                 step: Arc::new(step),
             })
         };
-        let steps = plan.steps.into_iter().map(checked);
+        let steps = plan.steps.into_iter().map(prove_step);
         Ok(Self {
             steps: steps.collect::<Result<_, _>>()?,
             workspace: plan.workspace,
@@ -391,7 +391,7 @@ mod tests {
         }
     }
 
-    /// Prepares a dependent launch of a kernel that waits or does not.
+    /// Prepares a dependent launch. Its kernel waits for its predecessor if `waits` is set.
     fn dependent_launch(waits: bool) -> Result<Prepared, Error> {
         let kernel = Kernel::build("second", &Target::SM_90A, |k| {
             let out = k.pointer::<u32>("out");
@@ -408,8 +408,8 @@ mod tests {
     }
 
     /// Prepares two steps. The second is a dependent launch that reads an input before its wait; the
-    /// first writes `first_writes`. With `dependent`, only the second step.
-    fn pdl_safe_read(first_writes: Buffer, dependent: bool) -> Result<Prepared, Error> {
+    /// first writes `first_writes`. If `only_second` is set, the plan has only the second step.
+    fn pdl_safe_read(first_writes: Buffer, only_second: bool) -> Result<Prepared, Error> {
         let first = Kernel::build("first", &Target::SM_90A, |k| {
             let to = k.pointer::<u32>("to");
             k.role("all").body(|| to.store(lane_id(), 1u32));
@@ -427,7 +427,7 @@ mod tests {
             .pointer("x", Buffer::Input(0))
             .pointer("y", Buffer::Output(0))
             .dependent();
-        let steps = match dependent {
+        let steps = match only_second {
             true => vec![second],
             false => vec![first, second],
         };

@@ -21,7 +21,7 @@ pub struct RunReport {
     pub problem: Value,
     /// The config.
     pub config: Value,
-    /// The baseline that replaced the selected config, if the checker could not decide that.
+    /// The baseline that replaced the selected config, if that config is undecided.
     pub fallback: Option<Fallback>,
     /// The seed of the inputs.
     pub seed: u64,
@@ -136,7 +136,7 @@ pub struct Rates {
     pub bytes_per_s: f64,
     /// Floating-point operations per second.
     pub flops_per_s: f64,
-    /// The fraction of the peak memory bandwidth, if the driver reports that.
+    /// The fraction of the peak memory bandwidth, if the driver reports the peak.
     pub memory_fraction: Option<f64>,
 }
 
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_median_of_an_even_number_is_the_mean_of_two() {
+    fn the_median_of_an_even_count_is_the_mean_of_the_middle_two() {
         assert_eq!(Times::new(vec![3.0, 1.0, 2.0]).median_s, 2.0);
         assert_eq!(Times::new(vec![4.0, 1.0, 2.0, 3.0]).median_s, 2.5);
         let one = Times::new(vec![7.0]);

@@ -297,9 +297,11 @@ pub fn run_with_tensors(
 
     options.report_progress(RunPhase::Compare);
     let reference = options.reference(work, &inputs);
-    let none = Vec::new();
+    let no_reference = Vec::new();
     let compared: Vec<Comparison> = (outputs.iter().zip(&done.outputs).enumerate())
-        .map(|(i, (spec, produced))| compare(spec, produced, reference.get(i).unwrap_or(&none)))
+        .map(|(i, (spec, produced))| {
+            compare(spec, produced, reference.get(i).unwrap_or(&no_reference))
+        })
         .collect();
 
     let info = device.info();

@@ -12,14 +12,14 @@ use warpline_ir::{
 pub(crate) const ALL_LANES: Operand = Operand::Imm(u32::MAX as u64);
 
 /// An emitter of statements with fresh registers of one role, at one source location.
-pub(crate) struct Emit<'a> {
+pub(crate) struct Emitter<'a> {
     regs: &'a mut Vec<RegInfo>,
     role: Option<RoleId>,
     loc: Loc,
     out: Vec<Stmt>,
 }
 
-impl<'a> Emit<'a> {
+impl<'a> Emitter<'a> {
     pub(crate) fn new(regs: &'a mut Vec<RegInfo>, role: Option<RoleId>, loc: Loc) -> Self {
         Self {
             regs,
@@ -109,7 +109,7 @@ impl<'a> Emit<'a> {
     }
 
     /// Emits a read of a pointer parameter.
-    pub(crate) fn address(&mut self, param: ParamId) -> RegId {
+    pub(crate) fn read_pointer(&mut self, param: ParamId) -> RegId {
         let ty = Type::U64;
         self.value(ty, |dst| ReadParam { dst, param, ty })
     }
@@ -129,8 +129,8 @@ impl<'a> Emit<'a> {
         let ty = Type::U64;
         let now = self.special(Special::GlobalTimer);
         let (a, b) = (now.into(), start.into());
-        let age = self.value(ty, |dst| Sub { ty, dst, a, b });
-        self.compare(Cmp::Ge, ty, age, Operand::imm(ns))
+        let elapsed_ns = self.value(ty, |dst| Sub { ty, dst, a, b });
+        self.compare(Cmp::Ge, ty, elapsed_ns, Operand::imm(ns))
     }
 
     pub(crate) fn compare(&mut self, cmp: Cmp, ty: Type, a: RegId, b: Operand) -> RegId {
@@ -154,7 +154,7 @@ impl<'a> Emit<'a> {
     }
 
     /// Emits a vote: whether a predicate is true in any lane of the warp.
-    pub(crate) fn any(&mut self, src: RegId) -> RegId {
+    pub(crate) fn any_lane(&mut self, src: RegId) -> RegId {
         let (mode, src, mask) = (VoteMode::Any, src.into(), ALL_LANES);
         self.value(Type::Pred, |dst| Vote {
             mode,

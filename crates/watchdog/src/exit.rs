@@ -5,7 +5,7 @@
 //! flight. If the other warps do not arrive, one of them is in a wait without a timeout; only a
 //! trap ends such a launch.
 
-use crate::emit::{ALL_LANES, Emit};
+use crate::emit::{ALL_LANES, Emitter};
 use crate::status::State;
 use crate::watchdog::Watchdog;
 use warpline_ir::ops::bulk::BulkWait;
@@ -26,7 +26,7 @@ pub(crate) struct PendingOps {
 
 impl PendingOps {
     /// Collects the operations of a role's body.
-    pub(crate) fn of(body: &Block) -> Self {
+    pub(crate) fn in_body(body: &Block) -> Self {
         let mut pending = Self::default();
         body.each(&mut |s| match &s.kind {
             StmtKind::Op(Op::BulkCommit(_)) => pending.bulk = true,
@@ -40,7 +40,7 @@ impl PendingOps {
 
 impl Watchdog {
     /// Emits the exit of the whole warp; its status is already written.
-    pub(crate) fn exit_warp(&self, e: &mut Emit<'_>, pending: PendingOps) {
+    pub(crate) fn exit_warp(&self, e: &mut Emitter<'_>, pending: PendingOps) {
         self.set_abort(e);
         if pending.bulk {
             let (pending, read) = (0, false);
@@ -50,7 +50,7 @@ impl Watchdog {
             e.op(CopyWait { pending: None });
         }
         if pending.wgmmas {
-            // Without it, ptxas inserts a wgmma wait on the path that continues (C7517).
+            // Without this wait, ptxas inserts a wgmma wait on the path that continues (C7517).
             e.op(WgmmaWait { pending: 0 });
         }
         if let Some(bar) = self.exit_barrier {
@@ -60,26 +60,26 @@ impl Watchdog {
         let start = e.special(Special::GlobalTimer);
         e.while_(|e| {
             e.op(Nanosleep { ns: 1000 });
-            let past = e.elapsed(start, self.limits.drain_ns);
-            let stay = e.not(past);
-            e.any(stay)
+            let is_drained = e.elapsed(start, self.limits.drain_ns);
+            let keep_waiting = e.not(is_drained);
+            e.any_lane(keep_waiting)
         });
         e.op(Exit);
     }
 
     /// Emits the normal end of a warp.
-    pub(crate) fn finish_warp(&self, e: &mut Emit<'_>) {
+    pub(crate) fn finish_warp(&self, e: &mut Emitter<'_>) {
         self.arrive_exit(e);
-        self.status.state(e, State::Done);
+        self.status.write_state(e, State::Done);
     }
 
-    /// Emits the warp's arrival at the exit barrier: it issues no more operations.
-    fn arrive_exit(&self, e: &mut Emit<'_>) {
+    /// Emits the warp's arrival at the exit barrier. The warp issues no operations after it.
+    fn arrive_exit(&self, e: &mut Emitter<'_>) {
         let Some(bar) = self.exit_barrier else { return };
         e.op(WarpSync { mask: ALL_LANES });
         e.elect(|e| {
             e.op(MbarrierArrive {
-                bar: single(bar),
+                bar: single_barrier(bar),
                 count: Operand::imm(1u32),
                 tx: None,
                 scope: Scope::Cta,
@@ -89,32 +89,38 @@ impl Watchdog {
     }
 
     /// Emits a wait for the other warps of the CTA, and a trap after the limit.
-    fn wait_for_cta(&self, e: &mut Emit<'_>, bar: BarId) {
+    fn wait_for_cta(&self, e: &mut Emitter<'_>, bar: BarId) {
         let start = e.special(Special::GlobalTimer);
-        let all = e.false_pred();
+        let all_arrived = e.false_pred();
         e.while_(|e| {
-            poll_phase(e, all, single(bar), Operand::Imm(0), Scope::Cta);
-            let late = e.elapsed(start, self.limits.exit_ns);
-            let over = e.or(all, late);
-            let stay = e.not(over);
-            e.any(stay)
+            poll_phase(
+                e,
+                all_arrived,
+                single_barrier(bar),
+                Operand::Imm(0),
+                Scope::Cta,
+            );
+            let timed_out = e.elapsed(start, self.limits.exit_ns);
+            let is_over = e.or(all_arrived, timed_out);
+            let keep_waiting = e.not(is_over);
+            e.any_lane(keep_waiting)
         });
-        let missing = e.not(all);
-        let missing = e.any(missing);
+        let missing = e.not(all_arrived);
+        let missing = e.any_lane(missing);
         e.if_(missing, |e| e.op(Trap));
     }
 }
 
 /// References the barrier of an array of length 1.
-pub(crate) fn single(bar: BarId) -> BarRef {
+pub(crate) fn single_barrier(bar: BarId) -> BarRef {
     let (index, peer) = (Operand::Imm(0), None);
     BarRef { bar, index, peer }
 }
 
-/// Polls a phase once and ORs the result into `known`.
+/// Emits one poll of a phase, and ORs the result into `completed`.
 pub(crate) fn poll_phase(
-    e: &mut Emit<'_>,
-    known: RegId,
+    e: &mut Emitter<'_>,
+    completed: RegId,
     bar: BarRef,
     parity: Operand,
     scope: Scope,
@@ -127,6 +133,6 @@ pub(crate) fn poll_phase(
         scope,
         may_suspend: true,
     });
-    let either = e.or(known, dst);
-    e.mov(Type::Pred, known, either);
+    let either = e.or(completed, dst);
+    e.mov(Type::Pred, completed, either);
 }

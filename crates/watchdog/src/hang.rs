@@ -1,6 +1,6 @@
 //! Decoding of the status words on the host: the wait of each warp.
 
-use crate::status::{BYTES, CTAS, State, WarpStatus};
+use crate::status::{MAX_CTAS, State, WORD_BYTES, WarpStatus};
 use crate::watch::WatchedKernel;
 use std::fmt;
 use warpline_ir::{Kernel, OpLocation, WaitList, WaitReason};
@@ -48,13 +48,15 @@ impl WatchedKernel {
     /// Returns the size of the status table of a launch: host-visible memory, zero at launch.
     pub fn status_bytes(&self, grid: [u32; 3]) -> usize {
         let ctas: u64 = grid.iter().map(|&n| u64::from(n)).product();
-        let rows = ctas.min(u64::from(CTAS) + 1) as usize;
-        rows * self.kernel.warps() as usize * BYTES as usize
+        let rows = ctas.min(u64::from(MAX_CTAS) + 1) as usize;
+        rows * self.kernel.warps() as usize * WORD_BYTES as usize
     }
 
-    /// Whether a wait of a completed launch timed out.
+    /// Returns whether a wait of a completed launch timed out.
     pub fn has_timed_out(&self, status: &[u64]) -> bool {
-        let timed_out = |w: &u64| WarpStatus::read(*w).is_some_and(|n| n.state == State::TimedOut);
+        let timed_out = |&word: &u64| {
+            WarpStatus::decode(word).is_some_and(|status| status.state == State::TimedOut)
+        };
         status.iter().any(timed_out)
     }
 
@@ -63,13 +65,13 @@ impl WatchedKernel {
         let (kernel, warps) = (&self.kernel, self.kernel.warps());
         let mut waits = Vec::new();
         for cta in ctas(kernel, grid) {
-            let row = linear(cta, grid);
-            if row >= u64::from(CTAS) {
+            let row = linear_index(cta, grid);
+            if row >= u64::from(MAX_CTAS) {
                 continue;
             }
             for warp in 0..warps {
-                let at = row as usize * warps as usize + warp as usize;
-                let Some(word) = status.get(at).and_then(|&w| WarpStatus::read(w)) else {
+                let index = row as usize * warps as usize + warp as usize;
+                let Some(word) = status.get(index).and_then(|&w| WarpStatus::decode(w)) else {
                     continue;
                 };
                 let site = match word.state {
@@ -77,8 +79,8 @@ impl WatchedKernel {
                     State::Running | State::Done => None,
                 };
                 waits.extend(site.map(|site| HungWarp {
-                    at: site.at(kernel, cta, warp),
-                    on: site.awaited(kernel, &word),
+                    at: site.location(kernel, cta, warp),
+                    on: site.wait_reason(kernel, &word),
                 }));
             }
         }
@@ -100,7 +102,7 @@ fn coords([nx, ny, nz]: [u32; 3]) -> impl Iterator<Item = [u32; 3]> {
     (0..nz).flat_map(move |z| (0..ny).flat_map(move |y| (0..nx).map(move |x| [x, y, z])))
 }
 
-fn linear([x, y, z]: [u32; 3], [nx, ny, _]: [u32; 3]) -> u64 {
+fn linear_index([x, y, z]: [u32; 3], [nx, ny, _]: [u32; 3]) -> u64 {
     let [x, y, z, nx, ny] = [x, y, z, nx, ny].map(u64::from);
     (z * ny + y) * nx + x
 }

@@ -30,13 +30,13 @@ pub fn all() -> Result<Vec<HangingKernel>, BuildErrors> {
 }
 
 /// Formats the start of a report line.
-fn line(role: &str, warp: u32, cta: u32, line: u32, waits: &str) -> String {
+fn report_line(role: &str, warp: u32, cta: u32, line: u32, waits: &str) -> String {
     format!("{role}, warp {warp}, CTA ({cta},0,0), hangs.rs:{line}: {waits}")
 }
 
 /// An mbarrier with a missing arrival: `load` skips the last stage.
 fn mbarrier() -> Result<HangingKernel, BuildErrors> {
-    let (mut at, stages) = (0, 3);
+    let (mut wait_line, stages) = (0, 3);
     let kernel = Kernel::build("hang_mbarrier", &Target::default(), |k| {
         let full = k.barrier("full", stages).arrivals(1);
         k.role("load").warps(1).body(|| {
@@ -44,7 +44,7 @@ fn mbarrier() -> Result<HangingKernel, BuildErrors> {
         });
         k.role("compute").warps(2).body(|| {
             range(0u32, stages).each(|i| {
-                at = line!() + 1;
+                wait_line = line!() + 1;
                 full.at(i).wait(0u32);
             });
         });
@@ -55,7 +55,7 @@ fn mbarrier() -> Result<HangingKernel, BuildErrors> {
         kernel,
         grid: [2, 1, 1],
         report: [(1, 0), (2, 0), (1, 1), (2, 1)]
-            .map(|(warp, cta)| line("compute", warp, cta, at, waits))
+            .map(|(warp, cta)| report_line("compute", warp, cta, wait_line, waits))
             .into(),
         exits_cleanly: true,
     })
@@ -63,17 +63,17 @@ fn mbarrier() -> Result<HangingKernel, BuildErrors> {
 
 /// A named barrier with one warp missing.
 fn named_barrier() -> Result<HangingKernel, BuildErrors> {
-    let (mut a, mut b) = (0, 0);
+    let (mut line_a, mut line_b) = (0, 0);
     let kernel = Kernel::build("hang_named_barrier", &Target::default(), |k| {
         let (pair, never) = (k.named_barrier("pair"), k.barrier("never", 1).arrivals(1));
         k.role("a").warps(1).body(|| {
             pair.sync(64);
-            a = line!() + 1;
+            line_a = line!() + 1;
             pair.sync(64);
         });
         k.role("b").warps(1).body(|| {
             pair.sync(64);
-            b = line!() + 1;
+            line_b = line!() + 1;
             never.at(0u32).wait(0u32);
         });
     })?;
@@ -82,8 +82,8 @@ fn named_barrier() -> Result<HangingKernel, BuildErrors> {
         kernel,
         grid: [1, 1, 1],
         report: vec![
-            line("a", 0, 0, a, "waits at barrier pair"),
-            line("b", 1, 0, b, "waits for never[0], parity 0"),
+            report_line("a", 0, 0, line_a, "waits at barrier pair"),
+            report_line("b", 1, 0, line_b, "waits for never[0], parity 0"),
         ],
         exits_cleanly: true,
     })
@@ -91,7 +91,7 @@ fn named_barrier() -> Result<HangingKernel, BuildErrors> {
 
 /// A cluster barrier at which one CTA never arrives.
 fn cluster_barrier() -> Result<HangingKernel, BuildErrors> {
-    let (mut wait, mut stuck) = (0, 0);
+    let (mut wait_line, mut stuck_line) = (0, 0);
     let kernel = Kernel::build("hang_cluster_barrier", &Target::default(), |k| {
         k.cluster(2, 1, 1);
         let never = k.barrier("never", 1).arrivals(1);
@@ -100,11 +100,11 @@ fn cluster_barrier() -> Result<HangingKernel, BuildErrors> {
                 cluster_rank().eq(0u32),
                 || {
                     cluster_arrive();
-                    wait = line!() + 1;
+                    wait_line = line!() + 1;
                     cluster_wait();
                 },
                 || {
-                    stuck = line!() + 1;
+                    stuck_line = line!() + 1;
                     never.at(0u32).wait(0u32);
                 },
             );
@@ -115,22 +115,22 @@ fn cluster_barrier() -> Result<HangingKernel, BuildErrors> {
         kernel,
         grid: [2, 1, 1],
         report: vec![
-            line("all", 0, 0, wait, "waits at the cluster barrier"),
-            line("all", 0, 1, stuck, "waits for never[0], parity 0"),
+            report_line("all", 0, 0, wait_line, "waits at the cluster barrier"),
+            report_line("all", 0, 1, stuck_line, "waits for never[0], parity 0"),
         ],
         exits_cleanly: true,
     })
 }
 
-/// `setmaxnreg` of 32/240/240 on 384 threads: 8 registers per thread more than the CTA has, so
-/// one warpgroup blocks forever.
+/// `setmaxnreg` requests that exceed the registers of the CTA by 8 per thread, so that one
+/// warpgroup blocks forever.
 fn registers() -> Result<HangingKernel, BuildErrors> {
-    let mut at = 0;
+    let mut wait_line = 0;
     let kernel = Kernel::build("hang_registers", &Target::default(), |k| {
         let ready = k.barrier("ready", 1).arrivals(8);
         let load = k.role("load").warpgroups(1).registers(32);
         load.body(|| ready.at(0u32).wait(0u32));
-        at = line!() + 1;
+        wait_line = line!() + 1;
         let math = k.role("math").warpgroups(2).registers(240);
         math.body(|| {
             elect_lane(|| ready.at(0u32).arrive());
@@ -143,7 +143,7 @@ fn registers() -> Result<HangingKernel, BuildErrors> {
         grid: [1, 1, 1],
         report: vec![
             "load, warp 0, CTA (0,0,0), ".to_owned(),
-            format!("hangs.rs:{at}: waits for 240 registers per thread"),
+            format!("hangs.rs:{wait_line}: waits for 240 registers per thread"),
         ],
         exits_cleanly: false,
     })

@@ -17,7 +17,7 @@ pub(crate) struct ReplacedBarrier {
 
 /// Returns the named barriers that can be replaced, with their arrival counts.
 pub(crate) fn replaceable(kernel: &Kernel) -> Vec<(NamedId, u32)> {
-    let mut uses: Vec<Uses> = vec![Uses::default(); kernel.named.len()];
+    let mut uses: Vec<BarrierUses> = vec![BarrierUses::default(); kernel.named.len()];
     kernel.each_stmt(&mut |role, s| {
         let (bar, threads) = match &s.kind {
             StmtKind::Op(Op::NamedSync(o)) => (o.bar, Some(o.threads)),
@@ -27,20 +27,20 @@ pub(crate) fn replaceable(kernel: &Kernel) -> Vec<(NamedId, u32)> {
         };
         uses[bar.index()].add(role, threads);
     });
-    let replace = |(i, u): (usize, &Uses)| Some((NamedId(i as u32), u.warps(kernel)?));
+    let replace = |(i, u): (usize, &BarrierUses)| Some((NamedId(i as u32), u.warps(kernel)?));
     uses.iter().enumerate().filter_map(replace).collect()
 }
 
 /// The uses of a named barrier.
 #[derive(Clone, Default)]
-struct Uses {
+struct BarrierUses {
     roles: Vec<RoleId>,
     threads: Option<u32>,
     /// Whether an mbarrier cannot express one of the uses.
     unsupported: bool,
 }
 
-impl Uses {
+impl BarrierUses {
     fn add(&mut self, role: Option<RoleId>, threads: Option<u32>) {
         match role {
             Some(r) if !self.roles.contains(&r) => self.roles.push(r),

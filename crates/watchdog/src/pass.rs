@@ -4,8 +4,8 @@
 //! divergent condition) cannot: they record the wait and skip the rest of the divergent statement,
 //! and the warp exits after it.
 
-use crate::emit::{ALL_LANES, Emit};
-use crate::exit::{PendingOps, poll_phase, single};
+use crate::emit::{ALL_LANES, Emitter};
+use crate::exit::{PendingOps, poll_phase, single_barrier};
 use crate::named::ReplacedBarrier;
 use crate::site::{WaitKind, WaitSite};
 use crate::status::State;
@@ -21,7 +21,7 @@ use warpline_ir::{
 
 /// The context of a statement.
 #[derive(Clone, Copy)]
-pub(crate) struct Context {
+pub(crate) struct StmtContext {
     pub(crate) role: Option<RoleId>,
     /// The threads that reach the statement together.
     pub(crate) reach: Uniform,
@@ -73,16 +73,16 @@ impl<'k> Pass<'k> {
         role: Option<RoleId>,
         pending: PendingOps,
     ) -> Block {
-        let at = Context {
+        let ctx = StmtContext {
             role,
             reach: Uniform::Cta,
             exiting: None,
             pending,
         };
-        let (rewritten, _) = self.stmts(&body.0, at);
+        let (rewritten, _) = self.stmts(&body.0, ctx);
         // The parities start at 0.
         let loc = body.0.first().map_or(Loc::default(), |s| s.loc);
-        let mut e = Emit::new(&mut self.regs, role, loc);
+        let mut e = Emitter::new(&mut self.regs, role, loc);
         for p in self.parities.iter().filter(|p| p.role == role) {
             e.mov(Type::U32, p.reg, Operand::Imm(0));
         }
@@ -90,22 +90,22 @@ impl<'k> Pass<'k> {
         Block(e.finish())
     }
 
-    fn emit(&mut self, at: Context, loc: Loc) -> Emit<'_> {
-        Emit::new(&mut self.regs, at.role, loc)
+    fn emit(&mut self, ctx: StmtContext, loc: Loc) -> Emitter<'_> {
+        Emitter::new(&mut self.regs, ctx.role, loc)
     }
 
-    fn stmts(&mut self, stmts: &[Stmt], at: Context) -> Rewritten {
+    fn stmts(&mut self, stmts: &[Stmt], ctx: StmtContext) -> Rewritten {
         let mut out = Vec::new();
         for (i, s) in stmts.iter().enumerate() {
-            let (mut rewritten, may_exit) = self.stmt(s, at);
+            let (mut rewritten, may_exit) = self.stmt(s, ctx);
             out.append(&mut rewritten);
             if !may_exit {
                 continue;
             }
             let rest = &stmts[i + 1..];
-            if let (Some(exiting), false) = (at.exiting, rest.is_empty()) {
-                let (rest, _) = self.stmts(rest, at);
-                out.extend(self.unless(exiting, rest, at, s.loc));
+            if let (Some(exiting), false) = (ctx.exiting, rest.is_empty()) {
+                let (rest, _) = self.stmts(rest, ctx);
+                out.extend(self.skip_for_exiting(exiting, rest, ctx, s.loc));
             }
             return (out, true);
         }
@@ -113,48 +113,54 @@ impl<'k> Pass<'k> {
     }
 
     /// Guards statements: only lanes that do not exit run them.
-    fn unless(&mut self, exiting: RegId, stmts: Vec<Stmt>, at: Context, loc: Loc) -> Vec<Stmt> {
-        let mut e = self.emit(at, loc);
-        let stay = e.not(exiting);
-        e.if_(stay, |e| e.append(stmts));
+    fn skip_for_exiting(
+        &mut self,
+        exiting: RegId,
+        stmts: Vec<Stmt>,
+        ctx: StmtContext,
+        loc: Loc,
+    ) -> Vec<Stmt> {
+        let mut e = self.emit(ctx, loc);
+        let continues = e.not(exiting);
+        e.if_(continues, |e| e.append(stmts));
         e.finish()
     }
 
-    fn stmt(&mut self, s: &Stmt, at: Context) -> Rewritten {
+    fn stmt(&mut self, s: &Stmt, ctx: StmtContext) -> Rewritten {
         if let StmtKind::Op(op) = &s.kind {
-            return self.op(op, s, at);
+            return self.op(op, s, ctx);
         }
-        let reach = at.reach.min(self.uniformity.inside(s));
-        if reach >= Uniform::Warp || at.exiting.is_some() {
-            return self.flow(s, Context { reach, ..at });
+        let reach = ctx.reach.min(self.uniformity.inside(s));
+        if reach >= Uniform::Warp || ctx.exiting.is_some() {
+            return self.control_flow(s, StmtContext { reach, ..ctx });
         }
         // Lanes diverge here and reconverge after the statement.
-        let exiting = self.emit(at, s.loc).reg(Type::Pred);
-        let apart = Context {
+        let exiting = self.emit(ctx, s.loc).reg(Type::Pred);
+        let divergent = StmtContext {
             reach,
             exiting: Some(exiting),
-            ..at
+            ..ctx
         };
-        let (rewritten, may_exit) = self.flow(s, apart);
+        let (rewritten, may_exit) = self.control_flow(s, divergent);
         if !may_exit {
             return (rewritten, false);
         }
         let watchdog = self.watchdog;
-        let mut e = self.emit(at, s.loc);
+        let mut e = self.emit(ctx, s.loc);
         e.mov(Type::Pred, exiting, Operand::imm(false));
         e.append(rewritten);
-        let exits = e.any(exiting);
-        e.if_(exits, |e| watchdog.exit_warp(e, at.pending));
+        let exits = e.any_lane(exiting);
+        e.if_(exits, |e| watchdog.exit_warp(e, ctx.pending));
         (e.finish(), false)
     }
 
-    /// Rewrites a statement with blocks; `at` describes its inside.
-    fn flow(&mut self, s: &Stmt, at: Context) -> Rewritten {
+    /// Rewrites a statement with blocks; `ctx` is the context inside it.
+    fn control_flow(&mut self, s: &Stmt, ctx: StmtContext) -> Rewritten {
         let (kind, may_exit) = match &s.kind {
-            StmtKind::Op(op) => return self.op(op, s, at),
+            StmtKind::Op(op) => return self.op(op, s, ctx),
             StmtKind::If { cond, then, other } => {
-                let (then, a) = self.stmts(&then.0, at);
-                let (other, b) = self.stmts(&other.0, at);
+                let (then, a) = self.stmts(&then.0, ctx);
+                let (other, b) = self.stmts(&other.0, ctx);
                 let kind = StmtKind::If {
                     cond: *cond,
                     then: Block(then),
@@ -163,7 +169,7 @@ impl<'k> Pass<'k> {
                 (kind, a | b)
             }
             StmtKind::Elect { body } => {
-                let (body, may_exit) = self.stmts(&body.0, at);
+                let (body, may_exit) = self.stmts(&body.0, ctx);
                 let body = Block(body);
                 (StmtKind::Elect { body }, may_exit)
             }
@@ -175,10 +181,10 @@ impl<'k> Pass<'k> {
                 body,
                 unroll,
             } => {
-                let (body, may_exit) = self.stmts(&body.0, at);
+                let (body, may_exit) = self.stmts(&body.0, ctx);
                 // The remaining iterations are empty for exiting lanes.
-                let body = match at.exiting {
-                    Some(exiting) if may_exit => self.unless(exiting, body, at, s.loc),
+                let body = match ctx.exiting {
+                    Some(exiting) if may_exit => self.skip_for_exiting(exiting, body, ctx, s.loc),
                     _ => body,
                 };
                 let kind = StmtKind::For {
@@ -192,86 +198,86 @@ impl<'k> Pass<'k> {
                 (kind, may_exit)
             }
             StmtKind::While { head, cond, body } => match is_spin(head, body) {
-                true => return self.spin(s, head, *cond, body, at),
-                false => return self.repeat(s, head, *cond, body, at),
+                true => return self.spin(s, head, *cond, body, ctx),
+                false => return self.while_loop(s, head, *cond, body, ctx),
             },
         };
         (vec![Stmt { kind, loc: s.loc }], may_exit)
     }
 
-    fn repeat(
+    fn while_loop(
         &mut self,
         s: &Stmt,
         head: &Block,
         cond: RegId,
         body: &Block,
-        at: Context,
+        ctx: StmtContext,
     ) -> Rewritten {
-        let (head, a) = self.stmts(&head.0, at);
-        let (body, b) = self.stmts(&body.0, at);
-        let exiting = at.exiting.filter(|_| a | b);
-        let mut e = self.emit(at, s.loc);
+        let (head, a) = self.stmts(&head.0, ctx);
+        let (body, b) = self.stmts(&body.0, ctx);
+        let exiting = ctx.exiting.filter(|_| a | b);
+        let mut e = self.emit(ctx, s.loc);
         let Some(exiting) = exiting else {
             let (head, body) = (Block(head), Block(body));
             e.push(StmtKind::While { head, cond, body });
             return (e.finish(), a | b);
         };
         // Exiting lanes run neither head nor body again.
-        let on = e.false_pred();
-        let mut go = on;
+        let is_running = e.false_pred();
+        let mut keep_running = is_running;
         let head = e.block(|e| {
-            let stay = e.not(exiting);
-            e.if_(stay, |e| {
+            let continues = e.not(exiting);
+            e.if_(continues, |e| {
                 e.append(head);
-                e.mov(Type::Pred, on, cond);
+                e.mov(Type::Pred, is_running, cond);
             });
-            let stay = e.not(exiting);
-            go = e.and(on, stay);
+            let continues = e.not(exiting);
+            keep_running = e.and(is_running, continues);
         });
         let body = Block(body);
         e.push(StmtKind::While {
             head,
-            cond: go,
+            cond: keep_running,
             body,
         });
         (e.finish(), true)
     }
 
-    fn op(&mut self, op: &Op, s: &Stmt, at: Context) -> Rewritten {
+    fn op(&mut self, op: &Op, s: &Stmt, ctx: StmtContext) -> Rewritten {
         match op {
             Op::MbarrierWait(wait) => {
                 let site = self.site(op, s.loc, WaitKind::Mbarrier(wait.bar.bar));
-                return self.timed_wait(wait, site, s.loc, at);
+                return self.timed_wait(wait, site, s.loc, ctx);
             }
             Op::NamedSync(o) => {
                 if let Some(replaced) = self.replaced(o.bar) {
                     let site = self.site(op, s.loc, WaitKind::Named(o.bar));
-                    return self.mbarrier_sync(replaced, Some(site), s.loc, at);
+                    return self.mbarrier_sync(replaced, Some(site), s.loc, ctx);
                 }
             }
             Op::NamedArrive(o) => {
                 if let Some(replaced) = self.replaced(o.bar) {
-                    return self.mbarrier_sync(replaced, None, s.loc, at);
+                    return self.mbarrier_sync(replaced, None, s.loc, ctx);
                 }
             }
             Op::Exit(_) => {
                 let watchdog = self.watchdog;
-                let mut e = self.emit(at, s.loc);
+                let mut e = self.emit(ctx, s.loc);
                 watchdog.finish_warp(&mut e);
                 e.append([s.clone()]);
                 return (e.finish(), false);
             }
             _ => {}
         }
-        let what = Facts::of(op).syncs.iter().find_map(WaitKind::of);
-        match what {
-            Some(what) => (self.recorded_wait(op, s, what, at), false),
+        let kind = Facts::of(op).syncs.iter().find_map(WaitKind::of_sync);
+        match kind {
+            Some(kind) => (self.recorded_wait(op, s, kind, ctx), false),
             None => (vec![s.clone()], false),
         }
     }
 
-    fn site(&mut self, op: &Op, loc: Loc, what: WaitKind) -> u16 {
-        self.sites.push(WaitSite::new(op, loc, what));
+    fn site(&mut self, op: &Op, loc: Loc, kind: WaitKind) -> u16 {
+        self.sites.push(WaitSite::new(op, loc, kind));
         (self.sites.len() - 1) as u16
     }
 
@@ -281,55 +287,61 @@ impl<'k> Pass<'k> {
 
     /// Rewrites a wait without a timeout: the warp records it first. A barrier may complete
     /// because the missing warps exited; then this warp exits too.
-    fn recorded_wait(&mut self, op: &Op, s: &Stmt, what: WaitKind, at: Context) -> Vec<Stmt> {
-        let site = self.site(op, s.loc, what);
+    fn recorded_wait(&mut self, op: &Op, s: &Stmt, kind: WaitKind, ctx: StmtContext) -> Vec<Stmt> {
+        let site = self.site(op, s.loc, kind);
         let watchdog = self.watchdog;
-        let mut e = self.emit(at, s.loc);
+        let mut e = self.emit(ctx, s.loc);
         let none = Operand::Imm(0);
         watchdog
             .status
             .write(&mut e, State::Waiting, site, none, none);
         e.append([s.clone()]);
-        if what.is_barrier() {
+        if kind.is_barrier() {
             let aborted = watchdog.is_aborted(&mut e);
-            let aborted = warp_any(&mut e, aborted, at);
+            let aborted = warp_any(&mut e, aborted, ctx);
             e.if_(aborted, |e| {
                 watchdog.status.write(e, State::TimedOut, site, none, none);
-                abandon(e, watchdog, at);
+                abandon(e, watchdog, ctx);
             });
         }
-        watchdog.status.state(&mut e, State::Running);
+        watchdog.status.write_state(&mut e, State::Running);
         e.finish()
     }
 
     /// Rewrites an mbarrier wait: polls until the phase completes or the limit expires.
-    fn timed_wait(&mut self, wait: &MbarrierWait, site: u16, loc: Loc, at: Context) -> Rewritten {
+    fn timed_wait(
+        &mut self,
+        wait: &MbarrierWait,
+        site: u16,
+        loc: Loc,
+        ctx: StmtContext,
+    ) -> Rewritten {
         let watchdog = self.watchdog;
-        let mut e = self.emit(at, loc);
+        let mut e = self.emit(ctx, loc);
         let done = e.false_pred();
         poll_phase(&mut e, done, wait.bar, wait.parity, wait.scope);
-        let not = e.not(done);
-        let stuck = warp_any(&mut e, not, at);
-        e.if_(stuck, |e| {
+        let pending = e.not(done);
+        let must_wait = warp_any(&mut e, pending, ctx);
+        e.if_(must_wait, |e| {
             let start = e.special(Special::GlobalTimer);
             e.while_(|e| {
                 poll_phase(e, done, wait.bar, wait.parity, wait.scope);
-                let over = watchdog.must_abandon(e, start);
-                let over = e.or(done, over);
-                let go = e.not(over);
-                warp_any(e, go, at)
+                let abandoned = watchdog.must_abandon(e, start);
+                let is_over = e.or(done, abandoned);
+                let keep_polling = e.not(is_over);
+                warp_any(e, keep_polling, ctx)
             });
-            let lost = e.not(done);
-            let lost = warp_any(e, lost, at);
+            let timed_out = e.not(done);
+            let timed_out = warp_any(e, timed_out, ctx);
             let (index, parity) = (wait.bar.index, wait.parity);
-            e.if_(lost, |e| {
+            e.if_(timed_out, |e| {
                 watchdog
                     .status
                     .write(e, State::TimedOut, site, index, parity);
-                abandon(e, watchdog, at);
+                abandon(e, watchdog, ctx);
             });
         });
-        (e.finish(), at.exiting.is_some())
+        (e.finish(), ctx.exiting.is_some())
     }
 
     /// Rewrites a spin loop: polls until the limit expires.
@@ -339,39 +351,39 @@ impl<'k> Pass<'k> {
         head: &Block,
         cond: RegId,
         body: &Block,
-        at: Context,
+        ctx: StmtContext,
     ) -> Rewritten {
         let Some((poll, loc)) = first_op(head) else {
-            return self.repeat(s, head, cond, body, at);
+            return self.while_loop(s, head, cond, body, ctx);
         };
         let site = self.site(poll, loc, WaitKind::Poll);
         let watchdog = self.watchdog;
-        let mut e = self.emit(at, s.loc);
-        let over = e.false_pred();
+        let mut e = self.emit(ctx, s.loc);
+        let timed_out = e.false_pred();
         let start = e.special(Special::GlobalTimer);
-        let mut go = cond;
+        let mut keep_polling = cond;
         let head = e.block(|e| {
             e.append(head.0.iter().cloned());
-            let stay = e.not(over);
-            go = e.and(cond, stay);
+            let continues = e.not(timed_out);
+            keep_polling = e.and(cond, continues);
         });
         let body = e.block(|e| {
             e.append(body.0.iter().cloned());
-            let now = watchdog.must_abandon(e, start);
-            let now = warp_any(e, now, at);
-            e.mov(Type::Pred, over, now);
+            let abandoned = watchdog.must_abandon(e, start);
+            let abandoned = warp_any(e, abandoned, ctx);
+            e.mov(Type::Pred, timed_out, abandoned);
         });
         e.push(StmtKind::While {
             head,
-            cond: go,
+            cond: keep_polling,
             body,
         });
-        e.if_(over, |e| {
+        e.if_(timed_out, |e| {
             let none = Operand::Imm(0);
             watchdog.status.write(e, State::TimedOut, site, none, none);
-            abandon(e, watchdog, at);
+            abandon(e, watchdog, ctx);
         });
-        (e.finish(), at.exiting.is_some())
+        (e.finish(), ctx.exiting.is_some())
     }
 
     /// Rewrites a replaced named barrier: the warp arrives, and waits if there is a site.
@@ -380,11 +392,11 @@ impl<'k> Pass<'k> {
         replaced: ReplacedBarrier,
         site: Option<u16>,
         loc: Loc,
-        at: Context,
+        ctx: StmtContext,
     ) -> Rewritten {
-        let parity = self.parity(replaced.named, at, loc);
-        let bar = single(replaced.bar);
-        let mut e = self.emit(at, loc);
+        let parity = self.parity(replaced.named, ctx, loc);
+        let bar = single_barrier(replaced.bar);
+        let mut e = self.emit(ctx, loc);
         e.op(WarpSync { mask: ALL_LANES });
         e.elect(|e| {
             e.op(MbarrierArrive {
@@ -402,9 +414,9 @@ impl<'k> Pass<'k> {
                 parity: parity.into(),
                 scope: Scope::Cta,
             };
-            out.append(&mut self.timed_wait(&wait, site, loc, at).0);
+            out.append(&mut self.timed_wait(&wait, site, loc, ctx).0);
         }
-        let mut e = self.emit(at, loc);
+        let mut e = self.emit(ctx, loc);
         e.op(Xor {
             ty: Type::U32,
             dst: parity,
@@ -416,31 +428,31 @@ impl<'k> Pass<'k> {
     }
 
     /// Returns the parity register of a role for a replaced barrier.
-    fn parity(&mut self, named: NamedId, at: Context, loc: Loc) -> RegId {
-        let mine = |p: &&Parity| p.named == named && p.role == at.role;
-        if let Some(p) = self.parities.iter().find(mine) {
+    fn parity(&mut self, named: NamedId, ctx: StmtContext, loc: Loc) -> RegId {
+        let is_same = |p: &&Parity| p.named == named && p.role == ctx.role;
+        if let Some(p) = self.parities.iter().find(is_same) {
             return p.reg;
         }
-        let reg = self.emit(at, loc).reg(Type::U32);
-        let role = at.role;
+        let reg = self.emit(ctx, loc).reg(Type::U32);
+        let role = ctx.role;
         self.parities.push(Parity { role, named, reg });
         reg
     }
 }
 
 /// Votes over the warp where it is converged; returns the lane's own predicate in divergent code.
-fn warp_any(e: &mut Emit<'_>, p: RegId, at: Context) -> RegId {
-    match at.exiting {
+fn warp_any(e: &mut Emitter<'_>, p: RegId, ctx: StmtContext) -> RegId {
+    match ctx.exiting {
         Some(_) => p,
-        None => e.any(p),
+        None => e.any_lane(p),
     }
 }
 
 /// Exits the warp where it is converged; marks the lanes as exiting in divergent code.
-fn abandon(e: &mut Emit<'_>, watchdog: Watchdog, at: Context) {
-    match at.exiting {
+fn abandon(e: &mut Emitter<'_>, watchdog: Watchdog, ctx: StmtContext) {
+    match ctx.exiting {
         Some(exiting) => e.mov(Type::Pred, exiting, Operand::imm(true)),
-        None => watchdog.exit_warp(e, at.pending),
+        None => watchdog.exit_warp(e, ctx.pending),
     }
 }
 
@@ -451,11 +463,11 @@ fn first_op(block: &Block) -> Option<(&Op, Loc)> {
     })
 }
 
-/// Whether a loop only waits: it polls memory or a barrier, and otherwise sleeps.
+/// Returns whether a loop only waits: it polls memory or a barrier, and otherwise sleeps.
 fn is_spin(head: &Block, body: &Block) -> bool {
     let sleeps = |s: &Stmt| matches!(&s.kind, StmtKind::Op(Op::Nanosleep(_)));
     let mut polls = false;
-    let mut plain = true;
+    let mut has_no_wait = true;
     for s in &head.0 {
         let StmtKind::Op(op) = &s.kind else {
             return false;
@@ -464,7 +476,7 @@ fn is_spin(head: &Block, body: &Block) -> bool {
         let reads = |a: AccessKind| a != AccessKind::Write;
         polls |= facts.touches.iter().any(|t| reads(t.access));
         polls |= facts.syncs.iter().any(|s| matches!(s, SyncOp::Test { .. }));
-        plain &= !facts.syncs.iter().any(|s| WaitKind::of(s).is_some());
+        has_no_wait &= !facts.syncs.iter().any(|s| WaitKind::of_sync(s).is_some());
     }
-    polls && plain && body.0.iter().all(sleeps)
+    polls && has_no_wait && body.0.iter().all(sleeps)
 }

@@ -27,13 +27,13 @@ pub(crate) enum WaitKind {
 }
 
 impl WaitKind {
-    /// Whether it is a barrier of warps, which completes when the missing warps exit.
+    /// Returns whether this is a barrier of warps, which completes when the missing warps exit.
     pub(crate) fn is_barrier(self) -> bool {
         matches!(self, WaitKind::Named(_) | WaitKind::Cta | WaitKind::Cluster)
     }
 
     /// Returns the kind of a synchronization op, if it waits.
-    pub(crate) fn of(s: &SyncOp) -> Option<Self> {
+    pub(crate) fn of_sync(s: &SyncOp) -> Option<Self> {
         Some(match *s {
             SyncOp::Wait { bar, .. } => WaitKind::Mbarrier(bar.bar),
             SyncOp::NamedSync { bar, .. } | SyncOp::NamedReduce { bar, .. } => WaitKind::Named(bar),
@@ -55,7 +55,7 @@ impl WaitSite {
     }
 
     /// Returns the reason of the wait, with the values of the status word.
-    pub(crate) fn awaited(&self, kernel: &Kernel, status: &WarpStatus) -> WaitReason {
+    pub(crate) fn wait_reason(&self, kernel: &Kernel, status: &WarpStatus) -> WaitReason {
         match self.kind {
             WaitKind::Mbarrier(bar) => WaitReason::Mbarrier {
                 name: kernel.barrier(bar).name.clone(),
@@ -76,7 +76,7 @@ impl WaitSite {
     }
 
     /// Returns the location of this wait in one warp of a CTA.
-    pub(crate) fn at(&self, kernel: &Kernel, cta: [u32; 3], warp: u32) -> OpLocation {
+    pub(crate) fn location(&self, kernel: &Kernel, cta: [u32; 3], warp: u32) -> OpLocation {
         OpLocation {
             role: kernel.roles[kernel.role_of_warp(warp).index()].name.clone(),
             warp,

@@ -1,6 +1,6 @@
 //! Status words: the state of each warp in host-visible memory.
 //!
-//! Each warp of the first [`CTAS`] CTAs has one 64-bit word, written atomically, so the host never
+//! Each warp of the first [`MAX_CTAS`] CTAs has one 64-bit word, written atomically, so the host never
 //! reads a partial word:
 //!
 //! ```text
@@ -13,7 +13,7 @@
 //! All active lanes write the same word to the same address. No lane is elected, so a status write
 //! between two wgmmas needs no branch.
 
-use crate::emit::Emit;
+use crate::emit::Emitter;
 use warpline_ir::ops::arith::MadWide;
 use warpline_ir::ops::atomic::StrongStore;
 use warpline_ir::ops::bits::{Or, Shl, Shr};
@@ -22,11 +22,12 @@ use warpline_ir::{
     Axis, MemoryAddress, MemoryOrder, Operand, ParamId, RegId, Scope, Special, Type,
 };
 
-/// CTAs with status words. The warps of all other CTAs write to one row that is never read.
-pub(crate) const CTAS: u32 = 4096;
+/// The maximum number of CTAs with status words. The warps of all other CTAs write to one row that
+/// is never read.
+pub(crate) const MAX_CTAS: u32 = 4096;
 
 /// Bytes of a status word.
-pub(crate) const BYTES: u32 = 8;
+pub(crate) const WORD_BYTES: u32 = 8;
 
 /// The state of a warp.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -55,8 +56,8 @@ pub(crate) struct WarpStatus {
 }
 
 impl WarpStatus {
-    /// Decodes a word; `None` if no kernel writes it.
-    pub(crate) fn read(word: u64) -> Option<Self> {
+    /// Decodes a word; `None` if its state is invalid.
+    pub(crate) fn decode(word: u64) -> Option<Self> {
         let state = *State::ALL.get(word as u8 as usize)?;
         Some(Self {
             state,
@@ -67,7 +68,7 @@ impl WarpStatus {
     }
 }
 
-/// The kernel's parameter for the status table, and the warps per CTA.
+/// The status table: its parameter, and the warps per CTA.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StatusTable {
     pub(crate) param: ParamId,
@@ -78,13 +79,13 @@ impl StatusTable {
     /// Emits a write of the warp's status: a state at a site.
     pub(crate) fn write(
         &self,
-        e: &mut Emit<'_>,
+        e: &mut Emitter<'_>,
         state: State,
         site: u16,
         index: Operand,
         parity: Operand,
     ) {
-        let src = word(e, state, site, index, parity);
+        let src = status_word(e, state, site, index, parity);
         let addr = self.address(e).into();
         e.op(StrongStore {
             ty: Type::U64,
@@ -95,18 +96,18 @@ impl StatusTable {
     }
 
     /// Emits a write of a state without a site.
-    pub(crate) fn state(&self, e: &mut Emit<'_>, state: State) {
+    pub(crate) fn write_state(&self, e: &mut Emitter<'_>, state: State) {
         self.write(e, state, 0, Operand::Imm(0), Operand::Imm(0));
     }
 
     /// Emits the address of the warp's status word. It is recomputed for each write, because some
     /// roles have no register to spare for it.
-    fn address(&self, e: &mut Emit<'_>) -> RegId {
+    fn address(&self, e: &mut Emitter<'_>) -> RegId {
         let [x, y, z] = [Axis::X, Axis::Y, Axis::Z].map(|a| e.special(Special::CtaId(a)));
         let [nx, ny] = [Axis::X, Axis::Y].map(|a| e.special(Special::GridDim(a)));
         let row = e.mad(z, ny, y);
         let row = e.mad(row, nx, x);
-        let row = e.min(row, CTAS);
+        let row = e.min(row, MAX_CTAS);
         let tid = e.special(Special::Tid);
         let warp = e.reg(Type::U32);
         e.op(Shr {
@@ -115,30 +116,36 @@ impl StatusTable {
             a: tid.into(),
             b: Operand::imm(5u32),
         });
-        let slot = e.mad(row, Operand::imm(self.warps), warp);
-        let (table, at) = (e.address(self.param), e.reg(Type::U64));
+        let index = e.mad(row, Operand::imm(self.warps), warp);
+        let (table, address) = (e.read_pointer(self.param), e.reg(Type::U64));
         e.op(MadWide {
             ty: Type::U32,
-            dst: at,
-            a: slot.into(),
-            b: Operand::imm(BYTES),
+            dst: address,
+            a: index.into(),
+            b: Operand::imm(WORD_BYTES),
             c: table.into(),
         });
-        at
+        address
     }
 }
 
 /// Emits the status word.
-fn word(e: &mut Emit<'_>, state: State, site: u16, index: Operand, parity: Operand) -> Operand {
+fn status_word(
+    e: &mut Emitter<'_>,
+    state: State,
+    site: u16,
+    index: Operand,
+    parity: Operand,
+) -> Operand {
     let fixed = Operand::Imm(state as u64 | u64::from(site) << 16);
-    let parity = shifted(e, parity, 8);
-    let index = shifted(e, index, 32);
+    let parity = shift_left(e, parity, 8);
+    let index = shift_left(e, index, 32);
     let low = bit_or(e, fixed, parity);
     bit_or(e, low, index)
 }
 
 /// Emits a `u32` shifted left in 64 bits.
-fn shifted(e: &mut Emit<'_>, o: Operand, by: u32) -> Operand {
+fn shift_left(e: &mut Emitter<'_>, o: Operand, by: u32) -> Operand {
     let src = match o {
         Operand::Imm(x) => return Operand::Imm(x << by),
         Operand::Reg(_) => o,
@@ -159,8 +166,8 @@ fn shifted(e: &mut Emit<'_>, o: Operand, by: u32) -> Operand {
     dst.into()
 }
 
-/// Emits the OR of both.
-fn bit_or(e: &mut Emit<'_>, a: Operand, b: Operand) -> Operand {
+/// Emits the OR of two values.
+fn bit_or(e: &mut Emitter<'_>, a: Operand, b: Operand) -> Operand {
     if let (Operand::Imm(a), Operand::Imm(b)) = (a, b) {
         return Operand::Imm(a | b);
     }
@@ -177,23 +184,23 @@ mod tests {
     #[test]
     fn a_constant_status_is_one_immediate_and_round_trips() {
         let mut regs = Vec::new();
-        let mut e = Emit::new(&mut regs, None, Loc::default());
+        let mut e = Emitter::new(&mut regs, None, Loc::default());
         let [index, parity] = [7u32, 1].map(Operand::imm);
-        let word = word(&mut e, State::TimedOut, 513, index, parity);
+        let word = status_word(&mut e, State::TimedOut, 513, index, parity);
         assert!(e.finish().is_empty());
-        let status = WarpStatus::read(word.as_imm().unwrap()).unwrap();
-        let want = WarpStatus {
+        let status = WarpStatus::decode(word.as_imm().unwrap()).unwrap();
+        let expected = WarpStatus {
             state: State::TimedOut,
             parity: 1,
             site: 513,
             index: 7,
         };
-        assert_eq!(status, want);
+        assert_eq!(status, expected);
     }
 
     #[test]
     fn an_unknown_word_is_rejected() {
-        assert_eq!(WarpStatus::read(0).unwrap().state, State::Running);
-        assert_eq!(WarpStatus::read(u64::MAX), None);
+        assert_eq!(WarpStatus::decode(0).unwrap().state, State::Running);
+        assert_eq!(WarpStatus::decode(u64::MAX), None);
     }
 }

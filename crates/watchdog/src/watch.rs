@@ -1,7 +1,7 @@
 //! Watched kernels.
 
-use crate::emit::Emit;
-use crate::exit::{PendingOps, single};
+use crate::emit::Emitter;
+use crate::exit::{PendingOps, single_barrier};
 use crate::named::{ReplacedBarrier, replaceable};
 use crate::pass::Pass;
 use crate::site::WaitSite;
@@ -48,7 +48,7 @@ const MAX_SITES: usize = 1 << 16;
 ///
 /// The watched kernel computes the same result. When a wait for an mbarrier, a flag or a named
 /// barrier exceeds its limit, the warp records the wait, sets the abort word and exits. Before a
-/// wait without a timeout, the warp records that it is in it.
+/// wait without a timeout, the warp records the wait.
 ///
 /// ```
 /// use warpline_ir::{Kernel, Target, builder::*};
@@ -72,10 +72,10 @@ const MAX_SITES: usize = 1 << 16;
 pub fn watch(kernel: &Kernel, limits: &TimeLimits) -> Result<WatchedKernel, TooManyWaits> {
     let uniformity = Uniformity::of(kernel);
     let mut watched = kernel.clone();
-    let nowhere = watched.locs.intern(Vec::new());
-    let [status, abort] = [(PARAMS[0], DType::U64), (PARAMS[1], DType::U32)]
-        .map(|(name, dtype)| declare(&mut watched, name, dtype, nowhere));
-    let (exit_barrier, replaced) = barriers(&mut watched, nowhere);
+    let no_loc = watched.locs.intern(Vec::new());
+    let [status, abort] = [(PARAM_NAMES[0], DType::U64), (PARAM_NAMES[1], DType::U32)]
+        .map(|(name, dtype)| add_pointer_param(&mut watched, name, dtype, no_loc));
+    let (exit_barrier, replaced) = add_barriers(&mut watched, no_loc);
     let watchdog = Watchdog {
         status: StatusTable {
             param: status,
@@ -90,24 +90,24 @@ pub fn watch(kernel: &Kernel, limits: &TimeLimits) -> Result<WatchedKernel, TooM
     let pending: Vec<_> = kernel
         .roles
         .iter()
-        .map(|r| PendingOps::of(&r.body))
+        .map(|r| PendingOps::in_body(&r.body))
         .collect();
     // Prologue and epilogue issue no asynchronous operations.
-    let none = PendingOps::default();
-    let prologue = pass.body(&kernel.prologue, None, none);
+    let no_ops = PendingOps::default();
+    let prologue = pass.body(&kernel.prologue, None, no_ops);
     for (i, role) in kernel.roles.iter().enumerate() {
         let id = Some(RoleId(i as u32));
         watched.roles[i].body = pass.body(&role.body, id, pending[i]);
     }
-    let epilogue = pass.body(&kernel.epilogue, None, none);
+    let epilogue = pass.body(&kernel.epilogue, None, no_ops);
     if pass.sites.len() > MAX_SITES {
         return Err(TooManyWaits {
             kernel: kernel.name.clone(),
             waits: pass.sites.len(),
         });
     }
-    watched.prologue = begin(&mut pass, prologue, nowhere);
-    watched.epilogue = end(&mut pass, epilogue, nowhere);
+    watched.prologue = add_prologue(&mut pass, prologue, no_loc);
+    watched.epilogue = add_epilogue(&mut pass, epilogue, no_loc);
     watched.regs = pass.regs;
     Ok(WatchedKernel {
         kernel: watched,
@@ -116,18 +116,18 @@ pub fn watch(kernel: &Kernel, limits: &TimeLimits) -> Result<WatchedKernel, TooM
 }
 
 /// The names of the additional parameters: the status table and the abort word.
-const PARAMS: [&str; 2] = ["watch.status", "watch.abort"];
+const PARAM_NAMES: [&str; 2] = ["watch.status", "watch.abort"];
 
 impl WatchedKernel {
     /// Returns the names of the additional parameters: the status table (u64) and the abort word
     /// (u32).
     pub fn params(&self) -> [&'static str; 2] {
-        PARAMS
+        PARAM_NAMES
     }
 }
 
 /// Adds a pointer parameter.
-fn declare(kernel: &mut Kernel, name: &str, dtype: DType, loc: Loc) -> ParamId {
+fn add_pointer_param(kernel: &mut Kernel, name: &str, dtype: DType, loc: Loc) -> ParamId {
     let kind = ParamKind::Pointer(dtype);
     kernel.params.push(Param::new(name, kind, loc));
     ParamId(kernel.params.len() as u32 - 1)
@@ -135,7 +135,7 @@ fn declare(kernel: &mut Kernel, name: &str, dtype: DType, loc: Loc) -> ParamId {
 
 /// Adds the mbarriers of the watchdog: the exit barrier, and one for each replaceable named
 /// barrier. Adds none if shared memory is full.
-fn barriers(kernel: &mut Kernel, loc: Loc) -> (Option<BarId>, Vec<ReplacedBarrier>) {
+fn add_barriers(kernel: &mut Kernel, loc: Loc) -> (Option<BarId>, Vec<ReplacedBarrier>) {
     let candidates = replaceable(kernel);
     let start = kernel.shared_bytes.next_multiple_of(8);
     let end = start + 8 * (1 + candidates.len() as u32);
@@ -167,22 +167,26 @@ fn barriers(kernel: &mut Kernel, loc: Loc) -> (Option<BarId>, Vec<ReplacedBarrie
 }
 
 /// Prepends the initialization of the mbarriers by one thread, and a CTA barrier.
-fn begin(pass: &mut Pass<'_>, prologue: Block, loc: Loc) -> Block {
+fn add_prologue(pass: &mut Pass<'_>, prologue: Block, loc: Loc) -> Block {
     let exit = pass
         .watchdog
         .exit_barrier
         .map(|bar| (bar, pass.watchdog.status.warps));
     let inits: Vec<_> = exit
         .into_iter()
-        .chain(pass.replaced.iter().map(|t| (t.bar, t.warps)))
+        .chain(
+            pass.replaced
+                .iter()
+                .map(|replaced| (replaced.bar, replaced.warps)),
+        )
         .collect();
-    let mut e = Emit::new(&mut pass.regs, None, loc);
+    let mut e = Emitter::new(&mut pass.regs, None, loc);
     if !inits.is_empty() {
         let tid = e.special(Special::Tid);
         let first = e.compare(Cmp::Eq, Type::U32, tid, Operand::Imm(0));
         e.if_(first, |e| {
             for (bar, count) in inits {
-                let bar = single(bar);
+                let bar = single_barrier(bar);
                 e.op(MbarrierInit { bar, count });
             }
             let fence = FenceKind::MbarrierInit;
@@ -195,9 +199,9 @@ fn begin(pass: &mut Pass<'_>, prologue: Block, loc: Loc) -> Block {
 }
 
 /// Appends the status write of a finished warp.
-fn end(pass: &mut Pass<'_>, epilogue: Block, loc: Loc) -> Block {
+fn add_epilogue(pass: &mut Pass<'_>, epilogue: Block, loc: Loc) -> Block {
     let watchdog = pass.watchdog;
-    let mut e = Emit::new(&mut pass.regs, None, loc);
+    let mut e = Emitter::new(&mut pass.regs, None, loc);
     e.append(epilogue.0);
     watchdog.finish_warp(&mut e);
     Block(e.finish())

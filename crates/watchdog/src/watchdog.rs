@@ -1,6 +1,6 @@
 //! The state of the watchdog in a kernel: parameters, exit barrier, time limits.
 
-use crate::emit::Emit;
+use crate::emit::Emitter;
 use crate::status::StatusTable;
 use warpline_ir::ops::atomic::{StrongLoad, StrongStore};
 use warpline_ir::ops::compare::Cmp;
@@ -40,15 +40,15 @@ pub(crate) struct Watchdog {
 }
 
 impl Watchdog {
-    /// Emits the predicate that a wait begun at `start` must end: it timed out, or another did.
-    pub(crate) fn must_abandon(&self, e: &mut Emit<'_>, start: RegId) -> RegId {
-        let late = e.elapsed(start, self.limits.wait_ns);
+    /// Emits the predicate that a wait since `start` must end: it or another wait timed out.
+    pub(crate) fn must_abandon(&self, e: &mut Emitter<'_>, start: RegId) -> RegId {
+        let timed_out = e.elapsed(start, self.limits.wait_ns);
         let aborted = self.is_aborted(e);
-        e.or(late, aborted)
+        e.or(timed_out, aborted)
     }
 
     /// Emits the predicate that the abort word is set.
-    pub(crate) fn is_aborted(&self, e: &mut Emit<'_>) -> RegId {
+    pub(crate) fn is_aborted(&self, e: &mut Emitter<'_>) -> RegId {
         let (at, word) = (self.abort_word(e), e.reg(Type::U32));
         e.op(StrongLoad {
             ty: Type::U32,
@@ -60,7 +60,7 @@ impl Watchdog {
     }
 
     /// Emits a write of the abort word, which ends the waits of all warps of the grid.
-    pub(crate) fn set_abort(&self, e: &mut Emit<'_>) {
+    pub(crate) fn set_abort(&self, e: &mut Emitter<'_>) {
         let at = self.abort_word(e);
         e.op(StrongStore {
             ty: Type::U32,
@@ -70,8 +70,8 @@ impl Watchdog {
         });
     }
 
-    fn abort_word(&self, e: &mut Emit<'_>) -> MemoryAddress {
-        let addr = e.address(self.abort).into();
+    fn abort_word(&self, e: &mut Emitter<'_>) -> MemoryAddress {
+        let addr = e.read_pointer(self.abort).into();
         MemoryAddress::Global { addr, offset: 0 }
     }
 }

@@ -10,8 +10,8 @@ use warpline::{Device, RunOptions, run};
 const ROWS: usize = 37;
 const COLS: usize = 1000;
 
-/// Larger than the error of f32 and the approximate exponential, and smaller than an element,
-/// which is about 1 / COLS.
+/// The maximum error: above the error of f32 and the approximate exponential, and below an
+/// element, which is about 1 / COLS.
 const TOLERANCE: f64 = 1e-6;
 
 fn main() -> ExitCode {
@@ -54,8 +54,8 @@ fn on_gpu() -> Result<bool, Box<dyn Error>> {
 
     let y = stream.clone_dtoh(&y)?;
     stream.synchronize()?;
-    let within = |(expected, actual): (f64, f32)| (expected - f64::from(actual)).abs() <= TOLERANCE;
-    Ok(softmax(&host).into_iter().zip(y).all(within))
+    let is_within = |(expected, actual): (f64, f32)| (expected - f64::from(actual)).abs() <= TOLERANCE;
+    Ok(softmax(&host).into_iter().zip(y).all(is_within))
 }
 
 /// Runs the default problem of the family on the CPU executor.
@@ -68,7 +68,7 @@ fn on_cpu() -> Result<bool, Box<dyn Error>> {
     Ok(run(workload.as_ref(), &device, &RunOptions::default())?.passed())
 }
 
-/// The softmax of every row, in float64.
+/// Computes the softmax of every row in float64.
 fn softmax(x: &[f32]) -> Vec<f64> {
     let row = |row: &[f32]| {
         let exp: Vec<f64> = row.iter().map(|&x| f64::from(x).exp()).collect();

@@ -1,4 +1,4 @@
-//! What the tool needs to know of the kernel: problem, config, reference, test table.
+//! The family: problem, config, float64 reference, test cases.
 
 use super::kernel::{TILE, scale};
 use warpline_family::prelude::*;
@@ -11,17 +11,17 @@ fields! {
     pub(crate) struct Problem {
         /// Elements, a multiple of 1024
         n: u32 where multiple_of(TILE.into()),
-        /// What each is multiplied by
+        /// Factor of every element
         factor: f32,
     }
 }
 
 keywords! {
-    /// With the bug or without it.
+    /// The variants of the kernel.
     pub(crate) enum Variant {
-        /// A slot is given back while a copy still reads it
+        /// Releases a slot while a bulk store may still read it
         Broken = "broken",
-        /// The copy is waited for first
+        /// Waits for the bulk store before the release
         Repaired = "repaired",
     }
 }
@@ -29,12 +29,12 @@ keywords! {
 config! {
     /// A complete config.
     pub(crate) struct Config {
-        /// With the bug or without it
+        /// Kernel with or without the bug
         pub(crate) variant: Variant,
         /// Stages of each ring, 1 to 16
         pub(crate) stages: u32,
     }
-    /// What the caller fixes of the config.
+    /// The config fields that the caller sets; the family selects the rest.
     pub(crate) struct Choice;
 }
 
@@ -46,8 +46,8 @@ impl Family for Scale {
     const NAME: &'static str = "scale";
     const ABOUT: &'static str = "y = factor · x, element by element";
 
-    fn default_problem(place: DeviceKind) -> Problem {
-        let n = match place {
+    fn default_problem(device: DeviceKind) -> Problem {
+        let n = match device {
             DeviceKind::Cpu => 1 << 14,
             DeviceKind::Gpu => 1 << 26,
         };
@@ -94,7 +94,7 @@ impl Family for Scale {
 
     fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64)>> {
         let products = inputs[0].values().map(|x| x * f64::from(p.factor));
-        // One rounding.
+        // The kernel rounds each product once.
         vec![products.map(|y| (y, half_ulp(DType::F32, y))).collect()]
     }
 

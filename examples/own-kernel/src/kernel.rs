@@ -20,10 +20,10 @@ pub(crate) fn scale(config: &Config, target: &Target) -> Result<Kernel, BuildErr
         });
         let inputs = k.ring("in", config.stages, |s| s.vector::<f32>(TILE));
         let outputs = k.ring("out", config.stages, |s| s.vector::<f32>(TILE));
-        let mine = || range(cta_id(), tiles).step_by(grid_ctas());
+        let my_tiles = || range(cta_id(), tiles).step_by(grid_ctas());
 
         k.role("multiply").warps(THREADS / 32).body(|| {
-            mine().each(|_| {
+            my_tiles().each(|_| {
                 let (from, to) = (inputs.wait(), outputs.acquire());
                 let i = thread_in_role() * 4;
                 let values = from.load_vec::<4>(0u32, i);
@@ -35,7 +35,7 @@ pub(crate) fn scale(config: &Config, target: &Target) -> Result<Kernel, BuildErr
 
         k.role("load").body(|| {
             elect(|| {
-                mine().each(|t| {
+                my_tiles().each(|t| {
                     let slot = inputs.acquire();
                     slot.load_bytes(slot.tiles(), x.address(t * TILE), TILE * 4);
                     slot.commit();
@@ -45,7 +45,7 @@ pub(crate) fn scale(config: &Config, target: &Target) -> Result<Kernel, BuildErr
 
         k.role("store").body(|| {
             elect(|| {
-                mine().each(|t| {
+                my_tiles().each(|t| {
                     let slot = outputs.wait();
                     bulk_store(slot.tiles(), y.address(t * TILE), TILE * 4);
                     bulk_commit();
@@ -54,7 +54,7 @@ pub(crate) fn scale(config: &Config, target: &Target) -> Result<Kernel, BuildErr
                     }
                     slot.release();
                 });
-                // The CTA keeps its shared memory until the last copy has read it.
+                // The CTA must not end before the last copy has read its shared memory.
                 bulk_wait_read(0);
             });
         });

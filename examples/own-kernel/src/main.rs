@@ -1,4 +1,4 @@
-//! Every command of the `warpline` tool, for a kernel of one's own.
+//! The `warpline` command line for this kernel.
 
 mod family;
 mod kernel;

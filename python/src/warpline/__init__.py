@@ -1,7 +1,7 @@
 """Warp-specialized GPU kernels for Hopper.
 
 Each function takes torch tensors, GPU arrays of other libraries (DLPack, CUDA
-array interface), or NumPy arrays, which run on a CPU executor of the GPU:
+array interface), or NumPy arrays, which run on the CPU executor:
 
 >>> import numpy as np, warpline
 >>> warpline.softmax(np.zeros((1, 4), np.float32))
@@ -41,8 +41,8 @@ __all__ = [
     "unpack_weights",
 ]
 
-#: torch modules, created on first access, which imports torch. Not in ``__all__``, so that
-#: ``import *`` does not import torch.
+#: torch modules. The first access creates them and imports torch. They are not in ``__all__``, so
+#: that ``import *`` does not import torch.
 _MODULES = ("MultiScaleDeformableAttention",)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from . import _device, _host, _integers, _warpline
 from ._declared import Op
-from ._errors import InputError, KernelError, input_error
+from ._errors import InputError, input_error
 
 
 class _Torch:
@@ -61,11 +61,11 @@ def call(
     if tune or deterministic is False:
         _require_eager(op, "tune=True" if tune else "deterministic=False")
     if deterministic is False and not (torch.is_deterministic and torch.is_deterministic()):
-        before = _warpline.allow_nondeterministic(True)
+        previous = _warpline.allow_nondeterministic(True)
         try:
             return _dispatch(op, args, outs, simulate, stream, tune)
         finally:
-            _warpline.allow_nondeterministic(before)
+            _warpline.allow_nondeterministic(previous)
     return _dispatch(op, args, outs, simulate, stream, tune)
 
 

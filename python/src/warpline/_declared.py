@@ -55,7 +55,7 @@ class Output:
         return None
 
     def dtype(self, like: str, values: dict[str, Any]) -> str:
-        """Returns the name of its element type, from that of its parameter and the values of a call."""
+        """Returns the name of the element type, from that of its parameter and the values of a call."""
         if self.dtype_override is None:
             return like
         given = values.get(self.dtype_override)
@@ -64,7 +64,7 @@ class Output:
         return {"u8": "f16", **dict.fromkeys(FP8, "bf16")}.get(like, like)
 
     def shape(self, shape_of: dict[str, Any]) -> tuple[Any, ...]:
-        """Returns its shape, from the shapes of the parameters."""
+        """Returns the shape, from the shapes of the parameters."""
         dims: list[Any] = []
         for dim in self.dims:
             match dim:
@@ -102,20 +102,20 @@ class Op:
     types: tuple[int, ...] = ()
     #: The indices of the parameters that are lists of integers, needed on the host.
     lists: tuple[int, ...] = ()
-    #: Whether those lists are passed as tensors and read when the op runs.
-    by_tensors: bool = False
+    #: Whether the op takes those lists as tensors and reads them when it runs.
+    takes_list_tensors: bool = False
 
     @property
-    def registered(self) -> str:
-        """Its name as a torch op."""
-        return f"{self.name}_tensors" if self.by_tensors else self.name
+    def torch_name(self) -> str:
+        """The name of the torch op."""
+        return f"{self.name}_tensors" if self.takes_list_tensors else self.name
 
-    def with_tensors(self) -> Op:
+    def with_list_tensors(self) -> Op:
         """Returns the variant that takes its lists of integers as tensors."""
-        own = {"schema": self.schema, "out_schema": self.out_schema}
-        for key, text in own.items():
-            own[key] = text.replace("SymInt[] ", "Tensor ").replace(self.name, f"{self.name}_tensors", 1)
-        return replace(self, **own, by_tensors=True)
+        schemas = {"schema": self.schema, "out_schema": self.out_schema}
+        for key, text in schemas.items():
+            schemas[key] = text.replace("SymInt[] ", "Tensor ").replace(self.name, f"{self.name}_tensors", 1)
+        return replace(self, **schemas, takes_list_tensors=True)
 
     @property
     def tensors(self) -> tuple[Param, ...]:

@@ -38,8 +38,8 @@ def call(
         stream = _stream_of([a for a in args if hasattr(a, "__cuda_array_interface__")])
     if outs is None:
         arrays = {p.name: value for p, value in zip(op.params, args) if p.is_tensor}
-        plain = dict(zip((p.name for p in op.params), args))
-        outs = tuple(_empty(op, output, arrays, plain) for output in op.outputs)
+        named_args = dict(zip((p.name for p in op.params), args))
+        outs = tuple(_empty(op, output, arrays, named_args) for output in op.outputs)
     values = tuple(
         _view(op, p.name, value, stream) if p.is_tensor and value is not None else value
         for p, value in zip(op.params, args)
@@ -88,7 +88,7 @@ def _ordinal(value: Any) -> int:
 
 
 def _empty(op: Op, output: Output, arrays: dict[str, Any], values: dict[str, Any]) -> Any:
-    """Allocates an output with ``empty`` of the library that made the input."""
+    """Allocates an output with ``empty`` of the library of the input."""
     like = arrays[output.dtype_of]
     library = sys.modules.get(type(like).__module__.partition(".")[0])
     empty = getattr(library, "empty", None)
@@ -96,17 +96,17 @@ def _empty(op: Op, output: Output, arrays: dict[str, Any], values: dict[str, Any
         kind = type(like).__name__
         raise input_error(f"{op.name}: cannot allocate an array of type {kind}: pass out=")
     shapes = {name: tuple(array.shape) for name, array in arrays.items() if array is not None}
-    theirs = str(like.dtype)
-    ours = _host.DTYPES.get(theirs, theirs)
-    wanted = output.dtype(ours, values)
-    dtype = like.dtype if wanted == ours else _library_dtype(op, library, wanted)
+    like_name = str(like.dtype)
+    like_dtype = _host.DTYPES.get(like_name, like_name)
+    out_dtype = output.dtype(like_dtype, values)
+    dtype = like.dtype if out_dtype == like_dtype else _library_dtype(op, library, out_dtype)
     return empty(output.shape(shapes), dtype=dtype)
 
 
 def _library_dtype(op: Op, library: Any, name: str) -> Any:
-    """Returns a library's element type for our name."""
-    long = next((long for long, ours in _host.DTYPES.items() if ours == name), name)
-    found = getattr(library, long, None)
-    if found is None:
+    """Returns a library's element type for Warpline's name."""
+    library_name = next((theirs for theirs, ours in _host.DTYPES.items() if ours == name), name)
+    dtype = getattr(library, library_name, None)
+    if dtype is None:
         raise input_error(f"{op.name}: {library.__name__} has no element type {name!r}: pass out=")
-    return found
+    return dtype

@@ -23,16 +23,16 @@ def parameters(op: Op) -> str:
 def function(source: str, name: str, names: dict[str, Any]) -> Callable[..., Any]:
     """Compiles a function from source; ``names`` are the variables that it uses.
 
-    ``exec`` gives it the op's own parameters, so that callers, ``inspect`` and tracers see
-    a hand-written function. The names are closure variables, because tracers resolve
-    globals in a module.
+    The generated function has the op's own parameters, so that callers, ``inspect`` and
+    tracers see a hand-written function. The names are closure variables, because tracers
+    resolve globals in a module.
     """
-    around = f"def make({', '.join(names)}):\n{indent(source, '    ')}\n    return {name}\n"
+    factory = f"def make({', '.join(names)}):\n{indent(source, '    ')}\n    return {name}\n"
     scope: dict[str, Any] = {"__name__": __name__}
-    exec(compile(around, f"<warpline.{name}>", "exec"), scope)
-    made = scope["make"](**names)
-    made.__qualname__ = name
-    return made
+    exec(compile(factory, f"<warpline.{name}>", "exec"), scope)
+    compiled = scope["make"](**names)
+    compiled.__qualname__ = name
+    return compiled
 
 
 def _doc(op: Op) -> str:
@@ -58,10 +58,10 @@ def _doc(op: Op) -> str:
 def _function(op: Op) -> Callable[..., Any]:
     args = ", ".join(p.name for p in op.params)
     source = _SOURCE.format(name=op.name, params=parameters(op), args=args)
-    made = function(source, op.name, {"_call": call, "_op": op})
-    made.__doc__ = _doc(op)
-    made.__module__ = "warpline"
-    return made
+    compiled = function(source, op.name, {"_call": call, "_op": op})
+    compiled.__doc__ = _doc(op)
+    compiled.__module__ = "warpline"
+    return compiled
 
 
 #: Each op's function, by name.

@@ -50,8 +50,8 @@ def call(op: Op, args: tuple[Any, ...], outs: tuple[Any, ...] | None, simulate: 
             value = _native(array, np.ascontiguousarray(_row_major(array)))
         values.append(value)
     if outs is None:
-        plain = dict(zip((p.name for p in op.params), args))
-        results = [_empty(op, output, arrays, plain) for output in op.outputs]
+        named_args = dict(zip((p.name for p in op.params), args))
+        results = [_empty(op, output, arrays, named_args) for output in op.outputs]
     else:
         results = [_target(op, o, out, arrays) for o, out in zip(op.outputs, outs)]
     targets = [np.empty_like(_row_major(out), order="C", subok=False) for out in results]

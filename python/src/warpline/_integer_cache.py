@@ -31,7 +31,7 @@ class IntegerCache:
         return len(self._entries)
 
     def get(self, tensor: torch.Tensor) -> list[int] | None:
-        """Returns the integers of a tensor; None if it was not read, or was written since."""
+        """Returns the integers of a tensor; None if it was not read, or if torch wrote it since."""
         entry = self._entries.get(id(tensor))
         if entry is None or entry.tensor() is not tensor or entry.version != tensor._version:
             return None

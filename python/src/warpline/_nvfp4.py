@@ -43,10 +43,10 @@ def nvfp4_quantize(x: _A, tensor_scale: Any = None, scale_layout: str = "plain")
     >>> np.array_equal(warpline.nvfp4_dequantize(*q), x)
     True
     """
-    _layout("scale_layout", scale_layout)
+    _require_layout("scale_layout", scale_layout)
     x = _array("x", x, ("f32", "f16", "bf16", "float64"), "[rows, K]")
     (rows, k), xp = x.shape, _library(x)
-    _whole_blocks(k)
+    _require_whole_blocks(k)
     values = _cast(x, xp.float32)
     finite = xp.isfinite(values)
     if not finite.all():
@@ -79,18 +79,21 @@ def nvfp4_dequantize(codes: _A, scales: _A, tensor_scale: Any = None, scale_layo
     >>> warpline.nvfp4_dequantize(codes, scales, 0.5)[0, :4]
     array([ 0.5, -3. ,  0.5, -3. ], dtype=float32)
     """
-    _layout("scale_layout", scale_layout)
+    _require_layout("scale_layout", scale_layout)
     packed = _array("codes", codes, ("u8",), "[rows, K/2]")
     rows, k, xp = packed.shape[0], 2 * packed.shape[1], _library(packed)
-    _whole_blocks(k)
+    _require_whole_blocks(k)
     bits = _bits(scales, rows, k, scale_layout)
-    there, here = (f"{_library(a).__name__} on {getattr(a, 'device', 'cpu')}" for a in (packed, bits))
-    _require(there == here, f"scales must be on the device of codes, {there}, not {here}")
+    codes_device, scales_device = (f"{_library(a).__name__} on {getattr(a, 'device', 'cpu')}" for a in (packed, bits))
+    _require(
+        codes_device == scales_device,
+        f"scales must be on the device of codes, {codes_device}, not {scales_device}",
+    )
     bits = _to_plain(bits, rows, k) if scale_layout == "block" else bits
     step = _e4m3(bits) * _cast(_tensor_scale(tensor_scale, packed), xp.float64)
-    each = xp.stack((packed & 15, packed >> 4), -1).reshape(rows, k // BLOCK, BLOCK)
+    nibbles = xp.stack((packed & 15, packed >> 4), -1).reshape(rows, k // BLOCK, BLOCK)
     # e2m1 bits placed as e4m3 are 1/64 of the value: the e4m3 bias is larger by 6.
-    values = 64 * _e4m3((each & 8) << 4 | (each & 7) << 2) * step[..., None]
+    values = 64 * _e4m3((nibbles & 8) << 4 | (nibbles & 7) << 2) * step[..., None]
     return _cast(values, xp.float32).reshape(rows, k)
 
 
@@ -108,27 +111,27 @@ def nvfp4_arrange_scales(scales: _A, rows: int, k: int, to: str = "block") -> _A
     >>> warpline.nvfp4_arrange_scales(block, 1, 80, "plain")
     array([[1, 2, 3, 4, 5]], dtype=uint8)
     """
-    _layout("to", to)
+    _require_layout("to", to)
     _require(hasattr(rows, "__index__") and rows >= 0, f"rows must be a non-negative integer, not {rows!r}")
-    _whole_blocks(k)
+    _require_whole_blocks(k)
     bits = _bits(scales, rows, k, "plain" if to == "block" else "block")
-    moved = _to_block(bits) if to == "block" else _to_plain(bits, rows, k)
-    return moved.view(scales.dtype)
+    arranged = _to_block(bits) if to == "block" else _to_plain(bits, rows, k)
+    return arranged.view(scales.dtype)
 
 
-def _require(holds: bool, sentence: str, code: str = "bad-problem") -> None:
-    """Raises InputError if a rule does not hold."""
-    if not holds:
-        raise input_error(f"nvfp4: {sentence}", code)
+def _require(condition: bool, message: str, code: str = "bad-problem") -> None:
+    """Raises InputError if a condition is false."""
+    if not condition:
+        raise input_error(f"nvfp4: {message}", code)
 
 
-def _layout(name: str, layout: str) -> None:
+def _require_layout(name: str, layout: str) -> None:
     _require(layout in ("plain", "block"), f"{name} must be plain or block, not {layout!r}")
 
 
-def _whole_blocks(k: int) -> None:
-    holds = hasattr(k, "__index__") and k > 0 and k % BLOCK == 0
-    _require(holds, f"K must be a positive multiple of {BLOCK}, not {k!r}")
+def _require_whole_blocks(k: int) -> None:
+    is_valid = hasattr(k, "__index__") and k > 0 and k % BLOCK == 0
+    _require(is_valid, f"K must be a positive multiple of {BLOCK}, not {k!r}")
 
 
 def _array(name: str, value: Any, types: tuple[str, ...], shape: str | None = None) -> Any:
@@ -137,9 +140,9 @@ def _array(name: str, value: Any, types: tuple[str, ...], shape: str | None = No
     if xp.__name__ == "torch":
         value = value.detach()
     else:
-        holds = isinstance(value, xp.ndarray) and not isinstance(value, xp.ma.MaskedArray)
+        is_array = isinstance(value, xp.ndarray) and not isinstance(value, xp.ma.MaskedArray)
         kind = type(value).__name__
-        _require(holds, f"{name} must be a NumPy array or a torch tensor, not of type {kind}", "bad-type")
+        _require(is_array, f"{name} must be a NumPy array or a torch tensor, not of type {kind}", "bad-type")
         value = xp.asarray(value)
     if shape:
         _require(value.ndim == 2, f"{name} must have 2 dimensions, {shape}, not {list(value.shape)}")
@@ -151,8 +154,8 @@ def _array(name: str, value: Any, types: tuple[str, ...], shape: str | None = No
 def _bits(scales: Any, rows: int, k: int, layout: str) -> Any:
     """Returns the bits of scales in the given layout."""
     scales = _array("scales", scales, ("e4m3", "u8"))
-    there, shape = list(scales.shape), list(scale_shape(rows, k, layout))
-    _require(there == shape, f"{layout} scales of [{rows}, {k}] must have shape {shape}, not {there}")
+    shape, expected = list(scales.shape), list(scale_shape(rows, k, layout))
+    _require(shape == expected, f"{layout} scales of [{rows}, {k}] must have shape {expected}, not {shape}")
     return scales.view(_library(scales).uint8)
 
 
@@ -174,23 +177,24 @@ def _amax_scale(amax: Any) -> Any:
     one = _full([1], 1.0, xp.float32, amax)
     if not amax.shape[0]:
         return one
-    most = xp.amax(amax).reshape(1)
+    tensor_amax = xp.amax(amax).reshape(1)
     # Divide by a tensor: for a Python number torch multiplies by its reciprocal on a GPU, which rounds twice.
-    return xp.where(most == 0, one, (most / (2688 * one)).clip(2.0**-126))
+    return xp.where(tensor_amax == 0, one, (tensor_amax / (2688 * one)).clip(2.0**-126))
 
 
-def _nearest(x: Any, mantissa: int, least: int, most: float) -> Any:
+def _nearest(x: Any, mantissa: int, min_exponent: int, max_value: float) -> Any:
     """Rounds float64 magnitudes to codes of a floating-point type: to nearest even, saturating.
 
-    The type has ``mantissa`` mantissa bits, the smallest normal number 2**least and the largest ``most``.
+    The type has ``mantissa`` mantissa bits, the smallest normal number 2**min_exponent and the
+    largest number ``max_value``.
     """
     xp = _library(x)
-    x = x.clip(None, most)
+    x = x.clip(None, max_value)
     # Subnormals have the spacing of the smallest normal binade.
-    exponent = ((x.view(xp.int64) >> 52) - 1023).clip(least)
+    exponent = ((x.view(xp.int64) >> 52) - 1023).clip(min_exponent)
     steps = xp.round(x * ((1023 + mantissa - exponent) << 52).view(xp.float64))
     # Codes are ordered like their values: each binade has 2**mantissa of them.
-    return _cast(((exponent - least) << mantissa) + steps, xp.uint8)
+    return _cast(((exponent - min_exponent) << mantissa) + steps, xp.uint8)
 
 
 def _e4m3(bits: Any) -> Any:
@@ -211,26 +215,26 @@ def _fp8(xp: Any) -> Any:
 def scale_shape(rows: int, k: int, layout: str) -> tuple[int, ...]:
     """Returns the shape of the scales of a tensor [rows, K]."""
     blocks = k // BLOCK
-    return (rows, blocks) if layout == "plain" else (*_tiled(rows, blocks), 512)
+    return (rows, blocks) if layout == "plain" else (*_tile_counts(rows, blocks), 512)
 
 
-def _tiled(rows: int, blocks: int) -> tuple[int, int]:
+def _tile_counts(rows: int, blocks: int) -> tuple[int, int]:
     """Returns the number of tiles of 128 rows by 4 scales in both dimensions."""
     return -(-rows // 128), -(-blocks // 4)
 
 
 def _to_block(bits: Any) -> Any:
     """Converts plain scales to the block layout."""
-    (rows, blocks), (down, along) = bits.shape, _tiled(*bits.shape)
-    padded = _full([128 * down, 4 * along], 0, bits.dtype, bits)
+    (rows, blocks), (tile_rows, tile_columns) = bits.shape, _tile_counts(*bits.shape)
+    padded = _full([128 * tile_rows, 4 * tile_columns], 0, bits.dtype, bits)
     padded[:rows, :blocks] = bits
-    return padded.reshape(down, 4, 32, along, 4).swapaxes(1, 3).reshape(down, along, 512)
+    return padded.reshape(tile_rows, 4, 32, tile_columns, 4).swapaxes(1, 3).reshape(tile_rows, tile_columns, 512)
 
 
 def _to_plain(bits: Any, rows: int, k: int) -> Any:
     """Converts scales in the block layout to plain ones."""
-    down, along, _ = bits.shape
-    padded = bits.reshape(down, along, 32, 4, 4).swapaxes(1, 3).reshape(128 * down, 4 * along)
+    tile_rows, tile_columns, _ = bits.shape
+    padded = bits.reshape(tile_rows, tile_columns, 32, 4, 4).swapaxes(1, 3).reshape(128 * tile_rows, 4 * tile_columns)
     plain = _full([rows, k // BLOCK], 0, bits.dtype, bits)
     plain[:] = padded[:rows, : k // BLOCK]
     return plain

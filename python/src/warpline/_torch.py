@@ -26,10 +26,10 @@ _LIBRARY = torch.library.Library("warpline", "DEF")
 #: The overloads of each op: functional, out variant.
 _OVERLOADS: dict[str, tuple[Any, Any]] = {}
 
-#: Variants of ops that take lists of integers as tensors.
-_BY_TENSORS: dict[str, Op] = {}
+#: Variants of ops that take lists of integers as tensors, by op name.
+_LIST_TENSOR_VARIANTS: dict[str, Op] = {}
 
-#: Whether the CPU executor may run for longer than 30 s; set by ``simulate=True``.
+#: Whether the CPU executor may run for longer than 30 s; ``simulate=True`` sets it.
 _LONG_SIMULATION: ContextVar[bool] = ContextVar("warpline_long_simulation", default=False)
 
 # Generated source per op, to minimize the overhead of a call.
@@ -71,8 +71,8 @@ def register() -> None:
     for op in OPS:
         _define(op)
         if op.lists:
-            _BY_TENSORS[op.name] = op.with_tensors()
-            _define(_BY_TENSORS[op.name])
+            _LIST_TENSOR_VARIANTS[op.name] = op.with_list_tensors()
+            _define(_LIST_TENSOR_VARIANTS[op.name])
     _loaded.integer_types = (int, torch.SymInt)
     _loaded.call = _call
     _loaded.is_compiling = torch.compiler.is_compiling
@@ -82,24 +82,24 @@ def register() -> None:
 
 def _define(op: Op) -> None:
     tags = [torch.Tag.needs_fixed_stride_order]
-    if op.by_tensors and hasattr(torch.Tag, "cudagraph_unsafe"):
+    if op.takes_list_tensors and hasattr(torch.Tag, "cudagraph_unsafe"):
         # It may copy from the GPU, so torch.compile must keep it out of CUDA graphs.
         tags.append(torch.Tag.cudagraph_unsafe)
     for schema in (op.schema, op.out_schema):
         _LIBRARY.define(schema, tags=tuple(tags))
     for key in ("CUDA", "CPU"):
-        for name, made in _functions(op, _IMPLEMENTED, key):
-            _LIBRARY.impl(name, made, key)
-    for name, made in _functions(op, _TRANSFORMED):
-        _LIBRARY.impl(name, made, _TRANSFORMS)
-    for name, made in _functions(op, _IMPLEMENTED, "fake"):
-        torch.library.register_fake(f"warpline::{name}", made, lib=_LIBRARY)
+        for name, implementation in _functions(op, _IMPLEMENTED, key):
+            _LIBRARY.impl(name, implementation, key)
+    for name, implementation in _functions(op, _TRANSFORMED):
+        _LIBRARY.impl(name, implementation, _TRANSFORMS)
+    for name, implementation in _functions(op, _IMPLEMENTED, "fake"):
+        torch.library.register_fake(f"warpline::{name}", implementation, lib=_LIBRARY)
         # No backward: the implementations reject tensors that require grad.
         _LIBRARY.impl(name, torch.library.fallthrough_kernel, "Autograd")
     namespace = torch.ops.warpline
-    _OVERLOADS[op.registered] = (
-        getattr(namespace, op.registered).default,
-        getattr(namespace, f"{op.registered}_out").default,
+    _OVERLOADS[op.torch_name] = (
+        getattr(namespace, op.torch_name).default,
+        getattr(namespace, f"{op.torch_name}_out").default,
     )
 
 
@@ -107,7 +107,7 @@ def _define(op: Op) -> None:
 _TRANSFORMS = "FuncTorchDynamicLayerFrontMode"
 
 
-def _functions(op: Op, source: str, where: str = "fake") -> list[tuple[str, Callable[..., Any]]]:
+def _functions(op: Op, source: str, key: str = "fake") -> list[tuple[str, Callable[..., Any]]]:
     """Compiles the functional and the out variant of an op."""
     outs = [o.name for o in op.outputs]
     common = {
@@ -117,10 +117,10 @@ def _functions(op: Op, source: str, where: str = "fake") -> list[tuple[str, Call
     }
     text = source.format(
         **common,
-        name=op.registered,
+        name=op.torch_name,
         params=parameters(op),
-        work=_WORK[where].format(**{**common, "args": ", ".join(_values(op))}),
-        written="pass" if where == "fake" else f"_written(({common['outs']},))",
+        work=_WORK[key].format(**{**common, "args": ", ".join(_values(op))}),
+        written="pass" if key == "fake" else f"_mark_written(({common['outs']},))",
         named_outs=", ".join(f"{name!r}: {name}" for name in outs),
         grads=" or ".join(map(_requires_grad, op.tensors)),
         out_grads=" or ".join(f"{name}.requires_grad" for name in outs),
@@ -133,18 +133,18 @@ def _functions(op: Op, source: str, where: str = "fake") -> list[tuple[str, Call
         "_launch": _warpline.launch,
         "_simulate": simulate,
         "_integers": _integer_cache.integers,
-        "_written": torch.autograd.graph.increment_version,
+        "_mark_written": torch.autograd.graph.increment_version,
         "_in_transform": _in_transform,
         "_out_dtype": _out_dtype,
         "_empty": torch.empty,
         "_empty_like": torch.empty_like,
     }
-    return [(name, function(text, name, names)) for name in (op.registered, f"{op.registered}_out")]
+    return [(name, function(text, name, names)) for name in (op.torch_name, f"{op.torch_name}_out")]
 
 
 def _values(op: Op) -> list[str]:
     """Returns the arguments of the native module, as source."""
-    read = op.lists if op.by_tensors else ()
+    read = op.lists if op.takes_list_tensors else ()
     return [
         f"_integers(_op, _op.params[{i}], {p.name})" if i in read else p.name
         for i, p in enumerate(op.params)
@@ -163,17 +163,17 @@ def _shape(param: Any) -> str:
 
 def _allocation(op: Op) -> list[str]:
     """Returns the allocation of each output, as source."""
-    made = []
+    allocations = []
     for i, output in enumerate(op.outputs):
         if output.like is not None:
-            made.append(f"_empty_like({output.like})")
+            allocations.append(f"_empty_like({output.like})")
             continue
         like = output.dtype_of
         shapes = ", ".join(f"{p.name!r}: {_shape(p)}" for p in op.tensors)
         shape = f"_op.outputs[{i}].shape({{{shapes}}})"
         dtype = f"{like}.dtype" if output.dtype_override is None else f"_out_dtype(_op, {output.dtype_override}, {like}.dtype)"
-        made.append(f"_empty({shape}, dtype={dtype}, device={like}.device)")
-    return made
+        allocations.append(f"_empty({shape}, dtype={dtype}, device={like}.device)")
+    return allocations
 
 
 def _out_dtype(op: Op, name: str | None, like: torch.dtype) -> torch.dtype:
@@ -215,7 +215,7 @@ def _call(
             kind = type(out).__name__
             raise input_error(f"{op.name}: out must be a torch tensor like the inputs, not of type {kind}", "bad-type")
     if any(isinstance(args[i], torch.Tensor) for i in op.lists):
-        op, args = _by_tensors(op, args)
+        op, args = _with_list_tensors(op, args)
     if tune:
         _tune(op, args, outs)
     if not simulated:
@@ -227,22 +227,22 @@ def _call(
         _LONG_SIMULATION.reset(token)
 
 
-def _by_tensors(op: Op, args: tuple[Any, ...]) -> tuple[Op, tuple[Any, ...]]:
-    """Returns the variant that takes lists of integers as tensors, and its arguments. It reads the
-    tensors when it runs, also in a traced call."""
+def _with_list_tensors(op: Op, args: tuple[Any, ...]) -> tuple[Op, tuple[Any, ...]]:
+    """Returns the variant that takes lists of integers as tensors, and its arguments. The variant
+    reads the tensors when it runs, also in a traced call."""
 
     def tensor(i: int, value: Any) -> Any:
         if i not in op.lists or isinstance(value, torch.Tensor):
             return value
-        made = torch.tensor(value, dtype=torch.int64)
-        return made.reshape(-1, 2) if op.params[i].kind == "pairs" else made
+        numbers = torch.tensor(value, dtype=torch.int64)
+        return numbers.reshape(-1, 2) if op.params[i].kind == "pairs" else numbers
 
-    return _BY_TENSORS[op.name], tuple(tensor(i, value) for i, value in enumerate(args))
+    return _LIST_TENSOR_VARIANTS[op.name], tuple(tensor(i, value) for i, value in enumerate(args))
 
 
 def _tune(op: Op, args: tuple[Any, ...], outs: tuple[Any, ...] | None) -> None:
     """Autotunes the problem of a call; allocates missing outputs only for their layout."""
-    if op.by_tensors:
+    if op.takes_list_tensors:
         args = tuple(
             _integer_cache.integers(op, op.params[i], value) if i in op.lists else value for i, value in enumerate(args)
         )
@@ -268,7 +268,7 @@ def _empty(op: Op, output: Output, values: dict[str, Any], tensors: dict[str, to
 
 def _overload(op: Op, args: tuple[Any, ...], outs: tuple[Any, ...] | None) -> Any:
     """Calls the functional overload of an op, or the out variant if outputs are given."""
-    functional, out_variant = _OVERLOADS[op.registered]
+    functional, out_variant = _OVERLOADS[op.torch_name]
     if outs is None:
         return functional(*args)
     out_variant(*args, **{output.name: out for output, out in zip(op.outputs, outs)})
@@ -291,8 +291,8 @@ def simulate(op: Op, args: tuple[Any, ...], outs: tuple[Any, ...]) -> None:
     targets = tuple(_native(op, o.name, out, d) for o, out, d in zip(op.outputs, outs, dense))
     _warpline.simulate(op.index, values, targets, _LONG_SIMULATION.get())
     with torch.no_grad():
-        for out, made in zip(outs, dense):
-            _row_major(out).copy_(made)
+        for out, result in zip(outs, dense):
+            _row_major(out).copy_(result)
 
 
 def _row_major(tensor: torch.Tensor) -> torch.Tensor:
@@ -316,8 +316,8 @@ def _native(op: Op, name: str, tensor: torch.Tensor, dense: torch.Tensor) -> tup
     dtype = _host.DTYPES.get(str(tensor.dtype).removeprefix("torch."))
     if dtype is None:
         raise input_error(f"{op.name}: {name} has the unsupported element type {tensor.dtype}")
-    octets = dense.detach().reshape(-1).view(torch.uint8).numpy()
-    return dtype, tuple(tensor.shape), tensor.stride(), octets
+    data = dense.detach().reshape(-1).view(torch.uint8).numpy()
+    return dtype, tuple(tensor.shape), tensor.stride(), data
 
 
 def _reject_grad(op: Op) -> None:
@@ -328,8 +328,8 @@ def _reject_grad(op: Op) -> None:
     )
 
 
-def _in_transform(op: Op, which: int, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
-    """Calls an op inside a functorch transform: rejects vmap, and differentiation."""
+def _in_transform(op: Op, overload: int, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    """Calls an op inside a functorch transform; rejects vmap and differentiation."""
     from torch._C import _functorch
 
     def unwrapped(value: Any) -> Any:
@@ -348,7 +348,7 @@ def _in_transform(op: Op, which: int, args: tuple[Any, ...], named: dict[str, An
     if torch.is_grad_enabled():
         _reject_grad(op)
     with torch._C._DisableFuncTorch():
-        return _OVERLOADS[op.registered][which](*args, **named)
+        return _OVERLOADS[op.torch_name][overload](*args, **named)
 
 
 def _current_stream(device: int) -> int:

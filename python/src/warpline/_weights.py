@@ -28,7 +28,7 @@ def pack_weights(w_gate: _A, w_up: _A, weights: str = "concatenated") -> _A:
         )
     (n, k), group = gate.shape, _group("pack_weights", weights, gate.shape[0])
     parts = [w.reshape(n // group if group else 0, 1, group, k) for w in (gate, up)]
-    return _joined(parts).reshape(2 * n, k)
+    return _concatenate(parts).reshape(2 * n, k)
 
 
 def unpack_weights(packed: _A, weights: str = "concatenated") -> tuple[_A, _A]:
@@ -39,12 +39,12 @@ def unpack_weights(packed: _A, weights: str = "concatenated") -> tuple[_A, _A]:
     >>> up[:, 0]
     array([ 8,  9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31])
     """
-    both = _matrix("packed", packed)
-    rows, k = both.shape
+    matrix = _matrix("packed", packed)
+    rows, k = matrix.shape
     if rows % 2:
         raise InputError(f"unpack_weights: packed must have an even number of rows, not {rows}")
     group = _group("unpack_weights", weights, rows // 2)
-    parts = both.reshape(rows // 2 // group if group else 0, 2, group, k)
+    parts = matrix.reshape(rows // 2 // group if group else 0, 2, group, k)
     gate, up = (parts[:, i].reshape(rows // 2, k) for i in (0, 1))
     return gate, up
 
@@ -68,7 +68,7 @@ def _group(function: str, weights: str, n: int) -> int:
     return GROUP
 
 
-def _joined(parts: list[Any]) -> Any:
+def _concatenate(parts: list[Any]) -> Any:
     """Concatenates along the second dimension with the library of the arrays."""
     if type(parts[0]).__module__.partition(".")[0] == "torch":
         import torch

@@ -19,7 +19,7 @@ def call(name: str, then: Callable[[], None]) -> None:
     spec = getattr(module, "__spec__", None)
     if getattr(spec, "_initializing", False):
         # The import is in progress: the module imports this package, or another thread imports it.
-        _when_ended(spec, lambda: call(name, then))
+        _when_import_ends(spec, lambda: call(name, then))
     else:
         then()
 
@@ -60,11 +60,11 @@ class _Finder(MetaPathFinder):
         loader.exec_module = exec_module
 
 
-def _when_ended(spec: Any, then: Callable[[], None]) -> None:
+def _when_import_ends(spec: Any, then: Callable[[], None]) -> None:
     """Calls ``then`` when an import in progress ends, successfully or not.
 
-    Its loader has been called already; the remaining signal is that the import system sets
-    ``_initializing`` of the spec to false.
+    The loader has already run. The remaining signal is the spec: the import system sets its
+    ``_initializing`` to false.
     """
     original = type(spec)
 
@@ -77,5 +77,5 @@ def _when_ended(spec: Any, then: Callable[[], None]) -> None:
 
     spec.__class__ = ObservedSpec
     if not spec._initializing:
-        # The import ended in another thread meanwhile.
+        # Another thread has ended the import since the first test.
         spec._initializing = False

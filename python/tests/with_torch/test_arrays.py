@@ -45,18 +45,18 @@ class Arrays(unittest.TestCase):
         self.y = torch.zeros_like(self.x)
         torch.cuda.synchronize()
 
-    def right(self):
+    def assert_result(self):
         torch.cuda.synchronize()
         torch.testing.assert_close(self.y, torch.softmax(self.x, -1))
 
-    def test_the_interface(self):
+    def test_cuda_array_interface(self):
         out = ByInterface(self.y)
         self.assertIs(warpline.softmax(ByInterface(self.x), out=out), out)
-        self.right()
+        self.assert_result()
 
     def test_dlpack(self):
         warpline.softmax(ByDlpack(self.x), out=ByDlpack(self.y))
-        self.right()
+        self.assert_result()
 
     def test_dlpack_in_bf16_with_a_workspace(self):
         x = torch.randn(300, 32768, device="cuda").bfloat16()
@@ -67,21 +67,21 @@ class Arrays(unittest.TestCase):
         torch.cuda.synchronize()
         self.assertTrue(torch.equal(y, warpline.softmax(x)))
 
-    def test_a_stream_of_the_callers(self):
+    def test_stream_of_the_caller_is_used(self):
         stream = torch.cuda.Stream()
         warpline.softmax(ByInterface(self.x), out=ByInterface(self.y), stream=stream.cuda_stream)
-        self.right()
+        self.assert_result()
 
     def test_bad_arrays_are_rejected(self):
         x, y = ByInterface(self.x), ByInterface(self.y)
-        with self.assertRaisesRegex(warpline.InputError, "how to make an array of type ByInterface"):
+        with self.assertRaisesRegex(warpline.InputError, "cannot allocate an array of type ByInterface"):
             warpline.softmax(x)
         read_only = ByInterface(self.y, data=(self.y.data_ptr(), True))
-        with self.assertRaisesRegex(warpline.InputError, "y cannot be written"):
+        with self.assertRaisesRegex(warpline.InputError, "y is a read-only array"):
             warpline.softmax(x, out=read_only)
         with self.assertRaisesRegex(warpline.InputError, "is ready on stream 77"):
             warpline.add(ByInterface(self.x, stream=1), ByInterface(self.x, stream=77), out=y)
-        # Who names a stream has ordered it.
+        # A caller that passes a stream has ordered it after the producers.
         warpline.add(ByInterface(self.x, stream=1), ByInterface(self.x, stream=77), out=y, stream=1)
         with self.assertRaisesRegex(warpline.InputError, "type '>f4'|type \">f4\""):
             warpline.softmax(ByInterface(self.x, typestr=">f4"), out=y)

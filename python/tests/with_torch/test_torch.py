@@ -45,7 +45,7 @@ class Values(unittest.TestCase):
 
     SHAPES = [(1, 1), (5, 7), (3, 64), (4, 1000), (2, 3, 1024), (3, 4096)]
     if GPU:
-        # Clusters, queues, and rows that nothing holds.
+        # Clusters, work queues, and rows that exceed shared memory.
         SHAPES += [(300, 8192), (200, 32768), (50, 131072), (3, 131071), (2, 1 << 20)]
 
     def test_softmax(self):
@@ -96,15 +96,15 @@ class Values(unittest.TestCase):
 class Layouts(unittest.TestCase):
     """Views, strides, addresses."""
 
-    def test_rows_with_gaps_between_them(self):
+    def test_strided_rows(self):
         x = draw(6, 100)
         close(self, warpline.softmax(x[:, :64]), torch.softmax(x[:, :64].double(), -1), torch.softmax(x[:, :64], -1))
         y = torch.full((6, 100), 7.0, device=DEVICE)
         self.assertIs(warpline.softmax(x[:, :64], out=(view := y[:, :64])), view)
         close(self, view, torch.softmax(x[:, :64].double(), -1), torch.softmax(x[:, :64], -1))
-        self.assertTrue((y[:, 64:] == 7).all(), "what lies between the rows stays")
+        self.assertTrue((y[:, 64:] == 7).all(), "gaps between rows are not written")
 
-    def test_an_address_that_is_not_on_16_bytes(self):
+    def test_unaligned_addresses(self):
         for dtype in DTYPES:
             flat = draw(1 + 4 * 1024, dtype=dtype)[1:]
             x = flat.view(4, 1024)
@@ -153,23 +153,23 @@ class Registered(unittest.TestCase):
             with self.subTest(op=name, shape=args[0].shape):
                 torch.library.opcheck(into, args, {output: torch.empty_like(args[0])})
 
-    def test_every_op_of_the_package_is_one_of_torch(self):
+    def test_every_op_is_registered_with_torch(self):
         for name in ("add", "softmax", "layer_norm", "rms_norm"):
             self.assertTrue(hasattr(OPS, name))
             self.assertIn("!", str(getattr(OPS, f"{name}_out").default._schema))
 
-    def test_outputs_of_other_shapes_are_made_from_the_declared_sides(self):
+    def test_outputs_are_allocated_from_the_declared_dimensions(self):
         from warpline import _declared, _torch
 
         tensors = tuple(_declared.Param(name, "tensor", "", True, None) for name in ("x", "w"))
-        sides = ({"leading": "x"}, {"at": ["w", 0]})
-        output = _declared.Output("y", sides, "x", None)
+        dims = ({"leading": "x"}, {"index": ["w", 0]})
+        output = _declared.Output("y", dims, "x", None)
         op = _declared.Op(0, "linear", "", "", "", tensors, (output,), "", "")
         made = dict(_torch._functions(op, _torch._IMPLEMENTED, "fake"))["linear"]
         y = made(draw(2, 3, 4), draw(5, 4))
         self.assertEqual((y.shape, y.dtype, y.device.type), ((2, 3, 5), torch.float32, DEVICE))
 
-    def test_writing_an_output_is_seen_by_torch(self):
+    def test_writing_an_output_increments_its_version(self):
         x, y = draw(4, 64), draw(4, 64)
         before = y._version
         warpline.softmax(x, out=y)
@@ -193,7 +193,7 @@ class Compiled(unittest.TestCase):
             f, _ = self.compiled(lambda x: warpline.softmax(x, **option))
             with self.assertRaises(Exception) as caught:
                 f(draw(4, 64))
-            self.assertIn("cannot be traced by torch.compile", str(caught.exception))
+            self.assertIn("torch.compile cannot trace", str(caught.exception))
 
     def test_one_graph(self):
         def block(x, w, b):
@@ -213,7 +213,7 @@ class Compiled(unittest.TestCase):
                 torch.testing.assert_close(f(x), warpline.rms_norm(x) + 1)
         self.assertEqual(counter.frame_count, 1)
 
-    def test_outputs_of_the_caller(self):
+    def test_out_is_written(self):
         def into(x, y):
             warpline.softmax(x, out=y)
             return y + 1
@@ -225,7 +225,7 @@ class Compiled(unittest.TestCase):
 
     def test_requires_grad_is_rejected_while_tracing(self):
         f, _ = self.compiled(lambda x: warpline.softmax(x))
-        with self.assertRaisesRegex(Exception, "softmax: only the forward exists"):
+        with self.assertRaisesRegex(Exception, "softmax: no backward pass"):
             f(draw(4, 64).requires_grad_())
         with torch.no_grad():
             self.assertEqual(f(draw(4, 64).requires_grad_()).shape, (4, 64))
@@ -234,13 +234,13 @@ class Compiled(unittest.TestCase):
 class Modes(unittest.TestCase):
     """Grad modes, transforms, threads, streams, devices."""
 
-    def test_only_the_forward_exists(self):
+    def test_tensors_that_require_grad_are_rejected(self):
         x = draw(4, 64).requires_grad_()
         for call in (warpline.softmax, OPS.softmax, lambda x: warpline.add(x.detach(), x)):
-            with self.assertRaisesRegex(warpline.InputError, "only the forward exists") as caught:
+            with self.assertRaisesRegex(warpline.InputError, "no backward pass") as caught:
                 call(x)
             self.assertEqual(caught.exception.code, "no-grad")
-        with self.assertRaisesRegex(warpline.InputError, "only the forward exists"):
+        with self.assertRaisesRegex(warpline.InputError, "no backward pass"):
             warpline.softmax(x.detach(), out=torch.empty_like(x, requires_grad=True))
         with torch.no_grad():
             self.assertFalse(warpline.softmax(x).requires_grad)
@@ -252,12 +252,12 @@ class Modes(unittest.TestCase):
         with self.assertRaisesRegex(warpline.InputError, "torch.vmap is not supported"):
             torch.vmap(warpline.softmax)(x)
         for transform in (torch.func.grad, torch.func.jacrev):
-            with self.assertRaisesRegex(warpline.InputError, "only the forward exists"):
+            with self.assertRaisesRegex(warpline.InputError, "no backward pass"):
                 transform(lambda x: warpline.softmax(x).sum())(x)
-        with self.assertRaisesRegex(warpline.InputError, "only the forward exists"):
+        with self.assertRaisesRegex(warpline.InputError, "no backward pass"):
             torch.func.jvp(warpline.softmax, (x,), (x,))
 
-    def test_under_no_grad_a_transform_sees_a_constant(self):
+    def test_results_under_no_grad_are_constants_of_a_transform(self):
         def weighed(x):
             with torch.no_grad():
                 weights = warpline.softmax(x)
@@ -266,7 +266,7 @@ class Modes(unittest.TestCase):
         x = draw(4, 64)
         torch.testing.assert_close(torch.func.grad(weighed)(x), torch.softmax(x, -1))
 
-    def test_a_second_thread(self):
+    def test_concurrent_threads(self):
         x, found = draw(4, 777), []
         workers = [threading.Thread(target=lambda: found.append(warpline.softmax(x))) for _ in range(4)]
         for worker in workers:
@@ -280,22 +280,22 @@ class Modes(unittest.TestCase):
     @unittest.skipUnless(GPU, "needs a GPU")
     def test_the_current_stream_is_used(self):
         x = draw(64, 131072)
-        # Compiled before, so that the call below has nothing to do but launch.
+        # Compile first, so that the call below only launches.
         warpline.softmax(x)
         torch.cuda.synchronize()
-        side = torch.cuda.Stream()
-        with torch.cuda.stream(side):
+        stream = torch.cuda.Stream()
+        with torch.cuda.stream(stream):
             torch.cuda._sleep(50_000_000)
             x2 = x * 3
             y = warpline.softmax(x2)
-        self.assertFalse(side.query(), "the call does not wait")
-        side.synchronize()
+        self.assertFalse(stream.query(), "the call does not wait")
+        stream.synchronize()
         torch.testing.assert_close(y, torch.softmax(x * 3, -1))
 
     @unittest.skipUnless(GPU, "needs a GPU")
-    def test_two_streams_at_once_work_in_memory_of_their_own(self):
+    def test_concurrent_streams_have_separate_workspaces(self):
         x = draw(2000, 32768, dtype=torch.bfloat16)
-        right = warpline.softmax(x)
+        expected = warpline.softmax(x)
         streams = [torch.cuda.Stream() for _ in range(2)]
         torch.cuda.synchronize()
         found = []
@@ -305,7 +305,7 @@ class Modes(unittest.TestCase):
                     found.append(warpline.softmax(x))
         torch.cuda.synchronize()
         for y in found:
-            self.assertTrue(torch.equal(y, right))
+            self.assertTrue(torch.equal(y, expected))
 
     @unittest.skipUnless(GPU and torch.cuda.device_count() > 1, "needs a second GPU")
     def test_a_second_device(self):
@@ -313,7 +313,7 @@ class Modes(unittest.TestCase):
         y = warpline.softmax(x)
         self.assertEqual(y.device, x.device)
         torch.testing.assert_close(y, torch.softmax(x, -1))
-        with self.assertRaisesRegex(warpline.InputError, "all tensors are on one device"):
+        with self.assertRaisesRegex(warpline.InputError, "all tensors must be on one device"):
             warpline.add(x, x.to("cuda:0"))
 
 
@@ -344,7 +344,7 @@ class Graphs(unittest.TestCase):
             with torch.cuda.graph(graph):
                 warpline.rms_norm(x)
         self.assertEqual(caught.exception.code, "jit-in-capture")
-        # And afterwards all is well.
+        # The op works after the failed capture.
         torch.testing.assert_close(warpline.rms_norm(x), F.rms_norm(x, (12345,), eps=1e-6), atol=4e-3, rtol=4e-3)
 
     def test_tuning_is_rejected_in_a_capture_and_the_winner_is_captured(self):
@@ -372,7 +372,7 @@ class Graphs(unittest.TestCase):
             torch.testing.assert_close(f(x).clone(), torch.softmax(x, -1) * 2)
 
 
-class Refusals(unittest.TestCase):
+class BadInput(unittest.TestCase):
     """Bad input."""
 
     def rejected(self, expected_message, call):
@@ -380,30 +380,30 @@ class Refusals(unittest.TestCase):
             call()
         self.assertEqual(str(caught.exception), expected_message)
 
-    @unittest.skipIf(GPU, "of tensors on the CPU")
+    @unittest.skipIf(GPU, "needs CPU tensors")
     def test_tune_is_rejected_on_the_cpu_executor(self):
         expected_message = "softmax: tune=True needs arrays on a GPU; CPU executor time is not GPU time"
         self.rejected(expected_message, lambda: warpline.softmax(draw(4, 64), tune=True))
 
-    def test_bits_may_be_allowed_to_differ(self):
+    def test_deterministic_false_is_accepted(self):
         x = draw(4, 64)
         torch.testing.assert_close(warpline.softmax(x, deterministic=False), torch.softmax(x, -1))
 
-    def test_sentences(self):
+    def test_messages(self):
         x = draw(4, 64)
         self.rejected(
-            "softmax: the last dimension of x is dense, and its stride here is 64: make it contiguous",
+            "softmax: the last dimension of x must have stride 1, not 64: make it contiguous",
             lambda: warpline.softmax(x.T),
         )
         self.rejected("softmax: x has the unsupported element type torch.float64", lambda: warpline.softmax(x.double()))
-        self.rejected("softmax: x is f32, f16 or bf16, not i32", lambda: warpline.softmax(x.int()))
-        self.rejected("softmax: dim is the last dimension (-1 or 1), not 0", lambda: warpline.softmax(x, 0))
+        self.rejected("softmax: x must be f32, f16 or bf16, not i32", lambda: warpline.softmax(x.int()))
+        self.rejected("softmax: dim must be the last dimension (-1 or 1), not 0", lambda: warpline.softmax(x, 0))
         self.rejected(
-            "layer_norm: weight is f32 [64], as a row of x, not f32 [63]",
+            "layer_norm: weight must be f32 [64] like a row of x, not f32 [63]",
             lambda: warpline.layer_norm(x, draw(63)),
         )
         self.rejected(
-            "add: a and b are of one type and shape, not f32 [4, 64] and bf16 [4, 64]",
+            "add: a and b must have the same type and shape, not f32 [4, 64] and bf16 [4, 64]",
             lambda: warpline.add(x, x.bfloat16()),
         )
         self.rejected("softmax: y shares memory with x; an output must not overlap another tensor", lambda: warpline.softmax(x, out=x))
@@ -417,8 +417,7 @@ class Refusals(unittest.TestCase):
             lambda: warpline.softmax(x, stream=0),
         )
         self.rejected(
-            "softmax: the rows of x lie apart and follow each other upwards, and rows of 64 elements 0 from"
-            " each other do not: make it contiguous",
+            "softmax: the row stride of x is 0, less than the 64 elements of a row: make it contiguous",
             lambda: warpline.softmax(draw(64).expand(4, 64)),
         )
 
@@ -426,26 +425,26 @@ class Refusals(unittest.TestCase):
     def test_two_devices_are_rejected(self):
         x = draw(4, 64)
         self.rejected(
-            "add: all tensors must be on one device, but a is on cuda:0, b on the CPU",
+            "add: all tensors must be on one device, but a is on cuda:0 and b is on the CPU",
             lambda: warpline.add(x, x.cpu()),
         )
         self.rejected(
-            "add: all tensors must be on one device, but a is on the CPU, b on cuda:0",
+            "add: all tensors must be on one device, but a is on the CPU and b is on cuda:0",
             lambda: warpline.add(x.cpu(), x),
         )
         self.rejected(
-            "softmax: all tensors must be on one device, but x is on cuda:0, y on the CPU",
+            "softmax: all tensors must be on one device, but x is on cuda:0 and y is on the CPU",
             lambda: warpline.softmax(x, out=torch.empty(4, 64)),
         )
 
-    def test_the_cpu_executor_does_not_work_long_unasked(self):
+    def test_long_simulations_are_rejected_unless_simulate(self):
         x = torch.zeros(1 << 15, 1 << 14)
         with self.assertRaises(warpline.InputError) as caught:
             warpline.softmax(x)
         self.assertEqual(caught.exception.code, "too-long")
         y = warpline.softmax(torch.zeros(2, 4), simulate=True)
         self.assertTrue((y == 0.25).all())
-        with self.assertRaisesRegex(warpline.InputError, "only the forward exists"):
+        with self.assertRaisesRegex(warpline.InputError, "no backward pass"):
             warpline.softmax(torch.zeros(2, 4, requires_grad=True), simulate=True)
 
 

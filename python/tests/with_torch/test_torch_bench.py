@@ -27,22 +27,22 @@ def problem(layout, locations):
     found = next(one for one in declared if fields.items() <= one.problem.items())
     reduced = OP.small(found)
 
-    def fewer(arg):
+    def reduce(arg):
         if arg.tensor is None:
             return arg
         keep = arg.tensor.shape[1] if arg.name == "value" else 5
         return replace(arg, tensor=replace(arg.tensor, shape=(2, keep, *arg.tensor.shape[2:])))
 
-    return replace(reduced, args=tuple(map(fewer, reduced.args)))
+    return replace(reduced, args=tuple(map(reduce, reduced.args)))
 
 
-def draw(asked):
+def draw(problem):
     with mock.patch.object(inputs, "DEVICE", "cpu"):
-        return inputs.draw(asked, 1, OP.draw)
+        return inputs.draw(problem, 1, OP.draw)
 
 
 class Deformable(unittest.TestCase):
-    def test_it_is_measured_where_others_were(self):
+    def test_suite_has_the_problems_of_the_reported_times(self):
         declared = [one for one in suites.parse(_warpline.suites()) if one.suite == "msda"]
         names = [arg.name for arg in declared[0].args if arg.tensor]
         self.assertEqual(set(OP.draw), set(names))
@@ -82,33 +82,33 @@ class Deformable(unittest.TestCase):
         y = warpline.ms_deform_attn(*args.values())
         y[1, 3, 5] += 0.05
         message = reference.check(y).wrong
-        self.assertTrue(message.startswith("element [1, 3, 5] is "), message)
+        self.assertTrue(message.startswith("element [1, 3, 5]: got "), message)
         loose = reference.check(y, slack=100)
         self.assertIsNone(loose.wrong)
         self.assertTrue(loose.inexact)
         self.assertAlmostEqual(loose.worst[0], 0.05, delta=0.003)
         y[0, 0, 0] = float("nan")
-        self.assertIn("element [0, 0, 0] is nan", reference.check(y, slack=100).wrong)
-        self.assertIn("is expected", reference.check(y[:, :2]).wrong)
+        self.assertIn("element [0, 0, 0]: got nan", reference.check(y, slack=100).wrong)
+        self.assertIn("expected", reference.check(y[:, :2]).wrong)
 
     def test_inexact_peers_are_timed_and_reported_but_warpline_fails(self):
         args = draw(problem("standard", "uniform"))
-        right = warpline.ms_deform_attn(*args.values())
+        expected = warpline.ms_deform_attn(*args.values())
 
-        def entry(name, kind, off, slack):
-            return measurement.Entry(record.Implementation(name, kind), lambda: peers.Built(lambda: right + off), slack)
+        def entry(name, kind, error, slack):
+            return measurement.Entry(record.Implementation(name, kind), lambda: peers.Built(lambda: expected + error), slack)
 
         entries = [
             entry("warpline", record.OURS, 0.05, 1),
             entry("torch", peers.EAGER, 0.05, 100),
             entry("other", peers.COMPILED, 3, 100),
         ]
-        with mock.patch.multiple(measurement, poison=lambda sizes: None, alive=lambda name: None):
+        with mock.patch.multiple(measurement, poison=lambda sizes: None, synchronize=lambda name: None):
             (note,) = measurement._check_all(OP, args, entries)
         self.assertEqual([one.result.state for one in entries], [record.WRONG, record.TIMED, record.WRONG])
-        self.assertRegex(note, r"^torch is off by 5.\de-02 where 2.\de-03 is right, and timed$")
+        self.assertRegex(note, r"^torch has error 5.\de-02, tolerance 2.\de-03; timed anyway$")
 
-    def test_borders_are_zeros_and_nothing_else_is(self):
+    def test_only_border_pixels_are_zero(self):
         value = draw(problem("halo", "uniform"))["value"]
         levels = [(4, 4)] * 4
         mask = torch_msda.inside(levels, 1)
@@ -116,24 +116,24 @@ class Deformable(unittest.TestCase):
         self.assertTrue((value[:, ~mask] == 0).all())
         self.assertGreater(value[:, mask].abs().mean().item(), 0.5)
 
-    def test_queries_are_at_their_pixels_or_in_rows(self):
+    def test_reference_points_are_pixels_or_a_regular_grid(self):
         levels = [(2, 3), (1, 1)]
-        own = torch_msda.places(levels, 0, 7)
+        points = torch_msda.reference_points(levels, 0, 7)
         sixths = [(x, y) for y in (0.25, 0.75) for x in (1 / 6, 0.5, 5 / 6)]
-        torch.testing.assert_close(own, torch.tensor([*sixths, (0.5, 0.5)]))
-        with_border = torch_msda.places(levels, 1, 29)
+        torch.testing.assert_close(points, torch.tensor([*sixths, (0.5, 0.5)]))
+        with_border = torch_msda.reference_points(levels, 1, 29)
         self.assertEqual(with_border.shape, (29, 2))
         torch.testing.assert_close(with_border[6:9], torch.tensor([(1 / 6, 0.25), (0.5, 0.25), (5 / 6, 0.25)]))
         self.assertTrue(((with_border >= 0) & (with_border <= 1)).all())
-        torch.testing.assert_close(torch_msda.places(levels, 0, 4), torch.tensor(
+        torch.testing.assert_close(torch_msda.reference_points(levels, 0, 4), torch.tensor(
             [(0.25, 0.25), (0.75, 0.25), (0.25, 0.75), (0.75, 0.75)]
         ))
 
-    def test_weights_of_a_query_add_up_to_one(self):
+    def test_weights_of_a_query_sum_to_one(self):
         weights = draw(problem("standard", "grid"))["attention_weights"].double()
         self.assertLess((weights.sum((3, 4)) - 1).abs().max().item(), 5e-3)
 
-    def test_a_small_problem_is_one_that_ours_takes(self):
+    def test_small_problems_are_supported(self):
         for one in suites.parse(_warpline.suites()):
             if one.suite == "msda":
                 values = [arg.value if arg.tensor is None else

@@ -27,12 +27,12 @@ def draw(*shape, dtype):
     return torch.randn(shape, device=DEVICE).to(dtype)
 
 
-def close(test, ours, exact, more=0.0):
+def close(test, ours, exact, extra=0.0):
     """Asserts results within one rounding of the output plus the accumulation error."""
-    small = {torch.float32: 2.0**-23, torch.float16: 2.0**-10, torch.bfloat16: 2.0**-7}[ours.dtype]
-    size = max(1.0, exact.abs().max().item()) if exact.numel() else 1.0
+    rounding = {torch.float32: 2.0**-23, torch.float16: 2.0**-10, torch.bfloat16: 2.0**-7}[ours.dtype]
+    magnitude = max(1.0, exact.abs().max().item()) if exact.numel() else 1.0
     error = (ours.double() - exact).abs().max().item() if exact.numel() else 0.0
-    test.assertLessEqual(error, (small + 2.0**-16 + more) * size)
+    test.assertLessEqual(error, (rounding + 2.0**-16 + extra) * magnitude)
 
 
 class Gated(unittest.TestCase):
@@ -70,7 +70,7 @@ class Gated(unittest.TestCase):
         self.assertTrue(torch.equal(again, warpline.swiglu(x, gate, up)))
 
 
-class Products(unittest.TestCase):
+class Gemms(unittest.TestCase):
     """Values, layouts, batches."""
 
     def test_types_and_shapes(self):
@@ -92,10 +92,10 @@ class Products(unittest.TestCase):
             exact = a.double() @ w.double().T
             c = warpline.matmul(a, w.T)
             self.assertEqual(c.dtype, torch.bfloat16)
-            close(self, c, exact, more=2.0**-9)
-            close(self, warpline.matmul(a, w.T, one / 2, one * 4, out_dtype=torch.float32), 2 * exact, more=2.0**-9)
+            close(self, c, exact, extra=2.0**-9)
+            close(self, warpline.matmul(a, w.T, one / 2, one * 4, out_dtype=torch.float32), 2 * exact, extra=2.0**-9)
 
-    def test_layers(self):
+    def test_linear_with_activation_bias_and_residual(self):
         functions = {
             "none": lambda x: x,
             "relu": F.relu,
@@ -136,7 +136,7 @@ class Products(unittest.TestCase):
             finite = exact.isfinite()
             close(self, ours[finite], exact[finite].double())
 
-    def test_the_same_bits_again(self):
+    def test_repeated_calls_give_the_same_bits(self):
         shapes = [(300, 136, 520)] + [(512, 4096, 4096), (16, 4096, 4096)] * GPU
         for m, n, k in shapes:
             a, w = draw(m, k, dtype=torch.bfloat16), draw(n, k, dtype=torch.bfloat16)
@@ -147,10 +147,10 @@ class Products(unittest.TestCase):
     def test_batch_invariant_rows_do_not_depend_on_the_batch(self):
         n, k = (4096, 4096) if GPU else (136, 520)
         a, w = draw(300, k, dtype=torch.bfloat16), draw(n, k, dtype=torch.bfloat16)
-        whole = warpline.matmul(a, w.T, batch_invariant=True)
+        full_batch = warpline.matmul(a, w.T, batch_invariant=True)
         for m in (1, 16, 33, 128, 257):
             part = warpline.matmul(a[:m], w.T, batch_invariant=True)
-            self.assertTrue(torch.equal(part, whole[:m]), m)
+            self.assertTrue(torch.equal(part, full_batch[:m]), m)
 
     @unittest.skipUnless(GPU, "needs a GPU")
     def test_a_capture_replays_on_new_data(self):

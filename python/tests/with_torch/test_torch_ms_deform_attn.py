@@ -22,7 +22,7 @@ DTYPES = (torch.float16, torch.bfloat16, torch.float32)
 OPS = torch.ops.warpline
 LEVELS = [(6, 5), (3, 2)]
 STARTS = [0, 30]
-BOUNDS = {torch.float32: (2e-5, 18), torch.float16: (2e-3, 10), torch.bfloat16: (4e-3, 7)}
+TOLERANCES = {torch.float32: (2e-5, 18), torch.float16: (2e-3, 10), torch.bfloat16: (4e-3, 7)}
 
 
 def draw(dtype=torch.float16, batch=2, queries=7, heads=2, channels=16, points=4, levels=LEVELS):
@@ -63,10 +63,10 @@ class Test(unittest.TestCase):
     """Shared helpers."""
 
     def near(self, ours, exact):
-        least, power = BOUNDS[ours.dtype]
+        absolute, bits = TOLERANCES[ours.dtype]
         self.assertEqual(ours.shape, exact.shape)
-        off = (ours.double() - exact).abs() - least - exact.abs() * 0.5**power
-        self.assertLessEqual(off.max().item(), 0)
+        excess = (ours.double() - exact).abs() - absolute - exact.abs() * 0.5**bits
+        self.assertLessEqual(excess.max().item(), 0)
         self.assertGreater(exact.abs().max().item(), 0.05)
 
     def rejected(self, expected_message, call, error=warpline.InputError):
@@ -96,7 +96,7 @@ class Values(Test):
             given = draw(dtype, queries=900, heads=8, channels=32, levels=levels)
             self.near(attend(*given, levels, starts), sampled(*given, levels))
 
-    def test_an_output_of_the_caller_is_written(self):
+    def test_out_is_written_and_returned(self):
         given = draw()
         for levels in ((LEVELS, STARTS), tensors()):
             y = torch.empty(2, 7, 32, device=DEVICE, dtype=torch.float16)
@@ -128,7 +128,7 @@ class Registered(Test):
         self.assertIn(torch.Tag.cudagraph_unsafe, OPS.ms_deform_attn_tensors.default.tags)
         self.assertNotIn(torch.Tag.cudagraph_unsafe, OPS.ms_deform_attn.default.tags)
 
-    def test_no_numbers_are_needed_for_a_shape(self):
+    def test_output_shape_does_not_depend_on_integer_values(self):
         for name, args in self.cases():
             meta = [x.to("meta") if isinstance(x, torch.Tensor) else x for x in args]
             y = getattr(OPS, name)(*meta)
@@ -147,18 +147,18 @@ class Compiled(Test):
 
     def test_lists_and_tensors_give_one_graph(self):
         given = draw()
-        right = attend(*given) * 2
+        expected = attend(*given) * 2
         f, counter = self.compiled(lambda v, l, w: attend(v, l, w) * 2)
         g, _ = self.compiled(lambda v, l, w, s, i: attend(v, l, w, s, i) * 2)
         for _ in range(2):
-            torch.testing.assert_close(f(*given), right)
-            torch.testing.assert_close(g(*given, *tensors()), right)
+            torch.testing.assert_close(f(*given), expected)
+            torch.testing.assert_close(g(*given, *tensors()), expected)
         self.assertEqual(counter.frame_count, 1)
-        # Not what was there when it was traced.
+        # The compiled call reads the tensors when it runs, not when it is traced.
         moved = [(3, 2), (6, 5)]
         torch.testing.assert_close(g(*given, *tensors(moved, [0, 6])), attend(*given, moved, [0, 6]) * 2)
 
-    def test_levels_that_follow_from_shapes_may_change(self):
+    def test_levels_computed_from_dynamic_shapes(self):
         def level(image, locations, weights):
             b, h, w, c = image.shape
             return attend(image.reshape(b, h * w, 1, c), locations, weights, [(h, w)], [0]) + 1
@@ -173,7 +173,7 @@ class Compiled(Test):
     def test_requires_grad_is_rejected_while_tracing(self):
         value, locations, weights = draw()
         f, _ = self.compiled(attend)
-        self.rejected("only the forward exists", lambda: f(value.requires_grad_(), locations, weights), Exception)
+        self.rejected("no backward pass", lambda: f(value.requires_grad_(), locations, weights), Exception)
 
 
 class Levels(Test):
@@ -197,40 +197,40 @@ class Levels(Test):
         shapes.numpy()[0, 0] = 7
         self.rejected("levels of 7x5,3x2", lambda: attend(*given, shapes, STARTS))
 
-    def test_numbers_are_known_until_they_are_written_or_gone(self):
+    def test_integers_are_cached_until_the_tensor_is_written_or_deleted(self):
         from warpline._integer_cache import IntegerCache
 
-        known, tensor = IntegerCache(), torch.tensor([1, 2], device=DEVICE)
-        self.assertIsNone(known.get(tensor))
-        self.assertEqual(known.read(tensor), [1, 2])
-        self.assertIs(known.get(tensor), known.get(tensor))
-        self.assertEqual(known.get(tensor), [1, 2])
-        self.assertIsNone(known.get(tensor.clone()))
+        cache, tensor = IntegerCache(), torch.tensor([1, 2], device=DEVICE)
+        self.assertIsNone(cache.get(tensor))
+        self.assertEqual(cache.read(tensor), [1, 2])
+        self.assertIs(cache.get(tensor), cache.get(tensor))
+        self.assertEqual(cache.get(tensor), [1, 2])
+        self.assertIsNone(cache.get(tensor.clone()))
         tensor.view(2, 1)[0, 0] = 5
-        self.assertIsNone(known.get(tensor))
-        self.assertEqual((known.read(tensor), known.get(tensor), len(known)), ([5, 2], [5, 2], 1))
+        self.assertIsNone(cache.get(tensor))
+        self.assertEqual((cache.read(tensor), cache.get(tensor), len(cache)), ([5, 2], [5, 2], 1))
         del tensor
         gc.collect()
-        self.assertEqual(len(known), 0)
+        self.assertEqual(len(cache), 0)
 
     def test_inference_tensors_are_not_cached(self):
         from warpline._integer_cache import IntegerCache
 
-        known = IntegerCache()
+        cache = IntegerCache()
         with torch.inference_mode():
             tensor = torch.tensor([1, 2], device=DEVICE)
-            self.assertEqual((known.read(tensor), len(known)), ([1, 2], 0))
+            self.assertEqual((cache.read(tensor), len(cache)), ([1, 2], 0))
             self.near(attend(*(given := draw()), *tensors()), sampled(*given))
 
     @unittest.skipUnless(GPU, "needs a GPU")
-    def test_known_levels_do_not_wait(self):
+    def test_cached_levels_do_not_synchronize(self):
         given, levels = draw(), tensors()
-        right = attend(*given, *levels)
+        expected = attend(*given, *levels)
         torch.cuda.synchronize()
         torch.cuda._sleep(50_000_000)
         y = attend(*given, *levels)
         self.assertFalse(torch.cuda.current_stream().query(), "the call does not wait")
-        self.assertTrue(torch.equal(y, right))
+        self.assertTrue(torch.equal(y, expected))
 
     @unittest.skipUnless(GPU, "needs a GPU")
     def test_a_capture_uses_cached_integers(self):
@@ -252,7 +252,7 @@ class Levels(Test):
 class DropIn(Test):
     """Drop-in replacements."""
 
-    def test_the_module_of_hugging_face(self):
+    def test_drop_in_for_hugging_face(self):
         # As in transformers.models.deformable_detr.modeling_deformable_detr.
         module = warpline.MultiScaleDeformableAttention()
         self.assertIsInstance(module, torch.nn.Module)
@@ -269,29 +269,29 @@ class DropIn(Test):
         f = torch.compile(module, fullgraph=True, backend="aot_eager")
         self.assertTrue(torch.equal(f(value, shapes, LEVELS, starts, locations, weights, 64), y))
 
-    def test_the_function_of_mmcv(self):
+    def test_drop_in_for_mmcv(self):
         value, locations, weights = draw()
         y = warpline.MultiScaleDeformableAttnFunction.apply(value, *tensors(), locations, weights, 64)
         self.near(y, sampled(value, locations, weights))
 
-    def test_tensors_with_gaps_and_weights_of_another_type_are_made_to_fit(self):
+    def test_drop_in_makes_tensors_contiguous_and_converts_weights(self):
         value, locations, weights = draw()
         turned = value.transpose(1, 2).contiguous().transpose(1, 2)
-        self.rejected("value is dense, and its strides are", lambda: attend(turned, locations, weights))
+        self.rejected("value must be dense, but has strides", lambda: attend(turned, locations, weights))
         apply = warpline.MultiScaleDeformableAttnFunction.apply
         y = apply(turned, LEVELS, STARTS, locations.float(), weights, 64)
         self.assertTrue(torch.equal(y, attend(value, locations.float(), weights.float())))
 
 
-class Refusals(Test):
+class BadInput(Test):
     """Bad input."""
 
-    def test_only_the_forward_exists(self):
+    def test_tensors_that_require_grad_are_rejected(self):
         for i in range(3):
             given = list(draw())
             given[i].requires_grad_()
             for levels in ((LEVELS, STARTS), tensors()):
-                with self.assertRaisesRegex(warpline.InputError, "ms_deform_attn: only the forward exists") as caught:
+                with self.assertRaisesRegex(warpline.InputError, "ms_deform_attn: no backward pass") as caught:
                     attend(*given, *levels)
                 self.assertEqual(caught.exception.code, "no-grad")
             with torch.no_grad():
@@ -301,27 +301,27 @@ class Refusals(Test):
         value, locations, weights = draw()
         for levels in ((LEVELS, STARTS), tensors()):
             self.rejected(
-                "only the forward exists",
+                "no backward pass",
                 lambda: torch.func.grad(lambda v: attend(v, locations, weights, *levels).sum())(value),
             )
 
-    def test_sentences(self):
+    def test_messages(self):
         value, locations, weights = given = draw()
         shapes, starts = tensors()
-        message = "ms_deform_attn: spatial_shapes is pairs of integers, not torch."
+        message = "ms_deform_attn: spatial_shapes must be pairs of integers, not torch."
         self.rejected(message + "float32 [2, 2]", lambda: attend(*given, shapes.float(), starts))
         self.rejected(message + "bool [2, 2]", lambda: attend(*given, shapes > 0, starts))
         self.rejected(message + "int64 [4]", lambda: attend(*given, shapes.flatten(), starts))
         self.rejected(message + "int64 [2, 3]", lambda: attend(*given, F.pad(shapes, (0, 1)), starts))
-        self.rejected("level_start_index is integers, not torch.int64 []", lambda: attend(*given, shapes, starts[0]))
-        self.rejected("spatial_shapes is pairs of integers, not [(6, 5.5)]", lambda: attend(*given, [(6, 5.5)], [0]))
+        self.rejected("level_start_index must be integers, not torch.int64 []", lambda: attend(*given, shapes, starts[0]))
+        self.rejected("spatial_shapes must be pairs of integers, not [(6, 5.5)]", lambda: attend(*given, [(6, 5.5)], [0]))
         self.rejected("level_start_index is [0, 31]", lambda: attend(*given, LEVELS, [0, 31]))
-        self.rejected("value is f32, f16 or bf16, not i32", lambda: attend(value.int(), locations, weights))
-        self.rejected("value has 4 dimensions", lambda: attend(value[0], locations, weights))
-        self.rejected("sampling_locations has 6 dimensions", lambda: attend(value, locations[0, 0, 0, 0, 0], weights))
-        self.rejected("a multiple of 8 channels", lambda: attend(value[..., :4].clone(), locations, weights))
-        self.rejected("attention_weights is f16", lambda: attend(value, locations, weights.float()))
-        self.rejected("im2col_step is at least 1, not 0", lambda: attend(*given, im2col_step=0))
+        self.rejected("value must be f32, f16 or bf16, not i32", lambda: attend(value.int(), locations, weights))
+        self.rejected("value must have 4 dimensions", lambda: attend(value[0], locations, weights))
+        self.rejected("sampling_locations must have 6 dimensions", lambda: attend(value, locations[0, 0, 0, 0, 0], weights))
+        self.rejected("the channels of value must be a multiple of 8", lambda: attend(value[..., :4].clone(), locations, weights))
+        self.rejected("attention_weights must be f16", lambda: attend(value, locations, weights.float()))
+        self.rejected("im2col_step must be at least 1, not 0", lambda: attend(*given, im2col_step=0))
         self.rejected(
             "sampling_locations must be a torch tensor like the others, not of type list",
             lambda: attend(value, [0.5], weights),

@@ -99,7 +99,7 @@ class Nvfp4(unittest.TestCase):
             ties = [(low + high) / 2 for low, high in zip(values, values[1:])] + values
             ties = torch.tensor(ties, dtype=torch.float32, device=DEVICE)
             ties = torch.cat([torch.nextafter(ties, ties - 9), ties, torch.nextafter(ties, ties + 9)])
-            # Beside a 6 the scale is 1 and these are codes; alone they are scales.
+            # With a 6 in the block the scale is 1 and x determines codes; otherwise x determines scales.
             for most, x in ((6.0, ties.clip(-6, 6)), (0.0, 6 * ties)):
                 rows = torch.full((len(ties), 16), most, device=DEVICE)
                 rows[:, 9] = -x
@@ -108,10 +108,10 @@ class Nvfp4(unittest.TestCase):
                     self.as_reference(rows * scale, scale)
                 self.as_reference(rows, 1e6)
 
-    def test_a_chosen_scale_is_rounded_once(self):
+    def test_amax_scale_is_rounded_once(self):
         for most in [*draw(200).abs().tolist(), torch.finfo(torch.float32).max]:
             q = nvfp4_quantize(torch.full((2, 16), most, device=DEVICE), "amax")
-            # A quotient of two float32 numbers is the same by way of float64.
+            # Rounding the quotient to float64 first does not change its rounding to float32.
             self.assertEqual(q.tensor_scale.item(), torch.tensor(most / 2688).item())
             self.assertTrue((q.scales.view(torch.uint8) == 0x7E).all() and (q.codes == 0x77).all())
         least = torch.finfo(torch.float32).tiny
@@ -133,7 +133,7 @@ class Nvfp4(unittest.TestCase):
                     self.assertTrue(torch.equal(q.codes, codes))
                     self.assertTrue(torch.equal(q.scales.view(torch.uint8), arranged.view(torch.uint8)))
 
-    def test_every_code_and_scale_have_the_value_of_their_bits(self):
+    def test_every_code_and_scale_is_dequantized_exactly(self):
         codes = torch.arange(0x10, 0x100, 0x22, dtype=torch.uint8, device=DEVICE).repeat(256, 1)
         scales = torch.arange(256, dtype=torch.uint8, device=DEVICE).reshape(256, 1)
         e2m1 = torch.tensor([*E2M1, *(-x for x in E2M1)], dtype=torch.float64, device=DEVICE)
@@ -146,30 +146,30 @@ class Nvfp4(unittest.TestCase):
             self.assertTrue(torch.equal(values.signbit()[:127], expected.signbit()[:127]))
             self.assertEqual(int(values.isnan().sum()), 32)
 
-    def test_tiles_lie_as_cublas_reads_them_and_come_back(self):
+    def test_block_layout_matches_cublas_and_round_trips(self):
         for rows in (0, 1, 7, 127, 128, 129, 300):
             for k in (16, 48, 64, 80, 1040):
                 with self.subTest(rows=rows, k=k):
                     plain = torch.arange(rows * k // 16, device=DEVICE) % 251 + 1
                     plain = plain.to(torch.uint8).reshape(rows, k // 16)
                     block = nvfp4_arrange_scales(plain.view(FP8), rows, k)
-                    along = -(-k // 64)
-                    self.assertEqual((block.shape, block.dtype), ((-(-rows // 128), along, 512), FP8))
+                    tile_columns = -(-k // 64)
+                    self.assertEqual((block.shape, block.dtype), ((-(-rows // 128), tile_columns, 512), FP8))
                     row = torch.arange(rows, device=DEVICE)[:, None]
-                    at = torch.arange(k // 16, device=DEVICE)
-                    index = (row // 128 * along + at // 4) * 512
-                    index = index + row % 32 * 16 + row % 128 // 32 * 4 + at % 4
+                    column = torch.arange(k // 16, device=DEVICE)
+                    index = (row // 128 * tile_columns + column // 4) * 512
+                    index = index + row % 32 * 16 + row % 128 // 32 * 4 + column % 4
                     bits = block.view(torch.uint8)
                     self.assertTrue(torch.equal(bits.reshape(-1)[index], plain))
                     self.assertEqual(int(bits.count_nonzero()), plain.numel())
                     back = nvfp4_arrange_scales(block, rows, k, "plain")
                     self.assertTrue(torch.equal(back.view(torch.uint8), plain) and back.is_contiguous())
 
-    def test_tensors_may_lie_anyhow_have_gradients_and_no_rows(self):
+    def test_strided_grad_and_empty_tensors_are_supported(self):
         x = draw(64, 6).T
         dense = self.as_reference(x.contiguous(), "amax")
-        for there in (x, torch.nn.Parameter(x)):
-            for a, b in zip(self.as_reference(there, "amax"), dense):
+        for tensor in (x, torch.nn.Parameter(x)):
+            for a, b in zip(self.as_reference(tensor, "amax"), dense):
                 self.assertTrue(torch.equal(a.view(torch.uint8), b.view(torch.uint8)))
                 self.assertFalse(a.requires_grad)
         for scale in (None, "amax"):
@@ -210,7 +210,7 @@ class Nvfp4(unittest.TestCase):
             self.assertEqual(str(caught.exception), expected_message)
 
 
-class Products(unittest.TestCase):
+class DualGemm(unittest.TestCase):
     """``nvfp4_dual_gemm`` on quantized tensors."""
 
     def operands(self, m, n, k, layout):
@@ -229,11 +229,11 @@ class Products(unittest.TestCase):
         for m, n, k in [(1, 8, 16), (40, 136, 80), (130, 128, 320)]:
             for layout in ("plain", "block"):
                 with self.subTest(shape=(m, n, k), layout=layout):
-                    (x, gate, up), (of_x, of_gate, of_up), (a, b, c) = self.operands(m, n, k, layout)
+                    (x, gate, up), (x_scales, gate_scales, up_scales), (a, b, c) = self.operands(m, n, k, layout)
                     exact = torch.nn.functional.silu(a @ b.T) * (a @ c.T)
                     numbers = {"scale_gate": gate.tensor_scale, "scale_up": up.tensor_scale}
                     y = warpline.nvfp4_dual_gemm(
-                        *(x.codes, gate.codes, of_gate, up.codes, of_up, of_x),
+                        *(x.codes, gate.codes, gate_scales, up.codes, up_scales, x_scales),
                         scale_x=x.tensor_scale,
                         **numbers,
                         scale_layout=layout,
@@ -243,21 +243,21 @@ class Products(unittest.TestCase):
                     for dtype in (torch.float16, torch.bfloat16):
                         wide = a.to(dtype)
                         y = warpline.nvfp4_dual_gemm(
-                            *(wide, gate.codes, of_gate, up.codes, of_up), **numbers, scale_layout=layout
+                            *(wide, gate.codes, gate_scales, up.codes, up_scales), **numbers, scale_layout=layout
                         )
                         self.assertEqual(y.dtype, dtype)
                         exact = torch.nn.functional.silu(wide.double() @ b.T) * (wide.double() @ c.T)
                         error = float((y.double() - exact).abs().max())
                         self.assertLess(error, 8e-3 * float(exact.abs().max()) + 1e-5)
 
-    def test_one_tensor_of_both_weights_and_a_fake(self):
-        (x, gate, up), (of_x, of_gate, of_up), _ = self.operands(20, 128, 96, "block")
-        apart = (x.codes, gate.codes, of_gate, up.codes, of_up, of_x)
-        y = warpline.nvfp4_dual_gemm(*apart, scale_layout="block")
-        codes, scales = torch.cat([gate.codes, up.codes]), torch.cat([of_gate, of_up])
-        one = warpline.nvfp4_dual_gemm(x.codes, codes, scales, x_scales=of_x, scale_layout="block")
+    def test_packed_weights_and_the_fake_implementation(self):
+        (x, gate, up), (x_scales, gate_scales, up_scales), _ = self.operands(20, 128, 96, "block")
+        separate = (x.codes, gate.codes, gate_scales, up.codes, up_scales, x_scales)
+        y = warpline.nvfp4_dual_gemm(*separate, scale_layout="block")
+        codes, scales = torch.cat([gate.codes, up.codes]), torch.cat([gate_scales, up_scales])
+        one = warpline.nvfp4_dual_gemm(x.codes, codes, scales, x_scales=x_scales, scale_layout="block")
         self.assertTrue(torch.equal(one, y))
-        fake = torch.ops.warpline.nvfp4_dual_gemm(*(t.to("meta") for t in apart), scale_layout="block")
+        fake = torch.ops.warpline.nvfp4_dual_gemm(*(t.to("meta") for t in separate), scale_layout="block")
         self.assertEqual((fake.shape, fake.dtype), (y.shape, y.dtype))
 
 

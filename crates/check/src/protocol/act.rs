@@ -1,9 +1,8 @@
-//! Acts of synchronization, as the walk performs them.
+//! The effects of barriers, fences and commit groups on the state.
 //!
-//! The order in which warps are walked must not matter. So an arrival is
-//! taken only if whoever arrives knows that the phase before is complete, and
-//! a phase is completed only if all who waited for the one before are known
-//! to have seen it.
+//! The result must not depend on the order in which the search runs the warps. Therefore an arrival
+//! counts only if the arriving warp has observed the end of the previous phase, and a phase
+//! completes only if every warp that waited for the previous phase is known to have observed it.
 
 use super::know::Shared;
 use super::lanes::{ALL, ELECTED, LaneSet};
@@ -385,7 +384,7 @@ impl World<'_, '_> {
             let b = &mut self.st.bars[g.bar];
             b.bytes += g.bytes;
             for (s, n) in g.terms {
-                b.bytes += self.env.terms.collect(Arg::Sym(s), n, &mut b.terms) as i64;
+                b.bytes += self.env.terms.add_multiple(Arg::Sym(s), n, &mut b.terms) as i64;
             }
             self.take(g.bar, g.times)?;
             let b = &mut self.st.bars[g.bar];

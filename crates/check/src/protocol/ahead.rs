@@ -1,6 +1,6 @@
-//! What warps have yet to do with the count of a loop: come to it, or compute with it.
+//! The warps that still need the trip count of a loop, to reach the loop or to compute with it.
 //!
-//! As long as one of them has, two states with different counts are not the same.
+//! While one warp still needs a count, states with different counts are different.
 
 use super::code::Code;
 use super::state::{Env, Frame, Rounds, Status, Warp};

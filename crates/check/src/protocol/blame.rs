@@ -1,7 +1,7 @@
-//! Points a refutation at its cause, if the failing statement is only the symptom.
+//! Moves a refutation to its cause, if the failing statement is only the symptom.
 //!
-//! A second release of a slot shows later, at another warp's wait or arrival.
-//! The trace tells where that release is.
+//! A slot that is released twice fails later, at a wait or an arrival of another warp. The trace
+//! contains the second release.
 
 use super::code::Code;
 use super::rules;

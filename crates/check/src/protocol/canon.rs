@@ -1,9 +1,9 @@
-//! When two states are the same: what can happen from one can happen from the other.
+//! Canonical states: two states are equal if the same events are possible from both.
 //!
-//! Numbers that only grow are taken relative to each other: phases to the
-//! phase of their barrier, rounds to what is decided of their loop, groups to
-//! those of the other warps. Records are told apart by what they touched and
-//! by who knows of them; values that anything could be, by where they are held.
+//! The canonical state expresses growing numbers as differences: a phase relative to the phase of
+//! its mbarrier, an iteration relative to the decided iterations of its loop, a commit group
+//! relative to the groups of the other warps. It identifies a record by its access and by the warps
+//! that are ordered after it, and an unconstrained value by the registers that hold it.
 
 use super::merge::{behind, complete, holders};
 use super::parity::Turned;
@@ -385,7 +385,7 @@ impl World<'_, '_> {
             list.push([i128::from(name), a, b, r.modulus, r.residue]);
             // A part of a count, relative to the whole.
             if self.env.has_rests
-                && let Some(whole) = self.env.terms.whole_of(t)
+                && let Some(whole) = self.env.terms.whole_loop(t)
                 && self.is_rest_ahead(t, whole)
             {
                 let lo = self.env.terms.range_of(&self.st.decided, whole).lo;
@@ -618,8 +618,8 @@ impl Names<'_> {
             Node::Wrap(s, ty) => self.scaled(20, s, ty as i128, &mut key),
             Node::Quotient(a, b) => self.pair(21, &a, &b, &mut key),
             Node::Remainder(a, b) => self.pair(22, &a, &b, &mut key),
-            Node::Least(a, b) => self.pair(25, &a, &b, &mut key),
-            Node::Greatest(a, b) => self.pair(26, &a, &b, &mut key),
+            Node::Min(a, b) => self.pair(25, &a, &b, &mut key),
+            Node::Max(a, b) => self.pair(26, &a, &b, &mut key),
             Node::Global(a, ty) => {
                 let n = self.arg(&a);
                 [23, n, ty as u64].into_iter().for_each(|x| key.add(x));
@@ -638,8 +638,8 @@ impl Names<'_> {
                 [6, name].into_iter().for_each(|x| key.add(x));
                 key.wide(k);
             }
-            Node::Both(a, b) => self.pair(7, &a, &b, &mut key),
-            Node::Either(a, b) => self.pair(8, &a, &b, &mut key),
+            Node::And(a, b) => self.pair(7, &a, &b, &mut key),
+            Node::Or(a, b) => self.pair(8, &a, &b, &mut key),
             Node::Iterations(a, b, c) => {
                 self.pair(9, &a, &b, &mut key);
                 let n = self.arg(&c);

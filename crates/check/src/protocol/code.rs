@@ -1,4 +1,4 @@
-//! The program of one role, flat: what a warp steps through.
+//! The program of one role as a flat list of steps.
 
 use super::bits::Bits;
 use super::slice::{Slice, written};

@@ -1,8 +1,8 @@
-//! The walk as the domain that transfer functions run on: what is known is a number, what a
-//! launch or memory decides is a term, and all else is unknown.
+//! The value domain of the transfer functions: a known value is a number, a value that the launch or
+//! memory decides is a term, and any other value is unknown.
 //!
-//! Where a result depends on something that is yet to be decided, the op is not run: the question
-//! is noted, and the op is run again once it is decided.
+//! If the result of an op depends on an open decision, the op does not run. It records the question
+//! and runs again after the decision.
 
 use super::launched;
 use super::value::Val;
@@ -59,7 +59,7 @@ impl World<'_, '_> {
             return Val::Opaque;
         };
         // A loop that counts by the same term may know more.
-        let seen = terms.seen(&self.st.decided, result, &|t| self.counted_as(t));
+        let seen = terms.substituted(&self.st.decided, result, &|t| self.counted_as(t));
         if let Fit::Exactly(a) = terms.fit(&self.st.decided, seen, ty)
             && let Some(Arg::Num(moved)) = terms.sum(a, seen, -1)
         {
@@ -79,7 +79,7 @@ impl World<'_, '_> {
         // A difference below zero is a very large number: both cases are followed.
         if below && !ty.is_signed() {
             match self.compared(Cmp::Lt, result, Arg::Num(0)) {
-                Err(Arg::Pred { term, .. }) => return self.question(Question::Is(term)),
+                Err(Arg::Pred { term, .. }) => return self.question(Question::Holds(term)),
                 Ok(true) => {
                     let off = s.off + type_range(ty).hi + 1;
                     let around = Arg::Sym(Sym { off, ..s });
@@ -113,12 +113,12 @@ impl World<'_, '_> {
             Ok(less) => Val::from_arg(if less == least { a } else { b }, ty),
             Err(_) if !linear(a) || !linear(b) => {
                 let term = terms.add(match least {
-                    true => Node::Least(a, b),
-                    false => Node::Greatest(a, b),
+                    true => Node::Min(a, b),
+                    false => Node::Max(a, b),
                 });
                 Val::Sym(Sym { term, off: 0 })
             }
-            Err(Arg::Pred { term, .. }) => self.question(Question::Is(term)),
+            Err(Arg::Pred { term, .. }) => self.question(Question::Holds(term)),
             Err(_) => Val::Opaque,
         }
     }
@@ -134,7 +134,7 @@ impl World<'_, '_> {
         match difference {
             None => terms.compare(d, cmp, a, b),
             Some(difference) => {
-                let seen = terms.seen(d, difference, &see);
+                let seen = terms.substituted(d, difference, &see);
                 let answer = terms.compare(d, cmp, seen, Arg::Num(0));
                 // What bounds the count itself may tell, too.
                 match terms.compare(d, cmp, difference, Arg::Num(0)) {
@@ -338,7 +338,7 @@ impl Domain for World<'_, '_> {
             (Some(Arg::Num(0)), _) | (_, Some(Arg::Num(0))) => Val::Uni(0),
             (Some(Arg::Num(_)), _) => b,
             (_, Some(Arg::Num(_))) => a,
-            (Some(a), Some(b)) => self.logic(Node::Both(a, b)),
+            (Some(a), Some(b)) => self.logic(Node::And(a, b)),
             _ => Val::Opaque,
         }
     }
@@ -349,7 +349,7 @@ impl Domain for World<'_, '_> {
             _ if one(&a) || one(&b) => Val::Uni(1),
             (Some(Arg::Num(_)), _) => b,
             (_, Some(Arg::Num(_))) => a,
-            (Some(a), Some(b)) => self.logic(Node::Either(a, b)),
+            (Some(a), Some(b)) => self.logic(Node::Or(a, b)),
             _ => Val::Opaque,
         }
     }

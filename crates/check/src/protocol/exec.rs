@@ -1,4 +1,4 @@
-//! Ops as the walk runs them: what is known is computed, what is not becomes a term.
+//! Execution of ops: known operands give numbers, others give terms.
 
 use super::act::lanes_of;
 use super::code::Act;
@@ -397,12 +397,13 @@ impl World<'_, '_> {
         let term = self.count_of(s.term, group);
         let range = self.env.terms.range_of(&self.st.decided, term);
         let off = s.off + i128::from(*x);
-        (range.lo < range.hi && self.env.terms.is_fixed(s.term)).then_some(Sym { term, off })
+        (range.lo < range.hi && self.env.terms.is_launch_constant(s.term))
+            .then_some(Sym { term, off })
     }
 
     /// The rounds of the first loop over a count in this round of the loops around.
     fn count_of(&mut self, count: TermId, group: u32) -> TermId {
-        if !self.env.terms.is_fixed(count) {
+        if !self.env.terms.is_launch_constant(count) {
             return count;
         }
         let around = self.st.warps[self.cur].inside().round;
@@ -420,7 +421,7 @@ impl World<'_, '_> {
         let range = self.env.terms.range_of(&self.st.decided, of);
         match range.single() {
             Some(x) => Ok((x + s.off) as u64),
-            None => Err(Question::More { of, than: range.lo }),
+            None => Err(Question::RunsMoreThan { of, than: range.lo }),
         }
     }
 

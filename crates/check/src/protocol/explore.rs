@@ -1,15 +1,13 @@
-//! All ways a protocol can go: every state that decisions of a launch lead to.
+//! The search over all decisions: it visits every state that a launch can lead to.
 //!
-//! Between two decisions every warp goes as far as it can; what they reach
-//! does not depend on their order, as [`act`](super::act) sees to. Only then
-//! is the next question decided, both ways, for all warps at once.
+//! Between two decisions, every warp runs until it blocks. The resulting state does not depend on
+//! the order of the warps ([`act`](super::act)). Then the search decides the next question both
+//! ways, for all warps at once.
 //!
-//! The first time around, states at the same point are taken together
-//! ([`merge`](super::merge)), which proves what follows from the less that all
-//! of them know; and loops in which nothing synchronizes are run once, and may
-//! touch whatever they touch in any round. Where that is not enough, rounds are
-//! counted, and then each state is followed by itself: what is refused then can
-//! really happen.
+//! The first pass joins states at the same point ([`merge`](super::merge)) and keeps only the
+//! happens-before facts that hold in all of them. It runs a synchronization-free loop once, with
+//! the accesses of all its iterations. If this over-approximation proves nothing, the second pass
+//! counts iterations and follows each state separately.
 
 use super::code::Code;
 use super::merge;
@@ -104,7 +102,7 @@ impl<'e, 'k> Search<'e, 'k> {
     fn new(env: &'e Env<'k>, together: bool) -> Self {
         // Whether a loop has as many iterations as it can have matters to few: only to those whose
         // states are followed each by itself.
-        env.terms.loose.set(together);
+        env.terms.states_are_joined.set(together);
         Self {
             env,
             together,
@@ -143,11 +141,11 @@ impl<'e, 'k> Search<'e, 'k> {
             self.looked += 1;
             let (warp, loc, q) = self.found[at].asks;
             // Small numbers first.
-            let first = matches!(q, Question::Is(t) if self.env.terms.is_bound(t));
+            let first = matches!(q, Question::Holds(t) if self.env.terms.is_overflow_test(t));
             for yes in [first, !first] {
                 let mut next = World::new(self.env, self.found[at].state.clone());
                 self.env.terms.decide(&mut next.st.decided, q, yes);
-                if next.st.decided.impossible {
+                if next.st.decided.contradictory {
                     continue;
                 }
                 if next.st.trail.is_on() {

@@ -1,4 +1,4 @@
-//! The end of a walk: everybody has ended, or nobody can go on; and decisions, in words.
+//! The end of a run, in which all warps have ended or no warp can continue; decisions in words.
 
 use super::record::{Record, Who};
 use super::rules;
@@ -124,7 +124,7 @@ impl World<'_, '_> {
     /// A decision, in words.
     pub(super) fn decision(&self, q: Question, yes: bool) -> String {
         match q {
-            Question::More { of, than } => {
+            Question::RunsMoreThan { of, than } => {
                 let iterations = match than {
                     1 => "iteration",
                     _ => "iterations",
@@ -138,7 +138,7 @@ impl World<'_, '_> {
                     (None, false, _) => format!("`{}` == {than}", self.term(of)),
                 }
             }
-            Question::Leaves {
+            Question::HasResidue {
                 term,
                 modulus,
                 residue,
@@ -146,7 +146,7 @@ impl World<'_, '_> {
                 let is = if yes { "==" } else { "!=" };
                 format!("`{}` % {modulus} {is} {residue}", self.term(term))
             }
-            Question::Is(term) => match (self.env.terms.node(term), yes) {
+            Question::Holds(term) => match (self.env.terms.node(term), yes) {
                 (Node::Less(t, k), true) => format!("`{}` < {k}", self.term(t)),
                 (Node::Less(t, k), false) => format!("`{}` >= {k}", self.term(t)),
                 (Node::Equal(t, k), true) => format!("`{}` == {k}", self.term(t)),
@@ -215,8 +215,8 @@ impl World<'_, '_> {
             Node::Rem(s, k) => format!("{} % {k}", sym(s)),
             Node::Quotient(a, b) => format!("{} / {}", self.name(a), self.name(b)),
             Node::Remainder(a, b) => format!("{} % {}", self.name(a), self.name(b)),
-            Node::Least(a, b) => format!("min({}, {})", self.name(a), self.name(b)),
-            Node::Greatest(a, b) => format!("max({}, {})", self.name(a), self.name(b)),
+            Node::Min(a, b) => format!("min({}, {})", self.name(a), self.name(b)),
+            Node::Max(a, b) => format!("max({}, {})", self.name(a), self.name(b)),
             Node::Wrap(s, ty) => format!("{} as {ty}", sym(s)),
             Node::Global(at, _) => format!("*({})", self.name(at)),
             Node::Copied(_, at, _) => format!("the copied word at byte {}", self.name(at)),

@@ -1,14 +1,12 @@
-//! Counters of which only the remainder matters, as the `i` of `(i / S) % 2`.
+//! Modular counters: registers of which only a remainder matters, such as `i` in `(i / S) % 2`.
 //!
-//! Such a counter grows without end, but what is computed from it comes back.
-//! So it is followed by its remainder: from a number on that no comparison
-//! tells apart, a smaller number stands for it.
+//! Such a counter grows without bound, but the values computed from it repeat. Beyond the last number
+//! that a comparison distinguishes, a smaller number with the same remainder replaces the counter.
 //!
-//! A counter here is a register whose every use is a sum or product with a
-//! constant that gives another such counter, a choice, a comparison with a
-//! constant, a remainder, or a quotient of which a remainder is taken. A sum
-//! or product keeps both what is large large, and what leaves the same the
-//! same; so does the next round.
+//! A register is a modular counter if every use is one of these: a sum or a product with a constant
+//! that gives another such counter, a select, a comparison with a constant, a remainder, or a
+//! quotient whose remainder is taken. Sums and products preserve both properties of the
+//! replacement: large counters stay large, and equal remainders stay equal.
 
 use super::slice::{Slice, lcm, modulus};
 use crate::facts::Facts;

@@ -1,6 +1,6 @@
-//! What a state can do without: knowledge, records, terms and decisions that no longer matter.
+//! Removes happens-before facts, records, terms and decisions that no longer matter from a state.
 //!
-//! To forget is safe: who does not know something cannot rely on it.
+//! Removal is sound, because a proof cannot rely on a removed fact.
 
 use super::canon::first_rounds;
 use super::code::Waiters;
@@ -227,7 +227,7 @@ impl World<'_, '_> {
                 },
                 _ => false,
             };
-            terms.is_fixed(t) || held.contains(&t) || loops()
+            terms.is_launch_constant(t) || held.contains(&t) || loops()
         };
         let part = |t: TermId| match terms.node(t) {
             Node::Sum(list) => list.iter().all(|&(t, _)| ahead(t)),

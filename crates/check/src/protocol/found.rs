@@ -1,8 +1,8 @@
-//! The launch that a walk has decided on: values for which its decisions hold.
+//! The launch that leads to a diagnostic: values that satisfy the decisions of the search.
 
 use super::launched;
 use super::state::Env;
-use crate::replay::{LaunchValues, MemoryFill, MemoryWord, base, place};
+use crate::replay::{LaunchValues, MemoryFill, MemoryWord, buffer_address, buffer_at};
 use crate::symbolic::{Model, Node, Question};
 use warpline_ir::ParamKind;
 
@@ -15,7 +15,7 @@ pub(super) fn values(env: &Env<'_>, decisions: &[(Question, bool)]) -> LaunchVal
     let mut fixed = Model::default();
     for (i, param) in kernel.params.iter().enumerate() {
         let term = env.terms.find(&Node::Param(i as u32));
-        if let (Some(term), Some(base)) = (term, base(kernel, i))
+        if let (Some(term), Some(base)) = (term, buffer_address(kernel, i))
             && matches!(param.kind, ParamKind::Pointer(_))
         {
             fixed.values.insert(term, base);
@@ -37,8 +37,8 @@ pub(super) fn values(env: &Env<'_>, decisions: &[(Question, bool)]) -> LaunchVal
             }
             Node::Special(name) => of_grid(&mut values.grid, kernel.cluster, &name, value),
             Node::Global(at, ty) => {
-                let at = env.terms.place(&model, at);
-                if let Some((param, byte)) = at.and_then(|at| place(kernel, at)) {
+                let at = env.terms.evaluate(&model, at);
+                if let Some((param, byte)) = at.and_then(|at| buffer_at(kernel, at)) {
                     values.words.push(MemoryWord {
                         param,
                         byte,

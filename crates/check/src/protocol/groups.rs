@@ -1,11 +1,9 @@
-//! Which loops belong together: those that use the same mbarriers.
+//! Loops of different roles that correspond, because they use the same mbarriers.
 //!
-//! Roles that pass tiles to each other loop over the same count. One role may
-//! run several loops over one count, and another only the second of them: the
-//! barriers inside tell which loops are partners. Among loops of one nesting
-//! depth, arrays of mbarriers that are used inside one loop are one *group*; a
-//! loop is of the group of the arrays inside it, and of group 0 if there are
-//! none.
+//! Roles that pass tiles to each other loop over the same count. One role may run several loops over
+//! a count, and another role only the second of them; the mbarriers inside show which loops
+//! correspond. Among loops of one nesting depth, the mbarrier arrays that one loop uses form a
+//! *group*. A loop belongs to the group of its arrays, or to group 0 if it uses none.
 
 use super::code::{Code, Program};
 use crate::facts::Facts;

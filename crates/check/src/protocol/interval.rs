@@ -1,7 +1,7 @@
-//! Bounds of values that differ between lanes and are not known.
+//! Intervals of unknown values that differ between lanes.
 //!
-//! An index such as `base + (lane ^ x) % 32` is a different unknown number in
-//! each lane, but all are in an interval: the access stays in those bytes.
+//! An index such as `base + (lane ^ x) % 32` is a different unknown number in each lane, but all
+//! lanes stay inside one interval, so the access stays inside its bytes.
 
 use super::act::lanes_of;
 use super::value::{Val, number};

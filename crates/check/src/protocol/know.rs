@@ -1,4 +1,4 @@
-//! What a warp, or a barrier, knows has happened.
+//! The events that are ordered before a warp or a barrier (happens-before).
 
 use super::bits::Bits;
 use super::lanes::{ALL, ELECTED, LaneSet, rest};

@@ -1,11 +1,9 @@
-//! Sets of lanes of a warp, among them the lane that `elect` picks.
+//! Sets of lanes of a warp, with an extra bit for the lane that `elect` picks.
 //!
-//! `elect` picks one lane of the warp, always the same one, but nobody knows
-//! which. So a set has one bit more than there are lanes: it stands for the
-//! elected lane. All lanes together have the elected one among them; a set of
-//! some numbered lanes does not, as it need not be one of them. What the
-//! elected lane did or knows is thus never taken for what a numbered lane did
-//! or knows, nor the other way around.
+//! `elect` always picks the same lane of a warp, but the program cannot tell which one. The set of all
+//! lanes contains the elected lane; a set of some numbered lanes does not, because the elected lane
+//! may be another one. Therefore facts about the elected lane never become facts about a numbered
+//! lane, nor the reverse.
 
 use super::state::Frame;
 use super::world::World;

@@ -1,6 +1,6 @@
-//! Launch parameters as terms, within what the kernel declares of them.
+//! Launch parameters as terms, within their declared bounds.
 
-use crate::symbolic::{Arg, Decided, Node, Range, Sym, TermId, Terms, type_range};
+use crate::symbolic::{Arg, Decisions, Node, Range, Sym, TermId, Terms, type_range};
 use warpline_ir::{Extent, Kernel, ParamId, ParamKind, Type};
 
 /// The last address of global memory: NVIDIA GPUs have virtual addresses of at most 57 bits.
@@ -19,12 +19,12 @@ pub(super) fn param(terms: &Terms, kernel: &Kernel, p: ParamId, ty: Type) -> Ter
 }
 
 /// What the declared limits of products and sums of parameters decide.
-pub(super) fn limits(terms: &Terms, kernel: &Kernel) -> Decided {
-    let mut decided = Decided::default();
+pub(super) fn limits(terms: &Terms, kernel: &Kernel) -> Decisions {
+    let mut decided = Decisions::default();
     for limit in &kernel.limits {
         if let Some(Arg::Sym(s)) = sum(terms, kernel, &limit.sum) {
             let most = i128::from(limit.most) - s.off;
-            terms.bound(&mut decided, s.term, Range::new(Range::ANY.lo, most));
+            terms.restrict(&mut decided, s.term, Range::new(Range::ANY.lo, most));
         }
     }
     decided

@@ -1,5 +1,5 @@
-//! The walk as the machine that ops run on: shared memory, engines, and registers, of which those
-//! that are unknown read as zero and are seen to elsewhere.
+//! The machine that ops run on: shared memory, asynchronous engines and registers. Unknown registers
+//! read as zero here; [`domain`](super::domain) tracks them.
 
 use super::act::lanes_of;
 use super::lanes::{ELECTED, LaneSet, numbered};
@@ -291,7 +291,7 @@ impl World<'_, '_> {
     /// The most bytes that a copy may have whose length the launch decides: a multiple of 16.
     fn most_bytes(&mut self, length: Sym) -> Result<u32, Stop> {
         let (terms, d) = (&self.env.terms, &self.st.decided);
-        let seen = terms.seen(d, Arg::Sym(length), &|t| self.counted_as(t));
+        let seen = terms.substituted(d, Arg::Sym(length), &|t| self.counted_as(t));
         let range = terms.range(d, seen).and(terms.range(d, Arg::Sym(length)));
         let aligned = match seen {
             Arg::Sym(s) => terms
@@ -372,7 +372,8 @@ impl World<'_, '_> {
                 (b.copied, b.came) = (true, came);
                 match length {
                     Some(s) => {
-                        b.bytes += self.env.terms.collect(Arg::Sym(s), -1, &mut b.terms) as i64;
+                        b.bytes +=
+                            self.env.terms.add_multiple(Arg::Sym(s), -1, &mut b.terms) as i64;
                     }
                     None => b.bytes -= i64::from(bytes),
                 }

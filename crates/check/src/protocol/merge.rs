@@ -1,9 +1,7 @@
-//! Two states that only differ in what is known, taken together.
+//! Joins two states at the same point, which differ only in their happens-before facts.
 //!
-//! What follows from the less that both know follows in either. So a state is
-//! kept for each point that all warps can be at together, with the accesses of
-//! all the ways that lead there, each known only to those who know of it on
-//! every one of them.
+//! The joined state keeps the facts that hold in both states, and the accesses of both. A conclusion
+//! from these facts holds in either state.
 
 use super::canon::Records;
 use super::know::{Know, Same, Shared};

@@ -1,29 +1,29 @@
-//! The protocol: no deadlock and no race, in any order and for any trip count.
+//! The protocol: no deadlock and no race, for every schedule and every trip count.
 //!
-//! The roles of one cluster are walked side by side, with what each warp
-//! *knows has happened*: accesses to shared memory, and phases of barriers.
-//! `docs/checker.md` has the argument why one walk stands for all orders, and
-//! why finitely many stand for all trip counts.
+//! The search runs the roles of one cluster side by side. For each warp it tracks the events that
+//! are ordered before it (happens-before): accesses to shared memory and phases of barriers.
+//! `docs/checker.md` shows that one run represents all schedules, and finitely many runs represent
+//! all trip counts.
 //!
 //! | where | what |
 //! |---|---|
-//! | `slice`, `fold`, `code` | what of the program matters, as flat steps |
-//! | `value`, `slots`, `lanes` | what registers hold, where, and in which lanes |
-//! | `interval` | bounds of values that differ between lanes |
+//! | `slice`, `fold`, `code` | the part of the program that matters, as flat steps |
+//! | `value`, `slots`, `lanes` | the values of registers, their storage, and sets of lanes |
+//! | `interval` | intervals of values that differ between lanes |
 //! | `found` | the launch that leads to a diagnostic |
 //! | `launched` | launch parameters as terms |
-//! | `groups` | loops of different roles that belong together |
-//! | `know`, `bits` | what warps and barriers know |
-//! | `record`, `runs`, `touch` | accesses, their bytes, and whether each is ordered after what it conflicts with |
-//! | `act` | barriers, fences, groups |
-//! | `blame` | points a refutation at its cause, if the failing statement is only the symptom |
-//! | `exec`, `domain`, `machine`, `step` | ops, what they run on, and control flow |
-//! | `stretch` | what lies between two acts, run once and then known |
-//! | `state`, `world` | the cluster in the middle of the walk, and who acts on it |
-//! | `asked` | tests of mbarriers that are waits |
-//! | `explore`, `forget` | all decisions; what no longer matters |
-//! | `canon`, `ahead`, `outcome`, `parity`, `merge` | when two states are the same; states at the same point, taken together |
-//! | `finish`, `stuck`, `trace`, `rules` | what is wrong, in words |
+//! | `groups` | loops of different roles that correspond |
+//! | `know`, `bits` | happens-before facts of warps and barriers |
+//! | `record`, `runs`, `touch` | accesses, their bytes, and their order |
+//! | `act` | barriers, fences, commit groups |
+//! | `blame` | moves a refutation from the symptom to the cause |
+//! | `exec`, `domain`, `machine`, `step` | ops, their values and memory, and control flow |
+//! | `stretch` | synchronization-free regions, cached |
+//! | `state`, `world` | the state of the cluster, and the current warp |
+//! | `asked` | tests of mbarriers that act as waits |
+//! | `explore`, `forget` | the search over decisions; removal of facts that no longer matter |
+//! | `canon`, `ahead`, `outcome`, `parity`, `merge` | equality of states, and joined states |
+//! | `finish`, `stuck`, `trace`, `rules` | diagnostics in words |
 
 mod act;
 mod ahead;
@@ -81,25 +81,28 @@ use warpline_ir::{
     AccessKind, Kernel, Loc, Mask, MemoryAccess, MemoryRegion, StmtKind, SyncOp, Target, TileInfo,
 };
 
-/// What the walk found, and how far it went.
-pub(crate) struct Walked {
-    /// Diagnostics, each with the launch that leads to it; one is enough to refuse.
+/// The result of a search.
+pub(crate) struct SearchResult {
+    /// The diagnostics, each with the launch that leads to it; one refutes the kernel.
     pub(crate) diagnostics: Vec<(Diagnostic, LaunchValues)>,
-    /// Facts that the walk takes for granted.
+    /// The facts that the search relies on and does not prove.
     pub(crate) assumptions: Vec<Assumption>,
+    /// The states that the search reached.
     pub(crate) states: u64,
+    /// The steps of warps in the search.
     pub(crate) steps: u64,
 }
 
-/// What the synchronization of a kernel follows from.
-pub(crate) struct Matters {
-    /// By register.
+/// The registers and tiles that the synchronization of a kernel depends on.
+pub(crate) struct SyncDependencies {
+    /// By register: does synchronization depend on it?
     pub(crate) regs: Vec<bool>,
-    /// By tile.
+    /// By tile: does synchronization depend on its words?
     tiles: Vec<bool>,
 }
 
-impl Matters {
+impl SyncDependencies {
+    /// Collects the dependencies of a kernel.
     pub(crate) fn of(kernel: &Kernel) -> Self {
         let slice = Slice::of(kernel, &Uniformity::of(kernel));
         Self {
@@ -108,7 +111,7 @@ impl Matters {
         }
     }
 
-    /// Does a touch write to memory that something follows from?
+    /// Does an access write to memory that synchronization depends on?
     pub(crate) fn is_written_by(&self, touch: &MemoryAccess) -> bool {
         let writes = touch.access != AccessKind::Read;
         match (slice::tile_of(touch), touch.memory) {
@@ -126,15 +129,15 @@ fn followed(aliases: &[Vec<u32>], slice: &Slice) -> Vec<bool> {
     aliases.iter().map(words).collect()
 }
 
-/// Decides the protocol of a kernel whose structure is sound.
-pub(crate) fn judge(kernel: &Kernel, target: &Target) -> Walked {
+/// Checks the protocol of a kernel whose structure is sound.
+pub(crate) fn check(kernel: &Kernel, target: &Target) -> SearchResult {
     match asked::with_waits(kernel) {
         Some(kernel) => walk(&kernel, target),
         None => walk(kernel, target),
     }
 }
 
-fn walk(kernel: &Kernel, target: &Target) -> Walked {
+fn walk(kernel: &Kernel, target: &Target) -> SearchResult {
     let uniform = Uniformity::of(kernel);
     let slice = Slice::of(kernel, &uniform);
     let mut slots = Slots::new(kernel, &slice);
@@ -204,11 +207,11 @@ fn walk(kernel: &Kernel, target: &Target) -> Walked {
         ctas: kernel.cluster_size(),
         warps: kernel.warps(),
     };
-    env.terms.rests.set(env.has_rests);
+    env.terms.has_partial_loops.set(env.has_rests);
     env.nothing = Shared::new(env.all_barriers());
     env.counting = ahead::counting(&env);
     let explored = explore::explore(&env, start(&env));
-    Walked {
+    SearchResult {
         diagnostics: explored.diagnostics,
         assumptions: assumptions(&env),
         states: explored.states,

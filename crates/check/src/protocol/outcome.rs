@@ -1,9 +1,8 @@
-//! What comes of a sum whose count is yet to be known, for every count that it may be.
+//! The results of a computation that waits for a trip count, for every possible count.
 //!
-//! A warp that waits for the count of a sum does nothing until it is known,
-//! and then computes: a stage and a parity, of a ring that it goes on in. So
-//! two states in which it waits are the same if the same comes of it with
-//! every count, from whatever it comes.
+//! A warp that waits for a trip count does nothing until the count is known. Then it computes the
+//! stage and the parity of the ring that it continues in. Two states in which it waits are equal
+//! if the results are equal for every count.
 
 use super::code::{Act, Code};
 use super::state::{Status, Warp};
@@ -26,7 +25,7 @@ pub(super) struct Outcome {
 impl World<'_, '_> {
     /// What comes of the sum that a warp waits for the count of, if that is all it waits for.
     pub(super) fn outcome(&self, w: &Warp) -> Option<Outcome> {
-        let Status::Asks(Question::More { of, .. }) = w.status else {
+        let Status::Asks(Question::RunsMoreThan { of, .. }) = w.status else {
             return None;
         };
         let env = self.env;

@@ -1,16 +1,15 @@
-//! Parities: barriers that are all one phase further, with every parity turned, are where they were.
+//! Parity symmetry: a state in which some mbarriers are one phase further, with the matching parities
+//! flipped, equals the state before.
 //!
-//! A phase counts only by its parity and relative to what is known of it. So
-//! if all mbarriers of some arrays are a phase further, and all registers that
-//! hold a parity of theirs are turned, the same happens from there on. This
-//! finds such arrays and registers: a *family*.
+//! A phase matters only through its parity and relative to the happens-before facts about it. If all
+//! mbarriers of some arrays advance by one phase, and all registers that hold their parities flip,
+//! the same events follow. This module finds such arrays and registers: a *family*.
 //!
-//! A register is of a family if a wait of one of its arrays takes its parity
-//! from it, or another register of it follows from it. All that may be done
-//! with such a register is to copy it, to choose between two of them, to turn
-//! it by a number that is not of the family, and to wait by it. Where it is
-//! set to a constant, in no loop, it is no longer what it was: a warp that has
-//! yet to come there keeps states apart.
+//! A register belongs to a family if a wait on one of the arrays takes its parity from the register,
+//! or if another register of the family is computed from it. The program may only copy such a
+//! register, select between two of them, flip it by a number outside of the family, and wait with
+//! it. An assignment of a constant outside of all loops breaks the symmetry, so a warp that has not
+//! reached it keeps states apart.
 
 use super::code::{Act, Code, Program};
 use super::slots::Slots;

@@ -1,4 +1,4 @@
-//! Accesses that later ones may conflict with.
+//! Records of accesses that a later access may conflict with.
 
 use super::bits::Bits;
 use super::lanes::LaneSet;

@@ -1,4 +1,4 @@
-//! Bytes that an access touches.
+//! The sets of bytes that accesses touch.
 
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;

@@ -1,5 +1,5 @@
-//! What of a program decides its protocol: synchronization, accesses to shared
-//! memory, and the registers and branches that these follow from.
+//! The part of a program that decides its protocol: synchronization, accesses to shared memory, and
+//! the registers and branches that these depend on.
 
 use crate::facts::Facts;
 use crate::uniform::Uniformity;

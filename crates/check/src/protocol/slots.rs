@@ -1,8 +1,7 @@
-//! Where the registers of a warp are kept.
+//! The storage of the registers of a warp.
 //!
-//! Most registers are written and read again before the warp can stop
-//! anywhere. Those have places for the time it runs; only the others are kept
-//! with the warp, and make up its part of a state.
+//! Most registers are written and read before the warp can block. They have temporary slots. Only the
+//! other registers are part of a state.
 
 use super::bits::Bits;
 use super::code::{Code, Program};

@@ -1,4 +1,4 @@
-//! The state of a cluster as the walk goes on.
+//! The state of a cluster during the search.
 
 use super::code::{Program, Waiters};
 use super::fold::Fold;
@@ -12,7 +12,7 @@ use super::slots::Slots;
 use super::stretch::Stretches;
 use super::trace::Trail;
 use super::value::{Held, Val};
-use crate::symbolic::{Decided, Question, TermId, Terms};
+use crate::symbolic::{Decisions, Question, TermId, Terms};
 use crate::uniform::Uniformity;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -439,7 +439,7 @@ pub(super) struct State {
     pub(super) words: BTreeMap<(u32, u32), (Val, Type)>,
     /// Runs of bytes that copies left, by CTA and first byte: the end, and which copy it was.
     pub(super) copied: BTreeMap<(u32, u32), (u32, TermId)>,
-    pub(super) decided: Decided,
+    pub(super) decided: Decisions,
     pub(super) trail: Trail,
     /// Values that anything could be, so far.
     pub(super) fresh: u32,

@@ -1,4 +1,4 @@
-//! Control flow: one warp, as far as it gets.
+//! Control flow: runs one warp until it blocks.
 
 use super::act::lanes_of;
 use super::code::Code;
@@ -409,7 +409,7 @@ impl<'k> World<'_, 'k> {
         // Parts of a sum that a loop of this warp has counted to their end are numbers.
         let count = match count {
             Arg::Sym(s) if matches!(terms.node(s.term), Node::Sum(_)) => {
-                terms.known(d, count, &|t| self.counted_as(t))
+                terms.with_known_values(d, count, &|t| self.counted_as(t))
             }
             count => count,
         };
@@ -444,7 +444,7 @@ impl<'k> World<'_, 'k> {
                     if let Some(found) = self.finished(inside, t) {
                         return found;
                     }
-                    return match self.counts && terms.is_fixed(t) {
+                    return match self.counts && terms.is_launch_constant(t) {
                         true => self.while_instance(w, at, t),
                         false => t,
                     };
@@ -481,7 +481,7 @@ impl<'k> World<'_, 'k> {
                 }
             )
         })?;
-        let fixed = self.env.terms.is_fixed(t);
+        let fixed = self.env.terms.is_launch_constant(t);
         fixed.then(|| self.while_instance(w, at, t))
     }
 
@@ -539,7 +539,7 @@ impl<'k> World<'_, 'k> {
                 Ok(self.go(pc + 1))
             }
             Rounds::Term { of, off, round, .. } => {
-                let q = Question::More {
+                let q = Question::RunsMoreThan {
                     of,
                     than: i128::from(round) - off,
                 };

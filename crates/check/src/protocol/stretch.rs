@@ -1,9 +1,8 @@
-//! Stretches: steps that only compute, touch memory and multiply, run once and then known.
+//! Synchronization-free regions, which the search runs once and then replays.
 //!
-//! Between two acts of synchronization a warp mostly computes addresses and
-//! reads or writes at them. The same registers give the same addresses, so
-//! what a stretch does is kept, by what it starts from, and its accesses are
-//! judged together the next time: nobody learns anything in between.
+//! Between two synchronization operations a warp mostly computes addresses and accesses memory. Equal
+//! registers give equal addresses, so the search caches the effects of a region by its inputs. It
+//! checks the cached accesses together, because no happens-before fact changes inside the region.
 
 use super::code::{Act, Code, Program};
 use super::exec::Ran;

@@ -1,13 +1,13 @@
-//! Nobody can go on: who waits for whom, and why what is missing does not come.
+//! Deadlocks: the warps that wait for each other, and the cause.
 //!
-//! Of every wait one asks who could still bring what it lacks. If somebody
-//! could, that warp waits too, and one asks on from there. So one comes to
+//! For each blocked wait, the analysis finds the warps that could still provide the missing arrivals
+//! or bytes. These warps are blocked too, so the analysis continues with their waits. It ends at
 //!
-//! - a wait that nobody brings anything to any more: this is the cause. If
-//!   somebody who should has ended or gone past, the roles disagree how often
-//!   they go round (R4); if not, more is counted than ever comes (R1, R2, R10);
-//! - or in a circle (R17). Where none in it has done anything yet, nobody can
-//!   begin: the first wait of one of them should have passed (R3).
+//! - a wait that no warp can complete any more, which is the cause. If a warp that should have
+//!   arrived has ended or is past the statement, the roles disagree on trip counts (R4). Otherwise
+//!   the barrier counts more than ever arrives (R1, R2, R10);
+//! - or a cycle (R17). If no warp of the cycle has made progress yet, the first wait of one of them
+//!   has the wrong parity (R3).
 
 use super::code::Code;
 use super::rules;

@@ -1,4 +1,4 @@
-//! Accesses to shared memory: is each ordered after what it conflicts with?
+//! Accesses to shared memory: checks that each is ordered after the accesses that it conflicts with.
 
 use super::bits::Bits;
 use super::know::Shared;

@@ -1,4 +1,4 @@
-//! What happened on the way, to be told when something is wrong.
+//! The events of a run, for the trace of a diagnostic.
 
 use super::state::{Env, as_told};
 use crate::diagnostic::TraceEvent;

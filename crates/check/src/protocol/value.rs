@@ -1,4 +1,4 @@
-//! What a register holds, as far as the protocol knows.
+//! The value of a register, as far as the search knows it.
 
 use super::lanes::{ELECTED, LaneSet};
 use crate::symbolic::{Arg, Sym, TermId};

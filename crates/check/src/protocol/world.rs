@@ -1,4 +1,4 @@
-//! One walk: the state of a cluster and the warp that runs now.
+//! One run of the search: the state of a cluster and the current warp.
 
 use super::lanes::LaneSet;
 use super::record::{Record, Who};
@@ -315,7 +315,7 @@ impl<'e, 'k> World<'e, 'k> {
 /// Is a step, seen from the newest back, more than an older decision about the same trip count?
 fn is_news(step: &super::trace::Step, decided: &mut Vec<crate::symbolic::TermId>) -> bool {
     match step.what {
-        What::Decides(Question::More { of, .. }, ..) => {
+        What::Decides(Question::RunsMoreThan { of, .. }, ..) => {
             let is_new = !decided.contains(&of);
             decided.push(of);
             is_new

@@ -1,6 +1,6 @@
 //! Source lines with labels, as far as the source files are available.
 
-use super::paint::{ColorMode, Part};
+use super::paint::{ColorMode, Style};
 use std::collections::HashMap;
 use std::env;
 use std::fs;
@@ -9,7 +9,7 @@ use warpline_ir::Frame;
 
 /// The source files that a report quotes, each read once.
 ///
-/// The compiler names a file relative to the root of its build. The file is therefore searched in
+/// The compiler names a file relative to the root of its build. Therefore [`Sources::here`] searches
 /// the package that cargo runs, the folder of this program, the current directory, and their
 /// parents.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub(super) struct Mark {
 }
 
 impl Sources {
-    /// Searches the folders in which a build of this program has its files.
+    /// Creates sources that are searched in the folders of this build and in the current directory.
     pub fn here() -> Self {
         let package = env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
         let program = env::current_exe().ok();
@@ -36,7 +36,7 @@ impl Sources {
         Self::under([package, program, current].into_iter().flatten())
     }
 
-    /// Searches these folders and their parents.
+    /// Creates sources that are searched in these folders and their parents.
     pub fn under(folders: impl IntoIterator<Item = PathBuf>) -> Self {
         let mut roots: Vec<PathBuf> = Vec::new();
         for root in folders.into_iter().flat_map(with_parents) {
@@ -50,7 +50,7 @@ impl Sources {
         }
     }
 
-    /// Quotes no file.
+    /// Creates sources without files.
     pub fn none() -> Self {
         Self::under([])
     }
@@ -91,7 +91,7 @@ impl Sources {
             let mut marks: Vec<&Mark> = marks.iter().filter(|m| m.at.file == file).collect();
             if marks.iter().any(|m| self.line(m.at).is_none()) {
                 for (j, mark) in marks.into_iter().enumerate() {
-                    page.head(if j == 0 { arrow } else { ":::" }, mark);
+                    page.unquoted(if j == 0 { arrow } else { ":::" }, mark);
                 }
                 continue;
             }
@@ -147,7 +147,7 @@ struct Page {
 
 impl Page {
     fn paint(&self, text: &str) -> String {
-        self.color.paint(Part::Margin, text).to_string()
+        self.color.paint(Style::Margin, text).to_string()
     }
 
     fn push(&mut self, line: &str) {
@@ -160,8 +160,8 @@ impl Page {
         self.push(&line);
     }
 
-    /// A mark whose source is not available.
-    fn head(&mut self, arrow: &str, mark: &Mark) {
+    /// Adds a mark whose source line is not available.
+    fn unquoted(&mut self, arrow: &str, mark: &Mark) {
         let text = match mark.text.is_empty() {
             true => position(mark.at),
             false => format!("{}: {}", position(mark.at), mark.text),
@@ -183,8 +183,8 @@ impl Page {
     fn marker(&mut self, mark: &Mark, length: usize) {
         let before = " ".repeat(mark.at.column.saturating_sub(1) as usize);
         let (sign, part) = match mark.is_primary {
-            true => ("^", Part::Error),
-            false => ("-", Part::Margin),
+            true => ("^", Style::Error),
+            false => ("-", Style::Margin),
         };
         let text = match mark.text.is_empty() {
             true => sign.repeat(length),
@@ -195,7 +195,7 @@ impl Page {
     }
 }
 
-/// A folder and its parents.
+/// Returns a folder and its parents.
 fn with_parents(folder: PathBuf) -> Vec<PathBuf> {
     folder.ancestors().map(Path::to_owned).collect()
 }
@@ -205,7 +205,7 @@ pub(super) fn position(at: Frame) -> String {
     format!("{}:{}:{}", at.file, at.line, at.column)
 }
 
-/// The length of the name at a column.
+/// Returns the length of the name at a column; at least 1.
 fn name_length(line: &str, column: u32) -> usize {
     let rest = line.chars().skip(column.saturating_sub(1) as usize);
     let name = rest.take_while(|c| c.is_alphanumeric() || *c == '_');
@@ -259,7 +259,7 @@ mod tests {
         let missing = frame("no/such/file.rs", 7, 3);
         let text = here().quote(&[mark(missing, "writes", true)], ColorMode::Plain);
         assert_eq!(text, " --> no/such/file.rs:7:3: writes\n");
-        // A file that has changed since: no such line, or a shorter one.
+        // A file that has changed since the build: the line is missing or shorter.
         let short = frame(file!(), 1, 500);
         assert_eq!(here().line(short), None);
         assert_eq!(here().line(frame(file!(), 100_000, 1)), None);

@@ -1,4 +1,4 @@
-//! Groups diagnostics: a line that breaks a rule with several ops is reported once.
+//! Groups diagnostics: several ops of one line that break the same rule are reported once.
 
 use crate::diagnostic::Diagnostic;
 

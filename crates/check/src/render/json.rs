@@ -94,7 +94,7 @@ struct TraceEventView<'r> {
     at: Option<SourceLocation>,
 }
 
-/// A position in a source file, as JSON has it: `{ file, line, column }`.
+/// A position in a source file, in JSON `{ file, line, column }`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct SourceLocation {
     /// The path as the compiler saw it.
@@ -220,7 +220,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn a_report_keeps_its_fields() {
+    fn a_report_serializes_all_its_fields() {
         let at = Frame {
             file: "src/k.rs",
             line: 7,

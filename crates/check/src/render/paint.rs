@@ -12,9 +12,9 @@ pub enum ColorMode {
     Color,
 }
 
-/// The meaning of a part of a text, which decides its color.
+/// The meaning of a piece of text, which decides its color.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Part {
+pub(super) enum Style {
     Error,
     Undecided,
     Proved,
@@ -24,24 +24,24 @@ pub(super) enum Part {
     Margin,
 }
 
-impl Part {
+impl Style {
     /// The ANSI code of the color.
     fn code(self) -> &'static str {
         match self {
-            Part::Error => "1;31",
-            Part::Undecided => "1;33",
-            Part::Proved => "1;32",
-            Part::Headline => "1",
-            Part::Margin => "1;34",
+            Style::Error => "1;31",
+            Style::Undecided => "1;33",
+            Style::Proved => "1;32",
+            Style::Headline => "1",
+            Style::Margin => "1;34",
         }
     }
 }
 
 /// A piece of text in its color.
-pub(super) struct Painted<T>(ColorMode, Part, T);
+pub(super) struct Painted<T>(ColorMode, Style, T);
 
 impl ColorMode {
-    pub(super) fn paint<T: fmt::Display>(self, part: Part, text: T) -> Painted<T> {
+    pub(super) fn paint<T: fmt::Display>(self, part: Style, text: T) -> Painted<T> {
         Painted(self, part, text)
     }
 }
@@ -61,8 +61,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_color_begins_and_ends_with_the_text() {
-        let text = |color: ColorMode| color.paint(Part::Error, "bad").to_string();
+    fn ansi_codes_enclose_only_colored_text() {
+        let text = |color: ColorMode| color.paint(Style::Error, "bad").to_string();
         assert_eq!(text(ColorMode::Plain), "bad");
         assert_eq!(text(ColorMode::Color), "\x1b[1;31mbad\x1b[0m");
     }

@@ -2,7 +2,8 @@
 
 use super::frame::{Mark, Sources, position};
 use super::group::{Group, groups};
-use super::paint::{ColorMode, Part};
+use super::paint::{ColorMode, Style};
+use crate::codes::Rule;
 use crate::diagnostic::{Diagnostic, Label, TraceEvent, role_name};
 use crate::report::{Report, Verdict};
 use std::fmt;
@@ -55,21 +56,21 @@ impl fmt::Display for SummaryLine<'_> {
         let Self { report, color } = *self;
         let verdict = report.verdict();
         let part = match verdict {
-            Verdict::Proved => Part::Proved,
-            Verdict::Refuted => Part::Error,
-            Verdict::Undecided => Part::Undecided,
+            Verdict::Proved => Style::Proved,
+            Verdict::Refuted => Style::Error,
+            Verdict::Undecided => Style::Undecided,
         };
         let word = color.paint(part, verdict.name());
         write!(f, "kernel {}: {word}; ", report.kernel)?;
-        let of = |n: u64, what: &str| match n {
-            1 => format!("1 {what}"),
-            n => format!("{n} {what}s"),
+        let count = |n: u64, noun: &str| match n {
+            1 => format!("1 {noun}"),
+            n => format!("{n} {noun}s"),
         };
         write!(
             f,
             "{}, {}, {:.1} ms",
-            of(report.states, "state"),
-            of(report.steps, "step"),
+            count(report.states, "state"),
+            count(report.steps, "step"),
             report.time.as_secs_f64() * 1e3
         )
     }
@@ -87,7 +88,7 @@ impl TextRenderer {
         let mut text = format!("{}\n", SummaryLine { report, color });
         if report.verdict() == Verdict::Proved {
             for assumption in &report.assumptions {
-                let word = color.paint(Part::Undecided, "assumes");
+                let word = color.paint(Style::Undecided, "assumes");
                 text += &format!("{word}: {assumption}\n");
             }
         }
@@ -106,14 +107,32 @@ impl TextRenderer {
         })
     }
 
+    /// Returns a warning in the style of a diagnostic. The help is that of the rule.
+    pub fn warning(&mut self, rule: &Rule, text: &str, at: Option<Frame>) -> String {
+        let kind = self
+            .color
+            .paint(Style::Undecided, format!("warning[{}]", rule.code));
+        let headline = self.color.paint(Style::Headline, format!(": {text}"));
+        let mark = at.map(|at| Mark {
+            at,
+            text: String::new(),
+            is_primary: true,
+        });
+        let marks: Vec<Mark> = mark.into_iter().collect();
+        let width = at.map_or(1, |at| at.line.to_string().len());
+        let source = self.sources.quote(&marks, self.color);
+        let help = self.note(&" ".repeat(width), "help", rule.help);
+        format!("{kind}{headline}\n{source}{help}")
+    }
+
     fn group(&mut self, group: &Group<'_>) -> String {
         let d = group.first;
         let (kind, part) = match d.undecided {
-            false => ("error", Part::Error),
-            true => ("undecided", Part::Undecided),
+            false => ("error", Style::Error),
+            true => ("undecided", Style::Undecided),
         };
         let kind = self.color.paint(part, format!("{kind}[{}]", d.code()));
-        let headline = self.color.paint(Part::Headline, format!(": {}", d.text));
+        let headline = self.color.paint(Style::Headline, format!(": {}", d.text));
         let mut text = format!("{kind}{headline}\n");
         let marks = marks(d);
         text += &self.sources.quote(&marks, self.color);
@@ -126,9 +145,8 @@ impl TextRenderer {
             text += &note("role", role);
         }
         for label in d.labels.iter().filter(|l| author_line(l).is_none()) {
-            let text_of = label_text(&label.text, label.role.as_deref());
-            let text_of = text_of.trim_end_matches(" here");
-            text += &note("note", text_of);
+            let label = label_text(&label.text, label.role.as_deref());
+            text += &note("note", label.trim_end_matches(" here"));
         }
         if let Some(caller) = caller(d) {
             text += &note("note", &format!("called from {}", position(caller)));
@@ -155,8 +173,8 @@ impl TextRenderer {
     }
 
     fn note(&self, pad: &str, what: &str, text: &str) -> String {
-        let mark = self.color.paint(Part::Margin, "=");
-        let what = self.color.paint(Part::Headline, what);
+        let mark = self.color.paint(Style::Margin, "=");
+        let what = self.color.paint(Style::Headline, what);
         format!("{pad} {mark} {what}: {text}\n")
     }
 
@@ -173,7 +191,7 @@ impl TextRenderer {
             let at = event.at.map_or(String::new(), |at| at.to_string());
             let i = self
                 .color
-                .paint(Part::Margin, format!("{:>number$}.", i + 1));
+                .paint(Style::Margin, format!("{:>number$}.", i + 1));
             let line = format!("{pad}   {i} {line:width$}  {at}");
             text += line.trim_end();
             text.push('\n');
@@ -189,7 +207,7 @@ fn event_text(event: &TraceEvent) -> String {
     }
 }
 
-/// The lines that a diagnostic quotes, its own first.
+/// Returns the lines that a diagnostic quotes: its own line, then the lines of its labels.
 fn marks(d: &Diagnostic) -> Vec<Mark> {
     let own = d.at.map(|at| Mark {
         at,
@@ -212,12 +230,12 @@ fn marks(d: &Diagnostic) -> Vec<Mark> {
     marks
 }
 
-/// The line of a label, unless the builder itself added the statement.
+/// Returns the line of a label, unless the builder itself added the statement.
 fn author_line(label: &Label) -> Option<Frame> {
     label.at.filter(|at| !at.is_internal())
 }
 
-/// A label that names its role.
+/// Returns the text of a label with its role.
 fn label_text(text: &str, role: Option<&str>) -> String {
     let Some(role) = role.map(role_name) else {
         return text.to_owned();
@@ -229,7 +247,7 @@ fn label_text(text: &str, role: Option<&str>) -> String {
     }
 }
 
-/// The first caller outside of the file that the diagnostic points at.
+/// Returns the first caller outside of the file that the diagnostic points at.
 fn caller(d: &Diagnostic) -> Option<Frame> {
     let at = d.at?;
     let outer = d.stack.iter().skip_while(|f| **f != at);
@@ -323,6 +341,21 @@ error[R6.bulk]: write-after-read race: role `compute` overwrites `out[1]`
     }
 
     #[test]
+    fn a_warning_has_its_line_and_help() {
+        let at = Some(frame("src/line.rs", 88));
+        let text = renderer(ColorMode::Plain).warning(&codes::LINT_STAGES, "8 stages", at);
+        let help = codes::LINT_STAGES.help;
+        let expected =
+            format!("warning[stages]: 8 stages\n   --> src/line.rs:88:9\n    = help: {help}\n");
+        assert_eq!(text, expected);
+        let text = renderer(ColorMode::Plain).warning(&codes::LINT_STAGES, "8 stages", None);
+        assert_eq!(
+            text,
+            format!("warning[stages]: 8 stages\n  = help: {help}\n")
+        );
+    }
+
+    #[test]
     fn a_proof_names_its_assumptions() {
         let text = renderer(ColorMode::Plain).report(&report(vec![]));
         let expected = "\
@@ -345,7 +378,7 @@ assumes: each byte of y has one writer [A.writer] at main.rs:130
     }
 
     #[test]
-    fn an_undecided_point_is_not_an_error() {
+    fn an_undecided_point_is_headed_undecided_and_not_merged_without_a_line() {
         let open = Diagnostic {
             undecided: true,
             counterexample: None,
@@ -373,7 +406,7 @@ assumes: each byte of y has one writer [A.writer] at main.rs:130
     }
 
     #[test]
-    fn colors_change_nothing_else() {
+    fn colored_text_without_ansi_codes_equals_plain_text() {
         let colored = renderer(ColorMode::Color).report(&report(vec![diagnostic()]));
         let mut plain = String::new();
         let mut parts = colored.split('\x1b');

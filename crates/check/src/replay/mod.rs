@@ -20,7 +20,7 @@ mod values;
 
 pub use counterexample::Counterexample;
 pub use values::{LaunchValues, MemoryFill, MemoryWord};
-pub(crate) use values::{base, place};
+pub(crate) use values::{buffer_address, buffer_at};
 
 use crate::diagnostic::Diagnostic;
 use crate::protocol::rules::RUN;
@@ -31,12 +31,12 @@ use warpline_ir::{FaultKind, Kernel, ParamKind};
 /// The statement limit of a run with the values that the search found.
 const STEPS: u64 = 200_000;
 /// The statement limit of a run with other values.
-const FEW_STEPS: u64 = 60_000;
+const VARIED_STEPS: u64 = 60_000;
 /// The statement limit of a run of the skeleton.
 const SKELETON_STEPS: u64 = 20_000_000;
 
 /// The number of further random schedules for the values that the search found.
-const ORDERS: u64 = 8;
+const RANDOM_SCHEDULES: u64 = 8;
 
 /// Rules about hazards that the executor does not show: a CTA of a cluster that starts late,
 /// accesses ordered by a release of too narrow a scope, and lanes of a warp that reach a wait one
@@ -59,24 +59,24 @@ pub(crate) fn confirmed(
         }
     }
     let (first, values) = found.into_iter().next()?;
-    let others = others(kernel, &values);
-    let orders = (3..3 + ORDERS).map(|seed| Trial {
+    let varied = varied_trials(kernel, &values);
+    let random_schedules = (3..3 + RANDOM_SCHEDULES).map(|seed| Trial {
         values: values.clone(),
         timing: Timing::Random,
         seed,
     });
-    let failed = first_failed(kernel, others, FEW_STEPS, &mut cut_off)
-        .or_else(|| first_failed(kernel, orders, FEW_STEPS, &mut cut_off))
+    let failed = first_failed(kernel, varied, VARIED_STEPS, &mut cut_off)
+        .or_else(|| first_failed(kernel, random_schedules, VARIED_STEPS, &mut cut_off))
         .or_else(|| on_skeleton(kernel, cut_off));
     Some(match failed {
         Some(failed) => failed.refute(kernel, first),
         None if first.undecided => first,
-        None => unseen(first),
+        None => unconfirmed(first),
     })
 }
 
 /// Turns a refutation that no run confirms into an undecided point.
-fn unseen(diagnostic: Diagnostic) -> Diagnostic {
+fn unconfirmed(diagnostic: Diagnostic) -> Diagnostic {
     let help = "if the launch guarantees more than the types state, declare it with `at_least`, \
                 `at_most` or `multiple_of`; write trip counts that are equal as the same \
                 expression in all roles";
@@ -95,13 +95,13 @@ fn unseen(diagnostic: Diagnostic) -> Diagnostic {
 }
 
 /// A run that failed.
-struct Failed {
+struct FailedRun {
     trial: Trial,
     skeleton: bool,
     error: Box<RunError>,
 }
 
-impl Failed {
+impl FailedRun {
     /// Returns the diagnostic with this run as its counterexample.
     fn refute(self, kernel: &Kernel, diagnostic: Diagnostic) -> Diagnostic {
         let Self {
@@ -170,21 +170,21 @@ impl Trial {
     }
 }
 
-/// Returns the first run that fails. Records the first run that exceeds its statement limit.
+/// Returns the first run that fails. Stores the first run that exceeds its statement limit in `cut_off`.
 fn first_failed(
     kernel: &Kernel,
     trials: impl IntoIterator<Item = Trial>,
     steps: u64,
     cut_off: &mut Option<Trial>,
-) -> Option<Failed> {
+) -> Option<FailedRun> {
     for trial in trials {
         let Some(error) = trial.run(kernel, steps) else {
             continue;
         };
         if error.kind == FaultKind::Limit {
             cut_off.get_or_insert(trial);
-        } else if is_of_protocol(&error) {
-            return Some(Failed {
+        } else if is_protocol_failure(&error) {
+            return Some(FailedRun {
                 trial,
                 skeleton: false,
                 error,
@@ -194,24 +194,24 @@ fn first_failed(
     None
 }
 
-/// Repeats a run that exceeded its limit on the skeleton.
-fn on_skeleton(kernel: &Kernel, cut_off: Option<Trial>) -> Option<Failed> {
+/// Repeats a run that exceeded its statement limit, with the skeleton of the kernel.
+fn on_skeleton(kernel: &Kernel, cut_off: Option<Trial>) -> Option<FailedRun> {
     let trial = cut_off?;
     let error = trial.run(&skeleton(kernel), SKELETON_STEPS)?;
     // The skeleton lacks stores that reads need, but has all arrivals at barriers.
-    let counts = matches!(error.kind, FaultKind::Deadlock | FaultKind::Barrier);
-    (counts && is_of_protocol(&error)).then_some(Failed {
+    let is_reliable = matches!(error.kind, FaultKind::Deadlock | FaultKind::Barrier);
+    (is_reliable && is_protocol_failure(&error)).then_some(FailedRun {
         trial,
         skeleton: true,
         error,
     })
 }
 
-/// Is the failure one of synchronization and not of the arguments? Another kernel may set a flag
-/// that this launch never sets, so a poll that never ends does not count.
-fn is_of_protocol(error: &RunError) -> bool {
+/// Is the failure a synchronization error, not an error of the arguments? A poll that never ends does not
+/// count, because another kernel may set its flag.
+fn is_protocol_failure(error: &RunError) -> bool {
     let polls = error.waits.iter().any(|w| w.on == BlockedOn::Poll);
-    let of_values = matches!(
+    let is_argument_error = matches!(
         error.kind,
         FaultKind::TensorMap
             | FaultKind::Trap
@@ -219,10 +219,10 @@ fn is_of_protocol(error: &RunError) -> bool {
             | FaultKind::Launch
             | FaultKind::Illegal
     );
-    !polls && !of_values
+    !polls && !is_argument_error
 }
 
-/// LaunchValues in several schedules.
+/// Returns runs with these values under several schedules.
 fn schedules(values: &LaunchValues) -> impl Iterator<Item = Trial> + '_ {
     let schedules = [
         (Timing::Late, 0),
@@ -237,16 +237,19 @@ fn schedules(values: &LaunchValues) -> impl Iterator<Item = Trial> + '_ {
     })
 }
 
-/// Up to this seed, `other` keeps the values that the search found.
-const KEEPING: u64 = 8;
+/// Up to this seed, [`varied_values`] keeps the values that the search found.
+const LAST_KEEPING_SEED: u64 = 8;
 /// Up to this seed, the values are arbitrary.
-const ANY: u64 = 12;
+const LAST_ARBITRARY_SEED: u64 = 12;
 /// Up to this seed, the values are as large as tensor extents: several tiles with several k-tiles.
-const EXTENTS: u64 = 16;
+const LAST_EXTENT_SEED: u64 = 16;
 
-/// Returns runs with other memory, with other numbers where the search decided nothing, and then
-/// with other numbers everywhere.
-fn others<'v>(kernel: &'v Kernel, found: &'v LaunchValues) -> impl Iterator<Item = Trial> + 'v {
+/// Returns runs with other contents of memory, then with other arguments where the search decided
+/// nothing, then with other arguments everywhere.
+fn varied_trials<'v>(
+    kernel: &'v Kernel,
+    found: &'v LaunchValues,
+) -> impl Iterator<Item = Trial> + 'v {
     let fills = [
         MemoryFill::Same(1),
         MemoryFill::Below { end: 4, seed: 1 },
@@ -259,7 +262,7 @@ fn others<'v>(kernel: &'v Kernel, found: &'v LaunchValues) -> impl Iterator<Item
         fill,
         ..found.clone()
     });
-    let others = (1..=EXTENTS).map(|seed| other(kernel, found, seed));
+    let others = (1..=LAST_EXTENT_SEED).map(|seed| varied_values(kernel, found, seed));
     filled.chain(others).zip(1..).flat_map(|(values, seed)| {
         [(Timing::Late, 0), (Timing::Random, seed)].map(|(timing, seed)| Trial {
             values: values.clone(),
@@ -269,8 +272,8 @@ fn others<'v>(kernel: &'v Kernel, found: &'v LaunchValues) -> impl Iterator<Item
     })
 }
 
-/// Returns other numbers: mostly small, as large as extents, or arbitrary.
-fn other(kernel: &Kernel, found: &LaunchValues, seed: u64) -> LaunchValues {
+/// Returns values with other arguments: mostly small, as large as extents, or arbitrary.
+fn varied_values(kernel: &Kernel, found: &LaunchValues, seed: u64) -> LaunchValues {
     let mut values = found.clone();
     values.fill = match seed % 3 {
         0 => MemoryFill::Same(0),
@@ -284,13 +287,13 @@ fn other(kernel: &Kernel, found: &LaunchValues, seed: u64) -> LaunchValues {
         if !matches!(param.kind, ParamKind::Scalar(_)) {
             continue;
         }
-        if values.scalars[i].is_none() || seed > KEEPING {
+        if values.scalars[i].is_none() || seed > LAST_KEEPING_SEED {
             let bounds = &param.bounds;
             let multiple = i128::from(bounds.multiple_of.max(1));
             let least = -(-bounds.least.max(0)).div_euclid(multiple) * multiple;
             let random = values::mix(seed, i as u64);
             let more = match (random >> 32) % 3 {
-                _ if seed > ANY => i128::from(random % 1024) / multiple,
+                _ if seed > LAST_ARBITRARY_SEED => i128::from(random % 1024) / multiple,
                 0 => i128::from(random as u32),
                 _ => i128::from(random % 7),
             };

@@ -1,20 +1,21 @@
 //! The synchronization skeleton of a kernel, for runs with many iterations.
 
 use crate::facts::Facts;
-use crate::protocol::Matters;
+use crate::protocol::SyncDependencies;
 use warpline_ir::{Block, Completion, Kernel, MemoryAccess, Op, StmtKind};
 
-/// Returns the kernel with its barriers, the copies that barriers count, and the ops that decide
-/// control flow; without arithmetic on data and without other accesses.
+/// Returns the kernel reduced to its barriers, the copies that barriers count, and the ops that decide
+/// control flow.
 pub(super) fn skeleton(kernel: &Kernel) -> Kernel {
-    let matters = Matters::of(kernel);
-    let keeps =
-        |t: &MemoryAccess| matches!(t.completion, Completion::Bytes(_)) || matters.is_written_by(t);
+    let dependencies = SyncDependencies::of(kernel);
+    let keeps = |t: &MemoryAccess| {
+        matches!(t.completion, Completion::Bytes(_)) || dependencies.is_written_by(t)
+    };
     let keep = |op: &Op| {
         let facts = Facts::of(op);
         !facts.syncs.is_empty()
             || facts.touches.iter().any(keeps)
-            || facts.defs.iter().any(|r| matters.regs[r.index()])
+            || facts.defs.iter().any(|r| dependencies.regs[r.index()])
     };
     let mut kernel = kernel.clone();
     cut(&mut kernel.prologue, &keep);

@@ -42,9 +42,9 @@ pub enum MemoryFill {
     Same(u32),
     /// Random values below a number.
     Below {
-        /// One more than the largest.
+        /// The end of the range, exclusive.
         end: u32,
-        /// The seed.
+        /// The seed of the random numbers.
         seed: u64,
     },
 }
@@ -75,7 +75,7 @@ impl LaunchValues {
             };
             args.push(match &param.kind {
                 ParamKind::Pointer(_) => Arg::Pointer(buffer()),
-                ParamKind::TensorMap(decl) => Arg::TensorMap(map(decl, buffer())),
+                ParamKind::TensorMap(decl) => Arg::TensorMap(legal_tensor(decl, buffer())),
                 ParamKind::Scalar(ty) => {
                     let value = self.scalars.get(i).copied().flatten().unwrap_or(0);
                     Arg::Scalar(*ty, bits(*ty, value))
@@ -101,8 +101,8 @@ impl LaunchValues {
 }
 
 /// Returns the parameter whose buffer contains an address, and the byte offset. Buffers of a launch
-/// start at [`base`].
-pub(crate) fn place(kernel: &Kernel, at: i128) -> Option<(usize, u64)> {
+/// start at [`buffer_address`].
+pub(crate) fn buffer_at(kernel: &Kernel, at: i128) -> Option<(usize, u64)> {
     let at = u64::try_from(at).ok()?;
     let number = (at >> 40).checked_sub(1)?;
     let mut buffers = buffers(kernel);
@@ -111,7 +111,7 @@ pub(crate) fn place(kernel: &Kernel, at: i128) -> Option<(usize, u64)> {
 }
 
 /// Returns the address of the buffer of a parameter.
-pub(crate) fn base(kernel: &Kernel, param: usize) -> Option<i128> {
+pub(crate) fn buffer_address(kernel: &Kernel, param: usize) -> Option<i128> {
     let number = buffers(kernel).position(|p| p == param)?;
     Some((number as i128 + 1) << 40)
 }
@@ -146,14 +146,14 @@ fn bits(ty: Type, value: i128) -> u64 {
     }
 }
 
-/// Returns a tensor that is legal for a tensor map.
-fn map(decl: &TensorMapDecl, base: u64) -> TensorMapValue {
+/// Returns a tensor that its tensor map accepts.
+fn legal_tensor(decl: &TensorMapDecl, base: u64) -> TensorMapValue {
     let inner = match &decl.mode {
         TensorMapMode::Im2col { channels, .. } => (*channels).max(256),
         _ => decl.tile.first().copied().unwrap_or(1).max(256),
     };
     let mut extents = vec![u64::from(inner.next_multiple_of(256))];
-    // Large enough that every role has rows to copy.
+    // These extents are large enough for every role to copy some rows.
     let other = if decl.rank() <= 2 { 1 << 14 } else { 256 };
     extents.resize(decl.rank(), other);
     TensorMapValue::dense(decl.clone(), base, &extents)

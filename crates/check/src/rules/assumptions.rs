@@ -9,13 +9,13 @@ use crate::diagnostic::Findings;
 use std::collections::BTreeMap;
 use warpline_ir::{Loc, ParamId};
 
-pub(crate) fn judge<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
-    one_writer(cx, found);
-    flags(cx, found);
+pub(crate) fn check<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
+    assume_disjoint_writes(cx, found);
+    assume_flag_counts(cx, found);
 }
 
-/// Only a launch determines the bytes that a CTA writes, so their disjointness is assumed.
-fn one_writer<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
+/// Assumes that threads write disjoint bytes. Only a launch determines the bytes that a CTA writes.
+fn assume_disjoint_writes<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
     let written = dependent_launch::writes(cx);
     let Some(first) = dependent_launch::first_write(cx) else {
         return;
@@ -30,8 +30,9 @@ fn one_writer<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
     found.assume(&codes::A_WRITER, first, text);
 }
 
-/// The checker examines the statements that set flags, not each index, so the counts are assumed.
-fn flags<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
+/// Assumes that flags are set often enough. The checker examines the statements that set flags, not
+/// the index of each flag.
+fn assume_flag_counts<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
     let polls = Poll::loads(Poll::all(cx));
     if polls.is_empty() {
         return;
@@ -39,8 +40,8 @@ fn flags<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
     let pointers = Pointers::of(cx.kernel, &cx.ops);
     let mut first: BTreeMap<ParamId, Loc> = BTreeMap::new();
     for poll in &polls {
-        if let Some(spot) = pointers.at(poll.addr, poll.offset) {
-            first.entry(spot.param).or_insert(cx.ops[poll.op].loc());
+        if let Some(word) = pointers.word(poll.addr, poll.offset) {
+            first.entry(word.param).or_insert(cx.ops[poll.op].loc());
         }
     }
     for (param, loc) in first {

@@ -1,7 +1,12 @@
 //! Bounds of the numbers in registers, from constants, indices and declared parameters.
 //!
-//! A bound holds for every definition of a register that may run. Values from memory are unbounded
-//! unless the query provides bounds.
+//! A query walks from a register to its definitions and evaluates their operands recursively. The
+//! result covers every definition that may run. Values from memory are unbounded unless the query
+//! provides bounds.
+//!
+//! Loops make definitions cyclic. A cycle of copies, such as `a = b; b = a`, adds no value, so the walk
+//! ignores the repeated register. A cycle through arithmetic, such as `i = i + 1`, may reach any
+//! value, so the result is unbounded.
 
 use super::RuleContext;
 use super::control_flow::{Def, LoopKind};
@@ -10,7 +15,7 @@ use warpline_ir::ops::compare::Cmp;
 use warpline_ir::ops::warp::VoteMode;
 use warpline_ir::{Axis, Op, Operand, ParamKind, RegId, Special, Type};
 
-/// The least and the greatest value, read as an unsigned number.
+/// The least and the greatest value, as unsigned numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Bounds {
     pub(crate) least: u64,
@@ -41,165 +46,177 @@ impl Bounds {
         (self.least == self.most).then_some(self.least)
     }
 
-    /// Returns the bounds of either value.
-    pub(crate) fn or(self, other: Self) -> Self {
+    /// Returns bounds that cover both ranges.
+    pub(crate) fn union(self, other: Self) -> Self {
         Self::between(self.least.min(other.least), self.most.max(other.most))
     }
 
-    /// Returns the bounds as signed numbers, if all have the same sign.
+    /// Returns the bounds as signed numbers, if the values have the same sign.
     fn signed(self, bits: u32) -> Option<(i128, i128)> {
         let half = 1u128 << (bits - 1);
-        let read = |x: u64| {
+        let to_signed = |x: u64| {
             let x = u128::from(x);
             x as i128 - if x >= half { 2 * half as i128 } else { 0 }
         };
-        let same = (u128::from(self.least) >= half) == (u128::from(self.most) >= half);
-        same.then(|| (read(self.least), read(self.most)))
+        let same_sign = (u128::from(self.least) >= half) == (u128::from(self.most) >= half);
+        same_sign.then(|| (to_signed(self.least), to_signed(self.most)))
     }
 }
 
 /// A query for the bounds of registers.
-pub(crate) struct Values<'a, 'k> {
+pub(crate) struct BoundsQuery<'a, 'k> {
     cx: &'a RuleContext<'k>,
-    /// The bounds of a value from memory, by the op that reads it.
-    read: &'a dyn Fn(usize) -> Option<Bounds>,
+    /// The bounds of a value from memory, by the op that loads it.
+    loaded: &'a dyn Fn(usize) -> Option<Bounds>,
     /// Restricts the query to the first execution of this op.
-    first: Cell<Option<usize>>,
-    /// The remaining number of ops that the query may visit.
-    left: Cell<u32>,
-    /// Does a bound assume a product that does not wrap around?
-    wraps: Cell<bool>,
+    first_run_of: Cell<Option<usize>>,
+    /// The number of registers that the query may still visit.
+    remaining: Cell<u32>,
+    /// Does a bound assume that a product does not wrap around?
+    assumed_no_wrap: Cell<bool>,
 }
 
-/// The registers under evaluation, and the index from which each is a copy of the next.
+/// The registers under evaluation, from the queried one to the current one.
 struct Path {
     regs: Vec<RegId>,
-    copies: usize,
+    /// From this index on, each register is a copy of the next one.
+    first_copy: usize,
 }
 
-/// The most ops that one query visits.
-const MOST: u32 = 4000;
+/// The most registers that one query visits.
+const MAX_VISITED_REGS: u32 = 4000;
 
-impl<'a, 'k> Values<'a, 'k> {
-    pub(crate) fn new(cx: &'a RuleContext<'k>, read: &'a dyn Fn(usize) -> Option<Bounds>) -> Self {
+impl<'a, 'k> BoundsQuery<'a, 'k> {
+    pub(crate) fn new(
+        cx: &'a RuleContext<'k>,
+        loaded: &'a dyn Fn(usize) -> Option<Bounds>,
+    ) -> Self {
         Self {
             cx,
-            read,
-            first: Cell::new(None),
-            left: Cell::new(MOST),
-            wraps: Cell::new(false),
+            loaded,
+            first_run_of: Cell::new(None),
+            remaining: Cell::new(MAX_VISITED_REGS),
+            assumed_no_wrap: Cell::new(false),
         }
     }
 
     /// Restricts the query to the first execution of an op.
-    pub(crate) fn first_at(self, op: usize) -> Self {
-        self.first.set(Some(op));
+    pub(crate) fn at_first_run_of(self, op: usize) -> Self {
+        self.first_run_of.set(Some(op));
         self
     }
 
     /// Returns the bounds of an operand of a type.
-    pub(crate) fn of(&self, o: Operand, ty: Type) -> Bounds {
-        self.left.set(MOST);
+    pub(crate) fn bounds(&self, o: Operand, ty: Type) -> Bounds {
+        self.remaining.set(MAX_VISITED_REGS);
         let mut path = Path {
             regs: Vec::new(),
-            copies: 0,
+            first_copy: 0,
         };
-        self.operand(o, ty, &mut path).unwrap_or(all(ty))
+        self.operand(o, ty, &mut path).unwrap_or(type_bounds(ty))
     }
 
     /// Returns the truth of a predicate, if it is known.
     pub(crate) fn truth(&self, pred: RegId) -> Option<bool> {
-        self.of(pred.into(), Type::Pred).single().map(|x| x != 0)
+        self.bounds(pred.into(), Type::Pred)
+            .single()
+            .map(|x| x != 0)
     }
 
-    /// Did a result assume a product that does not wrap around?
+    /// Does a result assume that a product does not wrap around?
     pub(crate) fn assumed_no_wrap(&self) -> bool {
-        self.wraps.get()
+        self.assumed_no_wrap.get()
     }
 
-    /// Returns `None` if the operand adds no value to those on the path.
+    /// Returns the bounds of an operand; `None` if it is a copy of a register on the path, so that it
+    /// adds no value.
     fn operand(&self, o: Operand, ty: Type, path: &mut Path) -> Option<Bounds> {
         match o {
-            Operand::Imm(x) => Some(Bounds::exactly(x & all(ty).most)),
+            Operand::Imm(x) => Some(Bounds::exactly(x & type_bounds(ty).most)),
             Operand::Reg(r) => self.reg(r, path),
         }
     }
 
     fn reg(&self, r: RegId, path: &mut Path) -> Option<Bounds> {
-        let any = all(self.cx.kernel.ty(r));
-        if let Some(at) = path.regs.iter().position(|x| *x == r) {
-            return if at >= path.copies { None } else { Some(any) };
+        let any = type_bounds(self.cx.kernel.ty(r));
+        if let Some(i) = path.regs.iter().position(|x| *x == r) {
+            return if i >= path.first_copy {
+                None
+            } else {
+                Some(any)
+            };
         }
-        if path.regs.len() > 64 || self.left.get() == 0 {
+        if path.regs.len() > 64 || self.remaining.get() == 0 {
             return Some(any);
         }
-        self.left.set(self.left.get() - 1);
+        self.remaining.set(self.remaining.get() - 1);
         path.regs.push(r);
-        let mut found: Option<Bounds> = None;
+        let mut bounds: Option<Bounds> = None;
         let defs = self.cx.code.defs(r);
-        let first = self.first.get();
-        let before = |d: &&Def| match (d, first) {
-            (Def::Op(id), Some(first)) => *id < first,
+        let first_run_of = self.first_run_of.get();
+        let is_earlier = |d: &&Def| match (d, first_run_of) {
+            (Def::Op(id), Some(op)) => *id < op,
             _ => true,
         };
-        // Without an earlier definition, execution order differs from text order.
-        let early = defs.iter().any(|d| before(&d));
-        for def in defs.iter().filter(|d| !early || before(d)) {
-            // The operands of an op were written before it.
-            if let (Def::Op(id), Some(_)) = (def, first) {
-                self.first.set(Some(*id));
+        // If every definition is later in the text, execution order differs from text order, so all
+        // of them count.
+        let has_earlier = defs.iter().any(|d| is_earlier(&d));
+        for def in defs.iter().filter(|d| !has_earlier || is_earlier(d)) {
+            // The definition ran before the op, so its operands were written even earlier.
+            if let (Def::Op(id), Some(_)) = (def, first_run_of) {
+                self.first_run_of.set(Some(*id));
             }
             let value = match *def {
                 Def::Op(id) if !self.may_run(id, path) => None,
-                Def::Op(id) => self.result(id, r, path),
-                Def::Counter(id) => Some(self.counter(id, any, path)),
+                Def::Op(id) => self.op_result(id, r, path),
+                Def::Counter(id) => Some(self.loop_counter(id, any, path)),
             };
-            self.first.set(first);
-            found = match (found, value) {
-                (Some(a), Some(b)) => Some(a.or(b)),
+            self.first_run_of.set(first_run_of);
+            bounds = match (bounds, value) {
+                (Some(a), Some(b)) => Some(a.union(b)),
                 (a, b) => a.or(b),
             };
-            if found == Some(any) {
+            if bounds == Some(any) {
                 break;
             }
         }
         path.regs.pop();
         match defs.is_empty() {
             true => Some(any),
-            false => found,
+            false => bounds,
         }
     }
 
-    /// May an op run under the known conditions around it?
+    /// May an op run, as far as the conditions around it are known?
     fn may_run(&self, op: usize, path: &mut Path) -> bool {
         let guards: Vec<_> = self.cx.code.guards(op).take(4).collect();
         guards.iter().all(|g| {
-            let copies = std::mem::replace(&mut path.copies, path.regs.len());
+            let first_copy = std::mem::replace(&mut path.first_copy, path.regs.len());
             let cond = self.reg(g.cond, path);
-            path.copies = copies;
+            path.first_copy = first_copy;
             cond.and_then(Bounds::single)
                 .is_none_or(|x| (x != 0) == g.holds)
         })
     }
 
-    /// Evaluates an operand that is not a copy, which starts a new chain of copies.
-    fn fresh(&self, o: Operand, ty: Type, path: &mut Path) -> Bounds {
-        let copies = std::mem::replace(&mut path.copies, path.regs.len());
+    /// Returns the bounds of an operand of arithmetic, which starts a new chain of copies.
+    fn arithmetic_operand(&self, o: Operand, ty: Type, path: &mut Path) -> Bounds {
+        let first_copy = std::mem::replace(&mut path.first_copy, path.regs.len());
         let value = self.operand(o, ty, path);
-        path.copies = copies;
-        value.unwrap_or(all(ty))
+        path.first_copy = first_copy;
+        value.unwrap_or(type_bounds(ty))
     }
 
-    fn counter(&self, id: usize, any: Bounds, path: &mut Path) -> Bounds {
+    fn loop_counter(&self, id: usize, any: Bounds, path: &mut Path) -> Bounds {
         let LoopKind::For { from, to, .. } = self.cx.code.loops[id].kind else {
             return any;
         };
-        let from = self.fresh(from, Type::U32, path);
-        if self.first.get().is_some() {
+        let from = self.arithmetic_operand(from, Type::U32, path);
+        if self.first_run_of.get().is_some() {
             return from;
         }
-        let to = self.fresh(to, Type::U32, path);
-        // A negative signed counter reads as a large number.
+        let to = self.arithmetic_operand(to, Type::U32, path);
+        // As an unsigned number, a negative counter is large.
         let half = u64::from(u32::MAX / 2);
         match from.most <= half && to.most <= half {
             true => Bounds::between(from.least, to.most.saturating_sub(1).max(from.most)),
@@ -207,13 +224,13 @@ impl<'a, 'k> Values<'a, 'k> {
         }
     }
 
-    fn result(&self, id: usize, dst: RegId, path: &mut Path) -> Option<Bounds> {
-        let any = all(self.cx.kernel.ty(dst));
-        let known = |b: Bounds| match b.most <= any.most {
+    fn op_result(&self, id: usize, dst: RegId, path: &mut Path) -> Option<Bounds> {
+        let any = type_bounds(self.cx.kernel.ty(dst));
+        let unless_wrapped = |b: Bounds| match b.most <= any.most {
             true => b,
             false => any,
         };
-        let mut of = |o: Operand, ty: Type| self.fresh(o, ty, path);
+        let mut bounds = |o: Operand, ty: Type| self.arithmetic_operand(o, ty, path);
         Some(match self.cx.ops[id].op {
             Op::Mov(o) => return self.operand(o.src, o.ty, path),
             Op::Bitcast(o) if o.from.bytes() == o.to.bytes() => {
@@ -223,110 +240,113 @@ impl<'a, 'k> Values<'a, 'k> {
             Op::Vote(o) if matches!(o.mode, VoteMode::All | VoteMode::Any) => {
                 return self.operand(o.src, Type::Pred, path);
             }
-            Op::Select(o) => match of(o.cond, Type::Pred).single() {
+            Op::Select(o) => match bounds(o.cond, Type::Pred).single() {
                 Some(0) => return self.operand(o.b, o.ty, path),
                 Some(_) => return self.operand(o.a, o.ty, path),
                 None => {
                     let (a, b) = (self.operand(o.a, o.ty, path), self.operand(o.b, o.ty, path));
                     return match (a, b) {
-                        (Some(a), Some(b)) => Some(a.or(b)),
+                        (Some(a), Some(b)) => Some(a.union(b)),
                         (a, b) => a.or(b),
                     };
                 }
             },
             Op::Cvt(o) if is_int(o.from) && is_int(o.to) => {
-                let x = of(o.src, o.from);
-                let positive = !is_signed(o.from) || x.most <= all(o.from).most / 2;
-                if positive { known(x) } else { any }
+                let x = bounds(o.src, o.from);
+                let is_positive = !is_signed(o.from) || x.most <= type_bounds(o.from).most / 2;
+                if is_positive { unless_wrapped(x) } else { any }
             }
-            Op::Setp(o) => compare(o.cmp, o.ty, of(o.a, o.ty), of(o.b, o.ty)).unwrap_or(any),
+            Op::Setp(o) => {
+                compare(o.cmp, o.ty, bounds(o.a, o.ty), bounds(o.b, o.ty)).unwrap_or(any)
+            }
             Op::PredAnd(o) => {
-                let (a, b) = (of(o.a, Type::Pred), of(o.b, Type::Pred));
+                let (a, b) = (bounds(o.a, Type::Pred), bounds(o.b, Type::Pred));
                 Bounds::between(a.least.min(b.least), a.most.min(b.most))
             }
-            Op::PredOr(o) => of(o.a, Type::Pred).max(of(o.b, Type::Pred)),
+            Op::PredOr(o) => bounds(o.a, Type::Pred).max(bounds(o.b, Type::Pred)),
             Op::PredNot(o) => {
-                let a = of(o.a, Type::Pred);
+                let a = bounds(o.a, Type::Pred);
                 Bounds::between(1 - a.most.min(1), 1 - a.least.min(1))
             }
             Op::Add(o) if is_int(o.ty) => {
-                let (a, b) = (of(o.a, o.ty), of(o.b, o.ty));
+                let (a, b) = (bounds(o.a, o.ty), bounds(o.b, o.ty));
                 match a.most.checked_add(b.most) {
-                    Some(most) => known(Bounds::between(a.least + b.least, most)),
+                    Some(most) => unless_wrapped(Bounds::between(a.least + b.least, most)),
                     None => any,
                 }
             }
             Op::Mul(o) if is_int(o.ty) => {
-                let (a, b) = (of(o.a, o.ty), of(o.b, o.ty));
-                let exact = a.most.checked_mul(b.most).filter(|x| *x <= any.most);
-                let least = a.least.checked_mul(b.least).filter(|x| *x <= any.most);
-                match (least, exact) {
+                let (a, b) = (bounds(o.a, o.ty), bounds(o.b, o.ty));
+                let product = |x: u64, y: u64| x.checked_mul(y).filter(|z| *z <= any.most);
+                match (product(a.least, b.least), product(a.most, b.most)) {
                     (Some(least), Some(most)) => Bounds::between(least, most),
                     (Some(least), None) if least > 0 => {
-                        self.wraps.set(true);
+                        self.assumed_no_wrap.set(true);
                         Bounds::between(least, any.most)
                     }
                     _ => any,
                 }
             }
-            Op::Div(o) if is_unsigned(o.ty) => match of(o.b, o.ty).single() {
+            Op::Div(o) if is_unsigned(o.ty) => match bounds(o.b, o.ty).single() {
                 Some(by) if by > 0 => {
-                    let a = of(o.a, o.ty);
+                    let a = bounds(o.a, o.ty);
                     Bounds::between(a.least / by, a.most / by)
                 }
                 _ => any,
             },
-            Op::Rem(o) if is_unsigned(o.ty) => match (of(o.a, o.ty), of(o.b, o.ty).single()) {
-                (a, Some(by)) if by > 0 && a.most < by => a,
-                (_, Some(by)) if by > 0 => Bounds::between(0, by - 1),
-                _ => any,
-            },
+            Op::Rem(o) if is_unsigned(o.ty) => {
+                match (bounds(o.a, o.ty), bounds(o.b, o.ty).single()) {
+                    (a, Some(by)) if by > 0 && a.most < by => a,
+                    (_, Some(by)) if by > 0 => Bounds::between(0, by - 1),
+                    _ => any,
+                }
+            }
             Op::And(o) => {
-                let (a, b) = (of(o.a, o.ty), of(o.b, o.ty));
+                let (a, b) = (bounds(o.a, o.ty), bounds(o.b, o.ty));
                 match (a.single(), b.single()) {
                     (Some(a), Some(b)) => Bounds::exactly(a & b),
                     _ => Bounds::between(0, a.most.min(b.most)),
                 }
             }
             Op::Or(o) => {
-                let (a, b) = (of(o.a, o.ty), of(o.b, o.ty));
+                let (a, b) = (bounds(o.a, o.ty), bounds(o.b, o.ty));
                 match (a.single(), b.single()) {
                     (Some(a), Some(b)) => Bounds::exactly(a | b),
                     _ => Bounds::between(a.least.max(b.least), any.most),
                 }
             }
-            Op::Xor(o) => match (of(o.a, o.ty).single(), of(o.b, o.ty).single()) {
+            Op::Xor(o) => match (bounds(o.a, o.ty).single(), bounds(o.b, o.ty).single()) {
                 (Some(a), Some(b)) => Bounds::exactly(a ^ b),
-                // A flipped parity stays a parity.
-                _ if of(o.a, o.ty).max(of(o.b, o.ty)).most <= 1 => Bounds::between(0, 1),
+                // The parity of a phase stays 0 or 1 when it is flipped.
+                _ if bounds(o.a, o.ty).max(bounds(o.b, o.ty)).most <= 1 => Bounds::between(0, 1),
                 _ => any,
             },
-            Op::Shr(o) if is_unsigned(o.ty) => match of(o.b, Type::U32).single() {
+            Op::Shr(o) if is_unsigned(o.ty) => match bounds(o.b, Type::U32).single() {
                 Some(by) if by < 64 => {
-                    let a = of(o.a, o.ty);
+                    let a = bounds(o.a, o.ty);
                     Bounds::between(a.least >> by, a.most >> by)
                 }
                 _ => any,
             },
             Op::Min(o) if is_unsigned(o.ty) => {
-                let (a, b) = (of(o.a, o.ty), of(o.b, o.ty));
+                let (a, b) = (bounds(o.a, o.ty), bounds(o.b, o.ty));
                 Bounds::between(a.least.min(b.least), a.most.min(b.most))
             }
-            Op::Max(o) if is_unsigned(o.ty) => of(o.a, o.ty).max(of(o.b, o.ty)),
+            Op::Max(o) if is_unsigned(o.ty) => bounds(o.a, o.ty).max(bounds(o.b, o.ty)),
             Op::ReadParam(o) => match &self.cx.kernel.param(o.param).kind {
                 ParamKind::Scalar(ty) if is_unsigned(*ty) => {
                     let declared = &self.cx.kernel.param(o.param).bounds;
-                    let inside = |x: i128| x.clamp(0, any.most.into()) as u64;
-                    Bounds::between(inside(declared.least), inside(declared.most))
+                    let clamped = |x: i128| x.clamp(0, any.most.into()) as u64;
+                    Bounds::between(clamped(declared.least), clamped(declared.most))
                 }
                 _ => any,
             },
-            Op::ReadSpecial(o) => self.special(o.which).unwrap_or(any),
-            _ => (self.read)(id).map_or(any, known),
+            Op::ReadSpecial(o) => self.special_register(o.which).unwrap_or(any),
+            _ => (self.loaded)(id).map_or(any, unless_wrapped),
         })
     }
 
-    fn special(&self, which: Special) -> Option<Bounds> {
+    fn special_register(&self, which: Special) -> Option<Bounds> {
         let kernel = self.cx.kernel;
         let below = |n: u32| Some(Bounds::between(0, u64::from(n).saturating_sub(1)));
         match which {
@@ -354,7 +374,7 @@ impl Bounds {
 }
 
 /// Returns the bounds of a type.
-fn all(ty: Type) -> Bounds {
+fn type_bounds(ty: Type) -> Bounds {
     let most = match (ty, ty.bytes()) {
         (Type::Pred, _) => 1,
         (_, bytes @ 1..8) => (1 << (8 * bytes)) - 1,
@@ -377,27 +397,25 @@ fn is_int(ty: Type) -> bool {
 
 /// Returns the result of a comparison, if it is known.
 fn compare(cmp: Cmp, ty: Type, a: Bounds, b: Bounds) -> Option<Bounds> {
-    let read = |x: Bounds| match is_signed(ty) {
+    let ends = |x: Bounds| match is_signed(ty) {
         true => x.signed(8 * ty.bytes() as u32),
         false if is_unsigned(ty) => Some((x.least.into(), x.most.into())),
         false => None,
     };
-    let ((a, most_a), (b, most_b)) = (read(a)?, read(b)?);
-    let always = |yes: bool, no: bool| match (yes, no) {
+    let ((least_a, most_a), (least_b, most_b)) = (ends(a)?, ends(b)?);
+    let decided = |is_true: bool, is_false: bool| match (is_true, is_false) {
         (true, _) => Some(Bounds::truth(true)),
         (_, true) => Some(Bounds::truth(false)),
         _ => None,
     };
-    let (same, apart) = (
-        a == most_a && b == most_b && a == b,
-        most_a < b || most_b < a,
-    );
+    let are_equal = least_a == most_a && least_b == most_b && least_a == least_b;
+    let are_disjoint = most_a < least_b || most_b < least_a;
     match cmp {
-        Cmp::Eq => always(same, apart),
-        Cmp::Ne => always(apart, same),
-        Cmp::Lt => always(most_a < b, a >= most_b),
-        Cmp::Le => always(most_a <= b, a > most_b),
-        Cmp::Gt => always(a > most_b, most_a <= b),
-        Cmp::Ge => always(a >= most_b, most_a < b),
+        Cmp::Eq => decided(are_equal, are_disjoint),
+        Cmp::Ne => decided(are_disjoint, are_equal),
+        Cmp::Lt => decided(most_a < least_b, least_a >= most_b),
+        Cmp::Le => decided(most_a <= least_b, least_a > most_b),
+        Cmp::Gt => decided(least_a > most_b, most_a <= least_b),
+        Cmp::Ge => decided(least_a >= most_b, most_a < least_b),
     }
 }

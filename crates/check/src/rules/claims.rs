@@ -1,4 +1,4 @@
-//! Claims: atomics by whose result a CTA takes over data of the other CTAs.
+//! Claims: atomics whose result tells a CTA to take over the data of other CTAs.
 //!
 //! The last CTA to increment a counter reduces the partial results of all, or clears the words for
 //! the next launch. So the atomic releases the accesses before it, and acquires for the accesses
@@ -13,7 +13,7 @@ use warpline_ir::{
     AccessKind, Block, MemoryAddress, MemoryOrder, MemoryRegion, Op, Operand, StmtKind,
 };
 
-/// A claim.
+/// An atomic that claims data of other CTAs.
 pub(super) struct Claim {
     /// The index of the op.
     pub(super) op: usize,
@@ -31,14 +31,14 @@ impl Claim {
         if atomics.peek().is_none() {
             return Vec::new();
         }
-        let touched = touched(cx, pointers);
+        let global_accesses = global_accesses(cx, pointers);
         atomics
-            .filter_map(|(op, order)| claim(cx, op, order, &touched))
+            .filter_map(|(op, order)| claim(cx, op, order, &global_accesses))
             .collect()
     }
 }
 
-/// An atomic on global memory that returns the old value.
+/// Returns an op that is an atomic on global memory and returns the old value, with its order.
 fn atomic<'a, 'k>(op: &'a OpSite<'k>) -> Option<(&'a OpSite<'k>, MemoryOrder)> {
     match op.op {
         Op::Atomic(o) if matches!(o.at, MemoryAddress::Global { .. }) => Some((op, o.order)),
@@ -46,61 +46,67 @@ fn atomic<'a, 'k>(op: &'a OpSite<'k>) -> Option<(&'a OpSite<'k>, MemoryOrder)> {
     }
 }
 
-/// An access of global memory.
-pub(super) struct Touched {
+/// An access to global memory.
+pub(super) struct GlobalAccess {
     pub(super) op: usize,
     pub(super) addr: Operand,
-    pub(super) spot: GlobalWord,
+    pub(super) word: GlobalWord,
     access: AccessKind,
 }
 
-impl Touched {
+impl GlobalAccess {
     /// Does the order of the two accesses matter?
     pub(super) fn conflicts(&self, other: &Self) -> bool {
-        let alike = self.access == other.access && self.access != AccessKind::Write;
-        !alike && self.spot.may_be(other.spot)
+        let commute = self.access == other.access && self.access != AccessKind::Write;
+        !commute && self.word.may_equal(other.word)
     }
 }
 
-/// Accesses to global memory at a known parameter and offset.
-pub(super) fn touched(cx: &RuleContext, pointers: &Pointers) -> Vec<Touched> {
+/// Returns all accesses to global memory whose address comes from a known parameter.
+pub(super) fn global_accesses(cx: &RuleContext, pointers: &Pointers) -> Vec<GlobalAccess> {
     (cx.ops.iter())
         .flat_map(|op| accesses(op, pointers))
         .collect()
 }
 
-fn accesses(op: &OpSite, pointers: &Pointers) -> impl Iterator<Item = Touched> {
+fn accesses(op: &OpSite, pointers: &Pointers) -> impl Iterator<Item = GlobalAccess> {
     op.facts.touches.iter().filter_map(|t| {
         let (addr, offset) = match t.memory {
             MemoryRegion::PerLane(MemoryAddress::Global { addr, offset }, _) => (addr, offset),
             MemoryRegion::Global(addr, _) => (addr, 0),
             _ => return None,
         };
-        Some(Touched {
+        Some(GlobalAccess {
             op: op.id,
             addr,
-            spot: pointers.at(addr, offset)?,
+            word: pointers.word(addr, offset)?,
             access: t.access,
         })
     })
 }
 
 /// Returns the claim that an atomic makes, if it is one.
-fn claim(cx: &RuleContext, op: &OpSite, order: MemoryOrder, touched: &[Touched]) -> Option<Claim> {
-    let follows = Dependents::of(cx, |o| o.id == op.id);
-    let places = Places::of(cx, &follows);
-    let may_come_before = |x: &&Touched| {
-        let own = cx.ops[x.op].site.role == op.site.role;
-        !places.guarded[x.op] && (!own || x.op < op.id || places.share_loop(x.op, op.id))
+fn claim(
+    cx: &RuleContext,
+    op: &OpSite,
+    order: MemoryOrder,
+    global_accesses: &[GlobalAccess],
+) -> Option<Claim> {
+    let dependents = Dependents::of(cx, |o| o.id == op.id);
+    let positions = OpPositions::of(cx, &dependents);
+    let may_come_before = |x: &&GlobalAccess| {
+        let same_role = cx.ops[x.op].site.role == op.site.role;
+        !positions.guarded[x.op]
+            && (!same_role || x.op < op.id || positions.share_loop(x.op, op.id))
     };
     // If the address depends on the result, no other CTA accesses these bytes.
     let (mut before, mut after) = (None, Vec::new());
-    for y in touched {
-        if !places.guarded[y.op] || follows.operand(y.addr) {
+    for y in global_accesses {
+        if !positions.guarded[y.op] || dependents.operand(y.addr) {
             continue;
         }
-        let met = touched.iter().filter(|x| x.conflicts(y));
-        if let Some(x) = met.filter(may_come_before).map(|x| x.op).next() {
+        let conflicting = global_accesses.iter().filter(|x| x.conflicts(y));
+        if let Some(x) = conflicting.filter(may_come_before).map(|x| x.op).next() {
             before.get_or_insert(x);
             after.push(y.op);
         }
@@ -113,23 +119,22 @@ fn claim(cx: &RuleContext, op: &OpSite, order: MemoryOrder, touched: &[Touched])
     })
 }
 
-/// The position of ops in branches and loops, by op index.
-pub(super) struct Places {
-    /// Does the result of the atomic decide whether the op runs?
+/// The positions of ops in branches and loops, by op index.
+pub(super) struct OpPositions {
+    /// Does a dependent value decide whether the op runs?
     pub(super) guarded: Vec<bool>,
     /// The ops inside each loop.
     loops: Vec<Range<usize>>,
 }
 
-impl Places {
+impl OpPositions {
     /// Are two ops in the same loop?
     pub(super) fn share_loop(&self, a: usize, b: usize) -> bool {
-        let both = |l: &Range<usize>| l.contains(&a) && l.contains(&b);
-        self.loops.iter().any(both)
+        self.loops.iter().any(|l| l.contains(&a) && l.contains(&b))
     }
 
-    pub(super) fn of(cx: &RuleContext, follows: &Dependents) -> Self {
-        let mut places = Self {
+    pub(super) fn of(cx: &RuleContext, dependents: &Dependents) -> Self {
+        let mut positions = Self {
             guarded: Vec::with_capacity(cx.ops.len()),
             loops: Vec::new(),
         };
@@ -139,12 +144,12 @@ impl Places {
             .chain(bodies)
             .chain([&kernel.epilogue])
         {
-            places.block(block, follows, false);
+            positions.block(block, dependents, false);
         }
-        places
+        positions
     }
 
-    fn block(&mut self, block: &Block, follows: &Dependents, guarded: bool) {
+    fn block(&mut self, block: &Block, dependents: &Dependents, guarded: bool) {
         for s in &block.0 {
             let first = self.guarded.len();
             match &s.kind {
@@ -152,20 +157,20 @@ impl Places {
                 StmtKind::If {
                     cond, then, other, ..
                 } => {
-                    let guarded = guarded || follows.reg(*cond);
-                    self.block(then, follows, guarded);
-                    self.block(other, follows, guarded);
+                    let guarded = guarded || dependents.reg(*cond);
+                    self.block(then, dependents, guarded);
+                    self.block(other, dependents, guarded);
                 }
-                StmtKind::Elect { body } => self.block(body, follows, guarded),
+                StmtKind::Elect { body } => self.block(body, dependents, guarded),
                 StmtKind::For { from, to, body, .. } => {
-                    let guarded = guarded || follows.operand(*from) || follows.operand(*to);
-                    self.block(body, follows, guarded);
+                    let guarded = guarded || dependents.operand(*from) || dependents.operand(*to);
+                    self.block(body, dependents, guarded);
                     self.loops.push(first..self.guarded.len());
                 }
                 StmtKind::While { head, cond, body } => {
-                    let guarded = guarded || follows.reg(*cond);
-                    self.block(head, follows, guarded);
-                    self.block(body, follows, guarded);
+                    let guarded = guarded || dependents.reg(*cond);
+                    self.block(head, dependents, guarded);
+                    self.block(body, dependents, guarded);
                     self.loops.push(first..self.guarded.len());
                 }
             }

@@ -9,7 +9,7 @@ pub const RULES: &[Rule] = &[SIZE];
 
 const SIZE: Rule = codes::R8_SIZE;
 
-pub(crate) fn judge<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
+pub(crate) fn check<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
     let [x, y, z] = cx.kernel.cluster;
     let size = u64::from(x) * u64::from(y) * u64::from(z);
     let most = if cx.target.features.clusters {

@@ -14,7 +14,7 @@ const WARP: Rule = codes::R15_WARP;
 const MASK: Rule = codes::R15_MASK;
 const ELECT: Rule = codes::R15_ELECT;
 
-pub(crate) fn judge<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
+pub(crate) fn check<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
     for site in &cx.sites {
         if matches!(site.stmt.kind, StmtKind::Elect { .. })
             && site.reach < Uniform::Warp

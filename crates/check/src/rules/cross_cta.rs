@@ -8,7 +8,7 @@
 
 use super::claims::Claim;
 use super::flag_reads::FlagRead;
-use super::flow::{Flow, follow};
+use super::flow::{Dataflow, run_dataflow};
 use super::global_words::{GlobalWord, Pointers};
 use super::poll::Poll;
 use super::{OpSite, RuleContext, flag_deadlock, locks, published_stores, scope};
@@ -34,14 +34,14 @@ const RESIDENT: Rule = codes::R18_RESIDENT;
 const ACQUIRE: Rule = codes::R18_ACQUIRE;
 const RELEASE: Rule = codes::R18_RELEASE;
 
-pub(crate) fn judge<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
+pub(crate) fn check<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
     let pointers = Pointers::of(cx.kernel, &cx.ops);
-    let spins = Poll::all(cx);
-    flag_deadlock::judge(cx, &spins, &pointers, found);
-    locks::judge(cx, &spins, &pointers, found);
-    let polls = Poll::loads(spins);
+    let loop_id = Poll::all(cx);
+    flag_deadlock::check(cx, &loop_id, &pointers, found);
+    locks::check(cx, &loop_id, &pointers, found);
+    let polls = Poll::loads(loop_id);
     let claims = Claim::all(cx, &pointers);
-    let looks = FlagRead::all(cx, &pointers, &polls);
+    let flag_reads = FlagRead::all(cx, &pointers, &polls);
     if !polls.is_empty() && !cx.kernel.co_resident {
         let op = &cx.ops[polls[0].op];
         let text = Message::new("this loop waits for a word that another CTA sets, and the kernel is not declared co-resident")
@@ -50,46 +50,46 @@ pub(crate) fn judge<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
         found.report(&RESIDENT, op.loc(), op.site.role, text);
     }
     let words = Words {
-        raised: polls
+        polled_words: polls
             .iter()
-            .filter_map(|p| pointers.at(p.addr, p.offset))
+            .filter_map(|p| pointers.word(p.addr, p.offset))
             .collect(),
         polls,
         claims,
-        looks,
+        flag_reads,
         pointers,
     };
-    published_stores::judge(cx, &words.flags(cx), found);
-    let mut between = CrossCta {
+    published_stores::check(cx, &words.flags(cx), found);
+    let mut analysis = CrossCta {
         cx,
         words: &words,
         found,
         reported: HashSet::new(),
     };
-    between.polls();
-    between.looks();
+    analysis.check_polls();
+    analysis.check_weak_flag_reads();
     if !words.is_empty() {
         for i in 0..cx.kernel.roles.len() {
             let steps = cx.steps(RoleId(i as u32), &mut |op| words.act(op));
             let mut state = State {
                 released: false,
-                asked: Bits::new(cx.ops.len()),
+                unacquired: Bits::new(cx.ops.len()),
             };
-            follow(&steps, &mut between, &mut state);
+            run_dataflow(&steps, &mut analysis, &mut state);
         }
     }
-    scope::judge(cx, &between.reported, between.found);
+    scope::check(cx, &analysis.reported, analysis.found);
 }
 
-/// The part of an op that concerns flags between CTAs, with the index of the op.
+/// The part of an op that concerns flags of CTAs, with the index of the op.
 enum Act {
     /// A relaxed poll.
-    Ask(usize),
-    /// Sets a word that CTAs wait for, with a write of this order.
-    Raise(usize, Option<MemoryOrder>),
+    RelaxedPoll(usize),
+    /// A write of this order to a word that CTAs wait for.
+    SetFlag(usize, Option<MemoryOrder>),
     /// A relaxed load: a branch on its value leads to data that other threads wrote.
     FlagRead(usize),
-    /// Updates a counter and takes over if its old value says so.
+    /// An atomic of this order that may claim the data of other CTAs.
     Claim(usize, MemoryOrder),
     Fence(MemoryOrder),
     /// Any other memory access or barrier.
@@ -100,67 +100,67 @@ enum Act {
 struct Words {
     polls: Vec<Poll>,
     claims: Vec<Claim>,
-    looks: Vec<FlagRead>,
-    /// The words that CTAs wait for.
-    raised: Vec<GlobalWord>,
+    flag_reads: Vec<FlagRead>,
+    /// The words that CTAs poll.
+    polled_words: Vec<GlobalWord>,
     pointers: Pointers,
 }
 
 impl Words {
     fn is_empty(&self) -> bool {
-        self.polls.is_empty() && self.claims.is_empty() && self.looks.is_empty()
+        self.polls.is_empty() && self.claims.is_empty() && self.flag_reads.is_empty()
     }
 
     /// Returns the ops that set flags and the ops that read them.
     fn flags(&self, cx: &RuleContext) -> published_stores::Flags<'_> {
-        let at = |addr, offset| self.pointers.at(addr, offset);
+        let word_at = |addr, offset| self.pointers.word(addr, offset);
         let polls = self.polls.iter();
-        let polls = polls.filter_map(|p| Some((p.op, at(p.addr, p.offset)?)));
+        let polls = polls.filter_map(|p| Some((p.op, word_at(p.addr, p.offset)?)));
         let claims = self.claims.iter().filter_map(|c| match cx.ops[c.op].op {
             Op::Atomic(o) => match o.at {
-                MemoryAddress::Global { addr, offset } => Some((c.op, at(addr, offset)?)),
+                MemoryAddress::Global { addr, offset } => Some((c.op, word_at(addr, offset)?)),
                 MemoryAddress::Shared(_) => None,
             },
             _ => None,
         });
-        let looks = self.looks.iter().map(|l| (l.op, l.word));
-        let readers: Vec<_> = polls.chain(claims).chain(looks).collect();
-        let raises = cx.ops.iter().filter_map(|op| {
-            let word = match op.op {
+        let flag_reads = self.flag_reads.iter().map(|l| (l.op, l.word));
+        let readers: Vec<_> = polls.chain(claims).chain(flag_reads).collect();
+        let flag_writes = cx.ops.iter().filter_map(|op| {
+            let address = match op.op {
                 Op::StrongStore(o) => o.at,
                 Op::AtomicReduce(o) => o.at,
                 Op::Atomic(o) => o.at,
                 Op::Store(o) if o.src.iter().any(|x| *x != Operand::Imm(0)) => o.at,
                 _ => return None,
             };
-            let MemoryAddress::Global { addr, offset } = word else {
+            let MemoryAddress::Global { addr, offset } = address else {
                 return None;
             };
-            let spot = at(addr, offset)?;
-            let is_read = readers.iter().any(|r| r.1.may_be(spot));
-            is_read.then_some((op.id, spot))
+            let word = word_at(addr, offset)?;
+            let is_read = readers.iter().any(|r| r.1.may_equal(word));
+            is_read.then_some((op.id, word))
         });
         published_stores::Flags {
-            raises: raises.collect(),
+            flag_writes: flag_writes.collect(),
             readers,
             pointers: &self.pointers,
         }
     }
 
-    fn look(&self, op: usize) -> Option<&FlagRead> {
-        self.looks.iter().find(|l| l.op == op)
+    fn flag_read(&self, op: usize) -> Option<&FlagRead> {
+        self.flag_reads.iter().find(|l| l.op == op)
     }
 
     fn claim(&self, op: usize) -> Option<&Claim> {
         self.claims.iter().find(|c| c.op == op)
     }
 
-    /// May this be a word that CTAs wait for?
-    fn is_raised(&self, at: &MemoryAddress) -> bool {
+    /// May this be a word that CTAs poll?
+    fn is_polled(&self, at: &MemoryAddress) -> bool {
         match *at {
             MemoryAddress::Global { addr, offset } => {
-                let spot = self.pointers.at(addr, offset);
-                spot.is_some_and(|s| self.raised.iter().any(|w| w.may_be(s)))
+                let word = self.pointers.word(addr, offset);
+                word.is_some_and(|s| self.polled_words.iter().any(|w| w.may_equal(s)))
             }
             MemoryAddress::Shared(_) => false,
         }
@@ -170,10 +170,10 @@ impl Words {
         let id = op.id;
         if let Some(poll) = self.polls.iter().find(|p| p.op == id) {
             let relaxed = poll.order.filter(|o| !o.sem.acquires());
-            return relaxed.map(|_| Act::Ask(id));
+            return relaxed.map(|_| Act::RelaxedPoll(id));
         }
-        if let Some(look) = self.look(id) {
-            return Some(match look.order {
+        if let Some(flag_read) = self.flag_read(id) {
+            return Some(match flag_read.order {
                 Some(_) => Act::FlagRead(id),
                 None => Act::Other(id),
             });
@@ -186,16 +186,16 @@ impl Words {
             Op::Fence(_) => None,
             // A plain store of zero resets the word for the next launch.
             Op::Store(o)
-                if self.is_raised(&o.at) && o.src.iter().any(|x| *x != Operand::Imm(0)) =>
+                if self.is_polled(&o.at) && o.src.iter().any(|x| *x != Operand::Imm(0)) =>
             {
-                Some(Act::Raise(id, None))
+                Some(Act::SetFlag(id, None))
             }
-            Op::StrongStore(o) if self.is_raised(&o.at) => Some(Act::Raise(id, Some(o.order))),
-            Op::AtomicReduce(o) if self.is_raised(&o.at) => Some(Act::Raise(id, Some(o.order))),
-            Op::Atomic(o) if self.is_raised(&o.at) => Some(Act::Raise(id, Some(o.order))),
+            Op::StrongStore(o) if self.is_polled(&o.at) => Some(Act::SetFlag(id, Some(o.order))),
+            Op::AtomicReduce(o) if self.is_polled(&o.at) => Some(Act::SetFlag(id, Some(o.order))),
+            Op::Atomic(o) if self.is_polled(&o.at) => Some(Act::SetFlag(id, Some(o.order))),
             _ => {
-                let meets = |s: &SyncOp| !matches!(s, SyncOp::Fence(_));
-                let other = !op.facts.touches.is_empty() || op.facts.syncs.iter().any(meets);
+                let is_barrier = |s: &SyncOp| !matches!(s, SyncOp::Fence(_));
+                let other = !op.facts.touches.is_empty() || op.facts.syncs.iter().any(is_barrier);
                 other.then_some(Act::Other(id))
             }
         }
@@ -206,8 +206,8 @@ impl Words {
 struct State {
     /// On every path to this point: a release fence without a later access?
     released: bool,
-    /// On some path to this point: relaxed polls and claims without a later acquire fence.
-    asked: Bits,
+    /// On some path to this point: relaxed polls, flag reads and claims without a later acquire fence.
+    unacquired: Bits,
 }
 
 struct CrossCta<'a, 'k> {
@@ -218,51 +218,51 @@ struct CrossCta<'a, 'k> {
     reported: HashSet<usize>,
 }
 
-impl Flow<Act> for CrossCta<'_, '_> {
+impl Dataflow<Act> for CrossCta<'_, '_> {
     type State = State;
 
     fn op(&mut self, act: &Act, state: &mut State) {
         match *act {
-            Act::Ask(id) => {
+            Act::RelaxedPoll(id) => {
                 state.released = false;
-                state.asked.insert(id);
+                state.unacquired.insert(id);
             }
             Act::Fence(order) if order.scope >= Scope::Gpu => {
                 state.released |= order.sem.releases();
                 if order.sem.acquires() {
-                    state.asked.clear();
+                    state.unacquired.clear();
                 }
             }
             Act::Fence(_) => {}
-            Act::Raise(id, order) => {
-                self.raise(id, order, state.released);
-                self.other(id, state);
+            Act::SetFlag(id, order) => {
+                self.check_flag_write(id, order, state.released);
+                self.check_access(id, state);
             }
             Act::Claim(id, order) => {
-                self.raise(id, Some(order), state.released);
-                self.other(id, state);
+                self.check_flag_write(id, Some(order), state.released);
+                self.check_access(id, state);
                 if !order.sem.acquires() {
-                    state.asked.insert(id);
+                    state.unacquired.insert(id);
                 }
             }
             Act::FlagRead(id) => {
-                self.other(id, state);
-                state.asked.insert(id);
+                self.check_access(id, state);
+                state.unacquired.insert(id);
             }
-            Act::Other(id) => self.other(id, state),
+            Act::Other(id) => self.check_access(id, state),
         }
     }
 
     fn join(&self, state: &mut State, other: &State) -> bool {
         let lost = state.released && !other.released;
         state.released &= other.released;
-        state.asked.add(&other.asked) | lost
+        state.unacquired.add(&other.unacquired) | lost
     }
 }
 
 impl CrossCta<'_, '_> {
     /// Reports polls that no later fence can turn into an acquire.
-    fn polls(&mut self) {
+    fn check_polls(&mut self) {
         for poll in &self.words.polls {
             let op = &self.cx.ops[poll.op];
             if poll.order.is_none_or(|o| o.scope < Scope::Gpu) {
@@ -279,19 +279,19 @@ impl CrossCta<'_, '_> {
     }
 
     /// Reports plain loads that branch to data of other threads: no fence makes them an acquire.
-    fn looks(&mut self) {
+    fn check_weak_flag_reads(&mut self) {
         let words = self.words;
-        for look in words.looks.iter().filter(|l| l.order.is_none()) {
-            if self.reported.insert(look.op) {
-                self.unacquired_look(look);
+        for flag_read in words.flag_reads.iter().filter(|l| l.order.is_none()) {
+            if self.reported.insert(flag_read.op) {
+                self.report_unacquired_read(flag_read);
             }
         }
     }
 
     /// Reports a flag that is read once, without an acquire.
-    fn unacquired_look(&mut self, look: &FlagRead) {
-        let op = &self.cx.ops[look.op];
-        let name = &self.cx.kernel.param(look.word.param).name;
+    fn report_unacquired_read(&mut self, flag_read: &FlagRead) {
+        let op = &self.cx.ops[flag_read.op];
+        let name = &self.cx.kernel.param(flag_read.word.param).name;
         let text = Message::new(format!(
             "`{}` reads the flag in `{name}` once and branches to data that another thread wrote before it set the flag",
             op.op.name()
@@ -299,14 +299,20 @@ impl CrossCta<'_, '_> {
         .label("reads the flag here")
         .cause("nothing orders the access to the data after the load of the flag");
         self.found.report(&ACQUIRE, op.loc(), op.site.role, text);
-        self.label("accesses the data here if the flag is set", look.after[0]);
-        self.label("accesses the data here before the flag is set", look.before);
-        self.label("sets the flag here", look.raise);
+        self.label(
+            "accesses the data here if the flag is set",
+            flag_read.after[0],
+        );
+        self.label(
+            "accesses the data here before the flag is set",
+            flag_read.before,
+        );
+        self.label("sets the flag here", flag_read.flag_write);
         self.found.help("load the flag with `MemoryOrder::acquire(Scope::Gpu)`, or with a relaxed load and `fence_acquire(Scope::Gpu)` after the branch");
     }
 
-    /// Checks a write to a word that CTAs wait for or claim by.
-    fn raise(&mut self, id: usize, order: Option<MemoryOrder>, released: bool) {
+    /// Checks a write that sets a flag or updates a claim counter: it must release at GPU scope.
+    fn check_flag_write(&mut self, id: usize, order: Option<MemoryOrder>, released: bool) {
         let reaches = order.is_some_and(|o| o.scope >= Scope::Gpu);
         let releases = order.is_some_and(|o| o.sem.releases());
         if reaches && (releases || released) || !self.reported.insert(id) {
@@ -337,30 +343,30 @@ impl CrossCta<'_, '_> {
         }
     }
 
-    /// Checks an access or a barrier: earlier relaxed reads of flags must have been acquired.
-    fn other(&mut self, id: usize, state: &mut State) {
+    /// Checks an access or a barrier: an acquire fence must follow every earlier relaxed read of a flag.
+    fn check_access(&mut self, id: usize, state: &mut State) {
         state.released = false;
-        let asked: Vec<_> = state.asked.iter().collect();
-        state.asked.clear();
-        for asked in asked {
+        let pending: Vec<_> = state.unacquired.iter().collect();
+        state.unacquired.clear();
+        for read in pending {
             let words = self.words;
-            let (claim, look) = (words.claim(asked), words.look(asked));
-            let after = claim.map(|c| &c.after).or(look.map(|l| &l.after));
+            let (claim, flag_read) = (words.claim(read), words.flag_read(read));
+            let after = claim.map(|c| &c.after).or(flag_read.map(|l| &l.after));
             if after.is_some_and(|a| !a.contains(&id)) {
-                state.asked.insert(asked);
-            } else if let Some(look) = look {
-                if self.reported.insert(asked) {
-                    self.unacquired_look(look);
+                state.unacquired.insert(read);
+            } else if let Some(flag_read) = flag_read {
+                if self.reported.insert(read) {
+                    self.report_unacquired_read(flag_read);
                 }
-            } else if self.reported.insert(asked) {
-                self.unacquired(asked, claim, id);
+            } else if self.reported.insert(read) {
+                self.report_unacquired(read, claim, id);
             }
         }
     }
 
     /// Reports a relaxed poll or claim that no fence follows.
-    fn unacquired(&mut self, asked: usize, claim: Option<&Claim>, first: usize) {
-        let (op, first_op) = (&self.cx.ops[asked], &self.cx.ops[first]);
+    fn report_unacquired(&mut self, read: usize, claim: Option<&Claim>, first: usize) {
+        let (op, first_op) = (&self.cx.ops[read], &self.cx.ops[first]);
         let what = match claim {
             Some(_) => "a relaxed atomic by which a CTA takes over the data of others",
             None => "a relaxed load that waits for a flag",

@@ -5,7 +5,7 @@
 //! before it, and so is a read of memory that no preceding grid writes ([`Param::pdl_safe`]). The
 //! plan, which knows all grids, checks that declaration with `rules::written_params`.
 
-use super::flow::{Flow, follow};
+use super::flow::{Dataflow, run_dataflow};
 use super::global_words::Pointers;
 use super::{OpSite, RuleContext};
 use crate::codes;
@@ -24,19 +24,19 @@ const WAIT: Rule = codes::R16_WAIT;
 
 const PDL_SAFE: Rule = codes::R16_PDL_SAFE;
 
-pub(crate) fn judge<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
+pub(crate) fn check<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
     let waits = |op: &OpSite| matches!(op.op, Op::WaitPrerequisites(_));
     // The runtime does not start a kernel without a wait as a dependent launch.
     if cx.ops.iter().any(waits) {
-        judge_early(cx, found);
+        check_before_wait(cx, found);
     }
 }
 
-/// Checks a kernel of a dependent launch, whether it waits or not.
-pub(crate) fn judge_early<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
+/// Checks a kernel of a dependent launch, with or without a wait.
+pub(crate) fn check_before_wait<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
     let pointers = Pointers::of(cx.kernel, &cx.ops);
-    let settled = |t: &MemoryAccess| {
-        let param = param(&pointers, &t.memory);
+    let is_pdl_safe_read = |t: &MemoryAccess| {
+        let param = param_of(&pointers, &t.memory);
         t.access == AccessKind::Read && param.is_some_and(|p| cx.kernel.param(p).pdl_safe)
     };
     let mut act = |op: &OpSite<'k>| match op.op {
@@ -45,15 +45,15 @@ pub(crate) fn judge_early<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
         _ => {
             let mut touches = op.facts.touches.iter();
             touches
-                .any(|t| is_global(&t.memory) && !settled(t))
+                .any(|t| is_global(&t.memory) && !is_pdl_safe_read(t))
                 .then(|| Act::Touch(op.loc(), op.op))
         }
     };
     for i in 0..cx.kernel.roles.len() {
         let role = RoleId(i as u32);
         let steps = cx.steps(role, &mut act);
-        let mut early = Early { first: None };
-        follow(&steps, &mut early, &mut Waited::No);
+        let mut early = EarlyAccess { first: None };
+        run_dataflow(&steps, &mut early, &mut Waited::No);
         if let Some((loc, name)) = early.first {
             let text = Message::new(format!(
                 "`{name}` accesses global memory before `wait_prerequisites()`"
@@ -65,8 +65,12 @@ pub(crate) fn judge_early<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
     }
 }
 
-/// Checks a kernel of a dependent launch while grids may still write these of its parameters.
-pub(crate) fn judge_settled<'k>(kernel: &'k Kernel, written: &[ParamId], found: &mut Findings<'k>) {
+/// Checks a kernel of a dependent launch against the parameters that running grids may still write.
+pub(crate) fn check_pdl_safe<'k>(
+    kernel: &'k Kernel,
+    written: &[ParamId],
+    found: &mut Findings<'k>,
+) {
     for param in written.iter().map(|&p| kernel.param(p)) {
         if param.pdl_safe {
             let text = Message::new(format!(
@@ -91,11 +95,11 @@ fn is_global(m: &MemoryRegion) -> bool {
 }
 
 /// Returns the parameter that an address of global memory comes from, if it is known.
-fn param(pointers: &Pointers, memory: &MemoryRegion) -> Option<ParamId> {
+fn param_of(pointers: &Pointers, memory: &MemoryRegion) -> Option<ParamId> {
     match *memory {
         MemoryRegion::Tensor(p) => Some(p),
         MemoryRegion::PerLane(MemoryAddress::Global { addr, .. }, _)
-        | MemoryRegion::Global(addr, _) => pointers.at(addr, 0).map(|spot| spot.param),
+        | MemoryRegion::Global(addr, _) => pointers.word(addr, 0).map(|word| word.param),
         _ => None,
     }
 }
@@ -106,10 +110,10 @@ pub(crate) fn writes(cx: &RuleContext) -> Vec<ParamId> {
     let touches = cx.ops.iter().flat_map(|op| &op.facts.touches);
     let written: Vec<_> = touches
         .filter(|t| t.access != AccessKind::Read && is_global(&t.memory))
-        .map(|t| param(&pointers, &t.memory))
+        .map(|t| param_of(&pointers, &t.memory))
         .collect();
     let all = (0..).map(ParamId).zip(&cx.kernel.params);
-    // A write to an address of unknown origin may concern any of them.
+    // A write to an address of unknown origin may concern any buffer.
     all.filter(|(id, p)| {
         let memory = !matches!(p.kind, ParamKind::Scalar(_));
         memory && written.iter().any(|w| w.is_none_or(|w| w == *id))
@@ -138,11 +142,11 @@ enum Waited {
 }
 
 /// The first access that may run before the wait.
-struct Early {
+struct EarlyAccess {
     first: Option<(Loc, String)>,
 }
 
-impl Flow<Act<'_>> for Early {
+impl Dataflow<Act<'_>> for EarlyAccess {
     type State = Waited;
 
     fn op(&mut self, act: &Act, state: &mut Waited) {
@@ -161,13 +165,13 @@ impl Flow<Act<'_>> for Early {
         changed
     }
 
-    fn elect(&self, state: &mut Waited) {
+    fn enter_elect(&self, state: &mut Waited) {
         if *state == Waited::Elected {
             *state = Waited::Yes;
         }
     }
 
-    fn elected(&self, before: &Waited, inside: &mut Waited) {
+    fn leave_elect(&self, before: &Waited, inside: &mut Waited) {
         *inside = match (before, *inside) {
             (Waited::Yes, _) => Waited::Yes,
             (_, Waited::Yes) => Waited::Elected,

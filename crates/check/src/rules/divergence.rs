@@ -1,17 +1,17 @@
-//! The threads at which a condition diverges.
+//! The threads that a condition sends to different branches.
 
 use super::RuleContext;
 use super::control_flow::Def;
 use warpline_ir::{Op, RegId, Special};
 
-/// The threads of which some take one arm of a branch and some the other.
+/// The threads that take different arms of a branch.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Divergence {
-    /// Lanes of every warp.
+    /// Lanes of one warp take different arms, in every warp.
     Lanes,
-    /// Threads of the CTA.
+    /// Threads of the CTA take different arms.
     Threads,
-    /// No threads of one CTA need to diverge: the CTA, the launch or data decides.
+    /// All threads of a CTA may take the same arm: the CTA, the launch or data decides.
     CtaUniform,
 }
 
@@ -19,9 +19,9 @@ impl Divergence {
     /// Returns the threads that a condition sends to different branches.
     pub(super) fn of(cx: &RuleContext, cond: RegId) -> Self {
         let mut seen = vec![cond];
-        let (mut at, mut parts) = (0, Divergence::CtaUniform);
-        while let Some(&r) = seen.get(at) {
-            at += 1;
+        let (mut next, mut divergence) = (0, Divergence::CtaUniform);
+        while let Some(&r) = seen.get(next) {
+            next += 1;
             // A register with two definitions may change over time, in all threads alike.
             let [Def::Op(id)] = *cx.code.defs(r) else {
                 return Divergence::CtaUniform;
@@ -30,9 +30,11 @@ impl Divergence {
             match op.op {
                 Op::ReadSpecial(o) => match o.which {
                     Special::ClusterSize | Special::ClusterDim(_) => {}
-                    Special::LaneId if parts == Divergence::CtaUniform => parts = Divergence::Lanes,
+                    Special::LaneId if divergence == Divergence::CtaUniform => {
+                        divergence = Divergence::Lanes;
+                    }
                     Special::LaneId => {}
-                    Special::Tid | Special::WarpId => parts = Divergence::Threads,
+                    Special::Tid | Special::WarpId => divergence = Divergence::Threads,
                     _ => return Divergence::CtaUniform,
                 },
                 Op::ReadParam(_) => return Divergence::CtaUniform,
@@ -48,6 +50,6 @@ impl Divergence {
                 }
             }
         }
-        parts
+        divergence
     }
 }

@@ -6,7 +6,7 @@
 //! a barrier once all its participants reach it. A loop that is reached and never passed hangs: no
 //! statement sets its flag, or each such statement is after such a wait itself, in every CTA.
 
-use super::bounds::{Bounds, Values};
+use super::bounds::{Bounds, BoundsQuery};
 use super::control_flow::{Code, Def, LoopKind, Node};
 use super::divergence::Divergence;
 use super::global_words::{GlobalWord, Pointers};
@@ -24,7 +24,7 @@ pub(super) const RAISED: Rule = codes::R18_RAISED;
 pub(super) const CYCLE: Rule = codes::R18_CYCLE;
 
 /// Reports polling loops that wait forever.
-pub(super) fn judge<'k>(
+pub(super) fn check<'k>(
     cx: &RuleContext<'k>,
     polls: &[Poll],
     pointers: &Pointers,
@@ -33,23 +33,23 @@ pub(super) fn judge<'k>(
     if polls.is_empty() {
         return;
     }
-    let mut stall = Stall::new(cx, polls, pointers);
-    stall.run();
-    let stuck: Vec<_> = stall.stuck.iter().copied().collect();
-    let of = |id: usize| {
+    let mut analysis = ProgressAnalysis::new(cx, polls, pointers);
+    analysis.run();
+    let stuck: Vec<_> = analysis.stuck.iter().copied().collect();
+    let poll_of = |id: usize| {
         polls
             .iter()
-            .find(|p| p.spins == id && stall.class.contains_key(&p.op))
+            .find(|p| p.loop_id == id && analysis.word_of.contains_key(&p.op))
     };
-    let stuck: Vec<_> = stuck.into_iter().filter_map(of).collect();
-    let is_raised = |p: &&&Poll| !stall.raisers(p.op).is_empty();
+    let stuck: Vec<_> = stuck.into_iter().filter_map(poll_of).collect();
+    let has_setter = |p: &&&Poll| !analysis.setters(p.op).is_empty();
     // A flag that no statement sets blocks everything after its wait, so only it is reported.
-    let lone = stuck.iter().any(|p| !is_raised(&p));
-    for poll in stuck.iter().filter(|p| !(lone && is_raised(p))) {
+    let has_unset_flag = stuck.iter().any(|p| !has_setter(&p));
+    for poll in stuck.iter().filter(|p| !(has_unset_flag && has_setter(p))) {
         let op = &cx.ops[poll.op];
-        let name = stall.name(poll.op);
-        let raisers = stall.raisers(poll.op);
-        match raisers.first() {
+        let name = analysis.name(poll.op);
+        let setters = analysis.setters(poll.op);
+        match setters.first() {
             None => {
                 let text = Message::new(format!(
                     "this loop waits for a word of `{name}` that no statement of the kernel sets to a value that ends the loop"
@@ -57,24 +57,24 @@ pub(super) fn judge<'k>(
                 .label("waits forever here")
                 .cause("the word is zero at launch");
                 found.report(&RAISED, op.loc(), op.site.role, text);
-                if let Some(param) = stall.spot(poll.op).map(|s| cx.kernel.param(s.param)) {
+                if let Some(param) = analysis.word(poll.op).map(|s| cx.kernel.param(s.param)) {
                     found.label("the parameter is declared here", param.loc, None);
                 }
                 found.help(format!(
                     "set the flag where the data is ready, for example with `{name}.signal(i)`, or remove the wait"
                 ));
             }
-            Some(&raise) => {
+            Some(&setter) => {
                 let text = Message::new(format!(
                     "every CTA waits for a flag of `{name}` before any CTA can set one"
                 ))
                 .label("waits forever here");
                 found.report(&CYCLE, op.loc(), op.site.role, text);
-                let raise = &cx.ops[raise];
+                let setter = &cx.ops[setter];
                 found.label(
                     "sets the flag here, after the wait in every CTA",
-                    raise.loc(),
-                    raise.site.role,
+                    setter.loc(),
+                    setter.site.role,
                 );
             }
         }
@@ -84,14 +84,14 @@ pub(super) fn judge<'k>(
 /// The progress of the threads of a role.
 #[derive(Clone)]
 struct Progress {
-    now: Held,
+    blocked: BlockedThreads,
     /// The results of both arms of a divergent branch, by the condition.
-    past: BTreeMap<String, [Held; 2]>,
+    branch_results: BTreeMap<String, [BlockedThreads; 2]>,
 }
 
-/// The threads that wait forever.
+/// The threads of a role that wait forever.
 #[derive(Clone, Copy, PartialEq)]
-struct Held {
+struct BlockedThreads {
     /// Does any thread continue?
     alive: bool,
     /// Is a lane of every warp blocked?
@@ -102,7 +102,7 @@ struct Held {
     elected: bool,
 }
 
-impl Held {
+impl BlockedThreads {
     const START: Self = Self {
         alive: true,
         lane: false,
@@ -110,8 +110,8 @@ impl Held {
         elected: false,
     };
 
-    /// Joins two alternatives that the launch or data decides.
-    fn either(self, other: Self) -> Self {
+    /// Joins two paths between which the launch or data decides for all threads.
+    fn join_paths(self, other: Self) -> Self {
         match (self.alive, other.alive) {
             (true, true) => Self {
                 alive: true,
@@ -124,19 +124,19 @@ impl Held {
         }
     }
 
-    /// Joins two arms that different threads take; `lanes`: lanes of every warp.
-    fn both(self, other: Self, lanes: bool) -> Self {
-        let parted = self.alive != other.alive;
+    /// Joins two arms that different threads take, and different lanes of each warp if `lanes`.
+    fn join_threads(self, other: Self, lanes: bool) -> Self {
+        let one_stopped = self.alive != other.alive;
         Self {
             alive: self.alive || other.alive,
-            lane: self.lane && other.lane || lanes && (parted || self.lane || other.lane),
-            thread: parted || self.thread || other.thread,
+            lane: self.lane && other.lane || lanes && (one_stopped || self.lane || other.lane),
+            thread: one_stopped || self.thread || other.thread,
             elected: self.elected && other.elected,
         }
     }
 
-    /// Keeps threads blocked that were blocked before.
-    fn behind(self, before: Self) -> Self {
+    /// Adds the threads that were blocked before.
+    fn with_blocked_before(self, before: Self) -> Self {
         Self {
             alive: self.alive && before.alive,
             lane: self.lane || before.lane,
@@ -147,60 +147,60 @@ impl Held {
 }
 
 impl Progress {
-    fn dead(mut self) -> Self {
-        self.now.alive = false;
+    fn stop(mut self) -> Self {
+        self.blocked.alive = false;
         self
     }
 
-    fn either(self, other: Self) -> Self {
-        let mut past = self.past;
-        past.retain(|key, held| other.past.get(key) == Some(held));
+    fn join_paths(self, other: Self) -> Self {
+        let mut branch_results = self.branch_results;
+        branch_results.retain(|key, blocked| other.branch_results.get(key) == Some(blocked));
         Self {
-            now: self.now.either(other.now),
-            past,
+            blocked: self.blocked.join_paths(other.blocked),
+            branch_results,
         }
     }
 }
 
-/// Roles that arrive at a named barrier, with their thread counts.
-type Comers = BTreeMap<usize, u32>;
+/// Roles that arrive at a named barrier, each with its number of threads.
+type NamedArrivals = BTreeMap<usize, u32>;
 
-struct Stall<'a, 'k> {
+struct ProgressAnalysis<'a, 'k> {
     cx: &'a RuleContext<'k>,
     /// The words that loops wait for.
     words: Vec<GlobalWord>,
     /// By op that reads a word: the index of the word.
-    class: HashMap<usize, usize>,
-    /// By op that may write a word: the index of the word, and the values.
-    raises: HashMap<usize, Vec<(usize, Bounds)>>,
+    word_of: HashMap<usize, usize>,
+    /// By op that may write words: the index of each word, and the values.
+    flag_writes: HashMap<usize, Vec<(usize, Bounds)>>,
     /// The loops that wait for a word.
-    spins: BTreeSet<usize>,
+    poll_loops: BTreeSet<usize>,
 
     /// The possible values of each word.
     value: Vec<Bounds>,
     /// By array of mbarriers: may a phase complete?
     arrived: Vec<bool>,
-    /// By role: does it reach a barrier of the CTA, or its end?
-    meets: Vec<bool>,
-    named: BTreeMap<u32, Comers>,
+    /// By role: does it reach a barrier of the CTA, or the end of its body?
+    at_cta_barrier: Vec<bool>,
+    named_arrivals: BTreeMap<u32, NamedArrivals>,
     /// The loops that are reached and not passed.
     stuck: BTreeSet<usize>,
     changed: bool,
 }
 
-impl<'a, 'k> Stall<'a, 'k> {
+impl<'a, 'k> ProgressAnalysis<'a, 'k> {
     fn new(cx: &'a RuleContext<'k>, polls: &[Poll], pointers: &Pointers) -> Self {
         let mut words: Vec<GlobalWord> = Vec::new();
-        let mut class = HashMap::new();
+        let mut word_of = HashMap::new();
         for poll in polls {
-            let Some(spot) = pointers.at(poll.addr, poll.offset) else {
+            let Some(word) = pointers.word(poll.addr, poll.offset) else {
                 continue;
             };
-            let at = words.iter().position(|w| *w == spot).unwrap_or(words.len());
+            let at = words.iter().position(|w| *w == word).unwrap_or(words.len());
             if at == words.len() {
-                words.push(spot);
+                words.push(word);
             }
-            class.insert(poll.op, at);
+            word_of.insert(poll.op, at);
         }
         // The word may also be read before the loop.
         for op in &cx.ops {
@@ -210,19 +210,19 @@ impl<'a, 'k> Stall<'a, 'k> {
                 _ => continue,
             };
             if let MemoryAddress::Global { addr, offset } = at
-                && let Some(spot) = pointers.at(addr, offset)
-                && let Some(at) = words.iter().position(|w| *w == spot)
+                && let Some(word) = pointers.word(addr, offset)
+                && let Some(at) = words.iter().position(|w| *w == word)
             {
-                class.insert(op.id, at);
+                word_of.insert(op.id, at);
             }
         }
-        let mut raises: HashMap<usize, Vec<(usize, Bounds)>> = HashMap::new();
+        let mut flag_writes: HashMap<usize, Vec<(usize, Bounds)>> = HashMap::new();
         for op in &cx.ops {
-            for (spot, value) in writes(cx, op, pointers) {
-                let may = |w: &GlobalWord| spot.is_none_or(|s| w.may_be(s));
-                let met = words.iter().enumerate().filter(|(_, w)| may(w));
-                let met = met.map(|(i, _)| (i, value));
-                raises.entry(op.id).or_default().extend(met);
+            for (word, value) in writes(cx, op, pointers) {
+                let may_write = |w: &GlobalWord| word.is_none_or(|s| w.may_equal(s));
+                let written = words.iter().enumerate().filter(|(_, w)| may_write(w));
+                let written = written.map(|(i, _)| (i, value));
+                flag_writes.entry(op.id).or_default().extend(written);
             }
         }
         let kernel = cx.kernel;
@@ -230,12 +230,12 @@ impl<'a, 'k> Stall<'a, 'k> {
             cx,
             value: vec![Bounds::ZERO; words.len()],
             words,
-            class,
-            raises,
-            spins: polls.iter().map(|p| p.spins).collect(),
+            word_of,
+            flag_writes,
+            poll_loops: polls.iter().map(|p| p.loop_id).collect(),
             arrived: vec![false; kernel.barriers.len()],
-            meets: vec![false; kernel.roles.len()],
-            named: BTreeMap::new(),
+            at_cta_barrier: vec![false; kernel.roles.len()],
+            named_arrivals: BTreeMap::new(),
             stuck: BTreeSet::new(),
             changed: false,
         }
@@ -247,15 +247,15 @@ impl<'a, 'k> Stall<'a, 'k> {
             self.changed = false;
             self.stuck.clear();
             for role in 0..self.cx.kernel.roles.len() {
-                let mut way = Progress {
-                    now: Held::START,
-                    past: BTreeMap::new(),
+                let mut progress = Progress {
+                    blocked: BlockedThreads::START,
+                    branch_results: BTreeMap::new(),
                 };
                 for part in code.role(role) {
-                    way = self.walk(part, way, role);
+                    progress = self.walk(part, progress, role);
                 }
-                if way.now.alive {
-                    self.come(role);
+                if progress.blocked.alive {
+                    self.reach_cta_barrier(role);
                 }
             }
             if !self.changed {
@@ -265,141 +265,145 @@ impl<'a, 'k> Stall<'a, 'k> {
     }
 
     /// Returns the ops that set the word of an op to a value other than zero.
-    fn raisers(&self, op: usize) -> Vec<usize> {
-        let at = self.class.get(&op);
-        let raises = |w: &[(usize, Bounds)]| w.iter().any(|(i, b)| Some(i) == at && b.most > 0);
-        let mut all: Vec<_> = (self.raises.iter())
-            .filter(|(_, w)| raises(w))
+    fn setters(&self, op: usize) -> Vec<usize> {
+        let at = self.word_of.get(&op);
+        let sets = |w: &[(usize, Bounds)]| w.iter().any(|(i, b)| Some(i) == at && b.most > 0);
+        let mut all: Vec<_> = (self.flag_writes.iter())
+            .filter(|(_, w)| sets(w))
             .map(|(op, _)| *op)
             .collect();
         all.sort_unstable();
-        // The value that a reachable statement writes does not end the wait.
-        let ran = |w: usize| self.value[w] != Bounds::ZERO;
-        match at.is_some_and(|w| ran(*w)) {
+        // A reachable statement sets the flag, but its value does not end the wait.
+        let is_set = |w: usize| self.value[w] != Bounds::ZERO;
+        match at.is_some_and(|w| is_set(*w)) {
             true => Vec::new(),
             false => all,
         }
     }
 
-    fn spot(&self, op: usize) -> Option<GlobalWord> {
-        self.class.get(&op).map(|i| self.words[*i])
+    fn word(&self, op: usize) -> Option<GlobalWord> {
+        self.word_of.get(&op).map(|i| self.words[*i])
     }
 
     fn name(&self, op: usize) -> &'k str {
         let kernel = self.cx.kernel;
-        self.spot(op)
+        self.word(op)
             .map_or("global memory", |s| &kernel.param(s.param).name)
     }
 
     fn truth(&self, cond: RegId) -> Option<bool> {
-        let read = |op: usize| self.class.get(&op).map(|i| self.value[*i]);
-        Values::new(self.cx, &read).truth(cond)
+        let read = |op: usize| self.word_of.get(&op).map(|i| self.value[*i]);
+        BoundsQuery::new(self.cx, &read).truth(cond)
     }
 
-    /// Marks a role that reaches a barrier of the CTA, or its end.
-    fn come(&mut self, role: usize) {
-        self.changed |= !self.meets[role];
-        self.meets[role] = true;
+    /// Marks a role that reaches a barrier of the CTA, or the end of its body.
+    fn reach_cta_barrier(&mut self, role: usize) {
+        self.changed |= !self.at_cta_barrier[role];
+        self.at_cta_barrier[role] = true;
     }
 
-    fn walk(&mut self, nodes: &[Node], mut way: Progress, role: usize) -> Progress {
+    fn walk(&mut self, nodes: &[Node], mut progress: Progress, role: usize) -> Progress {
         for node in nodes {
-            if !way.now.alive {
+            if !progress.blocked.alive {
                 break;
             }
-            way = match node {
-                Node::Op(id) => self.op(*id, way, role),
+            progress = match node {
+                Node::Op(id) => self.op(*id, progress, role),
                 Node::If { cond, arms } => match self.truth(*cond) {
-                    Some(holds) => self.walk(&arms[usize::from(!holds)], way, role),
-                    None => self.branch(*cond, arms, way, role),
+                    Some(holds) => self.walk(&arms[usize::from(!holds)], progress, role),
+                    None => self.branch(*cond, arms, progress, role),
                 },
                 Node::Elect(body) => {
-                    let (before, mut inside) = (way.now, way.clone());
-                    inside.now.alive &= !before.elected;
-                    let inside = self.walk(body, inside, role).now;
-                    way.now = inside.both(before, true).behind(before);
-                    way.now.elected = !inside.alive;
-                    way
+                    let (before, mut inside) = (progress.blocked, progress.clone());
+                    inside.blocked.alive &= !before.elected;
+                    let inside = self.walk(body, inside, role).blocked;
+                    progress.blocked = inside
+                        .join_threads(before, true)
+                        .with_blocked_before(before);
+                    progress.blocked.elected = !inside.alive;
+                    progress
                 }
-                Node::Loop(id, head, body) => self.round(*id, [head, body], way, role),
+                Node::Loop(id, head, body) => self.walk_loop(*id, [head, body], progress, role),
             };
         }
-        way
+        progress
     }
 
     fn branch(
         &mut self,
         cond: RegId,
         arms: &[Vec<Node>; 2],
-        mut way: Progress,
+        mut progress: Progress,
         role: usize,
     ) -> Progress {
-        let parts = Divergence::of(self.cx, cond);
-        if parts == Divergence::CtaUniform {
-            let [a, b] = [0, 1].map(|i| self.walk(&arms[i], way.clone(), role));
-            return a.either(b);
+        let divergence = Divergence::of(self.cx, cond);
+        if divergence == Divergence::CtaUniform {
+            let [a, b] = [0, 1].map(|i| self.walk(&arms[i], progress.clone(), role));
+            return a.join_paths(b);
         }
         let key = self.key(cond.into(), 0);
-        let past = key.as_ref().and_then(|k| way.past.get(k).copied());
-        let now = [0, 1].map(|i| {
-            let mut inside = way.clone();
-            if let Some(past) = past {
-                inside.now = inside.now.behind(past[i]);
+        let earlier = key
+            .as_ref()
+            .and_then(|k| progress.branch_results.get(k).copied());
+        let arm_results = [0, 1].map(|i| {
+            let mut inside = progress.clone();
+            if let Some(earlier) = earlier {
+                inside.blocked = inside.blocked.with_blocked_before(earlier[i]);
             }
-            self.walk(&arms[i], inside, role).now
+            self.walk(&arms[i], inside, role).blocked
         });
-        way.now = now[0]
-            .both(now[1], parts == Divergence::Lanes)
-            .behind(way.now);
-        way.now.alive = now[0].alive || now[1].alive;
+        progress.blocked = arm_results[0]
+            .join_threads(arm_results[1], divergence == Divergence::Lanes)
+            .with_blocked_before(progress.blocked);
+        progress.blocked.alive = arm_results[0].alive || arm_results[1].alive;
         if let Some(key) = key {
-            way.past.insert(key, now);
+            progress.branch_results.insert(key, arm_results);
         }
-        way
+        progress
     }
 
-    fn round(
+    fn walk_loop(
         &mut self,
         id: usize,
         [head, body]: [&[Node]; 2],
-        way: Progress,
+        progress: Progress,
         role: usize,
     ) -> Progress {
         match self.cx.code.loops[id].kind {
             LoopKind::For { from, to, .. } => {
-                let values = Values::new(self.cx, &|_| None);
-                let [from, to] = [from, to].map(|o| values.of(o, Type::U32));
-                let after = self.walk(body, way.clone(), role);
+                let values = BoundsQuery::new(self.cx, &|_| None);
+                let [from, to] = [from, to].map(|o| values.bounds(o, Type::U32));
+                let after_body = self.walk(body, progress.clone(), role);
                 match from.most < to.least {
-                    true => after,
-                    false => way.either(after),
+                    true => after_body,
+                    false => progress.join_paths(after_body),
                 }
             }
             LoopKind::While { cond } => {
-                let left = self.walk(head, way, role);
-                if !left.now.alive {
-                    return left;
+                let after_head = self.walk(head, progress, role);
+                if !after_head.blocked.alive {
+                    return after_head;
                 }
-                let after = self.walk(body, left.clone(), role);
-                if self.spins.contains(&id) && self.truth(cond) == Some(true) {
+                let after_body = self.walk(body, after_head.clone(), role);
+                if self.poll_loops.contains(&id) && self.truth(cond) == Some(true) {
                     self.stuck.insert(id);
-                    return left.dead();
+                    return after_head.stop();
                 }
-                left.either(after)
+                after_head.join_paths(after_body)
             }
         }
     }
 
-    fn op(&mut self, id: usize, mut way: Progress, role: usize) -> Progress {
+    fn op(&mut self, id: usize, mut progress: Progress, role: usize) -> Progress {
         let cx = self.cx;
         let op = &cx.ops[id];
-        if op.facts.convergence != crate::facts::Convergence::None && way.now.lane {
-            return way.dead();
+        if op.facts.convergence != crate::facts::Convergence::None && progress.blocked.lane {
+            return progress.stop();
         }
-        for (word, value) in self.raises.get(&id).into_iter().flatten() {
-            let more = self.value[*word].or(*value);
-            self.changed |= more != self.value[*word];
-            self.value[*word] = more;
+        for (word, value) in self.flag_writes.get(&id).into_iter().flatten() {
+            let joined = self.value[*word].union(*value);
+            self.changed |= joined != self.value[*word];
+            self.value[*word] = joined;
         }
         for t in &op.facts.touches {
             if let Completion::Bytes(bar) = t.completion {
@@ -413,38 +417,40 @@ impl<'a, 'k> Stall<'a, 'k> {
                     true
                 }
                 SyncOp::Wait { bar, parity, .. } => {
-                    let values = Values::new(cx, &|_| None).first_at(id);
-                    self.arrived[bar.bar.index()] || values.of(parity, Type::U32) != Bounds::ZERO
+                    let values = BoundsQuery::new(cx, &|_| None).at_first_run_of(id);
+                    self.arrived[bar.bar.index()]
+                        || values.bounds(parity, Type::U32) != Bounds::ZERO
                 }
                 SyncOp::Warp { mask } => {
                     let whole = mask.as_imm().is_some_and(|m| m as u32 == u32::MAX);
-                    !(whole && way.now.lane)
+                    !(whole && progress.blocked.lane)
                 }
                 SyncOp::Cta | SyncOp::ClusterArrive { .. } | SyncOp::ClusterWait => {
-                    if !way.now.thread {
-                        self.come(role);
+                    if !progress.blocked.thread {
+                        self.reach_cta_barrier(role);
                     }
-                    let alone = matches!(sync, SyncOp::ClusterArrive { .. });
-                    alone || !way.now.thread && self.meets.iter().all(|m| *m)
+                    let is_arrival_only = matches!(sync, SyncOp::ClusterArrive { .. });
+                    is_arrival_only
+                        || !progress.blocked.thread && self.at_cta_barrier.iter().all(|m| *m)
                 }
                 SyncOp::NamedSync { bar, threads } | SyncOp::NamedReduce { bar, threads, .. } => {
-                    self.bring(bar, role, way.now.thread) >= threads
+                    self.arrive_named(bar, role, progress.blocked.thread) >= threads
                 }
                 SyncOp::NamedArrive { bar, .. } => {
-                    self.bring(bar, role, way.now.thread);
+                    self.arrive_named(bar, role, progress.blocked.thread);
                     true
                 }
                 SyncOp::Exit => {
-                    self.come(role);
+                    self.reach_cta_barrier(role);
                     false
                 }
                 _ => true,
             };
             if !passes {
-                way.now.alive = false;
+                progress.blocked.alive = false;
             }
         }
-        way
+        progress
     }
 
     fn arrive(&mut self, bar: usize) {
@@ -452,14 +458,14 @@ impl<'a, 'k> Stall<'a, 'k> {
         self.arrived[bar] = true;
     }
 
-    /// Marks a role at a named barrier; returns the threads that have arrived in all.
-    fn bring(&mut self, bar: NamedId, role: usize, held: bool) -> u32 {
-        let warps = self.cx.kernel.roles[role].warps - u32::from(held);
-        let comers = self.named.entry(bar.index() as u32).or_default();
-        let most = comers.entry(role).or_default();
+    /// Marks a role at a named barrier; returns the number of threads of all roles there.
+    fn arrive_named(&mut self, bar: NamedId, role: usize, blocked: bool) -> u32 {
+        let warps = self.cx.kernel.roles[role].warps - u32::from(blocked);
+        let arrivals = self.named_arrivals.entry(bar.index() as u32).or_default();
+        let most = arrivals.entry(role).or_default();
         self.changed |= 32 * warps > *most;
         *most = (32 * warps).max(*most);
-        comers.values().sum()
+        arrivals.values().sum()
     }
 
     /// Returns the expression of a value over indices and constants. Two registers with the same
@@ -501,31 +507,33 @@ fn writes(cx: &RuleContext, op: &OpSite, pointers: &Pointers) -> Vec<(Option<Glo
     touches
         .filter_map(|t| match t.memory {
             MemoryRegion::PerLane(MemoryAddress::Global { addr, offset }, _) => {
-                Some(pointers.at(addr, offset))
+                Some(pointers.word(addr, offset))
             }
-            MemoryRegion::Global(addr, _) => {
-                Some(pointers.at(addr, 0).map(|s| GlobalWord::behind(s.param)))
-            }
+            MemoryRegion::Global(addr, _) => Some(
+                pointers
+                    .word(addr, 0)
+                    .map(|s| GlobalWord::unknown_in(s.param)),
+            ),
             _ => None,
         })
-        .map(|spot| (spot, value))
+        .map(|word| (word, value))
         .collect()
 }
 
-/// Returns the values that an op may write to zeroed memory; `None` if it does not change it.
+/// Returns the values that an op may write to a word that is zero; `None` if the word stays zero.
 fn written_value(cx: &RuleContext, op: &Op) -> Option<Bounds> {
-    let values = Values::new(cx, &|_| None);
-    let any = |of: &[Operand], ty: Type| {
-        let bounds = of.iter().map(|o| values.of(*o, ty));
-        bounds.reduce(Bounds::or)
+    let values = BoundsQuery::new(cx, &|_| None);
+    let any_of = |operands: &[Operand], ty: Type| {
+        let bounds = operands.iter().map(|o| values.bounds(*o, ty));
+        bounds.reduce(Bounds::union)
     };
-    let change = |op: AtomicOp, of: &[Operand], ty: Type| {
-        let with = any(of, ty)?;
+    let updated = |op: AtomicOp, operands: &[Operand], ty: Type| {
+        let operand = any_of(operands, ty)?;
         match op {
-            AtomicOp::Exch | AtomicOp::Cas => Some(with),
+            AtomicOp::Exch | AtomicOp::Cas => Some(operand),
             AtomicOp::And | AtomicOp::Min => None,
             AtomicOp::Add | AtomicOp::Or | AtomicOp::Xor | AtomicOp::Max
-                if with == Bounds::ZERO =>
+                if operand == Bounds::ZERO =>
             {
                 None
             }
@@ -534,10 +542,10 @@ fn written_value(cx: &RuleContext, op: &Op) -> Option<Bounds> {
     };
     match op {
         Op::StrongLoad(_) => None,
-        Op::Store(o) => any(&o.src, o.ty),
-        Op::StrongStore(o) => any(&[o.src], o.ty),
-        Op::AtomicReduce(o) => change(o.op, &o.values, o.ty),
-        Op::Atomic(o) => change(o.op, &o.values, o.ty),
+        Op::Store(o) => any_of(&o.src, o.ty),
+        Op::StrongStore(o) => any_of(&[o.src], o.ty),
+        Op::AtomicReduce(o) => updated(o.op, &o.values, o.ty),
+        Op::Atomic(o) => updated(o.op, &o.values, o.ty),
         _ => Some(Bounds::ANY),
     }
 }

@@ -1,14 +1,14 @@
 //! Flags that a thread reads once, without a loop: a branch on the value leads to data that another
 //! thread wrote.
 //!
-//! A thread that finds the flag set accesses the data, and other threads do not. The read acquires
-//! like a wait does, or the thread may see old data.
+//! A thread that reads the flag as set accesses the data. As in a polling loop, the read must acquire,
+//! or the thread may read old data.
 
-use super::claims::{Places, Touched, touched};
+use super::claims::{GlobalAccess, OpPositions, global_accesses};
 use super::control_flow::Guard;
 use super::dependents::Dependents;
 use super::global_words::{GlobalWord, Pointers};
-use super::poll::{Poll, read};
+use super::poll::{Poll, global_read};
 use super::{OpSite, RuleContext};
 use warpline_ir::{MemoryOrder, Op, Operand, RegId, RoleId, Scope, Special, SyncOp};
 
@@ -20,7 +20,7 @@ pub(super) struct FlagRead {
     pub(super) order: Option<MemoryOrder>,
     pub(super) word: GlobalWord,
     /// The write that sets the flag.
-    pub(super) raise: usize,
+    pub(super) flag_write: usize,
     /// The access before that write, to the data that the reader accesses.
     pub(super) before: usize,
     /// The accesses of the reader.
@@ -34,27 +34,27 @@ impl FlagRead {
             .filter(|op| !polls.iter().any(|p| p.op == op.id))
             .filter_map(|op| load(op, pointers))
             .collect();
-        let raises: Vec<_> = (cx.ops.iter())
-            .filter_map(|op| raised(op, pointers))
+        let flag_writes: Vec<_> = (cx.ops.iter())
+            .filter_map(|op| flag_write_of(op, pointers))
             .collect();
-        let is_raised = |l: &Load| raises.iter().any(|r| r.1.may_be(l.word));
-        let loads: Vec<_> = loads.into_iter().filter(is_raised).collect();
-        let decides = |follows: &Dependents| {
-            let guarded = Places::of(cx, follows).guarded;
+        let is_set = |l: &Load| flag_writes.iter().any(|r| r.1.may_equal(l.word));
+        let loads: Vec<_> = loads.into_iter().filter(is_set).collect();
+        let decides = |dependents: &Dependents| {
+            let guarded = OpPositions::of(cx, dependents).guarded;
             guarded.contains(&true)
         };
         let from_any = Dependents::of(cx, |op| loads.iter().any(|l| l.op == op.id));
         if loads.is_empty() || !decides(&from_any) {
             return Vec::new();
         }
-        let touched = touched(cx, pointers);
-        let looks = FlagReads {
+        let global_accesses = global_accesses(cx, pointers);
+        let search = FlagReadSearch {
             cx,
-            raises: &raises,
-            touched: &touched,
+            flag_writes: &flag_writes,
+            global_accesses: &global_accesses,
             by_cta: Dependents::of(cx, names_cta),
         };
-        loads.into_iter().filter_map(|l| looks.look(l)).collect()
+        loads.into_iter().filter_map(|l| search.find(l)).collect()
     }
 }
 
@@ -66,15 +66,16 @@ struct Load {
 }
 
 fn load(op: &OpSite, pointers: &Pointers) -> Option<Load> {
-    let (addr, offset, order, is_atomic) = read(op)?;
+    let (addr, offset, order, is_atomic) = global_read(op)?;
     let acquires = order.is_some_and(|o| o.sem.acquires() && o.scope >= Scope::Gpu);
-    let word = pointers.at(addr, offset)?;
+    let word = pointers.word(addr, offset)?;
     let op = op.id;
     (!is_atomic && !acquires).then_some(Load { op, order, word })
 }
 
-/// A strong write, or a plain one of a value that is not zero.
-fn raised(op: &OpSite, pointers: &Pointers) -> Option<(usize, GlobalWord)> {
+/// Returns the word that an op sets: with a strong write, or with a weak write of a value other than
+/// zero.
+fn flag_write_of(op: &OpSite, pointers: &Pointers) -> Option<(usize, GlobalWord)> {
     let at = match op.op {
         Op::StrongStore(o) => o.at,
         Op::AtomicReduce(o) => o.at,
@@ -84,44 +85,46 @@ fn raised(op: &OpSite, pointers: &Pointers) -> Option<(usize, GlobalWord)> {
     };
     match at {
         warpline_ir::MemoryAddress::Global { addr, offset } => {
-            Some((op.id, pointers.at(addr, offset)?))
+            Some((op.id, pointers.word(addr, offset)?))
         }
         warpline_ir::MemoryAddress::Shared(_) => None,
     }
 }
 
-/// Does an op return the position of a CTA in the grid?
+/// Does an op read the position of its CTA in the grid?
 fn names_cta(op: &OpSite) -> bool {
     use Special::{ClusterCtaId, ClusterId, ClusterRank, CtaId};
     let named = |s| matches!(s, CtaId(_) | ClusterId(_) | ClusterRank | ClusterCtaId(_));
     matches!(op.op, Op::ReadSpecial(o) if named(o.which))
 }
 
-struct FlagReads<'a, 'k> {
+struct FlagReadSearch<'a, 'k> {
     cx: &'a RuleContext<'k>,
-    raises: &'a [(usize, GlobalWord)],
-    touched: &'a [Touched],
+    flag_writes: &'a [(usize, GlobalWord)],
+    global_accesses: &'a [GlobalAccess],
     /// The values that differ between CTAs.
     by_cta: Dependents,
 }
 
-impl FlagReads<'_, '_> {
-    fn look(&self, load: Load) -> Option<FlagRead> {
-        let follows = Dependents::of(self.cx, |o| o.id == load.op);
-        let places = Places::of(self.cx, &follows);
-        let guarded: Vec<_> = (self.touched.iter())
-            .filter(|y| places.guarded[y.op] && !y.spot.may_be(load.word))
+impl FlagReadSearch<'_, '_> {
+    fn find(&self, load: Load) -> Option<FlagRead> {
+        let dependents = Dependents::of(self.cx, |o| o.id == load.op);
+        let positions = OpPositions::of(self.cx, &dependents);
+        let guarded: Vec<_> = (self.global_accesses.iter())
+            .filter(|y| positions.guarded[y.op] && !y.word.may_equal(load.word))
             .collect();
-        for &(raise, _) in self.raises.iter().filter(|r| r.1.may_be(load.word)) {
-            if guarded.is_empty() || self.is_ordered(raise, load.op) {
+        for &(flag_write, _) in self.flag_writes.iter().filter(|r| r.1.may_equal(load.word)) {
+            if guarded.is_empty() || self.is_ordered(flag_write, load.op) {
                 continue;
             }
             let (mut before, mut after) = (None, Vec::new());
             for y in &guarded {
-                let passes = |w: &&Touched| {
-                    w.conflicts(y) && self.comes_before(w.op, raise, &places) && !self.is_own(w, y)
+                let writes_before = |w: &&GlobalAccess| {
+                    w.conflicts(y)
+                        && self.comes_before(w.op, flag_write, &positions)
+                        && !self.is_cta_private(w, y)
                 };
-                if let Some(w) = self.touched.iter().find(passes) {
+                if let Some(w) = self.global_accesses.iter().find(writes_before) {
                     before.get_or_insert(w.op);
                     after.push(y.op);
                 }
@@ -131,7 +134,7 @@ impl FlagReads<'_, '_> {
                     op: load.op,
                     order: load.order,
                     word: load.word,
-                    raise,
+                    flag_write,
                     before,
                     after,
                 });
@@ -145,48 +148,54 @@ impl FlagReads<'_, '_> {
     }
 
     /// May an access precede a flag write of the same thread?
-    fn comes_before(&self, op: usize, raise: usize, places: &Places) -> bool {
-        let own = self.role(op) == self.role(raise) || self.role(op).is_none();
-        own && op != raise && (op < raise || places.share_loop(op, raise))
+    fn comes_before(&self, op: usize, flag_write: usize, positions: &OpPositions) -> bool {
+        let same_role = self.role(op) == self.role(flag_write) || self.role(op).is_none();
+        same_role && op != flag_write && (op < flag_write || positions.share_loop(op, flag_write))
     }
 
-    /// Do both accesses use one address that no other CTA has, in the same role?
-    fn is_own(&self, w: &Touched, y: &Touched) -> bool {
+    /// Do two accesses of one role use the same address, which differs between CTAs?
+    fn is_cta_private(&self, w: &GlobalAccess, y: &GlobalAccess) -> bool {
         w.addr == y.addr && self.by_cta.operand(w.addr) && self.role(w.op) == self.role(y.op)
     }
 
     /// Does a barrier of the CTA separate a flag write from a flag read?
-    fn is_ordered(&self, raise: usize, look: usize) -> bool {
+    fn is_ordered(&self, flag_write: usize, flag_read: usize) -> bool {
         let guards = |op: usize| -> Vec<Guard> { self.cx.code.guards(op).collect() };
-        let (to_raise, to_look) = (guards(raise), guards(look));
+        let (write_guards, read_guards) = (guards(flag_write), guards(flag_read));
         let cond = |g: &Guard| -> (RegId, bool) { (g.cond, g.holds) };
         // A CTA barrier does not synchronize CTAs that took different branches.
-        let parted = to_raise.iter().any(|a| {
-            let against = |b: &Guard| a.cond == b.cond && a.holds != b.holds;
-            self.by_cta.reg(a.cond) && to_look.iter().any(against)
+        let is_split = write_guards.iter().any(|a| {
+            let is_opposite = |b: &Guard| a.cond == b.cond && a.holds != b.holds;
+            self.by_cta.reg(a.cond) && read_guards.iter().any(is_opposite)
         });
-        if parted {
+        if is_split {
             return false;
         }
-        let own = self.role(raise) == self.role(look);
-        let after_raise = |op: &OpSite| match (self.role(raise), own) {
-            (None, _) | (_, true) => op.id > raise,
+        let same_role = self.role(flag_write) == self.role(flag_read);
+        let is_after_write = |op: &OpSite| match (self.role(flag_write), same_role) {
+            (None, _) | (_, true) => op.id > flag_write,
             _ => op.site.role.is_some(),
         };
         let barriers = self.cx.ops.iter().filter(|op| {
-            let near = op.site.role == self.role(look) || op.site.role.is_none();
-            near && op.id < look && after_raise(op) && op.facts.syncs.iter().any(|s| meets(s, own))
+            let same_threads = op.site.role == self.role(flag_read) || op.site.role.is_none();
+            same_threads
+                && op.id < flag_read
+                && is_after_write(op)
+                && op.facts.syncs.iter().any(|s| acquires_in_cta(s, same_role))
         });
         let mut barriers = barriers.map(|op| guards(op.id));
-        // On every path to the read.
-        barriers.any(|b| b.iter().all(|g| to_look.iter().any(|l| cond(l) == cond(g))))
+        // The barrier runs on every path to the read: its guards are among those of the read.
+        barriers.any(|b| {
+            b.iter()
+                .all(|g| read_guards.iter().any(|l| cond(l) == cond(g)))
+        })
     }
 }
 
 /// Does the operation acquire accesses of other threads of the CTA?
-fn meets(sync: &SyncOp, own_role: bool) -> bool {
+fn acquires_in_cta(sync: &SyncOp, same_role: bool) -> bool {
     match sync {
-        SyncOp::Warp { .. } => own_role,
+        SyncOp::Warp { .. } => same_role,
         SyncOp::Wait { .. }
         | SyncOp::Test { .. }
         | SyncOp::NamedSync { .. }

@@ -4,7 +4,7 @@
 //! launch only after a `fence.proxy.async` for global memory: in the writer, before it publishes the
 //! write; or in the thread that issues the copy, after it has acquired the write.
 
-use super::flow::{Flow, follow};
+use super::flow::{Dataflow, run_dataflow};
 use super::global_words::Pointers;
 use super::{OpSite, RuleContext};
 use crate::bits::Bits;
@@ -20,40 +20,46 @@ pub const RULES: &[Rule] = &[PROXY];
 
 const PROXY: Rule = codes::R18_PROXY;
 
-pub(crate) fn judge<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
-    if !cx.ops.iter().any(|op| copied(op).is_some()) {
+pub(crate) fn check<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
+    if !cx.ops.iter().any(|op| bulk_read_address(op).is_some()) {
         return;
     }
     let pointers = Pointers::of(cx.kernel, &cx.ops);
-    let param = |addr| pointers.at(addr, 0).map(|spot| spot.param);
-    let source: Vec<_> = (cx.ops.iter())
-        .map(|op| copied(op).and_then(param))
+    let param = |addr| pointers.word(addr, 0).map(|word| word.param);
+    let read_params: Vec<_> = (cx.ops.iter())
+        .map(|op| bulk_read_address(op).and_then(param))
         .collect();
-    let target: Vec<_> = (cx.ops.iter())
+    let written_params: Vec<_> = (cx.ops.iter())
         .map(|op| {
-            written(op)
+            written_address(op)
                 .and_then(param)
-                .filter(|p| source.contains(&Some(*p)))
+                .filter(|p| read_params.contains(&Some(*p)))
         })
         .collect();
-    let mut seen = Seen {
-        target: &target,
-        source: &source,
+    let mut analysis = ProxyAnalysis {
+        written_params: &written_params,
+        read_params: &read_params,
         writes: Bits::new(cx.ops.len()),
         copies: Bits::new(cx.ops.len()),
         broken: Vec::new(),
     };
     for i in 0..cx.kernel.roles.len() {
-        let mut read = |op: &OpSite| act(op, source[op.id].is_some(), target[op.id].is_some());
+        let mut read = |op: &OpSite| {
+            act(
+                op,
+                read_params[op.id].is_some(),
+                written_params[op.id].is_some(),
+            )
+        };
         let steps = cx.steps(RoleId(i as u32), &mut read);
         let mut state = State {
             fenced: false,
             written: Bits::new(cx.ops.len()),
         };
-        follow(&steps, &mut seen, &mut state);
-        seen.writes.add(&state.written);
+        run_dataflow(&steps, &mut analysis, &mut state);
+        analysis.writes.add(&state.written);
     }
-    for (copy, write) in seen.broken() {
+    for (copy, write) in analysis.into_broken() {
         let (copy, write) = (&cx.ops[copy], &cx.ops[write]);
         let text = Message::new(format!(
             "`{}` may read bytes of global memory that `{}` wrote, without a `fence.proxy.async` in between",
@@ -68,7 +74,7 @@ pub(crate) fn judge<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
 }
 
 /// Returns the address that a bulk copy reads from.
-fn copied(op: &OpSite) -> Option<Operand> {
+fn bulk_read_address(op: &OpSite) -> Option<Operand> {
     op.facts.touches.iter().find_map(|t| match t {
         MemoryAccess {
             memory: MemoryRegion::Global(addr, _),
@@ -81,7 +87,7 @@ fn copied(op: &OpSite) -> Option<Operand> {
 }
 
 /// Returns the address of global memory that threads write to.
-fn written(op: &OpSite) -> Option<Operand> {
+fn written_address(op: &OpSite) -> Option<Operand> {
     let is_load = matches!(op.op, Op::StrongLoad(_));
     op.facts.touches.iter().find_map(|t| match t {
         MemoryAccess {
@@ -96,39 +102,41 @@ fn written(op: &OpSite) -> Option<Operand> {
 
 /// The part of an op that concerns proxies, with the index of the op.
 enum Act {
+    /// A write of a thread to memory that copies read.
     Write(usize),
+    /// A bulk copy from global memory.
     Copy(usize),
     /// `fence.proxy.async` for global memory.
     Fence,
-    /// The thread publishes its writes, or acquires writes of others.
-    Meet {
-        /// The op, if it writes a word that copies read.
+    /// An operation that publishes the writes of the thread, and may acquire writes of others.
+    Sync {
+        /// The op, if it also writes memory that copies read.
         write: Option<usize>,
-        learns: bool,
+        acquires: bool,
     },
 }
 
-fn act(op: &OpSite, copies: bool, writes: bool) -> Option<Act> {
+fn act(op: &OpSite, is_copy: bool, is_write: bool) -> Option<Act> {
     let id = op.id;
-    let write = writes.then_some(id);
+    let write = is_write.then_some(id);
     match op.facts.syncs.first() {
         Some(SyncOp::Fence(FenceKind::ProxyAsync | FenceKind::ProxyAsyncGlobal)) => {
             Some(Act::Fence)
         }
         Some(SyncOp::Fence(_)) => None,
-        Some(sync) => Some(Act::Meet {
+        Some(sync) => Some(Act::Sync {
             write: None,
-            learns: learns(sync),
+            acquires: acquires(sync),
         }),
-        None if copies => Some(Act::Copy(id)),
+        None if is_copy => Some(Act::Copy(id)),
         None => match op.op {
-            Op::Atomic(_) | Op::StrongLoad(_) => Some(Act::Meet {
+            Op::Atomic(_) | Op::StrongLoad(_) => Some(Act::Sync {
                 write,
-                learns: true,
+                acquires: true,
             }),
-            Op::AtomicReduce(_) | Op::StrongStore(_) => Some(Act::Meet {
+            Op::AtomicReduce(_) | Op::StrongStore(_) => Some(Act::Sync {
                 write,
-                learns: false,
+                acquires: false,
             }),
             _ => write.map(Act::Write),
         },
@@ -136,7 +144,7 @@ fn act(op: &OpSite, copies: bool, writes: bool) -> Option<Act> {
 }
 
 /// Does the operation acquire accesses of other threads?
-fn learns(sync: &SyncOp) -> bool {
+fn acquires(sync: &SyncOp) -> bool {
     matches!(
         sync,
         SyncOp::Warp { .. }
@@ -158,11 +166,11 @@ struct State {
 }
 
 /// The findings of all roles.
-struct Seen<'a> {
+struct ProxyAnalysis<'a> {
     /// By op: the parameter that threads write to, if copies read it.
-    target: &'a [Option<ParamId>],
+    written_params: &'a [Option<ParamId>],
     /// By op: the parameter that a copy reads.
-    source: &'a [Option<ParamId>],
+    read_params: &'a [Option<ParamId>],
     /// Writes that may be published before a fence.
     writes: Bits,
     /// Copies without a fence since the last acquire of their thread.
@@ -171,7 +179,7 @@ struct Seen<'a> {
     broken: Vec<(usize, usize)>,
 }
 
-impl Flow<Act> for Seen<'_> {
+impl Dataflow<Act> for ProxyAnalysis<'_> {
     type State = State;
 
     fn op(&mut self, act: &Act, state: &mut State) {
@@ -181,13 +189,13 @@ impl Flow<Act> for Seen<'_> {
                 state.fenced = true;
                 state.written.clear();
             }
-            Act::Meet { write, learns } => {
+            Act::Sync { write, acquires } => {
                 write.into_iter().for_each(|id| state.written.insert(id));
-                state.fenced &= !learns;
+                state.fenced &= !acquires;
                 self.writes.add(&state.written);
             }
             Act::Copy(id) => {
-                let same = |w: &usize| self.target[*w] == self.source[id];
+                let same = |w: &usize| self.written_params[*w] == self.read_params[id];
                 let before = state.written.iter().find(same);
                 self.broken.extend(before.map(|write| (id, write)));
                 if !state.fenced {
@@ -204,12 +212,12 @@ impl Flow<Act> for Seen<'_> {
     }
 }
 
-impl Seen<'_> {
+impl ProxyAnalysis<'_> {
     /// Returns the copies that may read a written word without a fence in between, each with one
     /// such write.
-    fn broken(mut self) -> Vec<(usize, usize)> {
+    fn into_broken(mut self) -> Vec<(usize, usize)> {
         for copy in self.copies.iter() {
-            let same = |w: &usize| self.target[*w] == self.source[copy];
+            let same = |w: &usize| self.written_params[*w] == self.read_params[copy];
             let write = self.writes.iter().find(same);
             self.broken.extend(write.map(|write| (copy, write)));
         }

@@ -13,7 +13,7 @@ pub(super) struct GlobalWord {
 
 impl GlobalWord {
     /// Returns an unknown word of a parameter's memory.
-    pub(super) fn behind(param: ParamId) -> Self {
+    pub(super) fn unknown_in(param: ParamId) -> Self {
         let offset = None;
         Self { param, offset }
     }
@@ -24,28 +24,27 @@ impl GlobalWord {
     }
 
     /// May two words be the same?
-    pub(super) fn may_be(self, other: Self) -> bool {
+    pub(super) fn may_equal(self, other: Self) -> bool {
         let apart = self.offset.zip(other.offset).is_some_and(|(a, b)| a != b);
         self.param == other.param && !apart
     }
 }
 
 /// By register: the word of global memory that it addresses.
-pub(super) struct Pointers(Vec<Known>);
+pub(super) struct Pointers(Vec<RegContent>);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Known {
-    /// The register holds no pointer.
-    Nothing,
-    GlobalWord(GlobalWord),
-    /// The register may hold several pointers.
-    Several,
+enum RegContent {
+    NoPointer,
+    Pointer(GlobalWord),
+    /// Pointers of several parameters.
+    AnyPointer,
 }
 
 impl Pointers {
-    /// Follows pointer parameters through additions.
+    /// Tracks pointer parameters through moves and arithmetic.
     pub(super) fn of(kernel: &Kernel, ops: &[OpSite]) -> Self {
-        let mut all = Self(vec![Known::Nothing; kernel.regs.len()]);
+        let mut all = Self(vec![RegContent::NoPointer; kernel.regs.len()]);
         let wide = |r: RegId| matches!(kernel.ty(r), Type::U64 | Type::I64);
         let mut changed = true;
         while changed {
@@ -60,75 +59,76 @@ impl Pointers {
         all
     }
 
-    /// Returns the word of an access.
-    pub(super) fn at(&self, addr: Operand, offset: i32) -> Option<GlobalWord> {
+    /// Returns the word that an access addresses, if its parameter is known.
+    pub(super) fn word(&self, addr: Operand, offset: i32) -> Option<GlobalWord> {
         match self.operand(addr) {
-            Known::GlobalWord(spot) => Some(GlobalWord {
-                offset: spot.offset.map(|o| o.saturating_add(offset.into())),
-                ..spot
+            RegContent::Pointer(word) => Some(GlobalWord {
+                offset: word.offset.map(|o| o.saturating_add(offset.into())),
+                ..word
             }),
             _ => None,
         }
     }
 
-    fn operand(&self, o: Operand) -> Known {
-        o.as_reg().map_or(Known::Nothing, |r| self.0[r.index()])
+    fn operand(&self, o: Operand) -> RegContent {
+        o.as_reg()
+            .map_or(RegContent::NoPointer, |r| self.0[r.index()])
     }
 
     /// Returns the pointer that an op computes.
-    fn value(&self, kernel: &Kernel, op: &OpSite) -> Known {
+    fn value(&self, kernel: &Kernel, op: &OpSite) -> RegContent {
         match op.op {
             Op::ReadParam(read) => match kernel.param(read.param).kind {
-                ParamKind::Pointer(_) => Known::GlobalWord(GlobalWord {
+                ParamKind::Pointer(_) => RegContent::Pointer(GlobalWord {
                     param: read.param,
                     offset: Some(0),
                 }),
-                _ => Known::Nothing,
+                _ => RegContent::NoPointer,
             },
             Op::Mov(o) => self.operand(o.src),
             Op::Add(o) => match (self.operand(o.a), o.b.as_imm()) {
-                (Known::GlobalWord(spot), Some(by)) => Known::GlobalWord(GlobalWord {
-                    offset: spot.offset.map(|x| x.saturating_add(by as i64)),
-                    ..spot
+                (RegContent::Pointer(word), Some(by)) => RegContent::Pointer(GlobalWord {
+                    offset: word.offset.map(|x| x.saturating_add(by as i64)),
+                    ..word
                 }),
-                _ => self.blurred(op),
+                _ => self.with_unknown_offset(op),
             },
-            _ if op.facts.touches.is_empty() => self.blurred(op),
+            _ if op.facts.touches.is_empty() => self.with_unknown_offset(op),
             // Values loaded from memory are not tracked as pointers.
-            _ => Known::Nothing,
+            _ => RegContent::NoPointer,
         }
     }
 
     /// Returns the pointer among the operands of an op, with an unknown offset.
-    fn blurred(&self, op: &OpSite) -> Known {
+    fn with_unknown_offset(&self, op: &OpSite) -> RegContent {
         let operands = op.facts.named_reads().map(|r| self.0[r.index()]);
-        operands.fold(Known::Nothing, |a, b| match (a, b) {
-            (Known::Nothing, Known::GlobalWord(spot)) => Known::GlobalWord(GlobalWord {
+        operands.fold(RegContent::NoPointer, |a, b| match (a, b) {
+            (RegContent::NoPointer, RegContent::Pointer(word)) => RegContent::Pointer(GlobalWord {
                 offset: None,
-                ..spot
+                ..word
             }),
-            (a, b) => meet(a, b),
+            (a, b) => join(a, b),
         })
     }
 
-    fn put(&mut self, dst: RegId, value: Known) -> bool {
+    fn put(&mut self, dst: RegId, value: RegContent) -> bool {
         let reg = &mut self.0[dst.index()];
         let before = *reg;
-        *reg = meet(before, value);
+        *reg = join(before, value);
         *reg != before
     }
 }
 
 /// Joins two possible contents of a register.
-fn meet(a: Known, b: Known) -> Known {
+fn join(a: RegContent, b: RegContent) -> RegContent {
     match (a, b) {
-        (Known::Nothing, x) | (x, Known::Nothing) => x,
-        (Known::GlobalWord(x), Known::GlobalWord(y)) if x.param == y.param => {
-            Known::GlobalWord(GlobalWord {
+        (RegContent::NoPointer, x) | (x, RegContent::NoPointer) => x,
+        (RegContent::Pointer(x), RegContent::Pointer(y)) if x.param == y.param => {
+            RegContent::Pointer(GlobalWord {
                 offset: x.offset.filter(|o| Some(*o) == y.offset),
                 ..x
             })
         }
-        _ => Known::Several,
+        _ => RegContent::AnyPointer,
     }
 }

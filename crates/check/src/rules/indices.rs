@@ -14,27 +14,27 @@ const VIEW: Rule = codes::S_VIEW;
 const PLACE: Rule = codes::S_PLACE;
 const BARRIER: Rule = codes::S_BARRIER;
 
-pub(crate) fn judge<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
+pub(crate) fn check<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
     for op in &cx.ops {
         let mut report =
             |rule: &Rule, text: String| found.report(rule, op.loc(), op.site.role, text);
         for v in op.facts.views() {
-            stage(cx.kernel, v.tile, v.stage, &mut report);
+            check_stage(cx.kernel, v.tile, v.stage, &mut report);
             if let Some(text) = bad_view(cx.kernel, v) {
                 report(&VIEW, text);
             }
         }
         for (p, bytes) in op.facts.places() {
-            stage(cx.kernel, p.tile, p.stage, &mut report);
-            place(cx.kernel, p, bytes, &mut report);
+            check_stage(cx.kernel, p.tile, p.stage, &mut report);
+            check_address(cx.kernel, p, bytes, &mut report);
         }
-        barriers(cx.kernel, op, &mut report);
+        check_barriers(cx.kernel, op, &mut report);
     }
 }
 
 type Report<'a> = &'a mut dyn FnMut(&Rule, String);
 
-fn stage(kernel: &Kernel, tile: warpline_ir::TileId, stage: Operand, report: Report) {
+fn check_stage(kernel: &Kernel, tile: warpline_ir::TileId, stage: Operand, report: Report) {
     let tile = kernel.tile(tile);
     if let Some(s) = stage.as_imm()
         && s >= u64::from(tile.stages)
@@ -51,9 +51,9 @@ fn stage(kernel: &Kernel, tile: warpline_ir::TileId, stage: Operand, report: Rep
 pub(super) fn bad_view(kernel: &Kernel, v: &View) -> Option<String> {
     let tile = kernel.tile(v.tile);
     let (rows, cols) = (tile.layout.rows, tile.layout.cols);
-    let ends = |at: u32, len: u32| u64::from(at) + u64::from(len);
-    let inside = ends(v.row, v.rows) <= rows.into() && ends(v.col, v.cols) <= cols.into();
-    if v.rows > 0 && v.cols > 0 && inside {
+    let end = |start: u32, len: u32| u64::from(start) + u64::from(len);
+    let is_inside = end(v.row, v.rows) <= rows.into() && end(v.col, v.cols) <= cols.into();
+    if v.rows > 0 && v.cols > 0 && is_inside {
         return None;
     }
     Some(format!(
@@ -63,7 +63,7 @@ pub(super) fn bad_view(kernel: &Kernel, v: &View) -> Option<String> {
 }
 
 /// Checks only the views of a kernel.
-pub(crate) fn judge_views(kernel: &Kernel, found: &mut Findings) {
+pub(crate) fn check_views(kernel: &Kernel, found: &mut Findings) {
     kernel.each_stmt(&mut |role, s| {
         if let StmtKind::Op(op) = &s.kind {
             for text in Facts::of(op).views().filter_map(|v| bad_view(kernel, v)) {
@@ -73,9 +73,9 @@ pub(crate) fn judge_views(kernel: &Kernel, found: &mut Findings) {
     });
 }
 
-fn place(kernel: &Kernel, p: &SharedAddress, bytes: u64, report: Report) {
+fn check_address(kernel: &Kernel, p: &SharedAddress, bytes: u64, report: Report) {
     let tile = kernel.tile(p.tile);
-    // A register may hold any offset; the constant part is the least offset.
+    // The value of a register is unknown here, so it counts as 0: the check finds the least end.
     let end = p
         .byte
         .as_imm()
@@ -83,19 +83,19 @@ fn place(kernel: &Kernel, p: &SharedAddress, bytes: u64, report: Report) {
         .saturating_add(u64::from(p.offset))
         .saturating_add(bytes);
     let l = &tile.layout;
-    let stage = u64::from(l.rows)
+    let stage_bytes = u64::from(l.rows)
         .saturating_mul(l.cols.into())
         .saturating_mul(l.element_bytes.into());
-    if end > stage {
+    if end > stage_bytes {
         let text = format!(
-            "the access ends at byte {end}, and a stage of tile `{}` has {stage} bytes",
+            "the access ends at byte {end}, and a stage of tile `{}` has {stage_bytes} bytes",
             tile.name
         );
         report(&PLACE, text);
     }
 }
 
-fn barriers(kernel: &Kernel, op: &OpSite, report: Report) {
+fn check_barriers(kernel: &Kernel, op: &OpSite, report: Report) {
     for b in op.facts.barriers() {
         let array = kernel.barrier(b.bar);
         if let Some(i) = b.index.as_imm()

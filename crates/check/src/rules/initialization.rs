@@ -11,7 +11,7 @@ pub const RULES: &[Rule] = &[DEFINED];
 
 const DEFINED: Rule = codes::S_DEFINED;
 
-pub(crate) fn judge<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
+pub(crate) fn check<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
     let kernel = cx.kernel;
     let mut walk = Walk {
         kernel,
@@ -19,29 +19,29 @@ pub(crate) fn judge<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
         role: None,
         reported: vec![false; kernel.regs.len()],
     };
-    let mut known = vec![false; kernel.regs.len()];
-    walk.block(&kernel.prologue, &mut known);
-    let ends: Vec<Known> = kernel
+    let mut written = vec![false; kernel.regs.len()];
+    walk.block(&kernel.prologue, &mut written);
+    let ends: Vec<Written> = kernel
         .roles
         .iter()
         .enumerate()
         .map(|(i, role)| {
             walk.role = Some(RoleId(i as u32));
-            let mut mine = known.clone();
-            walk.block(&role.body, &mut mine);
-            mine
+            let mut in_role = written.clone();
+            walk.block(&role.body, &mut in_role);
+            in_role
         })
         .collect();
     walk.role = None;
-    if let Some(mut end) = ends.into_iter().reduce(both) {
+    if let Some(mut end) = ends.into_iter().reduce(intersection) {
         walk.block(&kernel.epilogue, &mut end);
     }
 }
 
 /// For each register: is it written on every path to this point?
-type Known = Vec<bool>;
+type Written = Vec<bool>;
 
-fn both(mut a: Known, b: Known) -> Known {
+fn intersection(mut a: Written, b: Written) -> Written {
     a.iter_mut().zip(b).for_each(|(a, b)| *a &= b);
     a
 }
@@ -55,9 +55,9 @@ struct Walk<'a, 'k> {
 }
 
 impl Walk<'_, '_> {
-    fn read(&mut self, known: &Known, o: Operand, loc: Loc) {
+    fn read(&mut self, written: &Written, o: Operand, loc: Loc) {
         if let Some(r) = o.as_reg()
-            && !known[r.index()]
+            && !written[r.index()]
             && !self.reported[r.index()]
         {
             self.reported[r.index()] = true;
@@ -72,22 +72,22 @@ impl Walk<'_, '_> {
         }
     }
 
-    fn block(&mut self, block: &Block, known: &mut Known) {
+    fn block(&mut self, block: &Block, written: &mut Written) {
         for s in &block.0 {
             match &s.kind {
                 StmtKind::Op(op) => {
                     let facts = Facts::of(op);
                     for r in facts.uses() {
-                        self.read(known, r.into(), s.loc);
+                        self.read(written, r.into(), s.loc);
                     }
-                    set(known, &facts.defs);
+                    mark_written(written, &facts.defs);
                 }
                 StmtKind::If { cond, then, other } => {
-                    self.read(known, (*cond).into(), s.loc);
-                    let mut or = known.clone();
-                    self.block(then, known);
-                    self.block(other, &mut or);
-                    *known = both(std::mem::take(known), or);
+                    self.read(written, (*cond).into(), s.loc);
+                    let mut after_else = written.clone();
+                    self.block(then, written);
+                    self.block(other, &mut after_else);
+                    *written = intersection(std::mem::take(written), after_else);
                 }
                 StmtKind::For {
                     var,
@@ -98,25 +98,25 @@ impl Walk<'_, '_> {
                     ..
                 } => {
                     for o in [from, to, step] {
-                        self.read(known, *o, s.loc);
+                        self.read(written, *o, s.loc);
                     }
-                    set(known, &[*var]);
-                    self.block(body, &mut known.clone());
+                    mark_written(written, &[*var]);
+                    self.block(body, &mut written.clone());
                 }
                 StmtKind::While { head, cond, body } => {
-                    self.block(head, known);
-                    self.read(known, (*cond).into(), s.loc);
-                    self.block(body, &mut known.clone());
+                    self.block(head, written);
+                    self.read(written, (*cond).into(), s.loc);
+                    self.block(body, &mut written.clone());
                 }
                 // The other lanes do not run the body.
-                StmtKind::Elect { body } => self.block(body, &mut known.clone()),
+                StmtKind::Elect { body } => self.block(body, &mut written.clone()),
             }
         }
     }
 }
 
-fn set(known: &mut Known, regs: &[RegId]) {
+fn mark_written(written: &mut Written, regs: &[RegId]) {
     for r in regs {
-        known[r.index()] = true;
+        written[r.index()] = true;
     }
 }

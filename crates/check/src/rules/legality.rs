@@ -20,7 +20,7 @@ fn rule(op: &Op) -> &'static Rule {
     }
 }
 
-pub(crate) fn judge<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
+pub(crate) fn check<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
     for op in &cx.ops {
         if let Err(text) = op.op.legal(cx.target) {
             found.report(rule(op.op), op.loc(), op.site.role, text);

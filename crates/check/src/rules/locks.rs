@@ -5,7 +5,7 @@
 //! another one orders the two. A cycle of such orders is a deadlock.
 
 use super::RuleContext;
-use super::bounds::Values;
+use super::bounds::BoundsQuery;
 use super::control_flow::{LoopKind, Node};
 use super::global_words::{GlobalWord, Pointers};
 use super::poll::Poll;
@@ -18,7 +18,7 @@ use warpline_ir::{AccessKind, FenceKind, MemoryAddress, MemoryRegion, Op, SyncOp
 pub(super) const LOCKS: Rule = codes::R18_LOCKS;
 
 /// Reports locks that are taken in a cycle.
-pub(super) fn judge<'k>(
+pub(super) fn check<'k>(
     cx: &RuleContext<'k>,
     polls: &[Poll],
     pointers: &Pointers,
@@ -28,7 +28,7 @@ pub(super) fn judge<'k>(
         .filter_map(|p| lock(cx, p, pointers))
         .collect();
     for lock in &taken {
-        let name = name(cx, lock.word);
+        let name = param_name(cx, lock.word);
         let op = &cx.ops[lock.op];
         found.assume(
             &codes::A_LOCK,
@@ -39,31 +39,31 @@ pub(super) fn judge<'k>(
         );
     }
     for lock in &taken {
-        orders_nothing(cx, lock, pointers, found);
+        check_memory_order(cx, lock, pointers, found);
     }
     if taken.len() < 2 {
         return;
     }
-    let mut order = Order {
+    let mut order = LockOrder {
         cx,
         pointers,
         taken: &taken,
         edges: Vec::new(),
     };
     for role in 0..cx.kernel.roles.len() {
-        let mut held = Held::new();
+        let mut held = HeldLocks::new();
         for part in cx.code.role(role) {
             order.walk(part, &mut held);
         }
     }
-    if let Some(circle) = circle(&order.edges) {
-        let first = circle[0];
-        let say = |edge: &Edge| {
+    if let Some(cycle) = cycle(&order.edges) {
+        let first = cycle[0];
+        let edge_text = |edge: &Edge| {
             let [from, to] = [edge.from, edge.to].map(|w| word_name(cx, taken[w].word));
             format!("takes {to} while it holds {from}")
         };
         let op = &cx.ops[first.at];
-        let text = match circle.len() {
+        let text = match cycle.len() {
             1 => Message::new(format!(
                 "a thread takes {} again while it holds it",
                 word_name(cx, taken[first.to].word)
@@ -73,14 +73,14 @@ pub(super) fn judge<'k>(
             .cause("the thread waits for itself"),
             _ => Message::new(format!(
                 "one thread {}, and another thread takes them in the opposite order",
-                say(first)
+                edge_text(first)
             ))
             .title("deadlock: locks taken in opposite orders")
-            .label(format!("{} here", say(first)))
+            .label(format!("{} here", edge_text(first)))
             .cause("each thread may hold the lock that the other waits for"),
         };
         found.report(&LOCKS, op.loc(), op.site.role, text);
-        match circle.as_slice() {
+        match cycle.as_slice() {
             [one] => {
                 let op = &cx.ops[one.since];
                 found.label("takes the lock the first time here", op.loc(), op.site.role);
@@ -89,7 +89,7 @@ pub(super) fn judge<'k>(
                 for edge in &more[1..] {
                     let op = &cx.ops[edge.at];
                     found.label(
-                        format!("another thread {} here", say(edge)),
+                        format!("another thread {} here", edge_text(edge)),
                         op.loc(),
                         op.site.role,
                     );
@@ -101,7 +101,7 @@ pub(super) fn judge<'k>(
 
 /// Reports a lock that is taken without an acquire or freed without a release, if the kernel has no
 /// fence that could replace it.
-fn orders_nothing<'k>(
+fn check_memory_order<'k>(
     cx: &RuleContext<'k>,
     lock: &LockLoop,
     pointers: &Pointers,
@@ -133,12 +133,12 @@ fn orders_nothing<'k>(
         let MemoryAddress::Global { addr, offset } = at else {
             continue;
         };
-        let same = pointers.at(addr, offset) == Some(lock.word);
-        let fine = match takes {
+        let same = pointers.word(addr, offset) == Some(lock.word);
+        let is_ordered = match takes {
             true => order.sem.acquires(),
             false => order.sem.releases(),
         };
-        if !same || fine {
+        if !same || is_ordered {
             continue;
         }
         let (verb, order) = match takes {
@@ -164,7 +164,7 @@ fn orders_nothing<'k>(
 /// A loop that takes a lock.
 struct LockLoop {
     op: usize,
-    spins: usize,
+    loop_id: usize,
     word: GlobalWord,
 }
 
@@ -173,31 +173,31 @@ fn lock(cx: &RuleContext, poll: &Poll, pointers: &Pointers) -> Option<LockLoop> 
     let Op::Atomic(o) = cx.ops[poll.op].op else {
         return None;
     };
-    let values = Values::new(cx, &|_| None);
-    let constant = |x| values.of(x, o.ty).single().is_some();
+    let values = BoundsQuery::new(cx, &|_| None);
+    let constant = |x| values.bounds(x, o.ty).single().is_some();
     let swaps = matches!(o.op, AtomicOp::Exch | AtomicOp::Cas);
-    let fixed = o.values.iter().copied().chain(o.compare).all(constant);
+    let constants = o.values.iter().copied().chain(o.compare).all(constant);
     Some(LockLoop {
         op: poll.op,
-        spins: poll.spins,
-        word: pointers.at(poll.addr, poll.offset)?,
+        loop_id: poll.loop_id,
+        word: pointers.word(poll.addr, poll.offset)?,
     })
-    .filter(|_| swaps && fixed)
+    .filter(|_| swaps && constants)
 }
 
-fn name<'k>(cx: &RuleContext<'k>, word: GlobalWord) -> &'k str {
+fn param_name<'k>(cx: &RuleContext<'k>, word: GlobalWord) -> &'k str {
     &cx.kernel.param(word.param).name
 }
 
 fn word_name(cx: &RuleContext, word: GlobalWord) -> String {
     match word.offset() {
-        Some(0) | None => format!("lock `{}`", name(cx, word)),
-        Some(bytes) => format!("lock `{} + {bytes} bytes`", name(cx, word)),
+        Some(0) | None => format!("lock `{}`", param_name(cx, word)),
+        Some(bytes) => format!("lock `{} + {bytes} bytes`", param_name(cx, word)),
     }
 }
 
 /// The locks that a thread certainly holds, each with the op that took it.
-type Held = BTreeMap<usize, usize>;
+type HeldLocks = BTreeMap<usize, usize>;
 
 /// A lock that is taken while another is held.
 struct Edge {
@@ -211,24 +211,24 @@ struct Edge {
     held: BTreeSet<usize>,
 }
 
-struct Order<'a, 'k> {
+struct LockOrder<'a, 'k> {
     cx: &'a RuleContext<'k>,
     pointers: &'a Pointers,
     taken: &'a [LockLoop],
     edges: Vec<Edge>,
 }
 
-impl Order<'_, '_> {
-    /// Returns the index of a word, the same for all loops that take it.
-    fn number(&self, word: GlobalWord) -> Option<usize> {
+impl LockOrder<'_, '_> {
+    /// Returns the index of the lock at a word; all loops that take it share the index.
+    fn lock_index(&self, word: GlobalWord) -> Option<usize> {
         let same = |t: &LockLoop| t.word == word && word.offset().is_some();
         self.taken.iter().position(same)
     }
 
-    fn walk(&mut self, nodes: &[Node], held: &mut Held) {
+    fn walk(&mut self, nodes: &[Node], held: &mut HeldLocks) {
         for node in nodes {
             match node {
-                Node::Op(id) => self.give_back(*id, held),
+                Node::Op(id) => self.free_locks(*id, held),
                 Node::If { arms, .. } => {
                     let mut other = held.clone();
                     self.walk(&arms[0], held);
@@ -245,7 +245,7 @@ impl Order<'_, '_> {
                             inside.clone_from(held);
                             self.walk(body, &mut inside);
                             held.retain(|lock, _| inside.contains_key(lock));
-                            self.take(*id, held);
+                            self.take_locks(*id, held);
                         }
                         LoopKind::For { .. } => {
                             self.walk(body, &mut inside);
@@ -257,11 +257,11 @@ impl Order<'_, '_> {
         }
     }
 
-    /// Leaves a loop, which may have taken locks.
-    fn take(&mut self, id: usize, held: &mut Held) {
+    /// Adds the locks that a loop has taken when it ends, and their orders.
+    fn take_locks(&mut self, id: usize, held: &mut HeldLocks) {
         let taken = self.taken;
-        for lock in taken.iter().filter(|t| t.spins == id) {
-            let Some(to) = self.number(lock.word) else {
+        for lock in taken.iter().filter(|t| t.loop_id == id) {
+            let Some(to) = self.lock_index(lock.word) else {
                 continue;
             };
             for (&from, &since) in held.iter() {
@@ -277,8 +277,8 @@ impl Order<'_, '_> {
         }
     }
 
-    /// Frees the lock that an op writes.
-    fn give_back(&mut self, id: usize, held: &mut Held) {
+    /// Removes the locks that an op may free by its writes.
+    fn free_locks(&mut self, id: usize, held: &mut HeldLocks) {
         let op = &self.cx.ops[id];
         let is_load = matches!(op.op, Op::StrongLoad(_));
         if held.is_empty() || is_load || self.taken.iter().any(|t| t.op == id) {
@@ -290,42 +290,42 @@ impl Order<'_, '_> {
             .iter()
             .filter(|t| t.access != AccessKind::Read)
         {
-            let spot = match t.memory {
+            let word = match t.memory {
                 MemoryRegion::PerLane(MemoryAddress::Global { addr, offset }, _) => {
-                    self.pointers.at(addr, offset)
+                    self.pointers.word(addr, offset)
                 }
-                MemoryRegion::Global(addr, _) => self.pointers.at(addr, 0),
+                MemoryRegion::Global(addr, _) => self.pointers.word(addr, 0),
                 _ => continue,
             };
             let taken = self.taken;
-            // A write to an unknown address may free any of them.
-            held.retain(|lock, _| !spot.is_none_or(|s| taken[*lock].word.may_be(s)));
+            // A write to an unknown address may free any lock.
+            held.retain(|lock, _| !word.is_none_or(|s| taken[*lock].word.may_equal(s)));
         }
     }
 }
 
-/// Returns a cycle among the orders that no common lock prevents.
-fn circle(edges: &[Edge]) -> Option<Vec<&Edge>> {
+/// Returns a cycle of orders, if no common lock prevents it.
+fn cycle(edges: &[Edge]) -> Option<Vec<&Edge>> {
     for (i, first) in edges.iter().enumerate() {
         let mut path = vec![first];
-        if first.from == first.to || close(edges, &mut path, i) {
+        if first.from == first.to || extend_to_cycle(edges, &mut path, i) {
             return Some(path);
         }
     }
     None
 }
 
-/// Extends a path of orders to a cycle; edges before `least` were tried already.
-fn close<'e>(edges: &'e [Edge], path: &mut Vec<&'e Edge>, least: usize) -> bool {
+/// Extends a path of orders to a cycle. The search already tried the edges before `least`.
+fn extend_to_cycle<'e>(edges: &'e [Edge], path: &mut Vec<&'e Edge>, least: usize) -> bool {
     let (start, end) = (path[0].from, path[path.len() - 1].to);
     for edge in edges[least..].iter().filter(|e| e.from == end) {
         // Threads that hold a common lock exclude each other.
-        let apart = |e: &&Edge| e.held.is_disjoint(&edge.held);
-        if path.iter().any(|e| e.to == edge.to) || !path.iter().all(apart) {
+        let may_overlap = |e: &&Edge| e.held.is_disjoint(&edge.held);
+        if path.iter().any(|e| e.to == edge.to) || !path.iter().all(may_overlap) {
             continue;
         }
         path.push(edge);
-        if edge.to == start || close(edges, path, least) {
+        if edge.to == start || extend_to_cycle(edges, path, least) {
             return true;
         }
         path.pop();

@@ -1,6 +1,6 @@
 //! The rules of structure and resources, one file per group.
 //!
-//! A group has a few [`Rule`] constants and one function `judge` that finds breaches. The group
+//! A group has a few [`Rule`] constants and one function `check` that reports breaches. The group
 //! [`references`] runs first and alone, because the other groups rely on declared ids.
 
 use crate::assumption::Assumption;
@@ -127,31 +127,31 @@ impl<'k> RuleContext<'k> {
 }
 
 /// Returns all breaches of a kernel, by group, and the assumptions of its proof.
-pub(crate) fn judge(kernel: &Kernel, target: &Target) -> (Vec<Diagnostic>, Vec<Assumption>) {
+pub(crate) fn check(kernel: &Kernel, target: &Target) -> (Vec<Diagnostic>, Vec<Assumption>) {
     let mut found = Findings::new(kernel);
-    references::judge(kernel, &mut found);
+    references::check(kernel, &mut found);
     if found.is_empty() {
         let cx = RuleContext::new(kernel, target);
         for group in [
-            legality::judge,
-            roles::judge,
-            cluster::judge,
-            registers::judge,
-            named_barriers::judge,
-            shared_memory::judge,
-            indices::judge,
-            operands::judge,
-            initialization::judge,
-            tensor_maps::judge,
-            wgmma::judge,
-            wgmma_in_flight::judge,
-            convergence::judge,
-            dependent_launch::judge,
-            loops::judge,
-            cross_cta::judge,
-            global_proxy::judge,
-            read_only::judge,
-            assumptions::judge,
+            legality::check,
+            roles::check,
+            cluster::check,
+            registers::check,
+            named_barriers::check,
+            shared_memory::check,
+            indices::check,
+            operands::check,
+            initialization::check,
+            tensor_maps::check,
+            wgmma::check,
+            wgmma_in_flight::check,
+            convergence::check,
+            dependent_launch::check,
+            loops::check,
+            cross_cta::check,
+            global_proxy::check,
+            read_only::check,
+            assumptions::check,
         ] {
             group(&cx, &mut found);
         }
@@ -163,7 +163,7 @@ pub(crate) fn judge(kernel: &Kernel, target: &Target) -> (Vec<Diagnostic>, Vec<A
 /// grids end. The ids of the kernel must be declared.
 pub fn dependent_launch(kernel: &Kernel, target: &Target) -> Vec<Diagnostic> {
     let mut found = Findings::new(kernel);
-    dependent_launch::judge_early(&RuleContext::new(kernel, target), &mut found);
+    dependent_launch::check_before_wait(&RuleContext::new(kernel, target), &mut found);
     found.into_list()
 }
 
@@ -172,8 +172,8 @@ pub fn dependent_launch(kernel: &Kernel, target: &Target) -> Vec<Diagnostic> {
 pub fn global_memory(kernel: &Kernel, target: &Target) -> Vec<Diagnostic> {
     let mut found = Findings::new(kernel);
     let cx = RuleContext::new(kernel, target);
-    cross_cta::judge(&cx, &mut found);
-    global_proxy::judge(&cx, &mut found);
+    cross_cta::check(&cx, &mut found);
+    global_proxy::check(&cx, &mut found);
     found.into_list()
 }
 
@@ -181,7 +181,7 @@ pub fn global_memory(kernel: &Kernel, target: &Target) -> Vec<Diagnostic> {
 /// diagnostics.
 pub fn pdl_unsafe(kernel: &Kernel, written: &[ParamId]) -> Vec<Diagnostic> {
     let mut found = Findings::new(kernel);
-    dependent_launch::judge_settled(kernel, written, &mut found);
+    dependent_launch::check_pdl_safe(kernel, written, &mut found);
     found.into_list()
 }
 
@@ -195,10 +195,10 @@ pub fn written_params(kernel: &Kernel, target: &Target) -> Vec<ParamId> {
 /// valid addresses. The printers require this even of an unproved kernel.
 pub fn malformed(kernel: &Kernel) -> Vec<Diagnostic> {
     let mut found = Findings::new(kernel);
-    references::judge(kernel, &mut found);
+    references::check(kernel, &mut found);
     if found.is_empty() {
-        shared_memory::judge_tiles(kernel, &mut found);
-        indices::judge_views(kernel, &mut found);
+        shared_memory::check_tiles(kernel, &mut found);
+        indices::check_views(kernel, &mut found);
     }
     found.into_list()
 }

@@ -13,7 +13,7 @@ const UNIQUE: Rule = codes::R10_UNIQUE;
 pub(super) const THREADS: Rule = codes::R10_THREADS;
 const SAME: Rule = codes::R10_SAME;
 
-pub(crate) fn judge<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
+pub(crate) fn check<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
     let kernel = cx.kernel;
     let last = cx.target.named_barriers - 1;
     for (i, b) in kernel.named.iter().enumerate() {

@@ -12,12 +12,12 @@ const TYPE: Rule = codes::S_TYPE;
 const SCOPE: Rule = codes::S_SCOPE;
 const LOOP: Rule = codes::S_LOOP;
 
-pub(crate) fn judge<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
+pub(crate) fn check<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
     let kernel = cx.kernel;
     for site in &cx.sites {
         let (defs, reads) = operands(cx, &site.stmt.kind);
         let (role, loc) = (site.role, site.stmt.loc);
-        let name = what(&site.stmt.kind);
+        let name = stmt_name(&site.stmt.kind);
         for &(o, want) in &reads {
             if let Some(text) = mismatch(kernel, o, want) {
                 found.report(
@@ -104,7 +104,7 @@ fn operands(cx: &RuleContext, kind: &StmtKind) -> (Vec<RegId>, Vec<(Operand, Typ
     }
 }
 
-fn what(kind: &StmtKind) -> String {
+fn stmt_name(kind: &StmtKind) -> String {
     match kind {
         StmtKind::Op(op) => op.name(),
         StmtKind::If { .. } => "if".into(),

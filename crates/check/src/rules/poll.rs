@@ -15,21 +15,22 @@ pub(super) struct Poll {
     /// The memory order; `None` for a weak load.
     pub(super) order: Option<MemoryOrder>,
     /// The index of the loop.
-    pub(super) spins: usize,
+    pub(super) loop_id: usize,
     /// Does the read also change the word?
     pub(super) is_atomic: bool,
 }
 
 impl Poll {
-    /// Returns all polls of a kernel, by loop: the loop ends on the value read from a fixed address.
+    /// Returns all polls of a kernel, by loop. The end of a polling loop depends on a word whose address
+    /// the loop does not change.
     pub(super) fn all(cx: &RuleContext) -> Vec<Self> {
         let mut polls = Vec::new();
-        if !cx.ops.iter().any(|op| read(op).is_some()) {
+        if !cx.ops.iter().any(|op| global_read(op).is_some()) {
             return polls;
         }
-        for (id, around) in cx.code.loops.iter().enumerate() {
-            if let LoopKind::While { cond } = around.kind {
-                Slice { cx, around, id }.polls(cond, &mut polls);
+        for (id, poll_loop) in cx.code.loops.iter().enumerate() {
+            if let LoopKind::While { cond } = poll_loop.kind {
+                LoopSlice { cx, poll_loop, id }.polls(cond, &mut polls);
             }
         }
         polls
@@ -46,7 +47,7 @@ impl Poll {
 
 /// Returns the address, the memory order (`None` if weak) and whether it is an atomic, for an op
 /// that reads a word of global memory.
-pub(super) fn read(op: &OpSite) -> Option<(Operand, i32, Option<MemoryOrder>, bool)> {
+pub(super) fn global_read(op: &OpSite) -> Option<(Operand, i32, Option<MemoryOrder>, bool)> {
     let (at, order, is_atomic) = match op.op {
         Op::StrongLoad(o) => (o.at, Some(o.order), false),
         Op::Load(o) if o.cache.path == LoadPath::Volatile => {
@@ -62,43 +63,43 @@ pub(super) fn read(op: &OpSite) -> Option<(Operand, i32, Option<MemoryOrder>, bo
     }
 }
 
-/// Follows values of a loop back to their origin inside the loop.
-struct Slice<'a, 'k> {
+/// Follows values back to their definitions inside a loop.
+struct LoopSlice<'a, 'k> {
     cx: &'a RuleContext<'k>,
-    around: &'a Loop,
+    poll_loop: &'a Loop,
     id: usize,
 }
 
-impl Slice<'_, '_> {
+impl LoopSlice<'_, '_> {
     /// Returns the ops of the loop that write a register.
-    fn made(&self, r: RegId) -> impl Iterator<Item = usize> {
+    fn defs_in_loop(&self, r: RegId) -> impl Iterator<Item = usize> {
         let ops = self.cx.code.defs(r).iter().filter_map(|d| match d {
             Def::Op(id) => Some(*id),
             Def::Counter(_) => None,
         });
-        ops.filter(|i| self.around.ops.contains(i))
+        ops.filter(|i| self.poll_loop.ops.contains(i))
     }
 
     /// Adds the reads of loop-invariant addresses that a register depends on, by data or by control
     /// flow.
     fn polls(&self, from: RegId, polls: &mut Vec<Poll>) {
         let mut seen = vec![from];
-        let mut at = 0;
-        while let Some(&r) = seen.get(at) {
-            at += 1;
-            for i in self.made(r) {
+        let mut next = 0;
+        while let Some(&r) = seen.get(next) {
+            next += 1;
+            for i in self.defs_in_loop(r) {
                 let op = &self.cx.ops[i];
-                let guards = self.cx.code.guards_in(i, self.around);
+                let guards = self.cx.code.guards_in(i, self.poll_loop);
                 let mut reads: Vec<RegId> = guards.map(|g| g.cond).collect();
-                if let Some((addr, offset, order, is_atomic)) = read(op) {
-                    let known = polls.iter().any(|p| p.op == i && p.spins == self.id);
-                    if !known && self.is_fixed(addr, 0) {
+                if let Some((addr, offset, order, is_atomic)) = global_read(op) {
+                    let known = polls.iter().any(|p| p.op == i && p.loop_id == self.id);
+                    if !known && self.is_invariant(addr, 0) {
                         polls.push(Poll {
                             op: i,
                             addr,
                             offset,
                             order,
-                            spins: self.id,
+                            loop_id: self.id,
                             is_atomic,
                         });
                     }
@@ -115,15 +116,15 @@ impl Slice<'_, '_> {
     }
 
     /// Is a value loop-invariant?
-    fn is_fixed(&self, o: Operand, depth: u32) -> bool {
+    fn is_invariant(&self, o: Operand, depth: u32) -> bool {
         /// Longer chains of ops are assumed to change.
-        const MOST: u32 = 16;
+        const MAX_DEPTH: u32 = 16;
         let Some(r) = o.as_reg() else { return true };
-        depth < MOST
-            && self.made(r).all(|i| {
+        depth < MAX_DEPTH
+            && self.defs_in_loop(r).all(|i| {
                 let facts = &self.cx.ops[i].facts;
                 let mut reads = facts.named_reads();
-                facts.touches.is_empty() && reads.all(|r| self.is_fixed(r.into(), depth + 1))
+                facts.touches.is_empty() && reads.all(|r| self.is_invariant(r.into(), depth + 1))
             })
     }
 }

@@ -18,26 +18,26 @@ pub(super) const COMPLETE: Rule = codes::R18_COMPLETE;
 /// The flags of a kernel: the ops that set them and the ops that read them.
 pub(super) struct Flags<'a> {
     /// The ops that set a flag, with the word.
-    pub(super) raises: Vec<(usize, GlobalWord)>,
+    pub(super) flag_writes: Vec<(usize, GlobalWord)>,
     /// The ops that wait for a flag or read it, with the word.
     pub(super) readers: Vec<(usize, GlobalWord)>,
     pub(super) pointers: &'a Pointers,
 }
 
 /// Reports flags that are set while a store that they publish may not be complete.
-pub(super) fn judge<'k>(cx: &RuleContext<'k>, flags: &Flags, found: &mut Findings<'k>) {
+pub(super) fn check<'k>(cx: &RuleContext<'k>, flags: &Flags, found: &mut Findings<'k>) {
     let stores: BTreeMap<usize, ParamId> = (cx.ops.iter())
-        .filter_map(|op| Some((op.id, stored(op, flags.pointers)?)))
+        .filter_map(|op| Some((op.id, stored_param(op, flags.pointers)?)))
         .collect();
-    if stores.is_empty() || flags.raises.is_empty() {
+    if stores.is_empty() || flags.flag_writes.is_empty() {
         return;
     }
-    let mut all = Published {
+    let mut all = PublishedStores {
         cx,
         flags,
         stores: &stores,
-        sites: BTreeMap::new(),
-        broken: BTreeMap::new(),
+        incomplete_at: BTreeMap::new(),
+        early_flags: BTreeMap::new(),
         changed: true,
     };
     while all.changed {
@@ -49,8 +49,8 @@ pub(super) fn judge<'k>(cx: &RuleContext<'k>, flags: &Flags, found: &mut Finding
             }
         }
     }
-    for (raise, store) in all.broken {
-        let (raise, op) = (&cx.ops[raise], &cx.ops[store]);
+    for (flag_write, store) in all.early_flags {
+        let (flag_write, op) = (&cx.ops[flag_write], &cx.ops[store]);
         let name = &cx.kernel.param(stores[&store]).name;
         let text = Message::new(format!(
             "the flag is set while `{}` may still write `{name}`",
@@ -58,17 +58,17 @@ pub(super) fn judge<'k>(cx: &RuleContext<'k>, flags: &Flags, found: &mut Finding
         ))
         .label("sets the flag here")
         .cause("`bulk_wait_read` waits until the store has read shared memory, not until its bytes are in global memory");
-        found.report(&COMPLETE, raise.loc(), raise.site.role, text);
+        found.report(&COMPLETE, flag_write.loc(), flag_write.site.role, text);
         found.label("issues the store here", op.loc(), op.site.role);
     }
 }
 
 /// Returns the parameter whose memory a bulk store writes.
-fn stored(op: &OpSite, pointers: &Pointers) -> Option<ParamId> {
+fn stored_param(op: &OpSite, pointers: &Pointers) -> Option<ParamId> {
     op.facts.touches.iter().find_map(|t| {
         let bulk = t.completion == Completion::BulkGroup && t.access != AccessKind::Read;
         match t.memory {
-            MemoryRegion::Global(addr, _) if bulk => pointers.at(addr, 0).map(|s| s.param),
+            MemoryRegion::Global(addr, _) if bulk => pointers.word(addr, 0).map(|s| s.param),
             MemoryRegion::Tensor(param) if bulk => Some(param),
             _ => None,
         }
@@ -80,30 +80,30 @@ fn stored(op: &OpSite, pointers: &Pointers) -> Option<ParamId> {
 struct State {
     /// Stores of this thread, with the least number of groups committed since.
     own: BTreeMap<usize, u32>,
-    /// Stores of other roles, which this role acquired at a barrier.
-    heard: BTreeSet<usize>,
+    /// Stores of other roles that this role acquired at a barrier.
+    acquired: BTreeSet<usize>,
 }
 
 impl State {
     /// Joins two alternative paths.
-    fn either(&mut self, other: &Self) {
+    fn join_paths(&mut self, other: &Self) {
         for (&store, &age) in &other.own {
             let own = self.own.entry(store).or_insert(age);
             *own = age.min(*own);
         }
-        self.heard.extend(&other.heard);
+        self.acquired.extend(&other.acquired);
     }
 
-    /// Joins two paths of different threads: the issuer of a store has waited for it if one of them
-    /// has.
-    fn both(&mut self, other: &Self, before: &Self) {
+    /// Joins two arms of a branch that different threads take. A wait in one arm counts as a wait of
+    /// the thread that issued the store.
+    fn join_threads(&mut self, other: &Self, before: &Self) {
         let waited = |s: &usize| {
             let missing = |x: &Self| !x.own.contains_key(s);
             before.own.contains_key(s) && (missing(self) || missing(other))
         };
-        let gone: Vec<usize> = before.own.keys().copied().filter(waited).collect();
-        self.either(other);
-        gone.iter().for_each(|s| {
+        let complete: Vec<usize> = before.own.keys().copied().filter(waited).collect();
+        self.join_paths(other);
+        complete.iter().for_each(|s| {
             self.own.remove(s);
         });
     }
@@ -117,18 +117,18 @@ enum Barrier {
     Cta,
 }
 
-struct Published<'a, 'k> {
+struct PublishedStores<'a, 'k> {
     cx: &'a RuleContext<'k>,
     flags: &'a Flags<'a>,
     stores: &'a BTreeMap<usize, ParamId>,
     /// By barrier and arriving role: the stores that may be incomplete then.
-    sites: BTreeMap<(Barrier, usize), BTreeSet<usize>>,
+    incomplete_at: BTreeMap<(Barrier, usize), BTreeSet<usize>>,
     /// Flag writes, each with a store that it publishes too early.
-    broken: BTreeMap<usize, usize>,
+    early_flags: BTreeMap<usize, usize>,
     changed: bool,
 }
 
-impl Published<'_, '_> {
+impl PublishedStores<'_, '_> {
     fn walk(&mut self, nodes: &[Node], state: &mut State, role: usize) {
         for node in nodes {
             match node {
@@ -138,14 +138,14 @@ impl Published<'_, '_> {
                     self.walk(&arms[0], state, role);
                     self.walk(&arms[1], &mut other, role);
                     match Divergence::of(self.cx, *cond) {
-                        Divergence::CtaUniform => state.either(&other),
-                        _ => state.both(&other, &before),
+                        Divergence::CtaUniform => state.join_paths(&other),
+                        _ => state.join_threads(&other, &before),
                     }
                 }
                 Node::Elect(body) => {
                     let before = state.clone();
                     self.walk(body, state, role);
-                    state.both(&before, &before);
+                    state.join_threads(&before, &before);
                 }
                 Node::Loop(id, head, body) => {
                     let is_for = matches!(self.cx.code.loops[*id].kind, LoopKind::For { .. });
@@ -156,7 +156,7 @@ impl Published<'_, '_> {
                         self.walk(head, &mut inside, role);
                         let left = inside.clone();
                         self.walk(body, &mut inside, role);
-                        state.either(&inside);
+                        state.join_paths(&inside);
                         if *state == before {
                             if !is_for {
                                 *state = left;
@@ -172,11 +172,11 @@ impl Published<'_, '_> {
     fn op(&mut self, id: usize, state: &mut State, role: usize) {
         let cx = self.cx;
         let op = &cx.ops[id];
-        if let Some(&(_, word)) = self.flags.raises.iter().find(|r| r.0 == id) {
-            let open = state.own.keys().chain(&state.heard);
-            let published = open.copied().find(|s| self.is_read(*s, word));
+        if let Some(&(_, word)) = self.flags.flag_writes.iter().find(|r| r.0 == id) {
+            let incomplete = state.own.keys().chain(&state.acquired);
+            let published = incomplete.copied().find(|s| self.is_read_after(*s, word));
             if let Some(store) = published {
-                self.broken.entry(id).or_insert(store);
+                self.early_flags.entry(id).or_insert(store);
             }
         }
         if self.stores.contains_key(&id) {
@@ -195,18 +195,18 @@ impl Published<'_, '_> {
                     self.arrive(Barrier::Mbarrier(bar.bar.index()), state, role);
                 }
                 SyncOp::Wait { bar, .. } | SyncOp::Test { bar, .. } => {
-                    self.learn(Barrier::Mbarrier(bar.bar.index()), state, role);
+                    self.acquire(Barrier::Mbarrier(bar.bar.index()), state, role);
                 }
                 SyncOp::NamedArrive { bar, .. } => {
                     self.arrive(Barrier::Named(bar.index()), state, role);
                 }
                 SyncOp::NamedSync { bar, .. } | SyncOp::NamedReduce { bar, .. } => {
                     self.arrive(Barrier::Named(bar.index()), state, role);
-                    self.learn(Barrier::Named(bar.index()), state, role);
+                    self.acquire(Barrier::Named(bar.index()), state, role);
                 }
                 SyncOp::Cta => {
                     self.arrive(Barrier::Cta, state, role);
-                    self.learn(Barrier::Cta, state, role);
+                    self.acquire(Barrier::Cta, state, role);
                 }
                 _ => {}
             }
@@ -214,45 +214,48 @@ impl Published<'_, '_> {
     }
 
     fn arrive(&mut self, at: Barrier, state: &State, role: usize) {
-        let open = self.sites.entry((at, role)).or_default();
-        let before = open.len();
-        open.extend(state.own.keys());
-        self.changed |= open.len() != before;
+        let incomplete = self.incomplete_at.entry((at, role)).or_default();
+        let before = incomplete.len();
+        incomplete.extend(state.own.keys());
+        self.changed |= incomplete.len() != before;
     }
 
     /// Acquires the stores of other roles at a barrier.
-    fn learn(&mut self, at: Barrier, state: &mut State, role: usize) {
+    fn acquire(&mut self, at: Barrier, state: &mut State, role: usize) {
         let others = self
-            .sites
+            .incomplete_at
             .iter()
             .filter(|((b, r), _)| *b == at && *r != role);
-        for ((_, of), open) in others {
+        for ((_, of), incomplete) in others {
             let issuer = |s: &usize| self.cx.ops[*s].site.role.map(|r| r.index());
             state
-                .heard
-                .retain(|s| issuer(s) != Some(*of) || open.contains(s));
-            state.heard.extend(open);
+                .acquired
+                .retain(|s| issuer(s) != Some(*of) || incomplete.contains(s));
+            state.acquired.extend(incomplete);
         }
     }
 
-    /// Does a thread that reads the flag go on to read the stored bytes?
-    fn is_read(&self, store: usize, word: GlobalWord) -> bool {
+    /// May a thread read the stored bytes after it has read the flag?
+    fn is_read_after(&self, store: usize, word: GlobalWord) -> bool {
         let param = self.stores[&store];
         let reads = self.cx.ops.iter().filter(|op| {
             let is_flag = self.flags.readers.iter().any(|r| r.0 == op.id);
             !is_flag && reads(op, param, self.flags.pointers)
         });
-        let readers = self.flags.readers.iter().filter(|r| r.1.may_be(word));
+        let readers = self.flags.readers.iter().filter(|r| r.1.may_equal(word));
         let role = |op: usize| self.cx.ops[op].site.role;
         let loops = &self.cx.code.loops;
-        let again = |a: usize, b: usize| {
-            let both = |l: &super::control_flow::Loop| l.ops.contains(&a) && l.ops.contains(&b);
-            loops.iter().any(both)
+        let share_loop = |a: usize, b: usize| {
+            loops
+                .iter()
+                .any(|l| l.ops.contains(&a) && l.ops.contains(&b))
         };
-        let after = |look: usize, y: usize| role(look) != role(y) || y > look || again(look, y);
+        let may_follow = |flag: usize, read: usize| {
+            role(flag) != role(read) || read > flag || share_loop(flag, read)
+        };
         let readers: Vec<usize> = readers.map(|r| r.0).collect();
         let mut reads = reads.map(|op| op.id);
-        reads.any(|y| readers.iter().any(|look| after(*look, y)))
+        reads.any(|read| readers.iter().any(|flag| may_follow(*flag, read)))
     }
 }
 
@@ -262,7 +265,7 @@ fn reads(op: &OpSite, param: ParamId, pointers: &Pointers) -> bool {
     op.facts.touches.iter().any(|t| {
         let of = match t.memory {
             MemoryRegion::PerLane(MemoryAddress::Global { addr, .. }, _)
-            | MemoryRegion::Global(addr, _) => pointers.at(addr, 0).map(|s| s.param),
+            | MemoryRegion::Global(addr, _) => pointers.word(addr, 0).map(|s| s.param),
             MemoryRegion::Tensor(p) => Some(p),
             _ => None,
         };

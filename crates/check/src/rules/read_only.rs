@@ -12,19 +12,19 @@ pub const RULES: &[Rule] = &[READ_ONLY];
 
 const READ_ONLY: Rule = codes::R18_READ_ONLY;
 
-pub(crate) fn judge<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
+pub(crate) fn check<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
     if !cx.ops.iter().any(|op| read_only(op).is_some()) {
         return;
     }
     let pointers = Pointers::of(cx.kernel, &cx.ops);
     let writes: Vec<(&OpSite, GlobalWord)> = (cx.ops.iter())
-        .flat_map(|op| written(op, &pointers).map(move |spot| (op, spot)))
+        .flat_map(|op| written(op, &pointers).map(move |word| (op, word)))
         .collect();
     for op in &cx.ops {
-        let spot = read_only(op).and_then(|(addr, offset)| pointers.at(addr, offset));
-        let Some(spot) = spot else { continue };
-        if let Some((write, _)) = writes.iter().find(|(_, w)| w.may_be(spot)) {
-            let name = &cx.kernel.param(spot.param).name;
+        let word = read_only(op).and_then(|(addr, offset)| pointers.word(addr, offset));
+        let Some(word) = word else { continue };
+        if let Some((write, _)) = writes.iter().find(|(_, w)| w.may_equal(word)) {
+            let name = &cx.kernel.param(word.param).name;
             let text = Message::new(format!(
                 "`{}` reads `{name}` through the read-only path, and `{}` writes `{name}` in the same kernel",
                 op.op.name(),
@@ -66,11 +66,13 @@ fn written(op: &OpSite, pointers: &Pointers) -> impl Iterator<Item = GlobalWord>
         .filter(move |t| t.access != AccessKind::Read && !is_load);
     writes.filter_map(|t| match t.memory {
         MemoryRegion::PerLane(MemoryAddress::Global { addr, offset }, _) => {
-            pointers.at(addr, offset)
+            pointers.word(addr, offset)
         }
         // A copy writes an unknown number of bytes from the address on.
-        MemoryRegion::Global(addr, _) => pointers.at(addr, 0).map(|s| GlobalWord::behind(s.param)),
-        MemoryRegion::Tensor(param) => Some(GlobalWord::behind(param)),
+        MemoryRegion::Global(addr, _) => pointers
+            .word(addr, 0)
+            .map(|s| GlobalWord::unknown_in(s.param)),
+        MemoryRegion::Tensor(param) => Some(GlobalWord::unknown_in(param)),
         _ => None,
     })
 }

@@ -14,14 +14,14 @@ const REFERENCE: Rule = codes::S_REFERENCE;
 const PARAM: Rule = codes::S_PARAM;
 const PARAM_NAME: Rule = codes::S_PARAM_NAME;
 
-/// Are all ids of the kernel declared? Its text and its hashes require that.
+/// Are all ids of the kernel declared? The text and the hashes of a kernel require that.
 pub(crate) fn are_declared(kernel: &Kernel) -> bool {
     let mut found = Findings::new(kernel);
-    judge(kernel, &mut found);
+    check(kernel, &mut found);
     found.is_empty()
 }
 
-pub(crate) fn judge(kernel: &Kernel, found: &mut Findings) {
+pub(crate) fn check(kernel: &Kernel, found: &mut Findings) {
     for (i, p) in kernel.params.iter().enumerate() {
         if kernel.params[..i].iter().any(|q| q.name == p.name) {
             let text = format!("two parameters have the name `{}`", p.name);
@@ -33,13 +33,13 @@ pub(crate) fn judge(kernel: &Kernel, found: &mut Findings) {
     let limits = kernel.limits.iter().map(|limit| (&limit.sum, limit.loc));
     for (sum, loc) in extents.chain(limits) {
         for id in sum.terms().iter().flat_map(|term| &term.params) {
-            let counts = |q: &Param| matches!(q.kind, ParamKind::Scalar(ty) if ty.is_int());
-            let (rule, what) = match kernel.params.get(id.index()) {
+            let is_integer = |q: &Param| matches!(q.kind, ParamKind::Scalar(ty) if ty.is_int());
+            let (rule, fault) = match kernel.params.get(id.index()) {
                 None => (&REFERENCE, "is not declared"),
-                Some(q) if !counts(q) => (&PARAM, "is not an integer"),
+                Some(q) if !is_integer(q) => (&PARAM, "is not an integer"),
                 Some(_) => continue,
             };
-            let text = format!("a declared bound uses {id}, which {what}");
+            let text = format!("a declared bound uses {id}, which {fault}");
             found.report(rule, loc, None, text);
         }
     }
@@ -64,7 +64,7 @@ pub(crate) fn judge(kernel: &Kernel, found: &mut Findings) {
     }
     kernel.each_stmt(&mut |role, stmt| {
         let mut missing = Vec::new();
-        ids(kernel, stmt, &mut missing);
+        undeclared_ids(kernel, stmt, &mut missing);
         for name in missing {
             let text = format!("{name} is used and not declared");
             found.report(&REFERENCE, stmt.loc, role, text);
@@ -78,15 +78,15 @@ pub(crate) fn judge(kernel: &Kernel, found: &mut Findings) {
 }
 
 /// Collects the undeclared ids of a statement.
-fn ids(kernel: &Kernel, stmt: &Stmt, missing: &mut Vec<String>) {
-    let mut need = |there: bool, name: String| {
-        if !there && !missing.contains(&name) {
+fn undeclared_ids(kernel: &Kernel, stmt: &Stmt, missing: &mut Vec<String>) {
+    let mut require = |is_declared: bool, name: String| {
+        if !is_declared && !missing.contains(&name) {
             missing.push(name);
         }
     };
     let mut reg = |o: Operand| {
         if let Some(r) = o.as_reg() {
-            need(r.index() < kernel.regs.len(), r.to_string());
+            require(r.index() < kernel.regs.len(), r.to_string());
         }
     };
     let op = match &stmt.kind {
@@ -108,25 +108,25 @@ fn ids(kernel: &Kernel, stmt: &Stmt, missing: &mut Vec<String>) {
     facts.reads.iter().for_each(|&(o, _)| reg(o));
     let tiles = facts.views().map(|v| v.tile);
     for tile in tiles.chain(facts.places().map(|(p, _)| p.tile)) {
-        need(tile.index() < kernel.tiles.len(), tile.to_string());
+        require(tile.index() < kernel.tiles.len(), tile.to_string());
     }
     for b in facts.barriers() {
-        need(b.bar.index() < kernel.barriers.len(), b.bar.to_string());
+        require(b.bar.index() < kernel.barriers.len(), b.bar.to_string());
     }
     for s in &facts.syncs {
         if let SyncOp::NamedSync { bar, .. }
         | SyncOp::NamedArrive { bar, .. }
         | SyncOp::NamedReduce { bar, .. } = s
         {
-            need(bar.index() < kernel.named.len(), bar.to_string());
+            require(bar.index() < kernel.named.len(), bar.to_string());
         }
     }
     for (p, _) in params(op, &facts) {
-        need(p.index() < kernel.params.len(), p.to_string());
+        require(p.index() < kernel.params.len(), p.to_string());
     }
 }
 
-/// Returns the parameters of an op with the types as which it reads them, `None` for a tensor map.
+/// Returns the parameters of an op, each with the type that the op reads; `None` for a tensor map.
 fn params(op: &Op, facts: &Facts) -> Vec<(ParamId, Option<Type>)> {
     let mut all: Vec<_> = facts
         .touches

@@ -18,7 +18,7 @@ const PLACE: Rule = codes::R9_PLACE;
 const DIRECTION: Rule = codes::R9_DIRECTION;
 const POOL: Rule = codes::R9_POOL;
 
-/// One setmaxnreg.
+/// One `setmaxnreg`.
 struct Request {
     role: Option<RoleId>,
     loc: Loc,
@@ -26,10 +26,10 @@ struct Request {
     grow: bool,
 }
 
-/// Returns the most registers of a thread of a role: those it requests, or those it starts with.
+/// Returns the register budget of a role: the most registers that it requests, or the number at entry.
 pub(super) fn budget(cx: &RuleContext, role: RoleId) -> u32 {
-    let asked = cx.ops_of(role).flat_map(|op| &op.facts.syncs);
-    let asked = asked.filter_map(|s| match s {
+    let syncs = cx.ops_of(role).flat_map(|op| &op.facts.syncs);
+    let requested = syncs.filter_map(|s| match s {
         SyncOp::SetMaxRegs { count, .. } => Some(*count),
         _ => None,
     });
@@ -39,24 +39,23 @@ pub(super) fn budget(cx: &RuleContext, role: RoleId) -> u32 {
             .iter()
             .fold(0u32, |n, r| n.saturating_add(r.warps));
     let entry = cx.target.entry_registers(threads);
-    asked.max().unwrap_or(entry)
+    requested.max().unwrap_or(entry)
 }
 
-pub(crate) fn judge<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
+pub(crate) fn check<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
     let kernel = cx.kernel;
     let mut requests = Vec::new();
-    // The exits seen so far.
-    let mut left = Vec::new();
+    let mut exits = Vec::new();
     for op in &cx.ops {
         for s in &op.facts.syncs {
             let (role, loc) = (op.site.role, op.loc());
             if *s == SyncOp::Exit {
-                left.push((role, loc));
+                exits.push((role, loc));
             }
             let &SyncOp::SetMaxRegs { count, grow } = s else {
                 continue;
             };
-            let exit = left.iter().find(|(r, _)| r.is_none() || *r == role);
+            let exit = exits.iter().find(|(r, _)| r.is_none() || *r == role);
             if let Some((of, exit)) = exit {
                 let text = "a warp that exits before `setmaxnreg` does not run it, and all warps of the warpgroup must";
                 found.report(&PLACE, loc, role, text);
@@ -86,14 +85,14 @@ pub(crate) fn judge<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
         .target
         .entry_registers(threads.min(u64::from(u32::MAX)) as u32);
     let mut total = 0u64;
-    let mut parts = Vec::new();
+    let mut role_texts = Vec::new();
     for (i, role) in kernel.roles.iter().enumerate() {
         let id = RoleId(i as u32);
-        let mine: Vec<_> = requests
+        let role_requests: Vec<_> = requests
             .iter()
             .filter(|r| r.role.is_none_or(|r| r == id))
             .collect();
-        if let Some(first) = mine.first()
+        if let Some(first) = role_requests.first()
             && !(role.first_warp.is_multiple_of(4) && role.warps.is_multiple_of(4))
         {
             let text = format!(
@@ -102,26 +101,26 @@ pub(crate) fn judge<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
             );
             found.report(&WARPGROUP, first.loc, Some(id), text);
         }
-        let mut now = entry;
-        for r in &mine {
+        let mut current = entry;
+        for r in &role_requests {
             let (wrong, verb) = if r.grow {
-                (r.count < now, "inc")
+                (r.count < current, "inc")
             } else {
-                (r.count > now, "dec")
+                (r.count > current, "dec")
             };
             if wrong {
                 let text = format!(
-                    "`setmaxnreg.{verb}` sets {} registers per thread in role `{}`, which has {now}",
+                    "`setmaxnreg.{verb}` sets {} registers per thread in role `{}`, which has {current}",
                     r.count, role.name
                 );
                 found.report(&DIRECTION, r.loc, Some(id), text);
             }
-            now = r.count;
+            current = r.count;
         }
-        let held = mine.iter().map(|r| r.count).max().unwrap_or(entry);
-        total += 32 * u64::from(role.warps) * u64::from(held);
-        parts.push(format!(
-            "role `{}` has {} threads × {held} registers",
+        let most = role_requests.iter().map(|r| r.count).max().unwrap_or(entry);
+        total += 32 * u64::from(role.warps) * u64::from(most);
+        role_texts.push(format!(
+            "role `{}` has {} threads × {most} registers",
             role.name,
             32 * role.warps
         ));
@@ -134,7 +133,7 @@ pub(crate) fn judge<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
         .label("waits forever for registers here")
         .cause(format!(
             "{}; a CTA of {threads} threads starts with {entry} registers per thread",
-            parts.join(", ")
+            role_texts.join(", ")
         ));
         let last = requests.iter().filter(|r| r.grow).max_by_key(|r| r.count);
         let last = last.unwrap_or(&requests[0]);

@@ -13,7 +13,7 @@ const WARPS: Rule = codes::S_ROLE_WARPS;
 const ORDER: Rule = codes::S_ROLE_ORDER;
 const THREADS: Rule = codes::S_THREADS;
 
-pub(crate) fn judge<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
+pub(crate) fn check<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
     let kernel = cx.kernel;
     if kernel.roles.is_empty() {
         let text = "the kernel has no role";

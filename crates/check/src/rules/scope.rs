@@ -10,18 +10,18 @@ use warpline_ir::{MemoryAddress, MemoryOrder, Op, Operand, Scope, Special};
 pub(super) const SCOPE: Rule = codes::R18_SCOPE;
 
 /// Checks every strong access that was not reported already.
-pub(super) fn judge<'k>(cx: &RuleContext<'k>, reported: &HashSet<usize>, found: &mut Findings<'k>) {
+pub(super) fn check<'k>(cx: &RuleContext<'k>, reported: &HashSet<usize>, found: &mut Findings<'k>) {
     let narrow: Vec<_> = (cx.ops.iter())
-        .filter_map(|op| Some((op, strong(op)?)))
+        .filter_map(|op| Some((op, strong_access(op)?)))
         .filter(|(op, (_, order))| order.scope < Scope::Gpu && !reported.contains(&op.id))
         .collect();
     // A kernel that reads no grid position has one CTA, or all CTAs do the same on purpose.
     if narrow.is_empty() || !cx.ops.iter().any(names_grid) {
         return;
     }
-    let own = Dependents::of(cx, differs);
+    let by_cta = Dependents::of(cx, differs_between_ctas);
     for (op, (addr, order)) in narrow {
-        if !own.operand(addr) {
+        if !by_cta.operand(addr) {
             let text = Message::new(format!(
                 "`{}` has {} scope, and its address is the same in every CTA",
                 op.op.name(),
@@ -34,7 +34,7 @@ pub(super) fn judge<'k>(cx: &RuleContext<'k>, reported: &HashSet<usize>, found: 
 }
 
 /// Returns the address and the memory order of a strong access to global memory.
-fn strong(op: &OpSite) -> Option<(Operand, MemoryOrder)> {
+fn strong_access(op: &OpSite) -> Option<(Operand, MemoryOrder)> {
     let (at, order) = match op.op {
         Op::Atomic(o) => (o.at, o.order),
         Op::AtomicReduce(o) => (o.at, o.order),
@@ -56,7 +56,7 @@ fn names_grid(op: &OpSite) -> bool {
 }
 
 /// Can the result of an op differ between CTAs, by itself?
-fn differs(op: &OpSite) -> bool {
+fn differs_between_ctas(op: &OpSite) -> bool {
     use Special::{ClusterDim, ClusterSize, GridClusters, GridDim, LaneId, SmCount, Tid, WarpId};
     match op.op {
         Op::ReadSpecial(o) => !matches!(

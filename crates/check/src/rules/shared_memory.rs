@@ -14,7 +14,7 @@ const ALIGN: Rule = codes::R12_ALIGN;
 const INSIDE: Rule = codes::R12_INSIDE;
 const OVERLAP: Rule = codes::R12_OVERLAP;
 
-pub(crate) fn judge<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
+pub(crate) fn check<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
     let kernel = cx.kernel;
     let all = u64::from(kernel.shared_bytes);
     let most = cx.target.shared_bytes;
@@ -29,7 +29,7 @@ pub(crate) fn judge<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
         .label("the largest tile");
         found.report(&SIZE, loc, None, text);
     }
-    judge_tiles(kernel, found);
+    check_tiles(kernel, found);
     for tile in &kernel.tiles {
         let align = tile.layout.swizzle.align();
         if !tile.offset.is_multiple_of(align) {
@@ -49,24 +49,24 @@ pub(crate) fn judge<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
             found.report(&ALIGN, b.loc, None, text);
         }
     }
-    let runs = runs(kernel);
-    for (i, run) in runs.iter().enumerate() {
-        if run.end > all {
+    let byte_ranges = byte_ranges(kernel);
+    for (i, range) in byte_ranges.iter().enumerate() {
+        if range.end > all {
             let text = format!(
                 "`{}` ends at byte {}, and shared memory has {all} bytes",
-                run.name, run.end
+                range.name, range.end
             );
-            found.report(&INSIDE, run.loc, None, text);
+            found.report(&INSIDE, range.loc, None, text);
         }
-        for other in &runs[..i] {
-            let apart = run.end <= other.start || other.end <= run.start;
-            let declared = run.family.is_some() && run.family == other.family;
-            if !apart && !declared {
+        for other in &byte_ranges[..i] {
+            let are_disjoint = range.end <= other.start || other.end <= range.start;
+            let is_declared = range.alias_root.is_some() && range.alias_root == other.alias_root;
+            if !are_disjoint && !is_declared {
                 let text = format!(
                     "`{}` (bytes {}..{}) overlaps `{}` (bytes {}..{}), and neither is declared an alias",
-                    run.name, run.start, run.end, other.name, other.start, other.end
+                    range.name, range.start, range.end, other.name, other.start, other.end
                 );
-                found.report(&OVERLAP, run.loc, None, text);
+                found.report(&OVERLAP, range.loc, None, text);
                 found.label(
                     format!("`{}` is declared here", other.name),
                     other.loc,
@@ -78,7 +78,7 @@ pub(crate) fn judge<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
 }
 
 /// Checks each tile by itself.
-pub(crate) fn judge_tiles(kernel: &Kernel, found: &mut Findings) {
+pub(crate) fn check_tiles(kernel: &Kernel, found: &mut Findings) {
     for tile in &kernel.tiles {
         if let Some(text) = bad_tile(tile) {
             found.report(&TILE, tile.loc, None, text);
@@ -87,35 +87,36 @@ pub(crate) fn judge_tiles(kernel: &Kernel, found: &mut Findings) {
 }
 
 /// The bytes of a tile or an mbarrier array.
-struct Run<'k> {
+struct ByteRange<'k> {
     name: &'k str,
     loc: warpline_ir::Loc,
     start: u64,
     end: u64,
     /// The tile at the end of its chain of aliases; `None` for mbarriers.
-    family: Option<usize>,
+    alias_root: Option<usize>,
 }
 
-fn runs(kernel: &Kernel) -> Vec<Run<'_>> {
-    let tiles = kernel.tiles.iter().enumerate().map(|(i, t)| Run {
+fn byte_ranges(kernel: &Kernel) -> Vec<ByteRange<'_>> {
+    let tiles = kernel.tiles.iter().enumerate().map(|(i, t)| ByteRange {
         name: &t.name,
         loc: t.loc,
         start: t.offset.into(),
         end: u64::from(t.offset) + tile_bytes(t),
-        family: Some(family(kernel, i)),
+        alias_root: Some(alias_root(kernel, i)),
     });
-    let barriers = kernel.barriers.iter().map(|b| Run {
+    let barriers = kernel.barriers.iter().map(|b| ByteRange {
         name: &b.name,
         loc: b.loc,
         start: b.offset.into(),
         end: u64::from(b.offset) + 8 * u64::from(b.len),
-        family: None,
+        alias_root: None,
     });
     tiles.chain(barriers).collect()
 }
 
-/// Returns the tile at the end of a chain of aliases (a cycle ends where it closes).
-fn family(kernel: &Kernel, tile: usize) -> usize {
+/// Returns the tile at the end of a chain of aliases. The number of tiles limits the search, because
+/// the chain may be a cycle.
+fn alias_root(kernel: &Kernel, tile: usize) -> usize {
     let mut at = tile;
     for _ in 0..kernel.tiles.len() {
         match kernel.tiles[at].alias {
@@ -126,7 +127,7 @@ fn family(kernel: &Kernel, tile: usize) -> usize {
     at
 }
 
-/// As [`Tile::bytes`], but safe for tiles of any size.
+/// Returns the bytes of a tile. Unlike [`TileInfo::bytes`], it does not overflow.
 fn tile_bytes(tile: &TileInfo) -> u64 {
     let l = &tile.layout;
     let rows = u64::from(l.rows).saturating_mul(u64::from(l.cols));

@@ -19,7 +19,7 @@ const BYTES: Rule = codes::R13_BYTES;
 const SWIZZLE: Rule = codes::R13_SWIZZLE;
 const VIEW: Rule = codes::R13_VIEW;
 
-pub(crate) fn judge<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
+pub(crate) fn check<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
     for p in &cx.kernel.params {
         if let ParamKind::TensorMap(decl) = &p.kind
             && let Some(rule) = decl.violated_rule()
@@ -33,7 +33,7 @@ pub(crate) fn judge<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
             MemoryRegion::Tensor(p) => Some(cx.kernel.param(p)),
             _ => None,
         });
-        let Some((param, decl)) = map.and_then(sound_map) else {
+        let Some((param, decl)) = map.and_then(legal_map) else {
             continue;
         };
         let mut report =
@@ -66,13 +66,14 @@ pub(crate) fn judge<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
             report(&COORDS, text);
         }
         for v in op.facts.views().filter(|v| cx.is_sound(v)) {
-            copy(&param.name, decl, cx.kernel.tile(v.tile), v, &mut report);
+            check_copy(&param.name, decl, cx.kernel.tile(v.tile), v, &mut report);
         }
     }
 }
 
-/// Returns the tensor map of a parameter if its declaration is legal; further rules require that.
-fn sound_map(p: &Param) -> Option<(&Param, &TensorMapDecl)> {
+/// Returns the tensor map of a parameter, if its declaration is legal. The rules for copies require a
+/// legal map.
+fn legal_map(p: &Param) -> Option<(&Param, &TensorMapDecl)> {
     match &p.kind {
         ParamKind::TensorMap(decl) if decl.violated_rule().is_none() => Some((p, decl)),
         _ => None,
@@ -103,7 +104,7 @@ fn bad_coords(op: &OpSite, name: &str, decl: &TensorMapDecl) -> Option<String> {
     })
 }
 
-fn copy(
+fn check_copy(
     name: &str,
     decl: &TensorMapDecl,
     tile: &TileInfo,

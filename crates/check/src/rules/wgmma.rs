@@ -14,19 +14,19 @@ pub(super) const SHAPE: Rule = codes::R14_SHAPE;
 const OPERAND: Rule = codes::R14_OPERAND;
 const WARPGROUP: Rule = codes::R14_WARPGROUP;
 
-pub(crate) fn judge<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
+pub(crate) fn check<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
     for op in &cx.ops {
         let mut report =
             |rule: &Rule, text: String| found.report(rule, op.loc(), op.site.role, text);
         if let Op::Wgmma(o) = op.op
             && op.op.legal(cx.target).is_ok()
         {
-            operands(cx, o, &mut report);
+            check_operands(cx, o, &mut report);
         }
         let registers = |s: &SyncOp| matches!(s, SyncOp::SetMaxRegs { .. });
         if op.facts.convergence == Convergence::Warpgroup
             && !op.facts.syncs.iter().any(registers)
-            && let Some(text) = issuer(cx, op)
+            && let Some(text) = bad_issuer(cx, op)
         {
             report(&WARPGROUP, text);
             super::convergence::label_split(&op.site, found);
@@ -34,7 +34,8 @@ pub(crate) fn judge<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
     }
 }
 
-fn issuer(cx: &RuleContext, op: &OpSite) -> Option<String> {
+/// Returns an error message if not all warps of the warpgroup issue an op together.
+fn bad_issuer(cx: &RuleContext, op: &OpSite) -> Option<String> {
     let name = op.op.name();
     let roles = &cx.kernel.roles;
     let issuers = match op.site.role {
@@ -57,7 +58,7 @@ fn issuer(cx: &RuleContext, op: &OpSite) -> Option<String> {
     ))
 }
 
-fn operands(cx: &RuleContext, o: &Wgmma, report: &mut dyn FnMut(&Rule, String)) {
+fn check_operands(cx: &RuleContext, o: &Wgmma, report: &mut dyn FnMut(&Rule, String)) {
     let a = match &o.a {
         MatrixA::Shared(v, major) => Some((v, *major, o.a_ty)),
         MatrixA::Regs(_) => None,

@@ -6,7 +6,7 @@
 mod act;
 mod state;
 
-use super::flow::{Flow, follow};
+use super::flow::{Dataflow, run_dataflow};
 use super::{RuleContext, registers};
 use crate::codes;
 use crate::diagnostic::{Findings, Message, Rule};
@@ -22,7 +22,7 @@ const REGISTERS: Rule = codes::R7_REGISTERS;
 const FENCE: Rule = codes::R7_FENCE;
 const BUDGET: Rule = codes::R14_BUDGET;
 
-pub(crate) fn judge<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
+pub(crate) fn check<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
     let mut reported = HashSet::new();
     for i in 0..cx.kernel.roles.len() {
         let role = RoleId(i as u32);
@@ -38,7 +38,7 @@ pub(crate) fn judge<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
             found,
             reported: &mut reported,
         };
-        follow(&steps, &mut flight, &mut state);
+        run_dataflow(&steps, &mut flight, &mut state);
     }
 }
 
@@ -53,17 +53,17 @@ struct InFlight<'a, 'k> {
     reported: &'a mut HashSet<(&'static str, Option<RoleId>, Loc)>,
 }
 
-impl<'k> Flow<Act<'k>> for InFlight<'_, 'k> {
+impl<'k> Dataflow<Act<'k>> for InFlight<'_, 'k> {
     type State = State;
 
     fn op(&mut self, act: &Act<'k>, state: &mut State) {
         match act {
-            Act::Access(access) => self.access(access, state),
+            Act::Access(access) => self.check_access(access, state),
             Act::Wgmma(number) => {
                 let wgmma = &self.acts.wgmmas[*number];
-                self.wgmma(wgmma, state);
+                self.check_wgmma(wgmma, state);
                 state.issue(*number, self.acts);
-                self.fits(wgmma, state);
+                self.check_budget(wgmma, state);
             }
             Act::Fence => state.fence(),
             Act::Commit => state.commit(),
@@ -77,7 +77,7 @@ impl<'k> Flow<Act<'k>> for InFlight<'_, 'k> {
 }
 
 impl InFlight<'_, '_> {
-    fn access(&mut self, access: &Access, state: &mut State) {
+    fn check_access(&mut self, access: &Access, state: &mut State) {
         for &r in &access.regs {
             if let Some(owner) = state.owner(r, self.acts) {
                 let text = Message::new(format!(
@@ -95,7 +95,7 @@ impl InFlight<'_, '_> {
         }
     }
 
-    fn wgmma(&mut self, wgmma: &IssuedWgmma, state: &State) {
+    fn check_wgmma(&mut self, wgmma: &IssuedWgmma, state: &State) {
         if let Some(before) = state.conflict(wgmma, self.acts) {
             let text = Message::new("this wgmma uses registers that an earlier wgmma may still own")
                 .label("issues the second wgmma here")
@@ -106,7 +106,7 @@ impl InFlight<'_, '_> {
         if state.unfenced {
             let text = "a path leads to this wgmma without a `wgmma.fence`";
             self.report(&FENCE, wgmma.at, text, None);
-        } else if let Some(r) = state.accessed(wgmma) {
+        } else if let Some(r) = state.accessed_register(wgmma) {
             let text = format!(
                 "no `wgmma.fence` separates the access to register {} from this wgmma",
                 self.acts.regs[r]
@@ -117,7 +117,7 @@ impl InFlight<'_, '_> {
     }
 
     /// Checks the register budget: owned registers cannot be spilled.
-    fn fits(&mut self, wgmma: &IssuedWgmma, state: &State) {
+    fn check_budget(&mut self, wgmma: &IssuedWgmma, state: &State) {
         let (owned, budget) = (state.owned(), self.budget);
         if owned > budget {
             let text = format!(
@@ -127,7 +127,7 @@ impl InFlight<'_, '_> {
         }
     }
 
-    /// Reports an op, with another op that takes part.
+    /// Reports a breach at an op, with the position of another op that takes part.
     fn report(
         &mut self,
         rule: &Rule,

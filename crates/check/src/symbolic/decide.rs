@@ -1,4 +1,8 @@
 //! Decisions about terms, and the predicates that they imply.
+//!
+//! The protocol search meets predicates that depend on the launch, such as `n < 64`. If the decisions
+//! so far imply no result, it asks a [`Question`] and explores both answers. [`Decisions`] collects
+//! the answers along one branch of that search.
 
 use super::range::Range;
 use super::term::{Arg, Node, Sym, TermId, Terms};
@@ -7,13 +11,13 @@ use warpline_ir::ops::compare::Cmp;
 
 /// The decisions made so far.
 #[derive(Clone, Default, Debug)]
-pub(crate) struct Decided {
+pub(crate) struct Decisions {
     pub(crate) ranges: BTreeMap<TermId, Range>,
     pub(crate) truths: BTreeMap<TermId, bool>,
-    /// By term: of its residues modulo the first number, those up to the second are ruled out.
+    /// By term, `(m, r)`: its residue modulo `m` is greater than `r`.
     pub(crate) residues: BTreeMap<TermId, (i128, i128)>,
-    /// Do the decisions contradict each other? Then no launch leads here.
-    pub(crate) impossible: bool,
+    /// Do the decisions contradict each other? Then no launch leads to this state.
+    pub(crate) contradictory: bool,
 }
 
 /// The truth of a predicate, or the question to decide first.
@@ -23,24 +27,24 @@ pub(crate) type Truth = Result<bool, Question>;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Question {
     /// Does a predicate hold?
-    Is(TermId),
-    /// Has a loop more iterations than this?
-    More { of: TermId, than: i128 },
+    Holds(TermId),
+    /// Does a loop run more iterations than this?
+    RunsMoreThan { of: TermId, than: i128 },
     /// Does a term have this residue?
-    Leaves {
+    HasResidue {
         term: TermId,
         modulus: i128,
         residue: i128,
     },
 }
 
-/// The depth to which a decision about a term propagates to its subterms.
-const DEPTH: u32 = 4;
+/// The nesting depth to which a decision about a term propagates to its subterms.
+const PROPAGATION_DEPTH: u32 = 4;
 
 impl Terms {
-    /// Returns the result of a comparison if it is known, else the predicate.
-    pub(crate) fn compare(&self, d: &Decided, cmp: Cmp, a: Arg, b: Arg) -> Result<bool, Arg> {
-        // a < b is a - b < 0; of a difference and its negation one is the canonical term.
+    /// Returns the result of a comparison if it is known, else the predicate to decide.
+    pub(crate) fn compare(&self, d: &Decisions, cmp: Cmp, a: Arg, b: Arg) -> Result<bool, Arg> {
+        // a < b is a - b < 0. The canonical term is either the difference or its negation.
         let (a, b, less, not) = match cmp {
             Cmp::Lt => (a, b, true, false),
             Cmp::Ge => (a, b, true, true),
@@ -49,15 +53,15 @@ impl Terms {
             Cmp::Eq => (a, b, false, false),
             Cmp::Ne => (a, b, false, true),
         };
-        let Some((difference, turned)) = self.difference(a, b) else {
+        let Some((difference, negated)) = self.difference(a, b) else {
             let term = self.add(Node::Test(u32::MAX - u32::from(less), [a, b].into()));
             return Err(Arg::Pred { term, not });
         };
         let (node, not) = match (difference, less) {
-            (Arg::Num(x), true) => return Ok((if turned { -x } else { x } < 0) != not),
+            (Arg::Num(x), true) => return Ok((if negated { -x } else { x } < 0) != not),
             (Arg::Num(x), false) => return Ok((x == 0) != not),
-            // t + off < 0, or, negated, 0 < t + off: not t < 1 - off.
-            (Arg::Sym(s), true) if turned => (Node::Less(s.term, 1 - s.off), !not),
+            // The difference is -(t + off), so a < b is 0 < t + off, which is !(t < 1 - off).
+            (Arg::Sym(s), true) if negated => (Node::Less(s.term, 1 - s.off), !not),
             (Arg::Sym(s), true) => (Node::Less(s.term, -s.off), not),
             (Arg::Sym(s), false) => (Node::Equal(s.term, -s.off), not),
             (Arg::Pred { .. }, _) => return Err(difference),
@@ -68,12 +72,12 @@ impl Terms {
     }
 
     /// Returns whether one operand is less than another, if that is known.
-    pub(super) fn less(&self, d: &Decided, a: Arg, b: Arg) -> Option<bool> {
+    pub(super) fn less(&self, d: &Decisions, a: Arg, b: Arg) -> Option<bool> {
         self.compare(d, Cmp::Lt, a, b).ok()
     }
 
     /// Returns the truth of a predicate.
-    pub(crate) fn truth(&self, d: &Decided, p: Arg) -> Truth {
+    pub(crate) fn truth(&self, d: &Decisions, p: Arg) -> Truth {
         let (term, not) = match p {
             Arg::Num(x) => return Ok(x != 0),
             Arg::Pred { term, not } => (term, not),
@@ -83,24 +87,24 @@ impl Terms {
             return Ok(known != not);
         }
         let known = match self.node(term) {
-            node @ (Node::Less(..) | Node::Equal(..)) => self.by_range(d, &node),
-            Node::Both(a, b) => match (self.truth(d, a), self.truth(d, b)) {
+            node @ (Node::Less(..) | Node::Equal(..)) => self.truth_by_range(d, &node),
+            Node::And(a, b) => match (self.truth(d, a), self.truth(d, b)) {
                 (Ok(false), _) | (_, Ok(false)) => Some(false),
                 (Ok(true), Ok(true)) => Some(true),
                 (Err(q), _) | (_, Err(q)) => return Err(q),
             },
-            Node::Either(a, b) => match (self.truth(d, a), self.truth(d, b)) {
+            Node::Or(a, b) => match (self.truth(d, a), self.truth(d, b)) {
                 (Ok(true), _) | (_, Ok(true)) => Some(true),
                 (Ok(false), Ok(false)) => Some(false),
                 (Err(q), _) | (_, Err(q)) => return Err(q),
             },
             _ => None,
         };
-        known.map(|k| k != not).ok_or(Question::Is(term))
+        known.map(|k| k != not).ok_or(Question::Holds(term))
     }
 
-    /// Returns the result of a comparison that the range of its term implies.
-    fn by_range(&self, d: &Decided, comparison: &Node) -> Option<bool> {
+    /// Returns the result of a comparison, if the range of its term implies one.
+    fn truth_by_range(&self, d: &Decisions, comparison: &Node) -> Option<bool> {
         match *comparison {
             Node::Less(t, k) => {
                 let range = self.range_of(d, t);
@@ -123,10 +127,10 @@ impl Terms {
     }
 
     /// Returns the answer to a question, if it is decided.
-    pub(crate) fn answer(&self, d: &Decided, q: Question) -> Option<bool> {
+    pub(crate) fn answer(&self, d: &Decisions, q: Question) -> Option<bool> {
         match q {
-            Question::Is(term) => self.truth(d, Arg::Pred { term, not: false }).ok(),
-            Question::More { of, than } => {
+            Question::Holds(term) => self.truth(d, Arg::Pred { term, not: false }).ok(),
+            Question::RunsMoreThan { of, than } => {
                 let range = self.range_of(d, of);
                 match () {
                     _ if range.lo > than => Some(true),
@@ -134,7 +138,7 @@ impl Terms {
                     _ => None,
                 }
             }
-            Question::Leaves {
+            Question::HasResidue {
                 term,
                 modulus,
                 residue,
@@ -149,53 +153,56 @@ impl Terms {
     }
 
     /// Returns the next question that narrows the residue of a term.
-    pub(crate) fn next_residue(&self, d: &Decided, term: TermId, modulus: i128) -> Question {
+    pub(crate) fn next_residue(&self, d: &Decisions, term: TermId, modulus: i128) -> Question {
         let out = d.residues.get(&term).filter(|r| r.0 == modulus);
-        Question::Leaves {
+        Question::HasResidue {
             term,
             modulus,
             residue: out.map_or(0, |r| r.1 + 1),
         }
     }
 
-    /// Decides a question.
-    pub(crate) fn decide(&self, d: &mut Decided, q: Question, yes: bool) {
-        self.take(d, q, yes);
-        d.impossible |= !self.loose.get() && self.contradicts(d);
+    /// Records the answer to a question, and whether it contradicts earlier decisions.
+    pub(crate) fn decide(&self, d: &mut Decisions, q: Question, yes: bool) {
+        self.record(d, q, yes);
+        d.contradictory |= !self.states_are_joined.get() && self.contradicts(d);
     }
 
     /// Do the ranges show that decisions about the launch contradict each other? Decisions about
-    /// iterations do not count, because a state represents others with more iterations.
-    fn contradicts(&self, d: &Decided) -> bool {
+    /// iterations do not count, because one state also represents states with more iterations.
+    fn contradicts(&self, d: &Decisions) -> bool {
         let empty = |t: &TermId| {
             let range = self.range_of(d, *t);
             range.lo > range.hi
         };
-        let fixed = |t: &&TermId| self.is_fixed(**t);
-        let wrong =
-            |(&p, &known): (&TermId, &bool)| self.by_range(d, &self.node(p)) == Some(!known);
-        let truths = d.truths.iter().filter(|(t, _)| self.is_fixed(**t));
-        d.ranges.keys().filter(fixed).any(empty) || { truths }.any(wrong)
+        let fixed = |t: &&TermId| self.is_launch_constant(**t);
+        let refuted =
+            |(&p, &known): (&TermId, &bool)| self.truth_by_range(d, &self.node(p)) == Some(!known);
+        let truths = d
+            .truths
+            .iter()
+            .filter(|(t, _)| self.is_launch_constant(**t));
+        d.ranges.keys().filter(fixed).any(empty) || { truths }.any(refuted)
     }
 
-    fn take(&self, d: &mut Decided, q: Question, yes: bool) {
+    fn record(&self, d: &mut Decisions, q: Question, yes: bool) {
         match q {
-            Question::More { of, than } => {
+            Question::RunsMoreThan { of, than } => {
                 let range = match yes {
                     true => Range::new(than + 1, Range::ANY.hi),
                     false => Range::new(Range::ANY.lo, than),
                 };
-                self.narrow(d, of, range, DEPTH);
-                if yes && self.rests.get() {
-                    self.whole_loop(d, of, than + 1);
+                self.narrow(d, of, range, PROPAGATION_DEPTH);
+                if yes && self.has_partial_loops.get() {
+                    self.extend_to_whole_loop(d, of, than + 1);
                 }
             }
-            Question::Leaves {
+            Question::HasResidue {
                 term,
                 modulus,
                 residue,
             } => {
-                // All residues but the last are excluded, so the last one holds.
+                // Residues are excluded in ascending order. If one remains, it holds.
                 let residue = match yes {
                     true => residue,
                     false if residue + 2 == modulus => residue + 1,
@@ -212,23 +219,23 @@ impl Terms {
                 };
                 self.narrow(d, term, range, 0);
             }
-            Question::Is(term) => match self.node(term) {
+            Question::Holds(term) => match self.node(term) {
                 Node::Less(t, k) => {
                     let range = match yes {
                         true => Range::new(Range::ANY.lo, k - 1),
                         false => Range::new(k, Range::ANY.hi),
                     };
-                    self.narrow(d, t, range, DEPTH);
+                    self.narrow(d, t, range, PROPAGATION_DEPTH);
                 }
-                Node::Equal(t, k) if yes => self.narrow(d, t, Range::one(k), DEPTH),
+                Node::Equal(t, k) if yes => self.narrow(d, t, Range::exactly(k), PROPAGATION_DEPTH),
                 Node::Equal(t, k) => {
                     let range = self.range_of(d, t);
                     match k {
                         _ if k == range.lo => {
-                            self.narrow(d, t, Range::new(k + 1, Range::ANY.hi), DEPTH)
+                            self.narrow(d, t, Range::new(k + 1, Range::ANY.hi), PROPAGATION_DEPTH)
                         }
                         _ if k == range.hi => {
-                            self.narrow(d, t, Range::new(Range::ANY.lo, k - 1), DEPTH)
+                            self.narrow(d, t, Range::new(Range::ANY.lo, k - 1), PROPAGATION_DEPTH)
                         }
                         _ => {
                             d.truths.insert(term, false);
@@ -242,30 +249,31 @@ impl Terms {
         }
     }
 
-    /// Is a predicate a comparison with a number close to the limit of its type?
-    pub(crate) fn is_bound(&self, t: TermId) -> bool {
+    /// Does a predicate test whether a term stays within its type?
+    pub(crate) fn is_overflow_test(&self, t: TermId) -> bool {
         matches!(self.node(t), Node::Less(_, k) if k > 1 << 20)
     }
 
-    /// Restricts a term to a range.
-    pub(crate) fn bound(&self, d: &mut Decided, t: TermId, range: Range) {
-        self.narrow(d, t, range, DEPTH);
+    /// Restricts a term to a range, and its subterms accordingly.
+    pub(crate) fn restrict(&self, d: &mut Decisions, t: TermId, range: Range) {
+        self.narrow(d, t, range, PROPAGATION_DEPTH);
     }
 
-    /// Restricts a term and its subterms to a range.
-    fn narrow(&self, d: &mut Decided, t: TermId, range: Range, depth: u32) {
+    /// Restricts a term to a range, and its subterms down to a nesting depth.
+    fn narrow(&self, d: &mut Decisions, t: TermId, range: Range, depth: u32) {
         let before = self.range_of(d, t);
         let now = before.and(range);
         if now == before {
             return;
         }
-        d.impossible |= now.lo > now.hi;
+        d.contradictory |= now.lo > now.hi;
         let is_first = d.ranges.insert(t, now).is_none();
-        if depth == 0 || d.impossible {
+        if depth == 0 || d.contradictory {
             return;
         }
         match self.node(t) {
-            // Only zero or more than zero iterations: later ones would distinguish states forever.
+            // The count learns only whether the loop runs at all. A bound that tightens with each
+            // iteration would make every state a new one.
             Node::Loop { count, .. } if is_first && now.hi <= 0 => {
                 self.narrow(d, count, Range::new(Range::ANY.lo, 0), depth - 1);
             }
@@ -273,17 +281,17 @@ impl Terms {
                 self.narrow(d, count, Range::new(1, Range::ANY.hi), depth - 1);
             }
             Node::Sum(list) => {
-                // A decision about a loop counter would bound the launch more tightly with every
-                // iteration, so it applies to the sum only.
-                if self.is_fixed(t) {
-                    for (part, bound) in self.bounds_of_parts(d, t, now) {
-                        self.narrow(d, part, bound, depth - 1);
+                // A loop counter would bound the launch more tightly with every iteration, so a
+                // decision about it applies to the sum only.
+                if self.is_launch_constant(t) {
+                    for (subterm, bound) in self.bounds_of_terms(d, t, now) {
+                        self.narrow(d, subterm, bound, depth - 1);
                     }
                 }
-                if let Some((part, k)) = self.primitive(&list) {
+                if let Some((subterm, k)) = self.primitive(&list) {
                     let up = |x: i128| -((-x).div_euclid(k));
                     let bound = Range::new(up(now.lo), now.hi.div_euclid(k));
-                    self.narrow(d, part, bound, depth - 1);
+                    self.narrow(d, subterm, bound, depth - 1);
                 }
             }
             Node::Div(s, k) => {
@@ -306,17 +314,16 @@ impl Terms {
         }
     }
 
-    /// A loop over a part of a count runs. Then the loop over the whole count runs as well, in the
-    /// same iteration of the enclosing loops.
-    fn whole_loop(&self, d: &mut Decided, of: TermId, least: i128) {
-        if let Some(whole) = self.whole_of(of) {
+    /// Records that the loop over a whole count runs, because a loop over a part of it does.
+    fn extend_to_whole_loop(&self, d: &mut Decisions, of: TermId, least: i128) {
+        if let Some(whole) = self.whole_loop(of) {
             self.narrow(d, whole, Range::new(least, Range::ANY.hi), 0);
         }
     }
 
-    /// Returns the loop over the whole count of which another loop runs a part, in the same
-    /// iteration of the enclosing loops.
-    pub(crate) fn whole_of(&self, of: TermId) -> Option<TermId> {
+    /// Returns the loop over `n` for a loop over `n / k`, in the same iteration of the enclosing
+    /// loops.
+    pub(crate) fn whole_loop(&self, of: TermId) -> Option<TermId> {
         let Node::Loop {
             count,
             around,

@@ -24,7 +24,7 @@ mod term;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use decide::{Decided, Question};
+pub(crate) use decide::{Decisions, Question};
 pub(crate) use model::Model;
 pub(crate) use normal::Fit;
 pub(crate) use range::{Range, type_range};

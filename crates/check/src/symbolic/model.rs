@@ -14,58 +14,62 @@ pub(crate) struct Model {
     pub(crate) values: BTreeMap<TermId, i128>,
 }
 
-/// The most rounds of repair.
-const ROUNDS: usize = 48;
+/// The most leaves that one search changes.
+const MAX_REPAIRS: usize = 48;
 
 /// A constraint on a model.
 #[derive(Clone, Copy)]
-enum Kept {
-    Decided(Question, bool),
-    In(TermId, Range),
+enum Constraint {
+    /// The answer to a question.
+    Answer(Question, bool),
+    /// The range of a term.
+    InRange(TermId, Range),
 }
 
 impl Terms {
-    /// Searches a model that satisfies the decisions and ranges. It prefers small integers and does
-    /// not change `fixed`.
+    /// Searches for a model that satisfies the decisions and ranges. It prefers small integers and
+    /// does not change `fixed`.
     pub(crate) fn model(
         &self,
         decisions: &[(Question, bool)],
         ranges: &BTreeMap<TermId, Range>,
         fixed: &Model,
     ) -> Model {
-        let decided = decisions.iter().map(|&(q, yes)| Kept::Decided(q, yes));
-        let in_range = ranges.iter().map(|(&t, &range)| Kept::In(t, range));
-        let kept: Vec<(Kept, Vec<TermId>)> = decided
+        let decided = decisions.iter().map(|&(q, yes)| Constraint::Answer(q, yes));
+        let in_range = ranges
+            .iter()
+            .map(|(&t, &range)| Constraint::InRange(t, range));
+        let constraints: Vec<(Constraint, Vec<TermId>)> = decided
             .chain(in_range)
             .map(|k| (k, self.leaves_of(k)))
             .collect();
         let mut model = fixed.clone();
-        for t in kept.iter().flat_map(|(_, leaves)| leaves) {
+        for t in constraints.iter().flat_map(|(_, leaves)| leaves) {
             model.values.entry(*t).or_insert(self.smallest(*t));
         }
-        for _ in 0..ROUNDS {
+        for _ in 0..MAX_REPAIRS {
             let broken = |m: &Model| {
-                let broken = kept
+                let broken = constraints
                     .iter()
-                    .filter(|(k, _)| self.keeps(m, *k) == Some(false));
+                    .filter(|(k, _)| self.is_satisfied(m, *k) == Some(false));
                 broken.count()
             };
             let before = broken(&model);
             let Some((first, leaves)) =
-                { kept.iter() }.find(|(k, _)| self.keeps(&model, *k) == Some(false))
+                { constraints.iter() }.find(|(k, _)| self.is_satisfied(&model, *k) == Some(false))
             else {
                 break;
             };
             let mut best: Option<(usize, i128, TermId, i128)> = None;
             for &t in leaves.iter().filter(|t| !fixed.values.contains_key(t)) {
                 let now = model.values[&t];
-                for x in self.steps(&model, *first, t) {
-                    if x == now || !self.own(t).has(x) {
+                for x in self.repair_candidates(&model, *first, t) {
+                    if x == now || !self.base_range(t).has(x) {
                         continue;
                     }
                     let mut next = model.clone();
                     next.values.insert(t, x);
-                    if self.keeps(&next, *first) == Some(false) {
+                    if self.is_satisfied(&next, *first) == Some(false) {
                         continue;
                     }
                     let rank = (broken(&next), x.abs(), t, x);
@@ -86,25 +90,25 @@ impl Terms {
 
     /// Returns the smallest value of a leaf.
     fn smallest(&self, t: TermId) -> i128 {
-        let own = self.own(t);
+        let base = self.base_range(t);
         let ty = match self.node(t) {
             Node::Global(_, ty) | Node::Copied(_, _, ty) => type_range(ty),
             _ => Range::new(-(1 << 62), 1 << 62),
         };
-        let own = own.and(ty);
+        let base = base.and(ty);
         match () {
-            _ if own.lo > 0 => own.lo,
-            _ if own.hi < 0 => own.hi,
-            _ => (own.residue).rem_euclid(own.modulus.max(1)).min(own.hi),
+            _ if base.lo > 0 => base.lo,
+            _ if base.hi < 0 => base.hi,
+            _ => (base.residue).rem_euclid(base.modulus.max(1)).min(base.hi),
         }
     }
 
     /// Returns integers that may repair a violated constraint.
-    fn steps(&self, m: &Model, kept: Kept, t: TermId) -> BTreeSet<i128> {
+    fn repair_candidates(&self, m: &Model, constraint: Constraint, t: TermId) -> BTreeSet<i128> {
         let now = m.values[&t];
         let mut list: BTreeSet<i128> = (0..4).collect();
-        let own = self.own(t);
-        list.extend([own.lo, own.hi]);
+        let base = self.base_range(t);
+        list.extend([base.lo, base.hi]);
         for k in 0..40 {
             list.extend([
                 now + (1 << k),
@@ -114,14 +118,14 @@ impl Terms {
                 (1 << k) + 1,
             ]);
         }
-        // The integer at which a linear term passes a bound.
-        let (of, bounds) = match kept {
-            Kept::In(of, range) => (of, [range.lo, range.hi]),
-            Kept::Decided(Question::More { of, than }, _) => (of, [than, than + 1]),
-            Kept::Decided(Question::Leaves { term, residue, .. }, _) => {
+        // Near these integers a linear term crosses a bound.
+        let (of, bounds) = match constraint {
+            Constraint::InRange(of, range) => (of, [range.lo, range.hi]),
+            Constraint::Answer(Question::RunsMoreThan { of, than }, _) => (of, [than, than + 1]),
+            Constraint::Answer(Question::HasResidue { term, residue, .. }, _) => {
                 (term, [residue, residue + 1])
             }
-            Kept::Decided(Question::Is(p), _) => match self.node(p) {
+            Constraint::Answer(Question::Holds(p), _) => match self.node(p) {
                 Node::Less(of, k) => (of, [k - 1, k]),
                 Node::Equal(of, k) => (of, [k, k + 1]),
                 _ => return list,
@@ -130,36 +134,39 @@ impl Terms {
         let Some(value) = self.value(m, of) else {
             return list;
         };
-        for far in [1, 64, 4096, 1 << 16] {
+        for stride in [1, 64, 4096, 1 << 16] {
             let mut next = m.clone();
-            next.values.insert(t, now + far);
+            next.values.insert(t, now + stride);
             let slope = self.value(&next, of).map_or(0, |x| x - value);
             if slope != 0 {
                 for bound in bounds {
-                    let scaled = bound.saturating_sub(value).saturating_mul(far);
+                    let scaled = bound.saturating_sub(value).saturating_mul(stride);
                     let by = scaled.div_euclid(slope);
                     list.extend((-1..=1).map(|e| now.saturating_add(by).saturating_add(e)));
-                    let up = now.saturating_add(by.saturating_add(far - 1).div_euclid(far) * far);
+                    let up = now
+                        .saturating_add(by.saturating_add(stride - 1).div_euclid(stride) * stride);
                     list.insert(up);
                 }
             }
         }
-        let tight = |x: i128| x - (x - own.residue).rem_euclid(own.modulus.max(1));
-        let more: Vec<i128> = list.iter().map(|&x| tight(x)).collect();
-        list.extend(more.iter().map(|x| x + own.modulus));
+        let round_down = |x: i128| x - (x - base.residue).rem_euclid(base.modulus.max(1));
+        let more: Vec<i128> = list.iter().map(|&x| round_down(x)).collect();
+        list.extend(more.iter().map(|x| x + base.modulus));
         list.extend(more);
         list
     }
 
-    fn keeps(&self, m: &Model, kept: Kept) -> Option<bool> {
-        match kept {
-            Kept::In(t, range) => self.value(m, t).map(|x| range.has(x)),
-            Kept::Decided(Question::Is(t), yes) => self.value(m, t).map(|x| (x != 0) == yes),
-            Kept::Decided(Question::More { of, than }, yes) => {
+    fn is_satisfied(&self, m: &Model, constraint: Constraint) -> Option<bool> {
+        match constraint {
+            Constraint::InRange(t, range) => self.value(m, t).map(|x| range.has(x)),
+            Constraint::Answer(Question::Holds(t), yes) => {
+                self.value(m, t).map(|x| (x != 0) == yes)
+            }
+            Constraint::Answer(Question::RunsMoreThan { of, than }, yes) => {
                 self.value(m, of).map(|x| (x > than) == yes)
             }
-            Kept::Decided(
-                Question::Leaves {
+            Constraint::Answer(
+                Question::HasResidue {
                     term,
                     modulus,
                     residue,
@@ -173,11 +180,11 @@ impl Terms {
     }
 
     /// Returns the leaves that a constraint depends on.
-    fn leaves_of(&self, kept: Kept) -> Vec<TermId> {
-        let of = match kept {
-            Kept::In(t, _) | Kept::Decided(Question::Is(t), _) => t,
-            Kept::Decided(Question::More { of, .. }, _) => of,
-            Kept::Decided(Question::Leaves { term, .. }, _) => term,
+    fn leaves_of(&self, constraint: Constraint) -> Vec<TermId> {
+        let of = match constraint {
+            Constraint::InRange(t, _) | Constraint::Answer(Question::Holds(t), _) => t,
+            Constraint::Answer(Question::RunsMoreThan { of, .. }, _) => of,
+            Constraint::Answer(Question::HasResidue { term, .. }, _) => term,
         };
         let mut leaves = BTreeSet::new();
         self.add_leaves(of, &mut leaves);
@@ -196,8 +203,8 @@ impl Terms {
         each_term(&node, &mut |t| self.add_leaves(t, leaves));
     }
 
-    /// Returns the value of an operand in a model, with small values for missing leaves.
-    pub(crate) fn place(&self, m: &Model, a: Arg) -> Option<i128> {
+    /// Returns the value of an operand in a model; leaves that the model lacks get small values.
+    pub(crate) fn evaluate(&self, m: &Model, a: Arg) -> Option<i128> {
         let mut leaves = BTreeSet::new();
         if let Arg::Sym(s) = a {
             self.add_leaves(s.term, &mut leaves);
@@ -231,8 +238,8 @@ impl Terms {
             Node::Rem(s, k) => arg(&Arg::Sym(s))?.checked_rem_euclid(k),
             Node::Quotient(a, b) => arg(&a)?.checked_div_euclid(arg(&b)?),
             Node::Remainder(a, b) => arg(&a)?.checked_rem_euclid(arg(&b)?),
-            Node::Least(a, b) => Some(arg(&a)?.min(arg(&b)?)),
-            Node::Greatest(a, b) => Some(arg(&a)?.max(arg(&b)?)),
+            Node::Min(a, b) => Some(arg(&a)?.min(arg(&b)?)),
+            Node::Max(a, b) => Some(arg(&a)?.max(arg(&b)?)),
             Node::Wrap(s, ty) => {
                 let range = type_range(ty);
                 let x = arg(&Arg::Sym(s))?.checked_sub(range.lo)?;
@@ -240,8 +247,8 @@ impl Terms {
             }
             Node::Less(t, k) => truth(self.value(m, t)? < k),
             Node::Equal(t, k) => truth(self.value(m, t)? == k),
-            Node::Both(a, b) => truth(arg(&a)? != 0 && arg(&b)? != 0),
-            Node::Either(a, b) => truth(arg(&a)? != 0 || arg(&b)? != 0),
+            Node::And(a, b) => truth(arg(&a)? != 0 && arg(&b)? != 0),
+            Node::Or(a, b) => truth(arg(&a)? != 0 || arg(&b)? != 0),
             Node::Test(u32::MAX, args) => truth(arg(&args[0])? == arg(&args[1])?),
             Node::Test(n, args) if n == u32::MAX - 1 => truth(arg(&args[0])? < arg(&args[1])?),
             Node::Iterations(from, to, step) => {

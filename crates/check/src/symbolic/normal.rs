@@ -1,6 +1,6 @@
 //! Sums, products, quotients and remainders in normal form.
 
-use super::decide::Decided;
+use super::decide::Decisions;
 use super::range::{Range, gcd, type_range};
 use super::term::{Arg, Node, Sym, TermId, Terms};
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ impl Linear {
         }
     }
 
-    /// Adds `k` times another.
+    /// Adds `k` times another combination.
     fn join(&mut self, other: &Linear, k: i128) {
         self.off += other.off * k;
         for (&t, &n) in &other.terms {
@@ -44,12 +44,12 @@ pub(crate) enum Fit {
     Exactly(Arg),
     /// It may be below the least integer of the type.
     MayBeBelow,
-    /// It may be above the greatest.
+    /// It may be above the greatest integer of the type.
     MayBeAbove,
 }
 
 /// The largest coefficient of the normal form.
-const MOST: i128 = 1 << 64;
+const MAX_COEFFICIENT: i128 = 1 << 64;
 
 impl Terms {
     fn linear(&self, a: Arg) -> Option<Linear> {
@@ -68,9 +68,9 @@ impl Terms {
         Some(sum)
     }
 
-    fn of_linear(&self, mut sum: Linear) -> Option<Arg> {
+    fn from_linear(&self, mut sum: Linear) -> Option<Arg> {
         self.rejoin(&mut sum);
-        let fits = |x: &i128| x.abs() <= MOST;
+        let fits = |x: &i128| x.abs() <= MAX_COEFFICIENT;
         if !sum.terms.values().all(fits) || !fits(&sum.off) {
             return None;
         }
@@ -123,7 +123,7 @@ impl Terms {
             (Arg::Num(x), Arg::Num(y)) => return x.checked_add(y.checked_mul(k)?).map(Arg::Num),
             (Arg::Sym(s), Arg::Num(y)) => {
                 let off = s.off.checked_add(y.checked_mul(k)?)?;
-                return (off.abs() <= MOST).then_some(Arg::Sym(Sym { off, ..s }));
+                return (off.abs() <= MAX_COEFFICIENT).then_some(Arg::Sym(Sym { off, ..s }));
             }
             (Arg::Sym(x), Arg::Sym(y)) if x.term == y.term && k == -1 => {
                 return Some(Arg::Num(x.off - y.off));
@@ -132,14 +132,14 @@ impl Terms {
         }
         let mut sum = self.linear(a)?;
         sum.join(&self.linear(b)?, k);
-        self.of_linear(sum)
+        self.from_linear(sum)
     }
 
     /// Returns `a * b`.
     pub(crate) fn product(&self, a: Arg, b: Arg) -> Option<Arg> {
         let (a, b) = match (a, b) {
             (Arg::Num(x), b) | (b, Arg::Num(x)) => {
-                return match x.abs() <= MOST {
+                return match x.abs() <= MAX_COEFFICIENT {
                     true => self.sum(Arg::Num(0), b, x),
                     false => None,
                 };
@@ -171,32 +171,32 @@ impl Terms {
         for (&u, &m) in &b.terms {
             sum.add(u, m.checked_mul(a.off)?);
         }
-        self.of_linear(sum)
+        self.from_linear(sum)
     }
 
     /// Returns `a / k`, rounded down, for a positive `k`.
-    pub(crate) fn quotient(&self, d: &Decided, a: Arg, k: i128) -> Option<Arg> {
+    pub(crate) fn quotient(&self, d: &Decisions, a: Arg, k: i128) -> Option<Arg> {
         if k == 1 {
             return Some(a);
         }
         let (whole, rest) = self.split(a, k)?;
-        let rest = match self.of_linear(rest)? {
+        let rest = match self.from_linear(rest)? {
             Arg::Num(x) => Arg::Num(x.div_euclid(k)),
             rest => {
                 let range = self.range(d, rest);
                 match range.lo.div_euclid(k) == range.hi.div_euclid(k) {
                     true => Arg::Num(range.lo.div_euclid(k)),
-                    false => self.divided(rest, k)?,
+                    false => self.quotient_of_rest(rest, k)?,
                 }
             }
         };
-        self.sum(self.of_linear(whole)?, rest, 1)
+        self.sum(self.from_linear(whole)?, rest, 1)
     }
 
     /// Returns `a % k`, never negative, for a positive `k`.
-    pub(crate) fn remainder(&self, d: &Decided, a: Arg, k: i128) -> Option<Arg> {
+    pub(crate) fn remainder(&self, d: &Decisions, a: Arg, k: i128) -> Option<Arg> {
         let (_, rest) = self.split(a, k)?;
-        let rest = match self.of_linear(rest)? {
+        let rest = match self.from_linear(rest)? {
             Arg::Num(x) => return Some(Arg::Num(x.rem_euclid(k))),
             rest => rest,
         };
@@ -225,7 +225,7 @@ impl Terms {
         Some((whole, rest))
     }
 
-    fn divided(&self, a: Arg, k: i128) -> Option<Arg> {
+    fn quotient_of_rest(&self, a: Arg, k: i128) -> Option<Arg> {
         let Arg::Sym(s) = a else { return None };
         // (x / j) / k is x / (j * k).
         let (s, k) = match self.node(s.term) {
@@ -242,36 +242,49 @@ impl Terms {
         Some(Arg::Sym(Sym { term, off: 0 }))
     }
 
-    /// Returns an operand with its single-valued terms replaced by their values. `see` maps each
+    /// Returns an operand with its single-valued terms replaced by their values. `equal` maps each
     /// term to an equal one.
-    pub(crate) fn known(&self, d: &Decided, a: Arg, see: &dyn Fn(TermId) -> TermId) -> Arg {
-        self.replaced(a, &|t| self.range_of(d, see(t)).single().ok_or(t))
+    pub(crate) fn with_known_values(
+        &self,
+        d: &Decisions,
+        a: Arg,
+        equal: &dyn Fn(TermId) -> TermId,
+    ) -> Arg {
+        self.replaced(a, &|t| self.range_of(d, equal(t)).single().ok_or(t))
     }
 
-    /// As [`known`](Self::known), with all other terms replaced by the results of `see`. A sum that
-    /// `see` maps is replaced as a whole.
-    pub(crate) fn seen(&self, d: &Decided, a: Arg, see: &dyn Fn(TermId) -> TermId) -> Arg {
-        if let Some((whole, sign, off)) = self.whole(a)
-            && let seen = see(whole)
-            && seen != whole
+    /// Returns an operand with its terms replaced: single-valued terms by their values, all others
+    /// by the results of `equal`. A sum that `equal` maps is replaced as a whole.
+    pub(crate) fn substituted(
+        &self,
+        d: &Decisions,
+        a: Arg,
+        equal: &dyn Fn(TermId) -> TermId,
+    ) -> Arg {
+        if let Some((whole, sign, off)) = self.signed_sum(a)
+            && let other = equal(whole)
+            && other != whole
         {
-            return match self.range_of(d, seen).single() {
+            return match self.range_of(d, other).single() {
                 Some(x) => Arg::Num(off + sign * x),
                 None => {
-                    let seen = Arg::Sym(Sym { term: seen, off: 0 });
-                    self.sum(Arg::Num(off), seen, sign).unwrap_or(a)
+                    let replacement = Arg::Sym(Sym {
+                        term: other,
+                        off: 0,
+                    });
+                    self.sum(Arg::Num(off), replacement, sign).unwrap_or(a)
                 }
             };
         }
         self.replaced(a, &|t| {
-            let seen = see(t);
-            self.range_of(d, seen).single().ok_or(seen)
+            let other = equal(t);
+            self.range_of(d, other).single().ok_or(other)
         })
     }
 
-    /// Returns an operand as a sum of several terms or a multiple of one, times 1 or -1, and a
-    /// constant. The first coefficient of the sum is positive.
-    fn whole(&self, a: Arg) -> Option<(TermId, i128, i128)> {
+    /// Splits an operand into a sum of several terms or a multiple of one, the sign of the sum, and
+    /// a constant. The first coefficient of the sum is positive.
+    fn signed_sum(&self, a: Arg) -> Option<(TermId, i128, i128)> {
         let parts = self.linear(a)?;
         let (_, &first) = parts.terms.iter().next()?;
         if parts.terms.len() == 1 && first.abs() == 1 {
@@ -280,7 +293,7 @@ impl Terms {
         let sign = first.signum();
         let mut sum = Linear::default();
         parts.terms.iter().for_each(|(&t, &k)| sum.add(t, k * sign));
-        match self.of_linear(sum)? {
+        match self.from_linear(sum)? {
             Arg::Sym(Sym { term, off: 0 }) => Some((term, sign, parts.off)),
             _ => None,
         }
@@ -304,7 +317,7 @@ impl Terms {
                 },
             }
         }
-        self.of_linear(sum).unwrap_or(a)
+        self.from_linear(sum).unwrap_or(a)
     }
 
     /// Returns the sum with its coefficients divided by their greatest common divisor, if the table
@@ -321,8 +334,9 @@ impl Terms {
         }
     }
 
-    /// Returns a tighter range of a sum that contains quotients of its own parts, as `n - n / 2`.
-    pub(super) fn range_by_quotients(&self, d: &Decided, list: &[(TermId, i128)]) -> Range {
+    /// Returns the range of a sum that contains quotients of its own terms, such as `n - n / 2`. It is
+    /// tighter than the sum of the ranges.
+    pub(super) fn range_by_quotients(&self, d: &Decisions, list: &[(TermId, i128)]) -> Range {
         let mut range = Range::ANY;
         for &(t, c) in list {
             let Node::Div(s, k) = self.node(t) else {
@@ -338,9 +352,11 @@ impl Terms {
                 rest.for_each(|&(t, n)| sum.add(t, n * k));
                 sum.join(&inner, c);
                 sum.off += c * less;
-                sum.terms.iter().fold(Range::one(sum.off), |r, (&t, &n)| {
-                    r.add(self.range_of(d, t).times(n))
-                })
+                sum.terms
+                    .iter()
+                    .fold(Range::exactly(sum.off), |r, (&t, &n)| {
+                        r.add(self.range_of(d, t).times(n))
+                    })
             });
             let (lo, hi) = match c > 0 {
                 true => (bounds[1].lo, bounds[0].hi),
@@ -352,8 +368,8 @@ impl Terms {
         range
     }
 
-    /// How an integer fits into a type.
-    pub(crate) fn fit(&self, d: &Decided, a: Arg, ty: Type) -> Fit {
+    /// Returns how an integer fits into a type.
+    pub(crate) fn fit(&self, d: &Decisions, a: Arg, ty: Type) -> Fit {
         let (range, all) = (self.range(d, a), type_range(ty));
         if range.is_within(&all) {
             return Fit::Exactly(a);
@@ -372,7 +388,7 @@ impl Terms {
     }
 
     /// Returns the integer of a type with the same low bits.
-    pub(crate) fn wrap(&self, d: &Decided, a: Arg, ty: Type) -> Arg {
+    pub(crate) fn wrap(&self, d: &Decisions, a: Arg, ty: Type) -> Arg {
         if let Fit::Exactly(a) = self.fit(d, a, ty) {
             return a;
         }
@@ -385,8 +401,8 @@ impl Terms {
         }
     }
 
-    /// Adds `k` times an operand to a sum of terms; returns its constant part.
-    pub(crate) fn collect(&self, a: Arg, k: i128, terms: &mut BTreeMap<TermId, i128>) -> i128 {
+    /// Adds `k` times the terms of an operand to a sum; returns `k` times its constant.
+    pub(crate) fn add_multiple(&self, a: Arg, k: i128, terms: &mut BTreeMap<TermId, i128>) -> i128 {
         let Some(sum) = self.linear(a) else { return 0 };
         let mut all = Linear {
             terms: std::mem::take(terms),
@@ -397,23 +413,23 @@ impl Terms {
         all.off
     }
 
-    /// Returns a difference in its canonical sign, and whether it is negated.
+    /// Returns the difference `a - b` with its canonical sign, and whether that negates it.
     pub(super) fn difference(&self, a: Arg, b: Arg) -> Option<(Arg, bool)> {
         let mut sum = self.linear(a)?;
         sum.join(&self.linear(b)?, -1);
-        let turned = sum.terms.values().next().is_some_and(|&n| n < 0);
-        if turned {
-            let mut opposite = Linear::default();
-            opposite.join(&sum, -1);
-            sum = opposite;
+        let negated = sum.terms.values().next().is_some_and(|&n| n < 0);
+        if negated {
+            let mut negation = Linear::default();
+            negation.join(&sum, -1);
+            sum = negation;
         }
-        Some((self.of_linear(sum)?, turned))
+        Some((self.from_linear(sum)?, negated))
     }
 
     /// Returns the bounds that a range of a sum implies for each of its terms.
-    pub(super) fn bounds_of_parts(
+    pub(super) fn bounds_of_terms(
         &self,
-        d: &Decided,
+        d: &Decisions,
         t: TermId,
         range: Range,
     ) -> Vec<(TermId, Range)> {

@@ -1,6 +1,6 @@
 //! The possible values of a term.
 
-use super::decide::Decided;
+use super::decide::Decisions;
 use super::term::{Arg, Node, TermId, Terms};
 use warpline_ir::Type;
 
@@ -15,16 +15,16 @@ pub(crate) struct Range {
 }
 
 /// A bound beyond every type; sums of a few such bounds still fit into `i128`.
-const FAR: i128 = 1 << 120;
+const UNBOUNDED: i128 = 1 << 120;
 
-/// The most remaining iterations that distinguish states.
-const MANY: i128 = 64;
-/// The same for joined states.
-const SOME: i128 = 24;
+/// The most remaining iterations of a loop by which states differ.
+const MAX_DISTINCT_REST: i128 = 64;
+/// The most remaining iterations of a loop by which joined states differ.
+const MAX_DISTINCT_REST_JOINED: i128 = 24;
 
 impl Range {
     /// The range without restriction.
-    pub(crate) const ANY: Range = Range::new(-FAR, FAR);
+    pub(crate) const ANY: Range = Range::new(-UNBOUNDED, UNBOUNDED);
 
     pub(crate) const fn new(lo: i128, hi: i128) -> Self {
         Self {
@@ -35,7 +35,7 @@ impl Range {
         }
     }
 
-    pub(crate) const fn one(x: i128) -> Self {
+    pub(crate) const fn exactly(x: i128) -> Self {
         Self::new(x, x)
     }
 
@@ -46,7 +46,7 @@ impl Range {
             residue: 0,
             ..self
         }
-        .tight()
+        .tightened()
     }
 
     /// Returns the only integer, if there is only one.
@@ -63,8 +63,8 @@ impl Range {
         other.lo <= self.lo && self.hi <= other.hi
     }
 
-    /// Returns the range with bounds that are members.
-    fn tight(self) -> Self {
+    /// Returns the range with its bounds moved to integers that have the residue.
+    fn tightened(self) -> Self {
         if self.modulus <= 1 {
             return self;
         }
@@ -93,7 +93,7 @@ impl Range {
             modulus,
             residue,
         }
-        .tight()
+        .tightened()
     }
 
     pub(crate) fn plus(self, x: i128) -> Self {
@@ -141,9 +141,9 @@ impl Range {
         }
         let all = [self.lo, self.hi].map(|a| [other.lo, other.hi].map(|b| a.saturating_mul(b)));
         let all = [all[0][0], all[0][1], all[1][0], all[1][1]];
-        let lo = clamp(all.iter().copied().min().unwrap_or(-FAR));
-        let hi = clamp(all.iter().copied().max().unwrap_or(FAR));
-        // Multiples of a and multiples of b give multiples of both.
+        let lo = clamp(all.iter().copied().min().unwrap_or(-UNBOUNDED));
+        let hi = clamp(all.iter().copied().max().unwrap_or(UNBOUNDED));
+        // The product of a multiple of a and a multiple of b is a multiple of a * b.
         let multiple = |r: &Range| match r.residue {
             0 => r.modulus,
             residue => gcd(r.modulus, residue),
@@ -180,18 +180,18 @@ impl Range {
         let all = Range::new(0, k - 1);
         match self.modulus {
             1 => all,
-            m if m % k == 0 => Range::one(self.residue.rem_euclid(k)),
+            m if m % k == 0 => Range::exactly(self.residue.rem_euclid(k)),
             m if k % m == 0 => Range {
                 modulus: m,
                 residue: self.residue,
                 ..all
             }
-            .tight(),
+            .tightened(),
             _ => all,
         }
     }
 
-    /// Returns the modulus, or 0 for a single number, which has one residue for every modulus.
+    /// Returns the modulus; 0 for a single number, which has one residue for every modulus.
     fn modulus_or_zero(&self) -> i128 {
         match self.single() {
             Some(_) => 0,
@@ -206,7 +206,7 @@ impl Range {
 
 fn residues(modulus: i128, residue: i128) -> Range {
     if modulus <= 1 {
-        return Range::one(0);
+        return Range::exactly(0);
     }
     Range {
         lo: 0,
@@ -217,7 +217,7 @@ fn residues(modulus: i128, residue: i128) -> Range {
 }
 
 fn clamp(x: i128) -> i128 {
-    x.clamp(-FAR, FAR)
+    x.clamp(-UNBOUNDED, UNBOUNDED)
 }
 
 pub(super) fn gcd(a: i128, b: i128) -> i128 {
@@ -245,23 +245,23 @@ pub(crate) fn type_range(ty: Type) -> Range {
 
 impl Terms {
     /// Returns the possible values of an operand.
-    pub(crate) fn range(&self, d: &Decided, a: Arg) -> Range {
+    pub(crate) fn range(&self, d: &Decisions, a: Arg) -> Range {
         match a {
-            Arg::Num(x) => Range::one(x),
+            Arg::Num(x) => Range::exactly(x),
             Arg::Pred { .. } => Range::new(0, 1),
             Arg::Sym(s) => self.range_of(d, s.term).plus(s.off),
         }
     }
 
     /// Returns the possible values of a term.
-    pub(crate) fn range_of(&self, d: &Decided, t: TermId) -> Range {
+    pub(crate) fn range_of(&self, d: &Decisions, t: TermId) -> Range {
         if self.is_leaf(t) {
-            let own = self.own(t);
-            return d.ranges.get(&t).map_or(own, |decided| own.and(*decided));
+            let base = self.base_range(t);
+            return d.ranges.get(&t).map_or(base, |decided| base.and(*decided));
         }
         let structure = match self.node(t) {
             Node::Sum(list) => {
-                let parts = list.iter().fold(Range::one(0), |sum, &(t, k)| {
+                let parts = list.iter().fold(Range::exactly(0), |sum, &(t, k)| {
                     sum.add(self.range_of(d, t).times(k))
                 });
                 let whole = parts.and(self.range_by_quotients(d, &list));
@@ -270,7 +270,7 @@ impl Terms {
                     None => whole,
                 }
             }
-            Node::Product(list) => list.iter().fold(Range::one(1), |product, &t| {
+            Node::Product(list) => list.iter().fold(Range::exactly(1), |product, &t| {
                 product.product(self.range_of(d, t))
             }),
             Node::Div(s, k) => self.range(d, Arg::Sym(s)).divided(k),
@@ -296,26 +296,34 @@ impl Terms {
                     false => Range::ANY,
                 }
             }
-            Node::Least(a, b) => {
+            Node::Min(a, b) => {
                 let (a, b) = (self.range(d, a), self.range(d, b));
                 Range::new(a.lo.min(b.lo), a.hi.min(b.hi))
             }
-            Node::Greatest(a, b) => {
+            Node::Max(a, b) => {
                 let (a, b) = (self.range(d, a), self.range(d, b));
                 Range::new(a.lo.max(b.lo), a.hi.max(b.hi))
             }
             Node::Iterations(from, to, _) => match self.less(d, from, to) {
                 Some(true) => Range::new(1, i128::from(u32::MAX)),
-                Some(false) => Range::one(0),
+                Some(false) => Range::exactly(0),
                 None => Range::ANY,
             },
             Node::Loop { count, .. } => {
-                // The range may exceed the greatest count, so that states do not differ by their
-                // distance to it.
+                // States do not differ by their distance to a far end, so the range exceeds the
+                // greatest count.
                 let range = self.range_of(d, count);
                 let left = range.hi.saturating_sub(range.lo);
-                match left > if self.loose.get() { SOME } else { MANY } {
-                    true => Range { hi: FAR, ..range },
+                match left
+                    > if self.states_are_joined.get() {
+                        MAX_DISTINCT_REST_JOINED
+                    } else {
+                        MAX_DISTINCT_REST
+                    } {
+                    true => Range {
+                        hi: UNBOUNDED,
+                        ..range
+                    },
                     false => range,
                 }
             }
@@ -330,11 +338,11 @@ impl Terms {
                 let now = from.add(step.times(i128::from(round)));
                 // The counter of an iteration is below the end.
                 let last = self.range(d, to).hi - 1;
-                now.and(Range::new(-FAR, last.max(now.lo)))
+                now.and(Range::new(-UNBOUNDED, last.max(now.lo)))
             }
             _ => Range::ANY,
         };
-        let mut range = structure.and(self.own(t));
+        let mut range = structure.and(self.base_range(t));
         if let Some(decided) = d.ranges.get(&t) {
             range = range.and(*decided);
         }
@@ -342,7 +350,7 @@ impl Terms {
     }
 
     /// Returns the residue of a term, if it is known.
-    pub(crate) fn residue(&self, d: &Decided, t: TermId, modulus: i128) -> Option<i128> {
+    pub(crate) fn residue(&self, d: &Decisions, t: TermId, modulus: i128) -> Option<i128> {
         let range = self.range_of(d, t);
         if let Some(x) = range.single() {
             return Some(x.rem_euclid(modulus));
@@ -371,7 +379,7 @@ impl Terms {
     /// Returns a subterm of `t` whose residue must be decided first.
     pub(crate) fn undecided_residue(
         &self,
-        d: &Decided,
+        d: &Decisions,
         t: TermId,
         modulus: i128,
     ) -> Option<TermId> {

@@ -42,16 +42,16 @@ pub(crate) enum Node {
     Product(Rc<[TermId]>),
     /// The quotient by a positive constant, rounded down.
     Div(Sym, i128),
-    /// The remainder of that division.
+    /// The remainder of a division by a positive constant; never negative.
     Rem(Sym, i128),
     /// The quotient of two non-negative integers, rounded down.
     Quotient(Arg, Arg),
-    /// The remainder of that division.
+    /// The remainder of the division of two non-negative integers.
     Remainder(Arg, Arg),
     /// The lesser of two integers.
-    Least(Arg, Arg),
+    Min(Arg, Arg),
     /// The greater of two integers.
-    Greatest(Arg, Arg),
+    Max(Arg, Arg),
     /// The integer of a type that has the same low bits.
     Wrap(Sym, Type),
     /// An unknown function, by number, of operands.
@@ -60,10 +60,10 @@ pub(crate) enum Node {
     Less(TermId, i128),
     /// The term equals a constant.
     Equal(TermId, i128),
-    /// Both predicates.
-    Both(Arg, Arg),
-    /// Either predicate.
-    Either(Arg, Arg),
+    /// Both predicates hold.
+    And(Arg, Arg),
+    /// At least one predicate holds.
+    Or(Arg, Arg),
     /// An unknown predicate, by number, of operands.
     Test(u32, Rc<[Arg]>),
     /// The trip count of a loop with this start, end and step, where the step is not a constant.
@@ -98,19 +98,19 @@ pub(crate) enum Node {
 
 struct Entry {
     node: Node,
-    /// Does it depend on the launch only?
-    fixed: bool,
-    /// Does it depend only on the launch, on memory that the kernel only reads, and on the current
-    /// iterations of loops?
-    counted: bool,
-    /// Is it free of products, unknown functions, minima and maxima?
-    linear: bool,
-    /// Has it no subterms?
-    leaf: bool,
+    /// Does the term depend on the launch only?
+    is_launch_constant: bool,
+    /// Does the term depend only on the launch, on memory that the kernel only reads, and on the
+    /// current iterations of loops?
+    is_counted: bool,
+    /// Is the term free of products, unknown functions, minima and maxima?
+    is_linear: bool,
+    /// Is the term without subterms?
+    is_leaf: bool,
     /// The nesting depth.
     depth: u32,
-    /// The possible values without decisions, if they do not depend on the operands.
-    own: Range,
+    /// The possible values, whatever the decisions and the operands are.
+    base_range: Range,
 }
 
 /// All terms of a check.
@@ -118,54 +118,54 @@ struct Entry {
 pub(crate) struct Terms {
     entries: RefCell<Vec<Entry>>,
     index: RefCell<FxHashMap<Node, TermId>>,
-    /// Are states joined, so that fewer counts are distinguished?
-    pub(crate) loose: Cell<bool>,
-    /// Does a loop run over the rest of a count of which another loop runs a part?
-    pub(crate) rests: Cell<bool>,
+    /// Are states joined? Then terms distinguish fewer remaining iterations.
+    pub(crate) states_are_joined: Cell<bool>,
+    /// Does the kernel divide a count into parts with a loop each?
+    pub(crate) has_partial_loops: Cell<bool>,
 }
 
 impl Terms {
-    /// Adds a term that only its operands bound.
+    /// Adds a term whose range follows from its type and its operands.
     pub(crate) fn add(&self, node: Node) -> TermId {
-        let own = match &node {
+        let base_range = match &node {
             Node::Wrap(_, ty) | Node::Function(_, _, ty) => type_range(*ty),
             Node::Global(_, ty) | Node::Copied(_, _, ty) => type_range(*ty),
             Node::Iterations(..) => Range::new(0, i128::from(u32::MAX)),
             _ => Range::ANY,
         };
-        self.bounded(node, own)
+        self.bounded(node, base_range)
     }
 
     /// Adds a term with a known range.
-    pub(crate) fn bounded(&self, node: Node, own: Range) -> TermId {
+    pub(crate) fn bounded(&self, node: Node, base_range: Range) -> TermId {
         if let Some(&id) = self.index.borrow().get(&node) {
             return id;
         }
-        let fixed = match &node {
+        let is_launch_constant = match &node {
             Node::Param(..) | Node::Special(..) | Node::Outside | Node::While(_) => true,
             Node::Fresh(..) | Node::Loop { .. } | Node::Round { .. } | Node::Counter { .. } => {
                 false
             }
             Node::Copied(..) => false,
-            Node::Sum(list) => list.iter().all(|&(t, _)| self.is_fixed(t)),
-            Node::Product(list) => list.iter().all(|&t| self.is_fixed(t)),
+            Node::Sum(list) => list.iter().all(|&(t, _)| self.is_launch_constant(t)),
+            Node::Product(list) => list.iter().all(|&t| self.is_launch_constant(t)),
             node => {
                 let mut fixed = true;
-                operands(node, &mut |a| fixed &= self.arg_is_fixed(a));
+                operands(node, &mut |a| fixed &= self.arg_is_launch_constant(a));
                 fixed
             }
         };
-        let mut counted = !matches!(&node, Node::Fresh(..));
-        let mut linear = !matches!(
+        let mut is_counted = !matches!(&node, Node::Fresh(..));
+        let mut is_linear = !matches!(
             &node,
-            Node::Product(_) | Node::Function(..) | Node::Least(..) | Node::Greatest(..)
+            Node::Product(_) | Node::Function(..) | Node::Min(..) | Node::Max(..)
         );
         each_term(&node, &mut |t| {
-            counted &= self.is_counted(t);
-            linear &= self.is_linear(t);
+            is_counted &= self.is_counted(t);
+            is_linear &= self.is_linear(t);
         });
         if let Node::Loop { count, .. } = &node {
-            counted &= self.is_counted(*count);
+            is_counted &= self.is_counted(*count);
         }
         let mut depth = 0;
         each_term(&node, &mut |t| depth = depth.max(self.depth(t) + 1));
@@ -173,12 +173,12 @@ impl Terms {
         let id = entries.len() as TermId;
         entries.push(Entry {
             node: node.clone(),
-            fixed,
-            counted,
-            linear,
-            leaf: matches!(&node, Node::Param(_) | Node::Special(_) | Node::Fresh(_)),
+            is_launch_constant,
+            is_counted,
+            is_linear,
+            is_leaf: matches!(&node, Node::Param(_) | Node::Special(_) | Node::Fresh(_)),
             depth,
-            own,
+            base_range,
         });
         self.index.borrow_mut().insert(node, id);
         id
@@ -193,47 +193,48 @@ impl Terms {
         self.entries.borrow()[t as usize].node.clone()
     }
 
-    /// Does it depend on the launch only?
-    pub(crate) fn is_fixed(&self, t: TermId) -> bool {
-        self.entries.borrow()[t as usize].fixed
+    /// Does a term depend on the launch only?
+    pub(crate) fn is_launch_constant(&self, t: TermId) -> bool {
+        self.entries.borrow()[t as usize].is_launch_constant
     }
 
-    /// Does it depend only on the launch, on memory that the kernel only reads, and on the current
+    /// Does a term depend only on the launch, on memory that the kernel only reads, and on the current
     /// iterations of loops?
     pub(crate) fn is_counted(&self, t: TermId) -> bool {
-        self.entries.borrow()[t as usize].counted
+        self.entries.borrow()[t as usize].is_counted
     }
 
-    /// Is it free of products, unknown functions, minima and maxima? Then a comparison with it
-    /// implies more than its own result.
+    /// Is a term free of products, unknown functions, minima and maxima? Then the result of a
+    /// comparison also bounds its subterms.
     pub(crate) fn is_linear(&self, t: TermId) -> bool {
-        self.entries.borrow()[t as usize].linear
+        self.entries.borrow()[t as usize].is_linear
     }
 
-    /// Has it no subterms?
+    /// Is a term without subterms?
     pub(super) fn is_leaf(&self, t: TermId) -> bool {
-        self.entries.borrow()[t as usize].leaf
+        self.entries.borrow()[t as usize].is_leaf
     }
 
-    /// The nesting depth.
+    /// Returns the nesting depth of a term.
     pub(crate) fn depth(&self, t: TermId) -> u32 {
         self.entries.borrow()[t as usize].depth
     }
 
-    /// Returns the term zero, which represents constant counts.
+    /// Returns the term zero, the count of every loop whose trip count is a constant.
     pub(crate) fn zero(&self) -> TermId {
         let node = Node::Function(u32::MAX, [].into(), Type::U32);
-        self.bounded(node, Range::one(0))
+        self.bounded(node, Range::exactly(0))
     }
 
-    pub(super) fn own(&self, t: TermId) -> Range {
-        self.entries.borrow()[t as usize].own
+    /// Returns the possible values of a term, whatever the decisions and the operands are.
+    pub(super) fn base_range(&self, t: TermId) -> Range {
+        self.entries.borrow()[t as usize].base_range
     }
 
-    fn arg_is_fixed(&self, a: &Arg) -> bool {
+    fn arg_is_launch_constant(&self, a: &Arg) -> bool {
         match a {
             Arg::Num(_) => true,
-            Arg::Sym(Sym { term, .. }) | Arg::Pred { term, .. } => self.is_fixed(*term),
+            Arg::Sym(Sym { term, .. }) | Arg::Pred { term, .. } => self.is_launch_constant(*term),
         }
     }
 }
@@ -242,12 +243,12 @@ impl Terms {
 pub(crate) fn operands(node: &Node, each: &mut dyn FnMut(&Arg)) {
     match node {
         Node::Function(_, args, _) | Node::Test(_, args) => args.iter().for_each(each),
-        Node::Both(a, b)
-        | Node::Either(a, b)
+        Node::And(a, b)
+        | Node::Or(a, b)
         | Node::Quotient(a, b)
         | Node::Remainder(a, b)
-        | Node::Least(a, b)
-        | Node::Greatest(a, b) => {
+        | Node::Min(a, b)
+        | Node::Max(a, b) => {
             each(a);
             each(b);
         }

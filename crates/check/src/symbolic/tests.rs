@@ -1,5 +1,5 @@
-//! Random terms under random values: the value of a term is what the arithmetic gives, lies in its
-//! range, and agrees with every decision that is true of it.
+//! Random terms under random values: the value of a term equals the result of the arithmetic, is in
+//! its range, and agrees with every true decision about it.
 
 use super::*;
 use warpline_ir::Type;
@@ -20,7 +20,7 @@ impl Random {
         self.next() % n
     }
 
-    /// Numbers near zero, near the ends of types, and others.
+    /// Returns a number near an end of the range, or any number in it.
     fn value(&mut self, range: Range) -> i128 {
         let span = (range.hi - range.lo) as u128 + 1;
         let at = match self.below(4) {
@@ -57,7 +57,7 @@ impl Case {
         Self { terms, values }
     }
 
-    fn of(&self, a: Arg) -> i128 {
+    fn value_of(&self, a: Arg) -> i128 {
         match a {
             Arg::Num(x) => x,
             Arg::Sym(s) => self.term(s.term) + s.off,
@@ -66,7 +66,7 @@ impl Case {
     }
 
     fn sym(&self, s: Sym) -> i128 {
-        self.of(Arg::Sym(s))
+        self.value_of(Arg::Sym(s))
     }
 
     fn term(&self, t: TermId) -> i128 {
@@ -76,19 +76,19 @@ impl Case {
             Node::Product(list) => list.iter().map(|&t| self.term(t)).product(),
             Node::Div(s, k) => self.sym(s).div_euclid(k),
             Node::Rem(s, k) => self.sym(s).rem_euclid(k),
-            Node::Quotient(a, b) => self.of(a) / self.of(b),
-            Node::Remainder(a, b) => self.of(a) % self.of(b),
-            Node::Least(a, b) => self.of(a).min(self.of(b)),
-            Node::Greatest(a, b) => self.of(a).max(self.of(b)),
+            Node::Quotient(a, b) => self.value_of(a) / self.value_of(b),
+            Node::Remainder(a, b) => self.value_of(a) % self.value_of(b),
+            Node::Min(a, b) => self.value_of(a).min(self.value_of(b)),
+            Node::Max(a, b) => self.value_of(a).max(self.value_of(b)),
             Node::Wrap(s, ty) => wrapped(self.sym(s), ty),
             Node::Less(t, k) => i128::from(self.term(t) < k),
             Node::Equal(t, k) => i128::from(self.term(t) == k),
             // A comparison beyond the normal form.
             Node::Test(kind, args) => {
-                let (a, b) = (self.of(args[0]), self.of(args[1]));
+                let (a, b) = (self.value_of(args[0]), self.value_of(args[1]));
                 i128::from(if kind == u32::MAX { a == b } else { a < b })
             }
-            other => panic!("{other:?} is not made here"),
+            other => panic!("{other:?} is not part of this test"),
         }
     }
 }
@@ -99,15 +99,15 @@ fn wrapped(x: i128, ty: Type) -> i128 {
     (x - all.lo).rem_euclid(size) + all.lo
 }
 
-/// One op on two values; the answer, as arithmetic has it.
+/// Applies one op to two values; returns the term, the result of the arithmetic and the op's name.
 fn apply(
     c: &Case,
-    d: &Decided,
+    d: &Decisions,
     random: &mut Random,
     a: Arg,
     b: Arg,
 ) -> Option<(Arg, i128, &'static str)> {
-    let (x, y) = (c.of(a), c.of(b));
+    let (x, y) = (c.value_of(a), c.value_of(b));
     let k = [1, 2, 3, 4, 7, 16, 64, 100][random.below(8) as usize];
     let (result, value, name) = match random.below(9) {
         0 => (c.terms.sum(a, b, 1), x + y, "sum"),
@@ -121,11 +121,11 @@ fn apply(
             (Some(c.terms.wrap(d, a, ty)), wrapped(x, ty), "wrap")
         }
         7 => {
-            let term = c.terms.add(Node::Least(a, b));
+            let term = c.terms.add(Node::Min(a, b));
             (Some(Arg::Sym(Sym { term, off: 0 })), x.min(y), "least")
         }
         _ => {
-            let term = c.terms.add(Node::Greatest(a, b));
+            let term = c.terms.add(Node::Max(a, b));
             (Some(Arg::Sym(Sym { term, off: 0 })), x.max(y), "greatest")
         }
     };
@@ -133,20 +133,20 @@ fn apply(
 }
 
 #[test]
-fn terms_have_the_value_that_arithmetic_gives() {
+fn random_terms_agree_with_arithmetic_ranges_and_decisions() {
     let mut random = Random(0x9E37_79B9_7F4A_7C15);
     for _ in 0..4000 {
         let c = Case::new(&mut random);
-        let mut d = Decided::default();
+        let mut d = Decisions::default();
         let mut made: Vec<Arg> = (0..3)
             .map(|p| Arg::Sym(Sym { term: p, off: 0 }))
             .chain([0, 1, 63, -1].map(Arg::Num))
             .collect();
         for _ in 0..12 {
             let [a, b] = [0; 2].map(|_| made[random.below(made.len() as u64) as usize]);
-            // Terms of a kernel are of at most 64 bits.
+            // Terms of a kernel have at most 64 bits.
             let small = |x: i128| x.abs() < 1 << 64;
-            if !small(c.of(a)) || !small(c.of(b)) {
+            if !small(c.value_of(a)) || !small(c.value_of(b)) {
                 continue;
             }
             let Some((result, value, name)) = apply(&c, &d, &mut random, a, b) else {
@@ -155,28 +155,28 @@ fn terms_have_the_value_that_arithmetic_gives() {
             if !small(value) {
                 continue;
             }
-            let of = || {
+            let case_text = || {
                 format!(
                     "{name} of {a:?} and {b:?}, values {:?}: {result:?}",
                     c.values
                 )
             };
-            assert_eq!(c.of(result), value, "{}", of());
+            assert_eq!(c.value_of(result), value, "{}", case_text());
             let range = c.terms.range(&d, result);
-            assert!(range.has(value), "{value} in {range:?}: {}", of());
+            assert!(range.has(value), "{value} in {range:?}: {}", case_text());
             if let Arg::Sym(s) = result {
                 let left = c.terms.residue(&d, s.term, 8);
                 assert!(
                     left.is_none_or(|r| r == (value - s.off).rem_euclid(8)),
                     "{}",
-                    of()
+                    case_text()
                 );
             }
             made.push(result);
-            // Something that is true is decided, and rules nothing out that is so.
+            // A true comparison is decided; no range excludes the actual values afterwards.
             let cmp = [Cmp::Lt, Cmp::Le, Cmp::Gt, Cmp::Ge, Cmp::Eq, Cmp::Ne];
             let cmp = cmp[random.below(6) as usize];
-            let (x, y) = (c.of(result), c.of(b));
+            let (x, y) = (c.value_of(result), c.value_of(b));
             let holds = match cmp {
                 Cmp::Lt => x < y,
                 Cmp::Le => x <= y,
@@ -186,22 +186,22 @@ fn terms_have_the_value_that_arithmetic_gives() {
                 Cmp::Ne => x != y,
             };
             match c.terms.compare(&d, cmp, result, b) {
-                Ok(known) => assert_eq!(known, holds, "{cmp:?} {y}: {}", of()),
+                Ok(known) => assert_eq!(known, holds, "{cmp:?} {y}: {}", case_text()),
                 Err(p @ Arg::Pred { term, not }) => {
-                    assert_eq!(c.of(p) != 0, holds, "{cmp:?} {y}: {}", of());
+                    assert_eq!(c.value_of(p) != 0, holds, "{cmp:?} {y}: {}", case_text());
                     let yes = holds != not;
-                    c.terms.decide(&mut d, Question::Is(term), yes);
-                    assert!(!d.impossible, "{cmp:?} {y} decided: {}", of());
+                    c.terms.decide(&mut d, Question::Holds(term), yes);
+                    assert!(!d.contradictory, "{cmp:?} {y} decided: {}", case_text());
                 }
                 Err(other) => panic!("{other:?}"),
             }
             for &a in &made {
                 let range = c.terms.range(&d, a);
-                let value = c.of(a);
+                let value = c.value_of(a);
                 assert!(
                     range.has(value),
                     "{a:?} = {value} in {range:?} after {}",
-                    of()
+                    case_text()
                 );
             }
         }

@@ -7,7 +7,7 @@ use std::fmt;
 use warpline_family::field::{Field, FieldKind};
 use warpline_family::{AnyFamily, DeviceKind, Request};
 
-/// Adds the flags of a family to a command; help shows the defaults of a kind of device.
+/// Adds the flags of a family to a command. The help shows the defaults for this kind of device.
 pub(crate) fn flags(command: Command, family: &dyn AnyFamily, device: DeviceKind) -> Command {
     let fields = family.fields(device);
     let problem = fields.problem.into_iter().map(|f| flag(f, "Problem"));
@@ -18,8 +18,8 @@ pub(crate) fn flags(command: Command, family: &dyn AnyFamily, device: DeviceKind
 fn flag(field: Field, heading: &'static str) -> Arg {
     let mut help = match &field.default {
         None => field.help.clone(),
-        Some(serde_json::Value::String(word)) => {
-            format!("{} [default: {word}]", field.help)
+        Some(serde_json::Value::String(text)) => {
+            format!("{} [default: {text}]", field.help)
         }
         Some(value) => format!("{} [default: {value}]", field.help),
     };
@@ -35,11 +35,11 @@ fn flag(field: Field, heading: &'static str) -> Arg {
     match &field.kind {
         FieldKind::Number { unit } => {
             let unit = *unit;
-            let read = move |text: &str| match field.check(text) {
+            let validate = move |text: &str| match field.check(text) {
                 Ok(()) => Ok(text.to_owned()),
                 Err(expected) => Err(Expected(expected)),
             };
-            arg.value_name(unit).value_parser(read)
+            arg.value_name(unit).value_parser(validate)
         }
         FieldKind::Flag => arg
             .value_name("BOOL")

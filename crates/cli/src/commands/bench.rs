@@ -23,8 +23,8 @@ pub(crate) fn suite(
     measure(&groups, &device, &args)
 }
 
-/// Returns whether an option of the family is given: a problem, a config or candidates.
-/// Options of the measurement and `--json` do not count.
+/// Returns whether the command line has an option of the family: a problem field, a config field
+/// or candidates. Options of the measurement and `--json` do not count.
 pub(crate) fn has_family_options(matches: &ArgMatches) -> bool {
     let common = BenchArgs::augment_args(Command::new("common"));
     let groups = common.get_groups().map(|g| g.get_id().clone());
@@ -33,10 +33,10 @@ pub(crate) fn has_family_options(matches: &ArgMatches) -> bool {
     let given = |id: &&clap::Id| {
         matches.value_source(id.as_str()) == Some(clap::parser::ValueSource::CommandLine)
     };
-    let mut own = matches
+    let mut family_options = matches
         .ids()
         .filter(|id| !common.contains(id) && id.as_str() != "json");
-    own.any(|id| given(&id))
+    family_options.any(|id| given(&id))
 }
 
 /// Measures one family at the problem of the command line.
@@ -51,7 +51,7 @@ pub(crate) fn family(
     measure(&[group], &device, &args)
 }
 
-/// Returns the selected config of the family, or the candidates that the options name.
+/// Returns the workload with the selected config, or those of the requested candidates.
 fn group(
     family: &dyn AnyFamily,
     matches: &ArgMatches,
@@ -65,14 +65,14 @@ fn group(
             vec![family.workload(&request(family, matches), DeviceKind::Gpu, None, &target)?]
         }
     };
-    let none = || {
+    let no_candidate = || {
         let name = family.name();
         let text = format!("no candidate of {name} matches the given config options");
         Failure::bad_input("no-candidate", text)
     };
-    let group = BenchGroup::new(works).ok_or_else(none)?;
+    let group = BenchGroup::new(works).ok_or_else(no_candidate)?;
     Ok(match selection.candidates {
-        Some(most) => group.truncate(most.get() as usize),
+        Some(count) => group.truncate(count.get() as usize),
         None if selection.schedules => group.one_per_schedule(),
         None => group,
     })
@@ -89,8 +89,8 @@ fn measure(
     options.seed = args.seed;
     options.sustained = args.sustained;
     options.progress = Some(bar.bench_listener());
-    let product = product();
-    let report = bench::bench(groups, product.as_deref(), device, &options)?;
+    let limit_gemm = limit_gemm();
+    let report = bench::bench(groups, limit_gemm.as_deref(), device, &options)?;
     drop(bar);
     Ok(CommandOutput::new("bench", bench_report::text(&report))
         .field("passed", report.passed())
@@ -101,22 +101,24 @@ fn measure(
 /// Returns the probes of a suite, at GPU sizes.
 fn probes(suite: &str) -> Vec<Box<dyn AnyWorkload>> {
     match suite {
-        suite::GEMM_PROBES => products(),
+        suite::GEMM_PROBES => gemm_probes(),
         suite::LADDER => warpline_probes::ladder(),
         _ => vec![],
     }
 }
 
 /// Returns the GEMM probes; the ladder is a separate suite.
-fn products() -> Vec<Box<dyn AnyWorkload>> {
+fn gemm_probes() -> Vec<Box<dyn AnyWorkload>> {
     let works = warpline_probes::all().into_iter().flat_map(|p| p.gpu_cases);
     let works = works.filter(|w| w.family() != suite::LADDER);
     works.filter(|w| w.problem().get("mnk").is_some()).collect()
 }
 
 /// Returns the large GEMM that is the limit of compute-bound workloads.
-fn product() -> Option<Box<dyn AnyWorkload>> {
-    products().into_iter().find(|w| w.family() == "ping-pong")
+fn limit_gemm() -> Option<Box<dyn AnyWorkload>> {
+    gemm_probes()
+        .into_iter()
+        .find(|w| w.family() == "ping-pong")
 }
 
 /// Returns the named GPU; rejects the CPU executor.

@@ -5,25 +5,27 @@ use crate::errors::Failure;
 use crate::output::CommandOutput;
 use clap::ArgMatches;
 use serde_json::{Value, json};
-use warpline_check::{CODES, Rule};
-use warpline_explain::Page;
+use warpline_check::Rule;
+use warpline_explain::{GROUPS, Page, rules};
 
 /// Explains the code of the command line, or lists all codes.
 pub(crate) fn explain(matches: &ArgMatches) -> Result<CommandOutput, Failure> {
     match matches.get_one::<String>("code") {
         None => Ok(list()),
         Some(code) => match warpline_explain::page(code) {
-            Some(page) => Ok(one(&page)),
+            Some(page) => Ok(page_output(&page)),
             None => Err(unknown(code)),
         },
     }
 }
 
-/// Names the codes of the same group, such as `R6`, or the list of codes.
+/// Reports an unknown code and names the codes of its group, such as `R6`.
 fn unknown(code: &str) -> Failure {
-    let group = code.split('.').next().unwrap_or(code);
-    let is_near = |rule: &&Rule| rule.code.split('.').next() == Some(group);
-    let near: Vec<&str> = CODES.iter().filter(is_near).map(|rule| rule.code).collect();
+    let group = code.split(['.', '-']).next().unwrap_or(code);
+    let near: Vec<&str> = rules()
+        .map(|rule| rule.code)
+        .filter(|known| known.split(['.', '-']).next() == Some(group))
+        .collect();
     let help = match near[..] {
         [] => "explain --list prints every code".to_owned(),
         _ => format!("the codes of {group} are {}", display::list(&near, "and")),
@@ -34,7 +36,7 @@ fn unknown(code: &str) -> Failure {
     )
 }
 
-fn one(page: &Page) -> CommandOutput {
+fn page_output(page: &Page) -> CommandOutput {
     let output = CommandOutput::new("explain", page.to_string()).fields(rule_json(page.rule));
     let output = output.field(
         "bugs",
@@ -50,10 +52,14 @@ fn one(page: &Page) -> CommandOutput {
 }
 
 fn list() -> CommandOutput {
-    let width = CODES.iter().map(|rule| rule.code.len()).max().unwrap_or(0);
-    let line = |rule: &Rule| format!("{:width$}  {}\n", rule.code, rule.title);
-    let text: String = CODES.iter().map(line).collect();
-    let codes: Vec<Value> = CODES.iter().map(rule_json).collect();
+    let width = rules().map(|rule| rule.code.len()).max().unwrap_or(0);
+    let line = |rule: &Rule| format!("  {:width$}  {}\n", rule.code, rule.title);
+    let groups = GROUPS.iter().map(|group| {
+        let lines: String = group.rules.iter().map(line).collect();
+        format!("{}\n{lines}", group.title)
+    });
+    let text = groups.collect::<Vec<_>>().join("\n");
+    let codes: Vec<Value> = rules().map(rule_json).collect();
     CommandOutput::new("explain", text).field("codes", codes)
 }
 

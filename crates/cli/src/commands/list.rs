@@ -13,7 +13,7 @@ pub(crate) fn list(families: &[&dyn AnyFamily], target: &Target) -> CommandOutpu
     let mut all = Vec::new();
     for family in families {
         let [cpu, gpu] =
-            [DeviceKind::Cpu, DeviceKind::Gpu].map(|place| family.default_problem(place));
+            [DeviceKind::Cpu, DeviceKind::Gpu].map(|device| family.default_problem(device));
         let candidates = family.candidates(&Request::default(), DeviceKind::Gpu, target);
         let candidates = candidates.unwrap_or_default().into_iter();
         let configs: Vec<_> = candidates.map(|work| work.config()).collect();

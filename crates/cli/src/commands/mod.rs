@@ -24,8 +24,7 @@ use warpline::bench::suite;
 use warpline_ir::Target;
 use warpline_kernels::AnyFamily;
 
-/// Runs the command that the arguments name, then prints warnings about the tuned configs
-/// that it read.
+/// Runs the command of the arguments, then prints the warnings about tuned configs.
 pub(crate) fn dispatch(
     families: &[&dyn AnyFamily],
     args: &[OsString],
@@ -55,13 +54,13 @@ fn command(
         Some(("check", m)) => match m.subcommand() {
             None => check::without_family(families, m),
             Some(_) => {
-                let (family, m) = named(families, m)?;
+                let (family, m) = subcommand_family(families, m)?;
                 check::family(family, m)
             }
         },
         Some(("explain", m)) => explain::explain(m),
         Some(("run", m)) => {
-            let (family, m) = named(families, m)?;
+            let (family, m) = subcommand_family(families, m)?;
             run::run(family, m)
         }
         Some(("bench", m)) => match m.subcommand() {
@@ -72,24 +71,24 @@ fn command(
                 bench::suite(families, name, m)
             }
             Some(_) => {
-                let (family, m) = named(families, m)?;
+                let (family, m) = subcommand_family(families, m)?;
                 bench::family(family, m)
             }
         },
         Some(("sweep", m)) => {
-            let (family, m) = named(families, m)?;
+            let (family, m) = subcommand_family(families, m)?;
             sweep::sweep(families, family, args, m)
         }
         Some(("tune", m)) => match m.subcommand() {
             None => tune::without_family(families, m),
             Some(_) => {
-                let (family, m) = named(families, m)?;
+                let (family, m) = subcommand_family(families, m)?;
                 tune::family(family, m)
             }
         },
         Some(("cache", m)) => cache::cache(m),
         Some(("emit", m)) => {
-            let (family, m) = named(families, m)?;
+            let (family, m) = subcommand_family(families, m)?;
             emit::emit(family, m)
         }
         Some(("new", m)) => new::new(m),
@@ -106,7 +105,7 @@ fn device(name: &str) -> Result<(Device, Option<String>), Failure> {
 }
 
 /// Returns the family of the given subcommand.
-fn named<'a>(
+fn subcommand_family<'a>(
     families: &[&'a dyn AnyFamily],
     matches: &'a ArgMatches,
 ) -> Result<(&'a dyn AnyFamily, &'a ArgMatches), Failure> {

@@ -19,7 +19,7 @@ use warpline_diagram::Diagram;
 use warpline_family::StoredTensors;
 use warpline_kernels::{AnyFamily, AnyWorkload};
 
-/// Explains the diagram of a kernel.
+/// The legend below the kernel diagrams.
 const DIAGRAM_LEGEND: &str = "  box: a role, the warps of a CTA that run one body\n  arrow: a ring, a circular buffer in \
      shared memory (stages × bytes per stage)\n";
 
@@ -81,9 +81,9 @@ pub(crate) fn run(family: &dyn AnyFamily, matches: &ArgMatches) -> Result<Comman
     }
     let save = args.save.as_deref().map(Destination::new).transpose()?;
     let source = args.data.as_deref().map(TensorFiles::open).transpose()?;
-    let (place, target) = (selected.device.kind(), selected.device.target());
+    let (kind, target) = (selected.device.kind(), selected.device.target());
     let stored = source.as_ref().map(|source| source as &dyn StoredTensors);
-    let work = family.workload(&request(family, matches), place, stored, &target)?;
+    let work = family.workload(&request(family, matches), kind, stored, &target)?;
     let (work, tuned) = tune::select(work, &selected.device, true)?;
     if let Some(source) = &source {
         options.data = Some(Arc::new(tensors::read(work.as_ref(), source)?));

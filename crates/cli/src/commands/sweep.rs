@@ -28,9 +28,9 @@ pub(crate) fn sweep(
         .map_err(|e| Failure::bad_input("bad-usage", e.to_string()))?;
     options.svg.as_deref().map(file::can_write).transpose()?;
     let (device, reason) = device(&options.device)?;
-    let own = with_flags(family, device.kind());
+    let command = with_flags(family, device.kind());
     let usage = |e: &clap::Error| Failure::usage(e, args, families);
-    let points = points(family, own, matches, &options.vary, &device, usage)?;
+    let points = points(family, command, matches, &options.vary, &device, usage)?;
     let result = match device.is_cpu() {
         true => SweepResult::counted(&points, &options, &device),
         false => SweepResult::timed(points, &options, &device)?,

@@ -84,8 +84,8 @@ impl TuneRequest {
         options.seed = self.args.seed;
         options.retune = self.args.again;
         options.deterministic = !self.args.nondeterministic;
-        if let Some(most) = self.args.candidates {
-            options.max_candidates = most.get() as usize;
+        if let Some(max) = self.args.candidates {
+            options.max_candidates = max.get() as usize;
         }
         match &self.dry_run_reason {
             Some(why) => self.rank(works, &options, why),

@@ -14,7 +14,7 @@ const LIMIT: Duration = Duration::from_secs(120);
 const HANG: u8 = 3;
 
 /// Runs the watchdog build in a separate process, so that a hang becomes an error and
-/// does not block this process. In the watchdog process itself, does not return.
+/// does not block this process. The watchdog process itself never returns from this call.
 pub(crate) fn run_first(
     work: &dyn AnyWorkload,
     device: &Device,

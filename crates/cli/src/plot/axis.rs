@@ -51,28 +51,28 @@ impl Axis {
     /// Formats a tick with enough digits to distinguish neighbors.
     pub(super) fn label(&self, x: f64) -> String {
         let prefixes = [(1e12, " T"), (1e9, " G"), (1e6, " M"), (1e4, " k")];
-        let (by, prefix) = match prefixes.iter().find(|(least, _)| self.high >= *least) {
+        let (divisor, prefix) = match prefixes.iter().find(|(least, _)| self.high >= *least) {
             // From 10000 on, in thousands.
             Some((1e4, prefix)) => (1e3, *prefix),
-            Some((by, prefix)) => (*by, *prefix),
+            Some((divisor, prefix)) => (*divisor, *prefix),
             None => (1.0, ""),
         };
-        let decimals = -(self.step / by).log10().floor();
+        let decimals = -(self.step / divisor).log10().floor();
         let places = decimals.clamp(0.0, 9.0) as usize;
         match x {
             0.0 => "0".into(),
-            x => format!("{:.places$}{prefix}", x / by),
+            x => format!("{:.places$}{prefix}", x / divisor),
         }
     }
 }
 
 /// Rounds up to 1, 2 or 5 times a power of ten.
 fn round_up(x: f64) -> f64 {
-    let ten = 10f64.powf(x.log10().floor());
+    let power = 10f64.powf(x.log10().floor());
     let round = [1.0, 2.0, 5.0]
         .into_iter()
-        .find(|n| n * ten >= x * (1.0 - 1e-9));
-    round.unwrap_or(10.0) * ten
+        .find(|n| n * power >= x * (1.0 - 1e-9));
+    round.unwrap_or(10.0) * power
 }
 
 /// Returns the position of each label on the axis, from 0 to 1; none if a label is not a
@@ -91,18 +91,18 @@ pub(super) fn axis_positions(labels: &[String]) -> Option<Vec<f64>> {
         false => numbers,
     };
     let (low, high) = ends(&numbers);
-    let share = |x: &f64| match high > low {
+    let fraction = |x: &f64| match high > low {
         true => (x - low) / (high - low),
         false => 0.5,
     };
-    Some(numbers.iter().map(share).collect())
+    Some(numbers.iter().map(fraction).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn names(numbers: &[f64], from_zero: bool) -> Vec<String> {
+    fn labels(numbers: &[f64], from_zero: bool) -> Vec<String> {
         let axis = Axis::enclosing(numbers.iter().copied(), from_zero);
         axis.ticks().map(|x| axis.label(x)).collect()
     }
@@ -110,28 +110,28 @@ mod tests {
     #[test]
     fn ticks_are_round_and_enclose_the_numbers() {
         assert_eq!(
-            names(&[93.0, 101.0], false),
+            labels(&[93.0, 101.0], false),
             ["92", "94", "96", "98", "100", "102"]
         );
-        assert_eq!(names(&[93.0, 101.0], true), ["0", "50", "100", "150"]);
+        assert_eq!(labels(&[93.0, 101.0], true), ["0", "50", "100", "150"]);
         assert_eq!(
-            names(&[10.0, 100.0], false),
+            labels(&[10.0, 100.0], false),
             ["0", "20", "40", "60", "80", "100"]
         );
         assert_eq!(
-            names(&[0.31], false),
+            labels(&[0.31], false),
             ["0.31", "0.32", "0.33", "0.34", "0.35"]
         );
         assert_eq!(
-            names(&[0.0], false),
+            labels(&[0.0], false),
             ["0", "0.2", "0.4", "0.6", "0.8", "1.0"]
         );
         assert_eq!(
-            names(&[52030.0, 12.0], false),
+            labels(&[52030.0, 12.0], false),
             ["0", "20 k", "40 k", "60 k"]
         );
-        assert_eq!(names(&[], false).len(), 6);
-        assert_eq!(names(&[f64::NAN, f64::INFINITY], false).len(), 6);
+        assert_eq!(labels(&[], false).len(), 6);
+        assert_eq!(labels(&[f64::NAN, f64::INFINITY], false).len(), 6);
     }
 
     #[test]
@@ -142,15 +142,15 @@ mod tests {
 
     #[test]
     fn numbers_have_positions_and_names_do_not() {
-        let of = |text: &str| {
+        let positions = |text: &str| {
             let labels: Vec<_> = text.split(' ').map(str::to_owned).collect();
             axis_positions(&labels)
         };
-        assert_eq!(of("1 2 5"), Some(vec![0.0, 0.25, 1.0]));
-        assert_eq!(of("4 64 16"), Some(vec![0.0, 1.0, 0.5]));
-        assert_eq!(of("0 100"), Some(vec![0.0, 1.0]));
-        assert_eq!(of("7"), Some(vec![0.5]));
-        assert_eq!(of("1 two"), None);
-        assert_eq!(of("nan 1"), None);
+        assert_eq!(positions("1 2 5"), Some(vec![0.0, 0.25, 1.0]));
+        assert_eq!(positions("4 64 16"), Some(vec![0.0, 1.0, 0.5]));
+        assert_eq!(positions("0 100"), Some(vec![0.0, 1.0]));
+        assert_eq!(positions("7"), Some(vec![0.5]));
+        assert_eq!(positions("1 two"), None);
+        assert_eq!(positions("nan 1"), None);
     }
 }

@@ -84,11 +84,11 @@ pub(crate) fn render(plot: &Plot) -> String {
 fn wrapped(text: &str) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
-        let long =
+        let is_full =
             |line: &String| line.chars().count() + word.chars().count() >= CHARACTERS_PER_LINE;
         match lines.last_mut() {
             Some(line) if line.is_empty() => line.push_str(word),
-            Some(line) if !long(line) => line.extend([" ", word]),
+            Some(line) if !is_full(line) => line.extend([" ", word]),
             _ => lines.push(word.to_owned()),
         }
     }
@@ -155,12 +155,12 @@ impl PlotArea {
         self.top + HEIGHT
     }
 
-    /// Draws a cross for a missing value, next to those of other series.
-    fn cross(&self, svg: &mut SvgWriter, index: usize, i: usize, of: usize) {
-        let of = of as f64;
-        let beside = (i as f64 - (of - 1.0) / 2.0) * (70.0 / of).min(13.0);
-        let at = [self.x(index) + beside, self.bottom() - 10.0];
-        svg.cross(at, color(i));
+    /// Draws a cross for a missing value of series `i`; the crosses of the series stand side by side.
+    fn cross(&self, svg: &mut SvgWriter, index: usize, i: usize, series: usize) {
+        let count = series as f64;
+        let offset = (i as f64 - (count - 1.0) / 2.0) * (70.0 / count).min(13.0);
+        let center = [self.x(index) + offset, self.bottom() - 10.0];
+        svg.cross(center, color(i));
     }
 
     /// Returns the width of a named x value.
@@ -215,19 +215,19 @@ impl PlotArea {
         let mut order: Vec<usize> = (0..self.count).collect();
         order.sort_by(|a, b| self.x(*a).total_cmp(&self.x(*b)));
         for (i, series) in plot.series.iter().enumerate() {
-            let at = |index: &usize| {
+            let point = |index: &usize| {
                 let mark = series.marks.get(*index).copied().flatten();
                 mark.map(|mark| ([self.x(*index), self.y(mark.value)], mark))
             };
             // A missing value interrupts the line.
-            for part in order.split(|index| at(index).is_none()) {
-                let points: Vec<_> = part.iter().filter_map(at).map(|(point, _)| point).collect();
+            for segment in order.split(|index| point(index).is_none()) {
+                let points: Vec<_> = segment.iter().filter_map(point).map(|(xy, _)| xy).collect();
                 if points.len() > 1 {
                     svg.path(&points, color(i));
                 }
             }
             for index in &order {
-                match at(index) {
+                match point(index) {
                     Some(([x, y], Mark { low, high, .. })) => {
                         svg.line([x, self.y(low)], [x, self.y(high)], color(i), 1.2);
                         svg.mark([x, y], shape(i), color(i));
@@ -240,21 +240,26 @@ impl PlotArea {
 
     fn bars(&self, svg: &mut SvgWriter, plot: &Plot) {
         let count = plot.series.len().max(1) as f64;
-        let wide = (self.band() * 0.72 / count).min(64.0);
+        let bar_width = (self.band() * 0.72 / count).min(64.0);
         for (i, series) in plot.series.iter().enumerate() {
             for (index, mark) in series.marks.iter().enumerate() {
-                let x = self.x(index) + (i as f64 - count / 2.0) * wide;
+                let x = self.x(index) + (i as f64 - count / 2.0) * bar_width;
                 match mark {
                     Some(mark) => {
                         let y = self.y(mark.value);
-                        let thick = wide * if count > 1.0 { 0.9 } else { 1.0 };
-                        svg.bar([x, y], [thick, self.bottom() - y], color(i));
+                        let drawn_width = bar_width * if count > 1.0 { 0.9 } else { 1.0 };
+                        svg.bar([x, y], [drawn_width, self.bottom() - y], color(i));
                         let [low, high] = [mark.low, mark.high].map(|v| self.y(v));
                         if low > high {
-                            svg.line([x + thick / 2.0, low], [x + thick / 2.0, high], INK, 1.2);
+                            svg.line(
+                                [x + drawn_width / 2.0, low],
+                                [x + drawn_width / 2.0, high],
+                                INK,
+                                1.2,
+                            );
                         }
                     }
-                    None => svg.cross([x + wide / 2.0, self.bottom() - 10.0], color(i)),
+                    None => svg.cross([x + bar_width / 2.0, self.bottom() - 10.0], color(i)),
                 }
             }
         }

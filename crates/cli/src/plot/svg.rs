@@ -68,7 +68,7 @@ impl SvgWriter {
 
     /// Draws a mark of one of four shapes.
     pub(super) fn mark(&mut self, [x, y]: [f64; 2], shape: usize, color: &str) {
-        let around = |corners: &[[f64; 2]]| {
+        let polygon = |corners: &[[f64; 2]]| {
             let corners = corners
                 .iter()
                 .map(|[dx, dy]| format!("{:.1},{:.1}", x + dx, y + dy));
@@ -77,9 +77,9 @@ impl SvgWriter {
         };
         let shape = match shape % 4 {
             0 => format!(r#"<circle cx="{x:.1}" cy="{y:.1}" r="4.5""#),
-            1 => around(&[[-4.0, -4.0], [4.0, -4.0], [4.0, 4.0], [-4.0, 4.0]]),
-            2 => around(&[[0.0, -5.6], [5.6, 0.0], [0.0, 5.6], [-5.6, 0.0]]),
-            _ => around(&[[0.0, -5.4], [5.2, 4.2], [-5.2, 4.2]]),
+            1 => polygon(&[[-4.0, -4.0], [4.0, -4.0], [4.0, 4.0], [-4.0, 4.0]]),
+            2 => polygon(&[[0.0, -5.6], [5.6, 0.0], [0.0, 5.6], [-5.6, 0.0]]),
+            _ => polygon(&[[0.0, -5.4], [5.2, 4.2], [-5.2, 4.2]]),
         };
         self.push(&format!(
             r#"{shape} fill="{color}" stroke="{BACKGROUND}" stroke-width="1.2"/>"#
@@ -92,7 +92,7 @@ impl SvgWriter {
         self.line([x - 4.0, y + 4.0], [x + 4.0, y - 4.0], color, 2.0);
     }
 
-    /// Returns the whole document.
+    /// Returns the document.
     pub(super) fn finish(self, [width, height]: [f64; 2], title: &str) -> String {
         format!(
             r#"<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0}" height="{height:.0}" viewBox="0 0 {width:.0} {height:.0}" role="img" font-family="{FONT}">

@@ -53,10 +53,10 @@ pub(crate) fn plot(
 /// Formats the name of a series: `stages 3, warps 8`.
 fn name(others: &[Vary], values: &[String]) -> String {
     let others = others.iter().zip(values);
-    let all: Vec<_> = others
+    let settings: Vec<_> = others
         .map(|(vary, value)| format!("{} {value}", vary.name))
         .collect();
-    all.join(", ")
+    settings.join(", ")
 }
 
 /// Returns the plotted value: microseconds on a GPU, instructions on the CPU executor.

@@ -13,7 +13,7 @@ pub(crate) fn count(points: &[Point], vary: &[Vary], device: &Device, seed: u64)
     options.simulate = true;
     let bar = Bar::new();
     bar.count("running", points.len());
-    let one = |point: &Point| {
+    let count_point = |point: &Point| {
         let mut row = Row::new(point, vary);
         if let Ok(work) = &point.work {
             record(&mut row, run(work.as_ref(), device, &options));
@@ -21,16 +21,16 @@ pub(crate) fn count(points: &[Point], vary: &[Vary], device: &Device, seed: u64)
         bar.step();
         row
     };
-    points.iter().map(one).collect()
+    points.iter().map(count_point).collect()
 }
 
 /// Records the outcome of a point.
-fn record(row: &mut Row, found: Result<RunReport, Error>) {
-    match found {
+fn record(row: &mut Row, result: Result<RunReport, Error>) {
+    match result {
         Ok(outcome) if outcome.passed() => row.counted = Some(Counted::of(&outcome)),
         Ok(outcome) => {
-            let (failed, all) = (outcome.failed(), outcome.elements());
-            let text = format!("{failed} of {all} elements outside tolerance");
+            let (failed, total) = (outcome.failed(), outcome.elements());
+            let text = format!("{failed} of {total} elements outside tolerance");
             row.failure = Some(PointFailure::wrong_result(&text));
         }
         Err(e @ Error::Fault(_)) => row.failure = Some(PointFailure::wrong_result(&e)),
@@ -40,7 +40,7 @@ fn record(row: &mut Row, found: Result<RunReport, Error>) {
 
 impl Counted {
     fn of(outcome: &RunReport) -> Self {
-        let mut all = Self {
+        let mut total = Self {
             ctas: 0,
             instructions: 0,
             global_bytes: 0,
@@ -48,20 +48,20 @@ impl Counted {
             shared_bytes: 0,
         };
         for kernel in &outcome.kernels {
-            all.shared_bytes = all.shared_bytes.max(kernel.shared_bytes);
+            total.shared_bytes = total.shared_bytes.max(kernel.shared_bytes);
             let Some(stats) = &kernel.stats else { continue };
             let bytes = &stats.bytes;
-            all.ctas += stats.ctas;
-            all.instructions += stats.roles.iter().map(|r| r.instructions).sum::<u64>();
-            all.global_bytes += bytes.global_load
+            total.ctas += stats.ctas;
+            total.instructions += stats.roles.iter().map(|r| r.instructions).sum::<u64>();
+            total.global_bytes += bytes.global_load
                 + bytes.global_store
                 + bytes.global_atomic
                 + bytes.lane_copy
                 + bytes.bulk_load
                 + bytes.bulk_store;
             let conflicts = stats.sites.iter().map(|s| s.traffic.bank_conflicts);
-            all.bank_conflicts += conflicts.sum::<u64>();
+            total.bank_conflicts += conflicts.sum::<u64>();
         }
-        all
+        total
     }
 }

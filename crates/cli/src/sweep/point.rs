@@ -17,25 +17,24 @@ pub(crate) struct Point {
     pub(crate) work: Result<Box<dyn AnyWorkload>, FamilyError>,
 }
 
-/// Builds every point: parses the family's options again for each one, with the varied
-/// values added. A name or value that the family does not have ends the sweep; `usage`
-/// converts clap's error.
+/// Builds every point: parses the family's options with the varied values of each one. An unknown
+/// option or value ends the sweep; `usage` converts clap's error.
 pub(crate) fn points(
     family: &dyn AnyFamily,
-    own: Command,
+    command: Command,
     given: &ArgMatches,
     vary: &[Vary],
     device: &Device,
     usage: impl Fn(&clap::Error) -> Failure,
 ) -> Result<Vec<Point>, Failure> {
-    let own = own.no_binary_name(true).disable_help_flag(true);
-    let fixed = given_options(&own, given);
+    let command = command.no_binary_name(true).disable_help_flag(true);
+    let fixed = given_options(&command, given);
     let mut points = Vec::new();
     for values in combinations(vary)? {
         let varied = vary.iter().zip(&values);
         let varied = varied.map(|(vary, value)| format!("--{}={value}", vary.name).into());
         let line = fixed.iter().cloned().chain(varied);
-        let matches = own.clone().try_get_matches_from(line);
+        let matches = command.clone().try_get_matches_from(line);
         let matches = matches.map_err(|e| usage(&e))?;
         let work = family.workload(
             &request(family, &matches),

@@ -117,12 +117,12 @@ impl PointFailure {
     }
 }
 
-/// Describes a sweep with a wrong result, or one that rejected every point.
+/// Describes the failure of a sweep: a wrong result, or every point rejected.
 pub(crate) fn failure(rows: &[Row]) -> Option<Failure> {
-    let failed = |row: &&Row| row.failure.is_some();
+    let has_failed = |row: &&Row| row.failure.is_some();
     let (wrong, rejected): (Vec<_>, Vec<_>) = rows
         .iter()
-        .filter(failed)
+        .filter(has_failed)
         .partition(|row| row.failure.as_ref().is_some_and(|f| f.is_wrong_result));
     let describe = |row: &Row| {
         let why = row.failure.as_ref().map(|f| f.message.lines().next());
@@ -145,7 +145,7 @@ pub(crate) fn failure(rows: &[Row]) -> Option<Failure> {
     Some(Failure::bad_input("no-point", text))
 }
 
-/// Converts a value to a number if it is one.
+/// Returns the value as a JSON number if it is one, else as a string.
 fn number(text: &str) -> Value {
     let number = serde_json::from_str(text).ok().filter(Value::is_number);
     number.unwrap_or_else(|| text.into())

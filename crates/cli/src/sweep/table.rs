@@ -23,15 +23,15 @@ const COUNTED: [&str; 5] = [
 
 /// Formats a table of points: varied values, times or counters, PASS or FAIL.
 pub(crate) fn text(rows: &[Row], vary: &[Vary], on_cpu: bool) -> String {
-    let found: &[&str] = if on_cpu { &COUNTED } else { &TIMED };
+    let columns: &[&str] = if on_cpu { &COUNTED } else { &TIMED };
     let names = vary.iter().map(|v| v.name.as_str());
-    let mut table = report::table(names.chain(found.iter().copied()).chain(["result"]));
+    let mut table = report::table(names.chain(columns.iter().copied()).chain(["result"]));
     for row in rows {
         let mut cells = row.value_texts.clone();
         match (&row.timed, &row.counted) {
             (Some(timed), _) => cells.extend(times(timed)),
             (_, Some(counted)) => cells.extend(counts(counted)),
-            _ => cells.extend(found.iter().map(|_| "–".to_owned())),
+            _ => cells.extend(columns.iter().map(|_| "–".to_owned())),
         }
         let result = row.failure.as_ref().map(|f| f.line());
         cells.push(result.unwrap_or("PASS".into()));
@@ -41,14 +41,14 @@ pub(crate) fn text(rows: &[Row], vary: &[Vary], on_cpu: bool) -> String {
 }
 
 fn times(timed: &Timed) -> [String; 6] {
-    let most = |of: fn(&Footprint) -> u32| timed.kernels.iter().map(of).max().unwrap_or(0);
+    let max = |field: fn(&Footprint) -> u32| timed.kernels.iter().map(field).max().unwrap_or(0);
     [
         format!("{:.1} µs", timed.seconds.median * 1e6),
         format!("{:.1} %", timed.seconds.spread() * 100.0),
         format!("× {:.3}", timed.of_fastest),
         format!("{}{}", display::si(timed.rate), timed.unit),
-        most(|k| k.registers).to_string(),
-        display::bytes(most(|k| k.shared_bytes).into()),
+        max(|k| k.registers).to_string(),
+        display::bytes(max(|k| k.shared_bytes).into()),
     ]
 }
 

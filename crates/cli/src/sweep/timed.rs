@@ -10,7 +10,7 @@ use warpline_kernels::AnyWorkload;
 
 /// Points of one problem; they are timed in the same rounds.
 struct Group {
-    /// Their rows.
+    /// The row index of each point.
     rows: Vec<usize>,
     works: Vec<Box<dyn AnyWorkload>>,
 }
@@ -27,8 +27,8 @@ pub(crate) fn measure(
     let mut groups: Vec<Group> = Vec::new();
     for (i, point) in points.into_iter().enumerate() {
         let Ok(work) = point.work else { continue };
-        let same = |g: &&mut Group| g.works[0].problem() == work.problem();
-        match groups.iter_mut().find(same) {
+        let has_same_problem = |g: &&mut Group| g.works[0].problem() == work.problem();
+        match groups.iter_mut().find(has_same_problem) {
             Some(group) => {
                 group.rows.push(i);
                 group.works.push(work);
@@ -39,16 +39,16 @@ pub(crate) fn measure(
             }),
         }
     }
-    let (mut bench_groups, mut places) = (Vec::new(), Vec::new());
+    let (mut bench_groups, mut rows_of_groups) = (Vec::new(), Vec::new());
     for group in groups {
         // Steps stay in their order.
         bench_groups.extend(BenchGroup::new(group.works).map(BenchGroup::as_steps));
-        places.push(group.rows);
+        rows_of_groups.push(group.rows);
     }
     let report = bench::bench(&bench_groups, None, device, options)?;
-    for (group, places) in report.groups.iter().zip(&places) {
-        for (found, &place) in group.rows.iter().zip(places) {
-            record(&mut rows[place], group, found);
+    for (group, indices) in report.groups.iter().zip(&rows_of_groups) {
+        for (bench_row, &index) in group.rows.iter().zip(indices) {
+            record(&mut rows[index], group, bench_row);
         }
     }
     let times = rows
@@ -62,17 +62,17 @@ pub(crate) fn measure(
 }
 
 /// Records the measurement of a point.
-fn record(row: &mut Row, group: &BenchGroupReport, found: &bench::BenchRow) {
-    let checked = found.check.as_ref();
-    row.failure = found.failure.as_ref().map(|why| match checked {
+fn record(row: &mut Row, group: &BenchGroupReport, bench_row: &bench::BenchRow) {
+    let check = bench_row.check.as_ref();
+    row.failure = bench_row.failure.as_ref().map(|why| match check {
         Some(check) if !check.passed() => PointFailure::wrong_result(why),
         _ => PointFailure::rejected(why),
     });
-    row.timed = found.measured.as_ref().map(|measured| Timed {
+    row.timed = bench_row.measured.as_ref().map(|measured| Timed {
         seconds: measured.seconds,
         of_fastest: 1.0,
         rate: measured.rate,
         unit: group.bound.unit(),
-        kernels: found.kernels.clone(),
+        kernels: bench_row.kernels.clone(),
     });
 }

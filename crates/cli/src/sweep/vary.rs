@@ -29,8 +29,8 @@ impl FromStr for Vary {
         if name.trim().is_empty() || values.iter().any(String::is_empty) {
             return Err(rule());
         }
-        let twice = |i: &usize| values[..*i].contains(&values[*i]);
-        if let Some(i) = (0..values.len()).find(twice) {
+        let is_duplicate = |i: &usize| values[..*i].contains(&values[*i]);
+        if let Some(i) = (0..values.len()).find(is_duplicate) {
             return Err(format!("value {} is given twice", values[i]));
         }
         let name = name.trim().to_owned();
@@ -41,8 +41,8 @@ impl FromStr for Vary {
 /// Returns every combination of values; the last option varies fastest.
 pub(crate) fn combinations(all: &[Vary]) -> Result<Vec<Vec<String>>, Failure> {
     let names: Vec<_> = all.iter().map(|v| v.name.as_str()).collect();
-    let twice = |i: &usize| names[..*i].contains(&names[*i]);
-    if let Some(i) = (0..names.len()).find(twice) {
+    let is_duplicate = |i: &usize| names[..*i].contains(&names[*i]);
+    if let Some(i) = (0..names.len()).find(is_duplicate) {
         let text = format!("--vary is given more than once for {}", names[i]);
         return Err(Failure::bad_input("bad-usage", text));
     }
@@ -58,11 +58,11 @@ pub(crate) fn combinations(all: &[Vary]) -> Result<Vec<Vec<String>>, Failure> {
     }
     let mut points = vec![Vec::new()];
     for vary in all {
-        let with = |point: Vec<String>| {
+        let extend = |point: Vec<String>| {
             let values = vary.values.iter().cloned();
             values.map(move |value| [point.clone(), vec![value]].concat())
         };
-        points = points.into_iter().flat_map(with).collect();
+        points = points.into_iter().flat_map(extend).collect();
     }
     Ok(points)
 }
@@ -106,9 +106,9 @@ mod tests {
 
     #[test]
     fn too_many_points_and_duplicate_names_are_rejected() {
-        let many: Vec<_> = (0..20).map(|i| i.to_string()).collect();
-        let many = many.join(",");
-        let all = [vary(&format!("a={many}")), vary(&format!("b={many}"))];
+        let values: Vec<_> = (0..20).map(|i| i.to_string()).collect();
+        let values = values.join(",");
+        let all = [vary(&format!("a={values}")), vary(&format!("b={values}"))];
         let error = combinations(&all).unwrap_err();
         let sentence = "a sweep has at most 128 points, not 20 × 20 = 400";
         assert_eq!((error.message.as_str(), error.exit), (sentence, 2));

@@ -21,7 +21,7 @@ config! {
         /// CTAs of the grid
         pub(crate) ctas: u32 where at_least(1),
     }
-    /// The fields of the config that a caller sets; the rest is selected.
+    /// The config fields that the caller sets; the family selects the rest.
     pub(crate) struct Choice;
 }
 
@@ -33,8 +33,8 @@ impl Family for ScaleBiasRelu {
     const NAME: &'static str = "scale-bias-relu";
     const ABOUT: &'static str = "y = relu(x · scale + bias), scale and bias by column";
 
-    fn default_problem(place: DeviceKind) -> Problem {
-        let (rows, cols) = match place {
+    fn default_problem(device: DeviceKind) -> Problem {
+        let (rows, cols) = match device {
             DeviceKind::Cpu => (100, 1000),
             DeviceKind::Gpu => (8192, 8192),
         };
@@ -48,8 +48,8 @@ impl Family for ScaleBiasRelu {
 
     fn config(p: &Problem, choice: &Choice, target: &Target) -> Result<Config, FamilyError> {
         let stages = choice.stages.unwrap_or(3);
-        let (what, config) = (format!("{stages} stages"), Config { stages, ctas: 1 });
-        let needed = resources(&what, target, |k| scale_bias_relu(k, &config))?.shared_bytes;
+        let (description, config) = (format!("{stages} stages"), Config { stages, ctas: 1 });
+        let needed = resources(&description, target, |k| scale_bias_relu(k, &config))?.shared_bytes;
         // Registers limit an SM to four CTAs.
         let per_sm = (target.shared_bytes / needed).min(4);
         let tiles = elements(p).div_ceil(TILE.into()).max(1) as u32;

@@ -13,7 +13,7 @@ pub(crate) fn scale_bias_relu(k: Builder, config: &Config) {
         ["x", "scale", "bias", "y"].map(|name| k.pointer::<f32>(name).aligned_to(16));
     let inputs = k.ring("in", config.stages, |s| s.vector::<f32>(TILE));
     let outputs = k.ring("out", config.stages, |s| s.vector::<f32>(TILE));
-    let mine = || range(cta_id(), n.div_ceil(TILE)).step_by(grid_ctas());
+    let my_tiles = || range(cta_id(), n.div_ceil(TILE)).step_by(grid_ctas());
     let len = |tile: Reg<u32>| (n - tile * TILE).min(TILE); // the last tile may be shorter
 
     let load = |tile: Reg<u32>| {
@@ -22,29 +22,31 @@ pub(crate) fn scale_bias_relu(k: Builder, config: &Config) {
         slot.commit();
     };
     let compute = |tile: Reg<u32>| {
-        let fours = [0, 1, 2, 3].map(|j| (thread_in_role() + j * WARPS * 32) * 4);
-        let at = fours.map(|i| (tile * TILE + i) % cols);
+        let offsets = [0, 1, 2, 3].map(|j| (thread_in_role() + j * WARPS * 32) * 4);
+        let columns = offsets.map(|i| (tile * TILE + i) % cols);
         // These loads overlap the bulk copy of x.
-        let [a, b] = [scale, bias].map(|by| at.map(|col| by.load_vec::<4>(col)));
-        let (from, to) = (inputs.wait(), outputs.acquire());
-        for ((i, a), b) in fours.into_iter().zip(a).zip(b) {
+        let [a, b] = [scale, bias].map(|v| columns.map(|col| v.load_vec::<4>(col)));
+        let (input, output) = (inputs.wait(), outputs.acquire());
+        for ((i, a), b) in offsets.into_iter().zip(a).zip(b) {
             if_(i.lt(len(tile)), || {
-                let x = from.load_vec::<4>(0u32, i);
-                to.store_vec(0u32, i, [0, 1, 2, 3].map(|j| relu(x[j].fma(a[j], b[j]))));
+                let x = input.load_vec::<4>(0u32, i);
+                output.store_vec(0u32, i, [0, 1, 2, 3].map(|j| relu(x[j].fma(a[j], b[j]))));
             });
         }
-        from.release();
-        to.commit();
+        input.release();
+        output.commit();
     };
     let store = |tile: Reg<u32>| {
         let slot = outputs.wait();
         bulk_store(slot.tiles(), y.address(tile * TILE), len(tile) * 4);
         bulk_commit();
-        bulk_wait_read(0); // the store no longer reads the slot
+        bulk_wait_read(0); // the store has read the slot
         slot.release();
     };
 
-    k.role("load").body(|| elect(|| mine().each(load)));
-    k.role("compute").warps(WARPS).body(|| mine().each(compute));
-    k.role("store").body(|| elect(|| mine().each(store)));
+    k.role("load").body(|| elect(|| my_tiles().each(load)));
+    k.role("compute")
+        .warps(WARPS)
+        .body(|| my_tiles().each(compute));
+    k.role("store").body(|| elect(|| my_tiles().each(store)));
 }

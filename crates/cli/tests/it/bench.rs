@@ -20,7 +20,7 @@ fn err(output: &Output) -> &str {
 
 #[test]
 fn candidates_are_timed_with_a_device_copy() {
-    // An empty problem, so every result passes.
+    // The problem is empty, so every result passes.
     let output = bench("vector-add --n 0 --schedules --rounds 15 --json");
     assert_eq!((output.status.code(), err(&output)), (Some(0), ""));
     let report = json(&output);
@@ -35,22 +35,22 @@ fn candidates_are_timed_with_a_device_copy() {
     assert_eq!(report["flush_bytes"], 4 * 1048576);
     assert!(report["no_sensors"].is_string());
 
-    let [heat] = report["groups"].as_array().unwrap().as_slice() else {
-        panic!("one heat: {report}");
+    let [group] = report["groups"].as_array().unwrap().as_slice() else {
+        panic!("one group: {report}");
     };
     assert_eq!(
-        (&heat["family"], &heat["bound"]),
+        (&group["family"], &group["bound"]),
         (&"vector-add".into(), &"memory".into())
     );
-    assert_eq!(heat["noise"]["relative_difference"], 0.0);
-    assert_eq!(heat["limit"]["seconds"]["count"], 15);
+    assert_eq!(group["noise"]["relative_difference"], 0.0);
+    assert_eq!(group["limit"]["seconds"]["count"], 15);
     // The copy reads and writes an eighth of the free memory in 1.5 ms.
-    let rate = heat["limit"]["rate"].as_f64().unwrap();
+    let rate = group["limit"]["rate"].as_f64().unwrap();
     assert!(
         (rate / (2.0 * 2097152.0 / 1.5e-3) - 1.0).abs() < 1e-6,
         "{rate}"
     );
-    let rows = heat["rows"].as_array().unwrap();
+    let rows = group["rows"].as_array().unwrap();
     let mut schedules: Vec<_> = rows
         .iter()
         .map(|r| r["config"]["schedule"].as_str())
@@ -78,15 +78,15 @@ fn candidates_are_timed_with_a_device_copy() {
 
 #[test]
 fn a_wrong_result_is_not_timed() {
-    // The stub computes nothing, so outputs keep the poison.
+    // The stub computes nothing, so the outputs keep the poison.
     let output = bench("vector-add --n 1000 --candidates 4 --json");
     assert_eq!(output.status.code(), Some(1));
     let message = "error: 4 of 4 candidates were not timed; the first, vector-add: \
                     1000 of 1000 elements are wrong: element ";
     assert!(err(&output).starts_with(message), "{}", err(&output));
-    let heat = &json(&output)["groups"][0];
-    assert!(heat["limit"].is_null() && heat["noise"].is_null());
-    let rows = heat["rows"].as_array().unwrap();
+    let group = &json(&output)["groups"][0];
+    assert!(group["limit"].is_null() && group["noise"].is_null());
+    let rows = group["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 4);
     for row in rows {
         assert_eq!(row["check"]["failed"], 1000);

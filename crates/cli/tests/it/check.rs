@@ -31,10 +31,10 @@ fn check_reports_every_kernel_of_a_family() {
     assert_eq!(report["kernel"], "vector_add");
     assert_eq!(report["outcome"], "proved");
     assert!(list(&report["diagnostics"]).is_empty());
-    let [assumed] = list(&report["assumptions"]) else {
+    let [assumption] = list(&report["assumptions"]) else {
         panic!("one assumption: {report}");
     };
-    assert_eq!(assumed["code"], "A.writer");
+    assert_eq!(assumption["code"], "A.writer");
     assert!(report["time_s"].as_f64() > Some(0.0));
     assert!(found["lints"].is_null());
 }

@@ -75,29 +75,29 @@ fn every_command_prints_one_versioned_json_object() {
 
 #[test]
 fn a_family_selected_by_dtype_equals_the_named_one() {
-    let message = |command: &str| {
+    let stdout_of = |command: &str| {
         let output = warpline(command).output().unwrap();
         let code = output.status.code();
         assert_eq!((code, err(&output)), (Some(0), ""), "{command}");
         out(&output).to_owned()
     };
-    let both = |command: &str, options: &str| {
+    let by_flag_and_by_name = |command: &str, options: &str| {
         let problem = "--m 16 --n 64 --k 64 --scale-layout block";
         ["dual-gemm --dtype nvfp4", "nvfp4-dual-gemm"]
-            .map(|family| message(&format!("{command} {family} {problem} {options}")))
+            .map(|family| stdout_of(&format!("{command} {family} {problem} {options}")))
     };
     for (command, options) in [
         ("emit", "--ir"),
         ("emit", "--ptx --schedule dequantizer"),
         ("tune", "--candidates 2 --dry-run"),
     ] {
-        let [by_flag, by_name] = both(command, options);
+        let [by_flag, by_name] = by_flag_and_by_name(command, options);
         assert_eq!(by_flag, by_name, "{command}");
     }
     for (command, options) in [("check", "--json"), ("run", "--device cpu --json")] {
-        let [by_flag, by_name] = both(command, options).map(|text| {
+        let [by_flag, by_name] = by_flag_and_by_name(command, options).map(|text| {
             let value: Value = serde_json::from_str(&text).unwrap();
-            // Everything except times.
+            // The output without times.
             let reports = value["reports"].as_array().into_iter().flatten();
             let hashes: Vec<_> = reports.map(|report| report["hash"].clone()).collect();
             let fields = ["family", "problem", "config", "proved", "passed"];
@@ -107,7 +107,7 @@ fn a_family_selected_by_dtype_equals_the_named_one() {
         assert_eq!(by_flag.0[0], "nvfp4-dual-gemm", "{command}");
     }
     let vary = "--m 16 --n 64 --k 64 --vary dtype=bf16,nvfp4 --device cpu";
-    message(&format!("sweep dual-gemm {vary}"));
+    stdout_of(&format!("sweep dual-gemm {vary}"));
 }
 
 #[test]
@@ -189,7 +189,7 @@ fn resources_come_from_ptxas_if_set() {
 
 #[test]
 fn emit_writes_a_file() {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("a-program");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("emitted");
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).unwrap();
     let file = folder.join("k.ptx");

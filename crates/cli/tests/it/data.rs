@@ -43,29 +43,31 @@ fn rejection(line: &str, path: &Path) -> String {
         "{}",
         output.stderr
     );
-    let all = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let mut ours = path.ancestors();
-    let ours = ours.find(|folder| folder.parent() == Some(all)).unwrap();
-    let message = output.stderr.replace(&format!("{}/", ours.display()), "");
+    let tmp = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let mut ancestors = path.ancestors();
+    let folder = ancestors
+        .find(|folder| folder.parent() == Some(tmp))
+        .unwrap();
+    let message = output.stderr.replace(&format!("{}/", folder.display()), "");
     message.trim_end().trim_start_matches("error: ").to_owned()
 }
 
-fn integers(all: &[i64]) -> Vec<u8> {
-    all.iter().flat_map(|n| n.to_le_bytes()).collect()
+fn integers(numbers: &[i64]) -> Vec<u8> {
+    numbers.iter().flat_map(|n| n.to_le_bytes()).collect()
 }
 
-fn halves(all: impl IntoIterator<Item = f32>) -> Vec<u8> {
-    let all = all.into_iter().map(f16::from_f32);
-    all.flat_map(f16::to_le_bytes).collect()
+fn halves(numbers: impl IntoIterator<Item = f32>) -> Vec<u8> {
+    let numbers = numbers.into_iter().map(f16::from_f32);
+    numbers.flat_map(f16::to_le_bytes).collect()
 }
 
-/// The problem of the feature maps.
+/// The problem that [`write_maps`] writes files for.
 const MAPS: &str = "--batch 2 --num-query 3 --heads 1 --channels 8 --points 2";
 
 /// Writes maps of 4x4 and 2x3 pixels with a border, and sampling points. Every pixel holds the
-/// number of its batch, so that every interior query returns it.
-fn maps(around: &Path) -> PathBuf {
-    let folder = around.join("maps");
+/// number of its batch, so every query inside a map returns that number.
+fn write_maps(temp: &Path) -> PathBuf {
+    let folder = temp.join("maps");
     fs::create_dir(&folder).unwrap();
     let write = |name: &str, bytes: Vec<u8>| {
         fs::write(folder.join(format!("{name}.bin")), bytes).unwrap();
@@ -90,8 +92,8 @@ fn maps(around: &Path) -> PathBuf {
 
 #[test]
 fn headerless_files_with_a_border_give_the_expected_result() {
-    let around = folder();
-    let maps = maps(around.path());
+    let temp = folder();
+    let maps = write_maps(temp.path());
     let line = format!(
         "run ms-deform-attn --device cpu --data {{}} {MAPS} --spatial-size 56 --levels 2 --im2col-step 1"
     );
@@ -104,7 +106,7 @@ fn headerless_files_with_a_border_give_the_expected_result() {
         "{text}"
     );
 
-    let kept = around.path().join("kept");
+    let kept = temp.path().join("kept");
     let line = format!("{line} --save {}", kept.display());
     let output = warpline(&format!("{line} --json"), &maps);
     let json: Value = serde_json::from_str(passed(&output)).unwrap();
@@ -123,9 +125,9 @@ fn headerless_files_with_a_border_give_the_expected_result() {
 #[test]
 fn saved_tensors_reproduce_the_result_in_every_family() {
     for family in registry() {
-        let around = folder();
+        let temp = folder();
         let [first, one, last] =
-            ["first", "one.safetensors", "last"].map(|name| around.path().join(name));
+            ["first", "one.safetensors", "last"].map(|name| temp.path().join(name));
         let name = family.name();
         let run = format!("run {name} --device cpu");
         passed(&warpline(&format!("{run} --seed 5 --save {{}}"), &first));
@@ -142,16 +144,16 @@ fn saved_tensors_reproduce_the_result_in_every_family() {
             let [a, b] = [&first, &last].map(|folder| fs::read(folder.join(&name)).unwrap());
             assert!(a == b, "{} {name:?}", family.name());
         }
-        assert_eq!(fs::read_dir(around.path()).unwrap().count(), 3);
+        assert_eq!(fs::read_dir(temp.path()).unwrap().count(), 3);
     }
 }
 
 #[test]
 fn file_headers_define_missing_extents() {
-    let around = folder();
-    let file = around.path().join("maps.safetensors");
-    let drawn = format!("run ms-deform-attn --device cpu {MAPS} --shapes 4x4,2x3 --layout halo");
-    passed(&warpline(&format!("{drawn} --save {{}}"), &file));
+    let temp = folder();
+    let file = temp.path().join("maps.safetensors");
+    let run = format!("run ms-deform-attn --device cpu {MAPS} --shapes 4x4,2x3 --layout halo");
+    passed(&warpline(&format!("{run} --save {{}}"), &file));
     let output = warpline("run ms-deform-attn --device cpu --data {}", &file);
     let text = passed(&output);
     let problem = "batch 2, num-query 3, heads 1, channels 8, shapes 4x4,2x3, points 2, dtype f16, layout halo";
@@ -183,34 +185,34 @@ fn file_headers_define_missing_extents() {
 
 #[test]
 fn a_folder_may_have_one_safetensors_file_per_tensor() {
-    let around = folder();
-    let [whole, parts, again] =
-        ["whole.safetensors", "parts", "again"].map(|name| around.path().join(name));
+    let temp = folder();
+    let [file, parts, saved] =
+        ["whole.safetensors", "parts", "saved"].map(|name| temp.path().join(name));
     passed(&warpline(
         "run vector-add --device cpu --n 7 --save {}",
-        &whole,
+        &file,
     ));
-    // The same file under each name; the tensor of that name is read.
+    // Both names hold the same file; each reads the tensor of its name.
     fs::create_dir(&parts).unwrap();
     for name in ["a", "b"] {
-        fs::copy(&whole, parts.join(format!("{name}.safetensors"))).unwrap();
+        fs::copy(&file, parts.join(format!("{name}.safetensors"))).unwrap();
     }
     let line = format!(
         "run vector-add --device cpu --n 7 --data {} --save {{}}",
         parts.display()
     );
-    passed(&warpline(&line, &again));
-    assert_eq!(fs::read(again.join("a.bin")).unwrap().len(), 28);
+    passed(&warpline(&line, &saved));
+    assert_eq!(fs::read(saved.join("a.bin")).unwrap().len(), 28);
 
     let run = "run vector-add --device cpu --n 7 --data {}";
-    fs::copy(again.join("a.bin"), parts.join("a.bin")).unwrap();
+    fs::copy(saved.join("a.bin"), parts.join("a.bin")).unwrap();
     assert_eq!(
         rejection(run, &parts),
         "both parts/a.bin and parts/a.safetensors exist for a\nhelp: remove one of them"
     );
     fs::remove_file(parts.join("a.safetensors")).unwrap();
     passed(&warpline(run, &parts));
-    let rank = |n: usize| {
+    let file_of_b = |n: usize| {
         let header = format!(r#"{{"b":{{"dtype":"F32","shape":[{n},7],"data_offsets":[0,28]}}}}"#);
         let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
         bytes.extend(header.as_bytes());
@@ -218,7 +220,7 @@ fn a_folder_may_have_one_safetensors_file_per_tensor() {
         bytes
     };
     let b = parts.join("b.safetensors");
-    fs::write(&b, rank(1)).unwrap();
+    fs::write(&b, file_of_b(1)).unwrap();
     assert_eq!(
         rejection(run, &parts),
         "b must be f32 [7], but parts/b.safetensors has f32 [1, 7]"
@@ -230,10 +232,13 @@ fn a_folder_may_have_one_safetensors_file_per_tensor() {
             "the header size is 18446744073709551615 bytes; the maximum is 100000000",
         ),
         (
-            rank(1)[..70].to_vec(),
+            file_of_b(1)[..70].to_vec(),
             "its header ends at byte 65 and declares 28 bytes of data, but the file has 70 bytes",
         ),
-        (rank(2), "invalid shape, data type, or offset for tensor"),
+        (
+            file_of_b(2),
+            "invalid shape, data type, or offset for tensor",
+        ),
     ] {
         fs::write(&b, bytes).unwrap();
         let start = format!("parts/b.safetensors is not a safetensors file: {why}");
@@ -244,14 +249,14 @@ fn a_folder_may_have_one_safetensors_file_per_tensor() {
 
 #[test]
 fn mismatched_files_are_rejected() {
-    let around = folder();
-    let maps = maps(around.path());
+    let temp = folder();
+    let maps = write_maps(temp.path());
     let run = format!("run ms-deform-attn --device cpu --data {{}} {MAPS}");
-    let kept = |name: &str| fs::read(maps.join(name)).unwrap();
+    let original = |name: &str| fs::read(maps.join(name)).unwrap();
     for (name, bytes, message) in [
         (
             "value.bin",
-            kept("value.bin")[2..].to_vec(),
+            original("value.bin")[2..].to_vec(),
             "value must be f16 [2, 56, 1, 8] (1792 bytes), but maps/value.bin has 1790 bytes",
         ),
         (
@@ -290,10 +295,10 @@ fn mismatched_files_are_rejected() {
             "spatial_shapes has 70000 integers in maps/spatial_shapes.bin; the maximum is 65536",
         ),
     ] {
-        let whole = kept(name);
+        let bytes_before = original(name);
         fs::write(maps.join(name), bytes).unwrap();
         assert_eq!(rejection(&run, &maps), message);
-        fs::write(maps.join(name), whole).unwrap();
+        fs::write(maps.join(name), bytes_before).unwrap();
     }
     for (more, message) in [
         (
@@ -323,12 +328,12 @@ fn mismatched_files_are_rejected() {
 
 #[test]
 fn unusable_paths_are_rejected_before_the_run() {
-    let around = folder();
-    let full = maps(around.path());
-    let text = around.path().join("notes.txt");
+    let temp = folder();
+    let full_folder = write_maps(temp.path());
+    let text = temp.path().join("notes.txt");
     fs::write(&text, "mine").unwrap();
     let run = "run vector-add --device cpu";
-    let at = |name: &str| around.path().join(name);
+    let at = |name: &str| temp.path().join(name);
     for (option, path, message) in [
         (
             "--data",
@@ -342,7 +347,7 @@ fn unusable_paths_are_rejected_before_the_run() {
         ),
         (
             "--save",
-            full,
+            full_folder,
             "cannot write maps: it is a folder that is not empty",
         ),
         ("--save", text, "cannot write notes.txt: it is not a folder"),
@@ -358,8 +363,8 @@ fn unusable_paths_are_rejected_before_the_run() {
 
 #[test]
 fn the_watchdog_process_reads_the_same_files() {
-    let around = folder();
-    let (empty, kept) = (around.path().join("empty"), around.path().join("kept"));
+    let temp = folder();
+    let (empty, kept) = (temp.path().join("empty"), temp.path().join("kept"));
     fs::create_dir(&empty).unwrap();
     for name in ["a.bin", "b.bin"] {
         fs::write(empty.join(name), "").unwrap();

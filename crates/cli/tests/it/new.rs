@@ -1,4 +1,4 @@
-//! `warpline new`: its files, its errors, and that the new crate works.
+//! `warpline new`: the files of the new crate, its kernel, and errors.
 //!
 //! The sources of the template are also compiled into this test. One test builds a new crate
 //! with cargo.
@@ -83,7 +83,7 @@ fn lints_have_no_warnings() {
 }
 
 #[test]
-fn its_ptx_assembles_without_spills() {
+fn the_ptx_assembles_without_spills() {
     let ptx = run_command("mine emit scale-bias-relu --ptx").stdout;
     assert!(ptx.contains(".visible .entry scale_bias_relu("), "{ptx}");
     assert!(ptx.contains("cp.async.bulk.global.shared::cta"), "{ptx}");
@@ -129,7 +129,7 @@ fn bad_values_are_rejected() {
     }
 }
 
-/// A new user reads both files.
+/// A new user reads both files, so they stay short.
 #[test]
 fn the_sources_are_short() {
     let lines = |text: &str| text.lines().count();
@@ -143,8 +143,8 @@ fn the_sources_are_short() {
 
 #[test]
 fn new_writes_a_complete_crate_and_reports_it_as_json() {
-    let around = tempfile::tempdir().unwrap();
-    let output = new(around.path(), &["mine", "--json"]);
+    let temp = tempfile::tempdir().unwrap();
+    let output = new(temp.path(), &["mine", "--json"]);
     assert_eq!(text(&output.stderr), "");
     let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(
@@ -159,8 +159,8 @@ fn new_writes_a_complete_crate_and_reports_it_as_json() {
     let root = fs::canonicalize(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).unwrap();
     assert_eq!(answer["warpline"]["path"], root.to_str().unwrap());
 
-    let folder = around.path().join("mine");
-    assert_eq!(names(around.path()), ["mine"], "nothing else is left");
+    let folder = temp.path().join("mine");
+    assert_eq!(names(temp.path()), ["mine"], "no other file remains");
     let files = [".gitignore", "Cargo.lock", "Cargo.toml", "README.md", "src"];
     assert_eq!(names(&folder), files);
     for file in answer["files"].as_array().unwrap() {
@@ -172,11 +172,11 @@ fn new_writes_a_complete_crate_and_reports_it_as_json() {
 
 #[test]
 fn new_fills_an_empty_folder_and_accepts_a_checkout() {
-    let around = tempfile::tempdir().unwrap();
-    let checkout = around.path().join("checkout");
+    let temp = tempfile::tempdir().unwrap();
+    let checkout = temp.path().join("checkout");
     fs::create_dir_all(checkout.join("crates/cli")).unwrap();
     fs::write(checkout.join("crates/cli/Cargo.toml"), "").unwrap();
-    let empty = around.path().join("empty");
+    let empty = temp.path().join("empty");
     fs::create_dir(&empty).unwrap();
     let output = new(
         &empty,
@@ -200,9 +200,9 @@ fn new_fills_an_empty_folder_and_accepts_a_checkout() {
 
 #[test]
 fn failures_leave_no_files() {
-    let around = tempfile::tempdir().unwrap();
-    fs::create_dir(around.path().join("full")).unwrap();
-    fs::write(around.path().join("full/file"), "mine").unwrap();
+    let temp = tempfile::tempdir().unwrap();
+    fs::create_dir(temp.path().join("full")).unwrap();
+    fs::write(temp.path().join("full/file"), "mine").unwrap();
     for (args, message) in [
         (
             &["9lives"][..],
@@ -230,15 +230,15 @@ fn failures_leave_no_files() {
             "--warpline must be a checkout of Warpline, but full has no crates/cli/Cargo.toml",
         ),
     ] {
-        let output = new(around.path(), args);
+        let output = new(temp.path(), args);
         assert_eq!(text(&output.stderr), format!("error: {message}\n"));
         assert_eq!((output.status.code(), text(&output.stdout)), (Some(2), ""));
-        assert_eq!(names(around.path()), ["full"], "{args:?}");
-        assert_eq!(names(&around.path().join("full")), ["file"], "{args:?}");
+        assert_eq!(names(temp.path()), ["full"], "{args:?}");
+        assert_eq!(names(&temp.path().join("full")), ["file"], "{args:?}");
     }
     #[cfg(target_os = "linux")]
     {
-        let output = new(around.path(), &["mine", "--path", "/proc/mine"]);
+        let output = new(temp.path(), &["mine", "--path", "/proc/mine"]);
         let message = "error: cannot write /proc/mine: cannot create it in /proc: ";
         assert!(text(&output.stderr).starts_with(message));
         assert_eq!(output.status.code(), Some(2));
@@ -253,8 +253,8 @@ fn failures_leave_no_files() {
 #[test]
 fn a_new_crate_is_built_checked_and_run_by_cargo() {
     let name = "scaffold-of-a-test";
-    let around = tempfile::tempdir().unwrap();
-    let output = new(around.path(), &[name]);
+    let temp = tempfile::tempdir().unwrap();
+    let output = new(temp.path(), &[name]);
     assert_eq!(text(&output.stderr), "");
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
     let cargo = |line: &str| {
@@ -265,10 +265,7 @@ fn a_new_crate_is_built_checked_and_run_by_cargo() {
         cargo.env_remove("RUSTC_BOOTSTRAP");
         // Faster for a single build.
         cargo.env("CARGO_INCREMENTAL", "0");
-        let output = cargo
-            .current_dir(around.path().join(name))
-            .output()
-            .unwrap();
+        let output = cargo.current_dir(temp.path().join(name)).output().unwrap();
         assert!(output.status.success(), "{line}: {}", text(&output.stderr));
         text(&output.stdout).to_owned()
     };

@@ -19,7 +19,7 @@ fn family() -> &'static dyn AnyFamily {
 }
 
 /// Returns the output of a command.
-fn printed(line: &str) -> String {
+fn stdout_of(line: &str) -> String {
     let words: Vec<_> = line.split(' ').map(Into::into).collect();
     let output = run(FAMILIES, &words);
     assert_eq!(
@@ -31,11 +31,11 @@ fn printed(line: &str) -> String {
 }
 
 fn json_output(line: &str) -> Value {
-    serde_json::from_str(&printed(&format!("{line} --json"))).unwrap()
+    serde_json::from_str(&stdout_of(&format!("{line} --json"))).unwrap()
 }
 
 #[test]
-fn every_command_serves_it() {
+fn every_command_supports_the_family() {
     let list = json_output("mine list");
     assert_eq!(list["families"][0]["name"], "double");
     assert_eq!(list["families"][0]["configs"].as_array().unwrap().len(), 2);
@@ -43,21 +43,21 @@ fn every_command_serves_it() {
     assert_eq!(run["problem"], json!({ "n": 77 }));
     assert_eq!(run["config"], json!({ "warps": 2 }));
     assert_eq!(run["passed"], true, "{run}");
-    assert!(printed("mine check double").starts_with("kernel double: proved"));
-    assert!(printed("mine check --all").ends_with("proved: 3 of 3 kernels\n"));
-    assert!(printed("mine emit double --ptx").contains(".visible .entry double("));
-    assert!(printed("mine emit double --ir").starts_with("kernel double"));
+    assert!(stdout_of("mine check double").starts_with("kernel double: proved"));
+    assert!(stdout_of("mine check --all").ends_with("proved: 3 of 3 kernels\n"));
+    assert!(stdout_of("mine emit double --ptx").contains(".visible .entry double("));
+    assert!(stdout_of("mine emit double --ir").starts_with("kernel double"));
     let sweep = json_output("mine sweep double --device cpu --n 100 --vary warps=1,2");
     assert_eq!(sweep["points"].as_array().unwrap().len(), 2, "{sweep}");
-    let tune = printed("mine tune double --n 100 --device cpu");
+    let tune = stdout_of("mine tune double --n 100 --device cpu");
     assert!(tune.contains("warps 8"), "{tune}");
-    let help = printed("mine run double --help");
+    let help = stdout_of("mine run double --help");
     assert!(help.contains("--warps <COUNT>"), "{help}");
     assert!(suite::names(FAMILIES).contains(&"memory"));
 }
 
 #[test]
-fn bad_values_are_rejected_by_its_declarations() {
+fn bad_values_are_rejected_by_the_declared_rules() {
     for (flags, message) in [
         ("--n x", "--n must be a whole number, not x"),
         (
@@ -77,7 +77,7 @@ fn bad_values_are_rejected_by_its_declarations() {
 }
 
 #[test]
-fn its_cases_pass_and_its_programs_assemble() {
+fn test_cases_pass_and_programs_assemble() {
     assert_cases_pass(family());
     for work in shipped::workloads(family(), &TARGET).unwrap() {
         for step in work.plan(&TARGET).unwrap().steps {
@@ -88,7 +88,7 @@ fn its_cases_pass_and_its_programs_assemble() {
 }
 
 #[test]
-fn the_tuner_has_a_key_and_configs_round_trip() {
+fn the_tuning_key_is_complete_and_configs_round_trip() {
     let request = Request::default().with("n", 100).with("warps", 8);
     let work = family()
         .workload(&request, DeviceKind::Cpu, None, &TARGET)
@@ -97,14 +97,14 @@ fn the_tuner_has_a_key_and_configs_round_trip() {
     assert_eq!(tuning.class, json!({ "n": 100 }));
     assert_eq!(tuning.fixed, json!({ "warps": 8 }));
     let work = family().default_workload(DeviceKind::Gpu, &TARGET).unwrap();
-    for other in work.alternatives(&TARGET).unwrap() {
-        let back = work.with_config(&other.config(), &TARGET).unwrap();
-        assert_eq!(back.config(), other.config());
+    for alternative in work.alternatives(&TARGET).unwrap() {
+        let restored = work.with_config(&alternative.config(), &TARGET).unwrap();
+        assert_eq!(restored.config(), alternative.config());
     }
 }
 
 #[test]
-fn its_op_is_declared_for_python_and_the_docs() {
+fn the_op_is_declared_for_python_and_the_docs() {
     let [op] = &family().ops()[..] else {
         panic!("one op");
     };
@@ -124,8 +124,8 @@ fn its_op_is_declared_for_python_and_the_docs() {
     assert_eq!(measured["args"][0]["tensor"]["shape"], json!([1 << 26]));
 
     let view = |address| TensorView::dense(DType::F32, &[5, 20], address);
-    let solved = op.workload(&[view(0).into()], &[view(4096)], &TARGET);
-    assert_eq!(solved.unwrap().unwrap().problem(), json!({ "n": 100 }));
+    let work = op.workload(&[view(0).into()], &[view(4096)], &TARGET);
+    assert_eq!(work.unwrap().unwrap().problem(), json!({ "n": 100 }));
 
     let section = docs::markdown(family());
     assert!(section.starts_with("## double\n\ny = 2 x, element by element.\n"));

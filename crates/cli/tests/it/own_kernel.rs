@@ -21,26 +21,26 @@ const GUIDE: &str = include_str!("../../../../docs/guide.md");
 /// The prefix of a command in the README.
 const COMMAND: &str = "$ cargo run -q --release -- ";
 
-/// A command of the README and its output there.
-struct Shown {
+/// A command and its output in the README.
+struct ReadmeCommand {
     args: Vec<&'static str>,
     text: String,
 }
 
 /// Returns every command of the README, in order.
-fn shown() -> Vec<Shown> {
-    let mut all: Vec<Shown> = Vec::new();
+fn readme_commands() -> Vec<ReadmeCommand> {
+    let mut all: Vec<ReadmeCommand> = Vec::new();
     let mut inside = false;
     for line in README.lines() {
         match line.strip_prefix(COMMAND) {
             _ if line.starts_with("```") => inside = line == "```console",
-            Some(args) if inside => all.push(Shown {
+            Some(args) if inside => all.push(ReadmeCommand {
                 args: args.split(' ').collect(),
                 text: String::new(),
             }),
             _ => {
-                if let Some(shown) = all.last_mut().filter(|_| inside) {
-                    shown.text += &format!("{line}\n");
+                if let Some(command) = all.last_mut().filter(|_| inside) {
+                    command.text += &format!("{line}\n");
                 }
             }
         }
@@ -49,7 +49,7 @@ fn shown() -> Vec<Shown> {
 }
 
 /// Makes the paths of an output relative to the folder of the example.
-fn local(text: &str) -> String {
+fn with_local_paths(text: &str) -> String {
     let line = |line: &str| match (line.find("--> "), line.find("examples/own-kernel/")) {
         (Some(arrow), Some(folder)) => {
             let (arrow, path) = (
@@ -63,13 +63,13 @@ fn local(text: &str) -> String {
     text.lines().map(line).collect()
 }
 
-/// Removes the number of states and the time from an output.
-fn steady(text: &str) -> String {
+/// Makes paths local and removes the number of states and the time from an output.
+fn without_counts(text: &str) -> String {
     let line = |line: &str| match line.split_once("; ") {
         Some((verdict, _)) if line.starts_with("kernel ") => format!("{verdict}\n"),
         _ => format!("{line}\n"),
     };
-    local(text).lines().map(line).collect()
+    with_local_paths(text).lines().map(line).collect()
 }
 
 /// Returns the output of a command, from the sources in this test.
@@ -81,7 +81,7 @@ fn run_command(args: &[&str]) -> String {
 }
 
 /// Returns the output of the example built in its own folder.
-fn run_there(args: &[&str]) -> String {
+fn run_built_example(args: &[&str]) -> String {
     let built = cargo("build").args(["--quiet", "--offline"]).status();
     assert!(built.unwrap().success());
     let program = target().join("debug/own-kernel");
@@ -94,7 +94,7 @@ fn run_there(args: &[&str]) -> String {
 }
 
 /// Returns the README with the current output of its commands.
-fn rewritten() -> String {
+fn updated_readme() -> String {
     let mut text = String::new();
     let mut inside = false;
     for line in README.lines() {
@@ -107,7 +107,7 @@ fn rewritten() -> String {
         text += &format!("{line}\n");
         if let Some(args) = args {
             let args: Vec<&str> = args.split(' ').collect();
-            text += &local(&run_command(&args));
+            text += &with_local_paths(&run_command(&args));
         }
     }
     text
@@ -117,17 +117,17 @@ fn rewritten() -> String {
 fn the_readme_matches_the_output() {
     // The same variable updates the trycmd snapshots.
     if std::env::var("TRYCMD").is_ok_and(|v| v == "overwrite") {
-        std::fs::write(Path::new(FOLDER).join("README.md"), rewritten()).unwrap();
+        std::fs::write(Path::new(FOLDER).join("README.md"), updated_readme()).unwrap();
         return;
     }
-    let full = full();
-    let shown = shown();
-    assert!(shown.len() >= 2, "no commands in the README");
-    for Shown { args, text } in shown {
+    let is_full = full();
+    let commands = readme_commands();
+    assert!(commands.len() >= 2, "no commands in the README");
+    for ReadmeCommand { args, text } in commands {
         let mut printed = vec![run_command(&args)];
-        printed.extend(full.then(|| run_there(&args)));
+        printed.extend(is_full.then(|| run_built_example(&args)));
         for printed in printed {
-            let (printed, text) = (steady(&printed), steady(&text));
+            let (printed, text) = (without_counts(&printed), without_counts(&text));
             assert_eq!(printed, text, "{args:?} prints\n{printed}");
         }
     }
@@ -136,11 +136,13 @@ fn the_readme_matches_the_output() {
 /// The guide explains the reports of the README.
 #[test]
 fn the_guide_shows_the_same_reports() {
-    let guide = steady(GUIDE);
-    let reports = shown().into_iter().filter(|shown| shown.args[0] == "check");
-    for Shown { args, text } in reports {
+    let guide = without_counts(GUIDE);
+    let reports = readme_commands()
+        .into_iter()
+        .filter(|command| command.args[0] == "check");
+    for ReadmeCommand { args, text } in reports {
         assert!(
-            guide.contains(&steady(&text)),
+            guide.contains(&without_counts(&text)),
             "docs/guide.md lacks the output of {args:?}"
         );
     }
@@ -160,15 +162,19 @@ fn the_bug_is_reported_as_json() {
         panic!("one diagnostic: {answer:#}");
     };
     assert_eq!(diagnostic["code"], "R6.bulk");
-    let lines = |place: &serde_json::Value| {
-        let line = place["line"].as_u64().unwrap() as usize;
+    let source_line = |location: &serde_json::Value| {
+        let line = location["line"].as_u64().unwrap() as usize;
         include_str!("../../../../examples/own-kernel/src/kernel.rs")
             .lines()
             .nth(line - 1)
     };
-    assert!(lines(&diagnostic["at"]).unwrap().contains("store_vec"));
+    assert!(
+        source_line(&diagnostic["at"])
+            .unwrap()
+            .contains("store_vec")
+    );
     let other = &diagnostic["labels"][0]["at"];
-    assert!(lines(other).unwrap().contains("bulk_store"));
+    assert!(source_line(other).unwrap().contains("bulk_store"));
 }
 
 #[test]
@@ -190,9 +196,9 @@ fn cargo(command: &str) -> Command {
     cargo
 }
 
-/// Cargo treats the example as a separate package, and finds this crate from there.
+/// Cargo treats the example as a separate workspace that depends on this crate by path.
 #[test]
-fn it_is_a_separate_workspace() {
+fn the_example_is_a_separate_workspace() {
     let output = cargo("metadata")
         .args(["--offline", "--no-deps", "--format-version", "1"])
         .output()

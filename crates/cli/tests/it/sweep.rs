@@ -22,7 +22,7 @@ fn text(bytes: &[u8]) -> &str {
 
 #[test]
 fn points_keep_their_order_and_rejected_points_are_rows() {
-    // An empty problem, so every result passes.
+    // The problem is empty, so every result passes.
     let line = "vector-add --n 0 --schedule specialized --vary stages=4,999,2 --vary warps=4,8";
     let output = sweep(&format!("{line} --rounds 15 --json"));
     assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), ""));
@@ -88,7 +88,7 @@ fn problem_fields_can_vary_and_a_plot_is_written() {
 
 #[test]
 fn a_wrong_point_is_reported_and_not_timed() {
-    // The stub computes nothing, so outputs keep the poison.
+    // The stub computes nothing, so the outputs keep the poison.
     let output = sweep("vector-add --n 1000 --schedule specialized --vary stages=2,3,999");
     assert_eq!(output.status.code(), Some(1));
     let start =

@@ -39,7 +39,7 @@ fn text(bytes: &[u8]) -> &str {
 #[test]
 fn a_winner_is_cached_listed_exported_imported_and_deleted() {
     let (one, two) = (folder(), folder());
-    // An empty problem, so every result passes.
+    // The problem is empty, so every result passes.
     let output = warpline(one.path(), "tune vector-add --n 0 --candidates 4 --json");
     assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), ""));
     let tuned = &json(&output)["tuned"][0];
@@ -50,17 +50,20 @@ fn a_winner_is_cached_listed_exported_imported_and_deleted() {
         (&tuned["speedup"], &tuned["cached_at"]),
         (&1.0.into(), &Value::Null)
     );
-    let kept = tuned["cache_file"].as_str().unwrap();
-    assert!(kept.contains("tune/vector-add-f32-n1-"), "{kept}");
+    let cache_file = tuned["cache_file"].as_str().unwrap();
+    assert!(
+        cache_file.contains("tune/vector-add-f32-n1-"),
+        "{cache_file}"
+    );
 
     let again = json(&warpline(one.path(), "tune vector-add --n 1 --json"));
     assert!(
         again["tuned"][0]["cached_at"].is_string(),
-        "1 and 0 share a bucket"
+        "sizes 1 and 0 share a cache bucket"
     );
 
     let listed = json(&warpline(one.path(), "cache list --json"));
-    assert_eq!(listed["entries"][0]["path"], kept);
+    assert_eq!(listed["entries"][0]["path"], cache_file);
     let file = one.path().join("tuned.json");
     let out = warpline(one.path(), &format!("cache export {}", file.display()));
     assert!(text(&out.stdout).starts_with("wrote 1 tuned config to "));
@@ -113,8 +116,8 @@ fn a_damaged_cache_entry_gives_a_warning_and_is_replaced() {
     let cache = folder();
     let tune = "tune vector-add --n 0 --candidates 2 --json";
     let first = json(&warpline(cache.path(), tune));
-    let kept = first["tuned"][0]["cache_file"].as_str().unwrap();
-    fs::write(kept, "{}").unwrap();
+    let cache_file = first["tuned"][0]["cache_file"].as_str().unwrap();
+    fs::write(cache_file, "{}").unwrap();
     let listed = warpline(cache.path(), "cache list");
     assert!(text(&listed.stdout).contains("skipped "));
 
@@ -150,11 +153,14 @@ fn concurrent_processes_tune_once() {
             .spawn()
             .unwrap()
     };
-    let both = [start(), start()].map(|child| child.wait_with_output().unwrap());
-    assert!(both.iter().all(|o| o.status.success()));
-    let tuned = both.each_ref().map(|o| json(o)["tuned"][0].clone());
+    let outputs = [start(), start()].map(|child| child.wait_with_output().unwrap());
+    assert!(outputs.iter().all(|o| o.status.success()));
+    let tuned = outputs.each_ref().map(|o| json(o)["tuned"][0].clone());
     let measured = tuned.iter().filter(|t| t["cached_at"].is_null()).count();
-    assert_eq!(measured, 1, "the other one has waited, or came later");
+    assert_eq!(
+        measured, 1,
+        "the other process waits, or finds the cached config"
+    );
     assert_eq!(tuned[0]["config"], tuned[1]["config"]);
 }
 

@@ -49,8 +49,11 @@ fn each_broken_rule_is_named_with_the_value() {
             "floating-point type, not U16",
         ),
     ];
-    for (sentence, part) in cases {
-        assert!(sentence.contains(part), "{sentence:?} should name {part:?}");
+    for (message, expected) in cases {
+        assert!(
+            message.contains(expected),
+            "{message:?} should name {expected:?}"
+        );
     }
 }
 
@@ -107,7 +110,10 @@ fn each_broken_im2col_rule_is_named_with_the_value() {
         ),
         (im2col_error(|w| w.tensor.address = 8), "not 0x8"),
     ];
-    for (sentence, part) in cases {
-        assert!(sentence.contains(part), "{sentence:?} should name {part:?}");
+    for (message, expected) in cases {
+        assert!(
+            message.contains(expected),
+            "{message:?} should name {expected:?}"
+        );
     }
 }

@@ -4,7 +4,7 @@
 
 use std::process::Command;
 
-use crate::stub::{Stub, compile, temporary};
+use crate::stub::{Stub, compile, temporary_path};
 use warpline_cuda::{
     Args, Context, CudaError, DeviceBuffer, Driver, EncodedTensorMap, Event, GlobalTensor,
     Im2colMap, JitOptions, L2Promotion, LaunchConfig, Module, Stream, TensorMapSwizzle,
@@ -39,7 +39,7 @@ fn a_library_without_driver_functions_is_rejected_by_symbol() {
         error(Driver::open("libm.so.6"), "cuda-missing-symbol"),
         "the CUDA driver library libm.so.6 has no function cuDriverGetVersion"
     );
-    let path = temporary("partial.so");
+    let path = temporary_path("partial.so");
     compile(&path, &["-DWITHOUT_TENSOR_MAPS"]);
     let sentence = error(Driver::open(&path), "cuda-missing-symbol");
     std::fs::remove_file(&path).unwrap();
@@ -86,12 +86,12 @@ fn an_unsupported_device_is_listed_and_rejected() {
     );
     let device = driver.device(0).unwrap();
     assert_eq!(error(device.context(), "cuda-unsupported-device"), sentence);
-    assert_eq!(stub.live(), 0);
+    assert_eq!(stub.live_objects(), 0);
 }
 
 #[test]
 fn an_unknown_ordinal_is_rejected_with_the_available_devices() {
-    for (count, have) in [
+    for (count, available) in [
         (0, "none"),
         (1, "1 CUDA device (cuda:0)"),
         (2, "2 CUDA devices (cuda:0, cuda:1)"),
@@ -102,7 +102,7 @@ fn an_unknown_ordinal_is_rejected_with_the_available_devices() {
         assert_eq!(driver.devices().unwrap().len(), count);
         assert_eq!(
             error(driver.device(9), "cuda-no-such-device"),
-            format!("device cuda:9 does not exist; available: {have}")
+            format!("device cuda:9 does not exist; available: {available}")
         );
         error(driver.device(u32::MAX), "cuda-no-such-device");
     }
@@ -124,7 +124,7 @@ fn a_failed_call_is_named_with_result_and_text() {
 }
 
 #[test]
-fn a_kernel_fault_is_reported_by_synchronize() {
+fn synchronize_reports_a_kernel_fault() {
     let stub = Stub::new("");
     let stream = Stream::new(&context(&stub)).unwrap();
     stub.configure("fail=cuStreamSynchronize:700");
@@ -134,7 +134,7 @@ fn a_kernel_fault_is_reported_by_synchronize() {
         error::<()>(Err(fault), "cuda-device-fault"),
         "cuStreamSynchronize failed: CUDA_ERROR_ILLEGAL_ADDRESS (700), an illegal memory access was encountered"
     );
-    assert_eq!(stub.depth(), 0);
+    assert_eq!(stub.context_depth(), 0);
 }
 
 #[test]
@@ -204,11 +204,11 @@ fn every_object_is_released_and_the_context_stack_is_restored() {
         end.synchronize().unwrap();
         assert!(end.is_done().unwrap());
         assert_eq!(end.ms_since(&start).unwrap(), 1.5);
-        assert_eq!(stub.live(), 6);
+        assert_eq!(stub.live_objects(), 6);
         assert_eq!(function.attributes().registers, 8);
     }
-    assert_eq!(stub.live(), 0);
-    assert_eq!(stub.depth(), 0);
+    assert_eq!(stub.live_objects(), 0);
+    assert_eq!(stub.context_depth(), 0);
     let calls = stub.calls();
     assert_eq!(calls.lines().last(), Some("cuDevicePrimaryCtxRelease_v2"));
 }
@@ -291,7 +291,7 @@ fn a_launch_passes_grid_cluster_and_arguments_in_order() {
     let plain = LaunchConfig::new([1, 1, 1], [32, 1, 1]);
     launch(&function, &plain, &Stream::default_stream(&context), &args).unwrap();
     assert!(stub.calls().contains("stream=0 attributes=0\n"));
-    assert_eq!(stub.depth(), 0);
+    assert_eq!(stub.context_depth(), 0);
 }
 
 #[test]
@@ -301,8 +301,8 @@ fn a_launch_that_breaks_a_rule_never_reaches_the_driver() {
     let stream = Stream::new(&context).unwrap();
     let module = Module::from_ptx(&context, PTX, &JitOptions::default()).unwrap();
     let mut function = module.function("scale").unwrap();
-    let mut good = Args::new();
-    good.pointer(1).push(2u32);
+    let mut valid = Args::new();
+    valid.pointer(1).push(2u32);
     let config = |grid, block| LaunchConfig::new(grid, block);
     let plain = config([4, 1, 1], [32, 1, 1]);
     for (config, part) in [
@@ -329,7 +329,7 @@ fn a_launch_that_breaks_a_rule_never_reaches_the_driver() {
         ),
     ] {
         let sentence = error(
-            launch(&function, &config, &stream, &good),
+            launch(&function, &config, &stream, &valid),
             "cuda-bad-argument",
         );
         assert!(sentence.starts_with("launch of scale: "), "{sentence}");
@@ -361,7 +361,7 @@ fn a_launch_that_breaks_a_rule_never_reaches_the_driver() {
         "kernel scale: 232448 bytes of dynamic and 16 bytes of static shared memory exceed the device's limit of 232448 bytes per CTA"
     );
     assert!(!stub.calls().contains("cuLaunchKernelEx"));
-    launch(&function, &plain, &stream, &good).unwrap();
+    launch(&function, &plain, &stream, &valid).unwrap();
 }
 
 #[test]
@@ -468,12 +468,12 @@ fn two_threads_share_a_kernel() {
                     buffer.read(0, &mut back, &stream).unwrap();
                     assert_eq!(back, [id; 64]);
                 }
-                assert_eq!(stub.depth(), 0);
+                assert_eq!(stub.context_depth(), 0);
             });
         }
     });
     drop((function, module, context));
-    assert_eq!(stub.live(), 0);
+    assert_eq!(stub.live_objects(), 0);
 }
 
 /// `Driver::load` finds the library by name and caches its result, so this test runs itself in
@@ -488,7 +488,7 @@ fn the_driver_is_found_by_name_and_loaded_once() {
         assert_eq!(devices[2].driver.to_string(), "12.4");
         return;
     }
-    let folder = temporary("library");
+    let folder = temporary_path("library");
     std::fs::create_dir_all(&folder).unwrap();
     compile(&folder.join(Driver::LIBRARY), &[]);
     let test = "driver::the_driver_is_found_by_name_and_loaded_once";

@@ -26,13 +26,13 @@ fn calls(stub: &Stub, work: impl FnOnce()) -> String {
 fn a_cubin_is_compiled_for_sm_90a_with_its_log_and_loaded_without_compiling() {
     let stub = Stub::new("");
     let context = context(&stub);
-    let live = stub.live();
+    let live = stub.live_objects();
     let mut options = JitOptions::default();
     options.max_registers = Some(168);
     let cubin = Module::compile(&context, PTX, &options).unwrap();
     assert_eq!(cubin.log, "ptxas info : Used 8 registers");
     assert_eq!(cubin.bytes[..4], *b"\x7fELF");
-    assert_eq!(stub.live(), live, "the compiler is gone");
+    assert_eq!(stub.live_objects(), live, "the compiler is gone");
     let called = stub.calls();
     assert!(called.contains("  jit 0=168\n  jit 9=65626\n"), "{called}");
 
@@ -48,7 +48,7 @@ fn a_cubin_is_compiled_for_sm_90a_with_its_log_and_loaded_without_compiling() {
 fn a_rejected_text_carries_the_compiler_errors() {
     let stub = Stub::new("");
     let context = context(&stub);
-    let live = stub.live();
+    let live = stub.live_objects();
     let rejected = Module::compile(&context, "BAD", &JitOptions::default()).unwrap_err();
     assert_eq!(
         rejected.to_string(),
@@ -59,7 +59,7 @@ fn a_rejected_text_carries_the_compiler_errors() {
     let full = Module::compile(&context, PTX, &JitOptions::default()).unwrap_err();
     assert_eq!(full.code(), "cuda-out-of-memory");
     assert!(full.to_string().starts_with("cuLinkComplete failed: "));
-    assert_eq!((stub.live(), stub.depth()), (live, 0));
+    assert_eq!((stub.live_objects(), stub.context_depth()), (live, 0));
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn a_failed_capture_ends_and_the_stream_stays_usable() {
     let stub = Stub::new("");
     let context = context(&stub);
     let stream = Stream::new(&context).unwrap();
-    let live = stub.live();
+    let live = stub.live_objects();
     let failed: Result<_, CudaError> = stream.capture(|s| s.synchronize());
     assert_eq!(failed.unwrap_err().code(), "cuda-driver-call");
     assert!(!stream.is_capturing().unwrap());
@@ -113,7 +113,7 @@ fn a_failed_capture_ends_and_the_stream_stays_usable() {
     }));
     assert!(panicked.is_err());
     assert!(!stream.is_capturing().unwrap());
-    assert_eq!(stub.live(), live, "no graph leaks");
+    assert_eq!(stub.live_objects(), live, "no graph leaks");
 
     let default = Stream::default_stream(&context);
     let rejected: Result<_, CudaError> = default.capture(|_| Ok(()));
@@ -140,7 +140,7 @@ fn a_graph_stays_on_its_device() {
 fn host_memory_is_zeroed_accessed_by_words_and_released() {
     let stub = Stub::new("");
     let context = context(&stub);
-    let live = stub.live();
+    let live = stub.live_objects();
     let memory = HostBuffer::zeroed(&context, 20).unwrap();
     assert_eq!(memory.len(), 24);
     assert_ne!(memory.address(), 0);
@@ -162,7 +162,7 @@ fn host_memory_is_zeroed_accessed_by_words_and_released() {
     );
     HostBuffer::zeroed(&context, usize::MAX).unwrap_err();
     drop(memory);
-    assert_eq!(stub.live(), live);
+    assert_eq!(stub.live_objects(), live);
 }
 
 #[test]

@@ -26,7 +26,7 @@ pub(crate) fn compile(path: &Path, flags: &[&str]) {
 }
 
 /// Returns a temporary path private to this process.
-pub(crate) fn temporary(name: &str) -> PathBuf {
+pub(crate) fn temporary_path(name: &str) -> PathBuf {
     let name = format!("stub-{}-{name}", std::process::id());
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
 }
@@ -38,32 +38,32 @@ pub(crate) struct Stub {
 }
 
 impl Stub {
-    pub(crate) fn new(words: &str) -> Self {
+    pub(crate) fn new(config: &str) -> Self {
         static IMAGE: OnceLock<Vec<u8>> = OnceLock::new();
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let image = IMAGE.get_or_init(|| {
-            let path = temporary("first.so");
+            let path = temporary_path("first.so");
             compile(&path, &[]);
             let image = std::fs::read(&path).unwrap();
             std::fs::remove_file(path).unwrap();
             image
         });
-        let path = temporary(&format!("{}.so", COUNT.fetch_add(1, Ordering::Relaxed)));
+        let path = temporary_path(&format!("{}.so", COUNT.fetch_add(1, Ordering::Relaxed)));
         std::fs::write(&path, image).unwrap();
         // SAFETY: our own dylib, whose initializer reads one variable.
         let dylib = unsafe { Library::new(&path) }.unwrap();
         let stub = Self { path, dylib };
-        stub.configure(words);
+        stub.configure(config);
         stub
     }
 
-    pub(crate) fn configure(&self, words: &str) {
-        let words = CString::new(words).unwrap();
+    pub(crate) fn configure(&self, config: &str) {
+        let config = CString::new(config).unwrap();
         // SAFETY: the signature is that of the C file.
         unsafe {
             let function: Symbol<'_, unsafe extern "C" fn(*const c_char)> =
                 self.dylib.get("stub_configure").unwrap();
-            function(words.as_ptr());
+            function(config.as_ptr());
         }
     }
 
@@ -83,12 +83,12 @@ impl Stub {
     }
 
     /// Returns the number of objects that were created and not released.
-    pub(crate) fn live(&self) -> i32 {
+    pub(crate) fn live_objects(&self) -> i32 {
         self.number("stub_live")
     }
 
     /// Returns the depth of this thread's context stack.
-    pub(crate) fn depth(&self) -> i32 {
+    pub(crate) fn context_depth(&self) -> i32 {
         self.number("stub_depth")
     }
 

@@ -6,7 +6,7 @@
 //   devices=1 cc=9.0 driver=12080 free=BYTES params=8:4:4 fail=cuMemAlloc_v2:2
 //   resident=N         resident clusters, and resident CTAs per SM
 //   serialized=LINE    the compiler emits an advisory for that line of the PTX
-//   l2=BYTES           of L2 cache
+//   l2=BYTES           the size of the L2 cache
 // The log is also appended to the file WARPLINE_STUB_LOG.
 // PTX that contains "BAD" is rejected with a log. A module has every kernel except
 // "none". -DWITHOUT_TENSOR_MAPS omits the tensor map function.
@@ -34,54 +34,54 @@ static size_t used;
 static int live; // contexts, buffers, streams, events, modules not released
 static int devices = 1, major = 9, minor = 0, version = 12080, fail_code, max_shared = 49152;
 static int resident = 2, serialized, l2 = 60 << 20;
-static FILE *copy; // of the log
+static FILE *log_file; // WARPLINE_STUB_LOG
 static size_t free_bytes = 1 << 20, param[16], params;
 static char fail_name[64];
 static __thread int depth; // contexts pushed on this thread
 
 void stub_configure(const char *words) {
-  const char *at;
-  if ((at = strstr(words, "devices="))) devices = atoi(at + 8);
-  if ((at = strstr(words, "cc="))) sscanf(at, "cc=%d.%d", &major, &minor);
-  if ((at = strstr(words, "driver="))) version = atoi(at + 7);
-  if ((at = strstr(words, "free="))) free_bytes = strtoull(at + 5, 0, 10);
-  if ((at = strstr(words, "fail="))) sscanf(at, "fail=%63[^:]:%d", fail_name, &fail_code);
-  if ((at = strstr(words, "resident="))) resident = atoi(at + 9);
-  if ((at = strstr(words, "l2="))) l2 = atoi(at + 3);
-  if ((at = strstr(words, "serialized="))) serialized = atoi(at + 11);
-  if ((at = strstr(words, "params=")))
-    for (at += 6, params = 0; *at == '=' || *at == ':';) param[params++] = strtoull(at + 1, (char **)&at, 10);
+  const char *word;
+  if ((word = strstr(words, "devices="))) devices = atoi(word + 8);
+  if ((word = strstr(words, "cc="))) sscanf(word, "cc=%d.%d", &major, &minor);
+  if ((word = strstr(words, "driver="))) version = atoi(word + 7);
+  if ((word = strstr(words, "free="))) free_bytes = strtoull(word + 5, 0, 10);
+  if ((word = strstr(words, "fail="))) sscanf(word, "fail=%63[^:]:%d", fail_name, &fail_code);
+  if ((word = strstr(words, "resident="))) resident = atoi(word + 9);
+  if ((word = strstr(words, "l2="))) l2 = atoi(word + 3);
+  if ((word = strstr(words, "serialized="))) serialized = atoi(word + 11);
+  if ((word = strstr(words, "params=")))
+    for (word += 6, params = 0; *word == '=' || *word == ':';) param[params++] = strtoull(word + 1, (char **)&word, 10);
 }
 __attribute__((constructor)) static void from_environment(void) {
   if (getenv("WARPLINE_STUB")) stub_configure(getenv("WARPLINE_STUB"));
-  if (getenv("WARPLINE_STUB_LOG")) copy = fopen(getenv("WARPLINE_STUB_LOG"), "a");
+  if (getenv("WARPLINE_STUB_LOG")) log_file = fopen(getenv("WARPLINE_STUB_LOG"), "a");
 }
 const char *stub_calls(void) { return calls; }
 int stub_live(void) { return live; }
 int stub_depth(void) { return depth; }
 
-static void say(const char *format, ...) {
+static void log_call(const char *format, ...) {
   va_list args, again;
   va_start(args, format);
   va_copy(again, args);
   pthread_mutex_lock(&lock);
   if (used < sizeof calls - 512) used += vsnprintf(calls + used, 512, format, args);
-  if (copy) vfprintf(copy, format, again), fflush(copy);
+  if (log_file) vfprintf(log_file, format, again), fflush(log_file);
   pthread_mutex_unlock(&lock);
   va_end(again);
   va_end(args);
 }
 static R enter(const char *name, int need_context) {
-  if (strcmp(name, "cuCtxPushCurrent_v2") && strcmp(name, "cuCtxPopCurrent_v2")) say("%s\n", name);
+  if (strcmp(name, "cuCtxPushCurrent_v2") && strcmp(name, "cuCtxPopCurrent_v2")) log_call("%s\n", name);
   if (!strcmp(name, fail_name)) return fail_code;
   return need_context && depth == 0 ? 201 : 0; // INVALID_CONTEXT
 }
-static R made(H *handle) {
+static R create(H *handle) {
   *handle = malloc(16);
   __sync_fetch_and_add(&live, 1);
   return 0;
 }
-static R gone(H handle) {
+static R destroy(H handle) {
   free(handle);
   __sync_fetch_and_sub(&live, 1);
   return 0;
@@ -136,7 +136,7 @@ R cuMemAlloc_v2(P *out, size_t bytes) {
   *out = (P)(uintptr_t)memory;
   return 0;
 }
-R cuMemFree_v2(P at) { ENTER(1) return gone((H)(uintptr_t)at); }
+R cuMemFree_v2(P address) { ENTER(1) return destroy((H)(uintptr_t)address); }
 R cuMemcpyHtoDAsync_v2(P to, const void *from, size_t n, H s) { ENTER(1) memcpy((H)(uintptr_t)to, from, n); return 0; }
 R cuMemcpyDtoHAsync_v2(H to, P from, size_t n, H s) { ENTER(1) memcpy(to, (H)(uintptr_t)from, n); return 0; }
 R cuMemcpyDtoDAsync_v2(P to, P from, size_t n, H s) { ENTER(1) memcpy((H)(uintptr_t)to, (H)(uintptr_t)from, n); return 0; }
@@ -151,40 +151,40 @@ R cuMemHostAlloc(H *out, size_t bytes, unsigned flags) {
   return 0;
 }
 R cuMemHostGetDevicePointer_v2(P *out, H memory, unsigned flags) { ENTER(1) *out = (P)(uintptr_t)memory; return flags; }
-R cuMemFreeHost(H memory) { ENTER(1) return gone(memory); }
+R cuMemFreeHost(H memory) { ENTER(1) return destroy(memory); }
 
 // A stream's first byte is 1 during a capture; the default stream cannot be
 // captured.
 R cuStreamCreate(H *out, unsigned flags) {
   ENTER(1)
   if (flags != 1) return 1;
-  made(out);
+  create(out);
   *(char *)*out = 0;
   return 0;
 }
-static int captured(H s) { return s && *(char *)s; }
-R cuStreamDestroy_v2(H s) { ENTER(1) return gone(s); }
-R cuStreamSynchronize(H s) { ENTER(1) return captured(s) ? 900 : 0; } // STREAM_CAPTURE_UNSUPPORTED
+static int is_captured(H s) { return s && *(char *)s; }
+R cuStreamDestroy_v2(H s) { ENTER(1) return destroy(s); }
+R cuStreamSynchronize(H s) { ENTER(1) return is_captured(s) ? 900 : 0; } // STREAM_CAPTURE_UNSUPPORTED
 R cuStreamWaitEvent(H s, H e, unsigned flags) { ENTER(1) return flags; }
 R cuStreamBeginCapture_v2(H s, int mode) {
   ENTER(1)
-  if (!s || mode != 1 || captured(s)) return 1;
+  if (!s || mode != 1 || is_captured(s)) return 1;
   *(char *)s = 1;
   return 0;
 }
 R cuStreamEndCapture(H s, H *out) {
   ENTER(1)
-  if (!captured(s)) return 1;
+  if (!is_captured(s)) return 1;
   *(char *)s = 0;
-  return made(out);
+  return create(out);
 }
-R cuStreamIsCapturing(H s, int *out) { ENTER(1) *out = captured(s); return 0; }
-R cuGraphInstantiateWithFlags(H *out, H graph, P flags) { ENTER(1) return flags ? 1 : made(out); }
+R cuStreamIsCapturing(H s, int *out) { ENTER(1) *out = is_captured(s); return 0; }
+R cuGraphInstantiateWithFlags(H *out, H graph, P flags) { ENTER(1) return flags ? 1 : create(out); }
 R cuGraphLaunch(H exec, H s) { ENTER(1) return 0; }
-R cuGraphDestroy(H graph) { ENTER(1) return gone(graph); }
-R cuGraphExecDestroy(H exec) { ENTER(1) return gone(exec); }
-R cuEventCreate(H *out, unsigned flags) { ENTER(1) return flags ? 1 : made(out); }
-R cuEventDestroy_v2(H e) { ENTER(1) return gone(e); }
+R cuGraphDestroy(H graph) { ENTER(1) return destroy(graph); }
+R cuGraphExecDestroy(H exec) { ENTER(1) return destroy(exec); }
+R cuEventCreate(H *out, unsigned flags) { ENTER(1) return flags ? 1 : create(out); }
+R cuEventDestroy_v2(H e) { ENTER(1) return destroy(e); }
 R cuEventRecord(H e, H s) { ENTER(1) return 0; }
 R cuEventQuery(H e) { ENTER(1) return 0; }
 R cuEventSynchronize(H e) { ENTER(1) return 0; }
@@ -196,10 +196,10 @@ static void options(Link *link, unsigned n, int *names, H *values) {
   for (unsigned i = 0; i < n; i++) {
     if (names[i] == 3) link->info = values[i];
     else if (names[i] == 5) link->error = values[i];
-    else say("  jit %d=%zu\n", names[i], (size_t)values[i]);
+    else log_call("  jit %d=%zu\n", names[i], (size_t)values[i]);
   }
 }
-static R compiled(Link *link, const char *text) {
+static R compile(Link *link, const char *text) {
   if (strstr(text, "BAD")) {
     if (link->error) strcpy(link->error, "ptxas application ptx input, line 7; error : Unknown symbol 'BAD'\n");
     return 218;
@@ -220,12 +220,12 @@ R cuLibraryLoadData(H *out, const void *image, int *names, H *values, unsigned n
   ENTER(1)
   Link link = {0};
   options(&link, n, names, values);
-  made(out);
-  *(unsigned char *)*out = memcmp(image, "\177ELF", 4) ? compiled(&link, image) : 0;
+  create(out);
+  *(unsigned char *)*out = memcmp(image, "\177ELF", 4) ? compile(&link, image) : 0;
   return m;
 }
 R cuLibraryGetModule(H *out, H library) { ENTER(1) *out = library; return *(unsigned char *)library; }
-R cuLibraryUnload(H library) { ENTER(1) return gone(library); }
+R cuLibraryUnload(H library) { ENTER(1) return destroy(library); }
 R cuLinkCreate_v2(unsigned n, int *names, H *values, H *out) {
   ENTER(1)
   Link *link = calloc(1, sizeof *link);
@@ -238,7 +238,7 @@ R cuLinkAddData_v2(H state, int type, H data, size_t size, const char *name, uns
   ENTER(1)
   if (type != 1 || ((char *)data)[size - 1]) return 1; // PTX ends in NUL
   Link *link = state;
-  R r = compiled(link, data);
+  R r = compile(link, data);
   if (!r && link->info && strstr(data, "setmaxnreg"))
     strcat(link->info,
            "ptxas info : (C7504) Potential Performance Loss: 'setmaxnreg' ignored to maintain compatibility across "
@@ -253,14 +253,14 @@ R cuLinkComplete(H state, H *image, size_t *size) {
   *size = sizeof link->image;
   return 0;
 }
-R cuLinkDestroy(H state) { ENTER(1) return gone(state); }
+R cuLinkDestroy(H state) { ENTER(1) return destroy(state); }
 R cuModuleGetFunction(H *out, H m, const char *name) { ENTER(1) *out = m; return strcmp(name, "none") ? 0 : 500; }
 R cuFuncGetAttribute(int *out, int which, H f) {
   ENTER(1)
   *out = which == 0 ? 1024 : which == 1 ? 16 : which == 3 ? 24 : which == 4 ? 8 : which == 8 ? max_shared - 16 : -1;
   return 0;
 }
-R cuFuncSetAttribute(H f, int which, int value) { ENTER(1) say("  set %d=%d\n", which, value); return 0; }
+R cuFuncSetAttribute(H f, int which, int value) { ENTER(1) log_call("  set %d=%d\n", which, value); return 0; }
 R cuFuncGetParamInfo(H f, size_t i, size_t *offset, size_t *size) {
   ENTER(1)
   if (i >= params) return 1;
@@ -277,15 +277,15 @@ R cuOccupancyMaxActiveClusters(int *out, H f, const Launch *l) {
 }
 R cuLaunchKernelEx(const Launch *l, H f, void **values, void **extra) {
   ENTER(1)
-  say("  grid=%u,%u,%u block=%u,%u,%u shared=%u extra=%d stream=%d attributes=%u\n", l->gx, l->gy, l->gz, l->bx,
+  log_call("  grid=%u,%u,%u block=%u,%u,%u shared=%u extra=%d stream=%d attributes=%u\n", l->gx, l->gy, l->gz, l->bx,
       l->by, l->bz, l->shared, extra != 0, l->stream != 0, l->count);
   for (unsigned i = 0; i < l->count; i++)
-    say("  attribute %u=%u,%u,%u\n", l->attributes[i].id, l->attributes[i].value[0], l->attributes[i].value[1],
+    log_call("  attribute %u=%u,%u,%u\n", l->attributes[i].id, l->attributes[i].value[0], l->attributes[i].value[1],
         l->attributes[i].value[2]);
   for (size_t i = 0; i < params; i++) {
     P word = 0;
     memcpy(&word, values[i], param[i] < 8 ? param[i] : 8);
-    say("  param %zu=%#llx aligned=%d\n", param[i], word, (uintptr_t)values[i] % (param[i] < 64 ? param[i] : 64) == 0);
+    log_call("  param %zu=%#llx aligned=%d\n", param[i], word, (uintptr_t)values[i] % (param[i] < 64 ? param[i] : 64) == 0);
   }
   return 0;
 }
@@ -294,10 +294,10 @@ R cuLaunchKernelEx(const Launch *l, H f, void **values, void **extra) {
 R cuTensorMapEncodeTiled(P map[16], int dtype, unsigned rank, H base, const P *dims, const P *strides,
                          const unsigned *box, const unsigned *steps, int interleave, int swizzle, int l2, int fill) {
   ENTER(1)
-  say("  dtype=%d rank=%u base=%p interleave=%d swizzle=%d l2=%d fill=%d\n", dtype, rank, base, interleave, swizzle, l2,
+  log_call("  dtype=%d rank=%u base=%p interleave=%d swizzle=%d l2=%d fill=%d\n", dtype, rank, base, interleave, swizzle, l2,
       fill);
   for (unsigned i = 0; i < rank; i++)
-    say("  dim %llu stride %llu box %u step %u\n", dims[i], i + 1 < rank ? strides[i] : 0, box[i], steps[i]);
+    log_call("  dim %llu stride %llu box %u step %u\n", dims[i], i + 1 < rank ? strides[i] : 0, box[i], steps[i]);
   for (int i = 0; i < 16; i++) map[i] = 0x1000 + i;
   return (uintptr_t)map % 64 ? 1 : 0;
 }
@@ -306,11 +306,11 @@ R cuTensorMapEncodeIm2col(P map[16], int dtype, unsigned rank, H base, const P *
                           const int *lower, const int *upper, unsigned channels, unsigned pixels,
                           const unsigned *steps, int interleave, int swizzle, int l2, int fill) {
   ENTER(1)
-  say("  dtype=%d rank=%u base=%p interleave=%d swizzle=%d l2=%d fill=%d channels=%u pixels=%u\n", dtype, rank, base,
+  log_call("  dtype=%d rank=%u base=%p interleave=%d swizzle=%d l2=%d fill=%d channels=%u pixels=%u\n", dtype, rank, base,
       interleave, swizzle, l2, fill, channels, pixels);
   for (unsigned i = 0; i < rank; i++)
-    say("  dim %llu stride %llu step %u\n", dims[i], i + 1 < rank ? strides[i] : 0, steps[i]);
-  for (unsigned i = 0; i + 2 < rank; i++) say("  corners %d %d\n", lower[i], upper[i]);
+    log_call("  dim %llu stride %llu step %u\n", dims[i], i + 1 < rank ? strides[i] : 0, steps[i]);
+  for (unsigned i = 0; i + 2 < rank; i++) log_call("  corners %d %d\n", lower[i], upper[i]);
   for (int i = 0; i < 16; i++) map[i] = 0x2000 + i;
   return (uintptr_t)map % 64 ? 1 : 0;
 }

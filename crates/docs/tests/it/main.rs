@@ -7,9 +7,9 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Returns the quotations of every Markdown file. Of the diaries in `docs/lab`, which quote code as it
-/// was, only the links count.
-fn all() -> (Tree, Quotations) {
+/// Returns the files and the quotations of every Markdown file except those in `docs/lab`, which
+/// quote old code.
+fn tree_and_quotations() -> (Tree, Quotations) {
     let tree = Tree::read(&root()).unwrap();
     let mut found = Quotations::default();
     for file in tree
@@ -24,8 +24,8 @@ fn all() -> (Tree, Quotations) {
     (tree, found)
 }
 
-/// Returns the quotations, one per line, as `file:line: text`.
-fn listed(all: &[&Quoted]) -> String {
+/// Formats quotations, one per line: `file:line: text`.
+fn format_list(all: &[&Quoted]) -> String {
     let line = |q: &&Quoted| format!("\n  {}:{}: {}", q.file.display(), q.line, q.text);
     all.iter().map(line).collect()
 }
@@ -42,7 +42,7 @@ fn generated_files_are_current() {
 
 #[test]
 fn quoted_paths_exist() {
-    let (tree, found) = all();
+    let (tree, found) = tree_and_quotations();
     assert!(
         found.paths.len() > 50,
         "only {} paths found",
@@ -52,13 +52,13 @@ fn quoted_paths_exist() {
     assert!(
         missing.is_empty(),
         "paths that do not exist:{}",
-        listed(&missing)
+        format_list(&missing)
     );
 }
 
 #[test]
 fn quoted_commands_parse() {
-    let (_, found) = all();
+    let (_, found) = tree_and_quotations();
     let families = warpline_kernels::registry();
     let mut parsed = 0;
     let mut wrong = Vec::new();
@@ -88,13 +88,13 @@ fn check_command(
     families: &[&dyn warpline_kernels::AnyFamily],
     text: &str,
 ) -> Option<Result<(), String>> {
-    let ours = [
+    let prefixes = [
         "warpline ",
         "bin/warpline ",
         "cargo run --release -- ",
         "cargo run -q --release -- ",
     ];
-    let rest = ours.iter().find_map(|start| text.strip_prefix(start))?;
+    let rest = prefixes.iter().find_map(|start| text.strip_prefix(start))?;
     // `FAMILY`, `A|B`, `[…]` and `…` are placeholders: only the command before them is parsed.
     let is_placeholder = |word: &&str| {
         word.contains(['|', '[', '…', '<', '=']) && !word.contains("stages=")
@@ -102,11 +102,11 @@ fn check_command(
     };
     let words: Vec<&str> = rest.split_whitespace().collect();
     // The families of examples/own-kernel and of the template of `warpline new`.
-    let is_elsewhere = words
+    let has_other_family = words
         .iter()
         .any(|word| ["scale", "scale-bias-relu"].contains(word));
-    let open = words.len() == 1 || is_elsewhere || words.iter().any(is_placeholder);
-    let kept: Vec<&str> = match open {
+    let is_partial = words.len() == 1 || has_other_family || words.iter().any(is_placeholder);
+    let kept: Vec<&str> = match is_partial {
         true => words
             .iter()
             .take_while(|word| !is_placeholder(word))
@@ -117,7 +117,7 @@ fn check_command(
     };
     let mut args: Vec<std::ffi::OsString> = vec!["warpline".into()];
     args.extend(kept.iter().map(Into::into));
-    if open {
+    if is_partial {
         args.push("--help".into());
     }
     Some(warpline_cli::parse(families, &args))

@@ -5,12 +5,12 @@ pub(super) mod cluster_size {
 
     use warpline_ir::builder::*;
 
-    pub fn broken(k: Builder) {
+    pub(crate) fn broken(k: Builder) {
         k.cluster(2, 0, 1);
         k.role("work").body(|| {});
     }
 
-    pub fn repaired(k: Builder) {
+    pub(crate) fn repaired(k: Builder) {
         k.cluster(2, 1, 1);
         k.role("work").body(|| {});
     }
@@ -21,13 +21,13 @@ pub(super) mod parameter_name {
 
     use warpline_ir::builder::*;
 
-    pub fn broken(k: Builder) {
+    pub(crate) fn broken(k: Builder) {
         k.param::<u32>("n");
         k.param::<u32>("n");
         k.role("work").body(|| {});
     }
 
-    pub fn repaired(k: Builder) {
+    pub(crate) fn repaired(k: Builder) {
         k.param::<u32>("n");
         k.param::<u32>("m");
         k.role("work").body(|| {});
@@ -39,12 +39,12 @@ pub(super) mod parameter_type {
 
     use warpline_ir::builder::*;
 
-    pub fn broken(k: Builder) {
+    pub(crate) fn broken(k: Builder) {
         k.param::<bool>("enabled");
         k.role("work").body(|| {});
     }
 
-    pub fn repaired(k: Builder) {
+    pub(crate) fn repaired(k: Builder) {
         let enabled = k.param::<u32>("enabled");
         k.role("work").body(|| {
             let _enabled = enabled.ne(0);
@@ -58,7 +58,7 @@ pub(super) mod tensor_map {
     use warpline_ir::builder::*;
     use warpline_ir::{DType, Swizzle, TensorMapDecl, TensorMapMode};
 
-    pub fn broken(k: Builder) {
+    pub(crate) fn broken(k: Builder) {
         k.tensor_map(
             "x",
             TensorMapDecl {
@@ -71,7 +71,7 @@ pub(super) mod tensor_map {
         k.role("work").body(|| {});
     }
 
-    pub fn repaired(k: Builder) {
+    pub(crate) fn repaired(k: Builder) {
         k.tensor_map(
             "x",
             TensorMapDecl {
@@ -91,13 +91,13 @@ pub(super) mod not_a_parameter {
 
     use warpline_ir::builder::*;
 
-    pub fn broken(k: Builder) {
+    pub(crate) fn broken(k: Builder) {
         let n = k.param::<u32>("n");
         let _tiles = (n / 128).at_most(1024);
         k.role("work").body(|| {});
     }
 
-    pub fn repaired(k: Builder) {
+    pub(crate) fn repaired(k: Builder) {
         let n = k.param::<u32>("n").at_most(1024 * 128);
         let _tiles = n / 128;
         k.role("work").body(|| {});
@@ -109,12 +109,12 @@ pub(super) mod parameter_bounds {
 
     use warpline_ir::builder::*;
 
-    pub fn broken(k: Builder) {
+    pub(crate) fn broken(k: Builder) {
         k.param::<u32>("n").at_least(1).at_most(7).multiple_of(8);
         k.role("work").body(|| {});
     }
 
-    pub fn repaired(k: Builder) {
+    pub(crate) fn repaired(k: Builder) {
         k.param::<u32>("n").at_least(1).at_most(8).multiple_of(8);
         k.role("work").body(|| {});
     }
@@ -126,13 +126,13 @@ pub(super) mod pdl_safe {
 
     use warpline_ir::builder::*;
 
-    pub fn broken(k: Builder) {
+    pub(crate) fn broken(k: Builder) {
         let weights = k.pointer::<f32>("weights");
         let _bias = weights.offset(1024).pdl_safe();
         k.role("work").body(|| {});
     }
 
-    pub fn repaired(k: Builder) {
+    pub(crate) fn repaired(k: Builder) {
         let weights = k.pointer::<f32>("weights").pdl_safe();
         let _bias = weights.offset(1024);
         k.role("work").body(|| {});
@@ -144,14 +144,14 @@ pub(super) mod named_barriers {
 
     use warpline_ir::builder::*;
 
-    pub fn broken(k: Builder) {
+    pub(crate) fn broken(k: Builder) {
         for i in 0..16 {
             k.named_barrier(&format!("pair{i}"));
         }
         k.role("work").body(|| {});
     }
 
-    pub fn repaired(k: Builder) {
+    pub(crate) fn repaired(k: Builder) {
         for i in 0..15 {
             k.named_barrier(&format!("pair{i}"));
         }
@@ -159,20 +159,20 @@ pub(super) mod named_barriers {
     }
 }
 
-pub(super) mod order_group {
+pub(super) mod raster_group {
     //! Grouped rasterization walks the columns of `n` rows of output tiles before the next rows,
     //! like Triton's `GROUP_SIZE_M`.
 
     use warpline_ir::builder::*;
 
-    pub fn broken(k: Builder) {
+    pub(crate) fn broken(k: Builder) {
         let (m_tiles, n_tiles) = (k.param::<u32>("m_tiles"), k.param::<u32>("n_tiles"));
         k.role("work").body(|| {
             let _tiles = Rasterization::Grouped(0).tiles(m_tiles, n_tiles);
         });
     }
 
-    pub fn repaired(k: Builder) {
+    pub(crate) fn repaired(k: Builder) {
         let (m_tiles, n_tiles) = (k.param::<u32>("m_tiles"), k.param::<u32>("n_tiles"));
         k.role("work").body(|| {
             let _tiles = Rasterization::Grouped(8).tiles(m_tiles, n_tiles);
@@ -185,14 +185,16 @@ pub(super) mod loop_step {
 
     use warpline_ir::builder::*;
 
-    pub fn broken(k: Builder) {
+    pub(crate) fn broken(k: Builder) {
         let n = k.param::<u32>("n");
-        k.role("work").body(|| range(0u32, n).step_by(0u32).each(|_| {}));
+        k.role("work")
+            .body(|| range(0u32, n).step_by(0u32).each(|_| {}));
     }
 
-    pub fn repaired(k: Builder) {
+    pub(crate) fn repaired(k: Builder) {
         let n = k.param::<u32>("n").at_most(1 << 20);
-        k.role("work").body(|| range(0u32, n).step_by(2u32).each(|_| {}));
+        k.role("work")
+            .body(|| range(0u32, n).step_by(2u32).each(|_| {}));
     }
 }
 
@@ -202,11 +204,11 @@ pub(super) mod loop_type {
 
     use warpline_ir::builder::*;
 
-    pub fn broken(k: Builder) {
+    pub(crate) fn broken(k: Builder) {
         k.role("work").body(|| range(0u64, 16u64).each(|_| {}));
     }
 
-    pub fn repaired(k: Builder) {
+    pub(crate) fn repaired(k: Builder) {
         k.role("work").body(|| range(0u32, 16u32).each(|_| {}));
     }
 }

@@ -5,13 +5,13 @@ pub(super) mod accumulator_shape {
 
     use warpline_ir::builder::*;
 
-    pub fn broken(k: Builder) {
+    pub(crate) fn broken(k: Builder) {
         k.role("math").warpgroups(1).body(|| {
             Acc::new(64, 12).into_frag();
         });
     }
 
-    pub fn repaired(k: Builder) {
+    pub(crate) fn repaired(k: Builder) {
         k.role("math").warpgroups(1).body(|| {
             Acc::new(64, 16).into_frag();
         });
@@ -23,13 +23,13 @@ pub(super) mod accumulator_role {
 
     use warpline_ir::builder::*;
 
-    pub fn broken(k: Builder) {
+    pub(crate) fn broken(k: Builder) {
         k.role("math").warps(2).body(|| {
             Acc::new(64, 8).into_frag();
         });
     }
 
-    pub fn repaired(k: Builder) {
+    pub(crate) fn repaired(k: Builder) {
         k.role("math").warpgroups(1).body(|| {
             Acc::new(64, 8).into_frag();
         });
@@ -42,7 +42,7 @@ pub(super) mod mma_type {
     use half::bf16;
     use warpline_ir::builder::*;
 
-    pub fn broken(k: Builder) {
+    pub(crate) fn broken(k: Builder) {
         let a = k.tile::<u16>("a", 64, 64).declare();
         let b = k.tile::<u16>("b", 64, 64).declare();
         k.role("math").warpgroups(1).body(|| {
@@ -50,7 +50,7 @@ pub(super) mod mma_type {
         });
     }
 
-    pub fn repaired(k: Builder) {
+    pub(crate) fn repaired(k: Builder) {
         let a = k.tile::<bf16>("a", 64, 64).declare();
         let b = k.tile::<bf16>("b", 64, 64).declare();
         k.role("math").warpgroups(1).body(|| {
@@ -63,7 +63,7 @@ pub(super) mod mma_type {
 
     fn fill(tiles: &[TileRef<bf16>]) {
         for tile in tiles {
-            Frag::zeros(64, 64).store(tile);
+            Frag::zeros(64, 64).store_matrix(tile);
         }
         fence_async();
         cta_sync();
@@ -76,7 +76,7 @@ pub(super) mod mma_shape {
     use half::bf16;
     use warpline_ir::builder::*;
 
-    pub fn broken(k: Builder) {
+    pub(crate) fn broken(k: Builder) {
         let a = k.tile::<bf16>("a", 64, 64).declare();
         let b = k.tile::<bf16>("b", 32, 64).declare();
         k.role("math").warpgroups(1).body(|| {
@@ -84,7 +84,7 @@ pub(super) mod mma_shape {
         });
     }
 
-    pub fn repaired(k: Builder) {
+    pub(crate) fn repaired(k: Builder) {
         let a = k.tile::<bf16>("a", 64, 64).declare();
         let b = k.tile::<bf16>("b", 64, 64).declare();
         k.role("math").warpgroups(1).body(|| {
@@ -97,7 +97,7 @@ pub(super) mod mma_shape {
 
     fn fill(tiles: &[TileRef<bf16>]) {
         for tile in tiles {
-            Frag::zeros(64, 64).store(tile);
+            Frag::zeros(64, 64).store_matrix(tile);
         }
         fence_async();
         cta_sync();
@@ -110,13 +110,13 @@ pub(super) mod operand_shape {
     use warpline_ir::E4m3;
     use warpline_ir::builder::*;
 
-    pub fn broken(k: Builder) {
+    pub(crate) fn broken(k: Builder) {
         k.role("math").warpgroups(1).body(|| {
             let _a = Frag::zeros(64, 16).operand::<E4m3>();
         });
     }
 
-    pub fn repaired(k: Builder) {
+    pub(crate) fn repaired(k: Builder) {
         k.role("math").warpgroups(1).body(|| {
             let _a = Frag::zeros(64, 32).operand::<E4m3>();
         });
@@ -129,14 +129,14 @@ pub(super) mod operand_bytes {
     use half::f16;
     use warpline_ir::builder::*;
 
-    pub fn broken(k: Builder) {
+    pub(crate) fn broken(k: Builder) {
         let t = k.tile::<f16>("t", 64, 64).declare();
         k.role("math").warpgroups(1).body(|| {
             let _a = RegBytes::load(&t.whole());
         });
     }
 
-    pub fn repaired(k: Builder) {
+    pub(crate) fn repaired(k: Builder) {
         let t = k.tile::<u8>("t", 64, 128).declare();
         k.role("math").warpgroups(1).body(|| {
             for row in 0..64u32 {
@@ -153,13 +153,13 @@ pub(super) mod fragment_shape {
 
     use warpline_ir::builder::*;
 
-    pub fn broken(k: Builder) {
+    pub(crate) fn broken(k: Builder) {
         k.role("math").warpgroups(1).body(|| {
             let _x = Frag::zeros(64, 3);
         });
     }
 
-    pub fn repaired(k: Builder) {
+    pub(crate) fn repaired(k: Builder) {
         k.role("math").warpgroups(1).body(|| {
             let _x = Frag::zeros(64, 8);
         });
@@ -171,13 +171,13 @@ pub(super) mod fragment_slice {
 
     use warpline_ir::builder::*;
 
-    pub fn broken(k: Builder) {
+    pub(crate) fn broken(k: Builder) {
         k.role("math").warpgroups(1).body(|| {
             let _left = Frag::zeros(64, 32).slice(0..12);
         });
     }
 
-    pub fn repaired(k: Builder) {
+    pub(crate) fn repaired(k: Builder) {
         k.role("math").warpgroups(1).body(|| {
             let _left = Frag::zeros(64, 32).slice(0..16);
         });
@@ -189,14 +189,14 @@ pub(super) mod fragment_columns {
 
     use warpline_ir::builder::*;
 
-    pub fn broken(k: Builder) {
+    pub(crate) fn broken(k: Builder) {
         k.role("math").warpgroups(1).body(|| {
             let bias = map_col_pairs(16, |_| [0.0f32.reg(); 2]);
             let _x = Frag::zeros(64, 32).zip_col_pairs(&bias, |x, b| x + b);
         });
     }
 
-    pub fn repaired(k: Builder) {
+    pub(crate) fn repaired(k: Builder) {
         k.role("math").warpgroups(1).body(|| {
             let bias = map_col_pairs(32, |_| [0.0f32.reg(); 2]);
             let _x = Frag::zeros(64, 32).zip_col_pairs(&bias, |x, b| x + b);
@@ -209,14 +209,14 @@ pub(super) mod fragment_rows {
 
     use warpline_ir::builder::*;
 
-    pub fn broken(k: Builder) {
+    pub(crate) fn broken(k: Builder) {
         k.role("math").warpgroups(1).body(|| {
             let scale = RowVector::splat(128, 1.0);
             let _x = Frag::zeros(64, 16).rescale(&scale);
         });
     }
 
-    pub fn repaired(k: Builder) {
+    pub(crate) fn repaired(k: Builder) {
         k.role("math").warpgroups(1).body(|| {
             let scale = RowVector::splat(64, 1.0);
             let _x = Frag::zeros(64, 16).rescale(&scale);
@@ -229,14 +229,14 @@ pub(super) mod fragment_store {
 
     use warpline_ir::builder::*;
 
-    pub fn broken(k: Builder) {
+    pub(crate) fn broken(k: Builder) {
         let t = k.tile::<f32>("t", 64, 32).declare();
         k.role("math").warpgroups(1).body(|| {
             Frag::zeros(64, 16).store(&t.whole());
         });
     }
 
-    pub fn repaired(k: Builder) {
+    pub(crate) fn repaired(k: Builder) {
         let t = k.tile::<f32>("t", 64, 32).declare();
         k.role("math").warpgroups(1).body(|| {
             Frag::zeros(64, 32).store(&t.whole());
@@ -249,13 +249,13 @@ pub(super) mod warp_tile_shape {
 
     use warpline_ir::builder::*;
 
-    pub fn broken(k: Builder) {
+    pub(crate) fn broken(k: Builder) {
         k.role("math").body(|| {
             let _x = Frag::warp_zeros(16, 24);
         });
     }
 
-    pub fn repaired(k: Builder) {
+    pub(crate) fn repaired(k: Builder) {
         k.role("math").body(|| {
             let _x = Frag::warp_zeros(16, 32);
         });
@@ -268,17 +268,17 @@ pub(super) mod warp_mma_shape {
     use half::bf16;
     use warpline_ir::builder::*;
 
-    pub fn broken(k: Builder) {
+    pub(crate) fn broken(k: Builder) {
         let t = k.tile::<bf16>("t", 64, 64).declare();
         k.role("math").warpgroups(1).body(|| {
             let _x = Frag::zeros(64, 16).mma_sync(&t.whole(), 0u32, &t.whole(), 0u32);
         });
     }
 
-    pub fn repaired(k: Builder) {
+    pub(crate) fn repaired(k: Builder) {
         let t = k.tile::<bf16>("t", 64, 64).declare();
         k.role("math").warpgroups(1).body(|| {
-            Frag::zeros(64, 64).store(&t.whole());
+            Frag::zeros(64, 64).store_matrix(&t.whole());
             cta_sync();
             let _x = Frag::warp_zeros(16, 16).mma_sync(&t.whole(), 0u32, &t.whole(), 0u32);
         });
@@ -291,7 +291,7 @@ pub(super) mod outbox_shape {
     use warpline_ir::builder::*;
     use warpline_ir::{DType, Swizzle, TensorMapDecl, TensorMapMode};
 
-    pub fn broken(k: Builder) {
+    pub(crate) fn broken(k: Builder) {
         let out = k.tensor_map("out", output_box());
         let outbox = k.outbox::<f32>("out", 1, 64, 32);
         k.role("math").warpgroups(1).body(|| {
@@ -299,7 +299,7 @@ pub(super) mod outbox_shape {
         });
     }
 
-    pub fn repaired(k: Builder) {
+    pub(crate) fn repaired(k: Builder) {
         let out = k.tensor_map("out", output_box());
         let outbox = k.outbox::<f32>("out", 1, 64, 32);
         k.role("math").warpgroups(1).body(|| {
@@ -323,7 +323,7 @@ pub(super) mod outbox_role {
     use warpline_ir::builder::*;
     use warpline_ir::{DType, Swizzle, TensorMapDecl, TensorMapMode};
 
-    pub fn broken(k: Builder) {
+    pub(crate) fn broken(k: Builder) {
         let out = k.tensor_map("out", output_box());
         let outbox = k.outbox::<f32>("out", 1, 64, 32);
         for (i, role) in ["consumer0", "consumer1"].into_iter().enumerate() {
@@ -333,7 +333,7 @@ pub(super) mod outbox_role {
         }
     }
 
-    pub fn repaired(k: Builder) {
+    pub(crate) fn repaired(k: Builder) {
         let out = k.tensor_map("out", output_box());
         for (i, role) in ["consumer0", "consumer1"].into_iter().enumerate() {
             let outbox = k.outbox::<f32>(role, 1, 64, 32);
@@ -358,14 +358,14 @@ pub(super) mod partial_shape {
 
     use warpline_ir::builder::*;
 
-    pub fn broken(k: Builder) {
+    pub(crate) fn broken(k: Builder) {
         let partials = k.partial_tiles("partials", 64, 16);
         k.role("math").warpgroups(1).body(|| {
             partials.store(cta_id(), &Frag::zeros(64, 8));
         });
     }
 
-    pub fn repaired(k: Builder) {
+    pub(crate) fn repaired(k: Builder) {
         let partials = k.partial_tiles("partials", 64, 16);
         k.role("math").warpgroups(1).body(|| {
             partials.store(cta_id(), &Frag::zeros(64, 16));

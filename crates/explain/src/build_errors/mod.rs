@@ -34,7 +34,8 @@ macro_rules! build_errors {
     };
 }
 
-/// Builds the kernel whose register the broken kernel of `register-of-another-kernel` uses.
+/// Builds the kernel whose register the broken kernel of `register-of-another-kernel` uses. Call it
+/// before that kernel is built.
 pub fn leak_register() {
     roles::register_of_another_kernel::before();
 }
@@ -65,7 +66,7 @@ build_errors! {
         named_barriers "named-barriers" "too many named barriers"
             "a CTA has 15 named barriers besides the CTA barrier"
             "share a named barrier between phases that cannot overlap, or use an mbarrier";
-        order_group "order-group" "empty raster group"
+        raster_group "raster-group" "empty raster group"
             "a raster group has at least one row of tiles"
             "use `Rasterization::RowMajor`, or a group of at least 1";
         loop_step "loop-step" "loop step of 0"
@@ -132,7 +133,7 @@ build_errors! {
         ring_outside_role "ring-outside-role" "ring outside of a role"
             "roles use rings inside their bodies"
             "move the call into a role body";
-        ring_width "ring-width" "ring inside and outside of elect"
+        ring_elect "ring-elect" "ring inside and outside of elect"
             "a role uses a ring either always inside `elect` or never"
             "put all uses of the ring into one `elect`";
         ring_across "ring-across" "remote slot of a local ring"
@@ -173,6 +174,9 @@ build_errors! {
         view_atoms "view-atoms" "view across a swizzle atom"
             "a view starts and ends at multiples of 8 rows and of 16 bytes, or of whole swizzle spans"
             "round the ranges to whole atoms";
+        byte_offset "byte-offset" "byte offset in a swizzled tile"
+            "`load_at_byte` addresses a tile without a swizzle"
+            "declare the tile unswizzled, or use `load_as` with a row and a column";
         swizzled_offset "swizzled-offset" "swizzled offset of another layout"
             "a `SwizzledOffset` has the swizzle of the view that uses it, and the view starts at a panel"
             "compute the offset with the swizzle of the tile";

@@ -5,12 +5,12 @@ pub(super) mod ring_end {
 
     use warpline_ir::builder::*;
 
-    pub fn broken(k: Builder) {
+    pub(crate) fn broken(k: Builder) {
         let ring = k.ring("ring", 2, |s| s.vector::<f32>(32));
         k.role("load").body(|| elect(|| ring.acquire().commit()));
     }
 
-    pub fn repaired(k: Builder) {
+    pub(crate) fn repaired(k: Builder) {
         let ring = k.ring("ring", 2, |s| s.vector::<f32>(32));
         k.role("load").body(|| elect(|| ring.acquire().commit()));
         k.role("math").body(|| ring.wait().release());
@@ -23,14 +23,14 @@ pub(super) mod ring_distribution {
 
     use warpline_ir::builder::*;
 
-    pub fn broken(k: Builder) {
+    pub(crate) fn broken(k: Builder) {
         let ring = k.ring("ring", 2, |s| s.vector::<f32>(32));
         k.role("load").body(|| elect(|| ring.acquire().commit()));
         k.role("consumer0").body(|| ring.wait().release());
         k.role("consumer1").body(|| ring.wait().release());
     }
 
-    pub fn repaired(k: Builder) {
+    pub(crate) fn repaired(k: Builder) {
         let ring = k.ring("ring", 2, |s| s.vector::<f32>(32)).broadcast();
         k.role("load").body(|| elect(|| ring.acquire().commit()));
         k.role("consumer0").body(|| ring.wait().release());
@@ -44,7 +44,7 @@ pub(super) mod ring_per_warp {
 
     use warpline_ir::builder::*;
 
-    pub fn broken(k: Builder) {
+    pub(crate) fn broken(k: Builder) {
         let ring = k.ring_per_warp("ring", 4, 2, |s| s.vector::<f32>(32));
         k.role("load")
             .warps(2)
@@ -52,7 +52,7 @@ pub(super) mod ring_per_warp {
         k.role("math").warps(2).body(|| ring.wait().release());
     }
 
-    pub fn repaired(k: Builder) {
+    pub(crate) fn repaired(k: Builder) {
         let ring = k.ring_per_warp("ring", 2, 2, |s| s.vector::<f32>(32));
         k.role("load")
             .warps(2)
@@ -66,13 +66,13 @@ pub(super) mod ring_stages {
 
     use warpline_ir::builder::*;
 
-    pub fn broken(k: Builder) {
+    pub(crate) fn broken(k: Builder) {
         let ring = k.ring("ring", 0, |s| s.vector::<f32>(32));
         k.role("load").body(|| elect(|| ring.acquire().commit()));
         k.role("math").body(|| ring.wait().release());
     }
 
-    pub fn repaired(k: Builder) {
+    pub(crate) fn repaired(k: Builder) {
         let ring = k.ring("ring", 2, |s| s.vector::<f32>(32));
         k.role("load").body(|| elect(|| ring.acquire().commit()));
         k.role("math").body(|| ring.wait().release());
@@ -84,27 +84,27 @@ pub(super) mod ring_outside_role {
 
     use warpline_ir::builder::*;
 
-    pub fn broken(k: Builder) {
+    pub(crate) fn broken(k: Builder) {
         let ring = k.ring("ring", 2, |s| s.vector::<f32>(32));
         ring.acquire().commit();
         k.role("load").body(|| elect(|| ring.acquire().commit()));
         k.role("math").body(|| ring.wait().release());
     }
 
-    pub fn repaired(k: Builder) {
+    pub(crate) fn repaired(k: Builder) {
         let ring = k.ring("ring", 2, |s| s.vector::<f32>(32));
         k.role("load").body(|| elect(|| ring.acquire().commit()));
         k.role("math").body(|| ring.wait().release());
     }
 }
 
-pub(super) mod ring_width {
+pub(super) mod ring_elect {
     //! The position of a role in a ring lives in registers. If one lane advances it inside
     //! `elect`, the other lanes of the role keep the old position.
 
     use warpline_ir::builder::*;
 
-    pub fn broken(k: Builder) {
+    pub(crate) fn broken(k: Builder) {
         let ring = k.ring("ring", 2, |s| s.vector::<f32>(32));
         k.role("load").body(|| {
             elect(|| ring.acquire().commit());
@@ -116,7 +116,7 @@ pub(super) mod ring_width {
         });
     }
 
-    pub fn repaired(k: Builder) {
+    pub(crate) fn repaired(k: Builder) {
         let ring = k.ring("ring", 2, |s| s.vector::<f32>(32));
         k.role("load").body(|| {
             elect(|| {
@@ -137,7 +137,7 @@ pub(super) mod ring_across {
 
     use warpline_ir::builder::*;
 
-    pub fn broken(k: Builder) {
+    pub(crate) fn broken(k: Builder) {
         k.cluster(2, 1, 1);
         let ring = k.ring("sums", 1, |s| s.vector::<f32>(32));
         k.role("math").body(|| {
@@ -149,7 +149,7 @@ pub(super) mod ring_across {
         });
     }
 
-    pub fn repaired(k: Builder) {
+    pub(crate) fn repaired(k: Builder) {
         k.cluster(2, 1, 1);
         let ring = k.ring("sums", 1, |s| s.vector::<f32>(32));
         let ring = ring.across_cluster();
@@ -170,7 +170,7 @@ pub(super) mod ring_multicast {
     use warpline_ir::builder::*;
     use warpline_ir::{Axis, DType, Swizzle, TensorMapDecl, TensorMapMode};
 
-    pub fn broken(k: Builder) {
+    pub(crate) fn broken(k: Builder) {
         k.cluster(2, 1, 1);
         let x = k.tensor_map("x", half_tile());
         let ring = k.ring("ring", 2, |s| s.tile::<f32>(64, 32));
@@ -184,7 +184,7 @@ pub(super) mod ring_multicast {
         k.role("math").body(|| ring.wait().release());
     }
 
-    pub fn repaired(k: Builder) {
+    pub(crate) fn repaired(k: Builder) {
         k.cluster(2, 1, 1);
         let x = k.tensor_map("x", half_tile());
         let ring = k.ring("ring", 2, |s| s.tile::<f32>(64, 32));
@@ -216,12 +216,12 @@ pub(super) mod multicast_part {
     use warpline_ir::builder::*;
     use warpline_ir::{Axis, DType, Swizzle, TensorMapDecl, TensorMapMode};
 
-    pub fn broken(k: Builder) {
+    pub(crate) fn broken(k: Builder) {
         let x = k.tensor_map("x", rows(64)); // the whole tile
         declare(k, x);
     }
 
-    pub fn repaired(k: Builder) {
+    pub(crate) fn repaired(k: Builder) {
         let x = k.tensor_map("x", rows(32)); // one half for each of the two CTAs
         declare(k, x);
     }
@@ -256,7 +256,7 @@ pub(super) mod slot_left {
 
     use warpline_ir::builder::*;
 
-    pub fn broken(k: Builder) {
+    pub(crate) fn broken(k: Builder) {
         let ring = k.ring("ring", 2, |s| s.vector::<f32>(32));
         k.role("load").body(|| elect(|| ring.acquire().commit()));
         k.role("math").body(|| {
@@ -265,7 +265,7 @@ pub(super) mod slot_left {
         });
     }
 
-    pub fn repaired(k: Builder) {
+    pub(crate) fn repaired(k: Builder) {
         let ring = k.ring("ring", 2, |s| s.vector::<f32>(32));
         k.role("load").body(|| {
             let slot = ring.acquire();
@@ -286,7 +286,7 @@ pub(super) mod slot_commit {
 
     use warpline_ir::builder::*;
 
-    pub fn broken(k: Builder) {
+    pub(crate) fn broken(k: Builder) {
         let ring = k.ring("ring", 2, |s| s.vector::<u32>(32));
         k.role("load").body(|| {
             ring.acquire().commit();
@@ -298,7 +298,7 @@ pub(super) mod slot_commit {
         });
     }
 
-    pub fn repaired(k: Builder) {
+    pub(crate) fn repaired(k: Builder) {
         let ring = k.ring("ring", 2, |s| s.vector::<u32>(32));
         k.role("load").body(|| {
             ring.acquire().commit_after_copies();
@@ -317,7 +317,7 @@ pub(super) mod slot_copies {
 
     use warpline_ir::builder::*;
 
-    pub fn broken(k: Builder) {
+    pub(crate) fn broken(k: Builder) {
         let ring = k.ring("ring", 2, |s| s.vector::<u32>(32));
         k.role("load").body(|| {
             let slot = ring.acquire();
@@ -327,7 +327,7 @@ pub(super) mod slot_copies {
         k.role("math").body(|| ring.wait().release());
     }
 
-    pub fn repaired(k: Builder) {
+    pub(crate) fn repaired(k: Builder) {
         let ring = k.ring("ring", 2, |s| s.vector::<u32>(32));
         k.role("load").body(|| {
             let slot = ring.acquire();
@@ -344,7 +344,7 @@ pub(super) mod slot_async_stores {
 
     use warpline_ir::builder::*;
 
-    pub fn broken(k: Builder) {
+    pub(crate) fn broken(k: Builder) {
         k.cluster(2, 1, 1);
         let ring = k.ring("sums", 1, |s| s.unswizzled::<f32>(1, 512));
         let ring = ring.async_stores();
@@ -357,7 +357,7 @@ pub(super) mod slot_async_stores {
         });
     }
 
-    pub fn repaired(k: Builder) {
+    pub(crate) fn repaired(k: Builder) {
         k.cluster(2, 1, 1);
         let ring = k.ring("sums", 1, |s| s.unswizzled::<f32>(1, 512));
         let ring = ring.async_stores();
@@ -377,7 +377,7 @@ pub(super) mod copy_not_elected {
 
     use warpline_ir::builder::*;
 
-    pub fn broken(k: Builder) {
+    pub(crate) fn broken(k: Builder) {
         let x = k.pointer::<f32>("x");
         let ring = k.ring("ring", 2, |s| s.vector::<f32>(32));
         k.role("load").body(|| {
@@ -388,7 +388,7 @@ pub(super) mod copy_not_elected {
         k.role("math").body(|| ring.wait().release());
     }
 
-    pub fn repaired(k: Builder) {
+    pub(crate) fn repaired(k: Builder) {
         let x = k.pointer::<f32>("x").aligned_to(16);
         let ring = k.ring("ring", 2, |s| s.vector::<f32>(32));
         k.role("load").body(|| {

@@ -5,11 +5,11 @@ pub(super) mod no_role {
 
     use warpline_ir::builder::*;
 
-    pub fn broken(k: Builder) {
+    pub(crate) fn broken(k: Builder) {
         k.param::<u32>("n");
     }
 
-    pub fn repaired(k: Builder) {
+    pub(crate) fn repaired(k: Builder) {
         k.param::<u32>("n");
         k.role("work").body(|| {});
     }
@@ -20,12 +20,12 @@ pub(super) mod role_name {
 
     use warpline_ir::builder::*;
 
-    pub fn broken(k: Builder) {
+    pub(crate) fn broken(k: Builder) {
         k.role("consumer").body(|| {});
         k.role("consumer").body(|| {});
     }
 
-    pub fn repaired(k: Builder) {
+    pub(crate) fn repaired(k: Builder) {
         k.role("consumer0").body(|| {});
         k.role("consumer1").body(|| {});
     }
@@ -36,11 +36,11 @@ pub(super) mod role_warps {
 
     use warpline_ir::builder::*;
 
-    pub fn broken(k: Builder) {
+    pub(crate) fn broken(k: Builder) {
         k.role("work").warps(0).body(|| {});
     }
 
-    pub fn repaired(k: Builder) {
+    pub(crate) fn repaired(k: Builder) {
         k.role("work").warps(4).body(|| {});
     }
 }
@@ -50,13 +50,13 @@ pub(super) mod role_inside_role {
 
     use warpline_ir::builder::*;
 
-    pub fn broken(k: Builder) {
+    pub(crate) fn broken(k: Builder) {
         k.role("load").body(|| {
             k.role("store").body(|| {});
         });
     }
 
-    pub fn repaired(k: Builder) {
+    pub(crate) fn repaired(k: Builder) {
         k.role("load").body(|| {});
         k.role("store").body(|| {});
     }
@@ -68,11 +68,11 @@ pub(super) mod elect_inside_elect {
 
     use warpline_ir::builder::*;
 
-    pub fn broken(k: Builder) {
+    pub(crate) fn broken(k: Builder) {
         k.role("load").body(|| elect(|| elect(|| {})));
     }
 
-    pub fn repaired(k: Builder) {
+    pub(crate) fn repaired(k: Builder) {
         k.role("load").body(|| elect(|| {}));
     }
 }
@@ -82,12 +82,12 @@ pub(super) mod prologue_barrier_once {
 
     use warpline_ir::builder::*;
 
-    pub fn broken(k: Builder) {
+    pub(crate) fn broken(k: Builder) {
         k.role("load").body(prologue_barrier);
         k.role("math").body(prologue_barrier);
     }
 
-    pub fn repaired(k: Builder) {
+    pub(crate) fn repaired(k: Builder) {
         k.role("load").body(prologue_barrier);
         k.role("math").body(|| {});
     }
@@ -99,12 +99,12 @@ pub(super) mod prologue_barrier_place {
 
     use warpline_ir::builder::*;
 
-    pub fn broken(k: Builder) {
+    pub(crate) fn broken(k: Builder) {
         k.role("load").body(|| elect(prologue_barrier));
         k.role("math").body(|| {});
     }
 
-    pub fn repaired(k: Builder) {
+    pub(crate) fn repaired(k: Builder) {
         k.role("load").body(|| {
             prologue_barrier();
             elect(|| {});
@@ -120,7 +120,7 @@ pub(super) mod prologue_barrier_cluster {
 
     use warpline_ir::builder::*;
 
-    pub fn broken(k: Builder) {
+    pub(crate) fn broken(k: Builder) {
         k.cluster(2, 1, 1);
         let ring = k.ring("ring", 2, |s| s.vector::<u32>(32)).multicast();
         k.role("load").body(|| {
@@ -130,7 +130,7 @@ pub(super) mod prologue_barrier_cluster {
         k.role("math").body(|| ring.wait().release());
     }
 
-    pub fn repaired(k: Builder) {
+    pub(crate) fn repaired(k: Builder) {
         k.cluster(2, 1, 1);
         let ring = k.ring("ring", 2, |s| s.vector::<u32>(32)).multicast();
         k.role("load").body(|| elect(|| ring.acquire().commit()));
@@ -144,13 +144,13 @@ pub(super) mod turn_role {
 
     use warpline_ir::builder::*;
 
-    pub fn broken(k: Builder) {
+    pub(crate) fn broken(k: Builder) {
         let turn = k.turn("mainloop", &["consumer0", "consumer1"]);
         k.role("consumer0").body(|| turn.hold(|| {}));
         k.role("other").body(|| turn.hold(|| {}));
     }
 
-    pub fn repaired(k: Builder) {
+    pub(crate) fn repaired(k: Builder) {
         let turn = k.turn("mainloop", &["consumer0", "consumer1"]);
         k.role("consumer0").body(|| turn.hold(|| {}));
         k.role("consumer1").body(|| turn.hold(|| {}));
@@ -162,12 +162,12 @@ pub(super) mod turn_roles {
 
     use warpline_ir::builder::*;
 
-    pub fn broken(k: Builder) {
+    pub(crate) fn broken(k: Builder) {
         let turn = k.turn("mainloop", &["consumer0"]);
         k.role("consumer0").body(|| turn.hold(|| {}));
     }
 
-    pub fn repaired(k: Builder) {
+    pub(crate) fn repaired(k: Builder) {
         let turn = k.turn("mainloop", &["consumer0", "consumer1"]);
         k.role("consumer0").body(|| turn.hold(|| {}));
         k.role("consumer1").body(|| turn.hold(|| {}));
@@ -179,7 +179,7 @@ pub(super) mod register_of_another_role {
 
     use warpline_ir::builder::*;
 
-    pub fn broken(k: Builder) {
+    pub(crate) fn broken(k: Builder) {
         let mut row = None;
         k.role("load").body(|| row = Some(cta_id() * 64));
         k.role("math").body(|| {
@@ -187,7 +187,7 @@ pub(super) mod register_of_another_role {
         });
     }
 
-    pub fn repaired(k: Builder) {
+    pub(crate) fn repaired(k: Builder) {
         k.role("load").body(|| {
             let _row = cta_id() * 64;
         });
@@ -202,7 +202,7 @@ pub(super) mod register_out_of_scope {
 
     use warpline_ir::builder::*;
 
-    pub fn broken(k: Builder) {
+    pub(crate) fn broken(k: Builder) {
         let n = k.param::<u32>("n");
         k.role("work").body(|| {
             let mut last = None;
@@ -211,7 +211,7 @@ pub(super) mod register_out_of_scope {
         });
     }
 
-    pub fn repaired(k: Builder) {
+    pub(crate) fn repaired(k: Builder) {
         let n = k.param::<u32>("n");
         k.role("work").body(|| {
             let last = Var::new(0u32);
@@ -234,7 +234,7 @@ pub(super) mod register_of_another_kernel {
     }
 
     /// Builds a kernel that leaks a register.
-    pub fn before() {
+    pub(crate) fn before() {
         let leak = |k: Builder| {
             k.role("work")
                 .body(|| LEAKED.with(|cell| cell.set(Some(thread_id()))));
@@ -243,13 +243,13 @@ pub(super) mod register_of_another_kernel {
         debug_assert!(built.is_ok());
     }
 
-    pub fn broken(k: Builder) {
+    pub(crate) fn broken(k: Builder) {
         k.role("work").body(|| {
             let _next = LEAKED.with(Cell::get).map(|thread| thread + 1);
         });
     }
 
-    pub fn repaired(k: Builder) {
+    pub(crate) fn repaired(k: Builder) {
         k.role("work").body(|| {
             let _next = thread_id() + 1;
         });

@@ -5,12 +5,12 @@ pub(super) mod tile_shape {
 
     use warpline_ir::builder::*;
 
-    pub fn broken(k: Builder) {
+    pub(crate) fn broken(k: Builder) {
         k.tile::<f32>("t", 0, 32).declare();
         k.role("work").body(|| {});
     }
 
-    pub fn repaired(k: Builder) {
+    pub(crate) fn repaired(k: Builder) {
         k.tile::<f32>("t", 8, 32).declare();
         k.role("work").body(|| {});
     }
@@ -21,13 +21,13 @@ pub(super) mod tile_alias {
 
     use warpline_ir::builder::*;
 
-    pub fn broken(k: Builder) {
+    pub(crate) fn broken(k: Builder) {
         let sums = k.tile::<f32>("sums", 8, 32).declare();
         k.tile::<f32>("out", 16, 32).alias(sums).declare();
         k.role("work").body(|| {});
     }
 
-    pub fn repaired(k: Builder) {
+    pub(crate) fn repaired(k: Builder) {
         let sums = k.tile::<f32>("sums", 16, 32).declare();
         k.tile::<f32>("out", 16, 32).alias(sums).declare();
         k.role("work").body(|| {});
@@ -39,14 +39,14 @@ pub(super) mod view_bounds {
 
     use warpline_ir::builder::*;
 
-    pub fn broken(k: Builder) {
+    pub(crate) fn broken(k: Builder) {
         let t = k.tile::<f32>("t", 16, 32).declare();
         k.role("work").body(|| {
             let _view = t.whole().slice(8..24, 0..32);
         });
     }
 
-    pub fn repaired(k: Builder) {
+    pub(crate) fn repaired(k: Builder) {
         let t = k.tile::<f32>("t", 16, 32).declare();
         k.role("work").body(|| {
             let _view = t.whole().slice(8..16, 0..32);
@@ -60,14 +60,14 @@ pub(super) mod view_atoms {
 
     use warpline_ir::builder::*;
 
-    pub fn broken(k: Builder) {
+    pub(crate) fn broken(k: Builder) {
         let t = k.tile::<f32>("t", 16, 32).declare();
         k.role("work").body(|| {
             let _view = t.whole().slice(4..8, 0..32);
         });
     }
 
-    pub fn repaired(k: Builder) {
+    pub(crate) fn repaired(k: Builder) {
         let t = k.tile::<f32>("t", 16, 32).declare();
         k.role("work").body(|| {
             let _view = t.whole().slice(8..16, 0..32);
@@ -82,15 +82,37 @@ pub(super) mod swizzled_offset {
     use warpline_ir::Swizzle;
     use warpline_ir::builder::*;
 
-    pub fn broken(k: Builder) {
+    pub(crate) fn broken(k: Builder) {
         k.role("work").body(|| {
             let _offset = SwizzledOffset::new(Swizzle::None, lane_id(), 0u32);
         });
     }
 
-    pub fn repaired(k: Builder) {
+    pub(crate) fn repaired(k: Builder) {
         k.role("work").body(|| {
             let _offset = SwizzledOffset::new(Swizzle::B128, lane_id(), 0u32);
+        });
+    }
+}
+
+pub(super) mod byte_offset {
+    //! A swizzle permutes the bytes of a row, so an element of a swizzled tile has no constant byte
+    //! offset.
+
+    use warpline_ir::builder::*;
+
+    pub(crate) fn broken(k: Builder) {
+        let t = k.tile::<f32>("t", 32, 32).declare();
+        k.role("work").body(|| {
+            let [_x] = t.whole().load_at_byte::<f32, 1>(lane_id() * 4);
+        });
+    }
+
+    pub(crate) fn repaired(k: Builder) {
+        let t = k.tile::<f32>("t", 32, 32).unswizzled().declare();
+        k.role("work").body(|| {
+            t.whole().store(0u32, lane_id(), 1.0);
+            let [_x] = t.whole().load_at_byte::<f32, 1>(lane_id() * 4);
         });
     }
 }

@@ -25,6 +25,7 @@ macro_rules! pages {
             found_by: FoundBy::$found_by,
             broken: broken!($file $($edits)?),
             repaired: $file::repaired,
+            module: None,
             source: include_str!(concat!(stringify!($file), ".rs")),
         }),*];
     };

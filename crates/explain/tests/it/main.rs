@@ -1,11 +1,13 @@
 //! Every code has a page, and the tools report its broken kernel and prove its repaired one.
 
+use regex::Regex;
+use std::collections::BTreeSet;
+use std::path::Path;
 use warpline_check::codes::{A_WRITER, LINT_SPILLS, R13_LAUNCH, R18_WRITER};
 use warpline_check::rules::pdl_unsafe;
-use warpline_check::{CODES, Diagnostic, Verdict, examine};
+use warpline_check::{CODES, Diagnostic, Rule, Verdict, examine};
 use warpline_cpu::{GlobalMemory, Options, run};
-use warpline_explain::pages::EXAMPLES;
-use warpline_explain::{Broken, Example, FoundBy, page};
+use warpline_explain::{Broken, Example, FoundBy, build_errors, examples, failures, page, rules};
 use warpline_ir::{Arg, BuildErrors, Kernel, Launch, ParamId, ParamKind, TensorMapValue};
 use warpline_lint::{LintStatus, lint_run};
 use warpline_ptx::ptxas::Ptxas;
@@ -14,29 +16,93 @@ use warpline_testkit::timings::timings;
 use warpline_testkit::verdict::checked;
 
 #[test]
-fn every_code_has_a_page() {
-    let has = |code: &str| EXAMPLES.iter().any(|example| example.code == code);
-    let missing: Vec<_> = CODES
-        .iter()
+fn every_code_of_a_kernel_has_a_page_with_kernels() {
+    let has = |code: &str| examples().any(|example| example.code == code);
+    let with_kernels = CODES.iter().chain(build_errors::RULES);
+    let missing: Vec<_> = with_kernels
         .map(|rule| rule.code)
         .filter(|code| !has(code))
         .collect();
-    assert!(
-        missing.is_empty(),
-        "codes without a page in crates/explain/src/pages: {missing:?}"
-    );
-    for example in EXAMPLES {
-        assert!(
-            page(example.code).is_some(),
-            "{} is not in CODES",
-            example.code
-        );
+    assert!(missing.is_empty(), "codes without kernels: {missing:?}");
+    for example in examples() {
+        assert!(page(example.code).is_some(), "{} has no rule", example.code);
     }
 }
 
 #[test]
+fn codes_are_unique() {
+    let mut codes: Vec<_> = rules().map(|rule| rule.code).collect();
+    codes.sort_unstable();
+    let all = codes.len();
+    codes.dedup();
+    assert_eq!(codes.len(), all);
+}
+
+/// Reads the sources: every code that the builder, the runtime or the command line prints has a
+/// page, and no page is left over.
+#[test]
+fn every_code_in_the_sources_has_a_page() {
+    let builder = codes_in(
+        "../ir/src/builder",
+        r#"(?:\(|code: )\s*"([a-z]+(?:-[a-z]+)+)","#,
+    );
+    assert_same("builder", &builder, build_errors::RULES);
+    let mut runtime: BTreeSet<String> = [
+        "../warpline/src/error.rs",
+        "../cuda/src/error.rs",
+        "../family/src/error.rs",
+        "../ptx/src/print.rs",
+    ]
+    .iter()
+    .flat_map(|file| codes_in(file, r#"=>\s*(?:\{\s*)?"([a-z]+(?:-[a-z]+)*)"(?:,|\s*\})"#))
+    .collect();
+    let failure = r#"\bbad_(?:input|result)\(\s*"([a-z-]+)"|code: "([a-z-]+)""#;
+    runtime.extend(codes_in("../cli/src", failure));
+    assert_same("runtime and command line", &runtime, failures::RULES);
+}
+
+fn assert_same(of: &str, printed: &BTreeSet<String>, rules: &[Rule]) {
+    let explained: BTreeSet<String> = rules.iter().map(|rule| rule.code.to_owned()).collect();
+    let missing: Vec<_> = printed.difference(&explained).collect();
+    let unused: Vec<_> = explained.difference(printed).collect();
+    assert!(
+        missing.is_empty() && unused.is_empty(),
+        "codes of the {of} without a page: {missing:?}; pages of unused codes: {unused:?}"
+    );
+}
+
+/// Returns the codes that a pattern finds in the sources of a file or folder.
+fn codes_in(path: &str, pattern: &str) -> BTreeSet<String> {
+    let pattern = Regex::new(pattern).unwrap();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+    let mut codes = BTreeSet::new();
+    for text in sources(&path) {
+        let found = pattern.captures_iter(&text);
+        codes.extend(found.filter_map(|c| {
+            c.iter()
+                .skip(1)
+                .flatten()
+                .next()
+                .map(|m| m.as_str().to_owned())
+        }));
+    }
+    assert!(!codes.is_empty(), "{} has no codes", path.display());
+    codes
+}
+
+fn sources(path: &Path) -> Vec<String> {
+    if path.is_file() {
+        return vec![std::fs::read_to_string(path).unwrap()];
+    }
+    let entries = std::fs::read_dir(path).unwrap();
+    entries
+        .flat_map(|entry| sources(&entry.unwrap().path()))
+        .collect()
+}
+
+#[test]
 fn pages_print_both_kernels() {
-    for example in EXAMPLES {
+    for example in examples() {
         for source in [example.broken_source(), example.repaired_source()] {
             assert!(
                 source.starts_with("fn ") && source.ends_with('}'),
@@ -97,8 +163,7 @@ fn repaired_kernels_are_proved() {
 fn for_every_example(check: impl Fn(&Example) -> Result<(), String>) {
     let is_testable =
         |example: &&Example| example.code != LINT_SPILLS.code || Ptxas::find().is_ok();
-    let failed: Vec<String> = EXAMPLES
-        .iter()
+    let failed: Vec<String> = examples()
         .filter(is_testable)
         .filter_map(|example| Some(format!("{}: {}", example.code, check(example).err()?)))
         .collect();
@@ -119,6 +184,7 @@ fn repaired(example: &Example) -> Trial {
 }
 
 fn broken(example: &Example) -> Trial {
+    build_errors::leak_register();
     let repaired = repaired(example);
     match example.broken {
         Broken::Built(body) => Trial {

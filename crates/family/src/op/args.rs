@@ -105,20 +105,24 @@ impl<'a> OpArgs<'a> {
 
     /// Rejects outputs that share bytes with an input or with each other.
     pub(crate) fn check_aliasing(&self) -> Result<(), FamilyError> {
-        let named = |(param, value): (&'a OpParam, &'a ArgValue)| match value {
+        let tensor_arg = |(param, value): (&'a OpParam, &'a ArgValue)| match value {
             ArgValue::Tensor(view) => Some((param.name, view)),
             _ => None,
         };
         let signature = self.signature;
         for (i, (output, out)) in signature.outputs.iter().zip(self.outs).enumerate() {
-            let inputs = signature.params.iter().zip(self.args).filter_map(named);
-            let before = signature
+            let inputs = signature
+                .params
+                .iter()
+                .zip(self.args)
+                .filter_map(tensor_arg);
+            let earlier_outputs = signature
                 .outputs
                 .iter()
                 .map(|o| o.name)
                 .zip(self.outs)
                 .take(i);
-            for (other, view) in inputs.chain(before) {
+            for (other, view) in inputs.chain(earlier_outputs) {
                 if out.address != 0 && overlap(out, view) {
                     return self.reject(format!(
                         "{} shares memory with {other}; an output must not overlap another tensor",
@@ -213,7 +217,7 @@ impl<'a> OpArgs<'a> {
 /// Returns whether the address ranges of two tensors overlap.
 fn overlap(a: &TensorView, b: &TensorView) -> bool {
     match (a.bytes(), b.bytes()) {
-        (Some((from, to)), Some((low, high))) => from < high && low < to,
+        (Some((a_start, a_end)), Some((b_start, b_end))) => a_start < b_end && b_start < a_end,
         _ => false,
     }
 }

@@ -22,24 +22,24 @@ pub struct MergedDim {
 /// assert_eq!(merge_dims(&[4, 3], &[&[3, 1], &[1, 4]]).len(), 2);
 /// ```
 pub fn merge_dims(shape: &[u64], strides: &[&[i64]]) -> Vec<MergedDim> {
-    let of = |i: usize| strides.iter().map(|s| s[i]).collect();
-    let mut all: Vec<MergedDim> = (shape.iter().enumerate())
+    let strides_of_dim = |i: usize| strides.iter().map(|s| s[i]).collect();
+    let mut dims: Vec<MergedDim> = (shape.iter().enumerate())
         .filter(|&(_, &len)| len != 1)
         .map(|(i, &len)| MergedDim {
             len,
-            strides: of(i),
+            strides: strides_of_dim(i),
         })
         .collect();
-    all.sort_by(|a, b| b.strides.cmp(&a.strides));
+    dims.sort_by(|a, b| b.strides.cmp(&a.strides));
     let mut merged: Vec<MergedDim> = Vec::new();
-    for next in all {
-        let contiguous = |outer: &MergedDim| {
+    for next in dims {
+        let is_contiguous = |outer: &MergedDim| {
             let mut pairs = outer.strides.iter().zip(&next.strides);
             let len = i64::try_from(next.len).unwrap_or(i64::MAX);
             pairs.all(|(&outer, &inner)| outer == inner.saturating_mul(len))
         };
         match merged.last_mut() {
-            Some(outer) if contiguous(outer) => {
+            Some(outer) if is_contiguous(outer) => {
                 outer.len = outer.len.saturating_mul(next.len);
                 outer.strides = next.strides;
             }

@@ -51,7 +51,7 @@ pub struct Signature {
 pub struct OpParam {
     /// The name.
     pub name: &'static str,
-    /// The kind of its values.
+    /// The kind of the parameter's values.
     pub kind: OpParamKind,
     /// A one-line description.
     pub about: &'static str,
@@ -316,19 +316,19 @@ impl Signature {
         let mut shape = Vec::new();
         for dim in output.dims {
             match *dim {
-                OutputDim::All(of) => shape.extend(&view(of)?.shape),
-                OutputDim::Leading(of) => {
-                    let all = &view(of)?.shape;
-                    shape.extend(&all[..all.len().saturating_sub(1)]);
+                OutputDim::All(param) => shape.extend(&view(param)?.shape),
+                OutputDim::Leading(param) => {
+                    let dims = &view(param)?.shape;
+                    shape.extend(&dims[..dims.len().saturating_sub(1)]);
                 }
-                OutputDim::Index(of, i) => shape.extend(view(of)?.shape.get(i)),
-                OutputDim::Last(of) => shape.extend(view(of)?.shape.last()),
-                OutputDim::HalfUnless(of, i, other) => {
+                OutputDim::Index(param, i) => shape.extend(view(param)?.shape.get(i)),
+                OutputDim::Last(param) => shape.extend(view(param)?.shape.last()),
+                OutputDim::HalfUnless(param, i, other) => {
                     let divisor = if view(other).is_ok() { 1 } else { 2 };
-                    shape.extend(view(of)?.shape.get(i).map(|n| n / divisor));
+                    shape.extend(view(param)?.shape.get(i).map(|n| n / divisor));
                 }
-                OutputDim::Flattened(of, i) => {
-                    let dims = view(of)?.shape.iter().skip(i);
+                OutputDim::Flattened(param, i) => {
+                    let dims = view(param)?.shape.iter().skip(i);
                     shape.push(dims.fold(1, |n: u64, &dim| n.saturating_mul(dim)));
                 }
             }

@@ -49,17 +49,20 @@ fn main() -> Result<ExitCode> {
     }
     let mut changed = 0;
     for (set, programs) in &current {
-        let before = recorded.get(set);
-        if before == Some(programs) {
+        let recorded = recorded.get(set);
+        if recorded == Some(programs) {
             continue;
         }
         changed += 1;
-        let before = before.cloned().unwrap_or_default();
-        let (removed, new) = (before.difference(programs), programs.difference(&before));
+        let recorded = recorded.cloned().unwrap_or_default();
+        let (removed, added) = (
+            recorded.difference(programs),
+            programs.difference(&recorded),
+        );
         println!(
             "{set}: {} programs removed, {} new",
             removed.count(),
-            new.count()
+            added.count()
         );
     }
     println!("{changed} of {} sets of programs changed", current.len());
@@ -92,8 +95,8 @@ fn current_programs<'a>(
 ) -> Result<BTreeMap<String, Programs>> {
     let target = Target::default();
     let workloads::ShippedKernels { tested, untested } = workloads::shipped(&target)?;
-    let ships = tested.into_iter().chain(untested);
-    let ships = ships.map(|kernel| kernel.hash[..8].to_owned()).collect();
+    let shipped = tested.into_iter().chain(untested);
+    let shipped = shipped.map(|kernel| kernel.hash[..8].to_owned()).collect();
     let mut problems: Vec<(String, Box<dyn AnyWorkload>)> = Vec::new();
     for family in registry() {
         for suite in family.suites() {
@@ -107,7 +110,7 @@ fn current_programs<'a>(
         problems.push((set.clone(), parse(set, &target)?));
     }
     let (next, done) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
-    let work = || -> Result<()> {
+    let run_thread = || -> Result<()> {
         while let Some((set, work)) = problems.get(next.fetch_add(1, Ordering::Relaxed)) {
             let programs = candidates(work.as_ref(), &target).with_context(|| set.clone())?;
             let mut done = done.lock().ok().context("a thread panicked")?;
@@ -117,14 +120,16 @@ fn current_programs<'a>(
     };
     let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get);
     thread::scope(|scope| {
-        let all: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        all.into_iter().try_for_each(|one| match one.join() {
-            Ok(done) => done,
-            Err(_) => bail!("a thread panicked"),
-        })
+        let handles: Vec<_> = (0..threads).map(|_| scope.spawn(run_thread)).collect();
+        handles
+            .into_iter()
+            .try_for_each(|handle| match handle.join() {
+                Ok(result) => result,
+                Err(_) => bail!("a thread panicked"),
+            })
     })?;
     let mut done = done.into_inner().ok().context("a thread panicked")?;
-    done.insert("shipped".to_owned(), ships);
+    done.insert("shipped".to_owned(), shipped);
     Ok(done)
 }
 

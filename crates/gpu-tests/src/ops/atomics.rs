@@ -83,7 +83,7 @@ pub(crate) fn trials() -> Vec<OpTrial> {
 }
 
 /// The ops whose final value does not depend on the order.
-const COMMUTE: [AtomicOp; 6] = [
+const COMMUTATIVE_OPS: [AtomicOp; 6] = [
     AtomicOp::Add,
     AtomicOp::Min,
     AtomicOp::Max,
@@ -105,7 +105,7 @@ fn contended() -> OpTrial {
                     .store(thread_id() / 8, thread_id() & 7, value.min(0u32));
             });
             cta_sync();
-            for (row, op) in (0u32..).zip(COMMUTE) {
+            for (row, op) in (0u32..).zip(COMMUTATIVE_OPS) {
                 let order = MemoryOrder::relaxed(Scope::Gpu);
                 out.atomic_ref(bin + row * 8).reduce(op, value, order);
                 let order = MemoryOrder::relaxed(Scope::Cta);
@@ -114,12 +114,12 @@ fn contended() -> OpTrial {
             }
             cta_sync();
             if_(thread_id().lt(48u32), || {
-                let sum = t.whole().load(thread_id() / 8, thread_id() & 7);
-                out.store(cta_id() * 48 + thread_id() + 48, sum);
+                let result = t.whole().load(thread_id() / 8, thread_id() & 7);
+                out.store(cta_id() * 48 + thread_id() + 48, result);
             });
         });
     });
-    let first: Vec<u32> = super::words(5 * 48, 9);
+    let initial: Vec<u32> = super::words(5 * 48, 9);
     OpTrial::new(
         "atomic and reduce, contended",
         &["atomic", "reduce"],
@@ -127,7 +127,7 @@ fn contended() -> OpTrial {
     )
     .ctas(4)
     .input(&super::words(512, 8))
-    .in_out("words", Type::U32, &first)
+    .in_out("words", Type::U32, &initial)
 }
 
 /// Every op on one shared-memory word per thread: the old and the new value.
@@ -140,19 +140,19 @@ fn shared() -> OpTrial {
         let t = k.tile::<u32>("t", 1, 64).unswizzled().declare();
         k.role("all").warps(2).body(|| {
             let order = MemoryOrder::acq_rel(Scope::Cta);
-            let at = thread_id();
-            let word = t.whole().atomic_ref(0u32, at);
-            let show = |i: u32, change: &dyn Fn(Reg<u32>) -> Reg<u32>| {
-                t.whole().store(0u32, at, x.load(at + i * 128));
-                let old = change(x.load(at + i * 128 + 64));
-                out.store(at + i * 128, old);
-                out.store(at + i * 128 + 64, t.whole().load(0u32, at));
+            let thread = thread_id();
+            let word = t.whole().atomic_ref(0u32, thread);
+            let run_op = |i: u32, op: &dyn Fn(Reg<u32>) -> Reg<u32>| {
+                t.whole().store(0u32, thread, x.load(thread + i * 128));
+                let old = op(x.load(thread + i * 128 + 64));
+                out.store(thread + i * 128, old);
+                out.store(thread + i * 128 + 64, t.whole().load(0u32, thread));
             };
             for (i, &op) in (0u32..).zip(&ops) {
-                show(i, &|value| word.atomic(op, value, order));
+                run_op(i, &|value| word.atomic(op, value, order));
             }
-            show(count - 1, &|value| {
-                word.compare_swap(x.load(at + (count - 1) * 128), value, order)
+            run_op(count - 1, &|value| {
+                word.compare_swap(x.load(thread + (count - 1) * 128), value, order)
             });
         });
     });
@@ -186,7 +186,7 @@ fn published() -> OpTrial {
                 || word.load(MemoryOrder::acquire(Scope::Cta)).eq(0u32),
                 || nanosleep(20),
             );
-            // The flag is sufficient, but the checker needs a barrier for shared memory.
+            // The flag suffices on the GPU, but the checker needs a barrier for shared memory.
             cta_sync();
             out.store(lane_id(), t.whole().load(0u32, lane_id() ^ 3));
         });

@@ -9,26 +9,26 @@ use warpline_ir::{DType, Element, Operand, Scalar, Type};
 
 pub(crate) fn trials() -> Vec<OpTrial> {
     vec![
-        runs(),
+        sizes_and_hints(),
         multicast(),
-        reduced::<u32>(),
-        reduced::<i32>(),
-        reduced::<u64>(),
-        reduced::<i64>(),
-        reduced::<f32>(),
-        reduced::<f16>(),
-        reduced::<bf16>(),
-        copied_to_peer::<u32>(),
-        copied_to_peer::<i32>(),
-        copied_to_peer::<u64>(),
-        copied_to_peer::<i64>(),
+        reductions::<u32>(),
+        reductions::<i32>(),
+        reductions::<u64>(),
+        reductions::<i64>(),
+        reductions::<f32>(),
+        reductions::<f16>(),
+        reductions::<bf16>(),
+        copies_to_peer::<u32>(),
+        copies_to_peer::<i32>(),
+        copies_to_peer::<u64>(),
+        copies_to_peer::<i64>(),
     ]
 }
 
 /// Copies of 16 to 4096 bytes in and out, with every cache hint.
-fn runs() -> OpTrial {
+fn sizes_and_hints() -> OpTrial {
     const SIZES: [u32; 5] = [16, 48, 128, 1024, 4096];
-    let kernel = super::kernel("runs", |k| {
+    let kernel = super::kernel("bulk_sizes", |k| {
         let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
         let t = k.tile::<u32>("t", 1, 1024).unswizzled().stages(5).declare();
         let full = k.barrier("full", 5).arrivals(1);
@@ -87,11 +87,11 @@ fn multicast() -> OpTrial {
                         // To all CTAs, and to this CTA and its neighbor.
                         let row = |i: u32| t.whole().slice(i..i + 1, 0..32);
                         let source = x.address(from * 64);
-                        let mask = Some(Operand::Imm(0xf));
-                        bulk_load_with(row(from), source, 128u32, full.at(0), mask, None);
-                        let two = Some(Operand::Imm(1 << from | 1 << (from ^ 1)));
+                        let all_mask = Some(Operand::Imm(0xf));
+                        bulk_load_with(row(from), source, 128u32, full.at(0), all_mask, None);
+                        let pair_mask = Some(Operand::Imm(1 << from | 1 << (from ^ 1)));
                         let source = x.address(from * 64 + 32);
-                        bulk_load_with(row(4 + from), source, 128u32, full.at(0), two, None);
+                        bulk_load_with(row(4 + from), source, 128u32, full.at(0), pair_mask, None);
                     });
                 }
             });
@@ -118,10 +118,10 @@ fn multicast() -> OpTrial {
 const ROW: u32 = 64;
 
 /// Every bulk reduction to global memory of a type.
-fn reduced<T: Element>() -> OpTrial {
+fn reductions<T: Element>() -> OpTrial {
     let (ty, dtype) = (T::Reg::TYPE, T::DTYPE);
-    let legal = |op: &Reduction| op.legal_in_global(dtype).is_ok();
-    let ops: Vec<_> = Reduction::ALL.into_iter().filter(legal).collect();
+    let is_legal = |op: &Reduction| op.legal_in_global(dtype).is_ok();
+    let ops: Vec<_> = Reduction::ALL.into_iter().filter(is_legal).collect();
     let n = ops.len() * ROW as usize;
     let kernel = super::kernel(&format!("combine_{dtype}"), |k| {
         let (x, out) = (k.pointer::<T>("x"), k.pointer::<T>("out"));
@@ -151,27 +151,29 @@ fn reduced<T: Element>() -> OpTrial {
 }
 
 /// Rows copied to a peer, and every reduction to the shared memory of a peer.
-fn copied_to_peer<T: Element>() -> OpTrial {
+fn copies_to_peer<T: Element>() -> OpTrial {
     let (ty, dtype) = (T::Reg::TYPE, T::DTYPE);
-    let legal: Vec<Option<Reduction>> = std::iter::once(None)
+    let ops: Vec<Option<Reduction>> = std::iter::once(None)
         .chain(Reduction::ALL.map(Some))
         .filter(|op| op.is_none_or(|op| reduces_to_peer(op, dtype)))
         .collect();
-    let n = legal.len() as u32;
+    let n = ops.len() as u32;
     let bytes = ROW * dtype.bytes() as u32;
     let kernel = super::kernel(&format!("send_{dtype}"), |k| {
         k.cluster(2, 1, 1);
         let (x, out) = (k.pointer::<T>("x"), k.pointer::<T>("out"));
-        let [mine, here] =
-            ["mine", "here"].map(|name| k.tile::<T>(name, 1, ROW).unswizzled().stages(n).declare());
+        let [source, inbox] = ["source", "inbox"]
+            .map(|name| k.tile::<T>(name, 1, ROW).unswizzled().stages(n).declare());
         let full = k.barrier("full", 1).arrivals(1);
         k.role("all").warps(1).body(|| {
             let (rank, lane) = (cluster_rank(), lane_id());
             for i in 0..n {
                 for half in [0, 32] {
                     let at = rank * (2 * n * ROW) + lane + (i * ROW + half);
-                    mine.stage(i).store(0u32, lane + half, x.load(at));
-                    here.stage(i).store(0u32, lane + half, x.load(at + n * ROW));
+                    source.stage(i).store(0u32, lane + half, x.load(at));
+                    inbox
+                        .stage(i)
+                        .store(0u32, lane + half, x.load(at + n * ROW));
                 }
             }
             fence_async();
@@ -179,11 +181,11 @@ fn copied_to_peer<T: Element>() -> OpTrial {
             cluster_sync();
             elect(|| {
                 let peer = rank ^ 1;
-                for (i, &op) in (0u32..).zip(&legal) {
-                    let (to, bar) = (here.stage(i).peer(peer), full.at(0).peer(peer));
+                for (i, &op) in (0u32..).zip(&ops) {
+                    let (to, bar) = (inbox.stage(i).peer(peer), full.at(0).peer(peer));
                     match op {
-                        None => bulk_copy_to_peer(mine.stage(i), to, bytes, bar),
-                        Some(op) => bulk_reduce_to_peer(op, mine.stage(i), to, bytes, bar),
+                        None => bulk_copy_to_peer(source.stage(i), to, bytes, bar),
+                        Some(op) => bulk_reduce_to_peer(op, source.stage(i), to, bytes, bar),
                     }
                 }
             });
@@ -191,7 +193,7 @@ fn copied_to_peer<T: Element>() -> OpTrial {
             for i in 0..n {
                 for half in [0, 32] {
                     let at = rank * (n * ROW) + lane + (i * ROW + half);
-                    out.store(at, here.stage(i).load(0u32, lane + half));
+                    out.store(at, inbox.stage(i).load(0u32, lane + half));
                 }
             }
         });

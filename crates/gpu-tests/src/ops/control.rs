@@ -8,7 +8,7 @@ pub(crate) fn trials() -> Vec<OpTrial> {
     vec![
         cta(),
         named(),
-        tally(),
+        named_reductions(),
         cluster(),
         registers(),
         dependent(),
@@ -73,22 +73,22 @@ fn named() -> OpTrial {
 }
 
 /// Counts the threads with a set bit, and tests whether all or any of them have it.
-fn tally() -> OpTrial {
-    let kernel = super::kernel("tally", |k| {
+fn named_reductions() -> OpTrial {
+    let kernel = super::kernel("named_reductions", |k| {
         let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
-        let agreed = k.named_barrier("agreed");
+        let barrier = k.named_barrier("barrier");
         k.role("all").warps(3).body(|| {
-            let truth = |x: Reg<bool>| select(x, 1u32, 0u32);
+            let to_word = |x: Reg<bool>| select(x, 1u32, 0u32);
             steps(16).each(|i| {
                 let value = x.load(i * 96 + thread_id());
                 let odd = (value & 1).ne(0u32);
-                let count = agreed.count(96, odd);
-                let all = agreed.all(96, odd);
-                let any = agreed.any(96, odd);
+                let count = barrier.count(96, odd);
+                let all = barrier.all(96, odd);
+                let any = barrier.any(96, odd);
                 let at = (i * 96 + thread_id()) * 3;
                 out.store(at, count);
-                out.store(at + 1, truth(all));
-                out.store(at + 2, truth(any));
+                out.store(at + 1, to_word(all));
+                out.store(at + 2, to_word(any));
             });
         });
     });
@@ -120,7 +120,7 @@ fn cluster() -> OpTrial {
                 cluster_arrive();
                 cluster_wait();
                 value.set(t.stage(round % 2).load(0u32, lane ^ 1));
-                // Relaxed: it only orders the loads before the next stores.
+                // A relaxed arrival is enough: it only orders the loads before the next stores.
                 cluster_arrive_relaxed();
                 cluster_wait();
             }
@@ -140,20 +140,23 @@ fn cluster() -> OpTrial {
 fn registers() -> OpTrial {
     let kernel = super::kernel("registers", |k| {
         let (x, out) = (k.pointer::<f32>("x"), k.pointer::<f32>("out"));
-        k.role("few").warpgroups(1).registers(24).body(|| {
+        k.role("small_budget").warpgroups(1).registers(24).body(|| {
             let at = thread_in_role();
             out.store(at, x.load(at) * 2.0f32);
         });
-        k.role("many").warpgroups(1).registers(240).body(|| {
-            // 64 live values, used in another order.
-            let values: Vec<Reg<f32>> = (0..64)
-                .map(|i| x.load(thread_in_role() + i * 128))
-                .collect();
-            for (i, value) in values.iter().enumerate().rev() {
-                let other = values[(i * 7 + 3) % values.len()];
-                out.store(thread_in_role() + 128 * (i as u32 + 1), *value - other);
-            }
-        });
+        k.role("large_budget")
+            .warpgroups(1)
+            .registers(240)
+            .body(|| {
+                // 64 live values, used in another order.
+                let values: Vec<Reg<f32>> = (0..64)
+                    .map(|i| x.load(thread_in_role() + i * 128))
+                    .collect();
+                for (i, value) in values.iter().enumerate().rev() {
+                    let other = values[(i * 7 + 3) % values.len()];
+                    out.store(thread_in_role() + 128 * (i as u32 + 1), *value - other);
+                }
+            });
     });
     let x: Vec<f32> = super::words(64 * 128, 24)
         .into_iter()
@@ -189,8 +192,8 @@ fn sleep() -> OpTrial {
         k.role("all").warps(1).body(|| {
             let before = global_timer();
             nanosleep(2000);
-            let forward = global_timer().ge(before);
-            out.store(lane_id(), select(forward, 1u32, 0u32));
+            let is_monotonic = global_timer().ge(before);
+            out.store(lane_id(), select(is_monotonic, 1u32, 0u32));
         });
     });
     OpTrial::new("nanosleep", &["nanosleep"], kernel).output("forward", Type::U32, 32)

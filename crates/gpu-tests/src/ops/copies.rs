@@ -35,16 +35,17 @@ fn sizes() -> OpTrial {
             let mut round = 0;
             for bytes in [4, 8, 16] {
                 for cache in caches {
-                    for cut in [false, true] {
+                    for partial in [false, true] {
                         let lane = lane_id();
                         for col in 0..4u32 {
                             t.whole().store(lane, col, u32::MAX);
                         }
                         warp_sync();
                         let from = x.address(lane * 4 + round * 128);
-                        let some = valid.load(lane + round * 32) % (bytes + 1);
-                        let some = cut.then_some(some);
-                        t.whole().copy_with(lane, 0u32, from, bytes, some, cache);
+                        let valid_bytes = valid.load(lane + round * 32) % (bytes + 1);
+                        let valid_bytes = partial.then_some(valid_bytes);
+                        t.whole()
+                            .copy_with(lane, 0u32, from, bytes, valid_bytes, cache);
                         copy_wait_all();
                         warp_sync();
                         let other = lane ^ 11;
@@ -112,20 +113,20 @@ fn arrivals() -> OpTrial {
         let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
         let t = k.tile::<u32>("t", 2, 32).unswizzled().declare();
         let full = k.barrier("full", 1).arrivals(32);
-        let held = k.barrier("held", 1).arrivals(32);
+        let added = k.barrier("added", 1).arrivals(32);
         k.role("copy").warps(1).body(|| {
             let lane = lane_id();
             t.whole().copy_from(0u32, lane, x.address(lane), 4);
             full.at(0).arrive_after_copies();
             t.whole().copy_from(1u32, lane, x.address(lane + 32), 4);
-            held.at(0).add_arrival_after_copies();
-            held.at(0).arrive();
+            added.at(0).add_arrival_after_copies();
+            added.at(0).arrive();
         });
         k.role("read").warps(1).body(|| {
             let lane = lane_id();
             full.at(0).wait(0);
             out.store(lane, t.whole().load(0u32, lane ^ 7));
-            held.at(0).wait(0);
+            added.at(0).wait(0);
             out.store(lane + 32, t.whole().load(1u32, lane ^ 7));
         });
     });

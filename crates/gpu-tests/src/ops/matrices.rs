@@ -12,9 +12,9 @@ pub(crate) fn trials() -> Vec<OpTrial> {
 /// The rows and columns of the tile.
 const SIDE: u32 = 64;
 
-/// Returns the row and column that a lane addresses in the `i`th form; each form uses another part of
-/// the tile.
-fn row(i: u32) -> (Reg<u32>, Reg<u32>) {
+/// Returns the row and column of the matrix row that this lane addresses in form `i`. Each form uses another
+/// part of the tile.
+fn matrix_row(i: u32) -> (Reg<u32>, Reg<u32>) {
     let lane = lane_id();
     let row = (lane & 7) + (lane / 16) * 8 + 16 * (i % 3);
     let col = ((lane / 8) & 1) * 8 + 16 * (i % 4);
@@ -28,17 +28,17 @@ fn loads() -> OpTrial {
         let t = k.tile::<bf16>("t", SIDE, SIDE).declare();
         k.role("all").warps(1).body(|| {
             fill(t.whole(), x);
-            let at = |n: u32| lane_id() + n * 32;
+            let index = |n: u32| lane_id() + n * 32;
             let mut n = 0;
             for (i, trans) in (0u32..).zip([false, true]) {
-                let (r, c) = row(3 * i);
+                let (r, c) = matrix_row(3 * i);
                 let [a] = t.whole().load_matrix::<u32, 1>(r, c, trans);
-                let (r, c) = row(3 * i + 1);
+                let (r, c) = matrix_row(3 * i + 1);
                 let [b, d] = t.whole().load_matrix::<u32, 2>(r, c, trans);
-                let (r, c) = row(3 * i + 2);
+                let (r, c) = matrix_row(3 * i + 2);
                 let [e, f, g, h] = t.whole().load_matrix::<u32, 4>(r, c, trans);
                 for word in [a, b, d, e, f, g, h] {
-                    out.store(at(n), word);
+                    out.store(index(n), word);
                     n += 1;
                 }
             }
@@ -60,15 +60,15 @@ fn stores() -> OpTrial {
             for (i, trans) in (0u32..).zip([false, true]) {
                 let forms: [&dyn Fn(); 3] = [
                     &|| {
-                        let (r, c) = row(3 * i);
+                        let (r, c) = matrix_row(3 * i);
                         t.whole().store_matrix(r, c, [word(0)], trans);
                     },
                     &|| {
-                        let (r, c) = row(3 * i + 1);
+                        let (r, c) = matrix_row(3 * i + 1);
                         t.whole().store_matrix(r, c, [1, 2].map(word), trans);
                     },
                     &|| {
-                        let (r, c) = row(3 * i + 2);
+                        let (r, c) = matrix_row(3 * i + 2);
                         t.whole().store_matrix(r, c, [3, 4, 5, 6].map(word), trans);
                     },
                 ];

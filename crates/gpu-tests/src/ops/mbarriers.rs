@@ -5,10 +5,16 @@ use warpline_ir::Type;
 use warpline_ir::builder::*;
 
 pub(crate) fn trials() -> Vec<OpTrial> {
-    vec![phases(), bytes(), leaving(), cluster(), again()]
+    vec![
+        phases(),
+        transaction_bytes(),
+        dropped_arrival(),
+        peer_arrivals(),
+        reinitialization(),
+    ]
 }
 
-fn truth(x: Reg<bool>) -> Reg<u32> {
+fn to_word(x: Reg<bool>) -> Reg<u32> {
     select(x, 1u32, 0u32)
 }
 
@@ -19,7 +25,7 @@ fn phases() -> OpTrial {
         let t = k.tile::<u32>("t", 1, 64).unswizzled().stages(2).declare();
         let bar = k.barrier("bar", 1).arrivals(128);
         k.role("all").warps(2).body(|| {
-            let me = thread_id();
+            let thread = thread_id();
             let tests = |round: u32| {
                 let bar = bar.at(0);
                 let results = [
@@ -31,13 +37,14 @@ fn phases() -> OpTrial {
                     bar.try_wait_cluster(1),
                 ];
                 for (i, result) in (0u32..).zip(results) {
-                    out.store(me + (round * 7 + i) * 64, truth(result));
+                    out.store(thread + (round * 7 + i) * 64, to_word(result));
                 }
             };
             for round in 0..4u32 {
                 tests(round);
                 cta_sync();
-                t.stage(round % 2).store(0u32, me, x.load(me + round * 64));
+                t.stage(round % 2)
+                    .store(0u32, thread, x.load(thread + round * 64));
                 match round % 2 {
                     0 => bar.at(0).arrive_many(2u32),
                     _ => {
@@ -46,8 +53,8 @@ fn phases() -> OpTrial {
                     }
                 }
                 bar.at(0).wait(round % 2);
-                let other = t.stage(round % 2).load(0u32, me ^ 37);
-                out.store(me + (round * 7 + 6) * 64, other);
+                let other = t.stage(round % 2).load(0u32, thread ^ 37);
+                out.store(thread + (round * 7 + 6) * 64, other);
             }
         });
     });
@@ -66,7 +73,7 @@ fn phases() -> OpTrial {
 }
 
 /// Transaction bytes expected by an arrival and by a separate op.
-fn bytes() -> OpTrial {
+fn transaction_bytes() -> OpTrial {
     let kernel = super::kernel("bytes", |k| {
         let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
         let t = k.tile::<u32>("t", 2, 32).unswizzled().declare();
@@ -96,12 +103,12 @@ fn bytes() -> OpTrial {
 }
 
 /// One warp arrives with `arrive_drop`; later phases do not expect it.
-fn leaving() -> OpTrial {
+fn dropped_arrival() -> OpTrial {
     let kernel = super::kernel("leaving", |k| {
         let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
         let t = k.tile::<u32>("t", 1, 32).unswizzled().stages(3).declare();
         let bar = k.barrier("bar", 1).arrivals(64);
-        k.role("stay").warps(1).body(|| {
+        k.role("arrive").warps(1).body(|| {
             for round in 0..3u32 {
                 let value = x.load(lane_id() + round * 32);
                 t.stage(round).store(0u32, lane_id(), value);
@@ -111,7 +118,7 @@ fn leaving() -> OpTrial {
                 out.store(lane_id() + round * 32, other);
             }
         });
-        k.role("leave").warps(1).body(|| bar.at(0).arrive_drop());
+        k.role("drop").warps(1).body(|| bar.at(0).arrive_drop());
     });
     OpTrial::new("mbarrier, one that leaves", &["mbarrier_arrive"], kernel)
         .input(&super::words(96, 42))
@@ -119,7 +126,7 @@ fn leaving() -> OpTrial {
 }
 
 /// Arrivals at the mbarrier of a peer publish the stores to its memory.
-fn cluster() -> OpTrial {
+fn peer_arrivals() -> OpTrial {
     let kernel = super::kernel("arrivals", |k| {
         k.cluster(4, 1, 1);
         let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
@@ -145,13 +152,13 @@ fn cluster() -> OpTrial {
 }
 
 /// An mbarrier that is invalidated and initialized with another count.
-fn again() -> OpTrial {
+fn reinitialization() -> OpTrial {
     let kernel = super::kernel("again", |k| {
         let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
         let t = k.tile::<u32>("t", 1, 64).unswizzled().declare();
         let bar = k.barrier("bar", 1).arrivals(1);
         k.role("all").warps(2).body(|| {
-            let (me, bar) = (thread_id(), bar.at(0));
+            let (thread, bar) = (thread_id(), bar.at(0));
             elect(|| bar.arrive());
             bar.wait(0);
             cta_sync();
@@ -161,10 +168,10 @@ fn again() -> OpTrial {
                 fence_mbarrier_init();
             });
             cta_sync();
-            t.whole().store(0u32, me, x.load(me));
+            t.whole().store(0u32, thread, x.load(thread));
             bar.arrive();
             bar.wait(0);
-            out.store(me, t.whole().load(0u32, me ^ 37));
+            out.store(thread, t.whole().load(0u32, thread ^ 37));
         });
     });
     OpTrial::new(

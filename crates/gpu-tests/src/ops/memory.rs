@@ -17,7 +17,7 @@ const EVICTIONS: [EvictionPriority; 4] = [
     EvictionPriority::Unchanged,
 ];
 
-const L1S: [L1Policy; 11] = [
+const L1_POLICIES: [L1Policy; 11] = [
     L1Policy::Default,
     L1Policy::Bypass,
     L1Policy::Streaming,
@@ -39,7 +39,7 @@ pub(crate) fn columns() -> Vec<Columns> {
             store_form(&mut store, ty, n, StoreCache::DEFAULT);
         }
     }
-    for l1 in L1S {
+    for l1 in L1_POLICIES {
         for hint in [None, Some(CacheHint::EvictFirst)] {
             for path in [LoadPath::Coherent, LoadPath::ReadOnly, LoadPath::Volatile] {
                 let cache = LoadCache {
@@ -99,7 +99,14 @@ fn store_form(c: &mut Columns, ty: Type, n: usize, cache: StoreCache) {
 }
 
 pub(crate) fn trials() -> Vec<OpTrial> {
-    vec![shared(), peers(), prefetch(), discard(), fences(), hinted()]
+    vec![
+        shared(),
+        peers(),
+        prefetch(),
+        discard(),
+        fences(),
+        cache_policies(),
+    ]
 }
 
 /// Values of every width through shared memory, read by another thread.
@@ -160,13 +167,13 @@ fn peers() -> OpTrial {
         let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
         let t = k.tile::<u32>("t", 2, 32).unswizzled().declare();
         k.role("all").warps(1).body(|| {
-            let (mine, lane) = (cluster_rank(), lane_id());
-            let other = mine ^ 1;
-            let at = |row: u32| (mine * 2 + row) * 32 + lane;
+            let (rank, lane) = (cluster_rank(), lane_id());
+            let peer = rank ^ 1;
+            let at = |row: u32| (rank * 2 + row) * 32 + lane;
             t.whole().store(0u32, lane, x.load(at(0)));
-            t.whole().peer(other).store(1u32, lane, x.load(at(1)));
+            t.whole().peer(peer).store(1u32, lane, x.load(at(1)));
             cluster_sync();
-            out.store(at(0), t.whole().peer(other).load(0u32, lane ^ 5));
+            out.store(at(0), t.whole().peer(peer).load(0u32, lane ^ 5));
             out.store(at(1), t.whole().load(1u32, lane ^ 9));
         });
     });
@@ -184,15 +191,15 @@ fn prefetch() -> OpTrial {
     let kernel = super::kernel("prefetch", |k| {
         let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
         k.role("all").warps(1).body(|| {
-            let lines = [
+            let levels = [
                 PrefetchLevel::L1,
                 PrefetchLevel::L2,
                 PrefetchLevel::L2EvictLast,
                 PrefetchLevel::L2EvictNormal,
             ];
-            for (line, to) in (0u32..).zip(lines) {
+            for (line, level) in (0u32..).zip(levels) {
                 elect(|| {
-                    x.prefetch(line * 32, to);
+                    x.prefetch(line * 32, level);
                     x.evict_normal(line * 32);
                 });
                 let at = lane_id() + line * 32;
@@ -205,7 +212,7 @@ fn prefetch() -> OpTrial {
         .output("out", Type::U32, 128)
 }
 
-/// The second of three lines is discarded and written again.
+/// Discards the second of three cache lines and writes it again.
 fn discard() -> OpTrial {
     let kernel = super::kernel("discard", |k| {
         let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
@@ -220,7 +227,7 @@ fn discard() -> OpTrial {
         .in_out("out", Type::U32, &super::words(96, 5))
 }
 
-/// Every fence, between a store and a load of another thread.
+/// Every fence, between a store and another thread's load.
 fn fences() -> OpTrial {
     const SCOPES: [Scope; 4] = [Scope::Cta, Scope::Cluster, Scope::Gpu, Scope::Sys];
     let kernel = super::kernel("fences", |k| {
@@ -230,7 +237,7 @@ fn fences() -> OpTrial {
         let t = k.tile::<u32>("t", 1, 64).unswizzled().declare();
         k.role("all").warps(2).body(|| {
             let mut round = 0;
-            let mut pass = |fence: &dyn Fn()| {
+            let mut exchange = |fence: &dyn Fn()| {
                 let at = (cta_id() * 64) + thread_id();
                 t.whole().store(0u32, thread_id(), x.load(at) + round);
                 fence();
@@ -240,23 +247,23 @@ fn fences() -> OpTrial {
                 out.store(at + 128 * round, other);
                 round += 1;
             };
-            pass(&fence_async);
-            pass(&fence_async_cluster);
-            pass(&fence_async_global);
-            pass(&fence_async_all);
-            pass(&fence_async_release);
-            pass(&fence_async_acquire);
-            pass(&fence_alias);
-            pass(&fence_mbarrier_init);
-            pass(&fence_acquire_shared);
-            pass(&fence_release_shared);
+            exchange(&fence_async);
+            exchange(&fence_async_cluster);
+            exchange(&fence_async_global);
+            exchange(&fence_async_all);
+            exchange(&fence_async_release);
+            exchange(&fence_async_acquire);
+            exchange(&fence_alias);
+            exchange(&fence_mbarrier_init);
+            exchange(&fence_acquire_shared);
+            exchange(&fence_release_shared);
             for scope in SCOPES {
-                pass(&|| fence(scope));
-                pass(&|| fence_acquire(scope));
-                pass(&|| fence_release(scope));
-                pass(&|| fence_sc(scope));
-                pass(&|| fence_tensor_map_release(scope));
-                pass(&|| fence_tensor_map_acquire(scope, map.address(0u32)));
+                exchange(&|| fence(scope));
+                exchange(&|| fence_acquire(scope));
+                exchange(&|| fence_release(scope));
+                exchange(&|| fence_sc(scope));
+                exchange(&|| fence_tensor_map_release(scope));
+                exchange(&|| fence_tensor_map_acquire(scope, map.address(0u32)));
             }
         });
     });
@@ -267,8 +274,8 @@ fn fences() -> OpTrial {
 }
 
 /// A load and a store with a cache policy created by the kernel.
-fn hinted() -> OpTrial {
-    let kernel = super::kernel("hinted", |k| {
+fn cache_policies() -> OpTrial {
+    let kernel = super::kernel("cache_policies", |k| {
         let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
         k.role("all").warps(1).body(|| {
             let policies = [

@@ -19,51 +19,51 @@ use warpline_kernels::{HostTensor, TensorSpec};
 /// Returns the trials. The `wgmma` trials are large, so only their integer data is recorded.
 pub(crate) fn trials(data_size: DataSize) -> Vec<OpTrial> {
     let sets = match data_size {
-        DataSize::Recorded => &SETS[..1],
-        DataSize::Full => &SETS[..],
+        DataSize::Recorded => &DATA_SETS[..1],
+        DataSize::Full => &DATA_SETS[..],
     };
     vec![
-        warp::<Bf16x2, Bf16x2>(),
-        warp::<F16x2, F16x2>(),
-        warp::<Tf32, Tf32>(),
-        warp::<E4m3x4, E4m3x4>(),
-        warp::<E4m3x4, E5m2x4>(),
-        warp::<E5m2x4, E4m3x4>(),
-        warp::<E5m2x4, E5m2x4>(),
-        warpgroup::<bf16>(Operands::Shared, 48, sets),
-        warpgroup::<bf16>(Operands::Transposed, 64, sets),
-        warpgroup::<bf16>(Operands::Registers, 24, sets),
-        warpgroup::<bf16>(Operands::Negated, 8, sets),
-        warpgroup::<f16>(Operands::Shared, 32, sets),
-        warpgroup::<f16>(Operands::Registers, 16, sets),
-        warpgroup::<Tf32>(Operands::Shared, 24, sets),
-        warpgroup::<Tf32>(Operands::Registers, 16, sets),
-        warpgroup::<E4m3>(Operands::Shared, 40, sets),
-        warpgroup::<E4m3>(Operands::Registers, 8, sets),
-        warpgroup::<E5m2>(Operands::Shared, 128, sets),
-        warpgroup::<E5m2>(Operands::Negated, 16, sets),
+        warp_mma::<Bf16x2, Bf16x2>(),
+        warp_mma::<F16x2, F16x2>(),
+        warp_mma::<Tf32, Tf32>(),
+        warp_mma::<E4m3x4, E4m3x4>(),
+        warp_mma::<E4m3x4, E5m2x4>(),
+        warp_mma::<E5m2x4, E4m3x4>(),
+        warp_mma::<E5m2x4, E5m2x4>(),
+        warpgroup_mma::<bf16>(Operands::Shared, 48, sets),
+        warpgroup_mma::<bf16>(Operands::Transposed, 64, sets),
+        warpgroup_mma::<bf16>(Operands::Registers, 24, sets),
+        warpgroup_mma::<bf16>(Operands::Negated, 8, sets),
+        warpgroup_mma::<f16>(Operands::Shared, 32, sets),
+        warpgroup_mma::<f16>(Operands::Registers, 16, sets),
+        warpgroup_mma::<Tf32>(Operands::Shared, 24, sets),
+        warpgroup_mma::<Tf32>(Operands::Registers, 16, sets),
+        warpgroup_mma::<E4m3>(Operands::Shared, 40, sets),
+        warpgroup_mma::<E4m3>(Operands::Registers, 8, sets),
+        warpgroup_mma::<E5m2>(Operands::Shared, 128, sets),
+        warpgroup_mma::<E5m2>(Operands::Negated, 16, sets),
     ]
 }
 
 /// A data set.
 #[derive(Clone, Copy, PartialEq)]
-enum Set {
+enum DataSet {
     Integer,
     Random,
 }
 
-const SETS: [Set; 2] = [Set::Integer, Set::Random];
+const DATA_SETS: [DataSet; 2] = [DataSet::Integer, DataSet::Random];
 
 /// Draws numbers of a type. 8-bit types get no infinity: it would become the largest number, and the
 /// hardware would truncate the small terms beside it.
-fn draw(dtype: DType, n: usize, set: Set, seed: u64) -> HostTensor {
+fn draw(dtype: DType, n: usize, data_set: DataSet, seed: u64) -> HostTensor {
     let mut random = Random::new(seed);
     let numbers: Vec<f64> = (0..n)
-        .map(|i| match set {
-            Set::Random => random.normal(),
-            Set::Integer if i == n / 3 && dtype.bytes() > 1 => f64::INFINITY,
-            Set::Integer if i == n / 2 => f64::NAN,
-            Set::Integer => (random.bits() % 9) as f64 - 4.0,
+        .map(|i| match data_set {
+            DataSet::Random => random.normal(),
+            DataSet::Integer if i == n / 3 && dtype.bytes() > 1 => f64::INFINITY,
+            DataSet::Integer if i == n / 2 => f64::NAN,
+            DataSet::Integer => (random.bits() % 9) as f64 - 4.0,
         })
         .collect();
     let spec = TensorSpec {
@@ -88,48 +88,48 @@ fn max_abs(tensor: &HostTensor) -> f64 {
     finite.fold(0.0, |max: f64, x| max.max(x.abs()))
 }
 
-/// Returns the error bound of a sum; `size` is the sum of the absolute terms. For each k-step the
-/// hardware truncates 16-bit terms 23 bits, and 8-bit terms 13 bits, below the largest one. Integer
-/// data is exact, and NaN stays NaN.
-fn bound(ty: MmaType, set: Set, size: f64) -> f64 {
-    match (set, ty) {
-        (Set::Integer, _) => 0.0,
-        (_, MmaType::E4m3 | MmaType::E5m2) => size * 2f64.powi(-11),
-        _ => size * 2f64.powi(-20),
+/// Returns the error bound of a sum; `magnitude` is the sum of the absolute terms. For each k-step the
+/// hardware truncates terms at a fixed distance below the largest one: 23 bits for 16-bit types, 13 bits for
+/// 8-bit types. Integer data is exact, and NaN stays NaN.
+fn bound(ty: MmaType, data_set: DataSet, magnitude: f64) -> f64 {
+    match (data_set, ty) {
+        (DataSet::Integer, _) => 0.0,
+        (_, MmaType::E4m3 | MmaType::E5m2) => magnitude * 2f64.powi(-11),
+        _ => magnitude * 2f64.powi(-20),
     }
 }
 
 /// Full and half-K `mma` of one warp.
-fn warp<A: MmaWith<B>, B: MmaWord>() -> OpTrial {
+fn warp_mma<A: MmaWith<B>, B: MmaWord>() -> OpTrial {
     let name = format!("{}_{}", A::MMA.name(), B::MMA.name());
     let kernel = super::kernel(&format!("mma_{name}"), |k| {
         let [a, b] = ["a", "b"].map(|name| k.pointer::<u32>(name));
         let (c, d) = (k.pointer::<f32>("c"), k.pointer::<f32>("d"));
         k.role("all").warps(1).body(|| {
-            let at = cta_id() * 32 + lane_id();
-            let (a, b) = (a.load_as::<A, 4>(at * 4), b.load_as::<B, 2>(at * 2));
-            let c = c.load_vec::<4>(at * 4);
-            d.store_vec(at * 8, mma_sync(c, a, b));
+            let thread = cta_id() * 32 + lane_id();
+            let (a, b) = (a.load_as::<A, 4>(thread * 4), b.load_as::<B, 2>(thread * 2));
+            let c = c.load_vec::<4>(thread * 4);
+            d.store_vec(thread * 8, mma_sync(c, a, b));
             let [a0, a1, ..] = a;
-            d.store_vec(at * 8 + 4, mma_sync_half(c, [a0, a1], [b[0]]));
+            d.store_vec(thread * 8 + 4, mma_sync_half(c, [a0, a1], [b[0]]));
         });
     });
     let k = 32 / A::MMA.dtype().bytes();
     let (mut a, mut b, mut c, mut bounds) = (vec![], vec![], vec![], vec![]);
-    for set in SETS {
+    for data_set in DATA_SETS {
         let [x, y, z] = [
-            draw(A::MMA.dtype(), 16 * k, set, 90),
-            draw(B::MMA.dtype(), 8 * k, set, 91),
-            draw(DType::F32, 128, set, 92),
+            draw(A::MMA.dtype(), 16 * k, data_set, 90),
+            draw(B::MMA.dtype(), 8 * k, data_set, 91),
+            draw(DType::F32, 128, data_set, 92),
         ];
-        let size = k as f64 * max_abs(&x) * max_abs(&y) + max_abs(&z);
-        bounds.extend([bound(A::MMA, set, size); 256]);
+        let magnitude = k as f64 * max_abs(&x) * max_abs(&y) + max_abs(&z);
+        bounds.extend([bound(A::MMA, data_set, magnitude); 256]);
         a.extend(x.data);
         b.extend(y.data);
         c.extend(z.data);
     }
     OpTrial::new(format!("mma, {name}"), &["mma"], kernel)
-        .ctas(SETS.len() as u32)
+        .ctas(DATA_SETS.len() as u32)
         .input(&a)
         .input(&b)
         .input(&c)
@@ -151,7 +151,7 @@ enum Operands {
 }
 
 /// Accumulates two k-tiles into one 64 × n accumulator, and the second k-tile into another.
-fn warpgroup<T>(operands: Operands, n: u32, sets: &[Set]) -> OpTrial
+fn warpgroup_mma<T>(operands: Operands, n: u32, sets: &[DataSet]) -> OpTrial
 where
     T: MmaElement<Word: MmaWith<T::Word>>,
 {
@@ -181,16 +181,16 @@ where
                 for step in 0..2u32 {
                     let first = cta_id() * 2 + step;
                     for (map, tile, mn) in [(a_map, a, 64), (b_map, b, n)] {
-                        for at in (0..mn).step_by(64) {
-                            let end = (at + 64).min(mn);
+                        for start in (0..mn).step_by(64) {
+                            let end = (start + 64).min(mn);
                             match operands {
                                 Operands::Transposed => {
-                                    let part = tile.stage(step).slice(0..k_elements, at..end);
-                                    map.load(part, (at, first * k_elements), full.at(0));
+                                    let panel = tile.stage(step).slice(0..k_elements, start..end);
+                                    map.load(panel, (start, first * k_elements), full.at(0));
                                 }
                                 _ => {
-                                    let part = tile.stage(step).slice(at..end, 0..k_elements);
-                                    map.load(part, (0u32, first * mn + at), full.at(0));
+                                    let panel = tile.stage(step).slice(start..end, 0..k_elements);
+                                    map.load(panel, (0u32, first * mn + start), full.at(0));
                                 }
                             }
                         }
@@ -198,7 +198,7 @@ where
                 }
             });
             full.at(0).wait(0);
-            let (both, one) = (Acc::new(64, n), Acc::new(64, n));
+            let (both_k_tiles, second_k_tile) = (Acc::new(64, n), Acc::new(64, n));
             let multiply = |acc: &Acc, step: u32| match operands {
                 Operands::Transposed => acc.mma(&a.stage(step).t(), &b.stage(step).t()),
                 Operands::Registers => {
@@ -206,33 +206,39 @@ where
                 }
                 _ => acc.mma(&a.stage(step), &b.stage(step)),
             };
-            multiply(&both, 0);
-            multiply(&both, 1);
-            let keep = |which: u32, sums: Frag| {
-                let first = (cta_id() * 2 + which) * (64 * n);
-                sums.each_pair(|at, pair| d.store_vec(first + at.row * n + at.col, pair));
+            multiply(&both_k_tiles, 0);
+            multiply(&both_k_tiles, 1);
+            let store = |index: u32, acc: Frag| {
+                let first = (cta_id() * 2 + index) * (64 * n);
+                acc.each_pair(|coord, pair| {
+                    d.store_vec(first + coord.row * n + coord.col, pair);
+                });
             };
             if operands == Operands::Registers {
-                // Register operands are loaded after the previous wgmma completes.
-                keep(0, both.into_frag());
-                multiply(&one, 1);
+                // The threads load register operands after the previous wgmma completes.
+                store(0, both_k_tiles.into_frag());
+                multiply(&second_k_tile, 1);
             } else {
-                multiply(&one, 1);
-                keep(0, both.into_frag());
+                multiply(&second_k_tile, 1);
+                store(0, both_k_tiles.into_frag());
             }
-            keep(1, one.into_frag());
+            store(1, second_k_tile.into_frag());
         });
     });
     if operands == Operands::Negated {
         negate(&mut kernel);
     }
     let (mut a, mut b, mut bounds) = (vec![], vec![], vec![]);
-    for &set in sets {
-        let x = draw(dtype, 2 * (64 * k_elements) as usize, set, 93);
-        let y = draw(dtype, 2 * (n * k_elements) as usize, set, 94);
-        let sizes = sizes(&x, &y, n as usize, operands == Operands::Transposed);
+    for &data_set in sets {
+        let x = draw(dtype, 2 * (64 * k_elements) as usize, data_set, 93);
+        let y = draw(dtype, 2 * (n * k_elements) as usize, data_set, 94);
+        let magnitudes = magnitudes(&x, &y, n as usize, operands == Operands::Transposed);
         let ty = MmaType::of(dtype).unwrap_or(MmaType::Bf16);
-        bounds.extend(sizes.into_iter().map(|size| bound(ty, set, size)));
+        bounds.extend(
+            magnitudes
+                .into_iter()
+                .map(|magnitude| bound(ty, data_set, magnitude)),
+        );
         a.extend(x.data);
         b.extend(y.data);
     }
@@ -254,10 +260,10 @@ where
 }
 
 /// Returns the sum of the absolute terms of each result: over both k-tiles, and over the second alone.
-fn sizes(a: &HostTensor, b: &HostTensor, n: usize, transposed: bool) -> Vec<f64> {
+fn magnitudes(a: &HostTensor, b: &HostTensor, n: usize, transposed: bool) -> Vec<f64> {
     let [a, b] = [a, b].map(|t| t.values().map(f64::abs).collect::<Vec<f64>>());
     let k_elements = a.len() / 128;
-    let at = |x: &[f64], mn: usize, step: usize, i: usize, k: usize| {
+    let element = |x: &[f64], mn: usize, step: usize, i: usize, k: usize| {
         let first = step * mn * k_elements;
         x[if transposed {
             first + k * mn + i
@@ -267,11 +273,13 @@ fn sizes(a: &HostTensor, b: &HostTensor, n: usize, transposed: bool) -> Vec<f64>
     };
     let term = |step: usize, i: usize| -> f64 {
         let k = 0..k_elements;
-        k.map(|k| at(&a, 64, step, i / n, k) * at(&b, n, step, i % n, k))
+        k.map(|k| element(&a, 64, step, i / n, k) * element(&b, n, step, i % n, k))
             .sum()
     };
-    let both = (0..64 * n).map(|i| term(0, i) + term(1, i));
-    both.chain((0..64 * n).map(|i| term(1, i))).collect()
+    let both_k_tiles = (0..64 * n).map(|i| term(0, i) + term(1, i));
+    both_k_tiles
+        .chain((0..64 * n).map(|i| term(1, i)))
+        .collect()
 }
 
 /// Negates the operands of every `wgmma`: both, or only A.

@@ -27,7 +27,7 @@ macro_rules! binary {
     ($all:ident, $($op:ident $name:literal),* $(,)?) => {$(
         let mut c = Columns::new($name);
         for ty in TYPES {
-            for b in c.both(ty) {
+            for b in c.register_and_constant(ty) {
                 let (dst, a) = (c.reg(ty), c.arg(ty));
                 c.form($op { ty, dst, a, b });
             }
@@ -41,7 +41,7 @@ macro_rules! ternary {
     ($all:ident, $($op:ident $name:literal),* $(,)?) => {$(
         let mut c = Columns::new($name);
         for ty in TYPES {
-            for x in c.both(ty) {
+            for x in c.register_and_constant(ty) {
                 let (dst, a, b) = (c.reg(ty), c.arg(ty), c.arg(ty));
                 c.form($op { ty, dst, a, b, c: x });
             }
@@ -67,7 +67,7 @@ macro_rules! shifts {
     ($all:ident, $($op:ident $name:literal),* $(,)?) => {$(
         let mut c = Columns::new($name);
         for ty in TYPES {
-            for b in c.both(Type::U32) {
+            for b in c.register_and_constant(Type::U32) {
                 let (dst, a) = (c.reg(ty), c.arg(ty));
                 c.form($op { ty, dst, a, b });
             }
@@ -100,7 +100,7 @@ pub(crate) fn arith() -> Vec<Columns> {
     let mut all = vec![];
     let mut c = Columns::new("mov");
     for ty in TYPES {
-        for src in c.both(ty) {
+        for src in c.register_and_constant(ty) {
             let dst = c.reg(ty);
             c.form(Mov { ty, dst, src });
         }
@@ -112,11 +112,11 @@ pub(crate) fn arith() -> Vec<Columns> {
     ternary!(all, Mad "mad", Fma "fma");
     let (mut mul, mut mad) = (Columns::new("mul_wide"), Columns::new("mad_wide"));
     for ty in [Type::U32, Type::I32] {
-        for b in mul.both(ty) {
+        for b in mul.register_and_constant(ty) {
             let (dst, a) = (mul.reg(wide(ty)), mul.arg(ty));
             mul.form(MulWide { ty, dst, a, b });
         }
-        for b in mad.both(ty) {
+        for b in mad.register_and_constant(ty) {
             let (dst, a, c) = (mad.reg(wide(ty)), mad.arg(ty), mad.arg(wide(ty)));
             mad.form(MadWide { ty, dst, a, b, c });
         }
@@ -157,7 +157,7 @@ pub(crate) fn bits() -> Vec<Columns> {
     all.push(c);
     let mut c = Columns::new("bfe");
     for ty in TYPES {
-        for pos in c.both(word) {
+        for pos in c.register_and_constant(word) {
             let (dst, a, len) = (c.reg(ty), c.arg(ty), c.arg(word));
             c.form(Bfe {
                 ty,
@@ -170,7 +170,7 @@ pub(crate) fn bits() -> Vec<Columns> {
     }
     all.push(c);
     let mut c = Columns::new("bfi");
-    for pos in c.both(word) {
+    for pos in c.register_and_constant(word) {
         let (dst, field, into, len) = (c.reg(word), c.arg(word), c.arg(word), c.arg(word));
         c.form(Bfi {
             dst,
@@ -183,7 +183,7 @@ pub(crate) fn bits() -> Vec<Columns> {
     all.push(c);
     let mut c = Columns::new("shf");
     for left in [false, true] {
-        for shift in c.both(word) {
+        for shift in c.register_and_constant(word) {
             let (dst, lo, hi) = (c.reg(word), c.arg(word), c.arg(word));
             c.form(Shf {
                 dst,
@@ -213,7 +213,7 @@ pub(crate) fn compare() -> Vec<Columns> {
     all.push(c);
     let mut c = Columns::new("select");
     for ty in TYPES {
-        for b in c.both(ty) {
+        for b in c.register_and_constant(ty) {
             let (dst, a, cond) = (c.reg(ty), c.arg(ty), c.arg(Type::Pred));
             c.form(Select {
                 ty,
@@ -227,19 +227,19 @@ pub(crate) fn compare() -> Vec<Columns> {
     all.push(c);
     let pred = Type::Pred;
     let mut c = Columns::new("pred_and");
-    for b in c.both(pred) {
+    for b in c.register_and_constant(pred) {
         let (dst, a) = (c.reg(pred), c.arg(pred));
         c.form(PredAnd { dst, a, b });
     }
     all.push(c);
     let mut c = Columns::new("pred_or");
-    for b in c.both(pred) {
+    for b in c.register_and_constant(pred) {
         let (dst, a) = (c.reg(pred), c.arg(pred));
         c.form(PredOr { dst, a, b });
     }
     all.push(c);
     let mut c = Columns::new("pred_not");
-    for a in c.both(pred) {
+    for a in c.register_and_constant(pred) {
         let dst = c.reg(pred);
         c.form(PredNot { dst, a });
     }

@@ -43,8 +43,8 @@ fn stores() -> OpTrial {
             let pair = x.load_as::<warpline_ir::Bf16x2, 1>(at(13));
             store_async::<_, warpline_ir::Bf16x2, 1>(to, lane, 13u32, pair, bar);
             let one = bf16::ONE.to_bits();
-            let ones = u32::from(one) << 16 | u32::from(one);
-            store_async::<_, u32, 1>(to, lane, 14u32, [ones], bar);
+            let pair_of_ones = u32::from(one) << 16 | u32::from(one);
+            store_async::<_, u32, 1>(to, lane, 14u32, [pair_of_ones], bar);
             full.at(0).wait_cluster(0);
             for col in 0..15u32 {
                 out.store(at(col), t.whole().load(lane ^ 1, col));

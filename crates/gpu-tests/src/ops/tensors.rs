@@ -13,27 +13,27 @@ use warpline_ir::{
 
 pub(crate) fn trials() -> Vec<OpTrial> {
     let mut all = vec![
-        loaded([40], [32]),
-        loaded([20, 11], [16, 4]),
-        loaded([20, 7, 5], [16, 4, 2]),
-        loaded([20, 5, 4, 3], [16, 2, 2, 2]),
-        loaded([20, 3, 3, 3, 3], [16, 2, 2, 1, 2]),
-        stored([40], [32]),
-        stored([20, 11], [16, 4]),
-        stored([20, 7, 5], [16, 4, 2]),
-        stored([20, 5, 4, 3], [16, 2, 2, 2]),
-        stored([20, 3, 3, 3, 3], [16, 2, 2, 1, 2]),
-        outside(),
-        stepped(),
-        stepped_store(),
-        rounded(),
+        box_loads([40], [32]),
+        box_loads([20, 11], [16, 4]),
+        box_loads([20, 7, 5], [16, 4, 2]),
+        box_loads([20, 5, 4, 3], [16, 2, 2, 2]),
+        box_loads([20, 3, 3, 3, 3], [16, 2, 2, 1, 2]),
+        box_stores([40], [32]),
+        box_stores([20, 11], [16, 4]),
+        box_stores([20, 7, 5], [16, 4, 2]),
+        box_stores([20, 5, 4, 3], [16, 2, 2, 2]),
+        box_stores([20, 3, 3, 3, 3], [16, 2, 2, 1, 2]),
+        store_outside(),
+        strided_load(),
+        strided_store(),
+        tf32_load(),
         multicast(),
     ];
     for swizzle in [Swizzle::None, Swizzle::B32, Swizzle::B64, Swizzle::B128] {
-        all.push(swizzled::<u8>(swizzle));
-        all.push(swizzled::<bf16>(swizzle));
-        all.push(swizzled::<f32>(swizzle));
-        all.push(swizzled::<u64>(swizzle));
+        all.push(swizzled_copies::<u8>(swizzle));
+        all.push(swizzled_copies::<bf16>(swizzle));
+        all.push(swizzled_copies::<f32>(swizzle));
+        all.push(swizzled_copies::<u64>(swizzle));
     }
     all.extend(prefetch::trials());
     all.extend(combined::trials());
@@ -46,20 +46,20 @@ fn elements(extents: &[u64]) -> usize {
 }
 
 /// Returns the rows and columns of the tile of a box.
-fn rows(sides: &[u32]) -> [u32; 2] {
+fn tile_shape(sides: &[u32]) -> [u32; 2] {
     [sides[1..].iter().product(), sides[0]]
 }
 
 /// Stores a tile to global memory.
-fn keep<T: Element>(tile: TileRef<T>, out: Global<T>, first: Reg<u32>) {
+fn store_tile<T: Element>(tile: TileRef<T>, out: Global<T>, first: Reg<u32>) {
     let count = tile.rows() * tile.cols();
     range(lane_id(), count).step_by(32u32).each(|i| {
         out.store(first + i, tile.load(i / tile.cols(), i % tile.cols()));
     });
 }
 
-/// Returns a tiled map without swizzle.
-fn plain(dtype: DType, sides: impl Into<Vec<u32>>) -> TensorMapDecl {
+/// Declares a tiled tensor map without swizzle.
+fn unswizzled_map(dtype: DType, sides: impl Into<Vec<u32>>) -> TensorMapDecl {
     TensorMapDecl {
         dtype,
         tile: sides.into(),
@@ -71,51 +71,51 @@ fn plain(dtype: DType, sides: impl Into<Vec<u32>>) -> TensorMapDecl {
 /// Returns the coordinates of boxes inside a tensor, across its end, across its start, and outside of
 /// it; all are aligned to 16 bytes.
 fn box_coords<const R: usize>(extents: [u64; R], sides: [u32; R]) -> [[i32; R]; 4] {
-    let places: [[i32; R]; 4] = [
+    let coords: [[i32; R]; 4] = [
         [0; R],
         std::array::from_fn(|i| extents[i] as i32 - sides[i] as i32 / 2 - 1),
         std::array::from_fn(|i| -(i as i32 % 2) - 1),
         std::array::from_fn(|i| extents[i] as i32 + i as i32),
     ];
-    places.map(|mut at| {
+    coords.map(|mut at| {
         at[0] = at[0].div_euclid(4) * 4;
         at
     })
 }
 
 /// Loads of boxes at four coordinates.
-fn loaded<const R: usize>(extents: [u64; R], sides: [u32; R]) -> OpTrial
+fn box_loads<const R: usize>(extents: [u64; R], sides: [u32; R]) -> OpTrial
 where
     [i32; R]: Coords<R>,
 {
     let name = format!("tensor_load, rank {R}");
-    let places = box_coords(extents, sides);
-    ranked(name, &["tensor_load"], extents, sides, &places, &[])
+    let coords = box_coords(extents, sides);
+    load_and_store_boxes(name, &["tensor_load"], extents, sides, &coords, &[])
 }
 
 /// Stores of boxes inside a tensor, across its end and outside of it, aligned to 16 bytes.
-fn stored<const R: usize>(extents: [u64; R], sides: [u32; R]) -> OpTrial
+fn box_stores<const R: usize>(extents: [u64; R], sides: [u32; R]) -> OpTrial
 where
     [i32; R]: Coords<R>,
 {
     let name = format!("tensor_store, rank {R}");
-    let places = box_coords(extents, sides).map(|at| {
+    let coords = box_coords(extents, sides).map(|at| {
         let mut moved = at.map(|x| x.max(0) + 1);
         moved[0] -= 1;
         moved
     });
-    ranked(
+    load_and_store_boxes(
         name,
         &["tensor_store"],
         extents,
         sides,
         &[[0; R]; 4],
-        &places,
+        &coords,
     )
 }
 
 /// Loads boxes from four coordinates and stores them to others.
-fn ranked<const R: usize>(
+fn load_and_store_boxes<const R: usize>(
     name: String,
     covers: &'static [&'static str],
     extents: [u64; R],
@@ -126,11 +126,11 @@ fn ranked<const R: usize>(
 where
     [i32; R]: Coords<R>,
 {
-    let decl = plain(DType::F32, sides);
-    let [height, width] = rows(&sides);
+    let decl = unswizzled_map(DType::F32, sides);
+    let [height, width] = tile_shape(&sides);
     let kernel = super::kernel(&format!("{}_{R}d", covers[0]), |k| {
         let map = k.tensor_map("x", decl.clone());
-        let (changed, out) = (k.tensor_map("to", decl.clone()), k.pointer::<f32>("tiles"));
+        let (output_map, out) = (k.tensor_map("to", decl.clone()), k.pointer::<f32>("tiles"));
         let t = k
             .tile::<f32>("t", height, width)
             .unswizzled()
@@ -146,11 +146,11 @@ where
             });
             for i in 0..4u32 {
                 full.at(i).wait(0);
-                keep(t.stage(i), out, (i * height * width).reg());
+                store_tile(t.stage(i), out, (i * height * width).reg());
             }
             elect(|| {
                 for (i, &at) in (0u32..).zip(to) {
-                    changed.store(t.stage(i), at);
+                    output_map.store(t.stage(i), at);
                     bulk_commit();
                     bulk_wait(0);
                 }
@@ -170,8 +170,8 @@ where
 }
 
 /// A store of a box outside of the tensor has no effect.
-fn outside() -> OpTrial {
-    let decl = plain(DType::F32, [16, 4]);
+fn store_outside() -> OpTrial {
+    let decl = unswizzled_map(DType::F32, [16, 4]);
     let kernel = super::kernel("tensor_outside", |k| {
         let map = k.tensor_map("to", decl.clone());
         let t = k.tile::<f32>("t", 4, 16).unswizzled().declare();
@@ -200,7 +200,7 @@ fn outside() -> OpTrial {
 }
 
 /// Two panels of a swizzled tile, read by element.
-fn swizzled<T: Element>(swizzle: Swizzle) -> OpTrial {
+fn swizzled_copies<T: Element>(swizzle: Swizzle) -> OpTrial {
     let (ty, dtype) = (T::Reg::TYPE, T::DTYPE);
     let inner = swizzle.span().unwrap_or(64) / dtype.bytes() as u32;
     let decl = TensorMapDecl {
@@ -228,7 +228,7 @@ fn swizzled<T: Element>(swizzle: Swizzle) -> OpTrial {
                 }
             });
             full.at(0).wait(0);
-            keep(t.whole(), out, 0u32.reg());
+            store_tile(t.whole(), out, 0u32.reg());
             elect(|| {
                 for i in 0..panels {
                     to.store(panel(i), [i * inner, 1]);
@@ -251,7 +251,7 @@ fn swizzled<T: Element>(swizzle: Swizzle) -> OpTrial {
 }
 
 /// Loads every second row and every third plane.
-fn stepped() -> OpTrial {
+fn strided_load() -> OpTrial {
     let decl = TensorMapDecl {
         dtype: DType::U32,
         tile: vec![16, 4, 2],
@@ -274,7 +274,7 @@ fn stepped() -> OpTrial {
             });
             for i in 0..2u32 {
                 full.at(i).wait(0);
-                keep(t.stage(i), out, (i * 128).reg());
+                store_tile(t.stage(i), out, (i * 128).reg());
             }
         });
     });
@@ -285,12 +285,12 @@ fn stepped() -> OpTrial {
 }
 
 /// Stores to every second row and every third plane.
-fn stepped_store() -> OpTrial {
+fn strided_store() -> OpTrial {
     let decl = TensorMapDecl {
         mode: TensorMapMode::Strided {
             element_strides: vec![1, 2, 3],
         },
-        ..plain(DType::U32, [16, 4, 2])
+        ..unswizzled_map(DType::U32, [16, 4, 2])
     };
     let kernel = super::kernel("stepped_store", |k| {
         let (x, map) = (k.pointer::<u32>("x"), k.tensor_map("to", decl.clone()));
@@ -318,8 +318,8 @@ fn stepped_store() -> OpTrial {
         )
 }
 
-/// A tf32 map clears the low 13 bits of loaded values.
-fn rounded() -> OpTrial {
+/// A tf32 map clears the low 13 bits of box_loads values.
+fn tf32_load() -> OpTrial {
     let decl = TensorMapDecl {
         swizzle: Swizzle::None,
         ..TensorMapDecl::tiled(DType::Tf32, [32, 8])
@@ -335,7 +335,7 @@ fn rounded() -> OpTrial {
                 map.load(t.whole(), [0, 0], full.at(0));
             });
             full.at(0).wait(0);
-            keep(t.whole(), out, 0u32.reg());
+            store_tile(t.whole(), out, 0u32.reg());
         });
     });
     OpTrial::new("tensor_load, tf32", &["tensor_load"], kernel)
@@ -359,13 +359,13 @@ fn multicast() -> OpTrial {
                 for from in 0..2u32 {
                     if_(rank.eq(from), || {
                         let half = t.whole().slice(from * 8..from * 8 + 8, 0..64);
-                        let both = Some(Operand::Imm(3));
-                        map.load_with(half, [0, from * 8], full.at(0), both, None);
+                        let cta_mask = Some(Operand::Imm(3));
+                        map.load_with(half, [0, from * 8], full.at(0), cta_mask, None);
                     });
                 }
             });
             full.at(0).wait_cluster(0);
-            keep(t.whole(), out, rank * 1024);
+            store_tile(t.whole(), out, rank * 1024);
         });
     });
     OpTrial::new("tensor_load, multicast", &["tensor_load"], kernel)

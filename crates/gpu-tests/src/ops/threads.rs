@@ -48,7 +48,7 @@ pub(crate) fn columns() -> Vec<Columns> {
     }
     let (mut vote, mut ballot) = (Columns::new("vote"), Columns::new("ballot"));
     for mode in [VoteMode::All, VoteMode::Any, VoteMode::Uniform] {
-        for src in vote.both(Type::Pred) {
+        for src in vote.register_and_constant(Type::Pred) {
             let dst = vote.reg(Type::Pred);
             vote.form(Vote {
                 mode,
@@ -58,7 +58,7 @@ pub(crate) fn columns() -> Vec<Columns> {
             });
         }
     }
-    for src in ballot.both(Type::Pred) {
+    for src in ballot.register_and_constant(Type::Pred) {
         let dst = ballot.reg(Type::U32);
         ballot.form(Ballot {
             dst,
@@ -75,7 +75,7 @@ pub(crate) fn columns() -> Vec<Columns> {
             src,
             mask: ALL,
         });
-        for src in all.both(ty) {
+        for src in all.register_and_constant(ty) {
             let (dst, pred) = (all.reg(Type::U32), all.reg(Type::Pred));
             all.form(MatchAll {
                 ty,
@@ -135,7 +135,7 @@ fn special() -> OpTrial {
         k.cluster(2, 2, 1);
         let out = k.pointer::<u32>("out");
         k.role("all").warps(2).body(|| {
-            let truth = |x: Reg<bool>| select(x, 1u32, 0u32);
+            let to_word = |x: Reg<bool>| select(x, 1u32, 0u32);
             let (before, clock_before) = (global_timer(), clock());
             let values = [
                 thread_id(),
@@ -160,9 +160,9 @@ fn special() -> OpTrial {
                 grid_clusters_along(Axis::Y),
                 grid_clusters_along(Axis::Z),
                 // The SM ID is below the SM count, and clocks do not decrease.
-                truth(sm_id().lt(sm_count())),
-                truth((clock() - clock_before).lt(1u32 << 31)),
-                truth(global_timer().ge(before)),
+                to_word(sm_id().lt(sm_count())),
+                to_word((clock() - clock_before).lt(1u32 << 31)),
+                to_word(global_timer().ge(before)),
             ];
             let cta = (cta_id_z() * 2 + cta_id_y()) * 2 + cta_id();
             for (i, value) in (0u32..).zip(values) {

@@ -34,8 +34,8 @@ fn invalid_flags_print_one_error_line() {
 #[test]
 fn missing_programs_are_listed_without_a_gpu() {
     let folder = tempfile::tempdir().unwrap();
-    let nowhere = folder.path().join("ledger.json");
-    let out = gpu_tests(&["--missing", nowhere.to_str().unwrap()]);
+    let missing_ledger = folder.path().join("ledger.json");
+    let out = gpu_tests(&["--missing", missing_ledger.to_str().unwrap()]);
     let output = text(&out.stdout);
     assert!(out.status.success(), "{}", text(&out.stderr));
     let first = output.lines().next().unwrap();
@@ -60,7 +60,7 @@ fn a_child_without_a_gpu_reports_it() {
     writeln!(child.stdin.take().unwrap(), "add").unwrap();
     let out = child.wait_with_output().unwrap();
     assert!(out.status.success());
-    let answer: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
-    let why = answer["failed"].as_str().unwrap();
-    assert!(why.starts_with("no GPU: "), "{why}");
+    let response: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    let message = response["failed"].as_str().unwrap();
+    assert!(message.starts_with("no GPU: "), "{message}");
 }

@@ -10,7 +10,7 @@ use warpline_ptx::ptxas::Ptxas;
 use warpline_testkit::cores::for_each;
 
 /// Runs `check` on every trial, on all cores; panics with all failures.
-fn each(data_size: DataSize, check: impl Fn(&OpTrial) -> Result<(), String> + Sync) {
+fn for_each_trial(data_size: DataSize, check: impl Fn(&OpTrial) -> Result<(), String> + Sync) {
     for_each(all(data_size), |trial| {
         check(&trial).map_err(|why| format!("{}: {why}", trial.name))
     });
@@ -20,16 +20,16 @@ fn each(data_size: DataSize, check: impl Fn(&OpTrial) -> Result<(), String> + Sy
 fn every_op_has_a_trial() {
     let table: BTreeSet<_> = TABLE.iter().map(|(_, info)| info.name).collect();
     let trials = all(DataSize::Recorded);
-    let shown: BTreeSet<_> = trials.iter().flat_map(|t| t.covers.clone()).collect();
-    assert_eq!(shown, table);
+    let covered: BTreeSet<_> = trials.iter().flat_map(|t| t.covers.clone()).collect();
+    assert_eq!(covered, table);
     for (op, _) in PARTIALLY_TESTED {
         assert!(table.contains(op), "{op}");
     }
 }
 
 #[test]
-fn a_trial_contains_what_it_shows() {
-    each(DataSize::Recorded, |trial| {
+fn trial_kernel_contains_the_ops_it_covers() {
+    for_each_trial(DataSize::Recorded, |trial| {
         let ops = trial.ops();
         match trial.covers.iter().find(|op| !ops.contains(op)) {
             Some(op) => Err(format!("the kernel has no {op}")),
@@ -67,7 +67,7 @@ fn recorded_data_is_small() {
 fn every_trial_is_proved_and_assembles_without_advisory() {
     let ptxas = Ptxas::find().unwrap_or_else(|e| panic!("{e}"));
     let target = Target::SM_90A;
-    each(DataSize::Recorded, |trial| {
+    for_each_trial(DataSize::Recorded, |trial| {
         let kernel = trial.step.clone().into_kernel();
         let checked = warpline_check::check(kernel, &target).map_err(|e| e.to_string())?;
         let ptx = warpline_ptx::print(&checked, &target).map_err(|e| e.to_string())?;
@@ -83,8 +83,8 @@ fn every_trial_is_proved_and_assembles_without_advisory() {
 
 #[test]
 fn every_trial_has_the_same_result_under_every_timing() {
-    each(DataSize::Recorded, |trial| {
-        let one = |timing, seed| {
+    for_each_trial(DataSize::Recorded, |trial| {
+        let run = |timing, seed| {
             let options = Options {
                 seed,
                 threads: 1,
@@ -92,9 +92,9 @@ fn every_trial_has_the_same_result_under_every_timing() {
             };
             trial.run_on_cpu(&options)
         };
-        let eager = one(Timing::Eager, 0)?;
+        let eager = run(Timing::Eager, 0)?;
         for (timing, seed) in [(Timing::Late, 0), (Timing::Random, 1), (Timing::Random, 2)] {
-            trial.compare(&trial.inputs, &eager, &one(timing, seed)?)?;
+            trial.compare(&trial.inputs, &eager, &run(timing, seed)?)?;
         }
         Ok(())
     });
@@ -102,7 +102,7 @@ fn every_trial_has_the_same_result_under_every_timing() {
 
 #[test]
 fn full_size_trials_run_on_the_cpu() {
-    each(DataSize::Full, |trial| {
+    for_each_trial(DataSize::Full, |trial| {
         let options = Options {
             threads: 1,
             ..Options::default()

@@ -6,24 +6,24 @@ use warpline_gpu_tests::ops::{DataSize, all};
 use warpline_gpu_tests::vectors::{TestVector, folder, path};
 
 /// Returns whether recorded files exist; prints a note if not.
-fn recorded() -> bool {
-    let any = fs::read_dir(folder()).is_ok_and(|mut files| {
+fn has_recorded_files() -> bool {
+    let exist = fs::read_dir(folder()).is_ok_and(|mut files| {
         files.any(|f| f.is_ok_and(|f| f.path().extension().is_some_and(|e| e == "bin")))
     });
-    if !any {
-        // The harness captures the output of macros.
+    if !exist {
+        // `writeln!` to stderr, because the harness captures `eprintln!`.
         let _ = writeln!(
             std::io::stderr(),
             "skipped: no recorded files in {}; run `gpu-tests --record` on a GPU",
             folder().display()
         );
     }
-    any
+    exist
 }
 
 #[test]
 fn every_op_matches_the_recorded_hardware_results() {
-    if !recorded() {
+    if !has_recorded_files() {
         return;
     }
     let mut failures = vec![];
@@ -42,16 +42,16 @@ fn every_op_matches_the_recorded_hardware_results() {
 
 #[test]
 fn every_recorded_file_has_a_trial_and_is_small() {
-    if !recorded() {
+    if !has_recorded_files() {
         return;
     }
-    let known: Vec<_> = (all(DataSize::Recorded).iter())
+    let paths: Vec<_> = (all(DataSize::Recorded).iter())
         .map(|t| path(&folder(), &t.name))
         .collect();
     let mut bytes = 0;
     for file in fs::read_dir(folder()).unwrap() {
         let file = file.unwrap();
-        assert!(known.contains(&file.path()), "{:?}", file.path());
+        assert!(paths.contains(&file.path()), "{:?}", file.path());
         bytes += file.metadata().unwrap().len();
     }
     assert!(bytes < 2 << 20, "{bytes} bytes");

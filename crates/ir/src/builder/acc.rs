@@ -14,7 +14,7 @@ use crate::value::{Operand, RegId};
 
 /// An accumulator: `m` × `n` f32 values in the registers of one warpgroup.
 ///
-/// Nothing may access it while `wgmma` is in flight. [`into_frag`](Self::into_frag) waits
+/// No instruction may access it while `wgmma` is in flight. [`into_frag`](Self::into_frag) waits
 /// and returns the values; [`wait`](Self::wait) only waits.
 #[derive(Debug)]
 pub struct Acc {
@@ -41,13 +41,13 @@ impl Acc {
             );
             return Self::new(64, 8);
         }
-        let (warps, width) = with(|s| {
+        let (warps, active) = with(|s| {
             (
                 s.role.map_or(0, |r| s.roles[r.index()].warps),
-                Some(s.width),
+                Some(s.active),
             )
         });
-        if warps != 4 || width != Some(ActiveThreads::Role) {
+        if warps != 4 || active != Some(ActiveThreads::Role) {
             error(
                 "accumulator-role",
                 format!(
@@ -139,7 +139,7 @@ impl Acc {
         let _caller = caller_scope();
         let pending = with(|s| {
             s.zero_acc(self.id);
-            s.younger_groups(self.id)
+            s.groups_after_last_use(self.id)
         });
         emit(WgmmaWait { pending });
         super::slot::release_deferred(self.id);
@@ -158,7 +158,7 @@ impl Acc {
                 ty: Type::F32,
                 dst: r,
                 a: r.into(),
-                b: Operand::Reg(by.of_value(i, self.n).id()),
+                b: Operand::Reg(by.value_for(i, self.n).id()),
             });
         }
     }

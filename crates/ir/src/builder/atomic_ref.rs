@@ -68,8 +68,8 @@ impl<T: Scalar> AtomicRef<T> {
     }
 
     fn record_access(self) {
-        if let MemoryAddress::Shared(place) = self.at {
-            record_generic_access(place.tile);
+        if let MemoryAddress::Shared(address) = self.at {
+            record_generic_access(address.tile);
         }
     }
 

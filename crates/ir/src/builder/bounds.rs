@@ -50,7 +50,7 @@ impl<T: Int + Into<i128>> Reg<T> {
     /// ```
     #[track_caller]
     pub fn at_least(self, least: T) -> Self {
-        declare(self.operand().as_reg(), "least value", |s, p| {
+        set_bound(self.operand().as_reg(), "minimum", |s, p| {
             let bounds = &mut s.params[p.index()].bounds;
             bounds.least = bounds.least.max(least.into());
             Ok(())
@@ -62,7 +62,7 @@ impl<T: Int + Into<i128>> Reg<T> {
     /// checker relies on the bound.
     #[track_caller]
     pub fn at_most(self, most: T) -> Self {
-        declare(self.operand().as_reg(), "largest value", |s, p| {
+        set_bound(self.operand().as_reg(), "maximum", |s, p| {
             let bounds = &mut s.params[p.index()].bounds;
             bounds.most = bounds.most.min(most.into());
             Ok(())
@@ -70,7 +70,7 @@ impl<T: Int + Into<i128>> Reg<T> {
         self
     }
 
-    /// Declares that this launch parameter is a multiple of `of`.
+    /// Declares that this launch parameter is a multiple of `divisor`.
     ///
     /// ```
     /// use warpline_ir::{Kernel, Target, builder::*};
@@ -83,11 +83,12 @@ impl<T: Int + Into<i128>> Reg<T> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[track_caller]
-    pub fn multiple_of(self, of: u64) -> Self {
-        declare(self.operand().as_reg(), "divisor", |s, p| {
+    pub fn multiple_of(self, divisor: u64) -> Self {
+        set_bound(self.operand().as_reg(), "divisor", |s, p| {
             let bounds = &mut s.params[p.index()].bounds;
-            bounds.multiple_of = common_multiple(bounds.multiple_of, of)
-                .ok_or_else(|| format!("multiple_of({of}) is out of range; use 1 to 2^64 - 1"))?;
+            bounds.multiple_of = common_multiple(bounds.multiple_of, divisor).ok_or_else(|| {
+                format!("multiple_of({divisor}) is out of range; use 1 to 2^64 - 1")
+            })?;
             Ok(())
         });
         self
@@ -99,7 +100,7 @@ impl<T: Element> Global<T> {
     /// is the element size.
     #[track_caller]
     pub fn aligned_to(self, bytes: u64) -> Self {
-        declare(self.address(0).operand().as_reg(), "alignment", |s, p| {
+        set_bound(self.address(0).operand().as_reg(), "alignment", |s, p| {
             if !bytes.is_power_of_two() {
                 return Err(format!("aligned_to({bytes}) is not a power of two"));
             }
@@ -129,7 +130,7 @@ impl<T: Element> Global<T> {
     #[track_caller]
     pub fn elements(self, count: impl Into<Extent>) -> Self {
         let count = count.into();
-        declare(self.address(0).operand().as_reg(), "extent", |s, p| {
+        set_bound(self.address(0).operand().as_reg(), "extent", |s, p| {
             s.params[p.index()].bounds.elements = Some(count);
             Ok(())
         });
@@ -137,7 +138,7 @@ impl<T: Element> Global<T> {
     }
 }
 
-/// Returns an extent: an integer parameter or a constant that sums and products start with.
+/// Returns an integer parameter or a constant as an extent, the start of sums and products.
 #[track_caller]
 pub fn extent(count: impl Into<Extent>) -> Extent {
     count.into()
@@ -147,7 +148,7 @@ impl<T: Int> From<Reg<T>> for Extent {
     #[track_caller]
     fn from(count: Reg<T>) -> Self {
         let mut extent = Extent::default();
-        declare(count.operand().as_reg(), "extent", |_, p| {
+        set_bound(count.operand().as_reg(), "extent", |_, p| {
             extent = p.into();
             Ok(())
         });
@@ -155,23 +156,23 @@ impl<T: Int> From<Reg<T>> for Extent {
     }
 }
 
-/// Declares a fact about the parameter that a register holds.
+/// Sets a bound of the parameter that a register holds.
 #[track_caller]
-fn declare(
+fn set_bound(
     reg: Option<RegId>,
-    what: &str,
-    fact: impl FnOnce(&mut BuilderState, ParamId) -> Result<(), String>,
+    bound: &str,
+    set: impl FnOnce(&mut BuilderState, ParamId) -> Result<(), String>,
 ) {
     let frame = Frame::caller();
     with(|s| {
         let Some(p) = reg.and_then(|reg| param_of_register(s, reg)) else {
             let text = format!(
-                "a {what} is declared for a computed value; only launch parameters have one"
+                "the {bound} of a computed value is declared; only launch parameters have one"
             );
             s.error("not-a-parameter", text, frame, None);
             return;
         };
-        if let Err(text) = fact(s, p) {
+        if let Err(text) = set(s, p) {
             s.error("parameter-bounds", text, frame, None);
             return;
         }

@@ -113,7 +113,7 @@ pub fn copy_commit() {
 }
 
 /// Waits until at most `pending` of this thread's copy groups are in flight; the thread may
-/// then read the others' bytes (`cp.async.wait_group`).
+/// then read the bytes of the complete groups (`cp.async.wait_group`).
 #[track_caller]
 pub fn copy_wait(pending: u32) {
     let pending = Some(pending);

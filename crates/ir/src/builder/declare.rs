@@ -38,21 +38,21 @@ impl Builder {
     /// Declares a scalar launch parameter.
     #[track_caller]
     pub fn param<T: Scalar>(self, name: &str) -> Reg<T> {
-        let id = declare(name, ParamKind::Scalar(T::TYPE));
+        let id = declare_param(name, ParamKind::Scalar(T::TYPE));
         if matches!(T::TYPE, Type::Pred) {
             error(
                 "parameter-type",
                 format!("parameter {name} has type bool; a launch parameter must be a number"),
             );
         }
-        Reg::of(read(id, T::TYPE))
+        Reg::of(read_param(id, T::TYPE))
     }
 
     /// Declares a launch parameter that points to elements in global memory.
     #[track_caller]
     pub fn pointer<T: Element>(self, name: &str) -> Global<T> {
-        let id = declare(name, ParamKind::Pointer(T::DTYPE));
-        Global::at(Reg::of(read(id, Type::U64)))
+        let id = declare_param(name, ParamKind::Pointer(T::DTYPE));
+        Global::from_address(Reg::of(read_param(id, Type::U64)))
     }
 
     /// Declares a tensor-map launch parameter for TMA copies.
@@ -63,7 +63,7 @@ impl Builder {
         }
         let bytes = decl.bytes();
         TensorMap {
-            id: declare(name, ParamKind::TensorMap(decl)),
+            id: declare_param(name, ParamKind::TensorMap(decl)),
             bytes,
         }
     }
@@ -167,7 +167,8 @@ impl Builder {
             let loc = s.loc(frame);
             let id = s.named.len() as u32;
             if id >= 15 {
-                let text = format!("named barrier {name} is number 16; a CTA has 15");
+                let number = id + 1;
+                let text = format!("named barrier {name} is number {number}; a CTA has 15");
                 s.error("named-barriers", text, frame, None);
             }
             s.named.push(NamedBarrier {
@@ -180,7 +181,7 @@ impl Builder {
         NamedBarrierHandle { id: NamedId(id) }
     }
 
-    /// Declares flags in global memory with which CTAs synchronize.
+    /// Declares flags in global memory that CTAs synchronize with.
     #[track_caller]
     pub fn flags(self, name: &str) -> Flags {
         Flags::new(self.pointer(name))
@@ -280,7 +281,7 @@ impl<T: Element> Global<T> {
 
 /// Declares a parameter.
 #[track_caller]
-fn declare(name: &str, kind: ParamKind) -> ParamId {
+fn declare_param(name: &str, kind: ParamKind) -> ParamId {
     let frame = Frame::caller();
     let id = with(|s| {
         let loc = s.loc(frame);
@@ -312,7 +313,7 @@ pub(super) fn param_of_register(s: &BuilderState, reg: RegId) -> Option<ParamId>
 
 /// Reads a parameter in the prologue.
 #[track_caller]
-fn read(param: ParamId, ty: Type) -> RegId {
+fn read_param(param: ParamId, ty: Type) -> RegId {
     let frame = Frame::caller();
     let id = with(|s| Some(s.in_prologue(ty, frame, |dst| ReadParam { dst, param, ty }.into())));
     id.unwrap_or(RegId(0))
@@ -358,7 +359,7 @@ impl RoleDecl {
     pub fn body(self, body: impl FnOnce()) {
         let _caller = caller_scope();
         let frame = self.frame;
-        let ok = with(|s| {
+        let runs_body = with(|s| {
             if let Some(r) = s.role {
                 let text = format!(
                     "role {} is declared inside role {}",
@@ -369,7 +370,7 @@ impl RoleDecl {
                 return false;
             }
             if let Some(r) = s.roles.iter().find(|r| r.name == self.name) {
-                let other = s.locs.author(r.loc).map(|f| (f, "the first"));
+                let other = s.locs.author(r.loc).map(|f| (f, "first declaration"));
                 let text = format!("two roles are named {}", self.name);
                 s.error("role-name", text, frame, other);
             }
@@ -400,7 +401,7 @@ impl RoleDecl {
             });
             true
         });
-        if !ok {
+        if !runs_body {
             return;
         }
         body();
@@ -408,16 +409,16 @@ impl RoleDecl {
         with(|s| {
             let stmts = s.blocks.pop().map(|b| b.stmts).unwrap_or_default();
             let mut all = std::mem::take(&mut s.preamble);
-            if let Some(m) = &mut s.prologue_barrier
-                && Some(m.role) == s.role
+            if let Some(barrier) = &mut s.prologue_barrier
+                && Some(barrier.role) == s.role
             {
-                m.at += all.len();
+                barrier.index += all.len();
             }
             all.extend(stmts);
             if let Some(r) = s.role.take() {
                 s.roles[r.index()].body = Block(all);
             }
-            s.width = ActiveThreads::Role;
+            s.active = ActiveThreads::Role;
         });
     }
 }

@@ -57,7 +57,7 @@ impl FastDivisor {
     /// ```
     pub const fn encode(by: u32) -> u64 {
         let by = if by == 0 { 1 } else { by as u64 };
-        // The smallest power of two that is not less.
+        // The binary logarithm, rounded up.
         let log = by.next_power_of_two().trailing_zeros();
         // The error of the rounded-up reciprocal is too small to affect dividends of BITS bits.
         let factor = (1 << (BITS + log)) / by + 1;
@@ -86,7 +86,7 @@ impl FastDivisor {
 mod tests {
     use super::*;
 
-    fn divided(x: u32, by: u32) -> u32 {
+    fn divide_by_reciprocal(x: u32, by: u32) -> u32 {
         let word = FastDivisor::encode(by);
         ((u64::from(x) * (word & 0xffff_ffff)) >> (word >> 32)) as u32
     }
@@ -94,15 +94,15 @@ mod tests {
     #[test]
     fn quotients_are_exact_up_to_31_bits() {
         let most = (1u32 << BITS) - 1;
-        let near = |x: u32| [x.saturating_sub(1), x, x.saturating_add(1)];
-        let powers = (0..31).flat_map(|i| near(1 << i));
+        let neighbors = |x: u32| [x.saturating_sub(1), x, x.saturating_add(1)];
+        let powers = (0..31).flat_map(|i| neighbors(1 << i));
         let divisors = powers.chain([3, 7, 10, 37, 112, 896, 1000, 65535, most]);
         for by in divisors.filter(|&by| by >= 1 && by <= most) {
             // Values around multiples of the divisor detect a wrong reciprocal.
             let multiples = [1, 2, 3, 1000, most / by].map(|i| by.saturating_mul(i).min(most));
-            let numbers = multiples.into_iter().flat_map(near).chain([0, most]);
+            let numbers = multiples.into_iter().flat_map(neighbors).chain([0, most]);
             for x in numbers.filter(|&x| x <= most) {
-                assert_eq!(divided(x, by), x / by, "{x} / {by}");
+                assert_eq!(divide_by_reciprocal(x, by), x / by, "{x} / {by}");
             }
         }
     }

@@ -16,16 +16,16 @@ use crate::sync::FenceKind;
 use crate::types::Type;
 use crate::value::{BarId, BarRef, Operand, RegId, RoleId};
 
-/// Converts the builder's state into a kernel, or returns every error.
+/// Converts the builder's state into a kernel, or returns all errors.
 pub(crate) fn finalize(mut s: BuilderState) -> Result<Kernel, BuildErrors> {
     if !s.declare_only {
         set_arrival_counts(&mut s);
     }
-    if let Some(m) = s.prologue_barrier
+    if let Some(barrier) = s.prologue_barrier
         && reaches_peers(&s)
     {
         let text = "prologue_barrier() is used in a kernel whose CTAs access each other's shared memory; such a kernel starts with a cluster barrier".to_owned();
-        s.error("prologue-barrier-cluster", text, m.frame, None);
+        s.error("prologue-barrier-cluster", text, barrier.frame, None);
     }
     if s.roles.is_empty() {
         let text = "the kernel has no role".to_owned();
@@ -82,7 +82,7 @@ pub(crate) fn finalize(mut s: BuilderState) -> Result<Kernel, BuildErrors> {
 
 /// Returns whether the CTAs of a cluster access each other's shared memory.
 fn reaches_peers(s: &BuilderState) -> bool {
-    s.cluster != [1, 1, 1] && s.remote
+    s.cluster != [1, 1, 1] && s.accesses_peers
 }
 
 /// Sets the arrival counts of the mbarriers of rings and turns.
@@ -108,10 +108,10 @@ fn set_arrival_counts(s: &mut BuilderState) {
             .map(|name| s.roles.iter().find(|r| r.name == *name).map(|r| r.warps))
             .collect();
         let missing = warps.iter().position(Option::is_none);
-        if let Some(m) = missing {
+        if let Some(i) = missing {
             let text = format!(
                 "turn {} names role {}, which does not exist",
-                turn.name, turn.roles[m]
+                turn.name, turn.roles[i]
             );
             s.error("turn-role", text, frame, None);
             continue;
@@ -131,7 +131,7 @@ fn assign_addresses(s: &mut BuilderState) -> u32 {
     for i in 0..s.tiles.len() {
         let t = &s.tiles[i];
         s.tiles[i].offset = match t.alias {
-            Some(of) => s.tiles[of.index()].offset,
+            Some(aliased) => s.tiles[aliased.index()].offset,
             None => {
                 let at = align(end, t.layout.swizzle.align());
                 end = at.saturating_add(t.bytes());
@@ -148,8 +148,8 @@ fn assign_addresses(s: &mut BuilderState) -> u32 {
 }
 
 /// Rounds up to a multiple; overflow saturates, so that the checker reports the size.
-fn align(byte: u32, to: u32) -> u32 {
-    byte.checked_next_multiple_of(to).unwrap_or(u32::MAX)
+fn align(byte: u32, multiple: u32) -> u32 {
+    byte.checked_next_multiple_of(multiple).unwrap_or(u32::MAX)
 }
 
 /// Emits the mbarrier inits in one thread, the fence, and the CTA or cluster barrier: before
@@ -160,7 +160,7 @@ fn init_barriers(s: &mut BuilderState) {
         for index in 0..b.len {
             let count = match &s.counts[i] {
                 ArrivalCount::Fixed(n) => *n,
-                ArrivalCount::Each(all) => all[index as usize],
+                ArrivalCount::Each(counts) => counts[index as usize],
                 ArrivalCount::Manual => continue,
             };
             let bar = BarRef {
@@ -190,7 +190,7 @@ fn init_barriers(s: &mut BuilderState) {
     let author = s.locs.author(loc).unwrap_or(frame);
     if let Some(barrier) = s.prologue_barrier {
         if !inits.is_empty() {
-            first_lane(s, barrier.role, inits_and_fence, loc, author);
+            insert_in_one_lane(s, barrier.role, inits_and_fence, loc, author);
         }
         for (i, role) in s.roles.iter_mut().enumerate() {
             if i != barrier.role.index() {
@@ -200,7 +200,7 @@ fn init_barriers(s: &mut BuilderState) {
         return;
     }
     if !inits.is_empty() {
-        let cond = is_special(s, Special::Tid, 0, author);
+        let cond = special_equals(s, Special::Tid, 0, author);
         let kind = StmtKind::If {
             cond,
             then: Block(inits_and_fence),
@@ -219,27 +219,33 @@ fn init_barriers(s: &mut BuilderState) {
     s.blocks[0].stmts.extend(barrier);
 }
 
-/// Emits a prologue predicate: a special register equals `number`.
-fn is_special(s: &mut BuilderState, which: Special, number: u32, author: Frame) -> RegId {
-    let of = s.in_prologue(Type::U32, author, |dst| ReadSpecial { dst, which }.into());
+/// Emits a prologue predicate: a special register equals `value`.
+fn special_equals(s: &mut BuilderState, which: Special, value: u32, author: Frame) -> RegId {
+    let special = s.in_prologue(Type::U32, author, |dst| ReadSpecial { dst, which }.into());
     s.in_prologue(Type::Pred, author, |dst| {
-        let (a, b) = (of.into(), Operand::imm(number));
+        let (a, b) = (special.into(), Operand::imm(value));
         let (cmp, ty) = (Cmp::Eq, Type::U32);
         Setp { cmp, ty, dst, a, b }.into()
     })
 }
 
-/// Puts `what` at the start of a role, in an elected lane of its first warp.
-fn first_lane(s: &mut BuilderState, role: RoleId, what: Vec<Stmt>, loc: Loc, author: Frame) {
+/// Inserts statements at the start of a role, in an elected lane of its first warp.
+fn insert_in_one_lane(
+    s: &mut BuilderState,
+    role: RoleId,
+    stmts: Vec<Stmt>,
+    loc: Loc,
+    author: Frame,
+) {
     let (warps, first) = {
         let r = &s.roles[role.index()];
         (r.warps, r.first_warp)
     };
-    let body = Block(what);
+    let body = Block(stmts);
     let mut kind = StmtKind::Elect { body };
     if warps > 1 {
         kind = StmtKind::If {
-            cond: is_special(s, Special::WarpId, first, author),
+            cond: special_equals(s, Special::WarpId, first, author),
             then: Block(vec![Stmt { kind, loc }]),
             other: Block::default(),
         };
@@ -251,20 +257,20 @@ fn first_lane(s: &mut BuilderState, role: RoleId, what: Vec<Stmt>, loc: Loc, aut
 /// barrier.
 fn emit_setmaxnreg(s: &mut BuilderState) {
     let threads = s.roles.iter().map(|r| r.warps * 32).sum();
-    let entry = s.target.entry_registers(threads);
+    let launch_registers = s.target.entry_registers(threads);
     let barrier = s.prologue_barrier;
     for (i, r) in s.roles.iter_mut().enumerate() {
         let Some(count) = r.registers else { continue };
-        if count == entry {
+        if count == launch_registers {
             continue;
         }
-        let grow = count > entry;
+        let grow = count > launch_registers;
         let kind = StmtKind::Op(SetMaxRegs { count, grow }.into());
         // After the barrier: `setmaxnreg.inc` waits until other warpgroups have released
         // registers.
         let at = barrier
-            .filter(|m| m.role.index() == i)
-            .map_or(0, |m| m.at + 1);
+            .filter(|barrier| barrier.role.index() == i)
+            .map_or(0, |barrier| barrier.index + 1);
         r.body.0.insert(at, Stmt { kind, loc: r.loc });
     }
 }

@@ -241,10 +241,10 @@ pub fn elect<T>(body: impl FnOnce() -> T) -> T {
     let _caller = caller_scope();
     let warps = with(|s| s.role.map_or(1, |r| s.roles[r.index()].warps));
     if warps == 1 {
-        return one_lane(ActiveThreads::Thread, body);
+        return emit_elect(ActiveThreads::Thread, body);
     }
     let first = super::warp_in_role().eq(0u32);
-    let (then, value) = block(|| one_lane(ActiveThreads::Thread, body));
+    let (then, value) = block(|| emit_elect(ActiveThreads::Thread, body));
     push(StmtKind::If {
         cond: first.id(),
         then,
@@ -257,18 +257,18 @@ pub fn elect<T>(body: impl FnOnce() -> T) -> T {
 #[track_caller]
 pub fn elect_lane<T>(body: impl FnOnce() -> T) -> T {
     let _caller = caller_scope();
-    let width = with(|s| match s.role.map(|r| s.roles[r.index()].warps) {
+    let active = with(|s| match s.role.map(|r| s.roles[r.index()].warps) {
         Some(1) => Some(ActiveThreads::Thread),
         _ => Some(ActiveThreads::LanePerWarp),
     });
-    one_lane(width.unwrap_or(ActiveThreads::LanePerWarp), body)
+    emit_elect(active.unwrap_or(ActiveThreads::LanePerWarp), body)
 }
 
 #[track_caller]
-fn one_lane<T>(width: ActiveThreads, body: impl FnOnce() -> T) -> T {
-    let before = with(|s| {
-        let before = s.width;
-        if before != ActiveThreads::Role {
+fn emit_elect<T>(active: ActiveThreads, body: impl FnOnce() -> T) -> T {
+    let outer = with(|s| {
+        let outer = s.active;
+        if outer != ActiveThreads::Role {
             let frame = crate::loc::Frame::caller();
             s.error(
                 "elect-inside-elect",
@@ -277,11 +277,11 @@ fn one_lane<T>(width: ActiveThreads, body: impl FnOnce() -> T) -> T {
                 None,
             );
         }
-        s.width = width;
-        Some(before)
+        s.active = active;
+        Some(outer)
     });
     let (body, value) = block(body);
-    with(|s| s.width = before.unwrap_or(ActiveThreads::Role));
+    with(|s| s.active = outer.unwrap_or(ActiveThreads::Role));
     push(StmtKind::Elect { body });
     value
 }

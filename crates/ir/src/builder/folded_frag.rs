@@ -67,7 +67,7 @@ impl FoldedFrag {
             error(
                 "fragment-store",
                 format!(
-                    "a fragment of {} x {} is stored transposed to a view of {} x {}; this view has {} x {}",
+                    "the transposed store of a {} x {} fragment needs a view of {} x {}; this view has {} x {}",
                     self.m,
                     self.n,
                     self.n,
@@ -83,10 +83,10 @@ impl FoldedFrag {
         for (block, v) in (0..).zip(self.values.chunks(self.n as usize / 4)) {
             let col = first + block * 32;
             let pairs: Vec<Reg<T::Pair>> = v.chunks(2).map(|v| Reg::round(v[0], v[1])).collect();
-            let mut done = 0;
-            for four in pairs.chunks(4) {
-                let row = |lanes: u32| (lane & (lanes - 1)) + 8 * done;
-                match *four {
+            let mut first_matrix = 0;
+            for group in pairs.chunks(4) {
+                let row = |lanes: u32| (lane & (lanes - 1)) + 8 * first_matrix;
+                match *group {
                     [a, b, c, d] => to.store_matrix(row(32), col, [a, b, c, d], true),
                     [a, b, c] => {
                         to.store_matrix(row(16), col, [a, b], true);
@@ -96,7 +96,7 @@ impl FoldedFrag {
                     [a] => to.store_matrix(row(8), col, [a], true),
                     _ => {}
                 }
-                done += 4;
+                first_matrix += 4;
             }
         }
     }

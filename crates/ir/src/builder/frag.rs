@@ -5,7 +5,7 @@ use super::flow::{Carry, select};
 use super::operand::{FragOperand, Half, RegOperand};
 use super::raw::store_async;
 use super::reg::{Reg, Value, Var};
-use super::row_vector::{RowVector, row_slot};
+use super::row_vector::{RowVector, row_in_lane};
 use super::slot::{Producing, Slot};
 use super::state::{caller_scope, error};
 use super::tile::{Tile, TileRef};
@@ -31,7 +31,7 @@ impl FragOwner {
     }
 
     /// Returns the rows of a block.
-    pub(super) const fn block(self) -> u32 {
+    pub(super) const fn block_rows(self) -> u32 {
         match self {
             FragOwner::Warpgroup => 64,
             FragOwner::Warp => 16,
@@ -128,14 +128,14 @@ impl Frag {
     }
 
     /// Returns a fragment of the same shape with other values.
-    fn with(&self, values: Vec<Reg<f32>>) -> Frag {
+    fn with_values(&self, values: Vec<Reg<f32>>) -> Frag {
         Frag::new(self.owner, self.m, self.n, values)
     }
 
-    /// Returns the coordinate of each value: a register plus a constant.
+    /// Returns a function from the index of a value to its coordinate.
     fn coord_of(&self) -> impl Fn(usize) -> FragCoord + use<> {
         let (row, col) = (self.owner.first_row(), (lane_id() & 3) * 2);
-        let (per_block, rows) = (self.per_block(), self.owner.block() as usize);
+        let (per_block, rows) = (self.per_block(), self.owner.block_rows() as usize);
         move |i| {
             let (block, i) = (i / per_block, i % per_block);
             FragCoord {
@@ -149,7 +149,7 @@ impl Frag {
     #[track_caller]
     pub fn map(self, f: impl FnMut(Reg<f32>) -> Reg<f32>) -> Frag {
         let _caller = caller_scope();
-        self.with(self.values.iter().copied().map(f).collect())
+        self.with_values(self.values.iter().copied().map(f).collect())
     }
 
     /// Applies `f` to every value and its coordinate.
@@ -158,7 +158,7 @@ impl Frag {
         let _caller = caller_scope();
         let coord_of = self.coord_of();
         let values = self.values.iter().enumerate();
-        self.with(values.map(|(i, &x)| f(x, coord_of(i))).collect())
+        self.with_values(values.map(|(i, &x)| f(x, coord_of(i))).collect())
     }
 
     /// Combines two fragments of the same shape, value by value.
@@ -181,7 +181,7 @@ impl Frag {
             return self;
         }
         let pairs = self.values.iter().zip(&other.values);
-        self.with(pairs.map(|(&x, &y)| f(x, y)).collect())
+        self.with_values(pairs.map(|(&x, &y)| f(x, y)).collect())
     }
 
     /// Combines every value with the row vector's value for its row.
@@ -196,9 +196,9 @@ impl Frag {
             return self;
         }
         let values = self.values.iter().enumerate();
-        self.with(
+        self.with_values(
             values
-                .map(|(i, &x)| f(x, rows.of_value(i, self.n)))
+                .map(|(i, &x)| f(x, rows.value_for(i, self.n)))
                 .collect(),
         )
     }
@@ -224,8 +224,8 @@ impl Frag {
             .collect();
         let per_block = self.per_block();
         let values = self.values.iter().enumerate();
-        let of = |i: usize| cols[i % per_block / 4 * 2 + i % 2];
-        self.with(values.map(|(i, &x)| f(x, of(i))).collect())
+        let column_value = |i: usize| cols[i % per_block / 4 * 2 + i % 2];
+        self.with_values(values.map(|(i, &x)| f(x, column_value(i))).collect())
     }
 
     /// Combines every value with the value for its column; `columns` has one pair for each
@@ -248,8 +248,8 @@ impl Frag {
         }
         let per_block = self.per_block();
         let values = self.values.iter().enumerate();
-        let of = |i: usize| columns[i % per_block / 4][i % 2];
-        self.with(values.map(|(i, &x)| f(x, of(i))).collect())
+        let column_value = |i: usize| columns[i % per_block / 4][i % 2];
+        self.with_values(values.map(|(i, &x)| f(x, column_value(i))).collect())
     }
 
     /// Applies `f` to every adjacent pair of a row and the coordinate of its first value.
@@ -258,7 +258,7 @@ impl Frag {
         let _caller = caller_scope();
         let coord_of = self.coord_of();
         let pairs = self.values.chunks(2).enumerate();
-        self.with(
+        self.with_values(
             pairs
                 .flat_map(|(i, pair)| f(coord_of(2 * i), [pair[0], pair[1]]))
                 .collect(),
@@ -276,8 +276,9 @@ impl Frag {
         self.map_with_coord(|x, at| select(keep(at), x, other))
     }
 
-    fn row_slots(&self) -> usize {
-        (self.m / self.owner.block() * 2) as usize
+    /// Returns the number of rows that a lane holds values of.
+    fn rows_per_lane(&self) -> usize {
+        (self.m / self.owner.block_rows() * 2) as usize
     }
 
     /// Reduces each row with `f`; all lanes that hold the row receive the result.
@@ -296,9 +297,9 @@ impl Frag {
         mut f: impl FnMut(Reg<f32>, Reg<f32>) -> Reg<f32>,
     ) -> RowVector {
         let _caller = caller_scope();
-        let mut rows: Vec<Option<Reg<f32>>> = vec![None; self.row_slots()];
+        let mut rows: Vec<Option<Reg<f32>>> = vec![None; self.rows_per_lane()];
         for (i, &x) in self.values.iter().enumerate() {
-            let row = &mut rows[row_slot(i, self.n)];
+            let row = &mut rows[row_in_lane(i, self.n)];
             *row = Some(row.map_or(x, |r| f(r, x)));
         }
         RowVector::new(self.owner, rows.into_iter().flatten().collect())
@@ -332,13 +333,15 @@ impl Frag {
             let col = &mut cols[i % half / 4][i % 2];
             *col = Some(col.map_or(x, |y| f(y, x)));
         }
-        let mut across = |x: Option<Reg<f32>>| {
+        let mut reduce_lanes = |x: Option<Reg<f32>>| {
             let x = x.unwrap_or_else(|| 0.0f32.reg());
             [4u32, 8, 16]
                 .into_iter()
                 .fold(x, |x, lanes| f(x, shuffle_xor(x, lanes)))
         };
-        cols.into_iter().map(|pair| pair.map(&mut across)).collect()
+        cols.into_iter()
+            .map(|pair| pair.map(&mut reduce_lanes))
+            .collect()
     }
 
     /// Shifts the columns left by `by`, a multiple of 8; the last `by` columns are unspecified.
@@ -349,11 +352,11 @@ impl Frag {
     pub fn shift_cols(&self, by: u32) -> Frag {
         let mut values = Vec::with_capacity(self.values.len());
         let rest = self.slice(by..self.n);
-        for (all, rest) in
+        for (old, shifted) in
             (self.values.chunks(self.per_block())).zip(rest.values.chunks(rest.per_block()))
         {
-            values.extend_from_slice(rest);
-            values.extend_from_slice(&all[rest.len()..]);
+            values.extend_from_slice(shifted);
+            values.extend_from_slice(&old[shifted.len()..]);
         }
         Frag::new(self.owner, self.m, self.n, values)
     }
@@ -372,9 +375,9 @@ impl Frag {
             );
             return self.clone();
         }
-        let part = cols.start as usize / 2..cols.end as usize / 2;
+        let range = cols.start as usize / 2..cols.end as usize / 2;
         let blocks = self.values.chunks(self.per_block());
-        let values = blocks.flat_map(|b| b[part.clone()].to_vec()).collect();
+        let values = blocks.flat_map(|b| b[range.clone()].to_vec()).collect();
         Frag::new(self.owner, self.m, cols.end - cols.start, values)
     }
 
@@ -382,7 +385,7 @@ impl Frag {
     #[track_caller]
     pub fn split_rows(&self, at: u32) -> (Frag, Frag) {
         let _caller = caller_scope();
-        let block = self.owner.block();
+        let block = self.owner.block_rows();
         if at == 0 || at >= self.m || !at.is_multiple_of(block) {
             error(
                 "fragment-slice",
@@ -415,10 +418,10 @@ impl Frag {
     /// FP8 `wgmma` loses low bits in long accumulations. Promoting a short accumulator to
     /// `f32` every few k-tiles keeps them.
     #[track_caller]
-    pub fn promote(self, part: Acc) -> Frag {
+    pub fn promote(self, acc: Acc) -> Frag {
         let _caller = caller_scope();
-        let part = part.into_frag();
-        self.zip(&part, |x, y| x + y)
+        let addend = acc.into_frag();
+        self.zip(&addend, |x, y| x + y)
     }
 
     /// Calls `f` for every adjacent pair of a row with the coordinate of its first value.
@@ -457,7 +460,7 @@ impl Frag {
             let at = coord_of(2 * i);
             from.load_vec::<2>(at.row, at.col)
         });
-        zeros.with(values.collect())
+        zeros.with_values(values.collect())
     }
 
     /// Stores a warpgroup fragment to shared memory in thread-major order, in this CTA or in a
@@ -504,7 +507,7 @@ impl Frag {
         let col = thread_in_role() * 4;
         let rows = 0..from.rows();
         let values = rows.flat_map(|row| from.load_vec::<4>(row, col));
-        self.with(values.collect())
+        self.with_values(values.collect())
     }
 
     /// Checks that a view has the thread-major shape of this fragment.
@@ -538,19 +541,25 @@ impl Frag {
         // Lane l addresses row l % 16 of the left or right half of a 16 × 16 block.
         let lane = lane_id();
         let (row, col) = (self.first_block_row() + (lane & 15), (lane >> 4) * 8);
-        let whole = self.n / 16 * 16;
-        if whole > 0 {
-            self.slice(0..whole).each_block::<T>(|block, j, pairs| {
-                to.store_matrix(row + block, col + j, pairs, false);
-            });
+        let paired_cols = self.n / 16 * 16;
+        if paired_cols > 0 {
+            self.slice(0..paired_cols)
+                .each_block::<T>(|block, j, pairs| {
+                    to.store_matrix(row + block, col + j, pairs, false);
+                });
         }
-        if whole < self.n {
+        if paired_cols < self.n {
             // Half a block remains: two 8 × 8 matrices, addressed by the first 16 lanes.
-            let rest = self.slice(whole..self.n);
+            let rest = self.slice(paired_cols..self.n);
             for (block, v) in (0..).zip(rest.values.chunks(4)) {
                 let pairs: [_; 2] =
                     std::array::from_fn(|p| Reg::<T::Pair>::round(v[2 * p], v[2 * p + 1]));
-                to.store_matrix(row + block * self.owner.block(), whole, pairs, false);
+                to.store_matrix(
+                    row + block * self.owner.block_rows(),
+                    paired_cols,
+                    pairs,
+                    false,
+                );
             }
         }
     }
@@ -589,7 +598,7 @@ impl Frag {
             // Registers 0..8 of a block: (left: 0,1 | 2,3), (right: 4,5 | 6,7).
             let pairs = std::array::from_fn(|p| Reg::round(v[2 * p], v[2 * p + 1]));
             let (block, j) = (i / per_row, i % per_row);
-            f(block as u32 * self.owner.block(), 16 * j as u32, pairs);
+            f(block as u32 * self.owner.block_rows(), 16 * j as u32, pairs);
         }
     }
 

@@ -57,7 +57,7 @@ impl ElementIndex for u32 {
 }
 
 impl<T: Element> Global<T> {
-    pub(crate) fn at(addr: Reg<u64>) -> Self {
+    pub(crate) fn from_address(addr: Reg<u64>) -> Self {
         Self {
             addr,
             ty: PhantomData,
@@ -73,13 +73,13 @@ impl<T: Element> Global<T> {
     /// Returns a pointer to element `i`.
     #[track_caller]
     pub fn offset(self, i: impl ElementIndex) -> Self {
-        Self::at(self.address(i))
+        Self::from_address(self.address(i))
     }
 
     /// Returns a pointer advanced by `bytes`.
     #[track_caller]
     pub fn byte_offset(self, bytes: Reg<u32>) -> Self {
-        Self::at(self.addr + bytes.cast::<u64>())
+        Self::from_address(self.addr + bytes.cast::<u64>())
     }
 
     /// Loads element `i`.
@@ -158,7 +158,7 @@ impl<T: Element> Global<T> {
         });
     }
 
-    /// Prefetches the cache line of element `i`; nothing waits for it (`prefetch`).
+    /// Prefetches the cache line of element `i`; no instruction waits for it (`prefetch`).
     #[track_caller]
     pub fn prefetch(self, i: impl ElementIndex, to: PrefetchLevel) {
         let addr = self.address(i).operand();
@@ -239,20 +239,20 @@ impl Flags {
         Self { words }
     }
 
-    /// Increments flag `i` with release order, which publishes the writes of the calling
-    /// threads: one increment per warp of the role, or of the elected lane.
+    /// Increments flag `i`, once per warp of the role or once in an elected lane. The release
+    /// order publishes the earlier writes of the calling threads.
     #[track_caller]
     pub fn signal(self, i: impl ElementIndex) {
         let _caller = caller_scope();
         with(|s| s.co_resident = true);
         let word = self.words.atomic_ref(i);
-        let raise = || word.reduce(AtomicOp::Add, 1u32, MemoryOrder::release(Scope::Gpu));
-        match with(|s| Some(s.width)) {
+        let increment = || word.reduce(AtomicOp::Add, 1u32, MemoryOrder::release(Scope::Gpu));
+        match with(|s| Some(s.active)) {
             Some(ActiveThreads::Role) => {
                 warp_sync();
-                super::flow::elect_lane(raise);
+                super::flow::elect_lane(increment);
             }
-            _ => raise(),
+            _ => increment(),
         }
     }
 

@@ -4,8 +4,8 @@
 //! same one: `order[p]` is the k at position `p` of both. The order is part of
 //! an operand's type, so operands with different orders do not compile.
 //!
-//! Permutations come from the register layout of A operands. Of 16 values of
-//! k in a row, lane `t` of the four lanes that share the row holds:
+//! The register layouts of A operands cause the permutations. Four lanes share
+//! a row of 16 values of k; lane `t` holds:
 //!
 //! | register layout | positions of lane t |
 //! |---|---|
@@ -100,7 +100,7 @@ mod tests {
     }
 
     /// Checks that byte `4t + 2h + j` of lane `t` goes to position `8h + 2t + j`.
-    fn loaded<A: WordLoadableOrder>() {
+    fn check_loaded_order<A: WordLoadableOrder>() {
         for t in 0..4 {
             for h in 0..2 {
                 for j in 0..2 {
@@ -113,8 +113,8 @@ mod tests {
 
     #[test]
     fn word_loads_produce_the_loaded_order() {
-        loaded::<Natural>();
-        loaded::<Pairs>();
+        check_loaded_order::<Natural>();
+        check_loaded_order::<Pairs>();
     }
 
     #[test]

@@ -82,7 +82,7 @@ pub fn silu(x: Reg<f32>) -> Reg<f32> {
     x * sigmoid(x)
 }
 
-/// max(x, 0); NaN stays NaN only as `max` keeps it.
+/// Computes max(x, 0); a NaN stays a NaN.
 #[track_caller]
 pub fn relu(x: Reg<f32>) -> Reg<f32> {
     let _caller = caller_scope();

@@ -58,7 +58,7 @@ pub fn mma_sync<A: MmaWith<B>, B: MmaWord>(
     mma(c, &a, &b)
 }
 
-/// Like [`mma_sync`], with half of k in half of the registers.
+/// Like [`mma_sync`], with half of k, in half of the operand registers.
 #[track_caller]
 pub fn mma_sync_half<A: MmaWith<B>, B: MmaWord>(
     c: [impl Value<f32>; 4],

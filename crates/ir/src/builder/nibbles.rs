@@ -2,7 +2,7 @@
 
 use super::flow::Carry;
 use super::k_order::Nibbles;
-use super::operand::{Half, RegOperand, warp_row_and_lane, whole};
+use super::operand::{Half, RegOperand, check_shape, warp_row_and_lane};
 use super::reg::{Reg, Var};
 use super::state::{caller_scope, error};
 use super::tile::{SwizzledOffset, TileRef};
@@ -15,7 +15,7 @@ use crate::layout::Swizzle;
 pub struct RegNibbles {
     m: u32,
     k: u32,
-    /// Two words for each 64 rows, 64 of K and row of the lane (two rows per block).
+    /// Two words for each 64 rows, 64 values of K and lane row (a lane has two rows per block).
     words: Vec<Reg<u32>>,
 }
 
@@ -23,7 +23,7 @@ pub struct RegNibbles {
 /// the mainloop.
 #[derive(Clone, Debug)]
 pub struct NibbleOffsets {
-    /// One offset for each 64 of K.
+    /// One offset for each 64 values of K.
     offsets: Vec<SwizzledOffset>,
 }
 
@@ -49,9 +49,9 @@ impl NibbleOffsets {
 pub struct NibbleGroup {
     /// The block of 64 rows.
     pub block: u32,
-    /// Whether it is the lane's second row of the block, 8 below the first.
+    /// Whether the word is in the lane's second row of the block, 8 below the first.
     pub below: bool,
-    /// The block of 64 along K; the lane holds its group `lane % 4` of 16.
+    /// The block of 64 values of K; the lane holds the 16 values from `16 * (lane % 4)`.
     pub k: u32,
 }
 
@@ -62,7 +62,7 @@ impl RegNibbles {
     pub fn load(from: &TileRef<u8>) -> Self {
         let _caller = caller_scope();
         let (m, k) = (from.rows(), 2 * from.cols());
-        if !whole("an operand of nibbles", m, k, 64) {
+        if !check_shape("an operand of nibbles", m, k, 64) {
             return Self::new(m, k, Vec::new());
         }
         let (warp, lane) = warp_row_and_lane();
@@ -83,7 +83,7 @@ impl RegNibbles {
     /// Loads two tiles as one operand with interleaved rows: of every 16 rows, the first 8 come
     /// from `upper` and the last 8 from `lower`. The tiles are whole panels.
     ///
-    /// Returns one operand for each 64 of K.
+    /// Returns one operand for each 64 values of K.
     #[track_caller]
     pub fn load_interleaved(
         offsets: &NibbleOffsets,
@@ -106,7 +106,7 @@ impl RegNibbles {
             );
             return Vec::new();
         }
-        if !whole("an operand of nibbles", m, k, 64) {
+        if !check_shape("an operand of nibbles", m, k, 64) {
             return Vec::new();
         }
         let parts = offsets.offsets.iter().map(|&offset| {

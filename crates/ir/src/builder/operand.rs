@@ -23,8 +23,8 @@ pub trait OperandB<K: KOrder> {
     fn dtype(&self) -> DType;
     /// Returns n (or m) and k.
     fn shape(&self) -> (u32, u32);
-    /// Returns the view of `mns` rows of N (or M) from `mn`, and `ks` of K from `k`.
-    fn part(&self, mn: u32, mns: u32, k: u32, ks: u32) -> (View, Major);
+    /// Returns the view of `mn_len` values of N (or M) from `mn`, and `k_len` of K from `k`.
+    fn part(&self, mn: u32, mn_len: u32, k: u32, k_len: u32) -> (View, Major);
     /// Returns the element type of the matrix instruction.
     fn mma_type(&self) -> Option<MmaType> {
         MmaType::of(self.dtype())
@@ -37,8 +37,8 @@ pub trait OperandA<K: KOrder> {
     fn dtype(&self) -> DType;
     /// Returns m and k.
     fn shape(&self) -> (u32, u32);
-    /// Returns the operand of 64 rows from `row` and `ks` of K from `k`.
-    fn matrix(&self, row: u32, k: u32, ks: u32) -> MatrixA;
+    /// Returns the operand of 64 rows from `row`, and `k_len` values of K from `k`.
+    fn matrix(&self, row: u32, k: u32, k_len: u32) -> MatrixA;
     /// Returns the element type of the matrix instruction.
     fn mma_type(&self) -> Option<MmaType> {
         MmaType::of(self.dtype())
@@ -52,13 +52,13 @@ impl<T: Element, K: KOrder> OperandB<K> for TileRef<T, K> {
     fn shape(&self) -> (u32, u32) {
         (self.rows(), self.cols())
     }
-    fn part(&self, mn: u32, mns: u32, k: u32, ks: u32) -> (View, Major) {
+    fn part(&self, mn: u32, mn_len: u32, k: u32, k_len: u32) -> (View, Major) {
         let v = self.view;
         let view = View {
             row: v.row + mn,
-            rows: mns,
+            rows: mn_len,
             col: v.col + k,
-            cols: ks,
+            cols: k_len,
             ..v
         };
         (view, Major::K)
@@ -83,13 +83,13 @@ impl<T: Element, K: KOrder> OperandB<K> for Transposed<T, K> {
     fn shape(&self) -> (u32, u32) {
         (self.0.cols(), self.0.rows())
     }
-    fn part(&self, mn: u32, mns: u32, k: u32, ks: u32) -> (View, Major) {
-        let (view, _) = OperandB::<K>::part(&self.0, k, ks, mn, mns);
+    fn part(&self, mn: u32, mn_len: u32, k: u32, k_len: u32) -> (View, Major) {
+        let (view, _) = OperandB::<K>::part(&self.0, k, k_len, mn, mn_len);
         (view, Major::Mn)
     }
 }
 
-macro_rules! left_in_shared_memory {
+macro_rules! a_in_shared_memory {
     ($($t:ident),*) => {$(
         impl<T: Element, K: KOrder> OperandA<K> for $t<T, K> {
             fn dtype(&self) -> DType {
@@ -98,24 +98,24 @@ macro_rules! left_in_shared_memory {
             fn shape(&self) -> (u32, u32) {
                 OperandB::<K>::shape(self)
             }
-            fn matrix(&self, row: u32, k: u32, ks: u32) -> MatrixA {
-                let (view, major) = self.part(row, 64, k, ks);
+            fn matrix(&self, row: u32, k: u32, k_len: u32) -> MatrixA {
+                let (view, major) = self.part(row, 64, k, k_len);
                 MatrixA::Shared(view, major)
             }
         }
     )*};
 }
-left_in_shared_memory!(TileRef, Transposed);
+a_in_shared_memory!(TileRef, Transposed);
 
 /// An element type of an A operand in registers.
 pub trait MmaElement: Element {
     /// The 32-bit register that holds adjacent elements along K.
     type Word: Scalar;
 }
-macro_rules! multiplied {
+macro_rules! mma_elements {
     ($($t:ty: $word:ty;)*) => {$(impl MmaElement for $t { type Word = $word; })*};
 }
-multiplied! {
+mma_elements! {
     bf16: Bf16x2;
     f16: F16x2;
     Tf32: Tf32;
@@ -137,8 +137,8 @@ impl Half for f16 {
 
 /// An A operand in the registers of a warpgroup: m × k, with K in order `K`.
 ///
-/// Nothing may write its registers while `wgmma` reads them. Its registers are immutable
-/// values, so this always holds.
+/// No instruction may write its registers while `wgmma` reads them. The registers are
+/// immutable, so this always holds.
 #[derive(Clone, Debug)]
 pub struct RegOperand<T, K = Natural> {
     m: u32,
@@ -184,11 +184,11 @@ impl<T: MmaElement, K: KOrder> OperandA<K> for RegOperand<T, K> {
     fn shape(&self) -> (u32, u32) {
         (self.m, self.k)
     }
-    fn matrix(&self, row: u32, k: u32, ks: u32) -> MatrixA {
-        let step = row / 64 * (self.k / ks) + k / ks;
-        let at = 4 * step as usize;
+    fn matrix(&self, row: u32, k: u32, k_len: u32) -> MatrixA {
+        let step = row / 64 * (self.k / k_len) + k / k_len;
+        let first = 4 * step as usize;
         // A rejected operand has no registers.
-        MatrixA::Regs(self.regs.get(at..at + 4).unwrap_or_default().to_vec())
+        MatrixA::Regs(self.regs.get(first..first + 4).unwrap_or_default().to_vec())
     }
 }
 
@@ -204,15 +204,15 @@ impl<T: MmaElement<Word: MatrixWord>, K: KOrder> RegOperand<T, K> {
     pub fn load(from: &TileRef<T, K>) -> Self {
         let _caller = caller_scope();
         let (m, k) = (from.rows(), from.cols());
-        let half = 16 / T::DTYPE.bytes() as u32;
-        if !whole("a register operand", m, k, 2 * half) {
+        let matrix_cols = 16 / T::DTYPE.bytes() as u32;
+        if !check_shape("a register operand", m, k, 2 * matrix_cols) {
             return Self::new(m, k, Vec::new());
         }
         let (warp, lane) = warp_row_and_lane();
-        let (row, col) = (warp + (lane & 15), (lane >> 4) * half);
+        let (row, col) = (warp + (lane & 15), (lane >> 4) * matrix_cols);
         let mut regs = Vec::new();
         for r in (0..m).step_by(64) {
-            for k in (0..k).step_by(2 * half as usize) {
+            for k in (0..k).step_by(2 * matrix_cols as usize) {
                 let words: [Reg<T::Word>; 4] = from.load_matrix(row + r, col + k, false);
                 regs.extend(words.map(|w| w.id()));
             }
@@ -227,7 +227,7 @@ impl<T: MmaElement<Word: MatrixWord>, K: KOrder> RegOperand<T, K> {
 pub struct RegBytes<K = Natural> {
     m: u32,
     k: u32,
-    /// Two words for each 64 rows and 16 of K: of row `lane / 4`, and of the row 8 below.
+    /// Two words for each 64 rows and 16 values of K: one in row `lane / 4`, one in the row 8 below.
     words: Vec<Reg<u32>>,
     order: PhantomData<fn() -> K>,
 }
@@ -256,7 +256,7 @@ impl<K: WordLoadableOrder> RegBytes<K> {
                 ),
             );
         }
-        if !whole("a decoded operand", m, k, 16) {
+        if !check_shape("a decoded operand", m, k, 16) {
             return Self::new(m, k, Vec::new());
         }
         let (warp, lane) = warp_row_and_lane();
@@ -311,13 +311,13 @@ impl<K: WordLoadableOrder> Carry for RegBytes<K> {
 
 /// Checks that an operand consists of blocks of 64 × `step`.
 #[track_caller]
-pub(super) fn whole(what: &str, m: u32, k: u32, step: u32) -> bool {
+pub(super) fn check_shape(operand: &str, m: u32, k: u32, step: u32) -> bool {
     let is_valid = m.is_multiple_of(64) && k.is_multiple_of(step) && m > 0 && k > 0;
     if !is_valid {
         error(
             "operand-shape",
             format!(
-                "{what} of {m} x {k} is invalid; rows must be a multiple of 64, columns of {step}"
+                "{operand} of {m} x {k} is invalid; rows must be a multiple of 64, columns of {step}"
             ),
         );
     }
@@ -332,9 +332,9 @@ pub trait FragOperand: MmaElement {
     fn operand(from: &Frag) -> RegOperand<Self, Self::Order>;
 }
 
-/// Checks the shape of a fragment and converts its values to operand registers.
+/// Checks the shape of a fragment and rounds its values to operand registers.
 #[track_caller]
-fn words<T: MmaElement, K: KOrder>(
+fn round_fragment<T: MmaElement, K: KOrder>(
     from: &Frag,
     step: u32,
     f: impl FnMut(&[Reg<f32>]) -> [RegId; 4],
@@ -360,7 +360,7 @@ macro_rules! half_words {
             type Order = Natural;
             #[track_caller]
             fn operand(from: &Frag) -> RegOperand<Self, Natural> {
-                words(from, 16, |v| {
+                round_fragment(from, 16, |v| {
                     std::array::from_fn(|i| Reg::<$pair>::round(v[2 * i], v[2 * i + 1]).id())
                 })
             }
@@ -370,16 +370,16 @@ macro_rules! half_words {
 half_words! { bf16: Bf16x2; f16: F16x2; }
 
 macro_rules! byte_words {
-    ($($t:ty: $four:ty;)*) => {$(
+    ($($t:ty: $word:ty;)*) => {$(
         impl FragOperand for $t {
             type Order = Pairs;
             #[track_caller]
             fn operand(from: &Frag) -> RegOperand<Self, Pairs> {
                 // A lane holds one pair of each of four blocks of 8 columns, in two rows;
                 // a register takes the pairs of two blocks.
-                words(from, 32, |v| {
-                    let four = |i: usize| Reg::<$four>::round4([v[i], v[i + 1], v[i + 4], v[i + 5]]);
-                    [0, 2, 8, 10].map(|i| four(i).id())
+                round_fragment(from, 32, |v| {
+                    let register = |i: usize| Reg::<$word>::round4([v[i], v[i + 1], v[i + 4], v[i + 5]]);
+                    [0, 2, 8, 10].map(|i| register(i).id())
                 })
             }
         }
@@ -407,7 +407,7 @@ impl<T: MmaElement, K: KOrder> Carry for RegOperand<T, K> {
     }
 }
 
-/// A slot with one tile is an operand.
+/// The tile of a slot with one tile.
 impl<T: Element> OperandB<Natural> for Slot<Tile<T>, Consuming> {
     fn dtype(&self) -> DType {
         T::DTYPE
@@ -415,8 +415,8 @@ impl<T: Element> OperandB<Natural> for Slot<Tile<T>, Consuming> {
     fn shape(&self) -> (u32, u32) {
         OperandB::<Natural>::shape(&self.tiles())
     }
-    fn part(&self, mn: u32, mns: u32, k: u32, ks: u32) -> (View, Major) {
-        OperandB::<Natural>::part(&self.tiles(), mn, mns, k, ks)
+    fn part(&self, mn: u32, mn_len: u32, k: u32, k_len: u32) -> (View, Major) {
+        OperandB::<Natural>::part(&self.tiles(), mn, mn_len, k, k_len)
     }
 }
 
@@ -427,7 +427,7 @@ impl<T: Element> OperandA<Natural> for Slot<Tile<T>, Consuming> {
     fn shape(&self) -> (u32, u32) {
         OperandB::<Natural>::shape(&self.tiles())
     }
-    fn matrix(&self, row: u32, k: u32, ks: u32) -> MatrixA {
-        OperandA::<Natural>::matrix(&self.tiles(), row, k, ks)
+    fn matrix(&self, row: u32, k: u32, k_len: u32) -> MatrixA {
+        OperandA::<Natural>::matrix(&self.tiles(), row, k, k_len)
     }
 }

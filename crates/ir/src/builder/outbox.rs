@@ -7,7 +7,7 @@ use super::operand::Half;
 use super::raw::{NamedBarrierHandle, TensorMap, bulk_commit, bulk_wait_read, fence_async};
 use super::reg::{Coords, Var};
 use super::state::{caller_scope, error, with};
-use super::tile::{Tile, TileRef, add};
+use super::tile::{Tile, TileRef, add_constant};
 use super::warp::{role_threads, warp_sync};
 use crate::loc::Frame;
 use crate::types::Element;
@@ -24,8 +24,8 @@ pub(crate) struct OutboxState {
 /// The staging buffer of the epilogue: fragments are written to shared memory, and TMA
 /// stores them to global memory while the role continues.
 ///
-/// A stage is written held_once the TMA store that last read it has finished reading; stores
-/// of other stages stay in flight. The builder emits the waits, the proxy fences and the
+/// A role writes a stage after the last TMA store of that stage has read it; stores of other
+/// stages stay in flight. The builder emits the waits, the proxy fences and the
 /// final wait at the end of the role.
 #[derive(Clone, Copy, Debug)]
 pub struct Outbox<T> {
@@ -110,8 +110,8 @@ impl<T: OutboxElement> Outbox<T> {
         self.stage_and_store(values_per_thread, shape, map, coords, |first, to| {
             for col in (0..width).step_by(step as usize) {
                 let from = first + col;
-                let part = f(tile.slice(from..from + step), from);
-                T::store(&part, &to.slice(0..rows, col..col + step));
+                let result = f(tile.slice(from..from + step), from);
+                T::store(&result, &to.slice(0..rows, col..col + step));
             }
         });
     }
@@ -191,11 +191,11 @@ impl<T: OutboxElement> Outbox<T> {
             return;
         };
         for first in (0..cols).step_by(width as usize) {
-            let now = stage.get();
-            // The TMA store that last read this stage has finished reading.
+            let current = stage.get();
+            // The last TMA store of this stage must have read it.
             elect(|| bulk_wait_read(self.stages - 1));
             self.sync_role();
-            let staged = self.tile.stage(now);
+            let staged = self.tile.stage(current);
             write(first, &staged);
             fence_async();
             self.sync_role();
@@ -203,14 +203,14 @@ impl<T: OutboxElement> Outbox<T> {
                 for col in (0..width).step_by(box_cols as usize) {
                     let part = staged.slice(0..box_rows, col..col + box_cols);
                     let coords = coords.coords();
-                    let mut at = coords.map(|c| add(c, 0));
-                    at[0] = add(coords[0], first + col);
-                    map.store(part, at);
+                    let mut box_coords = coords.map(|c| add_constant(c, 0));
+                    box_coords[0] = add_constant(coords[0], first + col);
+                    map.store(part, box_coords);
                 }
                 bulk_commit();
             });
             if self.stages > 1 {
-                let next = now + 1;
+                let next = current + 1;
                 stage.set(super::select(next.eq(self.stages), 0u32, next));
             }
         }
@@ -257,7 +257,7 @@ impl<T: OutboxElement> Outbox<T> {
             }
         });
         known.unwrap_or_else(|| {
-            let stage = Var::carried(0u32);
+            let stage = Var::role_state(0u32);
             with(|s| {
                 let role = s.role?;
                 s.outboxes[self.index].user = Some((role, stage));
@@ -267,7 +267,7 @@ impl<T: OutboxElement> Outbox<T> {
     }
 }
 
-/// Waits, at the end of a role, until its TMA stores have read their shared memory.
+/// Waits at the end of a role until its TMA stores have read their shared memory.
 #[track_caller]
 pub(super) fn drain() {
     let is_user = with(|s| {

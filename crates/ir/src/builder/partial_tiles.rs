@@ -35,7 +35,7 @@ impl PartialTiles {
     #[track_caller]
     pub fn store(self, i: Reg<u32>, tile: &Frag) {
         let _caller = caller_scope();
-        if !self.fits(tile) {
+        if !self.check_shape(tile) {
             return;
         }
         let first = self.first_value(i);
@@ -52,22 +52,22 @@ impl PartialTiles {
     #[track_caller]
     pub fn wait_and_add(self, i: Reg<u32>, to: Frag) -> Frag {
         let _caller = caller_scope();
-        if !self.fits(&to) {
+        if !self.check_shape(&to) {
             return to;
         }
         let flag = self.flag(i);
         self.flags.wait(flag, 1u32);
         let first = self.first_value(i);
-        let mut total = Vec::new();
+        let mut sums = Vec::new();
         for (j, four) in to.values().chunks(4).enumerate() {
             let partial = first
                 .offset(4 * j as u32 * role_threads())
                 .load_vec::<4>(0u32);
-            total.extend(four.iter().zip(partial).map(|(&x, y)| x + y));
+            sums.extend(four.iter().zip(partial).map(|(&x, y)| x + y));
         }
         warp_sync();
         elect_lane(|| self.flags.reset(flag));
-        Frag::new(to.owner(), to.rows(), to.cols(), total)
+        Frag::new(to.owner(), to.rows(), to.cols(), sums)
     }
 
     /// Returns the address of the thread's first value of tile `i`.
@@ -85,7 +85,7 @@ impl PartialTiles {
     }
 
     #[track_caller]
-    fn fits(self, tile: &Frag) -> bool {
+    fn check_shape(self, tile: &Frag) -> bool {
         let fits = (tile.rows(), tile.cols()) == (self.m, self.n)
             && tile.values().len() as u32 * role_threads() == self.m * self.n;
         if !fits {

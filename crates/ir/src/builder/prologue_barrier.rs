@@ -10,7 +10,7 @@ use crate::value::RoleId;
 pub(crate) struct PrologueBarrier {
     pub(crate) role: RoleId,
     /// The index of its statement in the role's body.
-    pub(crate) at: usize,
+    pub(crate) index: usize,
     pub(crate) frame: Frame,
 }
 
@@ -59,15 +59,15 @@ pub fn prologue_barrier() {
     let is_placed = with(|s| {
         let text = match (s.role, &s.prologue_barrier) {
             (None, _) => "prologue_barrier() is called outside of a role body".to_owned(),
-            (Some(_), Some(m)) => {
-                let other = Some((m.frame, "the first"));
+            (Some(_), Some(first)) => {
+                let other = Some((first.frame, "first call"));
                 let text = "a kernel has two prologue barriers; one is allowed".to_owned();
                 s.error("prologue-barrier-once", text, frame, other);
                 return false;
             }
-            (Some(role), None) if s.width == ActiveThreads::Role && s.blocks.len() == 2 => {
-                let at = s.blocks[1].stmts.len();
-                s.prologue_barrier = Some(PrologueBarrier { role, at, frame });
+            (Some(role), None) if s.active == ActiveThreads::Role && s.blocks.len() == 2 => {
+                let index = s.blocks[1].stmts.len();
+                s.prologue_barrier = Some(PrologueBarrier { role, index, frame });
                 return true;
             }
             (Some(_), None) => {

@@ -16,7 +16,7 @@ pub enum Rasterization {
     /// Row by row: N varies fastest.
     #[default]
     RowMajor,
-    /// Groups of this many tile rows, column by column offset a group (Triton's `GROUP_SIZE_M`).
+    /// Groups of this many tile rows, column by column inside a group (Triton's `GROUP_SIZE_M`).
     Grouped(u32),
     /// A generalized Hilbert curve, for any rectangle.
     Hilbert,
@@ -38,7 +38,7 @@ pub struct TileGrid {
     rows: Reg<u32>,
     cols: Reg<u32>,
     count: Reg<u32>,
-    by: Option<[FastDivisor; 2]>,
+    divisors: Option<[FastDivisor; 2]>,
 }
 
 impl Rasterization {
@@ -61,7 +61,7 @@ impl Rasterization {
         let _caller = caller_scope();
         if self == Rasterization::Grouped(0) {
             error(
-                "order-group",
+                "raster-group",
                 "Rasterization::Grouped has groups of 0 rows; a group needs at least 1",
             );
         }
@@ -70,7 +70,7 @@ impl Rasterization {
             rows,
             cols,
             count: rows * cols,
-            by: None,
+            divisors: None,
         }
     }
 }
@@ -85,7 +85,7 @@ impl TileGrid {
     /// [divisors](Rasterization::divisors).
     pub fn with_divisors(self, divisors: [FastDivisor; 2]) -> Self {
         Self {
-            by: Some(divisors),
+            divisors: Some(divisors),
             ..self
         }
     }
@@ -97,7 +97,7 @@ impl TileGrid {
         let i = i.reg();
         match self.order {
             Rasterization::RowMajor => {
-                let m = match self.by {
+                let m = match self.divisors {
                     Some([row, _]) => row.divide(i),
                     None => i / self.cols,
                 };
@@ -109,7 +109,7 @@ impl TileGrid {
             Rasterization::Grouped(g) => {
                 let g = g.max(1);
                 let per_group = self.cols * g;
-                let group = match self.by {
+                let group = match self.divisors {
                     Some([tiles, _]) => tiles.divide(i),
                     None => i / per_group,
                 };
@@ -117,13 +117,13 @@ impl TileGrid {
                 let first = group * g;
                 // The last group may have fewer rows.
                 let height = (self.rows - first).min(g);
-                let n = match self.by {
+                let n = match self.divisors {
                     Some([_, last]) => {
-                        let whole = match g.is_power_of_two() {
+                        let full_group_col = match g.is_power_of_two() {
                             true => offset >> g.trailing_zeros(),
                             false => offset / g,
                         };
-                        select(height.eq(g), whole, last.divide(offset))
+                        select(height.eq(g), full_group_col, last.divide(offset))
                     }
                     None => offset / height,
                 };
@@ -188,13 +188,17 @@ impl<F: FnOnce(TileIndex)> RoundRobinTiles<F> {
     pub fn each(self, body: impl FnOnce(TileIndex)) {
         let _caller = caller_scope();
         let tiles = self.tiles;
-        let turn = Var::new(0u32);
+        let current_role = Var::new(0u32);
         range(cta_id(), tiles.count).step_by(grid_ctas()).each(|i| {
-            let now = turn.get();
+            let role = current_role.get();
             let tile = tiles.at(i);
-            if_else(now.eq(self.role_index), || body(tile), || (self.skip)(tile));
-            let next = now + 1;
-            turn.set(select(next.eq(self.role_count), 0u32, next));
+            if_else(
+                role.eq(self.role_index),
+                || body(tile),
+                || (self.skip)(tile),
+            );
+            let next = role + 1;
+            current_role.set(select(next.eq(self.role_count), 0u32, next));
         });
     }
 }
@@ -203,14 +207,14 @@ impl<F: FnOnce(TileIndex)> RoundRobinTiles<F> {
 ///
 /// The vectors `a` (along) and `b` (across) span the rectangle. A rectangle that is much
 /// longer than wide splits into two halves, any other into three parts: up, along and
-/// down. Each iteration descends into the part that contains `i`, until it is a line.
+/// down. Each iteration descends into the part that contains `i`; a line ends the descent.
 #[track_caller]
 fn hilbert(i: Reg<u32>, rows: Reg<u32>, cols: Reg<u32>) -> TileIndex {
     let (rows, cols) = (rows.bitcast::<i32>(), cols.bitcast::<i32>());
     let wide = cols.ge(rows);
     let var = |x: Reg<i32>| Var::new(x);
     let zero = || Var::new(0i32);
-    let left = var(i.bitcast());
+    let index = var(i.bitcast());
     let (x, y) = (zero(), zero());
     let (ax, ay) = (var(select(wide, cols, 0)), var(select(wide, 0, rows)));
     let (bx, by) = (var(select(wide, 0, cols)), var(select(wide, rows, 0)));
@@ -224,12 +228,12 @@ fn hilbert(i: Reg<u32>, rows: Reg<u32>, cols: Reg<u32>) -> TileIndex {
             let (w, h) = (len(a[0] + a[1]), len(b[0] + b[1]));
             let (da, db) = (a.map(sign), b.map(sign));
             // Rounds the halves to even lengths where that keeps the curve connected.
-            let half = |v: [Reg<i32>; 2], d: [Reg<i32>; 2], whole: Reg<i32>| {
+            let half = |v: [Reg<i32>; 2], d: [Reg<i32>; 2], length: Reg<i32>| {
                 let (hx, hy) = (v[0] >> 1, v[1] >> 1);
-                let odd = (len(hx + hy) & 1).eq(1) & whole.gt(2);
+                let odd = (len(hx + hy) & 1).eq(1) & length.gt(2);
                 [select(odd, hx + d[0], hx), select(odd, hy + d[1], hy)]
             };
-            let go = |from: [Reg<i32>; 2], na: [Reg<i32>; 2], nb: [Reg<i32>; 2]| {
+            let descend = |from: [Reg<i32>; 2], na: [Reg<i32>; 2], nb: [Reg<i32>; 2]| {
                 x.set(x.get() + from[0]);
                 y.set(y.get() + from[1]);
                 ax.set(na[0]);
@@ -240,18 +244,18 @@ fn hilbert(i: Reg<u32>, rows: Reg<u32>, cols: Reg<u32>) -> TileIndex {
             let minus = |u: [Reg<i32>; 2], v: [Reg<i32>; 2]| [u[0] - v[0], u[1] - v[1]];
             let plus = |u: [Reg<i32>; 2], v: [Reg<i32>; 2]| [u[0] + v[0], u[1] + v[1]];
             let origin = [0i32.reg(), 0i32.reg()];
-            let now = left.get();
+            let i = index.get();
             if_else(
                 (w * 2).gt(h * 3),
                 || {
                     let a2 = half(a, da, w);
                     let first = len(a2[0] + a2[1]) * h;
                     if_else(
-                        now.lt(first),
-                        || go(origin, a2, b),
+                        i.lt(first),
+                        || descend(origin, a2, b),
                         || {
-                            left.set(now - first);
-                            go(a2, minus(a, a2), b);
+                            index.set(i - first);
+                            descend(a2, minus(a, a2), b);
                         },
                     );
                 },
@@ -261,26 +265,26 @@ fn hilbert(i: Reg<u32>, rows: Reg<u32>, cols: Reg<u32>) -> TileIndex {
                     let (la, lb) = (len(a2[0] + a2[1]), len(b2[0] + b2[1]));
                     let first = la * lb;
                     let second = first + w * (h - lb);
-                    if_(now.lt(first), || go(origin, b2, a2));
-                    if_(now.ge(first) & now.lt(second), || {
-                        left.set(now - first);
-                        go(b2, a, minus(b, b2));
+                    if_(i.lt(first), || descend(origin, b2, a2));
+                    if_(i.ge(first) & i.lt(second), || {
+                        index.set(i - first);
+                        descend(b2, a, minus(b, b2));
                     });
-                    if_(now.ge(second), || {
-                        left.set(now - second);
+                    if_(i.ge(second), || {
+                        index.set(i - second);
                         let corner = plus(minus(a, da), minus(b2, db));
                         let neg = |v: [Reg<i32>; 2]| [-v[0], -v[1]];
-                        go(corner, neg(b2), neg(minus(a, a2)));
+                        descend(corner, neg(b2), neg(minus(a, a2)));
                     });
                 },
             );
         },
     );
     // The part is a line: along `a` if it is one tile across, else along `b`.
-    let flat = len(bx.get() + by.get()).eq(1);
-    let d = |a: Var<i32>, b: Var<i32>| select(flat, sign(a.get()), sign(b.get()));
-    let n = x.get() + d(ax, bx) * left.get();
-    let m = y.get() + d(ay, by) * left.get();
+    let is_along_a = len(bx.get() + by.get()).eq(1);
+    let direction = |a: Var<i32>, b: Var<i32>| select(is_along_a, sign(a.get()), sign(b.get()));
+    let n = x.get() + direction(ax, bx) * index.get();
+    let m = y.get() + direction(ay, by) * index.get();
     TileIndex {
         m: m.bitcast(),
         n: n.bitcast(),

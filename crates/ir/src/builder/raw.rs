@@ -1,6 +1,6 @@
 //! The raw layer: mbarriers, fences and copies, one function for each instruction.
 //!
-//! Rings and turns lower to these. The builder derives nothing here: the author
+//! Rings and turns lower to these functions. The builder derives nothing here: the author
 //! writes counts, bytes and parities, and the checker checks them.
 
 mod barrier;

@@ -189,7 +189,7 @@ impl<T: Scalar> Var<T> {
 
     /// Creates a variable that the role initializes once, at its start.
     #[track_caller]
-    pub(crate) fn carried(first: T) -> Self {
+    pub(crate) fn role_state(first: T) -> Self {
         let frame = crate::loc::Frame::caller();
         let src = Operand::Imm(first.to_bits());
         let ty = T::TYPE;
@@ -362,11 +362,11 @@ impl Reg<u32> {
         // (x - 1) / b + 1 does not overflow near 2^32; x == 0 stays 0.
         let one = self.min(1u32);
         let below = self - one;
-        let whole = match b.is_power_of_two() {
+        let quotient = match b.is_power_of_two() {
             true => below >> b.trailing_zeros(),
             false => below / b,
         };
-        whole + one
+        quotient + one
     }
 }
 

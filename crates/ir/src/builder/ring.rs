@@ -25,7 +25,7 @@ use super::reg::{Reg, Value, Var};
 use super::slot::{Consuming, Producing, Slot};
 use super::state::{ActiveThreads, ArrivalCount, BuilderState, caller_scope, error, with};
 use super::tile::{Tile, TileDecl, TileRef};
-use super::warp::warp_at_start;
+use super::warp::warp_id_at_role_start;
 use crate::loc::Frame;
 use crate::machine::Axis;
 use crate::types::Element;
@@ -39,19 +39,19 @@ pub(crate) struct RingState {
     pub(crate) full: BarId,
     pub(crate) empty: BarId,
     tiles: Vec<TileId>,
-    /// The number of warps, if each warp has a ring of its own.
+    /// The number of warps of a ring per warp.
     per_warp: Option<u32>,
     producers: RingEnd,
     consumers: RingEnd,
     /// The CTAs that a multicast load reaches.
     pub(super) multicast: Option<MulticastSet>,
-    /// Producers fill slots of another CTA of the cluster.
+    /// Whether producers fill slots of another CTA of the cluster.
     pub(super) across_cluster: bool,
-    /// `st.async` stores fill the slots and complete on the full barrier.
+    /// Whether `st.async` stores fill the slots; they complete on the full barrier.
     pub(super) async_stores: bool,
-    /// Only generic-proxy accesses touch the slots.
+    /// Whether only the generic proxy accesses the slots.
     pub(super) generic_proxy_only: bool,
-    pub(super) held: Vec<DeferredRelease>,
+    pub(super) deferred_releases: Vec<DeferredRelease>,
     frame: Frame,
 }
 
@@ -82,7 +82,7 @@ pub(super) enum MulticastSet {
 
 impl MulticastSet {
     /// Returns the number of CTAs and the distance between their ranks.
-    pub(super) fn of(self, cluster: [u32; 3]) -> (u32, u32) {
+    pub(super) fn count_and_stride(self, cluster: [u32; 3]) -> (u32, u32) {
         match self {
             MulticastSet::Cluster => (cluster.iter().product(), 1),
             MulticastSet::Along(Axis::X) => (cluster[0], 1),
@@ -98,20 +98,20 @@ struct RoleCursor {
     role: RoleId,
     /// Warps of the role.
     warps: u32,
-    width: ActiveThreads,
+    active: ActiveThreads,
     arrivals: u32,
     stage: Var<u32>,
     parity: Var<u32>,
     /// In a ring per warp: the warp's index in the CTA, and the first warp of the role.
     warp: Option<(Reg<u32>, u32)>,
-    /// Generic accesses touched tiles of the held slots.
-    generic: bool,
-    /// `cp.async` copies wrote tiles of the held slots.
-    copied: bool,
+    /// Whether generic accesses touched tiles of the held slots.
+    has_generic_access: bool,
+    /// Whether `cp.async` copies wrote tiles of the held slots.
+    has_copies: bool,
     /// Whether every thread arrives after its copies; `None` before the first commit.
     after_copies: Option<bool>,
     /// The number of slots that the role holds.
-    held: u32,
+    held_slots: u32,
 }
 
 /// A slot that is released when a wgmma group completes.
@@ -120,10 +120,10 @@ pub(super) struct DeferredRelease {
     pub(super) acc: u32,
     /// The stage of the slot, or [`NONE`](Self::NONE).
     pub(super) stage: Var<u32>,
-    /// Generic accesses touched its tiles.
-    pub(super) generic: bool,
+    /// Whether generic accesses touched its tiles.
+    pub(super) has_generic_access: bool,
     /// The number of wgmma groups committed before the release; no later group reads the slot.
-    pub(super) groups: usize,
+    pub(super) groups_before: usize,
 }
 
 impl DeferredRelease {
@@ -138,7 +138,7 @@ pub(super) enum RingSide {
 }
 
 impl RingState {
-    fn ends(&mut self, side: RingSide) -> &mut RingEnd {
+    fn end_mut(&mut self, side: RingSide) -> &mut RingEnd {
         match side {
             RingSide::Producer => &mut self.producers,
             RingSide::Consumer => &mut self.consumers,
@@ -151,45 +151,47 @@ impl RingState {
         cluster: [u32; 3],
     ) -> Result<(u32, u32), (&'static str, String, Frame)> {
         let name = &self.name;
-        let count = |end: &RingEnd, who: &str, together: &str| {
-            let arrivals: Vec<u32> = end.roles.iter().map(|e| e.arrivals).collect();
+        let count = |end: &RingEnd, role_kind: &str, remedy: &str| {
+            let arrivals: Vec<u32> = end.roles.iter().map(|cursor| cursor.arrivals).collect();
             match (arrivals.as_slice(), end.distribution) {
-                ([], _) => Err(("ring-end", format!("ring {name} has no {who}"))),
+                ([], _) => Err(("ring-end", format!("ring {name} has no {role_kind}"))),
                 ([n], _) => Ok(*n),
-                (all, Some(Distribution::All)) => Ok(all.iter().sum()),
+                (counts, Some(Distribution::All)) => Ok(counts.iter().sum()),
                 ([n, rest @ ..], Some(Distribution::RoundRobin)) if rest.iter().all(|m| m == n) => {
                     Ok(*n)
                 }
-                (all, Some(Distribution::RoundRobin)) => Err((
+                (counts, Some(Distribution::RoundRobin)) => Err((
                     "ring-distribution",
                     format!(
-                        "the {who}s of the round-robin ring {name} arrive {all:?} times per slot; the counts must be equal"
+                        "the {role_kind}s of the round-robin ring {name} arrive {counts:?} times per slot; the counts must be equal"
                     ),
                 )),
-                (all, None) => Err((
+                (counts, None) => Err((
                     "ring-distribution",
                     format!(
-                        "ring {name} has {} {who}s without a distribution\nhelp: call {together}",
-                        all.len()
+                        "ring {name} has {} {role_kind}s without a distribution\nhelp: call {remedy}",
+                        counts.len()
                     ),
                 )),
             }
         };
-        let at = |(code, text): (&'static str, String)| (code, text, self.frame);
+        let with_frame = |(code, text): (&'static str, String)| (code, text, self.frame);
         if let Some(warps) = self.per_warp {
-            self.check_per_warp(warps).map_err(at)?;
+            self.check_per_warp(warps).map_err(with_frame)?;
         }
         let full = count(
             &self.producers,
             "producer",
             "cooperative_producers() or round_robin_producers()",
         )
-        .map_err(at)?;
+        .map_err(with_frame)?;
         // The consumer makes the only arrival, with the expected bytes of the slot.
         let full = if self.async_stores { 1 } else { full };
-        let empty =
-            count(&self.consumers, "consumer", "broadcast() or round_robin()").map_err(at)?;
-        let peers = self.multicast.map_or(1, |s| s.of(cluster).0);
+        let empty = count(&self.consumers, "consumer", "broadcast() or round_robin()")
+            .map_err(with_frame)?;
+        let peers = self
+            .multicast
+            .map_or(1, |set| set.count_and_stride(cluster).0);
         Ok((full, empty * peers))
     }
 }
@@ -199,15 +201,15 @@ impl RingState {
     fn check_per_warp(&self, warps: u32) -> Result<(), (&'static str, String)> {
         let name = &self.name;
         let ends = [&self.producers, &self.consumers];
-        let other = ends.iter().flat_map(|ends| &ends.roles);
-        if let Some(other) = other.map(|end| end.warps).find(|&n| n != warps) {
+        let cursors = ends.iter().flat_map(|end| &end.roles);
+        if let Some(other) = cursors.map(|cursor| cursor.warps).find(|&n| n != warps) {
             let text = format!(
                 "ring {name} is declared for {warps} warps, but a role that uses it has {other}"
             );
             return Err(("ring-per-warp", text));
         }
         let is_round_robin =
-            (ends.iter()).any(|ends| ends.distribution == Some(Distribution::RoundRobin));
+            (ends.iter()).any(|end| end.distribution == Some(Distribution::RoundRobin));
         if is_round_robin || self.multicast.is_some() || self.across_cluster {
             let text = format!(
                 "ring {name} is per warp; a ring per warp cannot be round-robin, multicast or across the cluster"
@@ -218,18 +220,18 @@ impl RingState {
     }
 }
 
-/// The layout of one slot: declares its tiles.
+/// Declares the tiles of one slot.
 #[derive(Debug)]
 pub struct SlotLayout {
     ring: String,
     stages: u32,
-    made: Cell<u32>,
+    tile_count: Cell<u32>,
 }
 
 impl SlotLayout {
     #[track_caller]
     fn decl<T: Element>(&self, rows: u32, cols: u32) -> TileDecl<T> {
-        let i = self.made.replace(self.made.get() + 1);
+        let i = self.tile_count.replace(self.tile_count.get() + 1);
         TileDecl::new(&format!("{}.{i}", self.ring), rows, cols).stages(self.stages)
     }
 
@@ -297,7 +299,7 @@ ring_tuple!(A 0, B 1, C 2, D 3);
 pub struct Ring<L> {
     pub(super) index: usize,
     pub(super) stages: u32,
-    /// The number of rings per warp; 1 for an ordinary ring.
+    /// The number of warps of a ring per warp; 1 for an ordinary ring.
     pub(super) warps: u32,
     pub(super) full: BarId,
     pub(super) empty: BarId,
@@ -320,7 +322,7 @@ impl<L: RingTiles> Ring<L> {
             );
         }
         let warps = per_warp.unwrap_or(1).max(1);
-        let all = warps.saturating_mul(stages.max(1));
+        let total_stages = warps.saturating_mul(stages.max(1));
         if stages == 0 {
             error(
                 "ring-stages",
@@ -329,15 +331,25 @@ impl<L: RingTiles> Ring<L> {
         }
         let tiles = tiles(&SlotLayout {
             ring: name.to_owned(),
-            stages: all,
-            made: Cell::new(0),
+            stages: total_stages,
+            tile_count: Cell::new(0),
         });
         let mut ids = Vec::new();
         tiles.ids(&mut |t| ids.push(t));
         let frame = Frame::caller();
         let ring = with(|s| {
-            let full = s.barrier(format!("{name}.full"), all, ArrivalCount::Manual, frame);
-            let empty = s.barrier(format!("{name}.empty"), all, ArrivalCount::Manual, frame);
+            let full = s.barrier(
+                format!("{name}.full"),
+                total_stages,
+                ArrivalCount::Manual,
+                frame,
+            );
+            let empty = s.barrier(
+                format!("{name}.empty"),
+                total_stages,
+                ArrivalCount::Manual,
+                frame,
+            );
             s.rings.push(RingState {
                 name: name.to_owned(),
                 full,
@@ -350,7 +362,7 @@ impl<L: RingTiles> Ring<L> {
                 across_cluster: false,
                 async_stores: false,
                 generic_proxy_only: false,
-                held: Vec::new(),
+                deferred_releases: Vec::new(),
                 frame: s.author(frame),
             });
             Some((s.rings.len() - 1, full, empty))
@@ -366,40 +378,40 @@ impl<L: RingTiles> Ring<L> {
         }
     }
 
-    fn declare(self, side: RingSide, d: Distribution) -> Self {
-        with(|s| s.rings[self.index].ends(side).distribution = Some(d));
+    fn set_distribution(self, side: RingSide, distribution: Distribution) -> Self {
+        with(|s| s.rings[self.index].end_mut(side).distribution = Some(distribution));
         self
     }
 
     /// Every consumer reads every slot.
     pub fn broadcast(self) -> Self {
-        self.declare(RingSide::Consumer, Distribution::All)
+        self.set_distribution(RingSide::Consumer, Distribution::All)
     }
 
     /// One consumer reads each slot, under a [`Turn`](super::Turn); the others [`skip`](Self::skip) it.
     pub fn round_robin(self) -> Self {
-        self.declare(RingSide::Consumer, Distribution::RoundRobin)
+        self.set_distribution(RingSide::Consumer, Distribution::RoundRobin)
     }
 
     /// Every producer fills part of every slot.
     pub fn cooperative_producers(self) -> Self {
-        self.declare(RingSide::Producer, Distribution::All)
+        self.set_distribution(RingSide::Producer, Distribution::All)
     }
 
     /// One producer fills each slot, under a [`Turn`](super::Turn); the others [`skip`](Self::skip) it.
     pub fn round_robin_producers(self) -> Self {
-        self.declare(RingSide::Producer, Distribution::RoundRobin)
+        self.set_distribution(RingSide::Producer, Distribution::RoundRobin)
     }
 
     fn set_multicast(self, multicast: MulticastSet) -> Self {
         with(|s| {
             s.rings[self.index].multicast = Some(multicast);
-            s.remote = true;
+            s.accesses_peers = true;
         });
         self
     }
 
-    /// TMA multicast fills the slots: a slot is empty once every CTA of the cluster has
+    /// TMA multicast fills the slots: a slot is empty after every CTA of the cluster has
     /// released it.
     pub fn multicast(self) -> Self {
         self.set_multicast(MulticastSet::Cluster)
@@ -417,7 +429,7 @@ impl<L: RingTiles> Ring<L> {
     pub fn across_cluster(self) -> Self {
         with(|s| {
             s.rings[self.index].across_cluster = true;
-            s.remote = true;
+            s.accesses_peers = true;
         });
         self
     }
@@ -435,16 +447,16 @@ impl<L: RingTiles> Ring<L> {
     /// Kernel::build("halves", &Target::SM_90A, |k| {
     ///     k.cluster(2, 1, 1);
     ///     let out = k.tensor_map("out", TensorMapDecl::tiled(DType::F32, [32, 64]));
-    ///     let outbox = k.outbox::<f32>("both", 1, 64, 32);
+    ///     let outbox = k.outbox::<f32>("out_tile", 1, 64, 32);
     ///     let parts = k.ring("parts", 1, |s| s.unswizzled::<f32>(4, 512)).async_stores();
     ///     k.role("math").warpgroups(1).body(|| {
-    ///         let (own, peer) = (Frag::zeros(64, 32), cluster_rank() ^ 1u32);
+    ///         let (tile, peer) = (Frag::zeros(64, 32), cluster_rank() ^ 1u32);
     ///         let slot = parts.acquire_remote(peer);
-    ///         own.store_async_thread_major(&slot);
+    ///         tile.store_async_thread_major(&slot);
     ///         slot.commit();
     ///         let slot = parts.wait();
-    ///         let both = own.clone().zip(&own.load_thread_major(&slot.tiles()), |x, y| x + y);
-    ///         outbox.store(&both, out, [0u32, 0u32]);
+    ///         let sum = tile.clone().zip(&tile.load_thread_major(&slot.tiles()), |x, y| x + y);
+    ///         outbox.store(&sum, out, [0u32, 0u32]);
     ///         slot.release_remote(peer);
     ///     });
     /// })?;
@@ -515,8 +527,8 @@ impl<L: RingTiles> Ring<L> {
         }
         let mut slot = self.next(RingSide::Producer);
         slot.wait(self.empty, slot.parity);
-        slot.home = Some(peer.operand());
-        slot.tiles = self.tiles.refs(slot.stage, slot.home);
+        slot.peer = Some(peer.operand());
+        slot.tiles = self.tiles.refs(slot.stage, slot.peer);
         slot
     }
 
@@ -537,11 +549,14 @@ impl<L: RingTiles> Ring<L> {
         let side = with(|s| {
             let role = s.role?;
             let ring = &s.rings[self.index];
-            let is = |end: &RingEnd| {
+            let is_round_robin = |end: &RingEnd| {
                 end.distribution == Some(Distribution::RoundRobin)
-                    && end.roles.iter().any(|e| e.role == role)
+                    && end.roles.iter().any(|cursor| cursor.role == role)
             };
-            match (is(&ring.producers), is(&ring.consumers)) {
+            match (
+                is_round_robin(&ring.producers),
+                is_round_robin(&ring.consumers),
+            ) {
                 (true, false) => Some(RingSide::Producer),
                 (false, true) => Some(RingSide::Consumer),
                 // First use in this role: take the round-robin end.
@@ -559,66 +574,65 @@ impl<L: RingTiles> Ring<L> {
             );
             return;
         };
-        let Some(end) = self.end(side) else { return };
-        let total = end.stage.get() + n.reg();
+        let Some(cursor) = self.cursor(side) else {
+            return;
+        };
+        let total = cursor.stage.get() + n.reg();
         let stages = self.stages.max(1);
-        end.stage.set(total % stages);
-        end.parity.set(end.parity.get() ^ ((total / stages) & 1));
+        cursor.stage.set(total % stages);
+        cursor
+            .parity
+            .set(cursor.parity.get() ^ ((total / stages) & 1));
     }
 
-    /// Returns this role's cursor, created at its first use.
+    /// Returns this role's cursor, and creates it at the first use.
     #[track_caller]
-    fn end(self, side: RingSide) -> Option<RoleCursor> {
+    fn cursor(self, side: RingSide) -> Option<RoleCursor> {
         let frame = Frame::caller();
         let known = with(|s| {
             let Some(role) = s.role else {
-                let text = "a ring is used outside of a role body".to_owned();
+                let name = &s.rings[self.index].name;
+                let text = format!("ring {name} is used outside of a role body");
                 s.error("ring-outside-role", text, frame, None);
                 return Some(None);
             };
-            let width = s.width;
+            let active = s.active;
             let ring = &mut s.rings[self.index];
             let name = ring.name.clone();
-            let end = ring
-                .ends(side)
-                .roles
-                .iter()
-                .find(|e| e.role == role)
-                .copied();
-            let end = end?;
-            if end.width != width {
+            let cursor = *ring.cursor_mut(side, Some(role))?;
+            if cursor.active != active {
                 let text = format!(
                     "role {} uses ring {name} both inside and outside of elect; its cursor would diverge",
                     s.role_name()
                 );
-                s.error("ring-width", text, frame, None);
+                s.error("ring-elect", text, frame, None);
             }
-            Some(Some(end))
+            Some(Some(cursor))
         });
-        if let Some(end) = known {
-            return end;
+        if let Some(cursor) = known {
+            return cursor;
         }
         let (stage, parity) = (
-            Var::carried(0u32),
-            Var::carried(if side == RingSide::Producer { 1u32 } else { 0 }),
+            Var::role_state(0u32),
+            Var::role_state(if side == RingSide::Producer { 1u32 } else { 0 }),
         );
-        let warp = (self.warps > 1).then(warp_at_start);
+        let warp = (self.warps > 1).then(warp_id_at_role_start);
         with(|s| {
             let role = s.role?;
             let warps = s.roles[role.index()].warps;
             let per_warp = s.rings[self.index].per_warp.is_some();
-            if per_warp && warps > 1 && s.width == ActiveThreads::Thread {
+            if per_warp && warps > 1 && s.active == ActiveThreads::Thread {
                 let text = format!(
                     "role {} uses a ring per warp in one warp only\nhelp: use elect_lane() instead of elect()",
                     s.role_name()
                 );
                 s.error("ring-per-warp", text, frame, None);
             }
-            let end = RoleCursor {
+            let cursor = RoleCursor {
                 role,
                 warps,
-                width: s.width,
-                arrivals: match s.width {
+                active: s.active,
+                arrivals: match s.active {
                     ActiveThreads::Thread => 1,
                     _ if per_warp => 1,
                     _ => warps,
@@ -626,13 +640,13 @@ impl<L: RingTiles> Ring<L> {
                 stage,
                 parity,
                 warp: warp.map(|warp| (warp, s.roles[role.index()].first_warp)),
-                generic: false,
-                copied: false,
+                has_generic_access: false,
+                has_copies: false,
                 after_copies: None,
-                held: 0,
+                held_slots: 0,
             };
-            s.rings[self.index].ends(side).roles.push(end);
-            Some(end)
+            s.rings[self.index].end_mut(side).roles.push(cursor);
+            Some(cursor)
         })
     }
 
@@ -640,32 +654,32 @@ impl<L: RingTiles> Ring<L> {
     #[track_caller]
     fn next<S>(self, side: RingSide) -> Slot<L, S> {
         let frame = Frame::caller();
-        let end = self.end(side);
-        let (stage, parity) = match end {
-            Some(end) => {
-                let (stage, parity) = (end.stage.get(), end.parity.get());
+        let cursor = self.cursor(side);
+        let (stage, parity) = match cursor {
+            Some(cursor) => {
+                let (stage, parity) = (cursor.stage.get(), cursor.parity.get());
                 if self.stages > 1 {
                     let next = stage + 1;
                     let wrap = next.eq(self.stages);
-                    end.stage.set(select(wrap, 0u32, next));
-                    end.parity.set(select(wrap, parity ^ 1, parity));
+                    cursor.stage.set(select(wrap, 0u32, next));
+                    cursor.parity.set(select(wrap, parity ^ 1, parity));
                 } else {
-                    end.parity.set(parity ^ 1);
+                    cursor.parity.set(parity ^ 1);
                 }
                 (stage, parity)
             }
             None => (0u32.reg(), 0u32.reg()),
         };
-        let stage = match end.and_then(|end| end.warp) {
+        let stage = match cursor.and_then(|cursor| cursor.warp) {
             None => stage,
             Some((warp, first)) => (warp - first) * self.stages + stage,
         };
-        let made = with(|s| {
+        let taken_at = with(|s| {
             s.rings[self.index].begin_slot(side, s.role);
             Some(s.author(frame))
         });
-        let width = end.map_or(ActiveThreads::Role, |e| e.width);
-        self.held_slot(side, stage, parity, width, made)
+        let active = cursor.map_or(ActiveThreads::Role, |cursor| cursor.active);
+        self.held_slot(side, stage, parity, active, taken_at)
     }
 
     /// Creates the handle of a slot that the role holds.
@@ -675,12 +689,12 @@ impl<L: RingTiles> Ring<L> {
         side: RingSide,
         stage: Reg<u32>,
         parity: Reg<u32>,
-        width: ActiveThreads,
-        made: Option<Frame>,
+        active: ActiveThreads,
+        taken_at: Option<Frame>,
     ) -> Slot<L, S> {
-        let (scope, groups) = with(|s| {
-            if let Some(e) = s.rings[self.index].end_of(side, s.role) {
-                e.held += 1;
+        let (scope, groups_before) = with(|s| {
+            if let Some(cursor) = s.rings[self.index].cursor_mut(side, s.role) {
+                cursor.held_slots += 1;
             }
             (s.blocks.last().map_or(0, |b| b.scope), s.groups())
         });
@@ -688,16 +702,16 @@ impl<L: RingTiles> Ring<L> {
             ring: self,
             side,
             tiles: self.tiles.refs(stage, None),
-            home: None,
+            peer: None,
             stage,
             parity,
             scope,
-            width,
-            bytes: Cell::new(0),
-            dynamic: Cell::new(None),
-            made,
-            used: Cell::new(false),
-            groups,
+            active,
+            constant_bytes: Cell::new(0),
+            register_bytes: Cell::new(None),
+            taken_at,
+            is_consumed: Cell::new(false),
+            groups_before,
             state: PhantomData,
         }
     }
@@ -706,15 +720,16 @@ impl<L: RingTiles> Ring<L> {
 impl RingState {
     /// Clears the access flags when the role takes a slot while it holds no other.
     fn begin_slot(&mut self, side: RingSide, role: Option<RoleId>) {
-        if let Some(e) = self.end_of(side, role).filter(|e| e.held == 0) {
-            (e.generic, e.copied) = (false, false);
+        let cursor = self.cursor_mut(side, role);
+        if let Some(cursor) = cursor.filter(|cursor| cursor.held_slots == 0) {
+            (cursor.has_generic_access, cursor.has_copies) = (false, false);
         }
     }
 
-    /// Records that the role no longer holds a slot.
+    /// Records that the role drops a slot.
     pub(super) fn record_drop(&mut self, side: RingSide, role: Option<RoleId>) {
-        if let Some(e) = self.end_of(side, role) {
-            e.held = e.held.saturating_sub(1);
+        if let Some(cursor) = self.cursor_mut(side, role) {
+            cursor.held_slots = cursor.held_slots.saturating_sub(1);
         }
     }
 
@@ -724,15 +739,15 @@ impl RingState {
     }
 
     /// Returns this role's cursor, if it has one.
-    fn end_of(&mut self, side: RingSide, role: Option<RoleId>) -> Option<&mut RoleCursor> {
-        let ends = self.ends(side).roles.iter_mut();
-        ends.into_iter().find(|e| Some(e.role) == role)
+    fn cursor_mut(&mut self, side: RingSide, role: Option<RoleId>) -> Option<&mut RoleCursor> {
+        let mut cursors = self.end_mut(side).roles.iter_mut();
+        cursors.find(|cursor| Some(cursor.role) == role)
     }
 
     /// Returns whether `cp.async` copies wrote the producer's held slots.
-    pub(super) fn is_copied(&mut self, role: Option<RoleId>) -> bool {
-        self.end_of(RingSide::Producer, role)
-            .is_some_and(|e| e.copied)
+    pub(super) fn has_copies(&mut self, role: Option<RoleId>) -> bool {
+        self.cursor_mut(RingSide::Producer, role)
+            .is_some_and(|cursor| cursor.has_copies)
     }
 
     /// Records how a producer of `warps` warps commits, and returns whether all its commits
@@ -743,18 +758,19 @@ impl RingState {
         after_copies: bool,
         warps: u32,
     ) -> bool {
-        let Some(e) = self.end_of(RingSide::Producer, role) else {
+        let Some(cursor) = self.cursor_mut(RingSide::Producer, role) else {
             return true;
         };
-        if after_copies && e.width == ActiveThreads::Role {
-            e.arrivals = 32 * warps;
+        if after_copies && cursor.active == ActiveThreads::Role {
+            cursor.arrivals = 32 * warps;
         }
-        *e.after_copies.get_or_insert(after_copies) == after_copies
+        *cursor.after_copies.get_or_insert(after_copies) == after_copies
     }
 
-    pub(super) fn is_generic(&mut self, side: RingSide, role: Option<RoleId>) -> bool {
-        let ends = self.ends(side);
-        ends.roles.iter().any(|e| Some(e.role) == role && e.generic)
+    /// Returns whether generic accesses touched the role's held slots.
+    pub(super) fn has_generic_access(&mut self, side: RingSide, role: Option<RoleId>) -> bool {
+        self.cursor_mut(side, role)
+            .is_some_and(|cursor| cursor.has_generic_access)
     }
 }
 
@@ -764,8 +780,8 @@ pub(crate) fn record_generic_access(tile: TileId) {
         let role = s.role;
         for ring in s.rings.iter_mut().filter(|r| r.tiles.contains(&tile)) {
             for side in [RingSide::Producer, RingSide::Consumer] {
-                if let Some(e) = ring.end_of(side, role) {
-                    e.generic = true;
+                if let Some(cursor) = ring.cursor_mut(side, role) {
+                    cursor.has_generic_access = true;
                 }
             }
         }
@@ -777,8 +793,8 @@ pub(crate) fn record_lane_copy(tile: TileId) {
     with(|s: &mut BuilderState| {
         let role = s.role;
         for ring in s.rings.iter_mut().filter(|r| r.tiles.contains(&tile)) {
-            if let Some(e) = ring.end_of(RingSide::Producer, role) {
-                e.copied = true;
+            if let Some(cursor) = ring.cursor_mut(RingSide::Producer, role) {
+                cursor.has_copies = true;
             }
         }
     });

@@ -40,7 +40,7 @@ impl RowVector {
 
     /// Returns the number of rows.
     fn rows(&self) -> u32 {
-        self.values.len() as u32 / 2 * self.owner.block()
+        self.values.len() as u32 / 2 * self.owner.block_rows()
     }
 
     /// Checks that the row vector belongs to a fragment of `m` rows.
@@ -51,10 +51,10 @@ impl RowVector {
             error(
                 "fragment-rows",
                 format!(
-                    "{m} rows of a {} fragment are combined with a row vector of {} rows of a {}",
+                    "a {} fragment of {m} rows is combined with a {} row vector of {} rows; both must be equal",
                     owner.name(),
-                    self.rows(),
-                    self.owner.name()
+                    self.owner.name(),
+                    self.rows()
                 ),
             );
         }
@@ -62,8 +62,8 @@ impl RowVector {
     }
 
     /// Returns the value for the row of value `i` of a fragment with `n` columns.
-    pub(super) fn of_value(&self, i: usize, n: u32) -> Reg<f32> {
-        self.values[row_slot(i, n)]
+    pub(super) fn value_for(&self, i: usize, n: u32) -> Reg<f32> {
+        self.values[row_in_lane(i, n)]
     }
 
     /// Applies `f` to every value.
@@ -107,7 +107,7 @@ impl RowVector {
         if_((lane_id() & 3).eq(0u32), || {
             for (i, &x) in self.values.iter().enumerate() {
                 f(
-                    row + (i / 2 * self.owner.block() as usize + i % 2 * 8) as u32,
+                    row + (i / 2 * self.owner.block_rows() as usize + i % 2 * 8) as u32,
                     x,
                 );
             }
@@ -115,8 +115,8 @@ impl RowVector {
     }
 }
 
-/// Returns the index of the lane's row that holds value `i` of a fragment with `n` columns.
-pub(super) fn row_slot(i: usize, n: u32) -> usize {
+/// Returns the row of value `i` of a fragment with `n` columns, counted among the lane's rows.
+pub(super) fn row_in_lane(i: usize, n: u32) -> usize {
     let half = n as usize / 2;
     i / half * 2 + i % half / 2 % 2
 }

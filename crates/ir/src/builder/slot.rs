@@ -5,7 +5,7 @@ use super::raw::{MbarrierHandle, TensorMap, fence_async};
 use super::reg::{Coords, Reg, Value, Var};
 use super::ring::{DeferredRelease, MulticastSet, Ring, RingSide, RingTiles};
 use super::state::{ActiveThreads, caller_scope, emit, error, with};
-use super::tile::{TileRef, add};
+use super::tile::{TileRef, add_constant};
 use super::warp::{cluster_rank, lane_id, warp_sync};
 use crate::loc::Frame;
 use crate::ops::bulk::CacheHint;
@@ -31,20 +31,22 @@ pub struct Slot<L: RingTiles, S> {
     pub(super) side: RingSide,
     pub(super) tiles: L::Refs,
     /// The cluster rank of the CTA that holds the slot; `None` is this CTA.
-    pub(super) home: Option<Operand>,
+    pub(super) peer: Option<Operand>,
     pub(super) stage: Reg<u32>,
     pub(super) parity: Reg<u32>,
     /// The scope of the block that took the slot.
     pub(super) scope: u32,
-    pub(super) width: ActiveThreads,
-    /// The transaction bytes of its copies: constants, and a sum of registers.
-    pub(super) bytes: Cell<u32>,
-    pub(super) dynamic: Cell<Option<Reg<u32>>>,
+    pub(super) active: ActiveThreads,
+    /// The constant transaction bytes of its copies.
+    pub(super) constant_bytes: Cell<u32>,
+    /// The sum of the transaction bytes in registers.
+    pub(super) register_bytes: Cell<Option<Reg<u32>>>,
     /// The author's line that took the slot.
-    pub(super) made: Option<Frame>,
-    pub(super) used: Cell<bool>,
+    pub(super) taken_at: Option<Frame>,
+    /// Whether the slot is committed, released or carried.
+    pub(super) is_consumed: Cell<bool>,
     /// The number of wgmma groups committed before the slot was taken.
-    pub(super) groups: usize,
+    pub(super) groups_before: usize,
     pub(super) state: PhantomData<fn() -> S>,
 }
 
@@ -57,22 +59,22 @@ impl<L: RingTiles, S> Deref for Slot<L, S> {
 
 impl<L: RingTiles, S> Drop for Slot<L, S> {
     fn drop(&mut self) {
-        let (made, index, side) = (self.made, self.ring.index, self.side);
+        let (taken_at, index, side) = (self.taken_at, self.ring.index, self.side);
         with(|s| {
             let role = s.role;
             s.rings[index].record_drop(side, role);
         });
-        if self.used.get() || std::thread::panicking() {
+        if self.is_consumed.get() || std::thread::panicking() {
             return;
         }
         with(|s| {
             let name = &s.rings[index].name;
-            let what = match side {
+            let problem = match side {
                 RingSide::Producer => "acquired here is never committed",
                 RingSide::Consumer => "waited for here is never released",
             };
-            let text = format!("a slot of ring {name} {what}");
-            if let Some(frame) = made {
+            let text = format!("a slot of ring {name} {problem}");
+            if let Some(frame) = taken_at {
                 s.error("slot-left", text, frame, None);
             }
         });
@@ -108,12 +110,12 @@ impl<L: RingTiles, S> Slot<L, S> {
     #[track_caller]
     pub(super) fn wait(&self, bar: BarId, parity: Reg<u32>) {
         let bar = self.bar(bar);
-        // Other CTAs arrive here: all that release a multicast slot, or the remote end.
-        let remote = with(|s| {
+        // Other CTAs arrive here: every consumer of a multicast slot, or the remote end.
+        let is_remote = with(|s| {
             let ring = &s.rings[self.ring.index];
             ring.across_cluster || ring.multicast.is_some() && self.side == RingSide::Producer
         });
-        if remote {
+        if is_remote {
             bar.wait_cluster(parity);
         } else {
             bar.wait(parity);
@@ -124,11 +126,11 @@ impl<L: RingTiles, S> Slot<L, S> {
         with(|s| s.rings[self.ring.index].multicast)
     }
 
-    fn is_generic(&self) -> bool {
+    fn has_generic_access(&self) -> bool {
         let (index, side) = (self.ring.index, self.side);
         with(|s| {
             let role = s.role;
-            s.rings[index].is_generic(side, role)
+            s.rings[index].has_generic_access(side, role)
         })
     }
 
@@ -146,7 +148,7 @@ impl<L: RingTiles> Slot<L, Producing> {
     pub fn full_barrier(&self) -> MbarrierHandle {
         let MbarrierHandle(bar) = self.bar(self.ring.full);
         MbarrierHandle(BarRef {
-            peer: self.home,
+            peer: self.peer,
             ..bar
         })
     }
@@ -219,7 +221,7 @@ impl<L: RingTiles> Slot<L, Producing> {
             );
             return;
         };
-        let group = MulticastGroup::of(multicast);
+        let group = MulticastGroup::new(multicast);
         let rows = to.rows() / group.len;
         if rows * group.len != to.rows() || map.bytes() * group.len != to.bytes() {
             error(
@@ -240,11 +242,11 @@ impl<L: RingTiles> Slot<L, Producing> {
             if_(group.index.eq(i), || {
                 let part = to.slice(i * rows..(i + 1) * rows, 0..to.cols());
                 let mut dimension = 0..;
-                let at = coords.coords().map(|c| match dimension.next() {
-                    Some(1) => add(c, i * rows),
-                    _ => add(c, 0),
+                let box_coords = coords.coords().map(|c| match dimension.next() {
+                    Some(1) => add_constant(c, i * rows),
+                    _ => add_constant(c, 0),
                 });
-                map.load_with(part, at, self.full_barrier(), Some(mask), hint);
+                map.load_with(part, box_coords, self.full_barrier(), Some(mask), hint);
             });
         }
     }
@@ -283,11 +285,11 @@ impl<L: RingTiles> Slot<L, Producing> {
     }
 
     /// Adds transaction bytes to the slot: at its commit, or immediately if the copy is in a
-    /// nested block and may not run.
+    /// nested block, which may not run.
     #[track_caller]
     fn expect(&self, bytes: Operand) {
-        let (scope, width) = with(|s| (s.blocks.last().map_or(0, |b| b.scope), Some(s.width)));
-        if width == Some(ActiveThreads::Role) {
+        let (scope, active) = with(|s| (s.blocks.last().map_or(0, |b| b.scope), Some(s.active)));
+        if active == Some(ActiveThreads::Role) {
             error(
                 "copy-not-elected",
                 "every thread of the role would issue this bulk copy\nhelp: put it inside elect()",
@@ -301,14 +303,16 @@ impl<L: RingTiles> Slot<L, Producing> {
             return;
         }
         match bytes {
-            Operand::Imm(n) => self.bytes.set(self.bytes.get() + n as u32),
+            Operand::Imm(n) => self
+                .constant_bytes
+                .set(self.constant_bytes.get() + n as u32),
             Operand::Reg(r) => {
-                let more = Reg::of(r);
-                let sum = match self.dynamic.get() {
-                    Some(sum) => sum + more,
-                    None => more,
+                let bytes = Reg::of(r);
+                let sum = match self.register_bytes.get() {
+                    Some(sum) => sum + bytes,
+                    None => bytes,
                 };
-                self.dynamic.set(Some(sum));
+                self.register_bytes.set(Some(sum));
             }
         }
     }
@@ -318,24 +322,24 @@ impl<L: RingTiles> Slot<L, Producing> {
         with(|s| s.rings[self.ring.index].async_stores)
     }
 
-    fn is_copied(&self) -> bool {
+    fn has_copies(&self) -> bool {
         with(|s| {
             let role = s.role;
-            s.rings[self.ring.index].is_copied(role)
+            s.rings[self.ring.index].has_copies(role)
         })
     }
 
     /// Records the kind of commit, which must be the same for all slots of the role.
     #[track_caller]
     fn record_commit(&self, after_copies: bool) {
-        let same = with(|s| {
+        let is_same_kind = with(|s| {
             let role = s.role?;
             // The arriving warps: all of the role, or one in a ring per warp.
             let warps = s.roles[role.index()].warps / self.ring.warps;
             let ring = &mut s.rings[self.ring.index];
             Some(ring.record_commit(Some(role), after_copies, warps.max(1)))
         });
-        if same == Some(false) {
+        if is_same_kind == Some(false) {
             error(
                 "slot-commit",
                 "a role mixes commit() and commit_after_copies() on one ring; the arrival count of the barrier is fixed",
@@ -353,9 +357,9 @@ impl<L: RingTiles> Slot<L, Producing> {
     #[track_caller]
     pub fn commit_after_copies(self) {
         let _caller = caller_scope();
-        self.used.set(true);
+        self.is_consumed.set(true);
         self.record_commit(true);
-        if self.is_generic() || self.home.is_some() {
+        if self.has_generic_access() || self.peer.is_some() {
             error(
                 "slot-copies",
                 "a slot with ordinary stores, or in another CTA, cannot use commit_after_copies()\nhelp: call copy_wait(0) and commit()",
@@ -368,10 +372,10 @@ impl<L: RingTiles> Slot<L, Producing> {
     #[track_caller]
     pub fn commit(self) {
         let _caller = caller_scope();
-        self.used.set(true);
+        self.is_consumed.set(true);
         self.record_commit(false);
         if self.has_async_stores() {
-            if self.is_generic() || self.is_copied() {
+            if self.has_generic_access() || self.has_copies() {
                 error(
                     "slot-async-stores",
                     "a slot of a ring with async_stores() is filled by ordinary stores or copies; use store_async_thread_major()",
@@ -380,17 +384,17 @@ impl<L: RingTiles> Slot<L, Producing> {
             return;
         }
         let full = self.full_barrier();
-        let generic = self.is_generic() || self.is_copied();
-        self.fence_if_generic(generic && self.home.is_none());
-        let arrive = || match (self.dynamic.get(), self.bytes.get()) {
+        let generic = self.has_generic_access() || self.has_copies();
+        self.fence_if_generic(generic && self.peer.is_none());
+        let arrive = || match (self.register_bytes.get(), self.constant_bytes.get()) {
             // Stores to a peer's shared memory need a release at cluster scope.
-            (None, 0) if generic && self.home.is_some() => full.arrive_cluster(),
+            (None, 0) if generic && self.peer.is_some() => full.arrive_cluster(),
             (None, 0) => full.arrive(),
             (None, n) => full.arrive_expect(n),
             (Some(sum), 0) => full.arrive_expect(sum),
             (Some(sum), n) => full.arrive_expect(sum + n),
         };
-        if self.width == ActiveThreads::Role {
+        if self.active == ActiveThreads::Role {
             warp_sync();
             elect_lane(arrive);
         } else {
@@ -400,7 +404,7 @@ impl<L: RingTiles> Slot<L, Producing> {
 }
 
 impl<L: RingTiles> Slot<L, Consuming> {
-    /// In a ring with `async_stores`, one thread arrives with the bytes of a slot.
+    /// Arrives with the bytes of a slot in one thread, if the ring has `async_stores`.
     #[track_caller]
     pub(super) fn expect_async_stores(&self) {
         let bytes = with(|s| {
@@ -411,7 +415,7 @@ impl<L: RingTiles> Slot<L, Consuming> {
         });
         let Some(bytes) = bytes else { return };
         let arrive = || self.bar(self.ring.full).arrive_expect(bytes);
-        match self.width {
+        match self.active {
             ActiveThreads::Role => elect(arrive),
             _ => arrive(),
         }
@@ -421,8 +425,8 @@ impl<L: RingTiles> Slot<L, Consuming> {
     #[track_caller]
     pub fn release(self) {
         let _caller = caller_scope();
-        self.used.set(true);
-        let generic = self.is_generic();
+        self.is_consumed.set(true);
+        let generic = self.has_generic_access();
         self.fence_if_generic(generic);
         self.arrive_empty(self.stage_operand(), generic);
     }
@@ -430,7 +434,7 @@ impl<L: RingTiles> Slot<L, Consuming> {
     /// Releases the slot after the wgmmas that read it: at the next `release_after` of the
     /// accumulator, or when the accumulator is waited for.
     ///
-    /// One k-tile of wgmmas so stays in flight. In a ring of one stage the producer waits for
+    /// So the wgmmas of one k-tile stay in flight. In a ring of one stage the producer waits for
     /// this slot, so the call waits for all wgmmas immediately.
     #[track_caller]
     pub fn release_after(self, acc: &super::Acc) {
@@ -439,35 +443,35 @@ impl<L: RingTiles> Slot<L, Consuming> {
             emit(WgmmaWait { pending: 0 });
             return self.release();
         }
-        self.used.set(true);
+        self.is_consumed.set(true);
         let (index, id) = (self.ring.index, acc.id());
-        let generic = self.is_generic();
+        let generic = self.has_generic_access();
         self.fence_if_generic(generic);
         let known = with(|s| {
-            let groups = s.groups();
-            let mut held = s.rings[index].held.iter_mut();
-            let held = held.find(|h| Some(h.role) == s.role && h.acc == id)?;
-            held.generic |= generic;
-            held.groups = groups;
-            Some((held.stage, held.generic))
+            let groups_before = s.groups();
+            let mut releases = s.rings[index].deferred_releases.iter_mut();
+            let release = releases.find(|r| Some(r.role) == s.role && r.acc == id)?;
+            release.has_generic_access |= generic;
+            release.groups_before = groups_before;
+            Some((release.stage, release.has_generic_access))
         });
         let (stage, generic) = known.unwrap_or_else(|| {
-            let stage = Var::carried(DeferredRelease::NONE);
+            let stage = Var::role_state(DeferredRelease::NONE);
             with(|s| {
-                let (role, groups) = (s.role?, s.groups());
-                s.rings[index].held.push(DeferredRelease {
+                let (role, groups_before) = (s.role?, s.groups());
+                s.rings[index].deferred_releases.push(DeferredRelease {
                     role,
                     acc: id,
                     stage,
-                    generic,
-                    groups,
+                    has_generic_access: generic,
+                    groups_before,
                 });
                 Some(())
             });
             (stage, generic)
         });
-        // The groups that read this slot stay in flight; the previous slot's are complete.
-        let pending = with(|s| s.groups_since(self.groups));
+        // The groups that read this slot stay in flight; those of the previous slot are complete.
+        let pending = with(|s| s.groups_since(self.groups_before));
         emit(WgmmaWait { pending });
         if_(stage.get().ne(DeferredRelease::NONE), || {
             self.arrive_empty(stage.get().operand(), generic);
@@ -481,7 +485,7 @@ impl<L: RingTiles> Slot<L, Consuming> {
         arrive_empty(
             self.ring.empty,
             stage,
-            self.width,
+            self.active,
             self.multicast_set(),
             generic,
         );
@@ -492,10 +496,10 @@ impl<L: RingTiles> Slot<L, Consuming> {
     #[track_caller]
     pub fn release_remote(self, peer: impl Value<u32>) {
         let _caller = caller_scope();
-        self.used.set(true);
+        self.is_consumed.set(true);
         let MbarrierHandle(empty) = self.bar(self.ring.empty);
         let empty = MbarrierHandle(empty).peer(peer);
-        if self.width == ActiveThreads::Role {
+        if self.active == ActiveThreads::Role {
             warp_sync();
             elect_lane(|| empty.arrive_cluster());
         } else {
@@ -505,12 +509,12 @@ impl<L: RingTiles> Slot<L, Consuming> {
 }
 
 impl<L: RingTiles> Slot<L, Consuming> {
-    /// Moves the slot to the next iteration. The fence is here because the iteration that
-    /// releases the slot does not see this one's reads.
+    /// Hands the slot to the next iteration. This iteration emits the fence, because the next
+    /// one does not record the reads of this one.
     #[track_caller]
     fn carry(&self) {
-        self.used.set(true);
-        self.fence_if_generic(self.is_generic());
+        self.is_consumed.set(true);
+        self.fence_if_generic(self.has_generic_access());
     }
 }
 
@@ -518,8 +522,8 @@ impl<L: RingTiles> Slot<L, Consuming> {
 #[derive(Debug)]
 pub struct CarriedSlot<L> {
     ring: Ring<L>,
-    made: Option<Frame>,
-    width: ActiveThreads,
+    taken_at: Option<Frame>,
+    active: ActiveThreads,
     stage: Var<u32>,
     parity: Var<u32>,
 }
@@ -533,25 +537,30 @@ impl<L: RingTiles> Carry for Slot<L, Consuming> {
         self.carry();
         CarriedSlot {
             ring: self.ring,
-            made: self.made,
-            width: self.width,
+            taken_at: self.taken_at,
+            active: self.active,
             stage: Var::new(self.stage),
             parity: Var::new(self.parity),
         }
     }
 
     #[track_caller]
-    fn load(c: &CarriedSlot<L>) -> Self {
-        let (stage, parity) = (c.stage.get(), c.parity.get());
-        c.ring
-            .held_slot(RingSide::Consumer, stage, parity, c.width, c.made)
+    fn load(slot: &CarriedSlot<L>) -> Self {
+        let (stage, parity) = (slot.stage.get(), slot.parity.get());
+        slot.ring.held_slot(
+            RingSide::Consumer,
+            stage,
+            parity,
+            slot.active,
+            slot.taken_at,
+        )
     }
 
     #[track_caller]
-    fn store(c: &CarriedSlot<L>, value: Self) {
+    fn store(slot: &CarriedSlot<L>, value: Self) {
         value.carry();
-        c.stage.set(value.stage);
-        c.parity.set(value.parity);
+        slot.stage.set(value.stage);
+        slot.parity.set(value.parity);
     }
 }
 
@@ -560,11 +569,11 @@ impl<L: RingTiles> Carry for Slot<L, Consuming> {
 fn arrive_empty(
     empty: BarId,
     stage: Operand,
-    width: ActiveThreads,
+    active: ActiveThreads,
     multicast: Option<MulticastSet>,
     generic: bool,
 ) {
-    let at = |peer| {
+    let barrier = |peer| {
         MbarrierHandle(BarRef {
             bar: empty,
             index: stage,
@@ -572,15 +581,15 @@ fn arrive_empty(
         })
     };
     let Some(multicast) = multicast else {
-        if width == ActiveThreads::Role {
+        if active == ActiveThreads::Role {
             warp_sync();
-            elect_lane(|| at(None).arrive());
+            elect_lane(|| barrier(None).arrive());
         } else {
-            at(None).arrive();
+            barrier(None).arrive();
         }
         return;
     };
-    let group = MulticastGroup::of(multicast);
+    let group = MulticastGroup::new(multicast);
     let arrive = |bar: MbarrierHandle| {
         // Only generic reads need a release at cluster scope (rule R8).
         if generic {
@@ -589,13 +598,15 @@ fn arrive_empty(
             bar.arrive();
         }
     };
-    if width == ActiveThreads::Role {
+    if active == ActiveThreads::Role {
         warp_sync();
         let lane = lane_id();
-        if_(lane.lt(group.len), || arrive(at(Some(group.rank(lane)))));
+        if_(lane.lt(group.len), || {
+            arrive(barrier(Some(group.rank(lane))))
+        });
     } else {
         for i in 0..group.len {
-            arrive(at(Some(group.rank(i))));
+            arrive(barrier(Some(group.rank(i))));
         }
     }
 }
@@ -613,8 +624,8 @@ struct MulticastGroup {
 
 impl MulticastGroup {
     #[track_caller]
-    fn of(multicast: MulticastSet) -> Self {
-        let (len, stride) = multicast.of(with(|s| s.cluster));
+    fn new(multicast: MulticastSet) -> Self {
+        let (len, stride) = multicast.count_and_stride(with(|s| s.cluster));
         let rank = cluster_rank();
         let index = match multicast {
             MulticastSet::Cluster => rank,
@@ -633,7 +644,7 @@ impl MulticastGroup {
     #[track_caller]
     fn rank(&self, i: impl Value<u32>) -> Operand {
         match (self.first, i.operand()) {
-            (None, i) => i,
+            (None, rank) => rank,
             (Some(first), Operand::Imm(i)) => (first + i as u32 * self.stride).operand(),
             (Some(first), Operand::Reg(i)) => Reg::<u32>::of(i).mad(self.stride, first).operand(),
         }
@@ -653,19 +664,19 @@ impl MulticastGroup {
 /// Releases the slots whose release waits for an accumulator, after its last wgmma.
 #[track_caller]
 pub(crate) fn release_deferred(acc: u32) {
-    let held: Vec<_> = with(|s| {
+    let releases: Vec<_> = with(|s| {
         let role = s.role;
         s.rings
             .iter()
-            .flat_map(|r| {
-                r.held
+            .flat_map(|ring| {
+                ring.deferred_releases
                     .iter()
-                    .filter(|h| Some(h.role) == role && h.acc == acc)
-                    .map(|h| (r.empty, r.multicast, h.stage, h.generic))
+                    .filter(|r| Some(r.role) == role && r.acc == acc)
+                    .map(|r| (ring.empty, ring.multicast, r.stage, r.has_generic_access))
             })
             .collect()
     });
-    for (empty, multicast, stage, generic) in held {
+    for (empty, multicast, stage, generic) in releases {
         if_(stage.get().ne(DeferredRelease::NONE), || {
             let stage = stage.get().operand();
             arrive_empty(empty, stage, ActiveThreads::Role, multicast, generic);

@@ -46,7 +46,7 @@ pub(crate) struct BuilderState {
     pub(crate) serial: u32,
     pub(crate) name: String,
     pub(crate) target: Target,
-    /// Role bodies do not run; only declarations are recorded.
+    /// Whether role bodies are skipped, so that only declarations are recorded.
     pub(crate) declare_only: bool,
     pub(crate) params: Vec<Param>,
     pub(crate) tiles: Vec<TileInfo>,
@@ -59,14 +59,15 @@ pub(crate) struct BuilderState {
     pub(crate) cluster: [u32; 3],
     pub(crate) limits: Vec<Limit>,
     pub(crate) co_resident: bool,
-    pub(crate) remote: bool,
+    /// Whether the CTAs of the cluster access each other's shared memory.
+    pub(crate) accesses_peers: bool,
     pub(crate) locs: Locs,
     pub(crate) errors: Vec<BuildError>,
     /// The open blocks, the prologue first.
     pub(crate) blocks: Vec<OpenBlock>,
     pub(crate) next_scope: u32,
     pub(crate) role: Option<RoleId>,
-    pub(crate) width: ActiveThreads,
+    pub(crate) active: ActiveThreads,
     /// Statements at the start of the role that initialize its ring cursors and turn parities.
     pub(crate) preamble: Vec<Stmt>,
     pub(crate) frames: Vec<Frame>,
@@ -83,7 +84,7 @@ thread_local! {
 }
 static SERIAL: AtomicU32 = AtomicU32::new(1);
 
-/// Keeps the builder open, and removes it if the author's closure panics.
+/// Closes the builder if the author's closure panics.
 pub(crate) struct BuilderGuard(bool);
 
 /// Opens a builder that skips role bodies.
@@ -110,7 +111,7 @@ pub(crate) fn open(name: &str, target: &Target) -> BuilderGuard {
         cluster: [1, 1, 1],
         limits: Vec::new(),
         co_resident: false,
-        remote: false,
+        accesses_peers: false,
         locs: Locs::default(),
         errors: Vec::new(),
         blocks: vec![OpenBlock {
@@ -119,7 +120,7 @@ pub(crate) fn open(name: &str, target: &Target) -> BuilderGuard {
         }],
         next_scope: 1,
         role: None,
-        width: ActiveThreads::Role,
+        active: ActiveThreads::Role,
         preamble: Vec::new(),
         frames: Vec::new(),
         rings: Vec::new(),
@@ -336,21 +337,21 @@ impl BuilderState {
     }
 
     fn check_operands(&mut self, op: &Op, loc: Loc) {
-        let mut used = Used(Vec::new());
-        op.effects(&mut used);
-        for r in used.0 {
+        let mut registers = RegisterUses(Vec::new());
+        op.effects(&mut registers);
+        for r in registers.0 {
             self.check_use(r, loc);
         }
     }
 
-    /// Checks that a register is used by its own role while its block is open.
+    /// Checks that the role that defined a register uses it, while its block is open.
     pub(crate) fn check_use(&mut self, r: RegId, loc: Loc) {
         let Some(info) = self.regs.get(r.index()) else {
             return;
         };
-        let (role, made_at) = (info.role, info.loc);
+        let (role, defined_at) = (info.role, info.loc);
         let used = self.locs.author(loc);
-        let made = self.locs.author(made_at).map(|f| (f, "made here"));
+        let defined = self.locs.author(defined_at).map(|f| (f, "defined here"));
         let (code, text) = if role.is_some() && role != self.role {
             let owner = role.map_or("", |r| self.roles[r.index()].name.as_str());
             let user = self
@@ -378,7 +379,7 @@ impl BuilderState {
             code,
             text,
             at: used,
-            other: made,
+            other: defined,
         };
         if !self.errors.contains(&e) {
             self.errors.push(e);
@@ -415,15 +416,15 @@ impl BuilderState {
 }
 
 /// Collects the registers that an op reads or writes.
-struct Used(Vec<RegId>);
+struct RegisterUses(Vec<RegId>);
 
-impl Used {
+impl RegisterUses {
     fn operand(&mut self, o: Operand) {
         self.0.extend(o.as_reg());
     }
 }
 
-impl Effects for Used {
+impl Effects for RegisterUses {
     fn def(&mut self, r: RegId) {
         self.0.push(r);
     }

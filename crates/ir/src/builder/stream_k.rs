@@ -16,9 +16,10 @@ use super::warp::{cta_id, grid_ctas};
 pub struct StreamK {
     tiles: TileGrid,
     k_tiles: Reg<u32>,
-    /// The k-tiles of every CTA, and the number of CTAs with one longer.
-    each: Reg<u32>,
-    longer: Reg<u32>,
+    /// The k-tiles of the smallest share.
+    k_tiles_per_cta: Reg<u32>,
+    /// The number of CTAs, from index 0, whose share has one more k-tile.
+    larger_shares: Reg<u32>,
 }
 
 /// The k-tiles of one output tile that a CTA computes.
@@ -31,7 +32,7 @@ pub struct StreamKShare {
     /// The end of the share: the last k-tile plus 1.
     pub to: Reg<u32>,
     /// The CTA with the tile's last k-tile.
-    last: Reg<u32>,
+    last_cta: Reg<u32>,
 }
 
 impl TileGrid {
@@ -40,13 +41,13 @@ impl TileGrid {
     pub fn stream_k(self, k_tiles: Reg<u32>) -> StreamK {
         let _caller = caller_scope();
         let k_tiles = k_tiles.max(1u32);
-        let (all, ctas) = (self.count() * k_tiles, grid_ctas());
-        let each = all / ctas;
+        let (total, ctas) = (self.count() * k_tiles, grid_ctas());
+        let k_tiles_per_cta = total / ctas;
         StreamK {
             tiles: self,
             k_tiles,
-            each,
-            longer: all - each * ctas,
+            k_tiles_per_cta,
+            larger_shares: total - k_tiles_per_cta * ctas,
         }
     }
 }
@@ -54,17 +55,22 @@ impl TileGrid {
 impl StreamK {
     /// Returns the first k-tile of a CTA's share.
     #[track_caller]
-    fn first(self, cta: Reg<u32>) -> Reg<u32> {
-        cta * self.each + cta.min(self.longer)
+    fn first_k_tile(self, cta: Reg<u32>) -> Reg<u32> {
+        cta * self.k_tiles_per_cta + cta.min(self.larger_shares)
     }
 
     /// Returns the CTA that computes a k-tile.
     #[track_caller]
     fn owner(self, k_tile: Reg<u32>) -> Reg<u32> {
-        let long = self.each + 1;
-        let in_longer = self.longer * long;
-        let short_owner = self.longer + (k_tile - in_longer) / self.each.max(1u32);
-        select(k_tile.lt(in_longer), k_tile / long, short_owner)
+        let larger = self.k_tiles_per_cta + 1;
+        let in_larger_shares = self.larger_shares * larger;
+        let smaller_share_owner =
+            self.larger_shares + (k_tile - in_larger_shares) / self.k_tiles_per_cta.max(1u32);
+        select(
+            k_tile.lt(in_larger_shares),
+            k_tile / larger,
+            smaller_share_owner,
+        )
     }
 
     /// Runs `body` for every output tile that this CTA computes part of.
@@ -72,7 +78,7 @@ impl StreamK {
     pub fn each(self, body: impl FnOnce(StreamKShare)) {
         let _caller = caller_scope();
         let cta = cta_id();
-        let (first, end) = (self.first(cta), self.first(cta + 1));
+        let (first, end) = (self.first_k_tile(cta), self.first_k_tile(cta + 1));
         // An empty share begins and ends after the last tile.
         let is_nonempty = end.min(1u32);
         let tiles = range(
@@ -85,7 +91,7 @@ impl StreamK {
                 tile: self.tiles.at(tile),
                 from: first.max(start) - start,
                 to: (end - start).min(self.k_tiles),
-                last: self.owner(start + self.k_tiles - 1),
+                last_cta: self.owner(start + self.k_tiles - 1),
             });
         });
     }
@@ -108,7 +114,7 @@ impl StreamKShare {
     /// Returns the loop over the CTAs whose partial tiles the finishing CTA adds.
     #[track_caller]
     pub fn contributors(self) -> Range<u32> {
-        range(cta_id() + 1, self.last + 1)
+        range(cta_id() + 1, self.last_cta + 1)
     }
 
     /// Returns the index of this CTA's partial tile: the CTA's index.

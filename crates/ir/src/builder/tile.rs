@@ -69,8 +69,8 @@ impl<T: Element> TileDecl<T> {
     }
 
     /// Places the tile on the bytes of another tile. Their lifetimes must not overlap.
-    pub fn alias<U>(mut self, of: Tile<U>) -> Self {
-        self.alias = Some(of.id);
+    pub fn alias<U>(mut self, target: Tile<U>) -> Self {
+        self.alias = Some(target.id);
         self
     }
 
@@ -92,7 +92,7 @@ impl<T: Element> TileDecl<T> {
             } else {
                 match self.swizzle.span() {
                     Some(span) if !layout.row_bytes().is_multiple_of(span) => Some(format!(
-                        "a row of tile {name} must be a multiple of its swizzle span of {span} bytes; it has {}",
+                        "a row of tile {name} has {} bytes; it must be a multiple of the swizzle span, {span} bytes",
                         layout.row_bytes()
                     )),
                     _ => None,
@@ -101,14 +101,14 @@ impl<T: Element> TileDecl<T> {
             if let Some(text) = problem {
                 s.error("tile-shape", text, self.frame, None);
             }
-            if let Some(of) = self.alias {
-                let of = &s.tiles[of.index()];
+            if let Some(target) = self.alias {
+                let target = &s.tiles[target.index()];
                 let needed = self.stages as u64 * layout.stage_bytes() as u64;
-                if needed > u64::from(of.bytes()) {
+                if needed > u64::from(target.bytes()) {
                     let text = format!(
                         "tile {name} needs {needed} bytes, but aliases only the {} bytes of tile {}",
-                        of.bytes(),
-                        of.name
+                        target.bytes(),
+                        target.name
                     );
                     s.error("tile-alias", text, self.frame, None);
                 }
@@ -223,7 +223,7 @@ impl SwizzledOffset {
         }
     }
 
-    /// Adds a number of bytes, which must be whole panels.
+    /// Adds `bytes`, a multiple of the panel size.
     #[track_caller]
     pub fn plus_bytes(self, bytes: impl Value<u32>) -> Self {
         let _caller = caller_scope();
@@ -236,7 +236,7 @@ impl SwizzledOffset {
 
 /// A view of one stage of a tile: all of it or a rectangle.
 ///
-/// `K` is the order of K if the view is a matrix operand.
+/// The type parameter `K` is the K order of the view as a matrix operand.
 #[derive(Debug)]
 pub struct TileRef<T, K = Natural> {
     pub(crate) view: View,
@@ -252,7 +252,7 @@ impl<T, K> Clone for TileRef<T, K> {
 impl<T, K> Copy for TileRef<T, K> {}
 
 impl<T: Element, K: KOrder> TileRef<T, K> {
-    /// Declares that the tile holds K in order `L`; the role that fills it must do so.
+    /// Declares that the tile holds K in order `L`; the role that fills the tile must use it.
     pub fn with_k_order<L: KOrder>(self) -> TileRef<T, L> {
         TileRef {
             view: self.view,
@@ -311,7 +311,7 @@ impl<T: Element, K: KOrder> TileRef<T, K> {
     #[track_caller]
     pub fn peer(mut self, rank: impl Value<u32>) -> Self {
         self.view.peer = Some(rank.operand());
-        with(|s| s.remote = true);
+        with(|s| s.accesses_peers = true);
         self
     }
 
@@ -327,7 +327,7 @@ impl<T: Element, K: KOrder> TileRef<T, K> {
             offset: 0,
             peer: self.view.peer,
         };
-        let (v, es) = (self.view, l.element_bytes);
+        let (v, element_bytes) = (self.view, l.element_bytes);
         match (row.coord(), col.coord()) {
             (Operand::Imm(r), Operand::Imm(c)) => SharedAddress {
                 offset: l.offset(v.row + r as u32, v.col + c as u32),
@@ -335,13 +335,13 @@ impl<T: Element, K: KOrder> TileRef<T, K> {
             },
             (Operand::Imm(0), Operand::Reg(c)) if l.swizzle == Swizzle::None && v.row == 0 => {
                 SharedAddress {
-                    byte: (Reg::<u32>::of(c) * es).operand(),
-                    offset: v.col * es,
+                    byte: (Reg::<u32>::of(c) * element_bytes).operand(),
+                    offset: v.col * element_bytes,
                     ..base
                 }
             }
             (r, c) => SharedAddress {
-                byte: swizzled(l, add(r, v.row), add(c, v.col)).operand(),
+                byte: swizzled_offset(l, add_constant(r, v.row), add_constant(c, v.col)).operand(),
                 ..base
             },
         }
@@ -421,9 +421,9 @@ impl<T: Element, K: KOrder> TileRef<T, K> {
         let (l, v) = (self.layout, self.view);
         if l.swizzle != Swizzle::None {
             error(
-                "byte",
+                "byte-offset",
                 format!(
-                    "load_at_byte() needs a tile without a swizzle; this tile has {:?}",
+                    "load_at_byte() needs a tile without a swizzle; this tile has {}",
                     l.swizzle
                 ),
             );
@@ -477,7 +477,7 @@ impl<T: Element, K: KOrder> TileRef<T, K> {
         super::ring::record_generic_access(self.view.tile);
     }
 
-    /// Returns the address of an offset inside the panel that the view starts with.
+    /// Returns the address of an offset inside the first panel of the view.
     #[track_caller]
     fn swizzled_address(self, offset: SwizzledOffset) -> SharedAddress {
         let (l, v) = (self.layout, self.view);
@@ -544,7 +544,7 @@ impl<T: Element, K: KOrder> TileRef<T, K> {
 
 /// Adds a constant to an operand.
 #[track_caller]
-pub(super) fn add(o: Operand, by: u32) -> Reg<u32> {
+pub(super) fn add_constant(o: Operand, by: u32) -> Reg<u32> {
     match o {
         Operand::Imm(x) => (x as u32 + by).reg(),
         Operand::Reg(r) if by == 0 => Reg::of(r),
@@ -554,7 +554,7 @@ pub(super) fn add(o: Operand, by: u32) -> Reg<u32> {
 
 /// Computes the byte offset of an element whose row and column are registers.
 #[track_caller]
-fn swizzled(l: TileLayout, row: Reg<u32>, col: Reg<u32>) -> Reg<u32> {
+fn swizzled_offset(l: TileLayout, row: Reg<u32>, col: Reg<u32>) -> Reg<u32> {
     let byte = col * l.element_bytes;
     if l.swizzle == Swizzle::None {
         return row.mad(l.row_bytes(), byte);

@@ -60,12 +60,12 @@ impl Turn {
     pub fn hold<T>(self, body: impl FnOnce() -> T) -> T {
         let _caller = caller_scope();
         let frame = Frame::caller();
-        let place = with(|s| {
-            let (name, width) = (s.role_name(), s.width);
+        let position = with(|s| {
+            let (name, active) = (s.role_name(), s.active);
             let turn = &s.turns[self.index];
             let (bar, n) = (turn.bar, turn.roles.len() as u32);
             let text = match turn.roles.iter().position(|r| *r == name) {
-                Some(i) if width == ActiveThreads::Role => {
+                Some(i) if active == ActiveThreads::Role => {
                     let role = s.role;
                     let known = turn
                         .parities
@@ -83,12 +83,12 @@ impl Turn {
             s.error("turn-role", text, frame, None);
             None
         });
-        let Some((bar, i, n, known)) = place else {
+        let Some((bar, i, n, known)) = position else {
             return body();
         };
         let parity = known.unwrap_or_else(|| {
-            // Parity 1: the first role's first wait passes immediately.
-            let parity = Var::carried(u32::from(i == 0));
+            // With parity 1 the first wait of the first role passes immediately.
+            let parity = Var::role_state(u32::from(i == 0));
             with(|s| {
                 let role = s.role?;
                 s.turns[self.index].parities.push((role, parity));
@@ -96,19 +96,19 @@ impl Turn {
             });
             parity
         });
-        let at = |i: u32| {
+        let barrier = |i: u32| {
             MbarrierHandle(BarRef {
                 bar,
                 index: Operand::imm(i),
                 peer: None,
             })
         };
-        let now = parity.get();
-        at(i).wait(now);
-        parity.set(now ^ 1);
+        let current = parity.get();
+        barrier(i).wait(current);
+        parity.set(current ^ 1);
         let value = body();
         warp_sync();
-        elect_lane(|| at((i + 1) % n).arrive());
+        elect_lane(|| barrier((i + 1) % n).arrive());
         value
     }
 }

@@ -78,7 +78,7 @@ pub fn warp_in_role() -> Reg<u32> {
 /// Returns the warp's index in the CTA, read at the start of the role, where the warp is
 /// converged.
 #[track_caller]
-pub(super) fn warp_at_start() -> Reg<u32> {
+pub(super) fn warp_id_at_role_start() -> Reg<u32> {
     let frame = crate::loc::Frame::caller();
     let which = Special::WarpId;
     let read = |dst| ReadSpecial { dst, which }.into();

@@ -22,7 +22,7 @@ struct AccState {
     scope: u32,
     index: usize,
     loc: Loc,
-    /// Its registers have been written.
+    /// Whether its registers have been written.
     initialized: bool,
 }
 
@@ -113,28 +113,28 @@ impl BuilderState {
     /// group and after all groups that read a slot released with it.
     ///
     /// Only groups of the same block count; a nested block in between makes the result 0.
-    pub(super) fn younger_groups(&self, acc: u32) -> u32 {
+    pub(super) fn groups_after_last_use(&self, acc: u32) -> u32 {
         let groups = &self.wgmma.groups;
-        let younger = match groups.iter().rposition(|g| g.acc == acc) {
-            Some(last) if self.in_this_block(last) => (groups.len() - 1 - last) as u32,
+        let later = match groups.iter().rposition(|g| g.acc == acc) {
+            Some(last) if self.are_in_this_block(last) => (groups.len() - 1 - last) as u32,
             _ => 0,
         };
-        let held = self.rings.iter().flat_map(|r| &r.held);
-        let held = held.filter(|h| h.acc == acc);
-        held.fold(younger, |n, h| n.min(self.groups_since(h.groups)))
+        let releases = self.rings.iter().flat_map(|r| &r.deferred_releases);
+        let releases = releases.filter(|r| r.acc == acc);
+        releases.fold(later, |n, r| n.min(self.groups_since(r.groups_before)))
     }
 
-    /// Returns the number of groups committed after the first `then`, if all are in the current
+    /// Returns the number of groups committed after the first `before`, if all are in the current
     /// block, and 0 otherwise.
-    pub(super) fn groups_since(&self, then: usize) -> u32 {
-        match self.in_this_block(then) {
-            true => (self.groups() - then) as u32,
+    pub(super) fn groups_since(&self, before: usize) -> u32 {
+        match self.are_in_this_block(before) {
+            true => (self.groups() - before) as u32,
             false => 0,
         }
     }
 
     /// Returns whether all groups from `first` are in the current block.
-    fn in_this_block(&self, first: usize) -> bool {
+    fn are_in_this_block(&self, first: usize) -> bool {
         let scope = self.scope();
         let tail = self.wgmma.groups.get(first..).unwrap_or_default();
         tail.iter().all(|g| g.scope == scope)
@@ -155,7 +155,7 @@ mod tests {
     struct Trace {
         /// The first register of each accumulator.
         accs: Vec<RegId>,
-        ops_text: Vec<String>,
+        text: Vec<String>,
     }
 
     impl Trace {
@@ -176,9 +176,9 @@ mod tests {
                     StmtKind::For { body, .. } | StmtKind::Elect { body } => vec![body],
                 };
                 for block in inner {
-                    self.ops_text.push("{".to_owned());
+                    self.text.push("{".to_owned());
                     self.ops(block, f);
-                    self.ops_text.push("}".to_owned());
+                    self.text.push("}".to_owned());
                 }
             }
         }
@@ -191,14 +191,14 @@ mod tests {
                     None => return,
                 },
                 Op::Wgmma(m) => {
-                    let acc = self.name(m.d[0]).expect("all were collected");
+                    let acc = self.name(m.d[0]).expect("an accumulator of the role");
                     let adds = m.scale_d == Operand::imm(true);
                     format!("{acc}{}", if adds { '+' } else { '=' })
                 }
                 Op::WgmmaWait(w) => format!("w{}", w.pending),
                 _ => return,
             };
-            self.ops_text.push(text);
+            self.text.push(text);
         }
     }
 
@@ -207,10 +207,10 @@ mod tests {
         let kernel =
             Kernel::build("k", &crate::Target::SM_90A, body).unwrap_or_else(|e| panic!("{e}"));
         let role = kernel.roles.iter().find(|r| r.name == "math");
-        let role = &role.expect("a role of products").body;
+        let role = &role.expect("a role named math").body;
         let mut trace = Trace {
             accs: Vec::new(),
-            ops_text: Vec::new(),
+            text: Vec::new(),
         };
         trace.ops(role, &mut |t, op| {
             if let Op::Wgmma(m) = op {
@@ -219,9 +219,9 @@ mod tests {
         });
         trace.accs.sort();
         trace.accs.dedup();
-        trace.ops_text.clear();
+        trace.text.clear();
         trace.ops(role, &mut Trace::record);
-        let mut text = trace.ops_text.join(" ");
+        let mut text = trace.text.join(" ");
         while text.contains("{ }") {
             text = text.replace("{ }", "").replace("  ", " ");
         }
@@ -252,7 +252,7 @@ mod tests {
             a.into_frag();
         });
         assert_eq!(text, "a= a+ w0");
-        // In every iteration of a loop that creates it.
+        // An accumulator that a loop creates is overwritten in every iteration.
         let text = math(|mma, n| {
             steps(n).each(|_| {
                 let a = acc();
@@ -286,18 +286,22 @@ mod tests {
     /// Zeroing one accumulator does not shift the creation point of another.
     #[test]
     fn every_accumulator_is_zeroed_at_its_own_creation() {
-        for flipped in [false, true] {
+        for is_reversed in [false, true] {
             let text = math(|mma, n| {
                 let a = acc();
                 let _ = n * 2;
                 let (b, c) = (acc(), acc());
                 let _ = n * 3;
-                let order = if flipped { [&c, &b, &a] } else { [&a, &b, &c] };
+                let order = if is_reversed {
+                    [&c, &b, &a]
+                } else {
+                    [&a, &b, &c]
+                };
                 for x in order {
                     if_(n.lt(7u32), || mma(x));
                 }
             });
-            let blocks = if flipped {
+            let blocks = if is_reversed {
                 "{ c+ } { b+ } { a+ }"
             } else {
                 "{ a+ } { b+ } { c+ }"
@@ -355,7 +359,7 @@ mod tests {
     }
 
     /// Returns the trace of a role that reads a ring of A and B.
-    fn line(body: impl FnOnce(Ring<(Tile<bf16>, Tile<bf16>)>, Reg<u32>)) -> String {
+    fn math_with_ring(body: impl FnOnce(Ring<(Tile<bf16>, Tile<bf16>)>, Reg<u32>)) -> String {
         trace(|k| {
             let n = k.param::<u32>("n");
             let ring = k.ring("ab", 2, |s| (s.tile(64, 16), s.tile(8, 16)));
@@ -367,7 +371,7 @@ mod tests {
     #[test]
     fn release_after_leaves_the_groups_of_its_k_tile_in_flight() {
         for accs in [1, 2, 3] {
-            let text = line(|ring, n| {
+            let text = math_with_ring(|ring, n| {
                 let all: Vec<Acc> = (0..accs).map(|_| acc()).collect();
                 steps(n).each(|_| {
                     let slot = ring.wait();
@@ -378,7 +382,7 @@ mod tests {
             assert!(text.contains(&format!("+ w{accs} }}")), "{text}");
         }
         // A group that may not have run forces a wait for all.
-        let text = line(|ring, n| {
+        let text = math_with_ring(|ring, n| {
             let (a, b) = (acc(), acc());
             let slot = ring.wait();
             a.mma(&slot.0, &slot.1);
@@ -391,7 +395,7 @@ mod tests {
     /// The wgmmas of another accumulator may read the slot as well.
     #[test]
     fn deferred_slot_is_released_after_all_its_readers() {
-        let text = line(|ring, _| {
+        let text = math_with_ring(|ring, _| {
             let (a, b, c) = (acc(), acc(), acc());
             let slot = ring.wait();
             a.mma(&slot.0, &slot.1);

@@ -75,9 +75,9 @@ impl WorkQueue {
     pub fn fetch_each(self, count: impl Value<u32>, body: impl FnOnce(Reg<u32>)) {
         let _caller = caller_scope();
         let count = count.reg();
-        // The first `all` items do not come from the counter.
-        let fetch_next = |next: Var<u32>, all: Reg<u32>| {
-            next.set(self.words.fetch_add(0u32, 1u32) + all);
+        // Each of the `users` (CTAs or clusters) takes its first item without the counter.
+        let fetch_next = |next: Var<u32>, users: Reg<u32>| {
+            next.set(self.words.fetch_add(0u32, 1u32) + users);
         };
         let broadcast = |item| {
             let slot = self.ring.acquire();
@@ -85,31 +85,31 @@ impl WorkQueue {
             slot.commit();
         };
         let Some(cluster) = self.cluster else {
-            let (next, all) = (Var::new(cta_id()), grid_ctas());
+            let (next, users) = (Var::new(cta_id()), grid_ctas());
             each_until(count, body, || {
                 let item = next.get();
                 broadcast(item);
-                fetch_next(next, all);
+                fetch_next(next, users);
                 item
             });
-            self.finish(all);
+            self.finish(users);
             return;
         };
-        let first = cluster_rank().eq(0u32);
-        let (next, all) = (Var::new(cluster_id()), grid_clusters());
-        let turn = Var::new(0u32);
+        let is_first_cta = cluster_rank().eq(0u32);
+        let (next, users) = (Var::new(cluster_id()), grid_clusters());
+        let position = Var::new(0u32);
         each_until(count, body, || {
-            let stage = cluster.stage(turn.get());
-            turn.set((turn.get() + 1) % (2 * STAGES));
-            if_(first, || {
+            let stage = cluster.stage(position.get());
+            position.set((position.get() + 1) % (2 * STAGES));
+            if_(is_first_cta, || {
                 cluster.send(stage, next.get());
-                fetch_next(next, all);
+                fetch_next(next, users);
             });
             let item = cluster.receive(stage);
             broadcast(item);
             item
         });
-        if_(first, || self.finish(all));
+        if_(is_first_cta, || self.finish(users));
     }
 
     /// Runs `body` for each item that the fetching role took; called by all other roles.
@@ -124,15 +124,15 @@ impl WorkQueue {
         });
     }
 
-    /// Counts this CTA or cluster as done; the last of `all` resets both words.
+    /// Counts this CTA or cluster as done; the last of `users` resets both words.
     #[track_caller]
-    fn finish(self, all: Reg<u32>) {
+    fn finish(self, users: Reg<u32>) {
         let order = MemoryOrder::acq_rel(Scope::Gpu);
-        let before = self
+        let finished_before = self
             .words
             .atomic_ref(1u32)
             .atomic(AtomicOp::Add, 1u32, order);
-        if_(before.eq(all - 1), || {
+        if_(finished_before.eq(users - 1), || {
             self.words.store(0u32, 0u32);
             self.words.store(1u32, 0u32);
         });
@@ -145,13 +145,13 @@ const STAGES: u32 = 2;
 /// Runs `body` for each item of `next` until one is not below `count`.
 #[track_caller]
 fn each_until(count: Reg<u32>, body: impl FnOnce(Reg<u32>), next: impl FnOnce() -> Reg<u32>) {
-    let more = Var::new(true);
+    let has_more = Var::new(true);
     while_(
-        || more.get(),
+        || has_more.get(),
         || {
             let item = next();
             let is_valid = item.lt(count);
-            more.set(is_valid);
+            has_more.set(is_valid);
             if_(is_valid, || body(item));
         },
     );
@@ -166,10 +166,10 @@ struct QueueStage {
 
 impl ClusterQueue {
     #[track_caller]
-    fn stage(self, turn: Reg<u32>) -> QueueStage {
+    fn stage(self, position: Reg<u32>) -> QueueStage {
         QueueStage {
-            stage: turn % STAGES,
-            parity: (turn / STAGES) & 1u32,
+            stage: position % STAGES,
+            parity: (position / STAGES) & 1u32,
         }
     }
 

@@ -30,7 +30,7 @@ pub(crate) struct Cta {
     /// Jobs in flight.
     pub(crate) jobs: Vec<Job>,
     /// The result of [`Machine::sync`].
-    pub(crate) answer: ExecStatus,
+    pub(crate) sync_result: ExecStatus,
     /// The memory orders of the executed atomics.
     pub(crate) orders: Vec<MemoryOrder>,
 }
@@ -47,7 +47,7 @@ impl Cta {
             tiles: Vec::new(),
             maps: Vec::new(),
             jobs: Vec::new(),
-            answer: ExecStatus::Completed,
+            sync_result: ExecStatus::Completed,
             orders: Vec::new(),
         }
     }
@@ -76,14 +76,14 @@ impl Cta {
         let mut all: Vec<_> = jobs
             .iter()
             .rev()
-            .map(|job| self.complete_one(job))
+            .map(|job| self.complete_job(job))
             .collect();
         all.reverse();
         all
     }
 
-    fn complete_one(&mut self, job: &Job) -> u32 {
-        let mut watch = Watch {
+    fn complete_job(&mut self, job: &Job) -> u32 {
+        let mut recorder = AccessRecorder {
             cta: self,
             read: Vec::new(),
             written: Vec::new(),
@@ -91,16 +91,24 @@ impl Cta {
         let bytes = (0..job.pieces())
             .rev()
             .map(|piece| {
-                job.complete(piece, &mut watch)
+                job.complete(piece, &mut recorder)
                     .expect("a job of a test completes")
             })
             .sum();
-        let Watch { read, written, .. } = watch;
+        let AccessRecorder { read, written, .. } = recorder;
         let (mut reads, mut writes) = (Vec::new(), Vec::new());
         job.reads(&mut |s| reads.push(s));
         job.writes(&mut |s| writes.push(s));
-        assert_eq!(each_byte(&read), each_byte(&reads), "reads of {job:?}");
-        assert_eq!(each_byte(&written), each_byte(&writes), "writes of {job:?}");
+        assert_eq!(
+            distinct_bytes(&read),
+            distinct_bytes(&reads),
+            "reads of {job:?}"
+        );
+        assert_eq!(
+            distinct_bytes(&written),
+            distinct_bytes(&writes),
+            "writes of {job:?}"
+        );
         bytes
     }
 
@@ -117,8 +125,8 @@ impl Cta {
 
     fn span(&mut self, at: &MemoryAddress, lane: usize, len: usize) -> Result<Span, Fault> {
         match *at {
-            MemoryAddress::Shared(place) => {
-                Ok(Span::Shared(self.resolve(&place, lane, len)?, len as u32))
+            MemoryAddress::Shared(address) => {
+                Ok(Span::Shared(self.resolve(&address, lane, len)?, len as u32))
             }
             MemoryAddress::Global { addr, offset } => {
                 let addr = self.get::<u64>(addr)[lane].wrapping_add_signed(offset.into());
@@ -132,12 +140,12 @@ impl Cta {
     }
 }
 
-/// Returns every byte of the spans once: `(rank for shared memory, address)`.
-fn each_byte(spans: &[Span]) -> Vec<(Option<u32>, u64)> {
+/// Returns the distinct bytes of the spans: `(rank for shared memory, address)`.
+fn distinct_bytes(spans: &[Span]) -> Vec<(Option<u32>, u64)> {
     let mut all: Vec<_> = spans
         .iter()
         .flat_map(|span| {
-            assert!(!span.is_empty(), "an empty span");
+            assert!(!span.is_empty(), "job declares an empty span");
             let (cta, at) = match *span {
                 Span::Shared(s, _) => (Some(s.cta), s.byte.into()),
                 Span::Global(at, _) => (None, at),
@@ -262,7 +270,7 @@ impl Machine for Cta {
     }
     fn sync(&mut self, s: &SyncOp) -> Exec {
         self.warp.syncs.push(*s);
-        Ok(self.answer)
+        Ok(self.sync_result)
     }
     fn submit(&mut self, _: Mask, job: Job) -> Result<(), Fault> {
         self.jobs.push(job);
@@ -270,14 +278,14 @@ impl Machine for Cta {
     }
 }
 
-/// Completes a job and records the bytes it accesses.
-struct Watch<'a> {
+/// Completes a job and records the bytes that it accesses.
+struct AccessRecorder<'a> {
     cta: &'a mut Cta,
     read: Vec<Span>,
     written: Vec<Span>,
 }
 
-impl Engine for Watch<'_> {
+impl Engine for AccessRecorder<'_> {
     fn read(&mut self, span: Span, out: &mut [u8]) -> Result<(), Fault> {
         self.read.push(span);
         out.copy_from_slice(self.cta.bytes(span)?);
@@ -316,7 +324,7 @@ impl Engine for Watch<'_> {
 }
 
 /// An address in the only stage of a tile.
-pub(crate) fn place(tile: u32, byte: Operand) -> SharedAddress {
+pub(crate) fn shared_address(tile: u32, byte: Operand) -> SharedAddress {
     SharedAddress {
         tile: TileId(tile),
         stage: Operand::Imm(0),

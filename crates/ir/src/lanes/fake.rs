@@ -107,7 +107,7 @@ pub(crate) fn eval<T: Lane, R: Lane, const N: usize>(op: &impl Instr, rows: &[[T
 }
 
 /// Deterministic pseudo-random numbers (splitmix64).
-pub(crate) fn noise(seed: u64) -> impl Iterator<Item = u64> {
+pub(crate) fn random_words(seed: u64) -> impl Iterator<Item = u64> {
     let mut state = seed;
     std::iter::repeat_with(move || {
         state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -165,13 +165,13 @@ impl Machine for Warp {
         Ok(ExecStatus::Completed)
     }
     fn tensor_map(&mut self, _: ParamId) -> Result<TensorMapValue, Fault> {
-        nothing()
+        registers_only()
     }
     fn load(&mut self, _: Mask, _: &MemoryAddress, _: usize) -> Result<LaneBytes, Fault> {
-        nothing()
+        registers_only()
     }
     fn store(&mut self, _: Mask, _: &MemoryAddress, _: usize, _: &LaneBytes) -> Result<(), Fault> {
-        nothing()
+        registers_only()
     }
     fn atomic(
         &mut self,
@@ -180,16 +180,16 @@ impl Machine for Warp {
         _: MemoryOrder,
         _: &mut dyn FnMut(usize, u64) -> u64,
     ) -> Result<PerLane<u64>, Fault> {
-        nothing()
+        registers_only()
     }
     fn resolve(&mut self, _: &SharedAddress, _: usize, _: usize) -> Result<ResolvedAddress, Fault> {
-        nothing()
+        registers_only()
     }
     fn resolve_view(&mut self, _: &View, _: usize) -> Result<ResolvedAddress, Fault> {
-        nothing()
+        registers_only()
     }
     fn resolve_bar(&mut self, _: &BarRef, _: usize) -> Result<ResolvedBarrier, Fault> {
-        nothing()
+        registers_only()
     }
     fn layout(&self, _: &View) -> TileLayout {
         TileLayout {
@@ -200,31 +200,31 @@ impl Machine for Warp {
         }
     }
     fn submit(&mut self, _: Mask, _: Job) -> Result<(), Fault> {
-        nothing()
+        registers_only()
     }
 }
 
-fn nothing<T>() -> Result<T, Fault> {
+fn registers_only<T>() -> Result<T, Fault> {
     Err(Fault::new(
         FaultKind::OutOfBounds,
-        "this warp has only registers",
+        "accesses memory, but the test warp has only registers",
     ))
 }
 
 /// Returns the PTX of an op, one line per instruction; temporaries are `%t0`, `%t1`, ….
 pub(crate) fn ptx(op: &impl Instr) -> Vec<String> {
-    let mut text = Text::default();
-    op.asm(&mut text);
-    text.lines
+    let mut recorder = PtxRecorder::default();
+    op.asm(&mut recorder);
+    recorder.lines
 }
 
 #[derive(Default)]
-struct Text {
+struct PtxRecorder {
     lines: Vec<String>,
     temps: usize,
 }
 
-impl Asm for Text {
+impl Asm for PtxRecorder {
     fn emit(&mut self, instruction: String) {
         self.lines.push(instruction);
     }

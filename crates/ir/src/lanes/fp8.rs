@@ -70,7 +70,7 @@ mod tests {
     use half::f16;
     use proptest::prelude::*;
 
-    /// A float format: bias, mantissa bits, first code that is not finite.
+    /// A float format; `end` is the first code that is not finite.
     #[derive(Clone, Copy)]
     struct Format {
         bias: i32,
@@ -110,10 +110,13 @@ mod tests {
                 return 0x7f;
             }
             let sign = if x.is_sign_negative() { 0x80 } else { 0 };
-            let far = |code: u8| (self.number(code) - x.abs().min(1e6)).abs();
+            let distance = |code: u8| (self.number(code) - x.abs().min(1e6)).abs();
             let codes = 0..self.end;
-            let nearest =
-                codes.min_by(|&a, &b| far(a).total_cmp(&far(b)).then((a & 1).cmp(&(b & 1))));
+            let nearest = codes.min_by(|&a, &b| {
+                distance(a)
+                    .total_cmp(&distance(b))
+                    .then((a & 1).cmp(&(b & 1)))
+            });
             sign | nearest.unwrap_or(0)
         }
     }
@@ -163,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn f32_ties_round_to_even_and_values_beside_them_to_nearest() {
+    fn f32_ties_round_to_even_and_their_neighbors_to_nearest() {
         for format in [E4M3, E5M2] {
             for low in 0..format.end - 1 {
                 let (a, b) = (format.number(low), format.number(low + 1));

@@ -117,13 +117,13 @@ impl Tf32 {
 pub fn round_to_odd_f32(x: f64) -> f32 {
     let near = x as f32;
     let back = f64::from(near);
-    let cut = near.to_bits().wrapping_sub(u32::from(back.abs() > x.abs()));
-    f32::from_bits(cut | u32::from(back != x))
+    let truncated = near.to_bits().wrapping_sub(u32::from(back.abs() > x.abs()));
+    f32::from_bits(truncated | u32::from(back != x))
 }
 
 macro_rules! add_round_to_odd {
     ($($name:ident $t:ident),*) => {$(
-        /// Adds and rounds to odd.
+        /// Computes `a + b`, rounded to odd.
         #[inline]
         pub fn $name(a: $t, b: $t) -> $t {
             let sum = a + b;
@@ -145,10 +145,10 @@ add_round_to_odd!(add_round_to_odd_f32 f32, add_round_to_odd_f64 f64);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lanes::fake::noise;
+    use crate::lanes::fake::random_words;
     use crate::lanes::number;
 
-    /// A float format: bits of precision, exponent of the last subnormal place, largest number.
+    /// A float format; `last_place` is the exponent of the last subnormal place.
     struct Format {
         precision: i32,
         last_place: i32,
@@ -225,10 +225,15 @@ mod tests {
         }
     }
 
-    /// For adjacent numbers: the tie rounds to even, values beside the tie to the nearer number.
-    fn ties<T: HalfFloat>(infinity: u16, of: impl Fn(u16) -> T, bits: impl Fn(T) -> u16) {
+    /// Checks, for all adjacent numbers, that the tie rounds to even and values beside it to the
+    /// nearer number.
+    fn check_ties<T: HalfFloat>(
+        infinity: u16,
+        from_bits: impl Fn(u16) -> T,
+        bits: impl Fn(T) -> u16,
+    ) {
         for low in 0..infinity - 1 {
-            let (a, b) = (of(low).widen(), of(low + 1).widen());
+            let (a, b) = (from_bits(low).widen(), from_bits(low + 1).widen());
             let tie = ((f64::from(a) + f64::from(b)) / 2.0) as f32;
             let step = |by: i32| f32::from_bits(tie.to_bits().wrapping_add_signed(by));
             let even = low + (low & 1);
@@ -250,7 +255,7 @@ mod tests {
 
     #[test]
     fn f16_ties_go_to_even() {
-        ties(0x7c00, f16::from_bits, f16::to_bits);
+        check_ties(0x7c00, f16::from_bits, f16::to_bits);
         assert_eq!(f16::round(65519.996).to_bits(), 0x7bff);
         assert_eq!(f16::round(65520.0).to_bits(), 0x7c00);
         assert_eq!(f16::round(f32::MAX).to_bits(), 0x7c00);
@@ -262,7 +267,7 @@ mod tests {
 
     #[test]
     fn bf16_ties_go_to_even() {
-        ties(0x7f80, bf16::from_bits, bf16::to_bits);
+        check_ties(0x7f80, bf16::from_bits, bf16::to_bits);
         assert_eq!(bf16::round(f32::MAX).to_bits(), 0x7f80);
         assert_eq!(bf16::round(f32::from_bits(1)).to_bits(), 0);
         assert_eq!(bf16::round_f64(1e300).to_bits(), 0x7f80);
@@ -303,7 +308,7 @@ mod tests {
     fn f32_fma_equals_the_standard_library() {
         use number::Number;
         // Mostly close exponents, so that the terms overlap; sometimes the full range.
-        let mut n = noise(1);
+        let mut n = random_words(1);
         let mut float = |spread: u32| {
             let x = n.next().unwrap_or(0);
             let exponent = 127 - spread / 2 + (x >> 40) as u32 % spread;
@@ -338,7 +343,7 @@ mod tests {
     }
 
     /// Compares sum, difference, product and FMA with exact integer arithmetic.
-    fn exact<T: HalfFloat + number::Number>(
+    fn check_exact<T: HalfFloat + number::Number>(
         format: &Format,
         unit: i32,
         mut number: impl FnMut() -> T,
@@ -347,12 +352,12 @@ mod tests {
             let (a, b, c) = (number(), number(), number());
             let [x, y, z] = [a, b, c].map(|v| scaled(v.widen(), unit));
             let shift = -unit; // products count in units of 2^(2 unit)
-            let check = |what: &str, got: T, n: i128, unit: i32| {
+            let check = |operator: &str, got: T, n: i128, unit: i32| {
                 let want = format.nearest(n, unit);
                 assert_eq!(
                     f64::from(got.widen()),
                     want,
-                    "{:e} {what} {:e}, {:e}",
+                    "{:e} {operator} {:e}, {:e}",
                     a.widen(),
                     b.widen(),
                     c.widen()
@@ -367,9 +372,9 @@ mod tests {
 
     #[test]
     fn f16_arithmetic_rounds_once() {
-        let mut n = noise(2);
+        let mut n = random_words(2);
         // Any exponents; half of the time small ones, for subnormal results.
-        exact(&F16, -24, || {
+        check_exact(&F16, -24, || {
             let x = n.next().unwrap_or(0) as u16;
             f16::from_bits(match x & 0x7c00 {
                 0x7c00 => x & 0x83ff,
@@ -381,9 +386,9 @@ mod tests {
 
     #[test]
     fn bf16_arithmetic_rounds_once() {
-        let mut n = noise(3);
+        let mut n = random_words(3);
         // Exponents from 2^-20 to 2^20: exact sums fit into 128 bits.
-        exact(&BF16, -30, || {
+        check_exact(&BF16, -30, || {
             let x = n.next().unwrap_or(0);
             let exponent = 127 - 20 + (x >> 32) % 40;
             bf16::from_bits((x as u16 & 0x807f) | (exponent as u16) << 7)
@@ -391,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn bf16_keeps_the_side_of_a_tie_at_any_distance() {
+    fn bf16_fma_with_a_tiny_addend_keeps_the_side_of_a_tie() {
         let b = bf16::from_bits;
         let fma = |x: u16, y: u16, z: u16| number::Number::mul_add(b(x), b(y), b(z)).to_bits();
         // (1 + 2^-7) · 1.5 = 1.5 + 1.5 · 2^-7 is a tie.
@@ -404,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn bf16_products_near_the_last_place_round_once() {
+    fn bf16_products_near_underflow_round_once() {
         // 8-bit significands with exponents around the underflow of their product.
         for sum in -153..=-143 {
             let (p, q) = (sum / 2, sum - sum / 2);

@@ -174,7 +174,7 @@ macro_rules! wide_integers {
 }
 wide_integers!(u32 u64, i32 i64);
 
-macro_rules! fields {
+macro_rules! bit_fields {
     ($($t:ident $wide:ident),*) => {$(
         impl BitFieldExtract for $t {
             #[inline]
@@ -189,7 +189,7 @@ macro_rules! fields {
         }
     )*};
 }
-fields!(u32 u64, i32 i64);
+bit_fields!(u32 u64, i32 i64);
 
 /// Operations on the bits of a float.
 pub trait FloatBits: Lane {

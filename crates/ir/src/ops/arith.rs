@@ -420,17 +420,17 @@ mod tests {
     fn pairs_compute_elementwise() {
         let pair = |lo: f32, hi: f32| F16x2::new(f16::round(lo), f16::round(hi));
         let (a, b, c) = (pair(1.5, -2.0), pair(0.25, 8.0), pair(-1.0, 100.0));
-        let is = |got: Vec<F16x2>, want| assert_eq!(got, [want]);
-        is(eval(&binary!(Add, F16x2), &[[a, b]]), pair(1.75, 6.0));
-        is(eval(&binary!(Sub, F16x2), &[[a, b]]), pair(1.25, -10.0));
-        is(eval(&binary!(Mul, F16x2), &[[a, b]]), pair(0.375, -16.0));
-        is(eval(&binary!(Min, F16x2), &[[a, b]]), pair(0.25, -2.0));
-        is(eval(&binary!(Max, F16x2), &[[a, b]]), pair(1.5, 8.0));
-        is(
+        let assert_pair = |got: Vec<F16x2>, want| assert_eq!(got, [want]);
+        assert_pair(eval(&binary!(Add, F16x2), &[[a, b]]), pair(1.75, 6.0));
+        assert_pair(eval(&binary!(Sub, F16x2), &[[a, b]]), pair(1.25, -10.0));
+        assert_pair(eval(&binary!(Mul, F16x2), &[[a, b]]), pair(0.375, -16.0));
+        assert_pair(eval(&binary!(Min, F16x2), &[[a, b]]), pair(0.25, -2.0));
+        assert_pair(eval(&binary!(Max, F16x2), &[[a, b]]), pair(1.5, 8.0));
+        assert_pair(
             eval(&ternary!(Fma, F16x2), &[[a, b, c]]),
             pair(-0.625, 84.0),
         );
-        is(eval(&unary!(Neg, F16x2), &[[a]]), pair(-1.5, 2.0));
+        assert_pair(eval(&unary!(Neg, F16x2), &[[a]]), pair(-1.5, 2.0));
         let pair = |lo: f32, hi: f32| Bf16x2::new(bf16::round(lo), bf16::round(hi));
         let got = eval::<_, Bf16x2, 3>(
             &ternary!(Fma, Bf16x2),
@@ -489,7 +489,7 @@ mod tests {
     }
 
     #[test]
-    fn neg_and_abs() {
+    fn neg_and_abs_keep_the_minimum_integer() {
         assert_eq!(
             eval::<_, i32, 1>(&unary!(Neg, I32), &[[5], [i32::MIN]]),
             [-5, i32::MIN]
@@ -510,22 +510,22 @@ mod tests {
     }
 
     #[test]
-    fn ptx_of_arithmetic() {
-        let print = |lines: Vec<String>, want: &str| assert_eq!(lines.join("; "), want);
-        print(ptx(&binary!(Add, U32)), "add.u32 %0, %1, %2");
-        print(ptx(&binary!(Add, F32)), "add.rn.f32 %0, %1, %2");
-        print(ptx(&binary!(Sub, Bf16x2)), "sub.rn.bf16x2 %0, %1, %2");
-        print(ptx(&binary!(Mul, I64)), "mul.lo.s64 %0, %1, %2");
-        print(ptx(&binary!(Mul, F16)), "mul.rn.f16 %0, %1, %2");
-        print(ptx(&binary!(MulHi, I32)), "mul.hi.s32 %0, %1, %2");
-        print(ptx(&binary!(MulWide, U32)), "mul.wide.u32 %0, %1, %2");
-        print(ptx(&ternary!(Mad, U64)), "mad.lo.u64 %0, %1, %2, %3");
-        print(ptx(&ternary!(MadWide, I32)), "mad.wide.s32 %0, %1, %2, %3");
-        print(ptx(&ternary!(Fma, Bf16)), "fma.rn.bf16 %0, %1, %2, %3");
-        print(ptx(&binary!(Div, I32)), "div.s32 %0, %1, %2");
-        print(ptx(&binary!(Div, F32)), "div.rn.f32 %0, %1, %2");
-        print(ptx(&binary!(Min, Bf16)), "min.bf16 %0, %1, %2");
-        print(ptx(&unary!(Abs, I32)), "abs.s32 %0, %1");
+    fn arithmetic_prints_its_rounding_and_type() {
+        let assert_ptx = |lines: Vec<String>, want: &str| assert_eq!(lines.join("; "), want);
+        assert_ptx(ptx(&binary!(Add, U32)), "add.u32 %0, %1, %2");
+        assert_ptx(ptx(&binary!(Add, F32)), "add.rn.f32 %0, %1, %2");
+        assert_ptx(ptx(&binary!(Sub, Bf16x2)), "sub.rn.bf16x2 %0, %1, %2");
+        assert_ptx(ptx(&binary!(Mul, I64)), "mul.lo.s64 %0, %1, %2");
+        assert_ptx(ptx(&binary!(Mul, F16)), "mul.rn.f16 %0, %1, %2");
+        assert_ptx(ptx(&binary!(MulHi, I32)), "mul.hi.s32 %0, %1, %2");
+        assert_ptx(ptx(&binary!(MulWide, U32)), "mul.wide.u32 %0, %1, %2");
+        assert_ptx(ptx(&ternary!(Mad, U64)), "mad.lo.u64 %0, %1, %2, %3");
+        assert_ptx(ptx(&ternary!(MadWide, I32)), "mad.wide.s32 %0, %1, %2, %3");
+        assert_ptx(ptx(&ternary!(Fma, Bf16)), "fma.rn.bf16 %0, %1, %2, %3");
+        assert_ptx(ptx(&binary!(Div, I32)), "div.s32 %0, %1, %2");
+        assert_ptx(ptx(&binary!(Div, F32)), "div.rn.f32 %0, %1, %2");
+        assert_ptx(ptx(&binary!(Min, Bf16)), "min.bf16 %0, %1, %2");
+        assert_ptx(ptx(&unary!(Abs, I32)), "abs.s32 %0, %1");
         // PTX has no constants of 16-bit floats.
         let add = |ty, b| {
             ptx(&Add {
@@ -535,11 +535,11 @@ mod tests {
                 b,
             })
         };
-        print(
+        assert_ptx(
             add(Type::F32, Operand::imm(2f32)),
             "add.rn.f32 %0, %1, 0f40000000",
         );
-        print(
+        assert_ptx(
             add(Type::F16, Operand::imm(f16::ONE)),
             "mov.b16 %t0, 0x3c00; add.rn.f16 %0, %1, %t0",
         );
@@ -556,14 +556,13 @@ mod tests {
         assert_eq!(binary!(Div, F32).legal(&Target::SM_90A), Ok(()));
     }
 
-    /// Every legal type of an op is in its row of the op table.
     #[test]
     fn the_op_table_lists_every_legal_type() {
-        fn check<I: Instr>(of: impl Fn(Type) -> I) {
+        fn assert_types_listed<I: Instr>(make: impl Fn(Type) -> I) {
             let (_, choices) = I::INFO.ptx.rsplit_once(".{").unwrap_or_default();
             let choices: Vec<_> = choices.trim_end_matches('}').split(',').collect();
             let legal = Type::ALL
-                .map(&of)
+                .map(&make)
                 .into_iter()
                 .filter(|op| op.legal(&Target::SM_90A).is_ok());
             let mut seen = Vec::new();
@@ -584,13 +583,13 @@ mod tests {
                 I::INFO.ptx
             );
         }
-        macro_rules! each {
+        macro_rules! for_each_op {
             ($($name:ident($($arg:ident),*))*) => {$(
-                check(|ty| $name { ty, dst: reg(0), $($arg: arg(1)),* });
+                assert_types_listed(|ty| $name { ty, dst: reg(0), $($arg: arg(1)),* });
             )*};
         }
         use crate::ops::bits::*;
-        each! {
+        for_each_op! {
             Add(a, b) Sub(a, b) Mul(a, b) MulHi(a, b) MulWide(a, b) Mad(a, b, c) MadWide(a, b, c)
             Fma(a, b, c) Div(a, b) Rem(a, b) Neg(a) Abs(a) Min(a, b) Max(a, b)
             And(a, b) Or(a, b) Xor(a, b) Not(a) Shl(a, b) Shr(a, b) Popc(a) Clz(a) Bfind(a) Brev(a)

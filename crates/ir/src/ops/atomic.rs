@@ -22,8 +22,8 @@ use crate::sync::{MemoryOrder, Semantics};
 use crate::types::Type;
 use crate::value::{MemoryAddress, Operand, RegId};
 
-/// Reads a word in every lane, zero-extended.
-fn words<M: Machine>(m: &mut M, o: Operand, ty: Type) -> PerLane<u64> {
+/// Reads a word of every lane, zero-extended.
+fn get_word<M: Machine>(m: &mut M, o: Operand, ty: Type) -> PerLane<u64> {
     match ty.bytes() {
         8 => m.get::<u64>(o),
         2 => m.get::<u16>(o).map(u64::from),
@@ -32,7 +32,7 @@ fn words<M: Machine>(m: &mut M, o: Operand, ty: Type) -> PerLane<u64> {
 }
 
 /// Writes a word to the active lanes of a register.
-fn set_words<M: Machine>(m: &mut M, r: RegId, ty: Type, v: &PerLane<u64>) {
+fn set_word<M: Machine>(m: &mut M, r: RegId, ty: Type, v: &PerLane<u64>) {
     match ty.bytes() {
         8 => m.set(r, v),
         2 => m.set(r, &v.map(|x| x as u16)),
@@ -71,8 +71,8 @@ fn word_address(at: MemoryAddress, ty: Type, n: usize) -> MemoryAddress {
 /// Rejects a vector that an atomic access does not support.
 fn legal_words(op: AtomicOp, ty: Type, at: &MemoryAddress, n: usize) -> Result<(), String> {
     let global = matches!(at, MemoryAddress::Global { .. });
-    let several = op == AtomicOp::Add && ty.is_float() && global;
-    if n == 1 || several && [2, 4, 8].contains(&n) && n * ty.bytes() <= 16 {
+    let is_vector_add = op == AtomicOp::Add && ty.is_float() && global;
+    if n == 1 || is_vector_add && [2, 4, 8].contains(&n) && n * ty.bytes() <= 16 {
         return Ok(());
     }
     Err(format!(

@@ -77,8 +77,8 @@ mod tests {
         }};
     }
 
-    /// One lane of an op whose operands are 32-bit words.
-    fn word<const N: usize>(op: &impl Instr, operands: [u32; N]) -> u32 {
+    /// Evaluates one lane of an op with 32-bit operands.
+    fn eval_lane<const N: usize>(op: &impl Instr, operands: [u32; N]) -> u32 {
         eval::<u32, u32, N>(op, &[operands])[0]
     }
 
@@ -140,8 +140,8 @@ mod tests {
         );
     }
 
-    /// The PTX ISA's loop over bits.
-    fn bfe(a: u32, pos: u32, len: u32, signed: bool) -> u32 {
+    /// Computes `bfe` bit by bit, as the PTX ISA defines it.
+    fn reference_bfe(a: u32, pos: u32, len: u32, signed: bool) -> u32 {
         let (pos, len) = (pos & 0xff, len & 0xff);
         let sign = if signed && len > 0 {
             a >> (pos + len - 1).min(31) & 1
@@ -166,28 +166,28 @@ mod tests {
             for len in counts.clone() {
                 for a in [0x8000_0001, 0x7fff_fffe, 0xdead_beef, !0] {
                     assert_eq!(
-                        word(&unsigned, [a, pos, len]),
-                        bfe(a, pos, len, false),
+                        eval_lane(&unsigned, [a, pos, len]),
+                        reference_bfe(a, pos, len, false),
                         "{a:#x} {pos} {len}"
                     );
                     assert_eq!(
-                        word(&signed, [a, pos, len]),
-                        bfe(a, pos, len, true),
+                        eval_lane(&signed, [a, pos, len]),
+                        reference_bfe(a, pos, len, true),
                         "{a:#x} {pos} {len}"
                     );
                 }
             }
         }
-        assert_eq!(word(&signed, [0x0000_00f0, 4, 4]), !0);
-        assert_eq!(word(&unsigned, [0x0000_00f0, 4, 4]), 0xf);
+        assert_eq!(eval_lane(&signed, [0x0000_00f0, 4, 4]), !0);
+        assert_eq!(eval_lane(&unsigned, [0x0000_00f0, 4, 4]), 0xf);
         assert_eq!(ptx(&signed), ["bfe.s32 %0, %1, %2, %3"]);
     }
 
     #[test]
-    fn bfind_and_brev() {
-        let find = |x: u32| word(&op!(Bfind, U32, a), [x]);
+    fn bfind_skips_sign_bits_and_brev_reverses_all_bits() {
+        let find = |x: u32| eval_lane(&op!(Bfind, U32, a), [x]);
         assert_eq!([find(0), find(1), find(0x8000_0000)], [!0, 0, 31]);
-        let signed = |x: i32| word(&op!(Bfind, I32, a), [x as u32]);
+        let signed = |x: i32| eval_lane(&op!(Bfind, I32, a), [x as u32]);
         assert_eq!(
             [signed(0), signed(-1), signed(-2), signed(5)],
             [!0, !0, 0, 2]
@@ -195,9 +195,12 @@ mod tests {
         let long = op!(Bfind, I64, a);
         let got = eval::<_, u32, 1>(&long, &[[1i64 << 40], [-1 << 40], [-1], [i64::MIN]]);
         assert_eq!(got, [40, 39, !0, 62]);
-        assert_eq!(word(&op!(Brev, U32, a), [0x8000_0001 | 0x10]), 0x8800_0001);
-        let turned = eval::<_, u64, 1>(&op!(Brev, U64, a), &[[6u64]]);
-        assert_eq!(turned, [3 << 61]);
+        assert_eq!(
+            eval_lane(&op!(Brev, U32, a), [0x8000_0001 | 0x10]),
+            0x8800_0001
+        );
+        let reversed = eval::<_, u64, 1>(&op!(Brev, U64, a), &[[6u64]]);
+        assert_eq!(reversed, [3 << 61]);
         assert_eq!(ptx(&op!(Bfind, I64, a)), ["bfind.s64 %0, %1"]);
         assert_eq!(ptx(&op!(Brev, U64, a)), ["brev.b64 %0, %1"]);
     }

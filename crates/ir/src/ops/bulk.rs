@@ -117,13 +117,15 @@ pub(in crate::ops) fn receivers<M: Machine>(
             ),
         ));
     }
-    let to = |cta| {
+    let receiver_in = |cta| {
         (
             ResolvedAddress { cta, ..dst },
             ResolvedBarrier { cta, ..bar },
         )
     };
-    Ok(lanes_of(mask).map(|rank| to(rank as u32)).collect())
+    Ok(lanes_of(mask)
+        .map(|rank| receiver_in(rank as u32))
+        .collect())
 }
 
 /// Checks the alignment of the shared address and of the length of a bulk copy.

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn ptx_of_the_cluster_barrier() {
+    fn the_cluster_barrier_prints_its_memory_order() {
         let arrive = |release| ptx(&ClusterArrive { release });
         assert_eq!(arrive(true), ["barrier.cluster.arrive.release.aligned"]);
         assert_eq!(arrive(false), ["barrier.cluster.arrive.relaxed.aligned"]);

@@ -317,8 +317,8 @@ mod tests {
         }
     }
 
-    /// Returns the results of eq, ne, lt, le, gt, ge.
-    fn holds<T: Lane>(ty: Type, a: T, b: T) -> [bool; 6] {
+    /// Compares with eq, ne, lt, le, gt, ge, in this order.
+    fn compare_all<T: Lane>(ty: Type, a: T, b: T) -> [bool; 6] {
         ALL.map(|cmp| {
             let warp = Warp::new().with(1, &[a]).with(2, &[b]);
             warp.run(&setp(cmp, ty)).read_pred(0) & 1 == 1
@@ -331,29 +331,32 @@ mod tests {
 
     #[test]
     fn comparisons_follow_the_signedness_of_the_type() {
-        assert_eq!(holds(Type::U32, u32::MAX, 1), GREATER);
-        assert_eq!(holds(Type::I32, -1, 1), LESS);
-        assert_eq!(holds(Type::U64, 1u64 << 63, 1), GREATER);
-        assert_eq!(holds(Type::I64, 1i64 << 63, 1), LESS);
-        assert_eq!(holds(Type::U16, 0xffffu16, 1), GREATER);
-        assert_eq!(holds(Type::U8, 0xffu8, 0xff), EQUAL);
-        assert_eq!(holds(Type::F32, -0.0f32, 0.0), EQUAL);
-        assert_eq!(holds(Type::F32, f32::from_bits(1), 0.0), GREATER);
-        assert_eq!(holds(Type::F32, f32::NEG_INFINITY, f32::MIN), LESS);
-        assert_eq!(holds(Type::F16, f16::from_bits(0x8000), f16::ZERO), EQUAL);
+        assert_eq!(compare_all(Type::U32, u32::MAX, 1), GREATER);
+        assert_eq!(compare_all(Type::I32, -1, 1), LESS);
+        assert_eq!(compare_all(Type::U64, 1u64 << 63, 1), GREATER);
+        assert_eq!(compare_all(Type::I64, 1i64 << 63, 1), LESS);
+        assert_eq!(compare_all(Type::U16, 0xffffu16, 1), GREATER);
+        assert_eq!(compare_all(Type::U8, 0xffu8, 0xff), EQUAL);
+        assert_eq!(compare_all(Type::F32, -0.0f32, 0.0), EQUAL);
+        assert_eq!(compare_all(Type::F32, f32::from_bits(1), 0.0), GREATER);
+        assert_eq!(compare_all(Type::F32, f32::NEG_INFINITY, f32::MIN), LESS);
         assert_eq!(
-            holds(Type::F16, f16::from_bits(0x0001), f16::from_bits(0x0002)),
+            compare_all(Type::F16, f16::from_bits(0x8000), f16::ZERO),
+            EQUAL
+        );
+        assert_eq!(
+            compare_all(Type::F16, f16::from_bits(0x0001), f16::from_bits(0x0002)),
             LESS
         );
-        assert_eq!(holds(Type::Bf16, bf16::ONE, bf16::NEG_ONE), GREATER);
+        assert_eq!(compare_all(Type::Bf16, bf16::ONE, bf16::NEG_ONE), GREATER);
     }
 
     #[test]
     fn with_a_nan_only_ne_is_true() {
-        assert_eq!(holds(Type::F32, f32::NAN, 1.0), UNORDERED);
-        assert_eq!(holds(Type::F32, f32::NAN, f32::NAN), UNORDERED);
-        assert_eq!(holds(Type::F16, f16::ONE, f16::NAN), UNORDERED);
-        assert_eq!(holds(Type::Bf16, bf16::NAN, bf16::NAN), UNORDERED);
+        assert_eq!(compare_all(Type::F32, f32::NAN, 1.0), UNORDERED);
+        assert_eq!(compare_all(Type::F32, f32::NAN, f32::NAN), UNORDERED);
+        assert_eq!(compare_all(Type::F16, f16::ONE, f16::NAN), UNORDERED);
+        assert_eq!(compare_all(Type::Bf16, bf16::NAN, bf16::NAN), UNORDERED);
     }
 
     #[test]
@@ -368,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn ptx_of_comparisons() {
+    fn comparisons_print_their_operator_and_type() {
         let print = |cmp, ty| ptx(&setp(cmp, ty)).join("; ");
         assert_eq!(print(Cmp::Ne, Type::F32), "setp.neu.f32 %0, %1, %2");
         assert_eq!(print(Cmp::Ne, Type::U32), "setp.ne.u32 %0, %1, %2");
@@ -424,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn predicate_logic() {
+    fn predicate_ops_combine_lanes_bitwise() {
         let (dst, a, b) = (reg(0), arg(1), arg(2));
         let warp = Warp::new().with_pred(1, 0b1100).with_pred(2, 0b1010);
         assert_eq!(

@@ -273,8 +273,11 @@ impl Instr for SetMaxRegs {
         format!("set_max_regs.{}", if self.grow { "inc" } else { "dec" })
     }
     fn asm(&self, a: &mut dyn Asm) {
-        let way = if self.grow { "inc" } else { "dec" };
-        a.emit(format!("setmaxnreg.{way}.sync.aligned.u32 {}", self.count));
+        let direction = if self.grow { "inc" } else { "dec" };
+        a.emit(format!(
+            "setmaxnreg.{direction}.sync.aligned.u32 {}",
+            self.count
+        ));
     }
     sync_instr!(whole_warpgroup);
     fn legal(&self, target: &Target) -> Result<(), String> {
@@ -294,7 +297,7 @@ impl Instr for SetMaxRegs {
 /// Lets dependent grids start when every CTA has executed it or exited.
 ///
 /// It does not order memory: dependent grids use [`WaitPrerequisites`] for
-/// that. The CPU executor runs launches sequentially, so it does nothing there.
+/// that. It does nothing in the CPU executor, which runs launches sequentially.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LaunchDependents;
 
@@ -319,8 +322,8 @@ impl Instr for LaunchDependents {
 
 /// Waits until the prerequisite grids complete and their writes are visible.
 ///
-/// It never waits on the CPU, which runs launches sequentially, nor on the GPU
-/// without a dependent launch.
+/// It never blocks in the CPU executor, which runs launches sequentially. On a
+/// GPU, it blocks only in a dependent launch.
 #[derive(Clone, PartialEq, Debug)]
 pub struct WaitPrerequisites;
 
@@ -380,7 +383,7 @@ impl Instr for Nanosleep {
 
 /// Exits the threads of a warp before the end of their role.
 ///
-/// CTA and cluster barriers no longer count exited threads, as at the end of a role.
+/// CTA and cluster barriers do not count exited threads; the end of a role has the same effect.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Exit;
 
@@ -481,12 +484,12 @@ mod tests {
                 SyncOp::Exit,
             ]
         );
-        let part = || Warp::new().with_active(0xffff);
+        let partial_warp = || Warp::new().with_active(0xffff);
         for f in [
-            part().fault(&CtaSync),
-            part().fault(&sync(64)),
-            part().fault(&grow),
-            part().fault(&Exit),
+            partial_warp().fault(&CtaSync),
+            partial_warp().fault(&sync(64)),
+            partial_warp().fault(&grow),
+            partial_warp().fault(&Exit),
         ] {
             assert_eq!(f.kind, FaultKind::Convergence);
             assert!(
@@ -499,22 +502,22 @@ mod tests {
 
     #[test]
     fn named_reduce_is_one_sync_op() {
-        let tally = |tally, threads| NamedReduce {
+        let reduce = |reduction, threads| NamedReduce {
             bar: NAMED,
             threads,
-            reduction: tally,
+            reduction,
             pred: arg(1),
             dst: reg(0),
         };
-        for (how, text) in [
+        for (reduction, text) in [
             (BarrierReduction::Count, "popc.aligned.u32"),
             (BarrierReduction::All, "and.aligned.pred"),
             (BarrierReduction::Any, "or.aligned.pred"),
         ] {
             let want = format!("barrier.cta.red.{text} %0, 3, 64, %1");
-            assert_eq!(ptx(&tally(how, 64)), [want]);
+            assert_eq!(ptx(&reduce(reduction, 64)), [want]);
         }
-        let warp = Warp::new().run(&tally(BarrierReduction::Any, 96));
+        let warp = Warp::new().run(&reduce(BarrierReduction::Any, 96));
         assert!(matches!(
             warp.syncs[..],
             [SyncOp::NamedReduce {
@@ -524,11 +527,11 @@ mod tests {
                 ..
             }]
         ));
-        let part = Warp::new()
+        let partial_warp = Warp::new()
             .with_active(1)
-            .fault(&tally(BarrierReduction::All, 64));
-        assert_eq!(part.kind, FaultKind::Convergence);
-        let why = tally(BarrierReduction::Count, 48)
+            .fault(&reduce(BarrierReduction::All, 64));
+        assert_eq!(partial_warp.kind, FaultKind::Convergence);
+        let why = reduce(BarrierReduction::Count, 48)
             .legal(&Target::SM_90A)
             .unwrap_err();
         assert!(why.contains("with 48 threads"), "{why}");
@@ -545,7 +548,7 @@ mod tests {
     }
 
     #[test]
-    fn ptx_of_control() {
+    fn control_ops_print_their_operands() {
         assert_eq!(ptx(&CtaSync), ["barrier.cta.sync.aligned 0"]);
         assert_eq!(ptx(&sync(128)), ["barrier.cta.sync.aligned 3, 128"]);
         let arrive = NamedArrive {
@@ -564,7 +567,7 @@ mod tests {
     }
 
     #[test]
-    fn legality() {
+    fn illegal_thread_and_register_counts_are_rejected() {
         let t = Target::SM_90A;
         assert_eq!(sync(1024).legal(&t), Ok(()));
         for threads in [0, 33, 1056] {

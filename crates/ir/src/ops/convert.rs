@@ -130,13 +130,13 @@ impl Instr for Cvt {
     }
     fn legal(&self, _: &Target) -> Result<(), String> {
         use Type::{E4m3x2, E5m2x2, F16x2, F32, Pred};
-        let narrow = |t| matches!(t, Type::F16 | Type::Bf16 | Type::Tf32);
-        let whole = |t: Type| t.is_int() || t == F32;
+        let is_small_float = |t| matches!(t, Type::F16 | Type::Bf16 | Type::Tf32);
+        let is_int_or_f32 = |t: Type| t.is_int() || t == F32;
         match (self.from, self.to) {
             (Pred, _) | (_, Pred) => {}
-            (x, y) if x == y || whole(x) && whole(y) => return Ok(()),
-            (F32, y) if narrow(y) => return Ok(()),
-            (x, F32) if narrow(x) => return Ok(()),
+            (x, y) if x == y || is_int_or_f32(x) && is_int_or_f32(y) => return Ok(()),
+            (F32, y) if is_small_float(y) => return Ok(()),
+            (x, F32) if is_small_float(x) => return Ok(()),
             (F16x2, E4m3x2 | E5m2x2) | (E4m3x2 | E5m2x2, F16x2) => return Ok(()),
             _ => {}
         }
@@ -217,7 +217,6 @@ mod tests {
         }
     }
 
-    /// Converts every number.
     fn convert<A: Lane, B: Lane>(from: Type, to: Type, xs: &[A]) -> Vec<B> {
         let rows: Vec<_> = xs.iter().map(|&x| [x]).collect();
         eval(&cvt(from, to), &rows)
@@ -246,7 +245,7 @@ mod tests {
         assert_eq!(got, [16_777_216.0, 16_777_220.0, 4_294_967_296.0]);
         let got = convert::<_, f32>(Type::I32, Type::F32, &[-5, i32::MIN]);
         assert_eq!(got, [-5.0, -2_147_483_648.0]);
-        // One unit in the last of 64 bits above a tie.
+        // A tie plus 1.
         let got = convert::<_, f32>(Type::U64, Type::F32, &[(1u64 << 63) + (1 << 39) + 1]);
         assert_eq!(got[0].to_bits(), 0x5f00_0001);
         assert_eq!(convert::<_, f32>(Type::U8, Type::F32, &[200u8]), [200.0]);
@@ -344,7 +343,7 @@ mod tests {
             let codes: Vec<u16> = (0..=u16::MAX).collect();
             let wide: Vec<u32> = convert(ty, Type::F16x2, &codes);
             let back: Vec<u16> = convert(Type::F16x2, ty, &wide);
-            let kept = |code: u16| match (ty, code & 0x7f) {
+            let expected = |code: u16| match (ty, code & 0x7f) {
                 (Type::E4m3x2, 0x7f) | (Type::E5m2x2, 0x7d..) => 0x7f,
                 (Type::E5m2x2, 0x7c) => code & 0x80 | 0x7b, // an infinity saturates
                 _ => code & 0xff,
@@ -352,7 +351,7 @@ mod tests {
             for (code, back) in codes.into_iter().zip(back) {
                 assert_eq!(
                     back,
-                    kept(code >> 8) << 8 | kept(code & 0xff),
+                    expected(code >> 8) << 8 | expected(code & 0xff),
                     "{code:#06x}"
                 );
             }
@@ -360,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn ptx_of_conversions() {
+    fn conversions_print_their_rounding() {
         use Type::*;
         let print = |from, to| ptx(&cvt(from, to)).join("; ");
         assert_eq!(print(I32, U8), "cvt.u8.s32 %0, %1");

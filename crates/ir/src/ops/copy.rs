@@ -33,7 +33,7 @@ pub struct CopyAsync {
     pub src: Operand,
     /// Bytes that each lane writes (cp-size): 4, 8 or 16.
     pub bytes: u32,
-    /// Bytes that it reads (src-size, `u32`); the rest is filled with zeros. `None`: all.
+    /// Bytes that each lane reads (src-size, `u32`); it writes zeros for the others. `None`: all bytes.
     pub src_size: Option<Operand>,
     /// Bypasses the L1 (`.cg`); only for 16 bytes.
     pub bypass_l1: bool,
@@ -88,9 +88,9 @@ impl Instr for CopyAsync {
         let valid = self.src_size.map(|o| a.operand(o, Type::U32));
         let valid = valid.map_or(String::new(), |v| format!(", {v}"));
         let (hint, policy) = hint_asm(a, self.hint);
-        let (path, fetch) = (self.path(), L2Prefetch::suffix(self.l2_prefetch));
+        let (path, prefetch) = (self.path(), L2Prefetch::suffix(self.l2_prefetch));
         a.emit(format!(
-            "cp.async.{path}.shared.global{hint}{fetch} [{dst}], [{src}], {}{valid}{policy}",
+            "cp.async.{path}.shared.global{hint}{prefetch} [{dst}], [{src}], {}{valid}{policy}",
             self.bytes
         ));
     }
@@ -146,13 +146,13 @@ impl Instr for CopyAsync {
 }
 
 /// Checks the alignment of the source or destination.
-fn check_aligned(side: &str, at: u64, bytes: u32) -> Result<(), Fault> {
+fn check_aligned(space: &str, at: u64, bytes: u32) -> Result<(), Fault> {
     if at.is_multiple_of(bytes.into()) {
         return Ok(());
     }
     Err(Fault::new(
         FaultKind::Misaligned,
-        format!("has {side} address {at:#x}; it must be a multiple of {bytes}"),
+        format!("has {space} address {at:#x}; it must be a multiple of {bytes}"),
     ))
 }
 

@@ -32,14 +32,14 @@ fn approximate(x: f32, ftz: bool, f: impl Fn(f64) -> f64) -> f32 {
 
 /// Applies `f` to a 16-bit float and rounds once.
 #[inline]
-fn narrow<T: HalfFloat>(x: T, f: impl Fn(f64) -> f64) -> T {
+fn approximate_16_bit<T: HalfFloat>(x: T, f: impl Fn(f64) -> f64) -> T {
     T::round_f64(f(f64::from(x.widen())))
 }
 
 /// `ex2` of a `bf16`: flushes a subnormal result.
 #[inline]
 fn ex2_bf16(x: bf16) -> bf16 {
-    bf16::round(flush(narrow(x, f64::exp2).widen()))
+    bf16::round(flush(approximate_16_bit(x, f64::exp2).widen()))
 }
 
 /// The types of [`Ex2`] and [`Tanh`].
@@ -100,8 +100,10 @@ impl Instr for Ex2 {
         let (d, a, ftz) = (self.dst, self.a, self.ftz);
         match self.ty {
             Type::F32 => map1(m, d, a, |x| approximate(x, ftz, f64::exp2)),
-            Type::F16 => map1(m, d, a, |h: f16| narrow(h, f64::exp2)),
-            Type::F16x2 => map1(m, d, a, |x: F16x2| x.map(|h| narrow(h, f64::exp2))),
+            Type::F16 => map1(m, d, a, |h: f16| approximate_16_bit(h, f64::exp2)),
+            Type::F16x2 => map1(m, d, a, |x: F16x2| {
+                x.map(|h| approximate_16_bit(h, f64::exp2))
+            }),
             Type::Bf16 => map1(m, d, a, ex2_bf16),
             Type::Bf16x2 => map1(m, d, a, |x: Bf16x2| x.map(ex2_bf16)),
             ty => return Err(unsupported_type(ty)),
@@ -231,10 +233,14 @@ impl Instr for Tanh {
         let (d, a) = (self.dst, self.a);
         match self.ty {
             Type::F32 => map1(m, d, a, |x| approximate(x, false, f64::tanh)),
-            Type::F16 => map1(m, d, a, |h: f16| narrow(h, f64::tanh)),
-            Type::Bf16 => map1(m, d, a, |h: bf16| narrow(h, f64::tanh)),
-            Type::F16x2 => map1(m, d, a, |x: F16x2| x.map(|h| narrow(h, f64::tanh))),
-            Type::Bf16x2 => map1(m, d, a, |x: Bf16x2| x.map(|h| narrow(h, f64::tanh))),
+            Type::F16 => map1(m, d, a, |h: f16| approximate_16_bit(h, f64::tanh)),
+            Type::Bf16 => map1(m, d, a, |h: bf16| approximate_16_bit(h, f64::tanh)),
+            Type::F16x2 => map1(m, d, a, |x: F16x2| {
+                x.map(|h| approximate_16_bit(h, f64::tanh))
+            }),
+            Type::Bf16x2 => map1(m, d, a, |x: Bf16x2| {
+                x.map(|h| approximate_16_bit(h, f64::tanh))
+            }),
             ty => return Err(unsupported_type(ty)),
         }
         Ok(ExecStatus::Completed)
@@ -270,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn powers_of_two() {
+    fn ex2_is_exact_for_integers_and_flushes_by_type() {
         let got = f32s(
             &ex2(Type::F32, false),
             &[0.0, -0.0, 10.0, -1.0, 128.0, -INF, INF, TINY],
@@ -288,24 +294,30 @@ mod tests {
             bits(&ex2(Type::F32, true), &[-126.0, -126.5, -149.0]),
             [0x0080_0000, 0, 0]
         );
-        let pairs = |ty, x: u32| eval::<u32, u32, 1>(&ex2(ty, false), &[[x]])[0];
-        assert_eq!(pairs(Type::F16x2, 0x4000_bc00), 0x4400_3800); // 2, -1
-        assert_eq!(pairs(Type::F16x2, 0xce00_7e00), 0x0001_7fff); // -24: subnormal; NaN
-        assert_eq!(pairs(Type::Bf16x2, 0x4040_fc80), 0x4100_0000); // 3, -2^122
-        assert_eq!(pairs(Type::Bf16x2, 0xc2fe_c2fc), 0x0000_0080); // -127 is flushed, -126 is not
-        let one = |ty, x: u16| eval::<u16, u16, 1>(&ex2(ty, false), &[[x]])[0];
+        let eval_pair = |ty, x: u32| eval::<u32, u32, 1>(&ex2(ty, false), &[[x]])[0];
+        assert_eq!(eval_pair(Type::F16x2, 0x4000_bc00), 0x4400_3800); // 2, -1
+        assert_eq!(eval_pair(Type::F16x2, 0xce00_7e00), 0x0001_7fff); // -24: subnormal; NaN
+        assert_eq!(eval_pair(Type::Bf16x2, 0x4040_fc80), 0x4100_0000); // 3, -2^122
+        assert_eq!(eval_pair(Type::Bf16x2, 0xc2fe_c2fc), 0x0000_0080); // -127 is flushed, -126 is not
+        let eval_16_bit = |ty, x: u16| eval::<u16, u16, 1>(&ex2(ty, false), &[[x]])[0];
         assert_eq!(
-            (one(Type::F16, 0xbc00), one(Type::F16, 0xce00)),
+            (
+                eval_16_bit(Type::F16, 0xbc00),
+                eval_16_bit(Type::F16, 0xce00)
+            ),
             (0x3800, 1)
         );
         assert_eq!(
-            (one(Type::Bf16, 0x4040), one(Type::Bf16, 0xc2fe)),
+            (
+                eval_16_bit(Type::Bf16, 0x4040),
+                eval_16_bit(Type::Bf16, 0xc2fe)
+            ),
             (0x4100, 0)
         );
     }
 
     #[test]
-    fn logarithms() {
+    fn lg2_handles_zeros_negatives_and_subnormals() {
         let lg2 = |ftz| Lg2 {
             dst: reg(0),
             a: arg(1),
@@ -318,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn reciprocals() {
+    fn rcp_and_rsqrt_handle_zeros_infinities_and_subnormals() {
         let rcp = |ftz| Rcp {
             dst: reg(0),
             a: arg(1),
@@ -349,7 +361,7 @@ mod tests {
             dst: reg(0),
             a: arg(1),
         };
-        let xs: Vec<f32> = crate::lanes::fake::noise(5)
+        let xs: Vec<f32> = crate::lanes::fake::random_words(5)
             .take(10_000)
             .map(|x| f32::from_bits(x as u32 >> 1 & 0x7f7f_ffff))
             .collect();
@@ -360,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn hyperbolic_tangents() {
+    fn tanh_saturates_and_keeps_subnormals() {
         let tanh = |ty| Tanh {
             ty,
             dst: reg(0),
@@ -369,18 +381,21 @@ mod tests {
         let got = f32s(&tanh(Type::F32), &[0.5, INF, -INF, 30.0, TINY]);
         assert_eq!(got, [0.462_117_17, 1.0, -1.0, 1.0, TINY]);
         assert_eq!(bits(&tanh(Type::F32), &[-0.0, f32::NAN]), [1 << 31, NAN]);
-        let pairs = |ty, x: u32| eval::<u32, u32, 1>(&tanh(ty), &[[x]])[0];
-        assert_eq!(pairs(Type::F16x2, 0x3800_fc00), 0x3765_bc00); // 0.5, -inf
-        assert_eq!(pairs(Type::Bf16x2, 0x3f00_8001), 0x3eed_8001); // 0.5, a subnormal
-        let one = |ty, x: u16| eval::<u16, u16, 1>(&tanh(ty), &[[x]])[0];
+        let eval_pair = |ty, x: u32| eval::<u32, u32, 1>(&tanh(ty), &[[x]])[0];
+        assert_eq!(eval_pair(Type::F16x2, 0x3800_fc00), 0x3765_bc00); // 0.5, -inf
+        assert_eq!(eval_pair(Type::Bf16x2, 0x3f00_8001), 0x3eed_8001); // 0.5, a subnormal
+        let eval_16_bit = |ty, x: u16| eval::<u16, u16, 1>(&tanh(ty), &[[x]])[0];
         assert_eq!(
-            (one(Type::F16, 0x3800), one(Type::Bf16, 0x3f00)),
+            (
+                eval_16_bit(Type::F16, 0x3800),
+                eval_16_bit(Type::Bf16, 0x3f00)
+            ),
             (0x3765, 0x3eed)
         );
     }
 
     #[test]
-    fn ptx_of_approximations() {
+    fn approximations_print_ftz_and_type() {
         let print = |ty, ftz| ptx(&ex2(ty, ftz)).join("; ");
         assert_eq!(print(Type::F32, true), "ex2.approx.ftz.f32 %0, %1");
         assert_eq!(print(Type::F32, false), "ex2.approx.f32 %0, %1");

@@ -18,7 +18,7 @@ use crate::target::Target;
 use crate::types::Type;
 use crate::value::{MemoryAddress, Operand, RegId, SharedAddress};
 
-/// Returns the lane whose address is the row of half `half` of register `j` in lane `t`, and the column.
+/// Locates half `half` of register `j` in lane `t`: returns the lane that provides the row address, and the column.
 fn element(j: usize, t: usize, half: usize, trans: bool) -> (usize, usize) {
     let (a, b) = (t / 4, 2 * (t % 4) + half);
     let (row, col) = if trans { (b, a) } else { (a, b) };
@@ -26,7 +26,7 @@ fn element(j: usize, t: usize, half: usize, trans: bool) -> (usize, usize) {
 }
 
 /// Returns the lanes that provide the addresses of `n` matrices.
-fn lanes(n: usize) -> Mask {
+fn address_lanes(n: usize) -> Mask {
     Mask::MAX >> (WARP - 8 * n)
 }
 
@@ -47,7 +47,7 @@ fn suffix(trans: bool) -> &'static str {
 }
 
 /// Rejects an unsupported number of matrices, and memory of a peer.
-fn legal(name: &str, n: usize, at: &SharedAddress) -> Result<(), String> {
+fn legal_matrices(name: &str, n: usize, at: &SharedAddress) -> Result<(), String> {
     if ![1, 2, 4].contains(&n) {
         return Err(format!(
             "{name} of {n} matrices; the number must be 1, 2 or 4"
@@ -102,7 +102,11 @@ impl Instr for LoadMatrix {
     }
     fn exec<M: Machine>(&self, m: &mut M) -> Exec {
         require_whole_warp(m)?;
-        let rows = m.load(lanes(self.dst.len()), &MemoryAddress::Shared(self.at), 16)?;
+        let rows = m.load(
+            address_lanes(self.dst.len()),
+            &MemoryAddress::Shared(self.at),
+            16,
+        )?;
         for (j, &r) in self.dst.iter().enumerate() {
             let pair: PerLane<u32> = std::array::from_fn(|t| {
                 let half = |h| {
@@ -116,7 +120,7 @@ impl Instr for LoadMatrix {
         Ok(ExecStatus::Completed)
     }
     fn legal(&self, _: &Target) -> Result<(), String> {
-        legal(Self::INFO.name, self.dst.len(), &self.at)
+        legal_matrices(Self::INFO.name, self.dst.len(), &self.at)
     }
 }
 
@@ -160,17 +164,17 @@ impl Instr for StoreMatrix {
         require_whole_warp(m)?;
         let mut rows: LaneBytes = [[0; 16]; WARP];
         for (j, &o) in self.src.iter().enumerate() {
-            let pair = m.get::<u32>(o);
-            for (t, &both) in pair.iter().enumerate() {
+            let pairs = m.get::<u32>(o);
+            for (t, &pair) in pairs.iter().enumerate() {
                 for half in 0..2 {
                     let (lane, col) = element(j, t, half, self.trans);
-                    let bits = (both >> (16 * half)) as u16;
+                    let bits = (pair >> (16 * half)) as u16;
                     rows[lane][2 * col..2 * col + 2].copy_from_slice(&bits.to_le_bytes());
                 }
             }
         }
         m.store(
-            lanes(self.src.len()),
+            address_lanes(self.src.len()),
             &MemoryAddress::Shared(self.at),
             16,
             &rows,
@@ -181,7 +185,7 @@ impl Instr for StoreMatrix {
         if target.capability < (9, 0) {
             return Err(format!("{} does not support stmatrix", target.name));
         }
-        legal(Self::INFO.name, self.src.len(), &self.at)
+        legal_matrices(Self::INFO.name, self.src.len(), &self.at)
     }
 }
 
@@ -224,11 +228,11 @@ impl Instr for TransposeMatrix {
         require_whole_warp(m)?;
         let src = m.get::<u32>(self.src);
         let mut dst = [0u32; WARP];
-        for (t, &both) in src.iter().enumerate() {
+        for (t, &pair) in src.iter().enumerate() {
             for half in 0..2 {
                 // Lane 4·col + row/2 of the result holds element (row, col).
                 let (row, col) = element(0, t, half, false);
-                dst[4 * col + row / 2] |= (both >> (16 * half) & 0xffff) << (16 * (row % 2));
+                dst[4 * col + row / 2] |= (pair >> (16 * half) & 0xffff) << (16 * (row % 2));
             }
         }
         m.set(self.dst, &dst);
@@ -243,12 +247,12 @@ impl Instr for TransposeMatrix {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job::fake::{Cta, Rng, place};
+    use crate::job::fake::{Cta, Rng, shared_address};
     use crate::lanes::fake::{arg, ptx, reg};
     use crate::layout::{Swizzle, TileLayout};
     use crate::machine::FaultKind;
 
-    /// 32 rows of 16 bytes; lane `i` names row `32 - 1 - i` (register 1).
+    /// Returns a CTA with 32 rows of 16 bytes; register 1 of lane `i` holds the offset of row `31 - i`.
     fn cta() -> Cta {
         let layout = TileLayout {
             element_bytes: 2,
@@ -265,7 +269,7 @@ mod tests {
     fn load(n: u32, trans: bool) -> LoadMatrix {
         LoadMatrix {
             dst: (0..n).map(|i| reg(10 + i)).collect(),
-            at: place(0, arg(1)),
+            at: shared_address(0, arg(1)),
             trans,
         }
     }
@@ -273,12 +277,12 @@ mod tests {
     fn store(n: u32, trans: bool) -> StoreMatrix {
         StoreMatrix {
             src: (0..n).map(|i| arg(10 + i)).collect(),
-            at: place(0, arg(1)),
+            at: shared_address(0, arg(1)),
             trans,
         }
     }
 
-    /// Register 10 into 11.
+    /// Transposes register 10 into register 11.
     fn transpose() -> TransposeMatrix {
         TransposeMatrix {
             ty: Type::U32,
@@ -287,8 +291,8 @@ mod tests {
         }
     }
 
-    /// Element (row, col) of matrix `j` in the tile.
-    fn in_tile(cta: &Cta, j: usize, row: usize, col: usize) -> u16 {
+    /// Returns element (row, col) of matrix `j`.
+    fn tile_element(cta: &Cta, j: usize, row: usize, col: usize) -> u16 {
         let at = 128 + 16 * (31 - (8 * j + row)) + 2 * col;
         u16::from_le_bytes([cta.shared[0][at], cta.shared[0][at + 1]])
     }
@@ -303,8 +307,8 @@ mod tests {
                 // Figure of the PTX ISA: four lanes per row, two adjacent elements each.
                 for (row, col) in (0..8).flat_map(|r| (0..8).map(move |c| (r, c))) {
                     let want = match trans {
-                        false => in_tile(&cta, j, row, col),
-                        true => in_tile(&cta, j, col, row),
+                        false => tile_element(&cta, j, row, col),
+                        true => tile_element(&cta, j, col, row),
                     };
                     let pair = got[4 * row + col / 2];
                     let half = if col % 2 == 0 {
@@ -364,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn ptx_of_matrices() {
+    fn matrix_ops_print_their_count_and_transposition() {
         assert_eq!(
             ptx(&load(1, false)),
             ["ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%10}, [address]"]
@@ -384,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn legality() {
+    fn unsupported_counts_types_and_peers_are_rejected() {
         let t = Target::SM_90A;
         assert_eq!(load(4, true).legal(&t), Ok(()));
         assert!(
@@ -395,7 +399,7 @@ mod tests {
         );
         let remote = SharedAddress {
             peer: Some(Operand::Imm(1)),
-            ..place(0, arg(1))
+            ..shared_address(0, arg(1))
         };
         let op = StoreMatrix {
             at: remote,

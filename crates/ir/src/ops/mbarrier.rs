@@ -191,12 +191,12 @@ impl Instr for MbarrierArrive {
                 if let Some(tx) = tx {
                     a.emit(format!("mbarrier.expect_tx.{space}.b64 [{bar}], {tx}"));
                 }
-                let many = match count {
+                let count = match count {
                     Operand::Imm(1) => String::new(),
                     count => format!(", {}", a.operand(count, Type::U32)),
                 };
                 a.emit(format!(
-                    "mbarrier.{verb}{release}.{space}.b64 _, [{bar}]{many}"
+                    "mbarrier.{verb}{release}.{space}.b64 _, [{bar}]{count}"
                 ));
             }
         }
@@ -299,7 +299,7 @@ impl Instr for MbarrierWait {
 /// Tests whether the phase of a parity is complete.
 #[derive(Clone, PartialEq, Debug)]
 pub struct MbarrierTest {
-    /// Whether it is complete (`pred`).
+    /// Whether the phase is complete (`pred`).
     pub dst: RegId,
     /// The barrier, the same in every active lane.
     pub bar: BarRef,
@@ -355,11 +355,11 @@ impl Instr for MbarrierTest {
     fn exec<M: Machine>(&self, m: &mut M) -> Exec {
         uniform_value::<u32, M>(m, self.bar.index, "barrier index")?;
         uniform_value::<u32, M>(m, self.parity, "parity")?;
-        let yes = match m.sync(&self.sync_op())? {
+        let complete = match m.sync(&self.sync_op())? {
             ExecStatus::Completed => Mask::MAX,
             ExecStatus::Blocked => 0,
         };
-        m.set_pred(self.dst, yes);
+        m.set_pred(self.dst, complete);
         Ok(ExecStatus::Completed)
     }
     fn legal(&self, _: &Target) -> Result<(), String> {

@@ -21,7 +21,7 @@ use crate::value::MemoryAddress;
 pub(super) fn space(at: &MemoryAddress) -> &'static str {
     match at {
         MemoryAddress::Global { .. } => "global",
-        MemoryAddress::Shared(place) if place.peer.is_some() => "shared::cluster",
+        MemoryAddress::Shared(address) if address.peer.is_some() => "shared::cluster",
         MemoryAddress::Shared(_) => "shared",
     }
 }

@@ -9,7 +9,7 @@ pub(crate) mod block;
 mod ty;
 
 pub use ty::MmaType;
-pub(super) use ty::{legal_types, pair};
+pub(super) use ty::{legal_types, type_names};
 
 use super::control::require_whole_warp;
 use super::{Exactness, Instr, OpInfo, Uniform};
@@ -43,20 +43,20 @@ impl Mma {
         self.b.len() as u32 * 4 * self.a_ty.per_reg()
     }
 
-    /// Computes D; `K` is the number of elements of the full shape.
+    /// Computes D; `K` is the number of elements along K of the full shape.
     fn multiply_add<const K: usize, M: Machine>(&self, m: &mut M) -> [PerLane<u32>; 4] {
         // The missing half of K of the half shape stays zero.
         let (mut a, mut b) = ([0u32; ROWS * WORDS], [0u32; COLS * WORDS]);
         for (i, &o) in self.a.iter().enumerate() {
             for (lane, word) in m.get::<u32>(o).into_iter().enumerate() {
-                let (row, at) = mma_a_at(MmaType::Tf32, lane as u32, i as u32);
-                a[row as usize * WORDS + at as usize] = word;
+                let (row, word_k) = mma_a_at(MmaType::Tf32, lane as u32, i as u32);
+                a[row as usize * WORDS + word_k as usize] = word;
             }
         }
         for (i, &o) in self.b.iter().enumerate() {
             for (lane, word) in m.get::<u32>(o).into_iter().enumerate() {
-                let (at, col) = mma_b_at(MmaType::Tf32, lane as u32, i as u32);
-                b[col as usize * WORDS + at as usize] = word;
+                let (word_k, col) = mma_b_at(MmaType::Tf32, lane as u32, i as u32);
+                b[col as usize * WORDS + word_k as usize] = word;
             }
         }
         let (mut rows, mut columns) = ([[0f32; K]; ROWS], [[0f32; K]; COLS]);
@@ -77,7 +77,11 @@ impl Instr for Mma {
         exactness: Exactness::Within(EXACTNESS),
     };
     fn name(&self) -> String {
-        format!("mma.m16n8k{}.{}", self.k(), pair(self.a_ty, self.b_ty))
+        format!(
+            "mma.m16n8k{}.{}",
+            self.k(),
+            type_names(self.a_ty, self.b_ty)
+        )
     }
     fn effects(&self, e: &mut dyn Effects) {
         e.whole_warp();
@@ -91,9 +95,9 @@ impl Instr for Mma {
     }
     fn asm(&self, asm: &mut dyn Asm) {
         let d = self.d.map(|r| asm.reg(r)).join(", ");
-        let mut list = |all: &[Operand], ty| {
-            let all: Vec<_> = all.iter().map(|&o| asm.in_reg(o, ty)).collect();
-            all.join(", ")
+        let mut list = |operands: &[Operand], ty| {
+            let registers: Vec<_> = operands.iter().map(|&o| asm.in_reg(o, ty)).collect();
+            registers.join(", ")
         };
         let a = list(&self.a, self.a_ty.reg());
         let b = list(&self.b, self.b_ty.reg());

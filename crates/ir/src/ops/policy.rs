@@ -27,11 +27,12 @@ pub enum CacheHint {
 impl CacheHint {
     /// Returns the 64-bit policy: a register, or the constant that [`CreatePolicy`] makes for the fraction 1.
     pub fn policy(self) -> Operand {
-        let all = |evict| Operand::Imm(policy(evict, EvictionPriority::Unchanged, 1.0));
+        let all_lines =
+            |evict| Operand::Imm(encode_policy(evict, EvictionPriority::Unchanged, 1.0));
         match self {
-            CacheHint::EvictNormal => all(EvictionPriority::Normal),
-            CacheHint::EvictFirst => all(EvictionPriority::First),
-            CacheHint::EvictLast => all(EvictionPriority::Last),
+            CacheHint::EvictNormal => all_lines(EvictionPriority::Normal),
+            CacheHint::EvictFirst => all_lines(EvictionPriority::First),
+            CacheHint::EvictLast => all_lines(EvictionPriority::Last),
             CacheHint::Policy(policy) => policy,
         }
     }
@@ -47,7 +48,7 @@ impl CacheHint {
     }
 }
 
-/// Returns the part of an op's name for its hint.
+/// Returns the suffix of an op's name for its hint.
 pub(super) fn hint_name(hint: Option<CacheHint>) -> String {
     hint.map_or(String::new(), |h| format!(".{}", h.name()))
 }
@@ -96,7 +97,7 @@ impl EvictionPriority {
 }
 
 /// Encodes a fractional policy as an H200 does: the primary priority applies to some sixteenths of the lines.
-fn policy(primary: EvictionPriority, secondary: EvictionPriority, fraction: f32) -> u64 {
+fn encode_policy(primary: EvictionPriority, secondary: EvictionPriority, fraction: f32) -> u64 {
     let sixteenths = (fraction * 16.0).ceil().clamp(1.0, 16.0) as u64 - 1;
     (0x10 | priority_code(primary, secondary)) << 56 | sixteenths << 52
 }
@@ -175,8 +176,8 @@ impl Instr for CreatePolicy {
                 fraction_out_of_range(fraction[lane]),
             ));
         }
-        let made = fraction.map(|f| policy(self.primary, self.secondary, f));
-        m.set(self.dst, &made);
+        let policies = fraction.map(|f| encode_policy(self.primary, self.secondary, f));
+        m.set(self.dst, &policies);
         Ok(ExecStatus::Completed)
     }
     fn legal(&self, _: &Target) -> Result<(), String> {
@@ -259,11 +260,11 @@ mod tests {
                 0x100,
             ),
         ] {
-            let made =
+            let warp =
                 Warp::new()
                     .with(1, &[fraction; 32])
                     .run(&create(primary, secondary, arg(1)));
-            assert_eq!(made.read::<u64>(0)[3], bits << 52, "{primary:?} {fraction}");
+            assert_eq!(warp.read::<u64>(0)[3], bits << 52, "{primary:?} {fraction}");
         }
         assert_eq!(
             CacheHint::EvictLast.policy(),
@@ -273,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn ptx_of_policies() {
+    fn policies_print_their_priorities() {
         let half = Operand::imm(0.5f32);
         assert_eq!(
             ptx(&create(
@@ -294,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn legality() {
+    fn unsupported_priorities_and_fractions_are_rejected() {
         let legal = |secondary, f: f32| {
             create(EvictionPriority::First, secondary, Operand::imm(f)).legal(&Target::SM_90A)
         };

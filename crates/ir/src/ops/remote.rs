@@ -123,7 +123,7 @@ fn submit<M: Machine>(
 }
 
 /// Returns the registers of each lane as consecutive bytes.
-fn gather<M: Machine>(m: &mut M, src: &[Operand], ty: Type) -> LaneBytes {
+fn lane_bytes<M: Machine>(m: &mut M, src: &[Operand], ty: Type) -> LaneBytes {
     let mut data = LaneBytes::default();
     let size = ty.bytes();
     for (i, &o) in src.iter().enumerate() {
@@ -156,7 +156,7 @@ impl StoreAsync {
         self.src.len() * self.ty.bytes()
     }
 
-    fn vector(&self) -> &'static str {
+    fn vector_suffix(&self) -> &'static str {
         match self.src.len() {
             2 => ".v2",
             4 => ".v4",
@@ -184,7 +184,7 @@ impl Instr for StoreAsync {
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
-        format!("store_async{}.{}", self.vector(), self.ty)
+        format!("store_async{}.{}", self.vector_suffix(), self.ty)
     }
     fn effects(&self, e: &mut dyn Effects) {
         e.access(&remote_access(
@@ -205,12 +205,12 @@ impl Instr for StoreAsync {
         let bar = a.barrier(&self.bar);
         a.emit(format!(
             "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes{}.{} [{dst}], {src}, [{bar}]",
-            self.vector(),
+            self.vector_suffix(),
             self.ty.bits()
         ));
     }
     fn exec<M: Machine>(&self, m: &mut M) -> Exec {
-        let data = gather(m, &self.src, self.ty);
+        let data = lane_bytes(m, &self.src, self.ty);
         submit(m, &self.dst, &self.bar, self.width(), &data, None)
     }
     fn legal(&self, target: &Target) -> Result<(), String> {
@@ -300,7 +300,7 @@ impl Instr for ReduceAsync {
         let Some(reduce) = self.reduce() else {
             return Err(crate::lanes::unsupported_type(self.ty));
         };
-        let data = gather(m, &[self.src], self.ty);
+        let data = lane_bytes(m, &[self.src], self.ty);
         let width = self.ty.bytes();
         submit(m, &self.dst, &self.bar, width, &data, Some(reduce))
     }

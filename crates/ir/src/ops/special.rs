@@ -24,7 +24,7 @@ macro_rules! by_axis {
 /// Reads a special register.
 ///
 /// Whole warps must execute [`Special::WarpId`]: a shuffle broadcasts lane 0's
-/// value, so that ptxas knows that it is uniform.
+/// value, so that ptxas treats it as uniform.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ReadSpecial {
     /// Result: `U32`, or `U64` for [`Special::GlobalTimer`].
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn ptx_of_special_registers() {
+    fn special_registers_print_their_ptx_name() {
         let print = |which| ptx(&read(which)).join("; ");
         assert_eq!(print(Special::Tid), "mov.u32 %0, %tid.x");
         assert_eq!(print(Special::GridDim(Axis::Z)), "mov.u32 %0, %nctaid.z");

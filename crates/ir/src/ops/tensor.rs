@@ -10,7 +10,7 @@
 //! The rows of a tiled box traverse its outer dimensions, dimension 1 fastest,
 //! with the element strides of the map. The rows of an im2col copy are pixels:
 //! they traverse the positions of the bounding box (W, then H, then D, then N)
-//! from the given start, with the element strides of the map. Each is read at
+//! from the given start, with the element strides of the map. A pixel is read at
 //! its position plus the im2col offsets of the filter tap. Positions run from
 //! the lower corner to the last element plus the upper corner.
 

@@ -97,8 +97,8 @@ mod tests {
     use super::*;
     use crate::lanes::fake::{Warp, arg, ptx, reg};
 
-    /// A butterfly shuffle of register 1 to register 0 by register 2.
-    fn cross(mask: Operand) -> Shuffle {
+    /// Returns a butterfly shuffle of register 1 to register 0 by register 2.
+    fn butterfly(mask: Operand) -> Shuffle {
         Shuffle {
             mode: ShuffleMode::Bfly,
             ty: Type::U32,
@@ -110,7 +110,7 @@ mod tests {
         }
     }
 
-    /// A warp whose register 1 holds 100 + lane, and register 2 the same number in every lane.
+    /// Returns a warp with 100 + lane in register 1 and `number` in register 2.
     fn warp(number: u32) -> Warp {
         let lanes: [u32; 32] = std::array::from_fn(|i| 100 + i as u32);
         Warp::new().with(1, &lanes).with(2, &[number; 32])
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn all_members_of_a_mask_must_be_active() {
-        let op = cross(Operand::Imm(0xff));
+        let op = butterfly(Operand::Imm(0xff));
         let got = warp(1).with_active(0xff).run(&op).read::<u32>(0);
         assert_eq!(got[..9], [101, 100, 103, 102, 105, 104, 107, 106, 0]);
 
@@ -141,12 +141,12 @@ mod tests {
 
         // Two groups with disjoint masks are independent shuffles.
         let masks: [u32; 32] = std::array::from_fn(|i| if i < 16 { 0xffff } else { 0xffff_0000 });
-        let op = cross(arg(3));
+        let op = butterfly(arg(3));
         let got = warp(3).with(3, &masks).run(&op).read::<u32>(0);
         assert_eq!((got[0], got[16]), (103, 119));
-        let mut torn = masks;
-        torn[5] = 0xff;
-        let fault = warp(3).with(3, &torn).fault(&op);
+        let mut inconsistent = masks;
+        inconsistent[5] = 0xff;
+        let fault = warp(3).with(3, &inconsistent).fault(&op);
         assert_eq!(
             fault.text,
             "has member mask 0x0000ffff in lane 0 and 0x000000ff in lane 5; all members must have the same mask"

@@ -2,10 +2,10 @@
 //!
 //! One instruction covers 32 bytes of K: 8 tf32, 16 16-bit or 32 fp8 elements.
 //! On the CPU each warp issues its 16 rows as one job. Operands in shared
-//! memory have the layout of their matrix descriptors: a K-major operand has
-//! the k of a row contiguous; an MN-major operand (16-bit types only) has the
-//! rows or columns of a k contiguous. The swizzle permutes 16-byte chunks by
-//! the absolute shared address.
+//! memory have the layout of their matrix descriptors. The elements of a K-major
+//! operand are contiguous along K, those of an MN-major operand (16-bit types
+//! only) along M or N. The swizzle permutes 16-byte chunks by the absolute
+//! shared address.
 
 mod groups;
 mod job;

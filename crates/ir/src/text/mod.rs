@@ -36,29 +36,30 @@ fn hash(text: &str) -> String {
 
 impl fmt::Display for Kernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = Printer {
+        let printer = Printer {
             kernel: self,
-            names: &Declared(self),
+            names: &DeclaredNames(self),
         };
-        writeln!(f, "kernel {} {}", self.name, text.resources())?;
+        writeln!(f, "kernel {} {}", self.name, printer.resources())?;
         for (id, p) in (0..).map(ParamId).zip(&self.params) {
-            writeln!(f, "  {}{}", text.param(id), self.show_bounds(p))?;
+            writeln!(f, "  {}{}", printer.param(id), self.show_bounds(p))?;
         }
         f.write_str(&self.show_limits())?;
-        text.shared_memory()
+        printer
+            .shared_memory()
             .try_for_each(|line| writeln!(f, "  {line}"))?;
-        text.sections().try_for_each(|(title, block)| {
+        printer.sections().try_for_each(|(title, block)| {
             if block.0.is_empty() {
                 return writeln!(f, "{title} {{}}");
             }
             writeln!(f, "{title} {{")?;
-            text.block(f, block, 1)?;
+            printer.block(f, block, 1)?;
             writeln!(f, "}}")
         })
     }
 }
 
-/// The names of a kernel's parts in a text.
+/// The names that a text uses for registers, parameters, tiles, barriers and roles.
 trait Names {
     fn reg(&self, r: RegId) -> String;
     fn param(&self, p: ParamId) -> String;
@@ -81,9 +82,9 @@ trait Names {
 }
 
 /// The names that the author declared.
-struct Declared<'a>(&'a Kernel);
+struct DeclaredNames<'a>(&'a Kernel);
 
-impl Names for Declared<'_> {
+impl Names for DeclaredNames<'_> {
     fn reg(&self, r: RegId) -> String {
         r.to_string()
     }
@@ -104,7 +105,7 @@ impl Names for Declared<'_> {
     }
 }
 
-/// Prints the parts of a kernel with a choice of names.
+/// Prints a kernel with one set of names.
 #[derive(Clone, Copy)]
 struct Printer<'a> {
     kernel: &'a Kernel,
@@ -200,30 +201,30 @@ impl<'a> Printer<'a> {
             }
             (title, &r.body)
         });
-        let outside = |title: &str, block: &'a Block| {
+        let section = |title: &str, block: &'a Block| {
             (!block.0.is_empty()).then(|| (title.to_owned(), block))
         };
-        outside("prologue", &k.prologue)
+        section("prologue", &k.prologue)
             .into_iter()
             .chain(roles)
-            .chain(outside("epilogue", &k.epilogue))
+            .chain(section("epilogue", &k.epilogue))
     }
 
     /// Formats the results and the rest of an op: `%3:u32`, `add.u32 %1, %2`.
     fn op(&self, op: &Op) -> (String, String) {
-        let mut line = Line {
-            text: *self,
+        let mut operands = OperandPrinter {
+            printer: *self,
             defs: Vec::new(),
             args: Vec::new(),
         };
-        op.effects(&mut line);
+        op.effects(&mut operands);
         let (name, args) = match op {
             Op::ReadParam(op) => ("param".to_owned(), self.names.param(op.param)),
             Op::TensorPrefetch(op) => ("tensor_prefetch".to_owned(), self.names.param(op.map)),
-            _ => (op.name(), line.args.join(", ")),
+            _ => (op.name(), operands.args.join(", ")),
         };
         let space = if args.is_empty() { "" } else { " " };
-        (line.defs.join(", "), format!("{name}{space}{args}"))
+        (operands.defs.join(", "), format!("{name}{space}{args}"))
     }
 
     /// Formats the line of a statement, without its nested blocks.
@@ -274,12 +275,12 @@ impl<'a> Printer<'a> {
                     writeln!(f, "{pad}}}")?;
                 }
                 StmtKind::While {
-                    head: first,
+                    head: head_block,
                     cond,
                     body,
                 } => {
                     writeln!(f, "{pad}{head} {{")?;
-                    self.block(f, first, depth + 1)?;
+                    self.block(f, head_block, depth + 1)?;
                     writeln!(f, "{pad}}} {} {{", self.names.reg(*cond))?;
                     self.block(f, body, depth + 1)?;
                     writeln!(f, "{pad}}}")?;
@@ -295,7 +296,7 @@ impl<'a> Printer<'a> {
         format!("{name}[{}]{}", names.operand(b.index), self.peer(b.peer))
     }
 
-    fn place(&self, p: &SharedAddress) -> String {
+    fn shared_address(&self, p: &SharedAddress) -> String {
         let [stage, byte] = [p.stage, p.byte].map(|o| self.names.operand(o));
         let mut s = format!("{}[{stage}]+{byte}", self.names.tile(p.tile));
         if p.offset != 0 {
@@ -308,8 +309,8 @@ impl<'a> Printer<'a> {
         let t = self.kernel.tile(v.tile);
         let name = self.names.tile(v.tile);
         let mut s = format!("{name}[{}]", self.names.operand(v.stage));
-        let whole = (v.row, v.rows, v.col, v.cols) == (0, t.layout.rows, 0, t.layout.cols);
-        if !whole {
+        let is_whole_tile = (v.row, v.rows, v.col, v.cols) == (0, t.layout.rows, 0, t.layout.cols);
+        if !is_whole_tile {
             let (r, c) = (v.row + v.rows, v.col + v.cols);
             let _ = write!(s, "[{}..{r}, {}..{c}]", v.row, v.col);
         }
@@ -326,7 +327,7 @@ impl<'a> Printer<'a> {
 impl Kernel {
     /// Formats an mbarrier for messages: `full[%3]`.
     pub fn show_bar(&self, b: &BarRef) -> String {
-        let names = &Declared(self);
+        let names = &DeclaredNames(self);
         Printer {
             kernel: self,
             names,
@@ -336,13 +337,13 @@ impl Kernel {
 }
 
 /// Collects the formatted operands of one op, in order.
-struct Line<'a> {
-    text: Printer<'a>,
+struct OperandPrinter<'a> {
+    printer: Printer<'a>,
     defs: Vec<String>,
     args: Vec<String>,
 }
 
-impl Line<'_> {
+impl OperandPrinter<'_> {
     fn push(&mut self, s: String) {
         self.args.push(s);
     }
@@ -361,43 +362,45 @@ fn constant(bits: u64, ty: Type) -> String {
     }
 }
 
-impl Effects for Line<'_> {
+impl Effects for OperandPrinter<'_> {
     fn def(&mut self, r: RegId) {
-        let (name, ty) = (self.text.names.reg(r), self.text.kernel.ty(r));
+        let (name, ty) = (self.printer.names.reg(r), self.printer.kernel.ty(r));
         self.defs.push(format!("{name}:{ty}"));
     }
     fn arg(&mut self, o: Operand, ty: Type) {
         self.push(match o {
-            Operand::Reg(r) => self.text.names.reg(r),
+            Operand::Reg(r) => self.printer.names.reg(r),
             Operand::Imm(bits) => constant(bits, ty),
         });
     }
-    fn access(&mut self, touch: &MemoryAccess) {
-        let t = self.text;
-        let value = |o: Operand| t.names.operand(o);
-        let s = match &touch.memory {
-            MemoryRegion::PerLane(MemoryAddress::Shared(p), _) => t.place(p),
+    fn access(&mut self, access: &MemoryAccess) {
+        let printer = self.printer;
+        let value = |o: Operand| printer.names.operand(o);
+        let s = match &access.memory {
+            MemoryRegion::PerLane(MemoryAddress::Shared(p), _) => printer.shared_address(p),
             MemoryRegion::PerLane(MemoryAddress::Global { addr, offset }, _) => {
                 format!("[{}+{offset}]", value(*addr))
             }
-            MemoryRegion::View(v) => t.view(v),
-            MemoryRegion::Tensor(p) => t.names.param(*p),
+            MemoryRegion::View(v) => printer.view(v),
+            MemoryRegion::Tensor(p) => printer.names.param(*p),
             MemoryRegion::Global(addr, bytes) => {
                 format!("[{}; {} bytes]", value(*addr), value(*bytes))
             }
-            MemoryRegion::Shared(p, bytes) => format!("{}; {} bytes", t.place(p), value(*bytes)),
-            MemoryRegion::MatrixRows(p, _) => t.place(p),
+            MemoryRegion::Shared(p, bytes) => {
+                format!("{}; {} bytes", printer.shared_address(p), value(*bytes))
+            }
+            MemoryRegion::MatrixRows(p, _) => printer.shared_address(p),
             // Registers are printed as results or operands.
             MemoryRegion::Register(_) => return,
         };
         self.push(s);
-        if let crate::machine::Completion::Bytes(bar) = &touch.completion {
-            let b = format!("→ {}", t.bar(bar));
+        if let crate::machine::Completion::Bytes(bar) = &access.completion {
+            let b = format!("→ {}", printer.bar(bar));
             if !self.args.contains(&b) {
                 self.push(b);
             }
         }
-        if let Some(mask) = touch.multicast {
+        if let Some(mask) = access.multicast {
             let m = format!("multicast {}", value(mask));
             if !self.args.contains(&m) {
                 self.push(m);
@@ -405,30 +408,32 @@ impl Effects for Line<'_> {
         }
     }
     fn sync(&mut self, s: &SyncOp) {
-        let t = self.text;
-        let value = |o: Operand| t.names.operand(o);
+        let printer = self.printer;
+        let value = |o: Operand| printer.names.operand(o);
         match s {
-            SyncOp::Init { bar, count } => self.push(format!("{}, {count} arrivals", t.bar(bar))),
-            SyncOp::Inval { bar } | SyncOp::CopyArrive { bar, .. } => self.push(t.bar(bar)),
+            SyncOp::Init { bar, count } => {
+                self.push(format!("{}, {count} arrivals", printer.bar(bar)))
+            }
+            SyncOp::Inval { bar } | SyncOp::CopyArrive { bar, .. } => self.push(printer.bar(bar)),
             SyncOp::Arrive { bar, count, tx, .. } => {
-                self.push(format!("{}, {}", t.bar(bar), value(*count)));
+                self.push(format!("{}, {}", printer.bar(bar), value(*count)));
                 if let Some(tx) = tx {
                     self.push(format!("expect {} bytes", value(*tx)));
                 }
             }
             SyncOp::ExpectTx { bar, tx } => {
-                self.push(format!("{}, {} bytes", t.bar(bar), value(*tx)));
+                self.push(format!("{}, {} bytes", printer.bar(bar), value(*tx)));
             }
             SyncOp::Wait { bar, parity, .. } | SyncOp::Test { bar, parity, .. } => {
-                self.push(format!("{}, parity {}", t.bar(bar), value(*parity)));
+                self.push(format!("{}, parity {}", printer.bar(bar), value(*parity)));
             }
             SyncOp::NamedSync { bar, threads } | SyncOp::NamedArrive { bar, threads } => {
-                self.push(format!("{}, {threads} threads", t.names.named(*bar)));
+                self.push(format!("{}, {threads} threads", printer.names.named(*bar)));
             }
             SyncOp::NamedReduce {
                 bar, threads, pred, ..
             } => {
-                let (name, pred) = (t.names.named(*bar), value(*pred));
+                let (name, pred) = (printer.names.named(*bar), value(*pred));
                 self.push(format!("{name}, {threads} threads, {pred}"));
             }
             SyncOp::BulkWait { pending, .. } | SyncOp::WgmmaWait { pending } => {
@@ -439,8 +444,8 @@ impl Effects for Line<'_> {
             }
             SyncOp::SetMaxRegs { count, .. } => self.push(count.to_string()),
             SyncOp::Fence(fence) => {
-                let about = fence.address();
-                about.into_iter().for_each(|o| self.push(value(o)));
+                let address = fence.address();
+                address.into_iter().for_each(|o| self.push(value(o)));
             }
             SyncOp::Warp { mask } => self.push(match mask {
                 Operand::Imm(m) => format!("{m:#x}"),

@@ -25,8 +25,8 @@ use std::fmt::Write;
 impl Kernel {
     /// Returns the identity of the program.
     ///
-    /// Kernels with the same program hash differ at most in the names of their
-    /// parts, in source locations, in declared bounds, in the order of their
+    /// Kernels with the same program hash differ at most in names,
+    /// in source locations, in declared bounds, in the order of their
     /// parameters and in the order of independent pure ops inside a block.
     ///
     /// ```
@@ -45,12 +45,12 @@ impl Kernel {
     /// # }
     /// ```
     pub fn program_hash(&self) -> String {
-        hash(&Canonical::new(self).text())
+        hash(&CanonicalNames::new(self).text())
     }
 }
 
-/// The canonical names of a kernel's parts.
-struct Canonical<'a> {
+/// The canonical names of a kernel's registers, parameters, tiles, barriers and roles.
+struct CanonicalNames<'a> {
     kernel: &'a Kernel,
     /// For each register: the pure op that computes it, and the index of the result.
     pure: Vec<Option<(&'a Op, usize)>>,
@@ -116,7 +116,7 @@ impl Effects for Uses {
     }
 }
 
-impl<'a> Canonical<'a> {
+impl<'a> CanonicalNames<'a> {
     fn new(kernel: &'a Kernel) -> Self {
         let mut assigned = vec![0u32; kernel.regs.len()];
         kernel.each_stmt(&mut |_, s| match &s.kind {
@@ -160,28 +160,28 @@ impl<'a> Canonical<'a> {
     }
 
     fn text(&self) -> String {
-        let text = self.printer();
-        // Names follow the ordered statements, so all names are assigned before the first
-        // pure op is printed.
-        for (_, block) in text.sections() {
-            self.name_all(block);
+        let printer = self.printer();
+        // The ordered statements determine the names, so all names are assigned before the
+        // first pure op is printed.
+        for (_, block) in printer.sections() {
+            self.name_block(block);
         }
-        // Results that no statement uses.
+        // The results that no statement uses get the last names.
         let pure = (0..).zip(&self.pure).filter(|(_, op)| op.is_some());
-        pure.for_each(|(r, _)| self.name(RegId(r)));
+        pure.for_each(|(r, _)| self.name_register(RegId(r)));
 
         let mut params: Vec<_> = (0..self.kernel.params.len() as u32).map(ParamId).collect();
         params.sort_by_cached_key(|&p| {
             let number = self.names.borrow().params[p.index()];
-            (number.unwrap_or(u32::MAX), text.param(p))
+            (number.unwrap_or(u32::MAX), printer.param(p))
         });
-        let params = params.into_iter().map(|p| text.param(p));
-        let declared = [text.resources()].into_iter().chain(params);
+        let params = params.into_iter().map(|p| printer.param(p));
+        let declared = [printer.resources()].into_iter().chain(params);
         let mut out = String::new();
         declared
-            .chain(text.shared_memory())
+            .chain(printer.shared_memory())
             .for_each(|line| out += &format!("{line}\n"));
-        for (title, block) in text.sections() {
+        for (title, block) in printer.sections() {
             out += &format!("{title} {{\n");
             self.block(&mut out, block);
             out += "}\n";
@@ -199,19 +199,19 @@ impl<'a> Canonical<'a> {
     }
 
     /// Names the registers and parameters of a block, in statement order.
-    fn name_all(&self, block: &Block) {
+    fn name_block(&self, block: &Block) {
         for s in block.0.iter().filter(|s| !self.is_pure(s)) {
             match &s.kind {
                 StmtKind::Op(op) => {
                     let uses = Uses::of(op);
-                    uses.reads.iter().for_each(|&r| self.name(r));
-                    uses.params.iter().for_each(|&p| self.number(p));
-                    uses.defs.iter().for_each(|&r| self.name(r));
+                    uses.reads.iter().for_each(|&r| self.name_register(r));
+                    uses.params.iter().for_each(|&p| self.number_param(p));
+                    uses.defs.iter().for_each(|&r| self.name_register(r));
                 }
                 StmtKind::If { cond, then, other } => {
-                    self.name(*cond);
-                    self.name_all(then);
-                    self.name_all(other);
+                    self.name_register(*cond);
+                    self.name_block(then);
+                    self.name_block(other);
                 }
                 StmtKind::For {
                     var,
@@ -222,21 +222,21 @@ impl<'a> Canonical<'a> {
                     ..
                 } => {
                     let bounds = [from, to, step].into_iter().filter_map(|o| o.as_reg());
-                    bounds.chain([*var]).for_each(|r| self.name(r));
-                    self.name_all(body);
+                    bounds.chain([*var]).for_each(|r| self.name_register(r));
+                    self.name_block(body);
                 }
                 StmtKind::While { head, cond, body } => {
-                    self.name_all(head);
-                    self.name(*cond);
-                    self.name_all(body);
+                    self.name_block(head);
+                    self.name_register(*cond);
+                    self.name_block(body);
                 }
-                StmtKind::Elect { body } => self.name_all(body),
+                StmtKind::Elect { body } => self.name_block(body),
             }
         }
     }
 
     /// Numbers a parameter.
-    fn number(&self, p: ParamId) {
+    fn number_param(&self, p: ParamId) {
         let names = &mut *self.names.borrow_mut();
         let number = &mut names.params[p.index()];
         if number.is_none() {
@@ -246,7 +246,7 @@ impl<'a> Canonical<'a> {
     }
 
     /// Names a register, after the registers that its expression reads.
-    fn name(&self, r: RegId) {
+    fn name_register(&self, r: RegId) {
         // Expressions may be deep, so the traversal uses an explicit stack.
         let mut stack = vec![(r, false)];
         while let Some((r, ready)) = stack.pop() {
@@ -265,7 +265,7 @@ impl<'a> Canonical<'a> {
                 stack.extend(uses.reads.iter().rev().map(|&r| (r, false)));
                 continue;
             }
-            uses.params.iter().for_each(|&p| self.number(p));
+            uses.params.iter().for_each(|&p| self.number_param(p));
             let types = uses.defs.iter().map(|&r| self.kernel.ty(r).to_string());
             let types: Vec<_> = types.collect();
             let (_, expression) = self.printer().op(op);
@@ -284,20 +284,20 @@ impl<'a> Canonical<'a> {
         lines.iter().for_each(|line| *out += &format!("{line}\n"));
         for s in others {
             let _ = writeln!(out, "{} {{", self.printer().head(&s.kind));
-            let mut inner = |title: &str, block: &Block| {
+            let mut nested = |title: &str, block: &Block| {
                 *out += title;
                 self.block(out, block);
             };
             match &s.kind {
                 StmtKind::Op(_) => {}
                 StmtKind::If { then, other, .. } => {
-                    inner("then\n", then);
-                    inner("else\n", other);
+                    nested("then\n", then);
+                    nested("else\n", other);
                 }
-                StmtKind::For { body, .. } | StmtKind::Elect { body } => inner("", body),
+                StmtKind::For { body, .. } | StmtKind::Elect { body } => nested("", body),
                 StmtKind::While { head, cond, body } => {
-                    inner("head\n", head);
-                    inner(&format!("while {}\n", self.reg(*cond)), body);
+                    nested("head\n", head);
+                    nested(&format!("while {}\n", self.reg(*cond)), body);
                 }
             }
             *out += "}\n";
@@ -305,7 +305,7 @@ impl<'a> Canonical<'a> {
     }
 }
 
-impl Names for Canonical<'_> {
+impl Names for CanonicalNames<'_> {
     fn reg(&self, r: RegId) -> String {
         let name = &self.names.borrow().regs[r.index()];
         name.clone().unwrap_or_default()
@@ -326,7 +326,8 @@ impl Names for Canonical<'_> {
     fn role(&self, r: RoleId) -> String {
         r.to_string()
     }
-    /// Keeps the word with which the GPU ledger's hashes were recorded.
+    /// Returns the word that the hashes of the GPU ledger were recorded with; another word would
+    /// invalidate them.
     fn pdl_safe(&self) -> &'static str {
         " settled"
     }

@@ -28,7 +28,7 @@ fn rejected(body: impl FnOnce(Builder)) -> (&'static str, String, u32, Option<u3
 }
 
 #[test]
-fn slot_without_commit() {
+fn slot_without_commit_is_rejected() {
     let mut line = 0;
     let (code, text, at, _) = rejected(|k| {
         let ring = k.ring("tiles", 2, |s| s.vector::<f32>(32));
@@ -48,7 +48,7 @@ fn slot_without_commit() {
 }
 
 #[test]
-fn slot_without_release() {
+fn slot_without_release_is_rejected() {
     let mut line = 0;
     let (code, text, at, _) = rejected(|k| {
         let ring = k.ring("tiles", 2, |s| s.vector::<f32>(32));
@@ -63,11 +63,11 @@ fn slot_without_release() {
 }
 
 #[test]
-fn register_used_in_another_role_reports_both_lines() {
-    let (mut made, mut used, mut leaked) = (0, 0, None);
+fn register_of_another_role_is_rejected_with_both_lines() {
+    let (mut defined, mut used, mut leaked) = (0, 0, None);
     let (code, text, at, other) = rejected(|k| {
         k.role("one").body(|| {
-            made = line!() + 1;
+            defined = line!() + 1;
             leaked = Some(thread_id());
         });
         k.role("two").body(|| {
@@ -78,25 +78,25 @@ fn register_used_in_another_role_reports_both_lines() {
     });
     assert_eq!(
         (code, at, other),
-        ("register-of-another-role", used, Some(made))
+        ("register-of-another-role", used, Some(defined))
     );
     assert!(text.contains("role one") && text.contains("two"), "{text}");
 }
 
 #[test]
-fn register_used_after_its_block() {
+fn register_used_after_its_block_is_rejected() {
     let mut leaked = None;
     let (code, ..) = rejected(|k| {
         k.role("all").body(|| {
             steps(4).each(|i| leaked = Some(i + 1));
-            let _ = leaked.expect("the loop was written") + 1;
+            let _ = leaked.expect("the loop body ran") + 1;
         });
     });
     assert_eq!(code, "register-out-of-scope");
 }
 
 #[test]
-fn register_of_another_kernel() {
+fn register_of_another_kernel_is_rejected() {
     let mut leaked = None;
     Kernel::build("first", &Target::SM_90A, |k| {
         k.role("all").body(|| leaked = Some(thread_id()));
@@ -104,14 +104,14 @@ fn register_of_another_kernel() {
     .expect("a valid kernel");
     let (code, ..) = rejected(|k| {
         k.role("all").body(|| {
-            let _ = leaked.expect("kernel one was built") + 1;
+            let _ = leaked.expect("the first kernel was built") + 1;
         });
     });
     assert_eq!(code, "register-of-another-kernel");
 }
 
 #[test]
-fn ring_without_a_consumer() {
+fn ring_without_a_consumer_is_rejected() {
     let mut line = 0;
     let (code, text, at, _) = rejected(|k| {
         line = line!() + 1;
@@ -123,7 +123,7 @@ fn ring_without_a_consumer() {
 }
 
 #[test]
-fn two_consumers_without_a_distribution() {
+fn two_consumers_without_a_distribution_are_rejected() {
     let (code, text, ..) = rejected(|k| {
         let ring = k.ring("tiles", 2, |s| s.vector::<f32>(32));
         k.role("load").body(|| elect(|| ring.acquire().commit()));
@@ -135,8 +135,8 @@ fn two_consumers_without_a_distribution() {
 }
 
 #[test]
-fn ring_per_warp_with_a_wrong_warp_count() {
-    let of = |warps: u32| {
+fn ring_per_warp_with_a_wrong_warp_count_is_rejected() {
+    let kernel = |warps: u32| {
         move |k: Builder| {
             let ring = k.ring_per_warp("tiles", warps, 2, |s| s.vector::<f32>(32));
             k.role("load")
@@ -145,8 +145,8 @@ fn ring_per_warp_with_a_wrong_warp_count() {
             k.role("math").warps(2).body(|| ring.wait().release());
         }
     };
-    Kernel::build("pairs", &Target::SM_90A, of(2)).expect("a valid kernel");
-    let (code, text, ..) = rejected(of(3));
+    Kernel::build("pairs", &Target::SM_90A, kernel(2)).expect("a valid kernel");
+    let (code, text, ..) = rejected(kernel(3));
     assert_eq!(code, "ring-per-warp");
     assert!(
         text.contains("declared for 3 warps, but a role that uses it has 2"),
@@ -155,7 +155,7 @@ fn ring_per_warp_with_a_wrong_warp_count() {
 }
 
 #[test]
-fn ring_per_warp_used_by_one_warp() {
+fn ring_per_warp_of_one_warp_or_round_robin_is_rejected() {
     let (code, text, ..) = rejected(|k| {
         let ring = k.ring_per_warp("tiles", 2, 2, |s| s.vector::<f32>(32));
         k.role("load")
@@ -178,7 +178,7 @@ fn ring_per_warp_used_by_one_warp() {
 }
 
 #[test]
-fn bulk_copy_by_a_whole_role() {
+fn bulk_copy_by_a_whole_role_is_rejected() {
     let (code, ..) = rejected(|k| {
         let x = k.pointer::<f32>("x");
         let ring = k.ring("tiles", 2, |s| s.vector::<f32>(32));
@@ -193,7 +193,7 @@ fn bulk_copy_by_a_whole_role() {
 }
 
 #[test]
-fn view_across_a_swizzle_atom() {
+fn view_across_a_swizzle_atom_is_rejected() {
     let (code, ..) = rejected(|k| {
         let t = k.tile::<f32>("t", 16, 32).declare();
         k.role("all").body(|| {
@@ -204,7 +204,7 @@ fn view_across_a_swizzle_atom() {
 }
 
 #[test]
-fn invalid_declarations() {
+fn invalid_declarations_are_rejected() {
     let code = |body: fn(Builder)| rejected(body).0;
     assert_eq!(
         code(|k| {
@@ -257,20 +257,20 @@ fn invalid_declarations() {
 }
 
 #[test]
-fn mixed_commits_of_one_ring() {
+fn mixed_commits_of_one_ring_are_rejected() {
     let code = |body: fn(Ring<Tile<u32>>)| {
         let e = Kernel::build("k", &Target::SM_90A, |k| {
             let ring = k.ring("r", 2, |s| s.vector::<u32>(32));
             k.role("fill").body(|| body(ring));
             k.role("drain").body(|| ring.wait().release());
         });
-        e.expect_err("wrong").errors[0].code
+        e.expect_err("must be rejected").errors[0].code
     };
-    let both: fn(Ring<Tile<u32>>) = |ring| {
+    let mixed: fn(Ring<Tile<u32>>) = |ring| {
         ring.acquire().commit();
         ring.acquire().commit_after_copies();
     };
-    assert_eq!(code(both), "slot-commit");
+    assert_eq!(code(mixed), "slot-commit");
     let stored: fn(Ring<Tile<u32>>) = |ring| {
         let slot = ring.acquire();
         slot.store(0u32, lane_id(), 1u32);
@@ -281,9 +281,9 @@ fn mixed_commits_of_one_ring() {
 
 /// The source line that an error must report.
 #[derive(Default)]
-struct Mark(Cell<u32>);
+struct MarkedLine(Cell<u32>);
 
-impl Mark {
+impl MarkedLine {
     /// Marks the line after this call.
     #[track_caller]
     fn next_line(&self) {
@@ -293,8 +293,8 @@ impl Mark {
 
 /// Returns the code of the only error of a kernel, and checks that it reports the marked line.
 #[track_caller]
-fn code(body: impl FnOnce(Builder, &Mark)) -> &'static str {
-    let mark = Mark::default();
+fn code(body: impl FnOnce(Builder, &MarkedLine)) -> &'static str {
+    let mark = MarkedLine::default();
     let (code, text, at, _) = rejected(|k| body(k, &mark));
     assert_eq!(at, mark.0.get(), "the line of {code}: {text}");
     code
@@ -302,13 +302,15 @@ fn code(body: impl FnOnce(Builder, &Mark)) -> &'static str {
 
 /// Like [`code`], inside a role of one warpgroup.
 #[track_caller]
-fn code_in_role(body: impl FnOnce(&Mark)) -> &'static str {
+fn code_in_role(body: impl FnOnce(&MarkedLine)) -> &'static str {
     code(|k, mark| k.role("math").warpgroups(1).body(|| body(mark)))
 }
 
 /// Like [`code`], inside a role of one warpgroup, with a tile of 64 × 64.
 #[track_caller]
-fn code_with_tile<T: warpline_ir::Element>(body: impl FnOnce(TileRef<T>, &Mark)) -> &'static str {
+fn code_with_tile<T: warpline_ir::Element>(
+    body: impl FnOnce(TileRef<T>, &MarkedLine),
+) -> &'static str {
     code(|k, mark| {
         let tile = k.tile::<T>("tile", 64, 64).declare();
         k.role("math")
@@ -318,7 +320,7 @@ fn code_with_tile<T: warpline_ir::Element>(body: impl FnOnce(TileRef<T>, &Mark))
 }
 
 #[test]
-fn invalid_accumulators() {
+fn invalid_accumulators_are_rejected() {
     let c = code_in_role(|mark| {
         mark.next_line();
         Acc::new(64, 12).into_frag();
@@ -341,14 +343,14 @@ fn invalid_accumulators() {
 }
 
 #[test]
-fn invalid_wgmma() {
+fn invalid_wgmma_is_rejected() {
     let c = code_with_tile::<f32>(|tile, mark| {
         let acc = Acc::new(64, 64);
         mark.next_line();
         acc.mma(&tile, &tile);
     });
     assert_eq!(c, "mma-type");
-    let shapes: [fn(TileRef<bf16>, &Acc, &Mark); 3] = [
+    let shapes: [fn(TileRef<bf16>, &Acc, &MarkedLine); 3] = [
         // Rows that differ from the accumulator's.
         |tile, acc, mark| {
             mark.next_line();
@@ -373,7 +375,7 @@ fn invalid_wgmma() {
 }
 
 #[test]
-fn invalid_operands() {
+fn invalid_operands_are_rejected() {
     let c = code_with_tile::<bf16>(|tile, mark| {
         mark.next_line();
         let _ = RegOperand::load(&tile.slice(0..32, 0..64));
@@ -401,7 +403,7 @@ fn invalid_operands() {
 }
 
 #[test]
-fn invalid_fragments() {
+fn invalid_fragments_are_rejected() {
     // A rejected fragment causes no follow-up errors.
     let c = code_in_role(|mark| {
         mark.next_line();
@@ -444,7 +446,7 @@ fn invalid_fragments() {
 
 /// The number of column pairs must match the fragment, and a shift must be a multiple of 8.
 #[test]
-fn invalid_column_pairs_and_shifts() {
+fn invalid_column_pairs_and_shifts_are_rejected() {
     let c = code_in_role(|mark| {
         let pairs = map_col_pairs(16, |_| [0.0f32.reg(); 2]);
         let tile = Frag::zeros(64, 32);
@@ -461,10 +463,10 @@ fn invalid_column_pairs_and_shifts() {
 }
 
 #[test]
-fn row_vector_of_another_fragment() {
+fn row_vector_of_another_fragment_is_rejected() {
     let others: [fn() -> RowVector; 2] = [
         || RowVector::splat(128, 1.0),
-        // The same number of values in a lane, but of other rows.
+        // As many values in each lane, but for other rows.
         || Frag::warp_zeros(16, 16).row_sum(),
     ];
     for rows in others {
@@ -481,16 +483,16 @@ fn row_vector_of_another_fragment() {
         });
         assert_eq!(c, "fragment-rows");
         let c = code_in_role(|mark| {
-            let (mine, rows) = (RowVector::splat(64, 1.0), rows());
+            let (first, rows) = (RowVector::splat(64, 1.0), rows());
             mark.next_line();
-            let _ = mine.zip(&rows, |x, y| x + y);
+            let _ = first.zip(&rows, |x, y| x + y);
         });
         assert_eq!(c, "fragment-rows");
     }
 }
 
 #[test]
-fn fragment_store_to_a_wrong_shape() {
+fn fragment_store_to_a_wrong_shape_is_rejected() {
     let c = code_with_tile::<f32>(|tile, mark| {
         let sums = Frag::zeros(64, 32);
         mark.next_line();
@@ -512,7 +514,7 @@ fn fragment_store_to_a_wrong_shape() {
 }
 
 #[test]
-fn invalid_warp_mma() {
+fn invalid_warp_mma_is_rejected() {
     let c = code_with_tile::<bf16>(|tile, mark| {
         let sums = Frag::zeros(64, 16);
         mark.next_line();
@@ -538,9 +540,9 @@ fn boxes(rows: u32, cols: u32) -> TensorMapDecl {
 }
 
 #[test]
-fn fragment_that_does_not_fit_the_outbox() {
+fn fragment_or_box_that_does_not_fit_the_outbox_is_rejected() {
     let tiles: [fn() -> Frag; 3] = [
-        // Wrong rows, then wrong columns.
+        // Wrong rows; wrong columns.
         || Frag::zeros(128, 32),
         || Frag::zeros(64, 40),
         // One fragment for each of four warps.
@@ -572,7 +574,7 @@ fn fragment_that_does_not_fit_the_outbox() {
 }
 
 #[test]
-fn outbox_used_by_two_roles() {
+fn outbox_used_by_two_roles_is_rejected() {
     let c = code(|k, mark| {
         let out = k.tensor_map("out", boxes(64, 32));
         let outbox = k.outbox::<f32>("out", 1, 64, 32);
@@ -588,7 +590,7 @@ fn outbox_used_by_two_roles() {
 }
 
 #[test]
-fn partial_tile_of_a_wrong_shape() {
+fn partial_tile_of_a_wrong_shape_is_rejected() {
     let partial = |tile: fn() -> Frag| {
         code(|k, mark| {
             let partials = k.partial_tiles("partials", 64, 16);
@@ -613,7 +615,7 @@ fn partial_tile_of_a_wrong_shape() {
 }
 
 #[test]
-fn mixed_stores_in_a_ring_with_async_stores() {
+fn mixed_stores_in_a_ring_with_async_stores_are_rejected() {
     let commit = |async_stores: bool, stores: bool| {
         code(|k, mark| {
             k.cluster(2, 1, 1);
@@ -644,7 +646,7 @@ fn mixed_stores_in_a_ring_with_async_stores() {
 }
 
 #[test]
-fn remote_and_multicast_slots_without_a_declaration() {
+fn remote_and_multicast_slots_without_a_declaration_are_rejected() {
     let c = code(|k, mark| {
         k.cluster(2, 1, 1);
         let ring = k.ring("rows", 2, |s| s.vector::<u32>(32));
@@ -679,7 +681,7 @@ fn remote_and_multicast_slots_without_a_declaration() {
 }
 
 #[test]
-fn slot_dropped_in_a_fold() {
+fn slot_dropped_in_a_fold_is_rejected() {
     let c = code(|k, mark| {
         let ring = k.ring("rows", 2, |s| s.vector::<u32>(32));
         k.role("fill").body(|| elect(|| ring.acquire().commit()));
@@ -707,8 +709,8 @@ fn all_errors_are_returned_at_once() {
 }
 
 #[test]
-fn kernel_without_roles() {
-    let e = Kernel::build("k", &Target::SM_90A, |_| {}).expect_err("nothing to run");
+fn kernel_without_roles_is_rejected() {
+    let e = Kernel::build("k", &Target::SM_90A, |_| {}).expect_err("must be rejected");
     assert_eq!(e.errors[0].code, "no-role");
 }
 
@@ -722,7 +724,7 @@ fn panic_in_the_body_closes_the_builder() {
 }
 
 #[test]
-fn bounds_of_a_computed_value() {
+fn bounds_of_a_computed_value_are_rejected() {
     type Declare = fn(Reg<u32>, Global<f32>);
     let wrong: [Declare; 5] = [
         |n, _| _ = (n + 1).at_least(2),
@@ -743,7 +745,7 @@ fn bounds_of_a_computed_value() {
 }
 
 #[test]
-fn unsatisfiable_bounds() {
+fn unsatisfiable_bounds_are_rejected() {
     type Declare = fn(Reg<i32>, Global<f32>);
     let wrong: [(Declare, &str); 5] = [
         (
@@ -774,7 +776,7 @@ fn unsatisfiable_bounds() {
         });
         assert_eq!((code, text.as_str()), ("parameter-bounds", rule));
     }
-    // Similar declarations that one value satisfies.
+    // Declarations that at least one value satisfies.
     Kernel::build("k", &Target::SM_90A, |k| {
         let _ = k
             .param::<i32>("n")
@@ -788,7 +790,7 @@ fn unsatisfiable_bounds() {
 }
 
 #[test]
-fn prologue_barrier_twice_or_nested() {
+fn second_or_nested_prologue_barrier_is_rejected() {
     let (mut first, mut line) = (0, 0);
     let (code, _, at, other) = rejected(|k| {
         k.role("a").body(|| {
@@ -810,11 +812,11 @@ fn prologue_barrier_twice_or_nested() {
         let each = |_| prologue_barrier();
         steps(2u32).each(each);
     };
-    let as_one_lane = |at: &mut u32| {
+    let in_elect = |at: &mut u32| {
         *at = line!() + 1;
         elect(prologue_barrier);
     };
-    for wrong in [&in_a_loop as &dyn Fn(&mut u32), &as_one_lane] {
+    for wrong in [&in_a_loop as &dyn Fn(&mut u32), &in_elect] {
         let (code, text, at, _) = rejected(|k| k.role("a").body(|| wrong(&mut line)));
         assert_eq!((code, at), ("prologue-barrier-place", line));
         assert!(text.contains("at the top level of the role body"), "{text}");
@@ -828,7 +830,7 @@ fn prologue_barrier_twice_or_nested() {
 }
 
 #[test]
-fn prologue_barrier_in_a_cluster_with_remote_accesses() {
+fn prologue_barrier_in_a_cluster_with_remote_accesses_is_rejected() {
     let mut line = 0;
     let (code, text, at, _) = rejected(|k| {
         k.cluster(2, 1, 1);

@@ -35,7 +35,7 @@ proptest! {
     }
 
     #[test]
-    fn swizzle_is_an_involution_of_16_byte_chunks(byte in 0..1u32 << 20, s in 0..4usize) {
+    fn swizzle_is_its_own_inverse_on_16_byte_chunks(byte in 0..1u32 << 20, s in 0..4usize) {
         let swizzle = SWIZZLES[s];
         prop_assert_eq!(swizzle.apply(swizzle.apply(byte)), byte);
         prop_assert_eq!(swizzle.apply(byte) % 16, byte % 16);
@@ -72,8 +72,12 @@ fn descriptor_address(t: &TileLayout, major: Major, start: u32, mn: u32, k: u32)
     let linear = match major {
         Major::K => start + mn / 8 * stride + mn % 8 * span + k * t.element_bytes,
         Major::Mn => {
-            let per = span / t.element_bytes;
-            start + mn / per * leading + k / 8 * stride + k % 8 * span + mn % per * t.element_bytes
+            let panel_cols = span / t.element_bytes;
+            start
+                + mn / panel_cols * leading
+                + k / 8 * stride
+                + k % 8 * span
+                + mn % panel_cols * t.element_bytes
         }
     };
     t.swizzle.apply(linear)
@@ -133,7 +137,7 @@ fn accumulator_layout_covers_the_tile() {
 }
 
 #[test]
-fn views_are_aligned_to_atoms() {
+fn only_views_of_whole_atoms_are_aligned() {
     let t = TileLayout {
         element_bytes: 2,
         rows: 128,

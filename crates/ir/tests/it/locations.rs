@@ -77,7 +77,7 @@ fn plus_one(x: Reg<u32>) -> Reg<u32> {
 }
 
 #[test]
-fn authors_helper_is_in_the_stack_with_its_callers() {
+fn stack_contains_the_authors_helper_and_its_callers() {
     let mut line = 0;
     let k = build(|| {
         let f: fn(Reg<u32>) -> Reg<u32> = plus_one;

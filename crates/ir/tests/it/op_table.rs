@@ -47,7 +47,7 @@ fn docs_ops_md_matches_the_op_table() {
 }
 
 #[test]
-fn names_are_unique() {
+fn op_names_are_unique() {
     let mut seen = HashSet::new();
     for (_, info) in TABLE {
         assert!(seen.insert(info.name), "two ops are named {}", info.name);

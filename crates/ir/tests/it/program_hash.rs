@@ -27,10 +27,10 @@ const PLAIN: Variant = Variant {
     step: 4,
 };
 
-fn hash(w: Variant) -> String {
-    let [name, x, y, role, tile] = w.names;
+fn hash(variant: Variant) -> String {
+    let [name, x, y, role, tile] = variant.names;
     let kernel = Kernel::build(name, &Target::SM_90A, |k| {
-        let (x, y) = match w.swap_params {
+        let (x, y) = match variant.swap_params {
             false => {
                 let x = k.pointer::<u32>(x);
                 (x, k.param::<u32>(y))
@@ -40,12 +40,12 @@ fn hash(w: Variant) -> String {
                 (k.pointer::<u32>(x), y)
             }
         };
-        let y = y.at_most(w.bound);
+        let y = y.at_most(variant.bound);
         let tile = k.tile::<u32>(tile, 8, 32);
         let _ = tile;
         k.role(role).body(|| {
             let lane = lane_id();
-            let (a, b) = match w.swap_pure {
+            let (a, b) = match variant.swap_pure {
                 false => {
                     let a = lane + y;
                     (a, lane * 3u32)
@@ -55,14 +55,14 @@ fn hash(w: Variant) -> String {
                     (lane + y, b)
                 }
             };
-            let outside = (!w.into_loop).then(|| lane ^ 5u32);
-            range(0u32, y).step_by(w.step).each(|i| {
+            let outside = (!variant.into_loop).then(|| lane ^ 5u32);
+            range(0u32, y).step_by(variant.step).each(|i| {
                 let c = outside.unwrap_or_else(|| lane ^ 5u32);
-                let sum = match w.swap_operands {
+                let sum = match variant.swap_operands {
                     false => (a - b) + (c * i),
                     true => (b - a) + (c * i),
                 };
-                match w.swap_stores {
+                match variant.swap_stores {
                     false => {
                         x.store(i, sum);
                         x.store(lane, c);
@@ -98,7 +98,7 @@ fn hash_ignores_names_bounds_and_irrelevant_orders() {
 }
 
 #[test]
-fn hash_covers_the_behavior() {
+fn hash_covers_order_operands_and_constants() {
     let plain = hash(PLAIN);
     let swap_stores = true;
     assert_ne!(
@@ -118,7 +118,7 @@ fn hash_covers_the_behavior() {
     );
     let step = 5;
     assert_ne!(plain, hash(Variant { step, ..PLAIN }));
-    // Computed before the loop, or in every iteration.
+    // A value computed before the loop differs from one computed in every iteration.
     let into_loop = true;
     assert_ne!(plain, hash(Variant { into_loop, ..PLAIN }));
 }
@@ -141,7 +141,7 @@ fn hash_distinguishes_parameters_of_one_type() {
 }
 
 #[test]
-fn variables_keep_their_order() {
+fn hash_covers_the_order_of_variable_accesses() {
     let kernel = |late: bool| {
         let kernel = Kernel::build("k", &Target::SM_90A, |k| {
             let out = k.pointer::<u32>("out");

@@ -1,4 +1,4 @@
-// A slot that the loop carries cannot be released as well.
+// A loop body cannot release a slot and also carry it.
 use warpline_ir::builder::*;
 
 fn body(ring: Ring<Tile<f32>>) {

@@ -25,10 +25,10 @@ const SCALES: [OpParam; 3] = [
     OpParam::optional("scale_up", "Scale of the up weight: one f32 element."),
 ];
 
-fn output(shape: &'static [OutputDim]) -> Vec<OpOutput> {
+fn output(dims: &'static [OutputDim]) -> Vec<OpOutput> {
     vec![OpOutput {
         name: "y",
-        dims: shape,
+        dims,
         dtype_of: "x",
         dtype_override: Some("out_dtype"),
     }]
@@ -51,7 +51,7 @@ pub(super) fn swiglu<F: Family<Problem = Problem, Choice = Choice>>() -> Op<F> {
                 .chain([OUT_DTYPE, BATCH_INVARIANT])
                 .collect(),
             outputs: output(&[OutputDim::Leading("x"), OutputDim::Index("w_gate", 0)]),
-            example: SWIGLU,
+            example: SWIGLU_EXAMPLE,
         },
         problem: |call| {
             let problem = problem_of_call(call, Activation::Silu, WeightLayout::Separate)?;
@@ -59,7 +59,7 @@ pub(super) fn swiglu<F: Family<Problem = Problem, Choice = Choice>>() -> Op<F> {
         },
         args: |p| {
             let weight = TensorView::dense(p.dtype.b_dtype(), &[p.n.into(), p.k.into()], 0);
-            let mut all = vec![x(p), weight.clone().into(), weight.into()];
+            let mut all = vec![x_arg(p), weight.clone().into(), weight.into()];
             all.extend(trailing_args(p));
             all
         },
@@ -99,16 +99,18 @@ pub(super) fn dual_gemm<F: Family<Problem = Problem, Choice = Choice>>() -> Op<F
                 OutputDim::Leading("x"),
                 OutputDim::HalfUnless("w_gate", 0, "w_up"),
             ]),
-            example: DUAL,
+            example: DUAL_GEMM_EXAMPLE,
         },
         problem: |call| {
-            let word = call.text("weights")?;
-            let weights = match (call.optional("w_up"), WeightLayout::read(word)) {
+            let keyword = call.text("weights")?;
+            let weights = match (call.optional("w_up"), WeightLayout::read(keyword)) {
                 (Some(_), Ok(_)) => WeightLayout::Separate,
-                (None, Ok(one @ (WeightLayout::Concatenated | WeightLayout::Interleaved))) => one,
+                (None, Ok(packed @ (WeightLayout::Concatenated | WeightLayout::Interleaved))) => {
+                    packed
+                }
                 _ => {
                     return call.reject(format!(
-                        "weights is {word:?}; without w_up it must be concatenated or interleaved"
+                        "weights is {keyword:?}; without w_up it must be concatenated or interleaved"
                     ));
                 }
             };
@@ -124,16 +126,16 @@ pub(super) fn dual_gemm<F: Family<Problem = Problem, Choice = Choice>>() -> Op<F
                     dense(n).into(),
                     WeightLayout::Concatenated.keyword().into(),
                 ],
-                one => [dense(2 * n).into(), ArgValue::None, one.keyword().into()],
+                packed => [dense(2 * n).into(), ArgValue::None, packed.keyword().into()],
             };
-            let mut all = vec![x(p), gate, up, p.gate.keyword().into(), weights];
+            let mut all = vec![x_arg(p), gate, up, p.gate.keyword().into(), weights];
             all.extend(trailing_args(p));
             all
         },
     }
 }
 
-fn x(p: &Problem) -> ArgValue {
+fn x_arg(p: &Problem) -> ArgValue {
     TensorView::dense(p.dtype.a_dtype(), &[p.m.into(), p.k.into()], 0).into()
 }
 
@@ -160,7 +162,7 @@ fn problem_of_call(
 ) -> Result<Problem, FamilyError> {
     let (x, w) = (call.tensor("x")?, call.tensor("w_gate")?);
     let dtype = operand_type(call, ["x", "w_gate"], x, w)?;
-    let [all, k] = w.shape[..] else {
+    let [weight_rows, k] = w.shape[..] else {
         return call.reject(format!(
             "w_gate has {} dimensions; 2 are needed, [N, K]",
             w.shape.len()
@@ -171,18 +173,18 @@ fn problem_of_call(
         return call.reject(format!("w_up is {up}; it must match w_gate, {w}"));
     }
     let n = match weights {
-        WeightLayout::Separate => all,
-        _ if all % 2 == 0 => all / 2,
+        WeightLayout::Separate => weight_rows,
+        _ if weight_rows % 2 == 0 => weight_rows / 2,
         _ => {
             return call.reject(format!(
-                "the packed weights have {all} rows; gate and up need an even number"
+                "the packed weights have {weight_rows} rows; gate and up need an even number"
             ));
         }
     };
     let strides = [("w_gate", w), ("w_up", up)].map(|(name, w)| {
         let mut transposed = w.clone();
         transposed.strides.reverse();
-        match operand_layout(call, name, &transposed, k, all)? {
+        match operand_layout(call, name, &transposed, k, weight_rows)? {
             (OperandLayout::Nk, stride) => Ok(stride),
             (OperandLayout::Kn, _) => call.reject(format!(
                 "{name} has strides {:?}; its last dimension must be contiguous\nhelp: make it contiguous",
@@ -216,12 +218,12 @@ fn problem_of_call(
     })
 }
 
-const SWIGLU: &str = "\
+const SWIGLU_EXAMPLE: &str = "\
 >>> x, w = np.ones((1, 8), np.float16), np.eye(8, dtype=np.float16)
 >>> warpline.swiglu(x, 20 * w, np.arange(8, dtype=np.float16)[:, None] * w)
 array([[  0.,  20.,  40.,  60.,  80., 100., 120., 140.]], dtype=float16)";
 
-const DUAL: &str = "\
+const DUAL_GEMM_EXAMPLE: &str = "\
 >>> x, w = np.ones((1, 8), np.float16), np.eye(8, dtype=np.float16)
 >>> warpline.dual_gemm(x, np.concatenate([w, 3 * w]), gate=\"relu\")
 array([[3., 3., 3., 3., 3., 3., 3., 3.]], dtype=float16)";

@@ -60,8 +60,8 @@ impl GemmKind for GatedGemm {
         problem.with_extents(mnk)
     }
 
-    fn default_problem(place: DeviceKind) -> Problem {
-        match place {
+    fn default_problem(device: DeviceKind) -> Problem {
+        match device {
             DeviceKind::Cpu => Problem::new(256, 256, 512),
             DeviceKind::Gpu => Problem::new(4096, 14336, 4096),
         }

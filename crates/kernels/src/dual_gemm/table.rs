@@ -1,7 +1,7 @@
 //! The test tables: small problems that reach every path.
 
 use super::problem::Problem;
-use crate::gemm::table::schedule;
+use crate::gemm::table::small_choice;
 use crate::gemm::{Activation, Choice, Cluster, OperandType, Raster, ScheduleKind};
 use crate::weights::WeightLayout;
 use warpline_family::family::TestCase;
@@ -22,14 +22,14 @@ const LAYOUTS: [WeightLayout; 3] = [
     WeightLayout::Interleaved,
 ];
 
-/// Returns swap-AB for small M.
-fn swapped(consumers: u32) -> Choice {
+/// Returns a swap-AB config for small M.
+fn swap_ab(consumers: u32) -> Choice {
     Choice {
         swap_ab: Some(true),
         tile_m: Some(16),
         tile_n: Some(64 * consumers),
         consumers: Some(consumers),
-        ..schedule(ScheduleKind::Cooperative)
+        ..small_choice(ScheduleKind::Cooperative)
     }
 }
 
@@ -68,24 +68,24 @@ pub(super) fn cases() -> Cases {
         };
         let choice = Choice {
             tail_n,
-            ..schedule(ScheduleKind::PingPong)
+            ..small_choice(ScheduleKind::PingPong)
         };
         add(strided(problem), choice);
     }
     // 0, 1, S and 2 S + 1 k-tiles for S stages; more tiles than CTAs; partial tiles.
-    for f in SCHEDULES {
-        let choice = schedule(f);
+    for kind in SCHEDULES {
+        let choice = small_choice(kind);
         let s = choice.stages.unwrap_or(2);
-        for steps in [0, 1, s, 2 * s + 1] {
-            add(plain(200, 136, 64 * steps), choice.clone());
+        for k_tiles in [0, 1, s, 2 * s + 1] {
+            add(plain(200, 136, 64 * k_tiles), choice.clone());
         }
         add(plain(136, 200, 104), choice.clone());
-        let eight = Problem {
+        let fp8 = Problem {
             dtype: OperandType::E4m3,
             scales: true,
             ..plain(130, 136, 208)
         };
-        add(eight, choice.clone());
+        add(fp8, choice.clone());
         add(strided(plain(130, 136, 72)), choice.clone());
         let interleaved = Problem {
             weights: WeightLayout::Interleaved,
@@ -95,7 +95,7 @@ pub(super) fn cases() -> Cases {
         add(strided(interleaved), choice);
     }
     // Layouts, gates, types.
-    let choice = schedule(ScheduleKind::Cooperative);
+    let choice = small_choice(ScheduleKind::Cooperative);
     for weights in LAYOUTS {
         let problem = Problem {
             weights,
@@ -122,22 +122,22 @@ pub(super) fn cases() -> Cases {
         }
     }
     // Rasters, clusters, cache hints.
-    for f in [
+    for kind in [
         ScheduleKind::Cooperative,
         ScheduleKind::PingPong,
         ScheduleKind::TwoConsumer,
     ] {
         for raster in [Raster::RowMajor, Raster::Hilbert, Raster::Dynamic] {
-            let mut choice = schedule(f);
+            let mut choice = small_choice(kind);
             choice.raster = Some(raster);
             add(plain(300, 264, 136), choice);
         }
         for cluster in [Cluster::Rows, Cluster::Cols] {
-            let mut choice = schedule(f);
+            let mut choice = small_choice(kind);
             (choice.cluster, choice.ctas) = (Some(cluster), Some(4));
             add(plain(300, 264, 264), choice);
         }
-        let mut choice = schedule(f);
+        let mut choice = small_choice(kind);
         choice.cache_hints = Some(true);
         add(plain(300, 264, 136), choice);
     }
@@ -169,18 +169,18 @@ pub(super) fn cases() -> Cases {
     }
     // Stream-K and split-K.
     for (ctas, [m, n, k]) in [(3, [136, 136, 320]), (5, [128, 64, 448]), (2, [128, 64, 0])] {
-        let mut choice = schedule(ScheduleKind::Cooperative);
+        let mut choice = small_choice(ScheduleKind::Cooperative);
         (choice.stream_k, choice.ctas) = (Some(true), Some(ctas));
         add(plain(m, n, k), choice);
     }
     for k in [0, 64, 192, 456] {
-        let mut choice = schedule(ScheduleKind::Cooperative);
+        let mut choice = small_choice(ScheduleKind::Cooperative);
         choice.split_k = Some(2);
         add(plain(136, 136, k), choice);
     }
     // Swap-AB for small M.
     for consumers in [1, 2] {
-        let choice = swapped(consumers);
+        let choice = swap_ab(consumers);
         for (m, weights) in [1, 16, 30].into_iter().zip(LAYOUTS) {
             let problem = Problem {
                 weights,
@@ -188,23 +188,23 @@ pub(super) fn cases() -> Cases {
             };
             add(problem, choice.clone());
         }
-        let whole = Problem {
+        let f32_output = Problem {
             out: Some(FloatType::F32),
             gate: Activation::GeluTanh,
             ..plain(20, 136, 200)
         };
-        add(whole, choice.clone());
+        add(f32_output, choice.clone());
         let stream_k = Choice {
             stream_k: Some(true),
             ..choice.clone()
         };
         add(plain(16, 264, 200), stream_k);
-        let alone = Choice {
+        let double_buffer = Choice {
             schedule: Some(ScheduleKind::DoubleBuffer),
             stages: Some(2),
             ..choice
         };
-        add(plain(16, 136, 200), alone);
+        add(plain(16, 136, 200), double_buffer);
     }
     cases
 }

@@ -24,10 +24,10 @@ pub(crate) const BATCH_INVARIANT: OpParam = OpParam::flag(
 
 /// Returns the part of the config that a call fixes.
 pub(crate) fn choice(call: &OpArgs<'_>) -> Choice {
-    let whole = call.flag("batch_invariant");
+    let batch_invariant = call.flag("batch_invariant");
     Choice {
-        split_k: whole.then_some(1),
-        stream_k: whole.then_some(false),
+        split_k: batch_invariant.then_some(1),
+        stream_k: batch_invariant.then_some(false),
         ..Choice::default()
     }
 }
@@ -59,7 +59,7 @@ pub(super) fn matmul() -> Op<Gemm> {
                 dtype_of: "a",
                 dtype_override: Some("out_dtype"),
             }],
-            example: MATMUL,
+            example: MATMUL_EXAMPLE,
         },
         problem: |call| {
             let (a, b) = (call.tensor("a")?, call.tensor("b")?);
@@ -87,7 +87,7 @@ pub(super) fn matmul() -> Op<Gemm> {
             Ok((canonical(p), choice(call)))
         },
         args: |p| {
-            // B is passed as the transpose of a weight.
+            // The call passes B as the transpose of a weight.
             let [m, n, k] = [p.m, p.n, p.k].map(u64::from);
             let mut b = TensorView::dense(p.dtype.b_dtype(), &[k, n], 0);
             if p.layout == OperandLayout::Nk {
@@ -136,7 +136,7 @@ pub(super) fn linear() -> Op<Linear> {
                 dtype_of: "x",
                 dtype_override: Some("out_dtype"),
             }],
-            example: LINEAR,
+            example: LINEAR_EXAMPLE,
         },
         problem: |call| {
             let (x, weight) = (call.tensor("x")?, call.tensor("weight")?);
@@ -154,8 +154,8 @@ pub(super) fn linear() -> Op<Linear> {
             let p = problem_of_extents(call, ["x", "weight"], x, n, k, dtype)?;
             let y = &call.outs[0];
             if let Some(bias) = call.optional("bias") {
-                let dense = bias.shape == [n] && (n < 2 || bias.strides == [1]);
-                if bias.dtype != y.dtype || !dense {
+                let is_dense = bias.shape == [n] && (n < 2 || bias.strides == [1]);
+                if bias.dtype != y.dtype || !is_dense {
                     return call.reject(format!(
                         "bias is {bias} with strides {:?}; it must be {} [{n}], contiguous",
                         bias.strides, y.dtype
@@ -185,13 +185,13 @@ pub(super) fn linear() -> Op<Linear> {
                 true => TensorView::dense(out, shape, 0).into(),
                 false => ArgValue::None,
             };
-            let word = p.activation.keyword();
+            let activation = p.activation.keyword();
             let [scale_x, scale_weight] = scale_args(p);
             vec![
                 TensorView::dense(p.dtype.a_dtype(), &[m, k], 0).into(),
                 TensorView::dense(p.dtype.b_dtype(), &[n, k], 0).into(),
                 optional(p.bias, &[n]),
-                word.into(),
+                activation.into(),
                 optional(p.residual, &[m, n]),
                 scale_x,
                 scale_weight,
@@ -202,24 +202,24 @@ pub(super) fn linear() -> Op<Linear> {
     }
 }
 
-const MATMUL: &str = "\
+const MATMUL_EXAMPLE: &str = "\
 >>> a = np.eye(16, dtype=np.float16)
 >>> warpline.matmul(a, 2 * a)[:2, :4]
 array([[2., 0., 0., 0.],
        [0., 2., 0., 0.]], dtype=float16)";
 
-const LINEAR: &str = "\
+const LINEAR_EXAMPLE: &str = "\
 >>> x, weight = np.full((1, 8), 0.5, np.float16), np.eye(8, dtype=np.float16)
 >>> warpline.linear(x, weight, bias=np.arange(8, dtype=np.float16) - 4, activation=\"relu\")
 array([[0. , 0. , 0. , 0. , 0.5, 1.5, 2.5, 3.5]], dtype=float16)";
 
 /// Reads the activation function that a parameter names.
 pub(crate) fn activation(call: &OpArgs<'_>, name: &str) -> Result<Activation, FamilyError> {
-    let word = call.text(name)?;
-    match Activation::read(word) {
+    let keyword = call.text(name)?;
+    match Activation::read(keyword) {
         Ok(activation) => Ok(activation),
         Err(_) => call.reject(format!(
-            "{name} is {word:?}; it must be none, relu, gelu-erf, gelu-tanh, silu or sigmoid"
+            "{name} is {keyword:?}; it must be none, relu, gelu-erf, gelu-tanh, silu or sigmoid"
         )),
     }
 }
@@ -299,7 +299,7 @@ pub(crate) fn operand_layout(
     }
 }
 
-/// Returns a problem with extents N and K, and M still 0.
+/// Returns a problem with extents N and K; the caller sets M.
 pub(crate) fn problem_of_extents(
     call: &OpArgs<'_>,
     names: [&str; 2],
@@ -351,14 +351,16 @@ pub(crate) fn with_scales(
     names: &[&str],
     p: Problem,
 ) -> Result<Problem, FamilyError> {
-    let set = names.iter().map(|name| (name, call.optional(name)));
-    let set: Vec<_> = set.filter_map(|(name, view)| Some((name, view?))).collect();
-    for (name, view) in &set {
+    let scales = names.iter().map(|name| (name, call.optional(name)));
+    let scales: Vec<_> = scales
+        .filter_map(|(name, view)| Some((name, view?)))
+        .collect();
+    for (name, view) in &scales {
         if view.dtype != DType::F32 || view.elements() != 1 {
             return call.reject(format!("{name} is {view}; it must be one f32 element"));
         }
     }
-    match set.len() {
+    match scales.len() {
         0 => Ok(p),
         n if n == names.len() => Ok(Problem { scales: true, ..p }),
         _ => call.reject(format!(
@@ -375,7 +377,7 @@ fn scale_args(p: &Problem) -> [ArgValue; 2] {
     })
 }
 
-/// Merges the leading dimensions into M; they must have one row stride.
+/// Merges the leading dimensions into M; rejects them if they have no common row stride.
 pub(crate) fn with_rows(
     call: &OpArgs<'_>,
     name: &str,
@@ -394,11 +396,11 @@ pub(crate) fn with_rows(
     if out.elements() == 0 {
         return Ok(p);
     }
-    for (who, view) in [("the output", out), ("residual", residual)] {
+    for (name, view) in [("the output", out), ("residual", residual)] {
         if p.n > 1 && view.strides.last() != Some(&1) {
             return call.reject(format!(
-                "the last dimension of {who} has stride {:?}; it must be contiguous\nhelp: make it contiguous",
-                view.strides.last()
+                "the last dimension of {name} has stride {}; it must be contiguous\nhelp: make it contiguous",
+                view.strides.last().unwrap_or(&0)
             ));
         }
     }
@@ -414,21 +416,23 @@ pub(crate) fn with_rows(
             ));
         }
     };
-    let positive = |who: &str, stride: i64| match u64::try_from(stride) {
+    let non_negative = |name: &str, stride: i64| {
+        match u64::try_from(stride) {
         Ok(stride) => Ok(Some(stride)),
         Err(_) => call.reject(format!(
-            "the row stride of {who} is {stride}; it must not be negative\nhelp: make it contiguous"
+            "the row stride of {name} is {stride}; it must not be negative\nhelp: make it contiguous"
         )),
+    }
     };
     Ok(Problem {
         a_stride: match p.k {
             // K == 0: A has no elements, so any stride will do.
             0 => None,
-            _ => positive(name, a_stride)?,
+            _ => non_negative(name, a_stride)?,
         },
-        c_stride: positive("the output", c_stride)?,
+        c_stride: non_negative("the output", c_stride)?,
         residual_stride: match p.residual {
-            true => positive("residual", residual_stride)?,
+            true => non_negative("residual", residual_stride)?,
             false => None,
         },
         ..p
@@ -469,24 +473,25 @@ fn with_batch(
             c.strides[2]
         ));
     }
-    let positive = |name: &str, view: &TensorView, i: usize| match u64::try_from(view.strides[i]) {
-        Ok(stride) => Ok(Some(stride)),
-        Err(_) => call.reject(format!(
-            "{name} has stride {}; strides must not be negative\nhelp: make it contiguous",
-            view.strides[i]
-        )),
-    };
+    let non_negative =
+        |name: &str, view: &TensorView, i: usize| match u64::try_from(view.strides[i]) {
+            Ok(stride) => Ok(Some(stride)),
+            Err(_) => call.reject(format!(
+                "{name} has stride {}; strides must not be negative\nhelp: make it contiguous",
+                view.strides[i]
+            )),
+        };
     let batch_stride = |name: &str, view: &TensorView| match count {
         1 => Ok(None),
-        _ => positive(name, view, 0),
+        _ => non_negative(name, view, 0),
     };
-    let row = |name: &str, view: &TensorView| match m {
+    let row_stride = |name: &str, view: &TensorView| match m {
         1 => Ok(None),
-        _ => positive(name, view, 1),
+        _ => non_negative(name, view, 1),
     };
     Ok(Problem {
-        a_stride: row("a", a)?,
-        c_stride: row("c", c)?,
+        a_stride: row_stride("a", a)?,
+        c_stride: row_stride("c", c)?,
         a_batch_stride: batch_stride("a", a)?,
         b_batch_stride: batch_stride("b", b)?,
         c_batch_stride: batch_stride("c", c)?,
@@ -509,23 +514,24 @@ pub(crate) fn canonical(p: Problem) -> Problem {
         ..p.clone()
     };
     let dense = without_strides(&p);
-    let unusual = |value: Option<u64>, default: u64| value.filter(|&x| x != default);
+    let unless_default = |value: Option<u64>, default: u64| value.filter(|&x| x != default);
     // The row stride of a single row does not matter.
-    let rows =
-        |value: Option<u64>, rows: u64, default: u64| unusual(value.filter(|_| rows > 1), default);
+    let row_stride = |value: Option<u64>, rows: u64, default: u64| {
+        unless_default(value.filter(|_| rows > 1), default)
+    };
     let strided = Problem {
         out: p.out.filter(|&out| out != dense.out()),
-        a_stride: rows(p.a_stride, dense.a().rows, dense.a().stride),
-        b_stride: rows(p.b_stride, dense.b().rows, dense.b().stride),
-        c_stride: rows(p.c_stride, dense.c().rows, dense.c().stride),
+        a_stride: row_stride(p.a_stride, dense.a().rows, dense.a().stride),
+        b_stride: row_stride(p.b_stride, dense.b().rows, dense.b().stride),
+        c_stride: row_stride(p.c_stride, dense.c().rows, dense.c().stride),
         ..dense
     };
     Problem {
-        residual_stride: rows(p.residual_stride, strided.c().rows, strided.c().stride),
-        up_stride: rows(p.up_stride, strided.b().rows, strided.b().stride),
-        a_batch_stride: unusual(p.a_batch_stride, strided.a().batch_stride),
-        b_batch_stride: unusual(p.b_batch_stride, strided.b().batch_stride),
-        c_batch_stride: unusual(p.c_batch_stride, strided.c().batch_stride),
+        residual_stride: row_stride(p.residual_stride, strided.c().rows, strided.c().stride),
+        up_stride: row_stride(p.up_stride, strided.b().rows, strided.b().stride),
+        a_batch_stride: unless_default(p.a_batch_stride, strided.a().batch_stride),
+        b_batch_stride: unless_default(p.b_batch_stride, strided.b().batch_stride),
+        c_batch_stride: unless_default(p.c_batch_stride, strided.c().batch_stride),
         ..strided
     }
 }

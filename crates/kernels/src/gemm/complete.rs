@@ -13,7 +13,7 @@ use warpline_ir::Target;
 /// Bytes of a tile row in one TMA box: the widest swizzle span.
 const SPAN: u32 = 128;
 
-/// The most rows of a TMA box.
+/// The maximum number of rows of a TMA box.
 const MAX_BOX_ROWS: u32 = 256;
 
 impl Config {
@@ -28,14 +28,14 @@ impl Config {
         let (class, flags) = (p.class(), choice.or(base));
         let span = SPAN / class.dtype.a_dtype().bytes() as u32;
         let tile_m = flags.tile_m.unwrap_or(128);
-        // With 9 to 16 tile rows one group holds all of them: each column of B is read once.
+        // One group holds 9 to 16 tile rows, so that each column of B is read once.
         let group = match p.m.div_ceil(tile_m.max(1)) {
             9..=16 => 16,
             _ => 8,
         };
         let schedule = Schedule::read(&flags, group)?;
-        // More stages pay off only where a producer loads ahead.
-        let (most, usual) = match schedule {
+        // More stages help only where a producer loads ahead.
+        let (max_stages, base_stages) = match schedule {
             Schedule::DoubleBuffer { .. } => (2, None),
             _ => (8, base.stages),
         };
@@ -45,7 +45,7 @@ impl Config {
             tile_n: flags.tile_n.unwrap_or(128),
             tail_n: flags.tail_n.filter(|&n| n > 0),
             tile_k: flags.tile_k.unwrap_or(span),
-            stages: choice.stages.or(usual).unwrap_or(0),
+            stages: choice.stages.or(base_stages).unwrap_or(0),
             cache_hints: flags.cache_hints.unwrap_or(p.streams_b()),
             registers: None,
             staging: Staging {
@@ -59,10 +59,10 @@ impl Config {
         config.check_schedule(&class)?;
         config.check_cluster(&class)?;
         config.set_register_budget(&class, &flags, target)?;
-        if let Some(stages) = choice.stages.or(usual) {
+        if let Some(stages) = choice.stages.or(base_stages) {
             config.check_stages(stages)?;
         }
-        config = sizes::with_stages(&class, &config, most, target)?;
+        config = sizes::with_stages(&class, &config, max_stages, target)?;
         config.check_shared_memory(target)?;
         config.ctas = config.grid(p, flags.ctas, target)?;
         config.check_tail(p, target)?;
@@ -87,21 +87,21 @@ impl Config {
             ));
         }
         // Gate and up share the columns of one wgmma.
-        let (unit, most) = match class.b_operands() {
+        let (unit, max_cols) = match class.b_operands() {
             2 if !self.swap_ab() => (8, 128),
             _ => (16, 256),
         };
-        if cols == 0 || !cols.is_multiple_of(unit) || cols > most {
+        if cols == 0 || !cols.is_multiple_of(unit) || cols > max_cols {
             return reject(format!(
-                "{cols_flag} is {cols}; it must be a multiple of {unit} up to {most}"
+                "{cols_flag} is {cols}; it must be a multiple of {unit} up to {max_cols}"
             ));
         }
-        let spans = SPAN / size;
-        if self.tile_k == 0 || !(self.tile_k.is_multiple_of(spans) || self.tile_k == spans / 2) {
+        let span = SPAN / size;
+        if self.tile_k == 0 || !(self.tile_k.is_multiple_of(span) || self.tile_k == span / 2) {
             return reject(format!(
-                "--tile-k is {}; it must be {} or a multiple of {spans} (128 bytes)",
+                "--tile-k is {}; it must be {} or a multiple of {span} (128 bytes)",
                 self.tile_k,
-                spans / 2
+                span / 2
             ));
         }
         if class.layout == OperandLayout::Kn && !self.tile_n.is_multiple_of(64) {
@@ -125,7 +125,7 @@ impl Config {
         Ok(())
     }
 
-    /// Rejects a schedule that does not serve the problem's class.
+    /// Rejects a schedule that does not support the problem's class.
     fn check_schedule(&self, class: &Class) -> Result<(), FamilyError> {
         match self.schedule {
             Schedule::TwoConsumer { .. } if class.up.is_none() => reject(
@@ -173,10 +173,10 @@ impl Config {
     /// Rejects tile shapes whose operands the CTAs of a cluster cannot share.
     fn check_cluster(&self, class: &Class) -> Result<(), FamilyError> {
         let span = SPAN / class.dtype.a_dtype().bytes() as u32;
-        let shared = match self.cluster() {
+        let (flag, shared) = match self.cluster() {
             Cluster::One => return Ok(()),
-            Cluster::Rows => self.tile_n,
-            Cluster::Cols => self.tile_m,
+            Cluster::Rows => ("--tile-n", self.tile_n),
+            Cluster::Cols => ("--tile-m", self.tile_m),
         };
         if self.tile_k > span {
             return reject(format!(
@@ -186,7 +186,7 @@ impl Config {
         }
         if !shared.is_multiple_of(16) {
             return reject(format!(
-                "the shared side of the tile has {shared} rows; --cluster needs a multiple of 16"
+                "{flag} is {shared}; --cluster needs a multiple of 16 (each CTA loads half of the shared operand)"
             ));
         }
         match self.cluster() {
@@ -211,14 +211,14 @@ impl Config {
         let accumulators = self.accumulators(class);
         let threads = self.schedule.warpgroups() * 128;
         let entry = target.entry_registers(threads);
-        let moves = !matches!(self.schedule, Schedule::DoubleBuffer { .. }) && threads >= 384;
-        if moves {
-            let copying = self.schedule.warpgroups() - self.consumers();
-            // 504 or 512 in all; setmaxnreg takes multiples of 8.
+        let has_budgets = !matches!(self.schedule, Schedule::DoubleBuffer { .. }) && threads >= 384;
+        if has_budgets {
+            let copy_warpgroups = self.schedule.warpgroups() - self.consumers();
+            // The pool is 504 or 512; `setmaxnreg` takes multiples of 8.
             let pool = entry * self.schedule.warpgroups();
-            let give = |load: u32| {
-                let left = pool.saturating_sub(copying.saturating_mul(load));
-                left / self.consumers() / 8 * 8
+            let math_budget = |load: u32| {
+                let remaining = pool.saturating_sub(copy_warpgroups.saturating_mul(load));
+                remaining / self.consumers() / 8 * 8
             };
             let is_storer = matches!(self.schedule, Schedule::Storer { .. });
             let load = (flags.load_registers).unwrap_or(match (self.consumers(), accumulators) {
@@ -226,12 +226,12 @@ impl Config {
                 (_, ..=192) if !is_storer => 40,
                 _ => 24,
             });
-            let math = flags.math_registers.unwrap_or(give(load).min(240));
+            let math = flags.math_registers.unwrap_or(math_budget(load).min(240));
             roles::check_registers(
                 &[
                     RoleRegisters {
                         role: "loading",
-                        warpgroups: copying,
+                        warpgroups: copy_warpgroups,
                         registers: load,
                         option: "--load-registers",
                     },
@@ -252,18 +252,18 @@ impl Config {
                 self.schedule.warpgroups()
             ));
         }
-        // Above 384 threads ptxas allocates for the registers at entry, whatever the budget is.
-        let have = match self.registers {
+        // Above 384 threads ptxas allocates no more than the registers at entry, whatever the budget.
+        let available = match self.registers {
             Some(registers) if threads <= 384 => registers.math,
             _ => entry,
         };
-        // Addresses, counters and values being stored.
-        let other = 32;
-        let needed = accumulators + other;
-        if needed > have {
+        // For addresses, counters and values on their way to the store.
+        let other_registers = 32;
+        let needed = accumulators + other_registers;
+        if needed > available {
             return reject(format!(
-                "tile {}x{} needs {needed} registers per consumer thread ({accumulators} accumulators + {other}), \
-                 but {have} are available\nhelp: use a smaller --tile-n or more --consumers",
+                "tile {}x{} needs {needed} registers per consumer thread ({accumulators} accumulators + {other_registers}), \
+                 but {available} are available\nhelp: use a smaller --tile-n or more --consumers",
                 self.tile_m, self.tile_n
             ));
         }
@@ -272,15 +272,15 @@ impl Config {
 
     /// Rejects a number of stages that the ring does not support.
     fn check_stages(&self, stages: u32) -> Result<(), FamilyError> {
-        // Double buffer loads one stage ahead: more than a few stay unused.
-        let most = match self.schedule {
+        // Double buffer loads one stage ahead, so further stages stay unused.
+        let max_stages = match self.schedule {
             Schedule::DoubleBuffer { .. } => 4,
             _ => 32,
         };
-        match (2..=most).contains(&stages) {
+        match (2..=max_stages).contains(&stages) {
             true => Ok(()),
             false => reject(format!(
-                "--stages is {stages}; schedule {} supports 2 to {most}",
+                "--stages is {stages}; schedule {} supports 2 to {max_stages}",
                 self.schedule.kind().keyword()
             )),
         }
@@ -288,15 +288,15 @@ impl Config {
 
     /// Rejects a config that does not fit into shared memory.
     fn check_shared_memory(&self, target: &Target) -> Result<(), FamilyError> {
-        let (needed, have) = (
+        let (needed, available) = (
             self.shared_bytes + sizes::RESERVED_BYTES,
             target.shared_bytes,
         );
-        if needed <= have {
+        if needed <= available {
             return Ok(());
         }
         reject(format!(
-            "tile {}x{}x{} with {} stages needs {needed} bytes of shared memory, but {} has {have}\n\
+            "tile {}x{}x{} with {} stages needs {needed} bytes of shared memory, but {} has {available}\n\
              help: use fewer --stages or a smaller tile",
             self.tile_m, self.tile_n, self.tile_k, self.stages, target.name
         ))
@@ -316,7 +316,7 @@ impl Config {
         by_memory.min(by_registers).clamp(1, 4)
     }
 
-    /// Returns the CTAs of the grid: `ctas` if it is set, else as many as run at once.
+    /// Returns the CTAs of the grid: `ctas` if it is set, else as many as are resident at once.
     fn grid(&self, p: &Problem, ctas: Option<u32>, target: &Target) -> Result<u32, FamilyError> {
         let [m_tiles, n_tiles] = self.tiles(p);
         let tiles = m_tiles * n_tiles * p.batches();
@@ -327,9 +327,10 @@ impl Config {
                 self.tile_m, self.tile_n
             ));
         }
-        let unit = self.cluster().size() * self.schedule.split_k();
-        let slots = target.sms * self.ctas_per_sm(&p.class(), target) / unit * unit;
-        let all = tiles * u64::from(self.schedule.split_k());
+        let cluster_ctas = self.cluster().size() * self.schedule.split_k();
+        let resident =
+            target.sms * self.ctas_per_sm(&p.class(), target) / cluster_ctas * cluster_ctas;
+        let useful = tiles * u64::from(self.schedule.split_k());
         let k_tiles = u64::from(p.k.div_ceil(self.tile_k).max(1));
         // The kernel's counter also reaches the k-tile after the last one.
         if self.schedule.is_stream_k() && tiles.saturating_mul(k_tiles + 1) > MAX_TILES {
@@ -339,13 +340,15 @@ impl Config {
             ));
         }
         match ctas {
-            None if self.schedule.is_stream_k() => Ok((tiles * k_tiles).min(slots.into()) as u32),
-            None => Ok(all.min(slots.into()) as u32),
-            Some(n) if n == 0 || !n.is_multiple_of(unit) => reject(format!(
-                "--ctas is {n}; it must be a positive multiple of {unit} (whole clusters)"
+            None if self.schedule.is_stream_k() => {
+                Ok((tiles * k_tiles).min(resident.into()) as u32)
+            }
+            None => Ok(useful.min(resident.into()) as u32),
+            Some(n) if n == 0 || !n.is_multiple_of(cluster_ctas) => reject(format!(
+                "--ctas is {n}; it must be a positive multiple of {cluster_ctas} (whole clusters)"
             )),
-            Some(n) if self.schedule.is_stream_k() && n > slots => reject(format!(
-                "--ctas is {n}; --stream-k needs all CTAs resident at once: at most {slots}"
+            Some(n) if self.schedule.is_stream_k() && n > resident => reject(format!(
+                "--ctas is {n}; --stream-k needs all CTAs resident at once: at most {resident}"
             )),
             Some(n) => Ok(n),
         }

@@ -90,7 +90,7 @@ pub enum Schedule {
     DoubleBuffer {
         /// Warpgroups of the CTA.
         consumers: u32,
-        /// Does the kernel compute Cᵀ = B · Aᵀ?
+        /// Whether the kernel computes Cᵀ = B · Aᵀ.
         swap_ab: bool,
         /// The order of the tiles.
         raster: builder::Rasterization,
@@ -131,7 +131,7 @@ pub enum Schedule {
     SplitK {
         /// Warpgroups that multiply.
         consumers: u32,
-        /// Does the kernel compute Cᵀ = B · Aᵀ?
+        /// Whether the kernel computes Cᵀ = B · Aᵀ.
         swap_ab: bool,
         /// The order of the tiles.
         raster: builder::Rasterization,
@@ -140,7 +140,7 @@ pub enum Schedule {
     StreamK {
         /// Warpgroups that multiply.
         consumers: u32,
-        /// Does the kernel compute Cᵀ = B · Aᵀ?
+        /// Whether the kernel computes Cᵀ = B · Aᵀ.
         swap_ab: bool,
         /// The order of the tiles.
         raster: builder::Rasterization,
@@ -178,7 +178,7 @@ impl Schedule {
         }
     }
 
-    /// Does the kernel compute Cᵀ = B · Aᵀ?
+    /// Returns whether the kernel computes Cᵀ = B · Aᵀ.
     pub fn swap_ab(&self) -> bool {
         match *self {
             Schedule::Cooperative { operands, .. } => operands == Operands::Swapped,
@@ -211,7 +211,7 @@ impl Schedule {
         }
     }
 
-    /// Are all k-tiles split evenly across CTAs?
+    /// Returns whether all k-tiles are split evenly across CTAs.
     pub fn is_stream_k(&self) -> bool {
         matches!(self, Schedule::StreamK { .. })
     }
@@ -239,7 +239,7 @@ impl Schedule {
             }
     }
 
-    /// Does each consumer multiply all rows of a tile?
+    /// Returns whether each consumer multiplies all rows of a tile.
     pub(super) fn has_whole_tiles(&self) -> bool {
         matches!(
             self,
@@ -263,7 +263,7 @@ pub struct Config {
     pub tile_k: u32,
     /// Stages of the ring.
     pub stages: u32,
-    /// Do loads carry L2 cache hints: `evict_last` for A, `evict_first` for B?
+    /// Whether loads carry L2 cache hints: `evict_last` for A, `evict_first` for B.
     pub cache_hints: bool,
     /// Register budgets by role; `None`: no `setmaxnreg`.
     pub registers: Option<RegisterBudget>,
@@ -287,25 +287,25 @@ pub struct Staging {
 /// Columns and stages of the ring that carries the gate between the consumers of two-consumer.
 pub(super) const GATE_RING: [u32; 2] = [16, 2];
 
-/// The part of the MMA tile that one consumer accumulates.
-pub(super) struct Area {
+/// The region of the MMA tile that one consumer accumulates.
+pub(super) struct TileRegion {
     /// Rows of the MMA tile.
     pub(super) rows: Range<u32>,
     /// Columns of the MMA tile.
     pub(super) cols: Range<u32>,
-    /// The consumer's first row of the output tile; with swap-AB a column of C.
+    /// The consumer's first row of the output tile; with swap-AB, its first column of C.
     pub(super) first_row: u32,
 }
 
-impl Area {
+impl TileRegion {
     /// Returns the number of rows and columns.
     pub(super) fn shape(&self) -> [u32; 2] {
-        [&self.rows, &self.cols].map(|side| side.end - side.start)
+        [&self.rows, &self.cols].map(|range| range.end - range.start)
     }
 }
 
 impl Config {
-    /// Does the kernel compute Cᵀ = B · Aᵀ?
+    /// Returns whether the kernel computes Cᵀ = B · Aᵀ.
     pub(super) fn swap_ab(&self) -> bool {
         self.schedule.swap_ab()
     }
@@ -336,9 +336,9 @@ impl Config {
         }
     }
 
-    /// Returns the part of the MMA tile that consumer `i` accumulates. Gate and up are side by side
-    /// in it; with swap-AB one is above the other.
-    pub(super) fn area(&self, class: &Class, i: u32) -> Area {
+    /// Returns the region of the MMA tile that consumer `i` accumulates. Gate and up are side by side;
+    /// with swap-AB, gate is above up.
+    pub(super) fn region(&self, class: &Class, i: u32) -> TileRegion {
         let (rows, cols) = (self.rows(), self.mma_tile()[1]);
         let (mma_rows, mma_cols) = match (class.b_operands(), self.swap_ab()) {
             (2, true) => (2 * rows, cols),
@@ -349,7 +349,7 @@ impl Config {
             Schedule::TwoConsumer { .. } => (0, i * cols..(i + 1) * cols),
             _ => (i, 0..mma_cols),
         };
-        Area {
+        TileRegion {
             rows: i * mma_rows..(i + 1) * mma_rows,
             cols,
             first_row: i * rows,
@@ -367,7 +367,7 @@ impl Config {
 
     /// Returns the accumulator registers of a consumer thread.
     pub(super) fn accumulators(&self, class: &Class) -> u32 {
-        let [rows, cols] = self.area(class, 0).shape();
+        let [rows, cols] = self.region(class, 0).shape();
         let registers = rows / 64 * cols / 2;
         match class.accumulation {
             Accumulation::Fast => registers,
@@ -377,20 +377,20 @@ impl Config {
 
     /// Returns rows and columns of C in a cluster tile.
     fn cluster_tile(&self) -> [u32; 2] {
-        let twice = |tile: u32, shared: bool| if shared { 2 * tile } else { tile };
+        let extent = |tile: u32, is_shared: bool| if is_shared { 2 * tile } else { tile };
         [
-            twice(self.tile_m, self.cluster() == Cluster::Rows),
-            twice(self.tile_n, self.cluster() == Cluster::Cols),
+            extent(self.tile_m, self.cluster() == Cluster::Rows),
+            extent(self.tile_n, self.cluster() == Cluster::Cols),
         ]
     }
 
     /// Returns the tiles of C along M and N, rounded up to whole clusters.
     pub(super) fn tiles(&self, p: &Problem) -> [u64; 2] {
-        let over = |extent: u32, unit: u32, tile: u32| {
-            u64::from(extent.div_ceil(unit)) * u64::from(unit / tile)
+        let count = |extent: u32, cluster_tile: u32, tile: u32| {
+            u64::from(extent.div_ceil(cluster_tile)) * u64::from(cluster_tile / tile)
         };
         let [rows, cols] = self.cluster_tile();
-        [over(p.m, rows, self.tile_m), over(p.n, cols, self.tile_n)]
+        [count(p.m, rows, self.tile_m), count(p.n, cols, self.tile_n)]
     }
 
     /// Returns the tile schedule.

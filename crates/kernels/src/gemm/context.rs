@@ -1,6 +1,6 @@
 //! The parameters and components of one GEMM kernel, shared by all schedules.
 
-use super::config::{Area, Config};
+use super::config::{Config, TileRegion};
 use super::epilogue::{Epilogue, Out};
 use super::mainloop::{AbRing, Mainloop, MainloopOrder};
 use super::offset::Offset;
@@ -29,18 +29,18 @@ impl<T: Out> GemmContext<T> {
             k.cluster(ctas, 1, 1);
         }
         let [m, n] = ["m", "n"].map(|name| k.param::<u32>(name).at_least(1).at_most(MAX_EXTENT));
-        let elements = k.param::<u32>("k").at_most(MAX_EXTENT);
+        let k_extent = k.param::<u32>("k").at_most(MAX_EXTENT);
         let mainloop = Mainloop::declare(k, class, c);
         let tiles = TileScheduler::declare(k, c.tile_schedule(class.batched));
         if c.schedule.is_stream_k() {
             // One counter runs over the k-tiles of all tiles.
-            let k_tiles = tiles.extent() * (extent(elements) + (c.tile_k - 1));
+            let k_tiles = tiles.extent() * (extent(k_extent) + (c.tile_k - 1));
             k.limit(k_tiles, MAX_TILES * u64::from(c.tile_k));
         }
         Self {
             class: *class,
             config: *c,
-            k_tiles: elements.div_ceil(c.tile_k),
+            k_tiles: k_extent.div_ceil(c.tile_k),
             epilogue: Epilogue::declare(k, class, c, [m, n], tiles.batch),
             tiles,
             mainloop,
@@ -60,20 +60,20 @@ impl<T: Out> GemmContext<T> {
         Offset { row, col, batch }
     }
 
-    /// Accumulates a consumer's part of a tile over `k_tiles`, without a turn.
+    /// Accumulates a consumer's region of a tile over `k_tiles`, without a turn.
     #[track_caller]
     pub(super) fn accumulate<A: Element, B: Element>(
         &self,
         ab: AbRing<A, B>,
         k_tiles: Range<u32>,
-        area: &Area,
+        region: &TileRegion,
     ) -> Frag {
         let order = MainloopOrder::Unordered(k_tiles);
-        self.mainloop.accumulate(ab, order, area)
+        self.mainloop.accumulate(ab, order, region)
     }
 
-    /// Returns a consumer's part of a tile.
-    pub(super) fn area(&self, consumer: u32) -> Area {
-        self.config.area(&self.class, consumer)
+    /// Returns a consumer's region of a tile.
+    pub(super) fn region(&self, consumer: u32) -> TileRegion {
+        self.config.region(&self.class, consumer)
     }
 }

@@ -48,10 +48,10 @@ impl From<&Config> for Choice {
 }
 
 /// A flag that only some schedules have.
-struct FlagUse {
+struct ScheduleFlag {
     is_set: bool,
     flag: &'static str,
-    /// The schedules that have the flag.
+    /// The schedules that have the flag, as a help line.
     help: &'static str,
 }
 
@@ -79,34 +79,34 @@ impl Schedule {
             n @ 1..=2 => n == 2,
             n => {
                 return reject(format!(
-                    "--split-k {n}: 1 or 2 CTAs compute a tile\nhelp: use --split-k 2"
+                    "--split-k is {n}; it must be 1 or 2\nhelp: use --split-k 2"
                 ));
             }
         };
         let tiles = tiles(flags, group)?;
-        let swap = FlagUse {
+        let swap_flag = ScheduleFlag {
             is_set: swap_ab,
             flag: "--swap-ab",
             help: "use --schedule cooperative or double-buffer",
         };
-        let share = FlagUse {
+        let cluster_flag = ScheduleFlag {
             is_set: cluster != Cluster::One,
             flag: "--cluster",
             help: "use a schedule with a producer, without --swap-ab, --split-k and --stream-k",
         };
-        let split = FlagUse {
+        let split_flag = ScheduleFlag {
             is_set: split_k,
             flag: "--split-k",
             help: "use --schedule cooperative without --stream-k",
         };
-        let stream = FlagUse {
+        let stream_flag = ScheduleFlag {
             is_set: stream_k,
             flag: "--stream-k",
             help: "use --schedule cooperative",
         };
         match (kind, tiles) {
             (ScheduleKind::DoubleBuffer, _) => {
-                without(kind, &[share, split, stream])?;
+                reject_flags(kind, &[cluster_flag, split_flag, stream_flag])?;
                 Ok(Self::DoubleBuffer {
                     consumers: consumers(kind, flags, 2)?,
                     swap_ab,
@@ -114,7 +114,7 @@ impl Schedule {
                 })
             }
             (ScheduleKind::Cooperative, _) if stream_k => {
-                without(kind, &[share, split])?;
+                reject_flags(kind, &[cluster_flag, split_flag])?;
                 Ok(Self::StreamK {
                     consumers: consumers(kind, flags, 3)?,
                     swap_ab,
@@ -122,7 +122,7 @@ impl Schedule {
                 })
             }
             (ScheduleKind::Cooperative, _) if split_k => {
-                without(kind, &[share])?;
+                reject_flags(kind, &[cluster_flag])?;
                 Ok(Self::SplitK {
                     consumers: consumers(kind, flags, 3)?,
                     swap_ab,
@@ -132,7 +132,7 @@ impl Schedule {
             (ScheduleKind::Cooperative, _) => {
                 let operands = match swap_ab {
                     true => {
-                        without(kind, &[share])?;
+                        reject_flags(kind, &[cluster_flag])?;
                         Operands::Swapped
                     }
                     false => Operands::Ab(cluster),
@@ -144,17 +144,17 @@ impl Schedule {
                 })
             }
             (ScheduleKind::PingPong, tiles) => {
-                without(kind, &[swap, split, stream])?;
-                two_consumers(kind, flags)?;
+                reject_flags(kind, &[swap_flag, split_flag, stream_flag])?;
+                check_two_consumers(kind, flags)?;
                 Ok(Self::PingPong { cluster, tiles })
             }
             (ScheduleKind::TwoConsumer, tiles) => {
-                without(kind, &[swap, split, stream])?;
-                two_consumers(kind, flags)?;
+                reject_flags(kind, &[swap_flag, split_flag, stream_flag])?;
+                check_two_consumers(kind, flags)?;
                 Ok(Self::TwoConsumer { cluster, tiles })
             }
             (ScheduleKind::Storer, tiles) => {
-                without(kind, &[swap, split, stream])?;
+                reject_flags(kind, &[swap_flag, split_flag, stream_flag])?;
                 Ok(Self::Storer {
                     consumers: consumers(kind, flags, 3)?,
                     cluster,
@@ -169,34 +169,34 @@ fn reject<T>(text: String) -> Result<T, FamilyError> {
     Err(FamilyError::Config(text))
 }
 
-/// Rejects the first of `flags` that is set: the schedule has none of them with these options.
-fn without(kind: ScheduleKind, flags: &[FlagUse]) -> Result<(), FamilyError> {
+/// Rejects the first of `flags` that is set.
+fn reject_flags(kind: ScheduleKind, flags: &[ScheduleFlag]) -> Result<(), FamilyError> {
     match flags.iter().find(|flag| flag.is_set) {
         None => Ok(()),
-        Some(FlagUse { flag, help, .. }) => reject(format!(
+        Some(ScheduleFlag { flag, help, .. }) => reject(format!(
             "schedule {} does not support {flag} with these options\nhelp: {help}",
             kind.keyword()
         )),
     }
 }
 
-/// Returns the warpgroups that multiply, at most `most`.
-fn consumers(kind: ScheduleKind, flags: &Choice, most: u32) -> Result<u32, FamilyError> {
+/// Returns the warpgroups that multiply, at most `max_consumers`.
+fn consumers(kind: ScheduleKind, flags: &Choice, max_consumers: u32) -> Result<u32, FamilyError> {
     match flags.consumers.unwrap_or(2) {
-        n if (1..=most).contains(&n) => Ok(n),
+        n if (1..=max_consumers).contains(&n) => Ok(n),
         n => reject(format!(
-            "--consumers {n}: schedule {} has 1 to {most} consumers",
+            "--consumers is {n}; schedule {} has 1 to {max_consumers}",
             kind.keyword()
         )),
     }
 }
 
 /// Rejects any number of consumers but two.
-fn two_consumers(kind: ScheduleKind, flags: &Choice) -> Result<(), FamilyError> {
+fn check_two_consumers(kind: ScheduleKind, flags: &Choice) -> Result<(), FamilyError> {
     match flags.consumers {
         None | Some(2) => Ok(()),
         Some(n) => reject(format!(
-            "--consumers {n}: schedule {} has 2 consumers",
+            "--consumers is {n}; schedule {} has 2",
             kind.keyword()
         )),
     }
@@ -207,7 +207,7 @@ fn tiles(flags: &Choice, group: u32) -> Result<TileAssignment, FamilyError> {
     let group = match flags.group.unwrap_or(group) {
         0 => {
             return reject(
-                "--group 0: a raster group has at least 1 tile row\nhelp: use --group 8".into(),
+                "--group is 0; a raster group has at least 1 tile row\nhelp: use --group 8".into(),
             );
         }
         group => group,
@@ -221,11 +221,14 @@ fn tiles(flags: &Choice, group: u32) -> Result<TileAssignment, FamilyError> {
 }
 
 /// Returns the static raster; rejects a work queue.
-fn static_raster(what: &str, tiles: TileAssignment) -> Result<builder::Rasterization, FamilyError> {
+fn static_raster(
+    option: &str,
+    tiles: TileAssignment,
+) -> Result<builder::Rasterization, FamilyError> {
     match tiles {
         TileAssignment::Static(raster) => Ok(raster),
         TileAssignment::Dynamic(_) => reject(format!(
-            "{what} needs a static tile order, but --raster is dynamic\n\
+            "{option} needs a static tile order, but --raster is dynamic\n\
              help: use --raster grouped"
         )),
     }

@@ -21,8 +21,8 @@ mod fitted {
     pub(super) const LONG_ROWS: f64 = 0.02;
     /// L2 bandwidth of one SM in bytes per cycle.
     pub(super) const L2: f64 = 76.0;
-    /// Threshold of the ratio of load time to tensor core time above which CTAs that drifted apart
-    /// wait for the L2, and the slowdown per unit above it.
+    /// CTAs that drift apart wait for the L2: the ratio of load time to tensor core time above which
+    /// they do, and the slowdown per unit of the excess.
     pub(super) const L2_CONTENTION: [f64; 2] = [0.82, 0.8];
     /// Bandwidth of out-of-bounds rows, which TMA fills with zeros, in bytes per second of all SMs:
     /// far below that of memory.
@@ -33,7 +33,7 @@ mod fitted {
     pub(super) const FIRST_STAGE: f64 = 3700.0;
     /// Launch overhead in seconds.
     pub(super) const LAUNCH: f64 = 2.3e-6;
-    /// Cycles of an epilogue, and of each of its values.
+    /// Cycles of an epilogue, and per value.
     pub(super) const EPILOGUE: [f64; 2] = [1340.0, 0.019];
     /// Cycles that a part waits for a single staging tile to drain.
     pub(super) const STAGING_WAIT: f64 = 230.0;
@@ -46,7 +46,7 @@ mod fitted {
     pub(super) const LAST_EPILOGUE: f64 = 0.72;
     /// Double buffer: unhidden cycles per k-tile.
     pub(super) const UNHIDDEN: f64 = 1600.0;
-    /// Stream-K: cycles of an exchange through memory, and of each accumulator.
+    /// Stream-K: cycles of an exchange through memory, and per accumulator.
     pub(super) const STREAM_K: [f64; 2] = [13100.0, 0.384];
     /// Split-K: cycles per accumulator of an exchange through the cluster.
     pub(super) const SPLIT_K: f64 = 0.92;
@@ -54,12 +54,12 @@ mod fitted {
     pub(super) const MISALIGNED: [f64; 2] = [0.95, 2.65];
     /// Time of two consecutive kernels relative to the sum of both.
     pub(super) const TWO_KERNELS: f64 = 1.01;
-    /// At the power limit every byte moved costs time: slowdown per byte of a stage per
-    /// multiply-add, and the number of operations from which on it applies in full.
+    /// At the power limit, every moved byte costs time: the slowdown per byte of a stage and
+    /// multiply-add, and the operations of a GEMM that reaches the limit.
     pub(super) const POWER_LIMIT: [f64; 2] = [12.0, 5e11];
 }
 
-/// Do rows straddle 32-byte sectors?
+/// Returns whether rows straddle 32-byte sectors.
 fn straddles_sectors(m: Matrix) -> bool {
     !(m.stride * m.dtype.bytes() as u64).is_multiple_of(32)
 }
@@ -67,28 +67,28 @@ fn straddles_sectors(m: Matrix) -> bool {
 /// Returns the out-of-bounds rows of A and B that one k-tile of all tiles loads.
 fn out_of_bounds_rows(p: &Problem, c: &Config) -> f64 {
     let [m_tiles, n_tiles] = c.tiles(p);
-    let of_a = (m_tiles * u64::from(c.tile_m) - u64::from(p.m)) * n_tiles;
-    let of_b = (n_tiles * u64::from(c.tile_n) - u64::from(p.n)) * m_tiles;
-    (of_a + u64::from(p.class().b_operands()) * of_b) as f64 * p.batches() as f64
+    let a_rows = (m_tiles * u64::from(c.tile_m) - u64::from(p.m)) * n_tiles;
+    let b_rows = (n_tiles * u64::from(c.tile_n) - u64::from(p.n)) * m_tiles;
+    (a_rows + u64::from(p.class().b_operands()) * b_rows) as f64 * p.batches() as f64
 }
 
 /// Returns the estimated seconds of a config: the sum over its kernels.
 pub(super) fn estimate(p: &Problem, c: &Config, target: &Target) -> f64 {
-    let parts = c.sub_gemms(p, target).unwrap_or_default();
-    let one = |part: &SubGemm| {
-        let n = part.cols.len() as u32;
-        estimate_one(&Problem { n, ..p.clone() }, &part.config, target)
+    let sub_gemms = c.sub_gemms(p, target).unwrap_or_default();
+    let seconds = |sub_gemm: &SubGemm| {
+        let n = sub_gemm.cols.len() as u32;
+        estimate_kernel(&Problem { n, ..p.clone() }, &sub_gemm.config, target)
     };
-    let sum: f64 = parts.iter().map(one).sum();
-    // Within this margin the model prefers one kernel to two.
-    match parts.len() {
+    let sum: f64 = sub_gemms.iter().map(seconds).sum();
+    // Two kernels must save more than this margin.
+    match sub_gemms.len() {
         1 => sum,
         _ => sum * fitted::TWO_KERNELS,
     }
 }
 
 /// Returns the estimated seconds of a kernel whose tiles have one shape.
-fn estimate_one(p: &Problem, c: &Config, target: &Target) -> f64 {
+fn estimate_kernel(p: &Problem, c: &Config, target: &Target) -> f64 {
     use fitted::*;
     let size = p.dtype.a_dtype().bytes() as f64;
     let b_operands = f64::from(p.class().b_operands());
@@ -122,25 +122,25 @@ fn estimate_one(p: &Problem, c: &Config, target: &Target) -> f64 {
     }
     let [m_tiles, n_tiles] = c.tiles(p);
     let tiles = m_tiles as f64 * n_tiles as f64 * p.batches() as f64;
-    let halves = f64::from(c.schedule.split_k());
-    let waves = (tiles * halves / f64::from(c.ctas)).ceil();
+    let split_k = f64::from(c.schedule.split_k());
+    let waves = (tiles * split_k / f64::from(c.ctas)).ceil();
     // CTAs drift apart over a large K and many tiles.
     if k_tiles >= 48.0 && waves >= 6.0 && reads == 1.0 {
         k_tile_cycles *= 1.0 + L2_CONTENTION[1] * (loading / math - L2_CONTENTION[0]).max(0.0);
     }
     let values = tile_rows * tile_cols;
-    let parts = [p.activation.is_expensive(), p.bias, p.residual].map(f64::from);
-    let function: f64 = parts
+    let enabled = [p.activation.is_expensive(), p.bias, p.residual].map(f64::from);
+    let ops_cycles: f64 = enabled
         .iter()
         .zip(EPILOGUE_OPS)
         .map(|(is_set, cost)| is_set * cost)
         .sum();
-    let each = EPILOGUE[1] * out / 2.0 * writes + function;
+    let value_cycles = EPILOGUE[1] * out / 2.0 * writes + ops_cycles;
     // The constants are for two consumers; more are faster.
-    let mut epilogue = EPILOGUE[0] + values * each * 2.0 / f64::from(c.consumers());
+    let mut epilogue = EPILOGUE[0] + values * value_cycles * 2.0 / f64::from(c.consumers());
     if let Schedule::TwoConsumer { .. } = c.schedule {
         // One consumer finishes a tile, and waits for the other's part.
-        epilogue += values * (each + SPLIT_K * 0.1);
+        epilogue += values * (value_cycles + SPLIT_K * 0.1);
     }
     if stages == 1 && !c.swap_ab() {
         epilogue += STAGING_WAIT * (tile_cols / f64::from(width) - 1.0);
@@ -149,7 +149,7 @@ fn estimate_one(p: &Problem, c: &Config, target: &Target) -> f64 {
         // The epilogue of one consumer overlaps the wgmmas of the other, if these are long enough.
         Schedule::PingPong { .. } => (
             SWITCH + (HIDDEN_SHARE * epilogue - k_tiles * k_tile_cycles).max(0.0),
-            LAST_EPILOGUE * (epilogue + values * each),
+            LAST_EPILOGUE * (epilogue + values * value_cycles),
         ),
         _ => (epilogue, 0.0),
     };
@@ -157,8 +157,8 @@ fn estimate_one(p: &Problem, c: &Config, target: &Target) -> f64 {
     let cycles = if c.schedule.is_stream_k() {
         let share = tiles * k_tiles / f64::from(c.ctas);
         // CTAs at different k-tiles do not share L2 lines.
-        let alone = m_tiles == 1 || n_tiles == 1 || (m + n) * k * size < 30e6;
-        let l2_misses = if alone { 1.0 } else { 1.5 };
+        let is_unaffected = m_tiles == 1 || n_tiles == 1 || (m + n) * k * size < 30e6;
+        let l2_misses = if is_unaffected { 1.0 } else { 1.5 };
         l2_misses * share * k_tile_cycles
             + (share / k_tiles).ceil() * epilogue
             + STREAM_K[0]
@@ -169,7 +169,7 @@ fn estimate_one(p: &Problem, c: &Config, target: &Target) -> f64 {
         } else {
             0.0
         };
-        waves * ((k_tiles / halves).ceil() * k_tile_cycles + epilogue + exchange)
+        waves * ((k_tiles / split_k).ceil() * k_tile_cycles + epilogue + exchange)
     };
     let power = (2.0 * m * n * k * p.batches() as f64 / POWER_LIMIT[1]).min(1.0);
     let slowdown = 1.0 + power * POWER_LIMIT[0] * (1.0 / rows + 1.0 / cols);
@@ -186,8 +186,8 @@ fn estimate_one(p: &Problem, c: &Config, target: &Target) -> f64 {
     LAUNCH + (busy.powi(4) + memory.powi(4) + zeros.powi(4)).powf(0.25)
 }
 
-/// Returns the legal candidate configs that agree with the caller's choice, or the reason why there
-/// is none.
+/// Returns the legal candidate configs that agree with the caller's choice, or an error if there is
+/// none.
 pub(super) fn legal_configs(
     p: &Problem,
     choice: &Choice,
@@ -207,10 +207,10 @@ pub(super) fn legal_configs(
         }
     }
     match rejected {
-        // The error of the choice alone is clearer than that of one of many bases.
+        // The error with the default base is clearer than that of a candidate's base.
         Some(e) if all.is_empty() => {
-            let alone = Config::new(p, &Choice::default(), choice, target);
-            Err(alone.err().unwrap_or(e))
+            let default = Config::new(p, &Choice::default(), choice, target);
+            Err(default.err().unwrap_or(e))
         }
         _ => Ok(all),
     }
@@ -220,27 +220,30 @@ pub(super) fn legal_configs(
 fn with_tail(p: &Problem, c: &Config, choice: &Choice, target: &Target) -> Option<Config> {
     let [m_tiles, n_tiles] = c.tiles(p);
     let waves = m_tiles * n_tiles / u64::from(c.ctas.max(1));
-    let fits = c.schedule.kind() == ScheduleKind::PingPong
+    let is_eligible = c.schedule.kind() == ScheduleKind::PingPong
         && choice.tail_n.is_none()
         && choice.ctas.is_none();
     let base = Choice {
-        tail_n: Some(c.narrow_tail(p).filter(|_| fits && waves >= WAVES)?),
+        tail_n: Some(
+            c.narrow_tail(p)
+                .filter(|_| is_eligible && waves >= MIN_FULL_WAVES)?,
+        ),
         ..Choice::from(c).without_grid()
     };
     Config::new(p, &base, choice, target).ok()
 }
 
-/// The fewest full waves before a narrow one.
-const WAVES: u64 = 4;
+/// The minimum number of full waves before a narrow one.
+const MIN_FULL_WAVES: u64 = 4;
 
 /// Returns the bases of the candidates: schedule, tile shape, and division of K.
 fn base_choices(p: &Problem) -> Vec<Choice> {
     let mut all = Vec::with_capacity(256);
-    // Columns of C: gate and up share the columns of a wgmma.
+    // Tile widths count columns of C: gate and up share the columns of a wgmma.
     let b_operands = p.class().b_operands();
-    let of_c = |n: u32| n / b_operands;
-    let widths = |most: u32| (1..=most / 16).rev().map(move |i| 16 * i / b_operands);
-    let whole = |n: u32| (b_operands * n).is_multiple_of(32);
+    let c_cols = |n: u32| n / b_operands;
+    let widths = |max: u32| (1..=max / 16).rev().map(move |i| 16 * i / b_operands);
+    let is_coarse = |n: u32| (b_operands * n).is_multiple_of(32);
     let mut add = |schedule, tile_m, tile_n, consumers, more: Choice| {
         all.push(Choice {
             schedule: Some(schedule),
@@ -251,20 +254,23 @@ fn base_choices(p: &Problem) -> Vec<Choice> {
         });
     };
     let defaults = Choice::default;
-    let wide = |n: u32| n <= p.n.next_multiple_of(16).max(64);
+    let is_useful = |n: u32| n <= p.n.next_multiple_of(16).max(64);
     if p.m > 64 {
-        for n in widths(256).filter(|&n| wide(n)) {
+        for n in widths(256).filter(|&n| is_useful(n)) {
             add(ScheduleKind::Cooperative, 128, n, 2, defaults());
         }
         // The code of many narrow parts, each with erf, exceeds the instruction cache.
-        let keeps = |n: u32| n.is_multiple_of(32) || p.activation != Activation::GeluErf;
-        for n in widths(208).filter(|&n| n >= of_c(64) && wide(n) && keeps(n)) {
+        let fits_instruction_cache =
+            |n: u32| n.is_multiple_of(32) || p.activation != Activation::GeluErf;
+        for n in
+            widths(208).filter(|&n| n >= c_cols(64) && is_useful(n) && fits_instruction_cache(n))
+        {
             add(ScheduleKind::PingPong, 128, n, 2, defaults());
         }
         for n in [256, 224, 192, 160, 128]
-            .map(of_c)
+            .map(c_cols)
             .into_iter()
-            .filter(|&n| wide(n))
+            .filter(|&n| is_useful(n))
         {
             let stream_k = Choice {
                 stream_k: Some(true),
@@ -272,7 +278,11 @@ fn base_choices(p: &Problem) -> Vec<Choice> {
             };
             add(ScheduleKind::Cooperative, 128, n, 2, stream_k);
         }
-        for n in [64, 96, 128].map(of_c).into_iter().filter(|&n| wide(n)) {
+        for n in [64, 96, 128]
+            .map(c_cols)
+            .into_iter()
+            .filter(|&n| is_useful(n))
+        {
             let split_k = Choice {
                 split_k: Some(2),
                 ..defaults()
@@ -280,12 +290,12 @@ fn base_choices(p: &Problem) -> Vec<Choice> {
             add(ScheduleKind::Cooperative, 128, n, 2, split_k);
         }
         // A small K gains more from a second staging tile than from one more stage.
-        for (n, stages) in [(of_c(192), 4), (of_c(128), 5)] {
+        for (n, stages) in [(c_cols(192), 4), (c_cols(128), 5)] {
             let stages = Choice {
                 stages: Some(stages),
                 ..defaults()
             };
-            if p.k <= 3072 && p.dtype.a_dtype().bytes() == 2 && wide(n) {
+            if p.k <= 3072 && p.dtype.a_dtype().bytes() == 2 && is_useful(n) {
                 add(ScheduleKind::PingPong, 128, n, 2, stages);
             }
         }
@@ -299,30 +309,40 @@ fn base_choices(p: &Problem) -> Vec<Choice> {
             (ScheduleKind::PingPong, 128, 128),
             (ScheduleKind::PingPong, 64, 128),
         ] {
-            let shared = Choice {
+            let cluster = Choice {
                 cluster: Some(Cluster::Rows),
                 ..defaults()
             };
             if straddles_sectors(p.a()) || straddles_sectors(p.b()) {
-                add(schedule, m, of_c(n), 2, shared);
+                add(schedule, m, c_cols(n), 2, cluster);
             }
         }
         for (m, n, consumers) in [(256, 128, 2), (192, 160, 3), (192, 128, 3)] {
-            add(ScheduleKind::Cooperative, m, of_c(n), consumers, defaults());
+            add(
+                ScheduleKind::Cooperative,
+                m,
+                c_cols(n),
+                consumers,
+                defaults(),
+            );
         }
         if b_operands == 2 {
-            for n in [128, 96, 64].into_iter().filter(|&n| wide(n)) {
+            for n in [128, 96, 64].into_iter().filter(|&n| is_useful(n)) {
                 add(ScheduleKind::TwoConsumer, 128, n, 2, defaults());
             }
         }
     }
-    for n in widths(256).filter(|&n| whole(n) && wide(n)) {
+    for n in widths(256).filter(|&n| is_coarse(n) && is_useful(n)) {
         add(ScheduleKind::PingPong, 64, n, 2, defaults());
     }
-    for n in widths(256).filter(|&n| whole(n) && wide(n)) {
+    for n in widths(256).filter(|&n| is_coarse(n) && is_useful(n)) {
         add(ScheduleKind::Cooperative, 64, n, 1, defaults());
     }
-    for n in [16, 32, 64, 128].map(of_c).into_iter().filter(|&n| wide(n)) {
+    for n in [16, 32, 64, 128]
+        .map(c_cols)
+        .into_iter()
+        .filter(|&n| is_useful(n))
+    {
         add(ScheduleKind::DoubleBuffer, 64, n, 1, defaults());
     }
     if p.m <= 128 {
@@ -330,20 +350,26 @@ fn base_choices(p: &Problem) -> Vec<Choice> {
         for tile_m in [m, m / 2].into_iter().filter(|m| m.is_multiple_of(16)) {
             for (tile_n, consumers) in [(64, 1), (128, 2), (192, 3), (128, 1), (256, 2)] {
                 for stream_k in [false, true] {
-                    let swap = Choice {
+                    let swap_ab = Choice {
                         swap_ab: Some(true),
                         stream_k: Some(stream_k),
                         ..defaults()
                     };
-                    add(ScheduleKind::Cooperative, tile_m, tile_n, consumers, swap);
+                    add(
+                        ScheduleKind::Cooperative,
+                        tile_m,
+                        tile_n,
+                        consumers,
+                        swap_ab,
+                    );
                 }
             }
-            let long = Choice {
+            let long_k_tile = Choice {
                 swap_ab: Some(true),
                 tile_k: Some(256 / p.dtype.a_dtype().bytes() as u32),
                 ..defaults()
             };
-            add(ScheduleKind::Cooperative, tile_m, 128, 2, long);
+            add(ScheduleKind::Cooperative, tile_m, 128, 2, long_k_tile);
         }
     }
     all
@@ -359,13 +385,13 @@ pub(super) fn select(p: &Problem, choice: &Choice, target: &Target) -> Result<Co
     })
 }
 
-/// Returns the candidates for autotuning, best estimate first: those that the model distinguishes,
-/// and neighbors of the best that it does not.
+/// Returns the candidates for autotuning: the configs with the best estimates, then neighbors of them
+/// that the model does not distinguish.
 pub(super) fn candidates(p: &Problem, target: &Target) -> Vec<Config> {
     let mut all = legal_configs(p, &Choice::default(), target).unwrap_or_default();
     all.sort_by(|x, y| estimate(p, x, target).total_cmp(&estimate(p, y, target)));
     all.truncate(MAX_BASES);
-    for base in all.clone().iter().take(NEIGHBORS) {
+    for base in all.clone().iter().take(BASES_WITH_NEIGHBORS) {
         for choice in neighbors(base) {
             let config = Config::new(p, &Choice::from(base).without_grid(), &choice, target);
             all.extend(config.ok().filter(|c| !all.contains(c)));
@@ -375,23 +401,25 @@ pub(super) fn candidates(p: &Problem, target: &Target) -> Vec<Config> {
     all
 }
 
-/// Limits: all candidates, those that the model distinguishes, and those whose neighbors are added.
+/// The maximum number of candidates.
 const MAX_CANDIDATES: usize = 48;
+/// The maximum number of candidates before neighbors are added.
 const MAX_BASES: usize = 24;
-const NEIGHBORS: usize = 6;
+/// The number of candidates whose neighbors are added.
+const BASES_WITH_NEIGHBORS: usize = 6;
 
 /// Returns variations of a config that the model does not distinguish from it.
 fn neighbors(c: &Config) -> Vec<Choice> {
-    let none = Choice::default;
+    let defaults = Choice::default;
     let group = Choice::from(c).group;
     let mut all = vec![
         Choice {
             group: Some(if group == Some(16) { 8 } else { 16 }),
-            ..none()
+            ..defaults()
         },
         Choice {
             stages: Some(c.stages - 1),
-            ..none()
+            ..defaults()
         },
     ];
     if c.swap_ab() {
@@ -400,27 +428,27 @@ fn neighbors(c: &Config) -> Vec<Choice> {
         let stages = Some(c.stages / 2);
         all.push(Choice {
             cache_hints,
-            ..none()
+            ..defaults()
         });
         all.push(Choice {
             tile_k,
             stages,
-            ..none()
+            ..defaults()
         });
         all.push(Choice {
             tile_k,
             stages,
             cache_hints,
-            ..none()
+            ..defaults()
         });
     } else {
         all.push(Choice {
             raster: Some(Raster::Dynamic),
-            ..none()
+            ..defaults()
         });
         all.push(Choice {
             cluster: Some(Cluster::Rows),
-            ..none()
+            ..defaults()
         });
     }
     all

@@ -75,8 +75,8 @@ pub trait GemmKind: Send + Sync + 'static {
     /// Returns the same problem with other extents.
     fn with_extents(problem: &Self::Problem, mnk: [u32; 3]) -> Self::Problem;
     /// Returns the problem to run when the caller gives none.
-    fn default_problem(place: DeviceKind) -> Self::Problem;
-    /// Names the families that serve some values of a field.
+    fn default_problem(device: DeviceKind) -> Self::Problem;
+    /// Declares the families that serve other values of a field.
     fn redirects(_: &mut impl Redirects) {}
     /// Returns the test table.
     fn cases() -> Vec<TestCase<Self::Problem, Choice>>;
@@ -131,8 +131,8 @@ fn bf16([m, n, k]: [u32; 3]) -> Problem {
 }
 
 /// Returns the extents to run when the caller gives none.
-fn default_extents(place: DeviceKind) -> [u32; 3] {
-    match place {
+fn default_extents(device: DeviceKind) -> [u32; 3] {
+    match device {
         DeviceKind::Cpu => [256, 384, 320],
         DeviceKind::Gpu => [4096; 3],
     }
@@ -152,8 +152,8 @@ impl GemmKind for PlainGemm {
         problem.with_extents(mnk)
     }
 
-    fn default_problem(place: DeviceKind) -> Problem {
-        bf16(default_extents(place))
+    fn default_problem(device: DeviceKind) -> Problem {
+        bf16(default_extents(device))
     }
 
     fn cases() -> Vec<TestCase<Problem, Choice>> {
@@ -193,9 +193,9 @@ impl GemmKind for LinearLayer {
         problem.with_extents(mnk)
     }
 
-    fn default_problem(place: DeviceKind) -> Problem {
+    fn default_problem(device: DeviceKind) -> Problem {
         let bias = true;
-        let gemm = bf16(default_extents(place));
+        let gemm = bf16(default_extents(device));
         Problem { bias, ..gemm }
     }
 
@@ -225,8 +225,8 @@ impl<K: GemmKind> Family for GemmFamily<K> {
     const NAME: &'static str = K::NAME;
     const ABOUT: &'static str = K::ABOUT;
 
-    fn default_problem(place: DeviceKind) -> K::Problem {
-        K::default_problem(place)
+    fn default_problem(device: DeviceKind) -> K::Problem {
+        K::default_problem(device)
     }
 
     fn redirects(to: &mut impl Redirects) {
@@ -261,29 +261,29 @@ impl<K: GemmKind> Family for GemmFamily<K> {
     fn plan(problem: &K::Problem, c: &Config, target: &Target) -> Result<Plan, FamilyError> {
         let p = &*K::gemm(problem);
         let class = p.class();
-        let launch = |part: tail::SubGemm| -> Result<LaunchStep, FamilyError> {
-            let tail::SubGemm { config: c, cols } = part;
+        let launch = |sub_gemm: tail::SubGemm| -> Result<LaunchStep, FamilyError> {
+            let tail::SubGemm { config: c, cols } = sub_gemm;
             let compiled_in = Config { ctas: 0, ..c };
             let kernel = Program::cached(
                 format!("gemm {class:?} {compiled_in:?}"),
                 target,
                 |target| build(&class, &c, target),
             )?;
-            step(kernel, p, &c, &cols)
+            launch_step(kernel, p, &c, &cols)
         };
-        let parts = c.sub_gemms(p, target)?;
-        let mut steps = parts
+        let mut steps = c
+            .sub_gemms(p, target)?
             .into_iter()
             .map(launch)
             .collect::<Result<Vec<_>, _>>()?;
-        let used = workspace(&class, c);
-        steps.extend(epilogue::reduce::fold(p, c, used, target)?);
-        Plan::new(steps, epilogue::reduce::workspace(p, c, used))
+        let used_bytes = workspace(&class, c);
+        steps.extend(epilogue::reduce::fold(p, c, used_bytes, target)?);
+        Plan::new(steps, epilogue::reduce::workspace(p, c, used_bytes))
     }
 
     fn class(problem: &K::Problem) -> serde_json::Value {
         let p = &*K::gemm(problem);
-        // Everything that is compiled in. Alignment is not part of it: every row starts on 16 bytes.
+        // Alignment is not compiled in: every row starts on 16 bytes.
         let Problem {
             out,
             layout,
@@ -291,7 +291,7 @@ impl<K: GemmKind> Family for GemmFamily<K> {
             ..
         } = p;
         let mut class = serde_json::json!({ "dtype": p.dtype, "out": out.unwrap_or(p.out()) });
-        let parts = [
+        let optional = [
             (
                 "layout",
                 serde_json::json!(layout),
@@ -317,7 +317,7 @@ impl<K: GemmKind> Family for GemmFamily<K> {
             ("batched", true.into(), p.batch.is_some()),
             ("up", serde_json::json!(p.class().up), p.up.is_some()),
         ];
-        for (name, value, _) in parts.into_iter().filter(|(.., is_set)| *is_set) {
+        for (name, value, _) in optional.into_iter().filter(|(.., is_set)| *is_set) {
             class[name] = value;
         }
         class
@@ -333,7 +333,7 @@ impl<K: GemmKind> Family for GemmFamily<K> {
         }
         Bucket {
             extents,
-            rule: "N, K and the batch exactly; M rounded up to a multiple of 16 up to 64, of 128 above",
+            rule: "N, K and the batch are exact; M is rounded up to a multiple of 16 (M <= 64) or 128 (M > 64)",
         }
     }
 
@@ -411,13 +411,13 @@ impl<K: GemmKind> Family for GemmFamily<K> {
 
     fn period(problem: &K::Problem) -> Option<K::Problem> {
         let p = &*K::gemm(problem);
-        // Rows of C depend on one row of A each, so a few rows can be repeated. Their number is odd:
-        // each of them then occurs at every row of a tile.
+        // Each row of C depends on one row of A, so a few rows can be repeated. Their number is odd, so
+        // that each of them occurs at every row of a tile.
         let b_operands = u64::from(p.class().b_operands());
-        let row = b_operands * u64::from(p.n) * u64::from(p.k).max(1);
-        let few = ((1 << 29) / row).clamp(2, 200) as u32 | 1;
-        let repeats = p.batch.is_none() && p.class().epilogue.reductions().is_empty();
-        (repeats && p.m > few).then(|| K::with_extents(problem, [few, p.n, p.k]))
+        let weight_elements = b_operands * u64::from(p.n) * u64::from(p.k).max(1);
+        let rows = ((1 << 29) / weight_elements).clamp(2, 200) as u32 | 1;
+        let is_periodic = p.batch.is_none() && p.class().epilogue.reductions().is_empty();
+        (is_periodic && p.m > rows).then(|| K::with_extents(problem, [rows, p.n, p.k]))
     }
 }
 
@@ -441,7 +441,7 @@ fn workspace(class: &Class, c: &Config) -> u64 {
 }
 
 /// Returns the launch of a kernel that computes the columns `cols` of C.
-fn step(
+fn launch_step(
     kernel: Program,
     p: &Problem,
     c: &Config,
@@ -449,18 +449,22 @@ fn step(
 ) -> Result<LaunchStep, FamilyError> {
     let (class, inputs) = (p.class(), p.inputs());
     let n = cols.len() as u32;
-    let tensor = |at: Address, m: Matrix| {
+    let tensor = |address: Address, m: Matrix| {
         let size = m.dtype.bytes() as u64;
         // K == 0: no operand is read, so any valid address will do.
-        let (at, cols) = match m.cols.min(m.rows) {
-            0 => (Buffer::Output(0).at(at.offset), 16 / size),
-            _ => (at, m.cols),
+        let (address, cols) = match m.cols.min(m.rows) {
+            0 => (Buffer::Output(0).at(address.offset), 16 / size),
+            _ => (address, m.cols),
         };
         let (rows, stride) = (m.rows.max(1), m.stride.max(cols) * size);
-        let step = (m.batch_stride * size).max(rows * stride);
+        let batch_stride = (m.batch_stride * size).max(rows * stride);
         match class.batched {
-            false => TensorArg::strided(at, vec![cols, rows], vec![stride]),
-            true => TensorArg::strided(at, vec![cols, rows, m.batch], vec![stride, step]),
+            false => TensorArg::strided(address, vec![cols, rows], vec![stride]),
+            true => TensorArg::strided(
+                address,
+                vec![cols, rows, m.batch],
+                vec![stride, batch_stride],
+            ),
         }
     };
     let step = LaunchStep::new(kernel, [c.ctas, 1, 1])
@@ -479,7 +483,7 @@ fn step(
         let partial = c.partial_bytes(&class) / u64::from(consumers);
         let flags = u64::from(c.ctas) * 16;
         for (i, consumer) in (0..consumers.into()).zip(schedule::CONSUMERS) {
-            let name = schedule::partials(consumer);
+            let name = schedule::partials_name(consumer);
             step = step
                 .pointer(&name, Buffer::Workspace.at(ZEROED_BYTES + i * partial))
                 .pointer(&format!("{name}_flags"), Buffer::Workspace.at(i * flags));

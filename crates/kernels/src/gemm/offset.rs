@@ -2,7 +2,7 @@
 
 use warpline_ir::builder::*;
 
-/// First row and column of the MMA tile, and its GEMM of the batch. With swap-AB rows are columns
+/// The first row and column of an MMA tile, and its index in the batch. With swap-AB, rows are columns
 /// of C.
 #[derive(Clone, Copy)]
 pub(super) struct Offset {

@@ -99,7 +99,7 @@ impl OperandType {
         }
     }
 
-    /// Are the elements fp8?
+    /// Returns whether the elements are fp8.
     pub fn is_fp8(self) -> bool {
         self.a_dtype().bytes() == 1
     }
@@ -309,9 +309,9 @@ impl Matrix {
 const MAX_TENSOR_BYTES: u64 = 1 << 40;
 /// The largest extent: TMA coordinates are signed 32-bit, and edge tiles reach past the extent.
 pub(crate) const MAX_EXTENT: u32 = 1 << 30;
-/// The most tiles of a launch: a tile index plus the grid size still fits 32 bits.
+/// The maximum number of tiles of a launch: a tile index plus the grid size still fits 32 bits.
 pub(super) const MAX_TILES: u64 = (1 << 31) - 1;
-/// The most GEMMs of a batch.
+/// The maximum number of GEMMs of a batch.
 pub(crate) const MAX_BATCH: u32 = 1 << 20;
 /// Approximate L2 capacity of H100 and H200.
 const L2_BYTES: f64 = (60 << 20) as f64;
@@ -408,11 +408,11 @@ impl Problem {
         &self,
         name: &'static str,
         dtype: DType,
-        sides: [u32; 2],
+        shape: [u32; 2],
         stride: Option<u64>,
         batch_stride: Option<u64>,
     ) -> Matrix {
-        let [rows, cols] = sides.map(u64::from);
+        let [rows, cols] = shape.map(u64::from);
         let stride = stride.unwrap_or(cols);
         // A batch of one has no next matrix.
         let batch_stride = batch_stride.filter(|_| self.batches() > 1);
@@ -428,18 +428,18 @@ impl Problem {
     }
 
     pub(super) fn a(&self) -> Matrix {
-        let sides = [self.m, self.k];
+        let shape = [self.m, self.k];
         self.matrix(
             "a",
             self.dtype.a_dtype(),
-            sides,
+            shape,
             self.a_stride,
             self.a_batch_stride,
         )
     }
 
     pub(super) fn b(&self) -> Matrix {
-        let sides = match (self.up, self.layout) {
+        let shape = match (self.up, self.layout) {
             (Some(WeightLayout::Concatenated | WeightLayout::Interleaved), _) => {
                 [2 * self.n, self.k]
             }
@@ -454,18 +454,18 @@ impl Problem {
         self.matrix(
             name,
             self.dtype.b_dtype(),
-            sides,
+            shape,
             self.b_stride,
             self.b_batch_stride,
         )
     }
 
-    /// Returns up, if it is a tensor of its own.
+    /// Returns the up weight if it is a separate tensor.
     pub(super) fn up(&self) -> Option<Matrix> {
         let stride = self.up_stride.or(self.b_stride);
-        let (sides, dtype) = ([self.n, self.k], self.dtype.b_dtype());
+        let (shape, dtype) = ([self.n, self.k], self.dtype.b_dtype());
         (self.up == Some(WeightLayout::Separate))
-            .then(|| self.matrix("up", dtype, sides, stride, None))
+            .then(|| self.matrix("up", dtype, shape, stride, None))
     }
 
     /// Returns the elements of A and of all B operands.
@@ -475,28 +475,28 @@ impl Problem {
     }
 
     pub(super) fn c(&self) -> Matrix {
-        let sides = [self.m, self.n];
+        let shape = [self.m, self.n];
         self.matrix(
             "c",
             self.out().dtype(),
-            sides,
+            shape,
             self.c_stride,
             self.c_batch_stride,
         )
     }
 
     pub(super) fn residual(&self) -> Matrix {
-        let (sides, stride) = ([self.m, self.n], self.residual_stride.or(self.c_stride));
+        let (shape, stride) = ([self.m, self.n], self.residual_stride.or(self.c_stride));
         self.matrix(
             "residual",
             self.out().dtype(),
-            sides,
+            shape,
             stride,
             self.c_batch_stride,
         )
     }
 
-    /// Is B the larger operand, and do both exceed the L2? Then the L2 should keep A.
+    /// Returns whether B is the larger operand and both exceed the L2, which should then keep A.
     pub(crate) fn streams_b(&self) -> bool {
         let bytes = self.operand_elements() * self.dtype.a_dtype().bytes() as f64;
         self.n >= self.m && bytes > L2_BYTES
@@ -552,16 +552,17 @@ impl Problem {
         if self.residual {
             self.residual().check("residual-stride")?;
         }
-        // The kernel addresses these element by element, with 32-bit strides.
+        // The kernel addresses these matrices element by element, with 32-bit strides.
         let mut addressed = vec![];
         addressed.extend((self.out() == FloatType::F32).then(|| ("c-stride", self.c())));
         addressed.extend((self.residual).then(|| ("residual-stride", self.residual())));
         for (flag, matrix) in addressed {
             if matrix.stride > u64::from(u32::MAX) {
                 return reject(format!(
-                    "--{flag} is {}; it must be at most {} here",
+                    "--{flag} is {}; it must be at most {} (the kernel addresses {} element by element)",
                     matrix.stride,
-                    u32::MAX
+                    u32::MAX,
+                    matrix.name
                 ));
             }
         }

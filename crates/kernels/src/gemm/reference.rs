@@ -11,15 +11,16 @@ use warpline_ir::DType;
 /// a k-step to the largest and truncate the bits below. The bound is 8 units of 2⁻²³ for 16-bit
 /// operands, and 4 units of 2⁻¹³ for fp8. The largest error seen on an H200 is 1.2 units, at
 /// 4096 x 4096 x 4096.
-fn unit(p: &Problem) -> f64 {
+fn relative_bound(p: &Problem) -> f64 {
     match p.dtype.is_fp8() {
         false => 2f64.powi(-20),
         true => 2f64.powi(-11),
     }
 }
 
-/// The most random numbers of a tensor; a larger tensor repeats them at other positions of its rows.
-const DRAWN: usize = 1 << 24;
+/// The maximum of random numbers per tensor; a larger tensor repeats them at other positions of its
+/// rows.
+const MAX_DRAWN: usize = 1 << 24;
 
 /// Returns random inputs.
 pub(super) fn inputs(p: &Problem, seed: u64) -> Vec<HostTensor> {
@@ -27,8 +28,8 @@ pub(super) fn inputs(p: &Problem, seed: u64) -> Vec<HostTensor> {
     let draw = |spec: TensorSpec| {
         let len = match spec.elements() {
             // An odd period: rows of a tensor start at different numbers.
-            all if all > DRAWN => DRAWN - 3,
-            all => all,
+            len if len > MAX_DRAWN => MAX_DRAWN - 3,
+            len => len,
         };
         let scale = spec.name.starts_with("scale");
         let mut next = || match scale {
@@ -53,10 +54,10 @@ pub(super) fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64
         read("a").unwrap_or_default(),
         read(p.b().name).unwrap_or_default(),
     );
-    let (added, more) = (read("bias"), read("residual"));
+    let (bias_values, residual_values) = (read("bias"), read("residual"));
     let names = p.scale_names();
     let scale = |i: usize| read(names[i]).map_or(1.0, |x| x[0]);
-    let other = p.up.map(|_| (read("up"), scale(0) * scale(2)));
+    let up_operand = p.up.map(|_| (read("up"), scale(0) * scale(2)));
     let scale = f64::from(p.scale.unwrap_or(1.0)) * scale(0) * scale(1);
     let [m, n, k] = [p.m, p.n, p.k].map(|x| x as usize);
     let [lda, ldb, ldc, ldr] = [p.a(), p.b(), p.c(), p.residual()].map(|x| x.stride as usize);
@@ -68,62 +69,62 @@ pub(super) fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64
     ] = [p.a(), p.b(), p.c(), p.residual()].map(|x| x.batch_stride as usize);
     let out = p.c().dtype;
     let batches = p.batches() as usize;
-    let every = (batches * m * n * k) >> 30 | 1;
-    let mut all = Vec::with_capacity(batches * c_batch_stride);
+    let row_step = (batches * m * n * k) >> 30 | 1;
+    let mut c_values = Vec::with_capacity(batches * c_batch_stride);
     let reductions = p.class().epilogue.reductions();
     // The values of C before rounding.
     let mut exact = Vec::new();
     for z in 0..batches {
         let b = &b[z * b_batch_stride..];
         // B with K innermost.
-        let turned: Vec<f64>;
+        let transposed: Vec<f64>;
         let (b, ldb) = match p.layout {
             OperandLayout::Nk => (b, ldb),
             OperandLayout::Kn => {
-                turned = (0..n)
+                transposed = (0..n)
                     .flat_map(|j| (0..k).map(move |i| b[i * ldb + j]))
                     .collect();
-                (&turned[..], k)
+                (&transposed[..], k)
             }
         };
         for i in 0..m {
             let row = z * m + i;
-            if row % every != 0 {
-                let unknown = || (0..n).map(|_| (0.0, f64::INFINITY));
-                all.extend(unknown());
-                exact.extend(unknown());
-                all.extend((n..ldc).map(|_| UNTOUCHED));
+            if row % row_step != 0 {
+                let unchecked = || (0..n).map(|_| (0.0, f64::INFINITY));
+                c_values.extend(unchecked());
+                exact.extend(unchecked());
+                c_values.extend((n..ldc).map(|_| UNTOUCHED));
                 continue;
             }
             let x = &a[z * a_batch_stride + i * lda..][..k];
             for j in 0..n {
                 let (gate_row, up_row) = gated_rows(p, j);
                 let sum = dot(x, &b[gate_row * ldb..][..k]);
-                let add = added.as_ref().map_or(0.0, |bias| bias[j]);
-                let y = bias::reference(scale::reference(sum, scale, unit(p)), add);
+                let add = bias_values.as_ref().map_or(0.0, |values| values[j]);
+                let y = bias::reference(scale::reference(sum, scale, relative_bound(p)), add);
                 let mut y = p.activation.reference(y);
-                if let Some((up, scale)) = &other {
+                if let Some((up, scale)) = &up_operand {
                     let (up, ld) = match (up, p.up()) {
                         (Some(up), Some(m)) => (&up[..], m.stride as usize),
                         _ => (b, ldb),
                     };
                     let sum = dot(x, &up[up_row * ld..][..k]);
-                    y = gate::reference(y, scale::reference(sum, *scale, unit(p)));
+                    y = gate::reference(y, scale::reference(sum, *scale, relative_bound(p)));
                 }
-                let add = more.as_ref();
+                let add = residual_values.as_ref();
                 let add = add.map_or(0.0, |r| r[z * r_batch_stride + i * ldr + j]);
                 let (value, error) = residual::reference(y, add);
-                all.push(bounded(out, value, error));
+                c_values.push(bounded(out, value, error));
                 exact.push((value, error));
             }
-            all.extend((n..ldc).map(|_| UNTOUCHED));
+            c_values.extend((n..ldc).map(|_| UNTOUCHED));
         }
-        all.resize((z + 1) * c_batch_stride, UNTOUCHED);
+        c_values.resize((z + 1) * c_batch_stride, UNTOUCHED);
     }
     let reduced = reductions
         .into_iter()
         .map(|r| reduce::reference(r, p, &exact));
-    [all].into_iter().chain(reduced).collect()
+    [c_values].into_iter().chain(reduced).collect()
 }
 
 /// Returns the row of the gate that column `j` of C uses, and the row of up in its tensor.

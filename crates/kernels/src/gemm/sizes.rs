@@ -9,13 +9,13 @@ use warpline_family::error::FamilyError;
 use warpline_ir::Target;
 use warpline_ir::builder::Resources;
 
-/// Bytes of shared memory that every config leaves free. The heuristic was fitted to such kernels;
-/// without the reserve some would get one more stage and differ from the measured programs.
+/// Bytes of shared memory that every config leaves free. The heuristic is fitted to kernels with this
+/// reserve; without it some would get one more stage and differ from the measured programs.
 pub(super) const RESERVED_BYTES: u32 = 1024;
 
 /// Returns the shared memory of a CTA in bytes; the builder computes it once per kernel.
 fn shared_bytes(class: &Class, c: &Config, target: &Target) -> Result<u32, FamilyError> {
-    static KNOWN: Memo<(&str, Class, Config), u32> = Memo::new();
+    static CACHE: Memo<(&str, Class, Config), u32> = Memo::new();
     let class = Class {
         // No epilogue op has shared memory of its own.
         epilogue: EpilogueOps::default(),
@@ -28,7 +28,7 @@ fn shared_bytes(class: &Class, c: &Config, target: &Target) -> Result<u32, Famil
         tail_n: None,
         ..*c
     };
-    KNOWN.get((target.name, class, config), || {
+    CACHE.get((target.name, class, config), || {
         let resources = Resources::of(target, |k| schedule::declare(k, &class, &config))?;
         Ok(resources.shared_bytes)
     })
@@ -37,30 +37,30 @@ fn shared_bytes(class: &Class, c: &Config, target: &Target) -> Result<u32, Famil
 /// Returns the staging tiles that a consumer may have, widest first.
 fn staging(class: &Class, c: &Config) -> Vec<Staging> {
     let size = class.out.dtype().bytes() as u32;
-    let some = |width, stages| Staging { width, stages };
+    let staging = |width, stages| Staging { width, stages };
     if c.swap_ab() {
-        return vec![some(c.rows(), 1)];
+        return vec![staging(c.rows(), 1)];
     }
     if !c.tile_n.is_multiple_of(16) {
-        // Rows of an odd number of 16-byte units are in different banks without a swizzle.
-        return vec![some(c.tile_n, 2), some(c.tile_n, 1), some(8, 1)];
+        // Rows with an odd number of 16-byte units cause no bank conflicts without a swizzle.
+        return vec![staging(c.tile_n, 2), staging(c.tile_n, 1), staging(8, 1)];
     }
-    let wide = [128, 64, 32].map(|bytes| [2, 1].map(|stages| some(bytes / size, stages)));
+    let wide = [128, 64, 32].map(|bytes| [2, 1].map(|stages| staging(bytes / size, stages)));
     let wide = wide.as_flattened().iter().copied();
-    let divides = |s: &Staging| c.tile_n.is_multiple_of(s.width);
-    wide.filter(divides).chain([some(16, 1)]).collect()
+    let divides_tile = |s: &Staging| c.tile_n.is_multiple_of(s.width);
+    wide.filter(divides_tile).chain([staging(16, 1)]).collect()
 }
 
-/// Does a kernel with `bytes` of shared memory fit?
+/// Returns whether a kernel with `bytes` of shared memory fits.
 fn fits(bytes: u32, target: &Target) -> bool {
     bytes + RESERVED_BYTES <= target.shared_bytes
 }
 
-/// Returns the config with the widest staging tiles that fit beside its ring, or else with the
-/// narrowest.
+/// Returns the config with the widest staging tiles that fit beside its ring, or with the narrowest if
+/// none fit.
 fn with_staging(class: &Class, c: &Config, target: &Target) -> Result<Config, FamilyError> {
-    // Split-K gives up a stage for the exchanged accumulators, not the width of its stores: judge
-    // the staging tiles without the exchange ring.
+    // Split-K gives up a stage for the exchange ring, not the width of its stores: select the staging
+    // tiles without that ring.
     let schedule = match c.schedule {
         Schedule::SplitK {
             consumers,
@@ -88,19 +88,19 @@ fn with_staging(class: &Class, c: &Config, target: &Target) -> Result<Config, Fa
     Ok(config)
 }
 
-/// Returns the config with its stages. If `stages` is 0, picks the most, up to `most`, that leave
-/// room for wide staging tiles.
+/// Returns the config with its stages. If `stages` is 0, selects the largest number, at most
+/// `max_stages`, that leaves room for wide staging tiles.
 pub(super) fn with_stages(
     class: &Class,
     c: &Config,
-    most: u32,
+    max_stages: u32,
     target: &Target,
 ) -> Result<Config, FamilyError> {
     if c.stages > 0 {
         return with_staging(class, c, target);
     }
-    let with = |stages: u32| Config { stages, ..*c };
-    let narrow = |c: &Config| match c.tile_n % 32 {
+    let with_stages = |stages: u32| Config { stages, ..*c };
+    let is_narrow = |c: &Config| match c.tile_n % 32 {
         0 => c.staging.width * (class.out.dtype().bytes() as u32) < 64,
         _ => c.staging.width < c.tile_n && !c.tile_n.is_multiple_of(16),
     };
@@ -109,17 +109,20 @@ pub(super) fn with_stages(
     let bytes = |stages: u32| {
         let config = Config {
             staging: narrowest,
-            ..with(stages)
+            ..with_stages(stages)
         };
         shared_bytes(class, &config, target)
     };
-    let (two, three) = (bytes(2)?, bytes(3)?);
-    let more = target.shared_bytes.saturating_sub(RESERVED_BYTES + two) / (three - two).max(1);
-    for stages in (3..=most.min(2 + more)).rev() {
-        let config = with_staging(class, &with(stages), target)?;
-        if fits(config.shared_bytes, target) && (c.swap_ab() || !narrow(&config)) {
+    let (two_stages, three_stages) = (bytes(2)?, bytes(3)?);
+    let free_bytes = target
+        .shared_bytes
+        .saturating_sub(RESERVED_BYTES + two_stages);
+    let more_stages = free_bytes / (three_stages - two_stages).max(1);
+    for stages in (3..=max_stages.min(2 + more_stages)).rev() {
+        let config = with_staging(class, &with_stages(stages), target)?;
+        if fits(config.shared_bytes, target) && (c.swap_ab() || !is_narrow(&config)) {
             return Ok(config);
         }
     }
-    with_staging(class, &with(2), target)
+    with_staging(class, &with_stages(2), target)
 }

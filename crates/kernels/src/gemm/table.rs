@@ -9,18 +9,18 @@ use warpline_family::float::FloatType;
 
 type Cases = Vec<TestCase<Problem, Choice>>;
 
-fn bare(m: u32, n: u32, k: u32) -> Problem {
+fn plain(m: u32, n: u32, k: u32) -> Problem {
     Problem::new(m, n, k, OperandType::Bf16)
 }
 
-pub(crate) fn schedule(schedule: ScheduleKind) -> Choice {
+pub(crate) fn small_choice(kind: ScheduleKind) -> Choice {
     let small = Choice {
-        schedule: Some(schedule),
+        schedule: Some(kind),
         stages: Some(3),
         ctas: Some(2),
         ..Choice::default()
     };
-    match schedule {
+    match kind {
         ScheduleKind::DoubleBuffer => Choice {
             tile_m: Some(64),
             tile_n: Some(64),
@@ -53,8 +53,8 @@ const SCHEDULES: [ScheduleKind; 4] = [
 pub(super) fn gemm() -> Cases {
     let mut cases = Cases::new();
     let mut add = |problem: Problem, choice: Choice| cases.push(TestCase { problem, choice });
-    // Full waves of wide tiles and a narrow last wave; also stored by elements.
-    for (f, out) in [
+    // Full waves of wide tiles and a narrow last wave; also with f32 outputs.
+    for (kind, out) in [
         (ScheduleKind::PingPong, None),
         (ScheduleKind::Cooperative, Some(FloatType::F32)),
     ] {
@@ -64,11 +64,11 @@ pub(super) fn gemm() -> Cases {
             residual_stride: Some(176),
             c_stride: Some(168),
             out,
-            ..bare(270, 152, 72)
+            ..plain(270, 152, 72)
         };
         let choice = Choice {
             tail_n: Some(32),
-            ..schedule(f)
+            ..small_choice(kind)
         };
         add(problem, choice);
     }
@@ -81,40 +81,43 @@ pub(super) fn gemm() -> Cases {
         [131, 264, 200],
         [256, 384, 320],
     ] {
-        add(bare(m, n, k), Choice::default());
+        add(plain(m, n, k), Choice::default());
     }
     // 0, 1, S - 1, S, S + 1 and 2 S + 1 k-tiles for S stages; more tiles than CTAs; partial tiles.
-    for f in SCHEDULES {
-        let choice = schedule(f);
+    for kind in SCHEDULES {
+        let choice = small_choice(kind);
         let s = choice.stages.unwrap_or(2);
-        for steps in [0, 1, s - 1, s, s + 1, 2 * s + 1] {
-            add(bare(200, 136, 64 * steps), choice.clone());
+        for k_tiles in [0, 1, s - 1, s, s + 1, 2 * s + 1] {
+            add(plain(200, 136, 64 * k_tiles), choice.clone());
         }
-        add(bare(136, 200, 104), choice.clone());
+        add(plain(136, 200, 104), choice.clone());
     }
-    let with = |f: ScheduleKind, change: fn(&mut Choice)| {
-        let mut choice = schedule(f);
+    let with = |kind: ScheduleKind, change: fn(&mut Choice)| {
+        let mut choice = small_choice(kind);
         change(&mut choice);
         choice
     };
     // Rasters, clusters, cache hints.
-    for f in [ScheduleKind::Cooperative, ScheduleKind::PingPong] {
+    for kind in [ScheduleKind::Cooperative, ScheduleKind::PingPong] {
         for raster in [Raster::RowMajor, Raster::Hilbert, Raster::Dynamic] {
-            let mut choice = schedule(f);
+            let mut choice = small_choice(kind);
             choice.raster = Some(raster);
-            add(bare(300, 264, 136), choice);
+            add(plain(300, 264, 136), choice);
         }
         for cluster in [Cluster::Rows, Cluster::Cols] {
-            let mut choice = schedule(f);
+            let mut choice = small_choice(kind);
             (choice.cluster, choice.ctas) = (Some(cluster), Some(4));
-            add(bare(300, 264, 264), choice.clone());
+            add(plain(300, 264, 264), choice.clone());
             choice.raster = Some(Raster::Dynamic);
-            add(bare(300, 264, 136), choice);
+            add(plain(300, 264, 136), choice);
         }
-        add(bare(300, 264, 136), with(f, |c| c.cache_hints = Some(true)));
-        add(bare(200, 200, 264), with(f, |c| c.tile_k = Some(128)));
-        add(bare(200, 200, 264), with(f, |c| c.tile_k = Some(32)));
-        add(bare(200, 240, 136), with(f, |c| c.tile_n = Some(112)));
+        add(
+            plain(300, 264, 136),
+            with(kind, |c| c.cache_hints = Some(true)),
+        );
+        add(plain(200, 200, 264), with(kind, |c| c.tile_k = Some(128)));
+        add(plain(200, 200, 264), with(kind, |c| c.tile_k = Some(32)));
+        add(plain(200, 240, 136), with(kind, |c| c.tile_n = Some(112)));
     }
     // The tile shapes of fast configs.
     let big = |schedule, m, n, consumers, stages| Choice {
@@ -127,35 +130,35 @@ pub(super) fn gemm() -> Cases {
         ..Choice::default()
     };
     add(
-        bare(256, 264, 136),
+        plain(256, 264, 136),
         big(ScheduleKind::PingPong, 128, 192, 2, 4),
     );
     add(
-        bare(256, 264, 136),
+        plain(256, 264, 136),
         big(ScheduleKind::PingPong, 128, 176, 2, 5),
     );
     add(
-        bare(256, 264, 136),
+        plain(256, 264, 136),
         big(ScheduleKind::PingPong, 128, 208, 2, 5),
     );
     add(
-        bare(256, 264, 136),
+        plain(256, 264, 136),
         big(ScheduleKind::Cooperative, 128, 256, 2, 4),
     );
     add(
-        bare(256, 264, 136),
+        plain(256, 264, 136),
         big(ScheduleKind::Cooperative, 192, 160, 3, 4),
     );
     add(
-        bare(256, 264, 136),
+        plain(256, 264, 136),
         big(ScheduleKind::Cooperative, 256, 128, 2, 4),
     );
     add(
-        bare(256, 264, 136),
+        plain(256, 264, 136),
         big(ScheduleKind::Storer, 128, 192, 2, 4),
     );
     add(
-        bare(256, 264, 136),
+        plain(256, 264, 136),
         big(ScheduleKind::DoubleBuffer, 128, 256, 2, 4),
     );
     // Stream-K: tiles that several CTAs share.
@@ -166,44 +169,44 @@ pub(super) fn gemm() -> Cases {
         (2, [256, 64, 128]),
         (2, [128, 64, 0]),
     ] {
-        let mut choice = schedule(ScheduleKind::Cooperative);
+        let mut choice = small_choice(ScheduleKind::Cooperative);
         (choice.stream_k, choice.ctas) = (Some(true), Some(ctas));
-        add(bare(m, n, k), choice);
+        add(plain(m, n, k), choice);
     }
     for k in [0, 64, 128, 192, 456] {
         let choice = with(ScheduleKind::Cooperative, |c| c.split_k = Some(2));
-        add(bare(136, 136, k), choice);
+        add(plain(136, 136, k), choice);
     }
     // Swap-AB for small M.
-    for f in [ScheduleKind::Cooperative, ScheduleKind::DoubleBuffer] {
+    for kind in [ScheduleKind::Cooperative, ScheduleKind::DoubleBuffer] {
         for m in [1, 16, 30] {
-            let mut choice = schedule(f);
+            let mut choice = small_choice(kind);
             (choice.swap_ab, choice.tile_m, choice.consumers) = (Some(true), Some(16), Some(1));
-            add(bare(m, 136, 200), choice.clone());
+            add(plain(m, 136, 200), choice.clone());
             let out = Some(FloatType::F32);
             add(
                 Problem {
                     out,
-                    ..bare(m, 136, 200)
+                    ..plain(m, 136, 200)
                 },
                 choice.clone(),
             );
-            if f == ScheduleKind::Cooperative {
+            if kind == ScheduleKind::Cooperative {
                 choice.stream_k = Some(true);
-                add(bare(m, 264, 200), choice);
+                add(plain(m, 264, 200), choice);
             }
         }
     }
     // Types.
     for &dtype in OperandType::ALL {
         for &out in FloatType::ALL {
-            for f in [
+            for kind in [
                 ScheduleKind::Cooperative,
                 ScheduleKind::PingPong,
                 ScheduleKind::Storer,
             ] {
                 // Every output type with cooperative, and every schedule with bf16 outputs.
-                if f != ScheduleKind::Cooperative && out != FloatType::Bf16 {
+                if kind != ScheduleKind::Cooperative && out != FloatType::Bf16 {
                     continue;
                 }
                 let problem = Problem::new(130, 136, 208, dtype);
@@ -212,57 +215,57 @@ pub(super) fn gemm() -> Cases {
                     scales: dtype.is_fp8(),
                     ..problem
                 };
-                add(problem, schedule(f));
+                add(problem, small_choice(kind));
             }
         }
         if dtype.is_fp8() {
-            for f in [ScheduleKind::Cooperative, ScheduleKind::PingPong] {
+            for kind in [ScheduleKind::Cooperative, ScheduleKind::PingPong] {
                 let problem = Problem {
                     accumulation: Accumulation::Promoted,
                     ..Problem::new(130, 72, 528, dtype)
                 };
-                add(problem, schedule(f));
+                add(problem, small_choice(kind));
             }
         }
     }
     // B as [K, N].
-    for f in SCHEDULES {
+    for kind in SCHEDULES {
         for dtype in [OperandType::Bf16, OperandType::F16] {
             let problem = Problem {
                 layout: OperandLayout::Kn,
                 ..Problem::new(130, 200, 136, dtype)
             };
-            add(problem.clone(), schedule(f));
-            if f == ScheduleKind::Cooperative {
-                let mut choice = schedule(f);
+            add(problem.clone(), small_choice(kind));
+            if kind == ScheduleKind::Cooperative {
+                let mut choice = small_choice(kind);
                 (choice.cluster, choice.ctas) = (Some(Cluster::Cols), Some(2));
                 add(problem.clone(), choice);
-                let mut choice = schedule(f);
+                let mut choice = small_choice(kind);
                 (choice.swap_ab, choice.tile_m, choice.consumers) = (Some(true), Some(16), Some(1));
                 add(Problem { m: 16, ..problem }, choice);
             }
         }
     }
     // Batches and strides.
-    for f in SCHEDULES {
+    for kind in SCHEDULES {
         let problem = Problem {
             batch: Some(3),
-            ..bare(72, 136, 104)
+            ..plain(72, 136, 104)
         };
-        add(problem.clone(), schedule(f));
+        add(problem.clone(), small_choice(kind));
         let strided = Problem {
             a_stride: Some(120),
             b_stride: Some(112),
             c_stride: Some(160),
             ..problem
         };
-        add(strided.clone(), schedule(f));
+        add(strided.clone(), small_choice(kind));
         add(
             Problem {
                 batch: None,
                 ..strided
             },
-            schedule(f),
+            small_choice(kind),
         );
     }
     cases
@@ -322,7 +325,7 @@ pub(super) fn large() -> Cases {
         },
     ];
     let cases = shapes.into_iter().flat_map(|[m, n, k]| {
-        let problem = bare(m, n, k);
+        let problem = plain(m, n, k);
         choices.clone().map(|choice| TestCase {
             problem: problem.clone(),
             choice,
@@ -336,28 +339,28 @@ pub(super) fn linear() -> Cases {
     let mut cases = Cases::new();
     let base = Problem {
         bias: true,
-        ..bare(130, 264, 72)
+        ..plain(130, 264, 72)
     };
-    let mut swap = schedule(ScheduleKind::Cooperative);
-    (swap.swap_ab, swap.tile_m, swap.consumers) = (Some(true), Some(16), Some(1));
+    let mut swap_ab = small_choice(ScheduleKind::Cooperative);
+    (swap_ab.swap_ab, swap_ab.tile_m, swap_ab.consumers) = (Some(true), Some(16), Some(1));
     for &activation in Activation::ALL {
         let problem = Problem {
             activation,
             ..base.clone()
         };
-        for f in SCHEDULES {
+        for kind in SCHEDULES {
             cases.push(TestCase {
                 problem: problem.clone(),
-                choice: schedule(f),
+                choice: small_choice(kind),
             });
         }
-        let few = Problem { m: 20, ..problem };
+        let small_m = Problem { m: 20, ..problem };
         cases.push(TestCase {
-            problem: few,
-            choice: swap.clone(),
+            problem: small_m,
+            choice: swap_ab.clone(),
         });
     }
-    cases.extend(reduced(&base, &swap));
+    cases.extend(reductions(&base, &swap_ab));
     let full = Problem {
         activation: Activation::Silu,
         residual: true,
@@ -370,9 +373,9 @@ pub(super) fn linear() -> Cases {
             ..full.clone()
         };
         for choice in [
-            schedule(ScheduleKind::Cooperative),
-            schedule(ScheduleKind::PingPong),
-            swap.clone(),
+            small_choice(ScheduleKind::Cooperative),
+            small_choice(ScheduleKind::PingPong),
+            swap_ab.clone(),
         ] {
             let batch = Some(2);
             let c_stride = Some(288);
@@ -409,7 +412,7 @@ pub(super) fn linear() -> Cases {
 }
 
 /// Reductions of C: all schedules that support them, partial tiles, and each reduction alone.
-fn reduced(base: &Problem, swap: &Choice) -> Cases {
+fn reductions(base: &Problem, swap_ab: &Choice) -> Cases {
     let all = Problem {
         activation: Activation::Sigmoid,
         row_sums: true,
@@ -417,22 +420,22 @@ fn reduced(base: &Problem, swap: &Choice) -> Cases {
         amax: true,
         ..base.clone()
     };
-    let with = |f: ScheduleKind, change: fn(&mut Choice)| {
-        let mut choice = schedule(f);
+    let with = |kind: ScheduleKind, change: fn(&mut Choice)| {
+        let mut choice = small_choice(kind);
         change(&mut choice);
         choice
     };
     let choices = [
-        schedule(ScheduleKind::DoubleBuffer),
-        schedule(ScheduleKind::Cooperative),
-        schedule(ScheduleKind::PingPong),
+        small_choice(ScheduleKind::DoubleBuffer),
+        small_choice(ScheduleKind::Cooperative),
+        small_choice(ScheduleKind::PingPong),
         with(ScheduleKind::PingPong, |c| c.raster = Some(Raster::Dynamic)),
         with(ScheduleKind::Cooperative, |c| {
             (c.cluster, c.ctas) = (Some(Cluster::Cols), Some(4));
         }),
         with(ScheduleKind::Cooperative, |c| c.split_k = Some(2)),
         with(ScheduleKind::Cooperative, |c| c.stream_k = Some(true)),
-        swap.clone(),
+        swap_ab.clone(),
     ];
     let case = |problem: &Problem, choice: Choice| TestCase {
         problem: problem.clone(),
@@ -452,7 +455,7 @@ fn reduced(base: &Problem, swap: &Choice) -> Cases {
             ..all.clone()
         };
         cases.push(case(&one, Choice::default()));
-        cases.push(case(&Problem { m: 1, k: 0, ..one }, swap.clone()));
+        cases.push(case(&Problem { m: 1, k: 0, ..one }, swap_ab.clone()));
     }
     cases
 }

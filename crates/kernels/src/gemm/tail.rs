@@ -11,7 +11,7 @@ use warpline_ir::Target;
 
 /// The columns of C that one kernel computes, and its config.
 pub(super) struct SubGemm {
-    /// Its config; all its tiles have the same shape.
+    /// The config; all tiles have the same shape.
     pub(super) config: Config,
     /// The columns of C.
     pub(super) cols: Range<u32>,
@@ -23,8 +23,8 @@ impl Config {
         let [m_tiles, n_tiles] = self.tiles(p);
         let waves = m_tiles * n_tiles / u64::from(self.ctas.max(1));
         let tiles = (waves * u64::from(self.ctas) / m_tiles.max(1)).min(n_tiles) as u32;
-        let whole = if self.tile_n.is_multiple_of(16) { 1 } else { 2 };
-        (tiles / whole * whole * self.tile_n).min(p.n)
+        let tiles_per_unit = if self.tile_n.is_multiple_of(16) { 1 } else { 2 };
+        (tiles / tiles_per_unit * tiles_per_unit * self.tile_n).min(p.n)
     }
 
     /// Returns the kernels of the GEMM, each with its columns.
@@ -44,11 +44,11 @@ impl Config {
             }]);
         };
         let head = self.head_columns(p);
-        let rest = Problem {
+        let tail_problem = Problem {
             n: p.n - head,
             ..p.clone()
         };
-        let narrow = Choice {
+        let tail_choice = Choice {
             tile_n: Some(tail_n),
             tail_n: None,
             stages: None,
@@ -56,21 +56,21 @@ impl Config {
             math_registers: None,
             ..Choice::from(self).without_grid()
         };
-        let mut parts = Vec::new();
+        let mut sub_gemms = Vec::new();
         if head > 0 {
-            parts.push(SubGemm {
+            sub_gemms.push(SubGemm {
                 config: uniform,
                 cols: 0..head,
             });
         }
         if head < p.n {
-            let config = Self::new(&rest, &narrow, &Choice::default(), target)?;
-            parts.push(SubGemm {
+            let config = Self::new(&tail_problem, &tail_choice, &Choice::default(), target)?;
+            sub_gemms.push(SubGemm {
                 config,
                 cols: head..p.n,
             });
         }
-        Ok(parts)
+        Ok(sub_gemms)
     }
 
     /// Returns the narrowest tile that covers the columns after the full waves in one wave; `None` if
@@ -93,9 +93,9 @@ impl Config {
             return Ok(());
         }
         let reject = |text: &str| Err(FamilyError::Config(text.into()));
-        let dynamic = matches!(self.schedule.tiles(), TileAssignment::Dynamic(_));
-        let split = self.schedule.split_k() > 1 || self.schedule.is_stream_k();
-        if self.swap_ab() || split || dynamic {
+        let is_dynamic = matches!(self.schedule.tiles(), TileAssignment::Dynamic(_));
+        let splits_k = self.schedule.split_k() > 1 || self.schedule.is_stream_k();
+        if self.swap_ab() || splits_k || is_dynamic {
             return reject(
                 "--tail-n supports neither --swap-ab, --split-k, --stream-k nor --raster dynamic\n\
                  help: leave --tail-n out",

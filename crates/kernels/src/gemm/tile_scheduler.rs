@@ -39,9 +39,9 @@ pub(crate) struct TileSchedule {
     pub(crate) raster: Rasterization,
     /// CTAs that share loads by multicast.
     pub(crate) cluster: Cluster,
-    /// Do CTAs take their tiles from a work queue?
+    /// Whether CTAs take their tiles from a work queue.
     pub(crate) dynamic: bool,
-    /// Is there a batch dimension?
+    /// Whether the problem has a batch dimension.
     pub(crate) batched: bool,
 }
 
@@ -75,7 +75,7 @@ impl TileSchedule {
 #[derive(Clone, Copy)]
 pub(crate) struct TileScheduler {
     /// Cluster tiles along M and N.
-    sides: [Reg<u32>; 2],
+    cluster_tiles: [Reg<u32>; 2],
     tiles: TileGrid,
     count: Reg<u32>,
     /// Number of GEMMs of the batch.
@@ -85,7 +85,7 @@ pub(crate) struct TileScheduler {
     queue: Option<WorkQueue>,
 }
 
-/// A CTA's tile: its tile coordinates and its GEMM of the batch.
+/// A CTA's tile: its tile coordinates and its index in the batch.
 #[derive(Clone, Copy)]
 pub(crate) struct TileCoord {
     pub(crate) m: Reg<u32>,
@@ -94,10 +94,10 @@ pub(crate) struct TileCoord {
 }
 
 impl From<TileIndex> for TileCoord {
-    fn from(at: TileIndex) -> Self {
+    fn from(index: TileIndex) -> Self {
         Self {
-            m: at.m,
-            n: at.n,
+            m: index.m,
+            n: index.n,
             batch: None,
         }
     }
@@ -107,30 +107,30 @@ impl TileScheduler {
     /// Declares the parameters.
     pub(crate) fn declare(k: Builder, schedule: TileSchedule) -> Self {
         // The host computes the tile counts: device divisions would delay the first load.
-        let side = |name: &str, unit: u32| {
-            let side = k.param::<u32>(name).at_least(1);
-            side.at_most(MAX_EXTENT.div_ceil(unit))
+        let tile_count = |name: &str, extent: u32| {
+            let count = k.param::<u32>(name).at_least(1);
+            count.at_most(MAX_EXTENT.div_ceil(extent))
         };
         let [rows, cols] = schedule.cluster_tile;
-        let [m_tiles, n_tiles] = [side("m_tiles", rows), side("n_tiles", cols)];
+        let [m_tiles, n_tiles] = [tile_count("m_tiles", rows), tile_count("n_tiles", cols)];
         let divisors = ["raster_group", "last_group"].map(|name| k.divisor(name));
         let tiles = schedule
             .raster
             .tiles(m_tiles, n_tiles)
             .with_divisors(divisors);
-        let of_one = tiles.count();
+        let tiles_per_gemm = tiles.count();
         let batch = schedule.batched.then(|| {
             let batch = k.param::<u32>("batch").at_least(1);
             batch.at_most(MAX_BATCH)
         });
-        let each = extent(m_tiles) * n_tiles;
-        let (count, all) = match batch {
-            Some(batch) => (of_one * batch, each * batch),
-            None => (of_one, each),
+        let gemm_extent = extent(m_tiles) * n_tiles;
+        let (count, total_extent) = match batch {
+            Some(batch) => (tiles_per_gemm * batch, gemm_extent * batch),
+            None => (tiles_per_gemm, gemm_extent),
         };
-        k.limit(all, MAX_TILES);
+        k.limit(total_extent, MAX_TILES);
         Self {
-            sides: [m_tiles, n_tiles],
+            cluster_tiles: [m_tiles, n_tiles],
             tiles,
             count,
             batch,
@@ -142,7 +142,7 @@ impl TileScheduler {
 
     /// Returns the number of tiles of one GEMM, for declared bounds.
     pub(super) fn extent(self) -> Extent {
-        extent(self.sides[0]) * self.sides[1]
+        extent(self.cluster_tiles[0]) * self.cluster_tiles[1]
     }
 
     /// Returns the cluster tiles of one GEMM in raster order.
@@ -160,30 +160,30 @@ impl TileScheduler {
             }
             false => (i, None),
         };
-        let at = self.tiles.at(i);
-        let mine = |side: Reg<u32>, shared: bool| match shared {
-            true => side * 2 + cluster_rank(),
-            false => side,
+        let cluster_tile = self.tiles.at(i);
+        let cta_coord = |coord: Reg<u32>, is_pair: bool| match is_pair {
+            true => coord * 2 + cluster_rank(),
+            false => coord,
         };
         TileCoord {
-            m: mine(at.m, self.cluster == Cluster::Rows),
-            n: mine(at.n, self.cluster == Cluster::Cols),
+            m: cta_coord(cluster_tile.m, self.cluster == Cluster::Rows),
+            n: cta_coord(cluster_tile.n, self.cluster == Cluster::Cols),
             batch,
         }
     }
 
     /// Returns the indices of this CTA's statically assigned tiles.
     #[track_caller]
-    fn numbers(self, clusters: bool) -> Range<u32> {
-        match clusters {
+    fn static_indices(self, by_cluster: bool) -> Range<u32> {
+        match by_cluster {
             true => range(cluster_id(), self.count).step_by(grid_clusters()),
             false => range(cta_id(), self.count).step_by(grid_ctas()),
         }
     }
 
-    /// Can the producer load the first tile before the prologue barrier? A work queue and a cluster need
-    /// the barrier first.
-    pub(crate) fn first_is_static(self) -> bool {
+    /// Returns whether the producer may load the first tile before the prologue barrier: a work queue and
+    /// a cluster need the barrier first.
+    pub(crate) fn first_tile_is_static(self) -> bool {
         self.queue.is_none() && self.cluster == Cluster::One
     }
 
@@ -209,7 +209,7 @@ impl TileScheduler {
         match self.queue {
             Some(queue) => queue.each(self.count, |i| body(self.coord(i))),
             None => self
-                .numbers(self.cluster != Cluster::One)
+                .static_indices(self.cluster != Cluster::One)
                 .each(|i| body(self.coord(i))),
         }
     }
@@ -222,17 +222,17 @@ impl TileScheduler {
         skip: impl FnOnce(),
         body: impl FnOnce(TileCoord),
     ) {
-        let turn = Var::new(0u32);
+        let tile_parity = Var::new(0u32);
         self.each(|coord| {
-            let now = turn.get();
-            if_else(now.eq(parity), || body(coord), skip);
-            turn.set(now ^ 1u32);
+            let current = tile_parity.get();
+            if_else(current.eq(parity), || body(coord), skip);
+            tile_parity.set(current ^ 1u32);
         });
     }
 
     /// Runs `body` for each tile of a cluster whose CTAs split K: all its CTAs get the same tile.
     #[track_caller]
     pub(crate) fn each_of_cluster(self, body: impl FnOnce(TileCoord)) {
-        self.numbers(true).each(|i| body(self.coord(i)));
+        self.static_indices(true).each(|i| body(self.coord(i)));
     }
 }

@@ -1,6 +1,6 @@
 //! The boxes schedule: TMA copies the 2 × 2 pixels of every point.
 //!
-//! Each sampling warp feeds one gathering warp through rings of its own, and waits for no other.
+//! Each sampling warp feeds one gathering warp through a pair of rings, and waits for no other warp.
 //!
 //! ```text
 //!   sample ──► weights, boxes ──► gather ──► out
@@ -33,30 +33,31 @@ struct Rings<E: Texel> {
 }
 
 /// Returns the channels of a box.
-fn cols(class: &Class, lanes: &LaneLayout) -> u32 {
+fn box_cols(class: &Class, lanes: &LaneLayout) -> u32 {
     lanes.lanes_per_pixel * LANE_BYTES / class.value.dtype().bytes() as u32
 }
 
-/// Returns the words from the weights of one item to the next, padded to other banks.
-fn pitch(class: &Class) -> u32 {
+/// Returns the words from the weights of one item to those of the next, padded so that items start in
+/// different banks.
+fn weight_pitch(class: &Class) -> u32 {
     (class.all_points() + 1) * CORNERS
 }
 
 /// Returns the words of the weights of a warp's items.
-fn words(class: &Class, lanes: &LaneLayout) -> u32 {
-    lanes.items_per_warp() * pitch(class)
+fn weight_words(class: &Class, lanes: &LaneLayout) -> u32 {
+    lanes.items_per_warp() * weight_pitch(class)
 }
 
 /// Returns the pixels of a warp's items in one level.
-fn pixels(class: &Class, lanes: &LaneLayout) -> u32 {
+fn pixels_per_level(class: &Class, lanes: &LaneLayout) -> u32 {
     lanes.items_per_warp() * class.points * CORNERS
 }
 
 /// Returns the tensor map of a level: channels of all heads, columns, rows, batches.
-fn map(class: &Class, lanes: &LaneLayout) -> TensorMapDecl {
+fn level_map(class: &Class, lanes: &LaneLayout) -> TensorMapDecl {
     TensorMapDecl {
         swizzle: Swizzle::None,
-        ..TensorMapDecl::tiled(class.value.dtype(), [cols(class, lanes), 2, 2, 1])
+        ..TensorMapDecl::tiled(class.value.dtype(), [box_cols(class, lanes), 2, 2, 1])
     }
 }
 
@@ -80,16 +81,16 @@ pub(super) fn bind_args(mut step: LaunchStep, p: &Problem, c: &Config) -> Launch
 /// Declares the roles.
 pub(super) fn roles<E: Texel, N: PointElement>(k: Builder, cx: &DeformContext<E, N>) {
     let (class, c, lanes) = (&cx.class, &cx.config, &cx.lanes);
-    let level = |i: u32| k.tensor_map(&format!("level_{i}"), map(class, lanes));
+    let level = |i: u32| k.tensor_map(&format!("level_{i}"), level_map(class, lanes));
     let maps: Vec<TensorMap> = (0..class.levels).map(level).collect();
     let warps = c.gather_warps();
     let weights = k.ring_per_warp("weights", warps, WEIGHT_STAGES, |s| {
-        s.vector::<u32>(words(class, lanes))
+        s.vector::<u32>(weight_words(class, lanes))
     });
     let rings = Rings {
         weights: weights.generic_proxy_only(),
         boxes: k.ring_per_warp("boxes", warps, c.stages, |s| {
-            s.unswizzled::<E>(pixels(class, lanes), cols(class, lanes))
+            s.unswizzled::<E>(pixels_per_level(class, lanes), box_cols(class, lanes))
         }),
     };
     k.role("sample")
@@ -167,14 +168,14 @@ impl<'a, E: Texel, N: PointElement> BoxSampler<'a, E, N> {
                 let window = point.level.window(location, weight);
                 let words = window.weights.as_flattened().iter();
                 let words: Vec<_> = words.map(|&w| E::pack_weights(&[w, w])[0]).collect();
-                let put = || {
-                    let all = [words[0], words[1], words[2], words[3]];
-                    let at = point.item * pitch(&self.cx.class) + point.point * CORNERS;
-                    to.store_as(0u32, at, all);
+                let store_weights = || {
+                    let weights = [words[0], words[1], words[2], words[3]];
+                    let offset = point.item * weight_pitch(&self.cx.class) + point.point * CORNERS;
+                    to.store_as(0u32, offset, weights);
                 };
                 match point.in_range {
-                    None => put(),
-                    Some(in_range) => if_(in_range, put),
+                    None => store_weights(),
+                    Some(in_range) => if_(in_range, store_weights),
                 }
                 top_lefts.push(window.top_left());
             }
@@ -219,11 +220,11 @@ impl<'a, E: Texel, N: PointElement> BoxSampler<'a, E, N> {
             Some(chunk) => first + chunk * (4 * E::CHANNELS_PER_WORD),
         };
         // All lanes get all corners, because one elected lane issues the copies.
-        let of_items = (0..cx.lanes.items_per_warp()).flat_map(|item| {
+        let point_indices = (0..cx.lanes.items_per_warp()).flat_map(|item| {
             let first = item * cx.class.all_points() + level * points;
             first..first + points
         });
-        let corners: Vec<_> = of_items
+        let corners: Vec<_> = point_indices
             .map(|index| {
                 let lane = (index % 32).reg();
                 top_lefts[(index / 32) as usize].map(|x| shuffle_from(x, lane))
@@ -249,7 +250,7 @@ fn gather<E: Texel, N: PointElement>(cx: &DeformContext<E, N>, rings: Rings<E>) 
     let corner_group = lane.corner_group.unwrap_or(0u32.reg());
     let pixel_bytes = lanes.lanes_per_pixel * LANE_BYTES;
     let lane_offset = corner_group * pixel_bytes + lane.chunk * LANE_BYTES;
-    let weights = lane.item * pitch(class) + corner_group;
+    let weight_offset = lane.item * weight_pitch(class) + corner_group;
     for_each_round(cx, |item, step| {
         let row = OutputRow::new(cx, lane, item, step);
         let weights_slot = rings.weights.wait();
@@ -258,14 +259,17 @@ fn gather<E: Texel, N: PointElement>(cx: &DeformContext<E, N>, rings: Rings<E>) 
             let slot = rings.boxes.wait();
             let point = |p: u32| {
                 let first = (level * class.points + p) * CORNERS;
-                let word = weights_slot.tiles().load(0u32, weights + first);
-                let at = (lane.item * class.points + p) * (CORNERS * pixel_bytes) + lane_offset;
-                (slot.tiles().load_at_byte(at), E::unpack_weights(&[word])[0])
+                let word = weights_slot.tiles().load(0u32, weight_offset + first);
+                let offset = (lane.item * class.points + p) * (CORNERS * pixel_bytes) + lane_offset;
+                (
+                    slot.tiles().load_at_byte(offset),
+                    E::unpack_weights(&[word])[0],
+                )
             };
             let points: Vec<u32> = (0..class.points).collect();
-            for some in points.chunks(cx.config.promote_every as usize) {
-                let some: Vec<_> = some.iter().map(|&p| point(p)).collect();
-                E::accumulate(&mut sums, &some);
+            for group in points.chunks(cx.config.promote_every as usize) {
+                let corners: Vec<_> = group.iter().map(|&p| point(p)).collect();
+                E::accumulate(&mut sums, &corners);
             }
             slot.release();
         }

@@ -89,36 +89,36 @@ fields! {
 }
 
 impl Choice {
-    /// Returns an error if an option does not belong to a schedule.
-    pub(super) fn misplaced(&self, schedule: Schedule) -> Option<String> {
+    /// Returns the error message for the first option that a schedule does not support.
+    pub(super) fn unsupported_option(&self, schedule: Schedule) -> Option<String> {
         use Schedule::{Boxes, Plain, Specialized};
         if self.reads == Some(CornerReads::Box) {
             return Some("--reads must be pair or pixel, not box".to_owned());
         }
-        let gathered: &[Schedule] = &[Plain, Specialized];
+        let gathering: &[Schedule] = &[Plain, Specialized];
         let options: [(&str, bool, &[Schedule]); 9] = [
-            ("reads", self.reads.is_some(), gathered),
+            ("reads", self.reads.is_some(), gathering),
             ("producers", self.producers.is_some(), &[Specialized]),
             ("stages", self.stages.is_some(), &[Specialized, Boxes]),
             ("tma-points", self.tma_points.is_some(), &[Specialized]),
-            ("resident-levels", self.resident_levels.is_some(), gathered),
+            ("resident-levels", self.resident_levels.is_some(), gathering),
             (
                 "points-in-flight",
                 self.points_in_flight.is_some(),
-                gathered,
+                gathering,
             ),
             (
                 "points-per-record",
                 self.points_per_record.is_some(),
-                gathered,
+                gathering,
             ),
-            ("record-path", self.record_path.is_some(), gathered),
+            ("record-path", self.record_path.is_some(), gathering),
             ("prefetch", self.prefetch.is_some(), &[Plain]),
         ];
-        let wrong = |(_, is_set, schedules): &(_, bool, &[Schedule])| {
+        let is_unsupported = |(_, is_set, schedules): &(_, bool, &[Schedule])| {
             *is_set && !schedules.contains(&schedule)
         };
-        let (option, _, schedules) = options.into_iter().find(wrong)?;
+        let (option, _, schedules) = options.into_iter().find(is_unsupported)?;
         let names: Vec<_> = schedules
             .iter()
             .map(|schedule| schedule.keyword())

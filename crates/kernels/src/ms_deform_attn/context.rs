@@ -115,8 +115,8 @@ impl<E: Texel, N: PointElement> DeformContext<E, N> {
         let rest = group - batch * groups;
         let (heads, slice) = match self.slices_divisor {
             None => (rest, None),
-            Some(by) => {
-                let heads = by.divide(rest);
+            Some(divisor) => {
+                let heads = divisor.divide(rest);
                 (heads, Some(rest - heads * self.lanes.channel_slices))
             }
         };
@@ -151,8 +151,8 @@ impl<E: Texel, N: PointElement> DeformContext<E, N> {
             return;
         };
         let cols = self.lanes.heads_per_warp * self.class.channels;
-        let [copies, each] = self.config.resident_boxes;
-        let boxes = || (0..copies).map(|i| i * each);
+        let [copies, pixels_per_copy] = self.config.resident_boxes;
+        let first_rows = || (0..copies).map(|i| i * pixels_per_copy);
         let corner = |group: Reg<u32>| {
             let (batch, head, _) = self.decode_group(group);
             [head * self.class.channels, batch * self.spatial + start]
@@ -161,14 +161,14 @@ impl<E: Texel, N: PointElement> DeformContext<E, N> {
             self.work.for_each(|rounds| {
                 let slot = resident.acquire();
                 let [col, first] = corner(rounds.group);
-                for row in boxes() {
-                    let to = slot.tiles().slice(row..row + each, 0..cols);
+                for row in first_rows() {
+                    let to = slot.tiles().slice(row..row + pixels_per_copy, 0..cols);
                     slot.load(map, to, [col, first + row]);
                 }
                 slot.commit();
                 if_(rounds.has_next, || {
                     let [col, first] = corner(rounds.next_group);
-                    for row in boxes() {
+                    for row in first_rows() {
                         map.prefetch_box([col, first + row], None);
                     }
                 });

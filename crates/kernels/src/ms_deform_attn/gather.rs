@@ -62,15 +62,15 @@ impl LanePosition {
         }
     }
 
-    /// Returns the lane's chunk of a pixel; a condition if the chunk may be past the last channel.
+    /// Returns the lane's chunk of a pixel, and a range condition if the chunk may be past the last channel.
     #[track_caller]
     fn channel_chunk(&self, lanes: &LaneLayout, item: WorkItem) -> (Reg<u32>, Option<Reg<bool>>) {
         let chunk = match item.chunk {
             None => self.chunk,
             Some(first) => first + self.chunk,
         };
-        let whole = lanes.chunks == lanes.lanes_per_pixel * lanes.channel_slices;
-        (chunk, (!whole).then(|| chunk.lt(lanes.chunks)))
+        let fills_lanes = lanes.chunks == lanes.lanes_per_pixel * lanes.channel_slices;
+        (chunk, (!fills_lanes).then(|| chunk.lt(lanes.chunks)))
     }
 }
 
@@ -231,27 +231,27 @@ impl<'a, E: Texel, N: PointElement> Gather<'a, E, N> {
             CornerSource::Global(_) => self.cx.heads,
         };
         let pitch = heads * self.cx.class.pixel_bytes();
-        let at = point.pixel.mad(pitch, *lane_offset);
-        let read = |corner: &CornerSource<E>| match *corner {
-            CornerSource::Shared(tile, more) => tile.load_at_byte(at + more),
+        let offset = point.pixel.mad(pitch, *lane_offset);
+        let load = |corner: &CornerSource<E>| match *corner {
+            CornerSource::Shared(tile, corner_offset) => tile.load_at_byte(offset + corner_offset),
             CornerSource::Global(value) => value
-                .byte_offset(at)
+                .byte_offset(offset)
                 .load_cached(0u32, LoadCache::READ_ONLY),
         };
-        let words: Vec<Words<E>> = corners.iter().map(read).collect();
+        let words: Vec<Words<E>> = corners.iter().map(load).collect();
         words
             .into_iter()
             .zip(E::unpack_weights(&point.weights))
             .collect()
     }
 
-    /// Gathers the points of a query and stores their weighted sum. `record` returns the points of the record
-    /// that starts with a given point.
+    /// Gathers the points of a query and stores their weighted sum. `record(p)` returns the points of the
+    /// record that starts with point `p`.
     pub(super) fn gather_query(&self, row: OutputRow, record: impl Fn(u32) -> Vec<GatherPoint>) {
         let (class, config) = (&self.cx.class, &self.cx.config);
         let (all, lead) = (class.all_points(), config.points_in_flight);
         let mut sums = Vec::new();
-        // Levels alternate, so that slow loads of global levels overlap fast loads of resident ones.
+        // Levels alternate, so that slow loads from global memory overlap fast loads from resident levels.
         let records = (0..all).step_by(self.cx.format().points as usize);
         let mut order: Vec<u32> = records.collect();
         order.sort_by_key(|point| (point % class.points, point / class.points));
@@ -271,8 +271,8 @@ impl<'a, E: Texel, N: PointElement> Gather<'a, E, N> {
                 continue;
             }
             pending.extend(in_flight.pop_front().unwrap_or_default());
-            let done = step - lead + 1;
-            if done.is_multiple_of(config.promote_every) || done == all {
+            let summed_points = step - lead + 1;
+            if summed_points.is_multiple_of(config.promote_every) || summed_points == all {
                 E::accumulate(&mut sums, &pending);
                 pending.clear();
             }
@@ -284,7 +284,8 @@ impl<'a, E: Texel, N: PointElement> Gather<'a, E, N> {
 /// Combines the sums of the corner groups and stores them.
 ///
 /// In each step two groups exchange halves of their channels: each keeps one half and adds the
-/// other group's part. With fewer than two channels per half, both add all and only one stores.
+/// other group's sums for that half. With fewer than two channels per half, both add all channels and only
+/// one stores them.
 #[track_caller]
 pub(super) fn store<E: Texel, N: PointElement>(
     cx: &DeformContext<E, N>,
@@ -294,12 +295,12 @@ pub(super) fn store<E: Texel, N: PointElement>(
     mut sums: Vec<Reg<f32>>,
 ) {
     let lanes = &cx.lanes;
-    let (chunk, has) = lane.channel_chunk(lanes, item);
-    let mut in_range = match has {
+    let (chunk, has_channels) = lane.channel_chunk(lanes, item);
+    let mut in_range = match has_channels {
         None => row.in_range,
-        Some(has) => row.in_range & has,
+        Some(has_channels) => row.in_range & has_channels,
     };
-    let mut first = chunk * (4 * E::CHANNELS_PER_WORD);
+    let mut first_channel = chunk * (4 * E::CHANNELS_PER_WORD);
     for bit in 0..lanes.corner_groups.trailing_zeros() {
         let Some(corner_group) = lane.corner_group else {
             break;
@@ -308,25 +309,25 @@ pub(super) fn store<E: Texel, N: PointElement>(
             2 => corner_group,
             _ => (corner_group >> bit) & 1,
         };
-        let (left, apart) = (corner_group.eq(0), lanes.lanes_per_pixel << bit);
+        let (is_left, lane_distance) = (corner_group.eq(0), lanes.lanes_per_pixel << bit);
         let half = sums.len() / 2;
         if half < 2 {
             sums = (sums.into_iter())
-                .map(|sum| sum + shuffle_xor(sum, apart))
+                .map(|sum| sum + shuffle_xor(sum, lane_distance))
                 .collect();
-            in_range = in_range & left;
+            in_range = in_range & is_left;
             continue;
         }
         let halves = (0..half).map(|i| {
-            let other = select(left, sums[half + i], sums[i]);
-            let own = select(left, sums[i], sums[half + i]);
-            own + shuffle_xor(other, apart)
+            let sent = select(is_left, sums[half + i], sums[i]);
+            let kept = select(is_left, sums[i], sums[half + i]);
+            kept + shuffle_xor(sent, lane_distance)
         });
         sums = halves.collect();
-        first = first + corner_group * half as u32;
+        first_channel = first_channel + corner_group * half as u32;
     }
     if_(in_range, || {
         let start = row.index.mul_wide(cx.class.channels);
-        E::store(cx.out.offset(start), first, &sums);
+        E::store(cx.out.offset(start), first_channel, &sums);
     });
 }

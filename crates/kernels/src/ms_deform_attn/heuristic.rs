@@ -25,10 +25,10 @@ fn reject<T>(text: String) -> Result<T, FamilyError> {
     Err(FamilyError::Config(text))
 }
 
-/// Rejects a value outside `1..=most`.
-fn check_range(name: &str, value: u32, most: u32) -> Result<(), FamilyError> {
+/// Rejects a value outside `1..=max`.
+fn check_range(name: &str, value: u32, max: u32) -> Result<(), FamilyError> {
     match value {
-        n if n == 0 || n > most => reject(format!("--{name} must be 1 to {most}, not {n}")),
+        n if n == 0 || n > max => reject(format!("--{name} must be 1 to {max}, not {n}")),
         _ => Ok(()),
     }
 }
@@ -44,20 +44,20 @@ fn shared_bytes_that_leave_l1(target: &Target) -> u32 {
 /// point has fewer lanes, and passing records costs more. The boxes schedule is never selected: the TMA unit
 /// takes eight cycles per box.
 pub(super) fn select(p: &Problem, choice: &Choice, target: &Target) -> Result<Config, FamilyError> {
-    let of = |schedule: Schedule| Draft::select(p, choice, schedule, target);
+    let select = |schedule: Schedule| Draft::select(p, choice, schedule, target);
     if let Some(schedule) = choice.schedule {
-        return of(schedule);
+        return select(schedule);
     }
-    match (of(Schedule::Plain), of(Schedule::Specialized)) {
-        (Ok(plain), Ok(roles)) => {
-            let near = roles.shared_bytes <= shared_bytes_that_leave_l1(target);
-            Ok(match roles.reads {
-                CornerReads::Pair if near => roles,
+    match (select(Schedule::Plain), select(Schedule::Specialized)) {
+        (Ok(plain), Ok(specialized)) => {
+            let leaves_l1 = specialized.shared_bytes <= shared_bytes_that_leave_l1(target);
+            Ok(match specialized.reads {
+                CornerReads::Pair if leaves_l1 => specialized,
                 _ => plain,
             })
         }
         (Err(_), Ok(config)) | (Ok(config), Err(_)) => Ok(config),
-        (Err(_), Err(error)) if choice.misplaced(Schedule::Plain).is_some() => Err(error),
+        (Err(_), Err(error)) if choice.unsupported_option(Schedule::Plain).is_some() => Err(error),
         (Err(error), Err(_)) => Err(error),
     }
 }
@@ -80,10 +80,10 @@ impl<'a> Draft<'a> {
         schedule: Schedule,
         target: &'a Target,
     ) -> Result<Config, FamilyError> {
-        if let Some(why) = choice.misplaced(schedule) {
-            return reject(why);
+        if let Some(message) = choice.unsupported_option(schedule) {
+            return reject(message);
         }
-        let mut draft = Self::start(p, choice, schedule, target);
+        let mut draft = Self::new(p, choice, schedule, target);
         draft.set_record_format()?;
         draft.check_query_order()?;
         draft.set_roles()?;
@@ -95,7 +95,7 @@ impl<'a> Draft<'a> {
     }
 
     /// Applies the choices that do not depend on later steps.
-    fn start(p: &'a Problem, choice: &'a Choice, schedule: Schedule, target: &'a Target) -> Self {
+    fn new(p: &'a Problem, choice: &'a Choice, schedule: Schedule, target: &'a Target) -> Self {
         let class = p.class();
         let reads = choice.reads.unwrap_or(match (schedule, p.heads) {
             (Schedule::Boxes, _) => CornerReads::Box,
@@ -156,30 +156,31 @@ impl<'a> Draft<'a> {
     /// Sets the points per record, and checks the points in flight and per f16 sum.
     fn set_record_format(&mut self) -> Result<(), FamilyError> {
         check_range("points-in-flight", self.config.points_in_flight, 8)?;
-        // With eight f16 products, one sum in ten million reaches its tolerance.
+        // With eight f16 products per sum, about one sum in ten million reaches its tolerance.
         check_range(
             "promote-every",
             self.config.promote_every,
             8 / self.lanes.corners_per_lane(),
         )?;
-        // Consecutive points of a lane, or of a level, and the preferred points per record: shared memory returns
-        // the words of two at once, a shuffle only one.
-        let (in_row, best): (u32, &[u32]) = match self.config.schedule {
+        // Consecutive points of a lane or a level, and the preferred points per record. A load from shared memory
+        // returns the words of two points at once, a shuffle only one word.
+        let (consecutive, preferred): (u32, &[u32]) = match self.config.schedule {
             Schedule::Plain => (self.lanes.consecutive_points(&self.class), &[2]),
             Schedule::Specialized => (self.class.points, &[4, 2]),
             Schedule::Boxes => (1, &[]),
         };
         let pixels = self.p.total_pixels();
         // Pixels of a shared word have 16 bits each.
-        let can = |n: u32| n == 1 || in_row.is_multiple_of(n) && pixels <= 1 << 16;
-        let best = best.iter().copied().find(|&n| can(n)).unwrap_or(1);
-        self.config.points_per_record = match self.choice.points_per_record.unwrap_or(best) {
+        let is_supported = |n: u32| n == 1 || consecutive.is_multiple_of(n) && pixels <= 1 << 16;
+        let preferred = preferred.iter().copied().find(|&n| is_supported(n));
+        let preferred = preferred.unwrap_or(1);
+        self.config.points_per_record = match self.choice.points_per_record.unwrap_or(preferred) {
             n if !matches!(n, 1 | 2 | 4) => {
                 return reject(format!("--points-per-record must be 1, 2 or 4, not {n}"));
             }
-            n if !can(n) => {
+            n if !is_supported(n) => {
                 return reject(format!(
-                    "--points-per-record {n} needs a multiple of {n} consecutive points and at most 65536 pixels, not {in_row} points and {pixels} pixels"
+                    "--points-per-record {n} needs a multiple of {n} consecutive points and at most 65536 pixels, not {consecutive} points and {pixels} pixels"
                 ));
             }
             n => n,
@@ -232,7 +233,7 @@ impl<'a> Draft<'a> {
                 return Ok(());
             }
             Schedule::Specialized => {
-                // Further stages would take shared memory from the L1.
+                // More stages would take shared memory from the L1.
                 config.stages = choice.stages.unwrap_or(match config.query_order {
                     QueryOrder::Rows if !config.tma_points => 3,
                     _ => 2,
@@ -290,8 +291,8 @@ impl<'a> Draft<'a> {
         };
         match config.schedule {
             Schedule::Plain => {
-                let most = || self.max_gather_warps(resident_levels);
-                config.warps = self.choice.warps.unwrap_or_else(most);
+                let max_warps = || self.max_gather_warps(resident_levels);
+                config.warps = self.choice.warps.unwrap_or_else(max_warps);
             }
             Schedule::Specialized => config.registers = self.register_budgets(&config),
             Schedule::Boxes => {}
@@ -319,11 +320,12 @@ impl<'a> Draft<'a> {
             Some(n) => self.with_shared_bytes(self.with_resident_levels(n))?,
             None if self.config.schedule == Schedule::Boxes => self.with_box_warps()?,
             None => {
-                let most = match sliced {
+                let max_resident_levels = match sliced {
                     true => 0,
                     false => levels.saturating_sub(1).clamp(1, 2),
                 };
-                let mut found = self.with_shared_bytes(self.with_resident_levels(most))?;
+                let mut found =
+                    self.with_shared_bytes(self.with_resident_levels(max_resident_levels))?;
                 while found.resident_levels > 0
                     && found.shared_bytes > shared_bytes_that_leave_l1(self.target)
                 {
@@ -338,48 +340,49 @@ impl<'a> Draft<'a> {
 
     /// Returns the config of schedule boxes with as many warps as shared memory allows.
     fn with_box_warps(&self) -> Result<Config, FamilyError> {
-        let of = |warps: u32| {
+        let with_warps = |warps: u32| {
             self.with_shared_bytes(Config {
                 warps,
                 ..self.config
             })
         };
         if let Some(warps) = self.choice.warps {
-            return of(warps);
+            return with_warps(warps);
         }
-        let mut found = of(20)?;
+        let mut found = with_warps(20)?;
         while found.warps > 2 && found.shared_bytes > self.target.shared_bytes {
-            found = of(found.warps - 2)?;
+            found = with_warps(found.warps - 2)?;
         }
         Ok(found)
     }
 
-    /// Estimates the registers of a gathering thread: values in flight, sampled records, sums, and 22 others.
+    /// Estimates the registers of a gathering thread: values in flight, sampled records, sums, and 22 more.
     fn gather_registers(&self) -> u32 {
         let (class, lanes) = (&self.class, &self.lanes);
         let weights = lanes.weight_words(class);
-        let flying = (self.config.points_in_flight + 1) * (lanes.corners_per_lane() * 4 + weights);
+        let in_flight =
+            (self.config.points_in_flight + 1) * (lanes.corners_per_lane() * 4 + weights);
         let records = lanes.points_per_lane(class) * lanes.corner_groups * (1 + weights);
         let sums = LANE_BYTES / class.value.dtype().bytes() as u32;
-        22 + flying + records + sums
+        22 + in_flight + records + sums
     }
 
-    /// Returns the maximum gathering warps with that many registers, in multiples of four warps; one warp is
-    /// reserved for loading resident levels.
+    /// Returns the most gathering warps that the register file holds, in multiples of four warps; one of them
+    /// loads resident levels instead, if there are any.
     fn max_gather_warps(&self, resident_levels: u32) -> u32 {
         let registers = self.gather_registers().next_multiple_of(8).min(248);
         let quarter = self.target.registers / 4 / 32;
         (quarter / registers * 4).clamp(4, 32) - u32::from(resident_levels > 0)
     }
 
-    /// Rejects TMA loads of points whose layout tensor maps do not support.
+    /// Rejects TMA loads of points if tensor maps do not support their layout.
     fn check_tma_points(&self) -> Result<(), FamilyError> {
         let (config, lanes) = (&self.config, &self.lanes);
         let round = config.queries_per_round(lanes);
         let order = config.query_order.keyword();
-        let can =
-            config.query_order == QueryOrder::Rows && specialized::can_copy(self.p, lanes, round);
-        if config.tma_points && !can {
+        let is_supported = config.query_order == QueryOrder::Rows
+            && specialized::tma_can_load_points(self.p, lanes, round);
+        if config.tma_points && !is_supported {
             return reject(format!(
                 "--tma-points true needs consecutive queries and rows of points that are multiples of 16 bytes and at most 256 elements wide, not {} points of {} heads in {}, of {round} queries, in query order {order}",
                 self.class.all_points(),
@@ -390,34 +393,35 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// Returns the register budgets of the sampling and the gathering role, if both are whole warpgroups:
-    /// gathering threads get all that the others leave.
+    /// Returns the register budgets of the sampling and the gathering role, if both are whole warpgroups.
+    /// Gathering threads get the remaining registers.
     fn register_budgets(&self, c: &Config) -> Option<[u32; 2]> {
-        let (producing, gathering) = (c.producer_warps(), c.gather_warps());
+        let (sampling, gathering) = (c.producer_warps(), c.gather_warps());
         let copying = 4 * c.copy_warps();
-        let all = producing + gathering + copying;
-        if !producing.is_multiple_of(4) || !gathering.is_multiple_of(4) || all > 32 {
+        let warps = sampling + gathering + copying;
+        if !sampling.is_multiple_of(4) || !gathering.is_multiple_of(4) || warps > 32 {
             return None;
         }
-        let at_launch = self.target.registers / 32 / all / 8 * 8;
-        let kept = PRODUCER_REGISTERS.min(at_launch);
-        let left = at_launch * all - kept * producing - COPIER_REGISTERS * copying;
-        Some([kept, (left / gathering / 8 * 8).min(248)])
+        let at_launch = self.target.registers / 32 / warps / 8 * 8;
+        let sample_registers = PRODUCER_REGISTERS.min(at_launch);
+        let remaining =
+            at_launch * warps - sample_registers * sampling - COPIER_REGISTERS * copying;
+        Some([sample_registers, (remaining / gathering / 8 * 8).min(248)])
     }
 
     /// Rejects a config that needs more shared memory than the target has.
     fn check_shared_memory(&self) -> Result<(), FamilyError> {
-        let (config, have) = (&self.config, self.target.shared_bytes);
+        let (config, available) = (&self.config, self.target.shared_bytes);
         let bytes = config.shared_bytes;
-        if bytes <= have {
+        if bytes <= available {
             return Ok(());
         }
-        let what = match config.schedule {
+        let subject = match config.schedule {
             Schedule::Boxes => format!("{} warps and {} stages", config.warps, config.stages),
             _ => format!("{} resident levels", config.resident_levels),
         };
         reject(format!(
-            "{what} need {bytes} bytes of shared memory, but {} has {have}",
+            "{subject} need {bytes} bytes of shared memory, but {} has {available}",
             self.target.name
         ))
     }
@@ -428,19 +432,20 @@ impl<'a> Draft<'a> {
         let groups = work_split::groups(p, &self.lanes);
         let round = self.config.queries_per_round(&self.lanes);
         let (parts, wave_overhead) = split_into_parts(p, round, groups, self.target);
-        // Parts, if the values do not stay in the L2, points may be anywhere, and all CTAs get the same amount of
-        // work; else ranges.
-        let far = p.input_specs()[0].bytes() as u64 > L2_RESIDENT_BYTES;
-        let parted = self.config.query_order == QueryOrder::Rows && far && wave_overhead < 1.05;
+        // Parts if the values do not stay in the L2, points may be anywhere, and all CTAs get about the same work;
+        // else ranges.
+        let exceeds_l2 = p.input_specs()[0].bytes() as u64 > L2_RESIDENT_BYTES;
+        let prefers_parts =
+            self.config.query_order == QueryOrder::Rows && exceeds_l2 && wave_overhead < 1.05;
         self.config.work_split = match (choice.work_split, choice.parts) {
             (Some(WorkSplit::Ranges), Some(n)) => {
                 return reject(format!(
                     "--parts {n} requires --work-split parts (selected: ranges)"
                 ));
             }
-            (Some(share), _) => share,
+            (Some(work_split), _) => work_split,
             (None, Some(_)) => WorkSplit::Parts,
-            (None, None) if parted => WorkSplit::Parts,
+            (None, None) if prefers_parts => WorkSplit::Parts,
             (None, None) => WorkSplit::Ranges,
         };
         let units = match self.config.work_split {
@@ -470,29 +475,29 @@ impl<'a> Draft<'a> {
 
 /// Returns the copies that load the last levels, and the pixels of each, with the least padding.
 fn resident_boxes(p: &Problem, lanes: &LaneLayout, resident_levels: u32) -> [u32; 2] {
-    let skip = p.shapes.0.len() - resident_levels as usize;
+    let first_level = p.shapes.0.len() - resident_levels as usize;
     let pixels = |shape: &[u32; 2]| p.stored_size(*shape).iter().product::<u64>();
-    let all: u64 = p.shapes.0[skip..].iter().map(pixels).sum();
-    if all == 0 {
+    let total: u64 = p.shapes.0[first_level..].iter().map(pixels).sum();
+    if total == 0 {
         return [0; 2];
     }
     // Shared-memory destinations of copies are multiples of 128 bytes.
     let row = u64::from(lanes.heads_per_warp * p.class().pixel_bytes());
-    let step = 128 >> row.trailing_zeros().min(7);
-    let least = all.div_ceil(MAX_BOX_PIXELS);
-    let boxes = |copies: u64| [copies, all.div_ceil(copies).next_multiple_of(step)];
-    let found = (least..2 * least + 8)
+    let alignment = 128 >> row.trailing_zeros().min(7);
+    let min_copies = total.div_ceil(MAX_BOX_PIXELS);
+    let boxes = |copies: u64| [copies, total.div_ceil(copies).next_multiple_of(alignment)];
+    let candidates = (min_copies..2 * min_copies + 8)
         .map(boxes)
         .filter(|[_, each]| *each <= MAX_BOX_PIXELS);
-    let best = found.min_by_key(|[copies, each]| copies * each);
+    let best = candidates.min_by_key(|[copies, each]| copies * each);
     best.unwrap_or_default().map(|x| x as u32)
 }
 
-/// Returns the number of parts that fills the waves best, and the time relative to full waves.
+/// Returns the number of parts that fills the waves best, and its time relative to full waves.
 fn split_into_parts(p: &Problem, round: u32, groups: u64, target: &Target) -> (u32, f64) {
     let sms = u64::from(target.sms);
     // A part has at least four rounds of all warps.
-    let most = p.num_query.div_ceil(4 * round).clamp(1, 64);
+    let max_parts = p.num_query.div_ceil(4 * round).clamp(1, 64);
     let wave_overhead = |parts: u32| {
         let items = (groups * u64::from(parts)).max(1);
         let waves = items.div_ceil(sms);
@@ -500,7 +505,7 @@ fn split_into_parts(p: &Problem, round: u32, groups: u64, target: &Target) -> (u
     };
     // Prefer fewer parts among equally full waves.
     let cost = |&n: &u32| wave_overhead(n) + 0.002 * f64::from(n);
-    let best = (1..=most).min_by(|a, b| cost(a).total_cmp(&cost(b)));
+    let best = (1..=max_parts).min_by(|a, b| cost(a).total_cmp(&cost(b)));
     let best = best.unwrap_or(1);
     (best, wave_overhead(best))
 }
@@ -512,7 +517,7 @@ mod tests {
     use warpline_family::family::Family as _;
 
     #[test]
-    fn sizes_match_the_built_kernel() {
+    fn shared_bytes_match_the_built_kernel() {
         let target = Target::SM_90A;
         for case in table::cases().into_iter().step_by(7) {
             let config = select(&case.problem, &case.choice, &target).unwrap();

@@ -4,17 +4,17 @@ use super::problem::{INPUTS, LevelLayout, LevelShapes, MAX_LEVEL_PIXELS, Problem
 use warpline_family::error::FamilyError;
 use warpline_family::stored::{IsOptionSet, StoredTensors};
 
-/// Takes the levels and their layout from the tensors that hold them, and other extents from the shapes of
-/// stored tensors.
-pub(super) fn learn(
+/// Completes the problem from stored tensors: levels and layout from the values of two tensors, other extents
+/// from tensor shapes.
+pub(super) fn complete(
     p: &mut Problem,
-    asked: IsOptionSet<'_>,
+    is_set: IsOptionSet<'_>,
     stored: &dyn StoredTensors,
 ) -> Result<(), FamilyError> {
     stored.has(&INPUTS)?;
-    extents(p, asked, stored)?;
+    extents(p, is_set, stored)?;
     let shapes = levels(&stored.integers("spatial_shapes")?)?;
-    if asked("shapes") && p.shapes != shapes {
+    if is_set("shapes") && p.shapes != shapes {
         let text = format!(
             "--shapes {} does not match spatial_shapes {shapes}",
             p.shapes
@@ -30,7 +30,7 @@ pub(super) fn learn(
         );
         return Err(FamilyError::Data(text));
     }
-    p.layout = layout(p, asked, stored)?;
+    p.layout = layout(p, is_set, stored)?;
     let pixels = p.total_pixels();
     if let Some(given) = p.spatial_size.filter(|&n| u64::from(n) != pixels) {
         let text = format!(
@@ -43,26 +43,26 @@ pub(super) fn learn(
     Ok(())
 }
 
-/// Takes batch, queries, heads, channels and points from tensor shapes.
+/// Infers batch, queries, heads, channels and points from tensor shapes, except those that options set.
 fn extents(
     p: &mut Problem,
-    asked: IsOptionSet<'_>,
+    is_set: IsOptionSet<'_>,
     stored: &dyn StoredTensors,
 ) -> Result<(), FamilyError> {
-    let take = |extent: &mut u32, option: &str, side: usize| {
+    let infer = |extent: &mut u32, option: &str, side: usize| {
         // A size above u32 is no extent; the later shape check reports the difference.
-        if let Some(side) = u32::try_from(side).ok().filter(|_| !asked(option)) {
+        if let Some(side) = u32::try_from(side).ok().filter(|_| !is_set(option)) {
             *extent = side;
         }
     };
     if let Some([batch, _, heads, channels]) = stored.shape("value")?.as_deref() {
-        take(&mut p.batch, "batch", *batch);
-        take(&mut p.heads, "heads", *heads);
-        take(&mut p.channels, "channels", *channels);
+        infer(&mut p.batch, "batch", *batch);
+        infer(&mut p.heads, "heads", *heads);
+        infer(&mut p.channels, "channels", *channels);
     }
     if let Some([_, queries, _, _, points, _]) = stored.shape("sampling_locations")?.as_deref() {
-        take(&mut p.num_query, "num_query", *queries);
-        take(&mut p.points, "points", *points);
+        infer(&mut p.num_query, "num_query", *queries);
+        infer(&mut p.points, "points", *points);
     }
     Ok(())
 }
@@ -95,36 +95,36 @@ fn levels(sides: &[i64]) -> Result<LevelShapes, FamilyError> {
 /// Returns the layout whose level starts match the stored ones.
 fn layout(
     p: &Problem,
-    asked: IsOptionSet<'_>,
+    is_set: IsOptionSet<'_>,
     stored: &dyn StoredTensors,
 ) -> Result<LevelLayout, FamilyError> {
     let starts = stored.integers("level_start_index")?;
-    let of = |layout| Problem {
+    let with_layout = |layout| Problem {
         layout,
         ..p.clone()
     };
-    let layouts = match asked("layout") {
+    let layouts = match is_set("layout") {
         true => vec![p.layout],
         false => LevelLayout::ALL.to_vec(),
     };
-    let same = |layout: &LevelLayout| {
-        let theirs = of(*layout).level_starts().into_iter();
-        theirs.map(|n| n as i64).eq(starts.iter().copied())
+    let starts_match = |layout: &LevelLayout| {
+        let expected = with_layout(*layout).level_starts().into_iter();
+        expected.map(|n| n as i64).eq(starts.iter().copied())
     };
-    let fitting: Vec<LevelLayout> = layouts.iter().copied().filter(same).collect();
+    let matching: Vec<LevelLayout> = layouts.iter().copied().filter(starts_match).collect();
     // A single level starts at 0 in every layout; then the number of pixels decides.
     let pixels = pixels(p, stored)?;
-    let by_pixels = |layout: &&LevelLayout| Some(of(**layout).total_pixels()) == pixels;
-    let found = fitting.iter().find(by_pixels).or(fitting.first());
+    let pixels_match = |layout: &&LevelLayout| Some(with_layout(**layout).total_pixels()) == pixels;
+    let found = matching.iter().find(pixels_match).or(matching.first());
     found.copied().ok_or_else(|| {
-        let would = layouts.iter().map(|&layout| {
-            let starts = list(&of(layout).level_starts());
+        let expected = layouts.iter().map(|&layout| {
+            let starts = list(&with_layout(layout).level_starts());
             format!("{starts} in layout {}", layout.keyword())
         });
         FamilyError::Data(format!(
             "levels {} start at {}, but level_start_index is {}",
             p.shapes,
-            would.collect::<Vec<_>>().join(", or at "),
+            expected.collect::<Vec<_>>().join(", or at "),
             list(&starts)
         ))
     })
@@ -194,9 +194,13 @@ mod tests {
         Problem::new(2, 77, 2, 4, &[[16, 12], [8, 6]])
     }
 
-    fn learned(tensors: &FakeTensors, asked: &[&str], mut p: Problem) -> Result<Problem, String> {
-        let asked = |option: &str| asked.contains(&option);
-        learn(&mut p, &asked, tensors).map_err(|e| e.to_string())?;
+    fn completed(
+        tensors: &FakeTensors,
+        is_set: &[&str],
+        mut p: Problem,
+    ) -> Result<Problem, String> {
+        let is_set = |option: &str| is_set.contains(&option);
+        complete(&mut p, &is_set, tensors).map_err(|e| e.to_string())?;
         Ok(p)
     }
 
@@ -204,11 +208,11 @@ mod tests {
     fn layout_follows_from_level_starts() {
         let sides = [92, 160, 46, 80, 23, 40, 12, 20];
         let halo = tensors(&sides, &[0, 15228, 19164, 20214]);
-        let p = learned(&halo, &[], problem()).unwrap();
+        let p = completed(&halo, &[], problem()).unwrap();
         assert_eq!((p.layout, p.total_pixels()), (LevelLayout::Halo, 20522));
         assert_eq!(p.shapes.to_string(), "92x160,46x80,23x40,12x20");
         let standard = tensors(&sides, &[0, 14720, 18400, 19320]);
-        let p = learned(&standard, &[], problem()).unwrap();
+        let p = completed(&standard, &[], problem()).unwrap();
         assert_eq!(p.layout, LevelLayout::Standard);
     }
 
@@ -219,13 +223,13 @@ mod tests {
                 value: Some(vec![2, pixels, 2, 32]),
                 ..tensors(&[3, 4], &[0])
             };
-            assert_eq!(learned(&one, &[], problem()).unwrap().layout, layout);
+            assert_eq!(completed(&one, &[], problem()).unwrap().layout, layout);
             let given = Problem {
                 spatial_size: Some(pixels as u32),
                 ..problem()
             };
             let one = tensors(&[3, 4], &[0]);
-            assert_eq!(learned(&one, &[], given).unwrap().layout, layout);
+            assert_eq!(completed(&one, &[], given).unwrap().layout, layout);
         }
     }
 
@@ -236,16 +240,19 @@ mod tests {
             locations: Some(vec![3, 50, 8, 2, 6, 2]),
             ..tensors(&[16, 12, 8, 6], &[0, 192])
         };
-        let p = learned(&tensors, &["heads"], problem()).unwrap();
+        let p = completed(&tensors, &["heads"], problem()).unwrap();
         let found = [p.batch, p.num_query, p.heads, p.channels, p.points];
         assert_eq!(found, [3, 50, 2, 64, 6]);
     }
 
     #[test]
-    fn mismatches_are_rejected_with_both_values() {
+    fn mismatch_errors_show_both_values() {
         let matching = || tensors(&[16, 12, 8, 6], &[0, 192]);
-        assert_eq!(learned(&matching(), &["shapes"], problem()), Ok(problem()));
-        for (tensors, asked, p, message) in [
+        assert_eq!(
+            completed(&matching(), &["shapes"], problem()),
+            Ok(problem())
+        );
+        for (tensors, is_set, p, message) in [
             (
                 tensors(&[16, 12, 8, 7], &[0, 192]),
                 "shapes",
@@ -301,7 +308,7 @@ mod tests {
                 "--spatial-size 241 does not match the 240 pixels of spatial_shapes 16x12,8x6 in layout standard",
             ),
         ] {
-            assert_eq!(learned(&tensors, &[asked], p), Err(message.to_owned()));
+            assert_eq!(completed(&tensors, &[is_set], p), Err(message.to_owned()));
         }
     }
 }

@@ -19,7 +19,7 @@ keywords! {
 
 /// Bytes that a lane loads of a pixel.
 pub(super) const LANE_BYTES: u32 = 16;
-/// Fewest and most lanes of a pixel. More channels become channel slices.
+/// Fewest and most lanes of a pixel. Channels beyond these become further channel slices.
 const LANES_PER_PIXEL: [u32; 2] = [1, 16];
 /// The same for TMA boxes: four pixels of a box need at least 128 bytes and at most one warp.
 const LANES_PER_BOX_PIXEL: [u32; 2] = [2, 8];
@@ -42,19 +42,19 @@ pub(super) struct LaneLayout {
 impl LaneLayout {
     pub(super) fn new(class: &Class, reads: CornerReads, heads: u32) -> Self {
         let chunks = class.pixel_bytes().div_ceil(LANE_BYTES);
-        let (corner_groups, heads_per_warp, [least, most]) = match reads {
+        let (corner_groups, heads_per_warp, [min_lanes, max_lanes]) = match reads {
             CornerReads::Pair => (2, 1, LANES_PER_PIXEL),
             CornerReads::Pixel if heads.is_multiple_of(2) => (1, 2, LANES_PER_PIXEL),
             CornerReads::Pixel => (1, 1, LANES_PER_PIXEL),
             CornerReads::Box => (4, 1, LANES_PER_BOX_PIXEL),
         };
-        let channel_slices = chunks.div_ceil(most);
+        let channel_slices = chunks.div_ceil(max_lanes);
         Self {
             chunks,
             lanes_per_pixel: chunks
                 .div_ceil(channel_slices)
                 .next_power_of_two()
-                .max(least),
+                .max(min_lanes),
             corner_groups,
             heads_per_warp,
             channel_slices,

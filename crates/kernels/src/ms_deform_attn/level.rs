@@ -39,8 +39,8 @@ impl BilinearWindow {
     /// Returns row and column of the first corner.
     #[track_caller]
     pub(super) fn top_left(&self) -> [Reg<u32>; 2] {
-        let whole = |x: Reg<f32>| (x + BIAS).bitcast::<u32>() - BIAS_BITS;
-        self.top_left.map(whole)
+        let to_integer = |x: Reg<f32>| (x + BIAS).bitcast::<u32>() - BIAS_BITS;
+        self.top_left.map(to_integer)
     }
 }
 
@@ -56,15 +56,15 @@ pub(super) struct LevelExtent {
 impl LevelExtent {
     /// Declares the parameters of all levels.
     pub(super) fn declare(k: Builder, levels: u32) -> Vec<Self> {
-        let most = MAX_LEVEL_PIXELS as u32;
-        let side = |name: String| k.param::<u32>(&name).at_least(1).at_most(most);
-        let one = |level: u32| Self {
+        let max_side = MAX_LEVEL_PIXELS as u32;
+        let side = |name: String| k.param::<u32>(&name).at_least(1).at_most(max_side);
+        let extent = |level: u32| Self {
             size: ["height", "width"].map(|name| side(format!("{name}_{level}"))),
             start: k
                 .param::<u32>(&format!("start_{level}"))
                 .at_most(MAX_TOTAL_PIXELS),
         };
-        (0..levels).map(one).collect()
+        (0..levels).map(extent).collect()
     }
 
     /// Returns the extent of the level with index `level`.
@@ -72,8 +72,8 @@ impl LevelExtent {
     pub(super) fn select_level(all: &[Self], level: Reg<u32>) -> Self {
         let mut found = all[0];
         for (i, other) in (1..).zip(&all[1..]) {
-            let this = level.eq(i);
-            let choose = |yes: Reg<u32>, no: Reg<u32>| select(this, yes, no);
+            let is_level = level.eq(i);
+            let choose = |yes: Reg<u32>, no: Reg<u32>| select(is_level, yes, no);
             found = Self {
                 size: [0, 1].map(|j| choose(other.size[j], found.size[j])),
                 start: choose(other.start, found.start),
@@ -101,19 +101,19 @@ impl LevelGeometry {
     /// Creates the geometry of a level whose first pixel has index `start`.
     #[track_caller]
     pub(super) fn new(extent: &LevelExtent, layout: LevelLayout, start: Reg<u32>) -> Self {
-        let number = |x: Reg<u32>| x.cast::<f32>();
+        let to_float = |x: Reg<u32>| x.cast::<f32>();
         let stored = extent.stored_size(layout);
         let width = stored[1];
-        // Arithmetic instead of a select or a subtraction: shared-memory addresses depend on these values, and
-        // the checker would follow both outcomes of either one for each level.
+        // `min` and a shift, not a select or a subtraction: shared-memory addresses depend on these values, and
+        // the checker would follow both outcomes of a select or a subtraction for each level.
         let [has_row, has_column] = stored.map(|side| side.min(2) >> 1);
-        let second = [has_row, has_column].map(number);
-        let last_start = stored.map(|side| number(side.max(2) - 2));
+        let second = [has_row, has_column].map(to_float);
+        let last_start = stored.map(|side| to_float(side.max(2) - 2));
         Self {
-            size: extent.size.map(number),
+            size: extent.size.map(to_float),
             last_start,
             has_second: (layout == LevelLayout::Standard).then_some(second),
-            stride: number(width),
+            stride: to_float(width),
             start_minus_bias: start.mad(1u32, BIAS_BITS.wrapping_neg()),
             pixel_steps: [has_row * width, has_column],
             layout,
@@ -125,14 +125,15 @@ impl LevelGeometry {
     /// The weight of a pixel is `max(0, 1 - distance)`. This also holds at the border, where the window
     /// is clamped into the map, and for NaN locations, whose weights are 0.
     #[track_caller]
-    fn axis_weights(&self, i: usize, at: Reg<f32>) -> (Reg<f32>, [Reg<f32>; 2]) {
+    fn axis_weights(&self, i: usize, location: Reg<f32>) -> (Reg<f32>, [Reg<f32>; 2]) {
         let shift = match self.layout {
             LevelLayout::Standard => -0.5f32,
             LevelLayout::Halo => 0.5,
         };
-        let pixel = at.fma(self.size[i], shift);
+        let pixel = location.fma(self.size[i], shift);
         // floor(pixel), or the integer next to an integer pixel: both give the same weights.
-        let start_unclamped = (at.fma(self.size[i], shift - 0.5) + ROUNDING_BIAS) - ROUNDING_BIAS;
+        let start_unclamped =
+            (location.fma(self.size[i], shift - 0.5) + ROUNDING_BIAS) - ROUNDING_BIAS;
         let start = start_unclamped.max(0.0f32).min(self.last_start[i]);
         let distance_from_start = pixel - start;
         let weight_at = |distance: Reg<f32>| (1.0f32.reg() - distance.abs()).max(0.0f32);

@@ -28,8 +28,8 @@
 //! ```
 //!
 //! For an interior point these are the bilinear weights. At the border the 2 × 2 window is clamped into
-//! the map; a weight depends only on the distance, so a corner outside the map has none, and an
-//! inside corner keeps its own. If all weights are 0 (the point is outside, or its location is NaN), the
+//! the map; a weight depends only on the distance, so a corner outside the map has weight 0, and a
+//! corner inside keeps its weight. If all weights are 0 (the point is outside, or its location is NaN), the
 //! attention weight is replaced by 0, even if it is infinite or NaN. A level with one row or
 //! column has no second one: that weight is 0, and the load repeats the first. In layout `halo` the offset is
 //! +0.5 instead of -0.5 (one border pixel more), and clamps and row pitch use the sizes with border.
@@ -38,8 +38,9 @@
 //!
 //! A lane loads 16 bytes of a pixel (a *chunk*). One head has `⌈C · size / 16⌉` chunks, rounded up to a power
 //! of two of lanes; more than 16 are split into channel slices. The lanes of one query and head form 1, 2 or 4
-//! *corner groups* (`--reads`): one group loads all four corners, two load a column each (`pair`), four a
-//! corner each (schedule `boxes`). `lanes::LaneLayout` has the numbers, and `gather::LanePosition` decodes
+//! *corner groups* (`--reads`): one group loads all four corners (`pixel`), each of two groups loads a column
+//! (`pair`), each of four groups loads a corner (schedule `boxes`). `lanes::LaneLayout` has the numbers, and
+//! `gather::LanePosition` decodes
 //!
 //! ```text
 //! lane_id = (item · corner_groups + corner_group) · lanes_per_pixel + chunk
@@ -140,8 +141,8 @@ impl Family for MsDeformAttn {
     const NAME: &'static str = "ms-deform-attn";
     const ABOUT: &'static str = "multi-scale deformable attention: weighted sums of bilinear samples of several feature maps";
 
-    fn default_problem(place: DeviceKind) -> Problem {
-        match place {
+    fn default_problem(device: DeviceKind) -> Problem {
+        match device {
             DeviceKind::Cpu => Problem::new(2, 77, 2, 4, &[[16, 12], [8, 6], [4, 3], [2, 2]]),
             DeviceKind::Gpu => Problem::new(2, 22223, 8, 4, &suite::DETR),
         }
@@ -177,11 +178,11 @@ impl Family for MsDeformAttn {
             false => &[QueryOrder::Rows],
         };
         for &order in orders {
-            for (warps, ahead) in [(15, 4), (19, 3), (19, 4)] {
+            for (warps, points_in_flight) in [(15, 4), (19, 3), (19, 4)] {
                 add(Choice {
                     schedule: Some(Schedule::Plain),
                     warps: Some(warps),
-                    points_in_flight: Some(ahead),
+                    points_in_flight: Some(points_in_flight),
                     query_order: Some(order),
                     ..Choice::default()
                 });
@@ -196,9 +197,9 @@ impl Family for MsDeformAttn {
                 });
             }
         }
-        for share in [WorkSplit::Parts, WorkSplit::Ranges] {
+        for work_split in [WorkSplit::Parts, WorkSplit::Ranges] {
             add(Choice {
-                work_split: Some(share),
+                work_split: Some(work_split),
                 ..Choice::default()
             });
         }
@@ -231,11 +232,11 @@ impl Family for MsDeformAttn {
     fn cost(p: &Problem) -> Cost {
         let [value, .., locations, weights] = p.input_specs();
         let points = weights.elements() as f64;
-        let once = [value, locations, weights, p.output_spec()];
+        let specs = [value, locations, weights, p.output_spec()];
         Cost {
             // One multiply-add per channel and corner.
             flops: 8.0 * points * f64::from(p.channels),
-            bytes: once.iter().map(|spec| spec.bytes() as f64).sum(),
+            bytes: specs.iter().map(|spec| spec.bytes() as f64).sum(),
         }
     }
 
@@ -285,14 +286,14 @@ impl Family for MsDeformAttn {
             num_query: p.num_query.min(600),
             ..p.clone()
         };
-        // Query order strips needs one query per pixel: keep that property.
+        // Query order strips needs one query per pixel, so the reduced problem keeps that property.
         if u64::from(p.num_query) == p.total_pixels() && small.num_query < p.num_query {
-            let sides = p
+            let shapes = p
                 .shapes
                 .0
                 .iter()
                 .map(|shape| shape.map(|side| side.div_ceil(8)));
-            small.shapes = LevelShapes(sides.collect());
+            small.shapes = LevelShapes(shapes.collect());
             small.spatial_size = None;
             small.num_query = small.total_pixels() as u32;
         }
@@ -301,16 +302,16 @@ impl Family for MsDeformAttn {
 
     fn complete_from_tensors(
         p: &mut Problem,
-        asked: IsOptionSet<'_>,
+        is_set: IsOptionSet<'_>,
         tensors: &dyn StoredTensors,
     ) -> Result<(), FamilyError> {
-        infer::learn(p, asked, tensors)
+        infer::complete(p, is_set, tensors)
     }
 }
 
 /// Returns the launch of a kernel with its arguments.
 fn step(kernel: Program, p: &Problem, c: &Config, lanes: &LaneLayout) -> LaunchStep {
-    // `Problem::check` has checked that all extents are below 2³¹.
+    // `Problem::check` rejects extents of 2³¹ and more.
     let mut step = LaunchStep::new(kernel, [c.ctas, 1, 1])
         .pointer("value", Buffer::Input(0))
         .pointer("locations", Buffer::Input(3))

@@ -60,7 +60,7 @@ pub(super) fn signature() -> Signature {
     }
 }
 
-/// Returns dense arguments that lead to the problem.
+/// Returns dense arguments of a call that has this problem.
 pub(super) fn args(p: &Problem) -> Vec<ArgValue> {
     let [value, _, _, locations, weights] = p.input_specs().map(|spec| {
         let shape: Vec<u64> = spec.shape.iter().map(|&n| n as u64).collect();
@@ -90,7 +90,14 @@ pub(super) fn problem_of_call(call: &OpArgs<'_>) -> Result<(Problem, Choice), Fa
         return call.reject(format!("im2col_step must be at least 1, not {step}"));
     }
     let [batch, pixels, heads, channels] = dims(call, "value", value, "[B, S, heads, C]")?;
-    let [of_batch, queries, of_heads, levels, points, two] = dims(
+    let [
+        location_batch,
+        queries,
+        location_heads,
+        levels,
+        points,
+        axes,
+    ] = dims(
         call,
         "sampling_locations",
         locations,
@@ -98,7 +105,7 @@ pub(super) fn problem_of_call(call: &OpArgs<'_>) -> Result<(Problem, Choice), Fa
     )?;
     let dtype = float(call, "value", value)?;
     let point_dtype = float(call, "sampling_locations", locations)?;
-    if [of_batch, of_heads, two] != [batch, heads, 2] {
+    if [location_batch, location_heads, axes] != [batch, heads, 2] {
         return call.reject(format!(
             "sampling_locations must be [{batch}, Q, {heads}, L, P, 2] for a value of {:?}, not {:?}",
             value.shape, locations.shape
@@ -120,17 +127,17 @@ pub(super) fn problem_of_call(call: &OpArgs<'_>) -> Result<(Problem, Choice), Fa
     if heads == 0 {
         return call.reject("value must have at least 1 head, not 0".into());
     }
-    for (name, n, most) in [
+    for (name, n, max) in [
         ("levels", levels, max_levels),
         ("points", points, max_points),
     ] {
-        if n == 0 || n > most {
+        if n == 0 || n > max {
             return call.reject(format!(
-                "sampling_locations must have 1 to {most} {name}, not {n}"
+                "sampling_locations must have 1 to {max} {name}, not {n}"
             ));
         }
     }
-    check_placement(call)?;
+    check_dense_and_aligned(call)?;
     let count = |name: &str, n: u64| match u32::try_from(n) {
         Ok(n) => Ok(n),
         Err(_) => call.reject(format!("{n} {name} are more than the limit of 4294967295")),
@@ -178,18 +185,18 @@ fn float(call: &OpArgs<'_>, name: &str, view: &TensorView) -> Result<FloatType, 
 }
 
 /// Rejects tensors that are not dense or not aligned to 16 bytes.
-fn check_placement(call: &OpArgs<'_>) -> Result<(), FamilyError> {
+fn check_dense_and_aligned(call: &OpArgs<'_>) -> Result<(), FamilyError> {
     let names = ["value", "sampling_locations", "attention_weights", "y"];
     for (name, view) in names.into_iter().zip(call.inputs().chain(call.outs)) {
         if !view.is_dense() {
             return call.reject(format!(
-                "{name} must be dense, but has strides {:?} over shape {:?}: make it contiguous",
+                "{name} must be dense, but has strides {:?} over shape {:?}\nhelp: make it contiguous",
                 view.strides, view.shape
             ));
         }
         if !view.is_16_byte_aligned() {
             return call.reject(format!(
-                "{name} starts at {:#x}, but must be aligned to 16 bytes: clone it",
+                "{name} starts at {:#x}, but must be aligned to 16 bytes\nhelp: clone it",
                 view.address
             ));
         }
@@ -209,7 +216,7 @@ fn shapes(call: &OpArgs<'_>, levels: u64) -> Result<LevelShapes, FamilyError> {
     let mut all = Vec::new();
     for (i, pair) in sides.chunks_exact(2).enumerate() {
         let side = |j: usize| u32::try_from(pair[j]).ok().filter(|&side| side > 0);
-        // Checked with a border, because the layout is not known yet.
+        // The limit includes a border, because the layout is not known yet.
         let fits = |&[height, width]: &[u32; 2]| {
             (u64::from(height) + 2) * (u64::from(width) + 2) <= MAX_LEVEL_PIXELS
         };
@@ -233,11 +240,11 @@ fn with_layout(call: &OpArgs<'_>, problem: Problem, pixels: u64) -> Result<Probl
         layout,
         ..problem.clone()
     });
-    let is = |p: &Problem| {
-        let theirs = p.level_starts().into_iter().map(|start| start as i64);
-        p.total_pixels() == pixels && theirs.eq(starts.iter().copied())
+    let matches = |p: &Problem| {
+        let level_starts = p.level_starts().into_iter().map(|start| start as i64);
+        p.total_pixels() == pixels && level_starts.eq(starts.iter().copied())
     };
-    match [&standard, &halo].into_iter().find(|p| is(p)) {
+    match [&standard, &halo].into_iter().find(|p| matches(p)) {
         Some(found) => Ok(found.clone()),
         None => call.reject(format!(
             "level_start_index is {starts:?} and value has {pixels} pixels, but levels of {} start at {:?} with {} \
@@ -263,7 +270,7 @@ mod tests {
     use crate::ops;
     use warpline_ir::{DType, Target};
 
-    fn solved(args: &[ArgValue], y: &TensorView) -> Result<serde_json::Value, String> {
+    fn problem_of(args: &[ArgValue], y: &TensorView) -> Result<serde_json::Value, String> {
         let op = ops().into_iter().find(|op| op.family == "ms-deform-attn");
         let work = op
             .unwrap()
@@ -290,16 +297,16 @@ mod tests {
             (LevelLayout::Standard, "standard"),
             (LevelLayout::Halo, "halo"),
         ] {
-            assert_eq!(solved(&call(layout), &y()).unwrap()["layout"], name);
+            assert_eq!(problem_of(&call(layout), &y()).unwrap()["layout"], name);
         }
         let mut one = args(&Problem {
             layout: LevelLayout::Halo,
             ..Problem::new(2, 5, 2, 4, &[[16, 12]])
         });
-        assert_eq!(solved(&one, &y()).unwrap()["layout"], "halo");
+        assert_eq!(problem_of(&one, &y()).unwrap()["layout"], "halo");
         one[2] = vec![1].into();
         assert_eq!(
-            solved(&one, &y()).unwrap_err(),
+            problem_of(&one, &y()).unwrap_err(),
             "ms_deform_attn: level_start_index is [1] and value has 252 pixels, but levels of 16x12 start at [0] \
              with 192 pixels, or with borders at [0] with 252 pixels"
         );
@@ -310,7 +317,7 @@ mod tests {
         let mut args = call(LevelLayout::Standard);
         args[1] = vec![16, 12, 8].into();
         assert_eq!(
-            solved(&args, &y()).unwrap_err(),
+            problem_of(&args, &y()).unwrap_err(),
             "ms_deform_attn: spatial_shapes must be pairs of integers, not [16, 12, 8]"
         );
     }
@@ -323,7 +330,7 @@ mod tests {
                 view.dtype = DType::F32;
             }
         }
-        assert_eq!(solved(&args, &y()).unwrap()["point_dtype"], "f32");
+        assert_eq!(problem_of(&args, &y()).unwrap()["point_dtype"], "f32");
     }
 
     #[test]
@@ -334,14 +341,17 @@ mod tests {
                 panic!("a tensor");
             };
             change(view);
-            solved(&args, &y())
+            problem_of(&args, &y())
         };
-        let gaps = with(&|view| view.strides[0] += 2).unwrap_err();
-        assert!(gaps.contains("sampling_locations must be dense"), "{gaps}");
-        let between = with(&|view| view.address = 24).unwrap_err();
+        let strided = with(&|view| view.strides[0] += 2).unwrap_err();
         assert!(
-            between.contains("sampling_locations starts at 0x18"),
-            "{between}"
+            strided.contains("sampling_locations must be dense"),
+            "{strided}"
+        );
+        let unaligned = with(&|view| view.address = 24).unwrap_err();
+        assert!(
+            unaligned.contains("sampling_locations starts at 0x18"),
+            "{unaligned}"
         );
         // The stride of a dimension of size 1 has no effect.
         let mut one = args(&Problem::new(1, 5, 2, 4, &[[16, 12]]));
@@ -349,6 +359,6 @@ mod tests {
             view.strides[0] = 7;
         }
         let y = TensorView::dense(DType::F16, &[1, 5, 64], 0);
-        assert!(solved(&one, &y).is_ok());
+        assert!(problem_of(&one, &y).is_ok());
     }
 }

@@ -31,11 +31,11 @@ fn gather<E: Texel, N: PointElement>(
         let slot = resident.map(|resident| resident.wait());
         let resident_tile = slot.as_ref().map(|slot| slot.tiles());
         let gather = Gather::new(cx, lane, item, resident_tile);
-        let read = |step: Reg<u32>| {
+        let load_points = |step: Reg<u32>| {
             let row = OutputRow::new(cx, lane, item, step);
             (row, sampler.load(row.index))
         };
-        let each = |row: OutputRow, raw: &PointWords| {
+        let gather_round = |row: OutputRow, raw: &PointWords| {
             let sampled = sampler.sample(raw);
             let records = ShuffledRecords::from_lanes(
                 cx.format(),
@@ -46,20 +46,20 @@ fn gather<E: Texel, N: PointElement>(
             );
             gather.gather_query(row, |point| records.points_of(point));
         };
-        for_each_round(cx, item, read, each);
+        for_each_round(cx, item, load_points, gather_round);
         if let Some(slot) = slot {
             slot.release();
         }
     });
 }
 
-/// Runs `each` for the queries of an item, one warp step per round. The last round of a batch may
+/// Runs `gather_round` for the queries of an item, one warp step per round. The last round of a batch may
 /// contain out-of-range queries; they are masked.
 fn for_each_round<E: Texel, N: PointElement>(
     cx: &DeformContext<E, N>,
     item: WorkItem,
-    read: impl Fn(Reg<u32>) -> (OutputRow, PointWords),
-    each: impl Fn(OutputRow, &PointWords),
+    load_points: impl Fn(Reg<u32>) -> (OutputRow, PointWords),
+    gather_round: impl Fn(OutputRow, &PointWords),
 ) {
     let step = cx.lanes.queries_per_warp();
     let first_step = item.first + warp_in_role() * step;
@@ -68,20 +68,20 @@ fn for_each_round<E: Texel, N: PointElement>(
         steps(item.rounds).each(|i| {
             let first = first_step + i * step_per_round;
             if_(first.lt(cx.queries), || {
-                let (row, raw) = read(first);
-                each(row, &raw);
+                let (row, raw) = load_points(first);
+                gather_round(row, &raw);
             });
         });
         return;
     }
     // The points of the next round are loaded before this one is gathered.
-    let (row, raw) = read(first_step);
+    let (row, raw) = load_points(first_step);
     let in_range_word = |row: &OutputRow| select(row.in_range, 1u32, 0u32);
     let carried = (row.index, in_range_word(&row), raw.words.clone());
     steps(item.rounds).fold(carried, |i, (index, in_range, words)| {
-        let (next, ahead) = read(first_step + (i + 1) * step_per_round);
+        let (next_row, next_points) = load_points(first_step + (i + 1) * step_per_round);
         let in_range = in_range.ne(0u32);
-        each(OutputRow { index, in_range }, &raw.with_words(words));
-        (next.index, in_range_word(&next), ahead.words)
+        gather_round(OutputRow { index, in_range }, &raw.with_words(words));
+        (next_row.index, in_range_word(&next_row), next_points.words)
     });
 }

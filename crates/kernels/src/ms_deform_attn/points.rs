@@ -40,9 +40,10 @@ impl<'a, E: Texel, N: PointElement> LaneSampler<'a, E, N> {
     pub(super) fn new(cx: &'a DeformContext<E, N>, lane_in_query: Reg<u32>) -> Self {
         let (class, lanes) = (&cx.class, &cx.lanes);
         let each = lanes.points_per_lane(class);
-        let single = lanes.has_consecutive_points(class) && class.points.is_multiple_of(each);
-        let level =
-            single.then(|| cx.level_of(point_index(class, lanes, lane_in_query, 0) / class.points));
+        let has_single_level =
+            lanes.has_consecutive_points(class) && class.points.is_multiple_of(each);
+        let level = has_single_level
+            .then(|| cx.level_of(point_index(class, lanes, lane_in_query, 0) / class.points));
         Self {
             cx,
             lane_in_query,
@@ -67,13 +68,14 @@ impl<'a, E: Texel, N: PointElement> LaneSampler<'a, E, N> {
                 location_words: count,
             };
         }
-        let one = |from: Global<N>, at: Reg<u32>| N::load_one(from, at).bitcast::<u32>();
+        let load_word =
+            |from: Global<N>, index: Reg<u32>| N::load_one(from, index).bitcast::<u32>();
         let points = (0..each).map(|i| point_index(class, lanes, self.lane_in_query, i));
         let points: Vec<_> = points.collect();
         let mut words: Vec<_> = (points.iter())
-            .flat_map(|&p| [one(locations, p * 2), one(locations, p * 2 + 1)])
+            .flat_map(|&p| [load_word(locations, p * 2), load_word(locations, p * 2 + 1)])
             .collect();
-        words.extend(points.iter().map(|&p| one(weights, p)));
+        words.extend(points.iter().map(|&p| load_word(weights, p)));
         PointWords {
             words,
             location_words: 2 * each as usize,

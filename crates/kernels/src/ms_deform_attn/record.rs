@@ -37,20 +37,20 @@ pub(super) struct RecordFormat {
 
 impl RecordFormat {
     /// Returns the words of the pixels.
-    fn pixels(&self) -> u32 {
+    fn pixel_words(&self) -> u32 {
         self.points.div_ceil(2)
     }
 
     /// Packs points into a record.
     #[track_caller]
     fn pack(&self, points: &[SampledPoint]) -> SampleRecord {
-        let pixels = points.chunks(2).map(|some| match some {
+        let pixels = points.chunks(2).map(|pair| match pair {
             [a, b] => b.pixel.mad(1u32 << 16, a.pixel),
-            _ => some[0].pixel,
+            _ => pair[0].pixel,
         });
         let corner_group = |i: usize| {
-            let all = points.iter().flat_map(|point| &point.weights[i]);
-            all.copied().collect()
+            let words = points.iter().flat_map(|point| &point.weights[i]);
+            words.copied().collect()
         };
         SampleRecord {
             pixels: pixels.collect(),
@@ -61,21 +61,21 @@ impl RecordFormat {
     /// Packs consecutive points into records.
     #[track_caller]
     pub(super) fn records(&self, points: &[SampledPoint]) -> Vec<SampleRecord> {
-        let each = points.chunks(self.points as usize);
-        each.map(|some| self.pack(some)).collect()
+        let groups = points.chunks(self.points as usize);
+        groups.map(|group| self.pack(group)).collect()
     }
 
     /// Unpacks a record as one corner group reads it: pixel words, then weight words.
     #[track_caller]
     fn unpack(&self, words: &[Reg<u32>]) -> Vec<GatherPoint> {
-        let (pixels, weights) = words.split_at(self.pixels() as usize);
+        let (pixels, weights) = words.split_at(self.pixel_words() as usize);
         let pixels = pixels.iter().flat_map(|&word| match self.points {
             1 => vec![word],
             _ => vec![word & 0xffffu32, word >> 16u32],
         });
-        let each = weights.chunks(self.weights as usize);
-        let points_and_weights = pixels.zip(each);
-        points_and_weights
+        let weights = weights.chunks(self.weights as usize);
+        pixels
+            .zip(weights)
             .map(|(pixel, weights)| GatherPoint {
                 pixel,
                 weights: weights.to_vec(),
@@ -89,7 +89,7 @@ pub(super) struct ShuffledRecords {
     format: RecordFormat,
     /// The first lane of the query and corner group.
     first_lane: Reg<u32>,
-    /// The words of the records that this lane has.
+    /// The words of each record that this lane has.
     own_words: Vec<Vec<Reg<u32>>>,
     /// For each record: the lane that has it, and the index among that lane's records.
     owners: Vec<(u32, u32)>,
@@ -98,8 +98,8 @@ pub(super) struct ShuffledRecords {
 impl ShuffledRecords {
     /// Distributes the records that each lane sampled.
     ///
-    /// With two corner groups, a lane exchanges with its partner in the other group, so that each
-    /// group has all records with its own weights.
+    /// With two corner groups, a lane exchanges words with its partner in the other group, so that each
+    /// group has all records with the weights of its corners.
     #[track_caller]
     pub(super) fn from_lanes(
         format: RecordFormat,
@@ -108,45 +108,46 @@ impl ShuffledRecords {
         corner_group: Option<Reg<u32>>,
         sampled: Vec<SampleRecord>,
     ) -> Self {
-        let each = sampled.len() as u32;
+        let records_per_lane = sampled.len() as u32;
         let owner = |record: u32| {
-            let (by, i) = lanes.owner_of_point(class, record * format.points);
+            let (lane, i) = lanes.owner_of_point(class, record * format.points);
             let i = i / format.points;
-            match by < lanes.lanes_per_pixel || lanes.corner_groups == 1 {
-                true => (by, i),
-                // Records from the other group follow the lane's own.
-                false => (by - lanes.lanes_per_pixel, each + i),
+            match lane < lanes.lanes_per_pixel || lanes.corner_groups == 1 {
+                true => (lane, i),
+                // Records of lanes in the left group come first.
+                false => (lane - lanes.lanes_per_pixel, records_per_lane + i),
             }
         };
-        let all = match corner_group {
+        let own_words = match corner_group {
             None => (sampled.into_iter())
                 .map(|record| [record.pixels, record.weights.concat()].concat())
                 .collect(),
             Some(corner_group) => {
-                let left = corner_group.eq(0);
-                let pick = |yes: Reg<u32>, no: Reg<u32>| select(left, yes, no);
-                // The words for the lane's own group and for the other, as (left group's, right group's) records.
-                let swap = |(mine, other): (Reg<u32>, Reg<u32>)| {
-                    let received = shuffle_xor(other, lanes.lanes_per_pixel);
-                    (pick(mine, received), pick(received, mine))
+                let is_left = corner_group.eq(0);
+                let pick = |yes: Reg<u32>, no: Reg<u32>| select(is_left, yes, no);
+                // Keeps the word for this lane's group and sends the word for the other group. Returns a word
+                // of the left lane's record and a word of the right lane's record.
+                let exchange = |(kept, sent): (Reg<u32>, Reg<u32>)| {
+                    let received = shuffle_xor(sent, lanes.lanes_per_pixel);
+                    (pick(kept, received), pick(received, kept))
                 };
-                let (mut own, mut others) = (Vec::new(), Vec::new());
+                let (mut left_records, mut right_records) = (Vec::new(), Vec::new());
                 for record in &sampled {
                     let pixels = record.pixels.iter().map(|&word| (word, word));
                     let weights = record.weights[0].iter().zip(&record.weights[1]);
                     let weights = weights.map(|(&l, &r)| (pick(l, r), pick(r, l)));
-                    let (left, right) = pixels.chain(weights).map(swap).unzip();
-                    own.push(left);
-                    others.push(right);
+                    let (left, right) = pixels.chain(weights).map(exchange).unzip();
+                    left_records.push(left);
+                    right_records.push(right);
                 }
-                own.extend(others);
-                own
+                left_records.extend(right_records);
+                left_records
             }
         };
         Self {
             format,
             first_lane: Self::first_lane(lanes, corner_group),
-            own_words: all,
+            own_words,
             owners: (0..class.all_points() / format.points).map(owner).collect(),
         }
     }
@@ -161,7 +162,7 @@ impl ShuffledRecords {
         }
     }
 
-    /// Loads the records of a row from shared memory, some per lane.
+    /// Loads the records of a row from shared memory and distributes them over the lanes.
     #[track_caller]
     pub(super) fn from_shared(
         layout: &RecordLayout,
@@ -170,17 +171,19 @@ impl ShuffledRecords {
         row: RecordRow,
         corner_group: Option<Reg<u32>>,
     ) -> Self {
-        let each = layout.records.div_ceil(lanes.lanes_per_pixel);
-        let own = (lane_id() & (lanes.lanes_per_pixel - 1)) * each;
-        let all = (0..each).map(|i| {
-            let record = (own + i).min(layout.records - 1);
+        let records_per_lane = layout.records.div_ceil(lanes.lanes_per_pixel);
+        let first = (lane_id() & (lanes.lanes_per_pixel - 1)) * records_per_lane;
+        let own_words = (0..records_per_lane).map(|i| {
+            let record = (first + i).min(layout.records - 1);
             layout.load_words(from, row, corner_group, record, 0)
         });
         Self {
             format: layout.format,
             first_lane: Self::first_lane(lanes, corner_group),
-            own_words: all.collect(),
-            owners: (0..layout.records).map(|r| (r / each, r % each)).collect(),
+            own_words: own_words.collect(),
+            owners: (0..layout.records)
+                .map(|r| (r / records_per_lane, r % records_per_lane))
+                .collect(),
         }
     }
 
@@ -261,8 +264,7 @@ impl RecordLayout {
     /// Returns the row with index `first + offset`.
     #[track_caller]
     pub(super) fn row(&self, first: Reg<u32>, offset: u32) -> RecordRow {
-        let whole = offset.is_multiple_of(self.items);
-        let (row, warps) = match whole {
+        let (row, warps) = match offset.is_multiple_of(self.items) {
             true => (first, offset / self.items),
             false => (first + offset, 0),
         };
@@ -275,27 +277,27 @@ impl RecordLayout {
     fn planes(&self) -> Vec<RecordPlane> {
         // A vector is 8 bytes with two corner groups, else 16.
         let max_width = 4 / self.corner_groups;
-        let cut = |words: u32| {
-            let mut from = 0;
+        let split_into_vectors = |words: u32| {
+            let mut end = 0;
             std::iter::from_fn(move || {
-                let rest = words - from;
-                let width = (rest > 0).then(|| max_width.min(1 << rest.ilog2()))?;
-                from += width;
-                Some(((from - width) as usize, width))
+                let remaining = words - end;
+                let width = (remaining > 0).then(|| max_width.min(1 << remaining.ilog2()))?;
+                end += width;
+                Some(((end - width) as usize, width))
             })
         };
-        let pixels = cut(self.format.pixels()).map(|part| (part, None));
-        let weights = cut(self.format.points * self.format.weights);
-        let weights = weights.map(|part| (part, Some(self.corner_groups)));
-        let mut first = 0;
-        let plane = |((from, width), corner_groups)| {
+        let pixels = split_into_vectors(self.format.pixel_words()).map(|vector| (vector, None));
+        let weights = split_into_vectors(self.format.points * self.format.weights);
+        let weights = weights.map(|vector| (vector, Some(self.corner_groups)));
+        let mut start = 0;
+        let plane = |((first_word, width), corner_groups)| {
             let plane = RecordPlane {
-                start: first,
+                start,
                 width,
-                first_word: from,
+                first_word,
                 corner_groups,
             };
-            first += self.rows() * self.records * plane.words_per_record();
+            start += self.rows() * self.records * plane.words_per_record();
             plane
         };
         pixels.chain(weights).map(plane).collect()
@@ -304,15 +306,15 @@ impl RecordLayout {
     /// Returns the words of all records of a round.
     pub(super) fn words(&self) -> u32 {
         let planes = self.planes();
-        let each: u32 = planes.iter().map(RecordPlane::words_per_record).sum();
-        (self.rows() * self.records * each).next_multiple_of(4)
+        let words_per_record: u32 = planes.iter().map(RecordPlane::words_per_record).sum();
+        (self.rows() * self.records * words_per_record).next_multiple_of(4)
     }
 
     /// Returns the offset of a row inside a plane.
     #[track_caller]
     fn row_offset(&self, plane: &RecordPlane, row: RecordRow) -> Reg<u32> {
-        let all = plane.words_per_record();
-        row.warp * (self.records * self.items * all) + row.item * all
+        let words = plane.words_per_record();
+        row.warp * (self.records * self.items * words) + row.item * words
     }
 
     /// Returns the words from one record of a row to the next.
@@ -320,29 +322,29 @@ impl RecordLayout {
         self.items * plane.words_per_record()
     }
 
-    /// Stores record `number` of a row.
+    /// Stores the record of a row with index `index`.
     #[track_caller]
     pub(super) fn store(
         &self,
         to: TileRef<u32>,
         row: RecordRow,
-        number: Reg<u32>,
+        index: Reg<u32>,
         record: &SampleRecord,
     ) {
         for plane in self.planes() {
-            let at = self.row_offset(&plane, row) + number * self.pitch(&plane);
-            let words = plane.first_word..plane.first_word + plane.width as usize;
-            let all: Vec<_> = match plane.corner_groups {
-                None => record.pixels[words].to_vec(),
+            let offset = self.row_offset(&plane, row) + index * self.pitch(&plane);
+            let range = plane.first_word..plane.first_word + plane.width as usize;
+            let words: Vec<_> = match plane.corner_groups {
+                None => record.pixels[range].to_vec(),
                 Some(_) => (record.weights.iter())
-                    .flat_map(|corner_group| corner_group[words.clone()].to_vec())
+                    .flat_map(|corner_group| corner_group[range.clone()].to_vec())
                     .collect(),
             };
             let to = to.slice(0..1, plane.start..to.cols());
-            match *all {
-                [a] => to.store_as(0u32, at, [a]),
-                [a, b] => to.store_as(0u32, at, [a, b]),
-                [a, b, c, d] => to.store_as(0u32, at, [a, b, c, d]),
+            match *words {
+                [a] => to.store_as(0u32, offset, [a]),
+                [a, b] => to.store_as(0u32, offset, [a, b]),
+                [a, b, c, d] => to.store_as(0u32, offset, [a, b, c, d]),
                 _ => {}
             }
         }
@@ -371,21 +373,21 @@ impl RecordLayout {
         first: Reg<u32>,
         record: u32,
     ) -> Vec<Reg<u32>> {
-        let mut found = Vec::new();
+        let mut words = Vec::new();
         for plane in self.planes() {
             let start = plane.start + record * self.pitch(&plane);
             let from = from.slice(0..1, start..from.cols());
-            let at = self.row_offset(&plane, row) + first * self.pitch(&plane);
-            let at = match corner_group.filter(|_| plane.corner_groups.is_some()) {
-                None => at,
-                Some(corner_group) => at + corner_group * plane.width,
+            let offset = self.row_offset(&plane, row) + first * self.pitch(&plane);
+            let offset = match corner_group.filter(|_| plane.corner_groups.is_some()) {
+                None => offset,
+                Some(corner_group) => offset + corner_group * plane.width,
             };
             match plane.width {
-                1 => found.extend(from.load_as::<u32, 1>(0u32, at)),
-                2 => found.extend(from.load_as::<u32, 2>(0u32, at)),
-                _ => found.extend(from.load_as::<u32, 4>(0u32, at)),
+                1 => words.extend(from.load_as::<u32, 1>(0u32, offset)),
+                2 => words.extend(from.load_as::<u32, 2>(0u32, offset)),
+                _ => words.extend(from.load_as::<u32, 4>(0u32, offset)),
             }
         }
-        found
+        words
     }
 }

@@ -11,11 +11,11 @@ pub(super) fn inputs(p: &Problem, seed: u64) -> Vec<HostTensor> {
     let mut random = Random::new(seed);
     let [value, shapes, starts, locations, weights] = p.input_specs();
     let sides = p.shapes.0.iter().flatten().map(|&side| f64::from(side));
-    let firsts = p.level_starts();
+    let level_starts = p.level_starts();
     vec![
         HostTensor::round(value, draw_values(p, &mut random)),
         HostTensor::round(shapes, sides),
-        HostTensor::round(starts, firsts.iter().map(|&n| n as f64)),
+        HostTensor::round(starts, level_starts.iter().map(|&n| n as f64)),
         HostTensor::round(locations, draw_locations(p, &mut random)),
         HostTensor::round(weights, draw_weights(p, &mut random)),
     ]
@@ -24,43 +24,46 @@ pub(super) fn inputs(p: &Problem, seed: u64) -> Vec<HostTensor> {
 /// Random draws per normal number.
 const DRAWS_PER_NORMAL: u64 = 2;
 
-/// Fills numbers on all cores with the values of one sequential stream. Unit `i` starts `before(i)` draws
-/// after the first.
+/// Returns units of random numbers. All cores draw them, but the numbers are those of one sequential stream:
+/// unit `i` starts after `draws_before(i)` draws.
 fn draw(
     random: &mut Random,
-    [units, unit]: [usize; 2],
-    before: impl Fn(usize) -> u64 + Sync,
-    one: impl Fn(&mut Random, usize, &mut [f64]) + Sync,
+    [units, unit_len]: [usize; 2],
+    draws_before: impl Fn(usize) -> u64 + Sync,
+    fill_unit: impl Fn(&mut Random, usize, &mut [f64]) + Sync,
 ) -> Vec<f64> {
-    let mut all = vec![0.0; units * unit];
-    parallel::fill(&mut all, unit, |first, part| {
+    let mut all = vec![0.0; units * unit_len];
+    parallel::fill(&mut all, unit_len, |first, part| {
         let mut random = random.clone();
-        random.skip(before(first));
-        for (i, numbers) in (first..).zip(part.chunks_mut(unit.max(1))) {
-            one(&mut random, i, numbers);
+        random.skip(draws_before(first));
+        for (i, numbers) in (first..).zip(part.chunks_mut(unit_len.max(1))) {
+            fill_unit(&mut random, i, numbers);
         }
     });
-    random.skip(before(units));
+    random.skip(draws_before(units));
     all
 }
 
 /// Draws normal values; the border of a halo is zero.
 fn draw_values(p: &Problem, random: &mut Random) -> Vec<f64> {
-    let inside = is_in_map(p);
+    let is_inside = is_in_map(p);
     let per_pixel = (p.heads * p.channels) as usize;
-    let before = |pixel: usize| {
+    let draws_before = |pixel: usize| {
         let count = |pixels: &[bool]| pixels.iter().filter(|&&inside| inside).count();
-        let (batches, rest) = (pixel / inside.len().max(1), pixel % inside.len().max(1));
-        let drawn = batches * count(&inside) + count(&inside[..rest]);
+        let (batches, rest) = (
+            pixel / is_inside.len().max(1),
+            pixel % is_inside.len().max(1),
+        );
+        let drawn = batches * count(&is_inside) + count(&is_inside[..rest]);
         DRAWS_PER_NORMAL * (drawn * per_pixel) as u64
     };
-    let units = p.batch as usize * inside.len();
+    let units = p.batch as usize * is_inside.len();
     draw(
         random,
         [units, per_pixel],
-        before,
+        draws_before,
         |random, pixel, numbers| {
-            if inside[pixel % inside.len()] {
+            if is_inside[pixel % is_inside.len()] {
                 numbers.fill_with(|| random.normal());
             }
         },
@@ -93,8 +96,8 @@ fn query_center(p: &Problem, query: u32) -> [f64; 2] {
                 let pixel = [rest % width, rest / width];
                 let sides = [shape[1], shape[0]].map(f64::from);
                 return [0, 1].map(|i| {
-                    let at = (pixel[i] as f64 - border + 0.5) / sides[i];
-                    at.clamp(0.0, 1.0)
+                    let position = (pixel[i] as f64 - border + 0.5) / sides[i];
+                    position.clamp(0.0, 1.0)
                 });
             }
             rest -= height * width;
@@ -103,7 +106,7 @@ fn query_center(p: &Problem, query: u32) -> [f64; 2] {
     let columns = f64::from(p.num_query).sqrt().ceil().max(1.0) as u32;
     let rows = p.num_query.div_ceil(columns).max(1);
     [(query % columns, columns), (query / columns, rows)]
-        .map(|(at, of)| (f64::from(at) + 0.5) / f64::from(of))
+        .map(|(index, count)| (f64::from(index) + 0.5) / f64::from(count))
 }
 
 /// Returns the queries of all heads and batches.
@@ -113,19 +116,19 @@ fn item_count(p: &Problem) -> usize {
 
 /// Draws the locations of all points.
 fn draw_locations(p: &Problem, random: &mut Random) -> Vec<f64> {
-    let unit = 2 * p.class().all_points() as usize;
+    let numbers_per_item = 2 * p.class().all_points() as usize;
     let draws = match p.locations {
         PointDistribution::Uniform => 1,
         PointDistribution::Grid => DRAWS_PER_NORMAL,
     };
-    let before = |item: usize| draws * (item * unit) as u64;
+    let draws_before = |item: usize| draws * (item * numbers_per_item) as u64;
     draw(
         random,
-        [item_count(p), unit],
-        before,
+        [item_count(p), numbers_per_item],
+        draws_before,
         |random, item, numbers| {
             let query = item / p.heads as usize % p.num_query as usize;
-            let own = query_center(p, query as u32);
+            let center = query_center(p, query as u32);
             let levels = numbers.chunks_mut(2 * p.points as usize);
             for (numbers, [height, width]) in levels.zip(&p.shapes.0) {
                 let sides = [width, height].map(|&side| f64::from(side));
@@ -133,7 +136,7 @@ fn draw_locations(p: &Problem, random: &mut Random) -> Vec<f64> {
                     *number = match p.locations {
                         PointDistribution::Uniform => random.uniform(),
                         PointDistribution::Grid => {
-                            own[i % 2] + 3.0 * random.normal() / sides[i % 2]
+                            center[i % 2] + 3.0 * random.normal() / sides[i % 2]
                         }
                     };
                 }
@@ -144,12 +147,12 @@ fn draw_locations(p: &Problem, random: &mut Random) -> Vec<f64> {
 
 /// Draws attention weights, which add up to 1 for every query and head.
 fn draw_weights(p: &Problem, random: &mut Random) -> Vec<f64> {
-    let unit = p.class().all_points() as usize;
-    let before = |item: usize| DRAWS_PER_NORMAL * (item * unit) as u64;
+    let points_per_item = p.class().all_points() as usize;
+    let draws_before = |item: usize| DRAWS_PER_NORMAL * (item * points_per_item) as u64;
     draw(
         random,
-        [item_count(p), unit],
-        before,
+        [item_count(p), points_per_item],
+        draws_before,
         |random, _, numbers| {
             numbers.fill_with(|| random.normal().exp());
             let sum: f64 = numbers.iter().sum();
@@ -204,9 +207,9 @@ fn levels(p: &Problem, shapes: &HostTensor, starts: &HostTensor) -> Vec<Referenc
         .collect()
 }
 
-/// Converts some elements of a tensor.
-fn decode(of: &HostTensor, bytes: &[u8]) -> Vec<f64> {
-    let dtype = of.spec.dtype;
+/// Converts the bytes of some elements of a tensor.
+fn decode(tensor: &HostTensor, bytes: &[u8]) -> Vec<f64> {
+    let dtype = tensor.spec.dtype;
     bytes
         .chunks_exact(dtype.bytes())
         .map(|b| element_value(dtype, b))
@@ -214,9 +217,9 @@ fn decode(of: &HostTensor, bytes: &[u8]) -> Vec<f64> {
 }
 
 /// Returns one element of a tensor.
-fn element(of: &HostTensor, at: usize) -> f64 {
-    let dtype = of.spec.dtype;
-    element_value(dtype, &of.data[at * dtype.bytes()..])
+fn element(tensor: &HostTensor, index: usize) -> f64 {
+    let dtype = tensor.spec.dtype;
+    element_value(dtype, &tensor.data[index * dtype.bytes()..])
 }
 
 /// The inputs of a batch.
@@ -237,48 +240,49 @@ impl Batch<'_> {
         let mut sums = vec![0.0; channels];
         for (item, out) in (first..).zip(out.chunks_mut(channels)) {
             sums.fill(0.0);
-            let size = self.rms * self.item(item, &mut sums);
+            let magnitude = self.rms * self.item(item, &mut sums);
             for (out, &x) in out.iter_mut().zip(&sums) {
-                *out = (x, tolerance(self.problem, x, size));
+                *out = (x, tolerance(self.problem, x, magnitude));
             }
         }
     }
 
     /// Adds the points of one item to `sums`, and returns the sum of the absolute attention weights.
     fn item(&self, item: usize, sums: &mut [f64]) -> f64 {
-        let mut all = 0.0;
+        let mut weight_sum = 0.0;
         let [heads, points] = [self.problem.heads, self.problem.points].map(|n| n as usize);
         let border = i64::from(self.problem.layout.border() / 2);
         for (i, level) in self.levels.iter().enumerate() {
             let [height, width] = level.sides;
             for point in 0..points {
-                let at = (item * self.levels.len() + i) * points + point;
-                let [x, y] = [0, 1].map(|axis| element(self.locations, 2 * at + axis));
+                let index = (item * self.levels.len() + i) * points + point;
+                let [x, y] = [0, 1].map(|axis| element(self.locations, 2 * index + axis));
                 let (h, w) = (y * height - 0.5, x * width - 0.5);
                 // A NaN location is outside, too.
                 if !(h > -1.0 && w > -1.0 && h < height && w < width) {
                     continue;
                 }
-                let weight = element(self.weights, at);
-                all += weight.abs();
+                let weight = element(self.weights, index);
+                weight_sum += weight.abs();
                 for (dy, dx) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
                     let (row, col) = (h.floor() as i64 + dy, w.floor() as i64 + dx);
-                    // Border pixels of a halo are read from memory.
-                    let inside = |at: i64, side: f64| at >= -border && at < side as i64 + border;
-                    if !inside(row, height) || !inside(col, width) {
+                    // The reference loads the border pixels of a halo, too.
+                    let is_stored = |i: i64, side: f64| i >= -border && i < side as i64 + border;
+                    if !is_stored(row, height) || !is_stored(col, width) {
                         continue;
                     }
-                    let share = (1.0 - (h - row as f64).abs()) * (1.0 - (w - col as f64).abs());
+                    let bilinear_weight =
+                        (1.0 - (h - row as f64).abs()) * (1.0 - (w - col as f64).abs());
                     let pixel = level.start + (row + border) * level.stride + col + border;
                     let first = (pixel as usize * heads + item % heads) * sums.len();
                     let values = &self.value[first..first + sums.len()];
                     for (sum, v) in sums.iter_mut().zip(values) {
-                        *sum += weight * share * v;
+                        *sum += weight * bilinear_weight * v;
                     }
                 }
             }
         }
-        all
+        weight_sum
     }
 }
 
@@ -289,17 +293,17 @@ fn root_mean_square(values: &[f64]) -> f64 {
     (squares / values.len().max(1) as f64).sqrt()
 }
 
-/// Returns the tolerance of a result. The base is for values of about 1 and weights that add up to 1; it grows
-/// with larger values.
-fn tolerance(p: &Problem, x: f64, size: f64) -> f64 {
-    let size = if size > 1.25 { size } else { 1.0 };
-    let (least, of) = match p.dtype {
+/// Returns the tolerance of a result. Its absolute part is for values of about 1 and weights that add up to 1;
+/// it grows with larger values.
+fn tolerance(p: &Problem, x: f64, magnitude: f64) -> f64 {
+    let magnitude = if magnitude > 1.25 { magnitude } else { 1.0 };
+    let (absolute, relative_bits) = match p.dtype {
         FloatType::F16 => (2e-3, 10),
         FloatType::Bf16 => (4e-3, 7),
         FloatType::F32 => (2e-5, 18),
     };
     match x.is_finite() {
-        true => least * size + x.abs() * 0.5_f64.powi(of),
+        true => absolute * magnitude + x.abs() * 0.5_f64.powi(relative_bits),
         false => 0.0,
     }
 }

@@ -25,16 +25,16 @@ type Records = Ring<(Tile<u32>, Tile<u32>)>;
 /// Locations and attention weights of the points of a round, as loaded by TMA.
 type PointRing<N> = Ring<(Tile<N>, Tile<N>)>;
 
-/// Rows of a thread whose points are loaded together.
+/// Rows whose points a thread loads together.
 const ROWS_PER_BATCH: usize = 4;
 
 /// Returns the elements of a row of locations and of attention weights in the ring.
-fn cols(class: &Class, lanes: &LaneLayout) -> [u32; 2] {
+fn point_cols(class: &Class, lanes: &LaneLayout) -> [u32; 2] {
     [2, 1].map(|each| lanes.heads_per_warp * class.all_points() * each)
 }
 
 /// Returns the tensor map of locations or attention weights: queries by the points of all heads.
-fn map(class: &Class, rows: u32, cols: u32) -> TensorMapDecl {
+fn point_map(class: &Class, rows: u32, cols: u32) -> TensorMapDecl {
     TensorMapDecl {
         swizzle: Swizzle::None,
         ..TensorMapDecl::tiled(class.point.dtype(), [cols, rows])
@@ -42,14 +42,14 @@ fn map(class: &Class, rows: u32, cols: u32) -> TensorMapDecl {
 }
 
 /// Returns whether TMA can load the points of `queries` queries at once.
-pub(super) fn can_copy(p: &Problem, lanes: &LaneLayout, queries: u32) -> bool {
+pub(super) fn tma_can_load_points(p: &Problem, lanes: &LaneLayout, queries: u32) -> bool {
     let class = p.class();
     let size = class.point.dtype().bytes() as u32;
     let fits = |cols: u32| {
         let row = p.heads / lanes.heads_per_warp * cols;
         cols <= 256 && (cols * size).is_multiple_of(16) && (row * size).is_multiple_of(16)
     };
-    queries <= 256 && cols(&class, lanes).into_iter().all(fits)
+    queries <= 256 && point_cols(&class, lanes).into_iter().all(fits)
 }
 
 /// Binds the tensors of locations and attention weights.
@@ -63,18 +63,18 @@ pub(super) fn bind_args(
         return step;
     }
     let rows = u64::from(p.batch).max(1) * u64::from(p.num_query).max(1);
-    let each = POINT_MAPS
+    let tensors = POINT_MAPS
         .into_iter()
-        .zip(cols(&p.class(), lanes))
+        .zip(point_cols(&p.class(), lanes))
         .zip([3, 4]);
-    for ((name, cols), input) in each {
+    for ((name, cols), input) in tensors {
         let row = u64::from(p.heads / lanes.heads_per_warp * cols);
         step = step.tensor(name, TensorArg::dense(Buffer::Input(input), &[row, rows]));
     }
     step
 }
 
-/// The parameter names of these tensors.
+/// The parameter names of the tensor maps of locations and attention weights.
 const POINT_MAPS: [&str; 2] = ["location_map", "weight_map"];
 
 /// Declares the roles.
@@ -83,9 +83,9 @@ pub(super) fn roles<E: Texel, N: PointElement>(k: Builder, cx: &DeformContext<E,
     let round = c.queries_per_round(lanes);
     let resident = cx.resident_ring(k);
     let points = c.tma_points.then(|| {
-        let [locations, weights] = cols(class, lanes);
+        let [locations, weights] = point_cols(class, lanes);
         let maps = [(POINT_MAPS[0], locations), (POINT_MAPS[1], weights)]
-            .map(|(name, cols)| k.tensor_map(name, map(class, round, cols)));
+            .map(|(name, cols)| k.tensor_map(name, point_map(class, round, cols)));
         let ring = k.ring("points", c.stages, |s| {
             (
                 s.unswizzled::<N>(round, locations),
@@ -110,7 +110,7 @@ pub(super) fn roles<E: Texel, N: PointElement>(k: Builder, cx: &DeformContext<E,
     k.role("sample")
         .warps(c.producer_warps())
         .registers_opt(sample_registers)
-        .body(|| Producer::new(cx, layout).run(points.map(|(_, ring)| ring), ring));
+        .body(|| PointSampler::new(cx, layout).run(points.map(|(_, ring)| ring), ring));
     k.role("gather")
         .warps(c.gather_warps())
         .registers_opt(gather_registers)
@@ -151,7 +151,7 @@ fn load_points<E: Texel, N: PointElement>(
 ///
 /// The threads of the role form rows and columns. A thread has the same record index (column) in
 /// every item (row) that it samples, and so the same level.
-struct Producer<'a, E, N> {
+struct PointSampler<'a, E, N> {
     cx: &'a DeformContext<E, N>,
     layout: RecordLayout,
     /// The thread's columns.
@@ -191,14 +191,14 @@ struct LoadedPoints {
     weights: Vec<Reg<f32>>,
 }
 
-impl<'a, E: Texel, N: PointElement> Producer<'a, E, N> {
+impl<'a, E: Texel, N: PointElement> PointSampler<'a, E, N> {
     fn new(cx: &'a DeformContext<E, N>, layout: RecordLayout) -> Self {
         let lanes_per_row = layout.records().next_power_of_two().min(32);
         let rows_per_warp = 32 / lanes_per_row;
         let (points, each) = (cx.class.points, cx.format().points);
         let column = |first: u32| {
-            // XOR the column with the row: lanes that read at the same time then have different columns in
-            // different rows, which spreads their shared-memory accesses over the banks.
+            // XOR of column and row: lanes of different rows then read different columns at the same time, which
+            // spreads their shared-memory accesses over the banks.
             let spacing = lanes_per_row / rows_per_warp;
             let row_bits = (lane_id() & (rows_per_warp - 1)) * spacing;
             let record = ((lane_id() >> rows_per_warp.trailing_zeros()) ^ row_bits) + first;
@@ -208,8 +208,8 @@ impl<'a, E: Texel, N: PointElement> Producer<'a, E, N> {
                 None => record,
                 Some(_) => record.min(layout.records() - 1),
             };
-            let single = points.is_multiple_of(each);
-            let level = single.then(|| cx.level_of(record * each / points));
+            let has_single_level = points.is_multiple_of(each);
+            let level = has_single_level.then(|| cx.level_of(record * each / points));
             RecordColumn {
                 record,
                 in_range,
@@ -260,14 +260,14 @@ impl<'a, E: Texel, N: PointElement> Producer<'a, E, N> {
         });
     }
 
-    /// Returns the output rows of a warp's rows, some per lane.
+    /// Returns the output rows of the rows that the warp samples, distributed over its lanes.
     fn owners(&self, item: WorkItem, first: Reg<u32>) -> Vec<RowOwner> {
         let cx = self.cx;
         let heads = cx.lanes.heads_per_warp;
         let rows_per_warp = self.rows_per_warp;
         let count = self.layout.rows().div_ceil(self.rows) * rows_per_warp;
-        let some = |from: u32| {
-            let i = lane_id() + from;
+        let owner = |first_index: u32| {
+            let i = lane_id() + first_index;
             let (pass, within) = (i >> rows_per_warp.trailing_zeros(), i & (rows_per_warp - 1));
             let row = warp_in_role() * rows_per_warp + within + pass * self.rows;
             let (step, head) = match heads {
@@ -277,7 +277,7 @@ impl<'a, E: Texel, N: PointElement> Producer<'a, E, N> {
             let output_row = OutputRow::at(cx, item, first + step, head);
             RowOwner { row, output_row }
         };
-        (0..count).step_by(32).map(some).collect()
+        (0..count).step_by(32).map(owner).collect()
     }
 
     /// Stores the output rows.
@@ -331,11 +331,11 @@ impl<'a, E: Texel, N: PointElement> Producer<'a, E, N> {
                 record, in_range, ..
             } = self.columns[loaded.column];
             let sampled = self.sample_record(loaded.column, &loaded.locations, &loaded.weights);
-            let put = || self.layout.store(to, loaded.record_row, record, &sampled);
+            let store = || self.layout.store(to, loaded.record_row, record, &sampled);
             match (loaded.in_range, in_range) {
-                (None, None) => put(),
-                (Some(a), None) | (None, Some(a)) => if_(a, put),
-                (Some(a), Some(b)) => if_(a & b, put),
+                (None, None) => store(),
+                (Some(a), None) | (None, Some(a)) => if_(a, store),
+                (Some(a), Some(b)) => if_(a & b, store),
             }
         }
     }
@@ -360,7 +360,7 @@ impl<'a, E: Texel, N: PointElement> Producer<'a, E, N> {
         )
     }
 
-    /// Loads the locations and weights of a record's points from global memory, in one pass over rows.
+    /// Loads the locations and weights of a record's points from global memory, for pass `pass` over the rows.
     #[track_caller]
     fn read_global(
         &self,

@@ -16,7 +16,7 @@ pub(super) fn problems() -> Vec<(&'static str, Problem)> {
         ..standard.clone()
     };
     let detr = |queries| Problem::new(2, queries, 8, 4, &DETR);
-    let both = |uniform: Problem| {
+    let both_distributions = |uniform: Problem| {
         let grid = Problem {
             locations: PointDistribution::Grid,
             ..uniform.clone()
@@ -24,9 +24,9 @@ pub(super) fn problems() -> Vec<(&'static str, Problem)> {
         [uniform, grid]
     };
     let all = [
-        both(halo),
-        both(standard),
-        both(detr(22223)),
+        both_distributions(halo),
+        both_distributions(standard),
+        both_distributions(detr(22223)),
         [detr(300), detr(900)],
     ];
     all.into_iter().flatten().map(|p| ("msda", p)).collect()

@@ -91,7 +91,7 @@ pub(super) fn cases() -> Vec<TestCase<Problem, Choice>> {
             choice,
         );
     }
-    let eight = [
+    let eight_levels = [
         [7, 9],
         [6, 8],
         [5, 7],
@@ -101,7 +101,7 @@ pub(super) fn cases() -> Vec<TestCase<Problem, Choice>> {
         [1, 3],
         [2, 1],
     ];
-    add(Problem::new(1, 11, 2, 3, &eight), small(1));
+    add(Problem::new(1, 11, 2, 3, &eight_levels), small(1));
     // Record paths; query orders.
     for (heads, points_per_record, prefetch) in [(1, 1, true), (2, 2, true), (1, 1, false)] {
         let choice = Choice {
@@ -193,7 +193,7 @@ pub(super) fn cases() -> Vec<TestCase<Problem, Choice>> {
         let levels = [[9, 7], [5, 4], [3, 2], [2, 2]];
         add(Problem::new(2, 93, 1, 8, &levels), choice);
     }
-    // Boxes: element types, channels of part of a box and of several, both query orders.
+    // Boxes: element types, channels that fill part of a box or several boxes, both query orders.
     for (i, (dtype, channels, points, queries)) in [
         (FloatType::F16, 32, 8, 45),
         (FloatType::F32, 24, 3, 1),

@@ -12,7 +12,7 @@ pub(super) type Words<E> = [Reg<<E as Texel>::Word>; 4];
 pub(super) trait Texel: Element {
     /// 32 bits of a pixel.
     type Word: Scalar;
-    /// The factor of a word.
+    /// An unpacked corner weight.
     type Weight: Copy;
     /// Channels of a word.
     const CHANNELS_PER_WORD: u32;
@@ -40,9 +40,9 @@ impl Texel for f16 {
 
     #[track_caller]
     fn unpack_weights(words: &[Reg<u32>]) -> Vec<Reg<F16x2>> {
-        let twice = |x: Reg<f16>| Reg::<F16x2>::pack(x, x);
-        let both = |w: &Reg<u32>| w.bitcast::<F16x2>().halves().map(twice);
-        words.iter().flat_map(both).collect()
+        let splat = |x: Reg<f16>| Reg::<F16x2>::pack(x, x);
+        let unpack = |w: &Reg<u32>| w.bitcast::<F16x2>().halves().map(splat);
+        words.iter().flat_map(unpack).collect()
     }
 
     /// Sums the corners of a few points in f16, then adds that sum in f32.
@@ -143,8 +143,8 @@ fn add_scaled(
     *sums = match sums.is_empty() {
         true => channels.map(|x| x * weight).collect(),
         false => {
-            let both = sums.iter().zip(channels);
-            both.map(|(sum, x)| x.fma(weight, *sum)).collect()
+            let pairs = sums.iter().zip(channels);
+            pairs.map(|(sum, x)| x.fma(weight, *sum)).collect()
         }
     };
 }

@@ -73,7 +73,7 @@ impl WorkPartition {
         c: &Config,
         lanes: &LaneLayout,
     ) -> LaunchStep {
-        // `heuristic` has checked that each count is below 2³¹.
+        // `heuristic` rejects counts of 2³¹ and more.
         let groups = groups(p, lanes);
         let round = u64::from(c.queries_per_round(lanes));
         let queries = u64::from(p.num_query);
@@ -125,17 +125,17 @@ impl WorkPartition {
             } => {
                 let first = (cta_id() * length).min(total);
                 let last = (first + length).min(total);
-                // An empty range begins and ends after the last round.
-                let some = last.min(1u32);
-                let end = rounds_divisor.divide(last - some) + some;
+                // `end` is the group after the group of the last round. A CTA without rounds has an empty range.
+                let nonzero = last.min(1u32);
+                let end = rounds_divisor.divide(last - nonzero) + nonzero;
                 range(rounds_divisor.divide(first), end).each(|group| {
                     let start = group * rounds;
-                    let from = first.max(start) - start;
-                    let to = (last - start).min(rounds);
+                    let first_round = first.max(start) - start;
+                    let end_round = (last - start).min(rounds);
                     f(GroupRounds {
                         group,
-                        first_round: from,
-                        count: to - from,
+                        first_round,
+                        count: end_round - first_round,
                         next_group: group + 1,
                         has_next: (group + 1).lt(end),
                     });

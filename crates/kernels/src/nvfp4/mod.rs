@@ -34,7 +34,7 @@ fn require(holds: bool, message: impl FnOnce() -> String) -> Result<(), FamilyEr
 }
 
 /// Rejects a K that is not a positive multiple of the block.
-fn whole_blocks(k: usize) -> Result<(), FamilyError> {
+fn check_k(k: usize) -> Result<(), FamilyError> {
     let holds = k > 0 && k.is_multiple_of(BLOCK);
     require(holds, || {
         format!("K is {k}; it must be a positive multiple of {BLOCK}")
@@ -42,7 +42,7 @@ fn whole_blocks(k: usize) -> Result<(), FamilyError> {
 }
 
 /// Rejects a length that is not the expected one.
-fn exactly(what: &str, expected: usize, len: usize) -> Result<(), FamilyError> {
+fn check_len(what: &str, expected: usize, len: usize) -> Result<(), FamilyError> {
     require(len == expected, || {
         format!("there are {len} {what}; {expected} are needed")
     })

@@ -1,6 +1,6 @@
 //! Quantization of tensors to NVFP4, and back.
 
-use super::{BLOCK, codes, exactly, require, scales, whole_blocks};
+use super::{BLOCK, check_k, check_len, codes, require, scales};
 use warpline_family::error::FamilyError;
 
 /// The source of the tensor scale.
@@ -48,10 +48,10 @@ pub fn quantize(
     k: usize,
     scale: TensorScale,
 ) -> Result<Quantized, FamilyError> {
-    whole_blocks(k)?;
-    exactly("values", rows.saturating_mul(k), values.len())?;
-    if let Some(at) = values.iter().position(|x| !x.is_finite()) {
-        let (x, row, column) = (values[at], at / k, at % k);
+    check_k(k)?;
+    check_len("values", rows.saturating_mul(k), values.len())?;
+    if let Some(i) = values.iter().position(|x| !x.is_finite()) {
+        let (x, row, column) = (values[i], i / k, i % k);
         let text =
             format!("nvfp4: the value in row {row}, column {column} is {x}; values must be finite");
         return Err(FamilyError::Problem(text));
@@ -61,15 +61,15 @@ pub fn quantize(
         TensorScale::Fixed(scale) => scale,
         TensorScale::FromMax => match max_abs(values) {
             0.0 => 1.0,
-            all => (all / (scales::MAX * codes::MAGNITUDES[7])).max(f32::MIN_POSITIVE),
+            max => (max / (scales::MAX * codes::MAGNITUDES[7])).max(f32::MIN_POSITIVE),
         },
     };
     check_tensor_scale(tensor_scale)?;
-    let all = f64::from(tensor_scale);
+    let tensor_scale_f64 = f64::from(tensor_scale);
     let (mut codes, mut scales) = (Vec::new(), Vec::new());
     for block in values.chunks_exact(BLOCK) {
-        let scale = scales::encode(f64::from(max_abs(block)) / (6.0 * all));
-        let step = scales::decode(scale) * all;
+        let scale = scales::encode(f64::from(max_abs(block)) / (6.0 * tensor_scale_f64));
+        let step = scales::decode(scale) * tensor_scale_f64;
         let code = |x: f32| match step {
             0.0 => codes::encode(0f32.copysign(x)),
             step => codes::encode(f64::from(x) / step),
@@ -88,7 +88,7 @@ pub fn quantize(
 
 /// Returns the largest magnitude.
 fn max_abs(values: &[f32]) -> f32 {
-    values.iter().fold(0.0, |most, x| x.abs().max(most))
+    values.iter().fold(0.0, |max, x| x.abs().max(max))
 }
 
 /// Rejects a tensor scale that is not finite and positive.
@@ -104,15 +104,15 @@ impl Quantized {
     /// Rejects codes and scales whose lengths do not match rows · K, and a K or tensor scale that
     /// [`quantize`] rejects.
     pub fn dequantize(&self) -> Result<Vec<f64>, FamilyError> {
-        whole_blocks(self.k)?;
+        check_k(self.k)?;
         let values = self.rows.saturating_mul(self.k);
-        exactly("bytes of codes", values / 2, self.codes.len())?;
-        exactly("scales", values / BLOCK, self.scales.len())?;
+        check_len("bytes of codes", values / 2, self.codes.len())?;
+        check_len("scales", values / BLOCK, self.scales.len())?;
         check_tensor_scale(self.tensor_scale)?;
-        let all = f64::from(self.tensor_scale);
+        let tensor_scale = f64::from(self.tensor_scale);
         let mut values = Vec::with_capacity(values);
         for (bytes, &scale) in self.codes.chunks_exact(BLOCK / 2).zip(&self.scales) {
-            let step = scales::decode(scale) * all;
+            let step = scales::decode(scale) * tensor_scale;
             let codes = bytes.iter().flat_map(|b| [b & 15, b >> 4]);
             values.extend(codes.map(|code| f64::from(codes::decode(code)) * step));
         }
@@ -196,25 +196,25 @@ mod tests {
     }
 
     #[test]
-    fn the_error_is_at_most_half_a_step() -> Result<(), FamilyError> {
+    fn quantization_error_is_at_most_half_a_step() -> Result<(), FamilyError> {
         let (rows, k) = (65, 272);
         let mut random = Random::new(5);
-        for (size, given) in [(1e-4, 5e-5), (1.0, 1.0), (100.0, 3.0), (1e20, 1e20)] {
+        for (size, fixed) in [(1e-4, 5e-5), (1.0, 1.0), (100.0, 3.0), (1e20, 1e20)] {
             let values = (0..rows * k).map(|_| (random.normal() * size) as f32);
             let values: Vec<f32> = values.collect();
-            for choice in [TensorScale::FromMax, TensorScale::Fixed(given)] {
+            for choice in [TensorScale::FromMax, TensorScale::Fixed(fixed)] {
                 let q = quantize(&values, rows, k, choice)?;
                 for (i, (&x, y)) in values.iter().zip(q.dequantize()?).enumerate() {
                     let scale = q.scales[i / 16];
                     assert!((8..0x7f).contains(&scale), "normal: {scale}");
-                    let one = scales::decode(scale) * f64::from(q.tensor_scale);
+                    let step = scales::decode(scale) * f64::from(q.tensor_scale);
                     let x = f64::from(x);
-                    let half = match x.abs() / one {
+                    let half = match x.abs() / step {
                         x if x <= 2.0 => 0.25,
                         x if x <= 4.0 => 0.5,
                         _ => 1.0,
                     };
-                    assert!((x - y).abs() <= half * one, "{choice:?}: {x} became {y}");
+                    assert!((x - y).abs() <= half * step, "{choice:?}: {x} became {y}");
                 }
             }
         }
@@ -223,27 +223,33 @@ mod tests {
 
     #[test]
     fn scales_round_saturate_and_underflow() -> Result<(), FamilyError> {
-        let of = |most: f32, scale| {
+        let quantize_max = |max: f32, scale| {
             let mut values = [0.0; 16];
-            (values[3], values[4]) = (-most, -most / 2.0);
+            (values[3], values[4]) = (-max, -max / 2.0);
             let q = quantize(&values, 1, 16, scale)?;
             let code = codes::unpack(&q.codes);
             Ok::<_, FamilyError>((q.tensor_scale, q.scales[0], [code[3], code[4]]))
         };
         let (one, from_max) = (TensorScale::One, TensorScale::FromMax);
-        assert_eq!(of(6.0, one)?, (1.0, 0x38, [15, 13]));
+        assert_eq!(quantize_max(6.0, one)?, (1.0, 0x38, [15, 13]));
         // Ties of the scale: 1 1/16 goes to 1, 1 3/16 to 1 1/4.
-        assert_eq!(of(6.375, one)?, (1.0, 0x38, [15, 13]));
-        assert_eq!(of(7.125, one)?, (1.0, 0x3a, [15, 13]));
+        assert_eq!(quantize_max(6.375, one)?, (1.0, 0x38, [15, 13]));
+        assert_eq!(quantize_max(7.125, one)?, (1.0, 0x3a, [15, 13]));
         // A scale saturates, is subnormal, and is zero with zeros for codes.
-        assert_eq!(of(1e9, one)?, (1.0, 0x7e, [15, 15]));
-        assert_eq!(of(6.0 / 512.0, one)?, (1.0, 1, [15, 13]));
-        assert_eq!(of(2.9 / 512.0, one)?, (1.0, 0, [8, 8]));
-        assert_eq!(of(0.0, from_max)?, (1.0, 0, [8, 8]));
-        assert_eq!(of(2688.0 * 0.75, from_max)?, (0.75, 0x7e, [15, 13]));
-        assert_eq!(of(f32::MAX, from_max)?.1, 0x7e);
+        assert_eq!(quantize_max(1e9, one)?, (1.0, 0x7e, [15, 15]));
+        assert_eq!(quantize_max(6.0 / 512.0, one)?, (1.0, 1, [15, 13]));
+        assert_eq!(quantize_max(2.9 / 512.0, one)?, (1.0, 0, [8, 8]));
+        assert_eq!(quantize_max(0.0, from_max)?, (1.0, 0, [8, 8]));
+        assert_eq!(
+            quantize_max(2688.0 * 0.75, from_max)?,
+            (0.75, 0x7e, [15, 13])
+        );
+        assert_eq!(quantize_max(f32::MAX, from_max)?.1, 0x7e);
         let least = f32::MIN_POSITIVE;
-        assert_eq!(of(6.0 * least, from_max)?, (least, 0x38, [15, 13]));
+        assert_eq!(
+            quantize_max(6.0 * least, from_max)?,
+            (least, 0x38, [15, 13])
+        );
         Ok(())
     }
 

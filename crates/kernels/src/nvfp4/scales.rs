@@ -1,6 +1,6 @@
 //! Block scales in e4m3, and their memory layouts.
 
-use super::{BLOCK, exactly, whole_blocks};
+use super::{BLOCK, check_k, check_len};
 use warpline_family::error::FamilyError;
 use warpline_family::keywords;
 use warpline_family::numbers::{from_fp8, to_fp8};
@@ -105,8 +105,8 @@ impl ScaleLayout {
         rows: usize,
         k: usize,
     ) -> Result<Vec<u8>, FamilyError> {
-        whole_blocks(k)?;
-        exactly("scales", from.bytes(rows, k), scales.len())?;
+        check_k(k)?;
+        check_len("scales", from.bytes(rows, k), scales.len())?;
         let mut out = vec![0; self.bytes(rows, k)];
         for row in 0..rows {
             for block in 0..k / BLOCK {
@@ -130,15 +130,19 @@ mod tests {
     }
 
     #[test]
-    fn block_layout_is_that_of_cublas() {
+    fn block_layout_matches_cublas() {
         for (rows, k) in sizes() {
-            let [down, along] = [rows.div_ceil(128), k.div_ceil(64)];
-            assert_eq!(Block.bytes(rows, k), down * along * 512, "{rows} x {k}");
-            for at in 0..down * along * 512 {
-                let (tile, lane, byte) = (at / 512, at % 512 / 16, at % 16);
-                let row = tile / along * 128 + byte / 4 * 32 + lane;
-                let block = tile % along * 4 + byte % 4;
-                assert_eq!(Block.index(row, block, k), at, "{row}, {block} of {k}");
+            let [tile_rows, tile_columns] = [rows.div_ceil(128), k.div_ceil(64)];
+            assert_eq!(
+                Block.bytes(rows, k),
+                tile_rows * tile_columns * 512,
+                "{rows} x {k}"
+            );
+            for index in 0..tile_rows * tile_columns * 512 {
+                let (tile, lane, byte) = (index / 512, index % 512 / 16, index % 16);
+                let row = tile / tile_columns * 128 + byte / 4 * 32 + lane;
+                let block = tile % tile_columns * 4 + byte % 4;
+                assert_eq!(Block.index(row, block, k), index, "{row}, {block} of {k}");
             }
         }
     }
@@ -157,17 +161,17 @@ mod tests {
     }
 
     #[test]
-    fn wrong_sizes_are_rejected() {
-        let is = |result: Result<Vec<u8>, FamilyError>, text: &str| {
+    fn mismatched_lengths_are_rejected() {
+        let assert_error = |result: Result<Vec<u8>, FamilyError>, text: &str| {
             assert_eq!(result.map_err(|e| e.to_string()), Err(text.into()));
         };
         let text = "nvfp4: K is 24; it must be a positive multiple of 16";
-        is(Block.arrange(&[0; 2], 1, 24), text);
-        is(
+        assert_error(Block.arrange(&[0; 2], 1, 24), text);
+        assert_error(
             Block.arrange(&[0; 5], 2, 48),
             "nvfp4: there are 5 scales; 6 are needed",
         );
-        is(
+        assert_error(
             Block.to_plain(&[0; 6], 2, 48),
             "nvfp4: there are 6 scales; 512 are needed",
         );

@@ -121,7 +121,7 @@ fn problem_of_call(call: &OpArgs<'_>) -> Result<Problem, FamilyError> {
             "scale_layout is {word:?}; it must be plain or block"
         ));
     };
-    let [all, half] = w.shape[..] else {
+    let [rows, bytes_per_row] = w.shape[..] else {
         return call.reject(format!(
             "w_gate has {} dimensions; 2 are needed, [N, K/2]",
             w.shape.len()
@@ -131,15 +131,18 @@ fn problem_of_call(call: &OpArgs<'_>) -> Result<Problem, FamilyError> {
         Some(up) if (up.dtype, &up.shape) != (w.dtype, &w.shape) => {
             return call.reject(format!("w_up is {up}; it must match w_gate, {w}"));
         }
-        Some(_) => (WeightLayout::Separate, all),
-        None if all % 2 == 0 => (WeightLayout::Concatenated, all / 2),
+        Some(_) => (WeightLayout::Separate, rows),
+        None if rows % 2 == 0 => (WeightLayout::Concatenated, rows / 2),
         None => {
             return call.reject(format!(
-                "the packed weights have {all} rows; gate and up need an even number"
+                "the packed weights have {rows} rows; gate and up need an even number"
             ));
         }
     };
-    let (n, k) = (extent_u32(call, "N", n)?, extent_u32(call, "K", 2 * half)?);
+    let (n, k) = (
+        extent_u32(call, "N", n)?,
+        extent_u32(call, "K", 2 * bytes_per_row)?,
+    );
     let activations = match x.dtype {
         DType::U8 => None,
         DType::F16 | DType::Bf16 => FloatType::of(x.dtype),
@@ -147,14 +150,14 @@ fn problem_of_call(call: &OpArgs<'_>) -> Result<Problem, FamilyError> {
             return call.reject(format!("x is {other}; it must be u8 (codes), f16 or bf16"));
         }
     };
-    let last = if activations.is_some() {
-        2 * half
+    let row_len = if activations.is_some() {
+        2 * bytes_per_row
     } else {
-        half
+        bytes_per_row
     };
-    if x.shape.last() != Some(&last) {
+    if x.shape.last() != Some(&row_len) {
         return call.reject(format!(
-            "the last dimension of x in {} is {:?}; with w_gate rows of {half} bytes it must be {last}",
+            "the last dimension of x in {} is {:?}; with w_gate rows of {bytes_per_row} bytes it must be {row_len}",
             x.dtype,
             x.shape.last()
         ));
@@ -217,9 +220,9 @@ fn check_tensors(call: &OpArgs<'_>, p: &Problem) -> Result<(), FamilyError> {
         // `Problem::check` reports it.
         return Ok(());
     }
-    let wanted = p.specs();
+    let specs = p.specs();
     for (name, input) in TENSORS {
-        let spec = wanted.iter().find(|spec| spec.name == input);
+        let spec = specs.iter().find(|spec| spec.name == input);
         let (spec, view) = match (spec, call.optional(name)) {
             (None, None) => continue,
             (Some(spec), Some(view)) => (spec, view),
@@ -245,14 +248,14 @@ fn check_tensors(call: &OpArgs<'_>, p: &Problem) -> Result<(), FamilyError> {
         }
         let shape: Vec<u64> = spec.shape.iter().map(|&n| n as u64).collect();
         let dense = TensorView::dense(view.dtype, &view.shape, 0);
-        // Callers store block scales in several shapes, so only their number is checked.
-        let free = p.scale_layout == ScaleLayout::Block && spec.dtype == DType::E4m3
+        // Callers store block scales in several shapes, so only the number of elements is checked.
+        let has_any_shape = p.scale_layout == ScaleLayout::Block && spec.dtype == DType::E4m3
             || spec.dtype == DType::F32;
-        let same = match free {
+        let shape_matches = match has_any_shape {
             true => view.elements() == dense_elements(&shape),
             false => view.shape == shape,
         };
-        if view.dtype != spec.dtype || !same {
+        if view.dtype != spec.dtype || !shape_matches {
             return call.reject(format!(
                 "{name} is {view}; it must be {} {shape:?} (scale_layout {})",
                 spec.dtype,
@@ -262,8 +265,8 @@ fn check_tensors(call: &OpArgs<'_>, p: &Problem) -> Result<(), FamilyError> {
                 }
             ));
         }
-        let gaps = |i: usize| view.shape[i] > 1 && view.strides[i] != dense.strides[i];
-        if (0..view.shape.len()).any(gaps) {
+        let is_strided = |i: usize| view.shape[i] > 1 && view.strides[i] != dense.strides[i];
+        if (0..view.shape.len()).any(is_strided) {
             return call.reject(format!(
                 "{name} has strides {:?}; it must be contiguous\nhelp: make it contiguous",
                 view.strides

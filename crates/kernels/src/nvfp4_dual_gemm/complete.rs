@@ -3,7 +3,7 @@
 use super::config::{Choice, Config, Raster};
 use super::problem::Problem;
 use super::schedule::{Consumers, DequantConsumers, KDepth, Schedule, ScheduleKind, WarpTile};
-use super::shared_memory::{most_stages, shared_bytes};
+use super::shared_memory::{max_useful_stages, shared_bytes};
 use super::units::{K_BLOCK, PANEL_K};
 use crate::roles::{self, RegisterBudget, RoleRegisters};
 use warpline_family::error::FamilyError;
@@ -31,7 +31,9 @@ impl Config {
             stages: 2,
             raster: raster(flags, choice)?,
             split_k: flags.split_k.unwrap_or(1),
-            cache_hints: flags.cache_hints.unwrap_or_else(|| p.widened().streams_b()),
+            cache_hints: flags
+                .cache_hints
+                .unwrap_or_else(|| p.gated_gemm().streams_b()),
             ctas: 0,
         };
         check_tile(&c)?;
@@ -73,12 +75,12 @@ fn schedule(flags: &Choice, fixed: &Choice) -> Result<Schedule, FamilyError> {
                     ));
                 }
             };
-            let own = |consumers, depth| Schedule::OwnOutputs { consumers, depth };
+            let own_outputs = |consumers, depth| Schedule::OwnOutputs { consumers, depth };
             match (depth, consumers) {
-                (Some(depth), 1) => own(Consumers::One, depth),
-                (Some(depth), 2) => own(Consumers::Two(registers(40, 232)), depth),
-                (Some(depth), 3) => own(Consumers::Three(registers(40, 152)), depth),
-                (Some(depth), 4) => own(Consumers::Four, depth),
+                (Some(depth), 1) => own_outputs(Consumers::One, depth),
+                (Some(depth), 2) => own_outputs(Consumers::Two(registers(40, 232)), depth),
+                (Some(depth), 3) => own_outputs(Consumers::Three(registers(40, 152)), depth),
+                (Some(depth), 4) => own_outputs(Consumers::Four, depth),
                 (None, 2..=4) => Schedule::InTurn { consumers },
                 (None, 1) => {
                     return reject(format!(
@@ -102,8 +104,8 @@ fn schedule(flags: &Choice, fixed: &Choice) -> Result<Schedule, FamilyError> {
             schedule.tile_k()
         ));
     }
-    let moves = schedule.registers().is_some();
-    if !moves && fixed.load_registers.or(fixed.math_registers).is_some() {
+    let has_budgets = schedule.registers().is_some();
+    if !has_budgets && fixed.load_registers.or(fixed.math_registers).is_some() {
         return reject(
             "register budgets need 2 or 3 consumers with outputs of their own\n\
              help: leave --load-registers and --math-registers out"
@@ -124,21 +126,21 @@ fn warps(flags: &Choice, consumers: u32) -> Result<Schedule, FamilyError> {
         ));
     }
     let [tile_n, tile_k] = [flags.tile_n.unwrap_or(32), flags.tile_k.unwrap_or(512)];
-    let all = WarpTile::ALL;
-    match all
+    let shapes = WarpTile::ALL;
+    match shapes
         .into_iter()
-        .find(|tile| tile.sides() == [tile_n, tile_k])
+        .find(|tile| tile.n_and_k() == [tile_n, tile_k])
     {
         Some(tile) => Ok(Schedule::Warps(tile)),
         None => {
-            let all = all.map(|tile| {
-                let [n, k] = tile.sides();
+            let shapes = shapes.map(|tile| {
+                let [n, k] = tile.n_and_k();
                 format!("{n}x{k}")
             });
             reject(format!(
                 "--tile-n x --tile-k is {tile_n}x{tile_k}; schedule warps supports {}\n\
                  help: use --tile-n 32 --tile-k 512",
-                all.join(", ")
+                shapes.join(", ")
             ))
         }
     }
@@ -161,9 +163,9 @@ fn raster(flags: &Choice, fixed: &Choice) -> Result<builder::Rasterization, Fami
     }
 }
 
-/// Returns the most tokens of a tile. Beside the accumulators a consumer needs registers for two sets
-/// of operands: one in flight, and the next.
-fn most_tokens(schedule: Schedule) -> u32 {
+/// Returns the largest `tile_m`. Besides the accumulators a consumer needs registers for two sets of
+/// operands: one in flight, and the next.
+fn max_tile_m(schedule: Schedule) -> u32 {
     // Four warpgroups start with 128 registers per thread and three with 168. Without `setmaxnreg`
     // the accumulators must fit those.
     match schedule {
@@ -190,15 +192,15 @@ fn check_tile(c: &Config) -> Result<(), FamilyError> {
             c.split_k
         ));
     }
-    let most = most_tokens(c.schedule);
-    if c.tile_m == 0 || !c.tile_m.is_multiple_of(16) || c.tile_m > most {
+    let max_tile_m = max_tile_m(c.schedule);
+    if c.tile_m == 0 || !c.tile_m.is_multiple_of(16) || c.tile_m > max_tile_m {
         return reject(format!(
-            "--tile-m is {}; {} consumers with --tile-k {} support multiples of 16 up to {most}\n\
+            "--tile-m is {}; {} consumers with --tile-k {} support multiples of 16 up to {max_tile_m}\n\
              help: use --tile-m {}",
             c.tile_m,
             c.schedule.consumers(),
             c.schedule.tile_k(),
-            c.tile_m.clamp(16, most).next_multiple_of(16)
+            c.tile_m.clamp(16, max_tile_m).next_multiple_of(16)
         ));
     }
     if !c.tokens_per_cta().is_multiple_of(8) {
@@ -225,22 +227,22 @@ fn check_registers(c: &Config, target: &Target) -> Result<(), FamilyError> {
         option,
     };
     let consumers = c.schedule.consumers();
-    let mut all = vec![
+    let mut budgets = vec![
         budget("loading", 1, load, "--load-registers"),
         budget("consumer", consumers, math, "--math-registers"),
     ];
-    roles::check_registers(&all, target)?;
+    roles::check_registers(&budgets, target)?;
     if let Schedule::Dequantizer(_) = c.schedule {
-        let left = c.schedule.dequantizer_registers().unwrap_or(0);
-        if !(64..=240).contains(&left) {
+        let remaining = c.schedule.dequantizer_registers().unwrap_or(0);
+        if !(64..=240).contains(&remaining) {
             return reject(format!(
-                "{left} of 512 registers are left for the dequantizer; it needs 64 to 240\nhelp: change --math-registers"
+                "{remaining} of 512 registers are left for the dequantizer; it needs 64 to 240\nhelp: change --math-registers"
             ));
         }
-        all.push(budget("dequantizing", 1, left, "--math-registers"));
-        roles::check_registers(&all, target)?;
+        budgets.push(budget("dequantizing", 1, remaining, "--math-registers"));
+        roles::check_registers(&budgets, target)?;
     }
-    // 64 registers beside the accumulators: operands in flight, the next operands, addresses, counters.
+    // 64 registers besides the accumulators: operands in flight, the next operands, addresses, counters.
     let needed = c.tile_m / 2 + 64;
     match math < needed {
         true => reject(format!(
@@ -262,8 +264,8 @@ fn stages(p: &Problem, c: &Config, flags: &Choice, target: &Target) -> Result<u3
             ));
         }
         Some(stages) => stages,
-        None => match most_stages(c, p.a_is_coded(), target)? {
-            Some(most) => return Ok(most),
+        None => match max_useful_stages(c, p.a_is_coded(), target)? {
+            Some(stages) => return Ok(stages),
             None => 2,
         },
     };
@@ -290,9 +292,9 @@ fn ctas(p: &Problem, c: &Config, flags: &Choice, target: &Target) -> Result<u32,
             "the problem has {tiles} tiles; a launch has at most 536870911\nhelp: use a larger --tile-m"
         ));
     }
-    let slots = target.sms / c.split_k * c.split_k;
-    let all = (tiles * u64::from(c.split_k)).min(slots.into());
-    match flags.ctas.unwrap_or(all as u32) {
+    let resident_ctas = target.sms / c.split_k * c.split_k;
+    let useful_ctas = (tiles * u64::from(c.split_k)).min(resident_ctas.into());
+    match flags.ctas.unwrap_or(useful_ctas as u32) {
         n if n == 0 || !n.is_multiple_of(c.split_k) => reject(format!(
             "--ctas is {n}; it must be a positive multiple of {} (whole clusters)\n\
              help: leave --ctas out",

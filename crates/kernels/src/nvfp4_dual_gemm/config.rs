@@ -122,7 +122,7 @@ impl Config {
         a_is_coded && matches!(self.schedule, Schedule::Warps(_))
     }
 
-    /// Returns the rounds of weights that the producer loads ahead of A, which an earlier launch writes.
+    /// Returns how many rounds of weights the producer loads ahead of A, which an earlier launch writes.
     pub(super) fn weight_lead(&self) -> u32 {
         match self.schedule {
             Schedule::Warps(_) => 1,
@@ -130,7 +130,7 @@ impl Config {
         }
     }
 
-    /// Returns the rounds of each CTA that splits K: at least the weight lead. With a small K some
+    /// Returns the mainloop rounds of each CTA: at least the weight lead. With a small K some
     /// rounds load zeros, so that one kernel serves every K.
     pub(super) fn rounds(&self, k: u32) -> u32 {
         k.div_ceil(PANEL_K * self.schedule.panels_per_round() * self.split_k)

@@ -1,8 +1,8 @@
 //! The context of one kernel: parameters, tensor maps, rings, tiles.
 //!
 //! Each consumer has 32 outputs (columns of C). The 64 rows of its accumulator are their gate and up
-//! rows, in alternating blocks of eight, and its columns are tokens. Weights are therefore decoded once
-//! for up to 256 tokens, and gate and up of an output are in one thread.
+//! rows, in alternating blocks of eight, and its columns are tokens. So a consumer decodes a weight
+//! once for up to 256 tokens, and one thread has gate and up of an output.
 
 use super::config::Config;
 use super::decode::{DECODE_SCALE, DecodeTarget};
@@ -72,7 +72,7 @@ pub(super) struct Context<'a, T: DecodeTarget> {
     pub(super) config: &'a Config,
     /// Groups of 16 elements of K.
     groups: Reg<u32>,
-    /// Rounds of each CTA that splits K.
+    /// Mainloop rounds of each CTA.
     pub(super) rounds: Reg<u32>,
     /// Codes and scales of gate and of up.
     pub(super) weights: [[TensorMap; 2]; 2],
@@ -103,11 +103,11 @@ impl<'a, T: DecodeTarget> Context<'a, T> {
         };
         let [gate, up, a_names] = CODED;
         let weights = [gate, up].map(|names| coded(names, c.schedule.tile_n()));
-        let is_input = spec.weights_are_pdl_safe && matches!(c.schedule, Schedule::Warps(_));
+        let a_is_pdl_safe = spec.weights_are_pdl_safe && matches!(c.schedule, Schedule::Warps(_));
         let a = match spec.a_is_coded {
             true => AOperand::Coded(coded(a_names, c.tile_m)),
             false => AOperand::Wide(match k.tensor_map("x", wide_a_map(T::DTYPE, c)) {
-                map if is_input => map.pdl_safe(),
+                map if a_is_pdl_safe => map.pdl_safe(),
                 map => map,
             }),
         };
@@ -141,7 +141,7 @@ impl<'a, T: DecodeTarget> Context<'a, T> {
 
     /// Runs `body` for each tile.
     #[track_caller]
-    pub(super) fn each(&self, body: impl FnOnce(TileCoord)) {
+    pub(super) fn each_tile(&self, body: impl FnOnce(TileCoord)) {
         match self.config.split_k {
             1 => self.tiles.each(body),
             _ => self.tiles.each_of_cluster(body),
@@ -169,43 +169,45 @@ impl<'a, T: DecodeTarget> Context<'a, T> {
         tile.n * schedule.tile_n() + schedule.first_row(consumer)
     }
 
-    /// Returns the word offset in a slot of the scales of `row` for the first 64 elements of K; `first` is
-    /// the slot's first row.
+    /// Returns the word offset in a slot of the scales of `row` for the first 64 elements of K; `first_row`
+    /// is the slot's first row.
     #[track_caller]
-    pub(super) fn scale_offset(&self, row: Reg<u32>, first: Reg<u32>) -> Reg<u32> {
-        let row_block = (row >> 7u32) - (first >> 7u32);
+    pub(super) fn scale_offset(&self, row: Reg<u32>, first_row: Reg<u32>) -> Reg<u32> {
+        let row_block = (row >> 7u32) - (first_row >> 7u32);
         let inside = ((row & 31u32) << 2u32) + ((row >> 5u32) & 3u32);
         row_block * (BLOCKS_PER_PANEL * TILE_WORDS) + inside
     }
 
     /// Zeroes the scales past K in the four scales of a block of 64. TMA zeroes the codes there, but the
-    /// scales may be anything, even NaN.
+    /// scales there can have any value, even NaN.
     #[track_caller]
-    pub(super) fn zero_scales_past_k(&self, four: Reg<u32>, block: Reg<u32>) -> Reg<u32> {
-        if self.spec.is_whole {
-            return four;
+    pub(super) fn zero_scales_past_k(&self, word: Reg<u32>, block: Reg<u32>) -> Reg<u32> {
+        if self.spec.has_whole_blocks {
+            return word;
         }
         // Blocks before the last have at least four groups left.
-        let left = self.groups - (block * 4u32).min(self.groups);
+        let remaining = self.groups - (block * 4u32).min(self.groups);
         let mask = select(
-            left.lt(4u32),
-            (1u32.reg() << (left * 8u32)) - 1u32,
+            remaining.lt(4u32),
+            (1u32.reg() << (remaining * 8u32)) - 1u32,
             u32::MAX,
         );
-        four & mask
+        word & mask
     }
 
     /// Returns the scale of the gate accumulators and of the up accumulators.
     #[track_caller]
     pub(super) fn output_scales(&self) -> [Reg<f32>; 2] {
-        let smaller = match self.a {
+        let correction = match self.a {
             AOperand::Wide(_) => DECODE_SCALE,
             AOperand::Coded(_) => DECODE_SCALE * DECODE_SCALE,
         };
-        let [gate, up, of_a @ ..] = &self.tensor_scales[..] else {
-            return [smaller.reg(); 2];
+        let [gate, up, a_scale @ ..] = &self.tensor_scales[..] else {
+            return [correction.reg(); 2];
         };
-        let a = of_a.iter().fold(smaller.reg(), |x, a| x * a.load(0u32));
+        let a = a_scale
+            .iter()
+            .fold(correction.reg(), |x, a| x * a.load(0u32));
         [gate, up].map(|weight| a * weight.load(0u32))
     }
 }

@@ -20,12 +20,12 @@ pub(super) trait DecodeTarget:
     /// numbers i and i + 4.
     fn decode8(codes: Reg<u32>, scale: Reg<Self::Pair>) -> [Reg<Self::Pair>; 4];
 
-    /// Decodes the scale that `selector` picks from four into both halves of a pair, with the exponent
-    /// correction that [`decode8`](Self::decode8) needs.
-    fn decode_scale(four: Reg<u32>, selector: Reg<u32>) -> Reg<Self::Pair>;
+    /// Decodes the scale that `selector` picks from a word of four into both halves of a pair, with the
+    /// exponent correction that [`decode8`](Self::decode8) needs.
+    fn decode_scale(word: Reg<u32>, selector: Reg<u32>) -> Reg<Self::Pair>;
 
     /// Decodes one scale of each of two rows, picked by a [`two_byte_selector`].
-    fn decode_scales(fours: [Reg<u32>; 2], selector: Reg<u32>) -> [Reg<Self::Pair>; 2];
+    fn decode_scales(words: [Reg<u32>; 2], selector: Reg<u32>) -> [Reg<Self::Pair>; 2];
 }
 
 impl DecodeTarget for f16 {
@@ -43,18 +43,20 @@ impl DecodeTarget for f16 {
         let even = bytes(signs << 4u32, codes << 1u32);
         let odd = bytes(signs, codes >> 3u32);
         [(even, 0x2404), (odd, 0x2404), (even, 0x3414), (odd, 0x3414)]
-            .map(|(four, two)| prmt(four, 0u32, two as u32).bitcast::<F16x2>() * scale)
+            .map(|(bytes, selector)| prmt(bytes, 0u32, selector as u32).bitcast::<F16x2>() * scale)
     }
 
     #[track_caller]
-    fn decode_scale(four: Reg<u32>, selector: Reg<u32>) -> Reg<F16x2> {
-        select_scale(four, selector) * splat(64.0)
+    fn decode_scale(word: Reg<u32>, selector: Reg<u32>) -> Reg<F16x2> {
+        select_scale(word, selector) * splat(64.0)
     }
 
     #[track_caller]
     fn decode_scales([a, b]: [Reg<u32>; 2], selector: Reg<u32>) -> [Reg<F16x2>; 2] {
-        let two = select_two_scales(a, b, selector);
-        (two * splat(64.0)).halves().map(|one| Reg::pack(one, one))
+        let pair = select_two_scales(a, b, selector);
+        (pair * splat(64.0))
+            .halves()
+            .map(|scale| Reg::pack(scale, scale))
     }
 }
 
@@ -80,9 +82,9 @@ impl DecodeTarget for bf16 {
     }
 
     #[track_caller]
-    fn decode_scale(four: Reg<u32>, selector: Reg<u32>) -> Reg<Bf16x2> {
-        let [one, _] = select_scale(four, selector).widen();
-        rebiased(one)
+    fn decode_scale(word: Reg<u32>, selector: Reg<u32>) -> Reg<Bf16x2> {
+        let [scale, _] = select_scale(word, selector).widen();
+        rebiased(scale)
     }
 
     #[track_caller]
@@ -91,20 +93,20 @@ impl DecodeTarget for bf16 {
     }
 }
 
-/// Returns the scale that `selector` picks from four, in both halves.
+/// Returns the scale that `selector` picks from a word of four, in both halves.
 #[track_caller]
-fn select_scale(four: Reg<u32>, selector: Reg<u32>) -> Reg<F16x2> {
-    let same = prmt(four, 0u32, selector).bitcast::<E4m3x4>();
-    let [twice, _] = same.widen_f16();
-    twice
+fn select_scale(word: Reg<u32>, selector: Reg<u32>) -> Reg<F16x2> {
+    let scales = prmt(word, 0u32, selector).bitcast::<E4m3x4>();
+    let [pair, _] = scales.widen_f16();
+    pair
 }
 
 /// Returns the scales that a [`two_byte_selector`] picks from two words.
 #[track_caller]
 fn select_two_scales(a: Reg<u32>, b: Reg<u32>, selector: Reg<u32>) -> Reg<F16x2> {
-    let two = prmt(a, b, selector).bitcast::<E4m3x4>();
-    let [two, _] = two.widen_f16();
-    two
+    let scales = prmt(a, b, selector).bitcast::<E4m3x4>();
+    let [pair, _] = scales.widen_f16();
+    pair
 }
 
 /// Returns a scale in both halves of a pair, times 2¹¹⁸: the exponent bias of 126 that a code lacks in

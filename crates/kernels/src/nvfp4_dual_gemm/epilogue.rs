@@ -14,7 +14,8 @@ type PeerSlot = Slot<Tile<f32>, Consuming>;
 pub(super) struct Epilogue<'a, T: DecodeTarget> {
     context: &'a Context<'a, T>,
     consumer: u32,
-    /// Rings through which CTAs of a cluster exchange accumulators, by the bit in which their ranks differ.
+    /// Rings through which two CTAs of a cluster exchange accumulators, each with the bit in which their ranks
+    /// differ.
     exchange_rings: Vec<(u32, Ring<Tile<f32>>)>,
     outbox: Outbox<T>,
 }
@@ -25,7 +26,7 @@ impl<'a, T: DecodeTarget> Epilogue<'a, T> {
         let bits = (0..c.split_k.ilog2()).rev().map(|bit| 1 << bit);
         let exchange_rings = bits.map(|bit| {
             let columns = c.tile_m * bit / c.split_k;
-            let ring = k.ring(&format!("sums_{name}_{bit}"), 1, |s| {
+            let ring = k.ring(&format!("peer_accs_{name}_{bit}"), 1, |s| {
                 s.unswizzled::<f32>(columns / 8, 512)
             });
             (bit, ring.async_stores())
@@ -40,25 +41,25 @@ impl<'a, T: DecodeTarget> Epilogue<'a, T> {
 
     /// Combines, scales and stores the accumulators of a tile.
     #[track_caller]
-    pub(super) fn finish(&self, sums: Frag, tile: TileCoord) {
-        run_epilogues(std::slice::from_ref(self), vec![sums], tile);
+    pub(super) fn finish(&self, accs: Frag, tile: TileCoord) {
+        run_epilogues(std::slice::from_ref(self), vec![accs], tile);
     }
 
     /// Scales and gates the complete accumulators, and stores them.
     #[track_caller]
-    fn store(&self, sums: &Frag, scales: [Reg<f32>; 2], tile: TileCoord) {
+    fn store(&self, accs: &Frag, scales: [Reg<f32>; 2], tile: TileCoord) {
         let (context, c) = (self.context, self.context.config);
         let activation = context.gate();
         let values =
-            sums.fold_rows_8(|gate, up| activation.apply(gate * scales[0]) * (up * scales[1]));
+            accs.fold_rows_8(|gate, up| activation.apply(gate * scales[0]) * (up * scales[1]));
         let token = tile.m * c.tile_m;
         let token = match c.split_k {
             1 => token,
             _ => token + cluster_rank() * c.tokens_per_cta(),
         };
-        let at = [context.output(self.consumer, tile), token];
+        let offset = [context.output(self.consumer, tile), token];
         self.outbox
-            .store_folded_transposed(&values, context.out, at);
+            .store_folded_transposed(&values, context.out, offset);
     }
 }
 
@@ -67,7 +68,7 @@ impl<'a, T: DecodeTarget> Epilogue<'a, T> {
 #[track_caller]
 pub(super) fn run_epilogues<T: DecodeTarget>(
     epilogues: &[Epilogue<'_, T>],
-    mut sums: Vec<Frag>,
+    mut accs: Vec<Frag>,
     tile: TileCoord,
 ) {
     let Some(first) = epilogues.first() else {
@@ -75,24 +76,24 @@ pub(super) fn run_epilogues<T: DecodeTarget>(
     };
     let scales = first.context.output_scales();
     let mut to_release = Vec::new();
-    for level in 0..first.exchange_rings.len() {
+    for exchange in 0..first.exchange_rings.len() {
         let rings: Vec<_> = epilogues
             .iter()
-            .map(|epilogue| &epilogue.exchange_rings[level])
+            .map(|epilogue| &epilogue.exchange_rings[exchange])
             .collect();
-        let kept: Vec<_> = (sums.iter().zip(&rings))
-            .map(|(sums, ring)| exchange_half(sums, ring))
+        let kept: Vec<_> = (accs.iter().zip(&rings))
+            .map(|(accs, ring)| exchange_half(accs, ring))
             .collect();
-        sums = (kept.into_iter().zip(rings))
+        accs = (kept.into_iter().zip(rings))
             .map(|(kept, ring)| {
-                let (sums, slot, peer) = add_peer_half(kept, ring);
+                let (accs, slot, peer) = add_peer_half(kept, ring);
                 to_release.push((slot, peer));
-                sums
+                accs
             })
             .collect();
     }
-    for (epilogue, sums) in epilogues.iter().zip(&sums) {
-        epilogue.store(sums, scales, tile);
+    for (epilogue, accs) in epilogues.iter().zip(&accs) {
+        epilogue.store(accs, scales, tile);
     }
     // Released last: a release to another CTA waits for all stores before it.
     for (slot, peer) in to_release {
@@ -103,22 +104,24 @@ pub(super) fn run_epilogues<T: DecodeTarget>(
 /// Exchanges half of the columns with the CTA whose rank differs in `bit`: the CTA with the bit set
 /// keeps the last half, the other the first. Returns the kept half.
 #[track_caller]
-fn exchange_half(sums: &Frag, (bit, ring): &(u32, Ring<Tile<f32>>)) -> Frag {
+fn exchange_half(accs: &Frag, (bit, ring): &(u32, Ring<Tile<f32>>)) -> Frag {
     let rank = cluster_rank();
-    let last = (rank & *bit).ne(0u32);
-    let (low, high) = sums.split_cols(sums.cols() / 2);
-    let away = low.clone().zip(&high, |low, high| select(last, low, high));
+    let keeps_last = (rank & *bit).ne(0u32);
+    let (low, high) = accs.split_cols(accs.cols() / 2);
+    let sent = low
+        .clone()
+        .zip(&high, |low, high| select(keeps_last, low, high));
     let slot = ring.acquire_remote(rank ^ *bit);
-    away.store_async_thread_major(&slot);
+    sent.store_async_thread_major(&slot);
     slot.commit();
-    low.zip(&high, |low, high| select(last, high, low))
+    low.zip(&high, |low, high| select(keeps_last, high, low))
 }
 
-/// Adds the half that the other CTA sent. Also returns the slot to release, and the rank of its sender.
+/// Adds the half that the other CTA sent. Returns the sum, the slot to release, and the sender's rank.
 #[track_caller]
 fn add_peer_half(kept: Frag, (bit, ring): &(u32, Ring<Tile<f32>>)) -> (Frag, PeerSlot, Reg<u32>) {
     let slot = ring.wait();
-    let more = kept.load_thread_major(&slot.tiles());
-    let sums = kept.zip(&more, |x, y| x + y);
-    (sums, slot, cluster_rank() ^ *bit)
+    let received = kept.load_thread_major(&slot.tiles());
+    let accs = kept.zip(&received, |x, y| x + y);
+    (accs, slot, cluster_rank() ^ *bit)
 }

@@ -7,8 +7,8 @@ use super::units::{BLOCKS_PER_PANEL, K_BLOCK, OUTPUTS, PANEL_BYTES, PANEL_K};
 use warpline_family::error::FamilyError;
 use warpline_ir::Target;
 
-/// Schedule, consumers and elements of K per stage of the warpgroup schedules: consumers with outputs of
-/// their own (64 and 128), and consumers that take slots in turn (256).
+/// Schedule, consumers and elements of K per stage of the warpgroup schedules: consumers with their own
+/// outputs (64 and 128), and consumers that take slots in turn (256).
 const WARPGROUP_SHAPES: [(ScheduleKind, u32, u32); 9] = [
     (ScheduleKind::Cooperative, 2, K_BLOCK),
     (ScheduleKind::Cooperative, 3, K_BLOCK),
@@ -25,16 +25,20 @@ const WARPGROUP_SHAPES: [(ScheduleKind, u32, u32); 9] = [
 const WARP_SHAPES: [(ScheduleKind, u32, u32); 1] = [(ScheduleKind::Warps, 2, 2 * PANEL_K)];
 
 /// Returns the legal candidate configs that agree with the caller's choice.
-fn space(p: &Problem, choice: &Choice, target: &Target) -> Result<Vec<Config>, FamilyError> {
+fn legal_configs(
+    p: &Problem,
+    choice: &Choice,
+    target: &Target,
+) -> Result<Vec<Config>, FamilyError> {
     let (mut all, mut rejected) = (Vec::new(), None);
-    let most = p.m.next_multiple_of(16).min(256);
+    let max_tile_m = p.m.next_multiple_of(16).min(256);
     let shapes: &[_] = match choice.schedule {
         Some(ScheduleKind::Warps) => &WARP_SHAPES,
         Some(_) => &WARPGROUP_SHAPES,
         None => &[&WARPGROUP_SHAPES[..], &WARP_SHAPES[..]].concat(),
     };
     for &(schedule, consumers, tile_k) in shapes {
-        for tile_m in (1..=most / 16).rev().map(|i| 16 * i) {
+        for tile_m in (1..=max_tile_m / 16).rev().map(|i| 16 * i) {
             for split_k in [1, 2, 4] {
                 let base = Choice {
                     schedule: Some(schedule),
@@ -64,13 +68,13 @@ mod micros {
     /// A tensor core cycle under load.
     pub(super) const MMA_CYCLE: f64 = 0.63e-3;
     /// Decoding 64 elements of K of a consumer's weights, in steps of 64 and of 128.
-    pub(super) const DECODED: [f64; 2] = [0.115, 0.107];
+    pub(super) const DECODE_BLOCK: [f64; 2] = [0.115, 0.107];
     /// Loading a byte from the L2 to one SM.
-    pub(super) const BYTE: f64 = 1.0 / 60e3;
+    pub(super) const LOAD_BYTE: f64 = 1.0 / 60e3;
     /// Filling a slot of weights.
-    pub(super) const LATENCY: f64 = 2.0;
-    /// The launch that widens A, the launch of the GEMM, and the first slots.
-    pub(super) const START: f64 = 6.0;
+    pub(super) const FILL_SLOT: f64 = 2.0;
+    /// The launch that widens A, the launch of the GEMM, and the fill of the first slots.
+    pub(super) const LAUNCHES: f64 = 6.0;
     /// The epilogue of a tile, and of each of its tokens.
     pub(super) const EPILOGUE: [f64; 2] = [1.5, 0.006];
     /// The exchange of accumulators between CTAs, and each token of each consumer.
@@ -79,8 +83,8 @@ mod micros {
     pub(super) const CONSUMER_EXCHANGE: f64 = 0.6;
     /// Schedule `warps`: 256 elements of K of 32 outputs, and each token.
     pub(super) const WARP_PANEL: [f64; 2] = [0.14, 0.0134];
-    /// The launch of the GEMM and the first slots, without an earlier launch.
-    pub(super) const START_ALONE: f64 = 4.8;
+    /// The launch of the GEMM, without an earlier launch, and the fill of the first slots.
+    pub(super) const LAUNCH_WITHOUT_WIDEN: f64 = 4.8;
 }
 
 /// Returns the bytes of a slot: codes and scales of both weights.
@@ -97,18 +101,22 @@ fn warpgroup_mainloop(p: &Problem, c: &Config) -> f64 {
     // One round: each consumer multiplies all blocks of a panel.
     let blocks = f64::from(BLOCKS_PER_PANEL);
     let wgmmas = blocks * consumers * 4.0 * (tokens / 2.0).max(16.0) * micros::MMA_CYCLE;
-    let decoded = micros::DECODED[usize::from(schedule.k_per_step() > K_BLOCK)];
+    let decoded = micros::DECODE_BLOCK[usize::from(schedule.k_per_step() > K_BLOCK)];
     // The dequantizer decodes for all consumers and writes to shared memory.
     let decoding = match schedule {
         Schedule::Dequantizer(_) => blocks * consumers * 4.0 * decoded,
         _ => blocks * consumers * decoded,
     };
-    let alone = blocks * 2.0 * decoded;
+    let min_decoding = blocks * 2.0 * decoded;
     let x = f64::from(c.tile_m * PANEL_K * 2);
     let ring_pairs = f64::from(schedule.panels_per_round());
-    let loaded = ring_pairs * (x + f64::from(slot_bytes(schedule))) * micros::BYTE;
-    let latency = micros::LATENCY / f64::from(c.weight_stages() - 1);
-    let round = wgmmas.max(decoding).max(alone).max(loaded).max(latency);
+    let loading = ring_pairs * (x + f64::from(slot_bytes(schedule))) * micros::LOAD_BYTE;
+    let latency = micros::FILL_SLOT / f64::from(c.weight_stages() - 1);
+    let round = wgmmas
+        .max(decoding)
+        .max(min_decoding)
+        .max(loading)
+        .max(latency);
     f64::from(c.rounds(p.k)) * round + (ring_pairs - 1.0) * micros::CONSUMER_EXCHANGE
 }
 
@@ -124,32 +132,33 @@ fn warps_mainloop(p: &Problem, c: &Config) -> f64 {
 pub(super) fn estimate(p: &Problem, c: &Config, target: &Target) -> f64 {
     let tokens = f64::from(c.tile_m);
     let (start, mainloop) = match c.schedule {
-        Schedule::Warps(_) => (micros::START_ALONE, warps_mainloop(p, c)),
-        _ => (micros::START, warpgroup_mainloop(p, c)),
+        Schedule::Warps(_) => (micros::LAUNCH_WITHOUT_WIDEN, warps_mainloop(p, c)),
+        _ => (micros::LAUNCHES, warpgroup_mainloop(p, c)),
     };
     let epilogue = micros::EPILOGUE[0] + micros::EPILOGUE[1] * tokens;
     let exchange = match c.split_k {
         1 => 0.0,
         n => {
-            let each = tokens * f64::from(c.schedule.consumers());
-            f64::from(n.ilog2()) * (micros::CTA_EXCHANGE[0] + micros::CTA_EXCHANGE[1] * each)
+            let consumer_tokens = tokens * f64::from(c.schedule.consumers());
+            f64::from(n.ilog2())
+                * (micros::CTA_EXCHANGE[0] + micros::CTA_EXCHANGE[1] * consumer_tokens)
         }
     };
-    // Not all clusters of four that would fit run at once.
+    // The GPU runs fewer clusters of four at once than its SMs allow.
     let clusters = match c.split_k {
         4 => (target.sms / 4).saturating_sub(3),
         n => target.sms / n,
     };
     let clusters = clusters.min(c.ctas / c.split_k).max(1);
     let waves = (c.tiles(p.m, p.n) as f64 / f64::from(clusters)).ceil();
-    let busy = start + waves * (mainloop + epilogue + exchange);
+    let kernel_micros = start + waves * (mainloop + epilogue + exchange);
     let memory = p.cost().bytes / 3.6e12;
-    (busy * 1e-6).max(memory)
+    (kernel_micros * 1e-6).max(memory)
 }
 
-/// Returns the config with the least estimated time.
+/// Returns the config with the shortest estimated time.
 pub(super) fn config(p: &Problem, choice: &Choice, target: &Target) -> Result<Config, FamilyError> {
-    let all = space(p, choice, target)?;
+    let all = legal_configs(p, choice, target)?;
     let best = all
         .into_iter()
         .min_by(|x, y| estimate(p, x, target).total_cmp(&estimate(p, y, target)));
@@ -158,9 +167,9 @@ pub(super) fn config(p: &Problem, choice: &Choice, target: &Target) -> Result<Co
     })
 }
 
-/// Returns the candidates for autotuning, best estimate first.
+/// Returns the candidates for autotuning, shortest estimated time first.
 pub(super) fn candidates(p: &Problem, target: &Target) -> Vec<Config> {
-    let mut all = space(p, &Choice::default(), target).unwrap_or_default();
+    let mut all = legal_configs(p, &Choice::default(), target).unwrap_or_default();
     all.sort_by(|x, y| estimate(p, x, target).total_cmp(&estimate(p, y, target)));
     for base in all.clone().into_iter().take(6) {
         for stages in [base.stages - 1, 3]

@@ -17,5 +17,5 @@ pub(super) struct KernelSpec {
     /// Are weights and scales PDL-safe: does no earlier launch of the plan write them?
     pub(super) weights_are_pdl_safe: bool,
     /// Is K a multiple of 64, so that no block reaches past K?
-    pub(super) is_whole: bool,
+    pub(super) has_whole_blocks: bool,
 }

@@ -8,7 +8,7 @@ use crate::roles;
 use warpline_ir::builder::*;
 use warpline_ir::ops::policy::CacheHint;
 
-/// Declares the role. Weights are loaded ahead of A, which an earlier launch writes.
+/// Declares the role. It loads weights ahead of A, which an earlier launch writes.
 pub(super) fn role<T: DecodeTarget>(k: Builder, context: &Context<'_, T>) {
     let (lead, pdl_safe) = (
         context.config.weight_lead(),
@@ -27,7 +27,7 @@ pub(super) fn role<T: DecodeTarget>(k: Builder, context: &Context<'_, T>) {
         if !pdl_safe {
             wait_prerequisites();
         }
-        context.each(|tile| {
+        context.each_tile(|tile| {
             steps(lead).each(|i| context.load_weights(tile, i));
             if pdl_safe {
                 wait_prerequisites();
@@ -45,17 +45,17 @@ pub(super) fn role<T: DecodeTarget>(k: Builder, context: &Context<'_, T>) {
 }
 
 impl<T: DecodeTarget> Context<'_, T> {
-    /// Returns the index along K of a panel of a round.
+    /// Returns the index along K of the panel that a pair of rings gets in a round.
     #[track_caller]
-    fn panel_index(&self, round: Reg<u32>, feed: u32) -> Reg<u32> {
-        self.first_panel() + round * self.rings.len() as u32 + feed
+    fn panel_index(&self, round: Reg<u32>, ring_pair: u32) -> Reg<u32> {
+        self.first_panel() + round * self.rings.len() as u32 + ring_pair
     }
 
     /// Loads the weights of a round; TMA zero-fills past K.
     #[track_caller]
     fn load_weights(&self, tile: TileCoord, round: Reg<u32>) {
-        for (i, feed) in (0..).zip(&self.rings) {
-            let slot = feed.weights.acquire();
+        for (i, rings) in (0..).zip(&self.rings) {
+            let slot = rings.weights.acquire();
             self.load_codes(&slot, 0, tile, self.panel_index(round, i));
             self.load_scales(&slot, tile, self.panel_index(round, i));
             slot.commit();
@@ -97,12 +97,12 @@ impl<T: DecodeTarget> Context<'_, T> {
         let words = self.config.schedule.scale_words(n);
         for (i, [_, scales]) in (0..).zip(self.weights) {
             let to = slot.1.slice(0..1, i * words..(i + 1) * words);
-            let at = [
+            let offset = [
                 0u32.reg(),
                 panel_index * BLOCKS_PER_PANEL,
                 (tile.n * n) >> 7u32,
             ];
-            slot.load_with(scales, to, at, None, self.weight_hint());
+            slot.load_with(scales, to, offset, None, self.weight_hint());
         }
     }
 
@@ -114,15 +114,15 @@ impl<T: DecodeTarget> Context<'_, T> {
     /// Loads A of a round.
     #[track_caller]
     fn load_tokens(&self, tile: TileCoord, round: Reg<u32>) {
-        let (c, depth) = (self.config, self.config.schedule.k_per_step());
+        let (c, k_per_step) = (self.config, self.config.schedule.k_per_step());
         let AOperand::Wide(x) = self.a else {
             return;
         };
-        for (i, feed) in (0..).zip(&self.rings) {
-            for step in 0..PANEL_K / depth {
-                let k = self.panel_index(round, i) * PANEL_K + step * depth;
-                let slot = feed.x.acquire();
-                for first in (0..depth).step_by(K_BLOCK as usize) {
+        for (i, rings) in (0..).zip(&self.rings) {
+            for step in 0..PANEL_K / k_per_step {
+                let k = self.panel_index(round, i) * PANEL_K + step * k_per_step;
+                let slot = rings.x.acquire();
+                for first in (0..k_per_step).step_by(K_BLOCK as usize) {
                     let to = slot.tiles().slice(0..c.tile_m, first..first + K_BLOCK);
                     slot.load(x, to, [k + first, tile.m * c.tile_m]);
                 }

@@ -70,7 +70,7 @@ use warpline_ir::Target;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Nvfp4DualGemm;
 
-/// The benchmark shapes; the last is a decode step.
+/// The benchmark shapes, [M, N, K]; the last is a decode step.
 const SHAPES: [[u32; 3]; 5] = [
     [256, 4096, 7168],
     [512, 4096, 7168],
@@ -87,8 +87,8 @@ impl Family for Nvfp4DualGemm {
     const NAME: &'static str = "nvfp4-dual-gemm";
     const ABOUT: &'static str = "C = gate(A · B1ᵀ) ∘ (A · B2ᵀ) with weights in NVFP4";
 
-    fn default_problem(place: DeviceKind) -> Problem {
-        match place {
+    fn default_problem(device: DeviceKind) -> Problem {
+        match device {
             DeviceKind::Cpu => Problem::new(256, 256, 512),
             DeviceKind::Gpu => Problem::new(4096, 14336, 4096),
         }
@@ -103,7 +103,7 @@ impl Family for Nvfp4DualGemm {
     }
 
     fn baseline(p: &Problem, choice: &Choice, target: &Target) -> Result<Config, FamilyError> {
-        // Cooperative: a producer, and two consumers with outputs of their own that decode weights.
+        // The defaults: cooperative, two consumers.
         Config::new(p, &Choice::default(), choice, target)
     }
 
@@ -121,13 +121,13 @@ impl Family for Nvfp4DualGemm {
             "gate": p.gate,
             "scale_layout": p.scale_layout,
             "scales": p.scales,
-            "whole": p.is_whole(),
-            "moves_rows": p.moves_rows(),
+            "whole": p.has_whole_blocks(),
+            "moves_rows": p.needs_aligned_copy(),
         })
     }
 
     fn bucket(p: &Problem) -> Bucket {
-        Gemm::bucket(&p.widened())
+        Gemm::bucket(&p.gated_gemm())
     }
 
     fn fit(
@@ -161,7 +161,7 @@ impl Family for Nvfp4DualGemm {
     }
 
     fn outputs(p: &Problem) -> Vec<TensorSpec> {
-        Gemm::outputs(&p.widened())
+        Gemm::outputs(&p.gated_gemm())
     }
 
     fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64)>> {

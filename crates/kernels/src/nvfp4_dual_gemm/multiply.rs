@@ -12,22 +12,22 @@ use warpline_ir::builder::*;
 /// scale.
 type BlockCodes = (RegNibbles, [Reg<u32>; 2]);
 
-/// A lane's codes of a slot, step by step.
+/// A lane's codes of a slot, grouped by step.
 type SlotCodes = Vec<Vec<BlockCodes>>;
 
-/// Declares a consumer role; `end` gets the accumulator of a tile.
+/// Declares a consumer role; `finish` takes the accumulator of a tile.
 pub(super) fn consumer<T: DecodeTarget>(
     k: Builder,
     context: &Context<'_, T>,
     i: u32,
-    end: impl FnOnce(Frag, TileCoord),
+    finish: impl FnOnce(Frag, TileCoord),
 ) {
     let c = context.config;
     context.consumer(k, i).body(|| {
         let lane = &LaneLayout::new();
         wait_prerequisites();
-        context.each(|tile| {
-            let tile_part = ConsumerTile {
+        context.each_tile(|tile| {
+            let consumer_tile = ConsumerTile {
                 context,
                 consumer: i,
                 rings: context.consumer_rings(i),
@@ -35,16 +35,16 @@ pub(super) fn consumer<T: DecodeTarget>(
                 scale_offset: lane.scale_offset_in(context, i, tile),
                 acc: Acc::new(2 * OUTPUTS, c.tile_m),
             };
-            let first = context.first_panel() + c.schedule.ring_index(i);
-            let each = context.rings.len() as u32;
-            let operands = tile_part.begin_slot(first);
+            let first_panel = context.first_panel() + c.schedule.ring_index(i);
+            let panels_per_round = context.rings.len() as u32;
+            let operands = consumer_tile.begin_slot(first_panel);
             let last = steps(context.rounds - 1).fold(operands, |round, operands| {
-                tile_part.multiply_slot(operands, || {
-                    tile_part.begin_slot(first + (round + 1) * each)
+                consumer_tile.multiply_slot(operands, || {
+                    consumer_tile.begin_slot(first_panel + (round + 1) * panels_per_round)
                 })
             });
-            tile_part.multiply_slot(last, || ());
-            end(tile_part.acc.into_frag(), tile);
+            consumer_tile.multiply_slot(last, || ());
+            finish(consumer_tile.acc.into_frag(), tile);
         });
     });
 }
@@ -72,15 +72,19 @@ impl<T: DecodeTarget> ConsumerTile<'_, T> {
         (self.lane.decode(first), codes)
     }
 
-    /// Multiplies the weights of a slot with A. `next` overlaps the last wgmmas.
+    /// Multiplies the weights of a slot with A. `begin_next` runs while the last wgmmas are in flight.
     #[track_caller]
-    fn multiply_slot<R>(&self, (mut now, rest): SlotOperands<T>, next: impl FnOnce() -> R) -> R {
-        for codes in rest {
-            self.multiply_step(&now);
-            now = self.lane.decode(codes);
+    fn multiply_slot<R>(
+        &self,
+        (mut operand, remaining): SlotOperands<T>,
+        begin_next: impl FnOnce() -> R,
+    ) -> R {
+        for codes in remaining {
+            self.multiply_step(&operand);
+            operand = self.lane.decode(codes);
         }
-        self.multiply_step(&now);
-        next()
+        self.multiply_step(&operand);
+        begin_next()
     }
 
     /// Multiplies with one step of A. The code that follows overlaps these wgmmas; the earlier wgmmas are
@@ -107,9 +111,9 @@ impl<T: DecodeTarget> ConsumerTile<'_, T> {
             .map(|(block, codes)| {
                 let scales = [0, 1].map(|weight| {
                     let first = weight * weight_words + block * TILE_WORDS;
-                    let all = slot.1.slice(0..1, first..(weight + 1) * weight_words);
-                    let [four] = all.load_as::<u32, 1>(0u32, self.scale_offset);
-                    context.zero_scales_past_k(four, panel_index * BLOCKS_PER_PANEL + block)
+                    let words = slot.1.slice(0..1, first..(weight + 1) * weight_words);
+                    let [word] = words.load_as::<u32, 1>(0u32, self.scale_offset);
+                    context.zero_scales_past_k(word, panel_index * BLOCKS_PER_PANEL + block)
                 });
                 (codes, scales)
             })

@@ -1,6 +1,6 @@
 //! The problem: extents, layouts, and the tensors of inputs and outputs.
 
-use super::scales::{MAX_THREADS, TILE};
+use super::scales::{MAX_THREADS, TILE_BYTES};
 use super::units;
 use super::widen::NUMBERS_PER_THREAD;
 use crate::gemm;
@@ -63,13 +63,13 @@ impl Problem {
     }
 
     /// Returns the element type of the decoded operands and of C.
-    pub(super) fn float(&self) -> FloatType {
+    pub(super) fn decoded_type(&self) -> FloatType {
         self.activations.unwrap_or(FloatType::F16)
     }
 
     /// Returns the gated GEMM of the decoded operands.
-    pub(super) fn widened(&self) -> gemm::Problem {
-        let dtype = match self.float() {
+    pub(super) fn gated_gemm(&self) -> gemm::Problem {
+        let dtype = match self.decoded_type() {
             FloatType::Bf16 => OperandType::Bf16,
             _ => OperandType::F16,
         };
@@ -90,23 +90,23 @@ impl Problem {
     }
 
     /// Returns K rounded up to whole blocks of 64.
-    pub(super) fn whole_k(&self) -> u64 {
+    pub(super) fn padded_k(&self) -> u64 {
         u64::from(self.k.next_multiple_of(units::K_BLOCK))
     }
 
     /// Is K a multiple of 64, so that no block reaches past K?
-    pub(super) fn is_whole(&self) -> bool {
-        u64::from(self.k) == self.whole_k()
+    pub(super) fn has_whole_blocks(&self) -> bool {
+        u64::from(self.k) == self.padded_k()
     }
 
     /// Returns the row stride of codes in bytes, rounded up to the multiple of 16 that TMA needs.
-    pub(super) fn row_bytes(&self) -> u64 {
+    pub(super) fn aligned_row_bytes(&self) -> u64 {
         u64::from(self.k / 2).next_multiple_of(16)
     }
 
     /// Must rows of codes be copied, because their stride is not a multiple of 16 bytes?
-    pub(super) fn moves_rows(&self) -> bool {
-        self.row_bytes() != u64::from(self.k / 2)
+    pub(super) fn needs_aligned_copy(&self) -> bool {
+        self.aligned_row_bytes() != u64::from(self.k / 2)
     }
 
     /// Rejects a problem that no schedule serves.
@@ -125,7 +125,7 @@ impl Problem {
                     .into(),
             );
         }
-        let float = self.float();
+        let float = self.decoded_type();
         if let Some(out) = self.out.filter(|&out| out != float) {
             let why = match self.a_is_coded() {
                 true => "the type that A is decoded to",
@@ -143,9 +143,9 @@ impl Problem {
                     .into(),
             );
         }
-        let in_blocks =
+        let concatenates_block_scales =
             self.scale_layout == ScaleLayout::Block && self.weights == WeightLayout::Concatenated;
-        if in_blocks && !self.n.is_multiple_of(128) {
+        if concatenates_block_scales && !self.n.is_multiple_of(128) {
             return reject(format!(
                 "N is {}; concatenated weights with --scale-layout block need a multiple of 128 (rows of a scale block)",
                 self.n
@@ -164,21 +164,26 @@ impl Problem {
             ));
         }
         // The widening kernel has one thread per 32 elements of A.
-        if u64::from(self.m) * self.whole_k() >= u64::from(NUMBERS_PER_THREAD) << 31 {
+        if u64::from(self.m) * self.padded_k() >= u64::from(NUMBERS_PER_THREAD) << 31 {
             return reject(format!(
-                "A has {} x {} elements; with nvfp4 weights it must have less than 2^36",
+                "A has {} x {} elements; with nvfp4 weights it must have fewer than 2^36",
                 self.m, self.k
             ));
         }
-        self.widened().check()?;
-        // The rearranging kernels have one thread per 8 bytes of codes and per 4 scales.
-        let moved = (self.moves_rows()).then(|| u64::from(self.n) * (self.row_bytes() / 8));
-        let arranged = || ScaleLayout::Block.bytes(self.n as usize, self.k as usize) as u64 / 4;
-        let arranged = (self.scale_layout == ScaleLayout::Plain).then(arranged);
-        let most = u64::from(MAX_THREADS);
-        if moved.max(arranged).is_some_and(|threads| threads > most) {
+        self.gated_gemm().check()?;
+        // The copying kernels have one thread per 8 bytes of codes and per 4 scales.
+        let copy_threads =
+            (self.needs_aligned_copy()).then(|| u64::from(self.n) * (self.aligned_row_bytes() / 8));
+        let scale_threads =
+            || ScaleLayout::Block.bytes(self.n as usize, self.k as usize) as u64 / 4;
+        let scale_threads = (self.scale_layout == ScaleLayout::Plain).then(scale_threads);
+        let max_threads = u64::from(MAX_THREADS);
+        if copy_threads
+            .max(scale_threads)
+            .is_some_and(|threads| threads > max_threads)
+        {
             return reject(format!(
-                "the weights have {} x {} elements each; with unaligned rows or plain scales they must have less than 2^35",
+                "the weights have {} x {} elements each; with unaligned rows or plain scales they must have fewer than 2^35",
                 self.n, self.k
             ));
         }
@@ -198,10 +203,10 @@ impl Problem {
             dtype: DType::E4m3,
             shape: match self.scale_layout {
                 ScaleLayout::Plain => vec![rows, k / BLOCK],
-                ScaleLayout::Block => vec![rows.div_ceil(128), k.div_ceil(64), TILE as usize],
+                ScaleLayout::Block => vec![rows.div_ceil(128), k.div_ceil(64), TILE_BYTES as usize],
             },
         };
-        let number = |name| TensorSpec {
+        let tensor_scale = |name| TensorSpec {
             name,
             dtype: DType::F32,
             shape: vec![1],
@@ -226,8 +231,8 @@ impl Problem {
         }
         all.extend(self.a_is_coded().then(|| scales("a_scales", m)));
         if self.scales {
-            all.extend(self.a_is_coded().then(|| number("scale_a")));
-            all.extend(["scale_gate", "scale_up"].map(number));
+            all.extend(self.a_is_coded().then(|| tensor_scale("scale_a")));
+            all.extend(["scale_gate", "scale_up"].map(tensor_scale));
         }
         all
     }

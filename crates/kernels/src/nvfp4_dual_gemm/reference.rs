@@ -34,16 +34,16 @@ pub(super) fn inputs(p: &Problem, seed: u64) -> Vec<HostTensor> {
 
 /// Returns the values of a tensor, row by row.
 fn values(p: &Problem, inputs: &[HostTensor], name: &str) -> Vec<f64> {
-    let of = |name: &str| {
+    let tensor = |name: &str| {
         p.specs()
             .iter()
             .position(|spec| spec.name == name)
             .map(|i| &inputs[i])
     };
-    let (Some(codes), k) = (of(name), p.k as usize) else {
+    let (Some(codes), k) = (tensor(name), p.k as usize) else {
         return Vec::new();
     };
-    let Some(scales) = of(&format!("{name}_scales")) else {
+    let Some(scales) = tensor(&format!("{name}_scales")) else {
         let (all, stride): (Vec<_>, _) = (codes.values().collect(), codes.spec.shape[1]);
         return all
             .chunks(stride)
@@ -64,8 +64,8 @@ fn values(p: &Problem, inputs: &[HostTensor], name: &str) -> Vec<f64> {
 
 /// Returns each value of C and its tolerance.
 ///
-/// A large GEMM is computed only at every n-th row, and the other rows have infinite tolerance. The
-/// distance is odd, so that the computed rows reach every row of a tile.
+/// Of a large GEMM only every n-th row is computed; the other rows have infinite tolerance. n is odd, so
+/// that the computed rows reach every row of a tile.
 pub(super) fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64)>> {
     let scale = |name| {
         let number = p
@@ -81,35 +81,36 @@ pub(super) fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64
     }
     let scales = ["scale_gate", "scale_up"].map(|name| scale("scale_a") * scale(name));
     let [m, n, k] = [p.m, p.n, p.k].map(|x| x as usize);
-    let every = (2 * m * n * k) >> 30 | 1;
+    let row_step = (2 * m * n * k) >> 30 | 1;
     let stride = p.c_stride.unwrap_or(p.n.into()) as usize;
-    let mut all = Vec::with_capacity(m * stride);
-    // The relative truncation of the tensor cores, as for f16.
-    let unit = 2f64.powi(-20);
+    let mut values = Vec::with_capacity(m * stride);
+    // The relative truncation error of the tensor cores, as for f16.
+    let truncation = 2f64.powi(-20);
     for i in 0..m {
-        if i % every != 0 {
-            all.extend((0..n).map(|_| (0.0, f64::INFINITY)));
+        if i % row_step != 0 {
+            values.extend((0..n).map(|_| (0.0, f64::INFINITY)));
         } else {
             let x = &a[i * k..][..k];
             for j in 0..n {
-                let both = [&gate, &up].map(|w| dot(x, &w[j * k..][..k]));
-                let [(y, e), other] = [0, 1].map(|i| {
-                    let (sum, size) = both[i];
+                let dots = [&gate, &up].map(|w| dot(x, &w[j * k..][..k]));
+                let [(y, error), up] = [0, 1].map(|i| {
+                    let (sum, magnitude) = dots[i];
                     (
                         scales[i] * sum,
-                        unit * scales[i].abs() * size + 2f64.powi(-22) * (scales[i] * sum).abs(),
+                        truncation * scales[i].abs() * magnitude
+                            + 2f64.powi(-22) * (scales[i] * sum).abs(),
                     )
                 });
-                let (value, error) = gate::reference((p.gate.value(y), p.gate.error(y, e)), other);
-                all.push(bounded(
-                    p.float().dtype(),
+                let (value, error) = gate::reference((p.gate.value(y), p.gate.error(y, error)), up);
+                values.push(bounded(
+                    p.decoded_type().dtype(),
                     value,
                     error + 2f64.powi(-23) * value.abs(),
                 ));
             }
         }
-        all.extend((n..stride).map(|_| UNTOUCHED));
+        values.extend((n..stride).map(|_| UNTOUCHED));
     }
     debug_assert!(k.is_multiple_of(BLOCK));
-    vec![all]
+    vec![values]
 }

@@ -15,14 +15,14 @@ pub(super) const MAX_THREADS: u32 = (1 << 31) - 1;
 pub(super) const MAX_GROUPS: u32 = MAX_EXTENT.div_ceil(BLOCK as u32);
 
 /// Bytes of a tile of the block layout: scales of 128 rows and 64 elements of K.
-pub(super) const TILE: u32 = 512;
+pub(super) const TILE_BYTES: u32 = 512;
 
 /// Words of a tile of the block layout; a word holds four scales of a row.
-pub(super) const TILE_WORDS: u32 = TILE / 4;
+pub(super) const TILE_WORDS: u32 = TILE_BYTES / 4;
 
 /// Returns the byte offset of the scale of a row and a group; a row has `groups` groups of 16.
 #[track_caller]
-pub(super) fn byte_of(
+pub(super) fn scale_byte_offset(
     layout: ScaleLayout,
     row: Reg<u32>,
     group: Reg<u32>,
@@ -51,17 +51,18 @@ pub(super) fn arrange(target: &Target) -> Result<Kernel, BuildErrors> {
         k.role("all").warps(THREADS / 32).body(|| {
             let word = cta_id() * THREADS + thread_id();
             if_(word.lt(words), || {
-                let across = groups.div_ceil(4u32);
-                let (tile, inside) = (word >> 7u32, word & 127u32);
-                let down = tile / across;
-                let row = (down << 7u32) + (inside & 3u32) * 32u32 + (inside >> 2u32);
-                let first = (tile - down * across) * 4u32;
+                let tiles_per_row = groups.div_ceil(4u32);
+                let (tile, word_in_tile) = (word >> 7u32, word & 127u32);
+                let tile_row = tile / tiles_per_row;
+                let row =
+                    (tile_row << 7u32) + (word_in_tile & 3u32) * 32u32 + (word_in_tile >> 2u32);
+                let first_group = (tile - tile_row * tiles_per_row) * 4u32;
                 let packed = Var::new(0u32);
                 for i in 0..4u32 {
-                    let group = first + i;
+                    let group = first_group + i;
                     if_(row.lt(rows) & group.lt(groups), || {
-                        let at = byte_of(ScaleLayout::Plain, row, group, groups);
-                        let scale = from.load(at).cast::<u32>();
+                        let offset = scale_byte_offset(ScaleLayout::Plain, row, group, groups);
+                        let scale = from.load(offset).cast::<u32>();
                         packed.set(packed.get() | scale << (8 * i));
                     });
                 }

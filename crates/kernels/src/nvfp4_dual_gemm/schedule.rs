@@ -32,8 +32,7 @@ pub enum Schedule {
         /// Number of consumers, 2 to 4.
         consumers: u32,
     },
-    /// A warpgroup decodes weights into a second ring, from which consumers with their own outputs
-    /// multiply.
+    /// A warpgroup decodes weights into a second ring; consumers with their own outputs read it.
     Dequantizer(DequantConsumers),
     /// Each warp decodes and multiplies part of K; a warpgroup adds the parts and runs the epilogue.
     Warps(WarpTile),
@@ -97,8 +96,8 @@ impl WarpTile {
         WarpTile::N64K1024,
     ];
 
-    /// Returns columns of C and elements of K.
-    pub(super) fn sides(self) -> [u32; 2] {
+    /// Returns the columns of C in a tile and the elements of K per stage.
+    pub(super) fn n_and_k(self) -> [u32; 2] {
         match self {
             WarpTile::N32K512 => [32, 512],
             WarpTile::N32K1024 => [32, 1024],
@@ -110,12 +109,12 @@ impl WarpTile {
 
     /// Returns the panels of a slot.
     pub(super) fn panels(self) -> u32 {
-        self.sides()[1] / PANEL_K
+        self.n_and_k()[1] / PANEL_K
     }
 
     /// Returns the sets of 32 outputs.
     pub(super) fn output_sets(self) -> u32 {
-        self.sides()[0] / OUTPUTS
+        self.n_and_k()[0] / OUTPUTS
     }
 
     /// Returns the warps that share a set of outputs, each with a part of K.
@@ -123,7 +122,7 @@ impl WarpTile {
         MMA_WARPS / self.output_sets()
     }
 
-    /// Returns the panels of a slot of which a warp multiplies one block.
+    /// Returns the panels of a slot in which one warp multiplies a block each.
     pub(super) fn panels_per_warp(self) -> u32 {
         self.panels() * BLOCKS_PER_PANEL / self.k_slices()
     }
@@ -160,7 +159,7 @@ impl Schedule {
         match self {
             Schedule::OwnOutputs { .. } | Schedule::Dequantizer(_) => OUTPUTS * self.consumers(),
             Schedule::InTurn { .. } => OUTPUTS,
-            Schedule::Warps(tile) => tile.sides()[0],
+            Schedule::Warps(tile) => tile.n_and_k()[0],
         }
     }
 
@@ -168,12 +167,12 @@ impl Schedule {
     pub fn tile_k(self) -> u32 {
         match self {
             Schedule::InTurn { .. } => PANEL_K,
-            Schedule::Warps(tile) => tile.sides()[1],
+            Schedule::Warps(tile) => tile.n_and_k()[1],
             _ => self.k_per_step(),
         }
     }
 
-    /// Elements of K that a consumer decodes and multiplies per step.
+    /// Returns the elements of K that a consumer decodes and multiplies per step.
     pub(super) fn k_per_step(self) -> u32 {
         match self {
             Schedule::OwnOutputs { depth, .. } => match depth {
@@ -181,7 +180,7 @@ impl Schedule {
                 KDepth::TwoBlocks => 2 * K_BLOCK,
             },
             Schedule::InTurn { .. } | Schedule::Dequantizer(_) => K_BLOCK,
-            Schedule::Warps(tile) => tile.sides()[1],
+            Schedule::Warps(tile) => tile.n_and_k()[1],
         }
     }
 
@@ -246,7 +245,8 @@ impl Schedule {
     }
 }
 
-/// Returns how many 128-row blocks of scales `rows` rows may touch that start at a multiple of `rows`.
+/// Returns the most 128-row blocks of scales that `rows` rows can touch if their first row is a multiple of
+/// `rows`.
 pub(super) fn scale_row_blocks(rows: u32) -> u32 {
     let step = 1 << rows.trailing_zeros().min(7);
     (128 - step + rows).div_ceil(128)

@@ -14,7 +14,7 @@ use warpline_ir::{BuildErrors, Target};
 type Key = (&'static str, Config, bool);
 
 /// Bytes of shared memory that stay free unless the caller fixes the stages: the heuristic was fitted to
-/// such kernels.
+/// kernels with this much free.
 const SPARE_BYTES: u32 = 2048;
 
 /// Returns the shared memory in bytes of the kernel of a config, for an A in NVFP4 or in 16 bits.
@@ -23,30 +23,30 @@ pub(super) fn shared_bytes(
     a_is_coded: bool,
     target: &Target,
 ) -> Result<u32, BuildErrors> {
-    static KNOWN: Memo<Key, u32> = Memo::new();
-    remembered(&KNOWN, c, a_is_coded, target, |config| {
+    static CACHE: Memo<Key, u32> = Memo::new();
+    memoized(&CACHE, c, a_is_coded, target, |config| {
         let spec = KernelSpec {
             config: *config,
             gate: Activation::None,
             tensor_scales: &[],
             a_is_coded: config.loads_coded_a(a_is_coded),
             weights_are_pdl_safe: true,
-            is_whole: true,
+            has_whole_blocks: true,
         };
         let resources = Resources::of(target, |k| declare::<f16>(k, &spec))?;
         Ok(resources.shared_bytes)
     })
 }
 
-/// Returns the most useful stages that leave [`SPARE_BYTES`] free; `None` if 2 do not fit.
-pub(super) fn most_stages(
+/// Returns the largest useful number of stages that leaves [`SPARE_BYTES`] free; `None` if 2 do not fit.
+pub(super) fn max_useful_stages(
     c: &Config,
     a_is_coded: bool,
     target: &Target,
 ) -> Result<Option<u32>, BuildErrors> {
-    static KNOWN: Memo<Key, u32> = Memo::new();
+    static CACHE: Memo<Key, u32> = Memo::new();
     let c = Config { stages: 0, ..*c };
-    let most = remembered(&KNOWN, &c, a_is_coded, target, |config| {
+    let stages = memoized(&CACHE, &c, a_is_coded, target, |config| {
         // More stages are not faster, and with split-K the checker takes long.
         let useful = match (config.schedule, config.split_k) {
             (Schedule::InTurn { .. }, _) => 3,
@@ -61,17 +61,17 @@ pub(super) fn most_stages(
         }
         Ok(0)
     })?;
-    Ok(Some(most).filter(|&stages| stages > 0))
+    Ok(Some(stages).filter(|&stages| stages > 0))
 }
 
-/// Returns the memoized number of a config, computed by `of` once. Grid, raster and cache hints do not
-/// change shared memory.
-fn remembered(
-    known: &Memo<Key, u32>,
+/// Returns the memoized number of a config, and computes it on the first call. Grid, raster and cache
+/// hints do not change shared memory.
+fn memoized(
+    cache: &Memo<Key, u32>,
     c: &Config,
     a_is_coded: bool,
     target: &Target,
-    of: impl FnOnce(&Config) -> Result<u32, BuildErrors>,
+    compute: impl FnOnce(&Config) -> Result<u32, BuildErrors>,
 ) -> Result<u32, BuildErrors> {
     let config = Config {
         raster: Rasterization::RowMajor,
@@ -79,7 +79,7 @@ fn remembered(
         ctas: 0,
         ..*c
     };
-    known.get((target.name, config, a_is_coded), || of(&config))
+    cache.get((target.name, config, a_is_coded), || compute(&config))
 }
 
 #[cfg(test)]
@@ -89,19 +89,19 @@ mod tests {
     use crate::nvfp4_dual_gemm::schedule::{Consumers, DequantConsumers, KDepth, WarpTile};
 
     #[test]
-    fn the_declared_bytes_are_those_of_the_kernel() {
+    fn shared_bytes_match_the_built_kernel() {
         let target = Target::default();
-        let own = Schedule::OwnOutputs {
+        let own_outputs = Schedule::OwnOutputs {
             consumers: Consumers::Four,
             depth: KDepth::TwoBlocks,
         };
         for schedule in [
-            own,
+            own_outputs,
             Schedule::InTurn { consumers: 3 },
             Schedule::Dequantizer(DequantConsumers::One),
             Schedule::Warps(WarpTile::N64K256),
         ] {
-            for (split_k, coded) in [(1, true), (2, false)] {
+            for (split_k, a_is_coded) in [(1, true), (2, false)] {
                 let config = Config {
                     schedule,
                     tile_m: 16,
@@ -115,12 +115,12 @@ mod tests {
                     config,
                     gate: Activation::Silu,
                     tensor_scales: &["scale_gate", "scale_up"],
-                    a_is_coded: config.loads_coded_a(coded),
+                    a_is_coded: config.loads_coded_a(a_is_coded),
                     weights_are_pdl_safe: false,
-                    is_whole: false,
+                    has_whole_blocks: false,
                 };
                 let built = kernel::build::<half::bf16>(&spec, &target).unwrap();
-                let declared = shared_bytes(&config, coded, &target).unwrap();
+                let declared = shared_bytes(&config, a_is_coded, &target).unwrap();
                 assert_eq!(declared, built.shared_bytes, "{schedule:?}");
             }
         }

@@ -28,7 +28,7 @@ pub(super) fn cases() -> Cases {
     for [m, n, k] in [[1, 8, 16], [7, 24, 64], [70, 136, 160], [130, 264, 80]] {
         add(problem(m, n, k), Choice::default());
     }
-    // Consumers with outputs of their own (64, 128), and consumers that take slots in turn (256).
+    // Consumers with their own outputs (64, 128), and consumers that take slots in turn (256).
     let shapes = [
         (1, 64),
         (2, 64),
@@ -40,8 +40,8 @@ pub(super) fn cases() -> Cases {
     ];
     for (consumers, tile_k) in shapes {
         let slots = if tile_k == 256 { consumers } else { 1 };
-        let most = if slots > 2 { 1 } else { 3 };
-        for rounds in [1, 3, 5].into_iter().take(most) {
+        let max_cases = if slots > 2 { 1 } else { 3 };
+        for rounds in [1, 3, 5].into_iter().take(max_cases) {
             let scale_layout = [ScaleLayout::Plain, ScaleLayout::Block][rounds as usize % 2];
             let problem = Problem {
                 scale_layout,
@@ -85,7 +85,7 @@ pub(super) fn cases() -> Cases {
         }
     }
     for (consumers, tile_m) in [(1, 256), (2, 64), (2, 256), (3, 128)] {
-        let wide = Choice {
+        let large_tile = Choice {
             tile_m: Some(tile_m),
             ..choice(consumers, 64)
         };
@@ -93,7 +93,7 @@ pub(super) fn cases() -> Cases {
             c_stride: Some(288),
             ..problem(150, 264, 224)
         };
-        add(strided, wide);
+        add(strided, large_tile);
     }
     // Split-K, also with CTAs that have no k-tiles.
     for (split_k, tile_k, k) in [(2, 64, 64), (2, 128, 448), (2, 256, 1600), (4, 64, 1616)] {
@@ -111,26 +111,26 @@ pub(super) fn cases() -> Cases {
             (WeightLayout::Separate, 64),
             (WeightLayout::Concatenated, 256),
         ] {
-            let only = Problem {
+            let weights_only = Problem {
                 activations: Some(float),
                 a_stride: Some(264),
                 weights,
                 scales: tile_k > 64,
                 ..problem(40, 200, k)
             };
-            add(only.clone(), choice(2, tile_k));
+            add(weights_only.clone(), choice(2, tile_k));
             let warps = Choice {
                 schedule: Some(ScheduleKind::Warps),
                 ..choice(2, 512)
             };
-            add(only, warps);
+            add(weights_only, warps);
         }
     }
-    let one = Problem {
+    let concatenated = Problem {
         weights: WeightLayout::Concatenated,
         scale_layout: ScaleLayout::Block,
         ..problem(20, 128, 96)
     };
-    add(one, choice(3, 64));
+    add(concatenated, choice(3, 64));
     cases
 }

@@ -4,7 +4,8 @@
 /// Elements of K in a block: one word of scales, and the smallest step of a consumer.
 pub(super) const K_BLOCK: u32 = 64;
 
-/// Elements of K in a panel of codes. The cost of a TMA box grows with its rows, so rows are long.
+/// Elements of K in a panel of codes. The cost of a TMA box grows with its number of rows, so rows are
+/// long.
 pub(super) const PANEL_K: u32 = 256;
 
 /// Blocks of a panel.
@@ -16,6 +17,6 @@ pub(super) const PANEL_BYTES: u32 = PANEL_K / 2;
 /// Outputs of a consumer: the 64 rows of its accumulator are their gate and up rows.
 pub(super) const OUTPUTS: u32 = 32;
 
-/// Multiplying warps of the schedule `warps`: two per scheduler. Four have too few registers and are not
-/// faster.
+/// Multiplying warps of the schedule `warps`: two per warp scheduler. With four per scheduler
+/// each has too few registers, and the kernel is not faster.
 pub(super) const MMA_WARPS: u32 = 8;

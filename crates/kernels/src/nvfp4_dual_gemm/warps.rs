@@ -1,6 +1,6 @@
 //! The schedule `warps`, for few tokens: every warp decodes A and weights, and multiplies with `mma.sync`.
 //!
-//! With few tokens per tile the tensor cores are mostly idle, and A is small enough that every warp decodes
+//! With few tokens per tile the tensor cores are mostly idle, and A is small enough for every warp to decode
 //! the part of A that it multiplies. So no earlier launch widens A, and one ring holds weights and A. Each
 //! warp computes 32 outputs (gate and up rows); warps with the same outputs divide the blocks of K. The
 //! role `epilogue` adds their partial accumulators and stores the tile.
@@ -98,11 +98,11 @@ pub(super) fn roles<T: DecodeTarget>(k: Builder, context: &Context<'_, T>, tile_
             wait_prerequisites();
         }
     };
-    // The first role is first in the instruction stream, and all other roles wait for its loads.
+    // All other roles wait for the loads, so their role comes first in the instruction stream.
     k.role("load").warpgroups(1).body(|| {
         elect(|| {
             wait_unless_pdl_safe();
-            context.each(|tile| {
+            context.each_tile(|tile| {
                 let first_panel = context.first_panel();
                 steps(context.rounds).each(|round| {
                     let slot = operands.acquire();
@@ -119,7 +119,7 @@ pub(super) fn roles<T: DecodeTarget>(k: Builder, context: &Context<'_, T>, tile_
     });
     k.role("multiply").warps(MMA_WARPS).body(|| {
         let lane = LaneOffsets::new(kernel);
-        context.each(|tile| {
+        context.each_tile(|tile| {
             let accs = lane.mainloop(operands, tile);
             let slot = partial_accs.acquire();
             lane.store_accumulators(&accs, slot.tiles());
@@ -132,7 +132,7 @@ pub(super) fn roles<T: DecodeTarget>(k: Builder, context: &Context<'_, T>, tile_
     k.role("epilogue").warpgroups(1).body(|| {
         elect(|| context.out.prefetch());
         wait_unless_pdl_safe();
-        context.each(|tile| {
+        context.each_tile(|tile| {
             let slot = partial_accs.wait();
             let zeros = Frag::zeros(2 * OUTPUTS, c.tile_m);
             let load_partial = |k_slice: u32, output_set: u32| {

@@ -1,4 +1,4 @@
-//! The Python op of a row-wise family: signature, and from a call to a problem.
+//! The Python op of a row-wise family: the signature, and the problem of a call.
 
 use super::config::Choice;
 use super::op::RowOp;
@@ -32,7 +32,7 @@ pub(super) fn signature<K: RowOp>() -> Signature {
     }
 }
 
-/// Returns the problem of a call, and the choices that its tensors force.
+/// Returns the problem of a call, and the choice that its addresses require.
 pub(super) fn problem_of_call<K: RowOp>(
     call: &OpArgs<'_>,
 ) -> Result<(Problem<K::Options>, Choice), FamilyError> {
@@ -57,13 +57,13 @@ pub(super) fn problem_of_call<K: RowOp>(
     check_contiguous(call, "x", x)?;
     check_contiguous(call, "y", y)?;
     let (rows, strides) = row_strides(call, x, y)?;
-    let unless_dense = |stride: i64| (rows > 1 && stride != cols as i64).then_some(stride);
+    let stride_unless_dense = |stride: i64| (rows > 1 && stride != cols as i64).then_some(stride);
     let matrix = Matrix {
         rows,
         cols,
         dtype,
-        x_stride: unless_dense(strides[0]),
-        y_stride: unless_dense(strides[1]),
+        x_stride: stride_unless_dense(strides[0]),
+        y_stride: stride_unless_dense(strides[1]),
     };
     let problem = Problem { matrix, options };
     let choice = Choice {
@@ -118,7 +118,7 @@ fn row_strides(
     Ok((x.elements() / cols as u64, strides))
 }
 
-/// Returns dense arguments that lead to the problem.
+/// Returns dense arguments whose call has the problem `p`.
 pub(super) fn args<K: RowOp>(p: &Problem<K::Options>) -> Vec<ArgValue> {
     let dtype = p.matrix.dtype.dtype();
     let mut args = vec![ArgValue::Tensor(TensorView::dense(
@@ -135,8 +135,8 @@ pub(super) fn args<K: RowOp>(p: &Problem<K::Options>) -> Vec<ArgValue> {
             }
             (OpParamKind::Number, Some(&(_, x))) => {
                 // The decimal text of the f32: 1e-5, not the f64 next to the f32.
-                let written = x.to_string().parse();
-                ArgValue::Number(written.unwrap_or(f64::from(x)))
+                let decimal = x.to_string().parse();
+                ArgValue::Number(decimal.unwrap_or(f64::from(x)))
             }
             _ => param
                 .default
@@ -234,10 +234,10 @@ mod tests {
 
     #[test]
     fn unaligned_addresses_are_accessed_by_elements() {
-        let at = |address| TensorView::dense(DType::F32, &[4, 1024], address);
-        let [_, config] = softmax(at(1 << 20), at(1 << 21), -1).unwrap();
+        let view_at = |address| TensorView::dense(DType::F32, &[4, 1024], address);
+        let [_, config] = softmax(view_at(1 << 20), view_at(1 << 21), -1).unwrap();
         assert_eq!(config["vectors"], true);
-        let [_, config] = softmax(at((1 << 20) + 4), at(1 << 21), -1).unwrap();
+        let [_, config] = softmax(view_at((1 << 20) + 4), view_at(1 << 21), -1).unwrap();
         assert_eq!(config["vectors"], false);
     }
 

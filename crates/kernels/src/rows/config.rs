@@ -132,7 +132,7 @@ pub struct Config {
     pub ctas: u32,
     /// Threads of a CTA including load and store warps, as counted by the builder.
     pub cta_threads: u32,
-    /// Shared memory of a CTA in bytes, as placed by the builder.
+    /// Shared memory of a CTA in bytes, as allocated by the builder.
     pub shared_bytes: u32,
 }
 
@@ -153,7 +153,8 @@ impl From<&Config> for Choice {
 }
 
 impl Config {
-    /// Returns the stages of the work queue: the last role can be behind the first by all stages of every ring.
+    /// Returns the stages of the work queue: the last role can lag behind the first by all stages of every
+    /// ring.
     pub(super) fn queue_stages(&self) -> u32 {
         match self.schedule.has_queue() {
             true => self.schedule.rings() * self.stages,
@@ -172,7 +173,7 @@ impl Config {
     }
 
     /// Returns the warps of one CTA that share a row; 1 also if a warp holds several rows.
-    pub(super) fn warps_of_row(&self) -> u32 {
+    pub(super) fn warps_per_row(&self) -> u32 {
         self.threads.div_ceil(32)
     }
 
@@ -187,7 +188,7 @@ impl Config {
     }
 }
 
-/// Rejects a config.
+/// Returns the error of a config that no schedule supports.
 pub(super) fn reject<T>(text: String) -> Result<T, FamilyError> {
     Err(FamilyError::Config(text))
 }

@@ -19,7 +19,7 @@ pub(super) struct RowContext<'a, K, E: RowElement> {
     /// The per-column weights.
     weights: WeightSource<E>,
     /// The number of reductions so far, modulo 4.
-    turn: Var<u32>,
+    reduction_count: Var<u32>,
 }
 
 /// The shared memory of a CTA besides its rings.
@@ -51,7 +51,7 @@ impl<K: RowOp, E: RowElement> SharedState<K, E> {
     }
 }
 
-/// Where a thread reads the per-column weights.
+/// The location of the per-column weights for one thread.
 enum WeightSource<E: RowElement> {
     /// The units of this thread, for each weight.
     Registers(Vec<Vec<PackedUnit<E>>>),
@@ -75,14 +75,14 @@ impl<'a, K: RowOp, E: RowElement> RowContext<'a, K, E> {
                 scalars: params.scalars.clone(),
             },
             weights: WeightSource::Global,
-            turn: Var::new(0u32),
+            reduction_count: Var::new(0u32),
         };
         match (c.weights, shared.weights) {
             (WeightStorage::Registers, _) => {
-                cx.weights = WeightSource::Registers(cx.read_weights())
+                cx.weights = WeightSource::Registers(cx.load_weights())
             }
             (WeightStorage::Shared, Some((tile, ready))) => {
-                cx.share_weights(tile, ready);
+                cx.copy_weights_to_shared(tile, ready);
                 cx.weights = WeightSource::Shared(tile);
             }
             _ => {}
@@ -91,22 +91,22 @@ impl<'a, K: RowOp, E: RowElement> RowContext<'a, K, E> {
     }
 
     /// Loads the thread's units of the weights from global memory.
-    fn read_weights(&self) -> Vec<Vec<PackedUnit<E>>> {
+    fn load_weights(&self) -> Vec<Vec<PackedUnit<E>>> {
         let all = self.params.vectors.iter();
         all.map(|&v| self.load_units(self.segment_start(v, 0u64.reg())))
             .collect()
     }
 
     /// The threads of the first row copy the weights to shared memory for all rows.
-    fn share_weights(&self, tile: Tile<E>, ready: NamedBarrierHandle) {
+    fn copy_weights_to_shared(&self, tile: Tile<E>, ready: NamedBarrierHandle) {
         if_(self.thread.row.eq(0u32), || {
-            for (i, raw) in self.read_weights().into_iter().enumerate() {
+            for (i, raw) in self.load_weights().into_iter().enumerate() {
                 let outputs = self.thread.output_units(self.c).into_iter();
                 for ((unit, inside), raw) in outputs.zip(raw) {
-                    let write = || self.weight_at(tile, i, unit).store(raw);
+                    let store = || self.shared_weight(tile, i, unit).store(raw);
                     match inside {
-                        None => write(),
-                        Some(inside) => if_(inside, write),
+                        None => store(),
+                        Some(inside) => if_(inside, store),
                     }
                 }
             }
@@ -115,7 +115,7 @@ impl<'a, K: RowOp, E: RowElement> RowContext<'a, K, E> {
     }
 
     /// Returns the location of a weight unit in shared memory.
-    fn weight_at(&self, tile: Tile<E>, weight: usize, unit: UnitIndex) -> SharedUnit<E> {
+    fn shared_weight(&self, tile: Tile<E>, weight: usize, unit: UnitIndex) -> SharedUnit<E> {
         let row = weight as u32;
         let cols = self.c.slot_row_bytes() / RowParams::<E>::SIZE;
         let size = self.c.unit_len(RowParams::<E>::SIZE);
@@ -130,8 +130,8 @@ impl<'a, K: RowOp, E: RowElement> RowContext<'a, K, E> {
     fn weight_unit(&self, i: usize, unit: UnitIndex) -> Vec<Vec<Reg<f32>>> {
         let all = 0..self.params.vectors.len();
         let raw = |w: usize| match &self.weights {
-            WeightSource::Registers(kept) => kept[w][i].clone(),
-            WeightSource::Shared(tile) => self.weight_at(*tile, w, unit).load(),
+            WeightSource::Registers(units) => units[w][i].clone(),
+            WeightSource::Shared(tile) => self.shared_weight(*tile, w, unit).load(),
             WeightSource::Global => {
                 let from = self.segment_start(self.params.vectors[w], 0u64.reg());
                 PackedUnit::load(from, unit, self.c)
@@ -140,12 +140,12 @@ impl<'a, K: RowOp, E: RowElement> RowContext<'a, K, E> {
         all.map(|w| raw(w).widen()).collect()
     }
 
-    /// Returns the start of this CTA's segment of the row at offset `at`.
-    fn segment_start(&self, rows: Global<E>, at: Reg<u64>) -> Global<E> {
+    /// Returns the start of this CTA's segment of the row that starts at element `row_start`.
+    fn segment_start(&self, rows: Global<E>, row_start: Reg<u64>) -> Global<E> {
         let size = self.c.unit_len(RowParams::<E>::SIZE);
         match self.c.cluster {
-            1 => rows.offset(at),
-            _ => rows.offset(at).offset(self.segment.first * size),
+            1 => rows.offset(row_start),
+            _ => rows.offset(row_start).offset(self.segment.first * size),
         }
     }
 
@@ -174,13 +174,13 @@ impl<'a, K: RowOp, E: RowElement> RowContext<'a, K, E> {
         let transformed = values.map(|x| K::transform(shift, x));
         let mut stats = K::stats(shift, &transformed, lanes);
         if let Some(reduction) = &self.reduction {
-            let warp = match c.warps_of_row() {
+            let warp = match c.warps_per_row() {
                 1 => 0u32.reg(),
                 n => warp_in_role() % n,
             };
-            stats = reduction.all_reduce(stats, self.turn.get(), self.thread.row, warp);
-            self.turn
-                .set((self.turn.get() + 1) & RowReduction::<K>::TURN_MASK);
+            stats = reduction.all_reduce(stats, self.reduction_count.get(), self.thread.row, warp);
+            self.reduction_count
+                .set((self.reduction_count.get() + 1) & RowReduction::<K>::COUNT_MASK);
         }
         let factors = K::factors(&stats, shift, &self.op_params);
         let outputs = self.thread.output_units(c).into_iter();

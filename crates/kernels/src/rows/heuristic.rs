@@ -9,7 +9,7 @@ use super::resources::ResourceModel;
 use warpline_family::error::FamilyError;
 use warpline_ir::Target;
 
-/// Rows below this size in bytes are not worth a bulk copy each.
+/// The minimum size in bytes of a row that gets a bulk copy of its own.
 const MIN_COPY_BYTES: u64 = 1024;
 
 /// Returns the maximum size in bytes of a row without weights for schedule direct.
@@ -115,8 +115,8 @@ impl<K: RowOp> ResourceModel<'_, K> {
     fn ctas(&self, c: &Config) -> u32 {
         let blocks = self.shape.rows.div_ceil(u64::from(c.block)).max(1);
         if !c.schedule.has_ring() && !self.keeps_weights_in_registers(c.weights) {
-            let most = u64::from(u32::MAX / 2 / c.cluster);
-            return blocks.min(most) as u32 * c.cluster;
+            let max_clusters = u64::from(u32::MAX / 2 / c.cluster);
+            return blocks.min(max_clusters) as u32 * c.cluster;
         }
         let clusters = u64::from(self.target.sms * self.ctas_per_sm(c) / c.cluster).max(1);
         blocks.min(clusters) as u32 * c.cluster
@@ -163,8 +163,8 @@ impl<K: RowOp> ResourceModel<'_, K> {
             if !self.threads_hold_row(&last) {
                 continue;
             }
-            if let Err(why) = legal::check(self, &last, choice) {
-                rejected = rejected.or(Some(why));
+            if let Err(error) = legal::check(self, &last, choice) {
+                rejected = rejected.or(Some(error));
                 continue;
             }
             let config = self.with_stages(last, choice)?;
@@ -175,7 +175,7 @@ impl<K: RowOp> ResourceModel<'_, K> {
         }
         match (too_large, rejected) {
             (Some(config), _) => Ok(config),
-            (None, Some(why)) => Err(why),
+            (None, Some(error)) => Err(error),
             (None, None) => Ok(last),
         }
     }
@@ -200,20 +200,20 @@ impl<K: RowOp> ResourceModel<'_, K> {
                 _ if self.keeps_weights_in_registers(storage) => vec![1],
                 _ => vec![1, 2, 4, 8, 16],
             };
-            let most = if schedule == Schedule::Direct { 10 } else { 9 };
+            let max_log2 = if schedule == Schedule::Direct { 10 } else { 9 };
             let threads = match (choice.threads, schedule, storage) {
                 (Some(t), ..) => vec![t],
                 (_, Schedule::TwoPass, _) => vec![512],
                 (_, _, WeightStorage::Shared) => vec![256, 512],
-                _ => (0..=most).map(|i| 1 << i).collect(),
+                _ => (0..=max_log2).map(|i| 1 << i).collect(),
             };
             for &cluster in &clusters {
-                // In a cluster whole warps hold a row. A caller's number is checked later, with an error.
-                let usable = |t: &&u32| cluster == 1 || **t >= 32 || choice.threads.is_some();
+                // In a cluster, whole warps hold a row. `legal::check` rejects other numbers of the caller.
+                let is_usable = |t: &&u32| cluster == 1 || **t >= 32 || choice.threads.is_some();
                 layouts.extend(
                     threads
                         .iter()
-                        .filter(usable)
+                        .filter(is_usable)
                         .map(|&t| (storage, cluster, t)),
                 );
             }
@@ -230,11 +230,11 @@ impl<K: RowOp> ResourceModel<'_, K> {
         weights: WeightStorage,
         choice: &Choice,
     ) -> Config {
-        let part = self.units.div_ceil(u64::from(cluster.max(1)));
+        let segment_units = self.units.div_ceil(u64::from(cluster.max(1)));
         let units = match (schedule, self.vectors) {
             (Schedule::TwoPass, true) => 4,
             (Schedule::TwoPass, false) => 8,
-            _ => part.div_ceil(u64::from(threads.max(1))),
+            _ => segment_units.div_ceil(u64::from(threads.max(1))),
         };
         Config {
             schedule,
@@ -253,18 +253,18 @@ impl<K: RowOp> ResourceModel<'_, K> {
 
     /// Returns the config with its sizes and the caller's stages.
     ///
-    /// If the stages are open and the schedule has a queue, selects as many as reach the bytes in
-    /// flight and fit in shared memory.
+    /// If the caller leaves the stages open and the schedule has a queue, selects as many as reach the
+    /// bytes in flight and fit in shared memory.
     fn with_stages(&self, c: Config, choice: &Choice) -> Result<Config, FamilyError> {
         if let Some(stages) = choice.stages {
             return self.with_sizes(Config { stages, ..c });
         }
-        let slot = (c.slot_row_bytes() * c.block).max(1);
-        let most = match c.schedule.has_queue() {
-            true => (BYTES_IN_FLIGHT / slot).clamp(2, 8),
+        let slot_bytes = (c.slot_row_bytes() * c.block).max(1);
+        let max_stages = match c.schedule.has_queue() {
+            true => (BYTES_IN_FLIGHT / slot_bytes).clamp(2, 8),
             false => c.stages,
         };
-        for stages in (c.stages + 1..=most).rev() {
+        for stages in (c.stages + 1..=max_stages).rev() {
             let config = self.with_sizes(Config { stages, ..c })?;
             if self.leaves_reserve(&config) {
                 return Ok(config);
@@ -279,16 +279,16 @@ impl<K: RowOp> ResourceModel<'_, K> {
 ///
 /// All row-wise ops then select the same config for a shape, and a measurement of one serves all.
 fn record_reserve<K: RowOp>(c: &Config) -> u32 {
-    let warps = c.warps_of_row() * c.cluster;
+    let warps = c.warps_per_row() * c.cluster;
     let records = if warps > 1 { 2 * c.block * warps } else { 0 };
     records * MAX_RECORD_LEN.saturating_sub(K::IDENTITY.len() as u32) * 4
 }
 
 /// Returns the rows that a CTA works on at once.
 ///
-/// Without a ring: four warps, so that a finished CTA frees its SM soon. With a ring: at most 15 warps,
-/// which with the load warp leave 128 registers per thread. Two rows if 8 warps share one, so that one
-/// row computes while the other reduces.
+/// Without a ring: four warps, so that a finished CTA soon makes room for the next. With a ring: at
+/// most 15 warps, so that 128 registers per thread remain beside the load warp. Two rows if 8 warps
+/// share one, so that one row computes while the other reduces.
 fn default_block(schedule: Schedule, threads: u32) -> u32 {
     match (schedule, threads) {
         (_, 0) | (Schedule::TwoPass, _) => 1,
@@ -379,12 +379,12 @@ mod tests {
             );
             assert_eq!(message(16, schedule, 4, 8), "32 threads");
         }
-        let four = message(20_092, Schedule::TwoPass, 128, 4);
+        let four_rows = message(20_092, Schedule::TwoPass, 128, 4);
         assert!(
-            four.starts_with(
+            four_rows.starts_with(
                 "--schedule two-pass works on 1 row at a time, not on --block 4\nhelp: "
             ),
-            "{four}"
+            "{four_rows}"
         );
         assert_eq!(message(20_092, Schedule::TwoPass, 128, 1), "128 threads");
     }

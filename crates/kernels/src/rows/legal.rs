@@ -1,4 +1,4 @@
-//! Configs that no kernel is built for, and the reasons.
+//! Rejects configs that no schedule supports.
 
 use super::config::{Choice, Config, MAX_THREADS, Schedule, WeightStorage, reject};
 use super::op::RowOp;

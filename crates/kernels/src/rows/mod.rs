@@ -3,7 +3,7 @@
 //! The threads of a row keep it in registers, so each element is loaded once and stored once. An op
 //! states its formulas ([`RowOp`]); this module distributes rows over threads, reduces and stores.
 //!
-//! # How a row is distributed
+//! # Distribution of a row
 //!
 //! A *unit* is one access of a thread: 16 bytes if all rows start and end on 16 bytes, else one
 //! element. A row of `U` units is distributed over `C` CTAs of a cluster (`--cluster`) and `T` threads
@@ -41,7 +41,7 @@
 //! # LayerNorm: Chan's merge
 //!
 //! The record of a part is `(n, μ, M₂, c)`: count, mean of `x - c`, `M₂ = Σ (x - c - μ)²`, and the shift `c`,
-//! a value of the row. Values minus `c` are as small as their spread, so a large mean costs no digits.
+//! a value of the row. Values minus `c` are as small as their spread, so a large mean costs no precision.
 //! Two parts merge with the distance `δ` of their means:
 //!
 //! ```text
@@ -57,7 +57,7 @@
 //! `(x - c_W - ((c - c_W) + μ)) / √(M₂ / cols + eps)`, times weight plus bias. A NaN or an infinity makes `M₂`
 //! NaN, and with it the whole row. RMSNorm merges `Σ x²` by addition; its identity is 0.
 //!
-//! # Where a record travels
+//! # The path of a record
 //!
 //! | from | to | how | code |
 //! |---|---|---|---|
@@ -77,7 +77,7 @@
 //! | module | contents |
 //! |---|---|
 //! | [`op`] | the description of an op |
-//! | `call` | the op's signature; from a call to a problem |
+//! | `call` | the op's signature; the problem of a call |
 //! | `problem`, `config` | the matrix; schedule and tuning parameters |
 //! | `resources`, `legal`, `heuristic` | register and shared-memory needs; rejected configs; selection |
 //! | `partition` | launch parameters; the units of a thread |
@@ -137,8 +137,8 @@ impl<K: RowOp> Family for RowFamily<K> {
     const NAME: &'static str = K::NAME;
     const ABOUT: &'static str = K::ABOUT;
 
-    fn default_problem(place: DeviceKind) -> Self::Problem {
-        let (rows, dtype) = match place {
+    fn default_problem(device: DeviceKind) -> Self::Problem {
+        let (rows, dtype) = match device {
             DeviceKind::Cpu => (64, FloatType::F32),
             DeviceKind::Gpu => (16384, FloatType::Bf16),
         };
@@ -294,12 +294,12 @@ impl<K: RowOp> Family for RowFamily<K> {
     ) -> Result<Config, FamilyError> {
         // The grid follows from the extents, so a stored grid is ignored.
         let has_ring = stored.schedule.is_some_and(Schedule::has_ring);
-        let again = Choice {
+        let fitted = Choice {
             stages: stored.stages.filter(|_| has_ring),
             ctas: choice.ctas,
             ..stored.clone()
         };
-        Self::config(p, &again, target)
+        Self::config(p, &fitted, target)
     }
 
     fn ops() -> Vec<Op<Self>> {
@@ -312,9 +312,9 @@ impl<K: RowOp> Family for RowFamily<K> {
 
     fn period(p: &Self::Problem) -> Option<Self::Problem> {
         // Rows are independent: a few rows, repeated, give the same results.
-        let few = ((1 << 21) / p.matrix.cols.max(1)).clamp(1, p.matrix.rows.max(1));
+        let rows = ((1 << 21) / p.matrix.cols.max(1)).clamp(1, p.matrix.rows.max(1));
         let mut problem = p.clone();
-        problem.matrix.rows = few;
+        problem.matrix.rows = rows;
         Some(problem)
     }
 }

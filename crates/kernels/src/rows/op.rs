@@ -55,7 +55,7 @@ impl RowValues {
         counted.map_or_else(|| fixed.reg(), |c| c + fixed)
     }
 
-    /// Combines `f` of all values; inside a unit as a tree, for short dependency chains.
+    /// Combines `f(x)` of all values. A tree inside each unit keeps dependency chains short.
     #[track_caller]
     fn fold(
         &self,
@@ -153,7 +153,7 @@ pub type RowStats = Vec<Reg<f32>>;
 
 /// The description of a row-wise op; [`RowFamily`](super::RowFamily) makes a family of it.
 ///
-/// The lanes of a warp choose a **shift** (softmax: their maximum), **transform** their values with it
+/// The lanes of a warp compute a **shift** (softmax: their maximum), **transform** their values with it
 /// and reduce the transformed values to a **record**. The records of warps and CTAs merge. From the
 /// record of the whole row follow a few **factors**, with which each transformed value becomes an output.
 pub trait RowOp: Send + Sync + 'static {
@@ -164,7 +164,7 @@ pub trait RowOp: Send + Sync + 'static {
 
     /// The op's own fields of the problem.
     type Options: Fields + PartialEq + Default;
-    /// Rejects options without meaning.
+    /// Rejects invalid options. The default accepts all.
     fn check(_options: &Self::Options) -> Result<(), FamilyError> {
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Launch parameters, and which units of which row a thread holds.
+//! Launch parameters, and the row and units of a thread.
 
 use super::config::{Config, Schedule};
 use super::element::{RowElement, VECTOR_BYTES};
@@ -32,16 +32,19 @@ impl<E: RowElement> RowParams<E> {
         let unit = c.unit_len(Self::SIZE);
         // Schedules that keep a row in registers compile in the units per thread, so the length of a
         // row is bounded from both sides: only the last unit of a thread can be past the end.
-        let each = match c.schedule {
+        let threads_per_row = match c.schedule {
             Schedule::TwoPass => None,
             _ => Some(c.cluster * c.threads),
         };
-        let least = each.map_or(1, |each| (c.units - 1) * each + 1) * unit;
-        let most = each.map_or(MAX_EXTENT, |each| c.units * each * unit);
+        let min_cols = threads_per_row.map_or(1, |threads| (c.units - 1) * threads + 1) * unit;
+        let max_cols = threads_per_row.map_or(MAX_EXTENT, |threads| c.units * threads * unit);
         let count = |name: &str| k.param::<u32>(name).multiple_of(unit.into());
         let rows = k.param::<u32>("rows").at_most(MAX_EXTENT);
-        let cols = count("cols").at_least(least).at_most(most.min(MAX_EXTENT));
-        let [x_stride, y_stride] = ["x_stride", "y_stride"].map(|name| count(name).at_least(least));
+        let cols = count("cols")
+            .at_least(min_cols)
+            .at_most(max_cols.min(MAX_EXTENT));
+        let [x_stride, y_stride] =
+            ["x_stride", "y_stride"].map(|name| count(name).at_least(min_cols));
         let pointer = |name: &str| match c.vectors {
             true => k.pointer(name).aligned_to(VECTOR_BYTES.into()),
             false => k.pointer(name),
@@ -106,9 +109,9 @@ impl RowSegment {
             };
         }
         let rank = cluster_rank();
-        let (each, more) = (units / c.cluster, units % c.cluster);
+        let (quotient, remainder) = (units / c.cluster, units % c.cluster);
         Self {
-            first: rank * each + rank.min(more),
+            first: rank * quotient + rank.min(remainder),
             count: (units + ((c.cluster - 1).reg() - rank)) / c.cluster,
         }
     }
@@ -160,7 +163,7 @@ impl ThreadCoord {
     /// All threads of a row hold the same number of units, so only the last one can be outside. Its load
     /// is clamped to the end of the segment, and reductions mask it.
     pub(super) fn input_units(self, c: &Config) -> Vec<(UnitIndex, Option<Reg<bool>>)> {
-        let early = (0..c.units - 1).map(|i| {
+        let inner = (0..c.units - 1).map(|i| {
             let unit = UnitIndex {
                 base: self.thread_in_row,
                 offset: i * c.threads,
@@ -171,7 +174,7 @@ impl ThreadCoord {
             base: self.last,
             offset: 0,
         };
-        early.chain([(last, Some(self.last_is_inside))]).collect()
+        inner.chain([(last, Some(self.last_is_inside))]).collect()
     }
 }
 

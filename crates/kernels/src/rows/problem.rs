@@ -103,21 +103,21 @@ impl Matrix {
         if self.cols == 0 {
             return reject("--cols is 0, but a row must have at least 1 element".into());
         }
-        let most = u64::from(MAX_EXTENT);
-        if self.cols > most {
+        let max = u64::from(MAX_EXTENT);
+        if self.cols > max {
             return reject(format!(
-                "a row of {} elements is longer than the limit of {most}",
+                "a row of {} elements is longer than the limit of {max}",
                 self.cols
             ));
         }
-        if self.rows > most {
+        if self.rows > max {
             return reject(format!(
-                "{} rows are more than the limit of {most}",
+                "{} rows are more than the limit of {max}",
                 self.rows
             ));
         }
-        let stride = |name: &str, given: Option<i64>| -> Result<u64, FamilyError> {
-            let stride = given.unwrap_or(self.cols as i64);
+        let stride = |name: &str, value: Option<i64>| -> Result<u64, FamilyError> {
+            let stride = value.unwrap_or(self.cols as i64);
             let text = if stride < 0 {
                 format!("--{name} is {stride}, but must not be negative")
             } else if (stride as u64) < self.cols {

@@ -17,12 +17,13 @@ pub(super) fn across_lanes<K: RowOp>(mut stats: RowStats, count: u32) -> RowStat
     if K::MERGE_IS_COMMUTATIVE || count == 1 {
         return stats;
     }
-    // Each lane merged in its own order, so results differ in their last bits: all take the first lane's.
-    let first = lane_id() & !(count - 1);
-    stats.iter().map(|&x| shuffle_from(x, first)).collect()
+    // Each lane merges in its own order, so results differ in their last bits: all take the first
+    // lane's.
+    let first_lane = lane_id() & !(count - 1);
+    stats.iter().map(|&x| shuffle_from(x, first_lane)).collect()
 }
 
-/// The shared memory in which the warps of a row exchange records, for two rows in turn.
+/// The shared memory in which the warps of a row exchange records, double-buffered by row.
 ///
 /// Two buffers and one mbarrier each are enough. A warp that writes the record of row `t + 2` has
 /// read all records of row `t + 1`, and their writers had finished reading row `t`.
@@ -45,12 +46,12 @@ impl<K> Copy for RowReduction<K> {}
 
 impl<K: RowOp> RowReduction<K> {
     const WORDS: u32 = K::IDENTITY.len() as u32;
-    /// Mask of the turn counter: two buffers times two parities.
-    pub(super) const TURN_MASK: u32 = 3;
+    /// Mask of the row counter: two buffers times two parities.
+    pub(super) const COUNT_MASK: u32 = 3;
 
     /// Declares the buffers; `None` if a single warp holds a row.
     pub(super) fn declare(k: Builder, c: &Config) -> Option<Self> {
-        let (warps, cluster, block) = (c.warps_of_row(), c.cluster, c.block);
+        let (warps, cluster, block) = (c.warps_per_row(), c.cluster, c.block);
         let writers = warps * cluster;
         if writers == 1 {
             return None;
@@ -76,34 +77,34 @@ impl<K: RowOp> RowReduction<K> {
 
     /// Returns the record of the whole row.
     ///
-    /// `turn` counts the rows of this CTA modulo 4, `row` is the row inside the block and `warp` the
-    /// warp among those of the row.
+    /// `count` is the number of earlier rows of this CTA modulo 4, `row` the row inside the block and
+    /// `warp` the index among the warps of the row.
     #[track_caller]
     pub(super) fn all_reduce(
         &self,
         stats: RowStats,
-        turn: Reg<u32>,
+        count: Reg<u32>,
         row: Reg<u32>,
         warp: Reg<u32>,
     ) -> RowStats {
         let writers = self.warps * self.cluster;
-        let buffer = (turn & 1u32) * self.block + row;
-        let parity = (turn >> 1) & 1u32;
+        let buffer = (count & 1u32) * self.block + row;
+        let parity = (count >> 1) & 1u32;
         let full = self.full.at(buffer);
         let first = buffer * (writers * Self::WORDS);
         let writer = match self.cluster {
             1 => warp,
             _ => cluster_rank() * self.warps + warp,
         };
-        let at = first + writer * Self::WORDS;
-        // Every lane of the warp has finished reading the previous row's records.
+        let offset = first + writer * Self::WORDS;
+        // Every lane must have finished reading the previous row's records.
         warp_sync();
         if self.cluster == 1 {
             elect_lane(|| {
                 match stats[..] {
-                    [a] => self.records.whole().store_vec(0u32, at, [a]),
-                    [a, b] => self.records.whole().store_vec(0u32, at, [a, b]),
-                    [a, b, c, d] => self.records.whole().store_vec(0u32, at, [a, b, c, d]),
+                    [a] => self.records.whole().store_vec(0u32, offset, [a]),
+                    [a, b] => self.records.whole().store_vec(0u32, offset, [a, b]),
+                    [a, b, c, d] => self.records.whole().store_vec(0u32, offset, [a, b, c, d]),
                     _ => {}
                 }
                 full.arrive();
@@ -117,9 +118,9 @@ impl<K: RowOp> RowReduction<K> {
             if_(peer.lt(self.cluster), || {
                 let (to, bar) = (self.records.whole().peer(peer), full.peer(peer));
                 match stats[..] {
-                    [a] => store_async(to, 0u32, at, [a], bar),
-                    [a, b] => store_async(to, 0u32, at, [a, b], bar),
-                    [a, b, c, d] => store_async(to, 0u32, at, [a, b, c, d], bar),
+                    [a] => store_async(to, 0u32, offset, [a], bar),
+                    [a, b] => store_async(to, 0u32, offset, [a, b], bar),
+                    [a, b, c, d] => store_async(to, 0u32, offset, [a, b, c, d], bar),
                     _ => {}
                 }
             });
@@ -133,32 +134,32 @@ impl<K: RowOp> RowReduction<K> {
     fn read_and_merge(&self, first: Reg<u32>, writers: u32) -> RowStats {
         let width = writers.min(32).next_power_of_two();
         let lane = lane_id() & (width - 1);
-        let one = |i: u32| -> RowStats {
+        let record = |i: u32| -> RowStats {
             let index = lane + i * 32;
-            let at = |index: Reg<u32>| first + index * Self::WORDS;
-            let load = |index| -> RowStats {
+            let load = |index: Reg<u32>| -> RowStats {
                 let from = self.records.whole();
+                let offset = first + index * Self::WORDS;
                 match Self::WORDS {
-                    1 => from.load_vec::<1>(0u32, at(index)).to_vec(),
-                    2 => from.load_vec::<2>(0u32, at(index)).to_vec(),
-                    _ => from.load_vec::<4>(0u32, at(index)).to_vec(),
+                    1 => from.load_vec::<1>(0u32, offset).to_vec(),
+                    2 => from.load_vec::<2>(0u32, offset).to_vec(),
+                    _ => from.load_vec::<4>(0u32, offset).to_vec(),
                 }
             };
             if i * 32 + width <= writers {
                 return load(index);
             }
             let inside = index.lt(writers);
-            let record = load(index.min(writers - 1));
+            let clamped = load(index.min(writers - 1));
             let identity = K::IDENTITY.iter();
-            record
+            clamped
                 .iter()
                 .zip(identity)
                 .map(|(&x, &n)| select(inside, x, n))
                 .collect()
         };
-        let mut stats = one(0);
+        let mut stats = record(0);
         for i in 1..writers.div_ceil(32) {
-            stats = K::merge(&stats, &one(i));
+            stats = K::merge(&stats, &record(i));
         }
         across_lanes::<K>(stats, width)
     }

@@ -10,7 +10,7 @@ use warpline_ir::Target;
 use warpline_ir::builder::Resources;
 
 /// Maximum 32-bit registers of a thread for values and weights.
-const MAX_HELD_REGISTERS: u32 = 64;
+const MAX_VALUE_REGISTERS: u32 = 64;
 
 /// Estimated registers of a thread for everything else.
 const OTHER_REGISTERS: u32 = 32;
@@ -18,7 +18,7 @@ const OTHER_REGISTERS: u32 = 32;
 /// Bytes of shared memory per CTA that the system reserves.
 const RESERVED_SHARED_BYTES: u32 = 1024;
 
-/// The rows of a problem on a target, for questions about registers and shared memory.
+/// The register and shared-memory needs of a problem on a target.
 pub(super) struct ResourceModel<'a, K: RowOp> {
     options: &'a K::Options,
     pub(super) shape: Shape,
@@ -57,7 +57,7 @@ impl<'a, K: RowOp> ResourceModel<'a, K> {
 
     /// Returns the maximum units per thread, next to the weights if those are in registers.
     pub(super) fn max_units(&self, storage: WeightStorage) -> u32 {
-        MAX_HELD_REGISTERS / self.unit_registers(storage)
+        MAX_VALUE_REGISTERS / self.unit_registers(storage)
     }
 
     /// Returns the registers of a unit: one per value; weights stay packed.
@@ -75,8 +75,8 @@ impl<'a, K: RowOp> ResourceModel<'a, K> {
 
     /// Returns whether the threads of a config can hold a row.
     pub(super) fn threads_hold_row(&self, c: &Config) -> bool {
-        let held = c.units <= self.max_units(c.weights) || c.schedule == Schedule::TwoPass;
-        held && u64::from(c.cluster) <= self.units
+        let fit_registers = c.units <= self.max_units(c.weights) || c.schedule == Schedule::TwoPass;
+        fit_registers && u64::from(c.cluster) <= self.units
     }
 
     /// Returns the config with the threads and shared memory that the builder reports.

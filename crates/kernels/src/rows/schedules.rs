@@ -13,13 +13,13 @@ use warpline_ir::builder::*;
 /// Declares the kernel of an op, an element type and a config.
 pub(super) fn roles<K: RowOp>(k: Builder, dtype: FloatType, options: &K::Options, c: &Config) {
     match dtype {
-        FloatType::F32 => roles_of::<K, f32>(k, options, c),
-        FloatType::F16 => roles_of::<K, f16>(k, options, c),
-        FloatType::Bf16 => roles_of::<K, bf16>(k, options, c),
+        FloatType::F32 => roles_for_type::<K, f32>(k, options, c),
+        FloatType::F16 => roles_for_type::<K, f16>(k, options, c),
+        FloatType::Bf16 => roles_for_type::<K, bf16>(k, options, c),
     }
 }
 
-fn roles_of<K: RowOp, E: RowElement>(k: Builder, options: &K::Options, c: &Config) {
+fn roles_for_type<K: RowOp, E: RowElement>(k: Builder, options: &K::Options, c: &Config) {
     if c.cluster > 1 {
         k.cluster(c.cluster, 1, 1);
     }

@@ -26,25 +26,25 @@ pub(super) fn cases<K: RowOp>() -> Vec<TestCase<Problem<K::Options>, Choice>> {
         }
     }
     // 0, 1, S - 1, S, S + 1 and 2 S + 1 iterations of one CTA, and a partial block.
-    for f in [
+    for kind in [
         Schedule::DoubleBuffer,
         Schedule::Specialized,
         Schedule::ThreeRoles,
     ] {
-        let stages = if f == Schedule::DoubleBuffer { 2 } else { 3 };
+        let stages = if kind == Schedule::DoubleBuffer { 2 } else { 3 };
         for rows in [0, 1, 2, 3, 4, 5, 7, 8, 15] {
             let choice = Choice {
                 threads: Some(32),
                 block: Some(2),
                 stages: Some(stages),
                 ctas: Some(1),
-                ..schedule(f)
+                ..schedule(kind)
             };
             add(rows, 520, FloatType::Bf16, choice);
         }
     }
-    // Several warps per row, several rows at once, full and ragged rows.
-    for f in [
+    // Several warps per row, several rows at once, full and partial last units.
+    for kind in [
         Schedule::Direct,
         Schedule::DoubleBuffer,
         Schedule::Specialized,
@@ -56,14 +56,14 @@ pub(super) fn cases<K: RowOp>() -> Vec<TestCase<Problem<K::Options>, Choice>> {
                     threads: Some(threads),
                     block: Some(block),
                     ctas: Some(2),
-                    ..schedule(f)
+                    ..schedule(kind)
                 };
                 add(7, cols, FloatType::F32, choice);
             }
         }
     }
     // Clusters whose CTAs hold segments that differ by one unit.
-    for f in [
+    for kind in [
         Schedule::Direct,
         Schedule::DoubleBuffer,
         Schedule::Specialized,
@@ -75,9 +75,9 @@ pub(super) fn cases<K: RowOp>() -> Vec<TestCase<Problem<K::Options>, Choice>> {
                 block: Some(2),
                 cluster: Some(cluster),
                 // Three stages reach the same paths as eight, and large clusters run slowly.
-                stages: (f.has_queue() && cluster > 2).then_some(3),
+                stages: (kind.has_queue() && cluster > 2).then_some(3),
                 ctas: Some(2 * cluster),
-                ..schedule(f)
+                ..schedule(kind)
             };
             add(5, cols, FloatType::F16, choice);
         }

@@ -17,13 +17,13 @@ pub(super) fn two_pass<K: RowOp, E: RowElement>(k: Builder, c: &Config, params: 
             cols: params.cols.cast(),
             scalars: params.scalars.clone(),
         };
-        let turn = Var::new(0u32);
+        let reduction_count = Var::new(0u32);
         // The units of this thread from `from` on; a unit past the end is clamped to the last one and masked.
         let units = |from: Reg<u32>| -> Vec<(UnitIndex, Option<Reg<bool>>)> {
             let unit = |i: u32| {
-                let at = from + thread_in_role() + i * c.threads;
-                let base = at.min(count - 1);
-                (UnitIndex { base, offset: 0 }, Some(at.lt(count)))
+                let index = from + thread_in_role() + i * c.threads;
+                let base = index.min(count - 1);
+                (UnitIndex { base, offset: 0 }, Some(index.lt(count)))
             };
             (0..c.units).map(unit).collect()
         };
@@ -41,8 +41,8 @@ pub(super) fn two_pass<K: RowOp, E: RowElement>(k: Builder, c: &Config, params: 
             let mut stats = reduce::across_lanes::<K>(stats, 32);
             if let Some(reduction) = &reduction {
                 let warp = warp_in_role();
-                stats = reduction.all_reduce(stats, turn.get(), 0u32.reg(), warp);
-                turn.set((turn.get() + 1) & RowReduction::<K>::TURN_MASK);
+                stats = reduction.all_reduce(stats, reduction_count.get(), 0u32.reg(), warp);
+                reduction_count.set((reduction_count.get() + 1) & RowReduction::<K>::COUNT_MASK);
             }
             let shift = K::shift_of(&stats);
             let factors = K::factors(&stats, shift, &op_params);

@@ -48,9 +48,9 @@ fn the_period_of_a_benchmark_problem_has_the_same_tensors_with_fewer_rows() {
             continue;
         };
         let tensors = |work: &dyn AnyWorkload| [work.inputs(), work.outputs()].concat();
-        let (few, many) = (tensors(period.as_ref()), tensors(large.as_ref()));
-        assert_eq!(few.len(), many.len(), "{}", family.name());
-        for (small, large) in few.iter().zip(&many) {
+        let (small, large) = (tensors(period.as_ref()), tensors(large.as_ref()));
+        assert_eq!(small.len(), large.len(), "{}", family.name());
+        for (small, large) in small.iter().zip(&large) {
             assert_eq!((small.name, small.dtype), (large.name, large.dtype));
             let inner = |spec: &TensorSpec| spec.shape[1..].to_vec();
             assert_eq!(
@@ -69,11 +69,11 @@ fn the_period_of_a_benchmark_problem_has_the_same_tensors_with_fewer_rows() {
 fn drawn_inputs_match_their_specs_and_depend_on_the_seed() {
     for family in registry() {
         let work = family.default_workload(DeviceKind::Cpu, &TARGET).unwrap();
-        let (one, two) = (work.draw(1), work.draw(2));
-        let specs: Vec<_> = one.iter().map(|tensor| tensor.spec.clone()).collect();
+        let (first, second) = (work.draw(1), work.draw(2));
+        let specs: Vec<_> = first.iter().map(|tensor| tensor.spec.clone()).collect();
         assert_eq!(specs, work.inputs(), "{}", family.name());
-        assert!(one.iter().all(|t| t.data.len() == t.spec.bytes()));
-        assert_ne!(one, two, "{}: the seed has no effect", family.name());
+        assert!(first.iter().all(|t| t.data.len() == t.spec.bytes()));
+        assert_ne!(first, second, "{}: the seed has no effect", family.name());
     }
 }
 

@@ -84,15 +84,15 @@ fn conflicting_flags_are_rejected_with_help() {
 #[test]
 fn stages_that_exceed_shared_memory_are_rejected() {
     let flags = "--consumers 2 --tile-k 64 --tile-m 256 --split-k 1";
-    let ask = |flags: String| {
+    let workload = |flags: String| {
         let request = Request::from_flags(flags.split_whitespace()).unwrap();
         Nvfp4DualGemm.workload(&request, DeviceKind::Gpu, None, &TARGET)
     };
-    let fits = ask(flags.to_owned()).unwrap();
+    let fits = workload(flags.to_owned()).unwrap();
     let stages = fits.config()["stages"].as_u64().unwrap();
     let kernel = &fits.plan(&TARGET).unwrap().steps.pop().unwrap().kernel;
     assert!(kernel.shared_bytes <= TARGET.shared_bytes);
-    let text = ask(format!("{flags} --stages {}", stages + 1))
+    let text = workload(format!("{flags} --stages {}", stages + 1))
         .err()
         .unwrap();
     let text = text.to_string();

@@ -12,7 +12,7 @@ fn request(flags: &str) -> Request {
     Request::from_flags(flags.split_whitespace()).unwrap()
 }
 
-/// Returns everything that tools see of a workload.
+/// Returns the parts of a workload that tools see.
 fn visible_parts(work: &dyn AnyWorkload) -> String {
     let steps = work.plan(&TARGET).unwrap().steps;
     let programs: Vec<_> = steps.iter().map(|s| s.kernel.program_hash()).collect();
@@ -32,15 +32,15 @@ fn a_redirected_request_returns_the_same_workload() {
         "--m 40 --n 72 --k 96 --scale-layout block --activations bf16",
         "--m 40 --n 72 --k 96 --consumers 3 --raster hilbert",
     ] {
-        for place in [DeviceKind::Cpu, DeviceKind::Gpu] {
+        for device in [DeviceKind::Cpu, DeviceKind::Gpu] {
             let [by_value, by_name] = [
                 ("dual-gemm", format!("--dtype nvfp4 {flags}")),
                 ("nvfp4-dual-gemm", flags.to_owned()),
             ]
             .map(|(name, flags)| {
                 let (family, request) = (family(name), request(&flags));
-                let work = family.workload(&request, place, None, &TARGET).unwrap();
-                let candidates = family.candidates(&request, place, &TARGET).unwrap();
+                let work = family.workload(&request, device, None, &TARGET).unwrap();
+                let candidates = family.candidates(&request, device, &TARGET).unwrap();
                 let configs: Vec<_> = candidates.iter().map(|w| w.config()).collect();
                 (visible_parts(work.as_ref()), configs)
             });
@@ -54,10 +54,10 @@ fn a_redirected_request_returns_the_same_workload() {
 fn shared_fields_of_both_families_are_listed_once() {
     let fields = family("dual-gemm").fields(DeviceKind::Cpu);
     let mut names: Vec<_> = fields.iter().map(|field| field.name).collect();
-    let all = names.len();
+    let count = names.len();
     names.sort_unstable();
     names.dedup();
-    assert_eq!(names.len(), all);
+    assert_eq!(names.len(), count);
     let layout = fields.get("scale_layout").unwrap();
     assert_eq!(layout.requires.as_deref(), Some("--dtype nvfp4"));
     assert_eq!(fields.get("weight_stride").unwrap().requires, None);

@@ -5,7 +5,7 @@ use warpline_kernels::{AnyFamily, DeviceKind, Request};
 use warpline_testkit::kernel::TARGET;
 
 #[test]
-fn rows_share_a_bucket_up_to_a_power_of_two_and_columns_never() {
+fn row_counts_share_a_bucket_up_to_a_power_of_two_and_row_lengths_never_do() {
     let work = |rows: u64, cols: u64| {
         let request = Request::default().with("rows", rows).with("cols", cols);
         let work = Softmax::NEW.workload(&request, DeviceKind::Gpu, None, &TARGET);
@@ -18,6 +18,6 @@ fn rows_share_a_bucket_up_to_a_power_of_two_and_columns_never() {
     assert_ne!(
         work(16384, 4096).0,
         work(16384, 4097).0,
-        "alignment is of the class"
+        "alignment is part of the class"
     );
 }

@@ -11,13 +11,22 @@ fn one_program_serves_every_extent_of_a_class_and_config() {
         let mut modules: HashMap<String, String> = HashMap::new();
         for work in family.cases(&TARGET).into_iter().flatten() {
             // The grid is not compiled in.
-            let class = work.tuning().expect("a family's").class;
+            let class = work
+                .tuning()
+                .expect("a workload of a family has tuning data")
+                .class;
             let mut config = work.config();
             if let Some(c) = config.as_object_mut() {
                 c.remove("ctas");
             }
             let key = format!("{class} {config}");
-            for (i, step) in work.plan(&TARGET).expect("legal").steps.iter().enumerate() {
+            for (i, step) in work
+                .plan(&TARGET)
+                .expect("the config is legal")
+                .steps
+                .iter()
+                .enumerate()
+            {
                 let (hash, key) = (step.kernel.text_hash(), format!("step {i} of {key}"));
                 let known = modules.entry(key.clone()).or_insert_with(|| hash.clone());
                 assert_eq!(*known, hash, "{key}");

@@ -27,7 +27,7 @@ fn every_candidate_of_every_benchmark_problem_round_trips_through_json() {
 
 #[test]
 fn a_config_adapts_its_grid_to_another_problem_of_its_bucket() {
-    let (one, two) = (
+    let (large, small) = (
         add(1 << 20, &Choice::default()),
         add(900_000, &Choice::default()),
     );
@@ -35,37 +35,40 @@ fn a_config_adapts_its_grid_to_another_problem_of_its_bucket() {
         let tuning = work.tuning().unwrap();
         (tuning.class, tuning.bucket)
     };
-    assert_eq!(class(&one), class(&two));
-    let taken = two
-        .with_config(&AnyWorkload::config(&one), &TARGET)
+    assert_eq!(class(&large), class(&small));
+    let adapted = small
+        .with_config(&AnyWorkload::config(&large), &TARGET)
         .unwrap();
-    assert_ne!(taken.config()["ctas"], AnyWorkload::config(&one)["ctas"]);
-    assert_eq!(taken.config(), AnyWorkload::config(&two));
+    assert_ne!(
+        adapted.config()["ctas"],
+        AnyWorkload::config(&large)["ctas"]
+    );
+    assert_eq!(adapted.config(), AnyWorkload::config(&small));
 }
 
 #[test]
-fn a_stored_config_of_another_form_is_rejected() {
+fn a_stored_config_with_missing_or_invalid_fields_is_rejected() {
     let work = add(1000, &Choice::default());
     let outcome = |config: Value| match work.with_config(&config, &TARGET) {
         Ok(_) => "PASS".into(),
         Err(e) => e.to_string(),
     };
-    let good = AnyWorkload::config(&work);
-    assert_eq!(outcome(good.clone()), "PASS");
+    let valid = AnyWorkload::config(&work);
+    assert_eq!(outcome(valid.clone()), "PASS");
     assert!(outcome(json!({})).starts_with("vector-add rejects the config {}: the field"));
-    let mut bad = good.clone();
-    bad["warps"] = json!(3);
+    let mut invalid = valid.clone();
+    invalid["warps"] = json!(3);
     assert!(
-        outcome(bad).contains("not"),
+        outcome(invalid).contains("not"),
         "the family's own rules reject it"
     );
-    let mut bad = good;
-    bad["schedule"] = json!("no-schedule");
-    assert!(outcome(bad).contains("grid-stride, elements, double-buffer or specialized"));
+    let mut invalid = valid;
+    invalid["schedule"] = json!("no-schedule");
+    assert!(outcome(invalid).contains("grid-stride, elements, double-buffer or specialized"));
 }
 
 #[test]
-fn fixed_choices_stay_fixed() {
+fn alternatives_keep_the_callers_choices() {
     let choice = Choice {
         schedule: Some(Schedule::Elements),
         ..Choice::default()

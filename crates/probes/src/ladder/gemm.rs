@@ -13,7 +13,7 @@ pub(super) const TILE_K: u32 = 64;
 /// Two warpgroups that share a tile, each with the first of its 64 rows.
 pub(super) const CONSUMERS: [(&str, u32); 2] = [("consumer0", 0), ("consumer1", 64)];
 
-/// A tensor accessed by its address; the alternative is a [`TensorMap`].
+/// Access to a tensor by its address, not by a [`TensorMap`].
 pub(super) type GlobalPointer = Global<bf16>;
 
 /// A stage: a k-tile of A and one of B.
@@ -37,20 +37,20 @@ impl TensorAccess for TensorMap {
     }
 }
 
-/// The GEMM of a launch. `From` is the access to A and B, `To` the access to C.
-pub(super) struct LadderGemm<From, To> {
+/// The GEMM of a launch. `Input` is the access to A and B, `Output` the access to C.
+pub(super) struct LadderGemm<Input, Output> {
     m: Reg<u32>,
     n: Reg<u32>,
     k: Reg<u32>,
     /// The number of k-tiles.
     pub(super) k_tiles: Reg<u32>,
-    a: From,
-    b: From,
-    c: To,
+    a: Input,
+    b: Input,
+    c: Output,
     config: Config,
 }
 
-impl<From: TensorAccess, To: TensorAccess> LadderGemm<From, To> {
+impl<Input: TensorAccess, Output: TensorAccess> LadderGemm<Input, Output> {
     pub(super) fn declare(builder: Builder, config: Config) -> Self {
         let [m, n, k] = ["m", "n", "k"].map(|name| extent_param(builder, name));
         Self {
@@ -58,9 +58,9 @@ impl<From: TensorAccess, To: TensorAccess> LadderGemm<From, To> {
             n,
             k,
             k_tiles: k.div_ceil(TILE_K),
-            a: From::declare(builder, "a", TILE_M, TILE_K),
-            b: From::declare(builder, "b", config.tile_n, TILE_K),
-            c: To::declare(builder, "c", TILE_M, config.store_cols()),
+            a: Input::declare(builder, "a", TILE_M, TILE_K),
+            b: Input::declare(builder, "b", config.tile_n, TILE_K),
+            c: Output::declare(builder, "c", TILE_M, config.store_cols()),
             config,
         }
     }
@@ -94,7 +94,7 @@ impl<From: TensorAccess, To: TensorAccess> LadderGemm<From, To> {
     }
 }
 
-impl<To> LadderGemm<GlobalPointer, To> {
+impl<Output> LadderGemm<GlobalPointer, Output> {
     /// Copies this thread's part of a k-tile of A, 16 bytes at a time; out-of-range elements are zero-filled.
     #[track_caller]
     pub(super) fn copy_a(&self, to: TileRef<bf16>, tile: TileIndex, step: Reg<u32>) {
@@ -122,13 +122,13 @@ impl<To> LadderGemm<GlobalPointer, To> {
             let (row, col) = (chunk / (TILE_K / 8), chunk % (TILE_K / 8) * 8);
             let (y, x) = (first + row, step * TILE_K + col);
             let valid = select(y.lt(rows) & x.lt(self.k), 16u32, 0u32);
-            let at = y.mul_wide(self.k) + x.cast::<u64>();
-            to.copy_zfill_from(row, col, from.address(at), 16, valid);
+            let offset = y.mul_wide(self.k) + x.cast::<u64>();
+            to.copy_zfill_from(row, col, from.address(offset), 16, valid);
         }
     }
 }
 
-impl<To> LadderGemm<TensorMap, To> {
+impl<Output> LadderGemm<TensorMap, Output> {
     /// Issues the TMA load of a k-tile of A.
     #[track_caller]
     pub(super) fn load_a(&self, slot: &Slot<Stage, Producing>, tile: TileIndex, step: Reg<u32>) {
@@ -157,14 +157,14 @@ impl<To> LadderGemm<TensorMap, To> {
     }
 }
 
-impl<From> LadderGemm<From, GlobalPointer> {
+impl<Input> LadderGemm<Input, GlobalPointer> {
     /// Stores the accumulators to the rows of a tile from `top` on, two values at a time. N is even, so a pair is
     /// either inside or outside of C.
     #[track_caller]
-    pub(super) fn store(&self, sums: &Frag, tile: TileIndex, top: u32) {
+    pub(super) fn store(&self, acc: &Frag, tile: TileIndex, top: u32) {
         let (row, col) = (tile.m * TILE_M + top, tile.n * self.config.tile_n);
-        sums.each_pair(|at, [x, y]| {
-            let (row, col) = (row + at.row, col + at.col);
+        acc.each_pair(|coord, [x, y]| {
+            let (row, col) = (row + coord.row, col + coord.col);
             let to = self.c.offset(row.mul_wide(self.n));
             let pair = Reg::<Bf16x2>::round(x, y);
             if_(row.lt(self.m) & col.lt(self.n), || to.store_as(col, [pair]));
@@ -172,11 +172,11 @@ impl<From> LadderGemm<From, GlobalPointer> {
     }
 }
 
-impl<From> LadderGemm<From, TensorMap> {
+impl<Input> LadderGemm<Input, TensorMap> {
     /// Stores the accumulators of a tile through shared memory.
     #[track_caller]
-    pub(super) fn store_by_tma(&self, sums: &Frag, outbox: Outbox<bf16>, tile: TileIndex) {
-        let at = [tile.n * self.config.tile_n, tile.m * TILE_M];
-        outbox.store(sums, self.c, at);
+    pub(super) fn store_by_tma(&self, acc: &Frag, outbox: Outbox<bf16>, tile: TileIndex) {
+        let offset = [tile.n * self.config.tile_n, tile.m * TILE_M];
+        outbox.store(acc, self.c, offset);
     }
 }

@@ -59,23 +59,24 @@ impl Config {
 
     /// Returns the config with as many stages as fit next to two outboxes of two stages each.
     fn with_max_stages(self) -> Self {
-        let outboxes = 2 * 2 * TILE_M * self.store_cols() * 2;
-        let stage = (TILE_M + self.tile_n) * TILE_K * 2;
-        let room = Target::default().shared_bytes - BARRIER_BYTES - outboxes;
+        let outbox_bytes = 2 * 2 * TILE_M * self.store_cols() * 2;
+        let stage_bytes = (TILE_M + self.tile_n) * TILE_K * 2;
+        let available = Target::default().shared_bytes - BARRIER_BYTES - outbox_bytes;
         Self {
-            stages: room / stage,
+            stages: available / stage_bytes,
             ..self
         }
     }
 }
 
-/// Returns the tile width that minimizes ⌈tiles / SMs⌉ · width, the columns of the busiest SM; the widest of equals.
+/// Returns the tile width that minimizes ⌈tiles / SMs⌉ · width, the columns of the busiest SM; of
+/// several such widths, the widest.
 fn wave_exact_tile_n([m, n, _]: [u32; 3], sms: u32) -> u32 {
     let waves = |tile_n: u32| (m.div_ceil(TILE_M) * n.div_ceil(tile_n)).div_ceil(sms);
-    let least = TILE_WIDTHS
+    let best = TILE_WIDTHS
         .into_iter()
         .min_by_key(|&tile_n| waves(tile_n) * tile_n);
-    least.unwrap_or(TILE_WIDTHS[0])
+    best.unwrap_or(TILE_WIDTHS[0])
 }
 
 /// A step of the ladder.
@@ -230,7 +231,8 @@ impl LadderStep {
         }
     }
 
-    /// K of 1, S−1, S and S+1 k-tiles, ragged edges, more and fewer tiles than CTAs; and the GPU cases.
+    /// Returns small cases and the GPU cases. The small ones have K of 1, S−1, S and S+1 k-tiles, ragged edges,
+    /// and more and fewer tiles than CTAs.
     fn set(self) -> ProbeSet {
         let small = [
             ([136, 24, 136], 1),
@@ -272,7 +274,7 @@ mod tests {
         // 9 waves of 112 columns instead of 8 of 128; 21 of 192 instead of 32 of 128.
         assert_eq!(wave_exact_tile_n([4096; 3], 132), 112);
         assert_eq!(wave_exact_tile_n([8192; 3], 132), 192);
-        // Two SMs, one row of tiles: one wave, since two tiles are enough.
+        // Two SMs and one row of tiles: two tiles of 160 columns fill one wave.
         assert_eq!(wave_exact_tile_n([128, 300, 64], 2), 160);
     }
 

@@ -121,7 +121,8 @@ pub(super) fn registers(k: Builder, c: Config) {
     }
 }
 
-/// 6. One CTA per SM computes tile after tile: the next one is loaded while this one is stored.
+/// 6. One CTA per SM computes tile after tile: the producer loads the next tile while the consumers store this
+/// one.
 pub(super) fn persistent(k: Builder, c: Config) {
     let gemm = &LadderGemm::<TensorMap, GlobalPointer>::declare(k, c);
     let ab = gemm.ring(k).broadcast();
@@ -159,7 +160,7 @@ pub(super) fn ping_pong(k: Builder, c: Config) {
     }
 }
 
-/// 9. Tiles are stored by TMA through shared memory while the next one begins.
+/// 9. TMA stores a tile from shared memory while the next tile begins.
 pub(super) fn store(k: Builder, c: Config) {
     let gemm = &LadderGemm::<TensorMap, TensorMap>::declare(k, c);
     let ab = gemm.ring(k).round_robin();

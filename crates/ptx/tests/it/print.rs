@@ -29,7 +29,7 @@ fn without_lines(ptx: &Ptx) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Assembles a kernel; expects neither advisory nor spill.
+/// Assembles a kernel. Requires that ptxas reports no advisory and no spill.
 #[track_caller]
 fn assembled(ptx: &Ptx) -> Assembled {
     let made = assembles(ptx).unwrap_or_else(|e| panic!("{e}"));
@@ -192,14 +192,14 @@ fn printing_for_another_target_is_rejected() {
 }
 
 /// A GEMM mainloop: one producer and two consumers on a broadcast ring.
-fn product(k: Builder) {
+fn gemm(k: Builder) {
     let map = |rows| TensorMapDecl {
         dtype: DType::Bf16,
         tile: vec![64, rows],
         swizzle: Swizzle::B128,
         mode: TensorMapMode::Tiled,
     };
-    let (tiles, depth) = (k.param::<u32>("tiles"), k.param::<u32>("depth"));
+    let (tiles, k_tiles) = (k.param::<u32>("tiles"), k.param::<u32>("k_tiles"));
     let (a, b) = (k.tensor_map("a", map(256)), k.tensor_map("b", map(192)));
     let c = k.pointer::<f32>("c");
     let ab = k
@@ -210,7 +210,7 @@ fn product(k: Builder) {
     k.role("load").warpgroups(1).registers(24).body(|| {
         elect(|| {
             range(cta_id(), tiles).step_by(grid_ctas()).each(|tile| {
-                steps(depth).each(|ks| {
+                steps(k_tiles).each(|ks| {
                     let slot = ab.acquire();
                     let (ta, tb) = slot.tiles();
                     slot.load(a, ta, [ks * 64, tile * 256]);
@@ -220,12 +220,12 @@ fn product(k: Builder) {
             });
         });
     });
-    for (half, who) in ["upper", "lower"].into_iter().enumerate() {
+    for (half, role) in ["upper", "lower"].into_iter().enumerate() {
         let first = 128 * half as u32;
-        k.role(who).warpgroups(1).registers(240).body(|| {
+        k.role(role).warpgroups(1).registers(240).body(|| {
             range(cta_id(), tiles).step_by(grid_ctas()).each(|tile| {
                 let acc = Acc::new(128, 192);
-                steps(depth).each(|_| {
+                steps(k_tiles).each(|_| {
                     let slot = ab.wait();
                     let (ta, tb) = slot.tiles();
                     acc.mma(&ta.slice(first..first + 128, 0..64), &tb);
@@ -240,14 +240,14 @@ fn product(k: Builder) {
 
 #[test]
 fn a_gemm_assembles_without_advisories_within_its_budget() {
-    let ptx = printed("product", product);
+    let ptx = printed("gemm", gemm);
     let made = assembled(&ptx);
-    assert_eq!(made.report.kernel("product").unwrap().registers, 168);
+    assert_eq!(made.report.kernel("gemm").unwrap().registers, 168);
 }
 
 #[test]
 fn the_estimate_counts_live_registers() {
-    let kernel = checked("product", product);
+    let kernel = checked("gemm", gemm);
     let estimate = ResourceEstimate::of(&kernel, &TARGET);
     assert_eq!((estimate.threads, estimate.mbarriers), (384, 8));
     let roles: Vec<_> = estimate
@@ -256,7 +256,7 @@ fn the_estimate_counts_live_registers() {
         .map(|r| (r.name.as_str(), r.budget))
         .collect();
     assert_eq!(roles, [("load", 24), ("upper", 240), ("lower", 240)]);
-    // 192 accumulators and few others; the producer has no accumulators.
+    // A consumer has 192 accumulators and few other registers; the producer has no accumulators.
     assert!(estimate.roles[0].registers <= 24, "{estimate}");
     assert!(
         (192..=240).contains(&estimate.roles[1].registers),
@@ -291,12 +291,12 @@ fn ptxas_entry_registers_match_the_target() {
                 k.role("rest").warps(extra).body(|| {});
             }
         });
-        let kernel = Checked::unproved(ptx.unwrap(), "asks for more than there is");
+        let kernel = Checked::unproved(ptx.unwrap(), "exceeds the register file");
         let ptx = print(&kernel, &TARGET).unwrap();
-        let seen = assembled(&ptx).report.kernel("enter").unwrap().registers;
+        let reported = assembled(&ptx).report.kernel("enter").unwrap().registers;
         let entry = TARGET.entry_registers(ptx.threads);
-        // One CTA of two warpgroups could have 256; a thread can address 255.
+        // The registers suffice for 256 per thread, but a thread can address only 255.
         let expected = if entry == 248 { 255 } else { entry };
-        assert_eq!(seen, expected, "{} threads", ptx.threads);
+        assert_eq!(reported, expected, "{} threads", ptx.threads);
     }
 }

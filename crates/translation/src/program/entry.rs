@@ -7,9 +7,9 @@ use warpline_ir::{Kernel, ParamKind};
 
 /// Returns the kernel's name as a PTX identifier: other characters become underscores, and the
 /// name of the shared memory is reserved.
-pub(crate) fn name(kernel: &Kernel) -> String {
-    let spelled = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
-    let mut name: String = kernel.name.chars().map(spelled).collect();
+pub(crate) fn entry_name(kernel: &Kernel) -> String {
+    let identifier_char = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+    let mut name: String = kernel.name.chars().map(identifier_char).collect();
     if !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
         name.insert(0, 'k');
     }

@@ -16,7 +16,7 @@ use warpline_ir::{Block, Kernel, Loc, Operand, RegId, RoleId, Stmt, StmtKind, Ty
 /// Returns the actions of all statements.
 pub(super) fn actions(kernel: &Kernel) -> Vec<ProgramAction<'_>> {
     let mut flow = Flow {
-        terms: OperandConverter { kernel },
+        converter: OperandConverter { kernel },
         uniformity: Uniformity::of(kernel),
         actions: Vec::new(),
         at: None,
@@ -38,7 +38,7 @@ pub(super) fn actions(kernel: &Kernel) -> Vec<ProgramAction<'_>> {
 struct Label(usize);
 
 struct Flow<'a> {
-    terms: OperandConverter<'a>,
+    converter: OperandConverter<'a>,
     uniformity: Uniformity,
     actions: Vec<ProgramAction<'a>>,
     at: Option<Loc>,
@@ -102,7 +102,7 @@ impl<'a> Flow<'a> {
             if has_next {
                 let end_warp = role.first_warp + role.warps;
                 let of_later_role =
-                    OperandValue::Computed("setp.ge.u32", vec![warp(), end_warp.into()]);
+                    OperandValue::Computed("setp.ge.u32", vec![warp_index(), end_warp.into()]);
                 self.branch(of_later_role, next, true);
             }
             self.block(&role.body);
@@ -122,7 +122,7 @@ impl<'a> Flow<'a> {
             self.at = Some(stmt.loc);
             match &stmt.kind {
                 StmtKind::Op(op) => {
-                    for action in actions_of(self.terms, op) {
+                    for action in actions_of(self.converter, op) {
                         self.emit(action);
                     }
                 }
@@ -141,7 +141,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Whether a condition is uniform in a warp.
+    /// Returns whether a condition is uniform in a warp.
     fn is_warp_uniform(&self, uniform: Uniform) -> bool {
         uniform >= Uniform::Warp
     }
@@ -149,7 +149,7 @@ impl<'a> Flow<'a> {
     fn if_else(&mut self, cond: RegId, then: &'a Block, other: &'a Block) {
         let (otherwise, end) = (self.new_label(), self.new_label());
         let uniform = self.is_warp_uniform(self.uniformity.reg(cond));
-        let not_taken = not(self.terms.reg(cond));
+        let not_taken = not(self.converter.reg(cond));
         if other.0.is_empty() {
             self.branch(not_taken, end, uniform);
             self.block(then);
@@ -173,10 +173,10 @@ impl<'a> Flow<'a> {
     ) {
         let (again, end) = (self.new_label(), self.new_label());
         let uniform = self.is_warp_uniform(self.uniformity.inside(stmt));
-        let ty = self.terms.kernel.ty(var);
-        let value = |o| self.terms.operand(o, ty);
+        let ty = self.converter.kernel.ty(var);
+        let value = |o| self.converter.operand(o, ty);
         let (from, to, step) = (value(from), value(to), value(step));
-        let var = self.terms.reg(var);
+        let var = self.converter.reg(var);
         let less_than = match ty {
             Type::I32 => "setp.lt.s32",
             _ => "setp.lt.u32",
@@ -201,7 +201,7 @@ impl<'a> Flow<'a> {
         self.place_label(again);
         self.block(head);
         self.at = Some(stmt.loc);
-        self.branch(not(self.terms.reg(cond)), end, uniform);
+        self.branch(not(self.converter.reg(cond)), end, uniform);
         self.block(body);
         self.at = Some(stmt.loc);
         self.branch(OperandValue::Name("always"), again, true);
@@ -240,7 +240,7 @@ fn not(value: OperandValue<'_>) -> OperandValue<'_> {
 }
 
 /// Returns the warp index, broadcast from lane 0.
-fn warp<'a>() -> OperandValue<'a> {
+fn warp_index<'a>() -> OperandValue<'a> {
     let warp = OperandValue::Computed(
         "shr.u32",
         vec![OperandValue::Name("%tid.x"), OperandValue::Number(5)],

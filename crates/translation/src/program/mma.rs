@@ -26,7 +26,7 @@ fn shape<'a>(m: u32, n: u32, k: u32) -> OperandValue<'a> {
     OperandValue::Computed("shape", [m, n, k].map(OperandValue::from).to_vec())
 }
 
-fn names<'a>(all: &[&'static str]) -> OperandValue<'a> {
+fn name_list<'a>(all: &[&'static str]) -> OperandValue<'a> {
     OperandValue::List(all.iter().map(|n| OperandValue::Name(n)).collect())
 }
 
@@ -50,7 +50,7 @@ fn wgmma<'a>(t: OperandConverter<'a>, o: &'a Wgmma) -> Action<'a> {
     let sign = |neg| OperandValue::Number(if neg { u64::MAX } else { 1 });
     Action::new(ActionKind::Wgmma)
         .with("shape", shape(64, o.n, instruction_k(o.a_ty)))
-        .with("types", names(&["f32", o.a_ty.name(), o.b_ty.name()]))
+        .with("types", name_list(&["f32", o.a_ty.name(), o.b_ty.name()]))
         .with("accumulators", t.regs(&o.d))
         .with("A", a)
         .with("B", t.descriptor(&o.b, o.b_major))
@@ -72,7 +72,7 @@ fn mma<'a>(t: OperandConverter<'a>, o: &Mma) -> Action<'a> {
         .with("shape", shape(16, 8, k))
         .with(
             "types",
-            names(&["row", "col", "f32", o.a_ty.name(), o.b_ty.name(), "f32"]),
+            name_list(&["row", "col", "f32", o.a_ty.name(), o.b_ty.name(), "f32"]),
         )
         .with("D", t.regs(&o.d))
         .with("A", list(&o.a, o.a_ty.reg()))

@@ -11,7 +11,7 @@ mod op;
 mod operand_converter;
 mod synchronization;
 
-pub(crate) use entry::name;
+pub(crate) use entry::entry_name;
 
 use crate::action::Action;
 use warpline_ir::{Kernel, Loc, RoleId};

@@ -19,7 +19,7 @@ pub(super) fn actions_of<'a>(t: OperandConverter<'a>, op: &'a Op) -> Vec<Action<
 /// Returns the register writes of an arithmetic op.
 fn arithmetic<'a>(t: OperandConverter<'a>, op: &Op) -> Vec<Action<'a>> {
     let mut operands = Operands {
-        terms: t,
+        converter: t,
         results: Vec::new(),
         sources: Vec::new(),
     };
@@ -43,7 +43,7 @@ fn arithmetic<'a>(t: OperandConverter<'a>, op: &Op) -> Vec<Action<'a>> {
 
 /// Collects results and operands of an arithmetic op.
 struct Operands<'a> {
-    terms: OperandConverter<'a>,
+    converter: OperandConverter<'a>,
     results: Vec<RegId>,
     sources: Vec<OperandValue<'a>>,
 }
@@ -53,7 +53,7 @@ impl Effects for Operands<'_> {
         self.results.push(r);
     }
     fn arg(&mut self, o: Operand, ty: Type) {
-        self.sources.push(self.terms.operand(o, ty));
+        self.sources.push(self.converter.operand(o, ty));
     }
     // Ops that access memory or synchronize are handled by other modules.
     fn access(&mut self, _: &MemoryAccess) {}
@@ -63,19 +63,19 @@ impl Effects for Operands<'_> {
 
 /// Returns the PTX name of a special register.
 fn special(which: Special) -> &'static str {
-    let by = |axis: Axis, names: [&'static str; 3]| names[axis.index()];
+    let for_axis = |axis: Axis, names: [&'static str; 3]| names[axis.index()];
     match which {
         Special::Tid | Special::WarpId => "%tid.x",
         Special::LaneId => "%laneid",
-        Special::CtaId(a) => by(a, ["%ctaid.x", "%ctaid.y", "%ctaid.z"]),
-        Special::GridDim(a) => by(a, ["%nctaid.x", "%nctaid.y", "%nctaid.z"]),
+        Special::CtaId(a) => for_axis(a, ["%ctaid.x", "%ctaid.y", "%ctaid.z"]),
+        Special::GridDim(a) => for_axis(a, ["%nctaid.x", "%nctaid.y", "%nctaid.z"]),
         Special::ClusterRank => "%cluster_ctarank",
         Special::ClusterSize => "%cluster_nctarank",
-        Special::ClusterCtaId(a) => by(
+        Special::ClusterCtaId(a) => for_axis(
             a,
             ["%cluster_ctaid.x", "%cluster_ctaid.y", "%cluster_ctaid.z"],
         ),
-        Special::ClusterDim(a) => by(
+        Special::ClusterDim(a) => for_axis(
             a,
             [
                 "%cluster_nctaid.x",
@@ -83,8 +83,10 @@ fn special(which: Special) -> &'static str {
                 "%cluster_nctaid.z",
             ],
         ),
-        Special::ClusterId(a) => by(a, ["%clusterid.x", "%clusterid.y", "%clusterid.z"]),
-        Special::GridClusters(a) => by(a, ["%nclusterid.x", "%nclusterid.y", "%nclusterid.z"]),
+        Special::ClusterId(a) => for_axis(a, ["%clusterid.x", "%clusterid.y", "%clusterid.z"]),
+        Special::GridClusters(a) => {
+            for_axis(a, ["%nclusterid.x", "%nclusterid.y", "%nclusterid.z"])
+        }
         Special::SmId => "%smid",
         Special::SmCount => "%nsmid",
         Special::Clock => "%clock",

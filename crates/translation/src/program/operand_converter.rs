@@ -65,7 +65,7 @@ impl<'a> OperandConverter<'a> {
         };
         base.plus(dynamic_offset)
             .plus(OperandValue::Number(constant_offset))
-            .wrapped()
+            .wrap_to_32_bits()
     }
 
     pub(super) fn barrier(self, b: &BarRef) -> OperandValue<'a> {

@@ -48,8 +48,8 @@ pub(super) fn actions<'a>(t: OperandConverter<'a>, op: &Op) -> Option<Vec<Action
             OperandValue::Absent,
             aligned,
         ),
-        Op::NamedSync(o) => barrier("sync", named(t, o.bar), o.threads.into(), aligned),
-        Op::NamedArrive(o) => barrier("arrive", named(t, o.bar), o.threads.into(), aligned),
+        Op::NamedSync(o) => barrier("sync", named_barrier(t, o.bar), o.threads.into(), aligned),
+        Op::NamedArrive(o) => barrier("arrive", named_barrier(t, o.bar), o.threads.into(), aligned),
         Op::NamedReduce(o) => {
             let operation = match o.reduction {
                 BarrierReduction::Count => ["popc", "u32"],
@@ -69,7 +69,7 @@ pub(super) fn actions<'a>(t: OperandConverter<'a>, op: &Op) -> Option<Vec<Action
                     "operation",
                     OperandValue::List(operation.map(OperandValue::Name).to_vec()),
                 )
-                .with("number", named(t, o.bar))
+                .with("number", named_barrier(t, o.bar))
                 .with("threads", o.threads)
                 .with("predicate", pred)
                 .with("result", t.reg(o.dst))
@@ -127,7 +127,7 @@ fn arrive<'a>(t: OperandConverter<'a>, o: &MbarrierArrive) -> Vec<Action<'a>> {
     actions
 }
 
-fn named<'a>(t: OperandConverter<'a>, id: NamedId) -> OperandValue<'a> {
+fn named_barrier<'a>(t: OperandConverter<'a>, id: NamedId) -> OperandValue<'a> {
     t.kernel.named(id).id.into()
 }
 
@@ -145,7 +145,7 @@ fn barrier<'a>(
 }
 
 fn fence<'a>(t: OperandConverter<'a>, fence: FenceKind) -> Action<'a> {
-    let restricted = |order, to| vec![order, to, "cluster"];
+    let sync_restricted = |order, to| vec![order, to, "cluster"];
     let (to_cta, to_cluster) = (
         "sync_restrict::shared::cta",
         "sync_restrict::shared::cluster",
@@ -170,8 +170,8 @@ fn fence<'a>(t: OperandConverter<'a>, fence: FenceKind) -> Action<'a> {
         FenceKind::AcqRel(s) => vec!["acq_rel", scope(s)],
         FenceKind::Acquire(s) => vec!["acquire", scope(s)],
         FenceKind::Release(s) => vec!["release", scope(s)],
-        FenceKind::AcquireShared => restricted("acquire", to_cluster),
-        FenceKind::ReleaseShared => restricted("release", to_cta),
+        FenceKind::AcquireShared => sync_restricted("acquire", to_cluster),
+        FenceKind::ReleaseShared => sync_restricted("release", to_cta),
         FenceKind::Sc(s) => vec!["sc", scope(s)],
     };
     // A tensor map is 128 bytes.

@@ -8,13 +8,13 @@ use crate::value::OperandValue;
 
 /// Returns the actions of the entry.
 pub(super) fn actions<'a>(module: &Module<'a>) -> Vec<PtxAction<'a>> {
-    let none = TextLine {
+    let no_line = TextLine {
         number: 1,
         text: "",
     };
-    let (entry, name) = module.entry.unwrap_or((none, ""));
+    let (entry, name) = module.entry.unwrap_or((no_line, ""));
     let threads = directive(module, "maxntid");
-    let resident = directive(module, "minnctapersm");
+    let ctas_per_sm = directive(module, "minnctapersm");
     let cluster = directive(module, "reqnctapercluster");
     let explicit = directive(module, "explicitcluster");
     let explicit = explicit.map_or((entry, OperandValue::flag(false)), |(l, _)| {
@@ -24,7 +24,7 @@ pub(super) fn actions<'a>(module: &Module<'a>) -> Vec<PtxAction<'a>> {
     let facts = [
         ("name", (entry, OperandValue::Name(name))),
         ("threads", threads.unwrap_or(missing.clone())),
-        ("CTAs per SM", resident.unwrap_or(missing.clone())),
+        ("CTAs per SM", ctas_per_sm.unwrap_or(missing.clone())),
         ("cluster", cluster.unwrap_or(missing.clone())),
         ("explicit cluster", explicit),
         (
@@ -48,8 +48,8 @@ fn directive<'a>(module: &Module<'a>, name: &str) -> Option<(TextLine<'a>, Opera
     let mut all = module.directives.iter();
     let (line, numbers) = all.find_map(|(line, d)| {
         let rest = d.strip_prefix(name)?;
-        let whole = rest.is_empty() || rest.starts_with(char::is_whitespace);
-        whole.then_some((*line, rest))
+        let is_whole_word = rest.is_empty() || rest.starts_with(char::is_whitespace);
+        is_whole_word.then_some((*line, rest))
     })?;
     let numbers = numbers.split(',').filter_map(|n| number(n.trim()));
     Some((
@@ -59,7 +59,7 @@ fn directive<'a>(module: &Module<'a>, name: &str) -> Option<(TextLine<'a>, Opera
 }
 
 /// Finds the declaration of shared memory; returns its line and words.
-fn memory<'a>(module: &Module<'a>) -> Option<(TextLine<'a>, Vec<&'a str>)> {
+fn shared_declaration<'a>(module: &Module<'a>) -> Option<(TextLine<'a>, Vec<&'a str>)> {
     let mut all = module.directives.iter();
     all.find_map(|(line, d)| {
         let words: Vec<_> = d.split_whitespace().collect();
@@ -70,19 +70,19 @@ fn memory<'a>(module: &Module<'a>) -> Option<(TextLine<'a>, Vec<&'a str>)> {
 }
 
 /// Returns the name of the shared memory.
-pub(super) fn shared<'a>(module: &Module<'a>) -> Option<&'a str> {
-    let (_, words) = memory(module)?;
+pub(super) fn shared_name<'a>(module: &Module<'a>) -> Option<&'a str> {
+    let (_, words) = shared_declaration(module)?;
     words.last().map(|name| name.trim_end_matches("[]"))
 }
 
 fn alignment<'a>(module: &Module<'a>) -> Option<(TextLine<'a>, OperandValue<'a>)> {
-    let (line, words) = memory(module)?;
-    let align = after(&words, ".align").map_or(OperandValue::Absent, OperandValue::Number);
+    let (line, words) = shared_declaration(module)?;
+    let align = number_after(&words, ".align").map_or(OperandValue::Absent, OperandValue::Number);
     Some((line, align))
 }
 
 /// Returns the number after a word.
-fn after(words: &[&str], word: &str) -> Option<u64> {
+fn number_after(words: &[&str], word: &str) -> Option<u64> {
     let at = words.iter().position(|w| *w == word)?;
     number(words.get(at + 1)?)
 }
@@ -95,7 +95,7 @@ pub(super) fn parameter_name(declaration: &str) -> &str {
 
 fn parameter(declaration: &str) -> Action<'_> {
     let words: Vec<_> = declaration.split_whitespace().collect();
-    let element = words.iter().find_map(|w| bytes(w)).unwrap_or(0);
+    let element = words.iter().find_map(|w| type_bytes(w)).unwrap_or(0);
     let length = words
         .last()
         .and_then(|name| name.split_once('['))
@@ -106,7 +106,7 @@ fn parameter(declaration: &str) -> Action<'_> {
         .with("bytes", OperandValue::Number(element * length))
         .with(
             "alignment",
-            after(&words, ".align").map_or(OperandValue::Absent, OperandValue::Number),
+            number_after(&words, ".align").map_or(OperandValue::Absent, OperandValue::Number),
         )
         .with(
             "global pointer",
@@ -115,7 +115,7 @@ fn parameter(declaration: &str) -> Action<'_> {
 }
 
 /// Returns the bytes of a type such as `.u32`.
-fn bytes(word: &str) -> Option<u64> {
+fn type_bytes(word: &str) -> Option<u64> {
     let bits = word.strip_prefix('.')?.strip_prefix(['u', 's', 'b', 'f'])?;
     Some(number(bits)? / 8)
 }

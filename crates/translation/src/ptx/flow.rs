@@ -1,8 +1,8 @@
 //! Conversion of the body to actions: labels, branches, instructions.
 
 use super::PtxAction;
-use super::entry::{parameter_name, shared};
-use super::instruction::Reader;
+use super::entry::{parameter_name, shared_name};
+use super::instruction::InstructionConverter;
 use super::module::{Module, TextLine};
 use super::registers::Registers;
 use super::statement::{Guard, Instruction, Operand, Statement};
@@ -14,13 +14,15 @@ use std::collections::{HashMap, HashSet};
 pub(super) fn actions<'a>(module: &Module<'a>, program: u32) -> Vec<PtxAction<'a>> {
     let params = module.params.iter().enumerate();
     let params = params.map(|(i, (_, p))| (parameter_name(p), i)).collect();
-    let registers = Registers::new(program, params, shared(module));
+    let registers = Registers::new(program, params, shared_name(module));
     let body = &module.body;
-    let waits: HashSet<usize> = (0..body.len()).filter(|&i| is_wait(&body[i..])).collect();
+    let waits: HashSet<usize> = (0..body.len())
+        .filter(|&i| is_wait_loop(&body[i..]))
+        .collect();
     let mut flow = Flow {
         labels: labels(body, &waits),
-        passed: 0,
-        reader: Reader { registers },
+        labels_passed: 0,
+        converter: InstructionConverter { registers },
         actions: Vec::with_capacity(body.len()),
     };
     let mut i = 0;
@@ -57,33 +59,34 @@ fn labels<'a>(
     labels
 }
 
-/// Whether statements begin with a wait loop: a label, `try_wait`, and a branch back on failure.
-fn is_wait(rest: &[(TextLine<'_>, Statement<'_>)]) -> bool {
-    let [(_, Statement::Label(label)), (_, ask), (_, back), ..] = rest else {
+/// Returns whether statements begin with a wait loop: a label, `try_wait`, and a branch back on failure.
+fn is_wait_loop(rest: &[(TextLine<'_>, Statement<'_>)]) -> bool {
+    let [(_, Statement::Label(label)), (_, try_wait), (_, branch), ..] = rest else {
         return false;
     };
-    let (Statement::Instruction(ask), Statement::Instruction(back)) = (ask, back) else {
+    let (Statement::Instruction(try_wait), Statement::Instruction(branch)) = (try_wait, branch)
+    else {
         return false;
     };
-    let Some(Operand::Word(answer)) = ask.operands.first() else {
+    let Some(Operand::Word(result)) = try_wait.operands.first() else {
         return false;
     };
     let again = Guard {
-        register: answer,
+        register: result,
         negated: true,
     };
-    ask.guard.is_none()
-        && ask.opcode.starts_with("mbarrier.try_wait.")
-        && back.opcode == "bra"
-        && back.guard == Some(again)
-        && back.operands == [Operand::Word(label)]
+    try_wait.guard.is_none()
+        && try_wait.opcode.starts_with("mbarrier.try_wait.")
+        && branch.opcode == "bra"
+        && branch.guard == Some(again)
+        && branch.operands == [Operand::Word(label)]
 }
 
 struct Flow<'a> {
     labels: HashMap<&'a str, Option<u64>>,
-    /// Labels passed so far.
-    passed: u64,
-    reader: Reader<'a>,
+    /// The number of labels passed so far.
+    labels_passed: u64,
+    converter: InstructionConverter<'a>,
     actions: Vec<PtxAction<'a>>,
 }
 
@@ -92,10 +95,10 @@ impl<'a> Flow<'a> {
         self.actions.push(PtxAction { action, line });
     }
 
-    fn wait(&mut self, (line, ask): &(TextLine<'a>, Statement<'a>)) {
-        if let Statement::Instruction(ask) = ask {
+    fn wait(&mut self, (line, try_wait): &(TextLine<'a>, Statement<'a>)) {
+        if let Statement::Instruction(try_wait) = try_wait {
             // The backward branch changes no register, so the label needs no reset.
-            let action = self.reader.wait(ask);
+            let action = self.converter.wait(try_wait);
             self.emit(*line, action);
         }
     }
@@ -103,8 +106,8 @@ impl<'a> Flow<'a> {
     fn statement(&mut self, line: TextLine<'a>, statement: &Statement<'a>) {
         match statement {
             Statement::Label(_) => {
-                self.passed += 1;
-                self.reader.registers.label();
+                self.labels_passed += 1;
+                self.converter.registers.pass_label();
                 self.emit(line, Action::new(ActionKind::Label));
             }
             Statement::Directive(d) => match d.split_whitespace().next() {
@@ -120,7 +123,7 @@ impl<'a> Flow<'a> {
                     self.emit(line, branch);
                 }
                 _ => {
-                    let actions = self.reader.actions(i);
+                    let actions = self.converter.actions(i);
                     self.actions
                         .extend(actions.into_iter().map(|action| PtxAction { action, line }));
                 }
@@ -131,15 +134,15 @@ impl<'a> Flow<'a> {
     fn branch(&self, i: &Instruction<'a>) -> Action<'a> {
         let to = match &i.operands[..] {
             [Operand::Word(label)] => match self.labels.get(label) {
-                Some(Some(n)) => OperandValue::Number(n.wrapping_sub(self.passed)),
+                Some(Some(n)) => OperandValue::Number(n.wrapping_sub(self.labels_passed)),
                 _ => OperandValue::Name(label),
             },
             _ => OperandValue::Absent,
         };
-        let when = match i.guard {
+        let condition = match i.guard {
             None => OperandValue::Name("always"),
             Some(guard) => {
-                let value = self.reader.registers.word(guard.register);
+                let value = self.converter.registers.word(guard.register);
                 match guard.negated {
                     true => OperandValue::Computed("not", vec![value]),
                     false => value,
@@ -147,7 +150,7 @@ impl<'a> Flow<'a> {
             }
         };
         Action::new(ActionKind::Branch)
-            .with("condition", when)
+            .with("condition", condition)
             .with(TARGET, to)
             .with("uniform", OperandValue::flag(i.opcode == "bra.uni"))
     }

@@ -50,7 +50,7 @@ impl<'a> Module<'a> {
         for (i, text) in text.lines().enumerate() {
             let number = i + 1;
             let line = TextLine { number, text };
-            let rejected = |why: String| Mismatch {
+            let mismatch = |why: String| Mismatch {
                 text: format!("cannot parse the line: {why}"),
                 at: None,
                 role: None,
@@ -61,21 +61,21 @@ impl<'a> Module<'a> {
                 continue;
             }
             section = match section {
-                Section::Head => module.head(line, code).map_err(rejected)?,
+                Section::Head => module.head(line, code).map_err(mismatch)?,
                 Section::Params => module.param(line, code),
                 Section::Body if code == "}" => Section::End,
                 Section::Body => {
-                    let all = statements(code).map_err(rejected)?;
+                    let all = statements(code).map_err(mismatch)?;
                     module.body.extend(all.into_iter().map(|s| (line, s)));
                     Section::Body
                 }
-                Section::End => return Err(rejected("it is after the end of the entry".into())),
+                Section::End => return Err(mismatch("it is after the end of the entry".into())),
             };
         }
         match section {
             Section::End => Ok(module),
             _ => Err(Mismatch {
-                text: "the text ends inside the entry".into(),
+                text: "the text ends before the end of the entry".into(),
                 at: None,
                 role: None,
                 line: None,
@@ -89,9 +89,11 @@ impl<'a> Module<'a> {
         }
         if let Some((_, rest)) = code.split_once(".entry ") {
             if self.entry.is_some() {
-                return Err("a second entry".into());
+                return Err("it begins a second entry".into());
             }
-            let (name, params) = rest.split_once('(').ok_or("the entry has no parameters")?;
+            let (name, params) = rest
+                .split_once('(')
+                .ok_or("the entry has no parameter list")?;
             self.entry = Some((line, name.trim()));
             return Ok(match params.trim() {
                 "" => Section::Params,

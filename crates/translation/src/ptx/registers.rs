@@ -14,7 +14,8 @@ pub(super) struct Registers<'a> {
     program: u32,
     params: HashMap<&'a str, usize>,
     shared: Option<&'a str>,
-    known: HashMap<&'a str, (OperandValue<'a>, u64)>,
+    /// The value of each temporary, and when it was computed.
+    temporaries: HashMap<&'a str, (OperandValue<'a>, u64)>,
     /// The time of the last write of each program register.
     written: Vec<u64>,
     /// The current time: the number of writes and labels.
@@ -33,21 +34,21 @@ impl<'a> Registers<'a> {
             program,
             params,
             shared,
-            known: HashMap::new(),
+            temporaries: HashMap::new(),
             written: vec![0; program as usize],
             clock: 0,
             label: 0,
         }
     }
 
-    /// Passes a label: control may come from elsewhere.
-    pub(super) fn label(&mut self) {
+    /// Passes a label. Control may come from elsewhere, so values that read program registers become stale.
+    pub(super) fn pass_label(&mut self) {
         self.clock += 1;
         self.label = self.clock;
     }
 
     /// Records a write of a program register; returns `None` for a temporary.
-    pub(super) fn write(&mut self, name: &str) -> Option<OperandValue<'a>> {
+    pub(super) fn write_program_register(&mut self, name: &str) -> Option<OperandValue<'a>> {
         let (class, number) = self.program_register(name)?;
         self.clock += 1;
         self.written[number as usize] = self.clock;
@@ -55,17 +56,19 @@ impl<'a> Registers<'a> {
     }
 
     /// Records the value of a temporary.
-    pub(super) fn keep(&mut self, name: &'a str, value: OperandValue<'a>) {
+    pub(super) fn set_temporary(&mut self, name: &'a str, value: OperandValue<'a>) {
         self.clock += 1;
-        self.known.insert(name, (value, self.clock));
+        self.temporaries.insert(name, (value, self.clock));
     }
 
     /// Returns the value of an operand.
     pub(super) fn value(&self, operand: &Operand<'a>) -> OperandValue<'a> {
         match operand {
             Operand::Word(word) => self.word(word),
-            Operand::Both(a, b) => OperandValue::List(vec![self.word(a), self.word(b)]),
-            Operand::List(all) => OperandValue::List(all.iter().map(|o| self.value(o)).collect()),
+            Operand::Pair(a, b) => OperandValue::List(vec![self.word(a), self.word(b)]),
+            Operand::List(operands) => {
+                OperandValue::List(operands.iter().map(|o| self.value(o)).collect())
+            }
             Operand::Memory(all) => match &all[..] {
                 [one] => self.value(one),
                 several => OperandValue::List(several.iter().map(|o| self.value(o)).collect()),
@@ -86,8 +89,8 @@ impl<'a> Registers<'a> {
         if let Some((class, number)) = self.program_register(name) {
             return OperandValue::Reg(class, number);
         }
-        match self.known.get(name) {
-            Some((value, at)) if self.holds(value, *at) => value.clone(),
+        match self.temporaries.get(name) {
+            Some((value, at)) if self.is_valid(value, *at) => value.clone(),
             // A stale temporary keeps its name, which matches no program value.
             Some(_) => OperandValue::Name(name),
             None if self.shared == Some(name) => OperandValue::Shared,
@@ -98,15 +101,15 @@ impl<'a> Registers<'a> {
         }
     }
 
-    /// Whether a value computed at a time is still valid.
-    fn holds(&self, value: &OperandValue<'a>, at: u64) -> bool {
-        let mut holds = true;
+    /// Returns whether a value that was computed at time `at` is still valid.
+    fn is_valid(&self, value: &OperandValue<'a>, at: u64) -> bool {
+        let mut valid = true;
         value.leaves(&mut |leaf| {
             if let OperandValue::Reg(_, n) = leaf {
-                holds &= at > self.label && at > self.written[*n as usize];
+                valid &= at > self.label && at > self.written[*n as usize];
             }
         });
-        holds
+        valid
     }
 
     /// Returns class and number of a program register.
@@ -144,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn constants() {
+    fn constants_are_parsed_to_their_bits() {
         assert_eq!(number("0f3F800000"), Some(0x3f80_0000));
         assert_eq!(number("-16"), Some((-16i64) as u64));
         assert_eq!(number("0xffffffff"), Some(0xffff_ffff));
@@ -161,18 +164,21 @@ mod tests {
                 .times(8)
                 .plus(OperandValue::Shared)
         };
-        registers.keep("%r10", sum());
+        registers.set_temporary("%r10", sum());
         assert_eq!(
             registers.word("%r10+16"),
             sum().plus(OperandValue::Number(16))
         );
         // The stage register changes, so the address is stale.
-        assert_eq!(registers.write("%r3"), Some(OperandValue::Reg('r', 3)));
+        assert_eq!(
+            registers.write_program_register("%r3"),
+            Some(OperandValue::Reg('r', 3))
+        );
         assert_eq!(registers.word("%r10"), OperandValue::Name("%r10"));
-        assert_eq!(registers.write("%r10"), None);
-        registers.keep("%r10", sum());
+        assert_eq!(registers.write_program_register("%r10"), None);
+        registers.set_temporary("%r10", sum());
         assert_eq!(registers.word("%r10"), sum());
-        registers.label();
+        registers.pass_label();
         assert_eq!(registers.word("%r10"), OperandValue::Name("%r10"));
         assert_eq!(registers.word("smem"), OperandValue::Shared);
     }

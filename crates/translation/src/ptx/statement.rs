@@ -1,7 +1,7 @@
 //! Parser of PTX statements: labels, directives, and instructions with guard, opcode and operands.
 //!
-//! A statement ends on the line where it begins, which holds for the printer's output. The parser
-//! rejects everything else.
+//! A statement must end on the line where it begins, as in the printer's output. The parser rejects
+//! other text.
 
 /// One statement.
 #[derive(Clone, PartialEq, Debug)]
@@ -39,7 +39,7 @@ pub(super) enum Operand<'a> {
     /// `{a, b}`.
     List(Vec<Operand<'a>>),
     /// `a|b`: two results.
-    Both(&'a str, &'a str),
+    Pair(&'a str, &'a str),
 }
 
 /// Returns a line without its comment and surrounding space.
@@ -128,15 +128,15 @@ fn list(text: &str) -> Result<Vec<Operand<'_>>, String> {
 
 fn operand(text: &str) -> Result<Operand<'_>, String> {
     let text = text.trim();
-    let inside = |open, close| text.strip_prefix(open)?.strip_suffix(close);
-    if let Some(memory) = inside('[', ']') {
+    let enclosed = |open, close| text.strip_prefix(open)?.strip_suffix(close);
+    if let Some(memory) = enclosed('[', ']') {
         return Ok(Operand::Memory(list(memory)?));
     }
-    if let Some(several) = inside('{', '}') {
-        return Ok(Operand::List(list(several)?));
+    if let Some(list_text) = enclosed('{', '}') {
+        return Ok(Operand::List(list(list_text)?));
     }
     if let Some((a, b)) = text.split_once('|') {
-        return Ok(Operand::Both(a, b));
+        return Ok(Operand::Pair(a, b));
     }
     if text.is_empty() || text.contains(char::is_whitespace) {
         return Err(format!("`{text}` is not an operand"));
@@ -168,7 +168,7 @@ mod tests {
             [
                 Operand::Memory(vec![Operand::Word("%m"), inner]),
                 Operand::List(vec![Operand::Word("a"), Operand::Word("b")]),
-                Operand::Both("c", "%p3"),
+                Operand::Pair("c", "%p3"),
             ]
         );
         assert_eq!(
@@ -179,14 +179,14 @@ mod tests {
 
     #[test]
     fn malformed_statements_are_rejected() {
-        for bad in [
+        for malformed in [
             "add.u32 %r1, %r2",
             "add %r1, [%r2;",
             "@%p1;",
             "add %r1,, 2;",
             "add %r1, a b;",
         ] {
-            assert!(statements(bad).is_err(), "{bad}");
+            assert!(statements(malformed).is_err(), "{malformed}");
         }
     }
 }

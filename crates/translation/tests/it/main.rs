@@ -1,4 +1,4 @@
-//! PTX with a mutation is rejected. The crate `warpline` reads the PTX of shipped kernels
-//! (`tests/it/shipped.rs`).
+//! The translation check rejects mutated PTX. The crate `warpline` checks the PTX of the shipped
+//! kernels (`tests/it/shipped.rs`).
 
 mod mutations;

@@ -22,7 +22,7 @@ pub(crate) struct PlannedCandidate {
     name: String,
     cost: Cost,
     plan: BoundPlan,
-    /// Kernels use it, so it must outlive them.
+    /// The plan's kernels use this workspace, so it must outlive them.
     _workspace: Arc<DeviceBuffer>,
 }
 
@@ -35,12 +35,12 @@ impl PlannedCandidate {
         tensors: &BenchTensors,
         stream: &Stream,
     ) -> Result<Self, Error> {
-        let workspace = Self::workspace(loaded, workspace, stream)?;
-        Self::in_workspace(work, loaded, workspace, tensors)
+        let workspace = Self::zeroed_workspace(loaded, workspace, stream)?;
+        Self::with_workspace(work, loaded, workspace, tensors)
     }
 
     /// Allocates a zeroed workspace.
-    pub(crate) fn workspace(
+    pub(crate) fn zeroed_workspace(
         loaded: &LoadedPlan,
         bytes: u64,
         stream: &Stream,
@@ -50,8 +50,9 @@ impl PlannedCandidate {
         Ok(Arc::new(workspace))
     }
 
-    /// Binds a loaded plan to tensors in a workspace that the same plan on other tensors shares.
-    pub(crate) fn in_workspace(
+    /// Binds a loaded plan to tensors and a workspace. The same plan on other tensors may share the
+    /// workspace.
+    pub(crate) fn with_workspace(
         work: &dyn AnyWorkload,
         loaded: &LoadedPlan,
         workspace: Arc<DeviceBuffer>,

@@ -33,19 +33,19 @@ impl Check {
     }
 
     /// Sums the checks of all outputs.
-    pub(crate) fn all(method: &'static str, found: impl IntoIterator<Item = OutputCheck>) -> Self {
-        let mut all = Self {
+    pub(crate) fn sum(method: &'static str, found: impl IntoIterator<Item = OutputCheck>) -> Self {
+        let mut sum = Self {
             method,
             elements: 0,
             failed: 0,
             first_failure: None,
         };
-        for one in found {
-            all.elements += one.elements;
-            all.failed += one.failed;
-            all.first_failure = all.first_failure.or(one.first_failure);
+        for output in found {
+            sum.elements += output.elements;
+            sum.failed += output.failed;
+            sum.first_failure = sum.first_failure.or(output.first_failure);
         }
-        all
+        sum
     }
 }
 
@@ -87,14 +87,14 @@ impl ExpectedOutput {
         let first_result = self.compare(&first);
         found.add(&first_result, 0);
         let mut bytes = vec![0; period];
-        for at in (period..self.bytes).step_by(period) {
-            let part = &mut bytes[..period.min(self.bytes - at)];
-            read(at, part)?;
-            let start = at / self.period.dtype.bytes();
-            if part.len() == period && *part == *first {
+        for offset in (period..self.bytes).step_by(period) {
+            let chunk = &mut bytes[..period.min(self.bytes - offset)];
+            read(offset, chunk)?;
+            let start = offset / self.period.dtype.bytes();
+            if chunk.len() == period && *chunk == *first {
                 found.add(&first_result, start);
             } else {
-                found.add(&self.compare(part), start);
+                found.add(&self.compare(chunk), start);
             }
         }
         Ok(found)
@@ -117,18 +117,18 @@ impl ExpectedOutput {
 }
 
 impl OutputCheck {
-    /// Adds the comparison of a part of the output that starts at the element `start`.
-    fn add(&mut self, part: &Comparison, start: usize) {
-        self.elements += part.elements;
-        self.failed += part.failed;
-        if part.passed() || self.first_failure.is_some() {
+    /// Adds the comparison of the elements from `start`.
+    fn add(&mut self, comparison: &Comparison, start: usize) {
+        self.elements += comparison.elements;
+        self.failed += comparison.failed;
+        if comparison.passed() || self.first_failure.is_some() {
             return;
         }
-        self.first_failure = part.worst.as_ref().map(|w| {
+        self.first_failure = comparison.worst.as_ref().map(|w| {
             format!(
                 "element {} of {} is {}, expected {} ± {:.3e}",
                 start + w.index.first().copied().unwrap_or(0),
-                part.output,
+                comparison.output,
                 w.value,
                 w.expected,
                 w.bound
@@ -143,7 +143,7 @@ mod tests {
     use warpline_ir::DType;
     use warpline_kernels::HostTensor;
 
-    /// A period of four values in an output of ten.
+    /// Returns a period of four values in an output of ten.
     fn expected() -> ExpectedOutput {
         let period = TensorSpec {
             name: "c",
@@ -164,9 +164,9 @@ mod tests {
         };
         let bytes = HostTensor::round(spec, values).data;
         let mut reads = Vec::new();
-        let found = expected().check(|at, to| {
-            reads.push((at, to.len()));
-            to.copy_from_slice(&bytes[at..at + to.len()]);
+        let found = expected().check(|offset, buffer| {
+            reads.push((offset, buffer.len()));
+            buffer.copy_from_slice(&bytes[offset..offset + buffer.len()]);
             Ok(())
         });
         (found.unwrap(), reads)
@@ -199,7 +199,7 @@ mod tests {
     fn a_failing_first_period_fails_in_its_copies() {
         let (found, _) = check([9.0, 2.0, 3.0, 4.0, 9.0, 2.0, 3.0, 4.0, 1.0, 2.0]);
         assert_eq!((found.elements, found.failed), (10, 2));
-        let check = Check::all("method", [OutputCheck::default(), found]);
+        let check = Check::sum("method", [OutputCheck::default(), found]);
         assert!(!check.passed());
         let failure = check.failure().unwrap();
         assert!(failure.starts_with("2 of 10 elements are wrong: element 0 of c is 9, expected"));

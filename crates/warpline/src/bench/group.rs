@@ -133,9 +133,9 @@ impl<'a> BenchRunner<'a> {
         let mut plans = Vec::new();
         for (i, work) in group.workloads().iter().enumerate() {
             match self.load(work.as_ref()) {
-                Ok(one) => {
-                    report.rows[i].kernels = one.0.footprints().collect();
-                    plans.push((i, one));
+                Ok((plan, workspace)) => {
+                    report.rows[i].kernels = plan.footprints().collect();
+                    plans.push((i, (plan, workspace)));
                 }
                 Err(e) if e.is_device_lost() => return Err(e),
                 Err(e) => report.rows[i].failure = Some(e.to_string()),
@@ -149,7 +149,7 @@ impl<'a> BenchRunner<'a> {
         for (i, (plan, bytes)) in plans {
             let work = group.workloads()[i].as_ref();
             match PlannedCandidate::new(work, &plan, bytes, &tensors, stream) {
-                Ok(one) => planned.push((i, one)),
+                Ok(candidate) => planned.push((i, candidate)),
                 Err(e) if e.is_device_lost() => return Err(e),
                 Err(e) => report.rows[i].failure = Some(e.to_string()),
             }

@@ -7,7 +7,7 @@ use warpline_kernels::Cost;
 /// about 780 TFLOP/s, a copy 4.2 TB/s.
 const FLOPS_PER_BYTE: f64 = 185.0;
 
-/// The resource that limits a kernel at best.
+/// The resource that limits the fastest possible kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RooflineBound {

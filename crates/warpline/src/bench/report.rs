@@ -86,7 +86,9 @@ impl BenchGroupReport {
     pub(crate) fn set_step_speedups(&mut self) {
         let times: Vec<_> = self.rows.iter().map(BenchRow::median_s).collect();
         for (row, pair) in self.rows.iter_mut().skip(1).zip(times.windows(2)) {
-            row.speedup = pair[0].zip(pair[1]).map(|(before, now)| before / now);
+            row.speedup = pair[0]
+                .zip(pair[1])
+                .map(|(previous, current)| previous / current);
         }
     }
 }
@@ -117,14 +119,14 @@ impl NoiseEstimate {
 pub struct BenchRow {
     /// The config.
     pub config: Value,
-    /// Whether it is the first candidate: the heuristic's config, unless options fix another. False
+    /// Whether this is the first candidate: the heuristic's config, unless options fix another. False
     /// for steps.
     pub from_heuristic: bool,
-    /// The resources of the compiled kernels; empty if it was not compiled.
+    /// The resources of the compiled kernels; empty if the candidate was not compiled.
     pub kernels: Vec<Footprint>,
     /// The comparison with the reference.
     pub check: Option<Check>,
-    /// The reason why it was not timed: a build error or a wrong result.
+    /// The reason why the candidate was not timed: a build error or a wrong result.
     pub failure: Option<String>,
     /// The timings.
     pub measured: Option<Measurement>,
@@ -152,7 +154,7 @@ impl BenchRow {
         }
     }
 
-    /// Returns the median seconds; `None` if it was not timed.
+    /// Returns the median seconds; `None` if the candidate was not timed.
     pub fn median_s(&self) -> Option<f64> {
         self.measured.as_ref().map(|m| m.seconds.median)
     }

@@ -81,7 +81,7 @@ mod tests {
     fn each_round_times_every_candidate_once_and_one_twice() {
         let mut log = Vec::new();
         let mut warm_up = 3;
-        let warm = || {
+        let needs_warm_up = || {
             warm_up -= 1;
             warm_up >= 0
         };
@@ -90,7 +90,7 @@ mod tests {
             Ok(log.len())
         };
         let samples = MeasurementRounds::new(3, 1)
-            .run(20, &mut Random::new(7), warm, time)
+            .run(20, &mut Random::new(7), needs_warm_up, time)
             .unwrap();
 
         assert_eq!(samples.len(), 4);

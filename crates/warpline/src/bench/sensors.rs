@@ -29,14 +29,14 @@ pub struct SensorReading {
 impl SensorReading {
     /// Returns the median of each sensor.
     pub fn median(readings: &[SensorReading]) -> Self {
-        let of = |field: fn(&SensorReading) -> Option<f64>| {
+        let median_of = |field: fn(&SensorReading) -> Option<f64>| {
             let values = readings.iter().filter_map(field);
             super::statistics::Quartiles::new(values).map(|q| q.median)
         };
         Self {
-            sm_mhz: of(|r| r.sm_mhz),
-            memory_mhz: of(|r| r.memory_mhz),
-            watts: of(|r| r.watts),
+            sm_mhz: median_of(|r| r.sm_mhz),
+            memory_mhz: median_of(|r| r.memory_mhz),
+            watts: median_of(|r| r.watts),
         }
     }
 }

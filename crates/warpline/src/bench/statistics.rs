@@ -52,10 +52,10 @@ impl Quartiles {
 
 /// Returns a quantile of a sorted sample by linear interpolation between neighbors.
 fn quantile(sorted: &[f64], p: f64) -> f64 {
-    let at = p * (sorted.len() - 1) as f64;
-    let (below, part) = (at.floor() as usize, at.fract());
+    let position = p * (sorted.len() - 1) as f64;
+    let (below, fraction) = (position.floor() as usize, position.fract());
     let above = (below + 1).min(sorted.len() - 1);
-    sorted[below] + (sorted[above] - sorted[below]) * part
+    sorted[below] + (sorted[above] - sorted[below]) * fraction
 }
 
 #[cfg(test)]

@@ -161,7 +161,7 @@ mod tests {
     }
 
     fn sizes(groups: &[BenchGroup]) -> Vec<usize> {
-        groups.iter().map(|h| h.workloads().len()).collect()
+        groups.iter().map(|group| group.workloads().len()).collect()
     }
 
     #[test]
@@ -203,14 +203,15 @@ mod tests {
             ],
             _ => vec![],
         };
-        let of = |suite| groups(suite, &families, probes, &Target::SM_90A).unwrap();
-        let [memory, gemm, ladder, all] = ["memory", "gemm-probes", "ladder", "all"].map(of);
+        let suite_groups = |suite| groups(suite, &families, probes, &Target::SM_90A).unwrap();
+        let [memory, gemm, ladder, all] =
+            ["memory", "gemm-probes", "ladder", "all"].map(suite_groups);
         assert_eq!(sizes(&memory), [1]);
         assert_eq!(memory[0].workloads()[0].problem()["n"], 1 << 28);
         assert_eq!(gemm[0].workloads()[0].problem()["n"], 7000);
         assert!(ladder[0].has_steps() && !gemm[0].has_steps());
         assert_eq!(sizes(&all), [1, 2, 1]);
-        assert!(of("nothing").is_empty());
+        assert!(suite_groups("nothing").is_empty());
         assert!(about("nothing").ends_with("nothing"));
     }
 }

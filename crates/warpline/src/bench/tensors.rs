@@ -9,7 +9,7 @@ use warpline_cuda::{Context, CudaError, DeviceBuffer, Stream};
 use warpline_kernels::{AnyWorkload, BufferAddresses, HostTensor, TensorSpec};
 
 const WHOLE: &str = "every element against float64";
-const PERIODS: &str = "one period against float64; other periods bitwise against it, and against float64 if they differ";
+const PERIODS: &str = "one period against float64; other periods bitwise against the first, and against float64 if they differ";
 
 /// The tensors of a problem on a device. All candidates of a group share them.
 pub(crate) struct BenchTensors {
@@ -54,8 +54,9 @@ fn draw(work: &dyn AnyWorkload, seed: u64) -> Result<Vec<HostTensor>, Error> {
 
 /// Returns the expected outputs of a problem that repeats this one.
 fn expected(work: &dyn AnyWorkload, inputs: &[HostTensor], bytes: &[usize]) -> Vec<ExpectedOutput> {
-    let each = work.outputs().into_iter().zip(work.reference(inputs));
-    each.zip(bytes)
+    let outputs = work.outputs().into_iter().zip(work.reference(inputs));
+    outputs
+        .zip(bytes)
         .map(|((period, reference), &bytes)| ExpectedOutput {
             period,
             reference,
@@ -76,7 +77,7 @@ impl BenchTensors {
         check_device_memory(stream.context(), work.cost().bytes as u64 + workspace)?;
         let drawn = HostData::new(work, seed)?;
         let expected = drawn.expected.iter().cloned().collect();
-        Self::of(&drawn, expected, stream)
+        Self::from_host(&drawn, expected, stream)
     }
 
     /// Returns up to `max_sets` copies of the tensors, limited to half of the free memory but at
@@ -95,11 +96,11 @@ impl BenchTensors {
         let drawn = HostData::new(work, seed)?;
         let expected: Arc<[ExpectedOutput]> = drawn.expected.iter().cloned().collect();
         (0..fitting.clamp(1, max_sets))
-            .map(|_| Self::of(&drawn, expected.clone(), stream))
+            .map(|_| Self::from_host(&drawn, expected.clone(), stream))
             .collect()
     }
 
-    fn of(
+    fn from_host(
         drawn: &HostData,
         expected: Arc<[ExpectedOutput]>,
         stream: &Stream,
@@ -139,17 +140,18 @@ impl BenchTensors {
     pub(crate) fn check(&self, stream: &Stream) -> Result<Check, Error> {
         let mut found = Vec::new();
         for (expected, output) in self.expected.iter().zip(&self.outputs) {
-            found.push(expected.check(|at, bytes| Ok(output.read(at, bytes, stream)?))?);
+            found.push(expected.check(|offset, bytes| Ok(output.read(offset, bytes, stream)?))?);
         }
-        Ok(Check::all(self.method, found))
+        Ok(Check::sum(self.method, found))
     }
 }
 
 /// Returns a buffer of `bytes` bytes that repeats `period`.
 fn repeated(period: &[u8], bytes: usize, stream: &Stream) -> Result<DeviceBuffer, Error> {
     let mut buffer = DeviceBuffer::alloc(stream.context(), bytes)?;
-    for at in (0..bytes).step_by(period.len().max(1)) {
-        buffer.write(at, &period[..period.len().min(bytes - at)], stream)?;
+    for offset in (0..bytes).step_by(period.len().max(1)) {
+        let chunk = &period[..period.len().min(bytes - offset)];
+        buffer.write(offset, chunk, stream)?;
     }
     Ok(buffer)
 }

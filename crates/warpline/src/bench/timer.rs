@@ -86,7 +86,7 @@ impl Timer {
     /// Runs a candidate alone for more than a second, without flushes. Each sample is the mean of a
     /// batch of launches.
     pub(crate) fn sustain(&self, candidate: &mut dyn Timed) -> Result<Vec<Sample>, Error> {
-        let batch = batch(self.time(candidate, false)?.seconds);
+        let batch = batch_size(self.time(candidate, false)?.seconds);
         let mut samples = Vec::new();
         let start = Instant::now();
         while start.elapsed() < SUSTAINED {
@@ -131,7 +131,7 @@ impl Timer {
 }
 
 /// Returns the number of launches in one batch.
-fn batch(seconds: f64) -> u32 {
+fn batch_size(seconds: f64) -> u32 {
     // A time of 0 gives infinity, which the cast saturates.
     ((BATCH_SECONDS / seconds).ceil() as u32).clamp(1, 10_000)
 }
@@ -142,9 +142,9 @@ mod tests {
 
     #[test]
     fn a_batch_has_the_target_duration_and_is_never_empty() {
-        assert_eq!(batch(10.0), 1);
-        assert_eq!(batch(1e-3), 50);
-        assert_eq!(batch(0.0), 10_000);
-        assert_eq!(batch(f64::NAN), 1);
+        assert_eq!(batch_size(10.0), 1);
+        assert_eq!(batch_size(1e-3), 50);
+        assert_eq!(batch_size(0.0), 10_000);
+        assert_eq!(batch_size(f64::NAN), 1);
     }
 }

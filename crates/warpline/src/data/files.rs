@@ -56,29 +56,30 @@ impl TensorFiles {
 
     /// Returns the location of a tensor.
     fn get(&self, name: &str) -> Result<TensorLocation, FamilyError> {
-        let none = || FamilyError::Data(format!("{} has no {name}", self.path.display()));
-        self.find(name)?.ok_or_else(none)
+        let missing = || FamilyError::Data(format!("{} has no {name}", self.path.display()));
+        self.find(name)?.ok_or_else(missing)
     }
 
     fn find(&self, name: &str) -> Result<Option<TensorLocation>, FamilyError> {
         if let Some(file) = &self.file {
             return Ok(file.get(name));
         }
-        let [raw, titled] = [BIN, SAFETENSORS].map(|end| self.path.join(format!("{name}.{end}")));
-        match (raw.exists(), titled.exists()) {
+        let [raw, safetensors] =
+            [BIN, SAFETENSORS].map(|end| self.path.join(format!("{name}.{end}")));
+        match (raw.exists(), safetensors.exists()) {
             (true, true) => Err(FamilyError::Data(format!(
                 "both {} and {} exist for {name}\nhelp: remove one of them",
                 raw.display(),
-                titled.display()
+                safetensors.display()
             ))),
             (true, false) => TensorLocation::raw(raw).map(Some),
             (false, true) => {
-                let file = Safetensors::open(&titled)?;
-                let none = || {
-                    let (file, existing) = (titled.display(), file.names().join(", "));
+                let file = Safetensors::open(&safetensors)?;
+                let missing = || {
+                    let (file, existing) = (safetensors.display(), file.names().join(", "));
                     FamilyError::Data(format!("{file} has no {name}; it has {existing}"))
                 };
-                file.get_or_only(name).map(Some).ok_or_else(none)
+                file.get_or_only(name).map(Some).ok_or_else(missing)
             }
             (false, false) => Ok(None),
         }

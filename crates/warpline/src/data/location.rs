@@ -1,6 +1,6 @@
 //! The location of a tensor in a file, and a check of its type and shape.
 
-use super::safetensors::{dtype as stored, dtype_name};
+use super::safetensors::{dtype_name, safetensors_dtype};
 use safetensors::Dtype;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -24,7 +24,7 @@ impl TensorLocation {
     /// Returns the location of a raw file.
     pub(super) fn raw(file: PathBuf) -> Result<Self, FamilyError> {
         Ok(Self {
-            bytes: length(&file)?,
+            bytes: file_size(&file)?,
             header: None,
             offset: 0,
             file,
@@ -37,10 +37,12 @@ impl TensorLocation {
         let expected = format!("{name} must be {dtype} {shape:?}");
         let file = self.file.display();
         match &self.header {
-            Some((theirs, dims)) if *theirs != stored(*dtype) || dims != shape => {
-                let theirs = dtype_name(*theirs);
+            Some((actual_dtype, dims))
+                if *actual_dtype != safetensors_dtype(*dtype) || dims != shape =>
+            {
+                let actual_dtype = dtype_name(*actual_dtype);
                 return Err(FamilyError::Data(format!(
-                    "{expected}, but {file} has {theirs} {dims:?}"
+                    "{expected}, but {file} has {actual_dtype} {dims:?}"
                 )));
             }
             None if self.bytes != spec.bytes() as u64 => {
@@ -59,12 +61,15 @@ impl TensorLocation {
     /// Reads the bytes of an i64 tensor.
     pub(super) fn integers(&self, name: &str) -> Result<Vec<u8>, FamilyError> {
         let file = self.file.display();
-        if let Some((theirs, _)) = self
+        if let Some((actual_dtype, _)) = self
             .header
             .as_ref()
             .filter(|(dtype, _)| *dtype != Dtype::I64)
         {
-            let text = format!("{name} must be i64, but {file} has {}", dtype_name(*theirs));
+            let text = format!(
+                "{name} must be i64, but {file} has {}",
+                dtype_name(*actual_dtype)
+            );
             return Err(FamilyError::Data(text));
         }
         if !self.bytes.is_multiple_of(8) {
@@ -91,7 +96,7 @@ impl TensorLocation {
 }
 
 /// Returns the size of a file in bytes.
-pub(super) fn length(file: &Path) -> Result<u64, FamilyError> {
+pub(super) fn file_size(file: &Path) -> Result<u64, FamilyError> {
     let found = file.metadata().map_err(|e| unreadable(file, &e))?;
     match found.is_file() {
         true => Ok(found.len()),

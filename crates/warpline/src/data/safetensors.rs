@@ -1,6 +1,6 @@
 //! Safetensors files.
 
-use super::location::{TensorLocation, length, unreadable};
+use super::location::{TensorLocation, file_size, unreadable};
 use safetensors::tensor::Metadata;
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, serialize};
@@ -11,9 +11,9 @@ use warpline_ir::DType;
 use warpline_kernels::{FamilyError, HostTensor};
 
 /// The size of the header length field in bytes.
-const LENGTH: u64 = 8;
+const LENGTH_BYTES: u64 = 8;
 /// The maximum header size of the format in bytes.
-const MAX_HEADER: u64 = 100_000_000;
+const MAX_HEADER_BYTES: u64 = 100_000_000;
 
 /// The header of a file.
 #[derive(Clone, Debug)]
@@ -27,21 +27,23 @@ pub(super) struct Safetensors {
 impl Safetensors {
     /// Reads the header of a file.
     pub(super) fn open(file: &Path) -> Result<Self, FamilyError> {
-        let bytes = length(file)?;
-        let bad = |why: String| {
+        let bytes = file_size(file)?;
+        let invalid = |why: String| {
             let file = file.display();
             FamilyError::Data(format!("{file} is not a safetensors file: {why}"))
         };
-        let text = header(file).map_err(|e| match e.kind() {
-            io::ErrorKind::UnexpectedEof => bad(format!("its {bytes} bytes end inside the header")),
-            io::ErrorKind::InvalidData => bad(e.to_string()),
+        let text = read_header(file).map_err(|e| match e.kind() {
+            io::ErrorKind::UnexpectedEof => {
+                invalid(format!("its {bytes} bytes end inside the header"))
+            }
+            io::ErrorKind::InvalidData => invalid(e.to_string()),
             _ => unreadable(file, &e),
         })?;
-        let header: Metadata = serde_json::from_slice(&text).map_err(|e| bad(e.to_string()))?;
-        let start = LENGTH + text.len() as u64;
+        let header: Metadata = serde_json::from_slice(&text).map_err(|e| invalid(e.to_string()))?;
+        let start = LENGTH_BYTES + text.len() as u64;
         let data = header.data_len() as u64;
         if start.checked_add(data) != Some(bytes) {
-            return Err(bad(format!(
+            return Err(invalid(format!(
                 "its header ends at byte {start} and declares {data} bytes of data, but the file has {bytes} bytes"
             )));
         }
@@ -79,13 +81,13 @@ impl Safetensors {
 }
 
 /// Reads the header.
-fn header(file: &Path) -> io::Result<Vec<u8>> {
+fn read_header(file: &Path) -> io::Result<Vec<u8>> {
     let mut file = File::open(file)?;
-    let mut length = [0; LENGTH as usize];
+    let mut length = [0; LENGTH_BYTES as usize];
     file.read_exact(&mut length)?;
     let length = u64::from_le_bytes(length);
-    if length > MAX_HEADER {
-        let text = format!("the header size is {length} bytes; the maximum is {MAX_HEADER}");
+    if length > MAX_HEADER_BYTES {
+        let text = format!("the header size is {length} bytes; the maximum is {MAX_HEADER_BYTES}");
         return Err(io::Error::new(io::ErrorKind::InvalidData, text));
     }
     let mut text = Vec::new();
@@ -115,15 +117,15 @@ pub fn encode(tensors: &[&HostTensor]) -> Result<Vec<u8>, FamilyError> {
     let rejected = |e: safetensors::SafeTensorError| FamilyError::Data(e.to_string());
     let mut views = Vec::new();
     for HostTensor { spec, data } in tensors {
-        let view =
-            TensorView::new(dtype(spec.dtype), spec.shape.clone(), data).map_err(rejected)?;
+        let view = TensorView::new(safetensors_dtype(spec.dtype), spec.shape.clone(), data)
+            .map_err(rejected)?;
         views.push((spec.name, view));
     }
     serialize(views, None).map_err(rejected)
 }
 
 /// Returns the safetensors type of an element type.
-pub(super) fn dtype(dtype: DType) -> Dtype {
+pub(super) fn safetensors_dtype(dtype: DType) -> Dtype {
     match dtype {
         DType::U8 => Dtype::U8,
         DType::U16 => Dtype::U16,
@@ -140,10 +142,12 @@ pub(super) fn dtype(dtype: DType) -> Dtype {
 }
 
 /// Returns the name of a safetensors type: Warpline's name if it has one.
-pub(super) fn dtype_name(theirs: Dtype) -> String {
-    let ours = DType::ALL.into_iter().find(|ours| dtype(*ours) == theirs);
-    ours.map_or_else(
-        || theirs.to_string().to_lowercase(),
-        |ours| ours.name().into(),
+pub(super) fn dtype_name(stored: Dtype) -> String {
+    let known = DType::ALL
+        .into_iter()
+        .find(|&dtype| safetensors_dtype(dtype) == stored);
+    known.map_or_else(
+        || stored.to_string().to_lowercase(),
+        |dtype| dtype.name().into(),
     )
 }

@@ -7,7 +7,7 @@ use warpline_cuda::{
 use warpline_ir::{Arg, DType, Launch, ParamKind, TensorMapMode, TensorMapValue, Type};
 
 /// Returns the size of a parameter in PTX, in bytes.
-pub(super) fn size(kind: &ParamKind) -> usize {
+pub(super) fn param_bytes(kind: &ParamKind) -> usize {
     match kind {
         ParamKind::Scalar(ty) => ty.bytes().max(1),
         ParamKind::Pointer(_) => 8,
@@ -16,20 +16,20 @@ pub(super) fn size(kind: &ParamKind) -> usize {
 }
 
 /// Encodes the arguments for the driver.
-pub(super) fn args(launch: &Launch, context: &Context) -> Result<Args, CudaError> {
+pub(super) fn encode_args(launch: &Launch, context: &Context) -> Result<Args, CudaError> {
     let mut args = Args::new();
     for arg in &launch.args {
         match arg {
             Arg::Pointer(address) => args.pointer(*address),
-            Arg::Scalar(ty, bits) => scalar(&mut args, *ty, *bits),
-            Arg::TensorMap(map) => args.tensor_map(&tensor_map(map, context)?),
+            Arg::Scalar(ty, bits) => push_scalar(&mut args, *ty, *bits),
+            Arg::TensorMap(map) => args.tensor_map(&encode_tensor_map(map, context)?),
         };
     }
     Ok(args)
 }
 
 /// Appends a scalar with the size of its PTX type.
-fn scalar(args: &mut Args, ty: Type, bits: u64) -> &mut Args {
+fn push_scalar(args: &mut Args, ty: Type, bits: u64) -> &mut Args {
     match ty.bytes() {
         0 | 1 => args.push(bits as u8),
         2 => args.push(bits as u16),
@@ -38,17 +38,20 @@ fn scalar(args: &mut Args, ty: Type, bits: u64) -> &mut Args {
     }
 }
 
-fn tensor_map(map: &TensorMapValue, context: &Context) -> Result<EncodedTensorMap, CudaError> {
+fn encode_tensor_map(
+    map: &TensorMapValue,
+    context: &Context,
+) -> Result<EncodedTensorMap, CudaError> {
     let decl = &map.decl;
     let dtype = data_type(decl.dtype);
     let mut tensor = GlobalTensor::new(dtype, map.base, &map.extents, &map.strides);
     tensor.swizzle = swizzle(decl.swizzle);
     let (lower, upper, channels, pixels, element_strides) = match &decl.mode {
         TensorMapMode::Tiled | TensorMapMode::Strided { .. } => {
-            let sides: Vec<_> = (0..decl.rank()).map(|i| decl.box_side(i)).collect();
-            let steps: Vec<_> = (0..decl.rank()).map(|i| decl.element_stride(i)).collect();
-            let mut tiled = TiledMap::new(tensor, &sides);
-            tiled.element_strides = &steps;
+            let box_sides: Vec<_> = (0..decl.rank()).map(|i| decl.box_side(i)).collect();
+            let strides: Vec<_> = (0..decl.rank()).map(|i| decl.element_stride(i)).collect();
+            let mut tiled = TiledMap::new(tensor, &box_sides);
+            tiled.element_strides = &strides;
             return EncodedTensorMap::tiled(context, &tiled);
         }
         TensorMapMode::Im2col {

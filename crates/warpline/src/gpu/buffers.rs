@@ -41,15 +41,21 @@ impl Buffers {
         }
     }
 
-    /// Poisons the outputs and zeroes the workspace, as before a first run.
+    /// Poisons the outputs and zeroes the workspace before the first launch.
     pub(super) fn reset(&mut self, stream: &Stream) -> Result<(), Error> {
-        for output in &mut self.outputs {
-            output.fill(POISON, stream)?;
-        }
+        self.poison_outputs(stream)?;
         Ok(self.workspace.fill(0, stream)?)
     }
 
-    /// Reads the outputs after the work in `stream`. Elements that were never written still have the
+    /// Poisons the outputs before a launch.
+    pub(super) fn poison_outputs(&mut self, stream: &Stream) -> Result<(), Error> {
+        for output in &mut self.outputs {
+            output.fill(POISON, stream)?;
+        }
+        Ok(())
+    }
+
+    /// Reads the outputs after the work in `stream`. Elements that were never written keep the
     /// poison.
     pub(super) fn read_outputs(&self, stream: &Stream) -> Result<Vec<DeviceOutput>, Error> {
         let read = |buffer: &DeviceBuffer| -> Result<DeviceOutput, Error> {

@@ -1,10 +1,11 @@
 //! The cubin cache on disk, which processes share.
 //!
-//! A file has the cubin of one PTX text. Its name is a hash of the text, the driver, the device and
-//! the options. It is written under a temporary name and renamed, so that a reader sees a complete
-//! file or none, and any number of processes can share the folder. An invalid file is compiled again
-//! and replaced. No failure is an error: without a usable folder, each process compiles for itself.
-//! Kernels with `setmaxnreg` are never cached, because they have no cubin: see `code`.
+//! A file contains the cubin of one PTX text. Its name is a hash of the text, the driver, the device
+//! and the options. It is written under a temporary name and renamed, so that a reader sees a
+//! complete file or none, and any number of processes can share the folder. An invalid file is
+//! compiled again and replaced. Failures are not errors: without a usable folder, each process
+//! compiles its own cubins. Kernels with `setmaxnreg` are never cached, because they have no cubin:
+//! see `code`.
 
 use directories::ProjectDirs;
 use std::env;
@@ -143,7 +144,7 @@ fn decode(file: &[u8], key: &CubinKey) -> Result<Cubin, &'static str> {
     let (magic, rest) = header.split_at(8);
     let (version, rest) = rest.split_at(4);
     let (file_key, rest) = rest.split_at(32);
-    let (lengths, sum) = rest.split_at(16);
+    let (lengths, checksum) = rest.split_at(16);
     if magic != MAGIC {
         return Err("it is not a file of this cache");
     }
@@ -160,7 +161,7 @@ fn decode(file: &[u8], key: &CubinKey) -> Result<Cubin, &'static str> {
     if length(bytes) != Some(content.len() - log) {
         return Err(TRUNCATED);
     }
-    if sum != blake3::hash(content).as_bytes() {
+    if checksum != blake3::hash(content).as_bytes() {
         return Err("its checksum does not match");
     }
     let (log, bytes) = content.split_at(log);
@@ -199,8 +200,8 @@ mod tests {
         disk.write(&key("a"), &cubin());
         assert_eq!(disk.read(&key("a")), Some(cubin()));
         assert_eq!(disk.read(&key("b")), None);
-        let left: Vec<_> = fs::read_dir(disk.folder.unwrap()).unwrap().collect();
-        assert_eq!(left.len(), 1, "no temporary file remains");
+        let remaining: Vec<_> = fs::read_dir(disk.folder.unwrap()).unwrap().collect();
+        assert_eq!(remaining.len(), 1, "no temporary file remains");
     }
 
     #[test]
@@ -241,9 +242,9 @@ mod tests {
         assert_eq!(folder(Some("on".into()), named()), Some("here".into()));
         assert_eq!(folder(Some("off".into()), named()), None);
         assert_eq!(folder(Some("off".into()), None), None);
-        let own = folder(None, Some(OsString::new()));
-        assert_eq!(own, folder(None, None));
-        assert!(own.is_none_or(|own| own.ends_with("warpline")));
+        let default = folder(None, Some(OsString::new()));
+        assert_eq!(default, folder(None, None));
+        assert!(default.is_none_or(|folder| folder.ends_with("warpline")));
     }
 
     #[test]

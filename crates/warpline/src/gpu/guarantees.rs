@@ -137,7 +137,8 @@ impl Fixture {
         open().map_err(text)
     }
 
-    /// The outer error is a failure of the runtime, the inner error a violated guarantee.
+    /// Compares a replayed launch with a direct one. The outer error is a failure of the runtime, the
+    /// inner error a violated guarantee.
     fn replay(mut self, work: &dyn AnyWorkload) -> Result<Result<String, String>, Error> {
         let plan = self.loaded.bind(&self.buffers.addresses())?;
         self.buffers.reset(&self.stream)?;
@@ -184,7 +185,7 @@ impl Fixture {
         Ok(min)
     }
 
-    /// Uses a new kernel name, which makes a new class.
+    /// Launches the kernels under new names, which makes a new class.
     fn first_launch(
         &self,
         work: &dyn AnyWorkload,

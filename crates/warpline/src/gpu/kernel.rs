@@ -1,7 +1,7 @@
 //! Loaded kernels: printing, loading and launch configuration.
 
 use super::advisories::{JitAdvisory, advisories};
-use super::args::size;
+use super::args::param_bytes;
 use super::cache::Gpu;
 use super::code::{CodeOrigin, LoadedCode};
 use super::footprint::Footprint;
@@ -116,12 +116,12 @@ impl LoadedKernel {
             cluster,
             ..
         } = self.base_config;
-        let what = match cluster {
+        let launched = match cluster {
             Some([x, y, z]) => format!("a cluster of {x}×{y}×{z} CTAs"),
             None => "a CTA".into(),
         };
         Err(self.rejected(format!(
-            "{what} with {threads} threads of {} registers and {shared_bytes} bytes of shared memory does not fit on the device",
+            "{launched} with {threads} threads of {} registers and {shared_bytes} bytes of shared memory does not fit on the device",
             self.function.attributes().registers
         )))
     }
@@ -156,7 +156,12 @@ impl LoadedKernel {
 
 /// Returns the kernel's function with the attributes that its launches need.
 fn function(step: &PreparedStep, ptx: &Ptx, module: &Module) -> Result<Function, CudaError> {
-    let sizes: Vec<usize> = step.kernel.params.iter().map(|p| size(&p.kind)).collect();
+    let sizes: Vec<usize> = step
+        .kernel
+        .params
+        .iter()
+        .map(|p| param_bytes(&p.kind))
+        .collect();
     let mut function = module.function_with_params(&ptx.entry, &sizes)?;
     if ptx.shared_bytes > function.max_dynamic_shared() {
         function.set_max_dynamic_shared(ptx.shared_bytes)?;

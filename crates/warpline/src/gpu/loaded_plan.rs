@@ -1,6 +1,6 @@
 //! Plans with loaded kernels, and plans bound to buffers.
 
-use super::args::args;
+use super::args::encode_args;
 use super::code::CodeOrigin;
 use super::footprint::Footprint;
 use super::kernel::LoadedKernel;
@@ -81,7 +81,7 @@ impl LoadedPlan {
     ) -> Result<Self, Error> {
         let gpu = device.gpu().ok_or(Error::NoGpu)?;
         let mut times = prepared.times;
-        let one = |step: &PreparedStep| -> Result<LoadedStep, Error> {
+        let load_step = |step: &PreparedStep| -> Result<LoadedStep, Error> {
             let (kernel, cost) = gpu.kernel(step, &options.jit)?;
             if options.strict {
                 kernel.check_advisories()?;
@@ -94,7 +94,7 @@ impl LoadedPlan {
                 kernel,
             })
         };
-        let steps = prepared.steps.iter().map(one);
+        let steps = prepared.steps.iter().map(load_step);
         Ok(Self {
             steps: steps.collect::<Result<_, _>>()?,
             context: gpu.context.clone(),
@@ -135,19 +135,19 @@ impl LoadedPlan {
     ///
     /// The buffers must be as large as the plan's tensors and must outlive the last launch.
     pub fn bind(&self, addresses: &BufferAddresses) -> Result<BoundPlan, Error> {
-        let one = |step: &LoadedStep| -> Result<BoundLaunch, Error> {
+        let bind_step = |step: &LoadedStep| -> Result<BoundLaunch, Error> {
             let launch = step.prepared.launch(addresses)?;
             if step.prepared.kernel.co_resident {
                 step.kernel.check_co_resident(launch.grid)?;
             }
             Ok(BoundLaunch {
                 config: (step.kernel.config(launch.grid)).dependent(step.prepared.is_dependent()),
-                args: args(&launch, &self.context)?,
+                args: encode_args(&launch, &self.context)?,
                 kernel: step.kernel.clone(),
             })
         };
         Ok(BoundPlan {
-            launches: self.steps.iter().map(one).collect::<Result<_, _>>()?,
+            launches: self.steps.iter().map(bind_step).collect::<Result<_, _>>()?,
         })
     }
 
@@ -174,14 +174,16 @@ impl BoundPlan {
     /// Enqueues the plan's kernels in a stream, in order. Neither allocates nor waits, so a CUDA graph
     /// can capture it.
     pub fn launch(&self, stream: &Stream) -> Result<(), Error> {
-        for one in &self.launches {
-            launch(&one.kernel.function, &one.config, stream, &one.args)?;
+        for bound in &self.launches {
+            launch(&bound.kernel.function, &bound.config, stream, &bound.args)?;
         }
         Ok(())
     }
 
     /// Returns the names of the kernels, in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.launches.iter().map(|one| one.kernel.function.name())
+        self.launches
+            .iter()
+            .map(|bound| bound.kernel.function.name())
     }
 }

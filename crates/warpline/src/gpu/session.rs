@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use warpline_cuda::{Event, Stream};
 
 /// The default number of timed runs.
-const REPEATS: u32 = 10;
+const DEFAULT_REPEATS: u32 = 10;
 
 /// Runs the plan once for its outputs, then once per repeat for the time.
 pub(crate) fn run(job: &Job<'_>, device: &Device) -> Result<RunResult, Error> {
@@ -55,7 +55,7 @@ impl Session {
     }
 
     fn run(&mut self, job: &Job<'_>, loaded: &LoadedPlan) -> Result<RunResult, Error> {
-        let repeats = job.options.repeat.map_or(REPEATS, |n| n.get());
+        let repeats = job.options.repeat.map_or(DEFAULT_REPEATS, |n| n.get());
         let total = u64::from(repeats) + 1;
         job.options
             .report_progress(RunPhase::Kernels { done: 0, total });
@@ -63,19 +63,21 @@ impl Session {
         self.launch(job)?;
         let first = self.buffers.read_outputs(&self.stream)?;
 
-        let mut seconds = Vec::new();
+        let (mut seconds, mut same_bits) = (Vec::new(), true);
         for i in 0..repeats {
             job.options.report_progress(RunPhase::Kernels {
                 done: u64::from(i) + 1,
                 total,
             });
+            self.buffers.poison_outputs(&self.stream)?;
             // The flush also keeps the device busy while the host enqueues the launch.
             self.flush.run(&self.stream)?;
             self.launch(job)?;
             seconds.push(f64::from(self.end.ms_since(&self.start)?) / 1e3);
+            same_bits &= self.buffers.read_outputs(&self.stream)? == first;
         }
         Ok(RunResult {
-            same_bits: self.buffers.read_outputs(&self.stream)? == first,
+            same_bits,
             outputs: first,
             seconds,
             stats: Vec::new(),

@@ -1,7 +1,7 @@
 //! Runs of watchdog builds, which report hangs.
 //!
 //! Each kernel is launched separately. Its watchdog build aborts waits that take too long and records
-//! in host memory what its warps wait for. Some waits cannot be aborted and end only with the
+//! the waits of its warps in host memory. Some waits cannot be aborted and end only with the
 //! process, so run this in a [child](crate::child).
 
 use super::buffers::Buffers;

@@ -65,7 +65,7 @@ impl Call {
     /// with any addresses, was launched before.
     ///
     /// The first call of a class compiles its kernels, the first call with new extents plans them, and
-    /// later calls only launch. An op that needs a workspace uses one of the stream, which is
+    /// later calls only launch. An op that needs a workspace uses the stream's, which is
     /// allocated once.
     ///
     /// ```no_run
@@ -119,8 +119,8 @@ impl Call {
     /// - `planned` belongs to this call or to one that differs only in addresses with the same 16-byte
     ///   alignment.
     /// - The workspace is device memory of the size that the plan needs. It is zero before the launch,
-    ///   and nothing outside of this stream uses it until the launch is done. It is zero again
-    ///   afterwards.
+    ///   and nothing outside of this stream uses it until the launch is done. The launch leaves it
+    ///   zero.
     #[allow(
         unsafe_code,
         reason = "callers guarantee the validity of raw addresses"

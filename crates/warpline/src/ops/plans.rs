@@ -96,7 +96,8 @@ fn plan(call: &Call, device: &Device, stream: &Stream) -> Result<CachedPlan, Err
     Ok(plan)
 }
 
-/// Encodes everything that a plan depends on. Of addresses, only the 16-byte alignment counts.
+/// Encodes everything that a plan depends on. The key contains only the 16-byte alignment of
+/// addresses.
 fn key(call: &Call) -> Vec<u64> {
     let mut key = Vec::with_capacity(32);
     key.push(call.index as u64 | u64::from(call.deterministic) << 32);
@@ -146,15 +147,15 @@ mod tests {
     #[test]
     fn calls_with_other_aligned_addresses_share_a_plan() {
         let at = |address| TensorView::dense(DType::F32, &[4, 8], address);
-        let one = call(at(1024), -1, at(4096));
-        assert_eq!(one, call(at(2048), -1, at(8192)));
-        let mut gap = at(1024);
-        gap.strides[0] = 9;
+        let key = call(at(1024), -1, at(4096));
+        assert_eq!(key, call(at(2048), -1, at(8192)));
+        let mut padded = at(1024);
+        padded.strides[0] = 9;
         let others = [
             call(at(1028), -1, at(4096)),
             call(at(1024), -1, at(4100)),
             call(at(1024), 1, at(4096)),
-            call(gap, -1, at(4096)),
+            call(padded, -1, at(4096)),
             call(TensorView::dense(DType::Bf16, &[4, 8], 1024), -1, at(4096)),
             call(TensorView::dense(DType::F32, &[8, 4], 1024), -1, at(4096)),
             call(
@@ -164,23 +165,27 @@ mod tests {
             ),
         ];
         for (i, other) in others.iter().enumerate() {
-            assert_ne!(&one, other, "{i}");
+            assert_ne!(&key, other, "{i}");
         }
     }
 
     #[test]
     fn calls_with_other_integers_have_other_plans() {
-        let with = |first: Vec<i64>, then: Vec<i64>| {
-            key(&Call::with(1, vec![first.into(), then.into()], Vec::new()))
+        let call = |first: Vec<i64>, second: Vec<i64>| {
+            key(&Call::with(
+                1,
+                vec![first.into(), second.into()],
+                Vec::new(),
+            ))
         };
-        let one = with(vec![4, 6], vec![0]);
-        assert_eq!(one, with(vec![4, 6], vec![0]));
+        let expected = call(vec![4, 6], vec![0]);
+        assert_eq!(expected, call(vec![4, 6], vec![0]));
         for other in [
-            with(vec![6, 4], vec![0]),
-            with(vec![4], vec![6, 0]),
-            with(vec![4, 6], vec![]),
+            call(vec![6, 4], vec![0]),
+            call(vec![4], vec![6, 0]),
+            call(vec![4, 6], vec![]),
         ] {
-            assert_ne!(one, other);
+            assert_ne!(expected, other);
         }
     }
 }

@@ -18,12 +18,16 @@ pub(super) struct BuiltCandidate {
 }
 
 /// Loads every candidate onto a GPU. Calls `progress` with the number of finished candidates.
-pub(super) fn build(
+pub(super) fn build_all(
     works: &[Box<dyn AnyWorkload>],
     device: &Device,
     progress: &(dyn Fn(usize) + Sync),
 ) -> Vec<Result<BuiltCandidate, Error>> {
-    on_all_cores(works, |work| build_one(work.as_ref(), device), progress)
+    on_all_cores(
+        works,
+        |work| build_candidate(work.as_ref(), device),
+        progress,
+    )
 }
 
 /// Maps items with one thread per core and returns the results in order. Calls `progress` with the
@@ -58,17 +62,17 @@ pub(super) fn on_all_cores<I: Sync, T: Send>(
     all.into_iter().map(|(_, result)| result).collect()
 }
 
-fn build_one(work: &dyn AnyWorkload, device: &Device) -> Result<BuiltCandidate, Error> {
+fn build_candidate(work: &dyn AnyWorkload, device: &Device) -> Result<BuiltCandidate, Error> {
     let prepared = prepare_selected(work, &device.target())?;
     Ok(BuiltCandidate {
         loaded: prepared.load(device)?,
         workspace: prepared.workspace,
-        programs: hashes(&prepared),
+        programs: program_hashes(&prepared),
     })
 }
 
 /// Returns the program hashes of a plan's kernels, in order.
-pub(super) fn hashes(prepared: &crate::prepare::Prepared) -> Vec<String> {
+pub(super) fn program_hashes(prepared: &crate::prepare::Prepared) -> Vec<String> {
     prepared.steps.iter().map(|s| s.hash.to_string()).collect()
 }
 

@@ -15,14 +15,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// The format name of an exported file.
-const EXPORT: &str = "warpline tuned configs";
+const EXPORT_FORMAT: &str = "warpline tuned configs";
 /// The subdirectory of the cache directory.
-const FOLDER: &str = "tune";
+const SUBFOLDER: &str = "tune";
 /// The maximum size of a file; an entry has a few kilobytes.
 const MAX_BYTES: u64 = 1 << 20;
 /// The file extensions of entries and locks.
-const ENTRY: &str = "json";
-const LOCK: &str = "lock";
+const ENTRY_EXTENSION: &str = "json";
+const LOCK_EXTENSION: &str = "lock";
 
 /// The cache of tuned configs on disk; empty if the cache is off.
 #[derive(Clone, Debug)]
@@ -64,7 +64,7 @@ impl TuneCache {
     /// `WARPLINE_CACHE=off` turns it off.
     pub fn from_env() -> Self {
         Self {
-            folder: disk::folder_from_env().map(|folder| folder.join(FOLDER)),
+            folder: disk::folder_from_env().map(|folder| folder.join(SUBFOLDER)),
         }
     }
 
@@ -96,10 +96,10 @@ impl TuneCache {
 
     /// Reads the entry of a key. The error explains why an existing file is not this entry.
     pub(super) fn read(&self, key: &TuneKey) -> Result<Option<TuneCacheEntry>, String> {
-        let Some(path) = self.path(key, ENTRY) else {
+        let Some(path) = self.path(key, ENTRY_EXTENSION) else {
             return Ok(None);
         };
-        let read = match bytes(&path) {
+        let read = match read_limited(&path) {
             Ok(text) => TuneCacheEntry::read(&text).and_then(|entry| match entry.key == *key {
                 true => Ok(entry),
                 false => Err("its key does not match its file name".into()),
@@ -115,7 +115,7 @@ impl TuneCache {
 
     /// Writes an entry, replaces an existing file, and returns the path; `None` if the cache is off.
     pub(super) fn write(&self, entry: &TuneCacheEntry) -> Result<Option<PathBuf>, String> {
-        let Some(path) = self.path(&entry.key, ENTRY) else {
+        let Some(path) = self.path(&entry.key, ENTRY_EXTENSION) else {
             return Ok(None);
         };
         match disk::replace(&path, entry.text().as_bytes()) {
@@ -133,7 +133,7 @@ impl TuneCache {
         key: &TuneKey,
         on_wait: impl FnOnce(&str),
     ) -> Result<Option<Lock>, String> {
-        let Some(path) = self.path(key, LOCK) else {
+        let Some(path) = self.path(key, LOCK_EXTENSION) else {
             return Ok(None);
         };
         Lock::acquire(&path, on_wait).map(Some).map_err(|e| {
@@ -146,10 +146,10 @@ impl TuneCache {
 
     /// Lists all entry files, sorted by name, including invalid ones.
     pub fn list(&self) -> Result<Vec<ListedEntry>, Error> {
-        let mut paths = self.paths(ENTRY)?;
+        let mut paths = self.paths(ENTRY_EXTENSION)?;
         paths.sort();
         let read = |path: PathBuf| {
-            let text = bytes(&path).map_err(|e| e.to_string());
+            let text = read_limited(&path).map_err(|e| e.to_string());
             ListedEntry {
                 entry: text.and_then(|text| TuneCacheEntry::read(&text)),
                 path,
@@ -163,7 +163,7 @@ impl TuneCache {
         let listed = match fs::read_dir(folder) {
             Ok(listed) => listed,
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(e) => return Err(failed("read", folder, &e)),
+            Err(e) => return Err(io_error("read", folder, &e)),
         };
         let paths = listed.flatten().map(|file| file.path());
         Ok(paths
@@ -182,12 +182,12 @@ impl TuneCache {
                 (Some(_), Err(_)) => false,
             };
             if is_selected {
-                fs::remove_file(&path).map_err(|e| failed("remove", &path, &e))?;
+                fs::remove_file(&path).map_err(|e| io_error("remove", &path, &e))?;
                 removed += 1;
             }
         }
         if family.is_none() {
-            for path in self.paths(LOCK)? {
+            for path in self.paths(LOCK_EXTENSION)? {
                 Lock::remove(&path);
             }
         }
@@ -198,26 +198,26 @@ impl TuneCache {
     pub fn export(&self, path: &Path) -> Result<usize, Error> {
         let entries = self.list()?.into_iter().filter_map(|l| l.entry.ok());
         let all = ExportFile {
-            format: EXPORT.into(),
+            format: EXPORT_FORMAT.into(),
             version: VERSION,
             entries: entries.map(|entry| serde_json::json!(entry)).collect(),
         };
         let text = format!("{:#}\n", serde_json::json!(all));
-        disk::replace(path, text.as_bytes()).map_err(|e| failed("write", path, &e))?;
+        disk::replace(path, text.as_bytes()).map_err(|e| io_error("write", path, &e))?;
         Ok(all.entries.len())
     }
 
     /// Adds the entries of an exported file. Keeps existing entries that are as new or newer.
     pub fn import(&self, path: &Path) -> Result<ImportReport, Error> {
         self.require_folder()?;
-        let text = fs::read(path).map_err(|e| failed("read", path, &e))?;
-        let bad = |why: String| {
+        let text = fs::read(path).map_err(|e| io_error("read", path, &e))?;
+        let invalid = |why: String| {
             let path = path.display();
             Error::Cache(format!("{path} is not an export of tuned configs: {why}"))
         };
-        check_format(&text, EXPORT).map_err(bad)?;
+        check_format(&text, EXPORT_FORMAT).map_err(invalid)?;
         let all: ExportFile =
-            serde_json::from_slice(&text).map_err(|e| bad(format!("it is corrupt: {e}")))?;
+            serde_json::from_slice(&text).map_err(|e| invalid(format!("it is corrupt: {e}")))?;
         let mut report = ImportReport::default();
         for (i, value) in all.entries.iter().enumerate() {
             let entry = match TuneCacheEntry::read(value.to_string().as_bytes()) {
@@ -228,7 +228,7 @@ impl TuneCache {
                 }
             };
             match self.read(&entry.key) {
-                Ok(Some(own)) if own.tuned_at >= entry.tuned_at => report.kept += 1,
+                Ok(Some(existing)) if existing.tuned_at >= entry.tuned_at => report.kept += 1,
                 _ => {
                     self.write(&entry).map_err(Error::Cache)?;
                     report.added += 1;
@@ -240,7 +240,7 @@ impl TuneCache {
 }
 
 /// Reads a file, up to the maximum size of an entry.
-fn bytes(path: &Path) -> io::Result<Vec<u8>> {
+fn read_limited(path: &Path) -> io::Result<Vec<u8>> {
     use io::Read;
     let mut all = Vec::with_capacity(8192);
     fs::File::open(path)?
@@ -249,8 +249,8 @@ fn bytes(path: &Path) -> io::Result<Vec<u8>> {
     Ok(all)
 }
 
-fn failed(what: &str, path: &Path, e: &io::Error) -> Error {
-    Error::Cache(format!("cannot {what} {}: {e}", path.display()))
+fn io_error(action: &str, path: &Path, e: &io::Error) -> Error {
+    Error::Cache(format!("cannot {action} {}: {e}", path.display()))
 }
 
 #[cfg(test)]
@@ -285,7 +285,7 @@ mod tests {
         let (_folder, cache) = new_cache();
         let path = cache.write(&entry(8)).unwrap().unwrap();
         cache.write(&entry(16)).unwrap();
-        fs::copy(cache.path(&key(16), ENTRY).unwrap(), &path).unwrap();
+        fs::copy(cache.path(&key(16), ENTRY_EXTENSION).unwrap(), &path).unwrap();
         let why = cache.read(&key(8)).unwrap_err();
         let expected = format!(
             "the tuned config in {} is skipped: its key does not match its file name\n\
@@ -366,12 +366,13 @@ mod tests {
         let report = to.import(&file).unwrap();
         assert_eq!((report.added, report.kept, report.skipped.len()), (0, 1, 1));
         fs::write(&file, "[]").unwrap();
-        let bad = to.import(&file).unwrap_err();
+        let error = to.import(&file).unwrap_err();
         assert!(
-            bad.to_string()
+            error
+                .to_string()
                 .contains("is not an export of tuned configs: it is corrupt")
         );
-        assert_eq!((bad.code(), bad.exit_code()), ("cache", 2));
+        assert_eq!((error.code(), error.exit_code()), ("cache", 2));
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub struct TuneCacheEntry {
     pub candidates: usize,
     /// The time of the tuning run: `2026-11-16T09:30:00Z`.
     pub tuned_at: String,
-    /// The version that tuned it: `warpline 0.1.0`.
+    /// The Warpline version that tuned it: `warpline 0.1.0`.
     pub tuned_by: String,
 }
 
@@ -91,17 +91,17 @@ impl TuneCacheEntry {
 
 /// Rejects a text with another format name or version.
 pub(super) fn check_format(text: &[u8], format: &str) -> Result<(), String> {
-    let head: FormatHeader = serde_json::from_slice(text).map_err(|e| match e.is_eof() {
+    let header: FormatHeader = serde_json::from_slice(text).map_err(|e| match e.is_eof() {
         true => "it is truncated".to_owned(),
         false => format!("it is corrupt: {e}"),
     })?;
-    if head.format != format {
-        return Err(format!("its format is {:?}, not {format:?}", head.format));
+    if header.format != format {
+        return Err(format!("its format is {:?}, not {format:?}", header.format));
     }
-    if head.version != VERSION {
+    if header.version != VERSION {
         return Err(format!(
             "its format version is {}, but this build reads version {VERSION}",
-            head.version
+            header.version
         ));
     }
     Ok(())
@@ -128,7 +128,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn an_entry_comes_back_from_its_text() {
+    fn an_entry_round_trips_through_its_text() {
         let entry = entry(8);
         assert_eq!(
             TuneCacheEntry::read(entry.text().as_bytes()),

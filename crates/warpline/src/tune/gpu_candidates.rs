@@ -13,7 +13,7 @@ use warpline_kernels::AnyWorkload;
 
 /// The maximum number of tensor sets that launches rotate through.
 const MAX_SETS: u64 = 4;
-/// Larger tensors have one set: they exceed the L2 cache, so rotation has no effect beyond the
+/// Tensors larger than this have one set. They exceed the L2 cache, so rotation adds nothing to the
 /// flush, and copies take long.
 const LARGE_BYTES: f64 = 1e9;
 
@@ -21,7 +21,7 @@ const LARGE_BYTES: f64 = 1e9;
 pub(super) struct GpuCandidates {
     timer: Timer,
     sets: Vec<BenchTensors>,
-    /// By candidate, then by tensor set.
+    /// Indexed by candidate, then by tensor set.
     candidates: Vec<Vec<PlannedCandidate>>,
     /// The tensor set of the next launch.
     next: usize,
@@ -45,7 +45,7 @@ impl GpuCandidates {
             false => MAX_SETS,
         };
         let sets = BenchTensors::sets(*workload, seed, workspace, max_sets, &timer.stream)?;
-        let mut all = Self {
+        let mut gpu_candidates = Self {
             timer,
             sets,
             candidates: Vec::new(),
@@ -54,21 +54,21 @@ impl GpuCandidates {
         };
         let mut bound = Vec::new();
         for (workload, built) in built {
-            bound.push(match all.bind(*workload, built) {
+            bound.push(match gpu_candidates.bind(*workload, built) {
                 Ok(planned) => {
-                    all.candidates.push(planned);
+                    gpu_candidates.candidates.push(planned);
                     Ok(())
                 }
                 Err(e) if e.is_device_lost() => {
                     // Freeing memory would wait for a kernel that never ends.
-                    std::mem::forget(all);
+                    std::mem::forget(gpu_candidates);
                     return Err(e);
                 }
                 Err(e) => Err(e),
             });
         }
-        all.start = Instant::now();
-        Ok((all, bound))
+        gpu_candidates.start = Instant::now();
+        Ok((gpu_candidates, bound))
     }
 
     /// Binds a candidate to every tensor set.
@@ -78,10 +78,10 @@ impl GpuCandidates {
         built: &BuiltCandidate,
     ) -> Result<Vec<PlannedCandidate>, Error> {
         let stream = &self.timer.stream;
-        let workspace = PlannedCandidate::workspace(&built.loaded, built.workspace, stream)?;
+        let workspace = PlannedCandidate::zeroed_workspace(&built.loaded, built.workspace, stream)?;
         let sets = self.sets.iter();
         sets.map(|tensors| {
-            PlannedCandidate::in_workspace(workload, &built.loaded, workspace.clone(), tensors)
+            PlannedCandidate::with_workspace(workload, &built.loaded, workspace.clone(), tensors)
         })
         .collect()
     }

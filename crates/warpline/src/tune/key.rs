@@ -75,11 +75,11 @@ impl TuneKey {
                 _ => {}
             }
         }
-        let plain = |c: char| match c {
+        let sanitize = |c: char| match c {
             c if c.is_ascii_alphanumeric() || c == '-' => c.to_ascii_lowercase(),
             _ => '_',
         };
-        let name: String = name.chars().map(plain).take(MAX_READABLE).collect();
+        let name: String = name.chars().map(sanitize).take(MAX_READABLE).collect();
         let hash = blake3::Hash::from_bytes(self.hash().0).to_hex();
         format!("{name}-{}", &hash[..16])
     }
@@ -106,7 +106,7 @@ pub(super) mod tests {
 
     #[test]
     fn every_field_changes_the_key() {
-        let one = key(8);
+        let original = key(8);
         let others = [
             key(16),
             TuneKey {
@@ -128,11 +128,11 @@ pub(super) mod tests {
         ];
         for other in others {
             assert_ne!(
-                (one.hash(), one.file_name()),
+                (original.hash(), original.file_name()),
                 (other.hash(), other.file_name())
             );
         }
-        assert_eq!(one.hash(), key(8).hash());
+        assert_eq!(original.hash(), key(8).hash());
     }
 
     #[test]

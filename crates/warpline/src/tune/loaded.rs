@@ -48,10 +48,11 @@ impl LoadedTuneCache {
             notices::notify(why);
             None
         });
-        self.put(hash, entry)
+        self.store(hash, entry)
     }
 
-    /// Returns the loaded entry of a key without reading the disk.
+    /// Returns the loaded entry of a key without reading the disk: `None` if the key was not loaded,
+    /// `Some(None)` if it has no entry.
     pub(super) fn loaded(&self, hash: &TuneKeyHash) -> Option<Option<Arc<LoadedEntry>>> {
         let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
         entries.get(hash).cloned()
@@ -65,10 +66,10 @@ impl LoadedTuneCache {
 
     /// Inserts an entry for this process.
     pub(super) fn insert(&self, entry: TuneCacheEntry) -> Option<Arc<LoadedEntry>> {
-        self.put(entry.key.hash(), Some(entry))
+        self.store(entry.key.hash(), Some(entry))
     }
 
-    fn put(&self, hash: TuneKeyHash, entry: Option<TuneCacheEntry>) -> Option<Arc<LoadedEntry>> {
+    fn store(&self, hash: TuneKeyHash, entry: Option<TuneCacheEntry>) -> Option<Arc<LoadedEntry>> {
         let entry = entry.map(|entry| {
             let is_current = entry.ranked.iter().map(|_| OnceLock::new()).collect();
             Arc::new(LoadedEntry { entry, is_current })
@@ -101,7 +102,7 @@ mod tests {
         let (folder, loaded) = loaded_cache();
         loaded.cache.write(&entry(8)).unwrap();
         assert!(loaded.get(&key(8)).is_some() && loaded.get(&key(16)).is_none());
-        // Later changes on disk are not seen by this process.
+        // This process does not see later changes on disk.
         drop(folder);
         assert!(loaded.get(&key(8)).is_some());
         loaded.cache.write(&entry(16)).unwrap();
@@ -132,7 +133,7 @@ mod tests {
     /// Prints the cost of lookups: `cargo test -p warpline --release --lib -- --ignored --nocapture cost`.
     #[test]
     #[ignore = "prints times"]
-    fn cost() {
+    fn lookup_cost() {
         let (_folder, loaded) = loaded_cache();
         loaded.cache.write(&entry(8)).unwrap();
         let mut reads: Vec<f64> = (0..2000)
@@ -150,14 +151,14 @@ mod tests {
             reads[1000]
         );
         let (key, n) = (key(8), 200_000);
-        let per = |what: &str, one: &dyn Fn()| {
+        let print_time = |what: &str, lookup: &dyn Fn()| {
             let start = Instant::now();
-            (0..n).for_each(|_| one());
+            (0..n).for_each(|_| lookup());
             let ns = start.elapsed().as_secs_f64() * 1e9 / f64::from(n);
             println!("{what}: {ns:.0} ns");
         };
         let hash = key.hash();
-        per("lookup by key", &|| drop(black_box(loaded.get(&key))));
-        per("lookup by hash", &|| drop(black_box(loaded.loaded(&hash))));
+        print_time("lookup by key", &|| drop(black_box(loaded.get(&key))));
+        print_time("lookup by hash", &|| drop(black_box(loaded.loaded(&hash))));
     }
 }

@@ -157,10 +157,10 @@ mod tests {
             reported.starts_with(&start) && reported.contains(", since 20"),
             "{reported}"
         );
-        let own = fs::read_to_string(&path).unwrap();
+        let text = fs::read_to_string(&path).unwrap();
         assert!(
-            own.starts_with(&format!("process {} on ", std::process::id())),
-            "{own}"
+            text.starts_with(&format!("process {} on ", std::process::id())),
+            "{text}"
         );
         drop(lock);
         assert_eq!(fs::read_to_string(&path).unwrap(), "");

@@ -1,6 +1,6 @@
 //! Config selection: the cached winner, else the heuristic's config.
 
-use super::build::hashes;
+use super::build::program_hashes;
 use super::key::TuneKey;
 use super::loaded::LoadedEntry;
 use super::notices;
@@ -10,7 +10,7 @@ use crate::prepare::{prepare, prepare_selected};
 use std::sync::Arc;
 use warpline_kernels::AnyWorkload;
 
-/// Applies `take` to the cached winner, its runner-up and the heuristic's config, in this order,
+/// Applies `attempt` to the cached winner, its runner-up and the heuristic's config, in this order,
 /// until it succeeds. Also returns whether the config came from the cache.
 ///
 /// A cached config that is stale, illegal or fails is skipped with a [notice](super::notices()).
@@ -19,13 +19,13 @@ pub(crate) fn first_usable<T>(
     work: &dyn AnyWorkload,
     device: &Device,
     deterministic: bool,
-    mut take: impl FnMut(&dyn AnyWorkload) -> Result<T, Error>,
+    mut attempt: impl FnMut(&dyn AnyWorkload) -> Result<T, Error>,
 ) -> Result<(T, bool), Error> {
-    for loaded in cached(work, device, deterministic) {
+    for loaded in cached_entries(work, device, deterministic) {
         for i in 0..loaded.entry.ranked.len() {
-            let result = match fitted(&loaded, i, work, device) {
+            let result = match with_ranked_config(&loaded, i, work, device) {
                 Ok(None) => continue,
-                Ok(Some(other)) => take(other.as_ref()),
+                Ok(Some(other)) => attempt(other.as_ref()),
                 Err(e) => Err(e),
             };
             match result {
@@ -42,17 +42,21 @@ pub(crate) fn first_usable<T>(
             }
         }
     }
-    Ok((take(work)?, false))
+    Ok((attempt(work)?, false))
 }
 
 /// Returns whether this build can use the winner of a cache entry.
 pub(super) fn is_usable(loaded: &LoadedEntry, work: &dyn AnyWorkload, device: &Device) -> bool {
-    matches!(fitted(loaded, 0, work, device), Ok(Some(_)))
+    matches!(with_ranked_config(loaded, 0, work, device), Ok(Some(_)))
 }
 
 /// Returns the cache entries for a problem. If nondeterministic configs are allowed, their entry is
 /// first.
-fn cached(work: &dyn AnyWorkload, device: &Device, deterministic: bool) -> Vec<Arc<LoadedEntry>> {
+fn cached_entries(
+    work: &dyn AnyWorkload,
+    device: &Device,
+    deterministic: bool,
+) -> Vec<Arc<LoadedEntry>> {
     let Some(gpu) = device.gpu() else {
         return Vec::new();
     };
@@ -63,7 +67,7 @@ fn cached(work: &dyn AnyWorkload, device: &Device, deterministic: bool) -> Vec<A
 }
 
 /// Returns the problem with a cached config; `None` if this build generates another program for it.
-fn fitted(
+fn with_ranked_config(
     loaded: &LoadedEntry,
     i: usize,
     work: &dyn AnyWorkload,
@@ -76,7 +80,8 @@ fn fitted(
     let target = device.target();
     let other = work.with_config(&ranked.config, &target)?;
     if loaded.is_current[i].get().is_none() {
-        let is_current = hashes(&prepare_selected(other.as_ref(), &target)?) == ranked.programs;
+        let is_current =
+            program_hashes(&prepare_selected(other.as_ref(), &target)?) == ranked.programs;
         if !is_current {
             notices::notify(format!(
                 "a tuned config of {} is stale and skipped, because this build generates another \
@@ -94,8 +99,8 @@ fn fitted(
     Ok(Some(other))
 }
 
-/// Selects the config of a workload on a device: the cached winner if it loads, else the config that
-/// the workload has. Also returns whether the config came from the cache.
+/// Selects the config of a workload on a device: the cached winner if it loads, else the workload's
+/// own config. Also returns whether the config came from the cache.
 ///
 /// ```no_run
 /// use warpline::kernels::{DeviceKind, registry};

@@ -45,7 +45,8 @@ pub(super) struct RoundLimits {
 
 /// The minimum number of measurement rounds.
 const MIN_ROUNDS: u32 = 3;
-/// Rounds after which candidates are dropped, and how many times slower than the best they must be.
+/// Rounds after which slow candidates are dropped, each with the maximum ratio of a median to the
+/// best median.
 const DROPS: [(u32, f64); 5] = [(3, 1.5), (5, 1.2), (8, 1.1), (12, 1.05), (18, 1.03)];
 /// The relative difference below which two medians count as equal.
 const TIE: f64 = 0.005;
@@ -126,8 +127,8 @@ pub(super) fn measure(
     progress(MeasureStage::WarmUp);
     measurement.warm_up(limits)?;
     for round in 1..=limits.rounds {
-        let is_late = round > MIN_ROUNDS && measurement.timer.elapsed() > limits.time_limit;
-        if measurement.remaining.is_empty() || is_late {
+        let is_time_over = round > MIN_ROUNDS && measurement.timer.elapsed() > limits.time_limit;
+        if measurement.remaining.is_empty() || is_time_over {
             break;
         }
         progress(MeasureStage::Round {
@@ -251,17 +252,17 @@ impl Measurement<'_> {
 
     /// Measures the best two again without the others, and sets the winner.
     fn confirm(&mut self, best: Vec<usize>, rounds: u32) -> Result<(), Error> {
-        let two = match best.as_slice() {
+        let finalists = match best.as_slice() {
             [] => return Ok(()),
             [only] => {
                 self.records[*only].outcome = CandidateOutcome::Winner;
                 return Ok(());
             }
-            two => two.to_vec(),
+            finalists => finalists.to_vec(),
         };
-        self.remaining = two.clone();
+        self.remaining = finalists.clone();
         let heuristic = &self.records[0];
-        let add_heuristic = !two.contains(&0)
+        let add_heuristic = !finalists.contains(&0)
             && matches!(
                 heuristic.outcome,
                 CandidateOutcome::Slower | CandidateOutcome::Dropped(_)
@@ -275,7 +276,7 @@ impl Measurement<'_> {
         for _ in 0..rounds {
             self.round()?;
         }
-        self.remaining.retain(|i| two.contains(i));
+        self.remaining.retain(|i| finalists.contains(i));
         let (winner, second) = match *self.remaining.as_slice() {
             [a, b] => {
                 let (first, later) = (self.records[a].median(), self.records[b].median());
@@ -285,7 +286,7 @@ impl Measurement<'_> {
                 }
             }
             // The other failed during the confirmation.
-            [one] => (one, None),
+            [winner] => (winner, None),
             _ => return Ok(()),
         };
         self.records[winner].outcome = CandidateOutcome::Winner;
@@ -301,7 +302,7 @@ mod tests {
     use super::*;
 
     /// A timer that returns given times with noise.
-    struct Fake {
+    struct FakeTimer {
         seconds: Vec<f64>,
         /// The largest relative deviation of a time.
         noise: f64,
@@ -313,7 +314,7 @@ mod tests {
         spent: f64,
     }
 
-    impl Fake {
+    impl FakeTimer {
         fn new(seconds: &[f64]) -> Self {
             Self {
                 seconds: seconds.into(),
@@ -328,7 +329,7 @@ mod tests {
         }
     }
 
-    impl CandidateTimer for Fake {
+    impl CandidateTimer for FakeTimer {
         fn time(&mut self, i: usize) -> Result<f64, Error> {
             self.timed.push(i);
             if self.fails.contains(&i) {
@@ -360,7 +361,7 @@ mod tests {
         time_limit: Duration::from_secs(1000),
     };
 
-    fn run(timer: &mut Fake, seed: u64) -> Result<Vec<CandidateRecord>, Error> {
+    fn run(timer: &mut FakeTimer, seed: u64) -> Result<Vec<CandidateRecord>, Error> {
         let n = timer.seconds.len();
         measure(timer, n, &LIMITS, &mut Random::new(seed), &|_| {})
     }
@@ -374,7 +375,7 @@ mod tests {
 
     #[test]
     fn the_fastest_wins_and_slow_candidates_are_dropped_early() {
-        let mut timer = Fake::new(&[1.3, 1.0, 4.0, 1.01, 1.15]);
+        let mut timer = FakeTimer::new(&[1.3, 1.0, 4.0, 1.01, 1.15]);
         let records = run(&mut timer, 0).unwrap();
         assert_eq!(records[1].outcome, CandidateOutcome::Winner);
         assert_eq!(records[3].outcome, CandidateOutcome::RunnerUp);
@@ -393,20 +394,24 @@ mod tests {
             .map(|i| 1.0 + f64::from((i * 7) % 48) * 0.004)
             .collect();
         for seed in 0..40 {
-            let mut timer = Fake::new(&seconds);
+            let mut timer = FakeTimer::new(&seconds);
             timer.noise = 0.02;
             timer.random = Random::new(seed + 100);
             let records = run(&mut timer, seed).unwrap();
-            let won = with_outcome(&records, &CandidateOutcome::Winner);
-            assert_eq!(won.len(), 1);
-            assert!(seconds[won[0]] < 1.02, "seed {seed}: {}", seconds[won[0]]);
+            let winners = with_outcome(&records, &CandidateOutcome::Winner);
+            assert_eq!(winners.len(), 1);
+            assert!(
+                seconds[winners[0]] < 1.02,
+                "seed {seed}: {}",
+                seconds[winners[0]]
+            );
         }
     }
 
     #[test]
     fn in_a_tie_the_first_candidate_wins() {
         for seed in 0..20 {
-            let mut timer = Fake::new(&[2.0, 1.002, 1.0, 1.1]);
+            let mut timer = FakeTimer::new(&[2.0, 1.002, 1.0, 1.1]);
             let records = run(&mut timer, seed).unwrap();
             assert_eq!(with_outcome(&records, &CandidateOutcome::Winner), [1]);
             assert_eq!(with_outcome(&records, &CandidateOutcome::RunnerUp), [2]);
@@ -415,7 +420,7 @@ mod tests {
 
     #[test]
     fn rounds_have_different_orders() {
-        let mut timer = Fake::new(&[1.0; 4]);
+        let mut timer = FakeTimer::new(&[1.0; 4]);
         run(&mut timer, 3).unwrap();
         let rounds: std::collections::BTreeSet<_> = timer.timed[..26 * 4].chunks(4).collect();
         assert!(rounds.len() > 8, "{rounds:?}");
@@ -423,7 +428,7 @@ mod tests {
 
     #[test]
     fn a_candidate_with_a_wrong_result_never_wins() {
-        let mut timer = Fake::new(&[1.0, 0.5, 0.6, 1.2]);
+        let mut timer = FakeTimer::new(&[1.0, 0.5, 0.6, 1.2]);
         timer.wrong = vec![1];
         let records = run(&mut timer, 0).unwrap();
         assert_eq!(
@@ -431,14 +436,14 @@ mod tests {
             CandidateOutcome::WrongResult("1 of 8 is wrong".into())
         );
         assert_eq!(records[2].outcome, CandidateOutcome::Winner);
-        // Dropped because of the wrong candidate, and second best without it.
+        // The wrong candidate caused the drop; without it, this candidate is second.
         assert_eq!(records[0].outcome, CandidateOutcome::RunnerUp);
         assert_eq!(records[3].outcome, CandidateOutcome::Dropped(3));
     }
 
     #[test]
     fn a_failing_candidate_is_eliminated_and_the_others_continue() {
-        let mut timer = Fake::new(&[1.0, 0.1, 2.0]);
+        let mut timer = FakeTimer::new(&[1.0, 0.1, 2.0]);
         timer.fails = vec![1];
         let records = run(&mut timer, 0).unwrap();
         assert!(matches!(&records[1].outcome, CandidateOutcome::Failed(_)));
@@ -448,31 +453,31 @@ mod tests {
 
     #[test]
     fn a_lost_device_ends_the_measurement() {
-        let mut timer = Fake::new(&[1.0, 1.0]);
+        let mut timer = FakeTimer::new(&[1.0, 1.0]);
         (timer.fails, timer.loses_device) = (vec![1], true);
         assert!(run(&mut timer, 0).unwrap_err().is_device_lost());
     }
 
     #[test]
     fn there_is_no_winner_if_all_fail_or_are_wrong() {
-        let mut timer = Fake::new(&[1.0, 1.1, 1.2]);
+        let mut timer = FakeTimer::new(&[1.0, 1.1, 1.2]);
         (timer.fails, timer.wrong) = (vec![0], vec![1, 2]);
         let records = run(&mut timer, 0).unwrap();
         assert!(with_outcome(&records, &CandidateOutcome::Winner).is_empty());
-        let mut none = Fake::new(&[]);
+        let mut none = FakeTimer::new(&[]);
         assert!(run(&mut none, 0).unwrap().is_empty());
     }
 
     #[test]
     fn a_single_candidate_wins() {
-        let records = run(&mut Fake::new(&[1.0]), 0).unwrap();
+        let records = run(&mut FakeTimer::new(&[1.0]), 0).unwrap();
         assert_eq!(records[0].outcome, CandidateOutcome::Winner);
         assert_eq!(records[0].seconds.len(), 25);
     }
 
     #[test]
     fn slow_candidates_are_timed_in_three_rounds() {
-        let mut timer = Fake::new(&[300.0, 400.0]);
+        let mut timer = FakeTimer::new(&[300.0, 400.0]);
         let records = run(&mut timer, 0).unwrap();
         assert_eq!(records[0].outcome, CandidateOutcome::Winner);
         let before_confirmation = timer.timed.len() - 2 * LIMITS.confirm as usize;

@@ -17,7 +17,7 @@
 //! | `gpu_candidates` | candidates on a GPU, with rotated buffers |
 //! | `model` | ranking by the family's model, without a GPU |
 //! | `report` | the report of a tuning run |
-//! | `notices` | warnings that make no call fail |
+//! | `notices` | warnings about configs; no call fails because of them |
 
 mod build;
 mod cache;
@@ -47,7 +47,7 @@ pub use report::{CandidateReport, TuneReport};
 
 use crate::device::Device;
 use crate::error::Error;
-use build::{BuiltCandidate, build};
+use build::{BuiltCandidate, build_all};
 use gpu_candidates::GpuCandidates;
 use measure::{CandidateRecord, MeasureStage, RoundLimits, measure};
 use std::fmt;
@@ -201,7 +201,7 @@ pub fn tune(
     let works = candidates(work, device, options)?;
     let total = works.len();
     report_progress(TuneStage::Building { done: 0, total });
-    let built = build(&works, device, &|done| {
+    let built = build_all(&works, device, &|done| {
         report_progress(TuneStage::Building { done, total });
     });
     let mut records: Vec<Option<CandidateRecord>> = works.iter().map(|_| None).collect();
@@ -210,12 +210,12 @@ pub fn tune(
         match built {
             Ok(built) => usable.push((i, built)),
             Err(e) if e.is_device_lost() => return Err(e),
-            Err(e) => records[i] = Some(failed(&e)),
+            Err(e) => records[i] = Some(failed_record(&e)),
         }
     }
     if !usable.is_empty() {
         report_progress(TuneStage::DrawingInputs);
-        run(
+        measure_candidates(
             &works,
             &usable,
             device,
@@ -250,7 +250,7 @@ pub fn tune(
 }
 
 /// Returns the candidates: the heuristic's config first, then the others in the order of the
-/// family's model or, without a model, of the family.
+/// family's model or, without a model, in the family's order.
 fn candidates(
     work: &dyn AnyWorkload,
     device: &Device,
@@ -262,7 +262,7 @@ fn candidates(
 }
 
 /// Measures the candidates that were built, and sets their records.
-fn run(
+fn measure_candidates(
     works: &[Box<dyn AnyWorkload>],
     usable: &[(usize, BuiltCandidate)],
     device: &Device,
@@ -278,7 +278,7 @@ fn run(
     for ((i, _), bound) in usable.iter().zip(bound) {
         match bound {
             Ok(()) => measured.push(*i),
-            Err(e) => records[*i] = Some(failed(&e)),
+            Err(e) => records[*i] = Some(failed_record(&e)),
         }
     }
     let mut random = Random::new(options.seed);
@@ -314,7 +314,7 @@ fn run(
     Ok(())
 }
 
-fn failed(e: &Error) -> CandidateRecord {
+fn failed_record(e: &Error) -> CandidateRecord {
     CandidateRecord {
         seconds: Vec::new(),
         outcome: CandidateOutcome::Failed(e.to_string()),
@@ -322,7 +322,7 @@ fn failed(e: &Error) -> CandidateRecord {
 }
 
 /// Returns the error for a workload that belongs to no family.
-fn not_a_family(work: &dyn AnyWorkload) -> Error {
+fn no_candidates(work: &dyn AnyWorkload) -> Error {
     let text = format!("{} has no candidates to tune", work.family());
     FamilyError::Problem(text).into()
 }

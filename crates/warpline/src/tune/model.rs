@@ -1,7 +1,7 @@
 //! Ranking of candidates by the family's model, without a GPU and without timings.
 
 use super::build::on_all_cores;
-use super::{TuneOptions, not_a_family};
+use super::{TuneOptions, no_candidates};
 use crate::error::Error;
 use crate::prepare::prepare_selected;
 use serde::Serialize;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use warpline_ir::Target;
 use warpline_kernels::AnyWorkload;
 
-/// The candidates of a problem, most promising first. Nothing was measured.
+/// The candidates of a problem, most promising first, without measurements.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Ranking {
@@ -44,7 +44,7 @@ pub(super) fn allowed_candidates(
     target: &Target,
     deterministic: bool,
 ) -> Result<Vec<Box<dyn AnyWorkload>>, Error> {
-    work.tuning().ok_or_else(|| not_a_family(work))?;
+    work.tuning().ok_or_else(|| no_candidates(work))?;
     let mut works = work.alternatives(target)?;
     if deterministic {
         works.retain(|w| w.tuning().is_some_and(|t| t.is_deterministic));
@@ -91,8 +91,8 @@ pub fn rank(
     };
     let mut candidates = on_all_cores(&works, |w| estimate(w.as_ref()), &|_| {});
     if has_model {
-        let time = |m: &CandidateEstimate| m.estimate_s.unwrap_or(f64::INFINITY);
-        candidates.sort_by(|a, b| time(a).total_cmp(&time(b)));
+        let seconds = |c: &CandidateEstimate| c.estimate_s.unwrap_or(f64::INFINITY);
+        candidates.sort_by(|a, b| seconds(a).total_cmp(&seconds(b)));
     }
     Ok(Ranking {
         family: work.family(),

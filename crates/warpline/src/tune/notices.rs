@@ -1,4 +1,4 @@
-//! Notices: warnings about configs that make no call fail. Each is emitted once.
+//! Notices: warnings about configs. No call fails because of them. Each is emitted once.
 
 use crate::gpu::lock;
 use std::sync::Mutex;

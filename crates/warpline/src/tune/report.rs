@@ -25,9 +25,10 @@ pub struct TuneReport {
     pub config: Value,
     /// The median seconds of one launch of the winner.
     pub median_s: f64,
-    /// The speedup of the winner over the heuristic's config; `None` if that was not timed.
+    /// The speedup of the winner over the heuristic's config; `None` if the
+    /// heuristic's config was not timed.
     pub speedup: Option<f64>,
-    /// The time of an earlier tuning run whose cached winner this is. If set, nothing was measured.
+    /// The time of the earlier tuning run that cached this winner; `None` if this run measured it.
     pub cached_at: Option<String>,
     /// All candidates in the family's order; empty if the winner was cached.
     pub candidates: Vec<CandidateReport>,

@@ -7,12 +7,12 @@ use warpline::child::{ChildResult, is_child, report_exit, run};
 const LONG: Duration = Duration::from_secs(100);
 
 /// Runs one test of this file in a child process.
-fn child(test: &str, limit: Duration) -> ChildResult {
+fn run_child(test: &str, limit: Duration) -> ChildResult {
     run(["--exact", &format!("child::{test}"), "--nocapture"], limit).expect("a child")
 }
 
 #[test]
-fn as_a_child_it_reports_its_exit_code_and_hangs() {
+fn child_process_reports_its_exit_code_and_hangs() {
     if is_child() {
         report_exit(3, "cannot continue").expect("output");
         sleep(LONG);
@@ -20,14 +20,14 @@ fn as_a_child_it_reports_its_exit_code_and_hangs() {
 }
 
 #[test]
-fn as_a_child_it_hangs_without_a_report() {
+fn child_process_hangs_without_a_report() {
     if is_child() {
         sleep(LONG);
     }
 }
 
 #[test]
-fn as_a_child_it_exits() {
+fn child_process_exits() {
     if is_child() {
         std::process::exit(7);
     }
@@ -39,7 +39,7 @@ fn the_report_of_a_child_is_read_and_the_child_is_killed() {
         return;
     }
     let start = Instant::now();
-    let result = child("as_a_child_it_reports_its_exit_code_and_hangs", LONG);
+    let result = run_child("child_process_reports_its_exit_code_and_hangs", LONG);
     assert_eq!(result.code, Some(3));
     assert!(result.output.contains("cannot continue\n"), "{result:?}");
     assert!(!result.output.contains("ends with"), "{result:?}");
@@ -52,7 +52,7 @@ fn a_child_without_a_report_is_killed_at_its_limit() {
         return;
     }
     let limit = Duration::from_millis(300);
-    let silent = child("as_a_child_it_hangs_without_a_report", limit);
+    let silent = run_child("child_process_hangs_without_a_report", limit);
     assert_eq!(silent.code, None);
-    assert_eq!(child("as_a_child_it_exits", LONG).code, Some(7));
+    assert_eq!(run_child("child_process_exits", LONG).code, Some(7));
 }

@@ -39,15 +39,15 @@ fn random_timings_give_the_same_bits() {
 
 #[test]
 fn the_seed_determines_the_inputs() {
-    let worst = |seed| {
+    let worst_expected = |seed| {
         let mut options = RunOptions::default();
         options.seed = seed;
         let report = run(&work(100, Schedule::GridStride), &Device::cpu(), &options).unwrap();
         assert!(report.passed());
         report.outputs[0].worst.clone().unwrap().expected
     };
-    assert_eq!(worst(1), worst(1));
-    assert_ne!(worst(1), worst(2));
+    assert_eq!(worst_expected(1), worst_expected(1));
+    assert_ne!(worst_expected(1), worst_expected(2));
 }
 
 #[test]

@@ -37,10 +37,13 @@ fn the_example_is_outside_the_workspace_and_enables_the_feature() {
     let root = Path::new(metadata["workspace_root"].as_str().unwrap());
     assert_eq!(root, Path::new(FOLDER).canonicalize().unwrap());
     let dependencies = metadata["packages"][0]["dependencies"].as_array().unwrap();
-    let here = dependencies
+    let dependency = dependencies
         .iter()
         .find(|d| d["path"] == env!("CARGO_MANIFEST_DIR"));
-    assert_eq!(here.unwrap()["features"], serde_json::json!(["cudarc"]));
+    assert_eq!(
+        dependency.unwrap()["features"],
+        serde_json::json!(["cudarc"])
+    );
     succeed(cargo(FOLDER, "fmt --check"));
 }
 
@@ -71,13 +74,13 @@ fn the_example_runs_or_reports_a_missing_gpu() {
     succeed(cargo(FOLDER, "build --offline"));
     let output = cargo(FOLDER, "run --offline --quiet").output().unwrap();
     let output_text = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
-    let begin = match output.status.code() {
+    let expected = match output.status.code() {
         Some(0) => "softmax of 37 x 1000: the largest error is ",
         Some(2) => "no GPU can be used: ",
         code => panic!("it exits with {code:?}:\n{output_text}"),
     };
     assert!(
-        output_text.starts_with(begin) && output_text.lines().count() == 1,
+        output_text.starts_with(expected) && output_text.lines().count() == 1,
         "{output_text}"
     );
 }

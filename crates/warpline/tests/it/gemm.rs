@@ -59,9 +59,9 @@ fn the_first_loads_are_issued_before_the_prologue_barrier() {
     }
 }
 
-/// Runs a GEMM with K = 16 whose fourth row is `special`, and returns the expected row sums, column
-/// sums and absolute maximum.
-fn reduced(special: f64, swap_ab: bool) -> [Vec<f64>; 3] {
+/// Checks the reductions of a GEMM with K = 16. The fourth row of A is `special`. Returns the expected
+/// row sums, column sums and absolute maximum.
+fn check_reductions(special: f64, swap_ab: bool) -> [Vec<f64>; 3] {
     let device = Device::cpu();
     let choice = Choice {
         schedule: Some(ScheduleKind::Cooperative),
@@ -117,11 +117,11 @@ fn reduced(special: f64, swap_ab: bool) -> [Vec<f64>; 3] {
 #[test]
 fn reductions_are_exact_and_propagate_nan_and_infinity() {
     for swap_ab in [false, true] {
-        let [rows, cols, max] = reduced(-40.0, swap_ab);
+        let [rows, cols, max] = check_reductions(-40.0, swap_ab);
         assert_eq!((rows[3], cols[0], max[0]), (-2880.0, 147.0, 40.0));
-        let [rows, cols, max] = reduced(f64::INFINITY, swap_ab);
+        let [rows, cols, max] = check_reductions(f64::INFINITY, swap_ab);
         assert!(rows[3].is_infinite() && cols[0].is_infinite() && max[0].is_infinite());
-        let [rows, _, max] = reduced(f64::NAN, swap_ab);
+        let [rows, _, max] = check_reductions(f64::NAN, swap_ab);
         assert!(rows[3].is_nan() && max[0].is_nan() && rows[4] == 288.0);
     }
 }

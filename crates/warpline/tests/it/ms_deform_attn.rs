@@ -161,12 +161,12 @@ fn large_values_and_nonzero_borders_match_the_reference() {
 }
 
 #[test]
-fn a_nan_weight_counts_only_for_points_inside() {
+fn a_nan_weight_counts_only_for_points_inside_the_level() {
     let problem = Problem::new(1, 4, 2, 2, &[[4, 4], [2, 2]]);
     for variant in variants() {
         let (work, mut inputs) = work(&problem, variant);
         let points = inputs[4].spec.elements();
-        // The first point of the first query is far outside, that of the second inside.
+        // The first point is far outside in the first query and inside in the second.
         let per_query = 2 * 4;
         let point = |i: usize| match i {
             0 => [9.0, 9.0],
@@ -189,7 +189,7 @@ fn a_nan_weight_counts_only_for_points_inside() {
     }
 }
 
-/// Runs a problem with random timings of a seed.
+/// Checks a problem under the random timing of a seed.
 fn check_random_timing(problem: Problem, choice: &Choice, seed: u64) {
     let mut options = RunOptions::default();
     (options.seed, options.timing) = (seed, Timing::Random);

@@ -6,9 +6,9 @@ use warpline::kernels::nvfp4_dual_gemm::{Choice, Nvfp4DualGemm, Problem, Schedul
 use warpline::kernels::{AnyWorkload, HostTensor, Workload};
 use warpline::{Device, RunData, RunOptions, run};
 
-/// The code of 1 and the scale of 1.
-const ONE: u8 = 2;
-const SCALE: u8 = 0x38;
+/// The code and the scale with value 1.
+const ONE_CODE: u8 = 2;
+const ONE_SCALE: u8 = 0x38;
 
 /// All ways to decode weights: schedule, consumers and `tile_k`.
 const SCHEDULES: [(ScheduleKind, u32, u32); 5] = [
@@ -26,9 +26,9 @@ fn packed(rows: usize, code: impl Fn(usize, usize) -> u8) -> Vec<u8> {
 }
 
 /// Orders codes and scales of A, gate and up as the plan's inputs.
-fn in_order([a, gate, up]: [Vec<u8>; 3], scales: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
-    let [of_a, of_gate, of_up] = scales.try_into().unwrap_or_else(|_| panic!("three"));
-    vec![a, gate, of_gate, up, of_up, of_a]
+fn plan_inputs([a, gate, up]: [Vec<u8>; 3], scales: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+    let [a_scales, gate_scales, up_scales] = scales.try_into().unwrap_or_else(|_| panic!("three"));
+    vec![a, gate, gate_scales, up, up_scales, a_scales]
 }
 
 /// Returns the workload of a problem with a schedule.
@@ -46,12 +46,12 @@ fn work(
     Workload::new(problem, &choice, &device.target()).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// Runs all schedules with codes of A, gate and up. `first` returns the scale of the first 16
-/// elements of each row; the other scales are 1. The gate's accumulator must be 1.
+/// Runs all schedules with codes of A, gate and up. `first_scale` returns the scale of the
+/// first 16 elements of each row; the other scales are 1. The gate's accumulator must be 1.
 fn check(
     [m, n]: [usize; 2],
     data: [Vec<u8>; 3],
-    first: [&dyn Fn(usize) -> u8; 3],
+    first_scale: [&dyn Fn(usize) -> u8; 3],
     exact: impl Fn(usize, usize) -> f64,
 ) {
     for scale_layout in [ScaleLayout::Plain, ScaleLayout::Block] {
@@ -63,14 +63,19 @@ fn check(
             };
             let device = Device::cpu();
             let work = work(problem, (schedule, consumers, tile_k), &device);
-            let scales = [m, n, n].into_iter().zip(first).map(|(rows, first)| {
-                let plain: Vec<u8> = (0..rows).flat_map(|i| [first(i), SCALE]).collect();
-                scale_layout
-                    .arrange(&plain, rows, 32)
-                    .unwrap_or_else(|e| panic!("{e}"))
-            });
+            let scales = [m, n, n]
+                .into_iter()
+                .zip(first_scale)
+                .map(|(rows, first_scale)| {
+                    let plain: Vec<u8> = (0..rows)
+                        .flat_map(|i| [first_scale(i), ONE_SCALE])
+                        .collect();
+                    scale_layout
+                        .arrange(&plain, rows, 32)
+                        .unwrap_or_else(|e| panic!("{e}"))
+                });
             let specs = AnyWorkload::inputs(&work).into_iter();
-            let tensors = specs.zip(in_order(data.clone(), scales.collect()));
+            let tensors = specs.zip(plan_inputs(data.clone(), scales.collect()));
             let inputs = tensors.map(|(spec, data)| HostTensor { spec, data });
             let exact = (0..m * n).map(|i| (exact(i / n, i % n), 0.0)).collect();
             let data = RunData::new(inputs.collect()).with_reference(vec![exact]);
@@ -88,10 +93,10 @@ fn check(
 #[test]
 fn every_code_and_scale_of_a_weight_is_exact() {
     // Row j of the weight has all codes with scale j; row r of A selects code r.
-    let a = packed(16, |row, k| if row == k { ONE } else { 0 });
+    let a = packed(16, |row, k| if row == k { ONE_CODE } else { 0 });
     let up = packed(256, |_, k| if k < 16 { k as u8 } else { 0 });
-    let gate = packed(256, |_, k| if k < 16 { ONE } else { 0 });
-    let (one, row_scale) = (|_| SCALE, |row: usize| row as u8);
+    let gate = packed(256, |_, k| if k < 16 { ONE_CODE } else { 0 });
+    let (one, row_scale) = (|_| ONE_SCALE, |row: usize| row as u8);
     check(
         [16, 256],
         [a, gate, up],
@@ -103,11 +108,11 @@ fn every_code_and_scale_of_a_weight_is_exact() {
 #[test]
 fn every_code_and_scale_of_a_is_exact() {
     // Row i of A has all codes with scale i, followed by a 1 for the gate.
-    let gate_code = |k: usize| if k == 16 { ONE } else { 0 };
+    let gate_code = |k: usize| if k == 16 { ONE_CODE } else { 0 };
     let a = packed(256, |_, k| if k < 16 { k as u8 } else { gate_code(k) });
-    let up = packed(16, |row, k| if row == k { ONE } else { 0 });
+    let up = packed(16, |row, k| if row == k { ONE_CODE } else { 0 });
     let gate = packed(16, |_, k| gate_code(k));
-    let (one, row_scale) = (|_| SCALE, |row: usize| row as u8);
+    let (one, row_scale) = (|_| ONE_SCALE, |row: usize| row as u8);
     check(
         [256, 16],
         [a, gate, up],
@@ -118,8 +123,8 @@ fn every_code_and_scale_of_a_is_exact() {
 
 #[test]
 fn full_range_codes_are_within_the_tolerance() {
-    // All codes, scales of every exponent up to 448, and tensor scales that
-    // bring the outputs into the range of f16.
+    // All codes, scales of every exponent up to 448, and tensor scales that map the outputs to
+    // the range of f16.
     for (schedule, consumers, tile_k) in SCHEDULES {
         let problem = Problem {
             scale_layout: ScaleLayout::Block,

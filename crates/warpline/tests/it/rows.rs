@@ -9,7 +9,7 @@ use warpline::{Device, RunData, RunOptions, RunReport, run};
 const INF: f64 = f64::INFINITY;
 
 /// Runs one row with a schedule.
-fn row<K: RowOp>(
+fn run_row<K: RowOp>(
     x: &[f64],
     dtype: FloatType,
     schedule: Schedule,
@@ -33,7 +33,7 @@ fn row<K: RowOp>(
 fn check<K: RowOp>(name: &str, x: &[f64]) {
     for schedule in [Schedule::Direct, Schedule::Specialized, Schedule::TwoPass] {
         for &dtype in FloatType::ALL {
-            let report = row::<K>(x, dtype, schedule, K::Options::default());
+            let report = run_row::<K>(x, dtype, schedule, K::Options::default());
             let found = &report.outputs[0];
             assert!(
                 found.passed(),
@@ -98,7 +98,7 @@ fn a_large_mean_loses_no_precision() {
         let x = numbers(|i| mean + noise(i) * 1.7);
         for schedule in [Schedule::Direct, Schedule::Specialized, Schedule::TwoPass] {
             let options = layer_norm::LayerNormOptions::default();
-            let report = row::<layer_norm::LayerNormOp>(&x, FloatType::F32, schedule, options);
+            let report = run_row::<layer_norm::LayerNormOp>(&x, FloatType::F32, schedule, options);
             assert!(
                 report.passed(),
                 "mean {mean}, {schedule:?}: {:?}",

@@ -49,11 +49,11 @@ fn cases(family: &dyn AnyFamily) -> Vec<Box<dyn AnyWorkload>> {
 }
 
 fn candidates(family: &dyn AnyFamily) -> Vec<Box<dyn AnyWorkload>> {
-    let of = |device| shipped::candidates(family, device, &TARGET);
-    let both = [DeviceKind::Cpu, DeviceKind::Gpu].map(of);
-    let both = both.into_iter().collect::<Result<Vec<_>, _>>();
-    let both = both.unwrap_or_else(|e| panic!("{}: {e}", family.name()));
-    both.into_iter().flatten().collect()
+    let for_device = |device| shipped::candidates(family, device, &TARGET);
+    let candidates = [DeviceKind::Cpu, DeviceKind::Gpu].map(for_device);
+    let candidates = candidates.into_iter().collect::<Result<Vec<_>, _>>();
+    let candidates = candidates.unwrap_or_else(|e| panic!("{}: {e}", family.name()));
+    candidates.into_iter().flatten().collect()
 }
 
 /// Returns every timing; random timing with `seeds` seeds.
@@ -63,7 +63,7 @@ fn runs(seed: u64, seeds: u64) -> Vec<(Timing, u64)> {
     fixed.into_iter().chain(random).collect()
 }
 
-fn of_family(family: &dyn AnyFamily) -> Vec<TestedWorkload> {
+fn family_workloads(family: &dyn AnyFamily) -> Vec<TestedWorkload> {
     let bench = shipped::bench_workloads(family, &TARGET);
     let bench = bench.unwrap_or_else(|e| panic!("{}: {e}", family.name()));
     let tested = |works: Vec<_>, assembled, runs: Vec<_>| {
@@ -88,7 +88,7 @@ fn of_family(family: &dyn AnyFamily) -> Vec<TestedWorkload> {
 
 /// Returns every probe case, the first with more seeds, and the last large case. A full test run
 /// includes all large cases.
-fn of_probes() -> Vec<TestedWorkload> {
+fn probe_workloads() -> Vec<TestedWorkload> {
     let mut all = Vec::new();
     for probe in warpline_probes::all() {
         let tested = |work, runs| TestedWorkload {
@@ -110,14 +110,14 @@ fn of_probes() -> Vec<TestedWorkload> {
 
 /// The hashes of the programs that were already tested.
 #[derive(Default)]
-struct Seen {
+struct TestedPrograms {
     printed: Mutex<HashSet<String>>,
     assembled: Mutex<HashSet<String>>,
 }
 
-impl Seen {
+impl TestedPrograms {
     /// Proves a kernel. Prints, reads back and assembles a new program.
-    fn step(&self, step: &LaunchStep, assemble: bool) -> Result<(), String> {
+    fn check_step(&self, step: &LaunchStep, assemble: bool) -> Result<(), String> {
         let proof = step.kernel.proof(&TARGET).map_err(|e| e.to_string())?;
         let is_new = |seen: &Mutex<HashSet<String>>| {
             seen.lock()
@@ -135,10 +135,10 @@ impl Seen {
     }
 }
 
-fn check(tested: &TestedWorkload, seen: &Seen) -> Result<(), String> {
+fn check(tested: &TestedWorkload, seen: &TestedPrograms) -> Result<(), String> {
     let plan = tested.work.plan(&TARGET).map_err(|e| e.to_string())?;
     for step in &plan.steps {
-        seen.step(step, tested.assembled)?;
+        seen.check_step(step, tested.assembled)?;
     }
     for &(timing, seed) in &tested.runs {
         let mut options = RunOptions::default();
@@ -154,9 +154,9 @@ fn check(tested: &TestedWorkload, seen: &Seen) -> Result<(), String> {
 
 #[test]
 fn every_program_is_proved_printed_and_assembled_and_every_case_passes() {
-    let mut all: Vec<TestedWorkload> = registry().into_iter().flat_map(of_family).collect();
-    all.extend(of_probes());
-    let seen = Seen::default();
+    let mut all: Vec<TestedWorkload> = registry().into_iter().flat_map(family_workloads).collect();
+    all.extend(probe_workloads());
+    let seen = TestedPrograms::default();
     for_each(all, |tested| {
         check(&tested, &seen).map_err(|e| {
             let (problem, config) = (tested.work.problem(), tested.work.config());
@@ -172,15 +172,15 @@ fn every_program_is_proved_printed_and_assembled_and_every_case_passes() {
 fn the_sample_covers_every_feature_of_every_schedule() {
     for family in registry() {
         for (works, are_run) in [(cases(family), true), (candidates(family), false)] {
-            let of_all = |works: &[Box<dyn AnyWorkload>]| -> BTreeSet<Pair> {
+            let all_pairs = |works: &[Box<dyn AnyWorkload>]| -> BTreeSet<Pair> {
                 works.iter().flat_map(|work| pairs(work.as_ref())).collect()
             };
-            let (count, all) = (works.len(), of_all(&works));
-            let some = sampled(works, are_run);
-            let covered = of_all(&some);
+            let (count, all) = (works.len(), all_pairs(&works));
+            let sampled = sampled(works, are_run);
+            let covered = all_pairs(&sampled);
             let missing: Vec<_> = all.difference(&covered).collect();
             assert!(missing.is_empty(), "{}: {missing:?}", family.name());
-            println!("{}: {} of {count} workloads", family.name(), some.len());
+            println!("{}: {} of {count} workloads", family.name(), sampled.len());
         }
     }
 }

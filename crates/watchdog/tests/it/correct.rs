@@ -29,9 +29,9 @@ fn outputs(
         let result = match watch {
             None => run(&step.kernel, &plain, &memory, options).map(|_| ()),
             Some(all) => {
-                let ended = launch(&all[i], plain, &mut memory, options);
-                assert!(!ended.has_timed_out, "{}", ended.hang);
-                ended.result
+                let watched = launch(&all[i], plain, &mut memory, options);
+                assert!(!watched.has_timed_out, "{}", watched.hang);
+                watched.result
             }
         };
         result.unwrap_or_else(|e| panic!("{} {options:?}: {e}", work.family()));
@@ -44,32 +44,32 @@ fn outputs(
 
 /// Asserts bitwise equal results under every timing, and no checker diagnostics except for the
 /// exit path.
-fn same(work: &dyn AnyWorkload) {
-    let plan = work.plan(&Target::SM_90A).expect("a fine kernel");
+fn assert_same_results(work: &dyn AnyWorkload) {
+    let plan = work.plan(&Target::SM_90A).expect("a plan");
     let watch = |kernel: &Kernel| {
         let w = watched(kernel, &TimeLimits::default());
-        let refused = check(w.kernel.clone(), &Target::SM_90A).err();
-        let diagnostics = refused.iter().flat_map(|r| &r.diagnostics);
+        let not_proved = check(w.kernel.clone(), &Target::SM_90A).err();
+        let diagnostics = not_proved.iter().flat_map(|d| &d.diagnostics);
         // On the exit path, warps of a warpgroup exit separately: each waits for its wgmmas and
         // may skip `setmaxnreg`. The abort word orders no data.
         let exit_path = ["R14.warpgroup", "R9.place"];
-        let own = |code: &str| exit_path.contains(&code) || code.starts_with("R18.");
+        let is_exit_path = |code: &str| exit_path.contains(&code) || code.starts_with("R18.");
         // Only the watchdog accesses the status table; no earlier grid does.
         let status_write = |r: &Diagnostic| {
             r.code() == "R16.wait" && r.text.contains("`strong_store.relaxed.sys.u64`")
         };
         let others: Vec<_> = diagnostics
-            .filter(|r| !own(r.code()) && !status_write(r))
+            .filter(|r| !is_exit_path(r.code()) && !status_write(r))
             .collect();
         assert!(others.is_empty(), "{others:#?}");
         w
     };
     let all: Vec<_> = plan.steps.iter().map(|s| watch(&s.kernel)).collect();
-    let want = outputs(work, &plan, None, &Options::default());
+    let expected = outputs(work, &plan, None, &Options::default());
     for options in timings() {
-        let got = outputs(work, &plan, Some(&all), &options);
+        let actual = outputs(work, &plan, Some(&all), &options);
         assert!(
-            got == want,
+            actual == expected,
             "{} {} {options:?}",
             work.family(),
             work.problem()
@@ -78,10 +78,10 @@ fn same(work: &dyn AnyWorkload) {
 }
 
 #[test]
-fn every_family() {
+fn every_family_computes_the_same_result() {
     for family in registry() {
         let work = family.default_workload(DeviceKind::Cpu, &Target::SM_90A);
-        same(work.expect("work").as_ref());
+        assert_same_results(work.expect("work").as_ref());
     }
 }
 
@@ -91,16 +91,16 @@ macro_rules! probes {
         #[test]
         fn $test() {
             let probe = warpline_probes::all().into_iter().find(|p| p.name == $name);
-            same(probe.expect("a probe").cases[0].as_ref());
+            assert_same_results(probe.expect("a probe").cases[0].as_ref());
         }
     )*};
 }
 
 probes! {
-    ping_pong: "ping-pong",
-    attention: "attention",
-    split_k: "split-k",
-    stream_k: "stream-k",
-    thin: "thin",
-    dequantize: "dequantize, second ring",
+    ping_pong_computes_the_same_result: "ping-pong",
+    attention_computes_the_same_result: "attention",
+    split_k_computes_the_same_result: "split-k",
+    stream_k_computes_the_same_result: "stream-k",
+    thin_computes_the_same_result: "thin",
+    dequantize_computes_the_same_result: "dequantize, second ring",
 }

@@ -10,7 +10,7 @@ fn build(body: impl FnOnce(Builder)) -> Kernel {
     warpline_testkit::kernel::build("hang", body)
 }
 
-fn alone(grid: [u32; 3]) -> Launch {
+fn launch_without_args(grid: [u32; 3]) -> Launch {
     Launch {
         grid,
         args: Vec::new(),
@@ -23,9 +23,20 @@ fn alone(grid: [u32; 3]) -> Launch {
 fn report(kernel: &Kernel, grid: [u32; 3], exits_cleanly: bool) -> Vec<String> {
     let watched = watched(kernel, &SHORT);
     let mut reports = timings().map(|options| {
-        let plain = run(kernel, &alone(grid), &GlobalMemory::new(), &options).unwrap_err();
+        let plain = run(
+            kernel,
+            &launch_without_args(grid),
+            &GlobalMemory::new(),
+            &options,
+        )
+        .unwrap_err();
         assert_eq!(plain.kind, FaultKind::Deadlock);
-        let ended = launch(&watched, alone(grid), &mut GlobalMemory::new(), &options);
+        let ended = launch(
+            &watched,
+            launch_without_args(grid),
+            &mut GlobalMemory::new(),
+            &options,
+        );
         match ended.result {
             Ok(()) => assert!(exits_cleanly, "{options:?}: the launch must trap"),
             Err(e) => assert!(
@@ -72,7 +83,7 @@ fn every_report_contains_the_expected_texts() {
         for options in timings() {
             let ended = launch(
                 &watched,
-                alone(hanging.grid),
+                launch_without_args(hanging.grid),
                 &mut GlobalMemory::new(),
                 &options,
             );
@@ -150,7 +161,7 @@ fn copies_in_flight_complete_before_the_cta_exits() {
     for options in timings() {
         let mut memory = GlobalMemory::new();
         let x = memory.alloc_from(&[1; 128], "x");
-        let mut with_x = alone([1, 1, 1]);
+        let mut with_x = launch_without_args([1, 1, 1]);
         with_x.args.push(warpline_ir::Arg::Pointer(x));
         let ended = launch(&watched, with_x, &mut memory, &options);
         ended.result.unwrap_or_else(|e| panic!("{options:?}: {e}"));

@@ -22,7 +22,7 @@ pub(crate) fn watched(kernel: &Kernel, limits: &TimeLimits) -> WatchedKernel {
 }
 
 /// The result of a watched launch.
-pub(crate) struct Ended {
+pub(crate) struct WatchedRun {
     pub(crate) result: Result<(), Box<RunError>>,
     pub(crate) has_timed_out: bool,
     pub(crate) hang: Hang,
@@ -34,7 +34,7 @@ pub(crate) fn launch(
     mut launch: Launch,
     memory: &mut GlobalMemory,
     options: &Options,
-) -> Ended {
+) -> WatchedRun {
     let grid = launch.grid;
     let bytes = watched.status_bytes(grid);
     let status = memory.alloc_from(&vec![0; bytes], "status");
@@ -50,7 +50,7 @@ pub(crate) fn launch(
         .iter()
         .map(|w| u64::from_le_bytes(*w))
         .collect();
-    Ended {
+    WatchedRun {
         result,
         has_timed_out: watched.has_timed_out(&words),
         hang: watched.read_hang(&words, grid),

@@ -1,4 +1,4 @@
-//! Probes with one arrival removed: the launch ends with a report, whatever is in flight.
+//! Probes with one arrival removed: the launch ends with a report, even with operations in flight.
 
 use crate::harness::{SHORT, launch, watched};
 use warpline_cpu::{GlobalMemory, Options, Timing};
@@ -22,14 +22,14 @@ fn remove_arrival(block: &mut Block) -> bool {
 
 /// Builds one mutant per role with arrivals: its first arrival is removed.
 fn mutants(kernel: &Kernel) -> Vec<Kernel> {
-    let one = |i: usize| {
+    let mutant = |i: usize| {
         let mut mutant = kernel.clone();
         remove_arrival(&mut mutant.roles[i].body).then_some(mutant)
     };
-    (0..kernel.roles.len()).filter_map(one).collect()
+    (0..kernel.roles.len()).filter_map(mutant).collect()
 }
 
-fn ends_with_a_report(name: &str) {
+fn assert_mutants_end_with_a_report(name: &str) {
     let probe = warpline_probes::all().into_iter().find(|p| p.name == name);
     let work = &probe.expect("a probe").cases[0];
     let plan = work.plan(&Target::SM_90A).expect("a plan");
@@ -62,21 +62,21 @@ fn ends_with_a_report(name: &str) {
 }
 
 #[test]
-fn ping_pong() {
-    ends_with_a_report("ping-pong");
+fn ping_pong_mutants_end_with_a_report() {
+    assert_mutants_end_with_a_report("ping-pong");
 }
 
 #[test]
-fn attention() {
-    ends_with_a_report("attention");
+fn attention_mutants_end_with_a_report() {
+    assert_mutants_end_with_a_report("attention");
 }
 
 #[test]
-fn split_k() {
-    ends_with_a_report("split-k");
+fn split_k_mutants_end_with_a_report() {
+    assert_mutants_end_with_a_report("split-k");
 }
 
 #[test]
-fn stream_k() {
-    ends_with_a_report("stream-k");
+fn stream_k_mutants_end_with_a_report() {
+    assert_mutants_end_with_a_report("stream-k");
 }

@@ -7,28 +7,28 @@ use warpline_kernels::{DeviceKind, registry};
 use warpline_testkit::assemble::assembled;
 use warpline_watchdog::{TimeLimits, hangs};
 
-fn assembles(kernel: &Kernel) {
+fn assert_assembles(kernel: &Kernel) {
     let watched = watched(kernel, &TimeLimits::default());
     let checked = Checked::unproved(watched.kernel, "a watchdog build");
     assembled(&checked).unwrap_or_else(|e| panic!("{e}"));
 }
 
 #[test]
-fn families_and_hanging_kernels() {
+fn families_and_hanging_kernels_assemble() {
     for family in registry() {
         let work = family.default_workload(DeviceKind::Gpu, &Target::SM_90A);
         let plan = work.and_then(|w| w.plan(&Target::SM_90A)).expect("a plan");
-        plan.steps.iter().for_each(|s| assembles(&s.kernel));
+        plan.steps.iter().for_each(|s| assert_assembles(&s.kernel));
     }
     for hanging in hangs::all().expect("kernels that build") {
-        assembles(&hanging.kernel);
+        assert_assembles(&hanging.kernel);
     }
 }
 
 #[test]
-fn probes() {
+fn probes_assemble() {
     for probe in warpline_probes::all() {
         let plan = probe.cases[0].plan(&Target::SM_90A).expect("a plan");
-        plan.steps.iter().for_each(|s| assembles(&s.kernel));
+        plan.steps.iter().for_each(|s| assert_assembles(&s.kernel));
     }
 }

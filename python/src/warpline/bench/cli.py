@@ -55,15 +55,15 @@ def parser() -> Parser:
     p.add_argument("--quick", action="store_true", help="few rounds; results are marked as not for publication")
     p.add_argument("--seed", type=int, default=1, metavar="N", help="seed of inputs and measurement order")
     p.add_argument("--device", type=int, default=0, metavar="N", help="CUDA device index")
-    alone = p.add_mutually_exclusive_group()
-    alone.add_argument(
+    sustained = p.add_mutually_exclusive_group()
+    sustained.add_argument(
         "--sustained",
         action="store_const",
         const=True,
         help="also time each implementation back to back for a second (default: large GEMMs only)",
     )
-    alone.add_argument(
-        "--no-sustained", dest="sustained", action="store_const", const=False, help="never do so"
+    sustained.add_argument(
+        "--no-sustained", dest="sustained", action="store_const", const=False, help="skip the back-to-back times"
     )
     p.add_argument("--no-host", action="store_true", help="skip the host overhead of a call")
     p.add_argument("--json", type=Path, metavar="FILE", help="write all results as JSON")
@@ -92,7 +92,7 @@ def _run(options: argparse.Namespace, argv: list[str]) -> int:
         print(report.listing(problems, list(OPS)), end="")
         return PASS
     for path in (options.json, options.plot):
-        _writable(path)
+        _require_writable(path)
     machine.require_cuda(options.device)
     run = _start(options, argv, rounds)
     try:
@@ -110,14 +110,14 @@ def _rounds(options: argparse.Namespace) -> int:
     """Returns the number of rounds; rejects too few."""
     default = protocol.QUICK_ROUNDS if options.quick else protocol.ROUNDS
     rounds = default if options.rounds is None else options.rounds
-    least = 1 if options.quick else protocol.MIN_ROUNDS
-    if rounds < least:
+    minimum = 1 if options.quick else protocol.MIN_ROUNDS
+    if rounds < minimum:
         hint = "" if options.quick else ", or --quick for results that are not for publication"
-        raise BenchError(f"--rounds must be at least {least}, not {rounds}{hint}.")
+        raise BenchError(f"--rounds must be at least {minimum}, not {rounds}{hint}.")
     return rounds
 
 
-def _writable(path: Path | None) -> None:
+def _require_writable(path: Path | None) -> None:
     """Rejects a file that cannot be written after the run."""
     if path is not None and (path.is_dir() or not path.parent.is_dir()):
         raise BenchError(f"Cannot write {path}: its folder must exist, and it must not be a folder.")
@@ -155,7 +155,7 @@ def _measure(run: record.Run, problems: list[Problem], options: argparse.Namespa
             # Keep finished problems if a later one fails.
             record.write(run, options.json)
     if not options.no_host:
-        for problem in host.first_of_each(problems):
+        for problem in host.first_problem_of_each_op(problems):
             _print(f"host overhead of {problem.op}", sys.stderr)
             run.host += host.measure(problem, run.seed)
     run.complete = True

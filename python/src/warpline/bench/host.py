@@ -24,7 +24,7 @@ ROUNDS = 10
 SLOW_CALL_S = 15e-6
 
 
-def first_of_each(problems: Iterable[Problem]) -> list[Problem]:
+def first_problem_of_each_op(problems: Iterable[Problem]) -> list[Problem]:
     """Returns the first problem of each op."""
     first: dict[str, Problem] = {}
     for problem in problems:
@@ -45,7 +45,7 @@ def measure(problem: Problem, seed: int) -> list[HostCost]:
         return [HostCost(problem.op, ours, why=reason(why))]
     values = tuple(args.values())
 
-    def plain(find: Callable[[], Callable[..., Any]]) -> Callable[[], Callable[[], Any]]:
+    def direct_call(find: Callable[[], Callable[..., Any]]) -> Callable[[], Callable[[], Any]]:
         def build() -> Callable[[], Any]:
             function = find()
             return lambda: function(*values)
@@ -53,12 +53,12 @@ def measure(problem: Problem, seed: int) -> list[HostCost]:
         return build
 
     implementations: dict[str, Callable[[], Callable[[], Any]]] = {
-        registered: plain(lambda: getattr(torch.ops.warpline, problem.op)),
-        ours: plain(lambda: getattr(importlib.import_module("warpline"), problem.op)),
+        registered: direct_call(lambda: getattr(torch.ops.warpline, problem.op)),
+        ours: direct_call(lambda: getattr(importlib.import_module("warpline"), problem.op)),
     }
     for peer in op.peers if op else ():
         if peer.kind == EAGER and peer.skip_reason(reduced) is None:
-            implementations[peer.name] = functools.partial(_built, peer, args)
+            implementations[peer.name] = functools.partial(_peer_call, peer, args)
     try:
         with torch.no_grad():
             return _measure(problem.op, implementations, seed)
@@ -68,7 +68,7 @@ def measure(problem: Problem, seed: int) -> list[HostCost]:
         return [HostCost(problem.op, ours, why=reason(why))]
 
 
-def _built(peer: Peer, args: inputs.Args) -> Callable[[], Any]:
+def _peer_call(peer: Peer, args: inputs.Args) -> Callable[[], Any]:
     return peer.build(args).call
 
 

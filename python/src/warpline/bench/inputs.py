@@ -50,12 +50,12 @@ def torch_dtype(name: str) -> torch.dtype:
 
 def dtype_name(dtype: torch.dtype) -> str:
     """Returns the short name of a torch dtype."""
-    long = str(dtype).removeprefix("torch.")
-    return next((short for short, name in DTYPES.items() if name == long), long)
+    torch_name = str(dtype).removeprefix("torch.")
+    return next((short for short, name in DTYPES.items() if name == torch_name), torch_name)
 
 
 def draw(problem: Problem, seed: int, special: Mapping[str, Draw] | None = None) -> Args:
-    """Creates the arguments of a problem: floats from N(0, 1), integers 0, unless ``special`` has them."""
+    """Creates the arguments of a problem: those in ``special``, else floats from N(0, 1) and integers 0."""
     import torch
 
     generator = torch.Generator(DEVICE).manual_seed(seed)
@@ -76,19 +76,19 @@ def _plain(spec: TensorSpec, generator: torch.Generator) -> torch.Tensor:
     dtype, device = torch_dtype(spec.dtype), generator.device
     shape = (*spec.shape[:-2], spec.shape[-1], spec.shape[-2]) if spec.transposed else spec.shape
     if dtype.is_floating_point:
-        made = torch.randn(shape, device=device, generator=generator).to(dtype)
+        tensor = torch.randn(shape, device=device, generator=generator).to(dtype)
     else:
-        made = torch.zeros(shape, dtype=dtype, device=device)
-    return made.mT if spec.transposed else made
+        tensor = torch.zeros(shape, dtype=dtype, device=device)
+    return tensor.mT if spec.transposed else tensor
 
 
 def small(problem: Problem) -> Problem:
     """Returns the same problem with every dimension cut to 64."""
 
-    def less(arg: Arg) -> Arg:
+    def reduce(arg: Arg) -> Arg:
         if arg.tensor is None:
             return arg
-        shape = tuple(min(side, SMALL) for side in arg.tensor.shape)
+        shape = tuple(min(size, SMALL) for size in arg.tensor.shape)
         return replace(arg, tensor=replace(arg.tensor, shape=shape))
 
-    return replace(problem, args=tuple(less(arg) for arg in problem.args))
+    return replace(problem, args=tuple(reduce(arg) for arg in problem.args))

@@ -70,8 +70,8 @@ def describe(ordinal: int) -> Machine:
     """Describes the machine."""
     import torch
 
-    own = native()
-    info = own.build_info()
+    module = native()
+    info = module.build_info()
     device = torch.cuda.get_device_properties(ordinal)
     return Machine(
         device=device.name,
@@ -79,7 +79,7 @@ def describe(ordinal: int) -> Machine:
         sms=getattr(device, "multi_processor_count", None),
         memory_bytes=getattr(device, "total_memory", None),
         l2_bytes=getattr(device, "L2_cache_size", 0) or L2_BYTES,
-        driver=own.driver_version(),
+        driver=module.driver_version(),
         cuda=torch.version.cuda,
         cudnn=_cudnn(),
         torch=torch.__version__,
@@ -117,7 +117,7 @@ def cudnn_version(number: int | None) -> str | None:
 
 
 def read(ordinal: int) -> Reading:
-    """Reads the sensors; None for those that cannot be read."""
+    """Reads the sensors; a sensor that cannot be read is None."""
     try:
         found = native().sensors(ordinal)
         return Reading(found.get("sm_mhz"), found.get("memory_mhz"), found.get("watts"))

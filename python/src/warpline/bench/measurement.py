@@ -27,7 +27,7 @@ class Settings:
     rounds: int
     warm_s: float
     seed: int
-    #: Whether each implementation also runs back to back for a second; None: for large GEMMs.
+    #: Whether each implementation also runs back to back for a second; None means for large GEMMs.
     sustained: bool | None = None
 
 
@@ -37,7 +37,7 @@ class Entry:
 
     result: Implementation
     build: Callable[[], Built]
-    #: Its errors may exceed the tolerance by this factor.
+    #: The factor by which its errors may exceed the tolerance.
     slack: float = 1.0
     call: Callable[[], Any] | None = None
 
@@ -88,21 +88,21 @@ def _measure(problem: Problem, measured: Measured, timer: Timer, settings: Setti
     else:
         measured.reported_times = op.reported_times(problem)
         measured.notes += _check_all(op, args, entries)
-    # After the check, so that reference and copy are not in memory at the same time.
-    fresh_memory()
+    # The copy is built after the check, so that it and the reference are not in memory together.
+    release_cached_memory()
     copy = Entry(Implementation("copy", COPY), lambda: _copy(int(problem.bytes) // 2))
     _guarded(copy, lambda: _build(copy))
     again = Entry(Implementation(f"{OUR_NAME}, again", AGAIN), ours.build, call=ours.call)
     again.result.state, again.result.why = ours.result.state, ours.result.why
     entries += [again, copy]
-    if op is not None and (of := op.bare) is not None:
-        bare = Entry(Implementation(f"{of.name}, bare", BARE), lambda: of.build(args))
-        _guarded(bare, lambda: _build(bare))
-        entries.append(bare)
+    if op is not None and (bare := op.bare) is not None:
+        entry = Entry(Implementation(f"{bare.name}, bare", BARE), lambda: bare.build(args))
+        _guarded(entry, lambda: _build(entry))
+        entries.append(entry)
     measured.implementations = [entry.result for entry in entries]
     _time_all([entry for entry in entries if entry.call], measured, timer, settings)
-    wanted = problem.is_large_gemm if settings.sustained is None else settings.sustained
-    if wanted:
+    is_sustained = problem.is_large_gemm if settings.sustained is None else settings.sustained
+    if is_sustained:
         _sustain(entries, timer)
 
 
@@ -132,7 +132,7 @@ def _build(entry: Entry) -> None:
 
 
 def _guarded(entry: Entry, work: Callable[[], None]) -> None:
-    """Runs ``work`` for an implementation; on failure drops it and records the reason."""
+    """Runs ``work`` for an implementation; on failure drops the implementation and records the reason."""
     if entry.result.state != TIMED:
         return
     try:
@@ -164,20 +164,20 @@ def _check_all(op: Op, args: inputs.Args, entries: list[Entry]) -> list[str]:
         if entry.result.kind == EAGER and reference.eager_errors is None:
             reference.set_eager_errors(out)
         checked = reference.check(out, entry.slack)
-        error, most = entry.result.error, entry.result.bound = checked.worst
+        error, bound = entry.result.error, entry.result.bound = checked.worst
         if checked.wrong is not None:
             entry.call = None
             entry.result.state, entry.result.why = WRONG, checked.wrong
         elif checked.inexact:
             name = entry.result.name
-            notes.append(f"{name} has error {error:.1e}, tolerance {most:.1e}; timed anyway")
+            notes.append(f"{name} has error {error:.1e}, tolerance {bound:.1e}; timed anyway")
 
     for entry in sorted(entries, key=lambda entry: entry.result.kind != EAGER):
         _guarded(entry, functools.partial(check, entry))
     return notes
 
 
-def fresh_memory() -> None:
+def release_cached_memory() -> None:
     """Returns cached free memory to the device."""
     import torch
 
@@ -213,9 +213,9 @@ def _time_all(entries: list[Entry], measured: Measured, timer: Timer, settings: 
 
 def _sustain(entries: list[Entry], timer: Timer) -> None:
     """Runs each implementation back to back, in random order."""
-    running = [entry for entry in entries if entry.call and entry.result.kind != AGAIN]
-    for i in timer.shuffled(len(running)):
-        _guarded(running[i], functools.partial(_sustain_one, running[i], timer))
+    timed = [entry for entry in entries if entry.call and entry.result.kind != AGAIN]
+    for i in timer.shuffled(len(timed)):
+        _guarded(timed[i], functools.partial(_sustain_one, timed[i], timer))
 
 
 def _sustain_one(entry: Entry, timer: Timer) -> None:

@@ -64,7 +64,7 @@ def svg(run: Run) -> str:
     if memory:
         y = _panel(body, y, memory, _share_axis(memory), _share, styles)
     if compute:
-        y = _panel(body, y, compute, _rate_axis(compute), _tera, styles)
+        y = _panel(body, y, compute, _rate_axis(compute), _tflops, styles)
     for line in _footer(run):
         body.append(_text(32, y + 6, line, 11.5, SOFT))
         y += 17
@@ -126,21 +126,21 @@ def _share(measured: Measured, implementation: Implementation) -> float | None:
     return measured.share(implementation)
 
 
-def _tera(measured: Measured, implementation: Implementation) -> float | None:
+def _tflops(measured: Measured, implementation: Implementation) -> float | None:
     rate = measured.rate(implementation.median)
     return None if rate is None else rate / 1e12
 
 
 def _values(problems: Sequence[Measured], value: Callable[..., float | None]) -> list[float]:
-    found = [value(one, implementation) for one in problems for implementation in (one.ours, *one.peers)]
-    return [each for each in found if each is not None]
+    values = [value(one, implementation) for one in problems for implementation in (one.ours, *one.peers)]
+    return [value for value in values if value is not None]
 
 
-def _spaced(shape: str) -> str:
-    """Returns the name of a row; a long one loses words in the middle."""
-    words, whole = shape.split(" "), re.sub(r"(?<=\d)x(?=\d)", " × ", shape)
-    if len(whole) <= MAX_NAME or len(words) < 3:
-        return whole
+def _row_name(shape: str) -> str:
+    """Returns the name of a row; a long name loses words in the middle."""
+    words, name = shape.split(" "), re.sub(r"(?<=\d)x(?=\d)", " × ", shape)
+    if len(name) <= MAX_NAME or len(words) < 3:
+        return name
     words.pop(len(words) // 2)
     while len(words) > 2 and len(" ".join(words)) + 2 > MAX_NAME:
         words.pop(len(words) // 2)
@@ -148,9 +148,9 @@ def _spaced(shape: str) -> str:
     return " ".join(words)
 
 
-def _left(problems: Sequence[Measured]) -> float:
+def _left_edge(problems: Sequence[Measured]) -> float:
     """Returns the x coordinate after the longest row name."""
-    longest = max(len(_spaced(one.shape)) for one in problems)
+    longest = max(len(_row_name(one.shape)) for one in problems)
     return max(236.0, 44 + 7.8 * longest + 74)
 
 
@@ -160,15 +160,15 @@ def _share_axis(problems: Sequence[Measured]) -> Axis:
     high = max(1.05, max(values) + 0.02)
     title = "Throughput relative to a device copy of the same bytes in the same rounds; right is faster"
     step = 0.1 if high - low <= 1.3 else 0.2 if high - low <= 2.6 else 0.5
-    return Axis(min(low, 0.8), high, step, title, _left(problems), lambda tick: f"{tick:.1f}")
+    return Axis(min(low, 0.8), high, step, title, _left_edge(problems), lambda tick: f"{tick:.1f}")
 
 
 def _rate_axis(problems: Sequence[Measured]) -> Axis:
-    most = max(_values(problems, _tera), default=1.0) * 1.04 or 1.0
-    power = 10.0 ** math.floor(math.log10(most / 5))
-    step = next(power * k for k in (1, 2, 5, 10) if power * k * 8 >= most)
+    top = max(_values(problems, _tflops), default=1.0) * 1.04 or 1.0
+    power = 10.0 ** math.floor(math.log10(top / 5))
+    step = next(power * k for k in (1, 2, 5, 10) if power * k * 8 >= top)
     title = "TFLOP/s; right is faster"
-    return Axis(0.0, most, step, title, _left(problems), lambda tick: f"{tick:g}")
+    return Axis(0.0, top, step, title, _left_edge(problems), lambda tick: f"{tick:g}")
 
 
 def _panel(
@@ -186,25 +186,25 @@ def _panel(
     bottom = top + GROUP * len(ops) + ROW * len(problems)
     # Draw bands first, then lines, then marks.
     rows: list[tuple[float, Measured]] = []
-    at = top
+    row_y = top
     for op in ops:
-        body.append(_text(32, at + 22, op, 14.5, INK, weight=700))
-        at += GROUP
+        body.append(_text(32, row_y + 22, op, 14.5, INK, weight=700))
+        row_y += GROUP
         for i, one in enumerate(each for each in problems if each.op == op):
             if i % 2 == 0:
                 size = f'width="{WIDTH - 48}" height="{ROW}"'
-                body.append(f'<rect x="24" y="{at:.1f}" {size} rx="4" fill="{BAND}"/>')
-            rows.append((at + ROW / 2, one))
-            at += ROW
+                body.append(f'<rect x="24" y="{row_y:.1f}" {size} rx="4" fill="{BAND}"/>')
+            rows.append((row_y + ROW / 2, one))
+            row_y += ROW
     for tick in axis.ticks():
         x, label = axis.x(tick), axis.format_tick(tick)
-        whole = label == "1.0"
-        color, wide = (SOFT, 1.4) if whole else (FAINT, 1)
-        dash = ' stroke-dasharray="5 4"' if whole else ""
-        body.append(_line(x, top - 4, x, bottom + 4, color, wide, dash))
-        name = "copy = 1.0" if whole else label
-        for place in (top - 10, bottom + 19):
-            body.append(_text(x, place, name, 12, INK if whole else SOFT, anchor="middle"))
+        is_copy = label == "1.0"
+        color, width = (SOFT, 1.4) if is_copy else (FAINT, 1)
+        dash = ' stroke-dasharray="5 4"' if is_copy else ""
+        body.append(_line(x, top - 4, x, bottom + 4, color, width, dash))
+        name = "copy = 1.0" if is_copy else label
+        for label_y in (top - 10, bottom + 19):
+            body.append(_text(x, label_y, name, 12, INK if is_copy else SOFT, anchor="middle"))
     for middle, one in rows:
         _row(body, middle, one, axis, value, styles)
     return bottom + 48
@@ -218,15 +218,15 @@ def _row(
     value: Callable[[Measured, Implementation], float | None],
     styles: dict[str, tuple[str, str]],
 ) -> None:
-    body.append(_text(44, y + 4.5, _spaced(one.shape), 13, INK))
+    body.append(_text(44, y + 4.5, _row_name(one.shape), 13, INK))
     body.append(_text(axis.left - 16, y + 4.5, one.dtype, 12.5, SOFT, anchor="end"))
     # Warpline first: its mark is larger, so a peer at the same position stays visible.
     marks = [(value(one, c), c) for c in (one.ours, *one.peers)]
-    there = [(v, c) for v, c in marks if v is not None]
-    if len(there) > 1:
-        ends = [axis.x(v) for v, _ in there]
+    present = [(v, c) for v, c in marks if v is not None]
+    if len(present) > 1:
+        ends = [axis.x(v) for v, _ in present]
         body.append(_line(min(ends), y, max(ends), y, "#c3cbd5", 2))
-    for v, implementation in there:
+    for v, implementation in present:
         x = axis.x(v)
         ours = implementation.kind == OURS
         mark = _our_mark(x, y) if ours else _mark(x, y, *styles[implementation.name])
@@ -280,6 +280,6 @@ def _text(
     weight: int = 400,
     anchor: str = "start",
 ) -> str:
-    place = f'x="{x:.1f}" y="{y:.1f}" font-size="{size}" fill="{color}"'
+    position = f'x="{x:.1f}" y="{y:.1f}" font-size="{size}" fill="{color}"'
     style = f'font-weight="{weight}" text-anchor="{anchor}"'
-    return f"<text {place} {style}>{escape(text)}</text>"
+    return f"<text {position} {style}>{escape(text)}</text>"

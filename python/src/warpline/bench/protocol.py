@@ -2,8 +2,8 @@
 
 Implementations run in a new random order in every round. Before each launch a
 spin kernel keeps the device busy until the host has queued everything. Then a
-read-only kernel evicts the inputs from L2; a flush that writes would leave
-dirty lines, whose write-back the timed kernel would pay for.
+read-only kernel evicts the inputs from L2. A flush that writes would leave
+dirty lines, and the time of the kernel would include their write-back.
 """
 
 from __future__ import annotations
@@ -102,10 +102,10 @@ class Timer:
         times = Times([[] for _ in calls])
         readings = []
         with _no_collection():
-            began, warm = time.perf_counter(), 0
-            while warm < WARM_ROUNDS or time.perf_counter() - began < warm_s:
+            began, warm_rounds = time.perf_counter(), 0
+            while warm_rounds < WARM_ROUNDS or time.perf_counter() - began < warm_s:
                 self._round(calls, events, names, times.failures)
-                warm += 1
+                warm_rounds += 1
                 if len(times.failures) == len(calls):
                     return times
             for _ in range(rounds):
@@ -135,10 +135,10 @@ class Timer:
                 # The device is still running the queued calls.
                 reading = self._read()
                 torch.cuda.synchronize()
-            stretch = start.elapsed_time(end) / 1e3
-            if stretch > SUSTAINED_S:
-                return Sustained(stretch / calls, calls, reading.sm_mhz, reading.watts)
-            calls = math.ceil(1.3 * calls * SUSTAINED_S / max(stretch, 1e-3))
+            elapsed_s = start.elapsed_time(end) / 1e3
+            if elapsed_s > SUSTAINED_S:
+                return Sustained(elapsed_s / calls, calls, reading.sm_mhz, reading.watts)
+            calls = math.ceil(1.3 * calls * SUSTAINED_S / max(elapsed_s, 1e-3))
 
     def shuffled(self, count: int) -> list[int]:
         """Returns 0 … count − 1 in random order."""
@@ -227,14 +227,14 @@ def fastest(candidates: Sequence[tuple[str, Call]]) -> tuple[str, Call]:
     return best[1:]
 
 
-def synchronize(what: str) -> None:
-    """Waits for the device; raises DeviceLost on an error."""
+def synchronize(name: str) -> None:
+    """Waits for the device; raises DeviceLost if the call ``name`` lost it."""
     import torch
 
     try:
         torch.cuda.synchronize()
     except Exception as why:
-        raise DeviceLost(f"CUDA context lost in {what}: {reason(why)}") from None
+        raise DeviceLost(f"CUDA context lost in {name}: {reason(why)}") from None
 
 
 def release_memory() -> None:
@@ -257,10 +257,10 @@ def reason(why: BaseException) -> str:
 @contextmanager
 def _no_collection() -> Iterator[None]:
     """Disables Python's garbage collection."""
-    was = gc.isenabled()
+    was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        if was:
+        if was_enabled:
             gc.enable()

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from .machine import Machine, Reading
-from .statistics import Quartiles, apart, geomean, median
+from .statistics import Quartiles, relative_difference, geomean, median
 
 #: The version of the JSON; it grows when a field is removed or changes its meaning.
 SCHEMA = 2
@@ -114,10 +114,10 @@ class Measured:
 
     def share(self, implementation: Implementation, of: str = COPY) -> float | None:
         """Returns an implementation's throughput relative to the copy, or to another baseline."""
-        whole = self.of_kind(of)
-        if whole is None or whole.median is None or implementation.median is None:
+        baseline = self.of_kind(of)
+        if baseline is None or baseline.median is None or implementation.median is None:
             return None
-        return whole.median / implementation.median
+        return baseline.median / implementation.median
 
     def rate(self, seconds: float | None) -> float | None:
         """Returns FLOP/s if compute-bound, else bytes per second."""
@@ -130,7 +130,7 @@ class Measured:
         ours, again = self.ours.median, self.of_kind(AGAIN)
         for one in self.implementations:
             one.ratio = one.median / ours if ours and one.median else None
-        self.spread = apart(ours, again.median) if ours and again and again.median else None
+        self.spread = relative_difference(ours, again.median) if ours and again and again.median else None
 
 
 @dataclass
@@ -215,17 +215,17 @@ def summarize(problems: Sequence[Measured]) -> Summary:
     spreads = [one.spread for one in problems if one.spread is not None]
     ops = dict.fromkeys(one.op for one in problems)
     return Summary(
-        ops=[_line(op, [one for one in problems if one.op == op]) for op in ops],
-        overall=_line("all", problems),
+        ops=[_mean_row(op, [one for one in problems if one.op == op]) for op in ops],
+        overall=_mean_row("all", problems),
         wins=sum(ratio > 1 for ratio, _ in pairs),
         losses=sum(ratio < 1 for ratio, _ in pairs),
-        within_spread=sum(apart(ratio, 1.0) <= spread for ratio, spread in pairs),
+        within_spread=sum(relative_difference(ratio, 1.0) <= spread for ratio, spread in pairs),
         spread_median=median(spreads),
         spread_worst=max(spreads, default=None),
     )
 
 
-def _line(name: str, problems: Sequence[Measured]) -> MeanRow:
+def _mean_row(name: str, problems: Sequence[Measured]) -> MeanRow:
     peers = {}
     for peer in peer_names(problems):
         ratios = [c.ratio for one in problems for c in one.peers if c.name == peer and c.ratio]

@@ -52,7 +52,7 @@ def text(run: Run) -> str:
     """Formats the report of a run."""
     parts = [_heading(run)]
     if run.problems:
-        parts += [_problems(run), _notes(run.problems), _elsewhere(run.problems)]
+        parts += [_problems(run), _notes(run.problems), _reported_times(run.problems)]
         parts += [_sustained(run.problems), _means(run)]
     parts.append(_host(run.host))
     if run.stopped:
@@ -95,8 +95,8 @@ def progress(number: int, count: int, measured: Measured, seconds: float) -> str
     words.append(verdict(measured))
     if ours.why:
         words.append(ours.why)
-    place = f"[{number:>{len(str(count))}}/{count}]"
-    return f"{place} {measured.label}: {', '.join(words)} ({seconds:.1f} s)"
+    counter = f"[{number:>{len(str(count))}}/{count}]"
+    return f"{counter} {measured.label}: {', '.join(words)} ({seconds:.1f} s)"
 
 
 def _heading(run: Run) -> list[str]:
@@ -110,13 +110,13 @@ def _heading(run: Run) -> list[str]:
         f"Medians of {rules.get('rounds')} rounds, {rules.get('order')}; seed {run.seed}.",
         f"Flush: {rules.get('flush')}.",
         *textwrap.wrap(f"Check: {rules.get('check')}.", 110, subsequent_indent="  "),
-        f"Sensors (medians): SM {_or(reading.sm_mhz, '.0f', ' MHz')}, "
-        f"memory {_or(reading.memory_mhz, '.0f', ' MHz')}, {_or(reading.watts, '.0f', ' W')}.",
+        f"Sensors (medians): SM {_or_not_read(reading.sm_mhz, '.0f', ' MHz')}, "
+        f"memory {_or_not_read(reading.memory_mhz, '.0f', ' MHz')}, {_or_not_read(reading.watts, '.0f', ' W')}.",
     ]
     return [QUICK, *lines] if run.quick else lines
 
 
-def _or(value: float | None, form: str, unit: str = "") -> str:
+def _or_not_read(value: float | None, form: str, unit: str = "") -> str:
     return "not read" if value is None else f"{value:{form}}{unit}"
 
 
@@ -141,8 +141,8 @@ def _rate(measured: Measured, seconds: float | None) -> str:
 
 def _problems(run: Run) -> list[str]:
     peers = peer_names(run.problems)
-    barely = any(one.of_kind(BARE) for one in run.problems)
-    bare = ["of bare"] if barely else []
+    has_bare = any(one.of_kind(BARE) for one in run.problems)
+    bare = ["of bare"] if has_bare else []
     head = ["problem", "dtype", "warpline µs", "rate", "of copy", *bare, "spread", *peers, "best peer"]
     rows = []
     for one in run.problems:
@@ -190,7 +190,7 @@ def _notes(problems: Sequence[Measured]) -> list[str]:
     return ["Not timed, notes:", *lines] if lines else []
 
 
-def _elsewhere(problems: Sequence[Measured]) -> list[str]:
+def _reported_times(problems: Sequence[Measured]) -> list[str]:
     """Formats times reported by others."""
     rows = []
     for one in problems:
@@ -206,12 +206,12 @@ def _elsewhere(problems: Sequence[Measured]) -> list[str]:
 
 
 def _sustained(problems: Sequence[Measured]) -> list[str]:
-    some = [one for one in problems if any(c.sustained for c in one.implementations)]
-    if not some:
+    sustained = [one for one in problems if any(c.sustained for c in one.implementations)]
+    if not sustained:
         return []
-    peers = peer_names(some)
+    peers = peer_names(sustained)
     rows = []
-    for one in some:
+    for one in sustained:
         ours = one.ours.sustained
         by_name = {peer.name: peer.sustained for peer in one.peers}
         ratios = []
@@ -238,11 +238,11 @@ def _means(run: Run) -> list[str]:
     if not peers:
         return []
 
-    def row(line: MeanRow) -> list[str]:
-        cells = [line.name, str(line.problems), _dash(line.best, ".3f")]
+    def row(means: MeanRow) -> list[str]:
+        cells = [means.name, str(means.problems), _dash(means.best, ".3f")]
         for name in peers:
-            mean, count = line.peers.get(name, (None, 0))
-            part = f" ({count})" if mean is not None and count < line.problems else ""
+            mean, count = means.peers.get(name, (None, 0))
+            part = f" ({count})" if mean is not None and count < means.problems else ""
             cells.append(_dash(mean, ".3f") + part)
         return cells
 
@@ -250,7 +250,7 @@ def _means(run: Run) -> list[str]:
         "Geometric mean of peer time / Warpline time, above 1 Warpline is faster; "
         "(n) if the peer ran in n problems only"
     ]
-    rows = [row(line) for line in (*summary.ops, summary.overall)]
+    rows = [row(means) for means in (*summary.ops, summary.overall)]
     lines += table(["op", "problems", "best peer", *peers], rows)
     lines.append("")
     lines.append(
@@ -262,8 +262,8 @@ def _means(run: Run) -> list[str]:
         bare, share = one.of_kind(BARE), one.share(one.ours, BARE)
         if bare is not None and share is not None:
             shares.setdefault(f"{one.op} against {bare.name}", []).append(share)
-    for name, of in shares.items():
-        lines.append(f"GEMM alone, {name}: geometric mean {geomean(of):.3f}.")
+    for name, ratios in shares.items():
+        lines.append(f"GEMM alone, {name}: geometric mean {geomean(ratios):.3f}.")
     if summary.spread_median is not None and summary.spread_worst is not None:
         lines.append(
             f"Spread of two entries of Warpline: median {100 * summary.spread_median:.2f} %, "

@@ -31,10 +31,10 @@ def quartiles(values: Iterable[float]) -> Quartiles | None:
         return None
 
     def at(share: float) -> float:
-        place = share * (len(ordered) - 1)
-        below = math.floor(place)
+        position = share * (len(ordered) - 1)
+        below = math.floor(position)
         above = min(below + 1, len(ordered) - 1)
-        return ordered[below] + (place - below) * (ordered[above] - ordered[below])
+        return ordered[below] + (position - below) * (ordered[above] - ordered[below])
 
     return Quartiles(ordered[0], at(0.25), at(0.5), at(0.75), ordered[-1], len(ordered))
 
@@ -51,6 +51,6 @@ def geomean(values: Iterable[float]) -> float | None:
     return math.exp(math.fsum(logs) / len(logs)) if logs else None
 
 
-def apart(a: float, b: float) -> float:
+def relative_difference(a: float, b: float) -> float:
     """Returns the relative difference of two times."""
     return max(a, b) / min(a, b) - 1.0

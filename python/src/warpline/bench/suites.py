@@ -90,7 +90,7 @@ class Problem:
 
 
 def _plain(value: Any) -> str:
-    """Formats a value in short; of a comma-separated list only the first entry."""
+    """Formats a value in short: a comma-separated list as its first entry and an ellipsis."""
     if not isinstance(value, str):
         return json.dumps(value, separators=(",", ":"))
     first, comma, _ = value.partition(",")
@@ -160,17 +160,17 @@ def select(
     for suite in suites:
         if suite not in known:
             raise BenchError(f"Unknown suite {suite!r}; the suites are: {', '.join(known)}.")
-    wanted = set(known if not suites or ALL in suites else suites)
-    needles = [_folded(text) for text in filters]
+    selected = set(known if not suites or ALL in suites else suites)
+    patterns = [_folded(text) for text in filters]
     kept = [
         problem
         for problem in problems
-        if problem.suite in wanted
-        and (not needles or any(needle in _folded(problem.label) for needle in needles))
+        if problem.suite in selected
+        and (not patterns or any(pattern in _folded(problem.label) for pattern in patterns))
     ]
     if not kept:
-        what = f" whose label contains {' or '.join(map(repr, filters))}" if filters else ""
-        raise BenchError(f"No problem{what} in {', '.join(suites) or ALL}; --list lists all.")
+        condition = f" whose label contains {' or '.join(map(repr, filters))}" if filters else ""
+        raise BenchError(f"No problem{condition} in {', '.join(suites) or ALL}; --list lists all.")
     return kept
 
 

@@ -59,20 +59,20 @@ class Checked:
     @property
     def inexact(self) -> bool:
         """Whether an error exceeds the tolerance."""
-        return any(not error <= most for error, most in zip(self.errors, self.bounds, strict=True))
+        return any(not error <= bound for error, bound in zip(self.errors, self.bounds, strict=True))
 
     @property
     def worst(self) -> tuple[float | None, float | None]:
         """Error and tolerance of the output with the largest ratio of both."""
 
-        def used(pair: tuple[float, float]) -> float:
-            error, most = pair
-            if error <= most:
-                return error / most if most else 0.0
+        def ratio(pair: tuple[float, float]) -> float:
+            error, bound = pair
+            if error <= bound:
+                return error / bound if bound else 0.0
             return math.inf
 
         pairs = zip(self.errors, self.bounds, strict=True)
-        return max(pairs, key=used, default=(None, None))
+        return max(pairs, key=ratio, default=(None, None))
 
 
 @dataclass(frozen=True)
@@ -81,19 +81,19 @@ class ElementError:
 
     error: float
     bound: float
-    at: list[int]
+    index: list[int]
     out: float
     expected: float
 
     @property
-    def used(self) -> float:
+    def ratio(self) -> float:
         """Error divided by tolerance; infinite for NaN."""
         return self.error / self.bound if math.isfinite(self.error) else math.inf
 
     def describe(self) -> str:
         """Describes the error."""
         return (
-            f"element {self.at}: got {self.out:.6g}, expected {self.expected:.6g}, "
+            f"element {self.index}: got {self.out:.6g}, expected {self.expected:.6g}, "
             f"tolerance {self.bound:.2e}"
         )
 
@@ -104,8 +104,8 @@ class Reference:
     def __init__(self, op: Op, args: Args) -> None:
         self._tolerance = op.tolerance
         self._chunks = [
-            [_at_least_1d(out) for out in outputs(op.reference(**part))]
-            for part in _parts(op.split, args)
+            [_at_least_1d(out) for out in outputs(op.reference(**chunk))]
+            for chunk in _float64_chunks(op.split, args)
         ]
         self.magnitudes = [
             max(float(chunk[i].abs().max()) for chunk in self._chunks)
@@ -134,7 +134,7 @@ class Reference:
         if all(name in self._tolerance for name in names):
             elements = [self._worst_element(i, tensor) for i, tensor in enumerate(given)]
             checked = Checked([element.error for element in elements], [element.bound for element in elements])
-            outside = (element.describe() for element in elements if element.used > slack)
+            outside = (element.describe() for element in elements if element.ratio > slack)
             checked.wrong = next(outside, None)
             return checked
         eager_errors: list[float | None] = [*(self.eager_errors or [None] * len(given))]
@@ -142,10 +142,10 @@ class Reference:
             self._errors(given),
             [bound(*each) for each in zip(names, self.magnitudes, eager_errors, strict=True)],
         )
-        for i, (error, most) in enumerate(zip(checked.errors, checked.bounds, strict=True)):
+        for i, (error, limit) in enumerate(zip(checked.errors, checked.bounds, strict=True)):
             # A NaN error is never within tolerance.
-            if not error <= slack * most:
-                checked.wrong = self._describe_worst(i, given[i], slack * most)
+            if not error <= slack * limit:
+                checked.wrong = self._describe_worst(i, given[i], slack * limit)
                 break
         return checked
 
@@ -163,17 +163,17 @@ class Reference:
 
     def _pieces(self, i: int, tensor: torch.Tensor) -> Iterator[tuple[int, Any, Any]]:
         """Yields chunks of an output in float64: start row, output, reference."""
-        start, whole = 0, _at_least_1d(tensor)
+        start, tensor = 0, _at_least_1d(tensor)
         for chunk in self._chunks:
             rows = chunk[i].shape[0]
-            yield start, whole[start : start + rows].double(), chunk[i]
+            yield start, tensor[start : start + rows].double(), chunk[i]
             start += rows
 
     def _errors(self, given: list[torch.Tensor]) -> list[float]:
         errors = []
         for i, tensor in enumerate(given):
             pieces = self._pieces(i, tensor)
-            found = [float((out - right).abs_().max()) for _, out, right in pieces]
+            found = [float((out - expected).abs_().max()) for _, out, expected in pieces]
             # max() may skip a NaN; a sum does not.
             errors.append(max(found) if math.isfinite(sum(found)) else math.nan)
         return errors
@@ -182,38 +182,38 @@ class Reference:
         """Returns the element with the largest ratio of error to tolerance."""
         tolerance = self._tolerance[dtype_name(tensor.dtype)]
         elements = []
-        for start, out, right in self._pieces(i, tensor):
-            off = (out - right).abs_()
-            allowed = right.abs().mul_(tolerance.rtol).add_(tolerance.atol)
-            used = (off / allowed).nan_to_num_(nan=math.inf)
-            here = _unravel(int(used.argmax()), used.shape)
-            at = [here[0] + start, *here[1:]]
-            error, bound, got, want = (float(x[here]) for x in (off, allowed, out, right))
-            elements.append(ElementError(error, bound, at, got, want))
-        return max(elements, key=lambda element: element.used)
+        for start, out, expected in self._pieces(i, tensor):
+            errors = (out - expected).abs_()
+            bounds = expected.abs().mul_(tolerance.rtol).add_(tolerance.atol)
+            ratios = (errors / bounds).nan_to_num_(nan=math.inf)
+            at = _unravel(int(ratios.argmax()), ratios.shape)
+            index = [at[0] + start, *at[1:]]
+            error, bound, got, want = (float(x[at]) for x in (errors, bounds, out, expected))
+            elements.append(ElementError(error, bound, index, got, want))
+        return max(elements, key=lambda element: element.ratio)
 
-    def _describe_worst(self, i: int, tensor: torch.Tensor, most: float) -> str:
+    def _describe_worst(self, i: int, tensor: torch.Tensor, bound: float) -> str:
         """Describes the worst element of the first chunk that fails."""
-        for start, out, right in self._pieces(i, tensor):
-            off = (out - right).abs_()
-            place = int(off.nan_to_num_(nan=math.inf).argmax())
-            if not float(off.reshape(-1)[place]) <= most:
-                here = _unravel(place, off.shape)
-                at = [here[0] + start, *here[1:]]
+        for start, out, expected in self._pieces(i, tensor):
+            errors = (out - expected).abs_()
+            flat = int(errors.nan_to_num_(nan=math.inf).argmax())
+            if not float(errors.reshape(-1)[flat]) <= bound:
+                at = _unravel(flat, errors.shape)
+                index = [at[0] + start, *at[1:]]
                 return (
-                    f"element {at}: got {float(out[here]):.6g}, expected {float(right[here]):.6g}, "
-                    f"tolerance {most:.2e}"
+                    f"element {index}: got {float(out[at]):.6g}, expected {float(expected[at]):.6g}, "
+                    f"tolerance {bound:.2e}"
                 )
-        return f"error above the tolerance {most:.2e}"
+        return f"error above the tolerance {bound:.2e}"
 
 
-def _unravel(number: int, shape: Any) -> tuple[int, ...]:
+def _unravel(flat: int, shape: Any) -> tuple[int, ...]:
     """Converts a flat index to indices."""
-    at = []
-    for side in reversed(shape):
-        at.append(number % side)
-        number //= side
-    return tuple(reversed(at))
+    indices = []
+    for size in reversed(shape):
+        indices.append(flat % size)
+        flat //= size
+    return tuple(reversed(indices))
 
 
 def outputs(out: Any) -> list[torch.Tensor]:
@@ -243,20 +243,20 @@ def _at_least_1d(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.reshape(1) if tensor.dim() == 0 else tensor
 
 
-def _parts(split: tuple[str, ...], args: Args) -> Iterator[Args]:
+def _float64_chunks(split: tuple[str, ...], args: Args) -> Iterator[Args]:
     """Yields the arguments in float64, in chunks along the first dimension of the split ones."""
-    cut = [name for name in split if args.get(name) is not None]
-    shared = {name: to_float64(value) for name, value in args.items() if name not in cut}
-    if not cut:
+    split_names = [name for name in split if args.get(name) is not None]
+    shared = {name: to_float64(value) for name, value in args.items() if name not in split_names}
+    if not split_names:
         yield shared
         return
-    rows = args[cut[0]].shape[0]
-    float64_bytes = max(args[name].numel() for name in cut) * 8
+    rows = args[split_names[0]].shape[0]
+    float64_bytes = max(args[name].numel() for name in split_names) * 8
     chunk = max(1, min(rows, rows * CHUNK_BYTES // max(float64_bytes, 1)))
     for start in range(0, rows, chunk):
         end = min(start + chunk, rows)
         yield {
-            name: to_float64(value[start:end]) if name in cut else shared[name]
+            name: to_float64(value[start:end]) if name in split_names else shared[name]
             for name, value in args.items()
         }
 

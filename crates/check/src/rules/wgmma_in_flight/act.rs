@@ -26,13 +26,14 @@ pub(super) struct Access<'k> {
 /// One wgmma.
 pub(super) struct IssuedWgmma {
     pub(super) at: Origin,
-    /// Accumulators, in order.
-    pub(super) list: Vec<RegId>,
+    /// The accumulators, in the order of the instruction.
+    pub(super) ordered_accumulators: Vec<RegId>,
     /// The columns N and the depth K.
     pub(super) shape: (u32, u32),
-    pub(super) sums: Bits,
+    /// The accumulators as a set.
+    pub(super) accumulators: Bits,
     /// The registers of its A operand.
-    pub(super) left: Bits,
+    pub(super) a_registers: Bits,
     /// All its registers.
     pub(super) all: Bits,
 }
@@ -60,7 +61,7 @@ pub(super) struct Acts {
 }
 
 /// A wait that leaves more groups in flight than this is assumed to cover none.
-const MOST_PENDING: usize = 8;
+const MAX_PENDING: usize = 8;
 
 impl Acts {
     /// Collects the wgmmas of a role; `None` if it has none.
@@ -77,9 +78,9 @@ impl Acts {
                 Op::Wgmma(wgmma) => {
                     acts.issues += 1;
                     acts.add(&wgmma.d);
-                    acts.add(left(wgmma));
+                    acts.add(a_registers(wgmma));
                 }
-                Op::WgmmaWait(wait) if wait.pending as usize <= MOST_PENDING => {
+                Op::WgmmaWait(wait) if wait.pending as usize <= MAX_PENDING => {
                     acts.ages = acts.ages.max(wait.pending as usize + 1);
                 }
                 _ => {}
@@ -130,22 +131,22 @@ impl Acts {
             numbers.for_each(|r| set.insert(r));
             set
         };
-        let (sums, left) = (set(&wgmma.d), set(left(wgmma)));
-        let mut all = sums.clone();
-        all.add(&left);
+        let (accumulators, a_registers) = (set(&wgmma.d), set(a_registers(wgmma)));
+        let mut all = accumulators.clone();
+        all.add(&a_registers);
         IssuedWgmma {
             at,
-            list: wgmma.d.clone(),
+            ordered_accumulators: wgmma.d.clone(),
             shape: (wgmma.n, wgmma.a_ty.k()),
-            sums,
-            left,
+            accumulators,
+            a_registers,
             all,
         }
     }
 }
 
 /// Returns the registers of the A operand of a wgmma.
-fn left(wgmma: &Wgmma) -> &[RegId] {
+fn a_registers(wgmma: &Wgmma) -> &[RegId] {
     match &wgmma.a {
         MatrixA::Regs(regs) => regs,
         MatrixA::Shared(..) => &[],

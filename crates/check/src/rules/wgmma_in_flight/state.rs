@@ -10,9 +10,9 @@ pub(super) struct State {
     /// May this point be reached without any wgmma fence?
     pub(super) unfenced: bool,
     /// Registers accessed since the last fence.
-    touched: Bits,
-    /// Wgmmas without a group.
-    loose: Bits,
+    accessed: Bits,
+    /// Wgmmas that are not committed to a group.
+    uncommitted: Bits,
     /// Wgmmas of committed groups, the youngest group first.
     groups: Vec<Bits>,
     /// The registers of all these wgmmas.
@@ -26,27 +26,27 @@ impl State {
         let registers = Bits::new(acts.regs.len());
         Self {
             unfenced: true,
-            touched: registers.clone(),
+            accessed: registers.clone(),
             groups: vec![wgmmas.clone(); acts.ages],
-            loose: wgmmas,
+            uncommitted: wgmmas,
             owned: registers,
         }
     }
 
     pub(super) fn fence(&mut self) {
         self.unfenced = false;
-        self.touched.clear();
+        self.accessed.clear();
     }
 
     pub(super) fn issue(&mut self, wgmma: usize, acts: &Acts) {
-        self.loose.insert(wgmma);
+        self.uncommitted.insert(wgmma);
         self.owned.add(&acts.wgmmas[wgmma].all);
     }
 
     /// Commits a group: all other groups age by one, and the oldest ones stay merged.
     pub(super) fn commit(&mut self) {
-        self.groups.insert(0, self.loose.clone());
-        self.loose.clear();
+        self.groups.insert(0, self.uncommitted.clone());
+        self.uncommitted.clear();
         if let Some(oldest) = self.groups.pop()
             && let Some(last) = self.groups.last_mut()
         {
@@ -58,7 +58,7 @@ impl State {
     pub(super) fn wait(&mut self, pending: usize, acts: &Acts) {
         self.groups.iter_mut().skip(pending).for_each(Bits::clear);
         self.owned.clear();
-        for set in std::iter::once(&self.loose).chain(&self.groups) {
+        for set in std::iter::once(&self.uncommitted).chain(&self.groups) {
             for p in set.iter() {
                 self.owned.add(&acts.wgmmas[p].all);
             }
@@ -67,12 +67,12 @@ impl State {
 
     /// Records an access to a register.
     pub(super) fn touch(&mut self, r: usize) {
-        self.touched.insert(r);
+        self.accessed.insert(r);
     }
 
     /// Returns a register of a wgmma that was accessed since the last fence.
-    pub(super) fn accessed(&self, wgmma: &IssuedWgmma) -> Option<usize> {
-        self.touched.common(&wgmma.all)
+    pub(super) fn accessed_register(&self, wgmma: &IssuedWgmma) -> Option<usize> {
+        self.accessed.common(&wgmma.all)
     }
 
     /// Returns the number of owned registers.
@@ -85,7 +85,7 @@ impl State {
         if !self.owned.contains(r) {
             return None;
         }
-        self.open(acts).find(|p| p.all.contains(r))
+        self.in_flight(acts).find(|p| p.all.contains(r))
     }
 
     /// Returns the wgmma in flight whose registers a new one may not use yet.
@@ -95,18 +95,19 @@ impl State {
         acts: &'r Acts,
     ) -> Option<&'r IssuedWgmma> {
         self.owned.common(&new.all)?;
-        self.open(acts).find(|old| {
-            let follows = old.shape == new.shape && old.list == new.list;
+        self.in_flight(acts).find(|old| {
+            let follows =
+                old.shape == new.shape && old.ordered_accumulators == new.ordered_accumulators;
             let meet = |a: &Bits, b: &Bits| a.common(b).is_some();
-            !follows && meet(&old.sums, &new.sums)
-                || meet(&old.sums, &new.left)
-                || meet(&old.left, &new.sums)
+            !follows && meet(&old.accumulators, &new.accumulators)
+                || meet(&old.accumulators, &new.a_registers)
+                || meet(&old.a_registers, &new.accumulators)
         })
     }
 
     /// Returns the wgmmas that may be in flight, the youngest group first.
-    fn open<'r>(&self, acts: &'r Acts) -> impl Iterator<Item = &'r IssuedWgmma> {
-        let sets = std::iter::once(&self.loose).chain(&self.groups);
+    fn in_flight<'r>(&self, acts: &'r Acts) -> impl Iterator<Item = &'r IssuedWgmma> {
+        let sets = std::iter::once(&self.uncommitted).chain(&self.groups);
         sets.flat_map(Bits::iter).map(|p| &acts.wgmmas[p])
     }
 
@@ -114,8 +115,8 @@ impl State {
     pub(super) fn join(&mut self, other: &Self) -> bool {
         let mut changed = other.unfenced && !self.unfenced;
         self.unfenced |= other.unfenced;
-        changed |= self.touched.add(&other.touched);
-        changed |= self.loose.add(&other.loose);
+        changed |= self.accessed.add(&other.accessed);
+        changed |= self.uncommitted.add(&other.uncommitted);
         for (mine, theirs) in self.groups.iter_mut().zip(&other.groups) {
             changed |= mine.add(theirs);
         }

@@ -1,4 +1,4 @@
-//! What a proof rests on.
+//! The assumptions of a proof.
 
 use crate::rules::kernel;
 use warpline_check::{Assumption, check, examine};
@@ -23,7 +23,7 @@ fn a_kernel_without_global_memory_assumes_nothing() {
 }
 
 #[test]
-fn one_writer_per_byte_is_assumed_of_what_is_written() {
+fn a_written_buffer_assumes_one_writer_per_byte() {
     let mut line = 0;
     let k = kernel(|k| {
         let (x, y) = (k.pointer::<u32>("x"), k.pointer::<u32>("y"));
@@ -35,13 +35,13 @@ fn one_writer_per_byte_is_assumed_of_what_is_written() {
     let all = assumptions(&k);
     assert_eq!(lines(&all), [("A.writer", line)]);
     assert!(all[0].text.contains("bytes of y or"), "{}", all[0]);
-    // The second time it is known by its hash, with what it rests on.
+    // The second check finds the proof and its assumptions in the cache.
     assert_eq!(assumptions(&k), all);
     assert_eq!(examine(&k, &Target::SM_90A).assumptions, all);
 }
 
 #[test]
-fn flags_and_locks_are_assumed_to_be_used_as_such() {
+fn flags_and_locks_add_assumptions() {
     let (mut wait, mut raise, mut lock) = (0, 0, 0);
     let k = kernel(|k| {
         let (flags, word) = (k.flags("flags"), k.pointer::<u32>("lock"));

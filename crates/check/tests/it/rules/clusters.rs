@@ -5,7 +5,7 @@ use warpline_testkit::raw::RawKernel;
 use warpline_testkit::verdict::breaches;
 
 #[test]
-fn a_cluster_above_the_largest_size_is_refused() {
+fn a_cluster_above_the_largest_size_is_refuted() {
     let mut k = RawKernel::one();
     k.0.cluster = [4, 4, 2];
     let text = k.refuted("R8.size", 1);
@@ -16,7 +16,7 @@ fn a_cluster_above_the_largest_size_is_refused() {
 }
 
 #[test]
-fn an_empty_cluster_is_refused() {
+fn an_empty_cluster_is_refuted() {
     let mut k = RawKernel::one();
     k.0.cluster = [2, 0, 1];
     k.refuted("R8.size", 1);
@@ -29,9 +29,9 @@ fn a_cluster_of_sixteen_passes() {
     k.passes();
 }
 
-/// Each CTA makes a barrier and writes a word of its own memory; after the
-/// cluster has met, its peer arrives at the barrier and perhaps reads the word.
-fn met(fence: bool, release: bool, reads: bool) -> Kernel {
+/// Each CTA initializes an mbarrier and writes a word of its shared memory. After the cluster barrier,
+/// its peer arrives at the mbarrier and reads the word if `reads`.
+fn remote_access(fence: bool, release: bool, reads: bool) -> Kernel {
     kernel(|k| {
         k.cluster(2, 1, 1);
         let out = k.pointer::<u32>("out");
@@ -64,10 +64,10 @@ fn met(fence: bool, release: bool, reads: bool) -> Kernel {
 }
 
 #[test]
-fn a_meeting_without_release_passes_on_fenced_inits_and_nothing_else() {
+fn a_relaxed_cluster_barrier_publishes_only_fenced_inits() {
     let codes = |kernel: &Kernel| -> Vec<_> { breaches(kernel).iter().map(|b| b.0).collect() };
-    assert_eq!(codes(&met(true, false, false)), [""; 0]);
-    assert_eq!(codes(&met(true, true, true)), [""; 0]);
-    assert_eq!(codes(&met(false, false, false)), ["R11.init"]);
-    assert_eq!(codes(&met(true, false, true)), ["R3.order"]);
+    assert_eq!(codes(&remote_access(true, false, false)), [""; 0]);
+    assert_eq!(codes(&remote_access(true, true, true)), [""; 0]);
+    assert_eq!(codes(&remote_access(false, false, false)), ["R11.init"]);
+    assert_eq!(codes(&remote_access(true, false, true)), ["R3.order"]);
 }

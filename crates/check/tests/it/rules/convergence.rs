@@ -7,7 +7,7 @@ use warpline_testkit::raw::RawKernel;
 
 const ALL_LANES: Operand = Operand::Imm(0xffff_ffff);
 
-fn under(k: &mut RawKernel, cond: RegId, op: impl Into<Op>) {
+fn push_if(k: &mut RawKernel, cond: RegId, op: impl Into<Op>) {
     let then = Block(vec![k.op(11, op)]);
     let stmt = k.stmt(
         10,
@@ -24,15 +24,15 @@ fn under(k: &mut RawKernel, cond: RegId, op: impl Into<Op>) {
 fn an_aligned_op_under_a_uniform_condition_passes() {
     let mut k = RawKernel::one();
     let cond = k.value(Type::Pred);
-    under(&mut k, cond, CtaSync);
+    push_if(&mut k, cond, CtaSync);
     k.passes();
 }
 
 #[test]
-fn an_aligned_op_under_a_condition_of_lanes_is_refused() {
+fn an_aligned_op_under_a_lane_condition_is_refuted() {
     let mut k = RawKernel::one();
     let cond = k.lane_pred();
-    under(&mut k, cond, CtaSync);
+    push_if(&mut k, cond, CtaSync);
     let text = k.refuted("R15.warp", 11);
     assert!(
         text.contains("`cta_sync` needs all lanes of the warp, but not all reach it together"),
@@ -41,7 +41,7 @@ fn an_aligned_op_under_a_condition_of_lanes_is_refused() {
 }
 
 #[test]
-fn an_aligned_op_in_an_elected_lane_is_refused() {
+fn an_aligned_op_in_an_elected_lane_is_refuted() {
     let mut k = RawKernel::one();
     let body = Block(vec![k.op(11, CtaSync)]);
     let stmt = k.stmt(10, StmtKind::Elect { body });
@@ -54,7 +54,7 @@ fn an_aligned_op_in_an_elected_lane_is_refused() {
 }
 
 #[test]
-fn an_aligned_op_in_a_loop_whose_count_is_the_lanes_is_refused() {
+fn an_aligned_op_in_a_loop_with_lane_dependent_count_is_refuted() {
     let mut k = RawKernel::one();
     let (lane, var) = (k.lane(), k.reg(Type::U32));
     let body = Block(vec![k.op(11, CtaSync)]);
@@ -72,26 +72,26 @@ fn an_aligned_op_in_a_loop_whose_count_is_the_lanes_is_refused() {
 }
 
 #[test]
-fn a_full_mask_in_part_of_a_warp_is_refused() {
+fn a_full_mask_in_a_divergent_branch_is_refuted() {
     let mut k = RawKernel::one();
     let cond = k.lane_pred();
-    under(&mut k, cond, WarpSync { mask: ALL_LANES });
+    push_if(&mut k, cond, WarpSync { mask: ALL_LANES });
     k.refuted("R15.mask", 11);
 }
 
 #[test]
-fn lanes_that_reduce_or_compare_must_all_be_there() {
+fn warp_collectives_with_full_mask_in_a_divergent_branch_are_refuted() {
     use warpline_ir::ops::warp::{MatchAll, MatchAny, Redux, ReduxMode};
-    fn refused(make: impl FnOnce(Type, RegId, RegId, Operand) -> Op) {
+    fn refuted(make: impl FnOnce(Type, RegId, RegId, Operand) -> Op) {
         let mut k = RawKernel::one();
         let (lane, cond) = (k.lane(), k.lane_pred());
         let (dst, all) = (k.reg(Type::U32), k.reg(Type::Pred));
-        under(&mut k, cond, make(Type::U32, dst, all, lane.into()));
+        push_if(&mut k, cond, make(Type::U32, dst, all, lane.into()));
         k.refuted("R15.mask", 11);
     }
     let (mask, mode) = (ALL_LANES, ReduxMode::Add);
-    refused(|ty, dst, _, src| MatchAny { ty, dst, src, mask }.into());
-    refused(|ty, dst, all, src| {
+    refuted(|ty, dst, _, src| MatchAny { ty, dst, src, mask }.into());
+    refuted(|ty, dst, all, src| {
         MatchAll {
             ty,
             dst,
@@ -101,7 +101,7 @@ fn lanes_that_reduce_or_compare_must_all_be_there() {
         }
         .into()
     });
-    refused(|ty, dst, _, src| {
+    refuted(|ty, dst, _, src| {
         Redux {
             mode,
             ty,
@@ -114,10 +114,10 @@ fn lanes_that_reduce_or_compare_must_all_be_there() {
 }
 
 #[test]
-fn a_part_mask_in_part_of_a_warp_passes() {
+fn a_partial_mask_in_a_divergent_branch_passes() {
     let mut k = RawKernel::one();
     let cond = k.lane_pred();
-    under(
+    push_if(
         &mut k,
         cond,
         WarpSync {
@@ -128,7 +128,7 @@ fn a_part_mask_in_part_of_a_warp_passes() {
 }
 
 #[test]
-fn an_elect_in_part_of_a_warp_is_refused() {
+fn an_elect_in_a_divergent_branch_is_refuted() {
     let mut k = RawKernel::one();
     let cond = k.lane_pred();
     let elect = k.stmt(
@@ -195,18 +195,18 @@ fn by_index(which: Special, shift: u64, op: impl Into<Op>) -> RawKernel {
             b,
         },
     );
-    under(&mut k, cond, op);
+    push_if(&mut k, cond, op);
     k
 }
 
 #[test]
-fn a_thread_index_by_32_agrees_in_a_warp() {
+fn a_thread_index_divided_by_32_is_warp_uniform() {
     by_index(Special::Tid, 5, CtaSync).passes();
     by_index(Special::Tid, 4, CtaSync).refuted("R15.warp", 11);
 }
 
 #[test]
-fn a_warp_index_by_4_agrees_in_a_warpgroup() {
+fn a_warp_index_divided_by_4_is_warpgroup_uniform() {
     use warpline_ir::ops::wgmma::WgmmaFence;
     by_index(Special::WarpId, 2, WgmmaFence).passes();
     by_index(Special::Tid, 7, WgmmaFence).passes();
@@ -214,7 +214,7 @@ fn a_warp_index_by_4_agrees_in_a_warpgroup() {
 }
 
 #[test]
-fn a_vote_agrees_in_a_warp_and_a_shuffle_from_one_lane_too() {
+fn votes_and_shuffles_from_one_lane_are_warp_uniform() {
     use warpline_ir::ops::warp::{Shuffle, ShuffleMode, Vote, VoteMode};
     let mut k = RawKernel::one();
     let (src, dst) = (k.lane_pred(), k.reg(Type::Pred));
@@ -227,7 +227,7 @@ fn a_vote_agrees_in_a_warp_and_a_shuffle_from_one_lane_too() {
             mask: ALL_LANES,
         },
     );
-    under(&mut k, dst, CtaSync);
+    push_if(&mut k, dst, CtaSync);
     k.passes();
 
     let mut k = RawKernel::one();
@@ -253,6 +253,6 @@ fn a_vote_agrees_in_a_warp_and_a_shuffle_from_one_lane_too() {
             b,
         },
     );
-    under(&mut k, cond, CtaSync);
+    push_if(&mut k, cond, CtaSync);
     k.passes();
 }

@@ -31,7 +31,7 @@ fn the_last_word_of_a_tile_passes() {
 }
 
 #[test]
-fn a_stage_that_is_not_there_is_refused() {
+fn a_stage_out_of_range_is_refuted() {
     let mut k = RawKernel::one();
     let t = k.tile(5, "x", plain(4, 8), 2);
     let op = load(&mut k, place(t, 2, 0));
@@ -44,7 +44,7 @@ fn a_stage_that_is_not_there_is_refused() {
 }
 
 #[test]
-fn an_access_past_a_stage_is_refused() {
+fn an_access_past_the_end_of_a_stage_is_refuted() {
     let mut k = RawKernel::one();
     let t = k.tile(5, "x", plain(4, 8), 2);
     let op = load(&mut k, place(t, 0, 128));
@@ -57,7 +57,7 @@ fn an_access_past_a_stage_is_refused() {
 }
 
 #[test]
-fn a_view_outside_its_tile_is_refused() {
+fn a_view_outside_its_tile_is_refuted() {
     let mut k = RawKernel::one();
     let t = k.tile(5, "a", swizzled(64), 1);
     let decl = TensorMapDecl {
@@ -89,7 +89,7 @@ fn a_view_outside_its_tile_is_refused() {
 }
 
 #[test]
-fn a_barrier_that_is_not_there_is_refused() {
+fn a_barrier_index_out_of_range_is_refuted() {
     let mut k = RawKernel::one();
     let b = k.barrier(5, "full", 4);
     k.push(

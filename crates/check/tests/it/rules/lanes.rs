@@ -1,5 +1,5 @@
-//! What single lanes did and know: tests of barriers, groups of copies, fences, atomics. Each wrong
-//! kernel stands beside its repaired twin.
+//! Synchronization of single lanes: tests of mbarriers, cp.async groups, fences, atomics. Each test has a
+//! faulty kernel and its repaired version.
 
 use crate::rules::kernel;
 use warpline_ir::builder::*;
@@ -7,7 +7,7 @@ use warpline_ir::ops::atomic::AtomicOp;
 use warpline_ir::{Kernel, MemoryOrder, Scope};
 use warpline_testkit::verdict::{NONE, codes, proved};
 
-/// One role fills a slot by copies, another takes it as `take` waits for it.
+/// One role fills a slot by copies; another waits for the slot with `take` and releases it.
 fn ring(take: impl Fn(MbarrierHandle, Reg<u32>)) -> Kernel {
     kernel(|k| {
         let n = k.param::<u32>("n");
@@ -49,7 +49,7 @@ fn a_loop_of_tests_is_a_wait() {
         let done = Var::new(false);
         while_(|| !done.get(), || done.set(full.test(parity)));
     }));
-    // One that ends after some tests proves nothing.
+    // A loop that gives up after some tests is no wait.
     assert_ne!(
         codes(&ring(|full, parity| {
             let tries = Var::new(0u32);
@@ -63,12 +63,12 @@ fn a_loop_of_tests_is_a_wait() {
 }
 
 #[test]
-fn a_test_and_a_wait_for_the_rest_is_a_wait() {
+fn a_test_followed_by_a_wait_if_it_fails_is_a_wait() {
     proved(&ring(|full, parity| {
         let passed = full.test(parity);
         if_(!passed, || full.wait(parity));
     }));
-    // Who waits for the other parity goes on too early.
+    // A wait for the other parity passes too early.
     assert_ne!(
         codes(&ring(|full, parity| {
             let passed = full.test(parity);
@@ -115,7 +115,7 @@ fn copies(commit: impl Fn(), wait: impl Fn()) -> Kernel {
 }
 
 #[test]
-fn groups_of_copies_belong_to_lanes() {
+fn cp_async_groups_belong_to_lanes() {
     proved(&copies(copy_commit, || copy_wait(0)));
     let some = || if_(lane_id().lt(16u32), copy_commit);
     assert_eq!(codes(&copies(some, || copy_wait(0))), ["R3.order"]);
@@ -124,8 +124,8 @@ fn groups_of_copies_belong_to_lanes() {
     assert_eq!(codes(&copies(copy_commit, some)), ["R3.order"]);
 }
 
-/// All lanes write a tile that one of them sends.
-fn sent(between: impl Fn()) -> Kernel {
+/// All lanes write a tile that one lane stores.
+fn stored(between: impl Fn()) -> Kernel {
     kernel(|k| {
         let out = k.pointer::<u32>("out");
         let tile = k.tile::<u32>("words", 1, 32).unswizzled().declare();
@@ -142,21 +142,21 @@ fn sent(between: impl Fn()) -> Kernel {
 }
 
 #[test]
-fn a_proxy_fence_is_of_the_lane_that_runs_it() {
-    proved(&sent(|| {
+fn a_proxy_fence_covers_only_the_lane_that_runs_it() {
+    proved(&stored(|| {
         fence_async();
         warp_sync();
     }));
-    // The lane that sends need not see the fences of the others.
+    // After the fence nothing orders the other lanes before the lane that stores.
     assert_eq!(
-        codes(&sent(|| {
+        codes(&stored(|| {
             warp_sync();
             fence_async();
         })),
         ["R5.write"]
     );
     assert_eq!(
-        codes(&sent(|| {
+        codes(&stored(|| {
             if_(lane_id().lt(16u32), fence_async);
             warp_sync();
         })),
@@ -164,7 +164,7 @@ fn a_proxy_fence_is_of_the_lane_that_runs_it() {
     );
 }
 
-/// A lane leaves a count in shared memory and adds to it; both roles loop.
+/// A lane writes a count to shared memory and adds to it; both roles loop over the count.
 fn counted(more: u32, expected: u32) -> Kernel {
     kernel(|k| {
         let n = k.param::<u32>("n").at_most(1000);
@@ -204,14 +204,14 @@ fn counted(more: u32, expected: u32) -> Kernel {
 }
 
 #[test]
-fn what_a_lane_adds_to_a_word_is_followed() {
+fn an_atomic_add_to_a_shared_count_is_tracked() {
     proved(&counted(2, 2));
     assert_ne!(codes(&counted(2, 0)), NONE);
     assert_ne!(codes(&counted(3, 2)), NONE);
 }
 
-/// Two warps that store at places of which only bounds are known: each in a half of its own if
-/// the mask says so.
+/// Two warps store at addresses with known bounds only. Each stays in its half of the tile if the mask is
+/// small enough.
 fn scattered(mask: u32) -> Kernel {
     kernel(|k| {
         let table = k.pointer::<u32>("table");
@@ -226,7 +226,7 @@ fn scattered(mask: u32) -> Kernel {
 }
 
 #[test]
-fn places_that_are_unknown_stay_between_their_bounds() {
+fn unknown_addresses_stay_within_their_bounds() {
     proved(&scattered(31));
     proved(&scattered(12));
     assert_eq!(codes(&scattered(63)), ["R3.order"]);

@@ -1,4 +1,4 @@
-//! Locks that threads make of words.
+//! Spin locks in global memory.
 
 use crate::rules::kernel;
 use warpline_ir::builder::*;
@@ -20,8 +20,8 @@ macro_rules! take {
     }};
 }
 
-/// By an exchange, and a variable.
-fn exchange(lock: Global<u32>, i: u32) {
+/// Takes a lock with an exchange and a variable.
+fn take_by_exchange(lock: Global<u32>, i: u32) {
     let got = Var::new(false);
     while_(
         || !got.get(),
@@ -32,14 +32,14 @@ fn exchange(lock: Global<u32>, i: u32) {
     );
 }
 
-fn give(lock: Global<u32>, i: u32) {
+fn free(lock: Global<u32>, i: u32) {
     lock.atomic_ref(i).store(0u32, RELEASE);
 }
 
 #[test]
-fn two_roles_take_two_locks_in_one_order() {
+fn two_roles_that_take_two_locks_in_opposite_orders_are_refuted() {
     let mut lines = [0; 2];
-    let mut locks = |turned: bool| {
+    let mut locks = |opposite: bool| {
         let k = kernel(|k| {
             let (a, b) = (k.pointer::<u32>("a"), k.pointer::<u32>("b"));
             let out = k.pointer::<u32>("out");
@@ -50,19 +50,19 @@ fn two_roles_take_two_locks_in_one_order() {
                     lines[0] = line!() + 1;
                     take!(b, 0u32);
                     work();
-                    give(b, 0);
-                    give(a, 0);
+                    free(b, 0);
+                    free(a, 0);
                 });
             });
             k.role("second").body(|| {
                 elect_lane(|| {
-                    let (x, y) = if turned { (b, a) } else { (a, b) };
+                    let (x, y) = if opposite { (b, a) } else { (a, b) };
                     take!(x, 0u32);
                     lines[1] = line!() + 1;
                     take!(y, 0u32);
                     work();
-                    give(x, 0);
-                    give(y, 0);
+                    free(x, 0);
+                    free(y, 0);
                 });
             });
         });
@@ -74,8 +74,8 @@ fn two_roles_take_two_locks_in_one_order() {
 }
 
 #[test]
-fn two_branches_of_one_role_take_two_words_in_one_order() {
-    let k = |held: bool, turned: bool| {
+fn two_branches_that_take_two_locks_in_opposite_orders_are_refuted() {
+    let k = |held: bool, opposite: bool| {
         kernel(|k| {
             let lock = k.pointer::<u32>("lock");
             k.role("all").body(|| {
@@ -83,21 +83,21 @@ fn two_branches_of_one_role_take_two_words_in_one_order() {
                     if_else(
                         cta_id().eq(0u32),
                         || {
-                            exchange(lock, 0);
-                            exchange(lock, 1);
-                            give(lock, 1);
-                            give(lock, 0);
+                            take_by_exchange(lock, 0);
+                            take_by_exchange(lock, 1);
+                            free(lock, 1);
+                            free(lock, 0);
                         },
                         || {
-                            let (x, y) = if turned { (1, 0) } else { (0, 1) };
-                            exchange(lock, x);
+                            let (x, y) = if opposite { (1, 0) } else { (0, 1) };
+                            take_by_exchange(lock, x);
                             if !held {
-                                give(lock, x);
+                                free(lock, x);
                             }
-                            exchange(lock, y);
-                            give(lock, y);
+                            take_by_exchange(lock, y);
+                            free(lock, y);
                             if held {
-                                give(lock, x);
+                                free(lock, x);
                             }
                         },
                     );
@@ -107,13 +107,13 @@ fn two_branches_of_one_role_take_two_words_in_one_order() {
     };
     assert_eq!(codes(&k(true, true)), ["R18.locks"]);
     assert_eq!(codes(&k(true, false)), NONE);
-    // Given back before the next is taken.
+    // The first lock is freed before the second is taken.
     assert_eq!(codes(&k(false, true)), NONE);
 }
 
 #[test]
-fn three_locks_in_a_circle_and_a_lock_around_all() {
-    let k = |around: bool, circle: bool| {
+fn a_cycle_of_three_locks_is_refuted_unless_one_lock_guards_all() {
+    let k = |around: bool, cyclic: bool| {
         kernel(|k| {
             let (all, lock) = (k.pointer::<u32>("all"), k.pointer::<u32>("lock"));
             for (name, x, y) in [("a", 0, 1), ("b", 1, 2), ("c", 2, 0)] {
@@ -122,13 +122,13 @@ fn three_locks_in_a_circle_and_a_lock_around_all() {
                         if around {
                             take!(all, 0u32);
                         }
-                        let (x, y) = if circle { (x, y) } else { (x.min(y), x.max(y)) };
+                        let (x, y) = if cyclic { (x, y) } else { (x.min(y), x.max(y)) };
                         take!(lock, x);
                         take!(lock, y);
-                        give(lock, y);
-                        give(lock, x);
+                        free(lock, y);
+                        free(lock, x);
                         if around {
-                            give(all, 0);
+                            free(all, 0);
                         }
                     });
                 });
@@ -141,7 +141,7 @@ fn three_locks_in_a_circle_and_a_lock_around_all() {
 }
 
 #[test]
-fn a_thread_that_takes_its_lock_again_waits_for_itself() {
+fn a_lock_taken_twice_is_refuted() {
     let (mut first, mut again) = (0, 0);
     let mut k = |gives: bool| {
         let k = kernel(|k| {
@@ -151,11 +151,11 @@ fn a_thread_that_takes_its_lock_again_waits_for_itself() {
                     first = line!() + 1;
                     take!(lock, 0u32);
                     if gives {
-                        give(lock, 0);
+                        free(lock, 0);
                     }
                     again = line!() + 1;
                     take!(lock, 0u32);
-                    give(lock, 0);
+                    free(lock, 0);
                 });
             });
         });

@@ -1,4 +1,4 @@
-//! Messages that lead to the bug.
+//! Reports that point at the cause of a bug.
 
 use crate::rules::kernel;
 use warpline_check::{Diagnostic, examine};
@@ -6,7 +6,7 @@ use warpline_ir::builder::*;
 use warpline_ir::{Kernel, Target};
 use warpline_testkit::verdict::proved;
 
-/// The one diagnostic of a kernel.
+/// Returns the only diagnostic of a kernel.
 #[track_caller]
 fn diagnostic(kernel: &Kernel) -> Diagnostic {
     let report = examine(kernel, &Target::SM_90A);
@@ -20,7 +20,7 @@ fn line(diagnostic: &Diagnostic) -> u32 {
     diagnostic.at.map_or(0, |at| at.line)
 }
 
-/// Two roles that meet at a named barrier, beside a third that does not.
+/// Two roles use a named barrier; a third role does not.
 fn named(threads: u32, arriving: u32, waiting: u32) -> Kernel {
     kernel(|k| {
         let bar = k.named_barrier("pair");
@@ -31,7 +31,7 @@ fn named(threads: u32, arriving: u32, waiting: u32) -> Kernel {
 }
 
 #[test]
-fn a_named_barrier_says_how_many_threads_come() {
+fn a_named_barrier_report_states_the_thread_counts() {
     proved(&named(128, 2, 2));
     let few = diagnostic(&named(128, 2, 1));
     assert_eq!(few.code(), "R10.count");
@@ -47,7 +47,7 @@ fn a_named_barrier_says_how_many_threads_come() {
     assert!(many.help.is_some());
 }
 
-/// Two rings that one role fills one after the other, and the other takes from in an order.
+/// One role fills two rings one after the other; another role reads them in the same or the opposite order.
 fn two_rings(opposite: bool) -> (Kernel, [u32; 2]) {
     let mut lines = [0; 2];
     let kernel = kernel(|k| {
@@ -77,7 +77,7 @@ fn two_rings(opposite: bool) -> (Kernel, [u32; 2]) {
 }
 
 #[test]
-fn rings_in_opposite_order_are_a_circle_with_both_lines() {
+fn rings_in_opposite_order_are_reported_as_a_cycle_with_both_lines() {
     proved(&two_rings(false).0);
     let (kernel, lines) = two_rings(true);
     let found = diagnostic(&kernel);
@@ -86,7 +86,7 @@ fn rings_in_opposite_order_are_a_circle_with_both_lines() {
     assert!({ other }.any(|at| at.line == lines[1]), "{found:?}");
 }
 
-/// A ring of two slots by hand, in which math releases some slots `times` times.
+/// A ring of two slots, in which `math` releases each slot `times` times.
 fn slots(times: u32) -> (Kernel, u32) {
     let mut last = 0;
     let kernel = kernel(|k| {
@@ -126,7 +126,7 @@ fn slots(times: u32) -> (Kernel, u32) {
 }
 
 #[test]
-fn a_double_release_is_reported_at_the_second() {
+fn a_double_release_is_reported_at_the_second_release() {
     proved(&slots(1).0);
     let (kernel, last) = slots(2);
     let found = diagnostic(&kernel);
@@ -134,7 +134,7 @@ fn a_double_release_is_reported_at_the_second() {
     assert!(found.help.is_some());
 }
 
-/// A slot that two roles release, one of them perhaps twice.
+/// Two roles release a slot; the first one releases it `times` times.
 fn two_readers(times: u32) -> (Kernel, u32) {
     let mut last = 0;
     let kernel = kernel(|k| {
@@ -172,7 +172,7 @@ fn two_readers(times: u32) -> (Kernel, u32) {
 }
 
 #[test]
-fn a_double_release_among_two_is_reported_at_the_second() {
+fn a_double_release_with_two_readers_is_reported_at_the_second_release() {
     proved(&two_readers(1).0);
     let (kernel, last) = two_readers(2);
     let found = diagnostic(&kernel);

@@ -3,7 +3,7 @@ use warpline_ir::*;
 use warpline_testkit::raw::RawKernel;
 
 #[test]
-fn a_float_where_an_integer_is_wanted_is_refused() {
+fn a_float_operand_of_an_integer_op_is_refuted() {
     let mut k = RawKernel::one();
     let x = k.value(Type::F32);
     let dst = k.reg(Type::U32);
@@ -24,7 +24,7 @@ fn a_float_where_an_integer_is_wanted_is_refused() {
 }
 
 #[test]
-fn integers_of_one_width_pass_for_one_another() {
+fn integers_of_one_width_are_interchangeable() {
     let mut k = RawKernel::one();
     let x = k.value(Type::I32);
     let dst = k.reg(Type::U32);
@@ -41,7 +41,7 @@ fn integers_of_one_width_pass_for_one_another() {
 }
 
 #[test]
-fn a_constant_wider_than_its_type_is_refused() {
+fn a_constant_wider_than_its_type_is_refuted() {
     let mut k = RawKernel::one();
     let dst = k.reg(Type::U32);
     k.push(
@@ -56,7 +56,7 @@ fn a_constant_wider_than_its_type_is_refused() {
 }
 
 #[test]
-fn a_condition_that_is_no_predicate_is_refused() {
+fn a_condition_that_is_not_a_predicate_is_refuted() {
     let mut k = RawKernel::one();
     let cond = k.value(Type::U32);
     let kind = StmtKind::If {
@@ -70,7 +70,7 @@ fn a_condition_that_is_no_predicate_is_refused() {
 }
 
 #[test]
-fn a_loop_over_floats_is_refused() {
+fn a_loop_over_floats_is_refuted() {
     let mut k = RawKernel::one();
     let var = k.reg(Type::F32);
     let stmt = counted(&mut k, var, Block::default());
@@ -79,7 +79,7 @@ fn a_loop_over_floats_is_refused() {
 }
 
 #[test]
-fn a_register_of_another_role_is_refused_with_both_lines() {
+fn a_register_of_another_role_is_refuted_with_both_lines() {
     let mut k = RawKernel::new(&[("load", 4), ("math", 4)]);
     let (x, y) = (k.reg(Type::U32), k.reg(Type::U32));
     k.0.regs[x.index()].role = Some(RoleId(0));
@@ -117,7 +117,7 @@ fn a_register_of_another_role_is_refused_with_both_lines() {
 }
 
 #[test]
-fn a_counter_written_by_its_loop_is_refused() {
+fn a_counter_written_by_its_loop_is_refuted() {
     let mut k = RawKernel::one();
     let var = k.reg(Type::U32);
     let write = k.op(

@@ -8,7 +8,7 @@ use warpline_ir::{MemoryOrder, Scope};
 use warpline_testkit::verdict::{NONE, breaches, codes};
 
 #[test]
-fn what_the_kernel_writes_is_not_read_through_the_read_only_path() {
+fn a_read_only_load_of_a_written_buffer_is_refuted() {
     let in_place = |cache: LoadCache, elsewhere: bool| {
         let mut lines = [0; 2];
         let k = kernel(|k| {
@@ -30,7 +30,7 @@ fn what_the_kernel_writes_is_not_read_through_the_read_only_path() {
 }
 
 #[test]
-fn other_roles_and_engines_write_too() {
+fn writes_of_other_roles_and_bulk_stores_count() {
     let k = |cache: LoadCache, bulk: bool| {
         let k = kernel(|k| {
             let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));

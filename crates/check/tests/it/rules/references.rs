@@ -3,7 +3,7 @@ use warpline_ir::*;
 use warpline_testkit::raw::{RawKernel, bar, swizzled, view};
 
 #[test]
-fn an_undeclared_register_is_refused() {
+fn an_undeclared_register_is_refuted() {
     let mut k = RawKernel::one();
     let dst = k.reg(Type::U32);
     let src = RegId(7).into();
@@ -23,7 +23,7 @@ fn an_undeclared_register_is_refused() {
 }
 
 #[test]
-fn an_undeclared_barrier_is_refused() {
+fn an_undeclared_barrier_is_refuted() {
     let mut k = RawKernel::one();
     k.push(
         21,
@@ -36,7 +36,7 @@ fn an_undeclared_barrier_is_refused() {
 }
 
 #[test]
-fn copies_of_lanes_name_what_is_declared() {
+fn cp_async_of_undeclared_barriers_and_tiles_is_refuted() {
     let mut k = RawKernel::one();
     let (bar, counted) = (bar(BarId(0), 0), true);
     k.push(
@@ -72,7 +72,7 @@ fn copies_of_lanes_name_what_is_declared() {
 }
 
 #[test]
-fn an_undeclared_named_barrier_is_refused() {
+fn an_undeclared_named_barrier_is_refuted() {
     let mut k = RawKernel::one();
     k.push(
         22,
@@ -85,7 +85,7 @@ fn an_undeclared_named_barrier_is_refused() {
 }
 
 #[test]
-fn an_undeclared_tile_and_tensor_map_are_refused() {
+fn an_undeclared_tile_and_tensor_map_are_refuted() {
     let mut k = RawKernel::one();
     let store = tensor::TensorStore {
         map: ParamId(0),
@@ -107,7 +107,7 @@ fn an_undeclared_tile_and_tensor_map_are_refused() {
 }
 
 #[test]
-fn an_alias_of_nothing_is_refused() {
+fn an_alias_of_an_undeclared_tile_is_refuted() {
     let mut k = RawKernel::one();
     let tile = k.tile(9, "a", swizzled(64), 1);
     k.0.tiles[tile.index()].alias = Some(TileId(4));
@@ -115,7 +115,7 @@ fn an_alias_of_nothing_is_refused() {
 }
 
 #[test]
-fn a_register_of_an_undeclared_role_is_refused() {
+fn a_register_of_an_undeclared_role_is_refuted() {
     let mut k = RawKernel::one();
     let r = k.reg(Type::U32);
     k.0.regs[r.index()].role = Some(RoleId(5));
@@ -124,7 +124,7 @@ fn a_register_of_an_undeclared_role_is_refused() {
 }
 
 #[test]
-fn a_parameter_read_as_something_else_is_refused() {
+fn a_parameter_read_as_another_type_is_refuted() {
     let mut k = RawKernel::one();
     let param = k.param(3, "n", ParamKind::Scalar(Type::U32));
     let dst = k.reg(Type::F32);
@@ -141,7 +141,7 @@ fn a_parameter_read_as_something_else_is_refused() {
 }
 
 #[test]
-fn a_pointer_used_as_a_tensor_map_is_refused() {
+fn a_pointer_used_as_a_tensor_map_is_refuted() {
     let mut k = RawKernel::one();
     let map = k.param(3, "x", ParamKind::Pointer(DType::F32));
     k.push(26, tensor::TensorPrefetch { map });
@@ -149,7 +149,7 @@ fn a_pointer_used_as_a_tensor_map_is_refused() {
 }
 
 #[test]
-fn two_parameters_of_one_name_are_refused() {
+fn two_parameters_with_the_same_name_are_refuted() {
     let mut k = RawKernel::one();
     k.param(3, "n", ParamKind::Scalar(Type::U32));
     k.param(4, "n", ParamKind::Scalar(Type::U32));

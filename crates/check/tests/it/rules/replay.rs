@@ -1,4 +1,4 @@
-//! Refutations carry a launch in which the executor fails.
+//! Refutations carry a launch in which the CPU executor fails.
 
 use crate::rules::kernel;
 use warpline_check::{Diagnostic, Verdict, examine};
@@ -37,7 +37,7 @@ fn ring(
     })
 }
 
-/// The refutation of a kernel, whose counterexample fails again.
+/// Returns the refutation of a kernel after a replay of its counterexample.
 #[track_caller]
 fn refuted(kernel: &Kernel) -> Diagnostic {
     let report = examine(kernel, &Target::SM_90A);
@@ -53,7 +53,7 @@ fn refuted(kernel: &Kernel) -> Diagnostic {
 }
 
 #[test]
-fn a_refutation_has_a_launch_that_fails() {
+fn a_refutation_has_a_counterexample() {
     let diagnostic = refuted(&ring(|n, _| n, |n, _| n + 1u32));
     assert_eq!(diagnostic.code(), "R4.trips");
     let counterexample = diagnostic.counterexample.expect("a counterexample");
@@ -67,7 +67,7 @@ fn a_refutation_has_a_launch_that_fails() {
 }
 
 #[test]
-fn the_launch_keeps_what_was_decided() {
+fn the_counterexample_satisfies_the_decisions() {
     // Only launches with n > 5 and m < 3 fail.
     let take = |n: Reg<u32>, m: Reg<u32>| select(n.gt(5u32) & m.lt(3u32), n + 1u32, n);
     let diagnostic = refuted(&ring(|n, _| n, take));
@@ -89,7 +89,7 @@ fn many_iterations_are_replayed_on_the_skeleton() {
 }
 
 #[test]
-fn words_of_memory_are_part_of_it() {
+fn a_counterexample_contains_words_of_memory() {
     let pages = |below: i32| {
         kernel(|k| {
             let n = k.param::<u32>("n");
@@ -124,7 +124,7 @@ fn words_of_memory_are_part_of_it() {
 }
 
 #[test]
-fn what_no_run_shows_is_undecided() {
+fn a_refutation_that_no_run_confirms_is_undecided() {
     // Both roles count to n, but the checker does not see through the two exclusive ors.
     let report = examine(&ring(|n, _| n, |n, m| (n ^ m) ^ m), &Target::SM_90A);
     assert_eq!(report.verdict(), Verdict::Undecided, "{}", report.text());

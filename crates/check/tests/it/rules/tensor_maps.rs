@@ -45,13 +45,13 @@ fn a_box_that_fills_its_view_passes() {
 }
 
 #[test]
-fn a_box_the_hardware_does_not_take_is_refused_where_it_is_declared() {
+fn an_illegal_box_is_refuted_at_its_declaration() {
     let text = load(map(&[64, 300], Swizzle::B128), |_| {}, 2).refuted("R13.map", 7);
     assert!(text.contains("box dimension 1 has 300 elements"), "{text}");
 }
 
 #[test]
-fn a_box_of_other_bytes_than_its_view_is_refused() {
+fn a_box_and_a_view_of_different_sizes_are_refuted() {
     let text = load(map(&[64, 64], Swizzle::B128), |_| {}, 2).refuted("R13.bytes", 10);
     assert!(
         text.contains("8192 bytes; the view of tile `a` has 16384"),
@@ -60,12 +60,12 @@ fn a_box_of_other_bytes_than_its_view_is_refused() {
 }
 
 #[test]
-fn another_swizzle_than_the_tile_is_refused() {
+fn a_swizzle_that_differs_from_the_tile_is_refuted() {
     load(map(&[32, 256], Swizzle::B64), |_| {}, 2).refuted("R13.swizzle", 10);
 }
 
 #[test]
-fn a_coordinate_too_few_is_refused() {
+fn a_missing_coordinate_is_refuted() {
     let text = load(map(&[64, 128], Swizzle::B128), |_| {}, 1).refuted("R13.coords", 10);
     assert!(
         text.contains("2 coordinates and 0 offsets; the copy passes 1 and 0"),
@@ -74,13 +74,13 @@ fn a_coordinate_too_few_is_refused() {
 }
 
 #[test]
-fn a_view_off_the_atom_is_refused() {
+fn a_view_that_is_not_atom_aligned_is_refuted() {
     let four_rows_down = |v: &mut View| (v.row, v.rows) = (4, 64);
     load(map(&[64, 64], Swizzle::B128), four_rows_down, 2).refuted("R13.view", 10);
 }
 
 #[test]
-fn half_a_panel_is_refused() {
+fn half_a_panel_is_refuted() {
     let left_half = |v: &mut View| v.cols = 32;
     load(map(&[32, 128], Swizzle::B128), left_half, 2).refuted("R13.view", 10);
 }
@@ -118,7 +118,7 @@ fn im2col() -> TensorMapDecl {
 }
 
 #[test]
-fn a_store_goes_to_what_the_map_is_of() {
+fn a_store_must_match_the_mode_of_the_map() {
     let tiled = || map(&[64, 128, 1], Swizzle::B128);
     store(im2col(), |s| s.im2col = true).passes();
     store(im2col(), |_| ()).refuted("R13.mode", 10);
@@ -127,14 +127,14 @@ fn a_store_goes_to_what_the_map_is_of() {
 }
 
 #[test]
-fn a_reduction_is_one_the_elements_have() {
+fn a_reduction_must_support_the_element_type() {
     let tiled = || map(&[64, 128], Swizzle::B128);
     store(tiled(), |s| s.reduce = Some(Reduction::Add)).passes();
     store(tiled(), |s| s.reduce = Some(Reduction::Xor)).refuted("R13.reduce", 10);
 }
 
 #[test]
-fn a_store_that_starts_before_its_tensor_is_refused() {
+fn a_store_that_starts_before_its_tensor_is_refuted() {
     let at = |first: i32| {
         let tiled = map(&[64, 128], Swizzle::B128);
         store(tiled, |s| s.coords[1] = Operand::imm(first))
@@ -144,7 +144,7 @@ fn a_store_that_starts_before_its_tensor_is_refused() {
 }
 
 #[test]
-fn a_box_that_starts_inside_16_bytes_is_refused() {
+fn a_box_that_is_not_16_byte_aligned_is_refuted() {
     let at = |first: u32| {
         let tiled = map(&[64, 128], Swizzle::B128);
         store(tiled, |s| s.coords[0] = Operand::imm(first))
@@ -155,7 +155,7 @@ fn a_box_that_starts_inside_16_bytes_is_refused() {
 }
 
 #[test]
-fn an_element_stride_of_the_inner_dimension_is_refused() {
+fn an_element_stride_of_the_inner_dimension_is_refuted() {
     let stepped = |steps: &[u32]| TensorMapDecl {
         mode: TensorMapMode::Strided {
             element_strides: steps.to_vec(),

@@ -1,12 +1,12 @@
-//! Values as the machine has them: signs, widths, conversions and votes. Each wrong kernel, in
-//! which two roles read one value differently, stands beside its repaired twin.
+//! Hardware semantics of values: signs, widths, conversions and votes. Two roles that interpret one value
+//! differently are refuted; two roles that agree are proved.
 
 use crate::rules::kernel;
 use warpline_ir::Kernel;
 use warpline_ir::builder::*;
 use warpline_testkit::verdict::{breaches, proved};
 
-/// What a role does with the declared memory and parameters: the number of steps it takes.
+/// The parameters and the memory from which roles compute their trip counts.
 struct Values {
     n: Reg<u32>,
     signed: Reg<i32>,
@@ -18,7 +18,8 @@ struct Values {
 
 type Role<'r> = &'r dyn Fn(&Values, &dyn Fn());
 
-/// One role gives slots of a ring, another takes them; a third leaves a count in shared memory.
+/// One role fills the slots of a ring, another releases them. The first one also writes a count to shared
+/// memory.
 fn ring(give: Role<'_>, take: Role<'_>) -> Kernel {
     kernel(|k| {
         let n = k.param::<u32>("n");
@@ -62,7 +63,7 @@ fn ring(give: Role<'_>, take: Role<'_>) -> Kernel {
 }
 
 #[track_caller]
-fn differ(give: Role<'_>, take: Role<'_>) {
+fn assert_different(give: Role<'_>, take: Role<'_>) {
     assert!(
         !breaches(&ring(give, take)).is_empty(),
         "proved, though the roles differ"
@@ -72,7 +73,7 @@ fn differ(give: Role<'_>, take: Role<'_>) {
 }
 
 #[test]
-fn pages_below_zero_are_skipped_by_both_or_by_none() {
+fn skipping_negative_pages_in_one_role_is_refuted() {
     let skips: Role<'_> = &|v, step| {
         steps(v.n).each(|i| {
             let page = v.pages.load(i);
@@ -80,35 +81,35 @@ fn pages_below_zero_are_skipped_by_both_or_by_none() {
         });
     };
     let takes_all: Role<'_> = &|v, step| steps(v.n).each(|_| step());
-    differ(skips, takes_all);
+    assert_different(skips, takes_all);
 }
 
 #[test]
-fn constants_below_zero_are_below_zero() {
-    differ(&|v, step| if_(v.signed.gt(-1i32), step), &|_, step| step());
-    differ(
+fn negative_constants_compare_as_signed() {
+    assert_different(&|v, step| if_(v.signed.gt(-1i32), step), &|_, step| step());
+    assert_different(
         &|v, step| range(0i32, v.signed).each(|_| step()),
         &|v, step| range(-1i32, v.signed).each(|_| step()),
     );
 }
 
 #[test]
-fn a_number_cut_to_16_bits_is_another() {
-    differ(&|v, step| steps(v.n).each(|_| step()), &|v, step| {
+fn a_cast_to_16_bits_changes_the_value() {
+    assert_different(&|v, step| steps(v.n).each(|_| step()), &|v, step| {
         steps(v.n.cast::<u16>().cast::<u32>()).each(|_| step())
     });
 }
 
 #[test]
-fn a_number_through_f32_is_another() {
-    differ(&|v, step| steps(v.n).each(|_| step()), &|v, step| {
+fn a_cast_through_f32_changes_the_value() {
+    assert_different(&|v, step| steps(v.n).each(|_| step()), &|v, step| {
         steps(v.n.cast::<f32>().cast::<u32>()).each(|_| step())
     });
 }
 
 #[test]
-fn half_a_word_is_another_number() {
-    differ(
+fn a_partial_load_of_a_word_changes_the_value() {
+    assert_different(
         &|v, step| steps(v.counts.whole().load(0u32, 0u32)).each(|_| step()),
         &|v, step| {
             let [half] = v.counts.whole().load_at_byte::<u16, 1>(0u32.reg());
@@ -118,27 +119,27 @@ fn half_a_word_is_another_number() {
 }
 
 #[test]
-fn a_difference_below_zero_is_large_without_a_sign() {
-    differ(
+fn a_negative_difference_is_large_as_unsigned() {
+    assert_different(
         &|v, step| if_((v.signed - v.other).bitcast::<u32>().lt(10u32), step),
         &|v, step| if_((v.signed - v.other).lt(10i32), step),
     );
 }
 
 #[test]
-fn numbers_of_64_bits_go_beyond_32() {
+fn values_of_64_bits_are_not_truncated() {
     let far: Role<'_> = &|v, step| if_(v.wide.gt(1u64 << 33), step);
     assert!(!breaches(&ring(&|_, _| {}, far)).is_empty());
     proved(&ring(far, far));
-    differ(
+    assert_different(
         &|v, step| steps(v.wide.cast::<u32>().min(5u32)).each(|_| step()),
         &|v, step| steps(v.wide.min(5u64).cast::<u32>()).each(|_| step()),
     );
 }
 
 #[test]
-fn lanes_that_agree_may_agree_on_no() {
-    differ(&|v, step| if_(v.n.gt(3u32), step), &|v, step| {
+fn lanes_agree_is_also_true_if_all_lanes_are_false() {
+    assert_different(&|v, step| if_(v.n.gt(3u32), step), &|v, step| {
         if_(lanes_agree(v.n.gt(3u32)), step)
     });
     proved(&ring(
@@ -148,7 +149,7 @@ fn lanes_that_agree_may_agree_on_no() {
 }
 
 #[test]
-fn an_item_broadcast_by_a_shuffle_is_the_same_for_all_lanes() {
+fn a_shuffle_from_one_lane_is_warp_uniform() {
     let broadcast: Role<'_> = &|v, step| {
         let item = Var::new(0u32);
         if_(lane_id().eq(0u32), || item.set(v.n));
@@ -166,7 +167,7 @@ fn an_item_broadcast_by_a_shuffle_is_the_same_for_all_lanes() {
 }
 
 #[test]
-fn a_variable_keeps_its_value_if_a_loop_runs_no_iteration() {
+fn a_variable_keeps_its_value_over_an_empty_loop() {
     let sets: Role<'_> = &|v, step| {
         let flag = Var::new(0u32);
         range(lane_id(), v.n)

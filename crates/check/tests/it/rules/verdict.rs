@@ -4,7 +4,7 @@ use warpline_ir::Target;
 use warpline_testkit::raw::RawKernel;
 
 #[test]
-fn a_proved_kernel_reads_as_the_kernel() {
+fn a_proved_kernel_dereferences_to_the_kernel() {
     let checked = check(RawKernel::one().0, &Target::SM_90A).unwrap();
     assert!(checked.is_proved());
     assert_eq!(checked.unproved_reason(), None);

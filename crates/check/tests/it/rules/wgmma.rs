@@ -2,8 +2,11 @@ use warpline_ir::ops::wgmma::{MatrixA, MmaType, Wgmma, WgmmaFence};
 use warpline_ir::*;
 use warpline_testkit::raw::{RawKernel, plain, swizzled, view};
 
-/// A product m64n64k16 at line 10 over two tiles, changed before it is added.
-fn product(roles: &[(&str, u32)], change: impl FnOnce(&mut RawKernel, &mut Wgmma)) -> RawKernel {
+/// A kernel with a wgmma m64n64k16 at line 10 over two tiles; `change` edits it first.
+fn wgmma_kernel(
+    roles: &[(&str, u32)],
+    change: impl FnOnce(&mut RawKernel, &mut Wgmma),
+) -> RawKernel {
     let mut k = RawKernel::new(roles);
     let a = k.tile(5, "a", swizzled(64), 1);
     let b = k.tile(6, "b", swizzled(64), 1);
@@ -29,14 +32,14 @@ fn product(roles: &[(&str, u32)], change: impl FnOnce(&mut RawKernel, &mut Wgmma
 const ONE: &[(&str, u32)] = &[("math", 4)];
 
 #[test]
-fn a_legal_product_passes() {
-    product(ONE, |_, _| {}).passes();
-    product(ONE, |_, op| op.b.col = 48).passes();
+fn a_legal_wgmma_passes() {
+    wgmma_kernel(ONE, |_, _| {}).passes();
+    wgmma_kernel(ONE, |_, op| op.b.col = 48).passes();
 }
 
 #[test]
-fn a_shape_that_does_not_exist_is_refused() {
-    product(ONE, |_, op| {
+fn an_illegal_shape_is_refuted() {
+    wgmma_kernel(ONE, |_, op| {
         op.n = 60;
         op.d.truncate(30);
         op.b.rows = 60;
@@ -45,8 +48,8 @@ fn a_shape_that_does_not_exist_is_refused() {
 }
 
 #[test]
-fn a_plain_tile_is_refused() {
-    product(ONE, |k, op| {
+fn a_tile_without_swizzle_is_refuted() {
+    wgmma_kernel(ONE, |k, op| {
         let b = k.tile(
             7,
             "c",
@@ -62,17 +65,17 @@ fn a_plain_tile_is_refused() {
 }
 
 #[test]
-fn a_tile_of_another_type_is_refused() {
-    let text = product(ONE, |_, op| {
+fn a_tile_of_another_type_is_refuted() {
+    let text = wgmma_kernel(ONE, |_, op| {
         (op.a_ty, op.b_ty) = (MmaType::F16, MmaType::F16)
     });
     let codes: Vec<_> = text.diagnostics().iter().map(|r| r.code()).collect();
     assert_eq!(codes, ["R14.operand", "R14.operand"]);
 }
 
-/// The product over tiles of one byte per element.
+/// The same kernel with tiles of one byte per element.
 fn fp8(a_ty: MmaType, b_ty: MmaType, b_dtype: DType) -> RawKernel {
-    product(ONE, |k, op| {
+    wgmma_kernel(ONE, |k, op| {
         let bytes = TileLayout {
             element_bytes: 1,
             cols: 128,
@@ -88,7 +91,7 @@ fn fp8(a_ty: MmaType, b_ty: MmaType, b_dtype: DType) -> RawKernel {
 }
 
 #[test]
-fn fp8_types_mix_and_each_tile_has_its_own() {
+fn mixed_fp8_operands_must_match_their_tiles() {
     let (e4, e5) = (MmaType::E4m3, MmaType::E5m2);
     fp8(e4, e5, DType::E5m2).passes();
     let text = fp8(e4, e5, DType::E4m3).refuted("R14.operand", 10);
@@ -99,8 +102,8 @@ fn fp8_types_mix_and_each_tile_has_its_own() {
 }
 
 #[test]
-fn a_view_off_the_atom_is_refused() {
-    product(ONE, |_, op| {
+fn a_view_that_is_not_atom_aligned_is_refuted() {
+    wgmma_kernel(ONE, |_, op| {
         op.b.row = 4;
         op.b.rows = 56;
         op.n = 56;
@@ -110,8 +113,8 @@ fn a_view_off_the_atom_is_refused() {
 }
 
 #[test]
-fn a_role_that_is_no_warpgroup_is_refused() {
-    let all = product(&[("math", 2)], |_, _| {}).diagnostics();
+fn a_role_of_partial_warpgroups_is_refuted() {
+    let all = wgmma_kernel(&[("math", 2)], |_, _| {}).diagnostics();
     let seen: Vec<_> = all
         .iter()
         .map(|r| (r.code(), r.at.map(|f| f.line)))
@@ -125,7 +128,7 @@ fn a_role_that_is_no_warpgroup_is_refused() {
 }
 
 #[test]
-fn a_warpgroup_off_its_place_is_refused() {
+fn a_misaligned_warpgroup_is_refuted() {
     let mut k = RawKernel::new(&[("load", 2), ("math", 4)]);
     let stmt = k.op(10, WgmmaFence);
     k.run(1, stmt);
@@ -133,7 +136,7 @@ fn a_warpgroup_off_its_place_is_refused() {
 }
 
 #[test]
-fn a_product_in_part_of_a_warpgroup_is_refused() {
+fn a_wgmma_in_a_divergent_branch_is_refuted() {
     let mut k = RawKernel::one();
     let body = Block(vec![k.op(11, WgmmaFence)]);
     let stmt = k.stmt(10, StmtKind::Elect { body });
@@ -143,39 +146,39 @@ fn a_product_in_part_of_a_warpgroup_is_refused() {
 }
 
 #[test]
-fn a_product_that_may_overwrite_needs_no_first_value() {
+fn a_wgmma_that_may_overwrite_needs_no_initialized_accumulators() {
     let fresh =
         |k: &mut RawKernel, op: &mut Wgmma| op.d = (0..32).map(|_| k.reg(Type::F32)).collect();
-    product(ONE, |k, op| {
+    wgmma_kernel(ONE, |k, op| {
         fresh(k, op);
         op.scale_d = k.value(Type::Pred).into();
     })
     .passes();
-    product(ONE, |k, op| {
+    wgmma_kernel(ONE, |k, op| {
         fresh(k, op);
         op.scale_d = Operand::Imm(0);
     })
     .passes();
-    let codes = product(ONE, fresh).diagnostics();
+    let codes = wgmma_kernel(ONE, fresh).diagnostics();
     assert!(codes.iter().all(|r| r.code() == "S.defined"));
     assert_eq!(codes.len(), 32);
 }
 
 #[test]
-fn a_product_that_adds_needs_its_sums_written() {
+fn a_wgmma_that_accumulates_needs_initialized_accumulators() {
     let unwritten = |k: &mut RawKernel, op: &mut Wgmma| {
         op.d = (0..32).map(|_| k.reg(Type::F32)).collect();
     };
-    let diagnostics = product(ONE, unwritten).diagnostics();
+    let diagnostics = wgmma_kernel(ONE, unwritten).diagnostics();
     assert_eq!(diagnostics.len(), 32);
     assert!(diagnostics.iter().all(|r| r.code() == "S.defined"));
-    product(ONE, |k, op| {
+    wgmma_kernel(ONE, |k, op| {
         unwritten(k, op);
         op.scale_d = Operand::Imm(0);
     })
     .passes();
-    // A predicate is the author's word that the first product overwrites.
-    product(ONE, |k, op| {
+    // With a predicate, the author promises that the first wgmma overwrites.
+    wgmma_kernel(ONE, |k, op| {
         unwritten(k, op);
         op.scale_d = k.value(Type::Pred).into();
     })

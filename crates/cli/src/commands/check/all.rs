@@ -1,7 +1,7 @@
 //! `warpline check --all`: checks every distinct program of every family.
 
 use super::replay;
-use super::{texts, unproved};
+use super::{renderer, unproved};
 use crate::errors::Failure;
 use crate::output::CommandOutput;
 use crate::progress::Bar;
@@ -162,7 +162,7 @@ impl Row {
     }
 }
 
-/// Formats the assumptions of the proofs: each code with the number of kernels that rely on it.
+/// Formats the assumptions of the proofs: each code with the number of kernels whose proof relies on it.
 fn assumptions(examined: &[CheckedProgram]) -> String {
     let mut kernels: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
     for (i, e) in examined.iter().enumerate().filter(|(_, e)| e.is_proved()) {
@@ -173,7 +173,7 @@ fn assumptions(examined: &[CheckedProgram]) -> String {
     if kernels.is_empty() {
         return String::new();
     }
-    let counts = kernels.iter().map(|(code, of)| match of.len() {
+    let counts = kernels.iter().map(|(code, indices)| match indices.len() {
         1 => format!("{code} in 1 kernel"),
         n => format!("{code} in {n} kernels"),
     });
@@ -199,9 +199,9 @@ fn text(rows: &[Row], examined: &[CheckedProgram]) -> String {
         table.add_row(row.cells());
     }
     let mut text = format!("{}\n", table.trim_fmt());
-    let (mut texts, mut reported) = (texts(), HashSet::new());
-    for e in examined {
-        let mut report = e.report.clone();
+    let (mut renderer, mut reported) = (renderer(), HashSet::new());
+    for program in examined {
+        let mut report = program.report.clone();
         report
             .diagnostics
             .retain(|r| !reported.contains(&(r.code(), r.at)));
@@ -209,13 +209,16 @@ fn text(rows: &[Row], examined: &[CheckedProgram]) -> String {
             continue;
         }
         reported.extend(report.diagnostics.iter().map(|r| (r.code(), r.at)));
-        let (problem, config) = (display::settings(&e.problem), display::settings(&e.config));
+        let (problem, config) = (
+            display::settings(&program.problem),
+            display::settings(&program.config),
+        );
         // Writing to a string does not fail.
         let _ = write!(
             text,
             "\n{} with {problem} and {config}:\n{}",
-            e.family,
-            texts.report(&report)
+            program.family,
+            renderer.report(&report)
         );
     }
     let proved = examined.iter().filter(|e| e.is_proved()).count();

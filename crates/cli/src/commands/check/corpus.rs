@@ -1,7 +1,7 @@
 //! `warpline check --corpus`: kernels with known public bugs and their repaired versions.
 
+use super::renderer;
 use super::replay;
-use super::texts;
 use crate::errors::Failure;
 use crate::output::CommandOutput;
 use crate::progress::Bar;
@@ -26,11 +26,11 @@ pub(super) fn corpus(replay: bool, target: Target) -> Result<CommandOutput, Fail
     let verdicts = verdicts.collect::<Result<Vec<_>, _>>();
     drop(bar);
     let verdicts = verdicts.map_err(FamilyError::from)?;
-    let objects: Vec<Value> = verdicts.iter().map(object).collect();
+    let bugs: Vec<Value> = verdicts.iter().map(bug_json).collect();
     let mut output = CommandOutput::new("check", text(&verdicts))
         .field("target", target.name)
         .field("expected", verdicts.iter().all(BugResult::is_expected))
-        .field("bugs", objects)
+        .field("bugs", bugs)
         .with_failure(unexpected(&verdicts));
     if replay {
         let kernels = verdicts
@@ -44,14 +44,14 @@ pub(super) fn corpus(replay: bool, target: Target) -> Result<CommandOutput, Fail
     Ok(output)
 }
 
-/// Formats the report of every broken kernel, then the table, then the reports of unexpected verdicts.
+/// Formats the report of every broken kernel, the table, and the reports of unexpected verdicts.
 fn text(verdicts: &[BugResult]) -> String {
-    let mut texts = texts();
+    let mut renderer = renderer();
     let mut text = String::new();
     for v in verdicts {
         let bug = v.bug;
         text += &format!("== {} ({}): {}\n\n", bug.name, bug.reference, bug.title);
-        text += &texts.report(&v.broken);
+        text += &renderer.report(&v.broken);
         text.push('\n');
     }
     let mut table = report::table([
@@ -68,7 +68,7 @@ fn text(verdicts: &[BugResult]) -> String {
     }
     text += &format!("{}\n\n", table.trim_fmt());
     for v in verdicts.iter().filter(|v| !v.is_expected()) {
-        text += &unexpected_reports(v, &mut texts);
+        text += &unexpected_reports(v, &mut renderer);
     }
     let (expected, all) = (as_expected(verdicts), verdicts.len());
     text + &format!("{expected} of {all} bugs refuted as expected, and proved when repaired\n")
@@ -76,13 +76,13 @@ fn text(verdicts: &[BugResult]) -> String {
 
 fn cells(v: &BugResult) -> [String; 7] {
     // The expected diagnostic, else the first one.
-    let seen: Option<&Diagnostic> = v.hit().or(v.broken.diagnostics.first());
-    let at = seen.and_then(|r| r.at).map(|at| at.to_string());
+    let diagnostic: Option<&Diagnostic> = v.hit().or(v.broken.diagnostics.first());
+    let at = diagnostic.and_then(|r| r.at).map(|at| at.to_string());
     [
         v.bug.name.to_owned(),
         v.bug.reference.to_owned(),
         v.bug.rule.to_owned(),
-        seen.map_or("nothing", Diagnostic::code).to_owned(),
+        diagnostic.map_or("nothing", Diagnostic::code).to_owned(),
         at.unwrap_or("–".into()),
         v.repaired.verdict().name().to_owned(),
         if v.is_expected() { "yes" } else { "no" }.to_owned(),
@@ -90,21 +90,21 @@ fn cells(v: &BugResult) -> [String; 7] {
 }
 
 /// Formats the reports of a bug with an unexpected verdict.
-fn unexpected_reports(v: &BugResult, texts: &mut TextRenderer) -> String {
+fn unexpected_reports(v: &BugResult, renderer: &mut TextRenderer) -> String {
     let mut text = String::new();
     if v.hit().is_none() {
         let (name, rule, line) = (v.bug.name, v.bug.rule, v.line);
-        let report = texts.report(&v.broken);
+        let report = renderer.report(&v.broken);
         text += &format!("{name} is not refuted by {rule} at {line}:\n{report}\n");
     }
     if v.repaired.verdict() != Verdict::Proved {
-        let report = texts.report(&v.repaired);
+        let report = renderer.report(&v.repaired);
         text += &format!("{} is not proved when repaired:\n{report}\n", v.bug.name);
     }
     text
 }
 
-fn object(v: &BugResult) -> Value {
+fn bug_json(v: &BugResult) -> Value {
     json!({
         "name": v.bug.name,
         "reference": v.bug.reference,

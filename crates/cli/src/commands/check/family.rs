@@ -1,7 +1,7 @@
 //! `warpline check FAMILY`.
 
 use super::replay;
-use super::{launch, lint, texts, unproved};
+use super::{launch, lint, renderer, unproved};
 use crate::args::CheckFamilyArgs;
 use crate::args::fields::request;
 use crate::display;
@@ -24,9 +24,9 @@ pub(crate) fn family(
     let work = family.workload(&request(family, matches), DeviceKind::Gpu, None, &target)?;
     let steps = work.plan(&target)?.steps;
     let reports: Vec<Report> = steps.iter().map(|s| examine(&s.kernel, &target)).collect();
-    let mut texts = texts();
-    let parts: Vec<String> = reports.iter().map(|r| texts.report(r)).collect();
-    let mut output = CommandOutput::new("check", parts.join("\n"))
+    let mut renderer = renderer();
+    let texts: Vec<String> = reports.iter().map(|r| renderer.report(r)).collect();
+    let mut output = CommandOutput::new("check", texts.join("\n"))
         .field("family", work.family())
         .field("problem", work.problem())
         .field("config", work.config())
@@ -57,7 +57,7 @@ pub(crate) fn family(
     // Performance of a kernel that may deadlock or race has no meaning.
     if args.lint && output.failure.is_none() {
         let findings = lint::findings(family, work.as_ref(), &target)?;
-        output.text += &lint::text(&findings);
+        output.text += &lint::text(&findings, &mut renderer);
         output = output.field("lints", findings);
     }
     Ok(output)
@@ -69,8 +69,8 @@ fn fallback(
     reports: &[Report],
     target: &Target,
 ) -> Result<Option<Value>, Failure> {
-    let is = |outcome| reports.iter().any(|r| r.verdict() == outcome);
-    if is(Verdict::Refuted) || !is(Verdict::Undecided) {
+    let any = |verdict| reports.iter().any(|r| r.verdict() == verdict);
+    if any(Verdict::Refuted) || !any(Verdict::Undecided) {
         return Ok(None);
     }
     let Some(baseline) = work.baseline(target) else {

@@ -16,7 +16,7 @@ pub(super) fn run(work: &dyn AnyWorkload) -> Result<(), Failure> {
         true => Ok(()),
         false => {
             let text = "the launch computes a wrong result\nhelp: `warpline run` with the same options shows the elements";
-            Err(Failure::bad_result("wrong-results", text))
+            Err(Failure::bad_result("wrong-result", text))
         }
     }
 }

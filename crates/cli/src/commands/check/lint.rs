@@ -3,6 +3,8 @@
 use crate::errors::Failure;
 use crate::progress::Bar;
 use crate::resources::Assembler;
+use warpline_check::Rule;
+use warpline_check::render::TextRenderer;
 use warpline_ir::Target;
 use warpline_kernels::{AnyFamily, AnyWorkload};
 use warpline_lint::{LintError, LintFinding, LintStatus, Options};
@@ -28,38 +30,32 @@ pub(super) fn findings(
     })
 }
 
-/// Formats one line per finding, under the name of its kernel.
-pub(super) fn text(findings: &[LintFinding]) -> String {
+/// Returns one line per check under the name of its kernel, then each warning with its source line.
+pub(super) fn text(findings: &[LintFinding], renderer: &mut TextRenderer) -> String {
+    let kernels = findings.chunk_by(|a, b| a.kernel == b.kernel);
+    kernels
+        .map(|findings| kernel_text(findings, renderer))
+        .collect()
+}
+
+fn kernel_text(findings: &[LintFinding], renderer: &mut TextRenderer) -> String {
     let width = findings.iter().map(|f| f.check.len()).max().unwrap_or(0);
-    let mut text = String::new();
-    let mut kernel = None;
+    let kernel = findings.first().map_or("", |f| &f.kernel);
+    let mut text = format!("\nlints of kernel {kernel}:\n");
     for f in findings {
-        if kernel != Some(&f.kernel) {
-            text += &format!("\nlints of kernel {}:\n", f.kernel);
-            kernel = Some(&f.kernel);
-        }
-        let mark = match f.status {
+        let status = match f.status {
             LintStatus::Pass => "pass",
             LintStatus::Warn => "warn",
             LintStatus::Skipped => "–",
         };
-        text += &format!(
-            "  {mark:4}  {:width$}  {}{}\n",
-            f.check,
-            location(f),
-            f.text
-        );
+        text += &format!("  {status:4}  {:width$}  {}\n", f.check, f.text);
+    }
+    for f in findings.iter().filter(|f| f.status == LintStatus::Warn) {
+        if let Some(rule) = Rule::find(f.check) {
+            let role = f.role.iter().map(|role| format!("role `{role}`: "));
+            let headline = role.chain([f.text.clone()]).collect::<String>();
+            text += &format!("\n{}", renderer.warning(rule, &headline, f.at));
+        }
     }
     text
-}
-
-/// Formats the known part of `gemm.rs:88, role math: `.
-fn location(f: &LintFinding) -> String {
-    let at = f.at.map(|at| at.to_string());
-    let role = f.role.as_ref().map(|role| format!("role {role}"));
-    let parts: Vec<String> = at.into_iter().chain(role).collect();
-    match parts.is_empty() {
-        true => String::new(),
-        false => format!("{}: ", parts.join(", ")),
-    }
 }

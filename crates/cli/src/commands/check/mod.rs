@@ -38,33 +38,33 @@ pub(crate) fn without_family(
     }
 }
 
-/// Returns the formatter of checker reports. It uses colors if standard output is a terminal, unless
-/// `NO_COLOR` is set; `CLICOLOR_FORCE` turns colors on.
-fn texts() -> TextRenderer {
+/// Returns the renderer of checker reports. It uses colors on a terminal or if `CLICOLOR_FORCE` is
+/// set, unless `NO_COLOR` is set.
+fn renderer() -> TextRenderer {
     let is_set = |name| env::var_os(name).is_some_and(|v| !v.is_empty());
     let is_colored = is_set("CLICOLOR_FORCE") || io::stdout().is_terminal();
-    let look = match is_colored && !is_set("NO_COLOR") {
+    let color_mode = match is_colored && !is_set("NO_COLOR") {
         true => ColorMode::Color,
         false => ColorMode::Plain,
     };
-    TextRenderer::new(look, Sources::here())
+    TextRenderer::new(color_mode, Sources::here())
 }
 
 /// Describes the first kernel that is refuted or undecided; none if all are proved.
 fn unproved<'r>(reports: impl IntoIterator<Item = &'r Report>) -> Option<Failure> {
     let reports: Vec<&Report> = reports.into_iter().collect();
-    let of = |outcome| move |r: &&&Report| r.verdict() == outcome;
+    let has = |verdict| move |r: &&&Report| r.verdict() == verdict;
     let bad = reports.iter().filter(|r| r.verdict() != Verdict::Proved);
-    let refuted = reports.iter().find(of(Verdict::Refuted));
-    let first = refuted.or_else(|| reports.iter().find(of(Verdict::Undecided)))?;
-    let outcome = first.verdict().name();
+    let refuted = reports.iter().find(has(Verdict::Refuted));
+    let first = refuted.or_else(|| reports.iter().find(has(Verdict::Undecided)))?;
+    let verdict = first.verdict().name();
     let text = match reports.len() {
-        1 => format!("kernel {} is {outcome}", first.kernel),
+        1 => format!("kernel {} is {verdict}", first.kernel),
         all => format!(
-            "{} of {all} kernels are not proved; kernel {} is {outcome}",
+            "{} of {all} kernels are not proved; kernel {} is {verdict}",
             bad.count(),
             first.kernel
         ),
     };
-    Some(Failure::bad_result(outcome, text))
+    Some(Failure::bad_result(verdict, text))
 }

@@ -27,22 +27,22 @@ pub(super) fn add<'r>(
 }
 
 fn replays<'r>(reports: impl IntoIterator<Item = (&'r Kernel, &'r Report)>) -> Vec<Replay> {
-    let mut list = Vec::new();
+    let mut replays = Vec::new();
     for (kernel, report) in reports {
         for diagnostic in report.diagnostics.iter().filter(|r| !r.undecided) {
             let counterexample = diagnostic.counterexample.as_deref();
-            list.push(Replay {
+            replays.push(Replay {
                 kernel: report.kernel.clone(),
                 code: diagnostic.code(),
                 launch: counterexample.map(ToString::to_string),
-                fault: counterexample.and_then(|w| Some(w.replay(kernel).err()?.to_string())),
+                fault: counterexample.and_then(|c| Some(c.replay(kernel).err()?.to_string())),
             });
         }
     }
-    list
+    replays
 }
 
-/// The replays as text.
+/// Formats the replays.
 fn text(replays: &[Replay]) -> String {
     if replays.is_empty() {
         return "\nreplay: no kernel is refuted\n".to_owned();

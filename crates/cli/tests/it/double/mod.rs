@@ -34,8 +34,8 @@ impl Family for Double {
     const NAME: &'static str = "double";
     const ABOUT: &'static str = "y = 2 x, element by element";
 
-    fn default_problem(place: DeviceKind) -> Problem {
-        let n = match place {
+    fn default_problem(device: DeviceKind) -> Problem {
+        let n = match device {
             DeviceKind::Cpu => 1000,
             DeviceKind::Gpu => 1 << 26,
         };

@@ -11,7 +11,7 @@ fn build(body: impl FnOnce(Builder)) -> Kernel {
 }
 
 #[test]
-fn a_dropped_arrival_counts_once() {
+fn arrive_drop_lowers_the_count_of_later_phases() {
     let k = build(|k| {
         let bar = k.barrier("bar", 1).arrivals(2);
         k.role("leaves").body(|| elect(|| bar.at(0).arrive_drop()));
@@ -28,7 +28,7 @@ fn a_dropped_arrival_counts_once() {
 }
 
 #[test]
-fn an_arrival_count_may_be_a_parameter_and_a_wait_a_poll() {
+fn a_parameter_arrival_count_and_a_polled_wait_pass() {
     let k = build(|k| {
         let (n, out) = (k.param::<u32>("n"), k.pointer::<u32>("out"));
         let t = k.tile::<u32>("t", 1, 32).unswizzled().declare();
@@ -55,7 +55,7 @@ fn an_arrival_count_may_be_a_parameter_and_a_wait_a_poll() {
 }
 
 #[test]
-fn a_bulk_load_is_multicast_with_a_mask_and_a_cache_hint() {
+fn a_bulk_load_multicasts_with_a_mask_and_a_cache_hint() {
     use warpline_ir::ops::bulk::CacheHint;
     let k = build(|k| {
         k.cluster(4, 1, 1);
@@ -97,7 +97,7 @@ fn a_bulk_load_is_multicast_with_a_mask_and_a_cache_hint() {
 }
 
 #[test]
-fn special_registers_give_the_index_in_cluster_and_grid() {
+fn special_registers_return_cluster_and_grid_indices() {
     let k = build(|k| {
         k.cluster(2, 1, 1);
         let out = k.pointer::<u32>("out");
@@ -131,7 +131,7 @@ fn special_registers_give_the_index_in_cluster_and_grid() {
 }
 
 #[test]
-fn a_barrier_reduction_counts_predicates() {
+fn a_barrier_reduction_returns_count_all_and_any() {
     let k = build(|k| {
         let out = k.pointer::<u32>("out");
         let t = k.tile::<u32>("t", 4, 32).unswizzled().declare();
@@ -166,7 +166,7 @@ fn a_barrier_reduction_counts_predicates() {
 }
 
 #[test]
-fn a_reduction_cannot_be_mixed_with_a_sync() {
+fn a_reduction_mixed_with_a_sync_is_a_fault() {
     let k = build(|k| {
         let met = k.named_barrier("met");
         k.role("counts").body(|| {

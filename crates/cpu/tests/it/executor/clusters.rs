@@ -39,7 +39,7 @@ fn a_remote_arrival_publishes_the_writes_of_its_thread() {
     }
 }
 
-/// Removes the last cluster barrier of a kernel.
+/// Removes the final cluster barrier of a kernel.
 fn without_final_barrier(mut k: Kernel) -> Kernel {
     k.epilogue.0.clear();
     k
@@ -65,7 +65,7 @@ fn an_access_to_a_peer_that_may_have_exited_is_a_fault() {
         expect_pass(&k, &options);
     }
     let k = without_final_barrier(k);
-    // `late` lets the peer exit first; `random` finds it with most seeds.
+    // `late` lets the peer exit first; `random` finds the fault with most seeds.
     let found: Vec<_> = strict()
         .filter_map(|o| Setup::new().run(&k, 2, &o).err().map(|e| (o, e)))
         .collect();
@@ -101,7 +101,7 @@ fn a_cta_exit_during_a_copy_from_its_memory_is_a_fault() {
 }
 
 #[test]
-fn a_copy_to_global_memory_may_end_after_the_cta() {
+fn a_copy_to_global_memory_may_complete_after_the_cta_exits() {
     let k = build(|k| {
         let out = k.pointer::<u32>("out");
         let t = k.tile::<u32>("t", 1, 32).unswizzled().declare();

@@ -11,7 +11,8 @@ fn build(body: impl FnOnce(Builder)) -> Kernel {
     warpline_testkit::kernel::build("copies", body)
 }
 
-/// Each lane copies `words` words, of which `n` are read from the source, and reads them back.
+/// Each lane copies `words` words with `n` words from the source and zeros after them, and reads
+/// them back.
 fn round_trip(words: u32) -> Kernel {
     build(|k| {
         let (n, x, out) = (
@@ -27,7 +28,7 @@ fn round_trip(words: u32) -> Kernel {
             copy_commit();
             copy_wait(0);
             warp_sync();
-            // A neighbor's words, so that the barrier matters.
+            // Reads the words of a neighbor, so the warp sync is necessary.
             let row = (lane_id() + 1) & 31;
             for i in 0..words {
                 out.store(row * words + i, t.whole().load(row, i));
@@ -55,7 +56,7 @@ fn bytes_beyond_the_source_size_are_zero() {
     }
 }
 
-/// A warp that sums `n` rows through a `cp.async` pipeline of `stages` stages.
+/// One warp sums `n` rows through a `cp.async` pipeline of `stages` stages.
 fn pipeline(stages: u32) -> Kernel {
     build(|k| {
         let (n, x, out) = (
@@ -69,7 +70,7 @@ fn pipeline(stages: u32) -> Kernel {
             .stages(stages)
             .declare();
         k.role("all").body(|| {
-            let fetch = |i: Reg<u32>| {
+            let issue_load = |i: Reg<u32>| {
                 // An iteration past the end commits an empty group.
                 if_(i.lt(n), || {
                     let to = t.stage(i % stages);
@@ -78,7 +79,7 @@ fn pipeline(stages: u32) -> Kernel {
                 copy_commit();
             };
             for i in 0..stages - 1 {
-                fetch(i.reg());
+                issue_load(i.reg());
             }
             let sum = steps(n).fold(0u32.reg(), |i, sum| {
                 copy_wait(stages - 2);
@@ -86,7 +87,7 @@ fn pipeline(stages: u32) -> Kernel {
                 let row = t.stage(i % stages);
                 let sum = sum + row.load(0u32, lane_id() ^ 1) * (i + 1);
                 warp_sync();
-                fetch(i + (stages - 1));
+                issue_load(i + (stages - 1));
                 sum
             });
             out.store(lane_id() ^ 1, sum);
@@ -95,7 +96,7 @@ fn pipeline(stages: u32) -> Kernel {
 }
 
 #[test]
-fn a_group_pipeline_runs_for_any_trip_count() {
+fn a_group_pipeline_is_correct_at_every_trip_count() {
     for stages in [2, 3, 4] {
         let k = pipeline(stages);
         for n in [0, 1, stages - 1, stages, stages + 1, 3 * stages + 1] {
@@ -136,7 +137,7 @@ fn adjacent_words_may_come_from_different_copies() {
     }
 }
 
-/// A copy into a written tile, with optional commit, wait and sync.
+/// Copies into a written tile, with optional commit, wait and sync, and reads the tile.
 fn copy_and_read(commit: bool, wait: Option<u32>, sync: bool, lines: &mut (u32, u32)) -> Kernel {
     build(|k| {
         let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
@@ -163,7 +164,7 @@ fn copy_and_read(commit: bool, wait: Option<u32>, sync: bool, lines: &mut (u32, 
 }
 
 #[test]
-fn a_read_before_the_wait_or_before_the_barrier_is_a_race_with_both_lines() {
+fn a_read_before_the_wait_or_the_warp_sync_is_a_race_with_both_lines() {
     let x: Vec<u32> = (0..32).collect();
     let run = |k: &Kernel, options: &Options| {
         let s = Setup::new().input("x", &x).output("out", 128);
@@ -272,10 +273,10 @@ fn two_copies_in_flight_to_one_address_are_a_race() {
     assert_eq!((e.kind, line(&e)), (FaultKind::Race, second), "{e}");
 }
 
-// ---- arrivals
+// ---- arrivals after copies
 
 /// A producer whose threads arrive after their copies, and a consumer that waits for `full`.
-fn copy_arrivals(hold: bool) -> Kernel {
+fn copy_arrivals(add_arrival: bool) -> Kernel {
     build(|k| {
         let (n, x, out) = (
             k.param::<u32>("n"),
@@ -283,7 +284,7 @@ fn copy_arrivals(hold: bool) -> Kernel {
             k.pointer::<u32>("out"),
         );
         let t = k.tile::<u32>("t", 1, 128).unswizzled().stages(2).declare();
-        let count = if hold { 1 } else { 32 };
+        let count = if add_arrival { 1 } else { 32 };
         let (full, empty) = (
             k.barrier("full", 2).arrivals(count),
             k.barrier("empty", 2).arrivals(32),
@@ -294,7 +295,7 @@ fn copy_arrivals(hold: bool) -> Kernel {
                 empty.at(s).wait(parity ^ 1);
                 let at = x.address(i * 128 + lane_id() * 4);
                 t.stage(s).copy_from(0u32, lane_id() * 4, at, 16);
-                if hold {
+                if add_arrival {
                     full.at(s).add_arrival_after_copies();
                     warp_sync();
                     elect(|| full.at(s).arrive());
@@ -318,16 +319,17 @@ fn copy_arrivals(hold: bool) -> Kernel {
 }
 
 #[test]
-fn arrivals_follow_the_copies_of_their_lane() {
-    for hold in [false, true] {
-        let k = copy_arrivals(hold);
+fn each_lane_arrives_after_its_copies() {
+    for add_arrival in [false, true] {
+        let k = copy_arrivals(add_arrival);
         for n in [0, 1, 2, 3, 7] {
             let x: Vec<u32> = (0..128 * n.max(1)).map(|i| i ^ 0x55).collect();
             for options in timings() {
                 let s = Setup::new().scalar(n).input("x", &x);
                 let s = s.output("out", 512 * n.max(1) as usize);
-                s.run(&k, 1, &options)
-                    .unwrap_or_else(|e| panic!("hold {hold}, {n} rounds, {options:?}: {e}"));
+                s.run(&k, 1, &options).unwrap_or_else(|e| {
+                    panic!("add_arrival {add_arrival}, {n} rounds, {options:?}: {e}")
+                });
                 if n > 0 {
                     assert_eq!(s.values::<u32>(1), x);
                 }

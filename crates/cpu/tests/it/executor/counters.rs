@@ -6,7 +6,8 @@ use warpline_ir::builder::*;
 use warpline_testkit::kernel::build;
 use warpline_testkit::launch::Setup;
 
-/// Returns the counters of a kernel whose CTAs write up to 32 words each; equal under every timing.
+/// Returns the counters of a kernel whose CTAs write up to 32 words each; asserts that every timing
+/// has the same counters.
 fn counted(ctas: u32, body: impl FnOnce(Builder)) -> Stats {
     let kernel = build("counted", body);
     let mut all = timings().map(|options| {
@@ -49,14 +50,14 @@ fn inactive_lanes_are_counted_at_their_branch() {
         (outer.divergence.executions, outer.divergence.divergent),
         (3, 3)
     );
-    // Of the 32 lanes, 16 are inactive in every op; the inner branch masks 8 of the rest.
+    // The outer branch masks 16 lanes in every op; the inner branch masks 8 of the others.
     assert_eq!(outer.divergence.inactive_lanes, 16 * outer.divergence.ops);
     assert_eq!(inner.divergence.inactive_lanes, 8 * inner.divergence.ops);
     assert!(0 < inner.divergence.ops && inner.divergence.ops < outer.divergence.ops);
 }
 
 #[test]
-fn a_loop_with_divergent_trip_counts_wastes_half_of_the_lanes() {
+fn divergent_trip_counts_count_the_lanes_that_left_the_loop() {
     let stats = counted(1, |k| {
         let (_, y) = (k.pointer::<u32>("x"), k.pointer::<u32>("y"));
         k.role("all").body(|| {
@@ -71,11 +72,11 @@ fn a_loop_with_divergent_trip_counts_wastes_half_of_the_lanes() {
         ops,
         inactive_lanes,
     } = stats.branches[0].divergence;
-    // Iterations 0 to 31; lane 0 leaves in the first, and all leave in the last.
+    // Iterations 0 to 31: lane i leaves in iteration i.
     assert_eq!((executions, divergent), (32, 31));
-    let per_round = ops / 31;
-    let missing: u64 = (1..=31).sum();
-    assert_eq!(inactive_lanes, per_round * missing);
+    let ops_per_iteration = ops / 31;
+    let left_lanes: u64 = (1..=31).sum();
+    assert_eq!(inactive_lanes, ops_per_iteration * left_lanes);
 }
 
 #[test]
@@ -107,12 +108,12 @@ fn warps_are_counted_separately() {
         });
     });
     let role = &stats.roles[0];
-    let did: Vec<_> = role
+    let counts: Vec<_> = role
         .warps
         .iter()
         .map(|w| (w.accesses, w.async_ops))
         .collect();
-    assert_eq!(did, [(0, 0), (4, 2), (0, 0)]);
+    assert_eq!(counts, [(0, 0), (4, 2), (0, 0)]);
     let ops: u64 = role.warps.iter().map(|w| w.instructions).sum();
     assert_eq!(role.instructions, ops);
     assert!(role.warps[1].instructions > role.warps[0].instructions);

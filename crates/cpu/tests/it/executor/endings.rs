@@ -49,7 +49,7 @@ fn a_cta_exit_must_be_ordered_after_the_accesses_of_every_lane() {
 }
 
 #[test]
-fn a_remote_arrival_without_a_wait_may_be_too_late() {
+fn a_remote_arrival_that_the_peer_does_not_wait_for_is_a_fault() {
     let kernel = |waits: bool| {
         let mut k = build(|k| {
             k.cluster(2, 1, 1);
@@ -74,19 +74,19 @@ fn a_remote_arrival_without_a_wait_may_be_too_late() {
 
 /// How the invalidating thread synchronizes with the other users of a barrier.
 #[derive(Clone, Copy, PartialEq, Debug)]
-enum Ends {
-    /// It waits for the phase, and synchronizes with the other waiter.
-    Right,
-    /// It does not synchronize with the other waiter.
-    OverAWait,
-    /// It does not wait for the phase.
-    OverAnArrival,
+enum InvalSync {
+    /// The thread waits for the phase, and synchronizes with the other waiter.
+    Complete,
+    /// The thread does not synchronize with the other waiter.
+    SkipsOtherWaiter,
+    /// The thread does not wait for the phase.
+    SkipsPhaseWait,
 }
 
 #[test]
 fn inval_must_be_ordered_after_all_uses() {
     let mut at = 0;
-    let mut kernel = |ends: Ends| {
+    let mut kernel = |sync: InvalSync| {
         build(|k| {
             let bar = k.barrier("bar", 1).arrivals(1);
             let met = k.barrier("met", 1).arrivals(1);
@@ -99,10 +99,10 @@ fn inval_must_be_ordered_after_all_uses() {
             });
             k.role("ends").body(|| {
                 elect(|| {
-                    if ends != Ends::OverAWait {
+                    if sync != InvalSync::SkipsOtherWaiter {
                         met.at(0).wait(0);
                     }
-                    if ends != Ends::OverAnArrival {
+                    if sync != InvalSync::SkipsPhaseWait {
                         bar.at(0).wait(0);
                     }
                     at = line!() + 1;
@@ -111,20 +111,20 @@ fn inval_must_be_ordered_after_all_uses() {
             });
         })
     };
-    let right = kernel(Ends::Right);
+    let right = kernel(InvalSync::Complete);
     for options in timings() {
         expect_pass(&right, &options);
     }
     // Synchronizing with the waiter also orders the phase that it waited for.
-    let through = kernel(Ends::OverAnArrival);
+    let transitive = kernel(InvalSync::SkipsPhaseWait);
     for options in strict() {
-        expect_pass(&through, &options);
+        expect_pass(&transitive, &options);
     }
-    let wrong = kernel(Ends::OverAWait);
+    let wrong = kernel(InvalSync::SkipsOtherWaiter);
     let mut races = 0;
     for options in strict() {
         let e = Setup::new().run(&wrong, 1, &options).unwrap_err();
-        // In some schedules the other thread uses the invalidated barrier.
+        // In some schedules the other thread uses the barrier after its invalidation.
         if e.kind == FaultKind::Race {
             assert_eq!(line(&e), at, "{e}");
             races += 1;
@@ -212,14 +212,14 @@ fn endless(body: impl Fn(Global<u32>)) -> Kernel {
 }
 
 #[test]
-fn a_repeating_loop_is_reported() {
+fn an_endless_loop_is_reported() {
     let kernels = [
         endless(|_| while_(|| lane_id().lt(32u32), || {})),
         endless(|x| {
             let n = Var::new(0u32);
             while_(|| x.load(0u32).eq(0u32), || n.set(n.get() ^ 1u32));
         }),
-        // One lane alone stays.
+        // Only lane 0 stays in the loop.
         endless(|x| while_(|| x.load(lane_id()).eq(0u32), || {})),
     ];
     let ended = endless(|x| while_(|| x.load(lane_id()).eq(5u32), || {}));

@@ -131,7 +131,7 @@ fn a_generic_access_to_bytes_in_flight_is_a_race_with_both_lines() {
         assert_eq!(e.kind, FaultKind::Race, "{e}");
         assert_eq!((line(&e), other_line(&e)), (read, copy), "{e}");
     }
-    // What eager timing cannot see.
+    // Eager timing does not check races.
     setup().run(&k, 1, &Options::default()).unwrap();
 }
 
@@ -174,7 +174,7 @@ fn overwriting_the_source_of_a_bulk_store_is_a_race_before_the_read_wait() {
 
 #[test]
 fn an_elected_arrival_does_not_order_other_lanes() {
-    // The reader's lane 0 frees the slot; its lane 1 may still be reading.
+    // Lane 0 of the reader frees the slot; lane 1 may still be reading.
     let kernel = |sync: bool| {
         build(|k| {
             let t = k.tile::<u32>("t", 1, 32).unswizzled().declare();
@@ -349,8 +349,8 @@ fn an_init_needs_a_fence_and_a_barrier_before_its_use() {
 
 #[test]
 fn mbarrier_misuse_is_a_fault() {
-    type Acts = fn(MbarrierArray);
-    let cases: [(&str, Acts); 5] = [
+    type Misuse = fn(MbarrierArray);
+    let cases: [(&str, Misuse); 5] = [
         ("before its init", |b| b.at(0).arrive()),
         ("a second time", |b| {
             b.at(0).init(1);
@@ -370,10 +370,10 @@ fn mbarrier_misuse_is_a_fault() {
             b.at(0).wait(2);
         }),
     ];
-    for (text, acts) in cases {
+    for (text, misuse) in cases {
         let k = build(|k| {
             let bar = k.barrier("bar", 1);
-            k.role("all").body(|| elect(|| acts(bar)));
+            k.role("all").body(|| elect(|| misuse(bar)));
         });
         for options in timings() {
             let e = expect_fault(&k, &options, FaultKind::Barrier);
@@ -384,16 +384,16 @@ fn mbarrier_misuse_is_a_fault() {
 }
 
 #[test]
-fn a_named_barrier_has_one_thread_count() {
+fn different_thread_counts_at_a_named_barrier_are_a_fault() {
     let k = build(|k| {
-        let b = k.named_barrier("meet");
+        let b = k.named_barrier("pair");
         k.role("one").body(|| b.sync(64));
         k.role("two").body(|| b.sync(96));
         k.role("three").body(|| {});
     });
     for options in timings() {
         let e = expect_fault(&k, &options, FaultKind::Barrier);
-        assert!(e.text.contains("(meet)"), "{e}");
+        assert!(e.text.contains("(pair)"), "{e}");
     }
 }
 
@@ -440,7 +440,7 @@ fn setmaxnreg_moves_registers_through_the_pool() {
 }
 
 #[test]
-fn register_counts_are_multiples_of_eight() {
+fn a_register_count_must_be_a_multiple_of_eight() {
     let k = build(|k| k.role("one").warpgroups(1).registers(41).body(|| {}));
     let e = Setup::new().run(&k, 1, &Options::default()).unwrap_err();
     assert!(e.text.contains("41"), "{e}");
@@ -511,7 +511,7 @@ fn an_arrival_beyond_the_count_is_a_fault() {
 }
 
 #[test]
-fn setmaxnreg_must_match_its_direction() {
+fn setmaxnreg_in_the_wrong_direction_is_a_fault() {
     let mut k = build(|k| k.role("all").warpgroups(1).registers(40).body(|| {}));
     edit(&mut k, 0, &|op| match op {
         Op::SetMaxRegs(r) => Some(SetMaxRegs { grow: true, ..r }.into()),
@@ -520,7 +520,8 @@ fn setmaxnreg_must_match_its_direction() {
     for options in timings() {
         let e = expect_fault(&k, &options, FaultKind::Registers);
         assert!(
-            e.text.contains("increases to 40 registers per thread from"),
+            e.text
+                .contains("requests an increase to 40 registers per thread, but the warp has"),
             "{e}"
         );
     }
@@ -608,7 +609,7 @@ fn a_launch_that_breaks_a_declared_bound_is_rejected() {
 
 #[test]
 fn undeclared_references_are_rejected() {
-    let fine = build(|k| {
+    let valid = build(|k| {
         let bar = k.barrier("bar", 1).arrivals(32);
         let t = k.tile::<u32>("t", 1, 32).unswizzled().declare();
         k.role("all").body(|| {
@@ -616,15 +617,15 @@ fn undeclared_references_are_rejected() {
             bar.at(0).arrive();
         });
     });
-    let breaks: [fn(&mut Kernel); 4] = [
+    let mutations: [fn(&mut Kernel); 4] = [
         |k| k.regs.truncate(1),
         |k| k.tiles.clear(),
         |k| k.barriers.clear(),
         |k| k.roles[0].first_warp = 3,
     ];
-    for broken in breaks {
-        let mut k = fine.clone();
-        broken(&mut k);
+    for mutate in mutations {
+        let mut k = valid.clone();
+        mutate(&mut k);
         let e = Setup::new().run(&k, 1, &Options::default()).unwrap_err();
         assert!(
             matches!(e.kind, FaultKind::Illegal | FaultKind::Launch),
@@ -638,7 +639,7 @@ fn the_lowest_faulting_cluster_is_reported_for_any_thread_count() {
     let k = build(|k| {
         let out = k.pointer::<u32>("out");
         k.role("all").body(|| {
-            // CTAs from 5 on write outside.
+            // CTAs with an index of 5 or more write out of bounds.
             out.store(cta_id() * 32 + lane_id(), 1u32);
         });
     });

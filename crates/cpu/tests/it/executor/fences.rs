@@ -10,7 +10,7 @@ fn build(body: impl FnOnce(Builder)) -> Kernel {
     warpline_testkit::kernel::build("fences", body)
 }
 
-/// The fence halves of a kernel, and whether their order is correct.
+/// The fence halves that a kernel runs, and faults in their order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Halves {
     Both,
@@ -168,7 +168,7 @@ fn a_release_fence_covers_only_the_own_cta() {
 
 #[test]
 fn a_proxy_fence_after_the_arrival_is_too_late() {
-    // In every schedule, the issue is not ordered after the fence.
+    // The issue is not ordered after the fence in any schedule.
     let kernel = |late: bool| {
         build(|k| {
             let x = k.pointer::<u32>("x");
@@ -205,7 +205,8 @@ fn a_proxy_fence_after_the_arrival_is_too_late() {
 
 #[test]
 fn a_proxy_fence_of_the_own_cta_does_not_cover_a_peer() {
-    // Each CTA writes into its peer, or into itself, and stores its own tile by a bulk copy.
+    // Each CTA writes to the tile of its peer, or to its own, and stores its own tile by a bulk
+    // copy.
     let kernel = |fence: fn(), to_peer: bool| {
         build(|k| {
             k.cluster(2, 1, 1);
@@ -245,21 +246,22 @@ fn a_proxy_fence_of_the_own_cta_does_not_cover_a_peer() {
     }
 }
 
-/// The kind of fence halves, and the memory of the flag between them.
+/// The fence halves around a flag, and the memory of the flag.
 #[derive(Clone, Copy)]
-struct Way {
+struct FlagFences {
     release: fn(),
     acquire: fn(),
+    /// Whether the flag is in shared memory.
     shared: bool,
 }
 
 /// One warp writes a tile and sets a relaxed flag; another observes it and reads the tile.
-fn flagged(way: Way, h: Halves) -> Kernel {
+fn flagged(fences: FlagFences, h: Halves) -> Kernel {
     build(|k| {
         let (out, flag) = (k.pointer::<u32>("x"), k.pointer::<u32>("flag"));
         let t = k.tile::<u32>("t", 1, 32).unswizzled().declare();
         let f = k.tile::<u32>("f", 1, 4).unswizzled().declare();
-        let word = move || match way.shared {
+        let word = move || match fences.shared {
             true => f.whole().atomic_ref(0u32, 0u32),
             false => flag.atomic_ref(0u32),
         };
@@ -271,22 +273,22 @@ fn flagged(way: Way, h: Halves) -> Kernel {
             warp_sync();
             elect(|| {
                 if h.releases() {
-                    (way.release)();
+                    (fences.release)();
                 }
                 word().store(1u32, relaxed);
                 if h == Halves::ReleaseTooLate {
-                    (way.release)();
+                    (fences.release)();
                 }
             });
         });
         k.role("sees").body(|| {
             cta_sync();
             if h == Halves::AcquireTooEarly {
-                (way.acquire)();
+                (fences.acquire)();
             }
             while_(|| word().load(relaxed).eq(0u32), || nanosleep(20));
             if h.acquires() {
-                (way.acquire)();
+                (fences.acquire)();
             }
             out.store(lane_id(), t.whole().load(0u32, lane_id()));
         });
@@ -299,13 +301,13 @@ fn run_flagged(k: &Kernel, options: &Options) -> Result<Vec<u32>, Box<RunError>>
     Ok(s.values(0))
 }
 
-const PLAIN: Way = Way {
+const ALL_MEMORY: FlagFences = FlagFences {
     release: || fence_release(Scope::Gpu),
     acquire: || fence_acquire(Scope::Gpu),
     shared: true,
 };
 
-const OF_SHARED: Way = Way {
+const SHARED_ONLY: FlagFences = FlagFences {
     release: fence_release_shared,
     acquire: fence_acquire_shared,
     shared: true,
@@ -313,18 +315,18 @@ const OF_SHARED: Way = Way {
 
 #[test]
 fn a_fence_may_be_split_into_release_and_acquire() {
-    let far = Way {
+    let global = FlagFences {
         shared: false,
-        ..PLAIN
+        ..ALL_MEMORY
     };
-    for way in [PLAIN, far, OF_SHARED] {
-        let right = flagged(way, Halves::Both);
+    for fences in [ALL_MEMORY, global, SHARED_ONLY] {
+        let right = flagged(fences, Halves::Both);
         for options in timings() {
             let got = run_flagged(&right, &options).unwrap_or_else(|e| panic!("{e}"));
             assert_eq!(got, (1..33).collect::<Vec<_>>());
         }
         for h in WRONG {
-            let wrong = flagged(way, h);
+            let wrong = flagged(fences, h);
             for options in strict() {
                 let e = run_flagged(&wrong, &options).unwrap_err();
                 assert_eq!(e.kind, FaultKind::Race, "{h:?}: {e}");
@@ -335,11 +337,11 @@ fn a_fence_may_be_split_into_release_and_acquire() {
 
 #[test]
 fn a_shared_memory_fence_does_not_order_a_flag_in_global_memory() {
-    let far = Way {
+    let global = FlagFences {
         shared: false,
-        ..OF_SHARED
+        ..SHARED_ONLY
     };
-    let k = flagged(far, Halves::Both);
+    let k = flagged(global, Halves::Both);
     for options in strict() {
         let e = run_flagged(&k, &options).unwrap_err();
         assert_eq!(e.kind, FaultKind::Race, "{e}");
@@ -348,12 +350,12 @@ fn a_shared_memory_fence_does_not_order_a_flag_in_global_memory() {
 
 #[test]
 fn tensor_map_fences_order_only_tensor_maps() {
-    let way = Way {
+    let fences = FlagFences {
         release: || fence_tensor_map_release(Scope::Gpu),
         acquire: || fence_tensor_map_acquire(Scope::Gpu, 0u64),
         shared: true,
     };
-    let k = flagged(way, Halves::Both);
+    let k = flagged(fences, Halves::Both);
     for options in strict() {
         let e = run_flagged(&k, &options).unwrap_err();
         assert_eq!(e.kind, FaultKind::Race, "{e}");

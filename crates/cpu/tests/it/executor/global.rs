@@ -23,7 +23,7 @@ fn run(k: &Kernel, ctas: u32, options: &Options) -> Result<Vec<u32>, Box<RunErro
 }
 
 #[track_caller]
-fn passes(k: &Kernel, ctas: u32) {
+fn expect_pass(k: &Kernel, ctas: u32) {
     for options in timings() {
         run(k, ctas, &options).unwrap_or_else(|e| panic!("{options:?}: {e}"));
     }
@@ -31,7 +31,7 @@ fn passes(k: &Kernel, ctas: u32) {
 
 /// Expects a race under every strict timing; returns the first error.
 #[track_caller]
-fn races(k: &Kernel, ctas: u32, rule: &str) -> Box<RunError> {
+fn expect_race(k: &Kernel, ctas: u32, rule: &str) -> Box<RunError> {
     let mut all = strict().map(|options| {
         let Err(e) = run(k, ctas, &options) else {
             panic!("passed with {options:?}")
@@ -45,26 +45,26 @@ fn races(k: &Kernel, ctas: u32, rule: &str) -> Box<RunError> {
     first
 }
 
-/// Each CTA writes 32 words at a distance of `apart` from the previous CTA's.
-fn writers(apart: u32, at: &mut u32) -> Kernel {
+/// Each CTA writes 32 words, `stride` words after the start of the previous CTA.
+fn writers(stride: u32, at: &mut u32) -> Kernel {
     build(|k| {
         let (_, b) = (k.pointer::<u32>("a"), k.pointer::<u32>("b"));
         k.role("all").body(|| {
             *at = line!() + 1;
-            b.store(cta_id() * apart + lane_id(), cta_id());
+            b.store(cta_id() * stride + lane_id(), cta_id());
         });
     })
 }
 
 #[test]
-fn a_byte_has_one_writer() {
+fn unordered_writes_of_a_byte_are_a_race() {
     let mut at = 0;
-    passes(&writers(32, &mut at), 4);
-    for apart in [0, 31] {
-        let k = writers(apart, &mut at);
-        let e = races(&k, 4, "R18.writer");
+    expect_pass(&writers(32, &mut at), 4);
+    for stride in [0, 31] {
+        let k = writers(stride, &mut at);
+        let e = expect_race(&k, 4, "R18.writer");
         assert_eq!((line(&e), other_line(&e)), (at, at));
-        let byte = 4 * apart;
+        let byte = 4 * stride;
         assert_eq!(
             e.text,
             format!(
@@ -77,31 +77,31 @@ fn a_byte_has_one_writer() {
 }
 
 #[test]
-fn the_fault_does_not_depend_on_the_host_threads() {
+fn the_report_is_the_same_for_any_number_of_host_threads() {
     let k = writers(0, &mut 0);
-    let told = |threads| {
+    let report = |threads| {
         let options = Options {
             threads,
             ..strict().next().unwrap()
         };
         run(&k, 64, &options).unwrap_err().to_string()
     };
-    assert_eq!(told(1), told(7));
+    assert_eq!(report(1), report(7));
 }
 
 #[test]
-fn sixteen_bit_words_have_one_writer_each() {
+fn sixteen_bit_writes_race_per_element() {
     let halves = |shift: u32| {
         build(|k| {
             let (_, b) = (k.pointer::<u32>("a"), k.pointer::<u16>("b"));
             k.role("all").body(|| {
-                // Every second half belongs to the other CTA.
+                // With shift 0, the two CTAs write alternate elements.
                 b.store(lane_id() * 2 + (cta_id() >> shift), 1u16);
             });
         })
     };
-    passes(&halves(0), 2);
-    races(&halves(1), 2, "R18.writer");
+    expect_pass(&halves(0), 2);
+    expect_race(&halves(1), 2, "R18.writer");
 }
 
 #[test]
@@ -119,12 +119,12 @@ fn a_write_races_with_a_read_of_another_cta() {
             });
         })
     };
-    passes(&k(32), 4);
-    races(&k(0), 4, "R18.writer");
+    expect_pass(&k(32), 4);
+    expect_race(&k(0), 4, "R18.writer");
 }
 
 #[test]
-fn warps_of_a_cta_need_a_cta_barrier() {
+fn warps_that_share_words_need_a_cta_barrier() {
     let k = |sync: fn()| {
         build(|k| {
             let (_, b) = (k.pointer::<u32>("a"), k.pointer::<u32>("b"));
@@ -139,9 +139,9 @@ fn warps_of_a_cta_need_a_cta_barrier() {
             });
         })
     };
-    passes(&k(cta_sync), 1);
-    races(&k(|| {}), 1, "R18.writer");
-    races(&k(warp_sync), 1, "R18.writer");
+    expect_pass(&k(cta_sync), 1);
+    expect_race(&k(|| {}), 1, "R18.writer");
+    expect_race(&k(warp_sync), 1, "R18.writer");
 }
 
 /// CTA 0 writes 32 words and sets a flag; the others wait for it and read them.
@@ -186,7 +186,7 @@ const RELAXED: MemoryOrder = MemoryOrder::relaxed(Scope::Gpu);
 
 #[test]
 fn release_and_acquire_at_gpu_scope_publish_data() {
-    passes(&published_by_flag(raise_by(RELEASE), wait_by(ACQUIRE)), 3);
+    expect_pass(&published_by_flag(raise_by(RELEASE), wait_by(ACQUIRE)), 3);
     let fenced = published_by_flag(
         |flag| {
             fence(Scope::Gpu);
@@ -197,7 +197,7 @@ fn release_and_acquire_at_gpu_scope_publish_data() {
             fence(Scope::Gpu);
         },
     );
-    passes(&fenced, 3);
+    expect_pass(&fenced, 3);
     let volatile = published_by_flag(
         |flag| {
             fence(Scope::Gpu);
@@ -220,17 +220,17 @@ fn release_and_acquire_at_gpu_scope_publish_data() {
             fence(Scope::Gpu);
         },
     );
-    passes(&volatile, 3);
+    expect_pass(&volatile, 3);
 }
 
 #[test]
 fn a_missing_release_or_acquire_is_a_race() {
-    races(
+    expect_race(
         &published_by_flag(raise_by(RELAXED), wait_by(ACQUIRE)),
         3,
         "R18.writer",
     );
-    races(
+    expect_race(
         &published_by_flag(raise_by(RELEASE), wait_by(RELAXED)),
         3,
         "R18.writer",
@@ -242,29 +242,29 @@ fn a_missing_release_or_acquire_is_a_race() {
         },
         wait_by(ACQUIRE),
     );
-    races(&late, 3, "R18.writer");
+    expect_race(&late, 3, "R18.writer");
     for scope in [Scope::Cta, Scope::Cluster] {
-        let near = published_by_flag(
+        let narrow_fence = published_by_flag(
             |flag| {
                 fence(scope);
                 raise_by(RELAXED)(flag);
             },
             wait_by(ACQUIRE),
         );
-        races(&near, 3, "R18.writer");
+        expect_race(&narrow_fence, 3, "R18.writer");
     }
 }
 
 #[test]
 fn a_flag_with_a_narrow_scope_is_a_race() {
     let narrow = MemoryOrder::release(Scope::Cta);
-    races(
+    expect_race(
         &published_by_flag(raise_by(narrow), wait_by(ACQUIRE)),
         2,
         "R18.scope",
     );
     let narrow = MemoryOrder::acquire(Scope::Cluster);
-    races(
+    expect_race(
         &published_by_flag(raise_by(RELEASE), wait_by(narrow)),
         2,
         "R18.scope",
@@ -284,14 +284,14 @@ fn atomics_need_a_scope_that_includes_both() {
             });
         })
     };
-    passes(&counter(Scope::Gpu), 8);
-    passes(&counter(Scope::Cluster), 2);
-    races(&counter(Scope::Cluster), 4, "R18.scope");
-    races(&counter(Scope::Cta), 2, "R18.scope");
+    expect_pass(&counter(Scope::Gpu), 8);
+    expect_pass(&counter(Scope::Cluster), 2);
+    expect_race(&counter(Scope::Cluster), 4, "R18.scope");
+    expect_race(&counter(Scope::Cta), 2, "R18.scope");
 }
 
 /// The last CTA sums the words of all CTAs.
-fn last_adds(order: MemoryOrder) -> Kernel {
+fn last_cta_sums(order: MemoryOrder) -> Kernel {
     build(|k| {
         let (a, b) = (k.pointer::<u32>("a"), k.pointer::<u32>("b"));
         k.role("all").body(|| {
@@ -311,19 +311,23 @@ fn last_adds(order: MemoryOrder) -> Kernel {
 
 #[test]
 fn the_last_cta_is_ordered_after_all_others() {
-    let right = last_adds(MemoryOrder::acq_rel(Scope::Gpu));
+    let right = last_cta_sums(MemoryOrder::acq_rel(Scope::Gpu));
     for options in timings() {
         let sums = run(&right, 5, &options).unwrap_or_else(|e| panic!("{options:?}: {e}"));
         assert_eq!(sums[0], 10);
     }
     for order in [RELAXED, RELEASE, ACQUIRE] {
-        races(&last_adds(order), 5, "R18.writer");
+        expect_race(&last_cta_sums(order), 5, "R18.writer");
     }
-    races(&last_adds(MemoryOrder::acq_rel(Scope::Cta)), 5, "R18.scope");
+    expect_race(
+        &last_cta_sums(MemoryOrder::acq_rel(Scope::Cta)),
+        5,
+        "R18.scope",
+    );
 }
 
 /// A bulk store, a wait, and a read of the destination.
-fn stored_in_bulk(wait: fn()) -> Kernel {
+fn bulk_store_then_read(wait: fn()) -> Kernel {
     build(|k| {
         let (_, b) = (k.pointer::<u32>("a"), k.pointer::<u32>("b"));
         let t = k.tile::<u32>("t", 1, 32).unswizzled().declare();
@@ -344,10 +348,10 @@ fn stored_in_bulk(wait: fn()) -> Kernel {
 
 #[test]
 fn a_bulk_store_is_visible_after_its_wait() {
-    passes(&stored_in_bulk(|| bulk_wait(0)), 1);
+    expect_pass(&bulk_store_then_read(|| bulk_wait(0)), 1);
     // A read wait does not cover the writes.
-    races(&stored_in_bulk(|| {}), 1, "R18.writer");
-    races(&stored_in_bulk(|| bulk_wait_read(0)), 1, "R18.writer");
+    expect_race(&bulk_store_then_read(|| {}), 1, "R18.writer");
+    expect_race(&bulk_store_then_read(|| bulk_wait_read(0)), 1, "R18.writer");
 }
 
 #[test]
@@ -372,11 +376,11 @@ fn bulk_reductions_of_ctas_do_not_race_but_bulk_stores_do() {
             });
         })
     };
-    passes(&k(true), 4);
-    races(&k(false), 4, "R18.writer");
+    expect_pass(&k(true), 4);
+    expect_race(&k(false), 4, "R18.writer");
 }
 
-/// Waits until a flag is set.
+/// Waits until flag `i` is set.
 fn wait_for(flag: Global<u32>, i: u32) {
     while_(
         || flag.atomic_ref(i).load(ACQUIRE).eq(0u32),
@@ -386,7 +390,8 @@ fn wait_for(flag: Global<u32>, i: u32) {
 
 #[test]
 fn an_acquire_pairs_only_with_the_release_of_its_word() {
-    // Two warps of the first CTA, beside other CTAs: word 0 is raised before the data is written.
+    // A warp of CTA 0 raises word 0, writes the data, and raises word 1; another warp waits for one
+    // of the words.
     let kernel = |flag: u32| {
         let mut k = build(|k| {
             let (a, b) = (k.pointer::<u32>("a"), k.pointer::<u32>("b"));
@@ -412,13 +417,13 @@ fn an_acquire_pairs_only_with_the_release_of_its_word() {
         k.co_resident = true;
         k
     };
-    passes(&kernel(1), 3);
-    races(&kernel(0), 3, "R18.writer");
+    expect_pass(&kernel(1), 3);
+    expect_race(&kernel(0), 3, "R18.writer");
 }
 
 #[test]
 fn happens_before_passes_through_another_cluster() {
-    // The second CTA waits for the first warp of the first one, and lets its second warp go.
+    // CTA 1 waits for the first warp of CTA 0, and then signals its second warp.
     let kernel = |waits: bool| {
         let mut k = build(|k| {
             let (a, b) = (k.pointer::<u32>("a"), k.pointer::<u32>("b"));
@@ -451,6 +456,6 @@ fn happens_before_passes_through_another_cluster() {
         k.co_resident = true;
         k
     };
-    passes(&kernel(true), 2);
-    races(&kernel(false), 2, "R18.writer");
+    expect_pass(&kernel(true), 2);
+    expect_race(&kernel(false), 2, "R18.writer");
 }

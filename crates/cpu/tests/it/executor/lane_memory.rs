@@ -1,5 +1,5 @@
-//! Accesses are tracked per lane: unordered atomics, divergent peers, words that several lanes access,
-//! `cp.async` groups.
+//! Accesses per lane: unordered atomics, divergent peers, words that several lanes access, `cp.async`
+//! groups.
 
 use crate::executor::harness::{expect_fault, expect_pass, strict, timings};
 use warpline_ir::builder::*;
@@ -16,7 +16,7 @@ const RELAXED: MemoryOrder = MemoryOrder::relaxed(Scope::Cta);
 /// Expects a race of the broken kernel in every strict timing, and a pass of the fixed one in every
 /// timing.
 #[track_caller]
-fn expect_twins(kernel: impl Fn(bool) -> Kernel) {
+fn expect_only_broken_races(kernel: impl Fn(bool) -> Kernel) {
     let (right, wrong) = (kernel(true), kernel(false));
     for options in timings() {
         expect_pass(&right, &options);
@@ -61,11 +61,11 @@ fn a_read_must_be_ordered_after_every_atomic() {
             });
         })
     };
-    expect_twins(kernel);
+    expect_only_broken_races(kernel);
 }
 
 #[test]
-fn an_atomic_of_one_thread_does_not_hide_its_plain_write() {
+fn an_atomic_does_not_hide_an_earlier_plain_write_of_its_thread() {
     let kernel = |ordered: bool| {
         build(|k| {
             let t = k.tile::<u32>("t", 1, 4).unswizzled().declare();
@@ -102,7 +102,7 @@ fn an_atomic_of_one_thread_does_not_hide_its_plain_write() {
     }
     for options in strict() {
         let e = Setup::new().run(&wrong, 1, &options).unwrap_err();
-        // If the other runs first, it reads uninitialized bytes.
+        // If the other role runs first, it reads uninitialized bytes.
         assert!(
             matches!(e.kind, FaultKind::Race | FaultKind::NeverWritten),
             "{e}"
@@ -111,8 +111,8 @@ fn an_atomic_of_one_thread_does_not_hide_its_plain_write() {
 }
 
 #[test]
-fn stores_to_different_peers_need_arrivals_at_each() {
-    // Lane l of rank 0 stores to rank l, and arrives there, or all arrive at rank 0 alone.
+fn stores_to_different_peers_need_an_arrival_at_each_peer() {
+    // Lane l of rank 0 stores to rank l. The lanes arrive there, or all of them arrive at rank 0.
     let kernel = |each: bool| {
         build(|k| {
             k.cluster(4, 1, 1);
@@ -152,8 +152,8 @@ fn stores_to_different_peers_need_arrivals_at_each() {
 }
 
 #[test]
-fn a_word_read_by_two_lanes_has_two_readers() {
-    // Lanes 0 and 1 read a word; then lane 1 alone, or both, let the writer go.
+fn a_writer_must_be_ordered_after_both_lanes_that_read_a_word() {
+    // Lanes 0 and 1 read a word; then lane 1 alone, or both lanes, signal the writer.
     let kernel = |both: bool| {
         build(|k| {
             let t = k.tile::<u32>("t", 1, 4).unswizzled().declare();
@@ -164,7 +164,7 @@ fn a_word_read_by_two_lanes_has_two_readers() {
                 if_(lane_id().lt(2u32), || {
                     t.whole().load(0u32, 0u32);
                 });
-                // It reads once more, which is not the other lane's read.
+                // A second read of lane 1 does not replace the read of lane 0.
                 if_(lane_id().eq(1u32), || {
                     t.whole().load(0u32, 0u32);
                     free.at(0).arrive();
@@ -181,12 +181,12 @@ fn a_word_read_by_two_lanes_has_two_readers() {
             });
         })
     };
-    expect_twins(kernel);
+    expect_only_broken_races(kernel);
 }
 
 #[test]
-fn a_word_written_by_two_lanes_has_two_writers() {
-    // Lanes 0 and 1 store the same word at once; one of them alone speaks for itself.
+fn a_reader_must_be_ordered_after_both_lanes_that_write_a_word() {
+    // Lanes 0 and 1 store the same word in one instruction; then lane 1 alone, or both lanes, arrive.
     let kernel = |both: bool| {
         build(|k| {
             let t = k.tile::<u32>("t", 1, 4).unswizzled().declare();
@@ -208,12 +208,12 @@ fn a_word_written_by_two_lanes_has_two_writers() {
             });
         })
     };
-    expect_twins(kernel);
+    expect_only_broken_races(kernel);
 }
 
 #[test]
-fn a_wait_counts_the_groups_of_its_own_lane() {
-    // Lane 0 commits one group, the others two; a wait for all but one covers nothing of lane 0.
+fn a_copy_wait_counts_groups_per_lane() {
+    // Lane 0 commits one group, the others two; a wait for all but one covers no group of lane 0.
     let kernel = |pending: u32| {
         build(|k| {
             let x = k.pointer::<u32>("x");

@@ -24,7 +24,7 @@ fn run(k: &Kernel, options: &Options) -> Result<Vec<u32>, Box<RunError>> {
 /// Expects a fault of the broken kernel in every strict timing, and a pass of the fixed one in every
 /// timing.
 #[track_caller]
-fn expect_twins(kernel: impl Fn(bool) -> Kernel, kind: FaultKind) {
+fn expect_only_broken_faults(kernel: impl Fn(bool) -> Kernel, kind: FaultKind) {
     let (right, wrong) = (kernel(true), kernel(false));
     for options in timings() {
         run_or_panic(&right, &options);
@@ -56,7 +56,7 @@ fn fault(k: &Kernel, options: &Options) -> Box<RunError> {
 }
 
 #[test]
-fn what_an_elected_lane_waited_for_the_others_know_after_a_warp_sync() {
+fn a_warp_sync_orders_all_lanes_after_the_wait_of_an_elected_lane() {
     let (mut copy, mut load) = (0, 0);
     let mut kernel = |sync: bool| {
         build(|k| {
@@ -97,7 +97,7 @@ fn what_an_elected_lane_waited_for_the_others_know_after_a_warp_sync() {
 }
 
 #[test]
-fn lanes_that_wait_for_one_of_two_copies_each_know_of_their_own() {
+fn a_wait_orders_only_the_waiting_lane_after_the_copy() {
     // Lane 0 waits for the first copy and lane 1 for the second; each reads one of them.
     let kernel = |own: bool| {
         build(|k| {
@@ -121,12 +121,12 @@ fn lanes_that_wait_for_one_of_two_copies_each_know_of_their_own() {
             });
         })
     };
-    expect_twins(kernel, FaultKind::Race);
+    expect_only_broken_faults(kernel, FaultKind::Race);
 }
 
 #[test]
-fn a_wait_of_the_whole_warp_does_not_bring_its_lanes_together() {
-    // Each lane stores, waits for another role's word, and reads its neighbor's.
+fn a_wait_of_the_whole_warp_does_not_synchronize_its_lanes() {
+    // Each lane stores a word, waits for another role, and reads the word of its neighbor.
     let kernel = |sync: bool| {
         build(|k| {
             let (_x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
@@ -143,11 +143,11 @@ fn a_wait_of_the_whole_warp_does_not_bring_its_lanes_together() {
             });
         })
     };
-    expect_twins(kernel, FaultKind::Race);
+    expect_only_broken_faults(kernel, FaultKind::Race);
 }
 
 #[test]
-fn lanes_that_arrived_themselves_know_of_each_other_after_the_wait() {
+fn a_wait_orders_the_lanes_of_a_warp_after_the_arrivals_of_all_lanes() {
     let kernel = |all: bool| {
         build(|k| {
             let (_x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
@@ -164,12 +164,13 @@ fn lanes_that_arrived_themselves_know_of_each_other_after_the_wait() {
             });
         })
     };
-    expect_twins(kernel, FaultKind::Race);
+    expect_only_broken_faults(kernel, FaultKind::Race);
 }
 
 #[test]
-fn a_warp_sync_of_some_lanes_is_for_those_lanes() {
-    // Lane pairs exchange words; they meet by halves of the warp, or by others than the pairs.
+fn a_warp_sync_orders_only_the_lanes_of_its_mask() {
+    // Lane pairs exchange words. The masks are the halves of the warp, or even and odd lanes, which
+    // separate the pairs.
     let kernel = |halves: bool| {
         let mut k = build(|k| {
             let (_x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
@@ -187,7 +188,7 @@ fn a_warp_sync_of_some_lanes_is_for_those_lanes() {
                 out.store(lane_id(), t.whole().load(0u32, lane_id() ^ 1u32));
             });
         });
-        // The builder syncs whole warps: the selected mask takes the place of theirs.
+        // The builder syncs whole warps; the edit replaces the mask by the selected one.
         let mask = Cell::new(None);
         edit(&mut k, 0, &|op| {
             if let Op::Select(s) = &op {
@@ -202,11 +203,11 @@ fn a_warp_sync_of_some_lanes_is_for_those_lanes() {
         });
         k
     };
-    expect_twins(kernel, FaultKind::Race);
+    expect_only_broken_faults(kernel, FaultKind::Race);
 }
 
 #[test]
-fn lanes_that_arrive_at_different_barriers_publish_their_own_writes() {
+fn a_lane_publishes_its_writes_only_to_the_barrier_that_it_arrives_at() {
     // Even lanes arrive at one barrier and odd lanes at the other; a reader waits for the first.
     let kernel = |right: bool| {
         build(|k| {
@@ -226,12 +227,12 @@ fn lanes_that_arrive_at_different_barriers_publish_their_own_writes() {
             });
         })
     };
-    expect_twins(kernel, FaultKind::Race);
+    expect_only_broken_faults(kernel, FaultKind::Race);
 }
 
 #[test]
-fn arrivals_of_one_instruction_count_in_the_phase_that_they_complete() {
-    // 32 arrivals complete two phases of 16: a wait for the first orders half of the lanes.
+fn a_phase_publishes_only_the_lanes_that_arrived() {
+    // All lanes arrive, or only half of them; the reader waits for the phase.
     let kernel = |right: bool| {
         build(|k| {
             let (_x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
@@ -253,12 +254,12 @@ fn arrivals_of_one_instruction_count_in_the_phase_that_they_complete() {
             });
         })
     };
-    expect_twins(kernel, FaultKind::Race);
+    expect_only_broken_faults(kernel, FaultKind::Race);
 }
 
 #[test]
-fn a_lane_knows_of_the_bulk_groups_that_it_issued_itself() {
-    // Lane 0 and lane 1 store a row each; then lane 1 waits, and row 0 is written again.
+fn a_bulk_wait_covers_only_the_groups_of_its_lane() {
+    // Lanes 0 and 1 store a row each; then lane 1 waits, and all lanes write row 0 again.
     let kernel = |both: bool| {
         build(|k| {
             let (_x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
@@ -287,12 +288,12 @@ fn a_lane_knows_of_the_bulk_groups_that_it_issued_itself() {
             });
         })
     };
-    expect_twins(kernel, FaultKind::Race);
+    expect_only_broken_faults(kernel, FaultKind::Race);
 }
 
 #[test]
-fn a_fence_of_one_lane_is_not_one_of_the_lanes_that_read_the_same_word() {
-    // All lanes read word 0, which a copy overwrites then.
+fn a_proxy_fence_of_one_lane_does_not_cover_reads_of_other_lanes() {
+    // All lanes read word 0; then a copy overwrites it.
     let kernel = |all: bool| {
         build(|k| {
             let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
@@ -316,11 +317,11 @@ fn a_fence_of_one_lane_is_not_one_of_the_lanes_that_read_the_same_word() {
             });
         })
     };
-    expect_twins(kernel, FaultKind::MissingProxyFence);
+    expect_only_broken_faults(kernel, FaultKind::MissingProxyFence);
 }
 
 #[test]
-fn an_elected_lane_is_any_lane_and_always_the_same() {
+fn elect_selects_a_seeded_lane_and_repeats_its_choice() {
     // The elected lane writes a word, and lane 0 reads it.
     let kernel = |sync: bool| {
         build(|k| {

@@ -9,8 +9,8 @@ use warpline_testkit::launch::Setup;
 /// Whether an op synchronizes.
 fn synchronizes(op: &Op) -> bool {
     #[derive(Default)]
-    struct Seen(bool);
-    impl Effects for Seen {
+    struct SyncDetector(bool);
+    impl Effects for SyncDetector {
         fn def(&mut self, _: RegId) {}
         fn arg(&mut self, _: Operand, _: Type) {}
         fn access(&mut self, _: &MemoryAccess) {}
@@ -19,23 +19,23 @@ fn synchronizes(op: &Op) -> bool {
         }
         fn whole_warp(&mut self) {}
     }
-    let mut seen = Seen::default();
-    op.effects(&mut seen);
-    seen.0
+    let mut detector = SyncDetector::default();
+    op.effects(&mut detector);
+    detector.0
 }
 
 /// Removes the `n`th synchronization op of a role; returns the mutant and the op's name.
-fn without(kernel: &Kernel, role: usize, n: usize) -> Option<(Kernel, String)> {
+fn without_sync_op(kernel: &Kernel, role: usize, n: usize) -> Option<(Kernel, String)> {
     let mut k = kernel.clone();
-    let (left, name) = (Cell::new(n), Cell::new(String::new()));
+    let (remaining, name) = (Cell::new(n), Cell::new(String::new()));
     edit(&mut k, role, &|op| {
         if synchronizes(&op) {
-            if left.get() == 0 && name.take().is_empty() {
+            if remaining.get() == 0 && name.take().is_empty() {
                 name.set(op.name());
-                left.set(usize::MAX);
+                remaining.set(usize::MAX);
                 return None;
             }
-            left.set(left.get().wrapping_sub(1));
+            remaining.set(remaining.get().wrapping_sub(1));
         }
         Some(op)
     });
@@ -51,30 +51,30 @@ fn equivalent_mutants(
     want: &[f32],
     out: usize,
 ) -> Vec<String> {
-    let mut survivors = Vec::new();
+    let mut undetected = Vec::new();
     for role in 0..kernel.roles.len() {
         for i in 0.. {
-            let Some((mutant, name)) = without(kernel, role, i) else {
+            let Some((mutant, name)) = without_sync_op(kernel, role, i) else {
                 break;
             };
-            let noticed = strict().any(|options| {
+            let detected = strict().any(|options| {
                 let setup = setup();
                 setup.run(&mutant, ctas, &options).is_err() || setup.values::<f32>(out) != want
             });
-            if !noticed {
-                survivors.push(format!("{} in {}", name, kernel.roles[role].name));
+            if !detected {
+                undetected.push(format!("{} in {}", name, kernel.roles[role].name));
             }
         }
     }
-    survivors
+    undetected
 }
 
 #[test]
 fn every_removed_sync_op_of_a_pipeline_is_detected() {
     let (kernel, n) = (specialized_add(2, 128), 128 * 7);
-    // Three mutants are equivalent. The compute role fences and syncs twice in a row, for the slot
-    // that it read and the slot that it wrote; the first covers both. The store role has waited for
-    // all reads, and the writes complete with the kernel.
+    // Three mutants are equivalent. The compute role fences and syncs twice in a row, once for the
+    // slot that it read and once for the slot that it wrote; one fence and one sync cover both. The
+    // store role has waited for all reads, and the writes complete before the kernel ends.
     let equivalent = [
         "fence.proxy.async.shared::cta in compute",
         "warp_sync in compute",
@@ -89,8 +89,8 @@ fn every_removed_sync_op_of_a_pipeline_is_detected() {
 #[test]
 fn every_removed_sync_op_of_a_gemm_is_detected() {
     let (kernel, setup, want) = gemm_case();
-    // A slot that only wgmmas read is free after their wait, which the whole warp runs, so the
-    // elected arrival needs no warp sync. No thread waits for the release of the last slot.
+    // Only wgmmas read the slot, and the whole warp waits for them, so the elected arrival needs no
+    // warp sync. No thread waits for the release of the last slot.
     let equivalent = [
         "warp_sync in compute",
         "warp_sync in compute",

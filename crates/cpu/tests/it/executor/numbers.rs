@@ -7,8 +7,8 @@ use warpline_ir::*;
 use warpline_testkit::kernel::build;
 use warpline_testkit::launch::Setup;
 
-/// Runs `body` in one warp: one input word and `N` output words per lane.
-fn warp<const N: usize>(
+/// Runs `body` in one warp, with one input word per lane; returns the `N` output words of each lane.
+fn run_lanes<const N: usize>(
     input: [u32; 32],
     body: impl FnOnce(Reg<u32>) -> [Reg<u32>; N],
 ) -> [[u32; 32]; N] {
@@ -22,8 +22,8 @@ fn warp<const N: usize>(
         });
     });
     let setup = Setup::new().input("x", &input).output("y", 128 * N);
-    let done = setup.run(&kernel, 1, &Options::with_timing(Timing::Late));
-    done.unwrap_or_else(|e| panic!("{e}"));
+    let run = setup.run(&kernel, 1, &Options::with_timing(Timing::Late));
+    run.unwrap_or_else(|e| panic!("{e}"));
     let words = setup.values::<u32>(1);
     std::array::from_fn(|i| std::array::from_fn(|lane| words[32 * i + lane]))
 }
@@ -39,15 +39,15 @@ fn bit_functions_match_rust() {
     let [
         ones,
         zeros,
-        turned,
+        reversed,
         field,
         signed,
-        put,
+        inserted,
         left,
         logic,
         bytes,
         high,
-    ] = warp(x, |x| {
+    ] = run_lanes(x, |x| {
         [
             x.count_ones(),
             (x >> 9u32).leading_zeros(),
@@ -65,10 +65,10 @@ fn bit_functions_match_rust() {
         let x = x[i];
         assert_eq!(ones[i], x.count_ones());
         assert_eq!(zeros[i], (x >> 9).leading_zeros());
-        assert_eq!(turned[i], x.reverse_bits());
+        assert_eq!(reversed[i], x.reverse_bits());
         assert_eq!(field[i], x >> 5 & 0x1ff);
         assert_eq!(signed[i], ((x << 18) as i32 >> 23) as u32);
-        assert_eq!(put[i], x & !0xf00 | (x & 0xf) << 8);
+        assert_eq!(inserted[i], x & !0xf00 | (x & 0xf) << 8);
         assert_eq!(left[i], x.rotate_left(11));
         assert_eq!(logic[i], x & !(x >> 1) | 0xff00);
         let (a, b) = (x.to_le_bytes(), (!x).to_le_bytes());
@@ -80,7 +80,7 @@ fn bit_functions_match_rust() {
 #[test]
 fn funnel_shifts_and_wide_multiplies_match_64_bit_arithmetic() {
     let x = words();
-    let [right, left, lo, hi, signed] = warp(x, |x| {
+    let [right, left, lo, hi, signed] = run_lanes(x, |x| {
         let wide = x.mad_wide(x, x.mul_wide(3u32));
         let [lo, hi] = wide.halves();
         let square = x.bitcast::<i32>().mul_wide(-5).abs();
@@ -106,9 +106,9 @@ fn funnel_shifts_and_wide_multiplies_match_64_bit_arithmetic() {
 }
 
 #[test]
-fn eight_bit_floats_round_trip_in_order() {
+fn eight_bit_floats_match_rust() {
     let x: [u32; 32] = std::array::from_fn(|i| (i as f32 * 0.37 - 4.0).to_bits());
-    let [e4m3, e5m2, relu, f16s, back, wide] = warp(x, |x| {
+    let [e4m3, e5m2, relu, f16s, back, wide] = run_lanes(x, |x| {
         let x: Reg<f32> = x.bitcast();
         let four = [x, x * 2.0, -x, x * 1e9];
         let e4m3 = Reg::<E4m3x4>::round4(four);
@@ -145,9 +145,9 @@ fn eight_bit_floats_round_trip_in_order() {
 }
 
 #[test]
-fn sixteen_bit_and_tf32_floats_round_correctly() {
+fn sixteen_bit_and_tf32_floats_match_rust() {
     let x: [u32; 32] = std::array::from_fn(|i| (i as f32 * 0.171_3 - 2.0).to_bits());
-    let [power, tanh, relu, tf32, halves] = warp(x, |x| {
+    let [power, tanh, relu, tf32, halves] = run_lanes(x, |x| {
         let x: Reg<f32> = x.bitcast();
         let pair = Reg::<F16x2>::round(x, -x);
         let bf: Reg<bf16> = x.cast();
@@ -178,9 +178,9 @@ fn sixteen_bit_and_tf32_floats_round_correctly() {
 }
 
 #[test]
-fn shuffles_of_every_width() {
+fn shuffles_and_warp_reductions_match_rust() {
     let x = words();
-    let [long, short, flag, sum, least, most, agree] = warp(x, |x| {
+    let [long, short, flag, sum, least, most, agree] = run_lanes(x, |x| {
         let long = shuffle_xor(x.mul_wide(x), 5u32);
         let short: Reg<u16> = shuffle_down(x.cast::<u16>(), 1u32);
         let odd = (x & 1).ne(0u32);
@@ -211,7 +211,7 @@ fn shuffles_of_every_width() {
 #[test]
 fn match_finds_lanes_with_equal_values() {
     let x: [u32; 32] = std::array::from_fn(|i| i as u32 % 5);
-    let [any, long, all, same] = warp(x, |x| {
+    let [any, long, all, same] = run_lanes(x, |x| {
         [
             match_any(x),
             match_any(Reg::<u64>::pack(7u32, x >> 1u32)),
@@ -219,12 +219,12 @@ fn match_finds_lanes_with_equal_values() {
             select(match_all(shuffle_from(x, 3u32)), 1u32, 0u32),
         ]
     });
-    let who = |f: &dyn Fn(u32) -> u32, i: usize| {
+    let lanes_with_equal = |f: &dyn Fn(u32) -> u32, i: usize| {
         (0..32).fold(0, |m, j| m | u32::from(f(x[i]) == f(x[j])) << j)
     };
     for i in 0..32 {
-        assert_eq!(any[i], who(&|x| x, i));
-        assert_eq!(long[i], who(&|x| x >> 1, i));
+        assert_eq!(any[i], lanes_with_equal(&|x| x, i));
+        assert_eq!(long[i], lanes_with_equal(&|x| x >> 1, i));
         assert_eq!((all[i], same[i]), (0, 1));
     }
 }

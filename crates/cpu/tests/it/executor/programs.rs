@@ -57,7 +57,7 @@ fn a_grid_stride_loop_adds_every_element_once() {
     }
 }
 
-/// `load` → `compute` → `store` through two rings.
+/// Adds two vectors with the roles `load` → `compute` → `store` and two rings.
 pub(crate) fn specialized_add(stages: u32, tile: u32) -> Kernel {
     build("add", |k| {
         let n = k.param::<u32>("n");
@@ -129,8 +129,8 @@ fn three_roles_and_two_rings_add_at_every_trip_count() {
 }
 
 #[test]
-fn lanes_leave_a_loop_at_different_iterations() {
-    // Collatz steps: every lane has its own trip count, and the inner `if` diverges too.
+fn lanes_may_leave_a_loop_at_different_iterations() {
+    // Collatz steps: the trip counts of the lanes differ, and the inner `if` diverges.
     let kernel = build("collatz", |k| {
         let out = k.pointer::<u32>("out");
         k.role("all").warps(2).body(|| {
@@ -181,7 +181,7 @@ fn one_lane_of_each_warp_is_elected() {
 
 #[test]
 fn named_barriers_synchronize_roles() {
-    // `first` writes, arrives and goes on; `second` waits and reads.
+    // `first` writes and arrives without a wait; `second` waits and reads.
     let kernel = build("hand-over", |k| {
         let out = k.pointer::<u32>("out");
         let tile = k.tile::<u32>("t", 1, 32).declare();
@@ -299,7 +299,7 @@ fn a_gemm_through_a_ring_is_correct_in_every_timing() {
 }
 
 #[test]
-fn a_seed_gives_the_same_run_on_one_and_two_threads() {
+fn a_run_does_not_depend_on_the_number_of_host_threads() {
     let kernel = specialized_add(2, 128);
     let n = 128 * 40;
     for timing in Timing::ALL {

@@ -67,7 +67,7 @@ fn a_read_only_load_of_own_writes_is_a_fault_in_either_order() {
 }
 
 #[test]
-fn a_barrier_does_not_fix_a_read_only_load() {
+fn a_barrier_does_not_order_a_read_only_load_after_a_write() {
     let kernel = |read_only: bool| {
         build(|k| {
             let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
@@ -93,9 +93,10 @@ fn a_barrier_does_not_fix_a_read_only_load() {
 }
 
 #[test]
-fn writes_of_other_ctas_and_engines_count() {
-    // The last CTA writes, by stores or by a bulk copy, what all others read, or the words behind.
-    let kernel = |bulk: bool, behind: u32| {
+fn writes_of_other_ctas_and_of_engines_conflict_with_read_only_loads() {
+    // The last CTA writes, with stores or a bulk copy, the words that all CTAs read, or words after
+    // them.
+    let kernel = |bulk: bool, offset: u32| {
         build(|k| {
             let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
             let t = k.tile::<u32>("t", 1, 32).unswizzled().declare();
@@ -103,13 +104,13 @@ fn writes_of_other_ctas_and_engines_count() {
                 let y = load(x, lane_id(), true);
                 out.store(cta_id() * 32 + lane_id(), y);
                 if_(cta_id().eq(grid_ctas() - 1), || match bulk {
-                    false => x.store(lane_id() + behind, 1u32),
+                    false => x.store(lane_id() + offset, 1u32),
                     true => {
                         t.whole().store(0u32, lane_id(), 1u32);
                         fence_async();
                         warp_sync();
                         elect(|| {
-                            bulk_store(t.whole(), x.address(behind), 128);
+                            bulk_store(t.whole(), x.address(offset), 128);
                             bulk_commit();
                             bulk_wait(0);
                         });

@@ -11,7 +11,7 @@ use warpline_testkit::kernel::build;
 use warpline_testkit::launch::Setup;
 
 /// Every CTA copies 64 elements of `x` to shared memory and reduces them into `out`.
-fn bulk<T: Element>(how: Reduction) -> Kernel {
+fn bulk_reduction<T: Element>(reduction: Reduction) -> Kernel {
     build("reduce", |k| {
         let (x, out) = (k.pointer::<T>("x"), k.pointer::<T>("out"));
         let t = k.tile::<T>("t", 1, 64).unswizzled().declare();
@@ -22,7 +22,7 @@ fn bulk<T: Element>(how: Reduction) -> Kernel {
                 full.at(0).arrive_expect(bytes);
                 bulk_load(t.whole(), x.address(cta_id() * 64), bytes, full.at(0));
                 full.at(0).wait(0);
-                bulk_reduce(how, t.whole(), out.address(0), bytes);
+                bulk_reduce(reduction, t.whole(), out.address(0), bytes);
                 bulk_commit();
                 bulk_wait(0);
             });
@@ -49,12 +49,16 @@ fn integer_reductions_are_independent_of_the_order() {
         (Reduction::And, |a, b| a & b),
         (Reduction::Xor, |a, b| a ^ b),
     ];
-    for (how, f) in cases {
-        let k = bulk::<u32>(how);
+    for (reduction, f) in cases {
+        let k = bulk_reduction::<u32>(reduction);
         for options in timings() {
             let setup = Setup::new().input("x", &x).input("out", &start);
             let stats = setup.run(&k, 8, &options).unwrap();
-            assert_eq!(setup.values::<u32>(1), want(f), "{how:?}, {options:?}");
+            assert_eq!(
+                setup.values::<u32>(1),
+                want(f),
+                "{reduction:?}, {options:?}"
+            );
             assert_eq!(stats.bytes.bulk_store, 8 * 256);
         }
     }
@@ -65,35 +69,35 @@ fn narrow_floats_round_once_per_arriving_element() {
     let (old, new): (Vec<f32>, Vec<f32>) = (0..64)
         .map(|i| (256.0 + i as f32, 1.0 + i as f32 / 64.0))
         .unzip();
-    let half = |v: &[f32]| v.iter().map(|&x| f16::from_f32(x)).collect::<Vec<_>>();
-    let brain = |v: &[f32]| v.iter().map(|&x| bf16::from_f32(x)).collect::<Vec<_>>();
+    let to_f16 = |v: &[f32]| v.iter().map(|&x| f16::from_f32(x)).collect::<Vec<_>>();
+    let to_bf16 = |v: &[f32]| v.iter().map(|&x| bf16::from_f32(x)).collect::<Vec<_>>();
     for options in timings() {
         let setup = Setup::new()
-            .input("x", &half(&new))
-            .input("out", &half(&old));
+            .input("x", &to_f16(&new))
+            .input("out", &to_f16(&old));
         setup
-            .run(&bulk::<f16>(Reduction::Add), 1, &options)
+            .run(&bulk_reduction::<f16>(Reduction::Add), 1, &options)
             .unwrap();
-        let want: Vec<_> = (half(&old).iter().zip(half(&new)))
+        let want: Vec<_> = (to_f16(&old).iter().zip(to_f16(&new)))
             .map(|(a, b)| f16::from_f64(a.to_f64() + b.to_f64()))
             .collect();
         assert_eq!(setup.values::<f16>(1), want);
         let setup = Setup::new()
-            .input("x", &brain(&new))
-            .input("out", &brain(&old));
+            .input("x", &to_bf16(&new))
+            .input("out", &to_bf16(&old));
         setup
-            .run(&bulk::<bf16>(Reduction::Add), 1, &options)
+            .run(&bulk_reduction::<bf16>(Reduction::Add), 1, &options)
             .unwrap();
-        let want: Vec<_> = (brain(&old).iter().zip(brain(&new)))
+        let want: Vec<_> = (to_bf16(&old).iter().zip(to_bf16(&new)))
             .map(|(a, b)| bf16::from_f64(a.to_f64() + b.to_f64()))
             .collect();
         assert_eq!(setup.values::<bf16>(1), want);
     }
 }
 
-/// Every CTA adds a box of ones, shifted by a row from one to the next, to a tensor of 8 × 32.
+/// CTA i adds a box of ones at row i to a tensor of 8 × 32 elements.
 #[test]
-fn tensor_reductions_of_several_ctas_are_clipped() {
+fn tensor_reductions_are_clipped_at_the_edge() {
     let decl = TensorMapDecl {
         dtype: DType::F32,
         tile: vec![32, 4],

@@ -18,14 +18,14 @@ fn build(cluster: u32, body: impl FnOnce(Builder)) -> Kernel {
 
 /// How a flag is set and observed: memory orders, and fences around relaxed accesses.
 #[derive(Clone, Copy, Debug)]
-struct Way {
+struct FlagOrders {
     raise: MemoryOrder,
     see: MemoryOrder,
     fences: Option<Scope>,
 }
 
-const fn way(raise: MemoryOrder, see: MemoryOrder) -> Way {
-    Way {
+const fn flag_orders(raise: MemoryOrder, see: MemoryOrder) -> FlagOrders {
+    FlagOrders {
         raise,
         see,
         fences: None,
@@ -33,7 +33,7 @@ const fn way(raise: MemoryOrder, see: MemoryOrder) -> Way {
 }
 
 /// One warp writes a tile and sets a flag; another observes the flag and reads the tile.
-fn message(way: Way, shared: bool) -> Kernel {
+fn publish_tile(orders: FlagOrders, shared: bool) -> Kernel {
     build(1, |k| {
         let (flag, out) = (k.pointer::<u32>("flag"), k.pointer::<u32>("out"));
         let t = k.tile::<u32>("t", 1, 32).unswizzled().declare();
@@ -50,14 +50,14 @@ fn message(way: Way, shared: bool) -> Kernel {
             t.whole().store(0u32, lane_id(), lane_id() + 1);
             warp_sync();
             elect(|| {
-                way.fences.into_iter().for_each(fence);
-                word().atomic(AtomicOp::Add, 1u32, way.raise);
+                orders.fences.into_iter().for_each(fence);
+                word().atomic(AtomicOp::Add, 1u32, orders.raise);
             });
         });
         k.role("see").body(|| {
             cta_sync();
-            while_(|| word().load(way.see).eq(0u32), || nanosleep(20));
-            way.fences.into_iter().for_each(fence);
+            while_(|| word().load(orders.see).eq(0u32), || nanosleep(20));
+            orders.fences.into_iter().for_each(fence);
             out.store(lane_id(), t.whole().load(0u32, lane_id()));
         });
     })
@@ -74,33 +74,33 @@ fn release_and_acquire_of_one_word_order_earlier_writes() {
     for scope in [Scope::Cta, Scope::Cluster, Scope::Gpu, Scope::Sys] {
         let (acquire, release) = (MemoryOrder::acquire(scope), MemoryOrder::release(scope));
         let relaxed = MemoryOrder::relaxed(scope);
-        let fenced = Way {
+        let fenced = FlagOrders {
             fences: Some(scope),
-            ..way(relaxed, relaxed)
+            ..flag_orders(relaxed, relaxed)
         };
         let right = [
-            way(release, acquire),
-            way(MemoryOrder::acq_rel(scope), acquire),
+            flag_orders(release, acquire),
+            flag_orders(MemoryOrder::acq_rel(scope), acquire),
             fenced,
         ];
-        for (way, shared) in right.into_iter().flat_map(|w| [(w, false), (w, true)]) {
-            let k = message(way, shared);
+        for (orders, shared) in right.into_iter().flat_map(|w| [(w, false), (w, true)]) {
+            let k = publish_tile(orders, shared);
             for options in timings() {
-                let got = run(&k, &options).unwrap_or_else(|e| panic!("{way:?} {shared}: {e}"));
+                let got = run(&k, &options).unwrap_or_else(|e| panic!("{orders:?} {shared}: {e}"));
                 assert_eq!(got, (1..33).collect::<Vec<_>>());
             }
         }
         let wrong = [
-            way(relaxed, acquire),
-            way(MemoryOrder::acquire(scope), acquire),
-            way(release, relaxed),
-            way(relaxed, relaxed),
+            flag_orders(relaxed, acquire),
+            flag_orders(MemoryOrder::acquire(scope), acquire),
+            flag_orders(release, relaxed),
+            flag_orders(relaxed, relaxed),
         ];
-        for (way, shared) in wrong.into_iter().flat_map(|w| [(w, false), (w, true)]) {
-            let k = message(way, shared);
+        for (orders, shared) in wrong.into_iter().flat_map(|w| [(w, false), (w, true)]) {
+            let k = publish_tile(orders, shared);
             for options in strict() {
                 let e = run(&k, &options).unwrap_err();
-                assert_eq!(e.kind, FaultKind::Race, "{way:?} {shared}: {e}");
+                assert_eq!(e.kind, FaultKind::Race, "{orders:?} {shared}: {e}");
             }
         }
     }
@@ -137,8 +137,9 @@ fn a_release_through_another_word_is_not_acquired() {
     }
 }
 
-/// Like [`message`], between two CTAs of a cluster, through the reader's tile.
-fn across(raise: Scope, see: Scope) -> Kernel {
+/// CTA 0 of a cluster writes the tile of CTA 1 and sets a flag; CTA 1 observes the flag and reads the
+/// tile.
+fn publish_tile_to_peer(raise: Scope, see: Scope) -> Kernel {
     build(2, |k| {
         let (flag, out) = (k.pointer::<u32>("flag"), k.pointer::<u32>("out"));
         let t = k.tile::<u32>("t", 1, 32).unswizzled().declare();
@@ -173,14 +174,14 @@ fn across(raise: Scope, see: Scope) -> Kernel {
 fn cta_scope_does_not_include_a_peer() {
     use Scope::{Cluster, Cta, Gpu};
     for (raise, see) in [(Cluster, Cluster), (Gpu, Cluster), (Cluster, Gpu)] {
-        let k = across(raise, see);
+        let k = publish_tile_to_peer(raise, see);
         for options in timings() {
             let got = run(&k, &options).unwrap_or_else(|e| panic!("{raise:?} {see:?}: {e}"));
             assert_eq!(got, (1..33).collect::<Vec<_>>());
         }
     }
     for (raise, see) in [(Cta, Cluster), (Gpu, Cta), (Cta, Cta)] {
-        let k = across(raise, see);
+        let k = publish_tile_to_peer(raise, see);
         for options in strict() {
             let e = run(&k, &options).unwrap_err();
             assert_eq!(e.kind, FaultKind::Race, "{raise:?} {see:?}: {e}");
@@ -189,8 +190,9 @@ fn cta_scope_does_not_include_a_peer() {
 }
 
 #[test]
-fn volatile_accesses_do_not_race_with_each_other_and_order_nothing() {
-    // A flag in shared memory by volatile accesses; `data` asks for the tile behind it.
+fn volatile_accesses_do_not_race_and_do_not_order_other_accesses() {
+    // The flag is in shared memory. With `data`, the reader also loads the tile that the flag
+    // announces.
     let kernel = |volatile: bool, data: bool| {
         let mut k = build(1, |k| {
             let out = k.pointer::<u32>("out");
@@ -245,7 +247,7 @@ fn volatile_accesses_do_not_race_with_each_other_and_order_nothing() {
 }
 
 #[test]
-fn lanes_and_warps_sum_with_atomic_reductions() {
+fn atomic_reductions_of_lanes_and_warps_sum_correctly() {
     let k = build(1, |k| {
         let (x, y) = (k.pointer::<u32>("x"), k.pointer::<f32>("y"));
         let t = k.tile::<u32>("t", 1, 4).unswizzled().declare();
@@ -328,8 +330,8 @@ fn a_discarded_line_may_be_written_again() {
             });
             warp_sync();
             let hint = range_policy(EvictionPriority::Last, x.address(0u32), 128, 256);
-            let again = LoadCache::DEFAULT.l1(L1Policy::Refetch).hint(hint);
-            let [three] = x.load_cached::<u32, 1>(lane_id(), again);
+            let cache = LoadCache::DEFAULT.l1(L1Policy::Refetch).hint(hint);
+            let [three] = x.load_cached::<u32, 1>(lane_id(), cache);
             if_(lane_id().lt(16u32), || {
                 let through = StoreCache::DEFAULT.l1(L1Policy::WriteThrough);
                 x.store_cached(lane_id() + 32, [three + 4], through);

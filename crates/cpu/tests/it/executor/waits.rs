@@ -12,7 +12,7 @@ fn build(body: impl FnOnce(Builder)) -> Kernel {
 }
 
 #[test]
-fn a_deadlock_lists_what_each_warp_waits_for() {
+fn a_deadlock_report_lists_the_wait_of_each_warp() {
     let (mut wait, mut sync, mut cta) = (0, 0, 0);
     let k = build(|k| {
         let full = k.barrier("full", 3).arrivals(2);
@@ -38,7 +38,7 @@ fn a_deadlock_lists_what_each_warp_waits_for() {
             format!(
                 "deadlock: 3 warps wait; no warp can make progress\n  \
                  compute, warp 0, CTA (0,0,0), waits.rs:{wait}: waits for full[2], parity 0: \
-                 1 arrivals and 96 bytes are missing\n  \
+                 1 arrival and 96 bytes are missing\n  \
                  store, warp 1, CTA (0,0,0), waits.rs:{sync}: waits at barrier pair: \
                  32 of 64 threads have arrived\n  \
                  idle, warp 2, CTA (0,0,0), waits.rs:{cta}: waits at the CTA barrier: \
@@ -90,8 +90,8 @@ fn a_partial_warp_exit_is_a_fault() {
 }
 
 #[test]
-fn a_poll_ends_in_every_timing() {
-    // Nothing blocks: late timing completes the copy because all others only poll.
+fn a_poll_for_a_copy_ends_in_every_timing() {
+    // No warp blocks: `late` completes the copy because all warps only poll.
     let k = build(|k| {
         let (x, t) = (
             k.pointer::<u32>("x"),
@@ -118,7 +118,7 @@ fn a_poll_ends_in_every_timing() {
 }
 
 #[test]
-fn a_poll_that_is_never_answered_is_a_deadlock() {
+fn a_poll_of_a_value_that_never_changes_is_a_deadlock() {
     let mut at = 0;
     let k = build(|k| {
         let flags = k.flags("flags");
@@ -139,8 +139,8 @@ fn a_poll_that_is_never_answered_is_a_deadlock() {
     }
 }
 
-/// CTA i waits for flag i + 1, which CTA i + 1 raises: the last one starts.
-fn chain() -> Kernel {
+/// CTA i waits for flag i + 1, which CTA i + 1 signals; the last CTA does not wait.
+fn chained_ctas() -> Kernel {
     build(|k| {
         let flags = k.flags("flags");
         k.role("all").body(|| {
@@ -152,16 +152,16 @@ fn chain() -> Kernel {
 }
 
 #[test]
-fn ctas_that_wait_for_each_other_need_room_on_the_machine() {
+fn ctas_that_wait_for_each_other_must_be_resident_together() {
     let run = |sms, options: Options| {
         let setup = Setup::new().input("flags", &[0u32; 200]);
         let target = Target { sms, ..TARGET };
-        setup.run(&chain(), 200, &Options { target, ..options })
+        setup.run(&chained_ctas(), 200, &Options { target, ..options })
     };
     for options in timings() {
         run(132, options.clone()).unwrap_or_else(|e| panic!("{options:?}: {e}"));
     }
-    // 32 CTAs of one warp fit an SM; the last ones never start.
+    // 32 CTAs of one warp fit an SM, so 72 of the 200 CTAs never start.
     let e = run(4, Options::default()).unwrap_err();
     assert_eq!(e.kind, FaultKind::Deadlock);
     assert_eq!(e.waits.len(), 128);
@@ -184,7 +184,7 @@ fn lanes_may_wait_for_different_barriers() {
 }
 
 #[test]
-fn a_limit_on_steps_ends_a_loop_without_end() {
+fn the_step_limit_ends_an_endless_loop() {
     let k = build(|k| {
         k.role("all").body(|| {
             let on = Var::new(true);
@@ -200,18 +200,18 @@ fn a_limit_on_steps_ends_a_loop_without_end() {
 }
 
 #[test]
-fn progress_is_told_for_every_cta() {
+fn progress_is_reported_for_every_cta() {
     use std::sync::{Arc, Mutex};
     let k = build(|k| k.role("all").body(|| {}));
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let keep = told.clone();
+    let reports = Arc::new(Mutex::new(Vec::new()));
+    let recorder = reports.clone();
     let options = Options {
         threads: 1,
         progress: Some(Arc::new(move |done, all| {
-            keep.lock().unwrap().push((done, all))
+            recorder.lock().unwrap().push((done, all))
         })),
         ..Options::default()
     };
     Setup::new().run(&k, 3, &options).unwrap();
-    assert_eq!(*told.lock().unwrap(), [(1, 3), (2, 3), (3, 3)]);
+    assert_eq!(*reports.lock().unwrap(), [(1, 3), (2, 3), (3, 3)]);
 }

@@ -6,19 +6,19 @@ use warpline_ir::builder::*;
 use warpline_ir::{DType, FaultKind, Kernel, Swizzle, Target, TensorMapDecl, TensorMapMode};
 use warpline_testkit::kernel::build;
 
-/// Returns integers from −8 to 8, so that dot products are exact in any order.
-fn whole(len: usize, seed: u32) -> Vec<f32> {
+/// Returns integers from −8 to 8; their dot products are exact in any order.
+fn whole_numbers(len: usize, seed: u32) -> Vec<f32> {
     noise(len, seed).iter().map(|x| (x * 8.0).round()).collect()
 }
 
-fn halves(x: &[f32]) -> Vec<u8> {
+fn to_bf16_bytes(x: &[f32]) -> Vec<u8> {
     x.iter()
         .flat_map(|&x| bf16::from_f32(x).to_le_bytes())
         .collect()
 }
 
 /// Computes `A · Bᵀ` for rows of `k`.
-fn product(a: &[f32], b: &[f32], k: usize) -> Vec<f32> {
+fn multiply(a: &[f32], b: &[f32], k: usize) -> Vec<f32> {
     let dot = |x: &[f32], y: &[f32]| x.iter().zip(y).map(|(x, y)| x * y).sum();
     a.chunks(k)
         .flat_map(|x| b.chunks(k).map(move |y| dot(x, y)))
@@ -30,9 +30,9 @@ fn write(sums: &Frag, to: Global<f32>) {
     sums.each_pair(|at, pair| to.store_vec(at.row * n + at.col, pair));
 }
 
-/// Runs `body` with tiles A (64 × 16) and B (16 × 16), a launch parameter, and an output of `N` tiles
-/// of 64 × 16; checks that tile `i` is `A · Bᵀ` times `want(parameter)[i]`.
-fn sums<const N: usize>(
+/// Runs `body` with tiles A (64 × 16) and B (16 × 16), a launch parameter, and `N` outputs of
+/// 64 × 16. Checks that output `i` is `A · Bᵀ` times `want(parameter)[i]`.
+fn check_multiples<const N: usize>(
     body: impl Fn(TileRef<bf16>, TileRef<bf16>, Reg<u32>, [Global<f32>; N]),
     numbers: &[u32],
     want: impl Fn(u32) -> [f32; N],
@@ -49,13 +49,13 @@ fn sums<const N: usize>(
         });
     });
     let kernel = kernel.unwrap_or_else(|e| panic!("{e}"));
-    let (a, b) = (whole(64 * 16, 1), whole(16 * 16, 2));
-    let once = product(&a, &b, 16);
+    let (a, b) = (whole_numbers(64 * 16, 1), whole_numbers(16 * 16, 2));
+    let once = multiply(&a, &b, 16);
     for &n in numbers {
         let mut inputs = vec![
             Input::U32(n),
-            Input::Data(halves(&a)),
-            Input::Data(halves(&b)),
+            Input::Data(to_bf16_bytes(&a)),
+            Input::Data(to_bf16_bytes(&b)),
         ];
         inputs.extend((0..N).map(|_| Input::Output(64 * 16 * 4)));
         for options in timings(2) {
@@ -75,7 +75,7 @@ fn sums<const N: usize>(
 
 #[test]
 fn an_accumulator_without_wgmmas_is_zero() {
-    sums(
+    check_multiples(
         |a, b, n, [to]| {
             let acc = Acc::new(64, 16);
             steps(n).each(|_| acc.mma(&a, &b));
@@ -84,7 +84,7 @@ fn an_accumulator_without_wgmmas_is_zero() {
         &[0, 1, 3],
         |n| [n as f32],
     );
-    sums(
+    check_multiples(
         |_, _, _, [to]| write(&Acc::new(64, 16).into_frag(), to),
         &[0],
         |_| [0.0],
@@ -93,9 +93,9 @@ fn an_accumulator_without_wgmmas_is_zero() {
 
 /// Two accumulators are declared in order, and initialized in nested blocks in either order.
 #[test]
-fn accumulators_may_be_initialized_in_other_blocks() {
+fn accumulators_may_be_initialized_in_nested_blocks() {
     for flipped in [false, true] {
-        sums(
+        check_multiples(
             |a, b, n, to| {
                 let (one, two) = (Acc::new(64, 16), Acc::new(64, 16));
                 let mark = n * 2;
@@ -131,7 +131,7 @@ fn accumulators_may_be_initialized_in_other_blocks() {
 /// An accumulator declared in a loop is initialized in each iteration.
 #[test]
 fn accumulators_in_a_loop_start_at_zero_in_every_iteration() {
-    sums(
+    check_multiples(
         |a, b, n, to| {
             let zeros = || Frag::zeros(64, 16);
             let (straight, nested) = steps(n).fold((zeros(), zeros()), |i, (x, y)| {
@@ -151,7 +151,7 @@ fn accumulators_in_a_loop_start_at_zero_in_every_iteration() {
 /// The younger wgmmas stay in flight while the older accumulator is read.
 #[test]
 fn a_wait_covers_the_older_of_two_accumulators() {
-    sums(
+    check_multiples(
         |a, b, _, to| {
             let (old, young) = (Acc::new(64, 16), Acc::new(64, 16));
             old.mma(&a, &b);
@@ -169,7 +169,7 @@ fn a_wait_covers_the_older_of_two_accumulators() {
 
 #[test]
 fn accumulators_are_rescaled_between_wgmmas() {
-    sums(
+    check_multiples(
         |a, b, n, [to]| {
             let acc = Acc::new(64, 16);
             steps(n).each(|_| {
@@ -202,17 +202,17 @@ fn a_rescale_during_a_wgmma_is_detected() {
         });
     });
     let kernel = kernel.unwrap_or_else(|e| panic!("{e}"));
-    let inputs = [Input::Data(halves(&whole(64 * 16, 1)))];
+    let inputs = [Input::Data(to_bf16_bytes(&whole_numbers(64 * 16, 1)))];
     for options in timings(2) {
-        let e = run(&kernel, 1, &inputs, &options).expect_err("the products are in flight");
+        let e = run(&kernel, 1, &inputs, &options).expect_err("the wgmma is in flight");
         assert_eq!(e.kind, FaultKind::RegisterInFlight, "{e}");
         let at = e.at.as_ref().and_then(|s| s.frame).map(|f| f.line);
         assert_eq!(at, Some(line), "{e}");
     }
 }
 
-/// Boxes of 64 columns.
-fn map(rows: u32) -> TensorMapDecl {
+/// Declares a tensor map with boxes of 64 columns.
+fn tile_map(rows: u32) -> TensorMapDecl {
     TensorMapDecl {
         dtype: DType::Bf16,
         tile: vec![64, rows],
@@ -223,14 +223,14 @@ fn map(rows: u32) -> TensorMapDecl {
 
 /// The producer loads `n` k-tiles of A and B; `math` receives the ring and computes `A · Bᵀ` and
 /// `B · Aᵀ`.
-fn two_products(
+fn two_gemms(
     stages: u32,
-    steps_of_k: &[u32],
+    k_tiles: &[u32],
     math: impl Fn(Ring<(Tile<bf16>, Tile<bf16>)>, Reg<u32>) -> [Frag; 2],
 ) {
-    let kernel = Kernel::build("two_products", &Target::SM_90A, |k| {
+    let kernel = Kernel::build("two_gemms", &Target::SM_90A, |k| {
         let n = k.param::<u32>("n");
-        let [a, b] = ["a", "b"].map(|name| k.tensor_map(name, map(64)));
+        let [a, b] = ["a", "b"].map(|name| k.tensor_map(name, tile_map(64)));
         let to = ["ab", "ba"].map(|name| k.pointer::<f32>(name));
         let ring = k.ring("ab", stages, |s| (s.tile(64, 64), s.tile(64, 64)));
         k.role("load").warps(4).body(|| {
@@ -250,14 +250,14 @@ fn two_products(
         });
     });
     let kernel = kernel.unwrap_or_else(|e| panic!("{e}"));
-    for &n in steps_of_k {
+    for &n in k_tiles {
         let k = n.max(1) as usize * 64;
-        let (a, b) = (whole(64 * k, 3), whole(64 * k, 4));
-        let tensor = |x: &[f32]| Input::Map(map(64), halves(x), vec![k as u64, 64]);
+        let (a, b) = (whole_numbers(64 * k, 3), whole_numbers(64 * k, 4));
+        let tensor = |x: &[f32]| Input::Map(tile_map(64), to_bf16_bytes(x), vec![k as u64, 64]);
         let len = Input::Output(64 * 64 * 4);
         let inputs = [Input::U32(n), tensor(&a), tensor(&b), len.clone(), len];
         let times = f32::from(n > 0);
-        let want = [product(&a, &b, k), product(&b, &a, k)]
+        let want = [multiply(&a, &b, k), multiply(&b, &a, k)]
             .map(|c| c.iter().map(|x| x * times).collect::<Vec<_>>());
         for options in timings(seeds(2)) {
             let at = format!(
@@ -266,25 +266,25 @@ fn two_products(
             );
             let out = run(&kernel, 1, &inputs, &options).unwrap_or_else(|e| panic!("{at}: {e}"));
             for (got, want) in out.iter().zip(&want) {
-                assert!(to_floats(got) == *want, "{at}: a product is wrong");
+                assert!(to_floats(got) == *want, "{at}: a GEMM is wrong");
             }
         }
     }
 }
 
-/// Two accumulators read every slot; its release waits for both, one k-tile later.
+/// Two accumulators read every slot; its release waits for both, in the next iteration.
 #[test]
 fn a_slot_is_released_after_both_accumulators() {
     for stages in [2, 3] {
         let counts = [0, 1, stages - 1, stages, stages + 1, 2 * stages + 1];
-        // The release may be tied to either, and either may finish first.
+        // The release names either accumulator, and either accumulator finishes first.
         for (tied, first) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
             let counts = if stages == 2 {
                 &counts[..]
             } else {
                 &counts[4..]
             };
-            two_products(stages, counts, |ring, n| {
+            two_gemms(stages, counts, |ring, n| {
                 let accs = [Acc::new(64, 64), Acc::new(64, 64)];
                 steps(n).each(|_| {
                     let slot = ring.wait();
@@ -305,11 +305,11 @@ fn a_slot_is_released_after_both_accumulators() {
     }
 }
 
-/// The same in one block: the older accumulator finishes while the younger still reads the slot that
-/// is tied to the older.
+/// In one block, the older accumulator finishes while the younger one still reads the slot, whose
+/// release names the older one.
 #[test]
 fn a_slot_is_not_released_while_the_younger_accumulator_reads_it() {
-    two_products(1, &[3], |ring, _| {
+    two_gemms(1, &[3], |ring, _| {
         let zeros = || Frag::zeros(64, 64);
         let mut sums = [zeros(), zeros()];
         for _ in 0..3 {
@@ -326,13 +326,13 @@ fn a_slot_is_not_released_while_the_younger_accumulator_reads_it() {
     });
 }
 
-/// wgmmas read one tile of a slot, lanes the other. The slot is released after both, with a proxy
-/// fence; in a cluster, to all CTAs that share it.
+/// wgmmas read one tile of a slot, and lanes read the other. The release follows both, with a proxy
+/// fence; in a cluster, it goes to all CTAs that share the slot.
 fn read_both_ways(size: u32, stages: u32) -> Kernel {
     build("both_ways", |k| {
         k.cluster(size, 1, 1);
         let n = k.param::<u32>("n");
-        let a = k.tensor_map("a", map(64 / size));
+        let a = k.tensor_map("a", tile_map(64 / size));
         let rows = k.tensor_map("rows", row_map());
         let [square, sums] = ["square", "sums"].map(|name| k.pointer::<f32>(name));
         let mut ring = k.ring("slots", stages, |s| {
@@ -386,17 +386,24 @@ fn a_slot_read_by_lanes_and_wgmmas_is_released_after_both() {
         for n in [0, 1, stages + 1, 2 * stages + 1] {
             let (steps, ctas) = (n as usize, size as usize);
             let depth = steps.max(1) * 64;
-            let (a, rows) = (whole(64 * depth, 5), whole(steps.max(1) * 128, 6));
+            let (a, rows) = (
+                whole_numbers(64 * depth, 5),
+                whole_numbers(steps.max(1) * 128, 6),
+            );
             let bytes = rows.iter().flat_map(|x| x.to_le_bytes()).collect();
             let inputs = [
                 Input::U32(n),
-                Input::Map(map(64 / size), halves(&a), vec![depth as u64, 64]),
+                Input::Map(
+                    tile_map(64 / size),
+                    to_bf16_bytes(&a),
+                    vec![depth as u64, 64],
+                ),
                 Input::Map(row_map(), bytes, vec![128, steps.max(1) as u64]),
                 Input::Output(ctas * 64 * 64 * 4),
                 Input::Output(ctas * 128 * 4),
             ];
             let some = |x: f32| if n > 0 { x } else { 0.0 };
-            let square: Vec<f32> = product(&a, &a, depth).into_iter().map(some).collect();
+            let square: Vec<f32> = multiply(&a, &a, depth).into_iter().map(some).collect();
             let sums: Vec<f32> = (0..128)
                 .map(|j| some((0..steps).map(|i| rows[i * 128 + j]).sum()))
                 .collect();

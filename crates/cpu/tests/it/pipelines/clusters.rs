@@ -52,11 +52,11 @@ fn multicast(size: u32, stages: u32) -> Kernel {
             });
         });
     })
-    .expect("a fine kernel")
+    .expect("a valid kernel")
 }
 
 #[test]
-fn a_multicast_ring() {
+fn a_multicast_ring_is_correct_at_every_trip_count() {
     for size in [2u32, 4] {
         for stages in [1u32, 2, 3] {
             let kernel = multicast(size, stages);
@@ -91,7 +91,7 @@ fn a_multicast_ring() {
 
 /// Every CTA reads a number from its neighbor's shared memory.
 #[test]
-fn shared_memory_of_a_peer() {
+fn a_cta_reads_the_shared_memory_of_its_peer() {
     for size in [2u32, 4] {
         let kernel = Kernel::build("peer", &Target::SM_90A, |k| {
             k.cluster(size, 1, 1);
@@ -107,7 +107,7 @@ fn shared_memory_of_a_peer() {
                 cluster_sync();
             });
         })
-        .expect("a fine kernel");
+        .expect("a valid kernel");
         let want: Vec<u32> = (0..2 * size * 32)
             .map(|i| ((i / 32 % size + 1) % size) * 100 + i % 32)
             .collect();
@@ -133,26 +133,26 @@ fn box_map(rows: u32) -> TensorMapDecl {
 
 /// The CTAs of a cluster that share a multicast.
 #[derive(Clone, Copy, Debug)]
-enum Among {
+enum MulticastGroup {
     All,
     Along(Axis),
 }
 
-impl Among {
-    /// Returns the number of sharing CTAs, the number of groups, and the group of a rank.
+impl MulticastGroup {
+    /// Returns the CTAs per group, the number of groups, and the function from rank to group.
     fn groups(self, [x, y]: [u32; 2]) -> (u32, u32, fn(u32, u32) -> u32) {
         match self {
-            Among::All => (x * y, 1, |_, _| 0),
-            Among::Along(Axis::X) => (x, y, |rank, x| rank / x),
-            Among::Along(_) => (y, x, |rank, x| rank % x),
+            MulticastGroup::All => (x * y, 1, |_, _| 0),
+            MulticastGroup::Along(Axis::X) => (x, y, |rank, x| rank / x),
+            MulticastGroup::Along(_) => (y, x, |rank, x| rank % x),
         }
     }
 }
 
-/// Every group of CTAs loads its tile, one part per CTA, and every CTA writes it out together with a
-/// row of its own.
-fn shared_tiles(among: Among, [x, y]: [u32; 2], stages: u32) -> Kernel {
-    let (sharing, groups, _) = among.groups([x, y]);
+/// Every group of CTAs loads its tile, one part per CTA. Every CTA stores the tile and a row of its
+/// own.
+fn shared_tiles(group_kind: MulticastGroup, [x, y]: [u32; 2], stages: u32) -> Kernel {
+    let (sharing, groups, _) = group_kind.groups([x, y]);
     Kernel::build("shared_tiles", &Target::SM_90A, |k| {
         k.cluster(x, y, 1);
         let n = k.param::<u32>("n");
@@ -162,15 +162,15 @@ fn shared_tiles(among: Among, [x, y]: [u32; 2], stages: u32) -> Kernel {
         let ring = k.ring("tiles", stages, |s| {
             (s.unswizzled::<u32>(8, 32), s.unswizzled::<u32>(1, 32))
         });
-        let ring = match among {
-            Among::All => ring.multicast(),
-            Among::Along(axis) => ring.multicast_along(axis),
+        let ring = match group_kind {
+            MulticastGroup::All => ring.multicast(),
+            MulticastGroup::Along(axis) => ring.multicast_along(axis),
         };
         let (rank, cluster) = (cluster_rank(), cluster_id());
-        let group = match among {
-            Among::All => 0u32.reg(),
-            Among::Along(Axis::X) => rank / x,
-            Among::Along(_) => rank % x,
+        let group = match group_kind {
+            MulticastGroup::All => 0u32.reg(),
+            MulticastGroup::Along(Axis::X) => rank / x,
+            MulticastGroup::Along(_) => rank % x,
         };
         let cta = cluster * (x * y) + rank;
         k.role("load").body(|| {
@@ -189,7 +189,8 @@ fn shared_tiles(among: Among, [x, y]: [u32; 2], stages: u32) -> Kernel {
             steps(n).each(|t| {
                 let slot = ring.wait();
                 let first = (t * (grid_clusters() * (x * y)) + cta) * 9;
-                // Three rows for each warp: eight of the tile, and the one beside it.
+                // Each of the three warps stores three rows: eight rows of the tile, and the own
+                // row.
                 for i in 0..3 {
                     let row = warp_in_role() * 3 + i;
                     let to = (first + row) * 32 + lane_id();
@@ -204,17 +205,21 @@ fn shared_tiles(among: Among, [x, y]: [u32; 2], stages: u32) -> Kernel {
             });
         });
     })
-    .unwrap_or_else(|e| panic!("{among:?}: {e}"))
+    .unwrap_or_else(|e| panic!("{group_kind:?}: {e}"))
 }
 
 #[test]
-fn tiles_multicast_along_an_axis() {
-    let along = [Among::All, Among::Along(Axis::X), Among::Along(Axis::Y)];
+fn tiles_multicast_to_a_cluster_or_along_an_axis() {
+    let along = [
+        MulticastGroup::All,
+        MulticastGroup::Along(Axis::X),
+        MulticastGroup::Along(Axis::Y),
+    ];
     for cluster @ [x, y] in [[2, 1], [1, 2], [2, 2], [4, 1]] {
-        for among in along {
+        for group_kind in along {
             let (stages, clusters, ctas) = (2, 2, x * y);
-            let (sharing, groups, group_of) = among.groups(cluster);
-            let kernel = shared_tiles(among, cluster, stages);
+            let (sharing, groups, group_of) = group_kind.groups(cluster);
+            let kernel = shared_tiles(group_kind, cluster, stages);
             for n in [0, 1, stages, 2 * stages + 1] {
                 let tile_rows = u64::from((n * clusters * groups * 8).max(8));
                 let own_rows = u64::from((n * clusters * ctas).max(1));
@@ -245,7 +250,7 @@ fn tiles_multicast_along_an_axis() {
                     Input::Output(want.len() * 4),
                 ];
                 for options in timings(seeds(2)) {
-                    let at = format!("{among:?} in {cluster:?}, n = {n}, {}", options.timing);
+                    let at = format!("{group_kind:?} in {cluster:?}, n = {n}, {}", options.timing);
                     let grid = [x * clusters, y, 1];
                     let out = run_grid(&kernel, grid, &inputs, &options);
                     let out = out.unwrap_or_else(|e| panic!("{at}, seed {}: {e}", options.seed));
@@ -256,9 +261,9 @@ fn tiles_multicast_along_an_axis() {
     }
 }
 
-/// Every CTA passes rows to the next one in a circle.
-fn circle(size: u32, stages: u32) -> Kernel {
-    build("circle", |k| {
+/// Every CTA sends rows to the CTA with the next rank, modulo the cluster size.
+fn send_to_next(size: u32, stages: u32) -> Kernel {
+    build("send_to_next", |k| {
         k.cluster(size, 1, 1);
         let (n, out) = (k.param::<u32>("n"), k.pointer::<u32>("out"));
         let ring = k
@@ -289,9 +294,9 @@ fn circle(size: u32, stages: u32) -> Kernel {
 }
 
 #[test]
-fn slots_pass_from_cta_to_cta() {
+fn remote_slots_carry_rows_to_the_next_cta() {
     for (size, stages) in [(2u32, 1u32), (2, 3), (4, 2)] {
-        let kernel = circle(size, stages);
+        let kernel = send_to_next(size, stages);
         for n in [0, 1, stages - 1, stages, stages + 1, 2 * stages + 1] {
             let ctas = 2 * size;
             let want: Vec<u32> = (0..n * ctas * 64)

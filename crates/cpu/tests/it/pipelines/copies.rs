@@ -13,17 +13,17 @@ fn build(body: impl FnOnce(Builder)) -> Kernel {
 
 /// How a producer commits a slot.
 #[derive(Clone, Copy, PartialEq, Debug)]
-enum Hand {
-    /// Every thread arrives after its copies.
+enum CommitMode {
+    /// Every thread arrives after its copies, without a wait.
     AfterCopies,
     /// Commits after a wait.
     Wait,
     /// Commits without a wait.
-    Hasty,
+    WithoutWait,
 }
 
 /// A producer of two warps copies rows; two warps add one and store them.
-fn line(stages: u32, hand: Hand) -> Kernel {
+fn copy_add_pipeline(stages: u32, mode: CommitMode) -> Kernel {
     build(|k| {
         let (n, x, y) = (
             k.param::<u32>("n"),
@@ -34,18 +34,18 @@ fn line(stages: u32, hand: Hand) -> Kernel {
         k.role("load").warps(2).body(|| {
             steps(n).each(|i| {
                 let slot = ring.acquire();
-                // A row per warp; the last bytes of the second come as zeros.
+                // One row per warp; the last bytes of each row are zeros.
                 let row = warp_in_role();
                 let at = x.address((i * 2 + row) * ROW + lane_id() * 2);
                 let valid = select(lane_id().lt(30u32), 8u32, 0u32);
                 slot.copy_zfill_from(row, lane_id() * 2, at, 8, valid);
-                match hand {
-                    Hand::AfterCopies => slot.commit_after_copies(),
-                    Hand::Wait => {
+                match mode {
+                    CommitMode::AfterCopies => slot.commit_after_copies(),
+                    CommitMode::Wait => {
                         copy_wait_all();
                         slot.commit();
                     }
-                    Hand::Hasty => slot.commit(),
+                    CommitMode::WithoutWait => slot.commit(),
                 }
             });
         });
@@ -65,10 +65,10 @@ fn line(stages: u32, hand: Hand) -> Kernel {
 }
 
 #[test]
-fn a_ring_filled_by_cp_async_runs_for_any_trip_count() {
+fn a_ring_filled_by_cp_async_is_correct_at_every_trip_count() {
     for stages in [1, 2, 3] {
-        for hand in [Hand::AfterCopies, Hand::Wait] {
-            let k = line(stages, hand);
+        for mode in [CommitMode::AfterCopies, CommitMode::Wait] {
+            let k = copy_add_pipeline(stages, mode);
             for n in [0, 1, stages - 1, stages, stages + 1, 3 * stages + 2] {
                 let len = (2 * ROW * n.max(1)) as usize;
                 let inputs = [
@@ -78,7 +78,7 @@ fn a_ring_filled_by_cp_async_runs_for_any_trip_count() {
                 ];
                 for options in timings(seeds(4)) {
                     if n == 0 {
-                        // Nothing is written, and nothing hangs.
+                        // The kernel must end without a write.
                         let inputs = [Input::U32(0), words([0]), words([0])];
                         run(&k, 1, &inputs, &options).unwrap_or_else(|e| panic!("{e}"));
                         continue;
@@ -86,7 +86,7 @@ fn a_ring_filled_by_cp_async_runs_for_any_trip_count() {
                     let got = run_words(&k, 1, &inputs, &options);
                     for (i, v) in (0..).zip(got) {
                         let want = if i % ROW < 60 { 5 * i + 1 } else { 1 };
-                        assert_eq!(v, want, "{stages} stages, {hand:?}, {n} slots, word {i}");
+                        assert_eq!(v, want, "{stages} stages, {mode:?}, {n} slots, word {i}");
                     }
                 }
             }
@@ -96,7 +96,7 @@ fn a_ring_filled_by_cp_async_runs_for_any_trip_count() {
 
 #[test]
 fn a_slot_committed_before_its_copies_complete_is_reported_at_its_reader() {
-    let k = line(2, Hand::Hasty);
+    let k = copy_add_pipeline(2, CommitMode::WithoutWait);
     let inputs = [
         Input::U32(3),
         words(0..2 * ROW * 3),

@@ -14,9 +14,9 @@ fn late() -> Options {
 }
 
 #[track_caller]
-fn fails(kernel: &Kernel, inputs: &[Input], options: &Options) -> Box<RunError> {
+fn expect_fault(kernel: &Kernel, inputs: &[Input], options: &Options) -> Box<RunError> {
     match run(kernel, 1, inputs, options) {
-        Ok(_) => panic!("found nothing under {}", options.timing),
+        Ok(_) => panic!("no fault under {}", options.timing),
         Err(e) => e,
     }
 }
@@ -49,12 +49,12 @@ fn a_slot_never_released_is_a_deadlock_that_names_the_wait() {
                 });
             });
         });
-        // The consumer waits, and forgets to arrive on `empty`.
+        // The consumer waits, but does not arrive at `empty`.
         k.role("consume")
             .body(|| steps(2).each(|t| full.at(0).wait(t & 1)));
     });
     for options in timings(3) {
-        let e = fails(&k, &[], &options);
+        let e = expect_fault(&k, &[], &options);
         assert_eq!(e.kind, FaultKind::Deadlock, "{e}");
         let text = e.to_string();
         assert!(text.contains("empty") && text.contains("produce"), "{text}");
@@ -73,7 +73,7 @@ fn a_wait_without_commit_is_a_deadlock() {
         });
     });
     for options in timings(2) {
-        let e = fails(&k, &[], &options);
+        let e = expect_fault(&k, &[], &options);
         assert_eq!(e.kind, FaultKind::Deadlock);
         let text = e.to_string();
         assert!(
@@ -83,7 +83,7 @@ fn a_wait_without_commit_is_a_deadlock() {
     }
 }
 
-/// A producer that loads twice into one slot, and a consumer that reads before its wait.
+/// The producer loads a tile in each round; the consumer reads it before its wait.
 fn early_read(rounds: u32, at: &mut u32) -> Kernel {
     build(|k| {
         let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
@@ -116,10 +116,10 @@ fn early_read(rounds: u32, at: &mut u32) -> Kernel {
 }
 
 #[test]
-fn a_read_before_the_wait() {
+fn a_read_before_the_wait_is_reported_at_its_line() {
     let mut at = 0;
     let k = early_read(2, &mut at);
-    let e = fails(&k, &[words(0..64), Input::Output(256)], &late());
+    let e = expect_fault(&k, &[words(0..64), Input::Output(256)], &late());
     assert!(
         matches!(e.kind, FaultKind::NeverWritten | FaultKind::Race),
         "{e}"
@@ -128,7 +128,7 @@ fn a_read_before_the_wait() {
 }
 
 #[test]
-fn two_writers_of_one_tile() {
+fn two_writers_of_one_tile_are_a_race_with_both_lines() {
     let (mut one, mut two) = (0, 0);
     let k = build(|k| {
         let tile = k.tile::<u32>("tile", 1, 32).unswizzled().declare();
@@ -141,7 +141,7 @@ fn two_writers_of_one_tile() {
             tile.whole().store(0u32, lane_id(), 2u32);
         });
     });
-    let e = fails(&k, &[], &late());
+    let e = expect_fault(&k, &[], &late());
     assert_eq!(e.kind, FaultKind::Race, "{e}");
     let text = e.to_string();
     for l in [one, two] {
@@ -153,7 +153,7 @@ fn two_writers_of_one_tile() {
 }
 
 #[test]
-fn two_copies_into_one_slot() {
+fn two_copies_into_one_slot_are_a_race() {
     let mut second = 0;
     let k = build(|k| {
         let x = k.pointer::<u32>("x");
@@ -169,12 +169,12 @@ fn two_copies_into_one_slot() {
         });
         k.role("wait").body(|| full.at(0).wait(0));
     });
-    let e = fails(&k, &[words(0..64)], &late());
+    let e = expect_fault(&k, &[words(0..64)], &late());
     assert_eq!((e.kind, line(&e)), (FaultKind::Race, second), "{e}");
 }
 
 #[test]
-fn a_missing_proxy_fence() {
+fn a_missing_proxy_fence_is_reported_with_both_lines() {
     let (mut write, mut store) = (0, 0);
     let k = build(|k| {
         let out = k.pointer::<u32>("out");
@@ -182,7 +182,7 @@ fn a_missing_proxy_fence() {
         k.role("all").body(|| {
             write = line!() + 1;
             tile.whole().store(0u32, lane_id(), lane_id());
-            warp_sync(); // but no fence_async()
+            warp_sync(); // `fence_async()` is missing.
             elect(|| {
                 store = line!() + 1;
                 bulk_store(tile.whole(), out.address(0), 128);
@@ -195,7 +195,7 @@ fn a_missing_proxy_fence() {
         if options.timing == Timing::Eager {
             continue;
         }
-        let e = fails(&k, &[Input::Output(128)], &options);
+        let e = expect_fault(&k, &[Input::Output(128)], &options);
         assert_eq!(e.kind, FaultKind::MissingProxyFence, "{e}");
         let text = e.to_string();
         for l in [write, store] {
@@ -208,7 +208,7 @@ fn a_missing_proxy_fence() {
 }
 
 #[test]
-fn lanes_that_exchange_through_memory_without_a_sync() {
+fn an_exchange_between_lanes_without_a_sync_is_a_race() {
     let mut read = 0;
     let k = build(|k| {
         let out = k.pointer::<u32>("out");
@@ -220,13 +220,13 @@ fn lanes_that_exchange_through_memory_without_a_sync() {
             out.store(lane_id(), x);
         });
     });
-    let e = fails(&k, &[Input::Output(128)], &late());
+    let e = expect_fault(&k, &[Input::Output(128)], &late());
     assert_eq!((e.kind, line(&e)), (FaultKind::Race, read), "{e}");
 }
 
 #[test]
-fn an_accumulator_access_during_a_wgmma() {
-    let mut touch = 0;
+fn an_accumulator_access_during_a_wgmma_is_a_fault() {
+    let mut access_line = 0;
     let k = build(|k| {
         let out = k.pointer::<f32>("out");
         let x = k.pointer::<u32>("x");
@@ -236,7 +236,7 @@ fn an_accumulator_access_during_a_wgmma() {
             full.at(0).wait(0);
             let acc = Acc::new(64, 64);
             acc.mma(&tile.whole(), &tile.whole());
-            touch = line!() + 1;
+            access_line = line!() + 1;
             acc.peek(|x| out.store(thread_id(), x));
             acc.into_frag();
         });
@@ -248,17 +248,17 @@ fn an_accumulator_access_during_a_wgmma() {
         });
     });
     for options in timings(2) {
-        let e = fails(&k, &[Input::Output(512), words([0; 2048])], &options);
+        let e = expect_fault(&k, &[Input::Output(512), words([0; 2048])], &options);
         assert_eq!(
             (e.kind, line(&e)),
-            (FaultKind::RegisterInFlight, touch),
+            (FaultKind::RegisterInFlight, access_line),
             "{e}"
         );
     }
 }
 
 #[test]
-fn an_access_out_of_bounds() {
+fn an_out_of_bounds_access_names_the_buffer() {
     let mut at = 0;
     let k = build(|k| {
         let x = k.pointer::<u32>("x");
@@ -267,13 +267,13 @@ fn an_access_out_of_bounds() {
             x.store(lane_id(), 1u32);
         });
     });
-    let e = fails(&k, &[Input::Output(124)], &late());
+    let e = expect_fault(&k, &[Input::Output(124)], &late());
     assert_eq!((e.kind, line(&e)), (FaultKind::OutOfBounds, at), "{e}");
     assert!(e.to_string().contains("x"), "names the buffer: {e}");
 }
 
 #[test]
-fn a_misaligned_access() {
+fn a_misaligned_access_is_a_fault() {
     let mut at = 0;
     let k = build(|k| {
         let x = k.pointer::<u32>("x");
@@ -282,12 +282,12 @@ fn a_misaligned_access() {
             x.store_vec(1u32, [1u32, 2, 3, 4]);
         });
     });
-    let e = fails(&k, &[Input::Output(64)], &late());
+    let e = expect_fault(&k, &[Input::Output(64)], &late());
     assert_eq!((e.kind, line(&e)), (FaultKind::Misaligned, at), "{e}");
 }
 
 #[test]
-fn an_uninitialized_read() {
+fn an_uninitialized_read_is_a_fault() {
     let mut at = 0;
     let k = build(|k| {
         let (x, y) = (k.pointer::<u32>("x"), k.pointer::<u32>("y"));
@@ -297,20 +297,20 @@ fn an_uninitialized_read() {
             y.store(lane_id(), v);
         });
     });
-    let e = fails(&k, &[Input::Output(128), Input::Output(128)], &late());
+    let e = expect_fault(&k, &[Input::Output(128), Input::Output(128)], &late());
     assert_eq!((e.kind, line(&e)), (FaultKind::NeverWritten, at), "{e}");
 }
 
 #[test]
 fn an_exhausted_register_pool_is_a_deadlock_with_a_report() {
-    // 32/240/240: ptxas accepts it, and the last increase waits for ever.
+    // 32/240/240: ptxas accepts these budgets, but the last increase never gets its registers.
     let k = build(|k| {
         k.role("load").warpgroups(1).registers(32).body(|| {});
         k.role("one").warpgroups(1).registers(240).body(|| {});
         k.role("two").warpgroups(1).registers(240).body(|| {});
     });
     for options in timings(2) {
-        let e = fails(&k, &[], &options);
+        let e = expect_fault(&k, &[], &options);
         assert_eq!(e.kind, FaultKind::Deadlock, "{e}");
         assert!(e.to_string().contains("240"), "{e}");
     }

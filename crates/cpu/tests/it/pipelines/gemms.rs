@@ -16,7 +16,7 @@ fn map<T: Element>(cols: u32, rows: u32, swizzle: Swizzle) -> TensorMapDecl {
     }
 }
 
-/// Returns the elements in 128 bytes: the K of a tile.
+/// Returns the K of a k-tile: the elements in 128 bytes.
 fn bk<T: Element>() -> u32 {
     128 / T::DTYPE.bytes() as u32
 }
@@ -66,7 +66,7 @@ fn gemm<T: Element>(bn: u32, stages: u32) -> Kernel {
             });
         });
     })
-    .expect("a fine kernel")
+    .expect("a valid kernel")
 }
 
 /// Returns the bytes in global memory, and the values after the load: tf32 loads round to nearest
@@ -128,8 +128,8 @@ fn check<T: Element>(bn: u32, stages: u32, shape: [usize; 3], grid: u32, few: u6
 }
 
 #[test]
-fn every_trip_count() {
-    // K of 1, S-1, S, S+1, 2S+1 tiles, and a ring of one stage.
+fn a_gemm_is_correct_at_every_trip_count() {
+    // 1, S − 1, S, S + 1 and 2S + 1 k-tiles, and a ring of one stage.
     for k in [64, 128, 192, 256, 448] {
         check::<bf16>(64, 3, [64, 64, k], 1, seeds(3));
     }
@@ -137,19 +137,19 @@ fn every_trip_count() {
 }
 
 #[test]
-fn ragged_edges() {
+fn a_gemm_with_partial_tiles_is_correct() {
     check::<bf16>(64, 2, [72, 88, 104], 2, seeds(2));
     check::<f16>(176, 2, [130, 180, 72], 3, seeds(2));
     check::<f16>(8, 4, [64, 8, 64], 1, seeds(2));
 }
 
 #[test]
-fn the_widest_tile() {
+fn a_gemm_with_the_widest_tile_is_correct() {
     check::<bf16>(256, 2, [64, 256, 128], 1, seeds(1));
 }
 
 #[test]
-fn every_type() {
+fn a_gemm_of_every_operand_type_is_correct() {
     check::<Tf32>(64, 2, [64, 64, 96], 1, seeds(2));
     check::<Tf32>(200, 2, [70, 204, 52], 2, seeds(1));
     check::<E4m3>(64, 2, [64, 64, 384], 1, seeds(2));
@@ -159,7 +159,7 @@ fn every_type() {
 
 /// The epilogue through shared memory: stmatrix, proxy fence, TMA store.
 #[test]
-fn an_epilogue_through_shared_memory() {
+fn an_epilogue_through_shared_memory_is_correct() {
     let kernel = Kernel::build("epilogue", &Target::SM_90A, |k| {
         let (a, c) = (
             k.tensor_map("a", map::<bf16>(64, 64, Swizzle::B128)),
@@ -193,7 +193,7 @@ fn an_epilogue_through_shared_memory() {
             });
         });
     })
-    .expect("a fine kernel");
+    .expect("a valid kernel");
     let (bytes, a) = round::<bf16>(&noise(64 * 64, 5));
     let decl = map::<bf16>(64, 64, Swizzle::B128);
     for options in timings(seeds(5)) {

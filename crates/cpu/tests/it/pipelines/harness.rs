@@ -14,7 +14,7 @@ pub(crate) enum Input {
     U32(u32),
     /// A buffer with contents.
     Data(Vec<u8>),
-    /// The output, of this many bytes.
+    /// An unwritten output of this many bytes.
     Output(usize),
     /// An output that is zero at launch.
     Zeros(usize),
@@ -48,13 +48,13 @@ pub(crate) fn to_words(bytes: &[u8]) -> Vec<u32> {
 
 /// Returns `eager`, `late`, and `random` with several seeds.
 pub(crate) fn timings(seeds: u64) -> Vec<Options> {
-    let short = |options| Options {
+    let limited = |options| Options {
         threads: 1,
         max_steps: Some(20_000_000),
         ..options
     };
     warpline_testkit::timings::timings(seeds)
-        .map(short)
+        .map(limited)
         .collect()
 }
 
@@ -73,7 +73,7 @@ pub(crate) fn run(
     run_grid(kernel, [grid, 1, 1], inputs, options)
 }
 
-/// Like [`run`], with a 3-D grid.
+/// Runs a kernel with a 3-D grid; returns the bytes of its outputs. Unwritten bytes are an error.
 pub(crate) fn run_grid(
     kernel: &Kernel,
     grid: [u32; 3],
@@ -119,7 +119,7 @@ pub(crate) fn run_words(
     to_words(&out[0])
 }
 
-/// Like [`run_words`], for floats.
+/// Runs a kernel that must pass; returns the floats of its output.
 #[track_caller]
 pub(crate) fn run_floats(
     kernel: &Kernel,
@@ -131,8 +131,8 @@ pub(crate) fn run_floats(
     words.into_iter().map(f32::from_bits).collect()
 }
 
-/// Emits a copy of dense rows to a tile by all threads of a single-role kernel, with a proxy fence and
-/// a CTA barrier.
+/// Emits a copy of dense rows to a tile, a proxy fence and a CTA barrier, for all threads of a kernel
+/// with a single role.
 pub(crate) fn fill<T: Element>(tile: TileRef<T>, from: Global<T>) {
     let per_word = 4 / T::DTYPE.bytes() as u32;
     let words = tile.cols() / per_word;
@@ -168,7 +168,7 @@ pub(crate) fn round<T: Element>(x: &[f32]) -> (Vec<u8>, Vec<f64>) {
             let h = f16::from_f32(x);
             (u32::from(h.to_bits()), h.to_f64())
         }
-        // The bits that do not count are left as they are.
+        // The bytes keep the bits that tf32 ignores.
         DType::Tf32 => (x.to_bits(), f64::from(Tf32(x.to_bits()).widen())),
         DType::E4m3 => {
             let code = E4m3::round(x);
@@ -178,7 +178,7 @@ pub(crate) fn round<T: Element>(x: &[f32]) -> (Vec<u8>, Vec<f64>) {
             let code = E5m2::round(x);
             (code.0.into(), f64::from(code.widen()))
         }
-        other => panic!("no product takes {other}"),
+        other => panic!("{other} is not an operand type"),
     };
     let all: Vec<(u32, f64)> = x.iter().map(one).collect();
     let size = T::DTYPE.bytes();

@@ -21,8 +21,8 @@ fn fill<T: Element>(tile: &TileRef<T>, from: Global<u32>, rows: u32) {
 }
 
 /// `D[16, 8] = A[16, k] · B[8, k]ᵀ + 1`, with k of 32 bytes; with `halves`, in two k-steps.
-fn product<A: Element, B: Element, WA: MmaWith<WB>, WB: MmaWord>(halves: bool) -> Kernel {
-    Kernel::build("product", &Target::SM_90A, |k| {
+fn multiply<A: Element, B: Element, WA: MmaWith<WB>, WB: MmaWord>(halves: bool) -> Kernel {
+    Kernel::build("multiply", &Target::SM_90A, |k| {
         let (a, b) = (k.pointer::<u32>("a"), k.pointer::<u32>("b"));
         let d = k.pointer::<f32>("d");
         let a_tile = k.tile::<A>("a", 16, k_of::<A>()).unswizzled().declare();
@@ -32,7 +32,7 @@ fn product<A: Element, B: Element, WA: MmaWith<WB>, WB: MmaWord>(halves: bool) -
             fill(&b_tile.whole(), b, 8);
             warp_sync();
             let lane = lane_id();
-            // Four matrices of A: rows 0 and 8, then the second 16 bytes; two of B.
+            // Four matrices of A: rows 0 and 8 of the first 16 bytes, then of the second; two of B.
             let half = k_of::<A>() / 2;
             let x: [Reg<WA>; 4] = a_tile
                 .whole()
@@ -54,7 +54,7 @@ fn product<A: Element, B: Element, WA: MmaWith<WB>, WB: MmaWord>(halves: bool) -
             }
         });
     })
-    .expect("a fine kernel")
+    .expect("a valid kernel")
 }
 
 /// Returns small integers and halves that differ at every position.
@@ -62,7 +62,7 @@ fn number(i: usize) -> f32 {
     [1.0, -2.0, 0.5, 3.0, -1.5, 0.0, 2.5][i % 7] * if i.is_multiple_of(3) { -1.0 } else { 2.0 }
 }
 
-/// Multiplies numbers that both types represent exactly.
+/// Checks a multiplication of numbers that both types represent exactly.
 fn check<A: Element, B: Element, WA: MmaWith<WB>, WB: MmaWord>(
     a_bytes: impl Fn(f32) -> Vec<u8>,
     b_bytes: impl Fn(f32) -> Vec<u8>,
@@ -76,7 +76,7 @@ fn check<A: Element, B: Element, WA: MmaWith<WB>, WB: MmaWord>(
         Input::Output(16 * 8 * 4),
     ];
     for halves in [false, true] {
-        let kernel = product::<A, B, WA, WB>(halves);
+        let kernel = multiply::<A, B, WA, WB>(halves);
         for options in timings(seeds(3)) {
             let d = run_words(&kernel, 1, &inputs, &options);
             for (i, d) in d.into_iter().enumerate() {
@@ -90,12 +90,12 @@ fn check<A: Element, B: Element, WA: MmaWith<WB>, WB: MmaWord>(
 }
 
 #[test]
-fn a_warp_multiplies_every_type() {
+fn mma_sync_is_exact_for_every_operand_type() {
     let b16 = |x| bf16::from_f32(x).to_le_bytes().to_vec();
     check::<bf16, bf16, Bf16x2, Bf16x2>(b16, b16);
     let h = |x| f16::from_f32(x).to_le_bytes().to_vec();
     check::<f16, f16, F16x2, F16x2>(h, h);
-    // What lies below the bits that count is noise.
+    // The bits that tf32 ignores are set.
     let t = |x: f32| (x.to_bits() | Tf32::UNUSED).to_le_bytes().to_vec();
     check::<Tf32, Tf32, Tf32, Tf32>(t, t);
     let (e4, e5) = (|x| vec![E4m3::round(x).0], |x| vec![E5m2::round(x).0]);
@@ -129,7 +129,7 @@ fn three_ways_to_transpose_agree() {
             }
         });
     })
-    .expect("a fine kernel");
+    .expect("a valid kernel");
     let element = |row: u32, col: u32| 100 * row + col;
     let pairs = |at: &dyn Fn(u32, u32) -> u32| -> Vec<u32> {
         let word = |i: u32| at(i / 4, i % 4 * 2) | at(i / 4, i % 4 * 2 + 1) << 16;
@@ -155,7 +155,7 @@ fn an_mma_of_a_partial_warp_is_a_fault() {
             });
         });
     })
-    .expect("a fine kernel");
+    .expect("a valid kernel");
     let inputs = [Input::Output(64)];
     for options in timings(seeds(1)) {
         let e = run(&kernel, 1, &inputs, &options).expect_err("half a warp multiplied");

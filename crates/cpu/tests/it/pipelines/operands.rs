@@ -7,33 +7,33 @@ use warpline_ir::{Bf16x2, E4m3, E4m3x4, E5m2, E5m2x4, Element, F16x2, Kernel, Ta
 
 /// The layout of an m (or n) × k matrix in a tile.
 #[derive(Clone, Copy, Debug)]
-enum Lies {
+enum Layout {
     /// Row-major, with a K order.
     Rows(&'static [u8]),
-    /// K-major rows.
-    Turned,
+    /// Transposed: rows along K.
+    Transposed,
 }
 
-const NATURAL: Lies = Lies::Rows(Natural::K);
+const NATURAL: Layout = Layout::Rows(Natural::K);
 
-impl Lies {
+impl Layout {
     /// Returns the rows and columns of the tile.
     fn shape(self, mn: u32, k: u32) -> (u32, u32) {
         match self {
-            Lies::Rows(_) => (mn, k),
-            Lies::Turned => (k, mn),
+            Layout::Rows(_) => (mn, k),
+            Layout::Transposed => (k, mn),
         }
     }
 
     /// Permutes a matrix to the layout of the tile.
-    fn lay(self, x: &[f32], k: usize) -> Vec<f32> {
+    fn permute(self, x: &[f32], k: usize) -> Vec<f32> {
         match self {
-            Lies::Rows(order) => {
+            Layout::Rows(order) => {
                 let n = order.len();
                 let at = |i: usize| i / n * n + usize::from(order[i % n]);
                 (0..x.len()).map(|i| x[at(i)]).collect()
             }
-            Lies::Turned => {
+            Layout::Transposed => {
                 let mn = x.len() / k;
                 (0..x.len()).map(|i| x[i % mn * k + i / mn]).collect()
             }
@@ -43,14 +43,14 @@ impl Lies {
 
 /// Computes `A · Bᵀ` with `body`, which receives the accumulator and the tiles of A and B.
 #[track_caller]
-fn product<A: Element, B: Element>(
+fn check_product<A: Element, B: Element>(
     [m, n, k]: [u32; 3],
-    (a_lies, b_lies): (Lies, Lies),
+    (a_layout, b_layout): (Layout, Layout),
     body: impl Fn(&Acc, TileRef<A>, TileRef<B>),
 ) {
-    let (a_shape, b_shape) = (a_lies.shape(m, k), b_lies.shape(n, k));
+    let (a_shape, b_shape) = (a_layout.shape(m, k), b_layout.shape(n, k));
     let what = format!(
-        "{} ({a_lies:?}) · {} ({b_lies:?}), {m} x {n} x {k}",
+        "{} ({a_layout:?}) · {} ({b_layout:?}), {m} x {n} x {k}",
         A::DTYPE,
         B::DTYPE
     );
@@ -72,20 +72,20 @@ fn product<A: Element, B: Element>(
     let (m, n, k) = (m as usize, n as usize, k as usize);
     let (a, b) = (noise(m * k, 1), noise(n * k, 2));
     let inputs = [
-        Input::Data(round::<A>(&a_lies.lay(&a, k)).0),
-        Input::Data(round::<B>(&b_lies.lay(&b, k)).0),
+        Input::Data(round::<A>(&a_layout.permute(&a, k)).0),
+        Input::Data(round::<B>(&b_layout.permute(&b, k)).0),
         Input::Output(m * n * 4),
     ];
     let (a, b) = (round::<A>(&a).1, round::<B>(&b).1);
     for options in timings(1) {
         let got = run_floats(&kernel, 1, &inputs, &options);
-        close(&what, &got, &a, &b, k);
+        assert_close(&what, &got, &a, &b, k);
     }
 }
 
-/// Checks every element within the error bound of an f32 dot product of length `k`.
+/// Asserts that every element is within the error bound of an f32 dot product of length `k`.
 #[track_caller]
-fn close(what: &str, got: &[f32], a: &[f64], b: &[f64], k: usize) {
+fn assert_close(what: &str, got: &[f32], a: &[f64], b: &[f64], k: usize) {
     let n = b.len() / k;
     for (i, &got) in got.iter().enumerate() {
         let (row, col) = (i / n, i % n);
@@ -101,33 +101,35 @@ fn close(what: &str, got: &[f32], a: &[f64], b: &[f64], k: usize) {
 }
 
 #[test]
-fn tiles_of_every_type_and_mix() {
-    product::<Tf32, Tf32>([64, 24, 32], (NATURAL, NATURAL), |c, a, b| c.mma(&a, &b));
-    product::<E4m3, E4m3>([128, 16, 128], (NATURAL, NATURAL), |c, a, b| c.mma(&a, &b));
-    product::<E4m3, E5m2>([64, 40, 64], (NATURAL, NATURAL), |c, a, b| c.mma(&a, &b));
-    product::<E5m2, E4m3>([64, 8, 32], (NATURAL, NATURAL), |c, a, b| c.mma(&a, &b));
-    product::<f16, f16>([128, 136, 32], (NATURAL, NATURAL), |c, a, b| c.mma(&a, &b));
+fn tiles_of_every_type_multiply_correctly() {
+    check_product::<Tf32, Tf32>([64, 24, 32], (NATURAL, NATURAL), |c, a, b| c.mma(&a, &b));
+    check_product::<E4m3, E4m3>([128, 16, 128], (NATURAL, NATURAL), |c, a, b| c.mma(&a, &b));
+    check_product::<E4m3, E5m2>([64, 40, 64], (NATURAL, NATURAL), |c, a, b| c.mma(&a, &b));
+    check_product::<E5m2, E4m3>([64, 8, 32], (NATURAL, NATURAL), |c, a, b| c.mma(&a, &b));
+    check_product::<f16, f16>([128, 136, 32], (NATURAL, NATURAL), |c, a, b| c.mma(&a, &b));
 }
 
 #[test]
-fn transposed_tiles() {
-    let (turned, natural) = (Lies::Turned, NATURAL);
-    product::<bf16, bf16>([64, 64, 48], (turned, natural), |c, a, b| c.mma(&a.t(), &b));
-    product::<bf16, bf16>([128, 64, 32], (natural, turned), |c, a, b| {
+fn transposed_tiles_multiply_correctly() {
+    let (transposed, natural) = (Layout::Transposed, NATURAL);
+    check_product::<bf16, bf16>([64, 64, 48], (transposed, natural), |c, a, b| {
+        c.mma(&a.t(), &b)
+    });
+    check_product::<bf16, bf16>([128, 64, 32], (natural, transposed), |c, a, b| {
         c.mma(&a, &b.t())
     });
-    product::<f16, f16>([128, 96, 64], (turned, turned), |c, a, b| {
+    check_product::<f16, f16>([128, 96, 64], (transposed, transposed), |c, a, b| {
         c.mma(&a.t(), &b.t())
     });
-    product::<f16, f16>([64, 192, 16], (turned, turned), |c, a, b| {
+    check_product::<f16, f16>([64, 192, 16], (transposed, transposed), |c, a, b| {
         c.mma(&a.t(), &b.t())
     });
 }
 
-/// Slices of tiles as operands: parts of K, on either side of a transposed tile.
+/// The slices are parts of K, of a tile and of a transposed tile.
 #[test]
-fn parts_of_tiles() {
-    product::<bf16, bf16>([64, 64, 128], (NATURAL, Lies::Turned), |c, a, b| {
+fn slices_of_tiles_multiply_correctly() {
+    check_product::<bf16, bf16>([64, 64, 128], (NATURAL, Layout::Transposed), |c, a, b| {
         for k in [64..128, 0..64] {
             c.mma(&a.slice(0..64, k.clone()), &b.slice(k, 0..64).t());
         }
@@ -135,29 +137,29 @@ fn parts_of_tiles() {
 }
 
 #[test]
-fn register_operands_from_a_tile() {
-    let (rows, turned) = ((NATURAL, NATURAL), (NATURAL, Lies::Turned));
-    product::<bf16, bf16>([64, 16, 64], rows, |c, a, b| {
+fn register_operands_loaded_from_a_tile_multiply_correctly() {
+    let (rows, transposed) = ((NATURAL, NATURAL), (NATURAL, Layout::Transposed));
+    check_product::<bf16, bf16>([64, 16, 64], rows, |c, a, b| {
         c.mma(&RegOperand::load(&a), &b)
     });
-    product::<f16, f16>([128, 24, 48], rows, |c, a, b| {
+    check_product::<f16, f16>([128, 24, 48], rows, |c, a, b| {
         c.mma(&RegOperand::load(&a), &b)
     });
-    product::<f16, f16>([64, 64, 32], turned, |c, a, b| {
+    check_product::<f16, f16>([64, 64, 32], transposed, |c, a, b| {
         c.mma(&RegOperand::load(&a), &b.t())
     });
-    product::<Tf32, Tf32>([64, 24, 40], rows, |c, a, b| {
+    check_product::<Tf32, Tf32>([64, 24, 40], rows, |c, a, b| {
         c.mma(&RegOperand::load(&a), &b)
     });
-    product::<E5m2, E5m2>([64, 8, 96], rows, |c, a, b| {
+    check_product::<E5m2, E5m2>([64, 8, 96], rows, |c, a, b| {
         c.mma(&RegOperand::load(&a), &b)
     });
-    product::<E4m3, E5m2>([128, 16, 32], rows, |c, a, b| {
+    check_product::<E4m3, E5m2>([128, 16, 32], rows, |c, a, b| {
         c.mma(&RegOperand::load(&a), &b)
     });
-    // An order that both have is right, whatever it is.
-    let quads = (Lies::Rows(Quads::K), Lies::Rows(Quads::K));
-    product::<bf16, bf16>([64, 16, 32], quads, |c, a, b| {
+    // Any K order is correct if both operands have it.
+    let quads = (Layout::Rows(Quads::K), Layout::Rows(Quads::K));
+    check_product::<bf16, bf16>([64, 16, 32], quads, |c, a, b| {
         c.mma(
             &RegOperand::load(&a.with_k_order::<Quads>()),
             &b.with_k_order::<Quads>(),
@@ -165,9 +167,9 @@ fn register_operands_from_a_tile() {
     });
 }
 
-/// A wgmma with a register operand from a fragment: A is `f32` in global memory and is rounded.
+/// Checks a wgmma with a register operand from a fragment; A is rounded from `f32` in global memory.
 #[track_caller]
-fn of_fragment<T: FragOperand, B: Element>([m, n, k]: [u32; 3]) {
+fn check_fragment_operand<T: FragOperand, B: Element>([m, n, k]: [u32; 3]) {
     let order = <T::Order as KOrder>::K;
     let what = format!("{} in registers, {m} x {n} x {k}", T::DTYPE);
     let kernel = Kernel::build("fragment", &Target::SM_90A, |b| {
@@ -188,23 +190,23 @@ fn of_fragment<T: FragOperand, B: Element>([m, n, k]: [u32; 3]) {
     let (a, b) = (noise(m * k, 3), noise(n * k, 4));
     let inputs = [
         floats(a.clone()),
-        Input::Data(round::<B>(&Lies::Rows(order).lay(&b, k)).0),
+        Input::Data(round::<B>(&Layout::Rows(order).permute(&b, k)).0),
         Input::Output(m * n * 4),
     ];
     let (a, b) = (round::<T>(&a).1, round::<B>(&b).1);
     for options in timings(1) {
-        close(&what, &run_floats(&kernel, 1, &inputs, &options), &a, &b, k);
+        assert_close(&what, &run_floats(&kernel, 1, &inputs, &options), &a, &b, k);
     }
 }
 
 #[test]
-fn register_operands_from_fragments() {
-    of_fragment::<bf16, bf16>([64, 24, 64]);
-    of_fragment::<f16, f16>([128, 16, 48]);
-    // Eight bits: K comes out in pairs.
-    of_fragment::<E4m3, E4m3>([64, 16, 64]);
-    of_fragment::<E5m2, E5m2>([128, 8, 96]);
-    of_fragment::<E4m3, E5m2>([64, 8, 32]);
+fn register_operands_from_fragments_multiply_correctly() {
+    check_fragment_operand::<bf16, bf16>([64, 24, 64]);
+    check_fragment_operand::<f16, f16>([128, 16, 48]);
+    // Eight-bit operands have the K order `Pairs`.
+    check_fragment_operand::<E4m3, E4m3>([64, 16, 64]);
+    check_fragment_operand::<E5m2, E5m2>([128, 8, 96]);
+    check_fragment_operand::<E4m3, E5m2>([64, 8, 32]);
 }
 
 fn from_e4m3(codes: Reg<u32>) -> [Reg<F16x2>; 2] {
@@ -217,43 +219,46 @@ fn from_e5m2(codes: Reg<u32>) -> [Reg<Bf16x2>; 2] {
 }
 
 #[test]
-fn register_operands_decoded_from_bytes() {
-    // Bytes in the natural order make an operand in quads,
-    let to_quads = (NATURAL, Lies::Rows(Quads::K));
-    product::<E4m3, f16>([64, 16, 64], to_quads, |c, a, b| {
+fn register_operands_decoded_from_bytes_multiply_correctly() {
+    // Bytes in the natural order decode to an operand in quads.
+    let to_quads = (NATURAL, Layout::Rows(Quads::K));
+    check_product::<E4m3, f16>([64, 16, 64], to_quads, |c, a, b| {
         let a = RegBytes::load(&a).decode::<f16>(from_e4m3);
         c.mma(&a, &b.with_k_order::<Quads>());
     });
-    product::<E5m2, bf16>([128, 24, 32], to_quads, |c, a, b| {
+    check_product::<E5m2, bf16>([128, 24, 32], to_quads, |c, a, b| {
         let a = RegBytes::load(&a).decode::<bf16>(from_e5m2);
         c.mma(&a, &b.with_k_order::<Quads>());
     });
-    // and bytes in pairs one in the natural order.
-    let to_natural = (Lies::Rows(Pairs::K), NATURAL);
-    product::<E4m3, f16>([128, 16, 48], to_natural, |c, a, b| {
+    // Bytes in pairs decode to an operand in the natural order.
+    let to_natural = (Layout::Rows(Pairs::K), NATURAL);
+    check_product::<E4m3, f16>([128, 16, 48], to_natural, |c, a, b| {
         let a = RegBytes::load(&a.with_k_order::<Pairs>()).decode::<f16>(from_e4m3);
         c.mma(&a, &b);
     });
-    let to_turned = (Lies::Rows(Pairs::K), Lies::Turned);
-    product::<E5m2, bf16>([64, 64, 32], to_turned, |c, a, b| {
+    let to_transposed = (Layout::Rows(Pairs::K), Layout::Transposed);
+    check_product::<E5m2, bf16>([64, 64, 32], to_transposed, |c, a, b| {
         let a = RegBytes::load(&a.with_k_order::<Pairs>()).decode::<bf16>(from_e5m2);
         c.mma(&a, &b.t());
     });
 }
 
-/// An operand keeps its values through a loop, and `map` applies to all of them: two halves of a GEMM
-/// equal the whole.
+/// Two GEMMs with an A halved by `map` and carried through a loop sum to the whole GEMM.
 #[test]
-fn operands_are_mapped_and_carried() {
-    product::<bf16, bf16>([64, 16, 32], (NATURAL, NATURAL), |c, a, b| {
+fn operands_keep_their_values_through_map_and_loops() {
+    check_product::<bf16, bf16>([64, 16, 32], (NATURAL, NATURAL), |c, a, b| {
         let half = Reg::<Bf16x2>::round(0.5, 0.5);
         let a = RegOperand::load(&a).map(|x| x * half);
         let (a, _) = steps(3u32).fold((a, 0u32.reg()), |i, (a, sum)| (a, sum + i));
         c.mma(&a, &b);
         c.mma(&a, &b);
     });
-    product::<E4m3, f16>([64, 16, 32], (NATURAL, Lies::Rows(Quads::K)), |c, a, b| {
-        let bytes = steps(2u32).fold(RegBytes::load(&a), |_, bytes| bytes);
-        c.mma(&bytes.decode::<f16>(from_e4m3), &b.with_k_order::<Quads>());
-    });
+    check_product::<E4m3, f16>(
+        [64, 16, 32],
+        (NATURAL, Layout::Rows(Quads::K)),
+        |c, a, b| {
+            let bytes = steps(2u32).fold(RegBytes::load(&a), |_, bytes| bytes);
+            c.mma(&bytes.decode::<f16>(from_e4m3), &b.with_k_order::<Quads>());
+        },
+    );
 }

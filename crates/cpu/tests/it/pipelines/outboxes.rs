@@ -7,7 +7,7 @@ use warpline_ir::{
     DType, Element, FaultKind, Kernel, Swizzle, Target, TensorMapDecl, TensorMapMode,
 };
 
-fn boxes<T: Element>(cols: u32, rows: u32) -> TensorMapDecl {
+fn box_map<T: Element>(cols: u32, rows: u32) -> TensorMapDecl {
     let swizzle = match cols as usize * T::DTYPE.bytes() {
         128 => Swizzle::B128,
         64 => Swizzle::B64,
@@ -35,7 +35,7 @@ fn tile_at(shape: Frag, row: Reg<u32>, col: Reg<u32>) -> Frag {
     })
 }
 
-/// Tiles, an outbox, and the output tensor.
+/// The shapes of a test: tiles, an outbox, and the output tensor.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     /// Warps of the role: one (warp tiles) or four.
@@ -43,8 +43,9 @@ struct Case {
     stages: u32,
     /// Rows and columns of a tile.
     tile: (u32, u32),
-    /// Columns of the outbox and of a box.
+    /// Columns of the outbox.
     outbox: u32,
+    /// Columns of a box.
     box_: u32,
     /// Rows and columns of the tensor.
     tensor: (u32, u32),
@@ -65,7 +66,7 @@ fn values<T: Element>(bytes: &[u8]) -> Vec<f32> {
 
 /// Asserts that every element of the tensor is as expected.
 #[track_caller]
-fn right<T: Element>(what: &str, bytes: &[u8], cols: u32) {
+fn assert_expected<T: Element>(what: &str, bytes: &[u8], cols: u32) {
     for (i, x) in values::<T>(bytes).into_iter().enumerate() {
         let (row, col) = (i as u32 / cols, i as u32 % cols);
         assert_eq!(x, number(row, col), "{what}: at {row}, {col}");
@@ -76,7 +77,7 @@ fn check<T: OutboxElement>(c: Case) {
     let ((m, n), (rows, cols)) = (c.tile, c.tensor);
     let what = format!("{} {c:?}", T::DTYPE);
     let kernel = Kernel::build("outbox", &Target::SM_90A, |k| {
-        let out = k.tensor_map("out", boxes::<T>(c.box_, m));
+        let out = k.tensor_map("out", box_map::<T>(c.box_, m));
         let outbox = k.outbox::<T>("out", c.stages, m, c.outbox);
         let tiles = Rasterization::RowMajor.tiles(rows.div_ceil(m).reg(), cols.div_ceil(n).reg());
         k.role("all").warps(c.warps).body(|| {
@@ -92,15 +93,15 @@ fn check<T: OutboxElement>(c: Case) {
     });
     let kernel = kernel.unwrap_or_else(|e| panic!("{what}: {e}"));
     let extents = vec![u64::from(cols), u64::from(rows)];
-    let inputs = [Input::MapOutput(boxes::<T>(c.box_, m), extents)];
+    let inputs = [Input::MapOutput(box_map::<T>(c.box_, m), extents)];
     for options in timings(seeds(2)) {
         let out = run(&kernel, 2, &inputs, &options).unwrap_or_else(|e| panic!("{what}: {e}"));
-        right::<T>(&what, &out[0], cols);
+        assert_expected::<T>(&what, &out[0], cols);
     }
 }
 
 #[test]
-fn every_number_of_stages() {
+fn an_outbox_of_one_to_three_stages_stores_every_tile() {
     for stages in [1, 2, 3] {
         let case = Case {
             warps: 4,
@@ -115,9 +116,9 @@ fn every_number_of_stages() {
     }
 }
 
-/// A tile is stored in several parts, and an outbox in several boxes; edges are clipped.
+/// Each part takes several boxes, and the stores are clipped at the edges.
 #[test]
-fn tiles_wider_than_the_outbox() {
+fn a_tile_wider_than_the_outbox_is_stored_in_parts() {
     for stages in [1, 2, 3] {
         check::<f32>(Case {
             warps: 4,
@@ -139,7 +140,7 @@ fn tiles_wider_than_the_outbox() {
 }
 
 #[test]
-fn a_role_of_one_warp() {
+fn a_role_of_one_warp_stores_its_tiles() {
     for stages in [1, 2] {
         let case = Case {
             warps: 1,
@@ -154,43 +155,42 @@ fn a_role_of_one_warp() {
     }
 }
 
-/// Rows and columns are exchanged by the store.
 #[test]
 fn a_tile_is_stored_transposed() {
     let (m, n, stages) = (64u32, 32u32, 2u32);
     let (rows, cols) = (76u32, 136u32);
-    let kernel = Kernel::build("turned", &Target::SM_90A, |k| {
-        let out = k.tensor_map("out", boxes::<bf16>(64, n));
+    let kernel = Kernel::build("transposed", &Target::SM_90A, |k| {
+        let out = k.tensor_map("out", box_map::<bf16>(64, n));
         let outbox = k.outbox::<bf16>("out", stages, n, m);
         let tiles = Rasterization::RowMajor.tiles(rows.div_ceil(n).reg(), cols.div_ceil(m).reg());
         k.role("all").warpgroups(1).body(|| {
             tiles.each(|at| {
                 let (row, col) = (at.m * n, at.n * m);
-                let turned = Frag::zeros(m, n).map_with_coord(|_, at| {
+                let transposed = Frag::zeros(m, n).map_with_coord(|_, at| {
                     let (row, col) = (row + at.col, col + at.row);
                     ((row * 31 + col * 57) % 251).cast::<f32>() - 125.0
                 });
-                outbox.store_transposed(&turned, out, [col, row]);
+                outbox.store_transposed(&transposed, out, [col, row]);
             });
         });
     });
     let kernel = kernel.unwrap_or_else(|e| panic!("{e}"));
     let extents = vec![u64::from(cols), u64::from(rows)];
-    let inputs = [Input::MapOutput(boxes::<bf16>(64, n), extents)];
+    let inputs = [Input::MapOutput(box_map::<bf16>(64, n), extents)];
     for options in timings(seeds(2)) {
         let out = run(&kernel, 2, &inputs, &options).unwrap_or_else(|e| panic!("{e}"));
-        right::<bf16>("turned", &out[0], cols);
+        assert_expected::<bf16>("transposed", &out[0], cols);
     }
 }
 
-/// One role alternates between two outboxes of different depths.
+/// The outboxes have different numbers of stages.
 #[test]
-fn two_outboxes_in_one_role() {
+fn one_role_may_alternate_between_two_outboxes() {
     for (first, second) in [(1, 3), (2, 1), (3, 2)] {
         let (rows, cols) = (64u32 * 5, 32u32);
         let kernel = Kernel::build("two", &Target::SM_90A, |k| {
-            let wide = k.tensor_map("wide", boxes::<f32>(32, 64));
-            let half = k.tensor_map("half", boxes::<bf16>(32, 64));
+            let wide = k.tensor_map("wide", box_map::<f32>(32, 64));
+            let half = k.tensor_map("half", box_map::<bf16>(32, 64));
             let wides = k.outbox::<f32>("wides", first, 64, 32);
             let halves = k.outbox::<bf16>("halves", second, 64, 32);
             k.role("all").warpgroups(1).body(|| {
@@ -204,23 +204,23 @@ fn two_outboxes_in_one_role() {
         let kernel = kernel.unwrap_or_else(|e| panic!("{e}"));
         let extents = vec![u64::from(cols), u64::from(rows)];
         let inputs = [
-            Input::MapOutput(boxes::<f32>(32, 64), extents.clone()),
-            Input::MapOutput(boxes::<bf16>(32, 64), extents),
+            Input::MapOutput(box_map::<f32>(32, 64), extents.clone()),
+            Input::MapOutput(box_map::<bf16>(32, 64), extents),
         ];
         for options in timings(seeds(3)) {
             let out = run(&kernel, 1, &inputs, &options).unwrap_or_else(|e| panic!("{e}"));
-            right::<f32>("wide", &out[0], cols);
-            right::<bf16>("half", &out[1], cols);
+            assert_expected::<f32>("wide", &out[0], cols);
+            assert_expected::<bf16>("half", &out[1], cols);
         }
     }
 }
 
-/// The outbox waits by itself; without that wait, a CTA exit before the copies have read is detected.
+/// A store without an outbox: without the read wait, the CTA exits before the copies have read.
 #[test]
 fn an_exit_before_the_copies_have_read_is_detected() {
     let kernel = |waits: bool| {
         Kernel::build("leave", &Target::SM_90A, |k| {
-            let out = k.tensor_map("out", boxes::<f32>(32, 64));
+            let out = k.tensor_map("out", box_map::<f32>(32, 64));
             let tile = k.tile::<f32>("tile", 64, 32).declare();
             k.role("all").warpgroups(1).body(|| {
                 tile_at(Frag::zeros(64, 32), 0u32.reg(), 0u32.reg()).store(&tile.whole());
@@ -235,12 +235,12 @@ fn an_exit_before_the_copies_have_read_is_detected() {
                 });
             });
         })
-        .expect("a fine kernel")
+        .expect("a valid kernel")
     };
-    let inputs = [Input::MapOutput(boxes::<f32>(32, 64), vec![32, 64])];
+    let inputs = [Input::MapOutput(box_map::<f32>(32, 64), vec![32, 64])];
     for options in timings(1) {
         run(&kernel(true), 1, &inputs, &options).unwrap_or_else(|e| panic!("{e}"));
     }
-    let e = run(&kernel(false), 1, &inputs, &timings(0)[1]).expect_err("it left too early");
+    let e = run(&kernel(false), 1, &inputs, &timings(0)[1]).expect_err("the CTA exits too early");
     assert_eq!(e.kind, FaultKind::PeerExited, "{e}");
 }

@@ -23,7 +23,7 @@ fn visit(order: Rasterization) -> Kernel {
                 });
         });
     })
-    .expect("a fine kernel")
+    .expect("a valid kernel")
 }
 
 fn sequence(kernel: &Kernel, rows: u32, cols: u32) -> Vec<(u32, u32)> {
@@ -47,7 +47,7 @@ const ORDERS: [Rasterization; 5] = [
 ];
 
 #[test]
-fn each_tile_exactly_once() {
+fn each_tile_is_visited_exactly_once() {
     for order in ORDERS {
         let kernel = visit(order);
         let mut shapes = vec![(1, 1), (1, 9), (9, 1), (64, 1), (31, 33), (16, 112)];
@@ -86,7 +86,7 @@ fn rasterizations_have_their_documented_order() {
         at(Rasterization::Grouped(2), 3, 2),
         [(0, 0), (1, 0), (0, 1), (1, 1), (2, 0), (2, 1)]
     );
-    // A curve: every step goes to a neighbor (diagonally at most, on odd sides).
+    // Each step of a Hilbert curve goes to a neighbor; on odd sides it may be a diagonal one.
     for (rows, cols) in [(8, 8), (16, 4), (6, 10), (12, 32)] {
         let path = at(Rasterization::Hilbert, rows, cols);
         for pair in path.windows(2) {
@@ -97,20 +97,20 @@ fn rasterizations_have_their_documented_order() {
 }
 
 #[test]
-fn dealt_tiles_go_to_one_role_each() {
-    let kernel = Kernel::build("deal", &Target::SM_90A, |k| {
+fn round_robin_tiles_go_to_one_role_each() {
+    let kernel = Kernel::build("round_robin", &Target::SM_90A, |k| {
         let (rows, cols) = (k.param::<u32>("rows"), k.param::<u32>("cols"));
         let out = k.pointer::<u32>("out");
         let tiles = Rasterization::Grouped(4).tiles(rows, cols);
-        for who in 0..2 {
-            k.role(["ping", "pong"][who as usize]).body(|| {
-                tiles.round_robin(who, 2, |_| {}).each(|t| {
-                    elect(|| out.store(t.m * cols + t.n, cta_id() * 2 + who));
+        for role in 0..2 {
+            k.role(["ping", "pong"][role as usize]).body(|| {
+                tiles.round_robin(role, 2, |_| {}).each(|t| {
+                    elect(|| out.store(t.m * cols + t.n, cta_id() * 2 + role));
                 });
             });
         }
     })
-    .expect("a fine kernel");
+    .expect("a valid kernel");
     let inputs = [Input::U32(5), Input::U32(7), Input::Output(5 * 7 * 4)];
     for options in timings(3) {
         let got = run_words(&kernel, 3, &inputs, &options);
@@ -118,7 +118,7 @@ fn dealt_tiles_go_to_one_role_each() {
         let ping = got.iter().filter(|&&x| x % 2 == 0).count();
         assert_eq!(
             ping, 18,
-            "of 35 tiles, 3 CTAs with 12, 12 and 11: ping takes 6 each"
+            "3 CTAs take 12, 12 and 11 of the 35 tiles, and `ping` takes 6 in each"
         );
     }
 }

@@ -1,17 +1,16 @@
-//! Rings: trip counts 0, 1, S−1, S, S+1, 2S+1; one to three producers and
-//! consumers; every discipline; every timing.
+//! Rings: every trip count and timing, one to three producers and consumers, every discipline.
 
 use crate::pipelines::harness::{Input, run_words, seeds, timings, words};
 use warpline_ir::builder::*;
 use warpline_ir::{Kernel, Target};
 
 #[derive(Clone, Copy, Debug)]
-struct Line {
+struct RingCase {
     stages: u32,
     producers: u32,
     consumers: u32,
-    producers_dealt: bool,
-    consumers_dealt: bool,
+    round_robin_producers: bool,
+    round_robin_consumers: bool,
 }
 
 /// Returns the word that lane `lane` of producer `p` writes to slot `t`.
@@ -20,32 +19,32 @@ fn number(t: u32, p: u32, lane: u32) -> u32 {
 }
 
 /// Producers write numbers; each consumer writes the sum over producers to its row of `out`.
-fn line(l: Line) -> Kernel {
-    Kernel::build("line", &Target::SM_90A, |k| {
+fn sum_over_ring(l: RingCase) -> Kernel {
+    Kernel::build("sum_over_ring", &Target::SM_90A, |k| {
         let (n, out) = (k.param::<u32>("n"), k.pointer::<u32>("out"));
         let mut ring = k.ring("numbers", l.stages, |s| {
             s.unswizzled::<u32>(l.producers, 32)
         });
-        ring = if l.consumers_dealt {
+        ring = if l.round_robin_consumers {
             ring.round_robin()
         } else {
             ring.broadcast()
         };
-        ring = if l.producers_dealt {
+        ring = if l.round_robin_producers {
             ring.round_robin_producers()
         } else {
             ring.cooperative_producers()
         };
         let names = |who: &str, of| (0..of).map(|i| format!("{who}{i}")).collect::<Vec<_>>();
         let (producers, consumers) = (names("produce", l.producers), names("consume", l.consumers));
-        // Dealt slots are taken in turn; a single role needs none.
-        let turn = |name: &str, roles: &[String], dealt: bool| {
+        // Roles take the slots of a round-robin ring in turn; a single role needs no turn.
+        let turn = |name: &str, roles: &[String], round_robin: bool| {
             let roles: Vec<&str> = roles.iter().map(String::as_str).collect();
-            (dealt && roles.len() > 1).then(|| k.turn(name, roles))
+            (round_robin && roles.len() > 1).then(|| k.turn(name, roles))
         };
-        let fill = turn("fill", &producers, l.producers_dealt);
-        let drain = turn("drain", &consumers, l.consumers_dealt);
-        let mine =
+        let fill = turn("fill", &producers, l.round_robin_producers);
+        let drain = turn("drain", &consumers, l.round_robin_consumers);
+        let own_slot =
             |t: Reg<u32>, turn: Option<Turn>, who: usize, of: u32, take: &dyn Fn()| match turn {
                 Some(_) => if_else((t % of).eq(who as u32), take, || ring.skip(1)),
                 None => take(),
@@ -53,13 +52,13 @@ fn line(l: Line) -> Kernel {
         for (p, name) in producers.iter().enumerate() {
             k.role(name).warps(1).body(|| {
                 steps(n).each(|t| {
-                    mine(t, fill, p, l.producers, &|| {
+                    own_slot(t, fill, p, l.producers, &|| {
                         let slot = match fill {
                             Some(turn) => turn.hold(|| ring.acquire()),
                             None => ring.acquire(),
                         };
                         let p = p as u32;
-                        let rows = if l.producers_dealt {
+                        let rows = if l.round_robin_producers {
                             0..l.producers
                         } else {
                             p..p + 1
@@ -76,7 +75,7 @@ fn line(l: Line) -> Kernel {
             // Consumers of two warps: arrivals are per warp.
             k.role(name).warps(2).body(|| {
                 steps(n).each(|t| {
-                    mine(t, drain, c, l.consumers, &|| {
+                    own_slot(t, drain, c, l.consumers, &|| {
                         let slot = match drain {
                             Some(turn) => turn.hold(|| ring.wait()),
                             None => ring.wait(),
@@ -86,7 +85,7 @@ fn line(l: Line) -> Kernel {
                             sum = sum + slot.load(row, lane_id());
                         }
                         slot.release();
-                        let row = if l.consumers_dealt {
+                        let row = if l.round_robin_consumers {
                             t
                         } else {
                             t * l.consumers + c as u32
@@ -101,11 +100,11 @@ fn line(l: Line) -> Kernel {
     .unwrap_or_else(|e| panic!("{l:?}: {e}"))
 }
 
-fn check(l: Line) {
-    let kernel = line(l);
+fn check(l: RingCase) {
+    let kernel = sum_over_ring(l);
     let s = l.stages;
     for n in [0, 1, s - 1, s, s + 1, 2 * s + 1] {
-        let rows = if l.consumers_dealt {
+        let rows = if l.round_robin_consumers {
             n
         } else {
             n * l.consumers
@@ -113,7 +112,7 @@ fn check(l: Line) {
         let want: Vec<u32> = (0..rows * 2 * 32)
             .map(|i| {
                 let (row, lane) = (i / 64, i % 32);
-                let t = if l.consumers_dealt {
+                let t = if l.round_robin_consumers {
                     row
                 } else {
                     row / l.consumers
@@ -134,19 +133,19 @@ fn check(l: Line) {
 }
 
 #[test]
-fn every_discipline_and_trip_count() {
+fn a_ring_is_correct_for_every_discipline_and_trip_count() {
     for stages in [1, 2, 3] {
         for producers in 1..=3 {
             for consumers in 1..=3 {
-                for (producers_dealt, consumers_dealt) in
+                for (round_robin_producers, round_robin_consumers) in
                     [(false, false), (true, false), (false, true), (true, true)]
                 {
-                    check(Line {
+                    check(RingCase {
                         stages,
                         producers,
                         consumers,
-                        producers_dealt,
-                        consumers_dealt,
+                        round_robin_producers,
+                        round_robin_consumers,
                     });
                 }
             }
@@ -154,7 +153,7 @@ fn every_discipline_and_trip_count() {
     }
 }
 
-/// A slot with a copied part and a computed part.
+/// One producer copies its part of a slot, another computes its part.
 #[test]
 fn a_barrier_counts_bytes_and_arrivals() {
     let kernel = Kernel::build("joint", &Target::SM_90A, |k| {
@@ -188,7 +187,7 @@ fn a_barrier_counts_bytes_and_arrivals() {
             });
         });
     })
-    .expect("a fine kernel");
+    .expect("a valid kernel");
     for n in [0u32, 1, 2, 5] {
         let want: Vec<u32> = (0..n * 32).map(|i| i * 7 + i / 32 * (i % 32)).collect();
         for options in timings(seeds(10)) {
@@ -202,9 +201,9 @@ fn a_barrier_counts_bytes_and_arrivals() {
     }
 }
 
-/// Warps of two roles in pairs: each pair has its own ring and runs at its own pace.
+/// The warps of two roles form pairs; each pair has its own rings and its own trip count.
 #[test]
-fn a_ring_for_each_warp() {
+fn a_ring_per_warp_is_correct_for_different_trip_counts() {
     const WARPS: u32 = 3;
     for stages in [1, 2, 3] {
         let kernel = Kernel::build("pairs", &Target::SM_90A, |k| {
@@ -212,7 +211,7 @@ fn a_ring_for_each_warp() {
             let out = k.pointer::<u32>("out");
             let ring = |name, stages| k.ring_per_warp(name, WARPS, stages, |s| s.vector::<u32>(32));
             let (given, made) = (ring("given", stages), ring("made", 2).generic_proxy_only());
-            // The warps of a pair run equally many iterations, the next pair one more.
+            // The warps of a pair run the same number of iterations; the next pair runs one more.
             let rounds = || n + warp_in_role();
             let row = |t: Reg<u32>| {
                 let before = warp_in_role() * n + (warp_in_role() >> 1);
@@ -241,7 +240,7 @@ fn a_ring_for_each_warp() {
                 });
             });
         })
-        .expect("a fine kernel");
+        .expect("a valid kernel");
         for n in [0, 1, stages, stages + 1, 2 * stages + 1] {
             let rounds = (0..WARPS).flat_map(|warp| 0..n + warp);
             let rows = rounds.clone().count() as u32;
@@ -262,9 +261,9 @@ fn a_ring_for_each_warp() {
     }
 }
 
-/// loader → first → second → storer, with three rings behind one another.
+/// load → first → second → store, connected by three rings.
 #[test]
-fn a_pipeline_of_four_roles() {
+fn a_pipeline_of_four_roles_is_correct() {
     let kernel = Kernel::build("four", &Target::SM_90A, |k| {
         let (n, x) = (k.param::<u32>("n"), k.pointer::<u32>("x"));
         let out = k.pointer::<u32>("out");
@@ -302,7 +301,7 @@ fn a_pipeline_of_four_roles() {
             });
         });
     })
-    .expect("a fine kernel");
+    .expect("a valid kernel");
     for n in [0u32, 1, 2, 3, 4, 7] {
         let want: Vec<u32> = (0..n * 32).map(|x| (x * 3 + 1) * 3 + 1).collect();
         for options in timings(seeds(10)) {
@@ -316,10 +315,10 @@ fn a_pipeline_of_four_roles() {
     }
 }
 
-/// Dealt slots without a turn: a consumer that skips runs a round ahead, where
-/// the parity it waits for is the one of the round before.
+/// Without a turn, a consumer that skips slots can run a round ahead. There it waits for a parity
+/// that the previous round already satisfies.
 #[test]
-fn dealing_without_a_turn_is_found() {
+fn a_round_robin_ring_without_a_turn_is_a_fault() {
     let kernel = Kernel::build("no_turn", &Target::SM_90A, |k| {
         let (n, out) = (k.param::<u32>("n"), k.pointer::<u32>("out"));
         let ring = k.ring("numbers", 1, |s| s.vector::<u32>(32)).round_robin();
@@ -344,7 +343,7 @@ fn dealing_without_a_turn_is_found() {
             });
         }
     })
-    .expect("a kernel that builds");
+    .expect("a valid kernel");
     let late = &timings(0)[1];
     let inputs = [Input::U32(4), Input::Output(512)];
     assert!(crate::pipelines::harness::run(&kernel, 1, &inputs, late).is_err());

@@ -5,15 +5,19 @@ use warpline_ir::builder::*;
 use warpline_ir::{Kernel, Target};
 use warpline_testkit::kernel::build;
 
-/// A producer loads `n + more` rows of 32 words through a ring; two warps read them.
-fn line(stages: u32, more: u32, read: impl Fn(Ring<Tile<u32>>, Reg<u32>, Global<u32>)) -> Kernel {
+/// A producer loads `n + extra` rows of 32 words through a ring; two warps read them.
+fn row_pipeline(
+    stages: u32,
+    extra: u32,
+    read: impl Fn(Ring<Tile<u32>>, Reg<u32>, Global<u32>),
+) -> Kernel {
     build("line", |k| {
         let n = k.param::<u32>("n");
         let [x, y] = ["x", "y"].map(|name| k.pointer::<u32>(name));
         let ring = k.ring("rows", stages, |s| s.vector::<u32>(32));
         k.role("load").body(|| {
             elect(|| {
-                steps(n + more).each(|t| {
+                steps(n + extra).each(|t| {
                     let slot = ring.acquire();
                     slot.load_bytes(slot.tiles(), x.address(t * 32), 128u32);
                     slot.commit();
@@ -25,23 +29,23 @@ fn line(stages: u32, more: u32, read: impl Fn(Ring<Tile<u32>>, Reg<u32>, Global<
 }
 
 /// Returns the index of this thread's word in row `t` of the output, with 64 words per row.
-fn at(t: impl Value<u32>) -> Reg<u32> {
+fn output_index(t: impl Value<u32>) -> Reg<u32> {
     t.reg() * 64 + thread_in_role()
 }
 
-/// Asserts that row `t` of the output is what `want` makes of the rows of the input.
+/// Asserts that the word of row `t` and lane `l` of the output is `want(t, l)`.
 #[track_caller]
 fn check(
     kernel: &Kernel,
     stages: u32,
     n: u32,
-    more: u32,
+    extra: u32,
     rows: u32,
     want: impl Fn(u32, u32) -> u32,
 ) {
     let inputs = [
         Input::U32(n),
-        words((0..(n + more).max(1) * 32).map(|i| number(i / 32, i % 32))),
+        words((0..(n + extra).max(1) * 32).map(|i| word(i / 32, i % 32))),
         Input::Output((rows * 64 * 4) as usize),
     ];
     let want: Vec<u32> = (0..rows * 64).map(|i| want(i / 64, i % 32)).collect();
@@ -55,7 +59,7 @@ fn check(
     }
 }
 
-fn number(t: u32, lane: u32) -> u32 {
+fn word(t: u32, lane: u32) -> u32 {
     t * 1000 + lane * 7 + 1
 }
 
@@ -67,89 +71,87 @@ fn trip_counts(stages: u32) -> [u32; 6] {
 #[test]
 fn a_slot_is_carried_across_iterations() {
     for stages in [2, 3, 4] {
-        let kernel = line(stages, 1, |ring, n, y| {
+        let kernel = row_pipeline(stages, 1, |ring, n, y| {
             let last = steps(n).fold(ring.wait(), |t, before| {
                 let slot = ring.wait();
                 let (old, new) = (before.load(0u32, lane_id()), slot.load(0u32, lane_id()));
                 before.release();
-                y.store(at(t), new * 3 - old);
+                y.store(output_index(t), new * 3 - old);
                 slot
             });
-            y.store(at(n), last.load(0u32, lane_id()));
+            y.store(output_index(n), last.load(0u32, lane_id()));
             last.release();
         });
         for n in trip_counts(stages) {
             check(&kernel, stages, n, 1, n + 1, |t, lane| match t {
-                t if t < n => (number(t + 1, lane) * 3).wrapping_sub(number(t, lane)),
-                _ => number(n, lane),
+                t if t < n => (word(t + 1, lane) * 3).wrapping_sub(word(t, lane)),
+                _ => word(n, lane),
             });
         }
     }
 }
 
-/// The next iteration releases the slot before it reads its own.
+/// Each iteration releases the previous slot before it waits for its own.
 #[test]
 fn a_read_slot_is_released_in_the_next_iteration() {
     for stages in [1, 2, 3] {
-        let kernel = line(stages, 1, |ring, n, y| {
+        let kernel = row_pipeline(stages, 1, |ring, n, y| {
             let last = steps(n).fold(ring.wait(), |t, before| {
                 before.release();
                 let slot = ring.wait();
-                y.store(at(t), slot.load(0u32, lane_id()));
+                y.store(output_index(t), slot.load(0u32, lane_id()));
                 slot
             });
             last.release();
         });
         for n in trip_counts(stages) {
-            check(&kernel, stages, n, 1, n, |t, lane| number(t + 1, lane));
+            check(&kernel, stages, n, 1, n, |t, lane| word(t + 1, lane));
         }
     }
 }
 
-/// A slot and a value are carried together.
 #[test]
-fn a_slot_is_carried_beside_a_sum() {
+fn a_slot_and_a_sum_are_carried_together() {
     let stages = 2;
-    let kernel = line(stages, 1, |ring, n, y| {
+    let kernel = row_pipeline(stages, 1, |ring, n, y| {
         let first = (ring.wait(), 0u32.reg());
         let (last, sum) = steps(n).fold(first, |_, (before, sum)| {
             let sum = sum + before.load(0u32, lane_id());
             before.release();
             (ring.wait(), sum)
         });
-        y.store(at(0u32), sum + last.load(0u32, lane_id()));
+        y.store(output_index(0u32), sum + last.load(0u32, lane_id()));
         last.release();
     });
     for n in trip_counts(stages) {
         check(&kernel, stages, n, 1, 1, |_, lane| {
-            (0..=n).map(|t| number(t, lane)).sum()
+            (0..=n).map(|t| word(t, lane)).sum()
         });
     }
 }
 
-/// A read slot is released after the next one is acquired, with its fence.
 #[test]
 fn a_slot_is_released_after_the_next_is_acquired() {
     for stages in [2, 3] {
-        let kernel = line(stages, 0, |ring, n, y| {
+        let kernel = row_pipeline(stages, 0, |ring, n, y| {
             steps(n / 2).each(|t| {
                 let first = ring.wait();
                 let x = first.load(0u32, lane_id());
                 let second = ring.wait();
                 first.release();
-                y.store(at(t), x + second.load(0u32, lane_id()));
+                y.store(output_index(t), x + second.load(0u32, lane_id()));
                 second.release();
             });
         });
         for n in [0, 2, 4, 8] {
             check(&kernel, stages, n, 0, n / 2, |t, lane| {
-                number(2 * t, lane) + number(2 * t + 1, lane)
+                word(2 * t, lane) + word(2 * t + 1, lane)
             });
         }
     }
 }
 
-/// The same for the producer: lanes fill two slots and commit the first last; TMA reads both.
+/// Lanes fill two slots and commit the first after they acquire the second; TMA reads both.
 #[test]
 fn a_slot_is_committed_after_the_next_is_acquired() {
     let kernel = Kernel::build("fill", &Target::SM_90A, |k| {
@@ -178,7 +180,7 @@ fn a_slot_is_committed_after_the_next_is_acquired() {
             });
         });
     })
-    .expect("a fine kernel");
+    .expect("a valid kernel");
     for n in [1u32, 2, 3] {
         let want: Vec<u32> = (0..n * 64).map(|i| i / 32 * 1000 + i % 32).collect();
         let inputs = [Input::U32(n), Input::Output(want.len() * 4)];

@@ -7,38 +7,44 @@ use warpline_ir::builder::*;
 use warpline_ir::{Arg, Kernel, Launch, Target};
 use warpline_testkit::kernel::build;
 
-/// Every CTA records its share: how often and by which CTA a k-tile is computed, how often and by which
-/// CTA a tile is finished, and the CTAs from which the finisher expects partial tiles.
+/// Every CTA records its shares: the count and the CTA for each k-tile and for each finished tile,
+/// and the CTAs that contribute partial tiles.
 fn record_shares() -> Kernel {
     Kernel::build("notes", &Target::SM_90A, |k| {
         let [rows, cols, count] = ["rows", "cols", "steps"].map(|name| k.param::<u32>(name));
-        let [had, by, finished, finisher, other] =
-            ["had", "by", "finished", "finisher", "other"].map(|name| k.pointer::<u32>(name));
+        let [computed, computed_by, finished, finisher, contributions] = [
+            "computed",
+            "computed_by",
+            "finished",
+            "finisher",
+            "contributions",
+        ]
+        .map(|name| k.pointer::<u32>(name));
         let stream = Rasterization::RowMajor.tiles(rows, cols).stream_k(count);
         k.role("all").body(|| {
             elect(|| {
                 stream.each(|share| {
                     let tile = share.tile.m * cols + share.tile.n;
                     share.k_tiles().each(|i| {
-                        had.fetch_add(tile * count + i, 1u32);
-                        by.store(tile * count + i, cta_id());
+                        computed.fetch_add(tile * count + i, 1u32);
+                        computed_by.store(tile * count + i, cta_id());
                     });
                     if_(share.finishes_tile(), || {
                         finished.fetch_add(tile, 1u32);
                         finisher.store(tile, cta_id());
                         let of = tile * grid_ctas();
                         share.contributors().each(|cta| {
-                            other.fetch_add(of + cta, 1u32);
+                            contributions.fetch_add(of + cta, 1u32);
                         });
                     });
                     if_(!share.finishes_tile(), || {
-                        other.fetch_add(tile * grid_ctas() + share.partial_index(), 2u32);
+                        contributions.fetch_add(tile * grid_ctas() + share.partial_index(), 2u32);
                     });
                 });
             });
         });
     })
-    .expect("a fine kernel")
+    .expect("a valid kernel")
 }
 
 #[test]
@@ -75,13 +81,17 @@ fn shares_cover_every_k_tile_once() {
         ];
         for options in timings(1) {
             let out = run(&kernel, ctas, &inputs, &options).unwrap_or_else(|e| panic!("{at}: {e}"));
-            let [had, by, finished, finisher, other] = [0, 1, 2, 3, 4].map(|i| to_words(&out[i]));
+            let [computed, computed_by, finished, finisher, contributions] =
+                [0, 1, 2, 3, 4].map(|i| to_words(&out[i]));
             assert!(
-                had.iter().all(|&n| n == 1),
-                "{at}: every step once, not {had:?}"
+                computed.iter().all(|&n| n == 1),
+                "{at}: every k-tile once, not {computed:?}"
             );
-            assert!(by.is_sorted(), "{at}: shares are in a line: {by:?}");
-            let share = |cta| by.iter().filter(|&&c| c == cta).count();
+            assert!(
+                computed_by.is_sorted(),
+                "{at}: shares are consecutive: {computed_by:?}"
+            );
+            let share = |cta| computed_by.iter().filter(|&&c| c == cta).count();
             let shares: Vec<usize> = (0..ctas).map(share).collect();
             let (least, most) = (shares.iter().min(), shares.iter().max());
             let even = most
@@ -89,14 +99,17 @@ fn shares_cover_every_k_tile_once() {
                 .is_some_and(|(most, least)| most - least <= 1);
             assert!(even, "{at}: shares are even: {shares:?}");
             assert!(finished.iter().all(|&n| n == 1), "{at}: {finished:?}");
-            for (tile, owners) in by.chunks(steps as usize).enumerate() {
+            for (tile, owners) in computed_by.chunks(steps as usize).enumerate() {
                 assert_eq!(finisher[tile], owners[0], "{at}: tile {tile}");
-                // Who has more of it, says so (2), and is expected (1).
-                let noted = &other[tile * ctas as usize..][..ctas as usize];
+                // A contributor adds 2, and the finishing CTA adds 1 for each contributor it expects.
+                let contributions_of_tile = &contributions[tile * ctas as usize..][..ctas as usize];
                 let want: Vec<u32> = (0..ctas)
                     .map(|c| 3 * u32::from(c != owners[0] && owners.contains(&c)))
                     .collect();
-                assert_eq!(noted, want, "{at}: tile {tile} of {owners:?}");
+                assert_eq!(
+                    contributions_of_tile, want,
+                    "{at}: tile {tile} of {owners:?}"
+                );
             }
         }
     }
@@ -107,7 +120,7 @@ fn term(tile: u32, step: u32, row: u32, col: u32) -> u32 {
     tile * 100 + step * 7 + row * 3 + col
 }
 
-/// Every tile is the sum of its k-tiles; other CTAs contribute partial tiles.
+/// Computes tiles as the sum of their k-tiles, with partial tiles from other CTAs.
 fn sums(warps: u32, m: u32, n: u32) -> Kernel {
     build("sums", |k| {
         let [tiles, count] = ["tiles", "steps"].map(|name| k.param::<u32>(name));
@@ -147,7 +160,7 @@ fn sums(warps: u32, m: u32, n: u32) -> Kernel {
     })
 }
 
-/// Launched twice on the same memory: the flags are zero again after each.
+/// Two launches share the memory; the flags are zero after each.
 #[test]
 fn partial_tiles_are_added_and_flags_are_reset() {
     for (warps, m, n) in [(4, 64, 8), (4, 128, 24), (1, 16, 32)] {
@@ -180,18 +193,18 @@ fn partial_tiles_are_added_and_flags_are_reset() {
                         Arg::Pointer(flags),
                     ],
                 };
-                for again in 0..2 {
+                for launch_index in 0..2 {
                     let ran = warpline_cpu::run(&kernel, &launch, &memory, &options);
-                    ran.unwrap_or_else(|e| panic!("{at}, launch {again}: {e}"));
+                    ran.unwrap_or_else(|e| panic!("{at}, launch {launch_index}: {e}"));
                     let got = memory.read(to, len).expect("every sum");
                     let want: Vec<u8> = want.iter().flat_map(|x| x.to_le_bytes()).collect();
-                    assert!(got == want, "{at}, launch {again}: sums are wrong");
+                    assert!(got == want, "{at}, launch {launch_index}: sums are wrong");
                     let flags = memory.read(flags, flags_len).expect("every flag");
                     assert!(
                         flags.iter().all(|&b| b == 0),
-                        "{at}, launch {again}: {flags:?}"
+                        "{at}, launch {launch_index}: {flags:?}"
                     );
-                    // The next launch finds sums of its own only.
+                    // Overwrites the sums, so the next launch must store all of them.
                     memory.write(to, &vec![0xff; len]).expect("in bounds");
                 }
             }

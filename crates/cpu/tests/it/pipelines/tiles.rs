@@ -1,4 +1,4 @@
-//! Tiles: swizzled addresses match TMA, views are parts, aliases share bytes.
+//! Tiles: swizzled addresses match TMA, aliases share bytes.
 
 use crate::pipelines::harness::{Input, run, run_words, timings};
 use warpline_ir::builder::*;
@@ -44,7 +44,7 @@ fn the_swizzle_of_a_tile_matches_tma() {
                 });
             });
         })
-        .expect("a fine kernel");
+        .expect("a valid kernel");
         for options in timings(2) {
             let mut memory = warpline_cpu::GlobalMemory::new();
             let at = memory.alloc((rows * cols * 4) as usize, "out");
@@ -68,9 +68,8 @@ fn the_swizzle_of_a_tile_matches_tma() {
     }
 }
 
-/// Two tiles share bytes, one after the other.
 #[test]
-fn aliases_with_disjoint_lifetimes() {
+fn aliases_need_disjoint_lifetimes() {
     let kernel = |sync: bool| {
         Kernel::build("alias", &Target::SM_90A, |k| {
             let out = k.pointer::<u32>("out");
@@ -100,20 +99,23 @@ fn aliases_with_disjoint_lifetimes() {
                 out.store(lane_id() + 32, y);
             });
         })
-        .expect("a fine kernel")
+        .expect("a valid kernel")
     };
-    let good = kernel(true);
+    let synchronized = kernel(true);
     assert_eq!(
-        good.shared_bytes, 256,
+        synchronized.shared_bytes, 256,
         "the second tile takes no bytes of its own"
     );
     let want: Vec<u32> = (0..64)
         .map(|i| if i < 32 { (31 - i) * 2 } else { 7 })
         .collect();
     for options in timings(5) {
-        assert_eq!(run_words(&good, 1, &[Input::Output(256)], &options), want);
+        assert_eq!(
+            run_words(&synchronized, 1, &[Input::Output(256)], &options),
+            want
+        );
     }
-    // Without the second meeting their lifetimes touch.
+    // Without the second CTA barrier, the lifetimes overlap.
     let e = run(&kernel(false), 1, &[Input::Output(256)], &timings(0)[1]).expect_err("a race");
     assert_eq!(e.kind, FaultKind::Race, "{e}");
 }

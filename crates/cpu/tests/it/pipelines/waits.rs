@@ -4,7 +4,7 @@ use crate::pipelines::harness::{Input, run, run_words, seeds, timings, to_words,
 use warpline_ir::builder::*;
 use warpline_ir::{Kernel, Target};
 
-/// Two roles append to a list in turn: the list alternates in every timing.
+/// Two roles append to a list in turn; their entries alternate.
 #[test]
 fn a_turn_orders_two_roles() {
     let kernel = Kernel::build("turns", &Target::SM_90A, |k| {
@@ -27,7 +27,7 @@ fn a_turn_orders_two_roles() {
             });
         }
     })
-    .expect("a fine kernel");
+    .expect("a valid kernel");
     for n in [0u32, 1, 2, 7] {
         let want: Vec<u32> = (0..n).flat_map(|t| [t * 10, t * 10 + 1]).collect();
         for options in timings(seeds(10)) {
@@ -37,10 +37,10 @@ fn a_turn_orders_two_roles() {
     }
 }
 
-/// All CTAs of a cluster and all roles of a CTA process every item exactly once, and the queue resets
-/// itself.
+/// Every role of every CTA of a cluster receives each item once, and the queue counters are zero
+/// afterwards.
 #[test]
-fn a_queue_hands_out_every_item_once() {
+fn a_work_queue_distributes_every_item_once_and_resets() {
     for size in [1, 2, 4] {
         let kernel = Kernel::build("queue", &Target::SM_90A, |k| {
             if size > 1 {
@@ -67,7 +67,7 @@ fn a_queue_hands_out_every_item_once() {
                 });
             });
         })
-        .expect("a fine kernel");
+        .expect("a valid kernel");
         for n in [0u32, 1, 5, 17] {
             let want: Vec<u32> = (0..n * size).map(|i| i / size * 3 + 1).collect();
             for options in timings(seeds(5)) {
@@ -101,7 +101,7 @@ fn flags_pass_a_value_from_cta_to_cta() {
             });
         });
     })
-    .expect("a fine kernel");
+    .expect("a valid kernel");
     let want: Vec<u32> = (0..9).map(|i| 1 << i).collect();
     for options in timings(seeds(5)) {
         let inputs = [Input::Output(36), words([0; 9])];
@@ -109,7 +109,7 @@ fn flags_pass_a_value_from_cta_to_cta() {
     }
 }
 
-/// A group of several copies: `wait_group.read` passes when all sources are read.
+/// `wait_group.read` passes only when the sources of all three copies are read.
 #[test]
 fn a_read_wait_covers_every_copy_of_its_group() {
     let kernel = Kernel::build("group", &Target::SM_90A, |k| {
@@ -134,7 +134,7 @@ fn a_read_wait_covers_every_copy_of_its_group() {
             });
         });
     })
-    .expect("a fine kernel");
+    .expect("a valid kernel");
     let want: Vec<u32> = (0..9 * 32).map(|i| i / 96 * 100 + i / 32 % 3).collect();
     for options in timings(seeds(5)) {
         let got = run_words(&kernel, 1, &[Input::Output(want.len() * 4)], &options);

@@ -1,6 +1,6 @@
 //! TMA reductions into a tensor.
 
-use super::plain;
+use super::unswizzled_map;
 use crate::ops::{kernel, values};
 use crate::trial::OpTrial;
 use half::{bf16, f16};
@@ -12,22 +12,26 @@ use warpline_ir::{Element, Scalar};
 const ROW: u32 = 64;
 
 pub(crate) fn trials() -> Vec<OpTrial> {
-    let all = every::<u32>().chain(every::<i32>()).chain(every::<u64>());
-    let all = all.chain(every::<i64>()).chain(every::<f32>());
-    all.chain(every::<f16>()).chain(every::<bf16>()).collect()
+    let all = reductions::<u32>()
+        .chain(reductions::<i32>())
+        .chain(reductions::<u64>());
+    let all = all.chain(reductions::<i64>()).chain(reductions::<f32>());
+    all.chain(reductions::<f16>())
+        .chain(reductions::<bf16>())
+        .collect()
 }
 
 /// Returns one trial for each TMA reduction of a type.
-fn every<T: Element>() -> impl Iterator<Item = OpTrial> {
-    let legal = |op: &Reduction| op.legal_in_tensor(T::DTYPE).is_ok();
-    let ops = Reduction::ALL.into_iter().filter(legal);
-    ops.map(combined::<T>)
+fn reductions<T: Element>() -> impl Iterator<Item = OpTrial> {
+    let is_legal = |op: &Reduction| op.legal_in_tensor(T::DTYPE).is_ok();
+    let ops = Reduction::ALL.into_iter().filter(is_legal);
+    ops.map(reduction::<T>)
 }
 
 /// Reduces into a row of a tensor, and into half of a row.
-fn combined<T: Element>(op: Reduction) -> OpTrial {
+fn reduction<T: Element>(op: Reduction) -> OpTrial {
     let (ty, dtype, how) = (T::Reg::TYPE, T::DTYPE, op.name());
-    let decl = plain(dtype, [ROW, 1]);
+    let decl = unswizzled_map(dtype, [ROW, 1]);
     let bytes = ROW * dtype.bytes() as u32;
     let kernel = kernel(&format!("tensor_{how}_{dtype}"), |k| {
         let (x, map) = (k.pointer::<T>("x"), k.tensor_map("to", decl.clone()));

@@ -1,6 +1,6 @@
 //! im2col loads and stores.
 
-use super::{elements, keep, plain};
+use super::{elements, store_tile, unswizzled_map};
 use crate::ops::{kernel, values};
 use crate::trial::OpTrial;
 use half::bf16;
@@ -9,9 +9,9 @@ use warpline_ir::{DType, Swizzle, TensorMapDecl, TensorMapMode, Type};
 
 pub(crate) fn trials() -> Vec<OpTrial> {
     vec![
-        im2col([24, 19, 2], [3], [2]),
-        im2col([24, 7, 5, 3], [3, 3], [1, 1]),
-        im2col([16, 4, 3, 3, 2], [3, 2, 3], [1, 1, 2]),
+        im2col_load([24, 19, 2], [3], [2]),
+        im2col_load([24, 7, 5, 3], [3, 3], [1, 1]),
+        im2col_load([16, 4, 3, 3, 2], [3, 2, 3], [1, 1, 2]),
         im2col_store("dense", [0, 0], [1, 1]),
         im2col_store("stepped", [0, 0], [2, 1]),
         im2col_store("cornered", [1, 0], [1, 1]),
@@ -19,7 +19,7 @@ pub(crate) fn trials() -> Vec<OpTrial> {
 }
 
 /// Returns the im2col map of a convolution with padding of half a filter.
-fn window<const S: usize>(filter: [u32; S], steps: [u32; S]) -> TensorMapDecl {
+fn im2col_map<const S: usize>(filter: [u32; S], steps: [u32; S]) -> TensorMapDecl {
     let pad = filter.map(|f| f as i32 / 2);
     TensorMapDecl {
         dtype: DType::Bf16,
@@ -38,7 +38,7 @@ fn window<const S: usize>(filter: [u32; S], steps: [u32; S]) -> TensorMapDecl {
 }
 
 /// Loads from the first corner and from the interior, at two filter taps.
-fn im2col<const R: usize, const S: usize>(
+fn im2col_load<const R: usize, const S: usize>(
     extents: [u64; R],
     filter: [u32; S],
     steps: [u32; S],
@@ -46,7 +46,7 @@ fn im2col<const R: usize, const S: usize>(
 where
     [i32; R]: Coords<R>,
 {
-    let decl = window(filter, steps);
+    let decl = im2col_map(filter, steps);
     let corner = |from: i32| -> [i32; R] {
         std::array::from_fn(|i| match i {
             0 => 8 * from,
@@ -72,15 +72,15 @@ where
             let copies = (0u32..).zip([(0, 0), (0, 1), (1, 0), (1, 1)]);
             elect(|| {
                 for (i, (from, tap)) in copies.clone() {
-                    let (at, tap) = (corner(from), taps[tap]);
-                    map.prefetch_im2col(at, tap, None);
+                    let (coords, tap) = (corner(from), taps[tap]);
+                    map.prefetch_im2col(coords, tap, None);
                     full.at(i).arrive_expect(map.bytes());
-                    map.load_im2col(t.stage(i), at, tap, full.at(i));
+                    map.load_im2col(t.stage(i), coords, tap, full.at(i));
                 }
             });
             for (i, _) in copies {
                 full.at(i).wait(0);
-                keep(t.stage(i), out, (i * 176).reg());
+                store_tile(t.stage(i), out, (i * 176).reg());
             }
         });
     });
@@ -93,9 +93,9 @@ where
     .output("tiles", Type::Bf16, 4 * 176)
 }
 
-/// Stores a tile of pixels to the window positions inside the tensor. The window is dense, strided, or
+/// Stores a tile of pixels to the window positions inside the tensor. The window is dense, has a stride, or
 /// starts inside the tensor.
-fn im2col_store(what: &str, lower: [i32; 2], steps: [u32; 2]) -> OpTrial {
+fn im2col_store(window: &str, lower: [i32; 2], steps: [u32; 2]) -> OpTrial {
     let decl = TensorMapDecl {
         mode: TensorMapMode::Im2col {
             lower: lower.to_vec(),
@@ -104,9 +104,9 @@ fn im2col_store(what: &str, lower: [i32; 2], steps: [u32; 2]) -> OpTrial {
             pixels: 13,
             element_strides: steps.to_vec(),
         },
-        ..plain(DType::Bf16, [])
+        ..unswizzled_map(DType::Bf16, [])
     };
-    let kernel = kernel(&format!("im2col_store_{what}"), |k| {
+    let kernel = kernel(&format!("im2col_store_{window}"), |k| {
         let (x, map) = (k.pointer::<bf16>("x"), k.tensor_map("to", decl.clone()));
         let t = k.tile::<bf16>("t", 13, 8).unswizzled().declare();
         let full = k.barrier("full", 1).arrivals(1);
@@ -124,7 +124,7 @@ fn im2col_store(what: &str, lower: [i32; 2], steps: [u32; 2]) -> OpTrial {
     let extents = [8, 5, 4, 2];
     let n = elements(&extents);
     OpTrial::new(
-        format!("tensor_store, im2col, {what}"),
+        format!("tensor_store, im2col, {window}"),
         &["tensor_store"],
         kernel,
     )

@@ -54,7 +54,7 @@ impl MbarrierHandle {
     #[track_caller]
     pub fn peer(mut self, rank: impl Value<u32>) -> Self {
         self.0.peer = Some(rank.operand());
-        with(|s| s.remote = true);
+        with(|s| s.accesses_peers = true);
         self
     }
 
@@ -253,7 +253,7 @@ impl NamedBarrierHandle {
     #[track_caller]
     fn sync_reduce<T: Scalar>(
         self,
-        tally: BarrierReduction,
+        reduction: BarrierReduction,
         threads: u32,
         pred: Operand,
     ) -> Reg<T> {
@@ -261,7 +261,7 @@ impl NamedBarrierHandle {
         emit(NamedReduce {
             bar: self.id,
             threads,
-            reduction: tally,
+            reduction,
             pred,
             dst: dst.id(),
         });

@@ -35,7 +35,7 @@ pub fn bulk_load_with<T: Element>(
 ) {
     let _caller = caller_scope();
     if mask.is_some() {
-        with(|s| s.remote = true);
+        with(|s| s.accesses_peers = true);
     }
     let dst = to.address(0u32, 0u32);
     emit(BulkLoad {
@@ -62,23 +62,29 @@ pub fn bulk_store_with<T: Element>(
     bytes: impl Value<u32>,
     hint: Option<CacheHint>,
 ) {
-    store(from, to, bytes.operand(), None, hint);
+    emit_bulk_store(from, to, bytes.operand(), None, hint);
 }
 
 /// Reduces `bytes` from the start of a view into global memory, each element atomically, in
 /// the thread's bulk group (`cp.reduce.async.bulk`).
 #[track_caller]
 pub fn bulk_reduce<T: Element>(
-    how: Reduction,
+    op: Reduction,
     from: TileRef<T>,
     to: Reg<u64>,
     bytes: impl Value<u32>,
 ) {
-    store(from, to, bytes.operand(), Some(reduce::<T>(how)), None);
+    emit_bulk_store(
+        from,
+        to,
+        bytes.operand(),
+        Some(element_reduction::<T>(op)),
+        None,
+    );
 }
 
 #[track_caller]
-fn store<T: Element>(
+fn emit_bulk_store<T: Element>(
     from: TileRef<T>,
     to: Reg<u64>,
     bytes: Operand,
@@ -96,8 +102,8 @@ fn store<T: Element>(
     });
 }
 
-/// Returns the reduction for the elements of a tile.
-fn reduce<T: Element>(op: Reduction) -> BulkReduce {
+/// Returns the reduction of elements of type `T`.
+fn element_reduction<T: Element>(op: Reduction) -> BulkReduce {
     BulkReduce {
         op,
         dtype: T::DTYPE,
@@ -113,24 +119,30 @@ pub fn bulk_copy_to_peer<T: Element>(
     bytes: impl Value<u32>,
     bar: MbarrierHandle,
 ) {
-    send(from, to, bytes.operand(), bar, None);
+    emit_copy_to_peer(from, to, bytes.operand(), bar, None);
 }
 
 /// Like [`bulk_copy_to_peer`], but reduces the elements into those of the peer, each
 /// atomically.
 #[track_caller]
 pub fn bulk_reduce_to_peer<T: Element>(
-    how: Reduction,
+    op: Reduction,
     from: TileRef<T>,
     to: TileRef<T>,
     bytes: impl Value<u32>,
     bar: MbarrierHandle,
 ) {
-    send(from, to, bytes.operand(), bar, Some(reduce::<T>(how)));
+    emit_copy_to_peer(
+        from,
+        to,
+        bytes.operand(),
+        bar,
+        Some(element_reduction::<T>(op)),
+    );
 }
 
 #[track_caller]
-fn send<T: Element>(
+fn emit_copy_to_peer<T: Element>(
     from: TileRef<T>,
     to: TileRef<T>,
     bytes: Operand,
@@ -182,7 +194,7 @@ pub fn store_async<T: Element, U: Scalar, const N: usize>(
 /// atomically; the bytes complete on `bar` of that CTA (`red.async`).
 #[track_caller]
 pub fn reduce_async<T: Element>(
-    how: Reduction,
+    op: Reduction,
     to: TileRef<T>,
     row: impl Coord,
     col: impl Coord,
@@ -192,7 +204,7 @@ pub fn reduce_async<T: Element>(
     let _caller = caller_scope();
     let dst = to.address(row, col);
     emit(ReduceAsync {
-        op: how,
+        op: op,
         ty: T::Reg::TYPE,
         src: value.operand(),
         dst,

@@ -51,7 +51,7 @@ impl TensorMap {
         hint: Option<CacheHint>,
     ) {
         if mask.is_some() {
-            with(|s| s.remote = true);
+            with(|s| s.accesses_peers = true);
         }
         emit(TensorLoad {
             map: self.id,
@@ -88,7 +88,7 @@ impl TensorMap {
         hint: Option<CacheHint>,
     ) {
         if mask.is_some() {
-            with(|s| s.remote = true);
+            with(|s| s.accesses_peers = true);
         }
         emit(TensorLoad {
             map: self.id,
@@ -118,7 +118,7 @@ impl TensorMap {
     ) {
         emit(TensorStore {
             hint,
-            ..self.storing(from, coords)
+            ..self.tensor_store(from, coords)
         });
     }
 
@@ -126,13 +126,13 @@ impl TensorMap {
     #[track_caller]
     pub fn reduce<T: Element, const R: usize>(
         self,
-        how: Reduction,
+        op: Reduction,
         from: TileRef<T>,
         coords: impl Coords<R>,
     ) {
         emit(TensorStore {
-            reduce: Some(how),
-            ..self.storing(from, coords)
+            reduce: Some(op),
+            ..self.tensor_store(from, coords)
         });
     }
 
@@ -145,11 +145,11 @@ impl TensorMap {
     ) {
         emit(TensorStore {
             im2col: true,
-            ..self.storing(from, coords)
+            ..self.tensor_store(from, coords)
         });
     }
 
-    fn storing<T: Element, const R: usize>(
+    fn tensor_store<T: Element, const R: usize>(
         self,
         from: TileRef<T>,
         coords: impl Coords<R>,

@@ -1,7 +1,7 @@
 //! Atomic read-modify-write operations.
 
 use super::{
-    AtomicOp, legal_words, set_words, strong_access, word_address, words, words_ptx_version,
+    AtomicOp, get_word, legal_words, set_word, strong_access, word_address, words_ptx_version,
 };
 use crate::machine::{Asm, Effects, Exec, ExecStatus, Machine};
 use crate::ops::memory::{space, vector, vector_suffix};
@@ -73,8 +73,12 @@ impl Instr for Atomic {
         ));
     }
     fn exec<M: Machine>(&self, m: &mut M) -> Exec {
-        let values: Vec<_> = self.values.iter().map(|&o| words(m, o, self.ty)).collect();
-        let compare = self.compare.map(|o| words(m, o, self.ty));
+        let values: Vec<_> = self
+            .values
+            .iter()
+            .map(|&o| get_word(m, o, self.ty))
+            .collect();
+        let compare = self.compare.map(|o| get_word(m, o, self.ty));
         let global = matches!(self.at, MemoryAddress::Global { .. });
         for (i, (&dst, value)) in self.dst.iter().zip(&values).enumerate() {
             let mut change = |lane: usize, old| match compare {
@@ -83,7 +87,7 @@ impl Instr for Atomic {
             };
             let at = word_address(self.at, self.ty, i);
             let old = m.atomic(&at, self.ty.bytes(), self.order, &mut change)?;
-            set_words(m, dst, self.ty, &old);
+            set_word(m, dst, self.ty, &old);
         }
         Ok(ExecStatus::Completed)
     }

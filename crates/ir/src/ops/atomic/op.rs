@@ -104,7 +104,7 @@ impl AtomicOp {
             _ => old < new,
         };
         match self {
-            AtomicOp::Add => sum(ty, old, new, global),
+            AtomicOp::Add => add(ty, old, new, global),
             AtomicOp::Min => pick(less),
             AtomicOp::Max => pick(!less),
             AtomicOp::And => old & new,
@@ -119,7 +119,7 @@ impl AtomicOp {
     }
 }
 
-fn sum(ty: Type, old: u64, new: u64, global: bool) -> u64 {
+fn add(ty: Type, old: u64, new: u64, global: bool) -> u64 {
     let flush = |x: f32| match global && x.is_subnormal() {
         true => 0f32.copysign(x),
         false => x,

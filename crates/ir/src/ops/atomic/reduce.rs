@@ -1,7 +1,7 @@
 //! Atomic reductions: atomics without a result.
 
 use super::{
-    AtomicOp, legal_order, legal_words, strong_access, word_address, words, words_ptx_version,
+    AtomicOp, get_word, legal_order, legal_words, strong_access, word_address, words_ptx_version,
 };
 use crate::machine::{Asm, Effects, Exec, ExecStatus, Machine};
 use crate::ops::memory::{space, vector, vector_suffix};
@@ -69,7 +69,7 @@ impl Instr for AtomicReduce {
         let size = self.ty.bytes();
         let global = matches!(self.at, MemoryAddress::Global { .. });
         for (i, &o) in self.values.iter().enumerate() {
-            let value = words(m, o, self.ty);
+            let value = get_word(m, o, self.ty);
             let at = word_address(self.at, self.ty, i);
             m.atomic(&at, size, self.order, &mut |lane, old| {
                 self.op.apply(self.ty, old, value[lane], global)

@@ -1,6 +1,6 @@
 //! Strong loads and stores of a word: they do not race with other strong accesses in scope.
 
-use super::{legal_order, set_words, strong_access, words};
+use super::{get_word, legal_order, set_word, strong_access};
 use crate::machine::{Asm, Effects, Exec, ExecStatus, Machine};
 use crate::ops::memory::space;
 use crate::ops::{Exactness, Instr, OpInfo, Uniform, require_type};
@@ -56,7 +56,7 @@ impl Instr for StrongLoad {
     }
     fn exec<M: Machine>(&self, m: &mut M) -> Exec {
         let word = m.atomic(&self.at, self.ty.bytes(), self.order, &mut |_, old| old)?;
-        set_words(m, self.dst, self.ty, &word);
+        set_word(m, self.dst, self.ty, &word);
         Ok(ExecStatus::Completed)
     }
     fn legal(&self, _: &Target) -> Result<(), String> {
@@ -103,7 +103,7 @@ impl Instr for StrongStore {
         ));
     }
     fn exec<M: Machine>(&self, m: &mut M) -> Exec {
-        let word = words(m, self.src, self.ty);
+        let word = get_word(m, self.src, self.ty);
         m.atomic(&self.at, self.ty.bytes(), self.order, &mut |lane, _| {
             word[lane]
         })?;

@@ -41,7 +41,7 @@ impl Instr for Lop3 {
         }
     }
     fn asm(&self, a: &mut dyn Asm) {
-        let words = words(a, [self.a, self.b, self.c]);
+        let words = operand_list(a, [self.a, self.b, self.c]);
         let d = a.reg(self.dst);
         a.emit(format!("lop3.b32 {d}, {words}, {:#04x}", self.table));
     }
@@ -99,7 +99,7 @@ impl Instr for Prmt {
         }
     }
     fn asm(&self, a: &mut dyn Asm) {
-        let words = words(a, [self.a, self.b, self.selector]);
+        let words = operand_list(a, [self.a, self.b, self.selector]);
         let d = a.reg(self.dst);
         a.emit(format!("prmt.b32 {d}, {words}"));
     }
@@ -157,7 +157,7 @@ impl Instr for Bfi {
         }
     }
     fn asm(&self, a: &mut dyn Asm) {
-        let words = words(a, [self.field, self.into, self.pos, self.len]);
+        let words = operand_list(a, [self.field, self.into, self.pos, self.len]);
         let d = a.reg(self.dst);
         a.emit(format!("bfi.b32 {d}, {words}"));
     }
@@ -217,7 +217,7 @@ impl Instr for Shf {
         }
     }
     fn asm(&self, a: &mut dyn Asm) {
-        let words = words(a, [self.lo, self.hi, self.shift]);
+        let words = operand_list(a, [self.lo, self.hi, self.shift]);
         let d = a.reg(self.dst);
         a.emit(format!("shf.{}.wrap.b32 {d}, {words}", self.direction()));
     }
@@ -230,11 +230,11 @@ impl Instr for Shf {
             self.hi,
             self.shift,
             |lo: u32, hi: u32, n: u32| {
-                let (both, n) = (u64::from(hi) << 32 | u64::from(lo), n & 31);
+                let (joined, n) = (u64::from(hi) << 32 | u64::from(lo), n & 31);
                 if left {
-                    (both << n >> 32) as u32
+                    (joined << n >> 32) as u32
                 } else {
-                    (both >> n) as u32
+                    (joined >> n) as u32
                 }
             },
         );
@@ -242,24 +242,24 @@ impl Instr for Shf {
     }
 }
 
-/// Prints 32-bit operands.
-fn words<const N: usize>(a: &mut dyn Asm, operands: [Operand; N]) -> String {
+/// Prints a list of 32-bit operands.
+fn operand_list<const N: usize>(a: &mut dyn Asm, operands: [Operand; N]) -> String {
     operands.map(|o| a.operand(o, Type::U32)).join(", ")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lanes::fake::{arg, eval, noise, ptx, reg};
+    use crate::lanes::fake::{arg, eval, ptx, random_words, reg};
 
-    /// One lane of an op whose operands are 32-bit words.
-    fn word<const N: usize>(op: &impl Instr, operands: [u32; N]) -> u32 {
+    /// Evaluates one lane of an op with 32-bit operands.
+    fn eval_lane<const N: usize>(op: &impl Instr, operands: [u32; N]) -> u32 {
         eval::<u32, u32, N>(op, &[operands])[0]
     }
 
     #[test]
     fn lop3_computes_every_lookup_table() {
-        let mut n = noise(4).map(|x| x as u32);
+        let mut n = random_words(4).map(|x| x as u32);
         let mut next = || n.next().unwrap_or(0);
         for table in 0..=u8::MAX {
             let [a, b, c] = [next(), next(), next()];
@@ -274,9 +274,9 @@ mod tests {
                 c: arg(3),
                 table,
             };
-            assert_eq!(word(&op, [a, b, c]), want, "{table:#x}");
+            assert_eq!(eval_lane(&op, [a, b, c]), want, "{table:#x}");
             // The table computed with 0xf0, 0xcc and 0xaa defines the same function.
-            let as_table = word(&op, [0xf0, 0xcc, 0xaa]) as u8;
+            let as_table = eval_lane(&op, [0xf0, 0xcc, 0xaa]) as u8;
             assert_eq!(as_table, table);
             if table == 0x1a {
                 assert_eq!(want, (a & b | c) ^ a);
@@ -295,10 +295,10 @@ mod tests {
             selector: arg(3),
         };
         let (a, b) = (0x83_02_81_00, 0x07_86_05_84);
-        assert_eq!(word(&op, [a, b, 0x3210]), a);
-        assert_eq!(word(&op, [a, b, 0x7654]), b);
-        assert_eq!(word(&op, [a, b, 0xffff_0123]), 0x00_81_02_83);
-        assert_eq!(word(&op, [a, b, 0xba98]), 0xff00ff00);
+        assert_eq!(eval_lane(&op, [a, b, 0x3210]), a);
+        assert_eq!(eval_lane(&op, [a, b, 0x7654]), b);
+        assert_eq!(eval_lane(&op, [a, b, 0xffff_0123]), 0x00_81_02_83);
+        assert_eq!(eval_lane(&op, [a, b, 0xba98]), 0xff00ff00);
         let bytes: Vec<u8> = [a, b].iter().flat_map(|w: &u32| w.to_le_bytes()).collect();
         let all: Vec<_> = (0..=0xffffu32).map(|selector| [a, b, selector]).collect();
         for (row, got) in all.iter().zip(eval::<u32, u32, 3>(&op, &all)) {
@@ -336,7 +336,7 @@ mod tests {
                         w
                     }
                 });
-                assert_eq!(word(&op, [field, into, pos, len]), want, "{pos} {len}");
+                assert_eq!(eval_lane(&op, [field, into, pos, len]), want, "{pos} {len}");
             }
         }
         assert_eq!(ptx(&op), ["bfi.b32 %0, %1, %2, %3, %4"]);
@@ -363,9 +363,9 @@ mod tests {
             } else {
                 hi << (32 - n % 32) | lo >> (n % 32)
             };
-            assert_eq!(word(&shf(true), [lo, hi, n]), l);
-            assert_eq!(word(&shf(false), [lo, hi, n]), r);
-            assert_eq!(word(&shf(true), [lo, lo, n]), lo.rotate_left(n));
+            assert_eq!(eval_lane(&shf(true), [lo, hi, n]), l);
+            assert_eq!(eval_lane(&shf(false), [lo, hi, n]), r);
+            assert_eq!(eval_lane(&shf(true), [lo, lo, n]), lo.rotate_left(n));
         }
         assert_eq!(ptx(&shf(false)), ["shf.r.wrap.b32 %0, %1, %2, %3"]);
     }

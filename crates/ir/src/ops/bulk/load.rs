@@ -43,19 +43,19 @@ impl Instr for BulkLoad {
         format!("bulk_load{}", hint_name(self.hint))
     }
     fn effects(&self, e: &mut dyn Effects) {
-        let done = Completion::Bytes(self.bar);
+        let completion = Completion::Bytes(self.bar);
         e.access(&MemoryAccess {
             multicast: self.multicast,
             ..async_access(
                 MemoryRegion::Shared(self.dst, self.bytes),
                 AccessKind::Write,
-                done,
+                completion,
             )
         });
         e.access(&async_access(
             MemoryRegion::Global(self.src, self.bytes),
             AccessKind::Read,
-            done,
+            completion,
         ));
         hint_effects(e, self.hint);
     }
@@ -66,10 +66,10 @@ impl Instr for BulkLoad {
             a.operand(self.bytes, Type::U32),
         );
         let bar = a.barrier(&self.bar);
-        let (many, mask) = multicast_asm(a, self.multicast);
+        let (multicast, mask) = multicast_asm(a, self.multicast);
         let (hint, policy) = hint_asm(a, self.hint);
         a.emit(format!(
-            "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes{many}{hint} \
+            "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes{multicast}{hint} \
              [{dst}], [{src}], {bytes}, [{bar}]{mask}{policy}"
         ));
     }

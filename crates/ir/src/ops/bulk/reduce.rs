@@ -114,41 +114,41 @@ impl Reduction {
     /// Computes `out` from `old` and `new`; each has the bytes of one element.
     pub(crate) fn combine(self, dtype: DType, old: &[u8], new: &[u8], out: &mut [u8]) {
         match dtype {
-            DType::U32 => word::<u32>(old, new, out, |a, b| self.count(a, b)),
-            DType::I32 => word::<i32>(old, new, out, |a, b| self.whole(a, b)),
-            DType::U64 => word::<u64>(old, new, out, |a, b| self.whole(a, b)),
-            DType::I64 => word::<i64>(old, new, out, |a, b| self.whole(a, b)),
-            DType::F32 => word::<f32>(old, new, out, |a, b| self.number(a, b)),
-            DType::F16 => word::<f16>(old, new, out, |a, b| self.number(a, b)),
-            DType::Bf16 => word::<bf16>(old, new, out, |a, b| self.number(a, b)),
+            DType::U32 => combine_words::<u32>(old, new, out, |a, b| self.combine_u32(a, b)),
+            DType::I32 => combine_words::<i32>(old, new, out, |a, b| self.combine_integers(a, b)),
+            DType::U64 => combine_words::<u64>(old, new, out, |a, b| self.combine_integers(a, b)),
+            DType::I64 => combine_words::<i64>(old, new, out, |a, b| self.combine_integers(a, b)),
+            DType::F32 => combine_words::<f32>(old, new, out, |a, b| self.combine_numbers(a, b)),
+            DType::F16 => combine_words::<f16>(old, new, out, |a, b| self.combine_numbers(a, b)),
+            DType::Bf16 => combine_words::<bf16>(old, new, out, |a, b| self.combine_numbers(a, b)),
             // No instruction reduces other types.
             _ => out.copy_from_slice(old),
         }
     }
 
-    /// For `u32`, which also has increment and decrement.
-    fn count(self, old: u32, new: u32) -> u32 {
+    /// Combines two `u32`. Only `u32` has increment and decrement.
+    fn combine_u32(self, old: u32, new: u32) -> u32 {
         match self {
             Reduction::Inc if old >= new => 0,
             Reduction::Inc => old + 1,
             Reduction::Dec if old == 0 || old > new => new,
             Reduction::Dec => old - 1,
-            _ => self.whole(old, new),
+            _ => self.combine_integers(old, new),
         }
     }
 
-    /// For integers.
-    fn whole<T: Integer>(self, old: T, new: T) -> T {
+    /// Combines two integers.
+    fn combine_integers<T: Integer>(self, old: T, new: T) -> T {
         match self {
             Reduction::And => old.and(new),
             Reduction::Or => old.or(new),
             Reduction::Xor => old.xor(new),
-            _ => self.number(old, new),
+            _ => self.combine_numbers(old, new),
         }
     }
 
-    /// For integers and floats.
-    fn number<T: Number>(self, old: T, new: T) -> T {
+    /// Combines two integers or floats.
+    fn combine_numbers<T: Number>(self, old: T, new: T) -> T {
         match self {
             Reduction::Add => old.add(new),
             Reduction::Min => old.min(new),
@@ -189,7 +189,7 @@ impl BulkReduce {
     }
 }
 
-fn word<T: Pod>(old: &[u8], new: &[u8], out: &mut [u8], f: impl FnOnce(T, T) -> T) {
+fn combine_words<T: Pod>(old: &[u8], new: &[u8], out: &mut [u8], f: impl FnOnce(T, T) -> T) {
     let [old, new] = [old, new].map(bytemuck::pod_read_unaligned);
     out.copy_from_slice(bytemuck::bytes_of(&f(old, new)));
 }
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn sums_of_16_bit_floats_round_to_even_and_keep_subnormals() {
-        let f = |a: f32, b: f32| {
+        let add_f16 = |a: f32, b: f32| {
             combine(
                 Reduction::Add,
                 DType::F16,
@@ -239,16 +239,16 @@ mod tests {
                 f16::from_f32(b),
             )
         };
-        // 2048 + 1 lies between 2048 and 2050; 2050 + 1 between 2050 and 2052.
-        assert_eq!(f(2048., 1.), f16::from_f32(2048.));
-        assert_eq!(f(2050., 1.), f16::from_f32(2052.));
-        assert_eq!(f(65504., 16.), f16::INFINITY);
-        let least = f16::from_bits(1);
+        // 2048 + 1 and 2050 + 1 are ties of neighboring f16 numbers.
+        assert_eq!(add_f16(2048., 1.), f16::from_f32(2048.));
+        assert_eq!(add_f16(2050., 1.), f16::from_f32(2052.));
+        assert_eq!(add_f16(65504., 16.), f16::INFINITY);
+        let smallest = f16::from_bits(1);
         assert_eq!(
-            combine(Reduction::Add, DType::F16, least, least),
+            combine(Reduction::Add, DType::F16, smallest, smallest),
             f16::from_bits(2)
         );
-        let b = |a: f32, b: f32| {
+        let add_bf16 = |a: f32, b: f32| {
             combine(
                 Reduction::Add,
                 DType::Bf16,
@@ -256,13 +256,13 @@ mod tests {
                 bf16::from_f32(b),
             )
         };
-        assert_eq!(b(256., 1.), bf16::from_f32(256.));
-        assert_eq!(b(258., 1.), bf16::from_f32(260.));
+        assert_eq!(add_bf16(256., 1.), bf16::from_f32(256.));
+        assert_eq!(add_bf16(258., 1.), bf16::from_f32(260.));
     }
 
-    /// Unlike atomics in the L2; measured on an H200.
+    /// Unlike an atomic in the L2, a bulk reduction keeps subnormals; measured on an H200.
     #[test]
-    fn a_sum_of_f32_keeps_subnormals() {
+    fn a_bulk_sum_of_f32_keeps_subnormals() {
         let tiny = f32::from_bits(5);
         let add = |a: f32, b: f32| combine(Reduction::Add, DType::F32, a, b).to_bits();
         assert_eq!(add(tiny, tiny), 10);
@@ -276,17 +276,17 @@ mod tests {
 
     #[test]
     fn supported_types_depend_on_the_destination() {
-        let bad = |op: Reduction, dtype, into| op.legal(dtype, into).unwrap_err();
+        let rejection = |op: Reduction, dtype, into| op.legal(dtype, into).unwrap_err();
         assert_eq!(
-            bad(Reduction::Add, DType::F32, ReduceInto::Shared),
+            rejection(Reduction::Add, DType::F32, ReduceInto::Shared),
             "does not support reduction add of f32 in shared memory; supported types: u32, i32, u64, i64"
         );
         assert_eq!(
-            bad(Reduction::Max, DType::F32, ReduceInto::Global),
+            rejection(Reduction::Max, DType::F32, ReduceInto::Global),
             "does not support reduction max of f32 in global memory; supported types: u32, i32, u64, i64, f16, bf16"
         );
         assert_eq!(
-            bad(Reduction::Inc, DType::I32, ReduceInto::Global),
+            rejection(Reduction::Inc, DType::I32, ReduceInto::Global),
             "does not support reduction inc of i32 in global memory; supported types: u32"
         );
         assert_eq!(

@@ -44,7 +44,7 @@ impl Instr for BulkSend {
         )
     }
     fn effects(&self, e: &mut dyn Effects) {
-        let done = Completion::Bytes(self.bar);
+        let completion = Completion::Bytes(self.bar);
         let access = match self.reduce {
             None => AccessKind::Write,
             Some(_) => AccessKind::Atomic,
@@ -52,12 +52,12 @@ impl Instr for BulkSend {
         e.access(&async_access(
             MemoryRegion::Shared(self.dst, self.bytes),
             access,
-            done,
+            completion,
         ));
         e.access(&async_access(
             MemoryRegion::Shared(self.src, self.bytes),
             AccessKind::Read,
-            done,
+            completion,
         ));
     }
     fn asm(&self, a: &mut dyn Asm) {
@@ -65,12 +65,12 @@ impl Instr for BulkSend {
         let src = a.address(&MemoryAddress::Shared(self.src));
         let bytes = a.operand(self.bytes, Type::U32);
         let bar = a.barrier(&self.bar);
-        let (verb, how) = match self.reduce {
+        let (verb, reduction) = match self.reduce {
             None => ("cp", String::new()),
             Some(r) => ("cp.reduce", r.ptx()),
         };
         a.emit(format!(
-            "{verb}.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes{how} \
+            "{verb}.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes{reduction} \
              [{dst}], [{src}], {bytes}, [{bar}]"
         ));
     }

@@ -42,7 +42,7 @@ impl Instr for BulkStore {
         format!("bulk_store{reduce}{}", hint_name(self.hint))
     }
     fn effects(&self, e: &mut dyn Effects) {
-        let done = Completion::BulkGroup;
+        let completion = Completion::BulkGroup;
         let access = match self.reduce {
             None => AccessKind::Write,
             Some(_) => AccessKind::Atomic,
@@ -50,12 +50,12 @@ impl Instr for BulkStore {
         e.access(&async_access(
             MemoryRegion::Global(self.dst, self.bytes),
             access,
-            done,
+            completion,
         ));
         e.access(&async_access(
             MemoryRegion::Shared(self.src, self.bytes),
             AccessKind::Read,
-            done,
+            completion,
         ));
         hint_effects(e, self.hint);
     }
@@ -64,12 +64,12 @@ impl Instr for BulkStore {
         let src = a.address(&MemoryAddress::Shared(self.src));
         let bytes = a.operand(self.bytes, Type::U32);
         let (hint, policy) = hint_asm(a, self.hint);
-        let (verb, how) = match self.reduce {
+        let (verb, reduction) = match self.reduce {
             None => ("cp", String::new()),
             Some(r) => ("cp.reduce", r.ptx()),
         };
         a.emit(format!(
-            "{verb}.async.bulk.global.shared::cta.bulk_group{hint}{how} [{dst}], [{src}], {bytes}{policy}"
+            "{verb}.async.bulk.global.shared::cta.bulk_group{hint}{reduction} [{dst}], [{src}], {bytes}{policy}"
         ));
     }
     fn exec<M: Machine>(&self, m: &mut M) -> Exec {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::job::fake::{Cta, GLOBAL, Rng, bar, place};
+use crate::job::fake::{Cta, GLOBAL, Rng, bar, shared_address};
 use crate::job::{Job, JobCompletion};
 use crate::lanes::fake::{arg, ptx};
 use crate::layout::{Swizzle, TileLayout};
@@ -24,7 +24,7 @@ fn cta() -> Cta {
 
 fn load(byte: u64, src: u64, bytes: u64) -> BulkLoad {
     BulkLoad {
-        dst: place(0, Operand::Imm(byte)),
+        dst: shared_address(0, Operand::Imm(byte)),
         src: Operand::Imm(GLOBAL + src),
         bytes: Operand::Imm(bytes),
         bar: bar(3),
@@ -35,7 +35,7 @@ fn load(byte: u64, src: u64, bytes: u64) -> BulkLoad {
 
 fn store(byte: u64, dst: u64, bytes: u64) -> BulkStore {
     BulkStore {
-        src: place(0, Operand::Imm(byte)),
+        src: shared_address(0, Operand::Imm(byte)),
         dst: Operand::Imm(GLOBAL + dst),
         bytes: Operand::Imm(bytes),
         reduce: None,
@@ -47,10 +47,10 @@ fn store(byte: u64, dst: u64, bytes: u64) -> BulkStore {
 fn send(byte: u64, to: u64, bytes: u64, rank: u64) -> BulkSend {
     let peer = Some(Operand::Imm(rank));
     BulkSend {
-        src: place(0, Operand::Imm(byte)),
+        src: shared_address(0, Operand::Imm(byte)),
         dst: SharedAddress {
             peer,
-            ..place(0, Operand::Imm(to))
+            ..shared_address(0, Operand::Imm(to))
         },
         bytes: Operand::Imm(bytes),
         bar: BarRef { peer, ..bar(3) },
@@ -114,7 +114,7 @@ fn every_active_lane_issues_a_copy() {
         .with(1, &[0u32, 64, 128])
         .with_active(0b111);
     cta.run(&BulkLoad {
-        dst: place(0, arg(1)),
+        dst: shared_address(0, arg(1)),
         ..load(0, 256, 64)
     });
     assert_eq!(cta.complete(), [64; 3]);
@@ -132,9 +132,9 @@ fn a_multicast_writes_each_receiver_and_signals_its_barrier() {
         multicast: Some(Operand::Imm(0b1010)),
         ..load(0, 0, 256)
     });
-    let done: Vec<_> = cta.jobs.iter().map(Job::completion).collect();
+    let completions: Vec<_> = cta.jobs.iter().map(Job::completion).collect();
     assert_eq!(
-        done,
+        completions,
         [1, 3].map(|cta| JobCompletion::Bytes(ResolvedBarrier { cta, slot: 3 }))
     );
     assert_eq!(cta.complete(), [256, 256]);
@@ -150,7 +150,7 @@ fn a_multicast_writes_each_receiver_and_signals_its_barrier() {
 #[test]
 fn a_load_may_write_a_peer_and_signal_its_barrier() {
     let mut cta = cta();
-    let (mut dst, mut bar) = (place(0, Operand::Imm(0)), bar(3));
+    let (mut dst, mut bar) = (shared_address(0, Operand::Imm(0)), bar(3));
     dst.peer = Some(Operand::Imm(2));
     bar.peer = Some(Operand::Imm(2));
     cta.run(&BulkLoad {
@@ -243,61 +243,61 @@ fn a_prefetch_checks_its_operands_and_issues_no_job() {
 
 #[test]
 fn faults_name_the_rule_and_the_value() {
-    let is = |f: Fault, kind, text: &str| {
+    let assert_fault = |f: Fault, kind, text: &str| {
         assert_eq!(f.kind, kind, "{}", f.text);
         assert!(f.text.contains(text), "{}", f.text);
     };
     let misaligned = FaultKind::Misaligned;
-    is(
+    assert_fault(
         cta().fault(&load(8, 0, 16)),
         misaligned,
         "has shared address 0x208; it must be a multiple of 16 bytes",
     );
-    is(
+    assert_fault(
         cta().fault(&load(0, 4, 16)),
         misaligned,
         "has global address 0x1004; it must be a multiple of 16 bytes",
     );
-    is(
+    assert_fault(
         cta().fault(&store(0, 0, 20)),
         misaligned,
         "has length 0x14; it must be a multiple of 16 bytes",
     );
-    is(
+    assert_fault(
         cta().fault(&load(2032, 0, 32)),
         FaultKind::OutOfBounds,
         "byte 2032",
     );
-    let cast = |mask| BulkLoad {
+    let multicast_load = |mask| BulkLoad {
         multicast: Some(Operand::Imm(mask)),
         ..load(0, 0, 16)
     };
-    is(
-        cta().fault(&cast(0)),
+    assert_fault(
+        cta().fault(&multicast_load(0)),
         FaultKind::Operand,
         "has multicast mask 0x0;",
     );
-    is(
-        cta().fault(&cast(0x11)),
+    assert_fault(
+        cta().fault(&multicast_load(0x11)),
         FaultKind::Operand,
         "has multicast mask 0x11; it must name at least one CTA, and only ranks below the cluster size 4",
     );
-    let mut far = send(0, 0, 16, 1);
-    far.bar.peer = None;
-    is(
-        cta().fault(&far),
+    let mut other_cta = send(0, 0, 16, 1);
+    other_cta.bar.peer = None;
+    assert_fault(
+        cta().fault(&other_cta),
         FaultKind::Operand,
         "in the CTA of rank 1 but its mbarrier in the CTA of rank 0",
     );
-    is(
+    assert_fault(
         cta().fault(&send(0, 8, 16, 1)),
         misaligned,
         "has shared address 0x208; it must be a multiple of 16 bytes",
     );
-    let mut apart = load(0, 0, 16);
-    apart.bar.peer = Some(Operand::Imm(1));
-    is(
-        cta().fault(&apart),
+    let mut peer_barrier = load(0, 0, 16);
+    peer_barrier.bar.peer = Some(Operand::Imm(1));
+    assert_fault(
+        cta().fault(&peer_barrier),
         FaultKind::Operand,
         "in the CTA of rank 0 but its mbarrier in the CTA of rank 1",
     );
@@ -320,8 +320,8 @@ fn group_ops_are_sync_ops() {
 }
 
 #[test]
-fn ptx_of_copies() {
-    let full = BulkLoad {
+fn copies_print_their_modifiers_and_operands() {
+    let all_options = BulkLoad {
         src: arg(1),
         bytes: arg(2),
         multicast: Some(arg(3)),
@@ -329,7 +329,7 @@ fn ptx_of_copies() {
         ..load(0, 0, 0)
     };
     assert_eq!(
-        ptx(&full),
+        ptx(&all_options),
         [
             "cvt.u16.u32 %t0, %3",
             "mov.b64 %t1, 0x14f0000000000000",
@@ -337,36 +337,36 @@ fn ptx_of_copies() {
              [address], [%1], %2, [barrier], %t0, %t1",
         ]
     );
-    let plain = BulkLoad {
+    let no_options = BulkLoad {
         src: arg(1),
         ..load(0, 0, 64)
     };
     assert_eq!(
-        ptx(&plain),
+        ptx(&no_options),
         [
             "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [address], [%1], 64, [barrier]"
         ]
     );
-    let out = BulkStore {
+    let hinted_store = BulkStore {
         dst: arg(1),
         hint: Some(CacheHint::EvictFirst),
         ..store(0, 0, 64)
     };
     assert_eq!(
-        ptx(&out),
+        ptx(&hinted_store),
         [
             "mov.b64 %t0, 0x12f0000000000000",
             "cp.async.bulk.global.shared::cta.bulk_group.L2::cache_hint [%1], [address], 64, %t0",
         ]
     );
-    let how = |op, dtype| Some(BulkReduce { op, dtype });
-    let sum = BulkStore {
+    let reduction = |op, dtype| Some(BulkReduce { op, dtype });
+    let reducing_store = BulkStore {
         dst: arg(1),
-        reduce: how(Reduction::Add, DType::Bf16),
+        reduce: reduction(Reduction::Add, DType::Bf16),
         ..store(0, 0, 64)
     };
     assert_eq!(
-        ptx(&sum),
+        ptx(&reducing_store),
         ["cp.reduce.async.bulk.global.shared::cta.bulk_group.add.noftz.bf16 [%1], [address], 64"]
     );
     let suffix = |op, dtype| BulkReduce { op, dtype }.ptx();
@@ -381,22 +381,25 @@ fn ptx_of_copies() {
             "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [address], [address], 64, [barrier]"
         ]
     );
-    let counted = BulkSend {
-        reduce: how(Reduction::Inc, DType::U32),
+    let increment = BulkSend {
+        reduce: reduction(Reduction::Inc, DType::U32),
         ..send(0, 0, 64, 1)
     };
     assert_eq!(
-        ptx(&counted),
+        ptx(&increment),
         [
             "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.inc.u32 [address], [address], 64, [barrier]"
         ]
     );
-    let near = BulkPrefetch {
+    let prefetch = BulkPrefetch {
         src: arg(1),
         bytes: arg(2),
         hint: None,
     };
-    assert_eq!(ptx(&near), ["cp.async.bulk.prefetch.L2.global [%1], %2"]);
+    assert_eq!(
+        ptx(&prefetch),
+        ["cp.async.bulk.prefetch.L2.global [%1], %2"]
+    );
     assert_eq!(ptx(&BulkCommit), ["cp.async.bulk.commit_group"]);
     let wait = |pending, read| ptx(&BulkWait { pending, read });
     assert_eq!(wait(2, false), ["cp.async.bulk.wait_group 2"]);
@@ -404,39 +407,40 @@ fn ptx_of_copies() {
 }
 
 #[test]
-fn legality() {
+fn peer_sources_unsupported_reductions_and_targets_are_rejected() {
     let mut t = Target::SM_90A;
     assert_eq!(load(0, 0, 16).legal(&t), Ok(()));
-    let mut remote = store(0, 0, 16);
-    remote.src.peer = Some(Operand::Imm(1));
+    let mut peer_source = store(0, 0, 16);
+    peer_source.src.peer = Some(Operand::Imm(1));
     assert!(
-        remote
+        peer_source
             .legal(&t)
             .unwrap_err()
             .contains("from a tile of a peer")
     );
-    let half = Some(BulkReduce {
+    let f16_add = Some(BulkReduce {
         op: Reduction::Add,
         dtype: DType::F16,
     });
-    let there = BulkSend {
-        reduce: half,
+    let f16_send = BulkSend {
+        reduce: f16_add,
         ..send(0, 0, 16, 1)
     };
-    assert!(there.legal(&t).unwrap_err().contains("in shared memory"));
-    let home = BulkStore {
-        reduce: half,
+    assert!(f16_send.legal(&t).unwrap_err().contains("in shared memory"));
+    let f16_store = BulkStore {
+        reduce: f16_add,
         ..store(0, 0, 16)
     };
-    assert_eq!(home.legal(&t), Ok(()));
+    assert_eq!(f16_store.legal(&t), Ok(()));
     assert_eq!(send(0, 0, 16, 1).legal(&t), Ok(()));
     t.features.clusters = false;
-    let cast = BulkLoad {
+    let multicast_load = BulkLoad {
         multicast: Some(Operand::Imm(1)),
         ..load(0, 0, 16)
     };
     assert!(
-        cast.legal(&t)
+        multicast_load
+            .legal(&t)
             .unwrap_err()
             .contains("does not support thread block clusters")
     );

@@ -33,15 +33,15 @@ impl Pack {
         if self.relu { ".relu" } else { "" }
     }
 
-    fn join<T: Lane, R: Lane, M: Machine>(&self, m: &mut M, f: impl Fn(T, T) -> R) {
+    fn pack_with<T: Lane, R: Lane, M: Machine>(&self, m: &mut M, f: impl Fn(T, T) -> R) {
         map2(m, self.dst, self.lo, self.hi, f);
     }
 
-    fn round<R: Lane, M: Machine>(&self, m: &mut M, f: impl Fn(f32, f32) -> R) {
+    fn pack_f32<R: Lane, M: Machine>(&self, m: &mut M, f: impl Fn(f32, f32) -> R) {
         if self.relu {
-            self.join(m, |lo, hi| f(rectify(lo), rectify(hi)));
+            self.pack_with(m, |lo, hi| f(rectify(lo), rectify(hi)));
         } else {
-            self.join(m, f);
+            self.pack_with(m, f);
         }
     }
 }
@@ -74,12 +74,12 @@ impl Instr for Pack {
     fn asm(&self, a: &mut dyn Asm) {
         let d = a.reg(self.dst);
         let (lo, hi) = (a.in_reg(self.lo, self.from), a.in_reg(self.hi, self.from));
-        let held = if is_fp8(self.to) { ".satfinite" } else { "" };
+        let saturate = if is_fp8(self.to) { ".satfinite" } else { "" };
         a.emit(match self.from {
             // The first operand of cvt is the high half.
             Type::F32 => {
                 let (relu, to) = (self.suffix(), self.to.ptx());
-                format!("cvt.rn{held}{relu}.{to}.f32 {d}, {hi}, {lo}")
+                format!("cvt.rn{saturate}{relu}.{to}.f32 {d}, {hi}, {lo}")
             }
             _ => format!("mov.{} {d}, {{{lo}, {hi}}}", self.to.bits()),
         });
@@ -87,22 +87,22 @@ impl Instr for Pack {
     fn exec<M: Machine>(&self, m: &mut M) -> Exec {
         match (self.from, self.to) {
             (Type::F32, Type::F16x2) => {
-                self.round(m, |lo, hi| F16x2::new(f16::round(lo), f16::round(hi)));
+                self.pack_f32(m, |lo, hi| F16x2::new(f16::round(lo), f16::round(hi)));
             }
             (Type::F32, Type::Bf16x2) => {
-                self.round(m, |lo, hi| Bf16x2::new(bf16::round(lo), bf16::round(hi)));
+                self.pack_f32(m, |lo, hi| Bf16x2::new(bf16::round(lo), bf16::round(hi)));
             }
             (Type::F32, Type::E4m3x2) => {
-                self.round(m, |lo, hi| E4m3x2::new(E4m3::round(lo), E4m3::round(hi)));
+                self.pack_f32(m, |lo, hi| E4m3x2::new(E4m3::round(lo), E4m3::round(hi)));
             }
             (Type::F32, Type::E5m2x2) => {
-                self.round(m, |lo, hi| E5m2x2::new(E5m2::round(lo), E5m2::round(hi)));
+                self.pack_f32(m, |lo, hi| E5m2x2::new(E5m2::round(lo), E5m2::round(hi)));
             }
             (Type::U32, Type::U64) => {
-                self.join(m, |lo: u32, hi: u32| u64::from(hi) << 32 | u64::from(lo));
+                self.pack_with(m, |lo: u32, hi: u32| u64::from(hi) << 32 | u64::from(lo));
             }
             _ if halves(self.to) == Some(self.from) => {
-                self.join(m, |lo: u16, hi: u16| u32::from(hi) << 16 | u32::from(lo));
+                self.pack_with(m, |lo: u16, hi: u16| u32::from(hi) << 16 | u32::from(lo));
             }
             _ => return Err(unsupported_type(self.to)),
         }
@@ -115,7 +115,7 @@ impl Instr for Pack {
                 self.from
             ));
         }
-        pair_of("pack", self.from, self.to)
+        legal_pair("pack", self.from, self.to)
     }
 }
 
@@ -136,7 +136,7 @@ pub struct Unpack {
 }
 
 impl Unpack {
-    fn split<T: Lane, R: Lane, M: Machine>(&self, m: &mut M, f: impl Fn(T) -> [R; 2]) {
+    fn unpack_with<T: Lane, R: Lane, M: Machine>(&self, m: &mut M, f: impl Fn(T) -> [R; 2]) {
         map1(m, self.lo, self.src, |x| f(x)[0]);
         map1(m, self.hi, self.src, |x| f(x)[1]);
     }
@@ -184,20 +184,26 @@ impl Instr for Unpack {
     }
     fn exec<M: Machine>(&self, m: &mut M) -> Exec {
         match (self.from, self.to) {
-            (Type::F16x2, Type::F32) => self.split(m, |x: F16x2| x.split().map(from_f16)),
-            (Type::Bf16x2, Type::F32) => self.split(m, |x: Bf16x2| x.split().map(bf16::widen)),
-            (Type::E4m3x2, Type::F32) => self.split(m, |x: E4m3x2| x.split().map(E4m3::widen)),
-            (Type::E5m2x2, Type::F32) => self.split(m, |x: E5m2x2| x.split().map(E5m2::widen)),
-            (Type::U64, Type::U32) => self.split(m, |x: u64| [x as u32, (x >> 32) as u32]),
+            (Type::F16x2, Type::F32) => self.unpack_with(m, |x: F16x2| x.split().map(from_f16)),
+            (Type::Bf16x2, Type::F32) => {
+                self.unpack_with(m, |x: Bf16x2| x.split().map(bf16::widen))
+            }
+            (Type::E4m3x2, Type::F32) => {
+                self.unpack_with(m, |x: E4m3x2| x.split().map(E4m3::widen))
+            }
+            (Type::E5m2x2, Type::F32) => {
+                self.unpack_with(m, |x: E5m2x2| x.split().map(E5m2::widen))
+            }
+            (Type::U64, Type::U32) => self.unpack_with(m, |x: u64| [x as u32, (x >> 32) as u32]),
             _ if halves(self.from) == Some(self.to) => {
-                self.split(m, |x: u32| [x as u16, (x >> 16) as u16]);
+                self.unpack_with(m, |x: u32| [x as u16, (x >> 16) as u16]);
             }
             _ => return Err(unsupported_type(self.from)),
         }
         Ok(ExecStatus::Completed)
     }
     fn legal(&self, _: &Target) -> Result<(), String> {
-        pair_of("unpack", self.to, self.from)
+        legal_pair("unpack", self.to, self.from)
     }
 }
 
@@ -220,7 +226,7 @@ fn is_fp8(pair: Type) -> bool {
 }
 
 /// Rejects a combination of pair and half that `pack` and `unpack` do not support.
-fn pair_of(name: &str, half: Type, pair: Type) -> Result<(), String> {
+fn legal_pair(name: &str, half: Type, pair: Type) -> Result<(), String> {
     let floats = is_fp8(pair) || matches!(pair, Type::F16x2 | Type::Bf16x2);
     if floats && half == Type::F32 || halves(pair) == Some(half) {
         return Ok(());
@@ -294,19 +300,19 @@ mod tests {
         let packed = words.run(&pack(Type::U16, Type::U32));
         assert_eq!(packed.read::<u32>(0)[0], 0x4444_2222);
 
-        let print = |lines: Vec<String>, want: &str| assert_eq!(lines.join("; "), want);
-        print(
+        let assert_ptx = |lines: Vec<String>, want: &str| assert_eq!(lines.join("; "), want);
+        assert_ptx(
             ptx(&pack(Type::F32, Type::Bf16x2)),
             "cvt.rn.bf16x2.f32 %0, %2, %1",
         );
-        print(ptx(&pack(Type::F16, Type::F16x2)), "mov.b32 %0, {%1, %2}");
-        print(ptx(&pack(Type::U32, Type::U64)), "mov.b64 %0, {%1, %2}");
-        print(ptx(&unpack(Type::U32, Type::U16)), "mov.b32 {%3, %4}, %0");
-        print(
+        assert_ptx(ptx(&pack(Type::F16, Type::F16x2)), "mov.b32 %0, {%1, %2}");
+        assert_ptx(ptx(&pack(Type::U32, Type::U64)), "mov.b64 %0, {%1, %2}");
+        assert_ptx(ptx(&unpack(Type::U32, Type::U16)), "mov.b32 {%3, %4}, %0");
+        assert_ptx(
             ptx(&unpack(Type::Bf16x2, Type::F32)),
             "shl.b32 %3, %0, 16; and.b32 %4, %0, 0xffff0000",
         );
-        print(
+        assert_ptx(
             ptx(&unpack(Type::F16x2, Type::F32)),
             "mov.b32 {%t0, %t1}, %0; cvt.f32.f16 %3, %t0; cvt.f32.f16 %4, %t1",
         );

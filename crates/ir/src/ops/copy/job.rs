@@ -29,15 +29,15 @@ impl CopyJob {
         Self { bytes, copies }
     }
 
-    /// Adds the copy of a lane, in ascending lane order.
+    /// Adds the copy of a lane; lanes must be added in ascending order.
     pub(super) fn add(&mut self, lane: usize, to: ResolvedAddress, from: u64, read: u32) {
-        let one = LaneCopy {
+        let copy = LaneCopy {
             lane,
             to,
             from,
             read,
         };
-        self.copies.push(one);
+        self.copies.push(copy);
     }
 
     /// Returns the lanes that copy.

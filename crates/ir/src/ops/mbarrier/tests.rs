@@ -74,7 +74,7 @@ fn a_wait_blocks_and_a_test_returns_a_predicate() {
     let mut cta = Cta::new(1, 0);
     cta.run(&test(bar(0)));
     assert_eq!(cta.warp.read_pred(0), Mask::MAX);
-    cta.answer = ExecStatus::Blocked;
+    cta.sync_result = ExecStatus::Blocked;
     assert_eq!(
         wait(bar(0), Scope::Cta).exec(&mut cta),
         Ok(ExecStatus::Blocked)
@@ -100,58 +100,58 @@ fn the_lanes_of_a_test_must_name_one_barrier() {
 }
 
 #[test]
-fn ptx_of_barriers() {
-    let (here, there) = (bar(2), peer());
+fn mbarrier_ops_print_their_scope_and_space() {
+    let (local, remote) = (bar(2), peer());
     let init = MbarrierInit {
-        bar: here,
+        bar: local,
         count: 3,
     };
     assert_eq!(ptx(&init), ["mbarrier.init.shared::cta.b64 [barrier], 3"]);
     assert_eq!(
-        ptx(&MbarrierInval { bar: here }),
+        ptx(&MbarrierInval { bar: local }),
         ["mbarrier.inval.shared::cta.b64 [barrier]"]
     );
     let text = |bar, count, tx, scope| ptx(&arrive(bar, count, tx, scope)).join("; ");
     assert_eq!(
-        text(here, 1, None, Scope::Cta),
+        text(local, 1, None, Scope::Cta),
         "mbarrier.arrive.shared::cta.b64 _, [barrier]"
     );
     assert_eq!(
-        text(here, 1, Some(arg(4)), Scope::Cta),
+        text(local, 1, Some(arg(4)), Scope::Cta),
         "mbarrier.arrive.expect_tx.shared::cta.b64 _, [barrier], %4"
     );
     assert_eq!(
-        text(here, 2, Some(arg(4)), Scope::Cta),
+        text(local, 2, Some(arg(4)), Scope::Cta),
         "mbarrier.expect_tx.shared::cta.b64 [barrier], %4; mbarrier.arrive.shared::cta.b64 _, [barrier], 2"
     );
     // CTA scope for a remote arrival: `.release.cta` is much cheaper than `.release.cluster`.
     assert_eq!(
-        text(there, 1, None, Scope::Cta),
+        text(remote, 1, None, Scope::Cta),
         "mbarrier.arrive.shared::cluster.b64 _, [barrier]"
     );
     assert_eq!(
-        text(there, 1, Some(Operand::Imm(8)), Scope::Cluster),
+        text(remote, 1, Some(Operand::Imm(8)), Scope::Cluster),
         "mbarrier.arrive.expect_tx.release.cluster.shared::cluster.b64 _, [barrier], 8"
     );
-    let counted = MbarrierArrive {
+    let drop_count = MbarrierArrive {
         count: arg(5),
         drop: true,
-        ..arrive(here, 1, None, Scope::Cta)
+        ..arrive(local, 1, None, Scope::Cta)
     };
     assert_eq!(
-        ptx(&counted),
+        ptx(&drop_count),
         ["mbarrier.arrive_drop.shared::cta.b64 _, [barrier], %5"]
     );
-    let gone = MbarrierArrive {
+    let drop_expect_tx = MbarrierArrive {
         drop: true,
-        ..arrive(there, 1, Some(arg(4)), Scope::Cta)
+        ..arrive(remote, 1, Some(arg(4)), Scope::Cta)
     };
     assert_eq!(
-        ptx(&gone),
+        ptx(&drop_expect_tx),
         ["mbarrier.arrive_drop.expect_tx.shared::cluster.b64 _, [barrier], %4"]
     );
     let expect = MbarrierExpectTx {
-        bar: there,
+        bar: remote,
         tx: arg(4),
     };
     assert_eq!(
@@ -159,34 +159,34 @@ fn ptx_of_barriers() {
         ["mbarrier.expect_tx.shared::cluster.b64 [barrier], %4"]
     );
     assert_eq!(
-        ptx(&wait(here, Scope::Cluster)),
+        ptx(&wait(local, Scope::Cluster)),
         [
             "label: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %t0, [barrier], %1",
             "@!%t0 bra label"
         ]
     );
     assert_eq!(
-        ptx(&test(here)),
+        ptx(&test(local)),
         ["mbarrier.test_wait.parity.shared::cta.b64 %0, [barrier], %1"]
     );
-    let patient = MbarrierTest {
+    let suspending = MbarrierTest {
         may_suspend: true,
         scope: Scope::Cluster,
-        ..test(here)
+        ..test(local)
     };
     assert_eq!(
-        ptx(&patient),
+        ptx(&suspending),
         ["mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %0, [barrier], %1"]
     );
 }
 
 #[test]
-fn legality() {
+fn peer_waits_and_counts_out_of_range_are_rejected() {
     let t = Target::SM_90A;
     assert_eq!(arrive(peer(), 1, None, Scope::Cluster).legal(&t), Ok(()));
     assert!(arrive(bar(0), 0, None, Scope::Cta).legal(&t).is_err());
-    let wide = arrive(bar(0), 1, None, Scope::Gpu).legal(&t);
-    assert!(wide.unwrap_err().contains("at scope gpu"));
+    let gpu_scope = arrive(bar(0), 1, None, Scope::Gpu).legal(&t);
+    assert!(gpu_scope.unwrap_err().contains("at scope gpu"));
     assert!(
         MbarrierInit {
             bar: peer(),

@@ -71,8 +71,8 @@ pub enum L2Prefetch {
 
 impl L2Prefetch {
     /// Returns the suffix in PTX and in the text form; empty by default.
-    pub(in crate::ops) fn suffix(fetch: Option<Self>) -> &'static str {
-        match fetch {
+    pub(in crate::ops) fn suffix(prefetch: Option<Self>) -> &'static str {
+        match prefetch {
             None => "",
             Some(L2Prefetch::B64) => ".L2::64B",
             Some(L2Prefetch::B128) => ".L2::128B",
@@ -184,23 +184,23 @@ impl LoadCache {
         };
         let (hint, policy) = hint_asm(a, self.hint);
         let (operator, priority) = (self.l1.operator(), self.l1.priority());
-        let fetch = L2Prefetch::suffix(self.l2_prefetch);
+        let prefetch = L2Prefetch::suffix(self.l2_prefetch);
         (
             before,
-            format!("{operator}{path}{priority}{hint}{fetch}"),
+            format!("{operator}{path}{priority}{hint}{prefetch}"),
             policy,
         )
     }
 
     pub(super) fn legal(&self, at: &MemoryAddress) -> Result<(), String> {
-        let plain = Self {
+        let non_volatile = Self {
             path: match self.path {
                 LoadPath::ReadOnly => LoadPath::ReadOnly,
                 _ => LoadPath::Coherent,
             },
             ..*self
         };
-        if matches!(at, MemoryAddress::Shared(_)) && plain != Self::DEFAULT {
+        if matches!(at, MemoryAddress::Shared(_)) && non_volatile != Self::DEFAULT {
             return Err(format!(
                 "load{} on a shared-memory tile: cache modifiers require a global address",
                 self.name()
@@ -296,14 +296,14 @@ impl StoreCache {
     }
 
     pub(super) fn legal(&self, at: &MemoryAddress) -> Result<(), String> {
-        let hints = self.l1 != L1Policy::Default || self.hint.is_some();
-        if matches!(at, MemoryAddress::Shared(_)) && hints {
+        let has_modifiers = self.l1 != L1Policy::Default || self.hint.is_some();
+        if matches!(at, MemoryAddress::Shared(_)) && has_modifiers {
             return Err(format!(
                 "store{} on a shared-memory tile: cache modifiers require a global address",
                 self.name()
             ));
         }
-        if self.volatile && hints {
+        if self.volatile && has_modifiers {
             return Err(format!(
                 "store{}: a volatile store has no cache operator, eviction priority or cache hint",
                 self.name()

@@ -17,14 +17,14 @@ const JUNK: u8 = 0xdb;
 
 /// Rejects an address that is not aligned to a cache line.
 fn check_line<M: Machine>(m: &mut M, addr: Operand) -> Result<(), Fault> {
-    let at = m.get::<u64>(addr);
-    match lanes_of(m.active()).find(|&lane| at[lane] % u64::from(LINE) != 0) {
+    let addresses = m.get::<u64>(addr);
+    match lanes_of(m.active()).find(|&lane| addresses[lane] % u64::from(LINE) != 0) {
         None => Ok(()),
         Some(lane) => Err(Fault::new(
             FaultKind::Misaligned,
             format!(
                 "has address {:#x} in lane {lane}; it must be a multiple of {LINE}",
-                at[lane]
+                addresses[lane]
             ),
         )),
     }

@@ -1,7 +1,7 @@
 //! Loads, stores, prefetches and fences.
 
 use super::*;
-use crate::job::fake::{Cta, GLOBAL, Rng, place};
+use crate::job::fake::{Cta, GLOBAL, Rng, shared_address};
 use crate::lanes::fake::{arg, ptx, reg};
 use crate::layout::{Swizzle, TileLayout};
 use crate::machine::{Effects, FaultKind, MemoryAccess, PerLane, WARP};
@@ -18,26 +18,26 @@ const TILE: TileLayout = TileLayout {
     swizzle: Swizzle::None,
 };
 
-/// Lane `i` at `32 i` bytes of global memory (register 1), and of the tile (register 2).
+/// Returns a CTA in which lane `i` has global byte `32 i` in register 1 and tile byte `32 i` in register 2.
 fn cta() -> Cta {
     let mut cta = Cta::new(2, 1024).tile(256, TILE);
     cta.global = Rng(1).bytes(1024);
-    let far: PerLane<u64> = std::array::from_fn(|i| GLOBAL + 32 * i as u64);
-    let near: PerLane<u32> = std::array::from_fn(|i| 32 * i as u32);
-    cta.warp = cta.warp.clone().with(1, &far).with(2, &near);
+    let addresses: PerLane<u64> = std::array::from_fn(|i| GLOBAL + 32 * i as u64);
+    let offsets: PerLane<u32> = std::array::from_fn(|i| 32 * i as u32);
+    cta.warp = cta.warp.clone().with(1, &addresses).with(2, &offsets);
     cta
 }
 
-const FAR: MemoryAddress = MemoryAddress::Global {
+const IN_GLOBAL: MemoryAddress = MemoryAddress::Global {
     addr: Operand::Reg(RegId(1)),
     offset: 16,
 };
 
-fn near(peer: Option<u64>) -> MemoryAddress {
+fn in_shared(peer: Option<u64>) -> MemoryAddress {
     MemoryAddress::Shared(SharedAddress {
         offset: 16,
         peer: peer.map(Operand::Imm),
-        ..place(0, arg(2))
+        ..shared_address(0, arg(2))
     })
 }
 
@@ -75,9 +75,9 @@ fn load_and_store_round_trip_in_the_active_lanes() {
         let bytes = ty.bytes() * n as usize;
         let mut cta = cta();
         let (before, odd) = (cta.shared.clone(), 0xaaaa_aaaa);
-        cta.run(&load(ty, n, FAR));
+        cta.run(&load(ty, n, IN_GLOBAL));
         cta.warp.active = odd;
-        cta.run(&store(ty, n, near(Some(1))));
+        cta.run(&store(ty, n, in_shared(Some(1))));
         for lane in 0..WARP {
             let (from, to) = (32 * lane + 16, 256 + 32 * lane + 16);
             let got = &cta.shared[1][to..to + 16];
@@ -93,7 +93,7 @@ fn load_and_store_round_trip_in_the_active_lanes() {
 fn vector_registers_have_ascending_addresses() {
     let mut cta = cta();
     cta.global[16..32].copy_from_slice(bytemuck::cast_slice(&[1.5f32, -2.0, 3.0, 4.0]));
-    cta.run(&load(Type::F32, 4, FAR));
+    cta.run(&load(Type::F32, 4, IN_GLOBAL));
     let lane0: Vec<f32> = (0..4).map(|i| cta.warp.read::<f32>(10 + i)[0]).collect();
     assert_eq!(lane0, [1.5, -2.0, 3.0, 4.0]);
 }
@@ -112,11 +112,11 @@ fn a_fence_is_one_sync_op() {
 }
 
 #[test]
-fn ptx_of_loads() {
-    let cached = |cache| {
+fn loads_print_their_cache_modifiers() {
+    let print_with = |cache| {
         let load = Load {
             cache,
-            ..load(Type::U32, 4, FAR)
+            ..load(Type::U32, 4, IN_GLOBAL)
         };
         ptx(&load).join("; ")
     };
@@ -160,25 +160,25 @@ fn ptx_of_loads() {
         ),
     ] {
         let text = text.replace('V', "{%10, %11, %12, %13}, [address]");
-        assert_eq!(cached(cache), text);
+        assert_eq!(print_with(cache), text);
     }
     assert_eq!(
-        ptx(&load(Type::U8, 1, near(None))),
+        ptx(&load(Type::U8, 1, in_shared(None))),
         ["ld.shared.b8 %10, [address]"]
     );
     assert_eq!(
-        ptx(&load(Type::Bf16, 2, near(Some(1)))),
+        ptx(&load(Type::Bf16, 2, in_shared(Some(1)))),
         ["ld.shared::cluster.v2.b16 {%10, %11}, [address]"]
     );
 }
 
 #[test]
-fn ptx_of_stores() {
+fn stores_print_their_cache_modifiers() {
     assert_eq!(
-        ptx(&store(Type::U64, 1, near(None))),
+        ptx(&store(Type::U64, 1, in_shared(None))),
         ["st.shared.b64 [address], %10"]
     );
-    let cached = |cache, at| {
+    let print_with = |cache, at| {
         let store = Store {
             src: vec![Operand::Imm(7), arg(1)],
             cache,
@@ -188,20 +188,23 @@ fn ptx_of_stores() {
     };
     let text = |before: &str, after: &str| Some(format!("st{before}.v2.b32 [address], {after}"));
     assert_eq!(
-        cached(StoreCache::DEFAULT.l1(L1Policy::Streaming), FAR),
+        print_with(StoreCache::DEFAULT.l1(L1Policy::Streaming), IN_GLOBAL),
         text(".global.cs", "{%t0, %1}")
     );
     assert_eq!(
-        cached(StoreCache::DEFAULT.l1(L1Policy::WriteThrough), FAR),
+        print_with(StoreCache::DEFAULT.l1(L1Policy::WriteThrough), IN_GLOBAL),
         text(".global.wt", "{%t0, %1}")
     );
     assert_eq!(
-        cached(StoreCache::VOLATILE, near(Some(1))),
+        print_with(StoreCache::VOLATILE, in_shared(Some(1))),
         text(".volatile.shared::cluster", "{%t0, %1}")
     );
     let hint = CacheHint::Policy(arg(5));
     assert_eq!(
-        cached(StoreCache::DEFAULT.l1(L1Policy::EvictLast).hint(hint), FAR),
+        print_with(
+            StoreCache::DEFAULT.l1(L1Policy::EvictLast).hint(hint),
+            IN_GLOBAL
+        ),
         text(".global.L1::evict_last.L2::cache_hint", "{%t0, %1}, %5")
     );
 }
@@ -231,7 +234,7 @@ fn discard_overwrites_only_its_line() {
 }
 
 #[test]
-fn ptx_of_prefetches_and_fences() {
+fn cache_line_ops_and_fences_print_their_operands() {
     let (discard, apply) = (Discard { addr: arg(1) }, ApplyPriority { addr: arg(1) });
     assert_eq!(ptx(&discard), ["discard.global.L2 [%1], 128"]);
     assert_eq!(
@@ -270,7 +273,7 @@ fn ptx_of_prefetches_and_fences() {
 }
 
 #[test]
-fn ptx_version_and_memory_order_of_fences() {
+fn fences_have_a_ptx_version_and_a_memory_order() {
     use crate::sync::FenceKind::*;
     use crate::sync::MemoryOrder;
     let op = |fence| Fence { kind: fence };
@@ -307,7 +310,7 @@ fn a_policy_in_a_register_is_an_operand() {
         let cache = LoadCache::DEFAULT.hint(hint);
         let op = Load {
             cache,
-            ..load(Type::U32, 1, FAR)
+            ..load(Type::U32, 1, IN_GLOBAL)
         };
         op.effects(&mut args);
     }
@@ -315,67 +318,76 @@ fn a_policy_in_a_register_is_an_operand() {
 }
 
 #[test]
-fn legality() {
+fn unsupported_widths_and_cache_modifiers_are_rejected() {
     let t = Target::SM_90A;
     let assert_rejected = |r: Result<(), String>, text: &str| {
         let why = r.unwrap_err();
         assert!(why.contains(text), "{why}");
     };
-    assert_eq!(load(Type::U64, 2, FAR).legal(&t), Ok(()));
-    assert_rejected(load(Type::U64, 4, FAR).legal(&t), "4 registers of u64");
-    assert_rejected(load(Type::U8, 3, FAR).legal(&t), "3 registers of u8");
-    assert_rejected(load(Type::U32, 0, FAR).legal(&t), "0 registers of u32");
-    assert_rejected(store(Type::Pred, 1, FAR).legal(&t), "a pred cannot");
-    let cached = |cache, at| {
+    assert_eq!(load(Type::U64, 2, IN_GLOBAL).legal(&t), Ok(()));
+    assert_rejected(
+        load(Type::U64, 4, IN_GLOBAL).legal(&t),
+        "4 registers of u64",
+    );
+    assert_rejected(load(Type::U8, 3, IN_GLOBAL).legal(&t), "3 registers of u8");
+    assert_rejected(
+        load(Type::U32, 0, IN_GLOBAL).legal(&t),
+        "0 registers of u32",
+    );
+    assert_rejected(store(Type::Pred, 1, IN_GLOBAL).legal(&t), "a pred cannot");
+    let legal_with = |cache, at| {
         let load = Load {
             cache,
             ..load(Type::U32, 1, at)
         };
         load.legal(&t)
     };
-    assert_eq!(cached(LoadCache::VOLATILE, near(None)), Ok(()));
+    assert_eq!(legal_with(LoadCache::VOLATILE, in_shared(None)), Ok(()));
     assert_rejected(
-        cached(LoadCache::READ_ONLY, near(None)),
+        legal_with(LoadCache::READ_ONLY, in_shared(None)),
         "load.nc on a shared-memory tile",
     );
     assert_rejected(
-        cached(LoadCache::DEFAULT.l2_prefetch(L2Prefetch::B64), near(None)),
+        legal_with(
+            LoadCache::DEFAULT.l2_prefetch(L2Prefetch::B64),
+            in_shared(None),
+        ),
         "load.L2::64B on a shared-memory tile",
     );
     assert_rejected(
-        cached(LoadCache::VOLATILE.l1(L1Policy::Bypass), FAR),
+        legal_with(LoadCache::VOLATILE.l1(L1Policy::Bypass), IN_GLOBAL),
         "load.volatile.cg: a volatile load",
     );
     assert_rejected(
-        cached(LoadCache::VOLATILE.hint(CacheHint::EvictLast), FAR),
+        legal_with(LoadCache::VOLATILE.hint(CacheHint::EvictLast), IN_GLOBAL),
         "load.volatile.evict_last: a volatile load",
     );
     assert_rejected(
-        cached(LoadCache::DEFAULT.l1(L1Policy::WriteThrough), FAR),
+        legal_with(LoadCache::DEFAULT.l1(L1Policy::WriteThrough), IN_GLOBAL),
         "load.wt: the cache operator .wt applies to stores only",
     );
     assert_rejected(
-        cached(LoadCache::READ_ONLY.l1(L1Policy::Refetch), FAR),
+        legal_with(LoadCache::READ_ONLY.l1(L1Policy::Refetch), IN_GLOBAL),
         "load.nc.cv: the cache operator .cv applies to coherent loads only",
     );
-    let cached = |cache, at| {
+    let legal_with = |cache, at| {
         let store = Store {
             cache,
             ..store(Type::U32, 1, at)
         };
         store.legal(&t)
     };
-    assert_eq!(cached(StoreCache::VOLATILE, near(Some(1))), Ok(()));
+    assert_eq!(legal_with(StoreCache::VOLATILE, in_shared(Some(1))), Ok(()));
     assert_rejected(
-        cached(StoreCache::DEFAULT.l1(L1Policy::Streaming), near(None)),
+        legal_with(StoreCache::DEFAULT.l1(L1Policy::Streaming), in_shared(None)),
         "store.cs on a shared-memory tile",
     );
     assert_rejected(
-        cached(StoreCache::VOLATILE.l1(L1Policy::NoAllocate), FAR),
+        legal_with(StoreCache::VOLATILE.l1(L1Policy::NoAllocate), IN_GLOBAL),
         "store.volatile.L1::no_allocate: a volatile store",
     );
     assert_rejected(
-        cached(StoreCache::DEFAULT.l1(L1Policy::LastUse), FAR),
+        legal_with(StoreCache::DEFAULT.l1(L1Policy::LastUse), IN_GLOBAL),
         "store.lu: the cache operator .lu applies to loads only",
     );
 }

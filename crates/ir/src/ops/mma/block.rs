@@ -27,23 +27,23 @@ pub(crate) const EXACTNESS: &str = "exact products, accumulated in f32 in ascend
 impl MmaType {
     /// Converts packed elements of memory or registers to `f32`.
     pub(crate) fn widen(self, words: &[u32], out: &mut [f32]) {
-        fn each<T: Pod>(words: &[u32], out: &mut [f32], number: impl Fn(T) -> f32) {
+        fn convert<T: Pod>(words: &[u32], out: &mut [f32], number: impl Fn(T) -> f32) {
             for (x, &code) in out.iter_mut().zip(bytemuck::cast_slice::<u32, T>(words)) {
                 *x = number(code);
             }
         }
         match self {
-            MmaType::Bf16 => each(words, out, bf16::widen),
+            MmaType::Bf16 => convert(words, out, bf16::widen),
             MmaType::F16 => bytemuck::cast_slice::<u32, f16>(words).convert_to_f32_slice(out),
-            MmaType::Tf32 => each(words, out, Tf32::widen),
-            MmaType::E4m3 => each(words, out, E4m3::widen),
-            MmaType::E5m2 => each(words, out, E5m2::widen),
+            MmaType::Tf32 => convert(words, out, Tf32::widen),
+            MmaType::E4m3 => convert(words, out, E4m3::widen),
+            MmaType::E5m2 => convert(words, out, E5m2::widen),
         }
     }
 }
 
 /// Returns the row and column in the block of register `i` of a lane.
-fn at(lane: usize, i: usize) -> (usize, usize) {
+fn position_in_block(lane: usize, i: usize) -> (usize, usize) {
     let (row, col) = accumulator_at(0, lane as u32, i as u32);
     (row as usize, col as usize)
 }
@@ -53,7 +53,7 @@ pub(crate) fn gather(regs: [PerLane<u32>; 4]) -> Block {
     let mut d = [[0f32; COLS]; ROWS];
     for (i, v) in regs.iter().enumerate() {
         for (lane, &x) in v.iter().enumerate() {
-            let (row, col) = at(lane, i);
+            let (row, col) = position_in_block(lane, i);
             d[row][col] = f32::from_bits(x);
         }
     }
@@ -65,7 +65,7 @@ pub(crate) fn scatter(d: &Block) -> [PerLane<u32>; 4] {
     std::array::from_fn(|i| {
         let mut v = [0; WARP];
         for (lane, x) in v.iter_mut().enumerate() {
-            let (row, col) = at(lane, i);
+            let (row, col) = position_in_block(lane, i);
             let sum = d[row][col];
             *x = if sum.is_nan() {
                 0x7fff_ffff

@@ -51,21 +51,22 @@ pub(in crate::ops) fn number(ty: MmaType, code: u32) -> f32 {
     if negative { -size as f32 } else { size as f32 }
 }
 
-/// All supported pairs of operand types.
+/// Returns all supported pairs of operand types.
 pub(in crate::ops) fn pairs() -> impl Iterator<Item = (MmaType, MmaType)> {
-    let all = MmaType::ALL.into_iter();
-    all.flat_map(|a| MmaType::ALL.map(|b| (a, b)))
+    let types = MmaType::ALL.into_iter();
+    types
+        .flat_map(|a| MmaType::ALL.map(|b| (a, b)))
         .filter(|(a, b)| a.mixes(*b))
 }
 
 /// Packs elements into a register, the first in the low bits.
-pub(in crate::ops) fn word(ty: MmaType, codes: impl IntoIterator<Item = u32>) -> u32 {
+pub(in crate::ops) fn pack_codes(ty: MmaType, codes: impl IntoIterator<Item = u32>) -> u32 {
     let bits = 8 * ty.bytes();
-    let place = |(j, code): (usize, u32)| code << (bits * j as u32);
-    codes.into_iter().enumerate().map(place).sum()
+    let shifted = |(j, code): (usize, u32)| code << (bits * j as u32);
+    codes.into_iter().enumerate().map(shifted).sum()
 }
 
-/// Registers: D from 10, A from 20, B from 30, C from 40.
+/// Returns an op whose D starts at register 10, A at 20, B at 30 and C at 40.
 fn op(a_ty: MmaType, b_ty: MmaType, registers: usize) -> Mma {
     let args = |from, n| (from..from + n as u32).map(arg).collect();
     Mma {
@@ -89,25 +90,25 @@ fn run(
 ) -> [[f32; 8]; 16] {
     assert_eq!(op.legal(&Target::SM_90A), Ok(()));
     let mut cta = Cta::new(1, 0);
-    let per = 4 / op.a_ty.bytes() as usize;
+    let per_reg = 4 / op.a_ty.bytes() as usize;
     for (i, &o) in op.a.iter().enumerate() {
         let v: PerLane<u32> = std::array::from_fn(|t| {
-            let (row, k) = (t / 4 + [0, 8, 0, 8][i], per * (t % 4 + [0, 0, 4, 4][i]));
-            word(op.a_ty, a[row][k..k + per].iter().copied())
+            let (row, k) = (t / 4 + [0, 8, 0, 8][i], per_reg * (t % 4 + [0, 0, 4, 4][i]));
+            pack_codes(op.a_ty, a[row][k..k + per_reg].iter().copied())
         });
         cta.set(o.as_reg().unwrap(), &v);
     }
     for (i, &o) in op.b.iter().enumerate() {
         let v: PerLane<u32> = std::array::from_fn(|t| {
-            let k = per * (t % 4 + 4 * i);
-            word(op.b_ty, b[t / 4][k..k + per].iter().copied())
+            let k = per_reg * (t % 4 + 4 * i);
+            pack_codes(op.b_ty, b[t / 4][k..k + per_reg].iter().copied())
         });
         cta.set(o.as_reg().unwrap(), &v);
     }
-    let at = |t: usize, i: usize| (t / 4 + i / 2 * 8, t % 4 * 2 + i % 2);
+    let position = |t: usize, i: usize| (t / 4 + i / 2 * 8, t % 4 * 2 + i % 2);
     for (i, o) in op.c.iter().enumerate() {
         if let Operand::Reg(r) = o {
-            let v: PerLane<f32> = std::array::from_fn(|t| c(at(t, i).0, at(t, i).1));
+            let v: PerLane<f32> = std::array::from_fn(|t| c(position(t, i).0, position(t, i).1));
             cta.set(*r, &v);
         }
     }
@@ -115,7 +116,7 @@ fn run(
     let mut d = [[0.0; 8]; 16];
     for (i, r) in op.d.iter().enumerate() {
         for (t, x) in cta.warp.read::<f32>(r.0).into_iter().enumerate() {
-            let (row, col) = at(t, i);
+            let (row, col) = position(t, i);
             assert_eq!(
                 accumulator_at(0, t as u32, i as u32),
                 (row as u32, col as u32)
@@ -126,8 +127,8 @@ fn run(
     d
 }
 
-/// A number of few bits that depends on its position; sums of products stay exact.
-fn named(row: usize, k: usize) -> f32 {
+/// Returns a number that depends on its position; sums of products of such numbers are exact.
+fn test_number(row: usize, k: usize) -> f32 {
     [1.0, -2.0, 0.5, 3.0, -0.25, 1.5, -1.0, 4.0, 0.0, -3.5, 2.5][(7 * row + 3 * k + row * k) % 11]
 }
 
@@ -139,7 +140,7 @@ fn mma_equals_the_naive_product_for_every_type_and_shape() {
             let k = op.k() as usize;
             assert_eq!(k, registers * 8 / a_ty.bytes() as usize);
             let numbers = |rows: usize, from: usize| -> Vec<Vec<f32>> {
-                let row = |r: usize| (0..k).map(|k| named(r + from, k)).collect();
+                let row = |r: usize| (0..k).map(|k| test_number(r + from, k)).collect();
                 (0..rows).map(row).collect()
             };
             let codes = |ty, m: &[Vec<f32>]| -> Vec<Vec<u32>> {
@@ -163,7 +164,7 @@ fn mma_equals_the_naive_product_for_every_type_and_shape() {
     }
 }
 
-/// Every code in one operand, the identity in the other: each result is one element.
+/// A has every code, B is the identity, so each result is one element of A.
 #[test]
 fn multiplying_by_the_identity_keeps_every_code() {
     for ty in MmaType::ALL {
@@ -176,9 +177,9 @@ fn multiplying_by_the_identity_keeps_every_code() {
         let identity: Vec<Vec<u32>> = (0..8)
             .map(|col| (0..k).map(|k| if k == col { one } else { 0 }).collect())
             .collect();
-        let all = 1u64 << (8 * ty.bytes());
+        let code_count = 1u64 << (8 * ty.bytes());
         let step = if ty == MmaType::Tf32 { 0xff_fffb } else { 1 };
-        let mut codes = (0..all).step_by(step).map(|c| c as u32).peekable();
+        let mut codes = (0..code_count).step_by(step).map(|c| c as u32).peekable();
         while codes.peek().is_some() {
             let mut a = vec![vec![0; k]; 16];
             for row in a.iter_mut() {
@@ -186,12 +187,12 @@ fn multiplying_by_the_identity_keeps_every_code() {
             }
             // One code per row: a NaN or infinity times 0 affects its whole row.
             for col in 0..8 {
-                let one: Vec<Vec<u32>> = a
+                let column: Vec<Vec<u32>> = a
                     .iter()
                     .map(|row| (0..k).map(|k| if k == col { row[k] } else { 0 }).collect())
                     .collect();
-                let d = run(&op, &one, &identity, |_, _| 0.0);
-                for (row, codes) in one.iter().enumerate() {
+                let d = run(&op, &column, &identity, |_, _| 0.0);
+                for (row, codes) in column.iter().enumerate() {
                     let want = number(ty, codes[col]);
                     let got = d[row][col];
                     let same = got == want || got.to_bits() == 0x7fff_ffff && want.is_nan();
@@ -207,7 +208,7 @@ fn mma_ignores_the_low_bits_of_tf32() {
     let noisy = |x: f32| x.to_bits() | Tf32::UNUSED;
     let op = op(MmaType::Tf32, MmaType::Tf32, 4);
     let matrix = |rows: usize, f: &dyn Fn(f32) -> u32| -> Vec<Vec<u32>> {
-        let row = |r| (0..8).map(|k| f(named(r, k))).collect();
+        let row = |r| (0..8).map(|k| f(test_number(r, k))).collect();
         (0..rows).map(row).collect()
     };
     let clean = run(
@@ -276,7 +277,7 @@ fn mma_faults_with_inactive_lanes() {
 }
 
 #[test]
-fn legality() {
+fn unsupported_types_and_register_counts_are_rejected() {
     use MmaType::*;
     let assert_rejected = |op: Mma, text: &str| {
         let why = op.legal(&Target::SM_90A).unwrap_err();
@@ -289,7 +290,7 @@ fn legality() {
 }
 
 #[test]
-fn ptx_of_mma() {
+fn mma_prints_its_shape_and_types() {
     let c = "{%40, %41, %42, %43}";
     assert_eq!(
         ptx(&op(MmaType::Bf16, MmaType::Bf16, 4)),

@@ -9,7 +9,7 @@ pub enum MmaType {
     Bf16,
     /// IEEE binary16.
     F16,
-    /// TensorFloat-32: 32 bits, of which the low 13 are ignored.
+    /// TensorFloat-32: 32 bits; the low 13 bits are ignored.
     Tf32,
     /// 8-bit float with 4 exponent bits.
     E4m3,
@@ -81,14 +81,14 @@ impl MmaType {
         }
     }
 
-    /// Returns whether A may have this type and B the other; fp8 types mix.
+    /// Returns whether A of this type and B of type `b` can be multiplied: equal types, or two fp8 types.
     pub const fn mixes(self, b: MmaType) -> bool {
         self as u8 == b as u8 || self.bytes() == 1 && b.bytes() == 1
     }
 }
 
 /// Returns the types of A and B for the text form; one name if they are equal.
-pub(in crate::ops) fn pair(a: MmaType, b: MmaType) -> String {
+pub(in crate::ops) fn type_names(a: MmaType, b: MmaType) -> String {
     match a == b {
         true => a.name().to_owned(),
         false => format!("{}.{}", a.name(), b.name()),

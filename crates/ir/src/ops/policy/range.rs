@@ -26,8 +26,8 @@ pub struct CreateRangePolicy {
 }
 
 /// Returns the log2 of the block size: blocks of at least 4 KiB, so that 128
-/// of them cover the range. The hardware uses an approximate logarithm, which
-/// treats values less than 11 units above a power of two as that power.
+/// of them cover the range. The logarithm of the hardware is approximate: a
+/// value less than 11 ulps above a power of two counts as that power.
 fn block_bits(total: u32) -> u32 {
     let bits = (total as f32).to_bits();
     let (log, above) = ((bits >> 23) - 127, bits & 0x7f_ffff);
@@ -35,7 +35,7 @@ fn block_bits(total: u32) -> u32 {
 }
 
 /// Encodes a range policy as an H200 does: block size, number of the first block, number of blocks.
-fn policy(
+fn encode_policy(
     primary: EvictionPriority,
     secondary: EvictionPriority,
     addr: u64,
@@ -81,13 +81,13 @@ impl Instr for CreateRangePolicy {
     fn exec<M: Machine>(&self, m: &mut M) -> Exec {
         let addr = m.get::<u64>(self.addr);
         let (bytes, total) = (m.get::<u32>(self.bytes), m.get::<u32>(self.total));
-        let mut made = [0; 32];
+        let mut policies = [0; 32];
         for lane in lanes_of(m.active()) {
             let (bytes, total) = (bytes[lane], total[lane]);
             check_sizes(bytes, total).map_err(|text| Fault::new(FaultKind::Operand, text))?;
-            made[lane] = policy(self.primary, self.secondary, addr[lane], bytes, total);
+            policies[lane] = encode_policy(self.primary, self.secondary, addr[lane], bytes, total);
         }
-        m.set(self.dst, &made);
+        m.set(self.dst, &policies);
         Ok(ExecStatus::Completed)
     }
     fn legal(&self, _: &Target) -> Result<(), String> {
@@ -125,7 +125,7 @@ mod tests {
         }
     }
 
-    fn given(addr: u64, bytes: u32, total: u32) -> Warp {
+    fn warp_with(addr: u64, bytes: u32, total: u32) -> Warp {
         Warp::new()
             .with(1, &[addr; 32])
             .with(2, &[bytes; 32])
@@ -153,8 +153,8 @@ mod tests {
             (BASE, 0x12_0000, 0x25_0000, 0x1c3_0048),
         ] {
             let op = create(EvictionPriority::Last, EvictionPriority::Unchanged);
-            let made = given(addr, bytes, total).run(&op).read::<u64>(0)[5];
-            assert_eq!(made, bits << 36, "{addr:#x} {bytes:#x} {total:#x}");
+            let policy = warp_with(addr, bytes, total).run(&op).read::<u64>(0)[5];
+            assert_eq!(policy, bits << 36, "{addr:#x} {bytes:#x} {total:#x}");
         }
         for (primary, secondary, kind) in [
             (EvictionPriority::First, EvictionPriority::Unchanged, 0x1a),
@@ -166,8 +166,8 @@ mod tests {
                 0x18,
             ),
         ] {
-            let made = given(0, 1, 1).run(&create(primary, secondary));
-            assert_eq!(made.read::<u64>(0)[0] >> 56, kind);
+            let warp = warp_with(0, 1, 1).run(&create(primary, secondary));
+            assert_eq!(warp.read::<u64>(0)[0] >> 56, kind);
         }
     }
 
@@ -183,14 +183,14 @@ mod tests {
             (24, 22),
             (31, 2689),
         ] {
-            let over = (1 << log) + above;
-            assert_eq!(block_bits(over - 1), log - 7, "{log}");
-            assert_eq!(block_bits(over), log - 6, "{log}");
+            let first_above = (1 << log) + above;
+            assert_eq!(block_bits(first_above - 1), log - 7, "{log}");
+            assert_eq!(block_bits(first_above), log - 6, "{log}");
         }
     }
 
     #[test]
-    fn ptx_of_range_policies() {
+    fn range_policies_print_their_priorities() {
         assert_eq!(
             ptx(&create(EvictionPriority::Last, EvictionPriority::Unchanged)),
             ["createpolicy.range.global.L2::evict_last.b64 %0, [%1], %2, %3"]
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn legality() {
+    fn unsupported_priorities_and_sizes_are_rejected() {
         let op = |secondary, bytes: u32, total: u32| CreateRangePolicy {
             bytes: Operand::imm(bytes),
             total: Operand::imm(total),
@@ -215,7 +215,8 @@ mod tests {
         assert!(legal(EvictionPriority::Unchanged, 0, 0).is_err());
         let why = legal(EvictionPriority::Normal, 1, 2).unwrap_err();
         assert!(why.contains("secondary priority evict_normal"), "{why}");
-        let fault = given(0, 2, 1).fault(&create(EvictionPriority::First, EvictionPriority::First));
+        let fault =
+            warp_with(0, 2, 1).fault(&create(EvictionPriority::First, EvictionPriority::First));
         assert_eq!(fault.kind, FaultKind::Operand);
     }
 }

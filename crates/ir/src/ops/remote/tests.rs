@@ -1,11 +1,13 @@
 use super::*;
-use crate::job::fake::{Cta, bar, place};
+use crate::job::fake::{Cta, bar, shared_address};
 use crate::lanes::fake::{arg, ptx};
 use crate::layout::{Swizzle, TileLayout};
 use crate::machine::ResolvedBarrier;
 use crate::types::Scalar;
 
-/// A tile of 2048 bytes at byte 512, in a cluster of four; lane i names CTA i mod 4 and byte 16 i.
+/// Returns a cluster of four with a tile of 2048 bytes at byte 512.
+///
+/// Lane `i` has rank `i mod 4` in register 1, tile byte `16 i` in register 2 and values in registers 3 and 4.
 fn cta() -> Cta {
     let layout = TileLayout {
         element_bytes: 4,
@@ -25,19 +27,19 @@ fn cta() -> Cta {
     cta
 }
 
-fn to(rank: Operand) -> (SharedAddress, BarRef) {
+fn destination(rank: Operand) -> (SharedAddress, BarRef) {
     let peer = Some(rank);
     (
         SharedAddress {
             peer,
-            ..place(0, arg(2))
+            ..shared_address(0, arg(2))
         },
         BarRef { peer, ..bar(5) },
     )
 }
 
 fn store(ty: Type, src: &[Operand], rank: Operand) -> StoreAsync {
-    let (dst, bar) = to(rank);
+    let (dst, bar) = destination(rank);
     StoreAsync {
         ty,
         src: src.to_vec(),
@@ -47,7 +49,7 @@ fn store(ty: Type, src: &[Operand], rank: Operand) -> StoreAsync {
 }
 
 fn reduce(op: Reduction, ty: Type) -> ReduceAsync {
-    let (dst, bar) = to(Operand::Imm(1));
+    let (dst, bar) = destination(Operand::Imm(1));
     ReduceAsync {
         op,
         ty,
@@ -65,9 +67,9 @@ fn word(cta: &Cta, rank: usize, at: usize) -> u32 {
 fn values_are_read_at_issue_and_written_at_completion() {
     let mut cta = cta();
     cta.run(&store(Type::U32, &[arg(3), arg(4)], arg(1)));
-    let done: Vec<_> = cta.jobs.iter().map(Job::completion).collect();
+    let completions: Vec<_> = cta.jobs.iter().map(Job::completion).collect();
     assert_eq!(
-        done,
+        completions,
         [0, 1, 2, 3].map(|cta| JobCompletion::Bytes(ResolvedBarrier { cta, slot: 5 }))
     );
     cta.warp = cta.warp.clone().with(3, &[0u32; 32]);
@@ -123,9 +125,9 @@ fn faults_name_the_rule_and_the_value() {
         "{}",
         f.text
     );
-    let mut apart = store(Type::U32, &[arg(3)], Operand::Imm(1));
-    apart.bar.peer = None;
-    let f = cta.fault(&apart);
+    let mut local_barrier = store(Type::U32, &[arg(3)], Operand::Imm(1));
+    local_barrier.bar.peer = None;
+    let f = cta.fault(&local_barrier);
     assert_eq!(f.kind, FaultKind::Operand);
     assert!(
         f.text
@@ -138,7 +140,7 @@ fn faults_name_the_rule_and_the_value() {
 }
 
 #[test]
-fn ptx_of_stores() {
+fn remote_ops_print_their_width_and_operation() {
     let one = store(Type::F32, &[Operand::imm(1.5f32)], arg(1));
     assert_eq!(
         ptx(&one),
@@ -154,34 +156,34 @@ fn ptx_of_stores() {
         ]
     );
     let red = |op, ty| ptx(&reduce(op, ty)).join("; ");
-    let form = |how: &str| {
+    let expected = |operation: &str| {
         format!(
-            "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.{how} [address], %3, [barrier]"
+            "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.{operation} [address], %3, [barrier]"
         )
     };
-    assert_eq!(red(Reduction::Add, Type::I64), form("add.u64"));
-    assert_eq!(red(Reduction::Min, Type::I32), form("min.s32"));
-    assert_eq!(red(Reduction::Or, Type::U32), form("or.b32"));
+    assert_eq!(red(Reduction::Add, Type::I64), expected("add.u64"));
+    assert_eq!(red(Reduction::Min, Type::I32), expected("min.s32"));
+    assert_eq!(red(Reduction::Or, Type::U32), expected("or.b32"));
 }
 
 #[test]
-fn legality() {
+fn unsupported_widths_types_and_targets_are_rejected() {
     let mut t = Target::SM_90A;
-    let many = |ty, n| store(ty, &vec![arg(3); n], arg(1)).legal(&Target::SM_90A);
-    assert_eq!(many(Type::U32, 4), Ok(()));
-    assert_eq!(many(f32::TYPE, 2), Ok(()));
+    let vector_store = |ty, n| store(ty, &vec![arg(3); n], arg(1)).legal(&Target::SM_90A);
+    assert_eq!(vector_store(Type::U32, 4), Ok(()));
+    assert_eq!(vector_store(f32::TYPE, 2), Ok(()));
     assert!(
-        many(Type::U64, 4)
+        vector_store(Type::U64, 4)
             .unwrap_err()
             .contains("4 registers of u64")
     );
     assert!(
-        many(Type::U32, 3)
+        vector_store(Type::U32, 3)
             .unwrap_err()
             .contains("3 registers of u32")
     );
     assert!(
-        many(Type::F16, 1)
+        vector_store(Type::F16, 1)
             .unwrap_err()
             .contains("does not support f16")
     );
@@ -194,9 +196,10 @@ fn legality() {
             .contains("does not support f32")
     );
     t.features.clusters = false;
-    let here = store(Type::U32, &[arg(3)], arg(1));
+    let one_register = store(Type::U32, &[arg(3)], arg(1));
     assert!(
-        here.legal(&t)
+        one_register
+            .legal(&t)
             .unwrap_err()
             .contains("does not support thread block clusters")
     );

@@ -86,21 +86,21 @@ impl PreparedCopy {
 
 /// Checks the numbers of coordinates and im2col offsets against the rank and mode of the map.
 fn check_map(map: &TensorMapValue, coords: usize, offsets: usize) -> Result<(), Fault> {
-    let bad = |text: String| Err(Fault::new(FaultKind::TensorMap, text));
+    let map_fault = |text: String| Err(Fault::new(FaultKind::TensorMap, text));
     let rank = map.decl.rank();
     if coords != rank {
-        return bad(format!(
+        return map_fault(format!(
             "has {coords} coordinates; its tensor map has rank {rank}"
         ));
     }
-    let taps = match &map.decl.mode {
+    let expected = match &map.decl.mode {
         TensorMapMode::Im2col { .. } => rank - 2,
         _ => 0,
     };
-    if offsets != taps {
-        let mode = if taps == 0 { "tiled" } else { "im2col" };
-        return bad(format!(
-            "has {offsets} im2col offsets; its {mode} tensor map of rank {rank} needs {taps}"
+    if offsets != expected {
+        let mode = if expected == 0 { "tiled" } else { "im2col" };
+        return map_fault(format!(
+            "has {offsets} im2col offsets; its {mode} tensor map of rank {rank} needs {expected}"
         ));
     }
     Ok(())
@@ -108,27 +108,27 @@ fn check_map(map: &TensorMapValue, coords: usize, offsets: usize) -> Result<(), 
 
 /// Checks that the view is contiguous and has the size of the box and the swizzle of the map.
 fn check_view(map: &TensorMapValue, layout: &TileLayout, view: &View) -> Result<(), Fault> {
-    let bad = |text: String| Err(Fault::new(FaultKind::TensorMap, text));
+    let map_fault = |text: String| Err(Fault::new(FaultKind::TensorMap, text));
     let decl = &map.decl;
     if decl.swizzle != layout.swizzle {
-        return bad(format!(
+        return map_fault(format!(
             "uses a tensor map with layout {} and a tile with {}; both must have the same swizzle",
             decl.swizzle, layout.swizzle
         ));
     }
     let bytes = view.rows * view.cols * layout.element_bytes;
     if decl.bytes() != bytes {
-        return bad(format!(
+        return map_fault(format!(
             "uses a box of {} bytes and a view of {bytes}; both must have the same size",
             decl.bytes()
         ));
     }
     let panel = layout.panel_cols();
-    let panels = view.col.is_multiple_of(panel) && view.cols.is_multiple_of(panel);
-    let one = view.cols == panel || view.rows == layout.rows;
-    let line = layout.swizzle == Swizzle::None && view.rows == 1;
-    if !(panels && one || line) {
-        return bad(format!(
+    let whole_panels = view.col.is_multiple_of(panel) && view.cols.is_multiple_of(panel);
+    let consecutive = view.cols == panel || view.rows == layout.rows;
+    let single_row = layout.swizzle == Swizzle::None && view.rows == 1;
+    if !(whole_panels && consecutive || single_row) {
+        return map_fault(format!(
             "uses a view of rows {}..{} of {} and columns {}..{}, which is not contiguous; a box must fill whole rows of \
              one panel of {panel} columns, or all rows of several panels",
             view.row,
@@ -140,7 +140,7 @@ fn check_view(map: &TensorMapValue, layout: &TileLayout, view: &View) -> Result<
     }
     let inner = decl.inner() * decl.dtype.bytes() as u32;
     match layout.swizzle.span() {
-        Some(span) if inner != span => bad(format!(
+        Some(span) if inner != span => map_fault(format!(
             "uses a box with {inner} bytes along the innermost dimension; it must equal the swizzle span of {span} bytes"
         )),
         _ => Ok(()),
@@ -178,17 +178,17 @@ fn check_start(map: &TensorMapValue, coords: &[i32]) -> Result<(), Fault> {
 
 /// Checks the range of im2col offsets: 16, 8 or 5 bits for 1, 2 or 3 spatial dimensions.
 fn check_offsets(offsets: &[u16]) -> Result<(), Fault> {
-    let most = match offsets.len() {
+    let max = match offsets.len() {
         0 | 1 => u16::MAX,
         2 => 255,
         _ => 31,
     };
-    match offsets.iter().find(|&&o| o > most) {
+    match offsets.iter().find(|&&o| o > max) {
         None => Ok(()),
         Some(o) => Err(Fault::new(
             FaultKind::Operand,
             format!(
-                "has im2col offset {o}; with {} spatial dimensions it must be 0 to {most}",
+                "has im2col offset {o}; with {} spatial dimensions it must be 0 to {max}",
                 offsets.len()
             ),
         )),
@@ -197,8 +197,8 @@ fn check_offsets(offsets: &[u16]) -> Result<(), Fault> {
 
 /// Prints a list of operands of one type: `{a, b}`.
 pub(super) fn operand_list(a: &mut dyn Asm, operands: &[Operand], ty: Type) -> String {
-    let all: Vec<_> = operands.iter().map(|&o| a.operand(o, ty)).collect();
-    format!("{{{}}}", all.join(", "))
+    let printed: Vec<_> = operands.iter().map(|&o| a.operand(o, ty)).collect();
+    format!("{{{}}}", printed.join(", "))
 }
 
 /// Prints the im2col offsets after a comma.

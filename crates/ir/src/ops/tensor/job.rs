@@ -57,7 +57,7 @@ impl TensorJob {
     }
 
     /// Returns the first byte of a row in shared memory, before the swizzle.
-    fn row_at(&self, row: u32) -> ResolvedAddress {
+    fn row_start(&self, row: u32) -> ResolvedAddress {
         ResolvedAddress {
             byte: self.shared.byte + row * self.row_bytes(),
             ..self.shared
@@ -65,7 +65,7 @@ impl TensorJob {
     }
 
     /// Returns the outer coordinates of a row, starting with dimension 1.
-    fn outer(&self, row: u32) -> [i64; 4] {
+    fn outer_coords(&self, row: u32) -> [i64; 4] {
         let mut at = [0; 4];
         let decl = &self.map.decl;
         match &decl.mode {
@@ -81,7 +81,7 @@ impl TensorJob {
                 let mut carry = i64::from(row);
                 for (i, &lo) in lower.iter().enumerate() {
                     let (start, step) = (self.coords[i + 1], i64::from(decl.element_stride(i + 1)));
-                    // The first line starts at the start of the copy, the others at the lower corner.
+                    // The first line begins at the start of the copy, the others at the lower corner.
                     let first = self.map.positions(i, start);
                     let (from, nth) = match carry - first {
                         rest if rest < 0 => (start, std::mem::replace(&mut carry, 0)),
@@ -105,7 +105,7 @@ impl TensorJob {
         let map = &self.map;
         let mut global = map.base;
         for ((c, &extent), &stride) in self
-            .outer(row)
+            .outer_coords(row)
             .into_iter()
             .zip(&map.extents[1..])
             .zip(&map.strides)
@@ -128,28 +128,28 @@ impl TensorJob {
 
     /// Calls `each` with the byte of the row and the span in shared memory for
     /// each part of bytes `first..first + len`; with a swizzle, one call per chunk.
-    fn for_each_shared_span(&self, row: u32, part: InBoundsRun, each: &mut dyn FnMut(u32, Span)) {
-        let at = self.row_at(row);
+    fn for_each_shared_span(&self, row: u32, run: InBoundsRun, each: &mut dyn FnMut(u32, Span)) {
+        let at = self.row_start(row);
         let swizzle = self.map.decl.swizzle;
-        let (mut byte, end) = (part.first, part.first + part.len);
+        let (mut byte, end) = (run.first, run.first + run.len);
         while byte < end {
             let next = match swizzle {
                 Swizzle::None => end,
                 _ => end.min((byte / 16 + 1) * 16),
             };
-            let place = ResolvedAddress {
+            let address = ResolvedAddress {
                 byte: swizzle.apply(at.byte + byte),
                 ..at
             };
-            each(byte, Span::Shared(place, next - byte));
+            each(byte, Span::Shared(address, next - byte));
             byte = next;
         }
     }
 
-    fn global_runs(&self, each: &mut dyn FnMut(Span)) {
+    fn for_each_global_span(&self, each: &mut dyn FnMut(Span)) {
         join_spans(each, |each| {
-            for part in (0..self.rows()).filter_map(|row| self.in_bounds(row)) {
-                each(Span::Global(part.global, part.len));
+            for run in (0..self.rows()).filter_map(|row| self.in_bounds(row)) {
+                each(Span::Global(run.global, run.len));
             }
         });
     }
@@ -157,15 +157,15 @@ impl TensorJob {
     /// Calls `each` with the bytes that the job will read.
     pub fn reads(&self, each: &mut dyn FnMut(Span)) {
         match self.direction {
-            CopyDirection::Load => self.global_runs(each),
+            CopyDirection::Load => self.for_each_global_span(each),
             CopyDirection::Store(_) => join_spans(each, |each| {
                 for row in 0..self.rows() {
                     match self.in_bounds(row) {
                         // The swizzle permutes chunks within a row.
-                        Some(part) if part.len == self.row_bytes() => {
-                            each(Span::Shared(self.row_at(row), part.len));
+                        Some(run) if run.len == self.row_bytes() => {
+                            each(Span::Shared(self.row_start(row), run.len));
                         }
-                        Some(part) => self.for_each_shared_span(row, part, &mut |_, run| each(run)),
+                        Some(run) => self.for_each_shared_span(row, run, &mut |_, span| each(span)),
                         None => {}
                     }
                 }
@@ -177,7 +177,7 @@ impl TensorJob {
     pub fn writes(&self, each: &mut dyn FnMut(Span)) {
         match self.direction {
             CopyDirection::Load => each(Span::Shared(self.shared, self.map.decl.bytes())),
-            CopyDirection::Store(_) => self.global_runs(each),
+            CopyDirection::Store(_) => self.for_each_global_span(each),
         }
     }
 
@@ -197,74 +197,74 @@ impl TensorJob {
         let bytes = rows.len() as u32 * self.row_bytes();
         match self.direction {
             CopyDirection::Load => self.load(rows, e)?,
-            CopyDirection::Store(how) => self.store(rows, how, e)?,
+            CopyDirection::Store(reduction) => self.store(rows, reduction, e)?,
         }
         Ok(bytes)
     }
 
     fn load(&self, rows: std::ops::Range<u32>, e: &mut impl Engine) -> Result<(), Fault> {
         let width = self.row_bytes() as usize;
-        let mut all = vec![0; rows.len() * width];
-        let mut line = vec![0; width];
-        for (row, out) in rows.clone().zip(all.chunks_exact_mut(width)) {
-            let Some(part) = self.in_bounds(row) else {
+        let mut tile_data = vec![0; rows.len() * width];
+        let mut row_data = vec![0; width];
+        for (row, out) in rows.clone().zip(tile_data.chunks_exact_mut(width)) {
+            let Some(run) = self.in_bounds(row) else {
                 continue;
             };
-            line.fill(0);
-            let (first, len) = (part.first as usize, part.len as usize);
+            row_data.fill(0);
+            let (first, len) = (run.first as usize, run.len as usize);
             e.read(
-                Span::Global(part.global, part.len),
-                &mut line[first..first + len],
+                Span::Global(run.global, run.len),
+                &mut row_data[first..first + len],
             )?;
             if self.map.decl.dtype == DType::Tf32 {
-                for x in line.as_chunks_mut::<4>().0 {
+                for x in row_data.as_chunks_mut::<4>().0 {
                     *x = to_tf32(u32::from_le_bytes(*x)).to_le_bytes();
                 }
             }
-            self.permute(row, |from, to| {
-                out[to..to + 16].copy_from_slice(&line[from..from + 16])
+            self.for_each_swizzled_chunk(row, |from, to| {
+                out[to..to + 16].copy_from_slice(&row_data[from..from + 16])
             });
         }
         e.write(
-            Span::Shared(self.row_at(rows.start), all.len() as u32),
-            &all,
+            Span::Shared(self.row_start(rows.start), tile_data.len() as u32),
+            &tile_data,
         )
     }
 
     fn store(
         &self,
         rows: std::ops::Range<u32>,
-        how: Option<Reduction>,
+        reduction: Option<Reduction>,
         e: &mut impl Engine,
     ) -> Result<(), Fault> {
         let dtype = self.map.decl.dtype;
         let width = self.row_bytes() as usize;
-        let (mut raw, mut line) = (vec![0; width], vec![0; width]);
+        let (mut raw, mut row_data) = (vec![0; width], vec![0; width]);
         for row in rows {
-            let Some(part) = self.in_bounds(row) else {
+            let Some(run) = self.in_bounds(row) else {
                 continue;
             };
-            if part.len as usize == width {
-                e.read(Span::Shared(self.row_at(row), part.len), &mut raw)?;
-                self.permute(row, |to, from| {
-                    line[to..to + 16].copy_from_slice(&raw[from..from + 16])
+            if run.len as usize == width {
+                e.read(Span::Shared(self.row_start(row), run.len), &mut raw)?;
+                self.for_each_swizzled_chunk(row, |to, from| {
+                    row_data[to..to + 16].copy_from_slice(&raw[from..from + 16])
                 });
             } else {
                 let mut read = Ok(());
-                self.for_each_shared_span(row, part, &mut |byte, run| {
-                    let (at, len) = (byte as usize, run.len() as usize);
+                self.for_each_shared_span(row, run, &mut |byte, span| {
+                    let (at, len) = (byte as usize, span.len() as usize);
                     if read.is_ok() {
-                        read = e.read(run, &mut line[at..at + len]);
+                        read = e.read(span, &mut row_data[at..at + len]);
                     }
                 });
                 read?;
             }
-            let (first, len) = (part.first as usize, part.len as usize);
+            let (first, len) = (run.first as usize, run.len as usize);
             let (to, data) = (
-                Span::Global(part.global, part.len),
-                &line[first..first + len],
+                Span::Global(run.global, run.len),
+                &row_data[first..first + len],
             );
-            match how {
+            match reduction {
                 None => e.write(to, data)?,
                 Some(op) => e.reduce(to, data, dtype.bytes(), &|old, new, out| {
                     op.combine(dtype, old, new, out);
@@ -275,8 +275,8 @@ impl TensorJob {
     }
 
     /// Calls `f(byte in the row, byte in shared memory relative to the row)` for each 16-byte chunk.
-    fn permute(&self, row: u32, mut f: impl FnMut(usize, usize)) {
-        let at = self.row_at(row).byte;
+    fn for_each_swizzled_chunk(&self, row: u32, mut f: impl FnMut(usize, usize)) {
+        let at = self.row_start(row).byte;
         for byte in (0..self.row_bytes()).step_by(16) {
             let to = self.map.decl.swizzle.apply(at + byte) - at;
             f(byte as usize, to as usize);

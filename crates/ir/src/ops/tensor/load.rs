@@ -49,15 +49,15 @@ impl Instr for TensorLoad {
         format!("tensor_load.{rank}d.{mode}{hint}")
     }
     fn effects(&self, e: &mut dyn Effects) {
-        let done = Completion::Bytes(self.bar);
+        let completion = Completion::Bytes(self.bar);
         e.access(&MemoryAccess {
             multicast: self.multicast,
-            ..async_access(MemoryRegion::View(self.dst), AccessKind::Write, done)
+            ..async_access(MemoryRegion::View(self.dst), AccessKind::Write, completion)
         });
         e.access(&async_access(
             MemoryRegion::Tensor(self.map),
             AccessKind::Read,
-            done,
+            completion,
         ));
         self.coords.iter().for_each(|&o| e.arg(o, Type::I32));
         self.offsets.iter().for_each(|&o| e.arg(o, Type::U16));
@@ -67,12 +67,12 @@ impl Instr for TensorLoad {
         let (dst, map) = (a.view(&self.dst), a.param(self.map));
         let coords = operand_list(a, &self.coords, Type::I32);
         let bar = a.barrier(&self.bar);
-        let taps = im2col_offsets(a, &self.offsets);
-        let (many, mask) = multicast_asm(a, self.multicast);
+        let offsets = im2col_offsets(a, &self.offsets);
+        let (multicast, mask) = multicast_asm(a, self.multicast);
         let (hint, policy) = hint_asm(a, self.hint);
         a.emit(format!(
-            "cp.async.bulk.tensor.{}d.shared::cluster.global.{}.mbarrier::complete_tx::bytes{many}{hint} \
-             [{dst}], [{map}, {coords}], [{bar}]{taps}{mask}{policy}",
+            "cp.async.bulk.tensor.{}d.shared::cluster.global.{}.mbarrier::complete_tx::bytes{multicast}{hint} \
+             [{dst}], [{map}, {coords}], [{bar}]{offsets}{mask}{policy}",
             self.coords.len(),
             mode(&self.offsets)
         ));

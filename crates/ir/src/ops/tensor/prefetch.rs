@@ -68,8 +68,8 @@ impl Instr for TensorPrefetchBox {
         format!("tensor_prefetch_box.{rank}d.{mode}{hint}")
     }
     fn effects(&self, e: &mut dyn Effects) {
-        let (map, now) = (MemoryRegion::Tensor(self.map), Completion::Now);
-        e.access(&async_access(map, AccessKind::Read, now));
+        let (map, completion) = (MemoryRegion::Tensor(self.map), Completion::Now);
+        e.access(&async_access(map, AccessKind::Read, completion));
         self.coords.iter().for_each(|&o| e.arg(o, Type::I32));
         self.offsets.iter().for_each(|&o| e.arg(o, Type::U16));
         hint_effects(e, self.hint);
@@ -77,10 +77,10 @@ impl Instr for TensorPrefetchBox {
     fn asm(&self, a: &mut dyn Asm) {
         let map = a.param(self.map);
         let coords = operand_list(a, &self.coords, Type::I32);
-        let taps = im2col_offsets(a, &self.offsets);
+        let offsets = im2col_offsets(a, &self.offsets);
         let (hint, policy) = hint_asm(a, self.hint);
         a.emit(format!(
-            "cp.async.bulk.prefetch.tensor.{}d.L2.global.{}{hint} [{map}, {coords}]{taps}{policy}",
+            "cp.async.bulk.prefetch.tensor.{}d.L2.global.{}{hint} [{map}, {coords}]{offsets}{policy}",
             self.coords.len(),
             mode(&self.offsets)
         ));

@@ -58,17 +58,21 @@ impl Instr for TensorStore {
         format!("tensor_store.{rank}d{im2col}{reduce}{hint}")
     }
     fn effects(&self, e: &mut dyn Effects) {
-        let done = Completion::BulkGroup;
+        let completion = Completion::BulkGroup;
         let access = match self.reduce {
             None => AccessKind::Write,
             Some(_) => AccessKind::Atomic,
         };
-        e.access(&async_access(MemoryRegion::Tensor(self.map), access, done));
+        e.access(&async_access(
+            MemoryRegion::Tensor(self.map),
+            access,
+            completion,
+        ));
         self.coords.iter().for_each(|&o| e.arg(o, Type::I32));
         e.access(&async_access(
             MemoryRegion::View(self.src),
             AccessKind::Read,
-            done,
+            completion,
         ));
         hint_effects(e, self.hint);
     }
@@ -77,12 +81,12 @@ impl Instr for TensorStore {
         let coords = operand_list(a, &self.coords, Type::I32);
         let src = a.view(&self.src);
         let (hint, policy) = hint_asm(a, self.hint);
-        let (verb, how) = match self.reduce {
+        let (verb, reduction) = match self.reduce {
             None => ("cp", String::new()),
             Some(r) => ("cp.reduce", format!(".{}", r.name())),
         };
         a.emit(format!(
-            "{verb}.async.bulk.tensor.{}d.global.shared::cta{how}.{}.bulk_group{hint} [{map}, {coords}], [{src}]{policy}",
+            "{verb}.async.bulk.tensor.{}d.global.shared::cta{reduction}.{}.bulk_group{hint} [{map}, {coords}], [{src}]{policy}",
             self.coords.len(),
             self.mode()
         ));

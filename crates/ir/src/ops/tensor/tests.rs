@@ -17,7 +17,7 @@ use crate::value::{ParamId, View};
 
 const BASE: u64 = GLOBAL + 64;
 
-/// A tile whose rows are those of the box: one panel.
+/// Returns the layout of a tile of one panel.
 fn panel(rows: u32, inner: u32, element: u32, swizzle: Swizzle) -> TileLayout {
     TileLayout {
         element_bytes: element,
@@ -27,8 +27,9 @@ fn panel(rows: u32, inner: u32, element: u32, swizzle: Swizzle) -> TileLayout {
     }
 }
 
-/// A dense tensor with random bytes, its map, and a tile for the box at an address that
-/// is not aligned to the swizzle pattern.
+/// Returns a CTA with a dense tensor of random bytes, its map, and a tile for the box.
+///
+/// The address of the tile is not aligned to the swizzle pattern.
 fn tensor(decl: TensorMapDecl, extents: &[u64]) -> (Cta, View) {
     let map = TensorMapValue::dense(decl.clone(), BASE, extents);
     map.check().unwrap();
@@ -80,7 +81,7 @@ fn tiled(dtype: DType, tile: &[u32], swizzle: Swizzle) -> TensorMapDecl {
     }
 }
 
-/// Every index of a box, the first dimension fastest.
+/// Returns every index of a box, the first dimension fastest.
 fn indices(sides: &[u32]) -> Vec<Vec<i64>> {
     let total: u32 = sides.iter().product();
     (0..total)
@@ -98,7 +99,7 @@ fn indices(sides: &[u32]) -> Vec<Vec<i64>> {
 }
 
 /// Returns the byte offset of an element, if it is in bounds.
-fn naive(extents: &[u64], size: usize, at: &[i64]) -> Option<usize> {
+fn element_offset(extents: &[u64], size: usize, at: &[i64]) -> Option<usize> {
     let mut byte = 0;
     let mut stride = size;
     for (&c, &e) in at.iter().zip(extents) {
@@ -134,15 +135,15 @@ const CASES: &[(DType, &[u32], &[u64], Swizzle)] = &[
     ),
 ];
 
-/// Coordinates before, across and past every side of a tensor.
+/// Returns coordinates before, across and past every side of a tensor.
 fn coordinates(dtype: DType, tile: &[u32], extents: &[u64]) -> Vec<Vec<i32>> {
-    let whole = 16 / dtype.bytes() as i32;
+    let granule = 16 / dtype.bytes() as i32;
     let mut rng = Rng(11);
     let mut all = vec![vec![0; tile.len()]];
     for _ in 0..40 {
         let pick = |(&t, &e): (&u32, &u64)| rng.range(-i64::from(t) - 1, e as i64 + 2) as i32;
         let mut coords: Vec<i32> = tile.iter().zip(extents).map(pick).collect();
-        coords[0] = coords[0].div_euclid(whole) * whole;
+        coords[0] = coords[0].div_euclid(granule) * granule;
         all.push(coords);
     }
     all
@@ -173,7 +174,7 @@ fn a_load_of_any_rank_equals_the_naive_loop_with_zero_fill() {
                     .collect();
                 let byte = swizzle.apply(1024 + 128 + (i * size) as u32) as usize;
                 let got = &cta.shared[0][byte..byte + size];
-                match naive(extents, size, &at) {
+                match element_offset(extents, size, &at) {
                     Some(b) => assert_eq!(
                         got,
                         &cta.global[64 + b..64 + b + size],
@@ -201,7 +202,7 @@ fn a_store_of_any_rank_equals_the_naive_loop_and_writes_nothing_else() {
                     .map(|(x, &c)| x + i64::from(c))
                     .collect();
                 let byte = swizzle.apply(1024 + 128 + (i * size) as u32) as usize;
-                if let Some(b) = naive(extents, size, &at) {
+                if let Some(b) = element_offset(extents, size, &at) {
                     want[64 + b..64 + b + size].copy_from_slice(&cta.shared[0][byte..byte + size]);
                 }
             }
@@ -222,15 +223,15 @@ fn a_store_of_any_rank_equals_the_naive_loop_and_writes_nothing_else() {
 fn a_store_must_not_start_before_the_tensor_or_misaligned() {
     let (mut cta, v) = tensor(tiled(DType::F32, &[8, 3], Swizzle::B32), &[12, 4]);
     for reduce in [None, Some(Reduction::Add)] {
-        let at = |coords: &[i32]| TensorStore {
+        let store_at = |coords: &[i32]| TensorStore {
             reduce,
             ..store(v, coords)
         };
-        cta.run(&at(&[12, 4]));
-        let f = cta.fault(&at(&[4, -1]));
+        cta.run(&store_at(&[12, 4]));
+        let f = cta.fault(&store_at(&[4, -1]));
         assert_eq!(f.kind, FaultKind::Operand);
         assert!(f.text.starts_with("has coordinate 1 = -1"), "{}", f.text);
-        let f = cta.fault(&at(&[3, 0]));
+        let f = cta.fault(&store_at(&[3, 0]));
         assert!(f.text.contains("element 3 of f32, byte 12,"), "{}", f.text);
     }
     cta.run(&load(v, &[-8, -1]));
@@ -303,7 +304,7 @@ fn element_strides_skip_elements() {
                 .map(|((x, &c), step)| x * step + i64::from(c))
                 .collect();
             let got = &cta.shared[0][1152 + 4 * i..1152 + 4 * i + 4];
-            match naive(&extents, 4, &at) {
+            match element_offset(&extents, 4, &at) {
                 Some(b) => assert_eq!(got, &cta.global[64 + b..64 + b + 4], "{at:?}"),
                 None => assert_eq!(got, [0; 4], "{at:?}"),
             }
@@ -318,7 +319,7 @@ fn a_reducing_store_updates_in_bounds_elements() {
     for (i, at) in indices(&[8, 3]).iter().enumerate() {
         let at = [at[0] + 8, at[1] + 2];
         let from = Swizzle::B32.apply(1152 + 4 * i as u32) as usize;
-        if let Some(b) = naive(&[12, 4], 4, &at) {
+        if let Some(b) = element_offset(&[12, 4], 4, &at) {
             let number = |bytes: &[u8]| bytemuck::pod_read_unaligned::<i32>(bytes);
             let sum = number(&want[64 + b..64 + b + 4])
                 .wrapping_add(number(&cta.shared[0][from..from + 4]));
@@ -367,9 +368,9 @@ fn a_multicast_writes_the_same_offset_in_every_receiver() {
         multicast: Some(Operand::Imm(3)),
         ..load(v, &[0, 0])
     });
-    let done: Vec<_> = cta.jobs.iter().map(Job::completion).collect();
+    let completions: Vec<_> = cta.jobs.iter().map(Job::completion).collect();
     let want = [0, 1].map(|cta| JobCompletion::Bytes(ResolvedBarrier { cta, slot: 5 }));
-    assert_eq!(done, want);
+    assert_eq!(completions, want);
     cta.complete();
     assert_eq!(
         cta.shared[0][1152..1152 + 512],
@@ -404,36 +405,36 @@ fn faults_name_the_rule_and_the_value() {
         let f = cta.fault(&op);
         (f.kind, f.text)
     };
-    let is = |got: (FaultKind, String), kind, text: &str| {
+    let assert_fault = |got: (FaultKind, String), kind, text: &str| {
         assert_eq!(got.0, kind, "{}", got.1);
         assert!(got.1.contains(text), "{}", got.1);
     };
-    is(
+    assert_fault(
         fault(&|_, op| op.coords.truncate(1)),
         FaultKind::TensorMap,
         "has 1 coordinates; its tensor map has rank 2",
     );
-    is(
+    assert_fault(
         fault(&|_, op| op.offsets.push(Operand::Imm(0))),
         FaultKind::TensorMap,
         "1 im2col offsets; its tiled tensor map of rank 2 needs 0",
     );
-    is(
+    assert_fault(
         fault(&|_, op| op.dst.rows = 7),
         FaultKind::TensorMap,
         "a box of 1024 bytes and a view of 896",
     );
-    is(
+    assert_fault(
         fault(&|cta, _| cta.tiles[0].1.swizzle = Swizzle::B64),
         FaultKind::TensorMap,
         "a tensor map with layout swizzle 128B and a tile with swizzle 64B",
     );
-    is(
+    assert_fault(
         fault(&|cta, _| cta.tiles[0].0 = 1024 + 64),
         FaultKind::Misaligned,
         "has shared address 0x440; it must be a multiple of 128 bytes",
     );
-    is(
+    assert_fault(
         fault(&|cta, op| {
             cta.tiles[0].1 = panel(16, 128, 2, Swizzle::B128);
             op.dst = view(0, 0, 4, 0, 128);
@@ -441,17 +442,17 @@ fn faults_name_the_rule_and_the_value() {
         FaultKind::TensorMap,
         "a view of rows 0..4 of 16",
     );
-    is(
+    assert_fault(
         fault(&|_, op| op.bar.peer = Some(Operand::Imm(1))),
         FaultKind::Operand,
         "in the CTA of rank 0 but its mbarrier in the CTA of rank 1",
     );
-    is(
+    assert_fault(
         fault(&|_, op| op.multicast = Some(Operand::Imm(6))),
         FaultKind::Operand,
         "has multicast mask 0x6;",
     );
-    is(
+    assert_fault(
         fault(&|cta, _| cta.maps[0].decl.tile = vec![32, 16]),
         FaultKind::TensorMap,
         "a box with 64 bytes along the innermost dimension; it must equal the swizzle span of 128 bytes",
@@ -459,9 +460,9 @@ fn faults_name_the_rule_and_the_value() {
 }
 
 #[test]
-fn ptx_of_copies() {
+fn copies_print_their_rank_mode_and_operands() {
     let v = view(0, 0, 8, 0, 64);
-    let full = TensorLoad {
+    let all_options = TensorLoad {
         map: ParamId(2),
         coords: vec![arg(1), Operand::imm(-1)],
         multicast: Some(arg(3)),
@@ -469,7 +470,7 @@ fn ptx_of_copies() {
         ..load(v, &[])
     };
     assert_eq!(
-        ptx(&full),
+        ptx(&all_options),
         [
             "cvt.u16.u32 %t0, %3",
             "mov.b64 %t1, 0x12f0000000000000",
@@ -492,25 +493,25 @@ fn ptx_of_copies() {
         ptx(&store(v, &[0])),
         ["cp.async.bulk.tensor.1d.global.shared::cta.tile.bulk_group [param0, {0}], [view]"]
     );
-    let pixels = TensorStore {
+    let im2col_store = TensorStore {
         im2col: true,
         reduce: Some(Reduction::Max),
         ..store(v, &[0, 1, 2])
     };
     assert_eq!(
-        ptx(&pixels),
+        ptx(&im2col_store),
         [
             "cp.reduce.async.bulk.tensor.3d.global.shared::cta.max.im2col_no_offs.bulk_group [param0, {0, 1, 2}], [view]"
         ]
     );
-    let near = TensorPrefetchBox {
+    let prefetch = TensorPrefetchBox {
         map: ParamId(1),
         coords: imm(&[0, 1, 2]),
         offsets: vec![arg(7)],
         hint: None,
     };
     assert_eq!(
-        ptx(&near),
+        ptx(&prefetch),
         ["cp.async.bulk.prefetch.tensor.3d.L2.global.im2col [param1, {0, 1, 2}], {%7}"]
     );
     assert_eq!(
@@ -520,7 +521,7 @@ fn ptx_of_copies() {
 }
 
 #[test]
-fn legality() {
+fn unsupported_ranks_starts_and_peers_are_rejected() {
     let v = view(0, 0, 8, 0, 64);
     let t = Target::SM_90A;
     assert_eq!(load(v, &[0; 5]).legal(&t), Ok(()));
@@ -546,21 +547,26 @@ fn legality() {
             .unwrap_err()
             .contains("1 offsets for 4 coordinates")
     );
-    let pixels = TensorStore {
+    let im2col_store = TensorStore {
         im2col: true,
         ..store(v, &[0; 2])
     };
-    assert!(pixels.legal(&t).unwrap_err().contains("2 coordinates"));
-    let before = store(v, &[0, 3, -2]).legal(&t).unwrap_err();
     assert!(
-        before.starts_with("tensor_store has coordinate 2 = -2"),
-        "{before}"
+        im2col_store
+            .legal(&t)
+            .unwrap_err()
+            .contains("2 coordinates")
     );
-    let unknown = TensorStore {
+    let negative_start = store(v, &[0, 3, -2]).legal(&t).unwrap_err();
+    assert!(
+        negative_start.starts_with("tensor_store has coordinate 2 = -2"),
+        "{negative_start}"
+    );
+    let register_coords = TensorStore {
         coords: vec![arg(1), Operand::Imm(0)],
         ..store(v, &[])
     };
-    assert_eq!(unknown.legal(&t), Ok(()));
+    assert_eq!(register_coords.legal(&t), Ok(()));
     let peer = View {
         peer: Some(Operand::Imm(1)),
         ..v
@@ -576,7 +582,7 @@ fn legality() {
 /// Values measured on an H200.
 #[test]
 fn a_tf32_map_rounds_to_nearest_even() {
-    let seen = [
+    let cases = [
         (0x3f80_0fff, 0x3f80_0000),
         (0x3f80_1000, 0x3f80_0000),
         (0x3f80_1001, 0x3f80_2000),
@@ -590,7 +596,7 @@ fn a_tf32_map_rounds_to_nearest_even() {
         (0x7f80_0001, 0x7fff_e000),
         (0xffc0_1234, 0x7fff_e000),
     ];
-    for (x, want) in seen {
+    for (x, want) in cases {
         assert_eq!(super::job::to_tf32(x), want, "{x:#x}");
     }
 }

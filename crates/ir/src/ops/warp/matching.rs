@@ -9,7 +9,7 @@ use crate::types::Type;
 use crate::value::{Operand, RegId};
 
 /// Reads the bits of a 32- or 64-bit register in every lane.
-fn bits<M: Machine>(m: &mut M, ty: Type, src: Operand) -> PerLane<u64> {
+fn get_bits<M: Machine>(m: &mut M, ty: Type, src: Operand) -> PerLane<u64> {
     match ty.bytes() {
         8 => m.get::<u64>(src),
         _ => m.get::<u32>(src).map(u64::from),
@@ -17,12 +17,12 @@ fn bits<M: Machine>(m: &mut M, ty: Type, src: Operand) -> PerLane<u64> {
 }
 
 /// Returns the lanes of `mask` with the same bits as lane `i`.
-fn same(bits: &PerLane<u64>, i: usize, mask: Mask) -> Mask {
+fn matching_lanes(bits: &PerLane<u64>, i: usize, mask: Mask) -> Mask {
     mask & mask_of(&bits.map(|b| b == bits[i]))
 }
 
 /// Rejects a type that is not 32 or 64 bits wide.
-fn word(name: &str, ty: Type) -> Result<(), String> {
+fn legal_word(name: &str, ty: Type) -> Result<(), String> {
     match ty.bytes() {
         4 | 8 => Ok(()),
         _ => Err(format!(
@@ -69,16 +69,16 @@ impl Instr for MatchAny {
     }
     fn exec<M: Machine>(&self, m: &mut M) -> Exec {
         let masks = converged_masks(m, self.mask)?;
-        let bits = bits(m, self.ty, self.src);
+        let bits = get_bits(m, self.ty, self.src);
         let mut r = [0; WARP];
         for i in lanes_of(m.active()) {
-            r[i] = same(&bits, i, masks[i]);
+            r[i] = matching_lanes(&bits, i, masks[i]);
         }
         m.set(self.dst, &r);
         Ok(ExecStatus::Completed)
     }
     fn legal(&self, _: &Target) -> Result<(), String> {
-        word("match_any", self.ty)
+        legal_word("match_any", self.ty)
     }
 }
 
@@ -126,10 +126,10 @@ impl Instr for MatchAll {
     }
     fn exec<M: Machine>(&self, m: &mut M) -> Exec {
         let masks = converged_masks(m, self.mask)?;
-        let bits = bits(m, self.ty, self.src);
+        let bits = get_bits(m, self.ty, self.src);
         let mut r = [0; WARP];
         for i in lanes_of(m.active()) {
-            if same(&bits, i, masks[i]) == masks[i] {
+            if matching_lanes(&bits, i, masks[i]) == masks[i] {
                 r[i] = masks[i];
             }
         }
@@ -138,7 +138,7 @@ impl Instr for MatchAll {
         Ok(ExecStatus::Completed)
     }
     fn legal(&self, _: &Target) -> Result<(), String> {
-        word("match_all", self.ty)
+        legal_word("match_all", self.ty)
     }
 }
 
@@ -148,7 +148,7 @@ mod tests {
     use crate::lanes::fake::{Warp, arg, ptx, reg};
     use crate::machine::FaultKind;
 
-    const FULL: Operand = Operand::Imm(0xffff_ffff);
+    const ALL_LANES: Operand = Operand::Imm(0xffff_ffff);
 
     fn any(ty: Type, mask: Operand) -> MatchAny {
         MatchAny {
@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn match_any_returns_the_lanes_with_equal_values() {
         let thirds: [u32; 32] = std::array::from_fn(|i| i as u32 / 3);
-        let got = Warp::new().with(1, &thirds).run(&any(Type::U32, FULL));
+        let got = Warp::new().with(1, &thirds).run(&any(Type::U32, ALL_LANES));
         let got = got.read::<u32>(0);
         assert_eq!((got[0], got[2], got[3], got[31]), (7, 7, 0x38, 0xc000_0000));
 
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn match_compares_bits_not_numbers() {
         let zeros: [f32; 32] = std::array::from_fn(|i| if i == 3 { -0.0 } else { 0.0 });
-        let warp = Warp::new().with(1, &zeros).run(&any(Type::F32, FULL));
+        let warp = Warp::new().with(1, &zeros).run(&any(Type::F32, ALL_LANES));
         assert_eq!(warp.read::<u32>(0)[3], 1 << 3);
     }
 
@@ -200,12 +200,14 @@ mod tests {
         let got = warp.read::<u32>(0);
         assert_eq!((got[0], got[15], got[16], got[31]), (0xffff, 0xffff, 0, 0));
         assert_eq!(warp.read_pred(4), 0xffff);
-        let warp = Warp::new().with(1, &[7u32; 32]).run(&all(Type::U32, FULL));
+        let warp = Warp::new()
+            .with(1, &[7u32; 32])
+            .run(&all(Type::U32, ALL_LANES));
         assert_eq!((warp.read::<u32>(0)[9], warp.read_pred(4)), (!0, !0));
     }
 
     #[test]
-    fn ptx_legality_and_convergence_of_match() {
+    fn match_ops_require_32_or_64_bits_and_converged_lanes() {
         assert_eq!(
             ptx(&any(Type::F32, Operand::Imm(3))),
             ["match.any.sync.b32 %0, %1, 3"]
@@ -215,13 +217,19 @@ mod tests {
             ["match.all.sync.b64 %0|%4, %1, %2"]
         );
         assert_eq!(
-            any(Type::F16, FULL).legal(&Target::SM_90A),
+            any(Type::F16, ALL_LANES).legal(&Target::SM_90A),
             Err("match_any does not support f16; the type must have 32 or 64 bits".into())
         );
-        assert!(all(Type::Pred, FULL).legal(&Target::SM_90A).is_err());
-        let fault = Warp::new().with_active(1).fault(&any(Type::U32, FULL));
+        assert!(all(Type::Pred, ALL_LANES).legal(&Target::SM_90A).is_err());
+        let fault = Warp::new().with_active(1).fault(&any(Type::U32, ALL_LANES));
         assert_eq!(fault.kind, FaultKind::Convergence);
-        assert_eq!(all(Type::U32, FULL).uniform(Uniform::Lane), Uniform::Warp);
-        assert_eq!(any(Type::U32, FULL).uniform(Uniform::Lane), Uniform::Lane);
+        assert_eq!(
+            all(Type::U32, ALL_LANES).uniform(Uniform::Lane),
+            Uniform::Warp
+        );
+        assert_eq!(
+            any(Type::U32, ALL_LANES).uniform(Uniform::Lane),
+            Uniform::Lane
+        );
     }
 }

@@ -48,7 +48,7 @@ impl ReduxMode {
         }
     }
 
-    fn join<T: Integer>(self, a: T, b: T) -> T {
+    fn combine<T: Integer>(self, a: T, b: T) -> T {
         match self {
             ReduxMode::Add => Number::add(a, b),
             ReduxMode::Min => Number::min(a, b),
@@ -82,7 +82,7 @@ impl Redux {
         for i in lanes_of(m.active()) {
             let first = masks[i].trailing_zeros() as usize;
             r[i] = if i == first {
-                lanes_of(masks[i] & !(1 << i)).fold(src[i], |a, j| self.mode.join(a, src[j]))
+                lanes_of(masks[i] & !(1 << i)).fold(src[i], |a, j| self.mode.combine(a, src[j]))
             } else {
                 r[first]
             };
@@ -153,7 +153,7 @@ mod tests {
         let values: [i32; 32] = std::array::from_fn(|i| i as i32 - 9);
         let groups: [u32; 32] = std::array::from_fn(|i| if i < 16 { 0xffff } else { 0xffff_0000 });
         let warp = Warp::new().with(1, &values).with(2, &groups);
-        let of = |mode, ty| {
+        let reduce = |mode, ty| {
             let got = warp.clone().run(&redux(mode, ty, arg(2))).read::<i32>(0);
             assert!(got[..16].iter().all(|&x| x == got[0]));
             assert!(got[16..].iter().all(|&x| x == got[16]));
@@ -164,14 +164,14 @@ mod tests {
             (group(&values[..16]), group(&values[16..]))
         };
         use ReduxMode::*;
-        assert_eq!(of(Add, Type::I32), fold(|a, b| a + b));
-        assert_eq!(of(Min, Type::I32), (-9, 7));
-        assert_eq!(of(Min, Type::U32), (0, 7));
-        assert_eq!(of(Max, Type::I32), (6, 22));
-        assert_eq!(of(Max, Type::U32), (-1, 22));
-        assert_eq!(of(And, Type::U32), fold(|a, b| a & b));
-        assert_eq!(of(Or, Type::U32), fold(|a, b| a | b));
-        assert_eq!(of(Xor, Type::I32), fold(|a, b| a ^ b));
+        assert_eq!(reduce(Add, Type::I32), fold(|a, b| a + b));
+        assert_eq!(reduce(Min, Type::I32), (-9, 7));
+        assert_eq!(reduce(Min, Type::U32), (0, 7));
+        assert_eq!(reduce(Max, Type::I32), (6, 22));
+        assert_eq!(reduce(Max, Type::U32), (-1, 22));
+        assert_eq!(reduce(And, Type::U32), fold(|a, b| a & b));
+        assert_eq!(reduce(Or, Type::U32), fold(|a, b| a | b));
+        assert_eq!(reduce(Xor, Type::I32), fold(|a, b| a ^ b));
     }
 
     #[test]
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn ptx_and_legality_of_redux() {
+    fn redux_prints_its_operation_and_rejects_f32() {
         let print = |mode, ty| ptx(&redux(mode, ty, arg(2))).join("; ");
         assert_eq!(
             print(ReduxMode::Min, Type::I32),

@@ -61,19 +61,23 @@ pub struct Shuffle {
 
 impl Shuffle {
     /// Returns the source lane of `lane` for the operand `number`.
-    fn source(&self, lane: usize, number: u32) -> usize {
+    fn source_lane(&self, lane: usize, number: u32) -> usize {
         let lane = lane as i32;
         let number = (number & 31) as i32;
         let (bound, segment) = ((self.clamp & 31) as i32, (self.clamp >> 8 & 31) as i32);
         let first = lane & segment;
         let last = first | bound & !segment;
-        let (from, inside) = match self.mode {
+        let (from, in_range) = match self.mode {
             ShuffleMode::Up => (lane - number, lane - number >= last),
             ShuffleMode::Down => (lane + number, lane + number <= last),
             ShuffleMode::Bfly => (lane ^ number, lane ^ number <= last),
             ShuffleMode::Idx => (first | number & !segment, first | number & !segment <= last),
         };
-        if inside { from as usize } else { lane as usize }
+        if in_range {
+            from as usize
+        } else {
+            lane as usize
+        }
     }
 
     fn gather<T: Lane, M: Machine>(&self, m: &mut M, from: &PerLane<usize>) {
@@ -114,38 +118,38 @@ impl Instr for Shuffle {
             a.operand(self.mask, Type::U32),
         );
         let (mode, clamp) = (self.mode.name(), self.clamp);
-        let word =
+        let shuffle_word =
             |d: &str, s: &str| format!("shfl.sync.{mode}.b32 {d}, {s}, {lane}, {clamp:#x}, {mask}");
         match self.ty.bytes() {
             4 => {
                 let s = a.in_reg(self.src, self.ty);
-                a.emit(word(&d, &s));
+                a.emit(shuffle_word(&d, &s));
             }
             8 => {
                 let s = a.in_reg(self.src, self.ty);
                 let [lo, hi] = [a.temp(Type::U32), a.temp(Type::U32)];
                 a.emit(format!("mov.b64 {{{lo}, {hi}}}, {s}"));
-                a.emit(word(&lo, &lo));
-                a.emit(word(&hi, &hi));
+                a.emit(shuffle_word(&lo, &lo));
+                a.emit(shuffle_word(&hi, &hi));
                 a.emit(format!("mov.b64 {d}, {{{lo}, {hi}}}"));
             }
             0 => {
                 let (p, t) = (predicate(a, self.src), a.temp(Type::U32));
                 a.emit(format!("selp.b32 {t}, 1, 0, {p}"));
-                a.emit(word(&t, &t));
+                a.emit(shuffle_word(&t, &t));
                 a.emit(format!("setp.ne.u32 {d}, {t}, 0"));
             }
             _ => {
                 let (s, t) = (a.in_reg(self.src, self.ty), a.temp(Type::U32));
                 a.emit(format!("cvt.u32.u16 {t}, {s}"));
-                a.emit(word(&t, &t));
+                a.emit(shuffle_word(&t, &t));
                 a.emit(format!("cvt.u16.u32 {d}, {t}"));
             }
         }
     }
     fn transfer<D: Domain>(&self, d: &mut D) {
-        let whole = self.clamp == 31 && self.mask == Operand::Imm(0xffff_ffff);
-        let v = match self.mode == ShuffleMode::Idx && whole {
+        let full_warp = self.clamp == 31 && self.mask == Operand::Imm(0xffff_ffff);
+        let v = match self.mode == ShuffleMode::Idx && full_warp {
             true => {
                 let lane = d.read(self.lane, Type::U32);
                 d.broadcast(self.src, self.ty, lane)
@@ -162,7 +166,7 @@ impl Instr for Shuffle {
         let number = m.get::<u32>(self.lane);
         let mut from: PerLane<usize> = std::array::from_fn(|i| i);
         for i in lanes_of(m.active()) {
-            from[i] = self.source(i, number[i]);
+            from[i] = self.source_lane(i, number[i]);
             if masks[i] >> from[i] & 1 == 0 {
                 return Err(convergence_fault(format!(
                     "in lane {i} reads lane {}, which is not in the member mask {:#010x}",
@@ -185,7 +189,7 @@ impl Instr for Shuffle {
     fn legal(&self, _: &Target) -> Result<(), String> {
         if self.clamp & !0x1f1f != 0 {
             return Err(format!(
-                "shuffle clamp {:#x} sets reserved bits; bits 0..5 are the clamp value, bits 8..13 the segment mask",
+                "shuffle clamp {:#x} sets reserved bits; bits 0 to 4 are the clamp value, bits 8 to 12 the segment mask",
                 self.clamp
             ));
         }
@@ -198,7 +202,7 @@ mod tests {
     use super::*;
     use crate::lanes::fake::{Warp, arg, ptx, reg};
 
-    const FULL: Operand = Operand::Imm(0xffff_ffff);
+    const ALL_LANES: Operand = Operand::Imm(0xffff_ffff);
 
     fn shuffle(mode: ShuffleMode, clamp: u32, mask: Operand) -> Shuffle {
         Shuffle {
@@ -212,7 +216,7 @@ mod tests {
         }
     }
 
-    /// A warp whose register 1 holds 100 + lane, and register 2 the same number in every lane.
+    /// Returns a warp with 100 + lane in register 1 and `number` in register 2.
     fn warp(number: u32) -> Warp {
         let lanes: [u32; 32] = std::array::from_fn(|i| 100 + i as u32);
         Warp::new().with(1, &lanes).with(2, &[number; 32])
@@ -220,7 +224,9 @@ mod tests {
 
     /// Returns the source of each lane.
     fn sources(mode: ShuffleMode, number: u32, clamp: u32) -> [u32; 32] {
-        let got = warp(number).run(&shuffle(mode, clamp, FULL)).read::<u32>(0);
+        let got = warp(number)
+            .run(&shuffle(mode, clamp, ALL_LANES))
+            .read::<u32>(0);
         got.map(|x| x - 100)
     }
 
@@ -237,22 +243,22 @@ mod tests {
 
     #[test]
     fn segments_bound_the_source_lane() {
-        let eights = 0x1800; // the two high bits of a lane are shared
-        let down = sources(ShuffleMode::Down, 3, eights | 31);
+        let segments_of_8 = 0x1800; // the lanes of a segment share their two high bits
+        let down = sources(ShuffleMode::Down, 3, segments_of_8 | 31);
         assert_eq!(down[8..16], [11, 12, 13, 14, 15, 13, 14, 15]);
-        let up = sources(ShuffleMode::Up, 3, eights);
+        let up = sources(ShuffleMode::Up, 3, segments_of_8);
         assert_eq!(up[8..16], [8, 9, 10, 8, 9, 10, 11, 12]);
-        let first = sources(ShuffleMode::Idx, 0, eights | 31);
+        let first = sources(ShuffleMode::Idx, 0, segments_of_8 | 31);
         assert_eq!((first[7], first[8], first[31]), (0, 8, 24));
         // Bounded at the fourth lane of each segment.
-        let bounded = sources(ShuffleMode::Idx, 5, eights | 3);
+        let bounded = sources(ShuffleMode::Idx, 5, segments_of_8 | 3);
         assert_eq!(bounded[8..16], [8, 9, 10, 11, 12, 13, 14, 15]);
-        let crossed = sources(ShuffleMode::Bfly, 8, eights | 31);
+        let crossed = sources(ShuffleMode::Bfly, 8, segments_of_8 | 31);
         assert_eq!((crossed[8], crossed[0]), (0, 0)); // a lower segment is readable, a higher one is not
     }
 
     #[test]
-    fn every_mode_follows_the_isa() {
+    fn every_mode_matches_the_ptx_isa() {
         let modes = [
             ShuffleMode::Idx,
             ShuffleMode::Up,
@@ -267,7 +273,7 @@ mod tests {
                     for (lane, got) in (0..32i32).zip(got) {
                         let max = (lane & segment) | (c & !segment & 31);
                         let min = lane & segment;
-                        let (j, inside) = match mode {
+                        let (j, in_range) = match mode {
                             ShuffleMode::Up => (lane - number, lane - number >= max),
                             ShuffleMode::Down => (lane + number, lane + number <= max),
                             ShuffleMode::Bfly => (lane ^ number, (lane ^ number) <= max),
@@ -278,7 +284,7 @@ mod tests {
                         };
                         assert_eq!(
                             got as i32,
-                            if inside { j } else { lane },
+                            if in_range { j } else { lane },
                             "{mode:?} {number} {clamp:#x}"
                         );
                     }
@@ -287,11 +293,11 @@ mod tests {
         }
     }
 
-    /// Returns the value that each lane reads from the next lane, for a type.
-    fn next_of<T: Lane>(ty: Type, values: PerLane<T>) -> PerLane<T> {
+    /// Returns the value that each lane reads from the next lane.
+    fn shuffle_down_one<T: Lane>(ty: Type, values: PerLane<T>) -> PerLane<T> {
         let op = Shuffle {
             ty,
-            ..shuffle(ShuffleMode::Down, 31, FULL)
+            ..shuffle(ShuffleMode::Down, 31, ALL_LANES)
         };
         assert_eq!(op.legal(&Target::SM_90A), Ok(()));
         let warp = Warp::new().with(1, &values).with(2, &[1u32; 32]);
@@ -301,15 +307,15 @@ mod tests {
     #[test]
     fn every_width_is_shuffled() {
         let wide: [u64; 32] = std::array::from_fn(|i| (i as u64) << 36 | i as u64);
-        let got = next_of(Type::I64, wide);
+        let got = shuffle_down_one(Type::I64, wide);
         assert_eq!((got[0], got[30], got[31]), (wide[1], wide[31], wide[31]));
-        let got = next_of(Type::Bf16, std::array::from_fn(|i| 0xff00 + i as u16));
+        let got = shuffle_down_one(Type::Bf16, std::array::from_fn(|i| 0xff00 + i as u16));
         assert_eq!((got[4], got[31]), (0xff05, 0xff1f));
-        let got = next_of(Type::U8, std::array::from_fn(|i| i as u8));
+        let got = shuffle_down_one(Type::U8, std::array::from_fn(|i| i as u8));
         assert_eq!((got[4], got[31]), (5, 31));
         let op = Shuffle {
             ty: Type::Pred,
-            ..shuffle(ShuffleMode::Down, 31, FULL)
+            ..shuffle(ShuffleMode::Down, 31, ALL_LANES)
         };
         let warp = Warp::new().with_pred(1, 0x8000_0102).with(2, &[1u32; 32]);
         assert_eq!(warp.run(&op).read_pred(0), 0xc000_0081);
@@ -341,14 +347,14 @@ mod tests {
     }
 
     #[test]
-    fn ptx_and_legality_of_shuffle() {
-        let op = shuffle(ShuffleMode::Down, 0x181f, FULL);
+    fn shuffle_prints_its_clamp_and_rejects_reserved_bits() {
+        let op = shuffle(ShuffleMode::Down, 0x181f, ALL_LANES);
         assert_eq!(
             ptx(&op),
             ["shfl.sync.down.b32 %0, %1, %2, 0x181f, 4294967295"]
         );
         assert_eq!(op.name(), "shuffle.down.f32.0x181f");
-        let odd = Shuffle { clamp: 32, ..op };
-        assert!(odd.legal(&Target::SM_90A).is_err());
+        let reserved_bit = Shuffle { clamp: 32, ..op };
+        assert!(reserved_bit.legal(&Target::SM_90A).is_err());
     }
 }

@@ -77,13 +77,13 @@ impl Instr for Vote {
     }
     fn exec<M: Machine>(&self, m: &mut M) -> Exec {
         let masks = converged_masks(m, self.mask)?;
-        let yes = m.pred(self.src);
-        let answer = masks.map(|mask| match self.mode {
-            VoteMode::All => yes & mask == mask,
-            VoteMode::Any => yes & mask != 0,
-            VoteMode::Uniform => yes & mask == mask || yes & mask == 0,
+        let true_lanes = m.pred(self.src);
+        let results = masks.map(|mask| match self.mode {
+            VoteMode::All => true_lanes & mask == mask,
+            VoteMode::Any => true_lanes & mask != 0,
+            VoteMode::Uniform => true_lanes & mask == mask || true_lanes & mask == 0,
         });
-        m.set_pred(self.dst, mask_of(&answer));
+        m.set_pred(self.dst, mask_of(&results));
         Ok(ExecStatus::Completed)
     }
 }
@@ -124,8 +124,8 @@ impl Instr for Ballot {
     }
     fn exec<M: Machine>(&self, m: &mut M) -> Exec {
         let masks = converged_masks(m, self.mask)?;
-        let yes = m.pred(self.src);
-        m.set(self.dst, &masks.map(|mask| yes & mask));
+        let true_lanes = m.pred(self.src);
+        m.set(self.dst, &masks.map(|mask| true_lanes & mask));
         Ok(ExecStatus::Completed)
     }
 }
@@ -144,8 +144,8 @@ mod tests {
             src: arg(1),
             mask: Operand::imm(mask),
         };
-        let ask = |mode, yes: u32, mask: u32| {
-            let warp = Warp::new().with_pred(1, yes).with_active(mask);
+        let vote_result = |mode, true_lanes: u32, mask: u32| {
+            let warp = Warp::new().with_pred(1, true_lanes).with_active(mask);
             match warp.run(&vote(mode, mask)).read_pred(0) {
                 0 => false,
                 m => {
@@ -154,13 +154,13 @@ mod tests {
                 }
             }
         };
-        assert!(ask(VoteMode::All, 0xff, 0xff));
-        assert!(!ask(VoteMode::All, 0xfe, 0xff));
-        assert!(ask(VoteMode::Any, 0x10, 0xff));
-        assert!(!ask(VoteMode::Any, 0xff00, 0xff));
-        assert!(ask(VoteMode::Uniform, 0xff00, 0xff));
-        assert!(ask(VoteMode::Uniform, 0xff, 0xff));
-        assert!(!ask(VoteMode::Uniform, 1, 0xff));
+        assert!(vote_result(VoteMode::All, 0xff, 0xff));
+        assert!(!vote_result(VoteMode::All, 0xfe, 0xff));
+        assert!(vote_result(VoteMode::Any, 0x10, 0xff));
+        assert!(!vote_result(VoteMode::Any, 0xff00, 0xff));
+        assert!(vote_result(VoteMode::Uniform, 0xff00, 0xff));
+        assert!(vote_result(VoteMode::Uniform, 0xff, 0xff));
+        assert!(!vote_result(VoteMode::Uniform, 1, 0xff));
         let warp = Warp::new().with_active(1);
         assert_eq!(
             warp.fault(&vote(VoteMode::All, 3)).kind,

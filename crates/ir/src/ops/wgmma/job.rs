@@ -62,14 +62,14 @@ impl WgmmaJob {
     }
 
     fn accumulate_rows<const K: usize>(&self, e: &mut impl Engine) -> Result<(), Fault> {
-        let a = self.rows::<K>(e)?;
+        let a = self.a_rows::<K>(e)?;
         let b = self.b.read(0, self.n, e)?;
         for (j, regs) in self.d.as_chunks::<4>().0.iter().enumerate() {
             let mut d = match self.accumulate {
                 true => gather(regs.map(|r| e.register(r))),
                 false => Default::default(),
             };
-            multiply::<K>(&a, &self.columns(&b, j), &mut d);
+            multiply::<K>(&a, &self.b_columns(&b, j), &mut d);
             for (&r, v) in regs.iter().zip(&scatter(&d)) {
                 e.set_register(r, v);
             }
@@ -78,21 +78,21 @@ impl WgmmaJob {
     }
 
     /// Returns the 16 rows of A in row-major order.
-    fn rows<const K: usize>(&self, e: &mut impl Engine) -> Result<Vec<f32>, Fault> {
+    fn a_rows<const K: usize>(&self, e: &mut impl Engine) -> Result<Vec<f32>, Fault> {
         let mut a = match &self.a {
             JobOperandA::Shared(a) => {
                 let numbers = a.read(self.row, ROWS, e)?;
                 match a.major {
                     Major::K => numbers,
-                    Major::Mn => transposed(&numbers, ROWS),
+                    Major::Mn => transpose(&numbers, ROWS),
                 }
             }
             JobOperandA::Regs(ty, regs) => {
                 let mut words = [0; ROWS * WORDS];
                 for (i, &r) in regs.iter().enumerate() {
                     for (lane, word) in e.register(r).into_iter().enumerate() {
-                        let (row, at) = mma_a_at(MmaType::Tf32, lane as u32, i as u32);
-                        words[row as usize * WORDS + at as usize] = word;
+                        let (row, word_k) = mma_a_at(MmaType::Tf32, lane as u32, i as u32);
+                        words[row as usize * WORDS + word_k as usize] = word;
                     }
                 }
                 let mut numbers = vec![0f32; ROWS * K];
@@ -108,7 +108,7 @@ impl WgmmaJob {
 
     /// Returns columns `8j..8j + 8` of B, indexed by k.
     #[inline]
-    fn columns<const K: usize>(&self, b: &[f32], j: usize) -> [[f32; COLS]; K] {
+    fn b_columns<const K: usize>(&self, b: &[f32], j: usize) -> [[f32; COLS]; K] {
         match self.b.major {
             Major::K => {
                 let columns = &b[j * COLS * K..][..COLS * K];
@@ -123,7 +123,7 @@ impl WgmmaJob {
 }
 
 /// Transposes a row-major matrix with `cols` columns.
-fn transposed(m: &[f32], cols: usize) -> Vec<f32> {
+fn transpose(m: &[f32], cols: usize) -> Vec<f32> {
     (0..cols)
         .flat_map(|c| m[c..].iter().step_by(cols).copied())
         .collect()

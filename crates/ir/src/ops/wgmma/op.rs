@@ -11,7 +11,7 @@ use crate::machine::{
 };
 use crate::ops::control::require_whole_warp;
 use crate::ops::mma::block::{EXACTNESS, ROWS};
-use crate::ops::mma::{MmaType, legal_types, pair};
+use crate::ops::mma::{MmaType, legal_types, type_names};
 use crate::ops::{Exactness, Instr, OpInfo, Uniform};
 use crate::target::Target;
 use crate::types::Type;
@@ -71,9 +71,9 @@ impl Instr for Wgmma {
         exactness: Exactness::Within(EXACTNESS),
     };
     fn name(&self) -> String {
-        let letter = |major| if major == Major::K { "k" } else { "mn" };
+        let major_name = |major| if major == Major::K { "k" } else { "mn" };
         let a = match &self.a {
-            MatrixA::Shared(_, major) => letter(*major),
+            MatrixA::Shared(_, major) => major_name(*major),
             MatrixA::Regs(_) => "regs",
         };
         let sign = if self.neg_a != self.neg_b { ".neg" } else { "" };
@@ -81,8 +81,8 @@ impl Instr for Wgmma {
             "wgmma.m64n{}k{}.{}.{a}.{}{sign}",
             self.n,
             self.a_ty.k(),
-            pair(self.a_ty, self.b_ty),
-            letter(self.b_major)
+            type_names(self.a_ty, self.b_ty),
+            major_name(self.b_major)
         )
     }
     fn effects(&self, e: &mut dyn Effects) {
@@ -158,11 +158,11 @@ impl Instr for Wgmma {
         let accumulate = match m.pred(self.scale_d) {
             0 => false,
             Mask::MAX => true,
-            some => {
+            lanes => {
                 return Err(Fault::new(
                     FaultKind::Convergence,
                     format!(
-                        "has scale_d set only in lanes {some:#010x}; it must be the same in all lanes"
+                        "has scale_d set only in lanes {lanes:#010x}; it must be the same in all lanes"
                     ),
                 ));
             }

@@ -13,8 +13,8 @@ const CHUNK: u32 = 16;
 
 /// An evaluated operand: 32 bytes of K by m rows or n columns.
 ///
-/// K-major: the k of a row or column are contiguous. MN-major: the rows or
-/// columns of a k are contiguous, divided into panels.
+/// A K-major operand is contiguous along K. An MN-major operand is contiguous
+/// along M or N, divided into panels.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct SharedOperand {
     /// First byte, before the swizzle.
@@ -42,28 +42,28 @@ impl SharedOperand {
         ty: MmaType,
     ) -> Result<Self, Fault> {
         uniform_value::<u32, M>(m, v.stage, "operand stage")?;
-        let tile = Self {
+        let operand = Self {
             at: m.resolve_view(v, 0)?,
             layout: m.layout(v),
             major,
             ty,
         };
-        let bad = |text: String| Err(Fault::new(FaultKind::Operand, text));
-        let (swizzle, element) = (tile.layout.swizzle, tile.layout.element_bytes);
+        let fault = |text: String| Err(Fault::new(FaultKind::Operand, text));
+        let (swizzle, element) = (operand.layout.swizzle, operand.layout.element_bytes);
         if swizzle == Swizzle::None || element != ty.bytes() {
-            return bad(format!(
+            return fault(format!(
                 "has an operand of {} in a tile with layout {swizzle} and {element}-byte elements; the tile must be swizzled and have {}-byte elements",
                 ty.name(),
                 ty.bytes()
             ));
         }
-        let row = tile.at.byte % swizzle.align() / tile.layout.span();
+        let row = operand.at.byte % swizzle.align() / operand.layout.span();
         if row != 0 {
-            return bad(format!(
+            return fault(format!(
                 "has an operand that starts at row {row} of a swizzle pattern; it must start at row 0"
             ));
         }
-        Ok(tile)
+        Ok(operand)
     }
 
     /// Iterates over the strips of rows or columns `from..from + len`, for every k.
@@ -74,19 +74,19 @@ impl SharedOperand {
         } = self.layout;
         let (start, span) = (self.at.byte, self.layout.span());
         let (panel, panel_bytes) = ((span / element) as usize, self.layout.panel_bytes());
-        let (major, ks) = (self.major, self.ty.k() as usize);
+        let (major, k_len) = (self.major, self.ty.k() as usize);
         let count = match major {
             Major::K => len,
-            Major::Mn => (from + len).div_ceil(panel).saturating_sub(from / panel) * ks,
+            Major::Mn => (from + len).div_ceil(panel).saturating_sub(from / panel) * k_len,
         };
         (0..count).map(move |i| match major {
             Major::K => Strip {
                 byte: start + (from + i) as u32 * span,
-                chunks: ks as u32 * element / CHUNK,
-                to: i * ks * element as usize,
+                chunks: k_len as u32 * element / CHUNK,
+                to: i * k_len * element as usize,
             },
             Major::Mn => {
-                let (p, k) = (from / panel + i / ks, i % ks);
+                let (p, k) = (from / panel + i / k_len, i % k_len);
                 let first = from.max(p * panel);
                 let last = (from + len).min((p + 1) * panel);
                 let bytes = |columns: usize| columns as u32 * element;
@@ -103,8 +103,8 @@ impl SharedOperand {
     }
 
     /// Returns the first byte of the contiguous block that a strip fills after the
-    /// swizzle, if there is one: the swizzle permutes an aligned power of two
-    /// within itself or moves it as a whole.
+    /// swizzle, if there is one. The swizzle maps an aligned power of two of bytes
+    /// to one block.
     fn block(&self, s: Strip) -> Option<u32> {
         let bytes = CHUNK * s.chunks;
         (bytes.is_power_of_two() && s.byte.is_multiple_of(bytes))
@@ -132,8 +132,8 @@ impl SharedOperand {
         });
     }
 
-    /// Reads the elements of rows or columns `from..from + len` as `f32`. K-major:
-    /// k is the fast dimension; MN-major: the row or column is.
+    /// Reads the elements of rows or columns `from..from + len` as `f32`. The
+    /// fastest dimension of the result is K if K-major, else M or N.
     pub(super) fn read(
         &self,
         from: usize,
@@ -144,11 +144,11 @@ impl SharedOperand {
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut words);
         let mut raw = [0u8; 128];
         for s in self.strips(from, len) {
-            let all = (CHUNK * s.chunks) as usize;
-            let to = &mut bytes[s.to..s.to + all];
+            let strip_bytes = (CHUNK * s.chunks) as usize;
+            let to = &mut bytes[s.to..s.to + strip_bytes];
             match self.block(s) {
                 Some(byte) => {
-                    e.read(self.span(byte, all as u32), &mut raw[..all])?;
+                    e.read(self.span(byte, strip_bytes as u32), &mut raw[..strip_bytes])?;
                     for (j, to) in to
                         .as_chunks_mut::<{ CHUNK as usize }>()
                         .0

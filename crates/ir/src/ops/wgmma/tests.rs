@@ -7,13 +7,13 @@ use crate::machine::{
     Completion, Effects, FaultKind, Machine, MemoryAccess, MemoryRegion, PerLane, Proxy,
 };
 use crate::ops::Instr;
-use crate::ops::mma::tests::{code, pairs, word};
+use crate::ops::mma::tests::{code, pack_codes, pairs};
 use crate::sync::SyncOp;
 use crate::types::Type;
 use crate::value::{Operand, RegId, View};
 
-/// Small numbers that fp8 types represent too: sums of products are exact in f32.
-fn number(rng: &mut Rng) -> f32 {
+/// Returns a small number that fp8 types represent; sums of products of such numbers are exact in f32.
+fn random_number(rng: &mut Rng) -> f32 {
     rng.range(-4, 5) as f32 * [0.25, 0.5, 1.0, 2.0][rng.range(0, 4) as usize]
 }
 
@@ -27,11 +27,11 @@ const A: u32 = 300;
 /// A matrix: one row of k for each m or n.
 type Matrix = Vec<Vec<f32>>;
 
-/// Returns a tile that contains an operand of `mn` by k, and the operand's view, which does not start at the tile's start.
+/// Returns a tile that contains an operand of `mn` by k, and the view of the operand. The view has an offset in the tile.
 fn operand(tile: u32, ty: MmaType, mn: u32, major: Major, swizzle: Swizzle) -> (TileLayout, View) {
     let (k, panel) = (ty.k(), swizzle.span().unwrap() / ty.bytes());
     let (rows, cols, v) = match major {
-        // Some rows, and the last columns of a panel, as many as one instruction needs.
+        // Some rows, and the last columns of a panel: the K of one instruction.
         Major::K => {
             let cols = 2 * panel;
             (mn + 8, cols, view(tile, 8, mn, cols - k, k))
@@ -60,8 +60,8 @@ fn operand(tile: u32, ty: MmaType, mn: u32, major: Major, swizzle: Swizzle) -> (
 fn fill(cta: &mut Cta, v: &View, major: Major, ty: MmaType, rng: &mut Rng) -> Matrix {
     let (at, layout) = cta.tiles[v.tile.index()];
     let mn = if major == Major::K { v.rows } else { v.cols };
-    let mut put = |i: u32, k: u32| {
-        let x = number(rng);
+    let mut write = |i: u32, k: u32| {
+        let x = random_number(rng);
         let (row, col) = match major {
             Major::K => (v.row + i, v.col + k),
             Major::Mn => (v.row + k, v.col + i),
@@ -71,11 +71,11 @@ fn fill(cta: &mut Cta, v: &View, major: Major, ty: MmaType, rng: &mut Rng) -> Ma
         x
     };
     (0..mn)
-        .map(|i| (0..ty.k()).map(|k| put(i, k)).collect())
+        .map(|i| (0..ty.k()).map(|k| write(i, k)).collect())
         .collect()
 }
 
-fn product(n: u32, ty: MmaType, a: MatrixA, b: View, b_major: Major, scale_d: Operand) -> Wgmma {
+fn wgmma_op(n: u32, ty: MmaType, a: MatrixA, b: View, b_major: Major, scale_d: Operand) -> Wgmma {
     Wgmma {
         a_ty: ty,
         b_ty: ty,
@@ -91,9 +91,15 @@ fn product(n: u32, ty: MmaType, a: MatrixA, b: View, b_major: Major, scale_d: Op
 }
 
 /// Executes the op in all four warps and compares each accumulator with a float64 product.
-fn check(cta: &mut Cta, op: &Wgmma, a: &Matrix, b: &Matrix, set_a: impl Fn(&mut Cta, u32)) {
+fn assert_product(
+    cta: &mut Cta,
+    op: &Wgmma,
+    a: &Matrix,
+    b: &Matrix,
+    set_a: impl Fn(&mut Cta, u32),
+) {
     assert_eq!(op.legal(&Target::SM_90A), Ok(()));
-    let adds = op.scale_d != Operand::Imm(0);
+    let accumulates = op.scale_d != Operand::Imm(0);
     let sign = if op.neg_a == op.neg_b { 1.0 } else { -1.0 };
     for warp in 0..4 {
         cta.warp_id = 4 + warp;
@@ -111,10 +117,14 @@ fn check(cta: &mut Cta, op: &Wgmma, a: &Matrix, b: &Matrix, set_a: impl Fn(&mut 
                 let (row, col) = accumulator_at(warp, lane as u32, i);
                 let pairs = a[row as usize].iter().zip(&b[col as usize]);
                 let sum: f64 = pairs.map(|(x, y)| f64::from(x * y)).sum();
-                let was = if adds { before(lane as u32, i) } else { 0.0 };
+                let initial = if accumulates {
+                    before(lane as u32, i)
+                } else {
+                    0.0
+                };
                 assert_eq!(
                     f64::from(got),
-                    sign * sum + was,
+                    sign * sum + initial,
                     "{} at {row}, {col}",
                     op.name()
                 );
@@ -123,8 +133,8 @@ fn check(cta: &mut Cta, op: &Wgmma, a: &Matrix, b: &Matrix, set_a: impl Fn(&mut 
     }
 }
 
-/// Every type, swizzle and legal major, with both operands in shared memory.
-fn for_every_layout(n: u32, signs: &[(bool, bool)]) {
+/// Checks every type, swizzle and legal major dimension, with both operands in shared memory.
+fn check_every_layout(n: u32, signs: &[(bool, bool)]) {
     let mut rng = Rng(u64::from(n) + 5);
     for (a_ty, b_ty) in pairs() {
         let majors = MAJORS.into_iter().flat_map(|a| MAJORS.map(|b| (a, b)));
@@ -144,9 +154,9 @@ fn for_every_layout(n: u32, signs: &[(bool, bool)]) {
                         b_ty,
                         neg_a,
                         neg_b,
-                        ..product(n, a_ty, a_op, b_view, b_major, scale_d)
+                        ..wgmma_op(n, a_ty, a_op, b_view, b_major, scale_d)
                     };
-                    check(&mut cta, &op, &a, &b, |_, _| {});
+                    assert_product(&mut cta, &op, &a, &b, |_, _| {});
                 }
             }
         }
@@ -156,24 +166,24 @@ fn for_every_layout(n: u32, signs: &[(bool, bool)]) {
 #[test]
 fn wgmma_equals_a_float64_product_for_every_type_swizzle_and_major() {
     for n in [8, 24, 64] {
-        for_every_layout(n, &[(false, false), (false, false)]);
+        check_every_layout(n, &[(false, false), (false, false)]);
     }
 }
 
 #[test]
 fn wgmma_equals_a_float64_product_for_wide_tiles() {
     for n in [176, 256] {
-        for_every_layout(n, &[(false, false)]);
+        check_every_layout(n, &[(false, false)]);
     }
 }
 
 #[test]
-fn either_operand_can_be_negated() {
-    for_every_layout(16, &[(true, false), (false, true), (true, true)]);
+fn wgmma_negates_either_operand() {
+    check_every_layout(16, &[(true, false), (false, true), (true, true)]);
 }
 
 #[test]
-fn a_may_be_in_registers() {
+fn wgmma_reads_a_from_registers() {
     let mut rng = Rng(9);
     for (a_ty, b_ty) in pairs() {
         let (n, swizzle) = (40, Swizzle::B128);
@@ -181,21 +191,21 @@ fn a_may_be_in_registers() {
         let mut cta = Cta::new(1, 0).tile(0, tile);
         let b = fill(&mut cta, &b_view, Major::K, b_ty, &mut rng);
         let a: Matrix = (0..64)
-            .map(|_| (0..a_ty.k()).map(|_| number(&mut rng)).collect())
+            .map(|_| (0..a_ty.k()).map(|_| random_number(&mut rng)).collect())
             .collect();
         let regs = MatrixA::Regs((0..4).map(|i| reg(A + i)).collect());
         let op = Wgmma {
             b_ty,
-            ..product(n, a_ty, regs, b_view, Major::K, Operand::Imm(1))
+            ..wgmma_op(n, a_ty, regs, b_view, Major::K, Operand::Imm(1))
         };
-        check(&mut cta, &op, &a, &b, |cta, warp| {
+        assert_product(&mut cta, &op, &a, &b, |cta, warp| {
             // PTX ISA: rows g and g + 8 alternate, then the second half of K; adjacent elements are packed.
-            let per = 4 / a_ty.bytes() as usize;
+            let per_reg = 4 / a_ty.bytes() as usize;
             for i in 0..4 {
                 let v: PerLane<u32> = std::array::from_fn(|lane| {
                     let row = 16 * warp as usize + lane / 4 + [0, 8, 0, 8][i];
-                    let k = per * (lane % 4 + [0, 0, 4, 4][i]);
-                    word(a_ty, a[row][k..k + per].iter().map(|&x| code(a_ty, x)))
+                    let k = per_reg * (lane % 4 + [0, 0, 4, 4][i]);
+                    pack_codes(a_ty, a[row][k..k + per_reg].iter().map(|&x| code(a_ty, x)))
                 });
                 cta.set(reg(A + i as u32), &v);
             }
@@ -208,7 +218,7 @@ fn operands_are_read_when_the_job_completes() {
     let (tile, v) = operand(0, MmaType::F16, 64, Major::K, Swizzle::B64);
     let mut cta = Cta::new(1, 0).tile(0, tile);
     let a_op = MatrixA::Shared(v, Major::K);
-    cta.run(&product(
+    cta.run(&wgmma_op(
         64,
         MmaType::F16,
         a_op,
@@ -226,7 +236,7 @@ fn a_job_reports_its_registers() {
     let (tile, v) = operand(0, MmaType::F16, 8, Major::K, Swizzle::B64);
     let mut cta = Cta::new(1, 0).tile(0, tile);
     let regs = MatrixA::Regs((0..4).map(|i| reg(A + i)).collect());
-    cta.run(&product(
+    cta.run(&wgmma_op(
         8,
         MmaType::F16,
         regs,
@@ -246,7 +256,7 @@ fn a_job_reports_its_registers() {
 fn faults_name_the_rule_and_the_value() {
     let (tile, v) = operand(0, MmaType::F16, 64, Major::K, Swizzle::B128);
     let op = |v| {
-        product(
+        wgmma_op(
             64,
             MmaType::F16,
             MatrixA::Shared(v, Major::K),
@@ -309,10 +319,10 @@ fn faults_name_the_rule_and_the_value() {
 }
 
 #[test]
-fn legality() {
+fn unsupported_shapes_types_and_majors_are_rejected() {
     let t = Target::SM_90A;
     let (_, v) = operand(0, MmaType::F16, 64, Major::K, Swizzle::B128);
-    let op = product(
+    let op = wgmma_op(
         64,
         MmaType::F16,
         MatrixA::Shared(v, Major::K),
@@ -368,7 +378,7 @@ fn legality() {
         "does not support f16 with bf16",
     );
     let (_, v) = operand(0, MmaType::E4m3, 64, Major::K, Swizzle::B128);
-    let fp8 = product(
+    let fp8 = wgmma_op(
         64,
         MmaType::E4m3,
         MatrixA::Shared(v, Major::Mn),
@@ -394,16 +404,16 @@ fn legality() {
         },
         "1 registers per lane; it needs 4",
     );
-    let mut old = t;
-    old.features.wgmma = false;
-    assert!(op.legal(&old).is_err());
+    let mut without_wgmma = t;
+    without_wgmma.features.wgmma = false;
+    assert!(op.legal(&without_wgmma).is_err());
 }
 
 #[test]
 fn effects_report_asynchronous_accesses_to_the_accumulators() {
     #[derive(Default)]
-    struct Seen(Vec<String>);
-    impl Effects for Seen {
+    struct EffectLog(Vec<String>);
+    impl Effects for EffectLog {
         fn def(&mut self, r: RegId) {
             self.0.push(format!("def {r}"));
         }
@@ -415,12 +425,12 @@ fn effects_report_asynchronous_accesses_to_the_accumulators() {
                 (t.proxy, t.completion),
                 (Proxy::Wgmma, Completion::WgmmaGroup)
             );
-            let what = match t.memory {
+            let region = match t.memory {
                 MemoryRegion::Register(r) => r.to_string(),
                 MemoryRegion::View(v) => v.tile.to_string(),
                 other => format!("{other:?}"),
             };
-            self.0.push(format!("{:?} {what}", t.access));
+            self.0.push(format!("{:?} {region}", t.access));
         }
         fn sync(&mut self, s: &SyncOp) {
             self.0.push(format!("{s:?}"));
@@ -432,7 +442,7 @@ fn effects_report_asynchronous_accesses_to_the_accumulators() {
     let regs = MatrixA::Regs(vec![reg(1), reg(2), reg(3), reg(4)]);
     let op = Wgmma {
         d: vec![reg(10)],
-        ..product(
+        ..wgmma_op(
             8,
             MmaType::Bf16,
             regs,
@@ -441,18 +451,18 @@ fn effects_report_asynchronous_accesses_to_the_accumulators() {
             arg(5),
         )
     };
-    let mut seen = Seen::default();
-    op.effects(&mut seen);
-    assert_eq!(seen.0[..3], ["whole", "def %10", "Atomic %10"]);
-    assert_eq!(seen.0[3..5], ["arg %1 bf16x2", "Read %1"]);
-    assert_eq!(seen.0[11..], ["Read tile7", "arg %5 pred"]);
+    let mut log = EffectLog::default();
+    op.effects(&mut log);
+    assert_eq!(log.0[..3], ["whole", "def %10", "Atomic %10"]);
+    assert_eq!(log.0[3..5], ["arg %1 bf16x2", "Read %1"]);
+    assert_eq!(log.0[11..], ["Read tile7", "arg %5 pred"]);
 }
 
 #[test]
-fn ptx_of_wgmma_and_groups() {
+fn wgmma_and_group_ops_print_their_operands() {
     let v = view(0, 0, 8, 0, 16);
     let d = "{%10, %11, %12, %13}";
-    let shared = |a, b, scale| product(8, MmaType::Bf16, MatrixA::Shared(v, a), v, b, scale);
+    let shared = |a, b, scale| wgmma_op(8, MmaType::Bf16, MatrixA::Shared(v, a), v, b, scale);
     assert_eq!(
         ptx(&shared(Major::K, Major::Mn, arg(5))),
         [format!(
@@ -461,7 +471,7 @@ fn ptx_of_wgmma_and_groups() {
     );
     let regs = MatrixA::Regs(vec![reg(1), reg(2), reg(3), reg(4)]);
     assert_eq!(
-        ptx(&product(
+        ptx(&wgmma_op(
             8,
             MmaType::F16,
             regs,
@@ -476,7 +486,7 @@ fn ptx_of_wgmma_and_groups() {
     // Other types have no transpose operands; negated operands.
     let tf32 = Wgmma {
         neg_a: true,
-        ..product(
+        ..wgmma_op(
             8,
             MmaType::Tf32,
             MatrixA::Shared(v, Major::K),

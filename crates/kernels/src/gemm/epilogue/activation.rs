@@ -4,9 +4,9 @@ use crate::gemm::problem::Activation;
 use warpline_ir::builder::*;
 
 /// √(2/π), the linear coefficient of gelu-tanh.
-const ROOT: f64 = 0.797_884_560_802_865_4;
+const GELU_LINEAR: f64 = 0.797_884_560_802_865_4;
 /// The cubic coefficient of gelu-tanh.
-const CUBIC: f64 = 0.044_715;
+const GELU_CUBIC: f64 = 0.044_715;
 
 impl Activation {
     /// Applies the function to a register.
@@ -22,7 +22,7 @@ impl Activation {
         }
     }
 
-    /// Does the function take many instructions per value?
+    /// Returns whether the function takes many instructions per value.
     pub(in crate::gemm) fn is_expensive(self) -> bool {
         !matches!(self, Activation::None | Activation::Relu)
     }
@@ -35,7 +35,7 @@ impl Activation {
             Activation::Relu => x.max(0.0),
             Activation::GeluErf => x * 0.5 * libm::erfc(-x * std::f64::consts::FRAC_1_SQRT_2),
             Activation::GeluTanh => {
-                let u = ROOT * (x + CUBIC * x * x * x);
+                let u = GELU_LINEAR * (x + GELU_CUBIC * x * x * x);
                 x / (1.0 + (-2.0 * u).exp())
             }
             Activation::Silu => x / (1.0 + (-x).exp()),
@@ -48,8 +48,8 @@ impl Activation {
         (self.value(x), self.error(x, error))
     }
 
-    /// Returns the error of the result for an argument `x` with error `e`. It includes the error of the
-    /// function itself: a few f32 ulps, and 1.5·10⁻⁷ of the polynomial.
+    /// Returns the error of the result for an argument `x` with error `e`, including the error of the
+    /// function: a few f32 ulps, and 1.5·10⁻⁷ of the polynomial.
     pub(crate) fn error(self, x: f64, e: f64) -> f64 {
         match self {
             Activation::None | Activation::Relu => e,
@@ -64,7 +64,10 @@ impl Activation {
 #[track_caller]
 fn gelu_tanh(x: Reg<f32>) -> Reg<f32> {
     let log2_e = std::f64::consts::LOG2_E;
-    let (linear, cubic) = (-2.0 * ROOT * log2_e, -2.0 * ROOT * CUBIC * log2_e);
+    let (linear, cubic) = (
+        -2.0 * GELU_LINEAR * log2_e,
+        -2.0 * GELU_LINEAR * GELU_CUBIC * log2_e,
+    );
     let u = x * (x * x).fma(cubic as f32, linear as f32);
     x * recip(exp2(u) + 1.0)
 }

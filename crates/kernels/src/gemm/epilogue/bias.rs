@@ -21,9 +21,9 @@ pub(super) struct Bias<T> {
 pub(in crate::gemm) enum BiasValues<T: Out> {
     /// No bias.
     None,
-    /// Pairs of columns.
+    /// One pair for every two columns.
     Cols(Vec<T::Pair>),
-    /// Rows of the MMA tile, which are columns of C (swap-AB).
+    /// One value for each row of the MMA tile, a column of C (swap-AB).
     Rows(RowVector),
 }
 
@@ -36,33 +36,33 @@ impl<T: Out> Bias<T> {
 
     /// Loads the values of `width` columns.
     ///
-    /// N is even, so a pair is either inside or outside of C. Out-of-bounds columns are not stored:
-    /// clamping the address is enough.
+    /// N is even, so a pair is either inside or outside of C. Out-of-bounds columns are not stored, so
+    /// a clamped address is enough.
     #[track_caller]
-    pub(super) fn cols(self, at: Offset, width: u32) -> BiasValues<T> {
+    pub(super) fn cols(self, offset: Offset, width: u32) -> BiasValues<T> {
         let last = self.n - 1;
-        let pair = |col: Reg<u32>| T::load_pair(self.values, (at.col + col).min(last - 1));
+        let pair = |col: Reg<u32>| T::load_pair(self.values, (offset.col + col).min(last - 1));
         BiasValues::Cols(map_col_pairs(width, pair))
     }
 
     /// Loads the values of `rows` rows of the MMA tile, which are columns of C (swap-AB).
     #[track_caller]
-    pub(super) fn rows(self, at: Offset, rows: u32) -> BiasValues<T> {
+    pub(super) fn rows(self, offset: Offset, rows: u32) -> BiasValues<T> {
         let last = self.n - 1;
-        let one = |row: Reg<u32>| T::widen(self.values.load((at.row + row).min(last)));
-        BiasValues::Rows(RowVector::from_fn(rows, one))
+        let load = |row: Reg<u32>| T::widen(self.values.load((offset.row + row).min(last)));
+        BiasValues::Rows(RowVector::from_fn(rows, load))
     }
 }
 
-/// Binds the bias from byte `before` on.
+/// Binds the bias from byte `offset` on.
 pub(super) fn bind_args(
     step: LaunchStep,
     p: &Problem,
     inputs: &[TensorSpec],
-    before: u64,
+    offset: u64,
 ) -> Result<LaunchStep, FamilyError> {
     match p.bias {
-        true => Ok(step.pointer("bias", Buffer::named(inputs, "bias")?.at(before))),
+        true => Ok(step.pointer("bias", Buffer::named(inputs, "bias")?.at(offset))),
         false => Ok(step),
     }
 }
@@ -81,7 +81,7 @@ impl<T: Out> BiasValues<T> {
         }
     }
 
-    /// Returns the pairs of columns.
+    /// Returns the pairs; empty without a bias.
     pub(super) fn pairs(self) -> Vec<T::Pair> {
         match self {
             BiasValues::Cols(pairs) => pairs,
@@ -99,8 +99,8 @@ impl<T: Out> BiasValues<T> {
         }
     }
 
-    /// Returns the bias of pairs of columns, if there are any.
-    pub(super) fn of(pairs: Vec<T::Pair>) -> Self {
+    /// Returns the bias of pairs, or no bias if there are none.
+    pub(super) fn from_pairs(pairs: Vec<T::Pair>) -> Self {
         match pairs.is_empty() {
             true => BiasValues::None,
             false => BiasValues::Cols(pairs),

@@ -6,7 +6,7 @@ use warpline_family::plan::{Address, LaunchStep};
 use warpline_ir::builder::*;
 use warpline_ir::{DType, Element};
 
-/// Is C stored element by element? `stmatrix` cannot transpose f32.
+/// Returns whether C is stored element by element: `stmatrix` cannot transpose f32.
 pub(super) fn stores_elements(class: &Class, c: &Config) -> bool {
     c.swap_ab() && class.out.dtype() == DType::F32
 }
@@ -18,7 +18,7 @@ pub(super) struct GlobalMatrix<T> {
     /// Row stride in elements.
     stride: Reg<u32>,
     /// Batch stride in elements.
-    step: Option<Reg<u64>>,
+    batch_stride: Option<Reg<u64>>,
 }
 
 impl<T: Element> GlobalMatrix<T> {
@@ -31,15 +31,15 @@ impl<T: Element> GlobalMatrix<T> {
     ) -> Self {
         let first = k.pointer(name);
         let stride = k.param::<u32>(&format!("{name}_stride")).at_least(1);
-        let step = batch.map(|_| k.param::<u64>(&format!("{name}_batch_stride")));
-        let last = (extent(m) - 1u32) * stride + n;
+        let batch_stride = batch.map(|_| k.param::<u64>(&format!("{name}_batch_stride")));
+        let len = (extent(m) - 1u32) * stride + n;
         Self {
-            first: first.elements(match step.zip(batch) {
-                None => last,
-                Some((step, batch)) => last + (extent(batch) - 1u32) * step,
+            first: first.elements(match batch_stride.zip(batch) {
+                None => len,
+                Some((batch_stride, batch)) => len + (extent(batch) - 1u32) * batch_stride,
             }),
             stride,
-            step,
+            batch_stride,
         }
     }
 
@@ -47,9 +47,9 @@ impl<T: Element> GlobalMatrix<T> {
     #[track_caller]
     pub(super) fn row(self, row: Reg<u32>, batch: Option<Reg<u32>>) -> Global<T> {
         let start = row.mul_wide(self.stride);
-        self.first.offset(match self.step.zip(batch) {
+        self.first.offset(match self.batch_stride.zip(batch) {
             None => start,
-            Some((step, z)) => z.cast::<u64>() * step + start,
+            Some((batch_stride, z)) => z.cast::<u64>() * batch_stride + start,
         })
     }
 }
@@ -58,13 +58,13 @@ impl<T: Element> GlobalMatrix<T> {
 pub(super) fn bind_args(
     step: LaunchStep,
     name: &str,
-    at: Address,
+    address: Address,
     m: Matrix,
     batched: bool,
 ) -> LaunchStep {
     // `Problem::check` rejects row strides of more than 32 bits.
     let step = step
-        .pointer(name, at)
+        .pointer(name, address)
         .scalar(&format!("{name}_stride"), m.stride as u32);
     match batched {
         true => step.scalar(&format!("{name}_batch_stride"), m.batch_stride),

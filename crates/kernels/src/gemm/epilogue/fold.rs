@@ -67,11 +67,11 @@ fn max_kernel(target: &Target) -> Result<Kernel, BuildErrors> {
         let from = k.pointer::<u32>("from").elements(count);
         let out = k.pointer::<u32>("out").elements(1u32);
         k.role("all").body(|| {
-            let most = range(lane_id(), count)
+            let max = range(lane_id(), count)
                 .step_by(32u32)
-                .fold(0u32.reg(), |i, most| most.max(from.load(i)));
-            let most = redux_max(most);
-            elect(|| out.store(0u32, most));
+                .fold(0u32.reg(), |i, max| max.max(from.load(i)));
+            let max = redux_max(max);
+            elect(|| out.store(0u32, max));
         });
     })
 }

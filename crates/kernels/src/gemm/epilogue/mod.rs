@@ -55,7 +55,7 @@ pub(super) struct Epilogue<T: Out> {
     n: Reg<u32>,
     /// The tensor map of C.
     pub(super) c: TensorMap,
-    /// C by elements, if it is not stored through the tensor map.
+    /// C for element-wise stores, if it is not stored through the tensor map.
     elements: Option<GlobalMatrix<T>>,
     /// The ops in order of application.
     ops: Vec<Op<T>>,
@@ -82,32 +82,31 @@ pub(super) struct EpilogueState {
 }
 
 /// Binds the arguments of the epilogue for the columns `cols` of C. The partial results of reductions
-/// follow the first `used` bytes of the workspace.
+/// follow the first `used_bytes` of the workspace.
 pub(super) fn bind_args(
     step: LaunchStep,
     p: &Problem,
     c: &Config,
     inputs: &[TensorSpec],
     cols: &Span<u32>,
-    used: u64,
+    used_bytes: u64,
     tensor: impl Fn(Address, Matrix) -> TensorArg,
 ) -> Result<LaunchStep, FamilyError> {
     let class = p.class();
-    // Byte offset of the first column.
-    let before = u64::from(cols.start) * class.out.dtype().bytes() as u64;
+    let first_byte = u64::from(cols.start) * class.out.dtype().bytes() as u64;
     let out = Matrix {
         cols: cols.len() as u64,
         ..p.c()
     };
-    let at = Buffer::Output(0).at(before);
-    let mut step = step.tensor("c", tensor(at, out));
+    let address = Buffer::Output(0).at(first_byte);
+    let mut step = step.tensor("c", tensor(address, out));
     if stores_elements(&class, c) {
-        step = elements::bind_args(step, "elements", at, p.c(), class.batched);
+        step = elements::bind_args(step, "elements", address, p.c(), class.batched);
     }
     step = Scale::bind_args(step, p, inputs)?;
-    step = bias::bind_args(step, p, inputs, before)?;
-    step = residual::bind_args(step, p, inputs, before)?;
-    Ok(reduce::bind_args(step, p, c, used))
+    step = bias::bind_args(step, p, inputs, first_byte)?;
+    step = residual::bind_args(step, p, inputs, first_byte)?;
+    Ok(reduce::bind_args(step, p, c, used_bytes))
 }
 
 /// Declares the ops of a class in order of application.
@@ -115,20 +114,20 @@ fn ops<T: Out>(
     k: Builder,
     class: &Class,
     c: &Config,
-    sides @ [_, n]: [Reg<u32>; 2],
+    extents @ [_, n]: [Reg<u32>; 2],
     batch: Option<Reg<u32>>,
 ) -> Vec<Op<T>> {
-    let has = class.epilogue;
+    let enabled = class.epilogue;
     let mut ops = vec![Op::Scale(Scale::declare(k, class))];
-    ops.extend(has.bias.then(|| Op::Bias(Bias::declare(k, n))));
-    ops.push(Op::Activation(has.activation));
+    ops.extend(enabled.bias.then(|| Op::Bias(Bias::declare(k, n))));
+    ops.push(Op::Activation(enabled.activation));
     ops.extend(class.up.map(|_| Op::Gate));
-    ops.extend(has.residual.then(|| {
-        let residual = GlobalMatrix::declare(k, "residual", sides, batch);
+    ops.extend(enabled.residual.then(|| {
+        let residual = GlobalMatrix::declare(k, "residual", extents, batch);
         Op::Residual(Residual(residual))
     }));
-    let reduce = |reduction| Op::Reduce(Reduce::declare(k, reduction, c, sides));
-    ops.extend(has.reductions().into_iter().map(reduce));
+    let reduce = |reduction| Op::Reduce(Reduce::declare(k, reduction, c, extents));
+    ops.extend(enabled.reductions().into_iter().map(reduce));
     ops
 }
 
@@ -193,17 +192,18 @@ impl<T: Out> Epilogue<T> {
         }
     }
 
-    /// Loads the bias of the first part of a tile. Called before the mainloop, which hides the latency.
+    /// Loads the bias of the first part of a tile. The caller issues it before the mainloop, which hides
+    /// the latency.
     #[track_caller]
-    pub(super) fn prefetch(&self, at: Offset) -> BiasValues<T> {
+    pub(super) fn prefetch(&self, offset: Offset) -> BiasValues<T> {
         let bias = self.ops.iter().find_map(|op| match op {
             Op::Bias(bias) => Some(bias),
             _ => None,
         });
         match (bias, self.config.swap_ab()) {
             (None, _) => BiasValues::None,
-            (Some(bias), true) => bias.rows(at, self.config.rows()),
-            (Some(bias), false) => bias.cols(at, self.config.staging.width),
+            (Some(bias), true) => bias.rows(offset, self.config.rows()),
+            (Some(bias), false) => bias.cols(offset, self.config.staging.width),
         }
     }
 
@@ -212,7 +212,7 @@ impl<T: Out> Epilogue<T> {
     pub(super) fn apply(
         &self,
         accumulators: &[Frag],
-        at: Offset,
+        offset: Offset,
         state: &EpilogueState,
         mut bias: BiasValues<T>,
     ) -> Frag {
@@ -224,10 +224,10 @@ impl<T: Out> Epilogue<T> {
             Op::Bias(_) => std::mem::replace(&mut bias, BiasValues::None).apply(x),
             Op::Activation(activation) => x.map(|x| activation.apply(x)),
             Op::Gate => gate::apply(x, &scale::apply(accumulators[1].clone(), second)),
-            Op::Residual(r) => r.apply(x, at, [self.m, self.n], self.config.swap_ab()),
+            Op::Residual(r) => r.apply(x, offset, [self.m, self.n], self.config.swap_ab()),
             Op::Reduce(reduce) => {
                 if let Some(state) = states.next() {
-                    reduce.take(&self.zero_out_of_bounds(x.clone(), at), at, state);
+                    reduce.accumulate(&self.zero_out_of_bounds(x.clone(), offset), offset, state);
                 }
                 x
             }
@@ -236,13 +236,13 @@ impl<T: Out> Epilogue<T> {
 
     /// Replaces out-of-bounds values by zeros.
     #[track_caller]
-    fn zero_out_of_bounds(&self, x: Frag, at: Offset) -> Frag {
+    fn zero_out_of_bounds(&self, x: Frag, offset: Offset) -> Frag {
         let [rows, cols] = match self.config.swap_ab() {
             false => [self.m, self.n],
             true => [self.n, self.m],
         };
         x.mask(
-            |cell| (at.row + cell.row).lt(rows) & (at.col + cell.col).lt(cols),
+            |cell| (offset.row + cell.row).lt(rows) & (offset.col + cell.col).lt(cols),
             0.0f32,
         )
     }

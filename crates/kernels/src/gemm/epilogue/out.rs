@@ -17,7 +17,7 @@ pub(in crate::gemm) trait Out: OutboxElement {
     /// Widens an element to f32.
     fn widen(x: Reg<Self::Reg>) -> Reg<f32>;
     /// Stores a tile whose rows are columns of C (swap-AB).
-    fn store_transposed(e: &Epilogue<Self>, outbox: Outbox<Self>, tile: &Frag, at: Offset);
+    fn store_transposed(e: &Epilogue<Self>, outbox: Outbox<Self>, tile: &Frag, offset: Offset);
 }
 
 macro_rules! half_out {
@@ -38,10 +38,10 @@ macro_rules! half_out {
                 x.cast()
             }
             #[track_caller]
-            fn store_transposed(e: &Epilogue<$t>, outbox: Outbox<$t>, tile: &Frag, at: Offset) {
-                match at.batch {
-                    None => outbox.store_transposed(tile, e.c, [at.row, at.col]),
-                    Some(z) => outbox.store_transposed(tile, e.c, [at.row, at.col, z]),
+            fn store_transposed(e: &Epilogue<$t>, outbox: Outbox<$t>, tile: &Frag, offset: Offset) {
+                match offset.batch {
+                    None => outbox.store_transposed(tile, e.c, [offset.row, offset.col]),
+                    Some(z) => outbox.store_transposed(tile, e.c, [offset.row, offset.col, z]),
                 }
             }
         }
@@ -66,14 +66,14 @@ impl Out for f32 {
     }
     /// Stores element by element: `stmatrix` transposes 16-bit elements only.
     #[track_caller]
-    fn store_transposed(e: &Epilogue<f32>, _: Outbox<f32>, tile: &Frag, at: Offset) {
+    fn store_transposed(e: &Epilogue<f32>, _: Outbox<f32>, tile: &Frag, offset: Offset) {
         let Some(c) = e.elements else { return };
         tile.each_pair(|cell, pair| {
-            let n = at.row + cell.row;
+            let n = offset.row + cell.row;
             for (i, x) in (0..).zip(pair) {
-                let m = at.col + cell.col + i;
+                let m = offset.col + cell.col + i;
                 if_(n.lt(e.n) & m.lt(e.m), || {
-                    c.row(m, at.batch).store(n, x);
+                    c.row(m, offset.batch).store(n, x);
                 });
             }
         });

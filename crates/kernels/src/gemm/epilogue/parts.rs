@@ -6,7 +6,7 @@ use std::ops::Range as Span;
 use warpline_ir::builder::*;
 
 impl<T: Out> Epilogue<T> {
-    /// Splits the accumulator of a tile into gate and up; without a gate it stays whole.
+    /// Returns the accumulator of a tile, split into gate and up for a gated GEMM.
     #[track_caller]
     pub(in crate::gemm) fn split(&self, acc: &Frag) -> Vec<Frag> {
         let halves = match (self.class.b_operands(), self.config.swap_ab()) {
@@ -19,10 +19,10 @@ impl<T: Out> Epilogue<T> {
 
     /// Stores the tile of a slot, and releases the slot once the store has read it.
     #[track_caller]
-    pub(in crate::gemm) fn store_slot(&self, slot: Slot<Tile<T>, Consuming>, at: Offset) {
-        match at.batch {
-            None => self.c.store(slot.tiles(), [at.col, at.row]),
-            Some(z) => self.c.store(slot.tiles(), [at.col, at.row, z]),
+    pub(in crate::gemm) fn store_slot(&self, slot: Slot<Tile<T>, Consuming>, offset: Offset) {
+        match offset.batch {
+            None => self.c.store(slot.tiles(), [offset.col, offset.row]),
+            Some(z) => self.c.store(slot.tiles(), [offset.col, offset.row, z]),
         }
         bulk_commit();
         bulk_wait_read(0);
@@ -37,44 +37,44 @@ impl<T: Out> Epilogue<T> {
     pub(in crate::gemm) fn each_part(
         &self,
         accumulators: &[Frag],
-        at: Offset,
+        offset: Offset,
         bias: BiasValues<T>,
         mut f: impl FnMut(Vec<Frag>, Offset, BiasValues<T>),
     ) {
         let width = self.config.staging.width;
         let parts = self.config.tile_n / width;
-        let cut = |all: &[Frag], cols: Span<u32>| -> Vec<Frag> {
+        let slice = |all: &[Frag], cols: Span<u32>| -> Vec<Frag> {
             all.iter().map(|x| x.slice(cols.clone())).collect()
         };
         // The bias of the next part is loaded before the current part is processed.
-        let next = |at: Offset| self.prefetch(at.plus(0, width));
+        let load_next = |offset: Offset| self.prefetch(offset.plus(0, width));
         if !self.class.epilogue.activation.is_expensive() || parts == 1 || width < 32 {
             let mut bias = bias;
             for i in 0..parts {
-                let (at, cols) = (at.plus(0, i * width), i * width..(i + 1) * width);
-                let more = match i + 1 < parts {
-                    true => next(at),
+                let (offset, cols) = (offset.plus(0, i * width), i * width..(i + 1) * width);
+                let next_bias = match i + 1 < parts {
+                    true => load_next(offset),
                     false => BiasValues::None,
                 };
                 f(
-                    cut(accumulators, cols),
-                    at,
-                    std::mem::replace(&mut bias, more),
+                    slice(accumulators, cols),
+                    offset,
+                    std::mem::replace(&mut bias, next_bias),
                 );
             }
             return;
         }
         let first = (accumulators.to_vec(), bias.pairs());
         steps(parts).unroll(1).fold(first, |i, (all, bias)| {
-            let col = at.col + i * width;
-            let at = Offset { col, ..at };
-            let more = next(at);
-            f(cut(&all, 0..width), at, BiasValues::of(bias));
-            let rest = all
+            let col = offset.col + i * width;
+            let offset = Offset { col, ..offset };
+            let next_bias = load_next(offset);
+            f(slice(&all, 0..width), offset, BiasValues::from_pairs(bias));
+            let shifted = all
                 .iter()
                 .map(|x| x.shift_cols(width))
                 .collect::<Vec<Frag>>();
-            (rest, more.pairs())
+            (shifted, next_bias.pairs())
         });
     }
 }

@@ -41,15 +41,15 @@ fn param_name(reduction: Reduction) -> String {
 /// Returns the number of partial results of each output element.
 fn partial_count(reduction: Reduction, p: &Problem, c: &Config) -> u64 {
     let [m_tiles, n_tiles] = c.tiles(p);
-    // Tiles along the rows and along the columns of the MMA tile.
-    let (down, across) = if c.swap_ab() {
+    // Tiles along the rows and along the columns of an MMA tile.
+    let (row_tiles, col_tiles) = if c.swap_ab() {
         (n_tiles, m_tiles)
     } else {
         (m_tiles, n_tiles)
     };
     match ReductionAxis::of(reduction, c.swap_ab()) {
-        ReductionAxis::Row => across,
-        ReductionAxis::Col => down * u64::from(c.mma_tile()[0] / c.rows() * WARPS),
+        ReductionAxis::Row => col_tiles,
+        ReductionAxis::Col => row_tiles * u64::from(c.mma_tile()[0] / c.rows() * WARPS),
         ReductionAxis::All => u64::from(c.ctas * c.consumers() * WARPS),
     }
 }
@@ -58,28 +58,33 @@ fn partial_count(reduction: Reduction, p: &Problem, c: &Config) -> u64 {
 const WARPS: u32 = 4;
 
 /// Returns the workspace offset of each reduction's partial results, and their end. They follow the
-/// first `used` bytes.
-fn partial_layout(p: &Problem, c: &Config, used: u64) -> (Vec<(Reduction, u64)>, u64) {
-    let mut end = used;
+/// first `used_bytes`.
+fn partial_layout(p: &Problem, c: &Config, used_bytes: u64) -> (Vec<(Reduction, u64)>, u64) {
+    let mut end = used_bytes;
     let all = p.class().epilogue.reductions().into_iter();
-    let partial_layout = all.map(|reduction| {
-        let at = end.max(ZEROED_BYTES).next_multiple_of(256);
-        end = at + partial_count(reduction, p, c) * u64::from(reduction.len(p)) * 4;
-        (reduction, at)
+    let offsets = all.map(|reduction| {
+        let offset = end.max(ZEROED_BYTES).next_multiple_of(256);
+        end = offset + partial_count(reduction, p, c) * u64::from(reduction.len(p)) * 4;
+        (reduction, offset)
     });
-    let partial_layout = partial_layout.collect();
-    (partial_layout, end)
+    let offsets = offsets.collect();
+    (offsets, end)
 }
 
-/// Returns the size of the workspace, with `used` bytes before the partial results.
-pub(in crate::gemm) fn workspace(p: &Problem, c: &Config, used: u64) -> u64 {
-    partial_layout(p, c, used).1
+/// Returns the size of the workspace, with `used_bytes` before the partial results.
+pub(in crate::gemm) fn workspace(p: &Problem, c: &Config, used_bytes: u64) -> u64 {
+    partial_layout(p, c, used_bytes).1
 }
 
-/// Binds the partial results, which follow the first `used` bytes of the workspace.
-pub(super) fn bind_args(mut step: LaunchStep, p: &Problem, c: &Config, used: u64) -> LaunchStep {
-    for (reduction, at) in partial_layout(p, c, used).0 {
-        step = step.pointer(&param_name(reduction), Buffer::Workspace.at(at));
+/// Binds the partial results, which follow the first `used_bytes` of the workspace.
+pub(super) fn bind_args(
+    mut step: LaunchStep,
+    p: &Problem,
+    c: &Config,
+    used_bytes: u64,
+) -> LaunchStep {
+    for (reduction, offset) in partial_layout(p, c, used_bytes).0 {
+        step = step.pointer(&param_name(reduction), Buffer::Workspace.at(offset));
         step = match reduction {
             Reduction::Amax => step,
             _ => step.scalar(
@@ -91,25 +96,25 @@ pub(super) fn bind_args(mut step: LaunchStep, p: &Problem, c: &Config, used: u64
     step
 }
 
-/// Returns the launches that combine the partial results, which follow the first `used` bytes of the
-/// workspace.
+/// Returns the launches that combine the partial results, which follow the first `used_bytes` of
+/// the workspace.
 pub(in crate::gemm) fn fold(
     p: &Problem,
     c: &Config,
-    used: u64,
+    used_bytes: u64,
     target: &Target,
 ) -> Result<Vec<LaunchStep>, FamilyError> {
-    let step = |(i, (reduction, at)): (usize, (Reduction, u64))| {
+    let step = |(i, (reduction, offset)): (usize, (Reduction, u64))| {
         let (count, out) = (partial_count(reduction, p, c) as u32, Buffer::Output(1 + i));
         match reduction {
-            Reduction::Amax => fold::max(count, Buffer::Workspace.at(at), out, target),
+            Reduction::Amax => fold::max(count, Buffer::Workspace.at(offset), out, target),
             _ => {
-                let from = Buffer::Workspace.at(at);
+                let from = Buffer::Workspace.at(offset);
                 fold::sum_columns([count, reduction.len(p)], from, out, target)
             }
         }
     };
-    partial_layout(p, c, used)
+    partial_layout(p, c, used_bytes)
         .0
         .into_iter()
         .enumerate()
@@ -125,7 +130,7 @@ pub(super) struct Reduce {
     /// Elements of the output.
     len: Reg<u32>,
     /// Rows of the MMA tile per consumer, and columns of the MMA tile.
-    sides: [u32; 2],
+    consumer_tile: [u32; 2],
     consumers: u32,
 }
 
@@ -170,7 +175,7 @@ impl Reduce {
             axis,
             partials,
             len,
-            sides: [c.rows(), c.mma_tile()[1]],
+            consumer_tile: [c.rows(), c.mma_tile()[1]],
             consumers: c.consumers(),
         }
     }
@@ -180,7 +185,7 @@ impl Reduce {
     pub(super) fn begin(&self) -> ReductionState {
         match self.axis {
             ReductionAxis::Row => {
-                ReductionState::Rows(RowVector::splat(self.sides[0], 0.0f32).open())
+                ReductionState::Rows(RowVector::splat(self.consumer_tile[0], 0.0f32).open())
             }
             ReductionAxis::Col => ReductionState::Nothing,
             ReductionAxis::All => ReductionState::Bits(Var::new(0u32)),
@@ -191,35 +196,36 @@ impl Reduce {
     #[track_caller]
     pub(super) fn begin_tile(&self, state: &ReductionState) {
         if let ReductionState::Rows(vars) = state {
-            RowVector::store(vars, RowVector::splat(self.sides[0], 0.0f32));
+            RowVector::store(vars, RowVector::splat(self.consumer_tile[0], 0.0f32));
         }
     }
 
-    /// Adds the values of a part of a tile; out-of-bounds values are zero.
+    /// Accumulates the values of a part of a tile; out-of-bounds values are zero.
     #[track_caller]
-    pub(super) fn take(&self, x: &Frag, at: Offset, state: &ReductionState) {
+    pub(super) fn accumulate(&self, x: &Frag, offset: Offset, state: &ReductionState) {
         match (state, self.partials) {
             (ReductionState::Rows(vars), _) => {
                 let sums =
                     RowVector::load(vars).zip(&x.row_reduce_partial(|x, y| x + y), |x, y| x + y);
                 RowVector::store(vars, sums);
             }
-            (ReductionState::Bits(most), _) => {
+            (ReductionState::Bits(max), _) => {
                 x.each_pair(|_, pair| {
                     for x in pair {
-                        most.set(most.get().max(x.abs().bitcast::<u32>()));
+                        max.set(max.get().max(x.abs().bitcast::<u32>()));
                     }
                 });
             }
             (ReductionState::Nothing, Partials::Sums(partials)) => {
-                let row = at.row / self.sides[0] * WARPS + (warp_in_role() & (WARPS - 1));
+                let row =
+                    offset.row / self.consumer_tile[0] * WARPS + (warp_in_role() & (WARPS - 1));
                 let row = partials.offset(row.mul_wide(self.len));
                 let sums = x.col_reduce(|x, y| x + y);
                 if_(lane_id().lt(4u32), || {
                     let mut sums = sums.into_iter();
                     map_col_pairs(x.cols(), |col| {
                         for (i, sum) in (0..).zip(sums.next().into_iter().flatten()) {
-                            let col = at.col + col + i;
+                            let col = offset.col + col + i;
                             if_(col.lt(self.len), || row.store(col, sum));
                         }
                     });
@@ -231,13 +237,14 @@ impl Reduce {
 
     /// Stores the row sums of a finished tile.
     #[track_caller]
-    pub(super) fn end_tile(&self, at: Offset, state: &ReductionState) {
+    pub(super) fn end_tile(&self, offset: Offset, state: &ReductionState) {
         if let (ReductionState::Rows(vars), Partials::Sums(partials)) = (state, self.partials) {
-            let part = partials.offset((at.col / self.sides[1]).mul_wide(self.len));
+            let tile_partials =
+                partials.offset((offset.col / self.consumer_tile[1]).mul_wide(self.len));
             let sums = RowVector::load(vars).reduce_lanes(|x, y| x + y);
             sums.each(|row, sum| {
-                let row = at.row + row;
-                if_(row.lt(self.len), || part.store(row, sum));
+                let row = offset.row + row;
+                if_(row.lt(self.len), || tile_partials.store(row, sum));
             });
         }
     }
@@ -245,11 +252,11 @@ impl Reduce {
     /// Stores the maximum of a consumer role at its end.
     #[track_caller]
     pub(super) fn end(&self, consumer: u32, state: &ReductionState) {
-        if let (ReductionState::Bits(most), Partials::Bits(partials)) = (state, self.partials) {
-            let most = redux_max(most.get());
+        if let (ReductionState::Bits(max), Partials::Bits(partials)) = (state, self.partials) {
+            let max = redux_max(max.get());
             let warp =
                 (cta_id() * self.consumers + consumer) * WARPS + (warp_in_role() & (WARPS - 1));
-            if_(lane_id().eq(0u32), || partials.store(warp, most));
+            if_(lane_id().eq(0u32), || partials.store(warp, max));
         }
     }
 }
@@ -268,29 +275,29 @@ pub(in crate::gemm) fn reference(
             (0..n).map(col).collect()
         }
         Reduction::Amax => {
-            let most = |(x, e): (f64, f64), &(y, f): &(f64, f64)| {
+            let max = |(x, e): (f64, f64), &(y, f): &(f64, f64)| {
                 let greater = match x.is_nan() || x >= y.abs() {
                     true => x,
                     false => y.abs(),
                 };
                 (greater, e.max(f))
             };
-            vec![values.iter().fold((0.0, 0.0), most)]
+            vec![values.iter().fold((0.0, 0.0), max)]
         }
     }
 }
 
 /// Returns the sum of values and its error bound: their errors, and one rounding per addition.
 fn sum<'a>(values: impl Iterator<Item = &'a (f64, f64)>) -> (f64, f64) {
-    let (mut total, mut error, mut size, mut count) = (0.0, 0.0, 0.0, 0.0);
+    let (mut total, mut error, mut magnitude, mut count) = (0.0, 0.0, 0.0, 0.0);
     for &(x, e) in values {
         total += x;
         error += e;
-        size += x.abs();
+        magnitude += x.abs();
         count += 1.0;
     }
     match total.is_finite() {
-        true => (total, error + count * 2f64.powi(-24) * size),
+        true => (total, error + count * 2f64.powi(-24) * magnitude),
         false => (total, 0.0),
     }
 }

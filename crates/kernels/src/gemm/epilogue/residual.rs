@@ -13,21 +13,27 @@ use warpline_ir::builder::*;
 pub(super) struct Residual<T: Out>(pub(super) GlobalMatrix<T>);
 
 impl<T: Out> Residual<T> {
-    /// Adds the residual. Out-of-bounds elements are not stored: clamping the address is enough.
+    /// Adds the residual. Out-of-bounds elements are not stored, so a clamped address is enough.
     #[track_caller]
-    pub(super) fn apply(&self, x: Frag, at: Offset, [m, n]: [Reg<u32>; 2], swap_ab: bool) -> Frag {
+    pub(super) fn apply(
+        &self,
+        x: Frag,
+        offset: Offset,
+        [m, n]: [Reg<u32>; 2],
+        swap_ab: bool,
+    ) -> Frag {
         let (last_row, last_col) = (m - 1, n - 1);
         x.map_pairs(|cell, [x, y]| {
             let [u, v] = match swap_ab {
                 false => {
-                    let m = (at.row + cell.row).min(last_row);
-                    let n = (at.col + cell.col).min(last_col - 1);
-                    self.0.row(m, at.batch).load_vec::<2>(n)
+                    let m = (offset.row + cell.row).min(last_row);
+                    let n = (offset.col + cell.col).min(last_col - 1);
+                    self.0.row(m, offset.batch).load_vec::<2>(n)
                 }
                 true => [0, 1].map(|i| {
-                    let m = (at.col + cell.col + i).min(last_row);
-                    let n = (at.row + cell.row).min(last_col);
-                    self.0.row(m, at.batch).load(n)
+                    let m = (offset.col + cell.col + i).min(last_row);
+                    let n = (offset.row + cell.row).min(last_col);
+                    self.0.row(m, offset.batch).load(n)
                 }),
             };
             [x + T::widen(u), y + T::widen(v)]
@@ -35,22 +41,22 @@ impl<T: Out> Residual<T> {
     }
 }
 
-/// Binds the residual from byte `before` on.
+/// Binds the residual from byte `offset` on.
 pub(super) fn bind_args(
     step: LaunchStep,
     p: &Problem,
     inputs: &[TensorSpec],
-    before: u64,
+    offset: u64,
 ) -> Result<LaunchStep, FamilyError> {
     if !p.residual {
         return Ok(step);
     }
-    let at = Buffer::named(inputs, "residual")?.at(before);
+    let address = Buffer::named(inputs, "residual")?.at(offset);
     let batched = p.batch.is_some();
     Ok(elements::bind_args(
         step,
         "residual",
-        at,
+        address,
         p.residual(),
         batched,
     ))

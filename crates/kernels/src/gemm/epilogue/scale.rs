@@ -20,13 +20,16 @@ pub(super) struct Scale {
 impl Scale {
     /// Declares the parameters.
     pub(super) fn declare(k: Builder, class: &Class) -> Self {
-        let one = |name: &&str| k.pointer(name).elements(1u32);
+        let pointer = |name: &&str| k.pointer(name).elements(1u32);
         let ops = class.epilogue;
         Self {
             launch: ops.scale.then(|| k.param("scale")),
             memory: match ops.scales {
                 false => Vec::new(),
-                true => scale_names(class.up.is_some()).iter().map(one).collect(),
+                true => scale_names(class.up.is_some())
+                    .iter()
+                    .map(pointer)
+                    .collect(),
             },
         }
     }

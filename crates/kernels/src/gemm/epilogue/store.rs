@@ -1,4 +1,4 @@
-//! The epilogue store: tiles reach C through staging tiles in shared memory.
+//! The epilogue store: from registers through staging tiles in shared memory to C.
 
 use super::{BiasValues, Epilogue, EpilogueState, Out};
 use crate::gemm::config::Staging;
@@ -27,14 +27,14 @@ impl<T: Out> Epilogue<T> {
         &self,
         acc: &Frag,
         outbox: Outbox<T>,
-        at: Offset,
+        offset: Offset,
         state: &EpilogueState,
         bias: BiasValues<T>,
     ) {
         let reductions = || self.reductions().zip(&state.reductions);
         reductions().for_each(|(reduce, reduction)| reduce.begin_tile(reduction));
-        self.store_tile(acc, outbox, at, state, bias);
-        reductions().for_each(|(reduce, reduction)| reduce.end_tile(at, reduction));
+        self.store_tile(acc, outbox, offset, state, bias);
+        reductions().for_each(|(reduce, reduction)| reduce.end_tile(offset, reduction));
     }
 
     /// Applies the ops to a tile and stores it, without the start and end of reductions.
@@ -43,21 +43,21 @@ impl<T: Out> Epilogue<T> {
         &self,
         acc: &Frag,
         outbox: Outbox<T>,
-        at: Offset,
+        offset: Offset,
         state: &EpilogueState,
         bias: BiasValues<T>,
     ) {
         if self.config.swap_ab() {
-            let tile = self.apply(&self.split(acc), at, state, bias);
-            T::store_transposed(self, outbox, &tile, at);
+            let tile = self.apply(&self.split(acc), offset, state, bias);
+            T::store_transposed(self, outbox, &tile, offset);
             return;
         }
-        self.each_part(&self.split(acc), at, bias, |part, at, bias| {
-            self.store_part(outbox, &part[0], at, |some, col| {
-                let cols = col..col + some.cols();
-                let mut all = vec![some];
-                all.extend(part[1..].iter().map(|more| more.slice(cols.clone())));
-                self.apply(&all, at.plus(0, col), state, bias.slice(cols))
+        self.each_part(&self.split(acc), offset, bias, |part, offset, bias| {
+            self.store_part(outbox, &part[0], offset, |frag, col| {
+                let cols = col..col + frag.cols();
+                let mut all = vec![frag];
+                all.extend(part[1..].iter().map(|other| other.slice(cols.clone())));
+                self.apply(&all, offset.plus(0, col), state, bias.slice(cols))
             });
         });
     }
@@ -68,12 +68,12 @@ impl<T: Out> Epilogue<T> {
         &self,
         outbox: Outbox<T>,
         part: &Frag,
-        at: Offset,
+        offset: Offset,
         f: impl Fn(Frag, u32) -> Frag,
     ) {
-        match at.batch {
-            None => outbox.store_map(part, self.c, [at.col, at.row], f),
-            Some(z) => outbox.store_map(part, self.c, [at.col, at.row, z], f),
+        match offset.batch {
+            None => outbox.store_map(part, self.c, [offset.col, offset.row], f),
+            Some(z) => outbox.store_map(part, self.c, [offset.col, offset.row, z], f),
         }
     }
 }

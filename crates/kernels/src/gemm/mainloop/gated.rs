@@ -52,29 +52,33 @@ impl Gated {
             rows,
             ..p.up().unwrap_or(gate)
         };
-        let of = |name: &str, first: u64, m: Matrix| -> Result<TensorArg, FamilyError> {
-            let at = byte_offset(p, m, first * m.stride);
-            Ok(tensor(Buffer::named(inputs, name)?.at(at), m))
+        let weight = |name: &str, first: u64, m: Matrix| -> Result<TensorArg, FamilyError> {
+            let offset = byte_offset(p, m, first * m.stride);
+            Ok(tensor(Buffer::named(inputs, name)?.at(offset), m))
         };
         let (first, n) = (u64::from(cols.start), u64::from(p.n));
-        let mut both = match weights {
-            WeightLayout::Separate => [of("gate", first, gate)?, of("up", first, up)?],
-            WeightLayout::Concatenated => {
-                [of("weights", first, gate)?, of("weights", n + first, gate)?]
-            }
+        let mut args = match weights {
+            WeightLayout::Separate => [weight("gate", first, gate)?, weight("up", first, up)?],
+            WeightLayout::Concatenated => [
+                weight("weights", first, gate)?,
+                weight("weights", n + first, gate)?,
+            ],
             WeightLayout::Interleaved => {
-                let both = [2 * first, 2 * first + 8];
-                [of("weights", both[0], gate)?, of("weights", both[1], gate)?]
+                let [gate_row, up_row] = [2 * first, 2 * first + 8];
+                [
+                    weight("weights", gate_row, gate)?,
+                    weight("weights", up_row, gate)?,
+                ]
             }
         };
         if weights == WeightLayout::Interleaved {
             // Gate and up alternate in blocks of 8 rows.
-            for one in &mut both {
-                one.extents = vec![one.extents[0], 8, rows / 8];
-                one.strides = one.strides.take().map(|s| vec![s[0], 16 * s[0]]);
+            for arg in &mut args {
+                arg.extents = vec![arg.extents[0], 8, rows / 8];
+                arg.strides = arg.strides.take().map(|s| vec![s[0], 16 * s[0]]);
             }
         }
-        let [gate, up] = both;
+        let [gate, up] = args;
         Ok(step.tensor("gate", gate).tensor("up", up))
     }
 
@@ -88,23 +92,23 @@ impl Gated {
         part: LoadPart,
     ) {
         let c = &mainloop.config;
-        let (width, height) = (box_cols(&mainloop.class, c), c.tile_n / c.b_blocks());
-        let (shared, hint) = (c.cluster() == Cluster::Rows, mainloop.b_hint());
+        let (width, block_rows) = (box_cols(&mainloop.class, c), c.tile_n / c.b_blocks());
+        let (multicast, hint) = (c.cluster() == Cluster::Rows, mainloop.b_hint());
         for k in (0..c.tile_k).step_by(width as usize) {
-            let blocks = (0..c.tile_n).step_by(height as usize);
+            let blocks = (0..c.tile_n).step_by(block_rows as usize);
             let all = blocks.flat_map(|row| self.maps.map(move |map| (row, map)));
             for (i, (row, map)) in (0..).zip(all) {
-                let rows = part.rows(height);
-                let to = i * height + rows.start..i * height + rows.end;
+                let rows = part.rows(block_rows);
+                let to = i * block_rows + rows.start..i * block_rows + rows.end;
                 let to = slot.1.slice(to, k..k + width);
                 let (x, y) = (tile.k + k, tile.n + (row + rows.start));
                 match self.weights {
                     WeightLayout::Interleaved => {
                         // The third coordinate counts blocks of 8 rows.
                         let block = Some(y >> 3u32);
-                        load_box(slot, map, to, [x, 0u32.reg()], block, shared, hint);
+                        load_box(slot, map, to, [x, 0u32.reg()], block, multicast, hint);
                     }
-                    _ => load_box(slot, map, to, [x, y], tile.batch, shared, hint),
+                    _ => load_box(slot, map, to, [x, y], tile.batch, multicast, hint),
                 }
             }
         }

@@ -40,9 +40,9 @@ impl KMajor {
             rows: cols.len() as u64,
             ..p.b()
         };
-        let first = byte_offset(p, b, u64::from(cols.start) * b.stride);
-        let at = Buffer::named(inputs, "b")?.at(first);
-        Ok(step.tensor("b", tensor(at, b)))
+        let first_byte = byte_offset(p, b, u64::from(cols.start) * b.stride);
+        let address = Buffer::named(inputs, "b")?.at(first_byte);
+        Ok(step.tensor("b", tensor(address, b)))
     }
 
     /// Issues the loads of a k-tile.
@@ -56,11 +56,11 @@ impl KMajor {
     ) {
         let c = &mainloop.config;
         let (width, rows) = (box_cols(&mainloop.class, c), part.rows(c.tile_n));
-        let (shared, hint) = (c.cluster() == Cluster::Rows, mainloop.b_hint());
+        let (multicast, hint) = (c.cluster() == Cluster::Rows, mainloop.b_hint());
         for k in (0..c.tile_k).step_by(width as usize) {
             let to = slot.1.slice(rows.clone(), k..k + width);
             let origin = [tile.k + k, tile.n + rows.start];
-            load_box(slot, self.b, to, origin, tile.batch, shared, hint);
+            load_box(slot, self.b, to, origin, tile.batch, multicast, hint);
         }
     }
 }

@@ -69,16 +69,16 @@ pub(super) struct LoadPart {
     /// Index of the part.
     pub(super) index: u32,
     /// Number of parts.
-    pub(super) of: u32,
+    pub(super) count: u32,
 }
 
 impl LoadPart {
     /// The whole k-tile.
-    pub(super) const WHOLE: Self = Self { index: 0, of: 1 };
+    pub(super) const WHOLE: Self = Self { index: 0, count: 1 };
 
-    /// Returns the rows of this part in `whole` rows.
-    fn rows(self, whole: u32) -> Span<u32> {
-        self.index * whole / self.of..(self.index + 1) * whole / self.of
+    /// Returns the range of this part in `rows` rows.
+    fn rows(self, rows: u32) -> Span<u32> {
+        self.index * rows / self.count..(self.index + 1) * rows / self.count
     }
 }
 
@@ -138,28 +138,36 @@ impl Mainloop {
     pub(super) fn load<A: Element, B: Element>(
         &self,
         slot: &FillSlot<A, B>,
-        at: Offset,
+        offset: Offset,
         k_tile: Reg<u32>,
         part: LoadPart,
     ) {
         let c = &self.config;
         let [m, n] = match c.swap_ab() {
-            false => [at.row, at.col],
-            true => [at.col, at.row],
+            false => [offset.row, offset.col],
+            true => [offset.col, offset.row],
         };
         let tile = KTile {
             m,
             n,
             k: k_tile * c.tile_k,
-            batch: at.batch,
+            batch: offset.batch,
         };
         let width = box_cols(&self.class, c);
         let rows = part.rows(c.tile_m);
         for k in (0..c.tile_k).step_by(width as usize) {
             let to = slot.0.slice(rows.clone(), k..k + width);
             let origin = [tile.k + k, tile.m + rows.start];
-            let shared = c.cluster() == Cluster::Cols;
-            load_box(slot, self.a, to, origin, tile.batch, shared, self.a_hint());
+            let multicast = c.cluster() == Cluster::Cols;
+            load_box(
+                slot,
+                self.a,
+                to,
+                origin,
+                tile.batch,
+                multicast,
+                self.a_hint(),
+            );
         }
         match &self.b {
             Operand::KMajor(b) => b.load(self, slot, tile, part),
@@ -219,10 +227,10 @@ fn load_box<A: Element, B: Element, E: Element>(
     to: TileRef<E>,
     [x, y]: [Reg<u32>; 2],
     batch: Option<Reg<u32>>,
-    shared: bool,
+    multicast: bool,
     hint: Option<CacheHint>,
 ) {
-    match (shared, batch) {
+    match (multicast, batch) {
         (false, None) => slot.load_with(map, to, [x, y], None, hint),
         (false, Some(z)) => slot.load_with(map, to, [x, y, z], None, hint),
         (true, None) => slot.load_multicast_with(map, to, [x, y], hint),

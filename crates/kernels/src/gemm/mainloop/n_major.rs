@@ -39,12 +39,12 @@ impl NMajor {
             cols: cols.len() as u64,
             ..p.b()
         };
-        let first = byte_offset(p, b, cols.start.into());
-        let at = Buffer::named(inputs, "b")?.at(first);
-        Ok(step.tensor("b", tensor(at, b)))
+        let first_byte = byte_offset(p, b, cols.start.into());
+        let address = Buffer::named(inputs, "b")?.at(first_byte);
+        Ok(step.tensor("b", tensor(address, b)))
     }
 
-    /// Issues the loads of a k-tile: every `part.of`-th panel.
+    /// Issues the loads of a k-tile: every `part.count`-th panel.
     #[track_caller]
     pub(super) fn load<A: Element, B: Element>(
         &self,
@@ -55,7 +55,7 @@ impl NMajor {
     ) {
         let (c, hint) = (&mainloop.config, mainloop.b_hint());
         for (i, col) in (0..).zip((0..c.tile_n).step_by(PANEL as usize)) {
-            if i % part.of == part.index {
+            if i % part.count == part.index {
                 let to = slot.1.slice(0..c.tile_k, col..col + PANEL);
                 let origin = [tile.n + col, tile.k];
                 load_box(slot, self.b, to, origin, tile.batch, false, hint);

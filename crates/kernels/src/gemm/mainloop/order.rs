@@ -9,7 +9,7 @@ pub(in crate::gemm) enum MainloopOrder {
     Unordered(Range<u32>),
     /// All k-tiles while the consumer holds the turn.
     Exclusive(Turn, Range<u32>),
-    /// This many k-tiles, the last [`TAIL`] of them while the consumer holds the turn.
+    /// A number of k-tiles; the consumer holds the turn for the last [`TAIL`].
     ExclusiveTail(Turn, Reg<u32>),
 }
 
@@ -18,29 +18,29 @@ pub(in crate::gemm) enum MainloopOrder {
 pub(in crate::gemm) const TAIL: u32 = 3;
 
 impl MainloopOrder {
-    /// Runs `take` for all k-tiles, in one or two ranges.
+    /// Runs `body` for all k-tiles, in one or two ranges.
     #[track_caller]
-    pub(super) fn each(self, take: impl Fn(Range<u32>)) {
+    pub(super) fn for_each_range(self, body: impl Fn(Range<u32>)) {
         let MainloopOrder::ExclusiveTail(turn, k_tiles) = self else {
-            return self.whole(take);
+            return self.with_all(body);
         };
         if_else(
             k_tiles.lt(TAIL),
-            || self.whole(&take),
+            || self.with_all(&body),
             || {
-                take(steps(k_tiles - TAIL));
-                turn.hold(|| take(steps(TAIL)));
+                body(steps(k_tiles - TAIL));
+                turn.hold(|| body(steps(TAIL)));
             },
         );
     }
 
-    /// Runs `take` once, for all k-tiles.
+    /// Runs `body` once, with all k-tiles.
     #[track_caller]
-    pub(super) fn whole<R>(self, take: impl FnOnce(Range<u32>) -> R) -> R {
+    pub(super) fn with_all<R>(self, body: impl FnOnce(Range<u32>) -> R) -> R {
         match self {
-            MainloopOrder::Unordered(all) => take(all),
-            MainloopOrder::Exclusive(turn, all) => turn.hold(|| take(all)),
-            MainloopOrder::ExclusiveTail(turn, k_tiles) => turn.hold(|| take(steps(k_tiles))),
+            MainloopOrder::Unordered(all) => body(all),
+            MainloopOrder::Exclusive(turn, all) => turn.hold(|| body(all)),
+            MainloopOrder::ExclusiveTail(turn, k_tiles) => turn.hold(|| body(steps(k_tiles))),
         }
     }
 }

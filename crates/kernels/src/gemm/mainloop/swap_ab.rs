@@ -4,7 +4,7 @@ use std::ops::Range as Span;
 use warpline_ir::Element;
 use warpline_ir::builder::*;
 
-/// Multiplies rows of a B with K innermost by A.
+/// Multiplies rows of B by A; K is innermost in B.
 #[track_caller]
 pub(super) fn k_major<A: Element, B: Element>(
     acc: &Acc,
@@ -16,7 +16,7 @@ pub(super) fn k_major<A: Element, B: Element>(
     acc.mma(&b.slice(rows, k), &a);
 }
 
-/// Multiplies columns of a B with N innermost by A.
+/// Multiplies columns of B by A; N is innermost in B.
 #[track_caller]
 pub(super) fn n_major<A: Element, B: Element>(
     acc: &Acc,

@@ -1,4 +1,4 @@
-//! Cooperative: the consumers share each tile and finish its last k-tiles one after the other.
+//! Cooperative: the consumers share each tile and take turns for its last k-tiles.
 
 use super::prelude::*;
 use crate::gemm::mainloop::TAIL;
@@ -15,18 +15,18 @@ pub(super) fn roles<A: Element, B: Element, T: Out>(k: Builder, gemm: &GemmConte
     let consumers = || {
         for (i, name) in (0..).zip(names) {
             let outbox = gemm.epilogue.outbox(k, name);
-            let (role, area) = consumer(k, gemm, i);
+            let (role, region) = consumer(k, gemm, i);
             role.body(|| {
                 let state = gemm.epilogue.begin(i);
                 gemm.tiles.each(|tile| {
-                    let at = gemm.offset(tile).plus(area.first_row, 0);
-                    let bias = gemm.epilogue.prefetch(at);
+                    let offset = gemm.offset(tile).plus(region.first_row, 0);
+                    let bias = gemm.epilogue.prefetch(offset);
                     let order = match tail {
                         None => MainloopOrder::Unordered(steps(gemm.k_tiles)),
                         Some(turn) => MainloopOrder::ExclusiveTail(turn, gemm.k_tiles),
                     };
-                    let acc = gemm.mainloop.accumulate(ab, order, &area);
-                    gemm.epilogue.store(&acc, outbox, at, &state, bias);
+                    let acc = gemm.mainloop.accumulate(ab, order, &region);
+                    gemm.epilogue.store(&acc, outbox, offset, &state, bias);
                 });
                 gemm.epilogue.end(&state);
             });

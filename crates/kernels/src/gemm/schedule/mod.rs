@@ -23,7 +23,7 @@ mod storer;
 mod stream_k;
 mod two_consumer;
 
-use super::config::{Area, Config, Schedule};
+use super::config::{Config, Schedule, TileRegion};
 use super::context::GemmContext;
 use super::epilogue::Out;
 use super::mainloop::AbRing;
@@ -69,7 +69,7 @@ fn roles<A: Element, B: Element, T: Out>(k: Builder, class: &Class, c: &Config) 
 }
 
 /// Returns the parameter name of a consumer's partial tiles in stream-K.
-pub(super) fn partials(consumer: &str) -> String {
+pub(super) fn partials_name(consumer: &str) -> String {
     format!("partials_{consumer}")
 }
 
@@ -90,10 +90,10 @@ fn declare_roles(c: &Config, producer: impl FnOnce(), consumers: impl FnOnce()) 
     roles::declare_roles(c.registers, producer, consumers);
 }
 
-/// Declares a consumer role; also returns its part of a tile.
-fn consumer<T: Out>(k: Builder, gemm: &GemmContext<T>, i: u32) -> (RoleDecl, Area) {
+/// Declares a consumer role; also returns its region of a tile.
+fn consumer<T: Out>(k: Builder, gemm: &GemmContext<T>, i: u32) -> (RoleDecl, TileRegion) {
     let role = roles::consumer(k, i, gemm.config.registers);
-    (role, gemm.area(i))
+    (role, gemm.region(i))
 }
 
 /// Makes the ring multicast if the kernel has a cluster: its CTAs fill each other's slots.

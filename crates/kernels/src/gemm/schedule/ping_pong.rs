@@ -9,16 +9,16 @@ pub(super) fn roles<A: Element, B: Element, T: Out>(k: Builder, gemm: &GemmConte
     producer::role(k, gemm, ab);
     for i in 0..2 {
         let outbox = gemm.epilogue.outbox(k, CONSUMERS[i as usize]);
-        let (role, area) = consumer(k, gemm, i);
+        let (role, region) = consumer(k, gemm, i);
         role.body(|| {
             let state = gemm.epilogue.begin(i);
             let skip = || ab.skip(gemm.k_tiles);
             gemm.tiles.each_second(i, skip, |tile| {
-                let at = gemm.offset(tile);
-                let bias = gemm.epilogue.prefetch(at);
+                let offset = gemm.offset(tile);
+                let bias = gemm.epilogue.prefetch(offset);
                 let order = MainloopOrder::Exclusive(turn, steps(gemm.k_tiles));
-                let acc = gemm.mainloop.accumulate(ab, order, &area);
-                gemm.epilogue.store(&acc, outbox, at, &state, bias);
+                let acc = gemm.mainloop.accumulate(ab, order, &region);
+                gemm.epilogue.store(&acc, outbox, offset, &state, bias);
             });
             gemm.epilogue.end(&state);
         });

@@ -1,7 +1,8 @@
 //! The names that every schedule imports.
 
 pub(super) use super::{
-    CONSUMERS, consumer, declare_roles, exchange_ring, multicast, partials, producer, producer_over,
+    CONSUMERS, consumer, declare_roles, exchange_ring, multicast, partials_name, producer,
+    producer_over,
 };
 pub(super) use crate::gemm::context::GemmContext;
 pub(super) use crate::gemm::epilogue::Out;

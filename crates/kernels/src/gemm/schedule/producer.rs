@@ -6,7 +6,7 @@ use crate::gemm::mainloop::AbRing;
 use crate::gemm::offset::Offset;
 
 /// k-tiles of the first tile that the producer loads before the prologue barrier.
-const EARLY: u32 = 2;
+const EARLY_K_TILES: u32 = 2;
 
 /// Declares the role.
 pub(super) fn role<A: Element, B: Element, T: Out>(
@@ -15,18 +15,18 @@ pub(super) fn role<A: Element, B: Element, T: Out>(
     ab: AbRing<A, B>,
 ) {
     let c = &gemm.config;
-    let load = |at, k_tile| load(gemm, ab, at, k_tile);
+    let load = |offset, k_tile| load(gemm, ab, offset, k_tile);
     copy_role(k, "load", c).body(|| {
-        let early = match gemm.tiles.first_is_static() {
-            true => EARLY.min(c.stages),
+        let early = match gemm.tiles.first_tile_is_static() {
+            true => EARLY_K_TILES.min(c.stages),
             false => 0,
         };
         if early > 0 {
             elect(|| {
                 gemm.tiles.first(|tile| {
-                    let at = gemm.offset(tile);
+                    let offset = gemm.offset(tile);
                     for i in 0..early {
-                        if_(gemm.k_tiles.gt(i), || load(at, i.reg()));
+                        if_(gemm.k_tiles.gt(i), || load(offset, i.reg()));
                     }
                 });
             });
@@ -34,11 +34,11 @@ pub(super) fn role<A: Element, B: Element, T: Out>(
         }
         elect(|| {
             gemm.epilogue.prefetch_map();
-            let from = Var::new(early);
+            let first_k_tile = Var::new(early);
             gemm.tiles.each_as_producer(|tile| {
-                let at = gemm.offset(tile);
-                range(from.get(), gemm.k_tiles).each(|i| load(at, i));
-                from.set(0u32);
+                let offset = gemm.offset(tile);
+                range(first_k_tile.get(), gemm.k_tiles).each(|i| load(offset, i));
+                first_k_tile.set(0u32);
             });
         });
     });
@@ -49,10 +49,10 @@ pub(super) fn role<A: Element, B: Element, T: Out>(
 pub(super) fn load<A: Element, B: Element, T: Out>(
     gemm: &GemmContext<T>,
     ab: AbRing<A, B>,
-    at: Offset,
+    offset: Offset,
     k_tile: Reg<u32>,
 ) {
     let slot = ab.acquire();
-    gemm.mainloop.load(&slot, at, k_tile, LoadPart::WHOLE);
+    gemm.mainloop.load(&slot, offset, k_tile, LoadPart::WHOLE);
     slot.commit();
 }

@@ -15,7 +15,7 @@ pub(super) fn role<A: Element, B: Element, T: Out>(
     copy_role(k, "load", &gemm.config).body(|| {
         elect(|| {
             gemm.epilogue.prefetch_map();
-            body(&|at, k_tile| producer::load(gemm, ab, at, k_tile));
+            body(&|offset, k_tile| producer::load(gemm, ab, offset, k_tile));
         });
     });
 }

@@ -1,4 +1,4 @@
-//! Split-K: two CTAs of a cluster compute half of K each and combine them through shared memory.
+//! Split-K: each of two CTAs of a cluster computes half of K, and the first adds both accumulators.
 
 use super::prelude::*;
 
@@ -10,29 +10,29 @@ pub(super) fn roles<A: Element, B: Element, T: Out>(k: Builder, gemm: &GemmConte
     let half = gemm.k_tiles.div_ceil(c.schedule.split_k());
     let producer = |load: &dyn Fn(_, _)| {
         gemm.tiles.each_of_cluster(|tile| {
-            let at = gemm.offset(tile);
-            steps(half).each(|i| load(at, rank * half + i));
+            let offset = gemm.offset(tile);
+            steps(half).each(|i| load(offset, rank * half + i));
         });
     };
     let consumers = || {
         for (i, name) in (0..c.consumers()).zip(CONSUMERS) {
-            let ring = exchange_ring(k, name, gemm.area(i).shape());
+            let exchange = exchange_ring(k, name, gemm.region(i).shape());
             let outbox = e.outbox(k, name);
-            let (role, area) = consumer(k, gemm, i);
+            let (role, region) = consumer(k, gemm, i);
             role.body(|| {
                 let state = e.begin(i);
                 gemm.tiles.each_of_cluster(|tile| {
-                    let acc = gemm.accumulate(ab, steps(half), &area);
+                    let acc = gemm.accumulate(ab, steps(half), &region);
                     let finish = || {
-                        let slot = ring.wait();
-                        let more = acc.load_thread_major(&slot.tiles());
-                        let acc = acc.clone().zip(&more, |x, y| x + y);
-                        let at = gemm.offset(tile).plus(area.first_row, 0);
-                        e.store(&acc, outbox, at, &state, e.prefetch(at));
+                        let slot = exchange.wait();
+                        let other = acc.load_thread_major(&slot.tiles());
+                        let acc = acc.clone().zip(&other, |x, y| x + y);
+                        let offset = gemm.offset(tile).plus(region.first_row, 0);
+                        e.store(&acc, outbox, offset, &state, e.prefetch(offset));
                         slot.release_remote(1u32);
                     };
                     if_else(rank.eq(0u32), finish, || {
-                        let slot = ring.acquire_remote(0u32);
+                        let slot = exchange.acquire_remote(0u32);
                         acc.store_async_thread_major(&slot);
                         slot.commit();
                     });

@@ -1,4 +1,4 @@
-//! Storer: cooperative, with a role that stores the tiles that the consumers pass it through rings.
+//! Storer: cooperative; the consumers pass their tiles through rings to a role that stores them.
 
 use super::prelude::*;
 use crate::gemm::config::Staging;
@@ -12,15 +12,15 @@ pub(super) fn roles<A: Element, B: Element, T: Out>(k: Builder, gemm: &GemmConte
     let rings: Vec<Ring<Tile<T>>> = (0..c.consumers()).map(ring).collect();
     producer::role(k, gemm, ab);
     for (i, &out) in (0..).zip(&rings) {
-        let (role, area) = consumer(k, gemm, i);
+        let (role, region) = consumer(k, gemm, i);
         role.body(|| {
             let state = e.begin(i);
             gemm.tiles.each(|tile| {
-                let at = gemm.offset(tile).plus(area.first_row, 0);
-                let bias = e.prefetch(at);
-                let acc = gemm.accumulate(ab, steps(gemm.k_tiles), &area);
-                e.each_part(&e.split(&acc), at, bias, |part, at, bias| {
-                    let part = e.apply(&part, at, &state, bias);
+                let offset = gemm.offset(tile).plus(region.first_row, 0);
+                let bias = e.prefetch(offset);
+                let acc = gemm.accumulate(ab, steps(gemm.k_tiles), &region);
+                e.each_part(&e.split(&acc), offset, bias, |part, offset, bias| {
+                    let part = e.apply(&part, offset, &state, bias);
                     let slot = out.acquire();
                     T::store(&part, &slot.tiles());
                     slot.commit();
@@ -31,10 +31,10 @@ pub(super) fn roles<A: Element, B: Element, T: Out>(k: Builder, gemm: &GemmConte
     super::copy_role(k, "store", c).body(|| {
         elect(|| {
             gemm.tiles.each(|tile| {
-                let at = gemm.offset(tile);
+                let offset = gemm.offset(tile);
                 for col in (0..c.tile_n).step_by(width as usize) {
                     for (i, out) in (0..).zip(&rings) {
-                        e.store_slot(out.wait(), at.plus(i * c.rows(), col));
+                        e.store_slot(out.wait(), offset.plus(i * c.rows(), col));
                     }
                 }
             });

@@ -9,29 +9,29 @@ pub(super) fn roles<A: Element, B: Element, T: Out>(k: Builder, gemm: &GemmConte
     let ab = gemm.mainloop.ring::<A, B>(k).broadcast();
     let stream = gemm.tiles.tiles().stream_k(gemm.k_tiles);
     // K == 0: the share of a tile is one k-tile, but none exists.
-    let these = |share: StreamKShare| range(share.from, share.to.min(gemm.k_tiles));
+    let k_range = |share: StreamKShare| range(share.from, share.to.min(gemm.k_tiles));
     let producer = |load: &dyn Fn(_, _)| {
         stream.each(|share| {
-            let at = gemm.offset(share.tile.into());
-            these(share).each(|i| load(at, i));
+            let offset = gemm.offset(share.tile.into());
+            k_range(share).each(|i| load(offset, i));
         });
     };
     let consumers = || {
         for (i, name) in (0..c.consumers()).zip(CONSUMERS) {
-            let [rows, cols] = gemm.area(i).shape();
-            let partials = k.partial_tiles(&partials(name), rows, cols);
+            let [rows, cols] = gemm.region(i).shape();
+            let partials = k.partial_tiles(&partials_name(name), rows, cols);
             let outbox = e.outbox(k, name);
-            let (role, area) = consumer(k, gemm, i);
+            let (role, region) = consumer(k, gemm, i);
             role.body(|| {
                 let state = e.begin(i);
                 stream.each(|share| {
-                    let acc = gemm.accumulate(ab, these(share), &area);
+                    let acc = gemm.accumulate(ab, k_range(share), &region);
                     let finish = || {
                         let acc = share
                             .contributors()
                             .fold(acc.clone(), |cta, acc| partials.wait_and_add(cta, acc));
-                        let at = gemm.offset(share.tile.into()).plus(area.first_row, 0);
-                        e.store(&acc, outbox, at, &state, e.prefetch(at));
+                        let offset = gemm.offset(share.tile.into()).plus(region.first_row, 0);
+                        e.store(&acc, outbox, offset, &state, e.prefetch(offset));
                     };
                     if_else(share.finishes_tile(), finish, || {
                         partials.store(share.partial_index(), &acc)

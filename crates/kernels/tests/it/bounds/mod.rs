@@ -11,8 +11,8 @@ mod vector_add;
 use warpline_kernels::{AnyWorkload, BufferAddresses, Family, Workload};
 use warpline_testkit::kernel::TARGET;
 
-/// Plans a problem and checks the launch of every step.
-fn launches<F: Family>(problem: F::Problem, choice: &F::Choice) -> Result<(), String>
+/// Plans a problem and checks the declared bounds of every launch.
+fn check_launches<F: Family>(problem: F::Problem, choice: &F::Choice) -> Result<(), String>
 where
     Workload<F>: AnyWorkload,
 {
@@ -32,12 +32,12 @@ where
 }
 
 /// Checks that the launches of a problem keep the declared bounds.
-fn assert_launches<F: Family>(problem: F::Problem)
+fn assert_legal_launches<F: Family>(problem: F::Problem)
 where
     Workload<F>: AnyWorkload,
 {
     let name = format!("{problem:?}");
-    if let Err(text) = launches::<F>(problem, &F::Choice::default()) {
+    if let Err(text) = check_launches::<F>(problem, &F::Choice::default()) {
         panic!("{name}: {text}");
     }
 }

@@ -1,8 +1,8 @@
-use super::launches;
+use super::check_launches;
 use warpline_kernels::ms_deform_attn::{MsDeformAttn, Problem};
 
 #[test]
-fn deformable_attention_with_the_smallest_and_largest_extents() {
+fn the_smallest_and_largest_deformable_attentions_keep_the_declared_bounds() {
     let level = |height, width| [[height, width]];
     let problem = |batch, queries, heads, height, width| {
         Problem::new(batch, queries, heads, 4, &level(height, width))
@@ -17,7 +17,7 @@ fn deformable_attention_with_the_smallest_and_largest_extents() {
         problem(1, 1, 1 << 20, 1, 1),
         problem((1 << 31) - 1, 1, 1, 1, 1),
     ] {
-        let outcome = launches::<MsDeformAttn>(p.clone(), &Default::default());
+        let outcome = check_launches::<MsDeformAttn>(p.clone(), &Default::default());
         if let Err(text) = outcome {
             // Only the grid size may be rejected; the kernel accepts every launch.
             assert!(

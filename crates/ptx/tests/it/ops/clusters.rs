@@ -1,6 +1,6 @@
 //! Cluster ops: bulk copies to peers, reductions, `st.async`; fences.
 
-use crate::ops::sheet::{Sheet, bar, place};
+use crate::ops::op_kernel::{OpKernel, bar, shared_address};
 use warpline_ir::ops::bulk::*;
 use warpline_ir::ops::memory::Fence;
 use warpline_ir::ops::remote::*;
@@ -17,36 +17,39 @@ const DTYPES: [DType; 7] = [
     DType::Bf16,
 ];
 
-/// Returns an address and a barrier of this CTA, and of a peer.
-fn ends(s: &mut Sheet) -> [(SharedAddress, BarRef); 2] {
+/// Returns an address and a barrier in this CTA, and in a peer.
+fn local_and_peer(s: &mut OpKernel) -> [(SharedAddress, BarRef); 2] {
     s.raw.0.cluster = [2, 1, 1];
     let tile = s.tile("x", 8, 64, Swizzle::None, 4);
     let full = s.barrier("full", 4);
     let stage = s.value(Type::U32);
-    let (here, full) = (place(tile, stage, Operand::Imm(0)), bar(full, stage));
+    let (local, full) = (
+        shared_address(tile, stage, Operand::Imm(0)),
+        bar(full, stage),
+    );
     let peer = Some(stage.into());
     [
-        (here, full),
-        (SharedAddress { peer, ..here }, BarRef { peer, ..full }),
+        (local, full),
+        (SharedAddress { peer, ..local }, BarRef { peer, ..full }),
     ]
 }
 
-pub(crate) fn reduce() -> Sheet {
-    let mut s = Sheet::new("reduce");
-    let [(src, _), (dst, bar)] = ends(&mut s);
+pub(crate) fn reduce() -> OpKernel {
+    let mut s = OpKernel::new("reduce");
+    let [(src, _), (dst, bar)] = local_and_peer(&mut s);
     let (global, bytes) = (s.value(Type::U64).into(), s.value(Type::U32).into());
     let all = Reduction::ALL
         .into_iter()
         .flat_map(|op| DTYPES.map(|dtype| Some(BulkReduce { op, dtype })));
     for reduce in all.chain([None]) {
-        s.form(BulkStore {
+        s.op_if_legal(BulkStore {
             src,
             dst: global,
             bytes,
             reduce,
             hint: None,
         });
-        s.form(BulkSend {
+        s.op_if_legal(BulkSend {
             src,
             dst,
             bytes,
@@ -81,7 +84,7 @@ pub(crate) fn reduce() -> Sheet {
     for op in Reduction::ALL {
         s.op(TensorStore {
             map,
-            src: crate::ops::sheet::view(words, Operand::Imm(0), [0, 8, 0, 32]),
+            src: crate::ops::op_kernel::view(words, Operand::Imm(0), [0, 8, 0, 32]),
             coords: vec![x; 2],
             im2col: false,
             reduce: Some(op),
@@ -91,21 +94,21 @@ pub(crate) fn reduce() -> Sheet {
     s
 }
 
-pub(crate) fn remote() -> Sheet {
-    let mut s = Sheet::new("remote");
-    for (dst, bar) in ends(&mut s) {
+pub(crate) fn remote() -> OpKernel {
+    let mut s = OpKernel::new("remote");
+    for (dst, bar) in local_and_peer(&mut s) {
         for ty in [Type::U32, Type::F32, Type::Bf16x2, Type::U64, Type::I64] {
             for n in [1, 2, 4] {
-                let [value, constant] = s.both(ty);
+                let [value, constant] = s.reg_and_imm(ty);
                 let mut src = vec![value; n];
                 src[0] = constant;
-                s.form(StoreAsync { ty, src, dst, bar });
+                s.op_if_legal(StoreAsync { ty, src, dst, bar });
             }
         }
         for ty in [Type::U32, Type::I32, Type::U64, Type::I64] {
             for op in Reduction::ALL {
                 let src = s.value(ty).into();
-                s.form(ReduceAsync {
+                s.op_if_legal(ReduceAsync {
                     op,
                     ty,
                     src,
@@ -118,8 +121,8 @@ pub(crate) fn remote() -> Sheet {
     s
 }
 
-pub(crate) fn fences() -> Sheet {
-    let mut s = Sheet::new("fences");
+pub(crate) fn fences() -> OpKernel {
+    let mut s = OpKernel::new("fences");
     let scopes = [Scope::Cta, Scope::Cluster, Scope::Gpu, Scope::Sys];
     let plain = [
         FenceKind::ProxyAsyncShared,

@@ -1,6 +1,6 @@
 //! mbarriers, bulk and tensor copies.
 
-use crate::ops::sheet::{Sheet, bar, place, view};
+use crate::ops::op_kernel::{OpKernel, bar, shared_address, view};
 use warpline_ir::ops::bulk::*;
 use warpline_ir::ops::mbarrier::*;
 use warpline_ir::ops::tensor::*;
@@ -13,16 +13,16 @@ const HINTS: [Option<CacheHint>; 4] = [
     Some(CacheHint::EvictLast),
 ];
 
-pub(crate) fn mbarrier() -> Sheet {
-    let mut s = Sheet::new("mbarrier");
+pub(crate) fn mbarrier() -> OpKernel {
+    let mut s = OpKernel::new("mbarrier");
     s.raw.0.cluster = [2, 1, 1];
     let full = s.barrier("full", 4);
     let stage = s.value(Type::U32);
     let parity = s.value(Type::U32).into();
-    let here = bar(full, stage);
-    let there = BarRef {
+    let local = bar(full, stage);
+    let remote = BarRef {
         peer: Some(stage.into()),
-        ..here
+        ..local
     };
     for index in 0..2 {
         s.op(MbarrierInit {
@@ -30,49 +30,49 @@ pub(crate) fn mbarrier() -> Sheet {
             count: 2,
         });
     }
-    for bar in [here, there] {
+    for bar in [local, remote] {
         for scope in [Scope::Cta, Scope::Cluster] {
             for tx in [None, Some(Operand::Imm(4096)), Some(parity)] {
                 for count in [Operand::Imm(1), Operand::Imm(2), parity] {
-                    for leave in [false, true] {
-                        s.form(MbarrierArrive {
+                    for drop in [false, true] {
+                        s.op_if_legal(MbarrierArrive {
                             bar,
                             count,
                             tx,
                             scope,
-                            drop: leave,
+                            drop,
                         });
                     }
                 }
             }
-            s.form(MbarrierWait { bar, parity, scope });
-            for sleep in [false, true] {
+            s.op_if_legal(MbarrierWait { bar, parity, scope });
+            for may_suspend in [false, true] {
                 let dst = s.reg(Type::Pred);
-                s.form(MbarrierTest {
+                s.op_if_legal(MbarrierTest {
                     dst,
                     bar,
                     parity: Operand::Imm(1),
                     scope,
-                    may_suspend: sleep,
+                    may_suspend,
                 });
             }
         }
-        s.form(MbarrierExpectTx {
+        s.op_if_legal(MbarrierExpectTx {
             bar,
             tx: Operand::Imm(256),
         });
     }
-    s.op(MbarrierInval { bar: here });
+    s.op(MbarrierInval { bar: local });
     s
 }
 
-pub(crate) fn bulk() -> Sheet {
-    let mut s = Sheet::new("bulk");
+pub(crate) fn bulk() -> OpKernel {
+    let mut s = OpKernel::new("bulk");
     s.raw.0.cluster = [2, 1, 1];
     let tile = s.tile("x", 8, 64, Swizzle::None, 4);
     let full = s.barrier("full", 4);
     let (stage, mask) = (s.value(Type::U32), s.value(Type::U32).into());
-    let at = place(tile, stage, Operand::Imm(0));
+    let at = shared_address(tile, stage, Operand::Imm(0));
     let (global, bytes) = (s.value(Type::U64).into(), s.value(Type::U32).into());
     let full = bar(full, stage);
     for hint in HINTS {
@@ -108,8 +108,8 @@ pub(crate) fn bulk() -> Sheet {
     s
 }
 
-pub(crate) fn tensor() -> Sheet {
-    let mut s = Sheet::new("tensor");
+pub(crate) fn tensor() -> OpKernel {
+    let mut s = OpKernel::new("tensor");
     s.raw.0.cluster = [2, 1, 1];
     let full = s.barrier("full", 2);
     let (stage, x) = (s.value(Type::U32), s.value(Type::I32));
@@ -153,13 +153,13 @@ pub(crate) fn tensor() -> Sheet {
             }
             let (src, im2col) = (box_, false);
             // A load may start at negative coordinates, a store may not.
-            let mut inside = coords.clone();
-            inside[0] = Operand::Imm(8);
+            let mut store_coords = coords.clone();
+            store_coords[0] = Operand::Imm(8);
             for reduce in [None, Some(Reduction::Add)] {
                 s.op(TensorStore {
                     map,
                     src,
-                    coords: inside.clone(),
+                    coords: store_coords.clone(),
                     im2col,
                     reduce,
                     hint,

@@ -1,16 +1,16 @@
 //! `ldmatrix`, `stmatrix`, `mma` and `wgmma`.
 
-use crate::ops::sheet::{Sheet, place, view};
+use crate::ops::op_kernel::{OpKernel, shared_address, view};
 use warpline_ir::ops::matrix::*;
 use warpline_ir::ops::mma::Mma;
 use warpline_ir::ops::wgmma::*;
 use warpline_ir::*;
 
-pub(crate) fn matrix() -> Sheet {
-    let mut s = Sheet::new("matrix");
+pub(crate) fn matrix() -> OpKernel {
+    let mut s = OpKernel::new("matrix");
     let tile = s.tile("c", 64, 64, Swizzle::B128, 2);
     let byte = s.value(Type::U32);
-    let at = place(tile, Operand::Imm(1), byte);
+    let at = shared_address(tile, Operand::Imm(1), byte);
     for n in [1, 2, 4] {
         for trans in [false, true] {
             let dst = s.regs(Type::U32, n);
@@ -33,11 +33,11 @@ fn pairs() -> impl Iterator<Item = (MmaType, MmaType)> {
         .filter(|(a, b)| a.mixes(*b))
 }
 
-pub(crate) fn mma() -> Sheet {
-    let mut s = Sheet::new("mma");
+pub(crate) fn mma() -> OpKernel {
+    let mut s = OpKernel::new("mma");
     for (a_ty, b_ty) in pairs() {
         for registers in [2, 4] {
-            for c in s.both(Type::F32) {
+            for c in s.reg_and_imm(Type::F32) {
                 let d = s.regs(Type::F32, 4);
                 let (a, b) = (s.value(a_ty.reg()).into(), s.value(b_ty.reg()).into());
                 s.op(Mma {
@@ -54,8 +54,8 @@ pub(crate) fn mma() -> Sheet {
     s
 }
 
-pub(crate) fn wgmma() -> Sheet {
-    let mut s = Sheet::new("wgmma");
+pub(crate) fn wgmma() -> OpKernel {
+    let mut s = OpKernel::new("wgmma");
     let a = s.tile("a", 64, 64, Swizzle::B128, 4);
     let b = s.tile("b", 256, 64, Swizzle::B128, 2);
     let at = s.tile("at", 64, 64, Swizzle::B64, 1);
@@ -64,7 +64,7 @@ pub(crate) fn wgmma() -> Sheet {
     s.raw.0.tiles[h.index()].dtype = DType::F16;
     let (stage, first) = (s.value(Type::U32), Operand::Imm(0));
     let scale = s.value(Type::Pred).into();
-    let accumulators = |s: &mut Sheet, n: u32| s.regs(Type::F32, n as usize / 2);
+    let accumulators = |s: &mut OpKernel, n: u32| s.regs(Type::F32, n as usize / 2);
     s.op(WgmmaFence);
     // Four k-steps in one stage, then the other layouts.
     let (n, d) = (256, accumulators(&mut s, 256));
@@ -131,8 +131,8 @@ pub(crate) fn wgmma() -> Sheet {
 }
 
 /// Two k-steps of every type.
-pub(crate) fn wgmma_types() -> Sheet {
-    let mut s = Sheet::new("wgmma_types");
+pub(crate) fn wgmma_types() -> OpKernel {
+    let mut s = OpKernel::new("wgmma_types");
     let swizzles = [
         Swizzle::B128,
         Swizzle::B64,
@@ -147,8 +147,8 @@ pub(crate) fn wgmma_types() -> Sheet {
             let name = |operand| format!("{operand}_{}", ty.name());
             let bytes = swizzle.span().map_or(64, |span| span.max(64));
             (
-                tile_of(&mut s, &name("a"), ty, 64, bytes, swizzle),
-                tile_of(&mut s, &name("b"), ty, 256, bytes, swizzle),
+                tile_with_row_bytes(&mut s, &name("a"), ty, 64, bytes, swizzle),
+                tile_with_row_bytes(&mut s, &name("b"), ty, 256, bytes, swizzle),
             )
         })
         .collect();
@@ -186,11 +186,11 @@ pub(crate) fn wgmma_types() -> Sheet {
 }
 
 /// Operands of 16 bits, transposed or not.
-pub(crate) fn wgmma_transposed() -> Sheet {
-    let mut s = Sheet::new("wgmma_transposed");
+pub(crate) fn wgmma_transposed() -> OpKernel {
+    let mut s = OpKernel::new("wgmma_transposed");
     let d = s.regs(Type::F32, 12);
     for ty in [MmaType::Bf16, MmaType::F16] {
-        let tile = tile_of(&mut s, ty.name(), ty, 64, 128, Swizzle::B128);
+        let tile = tile_with_row_bytes(&mut s, ty.name(), ty, 64, 128, Swizzle::B128);
         let view = |major, mn| {
             let [rows, cols] = match major {
                 Major::K => [mn, 16],
@@ -225,8 +225,8 @@ pub(crate) fn wgmma_transposed() -> Sheet {
 }
 
 /// Declares a tile by the bytes of a row.
-fn tile_of(
-    s: &mut Sheet,
+fn tile_with_row_bytes(
+    s: &mut OpKernel,
     name: &str,
     ty: MmaType,
     rows: u32,

@@ -1,6 +1,6 @@
 //! Loads, stores, prefetches, fences, atomics, cache policies, `cp.async`.
 
-use crate::ops::sheet::{Sheet, TYPES, bar, place};
+use crate::ops::op_kernel::{OpKernel, TYPES, bar, shared_address};
 use warpline_ir::ops::atomic::*;
 use warpline_ir::ops::copy::*;
 use warpline_ir::ops::memory::*;
@@ -11,7 +11,7 @@ use warpline_ir::{
 
 const SCOPES: [Scope; 4] = [Scope::Cta, Scope::Cluster, Scope::Gpu, Scope::Sys];
 
-const FETCHES: [Option<L2Prefetch>; 4] = [
+const L2_PREFETCHES: [Option<L2Prefetch>; 4] = [
     None,
     Some(L2Prefetch::B64),
     Some(L2Prefetch::B128),
@@ -19,11 +19,11 @@ const FETCHES: [Option<L2Prefetch>; 4] = [
 ];
 
 /// Returns one address of each kind: global, shared, peer.
-fn places(s: &mut Sheet) -> [MemoryAddress; 3] {
+fn addresses(s: &mut OpKernel) -> [MemoryAddress; 3] {
     s.raw.0.cluster = [2, 1, 1];
     let tile = s.tile("a", 64, 64, Swizzle::None, 4);
     let (stage, byte) = (s.value(Type::U32), s.value(Type::U32));
-    let shared = place(tile, stage, byte);
+    let shared = shared_address(tile, stage, byte);
     let peer = SharedAddress {
         peer: Some(Operand::Imm(1)),
         ..shared
@@ -35,9 +35,9 @@ fn places(s: &mut Sheet) -> [MemoryAddress; 3] {
     ]
 }
 
-pub(crate) fn memory() -> Sheet {
-    let mut s = Sheet::new("memory");
-    let at = places(&mut s);
+pub(crate) fn memory() -> OpKernel {
+    let mut s = OpKernel::new("memory");
+    let at = addresses(&mut s);
     let loads = [
         LoadCache::DEFAULT,
         LoadCache::READ_ONLY,
@@ -49,23 +49,23 @@ pub(crate) fn memory() -> Sheet {
             for n in [1, 2, 4] {
                 for cache in loads {
                     let dst = s.regs(ty, n);
-                    s.form(Load { ty, dst, at, cache });
+                    s.op_if_legal(Load { ty, dst, at, cache });
                 }
                 for cache in stores {
-                    let [value, constant] = s.both(ty);
+                    let [value, constant] = s.reg_and_imm(ty);
                     let mut src = vec![value; n];
                     src[0] = constant;
-                    s.form(Store { ty, src, at, cache });
+                    s.op_if_legal(Store { ty, src, at, cache });
                 }
             }
         }
     }
-    caches(&mut s, at[0]);
+    add_cache_options(&mut s, at[0]);
     // Constants fold into the offset.
     let tile = TileId(0);
     for at in [
-        place(tile, Operand::Imm(0), Operand::Imm(0)),
-        place(tile, Operand::Imm(3), Operand::Imm(64)),
+        shared_address(tile, Operand::Imm(0), Operand::Imm(0)),
+        shared_address(tile, Operand::Imm(3), Operand::Imm(64)),
     ] {
         let (at, cache) = (MemoryAddress::Shared(at), LoadCache::DEFAULT);
         let dst = s.regs(Type::F32, 4);
@@ -102,7 +102,7 @@ pub(crate) fn memory() -> Sheet {
 }
 
 /// Adds every cache option of global loads and stores.
-fn caches(s: &mut Sheet, at: MemoryAddress) {
+fn add_cache_options(s: &mut OpKernel, at: MemoryAddress) {
     let policy = CacheHint::Policy(s.value(Type::U64).into());
     for l1 in [
         L1Policy::Default,
@@ -119,28 +119,28 @@ fn caches(s: &mut Sheet, at: MemoryAddress) {
     ] {
         for hint in [None, Some(CacheHint::EvictFirst), Some(policy)] {
             for path in [LoadPath::Coherent, LoadPath::ReadOnly, LoadPath::Volatile] {
-                for fetch in FETCHES {
+                for l2_prefetch in L2_PREFETCHES {
                     let (ty, dst) = (Type::U32, s.regs(Type::U32, 2));
                     let cache = LoadCache {
                         path,
                         l1,
-                        l2_prefetch: fetch,
+                        l2_prefetch,
                         hint,
                     };
-                    s.form(Load { ty, dst, at, cache });
+                    s.op_if_legal(Load { ty, dst, at, cache });
                 }
             }
             let (ty, src) = (Type::U32, vec![s.value(Type::U32).into()]);
             let volatile = false;
             let cache = StoreCache { volatile, l1, hint };
-            s.form(Store { ty, src, at, cache });
+            s.op_if_legal(Store { ty, src, at, cache });
         }
     }
 }
 
-pub(crate) fn atomic() -> Sheet {
-    let mut s = Sheet::new("atomic");
-    let at = places(&mut s);
+pub(crate) fn atomic() -> OpKernel {
+    let mut s = OpKernel::new("atomic");
+    let at = addresses(&mut s);
     for at in at {
         for ty in TYPES {
             for op in AtomicOp::ALL {
@@ -149,7 +149,7 @@ pub(crate) fn atomic() -> Sheet {
                 let order = MemoryOrder::relaxed(Scope::Gpu);
                 for n in [1, 2, 4, 8] {
                     let (dst, values) = (s.regs(ty, n), vec![value; n]);
-                    s.form(Atomic {
+                    s.op_if_legal(Atomic {
                         op,
                         ty,
                         dst,
@@ -158,7 +158,7 @@ pub(crate) fn atomic() -> Sheet {
                         compare,
                         order,
                     });
-                    s.form(AtomicReduce {
+                    s.op_if_legal(AtomicReduce {
                         op,
                         ty,
                         at,
@@ -175,7 +175,7 @@ pub(crate) fn atomic() -> Sheet {
                 Semantics::Release,
                 Semantics::AcqRel,
             ] {
-                orders(&mut s, at, MemoryOrder { sem, scope });
+                add_memory_orders(&mut s, at, MemoryOrder { sem, scope });
             }
         }
     }
@@ -183,7 +183,7 @@ pub(crate) fn atomic() -> Sheet {
 }
 
 /// Adds every access with this memory order.
-fn orders(s: &mut Sheet, at: MemoryAddress, order: MemoryOrder) {
+fn add_memory_orders(s: &mut OpKernel, at: MemoryAddress, order: MemoryOrder) {
     let (op, ty, value) = (AtomicOp::Add, Type::U32, Operand::Imm(1));
     let (dst, values, compare) = (s.regs(ty, 1), vec![value], None);
     s.op(Atomic {
@@ -195,7 +195,7 @@ fn orders(s: &mut Sheet, at: MemoryAddress, order: MemoryOrder) {
         compare,
         order,
     });
-    s.form(AtomicReduce {
+    s.op_if_legal(AtomicReduce {
         op,
         ty,
         at,
@@ -204,28 +204,28 @@ fn orders(s: &mut Sheet, at: MemoryAddress, order: MemoryOrder) {
     });
     for ty in [Type::U32, Type::F32, Type::U64] {
         let dst = s.reg(ty);
-        s.form(StrongLoad { ty, dst, at, order });
-        for src in s.both(ty) {
-            s.form(StrongStore { ty, src, at, order });
+        s.op_if_legal(StrongLoad { ty, dst, at, order });
+        for src in s.reg_and_imm(ty) {
+            s.op_if_legal(StrongStore { ty, src, at, order });
         }
     }
 }
 
-pub(crate) fn policy() -> Sheet {
-    let mut s = Sheet::new("policy");
+pub(crate) fn policy() -> OpKernel {
+    let mut s = OpKernel::new("policy");
     for primary in [
         EvictionPriority::First,
         EvictionPriority::Last,
         EvictionPriority::Normal,
         EvictionPriority::Unchanged,
     ] {
-        for rest in [EvictionPriority::Unchanged, EvictionPriority::First] {
+        for secondary in [EvictionPriority::Unchanged, EvictionPriority::First] {
             for fraction in [s.value(Type::F32).into(), Operand::imm(0.25f32)] {
                 let dst = s.reg(Type::U64);
                 s.op(CreatePolicy {
                     dst,
                     primary,
-                    secondary: rest,
+                    secondary,
                     fraction,
                 });
             }
@@ -235,7 +235,7 @@ pub(crate) fn policy() -> Sheet {
                 s.op(CreateRangePolicy {
                     dst,
                     primary,
-                    secondary: rest,
+                    secondary,
                     addr,
                     bytes,
                     total,
@@ -246,27 +246,27 @@ pub(crate) fn policy() -> Sheet {
     s
 }
 
-pub(crate) fn copy() -> Sheet {
-    let mut s = Sheet::new("copy");
+pub(crate) fn copy() -> OpKernel {
+    let mut s = OpKernel::new("copy");
     let tile = s.tile("a", 64, 64, Swizzle::B128, 4);
     let full = s.barrier("full", 4);
     let (stage, byte) = (s.value(Type::U32), s.value(Type::U32));
-    let (dst, src) = (place(tile, stage, byte), s.value(Type::U64).into());
+    let (dst, src) = (shared_address(tile, stage, byte), s.value(Type::U64).into());
     let hints = [
         None,
         Some(CacheHint::EvictLast),
         Some(CacheHint::Policy(src)),
     ];
     for bytes in [4, 8, 16] {
-        for bypass in [false, true] {
-            for valid in [None, Some(Operand::Imm(3)), Some(byte.into())] {
+        for bypass_l1 in [false, true] {
+            for src_size in [None, Some(Operand::Imm(3)), Some(byte.into())] {
                 for hint in hints {
-                    s.form(CopyAsync {
+                    s.op_if_legal(CopyAsync {
                         dst,
                         src,
                         bytes,
-                        src_size: valid,
-                        bypass_l1: bypass,
+                        src_size,
+                        bypass_l1,
                         l2_prefetch: None,
                         hint,
                     });
@@ -274,14 +274,14 @@ pub(crate) fn copy() -> Sheet {
             }
         }
     }
-    for fetch in FETCHES {
+    for l2_prefetch in L2_PREFETCHES {
         s.op(CopyAsync {
             dst,
             src,
             bytes: 16,
             src_size: None,
             bypass_l1: true,
-            l2_prefetch: fetch,
+            l2_prefetch,
             hint: hints[1],
         });
     }
@@ -289,12 +289,9 @@ pub(crate) fn copy() -> Sheet {
     for pending in [Some(0), Some(3), None] {
         s.op(CopyWait { pending });
     }
-    for counted in [false, true] {
+    for noinc in [false, true] {
         let bar = bar(full, stage);
-        s.op(CopyArrive {
-            bar,
-            noinc: counted,
-        });
+        s.op(CopyArrive { bar, noinc });
     }
     s
 }

@@ -5,17 +5,17 @@ mod engines;
 mod matrices;
 mod memory;
 mod numbers;
-mod sheet;
+mod op_kernel;
 mod threads;
 
-use sheet::Sheet;
+use op_kernel::OpKernel;
 use std::collections::BTreeSet;
 use warpline_ir::ops::TABLE;
 use warpline_ir::{Op, StmtKind};
 use warpline_ptx::ptxas::Ptxas;
 
-/// One sheet per group of ops.
-const SHEETS: &[fn() -> Sheet] = &[
+/// One kernel per group of ops.
+const OP_KERNELS: &[fn() -> OpKernel] = &[
     numbers::arith,
     numbers::bits,
     numbers::compare,
@@ -42,9 +42,9 @@ const SHEETS: &[fn() -> Sheet] = &[
     matrices::wgmma_transposed,
 ];
 
-fn ops(sheet: &Sheet) -> Vec<Op> {
+fn ops(kernel: &OpKernel) -> Vec<Op> {
     let mut all = vec![];
-    sheet.raw.0.each_stmt(&mut |_, s| {
+    kernel.raw.0.each_stmt(&mut |_, s| {
         if let StmtKind::Op(op) = &s.kind {
             all.push(op.clone());
         }
@@ -53,10 +53,10 @@ fn ops(sheet: &Sheet) -> Vec<Op> {
 }
 
 #[test]
-fn every_op_is_on_a_sheet() {
-    let shown: BTreeSet<_> = SHEETS
+fn every_op_is_in_an_op_kernel() {
+    let shown: BTreeSet<_> = OP_KERNELS
         .iter()
-        .flat_map(|sheet| ops(&sheet()))
+        .flat_map(|kernel| ops(&kernel()))
         .map(|op| op.info().name)
         .collect();
     let all: BTreeSet<_> = TABLE.iter().map(|(_, info)| info.name).collect();
@@ -64,9 +64,9 @@ fn every_op_is_on_a_sheet() {
 }
 
 #[test]
-fn every_sheet_matches_its_snapshot() {
-    for sheet in SHEETS {
-        let ptx = sheet().print();
+fn every_op_kernel_matches_its_snapshot() {
+    for kernel in OP_KERNELS {
+        let ptx = kernel().print();
         let lines = ptx.text.lines().filter(|l| {
             let l = l.trim_start();
             !l.starts_with(".loc ") && !l.starts_with(".file ")
@@ -79,18 +79,18 @@ fn every_sheet_matches_its_snapshot() {
 }
 
 #[test]
-fn ptxas_assembles_every_sheet_without_advisories() {
+fn ptxas_assembles_every_op_kernel_without_advisories() {
     let ptxas = Ptxas::find().unwrap_or_else(|e| panic!("{e}"));
-    let mut bad = vec![];
-    for sheet in SHEETS {
-        let ptx = sheet().print();
+    let mut failures = vec![];
+    for kernel in OP_KERNELS {
+        let ptx = kernel().print();
         match ptxas.assemble(&ptx.text, ptx.target) {
-            Err(e) => bad.push(format!("{}: {e}", ptx.entry)),
+            Err(e) => failures.push(format!("{}: {e}", ptx.entry)),
             Ok(made) => {
                 let advisories = made.report.advisories.iter();
-                bad.extend(advisories.map(|a| format!("{}: {}", ptx.entry, a.text)));
+                failures.extend(advisories.map(|a| format!("{}: {}", ptx.entry, a.text)));
             }
         }
     }
-    assert!(bad.is_empty(), "{}", bad.join("\n"));
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
 }

@@ -1,6 +1,6 @@
 //! Arithmetic, bit ops, comparisons, conversions, math functions.
 
-use crate::ops::sheet::{Sheet, TYPES, constant};
+use crate::ops::op_kernel::{OpKernel, TYPES, constant};
 use warpline_ir::ops::arith::*;
 use warpline_ir::ops::bits::*;
 use warpline_ir::ops::compare::*;
@@ -11,9 +11,9 @@ use warpline_ir::*;
 /// Adds every variant of unary ops.
 macro_rules! unary {
     ($s:ident, $ty:ident, [$($op:ident)*]) => {$(
-        for a in $s.both($ty) {
+        for a in $s.reg_and_imm($ty) {
             let dst = $s.reg($ty);
-            $s.form($op { ty: $ty, dst, a });
+            $s.op_if_legal($op { ty: $ty, dst, a });
         }
     )*};
 }
@@ -21,9 +21,9 @@ macro_rules! unary {
 /// Adds every variant of binary ops.
 macro_rules! binary {
     ($s:ident, $ty:ident, [$($op:ident)*]) => {$(
-        for b in $s.both($ty) {
+        for b in $s.reg_and_imm($ty) {
             let (dst, a) = ($s.reg($ty), $s.value($ty).into());
-            $s.form($op { ty: $ty, dst, a, b });
+            $s.op_if_legal($op { ty: $ty, dst, a, b });
         }
     )*};
 }
@@ -37,25 +37,25 @@ fn wide(ty: Type) -> Type {
     }
 }
 
-pub(crate) fn arith() -> Sheet {
-    let mut s = Sheet::new("arith");
+pub(crate) fn arith() -> OpKernel {
+    let mut s = OpKernel::new("arith");
     for ty in TYPES {
-        for src in s.both(ty) {
+        for src in s.reg_and_imm(ty) {
             let dst = s.reg(ty);
-            s.form(Mov { ty, dst, src });
+            s.op_if_legal(Mov { ty, dst, src });
         }
         unary!(s, ty, [Neg Abs]);
         binary!(s, ty, [Add Sub Mul MulHi Div Rem Min Max]);
-        for c in s.both(ty) {
+        for c in s.reg_and_imm(ty) {
             let (a, b) = (s.value(ty).into(), s.value(ty).into());
             let dst = s.reg(ty);
-            s.form(Mad { ty, dst, a, b, c });
+            s.op_if_legal(Mad { ty, dst, a, b, c });
             let dst = s.reg(ty);
-            s.form(Fma { ty, dst, a, b, c });
+            s.op_if_legal(Fma { ty, dst, a, b, c });
         }
     }
     for ty in [Type::U32, Type::I32] {
-        for b in s.both(ty) {
+        for b in s.reg_and_imm(ty) {
             let a = s.value(ty).into();
             let dst = s.reg(wide(ty));
             s.op(MulWide { ty, dst, a, b });
@@ -66,29 +66,29 @@ pub(crate) fn arith() -> Sheet {
     s
 }
 
-pub(crate) fn bits() -> Sheet {
-    let mut s = Sheet::new("bits");
+pub(crate) fn bits() -> OpKernel {
+    let mut s = OpKernel::new("bits");
     for ty in TYPES {
         binary!(s, ty, [And Or Xor]);
         unary!(s, ty, [Not]);
-        for b in s.both(Type::U32) {
+        for b in s.reg_and_imm(Type::U32) {
             let a = s.value(ty).into();
             let dst = s.reg(ty);
-            s.form(Shl { ty, dst, a, b });
+            s.op_if_legal(Shl { ty, dst, a, b });
             let dst = s.reg(ty);
-            s.form(Shr { ty, dst, a, b });
+            s.op_if_legal(Shr { ty, dst, a, b });
         }
         let a = s.value(ty).into();
         let dst = s.reg(Type::U32);
-        s.form(Popc { ty, dst, a });
+        s.op_if_legal(Popc { ty, dst, a });
         let dst = s.reg(Type::U32);
-        s.form(Clz { ty, dst, a });
+        s.op_if_legal(Clz { ty, dst, a });
         let dst = s.reg(Type::U32);
-        s.form(Bfind { ty, dst, a });
+        s.op_if_legal(Bfind { ty, dst, a });
         let dst = s.reg(ty);
-        s.form(Brev { ty, dst, a });
+        s.op_if_legal(Brev { ty, dst, a });
         let (dst, pos, len) = (s.reg(ty), constant(Type::U32), s.value(Type::U32).into());
-        s.form(Bfe {
+        s.op_if_legal(Bfe {
             ty,
             dst,
             a,
@@ -96,7 +96,7 @@ pub(crate) fn bits() -> Sheet {
             len,
         });
     }
-    for x in s.both(Type::U32) {
+    for x in s.reg_and_imm(Type::U32) {
         let a = s.value(Type::U32).into();
         let dst = s.reg(Type::U32);
         s.op(Lop3 {
@@ -135,18 +135,18 @@ pub(crate) fn bits() -> Sheet {
     s
 }
 
-pub(crate) fn compare() -> Sheet {
-    let mut s = Sheet::new("compare");
+pub(crate) fn compare() -> OpKernel {
+    let mut s = OpKernel::new("compare");
     for ty in TYPES {
         for cmp in [Cmp::Eq, Cmp::Ne, Cmp::Lt, Cmp::Le, Cmp::Gt, Cmp::Ge] {
-            for b in s.both(ty) {
+            for b in s.reg_and_imm(ty) {
                 let (dst, a) = (s.reg(Type::Pred), s.value(ty).into());
-                s.form(Setp { cmp, ty, dst, a, b });
+                s.op_if_legal(Setp { cmp, ty, dst, a, b });
             }
         }
-        for b in s.both(ty) {
+        for b in s.reg_and_imm(ty) {
             let (dst, a, cond) = (s.reg(ty), s.value(ty).into(), s.value(Type::Pred).into());
-            s.form(Select {
+            s.op_if_legal(Select {
                 ty,
                 dst,
                 cond,
@@ -167,7 +167,7 @@ pub(crate) fn compare() -> Sheet {
         a,
         b,
     });
-    for b in s.both(Type::Pred) {
+    for b in s.reg_and_imm(Type::Pred) {
         let a = s.value(Type::Pred).into();
         let dst = s.reg(Type::Pred);
         s.op(PredAnd { dst, a, b });
@@ -179,18 +179,18 @@ pub(crate) fn compare() -> Sheet {
     s
 }
 
-pub(crate) fn convert() -> Sheet {
-    let mut s = Sheet::new("convert");
+pub(crate) fn convert() -> OpKernel {
+    let mut s = OpKernel::new("convert");
     for from in TYPES {
         for to in TYPES {
-            for src in s.both(from) {
+            for src in s.reg_and_imm(from) {
                 let dst = s.reg(to);
-                s.form(Cvt { from, to, dst, src });
+                s.op_if_legal(Cvt { from, to, dst, src });
                 let dst = s.reg(to);
-                s.form(Bitcast { from, to, dst, src });
+                s.op_if_legal(Bitcast { from, to, dst, src });
                 for relu in [false, true] {
                     let (dst, lo) = (s.reg(to), s.value(from).into());
-                    s.form(Pack {
+                    s.op_if_legal(Pack {
                         from,
                         to,
                         relu,
@@ -200,7 +200,7 @@ pub(crate) fn convert() -> Sheet {
                     });
                 }
                 let (lo, hi) = (s.reg(to), s.reg(to));
-                s.form(Unpack {
+                s.op_if_legal(Unpack {
                     from,
                     to,
                     lo,
@@ -213,19 +213,19 @@ pub(crate) fn convert() -> Sheet {
     s
 }
 
-pub(crate) fn math() -> Sheet {
-    let mut s = Sheet::new("math");
+pub(crate) fn math() -> OpKernel {
+    let mut s = OpKernel::new("math");
     for ty in TYPES {
-        for a in s.both(ty) {
+        for a in s.reg_and_imm(ty) {
             for ftz in [false, true] {
                 let dst = s.reg(ty);
-                s.form(Ex2 { ty, dst, a, ftz });
+                s.op_if_legal(Ex2 { ty, dst, a, ftz });
             }
             let dst = s.reg(ty);
-            s.form(Tanh { ty, dst, a });
+            s.op_if_legal(Tanh { ty, dst, a });
         }
     }
-    for a in s.both(Type::F32) {
+    for a in s.reg_and_imm(Type::F32) {
         for ftz in [false, true] {
             let dst = s.reg(Type::F32);
             s.op(Lg2 { dst, a, ftz });

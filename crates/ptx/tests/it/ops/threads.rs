@@ -1,19 +1,19 @@
 //! Warp ops, special registers, named barriers, clusters.
 
-use crate::ops::sheet::{ALL_LANES, Sheet, TYPES, stmt};
+use crate::ops::op_kernel::{ALL_LANES, OpKernel, TYPES, stmt};
 use warpline_ir::ops::cluster::*;
 use warpline_ir::ops::control::*;
 use warpline_ir::ops::special::*;
 use warpline_ir::ops::warp::*;
 use warpline_ir::*;
 
-pub(crate) fn warp() -> Sheet {
-    let mut s = Sheet::new("warp");
+pub(crate) fn warp() -> OpKernel {
+    let mut s = OpKernel::new("warp");
     for ty in TYPES {
-        for src in s.both(ty) {
+        for src in s.reg_and_imm(ty) {
             let (dst, lane) = (s.reg(ty), s.value(Type::U32).into());
             let (mode, clamp, mask) = (ShuffleMode::Idx, 31, ALL_LANES);
-            s.form(Shuffle {
+            s.op_if_legal(Shuffle {
                 mode,
                 ty,
                 dst,
@@ -45,7 +45,7 @@ pub(crate) fn warp() -> Sheet {
             mask,
         });
     }
-    for src in s.both(Type::Pred) {
+    for src in s.reg_and_imm(Type::Pred) {
         for mode in [VoteMode::All, VoteMode::Any, VoteMode::Uniform] {
             let dst = s.reg(Type::Pred);
             s.op(Vote {
@@ -64,11 +64,11 @@ pub(crate) fn warp() -> Sheet {
     }
     let mask = s.value(Type::U32).into();
     for ty in TYPES {
-        for src in s.both(ty) {
+        for src in s.reg_and_imm(ty) {
             let dst = s.reg(Type::U32);
-            s.form(MatchAny { ty, dst, src, mask });
+            s.op_if_legal(MatchAny { ty, dst, src, mask });
             let (dst, all) = (s.reg(Type::U32), s.reg(Type::Pred));
-            s.form(MatchAll {
+            s.op_if_legal(MatchAll {
                 ty,
                 dst,
                 all,
@@ -77,7 +77,7 @@ pub(crate) fn warp() -> Sheet {
             });
             for mode in ReduxMode::ALL {
                 let dst = s.reg(ty);
-                s.form(Redux {
+                s.op_if_legal(Redux {
                     mode,
                     ty,
                     dst,
@@ -92,8 +92,8 @@ pub(crate) fn warp() -> Sheet {
     s
 }
 
-pub(crate) fn special() -> Sheet {
-    let mut s = Sheet::new("special");
+pub(crate) fn special() -> OpKernel {
+    let mut s = OpKernel::new("special");
     s.raw.0.cluster = [2, 1, 1];
     let which = [
         Special::Tid,
@@ -133,8 +133,8 @@ pub(crate) fn special() -> Sheet {
     s
 }
 
-pub(crate) fn control() -> Sheet {
-    let mut s = Sheet::new("control");
+pub(crate) fn control() -> OpKernel {
+    let mut s = OpKernel::new("control");
     let mut second = s.raw.0.roles[0].clone();
     (second.name, second.first_warp) = ("math".to_owned(), 4);
     s.raw.0.named.push(NamedBarrier {
@@ -164,17 +164,17 @@ pub(crate) fn control() -> Sheet {
         id: 2,
         loc: Loc(0),
     });
-    for (tally, ty) in [
+    for (reduction, ty) in [
         (BarrierReduction::Count, Type::U32),
         (BarrierReduction::All, Type::Pred),
         (BarrierReduction::Any, Type::Pred),
     ] {
-        for pred in s.both(Type::Pred) {
+        for pred in s.reg_and_imm(Type::Pred) {
             let (bar, dst) = (NamedId(1), s.reg(ty));
             s.op(NamedReduce {
                 bar,
                 threads: 128,
-                reduction: tally,
+                reduction,
                 pred,
                 dst,
             });
@@ -189,8 +189,8 @@ pub(crate) fn control() -> Sheet {
     s
 }
 
-pub(crate) fn cluster() -> Sheet {
-    let mut s = Sheet::new("cluster");
+pub(crate) fn cluster() -> OpKernel {
+    let mut s = OpKernel::new("cluster");
     s.raw.0.cluster = [2, 2, 1];
     for release in [false, true] {
         s.op(ClusterArrive { release });

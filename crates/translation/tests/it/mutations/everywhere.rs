@@ -16,39 +16,39 @@ fn instructions(lines: &[&str]) -> Vec<usize> {
 
 /// Edits every `step`th line and returns the edits that the check accepts.
 fn undetected(name: &str, step: usize, edit: impl Fn(&str) -> Vec<String>) -> Vec<String> {
-    let printed = Printed::of(name);
+    let printed = Printed::new(name);
     let lines: Vec<&str> = printed.text.lines().collect();
-    let mut passed = Vec::new();
+    let mut accepted = Vec::new();
     for i in instructions(&lines).into_iter().step_by(step) {
         for changed in edit(lines[i]) {
             let mut other = lines.clone();
             other[i] = &changed;
             if verify(&printed.kernel, &other.join("\n")).is_ok() {
-                passed.push(format!("{name} line {}: {} → {changed}", i + 1, lines[i]));
+                accepted.push(format!("{name} line {}: {} → {changed}", i + 1, lines[i]));
             }
         }
     }
-    passed
+    accepted
 }
 
 #[test]
 fn every_lost_instruction_is_detected() {
     for (name, step) in [("vector-add", 1), ("split-k", 29), ("thin", 23)] {
-        let passed = undetected(name, step, |_| vec![String::new()]);
-        assert!(passed.is_empty(), "{}", passed.join("\n"));
+        let accepted = undetected(name, step, |_| vec![String::new()]);
+        assert!(accepted.is_empty(), "{}", accepted.join("\n"));
     }
 }
 
 #[test]
 fn every_changed_register_or_constant_is_detected() {
     for (name, step) in [("vector-add", 2), ("split-k", 31), ("thin", 27)] {
-        let passed = undetected(name, step, other_numbers);
-        assert!(passed.is_empty(), "{}", passed.join("\n"));
+        let accepted = undetected(name, step, increment_each_number);
+        assert!(accepted.is_empty(), "{}", accepted.join("\n"));
     }
 }
 
 /// Returns one variant of the line per number in its operands, with that number incremented.
-fn other_numbers(line: &str) -> Vec<String> {
+fn increment_each_number(line: &str) -> Vec<String> {
     let end = line.find(';').unwrap_or(line.len());
     let code = line[..end].trim_start();
     // Skips guard and opcode.

@@ -14,7 +14,7 @@ use warpline_translation::verify;
 /// One mutation of the PTX of a kernel.
 struct Mutation {
     /// The kernel.
-    of: &'static str,
+    kernel: &'static str,
     /// A text; the first line that contains it is edited.
     line: &'static str,
     /// The edit.
@@ -28,24 +28,29 @@ fn each_mutation_is_rejected_with_its_message() {
     let mut kernels: HashMap<&str, Printed> = HashMap::new();
     let mut missed = Vec::new();
     for m in TABLE {
-        let printed = kernels.entry(m.of).or_insert_with(|| Printed::of(m.of));
-        let what = format!("{} `{}` {:?}", m.of, m.line, m.edit);
-        let (text, at) = m.edit.apply(&printed.text, m.line).expect(&what);
+        let printed = kernels
+            .entry(m.kernel)
+            .or_insert_with(|| Printed::new(m.kernel));
+        let mutation = format!("{} `{}` {:?}", m.kernel, m.line, m.edit);
+        let (text, at) = m.edit.apply(&printed.text, m.line).expect(&mutation);
         let Err(mismatches) = verify(&printed.kernel, &text) else {
-            missed.push(format!("{what}: passed"));
+            missed.push(format!("{mutation}: passed"));
             continue;
         };
         let first = mismatches.list[0].to_string();
         if !first.contains(m.expected) {
             missed.push(format!(
-                "{what}:\n  got      {first}\n  expected {}",
+                "{mutation}:\n  got      {first}\n  expected {}",
                 m.expected
             ));
         }
         // The reported line is the edited one, a use of its result, or the entry.
         let line = mismatches.list[0].line.as_ref();
         if let Some(line) = line.filter(|l| l.number.abs_diff(at) > 10) {
-            missed.push(format!("{what}: reported line {}, not {at}", line.number));
+            missed.push(format!(
+                "{mutation}: reported line {}, not {at}",
+                line.number
+            ));
         }
     }
     assert!(missed.is_empty(), "{}", missed.join("\n"));
@@ -54,8 +59,8 @@ fn each_mutation_is_rejected_with_its_message() {
 
 #[test]
 fn a_message_names_both_lines() {
-    let printed = Printed::of("vector-add");
-    let (text, at) = Edit::Put(", 1;", ", 2;")
+    let printed = Printed::new("vector-add");
+    let (text, at) = Edit::Replace(", 1;", ", 2;")
         .apply(&printed.text, "mbarrier.init")
         .expect("an init");
     let mismatches = verify(&printed.kernel, &text).unwrap_err();

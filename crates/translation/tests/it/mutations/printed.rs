@@ -12,7 +12,7 @@ pub(crate) struct Printed {
 
 impl Printed {
     /// Prints the specialized schedule of a family, or a probe.
-    pub(crate) fn of(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         let work = family(name).unwrap_or_else(|| probe(name));
         let plan = work.plan(&Target::SM_90A).expect("a plan");
         let step = plan.steps.into_iter().next().expect("a kernel");

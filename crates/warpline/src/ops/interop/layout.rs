@@ -56,12 +56,12 @@ impl SliceLayout {
         if span <= len as u128 {
             return Ok(view);
         }
-        let with = match view == TensorView::dense(dtype, &view.shape, 0) {
+        let strides = match view == TensorView::dense(dtype, &view.shape, 0) {
             true => String::new(),
             false => format!(" with strides {:?}", view.strides),
         };
         Err(format!(
-            "is {view}{with}, which spans {span} elements, but its slice has {len}"
+            "is {view}{strides}, which spans {span} elements, but its slice has {len}"
         ))
     }
 }

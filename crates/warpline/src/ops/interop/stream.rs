@@ -36,12 +36,12 @@ impl StreamOps {
         let ordinal = context.ordinal();
         if !context.is_primary() {
             return reject(format!(
-                "its context is not the primary context of cuda:{ordinal}; `CudaContext::new` returns that"
+                "its context is not the primary context of cuda:{ordinal}\nhelp: use `CudaContext::new`"
             ));
         }
         if stream.cu_stream() as usize == PER_THREAD {
             return reject(
-                "the per-thread stream differs between threads; use `new_stream`".into(),
+                "the per-thread stream differs between threads\nhelp: use `new_stream`".into(),
             );
         }
         Ok(Self {

@@ -77,7 +77,7 @@ impl Draw {
         self.0.bits() % n
     }
 
-    fn one<T: Clone>(&mut self, all: &[T]) -> T {
+    fn choose<T: Clone>(&mut self, all: &[T]) -> T {
         all[self.below(all.len() as u64) as usize].clone()
     }
 
@@ -131,15 +131,15 @@ impl Draw {
         match &field.kind {
             FieldKind::Number { .. } => None,
             FieldKind::Flag => Some(self.percent(50).to_string()),
-            FieldKind::Keywords(all) => Some(self.one(all).name.to_owned()),
+            FieldKind::Keywords(all) => Some(self.choose(all).name.to_owned()),
         }
     }
 
     /// Draws a config value: near another one, or any.
     fn count(&mut self, near: Option<u64>) -> String {
-        let any = self.one(&COUNTS);
+        let any = self.choose(&COUNTS);
         let count = match near {
-            Some(n) if self.percent(60) => self.one(&[n, 2 * n, 4 * n, n / 2, n + 1, n + 8]),
+            Some(n) if self.percent(60) => self.choose(&[n, 2 * n, 4 * n, n / 2, n + 1, n + 8]),
             _ => any,
         };
         count.to_string()
@@ -151,18 +151,18 @@ impl Draw {
             "shapes" => {
                 let levels = 1 + self.below(8);
                 let mut side = || {
-                    let max = self.one(&[1, 3, 9, 24]);
+                    let max = self.choose(&[1, 3, 9, 24]);
                     1 + self.below(max)
                 };
                 let level = |_| format!("{}x{}", side(), side());
                 (0..levels).map(level).collect::<Vec<_>>().join(",")
             }
-            "scale" | "eps" => self.one(&["0", "1e-5", "0.5"]).to_owned(),
+            "scale" | "eps" => self.choose(&["0", "1e-5", "0.5"]).to_owned(),
             id if id.ends_with("stride") || id.ends_with("step") => {
                 (16 * (1 + self.below(40))).to_string()
             }
-            _ if size == Size::Any && self.percent(30) => self.one(&LARGE).to_string(),
-            _ => self.one(&EXTENTS).to_string(),
+            _ if size == Size::Any && self.percent(30) => self.choose(&LARGE).to_string(),
+            _ => self.choose(&EXTENTS).to_string(),
         }
     }
 }
@@ -177,15 +177,15 @@ pub(crate) fn parse(
 }
 
 /// Draws the flags of a problem that the family accepts and, if small, the CPU executor runs quickly.
-pub(crate) fn problem(draw: &mut Draw, family: &dyn AnyFamily, size: Size) -> Vec<String> {
+pub(crate) fn draw_problem(draw: &mut Draw, family: &dyn AnyFamily, size: Size) -> Vec<String> {
     loop {
         let flags = draw.problem(family, size);
-        let small = |work: &dyn AnyWorkload| {
+        let is_fast = |work: &dyn AnyWorkload| {
             simulation_seconds(&work.cost(), Timing::Random, 1) < MAX_SECONDS
         };
         match parse(family, &flags) {
             Err(FamilyError::Problem(_)) => {}
-            Ok(work) if size == Size::Small && !small(work.as_ref()) => {}
+            Ok(work) if size == Size::Small && !is_fast(work.as_ref()) => {}
             _ => return flags,
         }
     }
@@ -194,21 +194,21 @@ pub(crate) fn problem(draw: &mut Draw, family: &dyn AnyFamily, size: Size) -> Ve
 /// The maximum simulation time of a small problem in seconds.
 const MAX_SECONDS: f64 = 0.02;
 
-fn variable(name: &str) -> Option<u64> {
+fn number_from_env(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
 /// Runs `check` with `few` draws of every family, or `many` in a full test run. Fails with all errors.
-pub(crate) fn each(
+pub(crate) fn for_each_draw(
     few: u64,
     many: u64,
     check: impl Fn(&dyn AnyFamily, &mut Draw) -> Result<(), String> + Sync,
 ) {
-    let draws = variable("WARPLINE_DRAWS").unwrap_or(few_or(few, many));
-    let seed = variable("WARPLINE_SEED").unwrap_or(1);
-    let one = std::env::var("WARPLINE_FAMILY").ok();
+    let draws = number_from_env("WARPLINE_DRAWS").unwrap_or(few_or(few, many));
+    let seed = number_from_env("WARPLINE_SEED").unwrap_or(1);
+    let only_family = std::env::var("WARPLINE_FAMILY").ok();
     let families: Vec<_> = (registry().into_iter())
-        .filter(|f| one.as_deref().is_none_or(|name| f.name() == name))
+        .filter(|f| only_family.as_deref().is_none_or(|name| f.name() == name))
         .collect();
     let count = draws * families.len() as u64;
     for_each(0..count, |i| {

@@ -1,6 +1,6 @@
 //! Random configs: proved and correct, or rejected before a kernel is built.
 
-use crate::configs::draw::{Size, each, parse, problem};
+use crate::configs::draw::{Size, draw_problem, for_each_draw, parse};
 use std::sync::atomic::{AtomicU64, Ordering};
 use warpline::kernels::FamilyError;
 use warpline::{Device, RunOptions, Timing, prepare_selected, run};
@@ -9,8 +9,8 @@ use warpline_testkit::kernel::TARGET;
 #[test]
 fn every_config_is_proved_and_correct_or_rejected() {
     let (accepted, rejected) = (AtomicU64::new(0), AtomicU64::new(0));
-    each(24, 1500, |family, draw| {
-        let mut flags = problem(draw, family, Size::Small);
+    for_each_draw(24, 1500, |family, draw| {
+        let mut flags = draw_problem(draw, family, Size::Small);
         let context = |flags: &[String], e: String| format!("{}: {e}", flags.join(" "));
         let selected = parse(family, &flags).map_err(|e| context(&flags, e.to_string()))?;
         flags.extend(draw.config(family, &selected.config()));

@@ -47,7 +47,7 @@ config! {
 }
 
 impl Schedule {
-    /// Returns an undecided schedule. Which one it is may change as the checker improves.
+    /// Returns an undecided schedule. Improvements of the checker may change the result.
     fn undecided() -> Self {
         let mut all = [Schedule::Index, Schedule::Exponential].into_iter();
         let undecided = |s: &Schedule| {
@@ -143,7 +143,7 @@ fn work(safe: bool, schedule: Option<Schedule>) -> Workload<Ones> {
 }
 
 /// Returns the reason why the checker could not decide.
-fn undecided(prepared: Result<warpline::Prepared, Error>) -> String {
+fn undecided_reason(prepared: Result<warpline::Prepared, Error>) -> String {
     match prepared {
         Err(Error::NotProved(all)) if all.diagnostics.iter().all(|r| r.undecided) => {
             all.to_string()
@@ -155,7 +155,7 @@ fn undecided(prepared: Result<warpline::Prepared, Error>) -> String {
 #[test]
 fn the_baseline_replaces_an_undecided_config() {
     let work = work(true, None);
-    let reason = undecided(prepare_selected(&work, &TARGET));
+    let reason = undecided_reason(prepare_selected(&work, &TARGET));
     let prepared = prepare(&work, &TARGET).unwrap();
     let fallback = prepared.fallback.unwrap();
     assert_eq!(fallback.config["schedule"], "plain");
@@ -169,16 +169,16 @@ fn the_baseline_replaces_an_undecided_config() {
     assert!(report.passed() && report.fallback.is_some());
     assert_eq!(report.config["schedule"], "plain");
     let notices = tune::notices();
-    let ours = notices
+    let matching = notices
         .iter()
         .filter(|n| n.contains("selected config of ones"));
-    assert_eq!(ours.count(), 1, "emitted once: {notices:?}");
+    assert_eq!(matching.count(), 1, "emitted once: {notices:?}");
 }
 
 #[test]
 fn an_explicit_undecided_config_is_an_error() {
     let explicit = work(true, Some(Schedule::undecided()));
-    undecided(prepare(&explicit, &TARGET));
+    undecided_reason(prepare(&explicit, &TARGET));
     let proved = work(true, Some(Schedule::Plain));
     assert_eq!(prepare(&proved, &TARGET).unwrap().fallback, None);
 }
@@ -186,6 +186,6 @@ fn an_explicit_undecided_config_is_an_error() {
 #[test]
 fn an_unproved_baseline_replaces_nothing() {
     let work = work(false, None);
-    let reason = undecided(prepare_selected(&work, &TARGET));
-    assert_eq!(undecided(prepare(&work, &TARGET)), reason);
+    let reason = undecided_reason(prepare_selected(&work, &TARGET));
+    assert_eq!(undecided_reason(prepare(&work, &TARGET)), reason);
 }

@@ -1,6 +1,6 @@
 //! The selected config and the baseline of random problems.
 
-use crate::configs::draw::{Size, each, parse, problem};
+use crate::configs::draw::{Size, draw_problem, for_each_draw, parse};
 use warpline::kernels::AnyWorkload;
 use warpline::{Device, RunOptions, Timing, prepare_selected, run};
 use warpline_testkit::kernel::TARGET;
@@ -13,8 +13,8 @@ fn check_proved(work: &dyn AnyWorkload) -> Result<(), String> {
 
 #[test]
 fn the_selected_config_of_every_problem_is_proved() {
-    each(12, 400, |family, draw| {
-        let flags = problem(draw, family, Size::Any);
+    for_each_draw(12, 400, |family, draw| {
+        let flags = draw_problem(draw, family, Size::Any);
         let context = |e| format!("{}: {e}", flags.join(" "));
         let work = parse(family, &flags).map_err(|e| context(e.to_string()))?;
         check_proved(work.as_ref()).map_err(context)
@@ -23,12 +23,12 @@ fn the_selected_config_of_every_problem_is_proved() {
 
 #[test]
 fn the_baseline_of_every_problem_is_proved_and_correct() {
-    each(12, 400, |family, draw| {
+    for_each_draw(12, 400, |family, draw| {
         let size = match draw.percent(50) {
             true => Size::Small,
             false => Size::Any,
         };
-        let flags = problem(draw, family, size);
+        let flags = draw_problem(draw, family, size);
         let context = |e: String| format!("{}: {e}", flags.join(" "));
         let work = parse(family, &flags).map_err(|e| context(e.to_string()))?;
         // `None` if the selected config is the baseline.

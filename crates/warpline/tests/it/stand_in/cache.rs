@@ -13,7 +13,7 @@ fn device() -> Device {
 }
 
 /// Returns the only file in the cache directory.
-fn file() -> PathBuf {
+fn cubin_file() -> PathBuf {
     let mut files: Vec<_> = fs::read_dir(cache_dir()).unwrap().collect();
     assert_eq!(files.len(), 1);
     files.remove(0).unwrap().path()
@@ -118,17 +118,17 @@ fn an_invalid_file_is_compiled_again() {
             plan(&device).load(&device).unwrap().origins().next()
         };
         load();
-        let valid = fs::read(file()).unwrap();
+        let valid = fs::read(cubin_file()).unwrap();
         let mut flipped = valid.clone();
         *flipped.last_mut().unwrap() ^= 1;
         let truncated = valid[..valid.len() / 2].to_vec();
         for bad in [flipped, truncated, Vec::new(), b"something else".to_vec()] {
-            fs::write(file(), bad).unwrap();
+            fs::write(cubin_file(), bad).unwrap();
             assert_eq!(load(), Some(CodeOrigin::Compiled));
-            assert_eq!(fs::read(file()).unwrap(), valid, "it is replaced");
+            assert_eq!(fs::read(cubin_file()).unwrap(), valid, "it is replaced");
             assert_eq!(load(), Some(CodeOrigin::Disk));
         }
-        let path = file();
+        let path = cubin_file();
         fs::remove_file(&path).unwrap();
         fs::create_dir(&path).unwrap();
         assert_eq!(load(), Some(CodeOrigin::Compiled), "a folder is not a file");

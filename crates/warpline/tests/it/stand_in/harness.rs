@@ -25,7 +25,7 @@ pub(crate) fn with_driver(test: &str, config: &str, body: impl FnOnce()) {
         .env(LOG, scratch.path().join("calls"))
         .env("WARPLINE_CACHE_DIR", scratch.path().join("cubins"))
         .env_remove("WARPLINE_CACHE")
-        .env("LD_LIBRARY_PATH", library())
+        .env("LD_LIBRARY_PATH", stub_folder())
         .output()
         .unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);
@@ -55,10 +55,10 @@ pub(crate) fn cache_dir() -> PathBuf {
 }
 
 /// Returns the directory of the stub driver, which is compiled once.
-fn library() -> &'static Path {
+fn stub_folder() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
-        let own = std::process::id().to_string();
-        stand_in::folder(Path::new(env!("CARGO_TARGET_TMPDIR")).join(own))
+        let process = std::process::id().to_string();
+        stand_in::folder(Path::new(env!("CARGO_TARGET_TMPDIR")).join(process))
     })
 }

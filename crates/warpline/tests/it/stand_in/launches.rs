@@ -9,7 +9,7 @@ use warpline_ir::builder::wait_prerequisites;
 use warpline_ir::{Kernel, Target};
 use warpline_testkit::kernel::build;
 
-fn opened() -> (Device, Stream) {
+fn open_device() -> (Device, Stream) {
     let device = Device::cuda(0).unwrap();
     let stream = Stream::new(device.context().unwrap()).unwrap();
     (device, stream)
@@ -39,7 +39,7 @@ fn kernel(cluster: u32) -> Kernel {
 #[test]
 fn a_launch_is_one_call_for_each_kernel() {
     with_driver("launches::a_launch_is_one_call_for_each_kernel", "", || {
-        let (device, stream) = opened();
+        let (device, stream) = open_device();
         let plan = plan(&device)
             .load(&device)
             .unwrap()
@@ -61,7 +61,7 @@ fn a_capture_records_launches_and_rejects_compilation() {
         "launches::a_capture_records_launches_and_rejects_compilation",
         "",
         || {
-            let (device, stream) = opened();
+            let (device, stream) = open_device();
             let plan = plan(&device);
             let launch = |s: &Stream| plan.launch(&device, s, &addresses());
             let error = stream.capture(launch).unwrap_err();
@@ -101,7 +101,7 @@ fn outside_of_a_capture_a_launch_loads_its_kernels() {
         "launches::outside_of_a_capture_a_launch_loads_its_kernels",
         "",
         || {
-            let (device, stream) = opened();
+            let (device, stream) = open_device();
             let (_, called) = calls(|| {
                 plan(&device)
                     .launch(&device, &stream, &addresses())
@@ -119,7 +119,7 @@ fn dependent_launches_and_clusters_set_launch_attributes() {
         "launches::dependent_launches_and_clusters_set_launch_attributes",
         "",
         || {
-            let (device, stream) = opened();
+            let (device, stream) = open_device();
             let steps = vec![
                 LaunchStep::new(kernel(1), [4, 1, 1]),
                 LaunchStep::new(kernel(2), [4, 1, 1]).dependent(),
@@ -148,7 +148,7 @@ fn a_non_portable_cluster_size_is_enabled() {
         "launches::a_non_portable_cluster_size_is_enabled",
         "",
         || {
-            let (device, _) = opened();
+            let (device, _) = open_device();
             let loaded = |size: u32| {
                 let step = LaunchStep::new(kernel(size), [16, 1, 1]);
                 let plan = prepared(vec![step], &device.target()).unwrap();
@@ -166,7 +166,7 @@ fn a_kernel_that_does_not_fit_is_rejected() {
         "launches::a_kernel_that_does_not_fit_is_rejected",
         "resident=0",
         || {
-            let (device, _) = opened();
+            let (device, _) = open_device();
             let error = |size: u32| {
                 let step = LaunchStep::new(kernel(size), [8, 1, 1]);
                 let plan = prepared(vec![step], &device.target()).unwrap();
@@ -188,7 +188,7 @@ fn co_resident_ctas_must_all_fit() {
         "launches::co_resident_ctas_must_all_fit",
         "resident=1",
         || {
-            let (device, _) = opened();
+            let (device, _) = open_device();
             let mut waiting = kernel(1);
             waiting.co_resident = true;
             let bind = |grid: u32| {
@@ -222,7 +222,7 @@ fn guarantees_hold_except_for_results_that_the_stub_does_not_compute() {
         "launches::guarantees_hold_except_for_results_that_the_stub_does_not_compute",
         "free=999999999",
         || {
-            let (device, _) = opened();
+            let (device, _) = open_device();
             for (name, guarantee) in warpline::gpu::guarantees::ALL {
                 let result = guarantee(&device);
                 match name {

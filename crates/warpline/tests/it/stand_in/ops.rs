@@ -8,7 +8,7 @@ use warpline::cuda::Stream;
 use warpline::ops::{Call, TensorView};
 use warpline::{DType, Device, Error};
 
-fn opened() -> (Device, Stream) {
+fn open_device() -> (Device, Stream) {
     let device = Device::cuda(0).unwrap();
     let stream = Stream::new(device.context().unwrap()).unwrap();
     (device, stream)
@@ -31,7 +31,7 @@ const Y: u64 = 1 << 41;
 #[test]
 fn a_second_call_only_launches() {
     with_driver("ops::a_second_call_only_launches", "", || {
-        let (device, stream) = opened();
+        let (device, stream) = open_device();
         launch(&softmax(4, 1024, X, Y), &device, &stream).unwrap();
         let (_, called) = calls(|| {
             launch(&softmax(4, 1024, X + 4096, Y + 4096), &device, &stream).unwrap();
@@ -48,7 +48,7 @@ fn other_extents_of_a_class_are_not_compiled_again() {
         "ops::other_extents_of_a_class_are_not_compiled_again",
         "",
         || {
-            let (device, stream) = opened();
+            let (device, stream) = open_device();
             let (_, called) = calls(|| {
                 for rows in 1..50 {
                     launch(&softmax(rows, 1024, X, Y), &device, &stream).unwrap();
@@ -67,7 +67,7 @@ fn overlapping_tensors_are_rejected_even_with_a_cached_plan() {
         "ops::overlapping_tensors_are_rejected_even_with_a_cached_plan",
         "",
         || {
-            let (device, stream) = opened();
+            let (device, stream) = open_device();
             launch(&softmax(4, 1024, X, Y), &device, &stream).unwrap();
             let overlapping = softmax(4, 1024, X, X + 16);
             let error = launch(&overlapping, &device, &stream).unwrap_err();
@@ -82,13 +82,13 @@ fn overlapping_tensors_are_rejected_even_with_a_cached_plan() {
 #[test]
 fn each_stream_has_its_own_workspace() {
     with_driver("ops::each_stream_has_its_own_workspace", "", || {
-        let (device, one) = opened();
-        let two = Stream::new(device.context().unwrap()).unwrap();
+        let (device, first) = open_device();
+        let second = Stream::new(device.context().unwrap()).unwrap();
         // Long rows use the specialized schedule, whose work queue needs a workspace.
         let call = softmax(300, 65536, X, Y);
-        assert!(call.plan(&device, &one).unwrap().workspace() > 0);
+        assert!(call.plan(&device, &first).unwrap().workspace() > 0);
         let (_, called) = calls(|| {
-            for stream in [&one, &two, &one, &two] {
+            for stream in [&first, &second, &first, &second] {
                 launch(&call, &device, stream).unwrap();
             }
         });
@@ -101,7 +101,7 @@ fn each_stream_has_its_own_workspace() {
 #[test]
 fn a_capture_needs_an_earlier_call() {
     with_driver("ops::a_capture_needs_an_earlier_call", "", || {
-        let (device, stream) = opened();
+        let (device, stream) = open_device();
         let call = softmax(300, 65536, X, Y);
         let captured = |s: &Stream| launch(&call, &device, s);
         let error = stream.capture(captured).unwrap_err();
@@ -127,7 +127,7 @@ fn a_capture_needs_an_earlier_call() {
 #[test]
 fn empty_outputs_launch_nothing() {
     with_driver("ops::empty_outputs_launch_nothing", "", || {
-        let (device, stream) = opened();
+        let (device, stream) = open_device();
         let (_, called) = calls(|| {
             launch(&softmax(0, 1024, X, Y), &device, &stream).unwrap();
         });

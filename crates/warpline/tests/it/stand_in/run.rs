@@ -1,7 +1,7 @@
 //! Runs on a GPU, and their errors.
 
 use crate::stand_in::harness::with_driver;
-use crate::stand_in::zeros::{work, zeros};
+use crate::stand_in::zeros::{run_zeros, work};
 use std::time::Duration;
 use warpline::kernels::DeviceKind;
 use warpline::{CodeOrigin, Device, RunOptions, devices, run};
@@ -12,13 +12,13 @@ fn unwritten_elements_fail_with_any_tolerance() {
         "run::unwritten_elements_fail_with_any_tolerance",
         "free=999999999 l2=1048576",
         || {
-            let report = zeros(&Device::cuda(0).unwrap(), &RunOptions::default()).unwrap();
+            let report = run_zeros(&Device::cuda(0).unwrap(), &RunOptions::default()).unwrap();
             assert!(!report.passed());
             assert_eq!(report.outputs[0].failed, 8);
             assert!(report.outputs[0].worst.as_ref().unwrap().value.is_nan());
         },
     );
-    let report = zeros(&Device::cpu(), &RunOptions::default()).unwrap();
+    let report = run_zeros(&Device::cpu(), &RunOptions::default()).unwrap();
     assert_eq!(report.outputs[0].never_written, 8);
 }
 
@@ -29,7 +29,7 @@ fn the_repeat_option_sets_the_number_of_times() {
         "free=999999999 l2=1048576",
         || {
             let device = Device::cuda(0).unwrap();
-            let report = zeros(&device, &RunOptions::default()).unwrap();
+            let report = run_zeros(&device, &RunOptions::default()).unwrap();
             assert_eq!(report.times.all_s.len(), 10);
             let rates = report.rates.unwrap();
             // The stub reports 1.5 ms for every interval.
@@ -41,7 +41,7 @@ fn the_repeat_option_sets_the_number_of_times() {
 
             let mut options = RunOptions::default();
             options.repeat = std::num::NonZeroU32::new(3);
-            assert_eq!(zeros(&device, &options).unwrap().times.all_s.len(), 3);
+            assert_eq!(run_zeros(&device, &options).unwrap().times.all_s.len(), 3);
         },
     );
 }
@@ -54,7 +54,7 @@ fn a_kernel_that_never_ends_is_a_hang() {
         || {
             let mut options = RunOptions::default();
             options.timeout = Duration::from_millis(50);
-            let hang = zeros(&Device::cuda(0).unwrap(), &options).unwrap_err();
+            let hang = run_zeros(&Device::cuda(0).unwrap(), &options).unwrap_err();
             assert_eq!((hang.code(), hang.exit_code()), ("hang", 3));
             assert!(
                 hang.to_string()
@@ -70,7 +70,7 @@ fn a_device_fault_has_its_own_exit_code() {
         "run::a_device_fault_has_its_own_exit_code",
         "free=999999999 l2=1048576 fail=cuEventQuery:700",
         || {
-            let fault = zeros(&Device::cuda(0).unwrap(), &RunOptions::default()).unwrap_err();
+            let fault = run_zeros(&Device::cuda(0).unwrap(), &RunOptions::default()).unwrap_err();
             assert_eq!((fault.code(), fault.exit_code()), ("cuda-device-fault", 3));
         },
     );
@@ -82,7 +82,7 @@ fn a_full_gpu_is_an_out_of_memory_error() {
         "run::a_full_gpu_is_an_out_of_memory_error",
         "free=16",
         || {
-            let full = zeros(&Device::cuda(0).unwrap(), &RunOptions::default()).unwrap_err();
+            let full = run_zeros(&Device::cuda(0).unwrap(), &RunOptions::default()).unwrap_err();
             assert_eq!((full.code(), full.exit_code()), ("cuda-out-of-memory", 2));
         },
     );
@@ -142,7 +142,7 @@ fn a_problem_too_large_for_the_gpu_is_rejected_and_the_next_one_runs() {
                 "out of memory on cuda:0: 8000000 bytes requested, 4194304 of 137438953472 bytes free"
             );
             assert_eq!((full.code(), full.exit_code()), ("cuda-out-of-memory", 2));
-            assert_eq!(zeros(&device, &options).unwrap().elements(), 8);
+            assert_eq!(run_zeros(&device, &options).unwrap().elements(), 8);
         },
     );
 }
@@ -154,13 +154,13 @@ fn a_report_has_build_times_and_code_origins() {
         "free=999999999 l2=1048576",
         || {
             let device = Device::cuda(0).unwrap();
-            let first = zeros(&device, &RunOptions::default()).unwrap();
+            let first = run_zeros(&device, &RunOptions::default()).unwrap();
             assert_eq!(first.kernels[0].origin, Some(CodeOrigin::Compiled));
             let build = first.build;
             for stage in [build.build, build.check, build.print, build.jit] {
                 assert!(stage > Duration::ZERO, "{build:?}");
             }
-            let second = zeros(&device, &RunOptions::default()).unwrap();
+            let second = run_zeros(&device, &RunOptions::default()).unwrap();
             assert_eq!(second.kernels[0].origin, Some(CodeOrigin::Process));
             assert_eq!(second.build.print + second.build.jit, Duration::ZERO);
             let json = serde_json::to_value(&second).unwrap();
@@ -168,7 +168,7 @@ fn a_report_has_build_times_and_code_origins() {
             assert_eq!(json["kernels"][0]["origin"], "process");
         },
     );
-    let report = zeros(&Device::cpu(), &RunOptions::default()).unwrap();
+    let report = run_zeros(&Device::cpu(), &RunOptions::default()).unwrap();
     assert_eq!(report.build.print + report.build.jit, Duration::ZERO);
     assert_eq!(report.kernels[0].origin, None);
 }
@@ -197,9 +197,9 @@ fn strict_mode_rejects_compiler_advisories() {
         || {
             let device = Device::cuda(0).unwrap();
             let mut options = RunOptions::default();
-            zeros(&device, &options).unwrap();
+            run_zeros(&device, &options).unwrap();
             options.strict = true;
-            let error = zeros(&device, &options).unwrap_err();
+            let error = run_zeros(&device, &options).unwrap_err();
             assert_eq!((error.code(), error.exit_code()), ("jit-advisory", 1));
             let text = error.to_string();
             assert!(
@@ -216,7 +216,7 @@ fn strict_mode_rejects_compiler_advisories() {
             // The cubin on disk has the same advisory.
             drop(device);
             let device = Device::cuda(0).unwrap();
-            let again = zeros(&device, &options).unwrap_err();
+            let again = run_zeros(&device, &options).unwrap_err();
             assert_eq!(again.to_string(), text);
         },
     );

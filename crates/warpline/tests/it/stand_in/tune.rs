@@ -162,13 +162,13 @@ fn with_queue(rows: u64, device: &Device) -> (Box<dyn AnyWorkload>, Value, Vec<S
 
 /// Imports these configs into the cache, best first.
 fn import(work: &dyn AnyWorkload, device: &Device, ranked: &[(Value, Vec<String>)]) {
-    let one = |(config, programs): &(Value, Vec<String>)| json!({ "config": config, "programs": programs, "median_s": 1e-5, "spread": 0.0 });
+    let ranked_json = |(config, programs): &(Value, Vec<String>)| json!({ "config": config, "programs": programs, "median_s": 1e-5, "spread": 0.0 });
     let entry = json!({
         "format": "warpline tuned config",
         "version": 1,
         "key": TuneKey::new(work, device, true).unwrap(),
         "problem": work.problem(),
-        "ranked": ranked.iter().map(one).collect::<Vec<_>>(),
+        "ranked": ranked.iter().map(ranked_json).collect::<Vec<_>>(),
         "candidates": 2,
         "tuned_at": "2026-11-16T09:30:00Z",
         "tuned_by": "a test",
@@ -305,12 +305,13 @@ fn calls_never_tune_by_default() {
     });
 }
 
-/// Prints the cost of a call with a cached plan before its launch. The plan includes the tuned config. `cargo test -p warpline --release --test it --
-/// --ignored --nocapture stand_in::tune::cost`.
+/// Prints the host cost of a call with a cached plan before its launch. The plan includes the tuned
+/// config. Command: `cargo test -p warpline --release --test it -- --ignored --nocapture
+/// stand_in::tune::call_cost`.
 #[test]
 #[ignore = "prints times"]
-fn cost() {
-    with_driver("tune::cost", "", || {
+fn call_cost() {
+    with_driver("tune::call_cost", "", || {
         let device = Device::cuda(0).unwrap();
         let stream = Stream::new(device.context().unwrap()).unwrap();
         let call = softmax(60);

@@ -1,7 +1,7 @@
 //! Watchdog builds: driver calls and hang reports.
 
 use crate::stand_in::harness::{calls, with_driver};
-use crate::stand_in::zeros::{work, zeros};
+use crate::stand_in::zeros::{run_zeros, work};
 use std::time::Duration;
 use warpline::{Build, Device, Error, RunOptions, gpu, run_watchdog};
 use warpline_ir::builder::cta_sync;
@@ -21,14 +21,14 @@ fn a_watchdog_build_is_launched_once_with_two_more_arguments() {
         "free=999999999 l2=1048576 params=8:8",
         || {
             let device = Device::cuda(0).unwrap();
-            let (report, called) = calls(|| zeros(&device, &options()).unwrap());
+            let (report, called) = calls(|| run_zeros(&device, &options()).unwrap());
             assert_eq!(report.times.all_s.len(), 1);
             assert_eq!(called.matches("cuLaunchKernelEx").count(), 1);
             assert_eq!(called.matches("  param 8=0x").count(), 2);
         },
     );
     // The CPU executor finds hangs without a watchdog build.
-    zeros(&Device::cpu(), &options()).unwrap();
+    run_zeros(&Device::cpu(), &options()).unwrap();
 }
 
 #[test]

@@ -91,6 +91,7 @@ pub(crate) fn plan(device: &Device) -> Prepared {
     prepare(&work(8, device), &device.target()).unwrap()
 }
 
-pub(crate) fn zeros(device: &Device, options: &RunOptions) -> Result<RunReport, Error> {
+/// Runs a workload of 8 zeros.
+pub(crate) fn run_zeros(device: &Device, options: &RunOptions) -> Result<RunReport, Error> {
     run(&work(8, device), device, options)
 }

@@ -1,9 +1,9 @@
 """The implementations that each op is compared with: one file per op, found by its name.
 
-``peers/softmax.py`` is the file of ``softmax``; it has one constant, ``OP``, with the float64
-reference, the arguments that may be split into chunks for it, and the peers. It is imported when
-the op is measured, so it may import torch. An op without a file is measured alone, and the report
-says so. Files whose names begin with ``_`` are shared by several ops.
+``peers/softmax.py`` is the file of ``softmax``. Its constant ``OP`` has the float64 reference, the
+arguments that may be split into chunks, and the peers. The file is imported when the op is
+measured, so it may import torch. An op without a file is measured alone, and the report states
+this. Several ops share the files whose names begin with ``_``.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class Peer:
     kind: str
     build: Callable[[Args], Built]
     skip_reason: SkipReason = lambda problem: None
-    #: A less exact peer may exceed the tolerance by this factor: it is timed, and its error
-    #: reported.
+    #: The factor by which a less exact peer may exceed the tolerance. The peer is timed, and its
+    #: error is reported.
     slack: float = 1.0
 
 
@@ -61,7 +61,7 @@ class Tolerance:
 
 @dataclass(frozen=True)
 class Bare:
-    """The GEMM of an op alone, to show the cost of the rest."""
+    """The GEMM of an op without its epilogue, as a limit of the op's speed."""
 
     #: The name of its implementation.
     name: str
@@ -70,7 +70,7 @@ class Bare:
 
 @dataclass(frozen=True)
 class Figure:
-    """A reported time of an implementation that does not run here, for problems with these fields."""
+    """A time that others report, for the problems with these fields."""
 
     fields: dict[str, Any]
     name: str
@@ -78,7 +78,7 @@ class Figure:
     note: str = ""
 
     def fits(self, problem: Problem) -> bool:
-        """Returns whether it belongs to a problem."""
+        """Returns whether a problem has these fields."""
         return all(problem.problem.get(name) == value for name, value in self.fields.items())
 
 
@@ -109,27 +109,27 @@ class Op:
 
 
 def eager(function: Callable[..., Any]) -> Peer:
-    """torch's own function."""
+    """Creates the peer for torch's own function."""
     return Peer("torch", EAGER, lambda args: Built(lambda: function(**args)))
 
 
 def compiled(function: Callable[..., Any]) -> Peer:
-    """torch's own function through ``torch.compile``, for this shape only."""
+    """Creates the peer for ``torch.compile``, compiled for one shape."""
 
     def build(args: Args) -> Built:
         import torch
 
-        made = torch.compile(function, fullgraph=True, dynamic=False)
-        return Built(lambda: made(**args))
+        compiled_function = torch.compile(function, fullgraph=True, dynamic=False)
+        return Built(lambda: compiled_function(**args))
 
     return Peer("torch.compile", COMPILED, build)
 
 
 def triton(module: str, name: str, skip_reason: SkipReason = lambda problem: None) -> Peer:
-    """A Triton kernel, built by the function ``name`` of a module of this package. The module is
-    imported when the kernel is built, because Triton may be missing."""
+    """Creates the peer for a Triton kernel that the function ``name`` of a module of this package
+    builds. The module is imported with the first build, because Triton may be missing."""
 
-    def missing(problem: Problem) -> str | None:
+    def triton_skip_reason(problem: Problem) -> str | None:
         if importlib.util.find_spec("triton") is None:
             return "Triton is not installed"
         return skip_reason(problem)
@@ -139,7 +139,7 @@ def triton(module: str, name: str, skip_reason: SkipReason = lambda problem: Non
         built: Built = function(**args)
         return built
 
-    return Peer("Triton", TRITON, build, missing)
+    return Peer("Triton", TRITON, build, triton_skip_reason)
 
 
 class OpFiles(Mapping[str, Op]):

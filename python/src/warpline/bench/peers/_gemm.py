@@ -24,7 +24,7 @@ SCALES = (
 )
 
 
-def one(problem: Problem, spec: TensorSpec, generator: torch.Generator) -> Tensor:
+def unit_scale(problem: Problem, spec: TensorSpec, generator: torch.Generator) -> Tensor:
     """Returns a scale of 1."""
     return torch.ones(spec.shape, device=generator.device)
 
@@ -49,6 +49,6 @@ def gemm_op(
         reference=reference,
         split=split,
         peers=(eager(function), compiled(function), *more),
-        draw=dict.fromkeys(SCALES, one),
+        draw=dict.fromkeys(SCALES, unit_scale),
         bare=bare,
     )

@@ -11,14 +11,14 @@ from . import Op, Problem, SkipReason, compiled, eager, triton
 MAX_COLUMNS = 32768
 
 
-def at_most_columns(most: int) -> SkipReason:
-    """Rejects problems with more columns than ``most`` in the first tensor."""
+def at_most_columns(limit: int) -> SkipReason:
+    """Rejects problems with more columns than ``limit`` in the first tensor."""
 
     def skip_reason(problem: Problem) -> str | None:
         shape = next(arg.tensor.shape for arg in problem.args if arg.tensor)
-        if shape[-1] <= most:
+        if shape[-1] <= limit:
             return None
-        return f"a Triton program holds at most {most} elements of a row"
+        return f"a Triton program holds at most {limit} elements of a row"
 
     return skip_reason
 

@@ -19,12 +19,12 @@ from . import Built
 @triton.jit
 def softmax_row(x, out, COLUMNS: tl.constexpr, BLOCK: tl.constexpr):
     """One row of a softmax."""
-    at = tl.program_id(0).to(tl.int64) * COLUMNS
+    row_start = tl.program_id(0).to(tl.int64) * COLUMNS
     i = tl.arange(0, BLOCK)
-    inside = i < COLUMNS
-    row = tl.load(x + at + i, mask=inside, other=-float("inf")).to(tl.float32)
-    powers = tl.exp(row - tl.max(row, axis=0))
-    tl.store(out + at + i, powers / tl.sum(powers, axis=0), mask=inside)
+    mask = i < COLUMNS
+    row = tl.load(x + row_start + i, mask=mask, other=-float("inf")).to(tl.float32)
+    exponentials = tl.exp(row - tl.max(row, axis=0))
+    tl.store(out + row_start + i, exponentials / tl.sum(exponentials, axis=0), mask=mask)
 
 
 @triton.jit
@@ -40,19 +40,19 @@ def layer_norm_row(
     BIAS: tl.constexpr,
 ):
     """One row of a LayerNorm."""
-    at = tl.program_id(0).to(tl.int64) * COLUMNS
+    row_start = tl.program_id(0).to(tl.int64) * COLUMNS
     i = tl.arange(0, BLOCK)
-    inside = i < COLUMNS
-    row = tl.load(x + at + i, mask=inside, other=0.0).to(tl.float32)
+    mask = i < COLUMNS
+    row = tl.load(x + row_start + i, mask=mask, other=0.0).to(tl.float32)
     mean = tl.sum(row, axis=0) / COLUMNS
-    centered = tl.where(inside, row - mean, 0.0)
+    centered = tl.where(mask, row - mean, 0.0)
     variance = tl.sum(centered * centered, axis=0) / COLUMNS
     y = centered * (1.0 / tl.sqrt(variance + eps))
     if WEIGHT:
-        y = y * tl.load(weight + i, mask=inside, other=0.0).to(tl.float32)
+        y = y * tl.load(weight + i, mask=mask, other=0.0).to(tl.float32)
     if BIAS:
-        y = y + tl.load(bias + i, mask=inside, other=0.0).to(tl.float32)
-    tl.store(out + at + i, y, mask=inside)
+        y = y + tl.load(bias + i, mask=mask, other=0.0).to(tl.float32)
+    tl.store(out + row_start + i, y, mask=mask)
 
 
 @triton.jit
@@ -60,23 +60,23 @@ def rms_norm_row(
     x, weight, out, eps, COLUMNS: tl.constexpr, BLOCK: tl.constexpr, WEIGHT: tl.constexpr
 ):
     """One row of an RMSNorm."""
-    at = tl.program_id(0).to(tl.int64) * COLUMNS
+    row_start = tl.program_id(0).to(tl.int64) * COLUMNS
     i = tl.arange(0, BLOCK)
-    inside = i < COLUMNS
-    row = tl.load(x + at + i, mask=inside, other=0.0).to(tl.float32)
+    mask = i < COLUMNS
+    row = tl.load(x + row_start + i, mask=mask, other=0.0).to(tl.float32)
     square = tl.sum(row * row, axis=0) / COLUMNS
     y = row * (1.0 / tl.sqrt(square + eps))
     if WEIGHT:
-        y = y * tl.load(weight + i, mask=inside, other=0.0).to(tl.float32)
-    tl.store(out + at + i, y, mask=inside)
+        y = y * tl.load(weight + i, mask=mask, other=0.0).to(tl.float32)
+    tl.store(out + row_start + i, y, mask=mask)
 
 
 @triton.jit
 def add_block(a, b, out, n, BLOCK: tl.constexpr):
     """One block of an addition."""
     i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    inside = i < n
-    tl.store(out + i, tl.load(a + i, mask=inside) + tl.load(b + i, mask=inside), mask=inside)
+    mask = i < n
+    tl.store(out + i, tl.load(a + i, mask=mask) + tl.load(b + i, mask=mask), mask=mask)
 
 
 def softmax(x: Tensor, dim: int = -1) -> Built:
@@ -94,7 +94,7 @@ def layer_norm(
     x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Built:
     """LayerNorm along the last dimension."""
-    # The kernel needs a pointer for a missing tensor too; it does not read this x.
+    # The kernel also needs a pointer for a missing tensor; it does not read through it.
     w, b = (x if tensor is None else tensor for tensor in (weight, bias))
     flags = {"WEIGHT": weight is not None, "BIAS": bias is not None}
 

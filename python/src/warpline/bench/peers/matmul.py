@@ -11,7 +11,7 @@ from ..inputs import torch_dtype
 from ._gemm import gemm_op, scaled_matmul
 
 
-def _type(name: str | None, like: torch.dtype) -> torch.dtype:
+def _out_dtype(name: str | None, like: torch.dtype) -> torch.dtype:
     if name is not None:
         return torch_dtype(name)
     return torch.bfloat16 if like.itemsize == 1 else like
@@ -29,7 +29,7 @@ def matmul(
     if a.dtype.itemsize > 1:
         return torch.mm(a, b)
     return torch._scaled_mm(
-        a, b, scale_a, scale_b, out_dtype=_type(out_dtype, a.dtype), use_fast_accum=True
+        a, b, scale_a, scale_b, out_dtype=_out_dtype(out_dtype, a.dtype), use_fast_accum=True
     )
 
 

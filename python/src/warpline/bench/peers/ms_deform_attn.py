@@ -43,7 +43,7 @@ def border_of(pixels: int, levels: Levels) -> int:
     return 0 if starts(levels, 0)[-1] == pixels else 1
 
 
-def _values(problem: Problem) -> tuple[Levels, int]:
+def _levels_and_border(problem: Problem) -> tuple[Levels, int]:
     """Returns the levels of a problem and their border width."""
     args = {arg.name: arg for arg in problem.args}
     levels, value = pairs(args["spatial_shapes"].value), args["value"].tensor
@@ -57,16 +57,16 @@ def inside(levels: Levels, border: int, device: Any = None) -> Tensor:
     return torch.cat([functional.pad(one, (border,) * 4).flatten() for one in ones])
 
 
-def value(problem: Problem, spec: TensorSpec, generator: torch.Generator) -> Tensor:
-    """Draws from N(0, 1), with zeros in the borders."""
+def draw_value(problem: Problem, spec: TensorSpec, generator: torch.Generator) -> Tensor:
+    """Draws pixel values from N(0, 1), with zeros in the borders."""
     drawn = torch.randn(spec.shape, device=generator.device, generator=generator)
-    mask = inside(*_values(problem), device=generator.device)
+    mask = inside(*_levels_and_border(problem), device=generator.device)
     return (drawn * mask[:, None, None]).to(torch_dtype(spec.dtype))
 
 
 def reference_points(levels: Levels, border: int, queries: int, device: Any = None) -> Tensor:
-    """Returns the reference point of each query, x and y in 0…1: its own pixel if there is one query
-    per pixel, else a regular grid over the map."""
+    """Returns the reference point of each query, with x and y in 0…1. With one query per pixel the point
+    is the pixel of the query; otherwise the points form a regular grid over the map."""
     if queries != starts(levels, border)[-1]:
         columns = max(1, math.ceil(math.sqrt(queries)))
         rows = max(1, math.ceil(queries / columns))
@@ -74,29 +74,29 @@ def reference_points(levels: Levels, border: int, queries: int, device: Any = No
         return torch.stack(
             [(number % columns + 0.5) / columns, (number // columns + 0.5) / rows], -1
         )
-    every = []
+    points = []
     for height, width in levels:
         y, x = (
             (torch.arange(side + 2 * border, device=device) - border + 0.5) / side
             for side in (height, width)
         )
-        every.append(torch.stack(torch.meshgrid(x, y, indexing="xy"), -1).reshape(-1, 2))
-    return torch.cat(every).clamp(0, 1)
+        points.append(torch.stack(torch.meshgrid(x, y, indexing="xy"), -1).reshape(-1, 2))
+    return torch.cat(points).clamp(0, 1)
 
 
-def locations(problem: Problem, spec: TensorSpec, generator: torch.Generator) -> Tensor:
+def draw_locations(problem: Problem, spec: TensorSpec, generator: torch.Generator) -> Tensor:
     """Draws locations uniformly, or around the reference point of the query."""
     device, dtype = generator.device, torch_dtype(spec.dtype)
     if problem.problem["locations"] == "uniform":
         return torch.rand(spec.shape, device=device, generator=generator).to(dtype)
-    levels, border = _values(problem)
-    own = reference_points(levels, border, spec.shape[1], device)[None, :, None, None, None]
+    levels, border = _levels_and_border(problem)
+    centers = reference_points(levels, border, spec.shape[1], device)[None, :, None, None, None]
     sides = torch.tensor([(width, height) for height, width in levels], device=device)
     drawn = torch.randn(spec.shape, device=device, generator=generator)
-    return (own + POINT_SPREAD * drawn / sides[:, None]).to(dtype)
+    return (centers + POINT_SPREAD * drawn / sides[:, None]).to(dtype)
 
 
-def weights(problem: Problem, spec: TensorSpec, generator: torch.Generator) -> Tensor:
+def draw_weights(problem: Problem, spec: TensorSpec, generator: torch.Generator) -> Tensor:
     """Draws attention weights that sum to 1 for each query."""
     drawn = torch.randn(spec.shape, device=generator.device, generator=generator)
     return drawn.flatten(-2).softmax(-1).view(spec.shape).to(torch_dtype(spec.dtype))
@@ -104,11 +104,11 @@ def weights(problem: Problem, spec: TensorSpec, generator: torch.Generator) -> T
 
 def small(problem: Problem) -> Problem:
     """Returns the same problem with few queries and small levels."""
-    levels, border = _values(problem)
+    levels, border = _levels_and_border(problem)
     levels = [(SMALL_SIDE, SMALL_SIDE)] * len(levels)
     *firsts, pixels = starts(levels, border)
 
-    def less(arg: Arg) -> Arg:
+    def reduce(arg: Arg) -> Arg:
         match arg.name:
             case "spatial_shapes":
                 return replace(arg, value=[side for level in levels for side in level])
@@ -116,41 +116,41 @@ def small(problem: Problem) -> Problem:
                 return replace(arg, value=firsts)
         if arg.tensor is None:
             return arg
-        batch, many, *rest = arg.tensor.shape
-        many = pixels if arg.name == "value" else min(many, SMALL_QUERIES)
-        return replace(arg, tensor=replace(arg.tensor, shape=(min(batch, 2), many, *rest)))
+        batch, count, *rest = arg.tensor.shape
+        count = pixels if arg.name == "value" else min(count, SMALL_QUERIES)
+        return replace(arg, tensor=replace(arg.tensor, shape=(min(batch, 2), count, *rest)))
 
-    return replace(problem, args=tuple(less(arg) for arg in problem.args))
+    return replace(problem, args=tuple(reduce(arg) for arg in problem.args))
 
 
 def grid_sample_attention(value: Tensor, levels: Levels, locations: Tensor, weights: Tensor) -> Tensor:
-    """Deformable attention in torch: ``grid_sample`` per level, then a weighted sum."""
+    """Computes deformable attention in torch: ``grid_sample`` per level, then a weighted sum."""
     batch, _, heads, channels = value.shape
     _, queries, _, _, points, _ = locations.shape
     maps = value.split([height * width for height, width in levels], 1)
-    found = []
+    samples = []
     for i, (height, width) in enumerate(levels):
         level = maps[i].permute(0, 2, 3, 1).reshape(batch * heads, channels, height, width)
         grid = 2 * locations[:, :, :, i].transpose(1, 2).flatten(0, 1) - 1
-        found.append(
+        samples.append(
             functional.grid_sample(
                 level, grid, mode="bilinear", padding_mode="zeros", align_corners=False
             )
         )
-    counts = weights.transpose(1, 2).reshape(batch * heads, 1, queries, len(levels), points)
-    sums = (torch.stack(found, 3) * counts).sum((3, 4))
+    weights = weights.transpose(1, 2).reshape(batch * heads, 1, queries, len(levels), points)
+    sums = (torch.stack(samples, 3) * weights).sum((3, 4))
     return sums.view(batch, heads * channels, queries).transpose(1, 2).contiguous()
 
 
 def _built(function: Callable[..., Tensor], args: Args) -> Built:
     """Builds a call on the maps without borders."""
-    levels, given = pairs(args["spatial_shapes"]), args["value"]
-    border = border_of(given.shape[1], levels)
+    levels, value = pairs(args["spatial_shapes"]), args["value"]
+    border = border_of(value.shape[1], levels)
     if border:
-        given = given[:, inside(levels, border, given.device)].contiguous()
-    points, counts = args["sampling_locations"], args["attention_weights"]
+        value = value[:, inside(levels, border, value.device)].contiguous()
+    points, weights = args["sampling_locations"], args["attention_weights"]
     note = "on maps without borders" if border else ""
-    return Built(lambda: function(given, levels, points, counts), note)
+    return Built(lambda: function(value, levels, points, weights), note)
 
 
 def eager(args: Args) -> Built:
@@ -171,8 +171,8 @@ def reference(
     attention_weights: Tensor,
     im2col_step: int = 64,
 ) -> Tensor:
-    """Computes corner by corner of every point in the precision of the inputs, independent of
-    ``grid_sample`` and in the memory of a few outputs."""
+    """Computes deformable attention corner by corner in the precision of the inputs. It does not use
+    ``grid_sample`` and needs only the memory of a few outputs."""
     batch, pixels, heads, channels = value.shape
     levels = pairs(spatial_shapes)
     border = border_of(pixels, levels)
@@ -185,18 +185,18 @@ def reference(
             for dy in (0, 1):
                 for dx in (0, 1):
                     row, col = y.floor() + dy, x.floor() + dx
-                    share = (1 - (y - row).abs()) * (1 - (x - col).abs())
-                    there = (row >= 0) & (row < height) & (col >= 0) & (col < width)
-                    share = torch.where(there, share * attention_weights[:, :, :, i, p], 0.0)
+                    weight = (1 - (y - row).abs()) * (1 - (x - col).abs())
+                    is_inside = (row >= 0) & (row < height) & (col >= 0) & (col < width)
+                    weight = torch.where(is_inside, weight * attention_weights[:, :, :, i, p], 0.0)
                     row, col = row.clamp(0, height - 1).long(), col.clamp(0, width - 1).long()
                     pixel = start + (row + border) * (width + 2 * border) + col + border
                     corner = value.gather(1, pixel[..., None].expand(-1, -1, -1, channels))
-                    out.addcmul_(corner, share[..., None])
+                    out.addcmul_(corner, weight[..., None])
     return out.flatten(2)
 
 
 def figures() -> Iterator[Figure]:
-    """Returns times reported by others: a batch of small maps, and the Deformable-DETR encoder."""
+    """Yields times reported by others: a batch of small maps, and the Deformable-DETR encoder."""
     small, encoder = {"batch": 48, "num_query": 20522}, {"batch": 2, "num_query": 22223}
     implementations = {
         "public fp16 halo kernel": ("2.4 % relative error", {"layout": "halo"}),
@@ -222,7 +222,11 @@ OP = Op(
         Peer("torch", EAGER, eager, slack=100),
         Peer("torch.compile", COMPILED, compiled, slack=100),
     ),
-    draw={"value": value, "sampling_locations": locations, "attention_weights": weights},
+    draw={
+        "value": draw_value,
+        "sampling_locations": draw_locations,
+        "attention_weights": draw_weights,
+    },
     small=small,
     tolerance={
         "f16": Tolerance(2e-3, 2.0**-10),

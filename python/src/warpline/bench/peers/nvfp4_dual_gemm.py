@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from ..suites import Arg, Problem, TensorSpec
 
 
-def codes(problem: Problem, spec: TensorSpec, generator: torch.Generator) -> Tensor:
-    """Draws codes of magnitude up to 1.5 with both signs, so that results fit f16."""
+def draw_codes(problem: Problem, spec: TensorSpec, generator: torch.Generator) -> Tensor:
+    """Draws codes of both signs with a magnitude of at most 1.5, so that the results fit f16."""
     drawn = torch.randint(
         0, 256, spec.shape, generator=generator, device=generator.device, dtype=torch.uint8
     )
     return drawn & 0b10111011
 
 
-def scales(problem: Problem, spec: TensorSpec, generator: torch.Generator) -> Tensor:
+def draw_scales(problem: Problem, spec: TensorSpec, generator: torch.Generator) -> Tensor:
     """Draws scales from 0 to 1."""
     drawn = torch.rand(spec.shape, generator=generator, device=generator.device)
     return drawn.to(torch.float8_e4m3fn)
@@ -57,13 +57,13 @@ def small(problem: Problem) -> Problem:
 def _operands(args: Args) -> tuple[Tensor, Tensor, Tensor]:
     """Returns x and both weights in float32, which represents them exactly."""
 
-    def number(name: str, block: Any) -> Tensor:
+    def dequantized(name: str, block: Any) -> Tensor:
         value: Tensor = args[name]
         if value.dtype != torch.uint8:
             return value.float()
         return nvfp4_dequantize(value, block.to(torch.float8_e4m3fn), None, args["scale_layout"])
 
-    x, gate, up = (number(name, args[block]) for name, block in SCALES.items())
+    x, gate, up = (dequantized(name, args[block]) for name, block in SCALES.items())
     return x, gate, up
 
 
@@ -112,7 +112,7 @@ OP = Op(
         Peer("torch.compile", COMPILED, compiled),
         Peer("torch.compile, one mm", COMPILED, compiled_one_gemm),
     ),
-    draw={**dict.fromkeys(SCALES, codes), **dict.fromkeys(SCALES.values(), scales)},
+    draw={**dict.fromkeys(SCALES, draw_codes), **dict.fromkeys(SCALES.values(), draw_scales)},
     bare=Bare("torch", one_gemm),
     small=small,
 )

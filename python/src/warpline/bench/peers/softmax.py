@@ -15,8 +15,8 @@ def softmax(x: Tensor, dim: int = -1) -> Tensor:
 
 def reference(x: Tensor, dim: int = -1) -> Tensor:
     """Softmax by its definition, in the precision of the input."""
-    powers = (x - x.amax(dim, keepdim=True)).exp_()
-    return powers.div_(powers.sum(dim, keepdim=True))
+    exponentials = (x - x.amax(dim, keepdim=True)).exp_()
+    return exponentials.div_(exponentials.sum(dim, keepdim=True))
 
 
 OP = row_op(softmax, reference)

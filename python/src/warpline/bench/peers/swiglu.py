@@ -52,7 +52,7 @@ def reference(
 
 
 def concatenated(args: Args) -> tuple[Any, Any]:
-    """Returns x, and both weights as one tensor."""
+    """Returns x and one tensor with both weights."""
     return args["x"], torch.cat([args["w_gate"], args["w_up"]])
 
 

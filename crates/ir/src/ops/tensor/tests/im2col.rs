@@ -3,14 +3,14 @@
 use super::*;
 
 /// Lists the window positions of a convolution, W fastest.
-fn walk(extents: &[u64], lower: &[i32], upper: &[i32], steps: &[u32]) -> Vec<Vec<i64>> {
+fn window_positions(extents: &[u64], lower: &[i32], upper: &[i32], steps: &[u32]) -> Vec<Vec<i64>> {
     let mut all = vec![vec![]];
     for i in (0..lower.len()).rev() {
         let last = extents[i + 1] as i32 - 1 + upper[i];
-        let line = (lower[i]..=last).step_by(steps[i] as usize);
+        let row = (lower[i]..=last).step_by(steps[i] as usize);
         all = (all.iter())
             .flat_map(|outer| {
-                line.clone()
+                row.clone()
                     .map(move |x| [&[i64::from(x)], &outer[..]].concat())
             })
             .collect();
@@ -54,7 +54,7 @@ fn an_im2col_load_equals_the_reads_of_a_convolution() {
             },
         };
         let (mut cta, v) = tensor(decl, extents);
-        let positions = walk(extents, &lower, &upper, steps);
+        let positions = window_positions(extents, &lower, &upper, steps);
         for tap in indices(filter) {
             for start in (0..positions.len() - 11).step_by(5) {
                 let mut coords = vec![channel];
@@ -74,7 +74,7 @@ fn an_im2col_load_equals_the_reads_of_a_convolution() {
                         }
                         let byte = Swizzle::B32.apply(1152 + (32 * pixel + 2 * c) as u32) as usize;
                         let got = &cta.shared[0][byte..byte + 2];
-                        match naive(extents, 2, &at) {
+                        match element_offset(extents, 2, &at) {
                             Some(b) => assert_eq!(got, &cta.global[64 + b..64 + b + 2], "{at:?}"),
                             None => assert_eq!(got, [0, 0], "{at:?}"),
                         }
@@ -85,7 +85,7 @@ fn an_im2col_load_equals_the_reads_of_a_convolution() {
     }
 }
 
-/// As on an H200: the rest of the line by the stride, then from the lower corner.
+/// As on an H200, the copy continues the line by the stride, then starts at the lower corner.
 #[test]
 fn an_im2col_copy_may_start_between_strided_positions() {
     let decl = TensorMapDecl {
@@ -141,7 +141,7 @@ fn an_im2col_store_writes_the_in_bounds_pixels() {
             element_strides: vec![2, 1],
         },
     };
-    let before = TensorMapDecl {
+    let negative_corner = TensorMapDecl {
         mode: TensorMapMode::Im2col {
             lower: vec![-1, 0],
             upper: vec![0, 0],
@@ -151,13 +151,18 @@ fn an_im2col_store_writes_the_in_bounds_pixels() {
         },
         ..decl.clone()
     };
-    assert!(before.check_store().unwrap_err().contains("is [-1, 0]"));
+    assert!(
+        negative_corner
+            .check_store()
+            .unwrap_err()
+            .contains("is [-1, 0]")
+    );
     let (mut cta, v) = tensor(decl, &extents);
-    let positions = walk(&extents, &[1, 0], &[1, 0], &[2, 1]);
+    let positions = window_positions(&extents, &[1, 0], &[1, 0], &[2, 1]);
     // The last position of a line is past the tensor.
     let mut want = cta.global.clone();
     for (pixel, at) in positions[5..18].iter().enumerate() {
-        if let Some(b) = naive(&extents, 2, &[&[0], &at[..]].concat()) {
+        if let Some(b) = element_offset(&extents, 2, &[&[0], &at[..]].concat()) {
             let from = 1152 + 16 * pixel;
             want[64 + b..64 + b + 16].copy_from_slice(&cta.shared[0][from..from + 16]);
         }
@@ -186,23 +191,23 @@ fn an_im2col_copy_must_start_inside_its_bounding_box() {
         },
     };
     let (mut cta, v) = tensor(decl, &[8, 6, 6, 2]);
-    let at = |w, h| TensorLoad {
+    let load_at = |w, h| TensorLoad {
         offsets: vec![Operand::Imm(0); 2],
         ..load(v, &[0, w, h, 0])
     };
-    cta.run(&at(-1, 3));
-    let far = TensorLoad {
+    cta.run(&load_at(-1, 3));
+    let large_offset = TensorLoad {
         offsets: vec![Operand::Imm(0), Operand::Imm(256)],
-        ..at(0, 1)
+        ..load_at(0, 1)
     };
-    let f = cta.fault(&far);
+    let f = cta.fault(&large_offset);
     assert!(
         f.text
             .contains("im2col offset 256; with 2 spatial dimensions it must be 0 to 255"),
         "{}",
         f.text
     );
-    let f = cta.fault(&at(5, 1));
+    let f = cta.fault(&load_at(5, 1));
     assert_eq!(f.kind, FaultKind::Operand);
     assert!(
         f.text
@@ -211,6 +216,6 @@ fn an_im2col_copy_must_start_inside_its_bounding_box() {
         f.text
     );
     cta.maps[0].extents[2] = 0;
-    let f = cta.fault(&at(0, 1));
+    let f = cta.fault(&load_at(0, 1));
     assert_eq!(f.kind, FaultKind::TensorMap);
 }

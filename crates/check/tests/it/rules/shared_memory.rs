@@ -2,7 +2,7 @@ use warpline_ir::{DType, Swizzle, TileLayout};
 use warpline_testkit::raw::{RawKernel, plain, swizzled};
 
 #[test]
-fn tiles_and_barriers_one_after_the_other_pass() {
+fn disjoint_tiles_and_barriers_pass() {
     let mut k = RawKernel::one();
     k.tile(5, "a", swizzled(128), 4);
     k.tile(6, "b", plain(1, 1000), 1);
@@ -11,7 +11,7 @@ fn tiles_and_barriers_one_after_the_other_pass() {
 }
 
 #[test]
-fn too_much_shared_memory_is_refused() {
+fn too_much_shared_memory_is_refuted() {
     let mut k = RawKernel::one();
     k.tile(5, "a", swizzled(128), 14);
     k.tile(6, "b", swizzled(128), 1);
@@ -23,7 +23,7 @@ fn too_much_shared_memory_is_refused() {
 }
 
 #[test]
-fn stages_beyond_any_memory_are_refused_without_a_panic() {
+fn a_huge_tile_is_refuted_without_a_panic() {
     let mut k = RawKernel::one();
     let tile = k.tile(5, "a", swizzled(128), 1);
     let t = &mut k.0.tiles[tile.index()];
@@ -35,14 +35,14 @@ fn stages_beyond_any_memory_are_refused_without_a_panic() {
 }
 
 #[test]
-fn a_tile_without_stages_is_refused() {
+fn a_tile_without_stages_is_refuted() {
     let mut k = RawKernel::one();
     k.tile(5, "a", swizzled(128), 0);
     k.refuted("R12.tile", 5);
 }
 
 #[test]
-fn rows_that_are_no_whole_spans_are_refused() {
+fn rows_that_are_not_a_multiple_of_the_swizzle_span_are_refuted() {
     let mut k = RawKernel::one();
     let layout = TileLayout {
         element_bytes: 2,
@@ -56,7 +56,7 @@ fn rows_that_are_no_whole_spans_are_refused() {
 }
 
 #[test]
-fn an_element_of_another_size_is_refused() {
+fn a_layout_with_another_element_size_is_refuted() {
     let mut k = RawKernel::one();
     let tile = k.tile(5, "a", swizzled(64), 1);
     k.0.tiles[tile.index()].dtype = DType::E4m3;
@@ -64,7 +64,7 @@ fn an_element_of_another_size_is_refused() {
 }
 
 #[test]
-fn a_tile_off_its_swizzle_pattern_is_refused() {
+fn a_tile_that_is_not_aligned_to_its_swizzle_is_refuted() {
     let mut k = RawKernel::one();
     let tile = k.tile(5, "a", swizzled(64), 1);
     k.0.tiles[tile.index()].offset = 512;
@@ -74,7 +74,7 @@ fn a_tile_off_its_swizzle_pattern_is_refused() {
 }
 
 #[test]
-fn a_barrier_off_its_word_is_refused() {
+fn a_misaligned_barrier_is_refuted() {
     let mut k = RawKernel::one();
     let bar = k.barrier(5, "full", 2);
     k.0.barriers[bar.index()].offset = 4;
@@ -83,7 +83,7 @@ fn a_barrier_off_its_word_is_refused() {
 }
 
 #[test]
-fn a_tile_past_the_end_is_refused() {
+fn a_tile_past_the_end_of_shared_memory_is_refuted() {
     let mut k = RawKernel::one();
     k.tile(5, "a", swizzled(64), 2);
     k.0.shared_bytes -= 8;
@@ -95,7 +95,7 @@ fn a_tile_past_the_end_is_refused() {
 }
 
 #[test]
-fn barriers_past_the_end_are_refused() {
+fn barriers_past_the_end_of_shared_memory_are_refuted() {
     let mut k = RawKernel::one();
     k.barrier(5, "full", 4);
     k.0.shared_bytes -= 8;
@@ -103,7 +103,7 @@ fn barriers_past_the_end_are_refused() {
 }
 
 #[test]
-fn tiles_that_lie_on_one_another_are_refused() {
+fn overlapping_tiles_are_refuted() {
     let mut k = RawKernel::one();
     k.tile(5, "a", swizzled(64), 1);
     let b = k.tile(6, "b", swizzled(64), 1);
@@ -116,7 +116,7 @@ fn tiles_that_lie_on_one_another_are_refused() {
 }
 
 #[test]
-fn declared_aliases_may_lie_on_one_another() {
+fn declared_aliases_may_overlap() {
     let mut k = RawKernel::one();
     let a = k.tile(5, "a", swizzled(64), 1);
     for line in [6, 7] {
@@ -128,7 +128,7 @@ fn declared_aliases_may_lie_on_one_another() {
 }
 
 #[test]
-fn a_barrier_on_a_tile_is_refused() {
+fn a_barrier_that_overlaps_a_tile_is_refuted() {
     let mut k = RawKernel::one();
     k.tile(5, "a", swizzled(64), 1);
     let bar = k.barrier(6, "full", 1);

@@ -6,7 +6,8 @@ use warpline_ir::ops::atomic::AtomicOp;
 use warpline_ir::{DType, Kernel, MemoryOrder, Scope, Swizzle, TensorMapDecl};
 use warpline_testkit::verdict::{NONE, breaches, codes};
 
-/// One CTA stores a row and raises a flag behind `done`; another waits for it and reads the row.
+/// One CTA stores a row, runs `done` and sets a flag; another waits for the flag and reads the row if
+/// `read`.
 fn row(done: impl FnOnce(), read: bool) -> (Kernel, [u32; 2]) {
     let mut lines = [0; 2];
     let k = kernel(|k| {
@@ -42,19 +43,19 @@ fn row(done: impl FnOnce(), read: bool) -> (Kernel, [u32; 2]) {
 }
 
 #[test]
-fn a_flag_is_raised_behind_the_completion_of_the_store() {
+fn a_flag_set_before_the_store_is_complete_is_refuted() {
     assert_eq!(breaches(&row(|| bulk_wait(0), true).0), []);
     let (k, [store, raise]) = row(|| bulk_wait_read(0), true);
     assert_eq!(breaches(&k), [("R18.complete", raise, Some(store))]);
-    // One group may still be open.
+    // One group may still be in flight.
     assert_eq!(codes(&row(|| bulk_wait(1), true).0), ["R18.complete"]);
-    // Nobody reads the row because of the flag.
+    // No thread reads the row after the flag.
     assert_eq!(codes(&row(|| bulk_wait_read(0), false).0), NONE);
 }
 
-/// By a tensor map, with a fence and a relaxed raise, by another thread of the role.
+/// Another thread of the role sets the flag, with a fence and a relaxed atomic.
 #[test]
-fn a_tensor_store_and_a_raise_by_another_thread() {
+fn a_tensor_store_published_by_another_thread_must_be_complete() {
     let k = |complete: bool| {
         let mut k = kernel(|k| {
             let decl = TensorMapDecl {
@@ -114,9 +115,9 @@ fn a_tensor_store_and_a_raise_by_another_thread() {
     assert_eq!(codes(&k(true)), NONE);
 }
 
-/// One role stores, tells another by an mbarrier, and that one raises the flag.
+/// One role stores and arrives at an mbarrier; another role waits there and sets the flag.
 #[test]
-fn another_role_may_raise_the_flag() {
+fn a_store_published_by_another_role_must_be_complete() {
     let k = |complete: bool| {
         kernel(|k| {
             let (flags, rows) = (k.flags("flags"), k.pointer::<u32>("rows"));

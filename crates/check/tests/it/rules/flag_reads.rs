@@ -1,4 +1,4 @@
-//! Flags that are looked at once.
+//! Flags that are read once.
 
 use crate::rules::kernel;
 use warpline_ir::builder::*;
@@ -11,7 +11,8 @@ const ACQUIRE: MemoryOrder = MemoryOrder::acquire(Scope::Gpu);
 const RELEASE: MemoryOrder = MemoryOrder::release(Scope::Gpu);
 const RELAXED: MemoryOrder = MemoryOrder::relaxed(Scope::Gpu);
 
-/// One CTA leaves a number and raises a flag; the others look, and read it if it is there.
+/// One CTA writes a number and sets a flag; the others read the flag once with `look`, and then the number
+/// if the flag is set.
 fn hand_over(
     look: impl FnOnce(Global<u32>) -> Reg<bool>,
     first: impl FnOnce(),
@@ -46,7 +47,7 @@ fn hand_over(
 }
 
 #[test]
-fn a_flag_that_is_looked_at_once_is_acquired() {
+fn a_flag_read_once_needs_an_acquire() {
     let by =
         |order: MemoryOrder| move |flag: Global<u32>| flag.atomic_ref(0u32).load(order).eq(1u32);
     assert_eq!(breaches(&hand_over(by(ACQUIRE), || {}).0), []);
@@ -67,13 +68,13 @@ fn a_flag_that_is_looked_at_once_is_acquired() {
             "{found:?}"
         );
     }
-    // A fence of the CTA reaches no other one.
+    // A fence at CTA scope does not cover other CTAs.
     let (k, _) = hand_over(by(RELAXED), || fence_acquire(Scope::Cta));
     assert_eq!(codes(&k), ["R18.acquire"]);
 }
 
 #[test]
-fn no_fence_makes_a_plain_load_an_acquire() {
+fn a_weak_load_does_not_acquire_even_with_a_fence() {
     for fenced in [false, true] {
         let (k, _) = hand_over(
             |flag| flag.load(0u32).ne(0u32),
@@ -85,7 +86,7 @@ fn no_fence_makes_a_plain_load_an_acquire() {
         );
         assert_eq!(codes(&k), ["R18.acquire"]);
     }
-    // A volatile load is a relaxed one.
+    // A volatile load counts as a relaxed load.
     let volatile = |flag: Global<u32>| {
         let [x] = flag.load_cached::<u32, 1>(0u32, LoadCache::VOLATILE);
         x.ne(0u32)
@@ -95,9 +96,9 @@ fn no_fence_makes_a_plain_load_an_acquire() {
     assert_eq!(codes(&fenced), NONE);
 }
 
-/// Tiles with a flag each, in rounds; a shared word carries what one lane saw to the others.
+/// Each tile has a flag. One lane reads the flag and passes its value to the others in shared memory.
 #[test]
-fn the_flag_may_be_an_array_and_the_answer_may_take_a_detour() {
+fn a_flag_read_is_tracked_through_arrays_and_shared_memory() {
     let k = |order: MemoryOrder| {
         kernel(|k| {
             let (ready, data) = (k.pointer::<u32>("ready"), k.pointer::<u32>("data"));
@@ -132,7 +133,7 @@ fn the_flag_may_be_an_array_and_the_answer_may_take_a_detour() {
 }
 
 #[test]
-fn a_barrier_of_the_cta_orders_a_plain_word_of_its_own() {
+fn a_cta_barrier_orders_a_weak_read_inside_the_cta() {
     let k = |meets: bool| {
         kernel(|k| {
             let (count, data) = (k.pointer::<u32>("count"), k.pointer::<u32>("data"));
@@ -155,7 +156,7 @@ fn a_barrier_of_the_cta_orders_a_plain_word_of_its_own() {
 }
 
 #[test]
-fn a_branch_on_data_that_no_flag_guards_is_none() {
+fn a_branch_on_read_only_data_is_no_flag_read() {
     let k = kernel(|k| {
         let (x, y) = (k.pointer::<u32>("x"), k.pointer::<u32>("y"));
         k.role("all").body(|| {

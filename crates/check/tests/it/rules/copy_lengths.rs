@@ -1,4 +1,4 @@
-//! Copies whose length the launch decides.
+//! Copies whose length depends on the launch.
 
 use crate::rules::kernel;
 use warpline_ir::Kernel;
@@ -7,7 +7,7 @@ use warpline_testkit::verdict::{breaches, proved};
 
 const TILE: u32 = 1024;
 
-/// Loads tiles of a vector, the last of them shorter, and reads them.
+/// Loads the tiles of two vectors, where the last tile is shorter, and reads them.
 fn tiles(
     declare: impl Fn(Reg<u32>) -> Reg<u32>,
     bytes_of: impl Fn(Reg<u32>) -> Reg<u32>,
@@ -50,13 +50,13 @@ fn the_last_tile_of_a_vector_may_be_shorter() {
 }
 
 #[test]
-fn a_copy_longer_than_its_row_is_refused() {
+fn a_copy_longer_than_its_tile_is_refuted() {
     let found = breaches(&tiles(|n| n.at_most(1 << 28), |bytes| bytes + 16u32));
     assert!(!found.is_empty());
 }
 
 #[test]
-fn a_copy_of_an_odd_length_is_refused() {
+fn a_copy_length_that_is_no_multiple_of_16_is_refuted() {
     let found = breaches(&tiles(
         |n| n.at_most(1 << 28),
         |bytes| bytes.max(8u32) - 8u32,

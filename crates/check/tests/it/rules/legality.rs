@@ -3,7 +3,7 @@ use warpline_ir::{Operand, Type};
 use warpline_testkit::raw::RawKernel;
 
 #[test]
-fn an_op_the_target_does_not_have_is_refused() {
+fn an_op_that_the_target_lacks_is_refuted() {
     let mut k = RawKernel::one();
     let dst = k.reg(Type::Tf32);
     let one = Operand::Imm(1);

@@ -1,5 +1,5 @@
-//! Bugs that show only in some laps of a ring, or at one of its stages: states that are taken for
-//! the same must not hide them.
+//! Bugs that occur only in some passes over a ring, or only at one stage. A *lap* is one pass over all
+//! stages. The identification of equal states must not hide these bugs.
 
 use crate::rules::kernel;
 use warpline_ir::Kernel;
@@ -8,7 +8,7 @@ use warpline_testkit::verdict::breaches;
 
 const STAGES: u32 = 3;
 
-/// Where a role is in a ring, and whether it has gone round an odd number of times.
+/// The position of a role in a ring; `odd` is the parity of its number of laps.
 #[derive(Clone, Copy)]
 struct Cursor {
     stage: Var<u32>,
@@ -25,7 +25,7 @@ impl Cursor {
         }
     }
 
-    /// Goes on by some slots.
+    /// Skips some slots.
     fn skip(self, n: Reg<u32>) {
         let total = self.stage.get() + n;
         self.stage.set(total % STAGES);
@@ -38,25 +38,25 @@ impl Cursor {
         let next = self.stage.get() + 1u32;
         let wrap = next.eq(STAGES);
         self.stage.set(select(wrap, 0u32, next));
-        let turned = |x: Var<u32>| select(wrap, x.get() ^ 1u32, x.get());
-        self.parity.set(turned(self.parity));
-        self.odd.set(turned(self.odd));
+        let flipped = |x: Var<u32>| select(wrap, x.get() ^ 1u32, x.get());
+        self.parity.set(flipped(self.parity));
+        self.odd.set(flipped(self.odd));
     }
 }
 
-/// What is done wrong, and where.
+/// The bugs of a ring.
 #[derive(Clone, Copy, Default)]
-struct Slips {
-    /// A slot is not given back at the last stage if this holds.
-    keeps: Option<fn(Cursor) -> Reg<u32>>,
-    /// What the taker turns the parity by that it waits for.
-    turns: Option<fn(Cursor) -> Reg<u32>>,
-    /// What comes after each tile.
+struct Bugs {
+    /// The slot of the last stage is not released if this is 1.
+    skips_release: Option<fn(Cursor) -> Reg<u32>>,
+    /// The consumer flips the parity of its wait by this.
+    parity_flip: Option<fn(Cursor) -> Reg<u32>>,
+    /// Runs after each tile.
     tile: Option<fn(Cursor)>,
 }
 
-/// One role gives slots and another takes them, tile by tile.
-fn ring(slips: Slips) -> Kernel {
+/// One role fills slots and another releases them, tile by tile.
+fn ring(bugs: Bugs) -> Kernel {
     kernel(|k| {
         let [tiles, n] = ["tiles", "n"].map(|p| k.param::<u32>(p));
         let [full, empty] = ["full", "empty"].map(|b| k.barrier(b, STAGES).arrivals(1));
@@ -78,20 +78,20 @@ fn ring(slips: Slips) -> Kernel {
                 steps(tiles).each(|_| {
                     steps(n).each(|_| {
                         let parity = at.parity.get();
-                        let by = slips.turns.map(|turns| turns(at));
+                        let by = bugs.parity_flip.map(|parity_flip| parity_flip(at));
                         let parity = by.map_or(parity, |by| parity ^ by);
                         full.at(at.stage.get()).wait(parity);
                         let give = || empty.at(at.stage.get()).arrive();
-                        match slips.keeps {
+                        match bugs.skips_release {
                             None => give(),
-                            Some(keeps) => {
+                            Some(skips_release) => {
                                 let last = at.stage.get().eq(STAGES - 1);
-                                if_else(last & keeps(at).eq(1u32), || {}, give);
+                                if_else(last & skips_release(at).eq(1u32), || {}, give);
                             }
                         }
                         at.next();
                     });
-                    slips.tile.into_iter().for_each(|f| f(at));
+                    bugs.tile.into_iter().for_each(|f| f(at));
                 });
             });
         });
@@ -99,7 +99,7 @@ fn ring(slips: Slips) -> Kernel {
 }
 
 #[track_caller]
-fn refused(kernel: &Kernel) {
+fn refuted(kernel: &Kernel) {
     let found = breaches(kernel);
     let decided = |b: &warpline_testkit::verdict::Breach| b.0.starts_with('R');
     assert!(!found.is_empty() && found.iter().all(decided), "{found:?}");
@@ -111,49 +111,49 @@ fn passes(kernel: &Kernel) {
 }
 
 #[test]
-fn a_ring_passes() {
-    passes(&ring(Slips::default()));
+fn a_correct_ring_passes() {
+    passes(&ring(Bugs::default()));
 }
 
 #[test]
-fn a_slot_that_every_second_lap_keeps_is_missed() {
-    refused(&ring(Slips {
-        keeps: Some(|at| at.odd.get()),
-        ..Slips::default()
+fn a_slot_kept_in_every_second_lap_is_refuted() {
+    refuted(&ring(Bugs {
+        skips_release: Some(|at| at.odd.get()),
+        ..Bugs::default()
     }));
-    // Even where the parity itself tells the laps apart.
-    refused(&ring(Slips {
-        keeps: Some(|at| at.parity.get()),
-        ..Slips::default()
-    }));
-}
-
-#[test]
-fn a_parity_that_is_turned_in_one_lap_is_wrong() {
-    refused(&ring(Slips {
-        turns: Some(|at| at.odd.get()),
-        ..Slips::default()
-    }));
-    // By itself: it is always the same.
-    refused(&ring(Slips {
-        turns: Some(|at| at.parity.get()),
-        ..Slips::default()
+    // Here the parity itself distinguishes the laps.
+    refuted(&ring(Bugs {
+        skips_release: Some(|at| at.parity.get()),
+        ..Bugs::default()
     }));
 }
 
 #[test]
-fn a_parity_that_starts_again_with_a_tile_is_wrong() {
-    refused(&ring(Slips {
+fn a_parity_flipped_in_every_second_lap_is_refuted() {
+    refuted(&ring(Bugs {
+        parity_flip: Some(|at| at.odd.get()),
+        ..Bugs::default()
+    }));
+    // The parity flipped by itself is always 0.
+    refuted(&ring(Bugs {
+        parity_flip: Some(|at| at.parity.get()),
+        ..Bugs::default()
+    }));
+}
+
+#[test]
+fn a_parity_reset_for_each_tile_is_refuted() {
+    refuted(&ring(Bugs {
         tile: Some(|at| {
             at.stage.set(0u32);
             at.parity.set(0u32);
         }),
-        ..Slips::default()
+        ..Bugs::default()
     }));
 }
 
-/// Two roles take tiles by turns, and pass over those of the other; `after` comes after that.
-fn dealt(after: impl Fn(Cursor)) -> Kernel {
+/// Two roles take tiles in turn and skip the slots of the other role; then `after` runs.
+fn round_robin(after: impl Fn(Cursor)) -> Kernel {
     kernel(|k| {
         let [tiles, n] = ["tiles", "n"].map(|p| k.param::<u32>(p));
         let [full, empty] = ["full", "empty"].map(|b| k.barrier(b, STAGES).arrivals(1));
@@ -197,30 +197,30 @@ fn dealt(after: impl Fn(Cursor)) -> Kernel {
 }
 
 #[test]
-fn slots_are_dealt() {
-    passes(&dealt(|_| {}));
+fn a_round_robin_ring_passes() {
+    passes(&round_robin(|_| {}));
 }
 
 #[test]
-fn who_passes_over_slots_wrongly_at_one_stage_is_found() {
+fn a_consumer_that_skips_slots_wrongly_at_one_stage_is_refuted() {
     let last = |at: Cursor| at.stage.get().eq(STAGES - 1);
-    refused(&dealt(|at| {
+    refuted(&round_robin(|at| {
         let by = select(last(at), 1u32, 0u32);
         at.parity.set(at.parity.get() ^ by);
     }));
-    refused(&dealt(|at| if_(last(at), || at.stage.set(0u32))));
-    // In every second lap only.
-    refused(&dealt(|at| {
+    refuted(&round_robin(|at| if_(last(at), || at.stage.set(0u32))));
+    // These bugs occur only in every second lap.
+    refuted(&round_robin(|at| {
         if_(last(at), || at.parity.set(at.parity.get() ^ at.odd.get()));
     }));
-    refused(&dealt(|at| {
+    refuted(&round_robin(|at| {
         if_(last(at) & at.odd.get().eq(1u32), || at.stage.set(0u32));
     }));
 }
 
-/// A lap for each tile; behind it something that a launch decides, and then the taker's parity may
-/// be set.
-fn whole_laps(behind: Option<u32>) -> Kernel {
+/// Each tile takes one lap. After it the consumer runs a loop whose count the launch decides, and sets its
+/// parity to a constant if there is one.
+fn whole_laps(constant_parity: Option<u32>) -> Kernel {
     kernel(|k| {
         let [tiles, n] = ["tiles", "n"].map(|p| k.param::<u32>(p));
         let [full, empty] = ["full", "empty"].map(|b| k.barrier(b, STAGES).arrivals(1));
@@ -246,14 +246,14 @@ fn whole_laps(behind: Option<u32>) -> Kernel {
                     at.next();
                 }
                 steps(n).each(|_| warp_sync());
-                behind.into_iter().for_each(|p| at.parity.set(p));
+                constant_parity.into_iter().for_each(|p| at.parity.set(p));
             });
         });
     })
 }
 
 #[test]
-fn a_parity_that_is_set_to_what_is_right_behind_one_lap_is_wrong_behind_two() {
+fn a_constant_parity_that_is_right_after_one_lap_is_refuted() {
     passes(&whole_laps(None));
-    refused(&whole_laps(Some(1)));
+    refuted(&whole_laps(Some(1)));
 }

@@ -1,29 +1,29 @@
-//! Roles that begin before the CTA meets.
+//! Roles that start before the prologue barrier.
 
 use crate::rules::kernel;
 use warpline_ir::Kernel;
 use warpline_ir::builder::*;
 use warpline_testkit::verdict::breaches;
 
-/// Tiles of some steps each, of which a loader brings the first before the CTA
-/// meets, where `has` says that there is a tile, and afterwards those from `from` on.
+/// The producer loads the first k-tile before the prologue barrier if `has` returns true. After the
+/// barrier it loads the k-tiles from `from` on.
 fn tiles(has: impl Fn(Reg<u32>) -> Reg<bool>, from: u32) -> Kernel {
     kernel(|k| {
         let [n, depth] = ["n", "depth"].map(|name| k.param::<u32>(name));
         let (x, y) = (k.pointer::<u32>("x"), k.pointer::<u32>("y"));
         let ring = k.ring("x", 3, |s| s.vector::<u32>(32));
         k.role("load").body(|| {
-            let bring = |i: Reg<u32>| {
+            let load = |i: Reg<u32>| {
                 let slot = ring.acquire();
                 slot.load_bytes(slot.tiles(), x.address(i * 32), 128);
                 slot.commit();
             };
-            elect(|| if_(has(n), || if_(depth.gt(0u32), || bring(0u32.reg()))));
+            elect(|| if_(has(n), || if_(depth.gt(0u32), || load(0u32.reg()))));
             prologue_barrier();
             elect(|| {
                 let first = Var::new(from);
                 range(cta_id(), n).step_by(grid_ctas()).each(|_| {
-                    range(first.get(), depth).each(bring);
+                    range(first.get(), depth).each(load);
                     first.set(0u32);
                 });
             });
@@ -41,25 +41,26 @@ fn tiles(has: impl Fn(Reg<u32>) -> Reg<bool>, from: u32) -> Kernel {
 }
 
 #[test]
-fn a_first_tile_that_the_loop_has_as_well_is_proved() {
+fn loads_before_the_barrier_under_the_condition_of_the_loop_are_proved() {
     assert_eq!(breaches(&tiles(|n| cta_id().lt(n), 1)), []);
 }
 
 #[test]
-fn a_first_tile_that_the_loop_may_not_have_is_refused() {
+fn loads_before_the_barrier_under_another_condition_are_refuted() {
     let codes = |k: &Kernel| breaches(k).iter().map(|b| b.0).collect::<Vec<_>>();
     assert_eq!(codes(&tiles(|n| n.gt(0u32), 1)), ["R3.order"]);
     assert_eq!(codes(&tiles(|n| cta_id().le(n), 1)), ["R3.order"]);
 }
 
 #[test]
-fn a_step_that_is_brought_twice_is_refused() {
+fn a_k_tile_that_is_loaded_twice_is_refuted() {
     assert_ne!(breaches(&tiles(|n| cta_id().lt(n), 0)), []);
 }
 
-/// The lane that has made the barriers uses them; the others learn of them at the meeting.
+/// One lane initializes the mbarriers and may use them at once; other lanes may use them only after the
+/// prologue barrier.
 #[test]
-fn other_lanes_wait_for_the_meeting() {
+fn only_the_initializing_lane_may_use_mbarriers_before_the_barrier() {
     let mut line = 0;
     let early = |warps: u32, alone: bool, line: &mut u32| {
         kernel(|k| {

@@ -1,4 +1,4 @@
-//! A sheet: a kernel with every variant of the ops of one group.
+//! A kernel with every variant of the ops of one group.
 
 use warpline_check::Checked;
 use warpline_ir::ops::compare::{Cmp, Setp};
@@ -16,12 +16,12 @@ pub(crate) const TYPES: [Type; 17] = Type::ALL;
 pub(crate) const ALL_LANES: Operand = Operand::Imm(0xffff_ffff);
 
 /// A kernel with one role of one warpgroup, and a value of every type.
-pub(crate) struct Sheet {
+pub(crate) struct OpKernel {
     pub(crate) raw: RawKernel,
     values: Vec<(Type, RegId)>,
 }
 
-impl Sheet {
+impl OpKernel {
     pub(crate) fn new(group: &str) -> Self {
         let mut raw = RawKernel::one();
         raw.0.name = group.to_owned();
@@ -41,7 +41,7 @@ impl Sheet {
         (0..n).map(|_| self.reg(ty)).collect()
     }
 
-    /// Returns a register with a launch parameter.
+    /// Returns a register of a type, loaded from a launch parameter.
     pub(crate) fn value(&mut self, ty: Type) -> RegId {
         if let Some((_, r)) = self.values.iter().find(|(t, _)| *t == ty) {
             return *r;
@@ -62,7 +62,7 @@ impl Sheet {
     }
 
     /// Returns a register operand and an immediate.
-    pub(crate) fn both(&mut self, ty: Type) -> [Operand; 2] {
+    pub(crate) fn reg_and_imm(&mut self, ty: Type) -> [Operand; 2] {
         [self.value(ty).into(), constant(ty)]
     }
 
@@ -107,14 +107,14 @@ impl Sheet {
     }
 
     /// Adds an op if the target supports the variant.
-    pub(crate) fn form(&mut self, op: impl Into<Op>) {
+    pub(crate) fn op_if_legal(&mut self, op: impl Into<Op>) {
         let op = op.into();
         if op.legal(&TARGET).is_ok() {
             self.op(op);
         }
     }
 
-    /// Prints the sheet and runs the translation check.
+    /// Prints the kernel and runs the translation check.
     #[track_caller]
     pub(crate) fn print(self) -> Ptx {
         self.raw.0.each_stmt(&mut |_, s| {
@@ -122,8 +122,8 @@ impl Sheet {
                 op.legal(&TARGET).unwrap_or_else(|e| panic!("{e}"));
             }
         });
-        let sheet = Checked::unproved(self.raw.0, "every form of some ops, and no program");
-        printed(&sheet).unwrap_or_else(|e| panic!("{e}"))
+        let kernel = Checked::unproved(self.raw.0, "a printer test with every variant of some ops");
+        printed(&kernel).unwrap_or_else(|e| panic!("{e}"))
     }
 }
 
@@ -148,7 +148,7 @@ pub(crate) fn constant(ty: Type) -> Operand {
 }
 
 /// Returns an address in a stage; the stage is a register or an immediate.
-pub(crate) fn place(
+pub(crate) fn shared_address(
     tile: TileId,
     stage: impl Into<Operand>,
     byte: impl Into<Operand>,

@@ -15,7 +15,7 @@ fn all(body: impl FnOnce(Reg<u32>, Global<u32>)) -> Kernel {
 }
 
 #[test]
-fn while_true_never_ends() {
+fn a_loop_with_a_constant_condition_is_refuted() {
     let mut at = 0;
     let k = all(|_, x| {
         let on = Var::new(true);
@@ -42,7 +42,7 @@ fn while_true_never_ends() {
 }
 
 #[test]
-fn a_condition_that_the_loop_does_not_change_never_ends_it() {
+fn a_loop_with_an_invariant_condition_is_refuted() {
     let k = all(|n, x| {
         let go = n.gt(4u32);
         while_(|| go, || x.store(lane_id(), 1u32));
@@ -67,7 +67,7 @@ fn a_condition_that_the_loop_does_not_change_never_ends_it() {
 }
 
 #[test]
-fn what_another_thread_changes_ends_a_loop() {
+fn a_loop_on_a_barrier_or_a_flag_passes() {
     let k = kernel(|k| {
         let done = k.barrier("done", 1).arrivals(1);
         k.role("set").body(|| elect_lane(|| done.at(0u32).arrive()));
@@ -93,7 +93,7 @@ fn what_another_thread_changes_ends_a_loop() {
 }
 
 #[test]
-fn a_loop_that_threads_leave_by_exit_ends() {
+fn a_loop_with_an_exit_passes() {
     let k = |leaves: bool| {
         all(|n, x| {
             let (on, i) = (Var::new(true), Var::new(0u32));
@@ -114,7 +114,7 @@ fn a_loop_that_threads_leave_by_exit_ends() {
 }
 
 #[test]
-fn a_step_of_zero_never_advances() {
+fn a_loop_with_step_zero_is_refuted() {
     let by = |step: u32| {
         all(move |_, x| {
             let step = Var::new(step);
@@ -125,7 +125,7 @@ fn a_step_of_zero_never_advances() {
     };
     assert_eq!(codes(&by(0)), ["R17.step"]);
     assert_eq!(codes(&by(2)), NONE);
-    // As a constant of the program itself.
+    // The step is an immediate operand.
     let constant = |step: u64| {
         let mut k = RawKernel::one();
         let var = k.reg(Type::U32);
@@ -146,7 +146,7 @@ fn a_step_of_zero_never_advances() {
 }
 
 #[test]
-fn a_step_that_a_launch_may_set_to_zero_needs_a_declared_fact() {
+fn a_step_parameter_needs_a_declared_lower_bound() {
     let k = |least: u32, product: bool| {
         kernel(|k| {
             let (step, x) = (k.param::<u32>("step"), k.pointer::<u32>("x"));
@@ -172,7 +172,7 @@ fn a_step_that_a_launch_may_set_to_zero_needs_a_declared_fact() {
         assert!(help.contains("step.at_least(1)"), "{help}");
         let report = examine(&k(1, product), &Target::SM_90A);
         assert_eq!(report.verdict(), Verdict::Proved);
-        // A product of two that a launch decides may wrap around.
+        // A product of two launch values may wrap around.
         let wraps = report.assumptions.iter().any(|a| a.code == "A.wrap");
         assert_eq!(wraps, product);
     }

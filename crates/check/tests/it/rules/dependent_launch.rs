@@ -5,7 +5,7 @@ use warpline_ir::ops::memory::PrefetchLevel;
 use warpline_ir::{Kernel, ParamId, Target};
 use warpline_testkit::verdict::breaches;
 
-/// One role that copies a vector, by `body`.
+/// A kernel with one role that copies a vector by `body`.
 fn copy(body: impl FnOnce(Global<u32>, Global<u32>)) -> Kernel {
     kernel(|k| {
         let (x, y) = (k.pointer::<u32>("x"), k.pointer::<u32>("y"));
@@ -13,7 +13,7 @@ fn copy(body: impl FnOnce(Global<u32>, Global<u32>)) -> Kernel {
     })
 }
 
-fn early(kernel: &Kernel) -> Vec<u32> {
+fn early_access_lines(kernel: &Kernel) -> Vec<u32> {
     let all = dependent_launch(kernel, &Target::SM_90A);
     assert!(all.iter().all(|r| r.code() == "R16.wait"));
     all.iter().filter_map(|r| Some(r.at?.line)).collect()
@@ -27,11 +27,11 @@ fn a_wait_before_all_accesses_passes() {
         y.store(lane_id(), x.load(lane_id()));
     });
     assert_eq!(breaches(&k), []);
-    assert!(early(&k).is_empty());
+    assert!(early_access_lines(&k).is_empty());
 }
 
 #[test]
-fn a_read_before_the_wait_is_refused() {
+fn a_read_before_the_wait_is_refuted() {
     let mut line = 0;
     let k = copy(|x, y| {
         line = line!() + 1;
@@ -43,7 +43,7 @@ fn a_read_before_the_wait_is_refused() {
 }
 
 #[test]
-fn what_is_settled_may_be_read_before_the_wait_and_not_written() {
+fn pdl_safe_memory_may_be_read_but_not_written_before_the_wait() {
     let k = copy(|x, y| {
         let value = x.pdl_safe().load(lane_id());
         wait_prerequisites();
@@ -63,7 +63,7 @@ fn what_is_settled_may_be_read_before_the_wait_and_not_written() {
 }
 
 #[test]
-fn a_write_behind_a_wait_that_may_be_skipped_is_refused() {
+fn a_write_after_a_conditional_wait_is_refuted() {
     let mut line = 0;
     let k = copy(|_, y| {
         if_(lane_id().lt(3u32), wait_prerequisites);
@@ -79,7 +79,7 @@ fn a_write_behind_a_wait_that_may_be_skipped_is_refused() {
 }
 
 #[test]
-fn a_wait_of_one_lane_is_for_what_that_lane_does() {
+fn a_wait_of_one_lane_covers_only_that_lane() {
     let k = copy(|_, y| {
         elect_lane(wait_prerequisites);
         elect_lane(|| y.store(0u32, 1u32));
@@ -95,7 +95,7 @@ fn a_wait_of_one_lane_is_for_what_that_lane_does() {
 }
 
 #[test]
-fn every_role_waits_for_itself() {
+fn every_role_needs_its_own_wait() {
     let mut line = 0;
     let k = kernel(|k| {
         let (x, y) = (k.pointer::<u32>("x"), k.pointer::<u32>("y"));
@@ -112,14 +112,14 @@ fn every_role_waits_for_itself() {
 }
 
 #[test]
-fn a_kernel_without_a_wait_does_not_start_early() {
+fn a_kernel_without_a_wait_is_checked_only_as_a_dependent_launch() {
     let mut line = 0;
     let k = copy(|x, y| {
         line = line!() + 1;
         y.store(lane_id(), x.load(lane_id()));
     });
     assert_eq!(breaches(&k), []);
-    assert_eq!(early(&k), [line]);
+    assert_eq!(early_access_lines(&k), [line]);
     let idle = kernel(|k| k.role("all").body(|| {}));
-    assert!(early(&idle).is_empty());
+    assert!(early_access_lines(&idle).is_empty());
 }

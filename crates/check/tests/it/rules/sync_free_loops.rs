@@ -1,13 +1,11 @@
-//! Loops in which nothing synchronizes, of as many rounds as each warp finds for itself: what they
-//! touch is judged, however often they run.
+//! Synchronization-free loops with a trip count per warp: their accesses are checked for every count.
 
 use crate::rules::kernel;
 use warpline_ir::Kernel;
 use warpline_ir::builder::*;
 use warpline_testkit::verdict::breaches;
 
-/// Three warps read a tile that is kept for a while, each in rounds of its own;
-/// `late` gives it back before it is read.
+/// Three warps read a slot in loops of their own. If `late`, they release the slot before they read.
 fn kept(late: bool) -> Kernel {
     kernel(|k| {
         let [items, queries] = ["items", "queries"].map(|p| k.param::<u32>(p));
@@ -53,12 +51,12 @@ fn kept(late: bool) -> Kernel {
 }
 
 #[test]
-fn rounds_that_each_warp_finds_for_itself_are_proved() {
+fn loops_with_a_count_per_warp_are_proved() {
     assert_eq!(breaches(&kept(false)), []);
 }
 
 #[test]
-fn what_they_read_too_late_is_refused() {
+fn a_read_after_the_release_is_refuted() {
     let found = breaches(&kept(true));
     let decided = |code: &str| !code.starts_with("U.");
     assert!(

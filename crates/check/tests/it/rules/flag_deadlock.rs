@@ -1,4 +1,4 @@
-//! Flags between CTAs that nobody can raise.
+//! Flags between CTAs that no thread can set.
 
 use crate::rules::kernel;
 use warpline_ir::builder::*;
@@ -14,7 +14,7 @@ fn neighbor() -> Reg<u32> {
     (cta_id() + grid_ctas() - 1) % grid_ctas()
 }
 
-/// One role of some warps whose CTAs hand something on by flags.
+/// A kernel with one role and an array of flags between its CTAs.
 fn chain(warps: u32, body: impl FnOnce(Flags)) -> Kernel {
     kernel(|k| {
         let flags = k.flags("flags");
@@ -23,29 +23,29 @@ fn chain(warps: u32, body: impl FnOnce(Flags)) -> Kernel {
 }
 
 #[test]
-fn every_cta_that_waits_before_it_raises_its_flag_waits_for_ever() {
-    let (mut wait, mut raise) = (0, 0);
+fn a_wait_before_the_flag_is_set_in_every_cta_is_refuted() {
+    let (mut wait, mut set_flag) = (0, 0);
     let k = chain(1, |flags| {
         wait = line!() + 1;
         flags.wait(neighbor(), 1u32);
-        raise = line!() + 1;
+        set_flag = line!() + 1;
         flags.signal(cta_id());
     });
-    assert_eq!(breaches(&k), [("R18.cycle", wait, Some(raise))]);
+    assert_eq!(breaches(&k), [("R18.cycle", wait, Some(set_flag))]);
     let first = chain(1, |flags| {
         if_(cta_id().gt(0u32), || flags.wait(cta_id() - 1, 1u32));
         flags.signal(cta_id());
     });
     assert_eq!(breaches(&first), []);
-    let raised_before = chain(1, |flags| {
+    let set_before = chain(1, |flags| {
         flags.signal(cta_id());
         flags.wait(neighbor(), 1u32);
     });
-    assert_eq!(breaches(&raised_before), []);
+    assert_eq!(breaches(&set_before), []);
 }
 
 #[test]
-fn a_cycle_is_found_however_it_is_written() {
+fn a_cycle_through_raw_atomics_and_variables_is_refuted() {
     let raw = |first_skips: bool| {
         let mut k = kernel(|k| {
             let flag = k.pointer::<u32>("flag");
@@ -70,28 +70,28 @@ fn a_cycle_is_found_however_it_is_written() {
     assert_eq!(codes(&raw(false)), ["R18.cycle"]);
     assert_eq!(codes(&raw(true)), NONE);
     // A variable that a branch sets ends the loop.
-    let branched = |raise_first: bool| {
+    let branched = |set_first: bool| {
         let mut k = kernel(|k| {
             let flag = k.pointer::<u32>("flag");
             k.role("all").body(|| {
                 elect_lane(|| {
-                    let raise = || {
+                    let set_flag = || {
                         let word = flag.atomic_ref(cta_id());
                         word.reduce(AtomicOp::Add, 1u32, RELEASE);
                     };
-                    if raise_first {
-                        raise();
+                    if set_first {
+                        set_flag();
                     }
                     let waits = Var::new(true);
                     while_(
                         || waits.get(),
                         || {
-                            let raised = flag.atomic_ref(neighbor()).load(ACQUIRE).ne(0u32);
-                            if_(raised, || waits.set(false));
+                            let set = flag.atomic_ref(neighbor()).load(ACQUIRE).ne(0u32);
+                            if_(set, || waits.set(false));
                         },
                     );
-                    if !raise_first {
-                        raise();
+                    if !set_first {
+                        set_flag();
                     }
                 });
             });
@@ -104,7 +104,7 @@ fn a_cycle_is_found_however_it_is_written() {
 }
 
 #[test]
-fn both_sides_of_a_branch_may_wait() {
+fn a_wait_in_both_arms_of_a_branch_is_refuted() {
     let k = |last_waits: bool| {
         chain(1, |flags| {
             if_else(
@@ -124,7 +124,7 @@ fn both_sides_of_a_branch_may_wait() {
 }
 
 #[test]
-fn one_thread_waits_and_another_raises_behind_a_barrier() {
+fn a_barrier_carries_a_wait_to_other_threads() {
     let k = |meets: bool| {
         chain(4, |flags| {
             elect(|| flags.wait(neighbor(), 1u32));
@@ -157,7 +157,7 @@ fn one_thread_waits_and_another_raises_behind_a_barrier() {
     assert_eq!(codes(&lanes(true)), NONE);
 }
 
-/// One role waits for the neighbor and fills a ring, another empties it and raises the flag.
+/// One role waits for the neighbor and fills a ring; another role reads the ring and sets the flag.
 #[test]
 fn a_cycle_may_pass_through_a_ring_and_through_barriers() {
     let ring = |first: bool| {
@@ -212,7 +212,7 @@ fn a_cycle_may_pass_through_a_ring_and_through_barriers() {
 }
 
 #[test]
-fn two_arrays_of_flags_make_a_cycle_too() {
+fn a_cycle_through_two_flag_arrays_is_refuted() {
     let k = |turned: bool| {
         kernel(|k| {
             let (a, b) = (k.flags("a"), k.flags("b"));
@@ -241,7 +241,7 @@ fn two_arrays_of_flags_make_a_cycle_too() {
 }
 
 #[test]
-fn a_flag_that_nobody_raises_is_waited_for_for_ever() {
+fn a_flag_that_is_never_set_is_refuted() {
     let (mut wait, mut declared) = (0, 0);
     let k = kernel(|k| {
         declared = line!() + 1;
@@ -254,20 +254,20 @@ fn a_flag_that_nobody_raises_is_waited_for_for_ever() {
         });
     });
     assert_eq!(breaches(&k), [("R18.raised", wait, Some(declared))]);
-    let raised = chain(1, |flags| {
+    let set = chain(1, |flags| {
         if_(cta_id().eq(0u32), || flags.signal(0u32));
         flags.wait(0u32, 1u32);
     });
-    assert_eq!(breaches(&raised), []);
+    assert_eq!(breaches(&set), []);
 }
 
-/// A loop over one word, by `wait`; `raise` writes before it.
-fn word(raise: impl FnOnce(Global<u32>), wait: impl FnOnce(Global<u32>)) -> Kernel {
+/// A thread runs `set_flag` and then `wait` on one buffer.
+fn word(set_flag: impl FnOnce(Global<u32>), wait: impl FnOnce(Global<u32>)) -> Kernel {
     let mut k = kernel(|k| {
         let flag = k.pointer::<u32>("flag");
         k.role("all").body(|| {
             elect_lane(|| {
-                raise(flag);
+                set_flag(flag);
                 wait(flag);
             });
         });
@@ -277,7 +277,7 @@ fn word(raise: impl FnOnce(Global<u32>), wait: impl FnOnce(Global<u32>)) -> Kern
 }
 
 #[test]
-fn the_word_and_the_value_must_be_the_right_ones() {
+fn the_flag_write_must_match_the_word_and_the_value() {
     let wait = |at: u32, value: u32| {
         move |flag: Global<u32>| {
             let word = flag.atomic_ref(at);
@@ -287,16 +287,16 @@ fn the_word_and_the_value_must_be_the_right_ones() {
     let set =
         |at: u32, value: u32| move |flag: Global<u32>| flag.atomic_ref(at).store(value, RELEASE);
     assert_eq!(codes(&word(set(0, 1), wait(0, 1))), NONE);
-    // Another word, another value, and a reset.
+    // The write sets another word, another value, or zero.
     assert_eq!(codes(&word(set(1, 1), wait(0, 1))), ["R18.raised"]);
     assert_eq!(codes(&word(set(0, 1), wait(0, 2))), ["R18.raised"]);
     assert_eq!(codes(&word(set(0, 0), wait(0, 1))), ["R18.raised"]);
-    // A word that is zero at launch ends this one at once.
+    // A wait for zero passes at once, because the word is zero at launch.
     assert_eq!(codes(&word(|_| {}, wait(0, 0))), NONE);
 }
 
 #[test]
-fn an_atomic_may_be_the_load_of_the_loop() {
+fn a_polling_atomic_is_a_poll() {
     let ask = |flag: Global<u32>| {
         let (word, order) = (flag.atomic_ref(0u32), MemoryOrder::acq_rel(Scope::Gpu));
         while_(
@@ -305,17 +305,17 @@ fn an_atomic_may_be_the_load_of_the_loop() {
         );
     };
     assert_eq!(codes(&word(|_| {}, ask)), ["R18.raised"]);
-    let raise = |flag: Global<u32>| {
+    let set_flag = |flag: Global<u32>| {
         if_(cta_id().eq(0u32), || {
             let order = MemoryOrder::acq_rel(Scope::Gpu);
             flag.atomic_ref(0u32).atomic(AtomicOp::Add, 1u32, order);
         });
     };
-    assert_eq!(codes(&word(raise, ask)), NONE);
+    assert_eq!(codes(&word(set_flag, ask)), NONE);
 }
 
 #[test]
-fn a_wait_that_asks_for_no_more_than_the_round_lets_the_first_round_pass() {
+fn a_wait_for_zero_passes_in_the_first_iteration() {
     let k = chain(1, |flags| {
         steps(8u32).each(|i| {
             flags.wait(neighbor(), i);
@@ -333,7 +333,7 @@ fn a_wait_that_asks_for_no_more_than_the_round_lets_the_first_round_pass() {
 }
 
 #[test]
-fn a_round_that_skips_the_wait_goes_first() {
+fn an_iteration_that_skips_the_wait_breaks_the_cycle() {
     let k = |skips: bool| {
         chain(1, |flags| {
             let is_first = Var::new(skips);

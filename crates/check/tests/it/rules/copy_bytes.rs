@@ -1,11 +1,11 @@
-//! What the bytes of a copy show to who waits for them.
+//! The accesses that are ordered before the completion of a copy.
 
 use crate::rules::kernel;
 use warpline_ir::builder::*;
 use warpline_testkit::verdict::{Breach, breaches};
 
-/// One warp does something before and after a copy, another what it does once the bytes are there.
-fn around(
+/// One warp runs `before` and `after` around a copy; another warp runs `then` when the copy is complete.
+fn races_around_copy(
     before: impl FnOnce(TileRef<u32>),
     after: impl FnOnce(TileRef<u32>),
     then: impl FnOnce(TileRef<u32>),
@@ -34,24 +34,24 @@ fn around(
 
 fn read(word: u32) -> impl FnOnce(TileRef<u32>) {
     move |words| {
-        // A value that is used: it is stored again, elsewhere.
+        // Another word receives the value, so that the load is not dead.
         let value = words.load(0u32, word);
         words.store(0u32, word + 16, value);
     }
 }
 
 #[test]
-fn reads_before_a_copy_are_over_when_its_bytes_are_there() {
+fn reads_before_a_copy_are_ordered_before_its_completion() {
     let write = |word| move |words: TileRef<u32>| words.store(0u32, word, 1u32);
-    assert_eq!(around(read(0), |_| (), write(0)), []);
-    // Also of the same warp and tile, those behind it are not.
-    let found = around(read(0), read(1), write(1));
+    assert_eq!(races_around_copy(read(0), |_| (), write(0)), []);
+    // Reads after the copy are not ordered, even in the same warp and tile.
+    let found = races_around_copy(read(0), read(1), write(1));
     assert_eq!(found.iter().map(|f| f.0).collect::<Vec<_>>(), ["R3.order"]);
 }
 
 #[test]
-fn writes_before_a_copy_are_not_seen_with_its_bytes() {
+fn writes_before_a_copy_are_not_published_by_its_completion() {
     let write = |words: TileRef<u32>| words.store(0u32, 0u32, 1u32);
-    let found = around(write, |_| (), read(0));
+    let found = races_around_copy(write, |_| (), read(0));
     assert_eq!(found.iter().map(|f| f.0).collect::<Vec<_>>(), ["R3.order"]);
 }

@@ -3,7 +3,7 @@ use warpline_ir::{BarrierReduction, NamedId, Type};
 use warpline_testkit::raw::RawKernel;
 
 #[test]
-fn two_sides_of_a_named_barrier_pass() {
+fn an_arrive_and_a_sync_with_the_same_count_pass() {
     let mut k = RawKernel::new(&[("a", 4), ("b", 4)]);
     let bar = k.named(5, "ready", 1);
     let arrive = k.op(10, NamedArrive { bar, threads: 256 });
@@ -14,7 +14,7 @@ fn two_sides_of_a_named_barrier_pass() {
 }
 
 #[test]
-fn barrier_zero_is_refused() {
+fn barrier_number_0_is_refuted() {
     let mut k = RawKernel::one();
     k.named(5, "ready", 0);
     let text = k.refuted("R10.id", 5);
@@ -25,14 +25,14 @@ fn barrier_zero_is_refused() {
 }
 
 #[test]
-fn barrier_sixteen_is_refused() {
+fn barrier_number_16_is_refuted() {
     let mut k = RawKernel::one();
     k.named(5, "ready", 16);
     k.refuted("R10.id", 5);
 }
 
 #[test]
-fn two_barriers_of_one_number_are_refused() {
+fn two_barriers_with_the_same_number_are_refuted() {
     let mut k = RawKernel::one();
     k.named(5, "ready", 3);
     k.named(6, "done", 3);
@@ -44,7 +44,7 @@ fn two_barriers_of_one_number_are_refused() {
 }
 
 #[test]
-fn part_of_a_warp_is_refused() {
+fn a_thread_count_of_partial_warps_is_refuted() {
     let mut k = RawKernel::one();
     let bar = k.named(5, "ready", 1);
     k.push(10, NamedSync { bar, threads: 100 });
@@ -52,7 +52,7 @@ fn part_of_a_warp_is_refused() {
 }
 
 #[test]
-fn more_threads_than_the_cta_are_refused() {
+fn a_thread_count_above_the_cta_size_is_refuted() {
     let mut k = RawKernel::one();
     let bar = k.named(5, "ready", 1);
     k.push(10, NamedSync { bar, threads: 160 });
@@ -64,7 +64,7 @@ fn more_threads_than_the_cta_are_refused() {
 }
 
 #[test]
-fn sides_that_differ_are_refused() {
+fn different_thread_counts_are_refuted() {
     let mut k = RawKernel::new(&[("a", 4), ("b", 4)]);
     let bar = k.named(5, "ready", 1);
     let arrive = k.op(10, NamedArrive { bar, threads: 256 });
@@ -79,16 +79,16 @@ fn sides_that_differ_are_refused() {
 }
 
 #[test]
-fn a_tally_is_a_side_as_well() {
-    let side = |threads: u32, synced: u32| {
+fn a_barrier_reduction_counts_as_a_use() {
+    let reduce_and_sync = |threads: u32, synced: u32| {
         let mut k = RawKernel::one();
         let bar = k.named(5, "ready", 1);
         let (dst, pred) = (k.reg(Type::U32), k.lane_pred().into());
-        let tally = BarrierReduction::Count;
+        let reduction = BarrierReduction::Count;
         let counts = NamedReduce {
             bar,
             threads,
-            reduction: tally,
+            reduction: reduction,
             pred,
             dst,
         };
@@ -97,17 +97,17 @@ fn a_tally_is_a_side_as_well() {
         k.push(11, NamedSync { bar, threads });
         k
     };
-    side(128, 128).passes();
-    side(64, 128).refuted("R10.same", 11);
-    let mut k = side(128, 128);
+    reduce_and_sync(128, 128).passes();
+    reduce_and_sync(64, 128).refuted("R10.same", 11);
+    let mut k = reduce_and_sync(128, 128);
     let (bar, dst) = (NamedId(0), k.reg(Type::U32));
-    let (threads, tally, pred) = (128, BarrierReduction::Count, k.value(Type::U32).into());
+    let (threads, reduction, pred) = (128, BarrierReduction::Count, k.value(Type::U32).into());
     k.push(
         12,
         NamedReduce {
             bar,
             threads,
-            reduction: tally,
+            reduction: reduction,
             pred,
             dst,
         },

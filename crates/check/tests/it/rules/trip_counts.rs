@@ -1,5 +1,5 @@
-//! The same trip count written in different ways: roles agree, whatever the spelling. Beside each
-//! pair stands one that differs by one, which is refused.
+//! Trip counts that two roles write in different ways. Equal counts are proved; similar counts that
+//! differ are refuted.
 
 use crate::rules::kernel;
 use warpline_ir::Kernel;
@@ -8,7 +8,7 @@ use warpline_testkit::verdict::{breaches, proved};
 
 const STAGES: u32 = 3;
 
-/// Where a role is in a ring.
+/// The position of a role in a ring.
 #[derive(Clone, Copy)]
 struct Cursor {
     stage: Var<u32>,
@@ -34,10 +34,10 @@ impl Cursor {
 
 /// One step of a role with a ring.
 type Step<'a> = dyn Fn() + 'a;
-/// A role: runs a step so often, from a parameter.
+/// A role, which runs a step as often as it computes from a parameter.
 type Role = dyn for<'a> Fn(Reg<u32>, &Step<'a>);
 
-/// One role gives slots of a ring and another takes them, each as often as it says of `n`.
+/// One role fills the slots of a ring and another releases them, each as often as it computes from `n`.
 fn ring(give: &Role, take: &Role) -> Kernel {
     kernel(|k| {
         let n = k.param::<u32>("n");
@@ -66,12 +66,12 @@ fn ring(give: &Role, take: &Role) -> Kernel {
 }
 
 #[track_caller]
-fn agree(give: &Role, take: &Role) {
+fn assert_equal_counts(give: &Role, take: &Role) {
     proved(&ring(give, take));
 }
 
 #[track_caller]
-fn differ(give: &Role, take: &Role) {
+fn assert_different_counts(give: &Role, take: &Role) {
     assert!(!breaches(&ring(give, take)).is_empty());
 }
 
@@ -80,39 +80,39 @@ fn each(count: Reg<u32>, step: &Step<'_>) {
 }
 
 #[test]
-fn a_count_rounded_up_is_the_same_however_it_is_written() {
-    agree(&|n, s| each(n.div_ceil(64), s), &|n, s| {
+fn div_ceil_equals_its_other_spellings() {
+    assert_equal_counts(&|n, s| each(n.div_ceil(64), s), &|n, s| {
         each((n + 63u32) / 64u32, s)
     });
-    agree(&|n, s| each(n.div_ceil(64), s), &|n, s| {
+    assert_equal_counts(&|n, s| each(n.div_ceil(64), s), &|n, s| {
         each((n + 63u32) >> 6u32, s)
     });
-    agree(&|n, s| each(n.div_ceil(48), s), &|n, s| {
+    assert_equal_counts(&|n, s| each(n.div_ceil(48), s), &|n, s| {
         each((n + 47u32) / 48u32, s)
     });
-    differ(&|n, s| each(n.div_ceil(64), s), &|n, s| {
+    assert_different_counts(&|n, s| each(n.div_ceil(64), s), &|n, s| {
         each((n + 64u32) / 64u32, s)
     });
 }
 
 #[test]
-fn multiples_and_quotients_are_the_same_by_shifts() {
-    agree(&|n, s| each(n * 2u32, s), &|n, s| each(n + n, s));
-    agree(&|n, s| each(n / 64u32, s), &|n, s| each(n >> 6u32, s));
-    agree(&|n, s| each(n * 4u32, s), &|n, s| each(n << 2u32, s));
-    agree(&|n, s| each(n & !63u32, s), &|n, s| {
+fn shifts_equal_products_and_quotients() {
+    assert_equal_counts(&|n, s| each(n * 2u32, s), &|n, s| each(n + n, s));
+    assert_equal_counts(&|n, s| each(n / 64u32, s), &|n, s| each(n >> 6u32, s));
+    assert_equal_counts(&|n, s| each(n * 4u32, s), &|n, s| each(n << 2u32, s));
+    assert_equal_counts(&|n, s| each(n & !63u32, s), &|n, s| {
         each(n / 64u32 * 64u32, s)
     });
-    agree(&|n, s| each(n % 64u32, s), &|n, s| {
+    assert_equal_counts(&|n, s| each(n % 64u32, s), &|n, s| {
         each(n - n / 64u32 * 64u32, s)
     });
-    differ(&|n, s| each(n * 4u32, s), &|n, s| each(n << 3u32, s));
-    differ(&|n, s| each(n / 64u32, s), &|n, s| each(n >> 5u32, s));
+    assert_different_counts(&|n, s| each(n * 4u32, s), &|n, s| each(n << 3u32, s));
+    assert_different_counts(&|n, s| each(n / 64u32, s), &|n, s| each(n >> 5u32, s));
 }
 
 #[test]
-fn a_first_part_and_the_rest_make_a_whole() {
-    agree(
+fn a_prefix_and_the_rest_equal_the_whole_count() {
+    assert_equal_counts(
         &|n, s| {
             let first = n.min(STAGES);
             each(first, s);
@@ -120,14 +120,14 @@ fn a_first_part_and_the_rest_make_a_whole() {
         },
         &|n, s| each(n, s),
     );
-    agree(
+    assert_equal_counts(
         &|n, s| {
             each(n.min(STAGES), s);
             range(n.min(STAGES), n).each(|_| s());
         },
         &|n, s| each(n, s),
     );
-    differ(
+    assert_different_counts(
         &|n, s| {
             each(n.min(STAGES), s);
             range(STAGES + 1, n).each(|_| s());
@@ -137,13 +137,13 @@ fn a_first_part_and_the_rest_make_a_whole() {
 }
 
 #[test]
-fn two_halves_make_a_whole() {
+fn two_halves_equal_the_whole_count() {
     let halves: &Role = &|n, s| {
         each(n / 2u32, s);
         each(n - n / 2u32, s);
     };
-    agree(halves, &|n, s| each(n, s));
-    differ(
+    assert_equal_counts(halves, &|n, s| each(n, s));
+    assert_different_counts(
         &|n, s| {
             each(n / 2u32, s);
             each(n / 2u32, s);
@@ -153,7 +153,7 @@ fn two_halves_make_a_whole() {
 }
 
 #[test]
-fn the_last_iteration_may_be_told_by_the_count() {
+fn the_last_iteration_is_known_from_the_count() {
     let kernel = |at: u32| {
         kernel(|k| {
             let n = k.param::<u32>("n");
@@ -188,7 +188,7 @@ fn the_last_iteration_may_be_told_by_the_count() {
 }
 
 #[test]
-fn a_loop_may_count_down() {
+fn a_loop_that_counts_down_has_the_same_count() {
     let down: &Role = &|n, s| {
         let left = Var::new(n);
         while_(
@@ -199,13 +199,13 @@ fn a_loop_may_count_down() {
             },
         );
     };
-    agree(down, &|n, s| each(n, s));
-    agree(down, down);
-    differ(down, &|n, s| each(n + 1u32, s));
+    assert_equal_counts(down, &|n, s| each(n, s));
+    assert_equal_counts(down, down);
+    assert_different_counts(down, &|n, s| each(n + 1u32, s));
 }
 
 #[test]
-fn a_role_may_run_the_second_of_two_loops_only() {
+fn a_role_may_run_only_the_second_of_two_loops() {
     let kernel = |second: &dyn Fn(Reg<u32>) -> Reg<u32>| {
         kernel(|k| {
             let n = k.param::<u32>("n");
@@ -247,7 +247,7 @@ fn a_role_may_run_the_second_of_two_loops_only() {
 }
 
 #[test]
-fn a_running_counter_gives_stage_and_parity() {
+fn stage_and_parity_may_come_from_a_running_counter() {
     let kernel = |by: u32| {
         kernel(|k| {
             let [tiles, depth] = ["tiles", "depth"].map(|p| k.param::<u32>(p));
@@ -285,7 +285,7 @@ fn a_running_counter_gives_stage_and_parity() {
 }
 
 #[test]
-fn tiles_of_a_persistent_grid_are_the_same_for_roles_with_other_barriers() {
+fn a_persistent_tile_loop_matches_across_roles_with_different_barriers() {
     proved(&kernel(|k| {
         let [tiles, depth] = ["tiles", "depth"].map(|p| k.param::<u32>(p));
         let [full, empty] = ["full", "empty"].map(|b| k.barrier(b, STAGES).arrivals(1));
@@ -319,7 +319,7 @@ fn tiles_of_a_persistent_grid_are_the_same_for_roles_with_other_barriers() {
 }
 
 #[test]
-fn a_count_from_memory_that_nobody_writes_is_the_same_for_all_roles() {
+fn a_count_from_read_only_memory_is_equal_in_all_roles() {
     let kernel = |offset: u32| {
         kernel(|k| {
             let tiles = k.param::<u32>("tiles");
@@ -356,7 +356,7 @@ fn a_count_from_memory_that_nobody_writes_is_the_same_for_all_roles() {
 }
 
 #[test]
-fn the_last_steps_of_a_tile_may_be_a_loop_of_their_own() {
+fn the_last_k_tiles_may_have_their_own_loop() {
     let report = |last: u32| {
         let kernel = kernel(|k| {
             let [tiles, depth] = ["tiles", "depth"].map(|p| k.param::<u32>(p));

@@ -3,40 +3,40 @@ use warpline_ir::ops::wgmma::{MatrixA, MmaType, Wgmma, WgmmaCommit, WgmmaFence, 
 use warpline_ir::*;
 use warpline_testkit::raw::{RawKernel, swizzled, view};
 
-/// A role of one warpgroup with operands of products m64n8k16.
-struct Math {
+/// A role of one warpgroup with operands for wgmma m64n8k16.
+struct MathRole {
     kit: RawKernel,
     a: TileId,
     b: TileId,
-    rounds: RegId,
+    iterations: RegId,
     flag: RegId,
     line: u32,
 }
 
-impl Math {
+impl MathRole {
     fn new() -> Self {
         let mut kit = RawKernel::new(&[("math", 4)]);
         Self {
             a: kit.tile(1, "a", swizzled(64), 1),
             b: kit.tile(1, "b", swizzled(64), 1),
-            rounds: kit.value(Type::U32),
+            iterations: kit.value(Type::U32),
             flag: kit.value(Type::Pred),
             kit,
             line: 9,
         }
     }
 
-    /// Accumulators of `n` columns.
-    fn sums(&mut self, n: u32) -> Vec<RegId> {
+    /// Creates accumulators of `n` columns.
+    fn accumulators(&mut self, n: u32) -> Vec<RegId> {
         (0..n / 2).map(|_| self.kit.value(Type::F32)).collect()
     }
 
-    /// Registers of an A operand.
-    fn left(&mut self) -> Vec<RegId> {
+    /// Creates the registers of an A operand.
+    fn a_registers(&mut self) -> Vec<RegId> {
         (0..4).map(|_| self.kit.value(Type::Bf16x2)).collect()
     }
 
-    /// An op at the next line, the first of which is 10.
+    /// Creates an op at the next line; the first line is 10.
     fn at(&mut self, op: impl Into<Op>) -> Stmt {
         self.line += 1;
         self.kit.op(self.line, op)
@@ -47,7 +47,7 @@ impl Math {
         self.kit.run(0, stmt);
     }
 
-    fn product(&self, d: &[RegId]) -> Wgmma {
+    fn wgmma(&self, d: &[RegId]) -> Wgmma {
         let n = 2 * d.len() as u32;
         Wgmma {
             a_ty: MmaType::Bf16,
@@ -63,18 +63,18 @@ impl Math {
         }
     }
 
-    /// As [`product`](Self::product), with A in registers.
-    fn product_of(&self, left: &[RegId], d: &[RegId]) -> Wgmma {
+    /// Returns a wgmma with A in registers.
+    fn wgmma_of_registers(&self, a_registers: &[RegId], d: &[RegId]) -> Wgmma {
         Wgmma {
-            a: MatrixA::Regs(left.to_vec()),
-            ..self.product(d)
+            a: MatrixA::Regs(a_registers.to_vec()),
+            ..self.wgmma(d)
         }
     }
 
-    /// Fence, product and commit, on three lines.
+    /// Adds a fence, a wgmma and a commit, on three lines.
     fn group(&mut self, d: &[RegId]) {
         self.add(WgmmaFence);
-        self.add(self.product(d));
+        self.add(self.wgmma(d));
         self.add(WgmmaCommit);
     }
 
@@ -83,7 +83,7 @@ impl Math {
         self.kit
     }
 
-    /// A loop over the statements that `body` gives, at the next line.
+    /// Adds a loop over the statements of `body`, at the next line.
     fn each(&mut self, to: Operand, body: impl FnOnce(&mut Self) -> Vec<Stmt>) {
         self.line += 1;
         let line = self.line;
@@ -102,7 +102,7 @@ impl Math {
     }
 }
 
-/// Writes a register.
+/// Returns an op that writes a register.
 fn write(dst: RegId, ty: Type) -> Mov {
     Mov {
         ty,
@@ -111,9 +111,9 @@ fn write(dst: RegId, ty: Type) -> Mov {
     }
 }
 
-/// The one diagnostic's other line.
+/// Returns the line of the first label of the only diagnostic.
 #[track_caller]
-fn other(kit: RawKernel, code: &str, line: u32) -> Option<u32> {
+fn second_line(kit: RawKernel, code: &str, line: u32) -> Option<u32> {
     let all = kit.diagnostics();
     let seen: Vec<_> = all
         .iter()
@@ -124,10 +124,10 @@ fn other(kit: RawKernel, code: &str, line: u32) -> Option<u32> {
 }
 
 #[test]
-fn sums_are_touched_after_the_wait_that_covers_them() {
+fn writing_accumulators_before_the_wait_is_refuted() {
     let kernel = |waited: bool| {
-        let mut m = Math::new();
-        let d = m.sums(8);
+        let mut m = MathRole::new();
+        let d = m.accumulators(8);
         m.group(&d); // 10, 11, 12
         if waited {
             m.add(WgmmaWait { pending: 0 });
@@ -136,39 +136,39 @@ fn sums_are_touched_after_the_wait_that_covers_them() {
         m.end()
     };
     kernel(true).passes();
-    assert_eq!(other(kernel(false), "R7.registers", 13), Some(11));
+    assert_eq!(second_line(kernel(false), "R7.registers", 13), Some(11));
 }
 
 #[test]
-fn sums_are_read_after_the_wait_that_covers_them() {
-    let mut m = Math::new();
-    let (d, to) = (m.sums(8), m.kit.reg(Type::F32));
+fn reading_accumulators_before_the_wait_is_refuted() {
+    let mut m = MathRole::new();
+    let (d, to) = (m.accumulators(8), m.kit.reg(Type::F32));
     m.group(&d);
     m.add(Mov {
         ty: Type::F32,
         dst: to,
         src: d[0].into(),
     });
-    assert_eq!(other(m.end(), "R7.registers", 13), Some(11));
+    assert_eq!(second_line(m.end(), "R7.registers", 13), Some(11));
 }
 
 #[test]
-fn a_product_that_is_not_committed_is_covered_by_no_wait() {
-    let mut m = Math::new();
-    let d = m.sums(8);
+fn a_wait_does_not_cover_an_uncommitted_wgmma() {
+    let mut m = MathRole::new();
+    let d = m.accumulators(8);
     m.add(WgmmaFence);
-    m.add(m.product(&d));
+    m.add(m.wgmma(&d));
     m.add(WgmmaWait { pending: 0 });
     m.add(write(d[0], Type::F32));
-    assert_eq!(other(m.kit, "R7.registers", 13), Some(11));
+    assert_eq!(second_line(m.kit, "R7.registers", 13), Some(11));
 }
 
 #[test]
-fn a_wait_leaves_the_youngest_groups_open() {
+fn a_wait_leaves_the_youngest_groups_in_flight() {
     let kernel = |pending: u32, touched: usize| {
-        let mut m = Math::new();
-        let all = [m.sums(8), m.sums(8), m.sums(8)];
-        all.iter().for_each(|d| m.group(d)); // products at 11, 14, 17
+        let mut m = MathRole::new();
+        let all = [m.accumulators(8), m.accumulators(8), m.accumulators(8)];
+        all.iter().for_each(|d| m.group(d)); // wgmmas at 11, 14, 17
         m.add(WgmmaWait { pending });
         m.add(write(all[touched][0], Type::F32));
         m.end()
@@ -178,7 +178,7 @@ fn a_wait_leaves_the_youngest_groups_open() {
             if touched < 3usize.saturating_sub(pending as usize) {
                 kernel(pending, touched).passes();
             } else {
-                let at = other(kernel(pending, touched), "R7.registers", 20);
+                let at = second_line(kernel(pending, touched), "R7.registers", 20);
                 assert_eq!(at, Some(11 + 3 * touched as u32));
             }
         }
@@ -186,43 +186,43 @@ fn a_wait_leaves_the_youngest_groups_open() {
 }
 
 #[test]
-fn registers_of_a_are_untouched_in_flight() {
+fn writing_a_registers_in_flight_is_refuted() {
     let kernel = |pending: u32| {
-        let mut m = Math::new();
-        let (d, left) = (m.sums(8), m.left());
+        let mut m = MathRole::new();
+        let (d, a_registers) = (m.accumulators(8), m.a_registers());
         m.add(WgmmaFence);
-        m.add(m.product_of(&left, &d));
+        m.add(m.wgmma_of_registers(&a_registers, &d));
         m.add(WgmmaCommit);
         m.add(WgmmaWait { pending });
-        m.add(write(left[3], Type::Bf16x2));
+        m.add(write(a_registers[3], Type::Bf16x2));
         m.end()
     };
     kernel(0).passes();
-    assert_eq!(other(kernel(1), "R7.registers", 14), Some(11));
+    assert_eq!(second_line(kernel(1), "R7.registers", 14), Some(11));
 }
 
 #[test]
-fn products_of_one_shape_add_up_without_a_wait() {
-    let mut m = Math::new();
-    let (d, left) = (m.sums(8), m.left());
+fn wgmmas_of_one_shape_may_accumulate_without_a_wait() {
+    let mut m = MathRole::new();
+    let (d, a_registers) = (m.accumulators(8), m.a_registers());
     m.add(WgmmaFence);
-    m.add(m.product_of(&left, &d));
-    m.add(m.product(&d));
+    m.add(m.wgmma_of_registers(&a_registers, &d));
+    m.add(m.wgmma(&d));
     m.add(WgmmaCommit);
-    // Nothing was touched since the fence, and A is only read.
-    m.add(m.product_of(&left, &d));
+    // No register was accessed since the fence, and wgmma only reads A.
+    m.add(m.wgmma_of_registers(&a_registers, &d));
     m.add(WgmmaCommit);
     m.end().passes();
 }
 
 #[test]
-fn products_of_another_shape_wait_for_their_sums() {
+fn a_wgmma_of_another_shape_needs_a_wait_for_the_accumulators() {
     let kernel = |change: fn(&mut Wgmma, &[RegId])| {
-        let mut m = Math::new();
-        let (wide, left) = (m.sums(16), m.left());
+        let mut m = MathRole::new();
+        let (wide, a_registers) = (m.accumulators(16), m.a_registers());
         m.add(WgmmaFence);
-        m.add(m.product(&wide));
-        let mut second = m.product_of(&left, &wide);
+        m.add(m.wgmma(&wide));
+        let mut second = m.wgmma_of_registers(&a_registers, &wide);
         change(&mut second, &wide);
         m.add(second);
         m.add(WgmmaCommit);
@@ -232,16 +232,16 @@ fn products_of_another_shape_wait_for_their_sums() {
     let narrow = |p: &mut Wgmma, wide: &[RegId]| {
         (p.d, p.n, p.b.rows) = (wide[..4].to_vec(), 8, 8);
     };
-    assert_eq!(other(kernel(narrow), "R7.registers", 12), Some(11));
+    assert_eq!(second_line(kernel(narrow), "R7.registers", 12), Some(11));
     let swapped = |p: &mut Wgmma, _: &[RegId]| p.d.swap(0, 1);
-    assert_eq!(other(kernel(swapped), "R7.registers", 12), Some(11));
+    assert_eq!(second_line(kernel(swapped), "R7.registers", 12), Some(11));
 }
 
 #[test]
-fn a_branch_that_may_skip_the_wait_leaves_its_products_open() {
+fn a_conditional_wait_leaves_wgmmas_in_flight() {
     let kernel = |both: bool| {
-        let mut m = Math::new();
-        let d = m.sums(8);
+        let mut m = MathRole::new();
+        let d = m.accumulators(8);
         m.group(&d);
         let then = Block(vec![m.at(WgmmaWait { pending: 0 })]); // 13
         let wait = m.at(WgmmaWait { pending: 0 });
@@ -253,21 +253,23 @@ fn a_branch_that_may_skip_the_wait_leaves_its_products_open() {
         m.end()
     };
     kernel(true).passes();
-    assert_eq!(other(kernel(false), "R7.registers", 15), Some(11));
+    assert_eq!(second_line(kernel(false), "R7.registers", 15), Some(11));
 }
 
 #[test]
-fn a_round_meets_the_products_of_the_round_before() {
+fn wgmmas_stay_in_flight_into_the_next_iteration() {
     let kernel = |pending: u32| {
-        let mut m = Math::new();
-        let (d, left) = (m.sums(8), m.left());
+        let mut m = MathRole::new();
+        let (d, a_registers) = (m.accumulators(8), m.a_registers());
         m.add(WgmmaFence); // 10
-        let to = m.rounds.into();
+        let to = m.iterations.into();
         m.each(to, |m| {
             // Line 11 is the loop.
-            let mut body: Vec<_> = (0..4).map(|i| m.at(write(left[i], Type::Bf16x2))).collect();
+            let mut body: Vec<_> = (0..4)
+                .map(|i| m.at(write(a_registers[i], Type::Bf16x2)))
+                .collect();
             body.push(m.at(WgmmaFence));
-            body.push(m.at(m.product_of(&left, &d))); // 17
+            body.push(m.at(m.wgmma_of_registers(&a_registers, &d))); // 17
             body.push(m.at(WgmmaCommit));
             body.push(m.at(WgmmaWait { pending }));
             body
@@ -285,17 +287,17 @@ fn a_round_meets_the_products_of_the_round_before() {
 }
 
 #[test]
-fn groups_that_add_up_over_rounds_stay_apart() {
-    // Two accumulators in turn, one group in flight: what the wait covers is one round old.
+fn alternating_accumulators_have_separate_groups() {
+    // Two accumulators alternate, with one group in flight: the wait covers the other accumulator.
     let kernel = |pending: u32| {
-        let mut m = Math::new();
-        let (x, y) = (m.sums(8), m.sums(8));
-        let to = m.rounds.into();
+        let mut m = MathRole::new();
+        let (x, y) = (m.accumulators(8), m.accumulators(8));
+        let to = m.iterations.into();
         m.each(to, |m| {
             let mut body = Vec::new();
             for (d, done) in [(&x, &y), (&y, &x)] {
                 body.push(m.at(WgmmaFence));
-                body.push(m.at(m.product(d)));
+                body.push(m.at(m.wgmma(d)));
                 body.push(m.at(WgmmaCommit));
                 body.push(m.at(WgmmaWait { pending }));
                 body.push(m.at(write(done[0], Type::F32)));
@@ -314,10 +316,10 @@ fn groups_that_add_up_over_rounds_stay_apart() {
 }
 
 #[test]
-fn a_loop_that_surely_runs_is_left_with_what_its_rounds_leave() {
-    let kernel = |to: fn(&Math) -> Operand| {
-        let mut m = Math::new();
-        let d = m.sums(8);
+fn a_wait_in_a_loop_counts_if_the_loop_always_runs() {
+    let kernel = |to: fn(&MathRole) -> Operand| {
+        let mut m = MathRole::new();
+        let d = m.accumulators(8);
         m.group(&d);
         let to = to(&m);
         m.each(to, |m| vec![m.at(WgmmaWait { pending: 0 })]);
@@ -326,37 +328,37 @@ fn a_loop_that_surely_runs_is_left_with_what_its_rounds_leave() {
     };
     kernel(|_| Operand::Imm(2)).passes();
     assert_eq!(
-        other(kernel(|m| m.rounds.into()), "R7.registers", 15),
+        second_line(kernel(|m| m.iterations.into()), "R7.registers", 15),
         Some(11)
     );
 }
 
 #[test]
-fn a_fence_comes_before_the_first_product() {
-    let mut m = Math::new();
-    let d = m.sums(8);
-    m.add(m.product(&d));
+fn the_first_wgmma_needs_a_fence() {
+    let mut m = MathRole::new();
+    let d = m.accumulators(8);
+    m.add(m.wgmma(&d));
     m.add(WgmmaCommit);
-    assert_eq!(other(m.end(), "R7.fence", 10), None);
+    assert_eq!(second_line(m.end(), "R7.fence", 10), None);
 }
 
 #[test]
-fn a_fence_comes_between_an_access_and_the_product() {
-    let kernel = |fenced: bool, access: fn(&mut Math, RegId)| {
-        let mut m = Math::new();
-        let d = m.sums(8);
+fn a_wgmma_after_a_register_access_needs_a_fence() {
+    let kernel = |fenced: bool, access: fn(&mut MathRole, RegId)| {
+        let mut m = MathRole::new();
+        let d = m.accumulators(8);
         m.group(&d);
         m.add(WgmmaWait { pending: 0 });
         access(&mut m, d[1]); // 14
         if fenced {
             m.add(WgmmaFence);
         }
-        m.add(m.product(&d));
+        m.add(m.wgmma(&d));
         m.add(WgmmaCommit);
         m.end()
     };
-    let writes = |m: &mut Math, r: RegId| m.add(write(r, Type::F32));
-    let reads = |m: &mut Math, r: RegId| {
+    let writes = |m: &mut MathRole, r: RegId| m.add(write(r, Type::F32));
+    let reads = |m: &mut MathRole, r: RegId| {
         let dst = m.kit.reg(Type::F32);
         m.add(Mov {
             ty: Type::F32,
@@ -364,20 +366,20 @@ fn a_fence_comes_between_an_access_and_the_product() {
             src: r.into(),
         });
     };
-    for access in [writes as fn(&mut Math, RegId), reads] {
+    for access in [writes as fn(&mut MathRole, RegId), reads] {
         kernel(true, access).passes();
-        assert_eq!(other(kernel(false, access), "R7.fence", 15), Some(14));
+        assert_eq!(second_line(kernel(false, access), "R7.fence", 15), Some(14));
     }
 }
 
 #[test]
-fn products_own_no_more_registers_than_a_thread_has() {
+fn wgmmas_that_own_more_registers_than_a_thread_has_are_refuted() {
     let kernel = |waited: bool| {
-        let mut m = Math::new();
-        let all = [m.sums(256), m.sums(256)];
+        let mut m = MathRole::new();
+        let all = [m.accumulators(256), m.accumulators(256)];
         m.b = m.kit.tile(1, "wide", swizzled(256), 1);
         for d in &all {
-            m.group(d); // products at 11 and 14, or 15
+            m.group(d); // wgmmas at 11 and 14, or 15
             if waited {
                 m.add(WgmmaWait { pending: 0 });
             }

@@ -1,19 +1,19 @@
-//! The modifiers and operands of an instruction, taken one by one. Parts that the parser does not
-//! take become extra facts, so that they cause a mismatch.
+//! A parser that takes the modifiers and operands of an instruction one by one. A modifier or operand
+//! that is not taken becomes an extra fact, which causes a mismatch.
 
 use super::registers::Registers;
 use super::statement::{Instruction, Operand};
 use crate::action::{Action, ActionKind};
 use crate::value::OperandValue;
 
-/// The modifiers and operands of an instruction that are not taken yet.
-pub(super) struct Parts<'r, 'a> {
+/// The modifiers and operands of an instruction that are not yet taken.
+pub(super) struct InstructionParser<'r, 'a> {
     modifiers: Vec<&'a str>,
     operands: std::slice::Iter<'r, Operand<'a>>,
     registers: &'r Registers<'a>,
 }
 
-impl<'r, 'a> Parts<'r, 'a> {
+impl<'r, 'a> InstructionParser<'r, 'a> {
     pub(super) fn new(instruction: &'r Instruction<'a>, registers: &'r Registers<'a>) -> Self {
         Self {
             modifiers: instruction.opcode.split('.').skip(1).collect(),
@@ -23,7 +23,7 @@ impl<'r, 'a> Parts<'r, 'a> {
     }
 
     /// Takes the next modifier.
-    pub(super) fn next(&mut self) -> &'a str {
+    pub(super) fn next_modifier(&mut self) -> &'a str {
         match self.modifiers.is_empty() {
             true => "",
             false => self.modifiers.remove(0),
@@ -31,30 +31,30 @@ impl<'r, 'a> Parts<'r, 'a> {
     }
 
     /// Takes a modifier; returns whether it was present.
-    pub(super) fn take(&mut self, modifier: &str) -> bool {
-        self.any(|m| m == modifier).is_some()
+    pub(super) fn take_modifier(&mut self, modifier: &str) -> bool {
+        self.take_matching(|m| m == modifier).is_some()
     }
 
     /// Takes the first modifier that matches.
-    pub(super) fn any(&mut self, matches: impl Fn(&str) -> bool) -> Option<&'a str> {
+    pub(super) fn take_matching(&mut self, matches: impl Fn(&str) -> bool) -> Option<&'a str> {
         let at = self.modifiers.iter().position(|m| matches(m))?;
         Some(self.modifiers.remove(at))
     }
 
-    /// Takes the first modifier that is in a list; returns the PTX default if there is none.
-    pub(super) fn one_of(&mut self, list: &[&str], otherwise: &'static str) -> OperandValue<'a> {
-        OperandValue::Name(self.any(|m| list.contains(&m)).unwrap_or(otherwise))
+    /// Takes the first modifier that is in `list`; returns `default`, the meaning in PTX, if there is none.
+    pub(super) fn take_one_of(&mut self, list: &[&str], default: &'static str) -> OperandValue<'a> {
+        OperandValue::Name(self.take_matching(|m| list.contains(&m)).unwrap_or(default))
     }
 
     /// Takes all remaining modifiers.
-    pub(super) fn rest(&mut self) -> OperandValue<'a> {
+    pub(super) fn remaining_modifiers(&mut self) -> OperandValue<'a> {
         let rest = std::mem::take(&mut self.modifiers);
         OperandValue::List(rest.into_iter().map(OperandValue::Name).collect())
     }
 
     /// Takes the state space of an address.
     pub(super) fn space(&mut self) -> OperandValue<'a> {
-        match self.any(is_space) {
+        match self.take_matching(is_space) {
             // `.shared` means `.shared::cta`.
             Some("shared") => OperandValue::Name("shared::cta"),
             Some(space) => OperandValue::Name(space),
@@ -69,13 +69,13 @@ impl<'r, 'a> Parts<'r, 'a> {
     }
 
     /// Takes the next operand, a shared-memory address.
-    pub(super) fn shared(&mut self) -> OperandValue<'a> {
-        self.operand().wrapped()
+    pub(super) fn shared_address(&mut self) -> OperandValue<'a> {
+        self.operand().wrap_to_32_bits()
     }
 
-    /// Takes the next operand if `is` is true.
-    pub(super) fn when(&mut self, is: bool) -> OperandValue<'a> {
-        if is {
+    /// Takes the next operand if it is present.
+    pub(super) fn operand_if(&mut self, present: bool) -> OperandValue<'a> {
+        if present {
             self.operand()
         } else {
             OperandValue::Absent
@@ -83,16 +83,16 @@ impl<'r, 'a> Parts<'r, 'a> {
     }
 
     /// Returns the number of remaining operands.
-    pub(super) fn len(&self) -> usize {
+    pub(super) fn remaining_operands(&self) -> usize {
         self.operands.len()
     }
 
-    /// Returns the action, with the remaining parts as extra facts.
-    pub(super) fn done(mut self, mut action: Action<'a>) -> Action<'a> {
+    /// Returns the action, with the remaining modifiers and operands as extra facts.
+    pub(super) fn finish(mut self, mut action: Action<'a>) -> Action<'a> {
         if !self.modifiers.is_empty() {
-            action = action.with("extra modifiers", self.rest());
+            action = action.with("extra modifiers", self.remaining_modifiers());
         }
-        while self.len() > 0 {
+        while self.remaining_operands() > 0 {
             action = action.with("extra operand", self.operand());
         }
         action
@@ -100,12 +100,12 @@ impl<'r, 'a> Parts<'r, 'a> {
 
     /// Returns the action of an unknown instruction.
     pub(super) fn unknown(mut self) -> Action<'a> {
-        let action = Action::new(ActionKind::Unknown).with("modifiers", self.rest());
-        self.done(action)
+        let action = Action::new(ActionKind::Unknown).with("modifiers", self.remaining_modifiers());
+        self.finish(action)
     }
 }
 
-/// Whether a modifier is a state space.
+/// Returns whether a modifier is a state space.
 fn is_space(modifier: &str) -> bool {
     matches!(
         modifier,

@@ -13,7 +13,7 @@ fn mov(dst: RegId, src: impl Into<Operand>) -> Mov {
 const ONE: Operand = Operand::Imm(1);
 
 #[test]
-fn a_register_read_before_it_is_written_is_refused() {
+fn a_register_read_before_it_is_written_is_refuted() {
     let mut k = RawKernel::one();
     let (x, y) = (k.reg(Type::U32), k.reg(Type::U32));
     k.push(10, mov(y, x));
@@ -26,7 +26,7 @@ fn a_register_read_before_it_is_written_is_refused() {
 }
 
 #[test]
-fn a_register_written_on_one_way_of_two_is_refused() {
+fn a_register_written_on_one_of_two_paths_is_refuted() {
     let mut k = RawKernel::one();
     let (x, y, cond) = (k.reg(Type::U32), k.reg(Type::U32), k.value(Type::Pred));
     let write = k.op(11, mov(x, ONE));
@@ -45,7 +45,7 @@ fn a_register_written_on_one_way_of_two_is_refused() {
 }
 
 #[test]
-fn a_register_written_on_both_ways_passes() {
+fn a_register_written_on_both_paths_passes() {
     let mut k = RawKernel::one();
     let (x, y, cond) = (k.reg(Type::U32), k.reg(Type::U32), k.value(Type::Pred));
     let then = Block(vec![k.op(11, mov(x, ONE))]);
@@ -57,7 +57,7 @@ fn a_register_written_on_both_ways_passes() {
 }
 
 #[test]
-fn a_register_that_only_a_loop_writes_is_refused_after_it() {
+fn a_register_that_only_a_loop_writes_is_refuted_after_the_loop() {
     let mut k = RawKernel::one();
     let (x, y, var, n) = (
         k.reg(Type::U32),
@@ -104,7 +104,7 @@ fn the_head_of_a_while_runs_at_least_once() {
 }
 
 #[test]
-fn what_an_elected_lane_writes_is_refused_in_the_others() {
+fn a_register_that_the_elected_lane_writes_is_refuted_in_other_lanes() {
     let mut k = RawKernel::one();
     let (x, y) = (k.reg(Type::U32), k.reg(Type::U32));
     let body = Block(vec![k.op(11, mov(x, ONE))]);
@@ -115,7 +115,7 @@ fn what_an_elected_lane_writes_is_refused_in_the_others() {
 }
 
 #[test]
-fn the_epilogue_sees_what_every_role_wrote() {
+fn the_epilogue_may_read_a_register_that_every_role_writes() {
     let mut k = RawKernel::new(&[("a", 1), ("b", 1)]);
     let (x, y) = (k.reg(Type::U32), k.reg(Type::U32));
     for role in 0..2 {

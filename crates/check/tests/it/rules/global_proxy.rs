@@ -3,18 +3,18 @@ use warpline_ir::Kernel;
 use warpline_ir::builder::*;
 use warpline_testkit::verdict::breaches;
 
-/// What a kernel does around a thread's write and a copy of the same bytes.
+/// Variants of a kernel with a thread's write and a copy of the same bytes.
 #[derive(Clone, Copy, Default)]
 struct Around {
     after_write: Option<fn()>,
     before_copy: Option<fn()>,
-    /// A role of its own writes, and they meet at a barrier.
+    /// Another role writes; a barrier orders the write before the copy.
     apart: bool,
     /// The copy reads another buffer.
     elsewhere: bool,
 }
 
-/// The kernel, the line of the write and the line of the copy.
+/// Returns the kernel, the line of the write and the line of the copy.
 fn around(how: Around) -> (Kernel, u32, u32) {
     let (mut wrote, mut copied) = (0, 0);
     let k = kernel(|k| {
@@ -53,7 +53,7 @@ fn around(how: Around) -> (Kernel, u32, u32) {
 }
 
 #[test]
-fn a_copy_of_what_a_thread_wrote_stands_behind_a_proxy_fence() {
+fn a_copy_of_written_bytes_needs_a_proxy_fence() {
     let (k, wrote, copied) = around(Around::default());
     assert_eq!(breaches(&k), [("R18.proxy", copied, Some(wrote))]);
     for fence in [fence_async_global as fn(), fence_async_all] {
@@ -64,7 +64,7 @@ fn a_copy_of_what_a_thread_wrote_stands_behind_a_proxy_fence() {
         });
         assert_eq!(breaches(&k), []);
     }
-    // Of shared memory: another proxy fence.
+    // This fence covers shared memory only.
     let after_write = Some(fence_async as fn());
     let (k, wrote, copied) = around(Around {
         after_write,
@@ -74,7 +74,7 @@ fn a_copy_of_what_a_thread_wrote_stands_behind_a_proxy_fence() {
 }
 
 #[test]
-fn the_fence_is_the_writers_or_the_copiers() {
+fn the_fence_may_be_in_the_writer_or_in_the_copying_thread() {
     let apart = Around {
         apart: true,
         ..Around::default()
@@ -95,7 +95,7 @@ fn the_fence_is_the_writers_or_the_copiers() {
 }
 
 #[test]
-fn another_buffer_needs_none() {
+fn a_copy_of_another_buffer_needs_no_fence() {
     let (k, ..) = around(Around {
         elsewhere: true,
         ..Around::default()
@@ -103,7 +103,7 @@ fn another_buffer_needs_none() {
     assert_eq!(breaches(&k), []);
 }
 
-/// A ring of which its author says that only threads touch it; what fills it.
+/// A ring declared generic-proxy-only, which a copy or threads fill.
 fn generic_proxy_only(copied: bool) -> Kernel {
     kernel(|k| {
         let (data, out) = (k.pointer::<u32>("data"), k.pointer::<u32>("out"));
@@ -135,7 +135,7 @@ fn generic_proxy_only(copied: bool) -> Kernel {
 }
 
 #[test]
-fn a_ring_of_threads_needs_no_proxy_fence_and_is_none_where_copies_fill_it() {
+fn a_generic_proxy_only_ring_is_refuted_if_copies_fill_it() {
     assert_eq!(breaches(&generic_proxy_only(false)), []);
     let rules: Vec<_> = breaches(&generic_proxy_only(true))
         .iter()

@@ -8,8 +8,9 @@ const ACQUIRE: MemoryOrder = MemoryOrder::acquire(Scope::Gpu);
 const RELEASE: MemoryOrder = MemoryOrder::release(Scope::Gpu);
 const RELAXED: MemoryOrder = MemoryOrder::relaxed(Scope::Gpu);
 
-/// A CTA that hands a number to another: `raise` after it is written, `wait` before it is read.
-fn hand_over(raise: impl FnOnce(Global<u32>), wait: impl FnOnce(Global<u32>)) -> Kernel {
+/// One CTA passes a number to another: it calls `set_flag` after the write; the other calls `wait`
+/// before the read.
+fn hand_over(set_flag: impl FnOnce(Global<u32>), wait: impl FnOnce(Global<u32>)) -> Kernel {
     let mut k = kernel(|k| {
         let (flag, data) = (k.pointer::<u32>("flag"), k.pointer::<u32>("data"));
         k.role("all").body(|| {
@@ -18,7 +19,7 @@ fn hand_over(raise: impl FnOnce(Global<u32>), wait: impl FnOnce(Global<u32>)) ->
                     cta_id().eq(0u32),
                     || {
                         data.store(0u32, 7u32);
-                        raise(flag);
+                        set_flag(flag);
                     },
                     || {
                         wait(flag);
@@ -32,7 +33,7 @@ fn hand_over(raise: impl FnOnce(Global<u32>), wait: impl FnOnce(Global<u32>)) ->
     k
 }
 
-fn raise_by(order: MemoryOrder) -> impl FnOnce(Global<u32>) {
+fn set_flag_by(order: MemoryOrder) -> impl FnOnce(Global<u32>) {
     move |flag| flag.atomic_ref(0u32).reduce(AtomicOp::Add, 1u32, order)
 }
 
@@ -45,14 +46,14 @@ fn wait_by(order: MemoryOrder) -> impl FnOnce(Global<u32>) {
 
 #[test]
 fn a_release_and_an_acquire_pass() {
-    let k = hand_over(raise_by(RELEASE), wait_by(ACQUIRE));
+    let k = hand_over(set_flag_by(RELEASE), wait_by(ACQUIRE));
     assert_eq!(breaches(&k), []);
 }
 
 #[test]
-fn ctas_that_wait_for_each_other_say_so() {
+fn polling_requires_a_co_resident_kernel() {
     let mut line = 0;
-    let mut k = hand_over(raise_by(RELEASE), |flag| {
+    let mut k = hand_over(set_flag_by(RELEASE), |flag| {
         let word = flag.atomic_ref(0u32);
         line = line!() + 1;
         while_(|| word.load(ACQUIRE).lt(1u32), || nanosleep(20));
@@ -62,9 +63,9 @@ fn ctas_that_wait_for_each_other_say_so() {
 }
 
 #[test]
-fn a_load_in_the_rounds_is_a_poll_too() {
+fn a_load_in_the_loop_body_is_a_poll() {
     let mut line = 0;
-    let mut k = hand_over(raise_by(RELEASE), |flag| {
+    let mut k = hand_over(set_flag_by(RELEASE), |flag| {
         let seen = Var::new(0u32);
         while_(
             || seen.get().lt(1u32),
@@ -80,14 +81,14 @@ fn a_load_in_the_rounds_is_a_poll_too() {
 }
 
 #[test]
-fn a_loop_over_data_and_a_lock_wait_for_nobody() {
+fn loops_over_data_and_locks_are_no_polls() {
     let k = kernel(|k| {
         let (list, lock) = (k.pointer::<u32>("list"), k.pointer::<u32>("lock"));
         k.role("all").body(|| {
             elect_lane(|| {
                 let at = Var::new(0u32);
                 while_(|| list.load(at.get()).ne(0u32), || at.set(at.get() + 1));
-                // Who holds it is on the machine.
+                // The CTA that holds the lock is resident, so the loop ends.
                 let word = lock.atomic_ref(0u32);
                 while_(
                     || word.compare_swap(0u32, 1u32, ACQUIRE).ne(0u32),
@@ -101,9 +102,9 @@ fn a_loop_over_data_and_a_lock_wait_for_nobody() {
 }
 
 #[test]
-fn a_plain_load_is_no_wait() {
+fn a_weak_load_does_not_acquire() {
     let mut line = 0;
-    let k = hand_over(raise_by(RELEASE), |flag| {
+    let k = hand_over(set_flag_by(RELEASE), |flag| {
         line = line!() + 1;
         while_(|| flag.load(0u32).lt(1u32), || nanosleep(20));
     });
@@ -111,9 +112,9 @@ fn a_plain_load_is_no_wait() {
 }
 
 #[test]
-fn an_acquire_reaches_the_device() {
+fn an_acquire_needs_gpu_scope() {
     let mut line = 0;
-    let k = hand_over(raise_by(RELEASE), |flag| {
+    let k = hand_over(set_flag_by(RELEASE), |flag| {
         let word = flag.atomic_ref(0u32);
         let order = MemoryOrder::acquire(Scope::Cluster);
         line = line!() + 1;
@@ -123,10 +124,10 @@ fn an_acquire_reaches_the_device() {
 }
 
 #[test]
-fn a_relaxed_wait_is_followed_by_a_fence() {
+fn a_relaxed_poll_needs_an_acquire_fence_after_it() {
     let mut lines = (0, 0);
     let kernel = |fence_scope: Option<Scope>, lines: &mut (u32, u32)| {
-        hand_over(raise_by(RELEASE), |flag| {
+        hand_over(set_flag_by(RELEASE), |flag| {
             let word = flag.atomic_ref(0u32);
             lines.0 = line!() + 1;
             while_(|| word.load(RELAXED).lt(1u32), || nanosleep(20));
@@ -145,7 +146,7 @@ fn a_relaxed_wait_is_followed_by_a_fence() {
 }
 
 #[test]
-fn a_relaxed_signal_stands_behind_a_fence() {
+fn a_relaxed_flag_write_needs_a_release_fence_before_it() {
     let mut line = 0;
     let kernel = |scope: Option<Scope>, line: &mut u32| {
         hand_over(
@@ -167,7 +168,7 @@ fn a_relaxed_signal_stands_behind_a_fence() {
 }
 
 #[test]
-fn a_release_reaches_the_device() {
+fn a_release_needs_gpu_scope() {
     let mut line = 0;
     let k = hand_over(
         |flag| {
@@ -181,7 +182,7 @@ fn a_release_reaches_the_device() {
 }
 
 #[test]
-fn a_plain_store_lowers_a_word_and_never_raises_it() {
+fn a_weak_store_may_reset_a_flag_but_not_set_it() {
     let mut line = 0;
     let k = hand_over(
         |flag| {
@@ -191,7 +192,7 @@ fn a_plain_store_lowers_a_word_and_never_raises_it() {
         wait_by(ACQUIRE),
     );
     assert_eq!(breaches(&k), [("R18.release", line, None)]);
-    let k = hand_over(raise_by(RELEASE), |flag| {
+    let k = hand_over(set_flag_by(RELEASE), |flag| {
         wait_by(ACQUIRE)(flag);
         flag.store(0u32, 0u32);
     });
@@ -200,7 +201,7 @@ fn a_plain_store_lowers_a_word_and_never_raises_it() {
     let k = hand_over(
         |flag| {
             flag.store(1u32, 5u32);
-            raise_by(RELEASE)(flag);
+            set_flag_by(RELEASE)(flag);
         },
         wait_by(ACQUIRE),
     );
@@ -226,8 +227,8 @@ fn flags_and_queues_of_the_builder_pass() {
     assert_eq!(breaches(&k), []);
 }
 
-/// The last CTA to come adds up what all have written. `claim` says how many came before.
-fn last_adds(
+/// The last CTA adds the results of all CTAs. `claim` returns the number of earlier CTAs.
+fn last_cta_adds(
     claim: impl FnOnce(Global<u32>) -> Reg<u32>,
     first: impl FnOnce(),
 ) -> (Kernel, [u32; 2]) {
@@ -257,18 +258,18 @@ fn claim_by(order: MemoryOrder) -> impl FnOnce(Global<u32>) -> Reg<u32> {
 }
 
 #[test]
-fn who_comes_last_releases_and_acquires() {
-    let right = last_adds(claim_by(MemoryOrder::acq_rel(Scope::Gpu)), || {}).0;
+fn a_claim_needs_a_release_and_an_acquire() {
+    let right = last_cta_adds(claim_by(MemoryOrder::acq_rel(Scope::Gpu)), || {}).0;
     assert_eq!(breaches(&right), []);
     let fenced = |count: Global<u32>| {
         fence(Scope::Gpu);
         claim_by(RELAXED)(count)
     };
-    let right = last_adds(fenced, || fence(Scope::Gpu)).0;
+    let right = last_cta_adds(fenced, || fence(Scope::Gpu)).0;
     assert_eq!(breaches(&right), []);
     for order in [RELAXED, ACQUIRE, MemoryOrder::acq_rel(Scope::Cluster)] {
         let mut line = 0;
-        let (wrong, [wrote, _]) = last_adds(
+        let (wrong, [wrote, _]) = last_cta_adds(
             |count| {
                 line = line!() + 1;
                 count.atomic_ref(0u32).atomic(AtomicOp::Add, 1u32, order)
@@ -278,7 +279,7 @@ fn who_comes_last_releases_and_acquires() {
         assert_eq!(breaches(&wrong), [("R18.release", line, Some(wrote))]);
     }
     let mut line = 0;
-    let (wrong, [_, read]) = last_adds(
+    let (wrong, [_, read]) = last_cta_adds(
         |count| {
             line = line!() + 1;
             count.atomic_ref(0u32).atomic(AtomicOp::Add, 1u32, RELEASE)
@@ -288,9 +289,9 @@ fn who_comes_last_releases_and_acquires() {
     assert_eq!(breaches(&wrong), [("R18.acquire", line, Some(read))]);
 }
 
-/// CTAs take items by number, through a tile too, and write what is theirs.
+/// CTAs take items by number, also through a tile, and write only their own items.
 #[test]
-fn a_ticket_is_relaxed() {
+fn a_ticket_may_be_relaxed() {
     let k = kernel(|k| {
         let (next, out) = (k.pointer::<u32>("next"), k.pointer::<u32>("out"));
         let t = k.tile::<u32>("t", 1, 1).unswizzled().declare();
@@ -313,7 +314,7 @@ fn a_ticket_is_relaxed() {
 }
 
 #[test]
-fn a_counter_of_all_ctas_has_the_scope_of_the_device() {
+fn a_counter_of_all_ctas_needs_gpu_scope() {
     let counter = |own: bool, scope: Scope| {
         let mut line = 0;
         let k = kernel(|k| {
