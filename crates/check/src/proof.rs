@@ -17,7 +17,8 @@ pub(crate) struct ProofKey {
 }
 
 impl ProofKey {
-    /// Returns the key of a kernel; `None` if an id is undeclared, because the kernel then has no hash.
+    /// Returns the key of a kernel; `None` if an id is undeclared, because the kernel then has no
+    /// hash.
     pub(crate) fn of(kernel: &Kernel, target: &Target) -> Option<Self> {
         references::are_declared(kernel).then(|| Self {
             text: kernel.text_hash(),

@@ -45,8 +45,8 @@ impl Uniformity {
         operand(&self.regs, o)
     }
 
-    /// Returns the threads that stay together inside the blocks of a statement that all threads reach
-    /// together.
+    /// Returns the threads that stay together inside the blocks of a statement that all threads
+    /// reach together.
     pub fn inside(&self, s: &Stmt) -> Uniform {
         inside(&self.regs, s)
     }

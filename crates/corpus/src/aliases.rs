@@ -2,8 +2,8 @@
 
 use crate::bug::{Bug, Built, ExpectedRun, Version};
 use crate::case::CorpusCase;
-use crate::kit::{BYTES, Ring, WORDS};
 use crate::mark::{Source, this_file};
+use crate::ring::{BYTES, Ring, WORDS};
 use crate::template::LaunchTemplate;
 use warpline_ir::builder::*;
 use warpline_ir::{FaultKind, Kernel, Target};
@@ -16,28 +16,28 @@ pub(crate) const BUGS: &[Bug] = &[Bug {
     title: "the output is staged in the bytes of Q after Q has been released",
     rule: "R12.alias",
     executor: ExpectedRun::Faults(&[FaultKind::Race, FaultKind::MissingProxyFence]),
-    build: output_over_query,
+    build: output_aliases_query,
 }];
 
-/// With one tile per CTA nothing follows. In a persistent loop the producer loads the next Q as soon as
-/// this one is released, into the bytes of the output.
-fn output_over_query(version: Version) -> Built {
-    let kernel = Kernel::build("output_over_query", &Target::default(), |k| {
+/// The output is an alias of Q. In a persistent loop the producer loads the next Q into these bytes as
+/// soon as the current Q is released. With one tile per CTA no load follows.
+fn output_aliases_query(version: Version) -> Built {
+    let kernel = Kernel::build("output_aliases_query", &Target::default(), |k| {
         let tiles = k.param::<u32>("tiles");
         let (x, y) = (k.pointer::<f32>("x"), k.pointer::<f32>("y"));
         let ring = Ring::new(k, "q", 1, 1);
         let o = k.tile::<f32>("o", 1, WORDS).unswizzled().alias(ring.slots);
         let o = o.declare().whole();
         k.role("load").body(|| {
-            let at = ring.producer_cursor();
-            elect(|| steps(tiles).each(|i| ring.fill(at, x, i)));
+            let cursor = ring.producer_cursor();
+            elect(|| steps(tiles).each(|i| ring.fill(cursor, x, i)));
         });
         k.role("math").body(|| {
-            let at = ring.consumer_cursor();
+            let cursor = ring.consumer_cursor();
             let q = ring.slots.stage(0u32);
             steps(tiles).each(|i| {
                 let release_slot = || ring.empty.at(0u32).arrive();
-                ring.full.at(0u32).wait(at.parity());
+                ring.full.at(0u32).wait(cursor.parity());
                 let value = q.load(0u32, lane_id());
                 fence_async();
                 warp_sync();
@@ -56,14 +56,14 @@ fn output_over_query(version: Version) -> Built {
                     }
                 });
                 warp_sync();
-                at.advance();
+                cursor.advance();
             });
         });
     })?;
     Ok(CorpusCase {
         kernel,
         line: SOURCE.marked(),
-        launch: LaunchTemplate::of(1)
+        launch: LaunchTemplate::with_ctas(1)
             .number(3)
             .buffer(3 * BYTES)
             .buffer(3 * BYTES),

@@ -2,8 +2,8 @@
 
 use crate::bug::{Bug, Built, ExpectedRun, Version};
 use crate::case::CorpusCase;
-use crate::kit::{BYTES, Ring};
 use crate::mark::{Source, this_file};
+use crate::ring::{BYTES, Ring};
 use crate::template::LaunchTemplate;
 use warpline_ir::builder::*;
 use warpline_ir::{FaultKind, Kernel, Target};
@@ -17,7 +17,7 @@ pub(crate) const BUGS: &[Bug] = &[
         title: "thread 0 of the CTA arrives for the consumers, but belongs to the producer",
         rule: "R1.arrivals",
         executor: ExpectedRun::Faults(&[FaultKind::Deadlock]),
-        build: signaling_thread,
+        build: arrival_of_producer_thread,
     },
     Bug {
         name: "thunderkittens-115",
@@ -31,38 +31,38 @@ pub(crate) const BUGS: &[Bug] = &[
 
 /// A pipeline class for kernels without roles lets thread 0 of the CTA arrive for every release. In a
 /// kernel with roles that thread belongs to the producer, and no slot is ever released.
-fn signaling_thread(version: Version) -> Built {
-    let kernel = Kernel::build("signaling_thread", &Target::default(), |k| {
+fn arrival_of_producer_thread(version: Version) -> Built {
+    let kernel = Kernel::build("arrival_of_producer_thread", &Target::default(), |k| {
         let (n, x) = (k.param::<u32>("n"), k.pointer::<f32>("x"));
         let ring = Ring::new(k, "ring", 2, 1);
         k.role("load").body(|| {
             elect(|| {
-                let at = ring.producer_cursor();
+                let cursor = ring.producer_cursor();
                 steps(n).each(|i| {
-                    ring.empty.at(at.stage()).wait(at.parity()); // BUG: no thread releases slots
-                    ring.load_slot(at.stage(), x, i);
-                    at.advance();
+                    ring.empty.at(cursor.stage()).wait(cursor.parity()); // BUG: no thread releases slots
+                    ring.load_slot(cursor.stage(), x, i);
+                    cursor.advance();
                 });
             });
         });
         k.role("math").body(|| {
-            let at = ring.consumer_cursor();
+            let cursor = ring.consumer_cursor();
             steps(n).each(|_| {
-                let empty = ring.empty.at(at.stage());
-                ring.full.at(at.stage()).wait(at.parity());
-                ring.read_slot(at.stage());
+                let empty = ring.empty.at(cursor.stage());
+                ring.full.at(cursor.stage()).wait(cursor.parity());
+                ring.read_slot(cursor.stage());
                 fence_async();
                 warp_sync();
                 let signals = version.pick(thread_id(), lane_id()).eq(0u32);
                 if_(signals, || empty.arrive());
-                at.advance();
+                cursor.advance();
             });
         });
     })?;
     Ok(CorpusCase {
         kernel,
         line: SOURCE.marked(),
-        launch: LaunchTemplate::of(1).number(5).buffer(5 * BYTES),
+        launch: LaunchTemplate::with_ctas(1).number(5).buffer(5 * BYTES),
     })
 }
 
@@ -73,19 +73,19 @@ fn fourth_consumer(version: Version) -> Built {
         let (n, x) = (k.param::<u32>("n"), k.pointer::<f32>("x"));
         let ring = Ring::new(k, "ring", 2, version.pick(3, 4));
         k.role("load").body(|| {
-            let at = ring.producer_cursor();
-            elect(|| steps(n).each(|i| ring.fill(at, x, i)));
+            let cursor = ring.producer_cursor();
+            elect(|| steps(n).each(|i| ring.fill(cursor, x, i)));
         });
         for consumer in ["math0", "math1", "math2", "math3"] {
             k.role(consumer).body(|| {
-                let at = ring.consumer_cursor();
+                let cursor = ring.consumer_cursor();
                 steps(n).each(|_| {
-                    ring.full.at(at.stage()).wait(at.parity());
-                    ring.read_slot(at.stage());
+                    ring.full.at(cursor.stage()).wait(cursor.parity());
+                    ring.read_slot(cursor.stage());
                     fence_async();
                     warp_sync();
-                    elect_lane(|| ring.empty.at(at.stage()).arrive()); // BUG: one too many
-                    at.advance();
+                    elect_lane(|| ring.empty.at(cursor.stage()).arrive()); // BUG: one too many
+                    cursor.advance();
                 });
             });
         }
@@ -93,6 +93,6 @@ fn fourth_consumer(version: Version) -> Built {
     Ok(CorpusCase {
         kernel,
         line: SOURCE.marked(),
-        launch: LaunchTemplate::of(1).number(5).buffer(5 * BYTES),
+        launch: LaunchTemplate::with_ctas(1).number(5).buffer(5 * BYTES),
     })
 }

@@ -34,7 +34,7 @@ pub enum Version {
 }
 
 impl Version {
-    /// Is it the repaired version?
+    /// Returns whether this is the repaired version.
     pub(crate) fn is_repaired(self) -> bool {
         self == Version::Repaired
     }
@@ -83,15 +83,15 @@ const GROUPS: &[&[Bug]] = &[
     crate::trips::BUGS,
     crate::proxies::BUGS,
     crate::bulk::BUGS,
-    crate::products::BUGS,
+    crate::wgmmas::BUGS,
     crate::clusters::BUGS,
     crate::registers::BUGS,
-    crate::named::BUGS,
+    crate::named_barriers::BUGS,
     crate::init::BUGS,
     crate::aliases::BUGS,
-    crate::maps::BUGS,
+    crate::tensor_maps::BUGS,
     crate::lanes::BUGS,
-    crate::launch::BUGS,
+    crate::dependent_launch::BUGS,
     crate::cycles::BUGS,
     crate::global::BUGS,
 ];

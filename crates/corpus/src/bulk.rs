@@ -2,8 +2,8 @@
 
 use crate::bug::{Bug, Built, ExpectedRun, Version};
 use crate::case::CorpusCase;
-use crate::kit::{BYTES, WORDS};
 use crate::mark::{Source, this_file};
+use crate::ring::{BYTES, WORDS};
 use crate::template::LaunchTemplate;
 use warpline_ir::builder::*;
 use warpline_ir::{FaultKind, Kernel, Target};
@@ -58,7 +58,7 @@ fn all_threads_wait(version: Version) -> Built {
     Ok(CorpusCase {
         kernel,
         line: SOURCE.marked(),
-        launch: LaunchTemplate::of(1).number(3).buffer(3 * 4 * BYTES),
+        launch: LaunchTemplate::with_ctas(1).number(3).buffer(3 * 4 * BYTES),
     })
 }
 
@@ -90,6 +90,6 @@ fn no_barrier_after_wait(version: Version) -> Built {
     Ok(CorpusCase {
         kernel,
         line: SOURCE.marked(),
-        launch: LaunchTemplate::of(1).number(3).buffer(3 * 4 * BYTES),
+        launch: LaunchTemplate::with_ctas(1).number(3).buffer(3 * 4 * BYTES),
     })
 }

@@ -2,8 +2,8 @@
 
 use crate::bug::{Bug, Built, ExpectedRun, Version};
 use crate::case::CorpusCase;
-use crate::kit::{BYTES, Ring, WORDS};
 use crate::mark::{Source, this_file};
+use crate::ring::{BYTES, Ring, WORDS};
 use crate::template::LaunchTemplate;
 use warpline_ir::builder::*;
 use warpline_ir::{FaultKind, Kernel, Operand, Target};
@@ -17,7 +17,7 @@ pub(crate) const BUGS: &[Bug] = &[
         title: "a copy delivers the whole box, but the mbarrier expects the bytes of a smaller batch",
         rule: "R2.bytes",
         executor: ExpectedRun::Faults(&[FaultKind::Deadlock, FaultKind::Race]),
-        build: uncut_box,
+        build: box_exceeds_expected_bytes,
     },
     Bug {
         name: "deepgemm-415",
@@ -25,54 +25,57 @@ pub(crate) const BUGS: &[Bug] = &[
         title: "the two CTAs of a cluster disagree on whether B is multicast",
         rule: "R2.bytes",
         executor: ExpectedRun::Faults(&[FaultKind::Deadlock]),
-        build: half_multicast,
+        build: one_sided_multicast,
     },
 ];
 
-/// The kernel expects the bytes of a tile that is cut to the batch, but one kind of task still has a
-/// tensor map with the whole box. The extra bytes keep the phase from completing.
-fn uncut_box(version: Version) -> Built {
-    let kernel = Kernel::build("uncut_box", &Target::default(), |k| {
+/// The kernel expects the bytes of a tile that is cut to the batch, but the tensor map of one kind of
+/// task has the whole box. The extra bytes keep the phase from completing.
+fn box_exceeds_expected_bytes(version: Version) -> Built {
+    let kernel = Kernel::build("box_exceeds_expected_bytes", &Target::default(), |k| {
         let (n, x) = (k.param::<u32>("n"), k.pointer::<f32>("x"));
         let ring = Ring::new(k, "ring", 2, 1);
         k.role("load").body(|| {
-            let at = ring.producer_cursor();
+            let cursor = ring.producer_cursor();
             elect(|| {
                 steps(n).each(|i| {
-                    let (slot, full) = (ring.slots.stage(at.stage()), ring.full.at(at.stage()));
-                    ring.empty.at(at.stage()).wait(at.parity());
+                    let (slot, full) = (
+                        ring.slots.stage(cursor.stage()),
+                        ring.full.at(cursor.stage()),
+                    );
+                    ring.empty.at(cursor.stage()).wait(cursor.parity());
                     bulk_load(slot, x.address(i * WORDS), BYTES, full);
                     full.arrive_expect(version.pick(BYTES / 2, BYTES)); // BUG: half of the bytes that arrive
-                    at.advance();
+                    cursor.advance();
                 });
             });
         });
         k.role("math").body(|| {
-            let at = ring.consumer_cursor();
-            steps(n).each(|_| ring.read(at));
+            let cursor = ring.consumer_cursor();
+            steps(n).each(|_| ring.read(cursor));
         });
     })?;
     Ok(CorpusCase {
         kernel,
         line: SOURCE.marked(),
-        launch: LaunchTemplate::of(1).number(5).buffer(5 * BYTES),
+        launch: LaunchTemplate::with_ctas(1).number(5).buffer(5 * BYTES),
     })
 }
 
 /// A cluster of two CTAs spans two groups of tiles. Rank 0 assumes that multicast is off and loads B
 /// only for itself. Rank 1 assumes that it is on and waits for the bytes.
-fn half_multicast(version: Version) -> Built {
-    let kernel = Kernel::build("half_multicast", &Target::default(), |k| {
+fn one_sided_multicast(version: Version) -> Built {
+    let kernel = Kernel::build("one_sided_multicast", &Target::default(), |k| {
         k.cluster(2, 1, 1);
         let (x, y) = (k.pointer::<f32>("x"), k.pointer::<f32>("y"));
         let [a, b] = ["a", "b"].map(|name| k.tile::<f32>(name, 1, WORDS).unswizzled().declare());
         let full = k.barrier("full", 1).arrivals(1).at(0u32);
         k.role("load").body(|| {
             elect(|| {
-                let to = version.pick(None, Some(Operand::imm(0b11u16)));
+                let cta_mask = version.pick(None, Some(Operand::imm(0b11u16)));
                 bulk_load(a.whole(), x.address(cluster_rank() * WORDS), BYTES, full);
                 if_(cluster_rank().eq(0u32), || {
-                    bulk_load_with(b.whole(), y.address(0u32), BYTES, full, to, None);
+                    bulk_load_with(b.whole(), y.address(0u32), BYTES, full, cta_mask, None);
                 });
                 full.arrive_expect(2 * BYTES); // BUG: rank 1 receives only A
             });
@@ -86,6 +89,6 @@ fn half_multicast(version: Version) -> Built {
     Ok(CorpusCase {
         kernel,
         line: SOURCE.marked(),
-        launch: LaunchTemplate::of(2).buffer(2 * BYTES).buffer(BYTES),
+        launch: LaunchTemplate::with_ctas(2).buffer(2 * BYTES).buffer(BYTES),
     })
 }

@@ -2,8 +2,8 @@
 
 use crate::bug::{Bug, Built, ExpectedRun, Version};
 use crate::case::CorpusCase;
-use crate::kit::{BYTES, Ring, WORDS, release_slot};
 use crate::mark::{Source, this_file};
+use crate::ring::{BYTES, Ring, WORDS, release_slot};
 use crate::template::LaunchTemplate;
 use warpline_ir::builder::*;
 use warpline_ir::{FaultKind, Kernel, Target};
@@ -17,7 +17,7 @@ pub(crate) const BUGS: &[Bug] = &[
         title: "two consumers take turns in another order than the order of their tiles",
         rule: "R17.cycle",
         executor: ExpectedRun::Faults(&[FaultKind::Deadlock]),
-        build: turn_and_slot,
+        build: turn_order_against_tile_order,
     },
     Bug {
         name: "rings-in-opposite-order",
@@ -25,15 +25,15 @@ pub(crate) const BUGS: &[Bug] = &[
         title: "the producer fills ring A and then ring B, but the consumer empties B first",
         rule: "R17.cycle",
         executor: ExpectedRun::Faults(&[FaultKind::Deadlock]),
-        build: opposite_order,
+        build: rings_in_opposite_order,
     },
 ];
 
 /// The report shows a deadlock of eight warps without a cause. This reconstruction is a cycle in a
 /// ping-pong schedule: one slot serves two roles, the first tile is for `ping`, and the first turn is
 /// for `pong`.
-fn turn_and_slot(version: Version) -> Built {
-    let kernel = Kernel::build("turn_and_slot", &Target::default(), |k| {
+fn turn_order_against_tile_order(version: Version) -> Built {
+    let kernel = Kernel::build("turn_order_against_tile_order", &Target::default(), |k| {
         let x = k.pointer::<f32>("x");
         let slot = k
             .tile::<f32>("slot", 1, WORDS)
@@ -76,34 +76,35 @@ fn turn_and_slot(version: Version) -> Built {
     Ok(CorpusCase {
         kernel,
         line: SOURCE.marked(),
-        launch: LaunchTemplate::of(1).buffer(2 * BYTES),
+        launch: LaunchTemplate::with_ctas(1).buffer(2 * BYTES),
     })
 }
 
 /// The producer fills `n` slots of A, then `m` slots of B. The kernel hangs if `n` exceeds the stages of
 /// ring A.
-fn opposite_order(version: Version) -> Built {
-    let kernel = Kernel::build("opposite_order", &Target::default(), |k| {
+fn rings_in_opposite_order(version: Version) -> Built {
+    let kernel = Kernel::build("rings_in_opposite_order", &Target::default(), |k| {
         let (n, m) = (k.param::<u32>("n"), k.param::<u32>("m"));
         let (x, y) = (k.pointer::<f32>("x"), k.pointer::<f32>("y"));
         let (a, b) = (Ring::new(k, "a", 3, 1), Ring::new(k, "b", 2, 1));
         k.role("load").body(|| {
-            let (at_a, at_b) = (a.producer_cursor(), b.producer_cursor());
+            let (cursor_a, cursor_b) = (a.producer_cursor(), b.producer_cursor());
             elect(|| {
                 steps(n).each(|i| {
-                    a.empty.at(at_a.stage()).wait(at_a.parity()); // BUG: A is full, B empty
-                    a.load_slot(at_a.stage(), x, i);
-                    at_a.advance();
+                    a.empty.at(cursor_a.stage()).wait(cursor_a.parity()); // BUG: A is full, B empty
+                    a.load_slot(cursor_a.stage(), x, i);
+                    cursor_a.advance();
                 });
-                steps(m).each(|i| b.fill(at_b, y, i));
+                steps(m).each(|i| b.fill(cursor_b, y, i));
             });
         });
         k.role("math").body(|| {
-            let (at_a, at_b) = (a.consumer_cursor(), b.consumer_cursor());
-            let [take_a, take_b]: [&dyn Fn(); 2] = [&|| steps(n).each(|_| a.read(at_a)), &|| {
-                steps(m).each(|_| b.read(at_b))
-            }];
-            let (first, second) = version.pick((take_b, take_a), (take_a, take_b));
+            let (cursor_a, cursor_b) = (a.consumer_cursor(), b.consumer_cursor());
+            let [read_a, read_b]: [&dyn Fn(); 2] =
+                [&|| steps(n).each(|_| a.read(cursor_a)), &|| {
+                    steps(m).each(|_| b.read(cursor_b))
+                }];
+            let (first, second) = version.pick((read_b, read_a), (read_a, read_b));
             first();
             second();
         });
@@ -111,7 +112,7 @@ fn opposite_order(version: Version) -> Built {
     Ok(CorpusCase {
         kernel,
         line: SOURCE.marked(),
-        launch: LaunchTemplate::of(1)
+        launch: LaunchTemplate::with_ctas(1)
             .number(4)
             .number(2)
             .buffer(4 * BYTES)

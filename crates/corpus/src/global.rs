@@ -2,8 +2,8 @@
 
 use crate::bug::{Bug, Built, ExpectedRun, Version};
 use crate::case::CorpusCase;
-use crate::kit::{BYTES, WORDS};
 use crate::mark::{Source, this_file};
+use crate::ring::{BYTES, WORDS};
 use crate::template::LaunchTemplate;
 use warpline_ir::builder::*;
 use warpline_ir::{FaultKind, Kernel, MemoryOrder, Scope, Target};
@@ -17,15 +17,15 @@ pub(crate) const BUGS: &[Bug] = &[
         title: "TMA reads global memory that threads have written, without a proxy fence",
         rule: "R18.proxy",
         executor: ExpectedRun::Clean("the executor does not check proxy fences of global memory"),
-        build: stale_copy,
+        build: copy_without_proxy_fence,
     },
     Bug {
-        name: "flags-in-a-circle",
+        name: "flags-in-a-flag_cycle",
         reference: "chained scans (decoupled look-back) without a first tile",
         title: "every CTA waits for its neighbor's flag before it sets its own",
         rule: "R18.cycle",
         executor: ExpectedRun::Faults(&[FaultKind::Deadlock, FaultKind::Limit]),
-        build: circle,
+        build: flag_cycle,
     },
     Bug {
         name: "store-published-early",
@@ -33,7 +33,7 @@ pub(crate) const BUGS: &[Bug] = &[
         title: "a flag publishes a bulk store that has read its source and may not be complete",
         rule: "R18.complete",
         executor: ExpectedRun::Faults(&[FaultKind::Race]),
-        build: published_early,
+        build: flag_before_store_completes,
     },
     Bug {
         name: "locks-in-opposite-order",
@@ -41,13 +41,13 @@ pub(crate) const BUGS: &[Bug] = &[
         title: "two roles take two locks in opposite orders",
         rule: "R18.locks",
         executor: ExpectedRun::Faults(&[FaultKind::Deadlock, FaultKind::Limit]),
-        build: opposite_locks,
+        build: locks_in_opposite_order,
     },
 ];
 
 /// After the barrier the writes are visible to other threads, but not yet to the async proxy.
-fn stale_copy(version: Version) -> Built {
-    let kernel = Kernel::build("stale_copy", &Target::default(), |k| {
+fn copy_without_proxy_fence(version: Version) -> Built {
+    let kernel = Kernel::build("copy_without_proxy_fence", &Target::default(), |k| {
         let x = k.pointer::<f32>("x");
         let slot = k
             .tile::<f32>("slot", 1, WORDS)
@@ -72,19 +72,19 @@ fn stale_copy(version: Version) -> Built {
     Ok(CorpusCase {
         kernel,
         line: SOURCE.marked(),
-        launch: LaunchTemplate::of(1).buffer(BYTES),
+        launch: LaunchTemplate::with_ctas(1).buffer(BYTES),
     })
 }
 
 /// The first CTA of a chain must not wait; here it waits for the last one.
-fn circle(version: Version) -> Built {
-    let kernel = Kernel::build("circle", &Target::default(), |k| {
+fn flag_cycle(version: Version) -> Built {
+    let kernel = Kernel::build("flag_cycle", &Target::default(), |k| {
         let flags = k.flags("flags");
         k.role("all").body(|| {
-            let before = (cta_id() + grid_ctas() - 1) % grid_ctas();
+            let predecessor = (cta_id() + grid_ctas() - 1) % grid_ctas();
             match version {
-                Version::Broken => flags.wait(before, 1u32), // BUG: no CTA starts the chain
-                Version::Repaired => if_(cta_id().gt(0u32), || flags.wait(before, 1u32)),
+                Version::Broken => flags.wait(predecessor, 1u32), // BUG: no CTA starts the chain
+                Version::Repaired => if_(cta_id().gt(0u32), || flags.wait(predecessor, 1u32)),
             }
             flags.signal(cta_id());
         });
@@ -92,13 +92,13 @@ fn circle(version: Version) -> Built {
     Ok(CorpusCase {
         kernel,
         line: SOURCE.marked(),
-        launch: LaunchTemplate::of(4).buffer(BYTES),
+        launch: LaunchTemplate::with_ctas(4).buffer(BYTES),
     })
 }
 
 /// The waiting CTA reads bytes that the store has not written yet.
-fn published_early(version: Version) -> Built {
-    let kernel = Kernel::build("published_early", &Target::default(), |k| {
+fn flag_before_store_completes(version: Version) -> Built {
+    let kernel = Kernel::build("flag_before_store_completes", &Target::default(), |k| {
         let (flags, row) = (k.flags("flags"), k.pointer::<f32>("row"));
         let out = k.pointer::<f32>("out");
         let slot = k
@@ -133,7 +133,7 @@ fn published_early(version: Version) -> Built {
     Ok(CorpusCase {
         kernel,
         line: SOURCE.marked(),
-        launch: LaunchTemplate::of(2)
+        launch: LaunchTemplate::with_ctas(2)
             .buffer(BYTES)
             .buffer(BYTES)
             .buffer(BYTES),
@@ -141,19 +141,19 @@ fn published_early(version: Version) -> Built {
 }
 
 /// Each role holds one lock and waits for the lock of the other.
-fn opposite_locks(version: Version) -> Built {
-    let kernel = Kernel::build("opposite_locks", &Target::default(), |k| {
+fn locks_in_opposite_order(version: Version) -> Built {
+    let kernel = Kernel::build("locks_in_opposite_order", &Target::default(), |k| {
         let (a, b) = (k.pointer::<u32>("a"), k.pointer::<u32>("b"));
         let guarded = k.pointer::<u32>("guarded");
-        let take = |lock: Global<u32>| {
-            let (word, order) = (lock.atomic_ref(0u32), MemoryOrder::acquire(Scope::Gpu));
+        let lock = |word: Global<u32>| {
+            let (word, order) = (word.atomic_ref(0u32), MemoryOrder::acquire(Scope::Gpu));
             while_(
                 || word.compare_swap(0u32, 1u32, order).ne(0u32), // BUG: the other lock is held
                 || nanosleep(1000),
             );
         };
-        let give = |lock: Global<u32>| {
-            lock.atomic_ref(0u32)
+        let unlock = |word: Global<u32>| {
+            word.atomic_ref(0u32)
                 .store(0u32, MemoryOrder::release(Scope::Gpu));
         };
         for (name, first, second) in [
@@ -162,12 +162,12 @@ fn opposite_locks(version: Version) -> Built {
         ] {
             k.role(name).body(|| {
                 elect(|| {
-                    take(first);
+                    lock(first);
                     nanosleep(1000);
-                    take(second);
+                    lock(second);
                     guarded.store(0u32, guarded.load(0u32) + cta_id());
-                    give(second);
-                    give(first);
+                    unlock(second);
+                    unlock(first);
                 });
             });
         }
@@ -175,7 +175,7 @@ fn opposite_locks(version: Version) -> Built {
     Ok(CorpusCase {
         kernel,
         line: SOURCE.marked(),
-        launch: LaunchTemplate::of(1)
+        launch: LaunchTemplate::with_ctas(1)
             .buffer(BYTES)
             .buffer(BYTES)
             .buffer(BYTES),

@@ -15,12 +15,12 @@ pub(crate) const BUGS: &[Bug] = &[Bug {
     title: "threads arrive at an mbarrier while another thread initializes it",
     rule: "R11.init",
     executor: ExpectedRun::Faults(&[FaultKind::Barrier]),
-    build: early_arrival,
+    build: arrival_before_init,
 }];
 
 /// One thread initializes the mbarrier, and the others do not wait for it.
-fn early_arrival(version: Version) -> Built {
-    let kernel = Kernel::build("early_arrival", &Target::default(), |k| {
+fn arrival_before_init(version: Version) -> Built {
+    let kernel = Kernel::build("arrival_before_init", &Target::default(), |k| {
         let done = k.barrier("done", 1).at(0u32);
         k.role("all").warps(4).body(|| {
             elect(|| {
@@ -37,6 +37,6 @@ fn early_arrival(version: Version) -> Built {
     Ok(CorpusCase {
         kernel,
         line: SOURCE.marked(),
-        launch: LaunchTemplate::of(1),
+        launch: LaunchTemplate::with_ctas(1),
     })
 }

@@ -17,13 +17,13 @@
 //!
 //! A comment `// BUG`, with the reason, marks the line of a bug.
 //!
-//! | where | rules |
+//! | module | rules |
 //! |---|---|
 //! | `arrivals`, `bytes`, `parity`, `trips` | R1, R2, R3, R4 |
-//! | `proxies`, `bulk`, `products` | R5, R6, R7 and R14 |
-//! | `clusters`, `registers`, `named` | R8, R9, R10 |
-//! | `init`, `aliases`, `maps` | R11, R12, R13 |
-//! | `lanes`, `launch`, `cycles`, `global` | R15, R16, R17, R18 |
+//! | `proxies`, `bulk`, `wgmmas` | R5, R6, R7 and R14 |
+//! | `clusters`, `registers`, `named_barriers` | R8, R9, R10 |
+//! | `init`, `aliases`, `tensor_maps` | R11, R12, R13 |
+//! | `lanes`, `dependent_launch`, `cycles`, `global` | R15, R16, R17, R18 |
 #![forbid(unsafe_code)]
 
 mod aliases;
@@ -34,21 +34,21 @@ mod bytes;
 mod case;
 mod clusters;
 mod cycles;
+mod dependent_launch;
 mod global;
 mod init;
-mod kit;
 mod lanes;
-mod launch;
-mod maps;
 mod mark;
-mod named;
+mod named_barriers;
 mod parity;
-mod products;
 mod proxies;
 mod registers;
 mod result;
+mod ring;
 mod template;
+mod tensor_maps;
 mod trips;
+mod wgmmas;
 
 pub use bug::{Bug, ExpectedRun, Version, all, find};
 pub use case::CorpusCase;

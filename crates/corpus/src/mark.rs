@@ -17,8 +17,8 @@ pub struct MarkedLine {
 }
 
 impl MarkedLine {
-    /// Is the frame on this line?
-    pub fn holds(self, frame: Frame) -> bool {
+    /// Returns whether the frame is on this line.
+    pub fn contains(self, frame: Frame) -> bool {
         (frame.file, frame.line) == (self.file, self.line)
     }
 }
@@ -69,9 +69,9 @@ mod tests {
     #[test]
     fn marked_returns_the_last_mark_above_the_caller() {
         let source = this_file!("mark.rs");
-        let first = line!() + 1; // BUG: not a bug, but a mark
+        let first = line!() + 1; // BUG: the first mark
         assert_eq!(source.marked().line, first - 1);
-        let second = line!(); // BUG: the second
+        let second = line!(); // BUG: the second mark
         assert_eq!(source.marked().line, second);
         assert_eq!(source.marked().to_string(), format!("mark.rs:{second}"));
     }
@@ -80,8 +80,8 @@ mod tests {
     fn a_line_contains_its_frames() {
         let frame = Frame::caller();
         let (file, line) = (frame.file, frame.line);
-        assert!(MarkedLine { file, line }.holds(frame));
+        assert!(MarkedLine { file, line }.contains(frame));
         let line = line + 1;
-        assert!(!MarkedLine { file, line }.holds(frame));
+        assert!(!MarkedLine { file, line }.contains(frame));
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::bug::{Bug, Built, ExpectedRun, Version};
 use crate::case::CorpusCase;
-use crate::kit::{BYTES, Cursor, Ring, WORDS, release_slot};
 use crate::mark::{Source, this_file};
+use crate::ring::{BYTES, Cursor, Ring, WORDS, release_slot};
 use crate::template::LaunchTemplate;
 use warpline_ir::builder::*;
 use warpline_ir::{FaultKind, Kernel, Target};
@@ -17,7 +17,7 @@ pub(crate) const BUGS: &[Bug] = &[
         title: "an mbarrier that flips in every iteration is waited on with the parity of a ring",
         rule: "R3.parity",
         executor: ExpectedRun::Faults(&[FaultKind::Race, FaultKind::Deadlock]),
-        build: ring_parity,
+        build: ring_parity_of_single_barrier,
     },
     Bug {
         name: "tilelang-2674",
@@ -25,7 +25,7 @@ pub(crate) const BUGS: &[Bug] = &[
         title: "stage and parity restart with every tile of a persistent loop",
         rule: "R3.parity",
         executor: ExpectedRun::Faults(&[FaultKind::Race, FaultKind::Deadlock]),
-        build: forgotten_parity,
+        build: parity_restarts_per_tile,
     },
     Bug {
         name: "flash-attention-2258",
@@ -33,7 +33,7 @@ pub(crate) const BUGS: &[Bug] = &[
         title: "the first wait of a producer does not pass",
         rule: "R3.parity",
         executor: ExpectedRun::Faults(&[FaultKind::Deadlock]),
-        build: first_wait,
+        build: first_wait_blocks,
     },
     Bug {
         name: "point-flags",
@@ -48,8 +48,8 @@ pub(crate) const BUGS: &[Bug] = &[
 /// Three stages share one mbarrier `used`, which completes in every iteration. The parity of a ring
 /// of three, `k / 3 % 2`, names an old phase, so the wait passes at once and a stage is filled while
 /// it is read.
-fn ring_parity(version: Version) -> Built {
-    let kernel = Kernel::build("ring_parity", &Target::default(), |k| {
+fn ring_parity_of_single_barrier(version: Version) -> Built {
+    let kernel = Kernel::build("ring_parity_of_single_barrier", &Target::default(), |k| {
         let (n, x) = (k.param::<u32>("n"), k.pointer::<f32>("x"));
         let slots = k
             .tile::<f32>("slots", 1, WORDS)
@@ -59,106 +59,109 @@ fn ring_parity(version: Version) -> Built {
         let full = k.barrier("full", 3).arrivals(1);
         let used = k.barrier("used", 1).arrivals(1).at(0u32);
         k.role("load").body(|| {
-            let at = Cursor::new(3, 0);
+            let cursor = Cursor::new(3, 0);
             elect(|| {
                 steps(n).each(|i| {
-                    let (slot, full) = (slots.stage(at.stage()), full.at(at.stage()));
+                    let (slot, full) = (slots.stage(cursor.stage()), full.at(cursor.stage()));
                     let before = version.pick(i / 3, i) + 1;
                     used.wait(before % 2); // BUG: `used` has a phase for every iteration
                     bulk_load(slot, x.address(i * WORDS), BYTES, full);
                     full.arrive_expect(BYTES);
-                    at.advance();
+                    cursor.advance();
                 });
             });
         });
         k.role("math").body(|| {
-            let at = Cursor::new(3, 0);
+            let cursor = Cursor::new(3, 0);
             steps(n).each(|_| {
-                full.at(at.stage()).wait(at.parity());
-                slots.stage(at.stage()).load(0u32, lane_id());
+                full.at(cursor.stage()).wait(cursor.parity());
+                slots.stage(cursor.stage()).load(0u32, lane_id());
                 release_slot(used);
-                at.advance();
+                cursor.advance();
             });
         });
     })?;
     Ok(CorpusCase {
         kernel,
         line: SOURCE.marked(),
-        launch: LaunchTemplate::of(1).number(7).buffer(7 * BYTES),
+        launch: LaunchTemplate::with_ctas(1).number(7).buffer(7 * BYTES),
     })
 }
 
-/// Correct only if the k-tiles of a tile are a multiple of twice the stages, or each CTA has one
-/// tile.
-fn forgotten_parity(version: Version) -> Built {
-    let kernel = Kernel::build("forgotten_parity", &Target::default(), |k| {
+/// The broken version is correct only if the k-tiles of a tile are a multiple of twice the stages, or
+/// if each CTA has one tile.
+fn parity_restarts_per_tile(version: Version) -> Built {
+    let kernel = Kernel::build("parity_restarts_per_tile", &Target::default(), |k| {
         let (tiles, n) = (k.param::<u32>("tiles"), k.param::<u32>("n"));
         let x = k.pointer::<f32>("x");
         let ring = Ring::new(k, "ring", 2, 1);
         k.role("load").body(|| {
-            let at = ring.producer_cursor();
+            let cursor = ring.producer_cursor();
             elect(|| {
                 steps(tiles).each(|_| {
                     if !version.is_repaired() {
-                        at.restart(1);
+                        cursor.restart(1);
                     }
                     steps(n).each(|i| {
-                        ring.empty.at(at.stage()).wait(at.parity()); // BUG: the parity of the first tile
-                        ring.load_slot(at.stage(), x, i);
-                        at.advance();
+                        ring.empty.at(cursor.stage()).wait(cursor.parity()); // BUG: the parity of the first tile
+                        ring.load_slot(cursor.stage(), x, i);
+                        cursor.advance();
                     });
                 });
             });
         });
         k.role("math").body(|| {
-            let at = ring.consumer_cursor();
+            let cursor = ring.consumer_cursor();
             steps(tiles).each(|_| {
                 if !version.is_repaired() {
-                    at.restart(0);
+                    cursor.restart(0);
                 }
-                steps(n).each(|_| ring.read(at));
+                steps(n).each(|_| ring.read(cursor));
             });
         });
     })?;
     Ok(CorpusCase {
         kernel,
         line: SOURCE.marked(),
-        launch: LaunchTemplate::of(1).number(2).number(1).buffer(BYTES),
+        launch: LaunchTemplate::with_ctas(1)
+            .number(2)
+            .number(1)
+            .buffer(BYTES),
     })
 }
 
 /// A reconstruction after rule R3, without the code of the report. All slots are empty at the start,
 /// but no phase has completed: the producer must begin with the parity of the phase before the first.
-fn first_wait(version: Version) -> Built {
-    let kernel = Kernel::build("first_wait", &Target::default(), |k| {
+fn first_wait_blocks(version: Version) -> Built {
+    let kernel = Kernel::build("first_wait_blocks", &Target::default(), |k| {
         let (n, x) = (k.param::<u32>("n"), k.pointer::<f32>("x"));
         let ring = Ring::new(k, "ring", 2, 1);
         k.role("load").body(|| {
-            let at = version.pick(ring.consumer_cursor(), ring.producer_cursor());
+            let cursor = version.pick(ring.consumer_cursor(), ring.producer_cursor());
             elect(|| {
                 steps(n).each(|i| {
-                    ring.empty.at(at.stage()).wait(at.parity()); // BUG: waits for phase 0
-                    ring.load_slot(at.stage(), x, i);
-                    at.advance();
+                    ring.empty.at(cursor.stage()).wait(cursor.parity()); // BUG: waits for phase 0
+                    ring.load_slot(cursor.stage(), x, i);
+                    cursor.advance();
                 });
             });
         });
         k.role("math").body(|| {
-            let at = ring.consumer_cursor();
-            steps(n).each(|_| ring.read(at));
+            let cursor = ring.consumer_cursor();
+            steps(n).each(|_| ring.read(cursor));
         });
     })?;
     Ok(CorpusCase {
         kernel,
         line: SOURCE.marked(),
-        launch: LaunchTemplate::of(1).number(5).buffer(5 * BYTES),
+        launch: LaunchTemplate::with_ctas(1).number(5).buffer(5 * BYTES),
     })
 }
 
 /// Producers set a flag for every point instead of committing a slot, and continue with the next
-/// query. Nothing limits their progress: they overwrite a record that is still read, and set its flag
-/// twice before a consumer waits, which then waits for an old phase. The repaired version has a
-/// second flag per point that marks it as read: a ring of one slot per point.
+/// query. No wait limits their progress: they overwrite a record that is still read, and set its flag
+/// twice before a consumer waits. The consumer then waits for an old phase. The repaired version has
+/// a second flag per point that marks it as read: a ring of one slot per point.
 fn point_flags(version: Version) -> Built {
     const POINTS: u32 = 4;
     let kernel = Kernel::build("point_flags", &Target::default(), |k| {
@@ -199,6 +202,8 @@ fn point_flags(version: Version) -> Built {
     Ok(CorpusCase {
         kernel,
         line: SOURCE.marked(),
-        launch: LaunchTemplate::of(1).number(5).buffer(5 * POINTS * BYTES),
+        launch: LaunchTemplate::with_ctas(1)
+            .number(5)
+            .buffer(5 * POINTS * BYTES),
     })
 }

@@ -2,8 +2,8 @@
 
 use crate::bug::{Bug, Built, ExpectedRun, Version};
 use crate::case::CorpusCase;
-use crate::kit::{BYTES, Cursor, Ring, WORDS};
 use crate::mark::{Source, this_file};
+use crate::ring::{BYTES, Cursor, Ring, WORDS};
 use crate::template::LaunchTemplate;
 use half::bf16;
 use warpline_ir::builder::*;
@@ -18,7 +18,7 @@ pub(crate) const BUGS: &[Bug] = &[
         title: "a stage is read, and refilled by TMA without a proxy fence",
         rule: "R5.read",
         executor: ExpectedRun::Faults(&[FaultKind::MissingProxyFence]),
-        build: refilled_stage,
+        build: refill_without_proxy_fence,
     },
     Bug {
         name: "deepep-642",
@@ -26,7 +26,7 @@ pub(crate) const BUGS: &[Bug] = &[
         title: "a slot is released after reads without a proxy fence",
         rule: "R5.read",
         executor: ExpectedRun::Faults(&[FaultKind::MissingProxyFence]),
-        build: slot_given_back,
+        build: release_without_proxy_fence,
     },
     Bug {
         name: "tilelang-2634",
@@ -34,7 +34,7 @@ pub(crate) const BUGS: &[Bug] = &[
         title: "wgmma reads operands that threads wrote without a proxy fence",
         rule: "R5.write",
         executor: ExpectedRun::Faults(&[FaultKind::MissingProxyFence]),
-        build: written_operand,
+        build: operand_without_proxy_fence,
     },
     Bug {
         name: "flashkda-24",
@@ -42,14 +42,14 @@ pub(crate) const BUGS: &[Bug] = &[
         title: "an epilogue with a barrier but without a proxy fence before its bulk store",
         rule: "R5.write",
         executor: ExpectedRun::Faults(&[FaultKind::MissingProxyFence]),
-        build: store_epilogue,
+        build: bulk_store_without_proxy_fence,
     },
 ];
 
 /// All threads read the stage and pass a barrier, and one of them loads the next stage. The barrier
 /// orders the threads, not the proxies.
-fn refilled_stage(version: Version) -> Built {
-    let kernel = Kernel::build("refilled_stage", &Target::default(), |k| {
+fn refill_without_proxy_fence(version: Version) -> Built {
+    let kernel = Kernel::build("refill_without_proxy_fence", &Target::default(), |k| {
         let (n, x) = (k.param::<u32>("n"), k.pointer::<f32>("x"));
         let stage = k
             .tile::<f32>("stage", 1, WORDS)
@@ -58,64 +58,64 @@ fn refilled_stage(version: Version) -> Built {
             .whole();
         let full = k.barrier("full", 1).arrivals(1).at(0u32);
         k.role("all").warps(4).body(|| {
-            let at = Cursor::new(1, 0);
+            let cursor = Cursor::new(1, 0);
             steps(n).each(|i| {
                 elect(|| {
                     bulk_load(stage, x.address(i * WORDS), BYTES, full); // BUG: overwrites bytes that were read
                     full.arrive_expect(BYTES);
                 });
-                full.wait(at.parity());
+                full.wait(cursor.parity());
                 stage.load(0u32, lane_id());
                 if version.is_repaired() {
                     fence_async();
                 }
                 cta_sync();
-                at.advance();
+                cursor.advance();
             });
         });
     })?;
     Ok(CorpusCase {
         kernel,
         line: SOURCE.marked(),
-        launch: LaunchTemplate::of(1).number(3).buffer(3 * BYTES),
+        launch: LaunchTemplate::with_ctas(1).number(3).buffer(3 * BYTES),
     })
 }
 
-/// The same between two roles: the arrival orders the reads before the wait of the producer, but not
-/// before its async copy.
-fn slot_given_back(version: Version) -> Built {
-    let kernel = Kernel::build("slot_given_back", &Target::default(), |k| {
+/// The arrival of the consumer orders its reads before the wait of the producer, but not before the
+/// async copy of the producer.
+fn release_without_proxy_fence(version: Version) -> Built {
+    let kernel = Kernel::build("release_without_proxy_fence", &Target::default(), |k| {
         let (n, x) = (k.param::<u32>("n"), k.pointer::<f32>("x"));
         let ring = Ring::new(k, "ring", 2, 1);
         k.role("load").body(|| {
-            let at = ring.producer_cursor();
-            elect(|| steps(n).each(|i| ring.fill(at, x, i)));
+            let cursor = ring.producer_cursor();
+            elect(|| steps(n).each(|i| ring.fill(cursor, x, i)));
         });
         k.role("combine").body(|| {
-            let at = ring.consumer_cursor();
+            let cursor = ring.consumer_cursor();
             steps(n).each(|_| {
-                ring.full.at(at.stage()).wait(at.parity());
-                ring.read_slot(at.stage()); // BUG: a copy may overtake the read
+                ring.full.at(cursor.stage()).wait(cursor.parity());
+                ring.read_slot(cursor.stage()); // BUG: a copy may overtake the read
                 if version.is_repaired() {
                     fence_async();
                 }
                 warp_sync();
-                elect_lane(|| ring.empty.at(at.stage()).arrive());
-                at.advance();
+                elect_lane(|| ring.empty.at(cursor.stage()).arrive());
+                cursor.advance();
             });
         });
     })?;
     Ok(CorpusCase {
         kernel,
         line: SOURCE.marked(),
-        launch: LaunchTemplate::of(1).number(5).buffer(5 * BYTES),
+        launch: LaunchTemplate::with_ctas(1).number(5).buffer(5 * BYTES),
     })
 }
 
 /// The compiler inserted the fence before dense wgmmas but not before sparse ones. Threads write both
 /// operands, pass a barrier and issue the wgmma.
-fn written_operand(version: Version) -> Built {
-    let kernel = Kernel::build("written_operand", &Target::default(), |k| {
+fn operand_without_proxy_fence(version: Version) -> Built {
+    let kernel = Kernel::build("operand_without_proxy_fence", &Target::default(), |k| {
         let a = k.tile::<bf16>("a", 64, 16).declare().whole();
         let b = k.tile::<bf16>("b", 8, 16).declare().whole();
         k.role("math").warpgroups(1).body(|| {
@@ -134,13 +134,13 @@ fn written_operand(version: Version) -> Built {
     Ok(CorpusCase {
         kernel,
         line: SOURCE.marked(),
-        launch: LaunchTemplate::of(1),
+        launch: LaunchTemplate::with_ctas(1),
     })
 }
 
 /// All threads convert the state into a buffer; after a barrier one of them issues the store.
-fn store_epilogue(version: Version) -> Built {
-    let kernel = Kernel::build("store_epilogue", &Target::default(), |k| {
+fn bulk_store_without_proxy_fence(version: Version) -> Built {
+    let kernel = Kernel::build("bulk_store_without_proxy_fence", &Target::default(), |k| {
         let y = k.pointer::<f32>("y");
         let state = k
             .tile::<f32>("state", 4, WORDS)
@@ -163,6 +163,6 @@ fn store_epilogue(version: Version) -> Built {
     Ok(CorpusCase {
         kernel,
         line: SOURCE.marked(),
-        launch: LaunchTemplate::of(1).buffer(4 * BYTES),
+        launch: LaunchTemplate::with_ctas(1).buffer(4 * BYTES),
     })
 }

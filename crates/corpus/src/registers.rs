@@ -16,7 +16,7 @@ pub(crate) const BUGS: &[Bug] = &[
         title: "budgets of 32, 240 and 240 registers exceed the registers that the CTA starts with",
         rule: "R9.pool",
         executor: ExpectedRun::Faults(&[FaultKind::Deadlock, FaultKind::Registers]),
-        build: eight_too_many,
+        build: budgets_exceed_pool,
     },
     Bug {
         name: "cutlass-3406",
@@ -24,7 +24,7 @@ pub(crate) const BUGS: &[Bug] = &[
         title: "ptxas drops `setmaxnreg` because it does not know the number of registers there",
         rule: "R9.place",
         executor: ExpectedRun::Clean("the executor accepts `setmaxnreg` at any place"),
-        build: hidden_count,
+        build: conditional_setmaxnreg,
     },
     Bug {
         name: "cutlass-2904",
@@ -40,14 +40,14 @@ pub(crate) const BUGS: &[Bug] = &[
         title: "`setmaxnreg.dec` names more registers than the warpgroup has",
         rule: "R9.direction",
         executor: ExpectedRun::Faults(&[FaultKind::Registers]),
-        build: wrong_way,
+        build: dec_raises_count,
     },
 ];
 
 /// 384 threads start with 168 registers each. The three warpgroups have 504 together and request 512.
 /// ptxas accepts it, and the last warpgroup waits forever.
-fn eight_too_many(version: Version) -> Built {
-    let kernel = Kernel::build("eight_too_many", &Target::default(), |k| {
+fn budgets_exceed_pool(version: Version) -> Built {
+    let kernel = Kernel::build("budgets_exceed_pool", &Target::default(), |k| {
         k.role("load")
             .warpgroups(1)
             .body(|| setmaxnreg_dec(version.pick(32, 24)));
@@ -58,15 +58,15 @@ fn eight_too_many(version: Version) -> Built {
     Ok(CorpusCase {
         kernel,
         line: SOURCE.marked(),
-        launch: LaunchTemplate::of(1),
+        launch: LaunchTemplate::with_ctas(1),
     })
 }
 
 /// ptxas drops every `setmaxnreg` if it does not know the number of registers there, and prints only a
 /// note. Kernels here declare their CTAs per SM, so that the number at entry is known; a condition
 /// hides it again.
-fn hidden_count(version: Version) -> Built {
-    let kernel = Kernel::build("hidden_count", &Target::default(), |k| {
+fn conditional_setmaxnreg(version: Version) -> Built {
+    let kernel = Kernel::build("conditional_setmaxnreg", &Target::default(), |k| {
         let n = k.param::<u32>("n");
         k.role("load").warpgroups(1).body(|| setmaxnreg_dec(24));
         k.role("math").warpgroups(2).body(|| match version {
@@ -77,7 +77,7 @@ fn hidden_count(version: Version) -> Built {
     Ok(CorpusCase {
         kernel,
         line: SOURCE.marked(),
-        launch: LaunchTemplate::of(1).number(1),
+        launch: LaunchTemplate::with_ctas(1).number(1),
     })
 }
 
@@ -93,22 +93,22 @@ fn fourth_warpgroup(version: Version) -> Built {
     Ok(CorpusCase {
         kernel,
         line: SOURCE.marked(),
-        launch: LaunchTemplate::of(1),
+        launch: LaunchTemplate::with_ctas(1),
     })
 }
 
 /// A reconstruction after rule R9, without the code of the report.
-fn wrong_way(version: Version) -> Built {
-    let kernel = Kernel::build("wrong_way", &Target::default(), |k| {
+fn dec_raises_count(version: Version) -> Built {
+    let kernel = Kernel::build("dec_raises_count", &Target::default(), |k| {
         k.role("load").warpgroups(1).body(|| setmaxnreg_dec(40));
         k.role("math").warpgroups(2).body(|| match version {
-            Version::Broken => setmaxnreg_dec(232), // BUG: it has 168
+            Version::Broken => setmaxnreg_dec(232), // BUG: the warpgroup has 168
             Version::Repaired => setmaxnreg_inc(232),
         });
     })?;
     Ok(CorpusCase {
         kernel,
         line: SOURCE.marked(),
-        launch: LaunchTemplate::of(1),
+        launch: LaunchTemplate::with_ctas(1),
     })
 }

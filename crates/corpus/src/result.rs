@@ -34,13 +34,13 @@ impl BugResult {
     /// Returns the diagnostic of the broken version with the expected rule and line.
     pub fn hit(&self) -> Option<&Diagnostic> {
         self.broken.diagnostics.iter().find(|r| {
-            let others = r.labels.iter().map(|side| side.at);
-            let mut frames = others.chain([r.at]).flatten();
-            !r.undecided && r.code() == self.bug.rule && frames.any(|at| self.line.holds(at))
+            let labels = r.labels.iter().map(|label| label.at);
+            let mut frames = labels.chain([r.at]).flatten();
+            !r.undecided && r.code() == self.bug.rule && frames.any(|at| self.line.contains(at))
         })
     }
 
-    /// Is the broken version refuted as expected, and the repaired one proved?
+    /// Returns whether the broken version is refuted as expected, and the repaired one is proved.
     pub fn is_expected(&self) -> bool {
         self.hit().is_some() && self.repaired.verdict() == Verdict::Proved
     }

@@ -21,12 +21,12 @@ pub enum TemplateArg {
     /// A tensor in a buffer of this many bytes; its base is an offset into the buffer.
     Tensor(TensorMapValue, usize),
     /// A tensor without a buffer, passed unchanged.
-    Nowhere(TensorMapValue),
+    TensorWithoutBuffer(TensorMapValue),
 }
 
 impl LaunchTemplate {
     /// Creates a launch of CTAs along x.
-    pub(crate) fn of(ctas: u32) -> Self {
+    pub(crate) fn with_ctas(ctas: u32) -> Self {
         Self {
             grid: [ctas, 1, 1],
             args: Vec::new(),
@@ -56,21 +56,21 @@ impl LaunchTemplate {
         self
     }
 
-    pub(crate) fn nowhere(mut self, map: TensorMapValue) -> Self {
-        self.args.push(TemplateArg::Nowhere(map));
+    pub(crate) fn tensor_without_buffer(mut self, map: TensorMapValue) -> Self {
+        self.args.push(TemplateArg::TensorWithoutBuffer(map));
         self
     }
 
     /// Returns the launch; `alloc` allocates zeroed bytes and returns their address.
     pub fn instantiate(&self, alloc: &mut dyn FnMut(usize) -> u64) -> Launch {
-        let mut arg = |args: &TemplateArg| match args {
+        let mut arg = |arg: &TemplateArg| match arg {
             TemplateArg::Number(x) => Arg::scalar(*x),
             TemplateArg::Buffer(bytes) => Arg::Pointer(alloc(*bytes)),
             TemplateArg::Tensor(map, bytes) => Arg::TensorMap(TensorMapValue {
                 base: map.base + alloc(*bytes),
                 ..map.clone()
             }),
-            TemplateArg::Nowhere(map) => Arg::TensorMap(map.clone()),
+            TemplateArg::TensorWithoutBuffer(map) => Arg::TensorMap(map.clone()),
         };
         Launch {
             grid: self.grid,

@@ -2,8 +2,8 @@
 
 use crate::bug::{Bug, Built, ExpectedRun, Version};
 use crate::case::CorpusCase;
-use crate::kit::{BYTES, Ring, WORDS, release_slot};
 use crate::mark::{Source, this_file};
+use crate::ring::{BYTES, Ring, WORDS, release_slot};
 use crate::template::LaunchTemplate;
 use warpline_ir::builder::*;
 use warpline_ir::{FaultKind, Kernel, Target};
@@ -17,7 +17,7 @@ pub(crate) const BUGS: &[Bug] = &[
         title: "a loop with one iteration expects bytes and does not arrive",
         rule: "R4.trips",
         executor: ExpectedRun::Faults(&[FaultKind::Deadlock]),
-        build: single_round,
+        build: single_iteration,
     },
     Bug {
         name: "vllm-26026",
@@ -33,7 +33,7 @@ pub(crate) const BUGS: &[Bug] = &[
         title: "the producer rounds its trip count down, and the consumer rounds it up",
         rule: "R4.trips",
         executor: ExpectedRun::Faults(&[FaultKind::Deadlock]),
-        build: last_step,
+        build: partial_last_k_tile,
     },
     Bug {
         name: "ragged-block",
@@ -41,46 +41,49 @@ pub(crate) const BUGS: &[Bug] = &[
         title: "a CTA-wide barrier inside a grid-stride loop whose last CTA has fewer items than warps",
         rule: "R4.trips",
         executor: ExpectedRun::Faults(&[FaultKind::Deadlock]),
-        build: ragged_block,
+        build: partial_last_cta,
     },
 ];
 
 /// A copy with one iteration becomes a bulk copy without a tensor map. On that path the mbarrier
 /// expects the bytes, but no thread arrives.
-fn single_round(version: Version) -> Built {
-    let kernel = Kernel::build("single_round", &Target::default(), |k| {
+fn single_iteration(version: Version) -> Built {
+    let kernel = Kernel::build("single_iteration", &Target::default(), |k| {
         let (n, x) = (k.param::<u32>("n"), k.pointer::<f32>("x"));
         let ring = Ring::new(k, "ring", 2, 1);
         k.role("load").body(|| {
-            let at = ring.producer_cursor();
+            let cursor = ring.producer_cursor();
             elect(|| {
                 steps(n).each(|i| {
-                    let (slot, full) = (ring.slots.stage(at.stage()), ring.full.at(at.stage()));
-                    ring.empty.at(at.stage()).wait(at.parity());
+                    let (slot, full) = (
+                        ring.slots.stage(cursor.stage()),
+                        ring.full.at(cursor.stage()),
+                    );
+                    ring.empty.at(cursor.stage()).wait(cursor.parity());
                     bulk_load(slot, x.address(i * WORDS), BYTES, full);
                     let arrive = || full.arrive_expect(BYTES);
                     match version {
                         Version::Broken => if_else(n.eq(1u32), || full.expect(BYTES), arrive),
                         Version::Repaired => arrive(),
                     }
-                    at.advance();
+                    cursor.advance();
                 });
             });
         });
         k.role("math").body(|| {
-            let at = ring.consumer_cursor();
+            let cursor = ring.consumer_cursor();
             steps(n).each(|_| {
-                ring.full.at(at.stage()).wait(at.parity()); // BUG: no arrival if n is 1
-                ring.read_slot(at.stage());
-                release_slot(ring.empty.at(at.stage()));
-                at.advance();
+                ring.full.at(cursor.stage()).wait(cursor.parity()); // BUG: no arrival if n is 1
+                ring.read_slot(cursor.stage());
+                release_slot(ring.empty.at(cursor.stage()));
+                cursor.advance();
             });
         });
     })?;
     Ok(CorpusCase {
         kernel,
         line: SOURCE.marked(),
-        launch: LaunchTemplate::of(1).number(1).buffer(BYTES),
+        launch: LaunchTemplate::with_ctas(1).number(1).buffer(BYTES),
     })
 }
 
@@ -102,35 +105,35 @@ fn empty_tile(version: Version) -> Built {
     Ok(CorpusCase {
         kernel,
         line: SOURCE.marked(),
-        launch: LaunchTemplate::of(1).number(3),
+        launch: LaunchTemplate::with_ctas(1).number(3),
     })
 }
 
 /// A reconstruction after rule R4, without the code of the report: a size that is not a multiple of a
 /// k-tile.
-fn last_step(version: Version) -> Built {
-    let kernel = Kernel::build("last_step", &Target::default(), |k| {
+fn partial_last_k_tile(version: Version) -> Built {
+    let kernel = Kernel::build("partial_last_k_tile", &Target::default(), |k| {
         let (columns, x) = (k.param::<u32>("columns"), k.pointer::<f32>("x"));
         let ring = Ring::new(k, "ring", 2, 1);
         k.role("load").body(|| {
-            let at = ring.producer_cursor();
+            let cursor = ring.producer_cursor();
             let n = version.pick(columns / WORDS, columns.div_ceil(WORDS));
-            elect(|| steps(n).each(|i| ring.fill(at, x, i)));
+            elect(|| steps(n).each(|i| ring.fill(cursor, x, i)));
         });
         k.role("math").body(|| {
-            let at = ring.consumer_cursor();
+            let cursor = ring.consumer_cursor();
             steps(columns.div_ceil(WORDS)).each(|_| {
-                ring.full.at(at.stage()).wait(at.parity()); // BUG: the last slot is never filled
-                ring.read_slot(at.stage());
-                release_slot(ring.empty.at(at.stage()));
-                at.advance();
+                ring.full.at(cursor.stage()).wait(cursor.parity()); // BUG: the last slot is never filled
+                ring.read_slot(cursor.stage());
+                release_slot(ring.empty.at(cursor.stage()));
+                cursor.advance();
             });
         });
     })?;
     Ok(CorpusCase {
         kernel,
         line: SOURCE.marked(),
-        launch: LaunchTemplate::of(1)
+        launch: LaunchTemplate::with_ctas(1)
             .number(2 * WORDS + 8)
             .buffer(3 * BYTES),
     })
@@ -139,9 +142,9 @@ fn last_step(version: Version) -> Built {
 /// Work items go to the warps of the grid in turn. In the last CTA some warps have one item fewer and
 /// leave the loop, so they do not arrive at the barrier of the others. In the repaired version all
 /// warps of a CTA run as many iterations as its first warp, and skip the missing work.
-fn ragged_block(version: Version) -> Built {
+fn partial_last_cta(version: Version) -> Built {
     const WARPS: u32 = 8;
-    let kernel = Kernel::build("ragged_block", &Target::default(), |k| {
+    let kernel = Kernel::build("partial_last_cta", &Target::default(), |k| {
         let (items, y) = (k.param::<u32>("items"), k.pointer::<f32>("y"));
         let step = k.barrier("step", 1).arrivals(32 * WARPS).at(0u32);
         k.role("all").warps(WARPS).body(|| {
@@ -159,7 +162,7 @@ fn ragged_block(version: Version) -> Built {
     Ok(CorpusCase {
         kernel,
         line: SOURCE.marked(),
-        launch: LaunchTemplate::of(2)
+        launch: LaunchTemplate::with_ctas(2)
             .number(2 * WARPS + 4)
             .buffer((2 * WARPS + 4) * BYTES),
     })

@@ -41,7 +41,7 @@ failures! {
         "the GPU has a compute capability that a target of `warpline list --target` has"
         "select another GPU, or run with `--device cpu`";
     "cuda-device-fault" "device fault"
-        "a kernel accesses memory of its own launch only, and ends"
+        "a kernel accesses only the memory of its launch, and it ends"
         "start a new process, because the CUDA context is lost; run the watchdog build, and `compute-sanitizer`";
     "cuda-out-of-memory" "out of GPU memory"
         "tensors and workspace fit into the free memory of the GPU"
@@ -73,7 +73,7 @@ failures! {
         "report it: this is a bug in the printer";
     "bad-ptxas" "unusable ptxas"
         "if `WARPLINE_PTXAS` is set, it names a ptxas that runs"
-        "unset the variable to use the ptxas on the path";
+        "unset the variable to use the ptxas on `PATH`";
     "ptxas-rejected" "PTX rejected by ptxas"
         "ptxas assembles the printed PTX"
         "report it with the output of `warpline emit FAMILY --ptx`";
@@ -94,7 +94,7 @@ failures! {
         "a kernel accesses its own memory, without races"
         "the report names the line; `warpline check` proves the absence of races";
     "deadlock" "deadlock on the CPU executor"
-        "every warp reaches its end"
+        "every warp runs to the end of its role"
         "the report lists the waits; `warpline check FAMILY` names the cycle";
     "hang" "hang on the GPU"
         "every warp of a watchdog build passes each wait within the limit"
@@ -102,8 +102,8 @@ failures! {
     "wrong-result" "wrong result"
         "every element of the output is within its error bound of the reference"
         "run with `--device cpu --timing late` to separate races from wrong arithmetic";
-    "too-long" "simulation too long"
-        "a problem on the CPU executor takes less than the limit, unless the caller asks for more"
+    "too-long" "run on the CPU executor too long"
+        "a run on the CPU executor takes less time than the limit, unless the caller sets `simulate`"
         "use a smaller problem, a GPU, or set `simulate`";
     "host-memory" "out of host memory"
         "inputs, outputs and reference fit into host memory"
@@ -136,7 +136,7 @@ failures! {
     // Tuning and benchmarks.
     "not-tuned" "no config measured"
         "at least one candidate of the family can be proved, compiled and measured"
-        "the message lists why each candidate failed";
+        "the message gives the reason for each failed candidate";
     "no-candidate" "no candidate"
         "the options leave at least one candidate"
         "remove an option that fixes the config";
@@ -145,13 +145,13 @@ failures! {
         "run `warpline cache clear`, or set `WARPLINE_CACHE_DIR` to another folder; `WARPLINE_CACHE=off` turns it off";
     "no-point" "no valid point in a sweep"
         "at least one combination of `--vary` is a valid config"
-        "the table shows why each point is rejected";
+        "the table gives the reason for each rejected point";
     "too-many-points" "sweep too large"
         "a sweep has at most the number of points that the message names"
         "vary fewer options, or fewer values";
     // The command line.
     "bad-usage" "invalid use of an option"
-        "options that need or exclude each other are used accordingly"
+        "an option is given with the options that it needs, and without those that it excludes"
         "the message names the options; `--help` lists them";
     "bad-value" "invalid value of an option"
         "the value of an option is in its range"

@@ -8,7 +8,7 @@
 //! | [`failures`] | the runtime and the command line, without kernels |
 //!
 //! The documentation of a page's module is the explanation; its functions `broken` and `repaired`
-//! are the two kernels. If the builder never makes the broken program, `broken` edits the repaired
+//! are the two kernels. If the builder never makes the broken kernel, `broken` edits the repaired
 //! kernel or its launch instead. The page prints the source of both functions, and tests run them,
 //! so the tools report every printed bug and prove every repair.
 //!

@@ -1,4 +1,4 @@
-//! A page, and its text.
+//! The page of a code, and its text.
 
 use std::fmt;
 use warpline_check::Rule;
@@ -16,10 +16,10 @@ pub enum FoundBy {
     Checker,
     /// `warpline check --lint`.
     Linter,
-    /// The CPU executor, or the runtime when it binds arguments. The page has no kernel that the
-    /// checker can judge alone.
+    /// The CPU executor, or the runtime when it binds arguments. The kernel alone does not show the
+    /// error, so the checker cannot report it.
     Run,
-    /// The proof holds, with this code as one of its assumptions.
+    /// No tool: the checker proves the kernel, with this code as one of its assumptions.
     Assumption,
 }
 
@@ -28,7 +28,7 @@ pub enum FoundBy {
 pub enum Broken {
     /// Declares the broken kernel.
     Built(fn(Builder)),
-    /// Edits the repaired kernel. The builder never makes the broken program.
+    /// Edits the repaired kernel. The builder never makes the broken kernel.
     EditedKernel(fn(&mut Kernel)),
     /// Edits a launch of the repaired kernel.
     EditedLaunch(fn(&mut Launch)),
@@ -54,7 +54,7 @@ pub struct Example {
 impl Example {
     /// Returns the explanation: the documentation of the page's module.
     pub fn explanation(&self) -> String {
-        let lines = self.lines().into_iter();
+        let lines = self.module_lines().into_iter();
         let lines = lines.map_while(|line| line.strip_prefix("//!"));
         let lines: Vec<&str> = lines
             .map(|line| line.strip_prefix(' ').unwrap_or(line))
@@ -64,18 +64,18 @@ impl Example {
 
     /// Returns the source of the broken kernel.
     pub fn broken_source(&self) -> String {
-        self.function("broken")
+        self.function_source("broken")
     }
 
     /// Returns the source of the repaired kernel.
     pub fn repaired_source(&self) -> String {
-        self.function("repaired")
+        self.function_source("repaired")
     }
 
     /// Returns the source of a function of the page's module, without its visibility.
-    fn function(&self, name: &str) -> String {
+    fn function_source(&self, name: &str) -> String {
         let start = format!("fn {name}(");
-        let lines = self.lines().into_iter().map(without_visibility);
+        let lines = self.module_lines().into_iter().map(without_visibility);
         let mut lines = lines.skip_while(|line| !line.starts_with(&start));
         let mut text = Vec::new();
         for line in lines.by_ref() {
@@ -88,7 +88,7 @@ impl Example {
     }
 
     /// Returns the lines of the page's module, without the indentation of the module.
-    fn lines(&self) -> Vec<&'static str> {
+    fn module_lines(&self) -> Vec<&'static str> {
         let Some(module) = self.module else {
             return self.source.lines().collect();
         };
@@ -141,8 +141,8 @@ impl fmt::Display for Page {
             let headline = match example.broken {
                 Broken::Built(_) => "A broken kernel",
                 Broken::EditedKernel(_) => {
-                    "A broken program, which the builder never makes; this function edits the \
-                     repaired kernel"
+                    "A broken kernel, which the builder never makes; this function edits the repaired \
+                     kernel"
                 }
                 Broken::EditedLaunch(_) => {
                     "A broken launch; this function edits a launch of the kernel below"
@@ -152,14 +152,14 @@ impl fmt::Display for Page {
             writeln!(f, "\n{headline}:\n\n{broken}")?;
             writeln!(f, "\nRepaired:\n\n{}", indented(&example.repaired_source()))?;
         }
-        let mut known = self.bugs().peekable();
-        if known.peek().is_some() {
+        let mut bugs = self.bugs().peekable();
+        if bugs.peek().is_some() {
             writeln!(
                 f,
                 "\nPublic bugs of this kind (warpline check --corpus checks them):\n"
             )?;
         }
-        for bug in known {
+        for bug in bugs {
             writeln!(f, "  {}: {}", bug.reference, bug.title)?;
         }
         Ok(())

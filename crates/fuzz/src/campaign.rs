@@ -10,12 +10,12 @@ use rayon::prelude::*;
 pub fn random_case(seed: u64) -> FuzzCase {
     let mut rng = Rng::new(seed ^ 0x5eed);
     let has_bug = rng.below(3) == 1;
-    let mutated = !has_bug && rng.one_in(2);
+    let is_mutated = !has_bug && rng.one_in(2);
     let mut case = FuzzCase {
         plan: generate::plan(seed, has_bug),
         mutations: Vec::new(),
     };
-    if mutated && let Some(mut kernel) = case.kernel() {
+    if is_mutated && let Some(mut kernel) = case.kernel() {
         for _ in 0..1 + rng.below(2) {
             let Some(mutation) = mutate::random(&kernel, &mut rng) else {
                 continue;
@@ -30,27 +30,28 @@ pub fn random_case(seed: u64) -> FuzzCase {
     case
 }
 
-/// Fuzzes `count` kernels from `seed` on; stops early if `go_on` of the number of kernels returns false.
+/// Fuzzes `count` kernels from `seed` on. Stops early if `should_continue` returns false for the number
+/// of fuzzed kernels.
 pub fn run(
     seed: u64,
     count: u64,
     effort: Effort,
-    go_on: &(dyn Fn(u64) -> bool + Sync),
+    should_continue: &(dyn Fn(u64) -> bool + Sync),
 ) -> FuzzReport {
+    const BATCH: u64 = 64;
     let mut report = FuzzReport::default();
-    let batch = 64u64;
     let mut done = 0;
     while done < count {
-        let many = batch.min(count - done);
-        let parts: Vec<FuzzReport> = (done..done + many)
+        let batch_len = BATCH.min(count - done);
+        let reports: Vec<FuzzReport> = (done..done + batch_len)
             .into_par_iter()
             .map(|i| run_seed(seed.wrapping_add(i), effort))
             .collect();
-        for part in parts {
-            report.add(part);
+        for seed_report in reports {
+            report.add(seed_report);
         }
-        done += many;
-        if !go_on(done) {
+        done += batch_len;
+        if !should_continue(done) {
             break;
         }
     }

@@ -23,7 +23,7 @@ pub struct CorpusEntry {
 
 impl CorpusEntry {
     /// Creates the entry of a finding.
-    pub fn of(finding: &FuzzFinding) -> Self {
+    pub fn from_finding(finding: &FuzzFinding) -> Self {
         let failure = finding.outcome.failure.as_ref();
         Self {
             cause: finding.cause.clone(),

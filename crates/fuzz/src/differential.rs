@@ -21,7 +21,7 @@ pub struct FuzzCase {
     pub mutations: Vec<FuzzMutation>,
 }
 
-/// The number of runs of a proved kernel.
+/// The effort to find a failing run of a kernel.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Effort {
     /// The number of launches.
@@ -132,17 +132,18 @@ impl FuzzCase {
         assumed: &[&str],
     ) -> Option<FailedRun> {
         let launches = launch_values(&self.plan, seed, effort.launches);
-        let counts = |f: &FailedRun| !self.is_outside_proof(f, assumed);
-        let run = |values: &FuzzLaunchValues| self.run_with(kernel, values, effort).filter(counts);
+        let is_relevant = |f: &FailedRun| !self.is_outside_proof(f, assumed);
+        let run =
+            |values: &FuzzLaunchValues| self.run_with(kernel, values, effort).filter(is_relevant);
         launches
             .iter()
             .find_map(run)
-            .or_else(|| self.explore(kernel, seed, effort).filter(counts))
+            .or_else(|| self.explore(kernel, seed, effort).filter(is_relevant))
     }
 
-    /// Returns whether the proof does not exclude this failure of a mutated kernel.
+    /// Returns whether the proof says nothing about this failure of a mutated kernel.
     fn is_outside_proof(&self, failure: &FailedRun, assumed: &[&str]) -> bool {
-        let mutated = |kind| self.mutations.iter().any(|m| m.kind == kind);
+        let has_mutation = |kind| self.mutations.iter().any(|m| m.kind == kind);
         let kind = failure.kind.as_str();
         let outside = match kind {
             "Race" if failure.text.contains("of buffer") => assumed.contains(&"A.writer"),
@@ -152,7 +153,7 @@ impl FuzzCase {
             // The checker does not track uninitialized memory.
             "NeverWritten" => true,
             // The result depends on the lane that `elect` picks, not on an order.
-            "Result" => mutated(mutate::FuzzMutationKind::Branch),
+            "Result" => has_mutation(mutate::FuzzMutationKind::Branch),
             _ => false,
         };
         outside && !self.mutations.is_empty()
@@ -210,8 +211,8 @@ impl FuzzCase {
                 return failure(format!("{:?}", e.kind), e.to_string());
             }
             let mut result = Vec::new();
-            for (at, bytes) in outputs {
-                result.extend(memory.read_lossy(at, bytes).unwrap_or_default());
+            for (address, bytes) in outputs {
+                result.extend(memory.read_lossy(address, bytes).unwrap_or_default());
             }
             match &expected {
                 Some(expected) if *expected != result && !self.plan.is_order_dependent() => {

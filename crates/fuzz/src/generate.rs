@@ -8,7 +8,7 @@ pub fn plan(seed: u64, has_bug: bool) -> FuzzPlan {
     let mut rng = Rng::new(seed);
     let r = &mut rng;
     if r.one_in(24) {
-        return registers(r, has_bug);
+        return register_transfer_plan(r, has_bug);
     }
     let cluster = if r.one_in(4) { r.pick(&[2, 2, 4]) } else { 1 };
     let roles = 2 + usize::from(r.one_in(4));
@@ -18,8 +18,8 @@ pub fn plan(seed: u64, has_bug: bool) -> FuzzPlan {
         warps: warps.collect(),
         steps: Vec::new(),
     };
-    let many = r.pick(&[1, 1, 1, 2, 2, 3]);
-    for _ in 0..many {
+    let step_count = r.pick(&[1, 1, 1, 2, 2, 3]);
+    for _ in 0..step_count {
         let step = match r.one_in(5) {
             true => CommStep::Loop {
                 count: count(r, roles, false),
@@ -35,9 +35,9 @@ pub fn plan(seed: u64, has_bug: bool) -> FuzzPlan {
     plan
 }
 
-/// Returns a plan of three warpgroups: one releases registers, another requests them.
-fn registers(r: &mut Rng, has_bug: bool) -> FuzzPlan {
-    let [giver, taker] = two(r, 3);
+/// Returns a plan with three warpgroups: one releases registers, another requests them.
+fn register_transfer_plan(r: &mut Rng, has_bug: bool) -> FuzzPlan {
+    let [giver, taker] = two_roles(r, 3);
     let late = has_bug;
     FuzzPlan {
         cluster: 1,
@@ -51,14 +51,14 @@ fn registers(r: &mut Rng, has_bug: bool) -> FuzzPlan {
 }
 
 /// Returns two different roles.
-fn two(r: &mut Rng, roles: usize) -> [usize; 2] {
+fn two_roles(r: &mut Rng, roles: usize) -> [usize; 2] {
     let a = r.below(roles);
     [a, (a + 1 + r.below(roles - 1)) % roles]
 }
 
 fn step(r: &mut Rng, plan: &FuzzPlan, looped: bool) -> CommStep {
     let roles = plan.warps.len();
-    let [a, b] = two(r, roles);
+    let [a, b] = two_roles(r, roles);
     if plan.cluster > 1 && r.one_in(2) {
         return CommStep::RemoteStore(RemoteStore {
             role: a,
@@ -71,7 +71,7 @@ fn step(r: &mut Rng, plan: &FuzzPlan, looped: bool) -> CommStep {
     }
     match r.below(32) {
         0..=11 => CommStep::Transfer(transfer(r, roles, looped)),
-        12 | 13 => CommStep::SharedWord(word(r, roles)),
+        12 | 13 => CommStep::SharedWord(shared_word(r, roles)),
         14 | 15 => CommStep::SyncFreeLoop(SyncFreeLoop {
             setter: a,
             waiter: b,
@@ -152,7 +152,7 @@ fn table(elem: TableElem, shared: bool, at: TableIndex) -> NumberSource {
 }
 
 fn transfer(r: &mut Rng, roles: usize, looped: bool) -> Transfer {
-    let [producer, consumer] = two(r, roles);
+    let [producer, consumer] = two_roles(r, roles);
     let mut consumers = vec![consumer];
     if roles > 2 && r.one_in(3) {
         consumers.push(
@@ -238,8 +238,8 @@ fn is_invariant(count: &TripCount) -> bool {
     )
 }
 
-fn word(r: &mut Rng, roles: usize) -> SharedWord {
-    let [writer, reader] = two(r, roles);
+fn shared_word(r: &mut Rng, roles: usize) -> SharedWord {
+    let [writer, reader] = two_roles(r, roles);
     let sum = r.one_in(2);
     let count = match sum {
         true => TripCount {
@@ -272,15 +272,15 @@ fn word(r: &mut Rng, roles: usize) -> SharedWord {
 
 /// Picks the expression form of a count for each role.
 fn forms(r: &mut Rng, roles: usize) -> Vec<u8> {
-    let plain = r.one_in(2);
-    let one = |r: &mut Rng| {
+    let same_form = r.one_in(2);
+    let form = |r: &mut Rng| {
         let shuffled = if r.one_in(5) { 8 } else { 0 };
-        let behind = if r.one_in(2) { 16 } else { 0 };
-        r.below(3) as u8 | shuffled | behind
+        let after_loop = if r.one_in(2) { 16 } else { 0 };
+        r.below(3) as u8 | shuffled | after_loop
     };
-    match plain {
+    match same_form {
         true => vec![r.below(3) as u8],
-        false => (0..roles).map(|_| one(r)).collect(),
+        false => (0..roles).map(|_| form(r)).collect(),
     }
 }
 
@@ -393,11 +393,11 @@ fn inject_bug(r: &mut Rng, plan: &mut FuzzPlan) {
         CommStep::Loop { count, .. } => inject_count_bug(r, count, roles),
         CommStep::Transfer(t) => match &mut t.guard {
             Some(guard) if r.one_in(2) => {
-                let role = some_role(r, t.producer, &t.consumers);
+                let role = random_role(r, t.producer, &t.consumers);
                 guard.bug = Some((role, random_guard_bug(r, guard)));
             }
             _ => {
-                let role = some_role(r, t.producer, &t.consumers);
+                let role = random_role(r, t.producer, &t.consumers);
                 t.count.bug = Some((role, random_count_bug(r, &t.count)));
             }
         },
@@ -445,7 +445,7 @@ fn inject_bug(r: &mut Rng, plan: &mut FuzzPlan) {
     }
 }
 
-fn some_role(r: &mut Rng, producer: usize, consumers: &[usize]) -> usize {
+fn random_role(r: &mut Rng, producer: usize, consumers: &[usize]) -> usize {
     match r.one_in(2) {
         true => producer,
         false => r.pick(consumers),

@@ -1,7 +1,7 @@
 //! Launches of a plan: parameters, tables and buffers.
 
 use crate::plan::FuzzPlan;
-use crate::project::{DATA, ENTRIES, OUT};
+use crate::project::{DATA_WORDS, OUT_WORDS, TABLE_ENTRIES};
 use crate::rng::Rng;
 use serde::{Deserialize, Serialize};
 use warpline_cpu::GlobalMemory;
@@ -55,9 +55,9 @@ const LONG: [u64; 9] = [
 ];
 
 /// Returns launches of a plan: boundary values first, then random values.
-pub fn launch_values(plan: &FuzzPlan, seed: u64, many: usize) -> Vec<FuzzLaunchValues> {
+pub fn launch_values(plan: &FuzzPlan, seed: u64, count: usize) -> Vec<FuzzLaunchValues> {
     let mut r = Rng::new(seed);
-    (0..many)
+    (0..count)
         .map(|i| FuzzLaunchValues {
             ctas: match plan.has_flags() {
                 true => plan.max_ctas(),
@@ -102,13 +102,13 @@ impl FuzzLaunchValues {
     pub fn words(&self) -> Vec<u32> {
         let mut r = Rng::new(self.tables);
         let style = r.below(4);
-        let one = |r: &mut Rng| match (style, r.below(3)) {
+        let word = |r: &mut Rng| match (style, r.below(3)) {
             (0, _) => r.below(4) as u32,
             (1, _) | (_, 0) => r.pick(&WIDE),
             (2, _) => (r.below(6) as i32 - 3) as u32,
             _ => r.draw() as u32,
         };
-        (0..ENTRIES).map(|_| one(&mut r)).collect()
+        (0..TABLE_ENTRIES).map(|_| word(&mut r)).collect()
     }
 
     /// Returns the launch, its global memory, and the address and size of each output.
@@ -136,11 +136,13 @@ impl FuzzLaunchValues {
                 (_, "u16s") => Arg::Pointer(memory.alloc_slice(&narrow, name)),
                 (_, "u32s" | "i32s") => Arg::Pointer(memory.alloc_slice(&words, name)),
                 (_, "data") => {
-                    let data: Vec<u32> = (0..DATA).map(|i| i.wrapping_mul(2_654_435_761)).collect();
+                    let data: Vec<u32> = (0..DATA_WORDS)
+                        .map(|i| i.wrapping_mul(2_654_435_761))
+                        .collect();
                     Arg::Pointer(memory.alloc_slice(&data, name))
                 }
                 (_, "out") => {
-                    let bytes = (self.ctas * warps * OUT * 4) as usize;
+                    let bytes = (self.ctas * warps * OUT_WORDS * 4) as usize;
                     let at = memory.alloc_from(&vec![0; bytes], name);
                     outputs.push((at, bytes));
                     Arg::Pointer(at)
@@ -153,7 +155,7 @@ impl FuzzLaunchValues {
                     outputs.push((at, bytes));
                     Arg::Pointer(at)
                 }
-                // FlagHandshake and locks.
+                // Flags and locks.
                 _ => Arg::Pointer(memory.alloc_from(&[0; 256], name)),
             });
         }

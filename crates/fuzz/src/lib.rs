@@ -7,7 +7,7 @@
 //! the executor over many launches and timings. A proved kernel that fails and a correct kernel
 //! that is not proved are findings: [`shrink`] reduces them, and [`corpus`] saves them.
 //!
-//! | where | what |
+//! | module | content |
 //! |---|---|
 //! | [`plan`], [`generate`] | plans, and random plans |
 //! | [`project`](mod@project) | the kernel of a plan: counts, conditions, loops and waits of each role |

@@ -43,7 +43,7 @@ struct Args {
     /// Shrink the first finding of each cause and write it to this directory
     #[arg(long, value_name = "DIR")]
     save: Option<PathBuf>,
-    /// Run as a worker: print one report per kernel and line
+    /// Run as a worker: print the report of each kernel on one line
     #[arg(long, hide = true)]
     worker: bool,
     /// Shrink the finding of --seed and print it
@@ -78,13 +78,13 @@ fn main() -> Result<ExitCode> {
         workers: args.workers.unwrap_or(cores),
         brute: args.brute,
     };
-    let bar = bar(&args, minutes);
+    let bar = progress_bar(&args, minutes);
     let report = campaign.run(&|report| {
         match minutes {
             Some(_) => bar.set_position(start.elapsed().as_secs()),
             None => bar.set_position(report.kernels),
         }
-        let unsound = report.of(FindingKind::Unsound).count();
+        let unsound = report.of_kind(FindingKind::Unsound).count();
         bar.set_message(format!(
             "{} kernels, {unsound} proved and failed",
             report.kernels
@@ -93,7 +93,7 @@ fn main() -> Result<ExitCode> {
     bar.finish_and_clear();
     match args.json {
         true => println!("{}", serde_json::to_string(&report)?),
-        false => print(&report, start.elapsed()),
+        false => print_report(&report, start.elapsed()),
     }
     let first_per_cause = first_per_cause(&report);
     if let Some(folder) = &args.save {
@@ -106,14 +106,14 @@ fn main() -> Result<ExitCode> {
             print_finding(&shrink_in_worker(finding, args.brute));
         }
     }
-    let unsound = report.of(FindingKind::Unsound).next().is_some();
+    let unsound = report.of_kind(FindingKind::Unsound).next().is_some();
     Ok(match unsound {
         true => ExitCode::FAILURE,
         false => ExitCode::SUCCESS,
     })
 }
 
-fn bar(args: &Args, minutes: Option<f64>) -> ProgressBar {
+fn progress_bar(args: &Args, minutes: Option<f64>) -> ProgressBar {
     if args.json {
         return ProgressBar::hidden();
     }
@@ -180,17 +180,17 @@ fn shrink_in_worker(finding: &FuzzFinding, brute: bool) -> FuzzFinding {
 /// Returns the first finding of each cause and, for correct kernels, the simplest one with each construct.
 fn first_per_cause(report: &FuzzReport) -> Vec<&FuzzFinding> {
     let mut all: Vec<&FuzzFinding> = Vec::new();
-    for f in report.of(FindingKind::Unsound) {
+    for f in report.of_kind(FindingKind::Unsound) {
         if !all.iter().any(|g| g.cause == f.cause) {
             all.push(f);
         }
     }
     for word in report.by_construct().into_keys() {
         let alarms = report
-            .of(FindingKind::FalseAlarm)
-            .chain(report.of(FindingKind::Undecided));
-        let with = alarms.filter(|f| f.case.plan.constructs().contains(word));
-        let simplest = with.min_by_key(|f| f.case.plan.constructs().len());
+            .of_kind(FindingKind::FalseAlarm)
+            .chain(report.of_kind(FindingKind::Undecided));
+        let with_construct = alarms.filter(|f| f.case.plan.constructs().contains(word));
+        let simplest = with_construct.min_by_key(|f| f.case.plan.constructs().len());
         all.extend(simplest.filter(|f| !all.iter().any(|g| g.seed == f.seed)));
     }
     all
@@ -217,14 +217,14 @@ fn save(findings: &[&FuzzFinding], folder: &Path, brute: bool) -> Result<()> {
         }
         std::fs::write(
             &path,
-            serde_json::to_string_pretty(&CorpusEntry::of(&small))? + "\n",
+            serde_json::to_string_pretty(&CorpusEntry::from_finding(&small))? + "\n",
         )?;
         println!("saved {}", path.display());
     }
     Ok(())
 }
 
-fn print(report: &FuzzReport, time: Duration) {
+fn print_report(report: &FuzzReport, time: Duration) {
     let seconds = time.as_secs_f64().max(0.001);
     println!(
         "{} kernels in {seconds:.0} s ({:.0} kernels/s): {} with a bug or a mutation, {} proved, {} refuted, {} undecided, {} not built",
@@ -239,7 +239,10 @@ fn print(report: &FuzzReport, time: Duration) {
     let mut totals = Table::new();
     totals.set_header(["finding", "kernels"]);
     for kind in FindingKind::ALL {
-        totals.add_row([kind.name().to_owned(), report.of(kind).count().to_string()]);
+        totals.add_row([
+            kind.name().to_owned(),
+            report.of_kind(kind).count().to_string(),
+        ]);
     }
     println!("{totals}");
     let mut bugs = Table::new();
@@ -250,9 +253,15 @@ fn print(report: &FuzzReport, time: Duration) {
         "proved, no failure",
         "proved and failed",
     ]);
-    for (cause, t) in &report.bugs {
-        let counts = [t.refuted, t.undecided, t.harmless, t.unsound].map(|n| n.to_string());
-        let [a, b, c, d] = counts;
+    for (cause, counts) in &report.bugs {
+        let cells = [
+            counts.refuted,
+            counts.undecided,
+            counts.harmless,
+            counts.unsound,
+        ]
+        .map(|n| n.to_string());
+        let [a, b, c, d] = cells;
         bugs.add_row([cause.clone(), a, b, c, d]);
     }
     println!("{bugs}");

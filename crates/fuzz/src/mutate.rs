@@ -59,7 +59,7 @@ impl FuzzMutationKind {
 /// Returns a random mutation of a kernel, if the picked kind applies.
 pub fn random(kernel: &Kernel, rng: &mut Rng) -> Option<FuzzMutation> {
     let kind = rng.pick(&FuzzMutationKind::ALL);
-    let sites = sites(kernel, kind);
+    let sites = count_sites(kernel, kind);
     (sites > 0).then(|| FuzzMutation {
         kind,
         site: rng.below(sites),
@@ -67,14 +67,14 @@ pub fn random(kernel: &Kernel, rng: &mut Rng) -> Option<FuzzMutation> {
 }
 
 /// Returns the number of statements that a kind applies to.
-pub fn sites(kernel: &Kernel, kind: FuzzMutationKind) -> usize {
+pub fn count_sites(kernel: &Kernel, kind: FuzzMutationKind) -> usize {
     let mut editor = Editor {
         kind,
         target: usize::MAX,
         selected: None,
         seen: 0,
     };
-    editor.all(&mut kernel.clone());
+    editor.visit_kernel(&mut kernel.clone());
     editor.seen
 }
 
@@ -87,7 +87,7 @@ pub fn apply(kernel: &Kernel, mutation: FuzzMutation) -> Option<Kernel> {
         selected: None,
         seen: 0,
     };
-    editor.all(&mut changed);
+    editor.visit_kernel(&mut changed);
     (editor.seen > mutation.site).then_some(changed)
 }
 
@@ -102,39 +102,39 @@ struct Editor {
 }
 
 impl Editor {
-    fn all(&mut self, kernel: &mut Kernel) {
+    fn visit_kernel(&mut self, kernel: &mut Kernel) {
         for role in &mut kernel.roles {
             self.selected = role.body.0.iter().find_map(|s| match &s.kind {
                 StmtKind::Op(Op::Setp(p)) => Some(p.dst),
                 _ => None,
             });
-            self.block(&mut role.body);
+            self.visit_block(&mut role.body);
         }
     }
 
-    /// Counts a site; returns whether it is the one to edit.
-    fn hit(&mut self) -> bool {
+    /// Counts a site, and returns whether it is the site to edit.
+    fn visit_site(&mut self) -> bool {
         self.seen += 1;
         self.seen - 1 == self.target
     }
 
-    fn block(&mut self, block: &mut Block) {
+    fn visit_block(&mut self, block: &mut Block) {
         let mut i = 0;
         while i < block.0.len() {
-            if self.applies(&block.0, i) && self.hit() {
+            if self.applies(&block.0, i) && self.visit_site() {
                 self.edit(&mut block.0, i);
                 return;
             }
             match &mut block.0[i].kind {
                 StmtKind::Op(_) => {}
                 StmtKind::If { then, other, .. } => {
-                    self.block(then);
-                    self.block(other);
+                    self.visit_block(then);
+                    self.visit_block(other);
                 }
-                StmtKind::For { body, .. } | StmtKind::Elect { body } => self.block(body),
+                StmtKind::For { body, .. } | StmtKind::Elect { body } => self.visit_block(body),
                 StmtKind::While { head, body, .. } => {
-                    self.block(head);
-                    self.block(body);
+                    self.visit_block(head);
+                    self.visit_block(body);
                 }
             }
             i += 1;
@@ -142,22 +142,22 @@ impl Editor {
     }
 
     fn applies(&self, stmts: &[Stmt], i: usize) -> bool {
-        let synchronizes = any(&stmts[i], &is_sync);
+        let synchronizes = any_op(&stmts[i], &is_sync);
         match self.kind {
             FuzzMutationKind::Drop | FuzzMutationKind::Twice => synchronizes,
             FuzzMutationKind::Swap => {
                 let next = stmts.get(i + 1);
-                let acts = |s: &Stmt| any(s, &|op| is_sync(op) || is_access(op));
+                let acts = |s: &Stmt| any_op(s, &|op| is_sync(op) || is_access(op));
                 (synchronizes && next.is_some_and(acts))
-                    || (acts(&stmts[i]) && next.is_some_and(|s| any(s, &is_sync)))
+                    || (acts(&stmts[i]) && next.is_some_and(|s| any_op(s, &is_sync)))
             }
             FuzzMutationKind::Branch => {
-                let simple =
+                let is_sync_or_access =
                     matches!(&stmts[i].kind, StmtKind::Op(op) if is_sync(op) || is_access(op));
-                simple && self.selected.is_some()
+                is_sync_or_access && self.selected.is_some()
             }
             FuzzMutationKind::Constant => {
-                matches!(&stmts[i].kind, StmtKind::Op(op) if constant(&mut op.clone()))
+                matches!(&stmts[i].kind, StmtKind::Op(op) if change_constant(&mut op.clone()))
             }
             FuzzMutationKind::Weaken => {
                 matches!(&stmts[i].kind, StmtKind::Op(op) if weaken(&mut op.clone()))
@@ -171,8 +171,8 @@ impl Editor {
                 stmts.remove(i);
             }
             FuzzMutationKind::Twice => {
-                let again = stmts[i].clone();
-                stmts.insert(i, again);
+                let copy = stmts[i].clone();
+                stmts.insert(i, copy);
             }
             FuzzMutationKind::Swap => stmts.swap(i, i + 1),
             FuzzMutationKind::Branch => {
@@ -187,7 +187,7 @@ impl Editor {
             FuzzMutationKind::Constant | FuzzMutationKind::Weaken => {
                 if let StmtKind::Op(op) = &mut stmts[i].kind {
                     match self.kind {
-                        FuzzMutationKind::Constant => constant(op),
+                        FuzzMutationKind::Constant => change_constant(op),
                         _ => weaken(op),
                     };
                 }
@@ -197,8 +197,8 @@ impl Editor {
 }
 
 /// Returns whether an op inside a statement satisfies `f`.
-fn any(stmt: &Stmt, f: &dyn Fn(&Op) -> bool) -> bool {
-    let inside = |b: &Block| b.0.iter().any(|s| any(s, f));
+fn any_op(stmt: &Stmt, f: &dyn Fn(&Op) -> bool) -> bool {
+    let inside = |b: &Block| b.0.iter().any(|s| any_op(s, f));
     match &stmt.kind {
         StmtKind::Op(op) => f(op),
         StmtKind::If { then, other, .. } => inside(then) || inside(other),
@@ -247,8 +247,8 @@ fn is_access(op: &Op) -> bool {
 }
 
 /// Changes a constant of a synchronization op; returns whether the op has one.
-fn constant(op: &mut Op) -> bool {
-    let more = |o: &mut Operand, by: u64| match o {
+fn change_constant(op: &mut Op) -> bool {
+    let add_to_constant = |o: &mut Operand, by: u64| match o {
         Operand::Imm(x) => {
             *x += by;
             true
@@ -261,8 +261,8 @@ fn constant(op: &mut Op) -> bool {
             true
         }
         Op::MbarrierArrive(o) => match &mut o.tx {
-            Some(tx) => more(tx, 16),
-            None => more(&mut o.count, 1),
+            Some(tx) => add_to_constant(tx, 16),
+            None => add_to_constant(&mut o.count, 1),
         },
         Op::MbarrierWait(o) => match &mut o.parity {
             Operand::Imm(x) => {
@@ -290,8 +290,8 @@ fn constant(op: &mut Op) -> bool {
             }
             None => false,
         },
-        Op::BulkLoad(o) => more(&mut o.bytes, 16),
-        Op::BulkStore(o) => more(&mut o.bytes, 16),
+        Op::BulkLoad(o) => add_to_constant(&mut o.bytes, 16),
+        Op::BulkStore(o) => add_to_constant(&mut o.bytes, 16),
         _ => false,
     }
 }

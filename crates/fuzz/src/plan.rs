@@ -16,7 +16,7 @@ pub struct FuzzPlan {
     pub steps: Vec<CommStep>,
 }
 
-/// A communication step. Roles without a part skip it.
+/// A communication step. Roles that take no part skip it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum CommStep {
     /// All roles run the body `count` times.
@@ -67,7 +67,7 @@ pub enum CommStep {
 pub enum NumberSource {
     /// A `u32` parameter; launches pass small values.
     Small,
-    /// Another such parameter.
+    /// Another `u32` parameter with small values.
     Other,
     /// A `u32` parameter; launches pass values of all magnitudes.
     Wide,
@@ -296,7 +296,7 @@ pub enum RingPosition {
     Cursor,
     /// A counter over all items.
     Counter,
-    /// `round * n + i`.
+    /// `round * n + i`: iteration of the enclosing loop, count and item.
     Product,
 }
 

@@ -41,7 +41,7 @@ impl Campaign {
         std::thread::scope(|scope| {
             for _ in 0..self.workers {
                 scope.spawn(|| {
-                    while let Some((from, to)) = self.chunk(&next) {
+                    while let Some((from, to)) = self.next_chunk(&next) {
                         let add = |report: FuzzReport| {
                             let mut total = total.lock().unwrap_or_else(|e| e.into_inner());
                             total.add(report);
@@ -65,7 +65,8 @@ impl Campaign {
         self.until.is_some_and(|until| Instant::now() >= until)
     }
 
-    fn chunk(&self, next: &Mutex<u64>) -> Option<(u64, u64)> {
+    /// Returns the next range of kernels.
+    fn next_chunk(&self, next: &Mutex<u64>) -> Option<(u64, u64)> {
         let mut next = next.lock().unwrap_or_else(|e| e.into_inner());
         if *next >= self.count || self.is_over() {
             return None;
@@ -106,10 +107,10 @@ impl Campaign {
                             break;
                         }
                     }
-                    Err(why) => {
+                    Err(error) => {
                         if from < to {
-                            let slow = why == RecvTimeoutError::Timeout;
-                            add(exhausted(self.seed.wrapping_add(from), slow));
+                            let timed_out = error == RecvTimeoutError::Timeout;
+                            add(exhausted(self.seed.wrapping_add(from), timed_out));
                             from += 1;
                         }
                         break;
@@ -140,17 +141,17 @@ pub fn worker(args: &[&str]) -> Result<Child> {
         .context("cannot start a worker")
 }
 
-/// The report of a kernel that ended its worker.
-fn exhausted(seed: u64, slow: bool) -> FuzzReport {
+/// Returns the report of a kernel that ended its worker.
+fn exhausted(seed: u64, timed_out: bool) -> FuzzReport {
     let case = campaign::random_case(seed);
-    let why = if slow { "time" } else { "memory" };
+    let resource = if timed_out { "time" } else { "memory" };
     FuzzReport {
         kernels: 1,
         changed: u64::from(!case.is_correct()),
         findings: vec![FuzzFinding {
             seed,
             kind: FindingKind::Exhausted,
-            cause: format!("{why}: {}", case.cause()),
+            cause: format!("{resource}: {}", case.cause()),
             case,
             outcome: CaseOutcome {
                 verdict: CheckOutcome::Panicked,

@@ -104,17 +104,17 @@ impl FuzzReport {
         self.refuted += other.refuted;
         self.undecided += other.undecided;
         self.findings.extend(other.findings);
-        for (cause, t) in other.bugs {
+        for (cause, counts) in other.bugs {
             let sum = self.bugs.entry(cause).or_default();
-            sum.refuted += t.refuted;
-            sum.undecided += t.undecided;
-            sum.harmless += t.harmless;
-            sum.unsound += t.unsound;
+            sum.refuted += counts.refuted;
+            sum.undecided += counts.undecided;
+            sum.harmless += counts.harmless;
+            sum.unsound += counts.unsound;
         }
     }
 
     /// Returns the findings of a kind.
-    pub fn of(&self, kind: FindingKind) -> impl Iterator<Item = &FuzzFinding> {
+    pub fn of_kind(&self, kind: FindingKind) -> impl Iterator<Item = &FuzzFinding> {
         self.findings.iter().filter(move |f| f.kind == kind)
     }
 
@@ -122,13 +122,13 @@ impl FuzzReport {
     pub fn by_construct(&self) -> BTreeMap<&'static str, [u64; 2]> {
         let mut all = BTreeMap::new();
         for f in &self.findings {
-            let at = match f.kind {
+            let column = match f.kind {
                 FindingKind::FalseAlarm => 0,
                 FindingKind::Undecided => 1,
                 _ => continue,
             };
             for word in f.case.plan.constructs() {
-                all.entry(word).or_insert([0; 2])[at] += 1;
+                all.entry(word).or_insert([0; 2])[column] += 1;
             }
         }
         all

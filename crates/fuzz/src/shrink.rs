@@ -21,9 +21,9 @@ pub fn shrink(finding: &FuzzFinding, effort: Effort) -> FuzzFinding {
             let Some(outcome) = candidate.check_and_run(best.seed, effort) else {
                 continue;
             };
-            let same = classify(candidate.is_correct(), &outcome) == Some(best.kind)
-                && fault(&outcome) == fault(&best.outcome);
-            if same {
+            let is_same_finding = classify(candidate.is_correct(), &outcome) == Some(best.kind)
+                && fault_kind(&outcome) == fault_kind(&best.outcome);
+            if is_same_finding {
                 best.cause = candidate.cause();
                 best.case = candidate;
                 best.outcome = outcome;
@@ -36,7 +36,7 @@ pub fn shrink(finding: &FuzzFinding, effort: Effort) -> FuzzFinding {
 }
 
 /// Returns the kind of fault of the failed run.
-fn fault(outcome: &CaseOutcome) -> Option<&str> {
+fn fault_kind(outcome: &CaseOutcome) -> Option<&str> {
     outcome.failure.as_ref().map(|f| f.kind.as_str())
 }
 
@@ -44,11 +44,11 @@ fn fault(outcome: &CaseOutcome) -> Option<&str> {
 fn candidates(case: &FuzzCase) -> Vec<FuzzCase> {
     let mut all = Vec::new();
     for i in 0..case.mutations.len() {
-        let mut less = case.clone();
-        less.mutations.remove(i);
-        all.push(less);
+        let mut smaller = case.clone();
+        smaller.mutations.remove(i);
+        all.push(smaller);
     }
-    for plan in plans(&case.plan) {
+    for plan in smaller_plans(&case.plan) {
         all.extend(with_plan(case, plan));
     }
     all
@@ -56,26 +56,26 @@ fn candidates(case: &FuzzCase) -> Vec<FuzzCase> {
 
 /// Returns the case with another plan. The site of a mutation may move, so earlier sites are tried too.
 fn with_plan(case: &FuzzCase, plan: FuzzPlan) -> Vec<FuzzCase> {
-    let same = FuzzCase {
+    let with_plan = FuzzCase {
         plan,
         mutations: case.mutations.clone(),
     };
     let [mutation] = case.mutations[..] else {
-        return vec![same];
+        return vec![with_plan];
     };
     let sites = (0..mutation.site).rev().take(24);
-    let mut all = vec![same.clone()];
+    let mut all = vec![with_plan.clone()];
     all.extend(sites.map(|site| {
-        let mut other = same.clone();
+        let mut other = with_plan.clone();
         other.mutations[0].site = site;
         other
     }));
     all
 }
 
-fn plans(plan: &FuzzPlan) -> Vec<FuzzPlan> {
+fn smaller_plans(plan: &FuzzPlan) -> Vec<FuzzPlan> {
     let mut all = Vec::new();
-    for steps in fewer(&plan.steps) {
+    for steps in fewer_steps(&plan.steps) {
         all.push(FuzzPlan {
             steps,
             ..plan.clone()
@@ -94,7 +94,7 @@ fn plans(plan: &FuzzPlan) -> Vec<FuzzPlan> {
             all.push(one);
         }
     }
-    for steps in simpler(&plan.steps) {
+    for steps in simpler_steps(&plan.steps) {
         all.push(FuzzPlan {
             steps,
             ..plan.clone()
@@ -104,20 +104,20 @@ fn plans(plan: &FuzzPlan) -> Vec<FuzzPlan> {
 }
 
 /// Returns the steps without one of them, or with a loop replaced by its body.
-fn fewer(steps: &[CommStep]) -> Vec<Vec<CommStep>> {
+fn fewer_steps(steps: &[CommStep]) -> Vec<Vec<CommStep>> {
     let mut all = Vec::new();
     for i in 0..steps.len() {
-        let put = |with: Vec<CommStep>| {
+        let replace_step = |with: Vec<CommStep>| {
             let mut steps = steps.to_vec();
             steps.splice(i..=i, with);
             steps
         };
-        all.push(put(Vec::new()));
+        all.push(replace_step(Vec::new()));
         if let CommStep::Loop { count, body } = &steps[i] {
-            all.push(put(body.clone()));
-            for body in fewer(body) {
+            all.push(replace_step(body.clone()));
+            for body in fewer_steps(body) {
                 let count = count.clone();
-                all.push(put(vec![CommStep::Loop { count, body }]));
+                all.push(replace_step(vec![CommStep::Loop { count, body }]));
             }
         }
     }
@@ -125,7 +125,7 @@ fn fewer(steps: &[CommStep]) -> Vec<Vec<CommStep>> {
 }
 
 /// Returns the steps with one of them simplified.
-fn simpler(steps: &[CommStep]) -> Vec<Vec<CommStep>> {
+fn simpler_steps(steps: &[CommStep]) -> Vec<Vec<CommStep>> {
     let mut all = Vec::new();
     for (i, step) in steps.iter().enumerate() {
         for simple in simpler_step(step) {
@@ -147,7 +147,7 @@ fn simpler_step(step: &CommStep) -> Vec<CommStep> {
                     body: body.clone(),
                 })
                 .collect();
-            all.extend(simpler(body).into_iter().map(|body| CommStep::Loop {
+            all.extend(simpler_steps(body).into_iter().map(|body| CommStep::Loop {
                 count: count.clone(),
                 body,
             }));

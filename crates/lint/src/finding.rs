@@ -15,10 +15,10 @@ pub struct LintFinding {
     pub status: LintStatus,
     /// The observation, with its numbers.
     pub text: String,
-    /// The author's line, if the finding is about one.
-    #[serde(serialize_with = "shown")]
+    /// The author's line, if the finding is about a line.
+    #[serde(serialize_with = "serialize_frame")]
     pub at: Option<Frame>,
-    /// The role, if the finding is about one.
+    /// The role, if the finding is about a role.
     pub role: Option<String>,
     /// The kernel.
     pub kernel: String,
@@ -68,6 +68,6 @@ impl fmt::Display for LintFinding {
 }
 
 /// Serializes a line as the reports of the checker do.
-fn shown<S: Serializer>(frame: &Option<Frame>, to: S) -> Result<S::Ok, S::Error> {
+fn serialize_frame<S: Serializer>(frame: &Option<Frame>, to: S) -> Result<S::Ok, S::Error> {
     frame.map(SourceLocation::from).serialize(to)
 }

@@ -10,10 +10,10 @@ use warpline_ptx::ptxas::KernelReport;
 pub(crate) struct LintInput<'k> {
     pub(crate) kernel: &'k Kernel,
     pub(crate) target: &'k Target,
-    /// The counters of a simulated run, or the reason for their absence.
+    /// The counters of a run on the CPU executor, or the reason that there are none.
     pub(crate) stats: Result<&'k Stats, String>,
-    /// The report of ptxas, or the reason for its absence.
-    pub(crate) entry: Result<KernelReport, String>,
+    /// The report of ptxas, or the reason that there is none.
+    pub(crate) ptxas_report: Result<KernelReport, String>,
     /// The printer's estimate of registers.
     pub(crate) estimate: ResourceEstimate,
 }

@@ -1,10 +1,10 @@
 //! Performance lints, with the source line of each warning.
 //!
 //! The checker decides whether a kernel is correct; a lint warns about likely performance problems
-//! of a correct kernel. The numbers come from one run on the CPU executor, which knows every address and
-//! mask, and from ptxas. A lint measures no time and rejects no kernel.
+//! of a correct kernel. The numbers come from ptxas and from one run on the CPU executor, which
+//! records every address and mask. A lint measures no time and rejects no kernel.
 //!
-//! [`lint()`] takes work of a family, or anything that is [`AnyWorkload`]:
+//! [`lint()`] takes a workload of a family, or any [`AnyWorkload`]:
 //!
 //! ```
 //! use warpline_kernels::{AnyFamily, DeviceKind, vector_add::VectorAdd};
@@ -24,11 +24,11 @@
 //! # }
 //! ```
 //!
-//! A problem of GPU size works as well: if its simulation would take too long, a smaller problem with
-//! the same programs runs instead. For persistent kernels the larger problem is better, because each
-//! CTA then has enough tiles to fill its rings.
+//! A problem of GPU size works as well: if it would take too long on the CPU, a smaller problem
+//! with the same programs runs instead. For persistent kernels a larger problem is better, because
+//! each CTA then has enough tiles to fill its rings.
 //!
-//! [`lint_run`] takes one checked kernel and the counters of a run by its author:
+//! [`lint_run`] takes one checked kernel and the counters of a run by the caller:
 //!
 //! ```
 //! use warpline_check::check;
@@ -66,16 +66,16 @@
 //! |---|---|
 //! | [`checks`] | the checks and their thresholds, one file each |
 //! | [`finding`] | the findings of a check |
-//! | [`mod@lint`] | the simulated run, and the checks on it |
+//! | [`mod@lint`] | the run on the CPU executor, and the checks on it |
 #![forbid(unsafe_code)]
 
 pub mod checks;
 pub mod finding;
 pub mod lint;
 
+mod format;
 mod input;
 mod lines;
-mod words;
 
 pub use finding::{LintFinding, LintStatus};
 pub use lint::{LintError, Options, lint, lint_run};

@@ -29,13 +29,13 @@ pub(crate) fn by_line<'a, T: Copy>(
     lines
 }
 
-/// Returns the lines that `wanting` selects, those with the highest cost first.
+/// Returns the lines that `selects` accepts, those with the highest cost first.
 pub(crate) fn worst_first<T>(
     mut lines: Vec<LineCounters<T>>,
-    wanting: impl Fn(&T) -> bool,
+    selects: impl Fn(&T) -> bool,
     cost: impl Fn(&T) -> u64,
 ) -> Vec<LineCounters<T>> {
-    lines.retain(|l| wanting(&l.counted));
+    lines.retain(|l| selects(&l.counted));
     lines.sort_by_key(|l| std::cmp::Reverse(cost(&l.counted)));
     lines
 }

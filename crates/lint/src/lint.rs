@@ -19,14 +19,14 @@ pub struct Options<'f> {
     pub target: Target,
     /// The assembler; without it, checks that need it are skipped.
     pub ptxas: Option<Ptxas>,
-    /// The family of the workload. Its test cases replace a problem that is too large to simulate.
+    /// The family of the workload. Its test cases replace a problem that is too large for the CPU.
     pub family: Option<&'f dyn AnyFamily>,
-    /// The longest estimated duration of the simulated run, in seconds.
+    /// The longest estimated duration of the run on the CPU executor, in seconds.
     pub seconds: f64,
 }
 
 /// The default limit, short enough for interactive use.
-const DEFAULT_SIMULATION_LIMIT_S: f64 = 5.0;
+const DEFAULT_RUN_LIMIT_S: f64 = 5.0;
 
 impl Default for Options<'_> {
     fn default() -> Self {
@@ -34,7 +34,7 @@ impl Default for Options<'_> {
             target: Target::default(),
             ptxas: None,
             family: None,
-            seconds: DEFAULT_SIMULATION_LIMIT_S,
+            seconds: DEFAULT_RUN_LIMIT_S,
         }
     }
 }
@@ -61,9 +61,9 @@ pub enum LintError {
 /// run are skipped.
 pub fn lint(work: &dyn AnyWorkload, options: &Options<'_>) -> Result<Vec<LintFinding>, LintError> {
     let prepared = prepare(work, &options.target)?;
-    let stats = match small(work, &prepared, options) {
-        Ok(Small::Same) => Ok(counted(work)?),
-        Ok(Small::Other(work)) => Ok(counted(work.as_ref())?),
+    let stats = match workload_to_run(work, &prepared, options) {
+        Ok(RunnableWorkload::Given) => Ok(run_counters(work)?),
+        Ok(RunnableWorkload::Smaller(work)) => Ok(run_counters(work.as_ref())?),
         Err(why) => Err(why),
     };
     let mut findings = Vec::new();
@@ -97,14 +97,14 @@ fn lint_kernel(
         kernel,
         target: &options.target,
         stats,
-        entry: assembled(kernel, options)?,
+        ptxas_report: ptxas_report(kernel, options)?,
         estimate: ResourceEstimate::of(kernel, &options.target),
     };
     Ok(run_all(&input))
 }
 
-/// Returns the report of ptxas, or the reason for its absence.
-fn assembled(
+/// Returns the report of ptxas, or the reason that there is none.
+fn ptxas_report(
     kernel: &Checked,
     options: &Options<'_>,
 ) -> Result<Result<KernelReport, String>, LintError> {
@@ -118,31 +118,35 @@ fn assembled(
 }
 
 /// The workload to run.
-enum Small {
-    /// The workload itself.
-    Same,
+enum RunnableWorkload {
+    /// The given workload.
+    Given,
     /// A smaller problem with the same programs.
-    Other(Box<dyn AnyWorkload>),
+    Smaller(Box<dyn AnyWorkload>),
 }
 
-/// Returns a workload that is short enough, or the reason that there is none.
-fn small(work: &dyn AnyWorkload, made: &Prepared, options: &Options<'_>) -> Result<Small, String> {
+/// Returns a workload whose run is short enough, or the reason that there is none.
+fn workload_to_run(
+    work: &dyn AnyWorkload,
+    prepared: &Prepared,
+    options: &Options<'_>,
+) -> Result<RunnableWorkload, String> {
     let seconds =
         |work: &dyn AnyWorkload| estimate::simulation_seconds(&work.cost(), Timing::Eager, 1);
     if seconds(work) <= options.seconds {
-        return Ok(Small::Same);
+        return Ok(RunnableWorkload::Given);
     }
-    let table = || options.family.map(|f| f.cases(&options.target));
-    let others = (work.period().into_iter()).chain(table().into_iter().flatten().flatten());
+    let cases = || options.family.map(|f| f.cases(&options.target));
+    let others = (work.period().into_iter()).chain(cases().into_iter().flatten().flatten());
     // The largest problem within the limit is the most representative.
     let mut others: Vec<_> = others
         .filter(|o| seconds(o.as_ref()) <= options.seconds)
         .collect();
     others.sort_by(|a, b| b.cost().bytes.total_cmp(&a.cost().bytes));
-    let alike = others
+    let equivalent = others
         .into_iter()
-        .find(|o| makes(o.as_ref(), made, options));
-    alike.map(Small::Other).ok_or_else(|| {
+        .find(|o| has_same_programs(o.as_ref(), prepared, options));
+    equivalent.map(RunnableWorkload::Smaller).ok_or_else(|| {
         format!(
             "the run would take about {:.0} s, and no smaller problem has the same program",
             seconds(work)
@@ -151,20 +155,20 @@ fn small(work: &dyn AnyWorkload, made: &Prepared, options: &Options<'_>) -> Resu
 }
 
 /// Does a workload have the same programs?
-fn makes(work: &dyn AnyWorkload, made: &Prepared, options: &Options<'_>) -> bool {
+fn has_same_programs(work: &dyn AnyWorkload, prepared: &Prepared, options: &Options<'_>) -> bool {
     let plan = work.plan(&options.target);
     plan.is_ok_and(|plan| {
         let hashes = plan.steps.iter().map(|s| s.kernel.program_hash());
-        hashes.eq(made.steps.iter().map(|s| s.hash.to_string()))
+        hashes.eq(prepared.steps.iter().map(|s| s.hash.to_string()))
     })
 }
 
-/// Returns the counters of a simulated run, by step of the plan.
-fn counted(work: &dyn AnyWorkload) -> Result<Vec<Stats>, LintError> {
-    let mut how = RunOptions::default();
-    // The duration was checked before.
-    how.simulate = true;
-    let outcome = run(work, &Device::cpu(), &how)?;
+/// Runs a workload on the CPU executor and returns the counters, by step of the plan.
+fn run_counters(work: &dyn AnyWorkload) -> Result<Vec<Stats>, LintError> {
+    let mut options = RunOptions::default();
+    // The caller has checked the estimated duration.
+    options.simulate = true;
+    let outcome = run(work, &Device::cpu(), &options)?;
     Ok(outcome
         .kernels
         .into_iter()

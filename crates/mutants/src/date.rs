@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn days_become_dates() {
+    fn formats_days_since_1970() {
         let cases = [
             (0, "1970-01-01"),
             (58, "1970-02-28"),

@@ -56,12 +56,13 @@ pub fn deadlocks(max: usize, target: &Target) -> Result<Vec<DeadlockMutant>, Fam
         .map(|plan_step| (plan_step, None))
         .collect();
     while !plan_steps.is_empty() && found.len() < max {
-        plan_steps.retain_mut(|(plan_step, left)| {
+        plan_steps.retain_mut(|(plan_step, remaining)| {
             if found.len() == max {
                 return false;
             }
-            let left = left.get_or_insert_with(|| mutations(&plan_step.step.kernel).into_iter());
-            let fresh = left.filter(|m| !seen.contains(m.kind.name));
+            let remaining =
+                remaining.get_or_insert_with(|| mutations(&plan_step.step.kernel).into_iter());
+            let fresh = remaining.filter(|m| !seen.contains(m.kind.name));
             let next = { fresh }.find_map(|m| Some((m.kind.name, confirm(plan_step, &m, target)?)));
             let Some((kind, deadlock)) = next else {
                 return false;

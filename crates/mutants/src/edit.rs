@@ -56,12 +56,13 @@ impl Path {
     }
 }
 
-/// Statements of a block, and their replacement.
+/// A range of statements of a block, and its replacement.
 #[derive(Clone, Debug)]
 pub(crate) struct Splice {
     pub(crate) path: Path,
     pub(crate) range: Range<usize>,
-    pub(crate) with: Vec<Stmt>,
+    /// The replacement.
+    pub(crate) stmts: Vec<Stmt>,
 }
 
 /// An edit of a kernel, and its description.
@@ -80,9 +81,9 @@ impl Edit {
     pub(crate) fn apply(&self, kernel: &Kernel) -> Kernel {
         let mut kernel = kernel.clone();
         kernel.regs.extend(self.regs.iter().cloned());
-        for Splice { path, range, with } in &self.splices {
+        for Splice { path, range, stmts } in &self.splices {
             if let Some(block) = path.find(&mut kernel) {
-                block.0.splice(range.clone(), with.iter().cloned());
+                block.0.splice(range.clone(), stmts.iter().cloned());
             }
         }
         kernel
@@ -91,33 +92,34 @@ impl Edit {
 
 /// A list of new statements, with new registers of one role, at one source location.
 pub(crate) struct Draft {
-    first: usize,
+    /// The index of the first new register.
+    first_reg: usize,
     role: Option<RoleId>,
     loc: Loc,
     pub(crate) regs: Vec<RegInfo>,
-    pub(crate) out: Vec<Stmt>,
+    pub(crate) stmts: Vec<Stmt>,
 }
 
 impl Draft {
     pub(crate) fn new(kernel: &Kernel, role: Option<RoleId>, loc: Loc) -> Self {
         Self {
-            first: kernel.regs.len(),
+            first_reg: kernel.regs.len(),
             role,
             loc,
             regs: Vec::new(),
-            out: Vec::new(),
+            stmts: Vec::new(),
         }
     }
 
     pub(crate) fn reg(&mut self, ty: Type) -> RegId {
         let (role, loc) = (self.role, self.loc);
         self.regs.push(RegInfo { ty, role, loc });
-        RegId((self.first + self.regs.len() - 1) as u32)
+        RegId((self.first_reg + self.regs.len() - 1) as u32)
     }
 
     pub(crate) fn push(&mut self, kind: StmtKind) {
         let loc = self.loc;
-        self.out.push(Stmt { kind, loc });
+        self.stmts.push(Stmt { kind, loc });
     }
 
     pub(crate) fn op(&mut self, op: impl Into<Op>) {
@@ -134,12 +136,12 @@ impl Draft {
         self.push(StmtKind::Elect { body });
     }
 
-    pub(crate) fn set(&mut self, dst: RegId, value: bool) {
+    pub(crate) fn set_pred(&mut self, dst: RegId, value: bool) {
         let (ty, src) = (Type::Pred, Operand::imm(value));
         self.op(Mov { ty, dst, src });
     }
 
-    pub(crate) fn special(&mut self, which: Special) -> RegId {
+    pub(crate) fn read_special(&mut self, which: Special) -> RegId {
         let dst = self.reg(Type::U32);
         self.op(ReadSpecial { dst, which });
         dst
@@ -156,7 +158,7 @@ impl Draft {
     }
 
     /// Returns the other parity.
-    pub(crate) fn flip(&mut self, a: Operand) -> Operand {
+    pub(crate) fn flip_parity(&mut self, a: Operand) -> Operand {
         if let Operand::Imm(x) = a {
             return Operand::Imm(x ^ 1);
         }
@@ -166,14 +168,14 @@ impl Draft {
     }
 
     /// Returns `(a + 1) % len`.
-    pub(crate) fn next(&mut self, a: Operand, len: u32) -> Operand {
+    pub(crate) fn next_stage(&mut self, a: Operand, len: u32) -> Operand {
         if let Operand::Imm(x) = a {
             return Operand::imm((x as u32).wrapping_add(1) % len.max(1));
         }
-        let (ty, more) = (Type::U32, self.add(a, 1));
-        let last = self.compare(Cmp::Eq, more, Operand::imm(len));
+        let (ty, next) = (Type::U32, self.add(a, 1));
+        let last = self.compare(Cmp::Eq, next, Operand::imm(len));
         let dst = self.reg(ty);
-        let (cond, a, b) = (last.into(), Operand::imm(0u32), more);
+        let (cond, a, b) = (last.into(), Operand::imm(0u32), next);
         self.op(Select {
             ty,
             dst,

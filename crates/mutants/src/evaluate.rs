@@ -2,7 +2,7 @@
 
 use crate::equivalent::{EquivalentMutant, EquivalentMutants};
 use crate::kinds;
-use crate::mutation::{Mutation, mutations, pick};
+use crate::mutation::{Mutation, mutations, select_mutations};
 use crate::original::OriginalKernel;
 use rayon::prelude::*;
 use serde::Serialize;
@@ -119,19 +119,19 @@ impl MutantReport {
                 "entries of equivalent.json match no proved mutant",
             ),
         ];
-        let mut all: Vec<String> = counts
+        let mut failures: Vec<String> = counts
             .iter()
             .filter(|(n, _)| *n > 0)
-            .map(|(n, what)| format!("{n} {what}"))
+            .map(|(n, failure)| format!("{n} {failure}"))
             .collect();
         if self.survived.len() * 100 > self.mutants * MAX_SURVIVED_PERCENT {
-            all.push(format!(
+            failures.push(format!(
                 "{} of {} mutants are proved, the limit is {MAX_SURVIVED_PERCENT} %",
                 self.survived.len(),
                 self.mutants
             ));
         }
-        all
+        failures
     }
 
     /// Returns the counts with a date.
@@ -169,8 +169,9 @@ fn check<'a>(
     };
     let verdict = report.verdict();
     // A refuted kernel may also have undecided diagnostics; those do not refute it.
-    let decisive = |r: &&warpline_check::Diagnostic| r.undecided == (verdict == Verdict::Undecided);
-    let first = report.diagnostics.iter().find(decisive);
+    let is_decisive =
+        |r: &&warpline_check::Diagnostic| r.undecided == (verdict == Verdict::Undecided);
+    let first = report.diagnostics.iter().find(is_decisive);
     CheckResult {
         original,
         mutation,
@@ -192,8 +193,8 @@ pub fn run(
     let inputs: Vec<(&OriginalKernel, Option<&Mutation>)> = selected
         .iter()
         .flat_map(|(original, all)| {
-            let itself = std::iter::once((*original, None));
-            itself.chain(all.iter().map(|m| (*original, Some(m))))
+            let unchanged = std::iter::once((*original, None));
+            unchanged.chain(all.iter().map(|m| (*original, Some(m))))
         })
         .collect();
     let results: Vec<CheckResult<'_>> = inputs
@@ -211,7 +212,7 @@ pub fn run(
 fn select(originals: &[OriginalKernel], max: usize) -> Vec<(&OriginalKernel, Vec<Mutation>)> {
     let all = originals.par_iter().enumerate();
     let mut selected: Vec<(&OriginalKernel, Vec<Mutation>)> = all
-        .map(|(turn, s)| (s, pick(mutations(&s.kernel), max, turn)))
+        .map(|(turn, s)| (s, select_mutations(mutations(&s.kernel), max, turn)))
         .collect();
     let shipped = selected.iter().filter(|(s, _)| !s.is_fallback);
     let kinds: HashSet<_> = shipped

@@ -11,7 +11,7 @@
 //! use warpline_ir::{Kernel, Target, builder::*};
 //! use warpline_mutants::mutations;
 //!
-//! let kernel = Kernel::build("line", &Target::SM_90A, |k| {
+//! let kernel = Kernel::build("budgets", &Target::SM_90A, |k| {
 //!     let (load, math) = (k.role("load").warpgroups(1), k.role("math").warpgroups(2));
 //!     load.registers(24).body(|| {});
 //!     math.registers(240).body(|| {});
@@ -25,7 +25,7 @@
 //! # Ok::<(), warpline_ir::BuildErrors>(())
 //! ```
 //!
-//! | where | what |
+//! | module | content |
 //! |---|---|
 //! | `kinds` | the kinds of mutation, one file per group |
 //! | `sites`, `edit` | the statements of a kernel with their position; edits of statements |
@@ -53,5 +53,5 @@ pub use evaluate::{
     FalseAlarm, KindCounts, MutantReport, RecordedCounts, SlowestCheck, UnrefutedMutant, run,
 };
 pub use kinds::{ALL as KINDS, MutationKind};
-pub use mutation::{Mutation, mutations, pick};
+pub use mutation::{Mutation, mutations, select_mutations};
 pub use original::{OriginalKernel, repaired, shipped};

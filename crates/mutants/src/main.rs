@@ -75,7 +75,7 @@ fn run_command(args: &Args) -> Result<ExitCode> {
     })
 }
 
-/// Writes the counts of a run with the date of today.
+/// Writes the counts of a run with today's date.
 fn record(report: &MutantReport, path: &Path) -> Result<()> {
     let mut text = serde_json::to_string_pretty(&report.counts(today()))?;
     text.push('\n');

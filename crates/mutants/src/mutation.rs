@@ -51,13 +51,13 @@ pub fn mutations(kernel: &Kernel) -> Vec<Mutation> {
 
 /// Returns at most `max` mutations of each kind. Mutations with distinct texts come first, rotated
 /// by `turn`, so that similar kernels are mutated at different sites.
-pub fn pick(all: Vec<Mutation>, max: usize, turn: usize) -> Vec<Mutation> {
-    let mut picked = Vec::new();
+pub fn select_mutations(all: Vec<Mutation>, max: usize, turn: usize) -> Vec<Mutation> {
+    let mut selected = Vec::new();
     for kind in kinds::ALL {
-        let mine: Vec<&Mutation> = all.iter().filter(|m| m.kind.name == kind.name).collect();
+        let of_kind: Vec<&Mutation> = all.iter().filter(|m| m.kind.name == kind.name).collect();
         // The first mutation of each text, then the second, and so on.
         let mut seen: HashMap<&str, usize> = HashMap::new();
-        let mut ranked: Vec<(usize, &Mutation)> = (mine.into_iter())
+        let mut ranked: Vec<(usize, &Mutation)> = (of_kind.into_iter())
             .map(|m| {
                 let times = seen.entry(&m.text).or_default();
                 *times += 1;
@@ -69,7 +69,7 @@ pub fn pick(all: Vec<Mutation>, max: usize, turn: usize) -> Vec<Mutation> {
         if distinct > 0 {
             ranked[..distinct].rotate_left(turn * max % distinct);
         }
-        picked.extend(ranked.into_iter().take(max).map(|(_, m)| m.clone()));
+        selected.extend(ranked.into_iter().take(max).map(|(_, m)| m.clone()));
     }
-    picked
+    selected
 }

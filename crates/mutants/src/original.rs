@@ -1,4 +1,4 @@
-//! The kernels that are mutated: every schedule of the shipped families, the probes, and part of the corpus.
+//! The kernels to mutate: every schedule of the shipped families, the probes, and part of the corpus.
 
 use crate::sites::KernelSites;
 use std::collections::HashSet;
@@ -54,8 +54,8 @@ pub fn shipped(target: &Target) -> Result<Vec<OriginalKernel>, FamilyError> {
     Ok(all.list.into_iter().map(PlanStep::into_original).collect())
 }
 
-/// Returns the same for small problems, with their workloads. Only first steps of plans: later steps
-/// need the results of earlier ones.
+/// Returns one step for each synchronization protocol, from small problems, with its workload. All are
+/// first steps of their plans: later steps need the results of earlier ones.
 pub(crate) fn small_steps(target: &Target) -> Result<Vec<PlanStep>, FamilyError> {
     let mut all = PlanSteps::default();
     for family in registry() {
@@ -93,7 +93,7 @@ fn largest_first(
 struct PlanSteps {
     list: Vec<PlanStep>,
     /// The family or probe, and the protocol, of each step.
-    known: HashSet<(String, String)>,
+    seen: HashSet<(String, String)>,
 }
 
 impl PlanSteps {
@@ -109,9 +109,9 @@ impl PlanSteps {
             let workload: Arc<dyn AnyWorkload> = workload.into();
             for (index, step) in plan.steps.into_iter().enumerate() {
                 let protocol = protocol(&step.kernel);
-                if !protocol.is_empty() && self.known.insert((owner.to_owned(), protocol)) {
+                if !protocol.is_empty() && self.seen.insert((owner.to_owned(), protocol)) {
                     self.list.push(PlanStep {
-                        name: format!("{owner}: {}", settings(workload.as_ref())),
+                        name: format!("{owner}: {}", config_text(workload.as_ref())),
                         workload: workload.clone(),
                         index,
                         step,
@@ -133,7 +133,7 @@ impl PlanSteps {
 }
 
 /// Returns the config as text, or the problem if the config is empty.
-fn settings(workload: &dyn AnyWorkload) -> String {
+fn config_text(workload: &dyn AnyWorkload) -> String {
     let fields = |value: serde_json::Value| match value {
         serde_json::Value::Object(fields) => fields,
         _ => serde_json::Map::new(),
@@ -158,7 +158,7 @@ fn protocol(kernel: &Kernel) -> String {
         1 => String::new(),
         _ => "cluster\n".to_owned(),
     };
-    let mut last = String::new();
+    let mut previous = String::new();
     for (site, op) in KernelSites::new(kernel).ops() {
         let facts = Facts::of(op);
         let is_async = |t: &MemoryAccess| t.completion != Completion::Now;
@@ -167,10 +167,10 @@ fn protocol(kernel: &Kernel) -> String {
         }
         let role = site.role.map_or(String::new(), |r| r.to_string());
         let line = format!("{role} {} {}", site.enclosing.len(), op.info().name);
-        if line != last {
+        if line != previous {
             let _ = writeln!(text, "{line}");
         }
-        last = line;
+        previous = line;
     }
     text
 }

@@ -31,18 +31,18 @@ impl<'k> Site<'k> {
     }
 
     /// Replaces statements of the block.
-    pub(crate) fn splice(&self, range: Range<usize>, with: Vec<Stmt>) -> Splice {
+    pub(crate) fn splice(&self, range: Range<usize>, stmts: Vec<Stmt>) -> Splice {
         let path = self.path.clone();
-        Splice { path, range, with }
+        Splice { path, range, stmts }
     }
 
     /// Replaces the statement.
-    pub(crate) fn replace(&self, with: Vec<Stmt>) -> Splice {
-        self.splice(self.index..self.index + 1, with)
+    pub(crate) fn replace(&self, stmts: Vec<Stmt>) -> Splice {
+        self.splice(self.index..self.index + 1, stmts)
     }
 
     /// Returns the path of the block of the `n`th enclosing statement, and its index there.
-    pub(crate) fn outer(&self, n: usize) -> (Path, usize) {
+    pub(crate) fn enclosing_block(&self, n: usize) -> (Path, usize) {
         let path = Path {
             root: self.path.root,
             arms: self.path.arms[..n].to_vec(),
@@ -54,7 +54,7 @@ impl<'k> Site<'k> {
 /// A kernel and all its statements, outer statements first.
 pub(crate) struct KernelSites<'k> {
     pub(crate) kernel: &'k Kernel,
-    pub(crate) sites: Vec<Site<'k>>,
+    pub(crate) statements: Vec<Site<'k>>,
     /// The roles that use each array of mbarriers.
     users: HashMap<BarId, HashSet<RoleId>>,
 }
@@ -63,7 +63,7 @@ impl<'k> KernelSites<'k> {
     pub(crate) fn new(kernel: &'k Kernel) -> Self {
         let mut all = Self {
             kernel,
-            sites: Vec::new(),
+            statements: Vec::new(),
             users: HashMap::new(),
         };
         all.collect(&kernel.prologue, Root::Prologue, None);
@@ -71,9 +71,9 @@ impl<'k> KernelSites<'k> {
             all.collect(&role.body, Root::Role(i), Some(RoleId(i as u32)));
         }
         all.collect(&kernel.epilogue, Root::Epilogue, None);
-        for site in &all.sites {
+        for site in &all.statements {
             if let (Some(op), Some(role)) = (site.op(), site.role) {
-                for b in bars(&Facts::of(op)) {
+                for b in mbarriers(&Facts::of(op)) {
                     all.users.entry(b.bar).or_default().insert(role);
                 }
             }
@@ -83,10 +83,10 @@ impl<'k> KernelSites<'k> {
 
     fn collect(&mut self, block: &'k Block, root: Root, role: Option<RoleId>) {
         let arms = Vec::new();
-        self.block(block, &Path { root, arms }, &[], role);
+        self.collect_block(block, &Path { root, arms }, &[], role);
     }
 
-    fn block(
+    fn collect_block(
         &mut self,
         block: &'k Block,
         path: &Path,
@@ -94,7 +94,7 @@ impl<'k> KernelSites<'k> {
         role: Option<RoleId>,
     ) {
         for (index, stmt) in block.0.iter().enumerate() {
-            self.sites.push(Site {
+            self.statements.push(Site {
                 stmt,
                 block: &block.0,
                 index,
@@ -106,14 +106,14 @@ impl<'k> KernelSites<'k> {
             for (arm, inner) in arms(stmt) {
                 let mut path = path.clone();
                 path.arms.push((index, arm));
-                self.block(inner, &path, &enclosing, role);
+                self.collect_block(inner, &path, &enclosing, role);
             }
         }
     }
 
     /// Returns the statements that are ops.
     pub(crate) fn ops(&self) -> impl Iterator<Item = (&Site<'k>, &'k Op)> {
-        self.sites.iter().filter_map(|s| Some((s, s.op()?)))
+        self.statements.iter().filter_map(|s| Some((s, s.op()?)))
     }
 
     /// Starts a draft with the role and the source location of a statement.
@@ -128,11 +128,11 @@ impl<'k> KernelSites<'k> {
         text: impl Into<String>,
         splices: Vec<Splice>,
     ) -> Edit {
-        let who = site.role.and_then(|r| self.kernel.roles.get(r.index()));
-        let who = who.map_or("all", |r| r.name.as_str());
+        let role = site.role.and_then(|r| self.kernel.roles.get(r.index()));
+        let role = role.map_or("all", |r| r.name.as_str());
         Edit {
             loc: site.stmt.loc,
-            text: format!("{who}: {}", text.into()),
+            text: format!("{role}: {}", text.into()),
             regs: Vec::new(),
             splices,
         }
@@ -145,7 +145,7 @@ impl<'k> KernelSites<'k> {
         text: impl Into<String>,
         draft: Draft,
     ) -> Edit {
-        let edit = self.edit(site, text, vec![site.replace(draft.out)]);
+        let edit = self.edit(site, text, vec![site.replace(draft.stmts)]);
         Edit {
             regs: draft.regs,
             ..edit
@@ -186,7 +186,7 @@ impl<'k> KernelSites<'k> {
     pub(crate) fn name(&self, op: &Op) -> String {
         let facts = Facts::of(op);
         let mut words = vec![op.name()];
-        let bars = bars(&facts).map(|b| self.kernel.barrier(b.bar).name.clone());
+        let bars = mbarriers(&facts).map(|b| self.kernel.barrier(b.bar).name.clone());
         let named = facts.syncs.iter().filter_map(|s| match s {
             SyncOp::NamedSync { bar, .. } | SyncOp::NamedArrive { bar, .. } => Some(*bar),
             _ => None,
@@ -204,7 +204,7 @@ impl<'k> KernelSites<'k> {
     /// Returns the mbarriers of an op that several roles use.
     pub(crate) fn shared_barriers(&self, op: &Op) -> Vec<BarId> {
         let several = |b: &BarRef| self.users.get(&b.bar).is_some_and(|roles| roles.len() > 1);
-        bars(&Facts::of(op))
+        mbarriers(&Facts::of(op))
             .filter(several)
             .map(|b| b.bar)
             .collect()
@@ -222,7 +222,7 @@ fn arms(stmt: &Stmt) -> Vec<(Arm, &Block)> {
 }
 
 /// Returns the mbarriers of an op.
-pub(crate) fn bars(facts: &Facts) -> impl Iterator<Item = BarRef> {
+pub(crate) fn mbarriers(facts: &Facts) -> impl Iterator<Item = BarRef> {
     let syncs = facts.syncs.iter().filter_map(|s| match s {
         SyncOp::Init { bar, .. }
         | SyncOp::Inval { bar }

@@ -6,10 +6,10 @@ use std::fmt;
 
 impl fmt::Display for MutantReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}\n", kinds(&self.kinds).trim_fmt())?;
-        writeln!(f, "{}\n", rules(self).trim_fmt())?;
-        list(f, "survived", &self.survived, "not listed as equivalent")?;
-        list(f, "undecided", &self.undecided, "no diagnostic")?;
+        writeln!(f, "{}\n", kind_table(&self.kinds).trim_fmt())?;
+        writeln!(f, "{}\n", rule_table(self).trim_fmt())?;
+        write_mutants(f, "survived", &self.survived, "not listed as equivalent")?;
+        write_mutants(f, "undecided", &self.undecided, "no diagnostic")?;
         for alarm in &self.false_alarms {
             writeln!(f, "{}: {}\n  {}", alarm.verdict, alarm.kernel, alarm.text)?;
         }
@@ -47,7 +47,7 @@ fn table(header: &[&str]) -> Table {
     table
 }
 
-fn kinds(counts: &[KindCounts]) -> Table {
+fn kind_table(counts: &[KindCounts]) -> Table {
     let mut table = table(&["kind", "made", "killed", "undecided", "survived"]);
     let row = |name: &str, c: [usize; 4]| {
         let numbers = c.iter().map(ToString::to_string);
@@ -65,7 +65,7 @@ fn kinds(counts: &[KindCounts]) -> Table {
     table
 }
 
-fn rules(report: &MutantReport) -> Table {
+fn rule_table(report: &MutantReport) -> Table {
     let mut table = table(&["rule", "kills"]);
     for (code, kills) in &report.rules {
         table.add_row([(*code).to_owned(), kills.to_string()]);
@@ -73,15 +73,16 @@ fn rules(report: &MutantReport) -> Table {
     table
 }
 
-fn list(
+/// Writes the mutants with their reasons, or with `default_reason`.
+fn write_mutants(
     f: &mut fmt::Formatter<'_>,
-    word: &str,
-    all: &[UnrefutedMutant],
-    none: &str,
+    verdict: &str,
+    mutants: &[UnrefutedMutant],
+    default_reason: &str,
 ) -> fmt::Result {
-    for mutant in all {
-        writeln!(f, "{word}: {}, {}", mutant.kernel, mutant.mutant)?;
-        let reason = mutant.reason.as_deref().unwrap_or(none);
+    for mutant in mutants {
+        writeln!(f, "{verdict}: {}, {}", mutant.kernel, mutant.mutant)?;
+        let reason = mutant.reason.as_deref().unwrap_or(default_reason);
         writeln!(f, "  {}: {reason}", mutant.at)?;
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! Tests of mbarriers that act as waits.
 //!
-//! A loop that repeats `test_wait` or `try_wait` until it returns true is a wait. So is a test that a
-//! wait for the same phase follows if the test returned false. The search treats both as waits.
+//! A loop that repeats `test_wait` or `try_wait` until it returns true is a wait. So is a test that
+//! a wait for the same phase follows if the test returned false. The search treats both as waits.
 
 use crate::facts::Facts;
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
-//! The value domain of the transfer functions: a known value is a number, a value that the launch or
-//! memory decides is a term, and any other value is unknown.
+//! The value domain of the transfer functions: a known value is a number, a value that the launch
+//! or memory decides is a term, and any other value is unknown.
 //!
 //! If the result of an op depends on an open decision, the op does not run. It records the question
 //! and runs again after the decision.

@@ -87,17 +87,22 @@ impl World<'_, '_> {
             Some(bar) => {
                 let b = &self.st.bars[bar];
                 let (warp, loc) = self.last_at(bar).unwrap_or((0, b.made));
-                let lacks = match (b.arrivals == b.count, b.bytes) {
-                    (true, bytes) => format!("{bytes} bytes"),
-                    (false, 0) => format!("{} of {} arrivals", b.arrivals, b.count),
-                    (false, bytes) => {
-                        format!("{} of {} arrivals and {bytes} bytes", b.arrivals, b.count)
-                    }
+                let arrivals = match b.arrivals == b.count {
+                    true => None,
+                    false => Some(format!("lacks {} of {} arrivals", b.arrivals, b.count)),
                 };
+                let bytes = match b.bytes {
+                    0 if b.terms.is_empty() => None,
+                    0 => Some("expects another number of bytes than its copies deliver".into()),
+                    n if n < 0 => Some(format!("receives {} bytes more than it expects", -n)),
+                    n => Some(format!("lacks {n} bytes")),
+                };
+                let faults: Vec<String> = [arrivals, bytes].into_iter().flatten().collect();
                 let text = Message::new(format!(
-                    "leaves {} incomplete at the end of the kernel: phase {} lacks {lacks}",
+                    "leaves {} incomplete at the end of the kernel: phase {} {}",
                     self.env.bar_name(bar),
-                    as_told(i64::from(b.phase))
+                    as_told(i64::from(b.phase)),
+                    faults.join(" and ")
                 ))
                 .label("arrives last here");
                 let rule = match b.arrivals == b.count {

@@ -1,7 +1,8 @@
 //! Modular counters: registers of which only a remainder matters, such as `i` in `(i / S) % 2`.
 //!
-//! Such a counter grows without bound, but the values computed from it repeat. Beyond the last number
-//! that a comparison distinguishes, a smaller number with the same remainder replaces the counter.
+//! Such a counter grows without bound, but the values computed from it repeat. Beyond the last
+//! number that a comparison distinguishes, a smaller number with the same remainder replaces the
+//! counter.
 //!
 //! A register is a modular counter if every use is one of these: a sum or a product with a constant
 //! that gives another such counter, a select, a comparison with a constant, a remainder, or a

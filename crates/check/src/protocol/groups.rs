@@ -1,7 +1,7 @@
 //! Loops of different roles that correspond, because they use the same mbarriers.
 //!
-//! Roles that pass tiles to each other loop over the same count. One role may run several loops over
-//! a count, and another role only the second of them; the mbarriers inside show which loops
+//! Roles that pass tiles to each other loop over the same count. One role may run several loops
+//! over a count, and another role only the second of them; the mbarriers inside show which loops
 //! correspond. Among loops of one nesting depth, the mbarrier arrays that one loop uses form a
 //! *group*. A loop belongs to the group of its arrays, or to group 0 if it uses none.
 

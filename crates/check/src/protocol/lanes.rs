@@ -1,9 +1,9 @@
 //! Sets of lanes of a warp, with an extra bit for the lane that `elect` picks.
 //!
-//! `elect` always picks the same lane of a warp, but the program cannot tell which one. The set of all
-//! lanes contains the elected lane; a set of some numbered lanes does not, because the elected lane
-//! may be another one. Therefore facts about the elected lane never become facts about a numbered
-//! lane, nor the reverse.
+//! `elect` always picks the same lane of a warp, but the program cannot tell which one. The set of
+//! all lanes contains the elected lane; a set of some numbered lanes does not, because the elected
+//! lane may be another one. Therefore facts about the elected lane never become facts about a
+//! numbered lane, nor the reverse.
 
 use super::state::Frame;
 use super::world::World;

@@ -1,5 +1,5 @@
-//! The machine that ops run on: shared memory, asynchronous engines and registers. Unknown registers
-//! read as zero here; [`domain`](super::domain) tracks them.
+//! The machine that ops run on: shared memory, asynchronous engines and registers. Unknown
+//! registers read as zero here; [`domain`](super::domain) tracks them.
 
 use super::act::lanes_of;
 use super::lanes::{ELECTED, LaneSet, numbered};
@@ -39,8 +39,8 @@ impl World<'_, '_> {
             None => by_cta.push((cta, 1 << lane, vec![run])),
         };
         if unknown {
-            // Anywhere in the stages they name, or between bounds; of one lane only if there is only
-            // one.
+            // Anywhere in the stages they name, or between bounds; of one lane only if there is
+            // only one.
             let each = self.env.kernel.tile(p.tile).layout.stage_bytes();
             let (ranks, stages) = (self.ranks(p.peer)?, self.stages(p.stage)?);
             let one = lanes.count_ones() == 1;

@@ -1,7 +1,7 @@
 //! Joins two states at the same point, which differ only in their happens-before facts.
 //!
-//! The joined state keeps the facts that hold in both states, and the accesses of both. A conclusion
-//! from these facts holds in either state.
+//! The joined state keeps the facts that hold in both states, and the accesses of both. A
+//! conclusion from these facts holds in either state.
 
 use super::canon::Records;
 use super::know::{Know, Same, Shared};

@@ -1,15 +1,15 @@
-//! Parity symmetry: a state in which some mbarriers are one phase further, with the matching parities
-//! flipped, equals the state before.
+//! Parity symmetry: a state in which some mbarriers are one phase further, with the matching
+//! parities flipped, equals the state before.
 //!
-//! A phase matters only through its parity and relative to the happens-before facts about it. If all
-//! mbarriers of some arrays advance by one phase, and all registers that hold their parities flip,
-//! the same events follow. This module finds such arrays and registers: a *family*.
+//! A phase matters only through its parity and relative to the happens-before facts about it. If
+//! all mbarriers of some arrays advance by one phase, and all registers that hold their parities
+//! flip, the same events follow. This module finds such arrays and registers: a *family*.
 //!
-//! A register belongs to a family if a wait on one of the arrays takes its parity from the register,
-//! or if another register of the family is computed from it. The program may only copy such a
-//! register, select between two of them, flip it by a number outside of the family, and wait with
-//! it. An assignment of a constant outside of all loops breaks the symmetry, so a warp that has not
-//! reached it keeps states apart.
+//! A register belongs to a family if a wait on one of the arrays takes its parity from the
+//! register, or if another register of the family is computed from it. The program may only copy
+//! such a register, select between two of them, flip it by a number outside of the family, and wait
+//! with it. An assignment of a constant outside of all loops breaks the symmetry, so a warp that
+//! has not reached it keeps states apart.
 
 use super::code::{Act, Code, Program};
 use super::slots::Slots;

@@ -1,7 +1,7 @@
 //! The storage of the registers of a warp.
 //!
-//! Most registers are written and read before the warp can block. They have temporary slots. Only the
-//! other registers are part of a state.
+//! Most registers are written and read before the warp can block. They have temporary slots. Only
+//! the other registers are part of a state.
 
 use super::bits::Bits;
 use super::code::{Code, Program};

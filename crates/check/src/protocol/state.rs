@@ -294,7 +294,8 @@ pub(super) struct Inside {
     pub(super) loops: Vec<LoopsRun>,
 }
 
-/// Loops over a count with barriers of a group that have been run, or begun: the last is the `n`-th.
+/// Loops over a count with barriers of a group that have been run, or begun: the last is the
+/// `n`-th.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct LoopsRun {
     pub(super) count: TermId,

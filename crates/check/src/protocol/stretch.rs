@@ -1,8 +1,9 @@
 //! Synchronization-free regions, which the search runs once and then replays.
 //!
-//! Between two synchronization operations a warp mostly computes addresses and accesses memory. Equal
-//! registers give equal addresses, so the search caches the effects of a region by its inputs. It
-//! checks the cached accesses together, because no happens-before fact changes inside the region.
+//! Between two synchronization operations a warp mostly computes addresses and accesses memory.
+//! Equal registers give equal addresses, so the search caches the effects of a region by its
+//! inputs. It checks the cached accesses together, because no happens-before fact changes inside
+//! the region.
 
 use super::code::{Act, Code, Program};
 use super::exec::Ran;

@@ -1,7 +1,8 @@
 //! Deadlocks: the warps that wait for each other, and the cause.
 //!
-//! For each blocked wait, the analysis finds the warps that could still provide the missing arrivals
-//! or bytes. These warps are blocked too, so the analysis continues with their waits. It ends at
+//! For each blocked wait, the analysis finds the warps that could still provide the missing
+//! arrivals or bytes. These warps are blocked too, so the analysis continues with their waits. It
+//! ends at
 //!
 //! - a wait that no warp can complete any more, which is the cause. If a warp that should have
 //!   arrived has ended or is past the statement, the roles disagree on trip counts (R4). Otherwise
@@ -232,9 +233,17 @@ impl World<'_, '_> {
         let lack = self.lack(w);
         let left =
             (0..self.st.warps.len()).any(|v| matches!(self.stand(v, lack), Some(Stand::Left(_))));
-        // Whoever has left did so in every launch, if none had to be told apart.
-        let decided = |s: &super::trace::Step| matches!(s.what, What::Decides(..));
-        let trips = left && self.st.trail.back().any(decided);
+        // The count of arrivals is right if it completed an earlier phase; a decision about the launch
+        // shows that a trip count matters.
+        let array = |bar: usize| self.env.array_of(bar);
+        let is_sign = |s: &super::trace::Step| match (&s.what, lack) {
+            (What::Decides(..), _) => true,
+            (What::Passes { bar, phase }, Lack::Arrivals(lacking) | Lack::Bytes(lacking)) => {
+                *phase >= 0 && array(*bar) == array(lacking)
+            }
+            _ => false,
+        };
+        let trips = left && self.st.trail.back().any(is_sign);
         match lack {
             Lack::Bytes(bar) if self.st.bars[bar].bytes < 0 => &rules::BYTES,
             _ if trips => &rules::TRIPS,

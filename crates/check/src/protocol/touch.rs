@@ -1,4 +1,5 @@
-//! Accesses to shared memory: checks that each is ordered after the accesses that it conflicts with.
+//! Accesses to shared memory: checks that each is ordered after the accesses that it conflicts
+//! with.
 
 use super::bits::Bits;
 use super::know::Shared;

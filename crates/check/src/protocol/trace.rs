@@ -159,7 +159,10 @@ impl Step {
                     n => format!(" and expects {n} bytes"),
                 };
                 match (times, env.ring_slot(*bar)) {
-                    (0, _) => format!("{} at {name} (phase {phase})", &bytes[5..]),
+                    (0, _) => match bytes.strip_prefix(" and ") {
+                        Some(expects) => format!("{expects} at {name} (phase {phase})"),
+                        None => format!("expects bytes at {name} (phase {phase})"),
+                    },
                     (_, Some((slot, true))) => {
                         format!("commits {slot}{often}{bytes} ({name}, phase {phase})")
                     }

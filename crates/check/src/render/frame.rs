@@ -9,9 +9,9 @@ use warpline_ir::Frame;
 
 /// The source files that a report quotes, each read once.
 ///
-/// The compiler names a file relative to the root of its build. Therefore [`Sources::here`] searches
-/// the package that cargo runs, the folder of this program, the current directory, and their
-/// parents.
+/// The compiler names a file relative to the root of its build. Therefore [`Sources::here`]
+/// searches the package that cargo runs, the folder of this program, the current directory, and
+/// their parents.
 #[derive(Debug)]
 pub struct Sources {
     roots: Vec<PathBuf>,

@@ -346,7 +346,7 @@ error[R6.bulk]: write-after-read race: role `compute` overwrites `out[1]`
         let text = renderer(ColorMode::Plain).warning(&codes::LINT_STAGES, "8 stages", at);
         let help = codes::LINT_STAGES.help;
         let expected =
-            format!("warning[stages]: 8 stages\n   --> src/line.rs:88:9\n    = help: {help}\n");
+            format!("warning[stages]: 8 stages\n  --> src/line.rs:88:9\n   = help: {help}\n");
         assert_eq!(text, expected);
         let text = renderer(ColorMode::Plain).warning(&codes::LINT_STAGES, "8 stages", None);
         assert_eq!(

@@ -170,7 +170,8 @@ impl Trial {
     }
 }
 
-/// Returns the first run that fails. Stores the first run that exceeds its statement limit in `cut_off`.
+/// Returns the first run that fails. Stores the first run that exceeds its statement limit in
+/// `cut_off`.
 fn first_failed(
     kernel: &Kernel,
     trials: impl IntoIterator<Item = Trial>,
@@ -207,8 +208,8 @@ fn on_skeleton(kernel: &Kernel, cut_off: Option<Trial>) -> Option<FailedRun> {
     })
 }
 
-/// Is the failure a synchronization error, not an error of the arguments? A poll that never ends does not
-/// count, because another kernel may set its flag.
+/// Is the failure a synchronization error, not an error of the arguments? A poll that never ends
+/// does not count, because another kernel may set its flag.
 fn is_protocol_failure(error: &RunError) -> bool {
     let polls = error.waits.iter().any(|w| w.on == BlockedOn::Poll);
     let is_argument_error = matches!(

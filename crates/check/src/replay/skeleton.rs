@@ -4,8 +4,8 @@ use crate::facts::Facts;
 use crate::protocol::SyncDependencies;
 use warpline_ir::{Block, Completion, Kernel, MemoryAccess, Op, StmtKind};
 
-/// Returns the kernel reduced to its barriers, the copies that barriers count, and the ops that decide
-/// control flow.
+/// Returns the kernel reduced to its barriers, the copies that barriers count, and the ops that
+/// decide control flow.
 pub(super) fn skeleton(kernel: &Kernel) -> Kernel {
     let dependencies = SyncDependencies::of(kernel);
     let keeps = |t: &MemoryAccess| {

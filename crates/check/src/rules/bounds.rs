@@ -4,9 +4,9 @@
 //! result covers every definition that may run. Values from memory are unbounded unless the query
 //! provides bounds.
 //!
-//! Loops make definitions cyclic. A cycle of copies, such as `a = b; b = a`, adds no value, so the walk
-//! ignores the repeated register. A cycle through arithmetic, such as `i = i + 1`, may reach any
-//! value, so the result is unbounded.
+//! Loops make definitions cyclic. A cycle of copies, such as `a = b; b = a`, adds no value, so the
+//! walk ignores the repeated register. A cycle through arithmetic, such as `i = i + 1`, may reach
+//! any value, so the result is unbounded.
 
 use super::RuleContext;
 use super::control_flow::{Def, LoopKind};
@@ -128,8 +128,8 @@ impl<'a, 'k> BoundsQuery<'a, 'k> {
         self.assumed_no_wrap.get()
     }
 
-    /// Returns the bounds of an operand; `None` if it is a copy of a register on the path, so that it
-    /// adds no value.
+    /// Returns the bounds of an operand; `None` if it is a copy of a register on the path, so that
+    /// it adds no value.
     fn operand(&self, o: Operand, ty: Type, path: &mut Path) -> Option<Bounds> {
         match o {
             Operand::Imm(x) => Some(Bounds::exactly(x & type_bounds(ty).most)),

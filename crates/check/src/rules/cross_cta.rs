@@ -1,10 +1,10 @@
 //! R18, synchronization of CTAs through global memory.
 //!
 //! A CTA waits for another one by polling a word. All CTAs must then be resident at the same time,
-//! or the CTA that sets the word may never start. The setter releases and the poller acquires at GPU
-//! scope. In a *claim*, a CTA learns from the result of an atomic that it is the last one and takes
-//! over the data of the others. It waits for nobody, but the atomic must release and acquire in the
-//! same way.
+//! or the CTA that sets the word may never start. The setter releases and the poller acquires at
+//! GPU scope. In a *claim*, a CTA learns from the result of an atomic that it is the last one and
+//! takes over the data of the others. It waits for nobody, but the atomic must release and acquire
+//! in the same way.
 
 use super::claims::Claim;
 use super::flag_reads::FlagRead;
@@ -206,7 +206,8 @@ impl Words {
 struct State {
     /// On every path to this point: a release fence without a later access?
     released: bool,
-    /// On some path to this point: relaxed polls, flag reads and claims without a later acquire fence.
+    /// On some path to this point: relaxed polls, flag reads and claims without a later acquire
+    /// fence.
     unacquired: Bits,
 }
 
@@ -343,7 +344,8 @@ impl CrossCta<'_, '_> {
         }
     }
 
-    /// Checks an access or a barrier: an acquire fence must follow every earlier relaxed read of a flag.
+    /// Checks an access or a barrier: an acquire fence must follow every earlier relaxed read of a
+    /// flag.
     fn check_access(&mut self, id: usize, state: &mut State) {
         state.released = false;
         let pending: Vec<_> = state.unacquired.iter().collect();

@@ -2,9 +2,9 @@
 //!
 //! Every CTA runs the same program, so a flag is set only if some thread reaches a statement that
 //! sets it. The analysis runs all roles as far as they can get, first with all flags at zero. It
-//! passes a polling loop once a reachable statement may have written a value that ends the loop, and
-//! a barrier once all its participants reach it. A loop that is reached and never passed hangs: no
-//! statement sets its flag, or each such statement is after such a wait itself, in every CTA.
+//! passes a polling loop once a reachable statement may have written a value that ends the loop,
+//! and a barrier once all its participants reach it. A loop that is reached and never passed hangs:
+//! no statement sets its flag, or each such statement is after such a wait itself, in every CTA.
 
 use super::bounds::{Bounds, BoundsQuery};
 use super::control_flow::{Code, Def, LoopKind, Node};

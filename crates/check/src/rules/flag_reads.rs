@@ -1,8 +1,8 @@
 //! Flags that a thread reads once, without a loop: a branch on the value leads to data that another
 //! thread wrote.
 //!
-//! A thread that reads the flag as set accesses the data. As in a polling loop, the read must acquire,
-//! or the thread may read old data.
+//! A thread that reads the flag as set accesses the data. As in a polling loop, the read must
+//! acquire, or the thread may read old data.
 
 use super::claims::{GlobalAccess, OpPositions, global_accesses};
 use super::control_flow::Guard;
@@ -73,8 +73,8 @@ fn load(op: &OpSite, pointers: &Pointers) -> Option<Load> {
     (!is_atomic && !acquires).then_some(Load { op, order, word })
 }
 
-/// Returns the word that an op sets: with a strong write, or with a weak write of a value other than
-/// zero.
+/// Returns the word that an op sets: with a strong write, or with a weak write of a value other
+/// than zero.
 fn flag_write_of(op: &OpSite, pointers: &Pointers) -> Option<(usize, GlobalWord)> {
     let at = match op.op {
         Op::StrongStore(o) => o.at,

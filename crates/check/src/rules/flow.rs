@@ -1,8 +1,9 @@
 //! Forward dataflow analysis over the paths of a role.
 //!
 //! [`RuleContext::steps`] reduces a role to the ops that matter for one analysis, in their branches
-//! and loops. A [`Dataflow`] defines the effect of an op on a state, and the join of the states of two
-//! paths. [`run_dataflow`] applies them in program order and iterates each loop to a fixed point.
+//! and loops. A [`Dataflow`] defines the effect of an op on a state, and the join of the states of
+//! two paths. [`run_dataflow`] applies them in program order and iterates each loop to a fixed
+//! point.
 
 use super::{OpSite, RuleContext};
 use warpline_ir::{Block, RoleId, StmtKind};

@@ -1,8 +1,8 @@
 //! R18, proxies of global memory: threads write, and bulk copies read.
 //!
 //! A bulk copy reads global memory through the async proxy. It sees writes of threads of the same
-//! launch only after a `fence.proxy.async` for global memory: in the writer, before it publishes the
-//! write; or in the thread that issues the copy, after it has acquired the write.
+//! launch only after a `fence.proxy.async` for global memory: in the writer, before it publishes
+//! the write; or in the thread that issues the copy, after it has acquired the write.
 
 use super::flow::{Dataflow, run_dataflow};
 use super::global_words::Pointers;

@@ -168,7 +168,8 @@ struct LockLoop {
     word: GlobalWord,
 }
 
-/// Returns the lock that a loop takes: the loop swaps in a constant until the old value is a constant.
+/// Returns the lock that a loop takes: the loop swaps in a constant until the old value is a
+/// constant.
 fn lock(cx: &RuleContext, poll: &Poll, pointers: &Pointers) -> Option<LockLoop> {
     let Op::Atomic(o) = cx.ops[poll.op].op else {
         return None;

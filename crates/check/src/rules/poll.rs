@@ -21,8 +21,8 @@ pub(super) struct Poll {
 }
 
 impl Poll {
-    /// Returns all polls of a kernel, by loop. The end of a polling loop depends on a word whose address
-    /// the loop does not change.
+    /// Returns all polls of a kernel, by loop. The end of a polling loop depends on a word whose
+    /// address the loop does not change.
     pub(super) fn all(cx: &RuleContext) -> Vec<Self> {
         let mut polls = Vec::new();
         if !cx.ops.iter().any(|op| global_read(op).is_some()) {

@@ -94,8 +94,8 @@ impl State {
         self.acquired.extend(&other.acquired);
     }
 
-    /// Joins two arms of a branch that different threads take. A wait in one arm counts as a wait of
-    /// the thread that issued the store.
+    /// Joins two arms of a branch that different threads take. A wait in one arm counts as a wait
+    /// of the thread that issued the store.
     fn join_threads(&mut self, other: &Self, before: &Self) {
         let waited = |s: &usize| {
             let missing = |x: &Self| !x.own.contains_key(s);

@@ -1,8 +1,8 @@
 //! R9, register budgets: `setmaxnreg`.
 //!
-//! Every thread starts with the same number of registers. A warpgroup that requests more waits until
-//! others have given some back. All requests together must fit into the registers that the CTA
-//! starts with, or the last warpgroup waits forever.
+//! Every thread starts with the same number of registers. A warpgroup that requests more waits
+//! until others have given some back. All requests together must fit into the registers that the
+//! CTA starts with, or the last warpgroup waits forever.
 
 use super::RuleContext;
 use crate::codes;
@@ -26,7 +26,8 @@ struct Request {
     grow: bool,
 }
 
-/// Returns the register budget of a role: the most registers that it requests, or the number at entry.
+/// Returns the register budget of a role: the most registers that it requests, or the number at
+/// entry.
 pub(super) fn budget(cx: &RuleContext, role: RoleId) -> u32 {
     let syncs = cx.ops_of(role).flat_map(|op| &op.facts.syncs);
     let requested = syncs.filter_map(|s| match s {

@@ -114,8 +114,8 @@ fn byte_ranges(kernel: &Kernel) -> Vec<ByteRange<'_>> {
     tiles.chain(barriers).collect()
 }
 
-/// Returns the tile at the end of a chain of aliases. The number of tiles limits the search, because
-/// the chain may be a cycle.
+/// Returns the tile at the end of a chain of aliases. The number of tiles limits the search,
+/// because the chain may be a cycle.
 fn alias_root(kernel: &Kernel, tile: usize) -> usize {
     let mut at = tile;
     for _ in 0..kernel.tiles.len() {

@@ -71,8 +71,8 @@ pub(crate) fn check<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
     }
 }
 
-/// Returns the tensor map of a parameter, if its declaration is legal. The rules for copies require a
-/// legal map.
+/// Returns the tensor map of a parameter, if its declaration is legal. The rules for copies require
+/// a legal map.
 fn legal_map(p: &Param) -> Option<(&Param, &TensorMapDecl)> {
     match &p.kind {
         ParamKind::TensorMap(decl) if decl.violated_rule().is_none() => Some((p, decl)),

@@ -1,8 +1,8 @@
 //! Decisions about terms, and the predicates that they imply.
 //!
-//! The protocol search meets predicates that depend on the launch, such as `n < 64`. If the decisions
-//! so far imply no result, it asks a [`Question`] and explores both answers. [`Decisions`] collects
-//! the answers along one branch of that search.
+//! The protocol search meets predicates that depend on the launch, such as `n < 64`. If the
+//! decisions so far imply no result, it asks a [`Question`] and explores both answers.
+//! [`Decisions`] collects the answers along one branch of that search.
 
 use super::range::Range;
 use super::term::{Arg, Node, Sym, TermId, Terms};

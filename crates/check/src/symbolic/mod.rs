@@ -4,9 +4,10 @@
 //! mathematical integer: the value of the register in the type of the register. Arithmetic either
 //! provably does not wrap around, or the term contains the wrap ([`Node::Wrap`]).
 //!
-//! The normal form gives equal integers equal terms: linear combinations with constant coefficients,
-//! products, floor division and remainder by constants ([`normal`]). So `(n + 63) / 64` in one role
-//! and `div_ceil(n, 64)` in another are the same term, and a decision about it holds for all roles.
+//! The normal form gives equal integers equal terms: linear combinations with constant
+//! coefficients, products, floor division and remainder by constants ([`normal`]). So
+//! `(n + 63) / 64` in one role and `div_ceil(n, 64)` in another are the same term, and a decision
+//! about it holds for all roles.
 //!
 //! | where | what |
 //! |---|---|

@@ -210,7 +210,8 @@ impl Terms {
         Some(Arg::Sym(Sym { term, off: 0 }))
     }
 
-    /// Splits an integer into `k * whole + rest`, where all coefficients of the rest are less than `k`.
+    /// Splits an integer into `k * whole + rest`, where all coefficients of the rest are less than
+    /// `k`.
     fn split(&self, a: Arg, k: i128) -> Option<(Linear, Linear)> {
         let sum = self.linear(a)?;
         let (mut whole, mut rest) = (Linear::default(), Linear::default());
@@ -334,8 +335,8 @@ impl Terms {
         }
     }
 
-    /// Returns the range of a sum that contains quotients of its own terms, such as `n - n / 2`. It is
-    /// tighter than the sum of the ranges.
+    /// Returns the range of a sum that contains quotients of its own terms, such as `n - n / 2`. It
+    /// is tighter than the sum of the ranges.
     pub(super) fn range_by_quotients(&self, d: &Decisions, list: &[(TermId, i128)]) -> Range {
         let mut range = Range::ANY;
         for &(t, c) in list {

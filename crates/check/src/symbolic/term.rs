@@ -198,8 +198,8 @@ impl Terms {
         self.entries.borrow()[t as usize].is_launch_constant
     }
 
-    /// Does a term depend only on the launch, on memory that the kernel only reads, and on the current
-    /// iterations of loops?
+    /// Does a term depend only on the launch, on memory that the kernel only reads, and on the
+    /// current iterations of loops?
     pub(crate) fn is_counted(&self, t: TermId) -> bool {
         self.entries.borrow()[t as usize].is_counted
     }

@@ -13,8 +13,8 @@ fn for_every_bug(check: impl Fn(&Bug) -> Result<(), String>) {
         .iter()
         .filter_map(|bug| check(bug).err().map(|why| format!("{bug}: {why}")))
         .collect();
-    let (n, all) = (failed.len(), all().len());
-    assert!(failed.is_empty(), "{n} of {all}:\n{}", failed.join("\n"));
+    let (n, total) = (failed.len(), all().len());
+    assert!(failed.is_empty(), "{n} of {total}:\n{}", failed.join("\n"));
 }
 
 fn broken(bug: &Bug) -> Result<CorpusCase, String> {
@@ -26,12 +26,12 @@ fn repaired(bug: &Bug) -> Result<CorpusCase, String> {
 }
 
 #[test]
-fn names_are_unique_and_have_a_reference() {
+fn names_are_unique_and_every_bug_has_a_reference() {
     let names: HashSet<_> = all().iter().map(|bug| bug.name).collect();
     assert_eq!(names.len(), all().len());
     for bug in all() {
-        let slug = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-        assert!(bug.name.chars().all(slug), "{bug}");
+        let is_slug_char = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        assert!(bug.name.chars().all(is_slug_char), "{bug}");
         assert!(!bug.title.ends_with('.') && !bug.reference.is_empty());
         assert!(std::ptr::eq(find(bug.name).unwrap(), bug));
     }
@@ -51,9 +51,8 @@ fn the_two_versions_differ_in_program_or_launch() {
     });
 }
 
-/// Each bug marks its own line.
 #[test]
-fn every_bug_has_a_line() {
+fn every_bug_marks_its_own_line() {
     let mut lines = HashSet::new();
     for bug in all() {
         let line = broken(bug).unwrap().line;

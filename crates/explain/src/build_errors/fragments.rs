@@ -19,7 +19,8 @@ pub(super) mod accumulator_shape {
 }
 
 pub(super) mod accumulator_role {
-    //! A warpgroup, four warps, issues a wgmma together and holds its accumulator.
+    //! The four warps of a warpgroup issue a wgmma together, and each thread holds a part of the
+    //! accumulator.
 
     use warpline_ir::builder::*;
 
@@ -167,7 +168,7 @@ pub(super) mod fragment_shape {
 }
 
 pub(super) mod fragment_slice {
-    //! A thread holds two neighboring columns of every eight, so a slice cuts between eights.
+    //! A thread holds two neighboring columns of every eight, so a slice cuts at a multiple of 8.
 
     use warpline_ir::builder::*;
 
@@ -245,7 +246,7 @@ pub(super) mod fragment_store {
 }
 
 pub(super) mod warp_tile_shape {
-    //! A warp fragment has the register layout of `mma.sync.m16n8k16`, in pairs of instructions.
+    //! A warp fragment consists of accumulators of `mma.sync.m16n8k16`, two side by side: 16 × 16.
 
     use warpline_ir::builder::*;
 

@@ -1,7 +1,7 @@
 //! The codes of [`BuildErrors`](warpline_ir::BuildErrors): rules, broken and repaired kernels.
 //!
-//! One module of a file is one code. Its documentation is the explanation; `broken` and `repaired`
-//! are the kernels.
+//! Each module inside a file describes one code. Its documentation is the explanation; `broken` and
+//! `repaired` are the kernels.
 
 mod declarations;
 mod fragments;
@@ -37,7 +37,7 @@ macro_rules! build_errors {
 /// Builds the kernel whose register the broken kernel of `register-of-another-kernel` uses. Call it
 /// before that kernel is built.
 pub fn leak_register() {
-    roles::register_of_another_kernel::before();
+    roles::register_of_another_kernel::leak_register();
 }
 
 build_errors! {

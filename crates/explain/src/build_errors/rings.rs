@@ -62,7 +62,7 @@ pub(super) mod ring_per_warp {
 }
 
 pub(super) mod ring_stages {
-    //! The stages are the slots of a ring. The producer needs one to write to.
+    //! A stage is a buffer of a ring. The producer needs at least one to write to.
 
     use warpline_ir::builder::*;
 
@@ -251,8 +251,8 @@ pub(super) mod multicast_part {
 }
 
 pub(super) mod slot_left {
-    //! A producer that acquires a slot owes its consumer a commit, and a consumer owes a release.
-    //! Without it the other role waits forever.
+    //! The consumer waits for the commit of a slot, and the producer waits for its release. If one
+    //! of them is missing, the other role waits forever.
 
     use warpline_ir::builder::*;
 

@@ -78,7 +78,8 @@ pub(super) mod elect_inside_elect {
 }
 
 pub(super) mod prologue_barrier_once {
-    //! All threads of the CTA meet at the one prologue barrier, so a role calls it for all roles.
+    //! All threads of the CTA wait at one prologue barrier. One role calls it, and the builder adds
+    //! it to the other roles.
 
     use warpline_ir::builder::*;
 
@@ -158,7 +159,7 @@ pub(super) mod turn_role {
 }
 
 pub(super) mod turn_roles {
-    //! A turn excludes roles from each other, so it needs two of them.
+    //! A turn lets one role proceed at a time, so it needs at least two roles.
 
     use warpline_ir::builder::*;
 
@@ -222,8 +223,7 @@ pub(super) mod register_out_of_scope {
 }
 
 pub(super) mod register_of_another_kernel {
-    //! Each kernel has its own registers. A value that one kernel leaks means nothing in the
-    //! next.
+    //! Each kernel has its own registers. The register of one kernel is undefined in another one.
 
     use std::cell::Cell;
     use warpline_ir::builder::*;
@@ -234,7 +234,7 @@ pub(super) mod register_of_another_kernel {
     }
 
     /// Builds a kernel that leaks a register.
-    pub(crate) fn before() {
+    pub(crate) fn leak_register() {
         let leak = |k: Builder| {
             k.role("work")
                 .body(|| LEAKED.with(|cell| cell.set(Some(thread_id()))));

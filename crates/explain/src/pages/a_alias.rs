@@ -1,7 +1,7 @@
-//! A trip count in global memory is read by several roles. They agree only if no write of the
-//! kernel changes it between the two reads. The checker sees that the kernel does not write this
-//! parameter, but a launch could pass overlapping buffers, so the proof assumes that it does not. A
-//! count that is a launch parameter needs no assumption.
+//! Several roles read a trip count in global memory. They agree only if no write of the kernel
+//! changes it between the reads. The kernel does not write this parameter, but a launch could pass
+//! overlapping buffers, so the proof assumes that the buffers do not overlap. A count that is a
+//! launch parameter needs no assumption.
 
 use warpline_ir::builder::*;
 

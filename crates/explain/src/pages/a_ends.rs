@@ -1,6 +1,6 @@
-//! The checker proves that a `while` loop ends if it counts toward a bound, or if other threads or
-//! memory decide. For other loops it proves everything else and assumes that the loop ends. A loop
-//! with a known number of iterations needs no assumption.
+//! The checker proves that a `while` loop ends if the loop counts toward a bound. A condition that
+//! reads memory or a barrier falls under other rules. For any other loop the proof assumes that the
+//! loop ends. A loop with a known number of iterations needs no assumption.
 
 use warpline_ir::builder::*;
 

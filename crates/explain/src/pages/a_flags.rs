@@ -1,8 +1,8 @@
-//! A flag in global memory connects CTAs, and the proof looks at one CTA or cluster. It assumes
+//! A flag in global memory connects CTAs, but the proof covers one CTA or one cluster. It assumes
 //! that the flags are zero at launch, and that every flag is set as often as its waits require. A
-//! buffer that still has the flags of the previous launch breaks the assumption: the waits pass at
-//! once, and the CTAs read old data. A kernel that does not wait needs no assumption, for example
-//! if the last CTA to arrive does the rest.
+//! buffer with the flags of the previous launch breaks the assumption: the waits return at once,
+//! and the CTAs read old data. A kernel that does not wait needs no assumption: for example, the
+//! last CTA to arrive does the rest.
 
 use warpline_ir::builder::*;
 use warpline_ir::ops::atomic::AtomicOp;

@@ -1,6 +1,6 @@
-//! A loop that counts by a step other than 1 ends only if its counter does not wrap around the type
-//! before it reaches the bound, and only if the step itself, which may be a product, does not wrap
-//! around to 0. If the bounds of the parameters do not exclude it, the proof assumes it.
+//! A loop with a step other than 1 ends only if its counter reaches the bound before it wraps
+//! around. The step itself may be a product that wraps around to 0. If the bounds of the parameters
+//! exclude neither, the proof assumes that no wrap-around occurs.
 
 use warpline_ir::builder::*;
 

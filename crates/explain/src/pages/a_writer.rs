@@ -1,5 +1,5 @@
-//! The proof covers synchronization and shared memory for all launches. Which bytes of global
-//! memory a thread writes depends on the launch, so the proof assumes that threads write disjoint
+//! The proof covers synchronization and shared memory for all launches. The bytes of global memory
+//! that a thread writes depend on the launch, so the proof assumes that threads write disjoint
 //! bytes or order their accesses, and that buffers do not overlap. Every kernel that writes global
 //! memory has this assumption. The checker proves both kernels below, but the first one breaks the
 //! assumption; the CPU executor reports its race as R18.writer.

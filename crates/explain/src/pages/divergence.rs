@@ -1,6 +1,6 @@
 //! The lanes of a warp share one instruction. In a branch that only some lanes take, the others are
-//! idle, and if the lanes take both arms, the warp runs them one after the other. A branch in which
-//! a role spends its time with few lanes wastes the rest of the warp.
+//! idle, and if the lanes take both arms, the warp runs them one after the other. A role that
+//! spends its time in a branch with few active lanes wastes most of the warp.
 
 use warpline_ir::builder::*;
 

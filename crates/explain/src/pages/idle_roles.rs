@@ -1,6 +1,6 @@
-//! A warp without work still takes registers and a slot of the SM, and it takes part in barriers.
-//! The lint warns about warps that neither access memory nor issue asynchronous operations, and
-//! about roles that do very little compared with the busiest role.
+//! A warp without work still takes registers and a warp slot of the SM, and it takes part in
+//! barriers. The lint warns about warps that neither access memory nor issue asynchronous
+//! operations, and about roles that do very little compared with the busiest role.
 
 use warpline_ir::builder::*;
 
@@ -18,7 +18,7 @@ pub(super) fn broken(k: Builder) {
 pub(super) fn repaired(k: Builder) {
     let (x, y) = (k.pointer::<f32>("x"), k.pointer::<f32>("y"));
     k.role("all").warps(4).body(|| {
-        let i = cta_id() * 128 + thread_in_role(); // every warp has its rows
+        let i = cta_id() * 128 + thread_in_role(); // every warp has its own elements
         y.store(i, x.load(i) * 2.0);
     });
 }

@@ -1,7 +1,7 @@
-//! A named barrier completes when its count of threads has arrived. With fewer arriving warps it never
-//! completes, and its waiters hang. With more, the extra warps start the next use of the barrier, and
-//! that use completes too early or never. A typical cause is a count that includes only the waiting
-//! role.
+//! A named barrier completes when its count of threads has arrived. With fewer arriving warps it
+//! never completes, and its waiters hang. With more, the extra warps start the next use of the
+//! barrier, and that use completes too early or never. A typical cause is a count that includes
+//! only the waiting role.
 
 use warpline_ir::builder::*;
 

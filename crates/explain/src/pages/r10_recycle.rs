@@ -1,8 +1,8 @@
-//! A named barrier has no phases and no parity. `bar.arrive` does not wait, so a warp that only arrives
-//! can reach the next use of the barrier while the previous use is still open. Its second arrival then
-//! counts in the previous use, which completes without the other warps. A warp may use the barrier again
-//! only after it has observed the end of the previous use, for example through a second barrier in the
-//! opposite direction.
+//! A named barrier has no phases and no parity. `bar.arrive` does not wait, so a warp that only
+//! arrives can reach the next use of the barrier while the previous use is still open. Its second
+//! arrival then counts in the previous use, which completes without the other warps. A warp may use
+//! the barrier again only after it has observed the end of the previous use, for example through a
+//! second barrier in the opposite direction.
 
 use warpline_ir::builder::*;
 

@@ -1,7 +1,7 @@
-//! Each `bar.sync` and `bar.arrive` passes the thread count of the barrier, and the hardware keeps one
-//! counter per barrier. Sides with different counts do not agree on when the barrier completes, so a
-//! waiter hangs or continues too early. A typical cause is a role that got more warps while only one side
-//! was updated.
+//! Each `bar.sync` and `bar.arrive` passes the thread count of the barrier, and the hardware keeps
+//! one counter per barrier. Roles with different counts do not agree on when the barrier completes,
+//! so a waiter hangs or continues too early. A typical cause is a role that gets more warps while
+//! only one of the counts is updated.
 
 use warpline_ir::builder::*;
 

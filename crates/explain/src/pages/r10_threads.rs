@@ -1,6 +1,6 @@
-//! `bar.sync id, n` counts arrivals in whole warps, so `n` must be a multiple of 32. It must not exceed
-//! the threads of the CTA, or the barrier never completes. ptxas rejects some of these counts, and the
-//! hardware hangs on the others.
+//! `bar.sync id, n` counts arrivals in whole warps, so `n` must be a multiple of 32. It must not
+//! exceed the threads of the CTA, or the barrier never completes. ptxas rejects some of these
+//! counts; a kernel with one of the others hangs.
 
 use warpline_ir::builder::*;
 

@@ -1,6 +1,7 @@
-//! A named barrier is only a number. Two barriers with the same number are one hardware barrier: threads
-//! that arrive at one complete the other. Their waiters continue too early, or wait forever. The builder
-//! gives each named barrier its own number, so only hand-made programs collide.
+//! A named barrier is only a number. Two barriers with the same number are one hardware barrier:
+//! threads that arrive at one complete the other. Their waiters continue too early, or wait
+//! forever. The builder gives each named barrier its own number, so only a kernel that is edited
+//! after the build has a collision.
 
 use warpline_ir::Kernel;
 use warpline_ir::builder::*;

@@ -1,8 +1,8 @@
-//! An mbarrier is a word in shared memory, and `mbarrier.init` is an ordinary write to it. A thread that
-//! arrives before the initialization is visible works on an undefined word: the arrival is lost, or the
-//! kernel hangs or faults. After the initialization, `fence.mbarrier_init` and a barrier of all users
-//! make it visible, also to TMA. The builder emits all three for mbarriers that are declared with
-//! `arrivals(n)`, and for rings.
+//! An mbarrier is a word in shared memory, and `mbarrier.init` is an ordinary write to it. A thread
+//! that arrives before the initialization is visible works on an undefined word: the arrival is
+//! lost, or the kernel hangs or faults. After the initialization, `fence.mbarrier_init` and a
+//! barrier of all users make it visible, also to TMA. The builder emits all three for mbarriers
+//! that are declared with `arrivals(n)`, and for rings.
 
 use warpline_ir::builder::*;
 

@@ -1,8 +1,8 @@
 //! The hardware computes a swizzle from the address bits, so a swizzled tile must start at a
 //! multiple of its pattern: 1024 bytes for the 128-byte swizzle. An mbarrier is an aligned 8-byte
 //! word. A tile at another offset is permuted differently by TMA, wgmma and the threads, and the
-//! result is wrong in every run. The builder places tiles correctly, so the checker finds this only
-//! in programs with offsets of their own.
+//! result is wrong in every run. The builder places tiles correctly, so only a kernel that is
+//! edited after the build has a wrong offset.
 
 use warpline_ir::Kernel;
 use warpline_ir::builder::*;

@@ -1,7 +1,6 @@
 //! A stage index selects one buffer of a ring, and it must wrap around at the number of stages. The
 //! hardware does not check it: an access with a larger index reads or overwrites the tile that
-//! happens to be behind. The result is wrong, or a later wait hangs because an mbarrier was
-//! overwritten.
+//! follows. The result is wrong, or a later wait hangs because an mbarrier was overwritten.
 
 use warpline_ir::builder::*;
 

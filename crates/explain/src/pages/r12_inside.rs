@@ -1,7 +1,7 @@
-//! The launch reserves `shared_bytes` of shared memory for each CTA. An access behind them stops
+//! The launch reserves `shared_bytes` of shared memory for each CTA. An access beyond them stops
 //! the kernel with an illegal address, or it stays unnoticed because the driver rounds the
-//! reservation up. The builder adds up all tiles and mbarriers, so the checker finds this only in
-//! programs that set the size themselves.
+//! reservation up. The builder adds up all tiles and mbarriers, so only a kernel that is edited
+//! after the build has a wrong size.
 
 use warpline_ir::Kernel;
 use warpline_ir::builder::*;

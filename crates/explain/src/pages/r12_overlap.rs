@@ -1,8 +1,8 @@
 //! Two tiles on the same bytes destroy each other's contents. Kernels do this on purpose to save
 //! shared memory, and then declare it with `alias`, so that the checker proves that the tiles are
-//! not in use at the same time (R12.alias). Without the declaration the overlap is a mistake of the
-//! address computation. The builder places tiles apart, so the checker finds this only in programs
-//! with offsets of their own.
+//! not in use at the same time (R12.alias). Without the declaration the overlap is a mistake in the
+//! address computation. The builder places tiles apart, so only a kernel that is edited after the
+//! build has such an overlap.
 
 use warpline_ir::Kernel;
 use warpline_ir::builder::*;

@@ -1,7 +1,7 @@
 //! A swizzle permutes the 16-byte chunks inside spans of 32, 64 or 128 bytes. A row that is not a
 //! multiple of the span would mix chunks of two rows, and TMA and wgmma would read other elements
 //! than the threads wrote. A tile without rows, columns or stages has no bytes at all. The builder
-//! rejects both, so the checker finds them only in programs that were changed afterwards.
+//! rejects both, so the checker finds them only in a kernel that is edited after the build.
 
 use warpline_ir::Kernel;
 use warpline_ir::builder::*;

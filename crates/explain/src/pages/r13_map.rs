@@ -1,8 +1,8 @@
 //! A tensor map describes boxes that TMA copies. The hardware takes boxes of up to 5 dimensions
 //! with at most 256 elements along each, and an inner extent that is a multiple of 16 bytes and
 //! fits into the swizzle span. `cuTensorMapEncodeTiled` rejects any other box with an error number
-//! that does not say what is wrong. The builder rejects such a declaration with its reason, so the
-//! checker finds it only in programs that were changed afterwards.
+//! and no reason. The builder rejects such a declaration and states the reason, so the checker
+//! finds it only in a kernel that is edited after the build.
 
 use warpline_ir::builder::*;
 use warpline_ir::{DType, Kernel, ParamKind, TensorMapDecl};

@@ -1,6 +1,6 @@
 //! TMA permutes 16-byte chunks while it writes shared memory, by the swizzle of the tensor map.
-//! Threads and wgmma undo the swizzle of the tile. If the two differ, every element is read from
-//! another place, and the result is wrong in every run without any error.
+//! Threads and wgmma undo the swizzle of the tile. If the two differ, elements are read from wrong
+//! addresses, and the result is wrong in every run without any error.
 
 use warpline_ir::builder::*;
 use warpline_ir::{DType, Swizzle, TensorMapDecl};

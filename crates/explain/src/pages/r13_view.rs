@@ -1,5 +1,5 @@
 //! TMA writes a box as one contiguous run of shared memory and has no row stride for it. A view
-//! that is narrower than its tile has gaps between its rows, so TMA would write other bytes than
+//! that is narrower than its tile has gaps between its rows, so TMA would write bytes outside of
 //! the view. A view must also start on a swizzle atom (8 rows), because TMA computes the swizzle
 //! from the address.
 

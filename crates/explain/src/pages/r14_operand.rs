@@ -1,7 +1,7 @@
 //! A wgmma reads operands in shared memory through a matrix descriptor, which names a swizzle and
-//! strides between swizzle atoms of 8 rows. A tile without swizzle has no such layout here, and a
-//! view that starts inside an atom has no descriptor. The hardware does not check the layout: it
-//! multiplies other elements, and the result is wrong in every run.
+//! strides between swizzle atoms of 8 rows. A tile without a swizzle is not laid out in such atoms,
+//! and a view that starts inside an atom has no descriptor. The hardware does not check the layout:
+//! it multiplies other elements, and the result is wrong in every run.
 
 use half::bf16;
 use warpline_ir::builder::*;

@@ -1,7 +1,7 @@
 //! `wgmma.mma_async` exists for M = 64, N a multiple of 8 up to 256, and one K for each element
 //! type: 16 for bf16 and f16, 8 for tf32, 32 for fp8. Its accumulator has N / 2 registers in each
 //! thread. ptxas rejects any other shape. The builder rejects accumulators of other shapes, so the
-//! checker finds this only in programs that were changed afterwards.
+//! checker finds this only in a kernel that is edited after the build.
 
 use half::bf16;
 use warpline_ir::builder::*;

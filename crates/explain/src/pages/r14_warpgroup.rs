@@ -1,7 +1,7 @@
-//! A wgmma is an instruction of a warpgroup: four consecutive warps, of which the first has a warp
-//! ID that is a multiple of 4. All four warps must issue it together. If the warps of a role belong
-//! to two warpgroups of the hardware, or some warps skip the instruction, the result is undefined,
-//! and the kernel often hangs.
+//! A wgmma is an instruction of a warpgroup: four consecutive warps that start at a warp ID
+//! divisible by 4. All four warps must issue it together. If the warps of a role belong to two
+//! warpgroups of the hardware, or some warps skip the instruction, the result is undefined, and the
+//! kernel often hangs.
 
 use half::bf16;
 use warpline_ir::builder::*;

@@ -1,7 +1,7 @@
-//! Each lane of a warp polls an mbarrier by itself. An mbarrier knows only the parity of its phase,
-//! so a wait must run before the phase after the next one begins. If one lane passes the wait and
-//! arrives for the warp while another lane has not polled yet, the barrier can move on by two
-//! phases. The late lane then waits for a parity that has gone, and the kernel hangs in rare runs.
+//! Each lane of a warp polls an mbarrier by itself. An mbarrier shows only the parity of its phase,
+//! so a wait for phase k passes only until phase k + 1 completes. If one lane passes the wait and
+//! arrives for the warp while another lane has not polled yet, phase k + 1 can complete too. The
+//! late lane then waits for a parity that has passed, and the kernel hangs in rare runs.
 
 use warpline_ir::builder::*;
 

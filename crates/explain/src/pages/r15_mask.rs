@@ -1,6 +1,6 @@
 //! A shuffle, a vote or a `warp_sync` has a mask of lanes that take part, and all of them must
 //! reach it. The builder names all 32 lanes. In a branch that only some lanes take, the other lanes
-//! never come: the result is undefined, and the warp may hang.
+//! never reach the instruction: the result is undefined, and the warp may hang.
 
 use warpline_ir::builder::*;
 

@@ -1,9 +1,9 @@
 //! A barrier or a `warp_sync` waits until all lanes that it names have reached it. R15.warp and
 //! R15.mask find most mistakes in the program text, for operations of all 32 lanes. This code comes
-//! from the search over runs: it also sees a mask that names single lanes, and follows which lanes
-//! are in the branch. If a named lane is somewhere else, the warp hangs, or the barrier counts a
-//! warp whose lanes have not all arrived. The builder always names all lanes, so only a program
-//! that was changed afterwards reaches this code.
+//! from the search over runs, which tracks the lanes inside each branch and also checks masks that
+//! name single lanes. If a named lane is somewhere else, the warp hangs, or the barrier counts a
+//! warp whose lanes have not all arrived. The builder always names all lanes, so only a kernel that
+//! is edited after the build reaches this code.
 
 use warpline_ir::builder::*;
 use warpline_ir::ops::warp::WarpSync;

@@ -1,6 +1,6 @@
 //! `pdl_safe()` declares that no preceding grid writes the memory of a parameter, for example the
 //! weights of a model. A dependent launch may then read it before `wait_prerequisites()`. Only the
-//! plan knows which steps run before this one, so the runtime compares the declaration with the
+//! plan knows the steps that run before this one, so the runtime compares the declaration with the
 //! buffers that those steps write. If one of them writes the buffer, the early read returns old
 //! values in some runs.
 

@@ -1,7 +1,7 @@
-//! The checker could not decide the kernel, because synchronization depends on a value that it
-//! cannot compute. It then ran the kernel on the CPU executor with several launches, and one of the
-//! runs failed. The report contains the launch, so that the failure can be repeated. Here memory
-//! decides the parity of a wait. With the wrong one the wait passes too early or hangs.
+//! The checker cannot decide the kernel, because synchronization depends on a value that it cannot
+//! compute. It runs the kernel on the CPU executor with several launches, and one of the runs
+//! fails. The report contains the launch, so that the failure can be repeated. Here memory decides
+//! the parity of a wait. With the wrong parity the wait passes too early or hangs.
 
 use warpline_ir::builder::*;
 
@@ -10,7 +10,7 @@ pub(super) fn broken(k: Builder) {
     let done = k.barrier("done", 1).arrivals(1).at(0u32);
     k.role("load").body(|| elect(|| done.arrive()));
     k.role("math").body(|| {
-        let parity = parities.load(lane_id()); // memory decides which phase is waited for
+        let parity = parities.load(lane_id()); // memory decides the phase
         done.wait(parity & 1);
     });
 }

@@ -1,6 +1,6 @@
-//! Loads of a GPU thread are not ordered unless an acquire orders them. A flag that is read with a
-//! relaxed load says that the data has been written, but the following load of the data may still
-//! return an old value, for example from L1. The result is wrong in rare runs.
+//! Loads of a GPU thread are not ordered unless an acquire orders them. A relaxed load may see that
+//! the flag is set, and the following load of the data may still return an old value, for example
+//! from L1. The result is wrong in rare runs.
 
 use warpline_ir::builder::*;
 use warpline_ir::{MemoryOrder, Scope};

@@ -1,6 +1,6 @@
 //! A bulk store runs in the background. `bulk_wait_read` (`cp.async.bulk.wait_group.read`) only
 //! waits until the copy engine has read shared memory; the bytes may not be in global memory yet. A
-//! flag that is set after it tells other CTAs to read bytes that are still on their way. Use
+//! flag that is set after this wait lets other CTAs read the row before its bytes arrive. Use
 //! `bulk_wait` before the flag.
 
 use warpline_ir::builder::*;

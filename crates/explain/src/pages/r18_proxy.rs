@@ -1,7 +1,6 @@
 //! Threads access memory through the generic proxy, TMA through the async proxy. A barrier makes
 //! the writes of a thread visible to other threads, but not to TMA. Without a `fence.proxy.async`
-//! for global memory a TMA load may read the bytes from before the write. The result is wrong in
-//! some runs.
+//! for global memory a TMA load may read old bytes. The result is wrong in some runs.
 
 use warpline_ir::builder::*;
 

@@ -1,6 +1,6 @@
-//! A CTA that waits for a flag in global memory waits forever if no thread sets that flag to the
-//! value. Flags are zero at launch. Typical cases are a wait for the wrong word or for a value that
-//! is too large, and a signal that was removed together with the code around it.
+//! A CTA that waits for a flag in global memory waits forever if no thread sets the flag to the
+//! expected value. Flags are zero at launch. Typical cases are a wait for the wrong word or for a
+//! value that is too large, and a signal that was removed together with the code around it.
 
 use warpline_ir::builder::*;
 

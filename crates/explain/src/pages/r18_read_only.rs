@@ -1,6 +1,6 @@
 //! `ld.global.nc` reads through the non-coherent cache, which other writes of the launch do not
 //! update. The compiler may also move such a load across stores. It is correct only for memory that
-//! nobody writes while the kernel runs. Otherwise the load may return an old or a new value.
+//! no thread writes while the kernel runs. Otherwise the load may return an old or a new value.
 
 use warpline_ir::builder::*;
 use warpline_ir::ops::memory::LoadCache;

@@ -2,7 +2,7 @@
 //! ends. If CTAs wait for a flag of a CTA that has not started yet, no space ever becomes free, and
 //! the grid hangs. This happens only with more CTAs than the GPU holds, so a test with a small grid
 //! passes. If a kernel is declared co-resident, the runtime rejects a launch whose CTAs do not all
-//! fit on the GPU. `Flags` declares it.
+//! fit on the GPU. A kernel with `Flags` is declared co-resident.
 
 use warpline_ir::builder::*;
 use warpline_ir::ops::atomic::AtomicOp;

@@ -1,6 +1,6 @@
 //! If two threads write the same bytes, or one reads bytes that another one writes, and no barrier
-//! or flag orders the two accesses, the result depends on timing. Which bytes a CTA accesses
-//! depends on the launch, so the checker assumes that the accesses are disjoint (A.writer), and the
+//! or flag orders the two accesses, the result depends on timing. The bytes that a CTA accesses
+//! depend on the launch, so the checker assumes that the accesses are disjoint (A.writer), and the
 //! CPU executor reports the race when it runs a launch. A typical case is an index without the CTA
 //! ID.
 

@@ -1,7 +1,7 @@
-//! An arrival does not name a phase: it counts in the phase that is current when it executes. A thread
-//! that arrives again without waiting may arrive twice in one phase, if another thread is late. The
-//! phase then completes without the late thread, and its waiters read data that is not written yet. A
-//! wait for the previous phase fixes the phase of the next arrival.
+//! An arrival does not name a phase: it counts in the phase that is current when it executes. A
+//! thread that arrives again without waiting may arrive twice in one phase, if another thread is
+//! late. The phase then completes without the late thread, and its waiters read data that is not
+//! written yet. A wait for the previous phase fixes the phase of the next arrival.
 
 use warpline_ir::builder::*;
 

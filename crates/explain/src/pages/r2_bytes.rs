@@ -1,8 +1,8 @@
-//! A phase of an mbarrier completes when all arrivals are counted and its transaction count is zero:
-//! `arrive_expect` adds bytes to the count, and each TMA copy subtracts the bytes that it delivers. If
-//! the two differ, the count never returns to zero and the consumer hangs. Typical causes are a box
-//! that is larger than the tile at the border, a second operand that was forgotten, and a multicast
-//! copy whose bytes arrive in every CTA.
+//! A phase of an mbarrier completes when all arrivals are counted and its transaction count is
+//! zero: `arrive_expect` adds bytes to the count, and each TMA copy subtracts the bytes that it
+//! delivers. If the two differ, the count never returns to zero and the consumer hangs. Typical
+//! causes are a border tile whose count leaves out the zero-filled part of the box, a second
+//! operand that was forgotten, and a multicast copy whose bytes arrive in every CTA.
 
 use warpline_ir::builder::*;
 

@@ -1,7 +1,7 @@
 //! Warps of a CTA run in any order. Only a barrier orders an access of one warp before an access of
-//! another: an arrival after the first access and a wait before the second. Without it, the second warp
-//! may read old bytes, or overwrite bytes that the first one still reads. The results are wrong in some
-//! runs, often only on a loaded GPU.
+//! another: an arrival after the first access and a wait before the second. Without it, the second
+//! warp may read old bytes, or overwrite bytes that the first one still reads. The results are
+//! wrong in some runs, often only on a loaded GPU.
 
 use warpline_ir::builder::*;
 

@@ -1,8 +1,8 @@
-//! A wait names only the parity of a phase, its lowest bit. It returns when the phase of that parity is
-//! complete, so it cannot tell a phase from the one two phases away. At the start no phase is complete,
-//! and the phase before the first has parity 1: the first wait of a producer for an empty slot must
-//! use parity 1 to pass. A wrong parity hangs the kernel, or lets a role run ahead and overwrite data
-//! that is still read.
+//! A wait names only the parity of a phase, its lowest bit. It returns when the phase of that
+//! parity is complete, so it cannot tell a phase from the one two phases away. At the start no
+//! phase is complete, and the phase before the first has parity 1: the first wait of a producer for
+//! an empty slot must use parity 1 to pass. A wrong parity hangs the kernel, or lets a role run
+//! ahead and overwrite data that is still read.
 
 use warpline_ir::builder::*;
 

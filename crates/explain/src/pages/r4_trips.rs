@@ -1,7 +1,7 @@
-//! The producer and the consumer of a ring run separate loops, and each wait of one needs an arrival of
-//! the other. If their trip counts differ, the role with more iterations waits for a slot that no role
-//! fills or releases. The kernel hangs only for the problem sizes at which the counts differ, for
-//! example if K is not a multiple of the k-tile.
+//! The producer and the consumer of a ring run separate loops, and each wait of one needs an
+//! arrival of the other. If their trip counts differ, the role with more iterations waits for a
+//! slot that no role fills or releases. The kernel hangs only for the problem sizes at which the
+//! counts differ, for example if K is not a multiple of the k-tile.
 
 use warpline_ir::builder::*;
 

@@ -1,7 +1,7 @@
 //! Threads read shared memory through the generic proxy, and a TMA copy writes it through the async
 //! proxy. A barrier after the reads orders the threads, but the copy may still overtake the reads.
-//! `fence.proxy.async` in the reading threads orders their reads before the copy. Without it, a thread
-//! may see bytes of the next tile. A ring emits the fence when a slot is released.
+//! `fence.proxy.async` in the reading threads orders their reads before the copy. Without it, a
+//! thread may see bytes of the next tile. A ring emits the fence when a slot is released.
 
 use warpline_ir::builder::*;
 

@@ -1,7 +1,8 @@
-//! Threads access shared memory through the generic proxy, and TMA and wgmma through the async proxy. A
-//! barrier orders threads, but not the two proxies: an async access may overtake a generic write that
-//! was issued before it. `fence.proxy.async` in the writing threads orders their writes before later
-//! async accesses. Without it, TMA stores or wgmma operands contain old bytes in some runs.
+//! Threads access shared memory through the generic proxy, and TMA and wgmma through the async
+//! proxy. A barrier orders threads, but not the two proxies: an async access may overtake a generic
+//! write that was issued before it. `fence.proxy.async` in the writing threads orders their writes
+//! before later async accesses. Without it, TMA stores or wgmma operands contain old bytes in some
+//! runs.
 
 use warpline_ir::builder::*;
 

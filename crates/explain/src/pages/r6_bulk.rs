@@ -1,7 +1,7 @@
-//! `cp.async.bulk` from shared to global memory only starts when a thread issues it. The copy engine
-//! reads shared memory later, and `bulk_wait_read` waits until it has. If the storing role gives the
-//! slot back before that, the producer may overwrite bytes that still have to be stored, and the
-//! output is wrong in some runs.
+//! `cp.async.bulk` from shared to global memory only starts when a thread issues it. The copy
+//! engine reads shared memory later, and `bulk_wait_read` waits for these reads. If the storing
+//! role releases the slot before that, the producer may overwrite bytes that still have to be
+//! stored, and the output is wrong in some runs.
 
 use warpline_ir::builder::*;
 

@@ -1,8 +1,8 @@
-//! `wgmma` accesses registers asynchronously, so the program order of a warp does not order it after
-//! earlier instructions that wrote the same registers. `wgmma.fence` does. It must precede the first
-//! wgmma of a warpgroup, and it must follow each other access to the accumulator or to a register
-//! operand. Without it, wgmma may read old register values, and the result is wrong. `Acc::mma` emits the
-//! fence; only hand-made programs lack it.
+//! `wgmma` accesses registers asynchronously, so the program order of a warp does not order it
+//! after earlier instructions that wrote the same registers. `wgmma.fence` does. It must precede
+//! the first wgmma of a warpgroup, and it must follow each other access to the accumulator or to a
+//! register operand. Without it, wgmma may read old register values, and the result is wrong.
+//! `Acc::mma` emits the fence; only a kernel that is edited after the build lacks it.
 
 use half::bf16;
 use warpline_ir::builder::*;

@@ -1,7 +1,8 @@
-//! A `wgmma` in flight owns its accumulator registers, and the registers of an A operand. The hardware
-//! does not interlock: an instruction that reads them gets a partial sum, and one that writes them is
-//! lost. The registers are free again after a `wgmma.wait_group` that covers the instruction. `into_frag`
-//! waits and returns the values; `peek` of the raw layer returns the registers without a wait.
+//! A `wgmma` in flight owns its accumulator registers, and the registers of an A operand. The
+//! hardware does not interlock: an instruction that reads them gets a partial sum, and a write to
+//! them is lost. The registers are free again after a `wgmma.wait_group` that covers the
+//! instruction. `into_frag` waits and returns the values; `peek` of the raw layer returns the
+//! registers without a wait.
 
 use half::bf16;
 use warpline_ir::builder::*;

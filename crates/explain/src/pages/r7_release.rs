@@ -1,8 +1,8 @@
-//! `wgmma` is asynchronous: the instruction returns at once, and the tensor cores read the operands from
-//! shared memory later. Only `wgmma.wait_group` in the issuing warpgroup shows that the reads are
-//! complete. If a consumer releases the slot before that, the producer overwrites operands that are
-//! still read, and the accumulator is wrong in some runs. `release_after` releases a slot at the wait of
-//! an accumulator, so that one group can stay in flight.
+//! `wgmma` is asynchronous: the instruction returns at once, and the tensor cores read the operands
+//! from shared memory later. Only `wgmma.wait_group` in the issuing warpgroup shows that the reads
+//! are complete. If a consumer releases the slot before that, the producer overwrites operands that
+//! are still read, and the accumulator is wrong in some runs. `release_after` releases a slot at
+//! the wait of an accumulator, so that one group can stay in flight.
 
 use half::bf16;
 use warpline_ir::builder::*;

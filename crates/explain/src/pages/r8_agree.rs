@@ -1,7 +1,7 @@
-//! A cluster has one hardware barrier, and it counts all threads of all its CTAs that have not exited.
-//! If a CTA that still runs skips the barrier, the others wait forever. PTX requires that each thread
-//! arrives once and then waits; a second arrival before the wait breaks the count. That happens when
-//! `cluster_arrive` and `cluster_wait` are far apart and only one of them is moved.
+//! A cluster has one hardware barrier, and it counts all threads of all its CTAs that have not
+//! exited. If a CTA that still runs skips the barrier, the others wait forever. PTX requires that
+//! each thread arrives once and then waits; a second arrival before the wait breaks the count. A
+//! typical cause is a `cluster_arrive` far from its `cluster_wait`, when only one of them is moved.
 
 use warpline_ir::builder::*;
 

@@ -1,8 +1,8 @@
-//! An arrival releases earlier writes, and a wait acquires them, only within a scope. The default scope
-//! of `mbarrier.arrive` and `mbarrier.try_wait` is the CTA. An arrival at the mbarrier of a peer CTA with
-//! that scope completes the phase, but the data that was stored to the peer may not be visible there
-//! yet. The waiter then reads old bytes in some runs. TMA copies need no wider scope, because their bytes
-//! complete on the mbarrier itself.
+//! An arrival releases earlier writes, and a wait acquires them, only within a scope. The default
+//! scope of `mbarrier.arrive` and `mbarrier.try_wait` is the CTA. An arrival at the mbarrier of a
+//! peer CTA with that scope completes the phase, but the data that was stored to the peer may not
+//! be visible there yet. The waiter then reads old bytes in some runs. TMA copies need no wider
+//! scope, because their bytes complete on the mbarrier itself.
 
 use warpline_ir::builder::*;
 

@@ -1,6 +1,6 @@
-//! The CTAs of a cluster run on one GPC at the same time. Every GPU with clusters supports 8 CTAs, and
-//! sm_90a supports 16 with an opt-in at launch. The driver rejects a launch with a larger cluster, or
-//! with an axis of size 0.
+//! The CTAs of a cluster run on one GPC at the same time. Every GPU with clusters supports 8 CTAs,
+//! and sm_90a supports 16 with an opt-in at launch. The driver rejects a launch with a larger
+//! cluster, or with an axis of size 0.
 
 use warpline_ir::builder::*;
 

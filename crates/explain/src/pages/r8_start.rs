@@ -1,8 +1,8 @@
-//! The CTAs of a cluster are scheduled together, but they do not start at the same instant. A store to
-//! the shared memory of a CTA that has not started, or an arrival at an mbarrier that it has not
+//! The CTAs of a cluster are scheduled together, but they do not start at the same instant. A store
+//! to the shared memory of a CTA that has not started, or an arrival at an mbarrier that it has not
 //! initialized, is lost or faults. The first cluster barrier proves that all CTAs have started. The
-//! builder adds it to the prologue of every kernel whose CTAs access each other, so only hand-made
-//! programs lack it.
+//! builder adds it to the prologue of every kernel whose CTAs access each other, so only a kernel
+//! that is edited after the build lacks it.
 
 use warpline_ir::builder::*;
 use warpline_ir::{Kernel, Op, StmtKind};

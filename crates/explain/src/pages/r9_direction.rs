@@ -1,7 +1,8 @@
-//! `setmaxnreg.dec` returns registers to the pool of the CTA, and `setmaxnreg.inc` takes registers from
-//! it. PTX defines `dec` only for a lower count and `inc` only for a higher one. The count at the start
-//! depends on the threads of the CTA: 168 with 384 threads, 128 with 512. A role that is added later can
-//! therefore turn a correct `setmaxnreg` around. `registers(n)` on a role selects the instruction.
+//! `setmaxnreg.dec` returns registers to the pool of the CTA, and `setmaxnreg.inc` takes registers
+//! from it. PTX defines `dec` only for a lower count and `inc` only for a higher one. The count at
+//! the start depends on the threads of the CTA: 168 with 384 threads, 128 with 512. One more role
+//! therefore can make a correct `setmaxnreg` wrong. `registers(n)` on a role selects the
+//! instruction.
 
 use warpline_ir::builder::*;
 

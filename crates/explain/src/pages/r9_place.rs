@@ -1,7 +1,7 @@
-//! All warps of a warpgroup must execute the same `setmaxnreg`, and ptxas must know the register count at
-//! every instruction. In a condition or a loop, the count depends on the path: ptxas then drops every
-//! `setmaxnreg` of the kernel and prints only a note. The consumers keep the registers of the launch and
-//! spill. A warp that exits before `setmaxnreg` does not execute it at all.
+//! All warps of a warpgroup must execute the same `setmaxnreg`, and ptxas must know the register
+//! count at every instruction. In a condition or a loop, the count depends on the path: ptxas then
+//! drops every `setmaxnreg` of the kernel and prints only a note. The consumers keep the registers
+//! of the launch and spill. A warp that exits before `setmaxnreg` does not execute it at all.
 
 use warpline_ir::builder::*;
 

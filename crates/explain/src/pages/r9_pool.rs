@@ -1,7 +1,7 @@
-//! The register file of a CTA has a fixed size: the registers per thread at the start, times the threads.
-//! `setmaxnreg.inc` waits until the pool has enough free registers. If the budgets of all roles exceed
-//! the pool, the last warpgroup waits forever. ptxas does not check the sum, so the kernel compiles and
-//! hangs at its start.
+//! The register file of a CTA has a fixed size: the registers per thread at the start, times the
+//! threads. `setmaxnreg.inc` waits until the pool has enough free registers. If the budgets of all
+//! roles exceed the pool, the last warpgroup waits forever. ptxas does not check the sum, so the
+//! kernel compiles and hangs at its start.
 
 use warpline_ir::builder::*;
 

@@ -1,7 +1,7 @@
-//! `setmaxnreg` changes the registers of a whole warpgroup: four warps that start at a multiple of four.
-//! All four must execute it. If a role covers only part of a warpgroup, the other warps of that warpgroup
-//! belong to another role and execute something else, and the behavior is undefined. Roles with a
-//! register budget come first; smaller roles follow them.
+//! `setmaxnreg` changes the registers of a whole warpgroup: four warps that start at a multiple of
+//! four. All four must execute it. If a role covers only part of a warpgroup, the other warps of
+//! that warpgroup belong to another role and execute something else, and the behavior is undefined.
+//! Roles with a register budget come first; smaller roles follow them.
 
 use warpline_ir::builder::*;
 

@@ -1,7 +1,7 @@
 //! A role has a register budget: its share of the register file, or the value of `setmaxnreg`. Near
 //! the budget, one more live value or another version of ptxas leads to spills, which move
-//! registers to local memory and back. The lint takes the number from ptxas, or estimates it. A CTA
-//! of 1024 threads has 64 registers for each thread.
+//! registers to local memory and back. The lint takes the register count from ptxas, or estimates
+//! it. A CTA of 1024 threads has 64 registers for each thread.
 
 use warpline_ir::builder::*;
 

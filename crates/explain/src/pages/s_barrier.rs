@@ -1,6 +1,6 @@
 //! An array of mbarriers has one 8-byte word for each stage of a ring. A constant index outside of
 //! the array names bytes that are no mbarrier: an arrival there changes other data, and a wait
-//! there hangs. An index that is computed is checked by R12.bounds.
+//! there hangs. R12.bounds checks computed indices.
 
 use warpline_ir::builder::*;
 

@@ -1,8 +1,8 @@
 //! A register has no value before it is written. If a value is computed only in a branch, in a loop
-//! that may run no iteration, or in the elected lane, then the other threads use whatever the
-//! register contains. The result differs from run to run and from compiler to compiler. The builder
-//! rejects a register outside of its block, and a `Var` starts with a value, so the checker finds
-//! this only in programs that were changed afterwards.
+//! that may run no iteration, or in the elected lane, then the other threads read an undefined
+//! value. The result differs from run to run and from compiler to compiler. The builder rejects a
+//! register outside of its block, and a `Var` starts with a value, so the checker finds this only
+//! in a kernel that is edited after the build.
 
 use warpline_ir::Kernel;
 use warpline_ir::builder::*;

@@ -1,7 +1,7 @@
 //! A counting loop owns its counter and reads its bounds once. The checker derives the number of
 //! iterations from them, and ptxas unrolls the loop. A body that writes the counter or a bound
-//! makes the number unknown. The builder copies values of variables, so the checker finds this only
-//! in programs that were changed afterwards.
+//! makes the number unknown. The builder copies the values of variables, so the checker finds this
+//! only in a kernel that is edited after the build.
 
 use warpline_ir::builder::*;
 use warpline_ir::ops::arith::Mov;

@@ -1,8 +1,8 @@
-//! Every instruction has forms that the GPU has, and forms that it does not have: types, widths,
-//! cache operators, operands. ptxas rejects most illegal forms with a message about generated PTX.
-//! Some of them assemble and stop the kernel instead. The checker reports both at the line of the
-//! kernel. Here a tensor store has a negative coordinate, which stops the kernel; a load may have
-//! one, because TMA fills with zeros.
+//! The GPU has each instruction only in some forms: types, widths, cache operators, operands. ptxas
+//! rejects most illegal forms with a message about generated PTX. Some of them assemble, and stop
+//! the kernel at run time. The checker reports both at the line of the kernel. Here a tensor store
+//! has a negative coordinate, which stops the kernel; a load may have one, because TMA fills with
+//! zeros.
 
 use warpline_ir::builder::*;
 use warpline_ir::{DType, TensorMapDecl};

@@ -1,7 +1,6 @@
 //! A launch passes each parameter as the kind that the kernel declares: a number, a pointer or a
 //! tensor map. The kernel must read it as that kind, because a tensor map is 128 bytes and a
-//! pointer is 8. Handles of the builder have the right kind, unless a handle of another kernel is
-//! used.
+//! pointer is 8. A handle of the builder has the right kind, unless it belongs to another kernel.
 
 use warpline_ir::builder::*;
 use warpline_ir::{DType, Kernel, TensorMapDecl};

@@ -1,6 +1,6 @@
 //! A launch binds arguments by the names of parameters, and reports name them. Two parameters with
 //! one name cannot be told apart. The builder rejects the second one, so the checker finds this
-//! only in programs that were changed afterwards.
+//! only in a kernel that is edited after the build.
 
 use warpline_ir::Kernel;
 use warpline_ir::builder::*;

@@ -1,6 +1,6 @@
 //! A thread accesses a tile at a row and a column, and the builder turns them into a byte offset. A
-//! constant offset behind the last byte of a stage is wrong in every run: the access hits the next
-//! stage, another tile or an mbarrier. An offset that is computed is checked by R12.bounds.
+//! constant offset beyond the last byte of a stage is wrong in every run: the access hits the next
+//! stage, another tile or an mbarrier. R12.bounds checks computed offsets.
 
 use warpline_ir::builder::*;
 

@@ -1,6 +1,6 @@
 //! Reports, traces and profiles name a warp by its role, and a turn orders roles by their names.
 //! Two roles with one name cannot be told apart. The builder rejects the second one, so the checker
-//! finds this only in programs that were changed afterwards.
+//! finds this only in a kernel that is edited after the build.
 
 use warpline_ir::Kernel;
 use warpline_ir::builder::*;

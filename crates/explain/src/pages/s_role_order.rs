@@ -1,6 +1,6 @@
 //! A warp finds its role by its warp ID, so the roles must cover the warps of the CTA without gaps
 //! and without overlap. A warp in a gap would run no role. The builder numbers the warps in the
-//! order of the roles, so the checker finds this only in programs that were changed afterwards.
+//! order of the roles, so the checker finds this only in a kernel that is edited after the build.
 
 use warpline_ir::Kernel;
 use warpline_ir::builder::*;

@@ -1,6 +1,6 @@
 //! The roles of a kernel divide the warps of a CTA. A role without warps never runs, so its
 //! barriers are never reached, and a CTA without roles has no threads. The builder rejects both, so
-//! the checker finds this only in programs that were changed afterwards.
+//! the checker finds this only in a kernel that is edited after the build.
 
 use warpline_ir::Kernel;
 use warpline_ir::builder::*;

@@ -1,7 +1,7 @@
 //! Registers are private to a thread. A value that one role computes is not in the registers of
 //! another role, because other warps run it. Values of the prologue are in the registers of all
 //! roles; roles pass other values through shared memory. The builder rejects a handle of another
-//! role, so the checker finds this only in programs that were changed afterwards.
+//! role, so the checker finds this only in a kernel that is edited after the build.
 
 use warpline_ir::builder::*;
 use warpline_ir::{Kernel, RoleId};

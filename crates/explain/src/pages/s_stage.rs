@@ -1,6 +1,6 @@
 //! A tile with stages is an array of buffers, and a stage index below the number of stages selects
 //! one of them. A constant index outside of the array is wrong in every run: the access hits the
-//! bytes behind the tile. An index that is computed is checked by R12.bounds.
+//! bytes after the tile. R12.bounds checks computed indices.
 
 use warpline_ir::builder::*;
 

@@ -1,7 +1,7 @@
 //! Every register and every instruction of a program has a type, as in PTX. ptxas rejects an
 //! operand of another type. Integers of one width are interchangeable, for example `u32` and `i32`.
-//! Rust checks the types of handles, so the checker finds this only in programs that were changed
-//! afterwards.
+//! Rust checks the types of handles, so the checker finds this only in a kernel that is edited
+//! after the build.
 
 use warpline_ir::builder::*;
 use warpline_ir::{Kernel, Type};

@@ -1,6 +1,6 @@
 //! A view is a rectangle of rows and columns of a tile, which TMA or wgmma accesses as a whole. A
 //! view that exceeds its tile covers bytes of other tiles or mbarriers. `slice` rejects such a
-//! rectangle, so the checker finds this only in programs that were changed afterwards.
+//! rectangle, so the checker finds this only in a kernel that is edited after the build.
 
 use warpline_ir::builder::*;
 use warpline_ir::{DType, Kernel, TensorMapDecl};

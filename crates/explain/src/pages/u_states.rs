@@ -1,9 +1,8 @@
 //! The checker proves a kernel by a search over the states of its barriers. It keeps a counter only
 //! modulo the number of stages, so the states of a pipeline repeat after a few iterations, and the
-//! search ends, also for a trip count that a launch passes. A large constant trip count is walked
-//! iteration by iteration, and so is a counter that decides the synchronization and keeps growing.
-//! The search stops at a limit. The kernel may be correct: the checker neither proves nor refutes
-//! it.
+//! search ends, also for a trip count that a launch passes. The search visits every iteration of a
+//! large constant trip count, and of a counter that decides the synchronization and keeps growing.
+//! It stops at a limit. The kernel may be correct: the checker neither proves nor refutes it.
 
 use warpline_ir::builder::*;
 

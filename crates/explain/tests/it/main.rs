@@ -17,11 +17,11 @@ use warpline_testkit::verdict::checked;
 
 #[test]
 fn every_code_of_a_kernel_has_a_page_with_kernels() {
-    let has = |code: &str| examples().any(|example| example.code == code);
-    let with_kernels = CODES.iter().chain(build_errors::RULES);
-    let missing: Vec<_> = with_kernels
+    let has_kernels = |code: &str| examples().any(|example| example.code == code);
+    let rules = CODES.iter().chain(build_errors::RULES);
+    let missing: Vec<_> = rules
         .map(|rule| rule.code)
-        .filter(|code| !has(code))
+        .filter(|code| !has_kernels(code))
         .collect();
     assert!(missing.is_empty(), "codes without kernels: {missing:?}");
     for example in examples() {
@@ -33,13 +33,13 @@ fn every_code_of_a_kernel_has_a_page_with_kernels() {
 fn codes_are_unique() {
     let mut codes: Vec<_> = rules().map(|rule| rule.code).collect();
     codes.sort_unstable();
-    let all = codes.len();
+    let count = codes.len();
     codes.dedup();
-    assert_eq!(codes.len(), all);
+    assert_eq!(codes.len(), count);
 }
 
 /// Reads the sources: every code that the builder, the runtime or the command line prints has a
-/// page, and no page is left over.
+/// page, and every page has a code.
 #[test]
 fn every_code_in_the_sources_has_a_page() {
     let builder = codes_in(
@@ -61,13 +61,13 @@ fn every_code_in_the_sources_has_a_page() {
     assert_same("runtime and command line", &runtime, failures::RULES);
 }
 
-fn assert_same(of: &str, printed: &BTreeSet<String>, rules: &[Rule]) {
+fn assert_same(tool: &str, printed: &BTreeSet<String>, rules: &[Rule]) {
     let explained: BTreeSet<String> = rules.iter().map(|rule| rule.code.to_owned()).collect();
     let missing: Vec<_> = printed.difference(&explained).collect();
     let unused: Vec<_> = explained.difference(printed).collect();
     assert!(
         missing.is_empty() && unused.is_empty(),
-        "codes of the {of} without a page: {missing:?}; pages of unused codes: {unused:?}"
+        "codes of the {tool} without a page: {missing:?}; pages of unused codes: {unused:?}"
     );
 }
 
@@ -159,7 +159,8 @@ fn repaired_kernels_are_proved() {
     });
 }
 
-/// Applies a check to every page and reports all failures together. The page of spills needs ptxas.
+/// Applies a check to every page and reports all failures together. Skips the page of spills without
+/// ptxas.
 fn for_every_example(check: impl Fn(&Example) -> Result<(), String>) {
     let is_testable =
         |example: &&Example| example.code != LINT_SPILLS.code || Ptxas::find().is_ok();
@@ -228,8 +229,8 @@ fn codes_of(example: &Example, trial: &Trial) -> Vec<String> {
     }
 }
 
-fn diagnostic_codes(all: &[Diagnostic]) -> Vec<String> {
-    all.iter().map(|d| d.code().to_owned()).collect()
+fn diagnostic_codes(diagnostics: &[Diagnostic]) -> Vec<String> {
+    diagnostics.iter().map(|d| d.code().to_owned()).collect()
 }
 
 /// Returns the lints that warn about a kernel.
@@ -244,7 +245,7 @@ fn warnings(kernel: &Kernel) -> Vec<String> {
     warned.map(|f| f.check.to_owned()).collect()
 }
 
-/// Returns the codes of a launch: of its binding, and of runs in several timings.
+/// Returns the codes that the binding of a launch and its runs in several timings report.
 fn faults(kernel: &Kernel, edit: fn(&mut Launch)) -> Vec<String> {
     let params: Vec<_> = (0..kernel.params.len() as u32).map(ParamId).collect();
     let mut codes = diagnostic_codes(&pdl_unsafe(kernel, &params));
@@ -294,5 +295,5 @@ fn launch(kernel: &Kernel) -> (GlobalMemory, Launch) {
     (memory, Launch { grid, args })
 }
 
-/// The bytes of a buffer that a launch passes.
+/// The size of each buffer of a launch in bytes.
 const BUFFER_BYTES: usize = 1 << 20;

@@ -52,24 +52,24 @@ pub(super) fn compile(kernel: &Kernel) -> Vec<Vec<Inst<'_>>> {
     let role = |body| {
         let mut code = Vec::new();
         for block in [&kernel.prologue, body, &kernel.epilogue] {
-            add(kernel, block, &mut code);
+            compile_block(kernel, block, &mut code);
         }
         code
     };
     kernel.roles.iter().map(|r| role(&r.body)).collect()
 }
 
-fn add<'k>(kernel: &Kernel, block: &'k Block, code: &mut Vec<Inst<'k>>) {
+fn compile_block<'k>(kernel: &Kernel, block: &'k Block, code: &mut Vec<Inst<'k>>) {
     for stmt in &block.0 {
         match &stmt.kind {
             StmtKind::Op(op) => code.push(Inst::Op(op)),
             StmtKind::If { cond, then, other } => {
                 let at = code.len();
                 code.push(Inst::End);
-                add(kernel, then, code);
+                compile_block(kernel, then, code);
                 let middle = code.len();
                 code.push(Inst::End);
-                add(kernel, other, code);
+                compile_block(kernel, other, code);
                 let end = code.len();
                 code.push(Inst::End);
                 code[at] = Inst::If {
@@ -80,7 +80,7 @@ fn add<'k>(kernel: &Kernel, block: &'k Block, code: &mut Vec<Inst<'k>>) {
             }
             StmtKind::Elect { body } => {
                 code.push(Inst::Elect);
-                add(kernel, body, code);
+                compile_block(kernel, body, code);
                 code.push(Inst::End);
             }
             StmtKind::For {
@@ -97,7 +97,7 @@ fn add<'k>(kernel: &Kernel, block: &'k Block, code: &mut Vec<Inst<'k>>) {
                 });
                 let head = code.len();
                 code.push(Inst::End);
-                add(kernel, body, code);
+                compile_block(kernel, body, code);
                 code.push(Inst::Next {
                     var: *var,
                     step: *step,
@@ -115,10 +115,10 @@ fn add<'k>(kernel: &Kernel, block: &'k Block, code: &mut Vec<Inst<'k>>) {
             StmtKind::While { head, cond, body } => {
                 code.push(Inst::While);
                 let first = code.len();
-                add(kernel, head, code);
+                compile_block(kernel, head, code);
                 let test = code.len();
                 code.push(Inst::End);
-                add(kernel, body, code);
+                compile_block(kernel, body, code);
                 code.push(Inst::Jump(first));
                 let end = code.len();
                 code.push(Inst::End);

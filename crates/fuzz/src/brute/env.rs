@@ -8,27 +8,27 @@ use crate::plan::FuzzPlan;
 use warpline_ir::{Arg, Kernel, Mask, Op, StmtKind, WARP};
 
 /// Asynchronous jobs with an observer slot of their own; later jobs reuse the slots.
-const JOBS: usize = 24;
+const JOB_SLOTS: usize = 24;
 
-pub(super) struct Env<'k> {
+pub(super) struct LaunchEnv<'k> {
     pub(super) kernel: &'k Kernel,
     pub(super) code: Vec<Vec<Inst<'k>>>,
     pub(super) ctas: usize,
     pub(super) scalars: Vec<u64>,
     /// The first slot of each mbarrier array; `bars` is the number of mbarriers of a CTA.
-    pub(super) first_bar: Vec<usize>,
+    pub(super) first_bar_slot: Vec<usize>,
     pub(super) bars: usize,
     /// Whether `elect` picks the highest lane.
-    pub(super) highest: bool,
+    pub(super) elects_highest: bool,
 }
 
-impl<'k> Env<'k> {
+impl<'k> LaunchEnv<'k> {
     /// Prepares the launch of a kernel; `None` if the machine does not support it.
     pub(super) fn new(
         plan: &FuzzPlan,
         kernel: &'k Kernel,
         values: &FuzzLaunchValues,
-        highest: bool,
+        elects_highest: bool,
     ) -> Option<(Self, State)> {
         let mut unsupported = values.ctas != kernel.cluster_size();
         kernel.each_stmt(&mut |_, s| {
@@ -53,9 +53,9 @@ impl<'k> Env<'k> {
             });
         }
         let mut bars = 0;
-        let mut first_bar = Vec::new();
+        let mut first_bar_slot = Vec::new();
         for b in &kernel.barriers {
-            first_bar.push(bars);
+            first_bar_slot.push(bars);
             bars += b.len as usize;
         }
         let ctas = values.ctas as usize;
@@ -64,9 +64,9 @@ impl<'k> Env<'k> {
             code: compile(kernel),
             ctas,
             scalars,
-            first_bar,
+            first_bar_slot,
             bars,
-            highest,
+            elects_highest,
         };
         let warps = kernel.warps();
         let all = (0..ctas).flat_map(|cta| (0..warps).map(move |w| (cta, w)));
@@ -103,7 +103,7 @@ impl<'k> Env<'k> {
     }
 
     fn observers(&self) -> usize {
-        self.job_slot(0) + JOBS
+        self.job_slot(0) + JOB_SLOTS
     }
 
     /// Returns the observer slot of the arrivals of a CTA at an mbarrier: of the current or the
@@ -128,7 +128,7 @@ impl<'k> Env<'k> {
     }
 
     pub(super) fn job_slot(&self, job: usize) -> usize {
-        self.cluster_slot(true) + 1 + job % JOBS
+        self.cluster_slot(true) + 1 + job % JOB_SLOTS
     }
 
     /// Returns the cell of a byte of shared memory.

@@ -1,7 +1,7 @@
 //! Explores all interleavings, state by state.
 
 use super::code::{Inst, is_visible};
-use super::env::Env;
+use super::env::LaunchEnv;
 use super::machine::{WarpMachine, lanes_of};
 use super::state::State;
 use super::sync::{complete_cluster_phase, complete_in_flight, release_cta_barrier};
@@ -34,8 +34,8 @@ pub fn explore(
     limit: usize,
 ) -> Exploration {
     let mut states = 0;
-    for highest in [false, true] {
-        let Some((env, first)) = Env::new(plan, kernel, values, highest) else {
+    for elects_highest in [false, true] {
+        let Some((env, first)) = LaunchEnv::new(plan, kernel, values, elects_highest) else {
             return Exploration::Unsupported;
         };
         match (Search { env, limit }).run(first) {
@@ -47,7 +47,7 @@ pub fn explore(
 }
 
 struct Search<'k> {
-    env: Env<'k>,
+    env: LaunchEnv<'k>,
     limit: usize,
 }
 
@@ -59,7 +59,7 @@ impl Search<'_> {
             }
         }
         let mut known: FxHashMap<u64, usize> = FxHashMap::default();
-        let mut before: Vec<Vec<usize>> = vec![Vec::new()];
+        let mut predecessors: Vec<Vec<usize>> = vec![Vec::new()];
         let mut ends = Vec::new();
         known.insert(first.key(), 0);
         let mut open = vec![(0, first)];
@@ -83,23 +83,23 @@ impl Search<'_> {
                 let fresh = known.len();
                 let at = *known.entry(key).or_insert(fresh);
                 if at == fresh {
-                    before.push(Vec::new());
+                    predecessors.push(Vec::new());
                     open.push((at, state));
                 }
-                before[at].push(id);
+                predecessors[at].push(id);
             }
             if known.len() > self.limit {
                 return Exploration::TooLarge;
             }
         }
         // A state that reaches no end is a livelock.
-        let mut ending = vec![false; known.len()];
+        let mut reaches_end = vec![false; known.len()];
         while let Some(id) = ends.pop() {
-            if !std::mem::replace(&mut ending[id], true) {
-                ends.extend(&before[id]);
+            if !std::mem::replace(&mut reaches_end[id], true) {
+                ends.extend(&predecessors[id]);
             }
         }
-        match ending.iter().all(|&e| e) {
+        match reaches_end.iter().all(|&e| e) {
             true => Exploration::NoFault(known.len()),
             false => Exploration::Fault(
                 "Deadlock".to_owned(),
@@ -175,14 +175,14 @@ impl Search<'_> {
                 }
                 continue;
             }
-            self.flow(state, w, inst);
+            self.run_control_flow(state, w, inst);
         }
         Err(Fault::new(FaultKind::Deadlock, "a loop does not end"))
     }
 
     /// Runs a control-flow instruction.
-    fn flow(&self, state: &mut State, w: usize, inst: &Inst<'_>) {
-        let set = |state: &mut State, r: RegId| {
+    fn run_control_flow(&self, state: &mut State, w: usize, inst: &Inst<'_>) {
+        let set_lanes = |state: &mut State, r: RegId| {
             let mut machine = WarpMachine {
                 env: &self.env,
                 st: state,
@@ -199,16 +199,16 @@ impl Search<'_> {
             machine.get::<u32>(o)
         };
         let active = state.warps[w].active;
-        let mut to = state.warps[w].pc + 1;
+        let mut next_pc = state.warps[w].pc + 1;
         match *inst {
             Inst::Op(_) => {}
             Inst::If { cond, other } => {
-                let then = set(state, cond) & active;
+                let then = set_lanes(state, cond) & active;
                 let warp = &mut state.warps[w];
                 warp.frames.push((active, then));
                 warp.active = then;
                 if then == 0 {
-                    to = other;
+                    next_pc = other;
                 }
             }
             Inst::Else { end } => {
@@ -216,7 +216,7 @@ impl Search<'_> {
                 if let Some(&(all, then)) = warp.frames.last() {
                     warp.active = all & !then;
                     if warp.active == 0 {
-                        to = end;
+                        next_pc = end;
                     }
                 }
             }
@@ -227,7 +227,7 @@ impl Search<'_> {
                 }
             }
             Inst::Elect => {
-                let lane = match self.env.highest {
+                let lane = match self.env.elects_highest {
                     true => 31 - active.leading_zeros(),
                     false => active.trailing_zeros(),
                 };
@@ -259,7 +259,7 @@ impl Search<'_> {
                     .fold(0, |m, l| m | 1 << l);
                 state.warps[w].active = left;
                 if left == 0 {
-                    to = end;
+                    next_pc = end;
                 }
             }
             Inst::Next { var, step, head } => {
@@ -269,19 +269,19 @@ impl Search<'_> {
                     let x = &mut warp.regs[var.index()][lane];
                     *x = u64::from((*x as u32).wrapping_add(step[lane]));
                 }
-                to = head;
+                next_pc = head;
             }
             Inst::While => state.warps[w].frames.push((active, 0)),
             Inst::WhileTest { cond, end } => {
-                let left = set(state, cond) & active;
+                let left = set_lanes(state, cond) & active;
                 state.warps[w].active = left;
                 if left == 0 {
-                    to = end;
+                    next_pc = end;
                 }
             }
-            Inst::Jump(at) => to = at,
+            Inst::Jump(target) => next_pc = target,
         }
-        state.warps[w].pc = to;
+        state.warps[w].pc = next_pc;
     }
 }
 

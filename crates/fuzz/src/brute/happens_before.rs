@@ -12,7 +12,7 @@ impl ObserverSet {
     fn new(size: usize) -> Self {
         Self(vec![0; size.div_ceil(64)])
     }
-    pub(super) fn has(&self, i: usize) -> bool {
+    pub(super) fn contains(&self, i: usize) -> bool {
         self.0[i / 64] >> (i % 64) & 1 == 1
     }
     pub(super) fn add(&mut self, i: usize) {
@@ -47,7 +47,7 @@ pub(super) struct Event {
     /// The CTA that owns the memory.
     pub(super) cta: usize,
     visible_to: ObserverSet,
-    /// The observers that are ordered after a proxy fence behind the access.
+    /// The observers that are ordered after a proxy fence that follows the access.
     fenced_for: ObserverSet,
     /// The number of cells that refer to the event.
     uses: u32,
@@ -126,45 +126,46 @@ impl Events {
             if other == event || !(e.write || o.write) || e.atomic && o.atomic {
                 continue;
             }
-            if !o.visible_to.has(e.lane) {
+            if !o.visible_to.contains(e.lane) {
                 return Err(OrderViolation::Race);
             }
             let crosses = e.kind == AccessKind::Async && o.kind != AccessKind::Async;
-            if crosses && !o.fenced_for.has(e.lane) {
+            if crosses && !o.fenced_for.contains(e.lane) {
                 return Err(OrderViolation::Proxy);
             }
         }
-        let mut gone = Vec::new();
+        let mut replaced = Vec::new();
         let cell = &mut self.cells[cell];
         if e.write {
-            gone.extend(cell.write.replace(event));
-            gone.append(&mut cell.reads);
+            replaced.extend(cell.write.replace(event));
+            replaced.append(&mut cell.reads);
         } else {
             let all = &self.all;
             cell.reads.retain(|&r| {
-                let plain = |o: &Event| o.lane == e.lane && o.kind == AccessKind::Generic;
-                let same = r != event
+                let is_generic_of_lane =
+                    |o: &Event| o.lane == e.lane && o.kind == AccessKind::Generic;
+                let is_superseded = r != event
                     && e.kind == AccessKind::Generic
-                    && all[r].as_ref().is_some_and(plain);
-                if same {
-                    gone.push(r);
+                    && all[r].as_ref().is_some_and(is_generic_of_lane);
+                if is_superseded {
+                    replaced.push(r);
                 }
-                !same && r != event
+                !is_superseded && r != event
             });
             cell.reads.push(event);
         }
-        if !gone.contains(&event) {
-            self.used(event, 1);
+        if !replaced.contains(&event) {
+            self.change_uses(event, 1);
         }
-        for g in gone {
+        for g in replaced {
             if g != event {
-                self.used(g, -1);
+                self.change_uses(g, -1);
             }
         }
         Ok(())
     }
 
-    fn used(&mut self, event: usize, by: i32) {
+    fn change_uses(&mut self, event: usize, by: i32) {
         let Some(e) = &mut self.all[event] else {
             return;
         };
@@ -188,10 +189,10 @@ impl Events {
     pub(super) fn acquire_if(&mut self, to: usize, from: usize, f: impl Fn(&Event) -> bool) {
         for e in self.all.iter_mut().flatten() {
             if f(e) {
-                if e.visible_to.has(from) {
+                if e.visible_to.contains(from) {
                     e.visible_to.add(to);
                 }
-                if e.fenced_for.has(from) {
+                if e.fenced_for.contains(from) {
                     e.fenced_for.add(to);
                 }
             }
@@ -201,7 +202,7 @@ impl Events {
     /// Makes the mbarriers that `from` initialized and fenced visible to `to`.
     pub(super) fn acquire_inits(&mut self, to: usize, from: usize) {
         self.acquire_if(to, from, |e| {
-            e.kind == AccessKind::Init && e.fenced_for.has(from)
+            e.kind == AccessKind::Init && e.fenced_for.contains(from)
         });
     }
 
@@ -237,15 +238,17 @@ impl Events {
 
     /// Returns the accesses of one lane by a completed job.
     pub(super) fn finished(&self, job: usize, lane: usize) -> impl Iterator<Item = usize> {
-        let of = self.finished.iter();
-        of.filter(move |f| f.0 == job && f.1 == lane).map(|f| f.2)
+        let finished = self.finished.iter();
+        finished
+            .filter(move |f| f.0 == job && f.1 == lane)
+            .map(|f| f.2)
     }
 
     /// Runs a proxy fence of a lane, for the memory of one CTA or of all.
     pub(super) fn fence(&mut self, lane: usize, own: Option<usize>) {
         for e in self.all.iter_mut().flatten() {
-            let mine = e.lane == lane || e.kind == AccessKind::Copy;
-            if mine && e.visible_to.has(lane) && own.is_none_or(|cta| e.cta == cta) {
+            let is_fenced = e.lane == lane || e.kind == AccessKind::Copy;
+            if is_fenced && e.visible_to.contains(lane) && own.is_none_or(|cta| e.cta == cta) {
                 e.fenced_for.add(lane);
             }
         }

@@ -1,6 +1,6 @@
 //! The machine on which the ops of one warp run.
 
-use super::env::Env;
+use super::env::LaunchEnv;
 use super::happens_before::{AccessKind, OrderViolation};
 use super::state::{InFlight, State};
 use warpline_ir::{
@@ -11,7 +11,7 @@ use warpline_ir::{
 
 /// A running warp.
 pub(super) struct WarpMachine<'a, 'k> {
-    pub(super) env: &'a Env<'k>,
+    pub(super) env: &'a LaunchEnv<'k>,
     pub(super) st: &'a mut State,
     pub(super) warp: usize,
 }
@@ -22,22 +22,22 @@ pub(super) fn lanes_of(mask: Mask) -> impl Iterator<Item = usize> {
 }
 
 /// Returns the fault of an unordered access.
-pub(super) fn order_fault(why: OrderViolation, what: &str) -> Fault {
-    match why {
+pub(super) fn order_fault(violation: OrderViolation, access: &str) -> Fault {
+    match violation {
         OrderViolation::Race => Fault::new(
             FaultKind::Race,
-            format!("{what} is not ordered after a conflicting access"),
+            format!("{access} is not ordered after a conflicting access"),
         ),
         OrderViolation::Proxy => Fault::new(
             FaultKind::MissingProxyFence,
-            format!("{what} follows a generic access without a proxy fence"),
+            format!("{access} follows a generic access without a proxy fence"),
         ),
     }
 }
 
 impl WarpMachine<'_, '_> {
     /// Returns the observer index of a lane of this warp.
-    pub(super) fn me(&self, lane: usize) -> usize {
+    pub(super) fn lane_observer(&self, lane: usize) -> usize {
         self.warp * WARP + lane
     }
 
@@ -49,7 +49,7 @@ impl WarpMachine<'_, '_> {
         self.get::<u32>(o)[lane]
     }
 
-    fn rank(&mut self, peer: Option<Operand>, lane: usize) -> Result<u32, Fault> {
+    fn peer_rank(&mut self, peer: Option<Operand>, lane: usize) -> Result<u32, Fault> {
         let Some(peer) = peer else {
             return Ok(self.cta() as u32);
         };
@@ -73,10 +73,13 @@ impl WarpMachine<'_, '_> {
         atomic: bool,
     ) -> Result<(), Fault> {
         let cta = at.cta as usize;
-        let event = self
-            .st
-            .events
-            .add(AccessKind::Generic, write, atomic, self.me(lane), cta);
+        let event = self.st.events.add(
+            AccessKind::Generic,
+            write,
+            atomic,
+            self.lane_observer(lane),
+            cta,
+        );
         for byte in at.byte as usize..at.byte as usize + width {
             let cell = self.env.cell(cta, byte);
             if !write && !self.st.events.is_written(cell) {
@@ -105,21 +108,21 @@ impl WarpMachine<'_, '_> {
         };
         let base = self.get::<u64>(*addr)[lane];
         let addr = base.wrapping_add_signed(i64::from(*offset));
-        global_at(self.st, addr, width)
+        resolve_global(self.st, addr, width)
     }
 }
 
 /// Returns the buffer and the byte of a global address.
-fn global_at(st: &State, addr: u64, width: usize) -> Result<(usize, usize), Fault> {
+fn resolve_global(st: &State, addr: u64, width: usize) -> Result<(usize, usize), Fault> {
     let (buffer, at) = ((addr >> 40) as usize, (addr & ((1 << 40) - 1)) as usize);
-    let here = buffer
+    let found = buffer
         .checked_sub(1)
         .and_then(|i| st.global.get(i).map(|b| (i, b)))
         .filter(|(_, b)| at + width <= b.len());
-    here.map(|(i, _)| (i, at)).ok_or_else(|| {
+    found.map(|(i, _)| (i, at)).ok_or_else(|| {
         Fault::new(
             FaultKind::OutOfBounds,
-            format!("accesses {width} bytes at {addr:#x}"),
+            format!("accesses {width} bytes at {addr:#x}, outside of every buffer"),
         )
     })
 }
@@ -198,13 +201,13 @@ impl Machine for WarpMachine<'_, '_> {
             let bytes = match at {
                 MemoryAddress::Shared(place) => {
                     let at = self.resolve(place, lane, width)?;
-                    aligned(at.byte as usize, width)?;
+                    check_alignment(at.byte as usize, width)?;
                     self.touch(lane, at, width, false, false)?;
                     &self.st.shared[at.cta as usize][at.byte as usize..][..width]
                 }
                 MemoryAddress::Global { .. } => {
                     let (buffer, at) = self.address(at, lane, width)?;
-                    aligned(at, width)?;
+                    check_alignment(at, width)?;
                     &self.st.global[buffer][at..at + width]
                 }
             };
@@ -224,13 +227,13 @@ impl Machine for WarpMachine<'_, '_> {
             let to = match at {
                 MemoryAddress::Shared(place) => {
                     let at = self.resolve(place, lane, width)?;
-                    aligned(at.byte as usize, width)?;
+                    check_alignment(at.byte as usize, width)?;
                     self.touch(lane, at, width, true, false)?;
                     &mut self.st.shared[at.cta as usize][at.byte as usize..][..width]
                 }
                 MemoryAddress::Global { .. } => {
                     let (buffer, at) = self.address(at, lane, width)?;
-                    aligned(at, width)?;
+                    check_alignment(at, width)?;
                     &mut self.st.global[buffer][at..at + width]
                 }
             };
@@ -274,7 +277,7 @@ impl Machine for WarpMachine<'_, '_> {
         lane: usize,
         len: usize,
     ) -> Result<ResolvedAddress, Fault> {
-        let cta = self.rank(place.peer, lane)?;
+        let cta = self.peer_rank(place.peer, lane)?;
         let (stage, byte) = (self.word(place.stage, lane), self.word(place.byte, lane));
         let tile = self.env.kernel.tile(place.tile);
         let inside = u64::from(byte) + u64::from(place.offset);
@@ -290,7 +293,7 @@ impl Machine for WarpMachine<'_, '_> {
     }
 
     fn resolve_view(&mut self, view: &View, lane: usize) -> Result<ResolvedAddress, Fault> {
-        let cta = self.rank(view.peer, lane)?;
+        let cta = self.peer_rank(view.peer, lane)?;
         let stage = self.word(view.stage, lane);
         let tile = self.env.kernel.tile(view.tile);
         if stage >= tile.stages {
@@ -305,7 +308,7 @@ impl Machine for WarpMachine<'_, '_> {
     }
 
     fn resolve_bar(&mut self, bar: &BarRef, lane: usize) -> Result<ResolvedBarrier, Fault> {
-        let cta = self.rank(bar.peer, lane)?;
+        let cta = self.peer_rank(bar.peer, lane)?;
         let index = self.word(bar.index, lane);
         if index >= self.env.kernel.barrier(bar.bar).len {
             return Err(Fault::new(
@@ -313,7 +316,7 @@ impl Machine for WarpMachine<'_, '_> {
                 "the mbarrier index is out of range",
             ));
         }
-        let slot = self.env.first_bar[bar.bar.index()] as u32 + index;
+        let slot = self.env.first_bar_slot[bar.bar.index()] as u32 + index;
         Ok(ResolvedBarrier { cta, slot })
     }
 
@@ -340,7 +343,7 @@ impl WarpMachine<'_, '_> {
         let id = self.st.in_flight.len();
         let slot = self.env.job_slot(id);
         self.st.events.clear(slot);
-        self.st.events.acquire(slot, self.me(lane));
+        self.st.events.acquire(slot, self.lane_observer(lane));
         let mut events = Vec::new();
         if let JobCompletion::CopyGroup { lanes } = job.completion() {
             let mut spans = Vec::new();
@@ -357,7 +360,7 @@ impl WarpMachine<'_, '_> {
                 let Some((cta, byte)) = pieces.next() else {
                     break;
                 };
-                let me = self.me(lane);
+                let me = self.lane_observer(lane);
                 let event = self.st.events.add(AccessKind::Copy, true, false, me, cta);
                 for byte in byte..byte + each as usize {
                     let touched = self.st.events.touch(self.env.cell(cta, byte), event);
@@ -375,7 +378,7 @@ impl WarpMachine<'_, '_> {
                 match span {
                     Span::Shared(at, len) => {
                         let cta = at.cta as usize;
-                        let me = self.me(lane);
+                        let me = self.lane_observer(lane);
                         let event = self.st.events.add(AccessKind::Async, write, false, me, cta);
                         for byte in at.byte as usize..(at.byte + len) as usize {
                             let touched = self.st.events.touch(self.env.cell(cta, byte), event);
@@ -385,7 +388,7 @@ impl WarpMachine<'_, '_> {
                         events.push((lane, event));
                     }
                     Span::Global(addr, len) => {
-                        global_at(self.st, addr, len as usize)?;
+                        resolve_global(self.st, addr, len as usize)?;
                     }
                 }
             }
@@ -401,12 +404,12 @@ impl WarpMachine<'_, '_> {
     }
 }
 
-fn aligned(at: usize, width: usize) -> Result<(), Fault> {
+fn check_alignment(at: usize, width: usize) -> Result<(), Fault> {
     match at.is_multiple_of(width.max(1)) {
         true => Ok(()),
         false => Err(Fault::new(
             FaultKind::Misaligned,
-            format!("accesses {width} bytes at byte {at}"),
+            format!("accesses {width} bytes at byte {at}, which is not a multiple of {width}"),
         )),
     }
 }
@@ -421,7 +424,7 @@ impl warpline_ir::Engine for CopyEngine<'_> {
                 &self.0.shared[at.cta as usize][at.byte as usize..][..len as usize]
             }
             Span::Global(addr, len) => {
-                let (buffer, at) = global_at(self.0, addr, len as usize)?;
+                let (buffer, at) = resolve_global(self.0, addr, len as usize)?;
                 &self.0.global[buffer][at..at + len as usize]
             }
         };
@@ -435,7 +438,7 @@ impl warpline_ir::Engine for CopyEngine<'_> {
                 &mut self.0.shared[at.cta as usize][at.byte as usize..][..len as usize]
             }
             Span::Global(addr, len) => {
-                let (buffer, at) = global_at(self.0, addr, len as usize)?;
+                let (buffer, at) = resolve_global(self.0, addr, len as usize)?;
                 &mut self.0.global[buffer][at..at + len as usize]
             }
         };

@@ -1,6 +1,6 @@
 //! Synchronization ops.
 
-use super::env::Env;
+use super::env::LaunchEnv;
 use super::happens_before::AccessKind;
 use super::machine::{CopyEngine, WarpMachine, lanes_of, order_fault};
 use super::state::{BarrierState, InFlight, State};
@@ -17,7 +17,7 @@ impl WarpMachine<'_, '_> {
 
     /// Records that a lane uses an mbarrier, or initializes or invalidates it (`write`).
     fn access_barrier(&mut self, lane: usize, bar: usize, write: bool) -> Result<(), Fault> {
-        let (me, cta) = (self.me(lane), bar / self.env.bars.max(1));
+        let (me, cta) = (self.lane_observer(lane), bar / self.env.bars.max(1));
         let kind = if write {
             AccessKind::Init
         } else {
@@ -65,7 +65,7 @@ impl WarpMachine<'_, '_> {
                 count,
                 tx,
                 scope,
-                drop: leave,
+                drop: leaves,
             } => {
                 let counts = self.get::<u32>(count);
                 let bytes = tx.map_or([0; WARP], |tx| self.get::<u32>(tx));
@@ -74,16 +74,16 @@ impl WarpMachine<'_, '_> {
                     let bar = self.bar(at);
                     self.access_barrier(lane, bar, false)?;
                     self.st.bars[bar].bytes += i64::from(bytes[lane]);
-                    if leave {
+                    if leaves {
                         let b = &mut self.st.bars[bar];
                         b.count = b.count.saturating_sub(counts[lane]);
                     }
-                    let (me, cta) = (self.me(lane), self.cta());
-                    let near = self.env.bar_slot(bar, false, false, cta);
-                    self.st.events.acquire(near, me);
+                    let (me, cta) = (self.lane_observer(lane), self.cta());
+                    let cta_slot = self.env.bar_slot(bar, false, false, cta);
+                    self.st.events.acquire(cta_slot, me);
                     if scope != Scope::Cta {
-                        let far = self.env.bar_slot(bar, false, true, cta);
-                        self.st.events.acquire(far, me);
+                        let wide_slot = self.env.bar_slot(bar, false, true, cta);
+                        self.st.events.acquire(wide_slot, me);
                     }
                     arrive(self.env, self.st, bar, counts[lane])?;
                 }
@@ -117,7 +117,7 @@ impl WarpMachine<'_, '_> {
                     let at = self.resolve_bar(&bar, lane)?;
                     let bar = self.bar(at);
                     self.access_barrier(lane, bar, false)?;
-                    let (me, own) = (self.me(lane), self.cta());
+                    let (me, own) = (self.lane_observer(lane), self.cta());
                     for cta in 0..self.env.ctas {
                         let wide = cta != own;
                         if !wide || scope != Scope::Cta {
@@ -157,7 +157,7 @@ impl WarpMachine<'_, '_> {
                     true => self.release_all_lanes(slot),
                     false => {
                         for lane in 0..WARP {
-                            let me = self.me(lane);
+                            let me = self.lane_observer(lane);
                             self.st.events.acquire_inits(slot, me);
                         }
                     }
@@ -177,7 +177,7 @@ impl WarpMachine<'_, '_> {
                 let cta = self.cta();
                 if fence == FenceKind::MbarrierInit {
                     for lane in lanes_of(active) {
-                        let me = self.me(lane);
+                        let me = self.lane_observer(lane);
                         self.st.events.fence_inits(me);
                     }
                 }
@@ -187,7 +187,7 @@ impl WarpMachine<'_, '_> {
                     _ => return Ok(ExecStatus::Completed),
                 };
                 for lane in lanes_of(active) {
-                    let me = self.me(lane);
+                    let me = self.lane_observer(lane);
                     self.st.events.fence(me, own);
                 }
             }
@@ -219,8 +219,10 @@ impl WarpMachine<'_, '_> {
                     let issued: Vec<usize> = self.st.warps[self.warp].copies[lane].concat();
                     for job in issued {
                         match &self.st.in_flight[job] {
-                            Some(InFlight::Job { events: of, .. }) => {
-                                events.extend(of.iter().filter(|e| e.0 == lane));
+                            Some(InFlight::Job {
+                                events: accesses, ..
+                            }) => {
+                                events.extend(accesses.iter().filter(|e| e.0 == lane));
                                 if !jobs.contains(&job) {
                                     jobs.push(job);
                                 }
@@ -256,13 +258,13 @@ impl WarpMachine<'_, '_> {
         let Some(first) = lanes_of(mask).next() else {
             return;
         };
-        let first = self.me(first);
+        let first = self.lane_observer(first);
         for lane in lanes_of(mask) {
-            let me = self.me(lane);
+            let me = self.lane_observer(lane);
             self.st.events.acquire(first, me);
         }
         for lane in lanes_of(mask) {
-            let me = self.me(lane);
+            let me = self.lane_observer(lane);
             self.st.events.acquire(me, first);
         }
     }
@@ -270,14 +272,14 @@ impl WarpMachine<'_, '_> {
     /// Publishes the visible events of every lane of the warp to a slot.
     fn release_all_lanes(&mut self, slot: usize) {
         for lane in 0..WARP {
-            let me = self.me(lane);
+            let me = self.lane_observer(lane);
             self.st.events.acquire(slot, me);
         }
     }
 
     fn acquire_all_lanes(&mut self, slot: usize) {
         for lane in 0..WARP {
-            let me = self.me(lane);
+            let me = self.lane_observer(lane);
             self.st.events.acquire(me, slot);
         }
     }
@@ -362,7 +364,7 @@ impl WarpMachine<'_, '_> {
             }
         }
         for (lane, job) in completed {
-            let me = self.me(lane);
+            let me = self.lane_observer(lane);
             let finished: Vec<usize> = self.st.events.finished(job, lane).collect();
             for event in finished {
                 self.st.events.publish(me, event);
@@ -389,17 +391,17 @@ impl WarpMachine<'_, '_> {
 }
 
 /// Releases the CTA barrier if all running warps have arrived.
-pub(super) fn release_cta_barrier(env: &Env<'_>, st: &mut State, cta: usize) {
-    let mine = |w: &super::state::Warp| w.cta == cta && !w.done;
-    let at_cta = |w: &super::state::Warp| {
+pub(super) fn release_cta_barrier(env: &LaunchEnv<'_>, st: &mut State, cta: usize) {
+    let is_running = |w: &super::state::Warp| w.cta == cta && !w.done;
+    let is_at_barrier = |w: &super::state::Warp| {
         let at = env.code[w.role].get(w.pc);
         let here = matches!(at, Some(super::code::Inst::Op(warpline_ir::Op::CtaSync(_))));
         w.barrier == BarrierState::Arrived && here
     };
     let all: Vec<usize> = (0..st.warps.len())
-        .filter(|&w| mine(&st.warps[w]))
+        .filter(|&w| is_running(&st.warps[w]))
         .collect();
-    if all.is_empty() || !all.iter().all(|&w| at_cta(&st.warps[w])) {
+    if all.is_empty() || !all.iter().all(|&w| is_at_barrier(&st.warps[w])) {
         return;
     }
     let slot = env.cta_slot(cta);
@@ -413,18 +415,18 @@ pub(super) fn release_cta_barrier(env: &Env<'_>, st: &mut State, cta: usize) {
 }
 
 /// Completes a phase of the cluster barrier if all running warps have arrived.
-pub(super) fn complete_cluster_phase(env: &Env<'_>, st: &mut State) {
+pub(super) fn complete_cluster_phase(env: &LaunchEnv<'_>, st: &mut State) {
     let live = st.warps.iter().filter(|w| !w.done).count() as u32;
     if st.cluster.0 > 0 && st.cluster.0 >= live {
         st.cluster = (0, st.cluster.1 + 1);
-        let (now, before) = (env.cluster_slot(false), env.cluster_slot(true));
-        st.events.acquire(before, now);
-        st.events.clear(now);
+        let (current, completed) = (env.cluster_slot(false), env.cluster_slot(true));
+        st.events.acquire(completed, current);
+        st.events.clear(current);
     }
 }
 
 /// Counts arrivals at an mbarrier.
-fn arrive(env: &Env<'_>, st: &mut State, bar: usize, count: u32) -> Result<(), Fault> {
+fn arrive(env: &LaunchEnv<'_>, st: &mut State, bar: usize, count: u32) -> Result<(), Fault> {
     let b = &mut st.bars[bar];
     if count > b.left {
         return Err(Fault::new(FaultKind::Barrier, "too many arrivals"));
@@ -435,7 +437,7 @@ fn arrive(env: &Env<'_>, st: &mut State, bar: usize, count: u32) -> Result<(), F
 }
 
 /// Completes the phase of an mbarrier that has no pending arrival and no pending byte.
-fn complete_phase(env: &Env<'_>, st: &mut State, bar: usize) {
+fn complete_phase(env: &LaunchEnv<'_>, st: &mut State, bar: usize) {
     let b = &mut st.bars[bar];
     if b.left > 0 || b.bytes != 0 {
         return;
@@ -444,18 +446,22 @@ fn complete_phase(env: &Env<'_>, st: &mut State, bar: usize) {
     b.parity = !b.parity;
     for cta in 0..env.ctas {
         for wide in [false, true] {
-            let (now, before) = (
+            let (current, completed) = (
                 env.bar_slot(bar, false, wide, cta),
                 env.bar_slot(bar, true, wide, cta),
             );
-            st.events.acquire(before, now);
-            st.events.clear(now);
+            st.events.acquire(completed, current);
+            st.events.clear(current);
         }
     }
 }
 
 /// Completes an asynchronous op if it can complete; returns whether it did.
-pub(super) fn complete_in_flight(env: &Env<'_>, st: &mut State, id: usize) -> Result<bool, Fault> {
+pub(super) fn complete_in_flight(
+    env: &LaunchEnv<'_>,
+    st: &mut State,
+    id: usize,
+) -> Result<bool, Fault> {
     let Some(entry) = st.in_flight[id].clone() else {
         return Ok(false);
     };
@@ -477,12 +483,13 @@ pub(super) fn complete_in_flight(env: &Env<'_>, st: &mut State, id: usize) -> Re
                 }
                 for cta in 0..env.ctas {
                     for wide in [false, true] {
-                        let now = env.bar_slot(bar, false, wide, cta);
+                        let current = env.bar_slot(bar, false, wide, cta);
                         // Transaction bytes do not publish generic writes; an arrival must.
-                        st.events
-                            .acquire_if(now, slot, |e| e.kind != AccessKind::Generic || !e.write);
+                        st.events.acquire_if(current, slot, |e| {
+                            e.kind != AccessKind::Generic || !e.write
+                        });
                         for &(_, event) in &events {
-                            st.events.publish(now, event);
+                            st.events.publish(current, event);
                         }
                     }
                 }
@@ -503,8 +510,8 @@ pub(super) fn complete_in_flight(env: &Env<'_>, st: &mut State, id: usize) -> Re
             st.in_flight[id] = None;
             for (at, lane) in arrivals {
                 let bar = at.cta as usize * env.bars + at.slot as usize;
-                for &(of, event) in &events {
-                    if of == lane {
+                for &(accessing_lane, event) in &events {
+                    if accessing_lane == lane {
                         st.events
                             .publish(env.bar_slot(bar, false, false, cta), event);
                     }

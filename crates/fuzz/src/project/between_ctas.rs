@@ -1,7 +1,7 @@
 //! Steps between CTAs: in the cluster, and through global memory.
 
 use super::StepResources;
-use super::env::Env;
+use super::env::RoleEnv;
 use crate::plan::{FlagBug, FlagHandshake, FuzzPlan, Locks, RemoteBug, RemoteStore};
 use warpline_ir::builder::*;
 use warpline_ir::ops::atomic::AtomicOp;
@@ -27,8 +27,8 @@ impl RemoteStore {
         }
     }
 
-    pub(super) fn emit(&self, env: &Env<'_>, parts: &StepResources, id: usize) {
-        let Some(tile) = parts.tile else { return };
+    pub(super) fn emit(&self, env: &RoleEnv<'_>, resources: &StepResources, id: usize) {
+        let Some(tile) = resources.tile else { return };
         let is_active = env.role == self.role;
         let size = env.plan.cluster;
         let slot = || tile.stage(warp_in_role());
@@ -64,7 +64,7 @@ impl RemoteStore {
         }
         match (self.arrivals, self.bug) {
             (true, bug) if is_active => {
-                let bar = parts.bars[0].at(warp_in_role());
+                let bar = resources.bars[0].at(warp_in_role());
                 let parity = env.vars[id][0];
                 match bug {
                     Some(RemoteBug::CtaScope) => {
@@ -102,20 +102,20 @@ impl FlagHandshake {
         }
     }
 
-    pub(super) fn emit(&self, env: &Env<'_>, parts: &StepResources, id: usize) {
-        let (true, Some(flags)) = (env.role == self.role, parts.flags) else {
+    pub(super) fn emit(&self, env: &RoleEnv<'_>, resources: &StepResources, id: usize) {
+        let (true, Some(flags)) = (env.role == self.role, resources.flags) else {
             return;
         };
         let first = warp_in_role().eq(0u32);
         if_(first, || {
             let (me, ctas) = (cta_id(), grid_ctas());
-            let other = (me + 1) % ctas;
-            let wait = || flags.wait(other, 1u32);
+            let peer = (me + 1) % ctas;
+            let wait = || flags.wait(peer, 1u32);
             if self.bug == Some(FlagBug::WaitFirst) {
                 wait();
             }
-            let own = env.scratch_of(id, me);
-            match parts.tile {
+            let own = env.scratch_of_cta(id, me);
+            match resources.tile {
                 Some(tile) => {
                     tile.whole().store(0u32, lane_id(), lane_id() + me);
                     fence_async();
@@ -132,18 +132,18 @@ impl FlagHandshake {
                 }
                 None => own.store(lane_id(), lane_id() + me),
             }
-            let raised = |cta: Reg<u32>| env.inputs.flags.atomic_ref(cta + 8);
+            let flag = |cta: Reg<u32>| env.inputs.flags.atomic_ref(cta + 8);
             match (self.once, self.bug) {
                 (_, Some(FlagBug::Silent)) => {}
                 (false, _) => flags.signal(me),
                 (true, _) => {
-                    let word = raised(me);
+                    let word = flag(me);
                     warp_sync();
                     let order = MemoryOrder::release(Scope::Gpu);
                     elect_lane(|| word.reduce(AtomicOp::Add, 1u32, order));
                 }
             }
-            let theirs = env.scratch_of(id, other);
+            let theirs = env.scratch_of_cta(id, peer);
             let read = || match self.bug {
                 Some(FlagBug::ReadOnly) => {
                     let [x] = theirs.load_cached::<u32, 1>(lane_id(), LoadCache::READ_ONLY);
@@ -157,7 +157,7 @@ impl FlagHandshake {
                         Some(FlagBug::ReadOnce) => MemoryOrder::relaxed(Scope::Gpu),
                         _ => MemoryOrder::acquire(Scope::Gpu),
                     };
-                    if_(raised(other).load(order).ne(0u32), read);
+                    if_(flag(peer).load(order).ne(0u32), read);
                 }
                 (_, Some(FlagBug::WaitFirst)) => read(),
                 _ => {
@@ -170,7 +170,7 @@ impl FlagHandshake {
 }
 
 impl Locks {
-    pub(super) fn emit(&self, env: &Env<'_>) {
+    pub(super) fn emit(&self, env: &RoleEnv<'_>) {
         let Some(index) = self.roles.iter().position(|&r| r == env.role) else {
             return;
         };

@@ -1,7 +1,7 @@
 //! Steps between two roles of a CTA.
 
 use super::StepResources;
-use super::env::Env;
+use super::env::RoleEnv;
 use super::transfer::ArriveElected;
 use super::value::Number;
 use crate::plan::{
@@ -11,14 +11,14 @@ use crate::plan::{
 use warpline_ir::builder::*;
 
 /// Declares mbarriers with these arrival counts.
-fn bars(k: Builder, name: &str, arrivals: &[u32]) -> Vec<MbarrierArray> {
+fn declare_barriers(k: Builder, name: &str, arrivals: &[u32]) -> Vec<MbarrierArray> {
     let each = arrivals.iter().enumerate();
     each.map(|(i, &n)| k.barrier(&format!("{name}.{i}"), 1).arrivals(n))
         .collect()
 }
 
 /// Waits with the parity of a variable and flips it.
-fn wait(bar: MbarrierArray, parity: Var<u32>) {
+fn wait_and_flip(bar: MbarrierArray, parity: Var<u32>) {
     bar.at(0u32).wait(parity.get());
     parity.set(parity.get() ^ 1);
 }
@@ -27,17 +27,17 @@ fn wait(bar: MbarrierArray, parity: Var<u32>) {
 fn handshake(
     n: Reg<u32>,
     is_leader: bool,
-    there: MbarrierArray,
-    back: MbarrierArray,
+    request: MbarrierArray,
+    reply: MbarrierArray,
     parity: Var<u32>,
 ) {
     steps(n).each(|_| {
         if is_leader {
-            there.at(0u32).arrive_elected();
-            wait(back, parity);
+            request.at(0u32).arrive_elected();
+            wait_and_flip(reply, parity);
         } else {
-            wait(there, parity);
-            back.at(0u32).arrive_elected();
+            wait_and_flip(request, parity);
+            reply.at(0u32).arrive_elected();
         }
     });
 }
@@ -47,7 +47,7 @@ impl SharedWord {
         let (writers, readers) = (warps[self.writer], warps[self.reader]);
         StepResources {
             tile: Some(k.tile(name, 1, 32).unswizzled().declare()),
-            bars: bars(k, name, &[writers, readers, readers, writers]),
+            bars: declare_barriers(k, name, &[writers, readers, readers, writers]),
             ..StepResources::default()
         }
     }
@@ -60,14 +60,14 @@ impl SharedWord {
         }
     }
 
-    pub(super) fn emit(&self, env: &Env<'_>, parts: &StepResources, id: usize) {
-        let Some(tile) = parts.tile else { return };
-        let [ready, taken, there, back] = parts.bars[..] else {
+    pub(super) fn emit(&self, env: &RoleEnv<'_>, resources: &StepResources, id: usize) {
+        let Some(tile) = resources.tile else { return };
+        let [ready, taken, request, reply] = resources.bars[..] else {
             return;
         };
         let vars = &env.vars[id];
         if env.role == self.writer {
-            wait(taken, vars[0]);
+            wait_and_flip(taken, vars[0]);
             let raw = match self.add {
                 0 => env.number(self.count.source).word(),
                 _ => env.count(&self.count),
@@ -88,11 +88,11 @@ impl SharedWord {
                 (_, true) => raw,
                 (add, false) => raw + add,
             };
-            handshake(n, false, there, back, vars[1]);
+            handshake(n, false, request, reply, vars[1]);
         } else if env.role == self.reader {
-            wait(ready, vars[0]);
+            wait_and_flip(ready, vars[0]);
             let word = tile.whole();
-            let seen = match self.read {
+            let value = match self.read {
                 TableElem::U8 => Number::U8(word.load_as::<u8, 1>(0u32, 0u32)[0]),
                 TableElem::U16 => Number::U16(word.load_as::<u16, 1>(0u32, 0u32)[0]),
                 TableElem::U32 => Number::U32(word.load(0u32, 0u32)),
@@ -100,10 +100,10 @@ impl SharedWord {
             };
             taken.at(0u32).arrive_elected();
             let n = match self.add {
-                0 => env.count_of(&self.count, seen),
-                _ => seen.word(),
+                0 => env.count_from_number(&self.count, value),
+                _ => value.word(),
             };
-            handshake(n, true, there, back, vars[1]);
+            handshake(n, true, request, reply, vars[1]);
         }
     }
 }
@@ -111,7 +111,7 @@ impl SharedWord {
 impl SyncFreeLoop {
     pub(super) fn declare(&self, k: Builder, name: &str, warps: &[u32]) -> StepResources {
         StepResources {
-            bars: bars(k, name, &[warps[self.setter], warps[self.waiter]]),
+            bars: declare_barriers(k, name, &[warps[self.setter], warps[self.waiter]]),
             ..StepResources::default()
         }
     }
@@ -123,21 +123,21 @@ impl SyncFreeLoop {
         }
     }
 
-    pub(super) fn emit(&self, env: &Env<'_>, parts: &StepResources, id: usize) {
-        let [there, back] = parts.bars[..] else {
+    pub(super) fn emit(&self, env: &RoleEnv<'_>, resources: &StepResources, id: usize) {
+        let [request, reply] = resources.bars[..] else {
             return;
         };
         if env.role == self.setter {
             let times = Var::new(0u32);
             steps(env.count(&self.count)).each(|_| times.set(self.value));
-            handshake(times.get(), true, there, back, env.vars[id][0]);
+            handshake(times.get(), true, request, reply, env.vars[id][0]);
         } else if env.role == self.waiter {
             let n = env.count(&self.count);
             let times = match self.stale {
                 true => self.value.reg(),
                 false => n.min(1u32) * self.value,
             };
-            handshake(times, false, there, back, env.vars[id][0]);
+            handshake(times, false, request, reply, env.vars[id][0]);
         }
     }
 }
@@ -145,24 +145,24 @@ impl SyncFreeLoop {
 impl RegisterTransfer {
     pub(super) fn declare(&self, k: Builder, name: &str, warps: &[u32]) -> StepResources {
         StepResources {
-            bars: bars(k, name, &[warps[self.taker]]),
+            bars: declare_barriers(k, name, &[warps[self.taker]]),
             ..StepResources::default()
         }
     }
 
-    pub(super) fn emit(&self, env: &Env<'_>, parts: &StepResources, id: usize) {
+    pub(super) fn emit(&self, env: &RoleEnv<'_>, resources: &StepResources, id: usize) {
         let parity = env.vars[id][0];
         if env.role == self.giver {
             if !self.late {
                 setmaxnreg_dec(24);
             }
-            wait(parts.bars[0], parity);
+            wait_and_flip(resources.bars[0], parity);
             if self.late {
                 setmaxnreg_dec(24);
             }
         } else if env.role == self.taker {
             setmaxnreg_inc(240);
-            parts.bars[0].at(0u32).arrive_elected();
+            resources.bars[0].at(0u32).arrive_elected();
         }
     }
 }
@@ -171,7 +171,7 @@ impl Reread {
     pub(super) fn declare(&self, k: Builder, name: &str, warps: &[u32]) -> StepResources {
         StepResources {
             tile: Some(k.tile(name, 1, 32).unswizzled().declare()),
-            bars: bars(k, name, &[warps[self.writer], warps[self.reader]]),
+            bars: declare_barriers(k, name, &[warps[self.writer], warps[self.reader]]),
             ..StepResources::default()
         }
     }
@@ -184,22 +184,22 @@ impl Reread {
         }
     }
 
-    pub(super) fn emit(&self, env: &Env<'_>, parts: &StepResources, id: usize) {
-        let Some(tile) = parts.tile else { return };
-        let [full, empty] = parts.bars[..] else {
+    pub(super) fn emit(&self, env: &RoleEnv<'_>, resources: &StepResources, id: usize) {
+        let Some(tile) = resources.tile else { return };
+        let [full, empty] = resources.bars[..] else {
             return;
         };
         // Two rounds: the second store conflicts with the reads of the first round.
         for round in 0..2u32 {
             if env.role == self.writer {
-                wait(empty, env.vars[id][0]);
+                wait_and_flip(empty, env.vars[id][0]);
                 let first = warp_in_role().eq(0u32);
                 if_(first, || {
                     tile.whole().store(0u32, lane_id(), lane_id() + round)
                 });
                 full.at(0u32).arrive_elected();
             } else if env.role == self.reader {
-                wait(full, env.vars[id][0]);
+                wait_and_flip(full, env.vars[id][0]);
                 warp_sync();
                 env.accumulate(tile.whole().load(0u32, 3u32));
                 if !self.unsynced {
@@ -222,7 +222,7 @@ impl VariableLoad {
     pub(super) fn declare(&self, k: Builder, name: &str, warps: &[u32]) -> StepResources {
         StepResources {
             tile: Some(k.tile(name, self.rows, Self::ROW).unswizzled().declare()),
-            bars: bars(k, name, &[1, warps[self.reader]]),
+            bars: declare_barriers(k, name, &[1, warps[self.reader]]),
             ..StepResources::default()
         }
     }
@@ -235,14 +235,14 @@ impl VariableLoad {
         }
     }
 
-    pub(super) fn emit(&self, env: &Env<'_>, parts: &StepResources, id: usize) {
-        let Some(tile) = parts.tile else { return };
-        let [full, empty] = parts.bars[..] else {
+    pub(super) fn emit(&self, env: &RoleEnv<'_>, resources: &StepResources, id: usize) {
+        let Some(tile) = resources.tile else { return };
+        let [full, empty] = resources.bars[..] else {
             return;
         };
         if env.role == self.loader {
             let raw = env.number(self.source).word();
-            let most = match self.bug {
+            let max_unit = match self.bug {
                 Some(LengthBug::Unbounded) => 63,
                 _ => 4 * self.rows - 1,
             };
@@ -250,10 +250,10 @@ impl VariableLoad {
                 Some(LengthBug::Unaligned) => 4u32,
                 _ => 16,
             };
-            let bytes = ((raw & most) + 1) * unit;
+            let bytes = ((raw & max_unit) + 1) * unit;
             // One lane issues the load, so one warp waits.
             let load = || {
-                wait(empty, env.vars[id][0]);
+                wait_and_flip(empty, env.vars[id][0]);
                 warp_sync();
                 elect_lane(|| {
                     let full = full.at(0u32);
@@ -275,7 +275,7 @@ impl VariableLoad {
                 Some(LengthBug::EarlyRow) => store(self.rows - 1),
                 _ => {}
             }
-            wait(full, env.vars[id][0]);
+            wait_and_flip(full, env.vars[id][0]);
             env.accumulate(tile.whole().load(0u32, lane_id() & 3));
             fence_async();
             empty.at(0u32).arrive_elected();
@@ -296,9 +296,9 @@ impl NamedHandshake {
         }
     }
 
-    pub(super) fn emit(&self, env: &Env<'_>, parts: &StepResources) {
-        let Some(tile) = parts.tile else { return };
-        let [full, empty] = parts.named[..] else {
+    pub(super) fn emit(&self, env: &RoleEnv<'_>, resources: &StepResources) {
+        let Some(tile) = resources.tile else { return };
+        let [full, empty] = resources.named[..] else {
             return;
         };
         let threads = 32 * (env.warps(self.from) + env.warps(self.to));
@@ -325,13 +325,13 @@ impl NamedHandshake {
 impl Reinit {
     pub(super) fn declare(&self, k: Builder, name: &str, warps: &[u32]) -> StepResources {
         StepResources {
-            bars: bars(k, name, &[warps[self.arriver]]),
+            bars: declare_barriers(k, name, &[warps[self.arriver]]),
             ..StepResources::default()
         }
     }
 
-    pub(super) fn emit(&self, env: &Env<'_>, parts: &StepResources) {
-        let bar = parts.bars[0].at(0u32);
+    pub(super) fn emit(&self, env: &RoleEnv<'_>, resources: &StepResources) {
+        let bar = resources.bars[0].at(0u32);
         if env.role == self.arriver {
             bar.arrive_elected();
         } else if env.role == self.waiter {
@@ -353,15 +353,15 @@ impl Reinit {
 
 impl Turns {
     pub(super) fn declare(&self, k: Builder, name: &str) -> StepResources {
-        let roles = self.roles.map(super::name);
+        let roles = self.roles.map(super::role_name);
         StepResources {
             turn: Some(k.turn(name, [roles[0].as_str(), roles[1].as_str()])),
             ..StepResources::default()
         }
     }
 
-    pub(super) fn emit(&self, env: &Env<'_>, parts: &StepResources) {
-        let (true, Some(turn)) = (self.roles.contains(&env.role), parts.turn) else {
+    pub(super) fn emit(&self, env: &RoleEnv<'_>, resources: &StepResources) {
+        let (true, Some(turn)) = (self.roles.contains(&env.role), resources.turn) else {
             return;
         };
         steps(env.count(&self.count)).each(|i| turn.hold(|| env.accumulate(i)));

@@ -1,6 +1,6 @@
 //! The context of a role during projection: inputs, enclosing loops and variables.
 
-use super::{GROUP, GROUPS};
+use super::{GROUP_WORDS, MAX_GROUPS};
 use crate::plan::{CommStep, FuzzPlan, NumberSource};
 use warpline_ir::builder::*;
 
@@ -32,6 +32,7 @@ pub(super) struct Inputs {
     pub(super) out: Global<u32>,
     pub(super) flags: Global<u32>,
     pub(super) scratch: Global<u32>,
+    /// The scratch words of a step, for all CTAs of the largest launch.
     pitch: u32,
     pub(super) shared: Option<SharedTables>,
 }
@@ -41,7 +42,7 @@ impl Inputs {
     pub(super) fn declare(k: Builder, plan: &FuzzPlan) -> Self {
         let shared =
             plan.any_source(&mut |s| matches!(s, NumberSource::Table { shared: true, .. }));
-        let columns = super::value::ENTRIES;
+        let columns = super::value::TABLE_ENTRIES;
         Self {
             small: k.param("small").at_most(SMALL),
             other: k.param("other").at_most(SMALL),
@@ -66,11 +67,6 @@ impl Inputs {
         }
     }
 
-    /// Returns the scratch words of a step, for all CTAs of the largest launch.
-    fn pitch(&self) -> u32 {
-        self.pitch
-    }
-
     /// Copies the tables to shared memory, followed by a CTA barrier.
     pub(super) fn load_tables(&self, role: usize) {
         let Some(tables) = self.shared else { return };
@@ -89,7 +85,7 @@ impl Inputs {
 }
 
 /// The context of a role.
-pub(super) struct Env<'p> {
+pub(super) struct RoleEnv<'p> {
     pub(super) plan: &'p FuzzPlan,
     pub(super) inputs: Inputs,
     pub(super) role: usize,
@@ -105,7 +101,7 @@ pub(super) struct Env<'p> {
     pub(super) vars: Vec<Vec<Var<u32>>>,
 }
 
-impl Env<'_> {
+impl RoleEnv<'_> {
     /// Returns the number of warps of a role.
     pub(super) fn warps(&self, role: usize) -> u32 {
         self.plan.warps[role]
@@ -114,15 +110,15 @@ impl Env<'_> {
     /// Returns the scratch address of this warp for a group of a step.
     pub(super) fn scratch(&self, step: usize, group: u32) -> Reg<u64> {
         let warps: u32 = self.plan.warps.iter().sum();
-        let groups = (cta_id() * warps + warp_id()) * GROUPS + group;
-        let at = groups * GROUP + step as u32 * self.inputs.pitch();
+        let groups = (cta_id() * warps + warp_id()) * MAX_GROUPS + group;
+        let at = groups * GROUP_WORDS + step as u32 * self.inputs.pitch;
         self.inputs.scratch.address(at)
     }
 
     /// Returns the scratch memory of the first warp of a CTA for a step.
-    pub(super) fn scratch_of(&self, step: usize, cta: Reg<u32>) -> Global<u32> {
+    pub(super) fn scratch_of_cta(&self, step: usize, cta: Reg<u32>) -> Global<u32> {
         let warps: u32 = self.plan.warps.iter().sum();
-        let at = cta * (warps * GROUPS * GROUP) + step as u32 * self.inputs.pitch();
+        let at = cta * (warps * MAX_GROUPS * GROUP_WORDS) + step as u32 * self.inputs.pitch;
         self.inputs.scratch.offset(at)
     }
 
@@ -135,15 +131,15 @@ impl Env<'_> {
 impl FuzzPlan {
     /// Calls `f` for every step, outer ones first.
     pub fn each_step<'a>(&'a self, f: &mut dyn FnMut(&'a CommStep)) {
-        fn all<'a>(steps: &'a [CommStep], f: &mut dyn FnMut(&'a CommStep)) {
+        fn visit<'a>(steps: &'a [CommStep], f: &mut dyn FnMut(&'a CommStep)) {
             for step in steps {
                 f(step);
                 if let CommStep::Loop { body, .. } = step {
-                    all(body, f);
+                    visit(body, f);
                 }
             }
         }
-        all(&self.steps, f);
+        visit(&self.steps, f);
     }
 
     /// Returns whether a source of any count, condition or length satisfies `f`.
@@ -169,7 +165,7 @@ impl FuzzPlan {
 
     /// Returns the scratch words of one step.
     pub(crate) fn scratch_pitch(&self) -> u32 {
-        self.max_ctas() * self.warps.iter().sum::<u32>() * GROUPS * GROUP
+        self.max_ctas() * self.warps.iter().sum::<u32>() * MAX_GROUPS * GROUP_WORDS
     }
 
     /// Returns whether CTAs of the plan wait for each other.
@@ -195,6 +191,6 @@ impl CommStep {
 }
 
 /// Returns a predicate that is true in the lanes whose table word is odd.
-pub(super) fn selected(inputs: &Inputs) -> Reg<bool> {
+pub(super) fn selected_lanes(inputs: &Inputs) -> Reg<bool> {
     (inputs.u32s.load(lane_id()) & 1).ne(0u32)
 }

@@ -1,10 +1,11 @@
-//! Loops over a count in every form; items count upward in all of them.
+//! Loops over a count in every form. All forms visit the items in ascending order.
 
 use crate::plan::LoopForm;
 use warpline_ir::builder::*;
 
-/// Emits a loop that runs `body` for the items `0..n`; some forms emit the body twice.
-pub(super) fn looped(n: Reg<u32>, form: LoopForm, first: u32, body: &dyn Fn(Reg<u32>)) {
+/// Emits a loop that runs `body` for the items `0..n`; some forms emit the body twice. `first` is the
+/// length of the first part of [`LoopForm::First`].
+pub(super) fn emit_loop(n: Reg<u32>, form: LoopForm, first: u32, body: &dyn Fn(Reg<u32>)) {
     match form {
         LoopForm::Up => steps(n).each(body),
         LoopForm::Down => {

@@ -8,20 +8,20 @@ mod transfer;
 mod value;
 mod within_role;
 
-pub(crate) use transfer::DATA;
-pub(crate) use value::ENTRIES;
+pub(crate) use transfer::DATA_WORDS;
+pub(crate) use value::TABLE_ENTRIES;
 
 use crate::plan::{CommStep, FuzzPlan};
-use env::{Env, Inputs};
+use env::{Inputs, RoleEnv};
 use warpline_ir::builder::*;
 use warpline_ir::{BuildErrors, Kernel, Target};
 
 /// The output words of each warp.
-pub(crate) const OUT: u32 = 32;
+pub(crate) const OUT_WORDS: u32 = 32;
 /// The scratch words of one group of a warp.
-pub(crate) const GROUP: u32 = 32;
+pub(crate) const GROUP_WORDS: u32 = 32;
 /// The maximum number of groups of a step.
-pub(crate) const GROUPS: u32 = 3;
+pub(crate) const MAX_GROUPS: u32 = 3;
 
 /// The tiles and barriers that a step declares.
 #[derive(Clone, Default)]
@@ -30,7 +30,7 @@ pub(crate) struct StepResources {
     bars: Vec<MbarrierArray>,
     named: Vec<warpline_ir::builder::NamedBarrierHandle>,
     flags: Option<warpline_ir::builder::Flags>,
-    safe: Option<Ring<Tile<u32>>>,
+    ring: Option<Ring<Tile<u32>>>,
     turn: Option<Turn>,
 }
 
@@ -39,20 +39,20 @@ pub fn kernel(plan: &FuzzPlan) -> Result<Kernel, BuildErrors> {
     Kernel::build("fuzzed", &Target::default(), |k| {
         k.cluster(plan.cluster, 1, 1);
         let inputs = Inputs::declare(k, plan);
-        let mut parts = Vec::new();
+        let mut resources = Vec::new();
         plan.each_step(&mut |step| {
-            let name = format!("s{}", parts.len());
-            parts.push(step.declare(k, &name, plan));
+            let name = format!("s{}", resources.len());
+            resources.push(step.declare(k, &name, plan));
         });
         for (role, &warps) in plan.warps.iter().enumerate() {
-            k.role(&name(role)).warps(warps).body(|| {
-                let selected = env::selected(&inputs);
+            k.role(&role_name(role)).warps(warps).body(|| {
+                let selected = env::selected_lanes(&inputs);
                 let mut vars = Vec::new();
                 plan.each_step(&mut |step| {
-                    let first = step.vars(role);
-                    vars.push(first.into_iter().map(Var::new).collect());
+                    let initial = step.vars(role);
+                    vars.push(initial.into_iter().map(Var::new).collect());
                 });
-                let mut env = Env {
+                let mut env = RoleEnv {
                     plan,
                     inputs,
                     role,
@@ -64,35 +64,42 @@ pub fn kernel(plan: &FuzzPlan) -> Result<Kernel, BuildErrors> {
                 };
                 inputs.load_tables(role);
                 let mut id = 0;
-                run(&plan.steps, &mut env, &parts, &mut id);
+                emit_steps(&plan.steps, &mut env, &resources, &mut id);
                 let warp = cta_id() * plan.warps.iter().sum::<u32>() + warp_id();
-                inputs.out.store(warp * OUT + lane_id(), env.sum.get());
+                inputs
+                    .out
+                    .store(warp * OUT_WORDS + lane_id(), env.sum.get());
             });
         }
     })
 }
 
 /// Returns the name of a role.
-pub(crate) fn name(role: usize) -> String {
+pub(crate) fn role_name(role: usize) -> String {
     format!("r{role}")
 }
 
 /// Emits steps for a role.
-fn run(steps: &[CommStep], env: &mut Env<'_>, parts: &[StepResources], id: &mut usize) {
+fn emit_steps(
+    steps: &[CommStep],
+    env: &mut RoleEnv<'_>,
+    resources: &[StepResources],
+    id: &mut usize,
+) {
     for step in steps {
-        let at = *id;
+        let index = *id;
         *id += 1;
         if let CommStep::Loop { count, body } = step {
             let n = env.count(count);
             let outer = env.round;
             warpline_ir::builder::steps(n).each(|i| {
                 env.round = Some(i);
-                run(body, env, parts, id);
+                emit_steps(body, env, resources, id);
             });
             env.round = outer;
             continue;
         }
-        step.emit(env, &parts[at], at);
+        step.emit(env, &resources[index], index);
     }
 }
 
@@ -135,22 +142,22 @@ impl CommStep {
         }
     }
 
-    fn emit(&self, env: &mut Env<'_>, parts: &StepResources, id: usize) {
+    fn emit(&self, env: &mut RoleEnv<'_>, resources: &StepResources, id: usize) {
         match self {
-            CommStep::Transfer(s) => s.emit(env, parts, id),
-            CommStep::SharedWord(s) => s.emit(env, parts, id),
-            CommStep::SyncFreeLoop(s) => s.emit(env, parts, id),
-            CommStep::BulkExport(s) => s.emit(env, parts, id),
-            CommStep::RegisterTransfer(s) => s.emit(env, parts, id),
-            CommStep::Gather(s) => s.emit(env, parts),
-            CommStep::Reread(s) => s.emit(env, parts, id),
-            CommStep::LaneCopies(s) => s.emit(env, parts),
-            CommStep::RemoteStore(s) => s.emit(env, parts, id),
-            CommStep::VariableLoad(s) => s.emit(env, parts, id),
-            CommStep::NamedHandshake(s) => s.emit(env, parts),
-            CommStep::Reinit(s) => s.emit(env, parts),
-            CommStep::Turns(s) => s.emit(env, parts),
-            CommStep::FlagHandshake(s) => s.emit(env, parts, id),
+            CommStep::Transfer(s) => s.emit(env, resources, id),
+            CommStep::SharedWord(s) => s.emit(env, resources, id),
+            CommStep::SyncFreeLoop(s) => s.emit(env, resources, id),
+            CommStep::BulkExport(s) => s.emit(env, resources, id),
+            CommStep::RegisterTransfer(s) => s.emit(env, resources, id),
+            CommStep::Gather(s) => s.emit(env, resources),
+            CommStep::Reread(s) => s.emit(env, resources, id),
+            CommStep::LaneCopies(s) => s.emit(env, resources),
+            CommStep::RemoteStore(s) => s.emit(env, resources, id),
+            CommStep::VariableLoad(s) => s.emit(env, resources, id),
+            CommStep::NamedHandshake(s) => s.emit(env, resources),
+            CommStep::Reinit(s) => s.emit(env, resources),
+            CommStep::Turns(s) => s.emit(env, resources),
+            CommStep::FlagHandshake(s) => s.emit(env, resources, id),
             CommStep::Locks(s) => s.emit(env),
             CommStep::StridedLoop(s) => s.emit(env),
             CommStep::CtaBarrier => cta_sync(),

@@ -1,8 +1,8 @@
 //! Rings, with raw mbarriers or with the `Ring` of the builder.
 
 use super::StepResources;
-use super::env::Env;
-use super::loops::looped;
+use super::env::RoleEnv;
+use super::loops::emit_loop;
 use crate::plan::{Guard, NumberSource, RingPosition, SlotFill, TableIndex, Transfer, WaitForm};
 use warpline_ir::builder::*;
 
@@ -10,7 +10,7 @@ use warpline_ir::builder::*;
 const WORDS: u32 = 32;
 
 /// The words of the buffer from which slots are loaded.
-pub(crate) const DATA: u32 = 4096;
+pub(crate) const DATA_WORDS: u32 = 4096;
 
 /// Indices of the variables of a role at one end of a ring.
 const STAGE: usize = 0;
@@ -36,7 +36,7 @@ impl Transfer {
                 ring
             };
             return StepResources {
-                safe: Some(ring),
+                ring: Some(ring),
                 ..StepResources::default()
             };
         }
@@ -73,7 +73,7 @@ impl Transfer {
         }
     }
 
-    pub(super) fn emit(&self, env: &Env<'_>, parts: &StepResources, id: usize) {
+    pub(super) fn emit(&self, env: &RoleEnv<'_>, resources: &StepResources, id: usize) {
         let fills = env.role == self.producer;
         if !fills && !self.consumers.contains(&env.role) {
             return;
@@ -81,15 +81,15 @@ impl Transfer {
         // One lane fills a slot, so one warp waits for empty slots.
         if fills && self.fill == SlotFill::Bulk && !self.safe && env.warps(env.role) > 1 {
             let first = warp_in_role().eq(0u32);
-            if_(first, || self.guarded(env, parts, id));
+            if_(first, || self.emit_guarded(env, resources, id));
         } else {
-            self.guarded(env, parts, id);
+            self.emit_guarded(env, resources, id);
         }
     }
 
     /// Emits the items under the condition of the whole transfer.
-    fn guarded(&self, env: &Env<'_>, parts: &StepResources, id: usize) {
-        let whole = |g: &&Guard| {
+    fn emit_guarded(&self, env: &RoleEnv<'_>, resources: &StepResources, id: usize) {
+        let is_whole_transfer = |g: &&Guard| {
             !matches!(
                 g.source,
                 NumberSource::Table {
@@ -98,17 +98,17 @@ impl Transfer {
                 }
             )
         };
-        match self.guard.as_ref().filter(whole) {
+        match self.guard.as_ref().filter(is_whole_transfer) {
             Some(guard) => {
                 let holds = env.guard(guard);
-                if_(holds, || self.items(env, parts, id));
+                if_(holds, || self.emit_items(env, resources, id));
             }
-            None => self.items(env, parts, id),
+            None => self.emit_items(env, resources, id),
         }
     }
 
     /// Emits the loop over the items.
-    fn items(&self, env: &Env<'_>, parts: &StepResources, id: usize) {
+    fn emit_items(&self, env: &RoleEnv<'_>, resources: &StepResources, id: usize) {
         let fills = env.role == self.producer;
         let n = env.count(&self.count);
         let form = self.loops[usize::from(!fills)];
@@ -121,8 +121,8 @@ impl Transfer {
                 }
             )
         });
-        looped(n, form, self.stages, &|i| {
-            let inner = Env {
+        emit_loop(n, form, self.stages, &|i| {
+            let inner = RoleEnv {
                 item: Some(i),
                 vars: env.vars.clone(),
                 ..*env
@@ -130,17 +130,20 @@ impl Transfer {
             match per_item {
                 Some(guard) => {
                     let holds = inner.guard(guard);
-                    if_(holds, || self.item(&inner, parts, id, n, i));
+                    if_(holds, || self.emit_item(&inner, resources, id, n, i));
                 }
-                None => self.item(&inner, parts, id, n, i),
+                None => self.emit_item(&inner, resources, id, n, i),
             }
-            let last = self.tail && env.role == self.consumers[0] && !self.signals_after_loop();
-            if last {
-                if_((i + 1).eq(n), || parts.bars[2].at(0u32).arrive_elected());
+            let signals_in_loop =
+                self.tail && env.role == self.consumers[0] && !self.signals_after_loop();
+            if signals_in_loop {
+                if_((i + 1).eq(n), || {
+                    resources.bars[2].at(0u32).arrive_elected()
+                });
             }
         });
         if self.tail && !self.safe {
-            let done = parts.bars[2].at(0u32);
+            let done = resources.bars[2].at(0u32);
             if fills {
                 if_(n.ne(0u32), || {
                     let parity = env.vars[id][DONE];
@@ -158,9 +161,16 @@ impl Transfer {
         self.count.forms.first().is_some_and(|f| f & 16 != 0)
     }
 
-    fn item(&self, env: &Env<'_>, parts: &StepResources, id: usize, n: Reg<u32>, i: Reg<u32>) {
-        if let Some(ring) = parts.safe {
-            return self.safe_item(env, ring, i);
+    fn emit_item(
+        &self,
+        env: &RoleEnv<'_>,
+        resources: &StepResources,
+        id: usize,
+        n: Reg<u32>,
+        i: Reg<u32>,
+    ) {
+        if let Some(ring) = resources.ring {
+            return self.emit_ring_item(env, ring, i);
         }
         let fills = env.role == self.producer;
         let form = self.position[usize::from(!fills)];
@@ -170,17 +180,17 @@ impl Transfer {
             RingPosition::Cursor => (vars[STAGE].get(), vars[PARITY].get()),
             RingPosition::Counter => stage_and_parity(vars[ITEMS].get(), self.stages, first),
             RingPosition::Product => {
-                let at = match env.round {
+                let item = match env.round {
                     Some(round) => round * n + i,
                     None => i,
                 };
-                stage_and_parity(at, self.stages, first)
+                stage_and_parity(item, self.stages, first)
             }
         };
         if fills {
-            self.fill(env, parts, stage, parity, i);
+            self.emit_fill(env, resources, stage, parity, i);
         } else {
-            self.read(env, parts, stage, parity);
+            self.emit_read(env, resources, stage, parity);
         }
         match form {
             RingPosition::Cursor => {
@@ -193,16 +203,16 @@ impl Transfer {
         }
     }
 
-    fn fill(
+    fn emit_fill(
         &self,
-        env: &Env<'_>,
-        parts: &StepResources,
+        env: &RoleEnv<'_>,
+        resources: &StepResources,
         stage: Reg<u32>,
         parity: Reg<u32>,
         i: Reg<u32>,
     ) {
-        let Some(slots) = parts.tile else { return };
-        let (full, empty) = (parts.bars[0].at(stage), parts.bars[1].at(stage));
+        let Some(slots) = resources.tile else { return };
+        let (full, empty) = (resources.bars[0].at(stage), resources.bars[1].at(stage));
         let slot = slots.stage(stage);
         let from = (i & 63) * WORDS;
         empty.wait(parity);
@@ -230,9 +240,15 @@ impl Transfer {
         }
     }
 
-    fn read(&self, env: &Env<'_>, parts: &StepResources, stage: Reg<u32>, parity: Reg<u32>) {
-        let Some(slots) = parts.tile else { return };
-        let (full, empty) = (parts.bars[0].at(stage), parts.bars[1].at(stage));
+    fn emit_read(
+        &self,
+        env: &RoleEnv<'_>,
+        resources: &StepResources,
+        stage: Reg<u32>,
+        parity: Reg<u32>,
+    ) {
+        let Some(slots) = resources.tile else { return };
+        let (full, empty) = (resources.bars[0].at(stage), resources.bars[1].at(stage));
         match self.wait {
             WaitForm::Wait => full.wait(parity),
             WaitForm::Try => while_(|| !full.try_wait(parity), || {}),
@@ -251,7 +267,7 @@ impl Transfer {
         elect_lane(|| empty.arrive());
     }
 
-    fn safe_item(&self, env: &Env<'_>, ring: Ring<Tile<u32>>, i: Reg<u32>) {
+    fn emit_ring_item(&self, env: &RoleEnv<'_>, ring: Ring<Tile<u32>>, i: Reg<u32>) {
         let from = (i & 63) * WORDS;
         if env.role != self.producer {
             let slot = ring.wait();

@@ -1,6 +1,6 @@
 //! Counts and conditions in the expression form of each role.
 
-use super::env::Env;
+use super::env::RoleEnv;
 use crate::plan::{
     Conversion, CountBug, CountFormula, Guard, GuardBug, GuardTest, LaneVote, NumberSource,
     TableElem, TableIndex, TripCount,
@@ -8,7 +8,7 @@ use crate::plan::{
 use warpline_ir::builder::*;
 
 /// The number of elements of a table.
-pub(crate) const ENTRIES: u32 = 32;
+pub(crate) const TABLE_ENTRIES: u32 = 32;
 
 /// A number with its type.
 #[derive(Clone, Copy)]
@@ -49,16 +49,16 @@ impl Number {
     }
 }
 
-impl Env<'_> {
+impl RoleEnv<'_> {
     fn index(&self, at: TableIndex) -> Reg<u32> {
-        let counted = |i: Option<Reg<u32>>| match i {
-            Some(i) => i & (ENTRIES - 1),
+        let wrapped = |i: Option<Reg<u32>>| match i {
+            Some(i) => i & (TABLE_ENTRIES - 1),
             None => 0u32.reg(),
         };
         match at {
-            TableIndex::Fixed(i) => (i & (ENTRIES - 1)).reg(),
-            TableIndex::Round => counted(self.round),
-            TableIndex::Item => counted(self.item),
+            TableIndex::Fixed(i) => (i & (TABLE_ENTRIES - 1)).reg(),
+            TableIndex::Round => wrapped(self.round),
+            TableIndex::Item => wrapped(self.item),
             TableIndex::Lane => lane_id(),
         }
     }
@@ -107,7 +107,7 @@ impl Env<'_> {
     }
 
     /// Computes a count from a number.
-    pub(super) fn count_of(&self, count: &TripCount, x: Number) -> Reg<u32> {
+    pub(super) fn count_from_number(&self, count: &TripCount, x: Number) -> Reg<u32> {
         self.count_from(count, x.converted(count.conversion), None)
     }
 
@@ -116,7 +116,7 @@ impl Env<'_> {
         if bug == Some(CountBug::Unsigned) {
             x = Number::U32(x.word());
         }
-        let mut n = shaped(x, count.formula, form);
+        let mut n = formula_value(x, count.formula, form);
         if form & 8 != 0 {
             n = shuffle_from(n, 0u32);
         }
@@ -151,7 +151,7 @@ impl Env<'_> {
             }
             x = Number::U32(x.word());
         }
-        let holds = Self::tested(x, guard.test, form);
+        let holds = Self::test(x, guard.test, form);
         match vote {
             LaneVote::Uniform => holds,
             LaneVote::All => all_lanes(holds),
@@ -161,7 +161,7 @@ impl Env<'_> {
         }
     }
 
-    fn tested(x: Number, test: GuardTest, form: u8) -> Reg<bool> {
+    fn test(x: Number, test: GuardTest, form: u8) -> Reg<bool> {
         let flip = form & 1 != 0;
         match (test, x) {
             (GuardTest::NotNegative, Number::I32(x)) if flip => x.gt(-1),
@@ -183,7 +183,7 @@ impl Env<'_> {
 }
 
 /// Computes the formula of a number in one of its forms.
-fn shaped(x: Number, formula: CountFormula, form: u8) -> Reg<u32> {
+fn formula_value(x: Number, formula: CountFormula, form: u8) -> Reg<u32> {
     let form = form & 7;
     match (formula, x) {
         (CountFormula::Clamp, Number::I32(x)) => match form % 3 {
@@ -208,12 +208,12 @@ fn shaped(x: Number, formula: CountFormula, form: u8) -> Reg<u32> {
                 Number::U16(_) => 14,
                 _ => 30,
             };
-            word(x.word(), formula, form, high)
+            word_formula(x.word(), formula, form, high)
         }
     }
 }
 
-fn word(x: Reg<u32>, formula: CountFormula, form: u8, high: u32) -> Reg<u32> {
+fn word_formula(x: Reg<u32>, formula: CountFormula, form: u8, high: u32) -> Reg<u32> {
     match (formula, form % 3) {
         (CountFormula::Plain, 1) => (x + 1) - 1,
         (CountFormula::Plain, _) => x,

@@ -1,12 +1,12 @@
 //! Steps inside one role.
 
 use super::StepResources;
-use super::env::Env;
+use super::env::RoleEnv;
 use crate::plan::{BulkExport, Gather, LaneCopies, PartialGroup, StridedLoop};
 use warpline_ir::builder::*;
 
 /// Declares a tile with this number of stages.
-fn stages(k: Builder, name: &str, stages: u32) -> StepResources {
+fn staged_tile(k: Builder, name: &str, stages: u32) -> StepResources {
     StepResources {
         tile: Some(k.tile(name, 1, 32).unswizzled().stages(stages).declare()),
         ..StepResources::default()
@@ -15,11 +15,11 @@ fn stages(k: Builder, name: &str, stages: u32) -> StepResources {
 
 impl BulkExport {
     pub(super) fn declare(&self, k: Builder, name: &str, warps: &[u32]) -> StepResources {
-        stages(k, name, self.groups * warps[self.role])
+        staged_tile(k, name, self.groups * warps[self.role])
     }
 
-    pub(super) fn emit(&self, env: &Env<'_>, parts: &StepResources, id: usize) {
-        let (true, Some(tile)) = (env.role == self.role, parts.tile) else {
+    pub(super) fn emit(&self, env: &RoleEnv<'_>, resources: &StepResources, id: usize) {
+        let (true, Some(tile)) = (env.role == self.role, resources.tile) else {
             return;
         };
         let first = warp_in_role() * self.groups;
@@ -32,9 +32,9 @@ impl BulkExport {
             false => fence_async(),
         }
         warp_sync();
-        let to: Vec<_> = (0..self.groups).map(|g| env.scratch(id, g)).collect();
+        let destinations: Vec<_> = (0..self.groups).map(|g| env.scratch(id, g)).collect();
         elect_lane(|| {
-            for (group, to) in to.into_iter().enumerate() {
+            for (group, to) in destinations.into_iter().enumerate() {
                 bulk_store(tile.stage(first + group as u32), to, 128u32);
                 bulk_commit();
             }
@@ -46,23 +46,23 @@ impl BulkExport {
 
 impl Gather {
     pub(super) fn declare(&self, k: Builder, name: &str, warps: &[u32]) -> StepResources {
-        stages(k, name, warps[self.role])
+        staged_tile(k, name, warps[self.role])
     }
 
-    pub(super) fn emit(&self, env: &Env<'_>, parts: &StepResources) {
-        let (true, Some(tile)) = (env.role == self.role, parts.tile) else {
+    pub(super) fn emit(&self, env: &RoleEnv<'_>, resources: &StepResources) {
+        let (true, Some(tile)) = (env.role == self.role, resources.tile) else {
             return;
         };
         let slot = tile.stage(warp_in_role());
-        let far = match (self.unknown, self.scatter) {
+        let permuted = match (self.unknown, self.scatter) {
             (false, _) => lane_id() ^ 1,
             (true, false) => env.inputs.u32s.load(lane_id()) & 31,
             // One mask for all lanes: no two lanes store to the same address.
             (true, true) => lane_id() ^ (env.inputs.u32s.load(3u32) & 31),
         };
         let (to, from) = match self.scatter {
-            true => (far, lane_id()),
-            false => (lane_id(), far),
+            true => (permuted, lane_id()),
+            false => (lane_id(), permuted),
         };
         slot.store(0u32, to, lane_id() + 7);
         if !self.unsynced {
@@ -75,15 +75,15 @@ impl Gather {
 
 impl LaneCopies {
     pub(super) fn declare(&self, k: Builder, name: &str, warps: &[u32]) -> StepResources {
-        stages(k, name, self.groups * warps[self.role])
+        staged_tile(k, name, self.groups * warps[self.role])
     }
 
-    pub(super) fn emit(&self, env: &Env<'_>, parts: &StepResources) {
-        let (true, Some(tile)) = (env.role == self.role, parts.tile) else {
+    pub(super) fn emit(&self, env: &RoleEnv<'_>, resources: &StepResources) {
+        let (true, Some(tile)) = (env.role == self.role, resources.tile) else {
             return;
         };
         let first = warp_in_role() * self.groups;
-        let some = match self.unknown {
+        let subset = match self.unknown {
             true => env.selected,
             false => lane_id().lt(16u32),
         };
@@ -93,13 +93,13 @@ impl LaneCopies {
                 .copy_from(0u32, lane_id(), from, 4);
             match self.partial {
                 Some(PartialGroup::Commit) if group + 1 == self.groups => {
-                    if_(some, copy_commit);
+                    if_(subset, copy_commit);
                 }
                 _ => copy_commit(),
             }
         }
         match self.partial {
-            Some(PartialGroup::Wait) => if_(some, || copy_wait(0)),
+            Some(PartialGroup::Wait) => if_(subset, || copy_wait(0)),
             _ => copy_wait(0),
         }
         warp_sync();
@@ -111,7 +111,7 @@ impl LaneCopies {
 }
 
 impl StridedLoop {
-    pub(super) fn emit(&self, env: &Env<'_>) {
+    pub(super) fn emit(&self, env: &RoleEnv<'_>) {
         if env.role != self.role {
             return;
         }

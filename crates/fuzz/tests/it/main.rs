@@ -1,5 +1,5 @@
 //! Tests of the generator, the brute-force machine, and a short campaign.
 
 mod brute;
+mod campaign;
 mod ops;
-mod share;

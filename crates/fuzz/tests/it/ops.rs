@@ -23,11 +23,11 @@ struct Operands {
 
 type Compute = fn(&Operands) -> Reg<u64>;
 
-fn of_bool(p: Reg<bool>) -> Reg<u64> {
+fn bool_bits(p: Reg<bool>) -> Reg<u64> {
     select(p, 1u64, 0u64)
 }
 
-fn of_signed(x: Reg<i32>) -> Reg<u64> {
+fn signed_bits(x: Reg<i32>) -> Reg<u64> {
     x.bitcast::<u32>().cast()
 }
 
@@ -55,52 +55,52 @@ const OPS: &[(&str, Compute)] = &[
     ("shl.u32 constant", |o| (o.a << 3u32).cast()),
     ("shr.u32", |o| (o.a >> (o.b & 31u32)).cast()),
     ("shr.u32 constant", |o| (o.a >> 6u32).cast()),
-    ("lt.u32", |o| of_bool(o.a.lt(o.b))),
-    ("le.u32", |o| of_bool(o.a.le(o.b))),
-    ("eq.u32", |o| of_bool(o.a.eq(o.b))),
-    ("ne.u32", |o| of_bool(o.a.ne(o.b))),
-    ("add.i32", |o| of_signed(o.x + o.y)),
-    ("sub.i32", |o| of_signed(o.x - o.y)),
-    ("mul.i32", |o| of_signed(o.x * o.y)),
-    ("div.i32", |o| of_signed(o.x / o.y)),
-    ("div.i32 constant", |o| of_signed(o.x / 4)),
-    ("rem.i32", |o| of_signed(o.x % o.y)),
-    ("rem.i32 constant", |o| of_signed(o.x % 4)),
-    ("min.i32", |o| of_signed(o.x.min(o.y))),
-    ("max.i32", |o| of_signed(o.x.max(o.y))),
-    ("shr.i32 constant", |o| of_signed(o.x >> 2u32)),
-    ("lt.i32", |o| of_bool(o.x.lt(o.y))),
-    ("gt.i32 constant", |o| of_bool(o.x.gt(-1))),
-    ("abs.i32", |o| of_signed(o.x.abs())),
+    ("lt.u32", |o| bool_bits(o.a.lt(o.b))),
+    ("le.u32", |o| bool_bits(o.a.le(o.b))),
+    ("eq.u32", |o| bool_bits(o.a.eq(o.b))),
+    ("ne.u32", |o| bool_bits(o.a.ne(o.b))),
+    ("add.i32", |o| signed_bits(o.x + o.y)),
+    ("sub.i32", |o| signed_bits(o.x - o.y)),
+    ("mul.i32", |o| signed_bits(o.x * o.y)),
+    ("div.i32", |o| signed_bits(o.x / o.y)),
+    ("div.i32 constant", |o| signed_bits(o.x / 4)),
+    ("rem.i32", |o| signed_bits(o.x % o.y)),
+    ("rem.i32 constant", |o| signed_bits(o.x % 4)),
+    ("min.i32", |o| signed_bits(o.x.min(o.y))),
+    ("max.i32", |o| signed_bits(o.x.max(o.y))),
+    ("shr.i32 constant", |o| signed_bits(o.x >> 2u32)),
+    ("lt.i32", |o| bool_bits(o.x.lt(o.y))),
+    ("gt.i32 constant", |o| bool_bits(o.x.gt(-1))),
+    ("abs.i32", |o| signed_bits(o.x.abs())),
     ("add.u64", |o| o.u + o.v),
     ("sub.u64", |o| o.u - o.v),
     ("mul.u64", |o| o.u * o.v),
-    ("lt.u64", |o| of_bool(o.u.lt(o.v))),
+    ("lt.u64", |o| bool_bits(o.u.lt(o.v))),
     ("min.u64", |o| o.u.min(o.v)),
     ("shr.u64 constant", |o| o.u >> 32u32),
     ("u32 to u16", |o| o.a.cast::<u16>().cast::<u32>().cast()),
-    ("u32 to i32", |o| of_signed(o.a.bitcast::<i32>())),
+    ("u32 to i32", |o| signed_bits(o.a.bitcast::<i32>())),
     ("i32 to u64", |o| o.x.cast::<u64>()),
     ("u64 to u32", |o| o.u.cast::<u32>().cast()),
     ("u32 through f32", |o| {
         o.a.cast::<f32>().cast::<u32>().cast()
     }),
     ("i32 through f32", |o| {
-        of_signed(o.x.cast::<f32>().cast::<i32>())
+        signed_bits(o.x.cast::<f32>().cast::<i32>())
     }),
     ("select", |o| select(o.a.lt(o.b), o.a, 5u32).cast()),
-    ("both", |o| of_bool(o.a.lt(o.b) & o.x.lt(o.y))),
-    ("either", |o| of_bool(o.a.lt(o.b) | o.x.lt(o.y))),
-    ("not", |o| of_bool(!o.a.lt(o.b))),
+    ("and.pred", |o| bool_bits(o.a.lt(o.b) & o.x.lt(o.y))),
+    ("or.pred", |o| bool_bits(o.a.lt(o.b) | o.x.lt(o.y))),
+    ("not.pred", |o| bool_bits(!o.a.lt(o.b))),
     ("shuffle", |o| shuffle_from(o.a, o.b & 31u32).cast()),
     ("shuffle of lanes", |o| {
         shuffle_from(o.a + lane_id(), 5u32).cast()
     }),
-    ("all lanes", |o| of_bool(all_lanes(o.a.lt(o.b)))),
-    ("any lane", |o| of_bool(any_lane(lane_id().lt(o.a)))),
-    ("lanes agree", |o| of_bool(lanes_agree(o.a.lt(o.b)))),
+    ("all lanes", |o| bool_bits(all_lanes(o.a.lt(o.b)))),
+    ("any lane", |o| bool_bits(any_lane(lane_id().lt(o.a)))),
+    ("lanes agree", |o| bool_bits(lanes_agree(o.a.lt(o.b)))),
     ("lanes agree on lanes", |o| {
-        of_bool(lanes_agree(lane_id().lt(o.a)))
+        bool_bits(lanes_agree(lane_id().lt(o.a)))
     }),
 ];
 

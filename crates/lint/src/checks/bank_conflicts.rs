@@ -1,9 +1,9 @@
 //! Shared-memory wavefronts beyond the minimum.
 
 use crate::finding::LintFinding;
+use crate::format::{percent, ratio};
 use crate::input::{FindingList, LintInput};
 use crate::lines::{by_line, worst_first};
-use crate::words::{percent, ratio};
 use warpline_cpu::MemoryTraffic;
 
 /// The share of extra wavefronts from which a line warns.
@@ -32,13 +32,13 @@ pub(crate) fn run(input: &LintInput<'_>, mut findings: FindingList<'_>) -> Vec<L
             e + t.bank_conflicts,
         ]
     });
-    let wanting =
+    let is_warned =
         |t: &MemoryTraffic| ratio(t.bank_conflicts, t.ideal_wavefronts) >= MAX_EXTRA_WAVEFRONTS;
-    for line in worst_first(lines, wanting, |t| t.bank_conflicts) {
+    for line in worst_first(lines, is_warned, |t| t.bank_conflicts) {
         let t = line.counted;
-        let turns = ratio(t.ideal_wavefronts + t.bank_conflicts, t.shared_accesses);
+        let wavefronts = ratio(t.ideal_wavefronts + t.bank_conflicts, t.shared_accesses);
         let text = format!(
-            "{turns:.1} wavefronts per access, where {:.1} suffice, in {} accesses",
+            "{wavefronts:.1} wavefronts per access, where {:.1} suffice, in {} accesses",
             ratio(t.ideal_wavefronts, t.shared_accesses),
             t.shared_accesses
         );

@@ -1,8 +1,8 @@
 //! Thread counts and tile extents that are not powers of two.
 //!
 //! They need divisions where a power of two needs shifts, and leave banks, boxes and matrix shapes
-//! partly used. The check applies to each role, not to the CTA: 128 producer and 256 consumer threads
-//! are 384, but no index runs to 384.
+//! partly used. The check applies to each role, not to the CTA: 128 producer and 256 consumer
+//! threads are 384, but no index runs to 384.
 
 use super::is_small;
 use crate::finding::LintFinding;

@@ -1,9 +1,9 @@
 //! Sectors of global memory beyond the minimum.
 
 use crate::finding::LintFinding;
+use crate::format::{percent, ratio};
 use crate::input::{FindingList, LintInput};
 use crate::lines::{by_line, worst_first};
-use crate::words::{percent, ratio};
 use warpline_cpu::MemoryTraffic;
 
 /// The extra sectors per request above which a line may warn.
@@ -37,12 +37,12 @@ pub(crate) fn run(input: &LintInput<'_>, mut findings: FindingList<'_>) -> Vec<L
             l + t.ideal_sectors,
         ]
     });
-    let spare = |t: &MemoryTraffic| t.global_sectors - t.ideal_sectors;
-    let wanting = |t: &MemoryTraffic| {
-        spare(t) > MAX_EXTRA_SECTORS * t.global_requests
-            && ratio(spare(t), t.ideal_sectors) >= MAX_EXTRA_SECTOR_SHARE
+    let extra = |t: &MemoryTraffic| t.global_sectors - t.ideal_sectors;
+    let is_warned = |t: &MemoryTraffic| {
+        extra(t) > MAX_EXTRA_SECTORS * t.global_requests
+            && ratio(extra(t), t.ideal_sectors) >= MAX_EXTRA_SECTOR_SHARE
     };
-    for line in worst_first(lines, wanting, spare) {
+    for line in worst_first(lines, is_warned, extra) {
         let t = line.counted;
         let text = format!(
             "{:.1} sectors per request, where {:.1} suffice, in {} requests",

@@ -1,9 +1,9 @@
 //! Lanes that branches leave idle.
 
 use crate::finding::LintFinding;
+use crate::format::{count, percent, ratio};
 use crate::input::{FindingList, LintInput};
 use crate::lines::{by_line, worst_first};
-use crate::words::{count, percent, ratio};
 use warpline_cpu::Divergence;
 
 /// The share of idle lanes, over all ops of a role, from which a branch warns.

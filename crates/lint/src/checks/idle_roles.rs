@@ -1,8 +1,8 @@
 //! Warps without work, and roles with little work.
 
 use crate::finding::LintFinding;
+use crate::format::{count, percent, ratio};
 use crate::input::{FindingList, LintInput};
-use crate::words::{count, percent, ratio};
 use warpline_cpu::{RoleStats, WarpStats};
 use warpline_ir::Role;
 
@@ -19,7 +19,7 @@ fn is_idle(w: &WarpStats) -> bool {
 }
 
 /// Returns the ops per warp, without idle warps.
-fn ops(role: &RoleStats) -> f64 {
+fn ops_per_warp(role: &RoleStats) -> f64 {
     let busy = role.warps.iter().filter(|w| !is_idle(w));
     let all: u64 = busy.clone().map(|w| w.instructions).sum();
     ratio(all, busy.count() as u64)
@@ -30,21 +30,21 @@ pub(crate) fn run(input: &LintInput<'_>, mut findings: FindingList<'_>) -> Vec<L
         Ok(stats) => stats,
         Err(why) => return findings.skip(why),
     };
-    let most = stats.roles.iter().map(ops).fold(0.0, f64::max);
+    let most = stats.roles.iter().map(ops_per_warp).fold(0.0, f64::max);
     for (role, ran) in input.kernel.roles.iter().zip(&stats.roles) {
         let idle = ran.warps.iter().filter(|w| is_idle(w)).count() as u64;
         let jobs: u64 = ran.warps.iter().map(|w| w.async_ops).sum();
         let all = ran.warps.len() as u64;
-        if idle > 0 && !fills_up_a_warpgroup(role, ran) {
+        if idle > 0 && !only_completes_a_warpgroup(role, ran) {
             let text = format!(
                 "{idle} of {all} warps neither access memory nor issue asynchronous operations"
             );
             findings.warn_role(text, Some(role));
-        } else if role.warps > 1 && jobs == 0 && ops(ran) < MIN_WORK_SHARE * most {
+        } else if role.warps > 1 && jobs == 0 && ops_per_warp(ran) < MIN_WORK_SHARE * most {
             let text = format!(
                 "each of {} runs {:.0} ops, and a warp of the busiest role runs {most:.0}",
                 count(all, "warp"),
-                ops(ran)
+                ops_per_warp(ran)
             );
             findings.warn_role(text, Some(role));
         }
@@ -62,7 +62,7 @@ pub(crate) fn run(input: &LintInput<'_>, mut findings: FindingList<'_>) -> Vec<L
 }
 
 /// Do the idle warps only complete a warpgroup, as `setmaxnreg` requires?
-fn fills_up_a_warpgroup(role: &Role, ran: &RoleStats) -> bool {
+fn only_completes_a_warpgroup(role: &Role, ran: &RoleStats) -> bool {
     let mut groups = ran.warps.chunks(4);
     role.registers.is_some() && groups.all(|g| !g.iter().all(is_idle))
 }

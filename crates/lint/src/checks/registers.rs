@@ -15,10 +15,10 @@ fn is_near(used: u32, budget: u32) -> bool {
 }
 
 pub(crate) fn run(input: &LintInput<'_>, mut findings: FindingList<'_>) -> Vec<LintFinding> {
-    // ptxas reports one number for the kernel. With `setmaxnreg` that is the number at entry, and only
-    // the estimate covers each role.
-    let moves = input.kernel.roles.iter().any(|r| r.registers.is_some());
-    if let (Ok(entry), false) = (&input.entry, moves) {
+    // ptxas reports one number for the kernel. With `setmaxnreg` that is the number at entry, and
+    // only the estimate covers each role.
+    let has_setmaxnreg = input.kernel.roles.iter().any(|r| r.registers.is_some());
+    if let (Ok(entry), false) = (&input.ptxas_report, has_setmaxnreg) {
         let (used, budget) = (
             entry.registers,
             input.target.entry_registers(input.kernel.threads()),
@@ -31,14 +31,14 @@ pub(crate) fn run(input: &LintInput<'_>, mut findings: FindingList<'_>) -> Vec<L
     }
     for (role, estimate) in roles(input) {
         if is_near(estimate.registers, estimate.budget) {
-            findings.warn_role(sentence(estimate), Some(role));
+            findings.warn_role(usage_text(estimate), Some(role));
         }
     }
     findings.or_pass(|| match nearest(input) {
         Some((_, e)) => format!(
             "role `{}` is nearest to its budget: {}",
             e.name,
-            sentence(e)
+            usage_text(e)
         ),
         None => "the kernel has no role".to_owned(),
     })
@@ -54,6 +54,6 @@ pub(super) fn nearest<'c>(input: &'c LintInput<'_>) -> Option<(&'c Role, &'c Rol
     roles(input).max_by(|a, b| share(a.1).total_cmp(&share(b.1)))
 }
 
-fn sentence(e: &RoleEstimate) -> String {
+fn usage_text(e: &RoleEstimate) -> String {
     format!("about {} of {} registers (estimate)", e.registers, e.budget)
 }

@@ -5,7 +5,7 @@ use crate::finding::LintFinding;
 use crate::input::{FindingList, LintInput};
 
 pub(crate) fn run(input: &LintInput<'_>, mut findings: FindingList<'_>) -> Vec<LintFinding> {
-    let entry = match &input.entry {
+    let entry = match &input.ptxas_report {
         Ok(entry) => entry,
         Err(why) => return findings.skip(why),
     };

@@ -20,7 +20,7 @@ pub const MAX_STAGES: u32 = 6;
 pub(crate) fn run(input: &LintInput<'_>, mut findings: FindingList<'_>) -> Vec<LintFinding> {
     let kernel = input.kernel;
     let rings = rings(kernel);
-    let mut unsure = false;
+    let mut needs_run = false;
     for ring in &rings {
         let (tile, name) = (kernel.tile(ring[0]), names(kernel, ring));
         match tile.stages {
@@ -35,7 +35,7 @@ pub(crate) fn run(input: &LintInput<'_>, mut findings: FindingList<'_>) -> Vec<L
                 }
                 // A tile that is filled once is not a ring.
                 Ok(_) => {}
-                Err(_) => unsure = true,
+                Err(_) => needs_run = true,
             },
             n => {
                 let text =
@@ -44,7 +44,7 @@ pub(crate) fn run(input: &LintInput<'_>, mut findings: FindingList<'_>) -> Vec<L
             }
         }
     }
-    if let (true, Err(why)) = (unsure, &input.stats) {
+    if let (true, Err(why)) = (needs_run, &input.stats) {
         return findings.skip(why);
     }
     let stages = |ring: &Vec<TileId>| kernel.tile(ring[0]).stages;
@@ -61,15 +61,15 @@ pub(crate) fn run(input: &LintInput<'_>, mut findings: FindingList<'_>) -> Vec<L
 /// Returns the rings: tiles with several stages, and tiles that pass from one role or a TMA copy to
 /// another role. Tiles declared in one line form one ring.
 pub(super) fn rings(kernel: &Kernel) -> Vec<Vec<TileId>> {
-    let handed = passed_between_roles(kernel);
+    let is_passed = passed_between_roles(kernel);
     let mut rings: Vec<Vec<TileId>> = Vec::new();
     for (i, tile) in kernel.tiles.iter().enumerate() {
-        if is_small(tile) || tile.stages == 1 && !handed[i] {
+        if is_small(tile) || tile.stages == 1 && !is_passed[i] {
             continue;
         }
         let line = |t: &TileInfo| kernel.locs.author(t.loc).map(|at| (at.file, at.line));
-        let alike = |t: &TileInfo| line(t) == line(tile) && t.stages == tile.stages;
-        match rings.iter_mut().find(|r| alike(kernel.tile(r[0]))) {
+        let same_ring = |t: &TileInfo| line(t) == line(tile) && t.stages == tile.stages;
+        match rings.iter_mut().find(|r| same_ring(kernel.tile(r[0]))) {
             Some(ring) => ring.push(TileId(i as u32)),
             None => rings.push(vec![TileId(i as u32)]),
         }

@@ -20,7 +20,7 @@ pub(crate) fn run(input: &LintInput<'_>, mut findings: FindingList<'_>) -> Vec<L
         if empty == 0 {
             continue;
         }
-        // If one stage is filled twice while another is never filled, the ring skips that stage.
+        // If some stage is filled twice while another stays empty, the ring skips the empty stage.
         let full = tile.stages as usize - empty;
         if fills(stats, kernel, ring[0]) > 1.0 {
             let text = format!(

@@ -1,4 +1,4 @@
-//! The checklist of what ships, and which run it is made from.
+//! The findings for the default workloads of all families, and the workload that a lint runs.
 
 use std::sync::LazyLock;
 use warpline_kernels::vector_add::{Choice, FloatType, Problem, Schedule, VectorAdd};
@@ -11,7 +11,7 @@ fn linted(work: &dyn AnyWorkload, options: &Options<'_>) -> Vec<LintFinding> {
     lint(work, options).unwrap_or_else(|e| panic!("{}: {e}", work.family()))
 }
 
-/// The findings of the default work of every family, by name.
+/// The findings for the default workload of every family, by name.
 static DEFAULTS: LazyLock<Vec<(&str, Vec<LintFinding>)>> = LazyLock::new(|| {
     let default = |family: &'static dyn AnyFamily| {
         let work = family.default_workload(DeviceKind::Cpu, &TARGET);
@@ -22,12 +22,12 @@ static DEFAULTS: LazyLock<Vec<(&str, Vec<LintFinding>)>> = LazyLock::new(|| {
 });
 
 #[test]
-fn every_check_has_an_answer_for_every_family() {
+fn every_check_has_a_result_for_every_family() {
     for (family, found) in DEFAULTS.iter() {
-        let mut answered: Vec<&str> = found.iter().map(|f| f.check).collect();
-        answered.dedup();
-        // Once for each kernel of the plan.
-        for kernel in answered.chunks(ALL.len()) {
+        let mut checks_with_result: Vec<&str> = found.iter().map(|f| f.check).collect();
+        checks_with_result.dedup();
+        // Every check has a result for each kernel of the plan.
+        for kernel in checks_with_result.chunks(ALL.len()) {
             assert_eq!(kernel, ALL, "{family}");
         }
         let spills = found.iter().find(|f| f.check == SPILLS).unwrap();
@@ -35,27 +35,27 @@ fn every_check_has_an_answer_for_every_family() {
     }
 }
 
-/// Warnings that stand: the family, what the warning says, and why it is left.
+/// Accepted warnings: the family, a part of the text, and the reason.
 const KNOWN: [(&str, &str, &str); 3] = [
     (
         "nvfp4-dual-gemm",
         "coalescing: scales.rs",
-        "plain scales are read across rows: a 16th of the weights' bytes, and none if given in blocks",
+        "row-major scales are read across rows: a 16th of the bytes of the weights, and none in block layout",
     ),
     (
         "nvfp4-dual-gemm",
         "bank-conflicts: warps.rs",
-        "accumulators are handed over once for each tile",
+        "accumulators pass between roles once per tile",
     ),
     (
         "nvfp4-dual-gemm",
         "idle-roles: warps.rs",
-        "one thread loads; its warpgroup is whole, so that the next role starts at a warpgroup",
+        "one thread loads; its role is a whole warpgroup, so that the next role starts at a warpgroup",
     ),
 ];
 
 #[test]
-fn what_ships_wastes_nothing_in_its_default_run() {
+fn default_workloads_have_only_accepted_warnings() {
     let counted = [
         checks::BANK_CONFLICTS,
         checks::COALESCING,
@@ -74,7 +74,7 @@ fn what_ships_wastes_nothing_in_its_default_run() {
     }
 }
 
-/// The config of the family's table, at an extent of our own.
+/// Returns a workload with the config of a test case of the family, and `n` elements.
 fn work(n: u64) -> Workload<VectorAdd> {
     let problem = Problem {
         n,
@@ -91,13 +91,16 @@ fn work(n: u64) -> Workload<VectorAdd> {
 }
 
 #[test]
-fn a_large_problem_is_seen_through_a_small_one_of_the_same_program() {
+fn a_large_problem_is_linted_with_a_smaller_one_of_the_same_program() {
     let large = work(1 << 28);
     let mut options = Options::default();
-    // Less than the problem that it repeats would take.
+    // The estimated duration of the problem, and of one of its periods, is longer.
     options.seconds = 0.1;
-    let alone = linted(&large, &options);
-    let not_run = alone.iter().find(|f| f.check == COALESCING).unwrap();
+    let without_family = linted(&large, &options);
+    let not_run = without_family
+        .iter()
+        .find(|f| f.check == COALESCING)
+        .unwrap();
     assert_eq!(not_run.status, LintStatus::Skipped);
     assert!(not_run.text.contains("no smaller problem"), "{not_run}");
 

@@ -9,24 +9,24 @@ use warpline_ir::ops::mbarrier::{MbarrierArrive, MbarrierInit};
 use warpline_ir::{Op, Operand, Special, StmtKind};
 
 /// Doubles an arrival.
-pub(super) fn twice(c: &KernelSites<'_>) -> Vec<Edit> {
+pub(super) fn double_arrival(sites: &KernelSites<'_>) -> Vec<Edit> {
     let twice = |(site, op): (&Site<'_>, &Op)| {
         let Op::MbarrierArrive(arrive) = op else {
             return None;
         };
-        let mut draft = c.draft(site);
+        let mut draft = sites.draft(site);
         draft.op(arrive.clone());
         draft.op(MbarrierArrive {
             tx: None,
             ..arrive.clone()
         });
-        Some(c.replace_with_draft(site, format!("{} twice", c.name(op)), draft))
+        Some(sites.replace_with_draft(site, format!("{} twice", sites.name(op)), draft))
     };
-    c.ops().filter_map(twice).collect()
+    sites.ops().filter_map(twice).collect()
 }
 
 /// Lets every lane arrive instead of the elected one.
-pub(super) fn all_lanes(c: &KernelSites<'_>) -> Vec<Edit> {
+pub(super) fn arrive_in_all_lanes(sites: &KernelSites<'_>) -> Vec<Edit> {
     let all = |site: &Site<'_>| {
         let StmtKind::Elect { body } = &site.stmt.kind else {
             return None;
@@ -34,20 +34,20 @@ pub(super) fn all_lanes(c: &KernelSites<'_>) -> Vec<Edit> {
         if !is_release(site.stmt) {
             return None;
         }
-        let text = format!("all lanes: {}", c.arrival(site.stmt)?);
-        Some(c.edit(site, text, vec![site.replace(body.0.clone())]))
+        let text = format!("all lanes: {}", sites.arrival(site.stmt)?);
+        Some(sites.edit(site, text, vec![site.replace(body.0.clone())]))
     };
-    c.sites.iter().filter_map(all).collect()
+    sites.statements.iter().filter_map(all).collect()
 }
 
 /// Lets one warp or one lane arrive instead of every warp, every lane, or one lane per peer.
-pub(super) fn few(c: &KernelSites<'_>) -> Vec<Edit> {
+pub(super) fn arrive_in_one_warp_or_lane(sites: &KernelSites<'_>) -> Vec<Edit> {
     let few = |site: &Site<'_>| {
-        let role = site.role.and_then(|r| c.kernel.roles.get(r.index()))?;
-        let mut draft = c.draft(site);
+        let role = site.role.and_then(|r| sites.kernel.roles.get(r.index()))?;
+        let mut draft = sites.draft(site);
         let who = match &site.stmt.kind {
             StmtKind::Elect { .. } if is_release(site.stmt) && role.warps > 1 => {
-                let warp = draft.special(Special::WarpId);
+                let warp = draft.read_special(Special::WarpId);
                 let first = Operand::imm(role.first_warp);
                 let first = draft.compare(Cmp::Eq, warp.into(), first);
                 draft.if_(first, vec![site.stmt.clone()]);
@@ -64,10 +64,10 @@ pub(super) fn few(c: &KernelSites<'_>) -> Vec<Edit> {
             }
             _ => return None,
         };
-        let text = format!("{who}: {}", c.arrival(site.stmt)?);
-        Some(c.replace_with_draft(site, text, draft))
+        let text = format!("{who}: {}", sites.arrival(site.stmt)?);
+        Some(sites.replace_with_draft(site, text, draft))
     };
-    c.sites.iter().filter_map(few).collect()
+    sites.statements.iter().filter_map(few).collect()
 }
 
 /// Returns whether each lane arrives at the mbarrier of a different peer.
@@ -80,49 +80,49 @@ fn arrives_at_peers(stmts: &[warpline_ir::Stmt]) -> bool {
 }
 
 /// Adds one to the arrival count of an mbarrier.
-pub(super) fn more(c: &KernelSites<'_>) -> Vec<Edit> {
-    change_count(c, |count| count.checked_add(1))
+pub(super) fn increment_count(sites: &KernelSites<'_>) -> Vec<Edit> {
+    change_count(sites, |count| count.checked_add(1))
 }
 
 /// Subtracts one from an arrival count; a count of 0 is illegal.
-pub(super) fn fewer(c: &KernelSites<'_>) -> Vec<Edit> {
-    change_count(c, |count| count.checked_sub(1).filter(|n| *n > 0))
+pub(super) fn decrement_count(sites: &KernelSites<'_>) -> Vec<Edit> {
+    change_count(sites, |count| count.checked_sub(1).filter(|n| *n > 0))
 }
 
-fn change_count(c: &KernelSites<'_>, change: impl Fn(u32) -> Option<u32>) -> Vec<Edit> {
+fn change_count(sites: &KernelSites<'_>, change: impl Fn(u32) -> Option<u32>) -> Vec<Edit> {
     let init = |(site, op): (&Site<'_>, &Op)| {
         let Op::MbarrierInit(MbarrierInit { bar, count }) = *op else {
             return None;
         };
         let changed = change(count)?;
-        let text = format!("{} counts {changed} arrivals, not {count}", c.name(op));
-        let mut draft = c.draft(site);
+        let text = format!("{} counts {changed} arrivals, not {count}", sites.name(op));
+        let mut draft = sites.draft(site);
         draft.op(MbarrierInit {
             bar,
             count: changed,
         });
-        Some(c.replace_with_draft(site, text, draft))
+        Some(sites.replace_with_draft(site, text, draft))
     };
-    c.ops().filter_map(init).collect()
+    sites.ops().filter_map(init).collect()
 }
 
 /// Changes the thread count of a named barrier by one warp.
-pub(super) fn named(c: &KernelSites<'_>) -> Vec<Edit> {
+pub(super) fn change_named_count(sites: &KernelSites<'_>) -> Vec<Edit> {
     let mut edits = Vec::new();
-    for (site, op) in c.ops() {
+    for (site, op) in sites.ops() {
         let Op::NamedSync(NamedSync { bar, threads }) = *op else {
             continue;
         };
         // A thread count of 0 is illegal.
         let fewer = threads.checked_sub(32).filter(|n| *n > 0);
         for changed in [Some(threads + 32), fewer].into_iter().flatten() {
-            let text = format!("{} counts {changed} threads, not {threads}", c.name(op));
-            let mut draft = c.draft(site);
+            let text = format!("{} counts {changed} threads, not {threads}", sites.name(op));
+            let mut draft = sites.draft(site);
             draft.op(NamedSync {
                 bar,
                 threads: changed,
             });
-            edits.push(c.replace_with_draft(site, text, draft));
+            edits.push(sites.replace_with_draft(site, text, draft));
         }
     }
     edits

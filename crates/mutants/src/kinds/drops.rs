@@ -7,8 +7,8 @@ use warpline_ir::{FenceKind, Op};
 /// Defines one function for each set of ops to drop.
 macro_rules! drops {
     ($($name:ident: $op:pat $(if $cond:expr)?,)*) => {$(
-        pub(super) fn $name(c: &KernelSites<'_>) -> Vec<Edit> {
-            c.drop_ops(|op| matches!(op, $op $(if $cond)?))
+        pub(super) fn $name(sites: &KernelSites<'_>) -> Vec<Edit> {
+            sites.drop_ops(|op| matches!(op, $op $(if $cond)?))
         }
     )*};
 }

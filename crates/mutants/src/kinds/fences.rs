@@ -19,9 +19,9 @@ fn is_fence(stmt: &Stmt) -> bool {
 
 /// Returns the proxy fences that order generic accesses with the async proxy. A fence is left
 /// alone if no tile accessed before it is ever accessed through the async proxy.
-fn fences<'a, 'k>(c: &'a KernelSites<'k>) -> impl Iterator<Item = &'a Site<'k>> {
+fn fences<'a, 'k>(sites: &'a KernelSites<'k>) -> impl Iterator<Item = &'a Site<'k>> {
     let mut async_tiles: HashSet<TileId> = HashSet::new();
-    for (_, op) in c.ops() {
+    for (_, op) in sites.ops() {
         let mut facts = Facts::of(op);
         facts
             .touches
@@ -39,18 +39,18 @@ fn fences<'a, 'k>(c: &'a KernelSites<'k>) -> impl Iterator<Item = &'a Site<'k>> 
         }
         touched.is_empty() || !touched.is_disjoint(&async_tiles)
     };
-    let all = c.sites.iter().filter(|site| is_fence(site.stmt));
+    let all = sites.statements.iter().filter(|site| is_fence(site.stmt));
     all.filter(move |site| needed(site))
 }
 
 /// Drops a proxy fence.
-pub(super) fn dropped(c: &KernelSites<'_>) -> Vec<Edit> {
-    let dropped = |site: &Site<'_>| Some(c.drop_op(site, site.op()?));
-    fences(c).filter_map(dropped).collect()
+pub(super) fn drop_proxy_fence(sites: &KernelSites<'_>) -> Vec<Edit> {
+    let dropped = |site: &Site<'_>| Some(sites.drop_op(site, site.op()?));
+    fences(sites).filter_map(dropped).collect()
 }
 
-/// Moves a proxy fence behind the next arrival.
-pub(super) fn late(c: &KernelSites<'_>) -> Vec<Edit> {
+/// Moves a proxy fence after the next arrival.
+pub(super) fn delay_proxy_fence(sites: &KernelSites<'_>) -> Vec<Edit> {
     let late = |site: &Site<'_>| {
         let after = &site.block[site.index + 1..];
         let i = after.iter().position(is_release)?;
@@ -62,8 +62,8 @@ pub(super) fn late(c: &KernelSites<'_>) -> Vec<Edit> {
         }
         let with = [&after[..=i], std::slice::from_ref(site.stmt)].concat();
         let range = site.index..site.index + with.len();
-        let text = format!("{} before its fence", c.arrival(&after[i])?);
-        Some(c.edit(site, text, vec![site.splice(range, with)]))
+        let text = format!("{} before its fence", sites.arrival(&after[i])?);
+        Some(sites.edit(site, text, vec![site.splice(range, with)]))
     };
-    fences(c).filter_map(late).collect()
+    fences(sites).filter_map(late).collect()
 }

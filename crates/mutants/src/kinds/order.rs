@@ -36,10 +36,10 @@ fn expects_bytes(stmt: &Stmt) -> bool {
 
 /// Moves an arrival before the last wait or access that it must follow. An arrival that expects
 /// transaction bytes may precede its copies, so it moves before the wait.
-pub(super) fn release(c: &KernelSites<'_>) -> Vec<Edit> {
+pub(super) fn release_early(sites: &KernelSites<'_>) -> Vec<Edit> {
     let swap = |site: &Site<'_>| {
-        let inner = site.enclosing.last().is_some_and(|outer| is_release(outer));
-        if inner || !is_release(site.stmt) {
+        let is_inside_release = site.enclosing.last().is_some_and(|outer| is_release(outer));
+        if is_inside_release || !is_release(site.stmt) {
             return None;
         }
         let before = &site.block[..site.index];
@@ -63,18 +63,22 @@ pub(super) fn release(c: &KernelSites<'_>) -> Vec<Edit> {
             return None;
         }
         let with = [rest, std::slice::from_ref(late)].concat();
-        let text = format!("{} before {}", describe(c, site.stmt), describe(c, late));
-        Some(c.edit(site, text, vec![site.splice(j..site.index + 1, with)]))
+        let text = format!(
+            "{} before {}",
+            describe(sites, site.stmt),
+            describe(sites, late)
+        );
+        Some(sites.edit(site, text, vec![site.splice(j..site.index + 1, with)]))
     };
-    c.sites.iter().filter_map(swap).collect()
+    sites.statements.iter().filter_map(swap).collect()
 }
 
 /// Names the last op of a statement that arrives, waits or accesses shared memory.
-fn describe(c: &KernelSites<'_>, stmt: &Stmt) -> String {
+fn describe(sites: &KernelSites<'_>, stmt: &Stmt) -> String {
     let mut name = String::new();
     each_op(stmt, &mut |op| {
         if waits_or_accesses_shared(op) || matches!(op, Op::MbarrierArrive(_)) {
-            name = c.name(op);
+            name = sites.name(op);
         }
     });
     match stmt.kind {

@@ -8,25 +8,29 @@ use warpline_ir::ops::mbarrier::MbarrierWait;
 use warpline_ir::{Op, Operand, RegId};
 
 /// Waits for the other parity.
-pub(super) fn wait(c: &KernelSites<'_>) -> Vec<Edit> {
+pub(super) fn flip_wait_parity(sites: &KernelSites<'_>) -> Vec<Edit> {
     let flip = |(site, op): (&Site<'_>, &Op)| {
         let Op::MbarrierWait(wait) = op else {
             return None;
         };
-        let mut draft = c.draft(site);
-        let parity = draft.flip(wait.parity);
+        let mut draft = sites.draft(site);
+        let parity = draft.flip_parity(wait.parity);
         draft.op(MbarrierWait {
             parity,
             ..wait.clone()
         });
-        Some(c.replace_with_draft(site, format!("{} of the other parity", c.name(op)), draft))
+        Some(sites.replace_with_draft(
+            site,
+            format!("{} of the other parity", sites.name(op)),
+            draft,
+        ))
     };
-    c.ops().filter_map(flip).collect()
+    sites.ops().filter_map(flip).collect()
 }
 
 /// Starts a parity variable with the other parity.
-pub(super) fn start(c: &KernelSites<'_>) -> Vec<Edit> {
-    let waited: HashSet<RegId> = c
+pub(super) fn flip_initial_parity(sites: &KernelSites<'_>) -> Vec<Edit> {
+    let waited: HashSet<RegId> = sites
         .ops()
         .filter_map(|(_, op)| match op {
             Op::MbarrierWait(wait) => wait.parity.as_reg(),
@@ -34,7 +38,7 @@ pub(super) fn start(c: &KernelSites<'_>) -> Vec<Edit> {
         })
         .collect();
     // A wait reads a copy: the cursor has advanced the variable before the wait.
-    let carried: HashSet<RegId> = c
+    let carried: HashSet<RegId> = sites
         .ops()
         .filter_map(|(_, op)| match op {
             Op::Mov(Mov { dst, src, .. }) if waited.contains(dst) => src.as_reg(),
@@ -47,13 +51,13 @@ pub(super) fn start(c: &KernelSites<'_>) -> Vec<Edit> {
             dst,
             src: Operand::Imm(x @ (0 | 1)),
         }) if site.enclosing.is_empty() && carried.contains(&dst) => {
-            let mut draft = c.draft(site);
+            let mut draft = sites.draft(site);
             let src = Operand::Imm(x ^ 1);
             draft.op(Mov { ty, dst, src });
             let text = format!("a parity begins with {}, not {x}", x ^ 1);
-            Some(c.replace_with_draft(site, text, draft))
+            Some(sites.replace_with_draft(site, text, draft))
         }
         _ => None,
     };
-    c.ops().filter_map(flip).collect()
+    sites.ops().filter_map(flip).collect()
 }

@@ -5,7 +5,7 @@ use crate::sites::{KernelSites, Site};
 use warpline_ir::{MemoryOrder, Op, Scope, Semantics};
 
 /// Narrows a scope to the CTA.
-pub(super) fn narrow(c: &KernelSites<'_>) -> Vec<Edit> {
+pub(super) fn narrow_scope(sites: &KernelSites<'_>) -> Vec<Edit> {
     let narrow = |(site, op): (&Site<'_>, &Op)| {
         if !has_order(op) {
             return None;
@@ -21,16 +21,16 @@ pub(super) fn narrow(c: &KernelSites<'_>) -> Vec<Edit> {
         }
         let was = scope.ptx();
         *scope = Scope::Cta;
-        let text = format!("{} has scope cta, not {was}", c.name(op));
-        let mut draft = c.draft(site);
+        let text = format!("{} has scope cta, not {was}", sites.name(op));
+        let mut draft = sites.draft(site);
         draft.op(narrowed);
-        Some(c.replace_with_draft(site, text, draft))
+        Some(sites.replace_with_draft(site, text, draft))
     };
-    c.ops().filter_map(narrow).collect()
+    sites.ops().filter_map(narrow).collect()
 }
 
 /// Relaxes a release or an acquire.
-pub(super) fn relax(c: &KernelSites<'_>) -> Vec<Edit> {
+pub(super) fn relax_order(sites: &KernelSites<'_>) -> Vec<Edit> {
     let relax = |(site, op): (&Site<'_>, &Op)| {
         if !has_order(op) {
             return None;
@@ -46,11 +46,11 @@ pub(super) fn relax(c: &KernelSites<'_>) -> Vec<Edit> {
                 *sem = Semantics::Relaxed;
             }
         }
-        let mut draft = c.draft(site);
+        let mut draft = sites.draft(site);
         draft.op(relaxed);
-        Some(c.replace_with_draft(site, format!("{} is relaxed", c.name(op)), draft))
+        Some(sites.replace_with_draft(site, format!("{} is relaxed", sites.name(op)), draft))
     };
-    c.ops().filter_map(relax).collect()
+    sites.ops().filter_map(relax).collect()
 }
 
 /// Returns whether an op can release or acquire.

@@ -1,7 +1,7 @@
 //! Wrong stages: cursors that wrap too early or too late, ops that use the next stage.
 
 use crate::edit::{Draft, Edit};
-use crate::sites::{KernelSites, Site, bars};
+use crate::sites::{KernelSites, Site, mbarriers};
 use std::collections::HashSet;
 use warpline_check::Facts;
 use warpline_ir::ops::arith::Rem;
@@ -13,18 +13,18 @@ use warpline_ir::{Kernel, MemoryAddress, Op, Operand, RegId, StmtKind, TileId};
 const MAX_STAGES: u64 = 256;
 
 /// Wraps a cursor one stage too early or too late.
-pub(super) fn wrap(c: &KernelSites<'_>) -> Vec<Edit> {
-    let named = c
+pub(super) fn change_wrap(sites: &KernelSites<'_>) -> Vec<Edit> {
+    let named = sites
         .ops()
-        .flat_map(|(_, op)| bars(&Facts::of(op)).collect::<Vec<_>>());
+        .flat_map(|(_, op)| mbarriers(&Facts::of(op)).collect::<Vec<_>>());
     let indices: HashSet<RegId> = named.filter_map(|b| b.index.as_reg()).collect();
     let mut edits = Vec::new();
-    for (site, op) in c.ops() {
+    for (site, op) in sites.ops() {
         let Some(stages) = stages(site, op, &indices) else {
             continue;
         };
         for changed in [stages - 1, stages + 1] {
-            let mut draft = c.draft(site);
+            let mut draft = sites.draft(site);
             let b = Operand::Imm(changed);
             match op {
                 Op::Setp(compare) => draft.op(Setp {
@@ -35,7 +35,7 @@ pub(super) fn wrap(c: &KernelSites<'_>) -> Vec<Edit> {
                 _ => continue,
             }
             let text = format!("a cursor of {changed} stages, not {stages}");
-            edits.push(c.replace_with_draft(site, text, draft));
+            edits.push(sites.replace_with_draft(site, text, draft));
         }
     }
     edits
@@ -51,14 +51,14 @@ fn stages(site: &Site<'_>, op: &Op, indices: &HashSet<RegId>) -> Option<u64> {
             b: Operand::Imm(stages @ 2..=MAX_STAGES),
             ..
         }) => {
-            let back = |s: &warpline_ir::Stmt| match s.kind {
+            let wraps_to_zero = |s: &warpline_ir::Stmt| match s.kind {
                 StmtKind::Op(Op::Select(Select {
                     cond, a: zero, b, ..
                 })) => cond == dst.into() && zero == Operand::Imm(0) && b == a,
                 _ => false,
             };
-            let behind = &site.block[site.index..];
-            behind.iter().any(back).then_some(stages)
+            let following = &site.block[site.index..];
+            following.iter().any(wraps_to_zero).then_some(stages)
         }
         Op::Rem(Rem {
             dst,
@@ -70,15 +70,15 @@ fn stages(site: &Site<'_>, op: &Op, indices: &HashSet<RegId>) -> Option<u64> {
 }
 
 /// Uses the next stage of an mbarrier array or of a tile.
-pub(super) fn index(c: &KernelSites<'_>) -> Vec<Edit> {
+pub(super) fn use_next_stage(sites: &KernelSites<'_>) -> Vec<Edit> {
     let mut edits = Vec::new();
-    for (site, op) in c.ops().filter(|(_, op)| !has_no_effect(op)) {
-        for (what, shift) in [("barrier", barrier as Shift), ("tile", tile)] {
-            let (mut draft, mut shifted) = (c.draft(site), op.clone());
-            if shift(c.kernel, &mut shifted, &mut draft) {
+    for (site, op) in sites.ops().filter(|(_, op)| !has_no_effect(op)) {
+        for (kind, shift) in [("barrier", barrier as Shift), ("tile", tile)] {
+            let (mut draft, mut shifted) = (sites.draft(site), op.clone());
+            if shift(sites.kernel, &mut shifted, &mut draft) {
                 draft.op(shifted);
-                let text = format!("{} uses the next {what}", c.name(op));
-                edits.push(c.replace_with_draft(site, text, draft));
+                let text = format!("{} uses the next {kind}", sites.name(op));
+                edits.push(sites.replace_with_draft(site, text, draft));
             }
         }
     }
@@ -135,9 +135,9 @@ fn tile(kernel: &Kernel, op: &mut Op, draft: &mut Draft) -> bool {
 }
 
 /// Advances an index if there is more than one stage.
-fn advance(draft: &mut Draft, at: &mut Operand, len: u32) -> bool {
+fn advance(draft: &mut Draft, index: &mut Operand, len: u32) -> bool {
     if len > 1 {
-        *at = draft.next(*at, len);
+        *index = draft.next_stage(*index, len);
     }
     len > 1
 }

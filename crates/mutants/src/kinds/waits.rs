@@ -9,15 +9,15 @@ use warpline_ir::ops::wgmma::WgmmaWait;
 use warpline_ir::{Op, Operand, Special, Stmt, StmtKind};
 
 /// Drops the wait of a cluster barrier, or an adjacent arrive and wait together.
-pub(super) fn cluster(c: &KernelSites<'_>) -> Vec<Edit> {
-    let mut edits = c.drop_ops(|op| matches!(op, Op::ClusterWait(_)));
-    for (site, op) in c.ops() {
+pub(super) fn drop_cluster_barrier(sites: &KernelSites<'_>) -> Vec<Edit> {
+    let mut edits = sites.drop_ops(|op| matches!(op, Op::ClusterWait(_)));
+    for (site, op) in sites.ops() {
         let next = site.block.get(site.index + 1);
         let pair = matches!(op, Op::ClusterArrive(_))
             && next.is_some_and(|s| matches!(s.kind, StmtKind::Op(Op::ClusterWait(_))));
         if pair {
-            let both = site.splice(site.index..site.index + 2, Vec::new());
-            edits.push(c.edit(site, "no cluster barrier", vec![both]));
+            let removed = site.splice(site.index..site.index + 2, Vec::new());
+            edits.push(sites.edit(site, "no cluster barrier", vec![removed]));
         }
     }
     edits
@@ -25,13 +25,13 @@ pub(super) fn cluster(c: &KernelSites<'_>) -> Vec<Edit> {
 
 /// Drops the `griddepcontrol.wait` of one role. A kernel with a single wait is left alone:
 /// without it, the kernel is not a dependent launch.
-pub(super) fn prerequisites(c: &KernelSites<'_>) -> Vec<Edit> {
-    let edits = c.drop_ops(|op| matches!(op, Op::WaitPrerequisites(_)));
+pub(super) fn drop_dependency_wait(sites: &KernelSites<'_>) -> Vec<Edit> {
+    let edits = sites.drop_ops(|op| matches!(op, Op::WaitPrerequisites(_)));
     if edits.len() < 2 { Vec::new() } else { edits }
 }
 
 /// Lets one more group stay in flight.
-pub(super) fn loose(c: &KernelSites<'_>) -> Vec<Edit> {
+pub(super) fn leave_one_more_group(sites: &KernelSites<'_>) -> Vec<Edit> {
     let loose = |(site, op): (&Site<'_>, &Op)| {
         let (more, pending): (Op, u32) = match *op {
             Op::BulkWait(BulkWait { pending, read }) => {
@@ -50,43 +50,47 @@ pub(super) fn loose(c: &KernelSites<'_>) -> Vec<Edit> {
         };
         let text = format!(
             "{} leaves {pending} in flight, not {}",
-            c.name(op),
+            sites.name(op),
             pending - 1
         );
-        let mut draft = c.draft(site);
+        let mut draft = sites.draft(site);
         draft.op(more);
-        Some(c.replace_with_draft(site, text, draft))
+        Some(sites.replace_with_draft(site, text, draft))
     };
-    c.ops().filter_map(loose).collect()
+    sites.ops().filter_map(loose).collect()
 }
 
 /// Moves a bulk wait from the issuing lane to lane 1, or from the first warp to the second.
-pub(super) fn other(c: &KernelSites<'_>) -> Vec<Edit> {
+pub(super) fn move_bulk_wait(sites: &KernelSites<'_>) -> Vec<Edit> {
     let is_wait = |s: &Stmt| any_op(s, |op| matches!(op, Op::BulkWait(_)));
     let mut edits = Vec::new();
-    for site in &c.sites {
+    for site in &sites.statements {
         match &site.stmt.kind {
             StmtKind::Elect { body } if !body.0.is_empty() && body.0.iter().all(is_wait) => {
-                let mut draft = c.draft(site);
-                let lane = draft.special(Special::LaneId);
+                let mut draft = sites.draft(site);
+                let lane = draft.read_special(Special::LaneId);
                 let second = draft.compare(Cmp::Eq, lane.into(), Operand::imm(1u32));
                 draft.if_(second, body.0.clone());
-                edits.push(c.replace_with_draft(site, "lane 1 waits for the bulk groups", draft));
+                edits.push(sites.replace_with_draft(
+                    site,
+                    "lane 1 waits for the bulk groups",
+                    draft,
+                ));
             }
             StmtKind::If { then, other, .. }
                 if other.0.is_empty()
                     && matches!(&then.0[..], [s] if matches!(s.kind, StmtKind::Elect { .. }) && is_wait(s)) =>
             {
-                let role = site.role.and_then(|r| c.kernel.roles.get(r.index()));
+                let role = site.role.and_then(|r| sites.kernel.roles.get(r.index()));
                 let Some(role) = role.filter(|r| r.warps > 1) else {
                     continue;
                 };
-                let mut draft = c.draft(site);
-                let warp = draft.special(Special::WarpId);
+                let mut draft = sites.draft(site);
+                let warp = draft.read_special(Special::WarpId);
                 let second = Operand::imm(role.first_warp + 1);
                 let second = draft.compare(Cmp::Eq, warp.into(), second);
                 draft.if_(second, then.0.clone());
-                edits.push(c.replace_with_draft(
+                edits.push(sites.replace_with_draft(
                     site,
                     "the second warp waits for the bulk groups",
                     draft,

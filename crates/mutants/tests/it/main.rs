@@ -20,31 +20,31 @@ static ORIGINALS: LazyLock<Vec<OriginalKernel>> = LazyLock::new(|| {
 });
 
 /// Returns the first mutant of each kind that is not listed as equivalent.
-fn covering() -> BTreeMap<&'static str, (&'static OriginalKernel, Mutation)> {
+fn mutant_of_each_kind() -> BTreeMap<&'static str, (&'static OriginalKernel, Mutation)> {
     let equivalent = EquivalentMutants::committed().expect("a list");
-    let mut covering = BTreeMap::new();
+    let mut mutants = BTreeMap::new();
     for original in ORIGINALS.iter() {
-        if covering.len() == KINDS.len() {
+        if mutants.len() == KINDS.len() {
             break;
         }
         for m in mutations(&original.kernel) {
             if equivalent.reason(&original.name, &m.id()).is_none() {
-                covering.entry(m.kind.name).or_insert((original, m));
+                mutants.entry(m.kind.name).or_insert((original, m));
             }
         }
     }
-    covering
+    mutants
 }
 
 #[test]
 fn a_mutant_of_each_kind_is_killed() {
-    let covering = covering();
+    let mutants = mutant_of_each_kind();
     let missing: Vec<_> = (KINDS.iter())
-        .filter(|k| !covering.contains_key(k.name))
+        .filter(|k| !mutants.contains_key(k.name))
         .collect();
     assert!(missing.is_empty(), "no kernel allows {missing:?}");
     let mut unrefuted = Vec::new();
-    for (original, mutation) in covering.values() {
+    for (original, mutation) in mutants.values() {
         let verdict = examine(&mutation.apply(&original.kernel), &TARGET).verdict();
         if verdict != Verdict::Refuted {
             unrefuted.push(format!(
@@ -65,17 +65,16 @@ fn global_memory_diagnostics(kernel: &Kernel) -> usize {
 
 #[test]
 fn every_weakened_access_between_ctas_is_refuted() {
-    const WORDS: [&str; 4] = ["atomic.", "reduce.", "strong_load", "strong_store"];
-    let weakened = |m: &&Mutation| {
-        m.kind.name.starts_with("weaken") && WORDS.iter().any(|w| m.text.contains(w))
-    };
+    const OPS: [&str; 4] = ["atomic.", "reduce.", "strong_load", "strong_store"];
+    let weakened =
+        |m: &&Mutation| m.kind.name.starts_with("weaken") && OPS.iter().any(|w| m.text.contains(w));
     let mut tried = 0;
     for original in ORIGINALS.iter() {
         let name = &original.name;
         assert_eq!(global_memory_diagnostics(&original.kernel), 0, "{name}");
         // Skip kernels without such an access.
         let text = original.kernel.to_string();
-        if !WORDS.iter().any(|word| text.contains(word)) {
+        if !OPS.iter().any(|word| text.contains(word)) {
             continue;
         }
         for m in mutations(&original.kernel).iter().filter(weakened) {
@@ -98,11 +97,15 @@ fn every_mutation_changes_its_kernel_and_has_a_unique_name() {
     let seconds = |(_, all): &(&OriginalKernel, Vec<Mutation>)| 1.0 + all.len() as f64;
     let sampled = sample(all.collect(), kinds, seconds);
     for (original, mutations) in sampled {
-        let own = original.kernel.text_hash();
+        let unchanged = original.kernel.text_hash();
         let mut ids = HashSet::new();
         for m in mutations {
             let (name, id) = (&original.name, m.id());
-            assert_ne!(m.apply(&original.kernel).text_hash(), own, "{name}: {id}");
+            assert_ne!(
+                m.apply(&original.kernel).text_hash(),
+                unchanged,
+                "{name}: {id}"
+            );
             assert!(ids.insert(id.clone()), "{name}: {id} twice");
         }
     }

@@ -1,29 +1,31 @@
-//! The kernel of a line.
+//! The kernel of a pipeline.
 
-use crate::brute::line::{Act, Line, Part, Role};
+use crate::brute::pipeline::{Act, Part, Pipeline, Role};
 use warpline_ir::builder::*;
 use warpline_ir::{Kernel, Operand, Target};
 
-/// Words of half a slot, and its bytes.
+/// The words of half a slot.
 const HALF: u32 = 16;
+/// The bytes of half a slot.
 const BYTES: u32 = 4 * HALF;
 
-/// Builds it. The counts of a tile are bits of parameters: any sequence can be passed.
-pub(crate) fn kernel(line: &Line) -> Kernel {
-    let built = Kernel::build(&line.name, &Target::SM_90A, |k| {
-        if line.pair {
+/// Builds the kernel. The counts of a tile are bits of parameters, so that a launch can pass any
+/// sequence.
+pub(crate) fn kernel(pipeline: &Pipeline) -> Kernel {
+    let built = Kernel::build(&pipeline.name, &Target::SM_90A, |k| {
+        if pipeline.pair {
             k.cluster(2, 1, 1);
         }
         let x = k.pointer::<f32>("x");
         let (tiles, mask) = (k.param::<u32>("tiles"), k.param::<u32>("mask"));
-        let counts: Vec<_> = (0..line.counts)
+        let counts: Vec<_> = (0..pipeline.counts)
             .map(|i| k.param::<u32>(&format!("counts{i}")))
             .collect();
-        let rings: Vec<_> = (line.rings.iter().enumerate())
-            .map(|(i, r)| Slots {
+        let rings: Vec<_> = (pipeline.rings.iter().enumerate())
+            .map(|(i, r)| RingStorage {
                 stages: r.stages.into(),
                 expects: r.expects.into(),
-                pair: line.pair,
+                pair: pipeline.pair,
                 tile: k
                     .tile(&format!("ring{i}"), 2, HALF)
                     .unswizzled()
@@ -37,28 +39,34 @@ pub(crate) fn kernel(line: &Line) -> Kernel {
                     .arrivals(r.empty.into()),
             })
             .collect();
-        for role in &line.roles {
+        for role in &pipeline.roles {
             k.role(role.name).body(|| {
-                let places: Vec<_> = rings
+                let cursors: Vec<_> = rings
                     .iter()
                     .zip(&role.parity)
-                    .map(|(&slots, &p)| Place::new(slots, p.into(), x, role.lane))
+                    .map(|(&slots, &p)| RingCursor::new(slots, p.into(), x, role.lane))
                     .collect();
-                let (first, by) = match line.pair {
+                let (first, step) = match pipeline.pair {
                     true => (cluster_id(), grid_clusters()),
                     false => (cta_id(), grid_ctas()),
                 };
-                let later = Var::new(0u32);
+                let is_later = Var::new(0u32);
                 let all = || {
-                    range(first, tiles).step_by(by).each(|t| {
+                    range(first, tiles).step_by(step).each(|t| {
                         let steps: Vec<_> = counts
                             .iter()
-                            .map(|&c| if line.plain { c } else { c >> (t * 4) & mask })
+                            .map(|&c| {
+                                if pipeline.plain {
+                                    c
+                                } else {
+                                    c >> (t * 4) & mask
+                                }
+                            })
                             .collect();
-                        tile(role, &steps, later, &places);
-                        later.set(1u32);
+                        tile(role, &steps, is_later, &cursors);
+                        is_later.set(1u32);
                     });
-                    acts(&role.last, &[], &places);
+                    acts(&role.last, &[], &cursors);
                 };
                 match role.lane {
                     true => elect(all),
@@ -67,31 +75,31 @@ pub(crate) fn kernel(line: &Line) -> Kernel {
             });
         }
     });
-    built.unwrap_or_else(|e| panic!("{}: {e}", line.name))
+    built.unwrap_or_else(|e| panic!("{}: {e}", pipeline.name))
 }
 
-/// One tile, of so many steps.
-fn tile(role: &Role, counts: &[Reg<u32>], later: Var<u32>, places: &[Place]) {
-    let go = |count: usize, more: u8, list: &[Act]| {
-        steps(counts[count] + u32::from(more)).each(|_| acts(list, counts, places));
+/// Emits one tile, with these numbers of steps.
+fn tile(role: &Role, counts: &[Reg<u32>], is_later: Var<u32>, cursors: &[RingCursor]) {
+    let run_steps = |count: usize, more: u8, list: &[Act]| {
+        steps(counts[count] + u32::from(more)).each(|_| acts(list, counts, cursors));
     };
     let parts = || {
         for part in &role.tile {
             match part {
-                Part::Once(list) => acts(list, counts, places),
-                Part::Later(list) => if_(later.get().eq(1u32), || acts(list, counts, places)),
+                Part::Once(list) => acts(list, counts, cursors),
+                Part::Later(list) => if_(is_later.get().eq(1u32), || acts(list, counts, cursors)),
                 Part::Steps {
                     count,
                     more,
                     later: true,
                     acts: list,
-                } => if_(later.get().eq(1u32), || go(*count, *more, list)),
+                } => if_(is_later.get().eq(1u32), || run_steps(*count, *more, list)),
                 Part::Steps {
                     count,
                     more,
                     acts: list,
                     ..
-                } => go(*count, *more, list),
+                } => run_steps(*count, *more, list),
             }
         }
     };
@@ -101,28 +109,28 @@ fn tile(role: &Role, counts: &[Reg<u32>], later: Var<u32>, places: &[Place]) {
     }
 }
 
-fn acts(list: &[Act], counts: &[Reg<u32>], places: &[Place]) {
+fn acts(list: &[Act], counts: &[Reg<u32>], cursors: &[RingCursor]) {
     for act in list {
         match *act {
-            Act::AwaitEmpty(r) => places[r].await_empty(),
-            Act::AwaitFull(r) => places[r].await_full(),
-            Act::Copy(r) => places[r].copy(),
-            Act::Write(r) => places[r].write(),
-            Act::Read(r) => places[r].read(),
-            Act::Commit(r) => places[r].commit(),
-            Act::Release { ring, late } => places[ring].release(late.into()),
-            Act::Drain(r) => places[r].drain(),
-            Act::Drop(r) => places[r].drop_held(),
-            Act::Pass { ring, count } => places[ring].pass(counts[count]),
-            Act::Advance(r) => places[r].advance(),
-            Act::Restart(r) => places[r].restart(),
+            Act::AwaitEmpty(r) => cursors[r].await_empty(),
+            Act::AwaitFull(r) => cursors[r].await_full(),
+            Act::Copy(r) => cursors[r].copy(),
+            Act::Write(r) => cursors[r].write(),
+            Act::Read(r) => cursors[r].read(),
+            Act::Commit(r) => cursors[r].commit(),
+            Act::Release { ring, late } => cursors[ring].release(late.into()),
+            Act::Drain(r) => cursors[r].drain(),
+            Act::Drop(r) => cursors[r].drop_held(),
+            Act::Pass { ring, count } => cursors[ring].pass(counts[count]),
+            Act::Advance(r) => cursors[r].advance(),
+            Act::Restart(r) => cursors[r].restart(),
         }
     }
 }
 
 /// A ring in shared memory.
 #[derive(Clone, Copy)]
-struct Slots {
+struct RingStorage {
     stages: u32,
     expects: u32,
     pair: bool,
@@ -131,9 +139,9 @@ struct Slots {
     empty: MbarrierArray,
 }
 
-/// A role's place in a ring: where it is, and the slots behind that it has not given back.
-struct Place {
-    slots: Slots,
+/// The position of a role in a ring, and the slots that it has not released yet.
+struct RingCursor {
+    slots: RingStorage,
     from: Global<f32>,
     lane: bool,
     first: u32,
@@ -143,8 +151,8 @@ struct Place {
     held: Var<u32>,
 }
 
-impl Place {
-    fn new(slots: Slots, parity: u32, from: Global<f32>, lane: bool) -> Self {
+impl RingCursor {
+    fn new(slots: RingStorage, parity: u32, from: Global<f32>, lane: bool) -> Self {
         Self {
             slots,
             from,
@@ -201,7 +209,7 @@ impl Place {
         });
     }
 
-    /// What a warp does together, one lane arrives for.
+    /// Lets one lane arrive for the warp.
     fn one_lane(&self, arrive: impl FnOnce()) {
         match self.lane {
             true => arrive(),

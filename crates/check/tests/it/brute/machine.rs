@@ -1,52 +1,52 @@
-//! Every way a line can go: all interleavings of its roles and of the copies in flight, for every
+//! All runs of a pipeline: every interleaving of its roles and of the copies in flight, for every
 //! sequence of counts up to a bound.
 //!
-//! Nothing here is shared with the checker. An mbarrier has pending arrivals, bytes and a bit for
-//! its phase, and who waits sees the bit alone. An access lasts from its begin to its end, and a
-//! copy from its issue until it lands; two that overlap race. How many tiles there are, and how
-//! many steps each has, is decided when a role first asks, so that sequences that begin alike are
-//! followed once.
+//! This machine shares no code with the checker. An mbarrier has pending arrivals, pending bytes
+//! and a phase bit, and a wait reads only the bit. An access lasts from its start to its end, a
+//! copy from its issue to its completion; overlapping accesses race. The machine decides the number
+//! of tiles and of steps when a role first needs it, so that it runs a common prefix of two
+//! sequences once.
 
-use crate::brute::line::{Act, Line, Part};
+use crate::brute::pipeline::{Act, Part, Pipeline};
 use bytemuck::{Pod, Zeroable};
 use std::collections::{HashSet, VecDeque};
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 
-/// What is looked at.
+/// The bounds of the search.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bound {
-    /// Tiles, at most.
+    /// The most tiles.
     pub(crate) tiles: u8,
-    /// Steps of a tile, at most.
+    /// The most steps of a tile.
     pub(crate) steps: u8,
 }
 
-/// What can go wrong.
+/// The kinds of faults.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
-    /// Nobody can go on.
+    /// No role can continue.
     Hang,
     /// Two accesses overlap, one of them a write.
     Race,
-    /// A barrier gets more arrivals than its phase has left.
+    /// An mbarrier receives more arrivals than its phase expects.
     Overrun,
-    /// All have ended, and a copy is still in flight.
+    /// All roles have ended, and a copy is still in flight.
     Flight,
-    /// All have ended, and a phase has begun that never completes.
+    /// All roles have ended, and a phase is incomplete.
     Leftover,
 }
 
-/// Something that goes wrong, and one of the shortest ways there.
+/// A fault, and one of the shortest schedules that lead to it.
 #[derive(Clone, Debug)]
 pub(crate) struct Fault {
     pub(crate) kind: Kind,
     pub(crate) schedule: Vec<String>,
 }
 
-/// What was found.
+/// The result of the search.
 #[derive(Debug)]
 pub(crate) struct Found {
-    /// One of each kind.
+    /// One fault of each kind.
     pub(crate) faults: Vec<Fault>,
     pub(crate) states: usize,
 }
@@ -57,25 +57,25 @@ const CTAS: usize = 2;
 const STAGES: usize = 3;
 const TILES: usize = 5;
 const COUNTS: usize = 2;
-/// What has not been decided.
+/// A count that is not decided yet.
 const OPEN: u8 = u8::MAX;
 
-/// One role of one CTA.
+/// The state of one role of one CTA.
 #[derive(Clone, Copy, Default, Pod, Zeroable)]
 #[repr(C)]
-struct Runner {
+struct RoleState {
     pc: u8,
     tile: u8,
     round: u8,
-    /// Has it begun what it is at?
-    begun: u8,
-    places: [Place; RINGS],
+    /// Has the current action started?
+    has_started: u8,
+    cursors: [RingCursor; RINGS],
 }
 
-/// A place in a ring.
+/// A position in a ring.
 #[derive(Clone, Copy, Default, Pod, Zeroable)]
 #[repr(C)]
-struct Place {
+struct RingCursor {
     stage: u8,
     parity: u8,
     tail: u8,
@@ -87,29 +87,29 @@ struct Place {
 #[repr(C)]
 struct Bar {
     pending: u8,
-    /// Halves of a slot that are expected and have not come.
+    /// The halves of a slot that are expected and not yet copied.
     bytes: i8,
     phase: u8,
 }
 
-/// A slot, with its barriers.
+/// A slot with its mbarriers.
 #[derive(Clone, Copy, Default, Pod, Zeroable)]
 #[repr(C)]
 struct Slot {
     full: Bar,
     empty: Bar,
-    /// Copies in flight to it, by the CTA that issued them.
-    flying: [u8; CTAS],
+    /// Copies in flight to the slot, by the issuing CTA.
+    in_flight: [u8; CTAS],
 }
 
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct State {
     /// By CTA and role.
-    runners: [Runner; ROLES],
+    roles: [RoleState; ROLES],
     /// By CTA, ring and stage.
     slots: [[Slot; STAGES]; RINGS],
-    /// Is there a tile?
+    /// By tile: does it exist?
     tiles: [u8; TILES],
     counts: [[u8; COUNTS]; TILES],
 }
@@ -128,7 +128,7 @@ impl Hash for State {
     }
 }
 
-/// A role's program.
+/// A step of the program of a role.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Code {
     Tile { end: u8 },
@@ -154,60 +154,60 @@ enum Move {
         count: u8,
         steps: u8,
     },
-    Goes {
+    Acts {
         cta: u8,
         role: u8,
         act: Act,
         stage: u8,
         ends: bool,
     },
-    Lands {
+    Completes {
         cta: u8,
         ring: u8,
         stage: u8,
     },
 }
 
-/// What a move makes of a state. A fault is the end of its schedule.
-struct Went {
+/// The state after a move. A fault ends its schedule.
+struct Transition {
     state: State,
     by: Move,
     fault: Option<Kind>,
 }
 
-/// Looks at every state that a line can be in, or until a fault is found that is sought.
-pub(crate) fn explore(line: &Line, bound: Bound, sought: impl Fn(Kind) -> bool) -> Found {
+/// Visits every state of a pipeline, or stops at a fault for which `sought` returns true.
+pub(crate) fn explore(pipeline: &Pipeline, bound: Bound, sought: impl Fn(Kind) -> bool) -> Found {
     let machine = Machine {
-        line,
+        pipeline,
         bound,
-        programs: line.roles.iter().map(program).collect(),
+        programs: pipeline.roles.iter().map(program).collect(),
     };
     let mut search = Search::default();
-    search.enter(machine.start(), (0, Move::Start));
+    search.add_state(machine.start(), (0, Move::Start));
     let mut next = Vec::new();
     while let Some((state, at)) = search.open.pop_front() {
         if search.faults.iter().any(|f| sought(f.kind)) {
             break;
         }
         machine.moves(&state, &mut next);
-        if let Some(kind) = machine.judge_end(&state, next.is_empty()) {
-            search.note(line, kind, at, None);
+        if let Some(kind) = machine.end_fault(&state, next.is_empty()) {
+            search.add_fault(pipeline, kind, at, None);
         }
-        for went in next.drain(..) {
-            match went.fault {
-                None => search.enter(went.state, (at, went.by)),
-                Some(kind) => search.note(line, kind, at, Some(went.by)),
+        for transition in next.drain(..) {
+            match transition.fault {
+                None => search.add_state(transition.state, (at, transition.by)),
+                Some(kind) => search.add_fault(pipeline, kind, at, Some(transition.by)),
             }
         }
     }
     Found {
         faults: search.faults,
-        states: search.came.len(),
+        states: search.reached_by.len(),
     }
 }
 
-/// Flat code for a role.
-fn program(role: &crate::brute::line::Role) -> Vec<Code> {
+/// Returns the program of a role as flat code.
+fn program(role: &crate::brute::pipeline::Role) -> Vec<Code> {
     let mut code = vec![Code::Tile { end: 0 }];
     if role.skips {
         code.push(Code::Skip { end: 0 });
@@ -251,7 +251,7 @@ fn program(role: &crate::brute::line::Role) -> Vec<Code> {
 }
 
 struct Machine<'l> {
-    line: &'l Line,
+    pipeline: &'l Pipeline,
     bound: Bound,
     programs: Vec<Vec<Code>>,
 }
@@ -259,58 +259,58 @@ struct Machine<'l> {
 impl Machine<'_> {
     fn start(&self) -> State {
         let mut state = State {
-            runners: Default::default(),
+            roles: Default::default(),
             slots: Default::default(),
             tiles: [OPEN; TILES],
             counts: [[OPEN; COUNTS]; TILES],
         };
         state.tiles[usize::from(self.bound.tiles).min(TILES - 1)] = 0;
-        for cta in 0..self.line.ctas() {
-            for (role, r) in self.line.roles.iter().enumerate() {
-                for (place, &parity) in state.runners[self.who(cta, role)]
-                    .places
+        for cta in 0..self.pipeline.ctas() {
+            for (role, r) in self.pipeline.roles.iter().enumerate() {
+                for (cursor, &parity) in state.roles[self.role_index(cta, role)]
+                    .cursors
                     .iter_mut()
                     .zip(&r.parity)
                 {
-                    place.parity = parity;
+                    cursor.parity = parity;
                 }
             }
-            for (ring, r) in self.line.rings.iter().enumerate() {
-                for slot in &mut state.slots[self.which(cta, ring)][..r.stages.into()] {
+            for (ring, r) in self.pipeline.rings.iter().enumerate() {
+                for slot in &mut state.slots[self.ring_index(cta, ring)][..r.stages.into()] {
                     slot.full.pending = r.full;
                     slot.empty.pending = r.empty;
                 }
             }
         }
-        for (cta, role) in self.all() {
-            self.settle(&mut state, cta, role);
+        for (cta, role) in self.all_roles() {
+            self.advance_role(&mut state, cta, role);
         }
         state
     }
 
-    /// The number of a role of a CTA.
-    fn who(&self, cta: usize, role: usize) -> usize {
-        cta * self.line.roles.len() + role
+    /// Returns the index of a role of a CTA.
+    fn role_index(&self, cta: usize, role: usize) -> usize {
+        cta * self.pipeline.roles.len() + role
     }
 
-    /// The number of a ring of a CTA.
-    fn which(&self, cta: usize, ring: usize) -> usize {
-        cta * self.line.rings.len() + ring
+    /// Returns the index of a ring of a CTA.
+    fn ring_index(&self, cta: usize, ring: usize) -> usize {
+        cta * self.pipeline.rings.len() + ring
     }
 
-    /// All roles of all CTAs.
-    fn all(&self) -> impl Iterator<Item = (usize, usize)> + use<> {
-        let roles = self.line.roles.len();
-        (0..self.line.ctas()).flat_map(move |cta| (0..roles).map(move |role| (cta, role)))
+    /// Returns all roles of all CTAs.
+    fn all_roles(&self) -> impl Iterator<Item = (usize, usize)> + use<> {
+        let roles = self.pipeline.roles.len();
+        (0..self.pipeline.ctas()).flat_map(move |cta| (0..roles).map(move |role| (cta, role)))
     }
 
-    /// All that can happen next.
-    fn moves(&self, state: &State, next: &mut Vec<Went>) {
-        for (cta, role) in self.all() {
-            let r = state.runners[self.who(cta, role)];
+    /// Adds all moves that are possible next.
+    fn moves(&self, state: &State, next: &mut Vec<Transition>) {
+        for (cta, role) in self.all_roles() {
+            let r = state.roles[self.role_index(cta, role)];
             match self.programs[role][usize::from(r.pc)] {
                 Code::End => {}
-                Code::Act(act) if counted(Code::Act(act)).is_none() => {
+                Code::Act(act) if needed_count(Code::Act(act)).is_none() => {
                     next.extend(self.act(state, cta, role, act))
                 }
                 Code::Tile { .. } => {
@@ -321,7 +321,9 @@ impl Machine<'_> {
                     }
                 }
                 code => {
-                    let Some(count) = counted(code) else { continue };
+                    let Some(count) = needed_count(code) else {
+                        continue;
+                    };
                     for steps in 0..=self.bound.steps {
                         let (tile, of) = (r.tile, count as u8);
                         let by = Move::Count {
@@ -335,11 +337,11 @@ impl Machine<'_> {
                 }
             }
         }
-        for cta in 0..self.line.ctas() {
-            for (ring, r) in self.line.rings.iter().enumerate() {
+        for cta in 0..self.pipeline.ctas() {
+            for (ring, r) in self.pipeline.rings.iter().enumerate() {
                 for stage in 0..r.stages {
-                    let slot = state.slots[self.which(cta, ring)][usize::from(stage)];
-                    for from in (0..CTAS).filter(|&c| slot.flying[c] > 0) {
+                    let slot = state.slots[self.ring_index(cta, ring)][usize::from(stage)];
+                    for from in (0..CTAS).filter(|&c| slot.in_flight[c] > 0) {
                         next.push(self.land(state, cta, ring, stage, from));
                     }
                 }
@@ -347,32 +349,32 @@ impl Machine<'_> {
         }
     }
 
-    /// A decision, and all roles that waited for it gone on.
-    fn decided(&self, state: &State, by: Move, decide: impl FnOnce(&mut State)) -> Went {
+    /// Makes a decision and lets the roles that needed it continue.
+    fn decided(&self, state: &State, by: Move, decide: impl FnOnce(&mut State)) -> Transition {
         let mut state = *state;
         decide(&mut state);
-        for (cta, role) in self.all() {
-            self.settle(&mut state, cta, role);
+        for (cta, role) in self.all_roles() {
+            self.advance_role(&mut state, cta, role);
         }
-        self.retire(&mut state);
-        Went {
+        self.clear_passed_counts(&mut state);
+        Transition {
             state,
             by,
             fault: None,
         }
     }
 
-    /// A copy lands: its bytes are there.
-    fn land(&self, state: &State, cta: usize, ring: usize, stage: u8, from: usize) -> Went {
+    /// Completes a copy.
+    fn land(&self, state: &State, cta: usize, ring: usize, stage: u8, from: usize) -> Transition {
         let mut state = *state;
-        let r = &self.line.rings[ring];
-        let slot = &mut state.slots[self.which(cta, ring)][usize::from(stage)];
-        slot.flying[from] -= 1;
-        slot.full.bytes -= if self.line.pair { 1 } else { 2 };
-        slot.full.turn(r.full);
-        Went {
+        let r = &self.pipeline.rings[ring];
+        let slot = &mut state.slots[self.ring_index(cta, ring)][usize::from(stage)];
+        slot.in_flight[from] -= 1;
+        slot.full.bytes -= if self.pipeline.pair { 1 } else { 2 };
+        slot.full.complete_phase(r.full);
+        Transition {
             state,
-            by: Move::Lands {
+            by: Move::Completes {
                 cta: cta as u8,
                 ring: ring as u8,
                 stage,
@@ -381,87 +383,88 @@ impl Machine<'_> {
         }
     }
 
-    /// What a role's next act makes of a state; nothing while it waits.
-    fn act(&self, state: &State, cta: usize, role: usize, act: Act) -> Option<Went> {
+    /// Runs the next action of a role; returns `None` while the role waits.
+    fn act(&self, state: &State, cta: usize, role: usize, act: Act) -> Option<Transition> {
         let ring = act.ring();
-        let made = &self.line.rings[ring];
-        let was = state.runners[self.who(cta, role)];
-        let (place, begun) = (was.places[ring], was.begun == 1);
+        let shape = &self.pipeline.rings[ring];
+        let was = state.roles[self.role_index(cta, role)];
+        let (cursor, has_started) = (was.cursors[ring], was.has_started == 1);
         let at = match act {
-            Act::Release { .. } | Act::Drain(_) => place.tail,
-            _ => place.stage,
+            Act::Release { .. } | Act::Drain(_) => cursor.tail,
+            _ => cursor.stage,
         };
         let mut state = *state;
         let mut fault = None;
-        let mut over = true;
-        let runner = &mut state.runners[self.who(cta, role)];
+        let mut is_done = true;
+        let role_state = &mut state.roles[self.role_index(cta, role)];
         match act {
             Act::AwaitEmpty(_) | Act::AwaitFull(_) => {
-                let slot = &state.slots[self.which(cta, ring)][usize::from(at)];
+                let slot = &state.slots[self.ring_index(cta, ring)][usize::from(at)];
                 let bar = match act {
                     Act::AwaitFull(_) => slot.full,
                     _ => slot.empty,
                 };
-                if bar.phase == place.parity {
+                if bar.phase == cursor.parity {
                     return None;
                 }
             }
             Act::Read(_) | Act::Write(_) => {
-                over = begun;
-                runner.begun = u8::from(!begun);
-                if !over && self.conflicts(&state, (cta, role), ring, at, act) {
+                is_done = has_started;
+                role_state.has_started = u8::from(!has_started);
+                if !is_done && self.conflicts(&state, (cta, role), ring, at, act) {
                     fault = Some(Kind::Race);
                 }
             }
             Act::Copy(_) => {
-                for to in 0..self.line.ctas() {
+                for to in 0..self.pipeline.ctas() {
                     if self.is_touched(&state, (to, usize::MAX), ring, at)
-                        || state.slots[self.which(to, ring)][usize::from(at)].flying[cta] > 0
+                        || state.slots[self.ring_index(to, ring)][usize::from(at)].in_flight[cta]
+                            > 0
                     {
                         fault = Some(Kind::Race);
                     }
-                    let flying =
-                        &mut state.slots[self.which(to, ring)][usize::from(at)].flying[cta];
-                    *flying = flying.saturating_add(1);
+                    let in_flight =
+                        &mut state.slots[self.ring_index(to, ring)][usize::from(at)].in_flight[cta];
+                    *in_flight = in_flight.saturating_add(1);
                 }
             }
             Act::Commit(_) => {
-                let bar = &mut state.slots[self.which(cta, ring)][usize::from(at)].full;
-                bar.bytes += made.expects as i8;
-                fault = bar.arrive(made.full);
+                let bar = &mut state.slots[self.ring_index(cta, ring)][usize::from(at)].full;
+                bar.bytes += shape.expects as i8;
+                fault = bar.arrive(shape.full);
             }
             Act::Release { .. } | Act::Drain(_) => {
-                // Its own CTA first, then the other.
-                over = begun || !self.line.pair;
-                runner.begun = u8::from(!over);
-                let to = if begun { 1 - cta } else { cta };
-                if over {
-                    let place = &mut runner.places[ring];
-                    place.tail = (at + 1) % made.stages;
-                    place.held -= u8::from(matches!(act, Act::Drain(_)));
+                // The first arrival is in the own CTA, the second in the peer.
+                is_done = has_started || !self.pipeline.pair;
+                role_state.has_started = u8::from(!is_done);
+                let to = if has_started { 1 - cta } else { cta };
+                if is_done {
+                    let cursor = &mut role_state.cursors[ring];
+                    cursor.tail = (at + 1) % shape.stages;
+                    cursor.held -= u8::from(matches!(act, Act::Drain(_)));
                 }
-                let bar = &mut state.slots[self.which(to, ring)][usize::from(at)].empty;
-                fault = bar.arrive(made.empty);
+                let bar = &mut state.slots[self.ring_index(to, ring)][usize::from(at)].empty;
+                fault = bar.arrive(shape.empty);
             }
             Act::Drop(_) | Act::Advance(_) | Act::Pass { .. } | Act::Restart(_) => {}
         }
-        if over {
-            let runner = &mut state.runners[self.who(cta, role)];
-            runner.pc += u8::from(!matches!(act, Act::Drain(_)));
-            self.settle(&mut state, cta, role);
-            self.retire(&mut state);
+        if is_done {
+            let role_state = &mut state.roles[self.role_index(cta, role)];
+            role_state.pc += u8::from(!matches!(act, Act::Drain(_)));
+            self.advance_role(&mut state, cta, role);
+            self.clear_passed_counts(&mut state);
         }
-        let by = Move::Goes {
+        let by = Move::Acts {
             cta: cta as u8,
             role: role as u8,
             act,
             stage: at,
-            ends: begun,
+            ends: has_started,
         };
-        Some(Went { state, by, fault })
+        Some(Transition { state, by, fault })
     }
 
-    /// Does an access that begins overlap with one that it conflicts with?
+    /// Does an access overlap with a conflicting access at its start?
     fn conflicts(
         &self,
         state: &State,
@@ -470,37 +473,38 @@ impl Machine<'_> {
         stage: u8,
         act: Act,
     ) -> bool {
-        let flying = state.slots[self.which(me.0, ring)][usize::from(stage)].flying != [0; CTAS];
-        let others = (0..self.line.roles.len()).filter(|&r| r != me.1);
-        flying
+        let in_flight =
+            state.slots[self.ring_index(me.0, ring)][usize::from(stage)].in_flight != [0; CTAS];
+        let others = (0..self.pipeline.roles.len()).filter(|&r| r != me.1);
+        in_flight
             || others
-                .filter_map(|r| self.touches(state, (me.0, r), ring, stage))
+                .filter_map(|r| self.access_of(state, (me.0, r), ring, stage))
                 .any(|other| matches!(act, Act::Write(_)) || matches!(other, Act::Write(_)))
     }
 
-    /// Is a role in the middle of an access to a slot?
+    /// Is another role in the middle of an access to a slot?
     fn is_touched(&self, state: &State, me: (usize, usize), ring: usize, stage: u8) -> bool {
-        (0..self.line.roles.len())
+        (0..self.pipeline.roles.len())
             .filter(|&r| r != me.1)
-            .any(|r| self.touches(state, (me.0, r), ring, stage).is_some())
+            .any(|r| self.access_of(state, (me.0, r), ring, stage).is_some())
     }
 
-    /// The access to a slot that a role is in the middle of.
-    fn touches(&self, state: &State, who: (usize, usize), ring: usize, stage: u8) -> Option<Act> {
-        let r = &state.runners[self.who(who.0, who.1)];
+    /// Returns the access to a slot that a role is in the middle of.
+    fn access_of(&self, state: &State, who: (usize, usize), ring: usize, stage: u8) -> Option<Act> {
+        let r = &state.roles[self.role_index(who.0, who.1)];
         match self.programs[who.1][usize::from(r.pc)] {
             Code::Act(a @ (Act::Read(of) | Act::Write(of))) => {
-                (r.begun == 1 && of == ring && r.places[ring].stage == stage).then_some(a)
+                (r.has_started == 1 && of == ring && r.cursors[ring].stage == stage).then_some(a)
             }
             _ => None,
         }
     }
 
-    /// Takes a role past all that is its own affair, up to what others see, or what is undecided.
-    fn settle(&self, state: &mut State, cta: usize, role: usize) {
+    /// Advances a role to its next action that other roles can observe, or to an open decision.
+    fn advance_role(&self, state: &mut State, cta: usize, role: usize) {
         let (tiles, counts) = (state.tiles, state.counts);
-        let r = &mut state.runners[self.who(cta, role)];
-        if r.begun == 1 {
+        let r = &mut state.roles[self.role_index(cta, role)];
+        if r.has_started == 1 {
             return;
         }
         loop {
@@ -536,30 +540,30 @@ impl Machine<'_> {
                 }
                 Code::Act(act) => {
                     let ring = act.ring();
-                    let (place, made) = (&mut r.places[ring], &self.line.rings[ring]);
+                    let (cursor, shape) = (&mut r.cursors[ring], &self.pipeline.rings[ring]);
                     match act {
-                        Act::Release { late, .. } if place.held < late => place.held += 1,
-                        Act::Drain(_) if place.held == 0 => {}
-                        Act::Drop(_) => (place.held, place.tail) = (0, place.stage),
+                        Act::Release { late, .. } if cursor.held < late => cursor.held += 1,
+                        Act::Drain(_) if cursor.held == 0 => {}
+                        Act::Drop(_) => (cursor.held, cursor.tail) = (0, cursor.stage),
                         Act::Advance(_) => {
-                            place.parity ^= u8::from(place.stage + 1 == made.stages);
-                            place.stage = (place.stage + 1) % made.stages;
+                            cursor.parity ^= u8::from(cursor.stage + 1 == shape.stages);
+                            cursor.stage = (cursor.stage + 1) % shape.stages;
                         }
                         Act::Pass { count, .. } => {
                             let n = counts[tile][count];
                             if n == OPEN {
                                 return;
                             }
-                            let to = place.stage + n;
-                            place.parity ^= (to / made.stages) & 1;
-                            place.stage = to % made.stages;
-                            place.tail = place.stage;
+                            let to = cursor.stage + n;
+                            cursor.parity ^= (to / shape.stages) & 1;
+                            cursor.stage = to % shape.stages;
+                            cursor.tail = cursor.stage;
                         }
                         Act::Restart(_) => {
-                            let parity = self.line.roles[role].parity[ring];
-                            *place = Place {
+                            let parity = self.pipeline.roles[role].parity[ring];
+                            *cursor = RingCursor {
                                 parity,
-                                ..Place::default()
+                                ..RingCursor::default()
                             };
                         }
                         _ => return,
@@ -571,33 +575,33 @@ impl Machine<'_> {
         }
     }
 
-    /// Forgets the counts of tiles that all roles are done with.
-    fn retire(&self, state: &mut State) {
+    /// Clears the counts of tiles that all roles have passed.
+    fn clear_passed_counts(&self, state: &mut State) {
         let first = |(cta, role): (usize, usize)| {
-            let r = &state.runners[self.who(cta, role)];
+            let r = &state.roles[self.role_index(cta, role)];
             match self.programs[role][usize::from(r.pc)] {
                 Code::End => TILES,
                 _ => usize::from(r.tile),
             }
         };
-        let first = self.all().map(first).min().unwrap_or(0);
+        let first = self.all_roles().map(first).min().unwrap_or(0);
         state.counts[..first].fill([0; COUNTS]);
     }
 
-    /// What is wrong with a state in which all have ended, or that nothing follows.
-    fn judge_end(&self, state: &State, stuck: bool) -> Option<Kind> {
+    /// Returns the fault of a state in which all roles have ended, or that has no next move.
+    fn end_fault(&self, state: &State, stuck: bool) -> Option<Kind> {
         let ended = |(cta, role): (usize, usize)| {
-            let pc = state.runners[self.who(cta, role)].pc;
+            let pc = state.roles[self.role_index(cta, role)].pc;
             self.programs[role][usize::from(pc)] == Code::End
         };
-        if !self.all().all(ended) {
+        if !self.all_roles().all(ended) {
             return stuck.then_some(Kind::Hang);
         }
         if !stuck {
             return Some(Kind::Flight);
         }
         let partly = |bar: Bar, count: u8| bar.pending != count || bar.bytes != 0;
-        let rings = (0..self.line.ctas()).flat_map(|_| &self.line.rings);
+        let rings = (0..self.pipeline.ctas()).flat_map(|_| &self.pipeline.rings);
         let mut slots = rings
             .zip(&state.slots)
             .flat_map(|(r, slots)| slots[..r.stages.into()].iter().map(move |s| (r, s)));
@@ -607,8 +611,8 @@ impl Machine<'_> {
     }
 }
 
-/// The count that a role asks for.
-fn counted(code: Code) -> Option<usize> {
+/// Returns the count that a step depends on.
+fn needed_count(code: Code) -> Option<usize> {
     match code {
         Code::Skip { .. } => Some(0),
         Code::Steps { count, .. } | Code::Act(Act::Pass { count, .. }) => Some(count),
@@ -617,18 +621,18 @@ fn counted(code: Code) -> Option<usize> {
 }
 
 impl Bar {
-    /// One arrival.
+    /// Counts one arrival.
     fn arrive(&mut self, count: u8) -> Option<Kind> {
         if self.pending == 0 {
             return Some(Kind::Overrun);
         }
         self.pending -= 1;
-        self.turn(count);
+        self.complete_phase(count);
         None
     }
 
-    /// The phase ends if nothing is missing.
-    fn turn(&mut self, count: u8) {
+    /// Completes the phase if no arrivals and no bytes are pending.
+    fn complete_phase(&mut self, count: u8) {
         if self.pending == 0 && self.bytes == 0 {
             self.pending = count;
             self.phase ^= 1;
@@ -636,34 +640,34 @@ impl Bar {
     }
 }
 
-/// States, and how each was come to first.
+/// The visited states, each with the move that led to it first.
 #[derive(Default)]
 struct Search {
-    known: HashSet<State, BuildHasherDefault<Mix>>,
-    came: Vec<(u32, Move)>,
+    known: HashSet<State, BuildHasherDefault<StateHasher>>,
+    reached_by: Vec<(u32, Move)>,
     open: VecDeque<(State, u32)>,
     faults: Vec<Fault>,
 }
 
 impl Search {
-    /// Notes a state if it is new.
-    fn enter(&mut self, state: State, from: (u32, Move)) {
+    /// Adds a state if it is new.
+    fn add_state(&mut self, state: State, from: (u32, Move)) {
         if self.known.insert(state) {
-            self.open.push_back((state, self.came.len() as u32));
-            self.came.push(from);
+            self.open.push_back((state, self.reached_by.len() as u32));
+            self.reached_by.push(from);
         }
     }
 
-    /// Notes what goes wrong at a state, or on the way from it.
-    fn note(&mut self, line: &Line, kind: Kind, at: u32, by: Option<Move>) {
+    /// Adds a fault at a state, or at a move from it.
+    fn add_fault(&mut self, pipeline: &Pipeline, kind: Kind, at: u32, by: Option<Move>) {
         if self.faults.iter().any(|f| f.kind == kind) {
             return;
         }
-        let mut schedule: Vec<_> = by.iter().map(|m| m.told(line)).collect();
+        let mut schedule: Vec<_> = by.iter().map(|m| m.text(pipeline)).collect();
         let mut at = at;
         while at != 0 {
-            let (from, by) = self.came[at as usize];
-            schedule.push(by.told(line));
+            let (from, by) = self.reached_by[at as usize];
+            schedule.push(by.text(pipeline));
             at = from;
         }
         schedule.reverse();
@@ -672,7 +676,7 @@ impl Search {
 }
 
 impl Move {
-    fn told(self, line: &Line) -> String {
+    fn text(self, pipeline: &Pipeline) -> String {
         match self {
             Move::Start => String::new(),
             Move::Tiles { tile, more: true } => format!("there is a tile {tile}"),
@@ -680,29 +684,29 @@ impl Move {
             Move::Count { tile, count, steps } => {
                 format!("count {count} of tile {tile} is {steps}")
             }
-            Move::Goes {
+            Move::Acts {
                 cta,
                 role,
                 act,
                 stage,
                 ends,
             } => {
-                let name = line.roles[usize::from(role)].name;
+                let name = pipeline.roles[usize::from(role)].name;
                 let ends = if ends { ", second half" } else { "" };
                 format!("{name}.{cta}: {act:?} at stage {stage}{ends}")
             }
-            Move::Lands { cta, ring, stage } => {
-                format!("a copy lands in ring {ring}, stage {stage} of CTA {cta}")
+            Move::Completes { cta, ring, stage } => {
+                format!("a copy completes in ring {ring}, stage {stage} of CTA {cta}")
             }
         }
     }
 }
 
-/// Mixes bytes into a hash: fast, and good enough for states.
+/// A fast hash of bytes.
 #[derive(Default)]
-struct Mix(u64);
+struct StateHasher(u64);
 
-impl Hasher for Mix {
+impl Hasher for StateHasher {
     fn finish(&self) -> u64 {
         self.0
     }

@@ -1,16 +1,16 @@
 //! The checker against brute force.
 //!
-//! Each line of a table is built as a kernel, which the checker judges for all counts and all
-//! orders at once, and is run by a machine of its own through every order and every sequence of
-//! counts up to a bound. The two must agree.
+//! The checker decides the kernel of each pipeline for all counts and all schedules at once. An
+//! independent machine runs the pipeline through every schedule and every sequence of counts up to
+//! a bound. The two results must agree.
 
 mod kernel;
-mod line;
 mod machine;
+mod pipeline;
 mod table;
 
-use line::Line;
 use machine::{Bound, Found, Kind};
+use pipeline::Pipeline;
 use std::fmt;
 use std::sync::Mutex;
 use warpline_check::{Report, examine};
@@ -18,41 +18,45 @@ use warpline_testkit::cores::for_each;
 use warpline_testkit::full::full;
 use warpline_testkit::kernel::TARGET;
 
-/// Lines on which the checker may give up: it comes to no fixed point, or to a very far one. In
-/// the first two a role has yet to come to tiles whose counts others have gone through, and each
-/// sequence of counts is a state of its own.
-const UNDECIDED: &[&str] = &["told ahead", "handed on", "one then other"];
+/// Pipelines that the checker may leave undecided, because it reaches no fixed point soon. In the
+/// first two, a role still has to run tiles whose counts the other roles have passed, so that each
+/// sequence of counts is a separate state.
+const UNDECIDED: &[&str] = &["one role ahead", "forwarded", "sequential rings"];
 
 #[test]
-fn the_checker_agrees_with_every_order() {
+fn the_checker_agrees_with_brute_force() {
     let full = full();
-    let lines = table::lines(full);
+    let pipelines = table::pipelines(full);
     let tally = Mutex::new(Tally::default());
-    for_each(&lines, |line| {
-        let report = examine(&kernel::kernel(line), &TARGET);
+    for_each(&pipelines, |pipeline| {
+        let report = examine(&kernel::kernel(pipeline), &TARGET);
         let codes: Vec<&str> = report.diagnostics.iter().map(|r| r.code()).collect();
-        let found = machine::explore(line, bound(line, full), |kind| {
+        let found = machine::explore(pipeline, bound(pipeline, full), |kind| {
             codes.iter().any(|c| explains(c, kind))
         });
-        let verdict = compare(line, &found, &codes);
+        let comparison = compare(pipeline, &found, &codes);
         let mut tally = tally.lock().expect("no thread panicked");
-        tally.add(line, &found, &report, verdict);
+        tally.add(pipeline, &found, &report, comparison);
         Ok(())
     });
     let tally = tally.into_inner().expect("no thread panicked");
-    println!("{} lines: {tally}", lines.len());
-    assert!(tally.wrong.is_empty(), "{}", tally.wrong.join("\n\n"));
-    assert!(tally.right > 100 && tally.refused > 100, "{tally}");
+    println!("{} pipelines: {tally}", pipelines.len());
+    assert!(
+        tally.disagreements.is_empty(),
+        "{}",
+        tally.disagreements.join("\n\n")
+    );
+    assert!(tally.both_pass > 100 && tally.both_fail > 100, "{tally}");
     assert!(full || tally.undecided == 0, "{tally}");
 }
 
-/// How far brute force goes.
-fn bound(line: &Line, full: bool) -> Bound {
-    let depth = line.depth();
+/// Returns the bounds of brute force.
+fn bound(pipeline: &Pipeline, full: bool) -> Bound {
+    let depth = pipeline.depth();
     let most = 2 * depth + 1;
-    let (tiles, steps) = match (line.pair, line.per_tile(), line.rings.len()) {
+    let (tiles, steps) = match (pipeline.pair, pipeline.per_tile(), pipeline.rings.len()) {
         (true, ..) => (2, if full { 4 } else { 2 }),
-        // A ring that is used once for a tile comes round after as many tiles.
+        // A ring with one slot per tile wraps around after as many tiles.
         (_, true, _) if full => (4, depth + 1),
         (_, true, _) => (6 - depth.max(2), depth + 1),
         (_, _, 1) => (3, if full { most } else { most.min(5) }),
@@ -61,53 +65,55 @@ fn bound(line: &Line, full: bool) -> Bound {
     Bound { tiles, steps }
 }
 
-/// What the two come to.
+/// The comparison of the two results.
 #[derive(Clone, Copy, PartialEq, Debug)]
-enum Verdict {
-    /// Both find nothing.
-    Right,
-    /// Both find something wrong, and it fits.
-    Wrong,
-    /// Nothing goes wrong, but no role can know it: the phase of an arrival or of a wait is not
-    /// fixed by what is handed on. That is refused, under the rule that asks for it.
-    Unfixed,
-    /// Nothing goes wrong, or something else: the checker decides a branch on a count apart from the loop over
-    /// the same count in another role, as it does with every run of a loop.
-    Apart,
-    /// It gives up.
+enum Comparison {
+    /// Both find no fault.
+    BothPass,
+    /// Both find the same fault.
+    BothFail,
+    /// No schedule fails, but nothing orders an arrival or a wait after the previous phase. The
+    /// checker refutes that by the rule that requires the order.
+    PhaseNotOrdered,
+    /// The results differ, because the checker decides a branch on a count separately from the loop
+    /// over the same count in another role.
+    SeparateDecision,
+    /// The checker does not decide.
     Undecided,
-    /// They disagree.
+    /// The results disagree.
     Differs(&'static str),
 }
 
-fn compare(line: &Line, found: &Found, codes: &[&str]) -> Verdict {
-    let skips = line.roles.iter().any(|r| r.skips);
+fn compare(pipeline: &Pipeline, found: &Found, codes: &[&str]) -> Comparison {
+    let skips = pipeline.roles.iter().any(|r| r.skips);
     let undecided = codes.contains(&"U.states");
     match (found.faults.is_empty(), codes.is_empty()) {
-        (true, true) => Verdict::Right,
-        (false, true) => Verdict::Differs("it is proved"),
-        _ if undecided && UNDECIDED.iter().any(|u| line.name.starts_with(u)) => Verdict::Undecided,
-        _ if undecided => Verdict::Differs("it is not decided"),
-        (true, false) if codes.iter().all(|c| is_fixed(c)) => Verdict::Unfixed,
-        (true, false) if skips => Verdict::Apart,
-        (true, false) => Verdict::Differs("it is refused"),
+        (true, true) => Comparison::BothPass,
+        (false, true) => Comparison::Differs("the checker proves it"),
+        _ if undecided && UNDECIDED.iter().any(|u| pipeline.name.starts_with(u)) => {
+            Comparison::Undecided
+        }
+        _ if undecided => Comparison::Differs("the checker does not decide it"),
+        (true, false) if codes.iter().all(|c| requires_order(c)) => Comparison::PhaseNotOrdered,
+        (true, false) if skips => Comparison::SeparateDecision,
+        (true, false) => Comparison::Differs("the checker refutes it"),
         (false, false) => {
             let fits = |c: &&str| found.faults.iter().any(|f| explains(c, f.kind));
             match codes.iter().all(fits) {
-                true => Verdict::Wrong,
-                false if skips => Verdict::Apart,
-                false => Verdict::Differs("it is refused for another reason"),
+                true => Comparison::BothFail,
+                false if skips => Comparison::SeparateDecision,
+                false => Comparison::Differs("the checker refutes it for another reason"),
             }
         }
     }
 }
 
-/// Does a rule ask that the phase of an arrival or of a wait be fixed?
-fn is_fixed(code: &str) -> bool {
+/// Does a rule require that an arrival or a wait is ordered after the previous phase?
+fn requires_order(code: &str) -> bool {
     matches!(code, "R1.phase" | "R3.parity")
 }
 
-/// Is this a rule that such a fault breaks?
+/// Does a fault of this kind break the rule?
 fn explains(code: &str, kind: Kind) -> bool {
     let rules: &[&str] = match kind {
         Kind::Hang => &[
@@ -122,40 +128,41 @@ fn explains(code: &str, kind: Kind) -> bool {
         Kind::Flight => &["R3.order"],
         Kind::Leftover => &["R1.arrivals", "R2.bytes"],
     };
-    is_fixed(code) || rules.contains(&code)
+    requires_order(code) || rules.contains(&code)
 }
 
-/// What came of all lines.
+/// The comparisons of all pipelines.
 #[derive(Default)]
 struct Tally {
-    right: usize,
-    refused: usize,
-    unfixed: usize,
-    apart: usize,
+    both_pass: usize,
+    both_fail: usize,
+    phase_not_ordered: usize,
+    separate_decision: usize,
     undecided: usize,
-    /// States of brute force, and of the checker.
+    /// The states of brute force.
     brute: usize,
+    /// The states of the checker.
     checker: u64,
-    wrong: Vec<String>,
+    disagreements: Vec<String>,
 }
 
 impl Tally {
-    fn add(&mut self, line: &Line, found: &Found, report: &Report, verdict: Verdict) {
+    fn add(&mut self, pipeline: &Pipeline, found: &Found, report: &Report, comparison: Comparison) {
         self.brute += found.states;
         self.checker += report.states;
-        match verdict {
-            Verdict::Right => self.right += 1,
-            Verdict::Wrong => self.refused += 1,
-            Verdict::Unfixed => self.unfixed += 1,
-            Verdict::Apart => self.apart += 1,
-            Verdict::Undecided => self.undecided += 1,
-            Verdict::Differs(how) => {
-                let said: Vec<_> = report.diagnostics.iter().map(|r| r.to_string()).collect();
-                let mut text = format!("{}: {how}: {said:#?}", line.name);
+        match comparison {
+            Comparison::BothPass => self.both_pass += 1,
+            Comparison::BothFail => self.both_fail += 1,
+            Comparison::PhaseNotOrdered => self.phase_not_ordered += 1,
+            Comparison::SeparateDecision => self.separate_decision += 1,
+            Comparison::Undecided => self.undecided += 1,
+            Comparison::Differs(how) => {
+                let reports: Vec<_> = report.diagnostics.iter().map(|r| r.to_string()).collect();
+                let mut text = format!("{}: {how}: {reports:#?}", pipeline.name);
                 for f in &found.faults {
                     text += &format!("\n{:?}:\n  {}", f.kind, f.schedule.join("\n  "));
                 }
-                self.wrong.push(text);
+                self.disagreements.push(text);
             }
         }
     }
@@ -164,21 +171,21 @@ impl Tally {
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
-            right,
-            refused,
-            unfixed,
-            apart,
+            both_pass,
+            both_fail,
+            phase_not_ordered,
+            separate_decision,
             undecided,
             brute,
             checker,
-            wrong,
+            disagreements,
         } = self;
         write!(
             f,
-            "{right} right and proved, {refused} wrong and refused, {unfixed} whose phases are not \
-             fixed, {apart} with a branch on a count, {undecided} undecided, {} on which the two \
-             differ; {brute} states by brute force, {checker} of the checker",
-            wrong.len()
+            "{both_pass} correct and proved, {both_fail} faulty and refuted, {phase_not_ordered} with unordered phases, \
+             {separate_decision} with a branch on a count, {undecided} undecided, {} with different results; \
+             {brute} states by brute force, {checker} of the checker",
+            disagreements.len()
         )
     }
 }

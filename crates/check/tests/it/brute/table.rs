@@ -1,38 +1,42 @@
-//! Lines that are right, and what can be wrong with each.
+//! Correct pipelines, and mutations of each.
 
-use crate::brute::line::{Act, Line, Part, Ring, Role};
+use crate::brute::pipeline::{Act, Part, Pipeline, Ring, Role};
 
-/// When slots that are given back late are given back at last.
+/// The release of the slots that a role still holds after its steps.
 #[derive(Clone, Copy, PartialEq, Debug)]
-enum Rest {
-    /// When the tile ends.
+enum LateRelease {
+    /// At the end of the tile.
     Tile,
-    /// When all tiles have ended.
+    /// After the last tile.
     End,
-    /// Never: they are forgotten.
+    /// Never: the role drops them.
     Never,
 }
 
-/// A right line, and who fills and takes each of its rings.
+/// A correct pipeline, and the producer and consumer of each of its rings.
 struct Shape {
-    line: Line,
-    ends: Vec<(usize, usize)>,
+    pipeline: Pipeline,
+    ring_roles: Vec<(usize, usize)>,
 }
 
-/// All lines; the smaller table leaves some out.
-pub(crate) fn lines(full: bool) -> Vec<Line> {
+/// Returns all pipelines; without `full`, a selection.
+pub(crate) fn pipelines(full: bool) -> Vec<Pipeline> {
     let mut all = Vec::new();
     for shape in shapes(full) {
-        for (ring, &(fills, takes)) in shape.ends.iter().enumerate() {
-            for (name, twist) in TWISTS {
-                if ring > 0 && *name == AS_IT_IS {
+        for (ring, &(producer, consumer)) in shape.ring_roles.iter().enumerate() {
+            for (name, mutate) in MUTATIONS {
+                if ring > 0 && *name == UNCHANGED {
                     continue;
                 }
-                let mut line = shape.line.clone();
-                let at = At { ring, fills, takes };
-                if twist(&mut line, at) {
-                    line.name = format!("{}, ring {ring}: {name}", line.name);
-                    all.push(line);
+                let mut pipeline = shape.pipeline.clone();
+                let target = MutationTarget {
+                    ring,
+                    producer,
+                    consumer,
+                };
+                if mutate(&mut pipeline, target) {
+                    pipeline.name = format!("{}, ring {ring}: {name}", pipeline.name);
+                    all.push(pipeline);
                 }
             }
         }
@@ -44,12 +48,12 @@ fn shapes(full: bool) -> Vec<Shape> {
     let mut all = Vec::new();
     for stages in 1..=3 {
         for readers in 1..=2 {
-            all.push(one_ring(false, stages, readers, 0, Rest::Tile));
+            all.push(one_ring(false, stages, readers, 0, LateRelease::Tile));
         }
         for late in 1..=2 {
-            for rest in [Rest::Tile, Rest::End, Rest::Never] {
+            for late_release in [LateRelease::Tile, LateRelease::End, LateRelease::Never] {
                 if full || late < stages + 1 {
-                    all.push(one_ring(false, stages, 1, late, rest));
+                    all.push(one_ring(false, stages, 1, late, late_release));
                 }
             }
         }
@@ -60,33 +64,33 @@ fn shapes(full: bool) -> Vec<Shape> {
     };
     for &(a, b) in depths {
         for crossed in [false, true] {
-            all.push(side_by_side(a, b, crossed));
-            all.push(once_and_steps(a, b, crossed));
+            all.push(parallel_rings(a, b, crossed));
+            all.push(per_tile_and_per_step(a, b, crossed));
             if full || a == 1 {
-                all.push(one_then_other(a, b, crossed));
+                all.push(sequential_rings(a, b, crossed));
             }
         }
         for late in 0..=1 {
-            all.push(handed_on(a, b, late, true));
+            all.push(forwarded(a, b, late, true));
             if full || a == 1 {
-                all.push(handed_on(a, b, late, false));
+                all.push(forwarded(a, b, late, false));
             }
         }
     }
     for late in if full { 0..=2 } else { 2..=2 } {
-        all.push(told_ahead(late));
+        all.push(one_role_ahead(late));
     }
     for &(a, b) in &[(1, 1), (1, 2), (1, 3), (2, 3)] {
-        all.push(passed_over(a, b));
+        all.push(skipped_slots(a, b));
     }
     for &(a, b) in depths {
-        all.push(dealt(a.max(b)));
+        all.push(round_robin(a.max(b)));
     }
     for stages in 1..=if full { 3 } else { 2 } {
         for late in 0..=1 {
-            for rest in [Rest::Tile, Rest::End] {
-                if late == 1 || rest == Rest::Tile {
-                    all.push(one_ring(true, stages, 1, late, rest));
+            for late_release in [LateRelease::Tile, LateRelease::End] {
+                if late == 1 || late_release == LateRelease::Tile {
+                    all.push(one_ring(true, stages, 1, late, late_release));
                 }
             }
         }
@@ -94,7 +98,7 @@ fn shapes(full: bool) -> Vec<Shape> {
     all
 }
 
-/// The name of a reader.
+/// The names of readers.
 const READERS: [&str; 2] = ["reader", "other"];
 
 fn loads(ring: usize) -> Vec<Act> {
@@ -115,7 +119,7 @@ fn writes(ring: usize) -> Vec<Act> {
     ]
 }
 
-fn takes(ring: usize, late: u8) -> Vec<Act> {
+fn reads(ring: usize, late: u8) -> Vec<Act> {
     vec![
         Act::AwaitFull(ring),
         Act::Read(ring),
@@ -164,14 +168,14 @@ fn ring(stages: u8, copied: bool) -> Ring {
     }
 }
 
-/// One ring, and one or two that take from it.
-fn one_ring(pair: bool, stages: u8, readers: usize, late: u8, rest: Rest) -> Shape {
+/// One ring with one or two readers.
+fn one_ring(pair: bool, stages: u8, readers: usize, late: u8, late_release: LateRelease) -> Shape {
     let read = |name| {
-        let mut role = reader(name, 1, vec![steps(0, takes(0, late))]);
-        match rest {
-            Rest::Tile => role.tile.push(Part::Once(vec![Act::Drain(0)])),
-            Rest::End => role.last.push(Act::Drain(0)),
-            Rest::Never => role.tile.push(Part::Once(vec![Act::Drop(0)])),
+        let mut role = reader(name, 1, vec![steps(0, reads(0, late))]);
+        match late_release {
+            LateRelease::Tile => role.tile.push(Part::Once(vec![Act::Drain(0)])),
+            LateRelease::End => role.last.push(Act::Drain(0)),
+            LateRelease::Never => role.tile.push(Part::Once(vec![Act::Drop(0)])),
         }
         role
     };
@@ -180,9 +184,9 @@ fn one_ring(pair: bool, stages: u8, readers: usize, late: u8, rest: Rest) -> Sha
     let ctas = 1 + u8::from(pair);
     let of = if pair { "a pair" } else { "a CTA" };
     Shape {
-        line: Line {
+        pipeline: Pipeline {
             name: format!(
-                "{of}, {stages} stages, {readers} readers, {late} late, given back at {rest:?}"
+                "{of}, {stages} stages, {readers} readers, {late} late, released {late_release:?}"
             ),
             pair,
             counts: 1,
@@ -193,13 +197,13 @@ fn one_ring(pair: bool, stages: u8, readers: usize, late: u8, rest: Rest) -> Sha
             }],
             roles,
         },
-        ends: vec![(0, 1)],
+        ring_roles: vec![(0, 1)],
     }
 }
 
 fn two_rings(name: String, a: u8, b: u8, counts: usize, load: Vec<Part>, take: Vec<Part>) -> Shape {
     Shape {
-        line: Line {
+        pipeline: Pipeline {
             name,
             pair: false,
             counts,
@@ -207,61 +211,61 @@ fn two_rings(name: String, a: u8, b: u8, counts: usize, load: Vec<Part>, take: V
             rings: vec![ring(a, true), ring(b, true)],
             roles: vec![loader(2, load), reader(READERS[0], 2, take)],
         },
-        ends: vec![(0, 1), (0, 1)],
+        ring_roles: vec![(0, 1), (0, 1)],
     }
 }
 
-/// Two rings, a slot of each in every step.
-fn side_by_side(a: u8, b: u8, crossed: bool) -> Shape {
-    let name = format!("side by side {a} and {b}, crossed {crossed}");
+/// Two rings with a slot of each per step.
+fn parallel_rings(a: u8, b: u8, crossed: bool) -> Shape {
+    let name = format!("parallel rings {a} and {b}, crossed {crossed}");
     let load = vec![steps(0, [loads(0), loads(1)].concat())];
     let take = match crossed {
-        false => [takes(0, 0), takes(1, 0)],
-        true => [takes(1, 0), takes(0, 0)],
+        false => [reads(0, 0), reads(1, 0)],
+        true => [reads(1, 0), reads(0, 0)],
     };
     two_rings(name, a, b, 1, load, vec![steps(0, take.concat())])
 }
 
-/// Two rings, all steps of the one before those of the other.
-fn one_then_other(a: u8, b: u8, crossed: bool) -> Shape {
-    let name = format!("one then other {a} and {b}, crossed {crossed}");
+/// Two rings: all steps of one ring come before all steps of the other.
+fn sequential_rings(a: u8, b: u8, crossed: bool) -> Shape {
+    let name = format!("sequential rings {a} and {b}, crossed {crossed}");
     let load = vec![steps(0, loads(0)), steps(1, loads(1))];
-    let mut take = vec![steps(0, takes(0, 0)), steps(1, takes(1, 0))];
+    let mut take = vec![steps(0, reads(0, 0)), steps(1, reads(1, 0))];
     if crossed {
         take.reverse();
     }
     two_rings(name, a, b, 2, load, take)
 }
 
-/// Two rings: a slot of the first for every tile, of the second for every step.
-fn once_and_steps(a: u8, b: u8, crossed: bool) -> Shape {
-    let name = format!("once {a} and steps {b}, crossed {crossed}");
+/// Two rings: the first has a slot per tile, the second a slot per step.
+fn per_tile_and_per_step(a: u8, b: u8, crossed: bool) -> Shape {
+    let name = format!("per tile {a} and per step {b}, crossed {crossed}");
     let load = vec![Part::Once(loads(0)), steps(0, loads(1))];
-    let mut take = vec![Part::Once(takes(0, 0)), steps(0, takes(1, 0))];
+    let mut take = vec![Part::Once(reads(0, 0)), steps(0, reads(1, 0))];
     if crossed {
         take.reverse();
     }
     two_rings(name, a, b, 1, load, take)
 }
 
-/// What is taken from a ring is handed on in another, for every step or for every tile.
-fn handed_on(a: u8, b: u8, late: u8, each: bool) -> Shape {
+/// A role reads one ring and writes another, per step or per tile.
+fn forwarded(a: u8, b: u8, late: u8, each: bool) -> Shape {
     let (mid, end) = match each {
         true => (
-            vec![steps(0, [takes(0, late), writes(1)].concat())],
-            vec![steps(0, takes(1, 0))],
+            vec![steps(0, [reads(0, late), writes(1)].concat())],
+            vec![steps(0, reads(1, 0))],
         ),
         false => (
-            vec![steps(0, takes(0, late)), Part::Once(writes(1))],
-            vec![Part::Once(takes(1, 0))],
+            vec![steps(0, reads(0, late)), Part::Once(writes(1))],
+            vec![Part::Once(reads(1, 0))],
         ),
     };
     let mut middle = reader("middle", 2, mid);
     middle.tile.push(Part::Once(vec![Act::Drain(0)]));
     middle.parity[1] = 1;
     Shape {
-        line: Line {
-            name: format!("handed on {a} to {b}, {late} late, each {each}"),
+        pipeline: Pipeline {
+            name: format!("forwarded {a} to {b}, {late} late, each {each}"),
             pair: false,
             counts: 1,
             plain: false,
@@ -272,12 +276,12 @@ fn handed_on(a: u8, b: u8, late: u8, each: bool) -> Shape {
                 reader("storer", 2, end),
             ],
         },
-        ends: vec![(0, 1), (1, 2)],
+        ring_roles: vec![(0, 1), (1, 2)],
     }
 }
 
-/// A role that goes a tile ahead of the others decides its steps when they are past theirs.
-fn told_ahead(late: u8) -> Shape {
+/// One role runs a tile ahead of the others, so the steps of that tile are decided early.
+fn one_role_ahead(late: u8) -> Shape {
     let later = |acts| Part::Steps {
         count: 0,
         more: 0,
@@ -292,226 +296,244 @@ fn told_ahead(late: u8) -> Shape {
     };
     let load = vec![
         later(loads(0)),
-        Part::Once([takes(1, 0), writes(2)].concat()),
+        Part::Once([reads(1, 0), writes(2)].concat()),
     ];
     let load = Role {
         parity: vec![1, 0, 1],
         ..loader(3, load)
     };
     let read = vec![
-        later(takes(0, late)),
-        Part::Once([vec![Act::Drain(0)], takes(2, 0)].concat()),
+        later(reads(0, late)),
+        Part::Once([vec![Act::Drain(0)], reads(2, 0)].concat()),
     ];
     Shape {
-        line: Line {
-            name: format!("told ahead, {late} late"),
+        pipeline: Pipeline {
+            name: format!("one role ahead, {late} late"),
             pair: false,
             counts: 1,
             plain: false,
             rings: vec![ring(2, true), ring(1, false), ring(1, false)],
             roles: vec![ahead, load, reader(READERS[0], 3, read)],
         },
-        ends: vec![(1, 2)],
+        ring_roles: vec![(1, 2)],
     }
 }
 
-/// After the last tile a slot of the second ring is used: as many on as the last tile had steps.
-fn passed_over(a: u8, b: u8) -> Shape {
+/// After the last tile the roles use one slot of the second ring; its index is the number of steps
+/// of the last tile.
+fn skipped_slots(a: u8, b: u8) -> Shape {
     let pass = || Part::Once(vec![Act::Restart(1), Act::Pass { ring: 1, count: 0 }]);
     let mut shape = two_rings(
-        format!("passed over {a} and {b}"),
+        format!("skipped slots {a} and {b}"),
         a,
         b,
         1,
         vec![steps(0, loads(0)), pass()],
-        vec![steps(0, takes(0, 0)), pass()],
+        vec![steps(0, reads(0, 0)), pass()],
     );
-    shape.line.plain = true;
-    shape.line.roles[0].last = loads(1);
-    shape.line.roles[1].last = takes(1, 0);
+    shape.pipeline.plain = true;
+    shape.pipeline.roles[0].last = loads(1);
+    shape.pipeline.roles[1].last = reads(1, 0);
     shape
 }
 
-/// Two readers take tiles by turns, and pass over what is the other's.
-fn dealt(stages: u8) -> Shape {
+/// Two readers take the slots of a tile in turn and skip the slots of the other.
+fn round_robin(stages: u8) -> Shape {
     let pass = |count| Part::Once(vec![Act::Pass { ring: 0, count }]);
     let roles = vec![
         loader(1, vec![steps(0, loads(0)), steps(1, loads(0))]),
-        reader(READERS[0], 1, vec![steps(0, takes(0, 0)), pass(1)]),
-        reader(READERS[1], 1, vec![pass(0), steps(1, takes(0, 0))]),
+        reader(READERS[0], 1, vec![steps(0, reads(0, 0)), pass(1)]),
+        reader(READERS[1], 1, vec![pass(0), steps(1, reads(0, 0))]),
     ];
     Shape {
-        line: Line {
-            name: format!("dealt {stages}"),
+        pipeline: Pipeline {
+            name: format!("round robin {stages}"),
             pair: false,
             counts: 2,
             plain: true,
             rings: vec![ring(stages, true)],
             roles,
         },
-        ends: vec![(0, 1)],
+        ring_roles: vec![(0, 1)],
     }
 }
 
-/// Where a twist is made: a ring, and the roles that fill and take from it.
+/// The target of a mutation: a ring, its producer and its consumer.
 #[derive(Clone, Copy)]
-struct At {
+struct MutationTarget {
     ring: usize,
-    fills: usize,
-    takes: usize,
+    producer: usize,
+    consumer: usize,
 }
 
-/// Changes a line; says whether it can be so changed.
-type Twist = fn(&mut Line, At) -> bool;
+/// Changes a pipeline; returns whether the mutation applies.
+type Mutation = fn(&mut Pipeline, MutationTarget) -> bool;
 
-const AS_IT_IS: &str = "as it is";
+const UNCHANGED: &str = "unchanged";
 
-const TWISTS: &[(&str, Twist)] = &[
-    (AS_IT_IS, |_, _| true),
-    ("full made for one more", |l, at| {
-        l.rings[at.ring].full += 1;
+const MUTATIONS: &[(&str, Mutation)] = &[
+    (UNCHANGED, |_, _| true),
+    ("full expects one arrival more", |l, target| {
+        l.rings[target.ring].full += 1;
         true
     }),
-    ("empty made for one more", |l, at| {
-        l.rings[at.ring].empty += 1;
+    ("empty expects one arrival more", |l, target| {
+        l.rings[target.ring].empty += 1;
         true
     }),
-    ("empty made for one fewer", |l, at| {
-        l.rings[at.ring].empty -= 1;
-        l.rings[at.ring].empty > 0
+    ("empty expects one arrival fewer", |l, target| {
+        l.rings[target.ring].empty -= 1;
+        l.rings[target.ring].empty > 0
     }),
-    ("half the bytes expected", |l, at| {
-        l.rings[at.ring].expects /= 2;
-        l.rings[at.ring].expects > 0
+    ("half the bytes expected", |l, target| {
+        l.rings[target.ring].expects /= 2;
+        l.rings[target.ring].expects > 0
     }),
-    ("more bytes expected", |l, at| {
-        l.rings[at.ring].expects += 1;
-        l.rings[at.ring].expects > 1
+    ("more bytes expected", |l, target| {
+        l.rings[target.ring].expects += 1;
+        l.rings[target.ring].expects > 1
     }),
-    ("the filler starts again with every tile", |l, at| {
-        restarts(&mut l.roles[at.fills], at.ring)
+    ("the producer restarts with every tile", |l, target| {
+        restarts(&mut l.roles[target.producer], target.ring)
     }),
-    ("the taker starts again with every tile", |l, at| {
-        restarts(&mut l.roles[at.takes], at.ring)
+    ("the consumer restarts with every tile", |l, target| {
+        restarts(&mut l.roles[target.consumer], target.ring)
     }),
-    ("both start again with every tile", |l, at| {
-        restarts(&mut l.roles[at.fills], at.ring) && restarts(&mut l.roles[at.takes], at.ring)
+    ("both restart with every tile", |l, target| {
+        restarts(&mut l.roles[target.producer], target.ring)
+            && restarts(&mut l.roles[target.consumer], target.ring)
     }),
-    ("the filler passes over empty tiles", |l, at| {
-        l.roles[at.fills].skips = true;
+    ("the producer skips empty tiles", |l, target| {
+        l.roles[target.producer].skips = true;
         true
     }),
-    ("the taker passes over empty tiles", |l, at| {
-        l.roles[at.takes].skips = true;
+    ("the consumer skips empty tiles", |l, target| {
+        l.roles[target.consumer].skips = true;
         true
     }),
-    ("all pass over empty tiles", |l, _| {
+    ("all skip empty tiles", |l, _| {
         l.roles.iter_mut().for_each(|r| r.skips = true);
         true
     }),
-    ("given back before it is read", |l, at| {
-        edit(&mut l.roles[at.takes], |acts| {
-            let read = acts.iter().position(|&a| a == Act::Read(at.ring));
+    ("released before the read", |l, target| {
+        edit(&mut l.roles[target.consumer], |acts| {
+            let read = acts.iter().position(|&a| a == Act::Read(target.ring));
             if let Some(i) = read {
                 acts.swap(i, i + 1);
             }
             read.is_some()
         })
     }),
-    ("read again when given back", |l, at| {
+    ("read after the release", |l, target| {
         insert(
-            &mut l.roles[at.takes],
-            at,
+            &mut l.roles[target.consumer],
+            target,
             is_release,
             1,
-            Act::Read(at.ring),
+            Act::Read(target.ring),
         )
     }),
-    ("never given back", |l, at| {
-        remove(&mut l.roles[at.takes], at, is_release)
+    ("never released", |l, target| {
+        remove(&mut l.roles[target.consumer], target, is_release)
     }),
-    ("given back twice", |l, at| {
+    ("released twice", |l, target| {
         let release = Act::Release {
-            ring: at.ring,
+            ring: target.ring,
             late: 0,
         };
-        insert(&mut l.roles[at.takes], at, is_release, 1, release)
+        insert(
+            &mut l.roles[target.consumer],
+            target,
+            is_release,
+            1,
+            release,
+        )
     }),
-    ("the taker does not wait", |l, at| {
-        remove(&mut l.roles[at.takes], at, |a| {
+    ("the consumer does not wait", |l, target| {
+        remove(&mut l.roles[target.consumer], target, |a| {
             matches!(a, Act::AwaitFull(_))
         })
     }),
-    ("the filler does not wait", |l, at| {
-        remove(&mut l.roles[at.fills], at, is_await_empty)
+    ("the producer does not wait", |l, target| {
+        remove(&mut l.roles[target.producer], target, is_await_empty)
     }),
-    ("the taker waits twice", |l, at| {
-        let again = Act::AwaitFull(at.ring);
+    ("the consumer waits twice", |l, target| {
+        let again = Act::AwaitFull(target.ring);
         insert(
-            &mut l.roles[at.takes],
-            at,
+            &mut l.roles[target.consumer],
+            target,
             |a| matches!(a, Act::Read(_)),
             0,
             again,
         )
     }),
-    ("the filler waits twice", |l, at| {
-        let again = Act::AwaitEmpty(at.ring);
-        insert(&mut l.roles[at.fills], at, is_await_empty, 0, again)
+    ("the producer waits twice", |l, target| {
+        let again = Act::AwaitEmpty(target.ring);
+        insert(
+            &mut l.roles[target.producer],
+            target,
+            is_await_empty,
+            0,
+            again,
+        )
     }),
-    ("the filler starts with the other parity", |l, at| {
-        l.roles[at.fills].parity[at.ring] ^= 1;
+    ("the producer starts with the other parity", |l, target| {
+        l.roles[target.producer].parity[target.ring] ^= 1;
         true
     }),
-    ("the taker starts with the other parity", |l, at| {
-        l.roles[at.takes].parity[at.ring] ^= 1;
+    ("the consumer starts with the other parity", |l, target| {
+        l.roles[target.consumer].parity[target.ring] ^= 1;
         true
     }),
-    ("the filler has a step more", |l, at| {
-        more(&mut l.roles[at.fills])
+    ("the producer has a step more", |l, target| {
+        more(&mut l.roles[target.producer])
     }),
-    ("the taker has a step more", |l, at| {
-        more(&mut l.roles[at.takes])
+    ("the consumer has a step more", |l, target| {
+        more(&mut l.roles[target.consumer])
     }),
     ("all have a step more", |l, _| {
         l.roles.iter_mut().all(|r| more(r) || r.name == "storer")
     }),
-    ("committed before it is copied", |l, at| {
-        edit(&mut l.roles[at.fills], |acts| {
-            let copy = acts.iter().position(|&a| a == Act::Copy(at.ring));
+    ("committed before the copy", |l, target| {
+        edit(&mut l.roles[target.producer], |acts| {
+            let copy = acts.iter().position(|&a| a == Act::Copy(target.ring));
             if let Some(i) = copy {
                 acts.swap(i, i + 1);
             }
             copy.is_some()
         })
     }),
-    ("committed twice", |l, at| {
-        let again = Act::Commit(at.ring);
-        insert(&mut l.roles[at.fills], at, is_commit, 1, again)
+    ("committed twice", |l, target| {
+        let again = Act::Commit(target.ring);
+        insert(&mut l.roles[target.producer], target, is_commit, 1, again)
     }),
-    ("copied twice", |l, at| {
-        let again = Act::Copy(at.ring);
+    ("copied twice", |l, target| {
+        let again = Act::Copy(target.ring);
         insert(
-            &mut l.roles[at.fills],
-            at,
+            &mut l.roles[target.producer],
+            target,
             |a| matches!(a, Act::Copy(_)),
             1,
             again,
         )
     }),
-    ("not committed", |l, at| {
-        remove(&mut l.roles[at.fills], at, is_commit)
+    ("not committed", |l, target| {
+        remove(&mut l.roles[target.producer], target, is_commit)
     }),
-    ("the taker stays at its slot", |l, at| {
-        remove(&mut l.roles[at.takes], at, |a| matches!(a, Act::Advance(_)))
+    ("the consumer does not advance", |l, target| {
+        remove(&mut l.roles[target.consumer], target, |a| {
+            matches!(a, Act::Advance(_))
+        })
     }),
-    ("the filler stays at its slot", |l, at| {
-        remove(&mut l.roles[at.fills], at, |a| matches!(a, Act::Advance(_)))
+    ("the producer does not advance", |l, target| {
+        remove(&mut l.roles[target.producer], target, |a| {
+            matches!(a, Act::Advance(_))
+        })
     }),
-    ("the taker begins when the slot is given back", |l, at| {
-        edit(&mut l.roles[at.takes], |acts| {
-            let wait = acts.iter_mut().find(|a| **a == Act::AwaitFull(at.ring));
-            wait.map(|a| *a = Act::AwaitEmpty(at.ring)).is_some()
+    ("the consumer waits for empty", |l, target| {
+        edit(&mut l.roles[target.consumer], |acts| {
+            let wait = acts.iter_mut().find(|a| **a == Act::AwaitFull(target.ring));
+            wait.map(|a| *a = Act::AwaitEmpty(target.ring)).is_some()
         })
     }),
 ];
@@ -528,26 +550,34 @@ fn is_commit(a: Act) -> bool {
     matches!(a, Act::Commit(_))
 }
 
-/// Edits the lists of acts; says whether any changed.
+/// Edits the lists of actions; returns whether any changed.
 fn edit(role: &mut Role, mut how: impl FnMut(&mut Vec<Act>) -> bool) -> bool {
     role.lists().fold(false, |any, acts| any | how(acts))
 }
 
-/// Puts an act at or behind those of a kind.
-fn insert(role: &mut Role, at: At, which: fn(Act) -> bool, behind: usize, act: Act) -> bool {
+/// Inserts an action before or after the first one that `which` selects.
+fn insert(
+    role: &mut Role,
+    target: MutationTarget,
+    which: fn(Act) -> bool,
+    offset: usize,
+    act: Act,
+) -> bool {
     edit(role, |acts| {
-        let place = acts.iter().position(|&a| which(a) && a.ring() == at.ring);
-        if let Some(i) = place {
-            acts.insert(i + behind, act);
+        let position = acts
+            .iter()
+            .position(|&a| which(a) && a.ring() == target.ring);
+        if let Some(i) = position {
+            acts.insert(i + offset, act);
         }
-        place.is_some()
+        position.is_some()
     })
 }
 
-fn remove(role: &mut Role, at: At, which: fn(Act) -> bool) -> bool {
+fn remove(role: &mut Role, target: MutationTarget, which: fn(Act) -> bool) -> bool {
     edit(role, |acts| {
         let before = acts.len();
-        acts.retain(|&a| !(which(a) && a.ring() == at.ring));
+        acts.retain(|&a| !(which(a) && a.ring() == target.ring));
         acts.len() < before
     })
 }
@@ -557,7 +587,7 @@ fn restarts(role: &mut Role, ring: usize) -> bool {
     true
 }
 
-/// One step more than the tile's count says.
+/// Adds a step to the count of each tile.
 fn more(role: &mut Role) -> bool {
     role.tile.iter_mut().fold(false, |any, part| match part {
         Part::Once(_) | Part::Later(_) => any,

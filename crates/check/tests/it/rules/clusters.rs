@@ -29,8 +29,8 @@ fn a_cluster_of_sixteen_passes() {
     k.passes();
 }
 
-/// Each CTA initializes an mbarrier and writes a word of its shared memory. After the cluster barrier,
-/// its peer arrives at the mbarrier and reads the word if `reads`.
+/// Each CTA initializes an mbarrier and writes a word of its shared memory. After the cluster
+/// barrier, its peer arrives at the mbarrier and reads the word if `reads`.
 fn remote_access(fence: bool, release: bool, reads: bool) -> Kernel {
     kernel(|k| {
         k.cluster(2, 1, 1);

@@ -4,7 +4,8 @@ use crate::rules::kernel;
 use warpline_ir::builder::*;
 use warpline_testkit::verdict::{Breach, breaches};
 
-/// One warp runs `before` and `after` around a copy; another warp runs `then` when the copy is complete.
+/// One warp runs `before` and `after` around a copy; another warp runs `then` when the copy is
+/// complete.
 fn races_around_copy(
     before: impl FnOnce(TileRef<u32>),
     after: impl FnOnce(TileRef<u32>),

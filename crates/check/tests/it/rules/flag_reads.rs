@@ -11,8 +11,8 @@ const ACQUIRE: MemoryOrder = MemoryOrder::acquire(Scope::Gpu);
 const RELEASE: MemoryOrder = MemoryOrder::release(Scope::Gpu);
 const RELAXED: MemoryOrder = MemoryOrder::relaxed(Scope::Gpu);
 
-/// One CTA writes a number and sets a flag; the others read the flag once with `look`, and then the number
-/// if the flag is set.
+/// One CTA writes a number and sets a flag; the others read the flag once with `look`, and then the
+/// number if the flag is set.
 fn hand_over(
     look: impl FnOnce(Global<u32>) -> Reg<bool>,
     first: impl FnOnce(),
@@ -96,7 +96,8 @@ fn a_weak_load_does_not_acquire_even_with_a_fence() {
     assert_eq!(codes(&fenced), NONE);
 }
 
-/// Each tile has a flag. One lane reads the flag and passes its value to the others in shared memory.
+/// Each tile has a flag. One lane reads the flag and passes its value to the others in shared
+/// memory.
 #[test]
 fn a_flag_read_is_tracked_through_arrays_and_shared_memory() {
     let k = |order: MemoryOrder| {

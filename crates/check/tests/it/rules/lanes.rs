@@ -1,5 +1,5 @@
-//! Synchronization of single lanes: tests of mbarriers, cp.async groups, fences, atomics. Each test has a
-//! faulty kernel and its repaired version.
+//! Synchronization of single lanes: tests of mbarriers, cp.async groups, fences, atomics. Each test
+//! has a faulty kernel and its repaired version.
 
 use crate::rules::kernel;
 use warpline_ir::builder::*;
@@ -210,8 +210,8 @@ fn an_atomic_add_to_a_shared_count_is_tracked() {
     assert_ne!(codes(&counted(3, 2)), NONE);
 }
 
-/// Two warps store at addresses with known bounds only. Each stays in its half of the tile if the mask is
-/// small enough.
+/// Two warps store at addresses with known bounds only. Each stays in its half of the tile if the
+/// mask is small enough.
 fn scattered(mask: u32) -> Kernel {
     kernel(|k| {
         let table = k.pointer::<u32>("table");

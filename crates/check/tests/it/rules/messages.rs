@@ -47,7 +47,8 @@ fn a_named_barrier_report_states_the_thread_counts() {
     assert!(many.help.is_some());
 }
 
-/// One role fills two rings one after the other; another role reads them in the same or the opposite order.
+/// One role fills two rings one after the other; another role reads them in the same or the
+/// opposite order.
 fn two_rings(opposite: bool) -> (Kernel, [u32; 2]) {
     let mut lines = [0; 2];
     let kernel = kernel(|k| {
@@ -177,4 +178,39 @@ fn a_double_release_with_two_readers_is_reported_at_the_second_release() {
     let (kernel, last) = two_readers(2);
     let found = diagnostic(&kernel);
     assert_eq!((found.code(), line(&found)), ("R1.arrivals", last));
+}
+
+/// A ring of two slots that one role fills and another reads, each a constant number of times.
+fn constant_trips(loads: u32, reads: u32) -> Kernel {
+    kernel(|k| {
+        let x = k.pointer::<f32>("x");
+        let ring = k.ring("ring", 2, |s| s.vector::<f32>(32));
+        k.role("load").body(|| {
+            elect(|| {
+                range(0u32, loads).each(|i| {
+                    let slot = ring.acquire();
+                    slot.load_bytes(slot.tiles(), x.address(i * 32), 128);
+                    slot.commit();
+                });
+            });
+        });
+        k.role("math")
+            .body(|| range(0u32, reads).each(|_| ring.wait().release()));
+    })
+}
+
+#[test]
+fn constant_trip_counts_that_differ_are_reported_as_trip_counts() {
+    proved(&constant_trips(5, 5));
+    for (loads, reads) in [(4, 5), (5, 6), (1, 9)] {
+        let report = diagnostic(&constant_trips(loads, reads));
+        assert_eq!(
+            report.code(),
+            "R4.trips",
+            "{loads} {reads}: {}",
+            report.text
+        );
+        let left = "role `load` (warp 0) does not reach this statement again";
+        assert!(report.labels.iter().any(|label| label.text == left));
+    }
 }

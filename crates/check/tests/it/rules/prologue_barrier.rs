@@ -57,8 +57,8 @@ fn a_k_tile_that_is_loaded_twice_is_refuted() {
     assert_ne!(breaches(&tiles(|n| cta_id().lt(n), 0)), []);
 }
 
-/// One lane initializes the mbarriers and may use them at once; other lanes may use them only after the
-/// prologue barrier.
+/// One lane initializes the mbarriers and may use them at once; other lanes may use them only after
+/// the prologue barrier.
 #[test]
 fn only_the_initializing_lane_may_use_mbarriers_before_the_barrier() {
     let mut line = 0;

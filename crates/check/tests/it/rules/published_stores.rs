@@ -6,8 +6,8 @@ use warpline_ir::ops::atomic::AtomicOp;
 use warpline_ir::{DType, Kernel, MemoryOrder, Scope, Swizzle, TensorMapDecl};
 use warpline_testkit::verdict::{NONE, breaches, codes};
 
-/// One CTA stores a row, runs `done` and sets a flag; another waits for the flag and reads the row if
-/// `read`.
+/// One CTA stores a row, runs `done` and sets a flag; another waits for the flag and reads the row
+/// if `read`.
 fn row(done: impl FnOnce(), read: bool) -> (Kernel, [u32; 2]) {
     let mut lines = [0; 2];
     let k = kernel(|k| {

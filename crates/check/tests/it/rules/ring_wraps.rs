@@ -1,5 +1,5 @@
-//! Bugs that occur only in some passes over a ring, or only at one stage. A *lap* is one pass over all
-//! stages. The identification of equal states must not hide these bugs.
+//! Bugs that occur only in some passes over a ring, or only at one stage. A *lap* is one pass over
+//! all stages. The identification of equal states must not hide these bugs.
 
 use crate::rules::kernel;
 use warpline_ir::Kernel;
@@ -218,8 +218,8 @@ fn a_consumer_that_skips_slots_wrongly_at_one_stage_is_refuted() {
     }));
 }
 
-/// Each tile takes one lap. After it the consumer runs a loop whose count the launch decides, and sets its
-/// parity to a constant if there is one.
+/// Each tile takes one lap. After it the consumer runs a loop whose count the launch decides, and
+/// sets its parity to a constant if there is one.
 fn whole_laps(constant_parity: Option<u32>) -> Kernel {
     kernel(|k| {
         let [tiles, n] = ["tiles", "n"].map(|p| k.param::<u32>(p));

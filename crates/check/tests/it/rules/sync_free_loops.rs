@@ -1,11 +1,13 @@
-//! Synchronization-free loops with a trip count per warp: their accesses are checked for every count.
+//! Synchronization-free loops with a trip count per warp: their accesses are checked for every
+//! count.
 
 use crate::rules::kernel;
 use warpline_ir::Kernel;
 use warpline_ir::builder::*;
 use warpline_testkit::verdict::breaches;
 
-/// Three warps read a slot in loops of their own. If `late`, they release the slot before they read.
+/// Three warps read a slot in loops of their own. If `late`, they release the slot before they
+/// read.
 fn kept(late: bool) -> Kernel {
     kernel(|k| {
         let [items, queries] = ["items", "queries"].map(|p| k.param::<u32>(p));

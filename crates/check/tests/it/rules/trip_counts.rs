@@ -37,7 +37,8 @@ type Step<'a> = dyn Fn() + 'a;
 /// A role, which runs a step as often as it computes from a parameter.
 type Role = dyn for<'a> Fn(Reg<u32>, &Step<'a>);
 
-/// One role fills the slots of a ring and another releases them, each as often as it computes from `n`.
+/// One role fills the slots of a ring and another releases them, each as often as it computes from
+/// `n`.
 fn ring(give: &Role, take: &Role) -> Kernel {
     kernel(|k| {
         let n = k.param::<u32>("n");

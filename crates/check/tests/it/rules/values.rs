@@ -1,5 +1,5 @@
-//! Hardware semantics of values: signs, widths, conversions and votes. Two roles that interpret one value
-//! differently are refuted; two roles that agree are proved.
+//! Hardware semantics of values: signs, widths, conversions and votes. Two roles that interpret one
+//! value differently are refuted; two roles that agree are proved.
 
 use crate::rules::kernel;
 use warpline_ir::Kernel;
@@ -18,8 +18,8 @@ struct Values {
 
 type Role<'r> = &'r dyn Fn(&Values, &dyn Fn());
 
-/// One role fills the slots of a ring, another releases them. The first one also writes a count to shared
-/// memory.
+/// One role fills the slots of a ring, another releases them. The first one also writes a count to
+/// shared memory.
 fn ring(give: Role<'_>, take: Role<'_>) -> Kernel {
     kernel(|k| {
         let n = k.param::<u32>("n");

@@ -1,11 +1,11 @@
-//! Lanes that branches keep from their ops.
+//! Lanes that branches leave idle.
 
 use crate::checks::kit::{linted, passes, warns};
 use warpline_ir::builder::*;
 use warpline_lint::checks::DIVERGENCE;
 
 #[test]
-fn work_behind_a_branch_of_few_lanes_warns() {
+fn a_branch_that_few_lanes_take_warns() {
     let mut line = 0;
     let found = linted(DIVERGENCE, |k| {
         let x = k.pointer::<u32>("x");
@@ -42,7 +42,7 @@ fn a_loop_that_lanes_leave_one_by_one_warns() {
 }
 
 #[test]
-fn one_lane_that_writes_a_sum_and_an_elected_lane_pass() {
+fn a_single_store_of_one_lane_and_an_elected_lane_pass() {
     let found = linted(DIVERGENCE, |k| {
         let x = k.pointer::<u32>("x");
         k.role("all").body(|| {
@@ -58,7 +58,7 @@ fn one_lane_that_writes_a_sum_and_an_elected_lane_pass() {
 }
 
 #[test]
-fn no_branch_splits_no_warp() {
+fn a_warp_uniform_branch_passes() {
     let found = linted(DIVERGENCE, |k| {
         let x = k.pointer::<u32>("x");
         k.role("all").warps(2).body(|| {

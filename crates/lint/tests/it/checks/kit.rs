@@ -1,4 +1,4 @@
-//! Runs a kernel, and expects the findings of one check.
+//! Runs a kernel and compares the findings of one check.
 
 use warpline_check::Checked;
 use warpline_cpu::{GlobalMemory, run};
@@ -7,7 +7,7 @@ use warpline_ir::{Arg, Kernel, Launch};
 use warpline_lint::{LintFinding, LintStatus, Options, lint_run};
 use warpline_testkit::kernel::build;
 
-/// Runs a kernel of one pointer or none, and looks at it.
+/// Runs a kernel whose parameters are pointers, and returns all findings.
 pub(crate) fn linted_with(kernel: Kernel, options: &Options<'_>) -> Vec<LintFinding> {
     let mut memory = GlobalMemory::new();
     let words = memory.alloc_from(&vec![0; 1 << 16], "words");
@@ -16,38 +16,38 @@ pub(crate) fn linted_with(kernel: Kernel, options: &Options<'_>) -> Vec<LintFind
         grid: [2, 1, 1],
         args,
     };
-    // A lint looks at any kernel that runs; the proof is tested elsewhere.
+    // A lint needs no proof; other tests cover the checker.
     let kernel = Checked::unproved(kernel, "a test of lints");
     let stats = run(&kernel, &launch, &memory, &Default::default());
     let stats = stats.unwrap_or_else(|e| panic!("{}: {e}", kernel.name));
     lint_run(&kernel, &stats, options).unwrap_or_else(|e| panic!("{}: {e}", kernel.name))
 }
 
-/// The findings of one check, without ptxas.
+/// Returns the findings of one check, without ptxas.
 pub(crate) fn linted(check: &str, body: impl FnOnce(Builder)) -> Vec<LintFinding> {
-    of(
+    findings_of(
         check,
         linted_with(build("linted", body), &Options::default()),
     )
 }
 
-/// The findings of one check.
-pub(crate) fn of(check: &str, mut findings: Vec<LintFinding>) -> Vec<LintFinding> {
+/// Returns the findings of one check.
+pub(crate) fn findings_of(check: &str, mut findings: Vec<LintFinding>) -> Vec<LintFinding> {
     findings.retain(|f| f.check == check);
     findings
 }
 
-/// Expects the check to pass with a sentence.
+/// Asserts that the check passes with this text.
 #[track_caller]
 pub(crate) fn passes(findings: &[LintFinding], text: &str) {
-    let said: Vec<_> = findings
+    let actual: Vec<_> = findings
         .iter()
         .map(|f| (f.status, &*f.text, f.at))
         .collect();
-    assert_eq!(said, [(LintStatus::Pass, text, None)]);
+    assert_eq!(actual, [(LintStatus::Pass, text, None)]);
 }
 
-/// Expects one warning, at a line of the file that calls.
+/// Asserts that there is one warning, at this line of the calling file.
 #[track_caller]
 pub(crate) fn warns(findings: &[LintFinding], line: u32, role: Option<&str>, text: &str) {
     let [f] = findings else {

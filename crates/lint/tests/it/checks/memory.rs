@@ -1,4 +1,4 @@
-//! Banks and sectors.
+//! Bank conflicts and coalescing.
 
 use crate::checks::kit::{linted, passes, warns};
 use warpline_ir::builder::*;
@@ -6,7 +6,7 @@ use warpline_lint::LintStatus;
 use warpline_lint::checks::{BANK_CONFLICTS, COALESCING};
 
 #[test]
-fn a_column_of_a_plain_tile_is_one_bank() {
+fn reading_a_column_of_an_unswizzled_tile_warns() {
     let mut line = 0;
     let found = linted(BANK_CONFLICTS, |k| {
         let t = k.tile::<u32>("t", 32, 32).unswizzled().declare().whole();
@@ -28,7 +28,7 @@ fn a_swizzled_tile_and_wide_accesses_have_no_conflicts() {
         k.role("all").body(|| {
             (0..32u32).for_each(|row| t.store(row, lane_id(), row));
             warp_sync();
-            // Eight lanes of a quarter warp, a row each, take what the banks give in one turn.
+            // The eight lanes of a quarter warp read one row each, in one wavefront.
             t.load_vec::<4>(lane_id(), 0u32);
         });
     });
@@ -56,7 +56,7 @@ fn the_worst_line_comes_first() {
 }
 
 #[test]
-fn a_stride_touches_more_sectors_than_it_needs() {
+fn a_strided_access_warns() {
     let mut line = 0;
     let found = linted(COALESCING, |k| {
         let x = k.pointer::<u32>("x");
@@ -71,7 +71,7 @@ fn a_stride_touches_more_sectors_than_it_needs() {
 }
 
 #[test]
-fn a_run_that_begins_anywhere_is_whole() {
+fn a_misaligned_contiguous_access_passes() {
     let found = linted(COALESCING, |k| {
         let x = k.pointer::<u32>("x");
         k.role("all")
@@ -84,7 +84,7 @@ fn a_run_that_begins_anywhere_is_whole() {
 }
 
 #[test]
-fn a_kernel_that_touches_nothing_says_so() {
+fn a_kernel_without_memory_accesses_passes() {
     for (check, text) in [
         (BANK_CONFLICTS, "no thread accesses shared memory"),
         (COALESCING, "no thread accesses global memory"),

@@ -1,4 +1,4 @@
-//! Every check has a kernel that it warns of, at its line, and one that passes.
+//! For every check: a kernel that causes a warning at its line, and a kernel that passes.
 
 mod branches;
 mod kit;

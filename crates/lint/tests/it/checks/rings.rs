@@ -1,11 +1,11 @@
-//! Stages: how many, and whether they are used.
+//! The number of stages of rings, and unused stages.
 
 use crate::checks::kit::{linted, passes, warns};
 use warpline_ir::builder::*;
 use warpline_lint::checks::{STAGES, UNUSED_STAGES};
 use warpline_lint::{LintFinding, LintStatus};
 
-/// A ring of some stages, filled as often as said, and the line it is declared at.
+/// Returns the findings for a ring that is filled `fills` times, and the line of its declaration.
 fn ring(check: &str, stages: u32, fills: u32) -> (Vec<LintFinding>, u32) {
     let mut line = 0;
     let found = linted(check, |k| {
@@ -33,7 +33,7 @@ fn ring(check: &str, stages: u32, fills: u32) -> (Vec<LintFinding>, u32) {
 }
 
 #[test]
-fn a_ring_of_one_stage_warns_if_it_goes_round() {
+fn a_ring_of_one_stage_warns_if_it_is_refilled() {
     let (found, line) = ring(STAGES, 1, 5);
     let text = "tile `ring.0` has 1 stage and is filled 5.0 times per CTA; 2 to 6 stages overlap loads and compute";
     warns(&found, line, None, text);
@@ -48,7 +48,7 @@ fn a_deep_ring_warns() {
 }
 
 #[test]
-fn a_ring_of_a_few_words_costs_nothing() {
+fn a_ring_of_a_few_words_is_not_checked() {
     let found = linted(STAGES, |k| {
         let t = k.tile::<u32>("t", 1, 4).unswizzled().stages(16).declare();
         k.role("all")
@@ -58,7 +58,7 @@ fn a_ring_of_a_few_words_costs_nothing() {
 }
 
 #[test]
-fn words_that_threads_send_to_a_peer_are_no_ring() {
+fn remote_stores_of_threads_are_not_a_ring() {
     let found = linted(STAGES, |k| {
         k.cluster(2, 1, 1);
         let t = k
@@ -90,7 +90,7 @@ fn two_to_six_stages_pass() {
 }
 
 #[test]
-fn a_stage_that_the_ring_goes_round_without_warns() {
+fn a_stage_that_the_ring_skips_warns() {
     let mut line = 0;
     let found = linted(UNUSED_STAGES, |k| {
         line = line!() + 1;
@@ -108,7 +108,7 @@ fn a_stage_that_the_ring_goes_round_without_warns() {
 }
 
 #[test]
-fn a_run_that_is_too_short_says_so() {
+fn a_run_that_is_too_short_is_skipped() {
     let (found, line) = ring(UNUSED_STAGES, 4, 3);
     let [f] = &found[..] else {
         panic!("{found:#?}")
@@ -119,7 +119,7 @@ fn a_run_that_is_too_short_says_so() {
 }
 
 #[test]
-fn a_ring_that_is_full_once_passes() {
+fn a_ring_that_is_filled_once_passes() {
     let (found, _) = ring(UNUSED_STAGES, 4, 4);
     passes(&found, "the run fills every stage of every ring");
 }

@@ -1,11 +1,11 @@
-//! Warps that do nothing, and roles that do little.
+//! Idle warps, and roles with little work.
 
 use crate::checks::kit::{linted, passes, warns};
 use warpline_ir::builder::*;
 use warpline_lint::checks::IDLE_ROLES;
 
-/// A loader whose one thread fills a ring, and a role that reads it.
-fn line(k: Builder, loader: RoleDecl) {
+/// Declares a producer in which one thread fills a ring, and a role that reads the ring.
+fn producer_and_reader(k: Builder, loader: RoleDecl) {
     let x = k.pointer::<u32>("x");
     let ring = k.ring("ring", 2, |s| s.vector::<u32>(32));
     loader.body(|| {
@@ -31,23 +31,23 @@ fn warps_that_never_issue_warn() {
     let mut at = 0;
     let found = linted(IDLE_ROLES, |k| {
         at = line!() + 1;
-        line(k, k.role("load").warps(4));
+        producer_and_reader(k, k.role("load").warps(4));
     });
     let text = "3 of 4 warps neither access memory nor issue asynchronous operations";
     warns(&found, at, Some("load"), text);
 }
 
 #[test]
-fn warps_that_fill_up_a_warpgroup_for_its_registers_pass() {
+fn idle_warps_that_complete_a_warpgroup_for_setmaxnreg_pass() {
     let found = linted(IDLE_ROLES, |k| {
-        line(k, k.role("load").warpgroups(1).registers(24));
+        producer_and_reader(k, k.role("load").warpgroups(1).registers(24));
     });
     let text = "38 % of the warps only complete the warpgroup of a role with `setmaxnreg`";
     passes(&found, text);
 }
 
 #[test]
-fn a_role_that_runs_little_beside_another_warns() {
+fn a_role_with_much_less_work_than_another_warns() {
     let mut at = 0;
     let found = linted(IDLE_ROLES, |k| {
         let x = k.pointer::<u32>("x");
@@ -63,7 +63,7 @@ fn a_role_that_runs_little_beside_another_warns() {
 }
 
 #[test]
-fn a_helper_of_one_warp_and_a_loader_pass() {
+fn a_role_of_one_warp_with_little_work_passes() {
     let found = linted(IDLE_ROLES, |k| {
         let x = k.pointer::<u32>("x");
         k.role("helper").warps(1).body(|| x.store(lane_id(), 0u32));

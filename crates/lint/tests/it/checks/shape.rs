@@ -35,7 +35,7 @@ fn a_tile_of_48_rows_warns() {
 }
 
 #[test]
-fn roles_are_judged_alone() {
+fn each_role_is_checked_separately() {
     let found = linted(BLOCK_SIZES, |k| {
         k.tile::<u32>("t", 64, 32).declare();
         k.role("load").warpgroups(1).body(|| {});

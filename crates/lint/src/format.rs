@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn small_shares_keep_a_digit() {
+    fn small_shares_have_one_decimal_and_counts_a_plural() {
         assert_eq!(percent(0, 7), "0 %");
         assert_eq!(percent(1, 250), "0.4 %");
         assert_eq!(percent(1, 5000), "under 0.1 %");

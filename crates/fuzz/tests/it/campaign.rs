@@ -8,6 +8,7 @@ use warpline_testkit::full::few_or;
 
 /// The first seed.
 const SEED: u64 = 1;
+
 /// Returns the number of kernels.
 fn kernels() -> u64 {
     few_or(90, 280)
@@ -34,34 +35,37 @@ fn no_proved_kernel_fails() {
     let report = &*REPORT;
     assert_eq!(report.kernels, kernels());
     let new: Vec<_> = report
-        .of(FindingKind::Unsound)
+        .of_kind(FindingKind::Unsound)
         .filter(|f| !is_known(&f.cause))
         .map(|f| format!("seed {}: {}", f.seed, f.cause))
         .collect();
     assert!(new.is_empty(), "proved and failed: {new:#?}");
-    assert_eq!(report.of(FindingKind::Panic).count(), 0);
-    let refuted: Vec<_> = report.of(FindingKind::FalseAlarm).map(|f| f.seed).collect();
+    assert_eq!(report.of_kind(FindingKind::Panic).count(), 0);
+    let refuted: Vec<_> = report
+        .of_kind(FindingKind::FalseAlarm)
+        .map(|f| f.seed)
+        .collect();
     assert!(refuted.is_empty(), "correct and refuted: {refuted:?}");
 }
 
-/// The same for every interleaving of small launches of other kernels.
+/// Explores every interleaving of small launches. The seeds differ from those of the other tests.
 #[test]
 fn no_interleaving_of_a_proved_kernel_fails() {
     let report = campaign::run(SEED + 10_000, explored_kernels(), Effort::BRUTE, &|_| true);
     let new: Vec<_> = report
-        .of(FindingKind::Unsound)
+        .of_kind(FindingKind::Unsound)
         .filter(|f| !is_known(&f.cause))
         .map(|f| format!("seed {}: {}", f.seed, f.cause))
         .collect();
     assert!(new.is_empty(), "proved and failed: {new:#?}");
-    let failed: Vec<_> = report.of(FindingKind::Generator).collect();
+    let failed: Vec<_> = report.of_kind(FindingKind::Generator).collect();
     assert!(failed.is_empty(), "correct and failed: {failed:#?}");
 }
 
 /// The generator makes correct kernels: none fails in the executor.
 #[test]
 fn correct_plans_pass() {
-    let failed: Vec<_> = REPORT.of(FindingKind::Generator).collect();
+    let failed: Vec<_> = REPORT.of_kind(FindingKind::Generator).collect();
     assert!(failed.is_empty(), "correct and failed: {failed:#?}");
 }
 

@@ -2,13 +2,13 @@
 
 use crate::bug::{Bug, Built, ExpectedRun, Version};
 use crate::case::CorpusCase;
-use crate::kit::WORDS;
 use crate::mark::{Source, this_file};
+use crate::ring::WORDS;
 use crate::template::LaunchTemplate;
 use warpline_ir::builder::*;
 use warpline_ir::{FaultKind, Kernel, Target};
 
-const SOURCE: Source = this_file!("named.rs");
+const SOURCE: Source = this_file!("named_barriers.rs");
 
 pub(crate) const BUGS: &[Bug] = &[Bug {
     name: "weft-recycling",
@@ -16,13 +16,13 @@ pub(crate) const BUGS: &[Bug] = &[Bug {
     title: "two pairs of warps use one named barrier without an order between them",
     rule: "R10.recycle",
     executor: ExpectedRun::Faults(&[FaultKind::Race, FaultKind::NeverWritten]),
-    build: two_pairs,
+    build: barrier_of_two_pairs,
 }];
 
-/// Each pair has one warp that writes and arrives, and one that waits and reads. With one barrier for
+/// In each pair one warp writes and arrives, and one waits and reads. With one barrier for
 /// both pairs, a reader may continue after the arrival of the other pair's writer.
-fn two_pairs(version: Version) -> Built {
-    let kernel = Kernel::build("two_pairs", &Target::default(), |k| {
+fn barrier_of_two_pairs(version: Version) -> Built {
+    let kernel = Kernel::build("barrier_of_two_pairs", &Target::default(), |k| {
         let first = k.named_barrier("first");
         let second = version.pick(first, k.named_barrier("second"));
         for (pair, barrier) in [("a", first), ("b", second)] {
@@ -40,6 +40,6 @@ fn two_pairs(version: Version) -> Built {
     Ok(CorpusCase {
         kernel,
         line: SOURCE.marked(),
-        launch: LaunchTemplate::of(1),
+        launch: LaunchTemplate::with_ctas(1),
     })
 }

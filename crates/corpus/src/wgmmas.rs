@@ -2,14 +2,14 @@
 
 use crate::bug::{Bug, Built, ExpectedRun, Version};
 use crate::case::CorpusCase;
-use crate::kit::Cursor;
 use crate::mark::{Source, this_file};
+use crate::ring::Cursor;
 use crate::template::LaunchTemplate;
 use half::bf16;
 use warpline_ir::builder::*;
 use warpline_ir::{FaultKind, Kernel, Target};
 
-const SOURCE: Source = this_file!("products.rs");
+const SOURCE: Source = this_file!("wgmmas.rs");
 
 pub(crate) const BUGS: &[Bug] = &[
     Bug {
@@ -26,7 +26,7 @@ pub(crate) const BUGS: &[Bug] = &[
         title: "a copy overwrites B after the wait of one warpgroup, while the other one still reads B",
         rule: "R7.release",
         executor: ExpectedRun::Faults(&[FaultKind::Race]),
-        build: wait_of_one,
+        build: wait_of_one_warpgroup,
     },
     Bug {
         name: "triton-8964",
@@ -34,7 +34,7 @@ pub(crate) const BUGS: &[Bug] = &[
         title: "an accumulator is read while its wgmmas are in flight",
         rule: "R7.registers",
         executor: ExpectedRun::Faults(&[FaultKind::RegisterInFlight]),
-        build: early_accumulator,
+        build: accumulator_in_flight,
     },
     Bug {
         name: "cutlass-1840",
@@ -42,7 +42,7 @@ pub(crate) const BUGS: &[Bug] = &[
         title: "a wgmma operand has a layout that the hardware cannot read",
         rule: "R14.operand",
         executor: ExpectedRun::Faults(&[FaultKind::Illegal, FaultKind::Operand]),
-        build: plain_operand,
+        build: unswizzled_operand,
     },
 ];
 
@@ -82,39 +82,39 @@ fn shared_operand(version: Version) -> Built {
     Ok(CorpusCase {
         kernel,
         line: SOURCE.marked(),
-        launch: LaunchTemplate::of(1).number(3),
+        launch: LaunchTemplate::with_ctas(1).number(3),
     })
 }
 
 /// A wait covers only the wgmmas of its own warpgroup. The first warpgroup loads the next B after its
 /// wait, while the second one may still read the old B.
-fn wait_of_one(version: Version) -> Built {
-    let kernel = Kernel::build("wait_of_one", &Target::default(), |k| {
+fn wait_of_one_warpgroup(version: Version) -> Built {
+    let kernel = Kernel::build("wait_of_one_warpgroup", &Target::default(), |k| {
         let (n, x) = (k.param::<u32>("n"), k.pointer::<bf16>("x"));
         let b = k.tile::<bf16>("b", 8, 16).declare().whole();
         let full = k.barrier("full", 1).arrivals(1).at(0u32);
         for name in ["first", "second"] {
             let a = k.tile::<bf16>(name, 64, 16).declare().whole();
             k.role(name).warpgroups(1).body(|| {
-                let at = Cursor::new(1, 0);
+                let cursor = Cursor::new(1, 0);
                 clear(a, thread_in_role() / 2);
                 fence_async();
                 cta_sync();
                 steps(n).each(|i| {
                     if name == "first" {
                         elect(|| {
-                            bulk_load(b, x.address(i * 128), 256u32, full); // BUG: too early
+                            bulk_load(b, x.address(i * 128), 256u32, full); // BUG: `second` may still read B
                             full.arrive_expect(256u32);
                         });
                     }
-                    full.wait(at.parity());
+                    full.wait(cursor.parity());
                     let acc = Acc::new(64, 8);
                     acc.mma(&a, &b);
                     acc.into_frag();
                     if version.is_repaired() {
                         cta_sync();
                     }
-                    at.advance();
+                    cursor.advance();
                 });
             });
         }
@@ -122,13 +122,13 @@ fn wait_of_one(version: Version) -> Built {
     Ok(CorpusCase {
         kernel,
         line: SOURCE.marked(),
-        launch: LaunchTemplate::of(1).number(3).buffer(3 * 256),
+        launch: LaunchTemplate::with_ctas(1).number(3).buffer(3 * 256),
     })
 }
 
 /// A compiler pass that splits wgmmas dropped the wait before the epilogue.
-fn early_accumulator(version: Version) -> Built {
-    let kernel = Kernel::build("early_accumulator", &Target::default(), |k| {
+fn accumulator_in_flight(version: Version) -> Built {
+    let kernel = Kernel::build("accumulator_in_flight", &Target::default(), |k| {
         let y = k.pointer::<f32>("y");
         let a = k.tile::<bf16>("a", 64, 16).declare().whole();
         let b = k.tile::<bf16>("b", 8, 16).declare().whole();
@@ -154,14 +154,14 @@ fn early_accumulator(version: Version) -> Built {
     Ok(CorpusCase {
         kernel,
         line: SOURCE.marked(),
-        launch: LaunchTemplate::of(1).buffer(4 * 4 * 128),
+        launch: LaunchTemplate::with_ctas(1).buffer(4 * 4 * 128),
     })
 }
 
-/// A reconstruction after rule R14, without the code of the report. A tile without swizzle has no
-/// matrix descriptor here.
-fn plain_operand(version: Version) -> Built {
-    let kernel = Kernel::build("plain_operand", &Target::default(), |k| {
+/// A reconstruction after rule R14, without the code of the report. A tile without a swizzle has no
+/// matrix descriptor.
+fn unswizzled_operand(version: Version) -> Built {
+    let kernel = Kernel::build("unswizzled_operand", &Target::default(), |k| {
         let a = k.tile::<bf16>("a", 64, 16);
         let a = version.pick(a.clone().unswizzled(), a).declare().whole();
         let b = k.tile::<bf16>("b", 8, 16).declare().whole();
@@ -179,6 +179,6 @@ fn plain_operand(version: Version) -> Built {
     Ok(CorpusCase {
         kernel,
         line: SOURCE.marked(),
-        launch: LaunchTemplate::of(1),
+        launch: LaunchTemplate::with_ctas(1),
     })
 }

@@ -7,7 +7,7 @@ use crate::template::LaunchTemplate;
 use warpline_ir::builder::*;
 use warpline_ir::{DType, FaultKind, Kernel, ParamKind, Target, TensorMapDecl, TensorMapValue};
 
-const SOURCE: Source = this_file!("maps.rs");
+const SOURCE: Source = this_file!("tensor_maps.rs");
 
 pub(crate) const BUGS: &[Bug] = &[
     Bug {
@@ -16,15 +16,15 @@ pub(crate) const BUGS: &[Bug] = &[
         title: "a tensor map that the driver rejects with an error number only",
         rule: "R13.map",
         executor: ExpectedRun::Faults(&[FaultKind::TensorMap]),
-        build: wide_box,
+        build: box_with_512_rows,
     },
     Bug {
         name: "cutlass-947",
         reference: "NVIDIA/cutlass#947",
-        title: "a tensor map for a matrix without an address",
+        title: "the tensor map of an absent matrix has a null address",
         rule: "R13.launch",
         executor: ExpectedRun::Faults(&[FaultKind::TensorMap]),
-        build: no_matrix,
+        build: null_address,
     },
     Bug {
         name: "tilelang-460",
@@ -32,7 +32,7 @@ pub(crate) const BUGS: &[Bug] = &[
         title: "a row stride that is not a multiple of 16 bytes",
         rule: "R13.launch",
         executor: ExpectedRun::Faults(&[FaultKind::TensorMap]),
-        build: odd_rows,
+        build: unaligned_row_stride,
     },
 ];
 
@@ -42,9 +42,9 @@ fn boxes() -> TensorMapDecl {
 }
 
 /// The report shows many tensor maps and an unspecific driver error. Here one extent of a box is 512.
-/// The builder rejects that at once, so the kernel is changed afterwards.
-fn wide_box(version: Version) -> Built {
-    let mut kernel = Kernel::build("wide_box", &Target::default(), |k| {
+/// The builder rejects such a box, so this function edits the kernel after the build.
+fn box_with_512_rows(version: Version) -> Built {
+    let mut kernel = Kernel::build("box_with_512_rows", &Target::default(), |k| {
         let x = k.tensor_map("x", boxes()); // BUG: its boxes have 512 rows
         let tile = k.tile::<f32>("tile", 8, 16).declare().whole();
         let full = k.barrier("full", 1).arrivals(1).at(0u32);
@@ -61,13 +61,13 @@ fn wide_box(version: Version) -> Built {
     Ok(CorpusCase {
         kernel,
         line: SOURCE.marked(),
-        launch: LaunchTemplate::of(1).rows(decl, [16, 512], 64),
+        launch: LaunchTemplate::with_ctas(1).rows(decl, [16, 512], 64),
     })
 }
 
-/// D = A·B without a C: the tensor map of C exists with address 0.
-fn no_matrix(version: Version) -> Built {
-    let kernel = Kernel::build("no_matrix", &Target::default(), |k| {
+/// A GEMM without an input C still has a tensor map for C, with address 0.
+fn null_address(version: Version) -> Built {
+    let kernel = Kernel::build("null_address", &Target::default(), |k| {
         let c = k.tensor_map("c", boxes()); // BUG: there is no C
         let tile = k.tile::<f32>("tile", 8, 16).declare().whole();
         let full = k.barrier("full", 1).arrivals(1).at(0u32);
@@ -83,17 +83,16 @@ fn no_matrix(version: Version) -> Built {
         kernel,
         line: SOURCE.marked(),
         launch: match version {
-            Version::Broken => {
-                LaunchTemplate::of(1).nowhere(TensorMapValue::dense(boxes(), 0, &[16, 8]))
-            }
-            Version::Repaired => LaunchTemplate::of(1).rows(boxes(), [16, 8], 64),
+            Version::Broken => LaunchTemplate::with_ctas(1)
+                .tensor_without_buffer(TensorMapValue::dense(boxes(), 0, &[16, 8])),
+            Version::Repaired => LaunchTemplate::with_ctas(1).rows(boxes(), [16, 8], 64),
         },
     })
 }
 
-/// A row of 15 elements has 60 bytes; in the repaired version the stride is 64 bytes.
-fn odd_rows(version: Version) -> Built {
-    let kernel = Kernel::build("odd_rows", &Target::default(), |k| {
+/// A row of 15 elements has 60 bytes. The repaired version pads the stride to 64 bytes.
+fn unaligned_row_stride(version: Version) -> Built {
+    let kernel = Kernel::build("unaligned_row_stride", &Target::default(), |k| {
         let x = k.tensor_map("x", boxes()); // BUG: its rows are 60 bytes apart
         let tile = k.tile::<f32>("tile", 8, 16).declare().whole();
         let full = k.barrier("full", 1).arrivals(1).at(0u32);
@@ -108,6 +107,6 @@ fn odd_rows(version: Version) -> Built {
     Ok(CorpusCase {
         kernel,
         line: SOURCE.marked(),
-        launch: LaunchTemplate::of(1).rows(boxes(), [15, 8], version.pick(60, 64)),
+        launch: LaunchTemplate::with_ctas(1).rows(boxes(), [15, 8], version.pick(60, 64)),
     })
 }

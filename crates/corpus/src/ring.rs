@@ -1,4 +1,4 @@
-//! Helpers of the kernels: a ring of 128-byte slots with raw mbarriers.
+//! A ring of 128-byte slots with raw mbarriers, and its cursors.
 
 use warpline_ir::builder::*;
 
@@ -44,11 +44,11 @@ impl Ring {
 
     /// Waits for an empty slot and loads slot `i` of `x` into it.
     #[track_caller]
-    pub(crate) fn fill(self, at: Cursor, x: Global<f32>, i: Reg<u32>) {
-        let stage = at.stage();
-        self.empty.at(stage).wait(at.parity());
+    pub(crate) fn fill(self, cursor: Cursor, x: Global<f32>, i: Reg<u32>) {
+        let stage = cursor.stage();
+        self.empty.at(stage).wait(cursor.parity());
         self.load_slot(stage, x, i);
-        at.advance();
+        cursor.advance();
     }
 
     /// Loads slot `i` of `x` into a stage.
@@ -61,11 +61,11 @@ impl Ring {
 
     /// Waits for a full slot, reads it and releases it.
     #[track_caller]
-    pub(crate) fn read(self, at: Cursor) {
-        self.full.at(at.stage()).wait(at.parity());
-        self.read_slot(at.stage());
-        release_slot(self.empty.at(at.stage()));
-        at.advance();
+    pub(crate) fn read(self, cursor: Cursor) {
+        self.full.at(cursor.stage()).wait(cursor.parity());
+        self.read_slot(cursor.stage());
+        release_slot(self.empty.at(cursor.stage()));
+        cursor.advance();
     }
 
     /// Reads one word of a slot in each lane.

@@ -1,16 +1,18 @@
-//! An assembly line: roles that go round over tiles, and rings of slots between them.
+//! A pipeline: roles that loop over tiles, and rings of slots between them.
 //!
-//! A launch decides how many tiles there are, and how many steps each has.
+//! The launch decides the number of tiles and the number of steps of each tile.
 
-/// A line, in one CTA or in a pair of them.
+/// A pipeline in one CTA or in a cluster of two.
 #[derive(Clone, Debug)]
-pub(crate) struct Line {
+pub(crate) struct Pipeline {
     pub(crate) name: String,
-    /// Two CTAs run it; each brings half of every slot to both, and gives slots back to both.
+    /// Does a cluster of two CTAs run it? Then each CTA multicasts half of every slot to both and
+    /// releases slots in both.
     pub(crate) pair: bool,
-    /// Counts of steps that every tile has.
+    /// The number of step counts of each tile.
     pub(crate) counts: usize,
-    /// Are they parameters themselves? The checker lets them differ from tile to tile all the same.
+    /// Is each count a parameter, the same for all tiles? The checker still lets it differ between
+    /// tiles.
     pub(crate) plain: bool,
     pub(crate) rings: Vec<Ring>,
     pub(crate) roles: Vec<Role>,
@@ -20,10 +22,10 @@ pub(crate) struct Line {
 #[derive(Clone, Debug)]
 pub(crate) struct Ring {
     pub(crate) stages: u8,
-    /// Arrivals per phase that its barriers are made for.
+    /// The arrival counts of its mbarriers.
     pub(crate) full: u8,
     pub(crate) empty: u8,
-    /// Halves of a slot that a commit expects to be copied; 0: the slots are written.
+    /// The halves of a slot that a commit expects from copies; 0 if threads write the slots.
     pub(crate) expects: u8,
 }
 
@@ -32,23 +34,23 @@ pub(crate) struct Ring {
 pub(crate) struct Role {
     pub(crate) name: &'static str,
     pub(crate) lane: bool,
-    /// By ring: the parity it begins with.
+    /// By ring: the initial parity.
     pub(crate) parity: Vec<u8>,
-    /// Does it pass over tiles whose first count is zero?
+    /// Does the role skip tiles whose first count is zero?
     pub(crate) skips: bool,
-    /// What it does for every tile.
+    /// The actions for each tile.
     pub(crate) tile: Vec<Part>,
-    /// What it does behind the last.
+    /// The actions after the last tile.
     pub(crate) last: Vec<Act>,
 }
 
-/// A part of a tile.
+/// A part of the actions for a tile.
 #[derive(Clone, Debug)]
 pub(crate) enum Part {
     Once(Vec<Act>),
-    /// For all tiles but the first.
+    /// Skipped in the first tile.
     Later(Vec<Act>),
-    /// As often as a count of the tile says, and so often more; perhaps not for the first tile.
+    /// Repeated `counts[count] + more` times; skipped in the first tile if `later`.
     Steps {
         count: usize,
         more: u8,
@@ -57,44 +59,44 @@ pub(crate) enum Part {
     },
 }
 
-/// What a role does at its place in a ring.
+/// An action of a role at its position in a ring.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Act {
     AwaitEmpty(usize),
     AwaitFull(usize),
-    /// Has the slot filled, by a copy that brings its bytes to the full barrier.
+    /// Issues a copy to the slot; its bytes count at the full barrier.
     Copy(usize),
     Write(usize),
     Read(usize),
-    /// Arrives at the full barrier, and expects what is copied.
+    /// Arrives at the full barrier and expects the bytes of the copies.
     Commit(usize),
-    /// Gives a slot back, that of so many steps before.
+    /// Releases the slot of `late` steps before.
     Release {
         ring: usize,
         late: u8,
     },
-    /// Gives back all slots that it still holds.
+    /// Releases all slots that the role still holds.
     Drain(usize),
-    /// Forgets the slots that it still holds.
+    /// Drops the slots that the role still holds, without a release.
     Drop(usize),
-    /// Goes on to the next slot.
+    /// Advances to the next slot.
     Advance(usize),
-    /// Passes over as many slots as a count of the tile says.
+    /// Skips as many slots as a count of the tile.
     Pass {
         ring: usize,
         count: usize,
     },
-    /// Starts again at the first slot, as at the beginning.
+    /// Returns to the first slot and the initial parity.
     Restart(usize),
 }
 
-impl Line {
-    /// CTAs.
+impl Pipeline {
+    /// Returns the number of CTAs.
     pub(crate) fn ctas(&self) -> usize {
         1 + usize::from(self.pair)
     }
 
-    /// Is there a ring of which a slot is used for every tile?
+    /// Does a ring use one slot per tile?
     pub(crate) fn per_tile(&self) -> bool {
         let mut parts = self.roles.iter().flat_map(|r| &r.tile);
         parts.any(|p| match p {
@@ -103,14 +105,14 @@ impl Line {
         })
     }
 
-    /// Slots of the longest ring.
+    /// Returns the number of slots of the longest ring.
     pub(crate) fn depth(&self) -> u8 {
         self.rings.iter().map(|r| r.stages).max().unwrap_or(1)
     }
 }
 
 impl Act {
-    /// The ring it is about.
+    /// Returns the ring of the action.
     pub(crate) fn ring(self) -> usize {
         match self {
             Act::AwaitEmpty(r)
@@ -134,7 +136,7 @@ impl Act {
 }
 
 impl Role {
-    /// All lists of acts, to be changed.
+    /// Returns all lists of actions for a change.
     pub(crate) fn lists(&mut self) -> impl Iterator<Item = &mut Vec<Act>> {
         let parts = self.tile.iter_mut().map(|p| match p {
             Part::Once(acts) | Part::Later(acts) | Part::Steps { acts, .. } => acts,
