@@ -17,11 +17,8 @@ macro_rules! failures {
 failures! {
     // Devices.
     "no-gpu" "GPU needed"
-        "the operation loads kernels, and the selected device is the CPU executor"
+        "benchmarks, tuning and loaded kernels need a GPU; the selected device is the CPU executor"
         "select a GPU with `--device cuda:N`; `warpline devices` lists them";
-    "needs-gpu" "GPU needed"
-        "a benchmark measures GPU time, and the CPU executor has none"
-        "run it where `warpline devices` lists a GPU";
     "bad-device-name" "invalid device name"
         "a device is `cpu`, `cuda` or `cuda:N`"
         "use `cuda:0` for the first GPU";

@@ -16,7 +16,7 @@ keywords! {
 
 impl FloatType {
     /// Returns the keyword of an element type; `None` if it is not one of these.
-    pub fn of(dtype: DType) -> Option<Self> {
+    pub fn from_dtype(dtype: DType) -> Option<Self> {
         Self::ALL
             .iter()
             .copied()

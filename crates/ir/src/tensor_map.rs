@@ -127,7 +127,7 @@ impl TensorMapDecl {
     }
 
     /// Returns the box size that the driver expects, including the skipped elements.
-    pub fn box_side(&self, dimension: usize) -> u32 {
+    pub fn box_extent(&self, dimension: usize) -> u32 {
         self.tile[dimension].saturating_mul(self.element_stride(dimension))
     }
 
@@ -197,7 +197,7 @@ impl TensorMapDecl {
             if !(1..=8).contains(&stride) {
                 return Some(element_stride_message(i, stride));
             }
-            (!(1..=256).contains(&self.box_side(i))).then(|| match stride {
+            (!(1..=256).contains(&self.box_extent(i))).then(|| match stride {
                 1 => format!("box dimension {i} has {len} elements; it must have 1 to 256"),
                 _ => format!(
                     "box dimension {i} has {len} elements with stride {stride}; it must span 1 to 256"

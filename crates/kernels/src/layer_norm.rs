@@ -1,7 +1,7 @@
 //! `y = (x - mean) / √(variance + eps) · weight + bias` over each row.
 //! See [`crate::rows`] for the derivation of the merge.
 
-use crate::rows::{OpParams, RowFamily, RowLanes, RowOp, RowStats, RowValues, check_eps};
+use crate::rows::{OpParams, RowFamily, RowLanes, RowOp, RowRecord, RowValues, check_eps};
 use warpline_family::error::FamilyError;
 use warpline_family::op::{OpArgs, OpParam};
 use warpline_family::{fields, keywords};
@@ -128,14 +128,14 @@ array([[-1.,  1.]], dtype=float32)";
         x - shift
     }
 
-    fn stats(shift: Reg<f32>, transformed: &RowValues, lanes: RowLanes) -> RowStats {
+    fn stats(shift: Reg<f32>, transformed: &RowValues, lanes: RowLanes) -> RowRecord {
         let count = lanes.sum(transformed.count());
         let mean = lanes.sum(transformed.sum(|x| x)) * recip(count.max(1.0));
         let m2 = lanes.sum(transformed.sum(|x| (x - mean) * (x - mean)));
         vec![count, mean, m2, shift]
     }
 
-    fn merge(a: &RowStats, b: &RowStats) -> RowStats {
+    fn merge(a: &RowRecord, b: &RowRecord) -> RowRecord {
         let count = a[0] + b[0];
         let fraction_b = b[0] * recip(count.max(1.0));
         let delta = (b[3] - a[3]) + (b[1] - a[1]);
@@ -144,11 +144,11 @@ array([[-1.,  1.]], dtype=float32)";
         vec![count, mean, m2, a[3]]
     }
 
-    fn shift_of(total: &RowStats) -> Reg<f32> {
+    fn shift_of(total: &RowRecord) -> Reg<f32> {
         total[3]
     }
 
-    fn factors(total: &RowStats, shift: Reg<f32>, params: &OpParams) -> Vec<Reg<f32>> {
+    fn factors(total: &RowRecord, shift: Reg<f32>, params: &OpParams) -> Vec<Reg<f32>> {
         let mean = (total[3] - shift) + total[1];
         let variance = total[2] * recip(params.cols);
         vec![mean, rsqrt(variance + params.scalars[0])]

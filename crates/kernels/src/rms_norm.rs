@@ -1,6 +1,6 @@
 //! `y = x / √(mean of x² + eps) · weight` over each row.
 
-use crate::rows::{OpParams, RowFamily, RowLanes, RowOp, RowStats, RowValues, check_eps};
+use crate::rows::{OpParams, RowFamily, RowLanes, RowOp, RowRecord, RowValues, check_eps};
 use warpline_family::error::FamilyError;
 use warpline_family::op::{OpArgs, OpParam};
 use warpline_family::{fields, keywords};
@@ -105,19 +105,19 @@ array([[3., 4.]], dtype=float32)";
         x
     }
 
-    fn stats(_: Reg<f32>, transformed: &RowValues, lanes: RowLanes) -> RowStats {
+    fn stats(_: Reg<f32>, transformed: &RowValues, lanes: RowLanes) -> RowRecord {
         vec![lanes.sum(transformed.sum(|x| x * x))]
     }
 
-    fn merge(a: &RowStats, b: &RowStats) -> RowStats {
+    fn merge(a: &RowRecord, b: &RowRecord) -> RowRecord {
         vec![a[0] + b[0]]
     }
 
-    fn shift_of(_: &RowStats) -> Reg<f32> {
+    fn shift_of(_: &RowRecord) -> Reg<f32> {
         0.0f32.reg()
     }
 
-    fn factors(total: &RowStats, _: Reg<f32>, params: &OpParams) -> Vec<Reg<f32>> {
+    fn factors(total: &RowRecord, _: Reg<f32>, params: &OpParams) -> Vec<Reg<f32>> {
         let mean = total[0] * recip(params.cols);
         vec![rsqrt(mean + params.scalars[0])]
     }

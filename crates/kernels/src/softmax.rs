@@ -1,7 +1,7 @@
 //! `y = softmax(x)` over each row, with one exponential per element.
 //! See [`crate::rows`] for the derivation.
 
-use crate::rows::{OpParams, RowFamily, RowLanes, RowOp, RowStats, RowValues};
+use crate::rows::{OpParams, RowFamily, RowLanes, RowOp, RowRecord, RowValues};
 use std::f32::consts::LOG2_E;
 use warpline_family::error::FamilyError;
 use warpline_family::field::NoFields;
@@ -68,21 +68,21 @@ array([[0.25, 0.75]], dtype=float32)";
         exp2((x - finite(shift)) * LOG2_E)
     }
 
-    fn stats(shift: Reg<f32>, transformed: &RowValues, lanes: RowLanes) -> RowStats {
+    fn stats(shift: Reg<f32>, transformed: &RowValues, lanes: RowLanes) -> RowRecord {
         vec![shift, lanes.sum(transformed.sum(|e| e))]
     }
 
-    fn merge(a: &RowStats, b: &RowStats) -> RowStats {
+    fn merge(a: &RowRecord, b: &RowRecord) -> RowRecord {
         let max = a[0].max(b[0]);
-        let rescaled = |s: &RowStats| s[1] * rescale(s[0], max);
+        let rescaled = |s: &RowRecord| s[1] * rescale(s[0], max);
         vec![max, rescaled(a) + rescaled(b)]
     }
 
-    fn shift_of(total: &RowStats) -> Reg<f32> {
+    fn shift_of(total: &RowRecord) -> Reg<f32> {
         total[0]
     }
 
-    fn factors(total: &RowStats, shift: Reg<f32>, _: &OpParams) -> Vec<Reg<f32>> {
+    fn factors(total: &RowRecord, shift: Reg<f32>, _: &OpParams) -> Vec<Reg<f32>> {
         vec![rescale(shift, total[0]) * recip(total[1])]
     }
 

@@ -400,7 +400,7 @@ array([0., 2., 4., 6.], dtype=float32)";
 /// Returns the problem of a call: any shape whose tensors have the same dense strides.
 fn problem_of_call(call: &OpArgs<'_>) -> Result<(Problem, Choice), FamilyError> {
     let (a, b, c) = (call.tensor("a")?, call.tensor("b")?, &call.outs[0]);
-    let Some(dtype) = FloatType::of(a.dtype) else {
+    let Some(dtype) = FloatType::from_dtype(a.dtype) else {
         return call.reject(format!("a must be f32, f16 or bf16, not {}", a.dtype));
     };
     if (a.dtype, &a.shape) != (b.dtype, &b.shape) {

@@ -142,7 +142,7 @@ pub(crate) fn driver_version() -> Option<String> {
 pub(crate) fn sensors(py: Python<'_>, ordinal: u32) -> PyResult<Bound<'_, PyDict>> {
     let listed = warpline::cuda::devices().unwrap_or_default();
     let info = listed.iter().find(|d| d.ordinal == ordinal);
-    let reading = Sensors::of(info.and_then(|d| d.pci.as_deref())).read();
+    let reading = Sensors::for_gpu(info.and_then(|d| d.pci.as_deref())).read();
     let output = PyDict::new(py);
     output.set_item("sm_mhz", reading.sm_mhz)?;
     output.set_item("memory_mhz", reading.memory_mhz)?;

@@ -10,7 +10,7 @@
 //! | [`full`] | whether the full test run is requested (`cargo xtask test --full`) |
 //! | [`sample`] | a small subset of a table that covers every feature of every schedule |
 //! | [`cores`] | a check of every item, on all cores |
-//! | [`stand_in`] | a stub CUDA driver, compiled from C |
+//! | [`stub_driver`] | a stub CUDA driver, compiled from C |
 //! | `assemble` | printing, verifying and assembling (feature `ptx`) |
 
 #[cfg(feature = "ptx")]
@@ -21,6 +21,6 @@ pub mod kernel;
 pub mod launch;
 pub mod raw;
 pub mod sample;
-pub mod stand_in;
+pub mod stub_driver;
 pub mod timings;
 pub mod verdict;

@@ -5,7 +5,7 @@ use warpline_check::{Checked, Diagnostic, check};
 use warpline_ir::{Frame, Kernel};
 
 /// The code of a broken rule, the line of the diagnostic, and the line of its first label.
-pub type Breach = (&'static str, u32, Option<u32>);
+pub type RuleViolation = (&'static str, u32, Option<u32>);
 
 /// The codes of a kernel that breaks no rule.
 pub const NONE: [&str; 0] = [];
@@ -27,7 +27,7 @@ pub fn proved(kernel: &Kernel) {
 }
 
 /// Returns every breach of a kernel.
-pub fn breaches(kernel: &Kernel) -> Vec<Breach> {
+pub fn violations(kernel: &Kernel) -> Vec<RuleViolation> {
     let line = |at: Option<Frame>| at.map_or(0, |f| f.line);
     let breach = |r: &Diagnostic| {
         let other = r.labels.first().map(|o| line(o.at));
@@ -41,5 +41,5 @@ pub fn breaches(kernel: &Kernel) -> Vec<Breach> {
 
 /// Returns the codes of every breach of a kernel.
 pub fn codes(kernel: &Kernel) -> Vec<&'static str> {
-    breaches(kernel).iter().map(|b| b.0).collect()
+    violations(kernel).iter().map(|b| b.0).collect()
 }

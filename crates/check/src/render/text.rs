@@ -166,7 +166,7 @@ impl TextRenderer {
         }
         text += &note("help", d.help());
         let explain = format!(
-            "for the rule, a broken kernel and its repair: warpline explain {}",
+            "run `warpline explain {}` for the rule, a broken kernel and its repair",
             d.code()
         );
         text + &note("note", &explain)
@@ -335,7 +335,7 @@ error[R6.bulk]: write-after-read race: role `compute` overwrites `out[1]`
       1. assume the loop `0..n` runs more than 1 iteration
       2. role `compute` (warp 0) writes `out[1]`            line.rs:88
     = help: call bulk_wait_read(0) first
-    = note: for the rule, a broken kernel and its repair: warpline explain R6.bulk
+    = note: run `warpline explain R6.bulk` for the rule, a broken kernel and its repair
 ";
         assert_eq!(text, expected);
     }
@@ -395,7 +395,7 @@ assumes: each byte of y has one writer [A.writer] at main.rs:130
   = role: compute
   = rule: {}
   = help: {}
-  = note: for the rule, a broken kernel and its repair: warpline explain R6.bulk
+  = note: run `warpline explain R6.bulk` for the rule, a broken kernel and its repair
 ",
             codes::R6_BULK.requirement,
             codes::R6_BULK.help

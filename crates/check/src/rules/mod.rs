@@ -1,6 +1,6 @@
 //! The rules of structure and resources, one file per group.
 //!
-//! A group has a few [`Rule`] constants and one function `check` that reports breaches. The group
+//! A group has a few [`Rule`] constants and one function `check` that reports violations. The group
 //! [`references`] runs first and alone, because the other groups rely on declared ids.
 
 use crate::assumption::Assumption;
@@ -126,7 +126,7 @@ impl<'k> RuleContext<'k> {
     }
 }
 
-/// Returns all breaches of a kernel, by group, and the assumptions of its proof.
+/// Returns all violations of a kernel, by group, and the assumptions of its proof.
 pub(crate) fn check(kernel: &Kernel, target: &Target) -> (Vec<Diagnostic>, Vec<Assumption>) {
     let mut found = Findings::new(kernel);
     references::check(kernel, &mut found);
@@ -159,7 +159,7 @@ pub(crate) fn check(kernel: &Kernel, target: &Target) -> (Vec<Diagnostic>, Vec<A
     found.into_parts()
 }
 
-/// Returns the breaches of a kernel of a dependent launch (PDL), which starts before the preceding
+/// Returns the violations of a kernel of a dependent launch (PDL), which starts before the preceding
 /// grids end. The ids of the kernel must be declared.
 pub fn dependent_launch(kernel: &Kernel, target: &Target) -> Vec<Diagnostic> {
     let mut found = Findings::new(kernel);
@@ -167,7 +167,7 @@ pub fn dependent_launch(kernel: &Kernel, target: &Target) -> Vec<Diagnostic> {
     found.into_list()
 }
 
-/// Returns the breaches of the rules of global memory (R18) only. The ids of the kernel must be
+/// Returns the violations of the rules of global memory (R18) only. The ids of the kernel must be
 /// declared.
 pub fn global_memory(kernel: &Kernel, target: &Target) -> Vec<Diagnostic> {
     let mut found = Findings::new(kernel);
@@ -191,7 +191,7 @@ pub fn written_params(kernel: &Kernel, target: &Target) -> Vec<ParamId> {
     dependent_launch::writes(&RuleContext::new(kernel, target))
 }
 
-/// Returns the breaches that make a kernel malformed: undeclared ids, and tiles and views without
+/// Returns the violations that make a kernel malformed: undeclared ids, and tiles and views without
 /// valid addresses. The printers require this even of an unproved kernel.
 pub fn malformed(kernel: &Kernel) -> Vec<Diagnostic> {
     let mut found = Findings::new(kernel);

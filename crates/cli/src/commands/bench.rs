@@ -131,7 +131,7 @@ fn gpu(name: &str) -> Result<Device, Failure> {
         format!("no GPU is usable: {why}")
     });
     Err(Failure::bad_input(
-        "needs-gpu",
+        "no-gpu",
         format!("bench needs a GPU (CPU executor time is not GPU time); {why}"),
     ))
 }

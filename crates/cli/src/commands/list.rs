@@ -5,7 +5,7 @@ use crate::{display, report};
 use serde_json::json;
 use warpline_family::{AnyFamily, DeviceKind, Request};
 use warpline_ir::Target;
-use warpline_ir::ops::{IMPLIED, TABLE};
+use warpline_ir::ops::{STATEMENT_INSTRUCTIONS, TABLE};
 
 /// Lists the families, their default problems and configs.
 pub(crate) fn list(families: &[&dyn AnyFamily], target: &Target) -> CommandOutput {
@@ -52,7 +52,7 @@ pub(crate) fn list(families: &[&dyn AnyFamily], target: &Target) -> CommandOutpu
 pub(crate) fn ops() -> CommandOutput {
     let mut table = report::table(["group", "op", "meaning", "CPU executor", "PTX"]);
     let mut all = Vec::new();
-    for (group, info) in TABLE.iter().chain(IMPLIED) {
+    for (group, info) in TABLE.iter().chain(STATEMENT_INSTRUCTIONS) {
         let exactness = info.exactness.to_string();
         table.add_row([group, info.name, info.doc, &exactness, info.ptx]);
         all.push(json!({

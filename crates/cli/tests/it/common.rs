@@ -5,11 +5,12 @@ use std::process::{Command, Output};
 use std::sync::LazyLock;
 use warpline::{Device, RunOptions, Timing, run};
 use warpline_family::AnyFamily;
-use warpline_testkit::stand_in;
+use warpline_testkit::stub_driver;
 
 /// A folder with the stub of the CUDA driver.
-pub(crate) static DRIVER_STUB: LazyLock<PathBuf> =
-    LazyLock::new(|| stand_in::folder(Path::new(env!("CARGO_TARGET_TMPDIR")).join("stand-in")));
+pub(crate) static DRIVER_STUB: LazyLock<PathBuf> = LazyLock::new(|| {
+    stub_driver::folder(Path::new(env!("CARGO_TARGET_TMPDIR")).join("stub-driver"))
+});
 
 /// Runs a command with the stub of the CUDA driver, little memory and no cache.
 pub(crate) fn with_driver_stub(command: &str, args: &str) -> Output {

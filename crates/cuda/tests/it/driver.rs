@@ -119,7 +119,7 @@ fn a_failed_call_is_named_with_result_and_text() {
     let device = stub.driver().unwrap().device(0).unwrap();
     assert_eq!(
         error(device.context(), "cuda-out-of-memory"),
-        "cuDevicePrimaryCtxRetain failed: CUDA_ERROR_OUT_OF_MEMORY (2), a text of the stand-in"
+        "cuDevicePrimaryCtxRetain failed: CUDA_ERROR_OUT_OF_MEMORY (2), a text of the stub"
     );
 }
 

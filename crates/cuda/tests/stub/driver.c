@@ -97,7 +97,7 @@ R cuGetErrorName(R r, const char **out) {
   return *out ? 0 : 1;
 }
 R cuGetErrorString(R r, const char **out) {
-  *out = r == 700 ? "an illegal memory access was encountered" : r < 300 ? "a text of the stand-in" : 0;
+  *out = r == 700 ? "an illegal memory access was encountered" : r < 300 ? "a text of the stub" : 0;
   return *out ? 0 : 1;
 }
 

@@ -284,7 +284,7 @@ fn launch(kernel: &Kernel) -> (GlobalMemory, Launch) {
         ParamKind::TensorMap(decl) => {
             let base = memory.alloc_from(&vec![0; BUFFER_BYTES], &param.name);
             let extents: Vec<u64> = (0..decl.rank())
-                .map(|dimension| 4 * u64::from(decl.box_side(dimension)))
+                .map(|dimension| 4 * u64::from(decl.box_extent(dimension)))
                 .collect();
             Arg::TensorMap(TensorMapValue::dense(decl.clone(), base, &extents))
         }

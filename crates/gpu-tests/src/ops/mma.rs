@@ -233,7 +233,7 @@ where
         let x = draw(dtype, 2 * (64 * k_elements) as usize, data_set, 93);
         let y = draw(dtype, 2 * (n * k_elements) as usize, data_set, 94);
         let magnitudes = magnitudes(&x, &y, n as usize, operands == Operands::Transposed);
-        let ty = MmaType::of(dtype).unwrap_or(MmaType::Bf16);
+        let ty = MmaType::from_dtype(dtype).unwrap_or(MmaType::Bf16);
         bounds.extend(
             magnitudes
                 .into_iter()

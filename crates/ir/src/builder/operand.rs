@@ -27,7 +27,7 @@ pub trait OperandB<K: KOrder> {
     fn part(&self, mn: u32, mn_len: u32, k: u32, k_len: u32) -> (View, Major);
     /// Returns the element type of the matrix instruction.
     fn mma_type(&self) -> Option<MmaType> {
-        MmaType::of(self.dtype())
+        MmaType::from_dtype(self.dtype())
     }
 }
 
@@ -41,7 +41,7 @@ pub trait OperandA<K: KOrder> {
     fn matrix(&self, row: u32, k: u32, k_len: u32) -> MatrixA;
     /// Returns the element type of the matrix instruction.
     fn mma_type(&self) -> Option<MmaType> {
-        MmaType::of(self.dtype())
+        MmaType::from_dtype(self.dtype())
     }
 }
 

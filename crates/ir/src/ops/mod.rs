@@ -215,7 +215,7 @@ ops! {
 
 /// Instructions without an op of their own: statements
 /// ([`StmtKind`](crate::StmtKind)) and peer addresses.
-pub const IMPLIED: &[(&str, OpInfo)] = &[
+pub const STATEMENT_INSTRUCTIONS: &[(&str, OpInfo)] = &[
     (
         "flow",
         OpInfo {

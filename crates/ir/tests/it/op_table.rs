@@ -4,14 +4,14 @@
 
 use std::collections::HashSet;
 use std::fmt::Write;
-use warpline_ir::ops::{IMPLIED, TABLE};
+use warpline_ir::ops::{STATEMENT_INSTRUCTIONS, TABLE};
 
 fn table() -> String {
     let mut s = String::from(
         "# Ops\n\nAll instructions that a kernel can use, by group. Generated from the code: each op is one struct in\n`crates/ir/src/ops/<group>.rs` that declares its PTX, CPU semantics, effects and legality. Braces list alternatives and\noptional parts. The last column is the accuracy of the CPU executor relative to the hardware.\n",
     );
     let mut group = "";
-    for (g, info) in TABLE.iter().chain(IMPLIED) {
+    for (g, info) in TABLE.iter().chain(STATEMENT_INSTRUCTIONS) {
         if *g != group {
             group = g;
             let _ = write!(

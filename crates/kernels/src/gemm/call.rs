@@ -231,7 +231,7 @@ pub(crate) fn operand_type(
     a: &TensorView,
     b: &TensorView,
 ) -> Result<OperandType, FamilyError> {
-    let Some(dtype) = OperandType::of(a.dtype) else {
+    let Some(dtype) = OperandType::from_dtype(a.dtype) else {
         return call.reject(format!(
             "{} is {}; it must be bf16, f16, e4m3 or e5m2",
             names[0], a.dtype
@@ -328,7 +328,7 @@ pub(crate) fn problem_of_extents(
         ));
     }
     let out = call.outs[0].dtype;
-    let Some(out) = FloatType::of(out) else {
+    let Some(out) = FloatType::from_dtype(out) else {
         return call.reject(format!("the output is {out}; it must be bf16, f16 or f32"));
     };
     let [n, k] = [extent_u32(call, "N", n)?, extent_u32(call, "K", k)?];

@@ -105,7 +105,7 @@ impl OperandType {
     }
 
     /// Returns the operand type whose A has that element type.
-    pub fn of(dtype: DType) -> Option<Self> {
+    pub fn from_dtype(dtype: DType) -> Option<Self> {
         Self::ALL.iter().copied().find(|f| f.a_dtype() == dtype)
     }
 }

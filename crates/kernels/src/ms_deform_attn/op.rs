@@ -175,7 +175,7 @@ fn dims<const N: usize>(
 }
 
 fn float(call: &OpArgs<'_>, name: &str, view: &TensorView) -> Result<FloatType, FamilyError> {
-    match FloatType::of(view.dtype) {
+    match FloatType::from_dtype(view.dtype) {
         Some(float) => Ok(float),
         None => call.reject(format!(
             "{name} must be f32, f16 or bf16, not {}",

@@ -145,7 +145,7 @@ fn problem_of_call(call: &OpArgs<'_>) -> Result<Problem, FamilyError> {
     );
     let activations = match x.dtype {
         DType::U8 => None,
-        DType::F16 | DType::Bf16 => FloatType::of(x.dtype),
+        DType::F16 | DType::Bf16 => FloatType::from_dtype(x.dtype),
         other => {
             return call.reject(format!("x is {other}; it must be u8 (codes), f16 or bf16"));
         }
@@ -186,7 +186,7 @@ fn with_x(call: &OpArgs<'_>, x: &TensorView, p: Problem) -> Result<Problem, Fami
         ));
     }
     let gemm = gemm::Problem {
-        out: FloatType::of(call.outs[0].dtype),
+        out: FloatType::from_dtype(call.outs[0].dtype),
         activation: Activation::None,
         ..gemm::Problem::new(0, p.n, p.k, operand_type(&p))
     };

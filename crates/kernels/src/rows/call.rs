@@ -37,7 +37,7 @@ pub(super) fn problem_of_call<K: RowOp>(
     call: &OpArgs<'_>,
 ) -> Result<(Problem<K::Options>, Choice), FamilyError> {
     let (x, y) = (call.tensor("x")?, &call.outs[0]);
-    let Some(dtype) = FloatType::of(x.dtype) else {
+    let Some(dtype) = FloatType::from_dtype(x.dtype) else {
         return call.reject(format!("x must be f32, f16 or bf16, not {}", x.dtype));
     };
     let Some(&cols) = x.shape.last() else {

@@ -104,7 +104,7 @@ mod table;
 mod two_pass;
 
 pub use config::{Choice, Config, Schedule, WeightStorage};
-pub use op::{OpParams, RowLanes, RowOp, RowStats, RowValues};
+pub use op::{OpParams, RowLanes, RowOp, RowRecord, RowValues};
 pub use problem::{Matrix, Problem};
 
 use serde_json::{Value, json};

@@ -145,11 +145,11 @@ pub struct OpParams {
     pub scalars: Vec<Reg<f32>>,
 }
 
-/// The maximum length of [`RowStats`].
+/// The maximum length of [`RowRecord`].
 pub(super) const MAX_RECORD_LEN: u32 = 4;
 
 /// The record of a part of a row: statistics that merge, as many numbers as [`RowOp::IDENTITY`].
-pub type RowStats = Vec<Reg<f32>>;
+pub type RowRecord = Vec<Reg<f32>>;
 
 /// The description of a row-wise op; [`RowFamily`](super::RowFamily) makes a family of it.
 ///
@@ -200,13 +200,13 @@ pub trait RowOp: Send + Sync + 'static {
     /// Applies the shift to a value.
     fn transform(shift: Reg<f32>, x: Reg<f32>) -> Reg<f32>;
     /// Reduces the transformed values of the lanes to a record, the same in all lanes.
-    fn stats(shift: Reg<f32>, transformed: &RowValues, lanes: RowLanes) -> RowStats;
+    fn stats(shift: Reg<f32>, transformed: &RowValues, lanes: RowLanes) -> RowRecord;
     /// Merges the records of two parts of a row.
-    fn merge(a: &RowStats, b: &RowStats) -> RowStats;
+    fn merge(a: &RowRecord, b: &RowRecord) -> RowRecord;
     /// Returns the shift that belongs to a record, for values that are loaded again.
-    fn shift_of(total: &RowStats) -> Reg<f32>;
+    fn shift_of(total: &RowRecord) -> Reg<f32>;
     /// Returns the factors of a whole row, for values transformed with `shift`.
-    fn factors(total: &RowStats, shift: Reg<f32>, params: &OpParams) -> Vec<Reg<f32>>;
+    fn factors(total: &RowRecord, shift: Reg<f32>, params: &OpParams) -> Vec<Reg<f32>>;
     /// Computes an output from a transformed value and its elements of the vectors.
     fn output(factors: &[Reg<f32>], transformed: Reg<f32>, vectors: &[Reg<f32>]) -> Reg<f32>;
 }

@@ -1,13 +1,13 @@
 //! Reductions of records over the lanes of a warp, the warps of a CTA and the CTAs of a cluster.
 
 use super::config::Config;
-use super::op::{RowOp, RowStats};
+use super::op::{RowOp, RowRecord};
 use std::marker::PhantomData;
 use warpline_ir::builder::*;
 
 /// Merges the records of `count` lanes; every lane gets the result.
 #[track_caller]
-pub(super) fn across_lanes<K: RowOp>(mut stats: RowStats, count: u32) -> RowStats {
+pub(super) fn across_lanes<K: RowOp>(mut stats: RowRecord, count: u32) -> RowRecord {
     let mut mask = 1;
     while mask < count {
         let other = stats.iter().map(|&x| shuffle_xor(x, mask)).collect();
@@ -82,11 +82,11 @@ impl<K: RowOp> RowReduction<K> {
     #[track_caller]
     pub(super) fn all_reduce(
         &self,
-        stats: RowStats,
+        stats: RowRecord,
         count: Reg<u32>,
         row: Reg<u32>,
         warp: Reg<u32>,
-    ) -> RowStats {
+    ) -> RowRecord {
         let writers = self.warps * self.cluster;
         let buffer = (count & 1u32) * self.block + row;
         let parity = (count >> 1) & 1u32;
@@ -131,12 +131,12 @@ impl<K: RowOp> RowReduction<K> {
 
     /// Reads the records of all writers, one or more per lane, and merges them.
     #[track_caller]
-    fn read_and_merge(&self, first: Reg<u32>, writers: u32) -> RowStats {
+    fn read_and_merge(&self, first: Reg<u32>, writers: u32) -> RowRecord {
         let width = writers.min(32).next_power_of_two();
         let lane = lane_id() & (width - 1);
-        let record = |i: u32| -> RowStats {
+        let record = |i: u32| -> RowRecord {
             let index = lane + i * 32;
-            let load = |index: Reg<u32>| -> RowStats {
+            let load = |index: Reg<u32>| -> RowRecord {
                 let from = self.records.whole();
                 let offset = first + index * Self::WORDS;
                 match Self::WORDS {

@@ -2,7 +2,7 @@
 
 use super::config::Config;
 use super::element::RowElement;
-use super::op::{OpParams, RowLanes, RowOp, RowStats, RowValues};
+use super::op::{OpParams, RowLanes, RowOp, RowRecord, RowValues};
 use super::packed::PackedUnit;
 use super::partition::{RowParams, UnitIndex};
 use super::reduce::{self, RowReduction};
@@ -31,7 +31,7 @@ pub(super) fn two_pass<K: RowOp, E: RowElement>(k: Builder, c: &Config, params: 
         params.for_each_block(c, |row| {
             let x = params.x.offset(row.mul_wide(params.x_stride));
             let y = params.y.offset(row.mul_wide(params.y_stride));
-            let identity: RowStats = K::IDENTITY.iter().map(|n| n.reg()).collect();
+            let identity: RowRecord = K::IDENTITY.iter().map(|n| n.reg()).collect();
             let stats = pass().fold(identity, |from, stats| {
                 let values = load_values(x, &units(from), c);
                 let shift = K::shift(&values, RowLanes::ONE);

@@ -88,7 +88,7 @@ impl<'a> BenchRunner<'a> {
         let mut report = BenchGroupReport {
             family: group.family(),
             problem: first.problem(),
-            bound: RooflineBound::of(&cost),
+            bound: RooflineBound::for_cost(&cost),
             cost,
             limit: None,
             limit_sustained: None,

@@ -19,7 +19,7 @@ pub enum RooflineBound {
 
 impl RooflineBound {
     /// Returns the bound of a workload with this cost.
-    pub fn of(cost: &Cost) -> Self {
+    pub fn for_cost(cost: &Cost) -> Self {
         match cost.flops > FLOPS_PER_BYTE * cost.bytes {
             true => RooflineBound::Compute,
             false => RooflineBound::Memory,
@@ -58,12 +58,15 @@ mod tests {
     #[test]
     fn streams_are_memory_bound_and_large_gemms_are_compute_bound() {
         let cost = |flops, bytes| Cost { flops, bytes };
-        assert_eq!(RooflineBound::of(&cost(1e9, 12e9)), RooflineBound::Memory);
+        assert_eq!(
+            RooflineBound::for_cost(&cost(1e9, 12e9)),
+            RooflineBound::Memory
+        );
         let n = 4096f64;
         let gemm = cost(2.0 * n.powi(3), 3.0 * n * n * 2.0);
-        assert_eq!(RooflineBound::of(&gemm), RooflineBound::Compute);
+        assert_eq!(RooflineBound::for_cost(&gemm), RooflineBound::Compute);
         let thin = cost(2.0 * 16.0 * n * n, n * n * 2.0);
-        assert_eq!(RooflineBound::of(&thin), RooflineBound::Memory);
+        assert_eq!(RooflineBound::for_cost(&thin), RooflineBound::Memory);
         assert_eq!(RooflineBound::Memory.rate(&cost(1.0, 8e9), 2.0), 4e9);
         assert_eq!(RooflineBound::Compute.rate(&gemm, 1.0), gemm.flops);
     }

@@ -46,7 +46,7 @@ pub struct Sensors(Result<Device<'static>, String>);
 
 impl Sensors {
     /// Opens the sensors of the GPU with this PCI bus ID.
-    pub fn of(pci: Option<&str>) -> Self {
+    pub fn for_gpu(pci: Option<&str>) -> Self {
         Self(find(pci))
     }
 
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn an_unknown_gpu_has_no_readings_and_a_reason() {
         for pci in [None, Some("ffff:ff:1f.0")] {
-            let none = Sensors::of(pci);
+            let none = Sensors::for_gpu(pci);
             assert!(none.unavailable().is_some_and(|why| !why.is_empty()));
             assert_eq!(none.read(), SensorReading::default());
         }

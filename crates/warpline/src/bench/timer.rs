@@ -40,7 +40,7 @@ impl Timer {
         let context = device.context().ok_or(Error::NoGpu)?;
         Ok(Self {
             stream: Stream::new(context)?,
-            sensors: Sensors::of(context.device().pci.as_deref()),
+            sensors: Sensors::for_gpu(context.device().pci.as_deref()),
             flush: Flush::new(device)?,
             start: Event::new(context)?,
             end: Event::new(context)?,

@@ -48,7 +48,7 @@ fn encode_tensor_map(
     tensor.swizzle = swizzle(decl.swizzle);
     let (lower, upper, channels, pixels, element_strides) = match &decl.mode {
         TensorMapMode::Tiled | TensorMapMode::Strided { .. } => {
-            let box_sides: Vec<_> = (0..decl.rank()).map(|i| decl.box_side(i)).collect();
+            let box_sides: Vec<_> = (0..decl.rank()).map(|i| decl.box_extent(i)).collect();
             let strides: Vec<_> = (0..decl.rank()).map(|i| decl.element_stride(i)).collect();
             let mut tiled = TiledMap::new(tensor, &box_sides);
             tiled.element_strides = &strides;

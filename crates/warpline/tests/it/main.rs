@@ -9,4 +9,4 @@ mod ms_deform_attn;
 mod nvfp4;
 mod rows;
 mod shipped;
-mod stand_in;
+mod stub_driver;

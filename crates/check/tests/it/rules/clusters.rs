@@ -2,7 +2,7 @@ use crate::rules::kernel;
 use warpline_ir::Kernel;
 use warpline_ir::builder::*;
 use warpline_testkit::raw::RawKernel;
-use warpline_testkit::verdict::breaches;
+use warpline_testkit::verdict::violations;
 
 #[test]
 fn a_cluster_above_the_largest_size_is_refuted() {
@@ -65,7 +65,7 @@ fn remote_access(fence: bool, release: bool, reads: bool) -> Kernel {
 
 #[test]
 fn a_relaxed_cluster_barrier_publishes_only_fenced_inits() {
-    let codes = |kernel: &Kernel| -> Vec<_> { breaches(kernel).iter().map(|b| b.0).collect() };
+    let codes = |kernel: &Kernel| -> Vec<_> { violations(kernel).iter().map(|b| b.0).collect() };
     assert_eq!(codes(&remote_access(true, false, false)), [""; 0]);
     assert_eq!(codes(&remote_access(true, true, true)), [""; 0]);
     assert_eq!(codes(&remote_access(false, false, false)), ["R11.init"]);

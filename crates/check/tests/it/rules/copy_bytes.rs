@@ -2,7 +2,7 @@
 
 use crate::rules::kernel;
 use warpline_ir::builder::*;
-use warpline_testkit::verdict::{Breach, breaches};
+use warpline_testkit::verdict::{RuleViolation, violations};
 
 /// One warp runs `before` and `after` around a copy; another warp runs `then` when the copy is
 /// complete.
@@ -10,7 +10,7 @@ fn races_around_copy(
     before: impl FnOnce(TileRef<u32>),
     after: impl FnOnce(TileRef<u32>),
     then: impl FnOnce(TileRef<u32>),
-) -> Vec<Breach> {
+) -> Vec<RuleViolation> {
     let k = kernel(|k| {
         let data = k.pointer::<u32>("data");
         let words = k.tile::<u32>("words", 1, 32).unswizzled().declare();
@@ -30,7 +30,7 @@ fn races_around_copy(
             elect_lane(|| then(words.stage(0u32)));
         });
     });
-    breaches(&k)
+    violations(&k)
 }
 
 fn read(word: u32) -> impl FnOnce(TileRef<u32>) {

@@ -3,7 +3,7 @@
 use crate::rules::kernel;
 use warpline_ir::Kernel;
 use warpline_ir::builder::*;
-use warpline_testkit::verdict::{breaches, proved};
+use warpline_testkit::verdict::{proved, violations};
 
 const TILE: u32 = 1024;
 
@@ -51,13 +51,13 @@ fn the_last_tile_of_a_vector_may_be_shorter() {
 
 #[test]
 fn a_copy_longer_than_its_tile_is_refuted() {
-    let found = breaches(&tiles(|n| n.at_most(1 << 28), |bytes| bytes + 16u32));
+    let found = violations(&tiles(|n| n.at_most(1 << 28), |bytes| bytes + 16u32));
     assert!(!found.is_empty());
 }
 
 #[test]
 fn a_copy_length_that_is_no_multiple_of_16_is_refuted() {
-    let found = breaches(&tiles(
+    let found = violations(&tiles(
         |n| n.at_most(1 << 28),
         |bytes| bytes.max(8u32) - 8u32,
     ));

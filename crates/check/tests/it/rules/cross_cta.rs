@@ -2,7 +2,7 @@ use crate::rules::kernel;
 use warpline_ir::builder::*;
 use warpline_ir::ops::atomic::AtomicOp;
 use warpline_ir::{Kernel, MemoryOrder, Scope};
-use warpline_testkit::verdict::breaches;
+use warpline_testkit::verdict::violations;
 
 const ACQUIRE: MemoryOrder = MemoryOrder::acquire(Scope::Gpu);
 const RELEASE: MemoryOrder = MemoryOrder::release(Scope::Gpu);
@@ -47,7 +47,7 @@ fn wait_by(order: MemoryOrder) -> impl FnOnce(Global<u32>) {
 #[test]
 fn a_release_and_an_acquire_pass() {
     let k = hand_over(set_flag_by(RELEASE), wait_by(ACQUIRE));
-    assert_eq!(breaches(&k), []);
+    assert_eq!(violations(&k), []);
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn polling_requires_a_co_resident_kernel() {
         while_(|| word.load(ACQUIRE).lt(1u32), || nanosleep(20));
     });
     k.co_resident = false;
-    assert_eq!(breaches(&k), [("R18.resident", line, None)]);
+    assert_eq!(violations(&k), [("R18.resident", line, None)]);
 }
 
 #[test]
@@ -75,9 +75,9 @@ fn a_load_in_the_loop_body_is_a_poll() {
             },
         );
     });
-    assert_eq!(breaches(&k), []);
+    assert_eq!(violations(&k), []);
     k.co_resident = false;
-    assert_eq!(breaches(&k), [("R18.resident", line, None)]);
+    assert_eq!(violations(&k), [("R18.resident", line, None)]);
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn loops_over_data_and_locks_are_no_polls() {
             });
         });
     });
-    assert_eq!(breaches(&k), []);
+    assert_eq!(violations(&k), []);
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn a_weak_load_does_not_acquire() {
         line = line!() + 1;
         while_(|| flag.load(0u32).lt(1u32), || nanosleep(20));
     });
-    assert_eq!(breaches(&k), [("R18.acquire", line, None)]);
+    assert_eq!(violations(&k), [("R18.acquire", line, None)]);
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn an_acquire_needs_gpu_scope() {
         line = line!() + 1;
         while_(|| word.load(order).lt(1u32), || nanosleep(20));
     });
-    assert_eq!(breaches(&k), [("R18.acquire", line, None)]);
+    assert_eq!(violations(&k), [("R18.acquire", line, None)]);
 }
 
 #[test]
@@ -138,10 +138,10 @@ fn a_relaxed_poll_needs_an_acquire_fence_after_it() {
             flag.store(1u32, flag.load(2u32));
         })
     };
-    assert_eq!(breaches(&kernel(Some(Scope::Gpu), &mut lines)), []);
+    assert_eq!(violations(&kernel(Some(Scope::Gpu), &mut lines)), []);
     for scope in [None, Some(Scope::Cta)] {
         let k = kernel(scope, &mut lines);
-        assert_eq!(breaches(&k), [("R18.acquire", lines.0, Some(lines.1))]);
+        assert_eq!(violations(&k), [("R18.acquire", lines.0, Some(lines.1))]);
     }
 }
 
@@ -160,10 +160,10 @@ fn a_relaxed_flag_write_needs_a_release_fence_before_it() {
             wait_by(ACQUIRE),
         )
     };
-    assert_eq!(breaches(&kernel(Some(Scope::Gpu), &mut line)), []);
+    assert_eq!(violations(&kernel(Some(Scope::Gpu), &mut line)), []);
     for scope in [None, Some(Scope::Cluster)] {
         let k = kernel(scope, &mut line);
-        assert_eq!(breaches(&k), [("R18.release", line, None)]);
+        assert_eq!(violations(&k), [("R18.release", line, None)]);
     }
 }
 
@@ -178,7 +178,7 @@ fn a_release_needs_gpu_scope() {
         },
         wait_by(ACQUIRE),
     );
-    assert_eq!(breaches(&k), [("R18.release", line, None)]);
+    assert_eq!(violations(&k), [("R18.release", line, None)]);
 }
 
 #[test]
@@ -191,12 +191,12 @@ fn a_weak_store_may_reset_a_flag_but_not_set_it() {
         },
         wait_by(ACQUIRE),
     );
-    assert_eq!(breaches(&k), [("R18.release", line, None)]);
+    assert_eq!(violations(&k), [("R18.release", line, None)]);
     let k = hand_over(set_flag_by(RELEASE), |flag| {
         wait_by(ACQUIRE)(flag);
         flag.store(0u32, 0u32);
     });
-    assert_eq!(breaches(&k), []);
+    assert_eq!(violations(&k), []);
     // Another word of the same buffer is no flag.
     let k = hand_over(
         |flag| {
@@ -205,7 +205,7 @@ fn a_weak_store_may_reset_a_flag_but_not_set_it() {
         },
         wait_by(ACQUIRE),
     );
-    assert_eq!(breaches(&k), []);
+    assert_eq!(violations(&k), []);
 }
 
 #[test]
@@ -224,7 +224,7 @@ fn flags_and_queues_of_the_builder_pass() {
             });
         });
     });
-    assert_eq!(breaches(&k), []);
+    assert_eq!(violations(&k), []);
 }
 
 /// The last CTA adds the results of all CTAs. `claim` returns the number of earlier CTAs.
@@ -260,13 +260,13 @@ fn claim_by(order: MemoryOrder) -> impl FnOnce(Global<u32>) -> Reg<u32> {
 #[test]
 fn a_claim_needs_a_release_and_an_acquire() {
     let right = last_cta_adds(claim_by(MemoryOrder::acq_rel(Scope::Gpu)), || {}).0;
-    assert_eq!(breaches(&right), []);
+    assert_eq!(violations(&right), []);
     let fenced = |count: Global<u32>| {
         fence(Scope::Gpu);
         claim_by(RELAXED)(count)
     };
     let right = last_cta_adds(fenced, || fence(Scope::Gpu)).0;
-    assert_eq!(breaches(&right), []);
+    assert_eq!(violations(&right), []);
     for order in [RELAXED, ACQUIRE, MemoryOrder::acq_rel(Scope::Cluster)] {
         let mut line = 0;
         let (wrong, [wrote, _]) = last_cta_adds(
@@ -276,7 +276,7 @@ fn a_claim_needs_a_release_and_an_acquire() {
             },
             || {},
         );
-        assert_eq!(breaches(&wrong), [("R18.release", line, Some(wrote))]);
+        assert_eq!(violations(&wrong), [("R18.release", line, Some(wrote))]);
     }
     let mut line = 0;
     let (wrong, [_, read]) = last_cta_adds(
@@ -286,7 +286,7 @@ fn a_claim_needs_a_release_and_an_acquire() {
         },
         || {},
     );
-    assert_eq!(breaches(&wrong), [("R18.acquire", line, Some(read))]);
+    assert_eq!(violations(&wrong), [("R18.acquire", line, Some(read))]);
 }
 
 /// CTAs take items by number, also through a tile, and write only their own items.
@@ -310,7 +310,7 @@ fn a_ticket_may_be_relaxed() {
             );
         });
     });
-    assert_eq!(breaches(&k), []);
+    assert_eq!(violations(&k), []);
 }
 
 #[test]
@@ -329,10 +329,10 @@ fn a_counter_of_all_ctas_needs_gpu_scope() {
         });
         (k, line)
     };
-    assert_eq!(breaches(&counter(false, Scope::Gpu).0), []);
-    assert_eq!(breaches(&counter(true, Scope::Cta).0), []);
+    assert_eq!(violations(&counter(false, Scope::Gpu).0), []);
+    assert_eq!(violations(&counter(true, Scope::Cta).0), []);
     for scope in [Scope::Cta, Scope::Cluster] {
         let (k, line) = counter(false, scope);
-        assert_eq!(breaches(&k), [("R18.scope", line, None)]);
+        assert_eq!(violations(&k), [("R18.scope", line, None)]);
     }
 }

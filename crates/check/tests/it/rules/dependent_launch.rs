@@ -3,7 +3,7 @@ use warpline_check::rules::{dependent_launch, pdl_unsafe, written_params};
 use warpline_ir::builder::*;
 use warpline_ir::ops::memory::PrefetchLevel;
 use warpline_ir::{Kernel, ParamId, Target};
-use warpline_testkit::verdict::breaches;
+use warpline_testkit::verdict::violations;
 
 /// A kernel with one role that copies a vector by `body`.
 fn copy(body: impl FnOnce(Global<u32>, Global<u32>)) -> Kernel {
@@ -26,7 +26,7 @@ fn a_wait_before_all_accesses_passes() {
         wait_prerequisites();
         y.store(lane_id(), x.load(lane_id()));
     });
-    assert_eq!(breaches(&k), []);
+    assert_eq!(violations(&k), []);
     assert!(early_access_lines(&k).is_empty());
 }
 
@@ -39,7 +39,7 @@ fn a_read_before_the_wait_is_refuted() {
         wait_prerequisites();
         y.store(lane_id(), value);
     });
-    assert_eq!(breaches(&k), [("R16.wait", line, None)]);
+    assert_eq!(violations(&k), [("R16.wait", line, None)]);
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn pdl_safe_memory_may_be_read_but_not_written_before_the_wait() {
         wait_prerequisites();
         y.store(lane_id(), value);
     });
-    assert_eq!(breaches(&k), []);
+    assert_eq!(violations(&k), []);
     assert_eq!(written_params(&k, &Target::SM_90A), [ParamId(1)]);
     assert_eq!(pdl_unsafe(&k, &[ParamId(1)]), []);
     assert_eq!(pdl_unsafe(&k, &[ParamId(0)])[0].code(), "R16.pdl-safe");
@@ -59,7 +59,7 @@ fn pdl_safe_memory_may_be_read_but_not_written_before_the_wait() {
         x.pdl_safe().store(lane_id(), 1u32);
         wait_prerequisites();
     });
-    assert_eq!(breaches(&k), [("R16.wait", line, None)]);
+    assert_eq!(violations(&k), [("R16.wait", line, None)]);
 }
 
 #[test]
@@ -70,12 +70,12 @@ fn a_write_after_a_conditional_wait_is_refuted() {
         line = line!() + 1;
         y.store(lane_id(), 1u32);
     });
-    assert_eq!(breaches(&k), [("R16.wait", line, None)]);
+    assert_eq!(violations(&k), [("R16.wait", line, None)]);
     let k = copy(|_, y| {
         if_else(lane_id().lt(3u32), wait_prerequisites, wait_prerequisites);
         y.store(lane_id(), 1u32);
     });
-    assert_eq!(breaches(&k), []);
+    assert_eq!(violations(&k), []);
 }
 
 #[test]
@@ -84,14 +84,14 @@ fn a_wait_of_one_lane_covers_only_that_lane() {
         elect_lane(wait_prerequisites);
         elect_lane(|| y.store(0u32, 1u32));
     });
-    assert_eq!(breaches(&k), []);
+    assert_eq!(violations(&k), []);
     let mut line = 0;
     let k = copy(|_, y| {
         elect_lane(wait_prerequisites);
         line = line!() + 1;
         y.store(lane_id(), 1u32);
     });
-    assert_eq!(breaches(&k), [("R16.wait", line, None)]);
+    assert_eq!(violations(&k), [("R16.wait", line, None)]);
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn every_role_needs_its_own_wait() {
             y.store(lane_id(), 2u32);
         });
     });
-    assert_eq!(breaches(&k), [("R16.wait", line, None)]);
+    assert_eq!(violations(&k), [("R16.wait", line, None)]);
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn a_kernel_without_a_wait_is_checked_only_as_a_dependent_launch() {
         line = line!() + 1;
         y.store(lane_id(), x.load(lane_id()));
     });
-    assert_eq!(breaches(&k), []);
+    assert_eq!(violations(&k), []);
     assert_eq!(early_access_lines(&k), [line]);
     let idle = kernel(|k| k.role("all").body(|| {}));
     assert!(early_access_lines(&idle).is_empty());

@@ -5,7 +5,7 @@ use warpline_check::{Verdict, examine};
 use warpline_ir::builder::*;
 use warpline_ir::{Block, Kernel, MemoryOrder, Operand, Scope, StmtKind, Target, Type};
 use warpline_testkit::raw::RawKernel;
-use warpline_testkit::verdict::{NONE, breaches, codes};
+use warpline_testkit::verdict::{NONE, codes, violations};
 
 fn all(body: impl FnOnce(Reg<u32>, Global<u32>)) -> Kernel {
     kernel(|k| {
@@ -22,7 +22,7 @@ fn a_loop_with_a_constant_condition_is_refuted() {
         at = line!() + 1;
         while_(|| on.get(), || x.store(lane_id(), 1u32));
     });
-    assert_eq!(breaches(&k), [("R17.endless", at, Some(at))]);
+    assert_eq!(violations(&k), [("R17.endless", at, Some(at))]);
     let set = |value: bool| {
         all(|_, x| {
             let on = Var::new(true);

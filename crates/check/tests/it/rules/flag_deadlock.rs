@@ -4,7 +4,7 @@ use crate::rules::kernel;
 use warpline_ir::builder::*;
 use warpline_ir::ops::atomic::AtomicOp;
 use warpline_ir::{Kernel, MemoryOrder, Scope};
-use warpline_testkit::verdict::{NONE, breaches, codes};
+use warpline_testkit::verdict::{NONE, codes, violations};
 
 const ACQUIRE: MemoryOrder = MemoryOrder::acquire(Scope::Gpu);
 const RELEASE: MemoryOrder = MemoryOrder::release(Scope::Gpu);
@@ -31,17 +31,17 @@ fn a_wait_before_the_flag_is_set_in_every_cta_is_refuted() {
         set_flag = line!() + 1;
         flags.signal(cta_id());
     });
-    assert_eq!(breaches(&k), [("R18.cycle", wait, Some(set_flag))]);
+    assert_eq!(violations(&k), [("R18.cycle", wait, Some(set_flag))]);
     let first = chain(1, |flags| {
         if_(cta_id().gt(0u32), || flags.wait(cta_id() - 1, 1u32));
         flags.signal(cta_id());
     });
-    assert_eq!(breaches(&first), []);
+    assert_eq!(violations(&first), []);
     let set_before = chain(1, |flags| {
         flags.signal(cta_id());
         flags.wait(neighbor(), 1u32);
     });
-    assert_eq!(breaches(&set_before), []);
+    assert_eq!(violations(&set_before), []);
 }
 
 #[test]
@@ -253,12 +253,12 @@ fn a_flag_that_is_never_set_is_refuted() {
             out.store(lane_id(), 1u32);
         });
     });
-    assert_eq!(breaches(&k), [("R18.raised", wait, Some(declared))]);
+    assert_eq!(violations(&k), [("R18.raised", wait, Some(declared))]);
     let set = chain(1, |flags| {
         if_(cta_id().eq(0u32), || flags.signal(0u32));
         flags.wait(0u32, 1u32);
     });
-    assert_eq!(breaches(&set), []);
+    assert_eq!(violations(&set), []);
 }
 
 /// A thread runs `set_flag` and then `wait` on one buffer.
@@ -322,7 +322,7 @@ fn a_wait_for_zero_passes_in_the_first_iteration() {
             flags.signal(cta_id());
         });
     });
-    assert_eq!(breaches(&k), []);
+    assert_eq!(violations(&k), []);
     let k = chain(1, |flags| {
         steps(8u32).each(|i| {
             flags.wait(neighbor(), i + 1);

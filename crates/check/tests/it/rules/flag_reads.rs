@@ -5,7 +5,7 @@ use warpline_ir::builder::*;
 use warpline_ir::ops::atomic::AtomicOp;
 use warpline_ir::ops::memory::LoadCache;
 use warpline_ir::{Kernel, MemoryOrder, Scope};
-use warpline_testkit::verdict::{NONE, breaches, codes};
+use warpline_testkit::verdict::{NONE, codes, violations};
 
 const ACQUIRE: MemoryOrder = MemoryOrder::acquire(Scope::Gpu);
 const RELEASE: MemoryOrder = MemoryOrder::release(Scope::Gpu);
@@ -50,9 +50,9 @@ fn hand_over(
 fn a_flag_read_once_needs_an_acquire() {
     let by =
         |order: MemoryOrder| move |flag: Global<u32>| flag.atomic_ref(0u32).load(order).eq(1u32);
-    assert_eq!(breaches(&hand_over(by(ACQUIRE), || {}).0), []);
+    assert_eq!(violations(&hand_over(by(ACQUIRE), || {}).0), []);
     let fenced = hand_over(by(RELAXED), || fence_acquire(Scope::Gpu)).0;
-    assert_eq!(breaches(&fenced), []);
+    assert_eq!(violations(&fenced), []);
     for wrong in [RELAXED, MemoryOrder::acquire(Scope::Cluster)] {
         let mut line = 0;
         let (k, [_, read]) = hand_over(
@@ -62,7 +62,7 @@ fn a_flag_read_once_needs_an_acquire() {
             },
             || {},
         );
-        let found = breaches(&k);
+        let found = violations(&k);
         assert!(
             found.contains(&("R18.acquire", line, Some(read))),
             "{found:?}"

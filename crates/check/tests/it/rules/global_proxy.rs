@@ -1,7 +1,7 @@
 use crate::rules::kernel;
 use warpline_ir::Kernel;
 use warpline_ir::builder::*;
-use warpline_testkit::verdict::breaches;
+use warpline_testkit::verdict::violations;
 
 /// Variants of a kernel with a thread's write and a copy of the same bytes.
 #[derive(Clone, Copy, Default)]
@@ -55,14 +55,14 @@ fn around(how: Around) -> (Kernel, u32, u32) {
 #[test]
 fn a_copy_of_written_bytes_needs_a_proxy_fence() {
     let (k, wrote, copied) = around(Around::default());
-    assert_eq!(breaches(&k), [("R18.proxy", copied, Some(wrote))]);
+    assert_eq!(violations(&k), [("R18.proxy", copied, Some(wrote))]);
     for fence in [fence_async_global as fn(), fence_async_all] {
         let after_write = Some(fence);
         let (k, ..) = around(Around {
             after_write,
             ..Around::default()
         });
-        assert_eq!(breaches(&k), []);
+        assert_eq!(violations(&k), []);
     }
     // This fence covers shared memory only.
     let after_write = Some(fence_async as fn());
@@ -70,7 +70,7 @@ fn a_copy_of_written_bytes_needs_a_proxy_fence() {
         after_write,
         ..Around::default()
     });
-    assert_eq!(breaches(&k), [("R18.proxy", copied, Some(wrote))]);
+    assert_eq!(violations(&k), [("R18.proxy", copied, Some(wrote))]);
 }
 
 #[test]
@@ -80,18 +80,18 @@ fn the_fence_may_be_in_the_writer_or_in_the_copying_thread() {
         ..Around::default()
     };
     let (k, wrote, copied) = around(apart);
-    assert_eq!(breaches(&k), [("R18.proxy", copied, Some(wrote))]);
+    assert_eq!(violations(&k), [("R18.proxy", copied, Some(wrote))]);
     let fence = Some(fence_async_global as fn());
     let (k, ..) = around(Around {
         after_write: fence,
         ..apart
     });
-    assert_eq!(breaches(&k), []);
+    assert_eq!(violations(&k), []);
     let (k, ..) = around(Around {
         before_copy: fence,
         ..apart
     });
-    assert_eq!(breaches(&k), []);
+    assert_eq!(violations(&k), []);
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn a_copy_of_another_buffer_needs_no_fence() {
         elsewhere: true,
         ..Around::default()
     });
-    assert_eq!(breaches(&k), []);
+    assert_eq!(violations(&k), []);
 }
 
 /// A ring declared generic-proxy-only, which a copy or threads fill.
@@ -136,8 +136,8 @@ fn generic_proxy_only(copied: bool) -> Kernel {
 
 #[test]
 fn a_generic_proxy_only_ring_is_refuted_if_copies_fill_it() {
-    assert_eq!(breaches(&generic_proxy_only(false)), []);
-    let rules: Vec<_> = breaches(&generic_proxy_only(true))
+    assert_eq!(violations(&generic_proxy_only(false)), []);
+    let rules: Vec<_> = violations(&generic_proxy_only(true))
         .iter()
         .map(|b| b.0)
         .collect();

@@ -4,7 +4,7 @@ use crate::rules::kernel;
 use warpline_ir::builder::*;
 use warpline_ir::ops::atomic::AtomicOp;
 use warpline_ir::{MemoryOrder, Scope};
-use warpline_testkit::verdict::{NONE, breaches, codes};
+use warpline_testkit::verdict::{NONE, codes, violations};
 
 const ACQUIRE: MemoryOrder = MemoryOrder::acquire(Scope::Gpu);
 const RELEASE: MemoryOrder = MemoryOrder::release(Scope::Gpu);
@@ -66,7 +66,7 @@ fn two_roles_that_take_two_locks_in_opposite_orders_are_refuted() {
                 });
             });
         });
-        breaches(&k)
+        violations(&k)
     };
     assert_eq!(locks(false), []);
     let found = locks(true);
@@ -159,7 +159,7 @@ fn a_lock_taken_twice_is_refuted() {
                 });
             });
         });
-        breaches(&k)
+        violations(&k)
     };
     assert_eq!(k(true), []);
     let found = k(false);

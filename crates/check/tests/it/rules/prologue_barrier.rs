@@ -3,7 +3,7 @@
 use crate::rules::kernel;
 use warpline_ir::Kernel;
 use warpline_ir::builder::*;
-use warpline_testkit::verdict::breaches;
+use warpline_testkit::verdict::violations;
 
 /// The producer loads the first k-tile before the prologue barrier if `has` returns true. After the
 /// barrier it loads the k-tiles from `from` on.
@@ -42,19 +42,19 @@ fn tiles(has: impl Fn(Reg<u32>) -> Reg<bool>, from: u32) -> Kernel {
 
 #[test]
 fn loads_before_the_barrier_under_the_condition_of_the_loop_are_proved() {
-    assert_eq!(breaches(&tiles(|n| cta_id().lt(n), 1)), []);
+    assert_eq!(violations(&tiles(|n| cta_id().lt(n), 1)), []);
 }
 
 #[test]
 fn loads_before_the_barrier_under_another_condition_are_refuted() {
-    let codes = |k: &Kernel| breaches(k).iter().map(|b| b.0).collect::<Vec<_>>();
+    let codes = |k: &Kernel| violations(k).iter().map(|b| b.0).collect::<Vec<_>>();
     assert_eq!(codes(&tiles(|n| n.gt(0u32), 1)), ["R3.order"]);
     assert_eq!(codes(&tiles(|n| cta_id().le(n), 1)), ["R3.order"]);
 }
 
 #[test]
 fn a_k_tile_that_is_loaded_twice_is_refuted() {
-    assert_ne!(breaches(&tiles(|n| cta_id().lt(n), 0)), []);
+    assert_ne!(violations(&tiles(|n| cta_id().lt(n), 0)), []);
 }
 
 /// One lane initializes the mbarriers and may use them at once; other lanes may use them only after
@@ -89,8 +89,8 @@ fn only_the_initializing_lane_may_use_mbarriers_before_the_barrier() {
         })
     };
     for warps in [1, 2] {
-        assert_eq!(breaches(&early(warps, true, &mut line)), []);
-        let found = breaches(&early(warps, false, &mut line));
+        assert_eq!(violations(&early(warps, true, &mut line)), []);
+        let found = violations(&early(warps, false, &mut line));
         assert_eq!(found.len(), 1);
         assert_eq!((found[0].0, found[0].1), ("R11.init", line));
     }

@@ -4,7 +4,7 @@ use crate::rules::kernel;
 use warpline_ir::builder::*;
 use warpline_ir::ops::atomic::AtomicOp;
 use warpline_ir::{DType, Kernel, MemoryOrder, Scope, Swizzle, TensorMapDecl};
-use warpline_testkit::verdict::{NONE, breaches, codes};
+use warpline_testkit::verdict::{NONE, codes, violations};
 
 /// One CTA stores a row, runs `done` and sets a flag; another waits for the flag and reads the row
 /// if `read`.
@@ -44,9 +44,9 @@ fn row(done: impl FnOnce(), read: bool) -> (Kernel, [u32; 2]) {
 
 #[test]
 fn a_flag_set_before_the_store_is_complete_is_refuted() {
-    assert_eq!(breaches(&row(|| bulk_wait(0), true).0), []);
+    assert_eq!(violations(&row(|| bulk_wait(0), true).0), []);
     let (k, [store, raise]) = row(|| bulk_wait_read(0), true);
-    assert_eq!(breaches(&k), [("R18.complete", raise, Some(store))]);
+    assert_eq!(violations(&k), [("R18.complete", raise, Some(store))]);
     // One group may still be in flight.
     assert_eq!(codes(&row(|| bulk_wait(1), true).0), ["R18.complete"]);
     // No thread reads the row after the flag.

@@ -5,7 +5,7 @@ use warpline_ir::builder::*;
 use warpline_ir::ops::atomic::AtomicOp;
 use warpline_ir::ops::memory::LoadCache;
 use warpline_ir::{MemoryOrder, Scope};
-use warpline_testkit::verdict::{NONE, breaches, codes};
+use warpline_testkit::verdict::{NONE, codes, violations};
 
 #[test]
 fn a_read_only_load_of_a_written_buffer_is_refuted() {
@@ -21,7 +21,7 @@ fn a_read_only_load_of_a_written_buffer_is_refuted() {
                 to.store(lane_id(), v + 1.0);
             });
         });
-        (breaches(&k), lines)
+        (violations(&k), lines)
     };
     let (found, [read, write]) = in_place(LoadCache::READ_ONLY, false);
     assert_eq!(found, [("R18.read-only", read, Some(write))]);
@@ -76,7 +76,7 @@ fn another_word_of_the_same_buffer_may_be_written() {
                 });
             });
         });
-        breaches(&k).len()
+        violations(&k).len()
     };
     assert_eq!((k(0), k(1)), (1, 0));
 }

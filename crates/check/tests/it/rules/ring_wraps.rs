@@ -4,7 +4,7 @@
 use crate::rules::kernel;
 use warpline_ir::Kernel;
 use warpline_ir::builder::*;
-use warpline_testkit::verdict::breaches;
+use warpline_testkit::verdict::violations;
 
 const STAGES: u32 = 3;
 
@@ -100,14 +100,14 @@ fn ring(bugs: Bugs) -> Kernel {
 
 #[track_caller]
 fn refuted(kernel: &Kernel) {
-    let found = breaches(kernel);
-    let decided = |b: &warpline_testkit::verdict::Breach| b.0.starts_with('R');
+    let found = violations(kernel);
+    let decided = |b: &warpline_testkit::verdict::RuleViolation| b.0.starts_with('R');
     assert!(!found.is_empty() && found.iter().all(decided), "{found:?}");
 }
 
 #[track_caller]
 fn passes(kernel: &Kernel) {
-    assert_eq!(breaches(kernel), []);
+    assert_eq!(violations(kernel), []);
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use crate::rules::kernel;
 use warpline_ir::Kernel;
 use warpline_ir::builder::*;
-use warpline_testkit::verdict::breaches;
+use warpline_testkit::verdict::violations;
 
 /// Three warps read a slot in loops of their own. If `late`, they release the slot before they
 /// read.
@@ -54,12 +54,12 @@ fn kept(late: bool) -> Kernel {
 
 #[test]
 fn loops_with_a_count_per_warp_are_proved() {
-    assert_eq!(breaches(&kept(false)), []);
+    assert_eq!(violations(&kept(false)), []);
 }
 
 #[test]
 fn a_read_after_the_release_is_refuted() {
-    let found = breaches(&kept(true));
+    let found = violations(&kept(true));
     let decided = |code: &str| !code.starts_with("U.");
     assert!(
         !found.is_empty() && found.iter().all(|b| decided(b.0)),

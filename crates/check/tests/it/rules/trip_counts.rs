@@ -4,7 +4,7 @@
 use crate::rules::kernel;
 use warpline_ir::Kernel;
 use warpline_ir::builder::*;
-use warpline_testkit::verdict::{breaches, proved};
+use warpline_testkit::verdict::{proved, violations};
 
 const STAGES: u32 = 3;
 
@@ -73,7 +73,7 @@ fn assert_equal_counts(give: &Role, take: &Role) {
 
 #[track_caller]
 fn assert_different_counts(give: &Role, take: &Role) {
-    assert!(!breaches(&ring(give, take)).is_empty());
+    assert!(!violations(&ring(give, take)).is_empty());
 }
 
 fn each(count: Reg<u32>, step: &Step<'_>) {
@@ -185,7 +185,7 @@ fn the_last_iteration_is_known_from_the_count() {
         })
     };
     proved(&kernel(1));
-    assert!(!breaches(&kernel(5)).is_empty());
+    assert!(!violations(&kernel(5)).is_empty());
 }
 
 #[test]
@@ -244,7 +244,7 @@ fn a_role_may_run_only_the_second_of_two_loops() {
         })
     };
     proved(&kernel(&|n| n));
-    assert!(!breaches(&kernel(&|n| n + 1u32)).is_empty());
+    assert!(!violations(&kernel(&|n| n + 1u32)).is_empty());
 }
 
 #[test]
@@ -282,7 +282,7 @@ fn stage_and_parity_may_come_from_a_running_counter() {
         })
     };
     proved(&kernel(1));
-    assert!(!breaches(&kernel(2)).is_empty());
+    assert!(!violations(&kernel(2)).is_empty());
 }
 
 #[test]
@@ -353,7 +353,7 @@ fn a_count_from_read_only_memory_is_equal_in_all_roles() {
         })
     };
     proved(&kernel(0));
-    assert!(!breaches(&kernel(1)).is_empty());
+    assert!(!violations(&kernel(1)).is_empty());
 }
 
 #[test]

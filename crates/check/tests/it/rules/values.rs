@@ -4,7 +4,7 @@
 use crate::rules::kernel;
 use warpline_ir::Kernel;
 use warpline_ir::builder::*;
-use warpline_testkit::verdict::{breaches, proved};
+use warpline_testkit::verdict::{proved, violations};
 
 /// The parameters and the memory from which roles compute their trip counts.
 struct Values {
@@ -65,7 +65,7 @@ fn ring(give: Role<'_>, take: Role<'_>) -> Kernel {
 #[track_caller]
 fn assert_different(give: Role<'_>, take: Role<'_>) {
     assert!(
-        !breaches(&ring(give, take)).is_empty(),
+        !violations(&ring(give, take)).is_empty(),
         "proved, though the roles differ"
     );
     proved(&ring(give, give));
@@ -129,7 +129,7 @@ fn a_negative_difference_is_large_as_unsigned() {
 #[test]
 fn values_of_64_bits_are_not_truncated() {
     let far: Role<'_> = &|v, step| if_(v.wide.gt(1u64 << 33), step);
-    assert!(!breaches(&ring(&|_, _| {}, far)).is_empty());
+    assert!(!violations(&ring(&|_, _| {}, far)).is_empty());
     proved(&ring(far, far));
     assert_different(
         &|v, step| steps(v.wide.cast::<u32>().min(5u32)).each(|_| step()),
@@ -163,7 +163,7 @@ fn a_shuffle_from_one_lane_is_warp_uniform() {
         let item = shuffle_from(item.get(), 1u32);
         steps(item).each(|_| step());
     };
-    assert!(!breaches(&ring(other, &|v, step| steps(v.n).each(|_| step()))).is_empty());
+    assert!(!violations(&ring(other, &|v, step| steps(v.n).each(|_| step()))).is_empty());
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn a_variable_keeps_its_value_over_an_empty_loop() {
         let any = any_lane(flag.get().eq(1u32));
         if_(any, step);
     };
-    assert!(!breaches(&ring(sets, &|_, step| step())).is_empty());
+    assert!(!violations(&ring(sets, &|_, step| step())).is_empty());
     let counts: Role<'_> = &|v, step| if_(v.n.gt(0u32), step);
     proved(&ring(counts, counts));
 }

@@ -39,7 +39,7 @@ impl MmaType {
     }
 
     /// Returns the operand type for an element type in memory, if there is one.
-    pub const fn of(dtype: DType) -> Option<MmaType> {
+    pub const fn from_dtype(dtype: DType) -> Option<MmaType> {
         Some(match dtype {
             DType::Bf16 => MmaType::Bf16,
             DType::F16 => MmaType::F16,

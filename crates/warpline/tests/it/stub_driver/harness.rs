@@ -5,12 +5,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
-use warpline_testkit::stand_in;
+use warpline_testkit::stub_driver;
 
 const LOG: &str = "WARPLINE_STUB_LOG";
 
 /// Runs `body` in a child process that loads the stub driver with a configuration and has its own
-/// cache directory. `test` is the path of the calling test within `stand_in`.
+/// cache directory. `test` is the path of the calling test within `stub_driver`.
 pub(crate) fn with_driver(test: &str, config: &str, body: impl FnOnce()) {
     const CHILD: &str = "WARPLINE_STAND_IN_CHILD";
     if env::var(CHILD).as_deref() == Ok(test) {
@@ -18,7 +18,7 @@ pub(crate) fn with_driver(test: &str, config: &str, body: impl FnOnce()) {
     }
     let scratch = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let output = Command::new(env::current_exe().unwrap())
-        .args(["--exact", &format!("stand_in::{test}")])
+        .args(["--exact", &format!("stub_driver::{test}")])
         .args(["--nocapture", "--include-ignored"])
         .env(CHILD, test)
         .env("WARPLINE_STUB", config)
@@ -59,6 +59,6 @@ fn stub_folder() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
         let process = std::process::id().to_string();
-        stand_in::folder(Path::new(env!("CARGO_TARGET_TMPDIR")).join(process))
+        stub_driver::folder(Path::new(env!("CARGO_TARGET_TMPDIR")).join(process))
     })
 }

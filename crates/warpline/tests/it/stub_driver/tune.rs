@@ -1,7 +1,7 @@
 //! Autotuning: measurement, cache and lookup. With the stub, every launch takes 1.5 ms and writes
 //! nothing.
 
-use crate::stand_in::harness::{cache_dir, calls, compilations, with_driver};
+use crate::stub_driver::harness::{cache_dir, calls, compilations, with_driver};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::PathBuf;
@@ -307,7 +307,7 @@ fn calls_never_tune_by_default() {
 
 /// Prints the host cost of a call with a cached plan before its launch. The plan includes the tuned
 /// config. Command: `cargo test -p warpline --release --test it -- --ignored --nocapture
-/// stand_in::tune::call_cost`.
+/// stub_driver::tune::call_cost`.
 #[test]
 #[ignore = "prints times"]
 fn call_cost() {

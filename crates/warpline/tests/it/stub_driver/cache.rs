@@ -1,7 +1,7 @@
 //! The kernel cache: kernels are compiled once per process, and processes share cubins on disk.
 
-use crate::stand_in::harness::{cache_dir, calls, compilations, with_driver};
-use crate::stand_in::zeros::{plan, with_setmaxnreg, work};
+use crate::stub_driver::harness::{cache_dir, calls, compilations, with_driver};
+use crate::stub_driver::zeros::{plan, with_setmaxnreg, work};
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Barrier;

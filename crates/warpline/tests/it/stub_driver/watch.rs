@@ -1,7 +1,7 @@
 //! Watchdog builds: driver calls and hang reports.
 
-use crate::stand_in::harness::{calls, with_driver};
-use crate::stand_in::zeros::{run_zeros, work};
+use crate::stub_driver::harness::{calls, with_driver};
+use crate::stub_driver::zeros::{run_zeros, work};
 use std::time::Duration;
 use warpline::{Build, Device, Error, RunOptions, gpu, run_watchdog};
 use warpline_ir::builder::cta_sync;

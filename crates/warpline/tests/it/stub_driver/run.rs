@@ -1,7 +1,7 @@
 //! Runs on a GPU, and their errors.
 
-use crate::stand_in::harness::with_driver;
-use crate::stand_in::zeros::{run_zeros, work};
+use crate::stub_driver::harness::with_driver;
+use crate::stub_driver::zeros::{run_zeros, work};
 use std::time::Duration;
 use warpline::kernels::DeviceKind;
 use warpline::{CodeOrigin, Device, RunOptions, devices, run};
@@ -182,7 +182,7 @@ fn the_flush_is_a_single_launch() {
             let device = Device::cuda(0).unwrap();
             let flush = warpline::Flush::new(&device).unwrap();
             let stream = warpline::cuda::Stream::new(device.context().unwrap()).unwrap();
-            let (_, called) = crate::stand_in::harness::calls(|| flush.run(&stream).unwrap());
+            let (_, called) = crate::stub_driver::harness::calls(|| flush.run(&stream).unwrap());
             assert!(called.starts_with("cuLaunchKernelEx\n"), "{called}");
             assert_eq!(called.matches("cu").count(), 1, "{called}");
         },
@@ -204,7 +204,7 @@ fn strict_mode_rejects_compiler_advisories() {
             let text = error.to_string();
             assert!(
                 text.starts_with(
-                    "the driver did not compile kernel scale as written:\n  crates/warpline/tests/it/stand_in/zeros.rs:"
+                    "the driver did not compile kernel scale as written:\n  crates/warpline/tests/it/stub_driver/zeros.rs:"
                 ),
                 "{text}"
             );

@@ -1,7 +1,7 @@
 //! Launches: driver calls, and launches that are rejected before them.
 
-use crate::stand_in::harness::{calls, with_driver};
-use crate::stand_in::zeros::plan;
+use crate::stub_driver::harness::{calls, with_driver};
+use crate::stub_driver::zeros::plan;
 use warpline::cuda::Stream;
 use warpline::kernels::{BufferAddresses, LaunchStep, Plan};
 use warpline::{Device, Error, Prepared};

@@ -3,7 +3,7 @@
 // The stub launches nothing, so any address is valid.
 #![allow(unsafe_code)]
 
-use crate::stand_in::harness::{calls, with_driver};
+use crate::stub_driver::harness::{calls, with_driver};
 use warpline::cuda::Stream;
 use warpline::ops::{Call, TensorView};
 use warpline::{DType, Device, Error};
