@@ -8,7 +8,7 @@ use anyhow::Result;
 use crate::run;
 use crate::workspace::Workspace;
 
-/// Builds the binary in the release profile and runs it with these arguments.
+/// Builds the binary `fuzz-checker` in the release profile and runs it with these arguments.
 pub(crate) fn run(args: &[OsString]) -> Result<ExitCode> {
     let workspace = Workspace::load()?;
     let mut build = workspace.cargo();
@@ -18,9 +18,9 @@ pub(crate) fn run(args: &[OsString]) -> Result<ExitCode> {
     let program = workspace.target_dir.join("release/fuzz-checker");
     let mut fuzz = std::process::Command::new(program);
     fuzz.args(args);
-    // The fuzzer prints its findings itself.
-    Ok(match run::run_as("fuzz-checker", fuzz) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(_) => ExitCode::FAILURE,
+    // The binary prints its own errors.
+    Ok(match run::succeeds("fuzz-checker", fuzz)? {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
     })
 }

@@ -8,7 +8,7 @@ use anyhow::Result;
 use crate::run;
 use crate::workspace::Workspace;
 
-/// Builds the binary in the release profile and runs it with these arguments.
+/// Builds the binary `mutants` in the release profile and runs it with these arguments.
 pub(crate) fn run(args: &[OsString]) -> Result<ExitCode> {
     let workspace = Workspace::load()?;
     let mut build = workspace.cargo();
@@ -17,10 +17,9 @@ pub(crate) fn run(args: &[OsString]) -> Result<ExitCode> {
     run::run(build)?;
     let mut mutants = std::process::Command::new(workspace.target_dir.join("release/mutants"));
     mutants.args(args);
-    // The mutation tester prints its findings itself.
-    let result = run::run_as("mutants", mutants);
-    Ok(match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(_) => ExitCode::FAILURE,
+    // The binary prints its own errors.
+    Ok(match run::succeeds("mutants", mutants)? {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
     })
 }

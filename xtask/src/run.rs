@@ -11,12 +11,20 @@ pub(crate) fn run(command: Command) -> Result<()> {
 }
 
 /// Runs a command like [`run`], with another name in errors.
-pub(crate) fn run_as(name: &str, mut command: Command) -> Result<()> {
-    let status = command
+pub(crate) fn run_as(name: &str, command: Command) -> Result<()> {
+    require_success(name, status(name, command)?)
+}
+
+/// Runs a command and returns whether it succeeds; an error if it cannot start.
+pub(crate) fn succeeds(name: &str, command: Command) -> Result<bool> {
+    Ok(status(name, command)?.success())
+}
+
+fn status(name: &str, mut command: Command) -> Result<ExitStatus> {
+    command
         .stdin(Stdio::null())
         .status()
-        .with_context(|| format!("cannot run `{name}`"))?;
-    require_success(name, status)
+        .with_context(|| format!("cannot run `{name}`"))
 }
 
 /// Runs a command like [`run`], and calls `on_line` with each line of its output.

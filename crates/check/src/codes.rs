@@ -17,7 +17,8 @@
 pub struct Rule {
     /// The code, for example `R12.size`.
     pub code: &'static str,
-    /// The class of bug, for example `write-after-read race`; starts the headline of a report.
+    /// The class of bug, unique among the codes; starts the headline of a report, unless the report
+    /// has a more specific one.
     pub title: &'static str,
     /// The requirement that a correct kernel meets, as a sentence.
     pub requirement: &'static str,
@@ -31,7 +32,7 @@ impl Rule {
     /// ```
     /// use warpline_check::Rule;
     ///
-    /// assert_eq!(Rule::find("R6.bulk").unwrap().title, "write-after-read race");
+    /// assert_eq!(Rule::find("R7.fence").unwrap().title, "missing wgmma fence");
     /// assert!(Rule::find("R99").is_none());
     /// ```
     pub fn find(code: &str) -> Option<&'static Rule> {
@@ -72,25 +73,25 @@ codes! {
         "pass the bytes of all copies of the phase to `arrive_expect`, including copies that other CTAs multicast to this one";
 
     R3_PARITY "R3.parity" "wrong parity"
-        "a wait names the parity of the phase it means: it never lags or leads by two phases, and the first wait of a producer passes"
+        "a wait passes the parity of the phase that the thread waits for; a thread never waits two phases behind or ahead of the mbarrier; the first wait of a producer passes (parity 1)"
         "start the producer's parity at 1 and the consumer's at 0, flip the parity when the stage index wraps around, and arrive once per phase that was waited for";
     R3_ORDER "R3.order" "shared-memory race"
         "two accesses to the same bytes of shared memory, at least one of them a write, are ordered by a barrier"
         "let the second thread wait on an mbarrier or a barrier at which the first thread arrives after its access";
-    R4_TRIPS "R4.trips" "deadlock: roles run different numbers of iterations"
-        "for every launch, each wait has a matching arrival: the roles agree on their numbers of iterations"
-        "compute the trip count from the same expression in all roles, and release every slot that is acquired, also in the last iteration";
+    R4_TRIPS "R4.trips" "deadlock: roles or warps run different numbers of iterations"
+        "for every launch, each wait has a matching arrival: roles, and the warps of a role, agree on the numbers of iterations"
+        "compute the trip count from the same expression in all roles and warps, and release every slot that is acquired, also in the last iteration";
 
-    R5_WRITE "R5.write" "missing proxy fence"
+    R5_WRITE "R5.write" "missing proxy fence after a write"
         "the thread that wrote bytes through the generic proxy runs `fence.proxy.async` before a TMA copy or a wgmma accesses them"
         "call `fence_async()` in the writing threads, after the writes and before the barrier that hands the bytes over";
-    R5_READ "R5.read" "missing proxy fence"
+    R5_READ "R5.read" "missing proxy fence after a read"
         "the thread that read bytes through the generic proxy runs `fence.proxy.async` before a TMA copy overwrites them"
         "call `fence_async()` in the reading threads, after the reads and before the slot is released";
-    R6_BULK "R6.bulk" "write-after-read race"
+    R6_BULK "R6.bulk" "write-after-read race with a bulk store"
         "the bytes that a bulk store reads stay unchanged until the thread that issued the store has waited for it"
         "call `bulk_wait_read(0)` in the thread that issued the store, before the barrier or the `release` that allows the overwrite";
-    R7_RELEASE "R7.release" "write-after-read race"
+    R7_RELEASE "R7.release" "write-after-read race with a wgmma"
         "the bytes that a wgmma reads stay unchanged until a wait covers that wgmma"
         "wait for the wgmma (`wgmma.wait_group`) before the slot is released";
     R7_REGISTERS "R7.registers" "access to a register that wgmma owns"
@@ -109,7 +110,7 @@ codes! {
     R8_EXIT "R8.exit" "access to a CTA that may have exited"
         "a CTA exits only after every access of its peers to its shared memory is complete"
         "call `cluster_sync()` at the end of the kernel";
-    R8_SCOPE "R8.scope" "scope too narrow"
+    R8_SCOPE "R8.scope" "scope too narrow for a cluster"
         "data that one CTA of a cluster passes to another through generic accesses is released and acquired at cluster scope"
         "use the cluster-scope forms, `arrive_cluster` and `wait_cluster`, on both sides";
     R8_AGREE "R8.agree" "deadlock: cluster barrier"
@@ -142,11 +143,11 @@ codes! {
         "the thread count of a named barrier is a multiple of 32, at least 32, and at most the threads of the CTA"
         "count 32 threads for each warp that uses the barrier";
     R10_SAME "R10.same" "named barrier with two thread counts"
-        "all uses of a named barrier name the same thread count"
+        "all uses of a named barrier pass the same thread count"
         "pass the same thread count to every `sync` and `arrive` of the barrier";
     R10_COUNT "R10.count" "thread count mismatch"
         "the thread count of a named barrier equals the threads that arrive, in whole warps"
-        "name the threads of all warps that use the barrier, 32 for each";
+        "pass a thread count of 32 for each warp that uses the barrier";
     R10_RECYCLE "R10.recycle" "reuse of a named barrier"
         "a warp uses a named barrier again only after it has observed that the previous use is complete"
         "add a second named barrier for the next use, or a `sync` of all users between the two uses";
@@ -193,7 +194,7 @@ codes! {
         "a box has as many bytes as the shared-memory view that it is copied to or from"
         "make the box of the tensor map equal to the view";
     R13_SWIZZLE "R13.swizzle" "swizzle mismatch"
-        "a tensor map and the tile it is copied to or from have the same swizzle and element size"
+        "the tensor map and the tile of a copy have the same swizzle and element size"
         "declare the tensor map with the swizzle of the tile";
     R13_VIEW "R13.view" "view that TMA cannot address"
         "the view of a tensor copy is one contiguous run of shared memory on swizzle-atom boundaries"
@@ -215,10 +216,10 @@ codes! {
         "the registers that wgmmas own at the same time fit into the register budget of a thread"
         "use a smaller tile, more consumers, or a larger register budget for the role";
 
-    R15_WARP "R15.warp" "divergent warp instruction"
+    R15_WARP "R15.warp" "divergent `.aligned` instruction"
         "all lanes of a warp reach an `.aligned` instruction together"
         "move the instruction out of the divergent branch, or run `warp_sync()` first";
-    R15_MASK "R15.mask" "divergent warp instruction"
+    R15_MASK "R15.mask" "divergent warp instruction with a lane mask"
         "all lanes that the mask of an instruction names reach it"
         "move the instruction out of the divergent branch, or name only the lanes that reach it";
     R15_ELECT "R15.elect" "divergent elect"
@@ -228,7 +229,7 @@ codes! {
         "lanes of one warp that pass data through shared memory synchronize in between"
         "call `warp_sync()` between the write and the read";
     R15_LATE "R15.late" "lanes of a warp not synchronized after a wait"
-        "lanes that each wait for a phase synchronize before one of them lets the phase after next begin"
+        "if each lane waits for a phase by itself, the lanes synchronize before one of them arrives or issues a copy that lets the mbarrier complete its next phase"
         "call `warp_sync()` after the wait and before the arrival";
     R15_WHOLE "R15.whole" "divergent warp at a barrier"
         "all lanes of a warp reach a barrier together"
@@ -244,13 +245,13 @@ codes! {
     R17_CYCLE "R17.cycle" "deadlock: roles wait for each other"
         "roles do not wait for each other in a cycle"
         "let one role of the cycle arrive before it waits, or add a stage to the ring";
-    R17_RUN "R17.run" "failing run"
-        "no launch that the kernel accepts hangs, races or leaves its bounds"
+    R17_RUN "R17.run" "run that fails on the CPU executor"
+        "every launch that the kernel accepts ends without a deadlock, a race or an out-of-bounds access"
         "replay the counterexample on the CPU executor, and repair the failure it shows";
-    R17_ENDLESS "R17.endless" "endless loop"
+    R17_ENDLESS "R17.endless" "endless `while` loop"
         "the condition of a `while` loop depends on something that the loop or another thread changes"
         "compute the condition from a variable that the body sets, or from an acquire load inside the condition";
-    R17_STEP "R17.step" "endless loop"
+    R17_STEP "R17.step" "endless loop with a step of 0"
         "the step of a counting loop is at least 1 for every launch"
         "count by a constant, or by a parameter that is declared with `at_least(1)`";
 
@@ -269,7 +270,7 @@ codes! {
     R18_RELEASE "R18.release" "missing release"
         "a flag that publishes data to other CTAs is set with a release at GPU scope, or with a release fence and a relaxed write"
         "set the flag with `MemoryOrder::release(Scope::Gpu)`, or call `fence_release(Scope::Gpu)` right before it";
-    R18_SCOPE "R18.scope" "scope too narrow"
+    R18_SCOPE "R18.scope" "scope too narrow for global memory"
         "a word of global memory that all CTAs access is read and updated at GPU scope"
         "use `Scope::Gpu` for the access";
     R18_LOCKS "R18.locks" "lock misuse"
@@ -278,7 +279,7 @@ codes! {
     R18_COMPLETE "R18.complete" "store published before its completion"
         "a flag that publishes a bulk store is set after a wait for the completion of the store, not only for its reads"
         "call `bulk_wait(0)` (without `_read`) in the thread that issued the store, before the flag is set";
-    R18_PROXY "R18.proxy" "missing proxy fence"
+    R18_PROXY "R18.proxy" "missing proxy fence for global memory"
         "a `fence.proxy.async` for global memory separates a thread's write from a bulk copy that reads it"
         "call `fence_async_global()` after the write and before the barrier that hands the bytes over";
     R18_READ_ONLY "R18.read-only" "read-only load of written memory"
@@ -290,7 +291,7 @@ codes! {
 
     S_REFERENCE "S.reference" "undeclared name"
         "every register, tile, barrier, parameter and role that the program names is declared"
-        "declare it in the same kernel";
+        "declare the name in the same kernel";
     S_PARAM "S.param" "parameter of another kind"
         "a parameter is read as the type that it was declared with"
         "declare the parameter with the type that the kernel reads";
@@ -342,15 +343,15 @@ codes! {
         "compute the stage, parity, count or condition from launch parameters, loop counters and constants; if the launch guarantees more than the types state, declare it with `at_least`, `at_most` or `multiple_of`";
     U_STATES "U.states" "too many states"
         "the synchronization of the kernel repeats, so that finitely many states cover every launch"
-        "write trip counts that are equal as the same expression in all roles, and use fewer stages or roles if the kernel is large";
+        "write equal trip counts as the same expression in all roles, and use fewer stages or roles if the kernel is large";
 
     A_WRITER "A.writer" "assumption: disjoint writes"
         "threads write disjoint bytes of global memory or order their accesses, and buffers of different parameters do not overlap"
         "check one launch on the CPU executor with `warpline check FAMILY --launch`; it reports races in global memory";
-    A_FLAGS "A.flags" "assumption: flags"
+    A_FLAGS "A.flags" "assumption: flags are zero at launch"
         "the flags are zero at launch, and each flag is set as often as its waits require"
         "clear the flags before the launch, and check one launch with `warpline check FAMILY --launch`";
-    A_LOCK "A.lock" "assumption: locks"
+    A_LOCK "A.lock" "assumption: locks are free at launch"
         "a lock is free at launch, each thread that takes it frees it, and the guarded data is accessed only under the lock"
         "clear the lock before the launch";
     A_ALIAS "A.alias" "assumption: no overlap"

@@ -7,7 +7,8 @@
 //! The checker first examines structure and resources, which one pass over the program decides.
 //! Then it proves the synchronization protocol, for every schedule and every trip count.
 //! [`codes::CODES`] lists all codes: `R` codes are the numbered rules (`R12` is shared memory),
-//! `S` codes concern the structure of the program, and `U` codes mark undecided points.
+//! `S` codes concern the structure of the program, `U` codes mark undecided points, and `A` codes
+//! name assumptions. Codes without a letter, such as `bank-conflicts`, are lints.
 //!
 //! A proof may rely on facts that the checker does not prove. These [`Assumption`]s are part of
 //! the report.

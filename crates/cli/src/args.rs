@@ -98,7 +98,10 @@ impl Examples {
                 "check FAMILY",
                 "prove the kernel, or report the bug and its source line",
             ),
-            ("check FAMILY --lint", "and print performance warnings"),
+            (
+                "check FAMILY --lint",
+                "prove the kernel and print performance warnings",
+            ),
             ("check --all", "check every family with every config"),
             (
                 "check --corpus",
@@ -119,7 +122,7 @@ impl Examples {
             ),
             (
                 "run FAMILY --device cpu --timing random --seed 7",
-                "complete them at random times",
+                "complete asynchronous copies at random times",
             ),
             (
                 "run FAMILY --save tensors",
@@ -140,7 +143,10 @@ impl Examples {
             ("bench", "measure every suite"),
             ("bench memory --json", "measure one suite, print JSON"),
             ("bench FAMILY", "measure one family at its default problem"),
-            ("bench FAMILY --schedules", "compare its schedules"),
+            (
+                "bench FAMILY --schedules",
+                "compare the schedules of the family",
+            ),
             (
                 "bench FAMILY --candidates 12",
                 "compare the first 12 configs of the heuristic",
@@ -162,7 +168,7 @@ impl Examples {
             ),
             (
                 "sweep FAMILY --vary stages=2,3,4 --svg stages.svg",
-                "and write a plot",
+                "run each value and write a plot",
             ),
             ("sweep FAMILY --help", "list the options of the family"),
         ]);
@@ -189,12 +195,18 @@ impl Examples {
     fn cache(&self) -> String {
         let lines = self.lines(&[
             ("cache list", "list the tuned configs and their files"),
-            ("cache clear --family FAMILY", "delete those of one family"),
+            (
+                "cache clear --family FAMILY",
+                "delete the tuned configs of one family",
+            ),
             (
                 "cache export tuned.json",
-                "write all to one file, for machines with the same GPU",
+                "write all tuned configs to one file, for machines with the same GPU",
             ),
-            ("cache import tuned.json", "read such a file"),
+            (
+                "cache import tuned.json",
+                "read the tuned configs of such a file",
+            ),
         ]);
         format!("Examples:\n{lines}")
     }
@@ -220,7 +232,7 @@ impl Examples {
             ("new mine", "create the crate in ./mine"),
             (
                 "new mine --path kernels/mine",
-                "create it in another folder",
+                "create the crate in another folder",
             ),
             ("new mine --json", "print the result as JSON"),
         ]);
@@ -326,7 +338,8 @@ pub(crate) struct RunArgs {
     /// .safetensors file
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(crate) save: Option<PathBuf>,
-    /// On a GPU: skip the watchdog run, which detects hangs in a separate process
+    /// On a GPU: skip the first run, which executes the kernel with time limits in a child
+    /// process and reports a hang
     #[arg(long)]
     pub(crate) no_watchdog: bool,
     /// Also print the build times and the origin of each kernel (compiled or cached)

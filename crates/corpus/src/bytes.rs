@@ -29,7 +29,7 @@ pub(crate) const BUGS: &[Bug] = &[
     },
 ];
 
-/// The kernel expects the bytes of a tile that is cut to the batch, but the tensor map of one kind of
+/// The kernel expects the bytes of a tile that is clipped to the batch, but the tensor map of one kind of
 /// task has the whole box. The extra bytes keep the phase from completing.
 fn box_exceeds_expected_bytes(version: Version) -> Built {
     let kernel = Kernel::build("box_exceeds_expected_bytes", &Target::default(), |k| {

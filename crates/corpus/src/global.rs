@@ -20,7 +20,7 @@ pub(crate) const BUGS: &[Bug] = &[
         build: copy_without_proxy_fence,
     },
     Bug {
-        name: "flags-in-a-flag_cycle",
+        name: "flags-in-a-cycle",
         reference: "chained scans (decoupled look-back) without a first tile",
         title: "every CTA waits for its neighbor's flag before it sets its own",
         rule: "R18.cycle",

@@ -1,9 +1,9 @@
 //! Kernels with known public bugs, each with its repaired version.
 //!
-//! Every bug was reported for another project: a hang, a race, or an error of the driver. The kernels
-//! are minimal: slots of 128 bytes, a few warps, raw barriers. The checker must refute the broken
-//! version with the rule and at the line that the bug names, and prove the repaired version.
-//! [`verify`] checks both.
+//! Most bugs were reported for other projects: a hang, a race, or an error of the driver. Others come
+//! from papers, from the PTX ISA, or from our own ports. The kernels are minimal: slots of 128 bytes, a
+//! few warps, raw barriers. The checker must refute the broken version with the rule and at the line
+//! that the bug names, and prove the repaired version. [`verify`] checks both.
 //!
 //! ```
 //! use warpline_corpus::{find, verify};

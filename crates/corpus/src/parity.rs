@@ -1,4 +1,4 @@
-//! R3: a wait names the parity of its phase.
+//! R3: a wait passes the parity of the phase that it waits for.
 
 use crate::bug::{Bug, Built, ExpectedRun, Version};
 use crate::case::CorpusCase;
@@ -14,7 +14,7 @@ pub(crate) const BUGS: &[Bug] = &[
     Bug {
         name: "tilelang-3087",
         reference: "tile-ai/tilelang#3087",
-        title: "an mbarrier that flips in every iteration is waited on with the parity of a ring",
+        title: "the mbarrier completes a phase in every iteration, but the producer waits with a ring's parity, which flips once per round",
         rule: "R3.parity",
         executor: ExpectedRun::Faults(&[FaultKind::Race, FaultKind::Deadlock]),
         build: ring_parity_of_single_barrier,
@@ -46,7 +46,7 @@ pub(crate) const BUGS: &[Bug] = &[
 ];
 
 /// Three stages share one mbarrier `used`, which completes in every iteration. The parity of a ring
-/// of three, `k / 3 % 2`, names an old phase, so the wait passes at once and a stage is filled while
+/// of three, `(i / 3 + 1) % 2`, names an old phase, so the wait passes at once and a stage is filled while
 /// it is read.
 fn ring_parity_of_single_barrier(version: Version) -> Built {
     let kernel = Kernel::build("ring_parity_of_single_barrier", &Target::default(), |k| {

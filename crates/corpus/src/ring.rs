@@ -75,7 +75,7 @@ impl Ring {
     }
 }
 
-/// Releases a slot that the warp has read: each lane fences, and one lane arrives.
+/// Releases a slot that the warp has read: each lane runs the proxy fence, and one lane arrives.
 #[track_caller]
 pub(crate) fn release_slot(empty: MbarrierHandle) {
     fence_async();

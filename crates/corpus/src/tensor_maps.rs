@@ -13,7 +13,7 @@ pub(crate) const BUGS: &[Bug] = &[
     Bug {
         name: "vllm-13961",
         reference: "vllm-project/vllm#13961",
-        title: "a tensor map that the driver rejects with an error number only",
+        title: "the box of a tensor map has 512 rows, and the driver returns only an error number",
         rule: "R13.map",
         executor: ExpectedRun::Faults(&[FaultKind::TensorMap]),
         build: box_with_512_rows,

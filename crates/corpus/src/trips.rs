@@ -14,7 +14,7 @@ pub(crate) const BUGS: &[Bug] = &[
     Bug {
         name: "tilelang-2566",
         reference: "tile-ai/tilelang#2566",
-        title: "a loop with one iteration expects bytes and does not arrive",
+        title: "for n = 1 the producer calls `expect` instead of `arrive_expect`, so no thread arrives",
         rule: "R4.trips",
         executor: ExpectedRun::Faults(&[FaultKind::Deadlock]),
         build: single_iteration,
@@ -45,7 +45,7 @@ pub(crate) const BUGS: &[Bug] = &[
     },
 ];
 
-/// A copy with one iteration becomes a bulk copy without a tensor map. On that path the mbarrier
+/// A load loop with one iteration becomes a bulk copy without a tensor map. On that path the mbarrier
 /// expects the bytes, but no thread arrives.
 fn single_iteration(version: Version) -> Built {
     let kernel = Kernel::build("single_iteration", &Target::default(), |k| {

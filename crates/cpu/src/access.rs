@@ -340,8 +340,8 @@ impl WarpMachine<'_, '_> {
         } else {
             (
                 "nothing orders the two accesses",
-                "let the other thread arrive at a barrier after its access, and wait for that \
-                 barrier before this one",
+                "let the other thread arrive at a barrier after its access, and let this thread \
+                 wait for that barrier before its own access",
             )
         };
         self.help = Some(help);

@@ -26,7 +26,7 @@
 //! | | `eager` | `late` | `random` |
 //! |---|---|---|---|
 //! | copies and wgmmas complete | at issue | when a warp needs them | at random times, in pieces |
-//! | warps | take turns | take turns | one visible op, chosen at random |
+//! | warps | take turns | take turns | a random warp runs through its next op that another warp can observe |
 //! | bounds, alignment, uninitialized reads, barrier counts, registers in flight | yes | yes | yes |
 //! | races, proxy fences, init fences, lifetime of mbarriers, accesses to exited CTAs | | yes | yes |
 //!
@@ -36,20 +36,20 @@
 //! has its last accesses; barriers and waits carry vector clocks. An access that is not ordered after
 //! a conflicting one is a race. The report has both source lines.
 //!
-//! Clocks belong to lanes. A lane is ordered after its own accesses and after its own waits. A
-//! `bar.warp.sync` whose mask has both lanes, or a CTA, named or cluster barrier, also orders the
-//! other lanes of the warp after them. An mbarrier wait orders only the lanes that run it, and does
-//! not synchronize them with each other. An arrival publishes the clocks of its own lanes to the
-//! phase in which it counts. A bulk group wait covers the groups of the waiting lane. An op of the
-//! whole warp (wgmma) is ordered after the clocks of all lanes.
+//! Clocks belong to lanes. A lane is ordered after its own accesses and after its own waits.
+//! `bar.warp.sync` orders each lane of its mask after the accesses and waits of all lanes of the
+//! mask; a CTA, named or cluster barrier does so for all lanes of the warp. An mbarrier wait orders
+//! only the lanes that run it, and does not synchronize them with each other. An arrival publishes
+//! the clocks of its own lanes to the phase in which it counts. A bulk group wait covers the groups
+//! of the waiting lane. An op of the whole warp (wgmma) is ordered after the clocks of all lanes.
 //!
 //! An asynchronous op may read generic writes, or overwrite generic reads, only after a
 //! `fence.proxy.async` of each lane that made the access. The issue must be ordered after that
 //! fence. Alternatively, the lane of the access runs the release half of the fence and the issuing
 //! thread runs the acquire half. A fence of `.shared::cta` does not cover accesses to a peer's
-//! memory. The init of an mbarrier is visible to other threads only after `fence.mbarrier_init` of
-//! its thread and a barrier of threads. `mbarrier.inval` and a second init must be ordered after
-//! every wait, arrival and copy that used the mbarrier.
+//! memory. The init of an mbarrier is visible to other threads only after the initializing thread
+//! runs `fence.mbarrier_init`, followed by a CTA, named or cluster barrier. `mbarrier.inval` and a
+//! second init must be ordered after every wait, arrival and copy that used the mbarrier.
 //!
 //! A CTA exits as soon as all its warps have returned. Accesses of other CTAs to its shared memory and
 //! mbarriers must, per lane, be ordered before the return of one of its threads.

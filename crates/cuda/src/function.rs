@@ -44,7 +44,7 @@ impl Function {
         &self.module
     }
 
-    /// Returns registers, local and shared memory, and threads.
+    /// Returns the resources that the compiler assigned to the kernel.
     pub fn attributes(&self) -> FunctionAttributes {
         self.attributes
     }
@@ -60,7 +60,8 @@ impl Function {
                 return Err(CudaError::bad_argument(
                     format!("kernel {}", self.name),
                     format!(
-                        "{bytes} bytes of dynamic and {fixed} bytes of static shared memory exceed the device's limit of {max} bytes per CTA"
+                        "{bytes} bytes of dynamic and {fixed} bytes of static shared memory exceed the device's limit of {max} bytes per CTA\nhelp: request at most {} bytes of dynamic shared memory",
+                        max.saturating_sub(fixed)
                     ),
                 ));
             }
@@ -90,8 +91,9 @@ impl Function {
         self.max_cluster
     }
 
-    /// Returns the size in bytes of each parameter, if the driver reports it (12.4 and newer).
-    /// Launches are checked against it.
+    /// Returns the size of each parameter in bytes, which every launch must match: the sizes given
+    /// to [`Module::function_with_params`], else those that the driver reports (12.4 and newer);
+    /// `None` if it reports none.
     pub fn params(&self) -> Option<&[usize]> {
         self.params.as_deref()
     }

@@ -48,8 +48,8 @@
 //! # Trust
 //!
 //! Device code is trusted. Module loading and kernel launches are safe functions, because the
-//! layers above contain no `unsafe`; the checker proves that a kernel uses its pointers
-//! correctly. An out-of-bounds access faults the context ([`CudaError::is_fault`]) and not the
+//! layers above contain no `unsafe`. The checker does not prove that accesses to global memory are
+//! in bounds. An out-of-bounds access faults the context ([`CudaError::is_fault`]) and not the
 //! process, unless the GPU maps ordinary host memory.
 
 // The workspace denies `unsafe_code`; this crate is the exception because it calls a C library.

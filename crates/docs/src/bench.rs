@@ -47,7 +47,7 @@ pub struct Measured {
     pub flops: f64,
     /// Bytes that must move between global memory and the SMs.
     pub bytes: f64,
-    /// Whether arithmetic limits the problem; memory bandwidth does otherwise.
+    /// Whether arithmetic limits the problem; otherwise memory bandwidth limits it.
     pub compute_bound: bool,
     /// The implementations.
     pub implementations: Vec<Implementation>,
@@ -58,8 +58,8 @@ pub struct Measured {
 pub struct Implementation {
     /// The name.
     pub name: String,
-    /// `ours` (Warpline), `again` (Warpline a second time), the limits `copy` and `bare`, or a kind
-    /// of peer.
+    /// `ours` (Warpline), `again` (Warpline, measured a second time), `copy` (a device copy), `bare`
+    /// (the GEMM alone), or the kind of a peer.
     pub kind: String,
     /// `timed`, or the reason for no time.
     pub state: String,
@@ -109,7 +109,7 @@ impl Measured {
             .and_then(Implementation::median)
     }
 
-    /// Returns the peers: every implementation that is neither Warpline nor a limit.
+    /// Returns the peers: all implementations except Warpline, the copy and the bare GEMM.
     pub fn peers(&self) -> impl Iterator<Item = &Implementation> {
         let not_peers = ["ours", "again", "copy", "bare"];
         self.implementations

@@ -17,7 +17,7 @@ macro_rules! failures {
 failures! {
     // Devices.
     "no-gpu" "GPU needed"
-        "benchmarks, tuning and loaded kernels need a GPU; the selected device is the CPU executor"
+        "benchmarks, tuning and loaded kernels run on a GPU, not on the CPU executor"
         "select a GPU with `--device cuda:N`; `warpline devices` lists them";
     "bad-device-name" "invalid device name"
         "a device is `cpu`, `cuda` or `cuda:N`"
@@ -69,8 +69,8 @@ failures! {
         "the printed PTX, read back, has the same actions in the same order as the kernel"
         "report it: this is a bug in the printer";
     "bad-ptxas" "unusable ptxas"
-        "if `WARPLINE_PTXAS` is set, it names a ptxas that runs"
-        "unset the variable to use the ptxas on `PATH`";
+        "if `PTXAS` is set, it names a ptxas that runs"
+        "set `PTXAS` to the path of a ptxas that runs, or unset it to use the pinned version";
     "ptxas-rejected" "PTX rejected by ptxas"
         "ptxas assembles the printed PTX"
         "report it with the output of `warpline emit FAMILY --ptx`";

@@ -66,7 +66,7 @@ pub trait Family: Send + Sync + 'static {
     /// Redirects requests with a given field value to another family:
     /// `to.family::<Other>("dtype", keyword)`. Tools then offer the fields of both families under
     /// this family's name.
-    fn redirects(_: &mut impl Redirects) {}
+    fn redirects(_to: &mut impl Redirects) {}
     /// Rejects a problem that the family does not support. The default accepts every problem.
     fn check(_: &Self::Problem) -> Result<(), FamilyError> {
         Ok(())
@@ -79,9 +79,9 @@ pub trait Family: Send + Sync + 'static {
     ) -> Result<Self::Config, FamilyError>;
     /// Returns the config of the baseline schedule, with the caller's choices applied.
     ///
-    /// The checker must prove the baseline for every problem of the family. A call uses it when
-    /// the checker cannot decide the selected config. The default is the selected config, which
-    /// suits a family with one schedule.
+    /// The checker must prove the baseline for every problem of the family. The runtime launches
+    /// the baseline when the checker cannot decide the selected config. The default is the selected
+    /// config, which suits a family with one schedule.
     fn baseline(
         problem: &Self::Problem,
         choice: &Self::Choice,
@@ -122,8 +122,8 @@ pub trait Family: Send + Sync + 'static {
     fn flops(_: &Self::Problem) -> f64 {
         0.0
     }
-    /// Returns the minimum cost. The default is [`flops`](Self::flops) operations and moving every
-    /// tensor once.
+    /// Returns the minimum cost. The default counts [`flops`](Self::flops) operations, and the bytes
+    /// of every input and output tensor once.
     fn cost(problem: &Self::Problem) -> Cost {
         let tensors = [Self::inputs(problem), Self::outputs(problem)].concat();
         Cost::once(Self::flops(problem), &tensors)
@@ -141,13 +141,14 @@ pub trait Family: Send + Sync + 'static {
     /// `problem`; `None` if there is none. Benchmarks use it because drawing large inputs and
     /// comparing large outputs takes long.
     ///
-    /// Each tensor of the large problem repeats the small one's and is cut off at its end. This
-    /// holds if rows are independent and both problems use the same weights.
+    /// Each tensor of `problem` repeats the small problem's tensor of the same name; the last
+    /// repetition may be incomplete. This holds if rows are independent and both problems use the
+    /// same weights.
     fn period(_: &Self::Problem) -> Option<Self::Problem> {
         None
     }
     /// Returns a small problem of the same class that the same config solves; `None` if `problem`
-    /// is already small.
+    /// is already small or the family defines none. The default is [`period`](Self::period).
     fn reduced(problem: &Self::Problem) -> Option<Self::Problem> {
         Self::period(problem)
     }
@@ -170,7 +171,8 @@ pub trait Family: Send + Sync + 'static {
         Bucket::exact()
     }
     /// Adapts a stored config of this bucket to this problem, with the caller's choices applied.
-    /// Parameters that depend on the extents, such as the grid, are computed again.
+    /// Parameters that depend on the extents, such as the grid, are computed again. The default
+    /// adapts nothing: it accepts a stored config that equals a candidate or the heuristic's config.
     fn fit(
         problem: &Self::Problem,
         choice: &Self::Choice,
@@ -181,8 +183,11 @@ pub trait Family: Send + Sync + 'static {
         let mut known = Self::candidates(problem, target);
         known.extend(Self::config(problem, choice, target).ok());
         known.into_iter().find(is_stored).ok_or_else(|| {
-            let text = format!("{} has no candidate {}", Self::NAME, stored.json());
-            FamilyError::Config(text)
+            FamilyError::Config(format!(
+                "{} cannot use the stored config {}: it equals no candidate for this problem\nhelp: tune this problem again",
+                Self::NAME,
+                stored.json()
+            ))
         })
     }
     /// Returns whether a config produces the same bits in every run.
@@ -245,9 +250,9 @@ pub struct TestCase<P, C> {
 
 impl<P, C> TestCase<P, C> {
     /// Returns a test case with a complete config.
-    pub fn new<F>(problem: P, config: &F) -> Self
+    pub fn new<Config>(problem: P, config: &Config) -> Self
     where
-        C: for<'a> From<&'a F>,
+        C: for<'a> From<&'a Config>,
     {
         let choice = C::from(config);
         Self { problem, choice }

@@ -40,11 +40,11 @@ fn fp8_shape(dtype: DType) -> (i32, i32, i32, f64) {
 /// assert!(warpline_family::numbers::from_fp8(DType::E4m3, 0x7f).is_nan());
 /// ```
 pub fn from_fp8(dtype: DType, code: u8) -> f64 {
-    let (e, m, bias, _) = fp8_shape(dtype);
+    let (exponent_bits, mantissa_bits, bias, _) = fp8_shape(dtype);
     let sign = if code & 0x80 == 0 { 1.0 } else { -1.0 };
-    let exponent = i32::from(code & 0x7f) >> m;
-    let mantissa = f64::from(code & ((1 << m) - 1)) / f64::from(1 << m);
-    let max_exponent = (1 << e) - 1;
+    let exponent = i32::from(code & 0x7f) >> mantissa_bits;
+    let mantissa = f64::from(code & ((1 << mantissa_bits) - 1)) / f64::from(1 << mantissa_bits);
+    let max_exponent = (1 << exponent_bits) - 1;
     if dtype == DType::E5m2 && exponent == max_exponent {
         return if mantissa == 0.0 {
             sign * f64::INFINITY
@@ -70,7 +70,7 @@ pub fn from_fp8(dtype: DType, code: u8) -> f64 {
 /// assert_eq!(from_fp8(DType::E5m2, to_fp8(DType::E5m2, -1e9)), -57344.0);
 /// ```
 pub fn to_fp8(dtype: DType, x: f64) -> u8 {
-    let (_, mantissa, bias, max) = fp8_shape(dtype);
+    let (_, mantissa_bits, bias, max) = fp8_shape(dtype);
     if x.is_nan() {
         return 0x7f;
     }
@@ -79,14 +79,16 @@ pub fn to_fp8(dtype: DType, x: f64) -> u8 {
     // Subnormal numbers have the spacing of the smallest normal binade.
     let min_exponent = 1 - bias;
     let exponent = ((x.to_bits() >> 52) as i32 - 1023).max(min_exponent);
-    let steps = (x / 2f64.powi(exponent - mantissa)).round_ties_even();
-    // Codes ascend with their values; each binade has 2^mantissa codes.
-    sign | (((exponent - min_exponent) << mantissa) as u8 + steps as u8)
+    let steps = (x / 2f64.powi(exponent - mantissa_bits)).round_ties_even();
+    // `steps` includes the leading bit of a normal number, which a code does not store: it adds 1 to
+    // the exponent field, so the field starts at 0 for `min_exponent`. A subnormal number has no such
+    // bit. A carry of the rounding also adds 1.
+    sign | (((exponent - min_exponent) << mantissa_bits) as u8 + steps as u8)
 }
 
 /// Returns half the spacing of an element type at `x`: the largest error of rounding to nearest.
 pub fn half_ulp(dtype: DType, x: f64) -> f64 {
-    let (mantissa, min_exponent) = match dtype {
+    let (mantissa_bits, min_exponent) = match dtype {
         DType::F32 => (23, -126),
         DType::Tf32 => (10, -126),
         DType::F16 => (10, -14),
@@ -96,10 +98,10 @@ pub fn half_ulp(dtype: DType, x: f64) -> f64 {
         _ => return 0.5,
     };
     if x == 0.0 || !x.is_finite() {
-        return 2f64.powi(min_exponent - mantissa - 1);
+        return 2f64.powi(min_exponent - mantissa_bits - 1);
     }
     let exponent = (x.abs().log2().floor() as i32).max(min_exponent);
-    2f64.powi(exponent - mantissa - 1)
+    2f64.powi(exponent - mantissa_bits - 1)
 }
 
 /// A random number generator. The same seed gives the same numbers on every machine.

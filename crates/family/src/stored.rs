@@ -2,13 +2,13 @@
 
 use crate::error::FamilyError;
 
-/// Named tensors in files or another store.
+/// Named tensors that the caller stores.
 ///
 /// A family reads the tensors that determine fields of the problem
 /// ([`Family::complete_from_tensors`](crate::Family::complete_from_tensors)); the runtime reads the rest.
 pub trait StoredTensors {
     /// Returns an error unless all of these tensors exist.
-    fn has(&self, names: &[&str]) -> Result<(), FamilyError>;
+    fn require(&self, names: &[&str]) -> Result<(), FamilyError>;
     /// Returns the shape of a tensor; `None` if it is stored without a shape.
     fn shape(&self, name: &str) -> Result<Option<Vec<usize>>, FamilyError>;
     /// Returns the size of a tensor in bytes.

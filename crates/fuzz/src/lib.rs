@@ -11,7 +11,7 @@
 //! |---|---|
 //! | [`plan`], [`generate`] | plans, and random plans |
 //! | [`project`](mod@project) | the kernel of a plan: counts, conditions, loops and waits of each role |
-//! | [`mutate`] | drops, doubles, swaps, branches or weakens statements |
+//! | [`mutate`] | drops, doubles, swaps or weakens statements, changes their constants, or runs them only in some lanes |
 //! | [`launch`] | parameters, tables and buffers |
 //! | [`brute`] | explores every interleaving of a small kernel |
 //! | [`campaign`], [`pool`], [`report`] | many kernels, in this process or in worker processes; the findings |

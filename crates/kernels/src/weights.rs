@@ -4,7 +4,7 @@ use warpline_family::error::FamilyError;
 use warpline_family::keywords;
 
 /// Rows of a block in [`WeightLayout::Interleaved`].
-pub const GROUP: usize = 8;
+pub const BLOCK_ROWS: usize = 8;
 
 keywords! {
     /// Memory layout of the gate and up weights, each [N, K].
@@ -26,7 +26,10 @@ fn reject<T>(text: String) -> Result<T, FamilyError> {
 
 /// Returns the number of rows of `row_len` elements.
 fn rows(elements: usize, row_len: usize) -> Result<usize, FamilyError> {
-    if row_len > 0 && elements.is_multiple_of(row_len) {
+    if row_len == 0 {
+        return reject("a weight row has 0 elements; it needs at least 1".into());
+    }
+    if elements.is_multiple_of(row_len) {
         return Ok(elements / row_len);
     }
     reject(format!(
@@ -39,17 +42,20 @@ impl WeightLayout {
     fn block_len(self, rows: usize, row_len: usize) -> Result<usize, FamilyError> {
         let block_rows = match self {
             WeightLayout::Separate => {
-                return reject("separate weights cannot be packed into one tensor".into());
+                return reject(
+                    "the weight layout is `separate`, which has no packed tensor; use `concatenated` or `interleaved`"
+                        .into(),
+                );
             }
             WeightLayout::Concatenated => rows,
-            WeightLayout::Interleaved if rows.is_multiple_of(GROUP) => GROUP,
+            WeightLayout::Interleaved if rows.is_multiple_of(BLOCK_ROWS) => BLOCK_ROWS,
             WeightLayout::Interleaved => {
                 return reject(format!(
-                    "interleaved weights have {rows} rows each; a multiple of {GROUP} is needed"
+                    "interleaved weights have {rows} rows each; a multiple of {BLOCK_ROWS} is needed"
                 ));
             }
         };
-        // `chunks` rejects the length 0.
+        // `slice::chunks` panics if the length is 0.
         Ok(if rows == 0 { 1 } else { block_rows * row_len })
     }
 }
@@ -73,7 +79,7 @@ pub fn pack<T: Copy>(
     gate: &[T],
     up: &[T],
     row_len: usize,
-    weights: WeightLayout,
+    layout: WeightLayout,
 ) -> Result<Vec<T>, FamilyError> {
     let (gate_len, up_len) = (gate.len(), up.len());
     if gate_len != up_len {
@@ -81,7 +87,7 @@ pub fn pack<T: Copy>(
             "gate has {gate_len} elements and up has {up_len}; both must have the same size"
         ));
     }
-    let block_len = weights.block_len(rows(gate_len, row_len)?, row_len)?;
+    let block_len = layout.block_len(rows(gate_len, row_len)?, row_len)?;
     let pairs = gate.chunks(block_len).zip(up.chunks(block_len));
     let blocks = pairs.flat_map(|(gate, up)| [gate, up]);
     Ok(blocks.flatten().copied().collect())
@@ -93,7 +99,7 @@ pub fn pack<T: Copy>(
 pub fn unpack<T: Copy>(
     packed: &[T],
     row_len: usize,
-    weights: WeightLayout,
+    layout: WeightLayout,
 ) -> Result<(Vec<T>, Vec<T>), FamilyError> {
     let packed_rows = rows(packed.len(), row_len)?;
     if !packed_rows.is_multiple_of(2) {
@@ -101,7 +107,7 @@ pub fn unpack<T: Copy>(
             "packed weights have {packed_rows} rows; gate and up together need an even number"
         ));
     }
-    let block_len = weights.block_len(packed_rows / 2, row_len)?;
+    let block_len = layout.block_len(packed_rows / 2, row_len)?;
     let (mut gate, mut up) = (Vec::new(), Vec::new());
     for pair in packed.chunks(2 * block_len) {
         gate.extend_from_slice(&pair[..block_len]);
@@ -126,23 +132,23 @@ mod tests {
     fn rows_are_packed_in_layout_order_and_unpacked_unchanged() -> Result<(), FamilyError> {
         for (n, k) in [(0, 3), (1, 1), (7, 5), (8, 1), (24, 17), (129, 3), (136, 7)] {
             let (gate, up) = (weight('g', n, k), weight('u', n, k));
-            for weights in [Concatenated, Interleaved] {
-                if weights == Interleaved && n % 8 != 0 {
+            for layout in [Concatenated, Interleaved] {
+                if layout == Interleaved && n % 8 != 0 {
                     continue;
                 }
-                let packed = pack(&gate, &up, k, weights)?;
+                let packed = pack(&gate, &up, k, layout)?;
                 assert_eq!(packed.len(), 2 * n * k);
                 for (index, &element) in packed.iter().enumerate() {
                     let (r, j) = (index / k, index % k);
-                    let expected = match weights {
+                    let expected = match layout {
                         Interleaved if r / 8 % 2 == 0 => ('g', r / 16 * 8 + r % 8, j),
                         Interleaved => ('u', r / 16 * 8 + r % 8, j),
                         _ if r < n => ('g', r, j),
                         _ => ('u', r - n, j),
                     };
-                    assert_eq!(element, expected, "{weights:?} {n} x {k}");
+                    assert_eq!(element, expected, "{layout:?} {n} x {k}");
                 }
-                assert_eq!(unpack(&packed, k, weights)?, (gate.clone(), up.clone()));
+                assert_eq!(unpack(&packed, k, layout)?, (gate.clone(), up.clone()));
             }
         }
         Ok(())
@@ -154,7 +160,7 @@ mod tests {
             let message = result.err().map(|e| e.to_string()).unwrap_or_default();
             assert!(message.ends_with(text), "{message:?}, not {text:?}");
         }
-        let pack = |a, b, k, weights| pack(&vec![0; a], &vec![0; b], k, weights);
+        let pack = |a, b, k, layout| pack(&vec![0; a], &vec![0; b], k, layout);
         assert_message(
             pack(6, 9, 3, Concatenated),
             "gate has 6 elements and up has 9; both must have the same size",
@@ -165,7 +171,7 @@ mod tests {
         );
         assert_message(
             pack(6, 6, 0, Concatenated),
-            "6 elements are not a whole number of weight rows of 0",
+            "a weight row has 0 elements; it needs at least 1",
         );
         assert_message(
             pack(24, 24, 2, Interleaved),
@@ -173,12 +179,12 @@ mod tests {
         );
         assert_message(
             pack(16, 16, 2, Separate),
-            "separate weights cannot be packed into one tensor",
+            "the weight layout is `separate`, which has no packed tensor; use `concatenated` or `interleaved`",
         );
-        let unpack = |len, k, weights| unpack(&vec![0; len], k, weights);
+        let unpack = |len, k, layout| unpack(&vec![0; len], k, layout);
         assert_message(
             unpack(16, 2, Separate),
-            "separate weights cannot be packed into one tensor",
+            "the weight layout is `separate`, which has no packed tensor; use `concatenated` or `interleaved`",
         );
         assert_message(
             unpack(6, 2, Concatenated),
@@ -192,18 +198,18 @@ mod tests {
             unpack(16, 5, Interleaved),
             "16 elements are not a whole number of weight rows of 5",
         );
-        for weights in [Concatenated, Interleaved] {
-            assert!(pack(0, 0, usize::MAX, weights).is_ok());
-            assert!(unpack(0, usize::MAX, weights).is_ok());
+        for layout in [Concatenated, Interleaved] {
+            assert!(pack(0, 0, usize::MAX, layout).is_ok());
+            assert!(unpack(0, usize::MAX, layout).is_ok());
         }
     }
 
     #[test]
     fn keywords_match_their_json_names() {
         let names = ["separate", "concatenated", "interleaved"];
-        for (weights, name) in [Separate, Concatenated, Interleaved].into_iter().zip(names) {
-            assert_eq!(serde_json::to_value(weights).ok(), Some(name.into()));
-            assert_eq!(WeightLayout::read(name), Ok(weights));
+        for (layout, name) in [Separate, Concatenated, Interleaved].into_iter().zip(names) {
+            assert_eq!(serde_json::to_value(layout).ok(), Some(name.into()));
+            assert_eq!(WeightLayout::read(name), Ok(layout));
         }
     }
 }

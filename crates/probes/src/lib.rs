@@ -1,6 +1,7 @@
 //! Hard kernels that test the expressiveness of the builder; they use only the public API.
 //!
-//! The crate also has the ladder ([`ladder()`]): one GEMM as nine kernels, each one change to the previous.
+//! The crate also has the ladder ([`ladder()`]): one GEMM as nine kernels; each kernel makes one change to
+//! the previous one.
 //!
 //! A probe has the parts of a family: extents, a plan, inputs and a float64 reference. The tests of crate
 //! `warpline` (`tests/it/shipped.rs`) check the probes, assemble them without errors or spills, and run them on the

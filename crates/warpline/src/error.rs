@@ -107,7 +107,7 @@ pub enum Error {
     NoGpu,
     /// The simulation would exceed the default time limit.
     #[error(
-        "simulating this problem on the CPU takes about {seconds:.0} s; the limit is {} s\n\
+        "running this problem on the CPU executor takes about {seconds:.0} s; the limit is {} s\n\
          help: set `simulate` to run it anyway",
         crate::estimate::DEFAULT_SIMULATION_LIMIT_S
     )]

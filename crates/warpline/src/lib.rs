@@ -37,7 +37,7 @@
 //! | [`mod@bench`] | benchmarks of candidates against each other and a measured limit |
 //! | [`mod@tune`] | autotuning and the cache of tuned configs |
 //! | [`child`] | child processes for kernels that may hang |
-//! | [`estimate`] | estimated simulation time and host memory |
+//! | [`estimate`] | estimated time and host memory of a run on the CPU executor |
 
 pub mod bench;
 pub mod child;

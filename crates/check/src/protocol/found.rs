@@ -28,6 +28,7 @@ pub(super) fn values(env: &Env<'_>, decisions: &[(Question, bool)]) -> LaunchVal
         scalars: vec![None; kernel.params.len()],
         words: Vec::new(),
         fill: MemoryFill::Same(0),
+        follows_search: !model.is_violated,
     };
     for (&term, &value) in &model.values {
         match env.terms.node(term) {

@@ -190,7 +190,7 @@ fn walk(kernel: &Kernel, target: &Target) -> SearchResult {
         control: slice.control,
         has_rests,
         groups,
-        written: crate::rules::written_params(kernel, target),
+        written: crate::rules::changing_params(kernel, target),
         assumed: RefCell::default(),
         entry_registers: target.entry_registers(kernel.threads()),
         grows_to: grows_to(kernel),

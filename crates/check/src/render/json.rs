@@ -232,7 +232,7 @@ mod tests {
             diagnostics: vec![Diagnostic {
                 rule: Rule {
                     code: "R5.write",
-                    title: "missing proxy fence",
+                    title: "missing proxy fence after a write",
                     requirement: "writers fence",
                     help: "call `fence_async()`",
                 },
@@ -273,7 +273,7 @@ mod tests {
                 "states": 2, "steps": 9, "time_s": 0.003,
                 "assumptions": [{ "code": "A.writer", "text": "one writer", "at": null }],
                 "diagnostics": [{
-                    "code": "R5.write", "title": "missing proxy fence", "rule": "writers fence",
+                    "code": "R5.write", "title": "missing proxy fence after a write", "rule": "writers fence",
                     "text": "a sentence", "label": "writes here", "cause": null,
                     "undecided": true, "role": "math", "at": place, "stack": [place],
                     "labels": [{ "text": "the read", "role": null, "at": null }],

@@ -162,7 +162,7 @@ impl TextRenderer {
         if let Some(counterexample) = &d.counterexample {
             let fault = counterexample.fault.lines().next().unwrap_or_default();
             text += &note("counterexample", &counterexample.to_string());
-            text += &format!("{pad}   the CPU executor reports: {fault}\n");
+            text += &format!("{pad}   the CPU executor stops with: {fault}\n");
         }
         text += &note("help", d.help());
         let explain = format!(

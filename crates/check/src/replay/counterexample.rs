@@ -62,6 +62,7 @@ impl fmt::Display for Counterexample {
             scalars,
             words,
             fill,
+            follows_search: _,
         } = &self.values;
         for (i, value) in scalars.iter().enumerate() {
             if let Some(value) = value {

@@ -109,6 +109,11 @@ impl FailedRun {
             skeleton,
             error,
         } = self;
+        // The events of the search belong to another launch if the values differ from its decisions.
+        let trace = match trial.values.follows_search {
+            true => diagnostic.trace,
+            false => Vec::new(),
+        };
         let counterexample = Counterexample {
             params: kernel.params.iter().map(|p| p.name.clone()).collect(),
             values: trial.values,
@@ -121,6 +126,7 @@ impl FailedRun {
         if !diagnostic.undecided {
             return Diagnostic {
                 counterexample,
+                trace,
                 ..diagnostic
             };
         }
@@ -128,10 +134,7 @@ impl FailedRun {
         let at = error.at.as_ref().or(waits);
         Diagnostic {
             rule: RUN,
-            text: format!(
-                "{}: a run on the CPU executor fails: {}",
-                RUN.title, error.text
-            ),
+            text: format!("{}: {}", RUN.title, error.text),
             label: "the run fails here".to_owned(),
             cause: None,
             role: at.map(|site| site.role.clone()),
@@ -275,7 +278,10 @@ fn varied_trials<'v>(
 
 /// Returns values with other arguments: mostly small, as large as extents, or arbitrary.
 fn varied_values(kernel: &Kernel, found: &LaunchValues, seed: u64) -> LaunchValues {
-    let mut values = found.clone();
+    let mut values = LaunchValues {
+        follows_search: false,
+        ..found.clone()
+    };
     values.fill = match seed % 3 {
         0 => MemoryFill::Same(0),
         1 => MemoryFill::Below { end: 4, seed },

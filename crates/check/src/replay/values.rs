@@ -20,6 +20,8 @@ pub struct LaunchValues {
     pub words: Vec<MemoryWord>,
     /// The contents of all other words.
     pub fill: MemoryFill,
+    /// Whether the values satisfy every decision of the search, so that its trace is theirs.
+    pub(crate) follows_search: bool,
 }
 
 /// A word of global memory.

@@ -16,7 +16,7 @@ pub(crate) fn check<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
 
 /// Assumes that threads write disjoint bytes. Only a launch determines the bytes that a CTA writes.
 fn assume_disjoint_writes<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
-    let written = dependent_launch::writes(cx);
+    let written = dependent_launch::written_params(cx);
     let Some(first) = dependent_launch::first_write(cx) else {
         return;
     };

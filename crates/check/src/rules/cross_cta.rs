@@ -36,10 +36,10 @@ const RELEASE: Rule = codes::R18_RELEASE;
 
 pub(crate) fn check<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
     let pointers = Pointers::of(cx.kernel, &cx.ops);
-    let loop_id = Poll::all(cx);
-    flag_deadlock::check(cx, &loop_id, &pointers, found);
-    locks::check(cx, &loop_id, &pointers, found);
-    let polls = Poll::loads(loop_id);
+    let all_polls = Poll::all(cx);
+    flag_deadlock::check(cx, &all_polls, &pointers, found);
+    locks::check(cx, &all_polls, &pointers, found);
+    let polls = Poll::loads(all_polls);
     let claims = Claim::all(cx, &pointers);
     let flag_reads = FlagRead::all(cx, &pointers, &polls);
     if !polls.is_empty() && !cx.kernel.co_resident {
@@ -204,10 +204,9 @@ impl Words {
 
 #[derive(Clone)]
 struct State {
-    /// On every path to this point: a release fence without a later access?
+    /// Every path to this point has a release fence, and no access after it.
     released: bool,
-    /// On some path to this point: relaxed polls, flag reads and claims without a later acquire
-    /// fence.
+    /// Relaxed polls, flag reads and claims that no acquire fence follows on some path to this point.
     unacquired: Bits,
 }
 
@@ -279,7 +278,8 @@ impl CrossCta<'_, '_> {
         }
     }
 
-    /// Reports plain loads that branch to data of other threads: no fence makes them an acquire.
+    /// Reports plain loads of a flag whose value decides a branch to data of other threads: no fence
+    /// makes such a load an acquire.
     fn check_weak_flag_reads(&mut self) {
         let words = self.words;
         for flag_read in words.flag_reads.iter().filter(|l| l.order.is_none()) {
@@ -294,7 +294,7 @@ impl CrossCta<'_, '_> {
         let op = &self.cx.ops[flag_read.op];
         let name = &self.cx.kernel.param(flag_read.word.param).name;
         let text = Message::new(format!(
-            "`{}` reads the flag in `{name}` once and branches to data that another thread wrote before it set the flag",
+            "`{}` reads the flag in `{name}` once without an acquire at GPU scope, and the value decides a branch to data that another thread writes before it sets the flag",
             op.op.name()
         ))
         .label("reads the flag here")
@@ -366,25 +366,29 @@ impl CrossCta<'_, '_> {
         }
     }
 
-    /// Reports a relaxed poll or claim that no fence follows.
+    /// Reports a relaxed poll or claim that reaches `first` on a path without an acquire fence.
     fn report_unacquired(&mut self, read: usize, claim: Option<&Claim>, first: usize) {
         let (op, first_op) = (&self.cx.ops[read], &self.cx.ops[first]);
-        let what = match claim {
-            Some(_) => "a relaxed atomic by which a CTA takes over the data of others",
-            None => "a relaxed load that waits for a flag",
+        let (what, cause) = match claim {
+            Some(_) => (
+                "a relaxed atomic by which a CTA takes over the data of others",
+                "the CTA may then read data from before the others updated the counter",
+            ),
+            None => (
+                "a relaxed load that waits for a flag",
+                "later accesses may then read data from before the flag was set",
+            ),
         };
         let text = Message::new(format!(
-            "`{}` is {what}, and no acquire fence at GPU scope follows it on every path",
-            op.op.name()
-        ))
-        .cause(format!(
-            "`{}` may run before an acquire fence, and see data from before the flag was set",
+            "`{}` is {what}, and a path leads from it to `{}` without an acquire fence at GPU scope",
+            op.op.name(),
             first_op.op.name()
-        ));
+        ))
+        .cause(cause);
         self.found.report(&ACQUIRE, op.loc(), op.site.role, text);
-        self.label("runs first after it", first);
+        self.label("runs without an acquire fence before it here", first);
         if let Some(claim) = claim {
-            self.label("another CTA accesses the data here", claim.before);
+            self.label("accesses the data here before the update", claim.before);
         }
     }
 

@@ -1,9 +1,10 @@
 //! R16, dependent launch (PDL): no access to global memory before the preceding grids end.
 //!
-//! A grid of a dependent launch shares its buffers with a grid that still runs. Every thread that
-//! accesses global memory first runs `wait_prerequisites`, on every path. A prefetch is allowed
-//! before it, and so is a read of memory that no preceding grid writes ([`Param::pdl_safe`]). The
-//! plan, which knows all grids, checks that declaration with `rules::written_params`.
+//! A dependent launch starts while preceding grids still run, and may share buffers with them. Each
+//! thread runs `wait_prerequisites` on every path before it accesses global memory. Two accesses may
+//! come before the wait: a prefetch, and a read of memory that no preceding grid writes
+//! ([`Param::pdl_safe`]). The runtime knows all grids of a plan and checks that declaration with
+//! `rules::written_params` and `rules::pdl_unsafe`.
 
 use super::flow::{Dataflow, run_dataflow};
 use super::global_words::Pointers;
@@ -25,9 +26,9 @@ const WAIT: Rule = codes::R16_WAIT;
 const PDL_SAFE: Rule = codes::R16_PDL_SAFE;
 
 pub(crate) fn check<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
-    let waits = |op: &OpSite| matches!(op.op, Op::WaitPrerequisites(_));
-    // The runtime does not start a kernel without a wait as a dependent launch.
-    if cx.ops.iter().any(waits) {
+    let is_wait = |op: &OpSite| matches!(op.op, Op::WaitPrerequisites(_));
+    // The runtime checks a kernel without a wait if it is a dependent launch.
+    if cx.ops.iter().any(is_wait) {
         check_before_wait(cx, found);
     }
 }
@@ -59,7 +60,7 @@ pub(crate) fn check_before_wait<'k>(cx: &RuleContext<'k>, found: &mut Findings<'
                 "`{name}` accesses global memory before `wait_prerequisites()`"
             ))
             .label("may run before the preceding grids end")
-            .cause("a dependent launch starts while preceding grids still run, and this role does not wait for them on every path");
+            .cause("a dependent launch starts while preceding grids still run, and on some path this role does not wait for them before the access");
             found.report(&WAIT, loc, Some(role), text);
         }
     }
@@ -90,8 +91,8 @@ enum Act<'k> {
 }
 
 fn is_global(m: &MemoryRegion) -> bool {
-    let at = matches!(m, MemoryRegion::PerLane(MemoryAddress::Global { .. }, _));
-    at || matches!(m, MemoryRegion::Tensor(_) | MemoryRegion::Global(..))
+    let is_per_lane = matches!(m, MemoryRegion::PerLane(MemoryAddress::Global { .. }, _));
+    is_per_lane || matches!(m, MemoryRegion::Tensor(_) | MemoryRegion::Global(..))
 }
 
 /// Returns the parameter that an address of global memory comes from, if it is known.
@@ -104,19 +105,33 @@ fn param_of(pointers: &Pointers, memory: &MemoryRegion) -> Option<ParamId> {
     }
 }
 
-/// Returns the parameters whose memory a kernel may write.
-pub(crate) fn writes(cx: &RuleContext) -> Vec<ParamId> {
+/// Returns the parameters whose memory the kernel may write.
+pub(crate) fn written_params(cx: &RuleContext) -> Vec<ParamId> {
+    accessed_params(cx, cx.ops.iter().flat_map(OpSite::writes))
+}
+
+/// Returns the parameters whose memory may change while the kernel runs: the kernel writes it, or
+/// reads it by strong loads, because others may write it.
+pub(crate) fn changing_params(cx: &RuleContext) -> Vec<ParamId> {
+    let accesses = cx.ops.iter().flat_map(|op| &op.facts.touches);
+    accessed_params(cx, accesses.filter(|t| t.access != AccessKind::Read))
+}
+
+/// Returns the parameters whose memory the accesses may concern.
+fn accessed_params<'a>(
+    cx: &RuleContext,
+    accesses: impl Iterator<Item = &'a MemoryAccess>,
+) -> Vec<ParamId> {
     let pointers = Pointers::of(cx.kernel, &cx.ops);
-    let touches = cx.ops.iter().flat_map(|op| &op.facts.touches);
-    let written: Vec<_> = touches
-        .filter(|t| t.access != AccessKind::Read && is_global(&t.memory))
+    let accessed: Vec<_> = accesses
+        .filter(|t| is_global(&t.memory))
         .map(|t| param_of(&pointers, &t.memory))
         .collect();
     let all = (0..).map(ParamId).zip(&cx.kernel.params);
-    // A write to an address of unknown origin may concern any buffer.
+    // An access to an address of unknown origin may concern any buffer.
     all.filter(|(id, p)| {
-        let memory = !matches!(p.kind, ParamKind::Scalar(_));
-        memory && written.iter().any(|w| w.is_none_or(|w| w == *id))
+        let is_memory = !matches!(p.kind, ParamKind::Scalar(_));
+        is_memory && accessed.iter().any(|a| a.is_none_or(|a| a == *id))
     })
     .map(|(id, _)| id)
     .collect()
@@ -124,12 +139,8 @@ pub(crate) fn writes(cx: &RuleContext) -> Vec<ParamId> {
 
 /// Returns the first write to global memory.
 pub(crate) fn first_write(cx: &RuleContext) -> Option<Loc> {
-    let is_load = |op: &OpSite| matches!(op.op, Op::StrongLoad(_));
-    let writes = |op: &&OpSite| {
-        let mut touches = op.facts.touches.iter();
-        touches.any(|t| t.access != AccessKind::Read && is_global(&t.memory)) && !is_load(op)
-    };
-    cx.ops.iter().find(writes).map(OpSite::loc)
+    let writes_global = |op: &&OpSite| op.writes().any(|t| is_global(&t.memory));
+    cx.ops.iter().find(writes_global).map(OpSite::loc)
 }
 
 /// The threads that have waited on every path to this point.

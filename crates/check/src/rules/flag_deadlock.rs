@@ -337,7 +337,7 @@ impl<'a, 'k> ProgressAnalysis<'a, 'k> {
         role: usize,
     ) -> Progress {
         let divergence = Divergence::of(self.cx, cond);
-        if divergence == Divergence::CtaUniform {
+        if divergence == Divergence::PossiblyUniform {
             let [a, b] = [0, 1].map(|i| self.walk(&arms[i], progress.clone(), role));
             return a.join_paths(b);
         }

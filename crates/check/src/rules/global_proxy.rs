@@ -88,14 +88,12 @@ fn bulk_read_address(op: &OpSite) -> Option<Operand> {
 
 /// Returns the address of global memory that threads write to.
 fn written_address(op: &OpSite) -> Option<Operand> {
-    let is_load = matches!(op.op, Op::StrongLoad(_));
-    op.facts.touches.iter().find_map(|t| match t {
+    op.writes().find_map(|t| match t {
         MemoryAccess {
             memory: MemoryRegion::PerLane(MemoryAddress::Global { addr, .. }, _),
-            access: AccessKind::Write | AccessKind::Atomic,
             proxy: Proxy::Generic,
             ..
-        } if !is_load => Some(*addr),
+        } => Some(*addr),
         _ => None,
     })
 }
@@ -108,7 +106,7 @@ enum Act {
     Copy(usize),
     /// `fence.proxy.async` for global memory.
     Fence,
-    /// An operation that publishes the writes of the thread, and may acquire writes of others.
+    /// An operation that may publish the writes of the thread, or acquire writes of others.
     Sync {
         /// The op, if it also writes memory that copies read.
         write: Option<usize>,

@@ -13,7 +13,7 @@ use crate::codes;
 use crate::diagnostic::{Findings, Message, Rule};
 use std::collections::{BTreeMap, BTreeSet};
 use warpline_ir::ops::atomic::AtomicOp;
-use warpline_ir::{AccessKind, FenceKind, MemoryAddress, MemoryRegion, Op, SyncOp};
+use warpline_ir::{FenceKind, MemoryAddress, MemoryRegion, Op, SyncOp};
 
 pub(super) const LOCKS: Rule = codes::R18_LOCKS;
 
@@ -71,13 +71,20 @@ pub(super) fn check<'k>(
             .title("deadlock: lock taken twice")
             .label("takes the lock again here")
             .cause("the thread waits for itself"),
-            _ => Message::new(format!(
+            2 => Message::new(format!(
                 "one thread {}, and another thread takes them in the opposite order",
                 edge_text(first)
             ))
             .title("deadlock: locks taken in opposite orders")
             .label(format!("{} here", edge_text(first)))
             .cause("each thread may hold the lock that the other waits for"),
+            n => Message::new(format!(
+                "{n} threads each hold one lock of a cycle and wait for the next: one thread {}",
+                edge_text(first)
+            ))
+            .title("deadlock: locks taken in a cycle")
+            .label(format!("{} here", edge_text(first)))
+            .cause("each thread may hold the lock that another one waits for"),
         };
         found.report(&LOCKS, op.loc(), op.site.role, text);
         match cycle.as_slice() {
@@ -99,15 +106,15 @@ pub(super) fn check<'k>(
     }
 }
 
-/// Reports a lock that is taken without an acquire or freed without a release, if the kernel has no
-/// fence that could replace it.
+/// Reports ops that take a lock without an acquire or free it without a release. In a kernel with a
+/// fence it reports nothing, because the fence may order the accesses instead.
 fn check_memory_order<'k>(
     cx: &RuleContext<'k>,
     lock: &LockLoop,
     pointers: &Pointers,
     found: &mut Findings<'k>,
 ) {
-    let fences = |op: &super::OpSite| {
+    let is_fence = |op: &super::OpSite| {
         let fence = |s: &SyncOp| {
             matches!(
                 s,
@@ -121,7 +128,7 @@ fn check_memory_order<'k>(
         };
         op.facts.syncs.iter().any(fence)
     };
-    if cx.ops.iter().any(fences) {
+    if cx.ops.iter().any(is_fence) {
         return;
     }
     for op in &cx.ops {
@@ -168,22 +175,22 @@ struct LockLoop {
     word: GlobalWord,
 }
 
-/// Returns the lock that a loop takes: the loop swaps in a constant until the old value is a
-/// constant.
+/// Returns the lock that a polling loop takes, if the poll is an exchange or a compare-and-swap of
+/// constants.
 fn lock(cx: &RuleContext, poll: &Poll, pointers: &Pointers) -> Option<LockLoop> {
     let Op::Atomic(o) = cx.ops[poll.op].op else {
         return None;
     };
     let values = BoundsQuery::new(cx, &|_| None);
-    let constant = |x| values.bounds(x, o.ty).single().is_some();
-    let swaps = matches!(o.op, AtomicOp::Exch | AtomicOp::Cas);
-    let constants = o.values.iter().copied().chain(o.compare).all(constant);
+    let is_constant = |x| values.bounds(x, o.ty).single().is_some();
+    let is_swap = matches!(o.op, AtomicOp::Exch | AtomicOp::Cas);
+    let has_constants = o.values.iter().copied().chain(o.compare).all(is_constant);
     Some(LockLoop {
         op: poll.op,
         loop_id: poll.loop_id,
         word: pointers.word(poll.addr, poll.offset)?,
     })
-    .filter(|_| swaps && constants)
+    .filter(|_| is_swap && has_constants)
 }
 
 fn param_name<'k>(cx: &RuleContext<'k>, word: GlobalWord) -> &'k str {
@@ -281,16 +288,10 @@ impl LockOrder<'_, '_> {
     /// Removes the locks that an op may free by its writes.
     fn free_locks(&mut self, id: usize, held: &mut HeldLocks) {
         let op = &self.cx.ops[id];
-        let is_load = matches!(op.op, Op::StrongLoad(_));
-        if held.is_empty() || is_load || self.taken.iter().any(|t| t.op == id) {
+        if held.is_empty() || self.taken.iter().any(|t| t.op == id) {
             return;
         }
-        for t in op
-            .facts
-            .touches
-            .iter()
-            .filter(|t| t.access != AccessKind::Read)
-        {
+        for t in op.writes() {
             let word = match t.memory {
                 MemoryRegion::PerLane(MemoryAddress::Global { addr, offset }, _) => {
                     self.pointers.word(addr, offset)

@@ -56,8 +56,9 @@ fn check_while<'k>(cx: &RuleContext<'k>, looped: &Loop, cond: RegId, found: &mut
     );
 }
 
-/// Checks that a loop with a changing condition ends: it counts by a step that is not 0, or memory
-/// decides. Otherwise the proof assumes that it ends.
+/// Checks that a loop with a changing condition ends: its counter has a step that is not 0, or its
+/// condition depends on memory, other threads or time. Without a counter the proof assumes that the
+/// loop ends; a step that may be 0 is reported.
 fn check_progress<'k>(cx: &RuleContext<'k>, looped: &Loop, cond: RegId, found: &mut Findings<'k>) {
     if is_set_from_outside(cx, looped, cond, &mut BTreeSet::new()) {
         return;
@@ -171,7 +172,7 @@ fn counter_step(cx: &RuleContext, looped: &Loop, cond: RegId) -> Option<Operand>
 
 /// Does a register have the same value in every iteration of a loop?
 fn is_invariant(cx: &RuleContext, looped: &Loop, r: RegId, depth: u32) -> bool {
-    /// Longer chains of ops are assumed to change.
+    /// The analysis treats a value behind a longer chain of ops as not loop-invariant.
     const MAX_DEPTH: u32 = 16;
     let inside = |d: &Def| match *d {
         Def::Op(id) => looped.ops.contains(&id),
@@ -184,7 +185,8 @@ fn is_invariant(cx: &RuleContext, looped: &Loop, r: RegId, depth: u32) -> bool {
     if !defs.iter().any(inside) {
         return true;
     }
-    // With two definitions, one may reach only the first iteration.
+    // A register with two definitions may change: the one before the loop holds in the first
+    // iteration, the one inside it later.
     depth < MAX_DEPTH
         && defs.len() == 1
         && defs.iter().all(|d| match *d {

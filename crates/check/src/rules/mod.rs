@@ -9,7 +9,7 @@ use crate::facts::Facts;
 use crate::uniform::Uniformity;
 use crate::walk::{StmtSite, sites};
 use control_flow::Code;
-use warpline_ir::{Kernel, Loc, Op, ParamId, StmtKind, Target, View};
+use warpline_ir::{AccessKind, Kernel, Loc, MemoryAccess, Op, ParamId, StmtKind, Target, View};
 
 mod assumptions;
 mod bounds;
@@ -92,6 +92,14 @@ pub(crate) struct OpSite<'k> {
 impl OpSite<'_> {
     pub(crate) fn loc(&self) -> Loc {
         self.site.stmt.loc
+    }
+
+    /// Returns the memory accesses that write. A strong load reports [`AccessKind::Atomic`], but does
+    /// not write.
+    pub(crate) fn writes(&self) -> impl Iterator<Item = &MemoryAccess> {
+        let is_strong_load = matches!(self.op, Op::StrongLoad(_));
+        let touches = self.facts.touches.iter();
+        touches.filter(move |t| t.access != AccessKind::Read && !is_strong_load)
     }
 }
 
@@ -188,7 +196,12 @@ pub fn pdl_unsafe(kernel: &Kernel, written: &[ParamId]) -> Vec<Diagnostic> {
 /// Returns the parameters whose memory a kernel may write. A plan uses it to check PDL-safe
 /// parameters of dependent launches.
 pub fn written_params(kernel: &Kernel, target: &Target) -> Vec<ParamId> {
-    dependent_launch::writes(&RuleContext::new(kernel, target))
+    dependent_launch::written_params(&RuleContext::new(kernel, target))
+}
+
+/// Returns the parameters whose memory may change while a kernel runs.
+pub(crate) fn changing_params(kernel: &Kernel, target: &Target) -> Vec<ParamId> {
+    dependent_launch::changing_params(&RuleContext::new(kernel, target))
 }
 
 /// Returns the violations that make a kernel malformed: undeclared ids, and tiles and views without

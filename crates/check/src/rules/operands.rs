@@ -1,4 +1,5 @@
-//! Operands have the types of their statements, and registers stay in their role.
+//! An operand has the type that its statement takes, and a role uses only its own registers and those
+//! of the prologue.
 
 use super::RuleContext;
 use crate::codes;
@@ -61,8 +62,10 @@ pub(crate) fn check<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
             body.each(&mut |s| {
                 for r in operands(cx, &s.kind).0 {
                     if fixed.contains(&r) {
-                        let text =
-                            format!("register {r} is the counter or a bound of an enclosing loop");
+                        let text = format!(
+                            "`{}` writes register {r}, the counter, end or step of an enclosing loop",
+                            stmt_name(&s.kind)
+                        );
                         found.report(&LOOP, s.loc, role, text);
                         found.label("the loop", loc, role);
                     }
@@ -114,7 +117,8 @@ fn stmt_name(kind: &StmtKind) -> String {
     }
 }
 
-/// Returns a description of an operand that does not have the type.
+/// Returns a description of the operand if it does not have type `want`; integers of the same width
+/// are interchangeable.
 fn mismatch(kernel: &Kernel, o: Operand, want: Type) -> Option<String> {
     match o {
         Operand::Reg(r) => {

@@ -45,8 +45,8 @@ impl Poll {
     }
 }
 
-/// Returns the address, the memory order (`None` if weak) and whether it is an atomic, for an op
-/// that reads a word of global memory.
+/// Returns the address, the offset, the memory order (`None` if weak) and whether the op is an
+/// atomic, if it reads a word of global memory.
 pub(super) fn global_read(op: &OpSite) -> Option<(Operand, i32, Option<MemoryOrder>, bool)> {
     let (at, order, is_atomic) = match op.op {
         Op::StrongLoad(o) => (o.at, Some(o.order), false),
@@ -117,7 +117,7 @@ impl LoopSlice<'_, '_> {
 
     /// Is a value loop-invariant?
     fn is_invariant(&self, o: Operand, depth: u32) -> bool {
-        /// Longer chains of ops are assumed to change.
+        /// The analysis treats a value behind a longer chain of ops as not loop-invariant.
         const MAX_DEPTH: u32 = 16;
         let Some(r) = o.as_reg() else { return true };
         depth < MAX_DEPTH

@@ -138,7 +138,7 @@ impl PublishedStores<'_, '_> {
                     self.walk(&arms[0], state, role);
                     self.walk(&arms[1], &mut other, role);
                     match Divergence::of(self.cx, *cond) {
-                        Divergence::CtaUniform => state.join_paths(&other),
+                        Divergence::PossiblyUniform => state.join_paths(&other),
                         _ => state.join_threads(&other, &before),
                     }
                 }

@@ -5,7 +5,7 @@ use super::{OpSite, RuleContext};
 use crate::codes;
 use crate::diagnostic::{Findings, Message, Rule};
 use warpline_ir::ops::memory::LoadPath;
-use warpline_ir::{AccessKind, MemoryAddress, MemoryRegion, Op};
+use warpline_ir::{MemoryAddress, MemoryRegion, Op};
 
 /// The rules of this group.
 pub const RULES: &[Rule] = &[READ_ONLY];
@@ -58,13 +58,7 @@ fn read_only(op: &OpSite) -> Option<(warpline_ir::Operand, i32)> {
 
 /// Returns the known words of global memory that an op writes.
 fn written(op: &OpSite, pointers: &Pointers) -> impl Iterator<Item = GlobalWord> {
-    let is_load = matches!(op.op, Op::StrongLoad(_));
-    let writes = op
-        .facts
-        .touches
-        .iter()
-        .filter(move |t| t.access != AccessKind::Read && !is_load);
-    writes.filter_map(|t| match t.memory {
+    op.writes().filter_map(|t| match t.memory {
         MemoryRegion::PerLane(MemoryAddress::Global { addr, offset }, _) => {
             pointers.word(addr, offset)
         }

@@ -1,7 +1,7 @@
 //! R9, register budgets: `setmaxnreg`.
 //!
-//! Every thread starts with the same number of registers. A warpgroup that requests more waits
-//! until others have given some back. All requests together must fit into the registers that the
+//! Every thread starts with the same number of registers. A warpgroup that requests more
+//! registers waits until others have released some. All requests together must fit into the registers that the
 //! CTA starts with, or the last warpgroup waits forever.
 
 use super::RuleContext;

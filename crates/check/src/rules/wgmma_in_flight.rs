@@ -86,7 +86,7 @@ impl InFlight<'_, '_> {
                     self.acts.regs[r]
                 ))
                 .label("accesses the register here")
-                .cause("no wait that covers the wgmma precedes the access on every path");
+                .cause("on some path, no wait that covers the wgmma precedes the access");
                 let owner = Some(("issues the wgmma here", owner.at));
                 self.report(&REGISTERS, access.at, text, owner);
             }

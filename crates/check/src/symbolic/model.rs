@@ -12,6 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Model {
     pub(crate) values: BTreeMap<TermId, i128>,
+    /// Whether the integers violate a decision or a range.
+    pub(crate) is_violated: bool,
 }
 
 /// The most leaves that one search changes.
@@ -85,6 +87,8 @@ impl Terms {
                 _ => break,
             }
         }
+        model.is_violated =
+            { constraints.iter() }.any(|(k, _)| self.is_satisfied(&model, *k) == Some(false));
         model
     }
 

@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 use warpline_check::CODES;
 
 #[test]
-fn codes_are_unique_and_texts_are_sentences_without_a_full_stop() {
-    let mut seen = BTreeSet::new();
+fn codes_and_titles_are_unique_and_texts_end_without_a_full_stop() {
+    let (mut seen_codes, mut seen_titles) = (BTreeSet::new(), BTreeSet::new());
     for rule in CODES {
-        let code = rule.code;
-        assert!(seen.insert(code), "{code} twice");
+        let (code, title) = (rule.code, rule.title);
+        assert!(seen_codes.insert(code), "{code} twice");
+        assert!(seen_titles.insert(title), "{code}: title `{title}` twice");
         for text in [rule.title, rule.requirement, rule.help] {
             assert!(text.len() > 5, "{code}: {text}");
             assert!(

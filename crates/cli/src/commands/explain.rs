@@ -27,7 +27,7 @@ fn unknown(code: &str) -> Failure {
         .filter(|known| known.split(['.', '-']).next() == Some(group))
         .collect();
     let help = match near[..] {
-        [] => "explain --list prints every code".to_owned(),
+        [] => "run `warpline explain --list`, which prints every code".to_owned(),
         _ => format!("the codes of {group} are {}", display::list(&near, "and")),
     };
     Failure::bad_input(

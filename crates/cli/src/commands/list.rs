@@ -2,7 +2,8 @@
 
 use crate::output::CommandOutput;
 use crate::{display, report};
-use serde_json::json;
+use serde_json::{Value, json};
+use warpline_family::field::Field;
 use warpline_family::{AnyFamily, DeviceKind, Request};
 use warpline_ir::Target;
 use warpline_ir::ops::{STATEMENT_INSTRUCTIONS, TABLE};
@@ -17,7 +18,10 @@ pub(crate) fn list(families: &[&dyn AnyFamily], target: &Target) -> CommandOutpu
         let candidates = family.candidates(&Request::default(), DeviceKind::Gpu, target);
         let candidates = candidates.unwrap_or_default().into_iter();
         let configs: Vec<_> = candidates.map(|work| work.config()).collect();
-        let best = configs.first().map_or("none".into(), display::settings);
+        let fields = family.fields(DeviceKind::Gpu).config;
+        let best = configs.first().map_or("none".into(), |config| {
+            display::settings(&visible(config, &fields))
+        });
         let rows = [
             (
                 "problem",
@@ -46,6 +50,15 @@ pub(crate) fn list(families: &[&dyn AnyFamily], target: &Target) -> CommandOutpu
         }));
     }
     CommandOutput::new("list", text).field("families", all)
+}
+
+/// Returns the fields of a config that the help of the family lists.
+fn visible(config: &Value, fields: &[Field]) -> Value {
+    let mut config = config.clone();
+    if let Value::Object(values) = &mut config {
+        values.retain(|name, _| fields.iter().any(|field| field.name == name));
+    }
+    config
 }
 
 /// Lists the instructions of kernels, by group.

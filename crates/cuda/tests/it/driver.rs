@@ -358,7 +358,7 @@ fn a_launch_that_breaks_a_rule_never_reaches_the_driver() {
             function.set_max_dynamic_shared(232_448),
             "cuda-bad-argument"
         ),
-        "kernel scale: 232448 bytes of dynamic and 16 bytes of static shared memory exceed the device's limit of 232448 bytes per CTA"
+        "kernel scale: 232448 bytes of dynamic and 16 bytes of static shared memory exceed the device's limit of 232448 bytes per CTA\nhelp: request at most 232432 bytes of dynamic shared memory"
     );
     assert!(!stub.calls().contains("cuLaunchKernelEx"));
     launch(&function, &plain, &stream, &valid).unwrap();

@@ -122,8 +122,8 @@ build_errors! {
             "a ring has at least one producer and one consumer"
             "acquire and commit slots in one role, wait and release them in another";
         ring_distribution "ring-distribution" "several producers or consumers without a distribution"
-            "a ring with several consumers (or producers) says how they share the slots, and round-robin ends arrive equally often"
-            "call `broadcast()` or `round_robin()` on the ring";
+            "the author declares how several consumers (or producers) of a ring share its slots; in a round-robin ring, all roles of one end arrive equally often per slot"
+            "call `broadcast()` or `round_robin()` for several consumers, `cooperative_producers()` or `round_robin_producers()` for several producers";
         ring_per_warp "ring-per-warp" "warp count of a ring per warp"
             "both roles of a ring per warp have one warp for each ring, and every warp uses its own"
             "declare the ring for the warps of the roles, and use `elect_lane()` instead of `elect()`";

@@ -1,7 +1,8 @@
 //! Errors in rings and slots.
 
 pub(super) mod ring_end {
-    //! A ring connects producers and consumers. Without one of them its barriers never complete.
+    //! A ring connects producers and consumers. Without a producer the full mbarriers never complete;
+    //! without a consumer the empty mbarriers never complete.
 
     use warpline_ir::builder::*;
 
@@ -281,8 +282,8 @@ pub(super) mod slot_left {
 }
 
 pub(super) mod slot_commit {
-    //! `commit` arrives once per warp, `commit_after_copies` once per thread. The barrier has one
-    //! arrival count for all slots of a ring.
+    //! `commit` arrives once per warp, `commit_after_copies` once per thread. All full mbarriers of a
+    //! ring have the same arrival count, so a role must commit every slot in the same way.
 
     use warpline_ir::builder::*;
 

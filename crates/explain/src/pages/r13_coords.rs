@@ -1,7 +1,7 @@
 //! A tensor copy names one coordinate for each dimension of its tensor map, innermost first. The
 //! number of dimensions is part of the PTX instruction, and the map must have the same number. The
 //! inner coordinate must be at a multiple of 16 bytes, because TMA moves 16-byte chunks. The map is
-//! an opaque parameter, so ptxas cannot compare the two.
+//! an opaque parameter, so ptxas cannot check the coordinates against it.
 
 use warpline_ir::builder::*;
 use warpline_ir::{DType, TensorMapDecl};

@@ -1,7 +1,7 @@
 //! When a CTA exits, the hardware gives its shared memory to the next CTA. A peer's access that is
 //! still in flight then reads or corrupts the memory of an unrelated CTA, or faults. Each CTA must
 //! stay until its peers have finished their accesses to it, usually with a cluster barrier at the
-//! end. The builder adds that barrier to the epilogue of every kernel whose CTAs access each other,
+//! end. The builder adds that barrier after the roles of every kernel whose CTAs access each other,
 //! so only a kernel that is edited after the build lacks it.
 
 use warpline_ir::Kernel;

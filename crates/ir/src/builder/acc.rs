@@ -27,8 +27,8 @@ pub struct Acc {
 impl Acc {
     /// Returns a zero accumulator; `m` is a multiple of 64, `n` a multiple of 8 up to 256.
     ///
-    /// The zeros are free if the first `mma` is in the same block: it overwrites the
-    /// accumulator (`scale-d = 0`).
+    /// If the first `mma` is in the same block, it overwrites the accumulator (`scale-d = 0`).
+    /// Otherwise, as before a loop, the builder emits the zeros here.
     #[track_caller]
     pub fn new(m: u32, n: u32) -> Self {
         let _caller = caller_scope();

@@ -107,7 +107,8 @@ impl<T: Scalar> AtomicRef<T> {
     }
 
     /// Updates `N` consecutive elements, each atomically, and returns their old values
-    /// (`atom.v2`, `.v4`, `.v8`): adds 2, 4 or 8 floats, at most 16 bytes, in global memory.
+    /// (`atom.v2`, `.v4`, `.v8`). `N` above 1 is legal only for [`AtomicOp::Add`] of 2, 4 or 8 float
+    /// elements in global memory, at most 16 bytes together.
     #[track_caller]
     pub fn atomic_vec<const N: usize>(
         self,
@@ -160,8 +161,9 @@ impl<T: Scalar> AtomicRef<T> {
         self.reduce_vec(op, [value], order);
     }
 
-    /// Updates `N` consecutive elements, each atomically (`red.v2`, `.v4`, `.v8`): adds 2, 4 or
-    /// 8 floats, at most 16 bytes, in global memory.
+    /// Updates `N` consecutive elements, each atomically (`red.v2`, `.v4`, `.v8`). `N` above 1 is
+    /// legal only for [`AtomicOp::Add`] of 2, 4 or 8 float elements in global memory, at most 16 bytes
+    /// together.
     #[track_caller]
     pub fn reduce_vec<const N: usize>(
         self,

@@ -1,4 +1,5 @@
-//! The prologue barrier: lets one role issue loads before the CTA barrier at kernel start.
+//! The prologue barrier: the CTA barrier at kernel start, placed inside one role, so that this role
+//! may issue loads before it.
 
 use super::state::{ActiveThreads, emit, with};
 use crate::loc::Frame;
@@ -19,8 +20,9 @@ pub(crate) struct PrologueBarrier {
 /// Without this call one thread initializes the mbarriers, and all warps pass a CTA
 /// barrier before any role begins. In the role that calls it, the
 /// [elected](super::elect) thread initializes the mbarriers and may issue its first
-/// loads before the barrier, while other warps still start. All other roles pass the
-/// barrier first; the checker proves that no role uses an uninitialized mbarrier.
+/// loads before the barrier, while other warps still start. All other roles wait at the
+/// barrier before their bodies begin; the checker proves that no role uses an
+/// uninitialized mbarrier.
 /// `setmaxnreg`, which takes a few hundred cycles, comes after the barrier.
 ///
 /// Call it at most once per kernel, by the whole role, outside of loops and branches.

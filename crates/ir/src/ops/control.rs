@@ -305,7 +305,7 @@ impl Instr for LaunchDependents {
     const INFO: OpInfo = OpInfo {
         name: "launch_dependents",
         ptx: "griddepcontrol.launch_dependents",
-        doc: "PDL: lets dependent grids start; does nothing on the CPU, which runs launches sequentially",
+        doc: "PDL: lets dependent grids start; does nothing on the CPU executor, which runs launches one after the other",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
@@ -331,7 +331,7 @@ impl Instr for WaitPrerequisites {
     const INFO: OpInfo = OpInfo {
         name: "wait_prerequisites",
         ptx: "griddepcontrol.wait",
-        doc: "PDL: waits until the prerequisite grids complete; never waits on the CPU",
+        doc: "PDL: waits until the prerequisite grids complete; never waits on the CPU executor",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
@@ -357,7 +357,7 @@ impl Instr for Nanosleep {
     const INFO: OpInfo = OpInfo {
         name: "nanosleep",
         ptx: "nanosleep.u32",
-        doc: "suspends the thread for about the given time; takes no time on the CPU",
+        doc: "suspends the thread for about the given time; takes no time on the CPU executor",
         exactness: Exactness::Machine,
     };
     fn name(&self) -> String {

@@ -24,7 +24,7 @@ fields! {
         pub gate: Activation = Activation::Silu,
         /// Memory layout of the gate and up weights
         pub weights: WeightLayout = WeightLayout::default(),
-        /// Scales of A, gate and up, each one f32 in memory
+        /// Reads scales of A, gate and up, one f32 each, from global memory
         pub scales: bool = false,
         /// Row stride of A (default: dense)
         pub a_stride: Option<u64> [ELEMENTS],

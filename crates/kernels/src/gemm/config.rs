@@ -21,7 +21,7 @@ keywords! {
         PingPong = "ping-pong",
         /// Cooperative, with a role that stores the output
         Storer = "storer",
-        /// A producer; one consumer computes the gate and passes it to the other, which computes up
+        /// dual-gemm only: a producer; one consumer computes the gate and passes it to the other, and the other computes the up projection
         TwoConsumer = "two-consumer",
     }
 }

@@ -36,9 +36,9 @@ fields! {
         pub col_sums: bool = false,
         /// Also returns the maximum of |C| before rounding, in f32
         pub amax: bool = false,
-        /// Factor that multiplies every accumulator first
+        /// Factor that multiplies every accumulator before bias and activation
         pub scale: Option<f32>,
-        /// Scales of A and of B, each one f32 in memory
+        /// Reads a scale of A and a scale of B, one f32 each, from global memory
         pub scales: bool = false,
         /// Number of GEMMs, each with its own A, B and C
         pub batch: Option<u32>,
@@ -126,7 +126,7 @@ keywords! {
     /// Accumulation of fp8.
     #[derive(Default)]
     pub enum Accumulation {
-        /// In the tensor cores alone, which keep 13 bits below the largest term of fp8
+        /// The tensor cores accumulate all of K; for fp8 they keep 13 bits below the leading bit of the largest term
         #[default]
         Fast = "fast",
         /// Adds the tensor cores' partial result to an f32 accumulator every 128 elements of K; fp8 only

@@ -11,7 +11,7 @@ pub(super) fn complete(
     is_set: IsOptionSet<'_>,
     stored: &dyn StoredTensors,
 ) -> Result<(), FamilyError> {
-    stored.has(&INPUTS)?;
+    stored.require(&INPUTS)?;
     extents(p, is_set, stored)?;
     let shapes = levels(&stored.integers("spatial_shapes")?)?;
     if is_set("shapes") && p.shapes != shapes {
@@ -159,7 +159,7 @@ mod tests {
     }
 
     impl StoredTensors for FakeTensors {
-        fn has(&self, _: &[&str]) -> Result<(), FamilyError> {
+        fn require(&self, _: &[&str]) -> Result<(), FamilyError> {
             Ok(())
         }
         fn shape(&self, name: &str) -> Result<Option<Vec<usize>>, FamilyError> {

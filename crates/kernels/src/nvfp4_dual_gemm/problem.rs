@@ -35,7 +35,7 @@ fields! {
         pub gate: Activation = Activation::Silu,
         /// Memory layout of the gate and up weights: separate or concatenated
         pub weights: WeightLayout = WeightLayout::default(),
-        /// Tensor scales of A, gate and up, each one f32 in memory
+        /// Reads tensor scales of A, gate and up, one f32 each, from global memory
         pub scales: bool = false,
         /// Row stride of an A in f16 or bf16 (default: dense)
         pub a_stride: Option<u64> [ELEMENTS],

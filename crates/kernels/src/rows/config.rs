@@ -71,7 +71,7 @@ fields! {
     pub struct Choice {
         /// Division of the kernel into roles
         pub schedule: Option<Schedule>,
-        /// Threads of one CTA per row: 1, 2, 4, 8, 16, or whole warps
+        /// Threads of a CTA that share a row: 1, 2, 4, 8, 16, or a multiple of 32
         pub threads: Option<u32>,
         /// Rows that a CTA works on at once
         pub block: Option<u32>,
@@ -79,7 +79,7 @@ fields! {
         pub stages: Option<u32>,
         /// CTAs per row, as one cluster: 1 to 16
         pub cluster: Option<u32>,
-        /// Where per-column weights stay from row to row
+        /// Storage of the per-column weights (layer-norm, rms-norm; softmax has none)
         pub weights: Option<WeightStorage>,
         /// Access rows by 16-byte vectors; needs rows that start and end on 16 bytes
         pub vectors: Option<bool>,
@@ -114,7 +114,7 @@ impl Choice {
 pub struct Config {
     /// Division of the kernel into roles.
     pub schedule: Schedule,
-    /// Threads of one CTA per row.
+    /// Threads of a CTA that share a row.
     pub threads: u32,
     /// Units per thread. A unit is 16 bytes, or one element if rows are not aligned.
     pub units: u32,
@@ -126,7 +126,7 @@ pub struct Config {
     pub stages: u32,
     /// CTAs per row.
     pub cluster: u32,
-    /// Where per-column weights stay from row to row.
+    /// Storage of the per-column weights.
     pub weights: WeightStorage,
     /// CTAs of the grid.
     pub ctas: u32,

@@ -49,7 +49,7 @@ impl TensorFiles {
     /// Reads tensors with these names, types and shapes.
     pub fn tensors(&self, specs: &[TensorSpec]) -> Result<Vec<HostTensor>, FamilyError> {
         let names: Vec<_> = specs.iter().map(|spec| spec.name).collect();
-        self.has(&names)?;
+        self.require(&names)?;
         let read = |spec: &TensorSpec| self.get(spec.name)?.read(spec);
         specs.iter().map(read).collect()
     }
@@ -87,7 +87,7 @@ impl TensorFiles {
 }
 
 impl StoredTensors for TensorFiles {
-    fn has(&self, names: &[&str]) -> Result<(), FamilyError> {
+    fn require(&self, names: &[&str]) -> Result<(), FamilyError> {
         let mut missing = Vec::new();
         for name in names {
             if self.find(name)?.is_none() {

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use warpline_kernels::AnyWorkload;
 
-/// The cache key of a tuned config: everything that determines which config is fastest.
+/// The cache key of a tuned config: everything that determines which config is fastest. All problems
+/// of a [`Bucket`](warpline_kernels::Bucket) share a key.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct TuneKey {
     /// The family.
@@ -14,9 +15,9 @@ pub struct TuneKey {
     pub class: Value,
     /// The config fields that the caller fixed.
     pub fixed: Value,
-    /// The extents of the bucket.
+    /// The upper ends of the bucket's extents.
     pub extents: Value,
-    /// The rule that forms the buckets.
+    /// The rule that assigns extents to buckets.
     pub rule: String,
     /// Whether every run must produce the same bits.
     pub deterministic: bool,
@@ -109,6 +110,18 @@ pub(super) mod tests {
         let original = key(8);
         let others = [
             key(16),
+            TuneKey {
+                family: "layer-norm".into(),
+                ..key(8)
+            },
+            TuneKey {
+                class: json!({ "dtype": "f32", "vectors": [], "aligned": true }),
+                ..key(8)
+            },
+            TuneKey {
+                device: "Stand-in 2".into(),
+                ..key(8)
+            },
             TuneKey {
                 rule: "by columns".into(),
                 ..key(8)

@@ -3,8 +3,8 @@
 use super::act::{Acts, IssuedWgmma};
 use crate::bits::Bits;
 
-/// The wgmmas that no wait has covered on some path to this point, and the registers accessed since
-/// the last fence on some path.
+/// The union over all paths to this point: the wgmmas in flight, and the registers accessed since the
+/// last fence.
 #[derive(Clone)]
 pub(super) struct State {
     /// May this point be reached without any wgmma fence?
@@ -70,7 +70,7 @@ impl State {
         self.accessed.insert(r);
     }
 
-    /// Returns a register of a wgmma that was accessed since the last fence.
+    /// Returns a register that the wgmma uses and that another op accessed since the last fence.
     pub(super) fn accessed_register(&self, wgmma: &IssuedWgmma) -> Option<usize> {
         self.accessed.common(&wgmma.all)
     }
@@ -88,7 +88,8 @@ impl State {
         self.in_flight(acts).find(|p| p.all.contains(r))
     }
 
-    /// Returns the wgmma in flight whose registers a new one may not use yet.
+    /// Returns a wgmma in flight that owns a register that `new` may not use before a wait. Wgmmas of
+    /// the same shape may share the same accumulators.
     pub(super) fn conflict<'r>(
         &self,
         new: &IssuedWgmma,
@@ -96,12 +97,12 @@ impl State {
     ) -> Option<&'r IssuedWgmma> {
         self.owned.common(&new.all)?;
         self.in_flight(acts).find(|old| {
-            let follows =
+            let same_accumulation =
                 old.shape == new.shape && old.ordered_accumulators == new.ordered_accumulators;
-            let meet = |a: &Bits, b: &Bits| a.common(b).is_some();
-            !follows && meet(&old.accumulators, &new.accumulators)
-                || meet(&old.accumulators, &new.a_registers)
-                || meet(&old.a_registers, &new.accumulators)
+            let overlap = |a: &Bits, b: &Bits| a.common(b).is_some();
+            !same_accumulation && overlap(&old.accumulators, &new.accumulators)
+                || overlap(&old.accumulators, &new.a_registers)
+                || overlap(&old.a_registers, &new.accumulators)
         })
     }
 

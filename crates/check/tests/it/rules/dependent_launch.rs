@@ -2,7 +2,7 @@ use crate::rules::kernel;
 use warpline_check::rules::{dependent_launch, pdl_unsafe, written_params};
 use warpline_ir::builder::*;
 use warpline_ir::ops::memory::PrefetchLevel;
-use warpline_ir::{Kernel, ParamId, Target};
+use warpline_ir::{Kernel, MemoryOrder, ParamId, Scope, Target};
 use warpline_testkit::verdict::violations;
 
 /// A kernel with one role that copies a vector by `body`.
@@ -60,6 +60,16 @@ fn pdl_safe_memory_may_be_read_but_not_written_before_the_wait() {
         wait_prerequisites();
     });
     assert_eq!(violations(&k), [("R16.wait", line, None)]);
+}
+
+#[test]
+fn a_strong_load_is_no_write() {
+    let relaxed = MemoryOrder::relaxed(Scope::Gpu);
+    let k = copy(|x, y| {
+        wait_prerequisites();
+        y.store(lane_id(), x.atomic_ref(lane_id()).load(relaxed));
+    });
+    assert_eq!(written_params(&k, &Target::SM_90A), [ParamId(1)]);
 }
 
 #[test]

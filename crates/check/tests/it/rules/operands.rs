@@ -132,7 +132,7 @@ fn a_counter_written_by_its_loop_is_refuted() {
     k.run(0, stmt);
     let text = k.refuted("S.loop", 11);
     assert!(
-        text.contains("register %0 is the counter or a bound of an enclosing loop"),
+        text.contains("writes register %0, the counter, end or step of an enclosing loop"),
         "{text}"
     );
 }

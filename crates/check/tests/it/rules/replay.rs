@@ -63,7 +63,7 @@ fn a_refutation_has_a_counterexample() {
         text.contains(&format!("= counterexample: {counterexample}\n")),
         "{text}"
     );
-    assert!(text.contains("the CPU executor reports: "), "{text}");
+    assert!(text.contains("the CPU executor stops with: "), "{text}");
 }
 
 #[test]

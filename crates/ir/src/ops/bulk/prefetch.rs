@@ -25,7 +25,7 @@ impl Instr for BulkPrefetch {
     const INFO: OpInfo = OpInfo {
         name: "bulk_prefetch",
         ptx: "cp.async.bulk.prefetch.L2.global{.L2::cache_hint}",
-        doc: "prefetches consecutive bytes of global memory into the L2; the CPU only checks the operands",
+        doc: "prefetches consecutive bytes of global memory into the L2; the CPU executor only checks the operands",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {

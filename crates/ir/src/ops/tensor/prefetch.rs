@@ -60,7 +60,7 @@ impl Instr for TensorPrefetchBox {
     const INFO: OpInfo = OpInfo {
         name: "tensor_prefetch_box",
         ptx: "cp.async.bulk.prefetch.tensor.{1d,2d,3d,4d,5d}.L2.global.{tile,im2col}{.L2::cache_hint}",
-        doc: "prefetches a box of a tensor into the L2; the CPU only checks the operands",
+        doc: "prefetches a box of a tensor into the L2; the CPU executor only checks the operands",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {

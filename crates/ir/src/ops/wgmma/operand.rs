@@ -51,8 +51,12 @@ impl SharedOperand {
         let fault = |text: String| Err(Fault::new(FaultKind::Operand, text));
         let (swizzle, element) = (operand.layout.swizzle, operand.layout.element_bytes);
         if swizzle == Swizzle::None || element != ty.bytes() {
+            let seen = match swizzle {
+                Swizzle::None => "an unswizzled tile with".to_owned(),
+                _ => format!("a tile with {swizzle} and"),
+            };
             return fault(format!(
-                "has an operand of {} in a tile with layout {swizzle} and {element}-byte elements; the tile must be swizzled and have {}-byte elements",
+                "has an operand of {} in {seen} {element}-byte elements; the tile must be swizzled and have {}-byte elements",
                 ty.name(),
                 ty.bytes()
             ));
@@ -66,7 +70,8 @@ impl SharedOperand {
         Ok(operand)
     }
 
-    /// Iterates over the strips of rows or columns `from..from + len`, for every k.
+    /// Iterates over the strips of rows or columns `from..from + len`. K-major: one strip per row or
+    /// column, which holds all of K. MN-major: one strip per panel and k.
     fn strips(self, from: usize, len: usize) -> impl Iterator<Item = Strip> {
         let TileLayout {
             element_bytes: element,
@@ -102,9 +107,9 @@ impl SharedOperand {
         })
     }
 
-    /// Returns the first byte of the contiguous block that a strip fills after the
-    /// swizzle, if there is one. The swizzle maps an aligned power of two of bytes
-    /// to one block.
+    /// Returns the address of the block that holds the swizzled chunks of a strip, in any
+    /// order; `None` if the chunks are not one block. The swizzle permutes chunks only
+    /// within an aligned block whose size is a power of two.
     fn block(&self, s: Strip) -> Option<u32> {
         let bytes = CHUNK * s.chunks;
         (bytes.is_power_of_two() && s.byte.is_multiple_of(bytes))

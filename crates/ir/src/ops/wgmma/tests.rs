@@ -285,7 +285,7 @@ fn faults_name_the_rule_and_the_value() {
     cta.tiles[0].1.swizzle = Swizzle::None;
     let f = cta.fault(&op(v));
     assert!(
-        f.text.contains("layout plain and 2-byte elements"),
+        f.text.contains("an unswizzled tile with 2-byte elements"),
         "{}",
         f.text
     );

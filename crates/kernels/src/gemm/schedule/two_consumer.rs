@@ -1,5 +1,5 @@
 //! Two consumers of a gated GEMM: the first computes the activated gate and passes it to the second,
-//! which computes up and multiplies both.
+//! which computes the up projection and multiplies it by the gate.
 
 use super::prelude::*;
 use crate::gemm::{config::GATE_RING, epilogue::scale};
