@@ -1,4 +1,4 @@
-"""A gated MLP with two Warpline ops, compared with torch or NumPy."""
+"""A gated MLP with two Warpline ops, on torch tensors or NumPy arrays."""
 
 import sys
 
@@ -43,7 +43,7 @@ def main() -> int:
         exact = reference(*(t.float().cpu().numpy() for t in tensors))
     error = np.abs(np.asarray(out, dtype=np.float64) - exact).max() / np.abs(exact).max()
     verdict = "PASS" if error < 2e-2 else "FAIL"
-    print(f"{verdict}: {exact.size} elements, {kind}, max error {error:.1e} of the largest element")
+    print(f"{verdict}: {exact.size} elements, {kind}, max error {error:.1e} relative to the largest element")
     return 0 if verdict == "PASS" else 1
 
 

@@ -403,7 +403,7 @@ def test_long_simulations_are_rejected_immediately() -> None:
     start = time.perf_counter()
     message = rejected(lambda: softmax(x), "too-long")
     assert time.perf_counter() - start < 2
-    assert message.startswith("simulating this problem on the CPU takes about ")
+    assert message.startswith("running this problem on the CPU executor takes about ")
     assert message.endswith(" s; the limit is 30 s\nhelp: set `simulate` to run it anyway")
 
 

@@ -153,7 +153,7 @@ def test_points_outside_of_the_maps_contribute_zero() -> None:
 
 
 def change(**fields: Any) -> Any:
-    """Returns the arguments with some replaced."""
+    """Returns a function that replaces these fields of given arguments."""
     return lambda g: {"given": g._replace(**{name: make(g) for name, make in fields.items()})}
 
 
@@ -172,11 +172,11 @@ REJECTED = [
     (change(value=lambda g: g.value[..., :12].copy()), "the channels of value must be a multiple of 8 up to 256, not 12"),
     (
         change(value=lambda g: g.value[:1]),
-        "sampling_locations must be [1, Q, 2, L, P, 2] for a value of [1, 49, 2, 16], not [2, 9, 2, 3, 2, 2]",
+        "sampling_locations must be [1, Q, 2, L, P, 2] if value is [1, 49, 2, 16], not [2, 9, 2, 3, 2, 2]",
     ),
     (
         change(value=lambda g: g.value[:, :, :1].copy()),
-        "sampling_locations must be [2, Q, 1, L, P, 2] for a value of [2, 49, 1, 16], not [2, 9, 2, 3, 2, 2]",
+        "sampling_locations must be [2, Q, 1, L, P, 2] if value is [2, 49, 1, 16], not [2, 9, 2, 3, 2, 2]",
     ),
     (change(value=lambda g: g.value.astype(np.int32)), "value must be f32, f16 or bf16, not i32"),
     (change(value=lambda g: g.value.astype(np.float64)), "value has the unsupported element type float64"),
@@ -192,7 +192,7 @@ REJECTED = [
     (change(value=lambda g: g.value[:, :48].copy()), "and value has 48 pixels"),
     (
         change(shapes=lambda g: g.shapes[:2]),
-        "spatial_shapes must be [3, 2] for the 3 levels of sampling_locations, not [2, 2]",
+        "spatial_shapes must have the shape [3, 2] for the 3 levels of sampling_locations, not [2, 2]",
     ),
     (
         change(shapes=lambda g: [*g.shapes[:2], (0, 2)]),

@@ -191,10 +191,8 @@ impl Family for Gemm {
                 sum += x * y;
                 magnitude += (x * y).abs();
             }
-            (
-                sum,
-                half_ulp(DType::Bf16, sum) * 1.01 + 2f64.powi(-20) * magnitude,
-            )
+            let tolerance = half_ulp(DType::Bf16, sum) * 1.01 + 2f64.powi(-20) * magnitude;
+            (sum, tolerance)
         };
         vec![(0..p.m as usize * n).map(element).collect()]
     }

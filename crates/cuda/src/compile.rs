@@ -54,7 +54,7 @@ impl Module {
     pub fn compile(context: &Context, ptx: &str, options: &JitOptions) -> Result<Cubin, CudaError> {
         let text = nul_terminated(ptx)?;
         let mut request = Request::new(options);
-        // Without it the linker targets plain sm_90, which has no wgmma.
+        // Without this option the linker targets sm_90, which has no wgmma.
         request.set(ffi::CU_JIT_TARGET, ffi::CU_TARGET_COMPUTE_90A);
         let _current = context.enter()?;
         let linker = Linker::new(context.driver(), &mut request)?;

@@ -8,7 +8,7 @@ pub(crate) fn check_complete(bytes: &[u8]) -> Result<(), String> {
         word[..len].copy_from_slice(bytes.get(offset..offset.checked_add(len)?)?);
         Some(u64::from_le_bytes(word))
     };
-    let inside = |offset: u64, len: u64| {
+    let is_inside = |offset: u64, len: u64| {
         offset
             .checked_add(len)
             .is_some_and(|end| end <= bytes.len() as u64)
@@ -19,13 +19,14 @@ pub(crate) fn check_complete(bytes: &[u8]) -> Result<(), String> {
     let tables_and_sections = || -> Option<bool> {
         let (programs, program_size, program_count) = (field(32, 8)?, field(54, 2)?, field(56, 2)?);
         let (sections, section_size, section_count) = (field(40, 8)?, field(58, 2)?, field(60, 2)?);
-        let mut is_complete = inside(programs, program_size * program_count)
-            && inside(sections, section_size * section_count);
+        let mut is_complete = is_inside(programs, program_size * program_count)
+            && is_inside(sections, section_size * section_count);
         for index in 0..if is_complete { section_count } else { 0 } {
             const NOBITS: u64 = 8;
             let header = usize::try_from(sections + index * section_size).ok()?;
             let kind = field(header + 4, 4)?;
-            is_complete &= kind == NOBITS || inside(field(header + 24, 8)?, field(header + 32, 8)?);
+            is_complete &=
+                kind == NOBITS || is_inside(field(header + 24, 8)?, field(header + 32, 8)?);
         }
         Some(is_complete)
     };

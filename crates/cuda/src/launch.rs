@@ -161,8 +161,8 @@ fn product(dims: [u32; 3]) -> u128 {
 /// Launches a kernel on `stream`. Does not allocate or wait; a later synchronization reports
 /// faults of the kernel.
 ///
-/// The configuration is checked first, and the argument sizes too where the driver reports the
-/// parameter sizes. With drivers older than 12.4 the caller must pass arguments that match.
+/// Checks the configuration first, and the argument sizes if [`Function::params`] returns the
+/// parameter sizes; otherwise the caller must pass arguments that match.
 pub fn launch(
     function: &Function,
     config: &LaunchConfig,

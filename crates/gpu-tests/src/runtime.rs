@@ -110,10 +110,10 @@ impl LoadedWorkload {
             let mut data = vec![0; buffer.len()];
             buffer.read(0, &mut data, &self.stream)?;
             let got = HostTensor { spec, data };
-            for (i, (x, (y, addresses))) in got.values().zip(reference).enumerate() {
+            for (i, (x, (y, tolerance))) in got.values().zip(reference).enumerate() {
                 ensure!(
-                    (x - y).abs() <= addresses,
-                    "element {i} is {x}, expected {y} (tolerance {addresses})"
+                    (x - y).abs() <= tolerance,
+                    "element {i} is {x}, expected {y} (tolerance {tolerance})"
                 );
             }
         }
@@ -208,7 +208,7 @@ impl AnyWorkload for Chain {
     fn plan(&self, _: &Target) -> Result<Plan, FamilyError> {
         use warpline_kernels::Buffer;
         let (x, mid, y) = (Buffer::Input(0), Buffer::Workspace, Buffer::Output(0));
-        // The first kernel lets the second start before its own stores.
+        // The first kernel lets the second start before the stores of the first; the second waits for them.
         let first = Self::kernel("chain_first", launch_dependents, |x| x + 1)?;
         let second = Self::kernel("chain_second", wait_prerequisites, |x| x * 3)?;
         let grid = [CTAS, 1, 1];

@@ -124,7 +124,7 @@ impl Extent {
         &self.terms
     }
 
-    /// Computes the value; `None` if a parameter has no value or the result overflows 128 bits.
+    /// Computes the value; `None` if a parameter has no value or the result overflows `i128`.
     pub fn value(&self, value_of: impl Fn(ParamId) -> Option<i128>) -> Option<i128> {
         self.terms.iter().try_fold(0i128, |sum, term| {
             let product = term
@@ -398,7 +398,7 @@ mod tests {
         assert_eq!(
             product.value(values(large, large)),
             None,
-            "the product overflows 127 bits"
+            "the product overflows i128"
         );
         let half = i128::from(i64::MAX);
         assert_eq!(product.value(values(half, half)), Some(half * half + 3));

@@ -12,7 +12,7 @@ pub struct BuildError {
     pub text: String,
     /// The author's source line.
     pub at: Option<Frame>,
-    /// A related source line and its role.
+    /// A related source line and its label, such as `first call`.
     pub other: Option<(Frame, &'static str)>,
 }
 
@@ -26,8 +26,8 @@ impl fmt::Display for BuildError {
             None => (self.text.as_str(), None),
         };
         write!(f, "{problem} [{}]", self.code)?;
-        if let Some((at, role)) = self.other {
-            write!(f, " ({role}: {at})")?;
+        if let Some((at, label)) = self.other {
+            write!(f, " ({label}: {at})")?;
         }
         match help {
             Some(help) => write!(f, "\n  {help}"),

@@ -16,7 +16,7 @@ pub struct OriginalKernel {
     pub name: String,
     /// The kernel without a mutation.
     pub kernel: Kernel,
-    /// Whether the kernel serves only the kinds that no shipped kernel allows.
+    /// Whether the kernel gets only the kinds of mutation that no shipped kernel has.
     pub is_fallback: bool,
 }
 
@@ -151,8 +151,8 @@ fn config_text(workload: &dyn AnyWorkload) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
-/// Returns the synchronization of all roles without numbers. Kernels that differ only in sizes,
-/// types and stages have the same protocol.
+/// Lists the synchronizing and asynchronous ops of all roles, each with its role and nesting depth but
+/// without operands. Kernels that differ only in sizes, types and stages have the same protocol.
 fn protocol(kernel: &Kernel) -> String {
     let mut text = match kernel.cluster_size() {
         1 => String::new(),

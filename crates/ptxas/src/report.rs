@@ -8,7 +8,7 @@ use super::log::{LogLine, Severity};
 pub struct PtxasReport {
     /// The kernels, in the order of the log, which differs from the module's.
     pub kernels: Vec<KernelReport>,
-    /// Every line with a code such as `(C7508)`, in the order of the log.
+    /// The info and warning lines with a code such as `(C7508)`, in the order of the log.
     pub advisories: Vec<Advisory>,
 }
 
@@ -23,8 +23,8 @@ pub struct KernelReport {
     pub barriers: u32,
     /// Static shared memory in bytes; excludes dynamic shared memory.
     pub shared_bytes: u32,
-    /// Constant memory over all banks in bytes; `None` if ptxas reports none, as 13.0 for
-    /// `sm_90a`.
+    /// Constant memory over all banks in bytes; `None` if ptxas reports none. ptxas 13.0 reports none
+    /// for `sm_90a`.
     pub cmem_bytes: Option<u32>,
     /// The stack frame per thread, in bytes.
     pub stack_bytes: u32,
@@ -49,7 +49,7 @@ impl Advisory {
     /// Returns whether ptxas reports that it did not compile the kernel as written.
     ///
     /// These codes are `C7504` to `C7519` and `C7602`: ignored register counts, wgmmas that the compiler
-    /// serializes or fences, operands without registers.
+    /// serializes or fences, wgmma operands that do not fit in registers.
     #[must_use]
     pub fn is_error(&self) -> bool {
         let number = self.code.strip_prefix('C').and_then(|n| n.parse().ok());
@@ -192,7 +192,7 @@ fn compiled_entry(text: &str) -> Option<&str> {
     rest.split_once('\'').map(|(name, _)| name)
 }
 
-/// Parses the advisory in `(C7508) text`, if the line has a code and is not an error.
+/// Parses the advisory in `(C7508) text`, if the line has a code and its severity is info or warning.
 fn advisory(line: &LogLine) -> Option<Advisory> {
     if !matches!(line.severity, Severity::Info | Severity::Warning) {
         return None;

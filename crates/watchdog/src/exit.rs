@@ -50,7 +50,7 @@ impl Watchdog {
             e.op(CopyWait { pending: None });
         }
         if pending.wgmmas {
-            // Without this wait, ptxas inserts a wgmma wait on the path that continues (C7517).
+            // Without this wait, ptxas inserts a wgmma wait on the path that does not exit (C7517).
             e.op(WgmmaWait { pending: 0 });
         }
         if let Some(bar) = self.exit_barrier {
@@ -73,7 +73,8 @@ impl Watchdog {
         self.status.write_state(e, State::Done);
     }
 
-    /// Emits the warp's arrival at the exit barrier. The warp issues no operations after it.
+    /// Emits the warp's arrival at the exit barrier. The warp issues no asynchronous operations
+    /// after it.
     fn arrive_exit(&self, e: &mut Emitter<'_>) {
         let Some(bar) = self.exit_barrier else { return };
         e.op(WarpSync { mask: ALL_LANES });

@@ -10,7 +10,8 @@ from ._functions import FUNCTIONS
 def attend(
     value: Any, shapes: Any, starts: Any, locations: Any, weights: Any, im2col_step: int
 ) -> Any:
-    """Calls ``ms_deform_attn`` on torch tensors, made contiguous if necessary."""
+    """Calls ``ms_deform_attn`` on torch tensors. Makes them contiguous and converts the weights
+    to the dtype of the locations."""
     return FUNCTIONS["ms_deform_attn"](
         value.contiguous(),
         shapes,

@@ -2,8 +2,8 @@
 //!
 //! The last CTA to increment a counter reduces the partial results of all, or clears the words for
 //! the next launch. So the atomic releases the accesses before it, and acquires for the accesses
-//! that depend on its result. A ticket needs neither, because no other CTA accesses the numbered
-//! item.
+//! that depend on its result. An atomic whose result only selects a work item needs neither, because
+//! no other CTA accesses that item.
 
 use super::dependents::Dependents;
 use super::global_words::{GlobalWord, Pointers};

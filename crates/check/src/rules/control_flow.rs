@@ -43,7 +43,7 @@ pub(crate) enum LoopKind {
 #[derive(Clone, Copy)]
 pub(crate) struct Guard {
     pub(super) cond: RegId,
-    /// Must the condition be true or false?
+    /// The value of the condition for which the op runs.
     pub(super) holds: bool,
     parent: Option<usize>,
     depth: usize,
@@ -52,9 +52,9 @@ pub(crate) struct Guard {
 /// A definition of a register.
 #[derive(Clone, Copy)]
 pub(crate) enum Def {
-    /// By an op.
+    /// By the op of this index.
     Op(usize),
-    /// By the counter of a loop.
+    /// By the loop of this index, as its counter.
     Counter(usize),
 }
 
@@ -194,7 +194,7 @@ impl Code {
         std::iter::successors(self.guard_of[op].map(at), move |g| g.parent.map(at))
     }
 
-    /// Returns the conditions that are inside a loop around the op.
+    /// Returns the guards of an op that are inside the loop `around`, innermost first.
     pub(super) fn guards_in(&self, op: usize, around: &Loop) -> impl Iterator<Item = Guard> {
         let depth = around.depth;
         self.guards(op).take_while(move |g| g.depth > depth)

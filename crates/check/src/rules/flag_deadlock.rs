@@ -17,7 +17,7 @@ use crate::diagnostic::{Findings, Message, Rule};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use warpline_ir::ops::atomic::AtomicOp;
 use warpline_ir::{
-    AccessKind, Completion, MemoryAddress, MemoryRegion, NamedId, Op, Operand, RegId, SyncOp, Type,
+    Completion, MemoryAddress, MemoryRegion, NamedId, Op, Operand, RegId, SyncOp, Type,
 };
 
 pub(super) const RAISED: Rule = codes::R18_RAISED;
@@ -196,24 +196,24 @@ impl<'a, 'k> ProgressAnalysis<'a, 'k> {
             let Some(word) = pointers.word(poll.addr, poll.offset) else {
                 continue;
             };
-            let at = words.iter().position(|w| *w == word).unwrap_or(words.len());
-            if at == words.len() {
+            let index = words.iter().position(|w| *w == word).unwrap_or(words.len());
+            if index == words.len() {
                 words.push(word);
             }
-            word_of.insert(poll.op, at);
+            word_of.insert(poll.op, index);
         }
         // The word may also be read before the loop.
         for op in &cx.ops {
-            let at = match op.op {
+            let address = match op.op {
                 Op::StrongLoad(o) => o.at,
                 Op::Load(o) => o.at,
                 _ => continue,
             };
-            if let MemoryAddress::Global { addr, offset } = at
+            if let MemoryAddress::Global { addr, offset } = address
                 && let Some(word) = pointers.word(addr, offset)
-                && let Some(at) = words.iter().position(|w| *w == word)
+                && let Some(index) = words.iter().position(|w| *w == word)
             {
-                word_of.insert(op.id, at);
+                word_of.insert(op.id, index);
             }
         }
         let mut flag_writes: HashMap<usize, Vec<(usize, Bounds)>> = HashMap::new();
@@ -266,8 +266,8 @@ impl<'a, 'k> ProgressAnalysis<'a, 'k> {
 
     /// Returns the ops that set the word of an op to a value other than zero.
     fn setters(&self, op: usize) -> Vec<usize> {
-        let at = self.word_of.get(&op);
-        let sets = |w: &[(usize, Bounds)]| w.iter().any(|(i, b)| Some(i) == at && b.most > 0);
+        let index = self.word_of.get(&op);
+        let sets = |w: &[(usize, Bounds)]| w.iter().any(|(i, b)| Some(i) == index && b.most > 0);
         let mut all: Vec<_> = (self.flag_writes.iter())
             .filter(|(_, w)| sets(w))
             .map(|(op, _)| *op)
@@ -275,7 +275,7 @@ impl<'a, 'k> ProgressAnalysis<'a, 'k> {
         all.sort_unstable();
         // A reachable statement sets the flag, but its value does not end the wait.
         let is_set = |w: usize| self.value[w] != Bounds::ZERO;
-        match at.is_some_and(|w| is_set(*w)) {
+        match index.is_some_and(|w| is_set(*w)) {
             true => Vec::new(),
             false => all,
         }
@@ -422,8 +422,8 @@ impl<'a, 'k> ProgressAnalysis<'a, 'k> {
                         || values.bounds(parity, Type::U32) != Bounds::ZERO
                 }
                 SyncOp::Warp { mask } => {
-                    let whole = mask.as_imm().is_some_and(|m| m as u32 == u32::MAX);
-                    !(whole && progress.blocked.lane)
+                    let is_full = mask.as_imm().is_some_and(|m| m as u32 == u32::MAX);
+                    !(is_full && progress.blocked.lane)
                 }
                 SyncOp::Cta | SyncOp::ClusterArrive { .. } | SyncOp::ClusterWait => {
                     if !progress.blocked.thread {
@@ -499,12 +499,7 @@ fn writes(cx: &RuleContext, op: &OpSite, pointers: &Pointers) -> Vec<(Option<Glo
     let Some(value) = value else {
         return Vec::new();
     };
-    let touches = op
-        .facts
-        .touches
-        .iter()
-        .filter(|t| t.access != AccessKind::Read);
-    touches
+    op.writes()
         .filter_map(|t| match t.memory {
             MemoryRegion::PerLane(MemoryAddress::Global { addr, offset }, _) => {
                 Some(pointers.word(addr, offset))

@@ -25,8 +25,8 @@ impl GlobalWord {
 
     /// May two words be the same?
     pub(super) fn may_equal(self, other: Self) -> bool {
-        let apart = self.offset.zip(other.offset).is_some_and(|(a, b)| a != b);
-        self.param == other.param && !apart
+        let are_different = self.offset.zip(other.offset).is_some_and(|(a, b)| a != b);
+        self.param == other.param && !are_different
     }
 }
 
@@ -45,14 +45,14 @@ impl Pointers {
     /// Tracks pointer parameters through moves and arithmetic.
     pub(super) fn of(kernel: &Kernel, ops: &[OpSite]) -> Self {
         let mut all = Self(vec![RegContent::NoPointer; kernel.regs.len()]);
-        let wide = |r: RegId| matches!(kernel.ty(r), Type::U64 | Type::I64);
+        let is_64_bit = |r: RegId| matches!(kernel.ty(r), Type::U64 | Type::I64);
         let mut changed = true;
         while changed {
             changed = false;
             for op in ops {
-                for &dst in op.facts.defs.iter().filter(|r| wide(**r)) {
+                for &dst in op.facts.defs.iter().filter(|r| is_64_bit(**r)) {
                     let value = all.value(kernel, op);
-                    changed |= all.put(dst, value);
+                    changed |= all.join_into(dst, value);
                 }
             }
         }
@@ -111,7 +111,8 @@ impl Pointers {
         })
     }
 
-    fn put(&mut self, dst: RegId, value: RegContent) -> bool {
+    /// Joins a content into a register; returns whether that changed it.
+    fn join_into(&mut self, dst: RegId, value: RegContent) -> bool {
         let reg = &mut self.0[dst.index()];
         let before = *reg;
         *reg = join(before, value);

@@ -33,9 +33,9 @@ pub(crate) fn check<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
         }
     }
     let cta = 32 * kernel.roles.iter().map(|r| u64::from(r.warps)).sum::<u64>();
-    let mut first: Vec<Option<(u32, Loc, Option<RoleId>)>> = vec![None; kernel.named.len()];
+    let mut first_use: Vec<Option<(u32, Loc, Option<RoleId>)>> = vec![None; kernel.named.len()];
     for op in &cx.ops {
-        let Some((bar, threads)) = op.facts.syncs.iter().find_map(named) else {
+        let Some((bar, threads)) = op.facts.syncs.iter().find_map(barrier_and_threads) else {
             continue;
         };
         let name = &kernel.named(bar).name;
@@ -45,22 +45,22 @@ pub(crate) fn check<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
                 format!("named barrier `{name}` counts {threads} threads, and the CTA has {cta}");
             found.report(&THREADS, loc, role, text);
         }
-        match first[bar.index()] {
-            None => first[bar.index()] = Some((threads, loc, role)),
-            Some((seen, other, of)) if seen != threads => {
+        match first_use[bar.index()] {
+            None => first_use[bar.index()] = Some((threads, loc, role)),
+            Some((seen, other_loc, other_role)) if seen != threads => {
                 let text = Message::new(format!(
                     "named barrier `{name}` counts {threads} threads in one place and {seen} in another"
                 ))
                 .label(format!("counts {threads} threads here"));
                 found.report(&SAME, loc, role, text);
-                found.label(format!("counts {seen} threads here"), other, of);
+                found.label(format!("counts {seen} threads here"), other_loc, other_role);
             }
             Some(_) => {}
         }
     }
 }
 
-fn named(s: &SyncOp) -> Option<(NamedId, u32)> {
+fn barrier_and_threads(s: &SyncOp) -> Option<(NamedId, u32)> {
     match *s {
         SyncOp::NamedSync { bar, threads }
         | SyncOp::NamedArrive { bar, threads }

@@ -32,7 +32,7 @@ pub(super) fn check<'k>(cx: &RuleContext<'k>, flags: &Flags, found: &mut Finding
     if stores.is_empty() || flags.flag_writes.is_empty() {
         return;
     }
-    let mut all = PublishedStores {
+    let mut analysis = PublishedStores {
         cx,
         flags,
         stores: &stores,
@@ -40,16 +40,16 @@ pub(super) fn check<'k>(cx: &RuleContext<'k>, flags: &Flags, found: &mut Finding
         early_flags: BTreeMap::new(),
         changed: true,
     };
-    while all.changed {
-        all.changed = false;
+    while analysis.changed {
+        analysis.changed = false;
         for role in 0..cx.kernel.roles.len() {
             let mut state = State::default();
             for part in cx.code.role(role) {
-                all.walk(part, &mut state, role);
+                analysis.walk(part, &mut state, role);
             }
         }
     }
-    for (flag_write, store) in all.early_flags {
+    for (flag_write, store) in analysis.early_flags {
         let (flag_write, op) = (&cx.ops[flag_write], &cx.ops[store]);
         let name = &cx.kernel.param(stores[&store]).name;
         let text = Message::new(format!(
@@ -66,10 +66,12 @@ pub(super) fn check<'k>(cx: &RuleContext<'k>, flags: &Flags, found: &mut Finding
 /// Returns the parameter whose memory a bulk store writes.
 fn stored_param(op: &OpSite, pointers: &Pointers) -> Option<ParamId> {
     op.facts.touches.iter().find_map(|t| {
-        let bulk = t.completion == Completion::BulkGroup && t.access != AccessKind::Read;
+        let is_bulk_store = t.completion == Completion::BulkGroup && t.access != AccessKind::Read;
         match t.memory {
-            MemoryRegion::Global(addr, _) if bulk => pointers.word(addr, 0).map(|s| s.param),
-            MemoryRegion::Tensor(param) if bulk => Some(param),
+            MemoryRegion::Global(addr, _) if is_bulk_store => {
+                pointers.word(addr, 0).map(|s| s.param)
+            }
+            MemoryRegion::Tensor(param) if is_bulk_store => Some(param),
             _ => None,
         }
     })
@@ -78,7 +80,8 @@ fn stored_param(op: &OpSite, pointers: &Pointers) -> Option<ParamId> {
 /// Stores that may not be complete.
 #[derive(Clone, Default, PartialEq)]
 struct State {
-    /// Stores of this thread, with the least number of groups committed since.
+    /// Stores of this thread, with the least number of groups committed since. The next commit puts a
+    /// store of age 0 into a group, so no wait covers it yet.
     own: BTreeMap<usize, u32>,
     /// Stores of other roles that this role acquired at a barrier.
     acquired: BTreeSet<usize>,
@@ -154,12 +157,12 @@ impl PublishedStores<'_, '_> {
                         let before = state.clone();
                         let mut inside = state.clone();
                         self.walk(head, &mut inside, role);
-                        let left = inside.clone();
+                        let after_head = inside.clone();
                         self.walk(body, &mut inside, role);
                         state.join_paths(&inside);
                         if *state == before {
                             if !is_for {
-                                *state = left;
+                                *state = after_head;
                             }
                             break;
                         }
@@ -263,7 +266,7 @@ impl PublishedStores<'_, '_> {
 fn reads(op: &OpSite, param: ParamId, pointers: &Pointers) -> bool {
     let is_store = matches!(op.op, Op::StrongStore(_));
     op.facts.touches.iter().any(|t| {
-        let of = match t.memory {
+        let accessed = match t.memory {
             MemoryRegion::PerLane(MemoryAddress::Global { addr, .. }, _)
             | MemoryRegion::Global(addr, _) => pointers.word(addr, 0).map(|s| s.param),
             MemoryRegion::Tensor(p) => Some(p),
@@ -271,7 +274,7 @@ fn reads(op: &OpSite, param: ParamId, pointers: &Pointers) -> bool {
         };
         t.access != AccessKind::Write
             && !is_store
-            && of == Some(param)
+            && accessed == Some(param)
             && t.completion != Completion::BulkGroup
     })
 }

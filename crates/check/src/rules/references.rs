@@ -154,14 +154,15 @@ fn param_misuse(kernel: &Kernel, op: &Op) -> Option<String> {
                 ParamKind::Pointer(_) => Some(Type::U64),
                 ParamKind::TensorMap(_) => None,
             };
-            let word = |t: Option<Type>| t.map_or("a tensor map".to_owned(), |t| t.to_string());
+            let type_name =
+                |t: Option<Type>| t.map_or("a tensor map".to_owned(), |t| t.to_string());
             (declared != want).then(|| {
                 format!(
                     "parameter `{}` is declared as {}, and `{}` reads it as {}",
                     param.name,
-                    word(declared),
+                    type_name(declared),
                     op.name(),
-                    word(want)
+                    type_name(want)
                 )
             })
         })

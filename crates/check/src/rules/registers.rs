@@ -57,10 +57,10 @@ pub(crate) fn check<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
                 continue;
             };
             let exit = exits.iter().find(|(r, _)| r.is_none() || *r == role);
-            if let Some((of, exit)) = exit {
+            if let Some((exit_role, exit_loc)) = exit {
                 let text = "a warp that exits before `setmaxnreg` does not run it, and all warps of the warpgroup must";
                 found.report(&PLACE, loc, role, text);
-                found.label("exits here", *exit, *of);
+                found.label("exits here", *exit_loc, *exit_role);
             }
             if op.site.depth > 0 {
                 let text = "this `setmaxnreg` is inside a loop or a condition";

@@ -34,8 +34,8 @@ pub(crate) fn check<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
         let align = tile.layout.swizzle.align();
         if !tile.offset.is_multiple_of(align) {
             let text = format!(
-                "tile `{}` starts at byte {}; with {} it must start at a multiple of {align}",
-                tile.name, tile.offset, tile.layout.swizzle
+                "tile `{}` ({}) starts at byte {}; it must start at a multiple of {align}",
+                tile.name, tile.layout.swizzle, tile.offset
             );
             found.report(&ALIGN, tile.loc, None, text);
         }
@@ -117,14 +117,14 @@ fn byte_ranges(kernel: &Kernel) -> Vec<ByteRange<'_>> {
 /// Returns the tile at the end of a chain of aliases. The number of tiles limits the search,
 /// because the chain may be a cycle.
 fn alias_root(kernel: &Kernel, tile: usize) -> usize {
-    let mut at = tile;
+    let mut root = tile;
     for _ in 0..kernel.tiles.len() {
-        match kernel.tiles[at].alias {
-            Some(next) => at = next.index(),
+        match kernel.tiles[root].alias {
+            Some(next) => root = next.index(),
             None => break,
         }
     }
-    at
+    root
 }
 
 /// Returns the bytes of a tile. Unlike [`TileInfo::bytes`], it does not overflow.

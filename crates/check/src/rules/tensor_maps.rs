@@ -41,14 +41,14 @@ pub(crate) fn check<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
         if let Op::TensorStore(store) = op.op {
             let is_im2col = matches!(decl.mode, TensorMapMode::Im2col { .. });
             if store.im2col != is_im2col {
-                let (what, mode) = match is_im2col {
+                let (copied, mode) = match is_im2col {
                     true => ("a box", "im2col"),
                     false => ("pixels", "tiled"),
                 };
                 report(
                     &MODE,
                     format!(
-                        "the store of {what} uses tensor map `{}`, which is {mode}",
+                        "the store of {copied} uses tensor map `{}`, which is {mode}",
                         param.name
                     ),
                 );
@@ -92,14 +92,14 @@ fn bad_coords(op: &OpSite, name: &str, decl: &TensorMapDecl) -> Option<String> {
     }
     let coords = coords.len();
     let rank = decl.rank();
-    let windows = match (&decl.mode, op.op) {
+    let expected_offsets = match (&decl.mode, op.op) {
         (_, Op::TensorStore(_)) => 0,
         (TensorMapMode::Im2col { .. }, _) => rank - 2,
         _ => 0,
     };
-    (coords != rank || offsets != windows).then(|| {
+    (coords != rank || offsets != expected_offsets).then(|| {
         format!(
-            "tensor map `{name}` of rank {rank} takes {rank} coordinates and {windows} offsets; the copy passes {coords} and {offsets}"
+            "tensor map `{name}` of rank {rank} takes {rank} coordinates and {expected_offsets} im2col offsets; the copy passes {coords} and {offsets}"
         )
     })
 }
@@ -114,7 +114,7 @@ fn check_copy(
     let layout = &tile.layout;
     if decl.swizzle != layout.swizzle || decl.dtype.bytes() != layout.element_bytes as usize {
         let text = format!(
-            "tensor map `{name}` has {} and elements of {} bytes; tile `{}` has {} and {} bytes",
+            "tensor map `{name}` is {} with elements of {} bytes; tile `{}` is {} with elements of {} bytes",
             decl.swizzle,
             decl.dtype.bytes(),
             tile.name,
@@ -133,15 +133,15 @@ fn check_copy(
         return report(&BYTES, text);
     }
     let inner = decl.inner();
-    let wide = layout.panel_cols();
-    let whole_panels = v.col.is_multiple_of(wide) && v.cols.is_multiple_of(wide);
+    let panel = layout.panel_cols();
+    let whole_panels = v.col.is_multiple_of(panel) && v.cols.is_multiple_of(panel);
     // TMA writes a box row after row without gaps: one panel, or all rows of several panels.
-    let one_run = match layout.swizzle {
+    let is_one_run = match layout.swizzle {
         Swizzle::None => v.rows == 1 || v.cols == layout.cols,
-        _ => whole_panels && inner == wide && (v.cols == wide || v.rows == layout.rows),
+        _ => whole_panels && inner == panel && (v.cols == panel || v.rows == layout.rows),
     };
     let start = layout.unswizzled_offset(v.row, v.col);
-    if !one_run
+    if !is_one_run
         || !layout.is_atom_aligned(v.row, v.rows, v.col, v.cols)
         || !start.is_multiple_of(128)
     {

@@ -23,9 +23,9 @@ pub(crate) fn check<'k>(cx: &RuleContext<'k>, found: &mut Findings<'k>) {
         {
             check_operands(cx, o, &mut report);
         }
-        let registers = |s: &SyncOp| matches!(s, SyncOp::SetMaxRegs { .. });
+        let is_setmaxnreg = |s: &SyncOp| matches!(s, SyncOp::SetMaxRegs { .. });
         if op.facts.convergence == Convergence::Warpgroup
-            && !op.facts.syncs.iter().any(registers)
+            && !op.facts.syncs.iter().any(is_setmaxnreg)
             && let Some(text) = bad_issuer(cx, op)
         {
             report(&WARPGROUP, text);
@@ -42,9 +42,9 @@ fn bad_issuer(cx: &RuleContext, op: &OpSite) -> Option<String> {
         Some(r) => &roles[r.index()..=r.index()],
         None => &roles[..],
     };
-    let broken =
+    let has_partial_warpgroup =
         |r: &&warpline_ir::Role| !(r.first_warp.is_multiple_of(4) && r.warps.is_multiple_of(4));
-    if let Some(role) = issuers.iter().find(broken) {
+    if let Some(role) = issuers.iter().find(has_partial_warpgroup) {
         return Some(format!(
             "`{name}` needs whole warpgroups, and role `{}` has {} warps from warp {} on",
             role.name, role.warps, role.first_warp
@@ -91,7 +91,7 @@ fn bad_operand(cx: &RuleContext, v: &View, major: Major, dtype: DType) -> Option
             v.rows, v.cols, v.row, v.col, l.swizzle
         ));
     }
-    // The leading offset has 14 bits of 16 bytes each.
+    // The leading offset of a descriptor has 14 bits and counts units of 16 bytes.
     let leading = u64::from(l.rows) * u64::from(l.span());
     if major == Major::Mn && leading >> 4 > 0x3fff {
         return Some(format!(

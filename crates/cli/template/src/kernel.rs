@@ -45,8 +45,7 @@ pub(crate) fn scale_bias_relu(k: Builder, config: &Config) {
     };
 
     k.role("load").body(|| elect(|| my_tiles().each(load)));
-    k.role("compute")
-        .warps(WARPS)
-        .body(|| my_tiles().each(compute));
+    let role = k.role("compute").warps(WARPS);
+    role.body(|| my_tiles().each(compute));
     k.role("store").body(|| elect(|| my_tiles().each(store)));
 }

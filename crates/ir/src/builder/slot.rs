@@ -369,6 +369,9 @@ impl<L: RingTiles> Slot<L, Producing> {
     }
 
     /// Commits the slot: arrives on its full barrier with the expected transaction bytes.
+    ///
+    /// In a ring with [`async_stores`](Ring::async_stores) a commit does not arrive: the `st.async`
+    /// stores complete on the full barrier, and the consumer arrives in its wait.
     #[track_caller]
     pub fn commit(self) {
         let _caller = caller_scope();
@@ -378,7 +381,7 @@ impl<L: RingTiles> Slot<L, Producing> {
             if self.has_generic_access() || self.has_copies() {
                 error(
                     "slot-async-stores",
-                    "a slot of a ring with async_stores() is filled by ordinary stores or copies; use store_async_thread_major()",
+                    "this slot has ordinary stores or copies, but a ring with async_stores() takes only st.async stores\nhelp: use store_async_thread_major()",
                 );
             }
             return;
@@ -404,7 +407,8 @@ impl<L: RingTiles> Slot<L, Producing> {
 }
 
 impl<L: RingTiles> Slot<L, Consuming> {
-    /// Arrives with the bytes of a slot in one thread, if the ring has `async_stores`.
+    /// If the ring has `async_stores`: one thread arrives on the full barrier and expects the bytes of
+    /// the slot.
     #[track_caller]
     pub(super) fn expect_async_stores(&self) {
         let bytes = with(|s| {

@@ -42,7 +42,8 @@ fn staging(class: &Class, c: &Config) -> Vec<Staging> {
         return vec![staging(c.rows(), 1)];
     }
     if !c.tile_n.is_multiple_of(16) {
-        // Rows with an odd number of 16-byte units cause no bank conflicts without a swizzle.
+        // These tiles have no swizzle. With 16-bit elements a row has an odd number of 16-byte units, so
+        // the tiles cause no bank conflicts.
         return vec![staging(c.tile_n, 2), staging(c.tile_n, 1), staging(8, 1)];
     }
     let wide = [128, 64, 32].map(|bytes| [2, 1].map(|stages| staging(bytes / size, stages)));
@@ -59,8 +60,8 @@ fn fits(bytes: u32, target: &Target) -> bool {
 /// Returns the config with the widest staging tiles that fit beside its ring, or with the narrowest if
 /// none fit.
 fn with_staging(class: &Class, c: &Config, target: &Target) -> Result<Config, FamilyError> {
-    // Split-K gives up a stage for the exchange ring, not the width of its stores: select the staging
-    // tiles without that ring.
+    // For split-K, select the staging tiles as if the kernel had no exchange ring: the ring then costs
+    // a stage, and the staging tiles stay wide.
     let schedule = match c.schedule {
         Schedule::SplitK {
             consumers,
@@ -104,7 +105,6 @@ pub(super) fn with_stages(
         0 => c.staging.width * (class.out.dtype().bytes() as u32) < 64,
         _ => c.staging.width < c.tile_n && !c.tile_n.is_multiple_of(16),
     };
-    // Every further stage has the size of the third.
     let narrowest = staging(class, c).pop().unwrap_or(c.staging);
     let bytes = |stages: u32| {
         let config = Config {
@@ -117,6 +117,7 @@ pub(super) fn with_stages(
     let free_bytes = target
         .shared_bytes
         .saturating_sub(RESERVED_BYTES + two_stages);
+    // Each further stage has the size of the third.
     let more_stages = free_bytes / (three_stages - two_stages).max(1);
     for stages in (3..=max_stages.min(2 + more_stages)).rev() {
         let config = with_staging(class, &with_stages(stages), target)?;

@@ -5,22 +5,23 @@ use warpline_ir::builder::*;
 
 /// Adding and subtracting 1.5 · 2²³ rounds an f32 below 2²² to the nearest integer.
 const ROUNDING_BIAS: f32 = 12_582_912.0; // 1.5 · 2²³
-/// Adding 2²³ moves an integer below 2²³ into the low mantissa bits; subtracting [`BIAS_BITS`] leaves it.
+/// Adding 2²³ to a whole f32 below 2²³ puts its integer into the low mantissa bits; subtracting [`BIAS_BITS`]
+/// from all bits then gives the integer as a u32.
 const BIAS: f32 = 8_388_608.0; // 2²³
 const BIAS_BITS: u32 = 0x4b00_0000;
 
-/// The parameters of a level that sampling needs.
+/// The values of one level from which sampling computes pixel indices and weights.
 #[derive(Clone, Copy)]
 pub(super) struct LevelGeometry {
     /// Height and width, without a border.
     size: [Reg<f32>; 2],
-    /// The last row and column at which a 2 × 2 window starts.
+    /// The last row and column at which a 2 × 2 window can start.
     last_start: [Reg<f32>; 2],
     /// 1 if the level has a second row and column, else 0; `None` if it always has (layout halo).
     has_second: Option<[Reg<f32>; 2]>,
     /// Pixels of a row in memory.
     stride: Reg<f32>,
-    /// The first pixel minus [`BIAS_BITS`].
+    /// The index of the first pixel, minus [`BIAS_BITS`].
     start_minus_bias: Reg<u32>,
     /// Pixels to the next row and to the next column; 0 if there is no second one.
     pub(super) pixel_steps: [Reg<u32>; 2],
@@ -49,7 +50,7 @@ impl BilinearWindow {
 pub(super) struct LevelExtent {
     /// Height and width, without a border.
     size: [Reg<u32>; 2],
-    /// The first pixel.
+    /// The index of the first pixel.
     start: Reg<u32>,
 }
 
@@ -91,21 +92,22 @@ impl LevelExtent {
         })
     }
 
-    /// Returns the first pixel.
+    /// Returns the index of the first pixel.
     pub(super) fn start(&self) -> Reg<u32> {
         self.start
     }
 }
 
 impl LevelGeometry {
-    /// Creates the geometry of a level whose first pixel has index `start`.
+    /// Creates the geometry of a level. `start` replaces the first pixel of `extent`: a resident level counts
+    /// pixels from the first resident one.
     #[track_caller]
     pub(super) fn new(extent: &LevelExtent, layout: LevelLayout, start: Reg<u32>) -> Self {
         let to_float = |x: Reg<u32>| x.cast::<f32>();
         let stored = extent.stored_size(layout);
         let width = stored[1];
-        // `min` and a shift, not a select or a subtraction: shared-memory addresses depend on these values, and
-        // the checker would follow both outcomes of a select or a subtraction for each level.
+        // `min` and a shift compute `has_row` and `has_column`, because shared-memory addresses depend on both:
+        // for each level, the checker would follow both outcomes of a select or of a subtraction that may wrap.
         let [has_row, has_column] = stored.map(|side| side.min(2) >> 1);
         let second = [has_row, has_column].map(to_float);
         let last_start = stored.map(|side| to_float(side.max(2) - 2));
@@ -123,7 +125,7 @@ impl LevelGeometry {
     /// Returns the start of a point's window on one axis, and the weights of its two pixels.
     ///
     /// The weight of a pixel is `max(0, 1 - distance)`. This also holds at the border, where the window
-    /// is clamped into the map, and for NaN locations, whose weights are 0.
+    /// is clamped into the level, and for NaN locations, whose weights are 0.
     #[track_caller]
     fn axis_weights(&self, i: usize, location: Reg<f32>) -> (Reg<f32>, [Reg<f32>; 2]) {
         let shift = match self.layout {
@@ -131,7 +133,7 @@ impl LevelGeometry {
             LevelLayout::Halo => 0.5,
         };
         let pixel = location.fma(self.size[i], shift);
-        // floor(pixel), or the integer next to an integer pixel: both give the same weights.
+        // floor(pixel). For an integer `pixel`, also `pixel - 1`: each pixel of the level keeps its weight.
         let start_unclamped =
             (location.fma(self.size[i], shift - 0.5) + ROUNDING_BIAS) - ROUNDING_BIAS;
         let start = start_unclamped.max(0.0f32).min(self.last_start[i]);

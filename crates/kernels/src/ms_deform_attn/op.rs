@@ -107,7 +107,7 @@ pub(super) fn problem_of_call(call: &OpArgs<'_>) -> Result<(Problem, Choice), Fa
     let point_dtype = float(call, "sampling_locations", locations)?;
     if [location_batch, location_heads, axes] != [batch, heads, 2] {
         return call.reject(format!(
-            "sampling_locations must be [{batch}, Q, {heads}, L, P, 2] for a value of {:?}, not {:?}",
+            "sampling_locations must be [{batch}, Q, {heads}, L, P, 2] if value is {:?}, not {:?}",
             value.shape, locations.shape
         ));
     }
@@ -209,7 +209,7 @@ fn shapes(call: &OpArgs<'_>, levels: u64) -> Result<LevelShapes, FamilyError> {
     let sides = call.integers("spatial_shapes")?;
     if sides.len() as u64 != 2 * levels {
         return call.reject(format!(
-            "spatial_shapes must be [{levels}, 2] for the {levels} levels of sampling_locations, not [{}, 2]",
+            "spatial_shapes must have the shape [{levels}, 2] for the {levels} levels of sampling_locations, not [{}, 2]",
             sides.len() / 2
         ));
     }

@@ -66,7 +66,8 @@ pub enum KDepth {
 pub enum DequantConsumers {
     /// One warpgroup.
     One,
-    /// Two warpgroups with register budgets; the dequantizer gets the rest of 512 registers.
+    /// Two warpgroups with register budgets. The budgets of the four warpgroups sum to 512; the
+    /// dequantizer gets the rest.
     Two(RegisterBudget),
 }
 
@@ -122,7 +123,7 @@ impl WarpTile {
         MMA_WARPS / self.output_sets()
     }
 
-    /// Returns the panels of a slot in which one warp multiplies a block each.
+    /// Returns how many panels of a slot each warp works on; a warp multiplies one block per panel.
     pub(super) fn panels_per_warp(self) -> u32 {
         self.panels() * BLOCKS_PER_PANEL / self.k_slices()
     }
@@ -163,7 +164,7 @@ impl Schedule {
         }
     }
 
-    /// Returns the elements of K per stage.
+    /// Returns the elements of K per stage: of the ring of A, or of the weight ring in [`Schedule::InTurn`].
     pub fn tile_k(self) -> u32 {
         match self {
             Schedule::InTurn { .. } => PANEL_K,
@@ -206,7 +207,8 @@ impl Schedule {
         }
     }
 
-    /// Returns the panels of codes per round: one per pair of rings, or all of a slot in `warps`.
+    /// Returns the panels of codes along K that one round of the mainloop covers: a slot in `warps`, one per
+    /// consumer in [`Schedule::InTurn`], otherwise one.
     pub(super) fn panels_per_round(self) -> u32 {
         match self {
             Schedule::Warps(tile) => tile.panels(),
@@ -236,7 +238,7 @@ impl Schedule {
         }
     }
 
-    /// Returns the first row of a consumer's outputs in a tile.
+    /// Returns the first of a consumer's outputs in a tile: a column of C, and a row of each weight tile.
     pub(super) fn first_row(self, consumer: u32) -> u32 {
         match self {
             Schedule::InTurn { .. } => 0,

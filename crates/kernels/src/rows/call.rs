@@ -32,7 +32,8 @@ pub(super) fn signature<K: RowOp>() -> Signature {
     }
 }
 
-/// Returns the problem of a call, and the choice that its addresses require.
+/// Returns the problem of a call, and the choice that its addresses require: no 16-byte accesses if a
+/// tensor is not 16-byte aligned.
 pub(super) fn problem_of_call<K: RowOp>(
     call: &OpArgs<'_>,
 ) -> Result<(Problem<K::Options>, Choice), FamilyError> {
@@ -134,7 +135,7 @@ pub(super) fn args<K: RowOp>(p: &Problem<K::Options>) -> Vec<ArgValue> {
                 TensorView::dense(dtype, &[p.matrix.cols], 0).into()
             }
             (OpParamKind::Number, Some(&(_, x))) => {
-                // The decimal text of the f32: 1e-5, not the f64 next to the f32.
+                // Convert through decimal text: 1e-5_f32 becomes the f64 1e-5; a cast gives 9.99999974e-6.
                 let decimal = x.to_string().parse();
                 ArgValue::Number(decimal.unwrap_or(f64::from(x)))
             }

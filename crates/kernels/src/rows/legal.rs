@@ -1,11 +1,11 @@
-//! Rejects configs that no schedule supports.
+//! Rejects configs that their schedule does not support.
 
 use super::config::{Choice, Config, MAX_THREADS, Schedule, WeightStorage, reject};
 use super::op::RowOp;
 use super::resources::ResourceModel;
 use warpline_family::error::FamilyError;
 
-/// Rejects a schedule with bulk copies if the rows are not aligned to 16 bytes.
+/// Rejects a schedule with bulk copies if rows are not aligned to 16 bytes, or for `--vectors false`.
 pub(super) fn check_schedule<K: RowOp>(
     model: &ResourceModel<'_, K>,
     schedule: Schedule,
@@ -14,7 +14,7 @@ pub(super) fn check_schedule<K: RowOp>(
     let shape = &model.shape;
     if schedule.has_ring() && choice.vectors == Some(false) {
         return reject(format!(
-            "--schedule {} copies rows in bulk by 16 bytes, so it does not support --vectors false\nhelp: use --schedule direct",
+            "--schedule {} copies rows in bulk, in units of 16 bytes, so it does not support --vectors false\nhelp: use --schedule direct",
             schedule.keyword()
         ));
     }
@@ -52,26 +52,32 @@ pub(super) fn check<K: RowOp>(
     }
     if schedule == Schedule::TwoPass && cluster > 1 {
         return reject(format!(
-            "--schedule two-pass does not support --cluster {cluster}"
+            "--schedule two-pass does not support --cluster {cluster}\nhelp: use --cluster 1"
         ));
     }
+    let max_threads = MAX_THREADS - schedule.helper_warps() * 32;
     if !(threads.is_power_of_two() && threads < 32
-        || threads.is_multiple_of(32) && (32..=MAX_THREADS).contains(&threads))
+        || threads.is_multiple_of(32) && (32..=max_threads).contains(&threads))
     {
         return reject(format!(
-            "--threads must be 1, 2, 4, 8, 16 or a multiple of 32 up to {MAX_THREADS}, not {threads} threads"
+            "--threads is {threads}, but --schedule {} supports 1, 2, 4, 8, 16 or a multiple of 32 up to {max_threads}",
+            schedule.keyword()
         ));
     }
     if threads < 32 && (cluster > 1 || schedule == Schedule::TwoPass) {
+        let option = match schedule {
+            Schedule::TwoPass => "--schedule two-pass".to_owned(),
+            _ => format!("--cluster {cluster}"),
+        };
         return reject(format!(
-            "--cluster and --schedule two-pass need whole warps per row, not {threads} threads"
+            "{option} needs whole warps per row, not {threads} threads\nhelp: use --threads 32 or a multiple of it"
         ));
     }
     let max_units = model.max_units(c.weights);
     if c.units > max_units && schedule != Schedule::TwoPass {
         return reject(format!(
-            "{threads} threads in each of {cluster} CTAs would hold {} units each for a row of {} elements, but the limit is {max_units}\nhelp: use more --threads, a larger --cluster, other --weights, or --schedule two-pass",
-            c.units, model.shape.cols
+            "a row of {} elements needs {} units per thread with --threads {threads} and --cluster {cluster}, but the limit is {max_units}\nhelp: use more --threads, a larger --cluster, other --weights, or --schedule two-pass",
+            model.shape.cols, c.units
         ));
     }
     if c.weights == WeightStorage::Shared && !schedule.has_ring() {
@@ -80,7 +86,7 @@ pub(super) fn check<K: RowOp>(
             schedule.keyword()
         ));
     }
-    let max_block = (MAX_THREADS - schedule.helper_warps() * 32) / threads;
+    let max_block = max_threads / threads;
     if block == 0 || block > max_block {
         return reject(format!(
             "--block is {block}, but a CTA works on 1 to {max_block} rows of {threads} threads"

@@ -69,13 +69,13 @@ pub(super) fn two_pass<K: RowOp, E: RowElement>(k: Builder, c: &Config, params: 
     });
 }
 
-/// Loads the thread's values of the row that starts at `from`.
+/// Loads `units` of the row or per-column vector at `source`.
 fn load_values<E: RowElement>(
-    from: Global<E>,
+    source: Global<E>,
     units: &[(UnitIndex, Option<Reg<bool>>)],
     c: &Config,
 ) -> RowValues {
-    let load = |(unit, _): &(UnitIndex, _)| PackedUnit::load(from, *unit, c).widen();
+    let load = |(unit, _): &(UnitIndex, _)| PackedUnit::load(source, *unit, c).widen();
     RowValues {
         units: units.iter().map(load).collect(),
         inside: units.iter().map(|(_, inside)| *inside).collect(),

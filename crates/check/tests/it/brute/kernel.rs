@@ -5,12 +5,12 @@ use warpline_ir::builder::*;
 use warpline_ir::{Kernel, Operand, Target};
 
 /// The words of half a slot.
-const HALF: u32 = 16;
+const HALF_WORDS: u32 = 16;
 /// The bytes of half a slot.
-const BYTES: u32 = 4 * HALF;
+const HALF_BYTES: u32 = 4 * HALF_WORDS;
 
-/// Builds the kernel. The counts of a tile are bits of parameters, so that a launch can pass any
-/// sequence.
+/// Builds the kernel. Each parameter `counts{i}` packs the counts of all tiles, four bits per tile, so
+/// that a launch can pass any sequence. In a `plain` pipeline the parameter is the count of every tile.
 pub(crate) fn kernel(pipeline: &Pipeline) -> Kernel {
     let built = Kernel::build(&pipeline.name, &Target::SM_90A, |k| {
         if pipeline.pair {
@@ -27,7 +27,7 @@ pub(crate) fn kernel(pipeline: &Pipeline) -> Kernel {
                 expects: r.expects.into(),
                 pair: pipeline.pair,
                 tile: k
-                    .tile(&format!("ring{i}"), 2, HALF)
+                    .tile(&format!("ring{i}"), 2, HALF_WORDS)
                     .unswizzled()
                     .stages(r.stages.into())
                     .declare(),
@@ -44,7 +44,7 @@ pub(crate) fn kernel(pipeline: &Pipeline) -> Kernel {
                 let cursors: Vec<_> = rings
                     .iter()
                     .zip(&role.parity)
-                    .map(|(&slots, &p)| RingCursor::new(slots, p.into(), x, role.lane))
+                    .map(|(&ring, &p)| RingCursor::new(ring, p.into(), x, role.lane))
                     .collect();
                 let (first, step) = match pipeline.pair {
                     true => (cluster_id(), grid_clusters()),
@@ -141,10 +141,10 @@ struct RingStorage {
 
 /// The position of a role in a ring, and the slots that it has not released yet.
 struct RingCursor {
-    slots: RingStorage,
+    ring: RingStorage,
     from: Global<f32>,
     lane: bool,
-    first: u32,
+    first_parity: u32,
     stage: Var<u32>,
     parity: Var<u32>,
     tail: Var<u32>,
@@ -152,12 +152,12 @@ struct RingCursor {
 }
 
 impl RingCursor {
-    fn new(slots: RingStorage, parity: u32, from: Global<f32>, lane: bool) -> Self {
+    fn new(ring: RingStorage, parity: u32, from: Global<f32>, lane: bool) -> Self {
         Self {
-            slots,
+            ring,
             from,
             lane,
-            first: parity,
+            first_parity: parity,
             stage: Var::new(0u32),
             parity: Var::new(parity),
             tail: Var::new(0u32),
@@ -166,46 +166,53 @@ impl RingCursor {
     }
 
     fn await_empty(&self) {
-        let empty = self.slots.empty.at(self.stage.get());
-        match self.slots.pair {
+        let empty = self.ring.empty.at(self.stage.get());
+        match self.ring.pair {
             true => empty.wait_cluster(self.parity.get()),
             false => empty.wait(self.parity.get()),
         }
     }
 
     fn await_full(&self) {
-        let full = self.slots.full.at(self.stage.get());
+        let full = self.ring.full.at(self.stage.get());
         full.wait(self.parity.get());
     }
 
     fn copy(&self) {
         let (stage, from) = (self.stage.get(), self.from.address(0u32));
-        let (slot, full) = (self.slots.tile.stage(stage), self.slots.full.at(stage));
-        if !self.slots.pair {
-            return bulk_load(slot, from, 2 * BYTES, full);
+        let (slot, full) = (self.ring.tile.stage(stage), self.ring.full.at(stage));
+        if !self.ring.pair {
+            return bulk_load(slot, from, 2 * HALF_BYTES, full);
         }
         let half = |i: u32| {
-            let to = slot.slice(i..i + 1, 0..HALF);
-            bulk_load_with(to, from, BYTES, full, Some(Operand::imm(0b11u16)), None);
+            let to = slot.slice(i..i + 1, 0..HALF_WORDS);
+            bulk_load_with(
+                to,
+                from,
+                HALF_BYTES,
+                full,
+                Some(Operand::imm(0b11u16)),
+                None,
+            );
         };
         if_else(cluster_rank().eq(0u32), || half(0), || half(1));
     }
 
     fn write(&self) {
-        let slot = self.slots.tile.stage(self.stage.get());
-        slot.store(lane_id() / HALF, lane_id() % HALF, 1.0);
+        let slot = self.ring.tile.stage(self.stage.get());
+        slot.store(lane_id() / HALF_WORDS, lane_id() % HALF_WORDS, 1.0);
     }
 
     fn read(&self) {
-        let slot = self.slots.tile.stage(self.stage.get());
-        slot.load(lane_id() / HALF, lane_id() % HALF);
+        let slot = self.ring.tile.stage(self.stage.get());
+        slot.load(lane_id() / HALF_WORDS, lane_id() % HALF_WORDS);
     }
 
     fn commit(&self) {
-        let full = self.slots.full.at(self.stage.get());
-        self.one_lane(|| match self.slots.expects {
+        let full = self.ring.full.at(self.stage.get());
+        self.one_lane(|| match self.ring.expects {
             0 => full.arrive(),
-            halves => full.arrive_expect(halves * BYTES),
+            halves => full.arrive_expect(halves * HALF_BYTES),
         });
     }
 
@@ -224,8 +231,8 @@ impl RingCursor {
         match late {
             0 => self.give_back(),
             _ => {
-                let full = self.held.get().eq(late);
-                if_else(full, || self.give_back(), || self.hold());
+                let holds_late_slots = self.held.get().eq(late);
+                if_else(holds_late_slots, || self.give_back(), || self.hold());
             }
         }
     }
@@ -236,12 +243,12 @@ impl RingCursor {
 
     fn give_back(&self) {
         let tail = self.tail.get();
-        if self.slots.expects > 0 {
+        if self.ring.expects > 0 {
             fence_async();
         }
         self.one_lane(|| {
-            let empty = self.slots.empty.at(tail);
-            match self.slots.pair {
+            let empty = self.ring.empty.at(tail);
+            match self.ring.pair {
                 false => empty.arrive(),
                 true => {
                     empty.arrive_cluster();
@@ -269,7 +276,7 @@ impl RingCursor {
 
     fn advance(&self) {
         let (stage, parity) = (self.stage.get(), self.parity.get());
-        let last = stage.eq(self.slots.stages - 1);
+        let last = stage.eq(self.ring.stages - 1);
         self.parity.set(select(last, parity ^ 1, parity));
         self.stage.set(self.after(stage));
     }
@@ -277,17 +284,17 @@ impl RingCursor {
     fn pass(&self, n: Reg<u32>) {
         let to = self.stage.get() + n;
         self.parity
-            .set(self.parity.get() ^ ((to / self.slots.stages) & 1));
-        self.stage.set(to % self.slots.stages);
+            .set(self.parity.get() ^ ((to / self.ring.stages) & 1));
+        self.stage.set(to % self.ring.stages);
         self.tail.set(self.stage.get());
     }
 
     fn after(&self, stage: Reg<u32>) -> Reg<u32> {
-        select(stage.eq(self.slots.stages - 1), 0u32, stage + 1)
+        select(stage.eq(self.ring.stages - 1), 0u32, stage + 1)
     }
 
     fn restart(&self) {
-        self.parity.set(self.first);
+        self.parity.set(self.first_parity);
         [self.stage, self.tail, self.held]
             .into_iter()
             .for_each(|v| v.set(0u32));

@@ -18,9 +18,9 @@ use warpline_testkit::cores::for_each;
 use warpline_testkit::full::full;
 use warpline_testkit::kernel::TARGET;
 
-/// Pipelines that the checker may leave undecided, because it reaches no fixed point soon. In the
-/// first two, a role still has to run tiles whose counts the other roles have passed, so that each
-/// sequence of counts is a separate state.
+/// The name prefixes of the pipelines that the checker may leave undecided with `full`, because they
+/// reach its limit of states. In the first two, one role can be several tiles behind the others. A
+/// state then contains the counts of these tiles, so that each sequence of counts is a separate state.
 const UNDECIDED: &[&str] = &["one role ahead", "forwarded", "sequential rings"];
 
 #[test]
@@ -56,7 +56,7 @@ fn bound(pipeline: &Pipeline, full: bool) -> Bound {
     let most = 2 * depth + 1;
     let (tiles, steps) = match (pipeline.pair, pipeline.per_tile(), pipeline.rings.len()) {
         (true, ..) => (2, if full { 4 } else { 2 }),
-        // A ring with one slot per tile wraps around after as many tiles.
+        // A ring with one slot per tile wraps around after `depth` tiles.
         (_, true, _) if full => (4, depth + 1),
         (_, true, _) => (6 - depth.max(2), depth + 1),
         (_, _, 1) => (3, if full { most } else { most.min(5) }),

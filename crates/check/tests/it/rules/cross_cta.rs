@@ -227,10 +227,11 @@ fn flags_and_queues_of_the_builder_pass() {
     assert_eq!(violations(&k), []);
 }
 
-/// The last CTA adds the results of all CTAs. `claim` returns the number of earlier CTAs.
+/// Each CTA writes its part and calls `claim`, which returns the number of earlier CTAs. The last CTA
+/// calls `before_read` and adds the parts. Returns the kernel, and the lines of the write and the read.
 fn last_cta_adds(
     claim: impl FnOnce(Global<u32>) -> Reg<u32>,
-    first: impl FnOnce(),
+    before_read: impl FnOnce(),
 ) -> (Kernel, [u32; 2]) {
     let mut lines = [0; 2];
     let k = kernel(|k| {
@@ -239,9 +240,9 @@ fn last_cta_adds(
             elect_lane(|| {
                 lines[0] = line!() + 1;
                 parts.store(cta_id(), 7u32);
-                let before = claim(count);
-                if_(before.eq(grid_ctas() - 1), || {
-                    first();
+                let earlier_ctas = claim(count);
+                if_(earlier_ctas.eq(grid_ctas() - 1), || {
+                    before_read();
                     lines[1] = line!() + 1;
                     let sum = parts.load(0u32) + parts.load(1u32);
                     parts.store(0u32, sum);
@@ -289,7 +290,8 @@ fn a_claim_needs_a_release_and_an_acquire() {
     assert_eq!(violations(&wrong), [("R18.acquire", line, Some(read))]);
 }
 
-/// CTAs take items by number, also through a tile, and write only their own items.
+/// Each CTA takes the number of its next item from an atomic counter, passes it to its lanes through a
+/// tile, and writes only that item.
 #[test]
 fn a_ticket_may_be_relaxed() {
     let k = kernel(|k| {

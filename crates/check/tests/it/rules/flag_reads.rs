@@ -1,4 +1,4 @@
-//! Flags that are read once.
+//! Flags that a thread reads once, without a loop.
 
 use crate::rules::kernel;
 use warpline_ir::builder::*;
@@ -11,13 +11,13 @@ const ACQUIRE: MemoryOrder = MemoryOrder::acquire(Scope::Gpu);
 const RELEASE: MemoryOrder = MemoryOrder::release(Scope::Gpu);
 const RELAXED: MemoryOrder = MemoryOrder::relaxed(Scope::Gpu);
 
-/// One CTA writes a number and sets a flag; the others read the flag once with `look`, and then the
-/// number if the flag is set.
+/// One CTA writes a number and sets a flag. The others read the flag once with `look`; if the flag is
+/// set, they run `before_read` and read the number. Returns the kernel and the line of that read.
 fn hand_over(
     look: impl FnOnce(Global<u32>) -> Reg<bool>,
-    first: impl FnOnce(),
-) -> (Kernel, [u32; 2]) {
-    let mut lines = [0; 2];
+    before_read: impl FnOnce(),
+) -> (Kernel, u32) {
+    let mut read_line = 0;
     let k = kernel(|k| {
         let (flag, data) = (k.pointer::<u32>("flag"), k.pointer::<u32>("data"));
         let out = k.pointer::<u32>("out");
@@ -30,11 +30,10 @@ fn hand_over(
                         flag.atomic_ref(0u32).store(1u32, RELEASE);
                     },
                     || {
-                        lines[0] = line!() + 1;
                         let raised = look(flag);
                         if_(raised, || {
-                            first();
-                            lines[1] = line!() + 1;
+                            before_read();
+                            read_line = line!() + 1;
                             let x = data.load(0u32);
                             out.store(cta_id(), x);
                         });
@@ -43,19 +42,19 @@ fn hand_over(
             });
         });
     });
-    (k, lines)
+    (k, read_line)
 }
 
 #[test]
 fn a_flag_read_once_needs_an_acquire() {
-    let by =
+    let load_with =
         |order: MemoryOrder| move |flag: Global<u32>| flag.atomic_ref(0u32).load(order).eq(1u32);
-    assert_eq!(violations(&hand_over(by(ACQUIRE), || {}).0), []);
-    let fenced = hand_over(by(RELAXED), || fence_acquire(Scope::Gpu)).0;
+    assert_eq!(violations(&hand_over(load_with(ACQUIRE), || {}).0), []);
+    let fenced = hand_over(load_with(RELAXED), || fence_acquire(Scope::Gpu)).0;
     assert_eq!(violations(&fenced), []);
     for wrong in [RELAXED, MemoryOrder::acquire(Scope::Cluster)] {
         let mut line = 0;
-        let (k, [_, read]) = hand_over(
+        let (k, read) = hand_over(
             |flag| {
                 line = line!() + 1;
                 flag.atomic_ref(0u32).load(wrong).eq(1u32)
@@ -69,7 +68,7 @@ fn a_flag_read_once_needs_an_acquire() {
         );
     }
     // A fence at CTA scope does not cover other CTAs.
-    let (k, _) = hand_over(by(RELAXED), || fence_acquire(Scope::Cta));
+    let (k, _) = hand_over(load_with(RELAXED), || fence_acquire(Scope::Cta));
     assert_eq!(codes(&k), ["R18.acquire"]);
 }
 
@@ -96,8 +95,8 @@ fn a_weak_load_does_not_acquire_even_with_a_fence() {
     assert_eq!(codes(&fenced), NONE);
 }
 
-/// Each tile has a flag. One lane reads the flag and passes its value to the others in shared
-/// memory.
+/// Each step has a flag. One lane of role `take` reads the flag and passes its value to the other
+/// lanes through shared memory.
 #[test]
 fn a_flag_read_is_tracked_through_arrays_and_shared_memory() {
     let k = |order: MemoryOrder| {
@@ -135,13 +134,13 @@ fn a_flag_read_is_tracked_through_arrays_and_shared_memory() {
 
 #[test]
 fn a_cta_barrier_orders_a_weak_read_inside_the_cta() {
-    let k = |meets: bool| {
+    let k = |syncs: bool| {
         kernel(|k| {
             let (count, data) = (k.pointer::<u32>("count"), k.pointer::<u32>("data"));
             k.role("all").warps(2).body(|| {
                 data.store(thread_id(), 1u32);
                 count.atomic_ref(0u32).reduce(AtomicOp::Add, 1u32, RELEASE);
-                if meets {
+                if syncs {
                     cta_sync();
                 }
                 let many = count.load(0u32).gt(3u32);

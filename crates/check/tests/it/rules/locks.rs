@@ -3,7 +3,7 @@
 use crate::rules::kernel;
 use warpline_ir::builder::*;
 use warpline_ir::ops::atomic::AtomicOp;
-use warpline_ir::{MemoryOrder, Scope};
+use warpline_ir::{MemoryOrder, Scope, Target};
 use warpline_testkit::verdict::{NONE, codes, violations};
 
 const ACQUIRE: MemoryOrder = MemoryOrder::acquire(Scope::Gpu);
@@ -136,6 +136,9 @@ fn a_cycle_of_three_locks_is_refuted_unless_one_lock_guards_all() {
         })
     };
     assert_eq!(codes(&k(false, true)), ["R18.locks"]);
+    let report = warpline_check::examine(&k(false, true), &Target::SM_90A);
+    let text = &report.diagnostics[0].text;
+    assert!(text.contains("3 threads each hold one lock"), "{text}");
     assert_eq!(codes(&k(true, true)), NONE);
     assert_eq!(codes(&k(false, false)), NONE);
 }

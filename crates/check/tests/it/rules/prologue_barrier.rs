@@ -5,9 +5,9 @@ use warpline_ir::Kernel;
 use warpline_ir::builder::*;
 use warpline_testkit::verdict::violations;
 
-/// The producer loads the first k-tile before the prologue barrier if `has` returns true. After the
-/// barrier it loads the k-tiles from `from` on.
-fn tiles(has: impl Fn(Reg<u32>) -> Reg<bool>, from: u32) -> Kernel {
+/// Returns a kernel whose producer loads the first k-tile before the prologue barrier if `condition`
+/// is true. After the barrier the producer loads the k-tiles from `from` on.
+fn early_load(condition: impl Fn(Reg<u32>) -> Reg<bool>, from: u32) -> Kernel {
     kernel(|k| {
         let [n, depth] = ["n", "depth"].map(|name| k.param::<u32>(name));
         let (x, y) = (k.pointer::<u32>("x"), k.pointer::<u32>("y"));
@@ -18,7 +18,7 @@ fn tiles(has: impl Fn(Reg<u32>) -> Reg<bool>, from: u32) -> Kernel {
                 slot.load_bytes(slot.tiles(), x.address(i * 32), 128);
                 slot.commit();
             };
-            elect(|| if_(has(n), || if_(depth.gt(0u32), || load(0u32.reg()))));
+            elect(|| if_(condition(n), || if_(depth.gt(0u32), || load(0u32.reg()))));
             prologue_barrier();
             elect(|| {
                 let first = Var::new(from);
@@ -42,23 +42,23 @@ fn tiles(has: impl Fn(Reg<u32>) -> Reg<bool>, from: u32) -> Kernel {
 
 #[test]
 fn loads_before_the_barrier_under_the_condition_of_the_loop_are_proved() {
-    assert_eq!(violations(&tiles(|n| cta_id().lt(n), 1)), []);
+    assert_eq!(violations(&early_load(|n| cta_id().lt(n), 1)), []);
 }
 
 #[test]
 fn loads_before_the_barrier_under_another_condition_are_refuted() {
     let codes = |k: &Kernel| violations(k).iter().map(|b| b.0).collect::<Vec<_>>();
-    assert_eq!(codes(&tiles(|n| n.gt(0u32), 1)), ["R3.order"]);
-    assert_eq!(codes(&tiles(|n| cta_id().le(n), 1)), ["R3.order"]);
+    assert_eq!(codes(&early_load(|n| n.gt(0u32), 1)), ["R3.order"]);
+    assert_eq!(codes(&early_load(|n| cta_id().le(n), 1)), ["R3.order"]);
 }
 
 #[test]
 fn a_k_tile_that_is_loaded_twice_is_refuted() {
-    assert_ne!(violations(&tiles(|n| cta_id().lt(n), 0)), []);
+    assert_ne!(violations(&early_load(|n| cta_id().lt(n), 0)), []);
 }
 
-/// One lane initializes the mbarriers and may use them at once; other lanes may use them only after
-/// the prologue barrier.
+/// One lane initializes the mbarriers and may use them immediately. Other lanes may use them only
+/// after the prologue barrier.
 #[test]
 fn only_the_initializing_lane_may_use_mbarriers_before_the_barrier() {
     let mut line = 0;

@@ -70,7 +70,10 @@ fn a_tile_that_is_not_aligned_to_its_swizzle_is_refuted() {
     k.0.tiles[tile.index()].offset = 512;
     k.0.shared_bytes += 512;
     let text = k.refuted("R12.align", 5);
-    assert!(text.contains("tile `a` starts at byte 512"), "{text}");
+    assert!(
+        text.contains("tile `a` (swizzle 128B) starts at byte 512"),
+        "{text}"
+    );
 }
 
 #[test]

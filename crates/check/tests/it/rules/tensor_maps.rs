@@ -68,7 +68,7 @@ fn a_swizzle_that_differs_from_the_tile_is_refuted() {
 fn a_missing_coordinate_is_refuted() {
     let text = load(map(&[64, 128], Swizzle::B128), |_| {}, 1).refuted("R13.coords", 10);
     assert!(
-        text.contains("2 coordinates and 0 offsets; the copy passes 1 and 0"),
+        text.contains("2 coordinates and 0 im2col offsets; the copy passes 1 and 0"),
         "{text}"
     );
 }

@@ -66,24 +66,24 @@ fn a_tile_without_swizzle_is_refuted() {
 
 #[test]
 fn a_tile_of_another_type_is_refuted() {
-    let text = wgmma_kernel(ONE, |_, op| {
+    let k = wgmma_kernel(ONE, |_, op| {
         (op.a_ty, op.b_ty) = (MmaType::F16, MmaType::F16)
     });
-    let codes: Vec<_> = text.diagnostics().iter().map(|r| r.code()).collect();
+    let codes: Vec<_> = k.diagnostics().iter().map(|r| r.code()).collect();
     assert_eq!(codes, ["R14.operand", "R14.operand"]);
 }
 
-/// The same kernel with tiles of one byte per element.
-fn fp8(a_ty: MmaType, b_ty: MmaType, b_dtype: DType) -> RawKernel {
+/// The same kernel with fp8 operands; the tile of B has type `b_tile`.
+fn fp8(a_ty: MmaType, b_ty: MmaType, b_tile: DType) -> RawKernel {
     wgmma_kernel(ONE, |k, op| {
-        let bytes = TileLayout {
+        let layout = TileLayout {
             element_bytes: 1,
             cols: 128,
             ..swizzled(64)
         };
-        let (a, b) = (k.tile(7, "p", bytes, 1), k.tile(8, "q", bytes, 1));
+        let (a, b) = (k.tile(7, "p", layout, 1), k.tile(8, "q", layout, 1));
         k.0.tiles[a.index()].dtype = a_ty.dtype();
-        k.0.tiles[b.index()].dtype = b_dtype;
+        k.0.tiles[b.index()].dtype = b_tile;
         (op.a_ty, op.b_ty) = (a_ty, b_ty);
         op.a = MatrixA::Shared(view(a, 64, 32), Major::K);
         op.b = view(b, 64, 32);
@@ -136,7 +136,7 @@ fn a_misaligned_warpgroup_is_refuted() {
 }
 
 #[test]
-fn a_wgmma_in_a_divergent_branch_is_refuted() {
+fn a_wgmma_fence_in_a_divergent_branch_is_refuted() {
     let mut k = RawKernel::one();
     let body = Block(vec![k.op(11, WgmmaFence)]);
     let stmt = k.stmt(10, StmtKind::Elect { body });
@@ -159,9 +159,9 @@ fn a_wgmma_that_may_overwrite_needs_no_initialized_accumulators() {
         op.scale_d = Operand::Imm(0);
     })
     .passes();
-    let codes = wgmma_kernel(ONE, fresh).diagnostics();
-    assert!(codes.iter().all(|r| r.code() == "S.defined"));
-    assert_eq!(codes.len(), 32);
+    let diagnostics = wgmma_kernel(ONE, fresh).diagnostics();
+    assert!(diagnostics.iter().all(|r| r.code() == "S.defined"));
+    assert_eq!(diagnostics.len(), 32);
 }
 
 #[test]

@@ -88,7 +88,7 @@ impl Draw {
     /// Draws problem flags.
     fn problem(&mut self, family: &dyn AnyFamily, size: Size) -> Vec<String> {
         let mut flags = Vec::new();
-        // Skips fields of redirected families.
+        // Fields with `requires` belong to another family, to which this one redirects requests.
         let fields = family.fields(DeviceKind::Cpu).problem.into_iter();
         for field in &fields.filter(|f| f.requires.is_none()).collect::<Vec<_>>() {
             let id = field.name;
@@ -176,7 +176,8 @@ pub(crate) fn parse(
     family.workload(&request, DeviceKind::Cpu, None, &TARGET)
 }
 
-/// Draws the flags of a problem that the family accepts and, if small, the CPU executor runs quickly.
+/// Draws problem flags until the family accepts the problem and, for [`Size::Small`], the CPU executor
+/// runs it quickly. Flags that fail with another error are returned, so that the caller reports it.
 pub(crate) fn draw_problem(draw: &mut Draw, family: &dyn AnyFamily, size: Size) -> Vec<String> {
     loop {
         let flags = draw.problem(family, size);
