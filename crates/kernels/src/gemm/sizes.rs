@@ -42,8 +42,8 @@ fn staging(class: &Class, c: &Config) -> Vec<Staging> {
         return vec![staging(c.rows(), 1)];
     }
     if !c.tile_n.is_multiple_of(16) {
-        // These tiles have no swizzle. With 16-bit elements a row has an odd number of 16-byte units, so
-        // the tiles cause no bank conflicts.
+        // These tiles have no swizzle. With 16-bit elements a row has an odd number of 16-byte units,
+        // so the tiles cause no bank conflicts.
         return vec![staging(c.tile_n, 2), staging(c.tile_n, 1), staging(8, 1)];
     }
     let wide = [128, 64, 32].map(|bytes| [2, 1].map(|stages| staging(bytes / size, stages)));

@@ -60,7 +60,7 @@ pub(super) fn check<K: RowOp>(
         || threads.is_multiple_of(32) && (32..=max_threads).contains(&threads))
     {
         return reject(format!(
-            "--threads is {threads}, but --schedule {} supports 1, 2, 4, 8, 16 or a multiple of 32 up to {max_threads}",
+            "--threads must be 1, 2, 4, 8, 16 or a multiple of 32 up to {max_threads}, not {threads} (selected: --schedule {})",
             schedule.keyword()
         ));
     }
