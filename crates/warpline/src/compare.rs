@@ -197,7 +197,7 @@ impl ElementCheck {
         distance / (2.0 * half_ulp(dtype, magnitude))
     }
 
-    fn to_element_error(&self, flat: usize, spec: &TensorSpec) -> ElementError {
+    fn to_element_error(self, flat: usize, spec: &TensorSpec) -> ElementError {
         let relative = match self.error {
             0.0 => 0.0,
             error => error / self.expected.abs(),

@@ -68,7 +68,7 @@ impl Terms {
         Some(sum)
     }
 
-    fn from_linear(&self, mut sum: Linear) -> Option<Arg> {
+    fn term_of_sum(&self, mut sum: Linear) -> Option<Arg> {
         self.rejoin(&mut sum);
         let fits = |x: &i128| x.abs() <= MAX_COEFFICIENT;
         if !sum.terms.values().all(fits) || !fits(&sum.off) {
@@ -132,7 +132,7 @@ impl Terms {
         }
         let mut sum = self.linear(a)?;
         sum.join(&self.linear(b)?, k);
-        self.from_linear(sum)
+        self.term_of_sum(sum)
     }
 
     /// Returns `a * b`.
@@ -171,7 +171,7 @@ impl Terms {
         for (&u, &m) in &b.terms {
             sum.add(u, m.checked_mul(a.off)?);
         }
-        self.from_linear(sum)
+        self.term_of_sum(sum)
     }
 
     /// Returns `a / k`, rounded down, for a positive `k`.
@@ -180,7 +180,7 @@ impl Terms {
             return Some(a);
         }
         let (whole, rest) = self.split(a, k)?;
-        let rest = match self.from_linear(rest)? {
+        let rest = match self.term_of_sum(rest)? {
             Arg::Num(x) => Arg::Num(x.div_euclid(k)),
             rest => {
                 let range = self.range(d, rest);
@@ -190,13 +190,13 @@ impl Terms {
                 }
             }
         };
-        self.sum(self.from_linear(whole)?, rest, 1)
+        self.sum(self.term_of_sum(whole)?, rest, 1)
     }
 
     /// Returns `a % k`, never negative, for a positive `k`.
     pub(crate) fn remainder(&self, d: &Decisions, a: Arg, k: i128) -> Option<Arg> {
         let (_, rest) = self.split(a, k)?;
-        let rest = match self.from_linear(rest)? {
+        let rest = match self.term_of_sum(rest)? {
             Arg::Num(x) => return Some(Arg::Num(x.rem_euclid(k))),
             rest => rest,
         };
@@ -294,7 +294,7 @@ impl Terms {
         let sign = first.signum();
         let mut sum = Linear::default();
         parts.terms.iter().for_each(|(&t, &k)| sum.add(t, k * sign));
-        match self.from_linear(sum)? {
+        match self.term_of_sum(sum)? {
             Arg::Sym(Sym { term, off: 0 }) => Some((term, sign, parts.off)),
             _ => None,
         }
@@ -318,7 +318,7 @@ impl Terms {
                 },
             }
         }
-        self.from_linear(sum).unwrap_or(a)
+        self.term_of_sum(sum).unwrap_or(a)
     }
 
     /// Returns the sum with its coefficients divided by their greatest common divisor, if the table
@@ -424,7 +424,7 @@ impl Terms {
             negation.join(&sum, -1);
             sum = negation;
         }
-        Some((self.from_linear(sum)?, negated))
+        Some((self.term_of_sum(sum)?, negated))
     }
 
     /// Returns the bounds that a range of a sum implies for each of its terms.

@@ -146,13 +146,13 @@ pub(super) mod turn_role {
     use warpline_ir::builder::*;
 
     pub(crate) fn broken(k: Builder) {
-        let turn = k.turn("mainloop", &["consumer0", "consumer1"]);
+        let turn = k.turn("mainloop", ["consumer0", "consumer1"]);
         k.role("consumer0").body(|| turn.hold(|| {}));
         k.role("other").body(|| turn.hold(|| {}));
     }
 
     pub(crate) fn repaired(k: Builder) {
-        let turn = k.turn("mainloop", &["consumer0", "consumer1"]);
+        let turn = k.turn("mainloop", ["consumer0", "consumer1"]);
         k.role("consumer0").body(|| turn.hold(|| {}));
         k.role("consumer1").body(|| turn.hold(|| {}));
     }
@@ -164,12 +164,12 @@ pub(super) mod turn_roles {
     use warpline_ir::builder::*;
 
     pub(crate) fn broken(k: Builder) {
-        let turn = k.turn("mainloop", &["consumer0"]);
+        let turn = k.turn("mainloop", ["consumer0"]);
         k.role("consumer0").body(|| turn.hold(|| {}));
     }
 
     pub(crate) fn repaired(k: Builder) {
-        let turn = k.turn("mainloop", &["consumer0", "consumer1"]);
+        let turn = k.turn("mainloop", ["consumer0", "consumer1"]);
         k.role("consumer0").body(|| turn.hold(|| {}));
         k.role("consumer1").body(|| turn.hold(|| {}));
     }

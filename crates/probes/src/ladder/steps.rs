@@ -121,8 +121,8 @@ pub(super) fn registers(k: Builder, c: Config) {
     }
 }
 
-/// 6. One CTA per SM computes tile after tile: the producer loads the next tile while the consumers store this
-/// one.
+/// 6. One CTA per SM computes tile after tile: the producer loads the next tile while the consumers
+///    store this one.
 pub(super) fn persistent(k: Builder, c: Config) {
     let gemm = &LadderGemm::<TensorMap, GlobalPointer>::declare(k, c);
     let ab = gemm.ring(k).broadcast();

@@ -12,7 +12,7 @@ pub(crate) struct TextLine<'a> {
 
 impl TextLine<'_> {
     /// Returns the line for a message.
-    pub(crate) fn to_ptx_line(&self) -> PtxLine {
+    pub(crate) fn to_ptx_line(self) -> PtxLine {
         PtxLine {
             number: self.number,
             text: code(self.text).to_owned(),

@@ -88,7 +88,7 @@ fn a_barrier_reduction_counts_as_a_use() {
         let counts = NamedReduce {
             bar,
             threads,
-            reduction: reduction,
+            reduction,
             pred,
             dst,
         };
@@ -107,7 +107,7 @@ fn a_barrier_reduction_counts_as_a_use() {
         NamedReduce {
             bar,
             threads,
-            reduction: reduction,
+            reduction,
             pred,
             dst,
         },

@@ -204,7 +204,7 @@ pub fn reduce_async<T: Element>(
     let _caller = caller_scope();
     let dst = to.address(row, col);
     emit(ReduceAsync {
-        op: op,
+        op,
         ty: T::Reg::TYPE,
         src: value.operand(),
         dst,
