@@ -54,7 +54,8 @@ fn on_gpu() -> Result<bool, Box<dyn Error>> {
 
     let y = stream.clone_dtoh(&y)?;
     stream.synchronize()?;
-    let is_within = |(expected, actual): (f64, f32)| (expected - f64::from(actual)).abs() <= TOLERANCE;
+    let is_within =
+        |(expected, actual): (f64, f32)| (expected - f64::from(actual)).abs() <= TOLERANCE;
     Ok(softmax(&host).into_iter().zip(y).all(is_within))
 }
 

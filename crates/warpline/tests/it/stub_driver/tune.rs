@@ -248,7 +248,7 @@ fn a_failing_winner_is_skipped_with_a_notice() {
                 notices.len() == 1 && notices[0].starts_with(start),
                 "{notices:?}"
             );
-            assert!(notices[0].contains("not 7 threads"), "{notices:?}");
+            assert!(notices[0].contains("not 7 (selected"), "{notices:?}");
         },
     );
 }
