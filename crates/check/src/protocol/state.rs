@@ -135,21 +135,45 @@ impl Env<'_> {
     /// The ring slot that an mbarrier guards, ``slot 2 of ring `in` ``, and whether the mbarrier
     /// marks it full. The builder names the mbarriers of a ring `in.full` and `in.empty`.
     pub(super) fn ring_slot(&self, bar: usize) -> Option<(String, bool)> {
-        let (cta, slot) = (bar as u32 / self.bars, bar as u32 % self.bars);
+        let (ring, index, is_full) = self.ring_of(bar)?;
+        let of = match self.ctas {
+            1 => String::new(),
+            _ => format!(" of CTA {}", bar as u32 / self.bars),
+        };
+        Some((format!("slot {index} of ring `{ring}`{of}"), is_full))
+    }
+
+    /// The ring and the slot of an mbarrier, and whether it is the full one.
+    fn ring_of(&self, bar: usize) -> Option<(&str, u32, bool)> {
+        let slot = bar as u32 % self.bars;
         let i = self.array_of(bar);
-        let b = &self.kernel.barriers[i];
-        let (ring, is_full) = match b.name.strip_suffix(".full") {
+        let name = &self.kernel.barriers[i].name;
+        let (ring, is_full) = match name.strip_suffix(".full") {
             Some(ring) => (ring, true),
-            None => (b.name.strip_suffix(".empty")?, false),
+            None => (name.strip_suffix(".empty")?, false),
         };
         let other = format!("{ring}.{}", if is_full { "empty" } else { "full" });
         let is_pair = self.kernel.barriers.iter().any(|o| o.name == other);
-        let of = match self.ctas {
-            1 => String::new(),
-            _ => format!(" of CTA {cta}"),
+        is_pair.then(|| (ring, slot - self.first_bar[i], is_full))
+    }
+
+    /// Returns whether an mbarrier guards another slot than the one that holds a byte. It does not if
+    /// the byte is in no ring.
+    pub(super) fn guards_another_slot(&self, bar: usize, tile: u32, byte: u32) -> bool {
+        let Some(t) = self.kernel.tiles.get(tile as usize) else {
+            return false;
         };
-        let index = slot - self.first_bar[i];
-        is_pair.then(|| (format!("slot {index} of ring `{ring}`{of}"), is_full))
+        // The tiles of a slot are `ring.0`, `ring.1` and so on.
+        let is_number = |tile: &str| tile.bytes().all(|c| c.is_ascii_digit());
+        let ring = match t.name.rsplit_once('.') {
+            Some((ring, tile)) if is_number(tile) => ring,
+            _ => &t.name,
+        };
+        let stage = byte.saturating_sub(t.offset) / t.layout.stage_bytes().max(1);
+        let full = format!("{ring}.full");
+        let is_in_ring = self.kernel.barriers.iter().any(|b| b.name == full);
+        let guarded = self.ring_of(bar).map(|(ring, index, _)| (ring, index));
+        is_in_ring && guarded != Some((ring, stage))
     }
 
     /// A meeting's name.

@@ -195,7 +195,8 @@ impl<'e, 'k> World<'e, 'k> {
         self.events(|s| about(&s.what), 12)
     }
 
-    /// What two warps did from an access on.
+    /// What two warps did from an access on: with the bytes, with the mbarriers of their slot, or with
+    /// barriers outside of rings.
     pub(super) fn race_trace(&self, r: &Record, tile: u32, byte: u32) -> Vec<TraceEvent> {
         let place = self.env.place_name(tile, byte);
         let start = self.st.trail.back().position(|s| {
@@ -219,6 +220,9 @@ impl<'e, 'k> World<'e, 'k> {
                 _ if s.warp != r.warp && s.warp != self.cur as u32 => false,
                 What::Touches { tile, byte, .. } | What::Copies { tile, byte, .. } => {
                     self.env.place_name(*tile, *byte) == place
+                }
+                What::Arrives { bar, .. } | What::Passes { bar, .. } => {
+                    !self.env.guards_another_slot(*bar, tile, byte)
                 }
                 _ => true,
             })
