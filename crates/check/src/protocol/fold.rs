@@ -1,4 +1,5 @@
-//! Modular counters: registers of which only a remainder matters, such as `i` in `(i / S) % 2`.
+//! Modular counters: registers that the program uses only modulo a number, such as `i` in
+//! `(i / S) % 2`.
 //!
 //! Such a counter grows without bound, but the values computed from it repeat. Beyond the last
 //! number that a comparison distinguishes, a smaller number with the same remainder replaces the
@@ -6,7 +7,7 @@
 //!
 //! A register is a modular counter if every use is one of these: a sum or a product with a constant
 //! that gives another such counter, a select, a comparison with a constant, a remainder, or a
-//! quotient whose remainder is taken. Sums and products preserve both properties of the
+//! quotient that is used only in a remainder. Sums and products preserve both properties of the
 //! replacement: large counters stay large, and equal remainders stay equal.
 
 use super::slice::{Slice, lcm, modulus};

@@ -129,7 +129,7 @@ fn followed(aliases: &[Vec<u32>], slice: &Slice) -> Vec<bool> {
     aliases.iter().map(words).collect()
 }
 
-/// Checks the protocol of a kernel whose structure is sound.
+/// Checks the protocol of a kernel that passes all structural rules (`S` codes).
 pub(crate) fn check(kernel: &Kernel, target: &Target) -> SearchResult {
     match asked::with_waits(kernel) {
         Some(kernel) => walk(&kernel, target),

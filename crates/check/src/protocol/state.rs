@@ -58,7 +58,7 @@ pub(super) struct Env<'k> {
     pub(super) control: Vec<bool>,
     /// Loops that belong together.
     pub(super) groups: Groups,
-    /// Parameters whose memory may change while the kernel runs.
+    /// Parameters that point to memory that may change while the kernel runs.
     pub(super) written: Vec<ParamId>,
     /// What the proof takes for granted, and where that is needed first.
     pub(super) assumed: RefCell<BTreeMap<(&'static str, String), Option<Source>>>,

@@ -105,19 +105,19 @@ fn param_of(pointers: &Pointers, memory: &MemoryRegion) -> Option<ParamId> {
     }
 }
 
-/// Returns the parameters whose memory the kernel may write.
+/// Returns the parameters through which the kernel may write memory.
 pub(crate) fn written_params(cx: &RuleContext) -> Vec<ParamId> {
     accessed_params(cx, cx.ops.iter().flat_map(OpSite::writes))
 }
 
-/// Returns the parameters whose memory may change while the kernel runs: the kernel writes it, or
-/// reads it by strong loads, because others may write it.
+/// Returns the parameters that point to memory that may change while the kernel runs: the kernel
+/// writes it, or reads it by strong loads, because other threads may write it.
 pub(crate) fn changing_params(cx: &RuleContext) -> Vec<ParamId> {
     let accesses = cx.ops.iter().flat_map(|op| &op.facts.touches);
     accessed_params(cx, accesses.filter(|t| t.access != AccessKind::Read))
 }
 
-/// Returns the parameters whose memory the accesses may concern.
+/// Returns the parameters through which the accesses may reach memory.
 fn accessed_params<'a>(
     cx: &RuleContext,
     accesses: impl Iterator<Item = &'a MemoryAccess>,

@@ -199,7 +199,7 @@ pub fn written_params(kernel: &Kernel, target: &Target) -> Vec<ParamId> {
     dependent_launch::written_params(&RuleContext::new(kernel, target))
 }
 
-/// Returns the parameters whose memory may change while a kernel runs.
+/// Returns the parameters that point to memory that may change while a kernel runs.
 pub(crate) fn changing_params(kernel: &Kernel, target: &Target) -> Vec<ParamId> {
     dependent_launch::changing_params(&RuleContext::new(kernel, target))
 }

@@ -1,5 +1,17 @@
 //! Errors in accumulators, fragments, operands and their stores.
 
+use half::bf16;
+use warpline_ir::builder::*;
+
+/// Stores zeros to 64 × 64 tiles and makes them visible to wgmma.
+fn store_zeros(tiles: &[TileRef<bf16>]) {
+    for tile in tiles {
+        Frag::zeros(64, 64).store_matrix(tile);
+    }
+    fence_async();
+    cta_sync();
+}
+
 pub(super) mod accumulator_shape {
     //! wgmma has 64 rows per instruction and up to 256 columns in steps of 8.
 
@@ -40,6 +52,7 @@ pub(super) mod accumulator_role {
 pub(super) mod mma_type {
     //! wgmma multiplies bf16, f16, tf32 and fp8 operands.
 
+    use super::store_zeros;
     use half::bf16;
     use warpline_ir::builder::*;
 
@@ -56,24 +69,17 @@ pub(super) mod mma_type {
         let b = k.tile::<bf16>("b", 64, 64).declare();
         k.role("math").warpgroups(1).body(|| {
             let acc = Acc::new(64, 64);
-            fill(&[a.whole(), b.whole()]);
+            store_zeros(&[a.whole(), b.whole()]); // stores, proxy fence, CTA barrier
             acc.mma(&a.whole(), &b.whole());
             acc.into_frag();
         });
-    }
-
-    fn fill(tiles: &[TileRef<bf16>]) {
-        for tile in tiles {
-            Frag::zeros(64, 64).store_matrix(tile);
-        }
-        fence_async();
-        cta_sync();
     }
 }
 
 pub(super) mod mma_shape {
     //! An accumulator of m × n takes operands of m × k and n × k.
 
+    use super::store_zeros;
     use half::bf16;
     use warpline_ir::builder::*;
 
@@ -90,18 +96,10 @@ pub(super) mod mma_shape {
         let b = k.tile::<bf16>("b", 64, 64).declare();
         k.role("math").warpgroups(1).body(|| {
             let acc = Acc::new(64, 64);
-            fill(&[a.whole(), b.whole()]);
+            store_zeros(&[a.whole(), b.whole()]); // stores, proxy fence, CTA barrier
             acc.mma(&a.whole(), &b.whole());
             acc.into_frag();
         });
-    }
-
-    fn fill(tiles: &[TileRef<bf16>]) {
-        for tile in tiles {
-            Frag::zeros(64, 64).store_matrix(tile);
-        }
-        fence_async();
-        cta_sync();
     }
 }
 
