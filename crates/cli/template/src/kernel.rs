@@ -24,9 +24,8 @@ pub(crate) fn scale_bias_relu(k: Builder, config: &Config) {
     let compute = |tile: Reg<u32>| {
         let offsets = [0, 1, 2, 3].map(|j| (thread_in_role() + j * WARPS * 32) * 4);
         let columns = offsets.map(|i| (tile * TILE + i) % cols);
-        // These loads overlap the bulk copy of x.
         let [a, b] = [scale, bias].map(|v| columns.map(|col| v.load_vec::<4>(col)));
-        let (input, output) = (inputs.wait(), outputs.acquire());
+        let (input, output) = (inputs.wait(), outputs.acquire()); // the loads overlap this wait
         for ((i, a), b) in offsets.into_iter().zip(a).zip(b) {
             if_(i.lt(len(tile)), || {
                 let x = input.load_vec::<4>(0u32, i);
