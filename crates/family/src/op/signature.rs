@@ -266,6 +266,33 @@ pub enum OutputDim {
     HalfUnless(&'static str, usize, &'static str),
     /// The product of the dimension at this index and all inner ones.
     Flattened(&'static str, usize),
+    /// The dimensions of the product of two parameters, as torch.matmul defines them: the broadcast
+    /// batch, the rows of the first and the columns of the second. A vector has neither.
+    MatMul(&'static str, &'static str),
+}
+
+/// Returns the shape of a matrix product. The op rejects batches that cannot be broadcast.
+fn matmul_shape(a: &TensorView, b: &TensorView) -> Vec<u64> {
+    let batch = |view: &TensorView| {
+        let len = view.shape.len().saturating_sub(2);
+        view.shape[..len].to_vec()
+    };
+    let (a_batch, b_batch) = (batch(a), batch(b));
+    let len = a_batch.len().max(b_batch.len());
+    let dim = |dims: &[u64], i: usize| (i + dims.len()).checked_sub(len).map_or(1, |i| dims[i]);
+    let mut shape: Vec<u64> = (0..len)
+        .map(|i| match (dim(&a_batch, i), dim(&b_batch, i)) {
+            (1, y) => y,
+            (x, _) => x,
+        })
+        .collect();
+    let matrix_dim = |view: &TensorView, from_end: usize| {
+        let at = view.shape.len().checked_sub(from_end)?;
+        (view.shape.len() > 1).then(|| view.shape[at])
+    };
+    shape.extend(matrix_dim(a, 2));
+    shape.extend(matrix_dim(b, 1));
+    shape
 }
 
 impl Signature {
@@ -327,6 +354,7 @@ impl Signature {
                     let divisor = if view(other).is_ok() { 1 } else { 2 };
                     shape.extend(view(param)?.shape.get(i).map(|n| n / divisor));
                 }
+                OutputDim::MatMul(a, b) => shape.extend(matmul_shape(view(a)?, view(b)?)),
                 OutputDim::Flattened(param, i) => {
                     let dims = view(param)?.shape.iter().skip(i);
                     shape.push(dims.fold(1, |n: u64, &dim| n.saturating_mul(dim)));

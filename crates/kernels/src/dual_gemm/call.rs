@@ -3,10 +3,11 @@
 use super::problem::Problem;
 use crate::gemm;
 use crate::gemm::call::{
-    BATCH_INVARIANT, OUT_DTYPE, activation, canonical, choice, operand_layout, operand_type,
-    problem_of_extents, with_rows, with_scales,
+    BATCH_INVARIANT, OUT_DTYPE, activation, canonical, choice, extent_u32, layer_problem,
+    operand_type, out_type, with_scales,
 };
-use crate::gemm::{Activation, Choice, OperandLayout};
+use crate::gemm::operand_view::{MatrixView, VectorAs};
+use crate::gemm::{ALayout, Activation, Choice, OperandLayout};
 use crate::weights::WeightLayout;
 use warpline_family::Op;
 use warpline_family::error::FamilyError;
@@ -17,7 +18,7 @@ use warpline_ir::DType;
 
 const X: OpParam = OpParam::tensor(
     "x",
-    "[…, K] in bf16, f16, e4m3 or e5m2; contiguous along K.",
+    "[…, K] in bf16, f16, e4m3, e5m2, or f32 (multiplied as tf32).",
 );
 const SCALES: [OpParam; 3] = [
     OpParam::optional("scale_x", "Scale of x: one f32 element."),
@@ -162,7 +163,7 @@ fn problem_of_call(
 ) -> Result<Problem, FamilyError> {
     let (x, w) = (call.tensor("x")?, call.tensor("w_gate")?);
     let dtype = operand_type(call, ["x", "w_gate"], x, w)?;
-    let [weight_rows, k] = w.shape[..] else {
+    let [weight_rows, _] = w.shape[..] else {
         return call.reject(format!(
             "w_gate has {} dimensions; 2 are needed, [N, K]",
             w.shape.len()
@@ -181,27 +182,42 @@ fn problem_of_call(
             ));
         }
     };
-    let strides = [("w_gate", w), ("w_up", up)].map(|(name, w)| {
-        let mut transposed = w.clone();
-        transposed.strides.reverse();
-        match operand_layout(call, name, &transposed, k, weight_rows)? {
-            (OperandLayout::Nk, stride) => Ok(stride),
-            (OperandLayout::Kn, _) => call.reject(format!(
-                "{name} has strides {:?}; its last dimension must be contiguous\nhelp: make it contiguous",
-                w.strides
+    let weights_view = |name: &str, w: &TensorView| {
+        let w = MatrixView::new(call, name, w, VectorAs::Row)?;
+        match w.has_dense_rows() {
+            true => w.operand(call, name),
+            false => call.reject(format!(
+                "the last dimension of {name} has stride {}; it must be contiguous\nhelp: make it contiguous",
+                w.inner_stride()
             )),
         }
-    });
-    let [b_stride, up_stride] = strides;
+    };
+    let (gate_view, up_view) = (weights_view("w_gate", w)?, weights_view("w_up", up)?);
     let p = gemm::Problem {
+        out: Some(out_type(call)?),
         activation: gate,
         up: Some(weights),
-        b_stride: Some(b_stride?),
-        up_stride: Some(up_stride?),
-        ..problem_of_extents(call, ["x", "w_gate"], x, n, k, dtype)?
+        ..gemm::Problem::new(0, 0, 0, dtype)
+    };
+    let p = layer_problem(call, ["x", "w_gate"], [x, w], p)?;
+    if p.a_layout != ALayout::Mk || p.a_inner_stride.is_some_and(|s| s != 1) || p.batch.is_some() {
+        return call.reject(format!(
+            "x has strides {:?} over shape {:?}; its last dimension must be contiguous, and its rows must have \
+             one common stride\nhelp: make it contiguous",
+            x.strides, x.shape
+        ));
+    }
+    let p = gemm::Problem {
+        n: extent_u32(call, "N", n)?,
+        // A weight that is not dense was rejected.
+        layout: OperandLayout::Nk,
+        b_stride: Some(gate_view.stride),
+        up_stride: Some(up_view.stride),
+        b_align: Some(gate_view.align.min(up_view.align)),
+        ..p
     };
     let p = with_scales(call, &["scale_x", "scale_gate", "scale_up"], p)?;
-    let p = canonical(with_rows(call, "x", x, p)?);
+    let p = canonical(p);
     Ok(Problem {
         m: p.m,
         n: p.n,
@@ -215,6 +231,9 @@ fn problem_of_call(
         weight_stride: p.b_stride,
         up_stride: p.up_stride,
         c_stride: p.c_stride,
+        a_align: p.a_align,
+        weight_align: p.b_align,
+        c_align: p.c_align,
     })
 }
 

@@ -34,6 +34,12 @@ fields! {
         pub up_stride: Option<u64> [ELEMENTS],
         /// Row stride of C (default: dense)
         pub c_stride: Option<u64> [ELEMENTS],
+        /// Alignment of the address of A (default: 16)
+        pub a_align: Option<u32> [BYTES],
+        /// Alignment of the addresses of the weights (default: 16)
+        pub weight_align: Option<u32> [BYTES],
+        /// Alignment of the address of C (default: 16)
+        pub c_align: Option<u32> [BYTES],
     }
 }
 
@@ -53,6 +59,9 @@ impl Problem {
             weight_stride: None,
             up_stride: None,
             c_stride: None,
+            a_align: None,
+            weight_align: None,
+            c_align: None,
         }
     }
 
@@ -67,6 +76,9 @@ impl Problem {
             b_stride: self.weight_stride,
             up_stride: self.up_stride,
             c_stride: self.c_stride,
+            a_align: self.a_align,
+            b_align: self.weight_align,
+            c_align: self.c_align,
             ..gemm::Problem::new(self.m, self.n, self.k, self.dtype)
         }
     }

@@ -1,6 +1,7 @@
 //! The ops: from call arguments to a problem.
 
 use super::config::Choice;
+use super::operand_view::{MatrixView, Rows, VectorAs, alignment, broadcast_shape};
 use super::problem::Activation;
 use super::problem::{OperandLayout, OperandType, Problem};
 use super::{Gemm, Linear};
@@ -8,7 +9,6 @@ use warpline_family::Op;
 use warpline_family::error::FamilyError;
 use warpline_family::field::FieldValue;
 use warpline_family::float::FloatType;
-use warpline_family::op::layout::merge_dims;
 use warpline_family::op::{ArgValue, OpArgs, OpOutput, OpParam, OutputDim, Signature, TensorView};
 use warpline_ir::DType;
 
@@ -41,12 +41,11 @@ pub(super) fn matmul() -> Op<Gemm> {
             params: vec![
                 OpParam::tensor(
                     "a",
-                    "[…, M, K] in bf16, f16, e4m3 or e5m2; contiguous along K.",
+                    "[K] or […, M, K] in bf16, f16, e4m3, e5m2, or f32 (multiplied as tf32).",
                 ),
                 OpParam::tensor(
                     "b",
-                    "[K, N], or [B, K, N] with an a of [B, M, K]; contiguous along K (the transpose of a weight), \
-                     or along N for 16-bit types. Same type as a; e4m3 if a is e5m2.",
+                    "[K] or […, K, N]; the batch dimensions broadcast. Same type as a; e4m3 if a is e5m2.",
                 ),
                 OpParam::optional("scale_a", "Scale of a: one f32 element."),
                 OpParam::optional("scale_b", "Scale of b: one f32 element."),
@@ -55,7 +54,7 @@ pub(super) fn matmul() -> Op<Gemm> {
             ],
             outputs: vec![OpOutput {
                 name: "c",
-                dims: &[OutputDim::Leading("a"), OutputDim::Last("b")],
+                dims: &[OutputDim::MatMul("a", "b")],
                 dtype_of: "a",
                 dtype_override: Some("out_dtype"),
             }],
@@ -64,26 +63,22 @@ pub(super) fn matmul() -> Op<Gemm> {
         problem: |call| {
             let (a, b) = (call.tensor("a")?, call.tensor("b")?);
             let dtype = operand_type(call, ["a", "b"], a, b)?;
-            let (k, n) = match b.shape[..] {
-                [k, n] | [_, k, n] => (k, n),
-                _ => {
-                    return call.reject(format!(
-                        "b has {} dimensions; 2 or 3 are needed",
-                        b.shape.len()
-                    ));
-                }
-            };
-            let (layout, b_stride) = operand_layout(call, "b", b, k, n)?;
-            let p = Problem {
-                layout,
-                b_stride: Some(b_stride),
-                ..problem_of_extents(call, ["a", "b"], a, n, k, dtype)?
-            };
+            let out = out_type(call)?;
+            let (is_row, is_column) = (a.shape.len() == 1, b.shape.len() == 1);
+            let a = MatrixView::new(call, "a", a, VectorAs::Row)?;
+            let b = MatrixView::new(call, "b", b, VectorAs::Column)?.transposed();
+            let c = output_matrix(call, is_row, is_column)?;
+            let batch = broadcast_shape(call, &a.batch, &b.batch)?;
+            let p = problem_of_matrices(
+                call,
+                ["a", "b"],
+                [a.broadcast(&batch), b.broadcast(&batch), c.clone(), c],
+                Problem {
+                    out: Some(out),
+                    ..Problem::new(0, 0, 0, dtype)
+                },
+            )?;
             let p = with_scales(call, &["scale_a", "scale_b"], p)?;
-            let p = match b.shape.len() {
-                2 => with_rows(call, "a", a, p)?,
-                _ => with_batch(call, a, b, p)?,
-            };
             Ok((canonical(p), choice(call)))
         },
         args: |p| {
@@ -115,7 +110,7 @@ pub(super) fn linear() -> Op<Linear> {
             params: vec![
                 OpParam::tensor(
                     "x",
-                    "[…, K] in bf16, f16, e4m3 or e5m2; contiguous along K.",
+                    "[…, K] in bf16, f16, e4m3, e5m2, or f32 (multiplied as tf32).",
                 ),
                 OpParam::tensor("weight", "[N, K], same type as x; e4m3 if x is e5m2."),
                 OpParam::optional("bias", "[N], same type as y."),
@@ -141,17 +136,12 @@ pub(super) fn linear() -> Op<Linear> {
         problem: |call| {
             let (x, weight) = (call.tensor("x")?, call.tensor("weight")?);
             let dtype = operand_type(call, ["x", "weight"], x, weight)?;
-            let [n, k] = weight.shape[..] else {
+            let [n, _] = weight.shape[..] else {
                 return call.reject(format!(
                     "weight has {} dimensions; 2 are needed, [N, K]",
                     weight.shape.len()
                 ));
             };
-            let mut transposed = weight.clone();
-            transposed.strides.reverse();
-            let (layout, b_stride) = operand_layout(call, "weight", &transposed, k, n)?;
-            let activation = activation(call, "activation")?;
-            let p = problem_of_extents(call, ["x", "weight"], x, n, k, dtype)?;
             let y = &call.outs[0];
             if let Some(bias) = call.optional("bias") {
                 let is_dense = bias.shape == [n] && (n < 2 || bias.strides == [1]);
@@ -168,15 +158,15 @@ pub(super) fn linear() -> Op<Linear> {
                 return call.reject(format!("residual is {residual}; it must match y, {y}"));
             }
             let p = Problem {
-                layout,
-                b_stride: Some(b_stride),
+                out: Some(out_type(call)?),
                 bias: call.optional("bias").is_some(),
                 residual: call.optional("residual").is_some(),
-                activation,
-                ..p
+                activation: activation(call, "activation")?,
+                ..Problem::new(0, 0, 0, dtype)
             };
+            let p = layer_problem(call, ["x", "weight"], [x, weight], p)?;
             let p = with_scales(call, &["scale_x", "scale_weight"], p)?;
-            Ok((canonical(with_rows(call, "x", x, p)?), choice(call)))
+            Ok((canonical(p), choice(call)))
         },
         args: |p| {
             let [m, n, k] = [p.m, p.n, p.k].map(u64::from);
@@ -224,7 +214,7 @@ pub(crate) fn activation(call: &OpArgs<'_>, name: &str) -> Result<Activation, Fa
     }
 }
 
-/// Returns the operand type; rejects other element types and misaligned tensors.
+/// Returns the operand type; rejects other element types.
 pub(crate) fn operand_type(
     call: &OpArgs<'_>,
     names: [&str; 2],
@@ -233,7 +223,7 @@ pub(crate) fn operand_type(
 ) -> Result<OperandType, FamilyError> {
     let Some(dtype) = OperandType::from_dtype(a.dtype) else {
         return call.reject(format!(
-            "{} is {}; it must be bf16, f16, e4m3 or e5m2",
+            "{} is {}; it must be bf16, f16, e4m3, e5m2 or f32",
             names[0], a.dtype
         ));
     };
@@ -247,95 +237,159 @@ pub(crate) fn operand_type(
             dtype.b_dtype()
         ));
     }
-    if let Some(view) = call
-        .inputs()
-        .chain(call.outs)
-        .find(|v| !v.is_16_byte_aligned())
-    {
-        return call.reject(format!(
-            "{view} starts at address {:#x}; TMA needs a multiple of 16\nhelp: clone the tensor",
-            view.address
-        ));
-    }
     Ok(dtype)
 }
 
-/// Returns the memory layout and the row stride of a [K, N] tensor.
-pub(crate) fn operand_layout(
-    call: &OpArgs<'_>,
-    name: &str,
-    b: &TensorView,
-    k: u64,
-    n: u64,
-) -> Result<(OperandLayout, u64), FamilyError> {
-    let [.., k_stride, n_stride] = b.strides[..] else {
-        return call.reject(format!(
-            "{name} has {} dimensions; 2 or 3 are needed",
-            b.shape.len()
-        ));
-    };
-    // A dimension of one element may have any stride.
-    let is_contiguous = |stride: i64, extent: u64| stride == 1 || extent <= 1;
-    let row_stride = |stride: i64, rows: u64, cols: u64| match rows {
-        0 | 1 => Some(cols),
-        _ => u64::try_from(stride).ok().filter(|&s| s >= cols),
-    };
-    let found = if b.elements() == 0 {
-        Some((OperandLayout::Nk, k))
-    } else if is_contiguous(k_stride, k) && row_stride(n_stride, n, k).is_some() {
-        row_stride(n_stride, n, k).map(|stride| (OperandLayout::Nk, stride))
-    } else if is_contiguous(n_stride, n) {
-        row_stride(k_stride, k, n).map(|stride| (OperandLayout::Kn, stride))
-    } else {
-        None
-    };
-    match found {
-        Some(found) => Ok(found),
-        None => call.reject(format!(
-            "{name} has strides {:?}; one of its last two dimensions must be contiguous, and rows must not overlap\n\
-             help: make it contiguous",
-            b.strides
-        )),
+/// Returns the element type of the output.
+pub(crate) fn out_type(call: &OpArgs<'_>) -> Result<FloatType, FamilyError> {
+    let out = call.outs[0].dtype;
+    match FloatType::from_dtype(out) {
+        Some(out) => Ok(out),
+        None => call.reject(format!("the output is {out}; it must be bf16, f16 or f32")),
     }
 }
 
-/// Returns a problem with extents N and K; the caller sets M.
-pub(crate) fn problem_of_extents(
+/// Returns the output of a matmul as matrices; a vector operand has no dimension in the output.
+fn output_matrix(
+    call: &OpArgs<'_>,
+    is_row: bool,
+    is_column: bool,
+) -> Result<MatrixView, FamilyError> {
+    let mut c = call.outs[0].clone();
+    if is_column {
+        c.shape.push(1);
+        c.strides.push(1);
+    }
+    if is_row {
+        let at = c.shape.len() - 1;
+        c.shape.insert(at, 1);
+        c.strides.insert(at, 0);
+    }
+    MatrixView::new(call, "c", &c, VectorAs::Row)
+}
+
+/// Adds the extents, strides and alignments of a layer, `x · weightᵀ`, to a problem.
+pub(crate) fn layer_problem(
     call: &OpArgs<'_>,
     names: [&str; 2],
-    a: &TensorView,
-    n: u64,
-    k: u64,
-    dtype: OperandType,
+    [x, weight]: [&TensorView; 2],
+    p: Problem,
 ) -> Result<Problem, FamilyError> {
-    let Some(&last) = a.shape.last() else {
-        return call.reject(format!(
-            "{} has no dimensions; at least one is needed",
-            names[0]
-        ));
+    let y = &call.outs[0];
+    let a = MatrixView::new(call, names[0], x, VectorAs::Row)?;
+    let b = MatrixView::new(call, names[1], weight, VectorAs::Row)?.broadcast(&a.batch);
+    let c = MatrixView::new(call, "the output", y, VectorAs::Row)?;
+    let residual = match call.optional("residual") {
+        Some(residual) => MatrixView::new(call, "residual", residual, VectorAs::Row)?,
+        None => c.clone(),
     };
-    if last != k {
+    let addresses = ["bias", "residual"].map(|name| call.optional(name).map(|v| v.address));
+    let align = addresses.into_iter().flatten().map(alignment).min();
+    let p = Problem {
+        epilogue_align: align.or(p.epilogue_align),
+        ..p
+    };
+    problem_of_matrices(call, names, [a, b, c, residual], p)
+}
+
+/// Adds extents, strides and alignments to a problem: those of A [M, K], B [N, K], C and the residual,
+/// all with the same batch.
+fn problem_of_matrices(
+    call: &OpArgs<'_>,
+    names: [&str; 2],
+    [a, b, c, residual]: [MatrixView; 4],
+    p: Problem,
+) -> Result<Problem, FamilyError> {
+    let ([_, k], [n, b_k]) = (a.shape, b.shape);
+    if k != b_k {
         return call.reject(format!(
-            "K differs: {} has {last}, {} has {k}",
+            "K differs: {} has {k}, {} has {b_k}",
             names[0], names[1]
         ));
     }
-    if last > 1 && a.elements() > 0 && a.strides.last() != Some(&1) {
-        return call.reject(format!(
-            "the last dimension of {} has stride {}; it must be contiguous\nhelp: make it contiguous",
-            names[0],
-            a.strides.last().unwrap_or(&0)
-        ));
-    }
-    let out = call.outs[0].dtype;
-    let Some(out) = FloatType::from_dtype(out) else {
-        return call.reject(format!("the output is {out}; it must be bf16, f16 or f32"));
+    let n_u32 = extent_u32(call, "N", n)?;
+    let p = Problem {
+        n: n_u32,
+        k: extent_u32(call, "K", k)?,
+        ..p
     };
-    let [n, k] = [extent_u32(call, "N", n)?, extent_u32(call, "K", k)?];
-    Ok(Problem {
-        out: Some(out),
-        ..Problem::new(0, n, k, dtype)
-    })
+    if call.outs[0].elements() == 0 {
+        // Nothing is computed, so only the extents matter.
+        let rows = a.batch.iter().fold(a.shape[0], |n, &m| n.saturating_mul(m));
+        return Ok(Problem {
+            m: extent_u32(call, "M", rows)?,
+            ..p
+        });
+    }
+    for (name, view) in [("the output", &c), ("residual", &residual)] {
+        if !view.has_dense_rows() {
+            return call.reject(format!(
+                "the last dimension of {name} has stride {}; it must be contiguous\nhelp: make it contiguous",
+                view.inner_stride()
+            ));
+        }
+    }
+    let Some(rows) = Rows::merge([&a, &b, &c, &residual]) else {
+        return call.reject(format!(
+            "{}, {} and the output have batch strides that do not merge into one dimension\n\
+             help: make them contiguous",
+            names[0], names[1]
+        ));
+    };
+    let non_negative = |stride: i64| {
+        match u64::try_from(stride) {
+        Ok(stride) => Ok(stride),
+        Err(_) => call.reject(format!(
+            "a row or batch stride is {stride}; strides must not be negative\nhelp: make it contiguous"
+        )),
+    }
+    };
+    let [a_rows, c_rows, residual_rows] = rows.strides;
+    let m = extent_u32(call, "M", rows.m)?;
+    // K == 0: A and B have no elements, so any strides will do.
+    let p = match k {
+        0 => p,
+        _ => {
+            let a = a.with_rows(rows.m, a_rows).operand(call, names[0])?;
+            let b = b.operand(call, names[1])?;
+            Problem {
+                a_layout: a.a_layout(),
+                a_stride: Some(a.stride),
+                a_inner_stride: Some(a.inner_stride),
+                a_align: Some(a.align),
+                layout: b.b_layout(),
+                b_stride: Some(b.stride),
+                b_inner_stride: Some(b.inner_stride),
+                b_align: Some(b.align),
+                ..p
+            }
+        }
+    };
+    let mut p = Problem {
+        m,
+        c_stride: (m > 1).then(|| non_negative(c_rows)).transpose()?,
+        c_align: Some(c.align()),
+        residual_stride: match p.residual && m > 1 {
+            true => Some(non_negative(residual_rows)?),
+            false => None,
+        },
+        ..p
+    };
+    if let Some((count, [a, b, c, residual])) = rows.batch {
+        if p.residual && residual != c {
+            return call.reject(format!(
+                "the batch stride of residual is {residual}; it must be that of the output, {c}\n\
+                 help: make it contiguous"
+            ));
+        }
+        p.batch = Some(extent_u32(call, "the batch", count)?);
+        if k > 0 {
+            p.a_batch_stride = Some(non_negative(a)?);
+            p.b_batch_stride = Some(non_negative(b)?);
+        }
+        p.c_batch_stride = Some(non_negative(c)?);
+    }
+    Ok(p)
 }
 
 pub(crate) fn extent_u32(call: &OpArgs<'_>, name: &str, n: u64) -> Result<u32, FamilyError> {
@@ -377,129 +431,36 @@ fn scale_args(p: &Problem) -> [ArgValue; 2] {
     })
 }
 
-/// Merges the leading dimensions into M; rejects them if they have no common row stride.
+/// Adds M and the row strides of A and of the output to the problem of one GEMM with dense rows.
 pub(crate) fn with_rows(
     call: &OpArgs<'_>,
     name: &str,
     a: &TensorView,
     p: Problem,
 ) -> Result<Problem, FamilyError> {
-    let (out, outer) = (&call.outs[0], a.shape.len() - 1);
-    let residual = call.optional("residual").unwrap_or(out);
-    let count = a.shape[..outer]
-        .iter()
-        .fold(1u64, |n, &m| n.saturating_mul(m));
-    let p = Problem {
-        m: extent_u32(call, "M", count)?,
-        ..p
-    };
-    if out.elements() == 0 {
-        return Ok(p);
-    }
-    for (name, view) in [("the output", out), ("residual", residual)] {
-        if p.n > 1 && view.strides.last() != Some(&1) {
-            return call.reject(format!(
-                "the last dimension of {name} has stride {}; it must be contiguous\nhelp: make it contiguous",
-                view.strides.last().unwrap_or(&0)
-            ));
-        }
-    }
-    let strides = [a, out, residual].map(|v| &v.strides[..outer]);
-    let [a_stride, c_stride, residual_stride] = match &merge_dims(&a.shape[..outer], &strides)[..] {
-        [] => [u64::from(p.k), u64::from(p.n), u64::from(p.n)].map(|n| n as i64),
-        [one] => [one.strides[0], one.strides[1], one.strides[2]],
+    let a = MatrixView::new(call, name, a, VectorAs::Row)?;
+    let c = MatrixView::new(call, "the output", &call.outs[0], VectorAs::Row)?;
+    let is_empty = call.outs[0].elements() == 0;
+    let rows = match Rows::merge_into_rows([&a, &c, &c]) {
+        Some(rows) if is_empty || c.has_dense_rows() => rows,
         _ => {
             return call.reject(format!(
-                "{name} has strides {:?} and the output has {:?} over shape {:?}; the leading dimensions must \
-                 have one row stride\nhelp: make them contiguous",
-                a.strides, out.strides, a.shape
+                "the rows of {name} and of the output must each have one common stride, and rows of the \
+                 output must be contiguous\nhelp: make them contiguous"
             ));
         }
     };
-    let non_negative = |name: &str, stride: i64| {
-        match u64::try_from(stride) {
-        Ok(stride) => Ok(Some(stride)),
-        Err(_) => call.reject(format!(
-            "the row stride of {name} is {stride}; it must not be negative\nhelp: make it contiguous"
-        )),
-    }
-    };
+    let stride = |stride: i64| u64::try_from(stride).ok().filter(|_| rows.m > 1);
+    let [a_stride, c_stride, _] = rows.strides.map(stride);
     Ok(Problem {
-        a_stride: match p.k {
-            // K == 0: A has no elements, so any stride will do.
-            0 => None,
-            _ => non_negative(name, a_stride)?,
-        },
-        c_stride: non_negative("the output", c_stride)?,
-        residual_stride: match p.residual {
-            true => non_negative("residual", residual_stride)?,
-            false => None,
-        },
+        m: extent_u32(call, "M", rows.m)?,
+        a_stride,
+        c_stride,
         ..p
     })
 }
 
-/// Adds the batch dimension: a, b and c have 3 dimensions.
-fn with_batch(
-    call: &OpArgs<'_>,
-    a: &TensorView,
-    b: &TensorView,
-    p: Problem,
-) -> Result<Problem, FamilyError> {
-    let c = &call.outs[0];
-    let [count, m, _] = a.shape[..] else {
-        return call.reject(format!(
-            "a has {} dimensions; a batched b needs 3",
-            a.shape.len()
-        ));
-    };
-    if b.shape[0] != count {
-        return call.reject(format!(
-            "a has {count} matrices and b has {}; the batch must be the same",
-            b.shape[0]
-        ));
-    }
-    let p = Problem {
-        m: extent_u32(call, "M", m)?,
-        batch: Some(extent_u32(call, "a batch", count)?),
-        ..p
-    };
-    if c.elements() == 0 || p.k == 0 {
-        return Ok(p);
-    }
-    if p.n > 1 && c.strides[2] != 1 {
-        return call.reject(format!(
-            "the last dimension of c has stride {}; it must be contiguous\nhelp: make it contiguous",
-            c.strides[2]
-        ));
-    }
-    let non_negative =
-        |name: &str, view: &TensorView, i: usize| match u64::try_from(view.strides[i]) {
-            Ok(stride) => Ok(Some(stride)),
-            Err(_) => call.reject(format!(
-                "{name} has stride {}; strides must not be negative\nhelp: make it contiguous",
-                view.strides[i]
-            )),
-        };
-    let batch_stride = |name: &str, view: &TensorView| match count {
-        1 => Ok(None),
-        _ => non_negative(name, view, 0),
-    };
-    let row_stride = |name: &str, view: &TensorView| match m {
-        1 => Ok(None),
-        _ => non_negative(name, view, 1),
-    };
-    Ok(Problem {
-        a_stride: row_stride("a", a)?,
-        c_stride: row_stride("c", c)?,
-        a_batch_stride: batch_stride("a", a)?,
-        b_batch_stride: batch_stride("b", b)?,
-        c_batch_stride: batch_stride("c", c)?,
-        ..p
-    })
-}
-
-/// Drops strides and types that equal the defaults, so that equal problems compare equal.
+/// Drops strides, alignments and types that equal the defaults, so that equal problems compare equal.
 pub(crate) fn canonical(p: Problem) -> Problem {
     let without_strides = |p: &Problem| Problem {
         out: None,
@@ -511,27 +472,42 @@ pub(crate) fn canonical(p: Problem) -> Problem {
         a_batch_stride: None,
         b_batch_stride: None,
         c_batch_stride: None,
+        a_inner_stride: None,
+        b_inner_stride: None,
+        a_align: None,
+        b_align: None,
+        c_align: None,
+        epilogue_align: None,
         ..p.clone()
     };
+    let unless = |value: Option<u64>, default: u64| value.filter(|&x| x != default);
+    let unless_aligned = |align: Option<u32>| align.filter(|&x| x != 16);
     let dense = without_strides(&p);
-    let unless_default = |value: Option<u64>, default: u64| value.filter(|&x| x != default);
-    // The row stride of a single row does not matter.
-    let row_stride = |value: Option<u64>, rows: u64, default: u64| {
-        unless_default(value.filter(|_| rows > 1), default)
-    };
     let strided = Problem {
         out: p.out.filter(|&out| out != dense.out()),
-        a_stride: row_stride(p.a_stride, dense.a().rows, dense.a().stride),
-        b_stride: row_stride(p.b_stride, dense.b().rows, dense.b().stride),
-        c_stride: row_stride(p.c_stride, dense.c().rows, dense.c().stride),
+        a_inner_stride: unless(p.a_inner_stride.filter(|_| dense.a().cols > 1), 1),
+        b_inner_stride: unless(p.b_inner_stride.filter(|_| dense.b().cols > 1), 1),
+        a_align: unless_aligned(p.a_align),
+        b_align: unless_aligned(p.b_align),
+        c_align: unless_aligned(p.c_align),
+        epilogue_align: unless_aligned(p.epilogue_align.filter(|_| p.bias || p.residual)),
         ..dense
+    };
+    // The row stride of a single row does not matter.
+    let row_stride =
+        |value: Option<u64>, rows: u64, default: u64| unless(value.filter(|_| rows > 1), default);
+    let strided = Problem {
+        a_stride: row_stride(p.a_stride, strided.a().rows, strided.a().stride),
+        b_stride: row_stride(p.b_stride, strided.b().rows, strided.b().stride),
+        c_stride: row_stride(p.c_stride, strided.c().rows, strided.c().stride),
+        ..strided
     };
     Problem {
         residual_stride: row_stride(p.residual_stride, strided.c().rows, strided.c().stride),
         up_stride: row_stride(p.up_stride, strided.b().rows, strided.b().stride),
-        a_batch_stride: unless_default(p.a_batch_stride, strided.a().batch_stride),
-        b_batch_stride: unless_default(p.b_batch_stride, strided.b().batch_stride),
-        c_batch_stride: unless_default(p.c_batch_stride, strided.c().batch_stride),
+        a_batch_stride: unless(p.a_batch_stride, strided.a().batch_stride),
+        b_batch_stride: unless(p.b_batch_stride, strided.b().batch_stride),
+        c_batch_stride: unless(p.c_batch_stride, strided.c().batch_stride),
         ..strided
     }
 }

@@ -1,7 +1,7 @@
 //! Completes a config: the caller's flags, and defaults that fit the target.
 
-use super::config::{Choice, Config, GATE_RING, Schedule, Staging};
-use super::problem::{Accumulation, Class, MAX_TILES, OperandLayout, Problem};
+use super::config::{Choice, Config, GATE_RING, Schedule, Staging, TileAssignment};
+use super::problem::{Accumulation, Class, MAX_TILES, Problem};
 use super::sizes;
 use super::tile_scheduler::Cluster;
 use crate::roles::{self, RegisterBudget, RoleRegisters};
@@ -104,15 +104,25 @@ impl Config {
                 span / 2
             ));
         }
-        if class.layout == OperandLayout::Kn && !self.tile_n.is_multiple_of(64) {
-            return reject(format!(
-                "--tile-n is {}; --layout kn needs a multiple of 64 (128 bytes of a row)",
-                self.tile_n
-            ));
+        for (access, tile, flag, layout) in [
+            (class.a, self.tile_m, "--tile-m", "--a-layout km"),
+            (class.b, self.tile_n, "--tile-n", "--layout kn"),
+        ] {
+            if !access.k_major && !tile.is_multiple_of(64) {
+                return reject(format!(
+                    "{flag} is {tile}; {layout} needs a multiple of 64 (128 bytes of a row)"
+                ));
+            }
+            if !access.k_major && self.tile_k > MAX_BOX_ROWS {
+                return reject(format!(
+                    "--tile-k is {}; {layout} allows at most {MAX_BOX_ROWS} (rows of a TMA box)",
+                    self.tile_k
+                ));
+            }
         }
-        if class.layout == OperandLayout::Kn && self.tile_k > MAX_BOX_ROWS {
+        if class.gathers() && !self.tile_k.is_multiple_of(span) {
             return reject(format!(
-                "--tile-k is {}; --layout kn allows at most {MAX_BOX_ROWS} (rows of a TMA box)",
+                "--tile-k is {}; operands that TMA cannot address need a multiple of {span} (128 bytes)",
                 self.tile_k
             ));
         }
@@ -146,6 +156,22 @@ impl Config {
                      help: use --schedule cooperative or ping-pong",
                     self.schedule.kind().keyword()
                 ))
+            }
+            Schedule::DoubleBuffer { .. } if class.gathers() => reject(
+                "schedule double-buffer needs operands that TMA can address\nhelp: use --schedule cooperative"
+                    .into(),
+            ),
+            Schedule::TwoConsumer { .. } | Schedule::Storer { .. } if class.c_by_element => {
+                reject(format!(
+                    "schedule {} needs an output that TMA can address\nhelp: use --schedule cooperative",
+                    self.schedule.kind().keyword()
+                ))
+            }
+            _ if class.gathers() && matches!(self.schedule.tiles(), TileAssignment::Dynamic(_)) => {
+                reject(
+                    "--raster dynamic needs operands that TMA can address\nhelp: use another --raster"
+                        .into(),
+                )
             }
             Schedule::StreamK { .. } if class.batched => {
                 reject("--stream-k does not support --batch\nhelp: leave one of them out".into())
@@ -189,10 +215,18 @@ impl Config {
                 "{flag} is {shared}; --cluster needs a multiple of 16 (each CTA loads half of the shared operand)"
             ));
         }
+        if class.gathers() {
+            return reject(
+                "--cluster needs operands that TMA can address\nhelp: leave --cluster out".into(),
+            );
+        }
         match self.cluster() {
-            Cluster::Rows if class.layout == OperandLayout::Kn => {
+            Cluster::Rows if !class.b.k_major => {
                 reject("--cluster 2x1 does not support --layout kn\nhelp: use --cluster 1x2".into())
             }
+            Cluster::Cols if !class.a.k_major => reject(
+                "--cluster 1x2 does not support --a-layout km\nhelp: use --cluster 2x1".into(),
+            ),
             Cluster::Rows if class.up == Some(WeightLayout::Interleaved) => reject(
                 "--cluster 2x1 does not support --weights interleaved\nhelp: use --cluster 1x2"
                     .into(),
@@ -222,6 +256,9 @@ impl Config {
             };
             let is_storer = matches!(self.schedule, Schedule::Storer { .. });
             let load = (flags.load_registers).unwrap_or(match (self.consumers(), accumulators) {
+                // Loads in flight hold registers.
+                (3.., _) if class.gathers() => 104,
+                _ if class.gathers() => 120,
                 (3, _) => 32,
                 (_, ..=192) if !is_storer => 40,
                 _ => 24,

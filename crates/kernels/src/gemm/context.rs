@@ -2,7 +2,7 @@
 
 use super::config::{Config, TileRegion};
 use super::epilogue::{Epilogue, Out};
-use super::mainloop::{AbRing, Mainloop, MainloopOrder};
+use super::mainloop::{AbRing, Extents, Mainloop, MainloopOrder};
 use super::offset::Offset;
 use super::problem::{Class, MAX_EXTENT, MAX_TILES};
 use super::tile_scheduler::{TileCoord, TileScheduler};
@@ -30,8 +30,24 @@ impl<T: Out> GemmContext<T> {
         }
         let [m, n] = ["m", "n"].map(|name| k.param::<u32>(name).at_least(1).at_most(MAX_EXTENT));
         let k_extent = k.param::<u32>("k").at_most(MAX_EXTENT);
-        let mainloop = Mainloop::declare(k, class, c);
-        let tiles = TileScheduler::declare(k, c.tile_schedule(class.batched));
+        // The order of parameters is part of the program: a gather also has the batch.
+        let declare_mainloop = |batch| {
+            let extents = Extents {
+                m,
+                n,
+                k: k_extent,
+                batch,
+            };
+            Mainloop::declare(k, class, c, extents)
+        };
+        let declare_tiles = || TileScheduler::declare(k, c.tile_schedule(class.batched));
+        let (mainloop, tiles) = match class.gathers() {
+            false => (declare_mainloop(None), declare_tiles()),
+            true => {
+                let tiles = declare_tiles();
+                (declare_mainloop(tiles.batch), tiles)
+            }
+        };
         if c.schedule.is_stream_k() {
             // One counter runs over the k-tiles of all tiles.
             let k_tiles = tiles.extent() * (extent(k_extent) + (c.tile_k - 1));

@@ -7,6 +7,7 @@
 //! | where | what |
 //! |---|---|
 //! | [`problem`] | extents, types, layouts, strides |
+//! | `access` | TMA or a gather: how a kernel reads an operand |
 //! | [`config`] | schedules with their options, tile shapes, derived sizes |
 //! | `flags` | conversion between flags and schedules |
 //! | `complete` | the config of a problem: flags, and defaults that fit the target |
@@ -19,9 +20,11 @@
 //! | `heuristic` | the candidate configs and their estimated times |
 //! | `tail` | a narrower tile for the partial last wave |
 //! | `call` | the ops: from call arguments to a problem |
+//! | `operand_view` | tensors of a call as operands |
 //! | `reference` | the float64 reference |
 //! | `table` | the test table |
 
+mod access;
 pub(crate) mod call;
 mod complete;
 pub mod config;
@@ -31,6 +34,7 @@ mod flags;
 mod heuristic;
 mod mainloop;
 mod offset;
+pub(crate) mod operand_view;
 pub mod problem;
 pub(crate) mod reference;
 pub(crate) mod schedule;
@@ -43,7 +47,7 @@ pub use crate::roles::RegisterBudget;
 pub use config::{
     Choice, Config, Operands, Raster, Schedule, ScheduleKind, Staging, TileAssignment,
 };
-pub use problem::{Accumulation, Activation, OperandLayout, OperandType, Problem};
+pub use problem::{ALayout, Accumulation, Activation, OperandLayout, OperandType, Problem};
 pub use tile_scheduler::Cluster;
 
 use problem::{Class, Matrix};
@@ -283,19 +287,39 @@ impl<K: GemmKind> Family for GemmFamily<K> {
 
     fn class(problem: &K::Problem) -> serde_json::Value {
         let p = &*K::gemm(problem);
-        // Alignment is not compiled in: every row starts on 16 bytes.
         let Problem {
             out,
             layout,
+            a_layout,
             accumulation,
             ..
         } = p;
+        let compiled = p.class();
+        let gather = |access: &access::OperandAccess| match access.gather {
+            Some(unit) => format!("{unit:?}").to_lowercase().into(),
+            None => serde_json::Value::Null,
+        };
         let mut class = serde_json::json!({ "dtype": p.dtype, "out": out.unwrap_or(p.out()) });
         let optional = [
             (
                 "layout",
                 serde_json::json!(layout),
                 *layout != OperandLayout::default(),
+            ),
+            (
+                "a_layout",
+                serde_json::json!(a_layout),
+                *a_layout != ALayout::default(),
+            ),
+            ("a_gather", gather(&compiled.a), compiled.a.gather.is_some()),
+            ("b_gather", gather(&compiled.b), compiled.b.gather.is_some()),
+            ("a_shared", true.into(), compiled.a.is_shared),
+            ("b_shared", true.into(), compiled.b.is_shared),
+            ("c_by_element", true.into(), compiled.c_by_element),
+            (
+                "epilogue_by_element",
+                true.into(),
+                compiled.epilogue.by_element,
             ),
             (
                 "accumulation",
@@ -456,9 +480,16 @@ fn launch_step(
             0 => (Buffer::Output(0).at(address.offset), 16 / size),
             _ => (address, m.cols),
         };
-        let (rows, stride) = (m.rows.max(1), m.stride.max(cols) * size);
-        let batch_stride = (m.batch_stride * size).max(rows * stride);
-        match class.batched {
+        // The stride of a single row does not matter, but must be legal.
+        let (rows, stride) = match m.rows {
+            0 | 1 => (1, (cols * size).next_multiple_of(16)),
+            rows => (rows, m.stride.max(cols) * size),
+        };
+        let batch_stride = match m.batch {
+            0 | 1 => rows * stride,
+            _ => m.batch_stride * size,
+        };
+        match class.batched && !m.is_shared() {
             false => TensorArg::strided(address, vec![cols, rows], vec![stride]),
             true => TensorArg::strided(
                 address,

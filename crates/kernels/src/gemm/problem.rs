@@ -1,5 +1,6 @@
 //! The problem of a GEMM.
 
+use super::access::{GatherUnit, OperandAccess};
 use crate::weights::WeightLayout;
 use warpline_family::error::FamilyError;
 use warpline_family::float::FloatType;
@@ -22,6 +23,8 @@ fields! {
         pub out: Option<FloatType>,
         /// Memory layout of B
         pub layout: OperandLayout = OperandLayout::default(),
+        /// Memory layout of A
+        pub a_layout: ALayout = ALayout::default(),
         /// Accumulation of fp8
         pub accumulation: Accumulation = Accumulation::default(),
         /// Adds a bias to each column, in the type of C
@@ -50,12 +53,24 @@ fields! {
         pub c_stride: Option<u64> [ELEMENTS],
         /// Row stride of the residual (default: that of C)
         pub residual_stride: Option<u64> [ELEMENTS],
-        /// Batch stride of A (default: dense)
+        /// Batch stride of A (default: dense; 0: all GEMMs share A)
         pub a_batch_stride: Option<u64> [ELEMENTS],
-        /// Batch stride of B (default: dense)
+        /// Batch stride of B (default: dense; 0: all GEMMs share B)
         pub b_batch_stride: Option<u64> [ELEMENTS],
         /// Batch stride of C and of the residual (default: dense)
         pub c_batch_stride: Option<u64> [ELEMENTS],
+        /// Distance between neighbors in a row of A (default: 1)
+        pub a_inner_stride: Option<u64> [ELEMENTS],
+        /// Distance between neighbors in a row of B (default: 1)
+        pub b_inner_stride: Option<u64> [ELEMENTS],
+        /// Alignment of the address of A (default: 16)
+        pub a_align: Option<u32> [BYTES],
+        /// Alignment of the address of B (default: 16)
+        pub b_align: Option<u32> [BYTES],
+        /// Alignment of the address of C (default: 16)
+        pub c_align: Option<u32> [BYTES],
+        /// Alignment of the addresses of bias and residual (default: 16)
+        pub epilogue_align: Option<u32> [BYTES],
         /// Layout of gate and up in a gated GEMM, `activation(A · Bᵀ) ∘ (A · B₂ᵀ)`. The family
         /// `dual-gemm` sets it.
         #[doc(hidden)]
@@ -77,6 +92,8 @@ keywords! {
         E4m3 = "e4m3",
         /// fp8 with 5 exponent bits (A only; B is e4m3)
         E5m2 = "e5m2",
+        /// f32, multiplied as tf32: the tensor cores read the upper 10 bits of the mantissa
+        F32 = "f32" | "tf32",
     }
 }
 
@@ -88,6 +105,7 @@ impl OperandType {
             OperandType::F16 => DType::F16,
             OperandType::E4m3 => DType::E4m3,
             OperandType::E5m2 => DType::E5m2,
+            OperandType::F32 => DType::F32,
         }
     }
 
@@ -111,13 +129,25 @@ impl OperandType {
 }
 
 keywords! {
+    /// Memory layout of A.
+    #[derive(Default)]
+    pub enum ALayout {
+        /// [M, K], K innermost
+        #[default]
+        Mk = "mk",
+        /// [K, M], M innermost
+        Km = "km",
+    }
+}
+
+keywords! {
     /// Memory layout of B.
     #[derive(Default)]
     pub enum OperandLayout {
         /// [N, K], K innermost, as the weight of a linear layer
         #[default]
         Nk = "nk",
-        /// [K, N], N innermost; 16-bit types only
+        /// [K, N], N innermost
         Kn = "kn",
     }
 }
@@ -167,6 +197,8 @@ pub(super) struct EpilogueOps {
     pub(super) row_sums: bool,
     pub(super) col_sums: bool,
     pub(super) amax: bool,
+    /// Bias and residual are loaded element by element, because pairs are not aligned.
+    pub(super) by_element: bool,
 }
 
 impl EpilogueOps {
@@ -218,7 +250,11 @@ impl Reduction {
 pub(crate) struct Class {
     pub(super) dtype: OperandType,
     pub(super) out: FloatType,
-    pub(super) layout: OperandLayout,
+    pub(super) a: OperandAccess,
+    /// Access to B, or to gate and up.
+    pub(super) b: OperandAccess,
+    /// Whether C is stored element by element, because TMA cannot address it.
+    pub(super) c_by_element: bool,
     pub(super) accumulation: Accumulation,
     pub(super) epilogue: EpilogueOps,
     pub(super) batched: bool,
@@ -232,6 +268,11 @@ impl Class {
     pub(super) fn b_operands(&self) -> u32 {
         1 + u32::from(self.up.is_some())
     }
+
+    /// Returns whether the producer gathers an operand, instead of loading both by TMA.
+    pub(super) fn gathers(&self) -> bool {
+        self.a.gather.is_some() || self.b.gather.is_some()
+    }
 }
 
 /// A batch of row-major matrices in memory; both strides are in elements.
@@ -242,69 +283,159 @@ pub(super) struct Matrix {
     pub(super) rows: u64,
     pub(super) cols: u64,
     pub(super) stride: u64,
+    /// Distance between neighbors in a row.
+    pub(super) inner_stride: u64,
     pub(super) batch: u64,
     pub(super) batch_stride: u64,
+    /// Alignment of the address in bytes.
+    pub(super) align: u32,
 }
 
 impl Matrix {
+    /// Returns whether all GEMMs of the batch share the matrix.
+    pub(super) fn is_shared(&self) -> bool {
+        self.batch > 1 && self.batch_stride == 0
+    }
+
+    /// Returns the number of elements from the first to the last of a row.
+    fn row_len(&self) -> u64 {
+        match self.cols {
+            0 => 0,
+            n => (n - 1).saturating_mul(self.inner_stride).saturating_add(1),
+        }
+    }
+
+    /// Returns the number of elements from the first to the last of one matrix.
+    fn matrix_len(&self) -> u64 {
+        match self.rows {
+            0 => 0,
+            n => (n - 1)
+                .saturating_mul(self.stride)
+                .saturating_add(self.row_len()),
+        }
+    }
+
     /// Returns the tensor that holds the matrices, including row padding and gaps between matrices.
     pub(super) fn spec(&self, batched: bool) -> TensorSpec {
         let [batch, rows, stride, batch_stride] =
             [self.batch, self.rows, self.stride, self.batch_stride].map(|n| n as usize);
+        let (row_len, matrix_len) = (self.row_len() as usize, self.matrix_len() as usize);
+        let matrix = match stride < row_len {
+            true => vec![matrix_len],
+            false => vec![rows, stride],
+        };
         TensorSpec {
             name: self.name,
             dtype: self.dtype,
-            shape: match batched {
+            shape: match batched && !self.is_shared() {
+                true if stride < row_len || batch_stride < rows * stride => {
+                    vec![(batch - 1) * batch_stride + matrix_len]
+                }
                 true if batch_stride == rows * stride => vec![batch, rows, stride],
                 true => vec![batch, batch_stride],
-                false => vec![rows, stride],
+                false => matrix,
             },
         }
     }
 
-    /// Rejects strides and extents that TMA cannot address.
+    /// Returns whether TMA can address the matrices: rows start on 16 bytes and do not overlap.
+    pub(super) fn fits_tma(&self) -> bool {
+        let bytes = |elements: u64| elements.saturating_mul(self.dtype.bytes() as u64);
+        let is_legal_stride = |stride: u64| {
+            bytes(stride).is_multiple_of(TMA_ALIGNMENT) && bytes(stride) < MAX_TMA_STRIDE
+        };
+        let rows = self.rows <= 1 || (is_legal_stride(self.stride) && self.stride >= self.cols);
+        let batch = self.batch <= 1 || self.is_shared() || is_legal_stride(self.batch_stride);
+        rows && batch
+            && self.has_dense_rows()
+            && u64::from(self.align).is_multiple_of(TMA_ALIGNMENT)
+    }
+
+    /// Returns whether the elements of a row are consecutive.
+    pub(super) fn has_dense_rows(&self) -> bool {
+        self.cols <= 1 || self.inner_stride == 1
+    }
+
+    /// Returns the largest load that the addresses and the row length allow.
+    pub(super) fn gather_unit(&self) -> GatherUnit {
+        if !self.has_dense_rows() {
+            return GatherUnit::Strided;
+        }
+        let bytes = |elements: u64| elements.wrapping_mul(self.dtype.bytes() as u64);
+        let mut all = vec![self.align.into(), bytes(self.cols)];
+        all.extend((self.rows > 1).then(|| bytes(self.stride)));
+        all.extend((self.batch > 1).then(|| bytes(self.batch_stride)));
+        // 0 is a multiple of every unit.
+        let divides = |unit: u64| all.iter().all(|n| n.is_multiple_of(unit));
+        match () {
+            () if divides(16) => GatherUnit::Bytes16,
+            () if divides(8) => GatherUnit::Bytes8,
+            () if divides(4) => GatherUnit::Bytes4,
+            () => GatherUnit::Element,
+        }
+    }
+
+    /// Rejects strides and extents that no kernel can address.
     fn check(&self, flag: &str) -> Result<(), FamilyError> {
         let reject = |text: String| Err(FamilyError::Problem(text));
         let size = self.dtype.bytes() as u64;
-        let (name, dtype) = (self.name, self.dtype);
-        let unit = 16 / size;
-        if self.stride < self.cols {
-            return reject(format!(
-                "row stride of {name} is {}, less than its {} columns: rows overlap\n\
-                 help: use --{flag} {} or more",
-                self.stride, self.cols, self.cols
-            ));
-        }
-        if !(self.cols * size).is_multiple_of(16) || !(self.stride * size).is_multiple_of(16) {
-            return reject(format!(
-                "{name} has {} columns of {dtype} and row stride {}; TMA needs multiples of {unit} elements \
-                 (16 bytes) for both",
-                self.cols, self.stride
-            ));
-        }
-        let rows = self.rows.saturating_mul(self.stride);
-        if self.batch > 1
-            && (self.batch_stride < rows || !(self.batch_stride * size).is_multiple_of(16))
+        let name = self.name;
+        if !self.align.is_power_of_two()
+            || u64::from(self.align) > TMA_ALIGNMENT
+            || u64::from(self.align) < size
         {
             return reject(format!(
-                "batch stride of {name} is {} elements of {dtype}; it must be at least {rows} (no overlap) and a \
-                 multiple of {unit} (16 bytes)",
+                "the alignment of {name} is {} bytes; it must be a power of two from {size} (the size of an \
+                 element) to {TMA_ALIGNMENT}",
+                self.align
+            ));
+        }
+        let bytes = (self.batch.max(1) - 1)
+            .checked_mul(self.batch_stride)
+            .and_then(|n| n.checked_add(self.matrix_len().max(self.stride)))
+            .and_then(|n| n.checked_mul(size));
+        if bytes.is_none_or(|n| n > MAX_TENSOR_BYTES) {
+            return reject(format!(
+                "{name} spans more than {MAX_TENSOR_BYTES} bytes; a tensor has at most that many"
+            ));
+        }
+        // Kernels that address elements have 32-bit strides.
+        let max_stride = u64::from(u32::MAX);
+        if !self.fits_tma() && self.stride.max(self.inner_stride) > max_stride {
+            return reject(format!(
+                "--{flag} is {}; it must be at most {max_stride}, because TMA cannot address {name}",
+                self.stride.max(self.inner_stride)
+            ));
+        }
+        Ok(())
+    }
+
+    /// Rejects an output whose elements overlap.
+    fn check_output(&self, flag: &str) -> Result<(), FamilyError> {
+        let reject = |text: String| Err(FamilyError::Problem(text));
+        let (name, cols) = (self.name, self.cols);
+        if self.rows > 1 && self.stride < cols {
+            return reject(format!(
+                "row stride of {name} is {}, less than its {cols} columns: rows overlap\n\
+                 help: use --{flag} {cols} or more",
+                self.stride
+            ));
+        }
+        let elements = self.rows.saturating_mul(self.stride);
+        if self.batch > 1 && self.batch_stride < elements {
+            return reject(format!(
+                "batch stride of {name} is {} elements; it must be at least {elements} (no overlap)",
                 self.batch_stride
             ));
         }
-        let bytes = (self.batch.max(1))
-            .checked_mul(self.batch_stride.max(self.stride).max(1))
-            .and_then(|n| n.checked_mul(size));
-        match bytes {
-            Some(n) if n <= MAX_TENSOR_BYTES => Ok(()),
-            _ => reject(format!(
-                "{name} has {} x {} elements; a tensor has at most {MAX_TENSOR_BYTES} bytes",
-                self.batch, self.batch_stride
-            )),
-        }
+        self.check(flag)
     }
 }
 
+/// Bytes at whose multiples TMA addresses and strides must be.
+const TMA_ALIGNMENT: u64 = 16;
+/// The first stride in bytes that is too large for TMA.
+const MAX_TMA_STRIDE: u64 = 1 << 40;
 /// The largest tensor in bytes.
 const MAX_TENSOR_BYTES: u64 = 1 << 40;
 /// The largest extent: TMA coordinates are signed 32-bit, and edge tiles reach past the extent.
@@ -351,6 +482,13 @@ impl Problem {
             a_batch_stride: None,
             b_batch_stride: None,
             c_batch_stride: None,
+            a_layout: ALayout::Mk,
+            a_inner_stride: None,
+            b_inner_stride: None,
+            a_align: None,
+            b_align: None,
+            c_align: None,
+            epilogue_align: None,
             up: None,
             up_stride: None,
         }
@@ -370,6 +508,7 @@ impl Problem {
     pub fn out(&self) -> FloatType {
         self.out.unwrap_or(match self.dtype {
             OperandType::F16 => FloatType::F16,
+            OperandType::F32 => FloatType::F32,
             _ => FloatType::Bf16,
         })
     }
@@ -379,7 +518,13 @@ impl Problem {
         Class {
             dtype: self.dtype,
             out: self.out(),
-            layout: self.layout,
+            a: OperandAccess::of(self.dtype, self.a_layout == ALayout::Mk, &[self.a()]),
+            b: OperandAccess::of(
+                self.dtype,
+                self.layout == OperandLayout::Nk,
+                &[self.b(), self.up().unwrap_or(self.b())],
+            ),
+            c_by_element: !self.c().fits_tma(),
             accumulation: self.accumulation,
             epilogue: EpilogueOps {
                 scale: self.scale.is_some(),
@@ -390,6 +535,7 @@ impl Problem {
                 row_sums: self.row_sums,
                 col_sums: self.col_sums,
                 amax: self.amax,
+                by_element: (self.bias || self.residual) && !self.has_aligned_pairs(),
             },
             batched: self.batch.is_some(),
             up: self.up.map(|up| match up {
@@ -404,6 +550,7 @@ impl Problem {
         u64::from(self.batch.unwrap_or(1))
     }
 
+    /// Returns a matrix with dense rows at an aligned address.
     fn matrix(
         &self,
         name: &'static str,
@@ -412,8 +559,21 @@ impl Problem {
         stride: Option<u64>,
         batch_stride: Option<u64>,
     ) -> Matrix {
+        self.strided_matrix(name, dtype, shape, [stride, batch_stride, None], None)
+    }
+
+    /// Returns a matrix; the strides are those of rows, of the batch, and inside a row.
+    fn strided_matrix(
+        &self,
+        name: &'static str,
+        dtype: DType,
+        shape: [u32; 2],
+        [stride, batch_stride, inner_stride]: [Option<u64>; 3],
+        align: Option<u32>,
+    ) -> Matrix {
         let [rows, cols] = shape.map(u64::from);
-        let stride = stride.unwrap_or(cols);
+        let inner_stride = inner_stride.unwrap_or(1);
+        let stride = stride.unwrap_or(cols.saturating_mul(inner_stride));
         // A batch of one has no next matrix.
         let batch_stride = batch_stride.filter(|_| self.batches() > 1);
         Matrix {
@@ -422,20 +582,20 @@ impl Problem {
             rows,
             cols,
             stride,
+            inner_stride,
             batch: self.batches(),
             batch_stride: batch_stride.unwrap_or(rows.saturating_mul(stride)),
+            align: align.unwrap_or(TMA_ALIGNMENT as u32),
         }
     }
 
     pub(super) fn a(&self) -> Matrix {
-        let shape = [self.m, self.k];
-        self.matrix(
-            "a",
-            self.dtype.a_dtype(),
-            shape,
-            self.a_stride,
-            self.a_batch_stride,
-        )
+        let shape = match self.a_layout {
+            ALayout::Mk => [self.m, self.k],
+            ALayout::Km => [self.k, self.m],
+        };
+        let strides = [self.a_stride, self.a_batch_stride, self.a_inner_stride];
+        self.strided_matrix("a", self.dtype.a_dtype(), shape, strides, self.a_align)
     }
 
     pub(super) fn b(&self) -> Matrix {
@@ -451,13 +611,8 @@ impl Problem {
             Some(WeightLayout::Separate) => "gate",
             Some(_) => "weights",
         };
-        self.matrix(
-            name,
-            self.dtype.b_dtype(),
-            shape,
-            self.b_stride,
-            self.b_batch_stride,
-        )
+        let strides = [self.b_stride, self.b_batch_stride, self.b_inner_stride];
+        self.strided_matrix(name, self.dtype.b_dtype(), shape, strides, self.b_align)
     }
 
     /// Returns the up weight if it is a separate tensor.
@@ -465,7 +620,17 @@ impl Problem {
         let stride = self.up_stride.or(self.b_stride);
         let (shape, dtype) = ([self.n, self.k], self.dtype.b_dtype());
         (self.up == Some(WeightLayout::Separate))
-            .then(|| self.matrix("up", dtype, shape, stride, None))
+            .then(|| self.strided_matrix("up", dtype, shape, [stride, None, None], self.b_align))
+    }
+
+    /// Returns whether every pair of columns of bias and residual is aligned to its size.
+    fn has_aligned_pairs(&self) -> bool {
+        let pair = 2 * self.out().dtype().bytes() as u32;
+        let residual = self.residual();
+        let strides = [residual.stride, residual.batch_stride];
+        self.n.is_multiple_of(2)
+            && self.epilogue_align.unwrap_or(pair).is_multiple_of(pair)
+            && (!self.residual || strides.iter().all(|stride| stride.is_multiple_of(2)))
     }
 
     /// Returns the elements of A and of all B operands.
@@ -476,13 +641,8 @@ impl Problem {
 
     pub(super) fn c(&self) -> Matrix {
         let shape = [self.m, self.n];
-        self.matrix(
-            "c",
-            self.out().dtype(),
-            shape,
-            self.c_stride,
-            self.c_batch_stride,
-        )
+        let strides = [self.c_stride, self.c_batch_stride, None];
+        self.strided_matrix("c", self.out().dtype(), shape, strides, self.c_align)
     }
 
     pub(super) fn residual(&self) -> Matrix {
@@ -517,12 +677,6 @@ impl Problem {
         if batch == 0 || batch > MAX_BATCH {
             return reject(format!("--batch is {batch}; it must be 1 to {MAX_BATCH}"));
         }
-        if self.dtype.is_fp8() && self.layout == OperandLayout::Kn {
-            return reject(format!(
-                "B of {} has --layout kn; wgmma reads only 16-bit types with N innermost\nhelp: use --layout nk",
-                self.dtype.b_dtype()
-            ));
-        }
         if !self.dtype.is_fp8() && self.accumulation == Accumulation::Promoted {
             return reject(format!(
                 "--accumulation promoted needs fp8 operands; {} already accumulates in f32\n\
@@ -548,7 +702,7 @@ impl Problem {
         if let Some(up) = self.up() {
             up.check("up-stride")?;
         }
-        self.c().check("c-stride")?;
+        self.c().check_output("c-stride")?;
         if self.residual {
             self.residual().check("residual-stride")?;
         }
@@ -580,11 +734,12 @@ impl Problem {
             ));
         }
         if self.layout == OperandLayout::Kn
+            || self.a_layout == ALayout::Km
             || self.batch.is_some()
             || self.accumulation == Accumulation::Promoted
         {
             return reject(
-                "a gated GEMM supports neither --layout kn, --batch nor --accumulation promoted"
+                "a gated GEMM supports neither --layout kn, --a-layout km, --batch nor --accumulation promoted"
                     .into(),
             );
         }

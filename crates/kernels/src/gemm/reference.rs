@@ -1,8 +1,9 @@
 //! The float64 reference, and random inputs.
 
 use super::epilogue::{bias, gate, reduce, residual, scale};
-use super::problem::{OperandLayout, Problem};
+use super::problem::{ALayout, Matrix, OperandLayout, Problem};
 use crate::weights::WeightLayout;
+use std::borrow::Cow;
 use warpline_family::numbers::{Random, half_ulp};
 use warpline_family::tensor::{HostTensor, TensorSpec, UNTOUCHED};
 use warpline_ir::DType;
@@ -60,13 +61,8 @@ pub(super) fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64
     let up_operand = p.up.map(|_| (read("up"), scale(0) * scale(2)));
     let scale = f64::from(p.scale.unwrap_or(1.0)) * scale(0) * scale(1);
     let [m, n, k] = [p.m, p.n, p.k].map(|x| x as usize);
-    let [lda, ldb, ldc, ldr] = [p.a(), p.b(), p.c(), p.residual()].map(|x| x.stride as usize);
-    let [
-        a_batch_stride,
-        b_batch_stride,
-        c_batch_stride,
-        r_batch_stride,
-    ] = [p.a(), p.b(), p.c(), p.residual()].map(|x| x.batch_stride as usize);
+    let [ldc, ldr] = [p.c(), p.residual()].map(|x| x.stride as usize);
+    let [c_batch_stride, r_batch_stride] = [p.c(), p.residual()].map(|x| x.batch_stride as usize);
     let out = p.c().dtype;
     let batches = p.batches() as usize;
     let row_step = (batches * m * n * k) >> 30 | 1;
@@ -75,17 +71,12 @@ pub(super) fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64
     // The values of C before rounding.
     let mut exact = Vec::new();
     for z in 0..batches {
-        let b = &b[z * b_batch_stride..];
-        // B with K innermost.
-        let transposed: Vec<f64>;
-        let (b, ldb) = match p.layout {
-            OperandLayout::Nk => (b, ldb),
-            OperandLayout::Kn => {
-                transposed = (0..n)
-                    .flat_map(|j| (0..k).map(move |i| b[i * ldb + j]))
-                    .collect();
-                (&transposed[..], k)
-            }
+        // Both operands with K innermost.
+        let a = k_innermost(&a, p.a(), z, p.a_layout == ALayout::Mk);
+        let b = k_innermost(&b, p.b(), z, p.layout == OperandLayout::Nk);
+        let up_rows = match (&up_operand, p.up()) {
+            (Some((Some(up), _)), Some(matrix)) => Some(k_innermost(up, matrix, z, true)),
+            _ => None,
         };
         for i in 0..m {
             let row = z * m + i;
@@ -96,19 +87,16 @@ pub(super) fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64
                 c_values.extend((n..ldc).map(|_| UNTOUCHED));
                 continue;
             }
-            let x = &a[z * a_batch_stride + i * lda..][..k];
+            let x = &a[i * k..][..k];
             for j in 0..n {
                 let (gate_row, up_row) = gated_rows(p, j);
-                let sum = dot(x, &b[gate_row * ldb..][..k]);
+                let sum = dot(x, &b[gate_row * k..][..k]);
                 let add = bias_values.as_ref().map_or(0.0, |values| values[j]);
                 let y = bias::reference(scale::reference(sum, scale, relative_bound(p)), add);
                 let mut y = p.activation.reference(y);
-                if let Some((up, scale)) = &up_operand {
-                    let (up, ld) = match (up, p.up()) {
-                        (Some(up), Some(m)) => (&up[..], m.stride as usize),
-                        _ => (b, ldb),
-                    };
-                    let sum = dot(x, &up[up_row * ld..][..k]);
+                if let Some((_, scale)) = &up_operand {
+                    let up = up_rows.as_ref().unwrap_or(&b);
+                    let sum = dot(x, &up[up_row * k..][..k]);
                     y = gate::reference(y, scale::reference(sum, *scale, relative_bound(p)));
                 }
                 let add = residual_values.as_ref();
@@ -125,6 +113,42 @@ pub(super) fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64
         .into_iter()
         .map(|r| reduce::reference(r, p, &exact));
     [c_values].into_iter().chain(reduced).collect()
+}
+
+/// Returns matrix `z` of an operand, dense with K innermost, as the tensor cores read it.
+fn k_innermost(values: &[f64], m: Matrix, z: usize, is_k_innermost: bool) -> Cow<'_, [f64]> {
+    let [rows, cols, stride, inner, batch_stride] =
+        [m.rows, m.cols, m.stride, m.inner_stride, m.batch_stride].map(|n| n as usize);
+    let first = z * batch_stride;
+    if is_k_innermost && inner == 1 && stride == cols && m.dtype != DType::F32 {
+        return values[first..first + rows * cols].into();
+    }
+    let read = |i: usize, j: usize| {
+        let x = values[first + i * stride + j * inner];
+        match m.dtype {
+            DType::F32 => truncate_to_tf32(x),
+            _ => x,
+        }
+    };
+    let [outer, k] = if is_k_innermost {
+        [rows, cols]
+    } else {
+        [cols, rows]
+    };
+    let element = |at: usize| match is_k_innermost {
+        true => read(at / k, at % k),
+        false => read(at % k, at / k),
+    };
+    (0..outer * k).map(element).collect()
+}
+
+/// Returns an f32 as the tensor cores read it: without the lower 13 bits.
+fn truncate_to_tf32(x: f64) -> f64 {
+    let bits = (x as f32).to_bits();
+    match x.is_nan() {
+        true => x,
+        false => f32::from_bits(bits & !0x1fff).into(),
+    }
 }
 
 /// Returns the row of the gate that column `j` of C uses, and the row of up in its tensor.

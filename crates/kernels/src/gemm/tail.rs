@@ -106,9 +106,10 @@ impl Config {
                 "--tail-n does not support --row-sums, --col-sums and --amax\nhelp: leave --tail-n out",
             );
         }
-        if p.batch.is_some() || p.layout == OperandLayout::Kn {
+        if p.batch.is_some() || p.layout == OperandLayout::Kn || p.class().b.gather.is_some() {
             return reject(
-                "--tail-n supports neither --batch nor --layout kn\nhelp: leave --tail-n out",
+                "--tail-n supports neither --batch, --layout kn nor weights that TMA cannot address\n\
+                 help: leave --tail-n out",
             );
         }
         self.sub_gemms(p, target).map(|_| ())

@@ -15,6 +15,8 @@ pub(super) struct Bias<T> {
     values: Global<T>,
     /// Columns of C.
     n: Reg<u32>,
+    /// Whether pairs are not aligned.
+    by_element: bool,
 }
 
 /// The bias of a tile part in registers.
@@ -29,19 +31,29 @@ pub(in crate::gemm) enum BiasValues<T: Out> {
 
 impl<T: Out> Bias<T> {
     /// Declares the parameter.
-    pub(super) fn declare(k: Builder, n: Reg<u32>) -> Self {
+    pub(super) fn declare(k: Builder, n: Reg<u32>, by_element: bool) -> Self {
         let values = k.pointer("bias").elements(n);
-        Self { values, n }
+        Self {
+            values,
+            n,
+            by_element,
+        }
     }
 
     /// Loads the values of `width` columns.
     ///
-    /// N is even, so a pair is either inside or outside of C. Out-of-bounds columns are not stored, so
-    /// a clamped address is enough.
+    /// Out-of-bounds columns are not stored, so a clamped address is enough. If pairs are aligned, N is
+    /// even, and a pair is either inside or outside of C.
     #[track_caller]
     pub(super) fn cols(self, offset: Offset, width: u32) -> BiasValues<T> {
         let last = self.n - 1;
-        let pair = |col: Reg<u32>| T::load_pair(self.values, (offset.col + col).min(last - 1));
+        let pair = |col: Reg<u32>| match self.by_element {
+            false => T::load_pair(self.values, (offset.col + col).min(last - 1)),
+            true => {
+                let at = [0, 1].map(|i| (offset.col + col + i).min(last));
+                T::load_elements(self.values, at)
+            }
+        };
         BiasValues::Cols(map_col_pairs(width, pair))
     }
 

@@ -6,9 +6,10 @@ use warpline_family::plan::{Address, LaunchStep};
 use warpline_ir::builder::*;
 use warpline_ir::{DType, Element};
 
-/// Returns whether C is stored element by element: `stmatrix` cannot transpose f32.
+/// Returns whether C is stored element by element: TMA cannot address it, or `stmatrix` cannot transpose
+/// its f32 elements.
 pub(super) fn stores_elements(class: &Class, c: &Config) -> bool {
-    c.swap_ab() && class.out.dtype() == DType::F32
+    class.c_by_element || c.swap_ab() && class.out.dtype() == DType::F32
 }
 
 /// A batch of matrices in global memory.

@@ -33,7 +33,7 @@ pub(super) use bias::BiasValues;
 pub(super) use out::Out;
 
 use super::config::Config;
-use super::mainloop::tiled_map;
+use super::mainloop::matrix_map;
 use super::offset::Offset;
 use super::problem::{Activation, Class, Matrix, Problem};
 use bias::Bias;
@@ -53,8 +53,8 @@ pub(super) struct Epilogue<T: Out> {
     config: Config,
     m: Reg<u32>,
     n: Reg<u32>,
-    /// The tensor map of C.
-    pub(super) c: TensorMap,
+    /// The tensor map of C; `None` if TMA cannot address C.
+    c: Option<TensorMap>,
     /// C for element-wise stores, if it is not stored through the tensor map.
     elements: Option<GlobalMatrix<T>>,
     /// The ops in order of application.
@@ -99,7 +99,10 @@ pub(super) fn bind_args(
         ..p.c()
     };
     let address = Buffer::Output(0).at(first_byte);
-    let mut step = step.tensor("c", tensor(address, out));
+    let mut step = match class.c_by_element {
+        false => step.tensor("c", tensor(address, out)),
+        true => step,
+    };
     if stores_elements(&class, c) {
         step = elements::bind_args(step, "elements", address, p.c(), class.batched);
     }
@@ -119,12 +122,19 @@ fn ops<T: Out>(
 ) -> Vec<Op<T>> {
     let enabled = class.epilogue;
     let mut ops = vec![Op::Scale(Scale::declare(k, class))];
-    ops.extend(enabled.bias.then(|| Op::Bias(Bias::declare(k, n))));
+    ops.extend(
+        enabled
+            .bias
+            .then(|| Op::Bias(Bias::declare(k, n, enabled.by_element))),
+    );
     ops.push(Op::Activation(enabled.activation));
     ops.extend(class.up.map(|_| Op::Gate));
     ops.extend(enabled.residual.then(|| {
         let residual = GlobalMatrix::declare(k, "residual", extents, batch);
-        Op::Residual(Residual(residual))
+        Op::Residual(Residual {
+            matrix: residual,
+            by_element: enabled.by_element,
+        })
     }));
     let reduce = |reduction| Op::Reduce(Reduce::declare(k, reduction, c, extents));
     ops.extend(enabled.reductions().into_iter().map(reduce));
@@ -141,22 +151,18 @@ impl<T: Out> Epilogue<T> {
         batch: Option<Reg<u32>>,
     ) -> Self {
         let dtype = class.out.dtype();
-        let out = match c.swap_ab() {
-            false => tiled_map(class, dtype, c.staging.width, c.rows()),
-            true => tiled_map(
-                class,
-                dtype,
-                c.rows().min(128 / dtype.bytes() as u32),
-                c.tile_m,
-            ),
+        let [width, rows] = match c.swap_ab() {
+            false => [c.staging.width, c.rows()],
+            true => [c.rows().min(128 / dtype.bytes() as u32), c.tile_m],
         };
+        let map = || k.tensor_map("c", matrix_map(class.batched, dtype, width, rows));
         let elements = || GlobalMatrix::declare(k, "elements", [m, n], batch);
         Self {
             class: *class,
             config: *c,
             m,
             n,
-            c: k.tensor_map("c", out),
+            c: (!class.c_by_element).then(map),
             elements: stores_elements(class, c).then(elements),
             ops: ops(k, class, c, [m, n], batch),
         }

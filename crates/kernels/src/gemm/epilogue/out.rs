@@ -1,7 +1,5 @@
 //! The element types of C.
 
-use super::Epilogue;
-use crate::gemm::offset::Offset;
 use half::{bf16, f16};
 use warpline_ir::builder::*;
 use warpline_ir::{Bf16x2, F16x2};
@@ -16,8 +14,18 @@ pub(in crate::gemm) trait Out: OutboxElement {
     fn widen_pair(pair: Self::Pair) -> [Reg<f32>; 2];
     /// Widens an element to f32.
     fn widen(x: Reg<Self::Reg>) -> Reg<f32>;
-    /// Stores a tile whose rows are columns of C (swap-AB).
-    fn store_transposed(e: &Epilogue<Self>, outbox: Outbox<Self>, tile: &Frag, offset: Offset);
+    /// Loads two elements that are not aligned to a pair, or not neighbors.
+    fn load_elements(from: Global<Self>, at: [Reg<u32>; 2]) -> Self::Pair;
+    /// Rounds to the element type.
+    fn round(x: Reg<f32>) -> Reg<Self::Reg>;
+    /// Stores a transposed tile by TMA; only 16-bit types support this.
+    fn store_transposed<const R: usize>(
+        outbox: Outbox<Self>,
+        tile: &Frag,
+        map: TensorMap,
+        coords: [Reg<u32>; R],
+    ) where
+        [Reg<u32>; R]: Coords<R>;
 }
 
 macro_rules! half_out {
@@ -38,11 +46,24 @@ macro_rules! half_out {
                 x.cast()
             }
             #[track_caller]
-            fn store_transposed(e: &Epilogue<$t>, outbox: Outbox<$t>, tile: &Frag, offset: Offset) {
-                match offset.batch {
-                    None => outbox.store_transposed(tile, e.c, [offset.row, offset.col]),
-                    Some(z) => outbox.store_transposed(tile, e.c, [offset.row, offset.col, z]),
-                }
+            fn load_elements(from: Global<$t>, at: [Reg<u32>; 2]) -> Reg<$pair> {
+                let [lo, hi] = at.map(|i| from.load(i));
+                Reg::pack(lo, hi)
+            }
+            #[track_caller]
+            fn round(x: Reg<f32>) -> Reg<$t> {
+                x.cast()
+            }
+            #[track_caller]
+            fn store_transposed<const R: usize>(
+                outbox: Outbox<$t>,
+                tile: &Frag,
+                map: TensorMap,
+                coords: [Reg<u32>; R],
+            ) where
+                [Reg<u32>; R]: Coords<R>,
+            {
+                outbox.store_transposed(tile, map, coords);
             }
         }
     )*};
@@ -64,18 +85,16 @@ impl Out for f32 {
     fn widen(x: Reg<f32>) -> Reg<f32> {
         x
     }
-    /// Stores element by element: `stmatrix` transposes 16-bit elements only.
     #[track_caller]
-    fn store_transposed(e: &Epilogue<f32>, _: Outbox<f32>, tile: &Frag, offset: Offset) {
-        let Some(c) = e.elements else { return };
-        tile.each_pair(|cell, pair| {
-            let n = offset.row + cell.row;
-            for (i, x) in (0..).zip(pair) {
-                let m = offset.col + cell.col + i;
-                if_(n.lt(e.n) & m.lt(e.m), || {
-                    c.row(m, offset.batch).store(n, x);
-                });
-            }
-        });
+    fn load_elements(from: Global<f32>, at: [Reg<u32>; 2]) -> [Reg<f32>; 2] {
+        at.map(|i| from.load(i))
+    }
+    fn round(x: Reg<f32>) -> Reg<f32> {
+        x
+    }
+    fn store_transposed<const R: usize>(_: Outbox<f32>, _: &Frag, _: TensorMap, _: [Reg<u32>; R])
+    where
+        [Reg<u32>; R]: Coords<R>,
+    {
     }
 }

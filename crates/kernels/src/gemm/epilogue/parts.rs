@@ -20,9 +20,10 @@ impl<T: Out> Epilogue<T> {
     /// Stores the tile of a slot, and releases the slot once the store has read it.
     #[track_caller]
     pub(in crate::gemm) fn store_slot(&self, slot: Slot<Tile<T>, Consuming>, offset: Offset) {
-        match offset.batch {
-            None => self.c.store(slot.tiles(), [offset.col, offset.row]),
-            Some(z) => self.c.store(slot.tiles(), [offset.col, offset.row, z]),
+        match (self.c, offset.batch) {
+            (None, _) => {}
+            (Some(c), None) => c.store(slot.tiles(), [offset.col, offset.row]),
+            (Some(c), Some(z)) => c.store(slot.tiles(), [offset.col, offset.row, z]),
         }
         bulk_commit();
         bulk_wait_read(0);

@@ -10,7 +10,11 @@ use warpline_family::tensor::TensorSpec;
 use warpline_ir::builder::*;
 
 /// The residual in memory.
-pub(super) struct Residual<T: Out>(pub(super) GlobalMatrix<T>);
+pub(super) struct Residual<T: Out> {
+    pub(super) matrix: GlobalMatrix<T>,
+    /// Whether pairs are not aligned.
+    pub(super) by_element: bool,
+}
 
 impl<T: Out> Residual<T> {
     /// Adds the residual. Out-of-bounds elements are not stored, so a clamped address is enough.
@@ -24,16 +28,21 @@ impl<T: Out> Residual<T> {
     ) -> Frag {
         let (last_row, last_col) = (m - 1, n - 1);
         x.map_pairs(|cell, [x, y]| {
-            let [u, v] = match swap_ab {
-                false => {
+            let [u, v] = match (swap_ab, self.by_element) {
+                (false, false) => {
                     let m = (offset.row + cell.row).min(last_row);
                     let n = (offset.col + cell.col).min(last_col - 1);
-                    self.0.row(m, offset.batch).load_vec::<2>(n)
+                    self.matrix.row(m, offset.batch).load_vec::<2>(n)
                 }
-                true => [0, 1].map(|i| {
+                (false, true) => {
+                    let m = (offset.row + cell.row).min(last_row);
+                    let row = self.matrix.row(m, offset.batch);
+                    [0, 1].map(|i| row.load((offset.col + cell.col + i).min(last_col)))
+                }
+                (true, _) => [0, 1].map(|i| {
                     let m = (offset.col + cell.col + i).min(last_row);
                     let n = (offset.row + cell.row).min(last_col);
-                    self.0.row(m, offset.batch).load(n)
+                    self.matrix.row(m, offset.batch).load(n)
                 }),
             };
             [x + T::widen(u), y + T::widen(v)]

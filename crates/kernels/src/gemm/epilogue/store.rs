@@ -1,4 +1,5 @@
-//! The epilogue store: from registers through staging tiles in shared memory to C.
+//! The epilogue store: from registers through staging tiles in shared memory to C, or element by element
+//! if TMA cannot address C.
 
 use super::{BiasValues, Epilogue, EpilogueState, Out};
 use crate::gemm::config::Staging;
@@ -6,19 +7,21 @@ use crate::gemm::offset::Offset;
 use warpline_ir::builder::*;
 
 impl<T: Out> Epilogue<T> {
-    /// Declares the staging tiles of a consumer.
-    pub(in crate::gemm) fn outbox(&self, k: Builder, name: &str) -> Outbox<T> {
+    /// Declares the staging tiles of a consumer; `None` if C is stored element by element.
+    pub(in crate::gemm) fn outbox(&self, k: Builder, name: &str) -> Option<Outbox<T>> {
         let (c, Staging { width, stages }) = (&self.config, self.config.staging);
-        match c.swap_ab() {
+        self.c.map(|_| match c.swap_ab() {
             false => k.outbox(name, stages, c.rows(), width),
             true => k.outbox(name, stages, c.tile_m, c.rows()),
-        }
+        })
     }
 
     /// Prefetches the tensor map of C; the first load fetches those of A and B.
     #[track_caller]
     pub(in crate::gemm) fn prefetch_map(&self) {
-        self.c.prefetch();
+        if let Some(c) = self.c {
+            c.prefetch();
+        }
     }
 
     /// Applies the ops to a tile and stores it, part by part.
@@ -26,7 +29,7 @@ impl<T: Out> Epilogue<T> {
     pub(in crate::gemm) fn store(
         &self,
         acc: &Frag,
-        outbox: Outbox<T>,
+        outbox: Option<Outbox<T>>,
         offset: Offset,
         state: &EpilogueState,
         bias: BiasValues<T>,
@@ -42,14 +45,14 @@ impl<T: Out> Epilogue<T> {
     fn store_tile(
         &self,
         acc: &Frag,
-        outbox: Outbox<T>,
+        outbox: Option<Outbox<T>>,
         offset: Offset,
         state: &EpilogueState,
         bias: BiasValues<T>,
     ) {
         if self.config.swap_ab() {
             let tile = self.apply(&self.split(acc), offset, state, bias);
-            T::store_transposed(self, outbox, &tile, offset);
+            self.store_transposed(outbox, &tile, offset);
             return;
         }
         self.each_part(&self.split(acc), offset, bias, |part, offset, bias| {
@@ -66,14 +69,57 @@ impl<T: Out> Epilogue<T> {
     #[track_caller]
     pub(in crate::gemm) fn store_part(
         &self,
-        outbox: Outbox<T>,
+        outbox: Option<Outbox<T>>,
         part: &Frag,
         offset: Offset,
         f: impl Fn(Frag, u32) -> Frag,
     ) {
+        let Some((outbox, c)) = outbox.zip(self.c) else {
+            // A few columns at a time keep few values live.
+            let step = if part.cols().is_multiple_of(16) {
+                16
+            } else {
+                8
+            };
+            for col in (0..part.cols()).step_by(step as usize) {
+                let values = f(part.slice(col..col + step), col);
+                self.store_elements(&values, offset.plus(0, col));
+            }
+            return;
+        };
         match offset.batch {
-            None => outbox.store_map(part, self.c, [offset.col, offset.row], f),
-            Some(z) => outbox.store_map(part, self.c, [offset.col, offset.row, z], f),
+            None => outbox.store_map(part, c, [offset.col, offset.row], f),
+            Some(z) => outbox.store_map(part, c, [offset.col, offset.row, z], f),
+        }
+    }
+
+    /// Stores the elements of a fragment that are inside of C.
+    #[track_caller]
+    fn store_elements(&self, values: &Frag, offset: Offset) {
+        let Some(c) = self.elements else { return };
+        values.each_pair(|cell, pair| {
+            for (i, x) in (0..).zip(pair) {
+                let (row, col) = (offset.row + cell.row, offset.col + cell.col + i);
+                let [m, n] = match self.config.swap_ab() {
+                    false => [row, col],
+                    true => [col, row],
+                };
+                if_(n.lt(self.n) & m.lt(self.m), || {
+                    c.row(m, offset.batch).store(n, T::round(x));
+                });
+            }
+        });
+    }
+
+    /// Stores a tile whose rows are columns of C (swap-AB).
+    #[track_caller]
+    fn store_transposed(&self, outbox: Option<Outbox<T>>, tile: &Frag, offset: Offset) {
+        let Some((outbox, c)) = outbox.zip(self.c).filter(|_| self.elements.is_none()) else {
+            return self.store_elements(tile, offset);
+        };
+        match offset.batch {
+            None => T::store_transposed(outbox, tile, c, [offset.row, offset.col]),
+            Some(z) => T::store_transposed(outbox, tile, c, [offset.row, offset.col, z]),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The wgmmas of a consumer, k-tile by k-tile.
 
-use super::{AbRing, Mainloop, MainloopOrder, Operand, swap_ab};
+use super::{AbRing, Mainloop, MainloopOrder};
 use crate::gemm::config::TileRegion;
 use crate::gemm::problem::Accumulation;
 use warpline_ir::Element;
@@ -15,12 +15,23 @@ impl Mainloop {
         (a, b): (TileRef<A>, TileRef<B>),
         region: &TileRegion,
     ) {
-        let (rows, k) = (region.rows.clone(), 0..self.config.tile_k);
-        match (&self.b, self.config.swap_ab()) {
-            (Operand::NMajor(_), false) => acc.mma(&a.slice(rows, k), &b.t()),
-            (_, false) => acc.mma(&a.slice(rows, k.clone()), &b.slice(region.cols.clone(), k)),
-            (Operand::NMajor(_), true) => swap_ab::n_major(acc, a, b, rows, k),
-            (_, true) => swap_ab::k_major(acc, a, b, rows, k),
+        let (rows, cols, k) = (
+            region.rows.clone(),
+            region.cols.clone(),
+            0..self.config.tile_k,
+        );
+        let (a_is_k_major, b_is_k_major) = (self.class.a.k_major, self.class.b.k_major);
+        match (self.config.swap_ab(), a_is_k_major, b_is_k_major) {
+            (false, true, true) => acc.mma(&a.slice(rows, k.clone()), &b.slice(cols, k)),
+            (false, true, false) => acc.mma(&a.slice(rows, k), &b.t()),
+            (false, false, true) => acc.mma(&a.slice(k.clone(), rows).t(), &b.slice(cols, k)),
+            (false, false, false) => acc.mma(&a.slice(k, rows).t(), &b.t()),
+            // Swap-AB: B is the left operand, so that its rows fill the 64 rows of a wgmma when M is
+            // small.
+            (true, true, true) => acc.mma(&b.slice(rows, k), &a),
+            (true, true, false) => acc.mma(&b.slice(k, rows).t(), &a),
+            (true, false, true) => acc.mma(&b.slice(rows, k), &a.t()),
+            (true, false, false) => acc.mma(&b.slice(k, rows).t(), &a.t()),
         }
     }
 

@@ -3,10 +3,10 @@
 //! In a slot the rows of gate and up alternate in blocks, so that the rows of one consumer are
 //! contiguous.
 
-use super::{FillSlot, KTile, LoadPart, Mainloop, box_cols, byte_offset, load_box, load_parts};
+use super::source::{Extents, LoadBy, Side, Source};
+use super::{FillSlot, KTile, LoadPart, Mainloop, box_cols, byte_offset, load_parts};
 use crate::gemm::config::Config;
 use crate::gemm::problem::{Class, Matrix, Problem};
-use crate::gemm::tile_scheduler::Cluster;
 use crate::weights::WeightLayout;
 use std::ops::Range as Span;
 use warpline_family::error::FamilyError;
@@ -18,21 +18,34 @@ use warpline_ir::{Element, TensorMapDecl};
 /// Gate and up, each as [N, K].
 pub(super) struct Gated {
     /// Gate, then up.
-    maps: [TensorMap; 2],
+    sources: [Source; 2],
     weights: WeightLayout,
 }
 
 impl Gated {
-    /// Declares the tensor maps.
-    pub(super) fn declare(k: Builder, class: &Class, c: &Config, weights: WeightLayout) -> Self {
-        let (dtype, width) = (class.dtype.b_dtype(), box_cols(class, c));
+    /// Declares the parameters.
+    pub(super) fn declare(
+        k: Builder,
+        class: &Class,
+        c: &Config,
+        weights: WeightLayout,
+        extents: Extents,
+    ) -> Self {
+        let width = box_cols(class, c);
         let rows = c.tile_n / c.b_blocks() / load_parts(c)[1];
-        let boxes = match weights {
+        let boxes = |dtype| match weights {
             WeightLayout::Interleaved => TensorMapDecl::tiled(dtype, [width, 8, rows / 8]),
             _ => TensorMapDecl::tiled(dtype, [width, rows]),
         };
+        let source = |name| {
+            let source = Source::declare(k, class, (Side::B, name), boxes, extents);
+            match weights {
+                WeightLayout::Interleaved => source.with_interleaved_rows(),
+                _ => source,
+            }
+        };
         Self {
-            maps: ["gate", "up"].map(|name| k.tensor_map(name, boxes.clone())),
+            sources: ["gate", "up"].map(source),
             weights,
         }
     }
@@ -52,64 +65,61 @@ impl Gated {
             rows,
             ..p.up().unwrap_or(gate)
         };
-        let weight = |name: &str, first: u64, m: Matrix| -> Result<TensorArg, FamilyError> {
-            let offset = byte_offset(p, m, first * m.stride);
-            Ok(tensor(Buffer::named(inputs, name)?.at(offset), m))
-        };
         let (first, n) = (u64::from(cols.start), u64::from(p.n));
-        let mut args = match weights {
-            WeightLayout::Separate => [weight("gate", first, gate)?, weight("up", first, up)?],
-            WeightLayout::Concatenated => [
-                weight("weights", first, gate)?,
-                weight("weights", n + first, gate)?,
-            ],
-            WeightLayout::Interleaved => {
-                let [gate_row, up_row] = [2 * first, 2 * first + 8];
-                [
-                    weight("weights", gate_row, gate)?,
-                    weight("weights", up_row, gate)?,
-                ]
-            }
+        let [gate_at, up_at] = match weights {
+            WeightLayout::Separate => [("gate", first), ("up", first)],
+            WeightLayout::Concatenated => [("weights", first), ("weights", n + first)],
+            WeightLayout::Interleaved => [("weights", 2 * first), ("weights", 2 * first + 8)],
         };
-        if weights == WeightLayout::Interleaved {
-            // Gate and up alternate in blocks of 8 rows.
-            for arg in &mut args {
+        // Gate and up alternate in blocks of 8 rows.
+        let tensor = |address: Address, m: Matrix| {
+            let mut arg = tensor(address, m);
+            if weights == WeightLayout::Interleaved {
                 arg.extents = vec![arg.extents[0], 8, rows / 8];
                 arg.strides = arg.strides.take().map(|s| vec![s[0], 16 * s[0]]);
             }
-        }
-        let [gate, up] = args;
-        Ok(step.tensor("gate", gate).tensor("up", up))
+            arg
+        };
+        let class = &p.class();
+        let bind = |step, name: &str, (input, first_row): (&str, u64), m: Matrix| {
+            let offset = byte_offset(p, m, first_row * m.stride);
+            let source = (Buffer::named(inputs, input)?.at(offset), m);
+            let step = Source::bind_args(step, class, (Side::B, name), source, true, tensor);
+            Ok::<_, FamilyError>(step)
+        };
+        let step = bind(step, "gate", gate_at, gate)?;
+        bind(step, "up", up_at, up)
     }
 
-    /// Issues the loads of a k-tile: blocks of gate and up alternate.
+    /// Loads a k-tile into a tile of the slot: blocks of gate and up alternate.
     #[track_caller]
-    pub(super) fn load<A: Element, B: Element>(
+    pub(super) fn load<A: Element, B: Element, E: Element>(
         &self,
         mainloop: &Mainloop,
-        slot: &FillSlot<A, B>,
+        (slot, tiles): (&FillSlot<A, B>, TileRef<E>),
         tile: KTile,
         part: LoadPart,
+        by: LoadBy,
     ) {
         let c = &mainloop.config;
         let (width, block_rows) = (box_cols(&mainloop.class, c), c.tile_n / c.b_blocks());
-        let (multicast, hint) = (c.cluster() == Cluster::Rows, mainloop.b_hint());
         for k in (0..c.tile_k).step_by(width as usize) {
             let blocks = (0..c.tile_n).step_by(block_rows as usize);
-            let all = blocks.flat_map(|row| self.maps.map(move |map| (row, map)));
-            for (i, (row, map)) in (0..).zip(all) {
+            let all = blocks.flat_map(|row| self.sources.map(move |source| (row, source)));
+            for (i, (row, source)) in (0..).zip(all) {
                 let rows = part.rows(block_rows);
                 let to = i * block_rows + rows.start..i * block_rows + rows.end;
-                let to = slot.1.slice(to, k..k + width);
+                let to = tiles.slice(to, k..k + width);
                 let (x, y) = (tile.k + k, tile.n + (row + rows.start));
-                match self.weights {
-                    WeightLayout::Interleaved => {
-                        // The third coordinate counts blocks of 8 rows.
-                        let block = Some(y >> 3u32);
-                        load_box(slot, map, to, [x, 0u32.reg()], block, multicast, hint);
+                let (origin, block) = match (self.weights, source) {
+                    // The third coordinate counts blocks of 8 rows.
+                    (WeightLayout::Interleaved, Source::Tma(_)) => {
+                        let block = y >> 3u32;
+                        ([x, 0u32.reg()], Some(block))
                     }
-                    _ => load_box(slot, map, to, [x, y], tile.batch, multicast, hint),
-                }
+                    _ => ([x, y], tile.batch),
+                };
+                mainloop.load_box(slot, (Side::B, source), to, origin, block, by);
             }
         }
     }

@@ -2,35 +2,38 @@
 //!
 //! | where | what |
 //! |---|---|
-//! | `k_major` | B as [N, K]: K innermost, as in A |
-//! | `n_major` | B as [K, N]: N innermost |
+//! | `k_major` | an operand with K innermost: A as [M, K], B as [N, K] |
+//! | `mn_major` | an operand with M or N innermost: A as [K, M], B as [K, N] |
 //! | `gated` | gate and up: two B operands, accumulated side by side |
-//! | `swap_ab` | swap-AB: B is the left operand |
+//! | `source` | an operand in global memory: a tensor map, or addresses for a gather |
+//! | `gather` | loads of an operand that TMA cannot address |
 //! | `accumulate` | the wgmmas of a consumer, k-tile by k-tile |
 //! | `order` | the k-tiles of a consumer, and the turn that it needs for them |
 
 mod accumulate;
 mod gated;
+pub(super) mod gather;
 mod k_major;
-mod n_major;
+mod mn_major;
 mod order;
-mod swap_ab;
+mod source;
 
 pub(super) use order::{MainloopOrder, TAIL};
+pub(super) use source::{Extents, LoadBy};
 
 use super::config::{Config, Schedule};
 use super::offset::Offset;
-use super::problem::{Class, Matrix, OperandLayout, Problem};
+use super::problem::{ALayout, Class, Matrix, OperandLayout, Problem};
 use super::tile_scheduler::Cluster;
 use gated::Gated;
 use k_major::KMajor;
-use n_major::NMajor;
+use mn_major::MnMajor;
+use source::{Side, Source};
 use std::ops::Range as Span;
 use warpline_family::error::FamilyError;
 use warpline_family::plan::{Address, Buffer, LaunchStep, TensorArg};
 use warpline_family::tensor::TensorSpec;
 use warpline_ir::builder::*;
-use warpline_ir::ops::policy::CacheHint;
 use warpline_ir::{DType, Element, TensorMapDecl};
 
 /// The ring of A and B.
@@ -39,19 +42,46 @@ pub(super) type AbRing<A, B> = Ring<(Tile<A>, Tile<B>)>;
 /// A slot of the ring that the producer fills.
 type FillSlot<A, B> = Slot<(Tile<A>, Tile<B>), Producing>;
 
-/// The operands of a GEMM: tensor maps, loads and wgmmas.
+/// The operands of a GEMM: their parameters, loads and wgmmas.
 pub(super) struct Mainloop {
     class: Class,
     config: Config,
-    a: TensorMap,
+    a: Operand,
     b: Operand,
 }
 
-/// B by its memory layout.
+/// An operand by its layout in shared memory.
 enum Operand {
     KMajor(KMajor),
-    NMajor(NMajor),
+    MnMajor(MnMajor),
     Gated(Gated),
+}
+
+impl Operand {
+    /// Declares the parameters of a single operand.
+    fn declare(k: Builder, class: &Class, c: &Config, side: Side, extents: Extents) -> Self {
+        match side.access(class).k_major {
+            true => Operand::KMajor(KMajor::declare(k, class, c, side, extents)),
+            false => Operand::MnMajor(MnMajor::declare(k, class, c, side, extents)),
+        }
+    }
+
+    /// Loads a k-tile into a tile of the slot.
+    #[track_caller]
+    fn load<A: Element, B: Element, E: Element>(
+        &self,
+        mainloop: &Mainloop,
+        to: (&FillSlot<A, B>, TileRef<E>),
+        tile: KTile,
+        part: LoadPart,
+        by: LoadBy,
+    ) {
+        match self {
+            Operand::KMajor(x) => x.load(mainloop, to, tile, part, by),
+            Operand::MnMajor(x) => x.load(mainloop, to, tile, part, by),
+            Operand::Gated(x) => x.load(mainloop, to, tile, part, by),
+        }
+    }
 }
 
 /// The k-tile to load: its first row of A, first column of C and first element of K.
@@ -61,6 +91,16 @@ struct KTile {
     n: Reg<u32>,
     k: Reg<u32>,
     batch: Option<Reg<u32>>,
+}
+
+impl KTile {
+    /// Returns the first row of A or column of C.
+    fn mn(self, side: Side) -> Reg<u32> {
+        match side {
+            Side::A => self.m,
+            Side::B => self.n,
+        }
+    }
 }
 
 /// One of equal parts of a k-tile.
@@ -83,22 +123,15 @@ impl LoadPart {
 }
 
 impl Mainloop {
-    /// Declares the tensor maps of the operands.
-    pub(super) fn declare(k: Builder, class: &Class, c: &Config) -> Self {
-        let a = tiled_map(
-            class,
-            class.dtype.a_dtype(),
-            box_cols(class, c),
-            c.tile_m / load_parts(c)[0],
-        );
+    /// Declares the parameters of the operands.
+    pub(super) fn declare(k: Builder, class: &Class, c: &Config, extents: Extents) -> Self {
         Self {
             class: *class,
             config: *c,
-            a: k.tensor_map("a", a),
-            b: match (class.up, class.layout) {
-                (Some(weights), _) => Operand::Gated(Gated::declare(k, class, c, weights)),
-                (None, OperandLayout::Nk) => Operand::KMajor(KMajor::declare(k, class, c)),
-                (None, OperandLayout::Kn) => Operand::NMajor(NMajor::declare(k, class, c)),
+            a: Operand::declare(k, class, c, Side::A, extents),
+            b: match class.up {
+                Some(weights) => Operand::Gated(Gated::declare(k, class, c, weights, extents)),
+                None => Operand::declare(k, class, c, Side::B, extents),
             },
         }
     }
@@ -111,12 +144,27 @@ impl Mainloop {
         cols: &Span<u32>,
         tensor: impl Fn(Address, Matrix) -> TensorArg,
     ) -> Result<LaunchStep, FamilyError> {
-        let a = Buffer::named(inputs, "a")?;
-        let step = step.tensor("a", tensor(a.into(), p.a()));
+        let class = &p.class();
+        let bind = |step, side: Side, first: u64, matrix: Matrix, k_innermost| {
+            let first_byte = byte_offset(p, matrix, first);
+            let address = Buffer::named(inputs, side.name())?.at(first_byte);
+            let names = (side, side.name());
+            let source = (address, matrix);
+            let step = Source::bind_args(step, class, names, source, k_innermost, &tensor);
+            Ok::<_, FamilyError>(step)
+        };
+        let step = bind(step, Side::A, 0, p.a(), p.a_layout == ALayout::Mk)?;
+        let (first, len, b) = (u64::from(cols.start), cols.len() as u64, p.b());
         match (p.up, p.layout) {
             (Some(weights), _) => Gated::bind_args(step, p, inputs, cols, weights, tensor),
-            (None, OperandLayout::Nk) => KMajor::bind_args(step, p, inputs, cols, tensor),
-            (None, OperandLayout::Kn) => NMajor::bind_args(step, p, inputs, cols, tensor),
+            (None, OperandLayout::Nk) => {
+                let part = Matrix { rows: len, ..b };
+                bind(step, Side::B, first * b.stride, part, true)
+            }
+            (None, OperandLayout::Kn) => {
+                let part = Matrix { cols: len, ..b };
+                bind(step, Side::B, first * b.inner_stride, part, false)
+            }
         }
     }
 
@@ -126,14 +174,19 @@ impl Mainloop {
         k.ring("ab", c.stages, |s| {
             let b = match self.b {
                 Operand::KMajor(_) => s.tile(c.tile_n, c.tile_k),
-                Operand::NMajor(_) => s.tile(c.tile_k, c.tile_n),
+                Operand::MnMajor(_) => s.tile(c.tile_k, c.tile_n),
                 Operand::Gated(_) => s.tile(2 * c.tile_n, c.tile_k),
             };
-            (s.tile(c.tile_m, c.tile_k), b)
+            let a = match self.class.a.k_major {
+                true => s.tile(c.tile_m, c.tile_k),
+                false => s.tile(c.tile_k, c.tile_m),
+            };
+            (a, b)
         })
     }
 
-    /// Issues the loads of a k-tile, or of one of its equal parts.
+    /// Loads a k-tile, or one of its equal parts. `by` names the threads that run this call; operands
+    /// that other threads load are left out.
     #[track_caller]
     pub(super) fn load<A: Element, B: Element>(
         &self,
@@ -141,6 +194,7 @@ impl Mainloop {
         offset: Offset,
         k_tile: Reg<u32>,
         part: LoadPart,
+        by: LoadBy,
     ) {
         let c = &self.config;
         let [m, n] = match c.swap_ab() {
@@ -153,37 +207,42 @@ impl Mainloop {
             k: k_tile * c.tile_k,
             batch: offset.batch,
         };
-        let width = box_cols(&self.class, c);
-        let rows = part.rows(c.tile_m);
-        for k in (0..c.tile_k).step_by(width as usize) {
-            let to = slot.0.slice(rows.clone(), k..k + width);
-            let origin = [tile.k + k, tile.m + rows.start];
-            let multicast = c.cluster() == Cluster::Cols;
-            load_box(
-                slot,
-                self.a,
-                to,
-                origin,
-                tile.batch,
-                multicast,
-                self.a_hint(),
-            );
-        }
-        match &self.b {
-            Operand::KMajor(b) => b.load(self, slot, tile, part),
-            Operand::NMajor(b) => b.load(self, slot, tile, part),
-            Operand::Gated(b) => b.load(self, slot, tile, part),
-        }
+        self.a.load(self, (slot, slot.0), tile, part, by);
+        self.b.load(self, (slot, slot.1), tile, part, by);
     }
 
-    /// Returns the L2 cache hint of A: all tiles of the same tile row read it again.
-    fn a_hint(&self) -> Option<CacheHint> {
-        self.config.cache_hints.then_some(CacheHint::EvictLast)
+    /// Returns the index of the matrix in the batch; `None` if all GEMMs share the operand.
+    fn batch(&self, side: Side, tile: KTile) -> Option<Reg<u32>> {
+        tile.batch.filter(|_| !side.access(&self.class).is_shared)
     }
 
-    /// Returns the L2 cache hint of B: it is streamed.
-    fn b_hint(&self) -> Option<CacheHint> {
-        self.config.cache_hints.then_some(CacheHint::EvictFirst)
+    /// Loads a box of an operand into a tile: by TMA into this CTA or into the whole cluster, or by a
+    /// gather. The coordinates are those of TMA, innermost first.
+    #[track_caller]
+    fn load_box<A: Element, B: Element, E: Element>(
+        &self,
+        slot: &FillSlot<A, B>,
+        (side, source): (Side, Source),
+        to: TileRef<E>,
+        [x, y]: [Reg<u32>; 2],
+        batch: Option<Reg<u32>>,
+        by: LoadBy,
+    ) {
+        let map = match (source, by) {
+            (Source::Tma(map), LoadBy::OneThread) => map,
+            (Source::Gather(gather), LoadBy::AllThreads) => {
+                let k_dim = source::k_dim(side.access(&self.class).k_major);
+                return gather.load(to, [y, x], batch, k_dim);
+            }
+            _ => return,
+        };
+        let hint = side.cache_hint(&self.config);
+        match (side.is_multicast(&self.config), batch) {
+            (false, None) => slot.load_with(map, to, [x, y], None, hint),
+            (false, Some(z)) => slot.load_with(map, to, [x, y, z], None, hint),
+            (true, None) => slot.load_multicast_with(map, to, [x, y], hint),
+            (true, Some(z)) => slot.load_multicast_with(map, to, [x, y, z], hint),
+        }
     }
 }
 
@@ -211,29 +270,20 @@ fn byte_offset(p: &Problem, m: Matrix, element: u64) -> u64 {
     }
 }
 
-/// Declares a tensor map with boxes of `rows` rows of `cols` elements of one matrix.
-pub(super) fn tiled_map(class: &Class, dtype: DType, cols: u32, rows: u32) -> TensorMapDecl {
-    match class.batched {
-        false => TensorMapDecl::tiled(dtype, [cols, rows]),
-        true => TensorMapDecl::tiled(dtype, [cols, rows, 1]),
-    }
+/// Declares a tensor map of an operand with boxes of `rows` rows of `cols` elements of one matrix.
+fn tiled_map(class: &Class, side: Side, dtype: DType, cols: u32, rows: u32) -> TensorMapDecl {
+    matrix_map(
+        class.batched && !side.access(class).is_shared,
+        dtype,
+        cols,
+        rows,
+    )
 }
 
-/// Loads a box into this CTA, or by multicast into the whole cluster.
-#[track_caller]
-fn load_box<A: Element, B: Element, E: Element>(
-    slot: &FillSlot<A, B>,
-    map: TensorMap,
-    to: TileRef<E>,
-    [x, y]: [Reg<u32>; 2],
-    batch: Option<Reg<u32>>,
-    multicast: bool,
-    hint: Option<CacheHint>,
-) {
-    match (multicast, batch) {
-        (false, None) => slot.load_with(map, to, [x, y], None, hint),
-        (false, Some(z)) => slot.load_with(map, to, [x, y, z], None, hint),
-        (true, None) => slot.load_multicast_with(map, to, [x, y], hint),
-        (true, Some(z)) => slot.load_multicast_with(map, to, [x, y, z], hint),
+/// Declares a tensor map with boxes of `rows` rows of `cols` elements of one matrix.
+pub(super) fn matrix_map(batched: bool, dtype: DType, cols: u32, rows: u32) -> TensorMapDecl {
+    match batched {
+        false => TensorMapDecl::tiled(dtype, [cols, rows]),
+        true => TensorMapDecl::tiled(dtype, [cols, rows, 1]),
     }
 }

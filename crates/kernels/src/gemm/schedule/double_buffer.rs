@@ -1,6 +1,7 @@
 //! Double buffer: every warpgroup loads its part of the next k-tile, then multiplies the current one.
 
 use super::prelude::*;
+use crate::gemm::mainloop::LoadBy;
 
 /// Declares the roles.
 pub(super) fn roles<A: Element, B: Element, T: Out>(k: Builder, gemm: &GemmContext<T>) {
@@ -28,7 +29,8 @@ pub(super) fn roles<A: Element, B: Element, T: Out>(k: Builder, gemm: &GemmConte
                 steps(gemm.k_tiles).each(|k_tile| {
                     elect(|| {
                         let slot = ab.acquire();
-                        mainloop.load(&slot, offset, k_tile, LoadPart { index: i, count });
+                        let part = LoadPart { index: i, count };
+                        mainloop.load(&slot, offset, k_tile, part, LoadBy::OneThread);
                         slot.commit();
                     });
                     if_(loaded.get(), multiply);

@@ -26,14 +26,14 @@ mod two_consumer;
 use super::config::{Config, Schedule, TileRegion};
 use super::context::GemmContext;
 use super::epilogue::Out;
-use super::mainloop::AbRing;
+use super::mainloop::{AbRing, gather};
 use super::problem::{Class, OperandType};
 use crate::roles;
 pub(super) use crate::roles::CONSUMERS;
 use half::{bf16, f16};
 use warpline_family::float::FloatType;
 use warpline_ir::builder::*;
-use warpline_ir::{E4m3, E5m2, Element};
+use warpline_ir::{E4m3, E5m2, Element, Tf32};
 
 /// Declares the kernel of a class and a config.
 pub(super) fn declare(k: Builder, class: &Class, c: &Config) {
@@ -51,6 +51,7 @@ pub(super) fn declare(k: Builder, class: &Class, c: &Config) {
         OperandType::F16 => out!(f16, f16),
         OperandType::E4m3 => out!(E4m3, E4m3),
         OperandType::E5m2 => out!(E5m2, E4m3),
+        OperandType::F32 => out!(Tf32, Tf32),
     }
 }
 
@@ -83,6 +84,32 @@ fn exchange_ring(k: Builder, consumer: &str, [rows, cols]: [u32; 2]) -> Ring<Til
 /// Declares a role that loads or stores.
 fn copy_role(k: Builder, name: &str, c: &Config) -> RoleDecl {
     roles::copy_role(k, name, c.registers.map(|r| r.load))
+}
+
+/// Declares the role of the producer.
+fn producer_role<T: Out>(k: Builder, gemm: &GemmContext<T>) -> RoleDecl {
+    match gemm.class.gathers() {
+        false => copy_role(k, "load", &gemm.config),
+        true => gather::role(k, "gather", gemm.config.registers.map(|r| r.load)),
+    }
+}
+
+/// Runs `body` in the threads that load: one thread, or all threads of a producer that gathers.
+#[track_caller]
+fn in_producer_threads<T: Out>(gemm: &GemmContext<T>, body: impl FnOnce()) {
+    match gemm.class.gathers() {
+        false => elect(body),
+        true => body(),
+    }
+}
+
+/// Prefetches the tensor map of C in one thread of the producer.
+#[track_caller]
+fn prefetch_map<T: Out>(gemm: &GemmContext<T>) {
+    match gemm.class.gathers() {
+        false => gemm.epilogue.prefetch_map(),
+        true => elect(|| gemm.epilogue.prefetch_map()),
+    }
 }
 
 /// Declares the producer and the consumers; roles of whole warpgroups come first.

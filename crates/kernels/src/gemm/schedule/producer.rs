@@ -1,8 +1,10 @@
-//! The producer: the role that loads every k-tile of every tile.
+//! The producer: the role that loads every k-tile of every tile. One thread issues TMA loads; all
+//! threads gather the operands that TMA cannot address.
 
-use super::copy_role;
 use super::prelude::*;
+use super::{in_producer_threads, prefetch_map, producer_role};
 use crate::gemm::mainloop::AbRing;
+use crate::gemm::mainloop::LoadBy;
 use crate::gemm::offset::Offset;
 
 /// k-tiles of the first tile that the producer loads before the prologue barrier.
@@ -16,8 +18,8 @@ pub(super) fn role<A: Element, B: Element, T: Out>(
 ) {
     let c = &gemm.config;
     let load = |offset, k_tile| load(gemm, ab, offset, k_tile);
-    copy_role(k, "load", c).body(|| {
-        let early = match gemm.tiles.first_tile_is_static() {
+    producer_role(k, gemm).body(|| {
+        let early = match gemm.tiles.first_tile_is_static() && !gemm.class.gathers() {
             true => EARLY_K_TILES.min(c.stages),
             false => 0,
         };
@@ -32,8 +34,8 @@ pub(super) fn role<A: Element, B: Element, T: Out>(
             });
             prologue_barrier();
         }
-        elect(|| {
-            gemm.epilogue.prefetch_map();
+        in_producer_threads(gemm, || {
+            prefetch_map(gemm);
             let first_k_tile = Var::new(early);
             gemm.tiles.each_as_producer(|tile| {
                 let offset = gemm.offset(tile);
@@ -53,6 +55,15 @@ pub(super) fn load<A: Element, B: Element, T: Out>(
     k_tile: Reg<u32>,
 ) {
     let slot = ab.acquire();
-    gemm.mainloop.load(&slot, offset, k_tile, LoadPart::WHOLE);
+    let load = |by| {
+        gemm.mainloop
+            .load(&slot, offset, k_tile, LoadPart::WHOLE, by)
+    };
+    if gemm.class.gathers() {
+        elect(|| load(LoadBy::OneThread));
+        load(LoadBy::AllThreads);
+    } else {
+        load(LoadBy::OneThread);
+    }
     slot.commit();
 }

@@ -1,7 +1,7 @@
 //! The producer of schedules with their own order of k-tiles.
 
-use super::copy_role;
 use super::prelude::*;
+use super::{in_producer_threads, prefetch_map, producer_role};
 use crate::gemm::mainloop::AbRing;
 use crate::gemm::offset::Offset;
 
@@ -12,9 +12,9 @@ pub(super) fn role<A: Element, B: Element, T: Out>(
     ab: AbRing<A, B>,
     body: impl FnOnce(&dyn Fn(Offset, Reg<u32>)),
 ) {
-    copy_role(k, "load", &gemm.config).body(|| {
-        elect(|| {
-            gemm.epilogue.prefetch_map();
+    producer_role(k, gemm).body(|| {
+        in_producer_threads(gemm, || {
+            prefetch_map(gemm);
             body(&|offset, k_tile| producer::load(gemm, ab, offset, k_tile));
         });
     });
