@@ -38,7 +38,8 @@ class Output:
     name: str
     #: Its dimensions, outermost first: ``{"all": "x"}``, ``{"leading": "x"}``, ``{"index": ["x", 0]}``,
     #: ``{"last": "x"}``, ``{"half-unless": ["x", 0, "y"]}`` (half of that dimension if y is omitted),
-    #: ``{"flattened": ["x", 2]}`` (the product of that dimension and all inner ones).
+    #: ``{"flattened": ["x", 2]}`` (the product of that dimension and all inner ones),
+    #: ``{"mat-mul": ["a", "b"]}`` (the dimensions of ``torch.matmul(a, b)``).
     dims: tuple[dict[str, Any], ...]
     #: The parameter with the same element type.
     dtype_of: str
@@ -82,7 +83,18 @@ class Output:
                     dims.append(size if shape_of.get(other) is not None else size // 2)
                 case {"flattened": [name, i]}:
                     dims.append(math.prod(shape_of[name][i:]))
+                case {"mat-mul": [a, b]}:
+                    dims.extend(_matmul_shape(shape_of[a], shape_of[b]))
         return tuple(dims)
+
+
+def _matmul_shape(a: Any, b: Any) -> list[Any]:
+    """Returns the shape of a matrix product; the native module rejects batches that do not broadcast."""
+    batches = [tuple(shape[:-2]) for shape in (a, b)]
+    rank = max(map(len, batches))
+    padded = [(1,) * (rank - len(batch)) + batch for batch in batches]
+    dims = [y if x == 1 else x for x, y in zip(*padded)]
+    return dims + list(a[-2:-1]) + (list(b[-1:]) if len(b) > 1 else [])
 
 
 @dataclass(frozen=True)

@@ -59,6 +59,31 @@ pub(super) fn cases() -> Cases {
     ] {
         add(plain(m, n, k), Choice::default());
     }
+    // Operands and outputs that TMA cannot address.
+    for (i, weights) in (0..).zip(LAYOUTS) {
+        let kinds = [ScheduleKind::Cooperative, ScheduleKind::PingPong];
+        let odd_k = Problem {
+            weights,
+            ..plain(70, 72, 83)
+        };
+        add(odd_k.clone(), small_choice(kinds[i % 2]));
+        add(odd_k, swap_ab(1));
+        let odd_weights = Problem {
+            weights,
+            weight_align: Some(2),
+            c_align: Some(4),
+            ..plain(70, 136, 136)
+        };
+        add(odd_weights, small_choice(kinds[(i + 1) % 2]));
+    }
+    add(plain(33, 41, 55), Choice::default());
+    add(
+        Problem {
+            dtype: OperandType::F32,
+            ..plain(70, 72, 88)
+        },
+        small_choice(ScheduleKind::Cooperative),
+    );
     // Full waves of wide tiles and a narrow last wave.
     for weights in LAYOUTS {
         let tail_n = Some(24);

@@ -13,6 +13,12 @@ use warpline_ir::Target;
 /// Bytes of a tile row in one TMA box: the widest swizzle span.
 const SPAN: u32 = 128;
 
+/// Registers of a consumer thread besides its accumulators, so that none spill.
+const CONSUMER_REGISTERS: u32 = 80;
+
+/// The minimum number of registers of a thread that gathers, so that none spill.
+const MIN_GATHER_REGISTERS: u32 = 88;
+
 /// The maximum number of rows of a TMA box.
 const MAX_BOX_ROWS: u32 = 256;
 
@@ -255,10 +261,14 @@ impl Config {
                 remaining / self.consumers() / 8 * 8
             };
             let is_storer = matches!(self.schedule, Schedule::Storer { .. });
+            // The loads of a gather are in flight in registers: it gets those that consumers do not need.
+            let gather_budget = || {
+                let math = (accumulators + CONSUMER_REGISTERS).next_multiple_of(8);
+                let remaining = pool.saturating_sub(self.consumers() * math) / copy_warpgroups;
+                (remaining / 8 * 8).clamp(MIN_GATHER_REGISTERS, entry)
+            };
             let load = (flags.load_registers).unwrap_or(match (self.consumers(), accumulators) {
-                // Loads in flight hold registers.
-                (3.., _) if class.gathers() => 104,
-                _ if class.gathers() => 120,
+                _ if class.gathers() => gather_budget(),
                 (3, _) => 32,
                 (_, ..=192) if !is_storer => 40,
                 _ => 24,

@@ -3,7 +3,9 @@
 //! The estimate counts the cycles of one SM: tensor core time, bytes loaded into shared memory,
 //! epilogues, and waves of tiles. A second bound is the memory traffic of all SMs.
 
+use super::access::OperandAccess;
 use super::config::{Choice, Config, Raster, Schedule, ScheduleKind, Staging};
+use super::mainloop::gather::{LOADS_IN_FLIGHT, THREADS as GATHER_THREADS};
 use super::problem::{Accumulation, Activation, Matrix, Problem};
 use super::tail::SubGemm;
 use super::tile_scheduler::Cluster;
@@ -52,6 +54,10 @@ mod fitted {
     pub(super) const SPLIT_K: f64 = 0.92;
     /// Extra cost of rows that straddle 32-byte sectors: of reads, and of writes in 32-byte parts.
     pub(super) const MISALIGNED: [f64; 2] = [0.95, 2.65];
+    /// Gather: cycles until the loads of a group arrive, and cycles per load of a warp.
+    pub(super) const GATHER: [f64; 2] = [700.0, 8.0];
+    /// Cost of storing C element by element, relative to TMA.
+    pub(super) const BY_ELEMENT: f64 = 8.0;
     /// Time of two consecutive kernels relative to the sum of both.
     pub(super) const TWO_KERNELS: f64 = 1.01;
     /// At the power limit, every moved byte costs time: the slowdown per byte of a stage and
@@ -70,6 +76,20 @@ fn out_of_bounds_rows(p: &Problem, c: &Config) -> f64 {
     let a_rows = (m_tiles * u64::from(c.tile_m) - u64::from(p.m)) * n_tiles;
     let b_rows = (n_tiles * u64::from(c.tile_n) - u64::from(p.n)) * m_tiles;
     (a_rows + u64::from(p.class().b_operands()) * b_rows) as f64 * p.batches() as f64
+}
+
+/// Returns the cycles in which the producer gathers a k-tile.
+fn gather_cycles(p: &Problem, c: &Config) -> f64 {
+    let class = p.class();
+    let size = p.dtype.a_dtype().bytes() as u32;
+    let operand = |access: OperandAccess, tile: u32| {
+        let Some(unit) = access.gather else { return 0.0 };
+        let loads = f64::from(tile * c.tile_k * size / unit.bytes(size)) / GATHER_THREADS;
+        let registers = loads * f64::from(unit.bytes(size).div_ceil(4));
+        let groups = (registers / LOADS_IN_FLIGHT).ceil();
+        groups * fitted::GATHER[0] + loads * fitted::GATHER[1]
+    };
+    operand(class.a, c.tile_m) + operand(class.b, class.b_operands() * c.tile_n)
 }
 
 /// Returns the estimated seconds of a config: the sum over its kernels.
@@ -116,7 +136,9 @@ fn estimate_kernel(p: &Problem, c: &Config, target: &Target) -> f64 {
     }
     let bytes = (rows + cols) * f64::from(c.tile_k) * size * reads;
     let loading = bytes / L2 / f64::from(c.cluster().size()).sqrt();
-    let mut k_tile_cycles = math.max(loading).max(LATENCY / f64::from(c.stages - 1));
+    let mut k_tile_cycles = (math.max(loading))
+        .max(LATENCY / f64::from(c.stages - 1))
+        .max(gather_cycles(p, c));
     if let Schedule::DoubleBuffer { .. } = c.schedule {
         k_tile_cycles += UNHIDDEN;
     }
@@ -135,7 +157,11 @@ fn estimate_kernel(p: &Problem, c: &Config, target: &Target) -> f64 {
         .zip(EPILOGUE_OPS)
         .map(|(is_set, cost)| is_set * cost)
         .sum();
-    let value_cycles = EPILOGUE[1] * out / 2.0 * writes + ops_cycles;
+    let store = match p.class().c_by_element {
+        false => writes,
+        true => BY_ELEMENT,
+    };
+    let value_cycles = EPILOGUE[1] * out / 2.0 * store + ops_cycles;
     // The constants are for two consumers; more are faster.
     let mut epilogue = EPILOGUE[0] + values * value_cycles * 2.0 / f64::from(c.consumers());
     if let Schedule::TwoConsumer { .. } = c.schedule {
@@ -347,6 +373,8 @@ fn base_choices(p: &Problem) -> Vec<Choice> {
     }
     if p.m <= 128 {
         let m = p.m.next_multiple_of(16).max(16);
+        // M innermost needs whole panels of 64 columns.
+        let m = if p.class().a.k_major { m } else { m.next_multiple_of(64) };
         for tile_m in [m, m / 2].into_iter().filter(|m| m.is_multiple_of(16)) {
             for (tile_n, consumers) in [(64, 1), (128, 2), (192, 3), (128, 1), (256, 2)] {
                 for stream_k in [false, true] {

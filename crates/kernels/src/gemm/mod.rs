@@ -22,7 +22,7 @@
 //! | `call` | the ops: from call arguments to a problem |
 //! | `operand_view` | tensors of a call as operands |
 //! | `reference` | the float64 reference |
-//! | `table` | the test table |
+//! | `table`, `layout_table` | the test tables |
 
 mod access;
 pub(crate) mod call;
@@ -32,6 +32,7 @@ mod context;
 pub(crate) mod epilogue;
 mod flags;
 mod heuristic;
+mod layout_table;
 mod mainloop;
 mod offset;
 pub(crate) mod operand_view;
@@ -161,7 +162,7 @@ impl GemmKind for PlainGemm {
     }
 
     fn cases() -> Vec<TestCase<Problem, Choice>> {
-        table::gemm()
+        [table::gemm(), layout_table::gemm()].concat()
     }
 
     fn large_cases() -> Vec<TestCase<Problem, Choice>> {
@@ -204,7 +205,7 @@ impl GemmKind for LinearLayer {
     }
 
     fn cases() -> Vec<TestCase<Problem, Choice>> {
-        table::linear()
+        [table::linear(), layout_table::linear()].concat()
     }
 
     fn bench() -> Vec<(&'static str, Problem)> {

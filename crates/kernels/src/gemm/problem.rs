@@ -92,7 +92,7 @@ keywords! {
         E4m3 = "e4m3",
         /// fp8 with 5 exponent bits (A only; B is e4m3)
         E5m2 = "e5m2",
-        /// f32, multiplied as tf32: the tensor cores read the upper 10 bits of the mantissa
+        /// f32, rounded to tf32 (10 bits of mantissa) before it is multiplied
         F32 = "f32" | "tf32",
     }
 }

@@ -126,7 +126,7 @@ fn k_innermost(values: &[f64], m: Matrix, z: usize, is_k_innermost: bool) -> Cow
     let read = |i: usize, j: usize| {
         let x = values[first + i * stride + j * inner];
         match m.dtype {
-            DType::F32 => truncate_to_tf32(x),
+            DType::F32 => round_to_tf32(x),
             _ => x,
         }
     };
@@ -142,12 +142,13 @@ fn k_innermost(values: &[f64], m: Matrix, z: usize, is_k_innermost: bool) -> Cow
     (0..outer * k).map(element).collect()
 }
 
-/// Returns an f32 as the tensor cores read it: without the lower 13 bits.
-fn truncate_to_tf32(x: f64) -> f64 {
+/// Returns an f32 as the kernel multiplies it: rounded to the 10 bits of a tf32 mantissa, to nearest
+/// even.
+fn round_to_tf32(x: f64) -> f64 {
     let bits = (x as f32).to_bits();
-    match x.is_nan() {
-        true => x,
-        false => f32::from_bits(bits & !0x1fff).into(),
+    match x.is_finite() {
+        true => f32::from_bits((bits + 0xfff + (bits >> 13 & 1)) & !0x1fff).into(),
+        false => x,
     }
 }
 

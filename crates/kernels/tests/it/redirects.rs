@@ -66,11 +66,11 @@ fn shared_fields_of_both_families_are_listed_once() {
         panic!("{dtype:?}");
     };
     let words: Vec<_> = words.iter().map(|word| word.name).collect();
-    assert_eq!(words, ["bf16", "f16", "e4m3", "e5m2", "nvfp4"]);
+    assert_eq!(words, ["bf16", "f16", "e4m3", "e5m2", "f32", "nvfp4"]);
     assert!(dtype.check("nvfp4").is_ok() && dtype.check("fp16").is_ok());
     assert_eq!(
         dtype.check("fp4").unwrap_err(),
-        "bf16, f16, e4m3, e5m2 or nvfp4"
+        "bf16, f16, e4m3, e5m2, f32 or nvfp4"
     );
 }
 

@@ -1,6 +1,8 @@
 //! Matrices that the epilogue addresses element by element, without a tensor map.
 
+use super::{Epilogue, Out};
 use crate::gemm::config::Config;
+use crate::gemm::offset::Offset;
 use crate::gemm::problem::{Class, Matrix};
 use warpline_family::plan::{Address, LaunchStep};
 use warpline_ir::builder::*;
@@ -10,6 +12,38 @@ use warpline_ir::{DType, Element};
 /// its f32 elements.
 pub(super) fn stores_elements(class: &Class, c: &Config) -> bool {
     class.c_by_element || c.swap_ab() && class.out.dtype() == DType::F32
+}
+
+impl<T: Out> Epilogue<T> {
+    /// Stores the elements of a fragment that are inside of C.
+    #[track_caller]
+    pub(super) fn store_elements(&self, values: &Frag, offset: Offset) {
+        let Some(c) = self.elements else { return };
+        values.each_pair(|cell, pair| {
+            for (i, x) in (0..).zip(pair) {
+                let (row, col) = (offset.row + cell.row, offset.col + cell.col + i);
+                let [m, n] = match self.config.swap_ab() {
+                    false => [row, col],
+                    true => [col, row],
+                };
+                if_(n.lt(self.n) & m.lt(self.m), || {
+                    c.row(m, offset.batch).store(n, T::round(x));
+                });
+            }
+        });
+    }
+
+    /// Stores a tile whose rows are columns of C (swap-AB).
+    #[track_caller]
+    pub(super) fn store_transposed(&self, outbox: Option<Outbox<T>>, tile: &Frag, offset: Offset) {
+        let Some((outbox, c)) = outbox.zip(self.c).filter(|_| self.elements.is_none()) else {
+            return self.store_elements(tile, offset);
+        };
+        match offset.batch {
+            None => T::store_transposed(outbox, tile, c, [offset.row, offset.col]),
+            Some(z) => T::store_transposed(outbox, tile, c, [offset.row, offset.col, z]),
+        }
+    }
 }
 
 /// A batch of matrices in global memory.

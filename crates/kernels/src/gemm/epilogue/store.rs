@@ -92,34 +92,4 @@ impl<T: Out> Epilogue<T> {
             Some(z) => outbox.store_map(part, c, [offset.col, offset.row, z], f),
         }
     }
-
-    /// Stores the elements of a fragment that are inside of C.
-    #[track_caller]
-    fn store_elements(&self, values: &Frag, offset: Offset) {
-        let Some(c) = self.elements else { return };
-        values.each_pair(|cell, pair| {
-            for (i, x) in (0..).zip(pair) {
-                let (row, col) = (offset.row + cell.row, offset.col + cell.col + i);
-                let [m, n] = match self.config.swap_ab() {
-                    false => [row, col],
-                    true => [col, row],
-                };
-                if_(n.lt(self.n) & m.lt(self.m), || {
-                    c.row(m, offset.batch).store(n, T::round(x));
-                });
-            }
-        });
-    }
-
-    /// Stores a tile whose rows are columns of C (swap-AB).
-    #[track_caller]
-    fn store_transposed(&self, outbox: Option<Outbox<T>>, tile: &Frag, offset: Offset) {
-        let Some((outbox, c)) = outbox.zip(self.c).filter(|_| self.elements.is_none()) else {
-            return self.store_elements(tile, offset);
-        };
-        match offset.batch {
-            None => T::store_transposed(outbox, tile, c, [offset.row, offset.col]),
-            Some(z) => T::store_transposed(outbox, tile, c, [offset.row, offset.col, z]),
-        }
-    }
 }

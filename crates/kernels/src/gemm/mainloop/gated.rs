@@ -3,6 +3,7 @@
 //! In a slot the rows of gate and up alternate in blocks, so that the rows of one consumer are
 //! contiguous.
 
+use super::gather::{KDim, SPAN};
 use super::source::{Extents, LoadBy, Side, Source};
 use super::{FillSlot, KTile, LoadPart, Mainloop, box_cols, byte_offset, load_parts};
 use crate::gemm::config::Config;
@@ -103,6 +104,9 @@ impl Gated {
     ) {
         let c = &mainloop.config;
         let (width, block_rows) = (box_cols(&mainloop.class, c), c.tile_n / c.b_blocks());
+        if by == LoadBy::AllThreads {
+            return self.gather(mainloop, tiles, tile);
+        }
         for k in (0..c.tile_k).step_by(width as usize) {
             let blocks = (0..c.tile_n).step_by(block_rows as usize);
             let all = blocks.flat_map(|row| self.sources.map(move |source| (row, source)));
@@ -111,9 +115,9 @@ impl Gated {
                 let to = i * block_rows + rows.start..i * block_rows + rows.end;
                 let to = tiles.slice(to, k..k + width);
                 let (x, y) = (tile.k + k, tile.n + (row + rows.start));
-                let (origin, block) = match (self.weights, source) {
+                let (origin, block) = match self.weights {
                     // The third coordinate counts blocks of 8 rows.
-                    (WeightLayout::Interleaved, Source::Tma(_)) => {
+                    WeightLayout::Interleaved => {
                         let block = y >> 3u32;
                         ([x, 0u32.reg()], Some(block))
                     }
@@ -121,6 +125,23 @@ impl Gated {
                 };
                 mainloop.load_box(slot, (Side::B, source), to, origin, block, by);
             }
+        }
+    }
+
+    /// Gathers a k-tile into a tile of the slot.
+    #[track_caller]
+    fn gather<E: Element>(&self, mainloop: &Mainloop, tiles: TileRef<E>, tile: KTile) {
+        let c = &mainloop.config;
+        let block_rows = c.tile_n / c.b_blocks();
+        let blocks = (0..c.tile_n).step_by(block_rows as usize);
+        let all = blocks.flat_map(|row| self.sources.map(move |source| (row, source)));
+        for (i, (row, source)) in (0..).zip(all) {
+            let Some(gather) = source.gather(LoadBy::AllThreads) else {
+                continue;
+            };
+            let to = tiles.slice(i * block_rows..(i + 1) * block_rows, 0..c.tile_k);
+            let origin = [tile.n + row, tile.k];
+            gather.load((to, 2 * c.tile_n * SPAN), origin, tile.batch, KDim::Cols);
         }
     }
 }

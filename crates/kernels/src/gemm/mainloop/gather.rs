@@ -17,14 +17,20 @@ use warpline_ir::{DType, Element, Swizzle};
 
 /// Warps of a producer that gathers.
 const WARPS: u32 = 4;
+/// Threads of a producer that gathers.
+pub(in crate::gemm) const THREADS: f64 = 32.0 * WARPS as f64;
 /// Bytes of a tile row in one panel: the swizzle span.
-const SPAN: u32 = 128;
+pub(super) const SPAN: u32 = 128;
 /// Rows of a swizzle atom.
 const ATOM_ROWS: u32 = 8;
 /// Bytes that one lane stores of an operand whose elements are not consecutive.
 const STRIDED_BYTES: u32 = 16;
 /// The maximum number of registers of loads in flight.
-const MAX_REGISTERS: u32 = 48;
+const MAX_REGISTERS: u32 = 32;
+/// As [`MAX_REGISTERS`], for the heuristic.
+pub(in crate::gemm) const LOADS_IN_FLIGHT: f64 = MAX_REGISTERS as f64;
+/// The maximum number of rows in flight; each has an address in registers.
+const MAX_STEPS: u32 = 16;
 
 /// The dimension of a tile in shared memory that is K.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -171,13 +177,13 @@ impl Gather {
         }
     }
 
-    /// Gathers the elements from row and column `origin` on into a tile whose rows have one swizzle
-    /// span. All threads of the role call it.
+    /// Gathers the elements from row and column `origin` on into a tile whose panels are `panel_bytes`
+    /// apart. All threads of the role call it.
     #[track_caller]
     pub(super) fn load<E: Element>(
         &self,
-        to: TileRef<E>,
-        origin: [Reg<u32>; 2],
+        (to, panel_bytes): (TileRef<E>, u32),
+        [row, col]: [Reg<u32>; 2],
         batch: Option<Reg<u32>>,
         k_dim: KDim,
     ) {
@@ -185,10 +191,21 @@ impl Gather {
             None => self.first,
             Some((stride, z)) => self.first.offset(z.cast::<u64>() * stride),
         };
-        match self.col_stride {
-            None => self.dense_rows(matrix, to, origin, k_dim),
-            Some(col_stride) => self.strided(matrix, to, origin, col_stride),
-        }
+        let panel_len = SPAN / E::DTYPE.bytes() as u32;
+        let first_panel = to.slice(0..to.rows(), 0..panel_len);
+        each_part(to.cols() / panel_len, |panel| {
+            let (to, origin) = (
+                Panel {
+                    tile: first_panel,
+                    offset: panel * panel_bytes,
+                },
+                [row, col + panel * panel_len],
+            );
+            match self.col_stride {
+                None => self.dense_rows(matrix, to, origin, k_dim),
+                Some(col_stride) => self.strided(matrix, to, origin, col_stride),
+            }
+        });
     }
 
     /// Returns a row, clamped to the last one.
@@ -207,7 +224,7 @@ impl Gather {
     fn dense_rows<E: Element>(
         &self,
         matrix: Elements,
-        to: TileRef<E>,
+        to: Panel<E>,
         [row, col]: [Reg<u32>; 2],
         k_dim: KDim,
     ) {
@@ -216,7 +233,6 @@ impl Gather {
         let bytes = self.unit.bytes(size).max(4);
         let (words, len) = (bytes / 4, bytes / size);
         let lanes = SPAN / bytes;
-        let rows_per_step = WARPS * 32 / lanes;
         let lane_row = warp_in_role() * (32 / lanes) + lane_id() / lanes;
         let lane_col = lane_id() % lanes * len;
         let [rows, cols] = self.extents;
@@ -229,45 +245,41 @@ impl Gather {
             KDim::Cols => word_masks(remaining(cols, col), size, words),
             KDim::Rows => Vec::new(),
         };
-        let load_row = |i: u32| -> Vec<Reg<u32>> {
-            let from = self.row(matrix, row + i);
-            match (by_element, words) {
-                (true, _) => source_cols.iter().map(|&col| from.load(col)).collect(),
-                (false, 1) => from.load_words::<1>(source_cols[0]),
-                (false, 2) => from.load_words::<2>(source_cols[0]),
-                (false, _) => from.load_words::<4>(source_cols[0]),
+        let load = |from: Elements| match (by_element, words) {
+            (true, _) => {
+                let elements: Vec<_> = source_cols.iter().map(|&col| from.load(col)).collect();
+                elements
+            }
+            (false, 1) => from.load_words::<1>(source_cols[0]),
+            (false, 2) => from.load_words::<2>(source_cols[0]),
+            (false, _) => from.load_words::<4>(source_cols[0]),
+        };
+        let finish = |row: Reg<u32>, loaded: Vec<Reg<u32>>| -> Vec<Reg<u32>> {
+            let packed = match by_element {
+                true => pack_words(&loaded, size),
+                false => loaded,
+            };
+            let packed = as_operand::<E>(packed);
+            match k_dim {
+                KDim::Cols => packed.iter().zip(&masks).map(|(&x, &m)| x & m).collect(),
+                KDim::Rows => {
+                    let in_bounds = row.lt(rows);
+                    let or_zero = |x| select(in_bounds, x, 0u32);
+                    packed.into_iter().map(or_zero).collect()
+                }
             }
         };
-        let offsets: Vec<_> = (0..ATOM_ROWS)
-            .step_by(rows_per_step.min(ATOM_ROWS) as usize)
-            .map(|i| SwizzledOffset::new(Swizzle::B128, lane_row + i, lane_col * size))
-            .collect();
-        let first_rows: Vec<_> = (0..to.rows()).step_by(rows_per_step as usize).collect();
-        let registers = if by_element { len } else { words };
-        for first_rows in first_rows.chunks((MAX_REGISTERS / registers) as usize) {
-            // All loads of a chunk are in flight at once.
-            let loaded: Vec<_> = first_rows.iter().map(|&i| load_row(i)).collect();
-            for (&i, loaded) in first_rows.iter().zip(loaded) {
-                let packed = match by_element {
-                    true => pack_words(&loaded, size),
-                    false => loaded,
-                };
-                let masked: Vec<_> = match k_dim {
-                    KDim::Cols => packed.iter().zip(&masks).map(|(&x, &m)| x & m).collect(),
-                    KDim::Rows => {
-                        let in_bounds = (row + i).lt(rows);
-                        let or_zero = |&x: &Reg<u32>| select(in_bounds, x, 0u32);
-                        packed.iter().map(or_zero).collect()
-                    }
-                };
-                let offset = offsets
-                    [(i % ATOM_ROWS) as usize / (ATOM_ROWS as usize / offsets.len())]
-                .plus_bytes(i / ATOM_ROWS * ATOM_ROWS * SPAN);
-                if_in_tile(lane_row, i, rows_per_step, to.rows(), || {
-                    store_words(to, offset, &masked);
-                });
-            }
-        }
+        let lane = Lane {
+            row: lane_row,
+            byte: lane_col * size,
+            rows_per_step: WARPS * 32 / lanes,
+            registers: if by_element { len } else { words },
+        };
+        lane.each_step(
+            to,
+            |first| load(self.row(matrix, row + first)),
+            |first, loaded| finish(row + first, loaded),
+        );
     }
 
     /// Gathers elements at any distance: the lanes of a warp have 32 rows, each lane 16 bytes of its
@@ -276,7 +288,7 @@ impl Gather {
     fn strided<E: Element>(
         &self,
         matrix: Elements,
-        to: TileRef<E>,
+        to: Panel<E>,
         [row, col]: [Reg<u32>; 2],
         col_stride: Reg<u32>,
     ) {
@@ -284,29 +296,102 @@ impl Gather {
         let len = STRIDED_BYTES / size;
         let row = row + lane_id();
         let cols = self.extents[1];
-        for first in (0..SPAN / STRIDED_BYTES).step_by(WARPS as usize) {
-            let part = warp_in_role() + first;
+        each_part(SPAN / STRIDED_BYTES / WARPS, |i| {
+            let part = warp_in_role() + i * WARPS;
             let col = col + part * len;
             let offset_of = |i: u32| (col + i).min(cols - 1).mul_wide(col_stride);
             let source_cols: Vec<Reg<u64>> = (0..len).map(offset_of).collect();
             let masks = word_masks(remaining(cols, col), size, STRIDED_BYTES / 4);
-            let offset = SwizzledOffset::new(Swizzle::B128, lane_id(), part * STRIDED_BYTES);
-            let first_rows: Vec<_> = (0..to.rows()).step_by(32).collect();
-            for first_rows in first_rows.chunks((MAX_REGISTERS / len) as usize) {
-                let load_row = |&i: &u32| -> Vec<_> {
-                    let from = self.row(matrix, row + i);
-                    source_cols.iter().map(|&col| from.load(col)).collect()
-                };
-                let loaded: Vec<Vec<_>> = first_rows.iter().map(load_row).collect();
-                for (&i, loaded) in first_rows.iter().zip(loaded) {
-                    let words = pack_words(&loaded, size);
-                    let words: Vec<_> = words.iter().zip(&masks).map(|(&x, &m)| x & m).collect();
-                    if_in_tile(lane_id(), i, 32, to.rows(), || {
-                        store_words(to, offset.plus_bytes(i * SPAN), &words);
-                    });
-                }
+            let load = |from: Elements| -> Vec<_> {
+                source_cols.iter().map(|&col| from.load(col)).collect()
+            };
+            let lane = Lane {
+                row: lane_id(),
+                byte: part * STRIDED_BYTES,
+                rows_per_step: 32,
+                registers: len,
+            };
+            lane.each_step(
+                to,
+                |first| load(self.row(matrix, row + first)),
+                |_, loaded| {
+                    let words = as_operand::<E>(pack_words(&loaded, size));
+                    words.iter().zip(&masks).map(|(&x, &m)| x & m).collect()
+                },
+            );
+        });
+    }
+}
+
+/// A panel of a tile: the first panel, and the distance from it in bytes.
+#[derive(Clone, Copy)]
+struct Panel<E> {
+    tile: TileRef<E>,
+    offset: Reg<u32>,
+}
+
+/// The part of each step that one lane gathers.
+struct Lane {
+    /// The lane's row in a step, and its first byte in that row.
+    row: Reg<u32>,
+    byte: Reg<u32>,
+    rows_per_step: u32,
+    /// Registers of the loads of a step.
+    registers: u32,
+}
+
+impl Lane {
+    /// Runs `load` for the lane's row of every step, and stores the words that `finish` returns. Both get
+    /// the first row of the step.
+    ///
+    /// The loads of some steps are in flight together. A device loop runs over these groups: the compiler
+    /// would move all loads of straight code to its start, and spill their registers.
+    #[track_caller]
+    fn each_step<E: Element>(
+        &self,
+        to: Panel<E>,
+        load: impl Fn(Reg<u32>) -> Vec<Reg<u32>>,
+        finish: impl Fn(Reg<u32>, Vec<Reg<u32>>) -> Vec<Reg<u32>>,
+    ) {
+        let (step, rows) = (self.rows_per_step, to.tile.rows());
+        // A group has whole swizzle atoms, and both are powers of two.
+        let atom_steps = ATOM_ROWS.div_ceil(step);
+        let group_steps = (MAX_REGISTERS / self.registers).clamp(atom_steps, MAX_STEPS);
+        let group_rows = group_steps * step;
+        let offsets: Vec<_> = (0..atom_steps)
+            .map(|i| SwizzledOffset::new(Swizzle::B128, self.row + i * step, self.byte))
+            .map(|offset| offset.plus_bytes(to.offset))
+            .collect();
+        let group = |group: Reg<u32>, steps: u32| {
+            let first = group * group_rows;
+            let loaded: Vec<_> = (0..steps).map(|i| load(first + i * step)).collect();
+            for (i, loaded) in (0..).zip(loaded) {
+                let words = finish(first + i * step, loaded);
+                let whole_atoms = i / atom_steps * atom_steps * step;
+                let offset = offsets[(i % atom_steps) as usize]
+                    .plus_bytes(first * SPAN)
+                    .plus_bytes(whole_atoms * SPAN);
+                store_words(to.tile, offset, &words, || {
+                    let is_partial = !rows.is_multiple_of(step);
+                    is_partial.then(|| (self.row + first + i * step).lt(rows))
+                });
             }
+        };
+        each_part(rows / group_rows, |i| group(i, group_steps));
+        let remaining_steps = (rows % group_rows).div_ceil(step);
+        if remaining_steps > 0 {
+            group((rows / group_rows).reg(), remaining_steps);
         }
+    }
+}
+
+/// Runs `body` for each index less than `count`, in a device loop if there are several.
+#[track_caller]
+fn each_part(count: u32, body: impl FnOnce(Reg<u32>)) {
+    match count {
+        0 => {}
+        1 => body(0u32.reg()),
+        _ => steps(count).unroll(1).each(body),
     }
 }
 
@@ -335,6 +420,24 @@ fn word_masks(len: Reg<u32>, size: u32, words: u32) -> Vec<Reg<u32>> {
     (0..words).map(|i| mask(4 * i)).collect()
 }
 
+/// Returns words of a tile of `E`: f32 is rounded to tf32 as by a TMA load, to nearest even and with one
+/// NaN.
+#[track_caller]
+fn as_operand<E: Element>(words: Vec<Reg<u32>>) -> Vec<Reg<u32>> {
+    if E::DTYPE != DType::Tf32 {
+        return words;
+    }
+    let round = |x: Reg<u32>| {
+        let rounded = (x + 0xfff + ((x >> 13u32) & 1u32)) & !0x1fffu32;
+        select(
+            (x & 0x7fff_ffffu32).gt(0x7f80_0000u32),
+            0x7fff_e000u32,
+            rounded,
+        )
+    };
+    words.into_iter().map(round).collect()
+}
+
 /// Packs elements of `size` bytes into words.
 #[track_caller]
 fn pack_words(elements: &[Reg<u32>], size: u32) -> Vec<Reg<u32>> {
@@ -357,22 +460,22 @@ fn pack_words(elements: &[Reg<u32>], size: u32) -> Vec<Reg<u32>> {
     }
 }
 
-/// Stores 1, 2 or 4 words.
+/// Stores 1, 2 or 4 words, if the condition holds.
 #[track_caller]
-fn store_words<E: Element>(to: TileRef<E>, offset: SwizzledOffset, words: &[Reg<u32>]) {
-    match *words {
+fn store_words<E: Element>(
+    to: TileRef<E>,
+    offset: SwizzledOffset,
+    words: &[Reg<u32>],
+    condition: impl FnOnce() -> Option<Reg<bool>>,
+) {
+    let store = || match *words {
         [a] => to.store_swizzled(offset, [a]),
         [a, b] => to.store_swizzled(offset, [a, b]),
         [a, b, c, d] => to.store_swizzled(offset, [a, b, c, d]),
         _ => {}
-    }
-}
-
-/// Runs `store` if row `lane_row + first` is one of the `rows` rows of a tile; a step has `step` rows.
-#[track_caller]
-fn if_in_tile(lane_row: Reg<u32>, first: u32, step: u32, rows: u32, store: impl FnOnce()) {
-    match first + step <= rows {
-        true => store(),
-        false => if_(lane_row.lt(rows - first), store),
+    };
+    match condition() {
+        None => store(),
+        Some(condition) => if_(condition, store),
     }
 }

@@ -1,5 +1,6 @@
 //! An operand with K innermost in shared memory: A as [M, K], B as [N, K].
 
+use super::gather::{KDim, SPAN};
 use super::source::{Extents, LoadBy, Side, Source};
 use super::{FillSlot, KTile, LoadPart, Mainloop, box_cols, load_parts, tiled_map};
 use crate::gemm::config::Config;
@@ -35,7 +36,13 @@ impl KMajor {
         by: LoadBy,
     ) {
         let (c, side) = (&mainloop.config, self.side);
-        let (width, rows) = (box_cols(&mainloop.class, c), part.rows(side.tile_extent(c)));
+        let (tile_rows, rows) = (side.tile_extent(c), part.rows(side.tile_extent(c)));
+        if let Some(gather) = self.source.gather(by) {
+            let to = (to.slice(rows.clone(), 0..c.tile_k), tile_rows * SPAN);
+            let origin = [tile.mn(side) + rows.start, tile.k];
+            return gather.load(to, origin, mainloop.batch(side, tile), KDim::Cols);
+        }
+        let width = box_cols(&mainloop.class, c);
         for k in (0..c.tile_k).step_by(width as usize) {
             let to = to.slice(rows.clone(), k..k + width);
             let origin = [tile.k + k, tile.mn(side) + rows.start];

@@ -1,6 +1,7 @@
 //! An operand with M or N innermost in shared memory: A as [K, M], B as [K, N]. wgmma reads 16-bit
 //! types in this layout too.
 
+use super::gather::{KDim, SPAN};
 use super::source::{Extents, LoadBy, Side, Source};
 use super::{FillSlot, KTile, LoadPart, Mainloop, tiled_map};
 use crate::gemm::config::Config;
@@ -38,6 +39,15 @@ impl MnMajor {
         by: LoadBy,
     ) {
         let (c, side) = (&mainloop.config, self.side);
+        if let Some(gather) = self.source.gather(by) {
+            let origin = [tile.k, tile.mn(side)];
+            return gather.load(
+                (to, c.tile_k * SPAN),
+                origin,
+                mainloop.batch(side, tile),
+                KDim::Rows,
+            );
+        }
         for (i, col) in (0..).zip((0..side.tile_extent(c)).step_by(PANEL as usize)) {
             if i % part.count == part.index {
                 let to = to.slice(0..c.tile_k, col..col + PANEL);

@@ -8,12 +8,14 @@
 //! | `source` | an operand in global memory: a tensor map, or addresses for a gather |
 //! | `gather` | loads of an operand that TMA cannot address |
 //! | `accumulate` | the wgmmas of a consumer, k-tile by k-tile |
+//! | `mma` | the wgmmas of one k-tile |
 //! | `order` | the k-tiles of a consumer, and the turn that it needs for them |
 
 mod accumulate;
 mod gated;
 pub(super) mod gather;
 mod k_major;
+mod mma;
 mod mn_major;
 mod order;
 mod source;
@@ -216,8 +218,7 @@ impl Mainloop {
         tile.batch.filter(|_| !side.access(&self.class).is_shared)
     }
 
-    /// Loads a box of an operand into a tile: by TMA into this CTA or into the whole cluster, or by a
-    /// gather. The coordinates are those of TMA, innermost first.
+    /// Loads a box of an operand by TMA, into this CTA or into the whole cluster.
     #[track_caller]
     fn load_box<A: Element, B: Element, E: Element>(
         &self,
@@ -228,13 +229,8 @@ impl Mainloop {
         batch: Option<Reg<u32>>,
         by: LoadBy,
     ) {
-        let map = match (source, by) {
-            (Source::Tma(map), LoadBy::OneThread) => map,
-            (Source::Gather(gather), LoadBy::AllThreads) => {
-                let k_dim = source::k_dim(side.access(&self.class).k_major);
-                return gather.load(to, [y, x], batch, k_dim);
-            }
-            _ => return,
+        let (Source::Tma(map), LoadBy::OneThread) = (source, by) else {
+            return;
         };
         let hint = side.cache_hint(&self.config);
         match (side.is_multicast(&self.config), batch) {

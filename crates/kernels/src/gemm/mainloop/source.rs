@@ -1,6 +1,6 @@
 //! An operand in global memory: a tensor map, or addresses for a gather.
 
-use super::gather::{Gather, KDim};
+use super::gather::Gather;
 use crate::gemm::access::OperandAccess;
 use crate::gemm::config::Config;
 use crate::gemm::problem::{Class, Matrix};
@@ -123,6 +123,14 @@ impl Source {
         }
     }
 
+    /// Returns the gather, if these threads run it.
+    pub(super) fn gather(&self, by: LoadBy) -> Option<&Gather> {
+        match self {
+            Source::Gather(gather) if by == LoadBy::AllThreads => Some(gather),
+            _ => None,
+        }
+    }
+
     /// Returns the source of one of two matrices whose rows alternate in blocks of 8.
     pub(super) fn with_interleaved_rows(self) -> Self {
         match self {
@@ -162,12 +170,4 @@ pub(in crate::gemm) enum LoadBy {
     OneThread,
     /// All threads, which gather.
     AllThreads,
-}
-
-/// The dimension of the tile that is K.
-pub(super) fn k_dim(k_major: bool) -> KDim {
-    match k_major {
-        true => KDim::Cols,
-        false => KDim::Rows,
-    }
 }
