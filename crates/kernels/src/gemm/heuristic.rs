@@ -83,7 +83,9 @@ fn gather_cycles(p: &Problem, c: &Config) -> f64 {
     let class = p.class();
     let size = p.dtype.a_dtype().bytes() as u32;
     let operand = |access: OperandAccess, tile: u32| {
-        let Some(unit) = access.gather else { return 0.0 };
+        let Some(unit) = access.gather else {
+            return 0.0;
+        };
         let loads = f64::from(tile * c.tile_k * size / unit.bytes(size)) / GATHER_THREADS;
         let registers = loads * f64::from(unit.bytes(size).div_ceil(4));
         let groups = (registers / LOADS_IN_FLIGHT).ceil();
@@ -374,7 +376,11 @@ fn base_choices(p: &Problem) -> Vec<Choice> {
     if p.m <= 128 {
         let m = p.m.next_multiple_of(16).max(16);
         // M innermost needs whole panels of 64 columns.
-        let m = if p.class().a.k_major { m } else { m.next_multiple_of(64) };
+        let m = if p.class().a.k_major {
+            m
+        } else {
+            m.next_multiple_of(64)
+        };
         for tile_m in [m, m / 2].into_iter().filter(|m| m.is_multiple_of(16)) {
             for (tile_n, consumers) in [(64, 1), (128, 2), (192, 3), (128, 1), (256, 2)] {
                 for stream_k in [false, true] {

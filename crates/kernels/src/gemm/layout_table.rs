@@ -59,6 +59,10 @@ fn operands() -> Vec<Problem> {
         with(base(), |p| p.a_stride = Some(203)),
         with(base(), |p| p.b_stride = Some(202)),
         with(base(), |p| p.b_align = Some(2)),
+        // TMA with rows that end inside of 16 bytes.
+        with(plain(70, 72, 75), |p| {
+            (p.a_stride, p.b_stride) = (Some(80), Some(88))
+        }),
         // Elements of a row that are not neighbors.
         with(base(), |p| p.a_inner_stride = Some(2)),
         with(base(), |p| {

@@ -351,6 +351,12 @@ impl Matrix {
             && u64::from(self.align).is_multiple_of(TMA_ALIGNMENT)
     }
 
+    /// Returns whether TMA can store the matrices. It writes whole units of 16 bytes, also those that
+    /// begin inside of a row and end outside.
+    fn fits_tma_store(&self) -> bool {
+        self.fits_tma() && (self.cols * self.dtype.bytes() as u64).is_multiple_of(TMA_ALIGNMENT)
+    }
+
     /// Returns whether the elements of a row are consecutive.
     pub(super) fn has_dense_rows(&self) -> bool {
         self.cols <= 1 || self.inner_stride == 1
@@ -524,7 +530,7 @@ impl Problem {
                 self.layout == OperandLayout::Nk,
                 &[self.b(), self.up().unwrap_or(self.b())],
             ),
-            c_by_element: !self.c().fits_tma(),
+            c_by_element: !self.c().fits_tma_store(),
             accumulation: self.accumulation,
             epilogue: EpilogueOps {
                 scale: self.scale.is_some(),
