@@ -7,7 +7,7 @@ use crate::gemm::call::{
     problem_of_extents, with_rows, with_scales,
 };
 use crate::gemm::{Activation, Choice, OperandLayout};
-use crate::weights::WeightLayout;
+use crate::weights::{BLOCK_ROWS, WeightLayout};
 use warpline_family::Op;
 use warpline_family::error::FamilyError;
 use warpline_family::family::Family;
@@ -181,12 +181,17 @@ fn problem_of_call(
             ));
         }
     };
+    if weights == WeightLayout::Interleaved && !n.is_multiple_of(BLOCK_ROWS as u64) {
+        return call.reject(format!(
+            "N is {n}; interleaved weights need a multiple of {BLOCK_ROWS} (blocks of {BLOCK_ROWS} rows)"
+        ));
+    }
     let strides = [("w_gate", w), ("w_up", up)].map(|(name, w)| {
         let mut transposed = w.clone();
         transposed.strides.reverse();
         match operand_layout(call, name, &transposed, k, weight_rows)? {
             (OperandLayout::Nk, stride) => Ok(stride),
-            (OperandLayout::Kn, _) => call.reject(format!(
+            (OperandLayout::Kn, _) => call.unsupported_layout(format!(
                 "{name} has strides {:?}; its last dimension must be contiguous\nhelp: make it contiguous",
                 w.strides
             )),

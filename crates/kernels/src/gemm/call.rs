@@ -67,7 +67,7 @@ pub(super) fn matmul() -> Op<Gemm> {
             let (k, n) = match b.shape[..] {
                 [k, n] | [_, k, n] => (k, n),
                 _ => {
-                    return call.reject(format!(
+                    return call.unsupported(format!(
                         "b has {} dimensions; 2 or 3 are needed",
                         b.shape.len()
                     ));
@@ -154,12 +154,16 @@ pub(super) fn linear() -> Op<Linear> {
             let p = problem_of_extents(call, ["x", "weight"], x, n, k, dtype)?;
             let y = &call.outs[0];
             if let Some(bias) = call.optional("bias") {
-                let is_dense = bias.shape == [n] && (n < 2 || bias.strides == [1]);
-                if bias.dtype != y.dtype || !is_dense {
-                    return call.reject(format!(
+                let is_valid = bias.shape == [n] && bias.dtype == y.dtype;
+                if !is_valid || (n > 1 && bias.strides != [1]) {
+                    let text = format!(
                         "bias is {bias} with strides {:?}; it must be {} [{n}], contiguous",
                         bias.strides, y.dtype
-                    ));
+                    );
+                    return match is_valid {
+                        true => call.unsupported_layout(text),
+                        false => call.reject(text),
+                    };
                 }
             }
             if let Some(residual) = call.optional("residual")
@@ -232,10 +236,14 @@ pub(crate) fn operand_type(
     b: &TensorView,
 ) -> Result<OperandType, FamilyError> {
     let Some(dtype) = OperandType::from_dtype(a.dtype) else {
-        return call.reject(format!(
+        let text = format!(
             "{} is {}; it must be bf16, f16, e4m3 or e5m2",
             names[0], a.dtype
-        ));
+        );
+        return match a.dtype {
+            DType::F32 => call.unsupported(text),
+            _ => call.reject(text),
+        };
     };
     if b.dtype != dtype.b_dtype() {
         return call.reject(format!(
@@ -252,7 +260,7 @@ pub(crate) fn operand_type(
         .chain(call.outs)
         .find(|v| !v.is_16_byte_aligned())
     {
-        return call.reject(format!(
+        return call.unsupported_layout(format!(
             "{view} starts at address {:#x}; TMA needs a multiple of 16\nhelp: clone the tensor",
             view.address
         ));
@@ -291,7 +299,7 @@ pub(crate) fn operand_layout(
     };
     match found {
         Some(found) => Ok(found),
-        None => call.reject(format!(
+        None => call.unsupported_layout(format!(
             "{name} has strides {:?}; one of its last two dimensions must be contiguous, and rows must not overlap\n\
              help: make it contiguous",
             b.strides
@@ -321,7 +329,7 @@ pub(crate) fn problem_of_extents(
         ));
     }
     if last > 1 && a.elements() > 0 && a.strides.last() != Some(&1) {
-        return call.reject(format!(
+        return call.unsupported_layout(format!(
             "the last dimension of {} has stride {}; it must be contiguous\nhelp: make it contiguous",
             names[0],
             a.strides.last().unwrap_or(&0)
@@ -398,7 +406,7 @@ pub(crate) fn with_rows(
     }
     for (name, view) in [("the output", out), ("residual", residual)] {
         if p.n > 1 && view.strides.last() != Some(&1) {
-            return call.reject(format!(
+            return call.unsupported_layout(format!(
                 "the last dimension of {name} has stride {}; it must be contiguous\nhelp: make it contiguous",
                 view.strides.last().unwrap_or(&0)
             ));
@@ -409,7 +417,7 @@ pub(crate) fn with_rows(
         [] => [u64::from(p.k), u64::from(p.n), u64::from(p.n)].map(|n| n as i64),
         [one] => [one.strides[0], one.strides[1], one.strides[2]],
         _ => {
-            return call.reject(format!(
+            return call.unsupported_layout(format!(
                 "{name} has strides {:?} and the output has {:?} over shape {:?}; the leading dimensions must \
                  have one row stride\nhelp: make them contiguous",
                 a.strides, out.strides, a.shape
@@ -419,7 +427,7 @@ pub(crate) fn with_rows(
     let non_negative = |name: &str, stride: i64| {
         match u64::try_from(stride) {
         Ok(stride) => Ok(Some(stride)),
-        Err(_) => call.reject(format!(
+        Err(_) => call.unsupported_layout(format!(
             "the row stride of {name} is {stride}; it must not be negative\nhelp: make it contiguous"
         )),
     }
@@ -448,13 +456,13 @@ fn with_batch(
 ) -> Result<Problem, FamilyError> {
     let c = &call.outs[0];
     let [count, m, _] = a.shape[..] else {
-        return call.reject(format!(
+        return call.unsupported(format!(
             "a has {} dimensions; a batched b needs 3",
             a.shape.len()
         ));
     };
     if b.shape[0] != count {
-        return call.reject(format!(
+        return call.unsupported(format!(
             "a has {count} matrices and b has {}; the batch must be the same",
             b.shape[0]
         ));
@@ -468,7 +476,7 @@ fn with_batch(
         return Ok(p);
     }
     if p.n > 1 && c.strides[2] != 1 {
-        return call.reject(format!(
+        return call.unsupported_layout(format!(
             "the last dimension of c has stride {}; it must be contiguous\nhelp: make it contiguous",
             c.strides[2]
         ));
@@ -476,7 +484,7 @@ fn with_batch(
     let non_negative =
         |name: &str, view: &TensorView, i: usize| match u64::try_from(view.strides[i]) {
             Ok(stride) => Ok(Some(stride)),
-            Err(_) => call.reject(format!(
+            Err(_) => call.unsupported_layout(format!(
                 "{name} has stride {}; strides must not be negative\nhelp: make it contiguous",
                 view.strides[i]
             )),
