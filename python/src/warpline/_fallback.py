@@ -1,0 +1,238 @@
+"""Calls that the kernels reject although torch accepts them: dense copies, then torch's own ops.
+
+A call whose layout no kernel addresses runs on dense copies. A call that no kernel supports runs as
+torch ops, with one warning per op and cause; ``WARPLINE_STRICT=1`` raises its error instead.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from . import _composed, _host, _warpline
+from ._declared import Op
+from ._errors import UNSUPPORTED, UNSUPPORTED_LAYOUT, Error, FallbackWarning, input_error
+
+#: Runs an op on arguments and outputs.
+Run = Callable[[Op, tuple[Any, ...], tuple[Tensor, ...]], None]
+
+#: The codes of errors that torch's ops recover from.
+_RECOVERABLE = {UNSUPPORTED, UNSUPPORTED_LAYOUT, "cuda-unsupported-device", "cuda-driver-too-old"}
+
+#: The ops that normalize rows.
+_NORMS = ("layer_norm", "rms_norm")
+
+#: Parameters that kernels also accept as the transpose of a row-major matrix.
+_TRANSPOSABLE = {("matmul", "b"), ("linear", "weight")}
+
+#: Families whose operands have 16 or 8 bits.
+_GEMMS = ("gemm", "linear", "dual-gemm", "nvfp4-dual-gemm")
+
+_FP8 = (torch.float8_e4m3fn, torch.float8_e5m2)
+
+#: The folders whose frames a warning skips.
+_INTERNAL = tuple(f"{Path(module.__file__).parent}{os.sep}" for module in (_host, torch))
+
+#: The ops and causes of the warnings so far.
+_warned: set[tuple[str, ...]] = set()
+
+
+def is_strict() -> bool:
+    """Returns whether calls that no kernel supports raise their error."""
+    return os.environ.get("WARPLINE_STRICT", "") not in ("", "0")
+
+
+def recover(op: Op, run: Run, args: tuple[Any, ...], outs: tuple[Tensor, ...], error: Error) -> None:
+    """Computes a call that ``run`` has rejected, or raises the error of the call."""
+    if error.code not in _RECOVERABLE and not _is_broadcast(op, args):
+        raise error
+    if error.code == UNSUPPORTED_LAYOUT or _needs_k_major(op, args):
+        try:
+            return _run_on_copies(op, run, args, outs)
+        except Error as still:
+            if still.code not in _RECOVERABLE:
+                raise
+    _check(op, args, outs)
+    with_torch(op, args, outs, error)
+
+
+def with_torch(op: Op, args: tuple[Any, ...], outs: tuple[Tensor, ...], error: Error) -> None:
+    """Computes a valid call with torch's ops; warns, or raises the error if torch may not run."""
+    if is_strict():
+        raise error
+    dtypes = sorted({str(a.dtype) for a in (*args, *outs) if isinstance(a, Tensor)})
+    warn(op, (error.code, *dtypes), str(error))
+    with torch.no_grad():
+        found = _composed.call(op.name, tuple(out.dtype for out in outs), args)
+        for out, result in zip(outs, found):
+            out.copy_(result)
+
+
+def warn(op: Op, cause: tuple[str, ...], reason: str) -> None:
+    """Warns that torch runs an op, once per op and cause."""
+    if (op.name, *cause) in _warned:
+        return
+    _warned.add((op.name, *cause))
+    depth, frame = 1, sys._getframe(0)
+    while frame.f_back and (frame.f_code.co_filename.startswith(_INTERNAL) or frame.f_code.co_filename[:1] == "<"):
+        depth, frame = depth + 1, frame.f_back
+    warnings.warn(
+        f"torch's own ops run this call, without Warpline's kernels: {reason}\n"
+        "help: set WARPLINE_STRICT=1 to raise this as an error",
+        FallbackWarning,
+        stacklevel=depth,
+    )
+
+
+def _run_on_copies(op: Op, run: Run, args: tuple[Any, ...], outs: tuple[Tensor, ...]) -> None:
+    """Runs an op on dense, aligned copies of its tensors; copies the outputs back."""
+    args, targets = _with_last_dim(op, args, outs)
+    dtype = _common_dtype(op, args)
+    copies = tuple(
+        _dense(a if dtype is None else a.to(dtype), (op.name, p.name)) if isinstance(a, Tensor) else a
+        for p, a in zip(op.params, args)
+    )
+    dense = [
+        out if _is_dense(out) and dtype is None else torch.empty(out.shape, dtype=dtype or out.dtype, device=out.device)
+        for out in targets
+    ]
+    run(op, copies, tuple(dense))
+    with torch.no_grad():
+        for target, result in zip(targets, dense):
+            if result is not target:
+                target.copy_(result)
+
+
+def _with_last_dim(
+    op: Op, args: tuple[Any, ...], outs: tuple[Tensor, ...]
+) -> tuple[tuple[Any, ...], tuple[Tensor, ...]]:
+    """Returns a softmax over the last dimension, as views; other ops as they are."""
+    if op.name != "softmax" or args[1] in (-1, args[0].dim() - 1):
+        return args, outs
+    x, dim = args
+    return (x.movedim(dim, -1), -1), tuple(out.movedim(dim, -1) for out in outs)
+
+
+def _common_dtype(op: Op, args: tuple[Any, ...]) -> torch.dtype | None:
+    """Returns float32 if the tensors of a norm have several element types."""
+    dtypes = {a.dtype for a in args if isinstance(a, Tensor)}
+    return torch.float32 if op.name in _NORMS and len(dtypes) > 1 else None
+
+
+def _dense(tensor: Tensor, name: tuple[str, str]) -> Tensor:
+    """Returns a tensor that kernels address: itself, or a copy."""
+    if name == ("matmul", "b") and tensor.dtype in _FP8:
+        return _dense(tensor.mT, ("", "")).mT
+    if _is_dense(tensor) or (name in _TRANSPOSABLE and tensor.dim() > 1 and _is_dense(tensor.mT)):
+        return tensor
+    return tensor.clone(memory_format=torch.contiguous_format)
+
+
+def _is_dense(tensor: Tensor) -> bool:
+    return tensor.is_contiguous() and tensor.data_ptr() % 16 == 0
+
+
+def _needs_k_major(op: Op, args: tuple[Any, ...]) -> bool:
+    """Returns whether a matmul has a B in fp8 whose rows are along N."""
+    return op.name == "matmul" and args[1].dtype in _FP8 and args[1].dim() > 1 and not args[1].mT.is_contiguous()
+
+
+def _is_broadcast(op: Op, args: tuple[Any, ...]) -> bool:
+    """Returns whether a matmul has a vector or broadcasts batches, which its signature does not describe."""
+    return op.name == "matmul" and (args[1].dim() == 1 or args[1].dim() > 2)
+
+
+def _check(op: Op, args: tuple[Any, ...], outs: tuple[Tensor, ...]) -> None:
+    """Rejects a call that breaks a rule of the op, as the native module does for supported types."""
+    tensors = [(p.name, a) for p, a in zip(op.params, args) if isinstance(a, Tensor)]
+    named = [*tensors, *((o.name, out) for o, out in zip(op.outputs, outs))]
+    (first, like), *_ = named
+    for name, tensor in named:
+        if tensor.device != like.device:
+            raise input_error(
+                f"{op.name}: all tensors must be on one device, but {first} is on {like.device} and {name} is on"
+                f" {tensor.device}"
+            )
+    for output, out in zip(op.outputs, outs):
+        reject_overlap(op, output.name, out, args)
+    stand_ins = _stand_ins(op, [tensor for _, tensor in named])
+    layouts = {id(t): _layout(op, name, t, stand_ins) for name, t in named}
+    if op.name == "matmul":
+        _check_matmul(args[0], args[1], outs[0])
+        layouts.update(_matrices(layouts, args[0], args[1], outs[0]))
+    values = tuple(layouts[id(a)] if isinstance(a, Tensor) else a for a in args)
+    try:
+        _warpline.check_call(op.index, values, [layouts[id(out)] for out in outs])
+    except Error as error:
+        text = str(error)
+        for dtype, stand_in in stand_ins.items():
+            text = text.replace(stand_in, str(dtype).removeprefix("torch."))
+        raise input_error(text, error.code) from None
+
+
+def _stand_ins(op: Op, tensors: list[Tensor]) -> dict[torch.dtype, str]:
+    """Returns a supported element type, as yet unused, for each unsupported floating-point type."""
+    used = {t.dtype for t in tensors}
+    free = ["f32"] if op.family not in _GEMMS else []
+    free += [name for dtype, name in ((torch.float16, "f16"), (torch.bfloat16, "bf16")) if dtype not in used]
+    unsupported = [torch.float64] if op.family not in _GEMMS else [torch.float64, torch.float32]
+    return dict(zip((dtype for dtype in unsupported if dtype in used), free))
+
+
+def _layout(op: Op, name: str, tensor: Tensor, stand_ins: dict[torch.dtype, str]) -> tuple[Any, ...]:
+    """Returns element type, shape and strides for the native module."""
+    dtype = None if name.startswith("scale_") else stand_ins.get(tensor.dtype)
+    dtype = dtype or _host.DTYPES.get(str(tensor.dtype).removeprefix("torch."))
+    if dtype is None:
+        raise input_error(f"{op.name}: {name} has the unsupported element type {tensor.dtype}")
+    return dtype, tuple(tensor.shape), tensor.stride()
+
+
+def _check_matmul(a: Tensor, b: Tensor, c: Tensor) -> None:
+    """Rejects a matmul that torch rejects."""
+    for name, tensor in (("a", a), ("b", b)):
+        if not tensor.dim():
+            raise input_error(f"matmul: {name} has no dimensions; at least one is needed")
+    k = b.shape[-2] if b.dim() > 1 else b.shape[0]
+    if a.shape[-1] != k:
+        raise input_error(f"matmul: K differs: a has {a.shape[-1]}, b has {k}")
+    shape = _composed.matmul_shape(a.shape, b.shape)
+    if c.shape != shape:
+        raise input_error(f"matmul: c must have the shape {list(shape)}, not {list(c.shape)}")
+
+
+def _matrices(layouts: dict[int, Any], a: Tensor, b: Tensor, c: Tensor) -> dict[int, Any]:
+    """Returns the layouts of one dense GEMM of a matmul, whose batches and vectors are checked."""
+    m, k, n = 1, a.shape[-1], b.shape[-1] if b.dim() > 1 else 1
+
+    def matrix(tensor: Tensor, rows: int, columns: int) -> tuple[Any, ...]:
+        return layouts[id(tensor)][0], (rows, columns), (columns, 1)
+
+    return {id(a): matrix(a, m, k), id(b): matrix(b, k, n), id(c): matrix(c, m, n)}
+
+
+def reject_overlap(op: Op, name: str, out: Tensor, args: tuple[Any, ...]) -> None:
+    """Rejects an output that shares memory with an argument."""
+    for param, value in zip(op.params, args):
+        if isinstance(value, Tensor) and _overlaps(out, value):
+            raise input_error(
+                f"{op.name}: {name} shares memory with {param.name}; an output must not overlap another tensor"
+            )
+
+
+def _overlaps(a: Tensor, b: Tensor) -> bool:
+    """Returns whether the address ranges of two tensors overlap."""
+    if a.numel() == 0 or b.numel() == 0:
+        return False
+    ranges = [
+        (t.data_ptr(), t.data_ptr() + t.element_size() * (1 + sum((n - 1) * s for n, s in zip(t.shape, t.stride()))))
+        for t in (a, b)
+    ]
+    return ranges[0][0] < ranges[1][1] and ranges[1][0] < ranges[0][1]
