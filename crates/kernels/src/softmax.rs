@@ -33,7 +33,7 @@ impl RowOp for SoftmaxOp {
     const PARAMS: &'static [OpParam] = &[OpParam::integer(
         "dim",
         -1,
-        "The dimension to normalize over; must be the last one.",
+        "The dimension to normalize over; x is copied unless it is the last one.",
     )];
     const EXAMPLE: &'static str = "\
 >>> x = np.array([[0.0, np.log(3.0)]], dtype=np.float32)

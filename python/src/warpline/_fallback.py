@@ -29,9 +29,6 @@ _RECOVERABLE = {UNSUPPORTED, UNSUPPORTED_LAYOUT, "cuda-unsupported-device", "cud
 #: The ops that normalize rows.
 _NORMS = ("layer_norm", "rms_norm")
 
-#: Parameters that kernels also accept as the transpose of a row-major matrix.
-_TRANSPOSABLE = {("matmul", "b"), ("linear", "weight")}
-
 #: Families whose operands have 16 or 8 bits.
 _GEMMS = ("gemm", "linear", "dual-gemm", "nvfp4-dual-gemm")
 
@@ -130,7 +127,7 @@ def _dense(tensor: Tensor, name: tuple[str, str]) -> Tensor:
     """Returns a tensor that kernels address: itself, or a copy."""
     if name == ("matmul", "b") and tensor.dtype in _FP8:
         return _dense(tensor.mT, ("", "")).mT
-    if _is_dense(tensor) or (name in _TRANSPOSABLE and tensor.dim() > 1 and _is_dense(tensor.mT)):
+    if _is_dense(tensor) or (name in _host.TRANSPOSABLE and tensor.dim() > 1 and _is_dense(tensor.mT)):
         return tensor
     return tensor.clone(memory_format=torch.contiguous_format)
 
@@ -180,9 +177,9 @@ def _check(op: Op, args: tuple[Any, ...], outs: tuple[Tensor, ...]) -> None:
 def _stand_ins(op: Op, tensors: list[Tensor]) -> dict[torch.dtype, str]:
     """Returns a supported element type, as yet unused, for each unsupported floating-point type."""
     used = {t.dtype for t in tensors}
-    free = ["f32"] if op.family not in _GEMMS else []
-    free += [name for dtype, name in ((torch.float16, "f16"), (torch.bfloat16, "bf16")) if dtype not in used]
-    unsupported = [torch.float64] if op.family not in _GEMMS else [torch.float64, torch.float32]
+    unsupported = [torch.float64, torch.float32] if op.family in _GEMMS else [torch.float64]
+    supported = {torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16"}
+    free = [name for dtype, name in supported.items() if dtype not in (*used, *unsupported)]
     return dict(zip((dtype for dtype in unsupported if dtype in used), free))
 
 

@@ -13,7 +13,7 @@ use warpline_family::op::{
 /// The matrix, the first parameter of every row-wise op.
 const X: OpParam = OpParam::tensor(
     "x",
-    "f32, f16 or bf16. The last dimension is the row and must be contiguous; the rows must have one common stride.",
+    "f32, f16 or bf16. A layout is copied unless rows are contiguous and have one common stride.",
 );
 
 /// Returns the signature of the op.
