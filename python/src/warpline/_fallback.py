@@ -6,7 +6,9 @@ torch ops, with one warning per op and cause; ``WARPLINE_STRICT=1`` raises its e
 
 from __future__ import annotations
 
+import math
 import os
+import re
 import sys
 import warnings
 from collections.abc import Callable
@@ -160,17 +162,20 @@ def _check(op: Op, args: tuple[Any, ...], outs: tuple[Tensor, ...]) -> None:
     for output, out in zip(op.outputs, outs):
         reject_overlap(op, output.name, out, args)
     stand_ins = _stand_ins(op, [tensor for _, tensor in named])
-    layouts = {id(t): _layout(op, name, t, stand_ins) for name, t in named}
+    typed_by_call = _typed_by_call(op, args)
+    layouts = {name: _layout(op, name, tensor, {} if name in typed_by_call else stand_ins) for name, tensor in named}
     if op.name == "matmul":
-        _check_matmul(args[0], args[1], outs[0])
-        layouts.update(_matrices(layouts, args[0], args[1], outs[0]))
-    values = tuple(layouts[id(a)] if isinstance(a, Tensor) else a for a in args)
+        # The native module checks one GEMM of a batch.
+        for name, shape in _check_matmul(args[0], args[1], outs[0]).items():
+            layouts[name] = _dense_layout(layouts[name][0], *shape)
+    values = tuple(layouts.get(p.name, value) for p, value in zip(op.params, args))
     try:
-        _warpline.check_call(op.index, values, [layouts[id(out)] for out in outs])
+        _warpline.check_call(op.index, values, [layouts[output.name] for output in op.outputs])
     except Error as error:
         text = str(error)
         for dtype, stand_in in stand_ins.items():
-            text = text.replace(stand_in, str(dtype).removeprefix("torch."))
+            name = str(dtype).removeprefix("torch.")
+            text = re.sub(rf"\b{stand_in}\b", _host.DTYPES.get(name, name), text)
         raise input_error(text, error.code) from None
 
 
@@ -183,36 +188,40 @@ def _stand_ins(op: Op, tensors: list[Tensor]) -> dict[torch.dtype, str]:
     return dict(zip((dtype for dtype in unsupported if dtype in used), free))
 
 
+def _typed_by_call(op: Op, args: tuple[Any, ...]) -> set[str]:
+    """Returns the tensors whose element type does not follow from that of the first operand."""
+    values = {p.name: value for p, value in zip(op.params, args)}
+    names = {name for name in values if name.startswith("scale_")}
+    if values.get("out_dtype") is not None or args[0].dtype in (*_FP8, torch.uint8):
+        names |= {"bias", "residual", *(o.name for o in op.outputs)}
+    return names
+
+
 def _layout(op: Op, name: str, tensor: Tensor, stand_ins: dict[torch.dtype, str]) -> tuple[Any, ...]:
-    """Returns element type, shape and strides for the native module."""
-    dtype = None if name.startswith("scale_") else stand_ins.get(tensor.dtype)
-    dtype = dtype or _host.DTYPES.get(str(tensor.dtype).removeprefix("torch."))
+    """Returns element type, shape and dense strides for the native module."""
+    dtype = stand_ins.get(tensor.dtype) or _host.DTYPES.get(str(tensor.dtype).removeprefix("torch."))
     if dtype is None:
         raise input_error(f"{op.name}: {name} has the unsupported element type {tensor.dtype}")
-    return dtype, tuple(tensor.shape), tensor.stride()
+    return _dense_layout(dtype, *tensor.shape)
 
 
-def _check_matmul(a: Tensor, b: Tensor, c: Tensor) -> None:
-    """Rejects a matmul that torch rejects."""
+def _dense_layout(dtype: str, *shape: int) -> tuple[Any, ...]:
+    strides = [math.prod(shape[i + 1 :]) or 1 for i in range(len(shape))]
+    return dtype, shape, tuple(strides)
+
+
+def _check_matmul(a: Tensor, b: Tensor, c: Tensor) -> dict[str, tuple[int, int]]:
+    """Rejects shapes that torch.matmul rejects; returns those of one row of one GEMM."""
     for name, tensor in (("a", a), ("b", b)):
         if not tensor.dim():
             raise input_error(f"matmul: {name} has no dimensions; at least one is needed")
-    k = b.shape[-2] if b.dim() > 1 else b.shape[0]
+    k, n = (b.shape[-2], b.shape[-1]) if b.dim() > 1 else (b.shape[0], 1)
     if a.shape[-1] != k:
         raise input_error(f"matmul: K differs: a has {a.shape[-1]}, b has {k}")
     shape = _composed.matmul_shape(a.shape, b.shape)
     if c.shape != shape:
         raise input_error(f"matmul: c must have the shape {list(shape)}, not {list(c.shape)}")
-
-
-def _matrices(layouts: dict[int, Any], a: Tensor, b: Tensor, c: Tensor) -> dict[int, Any]:
-    """Returns the layouts of one dense GEMM of a matmul, whose batches and vectors are checked."""
-    m, k, n = 1, a.shape[-1], b.shape[-1] if b.dim() > 1 else 1
-
-    def matrix(tensor: Tensor, rows: int, columns: int) -> tuple[Any, ...]:
-        return layouts[id(tensor)][0], (rows, columns), (columns, 1)
-
-    return {id(a): matrix(a, m, k), id(b): matrix(b, k, n), id(c): matrix(c, m, n)}
+    return {"a": (1, k), "b": (k, n), "c": (1, n)}
 
 
 def reject_overlap(op: Op, name: str, out: Tensor, args: tuple[Any, ...]) -> None:
