@@ -90,23 +90,44 @@ def warn(op: Op, cause: tuple[str, ...], reason: str) -> None:
     )
 
 
+def tune(op: Op, args: tuple[Any, ...], outs: tuple[Tensor, ...]) -> None:
+    """Autotunes the problem of a call, or of its dense copies. The call itself reports that no kernel
+    supports it."""
+    try:
+        _warpline.tune(op.index, args, outs)
+    except Error as error:
+        if error.code == UNSUPPORTED_LAYOUT:
+            copies, dense, _ = _copies(op, args, outs)
+            _warpline.tune(op.index, copies, dense)
+        elif error.code not in _RECOVERABLE and not _is_broadcast(op, args):
+            raise
+
+
 def _run_on_copies(op: Op, run: Run, args: tuple[Any, ...], outs: tuple[Tensor, ...]) -> None:
     """Runs an op on dense, aligned copies of its tensors; copies the outputs back."""
+    copies, dense, targets = _copies(op, args, outs)
+    run(op, copies, dense)
+    with torch.no_grad():
+        for target, result in zip(targets, dense):
+            if result is not target:
+                target.copy_(result)
+
+
+def _copies(
+    op: Op, args: tuple[Any, ...], outs: tuple[Tensor, ...]
+) -> tuple[tuple[Any, ...], tuple[Tensor, ...], tuple[Tensor, ...]]:
+    """Returns dense arguments, dense outputs, and the views of ``outs`` that these are copied to."""
     args, targets = _with_last_dim(op, args, outs)
     dtype = _common_dtype(op, args)
     copies = tuple(
         _dense(a if dtype is None else a.to(dtype), (op.name, p.name)) if isinstance(a, Tensor) else a
         for p, a in zip(op.params, args)
     )
-    dense = [
+    dense = tuple(
         out if _is_dense(out) and dtype is None else torch.empty(out.shape, dtype=dtype or out.dtype, device=out.device)
         for out in targets
-    ]
-    run(op, copies, tuple(dense))
-    with torch.no_grad():
-        for target, result in zip(targets, dense):
-            if result is not target:
-                target.copy_(result)
+    )
+    return copies, dense, targets
 
 
 def _with_last_dim(

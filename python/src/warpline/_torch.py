@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from . import _composed, _host, _integer_cache, _warpline
+from . import _composed, _fallback, _host, _integer_cache, _warpline
 from ._autograd import differentiate, reject_out
 from ._call import tune_needs_gpu
 from ._call import torch as _loaded
@@ -294,7 +294,7 @@ def _tune(op: Op, args: tuple[Any, ...], outs: tuple[Any, ...] | None) -> None:
         raise tune_needs_gpu(op)
     if outs is None:
         outs = tuple(_empty(op, output, values, tensors) for output in op.outputs)
-    _warpline.tune(op.index, args, outs)
+    _fallback.tune(op, args, outs)
 
 
 def _empty(op: Op, output: Output, values: dict[str, Any], tensors: dict[str, torch.Tensor]) -> torch.Tensor:
