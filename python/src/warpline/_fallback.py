@@ -78,7 +78,6 @@ def warn(op: Op, cause: tuple[str, ...], reason: str) -> None:
     """Warns that torch runs an op, once per op and cause."""
     if (op.name, *cause) in _warned:
         return
-    _warned.add((op.name, *cause))
     depth, frame = 1, sys._getframe(0)
     while frame.f_back and (frame.f_code.co_filename.startswith(_INTERNAL) or frame.f_code.co_filename[:1] == "<"):
         depth, frame = depth + 1, frame.f_back
@@ -88,6 +87,8 @@ def warn(op: Op, cause: tuple[str, ...], reason: str) -> None:
         FallbackWarning,
         stacklevel=depth,
     )
+    # Not reached if a filter turns the warning into an error, so that each such call raises it.
+    _warned.add((op.name, *cause))
 
 
 def tune(op: Op, args: tuple[Any, ...], outs: tuple[Tensor, ...]) -> None:

@@ -312,6 +312,14 @@ class Warnings(Test):
         self.assertEqual(len(self.caught(softmax, lambda: warpline.rms_norm(x.double()))), 1)
         self.assertEqual(self.caught(lambda: warpline.softmax(x), lambda: warpline.softmax(x.T)), [])
 
+    def test_a_filter_may_raise_it_in_each_call(self):
+        x = draw(4, 8, dtype=torch.float64)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            for _ in range(2):
+                with self.assertRaises(warpline.FallbackWarning):
+                    warpline.softmax(x)
+
     def test_it_points_at_the_caller(self):
         x = draw(4, 8, dtype=torch.float64)
         w = draw(8, dtype=torch.float64).requires_grad_()

@@ -35,6 +35,14 @@ LEVELS, STARTS = [3, 4, 2, 2], [0, 12]
 lenient = mock.patch.dict(os.environ, WARPLINE_STRICT="0")
 
 
+def ignore_fallback(test):
+    """Ignores the warning that torch's ops run, until the test ends."""
+    filters = warnings.catch_warnings()
+    filters.__enter__()
+    test.addCleanup(filters.__exit__, None, None, None)
+    warnings.simplefilter("ignore", warpline.FallbackWarning)
+
+
 def draw(*shape, dtype=torch.float32, seed=None):
     generator = torch.Generator().manual_seed(len(shape) if seed is None else seed)
     return torch.randn(shape, generator=generator).to(DEVICE, dtype)
@@ -260,8 +268,7 @@ class Float64(unittest.TestCase):
     def setUp(self):
         lenient.start()
         self.addCleanup(lenient.stop)
-        warnings.simplefilter("ignore", warpline.FallbackWarning)
-        self.addCleanup(warnings.resetwarnings)
+        ignore_fallback(self)
 
     def test_gradcheck(self):
         # Takes about 2 s.
@@ -396,6 +403,31 @@ class Modes(unittest.TestCase):
             warpline.linear(x, w).float().sum().backward()
         self.assertEqual(x.grad.dtype, torch.bfloat16)
 
+    def test_modes_batched_gradients_and_export(self):
+        from torch.fx.experimental.proxy_tensor import make_fx
+        from torch.utils.flop_counter import FlopCounterMode
+
+        x = draw(4, 8).requires_grad_()
+        with FlopCounterMode(display=False):
+            (counted,) = torch.autograd.grad(warpline.softmax(x)[:, 0].sum(), x)
+        torch.testing.assert_close(counted, torch.autograd.grad(torch.softmax(x, -1)[:, 0].sum(), x)[0])
+        upstream = draw(3, 4, 8)
+        ours = torch.autograd.grad(warpline.softmax(x), x, upstream, is_grads_batched=True)
+        torch.testing.assert_close(ours, torch.autograd.grad(torch.softmax(x, -1), x, upstream, is_grads_batched=True))
+        traced = make_fx(lambda x: warpline.softmax(x) * 2)(x.detach())
+        self.assertIn(torch.ops.warpline.softmax.default, [node.target for node in traced.graph.nodes])
+
+        class Model(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.weight = torch.nn.Parameter(draw(8))
+
+            def forward(self, x):
+                return warpline.rms_norm(x, self.weight)
+
+        exported = torch.export.export(Model(), (x.detach(),))
+        self.assertIn(torch.ops.warpline.rms_norm.default, [node.target for node in exported.graph.nodes])
+
     def test_opcheck(self):
         x, w = draw(4, 16).requires_grad_(), draw(16).requires_grad_()
         ops = torch.ops.warpline
@@ -413,6 +445,7 @@ class Transforms(unittest.TestCase):
 
         _fallback._warned.clear()
 
+    @mock.patch.dict(os.environ, WARPLINE_STRICT="1")
     def test_strict(self):
         x = draw(4, 8)
         with self.assertRaisesRegex(warpline.InputError, "no kernel supports torch.vmap"):
@@ -434,6 +467,7 @@ class Transforms(unittest.TestCase):
         ours = torch.func.jvp(warpline.softmax, (x,), (x,))
         torch.testing.assert_close(ours, torch.func.jvp(softmax, (x,), (x,)))
         value, locations, weights = points(torch.float32)
+        ignore_fallback(self)
         for op in (attend, attend_tensors):
             ours = torch.func.grad(lambda v: op(v, locations, weights).sum())(value)
             theirs = torch.func.grad(lambda v: sampled(v, locations, weights).sum())(value)

@@ -155,7 +155,7 @@ fn check_limits(
     let [max_channels, max_levels, max_points] = MAX_EXTENTS.map(u64::from);
     let limits = [
         (
-            channels % 8 == 0 && channels <= max_channels,
+            channels.is_multiple_of(8) && channels <= max_channels,
             channels,
             format!(
                 "the channels of value must be a multiple of 8 up to {max_channels}, not {channels}"

@@ -244,6 +244,39 @@ mod tests {
     }
 
     #[test]
+    fn errors_distinguish_wrong_calls_from_unsupported_ones() {
+        let x = TensorView::dense(DType::F32, &[4, 8], 0);
+        let code = |name: &str, args: &[ArgValue], y: &TensorView| {
+            let solved = op(name).workload(args, std::slice::from_ref(y), &Target::SM_90A);
+            solved.map_or_else(|e| e.code(), |_| "ok")
+        };
+        let softmax =
+            |x: &TensorView, dim: i64| code("softmax", &[x.clone().into(), dim.into()], x);
+        assert_eq!(softmax(&x, -1), "ok");
+        assert_eq!(softmax(&x, 2), "bad-problem");
+        assert_eq!(softmax(&x, 0), "unsupported-layout");
+        assert_eq!(
+            softmax(&view(DType::F32, &[4, 8], &[1, 4]), -1),
+            "unsupported-layout"
+        );
+        let long = TensorView::dense(DType::F32, &[1, 1 << 31], 0);
+        assert_eq!(softmax(&long, -1), "unsupported");
+        let rms_norm = |weight: TensorView, eps: f64| {
+            code(
+                "rms_norm",
+                &[x.clone().into(), weight.into(), eps.into()],
+                &x,
+            )
+        };
+        let weight = |dtype, n| TensorView::dense(dtype, &[n], 0);
+        assert_eq!(rms_norm(weight(DType::F32, 8), 1e-6), "ok");
+        assert_eq!(rms_norm(weight(DType::Bf16, 8), 1e-6), "unsupported-layout");
+        assert_eq!(rms_norm(weight(DType::Bf16, 7), 1e-6), "bad-problem");
+        assert_eq!(rms_norm(weight(DType::I32, 8), 1e-6), "bad-problem");
+        assert_eq!(rms_norm(weight(DType::F32, 8), -1.0), "bad-problem");
+    }
+
+    #[test]
     fn unaligned_addresses_are_accessed_by_elements() {
         let view_at = |address| TensorView::dense(DType::F32, &[4, 1024], address);
         let [_, config] = softmax(view_at(1 << 20), view_at(1 << 21), -1).unwrap();
