@@ -55,9 +55,10 @@ def recover(op: Op, run: Run, args: tuple[Any, ...], outs: tuple[Tensor, ...], e
     if error.code == UNSUPPORTED_LAYOUT or _needs_k_major(op, args):
         try:
             return _run_on_copies(op, run, args, outs)
-        except Error as still:
-            if still.code not in _RECOVERABLE:
+        except Error as remaining:
+            if remaining.code not in _RECOVERABLE:
                 raise
+            error = remaining
     _check(op, args, outs)
     with_torch(op, args, outs, error)
 
