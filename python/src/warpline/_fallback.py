@@ -50,7 +50,7 @@ def is_strict() -> bool:
 
 def recover(op: Op, run: Run, args: tuple[Any, ...], outs: tuple[Tensor, ...], error: Error) -> None:
     """Computes a call that ``run`` has rejected, or raises the error of the call."""
-    if error.code not in _RECOVERABLE and not _is_broadcast(op, args):
+    if not _is_recoverable(op, args, error):
         raise error
     if error.code == UNSUPPORTED_LAYOUT or _needs_k_major(op, args):
         try:
@@ -101,7 +101,7 @@ def tune(op: Op, args: tuple[Any, ...], outs: tuple[Tensor, ...]) -> None:
         if error.code == UNSUPPORTED_LAYOUT:
             copies, dense, _ = _copies(op, args, outs)
             _warpline.tune(op.index, copies, dense)
-        elif error.code not in _RECOVERABLE and not _is_broadcast(op, args):
+        elif not _is_recoverable(op, args, error):
             raise
 
 
@@ -166,9 +166,18 @@ def _needs_k_major(op: Op, args: tuple[Any, ...]) -> bool:
     return op.name == "matmul" and args[1].dtype in _FP8 and args[1].dim() > 1 and not args[1].mT.is_contiguous()
 
 
-def _is_broadcast(op: Op, args: tuple[Any, ...]) -> bool:
-    """Returns whether a matmul has a vector or broadcasts batches, which its signature does not describe."""
-    return op.name == "matmul" and (args[1].dim() == 1 or args[1].dim() > 2)
+def _is_recoverable(op: Op, args: tuple[Any, ...], error: Error) -> bool:
+    """Returns whether an error may be that of a valid call.
+
+    The signature of matmul does not describe vectors and broadcast batches, so they are bad input to
+    the native module.
+    """
+    if error.code in _RECOVERABLE:
+        return True
+    if op.name != "matmul" or error.code != "bad-problem":
+        return False
+    a, b = args[:2]
+    return b.dim() == 1 or (b.dim() > 2 and a.shape[:-2] != b.shape[:-2])
 
 
 def _check(op: Op, args: tuple[Any, ...], outs: tuple[Tensor, ...]) -> None:

@@ -364,10 +364,13 @@ class Warnings(Test):
         self.near(y, torch.softmax(x.double(), -1), torch.float32)
         with strict, self.assertRaises(warpline.DeviceError):
             _fallback.recover(op, run, (x, -1), (y,), error)
+        matmul = next(op for op in OPS if op.name == "matmul")
+        batch = (draw(2, 8, 8), draw(1, 8, 8), None, None, None, False)
         for code in ("cuda-device-fault", "not-proved", "jit-in-capture", "too-long"):
             other = warpline.KernelError("no", code)
-            with self.assertRaises(warpline.KernelError):
-                _fallback.recover(op, run, (x, -1), (y,), other)
+            for called, args in ((op, (x, -1)), (matmul, batch)):
+                with self.assertRaises(warpline.KernelError):
+                    _fallback.recover(called, run, args, (y,), other)
 
     def test_the_variable_is_read_in_a_fresh_process(self):
         # Takes about 3 s: it imports torch twice.
