@@ -59,7 +59,7 @@ def test_exceptions_derive_from_builtin_ones() -> None:
 
 def test_an_exception_that_was_raised_can_be_pickled() -> None:
     with pytest.raises(warpline.Error) as caught:
-        softmax(X, dim=0)
+        softmax(X, dim=2)
     restored = pickle.loads(pickle.dumps(caught.value))
     assert (str(restored), restored.code) == (str(caught.value), "bad-problem")
 
@@ -146,11 +146,6 @@ def test_masked_arrays_are_rejected() -> None:
         "layer_norm: weight must be f32 [8] like a row of x, not f32 [7]",
     ),
     (
-        "a weight of another type",
-        lambda: rms_norm(X, W.astype(ml_dtypes.bfloat16)),
-        "rms_norm: weight must be f32 [8] like a row of x, not bf16 [8]",
-    ),
-    (
         "a weight with rows",
         lambda: rms_norm(X, W[None]),
         "rms_norm: weight must be f32 [8] like a row of x, not f32 [1, 8]",
@@ -167,80 +162,6 @@ def test_masked_arrays_are_rejected() -> None:
     ),
 )
 def test_mismatched_shapes_are_rejected(call: Callable[[], Any], expected_message: str) -> None:
-    assert rejected(call) == expected_message
-
-
-# Layouts.
-
-
-@messages(
-    (
-        "negative row stride",
-        lambda: softmax(X[::-1]),
-        (
-            "softmax: the row stride of x is -8, less than the 8 elements of a row:"
-            " make it contiguous"
-        ),
-    ),
-    (
-        "negative column stride",
-        lambda: softmax(X[:, ::-1]),
-        "softmax: the last dimension of x must have stride 1, not -1: make it contiguous",
-    ),
-    (
-        "every other column",
-        lambda: softmax(X[:, ::2]),
-        "softmax: the last dimension of x must have stride 1, not 2: make it contiguous",
-    ),
-    (
-        "transposed",
-        lambda: softmax(X.T),
-        "softmax: the last dimension of x must have stride 1, not 8: make it contiguous",
-    ),
-    (
-        "broadcast row",
-        lambda: softmax(np.broadcast_to(X[0], (4, 8))),
-        (
-            "softmax: the row stride of x is 0, less than the 8 elements of a row:"
-            " make it contiguous"
-        ),
-    ),
-    (
-        "rows with two strides",
-        lambda: softmax(random((4, 3, 8))[:, :2], out=np.empty((4, 2, 8), np.float32)),
-        (
-            "softmax: the rows of x and of y must each have one common stride, but the strides are [24, 8, 1]"
-            " and [16, 8, 1] over shape [4, 2, 8]: make them contiguous"
-        ),
-    ),
-    (
-        "a weight with gaps",
-        lambda: layer_norm(X, np.ones(16, np.float32)[::2]),
-        "layer_norm: the last dimension of weight must have stride 1, not 2: make it contiguous",
-    ),
-    (
-        "operands in two memory orders",
-        lambda: add(X, np.asfortranarray(X)),
-        (
-            "add: a, b and c must be dense with the same strides, not [8, 1], [1, 4] and [8, 1]:"
-            " make them contiguous"
-        ),
-    ),
-    (
-        "operands with gaps",
-        lambda: add(X[:, :4], X[:, :4]),
-        (
-            "add: a, b and c must be dense with the same strides, not [8, 1], [8, 1] and [4, 1]:"
-            " make them contiguous"
-        ),
-    ),
-    (
-        "strides of half an element",
-        lambda: softmax(np.zeros((4, 8), [("tag", "u1"), ("x", "<f4")])["x"]),
-        "softmax: the strides of x must be multiples of 4 bytes, not (40, 5) bytes: make it contiguous",
-    ),
-)
-def test_unsupported_layouts_are_rejected(call: Callable[[], Any], expected_message: str) -> None:
     assert rejected(call) == expected_message
 
 
@@ -267,27 +188,6 @@ def test_unsupported_layouts_are_rejected(call: Callable[[], Any], expected_mess
         "of an unsupported type",
         lambda: softmax(X, out=np.empty((4, 8))),
         "softmax: y has the unsupported element type float64",
-    ),
-    (
-        "transposed",
-        lambda: softmax(X, out=np.empty((8, 4), np.float32).T),
-        "softmax: the last dimension of y must have stride 1, not 4: make it contiguous",
-    ),
-    (
-        "negative row stride",
-        lambda: softmax(X, out=np.empty((4, 8), np.float32)[::-1]),
-        (
-            "softmax: the row stride of y is -8, less than the 8 elements of a row:"
-            " make it contiguous"
-        ),
-    ),
-    (
-        "in another memory order than the inputs",
-        lambda: add(X, X, out=np.empty((4, 8), np.float32, order="F")),
-        (
-            "add: a, b and c must be dense with the same strides, not [8, 1], [8, 1] and [1, 4]:"
-            " make them contiguous"
-        ),
     ),
 )
 def test_mismatched_outputs_are_rejected(call: Callable[[], Any], expected_message: str) -> None:
@@ -325,15 +225,15 @@ def test_an_output_that_is_not_an_array_is_rejected(out: Any) -> None:
 
 def test_a_rejected_call_does_not_write_the_output() -> None:
     out = np.full((4, 8), 7, np.float32)
-    rejected(lambda: softmax(X, dim=0, out=out))
+    rejected(lambda: softmax(X, dim=2, out=out))
     assert (out == 7).all()
 
 
 # Numbers.
 
 
-@pytest.mark.parametrize("dim", [0, -2, 2, 7])
-def test_a_dimension_that_is_not_the_last_is_rejected(dim: int) -> None:
+@pytest.mark.parametrize("dim", [-3, 2, 7])
+def test_a_dimension_that_does_not_exist_is_rejected(dim: int) -> None:
     assert rejected(lambda: softmax(X, dim)) == f"softmax: dim must be the last dimension (-1 or 1), not {dim}"
 
 

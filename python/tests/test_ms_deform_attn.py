@@ -181,8 +181,7 @@ REJECTED = [
     (change(value=lambda g: g.value.astype(np.int32)), "value must be f32, f16 or bf16, not i32"),
     (change(value=lambda g: g.value.astype(np.float64)), "value has the unsupported element type float64"),
     (change(locations=lambda g: g.locations.astype(np.int64)), "sampling_locations must be f32, f16 or bf16, not i64"),
-    (change(value=lambda g: g.value[:, ::2]), "value must be dense, but has strides [1568, 64, 16, 1]"),
-    (change(locations=lambda g: g.locations[..., ::-1]), "sampling_locations must be dense, but has strides"),
+    (change(value=lambda g: g.value[:, ::2]), "value has 25 pixels"),
     (
         change(starts=lambda g: [0, 35, 46]),
         "level_start_index is [0, 35, 46] and value has 49 pixels, but levels of 5x7,3x4,1x2 start at [0, 35, 47] "

@@ -312,8 +312,7 @@ def test_arrays_of_other_libraries_are_read_through_dlpack(op: str, dtype: Any) 
 def test_dlpack_keeps_layouts() -> None:
     x = random((5, 33))
     np.testing.assert_array_equal(warpline.softmax(Foreign(x[:, :8])), warpline.softmax(x[:, :8]))
-    with pytest.raises(warpline.InputError, match="must have stride 1, not 33: make it contiguous"):
-        warpline.softmax(Foreign(x.T))
+    np.testing.assert_array_equal(warpline.softmax(Foreign(x.T)), warpline.softmax(x.T.copy()))
 
 
 def test_overlap_of_out_with_a_dlpack_input_is_detected() -> None:

@@ -44,7 +44,7 @@ pub(crate) fn run(output: Option<PathBuf>) -> Result<ExitCode> {
     println!("  bin/gpu-tests --record vectors");
     println!("  bin/warpline bench memory");
     println!("and, with PyTorch:");
-    println!("  PYTHONPATH=. python3 -m unittest discover tests");
+    println!("  WARPLINE_STRICT=1 PYTHONPATH=. python3 -m unittest discover tests");
     println!("  PYTHONPATH=. python3 -m warpline.bench memory");
     Ok(ExitCode::SUCCESS)
 }

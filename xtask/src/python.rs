@@ -38,6 +38,8 @@ pub(crate) fn test(workspace: &Workspace, full: bool, on_line: impl FnMut(&str))
     }
     pytest.args(["-m", "pytest", "-q", "--durations=5", "python/tests"]);
     pytest.current_dir(&workspace.root);
+    // torch's own ops do not run instead of a kernel.
+    pytest.env("WARPLINE_STRICT", "1");
     run::run_with_lines(pytest, on_line)
 }
 

@@ -118,6 +118,12 @@ failures! {
     "bad-problem" "invalid problem"
         "extents, dtypes and options describe a computation of the family"
         "the message names the option and its legal values; `warpline run FAMILY --help` lists them";
+    "unsupported" "unsupported call"
+        "a kernel computes the call: its element types and extents"
+        "use a supported element type; torch runs the call itself unless WARPLINE_STRICT=1";
+    "unsupported-layout" "unsupported layout"
+        "a kernel addresses the tensors of the call: their strides and alignment"
+        "make the tensor that the message names contiguous";
     "bad-config" "invalid config"
         "schedule, tile shape, stages and registers fit together and fit the GPU"
         "remove the option that the message names; the heuristic then selects a legal value";

@@ -432,7 +432,7 @@ impl fmt::Debug for AnyOp {
 
 impl AnyOp {
     fn new<F: Family>(op: Op<F>) -> Self {
-        let (name, problem) = (op.signature.name, op.problem);
+        let problem = op.problem;
         Self {
             signature: op.signature,
             family: F::NAME,
@@ -442,7 +442,7 @@ impl AnyOp {
                     return Ok(None);
                 }
                 let work = Workload::<F>::new(problem, &choice, target);
-                Ok(Some(Box::new(work.map_err(|e| prefixed(name, e))?)))
+                Ok(Some(Box::new(work.map_err(|e| call_error(call, e))?)))
             }),
         }
     }
@@ -477,10 +477,19 @@ impl AnyOp {
     }
 }
 
-/// Prefixes an error of the family with the name of the op.
-fn prefixed(op: &str, error: FamilyError) -> FamilyError {
+/// Converts an error of the family to that of a call. The op has validated the call, so a problem
+/// that the family rejects is one that no kernel computes.
+fn call_error(call: &OpArgs<'_>, error: FamilyError) -> FamilyError {
+    let op = call.signature.name;
     match error {
-        FamilyError::Problem(text) => FamilyError::Problem(format!("{op}: {text}")),
+        FamilyError::Problem(text) => {
+            let is_dense = call.inputs().chain(call.outs).all(TensorView::is_dense);
+            let text = format!("{op}: {text}");
+            match is_dense {
+                true => FamilyError::Unsupported(text),
+                false => FamilyError::Layout(text),
+            }
+        }
         FamilyError::Config(text) => FamilyError::Config(format!("{op}: {text}")),
         other => other,
     }

@@ -10,6 +10,13 @@ pub enum FamilyError {
     /// The problem breaks a rule of the family.
     #[error("{0}")]
     Problem(String),
+    /// The call is valid, but no kernel computes it: an element type, an extent.
+    #[error("{0}")]
+    Unsupported(String),
+    /// The call is valid, but no kernel addresses a tensor of it: its strides, its alignment. Dense
+    /// copies may be supported.
+    #[error("{0}")]
+    Layout(String),
     /// The config breaks a rule of the family or of the target.
     #[error("{0}")]
     Config(String),
@@ -32,6 +39,8 @@ impl FamilyError {
     pub fn code(&self) -> &'static str {
         match self {
             FamilyError::Problem(_) => "bad-problem",
+            FamilyError::Unsupported(_) => "unsupported",
+            FamilyError::Layout(_) => "unsupported-layout",
             FamilyError::Config(_) => "bad-config",
             FamilyError::Data(_) => "bad-data",
             FamilyError::Plan(_) => "bad-plan",

@@ -61,11 +61,11 @@ impl RowOp for LayerNormOp {
     const PARAMS: &'static [OpParam] = &[
         OpParam::optional(
             "weight",
-            "Scales each column; same type and length as a row.",
+            "Scales each column; as long as a row. If it has another type than x, both are converted to f32.",
         ),
         OpParam::optional(
             "bias",
-            "Added to each column; same type and length as a row. Requires weight.",
+            "Added to each column; type and length as weight. Requires weight.",
         ),
         OpParam::number("eps", 1e-5, "Added to the variance."),
     ];

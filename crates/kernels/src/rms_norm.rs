@@ -54,7 +54,7 @@ impl RowOp for RmsNormOp {
     const PARAMS: &'static [OpParam] = &[
         OpParam::optional(
             "weight",
-            "Scales each column; same type and length as a row.",
+            "Scales each column; as long as a row. If it has another type than x, both are converted to f32.",
         ),
         OpParam::number("eps", 1e-6, "Added to the mean of squares."),
     ];

@@ -33,7 +33,7 @@ impl RowOp for SoftmaxOp {
     const PARAMS: &'static [OpParam] = &[OpParam::integer(
         "dim",
         -1,
-        "The dimension to normalize over; must be the last one.",
+        "The dimension to normalize over; x is copied unless it is the last one.",
     )];
     const EXAMPLE: &'static str = "\
 >>> x = np.array([[0.0, np.log(3.0)]], dtype=np.float32)
@@ -45,10 +45,16 @@ array([[0.25, 0.75]], dtype=float32)";
         match dim {
             -1 => Ok(NoFields),
             n if n == rank - 1 => Ok(NoFields),
-            n => call.reject(format!(
-                "dim must be the last dimension (-1 or {}), not {n}",
-                rank - 1
-            )),
+            n => {
+                let text = format!(
+                    "dim must be the last dimension (-1 or {}), not {n}",
+                    rank - 1
+                );
+                match (-rank..rank).contains(&n) {
+                    true => call.unsupported_layout(text),
+                    false => call.reject(text),
+                }
+            }
         }
     }
 

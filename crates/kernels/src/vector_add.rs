@@ -413,7 +413,7 @@ fn problem_of_call(call: &OpArgs<'_>) -> Result<(Problem, Choice), FamilyError> 
         [one] if one.strides == [1; 3] => {}
         _ if a.elements() == 0 => {}
         _ => {
-            return call.reject(format!(
+            return call.unsupported_layout(format!(
                 "a, b and c must be dense with the same strides, not {:?}, {:?} and {:?}: \
                  make them contiguous",
                 a.strides, b.strides, c.strides

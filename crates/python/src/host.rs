@@ -12,6 +12,9 @@ use warpline_kernels::op::OpParamKind;
 /// An array: name of the element type, shape, strides in elements, bytes of a dense copy.
 type Array<'py> = (String, Vec<u64>, Vec<i64>, Bound<'py, PyAny>);
 
+/// An array without its bytes: name of the element type, shape, strides in elements.
+type Layout = (String, Vec<u64>, Vec<i64>);
+
 /// Runs an op on the CPU executor.
 ///
 /// Arrays are `(dtype, shape, strides, bytes)`. The layout is checked as on a GPU. The bytes
@@ -71,6 +74,30 @@ pub(crate) fn simulate(
     Ok(())
 }
 
+/// Rejects a call that breaks a rule of the op, and accepts one that no kernel supports.
+///
+/// Arrays are `(dtype, shape, strides)`.
+#[pyfunction]
+pub(crate) fn check_call(
+    py: Python<'_>,
+    index: usize,
+    args: &Bound<'_, PyTuple>,
+    outs: Vec<Layout>,
+) -> PyResult<()> {
+    let op = op(py, index)?;
+    let mut values = Vec::new();
+    for (param, arg) in op.signature.params.iter().zip(args) {
+        values.push(match param.kind {
+            OpParamKind::Tensor if arg.is_none() => ArgValue::None,
+            OpParamKind::Tensor => ArgValue::Tensor(layout(py, arg.extract()?)?),
+            _ => convert_value(op, param, &arg)?,
+        });
+    }
+    let outs = outs.into_iter().map(|out| layout(py, out));
+    let call = Call::with(index, values, outs.collect::<PyResult<_>>()?);
+    call.check().map_err(|e| exception(py, &e))
+}
+
 fn with_dense_layout(value: ArgValue) -> ArgValue {
     match value {
         ArgValue::Tensor(view) => ArgValue::Tensor(view.packed()),
@@ -82,12 +109,15 @@ fn view(
     py: Python<'_>,
     (dtype, shape, strides, bytes): Array<'_>,
 ) -> PyResult<(TensorView, PyBuffer<u8>)> {
-    let dtype = dtype_named(py, &dtype)?;
-    let view = TensorView {
-        dtype,
+    let view = layout(py, (dtype, shape, strides))?;
+    Ok((view, PyBuffer::get(&bytes)?))
+}
+
+fn layout(py: Python<'_>, (dtype, shape, strides): Layout) -> PyResult<TensorView> {
+    Ok(TensorView {
+        dtype: dtype_named(py, &dtype)?,
         shape,
         strides,
         address: 0,
-    };
-    Ok((view, PyBuffer::get(&bytes)?))
+    })
 }

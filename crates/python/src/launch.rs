@@ -65,7 +65,10 @@ pub(crate) fn launch_request(
     stream: Option<usize>,
 ) -> PyResult<LaunchRequest> {
     let (call, ordinal) = convert_call(py, index, args, outs)?;
-    let device = open_device(ordinal).map_err(|e| exception(py, &e))?;
+    let device = open_device(ordinal).map_err(|unusable| {
+        // Bad input is reported before a GPU that no kernel supports.
+        exception(py, &call.check().err().unwrap_or(unusable))
+    })?;
     let context = device
         .context()
         .ok_or_else(|| exception(py, &Error::NoGpu))?;

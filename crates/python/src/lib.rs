@@ -38,7 +38,7 @@ mod _warpline {
     #[pymodule_export]
     use super::declare::{build_info, ops, suites};
     #[pymodule_export]
-    use super::host::simulate;
+    use super::host::{check_call, simulate};
     #[pymodule_export]
     use super::launch::launch;
     #[pymodule_export]

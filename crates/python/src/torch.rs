@@ -1,13 +1,14 @@
 //! torch's tensors, element types and streams.
 
 use crate::arguments::dtype_named;
-use crate::errors::input_error;
+use crate::errors::{exception, input_error};
 use crate::exchange::Exchange;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use warpline::DType;
 use warpline::ops::TensorView;
+use warpline_kernels::FamilyError;
 
 /// The parts of torch in use; set when Python imports torch.
 struct Torch {
@@ -78,10 +79,11 @@ pub(crate) fn view(op: &str, name: &str, tensor: &Bound<'_, PyAny>) -> PyResult<
     let torch_dtype = tensor.getattr(intern!(py, "dtype"))?;
     let known = torch(py)?.dtypes.iter().find(|(d, _)| d.is(&torch_dtype));
     let Some(&(_, dtype)) = known else {
-        return Err(input_error(
-            py,
-            format!("{op}: {name} has the unsupported element type {torch_dtype}"),
-        ));
+        let text = format!("{op}: {name} has the unsupported element type {torch_dtype}");
+        return Err(match torch_dtype.to_string() == "torch.float64" {
+            true => exception(py, &FamilyError::Unsupported(text).into()),
+            false => input_error(py, text),
+        });
     };
     let view = TensorView {
         dtype,

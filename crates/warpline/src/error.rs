@@ -208,7 +208,11 @@ impl Error {
             | Error::HostMemory { .. }
             | Error::Cache(_)
             | Error::Family(
-                FamilyError::Problem(_) | FamilyError::Config(_) | FamilyError::Data(_),
+                FamilyError::Problem(_)
+                | FamilyError::Unsupported(_)
+                | FamilyError::Layout(_)
+                | FamilyError::Config(_)
+                | FamilyError::Data(_),
             ) => 2,
             Error::Family(_)
             | Error::NotProved(_)

@@ -12,7 +12,7 @@ With torch they are also torch ops: ``torch.ops.warpline.softmax``.
 
 from . import _when_imported, _warpline
 from ._drop_in import MultiScaleDeformableAttnFunction
-from ._errors import DeviceError, Error, InputError, KernelError
+from ._errors import DeviceError, Error, FallbackWarning, InputError, KernelError
 from ._functions import FUNCTIONS
 from ._nvfp4 import Nvfp4, nvfp4_arrange_scales, nvfp4_dequantize, nvfp4_quantize
 from ._tools import check, devices, emit, families
@@ -26,6 +26,7 @@ __all__ = [
     *FUNCTIONS,
     "DeviceError",
     "Error",
+    "FallbackWarning",
     "InputError",
     "MultiScaleDeformableAttnFunction",
     "Nvfp4",

@@ -4,6 +4,7 @@ from typing import Any, TypeVar
 from ._drop_in import MultiScaleDeformableAttnFunction as MultiScaleDeformableAttnFunction
 from ._errors import DeviceError as DeviceError
 from ._errors import Error as Error
+from ._errors import FallbackWarning as FallbackWarning
 from ._errors import InputError as InputError
 from ._errors import KernelError as KernelError
 from ._modules import MultiScaleDeformableAttention as MultiScaleDeformableAttention
@@ -26,6 +27,7 @@ _A = TypeVar("_A")
 __all__ = [
     "DeviceError",
     "Error",
+    "FallbackWarning",
     "InputError",
     "KernelError",
     "MultiScaleDeformableAttnFunction",

@@ -84,17 +84,20 @@ class Output:
                 case {"flattened": [name, i]}:
                     dims.append(math.prod(shape_of[name][i:]))
                 case {"mat-mul": [a, b]}:
-                    dims.extend(_matmul_shape(shape_of[a], shape_of[b]))
+                    dims.extend(matmul_shape(shape_of[a], shape_of[b]))
         return tuple(dims)
 
 
-def _matmul_shape(a: Any, b: Any) -> list[Any]:
-    """Returns the shape of a matrix product; the native module rejects batches that do not broadcast."""
+def matmul_shape(a: Any, b: Any) -> tuple[Any, ...]:
+    """Returns the shape of ``torch.matmul``; ``a`` and ``b`` are the shapes of the operands. The native
+    module rejects batches that do not broadcast."""
+    if len(b) == 2:
+        return (*a[:-1], b[1])
     batches = [tuple(shape[:-2]) for shape in (a, b)]
     rank = max(map(len, batches))
     padded = [(1,) * (rank - len(batch)) + batch for batch in batches]
-    dims = [y if x == 1 else x for x, y in zip(*padded)]
-    return dims + list(a[-2:-1]) + (list(b[-1:]) if len(b) > 1 else [])
+    batch = (y if x == 1 else x for x, y in zip(*padded))
+    return (*batch, *a[-2:-1], *(b[-1:] if len(b) > 1 else ()))
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ def attend(
 
 
 class MultiScaleDeformableAttnFunction:
-    """Replaces mmcv's function of the same name, forward only::
+    """Replaces mmcv's function of the same name::
 
         mmcv.ops.multi_scale_deform_attn.MultiScaleDeformableAttnFunction = (
             warpline.MultiScaleDeformableAttnFunction

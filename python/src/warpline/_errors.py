@@ -26,6 +26,18 @@ class DeviceError(Error, RuntimeError):
     """No driver, no usable GPU, or a GPU fault."""
 
 
+class FallbackWarning(UserWarning):
+    """torch's own ops run a call, because no kernel supports it. ``WARPLINE_STRICT=1`` raises the
+    error of the call instead."""
+
+
+#: The code of a valid call that no kernel computes.
+UNSUPPORTED = "unsupported"
+
+#: The code of a valid call whose layout no kernel addresses.
+UNSUPPORTED_LAYOUT = "unsupported-layout"
+
+
 def input_error(message: str, code: str = "bad-problem") -> InputError:
     """Creates the exception for bad input."""
     return InputError(message, code)

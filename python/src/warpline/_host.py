@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _warpline
 from ._declared import Op, Output
-from ._errors import input_error
+from ._errors import UNSUPPORTED_LAYOUT, Error, input_error
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,6 +22,10 @@ DTYPES = {
     "int32": "i32",
     "int64": "i64",
 }
+
+
+#: Parameters that kernels also accept as the transpose of a row-major matrix.
+TRANSPOSABLE = {("matmul", "b"), ("linear", "weight")}
 
 
 def type_name(value: Any) -> Any:
@@ -46,20 +50,61 @@ def call(op: Op, args: tuple[Any, ...], outs: tuple[Any, ...] | None, simulate: 
     arrays: dict[str, np.ndarray] = {}
     for param, value in zip(op.params, args):
         if param.is_tensor and not (value is None and not param.required):
-            arrays[param.name] = array = _array(op, param.name, value)
-            value = _native(array, np.ascontiguousarray(_row_major(array)))
+            arrays[param.name] = value = _array(op, param.name, value)
         values.append(value)
     if outs is None:
         named_args = dict(zip((p.name for p in op.params), args))
         results = [_empty(op, output, arrays, named_args) for output in op.outputs]
     else:
         results = [_target(op, o, out, arrays) for o, out in zip(op.outputs, outs)]
+    try:
+        _simulate(op, values, results, simulate)
+    except Error as error:
+        if error.code != UNSUPPORTED_LAYOUT and not _needs_k_major(op, values):
+            raise
+        _simulate_copies(op, values, results, simulate)
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def _simulate(op: Op, values: list[Any], results: list[np.ndarray], simulate: bool) -> None:
+    """Runs an op; writes the results."""
+    import numpy as np
+
+    args = (_native(v, np.ascontiguousarray(_row_major(v))) if isinstance(v, np.ndarray) else v for v in values)
     targets = [np.empty_like(_row_major(out), order="C", subok=False) for out in results]
-    natives = tuple(map(_native, results, targets))
-    _warpline.simulate(op.index, tuple(values), natives, simulate)
+    _warpline.simulate(op.index, tuple(args), tuple(map(_native, results, targets)), simulate)
     for result, target in zip(results, targets):
         _row_major(result)[...] = target
-    return results[0] if len(results) == 1 else tuple(results)
+
+
+def _simulate_copies(op: Op, values: list[Any], results: list[np.ndarray], simulate: bool) -> None:
+    """Runs an op whose layout no kernel addresses on dense copies."""
+    import numpy as np
+
+    if op.name == "softmax":
+        x, dim = values
+        values, results = [np.moveaxis(x, dim, -1), -1], [np.moveaxis(y, dim, -1) for y in results]
+    arrays = [v for v in values if isinstance(v, np.ndarray)]
+    # The vectors of a norm may have another element type than its rows.
+    is_mixed = op.name in ("layer_norm", "rms_norm") and len({a.dtype for a in arrays}) > 1
+    dtype = np.dtype(np.float32) if is_mixed else None
+    copies = [
+        _dense(v, dtype or v.dtype, (op.name, p.name)) if isinstance(v, np.ndarray) else v
+        for p, v in zip(op.params, values)
+    ]
+    targets = [np.empty(y.shape, dtype or y.dtype) for y in results]
+    _simulate(op, copies, targets, simulate)
+    for result, target in zip(results, targets):
+        result[...] = target.astype(result.dtype)
+
+
+def _dense(array: np.ndarray, dtype: np.dtype, parameter: tuple[str, str]) -> np.ndarray:
+    """Returns an array that kernels address: itself, or a copy."""
+    import numpy as np
+
+    if parameter in TRANSPOSABLE and _row_major(array).flags.c_contiguous:
+        return array
+    return np.ascontiguousarray(array, dtype)
 
 
 def _array(op: Op, name: str, value: Any) -> np.ndarray:
@@ -84,10 +129,8 @@ def _array(op: Op, name: str, value: Any) -> np.ndarray:
     if dtype.name not in DTYPES:
         raise input_error(f"{op.name}: {name} has the unsupported element type {dtype}")
     if any(stride % dtype.itemsize for stride in value.strides):
-        raise input_error(
-            f"{op.name}: the strides of {name} must be multiples of {dtype.itemsize} bytes, not"
-            f" {value.strides} bytes: make it contiguous"
-        )
+        # A field of a record has no strides in elements.
+        return np.ascontiguousarray(value)
     return value
 
 

@@ -11,8 +11,8 @@ from ._drop_in import attend
 
 
 class MultiScaleDeformableAttention(nn.Module):
-    """Replaces the module of the same name in Hugging Face models, forward only. Assign it before
-    the model is created::
+    """Replaces the module of the same name in Hugging Face models. Assign it before the model is
+    created::
 
         from transformers.models.deformable_detr import modeling_deformable_detr
 

@@ -1,4 +1,4 @@
-"""Registers the ops with torch: schemas, implementations, fake implementations.
+"""Registers the ops with torch: schemas, implementations, fake implementations, gradients.
 
 Imported as soon as torch is. The op ``softmax`` becomes ``torch.ops.warpline.softmax``,
 which allocates its outputs, and ``torch.ops.warpline.softmax_out``, which writes to the
@@ -13,11 +13,13 @@ from typing import Any
 
 import torch
 
-from . import _host, _integer_cache, _warpline
+from . import _composed, _fallback, _host, _integer_cache, _warpline
+from ._autograd import differentiate, reject_out
 from ._call import tune_needs_gpu
 from ._call import torch as _loaded
-from ._declared import Op, OPS, Output
-from ._errors import input_error
+from ._declared import matmul_shape, Op, OPS, Output
+from ._errors import UNSUPPORTED, Error, input_error
+from ._fallback import is_strict, recover, reject_overlap, warn
 from ._functions import function, parameters
 
 #: The torch library; registrations live as long as this object.
@@ -36,24 +38,51 @@ _LONG_SIMULATION: ContextVar[bool] = ContextVar("warpline_long_simulation", defa
 _IMPLEMENTED = """\
 def {name}({params}):
     if _grad_enabled() and ({grads}):
-        _reject_grad(_op)
+        return _differentiate(_op, _overloads[{name!r}][0], ({args},))
     {outs} = {allocate}
     {work}
     return {outs}
 
 def {name}_out({params}, *, {outs}):
     if _grad_enabled() and ({grads} or {out_grads}):
-        _reject_grad(_op)
+        _reject_out(_op)
     {work}
     {written}
 """
 
 #: The body of an implementation, by dispatch key.
 _WORK = {
-    "CUDA": "_launch({index}, ({args},), ({outs},))",
-    "CPU": "_simulate(_op, ({args},), ({outs},))",
+    "CUDA": "_launch({index}, native, ({outs},))",
+    "CPU": "_simulate(_op, native, ({outs},))",
     "fake": "pass",
 }
+
+_RECOVERED = """\
+native = ({native},)
+    try:{require_tf32}
+        {work}
+    except _Error as error:
+        _recover(_op, _run[{key!r}], native, ({outs},), error)"""
+
+#: The families that multiply f32 operands as tf32.
+_GEMMS = ("gemm", "linear", "dual-gemm")
+
+_REQUIRE_TF32 = """
+        if {}.dtype is _float32:
+            _require_tf32(_op)"""
+
+# Modes and tensor subclasses: the op is recorded for its gradient before they see it.
+_RECORDED = """\
+def {name}(keyset, {params}):
+    if _grad_enabled() and ({grads}):
+        return _differentiate(_op, _overloads[{name!r}][0], ({args},))
+    return _overloads[{name!r}][0].redispatch(keyset & _below_autograd, {args})
+
+def {name}_out(keyset, {params}, *, {outs}):
+    if _grad_enabled() and ({grads} or {out_grads}):
+        _reject_out(_op)
+    return _overloads[{name!r}][1].redispatch(keyset & _below_autograd, {args}, {keyword_outs})
+"""
 
 _TRANSFORMED = """\
 def {name}({params}):
@@ -94,8 +123,10 @@ def _define(op: Op) -> None:
         _LIBRARY.impl(name, implementation, _TRANSFORMS)
     for name, implementation in _functions(op, _IMPLEMENTED, "fake"):
         torch.library.register_fake(f"warpline::{name}", implementation, lib=_LIBRARY)
-        # No backward: the implementations reject tensors that require grad.
+        # The implementations record the gradient, so that a call has one dispatch to Python.
         _LIBRARY.impl(name, torch.library.fallthrough_kernel, "Autograd")
+    for name, implementation in _functions(op, _RECORDED):
+        _LIBRARY.impl(name, implementation, _MODES, with_keyset=True)
     namespace = torch.ops.warpline
     _OVERLOADS[op.torch_name] = (
         getattr(namespace, op.torch_name).default,
@@ -106,6 +137,9 @@ def _define(op: Op) -> None:
 #: The dispatch key of functorch transforms: vmap, grad, jvp.
 _TRANSFORMS = "FuncTorchDynamicLayerFrontMode"
 
+#: The dispatch key, before Autograd, of dispatch modes and tensor subclasses.
+_MODES = "PythonTLSSnapshot"
+
 
 def _functions(op: Op, source: str, key: str = "fake") -> list[tuple[str, Callable[..., Any]]]:
     """Compiles the functional and the out variant of an op."""
@@ -115,11 +149,18 @@ def _functions(op: Op, source: str, key: str = "fake") -> list[tuple[str, Callab
         "args": ", ".join(p.name for p in op.params),
         "outs": ", ".join(outs),
     }
+    work = _WORK[key].format(**common)
+    if key != "fake":
+        require_tf32 = _REQUIRE_TF32.format(op.params[0].name) if op.family in _GEMMS else ""
+        work = _RECOVERED.format(
+            **common, native=", ".join(_values(op)), work=work, key=key, require_tf32=require_tf32
+        )
     text = source.format(
         **common,
         name=op.torch_name,
         params=parameters(op),
-        work=_WORK[key].format(**{**common, "args": ", ".join(_values(op))}),
+        work=work,
+        keyword_outs=", ".join(f"{name}={name}" for name in outs),
         written="pass" if key == "fake" else f"_mark_written(({common['outs']},))",
         named_outs=", ".join(f"{name!r}: {name}" for name in outs),
         grads=" or ".join(map(_requires_grad, op.tensors)),
@@ -129,7 +170,16 @@ def _functions(op: Op, source: str, key: str = "fake") -> list[tuple[str, Callab
     names = {
         "_op": op,
         "_grad_enabled": torch.is_grad_enabled,
-        "_reject_grad": _reject_grad,
+        "_overloads": _OVERLOADS,
+        "_differentiate": differentiate,
+        "_reject_out": reject_out,
+        "_below_autograd": torch._C._after_autograd_keyset,
+        "_Error": Error,
+        "_recover": recover,
+        "_run": _RUN,
+        "_matmul_shape": matmul_shape,
+        "_float32": torch.float32,
+        "_require_tf32": _require_tf32,
         "_launch": _warpline.launch,
         "_simulate": simulate,
         "_integers": _integer_cache.integers,
@@ -171,6 +221,10 @@ def _allocation(op: Op) -> list[str]:
         like = output.dtype_of
         shapes = ", ".join(f"{p.name!r}: {_shape(p)}" for p in op.tensors)
         shape = f"_op.outputs[{i}].shape({{{shapes}}})"
+        match output.dims:
+            case ({"mat-mul": [a, b]},):
+                # Without a dictionary, as every call computes it.
+                shape = f"_matmul_shape({a}.shape, {b}.shape)"
         dtype = f"{like}.dtype" if output.dtype_override is None else f"_out_dtype(_op, {output.dtype_override}, {like}.dtype)"
         allocations.append(f"_empty({shape}, dtype={dtype}, device={like}.device)")
     return allocations
@@ -252,18 +306,21 @@ def _tune(op: Op, args: tuple[Any, ...], outs: tuple[Any, ...] | None) -> None:
         raise tune_needs_gpu(op)
     if outs is None:
         outs = tuple(_empty(op, output, values, tensors) for output in op.outputs)
-    _warpline.tune(op.index, args, outs)
+    _fallback.tune(op, args, outs)
 
 
 def _empty(op: Op, output: Output, values: dict[str, Any], tensors: dict[str, torch.Tensor]) -> torch.Tensor:
     """Allocates an output as the implementations do."""
     if output.like is not None:
         return torch.empty_like(tensors[output.like])
-    like = tensors[output.dtype_of]
     shape = output.shape({name: tensor.shape for name, tensor in tensors.items()})
-    named = None if output.dtype_override is None else values.get(output.dtype_override)
-    dtype = like.dtype if output.dtype_override is None else _out_dtype(op, named, like.dtype)
-    return torch.empty(shape, dtype=dtype, device=like.device)
+    return torch.empty(shape, dtype=_dtype(op, output, values, tensors), device=tensors[output.dtype_of].device)
+
+
+def _dtype(op: Op, output: Output, values: dict[str, Any], tensors: dict[str, torch.Tensor]) -> torch.dtype:
+    """Returns the element type of an output."""
+    like = tensors[output.dtype_of].dtype
+    return like if output.dtype_override is None else _out_dtype(op, values.get(output.dtype_override), like)
 
 
 def _overload(op: Op, args: tuple[Any, ...], outs: tuple[Any, ...] | None) -> Any:
@@ -278,11 +335,7 @@ def _overload(op: Op, args: tuple[Any, ...], outs: tuple[Any, ...] | None) -> An
 def simulate(op: Op, args: tuple[Any, ...], outs: tuple[Any, ...]) -> None:
     """Calls an op on CPU tensors, on the CPU executor."""
     for output, out in zip(op.outputs, outs):
-        for param, value in zip(op.params, args):
-            if isinstance(value, torch.Tensor) and _overlaps(out, value):
-                raise input_error(
-                    f"{op.name}: {output.name} shares memory with {param.name}; an output must not overlap another tensor"
-                )
+        reject_overlap(op, output.name, out, args)
     values = tuple(
         _native(op, p.name, v, _row_major(v).contiguous()) if isinstance(v, torch.Tensor) else v
         for p, v in zip(op.params, args)
@@ -300,55 +353,71 @@ def _row_major(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.mT if _host.is_transposed(tensor.shape, tensor.stride()) else tensor
 
 
-def _overlaps(a: torch.Tensor, b: torch.Tensor) -> bool:
-    """Returns whether the address ranges of two CPU tensors overlap."""
-    if a.numel() == 0 or b.numel() == 0:
-        return False
-    ranges = [
-        (t.data_ptr(), t.data_ptr() + t.element_size() * (1 + sum((n - 1) * s for n, s in zip(t.shape, t.stride()))))
-        for t in (a, b)
-    ]
-    return ranges[0][0] < ranges[1][1] and ranges[1][0] < ranges[0][1]
-
-
 def _native(op: Op, name: str, tensor: torch.Tensor, dense: torch.Tensor) -> tuple[Any, ...]:
     """Returns the native module's array: element type, shape, strides, and the bytes of a dense copy."""
     dtype = _host.DTYPES.get(str(tensor.dtype).removeprefix("torch."))
     if dtype is None:
-        raise input_error(f"{op.name}: {name} has the unsupported element type {tensor.dtype}")
+        code = UNSUPPORTED if tensor.dtype == torch.float64 else "bad-problem"
+        raise input_error(f"{op.name}: {name} has the unsupported element type {tensor.dtype}", code)
     data = dense.detach().reshape(-1).view(torch.uint8).numpy()
     return dtype, tuple(tensor.shape), tensor.stride(), data
 
 
-def _reject_grad(op: Op) -> None:
-    raise input_error(
-        f"{op.name}: no backward pass, but a tensor requires grad: call it under"
-        " torch.no_grad(), or on detached tensors",
-        "no-grad",
-    )
+def _require_tf32(op: Op) -> None:
+    """Rejects f32 operands unless torch allows tf32 for them."""
+    if torch.get_float32_matmul_precision() == "highest":
+        raise input_error(
+            f"{op.name}: f32 operands are multiplied as tf32, which torch does not allow\n"
+            "help: set torch.backends.cuda.matmul.allow_tf32 = True",
+            UNSUPPORTED,
+        )
+
+
+def _launch(op: Op, args: tuple[Any, ...], outs: tuple[Any, ...]) -> None:
+    """Calls an op on CUDA tensors."""
+    _warpline.launch(op.index, args, outs)
+
+
+#: Runs an op on arguments of the native module, by dispatch key.
+_RUN = {"CUDA": _launch, "CPU": simulate}
 
 
 def _in_transform(op: Op, overload: int, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
-    """Calls an op inside a functorch transform; rejects vmap and differentiation."""
+    """Calls an op inside a functorch transform: as torch ops if the transform needs it.
+
+    The kernel computes constants of the transform, which are recorded for no gradient.
+    """
     from torch._C import _functorch
 
+    is_batched = False
+
     def unwrapped(value: Any) -> Any:
+        nonlocal is_batched
         while isinstance(value, torch.Tensor) and _functorch.is_functorch_wrapped_tensor(value):
-            if _functorch.is_batchedtensor(value):
-                raise input_error(
-                    f"{op.name}: torch.vmap is not supported; leading dimensions are batch dimensions"
-                    " already, so call it on the whole tensor",
-                    "no-vmap",
-                )
+            is_batched |= _functorch.is_batchedtensor(value)
             value = _functorch.get_unwrapped(value)
         return value
 
-    args = tuple(map(unwrapped, args))
-    named = {name: unwrapped(value) for name, value in named.items()}
-    if torch.is_grad_enabled():
-        _reject_grad(op)
-    with torch._C._DisableFuncTorch():
-        return _OVERLOADS[op.torch_name][overload](*args, **named)
+    constants = tuple(map(unwrapped, args))
+    constant_outs = {name: unwrapped(value) for name, value in named.items()}
+    if not is_batched and not torch.is_grad_enabled():
+        with torch._C._DisableFuncTorch():
+            return _OVERLOADS[op.torch_name][overload](*constants, **constant_outs)
+    if is_batched:
+        error = input_error(
+            f"{op.name}: no kernel supports torch.vmap; leading dimensions are batch dimensions"
+            " already, so call it on the whole tensor",
+            "no-vmap",
+        )
+    else:
+        error = input_error(f"{op.name}: no kernel supports the transforms of torch.func", "no-transform")
+    if overload or is_strict():
+        raise error
+    warn(op, (error.code,), str(error))
+    tensors = {p.name: value for p, value in zip(op.params, args) if isinstance(value, torch.Tensor)}
+    values = {p.name: value for p, value in zip(op.params, args)}
+    found = _composed.call(op.name, tuple(_dtype(op, o, values, tensors) for o in op.outputs), args)
+    return found[0] if len(found) == 1 else found
 
 
 def _current_stream(device: int) -> int:

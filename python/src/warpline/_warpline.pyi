@@ -44,6 +44,12 @@ def simulate(index: int, args: tuple[Any, ...], outs: tuple[Any, ...], simulate:
     of more than 30 s.
     """
 
+def check_call(index: int, args: tuple[Any, ...], outs: list[tuple[str, tuple[int, ...], tuple[int, ...]]]) -> None:
+    """Rejects a call that breaks a rule of the op, and accepts one that no kernel supports.
+
+    Tensors are ``(dtype, shape, strides)``.
+    """
+
 def launch(index: int, args: tuple[Any, ...], outs: tuple[Any, ...], stream: int | None = None) -> None:
     """Launches an op on a stream: the given one, else torch's current one.
 

@@ -223,39 +223,19 @@ class Compiled(unittest.TestCase):
         torch.testing.assert_close(f(x, y), torch.softmax(x, -1) + 1)
         torch.testing.assert_close(y, torch.softmax(x, -1))
 
-    def test_requires_grad_is_rejected_while_tracing(self):
-        f, _ = self.compiled(lambda x: warpline.softmax(x))
-        with self.assertRaisesRegex(Exception, "softmax: no backward pass"):
-            f(draw(4, 64).requires_grad_())
-        with torch.no_grad():
-            self.assertEqual(f(draw(4, 64).requires_grad_()).shape, (4, 64))
 
 
 class Modes(unittest.TestCase):
     """Grad modes, transforms, threads, streams, devices."""
 
-    def test_tensors_that_require_grad_are_rejected(self):
+    def test_grad_modes(self):
         x = draw(4, 64).requires_grad_()
-        for call in (warpline.softmax, OPS.softmax, lambda x: warpline.add(x.detach(), x)):
-            with self.assertRaisesRegex(warpline.InputError, "no backward pass") as caught:
-                call(x)
-            self.assertEqual(caught.exception.code, "no-grad")
-        with self.assertRaisesRegex(warpline.InputError, "no backward pass"):
-            warpline.softmax(x.detach(), out=torch.empty_like(x, requires_grad=True))
+        self.assertTrue(warpline.softmax(x).requires_grad)
+        self.assertFalse(warpline.softmax(x.detach()).requires_grad)
         with torch.no_grad():
             self.assertFalse(warpline.softmax(x).requires_grad)
         with torch.inference_mode():
             self.assertTrue(warpline.softmax(x).is_inference())
-
-    def test_transforms_are_rejected(self):
-        x = draw(4, 64)
-        with self.assertRaisesRegex(warpline.InputError, "torch.vmap is not supported"):
-            torch.vmap(warpline.softmax)(x)
-        for transform in (torch.func.grad, torch.func.jacrev):
-            with self.assertRaisesRegex(warpline.InputError, "no backward pass"):
-                transform(lambda x: warpline.softmax(x).sum())(x)
-        with self.assertRaisesRegex(warpline.InputError, "no backward pass"):
-            torch.func.jvp(warpline.softmax, (x,), (x,))
 
     def test_results_under_no_grad_are_constants_of_a_transform(self):
         def weighed(x):
@@ -391,13 +371,9 @@ class BadInput(unittest.TestCase):
 
     def test_messages(self):
         x = draw(4, 64)
-        self.rejected(
-            "softmax: the last dimension of x must have stride 1, not 64: make it contiguous",
-            lambda: warpline.softmax(x.T),
-        )
         self.rejected("softmax: x has the unsupported element type torch.float64", lambda: warpline.softmax(x.double()))
         self.rejected("softmax: x must be f32, f16 or bf16, not i32", lambda: warpline.softmax(x.int()))
-        self.rejected("softmax: dim must be the last dimension (-1 or 1), not 0", lambda: warpline.softmax(x, 0))
+        self.rejected("softmax: dim must be the last dimension (-1 or 1), not 2", lambda: warpline.softmax(x, 2))
         self.rejected(
             "layer_norm: weight must be f32 [64] like a row of x, not f32 [63]",
             lambda: warpline.layer_norm(x, draw(63)),
@@ -415,10 +391,6 @@ class BadInput(unittest.TestCase):
         self.rejected(
             "softmax: stream= is not allowed with torch tensors, which use torch's current stream",
             lambda: warpline.softmax(x, stream=0),
-        )
-        self.rejected(
-            "softmax: the row stride of x is 0, less than the 64 elements of a row: make it contiguous",
-            lambda: warpline.softmax(draw(64).expand(4, 64)),
         )
 
     @unittest.skipUnless(GPU, "needs a GPU")
@@ -444,8 +416,7 @@ class BadInput(unittest.TestCase):
         self.assertEqual(caught.exception.code, "too-long")
         y = warpline.softmax(torch.zeros(2, 4), simulate=True)
         self.assertTrue((y == 0.25).all())
-        with self.assertRaisesRegex(warpline.InputError, "no backward pass"):
-            warpline.softmax(torch.zeros(2, 4, requires_grad=True), simulate=True)
+        self.assertTrue(warpline.softmax(torch.zeros(2, 4, requires_grad=True), simulate=True).requires_grad)
 
 
 if __name__ == "__main__":

@@ -170,11 +170,6 @@ class Compiled(Test):
             torch.testing.assert_close(f(image, locations, weights), level(image, locations, weights))
         self.assertEqual(counter.frame_count, 1)
 
-    def test_requires_grad_is_rejected_while_tracing(self):
-        value, locations, weights = draw()
-        f, _ = self.compiled(attend)
-        self.rejected("no backward pass", lambda: f(value.requires_grad_(), locations, weights), Exception)
-
 
 class Levels(Test):
     """The cache of integer tensors: read once, never stale."""
@@ -277,7 +272,7 @@ class DropIn(Test):
     def test_drop_in_makes_tensors_contiguous_and_converts_weights(self):
         value, locations, weights = draw()
         turned = value.transpose(1, 2).contiguous().transpose(1, 2)
-        self.rejected("value must be dense, but has strides", lambda: attend(turned, locations, weights))
+        self.assertTrue(torch.equal(attend(turned, locations, weights), attend(value, locations, weights)))
         apply = warpline.MultiScaleDeformableAttnFunction.apply
         y = apply(turned, LEVELS, STARTS, locations.float(), weights, 64)
         self.assertTrue(torch.equal(y, attend(value, locations.float(), weights.float())))
@@ -285,25 +280,6 @@ class DropIn(Test):
 
 class BadInput(Test):
     """Bad input."""
-
-    def test_tensors_that_require_grad_are_rejected(self):
-        for i in range(3):
-            given = list(draw())
-            given[i].requires_grad_()
-            for levels in ((LEVELS, STARTS), tensors()):
-                with self.assertRaisesRegex(warpline.InputError, "ms_deform_attn: no backward pass") as caught:
-                    attend(*given, *levels)
-                self.assertEqual(caught.exception.code, "no-grad")
-            with torch.no_grad():
-                self.assertFalse(attend(*given).requires_grad)
-
-    def test_transforms_are_rejected(self):
-        value, locations, weights = draw()
-        for levels in ((LEVELS, STARTS), tensors()):
-            self.rejected(
-                "no backward pass",
-                lambda: torch.func.grad(lambda v: attend(v, locations, weights, *levels).sum())(value),
-            )
 
     def test_messages(self):
         value, locations, weights = given = draw()
@@ -319,7 +295,6 @@ class BadInput(Test):
         self.rejected("value must be f32, f16 or bf16, not i32", lambda: attend(value.int(), locations, weights))
         self.rejected("value must have 4 dimensions", lambda: attend(value[0], locations, weights))
         self.rejected("sampling_locations must have 6 dimensions", lambda: attend(value, locations[0, 0, 0, 0, 0], weights))
-        self.rejected("the channels of value must be a multiple of 8", lambda: attend(value[..., :4].clone(), locations, weights))
         self.rejected("attention_weights must be f16", lambda: attend(value, locations, weights.float()))
         self.rejected("im2col_step must be at least 1, not 0", lambda: attend(*given, im2col_step=0))
         self.rejected(

@@ -142,6 +142,22 @@ impl<'a> OpArgs<'a> {
         )))
     }
 
+    /// Returns the error of a valid call that no kernel computes.
+    pub fn unsupported<T>(&self, text: String) -> Result<T, FamilyError> {
+        Err(FamilyError::Unsupported(format!(
+            "{}: {text}",
+            self.signature.name
+        )))
+    }
+
+    /// Returns the error of a valid call with a tensor that no kernel addresses.
+    pub fn unsupported_layout<T>(&self, text: String) -> Result<T, FamilyError> {
+        Err(FamilyError::Layout(format!(
+            "{}: {text}",
+            self.signature.name
+        )))
+    }
+
     fn value(&self, name: &str) -> Option<&'a ArgValue> {
         self.signature.position(name).and_then(|i| self.args.get(i))
     }

@@ -8,7 +8,7 @@ use crate::gemm::call::{
 };
 use crate::gemm::operand_view::{MatrixView, VectorAs};
 use crate::gemm::{ALayout, Activation, Choice, OperandLayout};
-use crate::weights::WeightLayout;
+use crate::weights::{BLOCK_ROWS, WeightLayout};
 use warpline_family::Op;
 use warpline_family::error::FamilyError;
 use warpline_family::family::Family;
@@ -182,11 +182,16 @@ fn problem_of_call(
             ));
         }
     };
+    if weights == WeightLayout::Interleaved && !n.is_multiple_of(BLOCK_ROWS as u64) {
+        return call.reject(format!(
+            "N is {n}; interleaved weights need a multiple of {BLOCK_ROWS} (blocks of {BLOCK_ROWS} rows)"
+        ));
+    }
     let weights_view = |name: &str, w: &TensorView| {
         let w = MatrixView::new(call, name, w, VectorAs::Row)?;
         match w.has_dense_rows() {
             true => w.operand(call, name),
-            false => call.reject(format!(
+            false => call.unsupported_layout(format!(
                 "the last dimension of {name} has stride {}; it must be contiguous\nhelp: make it contiguous",
                 w.inner_stride()
             )),
@@ -201,7 +206,7 @@ fn problem_of_call(
     };
     let p = layer_problem(call, ["x", "w_gate"], [x, w], p)?;
     if p.a_layout != ALayout::Mk || p.a_inner_stride.is_some_and(|s| s != 1) || p.batch.is_some() {
-        return call.reject(format!(
+        return call.unsupported_layout(format!(
             "x has strides {:?} over shape {:?}; its last dimension must be contiguous, and its rows must have \
              one common stride\nhelp: make it contiguous",
             x.strides, x.shape

@@ -144,12 +144,16 @@ pub(super) fn linear() -> Op<Linear> {
             };
             let y = &call.outs[0];
             if let Some(bias) = call.optional("bias") {
-                let is_dense = bias.shape == [n] && (n < 2 || bias.strides == [1]);
-                if bias.dtype != y.dtype || !is_dense {
-                    return call.reject(format!(
+                let is_valid = bias.shape == [n] && bias.dtype == y.dtype;
+                if !is_valid || (n > 1 && bias.strides != [1]) {
+                    let text = format!(
                         "bias is {bias} with strides {:?}; it must be {} [{n}], contiguous",
                         bias.strides, y.dtype
-                    ));
+                    );
+                    return match is_valid {
+                        true => call.unsupported_layout(text),
+                        false => call.reject(text),
+                    };
                 }
             }
             if let Some(residual) = call.optional("residual")
@@ -323,14 +327,14 @@ fn problem_of_matrices(
     }
     for (name, view) in [("the output", &c), ("residual", &residual)] {
         if !view.has_dense_rows() {
-            return call.reject(format!(
+            return call.unsupported_layout(format!(
                 "the last dimension of {name} has stride {}; it must be contiguous\nhelp: make it contiguous",
                 view.inner_stride()
             ));
         }
     }
     let Some(rows) = Rows::merge([&a, &b, &c, &residual]) else {
-        return call.reject(format!(
+        return call.unsupported_layout(format!(
             "{}, {} and the output have batch strides that do not merge into one dimension\n\
              help: make them contiguous",
             names[0], names[1]
@@ -339,7 +343,7 @@ fn problem_of_matrices(
     let non_negative = |stride: i64| {
         match u64::try_from(stride) {
         Ok(stride) => Ok(stride),
-        Err(_) => call.reject(format!(
+        Err(_) => call.unsupported_layout(format!(
             "a row or batch stride is {stride}; strides must not be negative\nhelp: make it contiguous"
         )),
     }
@@ -377,7 +381,7 @@ fn problem_of_matrices(
     };
     if let Some((count, [a, b, c, residual])) = rows.batch {
         if p.residual && residual != c {
-            return call.reject(format!(
+            return call.unsupported_layout(format!(
                 "the batch stride of residual is {residual}; it must be that of the output, {c}\n\
                  help: make it contiguous"
             ));
@@ -444,7 +448,7 @@ pub(crate) fn with_rows(
     let rows = match Rows::merge_into_rows([&a, &c, &c]) {
         Some(rows) if is_empty || c.has_dense_rows() => rows,
         _ => {
-            return call.reject(format!(
+            return call.unsupported_layout(format!(
                 "the rows of {name} and of the output must each have one common stride, and rows of the \
                  output must be contiguous\nhelp: make them contiguous"
             ));

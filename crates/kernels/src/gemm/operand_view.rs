@@ -118,7 +118,7 @@ impl MatrixView {
     ) -> Result<OperandView, FamilyError> {
         let non_negative = |stride: i64| match u64::try_from(stride) {
             Ok(stride) => Ok(stride),
-            Err(_) => call.reject(format!(
+            Err(_) => call.unsupported_layout(format!(
                 "{name} has stride {stride}; strides must not be negative\nhelp: make it contiguous"
             )),
         };

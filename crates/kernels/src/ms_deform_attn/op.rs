@@ -118,24 +118,8 @@ pub(super) fn problem_of_call(call: &OpArgs<'_>) -> Result<(Problem, Choice), Fa
             locations.dtype
         ));
     }
-    let [max_channels, max_levels, max_points] = MAX_EXTENTS.map(u64::from);
-    if channels == 0 || channels % 8 != 0 || channels > max_channels {
-        return call.reject(format!(
-            "the channels of value must be a multiple of 8 up to {max_channels}, not {channels}"
-        ));
-    }
     if heads == 0 {
         return call.reject("value must have at least 1 head, not 0".into());
-    }
-    for (name, n, max) in [
-        ("levels", levels, max_levels),
-        ("points", points, max_points),
-    ] {
-        if n == 0 || n > max {
-            return call.reject(format!(
-                "sampling_locations must have 1 to {max} {name}, not {n}"
-            ));
-        }
     }
     check_dense_and_aligned(call)?;
     let count = |name: &str, n: u64| match u32::try_from(n) {
@@ -155,7 +139,48 @@ pub(super) fn problem_of_call(call: &OpArgs<'_>) -> Result<(Problem, Choice), Fa
             &[],
         )
     };
-    Ok((with_layout(call, problem, pixels)?, Choice::default()))
+    let problem = with_layout(call, problem, pixels)?;
+    // Valid input is checked for support last.
+    check_limits(call, channels, levels, points)?;
+    Ok((problem, Choice::default()))
+}
+
+/// Rejects extents that no kernel supports.
+fn check_limits(
+    call: &OpArgs<'_>,
+    channels: u64,
+    levels: u64,
+    points: u64,
+) -> Result<(), FamilyError> {
+    let [max_channels, max_levels, max_points] = MAX_EXTENTS.map(u64::from);
+    let limits = [
+        (
+            channels.is_multiple_of(8) && channels <= max_channels,
+            channels,
+            format!(
+                "the channels of value must be a multiple of 8 up to {max_channels}, not {channels}"
+            ),
+        ),
+        (
+            levels <= max_levels,
+            levels,
+            format!("sampling_locations must have 1 to {max_levels} levels, not {levels}"),
+        ),
+        (
+            points <= max_points,
+            points,
+            format!("sampling_locations must have 1 to {max_points} points, not {points}"),
+        ),
+    ];
+    for (is_supported, extent, text) in limits {
+        if extent == 0 {
+            return call.reject(text);
+        }
+        if !is_supported {
+            return call.unsupported(text);
+        }
+    }
+    Ok(())
 }
 
 /// Returns the dimensions of a tensor, or an error that shows the expected shape.
@@ -189,13 +214,13 @@ fn check_dense_and_aligned(call: &OpArgs<'_>) -> Result<(), FamilyError> {
     let names = ["value", "sampling_locations", "attention_weights", "y"];
     for (name, view) in names.into_iter().zip(call.inputs().chain(call.outs)) {
         if !view.is_dense() {
-            return call.reject(format!(
+            return call.unsupported_layout(format!(
                 "{name} must be dense, but has strides {:?} over shape {:?}\nhelp: make it contiguous",
                 view.strides, view.shape
             ));
         }
         if !view.is_16_byte_aligned() {
-            return call.reject(format!(
+            return call.unsupported_layout(format!(
                 "{name} starts at {:#x}, but must be aligned to 16 bytes\nhelp: clone it",
                 view.address
             ));

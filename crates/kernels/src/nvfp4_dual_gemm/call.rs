@@ -147,7 +147,11 @@ fn problem_of_call(call: &OpArgs<'_>) -> Result<Problem, FamilyError> {
         DType::U8 => None,
         DType::F16 | DType::Bf16 => FloatType::from_dtype(x.dtype),
         other => {
-            return call.reject(format!("x is {other}; it must be u8 (codes), f16 or bf16"));
+            let text = format!("x is {other}; it must be u8 (codes), f16 or bf16");
+            return match other {
+                DType::F32 => call.unsupported(text),
+                _ => call.reject(text),
+            };
         }
     };
     let row_len = if activations.is_some() {
@@ -180,7 +184,7 @@ fn problem_of_call(call: &OpArgs<'_>) -> Result<Problem, FamilyError> {
 /// Adds the rows of x to the problem: M and the row strides.
 fn with_x(call: &OpArgs<'_>, x: &TensorView, p: Problem) -> Result<Problem, FamilyError> {
     if x.elements() > 0 && x.strides.last() != Some(&1) && x.shape.last() != Some(&1) {
-        return call.reject(format!(
+        return call.unsupported_layout(format!(
             "the last dimension of x has stride {:?}; it must be contiguous\nhelp: make it contiguous",
             x.strides.last()
         ));
@@ -217,8 +221,10 @@ fn operand_type(p: &Problem) -> OperandType {
 /// Rejects tensors that the problem does not have, and tensors of another type, shape or layout.
 fn check_tensors(call: &OpArgs<'_>, p: &Problem) -> Result<(), FamilyError> {
     if p.k == 0 || !(p.k as usize).is_multiple_of(BLOCK) {
-        // `Problem::check` reports it.
-        return Ok(());
+        return call.reject(format!(
+            "K is {}; nvfp4 needs a positive multiple of {BLOCK} (one scale per {BLOCK} elements)",
+            p.k
+        ));
     }
     let specs = p.specs();
     for (name, input) in TENSORS {
@@ -267,7 +273,7 @@ fn check_tensors(call: &OpArgs<'_>, p: &Problem) -> Result<(), FamilyError> {
         }
         let is_strided = |i: usize| view.shape[i] > 1 && view.strides[i] != dense.strides[i];
         if (0..view.shape.len()).any(is_strided) {
-            return call.reject(format!(
+            return call.unsupported_layout(format!(
                 "{name} has strides {:?}; it must be contiguous\nhelp: make it contiguous",
                 view.strides
             ));

@@ -13,7 +13,7 @@ use warpline_family::op::{
 /// The matrix, the first parameter of every row-wise op.
 const X: OpParam = OpParam::tensor(
     "x",
-    "f32, f16 or bf16. The last dimension is the row and must be contiguous; the rows must have one common stride.",
+    "f32, f16 or bf16. A layout is copied unless rows are contiguous and have one common stride.",
 );
 
 /// Returns the signature of the op.
@@ -45,13 +45,22 @@ pub(super) fn problem_of_call<K: RowOp>(
         return call.reject("x has no dimensions, but needs at least 1".into());
     };
     let options = K::options(call)?;
+    if let Err(FamilyError::Problem(text)) = K::check(&options) {
+        return call.reject(text);
+    }
     for name in K::vectors(&options) {
         let vector = call.tensor(name)?;
         if vector.dtype != x.dtype || vector.shape != [cols] {
-            return call.reject(format!(
+            let text = format!(
                 "{name} must be {} [{cols}] like a row of x, not {vector}",
                 x.dtype
-            ));
+            );
+            // Another floating-point type needs converted copies, as a layout does.
+            let is_float = FloatType::from_dtype(vector.dtype).is_some();
+            return match is_float && vector.shape == [cols] {
+                true => call.unsupported_layout(text),
+                false => call.reject(text),
+            };
         }
         check_contiguous(call, name, vector)?;
     }
@@ -78,9 +87,10 @@ pub(super) fn problem_of_call<K: RowOp>(
 fn check_contiguous(call: &OpArgs<'_>, name: &str, view: &TensorView) -> Result<(), FamilyError> {
     let has_elements = view.elements() > 0;
     match (view.shape.last(), view.strides.last()) {
-        (Some(&n), Some(&stride)) if has_elements && n > 1 && stride != 1 => call.reject(format!(
-            "the last dimension of {name} must have stride 1, not {stride}: make it contiguous"
-        )),
+        (Some(&n), Some(&stride)) if has_elements && n > 1 && stride != 1 => call
+            .unsupported_layout(format!(
+                "the last dimension of {name} must have stride 1, not {stride}: make it contiguous"
+            )),
         _ => Ok(()),
     }
 }
@@ -101,7 +111,7 @@ fn row_strides(
         [] => return Ok((1, [cols; 2])),
         [one] => [one.strides[0], one.strides[1]],
         _ => {
-            return call.reject(format!(
+            return call.unsupported_layout(format!(
                 "the rows of x and of y must each have one common stride, but the strides are {:?} \
                  and {:?} over shape {:?}: make them contiguous",
                 x.strides, y.strides, x.shape
@@ -110,7 +120,7 @@ fn row_strides(
     };
     for (name, stride) in ["x", "y"].into_iter().zip(strides) {
         if stride < cols {
-            return call.reject(format!(
+            return call.unsupported_layout(format!(
                 "the row stride of {name} is {stride}, less than the {cols} elements of a row: make it \
                  contiguous"
             ));
@@ -231,6 +241,39 @@ mod tests {
                 .unwrap_err()
                 .contains("no dimensions")
         );
+    }
+
+    #[test]
+    fn errors_distinguish_wrong_calls_from_unsupported_ones() {
+        let x = TensorView::dense(DType::F32, &[4, 8], 0);
+        let code = |name: &str, args: &[ArgValue], y: &TensorView| {
+            let solved = op(name).workload(args, std::slice::from_ref(y), &Target::SM_90A);
+            solved.map_or_else(|e| e.code(), |_| "ok")
+        };
+        let softmax =
+            |x: &TensorView, dim: i64| code("softmax", &[x.clone().into(), dim.into()], x);
+        assert_eq!(softmax(&x, -1), "ok");
+        assert_eq!(softmax(&x, 2), "bad-problem");
+        assert_eq!(softmax(&x, 0), "unsupported-layout");
+        assert_eq!(
+            softmax(&view(DType::F32, &[4, 8], &[1, 4]), -1),
+            "unsupported-layout"
+        );
+        let long = TensorView::dense(DType::F32, &[1, 1 << 31], 0);
+        assert_eq!(softmax(&long, -1), "unsupported");
+        let rms_norm = |weight: TensorView, eps: f64| {
+            code(
+                "rms_norm",
+                &[x.clone().into(), weight.into(), eps.into()],
+                &x,
+            )
+        };
+        let weight = |dtype, n| TensorView::dense(dtype, &[n], 0);
+        assert_eq!(rms_norm(weight(DType::F32, 8), 1e-6), "ok");
+        assert_eq!(rms_norm(weight(DType::Bf16, 8), 1e-6), "unsupported-layout");
+        assert_eq!(rms_norm(weight(DType::Bf16, 7), 1e-6), "bad-problem");
+        assert_eq!(rms_norm(weight(DType::I32, 8), 1e-6), "bad-problem");
+        assert_eq!(rms_norm(weight(DType::F32, 8), -1.0), "bad-problem");
     }
 
     #[test]

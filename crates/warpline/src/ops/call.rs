@@ -1,6 +1,7 @@
 //! Calls: an op and its arguments.
 
 use super::all;
+use crate::device::Device;
 use crate::error::Error;
 use warpline_kernels::AnyOp;
 use warpline_kernels::op::{ArgValue, TensorView};
@@ -87,6 +88,27 @@ impl Call {
     pub fn out(mut self, view: TensorView) -> Self {
         self.outs.push(view);
         self
+    }
+
+    /// Rejects a call that breaks a rule of the op. A valid call passes even if no kernel supports it.
+    ///
+    /// ```
+    /// use warpline::DType;
+    /// use warpline::ops::{Call, TensorView};
+    /// # fn main() -> Result<(), warpline::Error> {
+    /// let columns = TensorView { strides: vec![1, 4], ..TensorView::dense(DType::F32, &[4, 8], 0) };
+    /// let call = Call::new("softmax")?.tensor("x", columns)?.out(TensorView::dense(DType::F32, &[4, 8], 0));
+    /// assert!(call.check().is_ok());
+    /// assert!(call.value("dim", 2)?.check().is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn check(&self) -> Result<(), Error> {
+        let target = Device::cpu().target();
+        match self.op.workload(&self.args, &self.outs, &target) {
+            Ok(_) | Err(FamilyError::Unsupported(_) | FamilyError::Layout(_)) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Returns an error with the name of the op.

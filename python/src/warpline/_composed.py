@@ -1,0 +1,218 @@
+"""The ops composed of torch's own ops: for gradients, and for calls that no kernel supports.
+
+Each function takes the parameters of the op of the same name. It computes in the element type of
+the output, as torch's ops do; in float32 if an operand has fewer bits than the output, or is scaled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ._errors import input_error
+from ._nvfp4 import nvfp4_dequantize, scale_shape
+from ._weights import unpack_weights
+
+#: The activation functions, by keyword.
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "none": lambda x: x,
+    "relu": F.relu,
+    "gelu-erf": F.gelu,
+    "gelu-tanh": lambda x: F.gelu(x, approximate="tanh"),
+    "silu": F.silu,
+    "sigmoid": torch.sigmoid,
+}
+
+
+def call(name: str, dtypes: tuple[torch.dtype, ...], args: tuple[Any, ...]) -> tuple[Tensor, ...]:
+    """Computes an op with torch's ops; ``dtypes`` are the element types of the outputs.
+
+    Autocast does not apply, because it does not apply to the kernels.
+    """
+    device = next(a for a in args if isinstance(a, Tensor)).device
+    with torch.autocast(device.type, enabled=False):
+        found = OPS[name](dtypes[0], *args)
+    return (found.to(dtypes[0]),)
+
+
+def _add(dtype: torch.dtype, a: Tensor, b: Tensor) -> Tensor:
+    return a + b
+
+
+def _softmax(dtype: torch.dtype, x: Tensor, dim: int) -> Tensor:
+    return torch.softmax(x, dim)
+
+
+def _layer_norm(dtype: torch.dtype, x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> Tensor:
+    x, weight, bias = _promoted(x, weight, bias)
+    return F.layer_norm(x, x.shape[-1:], weight, bias, eps)
+
+
+def _rms_norm(dtype: torch.dtype, x: Tensor, weight: Tensor | None, eps: float) -> Tensor:
+    x, weight = _promoted(x, weight)
+    return F.rms_norm(x, x.shape[-1:], weight, eps)
+
+
+def _matmul(
+    dtype: torch.dtype, a: Tensor, b: Tensor, scale_a: Tensor | None, scale_b: Tensor | None, *_: Any
+) -> Tensor:
+    to = _operand_type(dtype, a, scale_a)
+    return _scaled(torch.matmul(a.to(to), b.to(to)), scale_a, scale_b)
+
+
+def _linear(
+    dtype: torch.dtype,
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    activation: str,
+    residual: Tensor | None,
+    scale_x: Tensor | None,
+    scale_weight: Tensor | None,
+    *_: Any,
+) -> Tensor:
+    to = _operand_type(dtype, x, scale_x)
+    y = _scaled(F.linear(x.to(to), weight.to(to)), scale_x, scale_weight)
+    y = ACTIVATIONS[activation](y if bias is None else y + bias.to(to))
+    return y if residual is None else y + residual.to(to)
+
+
+def _swiglu(dtype: torch.dtype, x: Tensor, w_gate: Tensor, w_up: Tensor, *trailing: Any) -> Tensor:
+    return _dual_gemm(dtype, x, w_gate, w_up, "silu", "concatenated", *trailing)
+
+
+def _dual_gemm(
+    dtype: torch.dtype,
+    x: Tensor,
+    w_gate: Tensor,
+    w_up: Tensor | None,
+    gate: str,
+    weights: str,
+    scale_x: Tensor | None,
+    scale_gate: Tensor | None,
+    scale_up: Tensor | None,
+    *_: Any,
+) -> Tensor:
+    to = _operand_type(dtype, x, scale_x)
+    if w_up is None:
+        w_gate, w_up = unpack_weights(w_gate, weights)
+    gated = _scaled(F.linear(x.to(to), w_gate.to(to)), scale_x, scale_gate)
+    return ACTIVATIONS[gate](gated) * _scaled(F.linear(x.to(to), w_up.to(to)), scale_x, scale_up)
+
+
+def _nvfp4_dual_gemm(
+    dtype: torch.dtype,
+    x: Tensor,
+    w_gate: Tensor,
+    gate_scales: Tensor,
+    w_up: Tensor | None,
+    up_scales: Tensor | None,
+    x_scales: Tensor | None,
+    scale_x: Tensor | None,
+    scale_gate: Tensor | None,
+    scale_up: Tensor | None,
+    gate: str,
+    scale_layout: str,
+    *_: Any,
+) -> Tensor:
+    def values(codes: Tensor, scales: Tensor) -> Tensor:
+        rows, k = codes.shape[0], 2 * codes.shape[1]
+        arranged = scales.reshape(scale_shape(rows, k, scale_layout))
+        return nvfp4_dequantize(codes, arranged, None, scale_layout)
+
+    if x_scales is not None:
+        leading = x.shape[:-1]
+        x = values(x.reshape(-1, x.shape[-1]), x_scales)
+        x = x.reshape(*leading, x.shape[-1])
+    weight = values(w_gate, gate_scales)
+    parts = (weight, values(w_up, up_scales)) if w_up is not None else weight.chunk(2)
+    x = x.to(torch.promote_types(x.dtype, torch.float32))
+    gated, up = (F.linear(x, part.to(x.dtype)) for part in parts)
+    return ACTIVATIONS[gate](_scaled(gated, scale_x, scale_gate)) * _scaled(up, scale_x, scale_up)
+
+
+def _ms_deform_attn(
+    dtype: torch.dtype,
+    value: Tensor,
+    spatial_shapes: Any,
+    level_start_index: Any,
+    sampling_locations: Tensor,
+    attention_weights: Tensor,
+    *_: Any,
+) -> Tensor:
+    """Gathers the four pixels around each point.
+
+    Shapes and start indices are integers or a tensor, which is not read on the host.
+    """
+    if not isinstance(spatial_shapes, Tensor):
+        spatial_shapes = [spatial_shapes[i : i + 2] for i in range(0, len(spatial_shapes), 2)]
+    batch, pixels, heads, channels = value.shape
+    queries, levels, points = sampling_locations.shape[1], *sampling_locations.shape[3:5]
+    to = torch.promote_types(torch.promote_types(value.dtype, sampling_locations.dtype), torch.float32)
+    value = value.to(to).transpose(1, 2)
+    locations, weights = sampling_locations.to(to), attention_weights.to(to)
+    sides = [(spatial_shapes[i][0], spatial_shapes[i][1]) for i in range(levels)]
+    # Levels have a border of one pixel if value has more pixels than they do.
+    border = pixels != sum(height * width for height, width in sides)
+    border = border.to(torch.int64) if isinstance(border, Tensor) else int(border)
+    total = value.new_zeros(batch, heads, queries, channels)
+    for i, (height, width) in enumerate(sides):
+        # [B, heads, Q, P]
+        x = (locations[:, :, :, i, :, 0] * width - 0.5).transpose(1, 2)
+        y = (locations[:, :, :, i, :, 1] * height - 0.5).transpose(1, 2)
+        weight = weights[:, :, :, i].transpose(1, 2)
+        left, top = x.detach().floor(), y.detach().floor()
+        for column, row in ((0, 0), (1, 0), (0, 1), (1, 1)):
+            share = (1 - (x - left - column).abs()) * (1 - (y - top - row).abs()) * weight
+            at_x, at_y = left + column, top + row
+            inside = (at_x >= 0) & (at_x < width) & (at_y >= 0) & (at_y < height)
+            at_x, at_y = (torch.where(inside, at, 0).to(torch.int64) for at in (at_x, at_y))
+            pixel = level_start_index[i] + (at_y + border) * (width + 2 * border) + at_x + border
+            index = torch.where(inside, pixel, 0).reshape(batch, heads, queries * points, 1)
+            found = value.gather(2, index.expand(-1, -1, -1, channels))
+            found = found.reshape(batch, heads, queries, points, channels)
+            total = total + (found * torch.where(inside, share, 0)[..., None]).sum(3)
+    return total.transpose(1, 2).reshape(batch, queries, heads * channels)
+
+
+def _operand_type(dtype: torch.dtype, operand: Tensor, scale: Tensor | None) -> torch.dtype:
+    """Returns the element type to compute a GEMM in."""
+    if operand.dtype == dtype and scale is None:
+        return dtype
+    return torch.promote_types(dtype, torch.float32)
+
+
+def _scaled(x: Tensor, *scales: Tensor | None) -> Tensor:
+    for scale in scales:
+        x = x if scale is None else x * scale.reshape(())
+    return x
+
+
+def _promoted(x: Tensor, *vectors: Tensor | None) -> tuple[Any, ...]:
+    """Returns the tensors in one element type: float32 or wider if they differ."""
+    others = [v.dtype for v in vectors if v is not None and v.dtype != x.dtype]
+    if not others:
+        return x, *vectors
+    to = torch.promote_types(x.dtype, torch.float32)
+    for dtype in others:
+        to = torch.promote_types(to, dtype)
+    return tuple(None if v is None else v.to(to) for v in (x, *vectors))
+
+
+#: The functions, by name of the op.
+OPS: dict[str, Callable[..., Tensor]] = {
+    "add": _add,
+    "softmax": _softmax,
+    "layer_norm": _layer_norm,
+    "rms_norm": _rms_norm,
+    "matmul": _matmul,
+    "linear": _linear,
+    "swiglu": _swiglu,
+    "dual_gemm": _dual_gemm,
+    "nvfp4_dual_gemm": _nvfp4_dual_gemm,
+    "ms_deform_attn": _ms_deform_attn,
+}
