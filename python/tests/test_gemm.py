@@ -77,9 +77,9 @@ def test_scales_multiply_and_must_be_given_in_pairs() -> None:
     ("call", "message"),
     [
         (lambda a, w: warpline.matmul(a, w), "K differs: a has 16, b has 8"),
-        (lambda a, w: warpline.matmul(a[:, :12], w.T[:12]), "a has 12 columns of f16 and row stride"),
+        (lambda a, w: warpline.matmul(np.stack([a, a]), np.stack([w.T, w.T, w.T])), "the batches .* cannot be broadcast"),
         (lambda a, w: warpline.matmul(a, w.T.astype(np.float32)), "b is f32; with a of f16 it must be f16"),
-        (lambda a, w: warpline.matmul(a.astype(np.int32), w.T), "a is i32; it must be bf16, f16, e4m3 or e5m2"),
+        (lambda a, w: warpline.matmul(a.astype(np.int32), w.T), "a is i32; it must be bf16, f16, e4m3, e5m2 or f32"),
         (lambda a, w: warpline.matmul(a, w.T, out_dtype="i32"), "the output is i32; it must be bf16, f16 or f32"),
         (lambda a, w: warpline.matmul(a, w.T, out_dtype="half"), "unknown element type 'half'"),
         (lambda a, w: warpline.linear(a, w, activation="tanh"), 'activation is "tanh"; it must be none, relu'),

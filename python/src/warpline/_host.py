@@ -60,7 +60,7 @@ def call(op: Op, args: tuple[Any, ...], outs: tuple[Any, ...] | None, simulate: 
     try:
         _simulate(op, values, results, simulate)
     except Error as error:
-        if error.code != UNSUPPORTED_LAYOUT and not _needs_k_major(op, values):
+        if error.code != UNSUPPORTED_LAYOUT:
             raise
         _simulate_copies(op, values, results, simulate)
     return results[0] if len(results) == 1 else tuple(results)

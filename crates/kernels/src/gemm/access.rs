@@ -64,4 +64,12 @@ impl OperandAccess {
             is_shared,
         }
     }
+
+    /// Returns the access by single elements, which needs no alignment.
+    pub(super) fn by_element(self) -> Self {
+        Self {
+            gather: Some(GatherUnit::Element),
+            ..self
+        }
+    }
 }

@@ -521,16 +521,26 @@ impl Problem {
 
     /// Returns the part of the problem that is compiled in.
     pub(crate) fn class(&self) -> Class {
+        let c_by_element = !self.c().fits_tma_store();
+        // K == 0: the operands are bound to the address of C, which TMA may not address.
+        let access = |access: OperandAccess| match self.k {
+            0 if c_by_element => access.by_element(),
+            _ => access,
+        };
         Class {
             dtype: self.dtype,
             out: self.out(),
-            a: OperandAccess::of(self.dtype, self.a_layout == ALayout::Mk, &[self.a()]),
-            b: OperandAccess::of(
+            a: access(OperandAccess::of(
+                self.dtype,
+                self.a_layout == ALayout::Mk,
+                &[self.a()],
+            )),
+            b: access(OperandAccess::of(
                 self.dtype,
                 self.layout == OperandLayout::Nk,
                 &[self.b(), self.up().unwrap_or(self.b())],
-            ),
-            c_by_element: !self.c().fits_tma_store(),
+            )),
+            c_by_element,
             accumulation: self.accumulation,
             epilogue: EpilogueOps {
                 scale: self.scale.is_some(),

@@ -11,7 +11,7 @@
 
 use crate::gemm::access::GatherUnit;
 use crate::gemm::problem::Matrix;
-use warpline_family::plan::{Address, LaunchStep};
+use warpline_family::plan::{Address, Buffer, LaunchStep};
 use warpline_ir::builder::*;
 use warpline_ir::{DType, Element, Swizzle};
 
@@ -158,8 +158,18 @@ impl Gather {
         is_transposed: bool,
         batched: bool,
     ) -> LaunchStep {
+        // K == 0: no element is read, so any valid address will do.
+        let is_empty = m.rows.min(m.cols) == 0;
+        let address = if is_empty {
+            Buffer::Output(0).into()
+        } else {
+            address
+        };
         // A single row has no next row. `Problem::check` rejects strides of more than 32 bits.
-        let stride = |stride: u64, extent: u64| if extent > 1 { stride as u32 } else { 0 };
+        let stride = |stride: u64, extent: u64| match extent > 1 && !is_empty {
+            true => stride as u32,
+            false => 0,
+        };
         let strides = [stride(m.stride, m.rows), stride(m.inner_stride, m.cols)];
         let [row_stride, col_stride] = match is_transposed {
             false => strides,
@@ -172,7 +182,10 @@ impl Gather {
             step = step.scalar(&format!("{name}_col_stride"), col_stride);
         }
         match batched {
-            true => step.scalar(&format!("{name}_batch_stride"), m.batch_stride),
+            true => {
+                let stride = if is_empty { 0 } else { m.batch_stride };
+                step.scalar(&format!("{name}_batch_stride"), stride)
+            }
             false => step,
         }
     }

@@ -1,7 +1,6 @@
 //! Double buffer: every warpgroup loads its part of the next k-tile, then multiplies the current one.
 
 use super::prelude::*;
-use crate::gemm::mainloop::LoadBy;
 
 /// Declares the roles.
 pub(super) fn roles<A: Element, B: Element, T: Out>(k: Builder, gemm: &GemmContext<T>) {

@@ -6,6 +6,6 @@ pub(super) use super::{
 };
 pub(super) use crate::gemm::context::GemmContext;
 pub(super) use crate::gemm::epilogue::Out;
-pub(super) use crate::gemm::mainloop::{LoadPart, MainloopOrder};
+pub(super) use crate::gemm::mainloop::{LoadBy, LoadPart, MainloopOrder};
 pub(super) use warpline_ir::Element;
 pub(super) use warpline_ir::builder::*;

@@ -4,7 +4,6 @@
 use super::prelude::*;
 use super::{in_producer_threads, prefetch_map, producer_role};
 use crate::gemm::mainloop::AbRing;
-use crate::gemm::mainloop::LoadBy;
 use crate::gemm::offset::Offset;
 
 /// k-tiles of the first tile that the producer loads before the prologue barrier.
