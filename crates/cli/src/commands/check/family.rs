@@ -1,7 +1,7 @@
 //! `warpline check FAMILY`.
 
 use super::replay;
-use super::{launch, lint, renderer, unproved};
+use super::{fuzz, launch, lint, renderer, unproved};
 use crate::args::CheckFamilyArgs;
 use crate::args::fields::request;
 use crate::display;
@@ -20,8 +20,11 @@ pub(crate) fn family(
 ) -> Result<CommandOutput, Failure> {
     let args = CheckFamilyArgs::from_arg_matches(matches)
         .map_err(|e| Failure::bad_input("bad-usage", e.to_string()))?;
-    let target = args.on.target;
-    let work = family.workload(&request(family, matches), DeviceKind::Gpu, None, &target)?;
+    let (target, request) = (args.on.target, request(family, matches));
+    if let Some(count) = args.fuzz {
+        return fuzz::fuzz(family, &request, count, args.seed, target);
+    }
+    let work = family.workload(&request, DeviceKind::Gpu, None, &target)?;
     let steps = work.plan(&target)?.steps;
     let reports: Vec<Report> = steps.iter().map(|s| examine(&s.kernel, &target)).collect();
     let mut renderer = renderer();
