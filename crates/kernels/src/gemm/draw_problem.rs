@@ -122,7 +122,7 @@ pub(crate) fn extents(
 /// `None` stands for the dense stride.
 pub(crate) fn padded(random: &mut Random, dense: u64, size: u64, repeats: u64) -> Option<u64> {
     let unit = PITCH_BYTES / size;
-    let max_units = (MAX_BYTES / (repeats * PITCH_BYTES)).min(1 << 10);
+    let max_units = (MAX_BYTES / (repeats.max(1) * PITCH_BYTES)).min(1 << 10);
     let stride = dense + unit * random.extent(0..=max_units);
     random.percent(25).then_some(stride)
 }

@@ -23,11 +23,16 @@ pub(super) fn draw(random: &mut Random) -> Problem {
         _ => 8,
     };
     let max = u64::from(MAX_EXTENT);
-    let extent = |random: &mut Random, unit: u64, max: u64| (unit * random.extent(1..=max / unit)) as u32;
+    let extent =
+        |random: &mut Random, unit: u64, max: u64| (unit * random.extent(1..=max / unit)) as u32;
     let k = extent(random, BLOCK as u64, max.min(MAX_ELEMENTS[1] / n_unit));
     // Kernels widen A and align rows of weights in whole blocks of 64 elements of K.
     let padded_k = u64::from(k.next_multiple_of(64));
-    let n = extent(random, n_unit, max.min((MAX_ELEMENTS[1] / padded_k).max(n_unit)));
+    let n = extent(
+        random,
+        n_unit,
+        max.min((MAX_ELEMENTS[1] / padded_k).max(n_unit)),
+    );
     let m = extent(
         random,
         1,

@@ -42,7 +42,7 @@ pub(super) fn fuzz(
     let failed = || (calls.iter()).filter(|call| call.verdict != CallVerdict::Proved);
     let mut text: String = failed().map(|call| report(family, call)).collect();
     text += &summary_text(family, &calls, &summary);
-    let failures: Vec<Value> = failed().map(|call| call_json(family, call)).collect();
+    let all: Vec<Value> = calls.iter().map(|call| call_json(family, call)).collect();
     let slowest = slowest(&calls).map(|call| command(family, call));
     Ok(CommandOutput::new("check", text)
         .field("family", family.name())
@@ -50,7 +50,7 @@ pub(super) fn fuzz(
         .field("seed", seed)
         .fields(&summary)
         .field("slowest", slowest)
-        .field("failures", failures)
+        .field("calls", all)
         .with_failure(failure(family, &summary, failed().next())))
 }
 
@@ -113,6 +113,7 @@ fn call_json(family: &dyn AnyFamily, checked: &CheckedCall) -> Value {
         "command": command(family, checked),
         "reason": checked.reason,
         "explicit": checked.call.is_explicit,
+        "baseline": checked.uses_baseline,
         "time_s": checked.seconds,
     })
 }
