@@ -6,7 +6,7 @@ use warpline::fuzz::{CallVerdict, FuzzSummary, check_call};
 use warpline::kernels::vector_add::VectorAdd;
 use warpline_testkit::kernel::TARGET;
 
-/// Takes about 20 seconds on two cores: 12 calls of each family.
+/// Takes about 30 seconds on two cores: 12 calls of each family.
 #[test]
 fn every_valid_call_is_proved() {
     for_each_draw(12, 300, |family, draw| {
