@@ -229,7 +229,7 @@ fn candidate_request(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{fields as declare, keywords};
+    use crate::fields as declare;
 
     keywords! {
         /// A color.

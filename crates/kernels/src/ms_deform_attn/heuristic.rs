@@ -597,7 +597,7 @@ mod tests {
             ..Choice::default()
         };
         assert!(
-            rejection(boxes(resident))
+            rejection(boxes(resident.clone()))
                 .contains("requires --schedule plain or specialized (selected: boxes)")
         );
         let huge = Problem::new(1 << 24, 1, 1, 4, &[[16, 12]]);
