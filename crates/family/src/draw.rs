@@ -2,7 +2,7 @@
 //!
 //! A family draws its problems ([`Family::draw_problem`]) from its documented domain, so a rejected
 //! problem is a bug of the family. [`problem`] is the default for families without such a function.
-//! [`request`] adds an explicit config to some of the problems.
+//! [`call`] adds an explicit config to some of the problems.
 
 use crate::erased::{AnyFamily, AnyWorkload};
 use crate::error::FamilyError;
@@ -87,7 +87,7 @@ fn keyword(field: &Field, random: &mut Random) -> Option<String> {
     }
 }
 
-/// Draws a problem by its declared [fields] and redraws problems that `check` rejects. Returns the
+/// Draws a problem by its declared [`fields()`] and redraws problems that `check` rejects. Returns the
 /// default problem if `check` rejects every attempt.
 pub fn problem<P: Fields>(
     default: P,
