@@ -13,8 +13,8 @@ use warpline_family::numbers::Random;
 const MAX_ELEMENTS: [u64; 2] = [(1 << 36) - 1, (1 << 35) - 1];
 /// The rows of a scale tile.
 const SCALE_ROWS: u64 = 128;
-/// The maximum elements of C.
-const MAX_C_ELEMENTS: u64 = 1 << 39;
+/// The maximum elements of C without the padding of its rows.
+const MAX_C_ELEMENTS: u64 = 1 << 38;
 
 /// Draws a problem: K in multiples of 16, N in multiples of 8, and up to 2³⁶ elements of A and 2³⁵ of
 /// each weight.
@@ -31,7 +31,7 @@ pub(super) fn draw(random: &mut Random) -> Problem {
     // A scale tile has 128 rows, and the kernels that rearrange A and weights work on blocks of 64
     // elements of K.
     let [max_a, max_weight] = MAX_ELEMENTS;
-    let k = extent(random, BLOCK as u64, max_weight / SCALE_ROWS);
+    let k = extent(random, BLOCK as u64, max_weight / SCALE_ROWS / 64 * 64);
     let padded_k = u64::from(k.next_multiple_of(64));
     let max_rows = |elements: u64| (elements / padded_k / SCALE_ROWS * SCALE_ROWS).max(SCALE_ROWS);
     let n = extent(random, n_unit, max.min(max_rows(max_weight)));
