@@ -102,6 +102,10 @@ impl Examples {
                 "check FAMILY --lint",
                 "prove the kernel and print performance warnings",
             ),
+            (
+                "check FAMILY --fuzz 300 --seed 1",
+                "draw 300 valid problems and configs; each must be proved",
+            ),
             ("check --all", "check every family with every config"),
             (
                 "check --corpus",
@@ -308,6 +312,14 @@ pub(crate) struct CheckFamilyArgs {
     /// Also replay each counterexample on the CPU executor
     #[arg(long)]
     pub(crate) replay: bool,
+    /// Instead check N random calls: each draws a valid problem, and about a third a legal config.
+    /// Prints the command line of every call that is not proved. A call whose selected config is
+    /// undecided counts as proved if the baseline, which it then uses, is proved
+    #[arg(long, value_name = "N", conflicts_with_all = ["launch", "lint", "replay"])]
+    pub(crate) fuzz: Option<NonZeroU32>,
+    /// Seed of --fuzz; the same seed draws the same calls
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "fuzz")]
+    pub(crate) seed: u64,
     #[command(flatten)]
     pub(crate) on: TargetArgs,
 }

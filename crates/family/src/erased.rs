@@ -3,9 +3,11 @@
 //! Only this module forwards to [`Family`].
 
 use crate::bucket::Bucket;
+use crate::draw;
 use crate::error::FamilyError;
 use crate::family::{Cost, DeviceKind, Family, Op, TestCase};
 use crate::field::{FieldError, Fields};
+use crate::numbers::Random;
 use crate::op::{ArgValue, OpArgs, Signature, TensorView};
 use crate::plan::Plan;
 use crate::redirect::{self, ReadRequest};
@@ -46,6 +48,9 @@ pub trait AnyFamily: Send + Sync {
     ) -> Result<Box<dyn AnyWorkload>, FamilyError> {
         self.workload(&Request::default(), device, None, target)
     }
+    /// Draws a valid problem and returns its request for the device kind [`draw::DEVICE`]: see
+    /// [`Family::draw_problem`].
+    fn draw_problem(&self, random: &mut Random) -> Request;
     /// Returns the candidates for the problem of a request, most promising first. Every candidate
     /// agrees with the config fields that the request sets.
     fn candidates(&self, request: &Request, device: DeviceKind, target: &Target) -> Workloads;
@@ -309,6 +314,9 @@ impl<F: Family> AnyFamily for F {
             target,
         };
         redirect::read::<F, _>(request, device, &task)
+    }
+    fn draw_problem(&self, random: &mut Random) -> Request {
+        draw::problem_request::<F>(&F::draw_problem(random))
     }
     fn candidates(&self, request: &Request, device: DeviceKind, target: &Target) -> Workloads {
         redirect::read::<F, _>(request, device, &Candidates { device, target })

@@ -4,8 +4,10 @@
 //! counterparts, for code that iterates over families.
 
 use crate::bucket::Bucket;
+use crate::draw;
 use crate::error::FamilyError;
 use crate::field::{Fields, Keyword};
+use crate::numbers::Random;
 use crate::op::{ArgValue, OpArgs, Signature};
 use crate::plan::Plan;
 use crate::stored::{IsOptionSet, StoredTensors};
@@ -70,6 +72,14 @@ pub trait Family: Send + Sync + 'static {
     /// Rejects a problem that the family does not support. The default accepts every problem.
     fn check(_: &Self::Problem) -> Result<(), FamilyError> {
         Ok(())
+    }
+    /// Draws a valid problem: any that the documentation of its fields allows, also with extreme
+    /// extents. `warpline check FAMILY --fuzz` reports a drawn problem that is rejected.
+    ///
+    /// The default draws the declared fields ([`draw::problem`]) until [`check`](Self::check) accepts
+    /// the problem. Implement it if rules relate fields, or if fields have no default.
+    fn draw_problem(random: &mut Random) -> Self::Problem {
+        draw::problem(Self::default_problem(draw::DEVICE), Self::check, random)
     }
     /// Returns the config that the heuristic selects, with the caller's choices applied.
     fn config(

@@ -20,6 +20,7 @@
 //! | [`erased`] | type-erased families and workloads |
 //! | `op_json` | ops and benchmark calls as JSON, for Python |
 //! | [`docs`] | the Markdown reference of a family |
+//! | [`draw`] | random valid problems and legal configs |
 //! | [`shipped`] | the workloads that a family declares: test cases, candidates, benchmarks |
 
 #[macro_use]
@@ -27,6 +28,7 @@ pub mod field;
 
 pub mod bucket;
 pub mod docs;
+pub mod draw;
 pub mod erased;
 pub mod error;
 pub mod family;

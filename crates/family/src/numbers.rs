@@ -1,6 +1,7 @@
 //! Element values of every type, rounding, and random numbers.
 
 use half::{bf16, f16};
+use std::ops::RangeInclusive;
 use warpline_ir::DType;
 
 /// Decodes one little-endian element.
@@ -148,6 +149,57 @@ impl Random {
     pub fn normal(&mut self) -> f64 {
         let u = (1.0 - self.uniform()).ln() * -2.0;
         u.sqrt() * (std::f64::consts::TAU * self.uniform()).cos()
+    }
+
+    /// Draws a whole number below `n`, which is not 0.
+    pub fn below(&mut self, n: u64) -> u64 {
+        self.bits() % n
+    }
+
+    /// Returns `true` with a chance of `percent` percent.
+    pub fn percent(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+
+    /// Draws one of the values, which must not be empty.
+    pub fn pick<T: Clone>(&mut self, values: &[T]) -> T {
+        values[self.below(values.len() as u64) as usize].clone()
+    }
+
+    /// Draws an extent from a range that is not empty: its ends, small numbers, powers of two and
+    /// their neighbors, multiples of 16, and any order of magnitude.
+    ///
+    /// ```
+    /// use warpline_family::numbers::Random;
+    /// let mut random = Random::new(1);
+    /// let extents: Vec<u64> = (0..300).map(|_| random.extent(1..=1 << 30)).collect();
+    /// assert!(extents.contains(&1) && extents.contains(&(1 << 30)));
+    /// assert!(extents.iter().any(|n| *n > 1000 && n % 2 == 1));
+    /// ```
+    pub fn extent(&mut self, range: RangeInclusive<u64>) -> u64 {
+        let (first, last) = (*range.start(), *range.end());
+        // Every order of magnitude of the range is equally likely.
+        let log2 = |n: u64| n.max(1).ilog2();
+        let magnitude = |random: &mut Self| {
+            let all = u64::from(log2(last) - log2(first)) + 1;
+            1u64 << (u64::from(log2(first)) + random.below(all))
+        };
+        let extent = match self.below(16) {
+            0 => first,
+            1 => last,
+            2..5 => first.saturating_add(self.below(20)),
+            5..8 => magnitude(self) + self.below(3) - 1,
+            case => {
+                let low = magnitude(self);
+                let extent = low + self.below(low);
+                if case < 11 {
+                    extent.next_multiple_of(16)
+                } else {
+                    extent
+                }
+            }
+        };
+        extent.clamp(first, last)
     }
 }
 

@@ -80,6 +80,24 @@ impl Request {
         request
     }
 
+    /// Returns the command-line flags of the fields: `--m 64 --tile-m 128`.
+    ///
+    /// ```
+    /// use warpline_family::Request;
+    /// let request = Request::default().with("tile_m", 128).with("bias", true);
+    /// assert_eq!(request.flags(), "--bias true --tile-m 128");
+    /// ```
+    pub fn flags(&self) -> String {
+        let flags = self.values.iter();
+        let flags = flags.map(|(name, value)| format!("--{} {value}", name.replace('_', "-")));
+        flags.collect::<Vec<_>>().join(" ")
+    }
+
+    /// Returns whether no field is set.
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
     /// Parses command-line flags: `--tile-m=128`, `--tile-m 128`, `--bias`.
     pub fn from_flags<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<Self, FamilyError> {
         let mut request = Self::default();

@@ -9,7 +9,7 @@ use warpline_family::bucket::{Bucket, power_of_two_bucket};
 use warpline_family::error::FamilyError;
 use warpline_family::family::{DeviceKind, Family, TestCase, trip_counts};
 pub use warpline_family::float::FloatType;
-use warpline_family::numbers::half_ulp;
+use warpline_family::numbers::{Random, half_ulp};
 use warpline_family::op::layout::merge_dims;
 use warpline_family::op::{OpArgs, OpOutput, OpParam, OutputDim, Signature, TensorView};
 use warpline_family::plan::{Buffer, LaunchStep, Plan};
@@ -124,6 +124,13 @@ impl Family for VectorAdd {
             )));
         }
         Ok(())
+    }
+
+    fn draw_problem(random: &mut Random) -> Problem {
+        Problem {
+            n: random.extent(0..=MAX_ELEMENTS),
+            dtype: random.pick(FloatType::ALL),
+        }
     }
 
     fn config(p: &Problem, choice: &Choice, target: &Target) -> Result<Config, FamilyError> {

@@ -31,6 +31,7 @@
 //! | [`gpu`] | plans on a GPU: cached compilation, asynchronous launches |
 //! | [`mod@run`] | runs a workload and compares its outputs |
 //! | [`data`] | input and output tensors in files |
+//! | [`mod@fuzz`] | random calls of a family: each must run a proved plan |
 //! | [`ops`] | op calls on the caller's memory |
 //! | [`mod@compare`] | comparison of outputs with the reference |
 //! | [`report`] | the report of a run: comparison, times, rates, counters |
@@ -47,6 +48,7 @@ pub mod data;
 pub mod device;
 pub mod error;
 pub mod estimate;
+pub mod fuzz;
 pub mod gpu;
 pub mod ops;
 pub mod prepare;

@@ -370,7 +370,7 @@ impl World<'_, '_> {
 
     fn decided_key(&self, names: &mut Names<'_>, key: &mut Key) {
         let mut list: Vec<[i128; 5]> = Vec::new();
-        for (&t, r) in &self.st.decided.ranges {
+        for (&t, r) in self.st.decided.ranges.iter() {
             let relative = matches!(self.env.terms.node(t), Node::Loop { .. }) && !self.is_ahead(t);
             let name = names.of(t);
             // A bound far away bounds nothing.
@@ -392,7 +392,7 @@ impl World<'_, '_> {
                 list.push([i128::from(name), lo - r.lo, 2, 0, 2]);
             }
         }
-        for (&t, &yes) in &self.st.decided.truths {
+        for (&t, &yes) in self.st.decided.truths.iter() {
             let name = names.of(t);
             list.push([i128::from(name), i128::from(yes), 1, 0, 0]);
         }

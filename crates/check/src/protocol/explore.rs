@@ -25,6 +25,9 @@ use warpline_ir::Loc;
 const MOST_STATES: [u64; 2] = [20_000, 4_000];
 /// The most steps that are walked.
 const MOST_STEPS: u64 = 10_000_000;
+/// The most steps of a pass after one that reached a limit. Later passes need more steps than earlier
+/// ones, so this pass only looks for a bug that few steps reach.
+const MOST_STEPS_AFTER_LIMIT: u64 = MOST_STEPS / 10;
 
 /// The most diagnostics that are looked for: the first may be one that no launch leads to.
 const MOST_REFUSALS: usize = 6;
@@ -47,7 +50,7 @@ pub(super) fn explore(env: &Env<'_>, start: State) -> Explored {
         trail: Trail::off(),
         ..start.clone()
     };
-    let mut walked = 0;
+    let (mut walked, mut most_steps) = (0, MOST_STEPS);
     let quiet = |c: &Code<'_>| matches!(c, Code::For { quiet: true, .. });
     let any_quiet = env.programs.iter().any(|p| p.code.iter().any(quiet));
     for blunt in [true, false] {
@@ -59,7 +62,7 @@ pub(super) fn explore(env: &Env<'_>, start: State) -> Explored {
             ..silent.clone()
         };
         env.assumed.borrow_mut().clear();
-        let together = Search::new(env, true).from(start);
+        let together = Search::new(env, true, most_steps).from(start);
         walked += together.steps;
         if together.diagnostics.is_empty() {
             return Explored {
@@ -67,9 +70,14 @@ pub(super) fn explore(env: &Env<'_>, start: State) -> Explored {
                 ..together
             };
         }
+        let states_limit = super::rules::STATES.code;
+        let mut codes = together.diagnostics.iter().map(|(d, _)| d.code());
+        if codes.any(|code| code == states_limit) {
+            most_steps = MOST_STEPS_AFTER_LIMIT;
+        }
     }
     env.assumed.borrow_mut().clear();
-    let apart = Search::new(env, false).from(start);
+    let apart = Search::new(env, false, most_steps).from(start);
     Explored {
         steps: walked + apart.steps,
         ..apart
@@ -92,6 +100,7 @@ struct Search<'e, 'k> {
     open: VecDeque<usize>,
     looked: u64,
     steps: u64,
+    most_steps: u64,
     /// Where the walk stopped.
     stops: Vec<Stop>,
     /// The search ends at this many states once it has stopped somewhere.
@@ -99,7 +108,7 @@ struct Search<'e, 'k> {
 }
 
 impl<'e, 'k> Search<'e, 'k> {
-    fn new(env: &'e Env<'k>, together: bool) -> Self {
+    fn new(env: &'e Env<'k>, together: bool, most_steps: u64) -> Self {
         // Whether a loop has as many iterations as it can have matters to few: only to those whose
         // states are followed each by itself.
         env.terms.states_are_joined.set(together);
@@ -111,6 +120,7 @@ impl<'e, 'k> Search<'e, 'k> {
             open: VecDeque::new(),
             looked: 0,
             steps: 0,
+            most_steps,
             stops: Vec::new(),
             until: 0,
         }
@@ -176,7 +186,7 @@ impl<'e, 'k> Search<'e, 'k> {
         let Some(asks) = went else {
             return Ok(());
         };
-        if self.looked > MOST_STATES[usize::from(!self.together)] || self.steps > MOST_STEPS {
+        if self.looked > MOST_STATES[usize::from(!self.together)] || self.steps > self.most_steps {
             (world.cur, world.loc) = (asks.0, asks.1);
             let text = crate::diagnostic::Message::new(format!(
                 "still reaches new states after {} states",

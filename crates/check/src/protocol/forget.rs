@@ -237,8 +237,8 @@ impl World<'_, '_> {
             Node::Less(t, _) | Node::Equal(t, _) => part(t),
             _ => part(t),
         };
-        self.st.decided.ranges.retain(|t, _| keeps(*t));
-        self.st.decided.truths.retain(|t, _| keeps(*t));
+        self.st.decided.ranges.retain(keeps);
+        self.st.decided.truths.retain(keeps);
         self.st.decided.residues.retain(|t, _| keeps(*t));
         // That a term is not a number it is out of reach of says nothing.
         let ranges = |t: TermId| terms.range_of(&self.st.decided, t);
@@ -255,7 +255,7 @@ impl World<'_, '_> {
             .filter(|&t| implied(t))
             .collect();
         for t in gone {
-            self.st.decided.truths.remove(&t);
+            self.st.decided.truths.remove(t);
         }
     }
 }

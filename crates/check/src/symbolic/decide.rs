@@ -6,18 +6,85 @@
 
 use super::range::Range;
 use super::term::{Arg, Node, Sym, TermId, Terms};
+use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::ops::Deref;
 use warpline_ir::ops::compare::Cmp;
 
 /// The decisions made so far.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Decisions {
-    pub(crate) ranges: BTreeMap<TermId, Range>,
-    pub(crate) truths: BTreeMap<TermId, bool>,
+    pub(crate) ranges: ByTerm<Range>,
+    pub(crate) truths: ByTerm<bool>,
     /// By term, `(m, r)`: its residue modulo `m` is greater than `r`.
     pub(crate) residues: BTreeMap<TermId, (i128, i128)>,
     /// Do the decisions contradict each other? Then no launch leads to this state.
     pub(crate) contradictory: bool,
+}
+
+/// What is decided by term, with a version: equal versions mean equal contents.
+#[derive(Clone, Debug)]
+pub(crate) struct ByTerm<V> {
+    values: BTreeMap<TermId, V>,
+    version: u64,
+}
+
+impl<V> Default for ByTerm<V> {
+    fn default() -> Self {
+        Self {
+            values: BTreeMap::new(),
+            version: 0,
+        }
+    }
+}
+
+thread_local! {
+    /// The last version of this thread; 0 is the version of empty contents.
+    static LAST_VERSION: Cell<u64> = const { Cell::new(0) };
+}
+
+impl<V: Clone + PartialEq> ByTerm<V> {
+    /// Returns the version of the contents.
+    pub(super) fn version(&self) -> u64 {
+        self.version
+    }
+
+    fn changed(&mut self) {
+        self.version = LAST_VERSION.get() + 1;
+        LAST_VERSION.set(self.version);
+    }
+
+    /// Sets the value of a term and returns the previous one.
+    pub(crate) fn insert(&mut self, t: TermId, value: V) -> Option<V> {
+        let before = self.values.insert(t, value.clone());
+        if before.as_ref() != Some(&value) {
+            self.changed();
+        }
+        before
+    }
+
+    /// Removes the value of a term.
+    pub(crate) fn remove(&mut self, t: TermId) {
+        if self.values.remove(&t).is_some() {
+            self.changed();
+        }
+    }
+
+    /// Keeps the values of some terms.
+    pub(crate) fn retain(&mut self, keeps: impl Fn(TermId) -> bool) {
+        let before = self.values.len();
+        self.values.retain(|&t, _| keeps(t));
+        if self.values.len() != before {
+            self.changed();
+        }
+    }
+}
+
+impl<V> Deref for ByTerm<V> {
+    type Target = BTreeMap<TermId, V>;
+    fn deref(&self) -> &Self::Target {
+        &self.values
+    }
 }
 
 /// The truth of a predicate, or the question to decide first.

@@ -259,6 +259,28 @@ impl Terms {
             let base = self.base_range(t);
             return d.ranges.get(&t).map_or(base, |decided| base.and(*decided));
         }
+        let key = (
+            d.ranges.version(),
+            d.truths.version(),
+            self.states_are_joined.get(),
+        );
+        let index = t as usize;
+        if let Some(Some((of, range))) = self.computed_ranges.borrow().get(index)
+            && *of == key
+        {
+            return *range;
+        }
+        let range = self.compute_range(d, t);
+        let mut computed = self.computed_ranges.borrow_mut();
+        if computed.len() <= index {
+            computed.resize(index + 1, None);
+        }
+        computed[index] = Some((key, range));
+        range
+    }
+
+    /// Computes the range of a term with subterms, which share subterms of their own.
+    fn compute_range(&self, d: &Decisions, t: TermId) -> Range {
         let structure = match self.node(t) {
             Node::Sum(list) => {
                 let parts = list.iter().fold(Range::exactly(0), |sum, &(t, k)| {

@@ -113,11 +113,17 @@ struct Entry {
     base_range: Range,
 }
 
+/// Everything that the range of a term follows from: the versions of the decided ranges and truths, and
+/// whether states are joined.
+pub(super) type RangeKey = (u64, u64, bool);
+
 /// All terms of a check.
 #[derive(Default)]
 pub(crate) struct Terms {
     entries: RefCell<Vec<Entry>>,
     index: RefCell<FxHashMap<Node, TermId>>,
+    /// By term, the last computed range and the decisions that it follows from.
+    pub(super) computed_ranges: RefCell<Vec<Option<(RangeKey, Range)>>>,
     /// Are states joined? Then terms distinguish fewer remaining iterations.
     pub(crate) states_are_joined: Cell<bool>,
     /// Does the kernel divide a count into parts with a loop each?

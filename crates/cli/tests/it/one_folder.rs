@@ -44,6 +44,11 @@ fn every_command_supports_the_family() {
     assert_eq!(run["config"], json!({ "warps": 2 }));
     assert_eq!(run["passed"], true, "{run}");
     assert!(stdout_of("mine check double").starts_with("kernel double: proved"));
+    let fuzz = stdout_of("mine check double --fuzz 9 --seed 1");
+    assert!(
+        fuzz.starts_with("9 problems: 9 proved, 0 undecided, 0 refuted, 0 rejected\n"),
+        "{fuzz}"
+    );
     assert!(stdout_of("mine check --all").ends_with("proved: 3 of 3 kernels\n"));
     assert!(stdout_of("mine emit double --ptx").contains(".visible .entry double("));
     assert!(stdout_of("mine emit double --ir").starts_with("kernel double"));

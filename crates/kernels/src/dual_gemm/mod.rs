@@ -7,10 +7,12 @@
 //! | where | what |
 //! |---|---|
 //! | [`problem`] | extents, types, weight layout; the conversion to a `gemm` problem |
+//! | `draw_problem` | random problems |
 //! | `call` | the ops: from call arguments to a problem |
 //! | `table` | the test table |
 
 mod call;
+mod draw_problem;
 pub mod problem;
 mod table;
 
@@ -22,6 +24,7 @@ use std::borrow::Cow;
 use warpline_family::Op;
 use warpline_family::family::{DeviceKind, Redirects, TestCase};
 use warpline_family::field::Keyword;
+use warpline_family::numbers::Random;
 
 /// The kind of [`DualGemm`].
 #[derive(Clone, Copy, Debug)]
@@ -69,6 +72,10 @@ impl GemmKind for GatedGemm {
 
     fn redirects(to: &mut impl Redirects) {
         to.family::<Nvfp4DualGemm>("dtype", NVFP4);
+    }
+
+    fn draw_problem(random: &mut Random) -> Problem {
+        draw_problem::draw(random)
     }
 
     fn cases() -> Vec<TestCase<Problem, Choice>> {

@@ -19,6 +19,7 @@
 //! | `context` | the parameters and components of one kernel |
 //! | `heuristic` | the candidate configs and their estimated times |
 //! | `tail` | a narrower tile for the partial last wave |
+//! | `draw_problem` | random problems |
 //! | `call` | the ops: from call arguments to a problem |
 //! | `operand_view` | tensors of a call as operands |
 //! | `reference` | the float64 reference |
@@ -29,6 +30,7 @@ pub(crate) mod call;
 mod complete;
 pub mod config;
 mod context;
+pub(crate) mod draw_problem;
 pub(crate) mod epilogue;
 mod flags;
 mod heuristic;
@@ -60,6 +62,7 @@ use warpline_family::bucket::Bucket;
 use warpline_family::error::FamilyError;
 use warpline_family::family::{Cost, DeviceKind, Family, Redirects, TestCase};
 use warpline_family::field::Fields;
+use warpline_family::numbers::Random;
 use warpline_family::plan::{Address, Buffer, LaunchStep, Plan, TensorArg, ZEROED_BYTES};
 use warpline_family::program::Program;
 use warpline_family::tensor::{HostTensor, TensorSpec};
@@ -83,6 +86,8 @@ pub trait GemmKind: Send + Sync + 'static {
     fn default_problem(device: DeviceKind) -> Self::Problem;
     /// Declares the families that serve other values of a field.
     fn redirects(_: &mut impl Redirects) {}
+    /// Draws a valid problem.
+    fn draw_problem(random: &mut Random) -> Self::Problem;
     /// Returns the test table.
     fn cases() -> Vec<TestCase<Self::Problem, Choice>>;
     /// Returns test cases that are too large for the CPU executor.
@@ -161,6 +166,10 @@ impl GemmKind for PlainGemm {
         bf16(default_extents(device))
     }
 
+    fn draw_problem(random: &mut Random) -> Problem {
+        draw_problem::draw(random)
+    }
+
     fn cases() -> Vec<TestCase<Problem, Choice>> {
         [table::gemm(), layout_table::gemm()].concat()
     }
@@ -204,6 +213,10 @@ impl GemmKind for LinearLayer {
         Problem { bias, ..gemm }
     }
 
+    fn draw_problem(random: &mut Random) -> Problem {
+        draw_problem::draw(random)
+    }
+
     fn cases() -> Vec<TestCase<Problem, Choice>> {
         [table::linear(), layout_table::linear()].concat()
     }
@@ -240,6 +253,10 @@ impl<K: GemmKind> Family for GemmFamily<K> {
 
     fn check(problem: &K::Problem) -> Result<(), FamilyError> {
         K::gemm(problem).check()
+    }
+
+    fn draw_problem(random: &mut Random) -> K::Problem {
+        K::draw_problem(random)
     }
 
     fn config(

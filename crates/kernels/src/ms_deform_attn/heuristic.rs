@@ -5,7 +5,7 @@ use super::config::{
 };
 use super::kernel;
 use super::lanes::{CornerReads, LANE_BYTES, LaneLayout};
-use super::problem::{Class, Problem};
+use super::problem::{Class, INDEX_LIMIT, Problem};
 use super::specialized;
 use super::work_split;
 use warpline_family::error::FamilyError;
@@ -317,10 +317,16 @@ impl<'a> Draft<'a> {
                     p.dtype.dtype()
                 ));
             }
+            Some(n) if n > 0 && !tma_can_load_pixels(p) => {
+                return reject(format!(
+                    "--resident-levels {n} needs less than {INDEX_LIMIT} pixels over all batches (TMA coordinates have 31 bits), not {}\nhelp: use --resident-levels 0",
+                    all_pixels(p)
+                ));
+            }
             Some(n) => self.with_shared_bytes(self.with_resident_levels(n))?,
             None if self.config.schedule == Schedule::Boxes => self.with_box_warps()?,
             None => {
-                let max_resident_levels = match sliced {
+                let max_resident_levels = match sliced || !tma_can_load_pixels(p) {
                     true => 0,
                     false => levels.saturating_sub(1).clamp(1, 2),
                 };
@@ -473,6 +479,17 @@ impl<'a> Draft<'a> {
     }
 }
 
+/// Returns the pixels of all levels over all batches.
+fn all_pixels(p: &Problem) -> u64 {
+    u64::from(p.batch.max(1)).saturating_mul(p.total_pixels())
+}
+
+/// Returns whether TMA can load resident levels: a pixel index over all batches is a signed 32-bit
+/// coordinate.
+fn tma_can_load_pixels(p: &Problem) -> bool {
+    all_pixels(p) < INDEX_LIMIT
+}
+
 /// Returns the copies that load the last levels, and the pixels of each, with the least padding.
 fn resident_boxes(p: &Problem, lanes: &LaneLayout, resident_levels: u32) -> [u32; 2] {
     let first_level = p.shapes.0.len() - resident_levels as usize;
@@ -580,9 +597,18 @@ mod tests {
             ..Choice::default()
         };
         assert!(
-            rejection(boxes(resident))
+            rejection(boxes(resident.clone()))
                 .contains("requires --schedule plain or specialized (selected: boxes)")
         );
+        let huge = Problem::new(1 << 24, 1, 1, 4, &[[16, 12]]);
+        let target = &Target::SM_90A;
+        let error = select(&huge, &resident, target).unwrap_err().to_string();
+        assert!(
+            error.contains("less than 2147483648 pixels over all batches"),
+            "{error}"
+        );
+        let selected = select(&huge, &Choice::default(), target).unwrap();
+        assert_eq!(selected.resident_levels, 0);
         let odd = Choice {
             warps: Some(7),
             ..Choice::default()

@@ -75,6 +75,7 @@
 //! | module | contents |
 //! |---|---|
 //! | [`problem`] | extents, element types, levels |
+//! | `draw_problem` | random problems |
 //! | [`config`], `heuristic` | tuning parameters and their selection |
 //! | [`lanes`] | the division of a warp's lanes |
 //! | `level` | level geometry: from a location to a pixel and weights |
@@ -94,6 +95,7 @@
 mod boxes;
 pub mod config;
 mod context;
+mod draw_problem;
 mod gather;
 mod heuristic;
 mod infer;
@@ -122,6 +124,7 @@ use query_order::QueryPermutation;
 use warpline_family::Op;
 use warpline_family::error::FamilyError;
 use warpline_family::family::{Cost, DeviceKind, Family, TestCase};
+use warpline_family::numbers::Random;
 use warpline_family::plan::{Buffer, LaunchStep, Plan, TensorArg};
 use warpline_family::program::Program;
 use warpline_family::stored::{IsOptionSet, StoredTensors};
@@ -150,6 +153,10 @@ impl Family for MsDeformAttn {
 
     fn check(p: &Problem) -> Result<(), FamilyError> {
         p.check()
+    }
+
+    fn draw_problem(random: &mut Random) -> Problem {
+        draw_problem::draw(random)
     }
 
     fn config(p: &Problem, choice: &Choice, target: &Target) -> Result<Config, FamilyError> {

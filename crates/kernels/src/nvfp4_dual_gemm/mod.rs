@@ -8,6 +8,7 @@
 //! | where | what |
 //! |---|---|
 //! | [`problem`] | extents, layouts, tensors |
+//! | `draw_problem` | random problems |
 //! | [`schedule`] | the schedules with their options |
 //! | [`config`] | schedule, tiles, stages, grid, and the flags that set them |
 //! | `complete` | conversion of flags to a config |
@@ -35,6 +36,7 @@ pub mod config;
 mod context;
 mod decode;
 mod dequantize;
+mod draw_problem;
 mod epilogue;
 mod heuristic;
 mod kernel;
@@ -62,6 +64,7 @@ use warpline_family::Op;
 use warpline_family::bucket::Bucket;
 use warpline_family::error::FamilyError;
 use warpline_family::family::{Cost, DeviceKind, Family, TestCase};
+use warpline_family::numbers::Random;
 use warpline_family::plan::Plan;
 use warpline_family::tensor::{HostTensor, TensorSpec};
 use warpline_ir::Target;
@@ -96,6 +99,10 @@ impl Family for Nvfp4DualGemm {
 
     fn check(p: &Problem) -> Result<(), FamilyError> {
         p.check()
+    }
+
+    fn draw_problem(random: &mut Random) -> Problem {
+        draw_problem::draw(random)
     }
 
     fn config(p: &Problem, choice: &Choice, target: &Target) -> Result<Config, FamilyError> {

@@ -183,7 +183,7 @@ impl Problem {
             .is_some_and(|threads| threads > max_threads)
         {
             return reject(format!(
-                "the weights have {} x {} elements each; with unaligned rows or plain scales they must have fewer than 2^35",
+                "each weight has {} rows of {} elements; with unaligned rows or plain scales it must have fewer than 2^35 elements, counting rows in multiples of 128",
                 self.n, self.k
             ));
         }

@@ -111,10 +111,11 @@ use serde_json::{Value, json};
 use std::marker::PhantomData;
 use warpline_family::Op;
 use warpline_family::bucket::{Bucket, power_of_two_bucket};
+use warpline_family::draw;
 use warpline_family::error::FamilyError;
 use warpline_family::family::{Cost, DeviceKind, Family, TestCase};
 use warpline_family::float::FloatType;
-use warpline_family::numbers::half_ulp;
+use warpline_family::numbers::{Random, half_ulp};
 use warpline_family::plan::{Buffer, LaunchStep, Plan};
 use warpline_family::program::Program;
 use warpline_family::tensor::{HostTensor, TensorSpec};
@@ -148,6 +149,13 @@ impl<K: RowOp> Family for RowFamily<K> {
     fn check(p: &Self::Problem) -> Result<(), FamilyError> {
         p.shape()?;
         K::check(&p.options)
+    }
+
+    fn draw_problem(random: &mut Random) -> Self::Problem {
+        let mut options = K::Options::default();
+        draw::fields(&mut options, random);
+        let matrix = Matrix::draw(random);
+        Problem { matrix, options }
     }
 
     fn config(p: &Self::Problem, choice: &Choice, target: &Target) -> Result<Config, FamilyError> {

@@ -5,6 +5,7 @@ use warpline_family::error::FamilyError;
 use warpline_family::field::{Field, FieldError, Fields};
 use warpline_family::fields;
 use warpline_family::float::FloatType;
+use warpline_family::numbers::Random;
 use warpline_family::tensor::TensorSpec;
 
 fields! {
@@ -97,6 +98,30 @@ impl<O> Problem<O> {
 }
 
 impl Matrix {
+    /// Draws a matrix of at most [`MAX_BYTES`] with dense or padded rows.
+    pub(super) fn draw(random: &mut Random) -> Self {
+        let max = u64::from(MAX_EXTENT);
+        let cols = random.extent(1..=max);
+        let dtype = random.pick(FloatType::ALL);
+        let mut stride = || {
+            let padded = cols + random.extent(0..=1 << 20);
+            random.percent(30).then_some(padded as i64)
+        };
+        let (x_stride, y_stride) = (stride(), stride());
+        let widest = [Some(cols as i64), x_stride, y_stride]
+            .into_iter()
+            .flatten()
+            .max();
+        let row_bytes = widest.unwrap_or(1) as u64 * dtype.dtype().bytes() as u64;
+        Self {
+            rows: random.extent(0..=max.min(MAX_BYTES / row_bytes)),
+            cols,
+            dtype,
+            x_stride,
+            y_stride,
+        }
+    }
+
     /// Validates extents and strides.
     pub(super) fn shape(&self) -> Result<Shape, FamilyError> {
         let reject = |text: String| Err(FamilyError::Problem(text));

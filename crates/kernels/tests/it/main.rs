@@ -2,6 +2,7 @@
 
 mod bounds;
 mod documented;
+mod draw;
 mod families;
 mod gemm;
 mod nvfp4;

@@ -1,7 +1,7 @@
 //! `warpline check FAMILY`.
 
 use super::replay;
-use super::{launch, lint, renderer, unproved};
+use super::{fuzz, launch, lint, renderer, unproved};
 use crate::args::CheckFamilyArgs;
 use crate::args::fields::request;
 use crate::display;
@@ -20,29 +20,34 @@ pub(crate) fn family(
 ) -> Result<CommandOutput, Failure> {
     let args = CheckFamilyArgs::from_arg_matches(matches)
         .map_err(|e| Failure::bad_input("bad-usage", e.to_string()))?;
-    let target = args.on.target;
-    let work = family.workload(&request(family, matches), DeviceKind::Gpu, None, &target)?;
+    let (target, request) = (args.on.target, request(family, matches));
+    if let Some(count) = args.fuzz {
+        return fuzz::fuzz(family, &request, count, args.seed, target);
+    }
+    let work = family.workload(&request, DeviceKind::Gpu, None, &target)?;
     let steps = work.plan(&target)?.steps;
     let reports: Vec<Report> = steps.iter().map(|s| examine(&s.kernel, &target)).collect();
     let mut renderer = renderer();
     let texts: Vec<String> = reports.iter().map(|r| renderer.report(r)).collect();
+    let fallback = fallback(work.as_ref(), &reports, &target)?;
+    let is_proved = reports.iter().all(|r| r.verdict() == Verdict::Proved);
     let mut output = CommandOutput::new("check", texts.join("\n"))
         .field("family", work.family())
         .field("problem", work.problem())
         .field("config", work.config())
         .field("target", target.name)
-        .field(
-            "proved",
-            reports.iter().all(|r| r.verdict() == Verdict::Proved),
-        )
-        .field("reports", &reports)
-        .with_failure(unproved(&reports));
-    if let Some(fallback) = fallback(work.as_ref(), &reports, &target)? {
-        output.text += &format!(
-            "\nnote: calls use the baseline config instead, which is proved: {}\n",
-            display::settings(&fallback)
-        );
-        output = output.field("fallback", fallback);
+        // A call runs the baseline, so it is proved.
+        .field("proved", is_proved || fallback.is_some())
+        .field("reports", &reports);
+    match fallback {
+        None => output = output.with_failure(unproved(&reports)),
+        Some(fallback) => {
+            output.text += &format!(
+                "\nnote: calls use the baseline config instead, which is proved: {}\n",
+                display::settings(&fallback)
+            );
+            output = output.field("fallback", fallback);
+        }
     }
     if args.replay {
         let kernels = steps.iter().map(|s| &*s.kernel);
@@ -55,7 +60,7 @@ pub(crate) fn family(
         output = output.field("launch", "no race");
     }
     // Performance of a kernel that may deadlock or race has no meaning.
-    if args.lint && output.failure.is_none() {
+    if args.lint && is_proved {
         let findings = lint::findings(family, work.as_ref(), &target)?;
         output.text += &lint::text(&findings, &mut renderer);
         output = output.field("lints", findings);

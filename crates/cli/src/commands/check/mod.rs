@@ -3,6 +3,7 @@
 mod all;
 mod corpus;
 mod family;
+mod fuzz;
 mod launch;
 mod lint;
 mod replay;

@@ -73,6 +73,11 @@ impl Draw {
         Self(Random::new(seed))
     }
 
+    /// Draws a seed.
+    pub(crate) fn seed(&mut self) -> u64 {
+        self.0.bits()
+    }
+
     fn below(&mut self, n: u64) -> u64 {
         self.0.bits() % n
     }

@@ -13,11 +13,11 @@ use warpline_testkit::kernel::TARGET;
 
 /// A family that selects an undecided schedule.
 #[derive(Debug)]
-struct Ones;
+pub(crate) struct Ones;
 
 fields! {
     /// The problem.
-    struct Problem {
+    pub(crate) struct Problem {
         /// Whether the baseline is proved
         safe: bool,
     }
@@ -25,7 +25,7 @@ fields! {
 
 keywords! {
     /// A schedule.
-    enum Schedule {
+    pub(crate) enum Schedule {
         /// Uses one of two barriers; a value in memory selects it
         Index = "index",
         /// Waits for a parity that depends on the sign of an exponential
@@ -38,12 +38,12 @@ keywords! {
 config! {
     /// A complete config.
     #[derive(Copy)]
-    struct Config {
+    pub(crate) struct Config {
         /// The schedule
         schedule: Schedule,
     }
     /// The fields that the caller fixes.
-    struct Choice;
+    pub(crate) struct Choice;
 }
 
 impl Schedule {

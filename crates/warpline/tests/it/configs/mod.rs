@@ -5,6 +5,7 @@
 //! | `draw` | random flags of families |
 //! | `selected` | the selected config and the baseline of random problems |
 //! | `explicit` | random configs: proved and correct, or rejected |
+//! | `fuzz` | valid calls of `check --fuzz`: proved |
 //! | `fallback` | the baseline replaces an undecided config |
 //!
 //! `WARPLINE_FULL` draws many more. `WARPLINE_SEED` and `WARPLINE_DRAWS` set the seed and the number
@@ -13,4 +14,5 @@
 mod draw;
 mod explicit;
 mod fallback;
+mod fuzz;
 mod selected;
