@@ -4,7 +4,7 @@
 //! without it.
 
 use super::problem::{
-    Accumulation, Activation, MAX_BATCH, MAX_EXTENT, OperandLayout, OperandType, Problem,
+    ALayout, Accumulation, Activation, MAX_BATCH, MAX_EXTENT, OperandLayout, OperandType, Problem,
 };
 use warpline_family::float::FloatType;
 use warpline_family::numbers::Random;
@@ -20,10 +20,16 @@ pub(crate) fn draw(random: &mut Random) -> Problem {
     let dtype = random.pick(OperandType::ALL);
     let is_fp8 = dtype.is_fp8();
     let out = random.percent(50).then(|| random.pick(FloatType::ALL));
-    let layout = match random.percent(30) && !is_fp8 {
+    let layout = match random.percent(30) {
         true => OperandLayout::Kn,
         false => OperandLayout::Nk,
     };
+    let a_layout = match random.percent(30) {
+        true => ALayout::Km,
+        false => ALayout::Mk,
+    };
+    // Whether TMA can address all tensors.
+    let aligned = random.percent(50);
     let accumulation = match random.percent(30) && is_fp8 {
         true => Accumulation::Promoted,
         false => Accumulation::Fast,
@@ -36,6 +42,7 @@ pub(crate) fn draw(random: &mut Random) -> Problem {
     let problem = Problem {
         out,
         layout,
+        a_layout,
         accumulation,
         bias: random.percent(40),
         activation: random.pick(Activation::ALL),
@@ -48,18 +55,35 @@ pub(crate) fn draw(random: &mut Random) -> Problem {
         ..Problem::new(1, 1, 1, dtype)
     };
     let out_size = problem.out().dtype().bytes() as u64;
-    let units = [1, PITCH_BYTES / size.min(out_size), PITCH_BYTES / size];
+    let units = match (aligned, a_layout) {
+        (false, _) => [1; 3],
+        (true, ALayout::Mk) => [1, PITCH_BYTES / size.min(out_size), PITCH_BYTES / size],
+        (true, ALayout::Km) => [PITCH_BYTES / size.min(out_size); 3],
+    };
     let max_batch = if batched { MAX_BATCH.into() } else { 1 };
     let [m, n, k, batch] = extents(random, units, max_batch, [size, out_size]);
+    let padded = |random: &mut Random, dense: u64, size: u64, repeats: u64| match aligned {
+        true => padded(random, dense, size, repeats),
+        false => random.percent(25).then(|| dense + random.extent(0..=100)),
+    };
     let stride = |random: &mut Random, [rows, cols]: [u64; 2], size: u64| {
         padded(random, cols, size, rows * batch)
+    };
+    let [a_rows, a_cols] = match a_layout {
+        ALayout::Mk => [m, k],
+        ALayout::Km => [k, m],
     };
     let [b_rows, b_cols] = match layout {
         OperandLayout::Nk => [n, k],
         OperandLayout::Kn => [k, n],
     };
-    let a_stride = stride(random, [m, k], size);
-    let b_stride = stride(random, [b_rows, b_cols], size);
+    let inner_stride = |random: &mut Random| match !aligned && random.percent(15) {
+        true => Some(random.below(4)),
+        false => None,
+    };
+    let [a_inner_stride, b_inner_stride] = [0; 2].map(|_| inner_stride(random));
+    let a_stride = stride(random, [a_rows, a_cols * a_inner_stride.unwrap_or(1)], size);
+    let b_stride = stride(random, [b_rows, b_cols * b_inner_stride.unwrap_or(1)], size);
     let c_stride = stride(random, [m, n], out_size);
     // The residual has the batch stride of C, so only a matrix without a batch has its own pitch.
     let residual_stride = match residual && !batched {
@@ -74,8 +98,23 @@ pub(crate) fn draw(random: &mut Random) -> Problem {
             None
         }
     };
-    let a_batch_stride = batch_stride(random, m, k, a_stride, size);
-    let b_batch_stride = batch_stride(random, b_rows, b_cols, b_stride, size);
+    let operand_batch_stride = |random: &mut Random, rows, cols, stride| {
+        // All GEMMs may share an operand.
+        match batched && random.percent(15) {
+            true => Some(0),
+            false => batch_stride(random, rows, cols, stride, size),
+        }
+    };
+    let (a_cols, b_cols) = (
+        a_cols * a_inner_stride.unwrap_or(1),
+        b_cols * b_inner_stride.unwrap_or(1),
+    );
+    let a_batch_stride = operand_batch_stride(random, a_rows, a_cols, a_stride);
+    let b_batch_stride = operand_batch_stride(random, b_rows, b_cols, b_stride);
+    let align = |random: &mut Random, size: u64| match !aligned && random.percent(20) {
+        true => Some(size as u32 * random.pick(&[1, 2])),
+        false => None,
+    };
     let c_batch_stride = batch_stride(random, m, n, c_stride, out_size);
     Problem {
         batch: batched.then_some(batch as u32),
@@ -86,6 +125,12 @@ pub(crate) fn draw(random: &mut Random) -> Problem {
         a_batch_stride,
         b_batch_stride,
         c_batch_stride,
+        a_inner_stride,
+        b_inner_stride,
+        a_align: align(random, size),
+        b_align: align(random, size),
+        c_align: align(random, out_size),
+        epilogue_align: align(random, out_size),
         ..problem.with_extents([m, n, k].map(|extent| extent as u32))
     }
 }

@@ -41,6 +41,10 @@ fn staging(class: &Class, c: &Config) -> Vec<Staging> {
     if c.swap_ab() {
         return vec![staging(c.rows(), 1)];
     }
+    if !c.tile_n.is_multiple_of(16) && size == 4 {
+        // A row of 8 columns is one swizzle span.
+        return vec![staging(8, 2), staging(8, 1)];
+    }
     if !c.tile_n.is_multiple_of(16) {
         // These tiles have no swizzle. With 16-bit elements a row has an odd number of 16-byte units,
         // so the tiles cause no bank conflicts.
