@@ -7,6 +7,7 @@ given ones.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
@@ -21,6 +22,9 @@ from ._declared import matmul_shape, Op, OPS, Output
 from ._errors import UNSUPPORTED, Error, input_error
 from ._fallback import is_strict, recover, reject_overlap, warn
 from ._functions import function, parameters
+
+#: Major and minor version of torch.
+_TORCH_VERSION = tuple(int(part) for part in re.findall(r"\d+", torch.__version__)[:2])
 
 #: The torch library; registrations live as long as this object.
 _LIBRARY = torch.library.Library("warpline", "DEF")
@@ -123,8 +127,9 @@ def _define(op: Op) -> None:
         _LIBRARY.impl(name, implementation, _TRANSFORMS)
     for name, implementation in _functions(op, _IMPLEMENTED, "fake"):
         torch.library.register_fake(f"warpline::{name}", implementation, lib=_LIBRARY)
-        # The implementations record the gradient, so that a call has one dispatch to Python.
-        _LIBRARY.impl(name, torch.library.fallthrough_kernel, "Autograd")
+        if _MODES != "Autograd":
+            # The implementations record the gradient, so that a call has one dispatch to Python.
+            _LIBRARY.impl(name, torch.library.fallthrough_kernel, "Autograd")
     for name, implementation in _functions(op, _RECORDED):
         _LIBRARY.impl(name, implementation, _MODES, with_keyset=True)
     namespace = torch.ops.warpline
@@ -137,8 +142,9 @@ def _define(op: Op) -> None:
 #: The dispatch key of functorch transforms: vmap, grad, jvp.
 _TRANSFORMS = "FuncTorchDynamicLayerFrontMode"
 
-#: The dispatch key, before Autograd, of dispatch modes and tensor subclasses.
-_MODES = "PythonTLSSnapshot"
+#: The dispatch key, before Autograd, of dispatch modes and tensor subclasses. Before torch 2.15 torch's own
+#: kernel of that key must run, so the gradient is recorded at Autograd, which costs every call some 2 µs.
+_MODES = "PythonTLSSnapshot" if _TORCH_VERSION >= (2, 15) else "Autograd"
 
 
 def _functions(op: Op, source: str, key: str = "fake") -> list[tuple[str, Callable[..., Any]]]:

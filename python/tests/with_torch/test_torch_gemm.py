@@ -42,7 +42,8 @@ class Gated(unittest.TestCase):
         for m, n, k in [(1, 8, 8), (127, 136, 72), (20, 264, 128), *SHAPES[3:]]:
             for dtype in HALVES:
                 with self.subTest(shape=(m, n, k), dtype=dtype):
-                    x, gate, up = (draw(r, k, dtype=dtype) for r in (m, n, n))
+                    # The largest products stay below the largest f16.
+                    x, gate, up = (draw(r, k, dtype=dtype) / 2 for r in (m, n, n))
                     exact = F.silu(x.double() @ gate.double().T) * (x.double() @ up.double().T)
                     y = warpline.swiglu(x, gate, up)
                     self.assertEqual(y.dtype, dtype)

@@ -226,6 +226,16 @@ fn check_tensors(call: &OpArgs<'_>, p: &Problem) -> Result<(), FamilyError> {
             p.k
         ));
     }
+    if let Some(view) = call
+        .inputs()
+        .chain(call.outs)
+        .find(|v| !v.is_16_byte_aligned())
+    {
+        return call.unsupported_layout(format!(
+            "{view} starts at address {:#x}; TMA needs a multiple of 16\nhelp: clone the tensor",
+            view.address
+        ));
+    }
     let specs = p.specs();
     for (name, input) in TENSORS {
         let spec = specs.iter().find(|spec| spec.name == input);
