@@ -416,6 +416,27 @@ impl Matrix {
         Ok(())
     }
 
+    /// Rejects strides and extents that TMA cannot address.
+    fn check_tma(&self, flag: &str) -> Result<(), FamilyError> {
+        let reject = |text: String| Err(FamilyError::Problem(text));
+        let (name, dtype, cols, stride) = (self.name, self.dtype, self.cols, self.stride);
+        if stride < cols {
+            return reject(format!(
+                "row stride of {name} is {stride}, less than its {cols} columns: rows overlap\n\
+                 help: use --{flag} {cols} or more"
+            ));
+        }
+        if !self.fits_tma_store() || !(stride * dtype.bytes() as u64).is_multiple_of(TMA_ALIGNMENT)
+        {
+            return reject(format!(
+                "{name} has {cols} columns of {dtype} and row stride {stride}; TMA needs multiples of {} elements \
+                 (16 bytes) for both",
+                TMA_ALIGNMENT / dtype.bytes() as u64
+            ));
+        }
+        Ok(())
+    }
+
     /// Rejects an output whose elements overlap.
     fn check_output(&self, flag: &str) -> Result<(), FamilyError> {
         let reject = |text: String| Err(FamilyError::Problem(text));
@@ -676,6 +697,14 @@ impl Problem {
     pub(crate) fn streams_b(&self) -> bool {
         let bytes = self.operand_elements() * self.dtype.a_dtype().bytes() as f64;
         self.n >= self.m && bytes > L2_BYTES
+    }
+
+    /// Rejects problems that no schedule serves, and tensors that TMA cannot address.
+    pub(crate) fn check_tma(&self) -> Result<(), FamilyError> {
+        self.a().check_tma("a-stride")?;
+        self.b().check_tma("weight-stride")?;
+        self.c().check_tma("c-stride")?;
+        self.check()
     }
 
     /// Rejects problems that no schedule serves.

@@ -170,7 +170,7 @@ impl Problem {
                 self.m, self.k
             ));
         }
-        self.gated_gemm().check()?;
+        self.gated_gemm().check_tma()?;
         // The copying kernels have one thread per 8 bytes of codes and per 4 scales.
         let copy_threads =
             (self.needs_aligned_copy()).then(|| u64::from(self.n) * (self.aligned_row_bytes() / 8));

@@ -39,7 +39,7 @@ impl Gated {
             _ => TensorMapDecl::tiled(dtype, [width, rows]),
         };
         let source = |name| {
-            let source = Source::declare(k, class, (Side::B, name), boxes, extents);
+            let source = Source::declare(k, class, (Side::B, name), boxes, extents).of_pair();
             match weights {
                 WeightLayout::Interleaved => source.with_interleaved_rows(),
                 _ => source,

@@ -52,6 +52,8 @@ pub(super) struct Gather {
     extents: [Reg<u32>; 2],
     /// Whether the rows alternate with those of another matrix, in blocks of 8.
     interleaved: bool,
+    /// The maximum number of registers of loads in flight.
+    registers: u32,
 }
 
 /// A pointer to elements of one size.
@@ -138,6 +140,15 @@ impl Gather {
             batch_stride,
             extents: [rows, cols],
             interleaved: false,
+            registers: MAX_REGISTERS,
+        }
+    }
+
+    /// Returns the gather of one of two B operands, which share the registers of loads in flight.
+    pub(super) fn of_pair(self) -> Self {
+        Self {
+            registers: MAX_REGISTERS / 2,
+            ..self
         }
     }
 
@@ -286,7 +297,7 @@ impl Gather {
             row: lane_row,
             byte: lane_col * size,
             rows_per_step: WARPS * 32 / lanes,
-            registers: if by_element { len } else { words },
+            steps: self.registers / if by_element { len } else { words },
         };
         lane.each_step(
             to,
@@ -322,7 +333,7 @@ impl Gather {
                 row: lane_id(),
                 byte: part * STRIDED_BYTES,
                 rows_per_step: 32,
-                registers: len,
+                steps: self.registers / len,
             };
             lane.each_step(
                 to,
@@ -349,8 +360,8 @@ struct Lane {
     row: Reg<u32>,
     byte: Reg<u32>,
     rows_per_step: u32,
-    /// Registers of the loads of a step.
-    registers: u32,
+    /// The maximum number of steps whose loads are in flight.
+    steps: u32,
 }
 
 impl Lane {
@@ -369,7 +380,7 @@ impl Lane {
         let (step, rows) = (self.rows_per_step, to.tile.rows());
         // A group has whole swizzle atoms, and both are powers of two.
         let atom_steps = ATOM_ROWS.div_ceil(step);
-        let group_steps = (MAX_REGISTERS / self.registers).clamp(atom_steps, MAX_STEPS);
+        let group_steps = self.steps.clamp(atom_steps, MAX_STEPS);
         let group_rows = group_steps * step;
         let offsets: Vec<_> = (0..atom_steps)
             .map(|i| SwizzledOffset::new(Swizzle::B128, self.row + i * step, self.byte))

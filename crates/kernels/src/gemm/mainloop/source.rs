@@ -131,6 +131,14 @@ impl Source {
         }
     }
 
+    /// Returns the source of one of two B operands.
+    pub(super) fn of_pair(self) -> Self {
+        match self {
+            Source::Gather(gather) => Source::Gather(gather.of_pair()),
+            tma => tma,
+        }
+    }
+
     /// Returns the source of one of two matrices whose rows alternate in blocks of 8.
     pub(super) fn with_interleaved_rows(self) -> Self {
         match self {
