@@ -19,9 +19,6 @@ failures! {
     "no-gpu" "GPU needed"
         "benchmarks, tuning and loaded kernels run on a GPU, not on the CPU executor"
         "select a GPU with `--device cuda:N`; `warpline devices` lists them";
-    "conflict" "flags that exclude each other"
-        "a command takes flags of one kind: `check --fuzz` draws the problem and the config itself"
-        "leave out the flags that the message names";
     "bad-device-name" "invalid device name"
         "a device is `cpu`, `cuda` or `cuda:N`"
         "use `cuda:0` for the first GPU";

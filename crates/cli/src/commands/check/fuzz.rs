@@ -25,7 +25,7 @@ pub(super) fn fuzz(
              help: remove {flags}, or remove --fuzz to check this problem",
             flags = request.flags()
         );
-        return Err(Failure::bad_input("conflict", text));
+        return Err(Failure::bad_input("bad-usage", text));
     }
     let bar = Bar::new();
     bar.count("checking random calls", count.get() as usize);
