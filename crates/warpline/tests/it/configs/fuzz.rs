@@ -6,10 +6,10 @@ use warpline::fuzz::{CallVerdict, FuzzSummary, check_call};
 use warpline::kernels::vector_add::VectorAdd;
 use warpline_testkit::kernel::TARGET;
 
-/// Takes about 30 seconds on two cores: 12 calls of each family.
+/// Takes about 20 seconds on two cores: 6 calls of each family.
 #[test]
 fn every_valid_call_is_proved() {
-    for_each_draw(12, 300, |family, draw| {
+    for_each_draw(6, 300, |family, draw| {
         let checked = check_call(family, draw.seed(), 0, &TARGET);
         let flags = checked.call.request.flags();
         match checked.verdict {
