@@ -22,7 +22,7 @@ pub(crate) struct Decisions {
     pub(crate) contradictory: bool,
 }
 
-/// What is decided by term, with a version: equal versions mean equal contents.
+/// The decisions by term, with a version: equal versions mean equal contents.
 #[derive(Clone, Debug)]
 pub(crate) struct ByTerm<V> {
     values: BTreeMap<TermId, V>,

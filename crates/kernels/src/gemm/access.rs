@@ -44,7 +44,7 @@ impl GatherUnit {
 }
 
 impl OperandAccess {
-    /// Returns the access to an operand of one or more matrices, whose rows have K innermost or not.
+    /// Returns the access to an operand. `matrices` are its tensors: one, or gate and up.
     pub(super) fn of(dtype: OperandType, k_innermost: bool, matrices: &[Matrix]) -> Self {
         let is_shared = matrices.iter().all(Matrix::is_shared);
         let is_half = dtype.a_dtype().bytes() == 2;

@@ -54,9 +54,10 @@ mod fitted {
     pub(super) const SPLIT_K: f64 = 0.92;
     /// Extra cost of rows that straddle 32-byte sectors: of reads, and of writes in 32-byte parts.
     pub(super) const MISALIGNED: [f64; 2] = [0.95, 2.65];
-    /// Gather: cycles until the loads of a group arrive, and cycles per load of a warp.
+    /// Gather: cycles until the loads of a group arrive, and cycles per load of a warp. An estimate that
+    /// is not fitted; `docs/lab/any-layout.md` has measurements.
     pub(super) const GATHER: [f64; 2] = [700.0, 8.0];
-    /// Cost of storing C element by element, relative to TMA.
+    /// Cost of storing C element by element, relative to TMA. Not fitted.
     pub(super) const BY_ELEMENT: f64 = 8.0;
     /// Time of two consecutive kernels relative to the sum of both.
     pub(super) const TWO_KERNELS: f64 = 1.01;

@@ -459,7 +459,7 @@ impl Matrix {
     }
 }
 
-/// Bytes at whose multiples TMA addresses and strides must be.
+/// The alignment of the addresses and strides of TMA in bytes.
 const TMA_ALIGNMENT: u64 = 16;
 /// The first stride in bytes that is too large for TMA.
 const MAX_TMA_STRIDE: u64 = 1 << 40;
@@ -753,7 +753,8 @@ impl Problem {
         }
         // The kernel addresses these matrices element by element, with 32-bit strides.
         let mut addressed = vec![];
-        addressed.extend((self.out() == FloatType::F32).then(|| ("c-stride", self.c())));
+        let c_by_element = self.out() == FloatType::F32 || !self.c().fits_tma_store();
+        addressed.extend(c_by_element.then(|| ("c-stride", self.c())));
         addressed.extend((self.residual).then(|| ("residual-stride", self.residual())));
         for (flag, matrix) in addressed {
             if matrix.stride > u64::from(u32::MAX) {
