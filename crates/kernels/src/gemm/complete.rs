@@ -31,7 +31,11 @@ impl Config {
         choice: &Choice,
         target: &Target,
     ) -> Result<Self, FamilyError> {
-        let (class, flags) = (p.class(), choice.or(base));
+        let flags = choice.or(base);
+        let pack = flags.pack.unwrap_or_default();
+        pack.check(p)?;
+        let p = &*pack.problem(p);
+        let class = p.class();
         let span = SPAN / class.dtype.a_dtype().bytes() as u32;
         let tile_m = flags.tile_m.unwrap_or(128);
         // One group holds 9 to 16 tile rows, so that each column of B is read once.
@@ -59,6 +63,7 @@ impl Config {
                 stages: 0,
             },
             shared_bytes: 0,
+            pack,
             ctas: 0,
         };
         config.check_tile(&class)?;

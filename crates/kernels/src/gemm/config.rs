@@ -3,6 +3,7 @@
 //! The caller gives flags ([`Choice`]). `flags` reads a [`Schedule`] from them, and `complete` makes
 //! the [`Config`], which holds legal combinations only.
 
+use super::pack::Pack;
 use super::problem::{Accumulation, Class, Problem};
 use super::tile_scheduler::{Cluster, TileSchedule};
 use crate::roles::RegisterBudget;
@@ -66,7 +67,7 @@ fields! {
         pub raster: Option<Raster>,
         /// Tile rows in a group of --raster grouped and dynamic (Triton's GROUP_SIZE_M)
         pub group: Option<u32>,
-        /// CTAs of a cluster that each compute part of K of a tile: 1 or 2
+        /// CTAs of a cluster that each compute part of K of a tile: 1, 2, 4 or 8
         pub split_k: Option<u32>,
         /// Stream-K: splits all k-tiles evenly across CTAs
         pub stream_k: Option<bool>,
@@ -78,6 +79,8 @@ fields! {
         pub load_registers: Option<u32>,
         /// Register budget of a consumer thread (setmaxnreg)
         pub math_registers: Option<u32>,
+        /// Operands that a first kernel copies to rows that TMA can address
+        pub pack: Option<Pack>,
         /// CTAs of the grid
         pub ctas: Option<u32>,
     }
@@ -127,8 +130,10 @@ pub enum Schedule {
         /// The assignment of tiles to CTAs.
         tiles: TileAssignment,
     },
-    /// Cooperative; each of two CTAs of a cluster computes half of K.
+    /// Cooperative; each CTA of a cluster computes a part of K.
     SplitK {
+        /// CTAs of the cluster.
+        parts: u32,
         /// Warpgroups that multiply.
         consumers: u32,
         /// Whether the kernel computes Cᵀ = B · Aᵀ.
@@ -205,8 +210,8 @@ impl Schedule {
 
     /// Returns the CTAs that each compute part of K of a tile.
     pub fn split_k(&self) -> u32 {
-        match self {
-            Schedule::SplitK { .. } => 2,
+        match *self {
+            Schedule::SplitK { parts, .. } => parts,
             _ => 1,
         }
     }
@@ -271,6 +276,8 @@ pub struct Config {
     pub staging: Staging,
     /// Shared memory of a CTA in bytes, as the builder allocates it.
     pub shared_bytes: u32,
+    /// The operands that a first kernel copies. All other fields are for the GEMM of the copies.
+    pub pack: Pack,
     /// CTAs of the grid.
     pub ctas: u32,
 }

@@ -42,6 +42,7 @@ impl From<&Config> for Choice {
             cache_hints: Some(c.cache_hints),
             load_registers: c.registers.map(|r| r.load),
             math_registers: c.registers.map(|r| r.math),
+            pack: Some(c.pack),
             ctas: Some(c.ctas),
         }
     }
@@ -76,10 +77,10 @@ impl Schedule {
         let cluster = flags.cluster.unwrap_or(Cluster::One);
         let stream_k = flags.stream_k.unwrap_or(false);
         let split_k = match flags.split_k.unwrap_or(1) {
-            n @ 1..=2 => n == 2,
+            n @ (1 | 2 | 4 | 8) => n,
             n => {
                 return reject(format!(
-                    "--split-k is {n}; it must be 1 or 2\nhelp: use --split-k 2"
+                    "--split-k is {n}; it must be 1, 2, 4 or 8\nhelp: use --split-k 2"
                 ));
             }
         };
@@ -95,7 +96,7 @@ impl Schedule {
             help: "use a schedule with a producer, without --swap-ab, --split-k and --stream-k",
         };
         let split_flag = ScheduleFlag {
-            is_set: split_k,
+            is_set: split_k > 1,
             flag: "--split-k",
             help: "use --schedule cooperative without --stream-k",
         };
@@ -121,9 +122,10 @@ impl Schedule {
                     raster: static_raster("--stream-k", tiles)?,
                 })
             }
-            (ScheduleKind::Cooperative, _) if split_k => {
+            (ScheduleKind::Cooperative, _) if split_k > 1 => {
                 reject_flags(kind, &[cluster_flag])?;
                 Ok(Self::SplitK {
+                    parts: split_k,
                     consumers: consumers(kind, flags, 3)?,
                     swap_ab,
                     raster: static_raster("--split-k", tiles)?,

@@ -11,6 +11,8 @@
 //! | [`config`] | schedules with their options, tile shapes, derived sizes |
 //! | `flags` | conversion between flags and schedules |
 //! | `complete` | the config of a problem: flags, and defaults that fit the target |
+//! | `pack` | copies of operands that TMA cannot address |
+//! | `words` | elements of any size as unsigned numbers, packed into words |
 //! | `sizes` | shared memory, stages and staging tiles, computed by the builder |
 //! | `schedule` | the roles of a kernel |
 //! | `mainloop` | the ring slot of A and B, its loads and its wgmmas |
@@ -18,6 +20,7 @@
 //! | `tile_scheduler` | the assignment of tiles to CTAs |
 //! | `context` | the parameters and components of one kernel |
 //! | `heuristic` | the candidate configs and their estimated times |
+//! | `fitting` | access to the heuristic for the program that fits it |
 //! | `tail` | a narrower tile for the partial last wave |
 //! | `draw_problem` | random problems |
 //! | `call` | the ops: from call arguments to a problem |
@@ -32,12 +35,15 @@ pub mod config;
 mod context;
 pub(crate) mod draw_problem;
 pub(crate) mod epilogue;
+#[doc(hidden)]
+pub mod fitting;
 mod flags;
 mod heuristic;
 mod layout_table;
 mod mainloop;
 mod offset;
 pub(crate) mod operand_view;
+mod pack;
 pub mod problem;
 pub(crate) mod reference;
 pub(crate) mod schedule;
@@ -45,14 +51,17 @@ mod sizes;
 pub(crate) mod table;
 mod tail;
 pub(crate) mod tile_scheduler;
+mod words;
 
 pub use crate::roles::RegisterBudget;
 pub use config::{
     Choice, Config, Operands, Raster, Schedule, ScheduleKind, Staging, TileAssignment,
 };
+pub use pack::Pack;
 pub use problem::{ALayout, Accumulation, Activation, OperandLayout, OperandType, Problem};
 pub use tile_scheduler::Cluster;
 
+use pack::PackedOperands;
 use problem::{Class, Matrix};
 use std::borrow::Cow;
 use std::marker::PhantomData;
@@ -281,26 +290,32 @@ impl<K: GemmKind> Family for GemmFamily<K> {
     }
 
     fn plan(problem: &K::Problem, c: &Config, target: &Target) -> Result<Plan, FamilyError> {
-        let p = &*K::gemm(problem);
+        let problem = &*K::gemm(problem);
+        let p = &*c.pack.problem(problem);
         let class = p.class();
+        let used_bytes = workspace(&class, c);
+        let reductions_end = epilogue::reduce::workspace(p, c, used_bytes);
+        let operands = PackedOperands::new(c.pack, problem, reductions_end);
         let launch = |sub_gemm: tail::SubGemm| -> Result<LaunchStep, FamilyError> {
             let tail::SubGemm { config: c, cols } = sub_gemm;
-            let compiled_in = Config { ctas: 0, ..c };
+            let compiled_in = Config {
+                ctas: 0,
+                pack: Pack::None,
+                ..c
+            };
             let kernel = Program::cached(
                 format!("gemm {class:?} {compiled_in:?}"),
                 target,
                 |target| build(&class, &c, target),
             )?;
-            launch_step(kernel, p, &c, &cols)
+            launch_step(kernel, p, &c, &cols, &operands)
         };
-        let mut steps = c
-            .sub_gemms(p, target)?
-            .into_iter()
-            .map(launch)
-            .collect::<Result<Vec<_>, _>>()?;
-        let used_bytes = workspace(&class, c);
+        let mut steps = operands.launches(&problem.inputs(), target)?;
+        for sub_gemm in c.sub_gemms(p, target)? {
+            steps.push(launch(sub_gemm)?);
+        }
         steps.extend(epilogue::reduce::fold(p, c, used_bytes, target)?);
-        Plan::new(steps, epilogue::reduce::workspace(p, c, used_bytes))
+        Plan::new(steps, operands.workspace)
     }
 
     fn class(problem: &K::Problem) -> serde_json::Value {
@@ -488,6 +503,7 @@ fn launch_step(
     p: &Problem,
     c: &Config,
     cols: &Range<u32>,
+    operands: &PackedOperands,
 ) -> Result<LaunchStep, FamilyError> {
     let (class, inputs) = (p.class(), p.inputs());
     let n = cols.len() as u32;
@@ -525,7 +541,8 @@ fn launch_step(
         [p.m, n],
         p.batch.map(|_| p.batches() as u32),
     );
-    let step = mainloop::Mainloop::bind_args(step, p, &inputs, cols, tensor)?;
+    let address = |name: &str| operands.address(&inputs, name);
+    let step = mainloop::Mainloop::bind_args(step, p, address, cols, tensor)?;
     let mut step = epilogue::bind_args(step, p, c, &inputs, cols, workspace(&class, c), tensor)?;
     if let Schedule::StreamK { consumers, .. } = c.schedule {
         // Each consumer has its own partial tiles, and its own flags in the zeroed bytes.

@@ -1,6 +1,7 @@
 //! Shared memory of a config, as the builder allocates it.
 
 use super::config::{Config, Operands, Schedule, Staging, TileAssignment};
+use super::pack::Pack;
 use super::problem::{Class, EpilogueOps};
 use super::schedule;
 use super::tile_scheduler::Cluster;
@@ -25,6 +26,7 @@ fn shared_bytes(class: &Class, c: &Config, target: &Target) -> Result<u32, Famil
         shared_bytes: 0,
         ctas: 0,
         cache_hints: false,
+        pack: Pack::None,
         tail_n: None,
         ..*c
     };
@@ -71,6 +73,7 @@ fn with_staging(class: &Class, c: &Config, target: &Target) -> Result<Config, Fa
             consumers,
             swap_ab,
             raster,
+            ..
         } => Schedule::Cooperative {
             consumers,
             operands: match swap_ab {

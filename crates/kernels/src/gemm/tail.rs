@@ -4,6 +4,7 @@
 //! the partial wave with tiles narrow enough that every SM gets one.
 
 use super::config::{Choice, Config, TileAssignment};
+use super::pack::Pack;
 use super::problem::{OperandLayout, Problem};
 use std::ops::Range;
 use warpline_family::error::FamilyError;
@@ -27,14 +28,16 @@ impl Config {
         (tiles / tiles_per_unit * tiles_per_unit * self.tile_n).min(p.n)
     }
 
-    /// Returns the kernels of the GEMM, each with its columns.
+    /// Returns the kernels of the GEMM after packing, each with its columns.
     pub(super) fn sub_gemms(
         &self,
         p: &Problem,
         target: &Target,
     ) -> Result<Vec<SubGemm>, FamilyError> {
+        // The operands of `p` are packed already.
         let uniform = Self {
             tail_n: None,
+            pack: Pack::None,
             ..*self
         };
         let Some(tail_n) = self.tail_n else {
@@ -51,6 +54,7 @@ impl Config {
         let tail_choice = Choice {
             tile_n: Some(tail_n),
             tail_n: None,
+            pack: None,
             stages: None,
             load_registers: None,
             math_registers: None,

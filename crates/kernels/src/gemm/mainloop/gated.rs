@@ -55,7 +55,7 @@ impl Gated {
     pub(super) fn bind_args(
         step: LaunchStep,
         p: &Problem,
-        inputs: &[TensorSpec],
+        address: impl Fn(&str) -> Result<Address, FamilyError>,
         cols: &Span<u32>,
         weights: WeightLayout,
         tensor: impl Fn(Address, Matrix) -> TensorArg,
@@ -84,7 +84,7 @@ impl Gated {
         let class = &p.class();
         let bind = |step, name: &str, (input, first_row): (&str, u64), m: Matrix| {
             let offset = byte_offset(p, m, first_row * m.stride);
-            let source = (Buffer::named(inputs, input)?.at(offset), m);
+            let source = (advance(address(input)?, offset), m);
             let step = Source::bind_args(step, class, (Side::B, name), source, true, tensor);
             Ok::<_, FamilyError>(step)
         };

@@ -11,6 +11,7 @@
 
 use crate::gemm::access::GatherUnit;
 use crate::gemm::problem::Matrix;
+use crate::gemm::words::{RawElements, pack_words};
 use warpline_family::plan::{Address, Buffer, LaunchStep};
 use warpline_ir::builder::*;
 use warpline_ir::{DType, Element, Swizzle};
@@ -43,7 +44,7 @@ pub(super) enum KDim {
 #[derive(Clone, Copy)]
 pub(super) struct Gather {
     unit: GatherUnit,
-    first: Elements,
+    first: RawElements,
     row_stride: Reg<u32>,
     /// Distance of columns; `None`: they are consecutive.
     col_stride: Option<Reg<u32>>,
@@ -54,47 +55,6 @@ pub(super) struct Gather {
     interleaved: bool,
     /// The maximum number of registers of loads in flight.
     registers: u32,
-}
-
-/// A pointer to elements of one size.
-#[derive(Clone, Copy)]
-enum Elements {
-    Bytes(Global<u8>),
-    Halves(Global<u16>),
-    Words(Global<u32>),
-}
-
-impl Elements {
-    /// Returns a pointer to element `i`.
-    #[track_caller]
-    fn offset(self, i: Reg<u64>) -> Self {
-        match self {
-            Elements::Bytes(x) => Elements::Bytes(x.offset(i)),
-            Elements::Halves(x) => Elements::Halves(x.offset(i)),
-            Elements::Words(x) => Elements::Words(x.offset(i)),
-        }
-    }
-
-    /// Loads one element, zero-extended.
-    #[track_caller]
-    fn load(self, i: impl ElementIndex) -> Reg<u32> {
-        match self {
-            Elements::Bytes(x) => x.load(i).cast(),
-            Elements::Halves(x) => x.load(i).cast(),
-            Elements::Words(x) => x.load(i),
-        }
-    }
-
-    /// Loads consecutive words from element `i` on.
-    #[track_caller]
-    fn load_words<const N: usize>(self, i: Reg<u32>) -> Vec<Reg<u32>> {
-        let words: [Reg<u32>; N] = match self {
-            Elements::Bytes(x) => x.load_as(i),
-            Elements::Halves(x) => x.load_as(i),
-            Elements::Words(x) => x.load_as(i),
-        };
-        words.into()
-    }
 }
 
 impl Gather {
@@ -127,11 +87,7 @@ impl Gather {
             None => matrix,
             Some((stride, batch)) => (extent(batch) - 1u32) * stride + matrix,
         };
-        let first = match size {
-            1 => Elements::Bytes(k.pointer(name).elements(len).aligned_to(alignment.into())),
-            2 => Elements::Halves(k.pointer(name).elements(len).aligned_to(alignment.into())),
-            _ => Elements::Words(k.pointer(name).elements(len).aligned_to(alignment.into())),
-        };
+        let first = RawElements::declare(k, name, size, len, alignment);
         Self {
             unit,
             first,
@@ -234,7 +190,7 @@ impl Gather {
 
     /// Returns a row, clamped to the last one.
     #[track_caller]
-    fn row(&self, matrix: Elements, row: Reg<u32>) -> Elements {
+    fn row(&self, matrix: RawElements, row: Reg<u32>) -> RawElements {
         let row = row.min(self.extents[0] - 1);
         let row = match self.interleaved {
             true => row + (row & !7u32),
@@ -247,7 +203,7 @@ impl Gather {
     #[track_caller]
     fn dense_rows<E: Element>(
         &self,
-        matrix: Elements,
+        matrix: RawElements,
         to: Panel<E>,
         [row, col]: [Reg<u32>; 2],
         k_dim: KDim,
@@ -269,14 +225,12 @@ impl Gather {
             KDim::Cols => word_masks(remaining(cols, col), size, words),
             KDim::Rows => Vec::new(),
         };
-        let load = |from: Elements| match (by_element, words) {
+        let load = |from: RawElements| match (by_element, words) {
             (true, _) => {
                 let elements: Vec<_> = source_cols.iter().map(|&col| from.load(col)).collect();
                 elements
             }
-            (false, 1) => from.load_words::<1>(source_cols[0]),
-            (false, 2) => from.load_words::<2>(source_cols[0]),
-            (false, _) => from.load_words::<4>(source_cols[0]),
+            (false, words) => from.load_words(source_cols[0], words),
         };
         let finish = |row: Reg<u32>, loaded: Vec<Reg<u32>>| -> Vec<Reg<u32>> {
             let packed = match by_element {
@@ -311,7 +265,7 @@ impl Gather {
     #[track_caller]
     fn strided<E: Element>(
         &self,
-        matrix: Elements,
+        matrix: RawElements,
         to: Panel<E>,
         [row, col]: [Reg<u32>; 2],
         col_stride: Reg<u32>,
@@ -326,7 +280,7 @@ impl Gather {
             let offset_of = |i: u32| (col + i).min(cols - 1).mul_wide(col_stride);
             let source_cols: Vec<Reg<u64>> = (0..len).map(offset_of).collect();
             let masks = word_masks(remaining(cols, col), size, STRIDED_BYTES / 4);
-            let load = |from: Elements| -> Vec<_> {
+            let load = |from: RawElements| -> Vec<_> {
                 source_cols.iter().map(|&col| from.load(col)).collect()
             };
             let lane = Lane {
@@ -460,28 +414,6 @@ fn as_operand<E: Element>(words: Vec<Reg<u32>>) -> Vec<Reg<u32>> {
         )
     };
     words.into_iter().map(round).collect()
-}
-
-/// Packs elements of `size` bytes into words.
-#[track_caller]
-fn pack_words(elements: &[Reg<u32>], size: u32) -> Vec<Reg<u32>> {
-    match size {
-        1 => {
-            let pairs: Vec<_> = elements
-                .chunks(2)
-                .map(|x| prmt(x[0], x[1], 0x0040u32))
-                .collect();
-            pairs
-                .chunks(2)
-                .map(|x| prmt(x[0], x[1], 0x5410u32))
-                .collect()
-        }
-        2 => elements
-            .chunks(2)
-            .map(|x| prmt(x[0], x[1], 0x5410u32))
-            .collect(),
-        _ => elements.to_vec(),
-    }
 }
 
 /// Stores 1, 2 or 4 words, if the condition holds.

@@ -33,8 +33,7 @@ use mn_major::MnMajor;
 use source::{Side, Source};
 use std::ops::Range as Span;
 use warpline_family::error::FamilyError;
-use warpline_family::plan::{Address, Buffer, LaunchStep, TensorArg};
-use warpline_family::tensor::TensorSpec;
+use warpline_family::plan::{Address, LaunchStep, TensorArg};
 use warpline_ir::builder::*;
 use warpline_ir::{DType, Element, TensorMapDecl};
 
@@ -138,18 +137,18 @@ impl Mainloop {
         }
     }
 
-    /// Binds the operands for the columns `cols` of C.
+    /// Binds the operands for the columns `cols` of C; `address` returns where an operand starts.
     pub(super) fn bind_args(
         step: LaunchStep,
         p: &Problem,
-        inputs: &[TensorSpec],
+        address: impl Fn(&str) -> Result<Address, FamilyError>,
         cols: &Span<u32>,
         tensor: impl Fn(Address, Matrix) -> TensorArg,
     ) -> Result<LaunchStep, FamilyError> {
         let class = &p.class();
         let bind = |step, side: Side, first: u64, matrix: Matrix, k_innermost| {
             let first_byte = byte_offset(p, matrix, first);
-            let address = Buffer::named(inputs, side.name())?.at(first_byte);
+            let address = advance(address(side.name())?, first_byte);
             let names = (side, side.name());
             let source = (address, matrix);
             let step = Source::bind_args(step, class, names, source, k_innermost, &tensor);
@@ -158,7 +157,7 @@ impl Mainloop {
         let step = bind(step, Side::A, 0, p.a(), p.a_layout == ALayout::Mk)?;
         let (first, len, b) = (u64::from(cols.start), cols.len() as u64, p.b());
         match (p.up, p.layout) {
-            (Some(weights), _) => Gated::bind_args(step, p, inputs, cols, weights, tensor),
+            (Some(weights), _) => Gated::bind_args(step, p, address, cols, weights, tensor),
             (None, OperandLayout::Nk) => {
                 let part = Matrix { rows: len, ..b };
                 bind(step, Side::B, first * b.stride, part, true)
@@ -256,6 +255,11 @@ fn load_parts(c: &Config) -> [u32; 2] {
         (_, Cluster::Rows) => [1, 2],
         (_, Cluster::Cols) => [2, 1],
     }
+}
+
+/// Returns an address advanced by `bytes`.
+fn advance(address: Address, bytes: u64) -> Address {
+    address.buffer.at(address.offset + bytes)
 }
 
 /// Returns the byte offset of an element of an operand. K == 0: no operand is read, so 0 will do.

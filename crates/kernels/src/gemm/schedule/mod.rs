@@ -6,7 +6,7 @@
 //! | `ping_pong` | a producer; two consumers with tiles of their own that take turns at the tensor cores |
 //! | `storer` | cooperative, with a role that stores the output |
 //! | `double_buffer` | no roles: every warpgroup loads and multiplies |
-//! | `split_k` | cooperative; each of two CTAs of a cluster computes half of K |
+//! | `split_k` | cooperative; each CTA of a cluster computes a part of K |
 //! | `stream_k` | cooperative; all k-tiles are split evenly across CTAs |
 //! | `two_consumer` | a producer; one consumer for the gate, one for up |
 //! | `producer` | the role that loads every k-tile of every tile |
@@ -74,11 +74,38 @@ pub(super) fn partials_name(consumer: &str) -> String {
     format!("partials_{consumer}")
 }
 
-/// Declares the split-K ring that carries the accumulators of the second CTA to a consumer of the first.
-fn exchange_ring(k: Builder, consumer: &str, [rows, cols]: [u32; 2]) -> Ring<Tile<f32>> {
-    let name = format!("exchange_{consumer}");
-    let ring = k.ring(&name, 1, |s| s.unswizzled::<f32>(rows * cols / 512, 512));
-    ring.async_stores()
+/// Declares the split-K rings that carry accumulators to a consumer of the first CTA: one for each other
+/// CTA, with its rank.
+fn exchange_rings(
+    k: Builder,
+    consumer: &str,
+    parts: u32,
+    [rows, cols]: [u32; 2],
+) -> impl Iterator<Item = (u32, Ring<Tile<f32>>)> {
+    (1..parts).map(move |rank| {
+        let name = match parts {
+            2 => format!("exchange_{consumer}"),
+            _ => format!("exchange{rank}_{consumer}"),
+        };
+        let ring = k.ring(&name, 1, |s| s.unswizzled::<f32>(rows * cols / 512, 512));
+        (rank, ring.async_stores())
+    })
+}
+
+/// Sends the accumulators of the CTA of that rank to the first CTA.
+#[track_caller]
+fn send(rank: Reg<u32>, rings: &[(u32, Ring<Tile<f32>>)], acc: &Frag) {
+    let send_on = |ring: Ring<Tile<f32>>| {
+        let slot = ring.acquire_remote(0u32);
+        acc.store_async_thread_major(&slot);
+        slot.commit();
+    };
+    match rings {
+        [(_, ring)] => send_on(*ring),
+        _ => rings
+            .iter()
+            .for_each(|&(own, ring)| if_(rank.eq(own), || send_on(ring))),
+    }
 }
 
 /// Declares a role that loads or stores.

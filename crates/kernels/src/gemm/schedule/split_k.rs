@@ -1,4 +1,4 @@
-//! Split-K: each of two CTAs of a cluster computes half of K, and the first adds both accumulators.
+//! Split-K: each CTA of a cluster computes a part of K, and the first CTA adds all accumulators.
 
 use super::prelude::*;
 
@@ -6,36 +6,35 @@ use super::prelude::*;
 pub(super) fn roles<A: Element, B: Element, T: Out>(k: Builder, gemm: &GemmContext<T>) {
     let (c, e, rank) = (&gemm.config, &gemm.epilogue, cluster_rank());
     let ab = gemm.mainloop.ring::<A, B>(k).broadcast();
-    // The second half may reach past K: TMA fills the out-of-bounds part with zeros.
-    let half = gemm.k_tiles.div_ceil(c.schedule.split_k());
+    let parts = c.schedule.split_k();
+    // The last parts may reach past K: TMA fills what is out of bounds with zeros.
+    let part = gemm.k_tiles.div_ceil(parts);
     let producer = |load: &dyn Fn(_, _)| {
         gemm.tiles.each_of_cluster(|tile| {
             let offset = gemm.offset(tile);
-            steps(half).each(|i| load(offset, rank * half + i));
+            steps(part).each(|i| load(offset, rank * part + i));
         });
     };
     let consumers = || {
         for (i, name) in (0..c.consumers()).zip(CONSUMERS) {
-            let exchange = exchange_ring(k, name, gemm.region(i).shape());
+            let rings: Vec<_> = exchange_rings(k, name, parts, gemm.region(i).shape()).collect();
             let outbox = e.outbox(k, name);
             let (role, region) = consumer(k, gemm, i);
             role.body(|| {
                 let state = e.begin(i);
                 gemm.tiles.each_of_cluster(|tile| {
-                    let acc = gemm.accumulate(ab, steps(half), &region);
+                    let acc = gemm.accumulate(ab, steps(part), &region);
                     let finish = || {
-                        let slot = exchange.wait();
-                        let other = acc.load_thread_major(&slot.tiles());
-                        let acc = acc.clone().zip(&other, |x, y| x + y);
+                        let acc = rings.iter().fold(acc.clone(), |acc, &(peer, ring)| {
+                            let slot = ring.wait();
+                            let other = acc.load_thread_major(&slot.tiles());
+                            slot.release_remote(peer);
+                            acc.zip(&other, |x, y| x + y)
+                        });
                         let offset = gemm.offset(tile).plus(region.first_row, 0);
                         e.store(&acc, outbox, offset, &state, e.prefetch(offset));
-                        slot.release_remote(1u32);
                     };
-                    if_else(rank.eq(0u32), finish, || {
-                        let slot = exchange.acquire_remote(0u32);
-                        acc.store_async_thread_major(&slot);
-                        slot.commit();
-                    });
+                    if_else(rank.eq(0u32), finish, || send(rank, &rings, &acc));
                 });
                 e.end(&state);
             });

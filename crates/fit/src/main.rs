@@ -1,0 +1,204 @@
+//! `fit`: measures GEMM configs, and fits the heuristic's model to the timings.
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+use comfy_table::Table as TextTable;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+use warpline::Device;
+use warpline_fit::loss::Slowdowns;
+use warpline_fit::measure::{Limits, measure};
+use warpline_fit::samples::{self, Sample};
+use warpline_fit::search::fit;
+use warpline_fit::shapes;
+use warpline_fit::table::Table;
+use warpline_ir::Target;
+use warpline_kernels::gemm::fitting::Constants;
+
+/// Measure GEMM configs, and fit the heuristic's model to the timings
+#[derive(Parser)]
+struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Time configs of random problems on a GPU and write a table
+    Measure {
+        /// The table to write
+        table: PathBuf,
+        /// Seed of the problems and of the selection of configs
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// Maximum number of problems
+        #[arg(long)]
+        problems: Option<usize>,
+        /// Configs of a problem with the best estimates
+        #[arg(long, default_value_t = 24)]
+        best: usize,
+        /// Random other configs of a problem
+        #[arg(long, default_value_t = 24)]
+        others: usize,
+        /// Timed launches of a config
+        #[arg(long, default_value_t = 7)]
+        rounds: usize,
+        /// No further problem is measured after these seconds
+        #[arg(long, default_value_t = 300)]
+        seconds: u64,
+    },
+    /// Report the slowdown of the selected configs against the fastest measured ones
+    Evaluate {
+        /// The tables
+        #[arg(required = true)]
+        tables: Vec<PathBuf>,
+        /// List this many of the worst problems
+        #[arg(long, default_value_t = 0)]
+        worst: usize,
+    },
+    /// Fit the constants; report problems that were held out too
+    Constants {
+        /// The tables
+        #[arg(required = true)]
+        tables: Vec<PathBuf>,
+        /// Parts of which one is held out in turn; 1: none
+        #[arg(long, default_value_t = 5)]
+        folds: usize,
+        /// Sweeps over all constants
+        #[arg(long, default_value_t = 40)]
+        sweeps: usize,
+    },
+}
+
+fn main() -> Result<()> {
+    let target = Target::SM_90A;
+    match Args::parse().command {
+        Command::Measure {
+            table,
+            seed,
+            problems,
+            best,
+            others,
+            rounds,
+            seconds,
+        } => {
+            let limits = Limits {
+                configs: [best, others],
+                rounds,
+                time: Duration::from_secs(seconds),
+            };
+            let mut all = shapes::draw(seed);
+            all.truncate(problems.unwrap_or(all.len()));
+            let measured = measure(&all, seed, &Device::cuda(0)?, &limits)?;
+            measured.write(&table)?;
+            println!("{} of {} problems in {}", measured.rows.len(), all.len(), table.display());
+        }
+        Command::Evaluate { tables, worst } => {
+            let samples = read(&tables, &target)?;
+            print_kinds(&Constants::FITTED, &samples, &target);
+            print_worst(&samples, worst, &target);
+        }
+        Command::Constants {
+            tables,
+            folds,
+            sweeps,
+        } => {
+            let samples = read(&tables, &target)?;
+            if folds > 1 {
+                cross_validate(&samples, folds, sweeps, &target);
+            }
+            let fitted = fit(&Constants::FITTED, &samples, &target, sweeps, &|step, loss| {
+                eprintln!("step {step:.3} loss {loss:.5}");
+            });
+            println!("fitted to all problems:");
+            print_kinds(&fitted, &samples, &target);
+            for (name, value) in Constants::NAMES.iter().zip(fitted.values()) {
+                println!("    {name}: {},", short(value));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn read(tables: &[PathBuf], target: &Target) -> Result<Vec<Sample>> {
+    let mut all = Vec::new();
+    for path in tables {
+        all.extend(samples::read(&Table::read(path)?, target)?);
+    }
+    Ok(all)
+}
+
+/// Fits to all parts but one, and reports the slowdowns of that part.
+fn cross_validate(all: &[Sample], folds: usize, sweeps: usize, target: &Target) {
+    let mut held_out: Vec<(Constants, Vec<&Sample>)> = Vec::new();
+    for fold in 0..folds {
+        let (mut train, mut test) = (Vec::new(), Vec::new());
+        for (i, sample) in all.iter().enumerate() {
+            match i % folds == fold {
+                true => test.push(sample),
+                false => train.push(sample.clone()),
+            }
+        }
+        let constants = fit(&Constants::FITTED, &train, target, sweeps, &|_, _| {});
+        let slowdowns = Slowdowns::of(&constants, &test, target);
+        println!("held out part {fold}: {}", line(&slowdowns));
+        held_out.push((constants, test));
+    }
+}
+
+fn line(s: &Slowdowns) -> String {
+    format!(
+        "{} problems, slowdown mean {:.4}, 95th percentile {:.3}, worst {:.3}, error {:.3}",
+        s.count, s.mean, s.p95, s.worst, s.error
+    )
+}
+
+fn print_kinds(constants: &Constants, samples: &[Sample], target: &Target) {
+    let mut kinds: BTreeMap<&str, Vec<&Sample>> = BTreeMap::new();
+    for sample in samples {
+        kinds.entry(sample.kind()).or_default().push(sample);
+        kinds.entry("all").or_default().push(sample);
+    }
+    for (kind, samples) in kinds {
+        println!("{kind:10} {}", line(&Slowdowns::of(constants, &samples, target)));
+    }
+}
+
+/// Lists the problems whose selected config is slowest, with the selected and the fastest config.
+fn print_worst(samples: &[Sample], count: usize, target: &Target) {
+    let constants = &Constants::FITTED;
+    let mut order: Vec<&Sample> = samples.iter().collect();
+    order.sort_by(|x, y| y.slowdown(constants, target).total_cmp(&x.slowdown(constants, target)));
+    let mut text = TextTable::new();
+    text.set_header(["problem", "slowdown", "selected", "fastest"]);
+    for sample in order.into_iter().take(count) {
+        let describe = |i: usize| {
+            let (config, seconds) = &sample.configs[i];
+            format!("{:.2} µs {:?} {}x{}x{} s{}", seconds * 1e6, config.schedule.kind(), config.tile_m, config.tile_n, config.tile_k, config.stages)
+        };
+        let fastest = (0..sample.configs.len())
+            .min_by(|&i, &j| sample.configs[i].1.total_cmp(&sample.configs[j].1));
+        let p = &sample.problem;
+        text.add_row([
+            format!("{} {}x{}x{}", sample.kind(), p.m, p.n, p.k),
+            format!("{:.3}", sample.slowdown(constants, target)),
+            sample.selected(constants, target).map(describe).unwrap_or_default(),
+            fastest.map(describe).unwrap_or_default(),
+        ]);
+    }
+    if count > 0 {
+        println!("{text}");
+    }
+}
+
+/// Prints a constant with four significant digits.
+fn short(x: f64) -> String {
+    let digits = 4 - x.abs().log10().ceil() as i32;
+    let unit = 10f64.powi(digits);
+    let rounded = (x * unit).round() / unit;
+    match x.abs() {
+        1e5.. => format!("{rounded:e}"),
+        _ => format!("{rounded:?}"),
+    }
+}

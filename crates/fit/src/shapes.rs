@@ -1,0 +1,199 @@
+//! Random problems: the extents of linear layers, some of them odd, in all element types.
+
+use warpline_kernels::gemm::{ALayout, Activation, OperandLayout, OperandType, Problem};
+use warpline_kernels::numbers::Random;
+use warpline_kernels::weights::WeightLayout;
+
+/// The maximum number of operations of a problem, so that its measurement is short.
+const MAX_FLOPS: f64 = 2.5e12;
+/// The maximum size of an operand in bytes.
+const MAX_OPERAND_BYTES: u64 = 700 << 20;
+
+/// A kind of problems and the number of them.
+type Kind = (usize, fn(&mut Random) -> Problem);
+
+const KINDS: [Kind; 8] = [
+    (360, |random| bf16(random)),
+    (70, |random| with_epilogue(random)),
+    (130, |random| fp8(random)),
+    (130, |random| gated(random)),
+    (30, |random| gated_fp8(random)),
+    (30, |random| transposed(random)),
+    (30, |random| tf32(random)),
+    (60, |random| unaligned(random)),
+];
+
+/// Draws the problems of a seed. Kinds are mixed, so that a prefix has some of each.
+pub fn draw(seed: u64) -> Vec<Problem> {
+    let mut random = Random::new(seed);
+    let mut all: Vec<(f64, Problem)> = Vec::new();
+    for (count, draw) in KINDS {
+        for i in 0..count {
+            let position = (i as f64 + 0.5) / count as f64;
+            all.push((position, draw_valid(&mut random, draw)));
+        }
+    }
+    all.sort_by(|(x, _), (y, _)| x.total_cmp(y));
+    all.into_iter().map(|(_, problem)| problem).collect()
+}
+
+/// Draws problems until one is small enough.
+fn draw_valid(random: &mut Random, draw: fn(&mut Random) -> Problem) -> Problem {
+    loop {
+        let problem = draw(random);
+        let [m, n, k] = [problem.m, problem.n, problem.k].map(u64::from);
+        let size = problem.dtype.a_dtype().bytes() as u64;
+        let weights = if problem.up.is_some() { 2 * n } else { n };
+        let flops = 2.0 * (m * weights) as f64 * k as f64;
+        let largest = (m * k).max(weights * k).max(m * n) * size;
+        if flops <= MAX_FLOPS && largest <= MAX_OPERAND_BYTES {
+            return problem;
+        }
+    }
+}
+
+/// Draws a number between `min` and `max` whose logarithm is uniform.
+fn log_uniform(random: &mut Random, min: f64, max: f64) -> f64 {
+    min * (max / min).powf(random.uniform())
+}
+
+/// Draws the rows of A: tokens, sometimes a round number.
+fn rows(random: &mut Random) -> u32 {
+    let m = log_uniform(random, 1.0, 8192.0) as u32;
+    match random.below(4) {
+        0 => m,
+        1 => m.next_multiple_of(8),
+        2 => m.next_power_of_two(),
+        _ if m > 256 => m.next_multiple_of(64),
+        _ => m,
+    }
+}
+
+/// Draws a dimension of a weight: a multiple of 8, mostly of 64 or 128.
+fn width(random: &mut Random, min: f64, max: f64) -> u32 {
+    let n = log_uniform(random, min, max) as u32;
+    let unit = random.pick(&[8, 16, 64, 64, 128, 128, 256]);
+    n.next_multiple_of(unit)
+}
+
+fn extents(random: &mut Random) -> [u32; 3] {
+    let (n, k) = (width(random, 256.0, 32768.0), width(random, 256.0, 20000.0));
+    [rows(random), n, k]
+}
+
+fn of_type(random: &mut Random, dtype: OperandType) -> Problem {
+    let [m, n, k] = extents(random);
+    Problem::new(m, n, k, dtype)
+}
+
+fn bf16(random: &mut Random) -> Problem {
+    of_type(random, OperandType::Bf16)
+}
+
+fn with_epilogue(random: &mut Random) -> Problem {
+    let problem = bf16(random);
+    match random.below(4) {
+        0 => Problem {
+            bias: true,
+            ..problem
+        },
+        1 => Problem {
+            bias: true,
+            activation: Activation::GeluTanh,
+            ..problem
+        },
+        2 => Problem {
+            bias: true,
+            activation: Activation::GeluErf,
+            ..problem
+        },
+        _ => Problem {
+            bias: true,
+            residual: true,
+            ..problem
+        },
+    }
+}
+
+fn fp8(random: &mut Random) -> Problem {
+    let [m, n, k] = extents(random);
+    let (n, k) = (n.next_multiple_of(16), k.next_multiple_of(16));
+    Problem {
+        scales: true,
+        ..Problem::new(m, n, k, OperandType::E4m3)
+    }
+}
+
+fn gated(random: &mut Random) -> Problem {
+    Problem {
+        activation: Activation::Silu,
+        up: Some(WeightLayout::Separate),
+        ..bf16(random)
+    }
+}
+
+fn gated_fp8(random: &mut Random) -> Problem {
+    Problem {
+        activation: Activation::Silu,
+        up: Some(WeightLayout::Separate),
+        ..fp8(random)
+    }
+}
+
+fn transposed(random: &mut Random) -> Problem {
+    let problem = Problem {
+        layout: OperandLayout::Kn,
+        ..bf16(random)
+    };
+    let m = problem.m.next_multiple_of(8);
+    match random.percent(30) {
+        true => Problem {
+            a_layout: ALayout::Km,
+            m,
+            ..problem
+        },
+        false => problem,
+    }
+}
+
+fn tf32(random: &mut Random) -> Problem {
+    let problem = of_type(random, OperandType::F32);
+    match random.percent(30) {
+        true => Problem {
+            layout: OperandLayout::Kn,
+            ..problem
+        },
+        false => problem,
+    }
+}
+
+/// Draws a problem with operands or an output that TMA cannot address.
+fn unaligned(random: &mut Random) -> Problem {
+    let [m, n, k] = extents(random);
+    match random.below(4) {
+        0 => Problem::new(m, n, k - 1, OperandType::Bf16),
+        1 => Problem::new(m, n, k - 2 * random.below(3) as u32 - 2, OperandType::Bf16),
+        2 => Problem::new(m, n - 1 - random.below(7) as u32, k, OperandType::Bf16),
+        _ => Problem {
+            a_align: Some(2),
+            ..Problem::new(m, n, k, OperandType::Bf16)
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use warpline_family::Family;
+    use warpline_kernels::gemm::Gemm;
+
+    #[test]
+    fn problems_are_valid_and_follow_from_the_seed() {
+        let all = draw(7);
+        assert_eq!(all.len(), KINDS.iter().map(|(n, _)| n).sum());
+        for problem in &all {
+            Gemm::check(problem).unwrap();
+        }
+        assert!(all == draw(7) && all != draw(8));
+    }
+}
