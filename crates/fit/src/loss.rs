@@ -30,7 +30,9 @@ fn sample_loss(constants: &Constants, sample: &Sample, target: &Target) -> f64 {
             (estimate.ln(), (seconds / best).ln())
         })
         .collect();
-    let least = points.iter().fold(f64::INFINITY, |least, (x, _)| least.min(*x));
+    let least = points
+        .iter()
+        .fold(f64::INFINITY, |least, (x, _)| least.min(*x));
     let (mut weights, mut slowdown, mut error, mut relevant) = (0.0, 0.0, 0.0, 0.0);
     for (estimate, log_slowdown) in &points {
         let weight = (-(estimate - least) / TEMPERATURE).exp();
@@ -80,7 +82,9 @@ impl Slowdowns {
             .collect();
         let at = |share: f64| {
             let i = (share * all.len() as f64) as usize;
-            all.get(i.min(all.len().saturating_sub(1))).copied().unwrap_or(1.0)
+            all.get(i.min(all.len().saturating_sub(1)))
+                .copied()
+                .unwrap_or(1.0)
         };
         let log_sum: f64 = all.iter().map(|x| x.ln()).sum();
         Self {

@@ -92,7 +92,12 @@ fn main() -> Result<()> {
             all.truncate(problems.unwrap_or(all.len()));
             let measured = measure(&all, seed, &Device::cuda(0)?, &limits)?;
             measured.write(&table)?;
-            println!("{} of {} problems in {}", measured.rows.len(), all.len(), table.display());
+            println!(
+                "{} of {} problems in {}",
+                measured.rows.len(),
+                all.len(),
+                table.display()
+            );
         }
         Command::Evaluate { tables, worst } => {
             let samples = read(&tables, &target)?;
@@ -108,9 +113,15 @@ fn main() -> Result<()> {
             if folds > 1 {
                 cross_validate(&samples, folds, sweeps, &target);
             }
-            let fitted = fit(&Constants::FITTED, &samples, &target, sweeps, &|step, loss| {
-                eprintln!("step {step:.3} loss {loss:.5}");
-            });
+            let fitted = fit(
+                &Constants::FITTED,
+                &samples,
+                &target,
+                sweeps,
+                &|step, loss| {
+                    eprintln!("step {step:.3} loss {loss:.5}");
+                },
+            );
             println!("fitted to all problems:");
             print_kinds(&fitted, &samples, &target);
             for (name, value) in Constants::NAMES.iter().zip(fitted.values()) {
@@ -161,7 +172,10 @@ fn print_kinds(constants: &Constants, samples: &[Sample], target: &Target) {
         kinds.entry("all").or_default().push(sample);
     }
     for (kind, samples) in kinds {
-        println!("{kind:10} {}", line(&Slowdowns::of(constants, &samples, target)));
+        println!(
+            "{kind:10} {}",
+            line(&Slowdowns::of(constants, &samples, target))
+        );
     }
 }
 
@@ -169,13 +183,24 @@ fn print_kinds(constants: &Constants, samples: &[Sample], target: &Target) {
 fn print_worst(samples: &[Sample], count: usize, target: &Target) {
     let constants = &Constants::FITTED;
     let mut order: Vec<&Sample> = samples.iter().collect();
-    order.sort_by(|x, y| y.slowdown(constants, target).total_cmp(&x.slowdown(constants, target)));
+    order.sort_by(|x, y| {
+        y.slowdown(constants, target)
+            .total_cmp(&x.slowdown(constants, target))
+    });
     let mut text = TextTable::new();
     text.set_header(["problem", "slowdown", "selected", "fastest"]);
     for sample in order.into_iter().take(count) {
         let describe = |i: usize| {
             let (config, seconds) = &sample.configs[i];
-            format!("{:.2} µs {:?} {}x{}x{} s{}", seconds * 1e6, config.schedule.kind(), config.tile_m, config.tile_n, config.tile_k, config.stages)
+            format!(
+                "{:.2} µs {:?} {}x{}x{} s{}",
+                seconds * 1e6,
+                config.schedule.kind(),
+                config.tile_m,
+                config.tile_n,
+                config.tile_k,
+                config.stages
+            )
         };
         let fastest = (0..sample.configs.len())
             .min_by(|&i, &j| sample.configs[i].1.total_cmp(&sample.configs[j].1));
@@ -183,7 +208,10 @@ fn print_worst(samples: &[Sample], count: usize, target: &Target) {
         text.add_row([
             format!("{} {}x{}x{}", sample.kind(), p.m, p.n, p.k),
             format!("{:.3}", sample.slowdown(constants, target)),
-            sample.selected(constants, target).map(describe).unwrap_or_default(),
+            sample
+                .selected(constants, target)
+                .map(describe)
+                .unwrap_or_default(),
             fastest.map(describe).unwrap_or_default(),
         ]);
     }

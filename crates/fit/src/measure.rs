@@ -12,9 +12,7 @@ use warpline_family::field::Fields as _;
 use warpline_ir::{DType, Target};
 use warpline_kernels::gemm::{Choice, Config, Gemm, Problem, fitting};
 use warpline_kernels::numbers::Random;
-use warpline_kernels::{
-    AnyWorkload, BufferAddresses, HostTensor, TensorSpec, Workload,
-};
+use warpline_kernels::{AnyWorkload, BufferAddresses, HostTensor, TensorSpec, Workload};
 
 /// The limits of a measurement.
 #[derive(Clone, Copy, Debug)]
@@ -85,7 +83,12 @@ struct LoadedConfig {
 }
 
 /// Loads the configs of a problem; configs that do not compile or are not proved are left out.
-fn load(problem: &Problem, seed: u64, device: &Device, limits: &Limits) -> Result<Vec<LoadedConfig>> {
+fn load(
+    problem: &Problem,
+    seed: u64,
+    device: &Device,
+    limits: &Limits,
+) -> Result<Vec<LoadedConfig>> {
     let target = device.target();
     let configs = sample(problem, seed, &target, limits.configs);
     let load = |config: &Config| -> Result<LoadedConfig> {
@@ -113,7 +116,12 @@ fn workload(problem: &Problem, config: &Config) -> Workload<Gemm> {
 }
 
 /// Selects configs: those with the best estimates, and random ones.
-fn sample(problem: &Problem, seed: u64, target: &Target, [best, others]: [usize; 2]) -> Vec<Config> {
+fn sample(
+    problem: &Problem,
+    seed: u64,
+    target: &Target,
+    [best, others]: [usize; 2],
+) -> Vec<Config> {
     let estimate = |c: &Config| fitting::estimate(&fitting::Constants::FITTED, problem, c, target);
     let mut all: Vec<(f64, Config)> = (fitting::configs(problem, target).into_iter())
         .map(|config| (estimate(&config), config))
@@ -196,8 +204,15 @@ impl Gpu {
         }
         let inputs = work.inputs();
         let addresses = BufferAddresses {
-            inputs: inputs.iter().map(|spec| self.input(spec)).collect::<Result<_>>()?,
-            outputs: work.outputs().iter().map(|_| self.output.address()).collect(),
+            inputs: inputs
+                .iter()
+                .map(|spec| self.input(spec))
+                .collect::<Result<_>>()?,
+            outputs: work
+                .outputs()
+                .iter()
+                .map(|_| self.output.address())
+                .collect(),
             workspace: self.workspace.address(),
         };
         let bound: Vec<BoundPlan> = (configs.iter())
@@ -216,7 +231,8 @@ impl Gpu {
                 }
             }
             if round == FIRST_ROUNDS {
-                let best = (remaining.iter().map(|&i| median(&times[i]))).fold(f64::INFINITY, f64::min);
+                let best =
+                    (remaining.iter().map(|&i| median(&times[i]))).fold(f64::INFINITY, f64::min);
                 remaining.retain(|&i| median(&times[i]) <= SLOW * best);
             }
         }

@@ -28,9 +28,8 @@ impl Sample {
         let estimate = |(config, _): &(Config, f64)| {
             fitting::estimate(constants, &self.problem, config, target)
         };
-        (0..self.configs.len()).min_by(|&i, &j| {
-            estimate(&self.configs[i]).total_cmp(&estimate(&self.configs[j]))
-        })
+        (0..self.configs.len())
+            .min_by(|&i, &j| estimate(&self.configs[i]).total_cmp(&estimate(&self.configs[j])))
     }
 
     /// Returns the time of the selected config relative to the fastest one.
@@ -70,7 +69,9 @@ pub fn read(table: &Table, target: &Target) -> Result<Vec<Sample>> {
         .par_iter()
         .map(|row| {
             let mut problem = Problem::new(1, 1, 1, OperandType::Bf16);
-            problem.set_json(&row.problem).context("a problem of the table")?;
+            problem
+                .set_json(&row.problem)
+                .context("a problem of the table")?;
             let config = |&(i, us): &(usize, f64)| {
                 let config = fitting::config(&problem, &choices[i], target).ok()?;
                 Some((config, us * 1e-6))

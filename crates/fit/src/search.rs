@@ -20,7 +20,13 @@ pub fn fit(
     progress: &dyn Fn(f64, f64),
 ) -> Constants {
     let mut values = start.values();
-    let evaluate = |values: &[f64]| loss(&Constants::from_values(values.iter().copied()), samples, target);
+    let evaluate = |values: &[f64]| {
+        loss(
+            &Constants::from_values(values.iter().copied()),
+            samples,
+            target,
+        )
+    };
     let mut best = evaluate(&values);
     let mut step = FIRST_STEP;
     for _ in 0..max_sweeps {

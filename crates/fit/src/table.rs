@@ -32,7 +32,8 @@ pub struct Row {
 impl Table {
     /// Reads a table.
     pub fn read(path: &Path) -> Result<Self> {
-        let text = fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
+        let text =
+            fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
         serde_json::from_str(&text).with_context(|| format!("{} is not a table", path.display()))
     }
 
@@ -73,7 +74,10 @@ pub fn set_fields(object: Value) -> Value {
         return object;
     };
     let is_set = |value: &Value| !matches!(value, Value::Null | Value::Bool(false));
-    fields.into_iter().filter(|(_, value)| is_set(value)).collect()
+    fields
+        .into_iter()
+        .filter(|(_, value)| is_set(value))
+        .collect()
 }
 
 #[cfg(test)]
@@ -89,7 +93,14 @@ mod tests {
         };
         let mut index = ConfigIndex::default();
         let mut add = |config| index.index(config, &mut table.configs);
-        assert_eq!([add(json!({"tile_m": 64})), add(json!({})), add(json!({"tile_m": 64}))], [0, 1, 0]);
+        assert_eq!(
+            [
+                add(json!({"tile_m": 64})),
+                add(json!({})),
+                add(json!({"tile_m": 64}))
+            ],
+            [0, 1, 0]
+        );
         table.rows.push(Row {
             problem: set_fields(json!({"m": 3, "bias": false, "scale": null})),
             times: vec![(0, 1.5), (1, 2.0)],

@@ -1,7 +1,7 @@
 //! Elements of 1, 2 or 4 bytes in global memory, as unsigned numbers, and their packing into words.
 
-use warpline_ir::builder::*;
 use warpline_ir::Extent;
+use warpline_ir::builder::*;
 
 /// A pointer to elements of one size.
 #[derive(Clone, Copy)]

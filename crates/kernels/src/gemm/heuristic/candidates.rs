@@ -85,7 +85,10 @@ impl Bases<'_> {
             }
         }
         if self.b_operands == 2 {
-            for n in [128, 96, 64].into_iter().filter(|&n| self.is_useful(n)) {
+            for n in [128, 96, 64] {
+                if !self.is_useful(n) {
+                    continue;
+                }
                 self.add(ScheduleKind::TwoConsumer, [128, n], 2, Choice::default());
             }
         }
@@ -141,7 +144,12 @@ impl Bases<'_> {
             ..Choice::default()
         };
         for n in self.widths(128, 256, 32) {
-            self.add(ScheduleKind::Cooperative, [tile_m, n], consumers, stream_k.clone());
+            self.add(
+                ScheduleKind::Cooperative,
+                [tile_m, n],
+                consumers,
+                stream_k.clone(),
+            );
         }
         for parts in [2, 4, 8] {
             let split_k = Choice {

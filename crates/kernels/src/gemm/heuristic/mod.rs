@@ -110,4 +110,3 @@ const MAX_CANDIDATES: usize = 48;
 const MAX_BASES: usize = 24;
 /// The number of candidates whose neighbors are added.
 const BASES_WITH_NEIGHBORS: usize = 6;
-

@@ -174,4 +174,3 @@ fn estimate_kernel(t: &Constants, p: &Problem, c: &Config, target: &Target) -> f
     // A smooth maximum: slightly above the largest term where two are close.
     t.launch + (busy.powi(4) + memory.powi(4) + zeros.powi(4)).powf(0.25)
 }
-

@@ -5,14 +5,13 @@
 
 use super::gather::{KDim, SPAN};
 use super::source::{Extents, LoadBy, Side, Source};
-use super::{FillSlot, KTile, LoadPart, Mainloop, box_cols, byte_offset, load_parts};
+use super::{FillSlot, KTile, LoadPart, Mainloop, advance, box_cols, byte_offset, load_parts};
 use crate::gemm::config::Config;
 use crate::gemm::problem::{Class, Matrix, Problem};
 use crate::weights::WeightLayout;
 use std::ops::Range as Span;
 use warpline_family::error::FamilyError;
-use warpline_family::plan::{Address, Buffer, LaunchStep, TensorArg};
-use warpline_family::tensor::TensorSpec;
+use warpline_family::plan::{Address, LaunchStep, TensorArg};
 use warpline_ir::builder::*;
 use warpline_ir::{Element, TensorMapDecl};
 

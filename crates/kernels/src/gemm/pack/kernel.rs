@@ -235,7 +235,9 @@ impl CopyParams {
                 let from = matrix.offset(from_row.mul_wide(self.row_stride));
                 let to_row = first_row + row.cast::<u64>();
                 let to = self.to.offset(to_row * self.pitch.cast::<u64>());
-                if_(row.lt(self.rows), || self.copy_columns(from, to, part_in_row));
+                if_(row.lt(self.rows), || {
+                    self.copy_columns(from, to, part_in_row)
+                });
             }
         }
     }

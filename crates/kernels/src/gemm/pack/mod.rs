@@ -136,9 +136,7 @@ impl Pack {
         let k_innermost = p.layout == OperandLayout::Nk;
         let access = p.class().b;
         match copies_b {
-            true => weights
-                .map(|m| Copy::new(m, access, k_innermost))
-                .collect(),
+            true => weights.map(|m| Copy::new(m, access, k_innermost)).collect(),
             false => Vec::new(),
         }
     }
@@ -232,7 +230,11 @@ impl PackedOperands {
     }
 
     /// Returns the address of an operand: that of its copy, or of the input.
-    pub(super) fn address(&self, inputs: &[TensorSpec], name: &str) -> Result<Address, FamilyError> {
+    pub(super) fn address(
+        &self,
+        inputs: &[TensorSpec],
+        name: &str,
+    ) -> Result<Address, FamilyError> {
         let copy = self.copies.iter().find(|(copy, _)| copy.from.name == name);
         match copy {
             Some((_, offset)) => Ok(Buffer::Workspace.at(*offset)),

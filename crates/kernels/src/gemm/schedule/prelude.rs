@@ -1,8 +1,8 @@
 //! The names that every schedule imports.
 
 pub(super) use super::{
-    CONSUMERS, consumer, declare_roles, exchange_ring, multicast, partials_name, producer,
-    producer_over,
+    CONSUMERS, consumer, declare_roles, exchange_rings, multicast, partials_name, producer,
+    producer_over, send,
 };
 pub(super) use crate::gemm::context::GemmContext;
 pub(super) use crate::gemm::epilogue::Out;
