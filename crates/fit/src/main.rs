@@ -90,8 +90,8 @@ fn main() -> Result<()> {
             };
             let mut all = shapes::draw(seed);
             all.truncate(problems.unwrap_or(all.len()));
-            let measured = measure(&all, seed, &Device::cuda(0)?, &limits)?;
-            measured.write(&table)?;
+            let write = |measured: &Table| measured.write(&table);
+            let measured = measure(&all, seed, &Device::cuda(0)?, &limits, &write)?;
             println!(
                 "{} of {} problems in {}",
                 measured.rows.len(),
