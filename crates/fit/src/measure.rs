@@ -11,7 +11,8 @@ use warpline::cuda::{Context, DeviceBuffer, Event, Stream};
 use warpline::{BoundPlan, Device, Flush, LoadedPlan, prepare_selected};
 use warpline_family::field::Fields as _;
 use warpline_ir::{DType, Target};
-use warpline_kernels::gemm::{Choice, Config, Gemm, Problem, fitting};
+use warpline_kernels::gemm::fitting::{self, Constants, Features};
+use warpline_kernels::gemm::{Choice, Config, Gemm, Problem};
 use warpline_kernels::numbers::Random;
 use warpline_kernels::{AnyWorkload, BufferAddresses, HostTensor, TensorSpec, Workload};
 
@@ -136,7 +137,7 @@ fn sample(
     target: &Target,
     [best, others]: [usize; 2],
 ) -> Vec<Config> {
-    let estimate = |c: &Config| fitting::estimate(&fitting::Constants::FITTED, problem, c, target);
+    let estimate = |c: &Config| Features::of(problem, c, target).seconds(&Constants::FITTED);
     let mut all: Vec<(f64, Config)> = (fitting::configs(problem, target).into_iter())
         .map(|config| (estimate(&config), config))
         .collect();
