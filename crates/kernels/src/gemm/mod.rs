@@ -39,6 +39,7 @@ pub(crate) mod epilogue;
 pub mod fitting;
 mod flags;
 mod heuristic;
+pub(crate) mod layers;
 mod layout_table;
 mod mainloop;
 mod offset;
@@ -188,13 +189,23 @@ impl GemmKind for PlainGemm {
     }
 
     fn bench() -> Vec<(&'static str, Problem)> {
-        let bf16 = SHAPES.map(|mnk| ("gemm", bf16(mnk)));
-        let fp8 = [4096, 8192].map(|n| {
-            let scales = true;
-            let problem = Problem::new(n, n, n, OperandType::E4m3);
-            ("fp8", Problem { scales, ..problem })
-        });
-        bf16.into_iter().chain(fp8).collect()
+        let fp8 = |[m, n, k]: [u32; 3]| Problem {
+            scales: true,
+            ..Problem::new(m, n, k, OperandType::E4m3)
+        };
+        let squares = [4096, 8192].map(|n| [n; 3]);
+        let suite = |name, shapes: &[[u32; 3]], problem: &dyn Fn([u32; 3]) -> Problem| {
+            let problems = shapes.iter().map(|&mnk| (name, problem(mnk)));
+            problems.collect::<Vec<_>>()
+        };
+        [
+            suite("gemm", &SHAPES, &bf16),
+            suite("fp8", &squares, &fp8),
+            suite("layers", &layers::linear(), &bf16),
+            suite("layers-fp8", &layers::fp8(), &fp8),
+            suite("odd-pitch", &layers::odd(), &bf16),
+        ]
+        .concat()
     }
 
     fn ops() -> Vec<Op<Gemm>> {

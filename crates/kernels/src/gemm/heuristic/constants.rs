@@ -35,27 +35,27 @@ constants! {
     /// Launch overhead in seconds, with the latency of the first loads.
     launch: 3.059e-6,
     /// Extra cycles of a launch in clusters, for each doubling of their size.
-    cluster: 1236.0,
+    cluster: 1600.0,
     /// Bytes that an SM loads per cycle.
-    load: 116.4,
+    load: 113.0,
     /// L2 bandwidth of all SMs in bytes per second; CTAs share lines that they load at the same time.
     l2: 1.526e13,
     /// Load latency in cycles, which the stages in flight hide.
     latency: 1538.0,
     /// The slowdown for each doubling of K, as CTAs drift apart and share fewer lines.
-    drift: 0.01945,
+    drift: 0.006479,
     /// Bandwidth of out-of-bounds rows, which TMA fills with zeros, in bytes per second of all SMs.
     out_of_bounds: 1.224e12,
     /// Extra cost of loads of rows that straddle 32-byte sectors.
     straddling_reads: 1.068,
     /// Extra cost of stores of such rows in 64-byte parts.
-    straddling_writes: 0.0537,
+    straddling_writes: 0.0176,
     /// Cycles of a narrow wgmma, which shared memory bounds.
     narrow_wgmma: 40.13,
     /// Cycles of an epilogue.
-    epilogue: 470.5,
+    epilogue: 442.8,
     /// Cycles of each part of a tile of C that is staged.
-    part: 426.3,
+    part: 439.6,
     /// Cycles that a part waits for a single staging tile to drain.
     staging_wait: 16.48,
     /// The share of an epilogue that is visible if the next tile is loaded meanwhile.
@@ -71,31 +71,31 @@ constants! {
     /// Cost of storing C element by element, relative to TMA.
     by_element: 5.263,
     /// Ping-pong: cycles of a switch between tiles.
-    switch: 870.6,
+    switch: 819.4,
     /// Ping-pong: the share of an epilogue that the other consumer's wgmmas must hide.
     hidden_share: 0.2426,
     /// Ping-pong: the visible share of the last epilogue.
     last_epilogue: 0.9933,
     /// Double buffer: unhidden cycles per k-tile.
-    unhidden: 38.29,
+    unhidden: 8.03,
     /// Split-K: cycles of an exchange through the cluster.
-    split_k: 1526.0,
+    split_k: 1331.0,
     /// Split-K: cycles of an exchange for each further CTA.
-    split_k_part: 144.8,
+    split_k_part: 7.771,
     /// Split-K: cycles of an exchange for each accumulator of a further CTA.
-    split_k_value: 0.07475,
+    split_k_value: 0.06322,
     /// Split-K: extra L2 reads, as the CTAs of a cluster share none.
-    split_k_reads: 0.7716,
+    split_k_reads: 0.8298,
     /// Stream-K: cycles of an exchange through memory.
     stream_k: 10890.0,
     /// Stream-K: cycles of an exchange per accumulator.
-    stream_k_value: 0.1597,
+    stream_k_value: 0.005619,
     /// Stream-K: cycles of an exchange per accumulator, for each CTA beyond two that shares a tile.
-    stream_k_part_value: 0.2052,
+    stream_k_part_value: 0.2214,
     /// Stream-K: cycles of waiting per k-tile of a CTA.
-    stream_k_k_tile: 100.7,
+    stream_k_k_tile: 99.11,
     /// Stream-K: extra L2 reads, as CTAs share fewer lines.
-    stream_k_reads: 0.6102,
+    stream_k_reads: 0.775,
     /// Stream-K: the bytes of the operands from which this holds in full.
     stream_k_reads_from: 1.005e8,
     /// Gather: cycles until the loads of a group arrive.
@@ -107,12 +107,12 @@ constants! {
     /// Launch overhead of a copy in seconds.
     copy_launch: 2.628e-6,
     /// Time of two consecutive kernels relative to the sum of both. Not fitted.
-    two_kernels: 1.01,
+    two_kernels: 1.026,
     /// The slowdown at the power limit.
-    power: 0.03936,
+    power: 0.174,
     /// At the power limit, every moved byte costs time: the slowdown per byte of a stage and multiply-
     /// add.
-    power_of_moves: 4.753,
+    power_of_moves: 1.094,
     /// The operations of a GEMM that reaches the power limit.
-    power_flops: 9.709e11,
+    power_flops: 8.63e11,
 }
