@@ -2,8 +2,9 @@
 
 use super::problem::Problem;
 use crate::gemm;
+use crate::batch_invariant::BATCH_INVARIANT;
 use crate::gemm::call::{
-    BATCH_INVARIANT, OUT_DTYPE, activation, canonical, choice, extent_u32, layer_problem,
+    OUT_DTYPE, activation, canonical, choice, extent_u32, layer_problem,
     operand_type, out_type, with_scales,
 };
 use crate::gemm::operand_view::{MatrixView, VectorAs};
