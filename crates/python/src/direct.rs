@@ -49,8 +49,10 @@ struct DirectCall {
 enum NewOutput {
     /// As `torch.empty_like` of an argument.
     Like(usize),
-    /// As `torch.empty`: its arguments.
-    Shaped {
+    /// As `new_empty` of an argument, with this shape; cheaper than `torch.empty`.
+    Shaped { of: usize, shape: Py<PyTuple> },
+    /// As `torch.empty` with another element type than every argument: its arguments.
+    Converted {
         shape: Py<PyTuple>,
         options: Py<PyDict>,
     },
@@ -76,28 +78,21 @@ pub(crate) fn with_key<T>(run: impl FnOnce(&mut CallKey) -> T) -> T {
 }
 
 /// Launches an op on torch tensors without torch's dispatcher, and returns its outputs. Returns
-/// `None` if the call must take the dispatcher.
+/// `None` if the call must take the dispatcher. `dispatched` states that the dispatcher calls.
 #[pyfunction]
+#[pyo3(signature = (index, args, dispatched=false))]
 pub(crate) fn direct<'py>(
     py: Python<'py>,
     index: usize,
     args: &Bound<'py, PyTuple>,
+    dispatched: bool,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     let torch = torch::torch(py)?;
     let Some(hooks) = &torch.hooks else {
         return Ok(None);
     };
-    for function in &hooks.needs_dispatcher {
-        if function.bind(py).call0()?.is_truthy()? {
-            return Ok(None);
-        }
-    }
-    if hooks.is_grad_enabled.bind(py).call0()?.is_truthy()? {
-        for arg in args.iter_borrowed() {
-            if hooks.is_plain(&arg) && arg.getattr(intern!(py, "requires_grad"))?.is_truthy()? {
-                return Ok(None);
-            }
-        }
+    if !dispatched && hooks.must_dispatch(args)? {
+        return Ok(None);
     }
     with_key(|key| {
         let op = op(py, index)?;
@@ -117,6 +112,26 @@ pub(crate) fn direct<'py>(
 }
 
 impl Hooks {
+    /// Returns whether an eager call needs the dispatcher: a mode, a transform, a trace, the profiler
+    /// or a gradient.
+    fn must_dispatch(&self, args: &Bound<'_, PyTuple>) -> PyResult<bool> {
+        let py = args.py();
+        for function in &self.needs_dispatcher {
+            if function.bind(py).call0()?.is_truthy()? {
+                return Ok(true);
+            }
+        }
+        if self.is_grad_enabled.bind(py).call0()?.is_truthy()? {
+            for arg in args.iter_borrowed() {
+                let name = intern!(py, "requires_grad");
+                if self.is_plain(&arg) && arg.getattr(name)?.is_truthy()? {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+
     /// Returns whether an object is a plain tensor.
     fn is_plain(&self, object: &Bound<'_, PyAny>) -> bool {
         let class = object.get_type();
@@ -141,7 +156,10 @@ impl DirectCall {
         for output in &self.outputs {
             let out = match output {
                 NewOutput::Like(i) => hooks.empty_like.bind(py).call1((args.get_item(*i)?,))?,
-                NewOutput::Shaped { shape, options } => {
+                NewOutput::Shaped { of, shape } => args
+                    .get_item(*of)?
+                    .call_method1(intern!(py, "new_empty"), (shape.bind(py),))?,
+                NewOutput::Converted { shape, options } => {
                     let options = options.bind(py);
                     (hooks.empty.bind(py)).call((shape.bind(py),), Some(options))?
                 }
@@ -329,7 +347,7 @@ pub(crate) fn remember(
     };
     let mut outputs = Vec::with_capacity(outs.len());
     for (output, out) in op.signature.outputs.iter().zip(outs) {
-        outputs.push(new_output(op, output, &out)?);
+        outputs.push(new_output(op, output, args, &out)?);
     }
     let key = with_key(|key| -> PyResult<_> {
         let ordinal = read_args(key, index, op, args, torch, hooks)?;
@@ -354,20 +372,31 @@ pub(crate) fn remember(
 }
 
 /// Returns the allocation of an output, as `warpline._torch` does.
-fn new_output(op: &AnyOp, output: &OpOutput, out: &Bound<'_, PyAny>) -> PyResult<NewOutput> {
+fn new_output(
+    op: &AnyOp,
+    output: &OpOutput,
+    args: &Bound<'_, PyTuple>,
+    out: &Bound<'_, PyAny>,
+) -> PyResult<NewOutput> {
     let py = out.py();
     match (output.dims, output.dtype_override) {
         (&[OutputDim::All(name)], None) if name == output.dtype_of => {
             Ok(NewOutput::Like(op.signature.position(name).unwrap_or(0)))
         }
         _ => {
-            let options = PyDict::new(py);
-            for name in ["dtype", "device"] {
-                options.set_item(name, out.getattr(name)?)?;
-            }
             let shape: Vec<i64> = out.getattr(intern!(py, "shape"))?.extract()?;
-            Ok(NewOutput::Shaped {
-                shape: PyTuple::new(py, shape)?.unbind(),
+            let shape = PyTuple::new(py, shape)?.unbind();
+            let dtype = out.getattr(intern!(py, "dtype"))?;
+            let of = op.signature.position(output.dtype_of).unwrap_or(0);
+            let like = args.get_item(of)?;
+            if like.getattr(intern!(py, "dtype"))?.is(&dtype) {
+                return Ok(NewOutput::Shaped { of, shape });
+            }
+            let options = PyDict::new(py);
+            options.set_item("dtype", dtype)?;
+            options.set_item("device", out.getattr(intern!(py, "device"))?)?;
+            Ok(NewOutput::Converted {
+                shape,
                 options: options.unbind(),
             })
         }

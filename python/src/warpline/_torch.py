@@ -43,7 +43,7 @@ _IMPLEMENTED = """\
 def {name}({params}):
     if _grad_enabled() and ({grads}):
         return _differentiate(_op, _overloads[{name!r}][0], ({args},))
-    {outs} = {allocate}
+    {launched}{outs} = {allocate}
     {new_work}
     return {outs}
 
@@ -60,6 +60,13 @@ _WORK = {
     "CPU": "_simulate(_op, native, ({outs},))",
     "fake": "pass",
 }
+
+# A call that was launched before allocates its outputs in the native module.
+_LAUNCHED = """\
+found = _direct({index}, ({args},), True)
+    if found is not None:
+        return found
+    """
 
 _RECOVERED = """\
 native = ({native},)
@@ -190,6 +197,7 @@ def _functions(op: Op, source: str, key: str = "fake") -> list[tuple[str, Callab
         params=parameters(op),
         work=work,
         new_work=new_work,
+        launched=_LAUNCHED.format(**common) if key == "CUDA" and not op.lists else "",
         keyword_outs=", ".join(f"{name}={name}" for name in outs),
         written="pass" if key == "fake" else f"_mark_written(({common['outs']},))",
         named_outs=", ".join(f"{name!r}: {name}" for name in outs),
@@ -211,6 +219,7 @@ def _functions(op: Op, source: str, key: str = "fake") -> list[tuple[str, Callab
         "_float32": torch.float32,
         "_require_tf32": _require_tf32,
         "_launch": _warpline.launch,
+        "_direct": _warpline.direct,
         "_simulate": simulate,
         "_integers": _integer_cache.integers,
         "_mark_written": torch.autograd.graph.increment_version,

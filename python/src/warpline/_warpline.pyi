@@ -59,11 +59,11 @@ def launch(
     ``new`` states that the op allocated the outputs.
     """
 
-def direct(index: int, args: tuple[Any, ...]) -> Any:
+def direct(index: int, args: tuple[Any, ...], dispatched: bool = False) -> Any:
     """Launches an op on torch tensors without torch's dispatcher, and returns its outputs.
 
     Returns None if the call must take the dispatcher: a mode, a transform, a trace, a gradient, a tensor
-    that is not on a GPU, or the first call of its kind.
+    that is not on a GPU, or the first call of its kind. ``dispatched`` states that the dispatcher calls.
     """
 
 def tune(index: int, args: tuple[Any, ...], outs: tuple[Any, ...], stream: int | None = None) -> None:

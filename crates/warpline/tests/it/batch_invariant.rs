@@ -1,6 +1,6 @@
 //! Batch invariance on the CPU executor: the bits of a row do not depend on the other rows.
 //!
-//! All tests of this file take about 20 s in a debug build; the test of Python runs all sizes on a GPU.
+//! All tests of this file take about 1 s in a debug build; the test of Python runs all sizes on a GPU.
 
 use warpline::kernels::{DeviceKind, Request, registry};
 use warpline::ops::{self, ArgValue, Call, TensorView};
