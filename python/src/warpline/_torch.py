@@ -452,6 +452,7 @@ def _in_transform(op: Op, overload: int, args: tuple[Any, ...], named: dict[str,
         error = input_error(f"{op.name}: no kernel supports the transforms of torch.func", "no-transform")
     if overload or is_strict():
         raise error
+    _fallback.reject_batch_invariant(op, args, error)
     warn(op, (error.code,), str(error))
     tensors = {p.name: value for p, value in zip(op.params, args) if isinstance(value, torch.Tensor)}
     values = {p.name: value for p, value in zip(op.params, args)}

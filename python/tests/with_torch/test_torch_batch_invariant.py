@@ -5,6 +5,7 @@ problems run.
 """
 
 import unittest
+import unittest.mock
 
 try:
     import torch
@@ -131,6 +132,19 @@ class BatchInvariant(unittest.TestCase):
             return y.transpose(0, 1)
 
         self.check(call, locations, weights)
+
+    def test_torch_never_runs_the_call_instead(self):
+        x = draw(4, 8, dtype=torch.float64)
+        with self.assertRaisesRegex(warpline.InputError, "leave batch_invariant out"):
+            with unittest.mock.patch.dict("os.environ", {"WARPLINE_STRICT": "0"}):
+                warpline.softmax(x, batch_invariant=True)
+
+    def test_a_layout_that_is_copied(self):
+        x = draw(100, MAX)
+        full = warpline.softmax(x, 0, batch_invariant=True)
+        for size in (1, MAX // 2):
+            part = warpline.softmax(x[:, :size], 0, batch_invariant=True)
+            self.assertTrue(torch.equal(part, full[:, :size]), size)
 
     @unittest.skipUnless(GPU, "needs a GPU")
     def test_the_option_matters(self):
