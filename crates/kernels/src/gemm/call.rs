@@ -1,11 +1,11 @@
 //! The ops: from call arguments to a problem.
 
 use super::config::Choice;
-use crate::batch_invariant::BATCH_INVARIANT;
 use super::operand_view::{MatrixView, Rows, VectorAs, alignment, broadcast_shape};
 use super::problem::Activation;
 use super::problem::{OperandLayout, OperandType, Problem};
 use super::{Gemm, Linear};
+use crate::batch_invariant::BATCH_INVARIANT;
 use warpline_family::Op;
 use warpline_family::error::FamilyError;
 use warpline_family::field::FieldValue;
@@ -17,7 +17,6 @@ pub(crate) const OUT_DTYPE: OpParam = OpParam::element_type(
     "out_dtype",
     "bf16, f16 or f32; default: the type of the first operand, bf16 for fp8.",
 );
-
 
 /// Returns the part of the config that a call fixes.
 pub(crate) fn choice(call: &OpArgs<'_>) -> Choice {

@@ -76,7 +76,9 @@ pub(super) fn fixed_choice(
     let c = select(p, choice, target)?;
     Ok(Choice {
         schedule: Some(c.schedule),
-        reads: choice.reads.or((c.schedule != Schedule::Boxes).then_some(c.reads)),
+        reads: choice
+            .reads
+            .or((c.schedule != Schedule::Boxes).then_some(c.reads)),
         points_per_record: choice
             .points_per_record
             .or((c.schedule != Schedule::Boxes).then_some(c.points_per_record)),

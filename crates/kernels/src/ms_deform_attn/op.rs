@@ -1,8 +1,8 @@
 //! The Python op: signature, and from a call to a problem.
 
 use super::config::Choice;
-use crate::batch_invariant::BATCH_INVARIANT;
 use super::problem::{LevelLayout, LevelShapes, MAX_EXTENTS, MAX_LEVEL_PIXELS, Problem};
+use crate::batch_invariant::BATCH_INVARIANT;
 use warpline_family::error::FamilyError;
 use warpline_family::float::FloatType;
 use warpline_family::op::{ArgValue, OpArgs, OpOutput, OpParam, OutputDim, Signature, TensorView};

@@ -2,8 +2,8 @@
 
 use super::config::Choice;
 use super::problem::Problem;
-use crate::gemm;
 use crate::batch_invariant::BATCH_INVARIANT;
+use crate::gemm;
 use crate::gemm::call::{OUT_DTYPE, activation, canonical, extent_u32, with_rows};
 use crate::gemm::{Activation, OperandType};
 use crate::nvfp4::{BLOCK, ScaleLayout};

@@ -181,7 +181,8 @@ mod tests {
 
     /// Returns problem and config of a softmax, or the error.
     fn softmax(x: TensorView, y: TensorView, dim: i64) -> Result<[serde_json::Value; 2], String> {
-        let solved = op("softmax").workload(&[x.into(), dim.into(), false.into()], &[y], &Target::SM_90A);
+        let solved =
+            op("softmax").workload(&[x.into(), dim.into(), false.into()], &[y], &Target::SM_90A);
         let work = solved.map_err(|e| e.to_string())?.unwrap();
         Ok([work.problem(), work.config()])
     }
@@ -253,8 +254,9 @@ mod tests {
             let solved = op(name).workload(args, std::slice::from_ref(y), &Target::SM_90A);
             solved.map_or_else(|e| e.code(), |_| "ok")
         };
-        let softmax =
-            |x: &TensorView, dim: i64| code("softmax", &[x.clone().into(), dim.into(), false.into()], x);
+        let softmax = |x: &TensorView, dim: i64| {
+            code("softmax", &[x.clone().into(), dim.into(), false.into()], x)
+        };
         assert_eq!(softmax(&x, -1), "ok");
         assert_eq!(softmax(&x, 2), "bad-problem");
         assert_eq!(softmax(&x, 0), "unsupported-layout");

@@ -44,7 +44,10 @@ fn view(address: u64) -> TensorView {
 fn arguments_of_wrong_types_and_shapes_are_rejected() {
     let x = || ArgValue::Tensor(view(0));
     let (last, flag) = (ArgValue::Integer(-1), ArgValue::Flag(false));
-    assert_eq!(outcome(&[x(), last.clone(), flag.clone()], &[view(1 << 20)]), "PASS");
+    assert_eq!(
+        outcome(&[x(), last.clone(), flag.clone()], &[view(1 << 20)]),
+        "PASS"
+    );
     assert_eq!(
         outcome(&[x()], &[view(0)]),
         "softmax: the op takes 3 arguments and 1 outputs, not 1 and 1"

@@ -29,7 +29,9 @@ struct Slot {
 #[derive(Debug)]
 enum SlotKind {
     /// A pointer to a multiple of some bytes.
-    Pointer { align: u64 },
+    Pointer {
+        align: u64,
+    },
     TensorMap,
 }
 

@@ -182,7 +182,11 @@ mod tests {
             .unwrap()
             .tensor("x", row.clone())
             .unwrap();
-        let defaults = [ArgValue::None, ArgValue::Number(1e-6), ArgValue::Flag(false)];
+        let defaults = [
+            ArgValue::None,
+            ArgValue::Number(1e-6),
+            ArgValue::Flag(false),
+        ];
         assert_eq!(call.args[1..], defaults);
         let inputs: Vec<_> = call.inputs().collect();
         assert_eq!(inputs, [("x", &row)]);

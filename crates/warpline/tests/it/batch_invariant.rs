@@ -132,7 +132,11 @@ fn the_division_of_a_row_does_not_depend_on_the_rows() {
     let families = ["softmax", "layer-norm", "rms-norm", "ms-deform-attn"];
     let config = |name: &str, rows: &str| {
         let family = *registry().iter().find(|f| f.name() == name).unwrap();
-        let field = if name == "ms-deform-attn" { "num_query" } else { "rows" };
+        let field = if name == "ms-deform-attn" {
+            "num_query"
+        } else {
+            "rows"
+        };
         let request = Request::default().with(field, rows.to_owned());
         let request = request.with("batch_invariant", "true".to_owned());
         let target = Device::cpu().target();
@@ -166,7 +170,10 @@ fn contradicting_options_are_rejected() {
         }
     };
     assert_eq!(error("gemm", &[]), "ok");
-    assert_eq!(error("gemm", &[("split_k", "1"), ("swap_ab", "true")]), "ok");
+    assert_eq!(
+        error("gemm", &[("split_k", "1"), ("swap_ab", "true")]),
+        "ok"
+    );
     assert_eq!(
         error("gemm", &[("split_k", "2")]),
         "--split-k is 2; --batch-invariant needs 1\nhelp: leave one of them out"
