@@ -1,7 +1,7 @@
 """``batch_invariant=True``: the bits of a row do not depend on the other rows or on their number.
 
-On a GPU every size from 1 to 512 runs, which takes about 20 s; on the CPU executor a few sizes of small
-problems run.
+On a GPU every size from 1 to 512 runs, on the CPU executor a few sizes of small problems. Either takes
+about 15 s.
 """
 
 import unittest
