@@ -1,10 +1,10 @@
 //! Batch invariance: the bits of a row of C do not depend on the other rows.
 //!
 //! Every config adds the products of K in the same order, one wgmma after the other, and rounds once.
-//! A wgmma aligns the products of its part of K to the largest one before it adds them, so that the
-//! result depends neither on the shape of the tile nor on the order of the operands (swap-AB). Only
-//! split-K and stream-K divide the sum, and each at places that depend on M. `python/tests/with_torch`
-//! tests on a GPU that all other configs of the heuristic give the same bits.
+//! On an H200 the result of a wgmma depends neither on the shape of the tile nor on the order of the
+//! operands (swap-AB): PTX does not state this, so `python/tests/with_torch` tests on a GPU that the
+//! configs of the heuristic give the same bits for every M up to 512. Only split-K and stream-K divide
+//! the sum, and each at places that depend on M.
 
 use super::config::Choice;
 use super::problem::Problem;
