@@ -21,6 +21,7 @@
 //! | `context` | the parameters and components of one kernel |
 //! | `heuristic` | the candidate configs and their estimated times |
 //! | `fitting` | access to the heuristic for the program that fits it |
+//! | `batch_invariant` | the fields on which the bits of a row may depend |
 //! | `tail` | a narrower tile for the partial last wave |
 //! | `draw_problem` | random problems |
 //! | `call` | the ops: from call arguments to a problem |
@@ -29,6 +30,7 @@
 //! | `table`, `layout_table` | the test tables |
 
 mod access;
+mod batch_invariant;
 pub(crate) mod call;
 mod complete;
 pub mod config;
@@ -285,6 +287,14 @@ impl<K: GemmKind> Family for GemmFamily<K> {
         target: &Target,
     ) -> Result<Config, FamilyError> {
         heuristic::select(&K::gemm(problem), choice, target)
+    }
+
+    fn fixed_choice(
+        problem: &K::Problem,
+        choice: &Choice,
+        _: &Target,
+    ) -> Result<Choice, FamilyError> {
+        batch_invariant::fixed_choice(&K::gemm(problem), choice)
     }
 
     fn baseline(

@@ -109,6 +109,10 @@ impl Family for Nvfp4DualGemm {
         heuristic::config(p, choice, target)
     }
 
+    fn fixed_choice(_: &Problem, choice: &Choice, _: &Target) -> Result<Choice, FamilyError> {
+        heuristic::fixed_choice(choice)
+    }
+
     fn baseline(p: &Problem, choice: &Choice, target: &Target) -> Result<Config, FamilyError> {
         // The defaults: cooperative, two consumers.
         Config::new(p, &Choice::default(), choice, target)
