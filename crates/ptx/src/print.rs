@@ -248,7 +248,9 @@ impl Body {
             let _ = writeln!(setup, "    mov.b32 {SHARED}, {SHARED_SYMBOL};");
         }
         if entry_values.shared_16 {
-            let _ = writeln!(setup, "    shr.u32 {SHARED_16}, {SHARED}, 4;");
+            // In a cluster, bits 24 and up of a shared address are the rank of the CTA. A descriptor has
+            // 14 bits of the address; further bits would change its leading byte offset.
+            let _ = writeln!(setup, "    bfe.u32 {SHARED_16}, {SHARED}, 4, 14;");
         }
         for name in maps {
             let map = map_register(name);

@@ -120,8 +120,12 @@ impl<'a> OperandConverter<'a> {
             .u32_operand(v.stage)
             .times(u64::from(tile.layout.stage_bytes() / 16));
         let base = OperandValue::Computed(
-            "shr.u32",
-            vec![OperandValue::Shared, OperandValue::Number(4)],
+            "bfe.u32",
+            vec![
+                OperandValue::Shared,
+                OperandValue::Number(4),
+                OperandValue::Number(14),
+            ],
         );
         let low = base
             .plus(stage)
