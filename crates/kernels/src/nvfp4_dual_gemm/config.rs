@@ -1,6 +1,8 @@
 //! The config: schedule, tiles, stages and grid, and the flags that set them.
 
+use super::kernel_spec::Outputs;
 use super::schedule::{Schedule, ScheduleKind};
+use super::shape::Shape;
 use super::units::{BLOCKS_PER_PANEL, PANEL_K};
 use crate::gemm::Cluster;
 use crate::gemm::tile_scheduler::TileSchedule;
@@ -118,7 +120,7 @@ impl Config {
     }
 
     /// Does the GEMM kernel load the codes of A? Otherwise an earlier launch widens A to 16 bits.
-    pub(super) fn loads_coded_a(&self, a_is_coded: bool) -> bool {
+    pub(crate) fn loads_coded_a(&self, a_is_coded: bool) -> bool {
         a_is_coded && matches!(self.schedule, Schedule::Warps(_))
     }
 
@@ -132,7 +134,7 @@ impl Config {
 
     /// Returns the mainloop rounds of each CTA: at least the weight lead. With a small K some
     /// rounds load zeros, so that one kernel serves every K.
-    pub(super) fn rounds(&self, k: u32) -> u32 {
+    pub(crate) fn rounds(&self, k: u32) -> u32 {
         k.div_ceil(PANEL_K * self.schedule.panels_per_round() * self.split_k)
             .max(self.weight_lead())
     }
@@ -142,15 +144,16 @@ impl Config {
         self.tile_m / self.split_k
     }
 
-    /// Returns the tiles of a C of `m` × `n`.
-    pub(super) fn tiles(&self, m: u32, n: u32) -> u64 {
-        u64::from(m.div_ceil(self.tile_m)) * u64::from(n.div_ceil(self.schedule.tile_n()))
+    /// Returns the tiles of C.
+    pub(super) fn tiles(&self, p: &Shape) -> u64 {
+        let columns = p.outputs.weight_rows(self.schedule.tile_n());
+        u64::from(p.m.div_ceil(self.tile_m)) * u64::from(p.n.div_ceil(columns))
     }
 
     /// Returns the tile schedule.
-    pub(super) fn tile_schedule(&self) -> TileSchedule {
+    pub(crate) fn tile_schedule(&self, outputs: Outputs) -> TileSchedule {
         TileSchedule {
-            cluster_tile: [self.tile_m, self.schedule.tile_n()],
+            cluster_tile: [self.tile_m, outputs.weight_rows(self.schedule.tile_n())],
             raster: self.raster,
             cluster: Cluster::One,
             dynamic: false,

@@ -13,9 +13,12 @@ use warpline_ir::{Bf16x2, E4m3x4, F16x2};
 pub(super) const DECODE_SCALE: f32 = 256.0;
 
 /// An element type that represents every product of a code and a scale exactly.
-pub(super) trait DecodeTarget:
+pub(crate) trait DecodeTarget:
     Half<Pair: MmaWith<<Self as Half>::Pair>> + OutboxElement
 {
+    /// Widens an element to f32.
+    fn widen(x: Reg<Self::Reg>) -> Reg<f32>;
+
     /// Decodes eight codes and multiplies them by their scale, divided by [`DECODE_SCALE`]. Pair i holds
     /// numbers i and i + 4.
     fn decode8(codes: Reg<u32>, scale: Reg<Self::Pair>) -> [Reg<Self::Pair>; 4];
@@ -29,6 +32,11 @@ pub(super) trait DecodeTarget:
 }
 
 impl DecodeTarget for f16 {
+    #[track_caller]
+    fn widen(x: Reg<f16>) -> Reg<f32> {
+        x.cast()
+    }
+
     /// Decodes four codes at a time: the result of a code fits a byte, the upper half of an f16.
     #[track_caller]
     fn decode8(codes: Reg<u32>, scale: Reg<F16x2>) -> [Reg<F16x2>; 4] {
@@ -61,6 +69,11 @@ impl DecodeTarget for f16 {
 }
 
 impl DecodeTarget for bf16 {
+    #[track_caller]
+    fn widen(x: Reg<bf16>) -> Reg<f32> {
+        x.cast()
+    }
+
     #[track_caller]
     fn decode8(codes: Reg<u32>, scale: Reg<Bf16x2>) -> [Reg<Bf16x2>; 4] {
         let shifted = |left: i32| match left {

@@ -1,8 +1,8 @@
 //! The heuristic: the candidate configs and their estimated times.
 
 use super::config::{Choice, Config};
-use super::problem::Problem;
 use super::schedule::{Schedule, ScheduleKind};
+use super::shape::Shape;
 use super::units::{BLOCKS_PER_PANEL, K_BLOCK, OUTPUTS, PANEL_BYTES, PANEL_K};
 use warpline_family::error::FamilyError;
 use warpline_ir::Target;
@@ -26,7 +26,7 @@ const WARP_SHAPES: [(ScheduleKind, u32, u32); 1] = [(ScheduleKind::Warps, 2, 2 *
 
 /// Returns the legal candidate configs that agree with the caller's choice.
 fn legal_configs(
-    p: &Problem,
+    p: &Shape,
     choice: &Choice,
     target: &Target,
 ) -> Result<Vec<Config>, FamilyError> {
@@ -95,7 +95,7 @@ fn slot_bytes(schedule: Schedule) -> u32 {
 
 /// Returns the mainloop time of a tile in the warpgroup schedules: the longest of decoding, wgmmas and
 /// loads per round.
-fn warpgroup_mainloop(p: &Problem, c: &Config) -> f64 {
+fn warpgroup_mainloop(p: &Shape, c: &Config) -> f64 {
     let schedule = c.schedule;
     let (consumers, tokens) = (f64::from(schedule.consumers()), f64::from(c.tile_m));
     // One round: each consumer multiplies all blocks of a panel.
@@ -121,7 +121,7 @@ fn warpgroup_mainloop(p: &Problem, c: &Config) -> f64 {
 }
 
 /// Returns the mainloop time of a tile in the schedule `warps`.
-fn warps_mainloop(p: &Problem, c: &Config) -> f64 {
+fn warps_mainloop(p: &Shape, c: &Config) -> f64 {
     let [panel, token] = micros::WARP_PANEL;
     let panels = f64::from(c.rounds(p.k) * c.schedule.panels_per_round());
     let outputs = f64::from(c.schedule.tile_n() / OUTPUTS);
@@ -129,7 +129,7 @@ fn warps_mainloop(p: &Problem, c: &Config) -> f64 {
 }
 
 /// Returns the estimated seconds of a config.
-pub(super) fn estimate(p: &Problem, c: &Config, target: &Target) -> f64 {
+pub(crate) fn estimate(p: &Shape, c: &Config, target: &Target) -> f64 {
     let tokens = f64::from(c.tile_m);
     let (start, mainloop) = match c.schedule {
         Schedule::Warps(_) => (micros::LAUNCH_WITHOUT_WIDEN, warps_mainloop(p, c)),
@@ -150,14 +150,14 @@ pub(super) fn estimate(p: &Problem, c: &Config, target: &Target) -> f64 {
         n => target.sms / n,
     };
     let clusters = clusters.min(c.ctas / c.split_k).max(1);
-    let waves = (c.tiles(p.m, p.n) as f64 / f64::from(clusters)).ceil();
+    let waves = (c.tiles(p) as f64 / f64::from(clusters)).ceil();
     let kernel_micros = start + waves * (mainloop + epilogue + exchange);
-    let memory = p.cost().bytes / 3.6e12;
+    let memory = p.bytes / 3.6e12;
     (kernel_micros * 1e-6).max(memory)
 }
 
 /// Returns the config with the shortest estimated time.
-pub(super) fn config(p: &Problem, choice: &Choice, target: &Target) -> Result<Config, FamilyError> {
+pub(crate) fn config(p: &Shape, choice: &Choice, target: &Target) -> Result<Config, FamilyError> {
     let all = legal_configs(p, choice, target)?;
     let best = all
         .into_iter()
@@ -168,7 +168,7 @@ pub(super) fn config(p: &Problem, choice: &Choice, target: &Target) -> Result<Co
 }
 
 /// Returns the candidates for autotuning, shortest estimated time first.
-pub(super) fn candidates(p: &Problem, target: &Target) -> Vec<Config> {
+pub(crate) fn candidates(p: &Shape, target: &Target) -> Vec<Config> {
     let mut all = legal_configs(p, &Choice::default(), target).unwrap_or_default();
     all.sort_by(|x, y| estimate(p, x, target).total_cmp(&estimate(p, y, target)));
     for base in all.clone().into_iter().take(6) {

@@ -15,11 +15,8 @@ pub(super) fn role<T: DecodeTarget>(k: Builder, context: &Context<'_, T>) {
         context.spec.weights_are_pdl_safe,
     );
     let load = || {
-        context
-            .weights
-            .as_flattened()
-            .iter()
-            .for_each(|map| map.prefetch());
+        let maps = context.weights.iter().flatten();
+        maps.for_each(|map| map.prefetch());
         if let AOperand::Wide(x) = context.a {
             x.prefetch();
         }
@@ -62,7 +59,7 @@ impl<T: DecodeTarget> Context<'_, T> {
         }
     }
 
-    /// Loads panel `panel_index` of the codes of both weights into a slot, from row `row` on.
+    /// Loads panel `panel_index` of the codes of the weights into a slot, from row `row` on.
     #[track_caller]
     pub(super) fn load_codes(
         &self,
@@ -71,8 +68,8 @@ impl<T: DecodeTarget> Context<'_, T> {
         tile: TileCoord,
         panel_index: Reg<u32>,
     ) {
-        let n = self.config.schedule.tile_n();
-        for (i, [codes, _]) in (0..).zip(self.weights) {
+        let n = self.spec.weight_rows();
+        for (i, &[codes, _]) in (0..).zip(&self.weights) {
             let row = row + i * n;
             let to = slot.0.slice(row..row + n, 0..PANEL_BYTES);
             slot.load_with(
@@ -93,9 +90,9 @@ impl<T: DecodeTarget> Context<'_, T> {
         tile: TileCoord,
         panel_index: Reg<u32>,
     ) {
-        let n = self.config.schedule.tile_n();
+        let n = self.spec.weight_rows();
         let words = self.config.schedule.scale_words(n);
-        for (i, [_, scales]) in (0..).zip(self.weights) {
+        for (i, &[_, scales]) in (0..).zip(&self.weights) {
             let to = slot.1.slice(0..1, i * words..(i + 1) * words);
             let offset = [
                 0u32.reg(),

@@ -14,8 +14,10 @@
 //! | `complete` | conversion of flags to a config |
 //! | `shared_memory` | shared memory of a config, computed by the builder |
 //! | `heuristic` | the candidate configs and their estimated times |
+//! | `operands` | the tensors of a problem in memory |
 //! | `plan` | the launches that solve a problem, and their arguments |
 //! | `kernel`, `kernel_spec` | the roles of the GEMM kernel by schedule, and its compiled-in part |
+//! | `shape` | the part of a problem on which configs depend |
 //! | `context` | parameters, tensor maps, rings, tiles |
 //! | `load` | the producer: codes and scales of the weights, and A |
 //! | `multiply` | consumers that decode weights and multiply |
@@ -29,30 +31,32 @@
 //! | `reference` | the float64 reference |
 //! | `table` | the test table |
 
-mod align_rows;
+pub(crate) mod align_rows;
 mod call;
 mod complete;
 pub mod config;
-mod context;
-mod decode;
+pub(crate) mod context;
+pub(crate) mod decode;
 mod dequantize;
 mod draw_problem;
 mod epilogue;
-mod heuristic;
-mod kernel;
-mod kernel_spec;
+pub(crate) mod heuristic;
+pub(crate) mod kernel;
+pub(crate) mod kernel_spec;
 mod load;
 mod multiply;
-mod plan;
+pub(crate) mod operands;
+pub(crate) mod plan;
 pub mod problem;
 mod reference;
-mod scales;
+pub(crate) mod scales;
 pub mod schedule;
+pub(crate) mod shape;
 mod shared_memory;
 mod table;
-mod units;
+pub(crate) mod units;
 mod warps;
-mod widen;
+pub(crate) mod widen;
 
 pub use config::{Choice, Config, Raster};
 pub use problem::Problem;
@@ -106,20 +110,20 @@ impl Family for Nvfp4DualGemm {
     }
 
     fn config(p: &Problem, choice: &Choice, target: &Target) -> Result<Config, FamilyError> {
-        heuristic::config(p, choice, target)
+        heuristic::config(&p.shape(), choice, target)
     }
 
     fn baseline(p: &Problem, choice: &Choice, target: &Target) -> Result<Config, FamilyError> {
         // The defaults: cooperative, two consumers.
-        Config::new(p, &Choice::default(), choice, target)
+        Config::new(&p.shape(), &Choice::default(), choice, target)
     }
 
     fn candidates(p: &Problem, target: &Target) -> Vec<Config> {
-        heuristic::candidates(p, target)
+        heuristic::candidates(&p.shape(), target)
     }
 
     fn plan(p: &Problem, c: &Config, target: &Target) -> Result<Plan, FamilyError> {
-        plan::plan(p, c, target)
+        plan::plan(&p.operands()?, c, target)
     }
 
     fn class(p: &Problem) -> serde_json::Value {
@@ -128,8 +132,8 @@ impl Family for Nvfp4DualGemm {
             "gate": p.gate,
             "scale_layout": p.scale_layout,
             "scales": p.scales,
-            "whole": p.has_whole_blocks(),
-            "moves_rows": p.needs_aligned_copy(),
+            "whole": p.shape().has_whole_blocks(),
+            "moves_rows": p.shape().needs_aligned_copy(),
         })
     }
 
@@ -148,11 +152,11 @@ impl Family for Nvfp4DualGemm {
             ctas: None,
             ..stored.clone()
         };
-        Config::new(p, &stored, choice, target)
+        Config::new(&p.shape(), &stored, choice, target)
     }
 
     fn estimate(p: &Problem, c: &Config, target: &Target) -> Option<f64> {
-        Some(heuristic::estimate(p, c, target))
+        Some(heuristic::estimate(&p.shape(), c, target))
     }
 
     fn cost(p: &Problem) -> Cost {

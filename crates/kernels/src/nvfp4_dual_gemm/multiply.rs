@@ -8,7 +8,7 @@ use crate::gemm::tile_scheduler::TileCoord;
 use warpline_ir::Swizzle;
 use warpline_ir::builder::*;
 
-/// A lane's codes of 64 elements of K of both weights, and for its row of each weight the word with the
+/// A lane's codes of 64 elements of K of an upper and a lower row, and for each row the word with the
 /// scale.
 type BlockCodes = (RegNibbles, [Reg<u32>; 2]);
 
@@ -55,7 +55,7 @@ struct ConsumerTile<'a, T: DecodeTarget> {
     consumer: u32,
     rings: &'a OperandRings<T>,
     lane: &'a LaneLayout,
-    /// Word offset of the lane's gate scales in the scales of 64 elements of K.
+    /// Word offset of the lane's upper scales in the scales of 64 elements of K.
     scale_offset: Reg<u32>,
     acc: Acc,
 }
@@ -100,18 +100,20 @@ impl<T: DecodeTarget> ConsumerTile<'_, T> {
     #[track_caller]
     fn load_codes(&self, panel_index: Reg<u32>) -> SlotCodes {
         let (context, schedule) = (self.context, self.context.config.schedule);
-        let (row, rows) = (schedule.first_row(self.consumer), schedule.tile_n());
+        let outputs = context.spec.outputs;
+        let upper = context.spec.first_row(self.consumer);
         let slot = self.rings.weights.wait();
-        let [gate, up] =
-            [row, rows + row].map(|row| slot.0.slice(row..row + OUTPUTS, 0..PANEL_BYTES));
-        let codes = RegNibbles::load_interleaved(&self.lane.code_offsets, &gate, &up);
-        let weight_words = schedule.scale_words(rows);
+        let [upper, lower] = [upper, context.spec.lower_rows() + upper]
+            .map(|row| slot.0.slice(row..row + OUTPUTS, 0..PANEL_BYTES));
+        let codes = RegNibbles::load_interleaved(&self.lane.code_offsets, &upper, &lower);
+        let lower_words = outputs.lower_scale_words(context.config);
+        let all_words = outputs.scale_words(context.config);
         let blocks: Vec<_> = (0..)
             .zip(codes)
             .map(|(block, codes)| {
-                let scales = [0, 1].map(|weight| {
-                    let first = weight * weight_words + block * TILE_WORDS;
-                    let words = slot.1.slice(0..1, first..(weight + 1) * weight_words);
+                let scales = [0, 1].map(|half| {
+                    let first = half * lower_words + block * TILE_WORDS;
+                    let words = slot.1.slice(0..1, first..all_words);
                     let [word] = words.load_as::<u32, 1>(0u32, self.scale_offset);
                     context.zero_scales_past_k(word, panel_index * BLOCKS_PER_PANEL + block)
                 });
@@ -156,7 +158,7 @@ impl LaneLayout {
         tile: TileCoord,
     ) -> Reg<u32> {
         let output = context.output(consumer, tile) + self.row;
-        context.scale_offset(output, tile.n * context.config.schedule.tile_n())
+        context.scale_offset(output, tile.n * context.spec.weight_rows())
     }
 
     /// Decodes the weights of a step into a register operand.

@@ -1,7 +1,10 @@
 //! The problem: extents, layouts, and the tensors of inputs and outputs.
 
+use super::context::CODED;
+use super::kernel_spec::Outputs;
+use super::operands::{AOperand, CodedTensor, Operands};
 use super::scales::{MAX_THREADS, TILE_BYTES};
-use super::units;
+use super::shape::Shape;
 use super::widen::NUMBERS_PER_THREAD;
 use crate::gemm;
 use crate::gemm::{Activation, OperandType};
@@ -84,29 +87,66 @@ impl Problem {
         }
     }
 
+    /// Returns the part on which configs depend.
+    pub(super) fn shape(&self) -> Shape {
+        Shape {
+            m: self.m,
+            n: self.n,
+            k: self.k,
+            a_is_coded: self.a_is_coded(),
+            streams_weights: self.gated_gemm().streams_b(),
+            bytes: self.cost().bytes,
+            outputs: Outputs::Gated(self.gate),
+        }
+    }
+
     /// Is A in NVFP4?
     pub(super) fn a_is_coded(&self) -> bool {
         self.activations.is_none()
     }
 
-    /// Returns K rounded up to whole blocks of 64.
-    pub(super) fn padded_k(&self) -> u64 {
-        u64::from(self.k.next_multiple_of(units::K_BLOCK))
-    }
-
-    /// Is K a multiple of 64, so that no block reaches past K?
-    pub(super) fn has_whole_blocks(&self) -> bool {
-        u64::from(self.k) == self.padded_k()
-    }
-
-    /// Returns the row stride of codes in bytes, rounded up to the multiple of 16 that TMA needs.
-    pub(super) fn aligned_row_bytes(&self) -> u64 {
-        u64::from(self.k / 2).next_multiple_of(16)
-    }
-
-    /// Must rows of codes be copied, because their stride is not a multiple of 16 bytes?
-    pub(super) fn needs_aligned_copy(&self) -> bool {
-        self.aligned_row_bytes() != u64::from(self.k / 2)
+    /// Returns the tensors from which the plan follows. In concatenated weights up follows the gate.
+    pub(super) fn operands(&self) -> Result<Operands, FamilyError> {
+        let [gate_names, up_names, a_names] = CODED;
+        let named = |[codes, scales]: [&str; 2]| -> Result<[Address; 2], FamilyError> {
+            Ok([self.input(codes)?, self.input(scales)?])
+        };
+        let gate = named(gate_names)?;
+        let (n, k) = (self.n as usize, self.k as usize);
+        let up_offsets = [n * k / 2, self.scale_layout.bytes(n, k)];
+        let up = match self.weights {
+            WeightLayout::Separate => named(up_names)?,
+            _ => [0, 1].map(|i| gate[i].buffer.at(up_offsets[i] as u64)),
+        };
+        let weight = |names, inputs| CodedTensor {
+            names,
+            rows: self.n,
+            inputs,
+        };
+        let a = match self.activations {
+            None => AOperand::Coded(CodedTensor {
+                names: a_names,
+                rows: self.m,
+                inputs: named(a_names)?,
+            }),
+            Some(_) => AOperand::Wide {
+                address: self.input("a")?,
+                stride: self.a_stride.unwrap_or(self.k.into()),
+            },
+        };
+        let tensor_scales = self.tensor_scales();
+        let addresses = tensor_scales.iter().map(|name| self.input(name));
+        Ok(Operands {
+            shape: self.shape(),
+            decoded_type: self.decoded_type(),
+            scale_layout: self.scale_layout,
+            weights: vec![weight(gate_names, gate), weight(up_names, up)],
+            a,
+            out_stride: self.c_stride.unwrap_or(self.n.into()),
+            tensor_scales,
+            tensor_scale_addresses: addresses.collect::<Result<_, _>>()?,
+            bias: None,
+        })
     }
 
     /// Rejects a problem that no schedule serves.
@@ -164,7 +204,7 @@ impl Problem {
             ));
         }
         // The widening kernel has one thread per 32 elements of A.
-        if u64::from(self.m) * self.padded_k() >= u64::from(NUMBERS_PER_THREAD) << 31 {
+        if u64::from(self.m) * self.shape().padded_k() >= u64::from(NUMBERS_PER_THREAD) << 31 {
             return reject(format!(
                 "A has {} x {} elements; with nvfp4 weights it must have fewer than 2^36",
                 self.m, self.k
@@ -173,7 +213,7 @@ impl Problem {
         self.gated_gemm().check_tma()?;
         // The copying kernels have one thread per 8 bytes of codes and per 4 scales.
         let copy_threads =
-            (self.needs_aligned_copy()).then(|| u64::from(self.n) * (self.aligned_row_bytes() / 8));
+            (self.shape().needs_aligned_copy()).then(|| u64::from(self.n) * (self.shape().aligned_row_bytes() / 8));
         let scale_threads =
             || ScaleLayout::Block.bytes(self.n as usize, self.k as usize) as u64 / 4;
         let scale_threads = (self.scale_layout == ScaleLayout::Plain).then(scale_threads);

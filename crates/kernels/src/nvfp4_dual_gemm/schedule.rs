@@ -227,7 +227,7 @@ impl Schedule {
 
     /// Returns the words of scales in a slot for `rows` rows.
     pub(super) fn scale_words(self, rows: u32) -> u32 {
-        scale_row_blocks(rows) * self.panels() * BLOCKS_PER_PANEL * TILE_WORDS
+        scale_words(rows, self.panels())
     }
 
     /// Returns the index of a consumer's rings.
@@ -245,6 +245,11 @@ impl Schedule {
             _ => consumer * OUTPUTS,
         }
     }
+}
+
+/// Returns the words of scales of `rows` rows and `panels` panels along K.
+pub(super) fn scale_words(rows: u32, panels: u32) -> u32 {
+    scale_row_blocks(rows) * panels * BLOCKS_PER_PANEL * TILE_WORDS
 }
 
 /// Returns the most 128-row blocks of scales that `rows` rows can touch if their first row is a multiple of
