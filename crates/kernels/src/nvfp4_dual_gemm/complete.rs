@@ -31,9 +31,7 @@ impl Config {
             stages: 2,
             raster: raster(flags, choice)?,
             split_k: flags.split_k.unwrap_or(1),
-            cache_hints: flags
-                .cache_hints
-                .unwrap_or(p.streams_weights),
+            cache_hints: flags.cache_hints.unwrap_or(p.streams_weights),
             ctas: 0,
         };
         check_tile(&c)?;

@@ -25,11 +25,7 @@ const WARPGROUP_SHAPES: [(ScheduleKind, u32, u32); 9] = [
 const WARP_SHAPES: [(ScheduleKind, u32, u32); 1] = [(ScheduleKind::Warps, 2, 2 * PANEL_K)];
 
 /// Returns the legal candidate configs that agree with the caller's choice.
-fn legal_configs(
-    p: &Shape,
-    choice: &Choice,
-    target: &Target,
-) -> Result<Vec<Config>, FamilyError> {
+fn legal_configs(p: &Shape, choice: &Choice, target: &Target) -> Result<Vec<Config>, FamilyError> {
     let (mut all, mut rejected) = (Vec::new(), None);
     let max_tile_m = p.m.next_multiple_of(16).min(256);
     let shapes: &[_] = match choice.schedule {

@@ -32,13 +32,13 @@
 //! | `table` | the test table |
 
 pub(crate) mod align_rows;
-mod call;
+pub(crate) mod call;
 mod complete;
 pub mod config;
 pub(crate) mod context;
 pub(crate) mod decode;
 mod dequantize;
-mod draw_problem;
+pub(crate) mod draw_problem;
 mod epilogue;
 pub(crate) mod heuristic;
 pub(crate) mod kernel;
@@ -48,7 +48,7 @@ mod multiply;
 pub(crate) mod operands;
 pub(crate) mod plan;
 pub mod problem;
-mod reference;
+pub(crate) mod reference;
 pub(crate) mod scales;
 pub mod schedule;
 pub(crate) mod shape;

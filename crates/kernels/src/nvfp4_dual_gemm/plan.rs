@@ -53,8 +53,8 @@ fn coded_rows<'a>(p: &'a Operands, c: &Config) -> (Vec<CodedRows<'a>>, u64) {
     }
     let rows = all.into_iter().map(|tensor| {
         let rows = tensor.rows;
-        let codes = (p.shape.needs_aligned_copy())
-            .then(|| u64::from(rows) * p.shape.aligned_row_bytes());
+        let codes =
+            (p.shape.needs_aligned_copy()).then(|| u64::from(rows) * p.shape.aligned_row_bytes());
         let arranged = || ScaleLayout::Block.bytes(rows as usize, p.shape.k as usize) as u64;
         let scales = (p.scale_layout == ScaleLayout::Plain).then(arranged);
         CodedRows {
@@ -82,7 +82,13 @@ pub(crate) fn plan(p: &Operands, c: &Config, target: &Target) -> Result<Plan, Fa
             steps.push(align_rows_step(p, rows.tensor.rows, codes, to, target)?);
         }
         if let Some(to) = rows.workspace[1] {
-            steps.push(arrange_scales_step(p, rows.tensor.rows, scales, to, target)?);
+            steps.push(arrange_scales_step(
+                p,
+                rows.tensor.rows,
+                scales,
+                to,
+                target,
+            )?);
         }
     }
     // No launch of the plan writes codes or scales.

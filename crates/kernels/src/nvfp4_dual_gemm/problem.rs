@@ -47,6 +47,69 @@ fields! {
     }
 }
 
+/// Returns the tensor of the codes of `rows` rows.
+pub(crate) fn code_spec(name: &'static str, rows: usize, k: usize) -> TensorSpec {
+    TensorSpec {
+        name,
+        dtype: DType::U8,
+        shape: vec![rows, k / 2],
+    }
+}
+
+/// Returns the tensor of the scales of `rows` rows.
+pub(crate) fn scale_spec(
+    name: &'static str,
+    layout: ScaleLayout,
+    rows: usize,
+    k: usize,
+) -> TensorSpec {
+    TensorSpec {
+        name,
+        dtype: DType::E4m3,
+        shape: match layout {
+            ScaleLayout::Plain => vec![rows, k / BLOCK],
+            ScaleLayout::Block => vec![rows.div_ceil(128), k.div_ceil(64), TILE_BYTES as usize],
+        },
+    }
+}
+
+/// Rejects an A that the launch before the GEMM cannot widen or permute.
+pub(crate) fn check_a_rows(p: &Shape, a_stride: Option<u64>) -> Result<(), FamilyError> {
+    let reject = |text: String| Err(FamilyError::Problem(text));
+    if let Some(stride) = a_stride.filter(|stride| !stride.is_multiple_of(8)) {
+        return reject(format!(
+            "--a-stride is {stride}; it must be a multiple of 8 (16 bytes)"
+        ));
+    }
+    // The widening kernel has one thread per 32 elements of A.
+    if u64::from(p.m) * p.padded_k() >= u64::from(NUMBERS_PER_THREAD) << 31 {
+        return reject(format!(
+            "A has {} x {} elements; with nvfp4 weights it must have fewer than 2^36",
+            p.m, p.k
+        ));
+    }
+    Ok(())
+}
+
+/// Rejects weights that are too large for the launches that copy codes and scales.
+pub(crate) fn check_copied_weights(p: &Shape, layout: ScaleLayout) -> Result<(), FamilyError> {
+    // The copying kernels have one thread per 8 bytes of codes and per 4 scales.
+    let copy_threads =
+        (p.needs_aligned_copy()).then(|| u64::from(p.n) * (p.aligned_row_bytes() / 8));
+    let scale_threads = || ScaleLayout::Block.bytes(p.n as usize, p.k as usize) as u64 / 4;
+    let scale_threads = (layout == ScaleLayout::Plain).then(scale_threads);
+    if copy_threads
+        .max(scale_threads)
+        .is_some_and(|threads| threads > u64::from(MAX_THREADS))
+    {
+        return Err(FamilyError::Problem(format!(
+            "each weight has {} rows of {} elements; with unaligned rows or plain scales it must have fewer than 2^35 elements, counting rows in multiples of 128",
+            p.n, p.k
+        )));
+    }
+    Ok(())
+}
+
 impl Problem {
     /// Returns SwiGLU with A and separate weights in NVFP4, with plain scales.
     pub fn new(m: u32, n: u32, k: u32) -> Self {
@@ -198,54 +261,16 @@ impl Problem {
                     .into(),
             );
         }
-        if let Some(stride) = self.a_stride.filter(|stride| !stride.is_multiple_of(8)) {
-            return reject(format!(
-                "--a-stride is {stride}; it must be a multiple of 8 (16 bytes)"
-            ));
-        }
-        // The widening kernel has one thread per 32 elements of A.
-        if u64::from(self.m) * self.shape().padded_k() >= u64::from(NUMBERS_PER_THREAD) << 31 {
-            return reject(format!(
-                "A has {} x {} elements; with nvfp4 weights it must have fewer than 2^36",
-                self.m, self.k
-            ));
-        }
+        check_a_rows(&self.shape(), self.a_stride)?;
         self.gated_gemm().check_tma()?;
-        // The copying kernels have one thread per 8 bytes of codes and per 4 scales.
-        let copy_threads =
-            (self.shape().needs_aligned_copy()).then(|| u64::from(self.n) * (self.shape().aligned_row_bytes() / 8));
-        let scale_threads =
-            || ScaleLayout::Block.bytes(self.n as usize, self.k as usize) as u64 / 4;
-        let scale_threads = (self.scale_layout == ScaleLayout::Plain).then(scale_threads);
-        let max_threads = u64::from(MAX_THREADS);
-        if copy_threads
-            .max(scale_threads)
-            .is_some_and(|threads| threads > max_threads)
-        {
-            return reject(format!(
-                "each weight has {} rows of {} elements; with unaligned rows or plain scales it must have fewer than 2^35 elements, counting rows in multiples of 128",
-                self.n, self.k
-            ));
-        }
-        Ok(())
+        check_copied_weights(&self.shape(), self.scale_layout)
     }
 
     /// Returns the inputs in the order of the plan: codes, scales, tensor scales.
     pub(super) fn specs(&self) -> Vec<TensorSpec> {
         let (m, n, k) = (self.m as usize, self.n as usize, self.k as usize);
-        let codes = |name, rows| TensorSpec {
-            name,
-            dtype: DType::U8,
-            shape: vec![rows, k / 2],
-        };
-        let scales = |name, rows| TensorSpec {
-            name,
-            dtype: DType::E4m3,
-            shape: match self.scale_layout {
-                ScaleLayout::Plain => vec![rows, k / BLOCK],
-                ScaleLayout::Block => vec![rows.div_ceil(128), k.div_ceil(64), TILE_BYTES as usize],
-            },
-        };
+        let codes = |name, rows| code_spec(name, rows, k);
+        let scales = |name, rows| scale_spec(name, self.scale_layout, rows, k);
         let tensor_scale = |name| TensorSpec {
             name,
             dtype: DType::F32,

@@ -19,11 +19,7 @@ type Key = (&'static str, Config, bool, Outputs);
 const SPARE_BYTES: u32 = 2048;
 
 /// Returns the shared memory in bytes of the kernel of a config, for an A in NVFP4 or in 16 bits.
-pub(super) fn shared_bytes(
-    c: &Config,
-    p: &Shape,
-    target: &Target,
-) -> Result<u32, BuildErrors> {
+pub(super) fn shared_bytes(c: &Config, p: &Shape, target: &Target) -> Result<u32, BuildErrors> {
     static CACHE: Memo<Key, u32> = Memo::new();
     memoized(&CACHE, c, p, target, |config| {
         let spec = KernelSpec {
@@ -121,7 +117,10 @@ mod tests {
                     cache_hints: true,
                     ctas: 2,
                 };
-                let gated = (Outputs::Gated(Activation::Silu), &["scale_gate", "scale_up"][..]);
+                let gated = (
+                    Outputs::Gated(Activation::Silu),
+                    &["scale_gate", "scale_up"][..],
+                );
                 let linear = (Outputs::Linear { bias: true }, &["scale_weight"][..]);
                 for (outputs, tensor_scales) in [gated, linear] {
                     let a_is_coded = a_is_coded && outputs.weights() == 2;
