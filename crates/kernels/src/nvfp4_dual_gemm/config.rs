@@ -125,18 +125,18 @@ impl Config {
     }
 
     /// Returns how many rounds of weights the producer loads ahead of A, which an earlier launch writes.
-    pub(super) fn weight_lead(&self) -> u32 {
-        match self.schedule {
-            Schedule::Warps(_) => 1,
-            _ => self.weight_stages(),
+    pub(super) fn weight_lead(&self, outputs: Outputs) -> u32 {
+        match outputs.needs_widened_a(self) {
+            true => self.weight_stages(),
+            false => 1,
         }
     }
 
     /// Returns the mainloop rounds of each CTA: at least the weight lead. With a small K some
     /// rounds load zeros, so that one kernel serves every K.
-    pub(crate) fn rounds(&self, k: u32) -> u32 {
+    pub(crate) fn rounds(&self, k: u32, outputs: Outputs) -> u32 {
         k.div_ceil(PANEL_K * self.schedule.panels_per_round() * self.split_k)
-            .max(self.weight_lead())
+            .max(self.weight_lead(outputs))
     }
 
     /// Returns the tokens of a tile that each CTA of a split-K cluster stores.

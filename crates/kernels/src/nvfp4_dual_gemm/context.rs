@@ -7,9 +7,9 @@
 use super::config::Config;
 use super::decode::{DECODE_SCALE, DecodeTarget};
 use super::kernel_spec::{KernelSpec, Outputs};
-use super::scales::{MAX_GROUPS, TILE_WORDS};
-use super::schedule::{Schedule, scale_row_blocks};
-use super::units::{BLOCKS_PER_PANEL, K_BLOCK, OUTPUTS, PANEL_BYTES};
+use super::scales::MAX_GROUPS;
+use super::schedule::Schedule;
+use super::units::{K_BLOCK, OUTPUTS, PANEL_BYTES};
 use crate::gemm::problem::MAX_EXTENT;
 use crate::gemm::tile_scheduler::{TileCoord, TileScheduler};
 use crate::roles::{self, CONSUMERS};
@@ -47,12 +47,6 @@ pub(super) enum AOperand {
 /// Declares the tensor map of codes, with boxes of `rows` rows.
 fn codes_map(rows: u32) -> TensorMapDecl {
     TensorMapDecl::tiled(DType::U8, [PANEL_BYTES, rows])
-}
-
-/// Declares the tensor map of block scales, with boxes for `rows` rows.
-fn scales_map(c: &Config, rows: u32) -> TensorMapDecl {
-    let blocks = c.schedule.panels() * BLOCKS_PER_PANEL;
-    TensorMapDecl::tiled(DType::U32, [TILE_WORDS, blocks, scale_row_blocks(rows)])
 }
 
 /// Declares the tensor map of A in 16 bits; the schedule `warps` loads it as bytes.
@@ -96,10 +90,13 @@ impl<'a, T: DecodeTarget> Context<'a, T> {
             k.cluster(c.split_k, 1, 1);
         }
         let groups = k.param::<u32>("groups").at_least(1).at_most(MAX_GROUPS);
-        let rounds = k.param::<u32>("rounds").at_least(c.weight_lead());
-        rounds.at_most(c.rounds(MAX_EXTENT));
+        let rounds = k
+            .param::<u32>("rounds")
+            .at_least(c.weight_lead(spec.outputs));
+        rounds.at_most(c.rounds(MAX_EXTENT, spec.outputs));
         let coded = |names: [&str; 2], rows| {
-            let decls = [codes_map(rows), scales_map(c, rows)];
+            let scales = spec.scale_boxes.map(rows, c.schedule.panels());
+            let decls = [codes_map(rows), scales];
             [0, 1].map(|i| match k.tensor_map(names[i], decls[i].clone()) {
                 map if spec.weights_are_pdl_safe => map.pdl_safe(),
                 map => map,
@@ -112,7 +109,7 @@ impl<'a, T: DecodeTarget> Context<'a, T> {
         };
         let weights = names.iter().map(|&names| coded(names, spec.weight_rows()));
         let weights = weights.collect();
-        let a_is_pdl_safe = spec.weights_are_pdl_safe && matches!(c.schedule, Schedule::Warps(_));
+        let a_is_pdl_safe = spec.is_single_launch();
         let a = match spec.a_is_coded {
             true => AOperand::Coded(coded(a_names, c.tile_m)),
             false => AOperand::Wide(match k.tensor_map("x", wide_a_map(T::DTYPE, c)) {
@@ -183,9 +180,8 @@ impl<'a, T: DecodeTarget> Context<'a, T> {
     /// is the slot's first row.
     #[track_caller]
     pub(super) fn scale_offset(&self, row: Reg<u32>, first_row: Reg<u32>) -> Reg<u32> {
-        let row_block = (row >> 7u32) - (first_row >> 7u32);
-        let inside = ((row & 31u32) << 2u32) + ((row >> 5u32) & 3u32);
-        row_block * (BLOCKS_PER_PANEL * TILE_WORDS) + inside
+        let panels = self.config.schedule.panels();
+        self.spec.scale_boxes.offset(row, first_row, panels)
     }
 
     /// Zeroes the scales past K in the four scales of a block of 64. TMA zeroes the codes there, but the
@@ -260,7 +256,7 @@ fn operand_rings<T: DecodeTarget>(k: Builder, spec: &KernelSpec) -> Vec<OperandR
     let declare = |x: &str, weights: &str| {
         let x = k.ring(x, c.a_stages(), |s| s.tile(c.tile_m, schedule.k_per_step()));
         let weights = k.ring(weights, c.weight_stages(), |s| {
-            let scales = s.vector(spec.outputs.scale_words(c));
+            let scales = s.vector(spec.weight_scale_words());
             (s.tile(2 * schedule.tile_n(), PANEL_BYTES), scales)
         });
         (x, weights)

@@ -1,6 +1,7 @@
 //! The heuristic: the candidate configs and their estimated times.
 
 use super::config::{Choice, Config};
+use super::scale_boxes::ScaleBoxes;
 use super::schedule::{Schedule, ScheduleKind};
 use super::shape::Shape;
 use super::units::{BLOCKS_PER_PANEL, K_BLOCK, OUTPUTS, PANEL_BYTES, PANEL_K};
@@ -86,7 +87,8 @@ mod micros {
 /// Returns the bytes of a slot: codes and scales of both weights.
 fn slot_bytes(schedule: Schedule) -> u32 {
     let rows = schedule.tile_n();
-    2 * (rows * PANEL_BYTES + 4 * schedule.scale_words(rows))
+    let scale_words = ScaleBoxes::Blocks.words(rows, schedule.panels());
+    2 * (rows * PANEL_BYTES + 4 * scale_words)
 }
 
 /// Returns the mainloop time of a tile in the warpgroup schedules: the longest of decoding, wgmmas and
@@ -113,13 +115,13 @@ fn warpgroup_mainloop(p: &Shape, c: &Config) -> f64 {
         .max(min_decoding)
         .max(loading)
         .max(latency);
-    f64::from(c.rounds(p.k)) * round + (ring_pairs - 1.0) * micros::CONSUMER_EXCHANGE
+    f64::from(c.rounds(p.k, p.outputs)) * round + (ring_pairs - 1.0) * micros::CONSUMER_EXCHANGE
 }
 
 /// Returns the mainloop time of a tile in the schedule `warps`.
 fn warps_mainloop(p: &Shape, c: &Config) -> f64 {
     let [panel, token] = micros::WARP_PANEL;
-    let panels = f64::from(c.rounds(p.k) * c.schedule.panels_per_round());
+    let panels = f64::from(c.rounds(p.k, p.outputs) * c.schedule.panels_per_round());
     let outputs = f64::from(c.schedule.tile_n() / OUTPUTS);
     panels * outputs * (panel + token * f64::from(c.tile_m))
 }

@@ -1,7 +1,8 @@
 //! The compiled-in part of a kernel.
 
 use super::config::Config;
-use super::schedule::scale_words;
+use super::scale_boxes::ScaleBoxes;
+use super::schedule::Schedule;
 use super::units::OUTPUTS;
 use crate::gemm::Activation;
 
@@ -21,6 +22,17 @@ pub(crate) enum Outputs {
 }
 
 impl Outputs {
+    /// Does an earlier launch widen A to 16 bits, or permute its K?
+    ///
+    /// Both weights of a gated layer are decoded with K in the order of their codes, which costs least. A
+    /// linear layer has half as many weights to decode, and takes A as it is.
+    pub(crate) fn needs_widened_a(self, config: &Config) -> bool {
+        match self {
+            Outputs::Gated(_) => !matches!(config.schedule, Schedule::Warps(_)),
+            Outputs::Linear { .. } => false,
+        }
+    }
+
     /// Returns the number of weight tensors.
     pub(crate) fn weights(self) -> u32 {
         match self {
@@ -47,21 +59,6 @@ impl Outputs {
             Outputs::Linear { .. } => OUTPUTS,
         }
     }
-
-    /// Returns the distance in words of the lower rows' scales from those of the upper rows.
-    pub(crate) fn lower_scale_words(self, config: &Config) -> u32 {
-        match self {
-            Outputs::Gated(_) => scale_words(config.schedule.tile_n(), config.schedule.panels()),
-            // 32 rows further in a block of 128 rows, whose words are four apart in each row of 32.
-            Outputs::Linear { .. } => 1,
-        }
-    }
-
-    /// Returns the words of weight scales in a slot.
-    pub(crate) fn scale_words(self, config: &Config) -> u32 {
-        let rows = self.weight_rows(config.schedule.tile_n());
-        self.weights() * scale_words(rows, config.schedule.panels())
-    }
 }
 
 /// Everything that is compiled into a kernel, except the element type of A.
@@ -71,6 +68,8 @@ pub(crate) struct KernelSpec {
     pub(crate) config: Config,
     /// The weights and the outputs.
     pub(crate) outputs: Outputs,
+    /// How scales are loaded.
+    pub(crate) scale_boxes: ScaleBoxes,
     /// The parameters that hold tensor scales.
     pub(crate) tensor_scales: &'static [&'static str],
     /// Does the kernel load the codes of A?
@@ -82,6 +81,16 @@ pub(crate) struct KernelSpec {
 }
 
 impl KernelSpec {
+    /// Does the kernel read only tensors that no earlier launch of the plan writes?
+    pub(super) fn is_single_launch(&self) -> bool {
+        self.weights_are_pdl_safe && !self.needs_widened_a()
+    }
+
+    /// Does an earlier launch widen or permute A?
+    fn needs_widened_a(&self) -> bool {
+        self.outputs.needs_widened_a(&self.config)
+    }
+
     /// Returns the rows of one weight in a slot.
     pub(super) fn weight_rows(&self) -> u32 {
         self.outputs.weight_rows(self.config.schedule.tile_n())
@@ -90,6 +99,27 @@ impl KernelSpec {
     /// Returns the distance of the lower rows from the upper rows in a slot.
     pub(super) fn lower_rows(&self) -> u32 {
         self.outputs.lower_rows(self.config.schedule.tile_n())
+    }
+
+    /// Returns the words in a slot of the scales of `rows` rows.
+    pub(super) fn scale_words(&self, rows: u32) -> u32 {
+        self.scale_boxes.words(rows, self.config.schedule.panels())
+    }
+
+    /// Returns the words of weight scales in a slot.
+    pub(super) fn weight_scale_words(&self) -> u32 {
+        self.outputs.weights() * self.scale_words(self.weight_rows())
+    }
+
+    /// Returns the distance in words of the lower rows' scales from those of the upper rows.
+    pub(super) fn lower_scale_words(&self) -> u32 {
+        match self.outputs {
+            Outputs::Gated(_) => self.scale_words(self.weight_rows()),
+            Outputs::Linear { .. } => {
+                let panels = self.config.schedule.panels();
+                self.scale_boxes.row_words(self.lower_rows(), panels)
+            }
+        }
     }
 
     /// Returns the first upper row of a consumer in a slot.

@@ -19,6 +19,7 @@
 //! | `kernel`, `kernel_spec` | the roles of the GEMM kernel by schedule, and its compiled-in part |
 //! | `shape` | the part of a problem on which configs depend |
 //! | `context` | parameters, tensor maps, rings, tiles |
+//! | `scale_boxes` | how scales are loaded, and their places in a slot |
 //! | `load` | the producer: codes and scales of the weights, and A |
 //! | `multiply` | consumers that decode weights and multiply |
 //! | `dequantize` | the schedule `dequantizer`: a decoding role and a second ring |
@@ -49,6 +50,7 @@ pub(crate) mod operands;
 pub(crate) mod plan;
 pub mod problem;
 pub(crate) mod reference;
+pub(crate) mod scale_boxes;
 pub(crate) mod scales;
 pub mod schedule;
 pub(crate) mod shape;
@@ -61,6 +63,8 @@ pub(crate) mod widen;
 pub use config::{Choice, Config, Raster};
 pub use problem::Problem;
 pub use schedule::{Schedule, ScheduleKind};
+
+use self::scale_boxes::ScaleBoxes;
 
 use crate::gemm::Gemm;
 use crate::nvfp4::ScaleLayout;
@@ -131,6 +135,7 @@ impl Family for Nvfp4DualGemm {
             "activations": p.activations,
             "gate": p.gate,
             "scale_layout": p.scale_layout,
+            "scale_rows": p.shape().scale_boxes == ScaleBoxes::Rows,
             "scales": p.scales,
             "whole": p.shape().has_whole_blocks(),
             "moves_rows": p.shape().needs_aligned_copy(),

@@ -4,6 +4,7 @@ use super::config::Config;
 use super::kernel;
 use super::kernel_spec::{KernelSpec, Outputs};
 use super::operands::{AOperand, CodedTensor, Operands};
+use super::scale_boxes::ScaleBoxes;
 use super::scales::{THREADS, TILE_BYTES, arrange};
 use super::schedule::Schedule;
 use super::units;
@@ -48,7 +49,7 @@ fn coded_rows<'a>(p: &'a Operands, c: &Config) -> (Vec<CodedRows<'a>>, u64) {
         end += size.next_multiple_of(256);
         offset
     };
-    if !matches!(c.schedule, Schedule::Warps(_)) {
+    if p.shape.outputs.needs_widened_a(c) {
         allocate(u64::from(p.shape.m) * p.shape.padded_k() * 2);
     }
     let rows = all.into_iter().map(|tensor| {
@@ -56,7 +57,7 @@ fn coded_rows<'a>(p: &'a Operands, c: &Config) -> (Vec<CodedRows<'a>>, u64) {
         let codes =
             (p.shape.needs_aligned_copy()).then(|| u64::from(rows) * p.shape.aligned_row_bytes());
         let arranged = || ScaleLayout::Block.bytes(rows as usize, p.shape.k as usize) as u64;
-        let scales = (p.scale_layout == ScaleLayout::Plain).then(arranged);
+        let scales = p.shape.rearranges_scales(p.scale_layout).then(arranged);
         CodedRows {
             tensor,
             workspace: [codes, scales].map(|size| size.map(&mut allocate)),
@@ -93,12 +94,13 @@ pub(crate) fn plan(p: &Operands, c: &Config, target: &Target) -> Result<Plan, Fa
     }
     // No launch of the plan writes codes or scales.
     let weights_are_pdl_safe = steps.is_empty();
-    if !matches!(c.schedule, Schedule::Warps(_)) {
+    if p.shape.outputs.needs_widened_a(c) {
         steps.push(widen_a_step(p, target)?);
     }
     let spec = KernelSpec {
         config: Config { ctas: 0, ..*c },
         outputs: p.shape.outputs,
+        scale_boxes: p.shape.scale_boxes,
         tensor_scales: p.tensor_scales,
         a_is_coded: c.loads_coded_a(p.shape.a_is_coded),
         weights_are_pdl_safe,
@@ -197,7 +199,7 @@ fn gemm_step(kernel: Program, p: &Operands, c: &Config, coded: &[CodedRows<'_>])
     };
     let mut step = LaunchStep::new(kernel, [c.ctas, 1, 1])
         .scalar("groups", shape.k / BLOCK as u32)
-        .scalar("rounds", c.rounds(shape.k))
+        .scalar("rounds", c.rounds(shape.k, shape.outputs))
         .tensor(
             "c",
             tensor(Buffer::Output(0).into(), &[n, m], &[2 * p.out_stride]),
@@ -210,20 +212,29 @@ fn gemm_step(kernel: Program, p: &Operands, c: &Config, coded: &[CodedRows<'_>])
         let [codes, scales] = rows.sources();
         let (count, names) = (u64::from(rows.tensor.rows), rows.tensor.names);
         let code_extents = [u64::from(shape.k / 2), count];
-        let scale_extents = [tile_bytes / 4, k_blocks, count.div_ceil(128)];
-        let scale_strides = [tile_bytes, tile_bytes * k_blocks];
+        let scales = match shape.scale_boxes {
+            ScaleBoxes::Blocks => {
+                let extents = [tile_bytes / 4, k_blocks, count.div_ceil(128)];
+                tensor(scales, &extents, &[tile_bytes, tile_bytes * k_blocks])
+            }
+            ScaleBoxes::Rows => tensor(scales, &[k_blocks, count], &[4 * k_blocks]),
+        };
         step = step
             .tensor(
                 names[0],
                 tensor(codes, &code_extents, &[shape.aligned_row_bytes()]),
             )
-            .tensor(names[1], tensor(scales, &scale_extents, &scale_strides));
+            .tensor(names[1], scales);
     }
     match (c.schedule, &p.a) {
         (Schedule::Warps(_), AOperand::Coded(_)) => {}
         // The kernel loads the input A as bytes.
         (Schedule::Warps(_), &AOperand::Wide { address, stride }) => {
             let extents = [2 * u64::from(shape.k), m];
+            step = step.tensor("x", tensor(address, &extents, &[2 * stride]));
+        }
+        (_, &AOperand::Wide { address, stride }) if !shape.outputs.needs_widened_a(c) => {
+            let extents = [u64::from(shape.k), m];
             step = step.tensor("x", tensor(address, &extents, &[2 * stride]));
         }
         _ => {

@@ -3,6 +3,7 @@
 use super::context::CODED;
 use super::kernel_spec::Outputs;
 use super::operands::{AOperand, CodedTensor, Operands};
+use super::scale_boxes::ScaleBoxes;
 use super::scales::{MAX_THREADS, TILE_BYTES};
 use super::shape::Shape;
 use super::widen::NUMBERS_PER_THREAD;
@@ -97,7 +98,7 @@ pub(crate) fn check_copied_weights(p: &Shape, layout: ScaleLayout) -> Result<(),
     let copy_threads =
         (p.needs_aligned_copy()).then(|| u64::from(p.n) * (p.aligned_row_bytes() / 8));
     let scale_threads = || ScaleLayout::Block.bytes(p.n as usize, p.k as usize) as u64 / 4;
-    let scale_threads = (layout == ScaleLayout::Plain).then(scale_threads);
+    let scale_threads = p.rearranges_scales(layout).then(scale_threads);
     if copy_threads
         .max(scale_threads)
         .is_some_and(|threads| threads > u64::from(MAX_THREADS))
@@ -159,6 +160,7 @@ impl Problem {
             a_is_coded: self.a_is_coded(),
             streams_weights: self.gated_gemm().streams_b(),
             bytes: self.cost().bytes,
+            scale_boxes: ScaleBoxes::of(self.scale_layout, self.k),
             outputs: Outputs::Gated(self.gate),
         }
     }

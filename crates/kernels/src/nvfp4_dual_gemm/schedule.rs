@@ -1,6 +1,5 @@
 //! The schedules of the kernel with their options.
 
-use super::scales::TILE_WORDS;
 use super::units::{BLOCKS_PER_PANEL, K_BLOCK, MMA_WARPS, OUTPUTS, PANEL_K};
 use crate::roles::RegisterBudget;
 use warpline_family::keywords;
@@ -225,11 +224,6 @@ impl Schedule {
         }
     }
 
-    /// Returns the words of scales in a slot for `rows` rows.
-    pub(super) fn scale_words(self, rows: u32) -> u32 {
-        scale_words(rows, self.panels())
-    }
-
     /// Returns the index of a consumer's rings.
     pub(super) fn ring_index(self, consumer: u32) -> u32 {
         match self {
@@ -245,11 +239,6 @@ impl Schedule {
             _ => consumer * OUTPUTS,
         }
     }
-}
-
-/// Returns the words of scales of `rows` rows and `panels` panels along K.
-pub(super) fn scale_words(rows: u32, panels: u32) -> u32 {
-    scale_row_blocks(rows) * panels * BLOCKS_PER_PANEL * TILE_WORDS
 }
 
 /// Returns the most 128-row blocks of scales that `rows` rows can touch if their first row is a multiple of

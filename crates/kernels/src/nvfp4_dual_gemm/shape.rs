@@ -1,7 +1,9 @@
 //! The part of a problem on which configs depend, for one weight and for two.
 
 use super::kernel_spec::Outputs;
+use super::scale_boxes::ScaleBoxes;
 use super::units;
+use crate::nvfp4::ScaleLayout;
 
 /// The part of a problem on which configs depend.
 #[derive(Clone, Copy, Debug)]
@@ -18,6 +20,8 @@ pub(crate) struct Shape {
     pub(crate) streams_weights: bool,
     /// Bytes that move if every tensor moves once.
     pub(crate) bytes: f64,
+    /// How scales are loaded.
+    pub(crate) scale_boxes: ScaleBoxes,
     /// The weights and the outputs.
     pub(crate) outputs: Outputs,
 }
@@ -36,6 +40,11 @@ impl Shape {
     /// Returns the row stride of codes in bytes, rounded up to the multiple of 16 that TMA needs.
     pub(crate) fn aligned_row_bytes(&self) -> u64 {
         u64::from(self.k / 2).next_multiple_of(16)
+    }
+
+    /// Must an earlier launch rearrange the scales?
+    pub(crate) fn rearranges_scales(&self, layout: ScaleLayout) -> bool {
+        layout == ScaleLayout::Plain && self.scale_boxes == ScaleBoxes::Blocks
     }
 
     /// Must rows of codes be copied, because their stride is not a multiple of 16 bytes?

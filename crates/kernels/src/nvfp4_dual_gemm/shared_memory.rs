@@ -3,6 +3,7 @@
 use super::config::Config;
 use super::kernel::declare;
 use super::kernel_spec::{KernelSpec, Outputs};
+use super::scale_boxes::ScaleBoxes;
 use super::schedule::Schedule;
 use super::shape::Shape;
 use crate::gemm::Activation;
@@ -11,8 +12,8 @@ use half::f16;
 use warpline_ir::builder::{Rasterization, Resources};
 use warpline_ir::{BuildErrors, Target};
 
-/// Target, config, whether A is in NVFP4, and the outputs without gate or bias.
-type Key = (&'static str, Config, bool, Outputs);
+/// Target, config, whether A is in NVFP4, the boxes of scales, and the outputs without gate or bias.
+type Key = (&'static str, Config, bool, ScaleBoxes, Outputs);
 
 /// Bytes of shared memory that stay free unless the caller fixes the stages: the heuristic was fitted to
 /// kernels with this much free.
@@ -25,6 +26,7 @@ pub(super) fn shared_bytes(c: &Config, p: &Shape, target: &Target) -> Result<u32
         let spec = KernelSpec {
             config: *config,
             outputs: storing_only(p.outputs),
+            scale_boxes: p.scale_boxes,
             tensor_scales: &[],
             a_is_coded: config.loads_coded_a(p.a_is_coded),
             weights_are_pdl_safe: true,
@@ -84,7 +86,8 @@ fn memoized(
         ctas: 0,
         ..*c
     };
-    let key = (target.name, config, p.a_is_coded, storing_only(p.outputs));
+    let outputs = storing_only(p.outputs);
+    let key = (target.name, config, p.a_is_coded, p.scale_boxes, outputs);
     cache.get(key, || compute(&config))
 }
 
@@ -123,6 +126,7 @@ mod tests {
                 );
                 let linear = (Outputs::Linear { bias: true }, &["scale_weight"][..]);
                 for (outputs, tensor_scales) in [gated, linear] {
+                    let scale_boxes = [ScaleBoxes::Blocks, ScaleBoxes::Rows][split_k as usize % 2];
                     let a_is_coded = a_is_coded && outputs.weights() == 2;
                     if outputs.weights() == 1 && matches!(schedule, Schedule::Dequantizer(_)) {
                         continue;
@@ -130,6 +134,7 @@ mod tests {
                     let spec = KernelSpec {
                         config,
                         outputs,
+                        scale_boxes,
                         tensor_scales,
                         a_is_coded: config.loads_coded_a(a_is_coded),
                         weights_are_pdl_safe: false,
@@ -142,6 +147,7 @@ mod tests {
                         a_is_coded,
                         streams_weights: false,
                         bytes: 0.0,
+                        scale_boxes,
                         outputs,
                     };
                     let built = kernel::build::<half::bf16>(&spec, &target).unwrap();

@@ -9,7 +9,6 @@ use super::context::{AOperand, CodedTiles, Context};
 use super::decode::{DecodeTarget, two_byte_selector};
 use super::epilogue::{Epilogue, run_epilogues};
 use super::kernel_spec::Outputs;
-use super::scales::TILE_WORDS;
 use super::schedule::WarpTile;
 use super::units::{BLOCKS_PER_PANEL, K_BLOCK, MMA_WARPS, OUTPUTS, PANEL_BYTES, PANEL_K};
 use crate::gemm::tile_scheduler::TileCoord;
@@ -44,12 +43,12 @@ impl<T: DecodeTarget> WarpsContext<'_, T> {
 
     /// Returns the words of weight scales in a slot.
     fn weight_scale_words(&self) -> u32 {
-        self.context.spec.outputs.scale_words(self.context.config)
+        self.context.spec.weight_scale_words()
     }
 
     /// Returns the words of scales in a slot for `rows` rows.
     fn scale_words(&self, rows: u32) -> u32 {
-        self.context.config.schedule.scale_words(rows)
+        self.context.spec.scale_words(rows)
     }
 
     /// Returns the accumulator pairs of a token in a tile.
@@ -182,11 +181,8 @@ fn load_slot<T: DecodeTarget>(
         let to = slot
             .1
             .slice(0..1, first..first + kernel.scale_words(tile_m));
-        slot.load(
-            scales,
-            to,
-            [0u32.reg(), panel_index * BLOCKS_PER_PANEL, token >> 7u32],
-        );
+        let boxes = context.spec.scale_boxes;
+        boxes.load(slot, scales, to, [panel_index, token], None);
     }
     for panel in 0..kernel.tile_shape.panels() {
         let (row, panel_index) = (panel * kernel.panel_rows(), panel_index + panel);
@@ -309,11 +305,16 @@ impl<'a, T: DecodeTarget> LaneOffsets<'a, T> {
     /// Returns the slot shifted by `i` panels: the lane's offsets then address the warp's panel `i`.
     fn nth_panel(&self, (bytes, scales): Panel, i: u32) -> Panel {
         let rows = self.kernel.panel_rows();
-        let first = i * BLOCKS_PER_PANEL * TILE_WORDS;
+        let first = i * BLOCKS_PER_PANEL * self.block_words();
         (
             bytes.slice(i * rows..(i + 1) * rows, 0..PANEL_BYTES),
             scales.slice(0..1, first..scales.cols()),
         )
+    }
+
+    /// Returns the distance in words of the scales of the next 64 elements of K.
+    fn block_words(&self) -> u32 {
+        self.kernel.context.spec.scale_boxes.block_words()
     }
 
     /// Returns the word offset of the scales of `row` in the warp's first panel. `row` counts from
@@ -321,7 +322,7 @@ impl<'a, T: DecodeTarget> LaneOffsets<'a, T> {
     #[track_caller]
     fn scale_offset(&self, row: Reg<u32>, tile_row: Reg<u32>) -> Reg<u32> {
         let offset = self.kernel.context.scale_offset(tile_row + row, tile_row);
-        offset + (self.first_panel * BLOCKS_PER_PANEL + self.block) * TILE_WORDS
+        offset + (self.first_panel * BLOCKS_PER_PANEL + self.block) * self.block_words()
     }
 
     /// Loads the codes and scales of an accumulator pair: its upper and its lower row.
@@ -333,7 +334,7 @@ impl<'a, T: DecodeTarget> LaneOffsets<'a, T> {
         scale_offset: Reg<u32>,
     ) -> LoadedRows<T::Pair> {
         let spec = self.kernel.context.spec;
-        let lower_words = spec.outputs.lower_scale_words(&spec.config);
+        let lower_words = spec.lower_scale_words();
         let upper_and_lower = [0, 1].map(|i| {
             let first = i * spec.lower_rows();
             let end = match spec.outputs {
@@ -386,7 +387,12 @@ impl<'a, T: DecodeTarget> LaneOffsets<'a, T> {
                 let scale_words =
                     rows.map(|(_, word)| self.kernel.context.zero_scales_past_k(word, block));
                 let scales = T::decode_scales(scale_words, self.scale_selector);
-                [0, 1].map(|i| rows[i].0.map(|codes| T::decode8(codes, scales[i])).into())
+                [0, 1].map(|i| {
+                    rows[i]
+                        .0
+                        .map(|codes| T::decode8(codes, [scales[i]; 2]))
+                        .into()
+                })
             }
             LoadedRows::Elements(rows) => {
                 rows.map(|row| row.into_iter().map(to_decode_order).collect())

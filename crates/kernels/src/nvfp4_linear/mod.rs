@@ -27,6 +27,7 @@ pub use problem::Problem;
 use crate::gemm::Gemm;
 use crate::nvfp4::ScaleLayout;
 use crate::nvfp4_dual_gemm::plan;
+use crate::nvfp4_dual_gemm::scale_boxes::ScaleBoxes;
 use crate::nvfp4_dual_gemm::units::K_BLOCK;
 use warpline_family::Op;
 use warpline_family::bucket::Bucket;
@@ -97,6 +98,7 @@ impl Family for Nvfp4Linear {
         serde_json::json!({
             "dtype": p.dtype,
             "scale_layout": p.scale_layout,
+            "scale_rows": p.shape().scale_boxes == ScaleBoxes::Rows,
             "scale": p.scale,
             "bias": p.bias,
             "whole": p.shape().has_whole_blocks(),

@@ -7,6 +7,7 @@ use crate::nvfp4_dual_gemm::context::LINEAR_WEIGHT;
 use crate::nvfp4_dual_gemm::kernel_spec::Outputs;
 use crate::nvfp4_dual_gemm::operands::{AOperand, CodedTensor, Operands};
 use crate::nvfp4_dual_gemm::problem::{check_a_rows, check_copied_weights, code_spec, scale_spec};
+use crate::nvfp4_dual_gemm::scale_boxes::ScaleBoxes;
 use crate::nvfp4_dual_gemm::shape::Shape;
 use warpline_family::error::FamilyError;
 use warpline_family::family::Cost;
@@ -80,6 +81,7 @@ impl Problem {
             a_is_coded: false,
             streams_weights: self.gemm().streams_b(),
             bytes: self.cost().bytes,
+            scale_boxes: ScaleBoxes::of(self.scale_layout, self.k),
             outputs: Outputs::Linear { bias: self.bias },
         }
     }
