@@ -286,7 +286,7 @@ def test_linear_rejects_mismatched_operands() -> None:
     x, w = np.ones((2, 32), np.float16), nvfp4_quantize(np.ones((8, 32), np.float32))
     for call, message in (
         (lambda: warpline.nvfp4_linear(x[:, :16], *w), "with weight rows of 16 bytes it must be 32"),
-        (lambda: warpline.nvfp4_linear(x.astype(np.int8), *w), "x is i8; it must be bf16 or f16"),
+        (lambda: warpline.nvfp4_linear(x.astype(np.float32), *w), "x is f32; it must be bf16 or f16"),
         (lambda: warpline.nvfp4_linear(x, w.codes, w.scales[0]), "scales in blocks have the shape"),
         (lambda: warpline.nvfp4_linear(x, *w, np.ones(7, np.float16)), r"bias is f16 \[7\]; it must be f16 \[8\]"),
         (lambda: warpline.nvfp4_linear(x, w.codes, w.scales, np.ones(2, np.float32)), "scale_weight is f32"),
@@ -361,7 +361,7 @@ def test_mismatched_operands_are_rejected(call: Callable[[], Any], expected_mess
 # Bad input.
 
 X = np.ones((2, 32), np.float32)
-Q = nvfp4_quantize(X)
+Q = quantize_plain(X)
 POSITIVE = "tensor_scale must be one number, finite and positive in float32, not "
 
 

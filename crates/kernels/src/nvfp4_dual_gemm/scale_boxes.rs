@@ -5,7 +5,7 @@ use super::schedule::scale_row_blocks;
 use super::units::{BLOCKS_PER_PANEL, PANEL_K};
 use crate::nvfp4::ScaleLayout;
 use warpline_ir::builder::*;
-use warpline_ir::{DType, TensorMapDecl};
+use warpline_ir::{DType, Swizzle, TensorMapDecl};
 
 /// The boxes of scales. A word has the four scales of 64 elements of K of a row.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -73,7 +73,10 @@ impl ScaleBoxes {
             ScaleBoxes::Blocks => {
                 TensorMapDecl::tiled(DType::U32, [TILE_WORDS, blocks, scale_row_blocks(rows)])
             }
-            ScaleBoxes::Rows => TensorMapDecl::tiled(DType::U32, [blocks, rows]),
+            ScaleBoxes::Rows => TensorMapDecl {
+                swizzle: Swizzle::None,
+                ..TensorMapDecl::tiled(DType::U32, [blocks, rows])
+            },
         }
     }
 
