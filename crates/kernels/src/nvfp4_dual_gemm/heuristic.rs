@@ -84,11 +84,11 @@ mod micros {
     pub(super) const LAUNCH_WITHOUT_WIDEN: f64 = 4.8;
 }
 
-/// Returns the bytes of a slot: codes and scales of both weights.
-fn slot_bytes(schedule: Schedule) -> u32 {
-    let rows = schedule.tile_n();
+/// Returns the bytes of a slot: codes and scales of the weights.
+fn slot_bytes(p: &Shape, schedule: Schedule) -> u32 {
+    let rows = p.outputs.weight_rows(schedule.tile_n());
     let scale_words = ScaleBoxes::Blocks.words(rows, schedule.panels());
-    2 * (rows * PANEL_BYTES + 4 * scale_words)
+    p.outputs.weights() * (rows * PANEL_BYTES + 4 * scale_words)
 }
 
 /// Returns the mainloop time of a tile in the warpgroup schedules: the longest of decoding, wgmmas and
@@ -108,7 +108,7 @@ fn warpgroup_mainloop(p: &Shape, c: &Config) -> f64 {
     let min_decoding = blocks * 2.0 * decoded;
     let x = f64::from(c.tile_m * PANEL_K * 2);
     let ring_pairs = f64::from(schedule.panels_per_round());
-    let loading = ring_pairs * (x + f64::from(slot_bytes(schedule))) * micros::LOAD_BYTE;
+    let loading = ring_pairs * (x + f64::from(slot_bytes(p, schedule))) * micros::LOAD_BYTE;
     let latency = micros::FILL_SLOT / f64::from(c.weight_stages() - 1);
     let round = wgmmas
         .max(decoding)
@@ -131,7 +131,8 @@ pub(crate) fn estimate(p: &Shape, c: &Config, target: &Target) -> f64 {
     let tokens = f64::from(c.tile_m);
     let (start, mainloop) = match c.schedule {
         Schedule::Warps(_) => (micros::LAUNCH_WITHOUT_WIDEN, warps_mainloop(p, c)),
-        _ => (micros::LAUNCHES, warpgroup_mainloop(p, c)),
+        _ if p.outputs.needs_widened_a(c) => (micros::LAUNCHES, warpgroup_mainloop(p, c)),
+        _ => (micros::LAUNCH_WITHOUT_WIDEN, warpgroup_mainloop(p, c)),
     };
     let epilogue = micros::EPILOGUE[0] + micros::EPILOGUE[1] * tokens;
     let exchange = match c.split_k {

@@ -21,15 +21,23 @@ pub(crate) enum Outputs {
     },
 }
 
+/// From this many tokens in a tile on, the MMAs take longer than the decoding in natural order.
+const NATURAL_ORDER_TOKENS: u32 = 192;
+
 impl Outputs {
     /// Does an earlier launch widen A to 16 bits, or permute its K?
     ///
-    /// Both weights of a gated layer are decoded with K in the order of their codes, which costs least. A
-    /// linear layer has half as many weights to decode, and takes A as it is.
+    /// Decoding with K in the order of the codes costs least, and needs a permuted A. A linear layer with
+    /// large tiles takes A as it is: its MMAs hide the longer decoding.
     pub(crate) fn needs_widened_a(self, config: &Config) -> bool {
+        !matches!(config.schedule, Schedule::Warps(_)) && !self.decodes_in_natural_order(config)
+    }
+
+    /// Do the consumers decode weights with K in the order of A?
+    pub(super) fn decodes_in_natural_order(self, config: &Config) -> bool {
         match self {
-            Outputs::Gated(_) => !matches!(config.schedule, Schedule::Warps(_)),
-            Outputs::Linear { .. } => false,
+            Outputs::Gated(_) => false,
+            Outputs::Linear { .. } => config.tile_m >= NATURAL_ORDER_TOKENS,
         }
     }
 

@@ -2,7 +2,6 @@
 
 use super::context::{Context, OperandRings};
 use super::decode::{DecodeTarget, two_byte_selector};
-use super::kernel_spec::Outputs;
 use super::units::{BLOCKS_PER_PANEL, K_BLOCK, OUTPUTS, PANEL_BYTES};
 use crate::gemm::tile_scheduler::TileCoord;
 use warpline_ir::Swizzle;
@@ -67,9 +66,10 @@ pub(super) fn consumer<T: DecodeTarget>(
     i: u32,
     finish: impl FnOnce(Frag, TileCoord),
 ) {
-    match context.spec.outputs {
-        Outputs::Gated(_) => consumer_in_order::<T, Nibbles>(k, context, i, finish),
-        Outputs::Linear { .. } => consumer_in_order::<T, Natural>(k, context, i, finish),
+    let spec = context.spec;
+    match spec.outputs.decodes_in_natural_order(&spec.config) {
+        true => consumer_in_order::<T, Natural>(k, context, i, finish),
+        false => consumer_in_order::<T, Nibbles>(k, context, i, finish),
     }
 }
 

@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from ..._nvfp4 import layout_of, nvfp4_dequantize, scale_shape
 from .. import inputs
-from . import COMPILED, EAGER, Args, Built, Op, Peer
+from . import EAGER, Args, Built, Op, Peer
 from .nvfp4_dual_gemm import draw_codes, draw_scales
 
 if TYPE_CHECKING:
@@ -57,17 +57,10 @@ def eager(args: Args) -> Built:
     return Built(lambda: functional.linear(x, weight), "weight dequantized beforehand")
 
 
-def compiled(args: Args) -> Built:
-    """Builds torch.compile on the dequantized weight."""
-    x, weight = args["x"], _weight(args).to(args["x"].dtype)
-    function = torch.compile(functional.linear, fullgraph=True, dynamic=False)
-    return Built(lambda: function(x, weight), "weight dequantized beforehand")
-
-
 OP = Op(
     reference=reference,
     split=("x",),
-    peers=(Peer("torch", EAGER, eager), Peer("torch.compile", COMPILED, compiled)),
+    peers=(Peer("torch", EAGER, eager),),
     draw={"weight": draw_codes, "weight_scales": draw_scales},
     small=small,
 )
