@@ -21,8 +21,8 @@ pub(crate) enum Outputs {
     },
 }
 
-/// From this many tokens in a tile on, the MMAs take longer than the decoding in natural order.
-const NATURAL_ORDER_TOKENS: u32 = 192;
+/// From this many tokens in a tile on, MMAs or the loads of A take longer than the decoding in natural order.
+const NATURAL_ORDER_TOKENS: u32 = 128;
 
 impl Outputs {
     /// Does an earlier launch widen A to 16 bits, or permute its K?
