@@ -61,7 +61,8 @@ pub(super) fn cases() -> Cases {
         for split_k in [1, 2] {
             let warps = Choice {
                 schedule: Some(ScheduleKind::Warps),
-                tile_m: Some(16 * split_k),
+                // Two stages of 1024 elements of K for 32 tokens do not fit.
+                tile_m: Some(if tile_k == 1024 { 16 } else { 16 * split_k }),
                 tile_n: Some(tile_n),
                 split_k: Some(split_k),
                 ctas: Some(2 * split_k),
@@ -101,6 +102,20 @@ pub(super) fn cases() -> Cases {
         let problem = Problem {
             bias: true,
             ..problem(40, 136, k)
+        };
+        add(problem, split);
+    }
+    // Tiles of 128 tokens and more decode in the order of A.
+    for (consumers, tile_k, tile_m, split_k) in [(2, 64, 128, 2), (1, 128, 256, 4)] {
+        let split = Choice {
+            split_k: Some(split_k),
+            tile_m: Some(tile_m),
+            ctas: Some(4),
+            ..choice(consumers, tile_k)
+        };
+        let problem = Problem {
+            scale: true,
+            ..problem(150, 264, 1600)
         };
         add(problem, split);
     }
