@@ -266,7 +266,7 @@ def test_an_eps_that_is_not_a_number_is_rejected(eps: Any) -> None:
         (lambda: softmax(X, axis=-1), r"^softmax\(\) got an unexpected keyword argument 'axis'"),
         (lambda: softmax(), r"^softmax\(\) missing 1 required positional argument: 'x'"),
         (lambda: add(X), r"^add\(\) missing 1 required positional argument: 'b'"),
-        (lambda: softmax(X, -1, X), r"^softmax\(\) takes from 1 to 2 positional arguments but 3 were given"),
+        (lambda: softmax(X, -1, False, X), r"^softmax\(\) takes from 1 to 3 positional arguments but 4 were given"),
         (lambda: softmax(X, x=X), r"^softmax\(\) got multiple values for argument 'x'"),
     ],
 )

@@ -538,6 +538,11 @@ class TestCommandLine:
         assert cli.main(["--list", "memory", "--filter", "rms"]) == 0
         assert "softmax" not in capsys.readouterr().out
 
+    def test_host_only_and_no_host_exclude_each_other(self, native: Any, capsys: pytest.CaptureFixture[str]) -> None:
+        assert cli.parser().parse_args(["memory", "--host-only"]).host_only
+        error = self.rejected(capsys, "memory", "--host-only", "--no-host")
+        assert "not allowed with argument" in error
+
     def test_an_unknown_suite_is_rejected_with_the_known_ones(
         self, native: Any, capsys: pytest.CaptureFixture[str]
     ) -> None:

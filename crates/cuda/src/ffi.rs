@@ -271,6 +271,7 @@ api! {
             *mut CUtensorMap, c_int, u32, *mut c_void, *const u64, *const u64, *const c_int,
             *const c_int, u32, u32, *const u32, c_int, c_int, c_int, c_int,
         );
+        cuTensorMapReplaceAddress(*mut CUtensorMap, *mut c_void);
     }
     optional {
         // Since CUDA 12.4.

@@ -1,10 +1,12 @@
 //! Kernel launches: launch configuration and arguments.
 
 use std::ffi::c_void;
+use std::ptr::without_provenance_mut;
 
+use crate::context::Context;
 use crate::driver::cu;
 use crate::error::CudaError;
-use crate::ffi::{self, CUlaunchAttribute, CUlaunchConfig, CUstream};
+use crate::ffi::{self, CUlaunchAttribute, CUlaunchConfig, CUstream, CUtensorMap};
 use crate::function::Function;
 use crate::memory::DeviceBuffer;
 use crate::stream::Stream;
@@ -320,6 +322,56 @@ impl Args {
         self.append(&map.to_bytes(), 64)
     }
 
+    /// Replaces a device address in place.
+    pub fn set_pointer(&mut self, index: usize, address: u64) -> Result<(), CudaError> {
+        let offset = self.offset_of(index, size_of::<u64>())?;
+        // A value of 8 bytes is at a multiple of 8, inside one chunk.
+        let bytes = &mut self.chunks[offset / 64].0[offset % 64..][..8];
+        bytes.copy_from_slice(&address.to_le_bytes());
+        Ok(())
+    }
+
+    /// Replaces the address of a tensor map in place. It is cheaper than encoding the map again, and
+    /// does not allocate.
+    pub fn set_tensor_address(
+        &mut self,
+        context: &Context,
+        index: usize,
+        address: u64,
+    ) -> Result<(), CudaError> {
+        let offset = self.offset_of(index, size_of::<CUtensorMap>())?;
+        if address == 0 || !address.is_multiple_of(16) {
+            return Err(CudaError::bad_argument(
+                "tensor map",
+                format!("the address must be a multiple of 16 and not null, not {address:#x}"),
+            ));
+        }
+        let map: *mut CUtensorMap = self.chunks[offset / 64..].as_mut_ptr().cast();
+        let _current = context.enter()?;
+        // SAFETY: `map` points to 128 initialized bytes of `chunks` at a multiple of 64; the address
+        // is a number for the device.
+        unsafe {
+            cu!(
+                context.driver(),
+                cuTensorMapReplaceAddress(map, without_provenance_mut(address as usize))
+            )
+        }
+    }
+
+    /// Returns the offset of an argument of the given size.
+    fn offset_of(&self, index: usize, bytes: usize) -> Result<usize, CudaError> {
+        match self.ranges.get(index) {
+            Some(&(offset, size)) if size == bytes => Ok(offset),
+            found => Err(CudaError::bad_argument(
+                format!("argument {index}"),
+                format!(
+                    "it has {} bytes, its replacement has {bytes}",
+                    found.map_or(0, |&(_, size)| size)
+                ),
+            )),
+        }
+    }
+
     /// Removes all arguments and keeps the capacity.
     pub fn clear(&mut self) {
         self.chunks.clear();
@@ -426,6 +478,21 @@ mod tests {
         assert_eq!(bases[1] % 64, 0);
         assert_eq!(bases[3] % 64, 0);
         assert_eq!(bases[2] - bases[0], 192);
+    }
+
+    #[test]
+    fn a_pointer_is_replaced_in_place_and_only_a_pointer() {
+        let mut args = Args::new();
+        args.push(1u32).pointer(2).push(3u32);
+        let bases: Vec<usize> = args.pointers.iter().map(|p| p.0.addr()).collect();
+        args.set_pointer(1, 5).unwrap();
+        assert_eq!(args.to_bytes()[8..16], 5u64.to_le_bytes());
+        assert_eq!(args.to_bytes()[16..20], 3u32.to_le_bytes());
+        assert!(args.pointers.iter().map(|p| p.0.addr()).eq(bases));
+        for index in [0, 3] {
+            let error = args.set_pointer(index, 5).unwrap_err().to_string();
+            assert!(error.contains("its replacement has 8"), "{error}");
+        }
     }
 
     #[test]

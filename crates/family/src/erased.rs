@@ -160,10 +160,11 @@ impl<F: Family> Workload<F> {
         F::check(&problem)?;
         let rejected = |e: FieldError| FamilyError::Config(e.to_string());
         choice.check().map_err(rejected)?;
-        let config = F::config(&problem, choice, target)?;
+        let choice = F::fixed_choice(&problem, choice, target)?;
+        let config = F::config(&problem, &choice, target)?;
         Ok(Self {
             problem,
-            choice: choice.clone(),
+            choice,
             config,
         })
     }
@@ -392,6 +393,7 @@ impl ReadRequest for Candidates<'_> {
     fn read<F: Family>(&self, request: &Request) -> Workloads {
         let (problem, choice) = request.read::<F>(self.device)?;
         F::check(&problem)?;
+        let choice = F::fixed_choice(&problem, &choice, self.target)?;
         let work = |config| {
             Box::new(Workload::<F> {
                 problem: problem.clone(),

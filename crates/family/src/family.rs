@@ -87,6 +87,17 @@ pub trait Family: Send + Sync + 'static {
         choice: &Self::Choice,
         target: &Target,
     ) -> Result<Self::Config, FamilyError>;
+    /// Returns the choice with every field fixed on which the bits of a row may depend, if the caller
+    /// asks for batch invariance: the result of a row is then the same, bit by bit, whatever the other
+    /// rows are, and however many. Tuned configs must agree with it. The default changes nothing, which
+    /// suits a family without such an option.
+    fn fixed_choice(
+        _: &Self::Problem,
+        choice: &Self::Choice,
+        _: &Target,
+    ) -> Result<Self::Choice, FamilyError> {
+        Ok(choice.clone())
+    }
     /// Returns the config of the baseline schedule, with the caller's choices applied.
     ///
     /// The checker must prove the baseline for every problem of the family. The runtime launches

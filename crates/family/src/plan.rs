@@ -248,7 +248,11 @@ impl BufferBytes {
 }
 
 impl BufferAddresses {
-    fn address(&self, at: Address) -> u64 {
+    /// Returns a device address.
+    ///
+    /// # Panics
+    /// If the plan's buffer is missing.
+    pub fn address(&self, at: Address) -> u64 {
         at.offset
             + match at.buffer {
                 Buffer::Input(i) => self.inputs[i],

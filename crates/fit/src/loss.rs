@@ -2,32 +2,31 @@
 
 use crate::samples::Sample;
 use rayon::prelude::*;
-use warpline_ir::Target;
-use warpline_kernels::gemm::fitting::{self, Constants};
+use warpline_kernels::gemm::fitting::Constants;
 
 /// Configs slower than this multiple of the fastest one hardly count.
 const RELEVANT: f64 = 1.5;
 /// The temperature of the soft minimum: a difference of estimates that is not significant.
 const TEMPERATURE: f64 = 0.03;
 /// The weight of the estimates' errors beside the slowdowns.
-const ERROR_WEIGHT: f64 = 0.02;
+const ERROR_WEIGHT: f64 = 1.0;
 
 /// Returns the loss of constants: the expected slowdown if estimates are uncertain, and the errors of the
 /// estimates.
-pub fn loss(constants: &Constants, samples: &[Sample], target: &Target) -> f64 {
+pub fn loss(constants: &Constants, samples: &[Sample]) -> f64 {
     let sum: f64 = samples
         .par_iter()
-        .map(|sample| sample_loss(constants, sample, target))
+        .map(|sample| sample_loss(constants, sample))
         .sum();
     sum / samples.len().max(1) as f64
 }
 
-fn sample_loss(constants: &Constants, sample: &Sample, target: &Target) -> f64 {
+fn sample_loss(constants: &Constants, sample: &Sample) -> f64 {
     let best = sample.best();
-    let points: Vec<(f64, f64)> = (sample.configs.iter())
-        .map(|(config, seconds)| {
-            let estimate = fitting::estimate(constants, &sample.problem, config, target);
-            (estimate.ln(), (seconds / best).ln())
+    let points: Vec<(f64, f64)> = (sample.timings.iter())
+        .map(|timing| {
+            let estimate = timing.features.seconds(constants);
+            (estimate.ln(), (timing.seconds / best).ln())
         })
         .collect();
     let least = points
@@ -65,19 +64,19 @@ pub struct Slowdowns {
 
 impl Slowdowns {
     /// Computes the slowdowns of the selected configs.
-    pub fn of(constants: &Constants, samples: &[&Sample], target: &Target) -> Self {
+    pub fn of(constants: &Constants, samples: &[&Sample]) -> Self {
         let mut all: Vec<f64> = (samples.par_iter())
-            .map(|sample| sample.slowdown(constants, target))
+            .map(|sample| sample.slowdown(constants))
             .collect();
         all.sort_by(f64::total_cmp);
         let errors: Vec<f64> = (samples.par_iter())
             .flat_map_iter(|sample| {
                 let best = sample.best();
-                let near = sample.configs.iter().filter(move |(_, s)| *s < 1.2 * best);
-                near.map(|(config, seconds)| {
-                    let estimate = fitting::estimate(constants, &sample.problem, config, target);
-                    (estimate / seconds).ln().powi(2)
-                })
+                let near = sample
+                    .timings
+                    .iter()
+                    .filter(move |x| x.seconds < 1.2 * best);
+                near.map(|x| (x.features.seconds(constants) / x.seconds).ln().powi(2))
             })
             .collect();
         let at = |share: f64| {

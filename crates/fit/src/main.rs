@@ -9,8 +9,8 @@ use std::time::Duration;
 use warpline::Device;
 use warpline_fit::loss::Slowdowns;
 use warpline_fit::measure::{Limits, measure};
-use warpline_fit::samples::{self, Sample};
-use warpline_fit::search::fit;
+use warpline_fit::samples::{self, Sample, Timing};
+use warpline_fit::search::{fit, rounded};
 use warpline_fit::shapes;
 use warpline_fit::table::Table;
 use warpline_ir::Target;
@@ -90,8 +90,8 @@ fn main() -> Result<()> {
             };
             let mut all = shapes::draw(seed);
             all.truncate(problems.unwrap_or(all.len()));
-            let measured = measure(&all, seed, &Device::cuda(0)?, &limits)?;
-            measured.write(&table)?;
+            let write = |measured: &Table| measured.write(&table);
+            let measured = measure(&all, seed, &Device::cuda(0)?, &limits, &write)?;
             println!(
                 "{} of {} problems in {}",
                 measured.rows.len(),
@@ -101,8 +101,8 @@ fn main() -> Result<()> {
         }
         Command::Evaluate { tables, worst } => {
             let samples = read(&tables, &target)?;
-            print_kinds(&Constants::FITTED, &samples, &target);
-            print_worst(&samples, worst, &target);
+            print_kinds(&Constants::FITTED, &samples);
+            print_worst(&samples, worst);
         }
         Command::Constants {
             tables,
@@ -111,19 +111,13 @@ fn main() -> Result<()> {
         } => {
             let samples = read(&tables, &target)?;
             if folds > 1 {
-                cross_validate(&samples, folds, sweeps, &target);
+                cross_validate(&samples, folds, sweeps);
             }
-            let fitted = fit(
-                &Constants::FITTED,
-                &samples,
-                &target,
-                sweeps,
-                &|step, loss| {
-                    eprintln!("step {step:.3} loss {loss:.5}");
-                },
-            );
+            let fitted = fit(&Constants::FITTED, &samples, sweeps, &|step, loss| {
+                eprintln!("step {step:.3} loss {loss:.5}");
+            });
             println!("fitted to all problems:");
-            print_kinds(&fitted, &samples, &target);
+            print_kinds(&fitted, &samples);
             for (name, value) in Constants::NAMES.iter().zip(fitted.values()) {
                 println!("    {name}: {},", short(value));
             }
@@ -141,8 +135,7 @@ fn read(tables: &[PathBuf], target: &Target) -> Result<Vec<Sample>> {
 }
 
 /// Fits to all parts but one, and reports the slowdowns of that part.
-fn cross_validate(all: &[Sample], folds: usize, sweeps: usize, target: &Target) {
-    let mut held_out: Vec<(Constants, Vec<&Sample>)> = Vec::new();
+fn cross_validate(all: &[Sample], folds: usize, sweeps: usize) {
     for fold in 0..folds {
         let (mut train, mut test) = (Vec::new(), Vec::new());
         for (i, sample) in all.iter().enumerate() {
@@ -151,10 +144,9 @@ fn cross_validate(all: &[Sample], folds: usize, sweeps: usize, target: &Target) 
                 false => train.push(sample.clone()),
             }
         }
-        let constants = fit(&Constants::FITTED, &train, target, sweeps, &|_, _| {});
-        let slowdowns = Slowdowns::of(&constants, &test, target);
+        let constants = fit(&rounded(&Constants::FITTED), &train, sweeps, &|_, _| {});
+        let slowdowns = Slowdowns::of(&constants, &test);
         println!("held out part {fold}: {}", line(&slowdowns));
-        held_out.push((constants, test));
     }
 }
 
@@ -165,54 +157,50 @@ fn line(s: &Slowdowns) -> String {
     )
 }
 
-fn print_kinds(constants: &Constants, samples: &[Sample], target: &Target) {
+fn print_kinds(constants: &Constants, samples: &[Sample]) {
     let mut kinds: BTreeMap<&str, Vec<&Sample>> = BTreeMap::new();
     for sample in samples {
         kinds.entry(sample.kind()).or_default().push(sample);
         kinds.entry("all").or_default().push(sample);
     }
     for (kind, samples) in kinds {
-        println!(
-            "{kind:10} {}",
-            line(&Slowdowns::of(constants, &samples, target))
-        );
+        println!("{kind:10} {}", line(&Slowdowns::of(constants, &samples)));
     }
 }
 
 /// Lists the problems whose selected config is slowest, with the selected and the fastest config.
-fn print_worst(samples: &[Sample], count: usize, target: &Target) {
+fn print_worst(samples: &[Sample], count: usize) {
     let constants = &Constants::FITTED;
     let mut order: Vec<&Sample> = samples.iter().collect();
-    order.sort_by(|x, y| {
-        y.slowdown(constants, target)
-            .total_cmp(&x.slowdown(constants, target))
-    });
+    order.sort_by(|x, y| y.slowdown(constants).total_cmp(&x.slowdown(constants)));
     let mut text = TextTable::new();
     text.set_header(["problem", "slowdown", "selected", "fastest"]);
-    for sample in order.into_iter().take(count) {
-        let describe = |i: usize| {
-            let (config, seconds) = &sample.configs[i];
-            format!(
-                "{:.2} µs {:?} {}x{}x{} s{}",
-                seconds * 1e6,
-                config.schedule.kind(),
-                config.tile_m,
-                config.tile_n,
-                config.tile_k,
-                config.stages
-            )
+    let describe = |timing: Option<&Timing>| {
+        let Some(timing) = timing else {
+            return String::new();
         };
-        let fastest = (0..sample.configs.len())
-            .min_by(|&i, &j| sample.configs[i].1.total_cmp(&sample.configs[j].1));
+        let config = &timing.config;
+        format!(
+            "{:.2} µs (estimate {:.2}) {:?} {}x{}x{} stages {} split-k {} pack {:?}",
+            timing.seconds * 1e6,
+            timing.features.seconds(constants) * 1e6,
+            config.schedule.kind(),
+            config.tile_m,
+            config.tile_n,
+            config.tile_k,
+            config.stages,
+            config.schedule.split_k(),
+            config.pack
+        )
+    };
+    for sample in order.into_iter().take(count) {
+        let fastest = (sample.timings.iter()).min_by(|x, y| x.seconds.total_cmp(&y.seconds));
         let p = &sample.problem;
         text.add_row([
             format!("{} {}x{}x{}", sample.kind(), p.m, p.n, p.k),
-            format!("{:.3}", sample.slowdown(constants, target)),
-            sample
-                .selected(constants, target)
-                .map(describe)
-                .unwrap_or_default(),
-            fastest.map(describe).unwrap_or_default(),
+            format!("{:.3}", sample.slowdown(constants)),
+            describe(sample.selected(constants)),
+            describe(fastest),
         ]);
     }
     if count > 0 {

@@ -5,12 +5,14 @@ use anyhow::{Context as _, Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
+use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
 use warpline::cuda::{Context, DeviceBuffer, Event, Stream};
 use warpline::{BoundPlan, Device, Flush, LoadedPlan, prepare_selected};
 use warpline_family::field::Fields as _;
 use warpline_ir::{DType, Target};
-use warpline_kernels::gemm::{Choice, Config, Gemm, Problem, fitting};
+use warpline_kernels::gemm::fitting::{self, Constants, Features};
+use warpline_kernels::gemm::{Choice, Config, Gemm, Problem};
 use warpline_kernels::numbers::Random;
 use warpline_kernels::{AnyWorkload, BufferAddresses, HostTensor, TensorSpec, Workload};
 
@@ -37,8 +39,15 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 /// Flushes before a launch. The last one still runs when the launch is enqueued.
 const FLUSHES: usize = 2;
 
-/// Measures problems until the time limit.
-pub fn measure(problems: &[Problem], seed: u64, device: &Device, limits: &Limits) -> Result<Table> {
+/// Measures problems until the time limit. While the configs of one chunk run, those of the next are
+/// compiled. `report` gets the table after each chunk.
+pub fn measure(
+    problems: &[Problem],
+    seed: u64,
+    device: &Device,
+    limits: &Limits,
+    report: &dyn Fn(&Table) -> Result<()>,
+) -> Result<Table> {
     let start = Instant::now();
     let context = device.context().context("a GPU is needed")?;
     let mut gpu = Gpu::new(context, device)?;
@@ -50,29 +59,40 @@ pub fn measure(problems: &[Problem], seed: u64, device: &Device, limits: &Limits
     };
     let style = ProgressStyle::with_template("{pos}/{len} problems {elapsed} {msg}")?;
     let progress = ProgressBar::new(problems.len() as u64).with_style(style);
-    for chunk in problems.chunks(CHUNK) {
-        if start.elapsed() > limits.time {
-            break;
+    let (sender, receiver) = sync_channel(1);
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            for (i, chunk) in problems.chunks(CHUNK).enumerate() {
+                let loaded: Vec<_> = (chunk.par_iter().enumerate())
+                    .map(|(j, problem)| {
+                        let seed = seed + (i * CHUNK + j) as u64;
+                        (problem, load(problem, seed, device, limits))
+                    })
+                    .collect();
+                // The receiver is gone after the time limit.
+                if start.elapsed() > limits.time || sender.send(loaded).is_err() {
+                    break;
+                }
+            }
+        });
+        for chunk in receiver {
+            for (problem, configs) in &chunk {
+                progress.inc(1);
+                let times = gpu.time(problem, configs, limits.rounds, &mut random)?;
+                let times = configs.iter().zip(times).filter_map(|(config, time)| {
+                    let config = set_fields(Choice::from(&config.config).json());
+                    Some((index.index(config, &mut table.configs), time?))
+                });
+                table.rows.push(Row {
+                    problem: set_fields(problem.json()),
+                    times: times.collect(),
+                });
+            }
+            report(&table)?;
         }
-        let seeds: Vec<u64> = chunk.iter().map(|_| random.bits()).collect();
-        let loaded: Vec<Vec<LoadedConfig>> = (chunk.par_iter().zip(seeds))
-            .map(|(problem, seed)| load(problem, seed, device, limits))
-            .collect::<Result<_>>()?;
-        for (problem, configs) in chunk.iter().zip(&loaded) {
-            progress.inc(1);
-            let times = gpu.time(problem, configs, limits.rounds, &mut random)?;
-            let times = configs.iter().zip(times).filter_map(|(config, time)| {
-                let config = set_fields(Choice::from(&config.config).json());
-                Some((index.index(config, &mut table.configs), time?))
-            });
-            table.rows.push(Row {
-                problem: set_fields(problem.json()),
-                times: times.collect(),
-            });
-        }
-    }
-    progress.finish();
-    Ok(table)
+        progress.finish();
+        Ok(table)
+    })
 }
 
 /// A config with loaded kernels.
@@ -83,12 +103,7 @@ struct LoadedConfig {
 }
 
 /// Loads the configs of a problem; configs that do not compile or are not proved are left out.
-fn load(
-    problem: &Problem,
-    seed: u64,
-    device: &Device,
-    limits: &Limits,
-) -> Result<Vec<LoadedConfig>> {
+fn load(problem: &Problem, seed: u64, device: &Device, limits: &Limits) -> Vec<LoadedConfig> {
     let target = device.target();
     let configs = sample(problem, seed, &target, limits.configs);
     let load = |config: &Config| -> Result<LoadedConfig> {
@@ -103,7 +118,7 @@ fn load(
     let loaded = configs.par_iter().map(|config| {
         load(config).inspect_err(|e| eprintln!("{}: {e:#}", Choice::from(config).json()))
     });
-    Ok(loaded.filter_map(Result::ok).collect())
+    loaded.filter_map(Result::ok).collect()
 }
 
 /// Returns a workload with this config.
@@ -122,7 +137,7 @@ fn sample(
     target: &Target,
     [best, others]: [usize; 2],
 ) -> Vec<Config> {
-    let estimate = |c: &Config| fitting::estimate(&fitting::Constants::FITTED, problem, c, target);
+    let estimate = |c: &Config| Features::of(problem, c, target).seconds(&Constants::FITTED);
     let mut all: Vec<(f64, Config)> = (fitting::configs(problem, target).into_iter())
         .map(|config| (estimate(&config), config))
         .collect();

@@ -5,37 +5,50 @@ use anyhow::{Context as _, Result};
 use rayon::prelude::*;
 use warpline_family::field::Fields as _;
 use warpline_ir::Target;
-use warpline_kernels::gemm::{Choice, Config, OperandType, Problem, fitting};
+use warpline_kernels::gemm::fitting::{self, Constants, Features};
+use warpline_kernels::gemm::{Choice, Config, OperandType, Problem};
 
 /// A problem with its measured configs.
 #[derive(Clone, Debug)]
 pub struct Sample {
     /// The problem.
     pub problem: Problem,
-    /// The configs with their times in seconds.
-    pub configs: Vec<(Config, f64)>,
+    /// The measured configs.
+    pub timings: Vec<Timing>,
+}
+
+/// A measured config.
+#[derive(Clone, Debug)]
+pub struct Timing {
+    /// The config.
+    pub config: Config,
+    /// What the model knows of it.
+    pub features: Features,
+    /// The measured seconds.
+    pub seconds: f64,
 }
 
 impl Sample {
     /// Returns the time of the fastest measured config.
     pub fn best(&self) -> f64 {
-        let times = self.configs.iter().map(|(_, seconds)| *seconds);
+        let times = self.timings.iter().map(|timing| timing.seconds);
         times.fold(f64::INFINITY, f64::min)
     }
 
-    /// Returns the index of the config with the least estimate.
-    pub fn selected(&self, constants: &fitting::Constants, target: &Target) -> Option<usize> {
-        let estimate = |(config, _): &(Config, f64)| {
-            fitting::estimate(constants, &self.problem, config, target)
-        };
-        (0..self.configs.len())
-            .min_by(|&i, &j| estimate(&self.configs[i]).total_cmp(&estimate(&self.configs[j])))
+    /// Returns the config with the least estimate.
+    pub fn selected(&self, constants: &Constants) -> Option<&Timing> {
+        let estimates = self
+            .timings
+            .iter()
+            .map(|timing| (timing.features.seconds(constants), timing));
+        let least = estimates.min_by(|(x, _), (y, _)| x.total_cmp(y));
+        least.map(|(_, timing)| timing)
     }
 
     /// Returns the time of the selected config relative to the fastest one.
-    pub fn slowdown(&self, constants: &fitting::Constants, target: &Target) -> f64 {
-        match self.selected(constants, target) {
-            Some(i) => self.configs[i].1 / self.best(),
+    pub fn slowdown(&self, constants: &Constants) -> f64 {
+        match self.selected(constants) {
+            Some(timing) => timing.seconds / self.best(),
             None => 1.0,
         }
     }
@@ -55,7 +68,8 @@ impl Sample {
     }
 }
 
-/// Reads the samples of a table. Configs that this build does not accept are left out.
+/// Reads the samples of a table. Configs that this build does not accept, or launches on another grid,
+/// are left out.
 pub fn read(table: &Table, target: &Target) -> Result<Vec<Sample>> {
     let choices: Vec<Choice> = (table.configs.iter())
         .map(|json| {
@@ -72,12 +86,17 @@ pub fn read(table: &Table, target: &Target) -> Result<Vec<Sample>> {
             problem
                 .set_json(&row.problem)
                 .context("a problem of the table")?;
-            let config = |&(i, us): &(usize, f64)| {
+            let timing = |&(i, us): &(usize, f64)| {
                 let config = fitting::config(&problem, &choices[i], target).ok()?;
-                Some((config, us * 1e-6))
+                let same_grid = choices[i].ctas.is_none_or(|ctas| ctas == config.ctas);
+                same_grid.then(|| Timing {
+                    features: Features::of(&problem, &config, target),
+                    config,
+                    seconds: us * 1e-6,
+                })
             };
-            let configs = row.times.iter().filter_map(config).collect();
-            Ok(Sample { problem, configs })
+            let timings = row.times.iter().filter_map(timing).collect();
+            Ok(Sample { problem, timings })
         })
         .collect()
 }

@@ -2,7 +2,6 @@
 
 use crate::loss::loss;
 use crate::samples::Sample;
-use warpline_ir::Target;
 use warpline_kernels::gemm::fitting::Constants;
 
 /// Relative steps; a sweep over all constants without progress halves them.
@@ -11,22 +10,21 @@ const LAST_STEP: f64 = 0.01;
 /// The relative progress of a step that counts.
 const PROGRESS: f64 = 1e-5;
 
+/// Returns constants rounded to powers of two: a start that knows little of what they were fitted to.
+pub fn rounded(constants: &Constants) -> Constants {
+    let round = |x: f64| x.log2().round().exp2();
+    Constants::from_values(constants.values().into_iter().map(round))
+}
+
 /// Fits constants to samples from a start. Calls `progress` with the step and the loss after each sweep.
 pub fn fit(
     start: &Constants,
     samples: &[Sample],
-    target: &Target,
     max_sweeps: usize,
     progress: &dyn Fn(f64, f64),
 ) -> Constants {
     let mut values = start.values();
-    let evaluate = |values: &[f64]| {
-        loss(
-            &Constants::from_values(values.iter().copied()),
-            samples,
-            target,
-        )
-    };
+    let evaluate = |values: &[f64]| loss(&Constants::from_values(values.iter().copied()), samples);
     let mut best = evaluate(&values);
     let mut step = FIRST_STEP;
     for _ in 0..max_sweeps {

@@ -190,7 +190,7 @@ mod tests {
     #[test]
     fn problems_are_valid_and_follow_from_the_seed() {
         let all = draw(7);
-        assert_eq!(all.len(), KINDS.iter().map(|(n, _)| n).sum());
+        assert_eq!(all.len(), KINDS.iter().map(|(n, _)| n).sum::<usize>());
         for problem in &all {
             Gemm::check(problem).unwrap();
         }

@@ -5,6 +5,7 @@
 //! [`warpline_family`]. The command line, the tests, the tuner and the Python package iterate over
 //! the registry; they name no family.
 
+mod batch_invariant;
 pub mod dual_gemm;
 pub mod gemm;
 pub mod layer_norm;

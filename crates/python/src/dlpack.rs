@@ -50,6 +50,36 @@ impl DlTensor {
         }
     }
 
+    /// Returns the element type and the GPU of a tensor on a GPU; `None` if no kernel supports it.
+    pub(crate) fn on_gpu(&self) -> Option<(DType, u32)> {
+        let ordinal = u32::try_from(self.ordinal).ok()?;
+        (self.device == CUDA).then_some((self.dtype.to_dtype()?, ordinal))
+    }
+
+    /// Returns the address of the first element.
+    pub(crate) fn address(&self) -> u64 {
+        self.data as u64 + self.offset
+    }
+
+    /// Returns the shape and the strides; `None` if the strides are missing or the rank is invalid.
+    ///
+    /// # Safety
+    /// `shape`, and `strides` unless null, must point to `rank` numbers.
+    pub(crate) unsafe fn layout(&self) -> Option<(&[i64], &[i64])> {
+        let rank = usize::try_from(self.rank).ok()?;
+        match rank {
+            0 => Some((&[], &[])),
+            _ if self.shape.is_null() || self.strides.is_null() => None,
+            // SAFETY: guaranteed by the caller.
+            _ => Some(unsafe {
+                (
+                    std::slice::from_raw_parts(self.shape, rank),
+                    std::slice::from_raw_parts(self.strides, rank),
+                )
+            }),
+        }
+    }
+
     /// Returns the tensor as a `TensorView` and its device index (-1 is the CPU), or the reason that
     /// no kernel supports it.
     ///

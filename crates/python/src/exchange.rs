@@ -46,6 +46,23 @@ impl Exchange {
         })
     }
 
+    /// Returns the raw tensor of an object, whose shape and strides live as long as the object does
+    /// not change. Returns none if DLPack cannot describe it.
+    ///
+    /// # Safety
+    /// The object is an instance of the table's class.
+    pub(crate) unsafe fn raw(&self, object: &Bound<'_, PyAny>) -> Option<DlTensor> {
+        let mut tensor = DlTensor::empty();
+        // SAFETY: guaranteed by the caller.
+        let status = unsafe { (self.tensor_from_python)(object.as_ptr().cast(), &mut tensor) };
+        if status != 0 {
+            // The fallback reports its own error.
+            drop(PyErr::take(object.py()));
+            return None;
+        }
+        Some(tensor)
+    }
+
     /// Returns a tensor and its device index (-1 is the CPU). Returns none if the object is of
     /// another class or DLPack cannot describe it.
     pub(crate) fn view(&self, object: &Bound<'_, PyAny>) -> Option<(TensorView, i64)> {
@@ -53,16 +70,9 @@ impl Exchange {
         if !object.is_instance(self.class.bind(py)).ok()? {
             return None;
         }
-        let mut tensor = DlTensor::empty();
-        // SAFETY: the object is of the table's class. The object outlives the call, and so do the
-        // shape and the strides that `tensor` points to.
-        let status = unsafe { (self.tensor_from_python)(object.as_ptr().cast(), &mut tensor) };
-        if status != 0 {
-            // The fallback reports its own error.
-            drop(PyErr::take(py));
-            return None;
-        }
-        // SAFETY: filled in by the library; read before the object can change.
+        // SAFETY: the object is of the table's class.
+        let tensor = unsafe { self.raw(object) }?;
+        // SAFETY: the object outlives the call, and so do the shape and the strides; filled in by the library; read before the object can change.
         unsafe { tensor.view() }.ok()
     }
 }

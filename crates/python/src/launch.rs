@@ -1,6 +1,7 @@
 //! Calls on a GPU.
 
 use crate::arguments::{convert_value, op};
+use crate::direct;
 use crate::errors::{exception, input_error};
 use crate::torch;
 use crate::tune;
@@ -17,16 +18,71 @@ use warpline_kernels::op::OpParamKind;
 
 /// Launches an op on a stream: the given one, else torch's current one.
 ///
-/// Tensors are torch tensors, or a `View` of another library's arrays. Does not synchronize.
+/// Tensors are torch tensors, or a `View` of another library's arrays. Does not synchronize. `new`
+/// states that the op allocated the outputs.
 #[pyfunction]
-#[pyo3(signature = (index, args, outs, stream=None))]
+#[pyo3(signature = (index, args, outs, stream=None, new=false))]
 pub(crate) fn launch(
     py: Python<'_>,
     index: usize,
     args: &Bound<'_, PyTuple>,
     outs: &Bound<'_, PyTuple>,
     stream: Option<usize>,
+    new: bool,
 ) -> PyResult<()> {
+    let cached = match stream {
+        None => launch_cached(py, index, args, outs)?,
+        Some(_) => None,
+    };
+    let (device, planned) = match cached {
+        Some(launched) => launched,
+        None => launch_call(py, index, args, outs, stream)?,
+    };
+    match new {
+        true => direct::remember(index, op(py, index)?, args, outs, &device, &planned),
+        false => Ok(()),
+    }
+}
+
+/// Launches a call whose plan is cached on torch's current stream; returns its device and its plan.
+/// Returns `None` for every other call.
+fn launch_cached(
+    py: Python<'_>,
+    index: usize,
+    args: &Bound<'_, PyTuple>,
+    outs: &Bound<'_, PyTuple>,
+) -> PyResult<Option<(Device, PlannedCall)>> {
+    direct::with_key(|key| {
+        let Some(ordinal) = direct::read_call(key, index, op(py, index)?, args, outs)? else {
+            return Ok(None);
+        };
+        // A GPU that cannot be opened is reported after bad input.
+        let Ok(device) = open_device(ordinal) else {
+            return Ok(None);
+        };
+        let (Some(planned), Some(context)) = (PlannedCall::cached(key, &device), device.context())
+        else {
+            return Ok(None);
+        };
+        if planned.overlaps(key.addresses()) {
+            return Ok(None);
+        }
+        let handle = torch::current_stream(py, ordinal)?;
+        // SAFETY: the handle is torch's current stream of this device.
+        let stream = unsafe { Stream::from_raw(context, handle as *mut c_void) };
+        direct::launch_planned(py, &planned, key, ordinal, &stream)?;
+        Ok(Some((device, planned)))
+    })
+}
+
+/// Launches any call; returns its device and its plan.
+fn launch_call(
+    py: Python<'_>,
+    index: usize,
+    args: &Bound<'_, PyTuple>,
+    outs: &Bound<'_, PyTuple>,
+    stream: Option<usize>,
+) -> PyResult<(Device, PlannedCall)> {
     let LaunchRequest {
         call,
         ordinal,
@@ -45,7 +101,8 @@ pub(crate) fn launch(
             Some(_) => call.launch(&device, &call_stream),
         }
     };
-    result.map_err(|e| exception(py, &e))
+    result.map_err(|e| exception(py, &e))?;
+    Ok((device, planned))
 }
 
 /// A call, its device and its stream.

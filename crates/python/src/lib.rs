@@ -10,6 +10,7 @@
 //! | `dlpack` | DLPack tensors |
 //! | `view` | GPU arrays of other libraries: DLPack, CUDA array interface |
 //! | `launch` | calls on a GPU |
+//! | `direct` | calls on torch tensors without torch's dispatcher |
 //! | `tune` | autotunes the problem of a call |
 //! | `host` | calls on the CPU executor |
 //! | `tools` | check, emit, devices |
@@ -21,6 +22,7 @@
 
 mod arguments;
 mod declare;
+mod direct;
 mod dlpack;
 mod errors;
 mod exchange;
@@ -37,6 +39,8 @@ mod workspace;
 mod _warpline {
     #[pymodule_export]
     use super::declare::{build_info, ops, suites};
+    #[pymodule_export]
+    use super::direct::direct;
     #[pymodule_export]
     use super::host::{check_call, simulate};
     #[pymodule_export]

@@ -1,6 +1,7 @@
 //! torch's tensors, element types and streams.
 
 use crate::arguments::dtype_named;
+use crate::direct::Hooks;
 use crate::errors::{exception, input_error};
 use crate::exchange::Exchange;
 use pyo3::intern;
@@ -11,11 +12,13 @@ use warpline::ops::TensorView;
 use warpline_kernels::FamilyError;
 
 /// The parts of torch in use; set when Python imports torch.
-struct Torch {
+pub(crate) struct Torch {
     /// torch's element types and Warpline's.
     dtypes: Vec<(Py<PyAny>, DType)>,
     /// The fast path to a tensor's shape and address, if torch has it.
-    exchange: Option<Exchange>,
+    pub(crate) exchange: Option<Exchange>,
+    /// The parts that calls without the dispatcher use, if torch has them.
+    pub(crate) hooks: Option<Hooks>,
     /// Maps a device index to the handle of its current stream.
     stream: Py<PyAny>,
     /// Maps bytes and device index to a zeroed tensor.
@@ -24,14 +27,19 @@ struct Torch {
 
 static TORCH: PyOnceLock<Torch> = PyOnceLock::new();
 
+/// The plain tensor classes, the functions of which each returns a true value if a call needs the
+/// dispatcher, and `is_grad_enabled`, `get_float32_matmul_precision`, `empty`, `empty_like`.
+type HookArgs = (Vec<Py<PyAny>>, Vec<Py<PyAny>>, [Py<PyAny>; 4]);
+
 /// Sets the parts of torch in use: tensor class, element types with Warpline's names, current
-/// stream, workspace.
+/// stream, workspace, and the parts that direct calls use, if torch has them.
 #[pyfunction]
 pub(crate) fn use_torch(
     tensor: &Bound<'_, PyAny>,
     dtypes: Vec<(Py<PyAny>, String)>,
     stream: Py<PyAny>,
     workspace: Py<PyAny>,
+    hooks: Option<HookArgs>,
 ) -> PyResult<()> {
     let py = tensor.py();
     let named =
@@ -39,6 +47,17 @@ pub(crate) fn use_torch(
     let parts = Torch {
         dtypes: dtypes.into_iter().map(named).collect::<PyResult<_>>()?,
         exchange: Exchange::of(tensor),
+        hooks: hooks.map(|(classes, needs_dispatcher, others)| {
+            let [is_grad_enabled, float32_precision, empty, empty_like] = others;
+            Hooks {
+                classes,
+                needs_dispatcher,
+                is_grad_enabled,
+                float32_precision,
+                empty,
+                empty_like,
+            }
+        }),
         stream,
         workspace,
     };
@@ -47,10 +66,22 @@ pub(crate) fn use_torch(
     Ok(())
 }
 
-fn torch(py: Python<'_>) -> PyResult<&'static Torch> {
-    TORCH
-        .get(py)
-        .ok_or_else(|| input_error(py, "torch is not imported".into()))
+pub(crate) fn torch(py: Python<'_>) -> PyResult<&'static Torch> {
+    imported(py).ok_or_else(|| input_error(py, "torch is not imported".into()))
+}
+
+/// Returns the parts of torch in use, once it is imported.
+pub(crate) fn imported(py: Python<'_>) -> Option<&'static Torch> {
+    TORCH.get(py)
+}
+
+impl Torch {
+    /// Returns Warpline's element type of one of torch's.
+    pub(crate) fn dtype(&self, value: &Bound<'_, PyAny>) -> Option<DType> {
+        let mut all = self.dtypes.iter();
+        all.find(|(torch, _)| torch.is(value))
+            .map(|&(_, dtype)| dtype)
+    }
 }
 
 /// Returns the handle of the current stream.
@@ -77,8 +108,7 @@ pub(crate) fn view(op: &str, name: &str, tensor: &Bound<'_, PyAny>) -> PyResult<
         return Ok(found);
     }
     let torch_dtype = tensor.getattr(intern!(py, "dtype"))?;
-    let known = torch(py)?.dtypes.iter().find(|(d, _)| d.is(&torch_dtype));
-    let Some(&(_, dtype)) = known else {
+    let Some(dtype) = torch(py)?.dtype(&torch_dtype) else {
         let text = format!("{op}: {name} has the unsupported element type {torch_dtype}");
         return Err(match torch_dtype.to_string() == "torch.float64" {
             true => exception(py, &FamilyError::Unsupported(text).into()),

@@ -18,6 +18,10 @@ class _Torch:
     integer_types: Any = int
     #: Calls an op on torch tensors.
     call: Any = None
+    #: Calls an op without torch's dispatcher; returns None if the call needs it.
+    direct: Any = None
+    #: Whether torch.compile traces this call. Cheaper than ``is_compiling``.
+    is_tracing: Any = None
     #: Whether torch.compile is tracing; a traced call cannot be tuned.
     is_compiling: Any = None
     #: Whether the user requires deterministic algorithms.

@@ -43,16 +43,16 @@ def _add(dtype: torch.dtype, a: Tensor, b: Tensor) -> Tensor:
     return a + b
 
 
-def _softmax(dtype: torch.dtype, x: Tensor, dim: int) -> Tensor:
+def _softmax(dtype: torch.dtype, x: Tensor, dim: int, *_: Any) -> Tensor:
     return torch.softmax(x, dim)
 
 
-def _layer_norm(dtype: torch.dtype, x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> Tensor:
+def _layer_norm(dtype: torch.dtype, x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float, *_: Any) -> Tensor:
     x, weight, bias = _promoted(x, weight, bias)
     return F.layer_norm(x, x.shape[-1:], weight, bias, eps)
 
 
-def _rms_norm(dtype: torch.dtype, x: Tensor, weight: Tensor | None, eps: float) -> Tensor:
+def _rms_norm(dtype: torch.dtype, x: Tensor, weight: Tensor | None, eps: float, *_: Any) -> Tensor:
     x, weight = _promoted(x, weight)
     return F.rms_norm(x, x.shape[-1:], weight, eps)
 

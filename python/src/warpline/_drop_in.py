@@ -8,7 +8,13 @@ from ._functions import FUNCTIONS
 
 
 def attend(
-    value: Any, shapes: Any, starts: Any, locations: Any, weights: Any, im2col_step: int
+    value: Any,
+    shapes: Any,
+    starts: Any,
+    locations: Any,
+    weights: Any,
+    im2col_step: int,
+    batch_invariant: bool = False,
 ) -> Any:
     """Calls ``ms_deform_attn`` on torch tensors. Makes them contiguous and converts the weights
     to the dtype of the locations."""
@@ -19,6 +25,7 @@ def attend(
         locations.contiguous(),
         weights.to(locations.dtype).contiguous(),
         im2col_step,
+        batch_invariant,
     )
 
 

@@ -64,12 +64,22 @@ def with_torch(op: Op, args: tuple[Any, ...], outs: tuple[Tensor, ...], error: E
     """Computes a valid call with torch's ops; warns, or raises the error if torch may not run."""
     if is_strict():
         raise error
+    reject_batch_invariant(op, args, error)
     dtypes = sorted({str(a.dtype) for a in (*args, *outs) if isinstance(a, Tensor)})
     warn(op, (error.code, *dtypes), str(error))
     with torch.no_grad():
         found = _composed.call(op.name, tuple(out.dtype for out in outs), args)
         for out, result in zip(outs, found):
             out.copy_(result)
+
+
+def reject_batch_invariant(op: Op, args: tuple[Any, ...], error: Error) -> None:
+    """Raises the error of a call that must be batch invariant, which torch's ops are not."""
+    for param, value in zip(op.params, args):
+        if param.name == "batch_invariant" and value:
+            raise input_error(
+                f"{error}\nhelp: leave batch_invariant out, so that torch's own ops may run this call", error.code
+            ) from None
 
 
 def warn(op: Op, cause: tuple[str, ...], reason: str) -> None:
@@ -135,8 +145,8 @@ def _with_last_dim(
     """Returns a softmax over the last dimension, as views; other ops as they are."""
     if op.name != "softmax" or args[1] in (-1, args[0].dim() - 1):
         return args, outs
-    x, dim = args
-    return (x.movedim(dim, -1), -1), tuple(out.movedim(dim, -1) for out in outs)
+    x, dim, *others = args
+    return (x.movedim(dim, -1), -1, *others), tuple(out.movedim(dim, -1) for out in outs)
 
 
 def _common_dtype(op: Op, args: tuple[Any, ...]) -> torch.dtype | None:

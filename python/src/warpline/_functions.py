@@ -6,12 +6,21 @@ from collections.abc import Callable
 from textwrap import indent
 from typing import Any
 
-from ._call import call
+from ._call import call, torch
 from ._declared import OPS, Op
 
 _SOURCE = """\
 def {name}({params}, *, out=None, simulate=False, stream=None, tune=False, deterministic=None):
-    return _call(_op, ({args},), out, simulate, stream, tune, deterministic)
+{direct}    return _call(_op, ({args},), out, simulate, stream, tune, deterministic)
+"""
+
+# An eager call on torch tensors skips torch's dispatcher if it needs nothing of it.
+_DIRECT = """\
+    if out is None and deterministic is None and stream is None and not tune and not simulate:
+        if _torch.direct is not None and not _torch.is_tracing():
+            found = _torch.direct({index}, ({args},))
+            if found is not None:
+                return found
 """
 
 
@@ -57,8 +66,9 @@ def _doc(op: Op) -> str:
 
 def _function(op: Op) -> Callable[..., Any]:
     args = ", ".join(p.name for p in op.params)
-    source = _SOURCE.format(name=op.name, params=parameters(op), args=args)
-    compiled = function(source, op.name, {"_call": call, "_op": op})
+    direct = "" if op.lists else _DIRECT.format(index=op.index, args=args)
+    source = _SOURCE.format(name=op.name, params=parameters(op), args=args, direct=direct)
+    compiled = function(source, op.name, {"_call": call, "_op": op, "_torch": torch})
     compiled.__doc__ = _doc(op)
     compiled.__module__ = "warpline"
     return compiled

@@ -82,8 +82,8 @@ def _simulate_copies(op: Op, values: list[Any], results: list[np.ndarray], simul
     import numpy as np
 
     if op.name == "softmax":
-        x, dim = values
-        values, results = [np.moveaxis(x, dim, -1), -1], [np.moveaxis(y, dim, -1) for y in results]
+        x, dim, *others = values
+        values, results = [np.moveaxis(x, dim, -1), -1, *others], [np.moveaxis(y, dim, -1) for y in results]
     arrays = [v for v in values if isinstance(v, np.ndarray)]
     # The vectors of a norm may have another element type than its rows.
     is_mixed = op.name in ("layer_norm", "rms_norm") and len({a.dtype for a in arrays}) > 1

@@ -18,8 +18,14 @@ class MultiScaleDeformableAttention(nn.Module):
 
         modeling_deformable_detr.MultiScaleDeformableAttention = warpline.MultiScaleDeformableAttention
 
-    It takes the shapes from the list, so that nothing is copied from the GPU.
+    It takes the shapes from the list, so that nothing is copied from the GPU. With ``batch_invariant``
+    the bits of a query do not depend on the other queries or on their number.
     """
+
+    def __init__(self, batch_invariant: bool = False) -> None:
+        """Creates the module, which has no parameters."""
+        super().__init__()
+        self.batch_invariant = batch_invariant
 
     def forward(
         self,
@@ -41,4 +47,5 @@ class MultiScaleDeformableAttention(nn.Module):
             sampling_locations,
             attention_weights,
             im2col_step,
+            self.batch_invariant,
         )

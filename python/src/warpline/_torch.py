@@ -43,8 +43,8 @@ _IMPLEMENTED = """\
 def {name}({params}):
     if _grad_enabled() and ({grads}):
         return _differentiate(_op, _overloads[{name!r}][0], ({args},))
-    {outs} = {allocate}
-    {work}
+    {launched}{outs} = {allocate}
+    {new_work}
     return {outs}
 
 def {name}_out({params}, *, {outs}):
@@ -56,10 +56,17 @@ def {name}_out({params}, *, {outs}):
 
 #: The body of an implementation, by dispatch key.
 _WORK = {
-    "CUDA": "_launch({index}, native, ({outs},))",
+    "CUDA": "_launch({index}, native, ({outs},){new})",
     "CPU": "_simulate(_op, native, ({outs},))",
     "fake": "pass",
 }
+
+# A call that was launched before allocates its outputs in the native module.
+_LAUNCHED = """\
+found = _direct({index}, ({args},), True)
+    if found is not None:
+        return found
+    """
 
 _RECOVERED = """\
 native = ({native},)
@@ -100,7 +107,7 @@ def {name}_out({params}, *, {outs}):
 def register() -> None:
     """Registers every op with torch."""
     dtypes = [(getattr(torch, name), ours) for name, ours in _host.DTYPES.items() if hasattr(torch, name)]
-    _warpline.use_torch(torch.Tensor, dtypes, _current_stream, _workspace)
+    _warpline.use_torch(torch.Tensor, dtypes, _current_stream, _workspace, _direct_hooks())
     for op in OPS:
         _define(op)
         if op.lists:
@@ -108,9 +115,33 @@ def register() -> None:
             _define(_LIST_TENSOR_VARIANTS[op.name])
     _loaded.integer_types = (int, torch.SymInt)
     _loaded.call = _call
+    _loaded.direct = _warpline.direct
+    _loaded.is_tracing = torch.compiler.is_dynamo_compiling
     _loaded.is_compiling = torch.compiler.is_compiling
     _loaded.is_deterministic = torch.are_deterministic_algorithms_enabled
     _loaded.Tensor = torch.Tensor
+
+
+def _direct_hooks() -> tuple[list[Any], list[Any], list[Any]] | None:
+    """Returns the parts of torch that calls without the dispatcher use: the plain tensor classes, functions
+    that return a true value if a call needs the dispatcher, and four others. None in a torch without them."""
+    try:
+        from torch._C import _functorch
+
+        needs_dispatcher = [
+            torch._C._len_torch_dispatch_stack,
+            torch._C._len_torch_function_stack,
+            _functorch.peek_interpreter_stack,
+            torch._C._get_tracing_state,
+            # The dispatcher reports the op to the profiler.
+            torch.autograd._profiler_enabled,
+        ]
+        if any(function() for function in needs_dispatcher):
+            return None
+    except (AttributeError, ImportError):
+        return None
+    others = [torch.is_grad_enabled, torch.get_float32_matmul_precision, torch.empty, torch.empty_like]
+    return [torch.Tensor, torch.nn.Parameter], needs_dispatcher, others
 
 
 def _define(op: Op) -> None:
@@ -155,17 +186,18 @@ def _functions(op: Op, source: str, key: str = "fake") -> list[tuple[str, Callab
         "args": ", ".join(p.name for p in op.params),
         "outs": ", ".join(outs),
     }
-    work = _WORK[key].format(**common)
+    new_work, work = (_WORK[key].format(**common, new=new) for new in (", None, True", ""))
     if key != "fake":
         require_tf32 = _REQUIRE_TF32.format(op.params[0].name) if op.family in _GEMMS else ""
-        work = _RECOVERED.format(
-            **common, native=", ".join(_values(op)), work=work, key=key, require_tf32=require_tf32
-        )
+        recovered = {**common, "native": ", ".join(_values(op)), "key": key, "require_tf32": require_tf32}
+        new_work, work = (_RECOVERED.format(**recovered, work=text) for text in (new_work, work))
     text = source.format(
         **common,
         name=op.torch_name,
         params=parameters(op),
         work=work,
+        new_work=new_work,
+        launched=_LAUNCHED.format(**common) if key == "CUDA" and not op.lists else "",
         keyword_outs=", ".join(f"{name}={name}" for name in outs),
         written="pass" if key == "fake" else f"_mark_written(({common['outs']},))",
         named_outs=", ".join(f"{name!r}: {name}" for name in outs),
@@ -187,6 +219,7 @@ def _functions(op: Op, source: str, key: str = "fake") -> list[tuple[str, Callab
         "_float32": torch.float32,
         "_require_tf32": _require_tf32,
         "_launch": _warpline.launch,
+        "_direct": _warpline.direct,
         "_simulate": simulate,
         "_integers": _integer_cache.integers,
         "_mark_written": torch.autograd.graph.increment_version,
@@ -419,6 +452,7 @@ def _in_transform(op: Op, overload: int, args: tuple[Any, ...], named: dict[str,
         error = input_error(f"{op.name}: no kernel supports the transforms of torch.func", "no-transform")
     if overload or is_strict():
         raise error
+    _fallback.reject_batch_invariant(op, args, error)
     warn(op, (error.code,), str(error))
     tensors = {p.name: value for p, value in zip(op.params, args) if isinstance(value, torch.Tensor)}
     values = {p.name: value for p, value in zip(op.params, args)}

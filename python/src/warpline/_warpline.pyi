@@ -50,10 +50,20 @@ def check_call(index: int, args: tuple[Any, ...], outs: list[tuple[str, tuple[in
     Tensors are ``(dtype, shape, strides)``.
     """
 
-def launch(index: int, args: tuple[Any, ...], outs: tuple[Any, ...], stream: int | None = None) -> None:
+def launch(
+    index: int, args: tuple[Any, ...], outs: tuple[Any, ...], stream: int | None = None, new: bool = False
+) -> None:
     """Launches an op on a stream: the given one, else torch's current one.
 
     Tensors are torch tensors, or a ``View`` of another library's arrays. Does not synchronize.
+    ``new`` states that the op allocated the outputs.
+    """
+
+def direct(index: int, args: tuple[Any, ...], dispatched: bool = False) -> Any:
+    """Launches an op on torch tensors without torch's dispatcher, and returns its outputs.
+
+    Returns None if the call must take the dispatcher: a mode, a transform, a trace, a gradient, a tensor
+    that is not on a GPU, or the first call of its kind. ``dispatched`` states that the dispatcher calls.
     """
 
 def tune(index: int, args: tuple[Any, ...], outs: tuple[Any, ...], stream: int | None = None) -> None:
@@ -73,11 +83,13 @@ def use_torch(
     dtypes: list[tuple[Any, str]],
     stream: Callable[[int], int],
     workspace: Callable[[int, int], Any],
+    hooks: tuple[list[Any], list[Any], list[Any]] | None,
 ) -> None:
     """Sets the parts of torch in use.
 
     ``tensor`` is its tensor class, ``dtypes`` its element types with Warpline's names. ``stream``
     maps a device to its current stream, ``workspace`` bytes and a device to a zeroed tensor.
+    ``hooks`` has the parts that ``direct`` uses.
     """
 
 def check(family: str, flags: Mapping[str, Any]) -> str:

@@ -298,6 +298,153 @@ class Modes(unittest.TestCase):
 
 
 @unittest.skipUnless(GPU, "needs a GPU")
+class Direct(unittest.TestCase):
+    """Eager calls that skip torch's dispatcher."""
+
+    @staticmethod
+    def dispatched(call):
+        """Returns whether a call takes the dispatcher: whether the native module leaves it to torch."""
+        from warpline import _call
+
+        left = []
+        native = _call.torch.direct
+
+        def spy(index, args):
+            found = native(index, args)
+            left.append(found is None)
+            return found
+
+        _call.torch.direct = spy
+        try:
+            call()
+        finally:
+            _call.torch.direct = native
+        return any(left) or not left
+
+    def test_a_second_call_is_direct_at_any_address(self):
+        weight = draw(256, 128, dtype=torch.bfloat16)
+        for op, reference in [
+            (lambda x: warpline.softmax(x), lambda x: torch.softmax(x, -1)),
+            (lambda x: warpline.rms_norm(x), lambda x: F.rms_norm(x, x.shape[-1:], eps=1e-6)),
+            (lambda x: warpline.linear(x, weight, activation="relu"), lambda x: F.relu(F.linear(x, weight))),
+            (lambda x: warpline.linear(x, weight, out_dtype=torch.float32), lambda x: F.linear(x, weight).float()),
+            (lambda x: warpline.matmul(x, weight.t()), lambda x: x @ weight.t()),
+            (lambda x: warpline.swiglu(x, weight, weight), lambda x: F.silu(F.linear(x, weight)) * F.linear(x, weight)),
+        ]:
+            op(draw(64, 128, dtype=torch.bfloat16))
+            inputs = [draw(64, 128, dtype=torch.bfloat16) for _ in range(4)]
+            found = []
+            for x in 2 * inputs:
+                self.assertFalse(self.dispatched(lambda: found.append(op(x))))
+            self.assertEqual(len({y.data_ptr() for y in found}), 8)
+            for x, y in zip(2 * inputs, found):
+                torch.testing.assert_close(y, reference(x).to(y.dtype), atol=0.1, rtol=2e-2)
+
+    def test_other_streams_and_captures(self):
+        x, w = draw(64, 128, dtype=torch.bfloat16), draw(256, 128, dtype=torch.bfloat16)
+        for _ in range(2):
+            warpline.linear(x, w)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            self.assertFalse(self.dispatched(lambda: warpline.linear(x, w)))
+            y = warpline.linear(x, w)
+        # Later calls patch the cached arguments; the graph keeps its own.
+        for _ in range(3):
+            warpline.linear(torch.zeros_like(x), torch.zeros_like(w))
+        x.copy_(draw(64, 128, dtype=torch.bfloat16))
+        graph.replay()
+        torch.testing.assert_close(y, F.linear(x, w), atol=0.1, rtol=2e-2)
+
+    def test_threads_share_the_cached_arguments(self):
+        weight = draw(256, 128, dtype=torch.bfloat16)
+        warpline.linear(draw(64, 128, dtype=torch.bfloat16), weight)
+        wrong = []
+
+        def work():
+            with torch.cuda.stream(torch.cuda.Stream()):
+                for _ in range(200):
+                    x = torch.randn(64, 128, device="cuda").bfloat16()
+                    y = warpline.linear(x, weight)
+                    wrong.append((y.float() - F.linear(x, weight).float()).abs().max() > 0.5)
+                torch.cuda.synchronize()
+
+        workers = [threading.Thread(target=work) for _ in range(4)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        self.assertEqual(len(wrong), 800)
+        self.assertFalse(any(bool(one) for one in wrong))
+
+    def test_what_needs_the_dispatcher_takes_it(self):
+        from torch.utils._python_dispatch import TorchDispatchMode
+
+        class Count(TorchDispatchMode):
+            seen = 0
+
+            def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+                self.seen += function is OPS.softmax.default
+                return function(*args, **(kwargs or {}))
+
+        x = draw(8, 64)
+        warpline.softmax(x)
+        self.assertFalse(self.dispatched(lambda: warpline.softmax(x)))
+        with Count() as mode:
+            self.assertTrue(self.dispatched(lambda: warpline.softmax(x)))
+        self.assertEqual(mode.seen, 1)
+        with torch.profiler.profile() as profile:
+            warpline.softmax(x)
+        self.assertIn("warpline::softmax", {event.name for event in profile.events()})
+        y = x.clone().requires_grad_()
+        self.assertTrue(self.dispatched(lambda: warpline.softmax(y)))
+        self.assertTrue(warpline.softmax(y).requires_grad)
+        with torch.no_grad():
+            self.assertFalse(self.dispatched(lambda: warpline.softmax(y)))
+        parameter = torch.nn.Parameter(x.clone())
+        with torch.inference_mode():
+            self.assertFalse(self.dispatched(lambda: warpline.softmax(parameter)))
+            self.assertTrue(warpline.softmax(parameter).is_inference())
+        traced = torch.jit.trace(lambda x: warpline.softmax(x), x, check_trace=False)
+        self.assertIn("warpline::softmax", str(traced.graph))
+        negated = torch.randn(8, 64, device="cuda", dtype=torch.complex64).conj().imag
+        for _ in range(2):
+            torch.testing.assert_close(warpline.softmax(negated), torch.softmax(negated, -1))
+
+    def test_a_tuned_config_replaces_the_cached_call(self):
+        x = draw(64, 1536)
+        for _ in range(2):
+            warpline.softmax(x)
+        warpline.softmax(x, tune=True)
+        torch.testing.assert_close(warpline.softmax(x), torch.softmax(x, -1))
+        self.assertFalse(self.dispatched(lambda: warpline.softmax(x)))
+
+    def test_f32_operands_need_tf32(self):
+        a, b = draw(64, 64), draw(64, 64)
+        previous = torch.get_float32_matmul_precision()
+        try:
+            torch.set_float32_matmul_precision("high")
+            for _ in range(2):
+                warpline.matmul(a, b)
+            self.assertFalse(self.dispatched(lambda: warpline.matmul(a, b)))
+            torch.set_float32_matmul_precision("highest")
+            self.assertTrue(self.dispatched(lambda: _quiet(lambda: warpline.matmul(a, b))))
+        finally:
+            torch.set_float32_matmul_precision(previous)
+
+
+def _quiet(call):
+    """Runs a call that no kernel supports; strict mode rejects it."""
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            call()
+        except warpline.InputError:
+            pass
+
+
+@unittest.skipUnless(GPU, "needs a GPU")
 class Graphs(unittest.TestCase):
     """CUDA graphs."""
 

@@ -364,11 +364,11 @@ class Warnings(Test):
         def run(*_):
             raise error
 
-        (warning,) = self.caught(lambda: _fallback.recover(op, run, (x, -1), (y,), error))
+        (warning,) = self.caught(lambda: _fallback.recover(op, run, (x, -1, False), (y,), error))
         self.assertIn("compute capability 8.0", str(warning.message))
         self.near(y, torch.softmax(x.double(), -1), torch.float32)
         with strict, self.assertRaises(warpline.DeviceError):
-            _fallback.recover(op, run, (x, -1), (y,), error)
+            _fallback.recover(op, run, (x, -1, False), (y,), error)
         matmul = next(op for op in OPS if op.name == "matmul")
         batch = (draw(2, 8, 8), draw(1, 8, 8), None, None, None, False)
         for code in ("cuda-device-fault", "not-proved", "jit-in-capture", "too-long"):

@@ -1,10 +1,11 @@
 //! The ops: from call arguments to a problem.
 
 use super::problem::Problem;
+use crate::batch_invariant::BATCH_INVARIANT;
 use crate::gemm;
 use crate::gemm::call::{
-    BATCH_INVARIANT, OUT_DTYPE, activation, canonical, choice, extent_u32, layer_problem,
-    operand_type, out_type, with_scales,
+    OUT_DTYPE, activation, canonical, choice, extent_u32, layer_problem, operand_type, out_type,
+    with_scales,
 };
 use crate::gemm::operand_view::{MatrixView, VectorAs};
 use crate::gemm::{ALayout, Activation, Choice, OperandLayout};

@@ -93,7 +93,12 @@ impl GemmKind for GatedGemm {
             ..Problem::new(4096, 14336, 4096)
         };
         let bf16 = SHAPES.map(|[m, n, k]| ("swiglu", Problem::new(m, n, k)));
-        bf16.into_iter().chain([("swiglu", fp8)]).collect()
+        let layers = gemm::layers::gated().into_iter();
+        let layers = layers.map(|[m, n, k]| ("layers-gated", Problem::new(m, n, k)));
+        bf16.into_iter()
+            .chain([("swiglu", fp8)])
+            .chain(layers)
+            .collect()
     }
 
     fn ops() -> Vec<Op<DualGemm>> {

@@ -5,6 +5,7 @@ use super::operand_view::{MatrixView, Rows, VectorAs, alignment, broadcast_shape
 use super::problem::Activation;
 use super::problem::{OperandLayout, OperandType, Problem};
 use super::{Gemm, Linear};
+use crate::batch_invariant::BATCH_INVARIANT;
 use warpline_family::Op;
 use warpline_family::error::FamilyError;
 use warpline_family::field::FieldValue;
@@ -17,17 +18,10 @@ pub(crate) const OUT_DTYPE: OpParam = OpParam::element_type(
     "bf16, f16 or f32; default: the type of the first operand, bf16 for fp8.",
 );
 
-pub(crate) const BATCH_INVARIANT: OpParam = OpParam::flag(
-    "batch_invariant",
-    "The bits of a row do not depend on the other rows or on their number: K is never split.",
-);
-
 /// Returns the part of the config that a call fixes.
 pub(crate) fn choice(call: &OpArgs<'_>) -> Choice {
-    let batch_invariant = call.flag("batch_invariant");
     Choice {
-        split_k: batch_invariant.then_some(1),
-        stream_k: batch_invariant.then_some(false),
+        batch_invariant: call.flag("batch_invariant").then_some(true),
         ..Choice::default()
     }
 }

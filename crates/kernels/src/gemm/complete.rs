@@ -380,8 +380,8 @@ impl Config {
             ));
         }
         let cluster_ctas = self.cluster().size() * self.schedule.split_k();
-        let resident =
-            target.sms * self.ctas_per_sm(&p.class(), target) / cluster_ctas * cluster_ctas;
+        let resident = clustered_sms(target, cluster_ctas) * self.ctas_per_sm(&p.class(), target);
+        let resident = resident / cluster_ctas * cluster_ctas;
         let useful = tiles * u64::from(self.schedule.split_k());
         let k_tiles = u64::from(p.k.div_ceil(self.tile_k).max(1));
         // The kernel's counter also reaches the k-tile after the last one.
@@ -404,6 +404,16 @@ impl Config {
             )),
             Some(n) => Ok(n),
         }
+    }
+}
+
+/// Returns the SMs that run clusters at the same time. The SMs of a cluster are in one GPC. The H200
+/// has GPCs of 14 to 18 SMs, so that clusters of 4 leave 12 of 132 SMs idle, and those of 8 leave 20.
+fn clustered_sms(target: &Target, cluster_ctas: u32) -> u32 {
+    match cluster_ctas {
+        0..=2 => target.sms,
+        3..=4 => target.sms * 10 / 11,
+        _ => target.sms * 28 / 33,
     }
 }
 

@@ -83,6 +83,8 @@ fields! {
         pub pack: Option<Pack>,
         /// CTAs of the grid
         pub ctas: Option<u32>,
+        /// The bits of a row do not depend on the other rows or on their number: K is never divided
+        pub batch_invariant: Option<bool>,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Access to the heuristic for the program that fits it.
 
-pub use super::heuristic::Constants;
+pub use super::heuristic::{Constants, Features};
 
 use super::config::{Choice, Config};
 use super::heuristic;
@@ -17,11 +17,6 @@ pub fn configs(p: &Problem, target: &Target) -> Vec<Config> {
 pub fn config(p: &Problem, choice: &Choice, target: &Target) -> Result<Config, FamilyError> {
     let choice = choice.clone().without_grid();
     Config::new(p, &choice, &Choice::default(), target)
-}
-
-/// Returns the estimated seconds of a config.
-pub fn estimate(constants: &Constants, p: &Problem, c: &Config, target: &Target) -> f64 {
-    heuristic::estimate_with(constants, p, c, target)
 }
 
 /// Returns whether TMA can address all operands and the output.

@@ -44,6 +44,7 @@ impl From<&Config> for Choice {
             math_registers: c.registers.map(|r| r.math),
             pack: Some(c.pack),
             ctas: Some(c.ctas),
+            batch_invariant: None,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The test table of operands and outputs that TMA cannot address, and of every memory layout.
 
 use super::config::{Choice, Raster, ScheduleKind};
+use super::pack::Pack;
 use super::problem::{ALayout, Activation, OperandLayout, OperandType, Problem};
 use super::table::small_choice;
 use warpline_family::family::TestCase;
@@ -104,6 +105,11 @@ pub(super) fn gemm() -> Cases {
                 add(problem.clone(), choice);
             }
         }
+        for &pack in Pack::options(&problem) {
+            let base = small_choice(schedules[i % 2]);
+            let pack = Some(pack);
+            add(problem.clone(), Choice { pack, ..base });
+        }
     }
     // Every element type with K or M and N innermost.
     for &dtype in OperandType::ALL {
@@ -115,7 +121,12 @@ pub(super) fn gemm() -> Cases {
             ..problem.clone()
         };
         add(transposed.clone(), small_choice(ScheduleKind::PingPong));
-        add(transposed, swap_ab(ALayout::Km));
+        add(transposed.clone(), swap_ab(ALayout::Km));
+        for &pack in Pack::options(&transposed) {
+            let base = small_choice(ScheduleKind::Cooperative);
+            let pack = Some(pack);
+            add(transposed.clone(), Choice { pack, ..base });
+        }
         let wide_tiles = Choice {
             tile_m: Some(128),
             tile_n: Some(256),
@@ -166,6 +177,11 @@ pub(super) fn gemm() -> Cases {
                 ..plain(m, n, k)
             };
             add(problem.clone(), small_choice(ScheduleKind::Cooperative));
+            for &pack in Pack::options(&problem) {
+                let base = small_choice(ScheduleKind::PingPong);
+                let pack = Some(pack);
+                add(problem.clone(), Choice { pack, ..base });
+            }
             add(problem, swap_ab(ALayout::Mk));
         }
     }
@@ -212,6 +228,11 @@ pub(super) fn linear() -> Cases {
         };
         add(misaligned, choice);
     }
+    for &pack in Pack::options(&base) {
+        let small = small_choice(ScheduleKind::Cooperative);
+        let pack = Some(pack);
+        add(base.clone(), Choice { pack, ..small });
+    }
     let reductions = Problem {
         residual: false,
         row_sums: true,
@@ -219,7 +240,10 @@ pub(super) fn linear() -> Cases {
         amax: true,
         ..base.clone()
     };
-    add(reductions, small_choice(ScheduleKind::Cooperative));
+    add(reductions.clone(), small_choice(ScheduleKind::Cooperative));
+    let pack = Some(Pack::Both);
+    let small = small_choice(ScheduleKind::Cooperative);
+    add(reductions, Choice { pack, ..small });
     for choice in divided_k() {
         add(base.clone(), choice);
     }

@@ -21,6 +21,7 @@
 //! | `context` | the parameters and components of one kernel |
 //! | `heuristic` | the candidate configs and their estimated times |
 //! | `fitting` | access to the heuristic for the program that fits it |
+//! | `batch_invariant` | the fields on which the bits of a row may depend |
 //! | `tail` | a narrower tile for the partial last wave |
 //! | `draw_problem` | random problems |
 //! | `call` | the ops: from call arguments to a problem |
@@ -29,6 +30,7 @@
 //! | `table`, `layout_table` | the test tables |
 
 mod access;
+mod batch_invariant;
 pub(crate) mod call;
 mod complete;
 pub mod config;
@@ -39,6 +41,7 @@ pub(crate) mod epilogue;
 pub mod fitting;
 mod flags;
 mod heuristic;
+pub(crate) mod layers;
 mod layout_table;
 mod mainloop;
 mod offset;
@@ -188,13 +191,23 @@ impl GemmKind for PlainGemm {
     }
 
     fn bench() -> Vec<(&'static str, Problem)> {
-        let bf16 = SHAPES.map(|mnk| ("gemm", bf16(mnk)));
-        let fp8 = [4096, 8192].map(|n| {
-            let scales = true;
-            let problem = Problem::new(n, n, n, OperandType::E4m3);
-            ("fp8", Problem { scales, ..problem })
-        });
-        bf16.into_iter().chain(fp8).collect()
+        let fp8 = |[m, n, k]: [u32; 3]| Problem {
+            scales: true,
+            ..Problem::new(m, n, k, OperandType::E4m3)
+        };
+        let squares = [4096, 8192].map(|n| [n; 3]);
+        let suite = |name, shapes: &[[u32; 3]], problem: &dyn Fn([u32; 3]) -> Problem| {
+            let problems = shapes.iter().map(|&mnk| (name, problem(mnk)));
+            problems.collect::<Vec<_>>()
+        };
+        [
+            suite("gemm", &SHAPES, &bf16),
+            suite("fp8", &squares, &fp8),
+            suite("layers", &layers::linear(), &bf16),
+            suite("layers-fp8", &layers::fp8(), &fp8),
+            suite("odd-pitch", &layers::odd(), &bf16),
+        ]
+        .concat()
     }
 
     fn ops() -> Vec<Op<Gemm>> {
@@ -274,6 +287,14 @@ impl<K: GemmKind> Family for GemmFamily<K> {
         target: &Target,
     ) -> Result<Config, FamilyError> {
         heuristic::select(&K::gemm(problem), choice, target)
+    }
+
+    fn fixed_choice(
+        problem: &K::Problem,
+        choice: &Choice,
+        _: &Target,
+    ) -> Result<Choice, FamilyError> {
+        batch_invariant::fixed_choice(&K::gemm(problem), choice)
     }
 
     fn baseline(

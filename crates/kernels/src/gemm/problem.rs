@@ -756,6 +756,9 @@ impl Problem {
         let c_by_element = self.out() == FloatType::F32 || !self.c().fits_tma_store();
         addressed.extend(c_by_element.then(|| ("c-stride", self.c())));
         addressed.extend((self.residual).then(|| ("residual-stride", self.residual())));
+        let class = self.class();
+        addressed.extend((class.a.gather.is_some()).then(|| ("a-stride", self.a())));
+        addressed.extend((class.b.gather.is_some()).then(|| ("b-stride", self.b())));
         for (flag, matrix) in addressed {
             if matrix.stride > u64::from(u32::MAX) {
                 return reject(format!(

@@ -173,9 +173,19 @@ pub(super) fn gemm() -> Cases {
         (choice.stream_k, choice.ctas) = (Some(true), Some(ctas));
         add(plain(m, n, k), choice);
     }
-    for k in [0, 64, 128, 192, 456] {
-        let choice = with(ScheduleKind::Cooperative, |c| c.split_k = Some(2));
-        add(plain(136, 136, k), choice);
+    for (parts, ks) in [
+        (2, [0, 64, 128, 192, 456]),
+        (4, [0, 64, 256, 320, 968]),
+        (8, [64, 448, 512, 576, 1992]),
+    ] {
+        for k in ks {
+            let mut choice = small_choice(ScheduleKind::Cooperative);
+            (choice.split_k, choice.ctas) = (Some(parts), Some(parts));
+            if parts > 2 {
+                (choice.tile_m, choice.consumers, choice.tile_n) = (Some(64), Some(1), Some(32));
+            }
+            add(plain(136, 136, k), choice);
+        }
     }
     // Swap-AB for small M.
     for kind in [ScheduleKind::Cooperative, ScheduleKind::DoubleBuffer] {

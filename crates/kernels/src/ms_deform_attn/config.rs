@@ -85,6 +85,8 @@ fields! {
         pub parts: Option<u32>,
         /// CTAs of the grid
         pub ctas: Option<u32>,
+        /// The bits of a query do not depend on the other queries or on their number: tuned configs are not used
+        pub batch_invariant: Option<bool>,
     }
 }
 
@@ -196,6 +198,7 @@ impl From<&Config> for Choice {
             work_split: Some(c.work_split),
             parts: Some(c.parts),
             ctas: Some(c.ctas),
+            batch_invariant: None,
         }
     }
 }

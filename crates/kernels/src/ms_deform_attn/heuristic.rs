@@ -62,6 +62,31 @@ pub(super) fn select(p: &Problem, choice: &Choice, target: &Target) -> Result<Co
     }
 }
 
+/// Returns the choice with the fields fixed on which the bits of a query may depend, for batch
+/// invariance: the order in which its points are added. The heuristic selects it without the number
+/// of queries; tuned configs depend on that number.
+pub(super) fn fixed_choice(
+    p: &Problem,
+    choice: &Choice,
+    target: &Target,
+) -> Result<Choice, FamilyError> {
+    if choice.batch_invariant != Some(true) {
+        return Ok(choice.clone());
+    }
+    let c = select(p, choice, target)?;
+    Ok(Choice {
+        schedule: Some(c.schedule),
+        reads: choice
+            .reads
+            .or((c.schedule != Schedule::Boxes).then_some(c.reads)),
+        points_per_record: choice
+            .points_per_record
+            .or((c.schedule != Schedule::Boxes).then_some(c.points_per_record)),
+        promote_every: Some(c.promote_every),
+        ..choice.clone()
+    })
+}
+
 /// A config under construction: each step sets or checks a part of it.
 struct Draft<'a> {
     p: &'a Problem,

@@ -163,6 +163,10 @@ impl Family for MsDeformAttn {
         heuristic::select(p, choice, target)
     }
 
+    fn fixed_choice(p: &Problem, choice: &Choice, target: &Target) -> Result<Choice, FamilyError> {
+        heuristic::fixed_choice(p, choice, target)
+    }
+
     fn baseline(p: &Problem, choice: &Choice, target: &Target) -> Result<Config, FamilyError> {
         // Without resident levels the plain schedule has no synchronization.
         let choice = Choice {

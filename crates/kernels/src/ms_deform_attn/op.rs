@@ -2,6 +2,7 @@
 
 use super::config::Choice;
 use super::problem::{LevelLayout, LevelShapes, MAX_EXTENTS, MAX_LEVEL_PIXELS, Problem};
+use crate::batch_invariant::BATCH_INVARIANT;
 use warpline_family::error::FamilyError;
 use warpline_family::float::FloatType;
 use warpline_family::op::{ArgValue, OpArgs, OpOutput, OpParam, OutputDim, Signature, TensorView};
@@ -41,6 +42,7 @@ pub(super) fn signature() -> Signature {
             64,
             "Batches that other implementations process at once; ignored.",
         ),
+        BATCH_INVARIANT,
     ];
     Signature {
         name: "ms_deform_attn",
@@ -75,6 +77,7 @@ pub(super) fn args(p: &Problem) -> Vec<ArgValue> {
         locations,
         weights,
         ArgValue::Integer(64),
+        ArgValue::Flag(false),
     ]
 }
 
@@ -142,7 +145,11 @@ pub(super) fn problem_of_call(call: &OpArgs<'_>) -> Result<(Problem, Choice), Fa
     let problem = with_layout(call, problem, pixels)?;
     // Valid input is checked for support last.
     check_limits(call, channels, levels, points)?;
-    Ok((problem, Choice::default()))
+    let choice = Choice {
+        batch_invariant: call.flag("batch_invariant").then_some(true),
+        ..Choice::default()
+    };
+    Ok((problem, choice))
 }
 
 /// Rejects extents that no kernel supports.

@@ -2,8 +2,9 @@
 
 use super::config::Choice;
 use super::problem::{Problem, scale_spec};
+use crate::batch_invariant::BATCH_INVARIANT;
 use crate::gemm;
-use crate::gemm::call::{BATCH_INVARIANT, OUT_DTYPE, activation, canonical, extent_u32, with_rows};
+use crate::gemm::call::{OUT_DTYPE, activation, canonical, extent_u32, with_rows};
 use crate::gemm::{Activation, OperandType};
 use crate::nvfp4::{BLOCK, ScaleLayout};
 use crate::weights::WeightLayout;
@@ -91,7 +92,7 @@ pub(super) fn op<F: Family<Problem = Problem, Choice = Choice>>() -> Op<F> {
         },
         problem: |call| {
             let choice = Choice {
-                split_k: call.flag("batch_invariant").then_some(1),
+                batch_invariant: call.flag("batch_invariant").then_some(true),
                 ..Choice::default()
             };
             Ok((problem_of_call(call)?, choice))

@@ -53,6 +53,8 @@ fields! {
         pub math_registers: Option<u32>,
         /// CTAs of the grid
         pub ctas: Option<u32>,
+        /// The bits of a row do not depend on the other rows or on their number: one consumer adds all of K of an output, in order
+        pub batch_invariant: Option<bool>,
     }
 }
 
@@ -97,6 +99,7 @@ impl From<&Config> for Choice {
             load_registers: registers.map(|r| r.load),
             math_registers: registers.map(|r| r.math),
             ctas: Some(c.ctas),
+            batch_invariant: None,
         }
     }
 }

@@ -5,6 +5,7 @@ use super::scale_boxes::ScaleBoxes;
 use super::schedule::{Schedule, ScheduleKind};
 use super::shape::Shape;
 use super::units::{BLOCKS_PER_PANEL, K_BLOCK, OUTPUTS, PANEL_BYTES, PANEL_K};
+use crate::batch_invariant::fix;
 use warpline_family::error::FamilyError;
 use warpline_ir::Target;
 
@@ -153,6 +154,27 @@ pub(crate) fn estimate(p: &Shape, c: &Config, target: &Target) -> f64 {
     let kernel_micros = start + waves * (mainloop + epilogue + exchange);
     let memory = p.bytes / 3.6e12;
     (kernel_micros * 1e-6).max(memory)
+}
+
+/// Returns the choice with the fields fixed on which the bits of a row may depend, for batch
+/// invariance: one consumer adds all of K of an output in order, in wgmmas of the same elements.
+pub(crate) fn fixed_choice(choice: &Choice) -> Result<Choice, FamilyError> {
+    if choice.batch_invariant != Some(true) {
+        return Ok(choice.clone());
+    }
+    let kind = ScheduleKind::Cooperative;
+    let schedule = fix(
+        "--schedule",
+        choice.schedule.map(ScheduleKind::keyword),
+        kind.keyword(),
+    )?;
+    Ok(Choice {
+        schedule: schedule.map(|_| kind),
+        // A longer k-tile pairs other blocks, or lets consumers take k-tiles in turn.
+        tile_k: fix("--tile-k", choice.tile_k, K_BLOCK)?,
+        split_k: fix("--split-k", choice.split_k, 1)?,
+        ..choice.clone()
+    })
 }
 
 /// Returns the config with the shortest estimated time.

@@ -117,6 +117,10 @@ impl Family for Nvfp4DualGemm {
         heuristic::config(&p.shape(), choice, target)
     }
 
+    fn fixed_choice(_: &Problem, choice: &Choice, _: &Target) -> Result<Choice, FamilyError> {
+        heuristic::fixed_choice(choice)
+    }
+
     fn baseline(p: &Problem, choice: &Choice, target: &Target) -> Result<Config, FamilyError> {
         // The defaults: cooperative, two consumers.
         Config::new(&p.shape(), &Choice::default(), choice, target)

@@ -1,7 +1,8 @@
 //! The op: from call arguments to a problem.
 
 use super::problem::Problem;
-use crate::gemm::call::{BATCH_INVARIANT, extent_u32};
+use crate::batch_invariant::BATCH_INVARIANT;
+use crate::gemm::call::extent_u32;
 use crate::nvfp4_dual_gemm::Choice;
 use crate::nvfp4_dual_gemm::call::{
     SCALE_LAYOUT, TensorRules, check_aligned, check_k, row_strides, scale_layout,
@@ -57,7 +58,7 @@ pub(super) fn op<F: Family<Problem = Problem, Choice = Choice>>() -> Op<F> {
         },
         problem: |call| {
             let choice = Choice {
-                split_k: call.flag("batch_invariant").then_some(1),
+                batch_invariant: call.flag("batch_invariant").then_some(true),
                 ..Choice::default()
             };
             Ok((problem_of_call(call)?, choice))

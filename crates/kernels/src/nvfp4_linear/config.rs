@@ -1,6 +1,7 @@
 //! The config: that of the NVFP4 kernels, whose tiles have twice as many columns here.
 
 use super::problem::Problem;
+use crate::batch_invariant::fix;
 use crate::nvfp4_dual_gemm::{self, Choice, ScheduleKind, heuristic};
 use warpline_family::error::FamilyError;
 use warpline_family::field::Fields as _;
@@ -58,6 +59,22 @@ impl Config {
     /// Returns the estimated seconds.
     pub(super) fn estimate(&self, p: &Problem, target: &Target) -> f64 {
         heuristic::estimate(&p.shape(), &self.kernel, target)
+    }
+}
+
+/// Rows of a tile of a batch-invariant layer.
+const INVARIANT_TILE_M: u32 = 64;
+
+/// Returns the choice with the fields fixed on which the bits of a row may depend, for batch invariance:
+/// as for two weights, and the rows of a tile, with which the order of K in the decoded weight changes.
+pub(super) fn fixed_choice(choice: &Choice) -> Result<Choice, FamilyError> {
+    let fixed = heuristic::fixed_choice(choice)?;
+    match choice.batch_invariant {
+        Some(true) => Ok(Choice {
+            tile_m: fix("--tile-m", choice.tile_m, INVARIANT_TILE_M)?,
+            ..fixed
+        }),
+        _ => Ok(fixed),
     }
 }
 

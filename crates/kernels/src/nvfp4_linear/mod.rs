@@ -82,6 +82,10 @@ impl Family for Nvfp4Linear {
         Config::selected(p, choice, target)
     }
 
+    fn fixed_choice(_: &Problem, choice: &Choice, _: &Target) -> Result<Choice, FamilyError> {
+        config::fixed_choice(choice)
+    }
+
     fn baseline(p: &Problem, choice: &Choice, target: &Target) -> Result<Config, FamilyError> {
         Config::new(p, &Choice::default(), choice, target)
     }

@@ -3,6 +3,7 @@
 use super::config::Choice;
 use super::op::RowOp;
 use super::problem::{Matrix, Problem};
+use crate::batch_invariant::BATCH_INVARIANT;
 use warpline_family::error::FamilyError;
 use warpline_family::float::FloatType;
 use warpline_family::op::layout::merge_dims;
@@ -21,7 +22,7 @@ pub(super) fn signature<K: RowOp>() -> Signature {
     Signature {
         name: K::OP,
         about: K::ABOUT,
-        params: [&[X], K::PARAMS].concat(),
+        params: [&[X], K::PARAMS, &[BATCH_INVARIANT]].concat(),
         outputs: vec![OpOutput {
             name: "y",
             dims: &[OutputDim::All("x")],
@@ -78,6 +79,7 @@ pub(super) fn problem_of_call<K: RowOp>(
     let problem = Problem { matrix, options };
     let choice = Choice {
         vectors: (!call.is_16_byte_aligned()).then_some(false),
+        batch_invariant: call.flag("batch_invariant").then_some(true),
         ..Choice::default()
     };
     Ok((problem, choice))
@@ -154,6 +156,7 @@ pub(super) fn args<K: RowOp>(p: &Problem<K::Options>) -> Vec<ArgValue> {
                 .map_or(ArgValue::None, |default| default.value()),
         });
     }
+    args.push(ArgValue::Flag(false));
     args
 }
 
@@ -178,7 +181,8 @@ mod tests {
 
     /// Returns problem and config of a softmax, or the error.
     fn softmax(x: TensorView, y: TensorView, dim: i64) -> Result<[serde_json::Value; 2], String> {
-        let solved = op("softmax").workload(&[x.into(), dim.into()], &[y], &Target::SM_90A);
+        let solved =
+            op("softmax").workload(&[x.into(), dim.into(), false.into()], &[y], &Target::SM_90A);
         let work = solved.map_err(|e| e.to_string())?.unwrap();
         Ok([work.problem(), work.config()])
     }
@@ -250,8 +254,9 @@ mod tests {
             let solved = op(name).workload(args, std::slice::from_ref(y), &Target::SM_90A);
             solved.map_or_else(|e| e.code(), |_| "ok")
         };
-        let softmax =
-            |x: &TensorView, dim: i64| code("softmax", &[x.clone().into(), dim.into()], x);
+        let softmax = |x: &TensorView, dim: i64| {
+            code("softmax", &[x.clone().into(), dim.into(), false.into()], x)
+        };
         assert_eq!(softmax(&x, -1), "ok");
         assert_eq!(softmax(&x, 2), "bad-problem");
         assert_eq!(softmax(&x, 0), "unsupported-layout");
@@ -264,7 +269,7 @@ mod tests {
         let rms_norm = |weight: TensorView, eps: f64| {
             code(
                 "rms_norm",
-                &[x.clone().into(), weight.into(), eps.into()],
+                &[x.clone().into(), weight.into(), eps.into(), false.into()],
                 &x,
             )
         };
@@ -295,6 +300,7 @@ mod tests {
                 weight,
                 bias,
                 ArgValue::Number(eps),
+                ArgValue::Flag(false),
             ];
             let solved =
                 op("layer_norm").workload(&args, std::slice::from_ref(&x), &Target::SM_90A);

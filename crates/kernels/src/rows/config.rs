@@ -85,6 +85,8 @@ fields! {
         pub vectors: Option<bool>,
         /// CTAs of the grid
         pub ctas: Option<u32>,
+        /// The bits of a row do not depend on the other rows or on their number: tuned configs are not used
+        pub batch_invariant: Option<bool>,
         /// Units per thread; derived from the other parameters and the row length.
         #[doc(hidden)]
         pub units: Option<u32>,
@@ -148,6 +150,7 @@ impl From<&Config> for Choice {
             vectors: Some(c.vectors),
             ctas: Some(c.ctas),
             units: Some(c.units),
+            batch_invariant: None,
         }
     }
 }

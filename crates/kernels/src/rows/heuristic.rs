@@ -67,6 +67,27 @@ pub(super) fn select<K: RowOp>(
     Ok(config)
 }
 
+/// Returns the choice with the fields fixed on which the bits of a row may depend, for batch
+/// invariance: the division of a row among threads. The heuristic selects it without the number of
+/// rows; tuned configs depend on that number.
+pub(super) fn fixed_choice<K: RowOp>(
+    problem: &Problem<K::Options>,
+    choice: &Choice,
+    target: &Target,
+) -> Result<Choice, FamilyError> {
+    if choice.batch_invariant != Some(true) {
+        return Ok(choice.clone());
+    }
+    let selected = select::<K>(problem, choice, target)?;
+    Ok(Choice {
+        ctas: choice.ctas,
+        stages: choice.stages,
+        units: choice.units,
+        batch_invariant: choice.batch_invariant,
+        ..Choice::from(&selected)
+    })
+}
+
 /// Returns legal configs, the heuristic's selection first.
 pub(super) fn candidates<K: RowOp>(problem: &Problem<K::Options>, target: &Target) -> Vec<Config> {
     let mut all: Vec<Config> = Vec::new();

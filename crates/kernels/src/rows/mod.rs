@@ -166,6 +166,14 @@ impl<K: RowOp> Family for RowFamily<K> {
         heuristic::candidates::<K>(p, target)
     }
 
+    fn fixed_choice(
+        p: &Self::Problem,
+        choice: &Choice,
+        target: &Target,
+    ) -> Result<Choice, FamilyError> {
+        heuristic::fixed_choice::<K>(p, choice, target)
+    }
+
     fn baseline(
         p: &Self::Problem,
         choice: &Choice,

@@ -43,30 +43,36 @@ fn view(address: u64) -> TensorView {
 #[test]
 fn arguments_of_wrong_types_and_shapes_are_rejected() {
     let x = || ArgValue::Tensor(view(0));
-    let last = ArgValue::Integer(-1);
-    assert_eq!(outcome(&[x(), last.clone()], &[view(1 << 20)]), "PASS");
+    let (last, flag) = (ArgValue::Integer(-1), ArgValue::Flag(false));
     assert_eq!(
-        outcome(&[x()], &[view(0)]),
-        "softmax: the op takes 2 arguments and 1 outputs, not 1 and 1"
+        outcome(&[x(), last.clone(), flag.clone()], &[view(1 << 20)]),
+        "PASS"
     );
     assert_eq!(
-        outcome(&[ArgValue::None, last.clone()], &[view(0)]),
+        outcome(&[x()], &[view(0)]),
+        "softmax: the op takes 3 arguments and 1 outputs, not 1 and 1"
+    );
+    assert_eq!(
+        outcome(&[ArgValue::None, last.clone(), flag.clone()], &[view(0)]),
         "softmax: x must be a tensor, not None"
     );
     assert_eq!(
-        outcome(&[x(), ArgValue::Number(0.5)], &[view(0)]),
+        outcome(&[x(), ArgValue::Number(0.5), flag.clone()], &[view(0)]),
         "softmax: dim must be an integer, not 0.5"
     );
     let other = TensorView::dense(DType::Bf16, &[2, 9], 0);
     assert_eq!(
-        outcome(&[x(), last], &[other]),
+        outcome(&[x(), last, flag], &[other]),
         "softmax: y must be f32 [2, 8], not bf16 [2, 9]"
     );
 }
 
 #[test]
 fn an_output_that_overlaps_an_input_is_rejected() {
-    let args = |address| [ArgValue::Tensor(view(address)), ArgValue::Integer(-1)];
+    let args = |address| {
+        let x = ArgValue::Tensor(view(address));
+        [x, ArgValue::Integer(-1), ArgValue::Flag(false)]
+    };
     let message = "softmax: y shares memory with x; an output must not overlap another tensor";
     assert_eq!(outcome(&args(1024), &[view(1024)]), message);
     assert_eq!(outcome(&args(1024), &[view(1024 + 60)]), message);
@@ -76,7 +82,7 @@ fn an_output_that_overlaps_an_input_is_rejected() {
 #[test]
 fn an_empty_output_needs_no_launch() {
     let empty = TensorView::dense(DType::F32, &[0, 8], 0);
-    let args = [ArgValue::Tensor(empty.clone()), ArgValue::Integer(-1)];
+    let args = [empty.clone().into(), ArgValue::Integer(-1), false.into()];
     let solved = softmax().workload(&args, &[empty], &TARGET);
     assert!(solved.unwrap().is_none());
 }

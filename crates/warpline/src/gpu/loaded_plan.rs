@@ -4,6 +4,7 @@ use super::args::encode_args;
 use super::code::CodeOrigin;
 use super::footprint::Footprint;
 use super::kernel::LoadedKernel;
+use super::rebound_plan::ReboundPlan;
 use crate::device::Device;
 use crate::error::Error;
 use crate::prepare::{Prepared, PreparedStep};
@@ -151,6 +152,17 @@ impl LoadedPlan {
         })
     }
 
+    /// Binds the plan to buffers, so that it can be bound to others cheaply.
+    pub(crate) fn bind_again(&self, addresses: &BufferAddresses) -> Result<ReboundPlan, Error> {
+        let steps = self.steps.iter().map(|step| &step.prepared);
+        Ok(ReboundPlan::new(
+            self.bind(addresses)?,
+            steps,
+            &self.context,
+            addresses,
+        ))
+    }
+
     /// Binds the plan to buffers and launches it once.
     pub fn launch(&self, stream: &Stream, addresses: &BufferAddresses) -> Result<(), Error> {
         self.bind(addresses)?.launch(stream)
@@ -178,6 +190,11 @@ impl BoundPlan {
             launch(&bound.kernel.function, &bound.config, stream, &bound.args)?;
         }
         Ok(())
+    }
+
+    /// Returns the arguments of a launch.
+    pub(super) fn args(&mut self, launch: usize) -> Option<&mut Args> {
+        self.launches.get_mut(launch).map(|bound| &mut bound.args)
     }
 
     /// Returns the names of the kernels, in order.

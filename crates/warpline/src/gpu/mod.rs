@@ -7,6 +7,7 @@
 //! | where | what |
 //! |---|---|
 //! | [`loaded_plan`] | plans with loaded kernels, and plans bound to buffers |
+//! | `rebound_plan` | plans bound to other addresses again and again |
 //! | `kernel` | one loaded kernel |
 //! | [`footprint`] | the resources of a compiled kernel |
 //! | `code` | the code of a kernel: from disk, or compiled to a cubin or as a whole program |
@@ -31,6 +32,7 @@ pub mod footprint;
 pub mod guarantees;
 mod kernel;
 pub mod loaded_plan;
+mod rebound_plan;
 mod session;
 pub mod watch;
 
@@ -40,4 +42,5 @@ pub use disk::{FOLDER as CACHE_FOLDER, SWITCH as CACHE_SWITCH};
 pub use flush::Flush;
 pub use footprint::Footprint;
 pub use loaded_plan::{BoundPlan, BuildTimes, LoadOptions, LoadedPlan};
+pub(crate) use rebound_plan::ReboundPlan;
 pub(crate) use session::run;

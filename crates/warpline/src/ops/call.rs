@@ -170,7 +170,7 @@ mod tests {
             (
                 "unknown-parameter",
                 2,
-                "rms_norm has no parameter \"epsilon\"\nhelp: its parameters are x, weight, eps"
+                "rms_norm has no parameter \"epsilon\"\nhelp: its parameters are x, weight, eps, batch_invariant"
             )
         );
     }
@@ -182,7 +182,12 @@ mod tests {
             .unwrap()
             .tensor("x", row.clone())
             .unwrap();
-        assert_eq!(call.args[1..], [ArgValue::None, ArgValue::Number(1e-6)]);
+        let defaults = [
+            ArgValue::None,
+            ArgValue::Number(1e-6),
+            ArgValue::Flag(false),
+        ];
+        assert_eq!(call.args[1..], defaults);
         let inputs: Vec<_> = call.inputs().collect();
         assert_eq!(inputs, [("x", &row)]);
     }

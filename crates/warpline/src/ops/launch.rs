@@ -1,6 +1,7 @@
 //! Launches of calls on a GPU.
 
 use super::call::Call;
+use super::key::CallKey;
 use super::plans::CachedPlan;
 use crate::device::Device;
 use crate::error::Error;
@@ -19,12 +20,46 @@ impl PlannedCall {
     pub fn workspace(&self) -> u64 {
         self.0.workspace
     }
+
+    /// Returns the cached plan of a call on a GPU by its key; `None` if it is new.
+    pub fn cached(key: &CallKey, device: &Device) -> Option<Self> {
+        device.gpu()?.plans.get(key).map(Self)
+    }
+
+    /// Returns whether the plan is still in the cache. A tuned config replaces it, for example.
+    pub fn is_current(&self) -> bool {
+        !self.0.is_retired()
+    }
+
+    /// Returns whether an output shares bytes with an input or with another output. Such a call must
+    /// not be launched.
+    pub fn overlaps(&self, addresses: &BufferAddresses) -> bool {
+        self.0.overlaps(addresses)
+    }
+
+    /// Launches the plan at given addresses. If the plan was launched before, this only patches the
+    /// addresses that differ: it does not allocate, and encodes no tensor map.
+    ///
+    /// # Safety
+    /// As for [`Call::launch_planned`], for a call with these addresses that
+    /// [overlaps](Self::overlaps) nothing.
+    #[allow(
+        unsafe_code,
+        reason = "callers guarantee the validity of raw addresses"
+    )]
+    pub unsafe fn launch_at(
+        &self,
+        stream: &Stream,
+        addresses: &BufferAddresses,
+    ) -> Result<(), Error> {
+        self.0.launch(stream, addresses)
+    }
 }
 
 impl Call {
     /// Returns the cached plan of the call on a GPU; `None` if it is new.
     pub fn cached_plan(&self, device: &Device) -> Option<PlannedCall> {
-        device.gpu()?.plans.get(self).map(PlannedCall)
+        PlannedCall::cached(&CallKey::of(self), device)
     }
 
     /// Returns the number of cached plans on a GPU.
@@ -131,16 +166,15 @@ impl Call {
         stream: &Stream,
         workspace: u64,
     ) -> Result<(), Error> {
-        // Every call must check this, because a plan serves calls with other addresses.
-        self.op.check_aliasing(&self.args, &self.outs)?;
-        let Some(loaded) = &planned.0.loaded else {
-            return Ok(());
-        };
         let addresses = BufferAddresses {
             inputs: self.addresses().collect(),
             outputs: self.outs.iter().map(|view| view.address).collect(),
             workspace,
         };
-        loaded.launch(stream, &addresses)
+        // Every call must check this, because a plan serves calls with other addresses.
+        if planned.overlaps(&addresses) {
+            self.op.check_aliasing(&self.args, &self.outs)?;
+        }
+        planned.0.launch(stream, &addresses)
     }
 }

@@ -25,6 +25,7 @@
 //! | where | what |
 //! |---|---|
 //! | `call` | a call: an op and its arguments |
+//! | `key` | the key of a call's plan |
 //! | `launch` | launches on a GPU |
 //! | `plans` | the cache of plans |
 //! | `workspace` | workspaces of streams |
@@ -34,12 +35,14 @@
 mod call;
 #[cfg(feature = "cudarc")]
 pub mod interop;
+mod key;
 mod launch;
 mod plans;
 mod simulate;
 mod workspace;
 
 pub use call::Call;
+pub use key::CallKey;
 pub use launch::PlannedCall;
 pub(crate) use plans::Plans;
 use std::sync::LazyLock;

@@ -1,16 +1,18 @@
 //! The cache of plans, keyed by calls without their addresses.
 
 use super::call::Call;
+use super::key::CallKey;
 use crate::device::Device;
 use crate::error::Error;
-use crate::gpu::{LoadOptions, LoadedPlan, lock};
+use crate::gpu::{LoadOptions, LoadedPlan, ReboundPlan, lock};
 use crate::prepare::prepare;
 use crate::tune;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, TryLockError};
 use warpline_cuda::Stream;
-use warpline_kernels::AnyWorkload;
 use warpline_kernels::op::{ArgValue, TensorView};
+use warpline_kernels::{AnyWorkload, BufferAddresses};
 
 /// The capacity of the cache. A full cache is cleared.
 const MAX_PLANS: usize = 4096;
@@ -26,12 +28,116 @@ pub(super) struct CachedPlan {
     pub(super) loaded: Option<LoadedPlan>,
     /// The size of the workspace in bytes.
     pub(super) workspace: u64,
+    /// The bytes of each input and output around its address.
+    spans: Spans,
+    /// The launches of the last call, with encoded arguments. A call patches the addresses that
+    /// differ.
+    bound: Mutex<Option<ReboundPlan>>,
+    /// Whether the cache dropped the plan.
+    is_retired: AtomicBool,
+}
+
+impl CachedPlan {
+    fn new(call: &Call, loaded: Option<LoadedPlan>, workspace: u64) -> Self {
+        Self {
+            loaded,
+            workspace,
+            spans: Spans::of(call),
+            bound: Mutex::default(),
+            is_retired: AtomicBool::new(false),
+        }
+    }
+
+    /// Returns whether an output shares bytes with another tensor.
+    pub(super) fn overlaps(&self, addresses: &BufferAddresses) -> bool {
+        self.spans.overlap(addresses)
+    }
+
+    /// Returns whether the cache dropped the plan, for example because a tuned config replaces its
+    /// config.
+    pub(super) fn is_retired(&self) -> bool {
+        self.is_retired.load(Ordering::Acquire)
+    }
+
+    /// Launches the plan at other addresses.
+    pub(super) fn launch(&self, stream: &Stream, addresses: &BufferAddresses) -> Result<(), Error> {
+        let Some(loaded) = &self.loaded else {
+            return Ok(());
+        };
+        let mut bound = match self.bound.try_lock() {
+            Ok(bound) => bound,
+            Err(TryLockError::Poisoned(poisoned)) => {
+                let mut bound = poisoned.into_inner();
+                *bound = None;
+                bound
+            }
+            // Another thread launches this plan at its own addresses.
+            Err(TryLockError::WouldBlock) => return loaded.launch(stream, addresses),
+        };
+        // Taken, so that a failed call leaves no launch with half of its addresses.
+        let previous = match bound.take() {
+            Some(mut previous) => previous.rebind(addresses)?.then_some(previous),
+            None => None,
+        };
+        let rebound = match previous {
+            Some(rebound) => rebound,
+            None => loaded.bind_again(addresses)?,
+        };
+        let launched = rebound.launch(stream);
+        *bound = Some(rebound);
+        launched
+    }
+}
+
+/// The bytes of a tensor relative to its address: start and end; `None` if it has none.
+type Span = Option<(i128, i128)>;
+
+/// The spans of the tensors of a call.
+#[derive(Debug)]
+struct Spans {
+    inputs: Vec<Span>,
+    outputs: Vec<Span>,
+}
+
+impl Spans {
+    fn of(call: &Call) -> Self {
+        let span = |view: &TensorView| {
+            let at = i128::from(view.address);
+            view.bytes().map(|(start, end)| (start - at, end - at))
+        };
+        let inputs = call.args.iter().filter_map(|value| match value {
+            ArgValue::Tensor(view) => Some(span(view)),
+            ArgValue::Integers(_) => Some(None),
+            _ => None,
+        });
+        Self {
+            inputs: inputs.collect(),
+            outputs: call.outs.iter().map(span).collect(),
+        }
+    }
+
+    /// Returns whether an output shares bytes with an input or with another output.
+    fn overlap(&self, addresses: &BufferAddresses) -> bool {
+        let bytes = |(&address, span): (&u64, &Span)| {
+            let at = i128::from(address);
+            span.map(|(start, end)| (at + start, at + end))
+        };
+        let inputs = || addresses.inputs.iter().zip(&self.inputs);
+        let outputs = || addresses.outputs.iter().zip(&self.outputs);
+        outputs().enumerate().any(|(i, out)| {
+            let Some((start, end)) = bytes(out).filter(|_| *out.0 != 0) else {
+                return false;
+            };
+            let mut others = inputs().chain(outputs().take(i)).filter_map(bytes);
+            others.any(|(other_start, other_end)| start < other_end && other_start < end)
+        })
+    }
 }
 
 impl Plans {
     /// Returns the cached plan of a call.
-    pub(super) fn get(&self, call: &Call) -> Option<Arc<CachedPlan>> {
-        lock(&self.0).get(&key(call)).cloned()
+    pub(super) fn get(&self, key: &CallKey) -> Option<Arc<CachedPlan>> {
+        lock(&self.0).get(key.words()).cloned()
     }
 
     /// Returns the number of plans.
@@ -41,7 +147,7 @@ impl Plans {
 
     /// Removes all plans, because a tuned config may replace the config of a plan.
     pub(crate) fn clear(&self) {
-        lock(&self.0).clear();
+        retire(&mut lock(&self.0));
     }
 
     /// Returns the plan of a call, and plans it on a miss. During stream capture, a miss succeeds only
@@ -52,26 +158,32 @@ impl Plans {
         device: &Device,
         stream: &Stream,
     ) -> Result<Arc<CachedPlan>, Error> {
-        if let Some(plan) = self.get(call) {
+        let key = CallKey::of(call);
+        if let Some(plan) = self.get(&key) {
             return Ok(plan);
         }
         let plan = Arc::new(plan(call, device, stream)?);
         let mut plans = lock(&self.0);
         if plans.len() >= MAX_PLANS {
-            plans.clear();
+            retire(&mut plans);
         }
-        plans.insert(key(call), plan.clone());
+        plans.insert(key.words().to_vec(), plan.clone());
         Ok(plan)
     }
+}
+
+/// Removes all plans, and tells the holders of each.
+fn retire(plans: &mut HashMap<Vec<u64>, Arc<CachedPlan>>) {
+    for plan in plans.values() {
+        plan.is_retired.store(true, Ordering::Release);
+    }
+    plans.clear();
 }
 
 fn plan(call: &Call, device: &Device, stream: &Stream) -> Result<CachedPlan, Error> {
     let target = device.target();
     let Some(work) = call.op.workload(&call.args, &call.outs, &target)? else {
-        return Ok(CachedPlan {
-            loaded: None,
-            workspace: 0,
-        });
+        return Ok(CachedPlan::new(call, None, 0));
     };
     let options = LoadOptions::default();
     let load = |work: &dyn AnyWorkload| {
@@ -87,52 +199,10 @@ fn plan(call: &Call, device: &Device, stream: &Stream) -> Result<CachedPlan, Err
             jits = loaded.jits(),
             "planned a call"
         );
-        Ok(CachedPlan {
-            workspace: prepared.workspace,
-            loaded: Some(loaded),
-        })
+        Ok(CachedPlan::new(call, Some(loaded), prepared.workspace))
     };
     let (plan, _) = tune::first_usable(work.as_ref(), device, call.deterministic, load)?;
     Ok(plan)
-}
-
-/// Encodes everything that a plan depends on. The key contains only the 16-byte alignment of
-/// addresses.
-fn key(call: &Call) -> Vec<u64> {
-    let mut key = Vec::with_capacity(32);
-    key.push(call.index as u64 | u64::from(call.deterministic) << 32);
-    for value in &call.args {
-        match value {
-            ArgValue::None => key.push(0),
-            ArgValue::Tensor(view) => push_view(&mut key, view),
-            ArgValue::Number(x) => key.extend([2, x.to_bits()]),
-            ArgValue::Integer(n) => key.extend([3, *n as u64]),
-            ArgValue::Flag(flag) => key.extend([5, u64::from(*flag)]),
-            ArgValue::Integers(all) => {
-                key.extend([6, all.len() as u64]);
-                key.extend(all.iter().map(|&n| n as u64));
-            }
-            ArgValue::Text(text) => {
-                let bytes = text.as_bytes().chunks(8);
-                key.extend([4, text.len() as u64]);
-                key.extend(bytes.map(|b| b.iter().fold(0, |n, &x| n << 8 | u64::from(x))));
-            }
-        }
-    }
-    for view in &call.outs {
-        push_view(&mut key, view);
-    }
-    key
-}
-
-fn push_view(key: &mut Vec<u64>, view: &TensorView) {
-    let header = 1
-        | u64::from(view.is_16_byte_aligned()) << 8
-        | (view.dtype as u64) << 16
-        | (view.shape.len() as u64) << 32;
-    key.push(header);
-    key.extend(&view.shape);
-    key.extend(view.strides.iter().map(|&stride| stride as u64));
 }
 
 #[cfg(test)]
@@ -140,52 +210,30 @@ mod tests {
     use super::*;
     use warpline_ir::DType;
 
-    fn call(x: TensorView, dim: i64, y: TensorView) -> Vec<u64> {
-        key(&Call::with(1, vec![x.into(), dim.into()], vec![y]))
-    }
-
     #[test]
-    fn calls_with_other_aligned_addresses_share_a_plan() {
+    fn an_output_that_shares_bytes_with_another_tensor_overlaps() {
         let at = |address| TensorView::dense(DType::F32, &[4, 8], address);
-        let key = call(at(1024), -1, at(4096));
-        assert_eq!(key, call(at(2048), -1, at(8192)));
-        let mut padded = at(1024);
-        padded.strides[0] = 9;
-        let others = [
-            call(at(1028), -1, at(4096)),
-            call(at(1024), -1, at(4100)),
-            call(at(1024), 1, at(4096)),
-            call(padded, -1, at(4096)),
-            call(TensorView::dense(DType::Bf16, &[4, 8], 1024), -1, at(4096)),
-            call(TensorView::dense(DType::F32, &[8, 4], 1024), -1, at(4096)),
-            call(
-                TensorView::dense(DType::F32, &[4, 8, 1], 1024),
-                -1,
-                at(4096),
-            ),
-        ];
-        for (i, other) in others.iter().enumerate() {
-            assert_ne!(&key, other, "{i}");
-        }
-    }
-
-    #[test]
-    fn calls_with_other_integers_have_other_plans() {
-        let call = |first: Vec<i64>, second: Vec<i64>| {
-            key(&Call::with(
-                1,
-                vec![first.into(), second.into()],
-                Vec::new(),
-            ))
+        let mut call = Call::with(1, vec![at(0).into(), (-1).into()], vec![at(0)]);
+        let overlap = |spans: &Spans, x, y| {
+            let addresses = BufferAddresses {
+                inputs: vec![x],
+                outputs: vec![y],
+                workspace: 0,
+            };
+            spans.overlap(&addresses)
         };
-        let expected = call(vec![4, 6], vec![0]);
-        assert_eq!(expected, call(vec![4, 6], vec![0]));
-        for other in [
-            call(vec![6, 4], vec![0]),
-            call(vec![4], vec![6, 0]),
-            call(vec![4, 6], vec![]),
+        let spans = Spans::of(&call);
+        for (x, y, expected) in [
+            (1024, 1024, true),
+            (1024, 1024 + 128, false),
+            (1024 + 128, 1024, false),
+            (1024, 1024 + 127, true),
+            (1024 + 127, 1024, true),
+            (0, 0, false),
         ] {
-            assert_ne!(expected, other);
+            assert_eq!(overlap(&spans, x, y), expected, "{x} {y}");
         }
+        call.outs = vec![TensorView::dense(DType::F32, &[0, 8], 0)];
+        assert!(!overlap(&Spans::of(&call), 1024, 1024), "an empty output");
     }
 }

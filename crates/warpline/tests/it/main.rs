@@ -1,5 +1,6 @@
 //! Tests on the CPU executor, and with a stub of the CUDA driver.
 
+mod batch_invariant;
 mod child;
 mod configs;
 mod cpu_executor;

@@ -66,7 +66,11 @@ def parser() -> Parser:
     sustained.add_argument(
         "--no-sustained", dest="sustained", action="store_const", const=False, help="skip the back-to-back times"
     )
-    p.add_argument("--no-host", action="store_true", help="skip the host overhead of a call")
+    overhead = p.add_mutually_exclusive_group()
+    overhead.add_argument("--no-host", action="store_true", help="skip the host overhead of a call")
+    overhead.add_argument(
+        "--host-only", action="store_true", help="measure only the host overhead, of the first problem of each op"
+    )
     p.add_argument("--json", type=Path, metavar="FILE", help="write all results as JSON")
     p.add_argument("--plot", type=Path, metavar="FILE.svg", help="plot all results")
     return p
@@ -148,12 +152,13 @@ def _measure(run: record.Run, problems: list[Problem], options: argparse.Namespa
         seed=run.seed,
         sustained=options.sustained,
     )
-    for number, problem in enumerate(problems, 1):
+    timed = [] if options.host_only else problems
+    for number, problem in enumerate(timed, 1):
         began = time.perf_counter()
         measured = measurement.measure(problem, timer, settings)
         run.problems.append(measured)
         seconds = time.perf_counter() - began
-        _print(report.progress(number, len(problems), measured, seconds), sys.stderr)
+        _print(report.progress(number, len(timed), measured, seconds), sys.stderr)
         if options.json:
             # Keep finished problems if a later one fails.
             record.write(run, options.json)

@@ -1,6 +1,6 @@
 //! The candidates: bases of schedule, tile shape and division of K, and neighbors of a config.
 
-use super::model::straddles_sectors;
+use super::features::straddles_sectors;
 use crate::gemm::config::{Choice, Config, Raster, ScheduleKind};
 use crate::gemm::problem::{Activation, Problem};
 use crate::gemm::tile_scheduler::Cluster;

@@ -3,15 +3,18 @@
 //! | where | what |
 //! |---|---|
 //! | `candidates` | schedules, tile shapes and divisions of K that are worth an estimate |
+//! | `features` | the numbers of a config that its time depends on |
 //! | `model` | the estimated time of a config |
 //! | `constants` | the fitted constants of the model |
 
 mod candidates;
 mod constants;
+mod features;
 mod model;
 
 pub use constants::Constants;
-pub(super) use model::{estimate, estimate_with};
+pub use features::Features;
+pub(super) use model::estimate;
 
 use super::config::{Choice, Config, ScheduleKind};
 use super::pack::Pack;

@@ -1,176 +1,197 @@
 //! The estimated time of a config.
 //!
-//! The estimate counts the cycles of one SM: tensor core time, bytes loaded into shared memory,
-//! epilogues, and waves of tiles. A second bound is the memory traffic of all SMs.
+//! A kernel takes the longest of three times: that of its slowest SM, that of its memory traffic, and that
+//! of the out-of-bounds rows that TMA fills with zeros. An SM computes its tiles one after the other; a
+//! k-tile takes as long as the tensor cores, its loads, their latency or the gather needs, whichever is
+//! longest.
 
 use super::constants::Constants;
-use crate::gemm::access::OperandAccess;
-use crate::gemm::config::{Config, Schedule, Staging};
-use crate::gemm::mainloop::gather::{LOADS_IN_FLIGHT, THREADS as GATHER_THREADS};
-use crate::gemm::problem::{Accumulation, Matrix, Problem};
-use crate::gemm::tail::SubGemm;
+use super::features::{Features, Kernel};
+use crate::gemm::config::{Config, ScheduleKind};
+use crate::gemm::mainloop::gather::LOADS_IN_FLIGHT;
+use crate::gemm::problem::Problem;
 use warpline_ir::Target;
 
-/// Returns whether rows straddle 32-byte sectors.
-pub(super) fn straddles_sectors(m: Matrix) -> bool {
-    !(m.stride * m.dtype.bytes() as u64).is_multiple_of(32)
-}
-
-/// Returns the out-of-bounds rows of A and B that one k-tile of all tiles loads.
-fn out_of_bounds_rows(p: &Problem, c: &Config) -> f64 {
-    let [m_tiles, n_tiles] = c.tiles(p);
-    let a_rows = (m_tiles * u64::from(c.tile_m) - u64::from(p.m)) * n_tiles;
-    let b_rows = (n_tiles * u64::from(c.tile_n) - u64::from(p.n)) * m_tiles;
-    (a_rows + u64::from(p.class().b_operands()) * b_rows) as f64 * p.batches() as f64
-}
-
-/// Returns the cycles in which the producer gathers a k-tile.
-fn gather_cycles(t: &Constants, p: &Problem, c: &Config) -> f64 {
-    let class = p.class();
-    let size = p.dtype.a_dtype().bytes() as u32;
-    let operand = |access: OperandAccess, tile: u32| {
-        let Some(unit) = access.gather else {
-            return 0.0;
-        };
-        let loads = f64::from(tile * c.tile_k * size / unit.bytes(size)) / GATHER_THREADS;
-        let registers = loads * f64::from(unit.bytes(size).div_ceil(4));
-        let groups = (registers / LOADS_IN_FLIGHT).ceil();
-        groups * t.gather_group + loads * t.gather_load
-    };
-    operand(class.a, c.tile_m) + operand(class.b, class.b_operands() * c.tile_n)
-}
-
-/// Returns the estimated seconds of a config: the sum over its kernels.
+/// Returns the estimated seconds of a config.
 pub(in crate::gemm) fn estimate(p: &Problem, c: &Config, target: &Target) -> f64 {
-    estimate_with(&Constants::FITTED, p, c, target)
+    Features::of(p, c, target).seconds(&Constants::FITTED)
 }
 
-/// Returns the estimated seconds of a config with other constants.
-pub(in crate::gemm) fn estimate_with(
-    t: &Constants,
-    p: &Problem,
-    c: &Config,
-    target: &Target,
-) -> f64 {
-    let copies = match c.pack.traffic(p) {
-        0 => 0.0,
-        bytes => t.launch + bytes as f64 / t.copy,
-    };
-    copies + estimate_gemm(t, &c.pack.problem(p), c, target)
-}
-
-/// Returns the estimated seconds of the GEMM after packing.
-fn estimate_gemm(t: &Constants, p: &Problem, c: &Config, target: &Target) -> f64 {
-    let sub_gemms = c.sub_gemms(p, target).unwrap_or_default();
-    let seconds = |sub_gemm: &SubGemm| {
-        let n = sub_gemm.cols.len() as u32;
-        estimate_kernel(t, &Problem { n, ..p.clone() }, &sub_gemm.config, target)
-    };
-    let sum: f64 = sub_gemms.iter().map(seconds).sum();
-    // Two kernels must save more than this margin.
-    match sub_gemms.len() {
-        1 => sum,
-        _ => sum * t.two_kernels,
-    }
-}
-
-/// Returns the estimated seconds of a kernel whose tiles have one shape.
-fn estimate_kernel(t: &Constants, p: &Problem, c: &Config, target: &Target) -> f64 {
-    let size = p.dtype.a_dtype().bytes() as f64;
-    let b_operands = f64::from(p.class().b_operands());
-    // The tile of C, and the MMA tile with gate and up.
-    let [tile_rows, tile_cols] = c.mma_tile().map(f64::from);
-    let (rows, cols) = match c.swap_ab() {
-        false => (tile_rows, tile_cols * b_operands),
-        true => (tile_rows * b_operands, tile_cols),
-    };
-    let [m, k] = [p.m, p.k].map(f64::from);
-    let n = f64::from(p.n) * b_operands;
-    let k_tiles = f64::from(p.k.div_ceil(c.tile_k).max(1));
-    let reads =
-        1.0 + t.misaligned_reads * f64::from(straddles_sectors(p.a()) || straddles_sectors(p.b()));
-    let out = p.out().dtype().bytes() as f64;
-    let Staging { width, stages } = c.staging;
-    let narrow = 64.0 / (f64::from(width) * out);
-    let writes = 1.0 + t.misaligned_writes * narrow * f64::from(straddles_sectors(p.c()));
-    // One wgmma of 64 rows and 32 bytes of K: bound by the tensor cores or by shared memory.
-    let wgmma = (cols / 2.0).max(28.3 + cols / 4.0);
-    let wgmmas = rows / 64.0 * f64::from(c.tile_k) * size / 32.0;
-    let mut math = wgmmas * wgmma;
-    if p.accumulation == Accumulation::Promoted {
-        math *= 1.25;
-    }
-    let bytes = (rows + cols) * f64::from(c.tile_k) * size * reads;
-    let loading = bytes / t.l2 / f64::from(c.cluster().size()).sqrt();
-    let mut k_tile_cycles = (math.max(loading))
-        .max(t.latency / f64::from(c.stages - 1))
-        .max(gather_cycles(t, p, c));
-    if let Schedule::DoubleBuffer { .. } = c.schedule {
-        k_tile_cycles += t.unhidden;
-    }
-    let [m_tiles, n_tiles] = c.tiles(p);
-    let tiles = m_tiles as f64 * n_tiles as f64 * p.batches() as f64;
-    let split_k = f64::from(c.schedule.split_k());
-    let waves = (tiles * split_k / f64::from(c.ctas)).ceil();
-    // CTAs drift apart over a large K and many tiles.
-    if k_tiles >= 48.0 && waves >= 6.0 && reads == 1.0 {
-        k_tile_cycles *= 1.0 + t.l2_contention * (loading / math - t.l2_contention_from).max(0.0);
-    }
-    let values = tile_rows * tile_cols;
-    let enabled = [p.activation.is_expensive(), p.bias, p.residual].map(f64::from);
-    let costs = [t.activation_value, t.bias_value, t.residual_value];
-    let ops_cycles: f64 = enabled.iter().zip(costs).map(|(on, cost)| on * cost).sum();
-    let store = match p.class().c_by_element {
-        false => writes,
-        true => t.by_element,
-    };
-    let value_cycles = t.epilogue_value * out / 2.0 * store + ops_cycles;
-    // The constants are for two consumers; more are faster.
-    let mut epilogue = t.epilogue + values * value_cycles * 2.0 / f64::from(c.consumers());
-    if let Schedule::TwoConsumer { .. } = c.schedule {
-        // One consumer finishes a tile, and waits for the other's part.
-        epilogue += values * (value_cycles + t.split_k * 0.1);
-    }
-    if stages == 1 && !c.swap_ab() {
-        epilogue += t.staging_wait * (tile_cols / f64::from(width) - 1.0);
-    }
-    let (epilogue, tail) = match c.schedule {
-        // The epilogue of one consumer overlaps the wgmmas of the other, if these are long enough.
-        Schedule::PingPong { .. } => (
-            t.switch + (t.hidden_share * epilogue - k_tiles * k_tile_cycles).max(0.0),
-            t.last_epilogue * (epilogue + values * value_cycles),
-        ),
-        _ => (epilogue, 0.0),
-    };
-    let per_sm = f64::from(c.ctas.div_ceil(target.sms).max(1));
-    let cycles = if c.schedule.is_stream_k() {
-        let share = tiles * k_tiles / f64::from(c.ctas);
-        // CTAs at different k-tiles do not share t.l2 lines.
-        let is_unaffected = m_tiles == 1 || n_tiles == 1 || (m + n) * k * size < 30e6;
-        let l2_misses = if is_unaffected { 1.0 } else { 1.5 };
-        l2_misses * share * k_tile_cycles
-            + (share / k_tiles).ceil() * epilogue
-            + t.stream_k
-            + rows * cols * t.stream_k_value
-    } else {
-        let exchange = if c.schedule.split_k() > 1 {
-            rows * cols * t.split_k
-        } else {
-            0.0
+impl Features {
+    /// Returns the estimated seconds.
+    pub fn seconds(&self, t: &Constants) -> f64 {
+        let copies = match self.copied_bytes {
+            0.0 => 0.0,
+            bytes => t.copy_launch + bytes / t.copy,
         };
-        waves * ((k_tiles / split_k).ceil() * k_tile_cycles + epilogue + exchange)
-    };
-    let power = (2.0 * m * n * k * p.batches() as f64 / t.power_flops).min(1.0);
-    let slowdown = 1.0 + power * t.power_slowdown * (1.0 / rows + 1.0 / cols);
-    let busy = (t.first_stage + cycles * per_sm + tail) / t.clock * slowdown;
-    let operand_bytes = (m + n) * k * size * reads;
-    let results = m * f64::from(p.n) * out * (writes + f64::from(p.residual));
-    // Few bytes in flight do not saturate memory.
-    let in_flight = f64::from(c.ctas) * f64::from(c.stages - 1) * bytes;
-    let long = f64::from(f64::from(c.tile_k) * size >= 256.0);
-    let speed = t.memory * (1.0 + t.long_rows * long) * (in_flight / 1e6).min(1.0);
-    let memory = p.batches() as f64 * (operand_bytes + results) / speed;
-    let zeros = out_of_bounds_rows(p, c) * k_tiles * f64::from(c.tile_k) * size / t.out_of_bounds;
-    // A smooth maximum: slightly above the largest term where two are close.
-    t.launch + (busy.powi(4) + memory.powi(4) + zeros.powi(4)).powf(0.25)
+        let sum: f64 = self.kernels.iter().map(|kernel| kernel.seconds(t)).sum();
+        // Two kernels must save more than this margin.
+        copies
+            + sum
+                * if self.kernels.len() > 1 {
+                    t.two_kernels
+                } else {
+                    1.0
+                }
+    }
+}
+
+impl Kernel {
+    fn seconds(&self, t: &Constants) -> f64 {
+        let power = (self.flops / t.power_flops).min(1.0);
+        let slowdown =
+            1.0 + power * (t.power + t.power_of_moves * (1.0 / self.rows + 1.0 / self.cols));
+        let busy = self.cycles(t) / t.clock * slowdown;
+        let residuals = f64::from(self.residual);
+        let results = self.outputs * self.out_bytes * (WRITTEN_SHARE + residuals);
+        let memory = (self.operand_bytes() + results) / MEMORY;
+        let zeros: f64 = self
+            .operands
+            .iter()
+            .map(|operand| operand.out_of_bounds)
+            .sum();
+        let zeros = zeros * self.k_tiles / t.out_of_bounds;
+        let clusters = t.cluster * self.cluster.log2() / t.clock;
+        t.launch + clusters + longest(MIX_OF_BOUNDS, &[busy, memory, zeros])
+    }
+
+    /// Returns the cycles of the slowest SM.
+    fn cycles(&self, t: &Constants) -> f64 {
+        let k_tile = self.k_tile(t);
+        let epilogue = self.epilogue(t);
+        let cycles = match self.stream_k {
+            true => self.stream_k(t, k_tile, epilogue),
+            false => self.waves_of_tiles(t, k_tile, epilogue),
+        };
+        // The epilogue of the last tile is visible.
+        let tail = match self.is_ping_pong() {
+            true => t.last_epilogue * (epilogue + self.values * self.value_cycles(t)),
+            false => 0.0,
+        };
+        cycles * self.rounds + tail
+    }
+
+    fn waves_of_tiles(&self, t: &Constants, k_tile: f64, epilogue: f64) -> f64 {
+        let waves = self.tiles * self.split_k / self.ctas;
+        let k_tiles = (self.k_tiles / self.split_k).ceil();
+        let visible = match self.is_ping_pong() {
+            // The wgmmas of the other consumer hide the epilogue, if they take long enough.
+            true => t.switch + (t.hidden_share * epilogue - self.k_tiles * k_tile).max(0.0),
+            false if !self.one_staging_tile && waves > 1.0 => epilogue * t.overlapped_epilogue,
+            false => epilogue,
+        };
+        let senders = self.split_k - 1.0;
+        let sent = self.rows * self.cols * 2.0 / self.consumers;
+        let exchange = match senders {
+            0.0 => 0.0,
+            _ => t.split_k + senders * (t.split_k_part + t.split_k_value * sent),
+        };
+        (waves - 1e-9).ceil() * (k_tiles * k_tile + visible + exchange)
+    }
+
+    fn stream_k(&self, t: &Constants, k_tile: f64, epilogue: f64) -> f64 {
+        let share = self.tiles * self.k_tiles / self.ctas;
+        let tiles = share / self.k_tiles;
+        let exchange = match tiles.fract() > 1e-6 {
+            // CTAs that share a tile wait for each other.
+            true => {
+                let others = (1.0 / tiles).clamp(1.0, 8.0) - 1.0;
+                let value = t.stream_k_value + t.stream_k_part_value * others;
+                t.stream_k + self.rows * self.cols * value + t.stream_k_k_tile * share
+            }
+            false => 0.0,
+        };
+        share * k_tile + tiles.ceil() * epilogue + exchange
+    }
+
+    /// Returns the cycles of a k-tile.
+    fn k_tile(&self, t: &Constants) -> f64 {
+        // One wgmma of 64 rows and 32 bytes of K: bound by the tensor cores or by shared memory.
+        let wgmma = (self.cols / 2.0).max(t.narrow_wgmma + self.cols / 4.0);
+        let promotion = if self.is_promoted { 1.25 } else { 1.0 };
+        let math = self.rows / 64.0 * self.row_bytes / 32.0 * wgmma * promotion;
+        let loads = self.loads(t);
+        let latency = t.latency / (self.stages - 1.0);
+        let cycles = longest(MIX_OF_STAGES, &[math, loads, latency, self.gather(t)]);
+        let unhidden = match self.schedule {
+            ScheduleKind::DoubleBuffer => t.unhidden,
+            _ => 0.0,
+        };
+        // CTAs drift apart over a large K and several tiles, and load less at the same time.
+        let drift = match self.tiles * self.split_k / self.ctas > 2.0 {
+            true => (1.0 + self.k_tiles / 32.0).log2() * (loads / math).min(2.0),
+            false => 0.0,
+        };
+        (cycles + unhidden) * (1.0 + t.drift * drift)
+    }
+
+    /// Returns the cycles of the loads of a k-tile: bound by the SM or by the L2, which all SMs share.
+    fn loads(&self, t: &Constants) -> f64 {
+        let [mut bytes, mut from_l2] = [0.0; 2];
+        for operand in &self.operands {
+            let reads = 1.0 + t.straddling_reads * f64::from(operand.straddles);
+            bytes += operand.tile_rows * reads * self.row_bytes;
+            from_l2 += operand.tile_rows * operand.share * reads * self.row_bytes;
+        }
+        // CTAs at different places of K do not share lines.
+        let unshared = match self.stream_k {
+            true => t.stream_k_reads * (self.operand_bytes() / t.stream_k_reads_from).min(1.0),
+            false => t.split_k_reads * (1.0 - 1.0 / self.split_k),
+        };
+        let l2_cycles = from_l2 * self.running * t.clock / t.l2 * (1.0 + unshared);
+        longest(MIX_OF_LOADS, &[bytes / t.load, l2_cycles])
+    }
+
+    /// Returns the cycles in which the producer gathers a k-tile.
+    fn gather(&self, t: &Constants) -> f64 {
+        let of_both = |i: usize| -> f64 { self.operands.iter().map(|o| o.gathers[i]).sum() };
+        let [loads, registers] = [of_both(0), of_both(1)];
+        (registers / LOADS_IN_FLIGHT).ceil() * t.gather_group + loads * t.gather_load
+    }
+
+    /// Returns the cycles of an epilogue per value.
+    fn value_cycles(&self, t: &Constants) -> f64 {
+        let store = match self.by_element {
+            true => t.by_element,
+            false => 1.0 + t.straddling_writes * self.straddling_parts,
+        };
+        let ops = t.activation_value * f64::from(self.activation)
+            + t.bias_value * f64::from(self.bias)
+            + t.residual_value * f64::from(self.residual);
+        t.epilogue_value * self.out_bytes / 2.0 * store + ops
+    }
+
+    /// Returns the cycles of an epilogue.
+    fn epilogue(&self, t: &Constants) -> f64 {
+        let value = self.value_cycles(t);
+        let mut cycles = t.epilogue + t.part * self.parts;
+        cycles += self.values * value * 2.0 / self.consumers;
+        if self.schedule == ScheduleKind::TwoConsumer {
+            // One consumer finishes a tile, and waits for the other's part.
+            cycles += self.values * (value + t.split_k_value * 0.1);
+        }
+        if self.one_staging_tile && !self.swap_ab {
+            cycles += t.staging_wait * (self.parts.max(1.0) - 1.0);
+        }
+        cycles
+    }
+}
+
+/// Memory bandwidth in bytes per second.
+const MEMORY: f64 = 4.4e12;
+/// The share of C that reaches memory before the kernel ends.
+const WRITTEN_SHARE: f64 = 0.6;
+/// Exponents of the smooth maxima: the larger, the less do other times than the longest count.
+const MIX_OF_BOUNDS: i32 = 5;
+const MIX_OF_STAGES: i32 = 8;
+const MIX_OF_LOADS: i32 = 4;
+
+/// Returns a smooth maximum: slightly above the longest time where two are close.
+fn longest(exponent: i32, times: &[f64]) -> f64 {
+    let max = times.iter().copied().fold(0.0, f64::max);
+    if max <= 0.0 {
+        return 0.0;
+    }
+    let sum: f64 = times.iter().map(|time| (time / max).powi(exponent)).sum();
+    max * sum.powf(1.0 / f64::from(exponent))
 }

@@ -42,6 +42,85 @@ fn a_second_call_only_launches() {
     });
 }
 
+fn linear(x: u64, weight: u64, y: u64) -> Call {
+    let view = |rows, cols, at| TensorView::dense(DType::Bf16, &[rows, cols], at);
+    let call = Call::new("linear").unwrap();
+    let call = call.tensor("x", view(256, 512, x)).unwrap();
+    let call = call.tensor("weight", view(1024, 512, weight)).unwrap();
+    call.out(view(256, 1024, y))
+}
+
+#[test]
+fn a_second_call_patches_the_tensor_maps_whose_address_differs() {
+    with_driver(
+        "ops::a_second_call_patches_the_tensor_maps_whose_address_differs",
+        "",
+        || {
+            const W: u64 = 3 << 40;
+            let (device, stream) = open_device();
+            let called = |call: &Call| {
+                let (_, called) = calls(|| launch(call, &device, &stream).unwrap());
+                let lines = called.lines().filter(|line| !line.contains("grid="));
+                lines.map(str::to_owned).collect::<Vec<_>>()
+            };
+            let first = called(&linear(X, W, Y));
+            assert!(first.iter().any(|line| line == "cuTensorMapEncodeTiled"));
+
+            assert_eq!(called(&linear(X, W, Y)), ["cuLaunchKernelEx"]);
+            let patched = called(&linear(X + 4096, W, Y));
+            assert_eq!(
+                patched[..2],
+                ["cuTensorMapReplaceAddress", "  base=0x10000001000"]
+            );
+            assert_eq!(patched.last().unwrap(), "cuLaunchKernelEx");
+            assert!(!patched.iter().any(|line| line.contains("Encode")));
+            assert_eq!(called(&linear(X + 4096, W, Y)), ["cuLaunchKernelEx"]);
+            // The maps are those of the last call, not of the first.
+            assert_eq!(called(&linear(X, W, Y)).len(), 3);
+            assert_eq!(Call::cached_plan_count(&device), 1);
+        },
+    );
+}
+
+#[test]
+fn threads_launch_one_plan_at_once() {
+    with_driver("ops::threads_launch_one_plan_at_once", "", || {
+        let (device, stream) = open_device();
+        launch(&linear(X, X + (1 << 30), Y), &device, &stream).unwrap();
+        let (_, called) = calls(|| {
+            std::thread::scope(|scope| {
+                for thread in 0..4 {
+                    let (device, stream) = (&device, &stream);
+                    scope.spawn(move || {
+                        for i in 0..50 {
+                            let at = X + ((thread * 50 + i) << 32);
+                            launch(&linear(at, at + (1 << 30), Y), device, stream).unwrap();
+                        }
+                    });
+                }
+            });
+        });
+        assert_eq!(called.matches("cuLaunchKernelEx").count(), 200);
+    });
+}
+
+#[test]
+fn a_misaligned_address_is_rejected_after_an_aligned_one() {
+    with_driver(
+        "ops::a_misaligned_address_is_rejected_after_an_aligned_one",
+        "",
+        || {
+            let (device, stream) = open_device();
+            launch(&softmax(4, 1024, X + 2, Y), &device, &stream).unwrap();
+            launch(&softmax(4, 1024, X + 6, Y), &device, &stream).unwrap();
+            // Elements of two bytes have even addresses.
+            let error = launch(&softmax(4, 1024, X + 7, Y), &device, &stream).unwrap_err();
+            assert!(error.to_string().contains("multiple of 2"), "{error}");
+            launch(&softmax(4, 1024, X + 10, Y), &device, &stream).unwrap();
+        },
+    );
+}
+
 #[test]
 fn other_extents_of_a_class_are_not_compiled_again() {
     with_driver(

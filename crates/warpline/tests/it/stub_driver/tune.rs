@@ -142,7 +142,7 @@ fn with_queue(rows: u64, device: &Device) -> (Box<dyn AnyWorkload>, Value, Vec<S
         .iter()
         .find(|op| op.signature.name == "softmax");
     let view = |address| TensorView::dense(DType::Bf16, &[rows, 1024], address);
-    let args = [view(X).into(), (-1i64).into()];
+    let args = [view(X).into(), (-1i64).into(), false.into()];
     let target = device.target();
     let work = op
         .unwrap()

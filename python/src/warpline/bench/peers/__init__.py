@@ -113,7 +113,7 @@ def eager(function: Callable[..., Any]) -> Peer:
     return Peer("torch", EAGER, lambda args: Built(lambda: function(**args)))
 
 
-def compiled(function: Callable[..., Any]) -> Peer:
+def compiled(function: Callable[..., Any], skip_reason: SkipReason = lambda problem: None) -> Peer:
     """Creates the peer for ``torch.compile``, compiled for one shape."""
 
     def build(args: Args) -> Built:
@@ -122,7 +122,7 @@ def compiled(function: Callable[..., Any]) -> Peer:
         compiled_function = torch.compile(function, fullgraph=True, dynamic=False)
         return Built(lambda: compiled_function(**args))
 
-    return Peer("torch.compile", COMPILED, build)
+    return Peer("torch.compile", COMPILED, build, skip_reason)
 
 
 def triton(module: str, name: str, skip_reason: SkipReason = lambda problem: None) -> Peer:

@@ -79,7 +79,7 @@ def add_block(a, b, out, n, BLOCK: tl.constexpr):
     tl.store(out + i, tl.load(a + i, mask=mask) + tl.load(b + i, mask=mask), mask=mask)
 
 
-def softmax(x: Tensor, dim: int = -1) -> Built:
+def softmax(x: Tensor, dim: int = -1, batch_invariant: bool = False) -> Built:
     """Softmax along the last dimension."""
     if dim % x.dim() != x.dim() - 1:
         raise ValueError("the Triton kernel supports only the last dimension")
@@ -91,7 +91,11 @@ def softmax(x: Tensor, dim: int = -1) -> Built:
 
 
 def layer_norm(
-    x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+    x: Tensor,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+    batch_invariant: bool = False,
 ) -> Built:
     """LayerNorm along the last dimension."""
     # The kernel also needs a pointer for a missing tensor; it does not read through it.
@@ -105,7 +109,9 @@ def layer_norm(
     return _rows(x, launch)
 
 
-def rms_norm(x: Tensor, weight: Tensor | None = None, eps: float = 1e-6) -> Built:
+def rms_norm(
+    x: Tensor, weight: Tensor | None = None, eps: float = 1e-6, batch_invariant: bool = False
+) -> Built:
     """RMSNorm along the last dimension."""
     w = x if weight is None else weight
     flags = {"WEIGHT": weight is not None}

@@ -9,14 +9,22 @@ from ._rows import row_op
 
 
 def layer_norm(
-    x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+    x: Tensor,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+    batch_invariant: bool = False,
 ) -> Tensor:
     """LayerNorm along the last dimension."""
     return functional.layer_norm(x, x.shape[-1:], weight, bias, eps)
 
 
 def reference(
-    x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+    x: Tensor,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+    batch_invariant: bool = False,
 ) -> Tensor:
     """LayerNorm by its definition, in the precision of the inputs."""
     centered = x - x.mean(-1, keepdim=True)

@@ -170,6 +170,7 @@ def reference(
     sampling_locations: Tensor,
     attention_weights: Tensor,
     im2col_step: int = 64,
+    batch_invariant: bool = False,
 ) -> Tensor:
     """Computes deformable attention corner by corner in the precision of the inputs. It does not use
     ``grid_sample`` and needs only the memory of a few outputs."""

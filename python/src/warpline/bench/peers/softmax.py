@@ -8,12 +8,12 @@ from torch import Tensor
 from ._rows import row_op
 
 
-def softmax(x: Tensor, dim: int = -1) -> Tensor:
+def softmax(x: Tensor, dim: int = -1, batch_invariant: bool = False) -> Tensor:
     """Softmax along a dimension."""
     return torch.softmax(x, dim)
 
 
-def reference(x: Tensor, dim: int = -1) -> Tensor:
+def reference(x: Tensor, dim: int = -1, batch_invariant: bool = False) -> Tensor:
     """Softmax by its definition, in the precision of the input."""
     exponentials = (x - x.amax(dim, keepdim=True)).exp_()
     return exponentials.div_(exponentials.sum(dim, keepdim=True))

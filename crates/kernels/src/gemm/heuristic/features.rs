@@ -1,0 +1,212 @@
+//! The numbers of a config that its time depends on.
+
+use crate::gemm::access::OperandAccess;
+use crate::gemm::config::{Config, ScheduleKind};
+use crate::gemm::mainloop::gather::THREADS as GATHER_THREADS;
+use crate::gemm::problem::{Accumulation, Matrix, Problem};
+use crate::gemm::tail::SubGemm;
+use crate::gemm::tile_scheduler::Cluster;
+use warpline_ir::Target;
+
+/// The copies and the kernels of a config.
+#[derive(Clone, Debug)]
+pub struct Features {
+    /// Bytes that copies of operands read and write.
+    pub(super) copied_bytes: f64,
+    pub(super) kernels: Vec<Kernel>,
+}
+
+/// One operand of a kernel.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Operand {
+    /// Rows of a k-tile; gate and up are one operand.
+    pub(super) tile_rows: f64,
+    /// The share of a k-tile that one CTA of a cluster loads.
+    pub(super) share: f64,
+    /// Whether rows straddle 32-byte sectors.
+    pub(super) straddles: bool,
+    /// Bytes of the operand in memory.
+    pub(super) bytes: f64,
+    /// Out-of-bounds bytes that all tiles load for one k-tile.
+    pub(super) out_of_bounds: f64,
+    /// Loads of one gathering thread for a k-tile, and the registers that they fill.
+    pub(super) gathers: [f64; 2],
+}
+
+/// One kernel whose tiles have one shape.
+#[derive(Clone, Debug)]
+pub(super) struct Kernel {
+    pub(super) schedule: ScheduleKind,
+    pub(super) swap_ab: bool,
+    pub(super) stages: f64,
+    pub(super) consumers: f64,
+    /// Parts of K of a tile, each for one CTA of a cluster; 1: K is not divided.
+    pub(super) split_k: f64,
+    pub(super) stream_k: bool,
+    /// CTAs of a cluster, by multicast and by split-K.
+    pub(super) cluster: f64,
+    /// Tiles of C, and the CTAs that compute them.
+    pub(super) tiles: f64,
+    pub(super) ctas: f64,
+    /// CTAs that run at the same time, and the times that the grid exceeds them.
+    pub(super) running: f64,
+    pub(super) rounds: f64,
+    pub(super) k_tiles: f64,
+    /// A and B.
+    pub(super) operands: [Operand; 2],
+    /// Bytes of a row of a k-tile.
+    pub(super) row_bytes: f64,
+    /// Rows and columns of the wgmmas of a k-tile.
+    pub(super) rows: f64,
+    pub(super) cols: f64,
+    /// Whether partial sums are added outside of the tensor cores.
+    pub(super) is_promoted: bool,
+    /// Values of C in a tile.
+    pub(super) values: f64,
+    /// Staging tiles of a tile of C, and whether there is only one buffer for them.
+    pub(super) parts: f64,
+    pub(super) one_staging_tile: bool,
+    /// Bytes of an element of C.
+    pub(super) out_bytes: f64,
+    /// The ratio of 64 bytes to a row of a staging tile, if rows of C straddle sectors.
+    pub(super) straddling_parts: f64,
+    pub(super) by_element: bool,
+    pub(super) activation: bool,
+    pub(super) bias: bool,
+    pub(super) residual: bool,
+    /// Values of C of all batches.
+    pub(super) outputs: f64,
+    /// Operations.
+    pub(super) flops: f64,
+}
+
+impl Features {
+    /// Returns the features of a config.
+    pub fn of(p: &Problem, c: &Config, target: &Target) -> Self {
+        let packed = c.pack.problem(p).into_owned();
+        let sub_gemms = c.sub_gemms(&packed, target).unwrap_or_default();
+        let kernel = |sub_gemm: &SubGemm| {
+            let n = sub_gemm.cols.len() as u32;
+            Kernel::of(
+                &Problem {
+                    n,
+                    ..packed.clone()
+                },
+                &sub_gemm.config,
+                target,
+            )
+        };
+        Self {
+            copied_bytes: c.pack.traffic(p) as f64,
+            kernels: sub_gemms.iter().map(kernel).collect(),
+        }
+    }
+}
+
+impl Kernel {
+    fn of(p: &Problem, c: &Config, target: &Target) -> Self {
+        let class = p.class();
+        let size = p.dtype.a_dtype().bytes() as f64;
+        let b_operands = f64::from(class.b_operands());
+        let batches = p.batches() as f64;
+        let [mma_rows, mma_cols] = c.mma_tile().map(f64::from);
+        let (a_rows, b_rows) = match c.swap_ab() {
+            false => (mma_rows, mma_cols * b_operands),
+            true => (mma_cols, mma_rows * b_operands),
+        };
+        let (rows, cols) = match c.swap_ab() {
+            false => (a_rows, b_rows),
+            true => (b_rows, a_rows),
+        };
+        let [m_tiles, n_tiles] = c.tiles(p).map(|tiles| tiles as f64);
+        let [m, n, k] = [p.m, p.n, p.k].map(f64::from);
+        let row_bytes = f64::from(c.tile_k) * size;
+        let k_tiles = f64::from(p.k.div_ceil(c.tile_k).max(1));
+        let operand = |tile_rows: f64, extent: f64, [tiles, other_tiles]: [f64; 2]| Operand {
+            tile_rows,
+            share: 1.0,
+            straddles: false,
+            bytes: extent * k * size * batches,
+            out_of_bounds: (tiles * tile_rows - extent) * other_tiles * batches * row_bytes,
+            gathers: [0.0; 2],
+        };
+        let gathers = |rows: f64, unit: Option<u32>| match unit {
+            None => [0.0; 2],
+            Some(bytes) => {
+                let loads = rows * row_bytes / f64::from(bytes) / GATHER_THREADS;
+                [loads, loads * f64::from(bytes.div_ceil(4))]
+            }
+        };
+        let unit = |access: OperandAccess| access.gather.map(|unit| unit.bytes(size as u32));
+        let a = Operand {
+            share: if c.cluster() == Cluster::Cols {
+                0.5
+            } else {
+                1.0
+            },
+            straddles: straddles_sectors(p.a()),
+            gathers: gathers(a_rows, unit(class.a)),
+            ..operand(a_rows, m, [m_tiles, n_tiles])
+        };
+        let b = Operand {
+            share: if c.cluster() == Cluster::Rows {
+                0.5
+            } else {
+                1.0
+            },
+            straddles: straddles_sectors(p.b()),
+            gathers: gathers(b_rows, unit(class.b)),
+            ..operand(b_rows, n * b_operands, [n_tiles, m_tiles])
+        };
+        let (ctas, sms) = (f64::from(c.ctas), f64::from(target.sms));
+        let split_k = f64::from(c.schedule.split_k());
+        let out_bytes = p.out().dtype().bytes() as f64;
+        let staging = f64::from(c.staging.width);
+        let straddling = f64::from(straddles_sectors(p.c()));
+        Self {
+            schedule: c.schedule.kind(),
+            swap_ab: c.swap_ab(),
+            stages: f64::from(c.stages),
+            consumers: f64::from(c.consumers()),
+            split_k,
+            stream_k: c.schedule.is_stream_k(),
+            cluster: f64::from(c.cluster().size()) * split_k,
+            tiles: m_tiles * n_tiles * batches,
+            ctas,
+            running: ctas.min(sms),
+            rounds: (ctas / sms).ceil().max(1.0),
+            k_tiles,
+            operands: [a, b],
+            row_bytes,
+            rows,
+            cols,
+            is_promoted: p.accumulation == Accumulation::Promoted,
+            values: mma_rows * mma_cols,
+            parts: mma_cols / staging.max(1.0),
+            one_staging_tile: c.staging.stages == 1,
+            out_bytes,
+            straddling_parts: straddling * 64.0 / (staging * out_bytes).max(1.0),
+            by_element: class.c_by_element,
+            activation: p.activation.is_expensive(),
+            bias: p.bias,
+            residual: p.residual,
+            outputs: m * n * batches,
+            flops: 2.0 * m * n * b_operands * k * batches,
+        }
+    }
+
+    /// Returns whether the consumers take turns.
+    pub(super) fn is_ping_pong(&self) -> bool {
+        self.schedule == ScheduleKind::PingPong
+    }
+
+    /// Returns the bytes of A and B in memory.
+    pub(super) fn operand_bytes(&self) -> f64 {
+        self.operands.iter().map(|operand| operand.bytes).sum()
+    }
+}
+
+/// Returns whether rows straddle 32-byte sectors.
+pub(super) fn straddles_sectors(m: Matrix) -> bool {
+    !(m.stride * m.dtype.bytes() as u64).is_multiple_of(32)
+}
