@@ -282,6 +282,13 @@ def test_linear_matches_the_dequantized_weight(m: int, n: int, k: int, layout: s
     assert np.abs(warpline.nvfp4_linear(x, *w) - exact).max() <= 1e-3 + 1e-3 * np.abs(exact).max()
 
 
+def test_linear_rows_do_not_depend_on_the_batch() -> None:
+    x, w = random((140, 320), np.float16), nvfp4_quantize(random((64, 320), seed=1), "amax")
+    full = warpline.nvfp4_linear(x, *w, batch_invariant=True)
+    for rows in (1, 17, 70):
+        assert np.array_equal(warpline.nvfp4_linear(x[:rows], *w, batch_invariant=True), full[:rows])
+
+
 def test_linear_rejects_mismatched_operands() -> None:
     x, w = np.ones((2, 32), np.float16), nvfp4_quantize(np.ones((8, 32), np.float32))
     for call, message in (
