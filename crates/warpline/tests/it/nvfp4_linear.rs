@@ -1,4 +1,6 @@
 //! The NVFP4 linear layer: every code with every scale is exact, in every schedule.
+//!
+//! Takes about 4 s.
 
 use warpline::kernels::nvfp4::{ScaleLayout, codes, products};
 use warpline::kernels::nvfp4_dual_gemm::{Choice, ScheduleKind};
@@ -11,24 +13,19 @@ const ONE_SCALE: u8 = 0x38;
 
 /// Schedule, consumers, `tile_m` and `tile_k`: K in the order of the codes, K as it is (tiles of 128 tokens
 /// or more), and `warps`.
-const SCHEDULES: [(ScheduleKind, u32, u32, u32); 5] = [
+const SCHEDULES: [(ScheduleKind, u32, u32, u32); 4] = [
     (ScheduleKind::Cooperative, 2, 16, 64),
     (ScheduleKind::Cooperative, 2, 16, 256),
-    (ScheduleKind::Cooperative, 1, 128, 128),
     (ScheduleKind::Cooperative, 2, 128, 64),
     (ScheduleKind::Warps, 2, 16, 512),
 ];
 
-/// Row j of the weight has all codes with scale j; row r of A selects code r. K of 32 needs rearranged
-/// scales, K of 256 loads plain scales as they are.
+/// Row j of the weight has all codes with scale j; row r of A selects code r. With a
+/// K of 256, plain scales are loaded as they are.
 #[test]
 fn every_code_and_scale_is_exact() {
     let (m, n) = (16usize, 256usize);
-    for (k, scale_layout) in [
-        (32, ScaleLayout::Plain),
-        (256, ScaleLayout::Plain),
-        (32, ScaleLayout::Block),
-    ] {
+    for (k, scale_layout) in [(256, ScaleLayout::Plain), (32, ScaleLayout::Block)] {
         for (schedule, consumers, tile_m, tile_k) in SCHEDULES {
             for dtype in [FloatType::F16, FloatType::Bf16] {
                 let problem = Problem {
