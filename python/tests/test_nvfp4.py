@@ -31,6 +31,10 @@ def nearest(x: float, values: list[float]) -> int:
     return min(range(len(values)), key=lambda code: (abs(Fraction(values[code]) - exact), code % 2))
 
 
+def quantize_plain(x: np.ndarray, scale: Any = None) -> warpline.Nvfp4[np.ndarray]:
+    return nvfp4_quantize(x, scale, "plain")
+
+
 def reference(x: np.ndarray, scale: float) -> tuple[np.ndarray, np.ndarray]:
     """Quantizes element by element: packed codes and plain scale bits."""
     codes: list[int] = []
@@ -45,7 +49,7 @@ def reference(x: np.ndarray, scale: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def assert_as_reference(x: np.ndarray, scale: Any = None) -> None:
-    q = nvfp4_quantize(x, scale)
+    q = quantize_plain(x, scale)
     codes, scales = reference(x, float(q.tensor_scale[0]))
     assert (q.codes.dtype, q.scales.dtype, q.tensor_scale.dtype) == (np.uint8, FP8, np.float32)
     assert q.tensor_scale.shape == (1,)
@@ -89,7 +93,7 @@ def test_scales_are_rounded_once_and_ties_go_to_even() -> None:
     # These quotients are ties; a product with the reciprocal would not be one.
     for scale in (31, 41, 163):
         assert_as_reference(scale * x[: len(ties)], scale)
-    bits = nvfp4_quantize(x).scales.view(np.uint8)[:126, 0]
+    bits = quantize_plain(x).scales.view(np.uint8)[:126, 0]
     assert bits.tolist() == [code + code % 2 for code in range(126)]
 
 
@@ -128,13 +132,13 @@ def test_codes_are_rounded_once_and_ties_go_to_even() -> None:
 def test_scales_and_codes_of_single_blocks(most: float, scale: Any, expected: Any) -> None:
     x = np.zeros((1, 16), np.float32)
     x[0, 3:5] = -most, -most / 2
-    q = nvfp4_quantize(x, scale)
+    q = quantize_plain(x, scale)
     assert (q.tensor_scale[0], q.scales.view(np.uint8)[0, 0], unpacked(q.codes)[0, 3:5].tolist()) == expected
 
 
 def test_amax_scale_is_rounded_once_and_the_largest_code_is_reached() -> None:
     for most in [*np.abs(random((1, 50)))[0], np.finfo(np.float32).max]:
-        q = nvfp4_quantize(np.full((2, 16), most, np.float32), "amax")
+        q = quantize_plain(np.full((2, 16), most, np.float32), "amax")
         assert q.tensor_scale[0] == np.float32(Fraction(float(most)) / 2688)
         assert (q.scales.view(np.uint8) == 0x7E).all() and (q.codes == 0x77).all()
 
@@ -144,7 +148,7 @@ def test_amax_scale_is_rounded_once_and_the_largest_code_is_reached() -> None:
 def test_exact_nvfp4_values_are_unchanged(rows: int, k: int, scale: float) -> None:
     codes, scales = drawn(rows, k)
     for given in (scale, np.float32(scale), np.array([scale], np.float32), np.array(scale)):
-        q = nvfp4_quantize(nvfp4_dequantize(codes, scales, given), given)
+        q = quantize_plain(nvfp4_dequantize(codes, scales, given), given)
         assert np.array_equal(q.codes, codes) and np.array_equal(q.scales.view(np.uint8), scales)
         assert q.tensor_scale.tolist() == [np.float32(scale)]
 
@@ -221,10 +225,11 @@ def test_block_layout_matches_cublas_and_round_trips(rows: int, k: int) -> None:
 @pytest.mark.parametrize(("rows", "k"), [(1, 16), (129, 80), (300, 48)])
 def test_both_layouts_have_the_same_values(rows: int, k: int) -> None:
     x = random((rows, k))
-    plain, block = nvfp4_quantize(x, "amax"), nvfp4_quantize(x, "amax", "block")
+    plain, block = quantize_plain(x, "amax"), nvfp4_quantize(x, "amax")
     assert block.scales.dtype == FP8
     assert np.array_equal(block.scales, nvfp4_arrange_scales(plain.scales, rows, k))
-    assert np.array_equal(nvfp4_dequantize(*block, "block"), nvfp4_dequantize(*plain))
+    assert np.array_equal(nvfp4_dequantize(*block), nvfp4_dequantize(*plain))
+    assert np.array_equal(nvfp4_dequantize(*block, "block"), nvfp4_dequantize(*plain, "plain"))
 
 
 # Gated GEMM.
@@ -255,13 +260,49 @@ def test_gated_gemm_matches_the_dequantized_operands(m: int, n: int, k: int, lay
 
 
 def test_packed_weights_give_the_same_bits_as_two_tensors() -> None:
-    x, gate, up = (nvfp4_quantize(random((rows, 48), seed=i)) for i, rows in enumerate((5, 24, 24)))
+    x, gate, up = (quantize_plain(random((rows, 48), seed=i)) for i, rows in enumerate((5, 24, 24)))
     separate = warpline.nvfp4_dual_gemm(x.codes, gate.codes, gate.scales, up.codes, up.scales, x.scales)
     codes, scales = (np.concatenate([g, u]) for g, u in zip(gate[:2], up[:2], strict=True))
     assert np.array_equal(warpline.nvfp4_dual_gemm(x.codes, codes, scales, x_scales=x.scales), separate)
 
 
-W = nvfp4_quantize(np.ones((8, 32), np.float32))
+# Linear layer.
+
+
+@pytest.mark.parametrize("layout", ["plain", "block"])
+@pytest.mark.parametrize(("m", "n", "k"), [(1, 8, 16), (21, 136, 80), (40, 72, 512)])
+def test_linear_matches_the_dequantized_weight(m: int, n: int, k: int, layout: str) -> None:
+    x, bias = random((m, k), np.float16), random((n,), np.float16)
+    w = nvfp4_quantize(random((n, k), seed=1), "amax", layout)
+    exact = x.astype(float) @ nvfp4_dequantize(*w).astype(float).T
+    for options in ({}, {"scale_layout": layout}):
+        y = warpline.nvfp4_linear(x, *w, bias, **options)
+        assert (y.dtype, y.shape) == (np.float16, (m, n))
+        assert np.abs(y - (exact + bias)).max() <= 1e-3 + 1e-3 * np.abs(exact).max()
+    assert np.abs(warpline.nvfp4_linear(x, *w) - exact).max() <= 1e-3 + 1e-3 * np.abs(exact).max()
+
+
+def test_linear_rows_do_not_depend_on_the_batch() -> None:
+    x, w = random((140, 320), np.float16), nvfp4_quantize(random((64, 320), seed=1), "amax")
+    full = warpline.nvfp4_linear(x, *w, batch_invariant=True)
+    for rows in (1, 17, 70):
+        assert np.array_equal(warpline.nvfp4_linear(x[:rows], *w, batch_invariant=True), full[:rows])
+
+
+def test_linear_rejects_mismatched_operands() -> None:
+    x, w = np.ones((2, 32), np.float16), nvfp4_quantize(np.ones((8, 32), np.float32))
+    for call, message in (
+        (lambda: warpline.nvfp4_linear(x[:, :16], *w), "with weight rows of 16 bytes it must be 32"),
+        (lambda: warpline.nvfp4_linear(x.astype(np.float32), *w), "x is f32; it must be bf16 or f16"),
+        (lambda: warpline.nvfp4_linear(x, w.codes, w.scales[0]), "scales in blocks have the shape"),
+        (lambda: warpline.nvfp4_linear(x, *w, np.ones(7, np.float16)), r"bias is f16 \[7\]; it must be f16 \[8\]"),
+        (lambda: warpline.nvfp4_linear(x, w.codes, w.scales, np.ones(2, np.float32)), "scale_weight is f32"),
+    ):
+        with pytest.raises(warpline.InputError, match=message):
+            call()
+
+
+W = quantize_plain(np.ones((8, 32), np.float32))
 
 
 @pytest.mark.parametrize(
@@ -273,7 +314,7 @@ W = nvfp4_quantize(np.ones((8, 32), np.float32))
         ),
         (
             lambda: warpline.nvfp4_dual_gemm(W.codes, *(W.codes, W.scales[:4]) * 2, W.scales),
-            r"gate_scales is e4m3 \[4, 2\]; it must be e4m3 \[8, 2\] \(scale_layout plain\)",
+            r"gate_scales is e4m3 \[4, 2\]; scales in blocks have the shape \[1, 1, 512\], plain scales \[8, 2\]",
         ),
         (
             lambda: warpline.nvfp4_dual_gemm(
@@ -285,7 +326,7 @@ W = nvfp4_quantize(np.ones((8, 32), np.float32))
             lambda: warpline.nvfp4_dual_gemm(
                 W.codes, *(W.codes, W.scales) * 2, W.scales, scale_layout="tiled"
             ),
-            'scale_layout is "tiled"; it must be plain or block',
+            'scale_layout is "tiled"; it must be block, plain or auto',
         ),
         (
             lambda: warpline.nvfp4_dual_gemm(W.codes, W.codes, W.scales, W.codes[:4], W.scales, W.scales),
@@ -327,7 +368,7 @@ def test_mismatched_operands_are_rejected(call: Callable[[], Any], expected_mess
 # Bad input.
 
 X = np.ones((2, 32), np.float32)
-Q = nvfp4_quantize(X)
+Q = quantize_plain(X)
 POSITIVE = "tensor_scale must be one number, finite and positive in float32, not "
 
 

@@ -13,6 +13,7 @@ mod memo;
 pub mod ms_deform_attn;
 pub mod nvfp4;
 pub mod nvfp4_dual_gemm;
+pub mod nvfp4_linear;
 mod parallel;
 pub mod rms_norm;
 mod roles;
@@ -28,6 +29,7 @@ pub fn registry() -> Vec<&'static dyn AnyFamily> {
     vec![
         &dual_gemm::DualGemm::NEW,
         &nvfp4_dual_gemm::Nvfp4DualGemm,
+        &nvfp4_linear::Nvfp4Linear,
         &vector_add::VectorAdd,
         &softmax::Softmax::NEW,
         &layer_norm::LayerNorm::NEW,

@@ -10,6 +10,8 @@ array([[0.25, 0.25, 0.25, 0.25]], dtype=float32)
 With torch they are also torch ops: ``torch.ops.warpline.softmax``.
 """
 
+import importlib
+
 from . import _when_imported, _warpline
 from ._drop_in import MultiScaleDeformableAttnFunction
 from ._errors import DeviceError, Error, FallbackWarning, InputError, KernelError
@@ -48,6 +50,9 @@ _MODULES = ("MultiScaleDeformableAttention",)
 
 
 def __getattr__(name: str) -> object:
+    if name == "nn":
+        # Imports torch.
+        return importlib.import_module(".nn", __name__)
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from . import _modules

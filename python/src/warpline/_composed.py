@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ._errors import input_error
-from ._nvfp4 import nvfp4_dequantize, scale_shape
+from ._nvfp4 import layout_of, nvfp4_dequantize, scale_shape
 from ._weights import unpack_weights
 
 #: The activation functions, by keyword.
@@ -120,9 +120,7 @@ def _nvfp4_dual_gemm(
     *_: Any,
 ) -> Tensor:
     def values(codes: Tensor, scales: Tensor) -> Tensor:
-        rows, k = codes.shape[0], 2 * codes.shape[1]
-        arranged = scales.reshape(scale_shape(rows, k, scale_layout))
-        return nvfp4_dequantize(codes, arranged, None, scale_layout)
+        return _nvfp4_values(codes, scales, scale_layout)
 
     if x_scales is not None:
         leading = x.shape[:-1]
@@ -133,6 +131,29 @@ def _nvfp4_dual_gemm(
     x = x.to(torch.promote_types(x.dtype, torch.float32))
     gated, up = (F.linear(x, part.to(x.dtype)) for part in parts)
     return ACTIVATIONS[gate](_scaled(gated, scale_x, scale_gate)) * _scaled(up, scale_x, scale_up)
+
+
+def _nvfp4_values(codes: Tensor, scales: Tensor, scale_layout: str) -> Tensor:
+    """Returns the values of codes; block scales may have any shape."""
+    rows, k = codes.shape[0], 2 * codes.shape[1]
+    layout = layout_of(scales, rows, k, scale_layout)
+    return nvfp4_dequantize(codes, scales.reshape(scale_shape(rows, k, layout)), None, layout)
+
+
+def _nvfp4_linear(
+    dtype: torch.dtype,
+    x: Tensor,
+    weight: Tensor,
+    weight_scales: Tensor,
+    scale_weight: Tensor | None,
+    bias: Tensor | None,
+    scale_layout: str,
+    *_: Any,
+) -> Tensor:
+    x = x.to(torch.promote_types(x.dtype, torch.float32))
+    values = _nvfp4_values(weight, weight_scales, scale_layout)
+    y = _scaled(F.linear(x, values.to(x.dtype)), scale_weight)
+    return y if bias is None else y + bias
 
 
 def _ms_deform_attn(
@@ -214,5 +235,6 @@ OPS: dict[str, Callable[..., Tensor]] = {
     "swiglu": _swiglu,
     "dual_gemm": _dual_gemm,
     "nvfp4_dual_gemm": _nvfp4_dual_gemm,
+    "nvfp4_linear": _nvfp4_linear,
     "ms_deform_attn": _ms_deform_attn,
 }

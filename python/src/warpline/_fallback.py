@@ -196,7 +196,7 @@ def _check(op: Op, args: tuple[Any, ...], outs: tuple[Tensor, ...]) -> None:
 def _stand_ins(op: Op, tensors: list[Tensor]) -> dict[torch.dtype, str]:
     """Returns a supported element type, as yet unused, for each unsupported floating-point type."""
     used = {t.dtype for t in tensors}
-    unsupported = [torch.float64, torch.float32] if op.family == "nvfp4-dual-gemm" else [torch.float64]
+    unsupported = [torch.float64, torch.float32] if op.family.startswith("nvfp4-") else [torch.float64]
     supported = {torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16"}
     free = [name for dtype, name in supported.items() if dtype not in (*used, *unsupported)]
     return dict(zip((dtype for dtype in unsupported if dtype in used), free))

@@ -21,23 +21,24 @@ class Nvfp4(NamedTuple, Generic[_A]):
 
     #: uint8 [rows, K/2]: two e2m1 codes per byte, even k in the low four bits.
     codes: _A
-    #: e4m3, one per 16 codes: [rows, K/16], or in the block layout.
+    #: e4m3, one per 16 codes: in the block layout, or [rows, K/16].
     scales: _A
     #: float32 [1].
     tensor_scale: _A
 
 
-def nvfp4_quantize(x: _A, tensor_scale: Any = None, scale_layout: str = "plain") -> Nvfp4[_A]:
+def nvfp4_quantize(x: _A, tensor_scale: Any = None, scale_layout: str = "block") -> Nvfp4[_A]:
     """Quantizes a tensor [rows, K] to NVFP4: codes, scales, and the tensor scale.
 
     ``tensor_scale`` is a number (default 1), or ``"amax"`` for amax(x) / (448 · 6). The scale of a
     block of 16 is amax(block) / (6 · tensor_scale); a code is value / (scale · tensor_scale). Scales
     and codes are each rounded once, from float64, to nearest even, and saturate. torch tensors stay
-    on their device. ``scale_layout``: see ``nvfp4_arrange_scales``.
+    on their device. ``scale_layout`` is "block", which the kernels load fastest, or "plain"; see
+    ``nvfp4_arrange_scales``.
 
     >>> import numpy as np, warpline
     >>> x = np.array([[0, -3, 8, 12] * 4], np.float32)
-    >>> q = warpline.nvfp4_quantize(x)
+    >>> q = warpline.nvfp4_quantize(x, scale_layout="plain")
     >>> [f"{byte:02x}" for byte in q.codes[0, :2]], q.scales.astype(np.float32)
     (['b0', '76'], array([[2.]], dtype=float32))
     >>> np.array_equal(warpline.nvfp4_dequantize(*q), x)
@@ -68,21 +69,26 @@ def nvfp4_quantize(x: _A, tensor_scale: Any = None, scale_layout: str = "plain")
     return Nvfp4(codes[:, ::2] | codes[:, 1::2] << 4, scales.view(_fp8(xp)), tensor_scale)
 
 
-def nvfp4_dequantize(codes: _A, scales: _A, tensor_scale: Any = None, scale_layout: str = "plain") -> _A:
+def nvfp4_dequantize(
+    codes: _A, scales: _A, tensor_scale: Any = None, scale_layout: str = "auto"
+) -> _A:
     """Dequantizes an NVFP4 tensor to float32 [rows, K]: the inverse of ``nvfp4_quantize``.
 
     The product of code and scales is exact, then rounded to float32. A NaN scale makes its values
-    NaN. ``scales`` may also be uint8 with the bits of e4m3.
+    NaN. ``scales`` may also be uint8 with the bits of e4m3. ``scale_layout`` is "block", "plain" or,
+    by the shape of the scales, "auto".
 
     >>> import numpy as np, warpline
     >>> codes, scales = np.full((1, 8), 0xF2, np.uint8), np.array([[0x38]], np.uint8)
     >>> warpline.nvfp4_dequantize(codes, scales, 0.5)[0, :4]
     array([ 0.5, -3. ,  0.5, -3. ], dtype=float32)
     """
-    _require_layout("scale_layout", scale_layout)
+    if scale_layout != "auto":
+        _require_layout("scale_layout", scale_layout)
     packed = _array("codes", codes, ("u8",), "[rows, K/2]")
     rows, k, xp = packed.shape[0], 2 * packed.shape[1], _library(packed)
     _require_whole_blocks(k)
+    scale_layout = layout_of(scales, rows, k, scale_layout)
     bits = _bits(scales, rows, k, scale_layout)
     codes_device, scales_device = (f"{_library(a).__name__} on {getattr(a, 'device', 'cpu')}" for a in (packed, bits))
     _require(
@@ -216,6 +222,14 @@ def scale_shape(rows: int, k: int, layout: str) -> tuple[int, ...]:
     """Returns the shape of the scales of a tensor [rows, K]."""
     blocks = k // BLOCK
     return (rows, blocks) if layout == "plain" else (*_tile_counts(rows, blocks), 512)
+
+
+def layout_of(scales: Any, rows: int, k: int, layout: str = "auto") -> str:
+    """Returns the layout of the scales of a tensor [rows, K]: by their shape if ``layout`` is "auto"."""
+    if layout != "auto":
+        return layout
+    is_plain = getattr(scales, "ndim", None) == 2
+    return "plain" if is_plain else "block"
 
 
 def _tile_counts(rows: int, blocks: int) -> tuple[int, int]:

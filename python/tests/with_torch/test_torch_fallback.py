@@ -239,7 +239,7 @@ class Layouts(Test):
             for layout in LAYOUTS:
                 y = warpline.dual_gemm(layout(x), layout(packed), weights=weights)
                 self.near(y, gated(x.double(), gate.double(), up.double()), torch.bfloat16)
-        a, b = (warpline.nvfp4_quantize(w) for w in (gate, up))
+        a, b = (warpline.nvfp4_quantize(w, scale_layout="plain") for w in (gate, up))
         exact = gated(x.double(), *(warpline.nvfp4_dequantize(*q).double() for q in (a, b)))
         args = (x, a.codes, a.scales.view(torch.uint8), b.codes, b.scales.view(torch.uint8))
         for layout in LAYOUTS:
@@ -249,6 +249,10 @@ class Layouts(Test):
             self.near(warpline.nvfp4_dual_gemm(*given), exact, torch.bfloat16)
         given[0] = x.float()
         self.near(warpline.nvfp4_dual_gemm(*given), exact, torch.float32)
+        exact = x.double() @ warpline.nvfp4_dequantize(*a).double().T
+        for layout in LAYOUTS:
+            self.near(warpline.nvfp4_linear(layout(x), a.codes, a.scales), exact, torch.bfloat16)
+        self.near(warpline.nvfp4_linear(x.float(), a.codes, a.scales), exact, torch.float32)
 
     def test_fp8(self):
         a, b = draw(6, 16).to(torch.float8_e4m3fn), draw(16, 16).to(torch.float8_e4m3fn)

@@ -206,7 +206,7 @@ class Gemms(Test):
                 )
 
     def test_nvfp4(self):
-        x, gate, up = draw(3, 32, dtype=torch.bfloat16), *(warpline.nvfp4_quantize(draw(16, 32, seed=s) / 4) for s in (1, 2))
+        x, gate, up = draw(3, 32, dtype=torch.bfloat16), *(warpline.nvfp4_quantize(draw(16, 32, seed=s) / 4, scale_layout="plain") for s in (1, 2))
         one = torch.ones(1, device=DEVICE)
         g, u = (warpline.nvfp4_dequantize(*q).double() for q in (gate, up))
         reference = lambda x, s, t: F.silu(x @ g.T * s) * (x @ u.T * t)
@@ -218,11 +218,21 @@ class Gemms(Test):
         )
         packed = torch.cat([gate.codes, up.codes]), torch.cat([gate.scales, up.scales])
         self.check(lambda x: warpline.nvfp4_dual_gemm(x, *packed), lambda x: reference(x, 1, 1), [x])
-        codes = warpline.nvfp4_quantize(x)
+        codes = warpline.nvfp4_quantize(x, scale_layout="plain")
         scale = one.clone().requires_grad_()
         y = warpline.nvfp4_dual_gemm(codes.codes, *weights, codes.scales, scale_x=scale, scale_gate=one, scale_up=one)
         y.float().sum().backward()
         self.assertGreater(scale.grad.abs().item(), 0)
+
+    def test_nvfp4_linear(self):
+        x, bias = draw(3, 32, dtype=torch.bfloat16), draw(16, dtype=torch.bfloat16, seed=3)
+        weight, scale = warpline.nvfp4_quantize(draw(16, 32, seed=1)), torch.full((1,), 0.5, device=DEVICE)
+        exact = warpline.nvfp4_dequantize(*weight).double()
+        self.check(
+            lambda x, s, b: warpline.nvfp4_linear(x, weight.codes, weight.scales, s, b),
+            lambda x, s, b: x @ exact.T * s + b,
+            [x, scale, bias],
+        )
 
     def test_block_scales_have_no_gradient(self):
         x, w = draw(3, 32, dtype=torch.bfloat16), warpline.nvfp4_quantize(draw(16, 32))

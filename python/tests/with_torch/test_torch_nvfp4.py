@@ -74,7 +74,7 @@ class Nvfp4(unittest.TestCase):
     """Rounding, values, layouts, bad input."""
 
     def as_reference(self, x, given=None):
-        q = nvfp4_quantize(x, given)
+        q = nvfp4_quantize(x, given, "plain")
         self.assertEqual([t.dtype for t in q], [torch.uint8, FP8, torch.float32])
         self.assertTrue(all(t.device == x.device and t.is_contiguous() for t in q))
         self.assertEqual(q.tensor_scale.shape, (1,))
@@ -110,7 +110,7 @@ class Nvfp4(unittest.TestCase):
 
     def test_amax_scale_is_rounded_once(self):
         for most in [*draw(200).abs().tolist(), torch.finfo(torch.float32).max]:
-            q = nvfp4_quantize(torch.full((2, 16), most, device=DEVICE), "amax")
+            q = nvfp4_quantize(torch.full((2, 16), most, device=DEVICE), "amax", "plain")
             # Rounding the quotient to float64 first does not change its rounding to float32.
             self.assertEqual(q.tensor_scale.item(), torch.tensor(most / 2688).item())
             self.assertTrue((q.scales.view(torch.uint8) == 0x7E).all() and (q.codes == 0x77).all())
@@ -180,7 +180,7 @@ class Nvfp4(unittest.TestCase):
 
     def test_bad_input_is_rejected(self):
         x = draw(3, 32, dtype=torch.bfloat16)
-        q = nvfp4_quantize(x)
+        q = nvfp4_quantize(x, scale_layout="plain")
         wrong = x.clone()
         wrong[1, 18:] = float("nan")
         scale = "nvfp4: tensor_scale must be one number, finite and positive in float32, not "
@@ -214,7 +214,7 @@ class DualGemm(unittest.TestCase):
     """``nvfp4_dual_gemm`` on quantized tensors."""
 
     def operands(self, m, n, k, layout):
-        x, gate, up = (nvfp4_quantize(draw(rows, k) / 4) for rows in (m, n, n))
+        x, gate, up = (nvfp4_quantize(draw(rows, k) / 4, scale_layout="plain") for rows in (m, n, n))
         scales = [q.scales for q in (x, gate, up)]
         if layout == "block":
             scales = [nvfp4_arrange_scales(q.scales, q.codes.shape[0], k) for q in (x, gate, up)]
@@ -259,6 +259,81 @@ class DualGemm(unittest.TestCase):
         self.assertTrue(torch.equal(one, y))
         fake = torch.ops.warpline.nvfp4_dual_gemm(*(t.to("meta") for t in separate), scale_layout="block")
         self.assertEqual((fake.shape, fake.dtype), (y.shape, y.dtype))
+
+
+class Linear(unittest.TestCase):
+    """``nvfp4_linear`` and the modules."""
+
+    def near(self, y, exact, tolerance=1e-2):
+        self.assertEqual(y.shape, exact.shape)
+        self.assertLess(float((y.double() - exact).abs().max()), tolerance * float(exact.abs().max()) + 1e-5)
+
+    def test_values_types_and_the_fake_implementation(self):
+        for m, n, k in [(1, 8, 16), (21, 136, 80), (40, 72, 512)]:
+            for dtype in (torch.bfloat16, torch.float16):
+                for layout in ("plain", "block"):
+                    with self.subTest(shape=(m, n, k), dtype=dtype, layout=layout):
+                        x, bias = draw(2, m, k, dtype=dtype), draw(n, dtype=dtype)
+                        w = nvfp4_quantize(draw(n, k), "amax", layout)
+                        y = warpline.nvfp4_linear(x, *w, bias)
+                        self.assertEqual(y.dtype, dtype)
+                        self.near(y, x.double() @ nvfp4_dequantize(*w).double().T + bias.double())
+                        meta = (t.to("meta") for t in (x, *w, bias))
+                        fake = torch.ops.warpline.nvfp4_linear(*meta)
+                        self.assertEqual((fake.shape, fake.dtype), (y.shape, y.dtype))
+
+    def test_linear_module_matches_the_function_and_round_trips(self):
+        for bias in (True, False):
+            layer = torch.nn.Linear(80, 136, bias=bias, device=DEVICE, dtype=torch.bfloat16)
+            module = warpline.nn.Nvfp4Linear.from_float(layer)
+            x = draw(5, 80, dtype=torch.bfloat16)
+            w = nvfp4_quantize(layer.weight, "amax")
+            y = warpline.nvfp4_linear(x, *w, layer.bias)
+            self.assertTrue(torch.equal(module(x), y))
+            again = warpline.nn.Nvfp4Linear(80, 136, bias=bias, device=DEVICE)
+            self.assertEqual([*again.state_dict()], [*module.state_dict()])
+            again.load_state_dict(module.state_dict())
+            self.assertTrue(torch.equal(again(x), y))
+
+    def test_plain_checkpoints_are_packed_when_they_are_loaded(self):
+        weight = draw(136, 80)
+        plain, block = (nvfp4_quantize(weight, "amax", layout) for layout in ("plain", "block"))
+        for names in (("weight_scales", "scale_weight"), ("weight_scale", "weight_scale_2")):
+            module = warpline.nn.Nvfp4Linear(80, 136, bias=False, device=DEVICE)
+            tensors = dict(zip(names, (plain.scales, plain.tensor_scale.reshape(()))))
+            module.load_state_dict({"weight": plain.codes, **tensors})
+            self.assertTrue(torch.equal(module.weight_scales.view(torch.uint8), block.scales.view(torch.uint8)))
+            self.assertEqual(module.scale_weight, plain.tensor_scale)
+        module = warpline.nn.Nvfp4Linear.from_nvfp4(*plain)
+        self.assertTrue(torch.equal(module.weight_scales.view(torch.uint8), block.scales.view(torch.uint8)))
+
+    def test_to_keeps_the_types_of_the_weight(self):
+        module = warpline.nn.Nvfp4Linear(32, 16, device=DEVICE).to(torch.float16)
+        types = {name: tensor.dtype for name, tensor in module.state_dict().items()}
+        expected = {"weight": torch.uint8, "weight_scales": FP8, "scale_weight": torch.float32, "bias": torch.float16}
+        self.assertEqual(types, expected)
+
+    def test_swiglu_module_matches_its_layers(self):
+        gate, up = (torch.nn.Linear(80, 136, bias=False, device=DEVICE) for _ in range(2))
+        module = warpline.nn.Nvfp4SwiGLU.from_float(gate, up)
+        x = draw(5, 80, dtype=torch.bfloat16)
+        a, b = (nvfp4_dequantize(*nvfp4_quantize(layer.weight, "amax")).double() for layer in (gate, up))
+        y = module(x)
+        self.near(y, torch.nn.functional.silu(x.double() @ a.T) * (x.double() @ b.T))
+        again = warpline.nn.Nvfp4SwiGLU(80, 136, device=DEVICE)
+        again.load_state_dict(module.state_dict())
+        self.assertTrue(torch.equal(again(x), y))
+
+    def test_bad_modules_are_rejected(self):
+        for call, expected_message in [
+            (lambda: warpline.nn.Nvfp4Linear(24, 8), "in_features is 24; it must be a positive multiple of 16"),
+            (
+                lambda: warpline.nn.Nvfp4SwiGLU.from_float(torch.nn.Linear(16, 8), torch.nn.Linear(16, 8)),
+                "gate and up must have no bias",
+            ),
+        ]:
+            with self.assertRaisesRegex(warpline.InputError, expected_message):
+                call()
 
 
 if __name__ == "__main__":

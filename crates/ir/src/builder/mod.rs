@@ -80,7 +80,7 @@ pub use global::{ElementIndex, Flags, Global, cache_policy, range_policy};
 pub use k_order::{KOrder, Natural, Nibbles, Pairs, Quads, WordLoadableOrder};
 pub use math::*;
 pub use mma::{MatrixPair, MatrixWord, MmaWith, MmaWord, mma_sync, mma_sync_half};
-pub use nibbles::{NibbleGroup, NibbleOffsets, RegNibbles};
+pub use nibbles::{NibbleGroup, NibbleOffsets, NibbleOrder, RegNibbles};
 pub use operand::{
     FragOperand, Half, MmaElement, OperandA, OperandB, RegBytes, RegOperand, Transposed,
 };

@@ -151,6 +151,28 @@ impl<T: OutboxElement> Outbox<T> {
         });
     }
 
+    /// Like [`store_folded_transposed`](Self::store_folded_transposed), for two fragments side by
+    /// side: the columns of `right` follow those of `left` in the stored tile.
+    #[track_caller]
+    pub fn store_folded_pair_transposed<const R: usize>(
+        self,
+        left: &FoldedFrag,
+        right: &FoldedFrag,
+        map: TensorMap,
+        coords: impl Coords<R>,
+    ) where
+        T: Half,
+    {
+        let _caller = caller_scope();
+        let (rows, cols) = (left.cols(), left.rows());
+        let values_per_thread = left.values().len() + right.values().len();
+        let shape = (rows, cols + right.rows());
+        self.stage_full_width(values_per_thread, shape, map, coords, |to| {
+            left.store_transposed(&to.slice(0..rows, 0..cols));
+            right.store_transposed(&to.slice(0..rows, cols..shape.1));
+        });
+    }
+
     /// Stages and stores a tile that is exactly as wide as the outbox.
     #[track_caller]
     fn stage_full_width<const R: usize>(

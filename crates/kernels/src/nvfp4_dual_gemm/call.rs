@@ -1,7 +1,7 @@
 //! The op: from call arguments to a problem.
 
 use super::config::Choice;
-use super::problem::Problem;
+use super::problem::{Problem, scale_spec};
 use crate::batch_invariant::BATCH_INVARIANT;
 use crate::gemm;
 use crate::gemm::call::{OUT_DTYPE, activation, canonical, extent_u32, with_rows};
@@ -14,6 +14,7 @@ use warpline_family::family::Family;
 use warpline_family::field::FieldValue;
 use warpline_family::float::FloatType;
 use warpline_family::op::{ArgValue, OpArgs, OpOutput, OpParam, OutputDim, Signature, TensorView};
+use warpline_family::tensor::TensorSpec;
 use warpline_ir::DType;
 
 /// The tensor parameters of the op, and the plan inputs that they bind.
@@ -28,6 +29,14 @@ const TENSORS: [(&str, &str); 9] = [
     ("scale_gate", "scale_gate"),
     ("scale_up", "scale_up"),
 ];
+
+/// The layout of the scales.
+pub(crate) const SCALE_LAYOUT: OpParam = OpParam::text(
+    "scale_layout",
+    "auto",
+    "Layout of the scales: block, cuBLAS's tiles of 128 rows by 4 scales, the fastest; plain, [rows, K/16]; \
+     or auto, by their shape.",
+);
 
 /// `nvfp4_dual_gemm(x, w_gate, gate_scales, w_up, up_scales, x_scales)`.
 pub(super) fn op<F: Family<Problem = Problem, Choice = Choice>>() -> Op<F> {
@@ -61,11 +70,7 @@ pub(super) fn op<F: Family<Problem = Problem, Choice = Choice>>() -> Op<F> {
             "silu",
             "none, relu, gelu-erf, gelu-tanh, silu or sigmoid.",
         ),
-        OpParam::text(
-            "scale_layout",
-            "plain",
-            "Layout of the scales: plain, [rows, K/16], or block, cuBLAS's tiles of 128 rows by 4 scales.",
-        ),
+        SCALE_LAYOUT,
         OUT_DTYPE,
         BATCH_INVARIANT,
     ];
@@ -116,12 +121,6 @@ pub(super) fn op<F: Family<Problem = Problem, Choice = Choice>>() -> Op<F> {
 /// Returns the problem of a call.
 fn problem_of_call(call: &OpArgs<'_>) -> Result<Problem, FamilyError> {
     let (x, w) = (call.tensor("x")?, call.tensor("w_gate")?);
-    let word = call.text("scale_layout")?;
-    let Ok(scale_layout) = ScaleLayout::read(word) else {
-        return call.reject(format!(
-            "scale_layout is {word:?}; it must be plain or block"
-        ));
-    };
     let [rows, bytes_per_row] = w.shape[..] else {
         return call.reject(format!(
             "w_gate has {} dimensions; 2 are needed, [N, K/2]",
@@ -167,8 +166,9 @@ fn problem_of_call(call: &OpArgs<'_>) -> Result<Problem, FamilyError> {
             x.shape.last()
         ));
     }
+    check_k(call, k)?;
     let p = Problem {
-        scale_layout,
+        scale_layout: scale_layout(call, "gate_scales", rows, k)?,
         activations,
         gate: activation(call, "gate")?,
         weights,
@@ -182,26 +182,57 @@ fn problem_of_call(call: &OpArgs<'_>) -> Result<Problem, FamilyError> {
     Ok(p)
 }
 
-/// Adds the rows of x to the problem: M and the row strides.
-fn with_x(call: &OpArgs<'_>, x: &TensorView, p: Problem) -> Result<Problem, FamilyError> {
-    if x.elements() > 0 && x.strides.last() != Some(&1) && x.shape.last() != Some(&1) {
-        return call.unsupported_layout(format!(
-            "the last dimension of x has stride {:?}; it must be contiguous\nhelp: make it contiguous",
-            x.strides.last()
+/// Returns the layout of the scales of `rows` rows: the one of the call, or by their shape.
+pub(crate) fn scale_layout(
+    call: &OpArgs<'_>,
+    name: &str,
+    rows: u64,
+    k: u32,
+) -> Result<ScaleLayout, FamilyError> {
+    let word = call.text("scale_layout")?;
+    if word != "auto" {
+        return match ScaleLayout::read(word) {
+            Ok(layout) => Ok(layout),
+            Err(_) => call.reject(format!(
+                "scale_layout is {word:?}; it must be block, plain or auto"
+            )),
+        };
+    }
+    let (scales, rows) = (call.tensor(name)?, rows as usize);
+    let shape_in = |layout| dims(&scale_spec("", layout, rows, k as usize));
+    let layouts = [ScaleLayout::Block, ScaleLayout::Plain];
+    match layouts
+        .into_iter()
+        .find(|&layout| scales.shape == shape_in(layout))
+    {
+        Some(layout) => Ok(layout),
+        None => call.reject(format!(
+            "{name} is {scales}; scales in blocks have the shape {:?}, plain scales {:?}\n\
+             help: pass scale_layout=\"block\" if the scales are in blocks in another shape",
+            shape_in(ScaleLayout::Block),
+            shape_in(ScaleLayout::Plain)
+        )),
+    }
+}
+
+/// Rejects a K that is not a positive multiple of the block.
+pub(crate) fn check_k(call: &OpArgs<'_>, k: u32) -> Result<(), FamilyError> {
+    if k == 0 || !(k as usize).is_multiple_of(BLOCK) {
+        return call.reject(format!(
+            "K is {k}; nvfp4 needs a positive multiple of {BLOCK} (one scale per {BLOCK} elements)"
         ));
     }
+    Ok(())
+}
+
+/// Adds the rows of x to the problem: M and the row strides.
+fn with_x(call: &OpArgs<'_>, x: &TensorView, p: Problem) -> Result<Problem, FamilyError> {
     let gemm = gemm::Problem {
         out: FloatType::from_dtype(call.outs[0].dtype),
         activation: Activation::None,
         ..gemm::Problem::new(0, p.n, p.k, operand_type(&p))
     };
-    let gemm = with_rows(call, "x", x, gemm)?;
-    // A byte of codes holds two elements of K.
-    let a_stride = match p.activations {
-        Some(_) => gemm.a_stride,
-        None => gemm.a_stride.map(|bytes| 2 * bytes),
-    };
-    let gemm = canonical(gemm::Problem { a_stride, ..gemm });
+    let gemm = row_strides(call, x, gemm)?;
     Ok(Problem {
         m: gemm.m,
         out: gemm.out,
@@ -209,6 +240,27 @@ fn with_x(call: &OpArgs<'_>, x: &TensorView, p: Problem) -> Result<Problem, Fami
         c_stride: gemm.c_stride,
         ..p
     })
+}
+
+/// Adds M and the row strides of x and of the output to the GEMM of the decoded operands.
+pub(crate) fn row_strides(
+    call: &OpArgs<'_>,
+    x: &TensorView,
+    gemm: gemm::Problem,
+) -> Result<gemm::Problem, FamilyError> {
+    if x.elements() > 0 && x.strides.last() != Some(&1) && x.shape.last() != Some(&1) {
+        return call.unsupported_layout(format!(
+            "the last dimension of x has stride {:?}; it must be contiguous\nhelp: make it contiguous",
+            x.strides.last()
+        ));
+    }
+    let gemm = with_rows(call, "x", x, gemm)?;
+    // A byte of codes holds two elements of K.
+    let a_stride = match x.dtype {
+        DType::U8 => gemm.a_stride.map(|bytes| 2 * bytes),
+        _ => gemm.a_stride,
+    };
+    Ok(canonical(gemm::Problem { a_stride, ..gemm }))
 }
 
 /// Returns the operand type of the 16-bit GEMM, which is also the default output type.
@@ -219,67 +271,101 @@ fn operand_type(p: &Problem) -> OperandType {
     }
 }
 
-/// Rejects tensors that the problem does not have, and tensors of another type, shape or layout.
-fn check_tensors(call: &OpArgs<'_>, p: &Problem) -> Result<(), FamilyError> {
-    if p.k == 0 || !(p.k as usize).is_multiple_of(BLOCK) {
-        return call.reject(format!(
-            "K is {}; nvfp4 needs a positive multiple of {BLOCK} (one scale per {BLOCK} elements)",
-            p.k
-        ));
-    }
-    if let Some(view) = call
-        .inputs()
-        .chain(call.outs)
-        .find(|v| !v.is_16_byte_aligned())
-    {
-        return call.unsupported_layout(format!(
+/// Rejects tensors that TMA cannot address.
+pub(crate) fn check_aligned(call: &OpArgs<'_>) -> Result<(), FamilyError> {
+    let mut views = call.inputs().chain(call.outs);
+    match views.find(|v| !v.is_16_byte_aligned()) {
+        Some(view) => call.unsupported_layout(format!(
             "{view} starts at address {:#x}; TMA needs a multiple of 16\nhelp: clone the tensor",
             view.address
-        ));
+        )),
+        None => Ok(()),
     }
-    let specs = p.specs();
-    for (name, input) in TENSORS {
-        let spec = specs.iter().find(|spec| spec.name == input);
-        let (spec, view) = match (spec, call.optional(name)) {
-            (None, None) => continue,
-            (Some(spec), Some(view)) => (spec, view),
-            (Some(_), None) => {
-                let why = match p.tensor_scales().contains(&input) {
-                    true => "pass all tensor scales or none",
-                    false => "this call needs it",
-                };
-                return call.reject(format!("{name} is missing; {why}"));
+}
+
+/// Rejects tensors that the problem does not have, and tensors of another type, shape or layout.
+fn check_tensors(call: &OpArgs<'_>, p: &Problem) -> Result<(), FamilyError> {
+    check_aligned(call)?;
+    let rules = TensorRules {
+        specs: &p.specs(),
+        tensor_scales: p.tensor_scales(),
+        scale_layout: p.scale_layout,
+    };
+    rules.check(call, &TENSORS)
+}
+
+/// The rules for the tensors of a call.
+pub(crate) struct TensorRules<'a> {
+    /// The inputs of the plan.
+    pub(crate) specs: &'a [TensorSpec],
+    /// The inputs that are tensor scales.
+    pub(crate) tensor_scales: &'a [&'static str],
+    /// The layout of the scales.
+    pub(crate) scale_layout: ScaleLayout,
+}
+
+impl TensorRules<'_> {
+    /// Checks each parameter of `tensors` against the plan input that it binds. The first is x, whose
+    /// rows are checked elsewhere.
+    pub(crate) fn check(
+        &self,
+        call: &OpArgs<'_>,
+        tensors: &[(&str, &str)],
+    ) -> Result<(), FamilyError> {
+        for &(name, input) in tensors {
+            let spec = self.specs.iter().find(|spec| spec.name == input);
+            let (spec, view) = match (spec, call.optional(name)) {
+                (None, None) => continue,
+                (Some(spec), Some(view)) => (spec, view),
+                (Some(_), None) => {
+                    let why = match self.tensor_scales.contains(&input) {
+                        true => "pass all tensor scales or none",
+                        false => "this call needs it",
+                    };
+                    return call.reject(format!("{name} is missing; {why}"));
+                }
+                (None, Some(_)) => {
+                    return call.reject(format!(
+                        "{name} is set without {}; pass both or neither",
+                        match name {
+                            "up_scales" => "w_up",
+                            _ => "an x in codes (u8)",
+                        }
+                    ));
+                }
+            };
+            if name != "x" {
+                self.check_tensor(call, name, spec, view)?;
             }
-            (None, Some(_)) => {
-                return call.reject(format!(
-                    "{name} is set without {}; pass both or neither",
-                    match name {
-                        "up_scales" => "w_up",
-                        _ => "an x in codes (u8)",
-                    }
-                ));
-            }
-        };
-        if name == "x" {
-            continue;
         }
-        let shape: Vec<u64> = spec.shape.iter().map(|&n| n as u64).collect();
+        Ok(())
+    }
+
+    /// Checks type, shape and strides of a tensor other than x.
+    fn check_tensor(
+        &self,
+        call: &OpArgs<'_>,
+        name: &str,
+        spec: &TensorSpec,
+        view: &TensorView,
+    ) -> Result<(), FamilyError> {
+        let shape = dims(spec);
         let dense = TensorView::dense(view.dtype, &view.shape, 0);
         // Callers store block scales in several shapes, so only the number of elements is checked.
-        let has_any_shape = p.scale_layout == ScaleLayout::Block && spec.dtype == DType::E4m3
+        let has_any_shape = self.scale_layout == ScaleLayout::Block && spec.dtype == DType::E4m3
             || spec.dtype == DType::F32;
         let shape_matches = match has_any_shape {
             true => view.elements() == dense_elements(&shape),
             false => view.shape == shape,
         };
         if view.dtype != spec.dtype || !shape_matches {
+            let layout = match spec.dtype {
+                DType::E4m3 => format!(" (scale_layout {})", self.scale_layout.keyword()),
+                _ => String::new(),
+            };
             return call.reject(format!(
-                "{name} is {view}; it must be {} {shape:?} (scale_layout {})",
-                spec.dtype,
-                match p.scale_layout {
-                    ScaleLayout::Plain => "plain",
-                    ScaleLayout::Block => "block",
-                }
+                "{name} is {view}; it must be {} {shape:?}{layout}",
+                spec.dtype
             ));
         }
         let is_strided = |i: usize| view.shape[i] > 1 && view.strides[i] != dense.strides[i];
@@ -289,8 +375,13 @@ fn check_tensors(call: &OpArgs<'_>, p: &Problem) -> Result<(), FamilyError> {
                 view.strides
             ));
         }
+        Ok(())
     }
-    Ok(())
+}
+
+/// Returns the dimensions of a tensor.
+fn dims(spec: &TensorSpec) -> Vec<u64> {
+    spec.shape.iter().map(|&n| n as u64).collect()
 }
 
 fn dense_elements(shape: &[u64]) -> u64 {

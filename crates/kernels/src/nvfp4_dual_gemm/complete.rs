@@ -1,8 +1,8 @@
 //! Completes a config from flags, and rejects flags that exclude each other.
 
 use super::config::{Choice, Config, Raster};
-use super::problem::Problem;
 use super::schedule::{Consumers, DequantConsumers, KDepth, Schedule, ScheduleKind, WarpTile};
+use super::shape::Shape;
 use super::shared_memory::{max_useful_stages, shared_bytes};
 use super::units::{K_BLOCK, PANEL_K};
 use crate::roles::{self, RegisterBudget, RoleRegisters};
@@ -17,23 +17,21 @@ fn reject<T>(text: String) -> Result<T, FamilyError> {
 
 impl Config {
     /// Completes a config from `choice`, then `base`, then defaults; rejects illegal combinations.
-    pub(super) fn new(
-        p: &Problem,
+    pub(crate) fn new(
+        p: &Shape,
         base: &Choice,
         choice: &Choice,
         target: &Target,
     ) -> Result<Self, FamilyError> {
         let flags = &choice.or(base);
-        let schedule = schedule(flags, choice)?;
+        let schedule = schedule(p, flags, choice)?;
         let mut c = Self {
             schedule,
             tile_m: flags.tile_m.unwrap_or(64),
             stages: 2,
             raster: raster(flags, choice)?,
             split_k: flags.split_k.unwrap_or(1),
-            cache_hints: flags
-                .cache_hints
-                .unwrap_or_else(|| p.gated_gemm().streams_b()),
+            cache_hints: flags.cache_hints.unwrap_or(p.streams_weights),
             ctas: 0,
         };
         check_tile(&c)?;
@@ -45,14 +43,14 @@ impl Config {
 }
 
 /// Reads the schedule from flags.
-fn schedule(flags: &Choice, fixed: &Choice) -> Result<Schedule, FamilyError> {
+fn schedule(p: &Shape, flags: &Choice, fixed: &Choice) -> Result<Schedule, FamilyError> {
     let consumers = flags.consumers.unwrap_or(2);
     let registers = |load, math| RegisterBudget {
         load: flags.load_registers.unwrap_or(load),
         math: flags.math_registers.unwrap_or(math),
     };
     let schedule = match flags.schedule.unwrap_or(ScheduleKind::Cooperative) {
-        ScheduleKind::Warps => warps(flags, consumers)?,
+        ScheduleKind::Warps => warps(p, flags, consumers)?,
         ScheduleKind::Dequantizer => match (flags.tile_k.unwrap_or(K_BLOCK), consumers) {
             (K_BLOCK, 1) => Schedule::Dequantizer(DequantConsumers::One),
             (K_BLOCK, 2) => Schedule::Dequantizer(DequantConsumers::Two(registers(40, 192))),
@@ -96,7 +94,7 @@ fn schedule(flags: &Choice, fixed: &Choice) -> Result<Schedule, FamilyError> {
             }
         }
     };
-    let tile_n = schedule.tile_n();
+    let tile_n = p.outputs.weight_rows(schedule.tile_n());
     if let Some(other) = flags.tile_n.filter(|&n| n != tile_n) {
         return reject(format!(
             "--tile-n is {other}; {consumers} consumers with --tile-k {} have {tile_n} columns\n\
@@ -118,28 +116,36 @@ fn schedule(flags: &Choice, fixed: &Choice) -> Result<Schedule, FamilyError> {
 const TWO_K_BLOCKS: u32 = 2 * K_BLOCK;
 
 /// Reads the options of the schedule `warps`.
-fn warps(flags: &Choice, consumers: u32) -> Result<Schedule, FamilyError> {
+fn warps(p: &Shape, flags: &Choice, consumers: u32) -> Result<Schedule, FamilyError> {
     if consumers != 2 {
         return reject(format!(
             "--consumers is {consumers}; schedule warps has 2 (8 multiplying warps)\n\
              help: leave --consumers out"
         ));
     }
-    let [tile_n, tile_k] = [flags.tile_n.unwrap_or(32), flags.tile_k.unwrap_or(512)];
+    let n_and_k = |tile: WarpTile| {
+        let [pairs, k] = tile.n_and_k();
+        [p.outputs.weight_rows(pairs), k]
+    };
+    let [default_n, default_k] = n_and_k(WarpTile::N32K512);
+    let [tile_n, tile_k] = [
+        flags.tile_n.unwrap_or(default_n),
+        flags.tile_k.unwrap_or(default_k),
+    ];
     let shapes = WarpTile::ALL;
     match shapes
         .into_iter()
-        .find(|tile| tile.n_and_k() == [tile_n, tile_k])
+        .find(|&tile| n_and_k(tile) == [tile_n, tile_k])
     {
         Some(tile) => Ok(Schedule::Warps(tile)),
         None => {
             let shapes = shapes.map(|tile| {
-                let [n, k] = tile.n_and_k();
+                let [n, k] = n_and_k(tile);
                 format!("{n}x{k}")
             });
             reject(format!(
                 "--tile-n x --tile-k is {tile_n}x{tile_k}; schedule warps supports {}\n\
-                 help: use --tile-n 32 --tile-k 512",
+                 help: use --tile-n {default_n} --tile-k {default_k}",
                 shapes.join(", ")
             ))
         }
@@ -256,7 +262,7 @@ fn check_registers(c: &Config, target: &Target) -> Result<(), FamilyError> {
 }
 
 /// Returns the stages of the choice, or as many as are useful and fit.
-fn stages(p: &Problem, c: &Config, flags: &Choice, target: &Target) -> Result<u32, FamilyError> {
+fn stages(p: &Shape, c: &Config, flags: &Choice, target: &Target) -> Result<u32, FamilyError> {
     let stages = match flags.stages {
         Some(stages) if !(2..=32).contains(&stages) => {
             return reject(format!(
@@ -264,18 +270,18 @@ fn stages(p: &Problem, c: &Config, flags: &Choice, target: &Target) -> Result<u3
             ));
         }
         Some(stages) => stages,
-        None => match max_useful_stages(c, p.a_is_coded(), target)? {
+        None => match max_useful_stages(c, p, target)? {
             Some(stages) => return Ok(stages),
             None => 2,
         },
     };
-    let needed = shared_bytes(&Config { stages, ..*c }, p.a_is_coded(), target)?;
+    let needed = shared_bytes(&Config { stages, ..*c }, p, target)?;
     if needed > target.shared_bytes {
         return reject(format!(
             "{stages} stages of tile {}x{}x{} need {needed} bytes of shared memory, but {} has {}\n\
              help: use fewer --stages or a smaller --tile-m",
             c.tile_m,
-            c.schedule.tile_n(),
+            p.outputs.weight_rows(c.schedule.tile_n()),
             c.schedule.tile_k(),
             target.name,
             target.shared_bytes
@@ -285,8 +291,8 @@ fn stages(p: &Problem, c: &Config, flags: &Choice, target: &Target) -> Result<u3
 }
 
 /// Returns the CTAs of the choice, or as many as run at once and have a tile.
-fn ctas(p: &Problem, c: &Config, flags: &Choice, target: &Target) -> Result<u32, FamilyError> {
-    let tiles = c.tiles(p.m, p.n);
+fn ctas(p: &Shape, c: &Config, flags: &Choice, target: &Target) -> Result<u32, FamilyError> {
+    let tiles = c.tiles(p);
     if tiles >= 1 << 29 {
         return reject(format!(
             "the problem has {tiles} tiles; a launch has at most 536870911\nhelp: use a larger --tile-m"

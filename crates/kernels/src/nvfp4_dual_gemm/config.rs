@@ -1,6 +1,8 @@
 //! The config: schedule, tiles, stages and grid, and the flags that set them.
 
+use super::kernel_spec::Outputs;
 use super::schedule::{Schedule, ScheduleKind};
+use super::shape::Shape;
 use super::units::{BLOCKS_PER_PANEL, PANEL_K};
 use crate::gemm::Cluster;
 use crate::gemm::tile_scheduler::TileSchedule;
@@ -121,23 +123,23 @@ impl Config {
     }
 
     /// Does the GEMM kernel load the codes of A? Otherwise an earlier launch widens A to 16 bits.
-    pub(super) fn loads_coded_a(&self, a_is_coded: bool) -> bool {
+    pub(crate) fn loads_coded_a(&self, a_is_coded: bool) -> bool {
         a_is_coded && matches!(self.schedule, Schedule::Warps(_))
     }
 
     /// Returns how many rounds of weights the producer loads ahead of A, which an earlier launch writes.
-    pub(super) fn weight_lead(&self) -> u32 {
-        match self.schedule {
-            Schedule::Warps(_) => 1,
-            _ => self.weight_stages(),
+    pub(super) fn weight_lead(&self, outputs: Outputs) -> u32 {
+        match outputs.needs_widened_a(self) {
+            true => self.weight_stages(),
+            false => 1,
         }
     }
 
     /// Returns the mainloop rounds of each CTA: at least the weight lead. With a small K some
     /// rounds load zeros, so that one kernel serves every K.
-    pub(super) fn rounds(&self, k: u32) -> u32 {
+    pub(crate) fn rounds(&self, k: u32, outputs: Outputs) -> u32 {
         k.div_ceil(PANEL_K * self.schedule.panels_per_round() * self.split_k)
-            .max(self.weight_lead())
+            .max(self.weight_lead(outputs))
     }
 
     /// Returns the tokens of a tile that each CTA of a split-K cluster stores.
@@ -145,15 +147,16 @@ impl Config {
         self.tile_m / self.split_k
     }
 
-    /// Returns the tiles of a C of `m` × `n`.
-    pub(super) fn tiles(&self, m: u32, n: u32) -> u64 {
-        u64::from(m.div_ceil(self.tile_m)) * u64::from(n.div_ceil(self.schedule.tile_n()))
+    /// Returns the tiles of C.
+    pub(super) fn tiles(&self, p: &Shape) -> u64 {
+        let columns = p.outputs.weight_rows(self.schedule.tile_n());
+        u64::from(p.m.div_ceil(self.tile_m)) * u64::from(p.n.div_ceil(columns))
     }
 
     /// Returns the tile schedule.
-    pub(super) fn tile_schedule(&self) -> TileSchedule {
+    pub(crate) fn tile_schedule(&self, outputs: Outputs) -> TileSchedule {
         TileSchedule {
-            cluster_tile: [self.tile_m, self.schedule.tile_n()],
+            cluster_tile: [self.tile_m, outputs.weight_rows(self.schedule.tile_n())],
             raster: self.raster,
             cluster: Cluster::One,
             dynamic: false,

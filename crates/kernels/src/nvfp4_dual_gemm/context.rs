@@ -6,11 +6,10 @@
 
 use super::config::Config;
 use super::decode::{DECODE_SCALE, DecodeTarget};
-use super::kernel_spec::KernelSpec;
-use super::scales::{MAX_GROUPS, TILE_WORDS};
-use super::schedule::{Schedule, scale_row_blocks};
-use super::units::{BLOCKS_PER_PANEL, K_BLOCK, OUTPUTS, PANEL_BYTES};
-use crate::gemm::Activation;
+use super::kernel_spec::{KernelSpec, Outputs};
+use super::scales::MAX_GROUPS;
+use super::schedule::Schedule;
+use super::units::{K_BLOCK, OUTPUTS, PANEL_BYTES};
 use crate::gemm::problem::MAX_EXTENT;
 use crate::gemm::tile_scheduler::{TileCoord, TileScheduler};
 use crate::roles::{self, CONSUMERS};
@@ -23,6 +22,9 @@ pub(super) const CODED: [[&str; 2]; 3] = [
     ["up", "up_scales"],
     ["a", "a_scales"],
 ];
+
+/// Parameter names of the codes and scales of the weight of a linear layer.
+pub(crate) const LINEAR_WEIGHT: [&str; 2] = ["weight", "weight_scales"];
 
 /// The tiles of a slot: codes, all of the gate first, and their scales.
 pub(super) type CodedTiles = (Tile<u8>, Tile<u32>);
@@ -47,12 +49,6 @@ fn codes_map(rows: u32) -> TensorMapDecl {
     TensorMapDecl::tiled(DType::U8, [PANEL_BYTES, rows])
 }
 
-/// Declares the tensor map of block scales, with boxes for `rows` rows.
-fn scales_map(c: &Config, rows: u32) -> TensorMapDecl {
-    let blocks = c.schedule.panels() * BLOCKS_PER_PANEL;
-    TensorMapDecl::tiled(DType::U32, [TILE_WORDS, blocks, scale_row_blocks(rows)])
-}
-
 /// Declares the tensor map of A in 16 bits; the schedule `warps` loads it as bytes.
 fn wide_a_map(dtype: DType, c: &Config) -> TensorMapDecl {
     match c.schedule {
@@ -62,8 +58,9 @@ fn wide_a_map(dtype: DType, c: &Config) -> TensorMapDecl {
 }
 
 /// Declares the tensor map of C.
-fn out_map(dtype: DType, c: &Config) -> TensorMapDecl {
-    TensorMapDecl::tiled(dtype, [OUTPUTS, c.tokens_per_cta()])
+fn out_map(dtype: DType, spec: &KernelSpec) -> TensorMapDecl {
+    let columns = OUTPUTS * spec.outputs.per_pair();
+    TensorMapDecl::tiled(dtype, [columns, spec.config.tokens_per_cta()])
 }
 
 /// The parameters and components of the kernel.
@@ -74,13 +71,14 @@ pub(super) struct Context<'a, T: DecodeTarget> {
     groups: Reg<u32>,
     /// Mainloop rounds of each CTA.
     pub(super) rounds: Reg<u32>,
-    /// Codes and scales of gate and of up.
-    pub(super) weights: [[TensorMap; 2]; 2],
+    /// Codes and scales of each weight.
+    pub(super) weights: Vec<[TensorMap; 2]>,
     pub(super) a: AOperand,
     pub(super) out: TensorMap,
     tiles: TileScheduler,
     /// Tensor scales of gate, up and, if it is coded, A.
     tensor_scales: Vec<Global<f32>>,
+    bias: Option<Bias<T>>,
     pub(super) rings: Vec<OperandRings<T>>,
 }
 
@@ -92,18 +90,26 @@ impl<'a, T: DecodeTarget> Context<'a, T> {
             k.cluster(c.split_k, 1, 1);
         }
         let groups = k.param::<u32>("groups").at_least(1).at_most(MAX_GROUPS);
-        let rounds = k.param::<u32>("rounds").at_least(c.weight_lead());
-        rounds.at_most(c.rounds(MAX_EXTENT));
+        let rounds = k
+            .param::<u32>("rounds")
+            .at_least(c.weight_lead(spec.outputs));
+        rounds.at_most(c.rounds(MAX_EXTENT, spec.outputs));
         let coded = |names: [&str; 2], rows| {
-            let decls = [codes_map(rows), scales_map(c, rows)];
+            let scales = spec.scale_boxes.map(rows, c.schedule.panels());
+            let decls = [codes_map(rows), scales];
             [0, 1].map(|i| match k.tensor_map(names[i], decls[i].clone()) {
                 map if spec.weights_are_pdl_safe => map.pdl_safe(),
                 map => map,
             })
         };
         let [gate, up, a_names] = CODED;
-        let weights = [gate, up].map(|names| coded(names, c.schedule.tile_n()));
-        let a_is_pdl_safe = spec.weights_are_pdl_safe && matches!(c.schedule, Schedule::Warps(_));
+        let names: &[_] = match spec.outputs {
+            Outputs::Gated(_) => &[gate, up],
+            Outputs::Linear { .. } => &[LINEAR_WEIGHT],
+        };
+        let weights = names.iter().map(|&names| coded(names, spec.weight_rows()));
+        let weights = weights.collect();
+        let a_is_pdl_safe = spec.is_single_launch();
         let a = match spec.a_is_coded {
             true => AOperand::Coded(coded(a_names, c.tile_m)),
             false => AOperand::Wide(match k.tensor_map("x", wide_a_map(T::DTYPE, c)) {
@@ -111,7 +117,7 @@ impl<'a, T: DecodeTarget> Context<'a, T> {
                 map => map,
             }),
         };
-        let rings = operand_rings(k, c);
+        let rings = operand_rings(k, spec);
         Self {
             spec,
             config: c,
@@ -119,18 +125,14 @@ impl<'a, T: DecodeTarget> Context<'a, T> {
             rounds,
             weights,
             a,
-            out: k.tensor_map("c", out_map(T::DTYPE, c)),
-            tiles: TileScheduler::declare(k, c.tile_schedule()),
+            out: k.tensor_map("c", out_map(T::DTYPE, spec)),
+            tiles: TileScheduler::declare(k, c.tile_schedule(spec.outputs)),
             tensor_scales: (spec.tensor_scales.iter())
                 .map(|name| k.pointer(name))
                 .collect(),
+            bias: (spec.outputs == Outputs::Linear { bias: true }).then(|| Bias::declare(k)),
             rings,
         }
-    }
-
-    /// Returns the function applied to the gate.
-    pub(super) fn gate(&self) -> Activation {
-        self.spec.gate
     }
 
     /// Declares the role of a consumer.
@@ -162,20 +164,24 @@ impl<'a, T: DecodeTarget> Context<'a, T> {
         &self.rings[self.config.schedule.ring_index(consumer) as usize]
     }
 
-    /// Returns a consumer's first output (column of C) of a tile.
+    /// Returns a consumer's first output of a tile: a column of C, and a row of the weights.
     #[track_caller]
     pub(super) fn output(&self, consumer: u32, tile: TileCoord) -> Reg<u32> {
-        let schedule = self.config.schedule;
-        tile.n * schedule.tile_n() + schedule.first_row(consumer)
+        tile.n * self.spec.weight_rows() + self.spec.first_row(consumer)
+    }
+
+    /// Returns the bias of the upper and the lower outputs of this thread; zeros without a bias.
+    #[track_caller]
+    pub(super) fn bias(&self, first_output: Reg<u32>) -> Option<[Reg<f32>; 2]> {
+        self.bias.as_ref().map(|bias| bias.load(first_output))
     }
 
     /// Returns the word offset in a slot of the scales of `row` for the first 64 elements of K; `first_row`
     /// is the slot's first row.
     #[track_caller]
     pub(super) fn scale_offset(&self, row: Reg<u32>, first_row: Reg<u32>) -> Reg<u32> {
-        let row_block = (row >> 7u32) - (first_row >> 7u32);
-        let inside = ((row & 31u32) << 2u32) + ((row >> 5u32) & 3u32);
-        row_block * (BLOCKS_PER_PANEL * TILE_WORDS) + inside
+        let panels = self.config.schedule.panels();
+        self.spec.scale_boxes.offset(row, first_row, panels)
     }
 
     /// Zeroes the scales past K in the four scales of a block of 64. TMA zeroes the codes there, but the
@@ -202,8 +208,13 @@ impl<'a, T: DecodeTarget> Context<'a, T> {
             AOperand::Wide(_) => DECODE_SCALE,
             AOperand::Coded(_) => DECODE_SCALE * DECODE_SCALE,
         };
-        let [gate, up, a_scale @ ..] = &self.tensor_scales[..] else {
-            return [correction.reg(); 2];
+        let (gate, up, a_scale) = match &self.tensor_scales[..] {
+            [weight] => {
+                let scale = correction.reg() * weight.load(0u32);
+                return [scale; 2];
+            }
+            [gate, up, a_scale @ ..] => (gate, up, a_scale),
+            [] => return [correction.reg(); 2],
         };
         let a = a_scale
             .iter()
@@ -212,16 +223,41 @@ impl<'a, T: DecodeTarget> Context<'a, T> {
     }
 }
 
+/// The bias of a linear layer, one value for each output.
+struct Bias<T: DecodeTarget> {
+    values: Global<T>,
+    /// Number of outputs.
+    outputs: Reg<u32>,
+}
+
+impl<T: DecodeTarget> Bias<T> {
+    fn declare(k: Builder) -> Self {
+        let outputs = k.param::<u32>("n").at_least(1).at_most(MAX_EXTENT);
+        let values = k.pointer("bias").elements(outputs);
+        Self { values, outputs }
+    }
+
+    /// Loads the bias of this thread's two rows of 64, of which `first_output` is the first. Outputs past
+    /// the last are not stored, so a clamped index is enough.
+    #[track_caller]
+    fn load(&self, first_output: Reg<u32>) -> [Reg<f32>; 2] {
+        let row = (warp_in_role() & 3u32) * 8u32 + (lane_id() >> 2u32);
+        let output = first_output + row;
+        let last = self.outputs - 1;
+        [0, OUTPUTS].map(|lower| T::widen(self.values.load((output + lower).min(last))))
+    }
+}
+
 /// Declares the operand rings: one pair that all consumers share, or one pair per consumer in
 /// [`Schedule::InTurn`]. The schedule `warps` declares its own ring.
-fn operand_rings<T: DecodeTarget>(k: Builder, c: &Config) -> Vec<OperandRings<T>> {
+fn operand_rings<T: DecodeTarget>(k: Builder, spec: &KernelSpec) -> Vec<OperandRings<T>> {
+    let c = &spec.config;
     let schedule = c.schedule;
     let declare = |x: &str, weights: &str| {
         let x = k.ring(x, c.a_stages(), |s| s.tile(c.tile_m, schedule.k_per_step()));
         let weights = k.ring(weights, c.weight_stages(), |s| {
-            let rows = schedule.tile_n();
-            let scales = s.vector(2 * schedule.scale_words(rows));
-            (s.tile(2 * rows, PANEL_BYTES), scales)
+            let scales = s.vector(spec.weight_scale_words());
+            (s.tile(2 * schedule.tile_n(), PANEL_BYTES), scales)
         });
         (x, weights)
     };

@@ -13,12 +13,15 @@ use warpline_ir::{Bf16x2, E4m3x4, F16x2};
 pub(super) const DECODE_SCALE: f32 = 256.0;
 
 /// An element type that represents every product of a code and a scale exactly.
-pub(super) trait DecodeTarget:
+pub(crate) trait DecodeTarget:
     Half<Pair: MmaWith<<Self as Half>::Pair>> + OutboxElement
 {
-    /// Decodes eight codes and multiplies them by their scale, divided by [`DECODE_SCALE`]. Pair i holds
-    /// numbers i and i + 4.
-    fn decode8(codes: Reg<u32>, scale: Reg<Self::Pair>) -> [Reg<Self::Pair>; 4];
+    /// Widens an element to f32.
+    fn widen(x: Reg<Self::Reg>) -> Reg<f32>;
+
+    /// Decodes eight codes and multiplies them by their scales, divided by [`DECODE_SCALE`]. Pair i holds
+    /// numbers i and i + 4. The first scale is that of pairs 0 and 1, the second that of pairs 2 and 3.
+    fn decode8(codes: Reg<u32>, scales: [Reg<Self::Pair>; 2]) -> [Reg<Self::Pair>; 4];
 
     /// Decodes the scale that `selector` picks from a word of four into both halves of a pair, with the
     /// exponent correction that [`decode8`](Self::decode8) needs.
@@ -29,9 +32,14 @@ pub(super) trait DecodeTarget:
 }
 
 impl DecodeTarget for f16 {
+    #[track_caller]
+    fn widen(x: Reg<f16>) -> Reg<f32> {
+        x.cast()
+    }
+
     /// Decodes four codes at a time: the result of a code fits a byte, the upper half of an f16.
     #[track_caller]
-    fn decode8(codes: Reg<u32>, scale: Reg<F16x2>) -> [Reg<F16x2>; 4] {
+    fn decode8(codes: Reg<u32>, scales: [Reg<F16x2>; 2]) -> [Reg<F16x2>; 4] {
         // The code bits s e e m become the byte s 0 0 0 e e m 0. `signs` also has a stray bit 3 in each
         // byte; the mask replaces it by a bit of e e m.
         let signs = codes & 0x8888_8888u32;
@@ -42,8 +50,14 @@ impl DecodeTarget for f16 {
         };
         let even = bytes(signs << 4u32, codes << 1u32);
         let odd = bytes(signs, codes >> 3u32);
-        [(even, 0x2404), (odd, 0x2404), (even, 0x3414), (odd, 0x3414)]
-            .map(|(bytes, selector)| prmt(bytes, 0u32, selector as u32).bitcast::<F16x2>() * scale)
+        let [low, high] = scales;
+        [
+            (even, 0x2404u32, low),
+            (odd, 0x2404, low),
+            (even, 0x3414, high),
+            (odd, 0x3414, high),
+        ]
+        .map(|(bytes, selector, scale)| prmt(bytes, 0u32, selector).bitcast::<F16x2>() * scale)
     }
 
     #[track_caller]
@@ -62,7 +76,12 @@ impl DecodeTarget for f16 {
 
 impl DecodeTarget for bf16 {
     #[track_caller]
-    fn decode8(codes: Reg<u32>, scale: Reg<Bf16x2>) -> [Reg<Bf16x2>; 4] {
+    fn widen(x: Reg<bf16>) -> Reg<f32> {
+        x.cast()
+    }
+
+    #[track_caller]
+    fn decode8(codes: Reg<u32>, scales: [Reg<Bf16x2>; 2]) -> [Reg<Bf16x2>; 4] {
         let shifted = |left: i32| match left {
             0 => codes,
             1.. => codes << left as u32,
@@ -77,7 +96,7 @@ impl DecodeTarget for bf16 {
                 sign,
                 |rest, mask, sign| rest & mask | sign,
             );
-            bits.bitcast::<Bf16x2>() * scale
+            bits.bitcast::<Bf16x2>() * scales[i / 2]
         })
     }
 

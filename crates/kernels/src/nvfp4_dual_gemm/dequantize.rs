@@ -3,7 +3,6 @@
 
 use super::context::Context;
 use super::decode::{DecodeTarget, byte_selector};
-use super::scales::TILE_WORDS;
 use super::units::{BLOCKS_PER_PANEL, K_BLOCK, OUTPUTS, PANEL_BYTES};
 use crate::gemm::tile_scheduler::TileCoord;
 use warpline_ir::Swizzle;
@@ -28,6 +27,7 @@ pub(super) fn role<T: DecodeTarget>(k: Builder, context: &Context<'_, T>) -> Rin
             .collect();
         let selectors = std::array::from_fn(|i| byte_selector((i as u32).reg()));
         let weights = context.rings[0].weights;
+        let block_words = context.spec.scale_boxes.block_words();
         context.each_tile(|tile| {
             let offsets: Vec<_> = weight_rows
                 .iter()
@@ -40,8 +40,9 @@ pub(super) fn role<T: DecodeTarget>(k: Builder, context: &Context<'_, T>) -> Rin
                     let decoded = ring.acquire();
                     for (row, &offset) in weight_rows.iter().zip(&offsets) {
                         let decode_row = || {
-                            let [scale_word] =
-                                codes.1.load_as::<u32, 1>(0u32, offset + block * TILE_WORDS);
+                            let [scale_word] = codes
+                                .1
+                                .load_as::<u32, 1>(0u32, offset + block * block_words);
                             let scale_word = context.zero_scales_past_k(
                                 scale_word,
                                 (first_panel + round) * BLOCKS_PER_PANEL + block,
@@ -137,7 +138,7 @@ impl WeightRow {
     fn offset<T: DecodeTarget>(&self, context: &Context<'_, T>, tile: TileCoord) -> Reg<u32> {
         let schedule = context.config.schedule;
         let first = tile.n * schedule.tile_n();
-        let weight_words = schedule.scale_words(schedule.tile_n());
+        let weight_words = context.spec.lower_scale_words();
         let offset = context.scale_offset(first + self.row_in_weight, first);
         offset + select(self.is_up, weight_words, 0u32)
     }
@@ -159,7 +160,7 @@ impl WeightRow {
         for half in 0..2 {
             let pairs: [_; 4] = std::array::from_fn(|group| {
                 let word = words[group / 2][2 * (group % 2) + half];
-                T::decode8(word, scales[group])
+                T::decode8(word, [scales[group]; 2])
             });
             for pair in 0..4 {
                 to.store_swizzled(

@@ -25,18 +25,7 @@ pub(super) fn draw(random: &mut Random) -> Problem {
         (ScaleLayout::Block, WeightLayout::Concatenated) => 128,
         _ => 8,
     };
-    let max = u64::from(MAX_EXTENT);
-    let extent =
-        |random: &mut Random, unit: u64, max: u64| (unit * random.extent(1..=max / unit)) as u32;
-    // A scale tile has 128 rows, and the kernels that rearrange A and weights work on blocks of 64
-    // elements of K.
-    let [max_a, max_weight] = MAX_ELEMENTS;
-    let k = extent(random, BLOCK as u64, max_weight / SCALE_ROWS / 64 * 64);
-    let padded_k = u64::from(k.next_multiple_of(64));
-    let max_rows = |elements: u64| (elements / padded_k / SCALE_ROWS * SCALE_ROWS).max(SCALE_ROWS);
-    let n = extent(random, n_unit, max.min(max_rows(max_weight)));
-    let max_m = (MAX_C_ELEMENTS / u64::from(n)).min(max_rows(max_a));
-    let m = extent(random, 1, max.min(max_m));
+    let [m, n, k] = extents(random, n_unit);
     let activations = random
         .percent(60)
         .then(|| random.pick(&[FloatType::F16, FloatType::Bf16]));
@@ -56,4 +45,21 @@ pub(super) fn draw(random: &mut Random) -> Problem {
         c_stride,
         ..Problem::new(m, n, k)
     }
+}
+
+/// Draws M, N and K within the limits of A, each weight and C; N is a multiple of `n_unit`.
+pub(crate) fn extents(random: &mut Random, n_unit: u64) -> [u32; 3] {
+    let max = u64::from(MAX_EXTENT);
+    let extent =
+        |random: &mut Random, unit: u64, max: u64| (unit * random.extent(1..=max / unit)) as u32;
+    // A scale tile has 128 rows, and the kernels that rearrange A and weights work on blocks of 64
+    // elements of K.
+    let [max_a, max_weight] = MAX_ELEMENTS;
+    let k = extent(random, BLOCK as u64, max_weight / SCALE_ROWS / 64 * 64);
+    let padded_k = u64::from(k.next_multiple_of(64));
+    let max_rows = |elements: u64| (elements / padded_k / SCALE_ROWS * SCALE_ROWS).max(SCALE_ROWS);
+    let n = extent(random, n_unit, max.min(max_rows(max_weight)));
+    let max_m = (MAX_C_ELEMENTS / u64::from(n)).min(max_rows(max_a));
+    let m = extent(random, 1, max.min(max_m));
+    [m, n, k]
 }

@@ -2,6 +2,7 @@
 
 use super::context::Context;
 use super::decode::DecodeTarget;
+use super::kernel_spec::Outputs;
 use super::units::OUTPUTS;
 use crate::gemm::tile_scheduler::TileCoord;
 use crate::roles::CONSUMERS;
@@ -35,7 +36,12 @@ impl<'a, T: DecodeTarget> Epilogue<'a, T> {
             context,
             consumer,
             exchange_rings: exchange_rings.collect(),
-            outbox: k.outbox(name, 1, c.tokens_per_cta(), OUTPUTS),
+            outbox: k.outbox(
+                name,
+                1,
+                c.tokens_per_cta(),
+                OUTPUTS * context.spec.outputs.per_pair(),
+            ),
         }
     }
 
@@ -45,21 +51,42 @@ impl<'a, T: DecodeTarget> Epilogue<'a, T> {
         run_epilogues(std::slice::from_ref(self), vec![accs], tile);
     }
 
-    /// Scales and gates the complete accumulators, and stores them.
+    /// Scales the complete accumulators, gates them or adds the bias, and stores them.
     #[track_caller]
     fn store(&self, accs: &Frag, scales: [Reg<f32>; 2], tile: TileCoord) {
+        match self.context.spec.outputs {
+            Outputs::Gated(activation) => {
+                let values = accs
+                    .fold_rows_8(|gate, up| activation.apply(gate * scales[0]) * (up * scales[1]));
+                let (out, offset) = self.place(tile);
+                self.outbox.store_folded_transposed(&values, out, offset);
+            }
+            Outputs::Linear { .. } => {
+                let bias = self.context.bias(self.context.output(self.consumer, tile));
+                let half = |i: usize| {
+                    accs.fold_rows_8(|upper, lower| {
+                        let x = [upper, lower][i] * scales[i];
+                        bias.map_or(x, |bias| x + bias[i])
+                    })
+                };
+                let (upper, lower) = (half(0), half(1));
+                let (out, offset) = self.place(tile);
+                self.outbox
+                    .store_folded_pair_transposed(&upper, &lower, out, offset);
+            }
+        }
+    }
+
+    /// Returns the tensor map of C and the coordinates of this CTA's part of a tile.
+    #[track_caller]
+    fn place(&self, tile: TileCoord) -> (TensorMap, [Reg<u32>; 2]) {
         let (context, c) = (self.context, self.context.config);
-        let activation = context.gate();
-        let values =
-            accs.fold_rows_8(|gate, up| activation.apply(gate * scales[0]) * (up * scales[1]));
         let token = tile.m * c.tile_m;
         let token = match c.split_k {
             1 => token,
             _ => token + cluster_rank() * c.tokens_per_cta(),
         };
-        let offset = [context.output(self.consumer, tile), token];
-        self.outbox
-            .store_folded_transposed(&values, context.out, offset);
+        (context.out, [context.output(self.consumer, tile), token])
     }
 }
 

@@ -1,8 +1,9 @@
 //! The heuristic: the candidate configs and their estimated times.
 
 use super::config::{Choice, Config};
-use super::problem::Problem;
+use super::scale_boxes::ScaleBoxes;
 use super::schedule::{Schedule, ScheduleKind};
+use super::shape::Shape;
 use super::units::{BLOCKS_PER_PANEL, K_BLOCK, OUTPUTS, PANEL_BYTES, PANEL_K};
 use crate::batch_invariant::fix;
 use warpline_family::error::FamilyError;
@@ -26,11 +27,7 @@ const WARPGROUP_SHAPES: [(ScheduleKind, u32, u32); 9] = [
 const WARP_SHAPES: [(ScheduleKind, u32, u32); 1] = [(ScheduleKind::Warps, 2, 2 * PANEL_K)];
 
 /// Returns the legal candidate configs that agree with the caller's choice.
-fn legal_configs(
-    p: &Problem,
-    choice: &Choice,
-    target: &Target,
-) -> Result<Vec<Config>, FamilyError> {
+fn legal_configs(p: &Shape, choice: &Choice, target: &Target) -> Result<Vec<Config>, FamilyError> {
     let (mut all, mut rejected) = (Vec::new(), None);
     let max_tile_m = p.m.next_multiple_of(16).min(256);
     let shapes: &[_] = match choice.schedule {
@@ -88,15 +85,16 @@ mod micros {
     pub(super) const LAUNCH_WITHOUT_WIDEN: f64 = 4.8;
 }
 
-/// Returns the bytes of a slot: codes and scales of both weights.
-fn slot_bytes(schedule: Schedule) -> u32 {
-    let rows = schedule.tile_n();
-    2 * (rows * PANEL_BYTES + 4 * schedule.scale_words(rows))
+/// Returns the bytes of a slot: codes and scales of the weights.
+fn slot_bytes(p: &Shape, schedule: Schedule) -> u32 {
+    let rows = p.outputs.weight_rows(schedule.tile_n());
+    let scale_words = ScaleBoxes::Blocks.words(rows, schedule.panels());
+    p.outputs.weights() * (rows * PANEL_BYTES + 4 * scale_words)
 }
 
 /// Returns the mainloop time of a tile in the warpgroup schedules: the longest of decoding, wgmmas and
 /// loads per round.
-fn warpgroup_mainloop(p: &Problem, c: &Config) -> f64 {
+fn warpgroup_mainloop(p: &Shape, c: &Config) -> f64 {
     let schedule = c.schedule;
     let (consumers, tokens) = (f64::from(schedule.consumers()), f64::from(c.tile_m));
     // One round: each consumer multiplies all blocks of a panel.
@@ -111,30 +109,31 @@ fn warpgroup_mainloop(p: &Problem, c: &Config) -> f64 {
     let min_decoding = blocks * 2.0 * decoded;
     let x = f64::from(c.tile_m * PANEL_K * 2);
     let ring_pairs = f64::from(schedule.panels_per_round());
-    let loading = ring_pairs * (x + f64::from(slot_bytes(schedule))) * micros::LOAD_BYTE;
+    let loading = ring_pairs * (x + f64::from(slot_bytes(p, schedule))) * micros::LOAD_BYTE;
     let latency = micros::FILL_SLOT / f64::from(c.weight_stages() - 1);
     let round = wgmmas
         .max(decoding)
         .max(min_decoding)
         .max(loading)
         .max(latency);
-    f64::from(c.rounds(p.k)) * round + (ring_pairs - 1.0) * micros::CONSUMER_EXCHANGE
+    f64::from(c.rounds(p.k, p.outputs)) * round + (ring_pairs - 1.0) * micros::CONSUMER_EXCHANGE
 }
 
 /// Returns the mainloop time of a tile in the schedule `warps`.
-fn warps_mainloop(p: &Problem, c: &Config) -> f64 {
+fn warps_mainloop(p: &Shape, c: &Config) -> f64 {
     let [panel, token] = micros::WARP_PANEL;
-    let panels = f64::from(c.rounds(p.k) * c.schedule.panels_per_round());
+    let panels = f64::from(c.rounds(p.k, p.outputs) * c.schedule.panels_per_round());
     let outputs = f64::from(c.schedule.tile_n() / OUTPUTS);
     panels * outputs * (panel + token * f64::from(c.tile_m))
 }
 
 /// Returns the estimated seconds of a config.
-pub(super) fn estimate(p: &Problem, c: &Config, target: &Target) -> f64 {
+pub(crate) fn estimate(p: &Shape, c: &Config, target: &Target) -> f64 {
     let tokens = f64::from(c.tile_m);
     let (start, mainloop) = match c.schedule {
         Schedule::Warps(_) => (micros::LAUNCH_WITHOUT_WIDEN, warps_mainloop(p, c)),
-        _ => (micros::LAUNCHES, warpgroup_mainloop(p, c)),
+        _ if p.outputs.needs_widened_a(c) => (micros::LAUNCHES, warpgroup_mainloop(p, c)),
+        _ => (micros::LAUNCH_WITHOUT_WIDEN, warpgroup_mainloop(p, c)),
     };
     let epilogue = micros::EPILOGUE[0] + micros::EPILOGUE[1] * tokens;
     let exchange = match c.split_k {
@@ -151,15 +150,15 @@ pub(super) fn estimate(p: &Problem, c: &Config, target: &Target) -> f64 {
         n => target.sms / n,
     };
     let clusters = clusters.min(c.ctas / c.split_k).max(1);
-    let waves = (c.tiles(p.m, p.n) as f64 / f64::from(clusters)).ceil();
+    let waves = (c.tiles(p) as f64 / f64::from(clusters)).ceil();
     let kernel_micros = start + waves * (mainloop + epilogue + exchange);
-    let memory = p.cost().bytes / 3.6e12;
+    let memory = p.bytes / 3.6e12;
     (kernel_micros * 1e-6).max(memory)
 }
 
 /// Returns the choice with the fields fixed on which the bits of a row may depend, for batch
 /// invariance: one consumer adds all of K of an output in order, in wgmmas of the same elements.
-pub(super) fn fixed_choice(choice: &Choice) -> Result<Choice, FamilyError> {
+pub(crate) fn fixed_choice(choice: &Choice) -> Result<Choice, FamilyError> {
     if choice.batch_invariant != Some(true) {
         return Ok(choice.clone());
     }
@@ -179,7 +178,7 @@ pub(super) fn fixed_choice(choice: &Choice) -> Result<Choice, FamilyError> {
 }
 
 /// Returns the config with the shortest estimated time.
-pub(super) fn config(p: &Problem, choice: &Choice, target: &Target) -> Result<Config, FamilyError> {
+pub(crate) fn config(p: &Shape, choice: &Choice, target: &Target) -> Result<Config, FamilyError> {
     let all = legal_configs(p, choice, target)?;
     let best = all
         .into_iter()
@@ -190,7 +189,7 @@ pub(super) fn config(p: &Problem, choice: &Choice, target: &Target) -> Result<Co
 }
 
 /// Returns the candidates for autotuning, shortest estimated time first.
-pub(super) fn candidates(p: &Problem, target: &Target) -> Vec<Config> {
+pub(crate) fn candidates(p: &Shape, target: &Target) -> Vec<Config> {
     let mut all = legal_configs(p, &Choice::default(), target).unwrap_or_default();
     all.sort_by(|x, y| estimate(p, x, target).total_cmp(&estimate(p, y, target)));
     for base in all.clone().into_iter().take(6) {

@@ -2,7 +2,7 @@
 
 use super::context::{AOperand, CodedTiles, Context};
 use super::decode::DecodeTarget;
-use super::units::{BLOCKS_PER_PANEL, K_BLOCK, PANEL_BYTES, PANEL_K};
+use super::units::{K_BLOCK, PANEL_BYTES, PANEL_K};
 use crate::gemm::tile_scheduler::TileCoord;
 use crate::roles;
 use warpline_ir::builder::*;
@@ -11,15 +11,12 @@ use warpline_ir::ops::policy::CacheHint;
 /// Declares the role. It loads weights ahead of A, which an earlier launch writes.
 pub(super) fn role<T: DecodeTarget>(k: Builder, context: &Context<'_, T>) {
     let (lead, pdl_safe) = (
-        context.config.weight_lead(),
+        context.config.weight_lead(context.spec.outputs),
         context.spec.weights_are_pdl_safe,
     );
     let load = || {
-        context
-            .weights
-            .as_flattened()
-            .iter()
-            .for_each(|map| map.prefetch());
+        let maps = context.weights.iter().flatten();
+        maps.for_each(|map| map.prefetch());
         if let AOperand::Wide(x) = context.a {
             x.prefetch();
         }
@@ -29,7 +26,7 @@ pub(super) fn role<T: DecodeTarget>(k: Builder, context: &Context<'_, T>) {
         }
         context.each_tile(|tile| {
             steps(lead).each(|i| context.load_weights(tile, i));
-            if pdl_safe {
+            if pdl_safe && !context.spec.is_single_launch() {
                 wait_prerequisites();
             }
             steps(context.rounds - lead).each(|i| {
@@ -62,7 +59,7 @@ impl<T: DecodeTarget> Context<'_, T> {
         }
     }
 
-    /// Loads panel `panel_index` of the codes of both weights into a slot, from row `row` on.
+    /// Loads panel `panel_index` of the codes of the weights into a slot, from row `row` on.
     #[track_caller]
     pub(super) fn load_codes(
         &self,
@@ -71,8 +68,8 @@ impl<T: DecodeTarget> Context<'_, T> {
         tile: TileCoord,
         panel_index: Reg<u32>,
     ) {
-        let n = self.config.schedule.tile_n();
-        for (i, [codes, _]) in (0..).zip(self.weights) {
+        let n = self.spec.weight_rows();
+        for (i, &[codes, _]) in (0..).zip(&self.weights) {
             let row = row + i * n;
             let to = slot.0.slice(row..row + n, 0..PANEL_BYTES);
             slot.load_with(
@@ -93,16 +90,12 @@ impl<T: DecodeTarget> Context<'_, T> {
         tile: TileCoord,
         panel_index: Reg<u32>,
     ) {
-        let n = self.config.schedule.tile_n();
-        let words = self.config.schedule.scale_words(n);
-        for (i, [_, scales]) in (0..).zip(self.weights) {
+        let n = self.spec.weight_rows();
+        let words = self.spec.scale_words(n);
+        for (i, &[_, scales]) in (0..).zip(&self.weights) {
             let to = slot.1.slice(0..1, i * words..(i + 1) * words);
-            let offset = [
-                0u32.reg(),
-                panel_index * BLOCKS_PER_PANEL,
-                (tile.n * n) >> 7u32,
-            ];
-            slot.load_with(scales, to, offset, None, self.weight_hint());
+            let (at, hint) = ([panel_index, tile.n * n], self.weight_hint());
+            self.spec.scale_boxes.load(slot, scales, to, at, hint);
         }
     }
 

@@ -14,9 +14,12 @@
 //! | `complete` | conversion of flags to a config |
 //! | `shared_memory` | shared memory of a config, computed by the builder |
 //! | `heuristic` | the candidate configs and their estimated times |
+//! | `operands` | the tensors of a problem in memory |
 //! | `plan` | the launches that solve a problem, and their arguments |
 //! | `kernel`, `kernel_spec` | the roles of the GEMM kernel by schedule, and its compiled-in part |
+//! | `shape` | the part of a problem on which configs depend |
 //! | `context` | parameters, tensor maps, rings, tiles |
+//! | `scale_boxes` | how scales are loaded, and their places in a slot |
 //! | `load` | the producer: codes and scales of the weights, and A |
 //! | `multiply` | consumers that decode weights and multiply |
 //! | `dequantize` | the schedule `dequantizer`: a decoding role and a second ring |
@@ -29,34 +32,39 @@
 //! | `reference` | the float64 reference |
 //! | `table` | the test table |
 
-mod align_rows;
-mod call;
+pub(crate) mod align_rows;
+pub(crate) mod call;
 mod complete;
 pub mod config;
-mod context;
-mod decode;
+pub(crate) mod context;
+pub(crate) mod decode;
 mod dequantize;
-mod draw_problem;
+pub(crate) mod draw_problem;
 mod epilogue;
-mod heuristic;
-mod kernel;
-mod kernel_spec;
+pub(crate) mod heuristic;
+pub(crate) mod kernel;
+pub(crate) mod kernel_spec;
 mod load;
 mod multiply;
-mod plan;
+pub(crate) mod operands;
+pub(crate) mod plan;
 pub mod problem;
-mod reference;
-mod scales;
+pub(crate) mod reference;
+pub(crate) mod scale_boxes;
+pub(crate) mod scales;
 pub mod schedule;
+pub(crate) mod shape;
 mod shared_memory;
 mod table;
-mod units;
+pub(crate) mod units;
 mod warps;
-mod widen;
+pub(crate) mod widen;
 
 pub use config::{Choice, Config, Raster};
 pub use problem::Problem;
 pub use schedule::{Schedule, ScheduleKind};
+
+use self::scale_boxes::ScaleBoxes;
 
 use crate::gemm::Gemm;
 use crate::nvfp4::ScaleLayout;
@@ -106,7 +114,7 @@ impl Family for Nvfp4DualGemm {
     }
 
     fn config(p: &Problem, choice: &Choice, target: &Target) -> Result<Config, FamilyError> {
-        heuristic::config(p, choice, target)
+        heuristic::config(&p.shape(), choice, target)
     }
 
     fn fixed_choice(_: &Problem, choice: &Choice, _: &Target) -> Result<Choice, FamilyError> {
@@ -115,15 +123,15 @@ impl Family for Nvfp4DualGemm {
 
     fn baseline(p: &Problem, choice: &Choice, target: &Target) -> Result<Config, FamilyError> {
         // The defaults: cooperative, two consumers.
-        Config::new(p, &Choice::default(), choice, target)
+        Config::new(&p.shape(), &Choice::default(), choice, target)
     }
 
     fn candidates(p: &Problem, target: &Target) -> Vec<Config> {
-        heuristic::candidates(p, target)
+        heuristic::candidates(&p.shape(), target)
     }
 
     fn plan(p: &Problem, c: &Config, target: &Target) -> Result<Plan, FamilyError> {
-        plan::plan(p, c, target)
+        plan::plan(&p.operands()?, c, target)
     }
 
     fn class(p: &Problem) -> serde_json::Value {
@@ -131,9 +139,10 @@ impl Family for Nvfp4DualGemm {
             "activations": p.activations,
             "gate": p.gate,
             "scale_layout": p.scale_layout,
+            "scale_rows": p.shape().scale_boxes == ScaleBoxes::Rows,
             "scales": p.scales,
-            "whole": p.has_whole_blocks(),
-            "moves_rows": p.needs_aligned_copy(),
+            "whole": p.shape().has_whole_blocks(),
+            "moves_rows": p.shape().needs_aligned_copy(),
         })
     }
 
@@ -152,11 +161,11 @@ impl Family for Nvfp4DualGemm {
             ctas: None,
             ..stored.clone()
         };
-        Config::new(p, &stored, choice, target)
+        Config::new(&p.shape(), &stored, choice, target)
     }
 
     fn estimate(p: &Problem, c: &Config, target: &Target) -> Option<f64> {
-        Some(heuristic::estimate(p, c, target))
+        Some(heuristic::estimate(&p.shape(), c, target))
     }
 
     fn cost(p: &Problem) -> Cost {

@@ -1,7 +1,11 @@
 //! The problem: extents, layouts, and the tensors of inputs and outputs.
 
+use super::context::CODED;
+use super::kernel_spec::Outputs;
+use super::operands::{AOperand, CodedTensor, Operands};
+use super::scale_boxes::ScaleBoxes;
 use super::scales::{MAX_THREADS, TILE_BYTES};
-use super::units;
+use super::shape::Shape;
 use super::widen::NUMBERS_PER_THREAD;
 use crate::gemm;
 use crate::gemm::{Activation, OperandType};
@@ -44,6 +48,69 @@ fields! {
     }
 }
 
+/// Returns the tensor of the codes of `rows` rows.
+pub(crate) fn code_spec(name: &'static str, rows: usize, k: usize) -> TensorSpec {
+    TensorSpec {
+        name,
+        dtype: DType::U8,
+        shape: vec![rows, k / 2],
+    }
+}
+
+/// Returns the tensor of the scales of `rows` rows.
+pub(crate) fn scale_spec(
+    name: &'static str,
+    layout: ScaleLayout,
+    rows: usize,
+    k: usize,
+) -> TensorSpec {
+    TensorSpec {
+        name,
+        dtype: DType::E4m3,
+        shape: match layout {
+            ScaleLayout::Plain => vec![rows, k / BLOCK],
+            ScaleLayout::Block => vec![rows.div_ceil(128), k.div_ceil(64), TILE_BYTES as usize],
+        },
+    }
+}
+
+/// Rejects an A that the launch before the GEMM cannot widen or permute.
+pub(crate) fn check_a_rows(p: &Shape, a_stride: Option<u64>) -> Result<(), FamilyError> {
+    let reject = |text: String| Err(FamilyError::Problem(text));
+    if let Some(stride) = a_stride.filter(|stride| !stride.is_multiple_of(8)) {
+        return reject(format!(
+            "--a-stride is {stride}; it must be a multiple of 8 (16 bytes)"
+        ));
+    }
+    // The widening kernel has one thread per 32 elements of A.
+    if u64::from(p.m) * p.padded_k() >= u64::from(NUMBERS_PER_THREAD) << 31 {
+        return reject(format!(
+            "A has {} x {} elements; with nvfp4 weights it must have fewer than 2^36",
+            p.m, p.k
+        ));
+    }
+    Ok(())
+}
+
+/// Rejects weights that are too large for the launches that copy codes and scales.
+pub(crate) fn check_copied_weights(p: &Shape, layout: ScaleLayout) -> Result<(), FamilyError> {
+    // The copying kernels have one thread per 8 bytes of codes and per 4 scales.
+    let copy_threads =
+        (p.needs_aligned_copy()).then(|| u64::from(p.n) * (p.aligned_row_bytes() / 8));
+    let scale_threads = || ScaleLayout::Block.bytes(p.n as usize, p.k as usize) as u64 / 4;
+    let scale_threads = p.rearranges_scales(layout).then(scale_threads);
+    if copy_threads
+        .max(scale_threads)
+        .is_some_and(|threads| threads > u64::from(MAX_THREADS))
+    {
+        return Err(FamilyError::Problem(format!(
+            "each weight has {} rows of {} elements; with unaligned rows or plain scales it must have fewer than 2^35 elements, counting rows in multiples of 128",
+            p.n, p.k
+        )));
+    }
+    Ok(())
+}
+
 impl Problem {
     /// Returns SwiGLU with A and separate weights in NVFP4, with plain scales.
     pub fn new(m: u32, n: u32, k: u32) -> Self {
@@ -84,29 +151,67 @@ impl Problem {
         }
     }
 
+    /// Returns the part on which configs depend.
+    pub(super) fn shape(&self) -> Shape {
+        Shape {
+            m: self.m,
+            n: self.n,
+            k: self.k,
+            a_is_coded: self.a_is_coded(),
+            streams_weights: self.gated_gemm().streams_b(),
+            bytes: self.cost().bytes,
+            scale_boxes: ScaleBoxes::of(self.scale_layout, self.k),
+            outputs: Outputs::Gated(self.gate),
+        }
+    }
+
     /// Is A in NVFP4?
     pub(super) fn a_is_coded(&self) -> bool {
         self.activations.is_none()
     }
 
-    /// Returns K rounded up to whole blocks of 64.
-    pub(super) fn padded_k(&self) -> u64 {
-        u64::from(self.k.next_multiple_of(units::K_BLOCK))
-    }
-
-    /// Is K a multiple of 64, so that no block reaches past K?
-    pub(super) fn has_whole_blocks(&self) -> bool {
-        u64::from(self.k) == self.padded_k()
-    }
-
-    /// Returns the row stride of codes in bytes, rounded up to the multiple of 16 that TMA needs.
-    pub(super) fn aligned_row_bytes(&self) -> u64 {
-        u64::from(self.k / 2).next_multiple_of(16)
-    }
-
-    /// Must rows of codes be copied, because their stride is not a multiple of 16 bytes?
-    pub(super) fn needs_aligned_copy(&self) -> bool {
-        self.aligned_row_bytes() != u64::from(self.k / 2)
+    /// Returns the tensors from which the plan follows. In concatenated weights up follows the gate.
+    pub(super) fn operands(&self) -> Result<Operands, FamilyError> {
+        let [gate_names, up_names, a_names] = CODED;
+        let named = |[codes, scales]: [&str; 2]| -> Result<[Address; 2], FamilyError> {
+            Ok([self.input(codes)?, self.input(scales)?])
+        };
+        let gate = named(gate_names)?;
+        let (n, k) = (self.n as usize, self.k as usize);
+        let up_offsets = [n * k / 2, self.scale_layout.bytes(n, k)];
+        let up = match self.weights {
+            WeightLayout::Separate => named(up_names)?,
+            _ => [0, 1].map(|i| gate[i].buffer.at(up_offsets[i] as u64)),
+        };
+        let weight = |names, inputs| CodedTensor {
+            names,
+            rows: self.n,
+            inputs,
+        };
+        let a = match self.activations {
+            None => AOperand::Coded(CodedTensor {
+                names: a_names,
+                rows: self.m,
+                inputs: named(a_names)?,
+            }),
+            Some(_) => AOperand::Wide {
+                address: self.input("a")?,
+                stride: self.a_stride.unwrap_or(self.k.into()),
+            },
+        };
+        let tensor_scales = self.tensor_scales();
+        let addresses = tensor_scales.iter().map(|name| self.input(name));
+        Ok(Operands {
+            shape: self.shape(),
+            decoded_type: self.decoded_type(),
+            scale_layout: self.scale_layout,
+            weights: vec![weight(gate_names, gate), weight(up_names, up)],
+            a,
+            out_stride: self.c_stride.unwrap_or(self.n.into()),
+            tensor_scales,
+            tensor_scale_addresses: addresses.collect::<Result<_, _>>()?,
+            bias: None,
+        })
     }
 
     /// Rejects a problem that no schedule serves.
@@ -158,54 +263,16 @@ impl Problem {
                     .into(),
             );
         }
-        if let Some(stride) = self.a_stride.filter(|stride| !stride.is_multiple_of(8)) {
-            return reject(format!(
-                "--a-stride is {stride}; it must be a multiple of 8 (16 bytes)"
-            ));
-        }
-        // The widening kernel has one thread per 32 elements of A.
-        if u64::from(self.m) * self.padded_k() >= u64::from(NUMBERS_PER_THREAD) << 31 {
-            return reject(format!(
-                "A has {} x {} elements; with nvfp4 weights it must have fewer than 2^36",
-                self.m, self.k
-            ));
-        }
+        check_a_rows(&self.shape(), self.a_stride)?;
         self.gated_gemm().check_tma()?;
-        // The copying kernels have one thread per 8 bytes of codes and per 4 scales.
-        let copy_threads =
-            (self.needs_aligned_copy()).then(|| u64::from(self.n) * (self.aligned_row_bytes() / 8));
-        let scale_threads =
-            || ScaleLayout::Block.bytes(self.n as usize, self.k as usize) as u64 / 4;
-        let scale_threads = (self.scale_layout == ScaleLayout::Plain).then(scale_threads);
-        let max_threads = u64::from(MAX_THREADS);
-        if copy_threads
-            .max(scale_threads)
-            .is_some_and(|threads| threads > max_threads)
-        {
-            return reject(format!(
-                "each weight has {} rows of {} elements; with unaligned rows or plain scales it must have fewer than 2^35 elements, counting rows in multiples of 128",
-                self.n, self.k
-            ));
-        }
-        Ok(())
+        check_copied_weights(&self.shape(), self.scale_layout)
     }
 
     /// Returns the inputs in the order of the plan: codes, scales, tensor scales.
     pub(super) fn specs(&self) -> Vec<TensorSpec> {
         let (m, n, k) = (self.m as usize, self.n as usize, self.k as usize);
-        let codes = |name, rows| TensorSpec {
-            name,
-            dtype: DType::U8,
-            shape: vec![rows, k / 2],
-        };
-        let scales = |name, rows| TensorSpec {
-            name,
-            dtype: DType::E4m3,
-            shape: match self.scale_layout {
-                ScaleLayout::Plain => vec![rows, k / BLOCK],
-                ScaleLayout::Block => vec![rows.div_ceil(128), k.div_ceil(64), TILE_BYTES as usize],
-            },
-        };
+        let codes = |name, rows| code_spec(name, rows, k);
+        let scales = |name, rows| scale_spec(name, self.scale_layout, rows, k);
         let tensor_scale = |name| TensorSpec {
             name,
             dtype: DType::F32,

@@ -6,14 +6,19 @@ use crate::gemm::reference::{bounded, dot};
 use crate::nvfp4::{BLOCK, Quantized};
 use crate::weights::WeightLayout;
 use warpline_family::numbers::Random;
-use warpline_family::tensor::{HostTensor, UNTOUCHED};
+use warpline_family::tensor::{HostTensor, TensorSpec, UNTOUCHED};
 use warpline_ir::DType;
 
 /// Returns random inputs: codes of magnitude up to 1.5, and scales from 0 to 1, so that sums over
 /// thousands of elements stay in the range of f16.
 pub(super) fn inputs(p: &Problem, seed: u64) -> Vec<HostTensor> {
+    draw_inputs(p.specs(), seed)
+}
+
+/// Returns random inputs of the tensors of an NVFP4 problem.
+pub(crate) fn draw_inputs(specs: Vec<TensorSpec>, seed: u64) -> Vec<HostTensor> {
     let mut random = Random::new(seed);
-    let draw = |spec: warpline_family::tensor::TensorSpec| match spec.dtype {
+    let draw = |spec: TensorSpec| match spec.dtype {
         DType::U8 => {
             let data = (0..spec.elements()).map(|_| random.bits() as u8 & 0xbb);
             let data = data.collect();
@@ -29,7 +34,7 @@ pub(super) fn inputs(p: &Problem, seed: u64) -> Vec<HostTensor> {
             HostTensor::round(spec, (0..len).map(|_| 2.0 * random.uniform() - 1.0))
         }
     };
-    p.specs().into_iter().map(draw).collect()
+    specs.into_iter().map(draw).collect()
 }
 
 /// Returns the values of a tensor, row by row.

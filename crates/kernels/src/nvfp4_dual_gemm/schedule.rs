@@ -1,6 +1,5 @@
 //! The schedules of the kernel with their options.
 
-use super::scales::TILE_WORDS;
 use super::units::{BLOCKS_PER_PANEL, K_BLOCK, MMA_WARPS, OUTPUTS, PANEL_K};
 use crate::roles::RegisterBudget;
 use warpline_family::keywords;
@@ -223,11 +222,6 @@ impl Schedule {
             Schedule::Warps(tile) => tile.panels(),
             _ => 1,
         }
-    }
-
-    /// Returns the words of scales in a slot for `rows` rows.
-    pub(super) fn scale_words(self, rows: u32) -> u32 {
-        scale_row_blocks(rows) * self.panels() * BLOCKS_PER_PANEL * TILE_WORDS
     }
 
     /// Returns the index of a consumer's rings.

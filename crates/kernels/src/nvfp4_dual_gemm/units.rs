@@ -2,7 +2,7 @@
 //! four groups, a panel is four blocks.
 
 /// Elements of K in a block: one word of scales, and the smallest step of a consumer.
-pub(super) const K_BLOCK: u32 = 64;
+pub(crate) const K_BLOCK: u32 = 64;
 
 /// Elements of K in a panel of codes. The cost of a TMA box grows with its number of rows, so rows are
 /// long.

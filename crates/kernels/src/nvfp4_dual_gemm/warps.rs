@@ -8,16 +8,16 @@
 use super::context::{AOperand, CodedTiles, Context};
 use super::decode::{DecodeTarget, two_byte_selector};
 use super::epilogue::{Epilogue, run_epilogues};
-use super::scales::TILE_WORDS;
+use super::kernel_spec::Outputs;
 use super::schedule::WarpTile;
 use super::units::{BLOCKS_PER_PANEL, K_BLOCK, MMA_WARPS, OUTPUTS, PANEL_BYTES, PANEL_K};
 use crate::gemm::tile_scheduler::TileCoord;
 use warpline_ir::Swizzle;
 use warpline_ir::builder::*;
 
-/// The four outputs of a lane, relative to `2 * (lane / 4)`. With this assignment the rows that the lanes
+/// The four accumulator pairs of a lane, relative to `2 * (lane / 4)`. With this assignment the rows that the lanes
 /// load at the same time are in different banks.
-const LANE_OUTPUTS: [u32; 4] = [0, 1, 16, 17];
+const LANE_PAIRS: [u32; 4] = [0, 1, 16, 17];
 
 /// The kernel context with the tile shape of the schedule `warps`.
 struct WarpsContext<'a, T: DecodeTarget> {
@@ -26,27 +26,32 @@ struct WarpsContext<'a, T: DecodeTarget> {
 }
 
 impl<T: DecodeTarget> WarpsContext<'_, T> {
-    /// Returns the 128-byte rows of one panel in a slot: gate rows, up rows, rows of A.
+    /// Returns the 128-byte rows of one panel in a slot: upper and lower rows, rows of A.
     fn panel_rows(&self) -> u32 {
         let a_rows = rows_per_token(self.context.spec.a_is_coded) * self.context.config.tile_m;
         2 * self.tile_n() + a_rows
     }
 
-    /// Returns the words of scales in a slot: gate, up, and A if it is coded.
+    /// Returns the words of scales in a slot: weights, and A if it is coded.
     fn slot_scale_words(&self) -> u32 {
         let a_words = match self.context.spec.a_is_coded {
             true => self.scale_words(self.context.config.tile_m),
             false => 0,
         };
-        2 * self.scale_words(self.tile_n()) + a_words
+        self.weight_scale_words() + a_words
+    }
+
+    /// Returns the words of weight scales in a slot.
+    fn weight_scale_words(&self) -> u32 {
+        self.context.spec.weight_scale_words()
     }
 
     /// Returns the words of scales in a slot for `rows` rows.
     fn scale_words(&self, rows: u32) -> u32 {
-        self.context.config.schedule.scale_words(rows)
+        self.context.spec.scale_words(rows)
     }
 
-    /// Returns the columns of C in a tile.
+    /// Returns the accumulator pairs of a token in a tile.
     fn tile_n(&self) -> u32 {
         self.context.config.schedule.tile_n()
     }
@@ -67,8 +72,8 @@ type Panel = (TileRef<u8>, TileRef<u32>);
 /// A lane's 16 elements of K of one row as pairs in decode order. Each `mma.sync` takes two pairs.
 type RowPairs<T> = [Reg<T>; 8];
 
-/// A lane's accumulators: one `mma.sync` fragment for each of its outputs and each 8 tokens. Rows 0 to 7 of
-/// the fragment are the gate, rows 8 to 15 the up projection.
+/// A lane's accumulators: one `mma.sync` fragment for each of its pairs and each 8 tokens. Rows 0 to 7 of
+/// the fragment are upper weight rows, rows 8 to 15 lower ones.
 type WarpAccumulators = Vec<[Reg<f32>; 4]>;
 
 /// Declares the roles `load`, `multiply` and `epilogue`, and their rings.
@@ -172,15 +177,12 @@ fn load_slot<T: DecodeTarget>(
         slot.load(map, to, [column_panel * PANEL_BYTES, token]);
     };
     if let AOperand::Coded([_, scales]) = context.a {
-        let first = 2 * kernel.scale_words(tile_n);
+        let first = kernel.weight_scale_words();
         let to = slot
             .1
             .slice(0..1, first..first + kernel.scale_words(tile_m));
-        slot.load(
-            scales,
-            to,
-            [0u32.reg(), panel_index * BLOCKS_PER_PANEL, token >> 7u32],
-        );
+        let boxes = context.spec.scale_boxes;
+        boxes.load(slot, scales, to, [panel_index, token], None);
     }
     for panel in 0..kernel.tile_shape.panels() {
         let (row, panel_index) = (panel * kernel.panel_rows(), panel_index + panel);
@@ -201,16 +203,18 @@ fn load_slot<T: DecodeTarget>(
 /// The rows, blocks and offsets of one lane in a slot.
 struct LaneOffsets<'a, T: DecodeTarget> {
     kernel: &'a WarpsContext<'a, T>,
-    /// The lane's first output of the tile.
-    first_output: Reg<u32>,
+    /// The lane's first accumulator pair of the tile, counted over the sets of 32.
+    first_pair: Reg<u32>,
+    /// The upper weight row of that pair in the tile.
+    first_row: Reg<u32>,
     /// Index of the warp among the warps with the same outputs, which divide K.
     k_slice: Reg<u32>,
     /// The warp's 64-element block of a panel.
     block: Reg<u32>,
     /// The warp's first panel of a slot.
     first_panel: Reg<u32>,
-    /// Offsets of the gate codes of the lane's outputs in the first panel.
-    gate_codes: [SwizzledOffset; 4],
+    /// Offsets of the upper codes of the lane's pairs in the first panel.
+    upper_codes: [SwizzledOffset; 4],
     /// Offsets of the lane's first token in the first panel: one offset of 16 codes, or two offsets of
     /// eight 16-bit elements each.
     token: Vec<SwizzledOffset>,
@@ -229,7 +233,12 @@ impl<'a, T: DecodeTarget> LaneOffsets<'a, T> {
         );
         let first_panel = panel_group * tile_shape.panels_per_warp();
         let (row, group) = (lane_id() >> 2u32, lane_id() & 3u32);
-        let first_output = (warp >> tile_shape.k_slices().ilog2()) * OUTPUTS + row * 2u32;
+        let output_set = warp >> tile_shape.k_slices().ilog2();
+        let first_pair = output_set * OUTPUTS + row * 2u32;
+        let first_row = match context.spec.outputs {
+            Outputs::Gated(_) => first_pair,
+            Outputs::Linear { .. } => output_set * (2 * OUTPUTS) + row * 2u32,
+        };
         let panel_bytes = first_panel * (kernel.panel_rows() * PANEL_BYTES);
         let offset =
             |row, byte| SwizzledOffset::new(Swizzle::B128, row, byte).plus_bytes(panel_bytes);
@@ -245,11 +254,12 @@ impl<'a, T: DecodeTarget> LaneOffsets<'a, T> {
         };
         Self {
             kernel,
-            first_output,
+            first_pair,
+            first_row,
             k_slice,
             block,
             first_panel,
-            gate_codes: LANE_OUTPUTS.map(|i| offset(first_output + i, byte)),
+            upper_codes: LANE_PAIRS.map(|i| offset(first_row + i, byte)),
             token,
             scale_selector: two_byte_selector(group),
         }
@@ -260,19 +270,19 @@ impl<'a, T: DecodeTarget> LaneOffsets<'a, T> {
     fn mainloop(&self, operands: Ring<CodedTiles>, tile: TileCoord) -> WarpAccumulators {
         let (context, tile_shape) = (self.kernel.context, self.kernel.tile_shape);
         let tile_m = context.config.tile_m;
-        let output_scales = LANE_OUTPUTS
-            .map(|i| self.scale_offset(self.first_output + i, tile.n * self.kernel.tile_n()));
+        let output_scales = LANE_PAIRS
+            .map(|i| self.scale_offset(self.first_row + i, tile.n * context.spec.weight_rows()));
         let row = lane_id() >> 2u32;
         let token_scale = |i| self.scale_offset(row + 8 * i, tile.m * tile_m);
         let token_scales: Vec<_> = (0..tile_m / 8).map(token_scale).collect();
         let first_panel = context.first_panel() + self.first_panel;
-        let zeros = vec![[0.0f32.reg(); 4]; LANE_OUTPUTS.len() * (tile_m / 8) as usize];
+        let zeros = vec![[0.0f32.reg(); 4]; LANE_PAIRS.len() * (tile_m / 8) as usize];
         steps(context.rounds).fold(zeros, |round, accs| {
             let slot = operands.wait();
             let panels = (0..tile_shape.panels_per_warp()).map(|i| {
                 let panel = self.nth_panel(slot.tiles(), i);
                 let weights =
-                    |i: usize| self.load_weights(panel, self.gate_codes[i], output_scales[i]);
+                    |i: usize| self.load_weights(panel, self.upper_codes[i], output_scales[i]);
                 let tokens = self.load_tokens(panel, &token_scales);
                 (tokens, [0, 1, 2, 3].map(weights))
             });
@@ -295,11 +305,16 @@ impl<'a, T: DecodeTarget> LaneOffsets<'a, T> {
     /// Returns the slot shifted by `i` panels: the lane's offsets then address the warp's panel `i`.
     fn nth_panel(&self, (bytes, scales): Panel, i: u32) -> Panel {
         let rows = self.kernel.panel_rows();
-        let first = i * BLOCKS_PER_PANEL * TILE_WORDS;
+        let first = i * BLOCKS_PER_PANEL * self.block_words();
         (
             bytes.slice(i * rows..(i + 1) * rows, 0..PANEL_BYTES),
             scales.slice(0..1, first..scales.cols()),
         )
+    }
+
+    /// Returns the distance in words of the scales of the next 64 elements of K.
+    fn block_words(&self) -> u32 {
+        self.kernel.context.spec.scale_boxes.block_words()
     }
 
     /// Returns the word offset of the scales of `row` in the warp's first panel. `row` counts from
@@ -307,10 +322,10 @@ impl<'a, T: DecodeTarget> LaneOffsets<'a, T> {
     #[track_caller]
     fn scale_offset(&self, row: Reg<u32>, tile_row: Reg<u32>) -> Reg<u32> {
         let offset = self.kernel.context.scale_offset(tile_row + row, tile_row);
-        offset + (self.first_panel * BLOCKS_PER_PANEL + self.block) * TILE_WORDS
+        offset + (self.first_panel * BLOCKS_PER_PANEL + self.block) * self.block_words()
     }
 
-    /// Loads the codes and scales of an output: its gate row and its up row.
+    /// Loads the codes and scales of an accumulator pair: its upper and its lower row.
     #[track_caller]
     fn load_weights(
         &self,
@@ -318,13 +333,19 @@ impl<'a, T: DecodeTarget> LaneOffsets<'a, T> {
         codes: SwizzledOffset,
         scale_offset: Reg<u32>,
     ) -> LoadedRows<T::Pair> {
-        let n = self.kernel.tile_n();
-        let gate_and_up = [0, 1].map(|i| {
-            let rows = panel.0.slice(i * n..(i + 1) * n, 0..PANEL_BYTES);
-            let scales = load_scale_word(panel, i * self.kernel.scale_words(n), scale_offset);
+        let spec = self.kernel.context.spec;
+        let lower_words = spec.lower_scale_words();
+        let upper_and_lower = [0, 1].map(|i| {
+            let first = i * spec.lower_rows();
+            let end = match spec.outputs {
+                Outputs::Gated(_) => first + self.kernel.tile_n(),
+                Outputs::Linear { .. } => 2 * self.kernel.tile_n(),
+            };
+            let rows = panel.0.slice(first..end, 0..PANEL_BYTES);
+            let scales = load_scale_word(panel, i * lower_words, scale_offset);
             (rows.load_swizzled(codes), scales)
         });
-        LoadedRows::Codes(gate_and_up)
+        LoadedRows::Codes(upper_and_lower)
     }
 
     /// Loads one token of each 8 tokens, two tokens at a time.
@@ -338,7 +359,7 @@ impl<'a, T: DecodeTarget> LaneOffsets<'a, T> {
         let token_pairs = (0..tile_m / 8).step_by(2).map(|i| [i, i + 1]);
         let loaded = token_pairs.map(|token_pair| match self.token[..] {
             [codes] => LoadedRows::Codes(token_pair.map(|i| {
-                let first = 2 * self.kernel.scale_words(tile_n);
+                let first = self.kernel.weight_scale_words();
                 let scales = load_scale_word(panel, first, scale_offsets[i as usize]);
                 (rows(i).load_swizzled(codes), scales)
             })),
@@ -366,7 +387,12 @@ impl<'a, T: DecodeTarget> LaneOffsets<'a, T> {
                 let scale_words =
                     rows.map(|(_, word)| self.kernel.context.zero_scales_past_k(word, block));
                 let scales = T::decode_scales(scale_words, self.scale_selector);
-                [0, 1].map(|i| rows[i].0.map(|codes| T::decode8(codes, scales[i])).into())
+                [0, 1].map(|i| {
+                    rows[i]
+                        .0
+                        .map(|codes| T::decode8(codes, [scales[i]; 2]))
+                        .into()
+                })
             }
             LoadedRows::Elements(rows) => {
                 rows.map(|row| row.into_iter().map(to_decode_order).collect())
@@ -380,14 +406,14 @@ impl<'a, T: DecodeTarget> LaneOffsets<'a, T> {
     fn store_accumulators(&self, accs: &WarpAccumulators, to: TileRef<f32>) {
         let rows_per_set = self.kernel.context.config.tile_m / 8;
         let output_sets = self.kernel.tile_shape.output_sets();
-        for (i, accs) in LANE_OUTPUTS
+        for (i, accs) in LANE_PAIRS
             .into_iter()
             .zip(accs.chunks(rows_per_set as usize))
         {
-            let output = self.first_output + i;
-            let output_set = self.k_slice * output_sets + (output >> OUTPUTS.ilog2());
-            // Four threads of the warpgroup hold the accumulators of one of 32 outputs.
-            let thread = (output & (OUTPUTS - 1)) * 4u32 + (lane_id() & 3u32);
+            let pair = self.first_pair + i;
+            let output_set = self.k_slice * output_sets + (pair >> OUTPUTS.ilog2());
+            // Four threads of the warpgroup hold the accumulators of one of 32 pairs.
+            let thread = (pair & (OUTPUTS - 1)) * 4u32 + (lane_id() & 3u32);
             for (j, &acc) in (0u32..).zip(accs) {
                 to.store_vec(output_set * rows_per_set + j, thread * 4u32, acc);
             }
@@ -424,16 +450,16 @@ fn to_decode_order<T: MatrixWord>(elements: [Reg<T>; 4]) -> [Reg<T>; 4] {
     .map(|(x, y, selector)| prmt(x, y, selector).bitcast())
 }
 
-/// Multiplies the gate and up rows of an output with all tokens, and adds to the accumulators.
+/// Multiplies an upper and a lower row with all tokens, and adds to the accumulators.
 #[track_caller]
 fn multiply<T: MmaWith<T>>(
     accs: &[[Reg<f32>; 4]],
-    [gate, up]: [RowPairs<T>; 2],
+    [upper, lower]: [RowPairs<T>; 2],
     tokens: &[RowPairs<T>],
 ) -> WarpAccumulators {
     let updated = accs.iter().zip(tokens).map(|(&acc, x)| {
         (0..8).step_by(2).fold(acc, |acc, i| {
-            let weights = [gate[i], up[i], gate[i + 1], up[i + 1]];
+            let weights = [upper[i], lower[i], upper[i + 1], lower[i + 1]];
             mma_sync(acc, weights, [x[i], x[i + 1]])
         })
     });

@@ -60,8 +60,9 @@ pub(super) fn widen(
             let shift = part.odd * 4u32;
             let numbers = groups.map(|(words, scale)| {
                 let scale = f16::decode_scale(scale, byte_selector(0u32.reg()));
-                words
-                    .map(|word| f16::decode8(word >> shift, scale).map(|x| x * splat(DECODE_SCALE)))
+                words.map(|word| {
+                    f16::decode8(word >> shift, [scale; 2]).map(|x| x * splat(DECODE_SCALE))
+                })
             });
             part.chunks(|half, pair| numbers.map(|halves| halves[half][pair]))
         });

@@ -43,6 +43,7 @@ fn every_field_is_drawn() {
                     ("dual-gemm", "nvfp4"),
                     ("nvfp4-dual-gemm", "interleaved"),
                     ("nvfp4-dual-gemm", "f32"),
+                    ("nvfp4-linear", "f32"),
                 ];
                 let is_missing = |word: &&str| {
                     !drawn.contains(*word) && !invalid.contains(&(family_name, *word))
@@ -66,6 +67,7 @@ fn extents_include_1_odd_and_huge_ones() {
         ("gemm", "m"),
         ("dual-gemm", "m"),
         ("nvfp4-dual-gemm", "m"),
+        ("nvfp4-linear", "m"),
         ("ms-deform-attn", "num_query"),
     ] {
         let family = registry().into_iter().find(|f| f.name() == family).unwrap();

@@ -8,6 +8,7 @@ mod cudarc;
 mod gemm;
 mod ms_deform_attn;
 mod nvfp4;
+mod nvfp4_linear;
 mod rows;
 mod shipped;
 mod stub_driver;

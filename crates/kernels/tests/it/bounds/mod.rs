@@ -5,6 +5,7 @@ mod dual_gemm;
 mod gemm;
 mod ms_deform_attn;
 mod nvfp4_dual_gemm;
+mod nvfp4_linear;
 mod softmax;
 mod vector_add;
 
