@@ -1,6 +1,5 @@
 //! The candidates: bases of schedule, tile shape and division of K, and neighbors of a config.
 
-use super::features::straddles_sectors;
 use crate::gemm::config::{Choice, Config, Raster, ScheduleKind};
 use crate::gemm::problem::{Activation, Problem};
 use crate::gemm::tile_scheduler::Cluster;
@@ -109,30 +108,22 @@ impl Bases<'_> {
 
     /// Adds clusters of two CTAs, which share the loads of B or of A.
     fn add_clusters(&mut self) {
-        let tiles = [
-            (ScheduleKind::Cooperative, 128, 256),
-            (ScheduleKind::Cooperative, 128, 192),
-            (ScheduleKind::Cooperative, 128, 128),
-            (ScheduleKind::Cooperative, 256, 128),
-            (ScheduleKind::Cooperative, 256, 192),
-            (ScheduleKind::PingPong, 128, 192),
-            (ScheduleKind::PingPong, 128, 160),
-            (ScheduleKind::PingPong, 128, 128),
-            (ScheduleKind::PingPong, 64, 128),
-            (ScheduleKind::PingPong, 64, 256),
-        ];
-        // A row that straddles sectors is read twice, and a cluster reads it once.
-        let straddles = straddles_sectors(self.p.a()) || straddles_sectors(self.p.b());
-        let is_large = self.p.m >= 512 && self.p.n >= 512;
         for cluster in [Cluster::Rows, Cluster::Cols] {
-            for (schedule, m, n) in tiles {
-                let cluster = Choice {
-                    cluster: Some(cluster),
-                    ..Choice::default()
-                };
-                if straddles || is_large {
-                    self.add(schedule, [m, n / self.b_operands], 2, cluster);
-                }
+            let cluster = Choice {
+                cluster: Some(cluster),
+                ..Choice::default()
+            };
+            for n in self.widths(128, 256, 64) {
+                self.add(ScheduleKind::PingPong, [64, n], 2, cluster.clone());
+            }
+            for n in self.widths(128, 192, 32) {
+                self.add(ScheduleKind::PingPong, [128, n], 2, cluster.clone());
+            }
+            for n in self.widths(128, 256, 64) {
+                self.add(ScheduleKind::Cooperative, [128, n], 2, cluster.clone());
+            }
+            for n in self.widths(128, 192, 64) {
+                self.add(ScheduleKind::Cooperative, [256, n], 2, cluster.clone());
             }
         }
     }
