@@ -70,6 +70,8 @@ def native(monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
     """A fake native module."""
     fake = types.ModuleType("warpline._warpline")
     fake.suites = lambda: json.dumps(declared())  # type: ignore[attr-defined]
+    fake.survey_names = lambda: ["many"]  # type: ignore[attr-defined]
+    fake.surveys = lambda: json.dumps([{**declared()[0], "suite": "many"}])  # type: ignore[attr-defined]
     fake.sensors = lambda ordinal: {  # type: ignore[attr-defined]
         "sm_mhz": 1980.0,
         "memory_mhz": None,
@@ -223,7 +225,13 @@ class TestSuites:
         text = json.dumps([entry("msda", "msda", {"batch": 4, "shapes": "92x160,46x80"})])
         assert suites.parse(text)[0].shape == "4 shapes=92x160,…"
 
-    def test_filters_keep_labels_that_contain_any_of_them(self) -> None:
+    def test_a_survey_is_selected_by_its_name_only(self, native: types.ModuleType) -> None:
+        assert len(suites.declared(["all"])) == len(suites.declared()) == 6
+        problems = suites.declared(["many"])
+        assert [one.suite for one in suites.select(problems, ["many"])] == ["many"]
+        assert "many" not in {one.suite for one in suites.select(problems, ["all"])}
+
+    def test_filters_keep_labels_that_contain_any_of_them(self, native: types.ModuleType) -> None:
         problems = suites.parse(json.dumps(declared()))
 
         def labels(*filters: str) -> list[str]:
@@ -237,9 +245,9 @@ class TestSuites:
         assert len(labels()) == 5
         assert len(suites.select(problems, ["all"])) == len(suites.select(problems, [])) == 6
 
-    def test_unknown_suites_and_empty_selections_are_rejected(self) -> None:
+    def test_unknown_suites_and_empty_selections_are_rejected(self, native: types.ModuleType) -> None:
         problems = suites.parse(json.dumps(declared()))
-        with pytest.raises(BenchError, match="Unknown suite 'memry'; the suites are: memory, gemm, all"):
+        with pytest.raises(BenchError, match="Unknown suite 'memry'; the suites are: memory, gemm, many, all"):
             suites.select(problems, ["memry"])
         with pytest.raises(BenchError, match="contains 'bf17' in memory"):
             suites.select(problems, ["memory"], ["bf17"])
@@ -546,8 +554,8 @@ class TestCommandLine:
     def test_an_unknown_suite_is_rejected_with_the_known_ones(
         self, native: Any, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        assert "the suites are: memory, gemm, all" in self.rejected(capsys, "nothing")
-        assert "Missing SUITE; the suites are: memory, gemm, all" in self.rejected(capsys)
+        assert "the suites are: memory, gemm, many, all" in self.rejected(capsys, "nothing")
+        assert "Missing SUITE; the suites are: memory, gemm, many, all" in self.rejected(capsys)
         assert "No problem" in self.rejected(capsys, "memory", "--filter", "bf17")
 
     def test_too_few_rounds_are_rejected(

@@ -60,12 +60,17 @@ pub trait AnyFamily: Send + Sync {
     fn large_cases(&self, target: &Target) -> Vec<Result<Box<dyn AnyWorkload>, FamilyError>>;
     /// Returns the names of the benchmark suites of the family.
     fn suites(&self) -> Vec<&'static str>;
-    /// Returns the workloads of a benchmark suite, with the configs that the heuristic selects.
+    /// Returns the names of the [surveys](Family::surveys) of the family.
+    fn surveys(&self) -> Vec<&'static str>;
+    /// Returns the workloads of a benchmark suite or a survey, with the configs that the heuristic
+    /// selects.
     fn bench(&self, suite: &str, target: &Target) -> Workloads;
     /// See [`Family::ops`].
     fn ops(&self) -> Vec<AnyOp>;
     /// Returns the benchmark problems of all suites as op calls.
     fn bench_calls(&self, target: &Target) -> Result<Vec<BenchCall>, FamilyError>;
+    /// Returns the problems of all surveys as op calls.
+    fn survey_calls(&self, target: &Target) -> Result<Vec<BenchCall>, FamilyError>;
 }
 
 /// A type-erased [`Workload`]: a problem with its config.
@@ -239,7 +244,8 @@ impl<F: Family> AnyWorkload for Workload<F> {
         Some(self.boxed_with(F::period(&self.problem)?, self.config.clone()))
     }
     fn reduced(&self) -> Option<Box<dyn AnyWorkload>> {
-        Some(self.boxed_with(F::reduced(&self.problem)?, self.config.clone()))
+        let (problem, config) = F::reduced(&self.problem, &self.config)?;
+        Some(self.boxed_with(problem, config))
     }
     fn baseline(&self, target: &Target) -> Option<Box<dyn AnyWorkload>> {
         let config = F::baseline(&self.problem, &self.choice, target).ok()?;
@@ -329,13 +335,14 @@ impl<F: Family> AnyFamily for F {
         workloads::<F>(F::large_cases(), target)
     }
     fn suites(&self) -> Vec<&'static str> {
-        let mut names: Vec<_> = F::bench().into_iter().map(|(suite, _)| suite).collect();
-        names.sort_unstable();
-        names.dedup();
-        names
+        names(F::bench())
+    }
+    fn surveys(&self) -> Vec<&'static str> {
+        names(F::surveys())
     }
     fn bench(&self, suite: &str, target: &Target) -> Workloads {
-        let problems = F::bench().into_iter().filter(|(name, _)| *name == suite);
+        let all = F::bench().into_iter().chain(F::surveys());
+        let problems = all.filter(|(name, _)| *name == suite);
         let cases = problems.map(|(_, problem)| TestCase {
             problem,
             choice: F::Choice::default(),
@@ -348,20 +355,39 @@ impl<F: Family> AnyFamily for F {
         F::ops().into_iter().map(AnyOp::new).collect()
     }
     fn bench_calls(&self, target: &Target) -> Result<Vec<BenchCall>, FamilyError> {
-        let ops = F::ops();
-        let call = |(suite, problem): (&'static str, F::Problem)| {
-            let op = ops.get(F::bench_op(&problem))?;
-            let args = (op.args)(&problem);
-            let work = Workload::<F>::new(problem, &F::Choice::default(), target);
-            Some(work.map(|work| BenchCall {
-                suite,
-                op: op.signature.name,
-                args,
-                workload: Box::new(work),
-            }))
-        };
-        F::bench().into_iter().filter_map(call).collect()
+        calls::<F>(F::bench(), target)
     }
+    fn survey_calls(&self, target: &Target) -> Result<Vec<BenchCall>, FamilyError> {
+        calls::<F>(F::surveys(), target)
+    }
+}
+
+/// Returns the names of suites, sorted.
+fn names<P>(problems: Vec<(&'static str, P)>) -> Vec<&'static str> {
+    let mut names: Vec<_> = problems.into_iter().map(|(suite, _)| suite).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// Returns the problems of suites as op calls.
+fn calls<F: Family>(
+    problems: Vec<(&'static str, F::Problem)>,
+    target: &Target,
+) -> Result<Vec<BenchCall>, FamilyError> {
+    let ops = F::ops();
+    let call = |(suite, problem): (&'static str, F::Problem)| {
+        let op = ops.get(F::bench_op(&problem))?;
+        let args = (op.args)(&problem);
+        let work = Workload::<F>::new(problem, &F::Choice::default(), target);
+        Some(work.map(|work| BenchCall {
+            suite,
+            op: op.signature.name,
+            args,
+            workload: Box::new(work),
+        }))
+    };
+    problems.into_iter().filter_map(call).collect()
 }
 
 /// Converts a request to a workload.

@@ -158,6 +158,11 @@ pub trait Family: Send + Sync + 'static {
     fn bench() -> Vec<(&'static str, Self::Problem)> {
         Vec::new()
     }
+    /// Returns the problems of surveys, each with its survey: `("layers", …)`. A survey is a suite of many
+    /// shapes, which is measured only if it is named; its programs are not recorded.
+    fn surveys() -> Vec<(&'static str, Self::Problem)> {
+        Vec::new()
+    }
     /// Returns a small problem of the same class whose tensors, repeated, form the tensors of
     /// `problem`; `None` if there is none. Benchmarks use it because drawing large inputs and
     /// comparing large outputs takes long.
@@ -168,10 +173,14 @@ pub trait Family: Send + Sync + 'static {
     fn period(_: &Self::Problem) -> Option<Self::Problem> {
         None
     }
-    /// Returns a small problem of the same class that the same config solves; `None` if `problem`
-    /// is already small or the family defines none. The default is [`period`](Self::period).
-    fn reduced(problem: &Self::Problem) -> Option<Self::Problem> {
-        Self::period(problem)
+    /// Returns a small problem of the same class, and a config with the same programs that solves it;
+    /// `None` if `problem` is already small or the family defines none. The default is
+    /// [`period`](Self::period) with the same config.
+    fn reduced(
+        problem: &Self::Problem,
+        config: &Self::Config,
+    ) -> Option<(Self::Problem, Self::Config)> {
+        Some((Self::period(problem)?, config.clone()))
     }
     /// Returns the index of the op that benchmarks call for this problem.
     fn bench_op(_: &Self::Problem) -> usize {

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use serde_json::Value as Json;
 use warpline::ops::{AnyOp, all};
 use warpline_ir::Target;
-use warpline_kernels::registry;
+use warpline_kernels::{AnyFamily, BenchCall, FamilyError, registry};
 
 /// Returns every op as JSON: signature, torch schemas, type stub.
 #[pyfunction]
@@ -16,10 +16,28 @@ pub(crate) fn ops() -> String {
 /// Returns every benchmark problem as JSON: its suite and its call.
 #[pyfunction]
 pub(crate) fn suites(py: Python<'_>) -> PyResult<String> {
+    to_json(py, |family| family.bench_calls(&Target::default()))
+}
+
+/// Returns every problem of the surveys as JSON: its suite and its call.
+#[pyfunction]
+pub(crate) fn surveys(py: Python<'_>) -> PyResult<String> {
+    to_json(py, |family| family.survey_calls(&Target::default()))
+}
+
+/// Returns the names of the surveys.
+#[pyfunction]
+pub(crate) fn survey_names() -> Vec<&'static str> {
+    registry().iter().flat_map(|f| f.surveys()).collect()
+}
+
+fn to_json(
+    py: Python<'_>,
+    calls: impl Fn(&dyn AnyFamily) -> Result<Vec<BenchCall>, FamilyError>,
+) -> PyResult<String> {
     let mut problems = Vec::new();
     for family in registry() {
-        let calls = family.bench_calls(&Target::default());
-        for call in calls.map_err(|e| exception(py, &e.into()))? {
+        for call in calls(family).map_err(|e| exception(py, &e.into()))? {
             let op = all().iter().find(|op| op.signature.name == call.op);
             let params = op.map_or(&[][..], |op| &op.signature.params);
             problems.push(call.to_json(params));

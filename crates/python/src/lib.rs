@@ -38,7 +38,7 @@ mod workspace;
 #[pyo3::pymodule]
 mod _warpline {
     #[pymodule_export]
-    use super::declare::{build_info, ops, suites};
+    use super::declare::{build_info, ops, suites, survey_names, surveys};
     #[pymodule_export]
     use super::direct::direct;
     #[pymodule_export]

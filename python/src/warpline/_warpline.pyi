@@ -33,6 +33,12 @@ def ops() -> str:
 def suites() -> str:
     """Returns every benchmark problem as JSON: its suite and its call."""
 
+def surveys() -> str:
+    """Returns every problem of the surveys as JSON: its suite and its call."""
+
+def survey_names() -> list[str]:
+    """Returns the names of the surveys."""
+
 def build_info() -> dict[str, Any]:
     """Returns the version of the package and the commit that it was built from, if known."""
 

@@ -93,11 +93,13 @@ impl GemmKind for GatedGemm {
             ..Problem::new(4096, 14336, 4096)
         };
         let bf16 = SHAPES.map(|[m, n, k]| ("swiglu", Problem::new(m, n, k)));
+        bf16.into_iter().chain([("swiglu", fp8)]).collect()
+    }
+
+    fn surveys() -> Vec<(&'static str, Problem)> {
         let layers = gemm::layers::gated().into_iter();
-        let layers = layers.map(|[m, n, k]| ("layers-gated", Problem::new(m, n, k)));
-        bf16.into_iter()
-            .chain([("swiglu", fp8)])
-            .chain(layers)
+        layers
+            .map(|[m, n, k]| ("layers-gated", Problem::new(m, n, k)))
             .collect()
     }
 

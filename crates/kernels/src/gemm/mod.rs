@@ -108,6 +108,10 @@ pub trait GemmKind: Send + Sync + 'static {
     }
     /// Returns the benchmark problems, each with its suite.
     fn bench() -> Vec<(&'static str, Self::Problem)>;
+    /// Returns the problems of surveys, each with its survey.
+    fn surveys() -> Vec<(&'static str, Self::Problem)> {
+        Vec::new()
+    }
     /// Returns the ops.
     fn ops() -> Vec<Op<GemmFamily<Self>>>
     where
@@ -148,6 +152,12 @@ const SHAPES: [[u32; 3]; 8] = [
 ];
 
 /// Returns a GEMM of dense bf16 matrices.
+fn fp8([m, n, k]: [u32; 3]) -> Problem {
+    let scales = true;
+    let problem = Problem::new(m, n, k, OperandType::E4m3);
+    Problem { scales, ..problem }
+}
+
 fn bf16([m, n, k]: [u32; 3]) -> Problem {
     Problem::new(m, n, k, OperandType::Bf16)
 }
@@ -191,23 +201,22 @@ impl GemmKind for PlainGemm {
     }
 
     fn bench() -> Vec<(&'static str, Problem)> {
-        let fp8 = |[m, n, k]: [u32; 3]| Problem {
-            scales: true,
-            ..Problem::new(m, n, k, OperandType::E4m3)
-        };
-        let squares = [4096, 8192].map(|n| [n; 3]);
-        let suite = |name, shapes: &[[u32; 3]], problem: &dyn Fn([u32; 3]) -> Problem| {
-            let problems = shapes.iter().map(|&mnk| (name, problem(mnk)));
-            problems.collect::<Vec<_>>()
-        };
-        [
-            suite("gemm", &SHAPES, &bf16),
-            suite("fp8", &squares, &fp8),
-            suite("layers", &layers::linear(), &bf16),
-            suite("layers-fp8", &layers::fp8(), &fp8),
-            suite("odd-pitch", &layers::odd(), &bf16),
-        ]
-        .concat()
+        let bf16 = SHAPES.map(|mnk| ("gemm", bf16(mnk)));
+        let fp8 = [4096, 8192].map(|n| ("fp8", fp8([n; 3])));
+        bf16.into_iter().chain(fp8).collect()
+    }
+
+    fn surveys() -> Vec<(&'static str, Problem)> {
+        let bf16_layers = layers::linear()
+            .into_iter()
+            .map(|mnk| ("layers", bf16(mnk)));
+        let fp8_layers = layers::fp8()
+            .into_iter()
+            .map(|mnk| ("layers-fp8", fp8(mnk)));
+        let odd = layers::odd()
+            .into_iter()
+            .map(|mnk| ("odd-pitch", bf16(mnk)));
+        bf16_layers.chain(fp8_layers).chain(odd).collect()
     }
 
     fn ops() -> Vec<Op<Gemm>> {
@@ -473,6 +482,10 @@ impl<K: GemmKind> Family for GemmFamily<K> {
         K::bench()
     }
 
+    fn surveys() -> Vec<(&'static str, K::Problem)> {
+        K::surveys()
+    }
+
     fn ops() -> Vec<Op<Self>> {
         K::ops()
     }
@@ -481,10 +494,22 @@ impl<K: GemmKind> Family for GemmFamily<K> {
         K::large_cases()
     }
 
-    fn reduced(problem: &K::Problem) -> Option<K::Problem> {
+    fn reduced(problem: &K::Problem, config: &Config) -> Option<(K::Problem, Config)> {
         let &Problem { m, n, k, .. } = &*K::gemm(problem);
-        let small = K::with_extents(problem, [m.min(300), n.min(520), k.min(592)]);
-        (small != *problem).then_some(small)
+        let with = |m: u32| K::with_extents(problem, [m, n.min(520), k.min(592)]);
+        if config.tail_n.is_none() {
+            let small = with(m.min(300));
+            return (small != *problem).then_some((small, *config));
+        }
+        // One full wave, and a narrow one for the last column of tiles.
+        let small = with(m.min(2 * config.tile_m));
+        let [m_tiles, n_tiles] = config.tiles(&K::gemm(&small));
+        let ctas = m_tiles * n_tiles.saturating_sub(1).max(1);
+        let config = Config {
+            ctas: ctas as u32,
+            ..*config
+        };
+        (small != *problem).then_some((small, config))
     }
 
     fn period(problem: &K::Problem) -> Option<K::Problem> {

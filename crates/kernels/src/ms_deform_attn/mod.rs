@@ -291,7 +291,7 @@ impl Family for MsDeformAttn {
         })
     }
 
-    fn reduced(p: &Problem) -> Option<Problem> {
+    fn reduced(p: &Problem, config: &Config) -> Option<(Problem, Config)> {
         let mut small = Problem {
             batch: p.batch.min(2),
             num_query: p.num_query.min(600),
@@ -308,7 +308,7 @@ impl Family for MsDeformAttn {
             small.spatial_size = None;
             small.num_query = small.total_pixels() as u32;
         }
-        (small != *p).then_some(small)
+        (small != *p).then_some((small, *config))
     }
 
     fn complete_from_tensors(

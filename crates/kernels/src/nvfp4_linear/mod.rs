@@ -175,14 +175,18 @@ impl Family for Nvfp4Linear {
         vec![call::op()]
     }
 
-    fn reduced(p: &Problem) -> Option<Problem> {
+    fn reduced(p: &Problem, config: &Config) -> Option<(Problem, Config)> {
+        // Plain scales of a multiple of 256 load by TMA; else K keeps its remainder modulo a block of 64.
+        let k = match p.k % 256 {
+            0 => 768,
+            _ => 576 + p.k % K_BLOCK,
+        };
         let small = Problem {
             m: p.m.min(200),
             n: p.n.min(264),
-            // K keeps its remainder modulo a block of 64.
-            k: p.k.min(576 + p.k % K_BLOCK),
+            k: p.k.min(k),
             ..p.clone()
         };
-        (small != *p).then_some(small)
+        (small != *p).then_some((small, *config))
     }
 }

@@ -7,7 +7,7 @@ use crate::error::Error;
 use warpline_ir::Target;
 use warpline_kernels::{AnyFamily, AnyWorkload};
 
-/// The suite that contains all others.
+/// The suite that contains all others, except surveys.
 pub const ALL: &str = "all";
 /// The suite of memory-bound workloads.
 pub const MEMORY: &str = "memory";
@@ -104,8 +104,14 @@ pub fn names(families: &[&dyn AnyFamily]) -> Vec<&'static str> {
     names.extend([LADDER, GEMM_PROBES]);
     names.sort_unstable();
     names.dedup();
+    names.extend(surveys(families));
     names.push(ALL);
     names
+}
+
+/// Returns the names of the surveys: suites of many shapes, which [`ALL`] does not contain.
+pub fn surveys(families: &[&dyn AnyFamily]) -> Vec<&'static str> {
+    families.iter().flat_map(|f| f.surveys()).collect()
 }
 
 /// Returns a one-line description of a suite.
@@ -127,8 +133,10 @@ pub fn groups(
     target: &Target,
 ) -> Result<Vec<BenchGroup>, Error> {
     let mut groups = Vec::new();
+    let surveys = surveys(families);
     for name in names(families) {
-        if name == ALL || ![name, ALL].contains(&suite) {
+        let is_selected = name == suite || (suite == ALL && !surveys.contains(&name));
+        if name == ALL || !is_selected {
             continue;
         }
         for family in families {

@@ -91,7 +91,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(options: argparse.Namespace, argv: list[str]) -> int:
     rounds = _rounds(options)
-    declared = suites.declared()
+    declared = suites.declared(options.suites)
     if not options.list and not options.suites:
         raise BenchError(f"Missing SUITE; the suites are: {', '.join(suites.names(declared))}.")
     problems = suites.select(declared, options.suites, options.filter)

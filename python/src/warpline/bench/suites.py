@@ -139,14 +139,21 @@ def _arg(entry: dict[str, Any]) -> Arg:
     return Arg(entry["name"], tensor, entry.get("value"))
 
 
-def declared() -> list[Problem]:
-    """Returns every problem of every suite."""
-    return parse(native().suites())
+def declared(named: Sequence[str] = ()) -> list[Problem]:
+    """Returns every problem of every suite, and those of the surveys if one of them is named.
+
+    Surveys are suites of many shapes; ``all`` does not contain them.
+    """
+    problems = parse(native().suites())
+    if any(name in native().survey_names() for name in named):
+        problems += parse(native().surveys())
+    return problems
 
 
 def names(problems: Iterable[Problem]) -> list[str]:
-    """Returns the names of the suites in order of declaration, then ``all``."""
-    return [*dict.fromkeys(problem.suite for problem in problems), ALL]
+    """Returns the names of the suites in order of declaration, those of the surveys, then ``all``."""
+    suites = dict.fromkeys(problem.suite for problem in problems)
+    return [*dict.fromkeys([*suites, *native().survey_names()]), ALL]
 
 
 def select(
@@ -160,7 +167,9 @@ def select(
     for suite in suites:
         if suite not in known:
             raise BenchError(f"Unknown suite {suite!r}; the suites are: {', '.join(known)}.")
-    selected = set(known if not suites or ALL in suites else suites)
+    selected = set(suites)
+    if not suites or ALL in suites:
+        selected |= set(known) - set(native().survey_names())
     patterns = [_folded(text) for text in filters]
     kept = [
         problem
