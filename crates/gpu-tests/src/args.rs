@@ -4,7 +4,7 @@ use crate::child;
 use crate::runner::TestGroup;
 use anyhow::{Context as _, Result, bail};
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The help text, printed above that of the harness.
 pub const HELP: &str = "\
@@ -12,6 +12,9 @@ gpu-tests: tests that run on an H100 or H200
 
   --record DIR     run only the op trials on small data and write the results to DIR
   --ledger FILE    add the programs that pass in their final build to the GPU ledger FILE
+  --new I/N        with --ledger: run only the workloads whose programs are not in the ledger yet, the
+                   I-th of N equal parts of them; parts can run at the same time, each with a copy of
+                   the ledger
   --missing FILE   list shipped programs that are not in the GPU ledger FILE; needs no GPU
 ";
 
@@ -33,6 +36,8 @@ pub struct TestArgs {
     pub record: Option<PathBuf>,
     /// The ledger to update.
     pub ledger: Option<PathBuf>,
+    /// Only workloads with programs that the ledger does not have: a part, and the number of parts.
+    pub new: Option<[usize; 2]>,
     /// The flags of the harness: filters, `--list`, …
     pub rest: Vec<OsString>,
 }
@@ -63,14 +68,28 @@ impl Task {
                 }
                 Some("--record") => tests.record = Some(path("--record")?),
                 Some("--ledger") => tests.ledger = Some(path("--ledger")?),
+                Some("--new") => tests.new = Some(parse_part(&path("--new")?)?),
                 _ => tests.rest.push(arg),
             }
         }
         if tests.record.is_some() && tests.ledger.is_some() {
             bail!("--record runs no final builds, so --ledger cannot be combined with it");
         }
+        if tests.new.is_some() && tests.ledger.is_none() {
+            bail!("--new needs --ledger");
+        }
         Ok(Task::TestArgs(tests))
     }
+}
+
+/// Parses a part: its number from 1, and the number of parts.
+fn parse_part(text: &Path) -> Result<[usize; 2]> {
+    let part = || {
+        let (i, n) = text.to_str()?.split_once('/')?;
+        let (i, n) = (i.parse().ok()?, n.parse().ok()?);
+        (1..=n).contains(&i).then_some([i, n])
+    };
+    part().with_context(|| format!("--new is {}; it must be a part like 1/4", text.display()))
 }
 
 #[cfg(test)]
@@ -110,6 +129,8 @@ mod tests {
             (&["--missing"], "--missing needs a path"),
             (&["--missing", "a", "b"], "takes one path"),
             (&["--record", "a", "--ledger", "b"], "cannot be combined"),
+            (&["--new", "1/2"], "--new needs --ledger"),
+            (&["--new", "3/2"], "must be a part like 1/4"),
             (&["--child", "nothing"], "unknown test group"),
         ] {
             let error = parse(args).unwrap_err().to_string();

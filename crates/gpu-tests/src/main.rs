@@ -63,7 +63,12 @@ fn run(tests: TestArgs) -> Result<ExitCode> {
     let record = SharedRunRecord::default();
     let all = match &tests.record {
         Some(folder) => suite::recording_tests(folder, &record),
-        None => suite::all_tests(&device, &record)?,
+        None => match (tests.new, &tests.ledger) {
+            (Some(part), Some(path)) => {
+                suite::new_tests(&device, &record, &Ledger::read(path)?, part)?
+            }
+            _ => suite::all_tests(&device, &record)?,
+        },
     };
     if !arguments.list {
         println!("on {}", device.description);
@@ -73,7 +78,15 @@ fn run(tests: TestArgs) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     if let Some(path) = &tests.ledger {
-        update_ledger(path, &device, &record)?;
+        match tests.new {
+            None => update_ledger(path, &device, &record)?,
+            Some(_) => {
+                let mut ledger = Ledger::read(path)?;
+                let record = record.lock().ok().context("a test panicked")?;
+                ledger.0.extend(record.passed.clone());
+                ledger.write(path)?;
+            }
+        }
     }
     let record = record.lock().ok().context("a test panicked")?;
     for (name, note) in &record.notes {

@@ -1,7 +1,7 @@
 //! The list of all tests for the harness.
 
 use crate::child::{CaseResult, ChildRunner};
-use crate::ledger::LedgerEntry;
+use crate::ledger::{Ledger, LedgerEntry};
 use crate::ops::{DataSize, all};
 use crate::runner::TestGroup;
 use crate::workloads::{NamedWorkload, WorkloadKind};
@@ -87,6 +87,41 @@ pub fn recording_tests(folder: &Path, record: &SharedRunRecord) -> Vec<Trial> {
     let trials = all(DataSize::Recorded);
     let to_test = |t: &crate::trial::OpTrial| child_test("record", &t.name, &children, record);
     trials.iter().map(to_test).collect()
+}
+
+/// Returns the tests of the workloads with programs that a ledger does not have: the `i`-th of `n`
+/// equal parts.
+pub fn new_tests(
+    device: &DeviceInfo,
+    record: &SharedRunRecord,
+    ledger: &Ledger,
+    [i, n]: [usize; 2],
+) -> Result<Vec<Trial>> {
+    let target = target(device);
+    let mut new = Vec::new();
+    let mut known: HashSet<String> = ledger.0.keys().cloned().collect();
+    for workload in workloads::all(&target)? {
+        let steps = workload.workload.plan(&target)?.steps;
+        let hashes: Vec<_> = steps.iter().map(|s| s.kernel.program_hash()).collect();
+        let before = known.len();
+        known.extend(hashes);
+        if known.len() > before {
+            new.push(workload);
+        }
+    }
+    let part: Vec<_> = new.iter().skip(i - 1).step_by(n).collect();
+    let watchdog = children(TestGroup::Watchdog);
+    let tables = part
+        .iter()
+        .filter(|workload| workload.kind == WorkloadKind::Table);
+    let mut tests: Vec<_> = tables
+        .map(|workload| watchdog_test(workload, &watchdog, record))
+        .collect();
+    let final_builds = children(TestGroup::Final);
+    let final_test =
+        |workload: &&NamedWorkload| final_test(workload, &final_builds, device, record);
+    tests.extend(part.iter().map(final_test));
+    Ok(tests)
 }
 
 /// Returns all tests in the order of execution.

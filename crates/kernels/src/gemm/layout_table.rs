@@ -4,6 +4,7 @@ use super::config::{Choice, Raster, ScheduleKind};
 use super::pack::Pack;
 use super::problem::{ALayout, Activation, OperandLayout, OperandType, Problem};
 use super::table::small_choice;
+use super::tile_scheduler::Cluster;
 use warpline_family::family::TestCase;
 use warpline_family::float::FloatType;
 
@@ -110,6 +111,43 @@ pub(super) fn gemm() -> Cases {
             let pack = Some(pack);
             add(problem.clone(), Choice { pack, ..base });
         }
+    }
+    // Two panels of an operand with M or N innermost, in a cluster.
+    for [m, n, k] in [[70, 264, 136], [200, 264, 392]] {
+        let problem = Problem {
+            layout: OperandLayout::Kn,
+            ..plain(m, n, k)
+        };
+        let wide = |kind| Choice {
+            tile_n: Some(128),
+            ..small_choice(kind)
+        };
+        let cluster = Some(Cluster::Cols);
+        for kind in schedules {
+            add(
+                problem.clone(),
+                Choice {
+                    cluster,
+                    ..wide(kind)
+                },
+            );
+        }
+        let split_k = Some(2);
+        let split = Choice {
+            split_k,
+            ..wide(ScheduleKind::Cooperative)
+        };
+        add(problem.clone(), split.clone());
+        let a_layout = ALayout::Km;
+        let m = m.next_multiple_of(8);
+        add(
+            Problem {
+                m,
+                a_layout,
+                ..problem
+            },
+            split,
+        );
     }
     // Every element type with K or M and N innermost.
     for &dtype in OperandType::ALL {
