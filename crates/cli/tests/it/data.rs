@@ -9,6 +9,7 @@ use std::process::Command;
 use tempfile::TempDir;
 use warpline_cli::{CliOutput, run};
 use warpline_kernels::registry;
+use warpline_testkit::full::few_or;
 
 fn folder() -> TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
@@ -124,7 +125,7 @@ fn headerless_files_with_a_border_give_the_expected_result() {
 
 #[test]
 fn saved_tensors_reproduce_the_result_in_every_family() {
-    for family in registry() {
+    for family in registry().into_iter().step_by(few_or(3, 1)) {
         let temp = folder();
         let [first, one, last] =
             ["first", "one.safetensors", "last"].map(|name| temp.path().join(name));

@@ -1,6 +1,7 @@
 //! The binary without a GPU.
 
 use std::process::{Command, Output};
+use warpline_testkit::full::full;
 
 /// Runs the binary without visible devices.
 fn gpu_tests(args: &[&str]) -> Output {
@@ -33,6 +34,10 @@ fn invalid_flags_print_one_error_line() {
 
 #[test]
 fn missing_programs_are_listed_without_a_gpu() {
+    // `cargo xtask test` lists them in every run, with the committed ledger.
+    if !full() {
+        return;
+    }
     let folder = tempfile::tempdir().unwrap();
     let missing_ledger = folder.path().join("ledger.json");
     let out = gpu_tests(&["--missing", missing_ledger.to_str().unwrap()]);

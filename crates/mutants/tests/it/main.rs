@@ -9,6 +9,7 @@ use warpline_mutants::{
     EquivalentMutants, KINDS, Mutation, OriginalKernel, deadlocks, find_deadlock, mutations,
     repaired, shipped,
 };
+use warpline_testkit::full::few_or;
 use warpline_testkit::kernel::TARGET;
 use warpline_testkit::sample::sample;
 
@@ -88,7 +89,8 @@ fn every_weakened_access_between_ctas_is_refuted() {
 
 #[test]
 fn every_mutation_changes_its_kernel_and_has_a_unique_name() {
-    let all = ORIGINALS.iter().map(|s| (s, mutations(&s.kernel)));
+    let originals = ORIGINALS.iter().step_by(few_or(4, 1));
+    let all = originals.map(|s| (s, mutations(&s.kernel)));
     // The sample contains every kind of mutation.
     let kinds = |(_, all): &(&OriginalKernel, Vec<Mutation>)| {
         let pair = |m: &Mutation| (m.kind.name.to_owned(), String::new());

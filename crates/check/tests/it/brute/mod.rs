@@ -15,7 +15,7 @@ use std::fmt;
 use std::sync::Mutex;
 use warpline_check::{Report, examine};
 use warpline_testkit::cores::for_each;
-use warpline_testkit::full::full;
+use warpline_testkit::full::{few_or, full};
 use warpline_testkit::kernel::TARGET;
 
 /// The name prefixes of the pipelines that the checker may leave undecided with `full`, because they
@@ -26,7 +26,8 @@ const UNDECIDED: &[&str] = &["one role ahead", "forwarded", "sequential rings"];
 #[test]
 fn the_checker_agrees_with_brute_force() {
     let full = full();
-    let pipelines = table::pipelines(full);
+    let all = table::pipelines(full).into_iter();
+    let pipelines: Vec<_> = all.step_by(few_or(2, 1)).collect();
     let tally = Mutex::new(Tally::default());
     for_each(&pipelines, |pipeline| {
         let report = examine(&kernel::kernel(pipeline), &TARGET);

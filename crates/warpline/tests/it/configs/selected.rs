@@ -13,7 +13,7 @@ fn check_proved(work: &dyn AnyWorkload) -> Result<(), String> {
 
 #[test]
 fn the_selected_config_of_every_problem_is_proved() {
-    for_each_draw(12, 400, |family, draw| {
+    for_each_draw(5, 400, |family, draw| {
         let flags = draw_problem(draw, family, Size::Any);
         let context = |e| format!("{}: {e}", flags.join(" "));
         let work = parse(family, &flags).map_err(|e| context(e.to_string()))?;
@@ -23,7 +23,7 @@ fn the_selected_config_of_every_problem_is_proved() {
 
 #[test]
 fn the_baseline_of_every_problem_is_proved_and_correct() {
-    for_each_draw(12, 400, |family, draw| {
+    for_each_draw(5, 400, |family, draw| {
         let size = match draw.percent(50) {
             true => Size::Small,
             false => Size::Any,
