@@ -82,12 +82,11 @@ fn family_workloads(family: &dyn AnyFamily) -> Vec<TestedWorkload> {
         6,
         runs(7, few_or(1, 50)),
     ));
-    all.extend(tested(bench, 6, vec![]));
-    all.extend(tested(
-        sampled(candidates(family), false),
-        usize::MAX,
-        vec![],
-    ));
+    let bench = bench.into_iter().step_by(few_or(3, 1)).collect();
+    all.extend(tested(bench, 2, vec![]));
+    if full() {
+        all.extend(tested(sampled(candidates(family), false), 1, vec![]));
+    }
     all
 }
 
