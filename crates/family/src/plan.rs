@@ -251,7 +251,7 @@ impl BufferAddresses {
     /// Returns a device address.
     ///
     /// # Panics
-    /// If the plan's buffer is missing.
+    /// If there is no input or output with the index of the address.
     pub fn address(&self, at: Address) -> u64 {
         at.offset
             + match at.buffer {

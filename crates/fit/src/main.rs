@@ -62,7 +62,7 @@ enum Command {
         /// The tables
         #[arg(required = true)]
         tables: Vec<PathBuf>,
-        /// Parts of which one is held out in turn; 1: none
+        /// Folds of the cross-validation; 1 turns it off
         #[arg(long, default_value_t = 5)]
         folds: usize,
         /// Sweeps over all constants
@@ -134,7 +134,7 @@ fn read(tables: &[PathBuf], target: &Target) -> Result<Vec<Sample>> {
     Ok(all)
 }
 
-/// Fits to all parts but one, and reports the slowdowns of that part.
+/// Holds out each fold in turn: fits to the other folds, and reports the slowdowns of this one.
 fn cross_validate(all: &[Sample], folds: usize, sweeps: usize) {
     for fold in 0..folds {
         let (mut train, mut test) = (Vec::new(), Vec::new());
@@ -146,7 +146,7 @@ fn cross_validate(all: &[Sample], folds: usize, sweeps: usize) {
         }
         let constants = fit(&rounded(&Constants::FITTED), &train, sweeps, &|_, _| {});
         let slowdowns = Slowdowns::of(&constants, &test);
-        println!("held out part {fold}: {}", line(&slowdowns));
+        println!("held-out fold {fold}: {}", line(&slowdowns));
     }
 }
 
@@ -168,7 +168,7 @@ fn print_kinds(constants: &Constants, samples: &[Sample]) {
     }
 }
 
-/// Lists the problems whose selected config is slowest, with the selected and the fastest config.
+/// Lists the problems with the largest slowdown, each with its selected and its fastest config.
 fn print_worst(samples: &[Sample], count: usize) {
     let constants = &Constants::FITTED;
     let mut order: Vec<&Sample> = samples.iter().collect();

@@ -7,11 +7,12 @@ use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
+use warpline::bench::statistics::Quartiles;
 use warpline::cuda::{Context, DeviceBuffer, Event, Stream};
 use warpline::{BoundPlan, Device, Flush, LoadedPlan, prepare_selected};
 use warpline_family::field::Fields as _;
 use warpline_ir::{DType, Target};
-use warpline_kernels::gemm::fitting::{self, Constants, Features};
+use warpline_kernels::gemm::fitting;
 use warpline_kernels::gemm::{Choice, Config, Gemm, Problem};
 use warpline_kernels::numbers::Random;
 use warpline_kernels::{AnyWorkload, BufferAddresses, HostTensor, TensorSpec, Workload};
@@ -27,7 +28,7 @@ pub struct Limits {
     pub time: Duration,
 }
 
-/// Problems whose kernels are compiled together, on all cores.
+/// Problems whose kernels are compiled at a time, by all cores.
 const CHUNK: usize = 24;
 /// Rounds after which configs slower than [`SLOW`] times the best are dropped.
 const FIRST_ROUNDS: usize = 3;
@@ -137,11 +138,7 @@ fn sample(
     target: &Target,
     [best, others]: [usize; 2],
 ) -> Vec<Config> {
-    let estimate = |c: &Config| Features::of(problem, c, target).seconds(&Constants::FITTED);
-    let mut all: Vec<(f64, Config)> = (fitting::configs(problem, target).into_iter())
-        .map(|config| (estimate(&config), config))
-        .collect();
-    all.sort_by(|(x, _), (y, _)| x.total_cmp(y));
+    let mut all = fitting::ranked(problem, target);
     let max = all.first().map_or(0.0, |(best, _)| best * MAX_ESTIMATE);
     let mut rest: Vec<_> = all.split_off(best.min(all.len()));
     rest.retain(|(estimate, _)| *estimate <= max);
@@ -158,7 +155,8 @@ struct Gpu {
     flush: Flush,
     start: Event,
     end: Event,
-    inputs: BTreeMap<&'static str, DeviceBuffer>,
+    /// By name and element type.
+    inputs: BTreeMap<String, DeviceBuffer>,
     output: DeviceBuffer,
     workspace: DeviceBuffer,
 }
@@ -181,12 +179,12 @@ impl Gpu {
 
     /// Returns the address of normal numbers: `bytes` bytes of elements.
     fn input(&mut self, spec: &TensorSpec) -> Result<u64> {
-        let name = format!("{} {}", spec.name, spec.dtype).leak();
+        let name = format!("{} {}", spec.name, spec.dtype);
         let bytes = spec.bytes();
-        match self.inputs.get(&*name) {
+        match self.inputs.get(&name) {
             Some(buffer) if buffer.len() >= bytes => Ok(buffer.address()),
             _ => {
-                self.inputs.remove(&*name);
+                self.inputs.remove(&name);
                 let buffer = random_buffer(spec.dtype, bytes, &self.stream)?;
                 let address = buffer.address();
                 self.inputs.insert(name, buffer);
@@ -195,7 +193,7 @@ impl Gpu {
         }
     }
 
-    /// Times the configs of a problem; a config that is much slower than the others has no time.
+    /// Times the configs of a problem in µs. Configs far behind the best have the median of the first rounds.
     fn time(
         &mut self,
         problem: &Problem,
@@ -292,11 +290,9 @@ fn random_buffer(dtype: DType, bytes: usize, stream: &Stream) -> Result<DeviceBu
     Ok(buffer)
 }
 
-/// Returns the median.
+/// Returns the median; infinite for no times.
 fn median(times: &[f64]) -> f64 {
-    let mut times = times.to_vec();
-    times.sort_by(f64::total_cmp);
-    times.get(times.len() / 2).copied().unwrap_or(f64::INFINITY)
+    Quartiles::new(times.iter().copied()).map_or(f64::INFINITY, |q| q.median)
 }
 
 /// Rounds to hundredths.

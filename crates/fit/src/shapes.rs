@@ -52,7 +52,7 @@ fn draw_valid(random: &mut Random, draw: fn(&mut Random) -> Problem) -> Problem 
     }
 }
 
-/// Draws a number between `min` and `max` whose logarithm is uniform.
+/// Draws from the log-uniform distribution on `min` to `max`.
 fn log_uniform(random: &mut Random, min: f64, max: f64) -> f64 {
     min * (max / min).powf(random.uniform())
 }

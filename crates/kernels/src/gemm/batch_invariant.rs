@@ -16,7 +16,7 @@ pub(super) fn fixed_choice(p: &Problem, choice: &Choice) -> Result<Choice, Famil
     if choice.batch_invariant != Some(true) {
         return Ok(choice.clone());
     }
-    // The sum of a row adds the sums of its tiles, whose width depends on M; that of a column adds rows.
+    // A row sum has one partial sum for each tile, and the tile width depends on M. A column sum adds rows.
     for (flag, is_set) in [("--row-sums", p.row_sums), ("--col-sums", p.col_sums)] {
         if is_set {
             return Err(FamilyError::Config(format!(

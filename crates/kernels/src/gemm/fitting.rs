@@ -8,9 +8,9 @@ use super::problem::Problem;
 use warpline_family::error::FamilyError;
 use warpline_ir::Target;
 
-/// Returns all candidate configs of a problem.
-pub fn configs(p: &Problem, target: &Target) -> Vec<Config> {
-    heuristic::legal_configs(p, &Choice::default(), target).unwrap_or_default()
+/// Returns the candidate configs of a problem with their estimated seconds, fastest first.
+pub fn ranked(p: &Problem, target: &Target) -> Vec<(f64, Config)> {
+    heuristic::ranked(p, &Choice::default(), target).unwrap_or_default()
 }
 
 /// Returns the config with these flags, on the grid that fits the problem.

@@ -296,7 +296,7 @@ fn check_tensors(call: &OpArgs<'_>, p: &Problem) -> Result<(), FamilyError> {
 
 /// The rules for the tensors of a call.
 pub(crate) struct TensorRules<'a> {
-    /// The inputs of the plan.
+    /// Names, types and shapes of the plan's inputs.
     pub(crate) specs: &'a [TensorSpec],
     /// The inputs that are tensor scales.
     pub(crate) tensor_scales: &'a [&'static str],

@@ -212,15 +212,10 @@ impl Family for Nvfp4DualGemm {
     }
 
     fn reduced(p: &Problem, config: &Config) -> Option<(Problem, Config)> {
-        // Plain scales of a multiple of 256 load by TMA; else K keeps its remainder modulo a block of 64.
-        let k = match p.k % 256 {
-            0 => 768,
-            _ => 576 + p.k % units::K_BLOCK,
-        };
         let small = Problem {
             m: p.m.min(200),
             n: p.n.min(264),
-            k: p.k.min(k),
+            k: units::reduced_k(p.k),
             ..p.clone()
         };
         (small != *p).then_some((small, *config))

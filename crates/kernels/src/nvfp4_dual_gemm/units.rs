@@ -8,6 +8,15 @@ pub(crate) const K_BLOCK: u32 = 64;
 /// long.
 pub(super) const PANEL_K: u32 = 256;
 
+/// Returns a small K of the same class: whole panels, whose plain scales load by TMA, remain whole;
+/// else the remainder modulo a block remains.
+pub(crate) fn reduced_k(k: u32) -> u32 {
+    k.min(match k.is_multiple_of(PANEL_K) {
+        true => 3 * PANEL_K,
+        false => 9 * K_BLOCK + k % K_BLOCK,
+    })
+}
+
 /// Blocks of a panel.
 pub(super) const BLOCKS_PER_PANEL: u32 = PANEL_K / K_BLOCK;
 

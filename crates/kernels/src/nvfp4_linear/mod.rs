@@ -28,7 +28,7 @@ use crate::gemm::Gemm;
 use crate::nvfp4::ScaleLayout;
 use crate::nvfp4_dual_gemm::plan;
 use crate::nvfp4_dual_gemm::scale_boxes::ScaleBoxes;
-use crate::nvfp4_dual_gemm::units::K_BLOCK;
+use crate::nvfp4_dual_gemm::units::reduced_k;
 use warpline_family::Op;
 use warpline_family::bucket::Bucket;
 use warpline_family::error::FamilyError;
@@ -176,15 +176,10 @@ impl Family for Nvfp4Linear {
     }
 
     fn reduced(p: &Problem, config: &Config) -> Option<(Problem, Config)> {
-        // Plain scales of a multiple of 256 load by TMA; else K keeps its remainder modulo a block of 64.
-        let k = match p.k % 256 {
-            0 => 768,
-            _ => 576 + p.k % K_BLOCK,
-        };
         let small = Problem {
             m: p.m.min(200),
             n: p.n.min(264),
-            k: p.k.min(k),
+            k: reduced_k(p.k),
             ..p.clone()
         };
         (small != *p).then_some((small, *config))

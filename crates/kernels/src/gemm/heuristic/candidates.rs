@@ -128,7 +128,7 @@ impl Bases<'_> {
         }
     }
 
-    /// Adds tiles whose K is divided: stream-K, and split-K in clusters.
+    /// Adds configs that divide K among CTAs: stream-K, and split-K in a cluster.
     fn add_divided_k(&mut self, tile_m: u32, consumers: u32) {
         let stream_k = Choice {
             stream_k: Some(true),
@@ -167,7 +167,7 @@ impl Bases<'_> {
         }
     }
 
-    /// Adds swap-AB, whose wgmmas have the rows of A as columns.
+    /// Adds swap-AB configs: the N extent of a wgmma covers rows of A.
     fn add_swapped(&mut self) {
         // M innermost needs whole panels of 64 columns.
         let unit = if self.p.class().a.k_major { 16 } else { 64 };

@@ -33,7 +33,7 @@ pub(super) struct Operand {
     pub(super) gathers: [f64; 2],
 }
 
-/// One kernel whose tiles have one shape.
+/// The features of one kernel. All its tiles have the same shape.
 #[derive(Clone, Debug)]
 pub(super) struct Kernel {
     pub(super) schedule: ScheduleKind,
@@ -83,14 +83,14 @@ pub(super) struct Kernel {
 impl Features {
     /// Returns the features of a config.
     pub fn of(p: &Problem, c: &Config, target: &Target) -> Self {
-        let packed = c.pack.problem(p).into_owned();
+        let packed = c.pack.problem(p);
         let sub_gemms = c.sub_gemms(&packed, target).unwrap_or_default();
         let kernel = |sub_gemm: &SubGemm| {
             let n = sub_gemm.cols.len() as u32;
             Kernel::of(
                 &Problem {
                     n,
-                    ..packed.clone()
+                    ..Problem::clone(&packed)
                 },
                 &sub_gemm.config,
                 target,

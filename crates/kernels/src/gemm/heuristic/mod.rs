@@ -26,7 +26,7 @@ use warpline_ir::Target;
 
 /// Returns the legal candidate configs that agree with the caller's choice, or an error if there is
 /// none.
-pub(super) fn legal_configs(
+fn legal_configs(
     p: &Problem,
     choice: &Choice,
     target: &Target,
@@ -81,12 +81,22 @@ fn with_tail(p: &Problem, c: &Config, choice: &Choice, target: &Target) -> Optio
 /// The minimum number of full waves before a narrow one.
 const MIN_FULL_WAVES: u64 = 4;
 
+/// Returns the legal candidates with their estimated seconds, fastest first.
+pub(super) fn ranked(
+    p: &Problem,
+    choice: &Choice,
+    target: &Target,
+) -> Result<Vec<(f64, Config)>, FamilyError> {
+    let all = legal_configs(p, choice, target)?.into_iter();
+    let mut all: Vec<_> = all.map(|c| (estimate(p, &c, target), c)).collect();
+    all.sort_by(|(x, _), (y, _)| x.total_cmp(y));
+    Ok(all)
+}
+
 /// Returns the config with the least estimated time.
 pub(super) fn select(p: &Problem, choice: &Choice, target: &Target) -> Result<Config, FamilyError> {
-    let all = legal_configs(p, choice, target)?;
-    let time = |c: &Config| estimate(p, c, target);
-    let best = all.iter().min_by(|x, y| time(x).total_cmp(&time(y)));
-    best.copied().ok_or_else(|| {
+    let best = ranked(p, choice, target)?.into_iter().next();
+    best.map(|(_, config)| config).ok_or_else(|| {
         FamilyError::Config("no config serves this problem with these choices".into())
     })
 }
@@ -94,9 +104,9 @@ pub(super) fn select(p: &Problem, choice: &Choice, target: &Target) -> Result<Co
 /// Returns the candidates for autotuning: the configs with the best estimates, then neighbors of them
 /// that the model does not distinguish.
 pub(super) fn candidates(p: &Problem, target: &Target) -> Vec<Config> {
-    let mut all = legal_configs(p, &Choice::default(), target).unwrap_or_default();
-    all.sort_by(|x, y| estimate(p, x, target).total_cmp(&estimate(p, y, target)));
-    all.truncate(MAX_BASES);
+    let all = ranked(p, &Choice::default(), target).unwrap_or_default();
+    let best = all.into_iter().take(MAX_BASES);
+    let mut all: Vec<Config> = best.map(|(_, config)| config).collect();
     for base in all.clone().iter().take(BASES_WITH_NEIGHBORS) {
         for choice in neighbors(base) {
             let config = Config::new(p, &Choice::from(base).without_grid(), &choice, target);
@@ -111,5 +121,5 @@ pub(super) fn candidates(p: &Problem, target: &Target) -> Vec<Config> {
 const MAX_CANDIDATES: usize = 48;
 /// The maximum number of candidates before neighbors are added.
 const MAX_BASES: usize = 24;
-/// The number of candidates whose neighbors are added.
+/// Candidates that get neighbors, fastest first.
 const BASES_WITH_NEIGHBORS: usize = 6;

@@ -314,7 +314,7 @@ struct Lane {
     row: Reg<u32>,
     byte: Reg<u32>,
     rows_per_step: u32,
-    /// The maximum number of steps whose loads are in flight.
+    /// Steps whose loads are in flight together.
     steps: u32,
 }
 

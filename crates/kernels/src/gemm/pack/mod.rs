@@ -111,7 +111,7 @@ impl Pack {
         }
     }
 
-    /// Returns the values that a problem allows, besides [`Pack::None`].
+    /// Returns the operands that can be packed: every value for this problem except [`Pack::None`].
     pub(super) fn options(p: &Problem) -> &'static [Self] {
         let class = p.class();
         match (class.a.gather.is_some(), class.b.gather.is_some()) {

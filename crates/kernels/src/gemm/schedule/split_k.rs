@@ -7,7 +7,7 @@ pub(super) fn roles<A: Element, B: Element, T: Out>(k: Builder, gemm: &GemmConte
     let (c, e, rank) = (&gemm.config, &gemm.epilogue, cluster_rank());
     let ab = gemm.mainloop.ring::<A, B>(k).broadcast();
     let parts = c.schedule.split_k();
-    // The last parts may reach past K: TMA fills what is out of bounds with zeros.
+    // The last parts may extend past K; TMA fills out-of-bounds elements with zeros.
     let part = gemm.k_tiles.div_ceil(parts);
     let producer = |load: &dyn Fn(_, _)| {
         gemm.tiles.each_of_cluster(|tile| {
