@@ -32,6 +32,9 @@ enum Command {
         /// Seed of the problems and of the selection of configs
         #[arg(long, default_value_t = 1)]
         seed: u64,
+        /// Least and largest M
+        #[arg(long, num_args = 2, value_names = ["MIN", "MAX"], default_values_t = [1, 8192], value_parser = clap::value_parser!(u32).range(1..))]
+        rows: Vec<u32>,
         /// Maximum number of problems
         #[arg(long)]
         problems: Option<usize>,
@@ -77,6 +80,7 @@ fn main() -> Result<()> {
         Command::Measure {
             table,
             seed,
+            rows,
             problems,
             best,
             others,
@@ -88,7 +92,7 @@ fn main() -> Result<()> {
                 rounds,
                 time: Duration::from_secs(seconds),
             };
-            let mut all = shapes::draw(seed);
+            let mut all = shapes::draw(seed, [rows[0], rows[1]]);
             all.truncate(problems.unwrap_or(all.len()));
             let write = |measured: &Table| measured.write(&table);
             let measured = measure(&all, seed, &Device::cuda(0)?, &limits, &write)?;

@@ -1,14 +1,15 @@
 //! Partial tiles: accumulators that one CTA stores in global memory for another to add.
 
-use super::flow::elect_lane;
+use super::flow::{Range, elect_lane, range, select};
 use super::frag::Frag;
 use super::global::{Flags, Global};
 use super::reg::Reg;
 use super::state::{caller_scope, error};
 use super::warp::{role_threads, thread_in_role, warp_in_role, warp_sync};
 
-/// Partial accumulator tiles in global memory with one flag per warp; each tile is stored
-/// once and added once in a launch.
+/// Partial accumulator tiles in global memory with one flag per warp. In a launch each tile is
+/// stored once. Either one CTA adds it ([`wait_and_add`](Self::wait_and_add)), or all CTAs of a group
+/// add all tiles of the group, each CTA some columns ([`sum_cols`](Self::sum_cols)).
 ///
 /// Each thread stores its own registers, 16 bytes at a time and coalesced, and the same
 /// thread of the adding role loads them. Flags are zero at launch, and zero again after all
@@ -35,6 +36,70 @@ impl PartialTiles {
     #[track_caller]
     pub fn store(self, i: Reg<u32>, tile: &Frag) {
         let _caller = caller_scope();
+        self.write(i, tile);
+        self.flags.signal(self.flag(i));
+    }
+
+    /// Stores a fragment as partial tile `i` and raises the flags of tiles `readers`: the CTAs that
+    /// stored those tiles also read this one, after [`wait_for`](Self::wait_for).
+    #[track_caller]
+    pub fn store_for(self, i: Reg<u32>, tile: &Frag, readers: Range<u32>) {
+        let _caller = caller_scope();
+        self.write(i, tile);
+        readers.each(|reader| self.flags.signal(self.flag(reader)));
+    }
+
+    /// Waits until `count` tiles were stored for the CTA that stored tile `i`, and resets its flags.
+    #[track_caller]
+    pub fn wait_for(self, i: Reg<u32>, count: Reg<u32>) {
+        let _caller = caller_scope();
+        let flag = self.flag(i);
+        self.flags.wait(flag, count);
+        warp_sync();
+        elect_lane(|| self.flags.reset(flag));
+    }
+
+    /// Returns the sum of the columns from `col` on of `count` tiles, in their order from tile `first`
+    /// on. `batch` tiles are loaded at a time.
+    #[track_caller]
+    pub fn sum_cols(
+        self,
+        [first, count]: [Reg<u32>; 2],
+        col: Reg<u32>,
+        width: u32,
+        batch: u32,
+    ) -> Frag {
+        let _caller = caller_scope();
+        let zeros = Frag::zeros(self.m, width);
+        let of_tile = |i: Reg<u32>| -> Vec<Reg<f32>> {
+            let values = self.first_value(i);
+            let (groups, threads) = (self.n / 8, 4 * role_threads());
+            let group = (col / 8u32) * threads;
+            let chunks = (0..self.m / 64).flat_map(|block| (0..width / 8).map(move |j| (block, j)));
+            chunks
+                .flat_map(|(block, j)| {
+                    values
+                        .offset((block * groups + j) * threads)
+                        .load_vec::<4>(group)
+                })
+                .collect()
+        };
+        range(0u32, count).step_by(batch).fold(zeros, |i, sum| {
+            let loaded: Vec<_> = (0..batch)
+                .map(|j| (i + j, of_tile(first + (i + j).min(count - 1))))
+                .collect();
+            loaded.into_iter().fold(sum, |sum, (i, values)| {
+                let exists = i.lt(count);
+                let sums = sum.values().iter().zip(values);
+                let sums = sums.map(|(&x, y)| x + select(exists, y, 0.0f32)).collect();
+                Frag::new(sum.owner(), sum.rows(), sum.cols(), sums)
+            })
+        })
+    }
+
+    /// Stores a fragment as partial tile `i`.
+    #[track_caller]
+    fn write(self, i: Reg<u32>, tile: &Frag) {
         if !self.check_shape(tile) {
             return;
         }
@@ -45,7 +110,6 @@ impl PartialTiles {
                 .offset(4 * j as u32 * role_threads())
                 .store_vec(0u32, four);
         }
-        self.flags.signal(self.flag(i));
     }
 
     /// Waits for partial tile `i`, adds it to a fragment, and resets its flags.

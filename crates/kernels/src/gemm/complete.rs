@@ -1,6 +1,8 @@
 //! Completes a config: the caller's flags, and defaults that fit the target.
 
-use super::config::{Choice, Config, GATE_RING, Schedule, Staging, TileAssignment};
+use super::config::{
+    Choice, Config, GATE_RING, MAX_GROUPS, MAX_PART_K_TILES, Schedule, Staging, TileAssignment,
+};
 use super::problem::{Accumulation, Class, MAX_TILES, Problem};
 use super::sizes;
 use super::tile_scheduler::Cluster;
@@ -181,6 +183,15 @@ impl Config {
             _ if class.gathers() && matches!(self.schedule.tiles(), TileAssignment::Dynamic(_)) => {
                 reject(
                     "--raster dynamic needs operands that TMA can address\nhelp: use another --raster"
+                        .into(),
+                )
+            }
+            Schedule::SplitK { .. }
+                if self.schedule.exchanges_in_memory() && !class.epilogue.reductions().is_empty() =>
+            {
+                reject(
+                    "--exchange memory does not support --row-sums, --col-sums and --amax\n\
+                     help: use --exchange cluster"
                         .into(),
                 )
             }
@@ -379,7 +390,7 @@ impl Config {
                 self.tile_m, self.tile_n
             ));
         }
-        let cluster_ctas = self.cluster().size() * self.schedule.split_k();
+        let cluster_ctas = self.schedule.cluster_ctas();
         let resident = clustered_sms(target, cluster_ctas) * self.ctas_per_sm(&p.class(), target);
         let resident = resident / cluster_ctas * cluster_ctas;
         let useful = tiles * u64::from(self.schedule.split_k());
@@ -392,6 +403,17 @@ impl Config {
             ));
         }
         match ctas {
+            _ if self.schedule.exchanges_in_memory()
+                && (useful > resident.min(MAX_GROUPS).into()
+                    || k_tiles / u64::from(self.schedule.split_k()) > MAX_PART_K_TILES.into()
+                    || ctas.is_some_and(|n| u64::from(n) != useful)) =>
+            {
+                reject(format!(
+                    "{tiles} tiles with --split-k {} take {useful} CTAs; --exchange memory needs exactly these, all resident at once: at most {resident}\n\
+                     help: use a smaller --split-k, a larger tile, or --exchange cluster",
+                    self.schedule.split_k()
+                ))
+            }
             None if self.schedule.is_stream_k() => {
                 Ok((tiles * k_tiles).min(resident.into()) as u32)
             }

@@ -43,6 +43,18 @@ keywords! {
     }
 }
 
+keywords! {
+    /// How CTAs that divide K exchange their accumulators.
+    #[derive(Default)]
+    pub enum Exchange {
+        /// Through the shared memory of a cluster: the first CTA adds all parts
+        #[default]
+        Cluster = "cluster",
+        /// Through global memory: each CTA adds all parts of some columns
+        Memory = "memory",
+    }
+}
+
 fields! {
     /// The part of a config that the caller fixes.
     #[derive(Default)]
@@ -67,8 +79,10 @@ fields! {
         pub raster: Option<Raster>,
         /// Tile rows in a group of --raster grouped and dynamic (Triton's GROUP_SIZE_M)
         pub group: Option<u32>,
-        /// CTAs of a cluster that each compute part of K of a tile: 1, 2, 4 or 8
+        /// CTAs that each compute part of K of a tile: 1, 2, 4 or 8, or up to 64 with --exchange memory
         pub split_k: Option<u32>,
+        /// How the CTAs of --split-k exchange their accumulators
+        pub exchange: Option<Exchange>,
         /// Stream-K: splits all k-tiles evenly across CTAs
         pub stream_k: Option<bool>,
         /// Swap-AB: computes Cᵀ = B · Aᵀ, for small M
@@ -87,6 +101,13 @@ fields! {
         pub batch_invariant: Option<bool>,
     }
 }
+
+/// The maximum number of CTAs that exchange accumulators through global memory.
+pub(super) const MAX_PARTS: u32 = 64;
+/// The maximum number of groups of such CTAs, all resident at once.
+pub(super) const MAX_GROUPS: u32 = 1 << 16;
+/// The maximum number of k-tiles of such a CTA.
+pub(super) const MAX_PART_K_TILES: u32 = 1 << 24;
 
 /// The schedule of a kernel: its roles, their share of a tile, and the options of that schedule.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -132,10 +153,12 @@ pub enum Schedule {
         /// The assignment of tiles to CTAs.
         tiles: TileAssignment,
     },
-    /// Cooperative; each CTA of a cluster computes a part of K.
+    /// Cooperative; each CTA of a group computes a part of K.
     SplitK {
-        /// CTAs of the cluster.
+        /// CTAs of the group.
         parts: u32,
+        /// How they exchange their accumulators.
+        exchange: Exchange,
         /// Warpgroups that multiply.
         consumers: u32,
         /// Whether the kernel computes Cᵀ = B · Aᵀ.
@@ -218,6 +241,34 @@ impl Schedule {
         }
     }
 
+    /// Returns the CTAs of a cluster, which share loads or exchange accumulators.
+    pub(super) fn cluster_ctas(&self) -> u32 {
+        match *self {
+            Schedule::SplitK {
+                parts,
+                exchange: Exchange::Cluster,
+                ..
+            } => parts,
+            _ => self.cluster().size(),
+        }
+    }
+
+    /// Returns whether CTAs that divide K exchange their accumulators through global memory.
+    pub(super) fn exchanges_in_memory(&self) -> bool {
+        matches!(
+            self,
+            Schedule::SplitK {
+                exchange: Exchange::Memory,
+                ..
+            }
+        )
+    }
+
+    /// Returns whether CTAs wait for each other through global memory: all must be resident at once.
+    pub(super) fn has_partial_tiles(&self) -> bool {
+        self.is_stream_k() || self.exchanges_in_memory()
+    }
+
     /// Returns whether all k-tiles are split evenly across CTAs.
     pub fn is_stream_k(&self) -> bool {
         matches!(self, Schedule::StreamK { .. })
@@ -287,7 +338,7 @@ pub struct Config {
 /// The staging tiles of a consumer's epilogue store.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Staging {
-    /// Columns of a staging tile; with swap-AB rows of the MMA tile.
+    /// Columns of the MMA tile in a staging tile; with swap-AB, these are rows of C.
     pub width: u32,
     /// Number of staging tiles.
     pub stages: u32,

@@ -24,7 +24,7 @@ impl<T: Out> GemmContext<T> {
     /// Declares the parameters.
     pub(super) fn declare(k: Builder, class: &Class, c: &Config) -> Self {
         // A cluster shares loads or splits K, never both.
-        let ctas = c.cluster().size() * c.schedule.split_k();
+        let ctas = c.schedule.cluster_ctas();
         if ctas > 1 {
             k.cluster(ctas, 1, 1);
         }

@@ -3,7 +3,9 @@
 //! Flags are flat, as the caller writes them; a schedule has only the options that it uses. This
 //! module alone rejects flags that a schedule does not have.
 
-use super::config::{Choice, Config, Operands, Raster, Schedule, ScheduleKind, TileAssignment};
+use super::config::{
+    Choice, Config, Exchange, MAX_PARTS, Operands, Raster, Schedule, ScheduleKind, TileAssignment,
+};
 use super::tile_scheduler::Cluster;
 use warpline_family::error::FamilyError;
 use warpline_ir::builder;
@@ -37,6 +39,10 @@ impl From<&Config> for Choice {
             raster: Some(raster),
             group: Some(group),
             split_k: Some(c.schedule.split_k()),
+            exchange: match c.schedule {
+                Schedule::SplitK { exchange, .. } => Some(exchange),
+                _ => None,
+            },
             stream_k: Some(c.schedule.is_stream_k()),
             swap_ab: Some(c.swap_ab()),
             cache_hints: Some(c.cache_hints),
@@ -77,11 +83,17 @@ impl Schedule {
         let swap_ab = flags.swap_ab.unwrap_or(false);
         let cluster = flags.cluster.unwrap_or(Cluster::One);
         let stream_k = flags.stream_k.unwrap_or(false);
-        let split_k = match flags.split_k.unwrap_or(1) {
-            n @ (1 | 2 | 4 | 8) => n,
-            n => {
+        let exchange = flags.exchange.unwrap_or_default();
+        let split_k = match (flags.split_k.unwrap_or(1), exchange) {
+            (n @ (1 | 2 | 4 | 8), _) | (n @ 1..=MAX_PARTS, Exchange::Memory) => n,
+            (n, Exchange::Cluster) => {
                 return reject(format!(
-                    "--split-k is {n}; it must be 1, 2, 4 or 8\nhelp: use --split-k 2"
+                    "--split-k is {n}; it must be 1, 2, 4 or 8\nhelp: use --split-k 2, or --exchange memory"
+                ));
+            }
+            (n, Exchange::Memory) => {
+                return reject(format!(
+                    "--split-k is {n}; --exchange memory supports 1 to {MAX_PARTS}\nhelp: use --split-k 2"
                 ));
             }
         };
@@ -127,6 +139,7 @@ impl Schedule {
                 reject_flags(kind, &[cluster_flag])?;
                 Ok(Self::SplitK {
                     parts: split_k,
+                    exchange,
                     consumers: consumers(kind, flags, 3)?,
                     swap_ab,
                     raster: static_raster("--split-k", tiles)?,

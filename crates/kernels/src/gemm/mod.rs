@@ -58,7 +58,7 @@ mod words;
 
 pub use crate::roles::RegisterBudget;
 pub use config::{
-    Choice, Config, Operands, Raster, Schedule, ScheduleKind, Staging, TileAssignment,
+    Choice, Config, Exchange, Operands, Raster, Schedule, ScheduleKind, Staging, TileAssignment,
 };
 pub use pack::Pack;
 pub use problem::{ALayout, Accumulation, Activation, OperandLayout, OperandType, Problem};
@@ -533,11 +533,11 @@ fn build(class: &Class, c: &Config, target: &Target) -> Result<Kernel, BuildErro
     Kernel::build(name, target, |k| schedule::declare(k, class, c))
 }
 
-/// Returns the workspace bytes of the GEMM kernel: the work queue, or the stream-K flags and partial
-/// tiles.
+/// Returns the workspace bytes of the GEMM kernel: the work queue, or the flags and partial tiles of
+/// stream-K and split-K.
 fn workspace(class: &Class, c: &Config) -> u64 {
     match (c.schedule, c.schedule.tiles()) {
-        (Schedule::StreamK { .. }, _) => ZEROED_BYTES + c.partial_bytes(class),
+        _ if c.schedule.has_partial_tiles() => ZEROED_BYTES + c.partial_bytes(class),
         (_, TileAssignment::Dynamic(_)) => 8,
         _ => 0,
     }
@@ -578,7 +578,11 @@ fn launch_step(
             ),
         }
     };
-    let step = LaunchStep::new(kernel, [c.ctas, 1, 1])
+    let parts = match c.schedule.exchanges_in_memory() {
+        false => 1,
+        true => c.schedule.split_k(),
+    };
+    let step = LaunchStep::new(kernel, [c.ctas / parts, parts, 1])
         .scalar("m", p.m)
         .scalar("n", n)
         .scalar("k", p.k);
@@ -590,7 +594,15 @@ fn launch_step(
     let address = |name: &str| operands.address(&inputs, name);
     let step = mainloop::Mainloop::bind_args(step, p, address, cols, tensor)?;
     let mut step = epilogue::bind_args(step, p, c, &inputs, cols, workspace(&class, c), tensor)?;
-    if let Schedule::StreamK { consumers, .. } = c.schedule {
+    if c.schedule.exchanges_in_memory() {
+        let k_tiles = p.k.div_ceil(c.tile_k);
+        step = step
+            .scalar("parts", parts)
+            .scalar("part_k_tiles", k_tiles / parts)
+            .scalar("larger_parts", k_tiles % parts);
+    }
+    if c.schedule.has_partial_tiles() {
+        let consumers = c.consumers();
         // Each consumer has its own partial tiles, and its own flags in the zeroed bytes.
         let partial = c.partial_bytes(&class) / u64::from(consumers);
         let flags = u64::from(c.ctas) * 16;

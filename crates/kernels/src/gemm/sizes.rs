@@ -1,6 +1,6 @@
 //! Shared memory of a config, as the builder allocates it.
 
-use super::config::{Config, Operands, Schedule, Staging, TileAssignment};
+use super::config::{Config, Exchange, Operands, Schedule, Staging, TileAssignment};
 use super::pack::Pack;
 use super::problem::{Class, EpilogueOps};
 use super::schedule;
@@ -40,8 +40,21 @@ fn shared_bytes(class: &Class, c: &Config, target: &Target) -> Result<u32, Famil
 fn staging(class: &Class, c: &Config) -> Vec<Staging> {
     let size = class.out.dtype().bytes() as u32;
     let staging = |width, stages| Staging { width, stages };
+    if c.schedule.exchanges_in_memory() {
+        // A staging tile holds the columns that a CTA adds at a time.
+        let tile = c.mma_tile()[1];
+        let narrow = [32, 16, 8]
+            .into_iter()
+            .find(|width| tile.is_multiple_of(*width));
+        return vec![staging(narrow.unwrap_or(8), 2)];
+    }
     if c.swap_ab() {
-        return vec![staging(c.rows(), 1)];
+        // A transposed store takes blocks of 16 × 16.
+        let divides_tile = |width: &u32| c.tile_m.is_multiple_of(*width) && *width < c.tile_m;
+        let narrow = [64, 48, 32, 16].into_iter().find(divides_tile);
+        let narrow = narrow.map(|width| [staging(width, 2), staging(width, 1)]);
+        let whole = std::iter::once(staging(c.tile_m, 1));
+        return whole.chain(narrow.into_iter().flatten()).collect();
     }
     if !c.tile_n.is_multiple_of(16) && size == 4 {
         // A row of 8 columns is one swizzle span.
@@ -58,6 +71,9 @@ fn staging(class: &Class, c: &Config) -> Vec<Staging> {
     wide.filter(divides_tile).chain([staging(16, 1)]).collect()
 }
 
+/// With swap-AB, narrow staging tiles make room for at most this many stages: further ones gain less.
+const MAX_STAGES_OF_NARROW: u32 = 4;
+
 /// Returns whether a kernel with `bytes` of shared memory fits.
 fn fits(bytes: u32, target: &Target) -> bool {
     bytes + RESERVED_BYTES <= target.shared_bytes
@@ -73,6 +89,7 @@ fn with_staging(class: &Class, c: &Config, target: &Target) -> Result<Config, Fa
             consumers,
             swap_ab,
             raster,
+            exchange: Exchange::Cluster,
             ..
         } => Schedule::Cooperative {
             consumers,
@@ -109,6 +126,8 @@ pub(super) fn with_stages(
     }
     let with_stages = |stages: u32| Config { stages, ..*c };
     let is_narrow = |c: &Config| match c.tile_n % 32 {
+        _ if c.schedule.exchanges_in_memory() => false,
+        _ if c.swap_ab() => c.staging.width < c.tile_m && c.stages > MAX_STAGES_OF_NARROW,
         0 => c.staging.width * (class.out.dtype().bytes() as u32) < 64,
         _ => c.staging.width < c.tile_n && !c.tile_n.is_multiple_of(16),
     };
@@ -128,7 +147,7 @@ pub(super) fn with_stages(
     let more_stages = free_bytes / (three_stages - two_stages).max(1);
     for stages in (3..=max_stages.min(2 + more_stages)).rev() {
         let config = with_staging(class, &with_stages(stages), target)?;
-        if fits(config.shared_bytes, target) && (c.swap_ab() || !is_narrow(&config)) {
+        if fits(config.shared_bytes, target) && !is_narrow(&config) {
             return Ok(config);
         }
     }

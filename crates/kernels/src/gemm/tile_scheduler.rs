@@ -190,8 +190,7 @@ impl TileScheduler {
     /// Runs `body` for this CTA's first tile, if it has one.
     #[track_caller]
     pub(crate) fn first(self, body: impl FnOnce(TileCoord)) {
-        let i = cta_id();
-        if_(i.lt(self.count), || body(self.coord(i)));
+        self.only(cta_id(), body);
     }
 
     /// Runs `body` for each tile in one producer thread; that thread fetches tiles from the work queue.
@@ -228,6 +227,12 @@ impl TileScheduler {
             if_else(current.eq(parity), || body(coord), skip);
             tile_parity.set(current ^ 1u32);
         });
+    }
+
+    /// Runs `body` for tile `i`, if it exists.
+    #[track_caller]
+    pub(crate) fn only(self, i: Reg<u32>, body: impl FnOnce(TileCoord)) {
+        if_(i.lt(self.count), || body(self.coord(i)));
     }
 
     /// Runs `body` for each tile of a cluster whose CTAs split K: all its CTAs get the same tile.

@@ -101,13 +101,14 @@ impl<T: Out> BiasValues<T> {
         }
     }
 
-    /// Returns the bias of the columns `cols`.
+    /// Returns the bias of the columns `cols` of a fragment.
     pub(super) fn slice(&self, cols: Span<u32>) -> Self {
         match self {
+            BiasValues::Rows(rows) => BiasValues::Rows(rows.clone()),
             BiasValues::Cols(pairs) => {
                 BiasValues::Cols(pairs[cols.start as usize / 8..cols.end as usize / 8].to_vec())
             }
-            _ => BiasValues::None,
+            BiasValues::None => BiasValues::None,
         }
     }
 

@@ -153,7 +153,7 @@ impl<T: Out> Epilogue<T> {
         let dtype = class.out.dtype();
         let [width, rows] = match c.swap_ab() {
             false => [c.staging.width, c.rows()],
-            true => [c.rows().min(128 / dtype.bytes() as u32), c.tile_m],
+            true => [c.rows().min(128 / dtype.bytes() as u32), c.staging.width],
         };
         let map = || k.tensor_map("c", matrix_map(class.batched, dtype, width, rows));
         let elements = || GlobalMatrix::declare(k, "elements", [m, n], batch);

@@ -1,23 +1,28 @@
 //! The candidates: bases of schedule, tile shape and division of K, and neighbors of a config.
 
-use crate::gemm::config::{Choice, Config, Raster, ScheduleKind};
+use crate::gemm::config::{Choice, Config, Exchange, MAX_PARTS, Raster, ScheduleKind};
 use crate::gemm::problem::{Activation, Problem};
 use crate::gemm::tile_scheduler::Cluster;
+use warpline_ir::Target;
 
-/// The maximum M of swap-AB: a wgmma has at most 256 columns.
-const MAX_SWAPPED_M: u32 = 256;
+/// The maximum M of swap-AB. Above it, tiles of 128 rows waste little.
+const MAX_SWAPPED_M: u32 = 2048;
+/// The maximum rows of A in a tile of swap-AB: the columns of a wgmma.
+const MAX_SWAPPED_ROWS: u32 = 256;
 
 /// The bases of a problem. Tile widths count columns of C: gate and up share the columns of a wgmma.
 struct Bases<'a> {
     p: &'a Problem,
+    sms: u32,
     b_operands: u32,
     all: Vec<Choice>,
 }
 
 /// Returns the bases of the candidates.
-pub(super) fn bases(p: &Problem) -> Vec<Choice> {
+pub(super) fn bases(p: &Problem, target: &Target) -> Vec<Choice> {
     let mut bases = Bases {
         p,
+        sms: target.sms,
         b_operands: p.class().b_operands(),
         all: Vec::with_capacity(512),
     };
@@ -45,6 +50,24 @@ impl Bases<'_> {
             consumers: Some(consumers),
             ..more
         });
+    }
+
+    /// Adds the cooperative configs that divide K among all SMs, or half of them, and exchange
+    /// accumulators in memory.
+    fn add_divided_in_memory(&mut self, tile: [u32; 2], consumers: u32, more: &Choice) {
+        let [rows, cols] = [self.p.m.div_ceil(tile[0]), self.p.n.div_ceil(tile[1])].map(u64::from);
+        let tiles = (rows * cols * self.p.batches()).max(1);
+        let max_parts = (u64::from(self.sms) / tiles).min(MAX_PARTS.into()) as u32;
+        for parts in [max_parts, max_parts / 2] {
+            if parts > 1 {
+                let more = Choice {
+                    split_k: Some(parts),
+                    exchange: Some(Exchange::Memory),
+                    ..more.clone()
+                };
+                self.add(ScheduleKind::Cooperative, tile, consumers, more);
+            }
+        }
     }
 
     /// Returns whether tiles are not much wider than C.
@@ -128,19 +151,20 @@ impl Bases<'_> {
         }
     }
 
-    /// Adds configs that divide K among CTAs: stream-K, and split-K in a cluster.
+    /// Adds configs that divide K among CTAs: stream-K, and split-K in memory and in a cluster.
     fn add_divided_k(&mut self, tile_m: u32, consumers: u32) {
         let stream_k = Choice {
             stream_k: Some(true),
             ..Choice::default()
         };
-        for n in self.widths(128, 256, 32) {
+        for n in self.widths(64, 256, 32) {
             self.add(
                 ScheduleKind::Cooperative,
                 [tile_m, n],
                 consumers,
                 stream_k.clone(),
             );
+            self.add_divided_in_memory([tile_m, n], consumers, &Choice::default());
         }
         for parts in [2, 4, 8] {
             let split_k = Choice {
@@ -167,18 +191,20 @@ impl Bases<'_> {
         }
     }
 
-    /// Adds swap-AB configs: the N extent of a wgmma covers rows of A.
+    /// Adds swap-AB configs: the N extent of a wgmma covers rows of A. They cover M with the fewest equal
+    /// tiles, or with one more.
     fn add_swapped(&mut self) {
         // M innermost needs whole panels of 64 columns.
         let unit = if self.p.class().a.k_major { 16 } else { 64 };
-        let m = self.p.m.next_multiple_of(unit);
-        let halves = [m, (m / 2).next_multiple_of(unit)];
-        let count = if halves[0] == halves[1] { 1 } else { 2 };
+        let fewest = self.p.m.div_ceil(MAX_SWAPPED_ROWS);
+        let rows = |tiles: u32| self.p.m.div_ceil(tiles).next_multiple_of(unit);
+        let widths = [rows(fewest), rows(fewest + 1)];
+        let count = if widths[0] == widths[1] { 1 } else { 2 };
         let swap_ab = Choice {
             swap_ab: Some(true),
             ..Choice::default()
         };
-        for &m in &halves[..count] {
+        for &m in &widths[..count] {
             for (n, consumers) in [(64, 1), (128, 2), (192, 3), (128, 1), (256, 2)] {
                 for stream_k in [false, true] {
                     let stream_k = Choice {
@@ -187,6 +213,7 @@ impl Bases<'_> {
                     };
                     self.add(ScheduleKind::Cooperative, [m, n], consumers, stream_k);
                 }
+                self.add_divided_in_memory([m, n], consumers, &swap_ab);
                 for parts in [2, 4, 8] {
                     let split_k = Choice {
                         split_k: Some(parts),

@@ -31,88 +31,94 @@ macro_rules! constants {
 
 constants! {
     /// Cycles per second.
-    clock: 1.756e9,
+    clock: 1.833e09,
     /// Launch overhead in seconds, with the latency of the first loads.
-    launch: 3.059e-6,
+    launch: 3.338e-06,
     /// Extra cycles of a launch in clusters, for each doubling of their size.
-    cluster: 1600.0,
+    cluster: 1323.0,
     /// Bytes that an SM loads per cycle.
-    load: 113.0,
+    load: 135.3,
     /// L2 bandwidth of all SMs in bytes per second; CTAs share lines that they load at the same time.
-    l2: 1.526e13,
+    l2: 1.76e13,
+    /// The same for bytes that no other SM loads at the same time.
+    l2_distinct: 1.653e13,
     /// Load latency in cycles, which the stages in flight hide.
-    latency: 1538.0,
+    latency: 1178.0,
+    /// Cycles of latency for each byte of a k-tile.
+    latency_byte: 0.0206,
     /// The slowdown for each doubling of K, as CTAs drift apart and share fewer lines.
-    drift: 0.006479,
+    drift: 0.001529,
     /// Bandwidth of out-of-bounds rows, which TMA fills with zeros, in bytes per second of all SMs.
-    out_of_bounds: 1.224e12,
+    out_of_bounds: 1.188e12,
     /// Extra cost of loads of rows that straddle 32-byte sectors.
-    straddling_reads: 1.068,
+    straddling_reads: 1.073,
     /// Extra cost of stores of such rows in 64-byte parts.
-    straddling_writes: 0.0176,
+    straddling_writes: 0.0009807,
     /// Cycles of a narrow wgmma, which shared memory bounds.
-    narrow_wgmma: 40.13,
+    narrow_wgmma: 38.16,
     /// Cycles of an epilogue.
-    epilogue: 442.8,
+    epilogue: 43.63,
     /// Cycles of each part of a tile of C that is staged.
-    part: 439.6,
+    part: 583.5,
     /// Cycles that a part waits for a single staging tile to drain.
-    staging_wait: 16.48,
+    staging_wait: 145.1,
     /// The share of an epilogue that is visible if the next tile is loaded meanwhile.
-    overlapped_epilogue: 0.6852,
+    overlapped_epilogue: 0.8257,
     /// Cycles of an epilogue per 16-bit value.
-    epilogue_value: 0.08015,
+    epilogue_value: 0.08066,
     /// Cycles per value of an expensive activation.
-    activation_value: 0.1597,
+    activation_value: 0.1533,
     /// Cycles per value of a bias.
-    bias_value: 0.005398,
+    bias_value: 0.05048,
     /// Cycles per value of a residual.
-    residual_value: 0.1577,
+    residual_value: 0.1557,
     /// Cost of storing C element by element, relative to TMA.
-    by_element: 5.263,
+    by_element: 6.035,
     /// Ping-pong: cycles of a switch between tiles.
-    switch: 819.4,
+    switch: 621.4,
     /// Ping-pong: the share of an epilogue that the other consumer's wgmmas must hide.
-    hidden_share: 0.2426,
+    hidden_share: 0.1536,
     /// Ping-pong: the visible share of the last epilogue.
-    last_epilogue: 0.9933,
+    last_epilogue: 0.8184,
     /// Double buffer: unhidden cycles per k-tile.
-    unhidden: 8.03,
+    unhidden: 0.3646,
     /// Split-K: cycles of an exchange through the cluster.
-    split_k: 1331.0,
+    split_k: 1807.0,
     /// Split-K: cycles of an exchange for each further CTA.
-    split_k_part: 7.771,
+    split_k_part: 0.8714,
     /// Split-K: cycles of an exchange for each accumulator of a further CTA.
-    split_k_value: 0.06322,
-    /// Split-K: extra L2 reads, as the CTAs of a cluster share none.
-    split_k_reads: 0.8298,
+    split_k_value: 0.07557,
+    /// Split-K in memory: cycles of an exchange.
+    memory_exchange: 5000.0,
+    /// Split-K in memory: cycles of an exchange for each further CTA.
+    memory_part: 200.0,
+    /// Split-K in memory: cycles of an exchange for each accumulator of a CTA.
+    memory_value: 0.1,
     /// Stream-K: cycles of an exchange through memory.
-    stream_k: 10890.0,
+    stream_k: 9401.0,
     /// Stream-K: cycles of an exchange per accumulator.
-    stream_k_value: 0.005619,
+    stream_k_value: 0.0007771,
     /// Stream-K: cycles of an exchange per accumulator, for each CTA beyond two that shares a tile.
-    stream_k_part_value: 0.2214,
+    stream_k_part_value: 0.212,
     /// Stream-K: cycles of waiting per k-tile of a CTA.
-    stream_k_k_tile: 99.11,
-    /// Stream-K: extra L2 reads, as CTAs share fewer lines.
-    stream_k_reads: 0.775,
-    /// Stream-K: the bytes of the operands from which this holds in full.
-    stream_k_reads_from: 1.005e8,
+    stream_k_k_tile: 22.19,
+    /// The slowdown of loads that a cluster shares: each slot waits for the slowest CTA.
+    multicast: 0.1523,
     /// Gather: cycles until the loads of a group arrive.
-    gather_group: 1770.0,
+    gather_group: 1404.0,
     /// Gather: cycles per load of a warp.
-    gather_load: 9.053,
+    gather_load: 28.71,
     /// Bytes per second that a copy of an operand reads and writes.
-    copy: 4.132e12,
+    copy: 4.092e12,
     /// Launch overhead of a copy in seconds.
-    copy_launch: 2.628e-6,
+    copy_launch: 2.853e-06,
     /// Time of two consecutive kernels relative to the sum of both. Not fitted.
     two_kernels: 1.026,
     /// The slowdown at the power limit.
-    power: 0.174,
+    power: 0.2135,
     /// At the power limit, every moved byte costs time: the slowdown per byte of a stage and multiply-
     /// add.
-    power_of_moves: 1.094,
+    power_of_moves: 0.1283,
     /// The operations of a GEMM that reaches the power limit.
-    power_flops: 8.63e11,
+    power_flops: 9.233e11,
 }

@@ -1,12 +1,13 @@
 //! The numbers of a config that its time depends on.
 
 use crate::gemm::access::OperandAccess;
-use crate::gemm::config::{Config, ScheduleKind};
+use crate::gemm::config::{Config, ScheduleKind, TileAssignment};
 use crate::gemm::mainloop::gather::THREADS as GATHER_THREADS;
 use crate::gemm::problem::{Accumulation, Matrix, Problem};
 use crate::gemm::tail::SubGemm;
 use crate::gemm::tile_scheduler::Cluster;
 use warpline_ir::Target;
+use warpline_ir::builder::Rasterization;
 
 /// The copies and the kernels of a config.
 #[derive(Clone, Debug)]
@@ -23,6 +24,8 @@ pub(super) struct Operand {
     pub(super) tile_rows: f64,
     /// The share of a k-tile that one CTA of a cluster loads.
     pub(super) share: f64,
+    /// CTAs that load the same rows at the same time.
+    pub(super) sharing: f64,
     /// Whether rows straddle 32-byte sectors.
     pub(super) straddles: bool,
     /// Bytes of the operand in memory.
@@ -37,13 +40,14 @@ pub(super) struct Operand {
 #[derive(Clone, Debug)]
 pub(super) struct Kernel {
     pub(super) schedule: ScheduleKind,
-    pub(super) swap_ab: bool,
     pub(super) stages: f64,
     pub(super) consumers: f64,
-    /// Parts of K of a tile, each for one CTA of a cluster; 1: K is not divided.
+    /// Parts of K of a tile, each for one CTA; 1: K is not divided.
     pub(super) split_k: f64,
+    /// Whether these CTAs exchange accumulators in memory, not in a cluster.
+    pub(super) exchanges_in_memory: bool,
     pub(super) stream_k: bool,
-    /// CTAs of a cluster, by multicast and by split-K.
+    /// CTAs of a cluster.
     pub(super) cluster: f64,
     /// Tiles of C, and the CTAs that compute them.
     pub(super) tiles: f64,
@@ -125,6 +129,7 @@ impl Kernel {
         let operand = |tile_rows: f64, extent: f64, [tiles, other_tiles]: [f64; 2]| Operand {
             tile_rows,
             share: 1.0,
+            sharing: 1.0,
             straddles: false,
             bytes: extent * k * size * batches,
             out_of_bounds: (tiles * tile_rows - extent) * other_tiles * batches * row_bytes,
@@ -137,6 +142,7 @@ impl Kernel {
                 [loads, loads * f64::from(bytes.div_ceil(4))]
             }
         };
+        let [a_sharing, b_sharing] = sharing(c, [m_tiles, n_tiles], f64::from(target.sms));
         let unit = |access: OperandAccess| access.gather.map(|unit| unit.bytes(size as u32));
         let a = Operand {
             share: if c.cluster() == Cluster::Cols {
@@ -144,6 +150,7 @@ impl Kernel {
             } else {
                 1.0
             },
+            sharing: a_sharing,
             straddles: straddles_sectors(p.a()),
             gathers: gathers(a_rows, unit(class.a)),
             ..operand(a_rows, m, [m_tiles, n_tiles])
@@ -154,6 +161,7 @@ impl Kernel {
             } else {
                 1.0
             },
+            sharing: b_sharing,
             straddles: straddles_sectors(p.b()),
             gathers: gathers(b_rows, unit(class.b)),
             ..operand(b_rows, n * b_operands, [n_tiles, m_tiles])
@@ -162,15 +170,19 @@ impl Kernel {
         let split_k = f64::from(c.schedule.split_k());
         let out_bytes = p.out().dtype().bytes() as f64;
         let staging = f64::from(c.staging.width);
+        let staged_cols = match c.swap_ab() {
+            false => staging,
+            true => f64::from(c.rows()),
+        };
         let straddling = f64::from(straddles_sectors(p.c()));
         Self {
             schedule: c.schedule.kind(),
-            swap_ab: c.swap_ab(),
             stages: f64::from(c.stages),
             consumers: f64::from(c.consumers()),
             split_k,
+            exchanges_in_memory: c.schedule.exchanges_in_memory(),
             stream_k: c.schedule.is_stream_k(),
-            cluster: f64::from(c.cluster().size()) * split_k,
+            cluster: f64::from(c.schedule.cluster_ctas()),
             tiles: m_tiles * n_tiles * batches,
             ctas,
             running: ctas.min(sms),
@@ -185,7 +197,7 @@ impl Kernel {
             parts: mma_cols / staging.max(1.0),
             one_staging_tile: c.staging.stages == 1,
             out_bytes,
-            straddling_parts: straddling * 64.0 / (staging * out_bytes).max(1.0),
+            straddling_parts: straddling * 64.0 / (staged_cols * out_bytes).max(1.0),
             by_element: class.c_by_element,
             activation: p.activation.is_expensive(),
             bias: p.bias,
@@ -204,6 +216,25 @@ impl Kernel {
     pub(super) fn operand_bytes(&self) -> f64 {
         self.operands.iter().map(|operand| operand.bytes).sum()
     }
+}
+
+/// Returns the CTAs that load the same rows of A and of B at the same time. CTAs at different places of
+/// K load different bytes.
+fn sharing(c: &Config, [m_tiles, n_tiles]: [f64; 2], sms: f64) -> [f64; 2] {
+    if c.schedule.is_stream_k() {
+        return [1.0; 2];
+    }
+    let group = match c.schedule.tiles() {
+        TileAssignment::Static(Rasterization::Grouped(group)) | TileAssignment::Dynamic(group) => {
+            group
+        }
+        TileAssignment::Static(_) => 1,
+    };
+    // The tiles that run at the same time: whole columns of a raster group.
+    let running = f64::from(c.ctas).min(sms) / f64::from(c.schedule.split_k());
+    let running = running.clamp(1.0, m_tiles * n_tiles);
+    let rows = m_tiles.min(f64::from(group)).min(running);
+    [(running / rows).clamp(1.0, n_tiles), rows]
 }
 
 /// Returns whether rows straddle 32-byte sectors.

@@ -34,7 +34,7 @@ fn legal_configs(
     let mut all: Vec<Config> = Vec::with_capacity(512);
     let (mut seen, mut rejected) = (HashSet::with_capacity(512), None);
     let packs = [Pack::None].iter().chain(Pack::options(p));
-    let bases = bases(p);
+    let bases = bases(p, target);
     for base in packs.flat_map(|&pack| bases.iter().map(move |base| (pack, base))) {
         let (pack, base) = base;
         let base = Choice {

@@ -6,7 +6,7 @@
 //! longest.
 
 use super::constants::Constants;
-use super::features::{Features, Kernel};
+use super::features::{Features, Kernel, Operand};
 use crate::gemm::config::{Config, ScheduleKind};
 use crate::gemm::mainloop::gather::LOADS_IN_FLIGHT;
 use crate::gemm::problem::Problem;
@@ -33,6 +33,14 @@ impl Features {
                 } else {
                     1.0
                 }
+    }
+}
+
+impl Operand {
+    /// Returns the bytes that the loads of a k-tile take from the L2, if no cluster shares them.
+    fn k_tile(&self, t: &Constants, row_bytes: f64) -> f64 {
+        let reads = 1.0 + t.straddling_reads * f64::from(self.straddles);
+        self.tile_rows * reads * row_bytes
     }
 }
 
@@ -80,13 +88,20 @@ impl Kernel {
             false if !self.one_staging_tile && waves > 1.0 => epilogue * t.overlapped_epilogue,
             false => epilogue,
         };
+        (waves - 1e-9).ceil() * (k_tiles * k_tile + visible + self.exchange(t))
+    }
+
+    /// Returns the cycles in which CTAs that divide K exchange their accumulators.
+    fn exchange(&self, t: &Constants) -> f64 {
         let senders = self.split_k - 1.0;
         let sent = self.rows * self.cols * 2.0 / self.consumers;
-        let exchange = match senders {
+        match senders {
             0.0 => 0.0,
+            _ if self.exchanges_in_memory => {
+                t.memory_exchange + senders * t.memory_part + sent * t.memory_value
+            }
             _ => t.split_k + senders * (t.split_k_part + t.split_k_value * sent),
-        };
-        (waves - 1e-9).ceil() * (k_tiles * k_tile + visible + exchange)
+        }
     }
 
     fn stream_k(&self, t: &Constants, k_tile: f64, epilogue: f64) -> f64 {
@@ -111,8 +126,13 @@ impl Kernel {
         let promotion = if self.is_promoted { 1.25 } else { 1.0 };
         let math = self.rows / 64.0 * self.row_bytes / 32.0 * wgmma * promotion;
         let loads = self.loads(t);
-        let latency = t.latency / (self.stages - 1.0);
+        let latency = t.latency + t.latency_byte * self.k_tile_bytes(t);
+        let latency = latency / (self.stages - 1.0);
         let cycles = longest(MIX_OF_STAGES, &[math, loads, latency, self.gather(t)]);
+        let multicast = match self.operands.iter().any(|operand| operand.share < 1.0) {
+            true => t.multicast,
+            false => 0.0,
+        };
         let unhidden = match self.schedule {
             ScheduleKind::DoubleBuffer => t.unhidden,
             _ => 0.0,
@@ -122,24 +142,26 @@ impl Kernel {
             true => (1.0 + self.k_tiles / 32.0).log2() * (loads / math).min(2.0),
             false => 0.0,
         };
-        (cycles + unhidden) * (1.0 + t.drift * drift)
+        (cycles + unhidden) * (1.0 + t.drift * drift) * (1.0 + multicast)
+    }
+
+    /// Returns the bytes that a CTA receives for a k-tile.
+    fn k_tile_bytes(&self, t: &Constants) -> f64 {
+        let bytes = |operand: &Operand| operand.k_tile(t, self.row_bytes);
+        self.operands.iter().map(bytes).sum()
     }
 
     /// Returns the cycles of the loads of a k-tile: bound by the SM or by the L2, which all SMs share.
     fn loads(&self, t: &Constants) -> f64 {
-        let [mut bytes, mut from_l2] = [0.0; 2];
+        let [mut from_l2, mut distinct] = [0.0; 2];
         for operand in &self.operands {
-            let reads = 1.0 + t.straddling_reads * f64::from(operand.straddles);
-            bytes += operand.tile_rows * reads * self.row_bytes;
-            from_l2 += operand.tile_rows * operand.share * reads * self.row_bytes;
+            let loaded = operand.share * operand.k_tile(t, self.row_bytes);
+            from_l2 += loaded;
+            distinct += loaded / operand.sharing.max(1.0 / operand.share);
         }
-        // CTAs at different places of K do not share lines.
-        let unshared = match self.stream_k {
-            true => t.stream_k_reads * (self.operand_bytes() / t.stream_k_reads_from).min(1.0),
-            false => t.split_k_reads * (1.0 - 1.0 / self.split_k),
-        };
-        let l2_cycles = from_l2 * self.running * t.clock / t.l2 * (1.0 + unshared);
-        longest(MIX_OF_LOADS, &[bytes / t.load, l2_cycles])
+        let l2_seconds = self.running * (from_l2 / t.l2 + distinct / t.l2_distinct);
+        let l2_cycles = l2_seconds * t.clock;
+        longest(MIX_OF_LOADS, &[self.k_tile_bytes(t) / t.load, l2_cycles])
     }
 
     /// Returns the cycles in which the producer gathers a k-tile.
@@ -164,14 +186,20 @@ impl Kernel {
     /// Returns the cycles of an epilogue.
     fn epilogue(&self, t: &Constants) -> f64 {
         let value = self.value_cycles(t);
-        let mut cycles = t.epilogue + t.part * self.parts;
-        cycles += self.values * value * 2.0 / self.consumers;
+        // CTAs that exchange accumulators in memory store some parts each.
+        let parts = match self.exchanges_in_memory {
+            true => (self.parts / self.split_k).ceil(),
+            false => self.parts,
+        };
+        let values = self.values * parts / self.parts;
+        let mut cycles = t.epilogue + t.part * parts;
+        cycles += values * value * 2.0 / self.consumers;
         if self.schedule == ScheduleKind::TwoConsumer {
             // One consumer finishes a tile, and waits for the other's part.
             cycles += self.values * (value + t.split_k_value * 0.1);
         }
-        if self.one_staging_tile && !self.swap_ab {
-            cycles += t.staging_wait * (self.parts.max(1.0) - 1.0);
+        if self.one_staging_tile {
+            cycles += t.staging_wait * (parts.max(1.0) - 1.0);
         }
         cycles
     }

@@ -7,6 +7,7 @@
 //! | `storer` | cooperative, with a role that stores the output |
 //! | `double_buffer` | no roles: every warpgroup loads and multiplies |
 //! | `split_k` | cooperative; each CTA of a cluster computes a part of K |
+//! | `split_k_in_memory` | as `split_k`, for any number of CTAs, which exchange parts through global memory |
 //! | `stream_k` | cooperative; all k-tiles are split evenly across CTAs |
 //! | `two_consumer` | a producer; one consumer for the gate, one for up |
 //! | `producer` | the role that loads every k-tile of every tile |
@@ -19,11 +20,12 @@ mod prelude;
 mod producer;
 mod producer_over;
 mod split_k;
+mod split_k_in_memory;
 mod storer;
 mod stream_k;
 mod two_consumer;
 
-use super::config::{Config, Schedule, TileRegion};
+use super::config::{Config, Exchange, Schedule, TileRegion};
 use super::context::GemmContext;
 use super::epilogue::Out;
 use super::mainloop::{AbRing, gather};
@@ -64,12 +66,15 @@ fn roles<A: Element, B: Element, T: Out>(k: Builder, class: &Class, c: &Config) 
         Schedule::PingPong { .. } => ping_pong::roles::<A, B, T>(k, gemm),
         Schedule::Storer { .. } => storer::roles::<A, B, T>(k, gemm),
         Schedule::TwoConsumer { .. } => two_consumer::roles::<A, B, T>(k, gemm),
-        Schedule::SplitK { .. } => split_k::roles::<A, B, T>(k, gemm),
+        Schedule::SplitK { exchange, .. } => match exchange {
+            Exchange::Cluster => split_k::roles::<A, B, T>(k, gemm),
+            Exchange::Memory => split_k_in_memory::roles::<A, B, T>(k, gemm),
+        },
         Schedule::StreamK { .. } => stream_k::roles::<A, B, T>(k, gemm),
     }
 }
 
-/// Returns the parameter name of a consumer's partial tiles in stream-K.
+/// Returns the parameter name of a consumer's partial tiles.
 pub(super) fn partials_name(consumer: &str) -> String {
     format!("partials_{consumer}")
 }
