@@ -1,7 +1,7 @@
 //! The test tables: small problems that reach every path.
 
 use super::problem::Problem;
-use crate::gemm::table::small_choice;
+use crate::gemm::table::{in_memory, small_choice};
 use crate::gemm::{Activation, Choice, Cluster, OperandType, Raster, ScheduleKind};
 use crate::weights::WeightLayout;
 use warpline_family::family::TestCase;
@@ -84,6 +84,13 @@ pub(super) fn cases() -> Cases {
         },
         small_choice(ScheduleKind::Cooperative),
     );
+    // Split-K through memory.
+    add(plain(140, 72, 456), in_memory(3, 128, 2));
+    let swapped = Choice {
+        swap_ab: Some(true),
+        ..in_memory(3, 48, 1)
+    };
+    add(plain(40, 72, 456), swapped);
     // Full waves of wide tiles and a narrow last wave.
     for weights in LAYOUTS {
         let tail_n = Some(24);

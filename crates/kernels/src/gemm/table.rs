@@ -1,6 +1,6 @@
 //! The test tables: small problems that reach every path.
 
-use super::config::{Choice, Raster, ScheduleKind};
+use super::config::{Choice, Exchange, Raster, ScheduleKind};
 use super::problem::Activation;
 use super::problem::{Accumulation, OperandLayout, OperandType, Problem};
 use super::tile_scheduler::Cluster;
@@ -207,6 +207,14 @@ pub(super) fn gemm() -> Cases {
             }
         }
     }
+    // Swap-AB with wide tiles: a staging tile holds some rows of C.
+    for m in [112, 200, 250] {
+        let mut choice = small_choice(ScheduleKind::Cooperative);
+        (choice.swap_ab, choice.tile_m) = (Some(true), Some(m / 16 * 16 + 16));
+        (choice.tile_n, choice.stages) = (Some(128), Some(4));
+        add(plain(m, 136, 200), choice.clone());
+        add(plain(m + 100, 72, 72), choice);
+    }
     // Types.
     for &dtype in OperandType::ALL {
         for &out in FloatType::ALL {
@@ -278,7 +286,70 @@ pub(super) fn gemm() -> Cases {
             small_choice(kind),
         );
     }
+    cases.extend(exchanges_in_memory());
     cases
+}
+
+/// Returns a small choice of split-K through memory.
+pub(crate) fn in_memory(parts: u32, tile_m: u32, consumers: u32) -> Choice {
+    Choice {
+        split_k: Some(parts),
+        exchange: Some(Exchange::Memory),
+        tile_m: Some(tile_m),
+        consumers: Some(consumers),
+        ctas: None,
+        ..small_choice(ScheduleKind::Cooperative)
+    }
+}
+
+/// Split-K through memory: parts of different lengths and without k-tiles, more parts than blocks of
+/// columns, every kind of output.
+fn exchanges_in_memory() -> Cases {
+    let swapped = Choice {
+        swap_ab: Some(true),
+        ..in_memory(3, 48, 1)
+    };
+    let full = Problem {
+        bias: true,
+        residual: true,
+        activation: Activation::GeluTanh,
+        scale: Some(-0.75),
+        ..plain(130, 136, 456)
+    };
+    let with_out = |out, problem: &Problem| Problem {
+        out: Some(out),
+        ..problem.clone()
+    };
+    let swapped_full = Problem {
+        m: 90,
+        ..full.clone()
+    };
+    let cases = [
+        (plain(136, 136, 0), in_memory(2, 128, 2)),
+        (plain(136, 136, 64), in_memory(3, 128, 2)),
+        (plain(200, 72, 456), in_memory(5, 64, 1)),
+        (plain(129, 64, 712), in_memory(11, 128, 2)),
+        (full.clone(), in_memory(4, 128, 2)),
+        (with_out(FloatType::F32, &full), in_memory(3, 64, 1)),
+        (
+            Problem {
+                batch: Some(2),
+                ..full
+            },
+            in_memory(2, 128, 2),
+        ),
+        // A row pitch that TMA cannot address.
+        (plain(130, 129, 200), in_memory(3, 128, 2)),
+        (
+            Problem::new(130, 136, 528, OperandType::E4m3),
+            in_memory(3, 64, 1),
+        ),
+        (plain(40, 136, 456), swapped.clone()),
+        (swapped_full.clone(), swapped.clone()),
+        (with_out(FloatType::F32, &swapped_full), swapped),
+    ];
+    let case = |(problem, choice)| TestCase { problem, choice };
+    cases.map(case).into()
 }
 
 /// Odd shapes of realistic size, with every schedule.

@@ -79,8 +79,12 @@ fn flags_that_a_schedule_does_not_have_are_rejected_with_help() {
         "schedule two-consumer needs a gated GEMM\nhelp: use the family dual-gemm, or --schedule cooperative"
     );
     assert_eq!(
-        read_schedule("--split-k 3"),
-        "--split-k is 3; it must be 1, 2, 4 or 8\nhelp: use --split-k 2"
+        read_schedule("--split-k 3 --exchange cluster"),
+        "--split-k is 3; it must be 1, 2, 4 or 8\nhelp: use --split-k 2, or --exchange memory"
+    );
+    assert_eq!(
+        read_schedule("--split-k 65 --exchange memory"),
+        "--split-k is 65; --exchange memory supports 1 to 64\nhelp: use --split-k 2"
     );
 }
 
@@ -139,6 +143,7 @@ fn the_default_gemm_has_at_most_300_lines_and_each_schedule_at_most_45() {
         "storer",
         "double_buffer",
         "split_k",
+        "split_k_in_memory",
         "stream_k",
         "two_consumer",
     ] {

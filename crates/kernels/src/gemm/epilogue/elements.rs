@@ -32,18 +32,6 @@ impl<T: Out> Epilogue<T> {
             }
         });
     }
-
-    /// Stores a tile whose rows are columns of C (swap-AB).
-    #[track_caller]
-    pub(super) fn store_transposed(&self, outbox: Option<Outbox<T>>, tile: &Frag, offset: Offset) {
-        let Some((outbox, c)) = outbox.zip(self.c).filter(|_| self.elements.is_none()) else {
-            return self.store_elements(tile, offset);
-        };
-        match offset.batch {
-            None => T::store_transposed(outbox, tile, c, [offset.row, offset.col]),
-            Some(z) => T::store_transposed(outbox, tile, c, [offset.row, offset.col, z]),
-        }
-    }
 }
 
 /// A batch of matrices in global memory.

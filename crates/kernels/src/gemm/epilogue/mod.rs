@@ -14,6 +14,7 @@
 //! | `fold` | the kernels that combine the partial results of a reduction |
 //! | `parts` | iteration over the parts of a tile, each as wide as one staging tile |
 //! | `store` | stages tiles in shared memory and stores them to C |
+//! | `swapped` | the store of swap-AB |
 //! | `elements` | matrices that are addressed element by element |
 //! | `out` | the element types of C |
 
@@ -28,6 +29,7 @@ pub(super) mod reduce;
 pub(super) mod residual;
 pub(super) mod scale;
 mod store;
+mod swapped;
 
 pub(super) use bias::BiasValues;
 pub(super) use out::Out;

@@ -1,6 +1,6 @@
 //! Iteration over the parts of a tile, each as wide as one staging tile.
 
-use super::{BiasValues, Epilogue, Out};
+use super::{BiasValues, Epilogue, EpilogueState, Out};
 use crate::gemm::offset::Offset;
 use std::ops::Range as Span;
 use warpline_ir::builder::*;
@@ -15,6 +15,40 @@ impl<T: Out> Epilogue<T> {
             (_, true) => acc.split_rows(self.config.rows()),
         };
         vec![halves.0, halves.1]
+    }
+
+    /// Stores every `step`-th part of a tile from part `first` on. `values` returns the accumulators of the
+    /// columns from its first argument on; its second argument is their number.
+    #[track_caller]
+    pub(in crate::gemm) fn store_every(
+        &self,
+        first: Reg<u32>,
+        step: Reg<u32>,
+        values: impl Fn(Reg<u32>, u32) -> Frag,
+        outbox: Option<Outbox<T>>,
+        offset: Offset,
+        state: &EpilogueState,
+    ) {
+        let (width, cols) = (self.config.staging.width, self.config.mma_tile()[1]);
+        let is_gated = self.class.b_operands() == 2;
+        range(first, cols / width).step_by(step).each(|part| {
+            let col = part * width;
+            let accumulators = match is_gated && !self.config.swap_ab() {
+                // Gate and up are side by side.
+                true => vec![values(col, width), values(col + cols, width)],
+                false => self.split(&values(col, width)),
+            };
+            let offset = Offset {
+                col: offset.col + col,
+                ..offset
+            };
+            let bias = self.prefetch(offset);
+            if self.config.swap_ab() {
+                let tile = self.apply(&accumulators, offset, state, bias);
+                return self.store_transposed(outbox, &tile, offset);
+            }
+            self.store_mapped(&accumulators, outbox, offset, state, bias);
+        });
     }
 
     /// Stores the tile of a slot, and releases the slot once the store has read it.

@@ -36,32 +36,19 @@ impl<T: Out> Epilogue<T> {
     ) {
         let reductions = || self.reductions().zip(&state.reductions);
         reductions().for_each(|(reduce, reduction)| reduce.begin_tile(reduction));
-        self.store_tile(acc, outbox, offset, state, bias);
-        reductions().for_each(|(reduce, reduction)| reduce.end_tile(offset, reduction));
-    }
-
-    /// Applies the ops to a tile and stores it, without the start and end of reductions.
-    #[track_caller]
-    fn store_tile(
-        &self,
-        acc: &Frag,
-        outbox: Option<Outbox<T>>,
-        offset: Offset,
-        state: &EpilogueState,
-        bias: BiasValues<T>,
-    ) {
-        if self.config.swap_ab() {
-            self.store_swapped(&self.split(acc), outbox, offset, state, bias);
-            return;
+        let accumulators = self.split(acc);
+        match self.config.swap_ab() {
+            true => self.store_swapped(&accumulators, outbox, offset, state, bias),
+            false => self.each_part(&accumulators, offset, bias, |part, offset, bias| {
+                self.store_mapped(&part, outbox, offset, state, bias);
+            }),
         }
-        self.each_part(&self.split(acc), offset, bias, |part, offset, bias| {
-            self.store_mapped(&part, outbox, offset, state, bias);
-        });
+        reductions().for_each(|(reduce, reduction)| reduce.end_tile(offset, reduction));
     }
 
     /// Applies the ops to a part of a tile and stores it.
     #[track_caller]
-    fn store_mapped(
+    pub(super) fn store_mapped(
         &self,
         part: &[Frag],
         outbox: Option<Outbox<T>>,
@@ -75,61 +62,6 @@ impl<T: Out> Epilogue<T> {
             all.extend(part[1..].iter().map(|other| other.slice(cols.clone())));
             self.apply(&all, offset.plus(0, col), state, bias.slice(cols))
         });
-    }
-
-    /// Stores every `step`-th part of a tile from part `first` on. `values` returns the accumulators of the
-    /// columns from its first argument on; its second argument is their number.
-    #[track_caller]
-    pub(in crate::gemm) fn store_every(
-        &self,
-        first: Reg<u32>,
-        step: Reg<u32>,
-        values: impl Fn(Reg<u32>, u32) -> Frag,
-        outbox: Option<Outbox<T>>,
-        offset: Offset,
-        state: &EpilogueState,
-    ) {
-        let (width, cols) = (self.config.staging.width, self.config.mma_tile()[1]);
-        let is_gated = self.class.b_operands() == 2;
-        range(first, cols / width).step_by(step).each(|part| {
-            let col = part * width;
-            let accumulators = match is_gated && !self.config.swap_ab() {
-                // Gate and up are side by side.
-                true => vec![values(col, width), values(col + cols, width)],
-                false => self.split(&values(col, width)),
-            };
-            let offset = Offset {
-                col: offset.col + col,
-                ..offset
-            };
-            let bias = self.prefetch(offset);
-            if self.config.swap_ab() {
-                let tile = self.apply(&accumulators, offset, state, bias);
-                return self.store_transposed(outbox, &tile, offset);
-            }
-            self.store_mapped(&accumulators, outbox, offset, state, bias);
-        });
-    }
-
-    /// Applies the ops to a tile whose columns are rows of C (swap-AB) and stores it, part by part.
-    #[track_caller]
-    fn store_swapped(
-        &self,
-        accumulators: &[Frag],
-        outbox: Option<Outbox<T>>,
-        offset: Offset,
-        state: &EpilogueState,
-        bias: BiasValues<T>,
-    ) {
-        let width = self.config.staging.width;
-        for col in (0..self.config.tile_m).step_by(width as usize) {
-            let cols = col..col + width;
-            let slices = accumulators.iter().map(|x| x.slice(cols.clone()));
-            let slices: Vec<Frag> = slices.collect();
-            let offset = offset.plus(0, col);
-            let tile = self.apply(&slices, offset, state, bias.slice(cols));
-            self.store_transposed(outbox, &tile, offset);
-        }
     }
 
     /// Stores a part of a tile after mapping it with `f`.

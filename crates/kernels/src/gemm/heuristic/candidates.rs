@@ -9,6 +9,8 @@ use warpline_ir::Target;
 const MAX_SWAPPED_M: u32 = 2048;
 /// The maximum rows of A in a tile of swap-AB: the columns of a wgmma.
 const MAX_SWAPPED_ROWS: u32 = 256;
+/// Up to this M, only clusters divide K: the exchange in memory is not measured there.
+const MAX_M_OF_CLUSTERS: u32 = 64;
 
 /// The bases of a problem. Tile widths count columns of C: gate and up share the columns of a wgmma.
 struct Bases<'a> {
@@ -55,6 +57,9 @@ impl Bases<'_> {
     /// Adds the cooperative configs that divide K among all SMs, or half of them, and exchange
     /// accumulators in memory.
     fn add_divided_in_memory(&mut self, tile: [u32; 2], consumers: u32, more: &Choice) {
+        if self.p.m <= MAX_M_OF_CLUSTERS {
+            return;
+        }
         let [rows, cols] = [self.p.m.div_ceil(tile[0]), self.p.n.div_ceil(tile[1])].map(u64::from);
         let tiles = (rows * cols * self.p.batches()).max(1);
         let max_parts = (u64::from(self.sms) / tiles).min(MAX_PARTS.into()) as u32;
@@ -151,7 +156,7 @@ impl Bases<'_> {
         }
     }
 
-    /// Adds configs that divide K among CTAs: stream-K, and split-K in memory and in a cluster.
+    /// Adds configs that divide K among CTAs: stream-K, and split-K in memory.
     fn add_divided_k(&mut self, tile_m: u32, consumers: u32) {
         let stream_k = Choice {
             stream_k: Some(true),
@@ -165,16 +170,6 @@ impl Bases<'_> {
                 stream_k.clone(),
             );
             self.add_divided_in_memory([tile_m, n], consumers, &Choice::default());
-        }
-        for parts in [2, 4, 8] {
-            let split_k = Choice {
-                split_k: Some(parts),
-                ..Choice::default()
-            };
-            for n in self.widths(32, 256 / parts.max(2) * 2, 32) {
-                let tile = [tile_m, n];
-                self.add(ScheduleKind::Cooperative, tile, consumers, split_k.clone());
-            }
         }
     }
 

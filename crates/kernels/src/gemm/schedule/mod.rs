@@ -7,7 +7,8 @@
 //! | `storer` | cooperative, with a role that stores the output |
 //! | `double_buffer` | no roles: every warpgroup loads and multiplies |
 //! | `split_k` | cooperative; each CTA of a cluster computes a part of K |
-//! | `split_k_in_memory` | as `split_k`, for any number of CTAs, which exchange parts through global memory |
+//! | `split_k_in_memory` | as `split_k`, for any number of CTAs, which exchange accumulators through global memory |
+//! | `part_of_k` | the k-tiles of a CTA of such a group |
 //! | `stream_k` | cooperative; all k-tiles are split evenly across CTAs |
 //! | `two_consumer` | a producer; one consumer for the gate, one for up |
 //! | `producer` | the role that loads every k-tile of every tile |
@@ -15,6 +16,7 @@
 
 mod cooperative;
 mod double_buffer;
+mod part_of_k;
 mod ping_pong;
 mod prelude;
 mod producer;

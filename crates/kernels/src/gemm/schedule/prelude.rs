@@ -4,7 +4,6 @@ pub(super) use super::{
     CONSUMERS, consumer, declare_roles, exchange_rings, multicast, partials_name, producer,
     producer_over, send,
 };
-pub(super) use crate::gemm::config::{MAX_GROUPS, MAX_PART_K_TILES, MAX_PARTS};
 pub(super) use crate::gemm::context::GemmContext;
 pub(super) use crate::gemm::epilogue::Out;
 pub(super) use crate::gemm::mainloop::{LoadBy, LoadPart, MainloopOrder};

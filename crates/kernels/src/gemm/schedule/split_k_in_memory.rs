@@ -1,26 +1,21 @@
 //! Split-K through global memory: each CTA of a group computes a part of K and stores its accumulators;
 //! then each CTA adds all parts of some columns. Groups have any size, and need no cluster.
 
+use super::part_of_k::PartOfK;
 use super::prelude::*;
+
+/// The accumulators of a column block that a CTA loads at a time.
+const PARTS_IN_FLIGHT: u32 = 4;
 
 /// Declares the roles.
 pub(super) fn roles<A: Element, B: Element, T: Out>(k: Builder, gemm: &GemmContext<T>) {
     let (c, e) = (&gemm.config, &gemm.epilogue);
     let ab = gemm.mainloop.ring::<A, B>(k).broadcast();
-    let parts = k.param::<u32>("parts").at_least(1).at_most(MAX_PARTS);
-    let [length, larger] = ["part_k_tiles", "larger_parts"].map(|name| k.param::<u32>(name));
-    let (length, larger) = (length.at_most(MAX_PART_K_TILES), larger.at_most(MAX_PARTS));
-    // Along x the grid has a group for each tile, along y its CTAs.
-    let group = cta_id().min(MAX_GROUPS - 1);
-    let rank = cta_id_y().min(MAX_PARTS - 1);
-    let first_cta = group * parts;
-    // The first parts have one more k-tile if K does not divide evenly.
-    let from = rank * length + rank.min(larger);
-    let part = || range(from, from + length + select(rank.lt(larger), 1u32, 0u32));
+    let part = PartOfK::declare(k);
     let producer = |load: &dyn Fn(_, _)| {
-        gemm.tiles.only(group, |tile| {
+        gemm.tiles.only(part.group, |tile| {
             let offset = gemm.offset(tile);
-            part().each(|i| load(offset, i));
+            part.k_tiles().each(|i| load(offset, i));
         });
     };
     let consumers = || {
@@ -31,21 +26,15 @@ pub(super) fn roles<A: Element, B: Element, T: Out>(k: Builder, gemm: &GemmConte
             let (role, region) = consumer(k, gemm, i);
             role.body(|| {
                 let state = e.begin(i);
-                gemm.tiles.only(group, |tile| {
-                    let acc = gemm.accumulate(ab, part(), &region);
-                    let group = range(first_cta, first_cta + parts);
-                    partials.store_for(first_cta + rank, &acc, group);
-                    partials.wait_for(first_cta + rank, parts);
+                gemm.tiles.only(part.group, |tile| {
+                    let acc = gemm.accumulate(ab, part.k_tiles(), &region);
+                    partials.store_for(part.cta(), &acc, part.ctas());
+                    partials.wait_for(part.cta(), part.parts);
                     let offset = gemm.offset(tile).plus(region.first_row, 0);
-                    let sum = |col, width| {
-                        partials.sum_cols(
-                            [first_cta, parts],
-                            col,
-                            width,
-                            c.schedule.split_k().min(4),
-                        )
-                    };
-                    e.store_every(rank, parts, sum, outbox, offset, &state);
+                    let tiles = [part.first_cta(), part.parts];
+                    let in_flight = c.schedule.split_k().min(PARTS_IN_FLIGHT);
+                    let sum = |col, width| partials.sum_cols(tiles, col, width, in_flight);
+                    e.store_every(part.rank, part.parts, sum, outbox, offset, &state);
                 });
                 e.end(&state);
             });
