@@ -68,9 +68,9 @@ enum Command {
         /// Folds of the cross-validation; 1 turns it off
         #[arg(long, default_value_t = 5)]
         folds: usize,
-        /// Sweeps over all constants
-        #[arg(long, default_value_t = 40)]
-        sweeps: usize,
+        /// Iterations of the search
+        #[arg(long, default_value_t = 120)]
+        iterations: usize,
     },
 }
 
@@ -111,14 +111,14 @@ fn main() -> Result<()> {
         Command::Constants {
             tables,
             folds,
-            sweeps,
+            iterations,
         } => {
             let samples = read(&tables, &target)?;
             if folds > 1 {
-                cross_validate(&samples, folds, sweeps);
+                cross_validate(&samples, folds, iterations);
             }
-            let fitted = fit(&Constants::FITTED, &samples, sweeps, &|step, loss| {
-                eprintln!("step {step:.3} loss {loss:.5}");
+            let fitted = fit(&Constants::FITTED, &samples, iterations, &|i, loss| {
+                eprintln!("iteration {i} loss {loss:.5}");
             });
             println!("fitted to all problems:");
             print_kinds(&fitted, &samples);
@@ -139,7 +139,7 @@ fn read(tables: &[PathBuf], target: &Target) -> Result<Vec<Sample>> {
 }
 
 /// Holds out each fold in turn: fits to the other folds, and reports the slowdowns of this one.
-fn cross_validate(all: &[Sample], folds: usize, sweeps: usize) {
+fn cross_validate(all: &[Sample], folds: usize, iterations: usize) {
     for fold in 0..folds {
         let (mut train, mut test) = (Vec::new(), Vec::new());
         for (i, sample) in all.iter().enumerate() {
@@ -148,7 +148,7 @@ fn cross_validate(all: &[Sample], folds: usize, sweeps: usize) {
                 false => train.push(sample.clone()),
             }
         }
-        let constants = fit(&rounded(&Constants::FITTED), &train, sweeps, &|_, _| {});
+        let constants = fit(&rounded(&Constants::FITTED), &train, iterations, &|_, _| {});
         let slowdowns = Slowdowns::of(&constants, &test);
         println!("held-out fold {fold}: {}", line(&slowdowns));
     }

@@ -1,14 +1,19 @@
-//! The search for constants: each constant in turn takes a step up or down, as long as the loss falls.
+//! The search for constants: Rprop on their logarithms. Each constant has a step of its own, which grows
+//! while the sign of its derivative stays and shrinks when it changes.
 
 use crate::loss::loss;
 use crate::samples::Sample;
 use warpline_kernels::gemm::fitting::Constants;
 
-/// Relative steps; a sweep over all constants without progress halves them.
-const FIRST_STEP: f64 = 0.25;
-const LAST_STEP: f64 = 0.01;
-/// The relative progress of a step that counts.
-const PROGRESS: f64 = 1e-5;
+/// Steps of the logarithms.
+const FIRST_STEP: f64 = 0.03;
+const MAX_STEP: f64 = 0.3;
+const MIN_STEP: f64 = 1e-4;
+/// Factors of a step: the sign of the derivative stays, or changes.
+const GROW: f64 = 1.2;
+const SHRINK: f64 = 0.5;
+/// The difference of logarithms in a derivative.
+const DIFFERENCE: f64 = 1e-3;
 
 /// Returns constants rounded to powers of two: a start that knows little of what they were fitted to.
 pub fn rounded(constants: &Constants) -> Constants {
@@ -16,43 +21,47 @@ pub fn rounded(constants: &Constants) -> Constants {
     Constants::from_values(constants.values().into_iter().map(round))
 }
 
-/// Fits constants to samples from a start. Calls `progress` with the step and the loss after each sweep.
+/// Fits constants to samples from a start. Calls `progress` with each iteration and its loss.
 pub fn fit(
     start: &Constants,
     samples: &[Sample],
-    max_sweeps: usize,
-    progress: &dyn Fn(f64, f64),
+    iterations: usize,
+    progress: &dyn Fn(usize, f64),
 ) -> Constants {
-    let mut values = start.values();
-    let evaluate = |values: &[f64]| loss(&Constants::from_values(values.iter().copied()), samples);
-    let mut best = evaluate(&values);
-    let mut step = FIRST_STEP;
-    for _ in 0..max_sweeps {
-        if step < LAST_STEP {
-            break;
+    let mut logs: Vec<f64> = start.values().into_iter().map(f64::ln).collect();
+    let constants = |logs: &[f64]| Constants::from_values(logs.iter().map(|x| x.exp()));
+    let evaluate = |logs: &[f64]| loss(&constants(logs), samples);
+    let mut steps = vec![FIRST_STEP; logs.len()];
+    let mut signs = vec![0.0; logs.len()];
+    let mut best = (f64::INFINITY, logs.clone());
+    for iteration in 0..iterations {
+        let current = evaluate(&logs);
+        if current < best.0 {
+            best = (current, logs.clone());
         }
-        let before = best;
-        for i in 0..values.len() {
-            for factor in [1.0 + step, 1.0 / (1.0 + step)] {
-                let mut moved = false;
-                loop {
-                    let mut trial = values.clone();
-                    trial[i] *= factor;
-                    let trial_loss = evaluate(&trial);
-                    if trial_loss >= best * (1.0 - PROGRESS) {
-                        break;
-                    }
-                    (best, values, moved) = (trial_loss, trial, true);
-                }
-                if moved {
-                    break;
-                }
-            }
-        }
-        progress(step, best);
-        if best > before * (1.0 - 10.0 * PROGRESS) {
-            step /= 2.0;
+        progress(iteration, current);
+        let derivatives: Vec<f64> = (0..logs.len())
+            .map(|i| {
+                let mut trial = logs.clone();
+                trial[i] += DIFFERENCE;
+                evaluate(&trial) - current
+            })
+            .collect();
+        for (i, derivative) in derivatives.into_iter().enumerate() {
+            let sign = if derivative == 0.0 {
+                0.0
+            } else {
+                derivative.signum()
+            };
+            steps[i] *= match sign * signs[i] {
+                x if x > 0.0 => GROW,
+                x if x < 0.0 => SHRINK,
+                _ => 1.0,
+            };
+            steps[i] = steps[i].clamp(MIN_STEP, MAX_STEP);
+            logs[i] -= sign * steps[i];
+            signs[i] = sign;
         }
     }
-    Constants::from_values(values)
+    constants(&best.1)
 }

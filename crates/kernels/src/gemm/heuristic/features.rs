@@ -26,6 +26,8 @@ pub(super) struct Operand {
     pub(super) share: f64,
     /// CTAs that load the same rows at the same time.
     pub(super) sharing: f64,
+    /// The share of the rows of all k-tiles that exist.
+    pub(super) in_bounds: f64,
     /// Whether rows straddle 32-byte sectors.
     pub(super) straddles: bool,
     /// Bytes of the operand in memory.
@@ -47,6 +49,7 @@ pub(super) struct Kernel {
     /// Whether these CTAs exchange accumulators in memory, not in a cluster.
     pub(super) exchanges_in_memory: bool,
     pub(super) stream_k: bool,
+    pub(super) swap_ab: bool,
     /// CTAs of a cluster.
     pub(super) cluster: f64,
     /// Tiles of C, and the CTAs that compute them.
@@ -72,8 +75,6 @@ pub(super) struct Kernel {
     pub(super) one_staging_tile: bool,
     /// Bytes of an element of C.
     pub(super) out_bytes: f64,
-    /// The ratio of 64 bytes to a row of a staging tile, if rows of C straddle sectors.
-    pub(super) straddling_parts: f64,
     pub(super) by_element: bool,
     pub(super) activation: bool,
     pub(super) bias: bool,
@@ -130,6 +131,7 @@ impl Kernel {
             tile_rows,
             share: 1.0,
             sharing: 1.0,
+            in_bounds: extent / (tiles * tile_rows),
             straddles: false,
             bytes: extent * k * size * batches,
             out_of_bounds: (tiles * tile_rows - extent) * other_tiles * batches * row_bytes,
@@ -170,11 +172,6 @@ impl Kernel {
         let split_k = f64::from(c.schedule.split_k());
         let out_bytes = p.out().dtype().bytes() as f64;
         let staging = f64::from(c.staging.width);
-        let staged_cols = match c.swap_ab() {
-            false => staging,
-            true => f64::from(c.rows()),
-        };
-        let straddling = f64::from(straddles_sectors(p.c()));
         Self {
             schedule: c.schedule.kind(),
             stages: f64::from(c.stages),
@@ -182,6 +179,7 @@ impl Kernel {
             split_k,
             exchanges_in_memory: c.schedule.exchanges_in_memory(),
             stream_k: c.schedule.is_stream_k(),
+            swap_ab: c.swap_ab(),
             cluster: f64::from(c.schedule.cluster_ctas()),
             tiles: m_tiles * n_tiles * batches,
             ctas,
@@ -197,7 +195,6 @@ impl Kernel {
             parts: mma_cols / staging.max(1.0),
             one_staging_tile: c.staging.stages == 1,
             out_bytes,
-            straddling_parts: straddling * 64.0 / (staged_cols * out_bytes).max(1.0),
             by_element: class.c_by_element,
             activation: p.activation.is_expensive(),
             bias: p.bias,

@@ -47,9 +47,7 @@ impl Operand {
 impl Kernel {
     fn seconds(&self, t: &Constants) -> f64 {
         let power = (self.flops / t.power_flops).min(1.0);
-        let slowdown =
-            1.0 + power * (t.power + t.power_of_moves * (1.0 / self.rows + 1.0 / self.cols));
-        let busy = self.cycles(t) / t.clock * slowdown;
+        let busy = self.cycles(t) / t.clock * (1.0 + power * t.power);
         let residuals = f64::from(self.residual);
         let results = self.outputs * self.out_bytes * (WRITTEN_SHARE + residuals);
         let memory = (self.operand_bytes() + results) / MEMORY;
@@ -76,7 +74,11 @@ impl Kernel {
             true => t.last_epilogue * (epilogue + self.values * self.value_cycles(t)),
             false => 0.0,
         };
-        cycles * self.rounds + tail
+        let swapped = match self.swap_ab {
+            true => t.swap_ab_consumer * self.consumers,
+            false => 0.0,
+        };
+        cycles * self.rounds + tail + swapped
     }
 
     fn waves_of_tiles(&self, t: &Constants, k_tile: f64, epilogue: f64) -> f64 {
@@ -100,7 +102,7 @@ impl Kernel {
             _ if self.exchanges_in_memory => {
                 t.memory_exchange + senders * t.memory_part + sent * t.memory_value
             }
-            _ => t.split_k + senders * (t.split_k_part + t.split_k_value * sent),
+            _ => t.split_k + senders * t.split_k_value * sent,
         }
     }
 
@@ -111,8 +113,7 @@ impl Kernel {
             // CTAs that share a tile wait for each other.
             true => {
                 let others = (1.0 / tiles).clamp(1.0, 8.0) - 1.0;
-                let value = t.stream_k_value + t.stream_k_part_value * others;
-                t.stream_k + self.rows * self.cols * value + t.stream_k_k_tile * share
+                t.stream_k + self.rows * self.cols * t.stream_k_part_value * others
             }
             false => 0.0,
         };
@@ -133,16 +134,7 @@ impl Kernel {
             true => t.multicast,
             false => 0.0,
         };
-        let unhidden = match self.schedule {
-            ScheduleKind::DoubleBuffer => t.unhidden,
-            _ => 0.0,
-        };
-        // CTAs drift apart over a large K and several tiles, and load less at the same time.
-        let drift = match self.tiles * self.split_k / self.ctas > 2.0 {
-            true => (1.0 + self.k_tiles / 32.0).log2() * (loads / math).min(2.0),
-            false => 0.0,
-        };
-        (cycles + unhidden) * (1.0 + t.drift * drift) * (1.0 + multicast)
+        cycles * (1.0 + multicast)
     }
 
     /// Returns the bytes that a CTA receives for a k-tile.
@@ -155,7 +147,8 @@ impl Kernel {
     fn loads(&self, t: &Constants) -> f64 {
         let [mut from_l2, mut distinct] = [0.0; 2];
         for operand in &self.operands {
-            let loaded = operand.share * operand.k_tile(t, self.row_bytes);
+            // TMA fills rows that do not exist without the L2.
+            let loaded = operand.share * operand.in_bounds * operand.k_tile(t, self.row_bytes);
             from_l2 += loaded;
             distinct += loaded / operand.sharing.max(1.0 / operand.share);
         }
@@ -175,7 +168,7 @@ impl Kernel {
     fn value_cycles(&self, t: &Constants) -> f64 {
         let store = match self.by_element {
             true => t.by_element,
-            false => 1.0 + t.straddling_writes * self.straddling_parts,
+            false => 1.0,
         };
         let ops = t.activation_value * f64::from(self.activation)
             + t.bias_value * f64::from(self.bias)
@@ -192,8 +185,7 @@ impl Kernel {
             false => self.parts,
         };
         let values = self.values * parts / self.parts;
-        let mut cycles = t.epilogue + t.part * parts;
-        cycles += values * value * 2.0 / self.consumers;
+        let mut cycles = t.part * parts + values * value * 2.0 / self.consumers;
         if self.schedule == ScheduleKind::TwoConsumer {
             // One consumer finishes a tile, and waits for the other's part.
             cycles += self.values * (value + t.split_k_value * 0.1);
